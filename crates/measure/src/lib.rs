@@ -1,0 +1,10 @@
+//! A number and its doubt: units, sampler, statistics, histogram, guard, environment, record.
+//!
+//! Rule: this room knows no workload. It times what it is handed, decides when enough trials
+//! have run, and writes down what is known about the figure and what is not. Where time or
+//! chance enters, it comes through a trait ([`clock::Clock`], [`guard::Witness`]), so that every
+//! decision here is tested without a disk and without waiting.
+//!
+//! Start reading at [`record`], the data that everything else fills.
+
+pub mod record;

@@ -1,0 +1,232 @@
+//! Schema `flatout/1`: what a run leaves behind, as plain data.
+//!
+//! Base units only: bytes, seconds, operations per second, nanoseconds where a name ends in
+//! `_ns`. Prefixes and rounding belong to the report. The JSON Schema in `docs/schema/` says the
+//! same to other programs, and a test holds the two together.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// The name of this schema version, the first member of every document.
+pub const SCHEMA: &str = "flatout/1";
+
+/// A whole run: one document, complete even when the run failed or was interrupted.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// Always [`SCHEMA`].
+    pub schema: String,
+    /// What was known before the first trial.
+    pub start: Start,
+    /// One entry per figure, in the order of the report.
+    pub results: Vec<Outcome>,
+    /// Which results belong together in one picture.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub charts: Vec<Chart>,
+    /// How the run ended.
+    pub end: End,
+}
+
+/// What was known before the first trial.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Start {
+    /// Program and version, for example `flatout 0.1.0`.
+    pub tool: String,
+    /// The command line, each argument with lossless escapes for bytes that are not UTF-8.
+    pub argv: Vec<String>,
+    /// Seed of every random order and of all random data in the run.
+    pub seed: u64,
+    /// Wall-clock time of the start, RFC 3339 with offset.
+    pub time: String,
+    /// The machine: see [`crate::environment`]. A null member could not be read.
+    pub environment: Value,
+}
+
+/// One figure and its doubt.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// `area/test`, for example `cache/block-sweep`; stable between versions.
+    pub id: String,
+    /// What makes this row differ from others of the same id; base units.
+    pub parameters: Map<String, Value>,
+    /// Base unit of `median`, `ci95` and `samples`, for example `bytes/s`, `ns`, `operations/s`.
+    pub unit: String,
+    /// The direction of improvement.
+    pub better: Better,
+    /// Median of the samples; null when there is no figure (`failed`, `invalid`, …).
+    pub median: Option<f64>,
+    /// 95 % confidence interval of the median; null below six samples.
+    pub ci95: Option<[f64; 2]>,
+    /// Number of samples that count.
+    pub n: u64,
+    /// Every sample that counts, in the order in which it was taken.
+    pub samples: Vec<f64>,
+    /// Whether the figure can be used.
+    pub status: Status,
+    /// Latency of single operations, where they were timed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency: Option<Latency>,
+    /// Curves that belong to this figure (rate over time, passes, …).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub series: Vec<Series>,
+    /// Counted facts about the trials: bytes asked, bytes moved by the device, cache share, and
+    /// what the sampler dropped (`warmup_dropped`, `intervals_spoiled`, `overhead_ratio`, …).
+    pub audit: Map<String, Value>,
+    /// What bounds this figure; null when the row has no such thing.
+    pub ceiling: Option<Ceiling>,
+    /// Doubts, each with a stable code.
+    pub warnings: Vec<Warning>,
+}
+
+/// The direction of improvement.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Better {
+    /// A larger figure is better (rates).
+    #[default]
+    Higher,
+    /// A smaller figure is better (times).
+    Lower,
+}
+
+/// Whether a figure can be used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// The interval is as narrow as was asked for.
+    #[default]
+    Ok,
+    /// The time budget ended before the interval was narrow.
+    Unstable,
+    /// A figure that cannot be true; it is not given.
+    Invalid,
+    /// The figure holds with a reservation that a warning names.
+    Degraded,
+    /// The workload reported an error; a warning names it.
+    Failed,
+    /// This machine cannot do it; a warning names what is missing.
+    Unsupported,
+    /// The run was interrupted before this figure was complete.
+    Interrupted,
+}
+
+/// Latency of single operations, from a merged histogram.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Latency {
+    /// How the operations were paced: `closed` (next after the last) or `open` (intended start).
+    pub loop_kind: String,
+    /// Operations in the histogram.
+    pub operations: u64,
+    /// Shortest operation.
+    pub min_ns: f64,
+    /// Longest operation.
+    pub max_ns: f64,
+    /// Percentile (`p50`, `p99.9`, …) to nanoseconds; only those with n(1−p) ≥ 10.
+    pub percentiles_ns: Map<String, Value>,
+}
+
+/// A curve: pairs of x and y in base units.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Series {
+    /// What the curve shows, for example `rate over passes`.
+    pub name: String,
+    /// Name and unit of x, for example `pass` or `time_s`.
+    pub x: String,
+    /// Unit of y, for example `bytes/s`.
+    pub y: String,
+    /// The pairs, x ascending.
+    pub points: Vec<[f64; 2]>,
+}
+
+/// What bounds a figure.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Ceiling {
+    /// What the bound is, for example `bare memory read, 2 threads`.
+    pub name: String,
+    /// The bound in the unit of the row; null when unknown.
+    pub value: Option<f64>,
+    /// Where the bound comes from.
+    pub provenance: Provenance,
+    /// median ÷ value (value ÷ median where lower is better); 1 is at the limit.
+    pub ratio: Option<f64>,
+    /// What most likely limits the figure, in the field's words, for example `system call entry`.
+    pub limiter: String,
+}
+
+/// Where a ceiling comes from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Provenance {
+    /// Measured in this run.
+    Measured,
+    /// Read from the CPU's own description.
+    Cpuid,
+    /// Read from firmware tables.
+    Smbios,
+    /// Read from a bus or network link.
+    Link,
+    /// Derived from other figures; the limiter says how.
+    Inferred,
+    /// Given by the user.
+    Given,
+    /// Nobody knows.
+    #[default]
+    Unknown,
+}
+
+/// A doubt about a figure.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Warning {
+    /// Stable, `snake_case`; programs match on it. All codes stand in [`crate::warning`].
+    pub code: String,
+    /// One sentence for people.
+    pub text: String,
+}
+
+impl Warning {
+    /// A doubt with its stable code and a sentence.
+    pub fn new(code: &str, text: impl Into<String>) -> Self {
+        Self { code: code.to_owned(), text: text.into() }
+    }
+}
+
+/// A picture: all results with this id, x from one parameter, one line per combination of others.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Chart {
+    /// Heading of the picture.
+    pub title: String,
+    /// The results that it shows.
+    pub id: String,
+    /// The parameter on the x axis, for example `block_bytes`; numeric.
+    pub x_parameter: String,
+    /// Whether x is spaced by powers of two.
+    pub x_log2: bool,
+    /// The parameters whose values name a line, for example `engine`, `threads`, `cache_state`.
+    pub line_parameters: Vec<String>,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct End {
+    /// Seconds from the first to the last action.
+    pub elapsed_s: f64,
+    /// Exit code of the program: 0 done, 1 something failed, 2 wrong use, 130 interrupted.
+    pub exit_code: i32,
+    /// What went wrong, one sentence each; empty when nothing did.
+    pub errors: Vec<String>,
+    /// The six answers; empty for commands that give no verdict.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub verdict: Vec<Answer>,
+}
+
+/// One of the six answers of the verdict.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answer {
+    /// The question, for example `why not double?`.
+    pub question: String,
+    /// Whether the answer is reassuring.
+    pub good: bool,
+    /// The answer in one or two sentences.
+    pub text: String,
+    /// The fields of the record on which it rests, for example `results[].ceiling.ratio`.
+    pub rests_on: Vec<String>,
+}
