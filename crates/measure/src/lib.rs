@@ -7,4 +7,5 @@
 //!
 //! Start reading at [`record`], the data that everything else fills.
 
+pub mod case;
 pub mod record;

@@ -1,0 +1,106 @@
+//! What the sampler is handed: one [`Case`] per row, and the [`Plan`] that all of them share.
+//!
+//! A case knows how to run one trial; it does not decide how many are run, nor in which order.
+//! Read next: [`crate::sampler`].
+
+use serde_json::{Map, Value};
+
+use crate::record::{Better, Outcome, Warning};
+
+/// What one trial moved and how long it took.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Sample {
+    /// Bytes or operations, as the unit of the row says; not a rate.
+    pub amount: f64,
+    /// The timed region of the trial.
+    pub elapsed_ns: u64,
+    /// Counted facts of this trial. Numbers are summed over the trials that count; of anything
+    /// else the last one is kept.
+    pub audit: Map<String, Value>,
+    /// Doubts; one per code is kept.
+    pub warnings: Vec<Warning>,
+}
+
+/// Why a trial gave no sample.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TrialError {
+    /// The workload failed; the text names operation, path and cause.
+    #[error("{0}")]
+    Failed(String),
+    /// This machine cannot do it; the text names what is missing.
+    #[error("{0}")]
+    Unsupported(String),
+    /// The user wants to stop.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// How amount and time become the figure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Figure {
+    /// amount ÷ seconds; higher is better.
+    Rate,
+    /// nanoseconds ÷ amount; lower is better.
+    NanosecondsEach,
+}
+
+/// One trial: sets up outside the timed region, runs, and reports. The argument is a seed that
+/// differs from trial to trial (for random orders).
+pub type Trial<'a> = Box<dyn FnMut(u64) -> Result<Sample, TrialError> + 'a>;
+
+/// One row to be measured.
+pub struct Case<'a> {
+    /// `area/test`.
+    pub id: &'static str,
+    /// What makes the row differ from others with the same id.
+    pub parameters: Map<String, Value>,
+    /// Base unit of the figure.
+    pub unit: &'static str,
+    /// How amount and time become the figure.
+    pub figure: Figure,
+    /// Runs one trial.
+    pub trial: Trial<'a>,
+}
+
+impl Case<'_> {
+    /// The row before anything was measured.
+    pub fn blank_outcome(&self) -> Outcome {
+        Outcome {
+            id: self.id.to_owned(),
+            parameters: self.parameters.clone(),
+            unit: self.unit.to_owned(),
+            better: match self.figure {
+                Figure::Rate => Better::Higher,
+                Figure::NanosecondsEach => Better::Lower,
+            },
+            ..Outcome::default()
+        }
+    }
+}
+
+/// When to stop, and in which order to go.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// Trials that each case gets at least; below six there is no 95 % interval.
+    pub min_trials: u32,
+    /// Trials that each case gets at most.
+    pub max_trials: u32,
+    /// Stop a case when the half-width of its interval is at most this share of its median.
+    pub half_width: f64,
+    /// Time for all cases together; cases whose interval is still wide then are `unstable`.
+    pub budget_ns: u64,
+    /// Seed of the order and of the seeds handed to the trials.
+    pub seed: u64,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Self {
+            min_trials: 6,
+            max_trials: 60,
+            half_width: 0.02,
+            budget_ns: 60_000_000_000,
+            seed: 1,
+        }
+    }
+}
