@@ -14,6 +14,7 @@ use rustix::io::Errno;
 use crate::source::DONTCACHE;
 use crate::stop::Stop;
 use crate::tuning::Caching;
+use rustix::io::ReadWriteFlags;
 
 /// Direction of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,10 +70,45 @@ pub enum Timestamps {
     None,
 }
 
+/// What each request asks of the kernel beside moving bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Access {
+    /// How the page cache takes part; direct is a property of the descriptor.
+    pub caching: Caching,
+    /// When a write counts as done.
+    pub completion: Completion,
+}
+
+/// When a write counts as done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Completion {
+    /// When the kernel has the bytes.
+    Accepted,
+    /// When they are durable: `RWF_DSYNC`.
+    Durable,
+}
+
+impl Access {
+    /// Through the page cache, done when the kernel has the bytes.
+    pub const BUFFERED: Self =
+        Self { caching: Caching::Buffered, completion: Completion::Accepted };
+
+    fn flags(self, direction: Direction) -> ReadWriteFlags {
+        let mut flags = ReadWriteFlags::empty();
+        if self.caching == Caching::Dontcache {
+            flags |= DONTCACHE;
+        }
+        if self.completion == Completion::Durable && direction == Direction::Write {
+            flags |= ReadWriteFlags::DSYNC;
+        }
+        flags
+    }
+}
+
 /// An engine with its buffers, ready to run on one file.
 pub struct Operations<'a> {
     file: BorrowedFd<'a>,
-    caching: Caching,
+    access: Access,
     engine: Prepared,
 }
 
@@ -85,8 +121,8 @@ enum Prepared {
 
 impl<'a> Operations<'a> {
     /// One request at a time, by pread(2) and pwrite(2).
-    pub fn sync(file: BorrowedFd<'a>, caching: Caching, slot_bytes: usize) -> io::Result<Self> {
-        Ok(Self { file, caching, engine: Prepared::Sync(AlignedBuffer::new(slot_bytes)?) })
+    pub fn sync(file: BorrowedFd<'a>, access: Access, slot_bytes: usize) -> io::Result<Self> {
+        Ok(Self { file, access, engine: Prepared::Sync(AlignedBuffer::new(slot_bytes)?) })
     }
 
     /// `depth` requests at a time, by io_uring.
@@ -95,18 +131,18 @@ impl<'a> Operations<'a> {
     /// [`ring::refusal`].
     pub fn uring(
         file: BorrowedFd<'a>,
-        caching: Caching,
+        access: Access,
         slot_bytes: usize,
         depth: u32,
     ) -> io::Result<Self> {
         let ring = Ring::new(file, depth, slot_bytes)?;
-        Ok(Self { file, caching, engine: Prepared::Uring(Box::new(ring)) })
+        Ok(Self { file, access, engine: Prepared::Uring(Box::new(ring)) })
     }
 
     /// Moves nothing and says that it did: what a run costs then is the harness's own share.
     pub fn null(file: BorrowedFd<'a>, slot_bytes: usize) -> io::Result<Self> {
         let engine = Prepared::Null(AlignedBuffer::new(slot_bytes)?);
-        Ok(Self { file, caching: Caching::Buffered, engine })
+        Ok(Self { file, access: Access::BUFFERED, engine })
     }
 
     /// Runs until the workload has no more requests, its sink returns `false`, or the stop is
@@ -119,7 +155,7 @@ impl<'a> Operations<'a> {
         timestamps: Timestamps,
         stop: &mut Stop,
     ) -> io::Result<()> {
-        let Self { file, caching, engine } = self;
+        let Self { file, access, engine } = self;
         match engine {
             Prepared::Null(buffer) => {
                 one_by_one(buffer, workload, timestamps, stop, |request, _| {
@@ -129,11 +165,11 @@ impl<'a> Operations<'a> {
             }
             Prepared::Sync(buffer) => {
                 one_by_one(buffer, workload, timestamps, stop, |request, bytes| {
-                    perform(*file, *caching, request, bytes)
+                    perform(*file, *access, request, bytes)
                 });
                 Ok(())
             }
-            Prepared::Uring(ring) => several(ring, *caching, workload, timestamps, stop),
+            Prepared::Uring(ring) => several(ring, *access, workload, timestamps, stop),
         }
     }
 }
@@ -176,7 +212,7 @@ fn one_by_one(
 /// One request by system calls; a short one goes on where it stopped.
 fn perform(
     file: BorrowedFd<'_>,
-    caching: Caching,
+    access: Access,
     request: &Request,
     bytes: &mut [u8],
 ) -> io::Result<usize> {
@@ -184,15 +220,16 @@ fn perform(
     while moved < bytes.len() {
         let offset = request.offset_bytes + moved as u64;
         let rest = &mut bytes[moved..];
-        let result = match (request.direction, caching) {
-            (Direction::Read, Caching::Dontcache) => {
-                rustix::io::preadv2(file, &mut [io::IoSliceMut::new(rest)], offset, DONTCACHE)
+        let flags = access.flags(request.direction);
+        let result = match (request.direction, flags.is_empty()) {
+            (Direction::Read, true) => rustix::io::pread(file, rest, offset),
+            (Direction::Write, true) => rustix::io::pwrite(file, rest, offset),
+            (Direction::Read, false) => {
+                rustix::io::preadv2(file, &mut [io::IoSliceMut::new(rest)], offset, flags)
             }
-            (Direction::Write, Caching::Dontcache) => {
-                rustix::io::pwritev2(file, &[io::IoSlice::new(rest)], offset, DONTCACHE)
+            (Direction::Write, false) => {
+                rustix::io::pwritev2(file, &[io::IoSlice::new(rest)], offset, flags)
             }
-            (Direction::Read, _) => rustix::io::pread(file, rest, offset),
-            (Direction::Write, _) => rustix::io::pwrite(file, rest, offset),
         };
         match result {
             Ok(0) if request.direction == Direction::Write => {
@@ -217,16 +254,15 @@ struct Flight {
 
 fn several(
     ring: &mut Ring,
-    caching: Caching,
+    access: Access,
     workload: &mut impl Workload,
     timestamps: Timestamps,
     stop: &mut Stop,
 ) -> io::Result<()> {
-    let flags = if caching == Caching::Dontcache { DONTCACHE.bits() } else { 0 };
     let mut flights: Vec<Option<Flight>> = vec![None; ring.depth() as usize];
     let mut open = true;
     for slot in 0..ring.depth() {
-        open &= launch(ring, &mut flights, slot, workload, timestamps, flags);
+        open &= launch(ring, &mut flights, slot, workload, timestamps, access);
     }
     while ring.in_flight() > 0 {
         ring.submit_and_wait(1)?;
@@ -237,13 +273,13 @@ fn several(
                 Ok(more) => {
                     flight.moved += more as usize;
                     if more > 0 && flight.moved < flight.request.length_bytes {
-                        submit(ring, &mut flights, done.slot, flight, flags);
+                        submit(ring, &mut flights, done.slot, flight, access);
                         continue;
                     }
                     Ok(flight.moved)
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {
-                    submit(ring, &mut flights, done.slot, flight, flags);
+                    submit(ring, &mut flights, done.slot, flight, access);
                     continue;
                 }
                 Err(error) => Err(error),
@@ -255,7 +291,7 @@ fn several(
             open &= workload.done(done_request);
             open &= !stop.is_due();
             if open {
-                open = launch(ring, &mut flights, done.slot, workload, timestamps, flags);
+                open = launch(ring, &mut flights, done.slot, workload, timestamps, access);
             }
         }
         open &= !stop.is_cancelled();
@@ -270,20 +306,27 @@ fn launch(
     slot: u32,
     workload: &mut impl Workload,
     timestamps: Timestamps,
-    flags: u32,
+    access: Access,
 ) -> bool {
     let Some(request) = workload.next() else { return false };
     if request.direction == Direction::Write {
         workload.fill(&request, &mut ring.bytes_mut(slot)[..request.length_bytes]);
     }
     let flight = Flight { request, submitted_ns: now(timestamps), moved: 0 };
-    submit(ring, flights, slot, flight, flags);
+    submit(ring, flights, slot, flight, access);
     true
 }
 
-fn submit(ring: &mut Ring, flights: &mut [Option<Flight>], slot: u32, flight: Flight, flags: u32) {
+fn submit(
+    ring: &mut Ring,
+    flights: &mut [Option<Flight>],
+    slot: u32,
+    flight: Flight,
+    access: Access,
+) {
     let Flight { request, moved, .. } = flight;
     let (offset, length) = (request.offset_bytes + moved as u64, request.length_bytes - moved);
+    let flags = access.flags(request.direction).bits();
     match request.direction {
         Direction::Read => ring.read(slot, offset, moved, length, flags),
         Direction::Write => ring.write(slot, offset, moved, length, flags),
@@ -338,8 +381,8 @@ mod tests {
         for depth in [0, 1, 7, 64] {
             let file = tempfile::tempfile().unwrap();
             let made = |file| match depth {
-                0 => Operations::sync(file, Caching::Buffered, 1000),
-                _ => Operations::uring(file, Caching::Buffered, 1000, depth),
+                0 => Operations::sync(file, Access::BUFFERED, 1000),
+                _ => Operations::uring(file, Access::BUFFERED, 1000, depth),
             };
             let mut engine = match made(file.as_fd()) {
                 Ok(engine) => engine,
