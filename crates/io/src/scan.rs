@@ -65,8 +65,8 @@ impl Pass {
 }
 
 /// One lane, ready to run.
-pub struct Scanner<'a> {
-    source: &'a Source,
+pub struct Scanner {
+    source: Source,
     engine: Prepared,
 }
 
@@ -81,14 +81,15 @@ enum Prepared {
 /// Largest block that the engines with buffers of their own take.
 pub const MAX_BUFFER_BYTES: u64 = 1 << 31;
 
-impl<'a> Scanner<'a> {
+impl Scanner {
     /// Makes buffers, or a ring, for scanning `source` with `tuning`. Sources without a known
     /// length are read from front to end, whatever engine is asked for.
     ///
     /// Errors: no memory for the buffers. A ring that is refused becomes the sync engine, and the
     /// fallback says why.
-    pub fn prepare(source: &'a Source, tuning: &Tuning) -> Result<(Self, Option<Fallback>), Error> {
-        let no_memory = || Error::system("get memory for", source.path());
+    pub fn prepare(source: Source, tuning: &Tuning) -> Result<(Self, Option<Fallback>), Error> {
+        let path = source.path().to_owned();
+        let no_memory = || Error::system("get memory for", &path);
         let length = tuning.block_bytes.min(MAX_BUFFER_BYTES) as usize;
         let buffer = || AlignedBuffer::new(length).map_err(no_memory());
         if source.kind() != Kind::Sized {
@@ -96,7 +97,7 @@ impl<'a> Scanner<'a> {
         }
         let (engine, fallback) = match tuning.engine {
             Engine::Sync => (Prepared::Blocking(buffer()?), None),
-            Engine::Mmap => match mapped::obstacle(source) {
+            Engine::Mmap => match mapped::obstacle(&source) {
                 None => (Prepared::Mapped, None),
                 Some(why) => {
                     let text = format!("mmap was not possible: {why}; read with sync");
@@ -110,7 +111,7 @@ impl<'a> Scanner<'a> {
                     let text = format!("io_uring was not possible: {why}; read with sync");
                     (Prepared::Blocking(buffer()?), Some(Fallback::new("uring_refused", text)))
                 }
-                Err(error) => return Err(Error::system("make a ring for", source.path())(error)),
+                Err(error) => return Err(Error::system("make a ring for", &path)(error)),
             },
         };
         Ok((Self { source, engine }, fallback))
@@ -118,7 +119,7 @@ impl<'a> Scanner<'a> {
 
     /// A lane that moves nothing: the consumer sees one buffer over and over. What its run costs
     /// is the harness's own share.
-    pub fn null(source: &'a Source, block_bytes: u64) -> Result<Self, Error> {
+    pub fn null(source: Source, block_bytes: u64) -> Result<Self, Error> {
         let buffer = AlignedBuffer::new(block_bytes.min(MAX_BUFFER_BYTES) as usize)
             .map_err(Error::system("get memory for", source.path()))?;
         Ok(Self { source, engine: Prepared::Null(buffer) })
@@ -146,12 +147,12 @@ impl<'a> Scanner<'a> {
     ) -> Result<Pass, Error> {
         match &mut self.engine {
             Prepared::Blocking(buffer) => {
-                blocking::run(self.source, buffer.as_mut_slice(), plan, stop, &mut consumer)
+                blocking::run(&self.source, buffer.as_mut_slice(), plan, stop, &mut consumer)
             }
-            Prepared::Mapped => mapped::run(self.source, plan, stop, &mut consumer),
-            Prepared::Ringed(ring) => ringed::run(self.source, ring, plan, stop, &mut consumer),
+            Prepared::Mapped => mapped::run(&self.source, plan, stop, &mut consumer),
+            Prepared::Ringed(ring) => ringed::run(&self.source, ring, plan, stop, &mut consumer),
             Prepared::Streamed(buffer) => {
-                streamed::run(self.source, buffer.as_mut_slice(), plan, stop, &mut consumer)
+                streamed::run(&self.source, buffer.as_mut_slice(), plan, stop, &mut consumer)
             }
             Prepared::Null(buffer) => Ok(run_null(buffer.as_slice(), plan, stop, &mut consumer)),
         }

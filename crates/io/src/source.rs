@@ -50,30 +50,31 @@ pub struct Opened {
 }
 
 impl Source {
-    /// Opens `path` (`-`: standard input) with the caching asked for, or else buffered.
+    /// Gives the source the caching asked for, or leaves it buffered and says why.
     /// `block_bytes` is the request size for which direct I/O has to be possible.
-    ///
-    /// Errors: the open's; a directory is refused.
-    pub fn open(path: &Path, caching: Caching, block_bytes: u64) -> Result<Opened, Error> {
-        let source = Self::open_buffered(path)?;
-        let reason = match caching {
-            Caching::Buffered => return Ok(Opened { source, fallback: None }),
-            Caching::Direct => source.direct_obstacle(block_bytes),
-            Caching::Dontcache => source.dontcache_obstacle(),
+    pub fn with_caching(self, caching: Caching, block_bytes: u64) -> Opened {
+        let obstacle = match caching {
+            Caching::Buffered => return Opened { source: self, fallback: None },
+            Caching::Direct => self.direct_obstacle(block_bytes),
+            Caching::Dontcache => self.dontcache_obstacle(),
+        };
+        let (source, obstacle) = match (obstacle, caching) {
+            (None, Caching::Direct) => self.reopen_direct(),
+            (None, _) => (Self { caching, ..self }, None),
+            (Some(why), _) => (self, Some(why)),
         };
         let code = if caching == Caching::Direct { "direct_refused" } else { "dontcache_refused" };
-        let (source, reason) = match (reason, caching) {
-            (None, Caching::Direct) => source.reopen_direct(),
-            (None, _) => (Self { caching, ..source }, None),
-            (Some(reason), _) => (source, Some(reason)),
-        };
-        let fallback = reason.map(|why| {
-            Fallback::new(code, format!("{caching} I/O was not possible: {why}; read buffered"))
+        let fallback = obstacle.map(|why| {
+            let text = format!("{caching} I/O was not possible: {why}; read buffered");
+            Fallback::new(code, text)
         });
-        Ok(Opened { source, fallback })
+        Opened { source, fallback }
     }
 
-    fn open_buffered(path: &Path) -> Result<Self, Error> {
+    /// Opens `path` (`-`: standard input) buffered.
+    ///
+    /// Errors: the open's; a directory is refused.
+    pub fn open(path: &Path) -> Result<Self, Error> {
         let fail = |operation| Error::system(operation, path);
         let file = if path == Path::new(STANDARD_INPUT) {
             rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3).map_err(fail("open"))?
@@ -223,6 +224,13 @@ impl Source {
         }
     }
 
+    /// Reads a few bytes outside of any scan. False when they are not there.
+    pub fn sample(&self, offset_bytes: u64, bytes: &mut [u8]) -> bool {
+        // Direct descriptors want aligned memory; a fresh buffered one does not.
+        let Ok(file) = self.reopen_file(OFlags::empty()) else { return false };
+        rustix::io::pread(file, &mut *bytes, offset_bytes).is_ok_and(|got| got == bytes.len())
+    }
+
     /// Bytes in holes and in extents that were allocated but never written: they cost no device
     /// any work. Looks at no more than the first 4096 pieces. Cost: two lseeks per piece.
     pub fn hole_bytes(&self) -> u64 {
@@ -265,7 +273,7 @@ mod tests {
     use super::*;
 
     fn open(path: &str) -> Source {
-        Source::open(Path::new(path), Caching::Buffered, 4096).unwrap().source
+        Source::open(Path::new(path)).unwrap()
     }
 
     #[test]
@@ -277,13 +285,13 @@ mod tests {
 
     #[test]
     fn a_directory_is_refused_with_its_name() {
-        let error = Source::open(Path::new("/proc"), Caching::Buffered, 1).unwrap_err();
+        let error = Source::open(Path::new("/proc")).unwrap_err();
         assert_eq!(error.to_string(), "cannot read \"/proc\": Is a directory");
     }
 
     #[test]
     fn direct_with_an_odd_block_falls_back_and_says_so() {
-        let opened = Source::open(Path::new("/proc/self/exe"), Caching::Direct, 1000).unwrap();
+        let opened = open("/proc/self/exe").with_caching(Caching::Direct, 1000);
         assert_eq!(opened.source.caching(), Caching::Buffered);
         assert_eq!(opened.fallback.unwrap().code, "direct_refused");
     }

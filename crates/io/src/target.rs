@@ -216,6 +216,12 @@ impl Target {
         self.caching
     }
 
+    /// Length of the file now.
+    pub fn length_bytes(&self) -> Result<u64, Error> {
+        let facts = rustix::fs::fstat(&self.file).map_err(Error::system("examine", &self.path))?;
+        Ok(facts.st_size as u64)
+    }
+
     /// Whether the file did not exist before.
     pub fn is_new(&self) -> bool {
         self.created

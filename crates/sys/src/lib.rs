@@ -17,6 +17,7 @@ pub mod generator;
 #[cfg(feature = "launcher")]
 pub mod launcher;
 pub mod mapping;
+pub mod memory;
 pub mod page_cache;
 pub mod ring;
 pub mod view;
