@@ -7,5 +7,16 @@
 //!
 //! Start reading at [`record`], the data that everything else fills.
 
+#![forbid(unsafe_code)]
+
 pub mod case;
+pub mod clock;
+pub mod guard;
+pub mod overhead;
+pub mod progress;
+pub mod random;
 pub mod record;
+pub mod sampler;
+pub mod statistics;
+pub mod units;
+pub mod warning;
