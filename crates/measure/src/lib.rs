@@ -10,8 +10,11 @@
 #![forbid(unsafe_code)]
 
 pub mod case;
+pub mod ceiling;
 pub mod clock;
+pub mod environment;
 pub mod guard;
+pub mod histogram;
 pub mod overhead;
 pub mod progress;
 pub mod random;

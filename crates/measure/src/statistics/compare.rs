@@ -186,6 +186,9 @@ mod tests {
     }
 
     proptest! {
+        // Each case is costly: large histograms, thousands of resamples.
+        #![proptest_config(ProptestConfig::with_cases(24))]
+
         #[test]
         fn u_counts_the_pairs(
             a in prop::collection::vec(0_i32..20, 1..25),
