@@ -5,7 +5,7 @@
 
 use crate::{
     axis::Axis,
-    plot::{self, Plot, PlotLine},
+    plot::{self, Plot, Point},
     style::{Style, Tone},
     table, text,
 };
@@ -34,11 +34,12 @@ pub fn chart(plot: &Plot, height: usize, style: &Style) -> String {
 
     let mut canvas = Canvas::new(width, height, style.unicode);
     for (index, line) in plot.lines.iter().enumerate() {
-        let scaled = scaled_points(line, plot, &x_axis, &y_axis);
-        canvas.draw_line(&scaled, index);
+        for run in &line.runs {
+            canvas.draw_line(&scaled_points(run.iter(), plot, &x_axis, &y_axis), index);
+        }
     }
     for (index, line) in plot.lines.iter().enumerate() {
-        let scaled = scaled_points(line, plot, &x_axis, &y_axis);
+        let scaled = scaled_points(line.points(), plot, &x_axis, &y_axis);
         canvas.draw_letters(&scaled, index, plot.lines.len());
     }
 
@@ -66,10 +67,14 @@ pub fn chart(plot: &Plot, height: usize, style: &Style) -> String {
 }
 
 /// Points as places from 0 to 1 in both directions.
-fn scaled_points(line: &PlotLine, plot: &Plot, x: &Axis, y: &Axis) -> Vec<(f64, f64)> {
-    let place =
-        |point: &plot::Point| (x.position(point.x), y.position(point.y / plot.scale.divisor));
-    line.points.iter().map(place).collect()
+fn scaled_points<'a>(
+    points: impl Iterator<Item = &'a Point>,
+    plot: &Plot,
+    x: &Axis,
+    y: &Axis,
+) -> Vec<(f64, f64)> {
+    let place = |point: &Point| (x.position(point.x), y.position(point.y / plot.scale.divisor));
+    points.map(place).collect()
 }
 
 /// The cell of a place among `cells`.

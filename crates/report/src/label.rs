@@ -3,7 +3,7 @@
 //! Keys end in their unit, so the key alone says how its value is written. Unknown keys are shown
 //! generically; nothing is left out because it is new.
 
-use flatout_measure::record::{Outcome, Provenance, Status};
+use flatout_measure::record::{Latency, Outcome, Provenance, Status};
 use serde_json::{Map, Value};
 
 use crate::quantity;
@@ -142,6 +142,16 @@ pub(crate) fn status(status: Status) -> &'static str {
         Status::Unsupported => "unsupported",
         Status::Interrupted => "interrupted",
     }
+}
+
+/// The percentiles that occur, in ascending order.
+pub(crate) fn percentiles<'a>(latencies: impl Iterator<Item = &'a Latency>) -> Vec<String> {
+    let mut names: Vec<String> =
+        latencies.flat_map(|latency| latency.percentiles_ns.keys().cloned()).collect();
+    let share = |name: &String| name.trim_start_matches('p').parse().unwrap_or(f64::INFINITY);
+    names.sort_by(|a, b| share(a).total_cmp(&share(b)).then_with(|| a.cmp(b)));
+    names.dedup();
+    names
 }
 
 /// Where a ceiling comes from, in words.

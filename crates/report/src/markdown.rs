@@ -105,11 +105,7 @@ fn ceiling_cells(outcome: &Outcome) -> (String, String) {
 
 fn push_sweep(out: &mut String, sweep: &Sweep<'_>, notes: &mut Notes) {
     let scale = sweep.scale();
-    let title = if sweep.chart.title.is_empty() {
-        label::test(&sweep.chart.id)
-    } else {
-        &sweep.chart.title
-    };
+    let title = sweep.title();
     let constants = if sweep.constants.is_empty() {
         String::new()
     } else {

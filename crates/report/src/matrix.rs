@@ -48,12 +48,7 @@ pub(crate) fn matrix(sweep: &Sweep<'_>, notes: &mut Notes, style: &Style) -> Str
 }
 
 fn heading(sweep: &Sweep<'_>, style: &Style) -> String {
-    let title = if sweep.chart.title.is_empty() {
-        label::test(&sweep.chart.id)
-    } else {
-        &sweep.chart.title
-    };
-    let title = text::shown(title, style);
+    let title = text::shown(sweep.title(), style);
     let mut out = String::new();
     for line in text::wrap(&title, style.width() - 2) {
         out.push_str(&format!("  {}\n", style.paint(&line, Tone::Strong)));

@@ -1,6 +1,6 @@
 //! Lines to be drawn, whatever draws them: the common ground of terminal chart and SVG.
 
-use flatout_measure::record::Series;
+use flatout_measure::record::{Outcome, Series, Status};
 
 use crate::{
     axis::{Axis, Spacing},
@@ -18,6 +18,8 @@ pub struct Plot {
     pub x_unit: String,
     /// Whether x is spaced by powers of two.
     pub x_log2: bool,
+    /// Base unit of y.
+    pub y_unit: String,
     /// Scale of all y values.
     pub scale: Scale,
     /// The lines in the order of the legend.
@@ -29,8 +31,19 @@ pub struct Plot {
 pub struct PlotLine {
     /// Name in the legend.
     pub name: String,
-    /// Points, x ascending; base units.
-    pub points: Vec<Point>,
+    /// Which colour: equal for lines that share the value of the first line parameter.
+    pub hue: usize,
+    /// Which pattern: equal for lines that share the values of the other line parameters.
+    pub dash: usize,
+    /// Points, x ascending, in runs that a row without figure separates; base units.
+    pub runs: Vec<Vec<Point>>,
+}
+
+impl PlotLine {
+    /// All points, whatever run they belong to.
+    pub fn points(&self) -> impl Iterator<Item = &Point> {
+        self.runs.iter().flatten()
+    }
 }
 
 /// One point; base units.
@@ -42,44 +55,57 @@ pub struct Point {
     pub y: f64,
     /// 95 % interval of the figure.
     pub interval: Option<[f64; 2]>,
+    /// Samples behind the figure; 0 where the curve does not say.
+    pub n: u64,
+    /// Whether the figure is to be used as it is.
+    pub status: Status,
 }
 
 impl Plot {
     /// The picture of a sweep; rows without a figure leave a gap.
     pub fn of_sweep(sweep: &Sweep<'_>) -> Self {
-        let line = |line: &crate::sweep::Line<'_>| {
-            let points = sweep.x_values.iter().zip(&line.points);
-            let points = points.filter_map(|(x, outcome)| {
-                let outcome = (*outcome)?;
-                let y = label::figure(outcome)?;
-                Some(Point { x: *x, y, interval: outcome.ci95 })
-            });
-            PlotLine { name: line.name(), points: points.collect() }
-        };
+        let mut hues: Vec<&str> = Vec::new();
+        let mut dashes: Vec<&[String]> = Vec::new();
+        let lines = sweep.lines.iter().map(|line| {
+            let (first, rest) = match line.labels.split_first() {
+                Some((first, rest)) => (first.as_str(), rest),
+                None => ("", &[][..]),
+            };
+            PlotLine {
+                name: line.name(),
+                hue: position_or_push(&mut hues, first),
+                dash: position_or_push(&mut dashes, rest),
+                runs: runs(&sweep.x_values, &line.points),
+            }
+        });
         Self {
             x_name: label::noun(&sweep.chart.x_parameter),
             x_unit: label::unit_of(&sweep.chart.x_parameter).to_owned(),
             x_log2: sweep.chart.x_log2,
+            y_unit: sweep.unit.to_owned(),
             scale: sweep.scale(),
-            lines: sweep.lines.iter().map(line).collect(),
+            lines: lines.collect(),
         }
     }
 
     /// The picture of one curve of an outcome.
     pub fn of_series(series: &Series) -> Self {
         let points = series.points.iter().filter(|[x, y]| x.is_finite() && y.is_finite());
-        let points = points.map(|[x, y]| Point { x: *x, y: *y, interval: None });
+        let points =
+            points.map(|[x, y]| Point { x: *x, y: *y, interval: None, n: 0, status: Status::Ok });
+        let runs = vec![points.collect()];
         Self {
             x_name: label::noun(&series.x),
             x_unit: label::unit_of(&series.x).to_owned(),
             x_log2: false,
+            y_unit: series.y.clone(),
             scale: Scale::of_all(&series.y, series.points.iter().map(|point| point[1])),
-            lines: vec![PlotLine { name: series.name.clone(), points: points.collect() }],
+            lines: vec![PlotLine { name: series.name.clone(), hue: 0, dash: 0, runs }],
         }
     }
 
     fn points(&self) -> impl Iterator<Item = &Point> {
-        self.lines.iter().flat_map(|line| &line.points)
+        self.lines.iter().flat_map(PlotLine::points)
     }
 
     pub(crate) fn x_axis(&self) -> Option<Axis> {
@@ -120,4 +146,25 @@ pub(crate) fn y_tick(value: f64) -> String {
         true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
         false => text,
     }
+}
+
+fn runs(x_values: &[f64], outcomes: &[Option<&Outcome>]) -> Vec<Vec<Point>> {
+    let points: Vec<Option<Point>> = x_values
+        .iter()
+        .zip(outcomes)
+        .map(|(x, outcome)| {
+            let outcome = (*outcome)?;
+            let y = label::figure(outcome)?;
+            Some(Point { x: *x, y, interval: outcome.ci95, n: outcome.n, status: outcome.status })
+        })
+        .collect();
+    let runs = points.split(Option::is_none).filter(|run| !run.is_empty());
+    runs.map(|run| run.iter().copied().flatten().collect()).collect()
+}
+
+fn position_or_push<T: PartialEq>(known: &mut Vec<T>, item: T) -> usize {
+    known.iter().position(|other| *other == item).unwrap_or_else(|| {
+        known.push(item);
+        known.len() - 1
+    })
 }

@@ -45,6 +45,14 @@ impl Line<'_> {
 }
 
 impl Sweep<'_> {
+    /// The chart's heading, or the test's name where it has none.
+    pub fn title(&self) -> &str {
+        match self.chart.title.as_str() {
+            "" => label::test(&self.chart.id),
+            title => title,
+        }
+    }
+
     /// The scale that suits all figures of the sweep together.
     pub fn scale(&self) -> Scale {
         Scale::of_all(self.unit, self.figures())
