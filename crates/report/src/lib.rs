@@ -1,1 +1,38 @@
-//! placeholder
+//! Records shown: terminal table and chart, HTML page, JSON, CSV, Markdown.
+//!
+//! Rule: this room measures nothing and prints nothing; it turns records into strings. Here, and
+//! only here, base units get prefixes and numbers lose digits. Text that comes from data reaches
+//! no reader raw: see [`text`].
+//!
+//! Start reading at [`format`].
+
+#![forbid(unsafe_code)]
+
+mod axis;
+pub mod chart;
+pub mod csv;
+pub mod format;
+mod grid;
+pub mod html;
+pub mod identity;
+pub mod json;
+mod label;
+mod machine;
+pub mod markdown;
+mod markup;
+mod matrix;
+mod notes;
+pub mod plot;
+pub mod quantity;
+pub mod style;
+pub mod summary;
+pub mod svg;
+pub mod sweep;
+pub mod table;
+pub mod text;
+
+pub use format::{Format, UnknownFormat, render, write};
+pub use identity::Identity;
+pub use style::Style;
+pub use summary::summary;
+pub use table::table;

@@ -1,0 +1,25 @@
+//! Shows a stored record: `render FILE [FORMAT [WIDTH [color|ascii]]]`; the format `summary` shows
+//! the first result as `flatout read` would.
+
+use std::{env, error::Error, fs, io};
+
+use flatout_report::{Format, Style, summary, write};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let path = arguments.first().ok_or("which file?")?;
+    let format = arguments.get(1).map_or("table", String::as_str);
+    let look = arguments.get(3).map_or("", String::as_str);
+    let style = Style {
+        width_columns: arguments.get(2).map_or(Ok(80), |width| width.parse())?,
+        color: look == "color",
+        unicode: look != "ascii",
+    };
+    let record: flatout_measure::record::Record = serde_json::from_str(&fs::read_to_string(path)?)?;
+    let mut out = io::stdout().lock();
+    match (format, record.results.first()) {
+        ("summary", Some(first)) => io::Write::write_all(&mut out, summary(first).as_bytes())?,
+        _ => write(&record, format.parse::<Format>()?, &style, &mut out)?,
+    }
+    Ok(())
+}

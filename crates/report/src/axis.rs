@@ -1,0 +1,128 @@
+//! Where a value stands on an axis, and which values are worth a label.
+
+/// How values are spaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Spacing {
+    Linear,
+    Log2,
+    Log10,
+}
+
+/// A range with its spacing.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Axis {
+    pub low: f64,
+    pub high: f64,
+    pub spacing: Spacing,
+}
+
+/// From this ratio of the largest to the smallest figure on, a linear axis would press the lower
+/// lines flat onto its foot, and the figures are spaced by powers of ten.
+const LOG_FROM_RATIO: f64 = 200.0;
+
+impl Axis {
+    /// The axis for x values.
+    pub fn for_x(values: impl Iterator<Item = f64>, log2: bool) -> Option<Self> {
+        let (low, high) = extremes(values)?;
+        let spacing = if log2 && low > 0.0 { Spacing::Log2 } else { Spacing::Linear };
+        Some(Self { low, high: if high > low { high } else { low + 1.0 }, spacing })
+    }
+
+    /// The axis for figures: from zero, or by powers of ten where they differ too much.
+    pub fn for_y(values: impl Iterator<Item = f64>) -> Option<Self> {
+        let (low, high) = extremes(values)?;
+        if low > 0.0 && high / low >= LOG_FROM_RATIO {
+            let (low, high) = (low.log10().floor(), high.log10());
+            let top = if high.ceil() - high > 0.5 { high.floor() + 0.5 } else { high.ceil() };
+            return Some(Self {
+                low: 10_f64.powf(low),
+                high: 10_f64.powf(top),
+                spacing: Spacing::Log10,
+            });
+        }
+        let low = low.min(0.0);
+        let high = if high > low { high } else { low + 1.0 };
+        let step = nice_step((high - low) / 5.0);
+        let high = (high / step).ceil() * step;
+        Some(Self { low: (low / step).floor() * step, high, spacing: Spacing::Linear })
+    }
+
+    /// The place of a value: 0 at the low end, 1 at the high end.
+    pub fn position(&self, value: f64) -> f64 {
+        let (low, high, value) = (self.map(self.low), self.map(self.high), self.map(value));
+        ((value - low) / (high - low)).clamp(0.0, 1.0)
+    }
+
+    fn map(&self, value: f64) -> f64 {
+        match self.spacing {
+            Spacing::Linear => value,
+            Spacing::Log2 => value.log2(),
+            Spacing::Log10 => value.log10(),
+        }
+    }
+
+    /// Values for labels, ascending, at most about `most` of them.
+    pub fn ticks(&self, most: usize) -> Vec<f64> {
+        let most = most.max(2) as f64;
+        match self.spacing {
+            Spacing::Linear => {
+                let step = nice_step((self.high - self.low) / most);
+                let first = (self.low / step).ceil() as i64;
+                let last = (self.high / step * (1.0 + 1e-9)).floor() as i64;
+                (first..=last).map(|index| index as f64 * step).collect()
+            }
+            Spacing::Log2 => {
+                powers(2.0, self.low.log2(), self.high.log2(), most, &[1, 2, 4, 5, 10])
+            }
+            Spacing::Log10 => powers(10.0, self.low.log10(), self.high.log10(), most, &[1, 2, 3]),
+        }
+    }
+}
+
+fn powers(base: f64, low: f64, high: f64, most: f64, steps: &[i32]) -> Vec<f64> {
+    let step = steps.iter().copied().find(|step| (high - low) / f64::from(*step) < most);
+    let step = step.unwrap_or_else(|| ((high - low) / most).ceil() as i32).max(1);
+    let first = (low / f64::from(step) - 1e-9).ceil() as i32;
+    let last = (high / f64::from(step) + 1e-9).floor() as i32;
+    (first..=last).map(|index| base.powi(index * step)).collect()
+}
+
+/// The next step of 1, 2 or 5 times a power of ten that is at least `least`.
+fn nice_step(least: f64) -> f64 {
+    if least <= 0.0 || !least.is_finite() {
+        return 1.0;
+    }
+    let power = 10_f64.powf(least.log10().floor());
+    let factor = [1.0, 2.0, 5.0].into_iter().find(|factor| factor * power >= least * (1.0 - 1e-9));
+    factor.unwrap_or(10.0) * power
+}
+
+fn extremes(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
+    values.filter(|value| value.is_finite()).fold(None, |found, value| match found {
+        None => Some((value, value)),
+        Some((low, high)) => Some((low.min(value), high.max(value))),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn block_sizes_get_a_label_every_fourth_power() {
+        let axis = Axis::for_x([1.0, 4_194_304.0].into_iter(), true).unwrap();
+        assert_eq!(axis.ticks(8), [1.0, 16.0, 256.0, 4096.0, 65_536.0, 1_048_576.0]);
+        assert_eq!(axis.position(2048.0), 0.5);
+    }
+
+    #[test]
+    fn figures_start_at_zero_unless_they_differ_too_much() {
+        let axis = Axis::for_y([30.0, 470.0].into_iter()).unwrap();
+        assert_eq!((axis.low, axis.high), (0.0, 500.0));
+        assert_eq!(axis.ticks(5), [0.0, 100.0, 200.0, 300.0, 400.0, 500.0]);
+        let axis = Axis::for_y([3.0, 13_000.0].into_iter()).unwrap();
+        assert_eq!((axis.low, axis.spacing), (1.0, Spacing::Log10));
+        assert_eq!(Axis::for_y([f64::NAN].into_iter()), None);
+        assert_eq!(Axis::for_y([0.0].into_iter()).unwrap().high, 1.0);
+    }
+}

@@ -1,0 +1,112 @@
+//! One line per result for spreadsheets and scripts (RFC 4180, line ends CR LF).
+//!
+//! Values stay in base units with all their digits: a program reads them. The parameters of all
+//! results become columns of their own; lists are not written, the JSON document has them.
+
+use std::collections::BTreeSet;
+
+use flatout_measure::record::{Outcome, Record};
+use serde_json::Value;
+
+use crate::{label, text};
+
+const BEFORE: [&str; 1] = ["id"];
+const AFTER: [&str; 15] = [
+    "unit",
+    "better",
+    "median",
+    "ci95_low",
+    "ci95_high",
+    "n",
+    "min",
+    "max",
+    "status",
+    "ceiling_name",
+    "ceiling_value",
+    "ceiling_provenance",
+    "ceiling_ratio",
+    "limiter",
+    "warnings",
+];
+
+/// The record's results as CSV with a heading line.
+pub fn document(record: &Record) -> String {
+    let keys: BTreeSet<&String> = record.results.iter().flat_map(|o| o.parameters.keys()).collect();
+    let mut out = String::new();
+    let heads = BEFORE.iter().map(|head| (*head).to_owned());
+    let heads = heads.chain(keys.iter().map(|key| parameter_head(key)));
+    push_line(&mut out, heads.chain(AFTER.iter().map(|head| (*head).to_owned())));
+    for outcome in &record.results {
+        let parameters =
+            keys.iter().map(|key| outcome.parameters.get(*key).map_or_else(String::new, raw));
+        let fields = std::iter::once(outcome.id.clone()).chain(parameters).chain(figures(outcome));
+        push_line(&mut out, fields);
+    }
+    out
+}
+
+/// A parameter's own name, unless a fixed column has it.
+fn parameter_head(key: &str) -> String {
+    let taken = BEFORE.contains(&key) || AFTER.contains(&key);
+    if taken { format!("parameter_{key}") } else { key.to_owned() }
+}
+
+/// The fixed fields, in the order of [`AFTER`].
+fn figures(outcome: &Outcome) -> [String; 15] {
+    let float = |value: Option<f64>| value.map_or_else(String::new, |v| v.to_string());
+    let figure = label::figure(outcome);
+    let interval = outcome.ci95.filter(|_| figure.is_some());
+    let ceiling = outcome.ceiling.as_ref();
+    let word = |value: Result<Value, serde_json::Error>| value.map(|v| raw(&v)).unwrap_or_default();
+    let codes: Vec<&str> = outcome.warnings.iter().map(|warning| warning.code.as_str()).collect();
+    [
+        outcome.unit.clone(),
+        word(serde_json::to_value(outcome.better)),
+        float(figure),
+        float(interval.map(|i| i[0])),
+        float(interval.map(|i| i[1])),
+        outcome.n.to_string(),
+        float(outcome.samples.iter().copied().reduce(f64::min)),
+        float(outcome.samples.iter().copied().reduce(f64::max)),
+        label::status(outcome.status).to_owned(),
+        ceiling.map_or_else(String::new, |c| c.name.clone()),
+        float(ceiling.and_then(|c| c.value)),
+        ceiling.map_or_else(String::new, |c| word(serde_json::to_value(c.provenance))),
+        float(ceiling.and_then(|c| c.ratio)),
+        ceiling.map_or_else(String::new, |c| c.limiter.clone()),
+        codes.join(" "),
+    ]
+}
+
+fn raw(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        other => other.to_string(),
+    }
+}
+
+fn push_line(out: &mut String, fields: impl Iterator<Item = String>) {
+    let quoted: Vec<String> = fields.map(|field| quoted(&text::visible(&field))).collect();
+    out.push_str(&quoted.join(","));
+    out.push_str("\r\n");
+}
+
+fn quoted(field: &str) -> String {
+    if field.contains(['"', ',']) || field.starts_with(' ') || field.ends_with(' ') {
+        format!("\"{}\"", field.replace('"', "\"\""))
+    } else {
+        field.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quotes_are_doubled_and_commas_enclosed() {
+        assert_eq!(quoted("plain"), "plain");
+        assert_eq!(quoted("a, \"b\""), "\"a, \"\"b\"\"\"");
+    }
+}

@@ -1,0 +1,238 @@
+//! Cells set in columns within a given width; knows nothing about records.
+//!
+//! Numbers are aligned at the decimal point and never cut; columns of words are narrowed and
+//! wrapped when the page is too narrow.
+
+use crate::{
+    style::{Style, Tone},
+    text,
+};
+
+/// How the cells of a column stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Align {
+    /// Words; wrapped when the page is narrow.
+    Words,
+    /// Right.
+    Right,
+    /// Numbers with a unit behind them: decimal points and units below each other.
+    Decimal,
+}
+
+/// Safe text and its meaning.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Cell {
+    pub text: String,
+    pub tone: Tone,
+}
+
+impl Cell {
+    pub fn new(text: impl Into<String>, tone: Tone) -> Self {
+        Self { text: text.into(), tone }
+    }
+
+    pub fn plain(text: impl Into<String>) -> Self {
+        Self::new(text, Tone::Plain)
+    }
+}
+
+/// A row: as many cells as there are columns, or fewer, of which the last then takes all the rest.
+pub(crate) type Row = Vec<Cell>;
+
+/// Columns and rows.
+#[derive(Debug, Default)]
+pub(crate) struct Grid {
+    pub heads: Vec<(String, Align)>,
+    pub rows: Vec<Row>,
+}
+
+/// Spaces between columns.
+const GAP: usize = 2;
+/// A column of words is not made narrower than this.
+const NARROWEST: usize = 10;
+
+impl Grid {
+    /// Width of the grid if nothing is wrapped.
+    pub fn natural_width(&self) -> usize {
+        let widths = self.natural_widths(&self.aligned());
+        widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1)
+    }
+
+    /// The grid as lines, each ended by a line feed; the head is dimmed.
+    pub fn render(&self, indent: usize, style: &Style) -> String {
+        let rows = self.aligned();
+        let available = style.width().saturating_sub(indent);
+        let widths = self.fitted_widths(&rows, available);
+        let mut out = String::new();
+        let heads: Row = self.heads.iter().map(|(head, _)| Cell::new(head, Tone::Dim)).collect();
+        if heads.iter().any(|head| !head.text.is_empty()) {
+            self.push_row(&mut out, &heads, &widths, indent, style);
+        }
+        for row in &rows {
+            self.push_row(&mut out, row, &widths, indent, style);
+        }
+        out
+    }
+
+    /// The rows with decimal cells padded so that they only need to stand left.
+    fn aligned(&self) -> Vec<Row> {
+        let mut rows = self.rows.clone();
+        for (column, (_, align)) in self.heads.iter().enumerate() {
+            if *align != Align::Decimal {
+                continue;
+            }
+            let full = |row: &&mut Row| row.len() == self.heads.len();
+            let mut split: Vec<(usize, usize)> = Vec::new();
+            for row in rows.iter_mut().filter(full) {
+                let (whole, fraction, _) = decimal_parts(&row[column].text);
+                split.push((text::width(whole), text::width(fraction)));
+            }
+            let whole_width = split.iter().map(|s| s.0).max().unwrap_or(0);
+            let fraction_width = split.iter().map(|s| s.1).max().unwrap_or(0);
+            for row in rows.iter_mut().filter(full) {
+                let (whole, fraction, unit) = decimal_parts(&row[column].text);
+                let padded = if whole.is_empty() && fraction.is_empty() {
+                    text::pad_left(unit, whole_width + fraction_width)
+                } else {
+                    let whole = text::pad_left(whole, whole_width);
+                    format!("{whole}{}{unit}", text::pad_right(fraction, fraction_width))
+                };
+                row[column].text = padded.trim_end().to_owned();
+            }
+        }
+        rows
+    }
+
+    fn natural_widths(&self, rows: &[Row]) -> Vec<usize> {
+        let mut widths: Vec<usize> = self.heads.iter().map(|(head, _)| text::width(head)).collect();
+        for row in rows {
+            let spans = row.len() < self.heads.len();
+            let own = if spans { row.len().saturating_sub(1) } else { row.len() };
+            for (width, cell) in widths.iter_mut().zip(&row[..own]) {
+                *width = (*width).max(text::width(&cell.text));
+            }
+        }
+        widths
+    }
+
+    /// Natural widths; then the widest columns of words are narrowed until the sum fits: first down
+    /// to their longest word, then breaking words, and as the last resort any column.
+    fn fitted_widths(&self, rows: &[Row], available: usize) -> Vec<usize> {
+        let mut widths = self.natural_widths(rows);
+        let gaps = GAP * widths.len().saturating_sub(1);
+        let words = |column: usize| self.heads[column].1 == Align::Words;
+        let longest: Vec<usize> =
+            (0..widths.len()).map(|column| self.longest_word(rows, column)).collect();
+        while widths.iter().sum::<usize>() + gaps > available {
+            let widest_where = |may_shrink: &dyn Fn(usize) -> bool| {
+                (0..widths.len()).filter(|c| may_shrink(*c)).max_by_key(|c| widths[*c])
+            };
+            let column = widest_where(&|c| words(c) && widths[c] > longest[c].max(NARROWEST))
+                .or_else(|| widest_where(&|c| words(c) && widths[c] > NARROWEST))
+                .or_else(|| widest_where(&|c| widths[c] > 1));
+            let Some(column) = column else { break };
+            widths[column] -= 1;
+        }
+        widths
+    }
+
+    fn longest_word(&self, rows: &[Row], column: usize) -> usize {
+        let cells =
+            rows.iter().filter(|row| row.len() == self.heads.len() || column + 1 < row.len());
+        let words = cells.flat_map(|row| row[column].text.split(' '));
+        words.map(text::width).max().unwrap_or(0)
+    }
+
+    fn push_row(
+        &self,
+        out: &mut String,
+        row: &[Cell],
+        widths: &[usize],
+        indent: usize,
+        style: &Style,
+    ) {
+        let spans = row.len() < widths.len();
+        let mut cells: Vec<Vec<String>> = Vec::with_capacity(row.len());
+        let mut starts: Vec<(usize, usize)> = Vec::with_capacity(row.len());
+        let mut start = indent;
+        for (column, cell) in row.iter().enumerate() {
+            let width = if spans && column + 1 == row.len() {
+                style.width().saturating_sub(start)
+            } else {
+                widths[column]
+            };
+            starts.push((start, width));
+            start += width + GAP;
+            let fits = text::width(&cell.text) <= width;
+            cells.push(if fits { vec![cell.text.clone()] } else { text::wrap(&cell.text, width) });
+        }
+        let height = cells.iter().map(Vec::len).max().unwrap_or(0);
+        for line in 0..height {
+            let mut at = 0;
+            let mut painted = String::new();
+            for (column, cell) in cells.iter().enumerate() {
+                let Some(part) = cell.get(line).filter(|part| !part.is_empty()) else { continue };
+                let (start, width) = starts[column];
+                let right =
+                    self.heads[column].1 == Align::Right && !(spans && column + 1 == row.len());
+                let lead = if right { width.saturating_sub(text::width(part)) } else { 0 };
+                painted.push_str(&" ".repeat((start + lead).saturating_sub(at)));
+                let part = part.replace(text::UNBREAKABLE, " ");
+                painted.push_str(&style.paint(&part, row[column].tone));
+                at = (start + lead).max(at) + text::width(&part);
+            }
+            out.push_str(&painted);
+            out.push('\n');
+        }
+    }
+}
+
+/// Splits `12,345.6 MiB/s` into `12,345`, `.6` and ` MiB/s`.
+fn decimal_parts(cell: &str) -> (&str, &str, &str) {
+    let end = cell
+        .find(|c: char| !c.is_ascii_digit() && !matches!(c, ',' | '.' | '-' | '<' | '~'))
+        .unwrap_or(cell.len());
+    let (number, unit) = cell.split_at(end);
+    let (whole, fraction) = number.split_at(number.find('.').unwrap_or(number.len()));
+    (whole, fraction, unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn grid() -> Grid {
+        let row = |a: &str, b: &str, c: &str| vec![Cell::plain(a), Cell::plain(b), Cell::plain(c)];
+        Grid {
+            heads: vec![
+                ("name".to_owned(), Align::Words),
+                ("value".to_owned(), Align::Decimal),
+                ("n".to_owned(), Align::Right),
+            ],
+            rows: vec![
+                row("a rather long name that wraps", "12,345 MiB/s", "6"),
+                row("b", "3.25 MiB/s", "12"),
+                vec![
+                    Cell::plain("c"),
+                    Cell::plain("failed: no such thing as this on that machine here"),
+                ],
+            ],
+        }
+    }
+
+    #[test]
+    fn decimal_points_stand_below_each_other() {
+        let out = grid().render(0, &Style { width_columns: 80, ..Style::default() });
+        let lines: Vec<&str> = out.lines().collect();
+        assert_eq!(lines[1], "a rather long name that wraps  12,345    MiB/s   6");
+        assert_eq!(lines[2], "b                                   3.25 MiB/s  12");
+    }
+
+    #[test]
+    fn a_narrow_page_wraps_words_and_keeps_numbers() {
+        let style = Style { width_columns: 40, ..Style::default() };
+        let out = grid().render(2, &style);
+        assert!(out.lines().all(|line| text::width(line) <= 40), "{out}");
+        assert!(out.contains("12,345    MiB/s"));
+    }
+}

@@ -1,0 +1,176 @@
+//! Rows of an area as tables: figures with their doubt and ceiling, and latencies.
+
+use flatout_measure::record::{Latency, Outcome, Provenance, Status};
+
+use super::Page;
+use crate::{label, markup::escaped, notes::Notes, quantity, svg};
+
+/// Numbers of notes as links; empty for none.
+pub(super) fn note_links(marks: &str) -> String {
+    let numbers = marks.trim_matches(['[', ']']).split(',').filter(|number| !number.is_empty());
+    let links: Vec<String> =
+        numbers.map(|number| format!("<a href=\"#note-{number}\">{number}</a>")).collect();
+    match links.is_empty() {
+        true => String::new(),
+        false => format!("<sup class=\"notes\">{}</sup>", links.join(" ")),
+    }
+}
+
+/// Parameters as small labels that do not break inside.
+fn chips(outcome: &Outcome) -> String {
+    let words = label::parameter_words(&outcome.parameters);
+    let chips: Vec<String> =
+        words.iter().map(|word| format!("<span class=\"chip\">{}</span>", escaped(word))).collect();
+    chips.join(" ")
+}
+
+impl Page {
+    pub(super) fn rows(&mut self, rows: &[&Outcome]) {
+        let has_ceilings = rows.iter().any(|outcome| outcome.ceiling.is_some());
+        let ceiling_heads = if has_ceilings {
+            "<th scope=\"col\">of ceiling</th><th scope=\"col\">limited by</th>"
+        } else {
+            ""
+        };
+        self.line(format_args!(
+            "<div class=\"scroll\" tabindex=\"0\"><table>\n<thead><tr><th scope=\"col\">test</th>\
+             <th scope=\"col\">parameters</th><th scope=\"col\" class=\"number\">median</th>\
+             <th scope=\"col\" class=\"number\">95&nbsp;% interval</th>\
+             <th scope=\"col\" class=\"number\">n</th>\
+             <th scope=\"col\">samples <small>(median ± 10&nbsp;%)</small></th>{ceiling_heads}</tr></thead>\n<tbody>"
+        ));
+        let mut previous = "";
+        for outcome in rows {
+            let test = label::test(&outcome.id);
+            let repeated = if test == previous { " class=\"repeated\"" } else { "" };
+            previous = test;
+            let head = format!(
+                "<tr><th scope=\"row\"{repeated}>{}</th><td class=\"chips\">{}</td>",
+                escaped(test),
+                chips(outcome)
+            );
+            let cells = match label::figure(outcome) {
+                Some(median) => figure_cells(outcome, median, has_ceilings, &mut self.notes),
+                None => reason_cell(outcome, has_ceilings, &mut self.notes),
+            };
+            self.line(format_args!("{head}{cells}</tr>"));
+        }
+        self.line(format_args!("</tbody>\n</table></div>"));
+    }
+
+    /// Percentiles of the rows whose operations were timed one by one.
+    pub(super) fn latencies(&mut self, rows: &[&Outcome]) {
+        let timed: Vec<(&Outcome, &Latency)> =
+            rows.iter().filter_map(|outcome| Some((*outcome, outcome.latency.as_ref()?))).collect();
+        if timed.is_empty() {
+            return;
+        }
+        let names = label::percentiles(timed.iter().map(|(_, latency)| *latency));
+        let heads: String = names
+            .iter()
+            .map(|name| format!("<th scope=\"col\" class=\"number\">{}</th>", escaped(name)))
+            .collect();
+        self.line(format_args!(
+            "<h3>Latency of single operations</h3>\n<div class=\"scroll\" tabindex=\"0\"><table>\n\
+             <thead><tr><th scope=\"col\">test</th><th scope=\"col\">parameters</th>\
+             <th scope=\"col\" class=\"number\">min</th>{heads}<th scope=\"col\" class=\"number\">max</th>\
+             <th scope=\"col\" class=\"number\">operations</th><th scope=\"col\">loop</th></tr></thead>\n<tbody>"
+        ));
+        let number =
+            |ns: f64| format!("<td class=\"number\">{}</td>", escaped(&quantity::value("ns", ns)));
+        for (outcome, latency) in timed {
+            let cells: String = names
+                .iter()
+                .map(|name| {
+                    let value =
+                        latency.percentiles_ns.get(name).and_then(serde_json::Value::as_f64);
+                    value.map_or("<td class=\"number\">–</td>".to_owned(), number)
+                })
+                .collect();
+            self.line(format_args!(
+                "<tr><th scope=\"row\">{}</th><td class=\"chips\">{}</td>{}{cells}{}\
+                 <td class=\"number\">{}</td><td>{}</td></tr>",
+                escaped(label::test(&outcome.id)),
+                chips(outcome),
+                number(latency.min_ns),
+                number(latency.max_ns),
+                quantity::count(latency.operations),
+                escaped(&latency.loop_kind),
+            ));
+        }
+        self.line(format_args!("</tbody>\n</table></div>"));
+    }
+}
+
+fn figure_cells(outcome: &Outcome, median: f64, has_ceilings: bool, notes: &mut Notes) -> String {
+    let scale = quantity::Scale::of(&outcome.unit, median);
+    let marks = note_links(&notes.marks(&outcome.warnings));
+    let status = match outcome.status {
+        Status::Ok => String::new(),
+        other => format!(" <span class=\"status {0}\">{0}</span>", label::status(other)),
+    };
+    let interval = match outcome.ci95 {
+        Some([low, high]) => {
+            let half = quantity::half_width(median, [low, high]).map(quantity::percent);
+            format!(
+                "{} … {}<br><small>± {}</small>",
+                scale.number(low),
+                scale.number(high),
+                half.as_deref().unwrap_or("?")
+            )
+        }
+        None => "–".to_owned(),
+    };
+    let mut cells = format!(
+        "<td class=\"number\"><b>{}</b>&nbsp;{}{marks}{status}</td>\
+         <td class=\"number\">{interval}</td><td class=\"number\">{}</td><td>{}</td>",
+        scale.number(median),
+        escaped(&scale.unit),
+        quantity::count(outcome.n),
+        svg::strip(outcome)
+    );
+    if has_ceilings {
+        cells.push_str(&ceiling_cells(outcome));
+    }
+    cells
+}
+
+fn ceiling_cells(outcome: &Outcome) -> String {
+    let Some(ceiling) = &outcome.ceiling else { return "<td></td><td></td>".to_owned() };
+    let (share, bar) = match ceiling.ratio.filter(|ratio| ratio.is_finite()) {
+        Some(ratio) => {
+            let width = (ratio * 100.0).clamp(0.0, 100.0);
+            let over = if ratio > 1.02 { " over" } else { "" };
+            let bar = format!(
+                "<span class=\"bar{over}\"><span style=\"width:{width:.1}%\"></span></span>"
+            );
+            (quantity::percent(ratio), bar)
+        }
+        None => ("unknown".to_owned(), String::new()),
+    };
+    let value = ceiling
+        .value
+        .map_or_else(String::new, |v| format!(", {}", quantity::value(&outcome.unit, v)));
+    let origin = match ceiling.provenance {
+        Provenance::Unknown => String::new(),
+        known => format!(", {}", label::provenance(known)),
+    };
+    format!(
+        "<td class=\"ceiling\"><b>{share}</b>{bar}<small>{}{}{origin}</small></td><td>{}</td>",
+        escaped(&ceiling.name),
+        escaped(&value),
+        escaped(&ceiling.limiter)
+    )
+}
+
+/// The reason over all columns of figures; only further warnings become notes.
+fn reason_cell(outcome: &Outcome, has_ceilings: bool, notes: &mut Notes) -> String {
+    let columns = if has_ceilings { 6 } else { 4 };
+    let marks = note_links(&notes.marks(outcome.warnings.get(1..).unwrap_or_default()));
+    let word = label::status(outcome.status);
+    let text = outcome.warnings.first().map_or("no figure", |warning| warning.text.as_str());
+    format!(
+        "<td colspan=\"{columns}\" class=\"reason\"><span class=\"status {word}\">{word}</span> {}{marks}</td>",
+        escaped(text)
+    )
+}

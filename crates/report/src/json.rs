@@ -1,0 +1,39 @@
+//! The record as a JSON document that is safe to print and safe to embed in a page.
+//!
+//! Nothing is lost: what would be unsafe on a terminal or inside a `script` element is written
+//! as a `\u` escape, which every JSON parser reads as the character itself.
+
+use flatout_measure::record::Record;
+
+use crate::text;
+
+/// The document, indented, with a line feed at its end.
+pub fn document(record: &Record) -> String {
+    let pretty = serde_json::to_string_pretty(record)
+        .expect("a record has string keys and derived serialization, which cannot fail");
+    let mut out = escaped(&pretty, text::is_unsafe_in_json);
+    out.push('\n');
+    out
+}
+
+/// The document for a `script` element: no character that HTML could take for markup.
+pub(crate) fn embeddable(record: &Record) -> String {
+    let compact = serde_json::to_string(record)
+        .expect("a record has string keys and derived serialization, which cannot fail");
+    escaped(&compact, |c| matches!(c, '<' | '>' | '&') || text::is_unsafe_in_json(c))
+}
+
+/// Replaces characters that can only stand inside strings by `\u` escapes.
+fn escaped(json: &str, is_unsafe: impl Fn(char) -> bool) -> String {
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        if is_unsafe(c) {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                out.push_str(&format!("\\u{unit:04x}"));
+            }
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}

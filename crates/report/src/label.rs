@@ -1,0 +1,212 @@
+//! Names and parameters of rows in few words: `4 KiB`, `2 threads`, `mmap`, `hot`.
+//!
+//! Keys end in their unit, so the key alone says how its value is written. Unknown keys are shown
+//! generically; nothing is left out because it is new.
+
+use flatout_measure::record::{Latency, Outcome, Provenance, Status};
+use serde_json::{Map, Value};
+
+use crate::quantity;
+
+/// Keys in the order in which people ask for them; the others follow by name.
+const ORDER: [&str; 12] = [
+    "operation",
+    "call",
+    "kernel",
+    "engine",
+    "caching",
+    "cache_state",
+    "block_bytes",
+    "file_bytes",
+    "threads",
+    "depth",
+    "split",
+    "pinned",
+];
+
+fn rank(key: &str) -> usize {
+    ORDER.iter().position(|known| *known == key).unwrap_or(ORDER.len())
+}
+
+/// The parameters in the order of reading.
+pub(crate) fn ordered(parameters: &Map<String, Value>) -> Vec<(&str, &Value)> {
+    let mut pairs: Vec<_> = parameters.iter().map(|(key, value)| (key.as_str(), value)).collect();
+    pairs.sort_by_key(|(key, _)| rank(key));
+    pairs
+}
+
+/// All parameters of a row in one line, separated by `, `.
+pub(crate) fn parameters(parameters: &Map<String, Value>) -> String {
+    parameter_words(parameters).join(", ")
+}
+
+/// All parameters of a row, one text each.
+pub(crate) fn parameter_words(parameters: &Map<String, Value>) -> Vec<String> {
+    ordered(parameters).into_iter().map(|(key, value)| parameter(key, value)).collect()
+}
+
+/// One parameter in words that need no heading: `4 KiB`, `2 threads`, `depth 8`, `mmap`.
+pub(crate) fn parameter(key: &str, value: &Value) -> String {
+    let noun = noun(key);
+    match (key, value) {
+        ("block_bytes", _) | (_, Value::String(_)) => plain(key, value),
+        (_, Value::Bool(true)) => noun,
+        (_, Value::Bool(false)) => format!("not {noun}"),
+        (_, Value::Number(number)) if is_counted(key) => {
+            let text = plain(key, value);
+            match number.as_f64() {
+                Some(1.0) => format!("{text} {}", noun.strip_suffix('s').unwrap_or(&noun)),
+                _ => format!("{text} {noun}"),
+            }
+        }
+        _ => format!("{noun} {}", plain(key, value)),
+    }
+}
+
+/// Whether a key is a plural noun that its number stands before.
+fn is_counted(key: &str) -> bool {
+    key.ends_with('s') && !key.ends_with("_bytes") && unit_of(key).is_empty()
+}
+
+/// The key in words, without its unit: `block_bytes` → `block`.
+pub(crate) fn noun(key: &str) -> String {
+    let stem = ["_bytes", "_ns", "_s", "_hz", "_ratio"]
+        .iter()
+        .find_map(|suffix| key.strip_suffix(suffix))
+        .unwrap_or(key);
+    stem.replace('_', " ")
+}
+
+/// The base unit that a key ends in; empty when it names none.
+pub(crate) fn unit_of(key: &str) -> &'static str {
+    match key {
+        "bytes" => "bytes",
+        key if key.ends_with("_bytes") || key.starts_with("bytes_") => "bytes",
+        key if key.ends_with("_ns") => "ns",
+        key if key.ends_with("_s") || key == "seconds" => "s",
+        key if key.ends_with("_hz") => "Hz",
+        key if key.ends_with("_ratio") || key == "ratio" => "ratio",
+        key if key.starts_with("rate") => "bytes/s",
+        _ => "",
+    }
+}
+
+/// A value by the unit in its key, without the key's name.
+pub(crate) fn plain(key: &str, value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Bool(true) => "yes".to_owned(),
+        Value::Bool(false) => "no".to_owned(),
+        Value::Null => "unknown".to_owned(),
+        Value::Number(number) => match (unit_of(key), number.as_u64(), number.as_f64()) {
+            ("bytes", Some(bytes), _) => quantity::size(bytes),
+            ("", Some(whole), _) => quantity::count(whole),
+            ("", None, Some(float)) if float.fract() == 0.0 && float.abs() < 1e15 => {
+                float.to_string()
+            }
+            (unit, _, Some(float)) => quantity::value(unit, float),
+            _ => number.to_string(),
+        },
+        Value::Array(items) => {
+            let words: Vec<String> = items.iter().map(|item| plain(key, item)).collect();
+            words.join(", ")
+        }
+        Value::Object(members) => {
+            let words: Vec<String> = members
+                .iter()
+                .map(|(key, value)| format!("{} {}", noun(key), plain(key, value)))
+                .collect();
+            words.join(", ")
+        }
+    }
+}
+
+/// The part of an id before the first `/`.
+pub(crate) fn area(id: &str) -> &str {
+    id.split_once('/').map_or(id, |(area, _)| area)
+}
+
+/// The part of an id after the first `/`.
+pub(crate) fn test(id: &str) -> &str {
+    id.split_once('/').map_or(id, |(_, test)| test)
+}
+
+/// A status as the word that the record uses.
+pub(crate) fn status(status: Status) -> &'static str {
+    match status {
+        Status::Ok => "ok",
+        Status::Unstable => "unstable",
+        Status::Invalid => "invalid",
+        Status::Degraded => "degraded",
+        Status::Failed => "failed",
+        Status::Unsupported => "unsupported",
+        Status::Interrupted => "interrupted",
+    }
+}
+
+/// The percentiles that occur, in ascending order.
+pub(crate) fn percentiles<'a>(latencies: impl Iterator<Item = &'a Latency>) -> Vec<String> {
+    let mut names: Vec<String> =
+        latencies.flat_map(|latency| latency.percentiles_ns.keys().cloned()).collect();
+    let share = |name: &String| name.trim_start_matches('p').parse().unwrap_or(f64::INFINITY);
+    names.sort_by(|a, b| share(a).total_cmp(&share(b)).then_with(|| a.cmp(b)));
+    names.dedup();
+    names
+}
+
+/// Where a ceiling comes from, in words.
+pub(crate) fn provenance(provenance: Provenance) -> &'static str {
+    match provenance {
+        Provenance::Measured => "measured in this run",
+        Provenance::Cpuid => "from CPUID",
+        Provenance::Smbios => "from SMBIOS",
+        Provenance::Link => "from the link",
+        Provenance::Inferred => "inferred",
+        Provenance::Given => "given by the user",
+        Provenance::Unknown => "unknown",
+    }
+}
+
+/// The figure that may be printed: never one that cannot be true.
+pub(crate) fn figure(outcome: &Outcome) -> Option<f64> {
+    match outcome.status {
+        Status::Invalid | Status::Failed | Status::Unsupported => None,
+        _ => outcome.median.filter(|median| median.is_finite()),
+    }
+}
+
+/// What stands in place of a figure: the status, and the reason if a warning gives one.
+pub(crate) fn reason(outcome: &Outcome) -> String {
+    let word = match outcome.status {
+        Status::Ok | Status::Unstable | Status::Degraded => "no figure",
+        other => status(other),
+    };
+    match outcome.warnings.first() {
+        Some(warning) => format!("{word}: {}", warning.text),
+        None => word.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn parameters_read_like_words() {
+        let row = json!({"threads": 2, "block_bytes": 4096, "engine": "mmap", "depth": 8,
+            "cache_state": "hot", "pinned": false, "pause_ns": 1500, "share_ratio": 0.5, "files": 1});
+        assert_eq!(
+            parameters(row.as_object().unwrap()),
+            "mmap, hot, 4 KiB, 2 threads, depth 8, not pinned, 1 file, pause 1.50 µs, share 50.0 %"
+        );
+    }
+
+    #[test]
+    fn an_impossible_figure_is_not_printed() {
+        let outcome = Outcome { status: Status::Invalid, median: Some(1e12), ..Outcome::default() };
+        assert_eq!(figure(&outcome), None);
+        assert_eq!(reason(&outcome), "invalid");
+    }
+}

@@ -1,0 +1,190 @@
+//! The record as Markdown tables (GitHub flavour) for an issue or a page of documentation.
+//!
+//! Text from data is escaped, so that a name cannot become markup or break a table.
+
+use std::fmt::Write as _;
+
+use flatout_measure::record::{Outcome, Record, Status};
+
+use crate::{label, machine, notes::Notes, quantity, sweep, sweep::Sweep, table, text};
+
+/// The record as a Markdown document.
+pub fn document(record: &Record) -> String {
+    let mut out = String::new();
+    let mut notes = Notes::default();
+    let title = escaped(&record.start.tool);
+    push(
+        &mut out,
+        format_args!("# {title}\n\n{}, seed {}", escaped(&record.start.time), record.start.seed),
+    );
+    let machine = machine::headline(&record.start.environment);
+    if !machine.is_empty() {
+        push(&mut out, format_args!("\n{}", escaped(&machine)));
+    }
+    let sweeps = sweep::sweeps(record);
+    let rows_left = sweep::rows_left(record, &sweeps);
+    for area in table::areas(record) {
+        push(&mut out, format_args!("\n## {}\n", escaped(area)));
+        let in_area = |outcome: &&Outcome| label::area(&outcome.id) == area;
+        let rows: Vec<&Outcome> =
+            rows_left.iter().map(|i| &record.results[*i]).filter(in_area).collect();
+        if !rows.is_empty() {
+            push_rows(&mut out, &rows, &mut notes);
+        }
+        for sweep in sweeps.iter().filter(|sweep| label::area(&sweep.chart.id) == area) {
+            push_sweep(&mut out, sweep, &mut notes);
+        }
+    }
+    for (number, note) in notes.iter() {
+        let (code, sentence) = (escaped(&note.code), escaped(&note.sentence()));
+        push(
+            &mut out,
+            format_args!(
+                "{}- \\[{number}\\] {code}: {sentence}",
+                if number == 1 { "\n" } else { "" }
+            ),
+        );
+    }
+    push_end(&mut out, record);
+    out
+}
+
+fn push(out: &mut String, line: std::fmt::Arguments<'_>) {
+    // Writing into a String cannot fail.
+    let _ = writeln!(out, "{line}");
+}
+
+fn push_rows(out: &mut String, rows: &[&Outcome], notes: &mut Notes) {
+    push(
+        out,
+        format_args!(
+            "| test | parameters | median | 95 % interval | n | ceiling | limited by | notes |"
+        ),
+    );
+    push(out, format_args!("|---|---|--:|--:|--:|---|---|---|"));
+    for outcome in rows {
+        let name = escaped(label::test(&outcome.id));
+        let parameters = escaped(&label::parameters(&outcome.parameters));
+        let Some(median) = label::figure(outcome) else {
+            let marks = notes.marks(outcome.warnings.get(1..).unwrap_or_default());
+            let reason = escaped(&label::reason(outcome));
+            push(
+                out,
+                format_args!(
+                    "| {name} | {parameters} | – | | | | | {reason} {} |",
+                    bracketed(&marks)
+                ),
+            );
+            continue;
+        };
+        let scale = quantity::Scale::of(&outcome.unit, median);
+        let interval = outcome.ci95.map_or_else(
+            || "–".to_owned(),
+            |[low, high]| format!("{} … {}", scale.number(low), scale.number(high)),
+        );
+        let (ceiling, limiter) = ceiling_cells(outcome);
+        let status = if outcome.status == Status::Ok { "" } else { label::status(outcome.status) };
+        let marks = bracketed(&notes.marks(&outcome.warnings));
+        push(
+            out,
+            format_args!(
+                "| {name} | {parameters} | {} | {interval} | {} | {ceiling} | {limiter} | {status} {marks} |",
+                escaped(&scale.text(median)),
+                quantity::count(outcome.n),
+            ),
+        );
+    }
+}
+
+fn ceiling_cells(outcome: &Outcome) -> (String, String) {
+    let Some(ceiling) = &outcome.ceiling else { return (String::new(), String::new()) };
+    let share = ceiling.ratio.map_or("unknown".to_owned(), quantity::percent);
+    let origin = label::provenance(ceiling.provenance);
+    (format!("{share} of {} ({origin})", escaped(&ceiling.name)), escaped(&ceiling.limiter))
+}
+
+fn push_sweep(out: &mut String, sweep: &Sweep<'_>, notes: &mut Notes) {
+    let scale = sweep.scale();
+    let title = sweep.title();
+    let constants = if sweep.constants.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", escaped(&sweep.constants.join(", ")))
+    };
+    push(out, format_args!("\n### {}, {}{constants}\n", escaped(title), escaped(&scale.unit)));
+    let names: Vec<String> = sweep.lines.iter().map(|line| escaped(&line.name())).collect();
+    let x_name = escaped(&label::noun(&sweep.chart.x_parameter));
+    push(out, format_args!("| {x_name} | {} |", names.join(" | ")));
+    push(out, format_args!("|--:|{}", "--:|".repeat(names.len())));
+    for (at, x) in sweep.x_values.iter().enumerate() {
+        let cells: Vec<String> = sweep
+            .lines
+            .iter()
+            .map(|line| match line.points[at] {
+                None => String::new(),
+                Some(outcome) => {
+                    let marks = bracketed(&notes.marks(&outcome.warnings));
+                    let text = match (label::figure(outcome), outcome.status) {
+                        (Some(median), Status::Unstable) => format!("~{}", scale.number(median)),
+                        (Some(median), _) => scale.number(median),
+                        (None, status) => label::status(status).to_owned(),
+                    };
+                    format!("{text} {marks}").trim_end().to_owned()
+                }
+            })
+            .collect();
+        push(out, format_args!("| {} | {} |", escaped(&sweep.x_text(*x)), cells.join(" | ")));
+    }
+}
+
+fn push_end(out: &mut String, record: &Record) {
+    if !record.end.verdict.is_empty() {
+        push(out, format_args!("\n## verdict\n"));
+    }
+    for answer in &record.end.verdict {
+        let mark = if answer.good { "✓" } else { "✗" };
+        push(
+            out,
+            format_args!("- {mark} **{}** {}", escaped(&answer.question), escaped(&answer.text)),
+        );
+    }
+    if !record.end.errors.is_empty() {
+        push(out, format_args!("\n## errors\n"));
+    }
+    for error in &record.end.errors {
+        push(out, format_args!("- {}", escaped(error)));
+    }
+}
+
+/// Marks as literal brackets, which Markdown could otherwise take for links.
+fn bracketed(marks: &str) -> String {
+    marks.replace('[', "\\[").replace(']', "\\]")
+}
+
+/// Text from data with control characters spelled out and Markdown's own characters escaped.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text::visible(text).chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '~' | '$' => {
+                out.push('\\');
+                out.push(c);
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_cannot_become_markup() {
+        assert_eq!(escaped("a|b <i> *x*\n"), "a\\|b &lt;i&gt; \\*x\\*\\\\n");
+    }
+}

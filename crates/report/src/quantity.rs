@@ -1,0 +1,252 @@
+//! Numbers for people: the only place where a base unit gets a prefix and loses digits.
+//!
+//! Binary prefixes for bytes, decimal ones for everything that is counted or timed. Three
+//! significant digits, but whole numbers are never shortened; the comma separates thousands.
+
+/// A divisor and the unit that it leads to, so that a whole column can share one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scale {
+    /// What a base value is divided by.
+    pub divisor: f64,
+    /// The unit afterwards, for example `MiB/s`; empty for bare numbers.
+    pub unit: String,
+}
+
+/// The largest rate shown in MiB/s; above it GiB/s is used.
+const LARGEST_IN_MIB: f64 = 99_999.5 * MIB;
+const KIB: f64 = 1024.0;
+const MIB: f64 = KIB * KIB;
+const GIB: f64 = MIB * KIB;
+const TIB: f64 = GIB * KIB;
+
+impl Scale {
+    /// The scale for values in `unit` of which `largest` is the largest magnitude.
+    pub fn of(unit: &str, largest: f64) -> Self {
+        let largest = largest.abs();
+        let scale = |divisor: f64, unit: &str| Self { divisor, unit: unit.to_owned() };
+        match unit {
+            "bytes/s" if largest > LARGEST_IN_MIB => scale(GIB, "GiB/s"),
+            "bytes/s" => scale(MIB, "MiB/s"),
+            "bytes" | "bytes/op" if largest >= KIB => {
+                let (divisor, prefix) = binary_prefix(largest);
+                scale(divisor, &format!("{prefix}B{}", &unit[5..]))
+            }
+            "bytes" => scale(1.0, "B"),
+            "ns" => time_scale(largest, 1.0),
+            "s" | "seconds" => time_scale(largest * 1e9, 1e9),
+            "ratio" => scale(0.01, "%"),
+            "operations/s" => decimal_prefix(largest, "op/s"),
+            "cycles" | "" => scale(1.0, unit),
+            _ if unit.ends_with("/s") || unit == "Hz" => decimal_prefix(largest, unit),
+            _ => scale(1.0, unit),
+        }
+    }
+
+    /// The scale for a column: that of its largest finite value.
+    pub fn of_all(unit: &str, values: impl IntoIterator<Item = f64>) -> Self {
+        let largest =
+            values.into_iter().filter(|v| v.is_finite()).fold(0.0_f64, |a, b| a.max(b.abs()));
+        Self::of(unit, largest)
+    }
+
+    /// The bare number in this scale.
+    pub fn number(&self, value: f64) -> String {
+        number(value / self.divisor)
+    }
+
+    /// Number and unit.
+    pub fn text(&self, value: f64) -> String {
+        if self.unit.is_empty() {
+            self.number(value)
+        } else {
+            format!("{} {}", self.number(value), self.unit)
+        }
+    }
+}
+
+fn binary_prefix(value: f64) -> (f64, &'static str) {
+    match value {
+        v if v >= TIB => (TIB, "Ti"),
+        v if v >= GIB => (GIB, "Gi"),
+        v if v >= MIB => (MIB, "Mi"),
+        v if v >= KIB => (KIB, "Ki"),
+        _ => (1.0, ""),
+    }
+}
+
+/// Scale of a time of `largest_ns`, for values of which `per_second` ÷ 1e9 make a nanosecond.
+fn time_scale(largest_ns: f64, base_ns: f64) -> Scale {
+    let (divisor_ns, unit) = match largest_ns {
+        v if v >= 999.5e6 => (1e9, "s"),
+        v if v >= 999.5e3 => (1e6, "ms"),
+        v if v >= 999.5 => (1e3, "µs"),
+        _ => (1.0, "ns"),
+    };
+    Scale { divisor: divisor_ns / base_ns, unit: unit.to_owned() }
+}
+
+fn decimal_prefix(value: f64, unit: &str) -> Scale {
+    let (divisor, prefix) = match value {
+        v if v >= 999.5e9 => (1e12, "T"),
+        v if v >= 999.5e6 => (1e9, "G"),
+        v if v >= 999.5e3 => (1e6, "M"),
+        v if v >= 999.5 => (1e3, "k"),
+        _ => (1.0, ""),
+    };
+    Scale { divisor, unit: format!("{prefix}{unit}") }
+}
+
+/// A value in the scale that suits it alone, for example `12,345 MiB/s` or `85.2 ns`.
+pub fn value(unit: &str, value: f64) -> String {
+    Scale::of(unit, value).text(value)
+}
+
+/// A number with three significant digits, whole digits complete: `12,345`, `85.2`, `0.0123`.
+pub fn number(value: f64) -> String {
+    if !value.is_finite() {
+        return "?".to_owned();
+    }
+    let magnitude = value.abs();
+    if magnitude == 0.0 {
+        return "0".to_owned();
+    }
+    let decimals = match magnitude {
+        m if m >= 1e15 => return format!("{value:.2e}"),
+        m if m >= 99.95 => 0,
+        m if m >= 9.995 => 1,
+        m if m >= 0.9995 => 2,
+        m if m >= 1e-6 => 2 + (-m.log10()).ceil() as usize,
+        _ => return format!("{value:.2e}"),
+    };
+    separated(&format!("{value:.decimals$}"))
+}
+
+/// A count with separated thousands.
+pub fn count(value: u64) -> String {
+    separated(&value.to_string())
+}
+
+/// A size that must stay exact, since it tells one row from another: `4 KiB`, `1.5 MiB`, `1,000 B`.
+pub fn size(bytes: u64) -> String {
+    let (divisor, prefix) = binary_prefix(bytes as f64);
+    let scaled = bytes as f64 / divisor;
+    if divisor > 1.0 && bytes.is_multiple_of(divisor as u64 / 4) {
+        return format!("{} {prefix}B", separated(&scaled.to_string()));
+    }
+    format!("{} B", count(bytes))
+}
+
+/// A number of bytes for reading: exact count, and the rounded size where that is shorter.
+pub fn bytes(bytes: u64) -> String {
+    let noun = if bytes == 1 { "byte" } else { "bytes" };
+    if (bytes as f64) < KIB {
+        return format!("{bytes} {noun}");
+    }
+    let exact = size(bytes);
+    let short = if exact.ends_with("iB") { exact } else { value("bytes", bytes as f64) };
+    format!("{} {noun} ({short})", count(bytes))
+}
+
+/// A share as a percentage with as many digits as it deserves: `93 %`, `1.2 %`, `0.04 %`.
+pub fn percent(ratio: f64) -> String {
+    if !ratio.is_finite() {
+        return "?".to_owned();
+    }
+    let percent = ratio * 100.0;
+    match percent.abs() {
+        p if p >= 9.95 => format!("{} %", separated(&format!("{percent:.0}"))),
+        p if p >= 0.095 || p == 0.0 => format!("{percent:.1} %"),
+        p if p >= 0.01 => format!("{percent:.2} %"),
+        _ => "<0.01 %".to_owned(),
+    }
+}
+
+/// The wider half of an interval as a share of the median; none where the median is zero.
+pub fn half_width(median: f64, interval: [f64; 2]) -> Option<f64> {
+    let half = (interval[1] - median).abs().max((median - interval[0]).abs());
+    let ratio = half / median.abs();
+    ratio.is_finite().then_some(ratio)
+}
+
+/// Commas between thousands of the whole part.
+fn separated(digits: &str) -> String {
+    let (sign, rest) = match digits.strip_prefix('-') {
+        Some(rest) => ("-", rest),
+        None => ("", digits),
+    };
+    let (whole, fraction) = rest.split_at(rest.find('.').unwrap_or(rest.len()));
+    let mut out = String::from(sign);
+    for (index, digit) in whole.chars().enumerate() {
+        if index > 0 && (whole.len() - index).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out + fraction
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_stay_in_mib_until_they_get_long() {
+        assert_eq!(value("bytes/s", 12_345.4 * MIB), "12,345 MiB/s");
+        assert_eq!(value("bytes/s", 99_999.0 * MIB), "99,999 MiB/s");
+        assert_eq!(value("bytes/s", 100_352.0 * MIB), "98.0 GiB/s");
+        assert_eq!(value("bytes/s", 3.1e6), "2.96 MiB/s");
+        assert_eq!(value("bytes/s", 12_800.0), "0.0122 MiB/s");
+        assert_eq!(value("bytes/s", 0.0), "0 MiB/s");
+    }
+
+    #[test]
+    fn times_and_counts_get_decimal_prefixes() {
+        assert_eq!(value("ns", 85.24), "85.2 ns");
+        assert_eq!(value("ns", 999.6), "1.00 µs");
+        assert_eq!(value("ns", 12_500_000.0), "12.5 ms");
+        assert_eq!(value("s", 0.0005), "500 µs");
+        assert_eq!(value("s", 75.0), "75.0 s");
+        assert_eq!(value("operations/s", 3_912_000.0), "3.91 Mop/s");
+        assert_eq!(value("operations/s", 950.0), "950 op/s");
+        assert_eq!(value("flop/s", 45.2e9), "45.2 Gflop/s");
+        assert_eq!(value("ratio", 0.934), "93.4 %");
+        assert_eq!(value("Hz", 2.95e9), "2.95 GHz");
+        assert_eq!(value("widgets", 7.0), "7.00 widgets");
+    }
+
+    #[test]
+    fn sizes_stay_exact() {
+        assert_eq!(size(1), "1 B");
+        assert_eq!(size(4096), "4 KiB");
+        assert_eq!(size(1000), "1,000 B");
+        assert_eq!(size(80 << 20), "80 MiB");
+        assert_eq!(size(3 << 19), "1.5 MiB");
+        assert_eq!(size((1 << 30) + 1), "1,073,741,825 B");
+        assert_eq!(size(u64::MAX), "18,446,744,073,709,551,615 B");
+        assert_eq!(bytes(1), "1 byte");
+        assert_eq!(bytes(1 << 30), "1,073,741,824 bytes (1 GiB)");
+        assert_eq!(bytes(1_000_000), "1,000,000 bytes (977 KiB)");
+    }
+
+    #[test]
+    fn digits_do_not_jump_at_boundaries() {
+        assert_eq!(number(99.96), "100");
+        assert_eq!(number(9.996), "10.0");
+        assert_eq!(number(0.99961), "1.00");
+        assert_eq!(number(0.0999), "0.0999");
+        assert_eq!(number(-1234567.0), "-1,234,567");
+        assert_eq!(number(f64::NAN), "?");
+        assert_eq!(number(3e-9), "3.00e-9");
+    }
+
+    #[test]
+    fn shares_are_short() {
+        assert_eq!(percent(0.934), "93 %");
+        assert_eq!(percent(0.0123), "1.2 %");
+        assert_eq!(percent(0.0004), "0.04 %");
+        assert_eq!(percent(1e-9), "<0.01 %");
+        assert_eq!(percent(0.0), "0.0 %");
+        assert_eq!(half_width(100.0, [97.0, 101.0]), Some(0.03));
+        assert_eq!(half_width(0.0, [0.0, 0.0]), None);
+    }
+}

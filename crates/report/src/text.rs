@@ -1,0 +1,174 @@
+//! Text from data made safe to show, and measured in terminal columns.
+//!
+//! A name in a record may hold anything: an escape sequence, a line feed, a character that turns
+//! the writing direction. Nothing of that reaches a reader raw; it is shown as `\x1b`, `\n` or
+//! `\u{202e}`. A backslash stays a backslash, so the escapes are for eyes, not for parsers; the
+//! JSON document keeps every character without loss.
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+use crate::style::Style;
+
+/// Whether a character could change anything else than its own place on the screen.
+pub(crate) fn is_unsafe(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{00ad}' | '\u{061c}' | '\u{180e}' | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
+            | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
+/// The same for JSON text, whose own line feeds stand between tokens.
+pub(crate) fn is_unsafe_in_json(c: char) -> bool {
+    c != '\n' && is_unsafe(c)
+}
+
+/// The text with every unsafe character spelled out.
+pub fn visible(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' => shown.push_str("\\n"),
+            '\r' => shown.push_str("\\r"),
+            '\t' => shown.push_str("\\t"),
+            c if is_unsafe(c) && (c as u32) < 0x100 => {
+                shown.push_str(&format!("\\x{:02x}", c as u32));
+            }
+            c if is_unsafe(c) => shown.push_str(&format!("\\u{{{:x}}}", c as u32)),
+            c => shown.push(c),
+        }
+    }
+    shown
+}
+
+/// The text as this terminal can show it: safe, and in ASCII where only ASCII is understood.
+pub(crate) fn shown(text: &str, style: &Style) -> String {
+    let safe = visible(text);
+    if style.unicode || safe.is_ascii() {
+        return safe;
+    }
+    let mut ascii = String::with_capacity(safe.len());
+    for c in safe.chars() {
+        match c {
+            c if c.is_ascii() => ascii.push(c),
+            'µ' | 'μ' => ascii.push('u'),
+            '±' => ascii.push_str("+-"),
+            '×' => ascii.push('x'),
+            '÷' => ascii.push('/'),
+            '−' | '–' | '—' | '‐' | '‑' => ascii.push('-'),
+            '…' => ascii.push_str("..."),
+            '·' | '•' => ascii.push('|'),
+            '≤' => ascii.push_str("<="),
+            '≥' => ascii.push_str(">="),
+            '→' => ascii.push_str("->"),
+            '‘' | '’' => ascii.push('\''),
+            '“' | '”' => ascii.push('"'),
+            '\u{a0}' | '\u{2009}' | '\u{202f}' => ascii.push(' '),
+            c => ascii.push_str(&format!("\\u{{{:x}}}", c as u32)),
+        }
+    }
+    ascii
+}
+
+/// The text with its spaces made unbreakable for [`wrap`]; the grid turns them back.
+pub(crate) fn unbroken(text: &str) -> String {
+    text.replace(' ', UNBREAKABLE)
+}
+
+/// The space that [`wrap`] does not break at.
+pub(crate) const UNBREAKABLE: &str = "\u{a0}";
+
+/// Columns that the text takes on a terminal; the text must be free of control characters.
+pub(crate) fn width(text: &str) -> usize {
+    text.width()
+}
+
+/// The text, then spaces up to the given width.
+pub(crate) fn pad_right(text: &str, columns: usize) -> String {
+    format!("{text}{}", " ".repeat(columns.saturating_sub(width(text))))
+}
+
+/// Spaces up to the given width, then the text.
+pub(crate) fn pad_left(text: &str, columns: usize) -> String {
+    format!("{}{text}", " ".repeat(columns.saturating_sub(width(text))))
+}
+
+/// The text in lines of at most `columns`, broken at spaces, and inside a word only where the
+/// word alone is too wide. Always at least one line.
+pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
+    let columns = columns.max(2);
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    let mut line_width = 0;
+    for word in text.split(' ').filter(|word| !word.is_empty()) {
+        let word_width = width(word);
+        if line_width > 0 && line_width + 1 + word_width <= columns {
+            line.push(' ');
+            line.push_str(word);
+            line_width += 1 + word_width;
+            continue;
+        }
+        if line_width > 0 {
+            lines.push(std::mem::take(&mut line));
+            line_width = 0;
+        }
+        for c in word.chars() {
+            let char_width = c.width().unwrap_or(0);
+            if line_width + char_width > columns {
+                lines.push(std::mem::take(&mut line));
+                line_width = 0;
+            }
+            line.push(c);
+            line_width += char_width;
+        }
+    }
+    if !line.is_empty() || lines.is_empty() {
+        lines.push(line);
+    }
+    lines
+}
+
+/// The wrapped text as one block: the first line after `head`, the others below it, indented by
+/// the width of `head`. No line feed at the end.
+pub(crate) fn hanging(head: &str, text: &str, columns: usize) -> String {
+    let indent = width(head);
+    let lines = wrap(text, columns.saturating_sub(indent));
+    format!("{head}{}", lines.join(&format!("\n{}", " ".repeat(indent))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_characters_are_spelled_out() {
+        assert_eq!(
+            visible("a\x1b[31mb\n\u{9b}\u{202e}x\u{7f}"),
+            "a\\x1b[31mb\\n\\x9b\\u{202e}x\\x7f"
+        );
+        assert_eq!(visible("C:\\dir Grüße 日本"), "C:\\dir Grüße 日本");
+    }
+
+    #[test]
+    fn ascii_terminals_get_ascii() {
+        let style = Style { unicode: false, ..Style::default() };
+        assert_eq!(shown("5 µs ± 1 – é", &style), "5 us +- 1 - \\u{e9}");
+    }
+
+    #[test]
+    fn no_wrapped_line_is_too_wide() {
+        let text = "one two 日本日本日本日本 threeeeeeeeeeeeeeeeeeeeeee four";
+        for columns in 2..40 {
+            let lines = wrap(text, columns);
+            assert!(lines.iter().all(|line| width(line) <= columns), "{columns}: {lines:?}");
+            let joined: String = lines.concat().replace(' ', "");
+            assert_eq!(joined, text.replace(' ', ""));
+        }
+        assert_eq!(wrap("", 10), [""]);
+    }
+
+    #[test]
+    fn hanging_lines_stand_below_the_first() {
+        assert_eq!(hanging("[1] ", "aa bb cc", 9), "[1] aa bb\n    cc");
+    }
+}

@@ -1,0 +1,1 @@
+//! What the room writes, from hand-made records.
