@@ -14,3 +14,6 @@ pub mod read;
 pub mod write;
 
 pub use error::Error;
+//! placeholder
+
+pub mod syscall;

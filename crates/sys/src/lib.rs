@@ -26,3 +26,6 @@ pub mod steal;
 pub mod usage;
 pub mod view;
 pub mod xor;
+//! placeholder
+
+pub mod call;
