@@ -206,9 +206,9 @@ impl Running<'_> {
         let ran = Ran {
             code: status.code(),
             signal: status.signal(),
-            stdout: text(self.stdout),
-            stderr: text(self.stderr),
-            said: self.said,
+            stdout: text(self.stdout.take()),
+            stderr: text(self.stderr.take()),
+            said: self.said.clone(),
         };
         let left: Vec<String> = self.folder.names().difference(&self.expected).cloned().collect();
         assert!(left.is_empty(), "{ran} left behind {left:?}");
@@ -218,14 +218,22 @@ impl Running<'_> {
     fn step(&mut self) -> Option<ExitStatus> {
         let status = self.child.try_wait().unwrap();
         if status.is_none() && self.begun.elapsed() > LIMIT {
-            let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
-            let _ = self.child.wait();
             panic!("{}: killed, not done after {LIMIT:?}", self.said);
         }
         if status.is_none() {
             std::thread::sleep(POLL);
         }
         status
+    }
+}
+
+/// A test that fails in the middle leaves no process behind.
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
+            let _ = self.child.wait();
+        }
     }
 }
 
