@@ -121,48 +121,72 @@ impl Ring {
     }
 
     /// Queues a read of `length_bytes` at `offset_bytes` of the file into the slot, `skip_bytes`
-    /// after its start.
+    /// after its start. `flags` are those of preadv2(2), 0 for none.
     ///
     /// Panics: when the slot is in flight or too short.
-    pub fn read(&mut self, slot: u32, offset_bytes: u64, skip_bytes: usize, length_bytes: usize) {
+    pub fn read(
+        &mut self,
+        slot: u32,
+        offset_bytes: u64,
+        skip_bytes: usize,
+        length_bytes: usize,
+        flags: u32,
+    ) {
+        let flags = flags as i32;
         let (start, length) = self.claim(slot, skip_bytes, length_bytes);
         let entry = match (self.fixed_buffers, self.fixed_file) {
             (true, true) => opcode::ReadFixed::new(Fixed(0), start, length, slot as u16)
                 .offset(offset_bytes)
+                .rw_flags(flags)
                 .build(),
             (true, false) => opcode::ReadFixed::new(Fd(self.file), start, length, slot as u16)
                 .offset(offset_bytes)
+                .rw_flags(flags)
                 .build(),
-            (false, true) => {
-                opcode::Read::new(Fixed(0), start, length).offset(offset_bytes).build()
-            }
-            (false, false) => {
-                opcode::Read::new(Fd(self.file), start, length).offset(offset_bytes).build()
-            }
+            (false, true) => opcode::Read::new(Fixed(0), start, length)
+                .offset(offset_bytes)
+                .rw_flags(flags)
+                .build(),
+            (false, false) => opcode::Read::new(Fd(self.file), start, length)
+                .offset(offset_bytes)
+                .rw_flags(flags)
+                .build(),
         };
         self.queue(slot, entry);
     }
 
     /// Queues a write of `length_bytes` of the slot, `skip_bytes` after its start, to
-    /// `offset_bytes` of the file.
+    /// `offset_bytes` of the file. `flags` are those of pwritev2(2), 0 for none.
     ///
     /// Panics: when the slot is in flight or too short.
-    pub fn write(&mut self, slot: u32, offset_bytes: u64, skip_bytes: usize, length_bytes: usize) {
+    pub fn write(
+        &mut self,
+        slot: u32,
+        offset_bytes: u64,
+        skip_bytes: usize,
+        length_bytes: usize,
+        flags: u32,
+    ) {
+        let flags = flags as i32;
         let (start, length) = self.claim(slot, skip_bytes, length_bytes);
         let start = start.cast_const();
         let entry = match (self.fixed_buffers, self.fixed_file) {
             (true, true) => opcode::WriteFixed::new(Fixed(0), start, length, slot as u16)
                 .offset(offset_bytes)
+                .rw_flags(flags)
                 .build(),
             (true, false) => opcode::WriteFixed::new(Fd(self.file), start, length, slot as u16)
                 .offset(offset_bytes)
+                .rw_flags(flags)
                 .build(),
-            (false, true) => {
-                opcode::Write::new(Fixed(0), start, length).offset(offset_bytes).build()
-            }
-            (false, false) => {
-                opcode::Write::new(Fd(self.file), start, length).offset(offset_bytes).build()
-            }
+            (false, true) => opcode::Write::new(Fixed(0), start, length)
+                .offset(offset_bytes)
+                .rw_flags(flags)
+                .build(),
+            (false, false) => opcode::Write::new(Fd(self.file), start, length)
+                .offset(offset_bytes)
+                .rw_flags(flags)
+                .build(),
         };
         self.queue(slot, entry);
     }
@@ -316,8 +340,8 @@ mod tests {
         }
         let file = written("both", &[1; 8192]);
         let mut ring = Ring::new(file.as_fd(), 4, 4096).unwrap();
-        ring.read(0, 0, 0, 4096);
-        ring.read(1, 4096, 0, 4096);
+        ring.read(0, 0, 0, 4096, 0);
+        ring.read(1, 4096, 0, 4096, 0);
         ring.submit_and_wait(2).unwrap();
         let mut seen = Vec::new();
         while let Some(done) = ring.reap() {
@@ -328,7 +352,7 @@ mod tests {
         seen.sort_unstable();
         assert_eq!(seen, [0, 1]);
         ring.bytes_mut(2).fill(9);
-        ring.write(2, 8192, 96, 4000);
+        ring.write(2, 8192, 96, 4000, 0);
         ring.submit_and_wait(1).unwrap();
         assert_eq!(ring.reap().unwrap().result.unwrap(), 4000);
         assert_eq!(file.metadata().unwrap().len(), 12_192);
@@ -341,7 +365,7 @@ mod tests {
         }
         let (reader, _writer) = rustix::pipe::pipe().unwrap();
         let mut ring = Ring::new(reader.as_fd(), 2, 16).unwrap();
-        ring.read(0, u64::MAX, 0, 16);
+        ring.read(0, u64::MAX, 0, 16, 0);
         ring.submit_and_wait(0).unwrap();
         assert_eq!(ring.in_flight(), 1);
         drop(ring);
@@ -355,7 +379,7 @@ mod tests {
         }
         let file = written("owned", &[1; 16]);
         let mut ring = Ring::new(file.as_fd(), 1, 16).unwrap();
-        ring.read(0, 0, 0, 16);
+        ring.read(0, 0, 0, 16, 0);
         ring.bytes_mut(0);
     }
 }
