@@ -11,9 +11,7 @@ pub mod crew;
 mod error;
 mod limits;
 pub mod read;
+pub mod syscall;
 pub mod write;
 
 pub use error::Error;
-//! placeholder
-
-pub mod syscall;

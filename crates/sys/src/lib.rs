@@ -10,6 +10,7 @@
 
 pub mod affinity;
 pub mod buffer;
+pub mod call;
 pub mod cancel;
 pub mod clock;
 pub mod filesystem;
@@ -26,6 +27,3 @@ pub mod steal;
 pub mod usage;
 pub mod view;
 pub mod xor;
-//! placeholder
-
-pub mod call;
