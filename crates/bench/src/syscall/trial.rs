@@ -94,7 +94,10 @@ fn alone(row: &Row, site: &Site, calls: u64) -> Result<Timing, TrialError> {
         let start = Instant::now();
         let excluded = work(calls)?;
         let wall = start.elapsed();
-        Ok((table, Timing { wall, excluded, empty_loop: empty_loop(calls), ..Timing::default() }))
+        Ok::<_, TrialError>((
+            table,
+            Timing { wall, excluded, empty_loop: empty_loop(calls), ..Timing::default() },
+        ))
     });
     let (table, mut timing) = timed.map_err(|error| work::refusal("thread", &error))??;
     if table == DescriptorTable::Shared && row.call.uses_descriptor() {
