@@ -2,7 +2,7 @@
 //!
 //! An answer names rows and figures and the fields that it rests on, and it is reassuring only
 //! when there is evidence: where nothing was checked, the answer is bad. Amounts are given as
-//! shares and counts, because prefixes belong to the report. How rows are named: [`rows`].
+//! shares and counts, because prefixes belong to the report. How rows are named: `verdict/rows.rs`.
 //!
 //! Source: Brendan Gregg's benchmarking checklist.
 
