@@ -17,6 +17,7 @@ pub mod html;
 pub mod identity;
 pub mod json;
 mod label;
+mod latency;
 mod machine;
 pub mod markdown;
 mod markup;
