@@ -1,6 +1,6 @@
 //! A record as a page for the terminal: rows by area, sweeps, footnotes, verdict, errors.
 //!
-//! Rows that belong to a chart are not listed one by one; see [`crate::matrix`]. A ceiling is
+//! Rows that belong to a chart are not listed one by one; see `matrix.rs`. A ceiling is
 //! named by a letter whose line below the rows gives its name, value and origin, since no
 //! terminal is wide enough for a sentence per row.
 

@@ -3,7 +3,7 @@
 use flatout_measure::record::{Latency, Outcome, Provenance, Status};
 
 use super::Page;
-use crate::{label, markup::escaped, notes::Notes, quantity, svg};
+use crate::{label, markup::escaped, notes::Notes, quantity, summary, svg};
 
 /// Numbers of notes as links; empty for none.
 pub(super) fn note_links(marks: &str) -> String {
@@ -45,6 +45,28 @@ impl Page {
             self.line(format_args!("<tr>{head}{cells}</tr>"));
         }
         self.line(format_args!("</tbody>\n</table></div>"));
+    }
+
+    /// Everything that each row tells, audit included, unfolded where there is only one row.
+    pub(super) fn facts(&mut self, rows: &[&Outcome]) {
+        let told: Vec<&&Outcome> =
+            rows.iter().filter(|outcome| !outcome.audit.is_empty()).collect();
+        if told.is_empty() {
+            return;
+        }
+        let open = if rows.len() == 1 { " open" } else { "" };
+        self.line(format_args!("<details{open}>\n<summary>Counted facts</summary>"));
+        for outcome in told {
+            let name = escaped(label::test(&outcome.id));
+            let heading =
+                if rows.len() == 1 { String::new() } else { format!("<h3>{name}</h3>\n") };
+            self.line(format_args!("{heading}<dl class=\"facts\">"));
+            for (key, value) in summary::pairs(outcome) {
+                self.line(format_args!("<dt>{}</dt><dd>{}</dd>", escaped(&key), escaped(&value)));
+            }
+            self.line(format_args!("</dl>"));
+        }
+        self.line(format_args!("</details>"));
     }
 
     /// Percentiles of the rows whose operations were timed one by one.

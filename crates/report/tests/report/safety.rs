@@ -142,7 +142,7 @@ fn outcome() -> impl Strategy<Value = Outcome> {
     let status =
         prop::sample::select(vec![Status::Ok, Status::Unstable, Status::Failed, Status::Degraded]);
     (words, samples, status, any::<u32>()).prop_map(|(words, samples, status, number)| {
-        let [id, key, value, unit, name, text] = <[String; 6]>::try_from(words).unwrap();
+        let [id, key, value, unit, name, text] = <[String; 6]>::try_from(words).expect("six words");
         let mut outcome = Outcome {
             id,
             unit,
