@@ -49,6 +49,7 @@ pub(crate) fn parameter_words(parameters: &Map<String, Value>) -> Vec<String> {
 pub(crate) fn parameter(key: &str, value: &Value) -> String {
     let noun = noun(key);
     match (key, value) {
+        (_, Value::String(text)) if text.is_empty() => format!("{noun} \"\""),
         ("block_bytes", _) | (_, Value::String(_)) => plain(key, value),
         (_, Value::Bool(true)) => noun,
         (_, Value::Bool(false)) => format!("not {noun}"),
