@@ -1,1 +1,3 @@
 //! What the room writes, from hand-made records.
+
+#![forbid(unsafe_code)]
