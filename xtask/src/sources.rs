@@ -84,12 +84,21 @@ fn test_module_paths(source: &Source) -> Vec<String> {
         "lib" | "main" | "mod" => folder.to_path_buf(),
         _ => folder.join(stem),
     };
-    let declared = source.numbered_code().filter(|(number, _)| source.is_test[number - 1]);
-    declared
-        .filter_map(|(_, line)| line.trim().strip_suffix(';')?.rsplit_once("mod "))
-        .flat_map(|(_, name)| [inner.join(format!("{name}.rs")), inner.join(name).join("mod.rs")])
-        .map(|found| found.to_string_lossy().into_owned())
-        .collect()
+    let mut found: Vec<PathBuf> = Vec::new();
+    for (text, _) in source.text.lines().zip(&source.is_test).filter(|(_, is_test)| **is_test) {
+        let line = text.trim();
+        if let Some(name) =
+            line.strip_prefix("#[path = \"").and_then(|rest| rest.strip_suffix("\"]"))
+        {
+            found.push(folder.join(name));
+        } else if let Some((_, name)) =
+            line.strip_suffix(';').and_then(|rest| rest.rsplit_once("mod "))
+        {
+            found.push(inner.join(format!("{name}.rs")));
+            found.push(inner.join(name).join("mod.rs"));
+        }
+    }
+    found.into_iter().map(|path| path.to_string_lossy().into_owned()).collect()
 }
 
 /// Integration tests, benches and examples are tests as a whole.
@@ -198,11 +207,13 @@ mod tests {
             Source::new("crates/io/src/fake.rs", "fn a() {}\n"),
             Source::new("crates/io/src/real.rs", "#[cfg(test)]\nmod naive;\n"),
             Source::new("crates/io/src/real/naive.rs", "fn a() {}\n"),
+            Source::new("crates/io/src/a.rs", "#[cfg(test)]\n#[path = \"b.rs\"]\nmod tests;\n"),
+            Source::new("crates/io/src/b.rs", "fn a() {}\n"),
         ];
         mark_test_modules(&mut sources);
         let all_test: Vec<bool> =
             sources.iter().map(|source| source.is_test.iter().all(|&test| test)).collect();
-        assert_eq!(all_test, [false, true, true, true]);
+        assert_eq!(all_test, [false, true, true, true, true, true]);
         assert_eq!(sources[0].is_test, [true, true, false]);
     }
 
