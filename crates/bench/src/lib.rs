@@ -6,12 +6,16 @@
 
 #![forbid(unsafe_code)]
 
+mod bench;
+pub mod cache;
 pub mod choice;
 pub mod crew;
 mod error;
 mod limits;
 pub mod read;
+mod scratch;
 pub mod syscall;
 pub mod write;
 
+pub use bench::Bench;
 pub use error::Error;

@@ -91,6 +91,8 @@ pub struct Measured {
     pub cached_before_bytes: Option<u64>,
     /// Bytes of the range in the page cache afterwards.
     pub cached_after_bytes: Option<u64>,
+    /// Bytes that storage was asked to fetch for this process meanwhile.
+    pub device_read_bytes: Option<u64>,
     /// Engine that was really used; `None` for a stream.
     pub engine: Option<Engine>,
     /// Doubts that arose on the way.

@@ -5,7 +5,8 @@ use std::ffi::OsStr;
 use flatout_bench::read::outcome::escape;
 use flatout_measure::clock::{Clock, SystemClock};
 use flatout_measure::environment;
-use flatout_measure::record::{End, Outcome, Record, SCHEMA, Start, Status};
+use flatout_measure::record::{Chart, End, Outcome, Record, SCHEMA, Start, Status};
+use flatout_measure::verdict;
 
 /// Everything is done.
 pub const DONE: i32 = 0;
@@ -41,6 +42,8 @@ pub struct Draft {
     started_ns: u64,
     /// The rows so far.
     pub results: Vec<Outcome>,
+    /// Which rows belong together in one picture.
+    pub charts: Vec<Chart>,
     /// What went wrong so far.
     pub errors: Vec<String>,
     exit_code: i32,
@@ -61,7 +64,14 @@ impl Draft {
             environment: environment::capture(std::path::Path::new("/")).to_value(),
         };
         let started_ns = SystemClock.now_ns();
-        Self { start, started_ns, results: Vec::new(), errors: Vec::new(), exit_code: DONE }
+        Self {
+            start,
+            started_ns,
+            results: Vec::new(),
+            charts: Vec::new(),
+            errors: Vec::new(),
+            exit_code: DONE,
+        }
     }
 
     /// Notes that something went wrong. The gravest code stays: interrupted, wrong use, failed.
@@ -83,11 +93,11 @@ impl Draft {
     /// Completes the record.
     pub fn conclude(self, view: View) -> Conclusion {
         let elapsed_s = (SystemClock.now_ns() - self.started_ns) as f64 / 1e9;
-        let record = Record {
+        let mut record = Record {
             schema: SCHEMA.to_owned(),
             start: self.start,
             results: self.results,
-            charts: Vec::new(),
+            charts: self.charts,
             end: End {
                 elapsed_s,
                 exit_code: self.exit_code,
@@ -95,6 +105,9 @@ impl Draft {
                 verdict: Vec::new(),
             },
         };
+        if view == View::Report {
+            record.end.verdict = verdict::answer(&record);
+        }
         Conclusion { record, view }
     }
 }

@@ -6,8 +6,8 @@ use flatout_io::digest::Xor32;
 use flatout_io::scan::{Pass, Plan, Scanner};
 use flatout_io::{Engine, Fallback, Kind, Lane, Stop};
 use flatout_sys::clock::monotonic_ns;
-use flatout_sys::page_cache;
 use flatout_sys::view::ByteView;
+use flatout_sys::{page_cache, usage};
 
 use super::{CacheStart, DigestKind, Limit, Measured, Reader};
 use crate::crew;
@@ -17,6 +17,11 @@ use crate::error::Error;
 const ZERO_BLOCK_BYTES: usize = 512;
 /// Bytes of a suspected zero block that are read once more before anything is said.
 const ZERO_SAMPLE_BYTES: usize = 4096;
+
+/// Bytes that storage was asked to fetch for this process so far.
+fn device_read_bytes() -> Option<u64> {
+    usage::process_io().map(|totals| totals.device_read_bytes)
+}
 
 /// What one lane makes of its blocks.
 #[derive(Debug, Clone, Default)]
@@ -102,7 +107,12 @@ impl Reader {
             }
             let full = share == blocks_in_range;
             let digest = total.xor32;
+            let fetched_before = device_read_bytes();
             self.pass(end_bytes, duration_ns, &mut total)?;
+            let fetched =
+                device_read_bytes().zip(fetched_before).map(|(after, before)| after - before);
+            total.device_read_bytes =
+                fetched.map(|bytes| bytes + total.device_read_bytes.unwrap_or(0));
             if total.passes > 1 {
                 let differs = full && total.xor32 != digest && !total.stopped;
                 total.xor32 = digest;

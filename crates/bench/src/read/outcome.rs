@@ -64,6 +64,9 @@ impl Reader {
         if let Some(bytes) = measured.cached_after_bytes {
             set("cached_after_bytes", json!(bytes));
         }
+        if let Some(bytes) = measured.device_read_bytes {
+            set("device_read_bytes", json!(bytes));
+        }
         match self.job.limit {
             Limit::MinTime { .. } => {
                 set("size_found_bytes", json!(measured.bytes));

@@ -70,3 +70,13 @@ pub enum Area {
     /// System calls
     Syscall,
 }
+
+impl Area {
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cache => "cache",
+            Self::Syscall => "syscall",
+        }
+    }
+}

@@ -1,11 +1,185 @@
 //! `flatout bench`: the areas asked for, one record.
 
+use flatout_bench::cache::{self, Clearing, Extent};
+use flatout_bench::{Bench, Error, syscall};
+use flatout_measure::case::{Plan, TrialError};
+use flatout_measure::clock::{Clock, SystemClock};
+use flatout_measure::guard::SystemWitness;
+use flatout_measure::record::Outcome;
+use flatout_measure::sampler;
 use flatout_sys::cancel::CancelToken;
 
-use crate::arguments::bench::Bench;
-use crate::conclusion::{Conclusion, Draft, View};
+use crate::arguments::bench::{Area, Bench as Arguments};
+use crate::conclusion::{Conclusion, Draft, FAILED, INTERRUPTED, View, WRONG_USE};
+use crate::output;
+use crate::progress::Progress;
 
-/// Measures.
-pub fn run(arguments: &Bench, _cancel: CancelToken) -> Conclusion {
-    Draft::begin(arguments.seed.unwrap_or(1)).conclude(View::Report)
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// One area with the time it gets.
+struct Work {
+    area: Area,
+    extent: Extent,
+    seconds: u64,
+}
+
+/// Measures the areas one after the other; one that fails does not stop the next.
+pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
+    let seed = arguments.seed.unwrap_or_else(|| SystemClock.now_ns());
+    let mut draft = Draft::begin(seed);
+    let works = works(arguments);
+    if let Err(error) = announce(&works, arguments, seed, cancel) {
+        fail(&mut draft, error);
+        return draft.conclude(View::Report);
+    }
+    let progress = Progress::begin();
+    let mut witness = SystemWitness::new();
+    for work in &works {
+        let mut events = |event| progress.show(&event);
+        let mut bench = Bench {
+            clock: &SystemClock,
+            witness: &mut witness,
+            events: &mut events,
+            cancelled: &|| cancel.is_cancelled(),
+        };
+        match measure(work, arguments, seed, cancel, &mut bench) {
+            Ok(outcomes) => outcomes.into_iter().for_each(|outcome| draft.add(outcome)),
+            Err(error) => fail(&mut draft, error),
+        }
+        if work.area == Area::Cache {
+            draft.charts.extend(cache::charts());
+        }
+        if cancel.is_cancelled() {
+            draft.fail(INTERRUPTED, "interrupted: rows without enough trials say so".to_owned());
+            break;
+        }
+    }
+    progress.end();
+    draft.conclude(View::Report)
+}
+
+fn fail(draft: &mut Draft, error: Error) {
+    let code = if matches!(error, Error::Usage(_)) { WRONG_USE } else { FAILED };
+    draft.fail(code, error.to_string());
+}
+
+/// The areas, with their extent and the time they take at most.
+fn works(arguments: &Arguments) -> Vec<Work> {
+    let mut areas = arguments.areas.clone();
+    areas.sort_unstable();
+    areas.dedup();
+    let (areas, extent) = match (areas.is_empty(), arguments.quick) {
+        (true, _) => (vec![Area::Cache, Area::Syscall], Extent::Few),
+        (false, true) => (areas, Extent::Quick),
+        (false, false) => (areas, Extent::Full),
+    };
+    let short = arguments.quick && extent == Extent::Few;
+    let seconds = |area| match (area, extent) {
+        (Area::Cache, Extent::Few) => {
+            if short {
+                15
+            } else {
+                40
+            }
+        }
+        (Area::Syscall, Extent::Few) => {
+            if short {
+                10
+            } else {
+                25
+            }
+        }
+        (Area::Cache, Extent::Quick) => 30,
+        (Area::Syscall, Extent::Quick) => 15,
+        (Area::Cache, Extent::Full) => 240,
+        (Area::Syscall, Extent::Full) => 120,
+    };
+    areas.into_iter().map(|area| Work { area, extent, seconds: seconds(area) }).collect()
+}
+
+fn cache_options(
+    work: &Work,
+    arguments: &Arguments,
+    seed: u64,
+    cancel: CancelToken,
+) -> cache::Options {
+    cache::Options {
+        directory: arguments.directory.clone(),
+        extent: work.extent,
+        max_write_bytes: arguments.max_write,
+        clearing: if arguments.drop_caches { Clearing::System } else { Clearing::File },
+        seed,
+        cancel,
+    }
+}
+
+/// Says beforehand what will be written and how long it will take.
+fn announce(
+    works: &[Work],
+    arguments: &Arguments,
+    seed: u64,
+    cancel: CancelToken,
+) -> Result<(), Error> {
+    let mut bytes = 0;
+    for work in works {
+        bytes += match work.area {
+            Area::Cache => cache_options(work, arguments, seed, cancel).write_bytes()?,
+            Area::Syscall => {
+                let cancelled = || false;
+                syscall::file_bytes(&syscall_options(work, arguments, &cancelled))
+            }
+        };
+    }
+    let seconds: u64 = works.iter().map(|work| work.seconds).sum();
+    let areas: Vec<_> = works.iter().map(|work| work.area.name()).collect();
+    output::complain(&format!(
+        "measuring {}: writes {} into unnamed files in {:?}, takes up to {seconds} s",
+        areas.join(", "),
+        flatout_report::quantity::bytes(bytes),
+        arguments.directory,
+    ));
+    Ok(())
+}
+
+fn syscall_options<'a>(
+    work: &Work,
+    arguments: &Arguments,
+    cancelled: &'a (dyn Fn() -> bool + Sync),
+) -> syscall::Options<'a> {
+    syscall::Options {
+        block_bytes: arguments.block_size,
+        directory: arguments.directory.clone(),
+        quick: work.extent != Extent::Full,
+        cancelled,
+    }
+}
+
+fn measure(
+    work: &Work,
+    arguments: &Arguments,
+    seed: u64,
+    cancel: CancelToken,
+    bench: &mut Bench<'_>,
+) -> Result<Vec<Outcome>, Error> {
+    let quick = arguments.quick;
+    let plan = Plan {
+        min_trials: if quick { 3 } else { 6 },
+        budget_ns: work.seconds * SECOND_NS,
+        seed,
+        ..Plan::default()
+    };
+    match work.area {
+        Area::Cache => cache::run(&cache_options(work, arguments, seed, cancel), &plan, bench),
+        Area::Syscall => {
+            let cancelled = || cancel.is_cancelled();
+            let options = syscall_options(work, arguments, &cancelled);
+            let cases = syscall::cases(&options).map_err(|error| match error {
+                TrialError::Failed(text) => Error::Usage(format!("--block-size: {text}")),
+                other => Error::Usage(other.to_string()),
+            })?;
+            let mut outcomes = sampler::run(cases, &plan, bench.tools());
+            syscall::finish(&mut outcomes);
+            Ok(outcomes)
+        }
+    }
 }

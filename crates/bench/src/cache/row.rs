@@ -1,0 +1,235 @@
+//! Which rows the page cache area has.
+
+use flatout_io::{Caching, Engine, Split, Tuning};
+use serde_json::{Map, Value, json};
+
+use super::Extent;
+
+/// A row before it is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Row {
+    pub(super) test: Test,
+    pub(super) state: State,
+    pub(super) tuning: Tuning,
+}
+
+/// What a row is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Test {
+    /// Rate at a block size.
+    BlockSweep,
+    /// Rate at a number of threads.
+    ThreadSweep,
+    /// First read of a cleared file.
+    First,
+    /// Second read of the same.
+    Again,
+    /// Third read of the same.
+    Third,
+    /// Read after it was read twice and cleared.
+    Cleared,
+    /// The ceiling of hot rows: the same XOR over anonymous memory.
+    MemoryRead,
+    /// The ceiling of cold rows: direct reads with several in flight.
+    DeviceRead,
+}
+
+impl Test {
+    pub(super) fn id(self) -> &'static str {
+        match self {
+            Self::BlockSweep => "cache/block-sweep",
+            Self::ThreadSweep => "cache/thread-sweep",
+            Self::First | Self::Again | Self::Third | Self::Cleared => "cache/series",
+            Self::MemoryRead => "cache/memory-read",
+            Self::DeviceRead => "cache/device-read",
+        }
+    }
+
+    fn pass(self) -> Option<&'static str> {
+        match self {
+            Self::First => Some("1 first"),
+            Self::Again => Some("2 again"),
+            Self::Third => Some("3 again"),
+            Self::Cleared => Some("4 cleared"),
+            _ => None,
+        }
+    }
+}
+
+/// What the page cache holds when the clock starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    /// The whole file.
+    Hot,
+    /// Nothing of the file.
+    Cold,
+    /// Nothing to do with it.
+    Apart,
+}
+
+impl State {
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Hot => "hot",
+            Self::Cold => "cold",
+            Self::Apart => "none",
+        }
+    }
+}
+
+/// Engines in the order of the tables.
+const ENGINES: [Engine; 3] = [Engine::Sync, Engine::Mmap, Engine::Uring];
+/// Largest block of the sweep: 2^22 is 4 MiB.
+const LARGEST_BLOCK_LOG2: u32 = 22;
+/// Requests in flight of the uring rows.
+const DEPTH: u32 = 16;
+/// Threads of the sweep at least, however few the CPUs.
+const LEAST_SWEEP_THREADS: u32 = 10;
+/// Block of the series: the one that the fast settings use.
+const SERIES_BLOCK_BYTES: u64 = 256 << 10;
+
+impl Row {
+    fn new(test: Test, state: State, engine: Engine, block_bytes: u64, threads: u32) -> Self {
+        let tuning = Tuning {
+            engine,
+            caching: Caching::Buffered,
+            block_bytes,
+            depth: if engine == Engine::Uring { DEPTH } else { 1 },
+            threads,
+            split: Split::Interleaved,
+        };
+        Self { test, state, tuning }
+    }
+
+    fn memory_read(threads: u32) -> Self {
+        Self::new(Test::MemoryRead, State::Apart, Engine::Mmap, 1 << 20, threads)
+    }
+
+    fn device_read() -> Self {
+        let row = Self::new(Test::DeviceRead, State::Cold, Engine::Uring, 1 << 20, 1);
+        Self { tuning: Tuning { caching: Caching::Direct, ..row.tuning }, ..row }
+    }
+
+    /// What tells the row from others with the same id.
+    pub(super) fn parameters(&self) -> Map<String, Value> {
+        let tuning = self.tuning;
+        let mut parameters = Map::new();
+        let mut set = |key: &str, value: Value| parameters.insert(key.to_owned(), value);
+        if self.test != Test::MemoryRead {
+            set("engine", json!(tuning.engine));
+            set("cache_state", json!(self.state.word()));
+        }
+        set("block_bytes", json!(tuning.block_bytes));
+        set("threads", json!(tuning.threads));
+        if tuning.engine == Engine::Uring {
+            set("depth", json!(tuning.depth));
+        }
+        if tuning.caching != Caching::Buffered {
+            set("caching", json!(tuning.caching));
+        }
+        if let Some(pass) = self.test.pass() {
+            set("pass", json!(pass));
+        }
+        parameters
+    }
+}
+
+/// The short sets, with one thread and with as many as CPUs.
+pub(super) fn few(extent: Extent, cpus: u32) -> Vec<Row> {
+    let cpus = cpus.min(LEAST_SWEEP_THREADS);
+    let sizes: &[u32] = match extent {
+        Extent::Few => &[0, 6, 12, 16, 20],
+        Extent::Quick | Extent::Full => &[0, 4, 8, 12, 14, 16, 18, 20, 22],
+    };
+    let mut rows = vec![Row::memory_read(1), Row::device_read()];
+    for engine in ENGINES {
+        let sweep = |log2: &u32| Row::new(Test::BlockSweep, State::Hot, engine, 1 << log2, 1);
+        rows.extend(sizes.iter().map(sweep));
+    }
+    for &log2 in if extent == Extent::Few { &[20][..] } else { sizes } {
+        rows.push(Row::new(Test::BlockSweep, State::Cold, Engine::Sync, 1 << log2, 1));
+    }
+    if cpus > 1 {
+        rows.push(Row::memory_read(cpus));
+        let wide = |engine| Row::new(Test::BlockSweep, State::Hot, engine, 1 << 20, cpus);
+        rows.extend(ENGINES.map(wide));
+    }
+    rows.extend(passes());
+    rows
+}
+
+/// All block sizes, engines and states at one number of threads, with their ceilings.
+pub(super) fn block_sweep(threads: u32) -> Vec<Row> {
+    let mut rows = vec![Row::memory_read(threads), Row::device_read()];
+    for state in [State::Hot, State::Cold] {
+        for engine in ENGINES {
+            rows.extend(
+                (0..=LARGEST_BLOCK_LOG2)
+                    .map(|log2| Row::new(Test::BlockSweep, state, engine, 1 << log2, threads)),
+            );
+        }
+    }
+    rows
+}
+
+/// 1 … max(10, 2 × CPUs) threads at the best block of each engine, hot and cold.
+pub(super) fn thread_sweep(best: &[(Engine, u64)], cpus: u32) -> Vec<Row> {
+    let most = LEAST_SWEEP_THREADS.max(2 * cpus);
+    let mut rows = vec![Row::device_read()];
+    rows.extend((1..=most).map(Row::memory_read));
+    for state in [State::Hot, State::Cold] {
+        for &(engine, block_bytes) in best {
+            let sweep =
+                (1..=most).map(|n| Row::new(Test::ThreadSweep, state, engine, block_bytes, n));
+            rows.extend(sweep);
+        }
+    }
+    rows
+}
+
+/// First read, again, again, and after clearing, with their ceilings.
+pub(super) fn series() -> Vec<Row> {
+    let mut rows = vec![Row::memory_read(1), Row::device_read()];
+    rows.extend(passes());
+    rows
+}
+
+fn passes() -> [Row; 4] {
+    let pass = |test, state| Row::new(test, state, Engine::Sync, SERIES_BLOCK_BYTES, 1);
+    [
+        pass(Test::First, State::Cold),
+        pass(Test::Again, State::Hot),
+        pass(Test::Third, State::Hot),
+        pass(Test::Cleared, State::Cold),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(rows: &[Row]) -> Vec<String> {
+        let mut names: Vec<_> =
+            rows.iter().map(|row| format!("{} {:?}", row.test.id(), row.parameters())).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn the_grid_is_complete_and_no_two_rows_are_alike() {
+        let sweep = block_sweep(1);
+        assert_eq!(sweep.len(), 2 + 2 * 3 * 23);
+        let threads = thread_sweep(&[(Engine::Sync, 1), (Engine::Mmap, 2)], 8);
+        assert_eq!(threads.len(), 1 + 16 + 2 * 2 * 16);
+        for rows in [sweep, threads, series(), few(Extent::Few, 2), few(Extent::Quick, 1)] {
+            let mut unique = names(&rows);
+            unique.dedup();
+            assert_eq!(unique.len(), rows.len());
+        }
+    }
+
+    #[test]
+    fn the_short_set_leaves_room_for_other_areas() {
+        assert!(few(Extent::Few, 64).len() <= 30);
+    }
+}

@@ -1,0 +1,210 @@
+//! How a row of the page cache area is timed: its cache state is set and proved, then it is read
+//! for a while, by the same reader that `flatout read` uses.
+
+use flatout_measure::case::{Case, Figure, Sample, TrialError};
+use flatout_measure::record::Warning;
+use flatout_measure::warning;
+use flatout_sys::buffer::AlignedBuffer;
+use flatout_sys::generator::fill_random;
+use flatout_sys::{page_cache, xor};
+use serde_json::json;
+
+use super::row::{Row, State, Test};
+use super::{Clearing, Options};
+use crate::choice::Wishes;
+use crate::crew;
+use crate::error::Error;
+use crate::read::{CacheStart, DigestKind, Job, Limit, Measured, Reader};
+use crate::scratch::Scratch;
+
+/// Longest hot trial. Long enough for a million 1-byte reads, short enough for many rows.
+const HOT_TRIAL_NS: u64 = 25_000_000;
+/// Longest cold trial.
+const COLD_TRIAL_NS: u64 = 60_000_000;
+/// Bytes that a pass of the series reads.
+const SERIES_BYTES: u64 = 64 << 20;
+/// Bytes of anonymous memory behind the ceiling of hot rows.
+const MEMORY_BYTES: u64 = 256 << 20;
+/// Bytes that a thread takes at a time from memory.
+const MEMORY_BLOCK_BYTES: usize = 1 << 20;
+
+/// The test files and the memory that rows work on.
+pub(super) struct Site {
+    hot: Scratch,
+    cold: Scratch,
+    memory: AlignedBuffer,
+    options: Options,
+}
+
+impl Site {
+    pub(super) fn new(hot: Scratch, cold: Scratch, options: &Options) -> Result<Self, Error> {
+        let length = MEMORY_BYTES.min(hot.length_bytes()) as usize;
+        let mut memory = AlignedBuffer::new(length)
+            .map_err(flatout_io::Error::system("get memory to compare with", &options.directory))?;
+        fill_random(memory.as_mut_slice(), options.seed, 0);
+        Ok(Self { hot, cold, memory, options: options.clone() })
+    }
+}
+
+/// The row as a case for the sampler.
+pub(super) fn case(row: Row, site: &Site) -> Case<'_> {
+    Case {
+        id: row.test.id(),
+        parameters: row.parameters(),
+        unit: "bytes/s",
+        figure: Figure::Rate,
+        trial: Box::new(move |_seed| {
+            let measured = match row.test {
+                Test::MemoryRead => return Ok(memory_read(&row, site)),
+                Test::BlockSweep | Test::ThreadSweep | Test::DeviceRead => read(&row, site)?,
+                Test::First => series(&row, site, 0, CacheStart::Cold)?,
+                Test::Again => series(&row, site, 1, CacheStart::AsItIs)?,
+                Test::Third => series(&row, site, 2, CacheStart::AsItIs)?,
+                Test::Cleared => series(&row, site, 2, CacheStart::Cold)?,
+            };
+            if site.options.cancel.is_cancelled() {
+                return Err(TrialError::Interrupted);
+            }
+            Ok(sample(&row, measured))
+        }),
+    }
+}
+
+fn job(row: &Row, file: &Scratch, site: &Site, limit: Limit, state: CacheStart) -> Job {
+    let tuning = row.tuning;
+    Job {
+        path: file.path(),
+        wishes: Wishes {
+            engine: Some(tuning.engine),
+            caching: Some(tuning.caching),
+            block_bytes: Some(tuning.block_bytes),
+            depth: Some(tuning.depth),
+            threads: Some(tuning.threads),
+            split: Some(tuning.split),
+        },
+        block_count: None,
+        limit,
+        state,
+        digest: DigestKind::Xor32,
+        cancel: site.options.cancel,
+    }
+}
+
+/// Reads for a while, from the hot file or from the cleared one.
+fn read(row: &Row, site: &Site) -> Result<Measured, TrialError> {
+    let hot = row.state == State::Hot;
+    if hot {
+        warm(&site.hot)?;
+    } else {
+        clear(site)?;
+    }
+    let (file, ns, state) = match hot {
+        true => (&site.hot, HOT_TRIAL_NS, CacheStart::AsItIs),
+        false => (&site.cold, COLD_TRIAL_NS, CacheStart::Cold),
+    };
+    let reader = Reader::open(job(row, file, site, Limit::Duration { ns }, state))?;
+    let mut measured = reader.trial()?;
+    keep_refusals(&reader, &mut measured);
+    if hot && measured.cached_before_bytes.is_some_and(|bytes| bytes < file.length_bytes()) {
+        let text = "the file did not stay in the page cache: memory is short";
+        warning::add(&mut measured.warnings, Warning::new("not_hot", text));
+    }
+    Ok(measured)
+}
+
+/// One pass of the series, after as many others as it takes.
+fn series(row: &Row, site: &Site, earlier: u32, state: CacheStart) -> Result<Measured, TrialError> {
+    clear(site)?;
+    let block_count = Some(SERIES_BYTES.min(site.cold.length_bytes()) / row.tuning.block_bytes);
+    let job = |state| {
+        let job = job(row, &site.cold, site, Limit::Blocks, state);
+        Reader::open(Job { block_count, ..job })
+    };
+    for pass in 0..earlier {
+        let state = if pass == 0 { CacheStart::Cold } else { CacheStart::AsItIs };
+        job(state)?.trial()?;
+    }
+    if earlier > 0 && state == CacheStart::Cold {
+        clear(site)?;
+    }
+    Ok(job(state)?.trial()?)
+}
+
+/// Drops the caches of the whole system where that is asked for. The file itself is cleared by
+/// its reader.
+fn clear(site: &Site) -> Result<(), TrialError> {
+    if site.options.clearing == Clearing::File {
+        return Ok(());
+    }
+    rustix::fs::sync();
+    page_cache::drop_system_caches(3)
+        .map_err(|error| TrialError::Failed(format!("cannot drop the system's caches: {error}")))
+}
+
+/// Brings the whole file into the page cache unless it is there. Outside of any timed region.
+fn warm(file: &Scratch) -> Result<(), TrialError> {
+    let failed = |error: &dyn std::fmt::Display| {
+        TrialError::Failed(format!("cannot bring the test file into the page cache: {error}"))
+    };
+    let length = file.length_bytes();
+    let state = page_cache::state(file.file(), 0, length).map_err(|error| failed(&error))?;
+    if state.cached_bytes >= length {
+        return Ok(());
+    }
+    let mut buffer = vec![0; 1 << 20];
+    let mut offset = 0;
+    while offset < length {
+        match rustix::io::pread(file.file(), &mut buffer, offset) {
+            Ok(0) => break,
+            Ok(got) => offset += got as u64,
+            Err(errno) => return Err(failed(&errno)),
+        }
+    }
+    Ok(())
+}
+
+/// What the reader had to say about its settings that is news in a row that names them.
+fn keep_refusals(reader: &Reader, measured: &mut Measured) {
+    for doubt in reader.warnings() {
+        if doubt.code != warning::OVERSUBSCRIBED || measured.warnings.is_empty() {
+            warning::add(&mut measured.warnings, doubt.clone());
+        }
+    }
+}
+
+fn sample(row: &Row, measured: Measured) -> Sample {
+    let mut sample = Reader::sample(&measured);
+    sample.audit.insert("bytes".to_owned(), json!(measured.bytes));
+    if let Some(bytes) = measured.device_read_bytes {
+        sample.audit.insert("device_read_bytes".to_owned(), json!(bytes));
+    }
+    if row.state == State::Cold
+        && let Some(bytes) = measured.cached_before_bytes
+    {
+        sample.audit.insert("cached_before_bytes".to_owned(), json!(bytes));
+    }
+    sample
+}
+
+/// The same XOR over anonymous memory, by the same number of threads: what a read of the page
+/// cache could reach if the kernel cost nothing.
+fn memory_read(row: &Row, site: &Site) -> Sample {
+    let threads = row.tuning.threads;
+    let blocks: Vec<&[u8]> = site.memory.as_slice().chunks(MEMORY_BLOCK_BYTES).collect();
+    let crewed = crew::run(
+        threads,
+        |_| Ok::<_, TrialError>(()),
+        |index, ()| {
+            let own = blocks.iter().skip(index as usize).step_by(threads as usize);
+            Ok(own.fold(0, |sum, block| sum ^ xor::xor32(block)))
+        },
+    );
+    std::hint::black_box(crewed.results.into_iter().flatten().fold(0, |sum, part| sum ^ part));
+    let mut sample = Sample {
+        amount: site.memory.len() as f64,
+        elapsed_ns: crewed.elapsed_ns,
+        ..Sample::default()
+    };
+    sample.audit.insert("bytes".to_owned(), json!(site.memory.len()));
+    sample
+}

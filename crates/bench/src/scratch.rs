@@ -1,0 +1,146 @@
+//! A file of random data that has no name and goes away with its descriptor.
+
+use std::fs::File;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::path::{Path, PathBuf};
+
+use flatout_io::Error as IoError;
+use flatout_measure::progress::Event;
+use flatout_sys::cancel::CancelToken;
+use flatout_sys::filesystem::{self, Filesystem};
+use flatout_sys::generator::fill_random;
+use flatout_sys::memory;
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::error::Error;
+
+/// Free space that is taken at most: one part in this many.
+const FREE_PART: u64 = 10;
+/// Available memory that is taken at most, since a hot file lives there: one part in this many.
+const MEMORY_PART: u64 = 4;
+/// Below this a file says nothing about anything.
+const LEAST_BYTES: u64 = 1 << 20;
+/// Bytes written at a time.
+const CHUNK_BYTES: usize = 1 << 20;
+
+/// How large a file may be that lies in `directory`, when `wanted_bytes` would be best: at most
+/// 10 % of the free space, a quarter of the available memory, and `most_bytes`.
+///
+/// Errors: no directory, or no room for anything that makes sense.
+pub fn size(directory: &Path, wanted_bytes: u64, most_bytes: Option<u64>) -> Result<u64, Error> {
+    let free = on(directory)?.free_bytes;
+    let memory = memory::available_bytes().unwrap_or(u64::MAX);
+    let most = most_bytes.unwrap_or(u64::MAX);
+    let size = wanted_bytes.min(free / FREE_PART).min(memory / MEMORY_PART).min(most);
+    if size < LEAST_BYTES {
+        return Err(Error::NoRoom(format!(
+            "cannot measure in {directory:?}: a test file of at least {LEAST_BYTES} bytes is needed, \
+             but {size} may be taken ({free} bytes free, of which one tenth; --max-write)"
+        )));
+    }
+    Ok(size - size % CHUNK_BYTES as u64)
+}
+
+/// The filesystem of a directory.
+pub fn on(directory: &Path) -> Result<Filesystem, Error> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let opened = rustix::fs::open(directory, flags, Mode::empty())
+        .map_err(IoError::system("open the directory", directory))?;
+    Ok(filesystem::of(opened.as_fd()).map_err(IoError::system("examine", directory))?)
+}
+
+/// An unnamed file.
+#[derive(Debug)]
+pub struct Scratch {
+    file: File,
+    length_bytes: u64,
+}
+
+impl Scratch {
+    /// Makes an unnamed file of `length_bytes` of random data in `directory` and writes it back.
+    ///
+    /// Errors: those of the kernel. A wish to stop leaves the file short; its caller looks.
+    pub fn make(
+        directory: &Path,
+        length_bytes: u64,
+        seed: u64,
+        cancel: CancelToken,
+        events: &mut dyn FnMut(Event),
+    ) -> Result<Self, Error> {
+        let file = open_unnamed(directory)?;
+        let fail = || IoError::system("write a test file in", directory);
+        let mut chunk = vec![0; CHUNK_BYTES];
+        let mut done = 0;
+        while done < length_bytes && !cancel.is_cancelled() {
+            let part = CHUNK_BYTES.min((length_bytes - done) as usize);
+            fill_random(&mut chunk[..part], seed, done);
+            let wrote = std::os::unix::fs::FileExt::write_all_at(&file, &chunk[..part], done);
+            wrote.map_err(fail())?;
+            done += part as u64;
+            if done.is_multiple_of(16 << 20) {
+                let what = "writing the test file".to_owned();
+                events(Event::Preparing { what, done, total: length_bytes });
+            }
+        }
+        rustix::fs::fsync(&file).map_err(IoError::system("sync the test file in", directory))?;
+        Ok(Self { file, length_bytes })
+    }
+
+    /// A name under which this process can open the file once more.
+    pub fn path(&self) -> PathBuf {
+        PathBuf::from(format!("/proc/self/fd/{}", self.file.as_raw_fd()))
+    }
+
+    /// Length in bytes.
+    pub fn length_bytes(&self) -> u64 {
+        self.length_bytes
+    }
+
+    /// The descriptor.
+    pub fn file(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+/// O_TMPFILE where the filesystem knows it; else a file that is unlinked at once.
+fn open_unnamed(directory: &Path) -> Result<File, Error> {
+    let mode = Mode::from_raw_mode(0o600);
+    let flags = OFlags::RDWR | OFlags::CLOEXEC;
+    match rustix::fs::open(directory, flags | OFlags::TMPFILE, mode) {
+        Ok(file) => return Ok(file.into()),
+        Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOSYS) => {}
+        Err(errno) => {
+            return Err(IoError::system("make a test file in", directory)(errno).into());
+        }
+    }
+    let name =
+        format!(".flatout-{}-{}.tmp", std::process::id(), flatout_sys::clock::monotonic_ns());
+    let path = directory.join(name);
+    let file = rustix::fs::open(&path, flags | OFlags::CREATE | OFlags::EXCL, mode)
+        .map_err(IoError::system("make a test file in", directory))?;
+    rustix::fs::unlink(&path).map_err(IoError::system("remove", &path))?;
+    Ok(file.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_has_its_bytes_and_no_name() {
+        let directory = tempfile::tempdir().unwrap();
+        let never = CancelToken::manual();
+        let scratch = Scratch::make(directory.path(), 3 << 20, 7, never, &mut |_| {}).unwrap();
+        assert_eq!(std::fs::read(scratch.path()).unwrap().len(), 3 << 20);
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn the_size_obeys_its_limits() {
+        let directory = tempfile::tempdir().unwrap();
+        assert_eq!(size(directory.path(), 8 << 20, Some(2 << 20)).unwrap(), 2 << 20);
+        assert!(matches!(size(directory.path(), 8 << 20, Some(10)), Err(Error::NoRoom(_))));
+        assert!(size(Path::new("/nowhere"), 1, None).is_err());
+    }
+}
