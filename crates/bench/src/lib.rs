@@ -1,1 +1,17 @@
-//! placeholder
+//! One file per limit of the machine: what is run to find it, and what the figure means.
+//!
+//! Rule: no printing, and no kernel trick of its own: bytes move through `io`, time and doubt
+//! belong to `measure`. A bench hands the sampler its cases, or runs one piece of work
+//! ([`read`], [`write`]), and returns outcomes. Threads are made here, by [`crew`].
+
+#![forbid(unsafe_code)]
+
+pub mod choice;
+pub mod crew;
+mod error;
+mod limits;
+pub mod read;
+pub mod syscall;
+pub mod write;
+
+pub use error::Error;

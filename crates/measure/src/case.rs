@@ -95,12 +95,6 @@ pub struct Plan {
 
 impl Default for Plan {
     fn default() -> Self {
-        Self {
-            min_trials: 6,
-            max_trials: 60,
-            half_width: 0.02,
-            budget_ns: 60_000_000_000,
-            seed: 1,
-        }
+        Self { min_trials: 6, max_trials: 60, half_width: 0.02, budget_ns: 60_000_000_000, seed: 1 }
     }
 }

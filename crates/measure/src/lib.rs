@@ -7,5 +7,23 @@
 //!
 //! Start reading at [`record`], the data that everything else fills.
 
+#![forbid(unsafe_code)]
+
 pub mod case;
+pub mod ceiling;
+pub mod clock;
+pub mod environment;
+#[cfg(test)]
+mod fixture;
+pub mod guard;
+pub mod histogram;
+pub mod overhead;
+pub mod progress;
+pub mod random;
 pub mod record;
+pub mod sampler;
+pub mod schema;
+pub mod statistics;
+pub mod units;
+pub mod verdict;
+pub mod warning;

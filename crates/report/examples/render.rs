@@ -1,6 +1,8 @@
 //! Shows a stored record: `render FILE [FORMAT [WIDTH [color|ascii]]]`; the format `summary` shows
 //! the first result as `flatout read` would.
 
+#![forbid(unsafe_code)]
+
 use std::{env, error::Error, fs, io};
 
 use flatout_report::{Format, Style, summary, write};

@@ -36,7 +36,7 @@ pub(crate) fn ordered(parameters: &Map<String, Value>) -> Vec<(&str, &Value)> {
 }
 
 /// All parameters of a row in one line, separated by `, `.
-pub(crate) fn parameters(parameters: &Map<String, Value>) -> String {
+pub fn parameters(parameters: &Map<String, Value>) -> String {
     parameter_words(parameters).join(", ")
 }
 

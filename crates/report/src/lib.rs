@@ -34,6 +34,7 @@ pub mod text;
 
 pub use format::{Format, UnknownFormat, render, write};
 pub use identity::Identity;
+pub use label::parameters as parameters_text;
 pub use style::Style;
 pub use summary::summary;
 pub use table::table;

@@ -2,6 +2,8 @@
 //!
 //! `SNAPSHOTS=overwrite cargo test -p flatout-report` writes the golden files anew.
 
+#![forbid(unsafe_code)]
+
 #[path = "report/golden.rs"]
 mod golden;
 #[path = "report/page.rs"]

@@ -1,1 +1,30 @@
-//! placeholder
+//! The kernel and the CPU made safe: buffers, rings, mappings, vector kernels, kernel readings.
+//!
+//! Rule: the only room with `unsafe`. Each block names the contract and who keeps it; what leaves
+//! this room is safe to call with any argument. It knows no file format, no policy and no
+//! statistics. Errors are plain `std::io::Error`: the room above adds operation and path.
+//!
+//! Read next: [`ring`] and [`mapping`], where the kernel shares memory with us.
+
+#![deny(clippy::unwrap_used)]
+
+pub mod affinity;
+pub mod buffer;
+pub mod call;
+pub mod cancel;
+pub mod clock;
+pub mod filesystem;
+pub mod generator;
+#[cfg(feature = "launcher")]
+pub mod launcher;
+pub mod mapping;
+pub mod memory;
+pub mod page_cache;
+pub mod pressure;
+pub mod quota;
+pub mod ring;
+pub mod steal;
+pub mod terminal;
+pub mod usage;
+pub mod view;
+pub mod xor;

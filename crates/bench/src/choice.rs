@@ -1,0 +1,267 @@
+//! Which settings a piece of work gets: those asked for, those measured, or the fixed defaults.
+//!
+//! A pure function of what is known about the file and the machine. The defaults, and the
+//! figures that chose them, stand here and nowhere else; `--help` states them.
+
+use flatout_io::{Caching, Engine, Kind, Split, Tuning};
+
+/// What the user asked for; `None` is for us to choose.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Wishes {
+    /// How the kernel is asked.
+    pub engine: Option<Engine>,
+    /// How the page cache takes part.
+    pub caching: Option<Caching>,
+    /// Bytes per request.
+    pub block_bytes: Option<u64>,
+    /// Requests in flight per thread.
+    pub depth: Option<u32>,
+    /// Threads.
+    pub threads: Option<u32>,
+    /// Which blocks a thread gets.
+    pub split: Option<Split>,
+}
+
+/// What is known about the source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Facts {
+    /// What can be done with it.
+    pub kind: Kind,
+    /// Bytes that are to be read.
+    pub length_bytes: u64,
+    /// Share of them that lies in the page cache, in percent.
+    pub cached_percent: u8,
+    /// CPUs that this process may use.
+    pub cpus: u32,
+    /// Whether the read may end early, so that it had better go from front to end.
+    pub may_stop: bool,
+}
+
+/// Settings, and the reason for them in one line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Choice {
+    /// The settings.
+    pub tuning: Tuning,
+    /// Why the engine is this one.
+    pub engine_reason: String,
+    /// What was asked for and cannot be, with its code.
+    pub notes: Vec<(&'static str, String)>,
+}
+
+/// From this share in the cache on, a file counts as hot.
+const HOT_PERCENT: u8 = 50;
+/// Below this length a second thread costs more than it brings.
+const THREAD_WORTH_BYTES: u64 = 4 << 20;
+/// Below this length read(2) beats mapping.
+const MAP_WORTH_BYTES: u64 = 1 << 20;
+/// Block of the mmap engine: what the consumer sees at a time.
+const MMAP_BLOCK_BYTES: u64 = 1 << 20;
+/// Block of the sync engine: fits the second-level cache with room to spare.
+const SYNC_BLOCK_BYTES: u64 = 256 << 10;
+/// Block and depth of the uring engine.
+const URING_BLOCK_BYTES: u64 = 1 << 20;
+const URING_DEPTH: u32 = 16;
+
+/// The block size for which `--block-count` alone counts.
+pub fn default_read_block_bytes() -> u64 {
+    MMAP_BLOCK_BYTES
+}
+
+/// Settings for reading.
+pub fn for_reading(facts: &Facts, wishes: &Wishes) -> Choice {
+    let mut notes = Vec::new();
+    let streamed = facts.kind != Kind::Sized;
+    let (engine, engine_reason) = read_engine(facts, wishes);
+    if streamed && wishes.engine.is_some_and(|engine| engine != Engine::Sync) {
+        let text = "a stream has no places to map or to ask for out of order; read with sync";
+        let engine = wishes.engine.map_or(String::new(), |engine| engine.to_string());
+        notes.push((refusal_code(wishes.engine), format!("{engine} was not possible: {text}")));
+    }
+    let caching = wishes.caching.unwrap_or(match engine {
+        Engine::Uring if !streamed && wishes.engine.is_none() && facts.cached_percent == 0 => {
+            direct_if_aligned(wishes.block_bytes)
+        }
+        _ => Caching::Buffered,
+    });
+    let block_bytes = wishes.block_bytes.unwrap_or(match engine {
+        Engine::Sync if caching == Caching::Buffered => SYNC_BLOCK_BYTES,
+        Engine::Sync | Engine::Uring => URING_BLOCK_BYTES,
+        Engine::Mmap => MMAP_BLOCK_BYTES,
+    });
+    let threads = if streamed {
+        if wishes.threads.is_some_and(|threads| threads > 1) {
+            let text = "a stream has one end to read from: one thread".to_owned();
+            notes.push(("threads_reduced", text));
+        }
+        1
+    } else {
+        wishes.threads.unwrap_or_else(|| read_threads(facts, engine, caching))
+    };
+    let split = wishes.split.unwrap_or(match facts.may_stop {
+        true => Split::Interleaved,
+        false => Split::Contiguous,
+    });
+    let depth = match engine {
+        Engine::Uring => wishes.depth.unwrap_or(URING_DEPTH),
+        Engine::Sync | Engine::Mmap => 1,
+    };
+    if engine != Engine::Uring && wishes.depth.is_some_and(|depth| depth > 1) {
+        let text = format!("{engine} has one request in flight per thread; --depth has no effect");
+        notes.push(("depth_unused", text));
+    }
+    let tuning = Tuning { engine, caching, block_bytes, depth, threads, split };
+    Choice { tuning, engine_reason, notes }
+}
+
+fn refusal_code(engine: Option<Engine>) -> &'static str {
+    if engine == Some(Engine::Mmap) { "mmap_refused" } else { "uring_refused" }
+}
+
+fn read_engine(facts: &Facts, wishes: &Wishes) -> (Engine, String) {
+    let say = |engine, why: &str| (engine, why.to_owned());
+    if facts.kind != Kind::Sized {
+        return say(Engine::Sync, "a stream is read from front to end");
+    }
+    if let Some(engine) = wishes.engine {
+        return say(engine, "asked for");
+    }
+    let hot = facts.cached_percent >= HOT_PERCENT;
+    let share = format!("{} % in the page cache", facts.cached_percent);
+    match wishes.caching {
+        Some(Caching::Direct) => return say(Engine::Uring, "direct reads want several in flight"),
+        Some(Caching::Dontcache) => return say(Engine::Sync, "RWF_DONTCACHE is for requests"),
+        Some(Caching::Buffered) | None => {}
+    }
+    if hot && wishes.block_bytes.is_some() {
+        return (Engine::Sync, format!("{share}, and a block size asks for requests of that size"));
+    }
+    if wishes.block_bytes.is_some_and(|block| block < 4096) {
+        return say(Engine::Sync, "blocks below a page: readahead keeps more in flight");
+    }
+    if hot && facts.length_bytes < MAP_WORTH_BYTES {
+        return (Engine::Sync, format!("{share}, and too short to be worth a mapping"));
+    }
+    if hot {
+        return (Engine::Mmap, format!("{share}: mapping saves the copy"));
+    }
+    if facts.length_bytes < MAP_WORTH_BYTES {
+        return say(Engine::Sync, "too short for more than one request");
+    }
+    (Engine::Uring, format!("{share}: the device wants several requests in flight"))
+}
+
+fn direct_if_aligned(block_bytes: Option<u64>) -> Caching {
+    match block_bytes {
+        Some(block) if !block.is_multiple_of(4096) => Caching::Buffered,
+        _ => Caching::Direct,
+    }
+}
+
+fn read_threads(facts: &Facts, engine: Engine, caching: Caching) -> u32 {
+    if engine == Engine::Uring && caching == Caching::Direct {
+        return 1;
+    }
+    let worth = facts.length_bytes / THREAD_WORTH_BYTES;
+    u32::try_from(worth).unwrap_or(u32::MAX).clamp(1, facts.cpus.max(1))
+}
+
+/// The block size of a write for which none is asked.
+pub fn default_write_block(wishes: &Wishes) -> u64 {
+    match (wishes.engine, wishes.caching) {
+        (Some(Engine::Uring), _) | (None, Some(Caching::Direct)) => URING_BLOCK_BYTES,
+        _ => SYNC_BLOCK_BYTES,
+    }
+}
+
+/// Settings for writing `length_bytes` of new data.
+pub fn for_writing(length_bytes: u64, wishes: &Wishes) -> Choice {
+    let mut notes = Vec::new();
+    let direct = wishes.caching == Some(Caching::Direct);
+    let (engine, why) = match wishes.engine {
+        Some(engine) => (engine, "asked for"),
+        None if direct => (Engine::Uring, "direct writes want several in flight"),
+        None => (Engine::Sync, "one writer fills the page cache as fast as several"),
+    };
+    let caching = wishes.caching.unwrap_or(Caching::Buffered);
+    let depth = match engine {
+        Engine::Uring => wishes.depth.unwrap_or(URING_DEPTH),
+        Engine::Sync | Engine::Mmap => 1,
+    };
+    if engine != Engine::Uring && wishes.depth.is_some_and(|depth| depth > 1) {
+        let text = format!("{engine} has one request in flight per thread; --depth has no effect");
+        notes.push(("depth_unused", text));
+    }
+    let block_bytes = wishes.block_bytes.unwrap_or_else(|| default_write_block(wishes));
+    let blocks = length_bytes.div_ceil(block_bytes.max(1));
+    let threads = wishes.threads.unwrap_or(1).min(u32::try_from(blocks).unwrap_or(u32::MAX)).max(1);
+    let split = wishes.split.unwrap_or(Split::Contiguous);
+    let tuning = Tuning { engine, caching, block_bytes, depth, threads, split };
+    Choice { tuning, engine_reason: why.to_owned(), notes }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOT: Facts = Facts {
+        kind: Kind::Sized,
+        length_bytes: 1 << 30,
+        cached_percent: 100,
+        cpus: 2,
+        may_stop: false,
+    };
+
+    #[test]
+    fn a_hot_file_is_mapped_by_all_cpus() {
+        let tuning = for_reading(&HOT, &Wishes::default()).tuning;
+        assert_eq!((tuning.engine, tuning.threads), (Engine::Mmap, 2));
+    }
+
+    #[test]
+    fn a_cold_file_is_read_around_the_cache_with_several_in_flight() {
+        let cold = Facts { cached_percent: 0, ..HOT };
+        let tuning = for_reading(&cold, &Wishes::default()).tuning;
+        assert_eq!((tuning.engine, tuning.caching), (Engine::Uring, Caching::Direct));
+        assert!(tuning.depth > 1);
+    }
+
+    #[test]
+    fn a_block_size_means_requests_of_that_size() {
+        let wishes = Wishes { block_bytes: Some(1), ..Wishes::default() };
+        assert_eq!(for_reading(&HOT, &wishes).tuning.engine, Engine::Sync);
+        let cold = Facts { cached_percent: 0, ..HOT };
+        assert_eq!(for_reading(&cold, &wishes).tuning.caching, Caching::Buffered);
+    }
+
+    #[test]
+    fn a_stream_gets_one_thread_and_says_so() {
+        let stream = Facts { kind: Kind::Stream, ..HOT };
+        let wishes = Wishes { threads: Some(4), engine: Some(Engine::Mmap), ..Wishes::default() };
+        let choice = for_reading(&stream, &wishes);
+        assert_eq!((choice.tuning.engine, choice.tuning.threads), (Engine::Sync, 1));
+        let codes: Vec<_> = choice.notes.iter().map(|note| note.0).collect();
+        assert_eq!(codes, ["mmap_refused", "threads_reduced"]);
+    }
+
+    #[test]
+    fn everything_asked_for_is_kept() {
+        let wishes = Wishes {
+            engine: Some(Engine::Uring),
+            caching: Some(Caching::Buffered),
+            block_bytes: Some(5),
+            depth: Some(3),
+            threads: Some(7),
+            split: Some(Split::Interleaved),
+        };
+        let tuning = for_reading(&HOT, &wishes).tuning;
+        let expected = Tuning {
+            engine: Engine::Uring,
+            caching: Caching::Buffered,
+            block_bytes: 5,
+            depth: 3,
+            threads: 7,
+            split: Split::Interleaved,
+        };
+        assert_eq!(tuning, expected);
+    }
+}

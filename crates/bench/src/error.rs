@@ -1,0 +1,23 @@
+//! Why a bench or a piece of work could not be done.
+
+use flatout_measure::case::TrialError;
+
+/// An error of this room. Its text is one line.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Bytes could not be moved.
+    #[error(transparent)]
+    Io(#[from] flatout_io::Error),
+    /// What was asked for makes no sense or no bounds; nothing was done.
+    #[error("{0}")]
+    Usage(String),
+    /// The machine has not the room for it; nothing was done, or what was done was removed.
+    #[error("{0}")]
+    NoRoom(String),
+}
+
+impl From<Error> for TrialError {
+    fn from(error: Error) -> Self {
+        Self::Failed(error.to_string())
+    }
+}

@@ -1,0 +1,83 @@
+//! What a user may ask for: the bounds of each setting, and the one line that refuses the rest.
+
+use flatout_io::{Engine, Tuning};
+use flatout_sys::memory;
+use flatout_sys::ring::MAX_DEPTH;
+
+use crate::choice::Wishes;
+use crate::crew::MAX_THREADS;
+use crate::error::Error;
+
+/// Longest block. Each lane needs it in memory.
+pub const MAX_BLOCK_BYTES: u64 = 1 << 30;
+/// Buffers take at most one part in this many of the available memory.
+const BUFFER_PART: u64 = 2;
+
+/// Refuses settings out of bounds. The file is not touched before.
+pub fn check(wishes: &Wishes) -> Result<(), Error> {
+    within("--block-size", wishes.block_bytes, MAX_BLOCK_BYTES, " bytes (1 GiB)")?;
+    within("--threads", wishes.threads.map(u64::from), u64::from(MAX_THREADS), "")?;
+    within("--depth", wishes.depth.map(u64::from), u64::from(MAX_DEPTH), "")
+}
+
+fn within(option: &str, value: Option<u64>, most: u64, unit: &str) -> Result<(), Error> {
+    match value {
+        Some(value) if value == 0 || value > most => {
+            Err(Error::Usage(format!("{option} {value}: it must be from 1 to {most}{unit}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Bytes of `count` blocks.
+///
+/// Errors: no blocks, or more bytes than a file can hold.
+pub fn length(count: u64, block_bytes: u64) -> Result<u64, Error> {
+    within("--block-count", Some(count), i64::MAX as u64, "")?;
+    let length = count.checked_mul(block_bytes).filter(|&length| length <= i64::MAX as u64);
+    length.ok_or_else(|| {
+        Error::Usage(format!(
+            "--block-count {count} × --block-size {block_bytes}: more bytes than a file can hold (2^63 - 1)"
+        ))
+    })
+}
+
+/// Refuses buffers that would push the machine into swapping.
+pub fn check_memory(tuning: &Tuning) -> Result<(), Error> {
+    let Tuning { block_bytes, depth, threads, engine, .. } = *tuning;
+    let Some(available) = memory::available_bytes() else { return Ok(()) };
+    let needed = u128::from(block_bytes) * u128::from(depth) * u128::from(threads);
+    let allowed = u128::from(available / BUFFER_PART);
+    if engine == Engine::Mmap || needed <= allowed {
+        return Ok(());
+    }
+    Err(Error::Usage(format!(
+        "--threads {threads} × --depth {depth} × --block-size {block_bytes}: {needed} bytes of buffers, \
+         but only {allowed} bytes (half of the available memory) may be taken"
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_are_named_in_the_refusal() {
+        for (wishes, option) in [
+            (Wishes { block_bytes: Some(0), ..Wishes::default() }, "--block-size 0"),
+            (Wishes { block_bytes: Some(1 << 63), ..Wishes::default() }, "--block-size 9223372"),
+            (Wishes { threads: Some(100_000), ..Wishes::default() }, "--threads 100000"),
+            (Wishes { depth: Some(0), ..Wishes::default() }, "--depth 0"),
+        ] {
+            let text = check(&wishes).unwrap_err().to_string();
+            assert!(text.starts_with(option) && text.contains("from 1 to"), "{text}");
+        }
+    }
+
+    #[test]
+    fn lengths_that_no_file_has_are_refused() {
+        assert!(length(u64::MAX, 2).is_err());
+        assert!(length(1 << 40, 1 << 30).is_err());
+        assert_eq!(length(3, 1000).unwrap(), 3000);
+    }
+}

@@ -1,0 +1,232 @@
+//! Reading one file as fast as it goes, and knowing what the figure means.
+//!
+//! [`Reader::open`] looks at the file and chooses the settings; [`Reader::trial`] is one whole
+//! independent read; [`outcome`] writes down what is known. Read next: `read/lanes.rs`, the timed
+//! region.
+
+mod lanes;
+pub mod outcome;
+
+use std::path::PathBuf;
+
+use flatout_io::{Engine, Kind, Source};
+use flatout_measure::record::Warning;
+use flatout_sys::cancel::CancelToken;
+use flatout_sys::{affinity, filesystem, page_cache};
+
+use crate::choice::{self, Choice, Facts, Wishes};
+use crate::error::Error;
+use crate::limits;
+
+/// What is to be read, and how far.
+#[derive(Debug, Clone)]
+pub struct Job {
+    /// The file; `-` is standard input.
+    pub path: PathBuf,
+    /// Settings asked for.
+    pub wishes: Wishes,
+    /// Blocks to be read; `None`: to the end of the file.
+    pub block_count: Option<u64>,
+    /// When a trial is over.
+    pub limit: Limit,
+    /// What the page cache holds at the start.
+    pub state: CacheStart,
+    /// What is computed of the bytes, inside the timed region.
+    pub digest: DigestKind,
+    /// The wish to stop.
+    pub cancel: CancelToken,
+}
+
+/// When a trial is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limit {
+    /// When all blocks are read.
+    Blocks,
+    /// When all blocks are read or this time has passed.
+    Duration {
+        /// The time.
+        ns: u64,
+    },
+    /// The block count starts at 1 and doubles until a read takes at least this long.
+    MinTime {
+        /// The time.
+        ns: u64,
+    },
+}
+
+/// What the page cache holds at the start of a pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CacheStart {
+    /// Whatever it holds.
+    AsItIs,
+    /// Nothing of this file.
+    Cold,
+}
+
+/// What is computed of the bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DigestKind {
+    /// The file as little-endian 32-bit words, the tail padded with zero bytes, all XORed.
+    Xor32,
+    /// Nothing; each page is still touched.
+    None,
+}
+
+/// What one trial did.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Measured {
+    /// Bytes read, of all passes.
+    pub bytes: u64,
+    /// Blocks read, of all passes.
+    pub blocks: u64,
+    /// The timed region, of all passes.
+    pub elapsed_ns: u64,
+    /// Passes over the file; the last may be partial.
+    pub passes: u64,
+    /// xor32 of the first pass.
+    pub xor32: u32,
+    /// Whether a deadline or a signal ended it.
+    pub stopped: bool,
+    /// Bytes of the range in the page cache before the first pass.
+    pub cached_before_bytes: Option<u64>,
+    /// Bytes of the range in the page cache afterwards.
+    pub cached_after_bytes: Option<u64>,
+    /// Engine that was really used; `None` for a stream.
+    pub engine: Option<Engine>,
+    /// Doubts that arose on the way.
+    pub warnings: Vec<Warning>,
+}
+
+impl Measured {
+    /// Notes a doubt, once per code.
+    fn warn(&mut self, code: &str, text: String) {
+        if !self.warnings.iter().any(|warning| warning.code == code) {
+            self.warnings.push(Warning::new(code, text));
+        }
+    }
+}
+
+/// A file that was looked at, with the settings chosen for it.
+pub struct Reader {
+    pub(crate) job: Job,
+    pub(crate) source: Source,
+    pub(crate) choice: Choice,
+    /// End of the range that is read; `u64::MAX` for a stream without a block count.
+    pub(crate) end_bytes: u64,
+    pub(crate) warnings: Vec<Warning>,
+}
+
+impl Reader {
+    /// Opens the file, looks at it and chooses the settings.
+    ///
+    /// Errors: what open says; settings that make no sense ([`Error::Usage`]), found before the
+    /// file is touched.
+    pub fn open(job: Job) -> Result<Self, Error> {
+        let wanted_bytes = check(&job)?;
+        let source = Source::open(&job.path)?;
+        let end_bytes = match source.kind() {
+            Kind::Sized => wanted_bytes.unwrap_or(u64::MAX).min(source.length_bytes()),
+            Kind::Endless | Kind::Stream => wanted_bytes.unwrap_or(u64::MAX),
+        };
+        let mut warnings = Vec::new();
+        let facts = facts(&job, &source, end_bytes);
+        let mut choice = choice::for_reading(&facts, &job.wishes);
+        let opened = source.with_caching(choice.tuning.caching, choice.tuning.block_bytes);
+        if let Some(fallback) = opened.fallback {
+            if job.wishes.caching.is_some() {
+                warnings.push(Warning::new(fallback.code, fallback.text));
+            } else {
+                choice.engine_reason += &format!("; {}", fallback.text);
+            }
+        }
+        choice.tuning.caching = opened.source.caching();
+        warnings.extend(choice.notes.iter().map(|(code, text)| Warning::new(code, text.clone())));
+        limits::check_memory(&choice.tuning)?;
+        let mut reader = Self { job, source: opened.source, choice, end_bytes, warnings };
+        reader.look_for_traps(&facts, wanted_bytes);
+        Ok(reader)
+    }
+
+    /// The settings and the reasons for them.
+    pub fn choice(&self) -> &Choice {
+        &self.choice
+    }
+
+    /// Doubts that arose before anything was measured.
+    pub fn warnings(&self) -> &[Warning] {
+        &self.warnings
+    }
+
+    /// Doubts that hold before anything was measured.
+    fn look_for_traps(&mut self, facts: &Facts, wanted_bytes: Option<u64>) {
+        let length = self.source.length_bytes();
+        let sized = self.source.kind() == Kind::Sized;
+        let tuning = self.choice.tuning;
+        let mut warn = |code: &str, text: String| self.warnings.push(Warning::new(code, text));
+        if let Some(wanted) = wanted_bytes.filter(|&wanted| sized && wanted > length) {
+            let missing = wanted - length;
+            let text = format!(
+                "{wanted} bytes were asked for, but the file ends after {length}: {missing} bytes short"
+            );
+            warn("short_file", text);
+        }
+        let holes = self.source.hole_bytes();
+        if holes > 0 {
+            warn(
+                "sparse_file",
+                format!(
+                    "{holes} of {length} bytes are holes or were never written: no device is read for them"
+                ),
+            );
+        }
+        if tuning.threads > facts.cpus {
+            let (threads, cpus) = (tuning.threads, facts.cpus);
+            warn("oversubscribed", format!("{threads} threads share {cpus} CPUs"));
+        }
+        let cold = self.job.state == CacheStart::Cold;
+        let in_memory = self.source.is_regular()
+            && filesystem::of(self.source.file()).is_ok_and(|filesystem| filesystem.in_memory);
+        if in_memory && sized {
+            warn(
+                "memory_filesystem",
+                "the file lives in memory: no device is behind this figure".to_owned(),
+            );
+        }
+        if sized && tuning.block_bytes < 4096 && tuning.engine != Engine::Mmap {
+            let block = tuning.block_bytes;
+            let (code, what) = if cold || facts.cached_percent == 0 {
+                ("readahead_bound", "readahead and system calls limit this figure, not the disk")
+            } else {
+                ("syscall_bound", "system calls limit this figure, not memory")
+            };
+            warn(code, format!("blocks of {block} bytes: {what}"));
+        }
+    }
+}
+
+/// Refuses what cannot be meant. Returns the bytes asked for.
+fn check(job: &Job) -> Result<Option<u64>, Error> {
+    limits::check(&job.wishes)?;
+    let block_bytes = job.wishes.block_bytes.unwrap_or(choice::default_read_block_bytes());
+    job.block_count.map(|count| limits::length(count, block_bytes)).transpose()
+}
+
+fn facts(job: &Job, source: &Source, end_bytes: u64) -> Facts {
+    let cached_percent = match (source.kind(), job.state) {
+        (Kind::Sized, CacheStart::AsItIs) => cached_percent(source, end_bytes),
+        _ => 0,
+    };
+    Facts {
+        kind: source.kind(),
+        length_bytes: end_bytes,
+        cached_percent,
+        cpus: affinity::allowed_cpu_count(),
+        may_stop: matches!(job.limit, Limit::Duration { .. }),
+    }
+}
+
+fn cached_percent(source: &Source, end_bytes: u64) -> u8 {
+    let Ok(state) = page_cache::state(source.file(), 0, end_bytes) else { return 0 };
+    let percent = u128::from(state.cached_bytes) * 100 / u128::from(end_bytes.max(1));
+    percent.min(100) as u8
+}

@@ -1,0 +1,226 @@
+//! The timed region of a read: lanes over a range, passes over a file, caches cleared between.
+
+use std::sync::OnceLock;
+
+use flatout_io::digest::Xor32;
+use flatout_io::scan::{Pass, Plan, Scanner};
+use flatout_io::{Engine, Fallback, Kind, Lane, Stop};
+use flatout_sys::clock::monotonic_ns;
+use flatout_sys::page_cache;
+use flatout_sys::view::ByteView;
+
+use super::{CacheStart, DigestKind, Limit, Measured, Reader};
+use crate::crew;
+use crate::error::Error;
+
+/// Blocks shorter than this are too often all zero by chance to be counted.
+const ZERO_BLOCK_BYTES: usize = 512;
+/// Bytes of a suspected zero block that are read once more before anything is said.
+const ZERO_SAMPLE_BYTES: usize = 4096;
+
+/// What one lane makes of its blocks.
+#[derive(Debug, Clone, Default)]
+struct Tally {
+    pass: Pass,
+    digest: Xor32,
+    zeros: Zeros,
+    engine: Option<Engine>,
+    fallback: Option<Fallback>,
+}
+
+/// Blocks of a lane whose words XOR to nothing, and the last of them.
+#[derive(Debug, Clone, Copy, Default)]
+struct Zeros {
+    bytes: u64,
+    offset: u64,
+    length: usize,
+}
+
+impl Tally {
+    #[inline]
+    fn take(&mut self, kind: DigestKind, offset_bytes: u64, bytes: ByteView<'_>) {
+        match kind {
+            DigestKind::Xor32 => {
+                let before = self.digest;
+                self.digest.update(offset_bytes, bytes);
+                if before == self.digest && bytes.len() >= ZERO_BLOCK_BYTES {
+                    let sum = self.zeros.bytes + bytes.len() as u64;
+                    self.zeros = Zeros { bytes: sum, offset: offset_bytes, length: bytes.len() };
+                }
+            }
+            // Bytes in a buffer were copied there; those in a mapping must be touched.
+            DigestKind::None if bytes.as_slice().is_none() => {
+                std::hint::black_box(bytes.touch());
+            }
+            DigestKind::None => {}
+        }
+    }
+}
+
+impl Reader {
+    /// One whole independent read.
+    ///
+    /// Errors: those of the engines. A wish to stop is no error: `stopped` is set.
+    pub fn trial(&self) -> Result<Measured, Error> {
+        match self.job.limit {
+            Limit::Blocks => self.read_blocks(self.blocks_in_range(), None),
+            Limit::Duration { ns } => self.read_blocks(self.blocks_in_range(), Some(ns)),
+            Limit::MinTime { ns } => self.read_for(ns),
+        }
+    }
+
+    /// Blocks from the start to the end of the range; one "block" without end for a stream.
+    fn blocks_in_range(&self) -> u64 {
+        self.end_bytes.div_ceil(self.choice.tuning.block_bytes)
+    }
+
+    /// Doubles the block count until a read takes `min_ns`.
+    fn read_for(&self, min_ns: u64) -> Result<Measured, Error> {
+        let mut count = 1_u64;
+        loop {
+            let measured = self.read_blocks(count, None)?;
+            let ended = self.source.kind() != Kind::Sized || measured.bytes == 0;
+            if measured.elapsed_ns >= min_ns || measured.stopped || ended {
+                return Ok(measured);
+            }
+            count = count.saturating_mul(2);
+        }
+    }
+
+    /// Reads `count` blocks, passing over the file again and again where it is too short.
+    fn read_blocks(&self, count: u64, duration_ns: Option<u64>) -> Result<Measured, Error> {
+        let block_bytes = self.choice.tuning.block_bytes;
+        let blocks_in_range = self.blocks_in_range();
+        let mut total = Measured::default();
+        let mut left = count;
+        loop {
+            let share = left.min(blocks_in_range.max(1));
+            let end_bytes = share.saturating_mul(block_bytes).min(self.end_bytes);
+            let cached_before = self.set_cache_state(end_bytes, &mut total)?;
+            if total.passes == 0 {
+                total.cached_before_bytes = cached_before;
+            }
+            let full = share == blocks_in_range;
+            let digest = total.xor32;
+            self.pass(end_bytes, duration_ns, &mut total)?;
+            if total.passes > 1 {
+                let differs = full && total.xor32 != digest && !total.stopped;
+                total.xor32 = digest;
+                if differs {
+                    let text =
+                        "the digest changed between passes: the file is being written".to_owned();
+                    total.warn("digest_differs", text);
+                }
+            }
+            left -= share;
+            let endless = self.source.kind() != Kind::Sized;
+            if left == 0 || total.stopped || endless || end_bytes == 0 {
+                break;
+            }
+        }
+        total.cached_after_bytes = self.cached_bytes(self.end_bytes);
+        Ok(total)
+    }
+
+    /// Clears the file from the cache where that is asked for, and proves it. Returns the bytes
+    /// of the range that are cached.
+    fn set_cache_state(&self, end_bytes: u64, total: &mut Measured) -> Result<Option<u64>, Error> {
+        if self.job.state == CacheStart::AsItIs {
+            return Ok(self.cached_bytes(end_bytes));
+        }
+        if self.source.kind() != Kind::Sized {
+            total.warn("not_cold", "a stream has no page cache that could be cleared".to_owned());
+            return Ok(None);
+        }
+        let file = self.source.file();
+        let fail = || flatout_io::Error::system("clear the cache of", self.source.path());
+        let before = page_cache::state(file, 0, self.source.length_bytes()).map_err(fail())?;
+        if let Some(dirty) = before.dirty_bytes.filter(|&dirty| dirty > 0) {
+            let text = format!(
+                "{dirty} bytes had not reached the device yet; they were written back first"
+            );
+            total.warn("dirty_pages", text);
+        }
+        let left = page_cache::evict(file, 0, 0).map_err(fail())?;
+        if left.cached_bytes > 0 {
+            let bytes = left.cached_bytes;
+            let text = format!("{bytes} bytes stayed in the page cache: this pass is not cold");
+            total.warn("not_cold", text);
+        }
+        Ok(Some(left.cached_bytes))
+    }
+
+    fn cached_bytes(&self, end_bytes: u64) -> Option<u64> {
+        if self.source.kind() != Kind::Sized {
+            return None;
+        }
+        page_cache::state(self.source.file(), 0, end_bytes).ok().map(|state| state.cached_bytes)
+    }
+
+    /// One pass from the start to `end_bytes` by all lanes together; adds to `total`.
+    fn pass(
+        &self,
+        end_bytes: u64,
+        duration_ns: Option<u64>,
+        total: &mut Measured,
+    ) -> Result<(), Error> {
+        let tuning = self.choice.tuning;
+        let deadline = OnceLock::new();
+        let prepare =
+            |_| -> Result<_, Error> { Ok(Scanner::prepare(self.source.reopen()?, &tuning)?) };
+        let work = |index, lane: &mut (Scanner, Option<Fallback>)| -> Result<Tally, Error> {
+            let plan = Plan {
+                start_bytes: 0,
+                end_bytes,
+                block_bytes: tuning.block_bytes,
+                split: tuning.split,
+                lane: Lane { index, count: tuning.threads },
+            };
+            let ends_ns = duration_ns.map(|ns| *deadline.get_or_init(|| monotonic_ns() + ns));
+            let mut stop = Stop::new(self.job.cancel, ends_ns);
+            let (scanner, fallback) = lane;
+            let mut tally =
+                Tally { engine: scanner.engine(), fallback: fallback.take(), ..Tally::default() };
+            tally.pass = scanner.run(&plan, &mut stop, |offset, bytes| {
+                tally.take(self.job.digest, offset, bytes);
+            })?;
+            Ok(tally)
+        };
+        let crewed = crew::run(tuning.threads, prepare, work);
+        total.elapsed_ns += crewed.elapsed_ns;
+        total.passes += 1;
+        let mut digest = Xor32::default();
+        let mut zeros = Vec::new();
+        for tally in crewed.results {
+            let tally = tally?;
+            digest.merge(tally.digest);
+            total.bytes += tally.pass.bytes;
+            total.blocks += tally.pass.blocks;
+            total.stopped |= tally.pass.stopped;
+            total.engine = tally.engine;
+            if let Some(fallback) = tally.fallback {
+                total.warn(fallback.code, fallback.text);
+            }
+            zeros.extend((tally.zeros.bytes > 0).then_some(tally.zeros));
+        }
+        total.xor32 = digest.0;
+        self.judge_zeros(&zeros, total);
+        Ok(())
+    }
+
+    /// Blocks whose words XOR to nothing are read once more, and named if they are all zero.
+    fn judge_zeros(&self, lanes: &[Zeros], total: &mut Measured) {
+        let suspected: u64 = lanes.iter().map(|zeros| zeros.bytes).sum();
+        let is_zero = |zeros: &Zeros| {
+            let mut bytes = [1; ZERO_SAMPLE_BYTES];
+            let sample = &mut bytes[..zeros.length.min(ZERO_SAMPLE_BYTES)];
+            self.source.sample(zeros.offset, sample) && sample.iter().all(|&byte| byte == 0)
+        };
+        if suspected > 0 && lanes.iter().all(is_zero) {
+            let text = format!(
+                "{suspected} bytes lie in blocks of zeros: thin storage and compression move them for free"
+            );
+            total.warn("zero_blocks", text);
+        }
+    }
+}

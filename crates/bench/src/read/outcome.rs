@@ -1,0 +1,162 @@
+//! What is known about a read, as an outcome of the record.
+
+use flatout_measure::case::{Case, Figure, Sample};
+use flatout_measure::record::{Outcome, Status, Warning};
+use serde_json::{Map, Value, json};
+
+use super::{DigestKind, Limit, Measured, Reader};
+use flatout_io::Kind;
+
+/// Id of the row of a read.
+pub const ID: &str = "read/file";
+
+impl Reader {
+    /// What makes this read differ from others.
+    pub fn parameters(&self) -> Map<String, Value> {
+        let tuning = self.choice.tuning;
+        let mut parameters = Map::new();
+        let mut set = |key: &str, value: Value| parameters.insert(key.to_owned(), value);
+        set("file", json!(escape(self.job.path.as_os_str())));
+        set("block_bytes", json!(tuning.block_bytes));
+        set("threads", json!(tuning.threads));
+        set("split", json!(tuning.split));
+        set("engine", json!(tuning.engine));
+        set("caching", json!(tuning.caching));
+        set("depth", json!(tuning.depth));
+        set(
+            "state",
+            json!(match self.job.state {
+                super::CacheStart::Cold => "cold",
+                super::CacheStart::AsItIs => "as_it_is",
+            }),
+        );
+        parameters
+    }
+
+    /// The row before anything was measured.
+    pub fn blank(&self) -> Outcome {
+        let trial = Box::new(|_| Ok(Sample::default()));
+        let parameters = self.parameters();
+        let mut outcome = Case { id: ID, parameters, unit: "bytes/s", figure: Figure::Rate, trial }
+            .blank_outcome();
+        outcome.warnings.clone_from(&self.warnings);
+        outcome
+    }
+
+    /// Writes what one trial found into the row; the figure itself comes from the samples.
+    pub fn describe(&self, measured: &Measured, outcome: &mut Outcome) {
+        if let Some(engine) = measured.engine {
+            outcome.parameters.insert("engine".to_owned(), json!(engine));
+        }
+        let audit = &mut outcome.audit;
+        let mut set = |key: &str, value: Value| audit.insert(key.to_owned(), value);
+        set("bytes", json!(measured.bytes));
+        set("blocks", json!(measured.blocks));
+        set("seconds", json!(measured.elapsed_ns as f64 / 1e9));
+        set("passes", json!(measured.passes));
+        if self.job.digest == DigestKind::Xor32 {
+            set("digest_xor32", json!(format!("{:08x}", measured.xor32)));
+        }
+        set("engine_reason", json!(self.choice.engine_reason));
+        if let Some(bytes) = measured.cached_before_bytes {
+            set("cached_before_bytes", json!(bytes));
+        }
+        if let Some(bytes) = measured.cached_after_bytes {
+            set("cached_after_bytes", json!(bytes));
+        }
+        match self.job.limit {
+            Limit::MinTime { .. } => {
+                set("size_found_bytes", json!(measured.bytes));
+            }
+            Limit::Duration { ns } => {
+                set("ended_early", json!(self.how_far(measured, ns)));
+            }
+            Limit::Blocks if measured.stopped => {
+                let text = format!("interrupted after {} bytes", measured.bytes);
+                set("ended_early", json!(text));
+            }
+            Limit::Blocks => {}
+        }
+        for warning in &measured.warnings {
+            add_once(&mut outcome.warnings, warning.clone());
+        }
+    }
+
+    /// What a time limit has to say: how far, or when the file ended.
+    fn how_far(&self, measured: &Measured, limit_ns: u64) -> String {
+        let seconds = measured.elapsed_ns as f64 / 1e9;
+        let limit = limit_ns as f64 / 1e9;
+        let bytes = measured.bytes;
+        if !measured.stopped {
+            return format!("the whole file was read after {seconds:.6} s of {limit} s");
+        }
+        match self.source.kind() {
+            Kind::Sized => {
+                let percent = bytes as f64 / self.end_bytes.max(1) as f64 * 100.0;
+                format!("stopped after {limit} s at {bytes} bytes, {percent:.2} % of the file")
+            }
+            Kind::Endless | Kind::Stream => format!("stopped after {limit} s at {bytes} bytes"),
+        }
+    }
+
+    /// The row of a single trial.
+    pub fn single(&self, measured: &Measured) -> Outcome {
+        let mut outcome = self.blank();
+        self.describe(measured, &mut outcome);
+        if measured.bytes > 0 && measured.elapsed_ns > 0 {
+            let rate = measured.bytes as f64 * 1e9 / measured.elapsed_ns as f64;
+            (outcome.median, outcome.n, outcome.samples) = (Some(rate), 1, vec![rate]);
+        }
+        if self.job.cancel.is_cancelled() {
+            outcome.status = Status::Interrupted;
+        }
+        if measured.bytes == 0 {
+            let text = "there was nothing to read, so there is no rate";
+            add_once(&mut outcome.warnings, Warning::new("empty_file", text));
+        }
+        outcome
+    }
+
+    /// What the sampler wants to know of a trial.
+    pub fn sample(measured: &Measured) -> Sample {
+        Sample {
+            amount: measured.bytes as f64,
+            elapsed_ns: measured.elapsed_ns,
+            audit: Map::new(),
+            warnings: measured.warnings.clone(),
+        }
+    }
+}
+
+fn add_once(warnings: &mut Vec<Warning>, warning: Warning) {
+    if !warnings.iter().any(|known| known.code == warning.code) {
+        warnings.push(warning);
+    }
+}
+
+/// A file name as text, without loss: bytes that are not UTF-8 become `\xNN`, a backslash `\\`.
+pub fn escape(name: &std::ffi::OsStr) -> String {
+    use std::os::unix::ffi::OsStrExt;
+    let mut text = String::new();
+    for chunk in name.as_bytes().utf8_chunks() {
+        text.push_str(&chunk.valid().replace('\\', "\\\\"));
+        for byte in chunk.invalid() {
+            text.push_str(&format!("\\x{byte:02x}"));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    use super::*;
+
+    #[test]
+    fn names_are_escaped_without_loss() {
+        assert_eq!(escape(OsStr::new("größe")), "größe");
+        assert_eq!(escape(OsStr::from_bytes(b"a\\\xffb")), "a\\\\\\xffb");
+    }
+}

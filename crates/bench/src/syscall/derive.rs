@@ -1,0 +1,267 @@
+//! What follows from several rows: rates, the ratio to an empty call, and the floor of each call.
+
+use flatout_measure::record::{Ceiling, Outcome, Provenance, Warning};
+
+use super::row::Call;
+
+/// A row this much faster than its measured floor shows that the floor was measured too slow.
+const TOLERANCE: f64 = 1.02;
+
+/// Adds to the audit of each row `calls_per_s` (all threads together), `bytes_per_s` where bytes
+/// move, and `ratio_to_empty_call`; and names its floor, the bare kernel entry.
+pub fn finish(outcomes: &mut [Outcome]) {
+    let floors = Floors {
+        empty_call_ns: median(outcomes, Call::EmptyFunction, 1),
+        entry_ns: outcomes
+            .iter()
+            .filter(|outcome| outcome.id == Call::Getppid.id())
+            .filter_map(|outcome| Some((threads(outcome), outcome.median?)))
+            .collect(),
+    };
+    for outcome in outcomes {
+        if let Some(call) = Call::from_id(&outcome.id)
+            && let Some(each_ns) = outcome.median.filter(|&each_ns| each_ns > 0.0)
+        {
+            add_rates(outcome, each_ns, floors.empty_call_ns);
+            add_ceiling(outcome, call, each_ns, &floors);
+        }
+    }
+}
+
+/// What other rows are held against.
+struct Floors {
+    empty_call_ns: Option<f64>,
+    /// Threads and nanoseconds of each row of the bare kernel entry.
+    entry_ns: Vec<(u64, f64)>,
+}
+
+impl Floors {
+    /// The entry at so many threads, or else at one.
+    fn entry(&self, threads: u64) -> Option<(u64, f64)> {
+        let at = |wanted| self.entry_ns.iter().find(|&&(threads, _)| threads == wanted).copied();
+        at(threads).or_else(|| at(1))
+    }
+}
+
+fn threads(outcome: &Outcome) -> u64 {
+    number(outcome, "threads").unwrap_or(1)
+}
+
+fn number(outcome: &Outcome, parameter: &str) -> Option<u64> {
+    outcome.parameters.get(parameter)?.as_u64()
+}
+
+fn median(outcomes: &[Outcome], call: Call, wanted_threads: u64) -> Option<f64> {
+    outcomes
+        .iter()
+        .find(|outcome| outcome.id == call.id() && threads(outcome) == wanted_threads)?
+        .median
+}
+
+fn add_rates(outcome: &mut Outcome, each_ns: f64, empty_call_ns: Option<f64>) {
+    let calls_per_s = threads(outcome) as f64 * 1e9 / each_ns;
+    let bytes_per_s = number(outcome, "block_bytes").map(|bytes| bytes as f64 * calls_per_s);
+    let ratio = empty_call_ns.filter(|&empty| empty > 0.0).map(|empty| each_ns / empty);
+    let rates = [
+        ("calls_per_s", Some(calls_per_s)),
+        ("bytes_per_s", bytes_per_s),
+        ("ratio_to_empty_call", ratio),
+    ];
+    for (key, value) in rates {
+        if let Some(value) = value {
+            outcome.audit.insert(key.to_owned(), value.into());
+        }
+    }
+}
+
+fn add_ceiling(outcome: &mut Outcome, call: Call, each_ns: f64, floors: &Floors) {
+    let Some((entry_threads, entry_ns)) = floors.entry(threads(outcome)) else { return };
+    if call == Call::VdsoClock && each_ns > 0.9 * entry_ns {
+        outcome.warnings.push(Warning::new(
+            "vdso_missing",
+            "the clock costs as much as a system call: its source cannot be read from user space",
+        ));
+    }
+    let Some(entries) = kernel_entries(call, outcome) else { return };
+    let value = entries * entry_ns;
+    let ratio = value / each_ns;
+    outcome.ceiling = Some(Ceiling {
+        name: floor_name(entries, entry_threads),
+        value: Some(value),
+        // Several entries were not measured as such, but multiplied; the name says so.
+        provenance: if entries == 1.0 { Provenance::Measured } else { Provenance::Inferred },
+        ratio: Some(ratio),
+        limiter: limiter(call, outcome).to_owned(),
+    });
+    if ratio > TOLERANCE {
+        outcome.warnings.push(Warning::new(
+            "ceiling_low",
+            "this row was faster than the bare kernel entry measured beside it",
+        ));
+    }
+}
+
+fn floor_name(entries: f64, threads: u64) -> String {
+    let factor = if entries == 1.0 {
+        String::new()
+    } else if entries < 1.0 {
+        format!("1/{} of ", 1.0 / entries)
+    } else {
+        format!("{entries} × ")
+    };
+    let plural = if threads == 1 { "" } else { "s" };
+    format!("{factor}getppid, bare kernel entry, {threads} thread{plural}")
+}
+
+/// System calls that one call of the row cannot do without; none where no system call is made
+/// (a page fault enters the kernel by another door) and for the floor itself.
+fn kernel_entries(call: Call, outcome: &Outcome) -> Option<f64> {
+    match call {
+        Call::EmptyFunction | Call::VdsoClock | Call::Getppid | Call::MinorFault => None,
+        Call::FutexWake
+        | Call::Lseek
+        | Call::Read
+        | Call::Pread
+        | Call::Write
+        | Call::Fstat
+        | Call::Stat
+        | Call::Statx => Some(1.0),
+        Call::OpenClose | Call::MmapMunmap => Some(2.0),
+        Call::UringNop => Some(1.0 / number(outcome, "batch_requests").unwrap_or(1) as f64),
+        // Two wakes; a wait that the answer overtakes is never entered.
+        Call::FutexPingPong => Some(2.0),
+        // A write and a read on each side.
+        Call::PipePingPong => Some(4.0),
+        // Clone and the thread's exit; a join that finds the thread gone does not wait.
+        Call::ThreadCreateJoin => Some(2.0),
+        Call::ForkExit => Some(3.0),
+    }
+}
+
+/// What most likely makes the call dearer than a bare entry.
+fn limiter(call: Call, outcome: &Outcome) -> &'static str {
+    const COPYING_BYTES: u64 = 16 << 10;
+    let text = |parameter: &str| outcome.parameters.get(parameter).and_then(|value| value.as_str());
+    if outcome.warnings.iter().any(|warning| warning.code == "oversubscribed") {
+        return "threads take turns on too few CPUs";
+    }
+    let crowded = threads(outcome) > 1;
+    match (call, text("descriptor")) {
+        (Call::Lseek | Call::Read | Call::Write, Some("shared")) if crowded => {
+            return "lock of the shared file position";
+        }
+        (Call::Pread, Some("shared")) if crowded => {
+            return "reference count of the shared descriptor";
+        }
+        (Call::Write, Some("private")) if crowded => return "lock of the shared inode",
+        (Call::Read | Call::Pread, Some("private")) if crowded => {
+            return "reference count of the shared page";
+        }
+        _ => {}
+    }
+    match call {
+        Call::Read | Call::Pread | Call::Write
+            if number(outcome, "block_bytes").unwrap_or(1) >= COPYING_BYTES
+                && text("target") == Some("file") =>
+        {
+            "copying"
+        }
+        Call::Read | Call::Pread if text("target") == Some("file") => "page-cache lookup",
+        Call::Write if text("target") == Some("file") => "write path of the file system",
+        Call::Read | Call::Write | Call::Pread | Call::Lseek => "system call entry",
+        Call::Fstat => "copying out the attributes",
+        Call::Stat | Call::Statx => "path walk",
+        Call::OpenClose => "path walk and making the open file",
+        Call::MmapMunmap => "bookkeeping of mappings",
+        Call::FutexWake => "futex lookup",
+        Call::UringNop if number(outcome, "batch_requests") == Some(1) => "system call entry",
+        Call::UringNop => "handling of each request",
+        Call::FutexPingPong | Call::PipePingPong if number(outcome, "cpus") == Some(1) => {
+            "context switch"
+        }
+        Call::FutexPingPong | Call::PipePingPong => "scheduler wake-up of the other CPU",
+        Call::ThreadCreateJoin => "making and waking a thread",
+        Call::ForkExit => "page-table work",
+        Call::MinorFault | Call::EmptyFunction | Call::VdsoClock | Call::Getppid => {
+            "system call entry"
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn outcome(call: Call, parameters: Value, each_ns: f64) -> Outcome {
+        let Value::Object(parameters) = parameters else { panic!("an object is needed") };
+        Outcome {
+            id: call.id().to_owned(),
+            parameters,
+            unit: "ns".to_owned(),
+            median: Some(each_ns),
+            ..Outcome::default()
+        }
+    }
+
+    #[test]
+    fn rates_and_ratio_follow_from_the_median() {
+        let mut outcomes = [
+            outcome(Call::EmptyFunction, json!({}), 2.0),
+            outcome(Call::Read, json!({"threads": 4, "block_bytes": 100, "target": "file"}), 200.0),
+        ];
+        finish(&mut outcomes);
+        assert_eq!(outcomes[1].audit["calls_per_s"], 2e7);
+        assert_eq!(outcomes[1].audit["bytes_per_s"], 2e9);
+        assert_eq!(outcomes[1].audit["ratio_to_empty_call"], 100.0);
+        assert_eq!(outcomes[1].ceiling, None, "no floor was measured");
+    }
+
+    #[test]
+    fn the_floor_is_the_entry_at_as_many_threads() {
+        let mut outcomes = [
+            outcome(Call::Getppid, json!({"threads": 1}), 50.0),
+            outcome(Call::Getppid, json!({"threads": 2}), 60.0),
+            outcome(Call::Read, json!({"threads": 2, "descriptor": "shared"}), 120.0),
+            outcome(Call::OpenClose, json!({}), 400.0),
+            outcome(Call::UringNop, json!({"batch_requests": 8}), 25.0),
+        ];
+        finish(&mut outcomes);
+        assert_eq!(outcomes[0].ceiling, None);
+        let ceilings: Vec<_> =
+            outcomes[2..].iter().map(|one| one.ceiling.clone().unwrap()).collect();
+        assert_eq!((ceilings[0].value, ceilings[0].ratio), (Some(60.0), Some(0.5)));
+        assert_eq!(ceilings[0].limiter, "lock of the shared file position");
+        assert_eq!(ceilings[0].name, "getppid, bare kernel entry, 2 threads");
+        assert_eq!((ceilings[1].value, ceilings[1].ratio), (Some(100.0), Some(0.25)));
+        assert_eq!(ceilings[1].provenance, Provenance::Inferred);
+        assert_eq!(ceilings[1].name, "2 × getppid, bare kernel entry, 1 thread");
+        assert_eq!((ceilings[2].value, ceilings[2].ratio), (Some(6.25), Some(0.25)));
+        assert_eq!(ceilings[2].name, "1/8 of getppid, bare kernel entry, 1 thread");
+    }
+
+    #[test]
+    fn a_row_below_its_floor_and_a_clock_that_enters_the_kernel_are_doubted() {
+        let mut outcomes = [
+            outcome(Call::Getppid, json!({"threads": 1}), 50.0),
+            outcome(Call::Lseek, json!({"threads": 1}), 40.0),
+            outcome(Call::VdsoClock, json!({}), 70.0),
+        ];
+        finish(&mut outcomes);
+        assert_eq!(outcomes[1].warnings[0].code, "ceiling_low");
+        assert_eq!(outcomes[2].warnings[0].code, "vdso_missing");
+        assert_eq!(outcomes[2].ceiling, None);
+    }
+
+    #[test]
+    fn rows_without_a_figure_and_rows_of_other_areas_stay_as_they_are() {
+        let mut other = outcome(Call::Read, json!({}), 5.0);
+        other.id = "disk/random-read".to_owned();
+        let mut failed = outcome(Call::Read, json!({}), 5.0);
+        failed.median = None;
+        let mut outcomes = [outcome(Call::Getppid, json!({}), 50.0), other, failed];
+        let before = outcomes[1..].to_vec();
+        finish(&mut outcomes);
+        assert_eq!(outcomes[1..], before[..]);
+    }
+}

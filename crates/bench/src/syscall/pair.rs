@@ -1,0 +1,133 @@
+//! Two threads that hand a turn back and forth.
+//!
+//! One call of these rows is one round trip: the asker wakes the answerer and sleeps, the answerer
+//! wakes the asker and sleeps. Both threads are bound: to one CPU, where each hand-over is a
+//! context switch, or to two, where it also wakes an idle CPU.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use flatout_measure::case::TrialError;
+use flatout_sys::call::{self, Turn};
+
+use super::row::{Call, Placement};
+use super::trial::{Timing, empty_loop, warm_up};
+use super::work;
+
+/// Runs `rounds` round trips.
+pub(super) fn run(which: Call, placement: Placement, rounds: u64) -> Result<Timing, TrialError> {
+    let failed = |error| work::refusal(which.id(), &error);
+    let cpus = choose(placement, &call::allowed_cpus().map_err(failed)?)?;
+    let wall = match which {
+        Call::FutexPingPong => futex(cpus, rounds),
+        _ => pipe(cpus, rounds),
+    };
+    let mut timing =
+        Timing { wall: wall.map_err(failed)?, empty_loop: empty_loop(rounds), ..Timing::default() };
+    let numbers =
+        if cpus.0 == cpus.1 { format!("{}", cpus.0) } else { format!("{},{}", cpus.0, cpus.1) };
+    timing.audit.insert("cpu_numbers".to_owned(), numbers.into());
+    if let Some(siblings) = siblings(cpus.0) {
+        timing.audit.insert("first_cpu_shares_core_with".to_owned(), siblings.into());
+    }
+    Ok(timing)
+}
+
+/// The CPUs of asker and answerer.
+fn choose(placement: Placement, allowed: &[usize]) -> Result<(usize, usize), TrialError> {
+    match (placement, allowed) {
+        (Placement::OneCpu, [one, ..]) => Ok((*one, *one)),
+        (Placement::TwoCpus, [one, other, ..]) => Ok((*one, *other)),
+        _ => Err(TrialError::Unsupported("two CPUs are needed, one is allowed".to_owned())),
+    }
+}
+
+/// The CPUs that the kernel lists as hardware threads of the same core.
+fn siblings(cpu: usize) -> Option<String> {
+    let place = format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
+    Some(std::fs::read_to_string(place).ok()?.trim().to_owned())
+}
+
+fn futex(cpus: (usize, usize), rounds: u64) -> io::Result<Duration> {
+    let turn = &Turn::default();
+    // Who fails frees the other, or it would wait for ever.
+    let freeing = move |result: io::Result<Duration>| result.inspect_err(|_| turn.give_up());
+    both(
+        move || freeing(call::pin(cpus.0).and_then(|()| timed(rounds, |rounds| turn.ask(rounds)))),
+        move || {
+            let answered = call::pin(cpus.1).and_then(|()| turn.answer(warm_up(rounds) + rounds));
+            freeing(answered.map(|()| Duration::ZERO))
+        },
+        move || turn.give_up(),
+    )
+}
+
+fn pipe(cpus: (usize, usize), rounds: u64) -> io::Result<Duration> {
+    let (questions_out, questions_in) = io::pipe()?;
+    let (answers_out, answers_in) = io::pipe()?;
+    // Each side owns its ends, so that the other sees the end of file if it goes early.
+    both(
+        move || {
+            call::pin(cpus.0)?;
+            let (to, from) = (questions_in.as_fd(), answers_out.as_fd());
+            timed(rounds, |rounds| call::pipe_ask(to, from, rounds))
+        },
+        move || {
+            call::pin(cpus.1)?;
+            let (from, to) = (questions_out.as_fd(), answers_in.as_fd());
+            call::pipe_answer(from, to, warm_up(rounds) + rounds)?;
+            Ok(Duration::ZERO)
+        },
+        || {},
+    )
+}
+
+/// The asker's time for `rounds`, after a warm-up that also waits for the answerer's start.
+fn timed(rounds: u64, ask: impl Fn(u64) -> io::Result<()>) -> io::Result<Duration> {
+    ask(warm_up(rounds))?;
+    let start = Instant::now();
+    ask(rounds)?;
+    Ok(start.elapsed())
+}
+
+/// Runs both sides on threads of their own and returns the asker's time; `abandon` frees the
+/// answerer if the asker cannot be started.
+fn both(
+    ask: impl FnOnce() -> io::Result<Duration> + Send,
+    answer: impl FnOnce() -> io::Result<Duration> + Send,
+    abandon: impl FnOnce(),
+) -> io::Result<Duration> {
+    thread::scope(|scope| {
+        let answerer = thread::Builder::new().spawn_scoped(scope, answer)?;
+        let asker = thread::Builder::new().spawn_scoped(scope, ask).inspect_err(|_| abandon())?;
+        let join = |side: thread::ScopedJoinHandle<'_, _>| match side.join() {
+            Ok(result) => result,
+            Err(panic) => std::panic::resume_unwind(panic),
+        };
+        let (asked, answered) = (join(asker), join(answerer));
+        answered.and(asked)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_cpu_serves_both_and_two_are_not_made_up() {
+        assert_eq!(choose(Placement::OneCpu, &[3]), Ok((3, 3)));
+        assert_eq!(choose(Placement::TwoCpus, &[3, 5, 7]), Ok((3, 5)));
+        assert!(matches!(choose(Placement::TwoCpus, &[3]), Err(TrialError::Unsupported(_))));
+    }
+
+    #[test]
+    fn a_side_that_cannot_run_does_not_hang_the_other() {
+        let cpu = call::allowed_cpus().unwrap()[0];
+        for cpus in [(cpu, usize::MAX), (usize::MAX, cpu)] {
+            assert!(futex(cpus, 10).is_err());
+            assert!(pipe(cpus, 10).is_err());
+        }
+    }
+}

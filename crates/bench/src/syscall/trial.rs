@@ -1,0 +1,292 @@
+//! One trial: so many calls that they take some 30 ms, timed as a whole, less the empty loop.
+
+use std::time::{Duration, Instant};
+
+use flatout_measure::case::{Sample, TrialError};
+use flatout_measure::record::Warning;
+use flatout_sys::call::{self, DescriptorTable};
+use serde_json::{Map, Value};
+
+use super::row::{Call, Placement, Row, Variant};
+use super::site::{self, Site};
+use super::work::{self, Source};
+use super::{crowd, pair};
+
+/// What a trial should take: long against the start of threads, short against a noisy neighbour.
+const TRIAL_NS: u64 = 30_000_000;
+/// A run of this length is enough to work out how many calls fill a trial.
+const CALIBRATION_NS: u64 = 4_000_000;
+/// First guess, about one trial's worth of the dearest call.
+const FIRST_CALLS: u64 = 8;
+/// A thirty-second of the calls run beforehand, unmeasured: caches, branches, page tables.
+const WARM_UP_SHARE: u64 = 32;
+
+/// What was seen while the calls ran.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Timing {
+    /// From the first start to the last finish.
+    pub(super) wall: Duration,
+    /// The part of it that is not the calls'.
+    pub(super) excluded: Duration,
+    /// An empty loop of as many turns.
+    pub(super) empty_loop: Duration,
+    /// Counted facts.
+    pub(super) audit: Map<String, Value>,
+    /// Doubts.
+    pub(super) warnings: Vec<Warning>,
+}
+
+/// Runs one trial of `row`; `calls` is worked out by the first and kept for the others.
+pub(super) fn sample(
+    row: &Row,
+    site: &Site,
+    calls: &mut Option<u64>,
+    cancelled: &dyn Fn() -> bool,
+) -> Result<Sample, TrialError> {
+    let count = match *calls {
+        Some(count) => count,
+        None => *calls.insert(calibrate(|count| run(row, site, count, cancelled))?),
+    };
+    evaluate(row, count, run(row, site, count, cancelled)?)
+}
+
+/// Finds how many calls take as long as a trial should.
+fn calibrate(mut run: impl FnMut(u64) -> Result<Timing, TrialError>) -> Result<u64, TrialError> {
+    let mut count = FIRST_CALLS;
+    loop {
+        let wall_ns = nanoseconds(run(count)?.wall).max(1);
+        if wall_ns >= CALIBRATION_NS {
+            let wanted = u128::from(count) * u128::from(TRIAL_NS) / u128::from(wall_ns);
+            return Ok(u64::try_from(wanted).unwrap_or(u64::MAX).max(1));
+        }
+        // Short runs mislead (a cold start looks dear), so the next one grows within bounds.
+        count *= (2 * CALIBRATION_NS / wall_ns).clamp(2, 64);
+    }
+}
+
+fn run(
+    row: &Row,
+    site: &Site,
+    calls: u64,
+    cancelled: &dyn Fn() -> bool,
+) -> Result<Timing, TrialError> {
+    if cancelled() {
+        return Err(TrialError::Interrupted);
+    }
+    let mut timing = match row.variant {
+        Variant::Alone | Variant::Device | Variant::Batch(_) => alone(row, site, calls)?,
+        Variant::Threads(threads, descriptor) => {
+            crowd::run(row, site, crowd::Crowd { threads, descriptor, calls })?
+        }
+        Variant::Pair(placement) => pair::run(row.call, placement, calls)?,
+    };
+    timing.audit.append(&mut facts(row, site)?);
+    Ok(timing)
+}
+
+/// One thread, with a descriptor table of its own.
+fn alone(row: &Row, site: &Site, calls: u64) -> Result<Timing, TrialError> {
+    let with_file = row.call.is_on_file() && row.variant != Variant::Device;
+    let source = if with_file { Source::Open(site.common()?) } else { Source::None };
+    let timed = call::apart(|table| {
+        let mut work = work::prepare(row, source, site.block_bytes)?;
+        work(warm_up(calls))?;
+        let start = Instant::now();
+        let excluded = work(calls)?;
+        let wall = start.elapsed();
+        Ok::<_, TrialError>((
+            table,
+            Timing { wall, excluded, empty_loop: empty_loop(calls), ..Timing::default() },
+        ))
+    });
+    let (table, mut timing) = timed.map_err(|error| work::refusal("thread", &error))??;
+    if table == DescriptorTable::Shared && row.call.uses_descriptor() {
+        timing.warnings.push(Warning::new(
+            "descriptor_table_shared",
+            "unshare(2) is refused here, so the thread shares its descriptor table with the rest \
+             of flatout, and each call counts references that a program with one thread does not",
+        ));
+    }
+    Ok(timing)
+}
+
+/// Calls made before the clock starts.
+pub(super) fn warm_up(calls: u64) -> u64 {
+    calls / WARM_UP_SHARE + 1
+}
+
+/// The time of an empty loop of so many turns: the shortest of eight parts, scaled, because an
+/// interruption here would be subtracted from the calls and flatter them.
+pub(super) fn empty_loop(calls: u64) -> Duration {
+    const PARTS: u64 = 8;
+    const LEAST_TURNS: u64 = 1000;
+    let turns = (calls / PARTS).max(LEAST_TURNS);
+    let shortest = (0..PARTS)
+        .map(|_| {
+            let start = Instant::now();
+            call::empty_loop(turns);
+            start.elapsed()
+        })
+        .min()
+        .unwrap_or_default();
+    shortest.mul_f64(calls as f64 / turns as f64)
+}
+
+/// What is known without running: where the file lies, how large the process is. Numbers stand
+/// as text, because the sampler would sum them over the trials.
+fn facts(row: &Row, site: &Site) -> Result<Map<String, Value>, TrialError> {
+    let mut facts = Map::new();
+    if row.call.is_on_file() && row.variant != Variant::Device {
+        facts.insert("filesystem".to_owned(), site.common()?.filesystem.clone().into());
+        let fill_bytes = site::fill_bytes(site.block_bytes).to_string();
+        facts.insert("filled_by_writes_of_bytes".to_owned(), fill_bytes.into());
+    }
+    if row.call == Call::VdsoClock {
+        let place = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+        let source = std::fs::read_to_string(place).unwrap_or_else(|_| "unknown".to_owned());
+        facts.insert("clock_source".to_owned(), source.trim().into());
+    }
+    if matches!(row.call, Call::EmptyFunction | Call::VdsoClock) {
+        facts.insert("is_system_call".to_owned(), false.into());
+    }
+    if row.call == Call::ForkExit {
+        let resident = resident_bytes().map_or("unknown".to_owned(), |bytes| bytes.to_string());
+        facts.insert("process_resident_bytes".to_owned(), resident.into());
+    }
+    Ok(facts)
+}
+
+/// Memory of this process, on which the cost of a fork depends.
+fn resident_bytes() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kibibytes * 1024)
+}
+
+fn evaluate(row: &Row, calls: u64, mut timing: Timing) -> Result<Sample, TrialError> {
+    let own = timing.wall.saturating_sub(timing.excluded).saturating_sub(timing.empty_loop);
+    if own.is_zero() {
+        return Err(TrialError::Failed(format!(
+            "{}: the calls took no longer than an empty loop",
+            row.call.id()
+        )));
+    }
+    let mut set = |key: &str, value: u64| timing.audit.insert(key.to_owned(), value.into());
+    set("calls", calls * u64::from(row.threads()));
+    set("empty_loop_ns", nanoseconds(timing.empty_loop));
+    if !timing.excluded.is_zero() {
+        set("excluded_ns", nanoseconds(timing.excluded));
+    }
+    let busy_threads = match row.variant {
+        Variant::Threads(threads, _) => threads as usize,
+        Variant::Pair(Placement::TwoCpus) => 2,
+        _ => 1,
+    };
+    // Also counts a CPU quota of the control group, below what the affinity mask allows.
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    if busy_threads > cpus {
+        timing.warnings.push(Warning::new(
+            "oversubscribed",
+            format!("{busy_threads} threads share {cpus} CPUs and wait for each other's turns"),
+        ));
+    }
+    Ok(Sample {
+        amount: calls as f64,
+        elapsed_ns: nanoseconds(own),
+        audit: timing.audit,
+        warnings: timing.warnings,
+    })
+}
+
+pub(super) fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::syscall::row;
+
+    /// Runs each row that `wanted` picks with a few calls on a real directory.
+    fn run_rows(wanted: impl Fn(&Row) -> bool) {
+        let place = tempfile::tempdir().unwrap();
+        let site = Site::new(place.path(), 3);
+        for row in row::all().into_iter().filter(wanted) {
+            let timing = match run(&row, &site, 40, &|| false) {
+                Ok(timing) => timing,
+                Err(TrialError::Unsupported(text)) => {
+                    eprintln!("skipped: {row:?}: {text}");
+                    continue;
+                }
+                Err(error) => panic!("{row:?}: {error}"),
+            };
+            assert!(timing.wall >= timing.excluded, "{row:?}: {timing:?}");
+        }
+        assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn rows_of_one_thread_complete() {
+        run_rows(|row| !matches!(row.variant, Variant::Threads(..) | Variant::Pair(_)));
+    }
+
+    #[test]
+    fn rows_of_several_threads_complete() {
+        run_rows(|row| matches!(row.variant, Variant::Threads(..)));
+    }
+
+    #[test]
+    fn rows_of_a_pair_complete() {
+        run_rows(|row| matches!(row.variant, Variant::Pair(_)));
+    }
+
+    #[test]
+    fn blocks_larger_than_the_least_file_are_read_and_written() {
+        let place = tempfile::tempdir().unwrap();
+        let site = Site::new(place.path(), (4 << 20) + 1);
+        for row in row::all().into_iter().filter(|row| {
+            matches!(row.call, Call::Read | Call::Write) && row.threads() == row::MAX_THREADS
+        }) {
+            run(&row, &site, 3, &|| false).unwrap();
+        }
+    }
+
+    #[test]
+    fn calibration_extrapolates_from_a_run_that_is_long_enough() {
+        let mut runs = 0;
+        // A call of exactly 100 ns on a clock that is only imagined.
+        let calls = calibrate(|count| {
+            runs += 1;
+            Ok(Timing { wall: Duration::from_nanos(count * 100), ..Timing::default() })
+        });
+        assert_eq!(calls, Ok(TRIAL_NS / 100));
+        assert!(runs < 10, "{runs}");
+        let dear =
+            calibrate(|count| Ok(Timing { wall: Duration::from_secs(count), ..Timing::default() }));
+        assert_eq!(dear, Ok(1));
+    }
+
+    #[test]
+    fn loop_and_excluded_time_are_subtracted() {
+        let row = row::all()[0];
+        let timing = Timing {
+            wall: Duration::from_nanos(1000),
+            excluded: Duration::from_nanos(300),
+            empty_loop: Duration::from_nanos(100),
+            ..Timing::default()
+        };
+        let sample = evaluate(&row, 6, timing.clone()).unwrap();
+        assert_eq!((sample.amount, sample.elapsed_ns), (6.0, 600));
+        let nothing_left = Timing { wall: Duration::from_nanos(400), ..timing };
+        assert!(matches!(evaluate(&row, 6, nothing_left), Err(TrialError::Failed(_))));
+    }
+
+    #[test]
+    fn more_threads_than_cpus_are_called_oversubscribed() {
+        let crowded = Row { call: Call::Getppid, variant: Variant::Threads(100_000, None) };
+        let timing = Timing { wall: Duration::from_millis(1), ..Timing::default() };
+        let sample = evaluate(&crowded, 1, timing).unwrap();
+        assert_eq!(sample.warnings[0].code, "oversubscribed");
+    }
+}

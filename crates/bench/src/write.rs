@@ -1,0 +1,172 @@
+//! Writing one file as fast as it goes: time to cache and time to durable are two figures.
+//!
+//! Read next: `write/lanes.rs`, the timed region.
+
+mod lanes;
+pub mod outcome;
+
+use std::path::PathBuf;
+
+use flatout_io::operations::Completion;
+use flatout_io::{Existing, Target, TargetOptions};
+use flatout_measure::record::Warning;
+use flatout_sys::affinity;
+use flatout_sys::cancel::CancelToken;
+
+use crate::choice::{self, Choice, Wishes};
+use crate::error::Error;
+use crate::limits;
+
+/// What is to be written.
+#[derive(Debug, Clone)]
+pub struct Job {
+    /// The file.
+    pub path: PathBuf,
+    /// Settings asked for.
+    pub wishes: Wishes,
+    /// Blocks to be written.
+    pub block_count: Option<u64>,
+    /// What the blocks hold.
+    pub data: Data,
+    /// When the bytes must be durable.
+    pub sync: Sync,
+    /// What to do when the file exists.
+    pub existing: Existing,
+    /// Seed of random data.
+    pub seed: u64,
+    /// The wish to stop.
+    pub cancel: CancelToken,
+}
+
+/// What the blocks hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Data {
+    /// Incompressible, no two blocks alike; a function of seed and offset.
+    Random,
+    /// Zero bytes, which many devices store for free.
+    Zero,
+    /// Each aligned 8-byte word holds its own offset.
+    Pattern,
+}
+
+/// When the bytes must be durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sync {
+    /// Never; the kernel writes them when it likes.
+    None,
+    /// At the end, by one fdatasync.
+    End,
+    /// After each block.
+    Each,
+}
+
+/// Bytes that are written when nothing else is said.
+pub const DEFAULT_BYTES: u64 = 1 << 30;
+/// Bytes of a filesystem that are left free, whatever is asked for.
+const RESERVE_BYTES: u64 = 64 << 20;
+
+/// What a write did.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Measured {
+    /// Bytes written.
+    pub bytes: u64,
+    /// Blocks written.
+    pub blocks: u64,
+    /// Until the kernel had all bytes.
+    pub to_cache_ns: u64,
+    /// Until all bytes were durable; `None` when nobody asked.
+    pub to_durable_ns: Option<u64>,
+    /// The same work without the writes: generating data, and the harness itself.
+    pub harness_ns: Option<u64>,
+    /// Whether a signal ended it.
+    pub stopped: bool,
+    /// Engine that was really used.
+    pub engine: Option<flatout_io::Engine>,
+    /// Doubts that arose on the way.
+    pub warnings: Vec<Warning>,
+}
+
+/// A file that is open for writing, with the settings chosen for it.
+pub struct Writer {
+    pub(crate) job: Job,
+    pub(crate) target: Target,
+    pub(crate) choice: Choice,
+    pub(crate) length_bytes: u64,
+    pub(crate) warnings: Vec<Warning>,
+}
+
+impl Writer {
+    /// Opens the file and chooses the settings. Nothing is written yet.
+    ///
+    /// Errors: settings that make no sense, found before the file is touched; what open says; no
+    /// room for the bytes, then a file that was made here is removed again.
+    pub fn open(job: Job) -> Result<Self, Error> {
+        limits::check(&job.wishes)?;
+        let block_bytes =
+            job.wishes.block_bytes.unwrap_or_else(|| choice::default_write_block(&job.wishes));
+        let count = job.block_count.unwrap_or(DEFAULT_BYTES.div_ceil(block_bytes));
+        let length_bytes = limits::length(count, block_bytes)?;
+        let mut choice = choice::for_writing(length_bytes, &job.wishes);
+        limits::check_memory(&choice.tuning)?;
+        let options = TargetOptions {
+            existing: job.existing,
+            caching: choice.tuning.caching,
+            block_bytes: choice.tuning.block_bytes,
+        };
+        let (target, fallback) = Target::open(&job.path, options)?;
+        choice.tuning.caching = target.caching();
+        let mut warnings: Vec<_> = fallback
+            .map(|fallback| Warning::new(fallback.code, fallback.text))
+            .into_iter()
+            .chain(choice.notes.iter().map(|(code, text)| Warning::new(code, text.clone())))
+            .collect();
+        let (threads, cpus) = (choice.tuning.threads, affinity::allowed_cpu_count());
+        if threads > cpus {
+            let text = format!("{threads} threads share {cpus} CPUs");
+            warnings.push(Warning::new("oversubscribed", text));
+        }
+        let writer = Self { job, target, choice, length_bytes, warnings };
+        match writer.check_room() {
+            Ok(()) => Ok(writer),
+            Err(error) => {
+                writer.target.remove_if_created()?;
+                Err(error)
+            }
+        }
+    }
+
+    /// Refuses to fill a filesystem to the brim. Bytes that an existing file already has are its
+    /// own to overwrite.
+    fn check_room(&self) -> Result<(), Error> {
+        let owned = self.target.length_bytes()?;
+        let needed = self.length_bytes.saturating_sub(owned);
+        let Some(free) = self.target.free_bytes() else { return Ok(()) };
+        if needed == 0 || needed.saturating_add(RESERVE_BYTES.min(free / 16)) <= free {
+            return Ok(());
+        }
+        let path = self.target.path();
+        Err(Error::NoRoom(format!(
+            "cannot write {path:?}: {needed} bytes are to be written, the filesystem has {free} free \
+             and a reserve is left"
+        )))
+    }
+
+    /// Removes the file if it was made here. For writes that did not end well.
+    pub fn discard(self) -> Result<(), Error> {
+        Ok(self.target.remove_if_created()?)
+    }
+
+    /// The settings and the reasons for them.
+    pub fn choice(&self) -> &Choice {
+        &self.choice
+    }
+}
+
+impl Sync {
+    pub(crate) fn completion(self) -> Completion {
+        match self {
+            Self::Each => Completion::Durable,
+            Self::None | Self::End => Completion::Accepted,
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! The timed region of a write: lanes over a range, then the sync.
+
+use std::io;
+
+use flatout_io::operations::{
+    Access, Direction, Done, Operations, Request, Timestamps, Workload, uring_refusal,
+};
+use flatout_io::{Engine, Error as IoError, Fallback, Lane, Stop, Target};
+use flatout_measure::record::Warning;
+use flatout_sys::cancel::CancelToken;
+use flatout_sys::clock::monotonic_ns;
+use flatout_sys::generator::{fill_pattern, fill_random};
+
+use super::{Data, Measured, Sync, Writer};
+use crate::crew;
+use crate::error::Error;
+
+/// Bytes that the null engine is given to find the harness's own share.
+const CALIBRATION_BYTES: u64 = 64 << 20;
+
+/// The blocks of one lane: what comes next, what it holds, what became of it.
+struct Blocks {
+    next: u64,
+    end: u64,
+    step: u64,
+    block_bytes: u64,
+    data: Data,
+    seed: u64,
+    bytes: u64,
+    blocks: u64,
+    failure: Option<io::Error>,
+}
+
+impl Workload for Blocks {
+    fn next(&mut self) -> Option<Request> {
+        if self.next >= self.end {
+            return None;
+        }
+        let offset_bytes = self.next * self.block_bytes;
+        self.next = self.next.saturating_add(self.step);
+        let length_bytes = self.block_bytes as usize;
+        Some(Request { direction: Direction::Write, offset_bytes, length_bytes })
+    }
+
+    fn fill(&mut self, request: &Request, bytes: &mut [u8]) {
+        match self.data {
+            Data::Random => fill_random(bytes, self.seed, request.offset_bytes),
+            Data::Pattern => fill_pattern(bytes, request.offset_bytes),
+            // Buffers begin zeroed and nobody else writes into them.
+            Data::Zero => {}
+        }
+    }
+
+    fn done(&mut self, done: Done<'_>) -> bool {
+        match done.result {
+            Ok(moved) => {
+                self.bytes += moved as u64;
+                self.blocks += 1;
+                true
+            }
+            Err(error) => {
+                self.failure.get_or_insert(error);
+                false
+            }
+        }
+    }
+}
+
+struct Prepared<'a> {
+    operations: Operations<'a>,
+    engine: Engine,
+    fallback: Option<Fallback>,
+}
+
+impl Writer {
+    /// Writes all blocks, and makes them durable where that is asked for.
+    ///
+    /// Errors: those of the kernel. The file is left as it is: [`Writer::discard`] removes it.
+    /// A wish to stop is no error: `stopped` is set.
+    pub fn run(&self) -> Result<Measured, Error> {
+        let tuning = self.choice.tuning;
+        let targets: Vec<Target> =
+            (0..tuning.threads).map(|_| self.target.reopen()).collect::<Result<_, _>>()?;
+        let crewed = crew::run(
+            tuning.threads,
+            |index| self.prepare(&targets[index as usize]),
+            |index, prepared| self.write_lane(Lane { index, count: tuning.threads }, prepared),
+        );
+        let mut measured = Measured { to_cache_ns: crewed.elapsed_ns, ..Measured::default() };
+        measured.warnings.clone_from(&self.warnings);
+        for result in crewed.results {
+            let (blocks, engine, fallback) = result?;
+            measured.bytes += blocks.bytes;
+            measured.blocks += blocks.blocks;
+            measured.engine = Some(engine);
+            if let Some(Fallback { code, text }) = fallback
+                && !measured.warnings.iter().any(|warning| warning.code == code)
+            {
+                measured.warnings.push(Warning::new(code, text));
+            }
+        }
+        measured.stopped = measured.bytes < self.length_bytes;
+        if measured.stopped {
+            return Ok(measured);
+        }
+        self.target.set_length(self.length_bytes)?;
+        match self.job.sync {
+            Sync::None => {
+                let text = "nothing was synced: the figure is the page cache's, not the device's";
+                measured.warnings.push(Warning::new("not_durable", text));
+            }
+            Sync::Each => measured.to_durable_ns = Some(measured.to_cache_ns),
+            Sync::End => {
+                let start_ns = monotonic_ns();
+                self.target.sync()?;
+                measured.to_durable_ns = Some(measured.to_cache_ns + monotonic_ns() - start_ns);
+            }
+        }
+        if self.job.sync != Sync::None {
+            self.target.sync_name()?;
+        }
+        measured.harness_ns = self.harness_ns()?;
+        Ok(measured)
+    }
+
+    fn prepare<'a>(&self, target: &'a Target) -> Result<Prepared<'a>, Error> {
+        let tuning = self.choice.tuning;
+        let slot_bytes = tuning.block_bytes as usize;
+        let access = Access { caching: target.caching(), completion: self.job.sync.completion() };
+        let fail = || IoError::system("get buffers to write", target.path());
+        let sync = || Operations::sync(target.file(), access, slot_bytes).map_err(fail());
+        if tuning.engine != Engine::Uring {
+            return Ok(Prepared { operations: sync()?, engine: Engine::Sync, fallback: None });
+        }
+        match Operations::uring(target.file(), access, slot_bytes, tuning.depth) {
+            Ok(operations) => Ok(Prepared { operations, engine: Engine::Uring, fallback: None }),
+            Err(error) => {
+                let Some(why) = uring_refusal(&error) else { return Err(fail()(error).into()) };
+                let text = format!("io_uring was not possible: {why}; written with sync");
+                let fallback = Some(Fallback::new("uring_refused", text));
+                Ok(Prepared { operations: sync()?, engine: Engine::Sync, fallback })
+            }
+        }
+    }
+
+    fn write_lane(
+        &self,
+        lane: Lane,
+        prepared: &mut Prepared<'_>,
+    ) -> Result<(Blocks, Engine, Option<Fallback>), Error> {
+        let mut blocks = self.blocks(lane, self.length_bytes);
+        let mut stop = Stop::new(self.job.cancel, None);
+        let fail = || IoError::system("write", self.target.path());
+        prepared.operations.run(&mut blocks, Timestamps::None, &mut stop).map_err(fail())?;
+        match blocks.failure.take() {
+            Some(error) => Err(fail()(error).into()),
+            None => Ok((blocks, prepared.engine, prepared.fallback.take())),
+        }
+    }
+
+    fn blocks(&self, lane: Lane, length_bytes: u64) -> Blocks {
+        let tuning = self.choice.tuning;
+        let (next, end, step) =
+            lane.blocks(length_bytes.div_ceil(tuning.block_bytes), tuning.split);
+        Blocks {
+            next,
+            end,
+            step,
+            block_bytes: tuning.block_bytes,
+            data: self.job.data,
+            seed: self.job.seed,
+            bytes: 0,
+            blocks: 0,
+            failure: None,
+        }
+    }
+
+    /// Time that generating the data and the harness itself take for all the blocks, found by
+    /// running a part of them through the null engine.
+    fn harness_ns(&self) -> Result<Option<u64>, Error> {
+        let block_bytes = self.choice.tuning.block_bytes;
+        let part_bytes = self.length_bytes.min(CALIBRATION_BYTES.max(block_bytes));
+        let fail = || IoError::system("get buffers to write", self.target.path());
+        let mut null = Operations::null(self.target.file(), block_bytes as usize).map_err(fail())?;
+        let mut blocks = self.blocks(Lane::ONLY, part_bytes);
+        let start_ns = monotonic_ns();
+        let mut stop = Stop::new(CancelToken::signals(), None);
+        null.run(&mut blocks, Timestamps::None, &mut stop).map_err(fail())?;
+        let elapsed_ns = monotonic_ns() - start_ns;
+        if blocks.bytes == 0 {
+            return Ok(None);
+        }
+        let share = self.length_bytes as f64 / blocks.bytes as f64;
+        Ok(Some((elapsed_ns as f64 * share) as u64))
+    }
+}

@@ -1,0 +1,335 @@
+//! Runs the built program the way a user or a script does, and keeps what came back.
+//!
+//! Each run has its own folder as current directory, no input unless a test gives some, and a
+//! time limit after which it is killed. A run that leaves a file behind that the test has not
+//! announced fails the test.
+
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// Longer than anything here may take; a run that reaches it hangs.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// How often a process is looked at.
+const POLL: Duration = Duration::from_millis(2);
+
+/// The program under test.
+pub fn executable() -> &'static Path {
+    Path::new(env!("CARGO_BIN_EXE_flatout"))
+}
+
+/// A folder of its own for one test, removed at its end.
+pub struct Folder(TempDir);
+
+impl Folder {
+    /// A new folder where temporary files go.
+    pub fn new() -> Self {
+        Self::inside(&std::env::temp_dir())
+    }
+
+    /// A new folder on a chosen filesystem.
+    pub fn inside(place: &Path) -> Self {
+        Self(tempfile::Builder::new().prefix("flatout-e2e-").tempdir_in(place).unwrap())
+    }
+
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// The path of a file in here.
+    pub fn join(&self, name: &str) -> PathBuf {
+        self.path().join(name)
+    }
+
+    /// Names of all that is in here.
+    pub fn names(&self) -> BTreeSet<String> {
+        let entries = fs::read_dir(self.path()).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect()
+    }
+
+    /// The program with these arguments, to be run in here.
+    pub fn flatout<I: IntoIterator<Item = A>, A: AsRef<OsStr>>(&self, arguments: I) -> Flatout<'_> {
+        let arguments = arguments.into_iter().map(|word| word.as_ref().to_owned()).collect();
+        self.program(executable().as_os_str(), arguments)
+    }
+
+    /// The program under a wrapper such as `strace -f`, which gets its path and arguments.
+    pub fn under(&self, wrapper: &[&str], arguments: &[&str]) -> Flatout<'_> {
+        let mut words: Vec<OsString> = wrapper[1..].iter().map(OsString::from).collect();
+        words.push(executable().into());
+        words.extend(arguments.iter().map(OsString::from));
+        self.program(OsStr::new(wrapper[0]), words)
+    }
+
+    /// Any program, for what the other two cannot say.
+    pub fn program(&self, program: &OsStr, arguments: Vec<OsString>) -> Flatout<'_> {
+        let mut command = Command::new(program);
+        command.args(arguments).current_dir(self.path());
+        command.env_remove("NO_COLOR").env("LC_ALL", "C").process_group(0);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Flatout { command, folder: self, announced: BTreeSet::new() }
+    }
+}
+
+/// A run that has not begun.
+pub struct Flatout<'a> {
+    command: Command,
+    folder: &'a Folder,
+    announced: BTreeSet<String>,
+}
+
+impl<'a> Flatout<'a> {
+    /// Gives the run an input.
+    pub fn stdin(mut self, input: impl Into<Stdio>) -> Self {
+        self.command.stdin(input);
+        self
+    }
+
+    /// Sends its output elsewhere; [`Ran::stdout`] is empty then.
+    pub fn stdout(mut self, output: impl Into<Stdio>) -> Self {
+        self.command.stdout(output);
+        self
+    }
+
+    /// Changes how it is started.
+    pub fn with(mut self, change: impl FnOnce(&mut Command)) -> Self {
+        change(&mut self.command);
+        self
+    }
+
+    /// Announces that the run will create this name in its folder.
+    pub fn leaves(mut self, name: &str) -> Self {
+        self.announced.insert(name.to_owned());
+        self
+    }
+
+    /// Starts it and comes back at once.
+    pub fn start(mut self) -> Running<'a> {
+        let mut expected = self.folder.names();
+        expected.append(&mut self.announced);
+        let said = format!("{:?}", self.command);
+        let mut child = self.command.spawn().unwrap_or_else(|error| panic!("{said}: {error}"));
+        let stdout = child.stdout.take().map(collect);
+        let stderr = child.stderr.take().map(collect);
+        // The command holds the ends of pipes that were given to it.
+        drop(self.command);
+        Running {
+            child,
+            said,
+            expected,
+            folder: self.folder,
+            stdout,
+            stderr,
+            begun: Instant::now(),
+        }
+    }
+
+    /// Runs it to its end.
+    pub fn run(self) -> Ran {
+        self.start().wait()
+    }
+}
+
+fn collect(mut pipe: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
+    std::thread::spawn(move || {
+        let mut all = Vec::new();
+        pipe.read_to_end(&mut all).unwrap();
+        all
+    })
+}
+
+/// A run that has begun.
+pub struct Running<'a> {
+    child: Child,
+    said: String,
+    expected: BTreeSet<String>,
+    folder: &'a Folder,
+    stdout: Option<JoinHandle<Vec<u8>>>,
+    stderr: Option<JoinHandle<Vec<u8>>>,
+    begun: Instant,
+}
+
+impl Running<'_> {
+    /// Sends SIGINT, as Ctrl-C does.
+    pub fn interrupt(&self) {
+        // A process that has ended stays a zombie until `wait`, so the id is still its own.
+        kill_process(Pid::from_child(&self.child), Signal::INT).unwrap();
+    }
+
+    /// Waits until the process is in a state that can be seen in a file of its /proc folder.
+    pub fn wait_until(&mut self, proc_file: &str, is_reached: impl Fn(&str) -> bool) {
+        let path = format!("/proc/{}/{proc_file}", self.child.id());
+        loop {
+            let text = fs::read_to_string(&path).unwrap_or_default();
+            if is_reached(&text) {
+                return;
+            }
+            if let Some(status) = self.step() {
+                panic!(
+                    "{}: ended with {status} before {proc_file} showed what it should",
+                    self.said
+                );
+            }
+        }
+    }
+
+    /// Waits until the process has read this many bytes by system calls.
+    pub fn wait_until_read(&mut self, bytes: u64) {
+        self.wait_until("io", |text| {
+            let count = text.lines().find_map(|line| line.strip_prefix("rchar: "));
+            count.is_some_and(|count| count.parse::<u64>().unwrap() >= bytes)
+        });
+    }
+
+    /// Waits for the end and collects everything.
+    pub fn wait(mut self) -> Ran {
+        let status = loop {
+            if let Some(status) = self.step() {
+                break status;
+            }
+        };
+        let text = |pipe: Option<JoinHandle<Vec<u8>>>| {
+            let bytes = pipe.map_or_else(Vec::new, |thread| thread.join().unwrap());
+            String::from_utf8(bytes).expect("output is UTF-8")
+        };
+        let ran = Ran {
+            code: status.code(),
+            signal: status.signal(),
+            stdout: text(self.stdout.take()),
+            stderr: text(self.stderr.take()),
+            said: self.said.clone(),
+        };
+        let left: Vec<String> = self.folder.names().difference(&self.expected).cloned().collect();
+        assert!(left.is_empty(), "{ran} left behind {left:?}");
+        ran
+    }
+
+    fn step(&mut self) -> Option<ExitStatus> {
+        let status = self.child.try_wait().unwrap();
+        if status.is_none() && self.begun.elapsed() > LIMIT {
+            panic!("{}: killed, not done after {LIMIT:?}", self.said);
+        }
+        if status.is_none() {
+            std::thread::sleep(POLL);
+        }
+        status
+    }
+}
+
+/// A test that fails in the middle leaves no process behind.
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
+            let _ = self.child.wait();
+        }
+    }
+}
+
+/// A run that has ended.
+pub struct Ran {
+    /// Exit code; none when a signal ended it.
+    pub code: Option<i32>,
+    pub signal: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+    said: String,
+}
+
+impl Ran {
+    /// Fails unless it ended with this code.
+    #[track_caller]
+    pub fn exits(&self, code: i32) -> &Self {
+        assert_eq!((self.code, self.signal), (Some(code), None), "{self}");
+        self
+    }
+
+    /// Fails unless it failed with this code and one line that contains all of these words.
+    #[track_caller]
+    pub fn complains(&self, code: i32, words: &[&str]) -> &Self {
+        self.exits(code);
+        assert_eq!(self.stderr.trim_end().lines().count(), 1, "one line: {self}");
+        for word in words {
+            assert!(self.stderr.contains(word), "`{word}` is missing: {self}");
+        }
+        assert!(!self.stderr.contains("panicked"), "{self}");
+        self
+    }
+
+    /// The value behind a key of the text output, which has lines of `key  value`.
+    #[track_caller]
+    pub fn field(&self, key: &str) -> &str {
+        let mut lines = self.stdout.lines().map(str::trim);
+        let found = lines.find_map(|line| line.strip_prefix(key)?.strip_prefix("  "));
+        found.unwrap_or_else(|| panic!("no line `{key}  …`: {self}")).trim()
+    }
+
+    /// The whole of stdout as one document of the schema, which agrees with the exit code.
+    #[track_caller]
+    pub fn document(&self) -> Value {
+        let document: Value = serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|error| panic!("stdout is no JSON document: {error}: {self}"));
+        assert_eq!(document["schema"], "flatout/1", "{self}");
+        assert!(document["start"]["seed"].is_u64(), "{self}");
+        assert!(document["results"].is_array(), "{self}");
+        assert_eq!(document["end"]["exit_code"].as_i64(), self.code.map(i64::from), "{self}");
+        let record = serde_json::from_value::<flatout_measure::record::Record>(document.clone());
+        assert!(record.is_ok(), "{record:?}: {self}");
+        document
+    }
+
+    /// The only result of the document.
+    #[track_caller]
+    pub fn result(&self) -> Value {
+        let document = self.document();
+        let results = document["results"].as_array().unwrap();
+        assert_eq!(results.len(), 1, "{self}");
+        results[0].clone()
+    }
+}
+
+impl std::fmt::Display for Ran {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { code, signal, stdout, stderr, said } = self;
+        write!(formatter, "\n{said}\ncode {code:?} signal {signal:?}\n")?;
+        write!(formatter, "--- stdout\n{stdout}\n--- stderr\n{stderr}\n---\n")
+    }
+}
+
+/// The codes of a result's warnings.
+pub fn warnings(result: &Value) -> Vec<&str> {
+    let warnings = result["warnings"].as_array().expect("a result has warnings");
+    warnings.iter().map(|warning| warning["code"].as_str().expect("a warning has a code")).collect()
+}
+
+/// Fails unless the result has a warning with this code and a sentence for people.
+#[track_caller]
+pub fn assert_warned(result: &Value, code: &str) {
+    assert!(warnings(result).contains(&code), "no warning {code}: {result:#}");
+    let all = result["warnings"].as_array().unwrap();
+    let warning = all.iter().find(|warning| warning["code"] == code).unwrap();
+    assert!(!warning["text"].as_str().unwrap().is_empty(), "{warning}");
+}
+
+/// A pipe for output whose reader has gone away.
+pub fn closed_pipe() -> std::io::PipeWriter {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    writer
+}
+
+/// A file opened for reading, as an input.
+pub fn input(path: &Path) -> File {
+    File::open(path).unwrap()
+}

@@ -1,0 +1,126 @@
+//! "This kernel or filesystem can't": another method takes over, and the record says so.
+//!
+//! Old and locked-down kernels are had by taking system calls away from the program.
+
+use std::path::Path;
+
+use flatout_sys::launcher::{
+    CACHESTAT, Denied, ENOSYS, EPERM, IO_URING_SETUP, PREADV2, STATX, deny,
+};
+use serde_json::Value;
+
+use crate::bin::{Folder, assert_warned, warnings};
+use crate::filesystem::{Kind, Mounted};
+use crate::fixture::{random_file, xor32_hex};
+use crate::skip::{needs, skip};
+
+const LENGTH_BYTES: usize = (1 << 20) + 7;
+
+/// Reads a known file with these calls denied; the bytes must be right in any case.
+fn read_without(calls: &[Denied], options: &str) -> Value {
+    let folder = Folder::new();
+    let bytes = random_file(&folder.join("data"), LENGTH_BYTES, 1);
+    let arguments = ["read", "data", "--format", "json"].into_iter().chain(options.split(' '));
+    let ran = folder
+        .flatout(arguments)
+        .with(|command| {
+            deny(command, calls);
+        })
+        .run();
+    let result = ran.exits(0).result();
+    assert_eq!(result["audit"]["bytes"], LENGTH_BYTES, "{ran}");
+    assert_eq!(result["audit"]["digest_xor32"], xor32_hex(&bytes), "{ran}");
+    result
+}
+
+#[test]
+fn io_uring_where_it_is_denied_becomes_sync() {
+    for errno in [EPERM, ENOSYS] {
+        let result = read_without(&[(IO_URING_SETUP, errno)], "--engine uring");
+        assert_warned(&result, "uring_refused");
+        assert_eq!(result["parameters"]["engine"], "sync", "{result:#}");
+    }
+}
+
+#[test]
+fn io_uring_where_it_works_is_used() {
+    let allowed = std::fs::read_to_string("/proc/sys/kernel/io_uring_disabled");
+    if allowed.is_ok_and(|value| value.trim() != "0") {
+        skip!("io_uring is switched off on this machine (kernel.io_uring_disabled)");
+    }
+    let result = read_without(&[], "--engine uring");
+    assert_eq!(result["parameters"]["engine"], "uring", "{result:#}");
+    assert!(!warnings(&result).contains(&"uring_refused"), "{result:#}");
+}
+
+#[test]
+fn a_kernel_before_cachestat_reads_and_tells_residency() {
+    read_without(&[(CACHESTAT, ENOSYS)], "--engine auto");
+    read_without(&[(CACHESTAT, ENOSYS)], "--cold");
+}
+
+#[test]
+fn a_kernel_before_preadv2_reads_through_the_cache() {
+    let result = read_without(&[(PREADV2, ENOSYS)], "--engine sync --caching dontcache");
+    assert_warned(&result, "dontcache_refused");
+}
+
+#[test]
+fn a_runtime_that_denies_statx_is_no_obstacle() {
+    for options in ["--engine auto", "--engine sync --caching direct", "--engine mmap"] {
+        read_without(&[(STATX, EPERM)], options);
+    }
+}
+
+#[test]
+fn everything_new_denied_at_once_still_reads() {
+    let calls = [(IO_URING_SETUP, ENOSYS), (CACHESTAT, ENOSYS), (PREADV2, ENOSYS), (STATX, ENOSYS)];
+    for options in ["--engine auto --caching auto", "--threads 3 --split interleaved"] {
+        read_without(&calls, options);
+    }
+}
+
+fn read_direct_in(place: &Path, engine: &str) -> Value {
+    let folder = Folder::inside(place);
+    let bytes = random_file(&folder.join("data"), LENGTH_BYTES, 2);
+    let arguments = "read data --caching direct --format json --engine";
+    let ran = folder.flatout(arguments.split(' ').chain([engine])).run();
+    let result = ran.exits(0).result();
+    assert_eq!(result["audit"]["digest_xor32"], xor32_hex(&bytes), "{ran}");
+    result
+}
+
+#[test]
+fn direct_reads_where_they_are_refused_become_buffered() {
+    let mounted = needs!(Mounted::new(Kind::Ramfs));
+    for engine in ["sync", "uring"] {
+        assert_warned(&read_direct_in(&mounted.path(), engine), "direct_refused");
+    }
+    mounted.finish();
+}
+
+#[test]
+fn direct_reads_that_memory_serves_are_not_called_direct() {
+    let mounted = needs!(Mounted::new(Kind::Tmpfs(16 << 20)));
+    for engine in ["sync", "uring"] {
+        let result = read_direct_in(&mounted.path(), engine);
+        // Since Linux 6.6 tmpfs accepts O_DIRECT and goes through the page cache all the same.
+        let codes = warnings(&result);
+        let is_said = codes.iter().any(|code| ["direct_refused", "direct_cached"].contains(code));
+        assert!(is_said, "{result:#}");
+    }
+    mounted.finish();
+}
+
+#[test]
+fn direct_reads_on_storage_are_direct() {
+    for kind in [Kind::Ext4, Kind::Xfs] {
+        let mounted = needs!(Mounted::new(kind));
+        for engine in ["sync", "uring"] {
+            let result = read_direct_in(&mounted.path(), engine);
+            assert_eq!(result["parameters"]["caching"], "direct", "{kind:?} {result:#}");
+            assert!(!warnings(&result).contains(&"direct_refused"), "{kind:?} {result:#}");
+        }
+        mounted.finish();
+    }
+}

@@ -1,0 +1,125 @@
+//! Wrong use and bad input: one line that says what is wrong, and the right exit code.
+
+use std::ffi::OsString;
+use std::os::unix::fs::PermissionsExt;
+
+use crate::bin::{Folder, Ran, executable};
+use crate::filesystem::{is_root, needs_program};
+use crate::fixture::random_file;
+use crate::skip::needs;
+
+/// Options that are refused, and the value as it was typed.
+const WRONG: &[(&str, &str)] = &[
+    ("--block-size", "0"),
+    ("--block-size", "9223372036854775808"),
+    ("--threads", "0"),
+    ("--threads", "100000"),
+];
+
+fn folder_with_file() -> Folder {
+    let folder = Folder::new();
+    random_file(&folder.join("data"), 5000, 1);
+    folder
+}
+
+/// Fails unless the line also names a limit: a number besides the value itself.
+#[track_caller]
+fn names_a_limit(ran: &Ran, value: &str) {
+    let rest = ran.stderr.replace(value, "");
+    assert!(rest.contains(|c: char| c.is_ascii_digit()), "no limit named: {ran}");
+}
+
+#[test]
+fn options_out_of_range_are_wrong_use_that_names_the_limit() {
+    let folder = folder_with_file();
+    for command in [["read", "data"], ["write", "new"]] {
+        for &(option, value) in WRONG {
+            let ran = folder.flatout([command[0], command[1], option, value]).run();
+            ran.complains(2, &[option, value]);
+            names_a_limit(&ran, value);
+            assert_eq!(ran.stdout, "", "{ran}");
+        }
+    }
+}
+
+#[test]
+fn an_amount_beyond_the_largest_file_is_wrong_use() {
+    let folder = folder_with_file();
+    for command in [["read", "data"], ["write", "new"]] {
+        for count in ["18446744073709551615", "8796093022208"] {
+            let amount = ["--block-size", "1MiB", "--block-count", count];
+            let ran = folder.flatout(command.into_iter().chain(amount)).run();
+            ran.complains(2, &["--block-count", count]);
+        }
+    }
+}
+
+#[test]
+fn words_that_are_no_choice_are_wrong_use() {
+    let folder = folder_with_file();
+    for (option, value) in [
+        ("--engine", "aio"),
+        ("--caching", "warm"),
+        ("--split", "random"),
+        ("--digest", "md5"),
+        ("--format", "xml"),
+        ("--block-size", "many"),
+        ("--block-size", "-1"),
+        ("--duration", "5 parsecs"),
+        ("--no-such-option", "1"),
+    ] {
+        let ran = folder.flatout(["read", "data", &format!("{option}={value}")]).run();
+        ran.exits(2);
+        assert!(ran.stderr.contains(option), "{ran}");
+        assert_eq!(ran.stdout, "", "{ran}");
+    }
+    folder.flatout(["read"]).run().exits(2);
+}
+
+#[test]
+fn in_json_mode_stdout_holds_a_document_or_nothing() {
+    let folder = folder_with_file();
+    for arguments in
+        ["read data --threads 0", "read data --no-such-option", "write data", "read gone", "read ."]
+    {
+        let ran = folder.flatout(arguments.split(' ').chain(["--format", "json"])).run();
+        assert!(matches!(ran.code, Some(1 | 2)), "{ran}");
+        if ran.code == Some(1) || !ran.stdout.is_empty() {
+            let document = ran.document();
+            assert!(!document["end"]["errors"].as_array().unwrap().is_empty(), "{ran}");
+        }
+    }
+}
+
+#[test]
+fn a_missing_file_is_named() {
+    let folder = folder_with_file();
+    folder.flatout(["read", "gone"]).run().complains(1, &["gone", "No such file"]);
+    folder.flatout(["read", "data/below"]).run().complains(1, &["data/below", "Not a directory"]);
+}
+
+#[test]
+fn a_directory_is_no_file() {
+    let folder = folder_with_file();
+    for engine in ["auto", "sync", "mmap", "uring"] {
+        folder.flatout(["read", ".", "--engine", engine]).run().complains(1, &["."]);
+    }
+}
+
+#[test]
+fn a_file_that_may_not_be_read_is_named() {
+    let folder = folder_with_file();
+    std::fs::set_permissions(folder.join("data"), PermissionsExt::from_mode(0o000)).unwrap();
+    let ran = if is_root() {
+        needs!(needs_program("setpriv"));
+        // Nobody may not reach the program where it was built, so a copy is run.
+        std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).unwrap();
+        std::fs::copy(executable(), folder.join("program")).unwrap();
+        let words = "--reuid=65534 --regid=65534 --clear-groups ./program read data";
+        let arguments = words.split(' ').map(OsString::from).collect();
+        folder.program("setpriv".as_ref(), arguments).run()
+    } else {
+        folder.flatout(["read", "data"]).run()
+    };
+    ran.complains(1, &["data", "Permission denied"]);
+}

@@ -1,0 +1,23 @@
+//! End-to-end tests: the built program on real files, filesystems and kernels.
+//!
+//! The frame is `bin` (runs the program), `fixture` (files and what must come out of them),
+//! `filesystem` (loop mounts), `skip` (says so when a test cannot run here) and `pairwise`
+//! (samples combinations). Every other module tests one subject.
+
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod bin;
+mod filesystem;
+mod fixture;
+mod pairwise;
+mod skip;
+
+mod digest;
+mod fallback;
+mod input;
+mod interruption;
+mod read;
+mod residency;
+mod trace;
+mod write;

@@ -1,0 +1,308 @@
+//! `flatout read` on files, pipes and what looks like files: amounts, digests and formats.
+
+use std::ffi::OsStr;
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+use crate::bin::{Folder, assert_warned, closed_pipe, input, warnings};
+use crate::fixture::{endless_file, random_bytes, random_file, xor32, xor32_hex};
+
+const MEBIBYTE: usize = 1 << 20;
+
+#[test]
+fn the_text_names_what_was_read_and_its_digest() {
+    let folder = Folder::new();
+    let bytes = random_file(&folder.join("data"), MEBIBYTE + 1, 1);
+    let ran = folder.flatout(["read", "data"]).run();
+    ran.exits(0);
+    for key in ["file", "bytes", "blocks", "threads", "seconds", "rate", "engine"] {
+        assert!(!ran.field(key).is_empty(), "{key}: {ran}");
+    }
+    let digest = xor32(&bytes);
+    assert_eq!(ran.field("digest"), format!("xor32 {digest:08x} ({digest})"));
+    assert_eq!(ran.stderr, "", "not a terminal: no progress");
+}
+
+#[test]
+fn the_document_names_what_was_read_and_how() {
+    let folder = Folder::new();
+    let bytes = random_file(&folder.join("data"), MEBIBYTE, 2);
+    let ran = folder.flatout(["read", "data", "--format", "json", "--threads", "2"]).run();
+    let result = ran.exits(0).result();
+    assert_eq!(result["id"], "read/file");
+    assert_eq!(result["unit"], "bytes/s");
+    for key in ["file", "block_bytes", "threads", "split", "engine", "caching", "depth"] {
+        assert!(!result["parameters"][key].is_null(), "parameters.{key}: {result:#}");
+    }
+    let audit = &result["audit"];
+    for key in ["bytes", "blocks", "seconds", "passes", "digest_xor32", "engine_reason"] {
+        assert!(!audit[key].is_null(), "audit.{key}: {result:#}");
+    }
+    assert_eq!(audit["bytes"], MEBIBYTE);
+    assert_eq!(audit["digest_xor32"], xor32_hex(&bytes));
+}
+
+#[test]
+fn size_and_count_are_obeyed_from_the_start_of_the_file() {
+    let folder = Folder::new();
+    let bytes = random_file(&folder.join("data"), 5 * MEBIBYTE, 3);
+    for engine in ["auto", "sync", "mmap", "uring"] {
+        let arguments = "read data --block-size 4096 --block-count 1024 --format json --engine";
+        let ran = folder.flatout(arguments.split(' ').chain([engine])).run();
+        let audit = ran.exits(0).result()["audit"].clone();
+        assert_eq!(audit["bytes"], 4 * MEBIBYTE, "{ran}");
+        assert_eq!(audit["blocks"], 1024, "{ran}");
+        assert_eq!(audit["digest_xor32"], xor32_hex(&bytes[..4 * MEBIBYTE]), "{ran}");
+    }
+}
+
+#[test]
+fn a_file_that_ends_early_is_read_to_its_end_and_the_shortfall_is_said() {
+    let folder = Folder::new();
+    let bytes = random_file(&folder.join("data"), 10_000, 4);
+    let arguments = "read data --block-size 4096 --block-count 1024 --format json";
+    let ran = folder.flatout(arguments.split(' ')).run();
+    let result = ran.exits(0).result();
+    assert_warned(&result, "short_file");
+    assert_eq!(result["audit"]["bytes"], 10_000, "{ran}");
+    assert_eq!(result["audit"]["blocks"], 3, "{ran}");
+    assert_eq!(result["audit"]["digest_xor32"], xor32_hex(&bytes), "{ran}");
+}
+
+#[test]
+fn a_file_as_long_as_asked_is_no_shortfall() {
+    let folder = Folder::new();
+    random_file(&folder.join("data"), 8192, 5);
+    let arguments = "read data --block-size 4096 --block-count 2 --format json";
+    let result = folder.flatout(arguments.split(' ')).run().exits(0).result();
+    assert!(!warnings(&result).contains(&"short_file"), "{result:#}");
+}
+
+#[test]
+fn an_empty_file_is_read_to_its_end() {
+    let folder = Folder::new();
+    std::fs::write(folder.join("empty"), "").unwrap();
+    for engine in ["auto", "sync", "mmap", "uring"] {
+        let ran = folder.flatout(["read", "empty", "--engine", engine]).run();
+        assert_eq!(ran.exits(0).field("digest"), "xor32 00000000 (0)", "{ran}");
+        let ran = folder.flatout(["read", "empty", "--engine", engine, "--format", "json"]).run();
+        assert_eq!(ran.exits(0).result()["audit"]["bytes"], 0, "{ran}");
+    }
+}
+
+#[test]
+fn a_minimal_time_doubles_the_amount_from_one_block() {
+    let folder = Folder::new();
+    let bytes = random_file(&folder.join("data"), 8 * MEBIBYTE, 6);
+    let arguments = "read data --block-size 512 --min-time 50ms --format json";
+    let ran = folder.flatout(arguments.split(' ')).run();
+    let audit = ran.exits(0).result()["audit"].clone();
+    let read = audit["bytes"].as_u64().unwrap() as usize;
+    let blocks = audit["blocks"].as_u64().unwrap();
+    assert!(blocks.is_power_of_two() || read == bytes.len(), "{ran}");
+    assert_eq!(audit["digest_xor32"], xor32_hex(&bytes[..read]), "of one pass: {ran}");
+}
+
+#[test]
+fn a_duration_ends_on_time_and_says_how_far_it_got() {
+    let folder = Folder::new();
+    endless_file(&folder.join("endless"));
+    for engine in ["sync", "mmap", "uring"] {
+        let arguments = "read endless --duration 100ms --format json --engine";
+        let ran = folder.flatout(arguments.split(' ').chain([engine])).run();
+        let audit = ran.exits(0).result()["audit"].clone();
+        assert!(audit["bytes"].as_u64().unwrap() > 0, "{ran}");
+        assert!(audit["seconds"].as_f64().unwrap() >= 0.1, "{ran}");
+    }
+}
+
+#[test]
+fn a_file_that_ends_before_the_duration_says_after_how_long() {
+    let folder = Folder::new();
+    let bytes = random_file(&folder.join("data"), 100_000, 7);
+    let ran = folder.flatout("read data --duration 50s --format json".split(' ')).run();
+    let audit = ran.exits(0).result()["audit"].clone();
+    assert_eq!(audit["bytes"], bytes.len(), "{ran}");
+    let seconds = audit["seconds"].as_f64().unwrap();
+    assert!(seconds > 0.0 && seconds < 50.0, "{ran}");
+    assert_eq!(audit["digest_xor32"], xor32_hex(&bytes), "{ran}");
+}
+
+#[test]
+fn standard_input_is_read_whether_file_or_pipe() {
+    let folder = Folder::new();
+    let bytes = random_file(&folder.join("data"), 300_001, 8);
+    for name in ["-", "/dev/stdin"] {
+        let from_file = folder.flatout(["read", name, "--format", "json"]);
+        let ran = from_file.stdin(input(&folder.join("data"))).run();
+        assert_eq!(ran.exits(0).result()["audit"]["digest_xor32"], xor32_hex(&bytes), "{ran}");
+
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        let running = folder.flatout(["read", name, "--format", "json"]).stdin(reader).start();
+        // Pieces that fit no block and no word.
+        bytes.chunks(1001).for_each(|piece| writer.write_all(piece).unwrap());
+        drop(writer);
+        let ran = running.wait();
+        let audit = ran.exits(0).result()["audit"].clone();
+        assert_eq!(audit["bytes"], bytes.len(), "{ran}");
+        assert_eq!(audit["digest_xor32"], xor32_hex(&bytes), "{ran}");
+    }
+}
+
+#[test]
+fn a_named_pipe_is_read_to_the_end_of_its_writer() {
+    let folder = Folder::new();
+    let path = folder.join("fifo");
+    mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    let bytes = random_bytes(200_003, 9);
+    for engine in ["auto", "sync", "mmap", "uring"] {
+        let arguments = "read fifo --threads 2 --format json --engine";
+        let running = folder.flatout(arguments.split(' ').chain([engine])).start();
+        std::fs::OpenOptions::new().write(true).open(&path).unwrap().write_all(&bytes).unwrap();
+        let ran = running.wait();
+        let audit = ran.exits(0).result()["audit"].clone();
+        assert_eq!(audit["bytes"], bytes.len(), "{ran}");
+        assert_eq!(audit["digest_xor32"], xor32_hex(&bytes), "{ran}");
+    }
+}
+
+#[test]
+fn a_file_of_the_kernel_without_a_size_is_read_to_its_end() {
+    let folder = Folder::new();
+    let bytes = std::fs::read("/proc/version").unwrap();
+    for engine in ["auto", "sync", "mmap", "uring"] {
+        let ran = folder.flatout(["read", "/proc/version", "--format", "json", "--engine", engine]);
+        let ran = ran.run();
+        let audit = ran.exits(0).result()["audit"].clone();
+        assert_eq!(audit["bytes"], bytes.len(), "{ran}");
+        assert_eq!(audit["digest_xor32"], xor32_hex(&bytes), "{ran}");
+    }
+}
+
+#[test]
+fn several_files_give_a_result_each() {
+    let folder = Folder::new();
+    let digests: Vec<String> = ["a", "b", "c"]
+        .iter()
+        .enumerate()
+        .map(|(index, name)| xor32_hex(&random_file(&folder.join(name), 5000, index as u64)))
+        .collect();
+    let ran = folder.flatout(["read", "a", "b", "c", "--format", "json"]).run();
+    let document = ran.exits(0).document();
+    let found: Vec<&str> = document["results"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|result| result["audit"]["digest_xor32"].as_str().unwrap())
+        .collect();
+    assert_eq!(found, digests);
+}
+
+#[test]
+fn a_missing_file_among_others_fails_the_run_but_not_the_others() {
+    let folder = Folder::new();
+    let bytes = random_file(&folder.join("here"), 5000, 1);
+    let ran = folder.flatout(["read", "gone", "here", "--format", "json"]).run();
+    ran.complains(1, &["gone"]);
+    let document = ran.document();
+    assert_eq!(document["end"]["errors"].as_array().unwrap().len(), 1, "{ran}");
+    let results = document["results"].as_array().unwrap();
+    let digest = xor32_hex(&bytes);
+    assert!(results.iter().any(|result| result["audit"]["digest_xor32"] == digest), "{ran}");
+}
+
+#[test]
+fn without_a_digest_none_is_given() {
+    let folder = Folder::new();
+    random_file(&folder.join("data"), 5000, 1);
+    let ran = folder.flatout(["read", "data", "--digest", "none", "--format", "json"]).run();
+    let audit = ran.exits(0).result()["audit"].clone();
+    assert!(audit["digest_xor32"].is_null(), "{ran}");
+    assert_eq!(audit["bytes"], 5000, "{ran}");
+}
+
+#[test]
+fn every_trial_gives_a_sample_and_the_digest_is_that_of_one_pass() {
+    let folder = Folder::new();
+    let bytes = random_file(&folder.join("data"), 5000, 1);
+    for trials in [2, 8] {
+        let count = trials.to_string();
+        let ran = folder.flatout(["read", "data", "--trials", &count, "--format", "json"]).run();
+        let result = ran.exits(0).result();
+        assert_eq!(result["n"], trials, "{ran}");
+        assert_eq!(result["samples"].as_array().unwrap().len(), trials, "{ran}");
+        assert_eq!(result["ci95"].is_array(), trials >= 6, "{ran}");
+        let digest = &result["audit"]["digest_xor32"];
+        assert_eq!(digest, &xor32_hex(&bytes), "an even number of passes is no zero: {ran}");
+    }
+}
+
+#[test]
+fn every_format_can_go_to_a_file() {
+    let folder = Folder::new();
+    let digest = xor32_hex(&random_file(&folder.join("data"), 5000, 1));
+    for format in ["table", "json", "csv", "markdown"] {
+        let ran = folder.flatout(["read", "data", "--format", format]).run();
+        assert!(ran.exits(0).stdout.contains(&digest), "{ran}");
+        let arguments = ["read", "data", "--format", format, "--output", "result"];
+        let ran = folder.flatout(arguments).leaves("result").run();
+        assert_eq!(ran.exits(0).stdout, "", "{ran}");
+        let written = std::fs::read_to_string(folder.join("result")).unwrap();
+        assert!(written.contains(&digest), "{format}: {written}");
+        std::fs::remove_file(folder.join("result")).unwrap();
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    let folder = Folder::new();
+    random_file(&folder.join("data"), 5000, 1);
+    for format in ["table", "json", "csv", "markdown"] {
+        let ran = folder.flatout(["read", "data", "--format", format]).stdout(closed_pipe()).run();
+        assert_eq!(ran.exits(0).stderr, "", "{ran}");
+    }
+}
+
+#[test]
+fn a_result_that_cannot_be_written_is_a_failure() {
+    let folder = Folder::new();
+    random_file(&folder.join("data"), 5000, 1);
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    folder.flatout(["read", "data"]).stdout(full).run().complains(1, &["No space left"]);
+    let ran = folder.flatout(["read", "data", "--output", "no/such/folder"]).run();
+    ran.complains(1, &["no/such/folder"]);
+}
+
+#[test]
+fn names_that_are_no_text_are_read_and_shown_without_harm() {
+    let folder = Folder::new();
+    let name = OsStr::from_bytes(b"a\xff\x1b[31m b\n");
+    let bytes = random_file(&folder.path().join(name), 5000, 1);
+    let ran = folder.flatout([OsStr::new("read"), name]).run();
+    let digest = xor32(&bytes);
+    assert_eq!(ran.exits(0).field("digest"), format!("xor32 {digest:08x} ({digest})"));
+    assert!(!ran.stdout.contains('\x1b'), "{}", ran.stdout.escape_debug());
+    let json = folder.flatout([OsStr::new("read"), name, "--format=json".as_ref()]).run();
+    assert_eq!(json.exits(0).result()["audit"]["digest_xor32"], xor32_hex(&bytes));
+}
+
+#[test]
+fn documents_follow_the_schema() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/schema/flatout-1.schema.json");
+    let Ok(text) = std::fs::read_to_string(path) else {
+        crate::skip::skip!("docs/schema/flatout-1.schema.json is not written yet");
+    };
+    let schema = jsonschema::validator_for(&serde_json::from_str(&text).unwrap()).unwrap();
+    let folder = Folder::new();
+    random_file(&folder.join("data"), 5000, 1);
+    for arguments in ["read data", "read data --trials 8", "read gone", "write new --block-count 2"]
+    {
+        let words = arguments.split(' ').chain(["--format", "json"]);
+        let ran = folder.flatout(words).leaves("new").run();
+        let errors: Vec<String> =
+            schema.iter_errors(&ran.document()).map(|error| error.to_string()).collect();
+        assert!(errors.is_empty(), "{errors:?}: {ran}");
+    }
+}

@@ -1,0 +1,107 @@
+//! What the kernel was really asked for, seen with strace(1).
+
+use std::fs;
+use std::path::Path;
+
+use crate::bin::{Folder, Ran};
+use crate::filesystem::needs_program;
+use crate::fixture::random_file;
+use crate::skip::{needs, skip};
+
+const READS: [&str; 5] = ["read(", "pread64(", "readv(", "preadv(", "preadv2("];
+
+/// A run, and the system calls of all its threads.
+struct Traced {
+    ran: Ran,
+    calls: Vec<String>,
+}
+
+impl Traced {
+    /// Runs under strace, or says why that cannot be done here.
+    fn new(folder: &Folder, arguments: &str) -> Result<Self, String> {
+        needs_program("strace")?;
+        let logs = tempfile::tempdir().unwrap();
+        let log = logs.path().join("log");
+        // A file per thread, so that no call is cut in two by another; paths instead of numbers.
+        let strace = ["strace", "-ff", "-y", "-qq", "-s", "0", "-o", log.to_str().unwrap()];
+        let words: Vec<&str> = arguments.split(' ').collect();
+        let ran = folder.under(&strace, &words).run();
+        if ran.stderr.contains("ptrace") {
+            return Err(format!("processes may not be traced here: {}", ran.stderr.trim()));
+        }
+        ran.exits(0);
+        let entries = fs::read_dir(logs.path()).unwrap();
+        let logs = entries.map(|entry| fs::read_to_string(entry.unwrap().path()).unwrap());
+        let calls = logs.flat_map(|log| log.lines().map(str::to_owned).collect::<Vec<_>>());
+        Ok(Self { ran, calls: calls.collect() })
+    }
+
+    /// Calls with one of these beginnings on this file.
+    fn on_file(&self, beginnings: &[&str], path: &Path) -> Vec<&str> {
+        let name = format!("<{}", path.canonicalize().unwrap().display());
+        let calls = self.calls.iter().map(String::as_str);
+        calls
+            .filter(|call| beginnings.iter().any(|beginning| call.starts_with(beginning)))
+            .filter(|call| call.contains(&name))
+            .collect()
+    }
+}
+
+fn folder_with_file() -> Folder {
+    let folder = Folder::new();
+    random_file(&folder.join("data"), 20 * 4096, 1);
+    folder
+}
+
+#[test]
+fn sync_makes_one_read_per_block_and_no_other() {
+    let folder = folder_with_file();
+    for more in ["", " --threads 4", " --threads 3 --split interleaved"] {
+        let options = "--engine sync --caching buffered --block-size 4096 --block-count 16";
+        let traced = needs!(Traced::new(&folder, &format!("read data {options}{more}")));
+        let reads = traced.on_file(&READS, &folder.join("data"));
+        assert_eq!(reads.len(), 16, "{reads:#?}{}", traced.ran);
+        assert!(reads.iter().all(|call| call.ends_with("= 4096")), "{reads:#?}");
+    }
+}
+
+#[test]
+fn uring_enters_the_ring_and_does_not_read_beside_it() {
+    let allowed = fs::read_to_string("/proc/sys/kernel/io_uring_disabled");
+    if allowed.is_ok_and(|value| value.trim() != "0") {
+        skip!("io_uring is switched off on this machine (kernel.io_uring_disabled)");
+    }
+    let folder = folder_with_file();
+    let options = "--engine uring --block-size 4096 --block-count 16";
+    let traced = needs!(Traced::new(&folder, &format!("read data {options}")));
+    assert!(
+        traced.calls.iter().any(|call| call.starts_with("io_uring_enter(")),
+        "{:#?}",
+        traced.calls
+    );
+    let reads = traced.on_file(&READS, &folder.join("data"));
+    assert_eq!(reads.len(), 0, "{reads:#?}{}", traced.ran);
+}
+
+#[test]
+fn mmap_maps_the_file_and_does_not_read_beside_it() {
+    let folder = folder_with_file();
+    let options = "--engine mmap --block-size 4096 --block-count 16";
+    let traced = needs!(Traced::new(&folder, &format!("read data {options}")));
+    assert!(!traced.on_file(&["mmap("], &folder.join("data")).is_empty(), "{}", traced.ran);
+    let reads = traced.on_file(&READS, &folder.join("data"));
+    assert_eq!(reads.len(), 0, "{reads:#?}{}", traced.ran);
+}
+
+#[test]
+fn a_write_is_synced_when_that_is_asked_and_only_then() {
+    for (when, is_synced) in [("none", false), ("end", true)] {
+        let folder = Folder::new();
+        fs::write(folder.join("new"), "").unwrap();
+        let options = "--engine sync --caching buffered --block-size 4096 --block-count 16";
+        let arguments = format!("write new --overwrite {options} --sync {when}");
+        let traced = needs!(Traced::new(&folder, &arguments));
+        let syncs = traced.on_file(&["fsync(", "fdatasync("], &folder.join("new"));
+        assert_eq!(!syncs.is_empty(), is_synced, "--sync {when}: {syncs:#?}{}", traced.ran);
+    }
+}

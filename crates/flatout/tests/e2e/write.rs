@@ -1,0 +1,191 @@
+//! `flatout write`: what it writes, what it refuses to touch, and what it leaves after a failure.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+use flatout_sys::launcher::{Resource, limit};
+
+use crate::bin::{Folder, executable};
+use crate::filesystem::{Kind, LoopDevice, Mounted};
+use crate::fixture::{random_bytes, random_file, xor32_hex};
+use crate::skip::needs;
+
+const ENGINES: [&str; 2] = ["sync", "uring"];
+
+#[test]
+fn as_many_bytes_as_asked_are_written() {
+    let folder = Folder::new();
+    for engine in ENGINES {
+        let arguments = "write new --block-size 4096 --block-count 100 --format json --engine";
+        let ran = folder.flatout(arguments.split(' ').chain([engine])).leaves("new").run();
+        let result = ran.exits(0).result();
+        assert_eq!(result["id"], "write/file", "{ran}");
+        assert_eq!(result["audit"]["bytes"], 409_600, "{ran}");
+        assert_eq!(result["audit"]["blocks"], 100, "{ran}");
+        let bytes = fs::read(folder.join("new")).unwrap();
+        assert_eq!(bytes.len(), 409_600, "{ran}");
+        let read = folder.flatout(["read", "new", "--format", "json"]).run();
+        let audit = read.exits(0).result()["audit"].clone();
+        assert_eq!(audit["digest_xor32"], xor32_hex(&bytes), "{read}");
+        fs::remove_file(folder.join("new")).unwrap();
+    }
+}
+
+#[test]
+fn a_seed_gives_the_same_bytes_however_they_are_written() {
+    let folder = Folder::new();
+    let ways = [
+        "--block-size 1000 --block-count 600",
+        "--block-size 3000 --block-count 200 --threads 3",
+        "--block-size 60000 --block-count 10 --engine uring --depth 4",
+        "--block-size 1000 --block-count 600 --caching direct",
+    ];
+    let written: Vec<Vec<u8>> = ways
+        .iter()
+        .map(|way| {
+            let arguments = format!("write new --seed 42 {way}");
+            folder.flatout(arguments.split(' ')).leaves("new").run().exits(0);
+            let bytes = fs::read(folder.join("new")).unwrap();
+            fs::remove_file(folder.join("new")).unwrap();
+            bytes
+        })
+        .collect();
+    for (bytes, way) in written.iter().zip(ways) {
+        assert_eq!(bytes.len(), 600_000, "{way}");
+        assert!(*bytes == written[0], "{way}: other bytes than {}", ways[0]);
+    }
+    let other = "write new --seed 43 --block-size 1000 --block-count 600";
+    folder.flatout(other.split(' ')).leaves("new").run().exits(0);
+    assert!(fs::read(folder.join("new")).unwrap() != written[0], "another seed, other bytes");
+}
+
+#[test]
+fn the_kind_of_data_is_obeyed() {
+    let folder = Folder::new();
+    for data in ["random", "zero", "pattern"] {
+        let arguments =
+            format!("write new --overwrite --block-count 16 --block-size 4096 --data {data}");
+        folder.flatout(arguments.split(' ')).leaves("new").run().exits(0);
+        let bytes = fs::read(folder.join("new")).unwrap();
+        assert_eq!(bytes.len(), 16 * 4096);
+        assert_eq!(bytes.iter().all(|&byte| byte == 0), data == "zero", "{data}");
+        let names_its_place = bytes
+            .as_chunks::<8>()
+            .0
+            .iter()
+            .enumerate()
+            .all(|(index, &word)| u64::from_le_bytes(word) == index as u64 * 8);
+        assert_eq!(names_its_place, data == "pattern", "{data}");
+    }
+}
+
+#[test]
+fn a_new_file_has_the_mode_that_the_umask_leaves() {
+    let folder = Folder::new();
+    for (umask, mode) in [("022", 0o644), ("027", 0o640), ("077", 0o600), ("000", 0o666)] {
+        let script = format!("umask {umask}; exec \"$0\" write new --block-count 1");
+        let words = ["-c".into(), script.into(), executable().into()].to_vec();
+        folder.program("sh".as_ref(), words).leaves("new").run().exits(0);
+        let found = fs::metadata(folder.join("new")).unwrap().permissions().mode() & 0o7777;
+        assert_eq!(found, mode, "umask {umask}: {found:o}");
+        fs::remove_file(folder.join("new")).unwrap();
+    }
+}
+
+#[test]
+fn an_existing_file_is_left_alone() {
+    let folder = Folder::new();
+    let bytes = random_file(&folder.join("data"), 5000, 1);
+    symlink("data", folder.join("link")).unwrap();
+    let before = fs::metadata(folder.join("data")).unwrap().modified().unwrap();
+    for name in ["data", "link"] {
+        let ran = folder.flatout(["write", name, "--block-count", "1"]).run();
+        ran.complains(1, &[name, "--overwrite"]);
+        let ran = folder.flatout(["write", name, "--block-count", "1", "--format", "json"]).run();
+        ran.exits(1).document();
+    }
+    assert!(fs::read(folder.join("data")).unwrap() == bytes);
+    assert_eq!(fs::metadata(folder.join("data")).unwrap().modified().unwrap(), before);
+}
+
+#[test]
+fn an_existing_file_is_overwritten_when_that_is_asked() {
+    let folder = Folder::new();
+    let bytes = random_file(&folder.join("data"), 8192, 1);
+    let arguments = "write data --overwrite --block-size 4096 --block-count 2";
+    folder.flatout(arguments.split(' ')).run().exits(0);
+    let written = fs::read(folder.join("data")).unwrap();
+    assert_eq!(written.len(), 8192);
+    assert!(written != bytes);
+}
+
+#[test]
+fn what_is_no_file_is_refused() {
+    let folder = Folder::new();
+    for name in [".", "no/such/folder/new"] {
+        let ran = folder.flatout(["write", name, "--overwrite", "--block-count", "1"]).run();
+        ran.complains(1, &[name]);
+    }
+}
+
+#[test]
+fn block_devices_are_refused_always() {
+    let content = random_bytes(1 << 20, 1);
+    let device = needs!(LoopDevice::new(&content));
+    let folder = Folder::new();
+    symlink(device.path(), folder.join("link")).unwrap();
+    for path in [device.path().to_str().unwrap(), "link"] {
+        for more in [&["--block-count", "1"][..], &["--block-count", "1", "--overwrite"]] {
+            let ran = folder.flatout(["write", path].iter().chain(more)).run();
+            ran.complains(1, &[path, "block device"]);
+        }
+    }
+    assert!(device.finish() == content, "the device has changed");
+}
+
+#[test]
+fn a_full_filesystem_is_a_failure_that_leaves_nothing_behind() {
+    let mounted = needs!(Mounted::new(Kind::Tmpfs(1 << 20)));
+    for engine in ENGINES {
+        for threads in ["1", "3"] {
+            let folder = Folder::inside(&mounted.path());
+            let arguments = "write new --block-size 64KiB --block-count 128 --format json";
+            let more = ["--engine", engine, "--threads", threads];
+            let ran = folder.flatout(arguments.split(' ').chain(more)).run();
+            ran.complains(1, &["new", "No space left"]);
+            assert!(!ran.document()["end"]["errors"].as_array().unwrap().is_empty(), "{ran}");
+        }
+    }
+    mounted.finish();
+}
+
+#[test]
+fn a_limit_on_file_size_is_a_failure_that_leaves_nothing_behind() {
+    let folder = Folder::new();
+    for engine in ENGINES {
+        let arguments = "write new --block-size 64KiB --block-count 128 --format json --engine";
+        let ran = folder
+            .flatout(arguments.split(' ').chain([engine]))
+            .with(|command| {
+                limit(command, Resource::FileSize, 1 << 20);
+            })
+            .run();
+        ran.complains(1, &["new", "File too large"]);
+        assert!(!ran.document()["end"]["errors"].as_array().unwrap().is_empty(), "{ran}");
+    }
+}
+
+#[test]
+fn a_failed_overwrite_keeps_the_file() {
+    let folder = Folder::new();
+    random_file(&folder.join("data"), 5000, 1);
+    let arguments = "write data --overwrite --block-size 64KiB --block-count 128";
+    let ran = folder
+        .flatout(arguments.split(' '))
+        .with(|command| {
+            limit(command, Resource::FileSize, 1 << 20);
+        })
+        .run();
+    ran.complains(1, &["data", "File too large"]);
+    assert!(folder.join("data").exists(), "a file that the run did not create is not removed");
+}

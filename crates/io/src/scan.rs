@@ -1,0 +1,194 @@
+//! Scan: a consumer sees the blocks of a file, borrowed, in any order, with their offset.
+//!
+//! One [`Scanner`] is one lane. It is made before the clock starts (descriptor, buffers, ring)
+//! and can run several times. Read next: one engine, for example `scan/blocking.rs`.
+
+mod blocking;
+mod mapped;
+mod ringed;
+mod streamed;
+
+use flatout_sys::buffer::AlignedBuffer;
+use flatout_sys::ring::{self, Ring};
+use flatout_sys::view::ByteView;
+
+use crate::error::Error;
+use crate::fallback::Fallback;
+use crate::source::{Kind, Source};
+use crate::stop::Stop;
+use crate::tuning::{Engine, Lane, Split, Tuning};
+
+/// Which bytes are scanned and how they are shared out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Plan {
+    /// First byte.
+    pub start_bytes: u64,
+    /// End (exclusive). A stream is read up to it or to its own end.
+    pub end_bytes: u64,
+    /// Bytes per block; the last block may be shorter.
+    pub block_bytes: u64,
+    /// Which blocks a lane gets.
+    pub split: Split,
+    /// This lane.
+    pub lane: Lane,
+}
+
+impl Plan {
+    /// Number of blocks of all lanes together.
+    pub fn blocks(&self) -> u64 {
+        self.end_bytes.saturating_sub(self.start_bytes).div_ceil(self.block_bytes)
+    }
+
+    /// Offset and length of a block.
+    fn block(&self, index: u64) -> (u64, usize) {
+        let offset = self.start_bytes + index * self.block_bytes;
+        (offset, self.block_bytes.min(self.end_bytes - offset) as usize)
+    }
+}
+
+/// What one run of a scanner did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Pass {
+    /// Bytes that the consumer saw.
+    pub bytes: u64,
+    /// Blocks that the consumer saw; a short last block counts.
+    pub blocks: u64,
+    /// Whether the stop was due before the plan was done.
+    pub stopped: bool,
+}
+
+impl Pass {
+    fn add(&mut self, length_bytes: usize) {
+        self.bytes += length_bytes as u64;
+        self.blocks += 1;
+    }
+}
+
+/// One lane, ready to run.
+pub struct Scanner {
+    source: Source,
+    engine: Prepared,
+}
+
+enum Prepared {
+    Blocking(AlignedBuffer),
+    Mapped,
+    Ringed(Box<Ring>),
+    Streamed(AlignedBuffer),
+    Null(AlignedBuffer),
+}
+
+/// Largest block that the engines with buffers of their own take.
+pub const MAX_BUFFER_BYTES: u64 = 1 << 31;
+
+impl Scanner {
+    /// Makes buffers, or a ring, for scanning `source` with `tuning`. Sources without a known
+    /// length are read from front to end, whatever engine is asked for.
+    ///
+    /// Errors: no memory for the buffers. A ring that is refused becomes the sync engine, and the
+    /// fallback says why.
+    pub fn prepare(source: Source, tuning: &Tuning) -> Result<(Self, Option<Fallback>), Error> {
+        let path = source.path().to_owned();
+        let no_memory = || Error::system("get memory for", &path);
+        let length = tuning.block_bytes.min(MAX_BUFFER_BYTES) as usize;
+        let buffer = || AlignedBuffer::new(length).map_err(no_memory());
+        if source.kind() != Kind::Sized {
+            return Ok((Self { source, engine: Prepared::Streamed(buffer()?) }, None));
+        }
+        let (engine, fallback) = match tuning.engine {
+            Engine::Sync => (Prepared::Blocking(buffer()?), None),
+            Engine::Mmap => match mapped::obstacle(&source) {
+                None => (Prepared::Mapped, None),
+                Some(why) => {
+                    let text = format!("mmap was not possible: {why}; read with sync");
+                    (Prepared::Blocking(buffer()?), Some(Fallback::new("mmap_refused", text)))
+                }
+            },
+            Engine::Uring => match Ring::new(source.file(), tuning.depth, length) {
+                Ok(ring) => (Prepared::Ringed(Box::new(ring)), None),
+                Err(error) if is_refusal(&error) => {
+                    let why = ring::refusal(&error);
+                    let text = format!("io_uring was not possible: {why}; read with sync");
+                    (Prepared::Blocking(buffer()?), Some(Fallback::new("uring_refused", text)))
+                }
+                Err(error) => return Err(Error::system("make a ring for", &path)(error)),
+            },
+        };
+        Ok((Self { source, engine }, fallback))
+    }
+
+    /// A lane that moves nothing: the consumer sees one buffer over and over. What its run costs
+    /// is the harness's own share.
+    pub fn null(source: Source, block_bytes: u64) -> Result<Self, Error> {
+        let buffer = AlignedBuffer::new(block_bytes.min(MAX_BUFFER_BYTES) as usize)
+            .map_err(Error::system("get memory for", source.path()))?;
+        Ok(Self { source, engine: Prepared::Null(buffer) })
+    }
+
+    /// The engine that this lane uses; `None` for streams and the null lane.
+    pub fn engine(&self) -> Option<Engine> {
+        match self.engine {
+            Prepared::Blocking(_) => Some(Engine::Sync),
+            Prepared::Mapped => Some(Engine::Mmap),
+            Prepared::Ringed(_) => Some(Engine::Uring),
+            Prepared::Streamed(_) | Prepared::Null(_) => None,
+        }
+    }
+
+    /// Hands each block of the lane to `consumer`, until the plan is done or the stop is due.
+    ///
+    /// Errors: what the kernel answers, and [`Error::Truncated`] when a file of known length ends
+    /// before the plan does.
+    pub fn run(
+        &mut self,
+        plan: &Plan,
+        stop: &mut Stop,
+        mut consumer: impl FnMut(u64, ByteView<'_>),
+    ) -> Result<Pass, Error> {
+        match &mut self.engine {
+            Prepared::Blocking(buffer) => {
+                blocking::run(&self.source, buffer.as_mut_slice(), plan, stop, &mut consumer)
+            }
+            Prepared::Mapped => mapped::run(&self.source, plan, stop, &mut consumer),
+            Prepared::Ringed(ring) => ringed::run(&self.source, ring, plan, stop, &mut consumer),
+            Prepared::Streamed(buffer) => {
+                streamed::run(&self.source, buffer.as_mut_slice(), plan, stop, &mut consumer)
+            }
+            Prepared::Null(buffer) => Ok(run_null(buffer.as_slice(), plan, stop, &mut consumer)),
+        }
+    }
+}
+
+fn run_null(
+    buffer: &[u8],
+    plan: &Plan,
+    stop: &mut Stop,
+    consumer: &mut impl FnMut(u64, ByteView<'_>),
+) -> Pass {
+    let mut pass = Pass::default();
+    let (first, end, step) = plan.lane.blocks(plan.blocks(), plan.split);
+    let mut index = first;
+    while index < end {
+        let (offset, length) = plan.block(index);
+        consumer(offset, ByteView::of(&buffer[..length]));
+        pass.add(length);
+        index = index.saturating_add(step);
+        if stop.is_due() {
+            pass.stopped = index < end;
+            break;
+        }
+    }
+    pass
+}
+
+/// The errnos with which a kernel or a policy says that it gives no ring.
+fn is_refusal(error: &std::io::Error) -> bool {
+    use rustix::io::Errno;
+    let errno = Errno::from_io_error(error);
+    matches!(errno, Some(Errno::PERM | Errno::NOSYS | Errno::ACCESS | Errno::OPNOTSUPP))
+}
+
+/// What a lane says when the file ended too early.
+fn truncated(source: &Source, plan: &Plan) -> Error {
+    Error::Truncated { path: source.path().to_owned(), expected_bytes: plan.end_bytes }
+}

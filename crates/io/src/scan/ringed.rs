@@ -1,0 +1,111 @@
+//! The uring engine: several blocks in flight, consumed in the order of their arrival.
+
+use flatout_sys::ring::Ring;
+use flatout_sys::view::ByteView;
+use rustix::io::Errno;
+
+use super::{Pass, Plan, truncated};
+use crate::error::Error;
+use crate::source::Source;
+use crate::stop::Stop;
+use crate::tuning::Caching;
+
+/// A block on its way.
+#[derive(Clone, Copy, Default)]
+struct Flight {
+    offset: u64,
+    length: usize,
+    got: usize,
+}
+
+struct Run<'a> {
+    source: &'a Source,
+    plan: &'a Plan,
+    flights: Vec<Flight>,
+    next: u64,
+    end: u64,
+    step: u64,
+    failure: Option<Error>,
+    stopped: bool,
+}
+
+pub(super) fn run(
+    source: &Source,
+    ring: &mut Ring,
+    plan: &Plan,
+    stop: &mut Stop,
+    consumer: &mut impl FnMut(u64, ByteView<'_>),
+) -> Result<Pass, Error> {
+    let mut pass = Pass::default();
+    let (next, end, step) = plan.lane.blocks(plan.blocks(), plan.split);
+    let flights = vec![Flight::default(); ring.depth() as usize];
+    let mut run = Run { source, plan, flights, next, end, step, failure: None, stopped: false };
+    for slot in 0..ring.depth() {
+        run.launch(ring, slot);
+    }
+    while ring.in_flight() > 0 {
+        ring.submit_and_wait(1).map_err(Error::system("read", source.path()))?;
+        while let Some(done) = ring.reap() {
+            if !run.landed(ring, done.slot, done.result) {
+                continue;
+            }
+            let flight = run.flights[done.slot as usize];
+            if flight.got > 0 && run.failure.is_none() {
+                consumer(flight.offset, ByteView::of(&ring.bytes(done.slot)[..flight.got]));
+                pass.add(flight.got);
+            }
+            run.stopped |= stop.is_due();
+            run.launch(ring, done.slot);
+        }
+        run.stopped |= stop.is_cancelled();
+    }
+    pass.stopped = run.stopped && run.next < run.end;
+    run.failure.map_or(Ok(pass), Err)
+}
+
+impl Run<'_> {
+    /// Sends the next block of the lane out, if there is one and nothing speaks against it.
+    fn launch(&mut self, ring: &mut Ring, slot: u32) {
+        if self.next >= self.end || self.stopped || self.failure.is_some() {
+            return;
+        }
+        let (offset, length) = self.plan.block(self.next);
+        self.next = self.next.saturating_add(self.step);
+        self.flights[slot as usize] = Flight { offset, length, got: 0 };
+        self.request(ring, slot);
+    }
+
+    fn request(&self, ring: &mut Ring, slot: u32) {
+        let Flight { offset, length, got } = self.flights[slot as usize];
+        let dontcache = self.source.caching() == Caching::Dontcache;
+        let flags = if dontcache { crate::source::DONTCACHE.bits() } else { 0 };
+        ring.read(slot, offset + got as u64, got, length - got, flags);
+    }
+
+    /// Takes an answer in. True when the block is complete, or as complete as it will be.
+    fn landed(&mut self, ring: &mut Ring, slot: u32, result: std::io::Result<u32>) -> bool {
+        let flight = &mut self.flights[slot as usize];
+        match result {
+            Ok(0) => self.failure = Some(truncated(self.source, self.plan)),
+            Ok(got) => {
+                flight.got += got as usize;
+                if flight.got < flight.length {
+                    self.request(ring, slot);
+                    return false;
+                }
+            }
+            Err(error) => match Errno::from_io_error(&error) {
+                Some(Errno::INTR | Errno::AGAIN) => {
+                    self.request(ring, slot);
+                    return false;
+                }
+                // A direct read that stopped within a sector has met the end of the file.
+                Some(Errno::INVAL) if flight.got > 0 => {
+                    self.failure = Some(truncated(self.source, self.plan));
+                }
+                _ => self.failure = Some(Error::system("read", self.source.path())(error)),
+            },
+        }
+        true
+    }
+}

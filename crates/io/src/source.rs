@@ -1,0 +1,308 @@
+//! A file opened for reading, and the ways to open it.
+
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use flatout_sys::filesystem::{self, DirectAlignment};
+use rustix::fs::{FileType, Mode, OFlags, SeekFrom};
+use rustix::io::Errno;
+
+use crate::error::Error;
+use crate::fallback::Fallback;
+use crate::tuning::Caching;
+
+/// The name that stands for standard input.
+pub const STANDARD_INPUT: &str = "-";
+
+/// Alignment that direct I/O is given where the kernel does not say what it wants.
+const USUAL_DIRECT_ALIGNMENT_BYTES: u64 = 4096;
+
+/// What can be done with a source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Known length, any part at any time: regular files and block devices.
+    Sized,
+    /// Read from front to end until there is no more, and reading never waits for somebody:
+    /// /proc files, empty files, memory devices.
+    Endless,
+    /// Read from front to end as somebody sends it: pipes, sockets, terminals.
+    Stream,
+}
+
+/// A file opened for reading.
+#[derive(Debug)]
+pub struct Source {
+    file: OwnedFd,
+    path: PathBuf,
+    kind: Kind,
+    length_bytes: u64,
+    caching: Caching,
+    regular: bool,
+}
+
+/// A source, and what could not be had.
+#[derive(Debug)]
+pub struct Opened {
+    /// The source.
+    pub source: Source,
+    /// Why its caching is not the one asked for.
+    pub fallback: Option<Fallback>,
+}
+
+impl Source {
+    /// Gives the source the caching asked for, or leaves it buffered and says why.
+    /// `block_bytes` is the request size for which direct I/O has to be possible.
+    pub fn with_caching(self, caching: Caching, block_bytes: u64) -> Opened {
+        let obstacle = match caching {
+            Caching::Buffered => return Opened { source: self, fallback: None },
+            Caching::Direct => self.direct_obstacle(block_bytes),
+            Caching::Dontcache => self.dontcache_obstacle(),
+        };
+        let (source, obstacle) = match (obstacle, caching) {
+            (None, Caching::Direct) => self.reopen_direct(),
+            (None, _) => (Self { caching, ..self }, None),
+            (Some(why), _) => (self, Some(why)),
+        };
+        let code = if caching == Caching::Direct { "direct_refused" } else { "dontcache_refused" };
+        let fallback = obstacle.map(|why| {
+            let text = format!("{caching} I/O was not possible: {why}; read buffered");
+            Fallback::new(code, text)
+        });
+        Opened { source, fallback }
+    }
+
+    /// Opens `path` (`-`: standard input) buffered.
+    ///
+    /// Errors: the open's; a directory is refused.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        let fail = |operation| Error::system(operation, path);
+        let file = if path == Path::new(STANDARD_INPUT) {
+            rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3).map_err(fail("open"))?
+        } else {
+            let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
+            rustix::fs::open(path, flags, Mode::empty()).map_err(fail("open"))?
+        };
+        let facts = rustix::fs::fstat(&file).map_err(fail("examine"))?;
+        let (kind, length_bytes) = match FileType::from_raw_mode(facts.st_mode) {
+            FileType::Directory => {
+                let source = std::io::Error::from(Errno::ISDIR);
+                return Err(Error::System { operation: "read", path: path.to_owned(), source });
+            }
+            FileType::RegularFile if facts.st_size > 0 => (Kind::Sized, facts.st_size as u64),
+            FileType::RegularFile => (Kind::Endless, 0),
+            FileType::BlockDevice => {
+                let end = rustix::fs::seek(&file, SeekFrom::End(0)).map_err(fail("measure"))?;
+                rustix::fs::seek(&file, SeekFrom::Start(0)).map_err(fail("rewind"))?;
+                (Kind::Sized, end)
+            }
+            FileType::CharacterDevice if !is_terminal(&file) => (Kind::Endless, 0),
+            _ => (Kind::Stream, 0),
+        };
+        let regular = FileType::from_raw_mode(facts.st_mode) == FileType::RegularFile;
+        Ok(Self {
+            file,
+            path: path.to_owned(),
+            kind,
+            length_bytes,
+            caching: Caching::Buffered,
+            regular,
+        })
+    }
+
+    /// Why direct I/O in requests of `block_bytes` cannot be done, if so.
+    fn direct_obstacle(&self, block_bytes: u64) -> Option<String> {
+        if self.kind != Kind::Sized {
+            return Some("it is not a file of known length".to_owned());
+        }
+        if let Ok(filesystem) = filesystem::of(self.file.as_fd())
+            && filesystem.in_memory
+            && self.regular
+        {
+            return Some(format!("{} keeps its files in memory", filesystem.name));
+        }
+        let alignment = match filesystem::direct_alignment(self.file.as_fd()) {
+            Ok(DirectAlignment::Refused) => {
+                return Some("the filesystem takes none for this file".to_owned());
+            }
+            Ok(DirectAlignment::Bytes { offset, .. }) => u64::from(offset),
+            Ok(DirectAlignment::Unknown) | Err(_) => USUAL_DIRECT_ALIGNMENT_BYTES,
+        };
+        (!block_bytes.is_multiple_of(alignment)).then(|| {
+            format!("a block of {block_bytes} bytes is no multiple of the {alignment} it asks for")
+        })
+    }
+
+    /// Opens the file once more with `O_DIRECT`, or says why that failed.
+    fn reopen_direct(self) -> (Self, Option<String>) {
+        match self.reopen_file(OFlags::DIRECT) {
+            Ok(file) => (Self { file, caching: Caching::Direct, ..self }, None),
+            Err(errno) => {
+                let cause = std::io::Error::from(errno).to_string();
+                (self, Some(format!("opening with O_DIRECT: {cause}")))
+            }
+        }
+    }
+
+    /// Why `RWF_DONTCACHE` cannot be used, if so. Asked at the end of the file, where nothing is
+    /// read in.
+    fn dontcache_obstacle(&self) -> Option<String> {
+        if self.kind != Kind::Sized {
+            return Some("it is not a file of known length".to_owned());
+        }
+        let mut byte = [0];
+        let mut buffers = [std::io::IoSliceMut::new(&mut byte)];
+        match rustix::io::preadv2(&self.file, &mut buffers, self.length_bytes, DONTCACHE) {
+            Ok(_) => None,
+            Err(Errno::OPNOTSUPP | Errno::INVAL | Errno::NOSYS) => {
+                Some("the kernel or the filesystem does not know RWF_DONTCACHE".to_owned())
+            }
+            Err(errno) => Some(std::io::Error::from(errno).to_string()),
+        }
+    }
+
+    fn reopen_file(&self, extra: OFlags) -> Result<OwnedFd, Errno> {
+        let name = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+        rustix::fs::open(name, OFlags::RDONLY | OFlags::CLOEXEC | extra, Mode::empty())
+    }
+
+    /// The same file with a descriptor (and position) of its own, for another lane. Where /proc
+    /// is missing the descriptor is a copy, which is as good for reads at an offset.
+    ///
+    /// Errors: `EMFILE` and the like.
+    pub fn reopen(&self) -> Result<Self, Error> {
+        let extra = match self.caching {
+            Caching::Direct => OFlags::DIRECT,
+            Caching::Buffered | Caching::Dontcache => OFlags::empty(),
+        };
+        let file = match self.reopen_file(extra) {
+            Ok(file) => file,
+            Err(Errno::MFILE | Errno::NFILE) => {
+                return Err(Error::system("open", &self.path)(Errno::MFILE));
+            }
+            Err(_) => rustix::io::fcntl_dupfd_cloexec(&self.file, 3)
+                .map_err(Error::system("open", &self.path))?,
+        };
+        Ok(Self { file, path: self.path.clone(), ..*self })
+    }
+
+    /// The descriptor.
+    pub fn file(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+
+    /// The name under which it was opened.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What can be done with it.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Whether it is a regular file, which has a place in the page cache under its own name.
+    pub fn is_regular(&self) -> bool {
+        self.regular
+    }
+
+    /// Length when it was opened; 0 for streams.
+    pub fn length_bytes(&self) -> u64 {
+        self.length_bytes
+    }
+
+    /// How the page cache takes part.
+    pub fn caching(&self) -> Caching {
+        self.caching
+    }
+
+    /// Length now, which is another one when somebody cut or extended the file.
+    pub fn length_now_bytes(&self) -> Result<u64, Error> {
+        match rustix::fs::fstat(&self.file) {
+            Ok(facts) if self.regular => Ok(facts.st_size as u64),
+            Ok(_) => Ok(self.length_bytes),
+            Err(errno) => Err(Error::system("examine", &self.path)(errno)),
+        }
+    }
+
+    /// Reads a few bytes outside of any scan. False when they are not there.
+    pub fn sample(&self, offset_bytes: u64, bytes: &mut [u8]) -> bool {
+        // Direct descriptors want aligned memory; a fresh buffered one does not.
+        let Ok(file) = self.reopen_file(OFlags::empty()) else { return false };
+        rustix::io::pread(file, &mut *bytes, offset_bytes).is_ok_and(|got| got == bytes.len())
+    }
+
+    /// Bytes in holes and in extents that were allocated but never written: they cost no device
+    /// any work. Looks at no more than the first 4096 pieces. Cost: two lseeks per piece.
+    pub fn hole_bytes(&self) -> u64 {
+        const MAX_PIECES: usize = 4096;
+        if !self.regular {
+            return 0;
+        }
+        let (mut position, mut holes) = (0, 0);
+        for _ in 0..MAX_PIECES {
+            let data = match rustix::fs::seek(&self.file, SeekFrom::Data(position)) {
+                Ok(data) => data,
+                Err(Errno::NXIO) => {
+                    holes += self.length_bytes.saturating_sub(position);
+                    break;
+                }
+                Err(_) => break,
+            };
+            holes += data - position;
+            match rustix::fs::seek(&self.file, SeekFrom::Hole(data)) {
+                Ok(end) if end < self.length_bytes => position = end,
+                _ => break,
+            }
+        }
+        // The offset of the descriptor is shared with nobody who reads by it.
+        let _ = rustix::fs::seek(&self.file, SeekFrom::Start(0));
+        holes
+    }
+}
+
+fn is_terminal(file: &OwnedFd) -> bool {
+    std::io::IsTerminal::is_terminal(file)
+}
+
+/// `RWF_DONTCACHE`, new in Linux 6.14.
+pub(crate) const DONTCACHE: rustix::io::ReadWriteFlags =
+    rustix::io::ReadWriteFlags::from_bits_retain(0x80);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open(path: &str) -> Source {
+        Source::open(Path::new(path)).unwrap()
+    }
+
+    #[test]
+    fn kinds_are_told_apart() {
+        assert_eq!(open("/proc/self/status").kind(), Kind::Endless);
+        assert_eq!(open("/dev/zero").kind(), Kind::Endless);
+        assert_eq!(open("/proc/self/exe").kind(), Kind::Sized);
+    }
+
+    #[test]
+    fn a_directory_is_refused_with_its_name() {
+        let error = Source::open(Path::new("/proc")).unwrap_err();
+        assert_eq!(error.to_string(), "cannot read \"/proc\": Is a directory");
+    }
+
+    #[test]
+    fn direct_with_an_odd_block_falls_back_and_says_so() {
+        let opened = open("/proc/self/exe").with_caching(Caching::Direct, 1000);
+        assert_eq!(opened.source.caching(), Caching::Buffered);
+        assert_eq!(opened.fallback.unwrap().code, "direct_refused");
+    }
+
+    #[test]
+    fn holes_are_counted() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_len(1 << 20).unwrap();
+        let source = open(file.path().to_str().unwrap());
+        assert_eq!(source.hole_bytes(), 1 << 20);
+        std::fs::write(file.path(), vec![1; 1 << 20]).unwrap();
+        assert_eq!(open(file.path().to_str().unwrap()).hole_bytes(), 0);
+    }
+}

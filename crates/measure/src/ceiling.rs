@@ -1,0 +1,170 @@
+//! Holds a figure against what bounds it. A figure above a bound that was derived cannot be
+//! true; one above a bound that was measured shows that the bound was measured too low.
+
+use serde_json::json;
+
+use crate::record::{Better, Ceiling, Outcome, Provenance, Status};
+use crate::warning::{self, Warning};
+
+/// How far above its ceiling a figure may be: clocks and counters are no better than this.
+pub const TOLERANCE: f64 = 1.02;
+
+/// Whether `provenance` is a derivation rather than a measurement of this run.
+pub fn is_derived(provenance: Provenance) -> bool {
+    match provenance {
+        Provenance::Cpuid
+        | Provenance::Smbios
+        | Provenance::Link
+        | Provenance::Inferred
+        | Provenance::Given => true,
+        Provenance::Measured | Provenance::Unknown => false,
+    }
+}
+
+/// How close a figure is to its ceiling; 1 is at the limit, more is beyond it.
+///
+/// `None` when either is missing or not above 0, or when nobody knows where the ceiling is from.
+pub fn ratio(median: Option<f64>, better: Better, ceiling: &Ceiling) -> Option<f64> {
+    let usable = |figure: Option<f64>| figure.filter(|f| f.is_finite() && *f > 0.0);
+    let (median, value) = (usable(median)?, usable(ceiling.value)?);
+    match (ceiling.provenance, better) {
+        (Provenance::Unknown, _) => None,
+        (_, Better::Higher) => Some(median / value),
+        (_, Better::Lower) => Some(value / median),
+    }
+}
+
+/// Gives `outcome` its ceiling, works out the ratio, and judges a figure beyond it.
+///
+/// Beyond a derived ceiling the row becomes invalid and its samples move to
+/// `audit.rejected_samples`; beyond a measured one it is degraded. Before that, the caller should
+/// have measured the ceiling again, interleaved with the row. Whatever the caller put into
+/// `ceiling.ratio` is replaced.
+pub fn apply(outcome: &mut Outcome, ceiling: Ceiling) {
+    let ratio = ratio(outcome.median, outcome.better, &ceiling);
+    let ceiling = outcome.ceiling.insert(Ceiling { ratio, ..ceiling });
+    let Some(ratio) = ratio.filter(|ratio| *ratio > TOLERANCE) else { return };
+    let text = format!("{:.0} % of {}, which is its limit", ratio * 100.0, ceiling.name);
+    if is_derived(ceiling.provenance) {
+        outcome.audit.insert("rejected_samples".to_owned(), json!(outcome.samples));
+        outcome.samples.clear();
+        outcome.median = None;
+        outcome.ci95 = None;
+        outcome.n = 0;
+        outcome.status = Status::Invalid;
+        warning::add(&mut outcome.warnings, Warning::new(warning::ABOVE_CEILING, text));
+    } else {
+        if outcome.status == Status::Ok {
+            outcome.status = Status::Degraded;
+        }
+        let text = format!("{text}: the limit was measured too low");
+        warning::add(&mut outcome.warnings, Warning::new(warning::CEILING_LOW, text));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome(median: f64, better: Better) -> Outcome {
+        Outcome {
+            better,
+            median: Some(median),
+            ci95: Some([median; 2]),
+            n: 6,
+            samples: vec![median; 6],
+            ..Outcome::default()
+        }
+    }
+
+    fn ceiling(value: f64, provenance: Provenance) -> Ceiling {
+        Ceiling {
+            name: "the bound".to_owned(),
+            value: Some(value),
+            provenance,
+            ..Ceiling::default()
+        }
+    }
+
+    fn judged(median: f64, better: Better, value: f64, provenance: Provenance) -> Outcome {
+        let mut outcome = outcome(median, better);
+        apply(&mut outcome, ceiling(value, provenance));
+        outcome
+    }
+
+    fn ratio_of(outcome: &Outcome) -> Option<f64> {
+        outcome.ceiling.as_ref().unwrap().ratio
+    }
+
+    #[test]
+    fn below_the_ceiling_only_the_ratio_is_added() {
+        let row = judged(80.0, Better::Higher, 100.0, Provenance::Cpuid);
+        assert_eq!((ratio_of(&row), row.status, row.median), (Some(0.8), Status::Ok, Some(80.0)));
+        assert!(row.warnings.is_empty());
+    }
+
+    #[test]
+    fn where_lower_is_better_the_ratio_is_turned_round() {
+        let row = judged(200.0, Better::Lower, 100.0, Provenance::Measured);
+        assert_eq!(ratio_of(&row), Some(0.5));
+        let row = judged(50.0, Better::Lower, 100.0, Provenance::Cpuid);
+        assert_eq!(row.status, Status::Invalid);
+    }
+
+    #[test]
+    fn two_percent_above_are_forgiven() {
+        let row = judged(102.0, Better::Higher, 100.0, Provenance::Link);
+        assert_eq!(row.status, Status::Ok);
+    }
+
+    #[test]
+    fn above_any_derived_ceiling_there_is_no_figure() {
+        for provenance in [
+            Provenance::Cpuid,
+            Provenance::Smbios,
+            Provenance::Link,
+            Provenance::Inferred,
+            Provenance::Given,
+        ] {
+            let row = judged(103.0, Better::Higher, 100.0, provenance);
+            assert_eq!(row.status, Status::Invalid);
+            assert_eq!((row.median, row.ci95, row.n), (None, None, 0));
+            assert!(row.samples.is_empty());
+            assert_eq!(row.audit["rejected_samples"], json!([103.0_f64; 6].to_vec()));
+            assert_eq!(row.warnings[0].code, warning::ABOVE_CEILING);
+            assert_eq!(row.warnings[0].text, "103 % of the bound, which is its limit");
+        }
+    }
+
+    #[test]
+    fn above_a_measured_ceiling_the_ceiling_is_doubted() {
+        let row = judged(120.0, Better::Higher, 100.0, Provenance::Measured);
+        assert_eq!((row.status, row.median), (Status::Degraded, Some(120.0)));
+        assert_eq!(row.warnings[0].code, warning::CEILING_LOW);
+    }
+
+    #[test]
+    fn a_worse_status_is_kept() {
+        let mut row = outcome(120.0, Better::Higher);
+        row.status = Status::Unstable;
+        apply(&mut row, ceiling(100.0, Provenance::Measured));
+        assert_eq!(row.status, Status::Unstable);
+    }
+
+    #[test]
+    fn an_unknown_ceiling_is_legal() {
+        let row = judged(120.0, Better::Higher, 100.0, Provenance::Unknown);
+        assert_eq!((ratio_of(&row), row.status), (None, Status::Ok));
+        let mut row = outcome(1.0, Better::Higher);
+        apply(&mut row, Ceiling::default());
+        assert_eq!((ratio_of(&row), row.status), (None, Status::Ok));
+    }
+
+    #[test]
+    fn a_row_without_a_figure_has_no_ratio() {
+        let mut row = Outcome { status: Status::Failed, ..Outcome::default() };
+        apply(&mut row, ceiling(100.0, Provenance::Cpuid));
+        assert_eq!((ratio_of(&row), row.status), (None, Status::Failed));
+        assert_eq!(judged(1.0, Better::Higher, 0.0, Provenance::Cpuid).status, Status::Ok);
+    }
+}

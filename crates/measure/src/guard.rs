@@ -1,0 +1,315 @@
+//! Whether something outside the trial spoiled it: stolen time, throttling, a clock that drifts,
+//! or other programs that took the CPU.
+//!
+//! A [`Witness`] is read before and after each trial; [`judge`] compares. It calls an interval
+//! spoiled only when it is sure. The kernel shows stolen and busy time in ticks of 10 ms, and a
+//! difference of one tick may stand for a nanosecond: thresholds apply to what is certain, the
+//! difference less what rounding can have added. Short trials therefore pass where long ones
+//! would not, and their spread has to speak instead.
+
+use std::path::Path;
+
+use flatout_sys::quota::Groups;
+use flatout_sys::{clock, steal, usage};
+
+/// Totals that only grow, read at one moment.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Reading {
+    /// Time that the hypervisor took from all CPUs together, in whole ticks.
+    pub steal_ns: u64,
+    /// Times that the scheduler took the CPU from this process.
+    pub involuntary_switches: u64,
+    /// Time that the CPU quota held this process back.
+    pub throttled_ns: u64,
+    /// CPU time of everything but this process, all CPUs together, to about a tick each.
+    pub others_busy_ns: u64,
+    /// `CLOCK_MONOTONIC`.
+    pub monotonic_ns: u64,
+    /// `CLOCK_MONOTONIC_RAW` at the same moment.
+    pub raw_ns: u64,
+}
+
+/// What is asked before and after each trial.
+pub trait Witness {
+    /// The totals now.
+    fn read(&mut self) -> Reading;
+
+    /// CPUs over which the totals are summed.
+    fn cpus(&self) -> u32 {
+        1
+    }
+}
+
+/// Why an interval must not count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Spoil {
+    /// The hypervisor ran something else.
+    Stolen,
+    /// The CPU quota held the process back.
+    Throttled,
+    /// The clock was steered so hard that times are wrong.
+    ClockDrift,
+    /// Other programs took the CPU again and again.
+    Preempted,
+}
+
+impl Spoil {
+    /// The reason as a noun, for records and sentences.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Stolen => "stolen time",
+            Self::Throttled => "quota throttling",
+            Self::ClockDrift => "clock drift",
+            Self::Preempted => "preemption",
+        }
+    }
+}
+
+/// Share of the CPU time of an interval that may be stolen.
+pub const STOLEN_SHARE: f64 = 0.02;
+/// Share of the CPU time of an interval that others may use while they also preempt.
+pub const OTHERS_SHARE: f64 = 0.05;
+/// Involuntary switches per second that an interval may have.
+pub const SWITCHES_PER_SECOND: f64 = 200.0;
+/// Involuntary switches that an interval may have however short it is.
+pub const SWITCHES_LEAST: u64 = 5;
+/// Parts per million by which the two clocks may differ; NTP never steers harder than this.
+pub const DRIFT_PPM: f64 = 500.0;
+/// What the two clocks may differ by because they are not read at one instant. [`SystemWitness`]
+/// brackets one reading by the other and retries, so this is generous.
+pub const DRIFT_RESOLUTION_NS: u64 = 10_000;
+
+/// Judges the interval between two readings on a machine with `cpus` CPUs; `None` is fine.
+///
+/// Involuntary switches alone prove nothing: a program whose threads wake each other preempts
+/// itself. They count only together with time that others are known to have used.
+pub fn judge(before: &Reading, after: &Reading, cpus: u32) -> Option<Spoil> {
+    let tick_ns = steal::tick_ns();
+    let cpus = u64::from(cpus.max(1));
+    let interval_ns = after.monotonic_ns.saturating_sub(before.monotonic_ns);
+    let capacity_ns = interval_ns as f64 * cpus as f64;
+
+    if after.throttled_ns > before.throttled_ns {
+        return Some(Spoil::Throttled);
+    }
+    // k ticks shown are more than k − 1 in truth. So one tick is never enough, and two in a
+    // trial of 50 ms are: at least 10 of its 100 CPU milliseconds are gone.
+    let stolen_ns = after.steal_ns.saturating_sub(before.steal_ns).saturating_sub(tick_ns);
+    if stolen_ns as f64 > STOLEN_SHARE * capacity_ns {
+        return Some(Spoil::Stolen);
+    }
+    let raw_ns = after.raw_ns.saturating_sub(before.raw_ns);
+    let drift_ns = interval_ns.abs_diff(raw_ns).saturating_sub(DRIFT_RESOLUTION_NS);
+    if drift_ns as f64 > DRIFT_PPM * 1e-6 * raw_ns as f64 {
+        return Some(Spoil::ClockDrift);
+    }
+    // Busy time is summed by tick per CPU, so each CPU can be off by one at either end.
+    let others_ns = after
+        .others_busy_ns
+        .saturating_sub(before.others_busy_ns)
+        .saturating_sub(2 * cpus * tick_ns);
+    let switches = after.involuntary_switches.saturating_sub(before.involuntary_switches);
+    let switches_limit = SWITCHES_PER_SECOND * interval_ns as f64 / 1e9;
+    let preempted = switches > SWITCHES_LEAST && switches as f64 > switches_limit;
+    if preempted && others_ns as f64 > OTHERS_SHARE * capacity_ns {
+        return Some(Spoil::Preempted);
+    }
+    None
+}
+
+/// The real machine. What it cannot read stays 0 and is never a reason.
+#[derive(Debug)]
+pub struct SystemWitness {
+    groups: Groups,
+    cpus: u32,
+}
+
+impl SystemWitness {
+    /// A witness for this process; finds its control groups once.
+    pub fn new() -> Self {
+        let root = Path::new("/");
+        let cpus = steal::cpu_times(root).map_or(1, |times| times.cpus.max(1));
+        Self { groups: Groups::discover(root).throttling(), cpus }
+    }
+}
+
+impl Default for SystemWitness {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Witness for SystemWitness {
+    fn read(&mut self) -> Reading {
+        let times = steal::cpu_times(Path::new("/")).unwrap_or_default();
+        let own = usage::usage();
+        let (monotonic_ns, raw_ns) = both_clocks();
+        let busy_ns = times.busy().saturating_mul(steal::tick_ns());
+        Reading {
+            steal_ns: times.steal.saturating_mul(steal::tick_ns()),
+            involuntary_switches: own.involuntary_switches,
+            throttled_ns: self.groups.throttled_ns().unwrap_or(0),
+            others_busy_ns: busy_ns.saturating_sub(own.user_ns + own.system_ns),
+            monotonic_ns,
+            raw_ns,
+        }
+    }
+
+    fn cpus(&self) -> u32 {
+        self.cpus
+    }
+}
+
+/// Tries to read both clocks at one instant before the best try is taken.
+const CLOCK_TRIES: u32 = 8;
+/// A bracket as short as this is good enough.
+const CLOCK_BRACKET_NS: u64 = 1_000;
+
+/// Reads the raw clock between two readings of the other and takes the middle; a preemption in
+/// between is seen as a wide bracket and the reading is repeated.
+fn both_clocks() -> (u64, u64) {
+    let mut best = (u64::MAX, 0, 0);
+    for _ in 0..CLOCK_TRIES {
+        let first = clock::monotonic_ns();
+        let raw = clock::monotonic_raw_ns();
+        let bracket = clock::monotonic_ns().saturating_sub(first);
+        if bracket < best.0 {
+            best = (bracket, first + bracket / 2, raw);
+        }
+        if bracket <= CLOCK_BRACKET_NS {
+            break;
+        }
+    }
+    (best.1, best.2)
+}
+
+/// A witness that reads out what it was given, then repeats the last; for tests.
+#[derive(Debug, Clone, Default)]
+pub struct FakeWitness {
+    readings: std::collections::VecDeque<Reading>,
+    last: Reading,
+}
+
+impl FakeWitness {
+    /// A witness that gives `readings` in turn: two for each trial, before and after.
+    pub fn new(readings: impl IntoIterator<Item = Reading>) -> Self {
+        Self { readings: readings.into_iter().collect(), last: Reading::default() }
+    }
+
+    /// A witness to whom nothing ever happens.
+    pub fn quiet() -> Self {
+        Self::default()
+    }
+}
+
+impl Witness for FakeWitness {
+    fn read(&mut self) -> Reading {
+        if let Some(reading) = self.readings.pop_front() {
+            self.last = reading;
+        }
+        self.last
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// An interval of this length in which nothing happened.
+    fn after(interval_ns: u64) -> Reading {
+        Reading { monotonic_ns: interval_ns, raw_ns: interval_ns, ..Reading::default() }
+    }
+
+    fn verdict(after: &Reading, cpus: u32) -> Option<Spoil> {
+        judge(&Reading::default(), after, cpus)
+    }
+
+    fn ticks(count: u64) -> u64 {
+        count * steal::tick_ns()
+    }
+
+    #[test]
+    fn a_quiet_interval_counts() {
+        assert_eq!(verdict(&after(50 * MS), 2), None);
+        assert_eq!(verdict(&after(0), 2), None);
+    }
+
+    #[test]
+    fn one_tick_is_never_enough() {
+        let reading = Reading { steal_ns: ticks(1), ..after(50 * MS) };
+        assert_eq!(verdict(&reading, 1), None);
+    }
+
+    #[test]
+    fn two_ticks_spoil_a_short_interval_but_not_a_long_one() {
+        let short = Reading { steal_ns: ticks(2), ..after(50 * MS) };
+        assert_eq!(verdict(&short, 2), Some(Spoil::Stolen));
+        let long = Reading { steal_ns: ticks(2), ..after(1_000 * MS) };
+        assert_eq!(verdict(&long, 2), None);
+    }
+
+    #[test]
+    fn stolen_time_is_a_share_of_all_cpus() {
+        let reading = Reading { steal_ns: ticks(30), ..after(10_000 * MS) };
+        assert_eq!(verdict(&reading, 1), Some(Spoil::Stolen));
+        assert_eq!(verdict(&reading, 2), None);
+    }
+
+    #[test]
+    fn any_throttling_spoils() {
+        let reading = Reading { throttled_ns: 1, ..after(50 * MS) };
+        assert_eq!(verdict(&reading, 2), Some(Spoil::Throttled));
+    }
+
+    #[test]
+    fn the_clock_may_be_steered_but_not_wildly() {
+        let second = 1_000 * MS;
+        let steered = Reading { raw_ns: second + 400_000, ..after(second) };
+        assert_eq!(verdict(&steered, 2), None);
+        let wild = Reading { raw_ns: second + 600_000, ..after(second) };
+        assert_eq!(verdict(&wild, 2), Some(Spoil::ClockDrift));
+        let back = Reading { raw_ns: second - 600_000, ..after(second) };
+        assert_eq!(verdict(&back, 2), Some(Spoil::ClockDrift));
+        let resolution = Reading { raw_ns: MS + 9_000, ..after(MS) };
+        assert_eq!(verdict(&resolution, 2), None, "within the resolution of the readings");
+    }
+
+    #[test]
+    fn switches_spoil_only_when_others_used_the_time() {
+        let second = 1_000 * MS;
+        let switches = Reading { involuntary_switches: 1_000, ..after(second) };
+        assert_eq!(verdict(&switches, 2), None, "threads of one program preempt each other");
+        let others = Reading { others_busy_ns: 500 * MS, ..after(second) };
+        assert_eq!(verdict(&others, 2), None, "others ran on another CPU");
+        let both = Reading { others_busy_ns: 500 * MS, ..switches };
+        assert_eq!(verdict(&both, 2), Some(Spoil::Preempted));
+    }
+
+    #[test]
+    fn a_few_switches_are_forgiven() {
+        let short = Reading { others_busy_ns: 500 * MS, ..after(10 * MS) };
+        assert_eq!(verdict(&Reading { involuntary_switches: 5, ..short }, 1), None);
+        assert_eq!(
+            verdict(&Reading { involuntary_switches: 6, ..short }, 1),
+            Some(Spoil::Preempted)
+        );
+    }
+
+    #[test]
+    fn the_real_machine_can_be_read() {
+        let mut witness = SystemWitness::new();
+        let (first, second) = (witness.read(), witness.read());
+        assert!(witness.cpus() >= 1);
+        assert!(first.monotonic_ns > 0 && second.monotonic_ns >= first.monotonic_ns);
+        assert!(second.involuntary_switches >= first.involuntary_switches);
+    }
+
+    #[test]
+    fn the_fake_repeats_its_last_reading() {
+        let mut fake = FakeWitness::new([after(1), after(2)]);
+        assert_eq!(fake.read(), after(1));
+        assert_eq!((fake.read(), fake.read()), (after(2), after(2)));
+    }
+}

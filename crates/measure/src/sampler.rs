@@ -1,0 +1,184 @@
+//! Runs cases in rounds until each figure is as precise as the plan asks or time is up.
+//!
+//! In every round all open cases run once, in a new random order, so that drift of the machine
+//! hits all of them alike. Each trial is wrapped by the guard; a spoiled one does not count.
+//! What a row makes of its trials stands in `sampler/row.rs`; this file decides who runs next.
+//!
+//! A trial may report `clock_reads` in its audit, the readings inside its timed region; they
+//! are charged to the harness.
+
+mod audit;
+mod row;
+mod warmup;
+
+use crate::case::{Case, Plan, Sample, TrialError};
+use crate::clock::Clock;
+use crate::guard::{self, Spoil, Witness};
+use crate::progress::{Event, Progress};
+use crate::random::SplitMix64;
+use crate::record::Outcome;
+
+pub use crate::overhead::{Overhead, calibrate};
+
+use row::{Closed, Row};
+
+/// How many times the budget may be exceeded so that each case gets its least trials.
+const BUDGET_STRETCH: u64 = 2;
+
+/// What the sampler needs from outside; tests hand in fakes.
+pub struct Tools<'a> {
+    /// Tells the time, for the budget and the estimates; trials read their own.
+    pub clock: &'a dyn Clock,
+    /// Sees what else happens on the machine.
+    pub witness: &'a mut dyn Witness,
+    /// Is told about progress.
+    pub events: &'a mut dyn FnMut(Event),
+    /// Whether the user wants to stop; asked before each trial.
+    pub cancelled: &'a dyn Fn() -> bool,
+}
+
+/// Measures `cases` and returns their rows in the same order.
+///
+/// Never fails: what goes wrong becomes the status and a warning of the row. Cost: two readings
+/// of the witness per trial and a calibration of the harness at the start.
+pub fn run(cases: Vec<Case<'_>>, plan: &Plan, tools: Tools<'_>) -> Vec<Outcome> {
+    let overhead = calibrate(tools.clock);
+    let started_ns = tools.clock.now_ns();
+    let rows = cases.into_iter().map(Row::new).collect();
+    let mut run = Run { rows, plan, tools, started_ns };
+    let mut random = SplitMix64::new(plan.seed);
+    let mut order: Vec<usize> = (0..run.rows.len()).collect();
+    while run.rows.iter().any(Row::is_open) {
+        random.shuffle(&mut order);
+        for &index in &order {
+            run.step(index);
+        }
+    }
+    run.rows.into_iter().map(|row| row.finish(plan, &overhead)).collect()
+}
+
+/// One trial and what the guard thought of it.
+pub(crate) struct Attempt {
+    /// What the case reported.
+    pub(crate) result: Result<Sample, TrialError>,
+    /// Why it must not count.
+    pub(crate) spoil: Option<Spoil>,
+    /// Time of the whole trial with its set-up.
+    pub(crate) spent_ns: u64,
+}
+
+/// Runs one trial between two readings of the witness.
+pub(crate) fn attempt(
+    case: &mut Case<'_>,
+    seed: u64,
+    clock: &dyn Clock,
+    witness: &mut dyn Witness,
+) -> Attempt {
+    let started_ns = clock.now_ns();
+    let before = witness.read();
+    let result = (case.trial)(seed);
+    let after = witness.read();
+    let spoil = guard::judge(&before, &after, witness.cpus());
+    Attempt { result, spoil, spent_ns: clock.now_ns().saturating_sub(started_ns) }
+}
+
+/// State of one call of [`run`].
+struct Run<'c, 'p, 't> {
+    rows: Vec<Row<'c>>,
+    plan: &'p Plan,
+    tools: Tools<'t>,
+    started_ns: u64,
+}
+
+impl Run<'_, '_, '_> {
+    /// Runs one trial of the row at `index` if it still wants one.
+    fn step(&mut self, index: usize) {
+        if !self.rows[index].is_open() {
+            return;
+        }
+        if (self.tools.cancelled)() {
+            return self.interrupt();
+        }
+        if !self.wants_more(index) {
+            return self.close(index, Closed::Done);
+        }
+        let progress = self.progress();
+        let row = &mut self.rows[index];
+        (self.tools.events)(Event::Trial {
+            id: row.case.id.to_owned(),
+            parameters: row.case.parameters.clone(),
+            progress,
+        });
+        let seed = trial_seed(self.plan.seed, index, row.attempts);
+        let attempt = attempt(&mut row.case, seed, self.tools.clock, self.tools.witness);
+        match row.take(attempt) {
+            Some(Closed::Interrupted) => self.interrupt(),
+            Some(reason) => self.close(index, reason),
+            None if !self.wants_more(index) => self.close(index, Closed::Done),
+            None => {}
+        }
+    }
+
+    fn elapsed_ns(&self) -> u64 {
+        self.tools.clock.now_ns().saturating_sub(self.started_ns)
+    }
+
+    fn wants_more(&self, index: usize) -> bool {
+        let row = &self.rows[index];
+        let elapsed_ns = self.elapsed_ns();
+        if row.has_least(self.plan) {
+            !row.is_enough(self.plan) && elapsed_ns < self.plan.budget_ns
+        } else {
+            elapsed_ns <= self.plan.budget_ns.saturating_mul(BUDGET_STRETCH)
+        }
+    }
+
+    fn close(&mut self, index: usize, reason: Closed) {
+        self.rows[index].closed = Some(reason);
+        let progress = self.progress();
+        let case = &self.rows[index].case;
+        let (id, parameters) = (case.id.to_owned(), case.parameters.clone());
+        (self.tools.events)(Event::Closed { id, parameters, progress });
+    }
+
+    fn interrupt(&mut self) {
+        for row in self.rows.iter_mut().filter(|row| row.is_open()) {
+            row.closed = Some(Closed::Interrupted);
+        }
+    }
+
+    fn progress(&self) -> Progress {
+        let elapsed_ns = self.elapsed_ns();
+        let trials_done: u64 = self.rows.iter().map(|row| u64::from(row.attempts)).sum();
+        let spent_ns: u64 = self.rows.iter().map(|row| row.spent_ns).sum();
+        let common_ns = spent_ns.checked_div(trials_done);
+        let (mut trials_left, mut left_ns) = (0_u64, 0_u64);
+        for row in self.rows.iter().filter(|row| row.is_open()) {
+            let trials = row.expected_more(self.plan);
+            let each_ns = row.spent_ns.checked_div(row.attempts.into()).or(common_ns).unwrap_or(0);
+            trials_left = trials_left.saturating_add(trials);
+            left_ns = left_ns.saturating_add(trials.saturating_mul(each_ns));
+        }
+        let all_have_least = self.rows.iter().all(|row| !row.is_open() || row.has_least(self.plan));
+        let stretch = if all_have_least { 1 } else { BUDGET_STRETCH };
+        let most_ns = self.plan.budget_ns.saturating_mul(stretch).saturating_sub(elapsed_ns);
+        Progress {
+            cases_done: self.rows.iter().filter(|row| !row.is_open()).count() as u64,
+            cases_total: self.rows.len() as u64,
+            trials_done,
+            trials_expected: trials_done.saturating_add(trials_left),
+            elapsed_ns,
+            budget_ns: self.plan.budget_ns,
+            left_ns: (trials_done > 0).then_some(left_ns.min(most_ns)),
+        }
+    }
+}
+
+/// A seed that no other trial of this run gets: the generator is a bijection of its state.
+fn trial_seed(seed: u64, case: usize, attempt: u32) -> u64 {
+    let place = ((case as u64) << 32) | u64::from(attempt);
+    SplitMix64::new(seed.wrapping_add(place)).next_u64()
+}
+
+#[cfg(test)]
+mod tests;

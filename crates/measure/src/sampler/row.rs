@@ -1,0 +1,317 @@
+//! One row while it is measured: which trials count, whether they are enough, and what the
+//! record says about them in the end.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use super::{Attempt, audit, warmup};
+use crate::case::{Case, Figure, Plan, Sample, TrialError};
+use crate::guard::Spoil;
+use crate::overhead::{OVERHEAD_SHARE, Overhead};
+use crate::record::{Outcome, Status};
+use crate::statistics;
+use crate::warning::{self, Warning};
+
+/// Spoiled trials after which a row stops waiting for quiet ones, if they are also the majority.
+const SPOILED_MOST: u32 = 6;
+/// Trials below which there is no 95 % interval.
+const INTERVAL_LEAST: usize = 6;
+
+/// Why a row takes no more trials.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Closed {
+    /// Precise enough, or no trials or time left.
+    Done,
+    /// The workload failed.
+    Failed(String),
+    /// This machine cannot do it.
+    Unsupported(String),
+    /// A trial reported what cannot be.
+    Invalid(String),
+    /// The user wants to stop.
+    Interrupted,
+}
+
+/// A trial that was not spoiled.
+struct Taken {
+    figure: f64,
+    elapsed_ns: u64,
+    audit: Map<String, Value>,
+    warnings: Vec<Warning>,
+}
+
+/// One row while it is measured.
+pub(super) struct Row<'a> {
+    pub(super) case: Case<'a>,
+    /// Trials begun, whatever became of them.
+    pub(super) attempts: u32,
+    /// Time of all of them with their set-up.
+    pub(super) spent_ns: u64,
+    pub(super) closed: Option<Closed>,
+    taken: Vec<Taken>,
+    spoiled: u32,
+    disturbed: u32,
+    keeps_spoiled: bool,
+    reasons: BTreeMap<&'static str, u64>,
+}
+
+impl<'a> Row<'a> {
+    pub(super) fn new(case: Case<'a>) -> Self {
+        Self {
+            case,
+            attempts: 0,
+            spent_ns: 0,
+            closed: None,
+            taken: Vec::new(),
+            spoiled: 0,
+            disturbed: 0,
+            keeps_spoiled: false,
+            reasons: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.closed.is_none()
+    }
+
+    /// Takes in one trial; a reason is returned when it ends the row.
+    pub(super) fn take(&mut self, attempt: Attempt) -> Option<Closed> {
+        self.attempts = self.attempts.saturating_add(1);
+        self.spent_ns = self.spent_ns.saturating_add(attempt.spent_ns);
+        let sample = match attempt.result {
+            Ok(sample) => sample,
+            Err(TrialError::Failed(text)) => return Some(Closed::Failed(text)),
+            Err(TrialError::Unsupported(text)) => return Some(Closed::Unsupported(text)),
+            Err(TrialError::Interrupted) => return Some(Closed::Interrupted),
+        };
+        let Some(figure) = figure(self.case.figure, &sample) else {
+            return Some(Closed::Invalid(format!(
+                "a trial reported {} in {} ns",
+                sample.amount, sample.elapsed_ns
+            )));
+        };
+        if let Some(spoil) = attempt.spoil.filter(|spoil| counts(*spoil, &sample))
+            && self.is_discarded(spoil)
+        {
+            return None;
+        }
+        let Sample { elapsed_ns, audit, warnings, .. } = sample;
+        self.taken.push(Taken { figure, elapsed_ns, audit, warnings });
+        None
+    }
+
+    /// Counts a spoiled trial and says whether it is thrown away. Where most are spoiled, quiet
+    /// ones will not come: from then on they are kept and the row says so.
+    fn is_discarded(&mut self, spoil: Spoil) -> bool {
+        *self.reasons.entry(spoil.name()).or_default() += 1;
+        if self.keeps_spoiled {
+            self.disturbed += 1;
+            return false;
+        }
+        self.spoiled += 1;
+        self.keeps_spoiled = self.spoiled >= SPOILED_MOST && self.spoiled > self.attempts / 2;
+        true
+    }
+
+    /// Trials at the start that look like warm-up.
+    fn suspected(&self) -> usize {
+        let slowness = |taken: &Taken| match self.case.figure {
+            Figure::Rate => 1.0 / taken.figure,
+            Figure::NanosecondsEach => taken.figure,
+        };
+        warmup::detect(&self.taken.iter().map(slowness).collect::<Vec<_>>())
+    }
+
+    /// Trials at the start that are dropped; never so many that fewer than the least remain.
+    fn warmup(&self, plan: &Plan) -> usize {
+        self.suspected().min(self.taken.len().saturating_sub(least(plan)))
+    }
+
+    fn figures(&self, plan: &Plan) -> Vec<f64> {
+        self.taken[self.warmup(plan)..].iter().map(|taken| taken.figure).collect()
+    }
+
+    /// Whether as many trials count as the plan asks at least. One that looks like warm-up does
+    /// not, even while there are too few others to drop it: more are run instead.
+    pub(super) fn has_least(&self, plan: &Plan) -> bool {
+        self.taken.len() - self.suspected() >= least(plan)
+    }
+
+    /// Whether more trials would be wasted.
+    pub(super) fn is_enough(&self, plan: &Plan) -> bool {
+        let figures = self.figures(plan);
+        figures.len() >= (plan.max_trials as usize).max(least(plan)) || is_precise(&figures, plan)
+    }
+
+    /// Trials that this row will take yet, as far as can be seen: the width of an interval
+    /// shrinks with the root of the number of samples.
+    pub(super) fn expected_more(&self, plan: &Plan) -> u64 {
+        let figures = self.figures(plan);
+        let count = figures.len() as u64;
+        let to_least = (least(plan) as u64).saturating_sub(count);
+        let to_most = u64::from(plan.max_trials).saturating_sub(count).max(to_least);
+        let to_precise = statistics::relative_half_width(&figures).map_or(to_least, |width| {
+            let times = (width / plan.half_width).powi(2);
+            (count as f64 * times).ceil() as u64
+        });
+        to_precise.saturating_sub(count).max(to_least).min(to_most).max(1)
+    }
+
+    /// The row as it goes into the record.
+    pub(super) fn finish(self, plan: &Plan, overhead: &Overhead) -> Outcome {
+        let mut outcome = self.case.blank_outcome();
+        let warmup = self.warmup(plan);
+        let (dropped, counted) = self.taken.split_at(warmup);
+        let figures: Vec<f64> = counted.iter().map(|taken| taken.figure).collect();
+        for taken in counted {
+            audit::merge(&mut outcome.audit, &taken.audit);
+            for doubt in &taken.warnings {
+                warning::add(&mut outcome.warnings, doubt.clone());
+            }
+        }
+        self.note_overhead(&mut outcome, counted, overhead);
+        self.note_trials(&mut outcome, dropped);
+        let refused = match &self.closed {
+            Some(Closed::Failed(text)) => Some((Status::Failed, warning::FAILED, text)),
+            Some(Closed::Unsupported(text)) => {
+                Some((Status::Unsupported, warning::UNSUPPORTED, text))
+            }
+            Some(Closed::Invalid(text)) => Some((Status::Invalid, warning::INVALID_TIME, text)),
+            _ => None,
+        };
+        if let Some((status, code, text)) = refused {
+            if !figures.is_empty() {
+                outcome.audit.insert("rejected_samples".to_owned(), json!(figures));
+            }
+            outcome.status = status;
+            warning::add(&mut outcome.warnings, Warning::new(code, text));
+            return outcome;
+        }
+        outcome.status = match self.closed {
+            Some(Closed::Interrupted) => Status::Interrupted,
+            _ if !is_precise(&figures, plan) => Status::Unstable,
+            _ if self.disturbed > 0 => Status::Degraded,
+            _ => Status::Ok,
+        };
+        outcome.median = statistics::median(&figures);
+        outcome.ci95 = statistics::median_interval(&figures);
+        outcome.n = figures.len() as u64;
+        outcome.samples = figures;
+        if outcome.status == Status::Interrupted {
+            let text = format!("interrupted after {} trials that count", outcome.n);
+            warning::add(&mut outcome.warnings, Warning::new(warning::INTERRUPTED, text));
+        }
+        note_doubts(&mut outcome, plan);
+        outcome
+    }
+
+    fn note_trials(&self, outcome: &mut Outcome, dropped: &[Taken]) {
+        let audit = &mut outcome.audit;
+        audit.insert("trials_run".to_owned(), json!(self.attempts));
+        audit.insert("intervals_spoiled".to_owned(), json!(self.spoiled));
+        audit.insert("warmup_dropped".to_owned(), json!(dropped.len()));
+        if !dropped.is_empty() {
+            let figures: Vec<f64> = dropped.iter().map(|taken| taken.figure).collect();
+            audit.insert("warmup_samples".to_owned(), json!(figures));
+        }
+        if !self.reasons.is_empty() {
+            audit.insert("spoil_reasons".to_owned(), json!(self.reasons));
+        }
+        if self.disturbed > 0 {
+            audit.insert("intervals_disturbed".to_owned(), json!(self.disturbed));
+        }
+        let lost = self.taken.is_empty() && self.spoiled > 0;
+        if self.disturbed > 0 || lost {
+            let reasons: Vec<&str> = self.reasons.keys().copied().collect();
+            let (count, all) = (self.spoiled + self.disturbed, self.attempts);
+            let text = format!(
+                "{count} of {all} trials were disturbed from outside ({})",
+                reasons.join(", ")
+            );
+            warning::add(&mut outcome.warnings, Warning::new(warning::DISTURBED, text));
+        }
+    }
+
+    fn note_overhead(&self, outcome: &mut Outcome, counted: &[Taken], overhead: &Overhead) {
+        let times: Vec<f64> = counted.iter().map(|taken| taken.elapsed_ns as f64).collect();
+        let Some(elapsed_ns) = statistics::median(&times) else { return };
+        let reads = outcome.audit.get("clock_reads").and_then(Value::as_f64).unwrap_or(0.0);
+        let overhead_ns = overhead.of_trial_ns(reads / counted.len() as f64);
+        let ratio = overhead_ns / elapsed_ns;
+        outcome.audit.insert("harness_overhead_ns".to_owned(), json!(overhead_ns));
+        outcome.audit.insert("overhead_ratio".to_owned(), json!(ratio));
+        if ratio > OVERHEAD_SHARE {
+            let text = format!(
+                "the harness takes {:.1} % of the time of a trial ({overhead_ns:.0} of \
+                 {elapsed_ns:.0} ns)",
+                ratio * 100.0
+            );
+            warning::add(&mut outcome.warnings, Warning::new(warning::OVERHEAD, text));
+        }
+    }
+}
+
+/// Adds what the finished samples say against themselves.
+fn note_doubts(outcome: &mut Outcome, plan: &Plan) {
+    let far = statistics::outliers(&outcome.samples);
+    if !far.is_empty() {
+        let text = format!("{} of {} samples lie far from the others", far.len(), outcome.n);
+        outcome.audit.insert("outlier_indices".to_owned(), json!(far));
+        warning::add(&mut outcome.warnings, Warning::new(warning::OUTLIERS, text));
+    }
+    if outcome.samples.len() < INTERVAL_LEAST {
+        let text = format!("{} trials count; a 95 % interval needs {INTERVAL_LEAST}", outcome.n);
+        warning::add(&mut outcome.warnings, Warning::new(warning::FEW_TRIALS, text));
+    } else if let Some(width) = statistics::relative_half_width(&outcome.samples)
+        && width > plan.half_width
+    {
+        let text = format!(
+            "the 95 % interval is ±{:.1} % after {} trials; ±{:.1} % was asked for",
+            width * 100.0,
+            outcome.n,
+            plan.half_width * 100.0
+        );
+        warning::add(&mut outcome.warnings, Warning::new(warning::UNSTABLE, text));
+    }
+}
+
+fn least(plan: &Plan) -> usize {
+    (plan.min_trials as usize).max(1)
+}
+
+fn is_precise(figures: &[f64], plan: &Plan) -> bool {
+    statistics::relative_half_width(figures).is_some_and(|width| width <= plan.half_width)
+}
+
+/// Preemption says nothing about a trial that runs more threads than there are CPUs.
+fn counts(spoil: Spoil, sample: &Sample) -> bool {
+    spoil != Spoil::Preempted || !warning::has(&sample.warnings, warning::OVERSUBSCRIBED)
+}
+
+/// The figure of one trial; `None` when time or amount cannot be true.
+fn figure(kind: Figure, sample: &Sample) -> Option<f64> {
+    let elapsed_ns = sample.elapsed_ns as f64;
+    let figure = match kind {
+        Figure::Rate => sample.amount / (elapsed_ns / 1e9),
+        Figure::NanosecondsEach => elapsed_ns / sample.amount,
+    };
+    (figure.is_finite() && figure > 0.0).then_some(figure)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_that_cannot_be_are_none() {
+        let sample = |amount, elapsed_ns| Sample { amount, elapsed_ns, ..Sample::default() };
+        assert_eq!(figure(Figure::Rate, &sample(4.0, 2_000_000_000)), Some(2.0));
+        assert_eq!(figure(Figure::NanosecondsEach, &sample(4.0, 20)), Some(5.0));
+        assert_eq!(figure(Figure::Rate, &sample(4.0, 0)), None);
+        assert_eq!(figure(Figure::NanosecondsEach, &sample(0.0, 20)), None);
+        assert_eq!(figure(Figure::NanosecondsEach, &sample(4.0, 0)), None);
+        assert_eq!(figure(Figure::Rate, &sample(f64::NAN, 9)), None);
+        assert_eq!(figure(Figure::Rate, &sample(-1.0, 9)), None);
+    }
+}

@@ -1,0 +1,242 @@
+//! Sizes and times as people write them, to bytes and nanoseconds.
+//!
+//! Only whole results are taken: what would have to be rounded is refused. The way back,
+//! from base units to prefixes, belongs to the report.
+
+/// Why a size or a time could not be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum UnitError {
+    /// Nothing was written.
+    #[error("a number is missing")]
+    Empty,
+    /// A minus sign.
+    #[error("{0:?} is negative")]
+    Negative(String),
+    /// No number at the start.
+    #[error("{0:?} does not begin with a number such as 4 or 1.5")]
+    NotANumber(String),
+    /// A unit that is not known here.
+    #[error("{suffix:?} in {text:?} is no unit; known are {known}")]
+    UnknownSuffix {
+        /// What was written.
+        text: String,
+        /// The part after the number.
+        suffix: String,
+        /// The units that can be used.
+        known: &'static str,
+    },
+    /// The result is not a whole number of bytes or nanoseconds.
+    #[error("{text:?} is not a whole number of {base}")]
+    Fraction {
+        /// What was written.
+        text: String,
+        /// The base unit.
+        base: &'static str,
+    },
+    /// The result does not fit 64 bits.
+    #[error("{0:?} is too large")]
+    Overflow(String),
+}
+
+const SIZE_UNITS: &str = "B, K, KiB (1024), kB, KB (1000), and M, G, T, P likewise";
+const TIME_UNITS: &str = "ns, us, ms, s, m (minutes), h";
+
+/// Reads a size.
+///
+/// Units: `K`, `k` and `KiB` are 1024 bytes, `kB` and `KB` 1000, and so on for M, G, T and P; a
+/// bare number is bytes. `1.5G` is fine, `1.3K` is not a whole number of bytes.
+///
+/// # Errors
+///
+/// See [`UnitError`].
+pub fn parse_size(text: &str) -> Result<u64, UnitError> {
+    parse(text, "bytes", SIZE_UNITS, size_factor)
+}
+
+/// Reads a time.
+///
+/// Units: nanoseconds out; `ns`, `us` (or `µs`), `ms`, `s`, `m`, `h` in. The unit is required,
+/// because a bare number would mean seconds to one reader and milliseconds to the next; only `0`
+/// needs none.
+///
+/// # Errors
+///
+/// See [`UnitError`].
+pub fn parse_time(text: &str) -> Result<u64, UnitError> {
+    parse(text, "nanoseconds", TIME_UNITS, time_factor)
+}
+
+fn size_factor(suffix: &str, _number: &str) -> Option<u64> {
+    let mut letters = suffix.chars();
+    let power = match letters.next() {
+        None => return Some(1),
+        Some('B') if suffix == "B" => return Some(1),
+        Some('K' | 'k') => 1,
+        Some('M') => 2,
+        Some('G') => 3,
+        Some('T') => 4,
+        Some('P') => 5,
+        Some(_) => return None,
+    };
+    match letters.as_str() {
+        "" | "iB" => Some(1024_u64.pow(power)),
+        "B" => Some(1000_u64.pow(power)),
+        _ => None,
+    }
+}
+
+fn time_factor(suffix: &str, number: &str) -> Option<u64> {
+    match suffix {
+        "" if number.bytes().all(|b| matches!(b, b'0' | b'.')) => Some(1),
+        "ns" => Some(1),
+        "us" | "µs" | "μs" => Some(1_000),
+        "ms" => Some(1_000_000),
+        "s" => Some(1_000_000_000),
+        "m" => Some(60_000_000_000),
+        "h" => Some(3_600_000_000_000),
+        _ => None,
+    }
+}
+
+fn parse(
+    text: &str,
+    base: &'static str,
+    known: &'static str,
+    factor: fn(&str, &str) -> Option<u64>,
+) -> Result<u64, UnitError> {
+    let trimmed = text.trim();
+    if trimmed.is_empty() {
+        return Err(UnitError::Empty);
+    }
+    if trimmed.starts_with(['-', '−']) {
+        return Err(UnitError::Negative(text.to_owned()));
+    }
+    let end = trimmed.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(trimmed.len());
+    let (number, suffix) = (&trimmed[..end], trimmed[end..].trim_start());
+    let (whole, decimals) = number.split_once('.').unwrap_or((number, ""));
+    let digits = |part: &str| part.bytes().all(|b| b.is_ascii_digit());
+    if whole.is_empty() || !digits(decimals) || number.ends_with('.') {
+        return Err(UnitError::NotANumber(text.to_owned()));
+    }
+    let factor = factor(suffix, number).ok_or_else(|| UnitError::UnknownSuffix {
+        text: text.to_owned(),
+        suffix: suffix.to_owned(),
+        known,
+    })?;
+    let overflow = || UnitError::Overflow(text.to_owned());
+    let whole =
+        whole.parse::<u64>().ok().and_then(|n| n.checked_mul(factor)).ok_or_else(overflow)?;
+    let decimals = fraction(decimals, factor)
+        .ok_or_else(|| UnitError::Fraction { text: text.to_owned(), base })?;
+    whole.checked_add(decimals).ok_or_else(overflow)
+}
+
+/// `0.decimals` × `factor` when that is whole.
+fn fraction(decimals: &str, factor: u64) -> Option<u64> {
+    let decimals = decimals.trim_end_matches('0');
+    // More digits than this cannot divide any factor above: 1024^5 has 50 factors of two but no
+    // decimal with more than 50 digits is whole; u128 holds 38, enough for 18 digits × 2^50.
+    if decimals.len() > 18 {
+        return None;
+    }
+    let digits: u128 = if decimals.is_empty() { 0 } else { decimals.parse().ok()? };
+    let scale = 10_u128.pow(u32::try_from(decimals.len()).ok()?);
+    let product = digits * u128::from(factor);
+    product.is_multiple_of(scale).then(|| u64::try_from(product / scale).ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn sizes() {
+        for (text, bytes) in [
+            ("0", 0),
+            ("4096", 4096),
+            ("4096B", 4096),
+            ("4K", 4096),
+            ("4k", 4096),
+            ("4KiB", 4096),
+            ("4kB", 4000),
+            ("4KB", 4000),
+            ("8 MiB", 8 << 20),
+            ("8M", 8 << 20),
+            ("8MB", 8_000_000),
+            ("1.5G", 3 << 29),
+            ("2T", 2 << 40),
+            ("1TB", 1_000_000_000_000),
+            ("0.5K", 512),
+            ("1.0", 1),
+            (" 1K ", 1024),
+            ("18446744073709551615", u64::MAX),
+        ] {
+            assert_eq!(parse_size(text), Ok(bytes), "{text}");
+        }
+    }
+
+    #[test]
+    fn times() {
+        for (text, ns) in [
+            ("0", 0),
+            ("1ns", 1),
+            ("100us", 100_000),
+            ("100µs", 100_000),
+            ("500ms", 500_000_000),
+            ("5s", 5_000_000_000),
+            ("1.5s", 1_500_000_000),
+            ("2m", 120_000_000_000),
+            ("1h", 3_600_000_000_000),
+        ] {
+            assert_eq!(parse_time(text), Ok(ns), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_says_why() {
+        let owned = |text: &str| text.to_owned();
+        assert_eq!(parse_size(""), Err(UnitError::Empty));
+        assert_eq!(parse_size("  "), Err(UnitError::Empty));
+        assert_eq!(parse_size("-4K"), Err(UnitError::Negative(owned("-4K"))));
+        for text in ["K", ".5K", "1.2.3", "1.", "abc", "+4"] {
+            assert_eq!(parse_size(text), Err(UnitError::NotANumber(owned(text))), "{text}");
+        }
+        for text in ["4X", "4KiBB", "4Kib", "4m", "4b", "4e3", "0x10"] {
+            assert!(matches!(parse_size(text), Err(UnitError::UnknownSuffix { .. })), "{text}");
+        }
+        for text in ["1.3K", "0.5", "1.00000000000000000001K"] {
+            assert!(matches!(parse_size(text), Err(UnitError::Fraction { .. })), "{text}");
+        }
+        for text in ["18446744073709551616", "16384P", "99999999999999999999T"] {
+            assert!(matches!(parse_size(text), Err(UnitError::Overflow(_))), "{text}");
+        }
+        assert!(matches!(parse_time("5"), Err(UnitError::UnknownSuffix { .. })));
+        assert!(matches!(parse_time("5S"), Err(UnitError::UnknownSuffix { .. })));
+        assert!(matches!(parse_time("0.5ns"), Err(UnitError::Fraction { .. })));
+        assert_eq!(
+            parse_size("4Q").unwrap_err().to_string(),
+            "\"Q\" in \"4Q\" is no unit; known are \
+             B, K, KiB (1024), kB, KB (1000), and M, G, T, P likewise"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_or_refused(text in "\\PC*") {
+            let _ = parse_size(&text);
+            let _ = parse_time(&text);
+        }
+
+        #[test]
+        fn whole_numbers_come_through(bytes: u64) {
+            prop_assert_eq!(parse_size(&bytes.to_string()), Ok(bytes));
+        }
+
+        #[test]
+        fn decimals_agree_with_exact_arithmetic(whole in 0_u64..1000, eighths in 0_u64..8) {
+            let text = format!("{whole}.{:03}K", eighths * 125);
+            prop_assert_eq!(parse_size(&text), Ok(whole * 1024 + eighths * 128));
+        }
+    }
+}

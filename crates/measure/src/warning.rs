@@ -1,0 +1,118 @@
+//! Every warning code of the schema. Codes are stable: programs match on them.
+//!
+//! A doubt about a number travels inside the record as a [`Warning`]; nothing is printed here.
+
+pub use crate::record::Warning;
+
+macro_rules! codes {
+    ($($(#[doc = $text:literal])+ $name:ident = $code:literal;)+) => {
+        $($(#[doc = $text])+ pub const $name: &str = $code;)+
+
+        /// Every code with its one-line meaning, sorted as in the source.
+        pub const ALL: &[(&str, &str)] = &[$(($code, concat!($($text),+).trim_ascii_start())),+];
+    };
+}
+
+codes! {
+    /// A figure exceeds a derived ceiling by more than 2 %; it is not given.
+    ABOVE_CEILING = "above_ceiling";
+    /// A figure exceeds a ceiling that was measured; the ceiling is too low.
+    CEILING_LOW = "ceiling_low";
+    /// More than half of the trials were disturbed from outside; they count nevertheless.
+    DISTURBED = "disturbed";
+    /// The workload reported an error.
+    FAILED = "failed";
+    /// Fewer than six trials count, so there is no 95 % interval.
+    FEW_TRIALS = "few_trials";
+    /// The run was interrupted before the row was complete.
+    INTERRUPTED = "interrupted";
+    /// The time or the amount of a trial is zero or no number; no figure can come of it.
+    INVALID_TIME = "invalid_time";
+    /// Some samples lie far from the others; they are kept.
+    OUTLIERS = "outliers";
+    /// The harness itself takes more than 1 % of the time measured.
+    OVERHEAD = "overhead";
+    /// This machine cannot run the workload.
+    UNSUPPORTED = "unsupported";
+    /// The 95 % interval is wider than asked for.
+    UNSTABLE = "unstable";
+    /// The file has holes, which are read without touching storage.
+    SPARSE_FILE = "sparse_file";
+    /// The file holds blocks of zeros, which thin storage serves without reading.
+    ZERO_BLOCKS = "zero_blocks";
+    /// The file has extents that were allocated but never written; reading them is free.
+    UNWRITTEN_EXTENTS = "unwritten_extents";
+    /// The filesystem refuses direct I/O; another way was taken.
+    DIRECT_REFUSED = "direct_refused";
+    /// Direct I/O was accepted, but the page cache grew: it fell back in silence.
+    DIRECT_CACHED = "direct_cached";
+    /// The kernel or filesystem refuses uncached buffered I/O; another way was taken.
+    DONTCACHE_REFUSED = "dontcache_refused";
+    /// Uncached buffered I/O was served from pages that were in the cache already.
+    DONTCACHE_HIT = "dontcache_hit";
+    /// io_uring is not available here; another engine was taken.
+    URING_REFUSED = "uring_refused";
+    /// The file cannot be mapped; another engine was taken.
+    MMAP_REFUSED = "mmap_refused";
+    /// Part of the file was still in the cache when a cold trial began.
+    NOT_COLD = "not_cold";
+    /// Dirty pages were left when the cache was to be emptied; they stay in it.
+    DIRTY_PAGES = "dirty_pages";
+    /// The file lives in memory (tmpfs or the like); no storage is involved.
+    MEMORY_FILESYSTEM = "memory_filesystem";
+    /// Blocks are so small that system calls, not storage, set the figure.
+    SYSCALL_BOUND = "syscall_bound";
+    /// Blocks are smaller than a page: read-ahead, not the block size, sets the figure.
+    READAHEAD_BOUND = "readahead_bound";
+    /// The file is shorter than what was to be read.
+    SHORT_FILE = "short_file";
+    /// Two passes over the same bytes gave different digests.
+    DIGEST_DIFFERS = "digest_differs";
+    /// The file shrank while it was read.
+    TRUNCATED = "truncated";
+    /// Fewer threads ran than were asked for.
+    THREADS_REDUCED = "threads_reduced";
+    /// More threads than CPUs: they wait for each other.
+    OVERSUBSCRIBED = "oversubscribed";
+    /// A trial was too short for the clock or the guard to judge it.
+    SHORT_RUN = "short_run";
+    /// Writing ended before the bytes were safe on storage: this is a rate to cache.
+    NOT_DURABLE = "not_durable";
+}
+
+/// Adds `warning` unless one with its code is there.
+pub fn add(warnings: &mut Vec<Warning>, warning: Warning) {
+    if !warnings.iter().any(|known| known.code == warning.code) {
+        warnings.push(warning);
+    }
+}
+
+/// Whether a warning with this code is there.
+pub fn has(warnings: &[Warning], code: &str) -> bool {
+    warnings.iter().any(|warning| warning.code == code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_unique_snake_case_and_explained() {
+        for (index, (code, text)) in ALL.iter().enumerate() {
+            assert!(code.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'), "{code}");
+            assert!(text.trim() == *text && text.ends_with('.'), "{code}: {text}");
+            assert!(ALL[index + 1..].iter().all(|(other, _)| other != code), "{code} twice");
+        }
+    }
+
+    #[test]
+    fn one_warning_per_code_is_kept() {
+        let mut warnings = Vec::new();
+        add(&mut warnings, Warning::new(OUTLIERS, "first"));
+        add(&mut warnings, Warning::new(OUTLIERS, "second"));
+        add(&mut warnings, Warning::new(OVERHEAD, "third"));
+        assert_eq!(warnings.len(), 2);
+        assert_eq!(warnings[0].text, "first");
+        assert!(has(&warnings, OVERHEAD) && !has(&warnings, FAILED));
+    }
+}

@@ -1,0 +1,82 @@
+//! What is not a system call: the loop itself, a function call, and the clock in the vDSO.
+//!
+//! [`empty_loop`] is what a caller subtracts from every other loop in this module tree.
+
+use std::io;
+
+use super::{raw, repeat};
+
+/// Turns the loop that all calls share, with nothing in it.
+///
+/// Cost: no system call. One turn is a few instructions; it is measured to be subtracted.
+#[inline(never)]
+pub fn empty_loop(calls: u64) {
+    const VALUE: isize = 39;
+    // The result cannot be an error: what goes in comes out.
+    let _ = repeat("nothing", calls, || raw::nothing(VALUE), |result| result == VALUE);
+}
+
+/// Calls a function without body, by the processor's own call instruction.
+///
+/// The call stands in assembly because the compiler may drop a call to a function that it can
+/// see to be empty, however little it may inline.
+#[inline(never)]
+pub fn empty_function(calls: u64) {
+    for _ in 0..calls {
+        call_hollow();
+    }
+}
+
+#[inline(never)]
+extern "C" fn hollow() {}
+
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn call_hollow() {
+    // SAFETY: `hollow` follows the C convention whose clobbers are declared, and takes nothing.
+    unsafe { std::arch::asm!("call {}", sym hollow, clobber_abi("C")) };
+}
+
+#[cfg(target_arch = "aarch64")]
+#[inline(always)]
+fn call_hollow() {
+    // SAFETY: `hollow` follows the C convention whose clobbers are declared, and takes nothing.
+    unsafe { std::arch::asm!("bl {}", sym hollow, clobber_abi("C")) };
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+#[inline(always)]
+fn call_hollow() {
+    std::hint::black_box(hollow as extern "C" fn())();
+}
+
+/// Reads the monotonic clock through libc, which asks the vDSO: no system call where the
+/// kernel's clock source can be read from user space, a system call where it cannot.
+///
+/// # Errors
+/// The error of `clock_gettime`.
+#[inline(never)]
+pub fn vdso_clock(calls: u64) -> io::Result<()> {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    for _ in 0..calls {
+        // SAFETY: `now` lives across the call and is writable.
+        let result = unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+        if result != 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    std::hint::black_box(now.tv_nsec);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loops_without_system_calls_end() {
+        empty_loop(1000);
+        empty_function(1000);
+        vdso_clock(1000).unwrap();
+    }
+}

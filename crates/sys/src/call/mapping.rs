@@ -1,0 +1,137 @@
+//! Calls and faults that change what is mapped.
+
+use std::io;
+use std::os::raw::c_void;
+use std::ptr;
+
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+
+use super::raw;
+
+/// Maps one anonymous page, never touched, and unmaps it: two system calls.
+///
+/// # Errors
+/// The kernel's error at the first call that fails.
+#[inline(never)]
+pub fn map_unmap(calls: u64) -> io::Result<()> {
+    let length = rustix::param::page_size();
+    let access = (libc::PROT_READ | libc::PROT_WRITE) as usize;
+    let kind = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as usize;
+    for _ in 0..calls {
+        // SAFETY: a new mapping at an address of the kernel's choice touches nothing in use.
+        let mapped = unsafe { raw::call6(libc::SYS_mmap, 0, length, access, kind, usize::MAX, 0) };
+        if (-4095..0).contains(&mapped) {
+            return Err(super::surprise("mmap", mapped));
+        }
+        // SAFETY: the page was mapped just above and nobody else knows it.
+        let unmapped = unsafe { raw::call2(libc::SYS_munmap, mapped as usize, length) };
+        if unmapped != 0 {
+            return Err(super::surprise("munmap", unmapped));
+        }
+    }
+    Ok(())
+}
+
+/// Anonymous memory whose pages are given back on demand, so that each touch is a minor fault.
+///
+/// Huge pages are refused for it: one of those would answer for 512 touches.
+#[derive(Debug)]
+pub struct FaultRegion {
+    start: *mut c_void,
+    pages: usize,
+    page_bytes: usize,
+}
+
+impl FaultRegion {
+    /// Maps `pages` pages, none of them present.
+    ///
+    /// # Errors
+    /// The kernel's error.
+    pub fn new(pages: usize) -> io::Result<Self> {
+        let page_bytes = rustix::param::page_size();
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        let length_bytes = pages * page_bytes;
+        // SAFETY: a new mapping at an address of the kernel's choice touches nothing in use.
+        let start =
+            unsafe { mmap_anonymous(ptr::null_mut(), length_bytes, access, MapFlags::PRIVATE)? };
+        let region = Self { start, pages, page_bytes };
+        // A kernel built without huge pages says EINVAL, and then there is nothing to refuse.
+        // SAFETY: the advice covers the new mapping only and changes no content.
+        let _ = unsafe { madvise(start, length_bytes, Advice::LinuxNoHugepage) };
+        Ok(region)
+    }
+
+    /// Pages in the region.
+    pub fn pages(&self) -> usize {
+        self.pages
+    }
+
+    /// Writes one byte into each of the first `pages` pages; each is a fault if
+    /// [`release`](Self::release) came before.
+    ///
+    /// # Panics
+    /// If `pages` is more than the region has.
+    #[inline(never)]
+    pub fn touch(&mut self, pages: usize) {
+        assert!(pages <= self.pages, "the region is smaller");
+        for page in 0..pages {
+            // SAFETY: the byte lies in the mapping, which `self` owns alone; volatile, because
+            // the store is the point.
+            unsafe { self.start.cast::<u8>().add(page * self.page_bytes).write_volatile(1) };
+        }
+    }
+
+    /// Gives all pages back to the kernel.
+    ///
+    /// # Errors
+    /// The kernel's error.
+    pub fn release(&mut self) -> io::Result<()> {
+        // SAFETY: the range is the mapping, which `self` owns alone; its content is no use.
+        unsafe { madvise(self.start, self.pages * self.page_bytes, Advice::LinuxDontNeed)? };
+        Ok(())
+    }
+
+    /// Minor faults of the calling thread so far.
+    pub fn faults_so_far() -> u64 {
+        let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+        // SAFETY: the kernel writes one `struct rusage`, for which all zeros is valid too.
+        let usage = unsafe {
+            libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr());
+            usage.assume_init()
+        };
+        u64::try_from(usage.ru_minflt).unwrap_or(0)
+    }
+}
+
+impl Drop for FaultRegion {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is owned by `self` alone and nothing borrows from it. It cannot
+        // fail for a range that was mapped as a whole.
+        let _ = unsafe { munmap(self.start, self.pages * self.page_bytes) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mapping_leaves_nothing_behind() {
+        let mappings = || std::fs::read_to_string("/proc/self/maps").unwrap().lines().count();
+        let before = mappings();
+        map_unmap(5000).unwrap();
+        // Other tests map too, but not thousands of times.
+        assert!(mappings() < before + 1000);
+    }
+
+    #[test]
+    fn each_touched_page_is_a_fault_after_release() {
+        let mut region = FaultRegion::new(64).unwrap();
+        for _ in 0..3 {
+            let before = FaultRegion::faults_so_far();
+            region.touch(64);
+            assert!(FaultRegion::faults_so_far() - before >= 64);
+            region.release().unwrap();
+        }
+    }
+}

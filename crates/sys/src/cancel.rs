@@ -1,0 +1,135 @@
+//! The wish to stop: a token that loops ask, and the signal handlers that set it.
+//!
+//! The first SIGINT, SIGTERM or SIGHUP asks politely; the second ends the process as usual.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+
+static SIGNALLED: AtomicBool = AtomicBool::new(false);
+static WAKE_DESCRIPTOR: AtomicI32 = AtomicI32::new(-1);
+static WAKE: OnceLock<OwnedFd> = OnceLock::new();
+
+/// Something that a loop asks whether it should stop. Cost of asking: one relaxed load.
+#[derive(Debug, Clone, Copy)]
+pub struct CancelToken(&'static AtomicBool);
+
+impl CancelToken {
+    /// The token that signals set, once [`listen_for_signals`] was called.
+    pub fn signals() -> Self {
+        Self(&SIGNALLED)
+    }
+
+    /// A token of its own, for callers and tests that stop by themselves.
+    pub fn manual() -> Self {
+        Self(Box::leak(Box::new(AtomicBool::new(false))))
+    }
+
+    /// Asks everybody who holds the token to stop.
+    pub fn cancel(self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether somebody asked to stop.
+    #[inline]
+    pub fn is_cancelled(self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// What ended a wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ready {
+    /// The descriptor can be read (data, end of file or an error waits there).
+    Readable,
+    /// A signal came first.
+    Cancelled,
+    /// The time was over.
+    TimedOut,
+}
+
+/// Waits until `source` can be read, a signal comes, or `timeout_ns` is over (`None`: for ever).
+pub fn wait_readable(source: BorrowedFd<'_>, timeout_ns: Option<u64>) -> io::Result<Ready> {
+    let timeout = timeout_ns.map(|ns| rustix::time::Timespec {
+        tv_sec: (ns / 1_000_000_000) as _,
+        tv_nsec: (ns % 1_000_000_000) as _,
+    });
+    let mut waits = vec![PollFd::from_borrowed_fd(source, PollFlags::IN)];
+    if let Some(wake) = WAKE.get() {
+        waits.push(PollFd::from_borrowed_fd(wake.as_fd(), PollFlags::IN));
+    }
+    match poll(&mut waits, timeout.as_ref()) {
+        Ok(0) => Ok(Ready::TimedOut),
+        Err(rustix::io::Errno::INTR) => Ok(Ready::Cancelled),
+        Err(error) => Err(error.into()),
+        Ok(_) if waits.get(1).is_some_and(|wake| !wake.revents().is_empty()) => {
+            Ok(Ready::Cancelled)
+        }
+        Ok(_) => Ok(Ready::Readable),
+    }
+}
+
+/// Makes SIGINT, SIGTERM and SIGHUP set the token of [`CancelToken::signals`]. Calling it twice
+/// changes nothing.
+pub fn listen_for_signals() -> io::Result<CancelToken> {
+    if WAKE.get().is_none() {
+        let descriptor = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let wake = WAKE.get_or_init(|| descriptor);
+        let number = std::os::fd::AsRawFd::as_raw_fd(wake);
+        WAKE_DESCRIPTOR.store(number, Ordering::SeqCst);
+        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+            install(signal)?;
+        }
+    }
+    Ok(CancelToken::signals())
+}
+
+fn install(signal: libc::c_int) -> io::Result<()> {
+    // SAFETY: a zeroed sigaction is a valid value; the handler does only what signal-safety(7)
+    // allows (atomics, write). SA_RESETHAND restores the default, so a second signal ends us.
+    let result = unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = on_signal as extern "C" fn(libc::c_int) as usize;
+        action.sa_flags = libc::SA_RESETHAND;
+        libc::sigemptyset(&mut action.sa_mask);
+        libc::sigaction(signal, &action, std::ptr::null_mut())
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+extern "C" fn on_signal(_signal: libc::c_int) {
+    SIGNALLED.store(true, Ordering::Relaxed);
+    let one = 1_u64;
+    // SAFETY: write(2) is async-signal-safe; the descriptor lives in a static for ever. A full
+    // counter (EAGAIN) wakes just as well. errno is put back for the code we interrupted.
+    unsafe {
+        let errno = *libc::__errno_location();
+        libc::write(WAKE_DESCRIPTOR.load(Ordering::SeqCst), (&raw const one).cast(), 8);
+        *libc::__errno_location() = errno;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_manual_token_reaches_its_copies_and_nobody_else() {
+        let (one, other) = (CancelToken::manual(), CancelToken::manual());
+        let copy = one;
+        copy.cancel();
+        assert!(one.is_cancelled());
+        assert!(!other.is_cancelled());
+    }
+
+    #[test]
+    fn waiting_ends_with_data_or_time() {
+        let (reader, writer) = rustix::pipe::pipe().unwrap();
+        assert_eq!(wait_readable(reader.as_fd(), Some(1)).unwrap(), Ready::TimedOut);
+        rustix::io::write(&writer, b"x").unwrap();
+        assert_eq!(wait_readable(reader.as_fd(), None).unwrap(), Ready::Readable);
+    }
+}

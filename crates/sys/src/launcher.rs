@@ -1,0 +1,94 @@
+//! For tests only: starts a program from which chosen system calls are taken away.
+//!
+//! A seccomp filter answers them with an errno, as a container runtime does. This is how a test
+//! on a new kernel sees what an old or a locked-down one would see.
+
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+/// A system call and the errno that it shall fail with.
+pub type Denied = (libc::c_long, i32);
+
+/// io_uring_setup(2), the call that containers deny.
+pub const IO_URING_SETUP: libc::c_long = libc::SYS_io_uring_setup;
+/// cachestat(2), new in Linux 6.5.
+pub const CACHESTAT: libc::c_long = 451;
+/// statx(2), denied by old container runtimes.
+pub const STATX: libc::c_long = libc::SYS_statx;
+/// preadv2(2), which carries RWF_DONTCACHE.
+pub const PREADV2: libc::c_long = libc::SYS_preadv2;
+/// EPERM: what a container runtime answers.
+pub const EPERM: i32 = libc::EPERM;
+/// ENOSYS: what a kernel without the call answers.
+pub const ENOSYS: i32 = libc::ENOSYS;
+
+/// Makes `command` start with the given calls denied.
+pub fn deny<'a>(command: &'a mut Command, calls: &[Denied]) -> &'a mut Command {
+    let program = filter(calls);
+    // SAFETY: between fork and exec the closure makes only two system calls on memory that it
+    // owns; it neither allocates nor takes a lock.
+    unsafe { command.pre_exec(move || install(&program)) }
+}
+
+/// Limits the descriptors, or the size of files, that `command` may have (setrlimit(2)).
+pub fn limit(command: &mut Command, resource: Resource, most: u64) -> &mut Command {
+    let resource = match resource {
+        Resource::FileSize => libc::RLIMIT_FSIZE,
+        Resource::Descriptors => libc::RLIMIT_NOFILE,
+        Resource::LockedMemory => libc::RLIMIT_MEMLOCK,
+    };
+    let limit = libc::rlimit { rlim_cur: most, rlim_max: most };
+    // SAFETY: between fork and exec the closure makes system calls only; SIGXFSZ is ignored so
+    // that write(2) answers EFBIG, as it does for a shell that ignores the signal.
+    unsafe {
+        command.pre_exec(move || {
+            libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+            match libc::setrlimit(resource, &limit) {
+                0 => Ok(()),
+                _ => Err(io::Error::last_os_error()),
+            }
+        })
+    }
+}
+
+/// A limited resource.
+#[derive(Debug, Clone, Copy)]
+pub enum Resource {
+    /// Size of files in bytes.
+    FileSize,
+    /// Number of descriptors.
+    Descriptors,
+    /// Locked memory in bytes.
+    LockedMemory,
+}
+
+/// The BPF program: load the call's number, compare with each denied one, else allow.
+fn filter(calls: &[Denied]) -> Vec<libc::sock_filter> {
+    let statement = |code: u32, k: u32| libc::sock_filter { code: code as u16, jt: 0, jf: 0, k };
+    let mut program = vec![statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0)];
+    for &(call, errno) in calls {
+        program.push(libc::sock_filter {
+            code: (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16,
+            jt: 0,
+            jf: 1,
+            k: call as u32,
+        });
+        let answer = libc::SECCOMP_RET_ERRNO | (errno as u32 & libc::SECCOMP_RET_DATA);
+        program.push(statement(libc::BPF_RET | libc::BPF_K, answer));
+    }
+    program.push(statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ALLOW));
+    program
+}
+
+fn install(program: &[libc::sock_filter]) -> io::Result<()> {
+    let header =
+        libc::sock_fprog { len: program.len() as u16, filter: program.as_ptr().cast_mut() };
+    // SAFETY: both calls only read their arguments; `header` points at `program`, which outlives
+    // them. NO_NEW_PRIVS is what lets a process without privilege install a filter.
+    let failed = unsafe {
+        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0
+            || libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const header) != 0
+    };
+    if failed { Err(io::Error::last_os_error()) } else { Ok(()) }
+}

@@ -1,0 +1,169 @@
+//! What of a file the page cache holds, and making it let go.
+//!
+//! cachestat(2) answers since Linux 6.5; before that mincore(2) on a mapping does, which knows
+//! nothing of dirty pages. `POSIX_FADV_DONTNEED` leaves dirty pages where they are: hence the
+//! write-back first, and the proof after.
+
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::{io, ptr};
+
+use rustix::fs::{Advice, fadvise, fdatasync};
+use rustix::param::page_size;
+
+/// The number of cachestat(2): one for all architectures, as every call since Linux 5.1.
+const SYS_CACHESTAT: libc::c_long = 451;
+
+/// What the page cache holds of a range.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CacheState {
+    /// Bytes in the cache, in whole pages.
+    pub cached_bytes: u64,
+    /// Bytes of these that wait to be written; `None` when only mincore could be asked.
+    pub dirty_bytes: Option<u64>,
+}
+
+#[repr(C)]
+struct Range {
+    offset: u64,
+    length: u64,
+}
+
+#[repr(C)]
+#[derive(Default)]
+struct Answer {
+    cached: u64,
+    dirty: u64,
+    writeback: u64,
+    evicted: u64,
+    recently_evicted: u64,
+}
+
+/// What the page cache holds of `length_bytes` from `offset_bytes` on.
+///
+/// Cost: one cachestat, which walks the range's folios; else mmap, mincore and munmap.
+pub fn state(
+    descriptor: BorrowedFd<'_>,
+    offset_bytes: u64,
+    length_bytes: u64,
+) -> io::Result<CacheState> {
+    if length_bytes == 0 {
+        return Ok(CacheState { cached_bytes: 0, dirty_bytes: Some(0) });
+    }
+    let range = Range { offset: offset_bytes, length: length_bytes };
+    let mut answer = Answer::default();
+    // SAFETY: both pointers are to live values laid out as cachestat(2) defines them.
+    let result = unsafe {
+        libc::syscall(SYS_CACHESTAT, descriptor.as_raw_fd(), &raw const range, &raw mut answer, 0)
+    };
+    if result == 0 {
+        let page = page_size() as u64;
+        return Ok(CacheState {
+            cached_bytes: answer.cached * page,
+            dirty_bytes: Some((answer.dirty + answer.writeback) * page),
+        });
+    }
+    let error = io::Error::last_os_error();
+    match error.raw_os_error() {
+        Some(libc::ENOSYS | libc::EPERM | libc::EOPNOTSUPP) => {
+            resident(descriptor, offset_bytes, length_bytes)
+        }
+        _ => Err(error),
+    }
+}
+
+/// Bytes asked of mincore at a time, so that its answer vector stays small.
+const MINCORE_WINDOW_BYTES: u64 = 1 << 30;
+
+fn resident(descriptor: BorrowedFd<'_>, offset: u64, length: u64) -> io::Result<CacheState> {
+    let page = page_size() as u64;
+    let mut cached_bytes = 0;
+    let end = offset.saturating_add(length);
+    let mut start = offset - offset % page;
+    while start < end {
+        let window = (end - start).min(MINCORE_WINDOW_BYTES);
+        let mut pages = vec![0_u8; window.div_ceil(page) as usize];
+        // SAFETY: a new mapping at an address of the kernel's choice is asked about, never read,
+        // and removed; the vector has one byte per page.
+        let result = unsafe {
+            let address = libc::mmap(
+                ptr::null_mut(),
+                window as usize,
+                libc::PROT_READ,
+                libc::MAP_SHARED,
+                descriptor.as_raw_fd(),
+                start as libc::off_t,
+            );
+            if address == libc::MAP_FAILED {
+                return Err(io::Error::last_os_error());
+            }
+            let result = libc::mincore(address, window as usize, pages.as_mut_ptr());
+            let error = io::Error::last_os_error();
+            libc::munmap(address, window as usize);
+            if result == 0 { Ok(()) } else { Err(error) }
+        };
+        result?;
+        cached_bytes += pages.iter().filter(|&&page| page & 1 == 1).count() as u64 * page;
+        start += window;
+    }
+    Ok(CacheState { cached_bytes, dirty_bytes: None })
+}
+
+/// Writes back and drops the cached pages of a range (`length_bytes` 0: to the end), and tells
+/// what is still there afterwards. Files on memory filesystems keep all their pages.
+///
+/// Cost: fdatasync, posix_fadvise, cachestat.
+pub fn evict(
+    descriptor: BorrowedFd<'_>,
+    offset_bytes: u64,
+    length_bytes: u64,
+) -> io::Result<CacheState> {
+    match fdatasync(descriptor) {
+        // Special files that cannot be synced have nothing to write back.
+        Ok(()) | Err(rustix::io::Errno::INVAL | rustix::io::Errno::ROFS) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let length = std::num::NonZeroU64::new(length_bytes);
+    fadvise(descriptor, offset_bytes, length, Advice::DontNeed)?;
+    state(descriptor, offset_bytes, if length_bytes == 0 { i64::MAX as u64 } else { length_bytes })
+}
+
+/// Drops clean caches of the whole system (`/proc/sys/vm/drop_caches`): 1 page cache, 2 dentries
+/// and inodes, 3 both. Needs root; disturbs everybody else on the machine.
+pub fn drop_system_caches(mode: u8) -> io::Result<()> {
+    std::fs::write("/proc/sys/vm/drop_caches", format!("{mode}\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::io::Write;
+    use std::os::fd::AsFd;
+
+    use super::*;
+
+    fn written(length: usize) -> File {
+        let path = std::env::temp_dir()
+            .join(format!("flatout-page-cache-{}-{length}", std::process::id()));
+        let mut file = File::options().read(true).write(true).create_new(true).open(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        file.write_all(&vec![1; length]).unwrap();
+        file
+    }
+
+    #[test]
+    fn a_written_file_is_cached_and_mincore_agrees() {
+        let file = written(1 << 20);
+        let state = state(file.as_fd(), 0, 1 << 20).unwrap();
+        assert_eq!(state.cached_bytes, 1 << 20);
+        assert_eq!(resident(file.as_fd(), 0, 1 << 20).unwrap().cached_bytes, 1 << 20);
+    }
+
+    #[test]
+    fn eviction_writes_back_first_and_says_what_is_left() {
+        let file = written(2 << 20);
+        let left = evict(file.as_fd(), 0, 2 << 20).unwrap();
+        let kind = crate::filesystem::of(file.as_fd()).unwrap();
+        let expected = if kind.in_memory { 2 << 20 } else { 0 };
+        assert_eq!(left.cached_bytes, expected, "on {}", kind.name);
+    }
+}

@@ -1,0 +1,230 @@
+//! What the control group allows: CPU quota, time spent throttled, memory limit.
+//!
+//! Both versions of cgroups are read, and the mixed layout in which version 1 controllers and an
+//! empty version 2 tree exist side by side. A limit may sit on any ancestor, so every level up to
+//! the mount is looked at and the tightest one counts. See cgroups(7) and the kernel's
+//! `admin-guide/cgroup-v2`.
+
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+/// Which tree a controller lives in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Version {
+    /// One tree per controller.
+    V1,
+    /// One tree for all.
+    V2,
+}
+
+/// A mounted cgroup tree, from mountinfo.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupMount {
+    /// Which layout the tree has.
+    pub version: Version,
+    /// The group that the mount point shows.
+    pub group: String,
+    /// Where it is mounted.
+    pub mount_point: String,
+    /// Controllers of a version 1 tree; empty for version 2.
+    pub controllers: Vec<String>,
+}
+
+/// One line of `/proc/self/cgroup`: the group of this process in one tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Membership {
+    /// Controllers of the tree; empty for version 2.
+    pub controllers: Vec<String>,
+    /// Path of the group from the root of the tree.
+    pub group: String,
+}
+
+/// Reads the text of `/proc/self/cgroup`. Lines that cannot be read are left out.
+pub fn parse_memberships(text: &str) -> Vec<Membership> {
+    text.lines()
+        .filter_map(|line| {
+            let mut fields = line.splitn(3, ':').skip(1);
+            let controllers = names(fields.next()?);
+            Some(Membership { controllers, group: fields.next()?.to_owned() })
+        })
+        .collect()
+}
+
+/// Reads the cgroup mounts out of the text of `/proc/self/mountinfo`.
+pub fn parse_group_mounts(text: &str) -> Vec<GroupMount> {
+    text.lines().filter_map(parse_group_mount).collect()
+}
+
+fn parse_group_mount(line: &str) -> Option<GroupMount> {
+    let (mount, filesystem) = line.split_once(" - ")?;
+    let mut filesystem = filesystem.split(' ');
+    let version = match filesystem.next()? {
+        "cgroup" => Version::V1,
+        "cgroup2" => Version::V2,
+        _ => return None,
+    };
+    let controllers = match version {
+        Version::V1 => filesystem.nth(1).map(names).unwrap_or_default(),
+        Version::V2 => Vec::new(),
+    };
+    let mut fields = mount.split(' ').skip(3);
+    let group = fields.next()?.to_owned();
+    Some(GroupMount { version, group, mount_point: fields.next()?.to_owned(), controllers })
+}
+
+fn names(list: &str) -> Vec<String> {
+    list.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}
+
+/// Reads `cpu.max` (version 2): the CPUs that the quota is worth; `None` when unlimited.
+pub fn parse_cpu_max(text: &str) -> Option<f64> {
+    let (quota, period) = text.trim().split_once(' ')?;
+    cpus(quota, period)
+}
+
+/// Reads `cpu.cfs_quota_us` and `cpu.cfs_period_us` (version 1) likewise.
+pub fn parse_cfs_quota(quota: &str, period: &str) -> Option<f64> {
+    cpus(quota.trim(), period.trim())
+}
+
+fn cpus(quota: &str, period: &str) -> Option<f64> {
+    let (quota, period): (u64, u64) = (quota.parse().ok()?, period.parse().ok()?);
+    (quota > 0 && period > 0).then(|| quota as f64 / period as f64)
+}
+
+/// Reads `cpu.stat`: the time that the group was held back by its quota.
+pub fn parse_throttled_ns(text: &str, version: Version) -> Option<u64> {
+    let (key, factor) = match version {
+        Version::V1 => ("throttled_time", 1),
+        Version::V2 => ("throttled_usec", 1_000),
+    };
+    text.lines().filter_map(|line| line.split_once(' ')).find(|(name, _)| *name == key).and_then(
+        |(_, value)| value.trim().parse::<u64>().ok().and_then(|time| time.checked_mul(factor)),
+    )
+}
+
+/// Version 1 has no word for "unlimited": it shows the largest multiple of the page size that
+/// fits a signed 64-bit count, 2^63 − 4096 with 4 KiB pages. Anything this large is no limit.
+const UNLIMITED_BYTES: u64 = 1 << 62;
+
+/// Reads `memory.max` or `memory.limit_in_bytes`; `None` when unlimited.
+pub fn parse_memory_limit(text: &str) -> Option<u64> {
+    text.trim().parse().ok().filter(|limit| *limit < UNLIMITED_BYTES)
+}
+
+/// The groups that this process is in, resolved once; limits are read anew with each call.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Groups {
+    cpu: Option<Levels>,
+    memory: Option<Levels>,
+}
+
+/// A group's folder and those of its ancestors, innermost first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Levels {
+    version: Version,
+    folders: Vec<PathBuf>,
+}
+
+impl Groups {
+    /// Finds the groups of this process below `root` (`/` for the real ones).
+    ///
+    /// Cost: two small files. What cannot be found has no limits.
+    pub fn discover(root: &Path) -> Self {
+        let read = |path: &str| fs::read_to_string(root.join(path)).unwrap_or_default();
+        let memberships = parse_memberships(&read("proc/self/cgroup"));
+        let mounts = parse_group_mounts(&read("proc/self/mountinfo"));
+        let levels = |controller| Levels::find(root, controller, &memberships, &mounts);
+        Self { cpu: levels("cpu"), memory: levels("memory") }
+    }
+
+    /// CPUs that the tightest quota is worth, for example 1.5; `None` without a quota.
+    pub fn cpu_quota_cpus(&self) -> Option<f64> {
+        let levels = self.cpu.as_ref()?;
+        levels.folders.iter().filter_map(|folder| levels.quota(folder)).reduce(f64::min)
+    }
+
+    /// The tightest memory limit; `None` without one.
+    pub fn memory_limit_bytes(&self) -> Option<u64> {
+        let levels = self.memory.as_ref()?;
+        let name = match levels.version {
+            Version::V1 => "memory.limit_in_bytes",
+            Version::V2 => "memory.max",
+        };
+        let read = |folder: &PathBuf| fs::read_to_string(folder.join(name)).ok();
+        levels.folders.iter().filter_map(read).filter_map(|text| parse_memory_limit(&text)).min()
+    }
+
+    /// Time for which a quota held this process's groups back; `None` where no level tells.
+    ///
+    /// The levels are summed: the figure only ever grows, and only its growth means anything.
+    pub fn throttled_ns(&self) -> Option<u64> {
+        let levels = self.cpu.as_ref()?;
+        let read = |folder: &PathBuf| fs::read_to_string(folder.join("cpu.stat")).ok();
+        let times = levels.folders.iter().filter_map(read);
+        times.filter_map(|text| parse_throttled_ns(&text, levels.version)).reduce(|a, b| a + b)
+    }
+
+    /// The same groups without those levels that have no quota and so cannot be throttled: what
+    /// is read around every trial should be short. A quota that is set later goes unnoticed.
+    pub fn throttling(&self) -> Self {
+        let Some(levels) = &self.cpu else { return Self::default() };
+        let limited = |folder: &&PathBuf| levels.quota(folder).is_some();
+        let folders: Vec<_> = levels.folders.iter().filter(limited).cloned().collect();
+        let cpu = (!folders.is_empty()).then_some(Levels { version: levels.version, folders });
+        Self { cpu, memory: None }
+    }
+}
+
+impl Levels {
+    fn find(
+        root: &Path,
+        controller: &str,
+        memberships: &[Membership],
+        mounts: &[GroupMount],
+    ) -> Option<Self> {
+        let has = |controllers: &[String]| controllers.iter().any(|name| name == controller);
+        let v1 = memberships.iter().find(|member| has(&member.controllers)).and_then(|member| {
+            let mount = mounts.iter().find(|mount| has(&mount.controllers))?;
+            Some((member, mount))
+        });
+        let v2 = || {
+            let member = memberships.iter().find(|member| member.controllers.is_empty())?;
+            let mount = mounts.iter().find(|mount| mount.version == Version::V2)?;
+            Some((member, mount))
+        };
+        let (member, mount) = v1.or_else(v2)?;
+        let folders = folders(root, &member.group, mount);
+        Some(Self { version: mount.version, folders })
+    }
+
+    fn quota(&self, folder: &Path) -> Option<f64> {
+        let read = |name: &str| fs::read_to_string(folder.join(name)).ok();
+        match self.version {
+            Version::V1 => parse_cfs_quota(&read("cpu.cfs_quota_us")?, &read("cpu.cfs_period_us")?),
+            Version::V2 => parse_cpu_max(&read("cpu.max")?),
+        }
+    }
+}
+
+/// The folder of `group` and of each ancestor that the mount shows, innermost first.
+///
+/// In a container without a cgroup namespace the mount shows only a part of the tree, and the
+/// group's path begins with that part. A group outside the mount is seen as the mount itself.
+fn folders(root: &Path, group: &str, mount: &GroupMount) -> Vec<PathBuf> {
+    let base = root.join(mount.mount_point.trim_start_matches('/'));
+    let inside = Path::new(group).strip_prefix(&mount.group).unwrap_or(Path::new(""));
+    let mut folder = base.clone();
+    let mut folders = vec![base];
+    for component in inside.components() {
+        if let Component::Normal(name) = component {
+            folder.push(name);
+            folders.push(folder.clone());
+        }
+    }
+    folders.reverse();
+    folders
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,140 @@
+//! Recorded control groups of other machines. Trees are built under the test's own folder.
+
+use super::*;
+
+const V1_MOUNTS: &str = "\
+31 23 0:28 / /sys/fs/cgroup rw,relatime - tmpfs tmpfs rw,mode=755
+32 31 0:29 /docker/4f1 /sys/fs/cgroup/cpu,cpuacct ro,nosuid shared:9 master:2 - cgroup cgroup rw,cpu,cpuacct
+35 31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory
+41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw
+";
+const V1_MEMBERSHIPS: &str = "\
+9:name=systemd:/
+4:memory:/api/ec83
+2:cpu,cpuacct:/docker/4f1/job
+0::/
+";
+const V2_MOUNTS: &str = "\
+26 20 0:23 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate
+";
+
+/// A folder tree that is removed when the test ends.
+struct Tree(PathBuf);
+
+impl Tree {
+    fn new(name: &str, files: &[(&str, &str)]) -> Self {
+        let root = std::env::temp_dir().join(format!("flatout-{name}-{}", std::process::id()));
+        for (path, text) in files {
+            let path = root.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        Self(root)
+    }
+}
+
+impl Drop for Tree {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn memberships_of_a_mixed_layout() {
+    let members = parse_memberships(V1_MEMBERSHIPS);
+    assert_eq!(members.len(), 4);
+    assert_eq!(members[2].controllers, ["cpu", "cpuacct"]);
+    assert_eq!(members[2].group, "/docker/4f1/job");
+    assert!(members[3].controllers.is_empty());
+}
+
+#[test]
+fn a_group_name_may_hold_a_colon() {
+    assert_eq!(parse_memberships("0::/a:b\n")[0].group, "/a:b");
+}
+
+#[test]
+fn only_group_mounts_are_taken() {
+    let mounts = parse_group_mounts(V1_MOUNTS);
+    assert_eq!(mounts.len(), 3);
+    assert_eq!(mounts[0].group, "/docker/4f1");
+    assert!(mounts[0].controllers.contains(&"cpu".to_owned()));
+    assert_eq!(mounts[2].version, Version::V2);
+}
+
+#[test]
+fn quotas_are_worth_cpus() {
+    assert_eq!(parse_cpu_max("150000 100000\n"), Some(1.5));
+    assert_eq!(parse_cpu_max("max 100000\n"), None);
+    assert_eq!(parse_cpu_max(""), None);
+    assert_eq!(parse_cfs_quota("200000\n", "100000\n"), Some(2.0));
+    assert_eq!(parse_cfs_quota("-1\n", "100000\n"), None);
+}
+
+#[test]
+fn throttled_time_has_another_unit_in_each_version() {
+    let v2 = "usage_usec 9\nnr_periods 4\nnr_throttled 2\nthrottled_usec 7\n";
+    assert_eq!(parse_throttled_ns(v2, Version::V2), Some(7_000));
+    let v1 = "nr_periods 4\nnr_throttled 2\nthrottled_time 7\n";
+    assert_eq!(parse_throttled_ns(v1, Version::V1), Some(7));
+    assert_eq!(parse_throttled_ns("usage_usec 9\n", Version::V2), None);
+}
+
+#[test]
+fn memory_limits_and_their_two_ways_to_say_none() {
+    assert_eq!(parse_memory_limit("536870912\n"), Some(536_870_912));
+    assert_eq!(parse_memory_limit("max\n"), None);
+    assert_eq!(parse_memory_limit("9223372036854771712\n"), None);
+}
+
+#[test]
+fn version_2_takes_the_tightest_ancestor() {
+    let tree = Tree::new(
+        "v2",
+        &[
+            ("proc/self/cgroup", "0::/outer/inner\n"),
+            ("proc/self/mountinfo", V2_MOUNTS),
+            ("sys/fs/cgroup/outer/cpu.max", "50000 100000\n"),
+            ("sys/fs/cgroup/outer/cpu.stat", "throttled_usec 3\n"),
+            ("sys/fs/cgroup/outer/memory.max", "max\n"),
+            ("sys/fs/cgroup/outer/inner/cpu.max", "max 100000\n"),
+            ("sys/fs/cgroup/outer/inner/cpu.stat", "throttled_usec 4\n"),
+            ("sys/fs/cgroup/outer/inner/memory.max", "1073741824\n"),
+        ],
+    );
+    let groups = Groups::discover(&tree.0);
+    assert_eq!(groups.cpu_quota_cpus(), Some(0.5));
+    assert_eq!(groups.memory_limit_bytes(), Some(1 << 30));
+    assert_eq!(groups.throttled_ns(), Some(7_000));
+    assert_eq!(groups.throttling().throttled_ns(), Some(3_000), "only levels with a quota");
+}
+
+#[test]
+fn version_1_in_a_container_that_sees_a_part_of_the_tree() {
+    let tree = Tree::new(
+        "v1",
+        &[
+            ("proc/self/cgroup", V1_MEMBERSHIPS),
+            ("proc/self/mountinfo", V1_MOUNTS),
+            ("sys/fs/cgroup/cpu,cpuacct/job/cpu.cfs_quota_us", "400000\n"),
+            ("sys/fs/cgroup/cpu,cpuacct/job/cpu.cfs_period_us", "100000\n"),
+            ("sys/fs/cgroup/cpu,cpuacct/job/cpu.stat", "throttled_time 11\n"),
+            ("sys/fs/cgroup/memory/api/memory.limit_in_bytes", "9223372036854771712\n"),
+            ("sys/fs/cgroup/memory/api/ec83/memory.limit_in_bytes", "4096000\n"),
+        ],
+    );
+    let groups = Groups::discover(&tree.0);
+    assert_eq!(groups.cpu_quota_cpus(), Some(4.0));
+    assert_eq!(groups.throttled_ns(), Some(11));
+    assert_eq!(groups.memory_limit_bytes(), Some(4_096_000));
+}
+
+#[test]
+fn no_groups_no_limits() {
+    let groups = Groups::discover(Path::new("/nonexistent"));
+    assert_eq!(groups, Groups::default());
+    assert_eq!(groups.cpu_quota_cpus(), None);
+    assert_eq!(groups.memory_limit_bytes(), None);
+    assert_eq!(groups.throttled_ns(), None);
+    assert_eq!(groups.throttling(), Groups::default());
+}

@@ -1,0 +1,385 @@
+//! io_uring behind a safe face: the ring owns what the kernel may still touch.
+//!
+//! Callers hold slots, numbers of buffers that belong to the ring. A slot is either idle (its
+//! bytes can be read and written) or in flight (they can't). Dropping the ring cancels what is
+//! in flight and waits for it, so the kernel never writes into memory that was given back.
+
+use std::collections::VecDeque;
+use std::marker::PhantomData;
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::{io, slice};
+
+use io_uring::types::{CancelBuilder, Fd, Fixed};
+use io_uring::{IoUring, cqueue, opcode, squeue};
+
+use crate::buffer::AlignedBuffer;
+
+/// Most requests that a ring of this room holds at once.
+pub const MAX_DEPTH: u32 = 4096;
+
+/// What the kernel has to say about one request.
+#[derive(Debug)]
+pub struct Completion {
+    /// The slot whose request ended; it is idle again.
+    pub slot: u32,
+    /// Bytes moved, or what went wrong.
+    pub result: io::Result<u32>,
+}
+
+/// One file, a ring, and a buffer per slot.
+///
+/// It stays in the thread that made it: the kernel is told that one thread submits, and then
+/// runs completions in that thread alone.
+pub struct Ring {
+    ring: IoUring,
+    buffers: AlignedBuffer,
+    slot_bytes: usize,
+    in_flight: Vec<bool>,
+    in_flight_count: u32,
+    completed: VecDeque<(u32, i32)>,
+    file: RawFd,
+    fixed_file: bool,
+    fixed_buffers: bool,
+    one_thread: PhantomData<*const ()>,
+}
+
+impl Ring {
+    /// Makes a ring of `depth` slots of `slot_bytes` each on one file, which stays open as long
+    /// as the ring lives, because the kernel's file table holds it.
+    ///
+    /// Errors: those of io_uring_setup(2): `EPERM` (sysctl or seccomp), `ENOSYS` (no such call),
+    /// `ENOMEM`; and of the buffer's mmap.
+    /// Cost: setup, two registrations, one mapping. Registered buffers count as locked memory;
+    /// where that is refused, plain ones are used.
+    pub fn new(file: BorrowedFd<'_>, depth: u32, slot_bytes: usize) -> io::Result<Self> {
+        let depth = depth.clamp(1, MAX_DEPTH);
+        let ring = set_up(depth)?;
+        let total = slot_bytes.checked_mul(depth as usize);
+        let mut buffers = AlignedBuffer::new(total.ok_or(io::ErrorKind::OutOfMemory)?)?;
+        let vectors: Vec<libc::iovec> = buffers
+            .as_mut_slice()
+            .chunks_mut(slot_bytes.max(1))
+            .take(depth as usize)
+            .map(|slot| libc::iovec { iov_base: slot.as_mut_ptr().cast(), iov_len: slot.len() })
+            .collect();
+        // SAFETY: the vectors describe `buffers`, which this ring owns and drops after itself.
+        let fixed_buffers = unsafe { ring.submitter().register_buffers(&vectors) }.is_ok();
+        let fixed_file = ring.submitter().register_files(&[file.as_raw_fd()]).is_ok();
+        let file = if fixed_file { file.as_raw_fd() } else { own_copy(file)? };
+        Ok(Self {
+            ring,
+            buffers,
+            slot_bytes,
+            in_flight: vec![false; depth as usize],
+            in_flight_count: 0,
+            completed: VecDeque::with_capacity(depth as usize),
+            file,
+            fixed_file,
+            fixed_buffers,
+            one_thread: PhantomData,
+        })
+    }
+
+    /// Number of slots.
+    pub fn depth(&self) -> u32 {
+        self.in_flight.len() as u32
+    }
+
+    /// Requests that the kernel has not answered yet.
+    pub fn in_flight(&self) -> u32 {
+        self.in_flight_count
+    }
+
+    /// Whether the buffers are registered with the kernel.
+    pub fn has_fixed_buffers(&self) -> bool {
+        self.fixed_buffers
+    }
+
+    /// The bytes of an idle slot.
+    ///
+    /// Panics: when the slot is in flight.
+    pub fn bytes(&self, slot: u32) -> &[u8] {
+        assert!(!self.in_flight[slot as usize], "the kernel still owns this slot");
+        // SAFETY: an idle slot is written by nobody while `self` is borrowed; only its own range
+        // is referenced, since other slots may be in the kernel's hands.
+        unsafe { slice::from_raw_parts(self.slot_start(slot), self.slot_bytes) }
+    }
+
+    /// The bytes of an idle slot, to be filled.
+    ///
+    /// Panics: when the slot is in flight.
+    pub fn bytes_mut(&mut self, slot: u32) -> &mut [u8] {
+        assert!(!self.in_flight[slot as usize], "the kernel still owns this slot");
+        // SAFETY: as in `bytes`, and `&mut self` makes the access exclusive.
+        unsafe { slice::from_raw_parts_mut(self.slot_start(slot), self.slot_bytes) }
+    }
+
+    fn slot_start(&self, slot: u32) -> *mut u8 {
+        assert!(slot < self.depth());
+        // SAFETY: slot < depth, and the buffer is depth × slot_bytes long.
+        unsafe { self.buffers.start().add(slot as usize * self.slot_bytes) }
+    }
+
+    /// Queues a read of `length_bytes` at `offset_bytes` of the file into the slot, `skip_bytes`
+    /// after its start. `flags` are those of preadv2(2), 0 for none.
+    ///
+    /// Panics: when the slot is in flight or too short.
+    pub fn read(
+        &mut self,
+        slot: u32,
+        offset_bytes: u64,
+        skip_bytes: usize,
+        length_bytes: usize,
+        flags: u32,
+    ) {
+        let flags = flags as i32;
+        let (start, length) = self.claim(slot, skip_bytes, length_bytes);
+        let entry = match (self.fixed_buffers, self.fixed_file) {
+            (true, true) => opcode::ReadFixed::new(Fixed(0), start, length, slot as u16)
+                .offset(offset_bytes)
+                .rw_flags(flags)
+                .build(),
+            (true, false) => opcode::ReadFixed::new(Fd(self.file), start, length, slot as u16)
+                .offset(offset_bytes)
+                .rw_flags(flags)
+                .build(),
+            (false, true) => opcode::Read::new(Fixed(0), start, length)
+                .offset(offset_bytes)
+                .rw_flags(flags)
+                .build(),
+            (false, false) => opcode::Read::new(Fd(self.file), start, length)
+                .offset(offset_bytes)
+                .rw_flags(flags)
+                .build(),
+        };
+        self.queue(slot, entry);
+    }
+
+    /// Queues a write of `length_bytes` of the slot, `skip_bytes` after its start, to
+    /// `offset_bytes` of the file. `flags` are those of pwritev2(2), 0 for none.
+    ///
+    /// Panics: when the slot is in flight or too short.
+    pub fn write(
+        &mut self,
+        slot: u32,
+        offset_bytes: u64,
+        skip_bytes: usize,
+        length_bytes: usize,
+        flags: u32,
+    ) {
+        let flags = flags as i32;
+        let (start, length) = self.claim(slot, skip_bytes, length_bytes);
+        let start = start.cast_const();
+        let entry = match (self.fixed_buffers, self.fixed_file) {
+            (true, true) => opcode::WriteFixed::new(Fixed(0), start, length, slot as u16)
+                .offset(offset_bytes)
+                .rw_flags(flags)
+                .build(),
+            (true, false) => opcode::WriteFixed::new(Fd(self.file), start, length, slot as u16)
+                .offset(offset_bytes)
+                .rw_flags(flags)
+                .build(),
+            (false, true) => opcode::Write::new(Fixed(0), start, length)
+                .offset(offset_bytes)
+                .rw_flags(flags)
+                .build(),
+            (false, false) => opcode::Write::new(Fd(self.file), start, length)
+                .offset(offset_bytes)
+                .rw_flags(flags)
+                .build(),
+        };
+        self.queue(slot, entry);
+    }
+
+    fn claim(&mut self, slot: u32, skip_bytes: usize, length_bytes: usize) -> (*mut u8, u32) {
+        assert!(!self.in_flight[slot as usize], "the kernel still owns this slot");
+        assert!(skip_bytes <= self.slot_bytes && length_bytes <= self.slot_bytes - skip_bytes);
+        let length = u32::try_from(length_bytes).expect("slots are limited to 2^32 bytes");
+        // SAFETY: skip_bytes ≤ slot_bytes, so the pointer stays inside the slot.
+        (unsafe { self.slot_start(slot).add(skip_bytes) }, length)
+    }
+
+    fn queue(&mut self, slot: u32, entry: squeue::Entry) {
+        let entry = entry.user_data(u64::from(slot));
+        // SAFETY: the buffer is the ring's own and stays mapped until the request has ended:
+        // `in_flight` keeps callers away from it, and drop waits. The file is in the kernel's
+        // table or a descriptor that the ring closes after draining.
+        let pushed = unsafe { self.ring.submission().push(&entry) };
+        pushed.expect("the queue has an entry for each slot");
+        self.in_flight[slot as usize] = true;
+        self.in_flight_count += 1;
+    }
+
+    /// Hands the queued requests to the kernel and waits until at least `wanted` have ended.
+    ///
+    /// Errors: those of io_uring_enter(2). `EINTR` is reported as success with fewer completions,
+    /// so that the caller can look whether it should stop.
+    pub fn submit_and_wait(&mut self, wanted: u32) -> io::Result<()> {
+        match self.ring.submit_and_wait(wanted.min(self.in_flight_count) as usize) {
+            Ok(_) => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
+            // Completions must be reaped before the kernel takes more.
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The next request that has ended, if any. Its slot is idle from now on.
+    pub fn reap(&mut self) -> Option<Completion> {
+        if self.completed.is_empty() {
+            let queue = self.ring.completion();
+            self.completed.extend(queue.filter_map(|entry: cqueue::Entry| {
+                let slot = entry.user_data();
+                (slot != CANCEL_TAG).then(|| (slot as u32, entry.result()))
+            }));
+        }
+        let (slot, result) = self.completed.pop_front()?;
+        self.in_flight[slot as usize] = false;
+        self.in_flight_count -= 1;
+        let result =
+            if result < 0 { Err(io::Error::from_raw_os_error(-result)) } else { Ok(result as u32) };
+        Some(Completion { slot, result })
+    }
+
+    fn drain(&mut self) {
+        let cancel = opcode::AsyncCancel2::new(CancelBuilder::any()).build().user_data(CANCEL_TAG);
+        // SAFETY: the cancel request refers to no memory. A full queue (requests never handed
+        // over) or a kernel before 5.19 (no cancel-any) leaves the plain waiting below.
+        let _ = unsafe { self.ring.submission().push(&cancel) };
+        while self.in_flight_count > 0 {
+            if self.submit_and_wait(1).is_err() {
+                // The kernel refuses to wait (it never does for a valid ring). The buffer must
+                // then outlive us: leak it rather than have it written after it was given back.
+                let buffers = AlignedBuffer::new(1);
+                if let Ok(empty) = buffers {
+                    std::mem::forget(std::mem::replace(&mut self.buffers, empty));
+                }
+                return;
+            }
+            while self.reap().is_some() {}
+        }
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        if self.in_flight_count > 0 {
+            self.drain();
+        }
+        if !self.fixed_file {
+            // SAFETY: without a fixed file the descriptor is the ring's own copy.
+            unsafe { libc::close(self.file) };
+        }
+    }
+}
+
+const CANCEL_TAG: u64 = u64::MAX;
+
+/// Sets a ring up, with the newest of the flags that this kernel knows: one submitting thread and
+/// deferred completions (6.1), cooperative completions (5.19), none.
+fn set_up(depth: u32) -> io::Result<IoUring> {
+    let newest = IoUring::builder().setup_single_issuer().setup_defer_taskrun().build(depth);
+    if !newest.as_ref().is_err_and(|error| error.raw_os_error() == Some(libc::EINVAL)) {
+        return newest;
+    }
+    let newer = IoUring::builder().setup_coop_taskrun().build(depth);
+    if !newer.as_ref().is_err_and(|error| error.raw_os_error() == Some(libc::EINVAL)) {
+        return newer;
+    }
+    IoUring::new(depth)
+}
+
+fn own_copy(file: BorrowedFd<'_>) -> io::Result<RawFd> {
+    use std::os::fd::IntoRawFd;
+    Ok(rustix::io::fcntl_dupfd_cloexec(file, 3)?.into_raw_fd())
+}
+
+/// Whether io_uring can be used here, and if not, why. Cost: one setup and close.
+pub fn probe() -> Result<(), String> {
+    let error = match set_up(1) {
+        Ok(_) => return Ok(()),
+        Err(error) => error,
+    };
+    Err(refusal(&error))
+}
+
+/// Says in words why io_uring_setup(2) was refused.
+pub fn refusal(error: &io::Error) -> String {
+    let sysctl = std::fs::read_to_string("/proc/sys/kernel/io_uring_disabled");
+    let disabled = sysctl.ok().and_then(|text| text.trim().parse::<u8>().ok()).unwrap_or(0);
+    match (error.raw_os_error(), disabled) {
+        (Some(libc::ENOSYS), _) => "the kernel has no io_uring (ENOSYS)".to_owned(),
+        (Some(libc::EPERM), 1 | 2) => {
+            format!("the sysctl kernel.io_uring_disabled is {disabled} (EPERM)")
+        }
+        (Some(libc::EPERM), _) => "a seccomp or security policy denies it (EPERM)".to_owned(),
+        _ => format!("io_uring_setup: {error}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::io::Write;
+    use std::os::fd::AsFd;
+
+    use super::*;
+
+    fn written(name: &str, bytes: &[u8]) -> File {
+        let path = std::env::temp_dir().join(format!("flatout-ring-{}-{name}", std::process::id()));
+        let mut file = File::options().read(true).write(true).create_new(true).open(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        file.write_all(bytes).unwrap();
+        file
+    }
+
+    #[test]
+    fn requests_move_bytes_both_ways_and_slots_become_idle() {
+        if probe().is_err() {
+            return;
+        }
+        let file = written("both", &[1; 8192]);
+        let mut ring = Ring::new(file.as_fd(), 4, 4096).unwrap();
+        ring.read(0, 0, 0, 4096, 0);
+        ring.read(1, 4096, 0, 4096, 0);
+        ring.submit_and_wait(2).unwrap();
+        let mut seen = Vec::new();
+        while let Some(done) = ring.reap() {
+            assert_eq!(done.result.unwrap(), 4096);
+            assert!(ring.bytes(done.slot).iter().all(|&byte| byte == 1));
+            seen.push(done.slot);
+        }
+        seen.sort_unstable();
+        assert_eq!(seen, [0, 1]);
+        ring.bytes_mut(2).fill(9);
+        ring.write(2, 8192, 96, 4000, 0);
+        ring.submit_and_wait(1).unwrap();
+        assert_eq!(ring.reap().unwrap().result.unwrap(), 4000);
+        assert_eq!(file.metadata().unwrap().len(), 12_192);
+    }
+
+    #[test]
+    fn dropping_a_ring_with_requests_in_flight_waits_for_them() {
+        if probe().is_err() {
+            return;
+        }
+        let (reader, _writer) = rustix::pipe::pipe().unwrap();
+        let mut ring = Ring::new(reader.as_fd(), 2, 16).unwrap();
+        ring.read(0, u64::MAX, 0, 16, 0);
+        ring.submit_and_wait(0).unwrap();
+        assert_eq!(ring.in_flight(), 1);
+        drop(ring);
+    }
+
+    #[test]
+    #[should_panic(expected = "the kernel still owns this slot")]
+    fn a_slot_in_flight_cannot_be_touched() {
+        if probe().is_err() {
+            panic!("the kernel still owns this slot (io_uring is denied here)");
+        }
+        let file = written("owned", &[1; 16]);
+        let mut ring = Ring::new(file.as_fd(), 1, 16).unwrap();
+        ring.read(0, 0, 0, 16, 0);
+        ring.bytes_mut(0);
+    }
+}

@@ -1,0 +1,184 @@
+//! The XOR kernels behind the xor32 digest: memory in, one 32-bit word out.
+//!
+//! All of them read through raw pointers, so that they also serve mapped files. The widest one
+//! that the CPU has is chosen at run time.
+
+/// Bytes that the vector kernels take per step: four registers of 64 bytes, so that four loads
+/// are in flight and the XORs never wait for each other.
+const STEP_BYTES: usize = 256;
+
+/// XOR of `bytes` as little-endian 32-bit words, the tail padded with zero bytes.
+pub fn xor32(bytes: &[u8]) -> u32 {
+    // SAFETY: a slice is readable for its length.
+    unsafe { xor32_raw(bytes.as_ptr(), bytes.len()) }
+}
+
+/// XOR of the `length_bytes` at `start`, which need no alignment.
+///
+/// # Safety
+///
+/// `start` must be readable for `length_bytes`. The bytes may change meanwhile (mapped files):
+/// then the result is that of some mixture.
+#[inline]
+pub(crate) unsafe fn xor32_raw(start: *const u8, length_bytes: usize) -> u32 {
+    if length_bytes == 1 {
+        // SAFETY: the caller promises one readable byte. The shortest block is worth a branch:
+        // it is the one whose cost is all overhead.
+        return u32::from(unsafe { start.read_volatile() });
+    }
+    let whole = length_bytes - length_bytes % STEP_BYTES;
+    let body = if whole == 0 {
+        0
+    } else {
+        // SAFETY: `whole` ≤ `length_bytes` and a multiple of STEP_BYTES, as the kernels ask for.
+        unsafe { xor_steps(start, whole) }
+    };
+    // SAFETY: the rest of the range that the caller promises.
+    body ^ unsafe { xor_tail(start.add(whole), length_bytes - whole) }
+}
+
+/// The tail below one step. `start` must be readable for `length_bytes`.
+unsafe fn xor_tail(start: *const u8, length_bytes: usize) -> u32 {
+    let mut word = 0;
+    let words = length_bytes / 4;
+    for index in 0..words {
+        // SAFETY: 4 × words ≤ length_bytes.
+        word ^= u32::from_le(unsafe { start.cast::<u32>().add(index).read_unaligned() });
+    }
+    for index in words * 4..length_bytes {
+        // SAFETY: index < length_bytes.
+        word ^= u32::from(unsafe { start.add(index).read() }) << (8 * (index % 4));
+    }
+    word
+}
+
+/// Folds 64-bit words to the digest of 32 bits.
+fn fold(words: impl IntoIterator<Item = u64>) -> u32 {
+    let word = words.into_iter().fold(0, |sum, word| sum ^ word);
+    (word ^ (word >> 32)) as u32
+}
+
+#[cfg(target_arch = "x86_64")]
+unsafe fn xor_steps(start: *const u8, length_bytes: usize) -> u32 {
+    if std::arch::is_x86_feature_detected!("avx512f") {
+        // SAFETY: the CPU has AVX-512F; the range is the caller's promise.
+        unsafe { x86::xor_avx512(start, length_bytes) }
+    } else if std::arch::is_x86_feature_detected!("avx2") {
+        // SAFETY: the CPU has AVX2; the range is the caller's promise.
+        unsafe { x86::xor_avx2(start, length_bytes) }
+    } else {
+        // SAFETY: the range is the caller's promise.
+        unsafe { xor_portable(start, length_bytes) }
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+unsafe fn xor_steps(start: *const u8, length_bytes: usize) -> u32 {
+    // SAFETY: the range is the caller's promise.
+    unsafe { xor_portable(start, length_bytes) }
+}
+
+/// Eight 64-bit accumulators, which compilers turn into SSE2 or NEON.
+unsafe fn xor_portable(start: *const u8, length_bytes: usize) -> u32 {
+    let mut sums = [0_u64; 8];
+    for offset in (0..length_bytes).step_by(64) {
+        for (lane, sum) in sums.iter_mut().enumerate() {
+            // SAFETY: length_bytes is a multiple of 64, so offset + 64 lies inside the range.
+            let word = unsafe { start.add(offset).cast::<u64>().add(lane).read_unaligned() };
+            *sum ^= u64::from_le(word);
+        }
+    }
+    fold(sums)
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use std::arch::x86_64::{
+        __m256i, __m512i, _mm256_loadu_si256, _mm256_setzero_si256, _mm256_storeu_si256,
+        _mm256_xor_si256, _mm512_loadu_si512, _mm512_setzero_si512, _mm512_storeu_si512,
+        _mm512_xor_si512,
+    };
+
+    use super::{STEP_BYTES, fold};
+
+    /// The CPU must have AVX-512F; `start` must be readable for `length_bytes`, a multiple of
+    /// `STEP_BYTES`.
+    #[target_feature(enable = "avx512f")]
+    pub(super) unsafe fn xor_avx512(start: *const u8, length_bytes: usize) -> u32 {
+        let mut sums = [_mm512_setzero_si512(); 4];
+        for offset in (0..length_bytes).step_by(STEP_BYTES) {
+            for (lane, sum) in sums.iter_mut().enumerate() {
+                // SAFETY: offset + 64 × 4 ≤ length_bytes, by the caller's promise.
+                let word =
+                    unsafe { _mm512_loadu_si512(start.add(offset + 64 * lane).cast::<__m512i>()) };
+                *sum = _mm512_xor_si512(*sum, word);
+            }
+        }
+        let sum = _mm512_xor_si512(
+            _mm512_xor_si512(sums[0], sums[1]),
+            _mm512_xor_si512(sums[2], sums[3]),
+        );
+        let mut words = [0_u64; 8];
+        // SAFETY: `words` has exactly the 64 bytes of the register.
+        unsafe { _mm512_storeu_si512(words.as_mut_ptr().cast(), sum) };
+        fold(words)
+    }
+
+    /// The CPU must have AVX2; `start` must be readable for `length_bytes`, a multiple of
+    /// `STEP_BYTES`.
+    #[target_feature(enable = "avx2")]
+    pub(super) unsafe fn xor_avx2(start: *const u8, length_bytes: usize) -> u32 {
+        let mut sums = [_mm256_setzero_si256(); 8];
+        for offset in (0..length_bytes).step_by(STEP_BYTES) {
+            for (lane, sum) in sums.iter_mut().enumerate() {
+                // SAFETY: offset + 32 × 8 ≤ length_bytes, by the caller's promise.
+                let word =
+                    unsafe { _mm256_loadu_si256(start.add(offset + 32 * lane).cast::<__m256i>()) };
+                *sum = _mm256_xor_si256(*sum, word);
+            }
+        }
+        let sum = sums.into_iter().fold(_mm256_setzero_si256(), |a, b| _mm256_xor_si256(a, b));
+        let mut words = [0_u64; 4];
+        // SAFETY: `words` has exactly the 32 bytes of the register.
+        unsafe { _mm256_storeu_si256(words.as_mut_ptr().cast(), sum) };
+        fold(words)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The definition, word by word.
+    fn reference(bytes: &[u8]) -> u32 {
+        bytes.chunks(4).fold(0, |sum, chunk| {
+            let mut word = [0; 4];
+            word[..chunk.len()].copy_from_slice(chunk);
+            sum ^ u32::from_le_bytes(word)
+        })
+    }
+
+    #[test]
+    fn every_kernel_equals_the_definition_at_boundary_lengths() {
+        let bytes: Vec<u8> =
+            (0..3000_u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+        for length in (0..600).chain([1023, 1024, 1025, 2047, 2048, 2999]) {
+            for start in [0, 1, 3] {
+                let slice = &bytes[start..(start + length).min(bytes.len())];
+                assert_eq!(xor32(slice), reference(slice), "length {length}, start {start}");
+            }
+        }
+    }
+
+    #[test]
+    fn narrow_kernels_agree_with_the_wide_one() {
+        let bytes: Vec<u8> = (0..4096_u32).map(|i| ((i * i) >> 3) as u8).collect();
+        // SAFETY: the slice is readable for its length, a multiple of STEP_BYTES.
+        assert_eq!(unsafe { xor_portable(bytes.as_ptr(), bytes.len()) }, reference(&bytes));
+        #[cfg(target_arch = "x86_64")]
+        if std::arch::is_x86_feature_detected!("avx2") {
+            // SAFETY: as above, and the CPU has AVX2.
+            assert_eq!(unsafe { x86::xor_avx2(bytes.as_ptr(), bytes.len()) }, reference(&bytes));
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Debian: where this run takes place, and the programs that some tests call.
+//!
+//! As root on Debian a missing program is installed from its package. Anywhere else, and when the
+//! installation fails, the tests that need it skip and say so.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// A program that tests call, and the package that brings it.
+const NEEDED: [(&str, &str); 4] = [
+    ("strace", "strace"),
+    ("mkfs.xfs", "xfsprogs"),
+    ("mkfs.btrfs", "btrfs-progs"),
+    ("mkfs.ext4", "e2fsprogs"),
+];
+
+/// Folders of administration programs, which a user's search path may lack.
+const ALWAYS_SEARCHED: [&str; 3] = ["/usr/sbin", "/sbin", "/usr/bin"];
+
+/// Where this run takes place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// Every test has what it needs, or somebody should know.
+    RootOnDebian,
+    /// Tests run as far as they can.
+    Elsewhere,
+}
+
+/// Finds out where this is and, where that is allowed, installs what is missing.
+pub fn prepare() -> Place {
+    let is_root = std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
+    let place = if is_root && Path::new("/etc/debian_version").exists() {
+        Place::RootOnDebian
+    } else {
+        Place::Elsewhere
+    };
+    let path = std::env::var("PATH").unwrap_or_default();
+    let missing = missing_packages(|program| is_installed(&path, program));
+    if missing.is_empty() {
+        return place;
+    }
+    let names = missing.join(" ");
+    match place {
+        Place::Elsewhere => println!("==> packages: {names} not installed, some tests will skip"),
+        Place::RootOnDebian => match install(&missing) {
+            Ok(()) => println!("==> packages: installed {names}"),
+            Err(why) => println!("==> packages: {names} not installed, tests will skip: {why}"),
+        },
+    }
+    place
+}
+
+fn missing_packages(is_installed: impl Fn(&str) -> bool) -> Vec<&'static str> {
+    NEEDED
+        .into_iter()
+        .filter(|(program, _)| !is_installed(program))
+        .map(|(_, package)| package)
+        .collect()
+}
+
+fn is_installed(path: &str, program: &str) -> bool {
+    path.split(':')
+        .chain(ALWAYS_SEARCHED)
+        .any(|folder| !folder.is_empty() && Path::new(folder).join(program).is_file())
+}
+
+/// Installs from the lists that are there; fetches new lists only when those do not do.
+fn install(packages: &[&str]) -> Result<(), String> {
+    let mut arguments = vec!["install", "--yes", "--no-install-recommends"];
+    arguments.extend(packages);
+    apt_get(&arguments).or_else(|_| {
+        apt_get(&["update"])?;
+        apt_get(&arguments)
+    })
+}
+
+/// Waits for no mirror and no lock for long: a test that skips is better than a run that hangs.
+fn apt_get(arguments: &[&str]) -> Result<(), String> {
+    let limits = [
+        "Acquire::http::Timeout=20",
+        "Acquire::https::Timeout=20",
+        "Acquire::Retries=1",
+        "DPkg::Lock::Timeout=60",
+    ];
+    let output = Command::new("apt-get")
+        .args(limits.iter().flat_map(|limit| ["-o", limit]))
+        .args(arguments)
+        .env("DEBIAN_FRONTEND", "noninteractive")
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| format!("apt-get cannot be started: {error}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
+    let last = complaint.lines().rfind(|line| line.starts_with("E:")).unwrap_or("no reason given");
+    Err(format!("`apt-get {}`: {}: {last}", arguments[0], output.status))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_packages_of_missing_programs_are_installed() {
+        assert_eq!(missing_packages(|_| true), Vec::<&str>::new());
+        assert_eq!(missing_packages(|program| program != "mkfs.xfs"), ["xfsprogs"]);
+        assert_eq!(missing_packages(|_| false).len(), NEEDED.len());
+    }
+
+    #[test]
+    fn programs_are_searched_in_the_path() {
+        assert!(is_installed("/nowhere::/bin", "sh"));
+        assert!(!is_installed("/nowhere:", "no-such-program"));
+    }
+}
