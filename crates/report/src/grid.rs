@@ -129,7 +129,7 @@ impl Grid {
             };
             let column = widest_where(&|c| words(c) && widths[c] > longest[c].max(NARROWEST))
                 .or_else(|| widest_where(&|c| words(c) && widths[c] > NARROWEST))
-                .or_else(|| widest_where(&|c| widths[c] > 1));
+                .or_else(|| widest_where(&|c| widths[c] > text::NARROWEST_WRAP));
             let Some(column) = column else { break };
             widths[column] -= 1;
         }
@@ -171,16 +171,16 @@ impl Grid {
             let mut at = 0;
             let mut painted = String::new();
             for (column, cell) in cells.iter().enumerate() {
-                let Some(part) = cell.get(line).filter(|part| !part.is_empty()) else { continue };
-                let (start, width) = starts[column];
-                let right =
-                    self.heads[column].1 == Align::Right && !(spans && column + 1 == row.len());
-                let lead = if right { width.saturating_sub(text::width(part)) } else { 0 };
-                painted.push_str(&" ".repeat((start + lead).saturating_sub(at)));
+                let part = cell.get(line).map_or("", String::as_str);
                 let part = part.replace(text::UNBREAKABLE, " ").trim_end().to_owned();
                 if part.is_empty() {
                     continue;
                 }
+                let (start, width) = starts[column];
+                let spanning = spans && column + 1 == row.len();
+                let right = self.heads[column].1 == Align::Right && !spanning;
+                let lead = if right { width.saturating_sub(text::width(&part)) } else { 0 };
+                painted.push_str(&" ".repeat((start + lead).saturating_sub(at)));
                 painted.push_str(&style.paint(&part, row[column].tone));
                 at = (start + lead).max(at) + text::width(&part);
             }

@@ -37,7 +37,8 @@ pub fn table(record: &Record, style: &Style) -> String {
     page.footnotes();
     page.verdict(record);
     page.end(record);
-    page.out
+    // Names from data may be empty or end in spaces.
+    page.out.lines().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
 /// The areas in order of first appearance.

@@ -93,10 +93,13 @@ pub(crate) fn pad_left(text: &str, columns: usize) -> String {
     format!("{}{text}", " ".repeat(columns.saturating_sub(width(text))))
 }
 
+/// Columns of the widest character: nothing can be wrapped to less.
+pub(crate) const NARROWEST_WRAP: usize = 2;
+
 /// The text in lines of at most `columns`, broken at spaces, and inside a word only where the
 /// word alone is too wide. Always at least one line.
 pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
-    let columns = columns.max(2);
+    let columns = columns.max(NARROWEST_WRAP);
     let mut lines = Vec::new();
     let mut line = String::new();
     let mut line_width = 0;
