@@ -152,6 +152,11 @@ impl Reader {
         &self.choice
     }
 
+    /// Doubts that arose before anything was measured.
+    pub fn warnings(&self) -> &[Warning] {
+        &self.warnings
+    }
+
     /// Doubts that hold before anything was measured.
     fn look_for_traps(&mut self, facts: &Facts, wanted_bytes: Option<u64>) {
         let length = self.source.length_bytes();

@@ -8,7 +8,7 @@
 //! keeps its figure as threads are added; the calls of all threads per second stand in the audit.
 //!
 //! [`cases`] gives the rows, and [`finish`] adds, after the sampling, what follows from several of
-//! them. Which rows there are: [`row`]; how one is timed: [`trial`].
+//! them. Which rows there are: `row`; how one is timed: `trial`.
 
 mod crowd;
 mod derive;

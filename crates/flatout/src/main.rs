@@ -1,1 +1,37 @@
-fn main() {}
+//! flatout: how fast a Linux machine really is, and moving data that fast.
+//!
+//! The story: arguments become a job, the job leaves a record, the record is shown, and the
+//! record's end is the exit code. Glue only; the only room that prints.
+
+#![forbid(unsafe_code)]
+
+mod arguments;
+mod command;
+mod conclusion;
+mod output;
+mod progress;
+
+use std::process::ExitCode;
+
+use arguments::Command;
+use conclusion::Conclusion;
+
+fn main() -> ExitCode {
+    let arguments = match arguments::parse(std::env::args_os()) {
+        Ok(arguments) => arguments,
+        Err(refusal) => return output::refuse(&refusal),
+    };
+    let cancel = match flatout_sys::cancel::listen_for_signals() {
+        Ok(cancel) => cancel,
+        Err(error) => {
+            eprintln!("flatout: cannot listen for signals: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let conclusion: Conclusion = match &arguments.command {
+        Command::Read(read) => command::read::run(read, cancel),
+        Command::Write(write) => command::write::run(write, cancel),
+        Command::Bench(bench) => command::bench::run(bench, cancel),
+    };
+    output::conclude(conclusion, arguments.command.output())
+}

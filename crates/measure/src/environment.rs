@@ -2,7 +2,7 @@
 //!
 //! Names that point to a person or a place are left out: host name, serial numbers, paths.
 //! Nothing here fails; what cannot be read is null. Which file each member is from stands in
-//! [`capture`]; how the texts are read, in [`text`].
+//! [`capture`]; how the texts are read, in `environment/text.rs`.
 
 mod text;
 

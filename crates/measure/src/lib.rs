@@ -13,6 +13,8 @@ pub mod case;
 pub mod ceiling;
 pub mod clock;
 pub mod environment;
+#[cfg(test)]
+mod fixture;
 pub mod guard;
 pub mod histogram;
 pub mod overhead;
@@ -20,6 +22,8 @@ pub mod progress;
 pub mod random;
 pub mod record;
 pub mod sampler;
+pub mod schema;
 pub mod statistics;
 pub mod units;
+pub mod verdict;
 pub mod warning;

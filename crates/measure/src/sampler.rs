@@ -2,7 +2,7 @@
 //!
 //! In every round all open cases run once, in a new random order, so that drift of the machine
 //! hits all of them alike. Each trial is wrapped by the guard; a spoiled one does not count.
-//! What a row makes of its trials stands in [`row`]; this file decides who runs next.
+//! What a row makes of its trials stands in `sampler/row.rs`; this file decides who runs next.
 //!
 //! A trial may report `clock_reads` in its audit, the readings inside its timed region; they
 //! are charged to the harness.

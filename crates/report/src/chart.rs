@@ -93,7 +93,7 @@ fn push_x_axis(
     let mut rule: Vec<&str> = vec![style.either("─", "-"); width];
     let mut labels = String::new();
     let mut used = 0;
-    for tick in axis.ticks(width / 8) {
+    for tick in plot.x_ticks(axis, width / 8) {
         let at = cell(axis.position(tick), width);
         rule[at] = style.either("┬", "+");
         let label = text::shown(&plot.x_tick(tick), style);

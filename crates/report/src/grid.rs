@@ -177,7 +177,10 @@ impl Grid {
                     self.heads[column].1 == Align::Right && !(spans && column + 1 == row.len());
                 let lead = if right { width.saturating_sub(text::width(part)) } else { 0 };
                 painted.push_str(&" ".repeat((start + lead).saturating_sub(at)));
-                let part = part.replace(text::UNBREAKABLE, " ");
+                let part = part.replace(text::UNBREAKABLE, " ").trim_end().to_owned();
+                if part.is_empty() {
+                    continue;
+                }
                 painted.push_str(&style.paint(&part, row[column].tone));
                 at = (start + lead).max(at) + text::width(&part);
             }

@@ -149,6 +149,7 @@ impl Page {
             if !rows.is_empty() {
                 self.rows(&rows);
                 self.latencies(&rows);
+                self.facts(&rows);
             }
             for sweep in sweeps.iter().filter(|sweep| label::area(&sweep.chart.id) == area) {
                 self.sweep(sweep);

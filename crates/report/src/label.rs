@@ -36,7 +36,7 @@ pub(crate) fn ordered(parameters: &Map<String, Value>) -> Vec<(&str, &Value)> {
 }
 
 /// All parameters of a row in one line, separated by `, `.
-pub(crate) fn parameters(parameters: &Map<String, Value>) -> String {
+pub fn parameters(parameters: &Map<String, Value>) -> String {
     parameter_words(parameters).join(", ")
 }
 
@@ -49,6 +49,7 @@ pub(crate) fn parameter_words(parameters: &Map<String, Value>) -> Vec<String> {
 pub(crate) fn parameter(key: &str, value: &Value) -> String {
     let noun = noun(key);
     match (key, value) {
+        (_, Value::String(text)) if text.is_empty() => format!("{noun} \"\""),
         ("block_bytes", _) | (_, Value::String(_)) => plain(key, value),
         (_, Value::Bool(true)) => noun,
         (_, Value::Bool(false)) => format!("not {noun}"),

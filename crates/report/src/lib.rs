@@ -4,7 +4,7 @@
 //! only here, base units get prefixes and numbers lose digits. Text that comes from data reaches
 //! no reader raw: see [`text`].
 //!
-//! Start reading at [`format`].
+//! Start reading at [`mod@format`].
 
 #![forbid(unsafe_code)]
 
@@ -17,6 +17,7 @@ pub mod html;
 pub mod identity;
 pub mod json;
 mod label;
+mod latency;
 mod machine;
 pub mod markdown;
 mod markup;
@@ -33,6 +34,7 @@ pub mod text;
 
 pub use format::{Format, UnknownFormat, render, write};
 pub use identity::Identity;
+pub use label::parameters as parameters_text;
 pub use style::Style;
 pub use summary::summary;
 pub use table::table;

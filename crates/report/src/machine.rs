@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use crate::label;
+use crate::{label, quantity};
 
 /// Members and their values, nested names joined by a space; empty and unread members last.
 pub(crate) fn pairs(environment: &Value) -> Vec<(String, String)> {
@@ -20,7 +20,11 @@ fn collect(prefix: &str, value: &Value, pairs: &mut Vec<(String, String)>) {
         if !prefix.is_empty() {
             let key = prefix.rsplit(' ').next().unwrap_or(prefix);
             let words: Vec<String> = prefix.split(' ').map(label::noun).collect();
-            pairs.push((words.join(" "), label::plain(key, value)));
+            let text = match (unit_bytes(key), value.as_u64()) {
+                (true, Some(bytes)) => quantity::rounded_size(bytes),
+                _ => label::plain(key, value),
+            };
+            pairs.push((words.join(" "), text));
         }
         return;
     };
@@ -43,7 +47,7 @@ pub(crate) fn headline(environment: &Value) -> String {
     let words = HEADLINE.iter().filter_map(|(names, noun)| {
         let (key, value) = names.iter().find_map(|name| find(environment, name))?;
         let text = match (unit_bytes(key), value.as_f64()) {
-            (true, Some(bytes)) => crate::quantity::value("bytes", bytes),
+            (true, Some(bytes)) => quantity::value("bytes", bytes),
             _ => label::plain(key, value),
         };
         let kernel =

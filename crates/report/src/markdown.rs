@@ -4,7 +4,8 @@
 
 use std::fmt::Write as _;
 
-use flatout_measure::record::{Outcome, Record, Status};
+use flatout_measure::record::{Latency, Outcome, Record, Status};
+use serde_json::Value;
 
 use crate::{label, machine, notes::Notes, quantity, sweep, sweep::Sweep, table, text};
 
@@ -30,6 +31,7 @@ pub fn document(record: &Record) -> String {
             rows_left.iter().map(|i| &record.results[*i]).filter(in_area).collect();
         if !rows.is_empty() {
             push_rows(&mut out, &rows, &mut notes);
+            push_latencies(&mut out, &rows);
         }
         for sweep in sweeps.iter().filter(|sweep| label::area(&sweep.chart.id) == area) {
             push_sweep(&mut out, sweep, &mut notes);
@@ -68,13 +70,8 @@ fn push_rows(out: &mut String, rows: &[&Outcome], notes: &mut Notes) {
         let Some(median) = label::figure(outcome) else {
             let marks = notes.marks(outcome.warnings.get(1..).unwrap_or_default());
             let reason = escaped(&label::reason(outcome));
-            push(
-                out,
-                format_args!(
-                    "| {name} | {parameters} | – | | | | | {reason} {} |",
-                    bracketed(&marks)
-                ),
-            );
+            let remark = remark(&reason, &marks);
+            push(out, format_args!("| {name} | {parameters} | – | | | | | {remark} |"));
             continue;
         };
         let scale = quantity::Scale::of(&outcome.unit, median);
@@ -84,11 +81,11 @@ fn push_rows(out: &mut String, rows: &[&Outcome], notes: &mut Notes) {
         );
         let (ceiling, limiter) = ceiling_cells(outcome);
         let status = if outcome.status == Status::Ok { "" } else { label::status(outcome.status) };
-        let marks = bracketed(&notes.marks(&outcome.warnings));
+        let remark = remark(status, &notes.marks(&outcome.warnings));
         push(
             out,
             format_args!(
-                "| {name} | {parameters} | {} | {interval} | {} | {ceiling} | {limiter} | {status} {marks} |",
+                "| {name} | {parameters} | {} | {interval} | {} | {ceiling} | {limiter} | {remark} |",
                 escaped(&scale.text(median)),
                 quantity::count(outcome.n),
             ),
@@ -96,11 +93,38 @@ fn push_rows(out: &mut String, rows: &[&Outcome], notes: &mut Notes) {
     }
 }
 
+fn push_latencies(out: &mut String, rows: &[&Outcome]) {
+    let timed: Vec<(&Outcome, &Latency)> =
+        rows.iter().filter_map(|outcome| Some((*outcome, outcome.latency.as_ref()?))).collect();
+    if timed.is_empty() {
+        return;
+    }
+    let names = label::percentiles(timed.iter().map(|(_, latency)| *latency));
+    let heads: Vec<String> = names.iter().map(|name| escaped(name)).collect();
+    push(out, format_args!("\n| latency | parameters | {} | max |", heads.join(" | ")));
+    push(out, format_args!("|---|---|{}--:|", "--:|".repeat(names.len())));
+    for (outcome, latency) in timed {
+        let percentile = |name: &String| latency.percentiles_ns.get(name).and_then(Value::as_f64);
+        let cells: Vec<String> = names
+            .iter()
+            .map(percentile)
+            .chain([Some(latency.max_ns)])
+            .map(|ns| ns.map_or("–".to_owned(), |ns| quantity::value("ns", ns)))
+            .collect();
+        let name = escaped(label::test(&outcome.id));
+        let parameters = escaped(&label::parameters(&outcome.parameters));
+        push(out, format_args!("| {name} | {parameters} | {} |", cells.join(" | ")));
+    }
+}
+
 fn ceiling_cells(outcome: &Outcome) -> (String, String) {
     let Some(ceiling) = &outcome.ceiling else { return (String::new(), String::new()) };
-    let share = ceiling.ratio.map_or("unknown".to_owned(), quantity::percent);
-    let origin = label::provenance(ceiling.provenance);
-    (format!("{share} of {} ({origin})", escaped(&ceiling.name)), escaped(&ceiling.limiter))
+    let (name, origin) = (escaped(&ceiling.name), label::provenance(ceiling.provenance));
+    let text = match ceiling.ratio {
+        Some(ratio) => format!("{} of {name} ({origin})", quantity::percent(ratio)),
+        None => format!("unknown share of {name} ({origin})"),
+    };
+    (text, escaped(&ceiling.limiter))
 }
 
 fn push_sweep(out: &mut String, sweep: &Sweep<'_>, notes: &mut Notes) {
@@ -123,13 +147,13 @@ fn push_sweep(out: &mut String, sweep: &Sweep<'_>, notes: &mut Notes) {
             .map(|line| match line.points[at] {
                 None => String::new(),
                 Some(outcome) => {
-                    let marks = bracketed(&notes.marks(&outcome.warnings));
+                    let marks = notes.marks(&outcome.warnings);
                     let text = match (label::figure(outcome), outcome.status) {
                         (Some(median), Status::Unstable) => format!("~{}", scale.number(median)),
                         (Some(median), _) => scale.number(median),
                         (None, status) => label::status(status).to_owned(),
                     };
-                    format!("{text} {marks}").trim_end().to_owned()
+                    remark(&text, &marks)
                 }
             })
             .collect();
@@ -156,9 +180,10 @@ fn push_end(out: &mut String, record: &Record) {
     }
 }
 
-/// Marks as literal brackets, which Markdown could otherwise take for links.
-fn bracketed(marks: &str) -> String {
-    marks.replace('[', "\\[").replace(']', "\\]")
+/// Words and the marks behind them, as literal brackets that no one takes for a link.
+fn remark(words: &str, marks: &str) -> String {
+    let marks = marks.replace('[', "\\[").replace(']', "\\]");
+    format!("{words} {marks}").trim().to_owned()
 }
 
 /// Text from data with control characters spelled out and Markdown's own characters escaped.

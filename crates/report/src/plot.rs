@@ -112,6 +112,14 @@ impl Plot {
         Axis::for_x(self.points().map(|point| point.x), self.x_log2)
     }
 
+    /// At most about `most` labels; whole numbers only where x is counted.
+    pub(crate) fn x_ticks(&self, axis: &Axis, most: usize) -> Vec<f64> {
+        let counted = self.x_unit.is_empty() && self.points().all(|point| point.x.fract() == 0.0);
+        let mut ticks = axis.ticks(most);
+        ticks.retain(|tick| !counted || tick.fract() == 0.0);
+        ticks
+    }
+
     /// The y axis in the shown unit, so that labels are round numbers there.
     pub(crate) fn y_axis(&self) -> Option<Axis> {
         Axis::for_y(self.points().map(|point| point.y / self.scale.divisor))

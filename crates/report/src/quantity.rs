@@ -142,9 +142,13 @@ pub fn bytes(bytes: u64) -> String {
     if (bytes as f64) < KIB {
         return format!("{bytes} {noun}");
     }
+    format!("{} {noun} ({})", count(bytes), rounded_size(bytes))
+}
+
+/// A size for reading: exact where that is short, otherwise three digits: `7.75 GiB`.
+pub fn rounded_size(bytes: u64) -> String {
     let exact = size(bytes);
-    let short = if exact.ends_with("iB") { exact } else { value("bytes", bytes as f64) };
-    format!("{} {noun} ({short})", count(bytes))
+    if exact.ends_with("iB") { exact } else { value("bytes", bytes as f64) }
 }
 
 /// A share as a percentage with as many digits as it deserves: `93 %`, `1.2 %`, `0.04 %`.

@@ -41,6 +41,16 @@ const FACTS_AFTER: [(&str, &str); 8] = [
 
 /// The outcome as lines `key  value`, keys in one column, each ended by a line feed.
 pub fn summary(outcome: &Outcome) -> String {
+    let pairs = pairs(outcome);
+    let widest = pairs.iter().map(|(key, _)| text::width(key)).max().unwrap_or(0);
+    let line = |(key, value): &(String, String)| {
+        format!("{}  {value}", text::pad_right(key, widest)).trim_end().to_owned() + "\n"
+    };
+    pairs.iter().map(line).collect()
+}
+
+/// Key and value of everything that an outcome tells, safe to show, in the order of reading.
+pub(crate) fn pairs(outcome: &Outcome) -> Vec<(String, String)> {
     let mut lines = Lines::default();
     lines.parameters(outcome);
     for (key, heading) in FACTS_BEFORE {
@@ -59,7 +69,7 @@ pub fn summary(outcome: &Outcome) -> String {
         lines.fact(&label::noun(key), key, Some(value));
     }
     lines.doubts(outcome);
-    lines.aligned()
+    lines.pairs
 }
 
 #[derive(Default)]
@@ -155,14 +165,6 @@ impl Lines {
         for warning in &outcome.warnings {
             self.push("warning", &format!("{}: {}", warning.code, warning.text));
         }
-    }
-
-    fn aligned(&self) -> String {
-        let widest = self.pairs.iter().map(|(key, _)| text::width(key)).max().unwrap_or(0);
-        let line = |(key, value): &(String, String)| {
-            format!("{}  {value}", text::pad_right(key, widest)).trim_end().to_owned() + "\n"
-        };
-        self.pairs.iter().map(line).collect()
     }
 }
 

@@ -19,10 +19,10 @@ use crate::{
 /// Size of a chart in its own units; the page scales it.
 const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 380.0;
-const LEFT: f64 = 74.0;
+const LEFT: f64 = 86.0;
 const RIGHT: f64 = 18.0;
 const TOP: f64 = 34.0;
-const BOTTOM: f64 = 52.0;
+const BOTTOM: f64 = 56.0;
 /// Colours that the style sheet defines as `--line-0` and so on.
 pub(crate) const HUES: usize = 6;
 /// Stroke patterns by the `dash` of a line; the first is solid.
@@ -95,7 +95,7 @@ impl Frame<'_> {
             let text = escaped(&plot::y_tick(tick));
             push(out, format_args!("<text class=\"y\" x=\"{x}\" y=\"{y:.1}\">{text}</text>"));
         }
-        for (index, tick) in self.x.ticks(13).into_iter().enumerate() {
+        for (index, tick) in self.plot.x_ticks(&self.x, 13).into_iter().enumerate() {
             let at = self.x_at(tick);
             push(out, format_args!("<path class=\"tick\" d=\"M{at:.1} {foot}v5\"/>"));
             let minor = if index % 2 == 1 { " minor" } else { "" };
@@ -202,10 +202,10 @@ fn marker(index: usize, x: f64, y: f64) -> String {
 }
 
 /// A strip shows this share of the median to either side.
-const STRIP_REACH: f64 = 0.10;
-const STRIP_WIDTH: f64 = 120.0;
+pub(crate) const STRIP_REACH: f64 = 0.05;
+const STRIP_WIDTH: f64 = 104.0;
 
-/// Every sample of a row as a stroke on a scale of median ± 10 %, the interval as a band. Strips
+/// Every sample of a row as a stroke on a scale of median ± 5 %, the interval as a band. Strips
 /// of different rows can be compared by eye; samples beyond the scale stand at its end.
 pub(crate) fn strip(outcome: &Outcome) -> String {
     let Some(median) = label::figure(outcome).filter(|median| *median != 0.0) else {

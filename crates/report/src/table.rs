@@ -1,6 +1,6 @@
 //! A record as a page for the terminal: rows by area, sweeps, footnotes, verdict, errors.
 //!
-//! Rows that belong to a chart are not listed one by one; see [`crate::matrix`]. A ceiling is
+//! Rows that belong to a chart are not listed one by one; see `matrix.rs`. A ceiling is
 //! named by a letter whose line below the rows gives its name, value and origin, since no
 //! terminal is wide enough for a sentence per row.
 
@@ -8,7 +8,7 @@ use flatout_measure::record::{Ceiling, Outcome, Record, Status};
 
 use crate::{
     grid::{Align, Cell, Grid},
-    label, machine, matrix,
+    label, latency, machine, matrix,
     notes::Notes,
     quantity,
     style::{Style, Tone},
@@ -68,6 +68,14 @@ impl Ceilings {
     }
 }
 
+/// Parameters that a narrow column breaks between, not inside.
+pub(crate) fn parameters_cell(outcome: &Outcome, style: &Style) -> Cell {
+    let words = label::parameter_words(&outcome.parameters);
+    let words: Vec<String> =
+        words.iter().map(|word| text::unbroken(&text::shown(word, style))).collect();
+    Cell::plain(words.join(", "))
+}
+
 /// a, b, …, z, a2, b2, …
 pub(crate) fn letter(index: usize) -> String {
     let base = char::from(b'a' + (index % 26) as u8);
@@ -98,6 +106,7 @@ impl Page<'_> {
         let block = text::hanging(head, text, self.style.width());
         for (index, line) in block.lines().enumerate() {
             match line.strip_prefix(head).filter(|_| index == 0 && !head.trim().is_empty()) {
+                Some("") => self.out.push_str(&self.style.paint(head.trim_end(), tone)),
                 Some(rest) => {
                     self.out.push_str(&self.style.paint(head, tone));
                     self.out.push_str(rest);
@@ -109,13 +118,12 @@ impl Page<'_> {
     }
 
     fn head(&mut self, record: &Record) {
-        let dot = self.style.either("  ·  ", "  |  ");
+        let dot = self.style.either(" · ", " | ");
         let mut words = vec![self.shown(&record.start.tool)];
         words.push(self.shown(&record.start.time));
         words.push(format!("seed {}", record.start.seed));
         words.retain(|word| !word.is_empty());
-        for line in text::wrap(&words.join(" \u{1} "), self.style.width()) {
-            let line = line.trim_matches([' ', '\u{1}']).replace(" \u{1} ", dot);
+        for line in text::wrap(&words.join(dot), self.style.width()) {
             self.out.push_str(&self.style.paint(&line, Tone::Strong));
             self.out.push('\n');
         }
@@ -158,6 +166,10 @@ impl Page<'_> {
         for (index, legend) in ceilings.legends.iter().enumerate() {
             self.hang(&format!("    {}  ", letter(index)), legend, Tone::Dim);
         }
+        if let Some(latencies) = latency::grid(rows, self.style) {
+            self.out.push('\n');
+            self.out.push_str(&latencies.render(2, self.style));
+        }
     }
 
     fn grid(&mut self, rows: &[&Outcome], limiter: Limiter, ceilings: &mut Ceilings) -> Grid {
@@ -192,7 +204,7 @@ impl Page<'_> {
             let test = label::test(&outcome.id);
             let name = if test == previous { String::new() } else { self.shown(test) };
             previous = test;
-            let mut row = vec![Cell::plain(name), self.parameters_cell(outcome)];
+            let mut row = vec![Cell::plain(name), parameters_cell(outcome, self.style)];
             match label::figure(outcome) {
                 Some(median) => {
                     self.figure_cells(&mut row, outcome, median);
@@ -212,13 +224,6 @@ impl Page<'_> {
             grid.rows.push(row);
         }
         grid
-    }
-
-    /// Parameters that a narrow column breaks between, not inside.
-    fn parameters_cell(&self, outcome: &Outcome) -> Cell {
-        let words = label::parameter_words(&outcome.parameters);
-        let words: Vec<String> = words.iter().map(|w| text::unbroken(&self.shown(w))).collect();
-        Cell::plain(words.join(", "))
     }
 
     fn figure_cells(&mut self, row: &mut Vec<Cell>, outcome: &Outcome, median: f64) {

@@ -1,3 +1,25 @@
-//! What the room writes, from hand-made records.
+//! What the room writes: golden files from hand-made records, and what must hold for any record.
+//!
+//! `SNAPSHOTS=overwrite cargo test -p flatout-report` writes the golden files anew.
 
 #![forbid(unsafe_code)]
+
+#[path = "report/golden.rs"]
+mod golden;
+#[path = "report/page.rs"]
+mod page;
+#[path = "report/safety.rs"]
+mod safety;
+
+use std::path::Path;
+
+use flatout_measure::record::Record;
+
+/// The hand-made records in `tests/fixtures`.
+const FIXTURES: [&str; 5] = ["bench", "read", "write", "hostile", "empty"];
+
+fn record(name: &str) -> Record {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/fixtures/{name}.json"));
+    let text = std::fs::read_to_string(&path).expect("fixtures are part of the repository");
+    serde_json::from_str(&text).expect("fixtures follow the schema")
+}

@@ -3,7 +3,7 @@
 //! Every function here repeats one call (or one short sequence) a given number of times, checks
 //! each result, and returns at the first surprise, so a loop that did nothing cannot look fast.
 //! The hot path is the processor's own instruction, without libc; each function says where that
-//! is not so. Nothing is timed here. Read next: [`raw`](self) for the instruction, then
+//! is not so. Nothing is timed here. Read next: `raw` for the instruction, then
 //! `baseline` for the loops that are subtracted.
 
 mod apart;

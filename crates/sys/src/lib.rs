@@ -24,6 +24,7 @@ pub mod pressure;
 pub mod quota;
 pub mod ring;
 pub mod steal;
+pub mod terminal;
 pub mod usage;
 pub mod view;
 pub mod xor;

@@ -227,5 +227,4 @@ fn folders(root: &Path, group: &str, mount: &GroupMount) -> Vec<PathBuf> {
 }
 
 #[cfg(test)]
-#[path = "quota_tests.rs"]
 mod tests;

@@ -28,6 +28,15 @@ pub(super) fn own_file_bytes(block_bytes: u64) -> u64 {
     OWN_FILE_BYTES.max(block_bytes)
 }
 
+/// Length of the writes that fill a file: the block size of the rows, within bounds.
+///
+/// The page cache remembers it, as the size of its folios, and a small write into a large folio is
+/// dear: on ext4 of Linux 6.18 (a virtual Xeon, November 2026) writing one byte took 0.6 µs in a file
+/// filled 4 KiB at a time, 2.3 µs at 1 MiB, and 9 µs at 16 MiB. Reads did not differ.
+pub(super) fn fill_bytes(block_bytes: u64) -> usize {
+    (block_bytes as usize).next_power_of_two().clamp(4 << 10, 1 << 20)
+}
+
 /// The place of the measurement; its files are made when a row first asks for them.
 pub(super) struct Site {
     directory: PathBuf,
@@ -64,12 +73,13 @@ impl Site {
         if let Some(file) = slot.get() {
             return Ok(file);
         }
-        let file = WorkFile::new(&self.directory, length_bytes).map_err(|error| {
-            TrialError::Failed(format!(
-                "cannot make a file of {length_bytes} bytes in {}: {error}",
-                self.directory.display()
-            ))
-        })?;
+        let file =
+            WorkFile::new(&self.directory, length_bytes, self.block_bytes).map_err(|error| {
+                TrialError::Failed(format!(
+                    "cannot make a file of {length_bytes} bytes in {}: {error}",
+                    self.directory.display()
+                ))
+            })?;
         Ok(slot.get_or_init(|| file))
     }
 }
@@ -83,9 +93,9 @@ pub(super) struct WorkFile {
 }
 
 impl WorkFile {
-    fn new(directory: &Path, length_bytes: u64) -> io::Result<Self> {
+    fn new(directory: &Path, length_bytes: u64, block_bytes: u64) -> io::Result<Self> {
         let mut file = File::from(unnamed(directory)?);
-        let mut bytes = vec![0; 1 << 20];
+        let mut bytes = vec![0; fill_bytes(block_bytes)];
         let mut state = 0x9e37_79b9_7f4a_7c15_u64;
         let mut left = length_bytes;
         while left > 0 {

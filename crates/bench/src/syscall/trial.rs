@@ -8,7 +8,7 @@ use flatout_sys::call::{self, DescriptorTable};
 use serde_json::{Map, Value};
 
 use super::row::{Call, Placement, Row, Variant};
-use super::site::Site;
+use super::site::{self, Site};
 use super::work::{self, Source};
 use super::{crowd, pair};
 
@@ -94,7 +94,10 @@ fn alone(row: &Row, site: &Site, calls: u64) -> Result<Timing, TrialError> {
         let start = Instant::now();
         let excluded = work(calls)?;
         let wall = start.elapsed();
-        Ok((table, Timing { wall, excluded, empty_loop: empty_loop(calls), ..Timing::default() }))
+        Ok::<_, TrialError>((
+            table,
+            Timing { wall, excluded, empty_loop: empty_loop(calls), ..Timing::default() },
+        ))
     });
     let (table, mut timing) = timed.map_err(|error| work::refusal("thread", &error))??;
     if table == DescriptorTable::Shared && row.call.uses_descriptor() {
@@ -129,11 +132,14 @@ pub(super) fn empty_loop(calls: u64) -> Duration {
     shortest.mul_f64(calls as f64 / turns as f64)
 }
 
-/// What is known without running: where the file lies, how large the process is.
+/// What is known without running: where the file lies, how large the process is. Numbers stand
+/// as text, because the sampler would sum them over the trials.
 fn facts(row: &Row, site: &Site) -> Result<Map<String, Value>, TrialError> {
     let mut facts = Map::new();
     if row.call.is_on_file() && row.variant != Variant::Device {
         facts.insert("filesystem".to_owned(), site.common()?.filesystem.clone().into());
+        let fill_bytes = site::fill_bytes(site.block_bytes).to_string();
+        facts.insert("filled_by_writes_of_bytes".to_owned(), fill_bytes.into());
     }
     if row.call == Call::VdsoClock {
         let place = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
@@ -144,7 +150,6 @@ fn facts(row: &Row, site: &Site) -> Result<Map<String, Value>, TrialError> {
         facts.insert("is_system_call".to_owned(), false.into());
     }
     if row.call == Call::ForkExit {
-        // As text, because numbers are summed over the trials.
         let resident = resident_bytes().map_or("unknown".to_owned(), |bytes| bytes.to_string());
         facts.insert("process_resident_bytes".to_owned(), resident.into());
     }

@@ -198,6 +198,10 @@ impl<'a> Row<'a> {
         outcome.ci95 = statistics::median_interval(&figures);
         outcome.n = figures.len() as u64;
         outcome.samples = figures;
+        if outcome.status == Status::Interrupted {
+            let text = format!("interrupted after {} trials that count", outcome.n);
+            warning::add(&mut outcome.warnings, Warning::new(warning::INTERRUPTED, text));
+        }
         note_doubts(&mut outcome, plan);
         outcome
     }

@@ -335,6 +335,7 @@ fn cancelling_keeps_what_was_complete() {
     assert_eq!((outcomes[0].status, outcomes[0].n), (Status::Ok, 6));
     assert_eq!((outcomes[1].status, outcomes[1].n), (Status::Interrupted, 8));
     assert!(outcomes[1].median.is_some(), "what there is, is shown");
+    assert_eq!(codes(&outcomes[1]), [warning::INTERRUPTED, warning::UNSTABLE]);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use flatout_measure::record::{Latency, Outcome, Provenance, Status};
 
 use super::Page;
-use crate::{label, markup::escaped, notes::Notes, quantity, svg};
+use crate::{label, markup::escaped, notes::Notes, quantity, summary, svg};
 
 /// Numbers of notes as links; empty for none.
 pub(super) fn note_links(marks: &str) -> String {
@@ -16,46 +16,57 @@ pub(super) fn note_links(marks: &str) -> String {
     }
 }
 
-/// Parameters as small labels that do not break inside.
-fn chips(outcome: &Outcome) -> String {
+/// The test, and below it the parameters as small labels that do not break inside.
+fn row_head(outcome: &Outcome) -> String {
     let words = label::parameter_words(&outcome.parameters);
     let chips: Vec<String> =
         words.iter().map(|word| format!("<span class=\"chip\">{}</span>", escaped(word))).collect();
-    chips.join(" ")
+    let test = escaped(label::test(&outcome.id));
+    format!("<th scope=\"row\">{test}<div class=\"chips\">{}</div></th>", chips.join(" "))
 }
 
 impl Page {
     pub(super) fn rows(&mut self, rows: &[&Outcome]) {
         let has_ceilings = rows.iter().any(|outcome| outcome.ceiling.is_some());
-        let ceiling_heads = if has_ceilings {
-            "<th scope=\"col\">of ceiling</th><th scope=\"col\">limited by</th>"
-        } else {
-            ""
-        };
+        let ceiling_heads = if has_ceilings { "<th scope=\"col\">of ceiling</th>" } else { "" };
         self.line(format_args!(
             "<div class=\"scroll\" tabindex=\"0\"><table>\n<thead><tr><th scope=\"col\">test</th>\
-             <th scope=\"col\">parameters</th><th scope=\"col\" class=\"number\">median</th>\
+             <th scope=\"col\" class=\"number\">median</th>\
              <th scope=\"col\" class=\"number\">95&nbsp;% interval</th>\
              <th scope=\"col\" class=\"number\">n</th>\
-             <th scope=\"col\">samples <small>(median ± 10&nbsp;%)</small></th>{ceiling_heads}</tr></thead>\n<tbody>"
+             <th scope=\"col\">samples <small>(± 5&nbsp;%)</small></th>{ceiling_heads}</tr></thead>\n<tbody>"
         ));
-        let mut previous = "";
         for outcome in rows {
-            let test = label::test(&outcome.id);
-            let repeated = if test == previous { " class=\"repeated\"" } else { "" };
-            previous = test;
-            let head = format!(
-                "<tr><th scope=\"row\"{repeated}>{}</th><td class=\"chips\">{}</td>",
-                escaped(test),
-                chips(outcome)
-            );
+            let head = row_head(outcome);
             let cells = match label::figure(outcome) {
                 Some(median) => figure_cells(outcome, median, has_ceilings, &mut self.notes),
                 None => reason_cell(outcome, has_ceilings, &mut self.notes),
             };
-            self.line(format_args!("{head}{cells}</tr>"));
+            self.line(format_args!("<tr>{head}{cells}</tr>"));
         }
         self.line(format_args!("</tbody>\n</table></div>"));
+    }
+
+    /// Everything that each row tells, audit included, unfolded where there is only one row.
+    pub(super) fn facts(&mut self, rows: &[&Outcome]) {
+        let told: Vec<&&Outcome> =
+            rows.iter().filter(|outcome| !outcome.audit.is_empty()).collect();
+        if told.is_empty() {
+            return;
+        }
+        let open = if rows.len() == 1 { " open" } else { "" };
+        self.line(format_args!("<details{open}>\n<summary>Counted facts</summary>"));
+        for outcome in told {
+            let name = escaped(label::test(&outcome.id));
+            let heading =
+                if rows.len() == 1 { String::new() } else { format!("<h3>{name}</h3>\n") };
+            self.line(format_args!("{heading}<dl class=\"facts\">"));
+            for (key, value) in summary::pairs(outcome) {
+                self.line(format_args!("<dt>{}</dt><dd>{}</dd>", escaped(&key), escaped(&value)));
+            }
+            self.line(format_args!("</dl>"));
+        }
+        self.line(format_args!("</details>"));
     }
 
     /// Percentiles of the rows whose operations were timed one by one.
@@ -72,8 +83,7 @@ impl Page {
             .collect();
         self.line(format_args!(
             "<h3>Latency of single operations</h3>\n<div class=\"scroll\" tabindex=\"0\"><table>\n\
-             <thead><tr><th scope=\"col\">test</th><th scope=\"col\">parameters</th>\
-             <th scope=\"col\" class=\"number\">min</th>{heads}<th scope=\"col\" class=\"number\">max</th>\
+             <thead><tr><th scope=\"col\">test</th><th scope=\"col\" class=\"number\">min</th>{heads}<th scope=\"col\" class=\"number\">max</th>\
              <th scope=\"col\" class=\"number\">operations</th><th scope=\"col\">loop</th></tr></thead>\n<tbody>"
         ));
         let number =
@@ -88,10 +98,9 @@ impl Page {
                 })
                 .collect();
             self.line(format_args!(
-                "<tr><th scope=\"row\">{}</th><td class=\"chips\">{}</td>{}{cells}{}\
+                "<tr>{}{}{cells}{}\
                  <td class=\"number\">{}</td><td>{}</td></tr>",
-                escaped(label::test(&outcome.id)),
-                chips(outcome),
+                row_head(outcome),
                 number(latency.min_ns),
                 number(latency.max_ns),
                 quantity::count(latency.operations),
@@ -136,7 +145,7 @@ fn figure_cells(outcome: &Outcome, median: f64, has_ceilings: bool, notes: &mut 
 }
 
 fn ceiling_cells(outcome: &Outcome) -> String {
-    let Some(ceiling) = &outcome.ceiling else { return "<td></td><td></td>".to_owned() };
+    let Some(ceiling) = &outcome.ceiling else { return "<td></td>".to_owned() };
     let (share, bar) = match ceiling.ratio.filter(|ratio| ratio.is_finite()) {
         Some(ratio) => {
             let width = (ratio * 100.0).clamp(0.0, 100.0);
@@ -155,17 +164,20 @@ fn ceiling_cells(outcome: &Outcome) -> String {
         Provenance::Unknown => String::new(),
         known => format!(", {}", label::provenance(known)),
     };
+    let limiter = match ceiling.limiter.as_str() {
+        "" => String::new(),
+        limiter => format!("<div class=\"limiter\">limited by {}</div>", escaped(limiter)),
+    };
     format!(
-        "<td class=\"ceiling\"><b>{share}</b>{bar}<small>{}{}{origin}</small></td><td>{}</td>",
+        "<td class=\"ceiling\"><b>{share}</b>{bar}{limiter}<small>{}{}{origin}</small></td>",
         escaped(&ceiling.name),
         escaped(&value),
-        escaped(&ceiling.limiter)
     )
 }
 
 /// The reason over all columns of figures; only further warnings become notes.
 fn reason_cell(outcome: &Outcome, has_ceilings: bool, notes: &mut Notes) -> String {
-    let columns = if has_ceilings { 6 } else { 4 };
+    let columns = if has_ceilings { 5 } else { 4 };
     let marks = note_links(&notes.marks(outcome.warnings.get(1..).unwrap_or_default()));
     let word = label::status(outcome.status);
     let text = outcome.warnings.first().map_or("no figure", |warning| warning.text.as_str());

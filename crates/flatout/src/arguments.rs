@@ -1,0 +1,99 @@
+//! What the command line can say. One definition yields parser, help and errors; a file per
+//! command.
+
+pub mod bench;
+pub mod quantity;
+pub mod read;
+pub mod shared;
+pub mod write;
+
+use std::ffi::OsString;
+
+use clap::{Parser, Subcommand};
+
+use shared::Output;
+
+/// The command line.
+#[derive(Debug, Parser)]
+#[command(
+    name = "flatout",
+    version,
+    about = "Measures how fast a Linux machine really is, and moves data that fast",
+    after_help = "Sizes: 4096, 4K or 4KiB (1024), 4kB (1000), likewise M, G, T. Times: 500ms, 5s, 2m.\n\
+                  Results go to standard output, progress and complaints to standard error.\n\
+                  Exit codes: 0 done, 1 something failed, 2 wrong use, 130 interrupted.\n\n\
+                  Start with:  flatout bench",
+    max_term_width = 100,
+    disable_help_subcommand = true
+)]
+pub struct Arguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Measure this machine's limits: page cache, system calls
+    Bench(bench::Bench),
+    /// Read files flat out; print digest and rate
+    Read(read::Read),
+    /// Write a file flat out; print the rate to cache and the durable rate
+    Write(write::Write),
+}
+
+impl Command {
+    /// Where the results go, and in which form.
+    pub fn output(&self) -> &Output {
+        match self {
+            Self::Bench(bench) => &bench.output,
+            Self::Read(read) => &read.output,
+            Self::Write(write) => &write.output,
+        }
+    }
+}
+
+/// A command line that cannot be obeyed, or that asks for help.
+pub struct Refusal {
+    /// What clap has to say.
+    pub error: clap::Error,
+    /// Whether the command line asks for JSON, so that the refusal must be JSON too.
+    pub wants_json: bool,
+    /// The arguments.
+    pub argv: Vec<OsString>,
+}
+
+/// Reads the command line.
+pub fn parse(argv: impl Iterator<Item = OsString>) -> Result<Arguments, Box<Refusal>> {
+    let argv: Vec<OsString> = argv.collect();
+    Arguments::try_parse_from(&argv).map_err(|error| {
+        let wants_json = asks_for_json(&argv);
+        Box::new(Refusal { error, wants_json, argv })
+    })
+}
+
+fn asks_for_json(argv: &[OsString]) -> bool {
+    let pair = argv.windows(2).any(|pair| pair[0] == "--format" && pair[1] == "json");
+    pair || argv.iter().any(|argument| argument == "--format=json")
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_definition_is_sound() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn json_is_seen_even_in_a_command_line_that_makes_no_sense() {
+        let argv = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
+        assert!(asks_for_json(&argv(&["flatout", "read", "--format", "json", "--wrong"])));
+        assert!(asks_for_json(&argv(&["flatout", "--format=json"])));
+        assert!(!asks_for_json(&argv(&["flatout", "read", "json"])));
+    }
+}

@@ -1,0 +1,99 @@
+//! `flatout read`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use flatout_bench::read::{CacheStart, DigestKind, Job, Limit};
+use flatout_sys::cancel::CancelToken;
+
+use super::quantity::time;
+use super::shared::{EngineChoice, Moving, Output, SplitChoice};
+
+const AFTER: &str = "\
+Defaults, chosen by measurement (docs/performance.md):
+  file mostly in the page cache   mmap, 1 MiB blocks, one thread per CPU (files under 4 MiB: one)
+  file not cached                 uring, direct, 1 MiB blocks, depth 16, one thread
+  --block-size given              requests of exactly that size: sync when cached, else uring
+  shorter than 1 MiB, pipe, /proc sync, 256 KiB blocks, one thread
+  --caching                       buffered, but direct for a file that is not cached
+  --split                         contiguous; interleaved with --duration
+
+Examples:
+  flatout read FILE                                       the fastest way known
+  flatout read FILE --block-size 4096 --block-count 1024  exactly 4 MiB from the start
+  flatout read FILE --block-size 64K --min-time 5s        double the count until it takes 5 s
+  flatout read FILE --duration 1000ms                     how far one second goes
+  flatout read FILE --cold --engine uring --caching direct
+  zcat FILE.gz | flatout read -                           a pipe
+
+The digest xor32 is the file as little-endian 32-bit words, the tail padded with zero bytes, all
+XORed; it covers one pass and is computed while the clock runs.";
+
+/// `flatout read`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = AFTER)]
+pub struct Read {
+    /// Files to read, one after the other; `-` is standard input
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub moving: Moving,
+    /// How the kernel is asked for bytes
+    #[arg(long, value_name = "ENGINE", default_value = "auto")]
+    pub engine: EngineChoice,
+    /// Which blocks a thread gets [default: see below]
+    #[arg(long, value_name = "HOW")]
+    pub split: Option<SplitChoice>,
+    /// Clear the file from the page cache first (written back, dropped, and proved), outside the
+    /// timed region; before each pass and trial
+    #[arg(long)]
+    pub cold: bool,
+    /// Stop after this time and say how far it got
+    #[arg(long, value_name = "TIME", value_parser = time, conflicts_with = "min_time")]
+    pub duration: Option<u64>,
+    /// Start with 1 block and double the count until a read takes this long; a file that is too
+    /// short is passed over again
+    #[arg(long, value_name = "TIME", value_parser = time, conflicts_with = "block_count")]
+    pub min_time: Option<u64>,
+    /// What is computed of the bytes, inside the timed region
+    #[arg(long, value_name = "DIGEST", default_value = "xor32")]
+    pub digest: DigestChoice,
+    /// Independent trials; from 6 on there is a 95 % interval
+    #[arg(long, value_name = "N", default_value_t = 1,
+        value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub trials: u32,
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `--digest`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum DigestChoice {
+    /// XOR of all 32-bit words
+    Xor32,
+    /// Nothing
+    None,
+}
+
+impl Read {
+    /// The job for one of the files.
+    pub fn job(&self, file: &std::path::Path, cancel: CancelToken) -> Job {
+        let limit = match (self.duration, self.min_time) {
+            (Some(ns), _) => Limit::Duration { ns },
+            (None, Some(ns)) => Limit::MinTime { ns },
+            (None, None) => Limit::Blocks,
+        };
+        Job {
+            path: file.to_owned(),
+            wishes: self.moving.wishes(self.engine, self.split),
+            block_count: self.moving.block_count,
+            limit,
+            state: if self.cold { CacheStart::Cold } else { CacheStart::AsItIs },
+            digest: match self.digest {
+                DigestChoice::Xor32 => DigestKind::Xor32,
+                DigestChoice::None => DigestKind::None,
+            },
+            cancel,
+        }
+    }
+}

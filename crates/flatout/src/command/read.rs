@@ -1,0 +1,99 @@
+//! `flatout read`: each file is a row.
+
+use std::path::Path;
+
+use flatout_bench::Error;
+use flatout_bench::read::outcome::ID;
+use flatout_bench::read::{Measured, Reader};
+use flatout_measure::case::{Case, Figure, Plan, TrialError};
+use flatout_measure::clock::SystemClock;
+use flatout_measure::guard::SystemWitness;
+use flatout_measure::record::{Outcome, Status, Warning};
+use flatout_measure::sampler::{self, Tools};
+use flatout_sys::cancel::CancelToken;
+
+use crate::arguments::read::Read;
+use crate::conclusion::{Conclusion, Draft, FAILED, INTERRUPTED, View, WRONG_USE};
+
+/// Seed of the order of trials; a read makes no random data.
+const SEED: u64 = 1;
+
+/// Reads all the files. One that cannot be read does not stop the others.
+pub fn run(arguments: &Read, cancel: CancelToken) -> Conclusion {
+    let mut draft = Draft::begin(SEED);
+    for file in &arguments.files {
+        match read_file(arguments, file, cancel) {
+            Ok(outcome) => draft.add(outcome),
+            Err(error) if cancel.is_cancelled() => draft.fail(INTERRUPTED, error.to_string()),
+            Err(error @ Error::Usage(_)) => {
+                draft.fail(WRONG_USE, error.to_string());
+                break;
+            }
+            Err(error) => draft.fail(FAILED, error.to_string()),
+        }
+        if cancel.is_cancelled() {
+            draft.fail(INTERRUPTED, "interrupted".to_owned());
+            break;
+        }
+    }
+    draft.conclude(View::Summary)
+}
+
+fn read_file(arguments: &Read, file: &Path, cancel: CancelToken) -> Result<Outcome, Error> {
+    let reader = Reader::open(arguments.job(file, cancel))?;
+    if arguments.trials == 1 {
+        return Ok(reader.single(&reader.trial()?));
+    }
+    several_trials(&reader, arguments.trials, cancel)
+}
+
+/// Exactly as many trials as asked for, under the eyes of the guard.
+fn several_trials(reader: &Reader, trials: u32, cancel: CancelToken) -> Result<Outcome, Error> {
+    let mut last: Option<Measured> = None;
+    let mut failure = None;
+    let case = Case {
+        id: ID,
+        parameters: reader.parameters(),
+        unit: "bytes/s",
+        figure: Figure::Rate,
+        trial: Box::new(|_| match reader.trial() {
+            Ok(measured) if cancel.is_cancelled() => {
+                last = Some(measured);
+                Err(TrialError::Interrupted)
+            }
+            Ok(measured) => Ok(Reader::sample(last.insert(measured))),
+            Err(error) => {
+                let refusal = TrialError::Failed(error.to_string());
+                failure = Some(error);
+                Err(refusal)
+            }
+        }),
+    };
+    let plan = Plan {
+        min_trials: trials,
+        max_trials: trials,
+        budget_ns: u64::MAX / 4,
+        seed: SEED,
+        ..Plan::default()
+    };
+    let tools = Tools {
+        clock: &SystemClock,
+        witness: &mut SystemWitness::new(),
+        events: &mut |_| {},
+        cancelled: &|| cancel.is_cancelled(),
+    };
+    let mut outcomes = sampler::run(vec![case], &plan, tools);
+    if let Some(error) = failure {
+        return Err(error);
+    }
+    let mut outcome = outcomes.pop().unwrap_or_default();
+    outcome.warnings.splice(0..0, reader.warnings().iter().cloned());
+    if let Some(measured) = &last {
+        reader.describe(measured, &mut outcome);
+    }
+    if outcome.status == Status::Interrupted && outcome.n > 0 {
+        let text = format!("interrupted after {} of {trials} trials", outcome.n);
+        outcome.warnings.push(Warning::new("few_trials", text));
+    }
+    Ok(outcome)
+}

@@ -1,0 +1,108 @@
+//! How a command ended: its record, and what is said besides.
+
+use std::ffi::OsStr;
+
+use flatout_bench::read::outcome::escape;
+use flatout_measure::clock::{Clock, SystemClock};
+use flatout_measure::environment;
+use flatout_measure::record::{End, Outcome, Record, SCHEMA, Start, Status};
+
+/// Everything is done.
+pub const DONE: i32 = 0;
+/// Something failed.
+pub const FAILED: i32 = 1;
+/// The command line makes no sense.
+pub const WRONG_USE: i32 = 2;
+/// The user stopped it.
+pub const INTERRUPTED: i32 = 130;
+
+/// A finished command.
+#[derive(Debug)]
+pub struct Conclusion {
+    /// What is shown.
+    pub record: Record,
+    /// How its table form looks.
+    pub view: View,
+}
+
+/// How results look on a terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum View {
+    /// Pairs of key and value, one block per outcome.
+    Summary,
+    /// Tables, charts and the verdict.
+    Report,
+}
+
+/// A record in the making.
+#[derive(Debug)]
+pub struct Draft {
+    start: Start,
+    started_ns: u64,
+    /// The rows so far.
+    pub results: Vec<Outcome>,
+    /// What went wrong so far.
+    pub errors: Vec<String>,
+    exit_code: i32,
+}
+
+impl Draft {
+    /// Begins a record now.
+    pub fn begin(seed: u64) -> Self {
+        Self::of(std::env::args_os().map(|argument| escape(&argument)).collect(), seed)
+    }
+
+    fn of(argv: Vec<String>, seed: u64) -> Self {
+        let start = Start {
+            tool: concat!("flatout ", env!("CARGO_PKG_VERSION")).to_owned(),
+            argv,
+            seed,
+            time: jiff::Zoned::now().strftime("%Y-%m-%dT%H:%M:%S%:z").to_string(),
+            environment: environment::capture(std::path::Path::new("/")).to_value(),
+        };
+        let started_ns = SystemClock.now_ns();
+        Self { start, started_ns, results: Vec::new(), errors: Vec::new(), exit_code: DONE }
+    }
+
+    /// Notes that something went wrong. The gravest code stays: interrupted, wrong use, failed.
+    pub fn fail(&mut self, code: i32, text: String) {
+        self.errors.push(text);
+        self.exit_code = self.exit_code.max(code);
+    }
+
+    /// Adds a row; its status may change the exit code.
+    pub fn add(&mut self, outcome: Outcome) {
+        match outcome.status {
+            Status::Interrupted => self.exit_code = self.exit_code.max(INTERRUPTED),
+            Status::Failed => self.exit_code = self.exit_code.max(FAILED),
+            _ => {}
+        }
+        self.results.push(outcome);
+    }
+
+    /// Completes the record.
+    pub fn conclude(self, view: View) -> Conclusion {
+        let elapsed_s = (SystemClock.now_ns() - self.started_ns) as f64 / 1e9;
+        let record = Record {
+            schema: SCHEMA.to_owned(),
+            start: self.start,
+            results: self.results,
+            charts: Vec::new(),
+            end: End {
+                elapsed_s,
+                exit_code: self.exit_code,
+                errors: self.errors,
+                verdict: Vec::new(),
+            },
+        };
+        Conclusion { record, view }
+    }
+}
+
+/// The record of a command line that was refused.
+pub fn refused(argv: &[impl AsRef<OsStr>], text: String) -> Record {
+    let argv = argv.iter().map(|argument| escape(argument.as_ref())).collect();
+    let mut draft = Draft::of(argv, 0);
+    draft.fail(WRONG_USE, text);
+    draft.conclude(View::Summary).record
+}

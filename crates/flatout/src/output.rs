@@ -1,0 +1,163 @@
+//! Where results and complaints go: standard output or a file, and standard error.
+
+use std::fs::File;
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+use flatout_measure::record::{Record, Status};
+use flatout_report::{Format, Style, text};
+
+use crate::arguments::Refusal;
+use crate::arguments::shared::Output;
+use crate::conclusion::{self, Conclusion, View};
+
+/// Shows a finished command and returns its exit code.
+pub fn conclude(conclusion: Conclusion, output: &Output) -> ExitCode {
+    let record = &conclusion.record;
+    for error in &record.end.errors {
+        complain(error);
+    }
+    let style = if output.output.is_some() { Style::default() } else { terminal_style() };
+    let shown = match (output.format, conclusion.view) {
+        (Format::Table, View::Summary) => summaries(record),
+        (format, _) => flatout_report::render(record, format, &style),
+    };
+    if output.format == Format::Table && conclusion.view == View::Summary {
+        warn(record);
+    }
+    let written = match &output.output {
+        None => to_standard_output(shown.as_bytes()),
+        Some(path) => replace(path, shown.as_bytes()),
+    };
+    if let Err(error) = written {
+        complain(&error);
+        return exit(record.end.exit_code.max(conclusion::FAILED));
+    }
+    exit(record.end.exit_code)
+}
+
+/// Shows why a command line is refused (or its help) and returns the exit code.
+pub fn refuse(refusal: &Refusal) -> ExitCode {
+    if !refusal.error.use_stderr() {
+        let help = refusal.error.render().to_string();
+        return match to_standard_output(help.as_bytes()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(_) => ExitCode::FAILURE,
+        };
+    }
+    let text = refusal.error.render().to_string();
+    let line = one_line(&text);
+    complain(&line);
+    if refusal.wants_json {
+        let record = conclusion::refused(&refusal.argv, line);
+        let json = flatout_report::render(&record, Format::Json, &Style::default());
+        // The refusal is already on standard error; a closed pipe changes nothing.
+        let _ = to_standard_output(json.as_bytes());
+    }
+    exit(conclusion::WRONG_USE)
+}
+
+/// Clap's first paragraph, without its own prefix, as one line.
+fn one_line(text: &str) -> String {
+    let first = text.strip_prefix("error: ").unwrap_or(text);
+    let paragraph = first.split("\n\n").next().unwrap_or(first);
+    let words: Vec<_> = paragraph.split_whitespace().collect();
+    words.join(" ")
+}
+
+/// One line on standard error.
+pub fn complain(line: &str) {
+    eprintln!("flatout: {}", text::visible(line));
+}
+
+fn summaries(record: &Record) -> String {
+    let shown: Vec<_> = record
+        .results
+        .iter()
+        .filter(|outcome| outcome.status != Status::Failed)
+        .map(flatout_report::summary)
+        .collect();
+    shown.join("\n")
+}
+
+/// The doubts of the rows, on standard error, where they cannot be mistaken for results.
+fn warn(record: &Record) {
+    for outcome in &record.results {
+        if outcome.status == Status::Failed {
+            continue;
+        }
+        for warning in &outcome.warnings {
+            complain(&format!("warning: {}: {}", warning.code, warning.text));
+        }
+    }
+}
+
+fn to_standard_output(bytes: &[u8]) -> Result<(), String> {
+    let mut out = io::stdout().lock();
+    match out.write_all(bytes).and_then(|()| out.flush()) {
+        // Whoever closed the pipe has seen enough.
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(format!("cannot write to standard output: {error}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Writes a whole file beside its place and renames it there, so that nobody sees half of it.
+/// Devices and pipes are written in place.
+pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), String> {
+    let fail = |error: io::Error| format!("cannot write {path:?}: {error}");
+    let special = std::fs::metadata(path).is_ok_and(|facts| !facts.is_file());
+    if special {
+        return File::options()
+            .write(true)
+            .open(path)
+            .and_then(|mut file| file.write_all(bytes))
+            .map_err(fail);
+    }
+    let mut name =
+        path.file_name().ok_or_else(|| fail(io::ErrorKind::InvalidInput.into()))?.to_owned();
+    name.push(format!(".{}.part", std::process::id()));
+    let part = path.with_file_name(name);
+    let written = File::create_new(&part)
+        .and_then(|mut file| file.write_all(bytes))
+        .and_then(|()| std::fs::rename(&part, path));
+    written.map_err(|error| {
+        // The part is ours alone; what cannot be removed was never made.
+        let _ = std::fs::remove_file(&part);
+        fail(error)
+    })
+}
+
+/// What the terminal on standard output can show.
+fn terminal_style() -> Style {
+    let out = io::stdout();
+    if !out.is_terminal() {
+        return Style::default();
+    }
+    let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    let size = flatout_sys::terminal::width_columns(&out);
+    Style {
+        width_columns: size.map_or(80, usize::from),
+        color: !set("NO_COLOR") && !dumb,
+        unicode: speaks_unicode(),
+    }
+}
+
+fn speaks_unicode() -> bool {
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
+        .into_iter()
+        .filter_map(|name| std::env::var(name).ok())
+        .find(|value| !value.is_empty());
+    // Without a locale nearly every terminal of today still shows UTF-8.
+    locale.is_none_or(|locale| {
+        let locale = locale.to_ascii_lowercase();
+        locale.contains("utf-8") || locale.contains("utf8") || locale == "c" || locale == "posix"
+    })
+}
+
+fn exit(code: i32) -> ExitCode {
+    ExitCode::from(u8::try_from(code).unwrap_or(1))
+}

@@ -1,0 +1,85 @@
+//! The HTML page: complete in itself, well-formed, and the record comes back out of it.
+
+use flatout_report::{Identity, html, identity};
+
+use crate::{FIXTURES, record};
+
+#[test]
+fn the_record_comes_back() {
+    for name in FIXTURES {
+        let record = record(name);
+        let shown = html::page_with(&record, Identity::Shown);
+        assert_eq!(html::extract(&shown).as_ref(), Some(&record), "{name}");
+        let hidden = html::page(&record);
+        assert_eq!(html::extract(&hidden), Some(identity::hidden(&record)), "{name}");
+    }
+    assert_eq!(html::extract("<!doctype html><title>something else</title>"), None);
+}
+
+#[test]
+fn nothing_is_loaded_from_anywhere() {
+    for name in FIXTURES {
+        let page = html::page(&record(name));
+        for sign in ["http://", "https://", " src=", "url(", "@import", "<link", "<iframe", " on"] {
+            let visible = without_text(&page);
+            assert!(!visible.contains(sign), "{name}: {sign}");
+        }
+        assert_eq!(page.matches("<script").count(), 1, "{name}");
+        assert_eq!(page.matches("</script").count(), 1, "{name}");
+    }
+}
+
+/// Only the tags of a page: what could make a browser do something.
+fn without_text(page: &str) -> String {
+    page.split('<').filter_map(|piece| piece.split_once('>')).map(|(tag, _)| tag).collect()
+}
+
+#[test]
+fn every_element_is_closed() {
+    for name in FIXTURES {
+        let page = html::page(&record(name));
+        let mut open: Vec<&str> = Vec::new();
+        for piece in page.split('<').skip(2) {
+            let (tag, _) = piece.split_once('>').expect("a tag ends");
+            let word = tag.split([' ', '/', '\n']).find(|word| !word.is_empty()).unwrap();
+            if tag.starts_with('/') {
+                assert_eq!(open.pop(), Some(word), "{name}: {piece}");
+            } else if !tag.ends_with('/') && !["meta", "br"].contains(&word) {
+                open.push(word);
+            }
+        }
+        assert!(open.is_empty(), "{name}: {open:?}");
+    }
+}
+
+#[test]
+fn every_note_that_is_referred_to_exists() {
+    let page = html::page(&record("bench"));
+    let mut references = 0;
+    for piece in page.split("href=\"#").skip(1) {
+        let target = piece.split('"').next().unwrap();
+        assert!(page.contains(&format!("id=\"{target}\"")), "{target}");
+        references += 1;
+    }
+    assert!(references > 20);
+}
+
+#[test]
+fn host_and_paths_stay_out_unless_asked_for() {
+    for name in ["bench", "read", "write"] {
+        let record = record(name);
+        let page = html::page(&record);
+        for secret in ["workbench", "/home", "anna", "big file.bin", "new.bin"] {
+            assert!(!page.contains(secret), "{name}: {secret}");
+        }
+        assert!(html::page_with(&record, Identity::Shown).contains("/home/anna"));
+    }
+}
+
+#[test]
+fn a_point_tells_its_exact_value() {
+    let record = record("bench");
+    let row = record.results.iter().find(|o| o.id == "cache/thread-sweep").unwrap();
+    let exact = format!("exactly {} bytes/s", row.median.unwrap());
+    assert!(html::page(&record).contains(&exact), "{exact}");
+}
