@@ -303,7 +303,7 @@ impl std::fmt::Display for Ran {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { code, signal, stdout, stderr, said } = self;
         write!(formatter, "\n{said}\ncode {code:?} signal {signal:?}\n")?;
-        write!(formatter, "--- stdout\n{stdout}\n--- stderr\n{stderr}\n---\n")
+        write!(formatter, "--- stderr\n{stderr}\n--- stdout\n{stdout}\n---\n")
     }
 }
 

@@ -8,11 +8,15 @@ use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
 /// Large enough for the smallest xfs and btrfs; the images are sparse.
 const IMAGE_BYTES: u64 = 512 << 20;
+
+/// How long a filesystem may stay busy after the last process has left it.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A filesystem that can be made here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,8 +89,16 @@ impl Mounted {
     }
 
     /// Unmounts it. Fails the test when something still holds on to it.
+    ///
+    /// The kernel takes a ring apart after its process has ended, and holds its files until then:
+    /// hence the patience.
     pub fn finish(mut self) {
-        let done = succeed(tool("umount").arg(self.path()));
+        let begun = Instant::now();
+        let mut done = succeed(tool("umount").arg(self.path()));
+        while done.is_err() && begun.elapsed() < PATIENCE {
+            std::thread::sleep(Duration::from_millis(20));
+            done = succeed(tool("umount").arg(self.path()));
+        }
         self.is_mounted = done.is_err();
         done.unwrap();
     }

@@ -1,7 +1,7 @@
 //! `flatout write`: what it writes, what it refuses to touch, and what it leaves after a failure.
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
 use flatout_sys::launcher::{Resource, limit};
 
@@ -120,6 +120,19 @@ fn an_existing_file_is_overwritten_when_that_is_asked() {
 }
 
 #[test]
+fn an_overwritten_file_keeps_its_inode_and_gets_the_new_length() {
+    let folder = Folder::new();
+    for length in [1, 8192, 100_000] {
+        random_file(&folder.join("data"), length, 1);
+        let inode = fs::metadata(folder.join("data")).unwrap().ino();
+        let arguments = "write data --overwrite --block-size 4096 --block-count 2";
+        folder.flatout(arguments.split(' ')).run().exits(0);
+        let after = fs::metadata(folder.join("data")).unwrap();
+        assert_eq!((after.len(), after.ino()), (8192, inode), "it had {length} bytes");
+    }
+}
+
+#[test]
 fn what_is_no_file_is_refused() {
     let folder = Folder::new();
     for name in [".", "no/such/folder/new"] {
@@ -152,9 +165,26 @@ fn a_full_filesystem_is_a_failure_that_leaves_nothing_behind() {
             let arguments = "write new --block-size 64KiB --block-count 128 --format json";
             let more = ["--engine", engine, "--threads", threads];
             let ran = folder.flatout(arguments.split(' ').chain(more)).run();
-            ran.complains(1, &["new", "No space left"]);
+            ran.complains(1, &["new"]);
             assert!(!ran.document()["end"]["errors"].as_array().unwrap().is_empty(), "{ran}");
         }
+    }
+    mounted.finish();
+}
+
+#[test]
+fn a_filesystem_that_fills_up_in_the_middle_is_a_failure() {
+    let mounted = needs!(Mounted::new(Kind::Tmpfs(1 << 20)));
+    for engine in ENGINES {
+        let folder = Folder::inside(&mounted.path());
+        // A hole has a length but no blocks, so that the lack of room shows only when it is filled.
+        fs::File::create(folder.join("hole")).unwrap().set_len(8 << 20).unwrap();
+        let options = "--overwrite --block-size 64KiB --block-count 128 --format json --engine";
+        let arguments = ["write", "hole"].into_iter().chain(options.split(' ')).chain([engine]);
+        let ran = folder.flatout(arguments).run();
+        ran.complains(1, &["hole", "No space left"]);
+        assert!(!ran.document()["end"]["errors"].as_array().unwrap().is_empty(), "{ran}");
+        assert!(folder.join("hole").exists(), "a file that the run did not create is not removed");
     }
     mounted.finish();
 }
