@@ -2,7 +2,7 @@
 //!
 //! Rule: no printing, and no kernel trick of its own: bytes move through `io`, time and doubt
 //! belong to `measure`. A bench hands the sampler its cases, or runs one piece of work
-//! ([`read`], [`write`]), and returns outcomes. Threads are made here, by [`crew`].
+//! ([`read`], [`mod@write`]), and returns outcomes. Threads are made here, by [`crew`].
 
 #![forbid(unsafe_code)]
 

@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::fallback::Fallback;
 use crate::source::{Kind, Source};
 use crate::stop::Stop;
-use crate::tuning::{Engine, Lane, Split, Tuning};
+use crate::tuning::{Caching, Engine, Lane, Split, Tuning};
 
 /// Which bytes are scanned and how they are shared out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +44,12 @@ impl Plan {
         let offset = self.start_bytes + index * self.block_bytes;
         (offset, self.block_bytes.min(self.end_bytes - offset) as usize)
     }
+}
+
+/// Bytes to ask for so that `length` of them arrive: direct I/O takes whole sectors only, so the
+/// last block of a file is asked for whole and comes back short.
+fn request_length(source: &Source, plan: &Plan, length: usize) -> usize {
+    if source.caching() == Caching::Direct { plan.block_bytes as usize } else { length }
 }
 
 /// What one run of a scanner did.

@@ -124,7 +124,11 @@ pub fn evict(
     }
     let length = std::num::NonZeroU64::new(length_bytes);
     fadvise(descriptor, offset_bytes, length, Advice::DontNeed)?;
-    state(descriptor, offset_bytes, if length_bytes == 0 { i64::MAX as u64 } else { length_bytes })
+    let length_bytes = match length_bytes {
+        0 => (rustix::fs::fstat(descriptor)?.st_size as u64).saturating_sub(offset_bytes),
+        _ => length_bytes,
+    };
+    state(descriptor, offset_bytes, length_bytes)
 }
 
 /// Drops clean caches of the whole system (`/proc/sys/vm/drop_caches`): 1 page cache, 2 dentries

@@ -5,7 +5,7 @@ use std::io::IoSliceMut;
 use flatout_sys::view::ByteView;
 use rustix::io::Errno;
 
-use super::{Pass, Plan, truncated};
+use super::{Pass, Plan, request_length, truncated};
 use crate::error::Error;
 use crate::source::{DONTCACHE, Source};
 use crate::stop::Stop;
@@ -23,10 +23,14 @@ pub(super) fn run(
     let mut index = first;
     while index < end {
         let (offset, length) = plan.block(index);
-        let got = match read_once(source, &mut buffer[..length], offset) {
-            Ok(got) if got == length => got,
-            Ok(got) => read_rest(source, &mut buffer[..length], offset, got, stop)?,
-            Err(Errno::INTR) => read_rest(source, &mut buffer[..length], offset, 0, stop)?,
+        let asked = request_length(source, plan, length);
+        let got = match read_once(source, &mut buffer[..asked], offset) {
+            // More than there was when the file was opened: somebody extends it.
+            Ok(got) if got >= length => length,
+            Ok(got) => read_rest(source, &mut buffer[..asked], offset, got, stop)?.min(length),
+            Err(Errno::INTR) => {
+                read_rest(source, &mut buffer[..asked], offset, 0, stop)?.min(length)
+            }
             Err(errno) => return Err(Error::system("read", source.path())(errno)),
         };
         if got > 0 {

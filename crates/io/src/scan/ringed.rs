@@ -4,7 +4,7 @@ use flatout_sys::ring::Ring;
 use flatout_sys::view::ByteView;
 use rustix::io::Errno;
 
-use super::{Pass, Plan, truncated};
+use super::{Pass, Plan, request_length, truncated};
 use crate::error::Error;
 use crate::source::Source;
 use crate::stop::Stop;
@@ -79,7 +79,8 @@ impl Run<'_> {
         let Flight { offset, length, got } = self.flights[slot as usize];
         let dontcache = self.source.caching() == Caching::Dontcache;
         let flags = if dontcache { crate::source::DONTCACHE.bits() } else { 0 };
-        ring.read(slot, offset + got as u64, got, length - got, flags);
+        let asked = request_length(self.source, self.plan, length);
+        ring.read(slot, offset + got as u64, got, asked - got, flags);
     }
 
     /// Takes an answer in. True when the block is complete, or as complete as it will be.
@@ -88,7 +89,7 @@ impl Run<'_> {
         match result {
             Ok(0) => self.failure = Some(truncated(self.source, self.plan)),
             Ok(got) => {
-                flight.got += got as usize;
+                flight.got = flight.length.min(flight.got + got as usize);
                 if flight.got < flight.length {
                     self.request(ring, slot);
                     return false;
