@@ -4,6 +4,7 @@
 //! figures that chose them, stand here and nowhere else; `--help` states them.
 
 use flatout_io::{Caching, Engine, Kind, Split, Tuning};
+use flatout_measure::warning;
 
 /// What the user asked for; `None` is for us to choose.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -91,7 +92,7 @@ pub fn for_reading(facts: &Facts, wishes: &Wishes) -> Choice {
     let threads = if streamed {
         if wishes.threads.is_some_and(|threads| threads > 1) {
             let text = "a stream has one end to read from: one thread".to_owned();
-            notes.push(("threads_reduced", text));
+            notes.push((warning::THREADS_REDUCED, text));
         }
         1
     } else {
@@ -107,14 +108,14 @@ pub fn for_reading(facts: &Facts, wishes: &Wishes) -> Choice {
     };
     if engine != Engine::Uring && wishes.depth.is_some_and(|depth| depth > 1) {
         let text = format!("{engine} has one request in flight per thread; --depth has no effect");
-        notes.push(("depth_unused", text));
+        notes.push((warning::DEPTH_UNUSED, text));
     }
     let tuning = Tuning { engine, caching, block_bytes, depth, threads, split };
     Choice { tuning, engine_reason, notes }
 }
 
 fn refusal_code(engine: Option<Engine>) -> &'static str {
-    if engine == Some(Engine::Mmap) { "mmap_refused" } else { "uring_refused" }
+    if engine == Some(Engine::Mmap) { warning::MMAP_REFUSED } else { warning::URING_REFUSED }
 }
 
 fn read_engine(facts: &Facts, wishes: &Wishes) -> (Engine, String) {
@@ -189,7 +190,7 @@ pub fn for_writing(length_bytes: u64, wishes: &Wishes) -> Choice {
     };
     if engine != Engine::Uring && wishes.depth.is_some_and(|depth| depth > 1) {
         let text = format!("{engine} has one request in flight per thread; --depth has no effect");
-        notes.push(("depth_unused", text));
+        notes.push((warning::DEPTH_UNUSED, text));
     }
     let block_bytes = wishes.block_bytes.unwrap_or_else(|| default_write_block(wishes));
     let blocks = length_bytes.div_ceil(block_bytes.max(1));

@@ -10,7 +10,7 @@ pub mod outcome;
 use std::path::PathBuf;
 
 use flatout_io::{Engine, Kind, Source};
-use flatout_measure::record::Warning;
+use flatout_measure::warning::{self, Warning};
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::{affinity, filesystem, page_cache};
 
@@ -101,10 +101,8 @@ pub struct Measured {
 
 impl Measured {
     /// Notes a doubt, once per code.
-    fn warn(&mut self, code: &str, text: String) {
-        if !self.warnings.iter().any(|warning| warning.code == code) {
-            self.warnings.push(Warning::new(code, text));
-        }
+    fn warn(&mut self, code: &str, text: impl Into<String>) {
+        warning::add(&mut self.warnings, Warning::new(code, text));
     }
 }
 
@@ -170,36 +168,46 @@ impl Reader {
             let text = format!(
                 "{wanted} bytes were asked for, but the file ends after {length}: {missing} bytes short"
             );
-            warn("short_file", text);
+            warn(warning::SHORT_FILE, text);
         }
         let holes = self.source.hole_bytes();
-        if holes > 0 {
+        let written = length.saturating_sub(holes);
+        let reserved = self.source.allocated_bytes().unwrap_or(0).saturating_sub(written);
+        if holes > 0 && reserved >= holes / 2 {
             warn(
-                "sparse_file",
+                warning::UNWRITTEN_EXTENTS,
                 format!(
-                    "{holes} of {length} bytes are holes or were never written: no device is read for them"
+                    "{holes} of {length} bytes were allocated but never written: no device is read for them"
                 ),
+            );
+        } else if holes > 0 {
+            warn(
+                warning::SPARSE_FILE,
+                format!("{holes} of {length} bytes are holes: no device is read for them"),
             );
         }
         if tuning.threads > facts.cpus {
             let (threads, cpus) = (tuning.threads, facts.cpus);
-            warn("oversubscribed", format!("{threads} threads share {cpus} CPUs"));
+            warn(warning::OVERSUBSCRIBED, format!("{threads} threads share {cpus} CPUs"));
         }
         let cold = self.job.state == CacheStart::Cold;
         let in_memory = self.source.is_regular()
             && filesystem::of(self.source.file()).is_ok_and(|filesystem| filesystem.in_memory);
         if in_memory && sized {
             warn(
-                "memory_filesystem",
+                warning::MEMORY_FILESYSTEM,
                 "the file lives in memory: no device is behind this figure".to_owned(),
             );
         }
         if sized && tuning.block_bytes < 4096 && tuning.engine != Engine::Mmap {
             let block = tuning.block_bytes;
             let (code, what) = if cold || facts.cached_percent == 0 {
-                ("readahead_bound", "readahead and system calls limit this figure, not the disk")
+                (
+                    warning::READAHEAD_BOUND,
+                    "readahead and system calls limit this figure, not the disk",
+                )
             } else {
-                ("syscall_bound", "system calls limit this figure, not memory")
+                (warning::SYSCALL_BOUND, "system calls limit this figure, not memory")
             };
             warn(code, format!("blocks of {block} bytes: {what}"));
         }

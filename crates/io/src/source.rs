@@ -231,6 +231,12 @@ impl Source {
         rustix::io::pread(file, &mut *bytes, offset_bytes).is_ok_and(|got| got == bytes.len())
     }
 
+    /// Bytes of storage that belong to the file; `None` for what is no regular file.
+    pub fn allocated_bytes(&self) -> Option<u64> {
+        let facts = rustix::fs::fstat(&self.file).ok()?;
+        self.regular.then_some((facts.st_blocks as u64).saturating_mul(512))
+    }
+
     /// Bytes in holes and in extents that were allocated but never written: they cost no device
     /// any work. Looks at no more than the first 4096 pieces. Cost: two lseeks per piece.
     pub fn hole_bytes(&self) -> u64 {

@@ -56,7 +56,7 @@ codes! {
     MMAP_REFUSED = "mmap_refused";
     /// Part of the file was still in the cache when a cold trial began.
     NOT_COLD = "not_cold";
-    /// Dirty pages were left when the cache was to be emptied; they stay in it.
+    /// Bytes of the file had not reached storage when the trial began.
     DIRTY_PAGES = "dirty_pages";
     /// The file lives in memory (tmpfs or the like); no storage is involved.
     MEMORY_FILESYSTEM = "memory_filesystem";
@@ -76,6 +76,16 @@ codes! {
     OVERSUBSCRIBED = "oversubscribed";
     /// A trial was too short for the clock or the guard to judge it.
     SHORT_RUN = "short_run";
+    /// There was nothing to read, so there is no rate.
+    EMPTY_FILE = "empty_file";
+    /// The file did not stay in the page cache: memory is short.
+    NOT_HOT = "not_hot";
+    /// More than one request in flight was asked of an engine that has one.
+    DEPTH_UNUSED = "depth_unused";
+    /// The calling thread could not get a descriptor table of its own.
+    DESCRIPTOR_TABLE_SHARED = "descriptor_table_shared";
+    /// The clock is read by a system call here.
+    VDSO_MISSING = "vdso_missing";
     /// Writing ended before the bytes were safe on storage: this is a rate to cache.
     NOT_DURABLE = "not_durable";
 }

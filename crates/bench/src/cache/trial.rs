@@ -107,7 +107,7 @@ fn read(row: &Row, site: &Site) -> Result<Measured, TrialError> {
     keep_refusals(&reader, &mut measured);
     if hot && measured.cached_before_bytes.is_some_and(|bytes| bytes < file.length_bytes()) {
         let text = "the file did not stay in the page cache: memory is short";
-        warning::add(&mut measured.warnings, Warning::new("not_hot", text));
+        warning::add(&mut measured.warnings, Warning::new(warning::NOT_HOT, text));
     }
     Ok(measured)
 }

@@ -4,10 +4,12 @@ use std::sync::OnceLock;
 
 use flatout_io::digest::Xor32;
 use flatout_io::scan::{Pass, Plan, Scanner};
-use flatout_io::{Engine, Fallback, Kind, Lane, Stop};
+use flatout_io::{Caching, Engine, Fallback, Kind, Lane, Stop};
+use flatout_measure::warning;
 use flatout_sys::clock::monotonic_ns;
+use flatout_sys::page_cache::{self, CacheState};
+use flatout_sys::usage;
 use flatout_sys::view::ByteView;
-use flatout_sys::{page_cache, usage};
 
 use super::{CacheStart, DigestKind, Limit, Measured, Reader};
 use crate::crew;
@@ -15,6 +17,10 @@ use crate::error::Error;
 
 /// Blocks shorter than this are too often all zero by chance to be counted.
 const ZERO_BLOCK_BYTES: usize = 512;
+/// A read shorter than this says little.
+const SHORT_RUN_NS: u64 = 100_000;
+/// Rounds of the loop that finds the harness's own share.
+const CALIBRATION_BLOCKS: u64 = 20_000;
 /// Bytes of a suspected zero block that are read once more before anything is said.
 const ZERO_SAMPLE_BYTES: usize = 4096;
 
@@ -67,10 +73,59 @@ impl Reader {
     ///
     /// Errors: those of the engines. A wish to stop is no error: `stopped` is set.
     pub fn trial(&self) -> Result<Measured, Error> {
-        match self.job.limit {
-            Limit::Blocks => self.read_blocks(self.blocks_in_range(), None),
-            Limit::Duration { ns } => self.read_blocks(self.blocks_in_range(), Some(ns)),
-            Limit::MinTime { ns } => self.read_for(ns),
+        let mut measured = match self.job.limit {
+            Limit::Blocks => self.read_blocks(self.blocks_in_range(), None)?,
+            Limit::Duration { ns } => self.read_blocks(self.blocks_in_range(), Some(ns))?,
+            Limit::MinTime { ns } => self.read_for(ns)?,
+        };
+        self.audit_caching(&mut measured);
+        if measured.bytes > 0 && measured.elapsed_ns < SHORT_RUN_NS {
+            let text = "the read took less than 100 µs: starting threads weighs as much as reading";
+            measured.warn(warning::SHORT_RUN, text);
+        }
+        Ok(measured)
+    }
+
+    /// What the harness takes per block: the loop over blocks without the reads and the digest.
+    ///
+    /// Cost: some 20,000 rounds, less than a millisecond.
+    pub fn harness_ns_per_block(&self) -> Result<f64, Error> {
+        let mut null = Scanner::null(self.source.reopen()?, 1)?;
+        let plan = Plan {
+            start_bytes: 0,
+            end_bytes: CALIBRATION_BLOCKS,
+            block_bytes: 1,
+            split: self.choice.tuning.split,
+            lane: Lane::ONLY,
+        };
+        let mut stop = Stop::new(self.job.cancel, None);
+        let mut seen = 0;
+        let start_ns = monotonic_ns();
+        null.run(&plan, &mut stop, |offset, _| seen ^= std::hint::black_box(offset))?;
+        let elapsed_ns = monotonic_ns() - start_ns;
+        std::hint::black_box(seen);
+        Ok(elapsed_ns as f64 / CALIBRATION_BLOCKS as f64)
+    }
+
+    /// Holds the page cache before and after against what the caching promises.
+    fn audit_caching(&self, measured: &mut Measured) {
+        let before = measured.cached_before_bytes.unwrap_or(0);
+        let after = measured.cached_after_bytes.unwrap_or(0);
+        match self.source.caching() {
+            Caching::Direct if after.saturating_sub(before) > measured.bytes / 10 => {
+                let grown = after - before;
+                let text = format!(
+                    "the page cache grew by {grown} bytes during direct reads: they went through it"
+                );
+                measured.warn(warning::DIRECT_CACHED, text);
+            }
+            Caching::Dontcache if before > 0 => {
+                let text = format!(
+                    "{before} bytes were in the page cache already and were served from there"
+                );
+                measured.warn(warning::DONTCACHE_HIT, text);
+            }
+            _ => {}
         }
     }
 
@@ -117,9 +172,8 @@ impl Reader {
                 let differs = full && total.xor32 != digest && !total.stopped;
                 total.xor32 = digest;
                 if differs {
-                    let text =
-                        "the digest changed between passes: the file is being written".to_owned();
-                    total.warn("digest_differs", text);
+                    let text = "the digest changed between passes: the file is being written";
+                    total.warn(warning::DIGEST_DIFFERS, text);
                 }
             }
             left -= share;
@@ -128,7 +182,7 @@ impl Reader {
                 break;
             }
         }
-        total.cached_after_bytes = self.cached_bytes(self.end_bytes);
+        total.cached_after_bytes = self.cache_state(self.end_bytes).map(|state| state.cached_bytes);
         Ok(total)
     }
 
@@ -136,10 +190,19 @@ impl Reader {
     /// of the range that are cached.
     fn set_cache_state(&self, end_bytes: u64, total: &mut Measured) -> Result<Option<u64>, Error> {
         if self.job.state == CacheStart::AsItIs {
-            return Ok(self.cached_bytes(end_bytes));
+            let state = self.cache_state(end_bytes);
+            let dirty = state.and_then(|state| state.dirty_bytes).filter(|&dirty| dirty > 0);
+            if let Some(dirty) = dirty.filter(|_| self.source.caching() == Caching::Direct) {
+                let text = format!(
+                    "{dirty} bytes had not reached the device yet: direct reads write them back first, \
+                     while the clock runs"
+                );
+                total.warn(warning::DIRTY_PAGES, text);
+            }
+            return Ok(state.map(|state| state.cached_bytes));
         }
         if self.source.kind() != Kind::Sized {
-            total.warn("not_cold", "a stream has no page cache that could be cleared".to_owned());
+            total.warn(warning::NOT_COLD, "a stream has no page cache that could be cleared");
             return Ok(None);
         }
         let file = self.source.file();
@@ -149,22 +212,22 @@ impl Reader {
             let text = format!(
                 "{dirty} bytes had not reached the device yet; they were written back first"
             );
-            total.warn("dirty_pages", text);
+            total.warn(warning::DIRTY_PAGES, text);
         }
         let left = page_cache::evict(file, 0, 0).map_err(fail())?;
         if left.cached_bytes > 0 {
             let bytes = left.cached_bytes;
             let text = format!("{bytes} bytes stayed in the page cache: this pass is not cold");
-            total.warn("not_cold", text);
+            total.warn(warning::NOT_COLD, text);
         }
         Ok(Some(left.cached_bytes))
     }
 
-    fn cached_bytes(&self, end_bytes: u64) -> Option<u64> {
+    fn cache_state(&self, end_bytes: u64) -> Option<CacheState> {
         if self.source.kind() != Kind::Sized {
             return None;
         }
-        page_cache::state(self.source.file(), 0, end_bytes).ok().map(|state| state.cached_bytes)
+        page_cache::state(self.source.file(), 0, end_bytes).ok()
     }
 
     /// One pass from the start to `end_bytes` by all lanes together; adds to `total`.
@@ -230,7 +293,7 @@ impl Reader {
             let text = format!(
                 "{suspected} bytes lie in blocks of zeros: thin storage and compression move them for free"
             );
-            total.warn("zero_blocks", text);
+            total.warn(warning::ZERO_BLOCKS, text);
         }
     }
 }

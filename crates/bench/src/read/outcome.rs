@@ -1,7 +1,8 @@
 //! What is known about a read, as an outcome of the record.
 
 use flatout_measure::case::{Case, Figure, Sample};
-use flatout_measure::record::{Outcome, Status, Warning};
+use flatout_measure::record::{Outcome, Status};
+use flatout_measure::warning::{self, Warning};
 use serde_json::{Map, Value, json};
 
 use super::{DigestKind, Limit, Measured, Reader};
@@ -9,6 +10,8 @@ use flatout_io::Kind;
 
 /// Id of the row of a read.
 pub const ID: &str = "read/file";
+/// Share of the time that the harness may take without a word.
+const HARNESS_LIMIT: f64 = 0.01;
 
 impl Reader {
     /// What makes this read differ from others.
@@ -81,7 +84,7 @@ impl Reader {
             Limit::Blocks => {}
         }
         for warning in &measured.warnings {
-            add_once(&mut outcome.warnings, warning.clone());
+            warning::add(&mut outcome.warnings, warning.clone());
         }
     }
 
@@ -106,6 +109,7 @@ impl Reader {
     pub fn single(&self, measured: &Measured) -> Outcome {
         let mut outcome = self.blank();
         self.describe(measured, &mut outcome);
+        self.judge_harness(measured, &mut outcome);
         if measured.bytes > 0 && measured.elapsed_ns > 0 {
             let rate = measured.bytes as f64 * 1e9 / measured.elapsed_ns as f64;
             (outcome.median, outcome.n, outcome.samples) = (Some(rate), 1, vec![rate]);
@@ -115,9 +119,22 @@ impl Reader {
         }
         if measured.bytes == 0 {
             let text = "there was nothing to read, so there is no rate";
-            add_once(&mut outcome.warnings, Warning::new("empty_file", text));
+            warning::add(&mut outcome.warnings, Warning::new(warning::EMPTY_FILE, text));
         }
         outcome
+    }
+
+    /// The harness's own share, and a doubt when it is more than 1 %.
+    fn judge_harness(&self, measured: &Measured, outcome: &mut Outcome) {
+        let Ok(each_ns) = self.harness_ns_per_block() else { return };
+        let threads = f64::from(self.choice.tuning.threads);
+        let share = each_ns * measured.blocks as f64 / threads / measured.elapsed_ns.max(1) as f64;
+        outcome.audit.insert("harness_ns_per_block".to_owned(), json!(each_ns));
+        outcome.audit.insert("overhead_ratio".to_owned(), json!(share));
+        if share > HARNESS_LIMIT {
+            let text = format!("the loop over blocks takes {:.1} % of the time", share * 100.0);
+            warning::add(&mut outcome.warnings, Warning::new(warning::OVERHEAD, text));
+        }
     }
 
     /// What the sampler wants to know of a trial.
@@ -128,12 +145,6 @@ impl Reader {
             audit: Map::new(),
             warnings: measured.warnings.clone(),
         }
-    }
-}
-
-fn add_once(warnings: &mut Vec<Warning>, warning: Warning) {
-    if !warnings.iter().any(|known| known.code == warning.code) {
-        warnings.push(warning);
     }
 }
 
