@@ -2,10 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use flatout_measure::record::Warning;
+use flatout_measure::warning::{self, Warning};
 
 /// Sentences shown for one code; further ones of that code share a note that counts them.
 const MOST_SENTENCES_PER_CODE: usize = 3;
+
+/// Codes without a note of their own: an unstable figure has a mark, and outliers are counted,
+/// because on a shared machine nearly every row has some.
+const TOLD_OTHERWISE: [&str; 2] = [warning::UNSTABLE, warning::OUTLIERS];
 
 /// The warnings met so far.
 #[derive(Debug, Default)]
@@ -14,6 +18,7 @@ pub(crate) struct Notes {
     by_warning: BTreeMap<(String, String), usize>,
     sentences: BTreeMap<String, usize>,
     overflow: BTreeMap<String, usize>,
+    rows_with_outliers: usize,
 }
 
 /// One footnote.
@@ -61,11 +66,24 @@ impl Notes {
 
     /// Marks of several warnings: `[1,2]`; empty for none.
     pub fn marks(&mut self, warnings: &[Warning]) -> String {
-        let mut numbers: Vec<usize> = warnings.iter().map(|warning| self.mark(warning)).collect();
+        self.rows_with_outliers += usize::from(warning::has(warnings, warning::OUTLIERS));
+        let told = |warning: &&Warning| !TOLD_OTHERWISE.contains(&warning.code.as_str());
+        let mut numbers: Vec<usize> =
+            warnings.iter().filter(told).map(|warning| self.mark(warning)).collect();
         numbers.sort_unstable();
         numbers.dedup();
         let numbers: Vec<String> = numbers.iter().map(usize::to_string).collect();
         if numbers.is_empty() { String::new() } else { format!("[{}]", numbers.join(",")) }
+    }
+
+    /// One line about all rows that have outliers; `None` when no row has.
+    pub fn outliers(&self) -> Option<String> {
+        (self.rows_with_outliers > 0).then(|| {
+            format!(
+                "{} rows have samples far from the others; they are kept, and named in the record",
+                self.rows_with_outliers
+            )
+        })
     }
 
     /// All notes in the order of their numbers.

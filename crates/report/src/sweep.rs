@@ -40,7 +40,9 @@ pub struct Line<'a> {
 impl Line<'_> {
     /// The line's name in a legend.
     pub fn name(&self) -> String {
-        if self.labels.is_empty() { "all".to_owned() } else { self.labels.join(", ") }
+        let words: Vec<&str> =
+            self.labels.iter().map(String::as_str).filter(|word| !word.is_empty()).collect();
+        if words.is_empty() { "all".to_owned() } else { words.join(", ") }
     }
 }
 
@@ -159,10 +161,7 @@ fn place<'a>(sweep: &mut Sweep<'a>, index: usize, x: f64, outcome: &'a Outcome) 
         .line_parameters
         .iter()
         .map(|key| {
-            outcome
-                .parameters
-                .get(key)
-                .map_or_else(|| "none".to_owned(), |v| label::parameter(key, v))
+            outcome.parameters.get(key).map_or_else(String::new, |v| label::parameter(key, v))
         })
         .collect();
     let at = match sweep.lines.iter().position(|line| line.labels == labels) {

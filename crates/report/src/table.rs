@@ -274,8 +274,12 @@ impl Page<'_> {
             .iter()
             .map(|(number, note)| (number, self.shown(&note.code), self.shown(&note.sentence())))
             .collect();
-        if !notes.is_empty() || self.has_unstable {
+        let outliers = self.notes.outliers();
+        if !notes.is_empty() || self.has_unstable || outliers.is_some() {
             self.out.push('\n');
+        }
+        if let Some(text) = outliers {
+            self.hang("     ", &text, Tone::Dim);
         }
         if self.has_unstable {
             let text = "unstable: the time budget ended before the interval was narrow";

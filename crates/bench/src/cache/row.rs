@@ -146,12 +146,13 @@ pub(super) fn few(extent: Extent, cpus: u32) -> Vec<Row> {
         let sweep = |log2: &u32| Row::new(Test::BlockSweep, State::Hot, engine, 1 << log2, 1);
         rows.extend(sizes.iter().map(sweep));
     }
-    for &log2 in if extent == Extent::Few { &[20][..] } else { sizes } {
-        rows.push(Row::new(Test::BlockSweep, State::Cold, Engine::Sync, 1 << log2, 1));
+    if extent != Extent::Few {
+        let cold = |log2: &u32| Row::new(Test::BlockSweep, State::Cold, Engine::Sync, 1 << log2, 1);
+        rows.extend(sizes.iter().map(cold));
     }
     if cpus > 1 {
         rows.push(Row::memory_read(cpus));
-        let wide = |engine| Row::new(Test::BlockSweep, State::Hot, engine, 1 << 20, cpus);
+        let wide = |engine| Row::new(Test::ThreadSweep, State::Hot, engine, 1 << 20, cpus);
         rows.extend(ENGINES.map(wide));
     }
     rows.extend(passes());
