@@ -18,21 +18,49 @@ pub(super) fn run(
     stop: &mut Stop,
     consumer: &mut impl FnMut(u64, ByteView<'_>),
 ) -> Result<Pass, Error> {
+    let file = source.file();
+    match source.caching() {
+        Caching::Buffered | Caching::Direct => {
+            run_with(source, buffer, plan, stop, consumer, |buffer, offset_bytes| {
+                rustix::io::pread(file, buffer, offset_bytes)
+            })
+        }
+        Caching::Dontcache => {
+            run_with(source, buffer, plan, stop, consumer, |buffer, offset_bytes| {
+                let mut buffers = [IoSliceMut::new(buffer)];
+                rustix::io::preadv2(file, &mut buffers, offset_bytes, DONTCACHE)
+            })
+        }
+    }
+}
+
+/// The loop over blocks. Everything that does not change from block to block is settled before
+/// it: at 1 byte a block, each nanosecond here is a third of a percent.
+fn run_with(
+    source: &Source,
+    buffer: &mut [u8],
+    plan: &Plan,
+    stop: &mut Stop,
+    consumer: &mut impl FnMut(u64, ByteView<'_>),
+    read: impl Fn(&mut [u8], u64) -> Result<usize, Errno>,
+) -> Result<Pass, Error> {
     let mut pass = Pass::default();
-    let (first, end, step) = plan.lane.blocks(plan.blocks(), plan.split);
+    let blocks = plan.blocks();
+    let (first, end, step) = plan.lane.blocks(blocks, plan.split);
+    let whole = plan.block_bytes as usize;
     let mut index = first;
     while index < end {
-        let (offset, length) = plan.block(index);
-        let asked = request_length(source, plan, length);
-        let got = match read_once(source, &mut buffer[..asked], offset) {
-            // More than there was when the file was opened: somebody extends it.
-            Ok(got) if got >= length => length,
-            Ok(got) => read_rest(source, &mut buffer[..asked], offset, got, stop)?.min(length),
-            Err(Errno::INTR) => {
-                read_rest(source, &mut buffer[..asked], offset, 0, stop)?.min(length)
-            }
+        let offset = plan.start_bytes + index * plan.block_bytes;
+        let length = if index + 1 == blocks { plan.block(index).1 } else { whole };
+        let asked = if length == whole { whole } else { request_length(source, plan, length) };
+        let got = match read(&mut buffer[..asked], offset) {
+            Ok(got) if got == whole => length,
+            Ok(got) => read_rest(source, &mut buffer[..asked], offset, got, stop, &read)?,
+            Err(Errno::INTR) => read_rest(source, &mut buffer[..asked], offset, 0, stop, &read)?,
             Err(errno) => return Err(Error::system("read", source.path())(errno)),
         };
+        // More than there was when the file was opened: somebody extends it.
+        let got = got.min(length);
         if got > 0 {
             consumer(offset, ByteView::of(&buffer[..got]));
             pass.add(got);
@@ -52,19 +80,6 @@ pub(super) fn run(
     Ok(pass)
 }
 
-#[inline]
-fn read_once(source: &Source, buffer: &mut [u8], offset_bytes: u64) -> Result<usize, Errno> {
-    match source.caching() {
-        Caching::Buffered | Caching::Direct => {
-            rustix::io::pread(source.file(), buffer, offset_bytes)
-        }
-        Caching::Dontcache => {
-            let mut buffers = [IoSliceMut::new(buffer)];
-            rustix::io::preadv2(source.file(), &mut buffers, offset_bytes, DONTCACHE)
-        }
-    }
-}
-
 /// The rest of a block after a short read; returns what there is of it.
 #[cold]
 fn read_rest(
@@ -73,9 +88,10 @@ fn read_rest(
     offset_bytes: u64,
     mut got: usize,
     stop: &Stop,
+    read: impl Fn(&mut [u8], u64) -> Result<usize, Errno>,
 ) -> Result<usize, Error> {
     while got < buffer.len() && !stop.is_cancelled() {
-        match read_once(source, &mut buffer[got..], offset_bytes + got as u64) {
+        match read(&mut buffer[got..], offset_bytes + got as u64) {
             Ok(0) => break,
             Ok(more) => got += more,
             Err(Errno::INTR) => {}
