@@ -33,7 +33,19 @@ impl Stop {
     /// Whether to stop now.
     #[inline]
     pub fn is_due(&mut self) -> bool {
-        self.countdown -= 1;
+        self.passed(1)
+    }
+
+    /// Blocks that may pass before [`Stop::passed`] has to be called; at least 1.
+    #[inline]
+    pub fn burst(&self) -> u32 {
+        self.countdown
+    }
+
+    /// Whether to stop now, after `blocks` more blocks, at most those of [`Stop::burst`].
+    #[inline]
+    pub fn passed(&mut self, blocks: u32) -> bool {
+        self.countdown -= blocks;
         self.countdown == 0 && self.look()
     }
 
