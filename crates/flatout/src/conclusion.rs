@@ -24,6 +24,17 @@ pub struct Conclusion {
     pub record: Record,
     /// How its table form looks.
     pub view: View,
+    /// What is left in the current directory besides.
+    pub keep: Keep,
+}
+
+/// What a command leaves in the current directory besides showing its results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keep {
+    /// Nothing.
+    Nothing,
+    /// `flatout-DATE.json` and `flatout-DATE.html`.
+    JsonAndPage,
 }
 
 /// How results look on a terminal.
@@ -108,7 +119,7 @@ impl Draft {
         if view == View::Report {
             record.end.verdict = verdict::answer(&record);
         }
-        Conclusion { record, view }
+        Conclusion { record, view, keep: Keep::Nothing }
     }
 }
 

@@ -10,7 +10,7 @@ use flatout_report::{Format, Style, text};
 
 use crate::arguments::Refusal;
 use crate::arguments::shared::Output;
-use crate::conclusion::{self, Conclusion, View};
+use crate::conclusion::{self, Conclusion, Keep, View};
 
 /// Shows a finished command and returns its exit code.
 pub fn conclude(conclusion: Conclusion, output: &Output) -> ExitCode {
@@ -30,11 +30,37 @@ pub fn conclude(conclusion: Conclusion, output: &Output) -> ExitCode {
         None => to_standard_output(shown.as_bytes()),
         Some(path) => replace(path, shown.as_bytes()),
     };
-    if let Err(error) = written {
+    if let Err(error) = written.and_then(|()| keep(&conclusion)) {
         complain(&error);
         return exit(record.end.exit_code.max(conclusion::FAILED));
     }
     exit(record.end.exit_code)
+}
+
+/// Leaves the record and its page in the current directory, under names that were free.
+fn keep(conclusion: &Conclusion) -> Result<(), String> {
+    let record = &conclusion.record;
+    if conclusion.keep == Keep::Nothing || record.results.is_empty() {
+        return Ok(());
+    }
+    // 2026-11-21T21:34:33+00:00 → 2026-11-21T213433
+    let date: String = record.start.time.chars().take(19).filter(|&c| c != ':').collect();
+    let free = |number: u32| {
+        let stem = match number {
+            0 => format!("flatout-{date}"),
+            _ => format!("flatout-{date}-{number}"),
+        };
+        let taken = |ending: &str| Path::new(&format!("{stem}.{ending}")).exists();
+        (!taken("json") && !taken("html")).then_some(stem)
+    };
+    let stem = (0..100).find_map(free).ok_or("no free name for flatout-DATE.json")?;
+    for format in [Format::Json, Format::Html] {
+        let name = format!("{stem}.{}", format.name());
+        let shown = flatout_report::render(record, format, &Style::default());
+        replace(Path::new(&name), shown.as_bytes())?;
+    }
+    complain(&format!("left {stem}.json and {stem}.html in the current directory"));
+    Ok(())
 }
 
 /// Shows why a command line is refused (or its help) and returns the exit code.

@@ -28,7 +28,8 @@ pub(super) fn finish(outcomes: &mut [Outcome]) {
             let at = memory.iter().find(|row| row.0 == threads);
             let best = memory.iter().map(|row| row.1).reduce(f64::max);
             let value = at.map(|row| row.1).or(best);
-            measured(format!("bare memory read, {threads} threads"), value)
+            let noun = if threads == 1 { "thread" } else { "threads" };
+            measured(format!("bare memory read, {threads} {noun}"), value)
         } else {
             measured("direct device read, depth 16".to_owned(), device)
         };

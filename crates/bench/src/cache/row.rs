@@ -96,7 +96,7 @@ impl Row {
             block_bytes,
             depth: if engine == Engine::Uring { DEPTH } else { 1 },
             threads,
-            split: Split::Interleaved,
+            split: Split::Contiguous,
         };
         Self { test, state, tuning }
     }

@@ -7,10 +7,11 @@ use flatout_measure::clock::{Clock, SystemClock};
 use flatout_measure::guard::SystemWitness;
 use flatout_measure::record::Outcome;
 use flatout_measure::sampler;
+use flatout_report::Format;
 use flatout_sys::cancel::CancelToken;
 
 use crate::arguments::bench::{Area, Bench as Arguments};
-use crate::conclusion::{Conclusion, Draft, FAILED, INTERRUPTED, View, WRONG_USE};
+use crate::conclusion::{Conclusion, Draft, FAILED, INTERRUPTED, Keep, View, WRONG_USE};
 use crate::output;
 use crate::progress::Progress;
 
@@ -55,7 +56,10 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
         }
     }
     progress.end();
-    draft.conclude(View::Report)
+    let shown_only = arguments.output.output.is_none() && arguments.output.format == Format::Table;
+    let keep =
+        if arguments.areas.is_empty() && shown_only { Keep::JsonAndPage } else { Keep::Nothing };
+    Conclusion { keep, ..draft.conclude(View::Report) }
 }
 
 fn fail(draft: &mut Draft, error: Error) {
