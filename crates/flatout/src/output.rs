@@ -23,9 +23,6 @@ pub fn conclude(conclusion: Conclusion, output: &Output) -> ExitCode {
         (Format::Table, View::Summary) => summaries(record),
         (format, _) => flatout_report::render(record, format, &style),
     };
-    if output.format == Format::Table && conclusion.view == View::Summary {
-        warn(record);
-    }
     let written = match &output.output {
         None => to_standard_output(shown.as_bytes()),
         Some(path) => replace(path, shown.as_bytes()),
@@ -105,18 +102,6 @@ fn summaries(record: &Record) -> String {
         .map(flatout_report::summary)
         .collect();
     shown.join("\n")
-}
-
-/// The doubts of the rows, on standard error, where they cannot be mistaken for results.
-fn warn(record: &Record) {
-    for outcome in &record.results {
-        if outcome.status == Status::Failed {
-            continue;
-        }
-        for warning in &outcome.warnings {
-            complain(&format!("warning: {}: {}", warning.code, warning.text));
-        }
-    }
 }
 
 fn to_standard_output(bytes: &[u8]) -> Result<(), String> {

@@ -81,7 +81,6 @@ enum Prepared {
     Mapped,
     Ringed(Box<Ring>),
     Streamed(AlignedBuffer),
-    Null(AlignedBuffer),
 }
 
 /// Largest block that the engines with buffers of their own take.
@@ -123,21 +122,13 @@ impl Scanner {
         Ok((Self { source, engine }, fallback))
     }
 
-    /// A lane that moves nothing: the consumer sees one buffer over and over. What its run costs
-    /// is the harness's own share.
-    pub fn null(source: Source, block_bytes: u64) -> Result<Self, Error> {
-        let buffer = AlignedBuffer::new(block_bytes.min(MAX_BUFFER_BYTES) as usize)
-            .map_err(Error::system("get memory for", source.path()))?;
-        Ok(Self { source, engine: Prepared::Null(buffer) })
-    }
-
-    /// The engine that this lane uses; `None` for streams and the null lane.
+    /// The engine that this lane uses; `None` for streams.
     pub fn engine(&self) -> Option<Engine> {
         match self.engine {
             Prepared::Blocking(_) => Some(Engine::Sync),
             Prepared::Mapped => Some(Engine::Mmap),
             Prepared::Ringed(_) => Some(Engine::Uring),
-            Prepared::Streamed(_) | Prepared::Null(_) => None,
+            Prepared::Streamed(_) => None,
         }
     }
 
@@ -160,16 +151,17 @@ impl Scanner {
             Prepared::Streamed(buffer) => {
                 streamed::run(&self.source, buffer.as_mut_slice(), plan, stop, &mut consumer)
             }
-            Prepared::Null(buffer) => Ok(run_null(buffer.as_slice(), plan, stop, &mut consumer)),
         }
     }
 }
 
-fn run_null(
+/// A lane that moves nothing: the consumer sees one buffer, at least a block long, over and over.
+/// What this costs is the harness's own share.
+pub fn null(
     buffer: &[u8],
     plan: &Plan,
     stop: &mut Stop,
-    consumer: &mut impl FnMut(u64, ByteView<'_>),
+    mut consumer: impl FnMut(u64, ByteView<'_>),
 ) -> Pass {
     let mut pass = Pass::default();
     let (first, end, step) = plan.lane.blocks(plan.blocks(), plan.split);

@@ -99,6 +99,9 @@ impl Source {
             _ => (Kind::Stream, 0),
         };
         let regular = FileType::from_raw_mode(facts.st_mode) == FileType::RegularFile;
+        // Whoever used standard input before us has read a part of it: we go on from there.
+        let begun = rustix::fs::tell(&file).is_ok_and(|position| position > 0);
+        let kind = if kind == Kind::Sized && begun { Kind::Endless } else { kind };
         Ok(Self {
             file,
             path: path.to_owned(),
@@ -165,8 +168,9 @@ impl Source {
         rustix::fs::open(name, OFlags::RDONLY | OFlags::CLOEXEC | extra, Mode::empty())
     }
 
-    /// The same file with a descriptor (and position) of its own, for another lane. Where /proc
-    /// is missing the descriptor is a copy, which is as good for reads at an offset.
+    /// The same file with a descriptor (and position) of its own, for another lane. A stream has
+    /// one position only, and opening a named pipe again would wait for another writer: there,
+    /// and where /proc is missing, the descriptor is a copy.
     ///
     /// Errors: `EMFILE` and the like.
     pub fn reopen(&self) -> Result<Self, Error> {
@@ -174,7 +178,11 @@ impl Source {
             Caching::Direct => OFlags::DIRECT,
             Caching::Buffered | Caching::Dontcache => OFlags::empty(),
         };
-        let file = match self.reopen_file(extra) {
+        let own_position = match self.kind {
+            Kind::Sized => self.reopen_file(extra),
+            Kind::Endless | Kind::Stream => Err(Errno::NODEV),
+        };
+        let file = match own_position {
             Ok(file) => file,
             Err(Errno::MFILE | Errno::NFILE) => {
                 return Err(Error::system("open", &self.path)(Errno::MFILE));

@@ -126,7 +126,7 @@ impl Reader {
 
     /// The harness's own share, and a doubt when it is more than 1 %.
     fn judge_harness(&self, measured: &Measured, outcome: &mut Outcome) {
-        let Ok(each_ns) = self.harness_ns_per_block() else { return };
+        let each_ns = self.harness_ns_per_block();
         let threads = f64::from(self.choice.tuning.threads);
         let share = each_ns * measured.blocks as f64 / threads / measured.elapsed_ns.max(1) as f64;
         outcome.audit.insert("harness_ns_per_block".to_owned(), json!(each_ns));
