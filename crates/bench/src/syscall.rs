@@ -40,17 +40,26 @@ pub struct Options<'a> {
     pub cancelled: &'a (dyn Fn() -> bool + Sync),
 }
 
+/// Refuses options out of bounds, in one line. Nothing is opened.
+///
+/// # Errors
+/// The line.
+pub fn check(options: &Options<'_>) -> Result<(), String> {
+    let block_bytes = options.block_bytes;
+    if (1..=MAX_BLOCK_BYTES).contains(&block_bytes) {
+        return Ok(());
+    }
+    Err(format!(
+        "--block-size {block_bytes}: it must be from 1 to {MAX_BLOCK_BYTES} bytes (16 MiB)"
+    ))
+}
+
 /// The rows, cheap calls first; nothing is opened or written before their first trial.
 ///
 /// # Errors
-/// `Failed` for a block size out of range.
+/// `Failed` for options out of bounds, see [`check`].
 pub fn cases<'a>(options: &'a Options<'a>) -> Result<Vec<Case<'a>>, TrialError> {
-    if !(1..=MAX_BLOCK_BYTES).contains(&options.block_bytes) {
-        return Err(TrialError::Failed(format!(
-            "a block of {} bytes is outside 1 to {MAX_BLOCK_BYTES}",
-            options.block_bytes
-        )));
-    }
+    check(options).map_err(TrialError::Failed)?;
     let site = Rc::new(site::Site::new(&options.directory, options.block_bytes));
     let rows = if options.quick { row::short() } else { row::all() };
     Ok(rows.into_iter().map(|row| case(row, &site, options)).collect())

@@ -14,9 +14,9 @@ use super::row::MAX_THREADS;
 
 /// Least length of the file that all threads use: going back to its start once per pass is less
 /// than a thousandth of the pass, also when eight threads share the position.
-const COMMON_FILE_BYTES: u64 = 16 << 20;
+const COMMON_FILE_BYTES: u64 = 2 << 20;
 /// Least length of a file that one thread has to itself.
-const OWN_FILE_BYTES: u64 = 4 << 20;
+const OWN_FILE_BYTES: u64 = 1 << 20;
 
 /// Length of the file that all threads use: room for one block of each at a shared position.
 pub(super) fn common_file_bytes(block_bytes: u64) -> u64 {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::quantity::size;
+use super::quantity::{size, time};
 use super::shared::Output;
 
 const AFTER: &str = "\
@@ -46,6 +46,10 @@ pub struct Bench {
     /// Where the temporary files are made [default: the current directory]
     #[arg(long, value_name = "DIR", default_value = ".", hide_default_value = true)]
     pub directory: PathBuf,
+    /// Time for all trials together; figures that are not precise by then say so
+    /// [default: 65s in all; cache 240s, syscall 120s; with --quick 25s; 30s, 15s]
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub max_time: Option<u64>,
     /// Never write more than this
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub max_write: Option<u64>,

@@ -2,7 +2,7 @@
 
 use flatout_bench::cache::{self, Clearing, Extent};
 use flatout_bench::{Bench, Error, syscall};
-use flatout_measure::case::{Plan, TrialError};
+use flatout_measure::case::Plan;
 use flatout_measure::clock::{Clock, SystemClock};
 use flatout_measure::guard::SystemWitness;
 use flatout_measure::record::Outcome;
@@ -21,7 +21,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 struct Work {
     area: Area,
     extent: Extent,
-    seconds: u64,
+    budget_ns: u64,
 }
 
 /// Measures the areas one after the other; one that fails does not stop the next.
@@ -98,7 +98,13 @@ fn works(arguments: &Arguments) -> Vec<Work> {
         (Area::Cache, Extent::Full) => 240,
         (Area::Syscall, Extent::Full) => 120,
     };
-    areas.into_iter().map(|area| Work { area, extent, seconds: seconds(area) }).collect()
+    let total: u64 = areas.iter().map(|&area| seconds(area)).sum();
+    // Time asked for is shared out as the usual time is.
+    let budget_ns = |area| match arguments.max_time {
+        Some(ns) => (u128::from(ns) * u128::from(seconds(area)) / u128::from(total)) as u64,
+        None => seconds(area) * SECOND_NS,
+    };
+    areas.iter().map(|&area| Work { area, extent, budget_ns: budget_ns(area) }).collect()
 }
 
 fn cache_options(
@@ -110,14 +116,15 @@ fn cache_options(
     cache::Options {
         directory: arguments.directory.clone(),
         extent: work.extent,
-        max_write_bytes: arguments.max_write,
+        // Two thirds of what may be written: the other areas want some of it, too.
+        max_write_bytes: arguments.max_write.map(|most| most / 3 * 2),
         clearing: if arguments.drop_caches { Clearing::System } else { Clearing::File },
         seed,
         cancel,
     }
 }
 
-/// Says beforehand what will be written and how long it will take.
+/// Refuses what cannot be done, and says beforehand what will be written and how long it takes.
 fn announce(
     works: &[Work],
     arguments: &Arguments,
@@ -129,12 +136,18 @@ fn announce(
         bytes += match work.area {
             Area::Cache => cache_options(work, arguments, seed, cancel).write_bytes()?,
             Area::Syscall => {
-                let cancelled = || false;
-                syscall::file_bytes(&syscall_options(work, arguments, &cancelled))
+                let options = syscall_options(work, arguments, &|| false);
+                syscall::check(&options).map_err(Error::Usage)?;
+                syscall::file_bytes(&options)
             }
         };
     }
-    let seconds: u64 = works.iter().map(|work| work.seconds).sum();
+    if let Some(most) = arguments.max_write.filter(|&most| bytes > most) {
+        return Err(Error::NoRoom(format!(
+            "--max-write {most}: the test files of these areas need {bytes} bytes"
+        )));
+    }
+    let seconds = works.iter().map(|work| work.budget_ns).sum::<u64>().div_ceil(SECOND_NS);
     let areas: Vec<_> = works.iter().map(|work| work.area.name()).collect();
     output::complain(&format!(
         "measuring {}: writes {} into unnamed files in {:?}, takes up to {seconds} s",
@@ -168,7 +181,7 @@ fn measure(
     let quick = arguments.quick;
     let plan = Plan {
         min_trials: if quick { 3 } else { 6 },
-        budget_ns: work.seconds * SECOND_NS,
+        budget_ns: work.budget_ns,
         seed,
         ..Plan::default()
     };
@@ -177,10 +190,8 @@ fn measure(
         Area::Syscall => {
             let cancelled = || cancel.is_cancelled();
             let options = syscall_options(work, arguments, &cancelled);
-            let cases = syscall::cases(&options).map_err(|error| match error {
-                TrialError::Failed(text) => Error::Usage(format!("--block-size: {text}")),
-                other => Error::Usage(other.to_string()),
-            })?;
+            let cases =
+                syscall::cases(&options).map_err(|error| Error::Usage(error.to_string()))?;
             let mut outcomes = sampler::run(cases, &plan, bench.tools());
             syscall::finish(&mut outcomes);
             Ok(outcomes)

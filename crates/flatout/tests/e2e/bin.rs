@@ -54,7 +54,12 @@ impl Folder {
 
     /// Names of all that is in here.
     pub fn names(&self) -> BTreeSet<String> {
-        let entries = fs::read_dir(self.path()).unwrap();
+        Self::names_in(self.path())
+    }
+
+    /// Names of all that is in a folder.
+    pub fn names_in(path: &Path) -> BTreeSet<String> {
+        let entries = fs::read_dir(path).unwrap();
         entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect()
     }
 

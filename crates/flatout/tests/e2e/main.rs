@@ -13,8 +13,10 @@ mod fixture;
 mod pairwise;
 mod skip;
 
+mod bench;
 mod digest;
 mod fallback;
+mod help;
 mod input;
 mod interruption;
 mod read;

@@ -1,0 +1,122 @@
+//! `flatout bench`: rows, ceilings, verdict, what it leaves behind, and how it ends early.
+
+use serde_json::Value;
+
+use crate::bin::{Folder, Ran, closed_pipe};
+
+/// As little as possible: no test waits for a narrow interval.
+const LITTLE: [&str; 4] = ["--max-time", "2s", "--max-write", "24M"];
+
+fn bench(folder: &Folder, arguments: &[&str]) -> Ran {
+    folder.flatout(["bench"].iter().chain(&LITTLE).chain(arguments)).run()
+}
+
+fn rows(document: &Value, area: &str) -> Vec<Value> {
+    let own = |row: &&Value| row["id"].as_str().is_some_and(|id| id.starts_with(area));
+    document["results"].as_array().unwrap().iter().filter(own).cloned().collect()
+}
+
+fn assert_valid(document: &Value) {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/schema/flatout-1.schema.json");
+    let text = std::fs::read_to_string(path).unwrap();
+    let schema = jsonschema::validator_for(&serde_json::from_str(&text).unwrap()).unwrap();
+    let faults: Vec<_> = schema.iter_errors(document).map(|fault| fault.to_string()).collect();
+    assert_eq!(faults, Vec::<String>::new());
+}
+
+#[test]
+fn the_document_holds_both_areas_with_limits_and_six_answers() {
+    let folder = Folder::new();
+    let ran = bench(&folder, &["--format", "json"]);
+    let document = ran.exits(0).document();
+    assert_valid(&document);
+    let (cache, syscall) = (rows(&document, "cache/"), rows(&document, "syscall/"));
+    assert!(cache.len() >= 20 && syscall.len() >= 15, "{} and {}", cache.len(), syscall.len());
+    assert!(cache.len() + syscall.len() <= 60);
+    for row in cache.iter().chain(&syscall) {
+        let doubted = !row["warnings"].as_array().unwrap().is_empty();
+        assert!(row["median"].is_number() || doubted, "{row:#}");
+        let limited = row["ceiling"]["limiter"].as_str().is_some_and(|text| !text.is_empty());
+        assert!(limited || row["ceiling"].is_null(), "{row:#}");
+    }
+    let answers = document["end"]["verdict"].as_array().unwrap();
+    assert_eq!(answers.len(), 6);
+    assert!(answers.iter().all(|answer| !answer["rests_on"].as_array().unwrap().is_empty()));
+}
+
+#[test]
+fn the_bare_command_leaves_a_record_and_a_page_and_no_test_file() {
+    let folder = Folder::new();
+    let place = folder.join("place");
+    std::fs::create_dir(&place).unwrap();
+    let running = folder.flatout(["bench"].iter().chain(&LITTLE));
+    let ran = running
+        .with(|command| {
+            command.current_dir(&place);
+        })
+        .run();
+    ran.exits(0);
+    let names = Folder::names_in(&place);
+    let ending = |end: &str| names.iter().filter(|name| name.ends_with(end)).count();
+    assert_eq!((names.len(), ending(".json"), ending(".html")), (2, 1, 1), "{names:?}");
+    let json = names.iter().find(|name| name.ends_with(".json")).unwrap();
+    let text = std::fs::read_to_string(place.join(json)).unwrap();
+    assert_valid(&serde_json::from_str(&text).unwrap());
+    assert!(ran.stderr.contains("writes"), "said beforehand: {ran}");
+    assert!(ran.stdout.contains("verdict"), "{ran}");
+}
+
+#[test]
+fn a_named_area_runs_its_full_grid() {
+    let folder = Folder::new();
+    let document = bench(&folder, &["syscall", "--format", "json"]).exits(0).document();
+    let rows = rows(&document, "syscall/");
+    let ids: std::collections::BTreeSet<_> = rows.iter().map(|row| row["id"].to_string()).collect();
+    assert!(rows.len() > 40 && ids.len() >= 18, "{} rows of {} kinds", rows.len(), ids.len());
+    let threads = |n: u64| rows.iter().filter(move |row| row["parameters"]["threads"] == n).count();
+    assert!((1..=3).all(|log2| threads(1 << log2) >= 4), "2, 4 and 8 threads");
+}
+
+#[test]
+fn cold_rows_begin_with_nothing_in_the_cache() {
+    let folder = Folder::new();
+    let document = bench(&folder, &["cache", "--quick", "--format", "json"]).exits(0).document();
+    let rows = rows(&document, "cache/");
+    let cold: Vec<_> =
+        rows.iter().filter(|row| row["parameters"]["cache_state"] == "cold").collect();
+    assert!(cold.len() >= 5);
+    for row in cold {
+        let warned = row["warnings"].to_string().contains("not_cold");
+        assert!(warned || row["audit"]["cached_before_bytes"] == 0, "{row:#}");
+    }
+}
+
+#[test]
+fn no_room_and_no_directory_are_one_line() {
+    let folder = Folder::new();
+    bench(&folder, &["--directory", "nowhere"]).complains(1, &["nowhere"]);
+    let ran = folder.flatout(["bench", "--max-write", "1000"]).run();
+    ran.complains(1, &["--max-write"]);
+    let ran = bench(&folder, &["syscall", "--block-size", "0"]);
+    ran.complains(2, &["--block-size"]);
+}
+
+#[test]
+fn an_interrupted_bench_still_leaves_one_document() {
+    let folder = Folder::new();
+    let arguments = "bench cache --max-write 8M --format json".split(' ');
+    let mut running = folder.flatout(arguments).start();
+    running.wait_until_read(1 << 20);
+    running.interrupt();
+    let ran = running.wait();
+    let document = ran.exits(130).document();
+    assert_valid(&document);
+    assert_eq!(document["end"]["exit_code"], 130);
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    let folder = Folder::new();
+    let arguments = ["bench", "syscall", "--quick", "--format", "csv"];
+    folder.flatout(arguments.iter().chain(&LITTLE)).stdout(closed_pipe()).run().exits(0);
+}

@@ -1,0 +1,34 @@
+//! The help texts, word for word. `SNAPSHOTS=overwrite cargo test -p flatout` writes them anew.
+
+use snapbox::{Assert, Data};
+
+use crate::bin::Folder;
+
+fn assert_help(arguments: &[&str], name: &str) {
+    let folder = Folder::new();
+    let ran = folder.flatout(arguments.iter().chain(&["--help"])).run();
+    let path = format!("{}/tests/e2e/golden/{name}.txt", env!("CARGO_MANIFEST_DIR"));
+    let golden = Data::read_from(std::path::Path::new(&path), None);
+    Assert::new().action_env("SNAPSHOTS").eq(ran.exits(0).stdout.clone(), golden);
+    assert_eq!(ran.stderr, "");
+}
+
+#[test]
+fn the_help_of_the_program_is_as_reviewed() {
+    assert_help(&[], "help");
+}
+
+#[test]
+fn the_help_of_read_is_as_reviewed() {
+    assert_help(&["read"], "help-read");
+}
+
+#[test]
+fn the_help_of_write_is_as_reviewed() {
+    assert_help(&["write"], "help-write");
+}
+
+#[test]
+fn the_help_of_bench_is_as_reviewed() {
+    assert_help(&["bench"], "help-bench");
+}
