@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use flatout_sys::filesystem::{self, DirectAlignment};
 use rustix::fs::{FileType, Mode, OFlags, SeekFrom};
-use rustix::io::Errno;
+use rustix::io::{Errno, ReadWriteFlags};
 
 use crate::error::Error;
 use crate::fallback::Fallback;
@@ -23,9 +23,10 @@ pub enum Kind {
     /// Known length, any part at any time: regular files and block devices.
     Sized,
     /// Read from front to end until there is no more, and reading never waits for somebody:
-    /// /proc files, empty files, memory devices.
+    /// memory devices, a file that was begun by somebody else.
     Endless,
-    /// Read from front to end as somebody sends it: pipes, sockets, terminals.
+    /// Read from front to end as somebody sends it: pipes, sockets, terminals, and the files of
+    /// /proc and /sys, whose length means nothing.
     Stream,
 }
 
@@ -88,14 +89,16 @@ impl Source {
                 let source = std::io::Error::from(Errno::ISDIR);
                 return Err(Error::System { operation: "read", path: path.to_owned(), source });
             }
-            FileType::RegularFile if facts.st_size > 0 => (Kind::Sized, facts.st_size as u64),
-            FileType::RegularFile => (Kind::Endless, 0),
+            FileType::RegularFile if facts.st_size > 0 && !is_pseudo(&file, &facts) => {
+                (Kind::Sized, facts.st_size as u64)
+            }
+            FileType::RegularFile => (Kind::Stream, 0),
             FileType::BlockDevice => {
                 let end = rustix::fs::seek(&file, SeekFrom::End(0)).map_err(fail("measure"))?;
                 rustix::fs::seek(&file, SeekFrom::Start(0)).map_err(fail("rewind"))?;
                 (Kind::Sized, end)
             }
-            FileType::CharacterDevice if !is_terminal(&file) => (Kind::Endless, 0),
+            FileType::CharacterDevice if is_memory_device(facts.st_rdev) => (Kind::Endless, 0),
             _ => (Kind::Stream, 0),
         };
         let regular = FileType::from_raw_mode(facts.st_mode) == FileType::RegularFile;
@@ -232,8 +235,30 @@ impl Source {
         }
     }
 
+    /// Share of the file in the page cache in percent, from a sample of reads that must not wait
+    /// (`RWF_NOWAIT`); for files about which cachestat(2) tells this process nothing. `None` when
+    /// the filesystem does not know such reads.
+    pub fn sampled_cache_percent(&self, end_bytes: u64) -> Option<u8> {
+        const SAMPLES: u64 = 32;
+        let mut cached = 0;
+        for sample in 0..SAMPLES {
+            let mut byte = [0];
+            let mut buffers = [std::io::IoSliceMut::new(&mut byte)];
+            let offset = end_bytes / SAMPLES * sample;
+            match rustix::io::preadv2(&self.file, &mut buffers, offset, ReadWriteFlags::NOWAIT) {
+                Ok(_) => cached += 1,
+                Err(Errno::AGAIN) => {}
+                Err(_) => return None,
+            }
+        }
+        Some((cached * 100 / SAMPLES) as u8)
+    }
+
     /// Reads a few bytes outside of any scan. False when they are not there.
     pub fn sample(&self, offset_bytes: u64, bytes: &mut [u8]) -> bool {
+        if self.kind != Kind::Sized {
+            return false;
+        }
         // Direct descriptors want aligned memory; a fresh buffered one does not.
         let Ok(file) = self.reopen_file(OFlags::empty()) else { return false };
         rustix::io::pread(file, &mut *bytes, offset_bytes).is_ok_and(|got| got == bytes.len())
@@ -274,13 +299,28 @@ impl Source {
     }
 }
 
-fn is_terminal(file: &OwnedFd) -> bool {
-    std::io::IsTerminal::is_terminal(file)
+/// Whether a file is made up as it is read, so that its length means nothing (sysfs says 4096).
+fn is_pseudo(file: &OwnedFd, facts: &rustix::fs::Stat) -> bool {
+    const MOST_BYTES: i64 = 1 << 20;
+    let name = filesystem::of(file.as_fd()).map_or("unknown", |filesystem| filesystem.name);
+    match name {
+        "proc" | "sysfs" => true,
+        // debugfs, cgroupfs and their like have no blocks; a short file of a real filesystem may
+        // have none either, and loses nothing by being read from front to end.
+        "unknown" => facts.st_blocks == 0 && facts.st_size <= MOST_BYTES,
+        _ => false,
+    }
+}
+
+/// /dev/null, zero, full, random and urandom: character devices of major 1 that never wait, unlike
+/// /dev/kmsg (1:11).
+fn is_memory_device(device: u64) -> bool {
+    const KMSG_MINOR: u32 = 11;
+    rustix::fs::major(device) == 1 && rustix::fs::minor(device) != KMSG_MINOR
 }
 
 /// `RWF_DONTCACHE`, new in Linux 6.14.
-pub(crate) const DONTCACHE: rustix::io::ReadWriteFlags =
-    rustix::io::ReadWriteFlags::from_bits_retain(0x80);
+pub(crate) const DONTCACHE: ReadWriteFlags = ReadWriteFlags::from_bits_retain(0x80);
 
 #[cfg(test)]
 mod tests {
@@ -292,7 +332,8 @@ mod tests {
 
     #[test]
     fn kinds_are_told_apart() {
-        assert_eq!(open("/proc/self/status").kind(), Kind::Endless);
+        assert_eq!(open("/proc/self/status").kind(), Kind::Stream);
+        assert_eq!(open("/sys/kernel/mm/transparent_hugepage/enabled").kind(), Kind::Stream);
         assert_eq!(open("/dev/zero").kind(), Kind::Endless);
         assert_eq!(open("/proc/self/exe").kind(), Kind::Sized);
     }

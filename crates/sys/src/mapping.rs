@@ -7,7 +7,7 @@
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::Once;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 use std::{io, mem, ptr};
 
 use crate::view::ByteView;
@@ -18,8 +18,12 @@ pub const MAX_WINDOWS: usize = 1024;
 /// Alignment at which a window can be mapped by 2 MiB entries where the page cache allows it.
 pub const WINDOW_ALIGNMENT_BYTES: u64 = 2 << 20;
 
+/// A place in the table that the handler looks windows up in. A fault comes in the thread that
+/// reads, and a window cannot leave its thread; so each thread looks at its own slots only, which
+/// nobody changes meanwhile.
 struct Slot {
     taken: AtomicBool,
+    owner: AtomicI32,
     start: AtomicUsize,
     length: AtomicUsize,
     faulted: AtomicBool,
@@ -28,6 +32,7 @@ struct Slot {
 static SLOTS: [Slot; MAX_WINDOWS] = [const {
     Slot {
         taken: AtomicBool::new(false),
+        owner: AtomicI32::new(0),
         start: AtomicUsize::new(0),
         length: AtomicUsize::new(0),
         faulted: AtomicBool::new(false),
@@ -75,13 +80,9 @@ impl Window {
         }
         SLOTS[slot].faulted.store(false, Ordering::Relaxed);
         SLOTS[slot].length.store(length_bytes, Ordering::Relaxed);
+        SLOTS[slot].owner.store(thread_id(), Ordering::Relaxed);
         SLOTS[slot].start.store(start as usize, Ordering::Release);
         Ok(Self { start: start.cast(), offset_bytes, length_bytes, slot })
-    }
-
-    /// First byte of the file that the window shows.
-    pub fn offset_bytes(&self) -> u64 {
-        self.offset_bytes
     }
 
     /// Whether the window shows all of `length_bytes` from `offset_bytes` of the file.
@@ -117,8 +118,16 @@ impl Drop for Window {
 }
 
 static PREVIOUS: AtomicUsize = AtomicUsize::new(0);
+static PAGE_BYTES: AtomicUsize = AtomicUsize::new(4096);
+
+/// The kernel's number of the calling thread.
+fn thread_id() -> i32 {
+    // SAFETY: gettid(2) takes nothing, touches no memory and is async-signal-safe.
+    unsafe { libc::syscall(libc::SYS_gettid) as i32 }
+}
 
 fn install_handler() {
+    PAGE_BYTES.store(rustix::param::page_size(), Ordering::Release);
     // SAFETY: zeroed sigactions are valid values. The handler uses atomics, mmap and sigaction
     // only; mmap is a plain system call without a lock in every libc that runs on Linux. The
     // previous action is leaked on purpose: a handler may need it until the process ends.
@@ -144,18 +153,23 @@ extern "C" fn on_bus_error(
     // replaced belongs to a window of ours, which only raw-pointer kernels read.
     unsafe {
         let address = (*information).si_addr() as usize;
+        let (thread, page_bytes) = (thread_id(), PAGE_BYTES.load(Ordering::Acquire));
         for slot in &SLOTS {
             let start = slot.start.load(Ordering::Acquire);
             let length = slot.length.load(Ordering::Relaxed);
-            if start == 0 || address < start || address >= start + length {
+            if slot.owner.load(Ordering::Relaxed) != thread
+                || start == 0
+                || address < start
+                || address >= start + length
+            {
                 continue;
             }
             slot.faulted.store(true, Ordering::Release);
-            let page = address & !4095;
+            let page = address & !(page_bytes - 1);
             let errno = *libc::__errno_location();
             let replaced = libc::mmap(
                 page as *mut libc::c_void,
-                (start + length - page).next_multiple_of(4096),
+                (start + length - page).next_multiple_of(page_bytes),
                 libc::PROT_READ,
                 libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED,
                 -1,

@@ -40,6 +40,7 @@ struct Answer {
 
 /// What the page cache holds of `length_bytes` from `offset_bytes` on.
 ///
+/// Errors: `EPERM` or `ENOSYS` when neither call tells this process the truth about the file.
 /// Cost: one cachestat, which walks the range's folios; else mmap, mincore and munmap.
 pub fn state(
     descriptor: BorrowedFd<'_>,
@@ -64,11 +65,20 @@ pub fn state(
     }
     let error = io::Error::last_os_error();
     match error.raw_os_error() {
-        Some(libc::ENOSYS | libc::EPERM | libc::EOPNOTSUPP) => {
+        Some(libc::ENOSYS | libc::EPERM | libc::EOPNOTSUPP) if mincore_is_true(descriptor) => {
             resident(descriptor, offset_bytes, length_bytes)
         }
         _ => Err(error),
     }
+}
+
+/// Whether mincore(2) tells the truth about a file: since Linux 5.2 it calls every page resident
+/// for those who neither own the file nor may write to it.
+fn mincore_is_true(descriptor: BorrowedFd<'_>) -> bool {
+    let owned = rustix::fs::fstat(descriptor)
+        .is_ok_and(|facts| facts.st_uid == rustix::process::geteuid().as_raw());
+    let name = format!("/proc/self/fd/{}", descriptor.as_raw_fd());
+    owned || rustix::fs::access(name, rustix::fs::Access::WRITE_OK).is_ok()
 }
 
 /// Bytes asked of mincore at a time, so that its answer vector stays small.

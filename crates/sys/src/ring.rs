@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::{io, slice};
 
@@ -32,7 +33,7 @@ pub struct Completion {
 /// runs completions in that thread alone.
 pub struct Ring {
     ring: IoUring,
-    buffers: AlignedBuffer,
+    buffers: ManuallyDrop<AlignedBuffer>,
     slot_bytes: usize,
     in_flight: Vec<bool>,
     in_flight_count: u32,
@@ -68,7 +69,7 @@ impl Ring {
         let file = if fixed_file { file.as_raw_fd() } else { own_copy(file)? };
         Ok(Self {
             ring,
-            buffers,
+            buffers: ManuallyDrop::new(buffers),
             slot_bytes,
             in_flight: vec![false; depth as usize],
             in_flight_count: 0,
@@ -88,11 +89,6 @@ impl Ring {
     /// Requests that the kernel has not answered yet.
     pub fn in_flight(&self) -> u32 {
         self.in_flight_count
-    }
-
-    /// Whether the buffers are registered with the kernel.
-    pub fn has_fixed_buffers(&self) -> bool {
-        self.fixed_buffers
     }
 
     /// The bytes of an idle slot.
@@ -241,30 +237,30 @@ impl Ring {
         Some(Completion { slot, result })
     }
 
-    fn drain(&mut self) {
+    /// Cancels what is in flight and waits for it. False when the kernel refuses to wait, which it
+    /// never does for a valid ring.
+    fn drain(&mut self) -> bool {
         let cancel = opcode::AsyncCancel2::new(CancelBuilder::any()).build().user_data(CANCEL_TAG);
         // SAFETY: the cancel request refers to no memory. A full queue (requests never handed
         // over) or a kernel before 5.19 (no cancel-any) leaves the plain waiting below.
         let _ = unsafe { self.ring.submission().push(&cancel) };
         while self.in_flight_count > 0 {
             if self.submit_and_wait(1).is_err() {
-                // The kernel refuses to wait (it never does for a valid ring). The buffer must
-                // then outlive us: leak it rather than have it written after it was given back.
-                let buffers = AlignedBuffer::new(1);
-                if let Ok(empty) = buffers {
-                    std::mem::forget(std::mem::replace(&mut self.buffers, empty));
-                }
-                return;
+                return false;
             }
             while self.reap().is_some() {}
         }
+        true
     }
 }
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        if self.in_flight_count > 0 {
-            self.drain();
+        let idle = self.in_flight_count == 0 || self.drain();
+        if idle {
+            // SAFETY: dropped once, here, and used by nobody afterwards. While requests are in
+            // flight it is leaked instead: better than written to after it was given back.
+            unsafe { ManuallyDrop::drop(&mut self.buffers) };
         }
         if !self.fixed_file {
             // SAFETY: without a fixed file the descriptor is the ring's own copy.

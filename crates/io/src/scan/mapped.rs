@@ -54,6 +54,10 @@ pub(super) fn run(
         }
     }
     finish(window, source, plan)?;
+    // A file cut within its last page raises nothing: the kernel shows zeros there.
+    if !pass.stopped && source.length_now_bytes()? < reach {
+        return Err(truncated(source, plan));
+    }
     Ok(pass)
 }
 

@@ -16,7 +16,11 @@ struct Flight {
     offset: u64,
     length: usize,
     got: usize,
+    retries: u32,
 }
+
+/// Times that the kernel may put off one block before that is an error.
+const MAX_RETRIES: u32 = 1000;
 
 struct Run<'a> {
     source: &'a Source,
@@ -71,12 +75,12 @@ impl Run<'_> {
         }
         let (offset, length) = self.plan.block(self.next);
         self.next = self.next.saturating_add(self.step);
-        self.flights[slot as usize] = Flight { offset, length, got: 0 };
+        self.flights[slot as usize] = Flight { offset, length, ..Flight::default() };
         self.request(ring, slot);
     }
 
     fn request(&self, ring: &mut Ring, slot: u32) {
-        let Flight { offset, length, got } = self.flights[slot as usize];
+        let Flight { offset, length, got, .. } = self.flights[slot as usize];
         let dontcache = self.source.caching() == Caching::Dontcache;
         let flags = if dontcache { crate::source::DONTCACHE.bits() } else { 0 };
         let asked = request_length(self.source, self.plan, length);
@@ -96,7 +100,10 @@ impl Run<'_> {
                 }
             }
             Err(error) => match Errno::from_io_error(&error) {
-                Some(Errno::INTR | Errno::AGAIN) => {
+                Some(Errno::INTR | Errno::AGAIN)
+                    if flight.retries < MAX_RETRIES && !self.stopped && self.failure.is_none() =>
+                {
+                    flight.retries += 1;
                     self.request(ring, slot);
                     return false;
                 }
@@ -104,6 +111,7 @@ impl Run<'_> {
                 Some(Errno::INVAL) if flight.got > 0 => {
                     self.failure = Some(truncated(self.source, self.plan));
                 }
+                Some(Errno::INTR | Errno::AGAIN) if self.stopped => flight.got = 0,
                 _ => self.failure = Some(Error::system("read", self.source.path())(error)),
             },
         }
