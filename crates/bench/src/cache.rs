@@ -16,8 +16,8 @@ use flatout_io::Engine;
 use flatout_measure::case::Plan;
 use flatout_measure::record::{Chart, Outcome};
 use flatout_measure::sampler;
-use flatout_sys::affinity;
 use flatout_sys::cancel::CancelToken;
+use flatout_sys::{affinity, page_cache};
 
 use crate::bench::Bench;
 use crate::error::Error;
@@ -87,6 +87,19 @@ impl Options {
     }
 }
 
+/// Refuses what cannot be done, before anything is written.
+///
+/// Errors: no directory, no room, no right to drop the system's caches.
+pub fn check(options: &Options) -> Result<(), Error> {
+    options.file_bytes()?;
+    let forbidden = options.clearing == Clearing::System && !page_cache::may_drop_system_caches();
+    if forbidden {
+        let text = "--drop-caches: /proc/sys/vm/drop_caches cannot be written to; it needs root";
+        return Err(Error::Usage(text.to_owned()));
+    }
+    Ok(())
+}
+
 /// Measures, and returns the rows with their ceilings.
 ///
 /// Errors: the test files cannot be made. What goes wrong with a row is the row's.
@@ -100,7 +113,10 @@ pub fn run(options: &Options, plan: &Plan, bench: &mut Bench<'_>) -> Result<Vec<
     let share = Plan { budget_ns: plan.budget_ns / phases, ..plan.clone() };
     let phase = |rows: Vec<Row>, bench: &mut Bench<'_>| {
         let cases = rows.into_iter().map(|row| trial::case(row, &site)).collect();
-        sampler::run(cases, &share, bench.tools())
+        let mut outcomes = sampler::run(cases, &share, bench.tools());
+        // Against the ceilings of the same phase, which were measured in between.
+        finish::finish(&mut outcomes);
+        outcomes
     };
     match options.extent {
         Extent::Few | Extent::Quick => {
@@ -118,7 +134,6 @@ pub fn run(options: &Options, plan: &Plan, bench: &mut Bench<'_>) -> Result<Vec<
             outcomes.extend(phase(row::series(), bench));
         }
     }
-    finish::finish(&mut outcomes);
     Ok(outcomes)
 }
 

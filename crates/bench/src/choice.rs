@@ -78,7 +78,18 @@ pub fn for_reading(facts: &Facts, wishes: &Wishes) -> Choice {
         let engine = wishes.engine.map_or(String::new(), |engine| engine.to_string());
         notes.push((refusal_code(wishes.engine), format!("{engine} was not possible: {text}")));
     }
-    let caching = wishes.caching.unwrap_or(match engine {
+    let wished_caching = match wishes.caching {
+        Some(caching) if engine == Engine::Mmap && caching != Caching::Buffered => {
+            let code = match caching {
+                Caching::Direct => warning::DIRECT_REFUSED,
+                Caching::Dontcache | Caching::Buffered => warning::DONTCACHE_REFUSED,
+            };
+            notes.push((code, format!("{caching} I/O was not possible: mapped pages are the page cache's; read buffered")));
+            Some(Caching::Buffered)
+        }
+        caching => caching,
+    };
+    let caching = wished_caching.unwrap_or(match engine {
         Engine::Uring if !streamed && wishes.engine.is_none() && facts.cached_percent == 0 => {
             direct_if_aligned(wishes.block_bytes)
         }
@@ -242,6 +253,15 @@ mod tests {
         assert_eq!((choice.tuning.engine, choice.tuning.threads), (Engine::Sync, 1));
         let codes: Vec<_> = choice.notes.iter().map(|note| note.0).collect();
         assert_eq!(codes, ["mmap_refused", "threads_reduced"]);
+    }
+
+    #[test]
+    fn a_mapping_is_never_called_direct() {
+        let engine = Some(Engine::Mmap);
+        let wishes = Wishes { engine, caching: Some(Caching::Direct), ..Wishes::default() };
+        let choice = for_reading(&HOT, &wishes);
+        assert_eq!(choice.tuning.caching, Caching::Buffered);
+        assert_eq!(choice.notes[0].0, warning::DIRECT_REFUSED);
     }
 
     #[test]

@@ -121,8 +121,12 @@ impl Reader {
     ///
     /// Errors: what open says; settings that make no sense ([`Error::Usage`]), found before the
     /// file is touched.
-    pub fn open(job: Job) -> Result<Self, Error> {
+    pub fn open(mut job: Job) -> Result<Self, Error> {
         let wanted_bytes = check(&job)?;
+        if job.block_count.is_some() {
+            // A count of blocks means blocks of one size, whatever engine is taken.
+            job.wishes.block_bytes.get_or_insert(choice::default_read_block_bytes());
+        }
         let source = Source::open(&job.path)?;
         let end_bytes = match source.kind() {
             Kind::Sized => wanted_bytes.unwrap_or(u64::MAX).min(source.length_bytes()),
@@ -235,8 +239,14 @@ fn facts(job: &Job, source: &Source, end_bytes: u64) -> Facts {
     }
 }
 
+/// Share of the range in the page cache, or what a sample says of it. Unknown counts as cold: then
+/// the device is asked, and a cached file is only read more slowly than it could be.
 fn cached_percent(source: &Source, end_bytes: u64) -> u8 {
-    let Ok(state) = page_cache::state(source.file(), 0, end_bytes) else { return 0 };
-    let percent = u128::from(state.cached_bytes) * 100 / u128::from(end_bytes.max(1));
-    percent.min(100) as u8
+    match page_cache::state(source.file(), 0, end_bytes) {
+        Ok(state) => {
+            let percent = u128::from(state.cached_bytes) * 100 / u128::from(end_bytes.max(1));
+            percent.min(100) as u8
+        }
+        Err(_) => source.sampled_cache_percent(end_bytes).unwrap_or(0),
+    }
 }

@@ -54,6 +54,13 @@ impl Command {
     }
 }
 
+impl Command {
+    /// The form of the results, for showing them on standard output whatever was asked for.
+    pub fn shown(&self) -> Output {
+        Output { output: None, ..self.output().clone() }
+    }
+}
+
 /// A command line that cannot be obeyed, or that asks for help.
 pub struct Refusal {
     /// What clap has to say.

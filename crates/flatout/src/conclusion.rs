@@ -123,6 +123,13 @@ impl Draft {
     }
 }
 
+/// A command that could not begin.
+pub fn failed(text: String) -> Conclusion {
+    let mut draft = Draft::begin(0);
+    draft.fail(FAILED, text);
+    draft.conclude(View::Summary)
+}
+
 /// The record of a command line that was refused.
 pub fn refused(argv: &[impl AsRef<OsStr>], text: String) -> Record {
     let argv = argv.iter().map(|argument| escape(argument.as_ref())).collect();

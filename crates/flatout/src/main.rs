@@ -24,10 +24,13 @@ fn main() -> ExitCode {
     let cancel = match flatout_sys::cancel::listen_for_signals() {
         Ok(cancel) => cancel,
         Err(error) => {
-            eprintln!("flatout: cannot listen for signals: {error}");
+            output::complain(&format!("cannot listen for signals: {error}"));
             return ExitCode::FAILURE;
         }
     };
+    if let Err(error) = output::check(arguments.command.output()) {
+        return output::conclude(conclusion::failed(error), &arguments.command.shown());
+    }
     let conclusion: Conclusion = match &arguments.command {
         Command::Read(read) => command::read::run(read, cancel),
         Command::Write(write) => command::write::run(write, cancel),

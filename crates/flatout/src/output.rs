@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use flatout_measure::record::{Record, Status};
@@ -11,6 +11,31 @@ use flatout_report::{Format, Style, text};
 use crate::arguments::Refusal;
 use crate::arguments::shared::Output;
 use crate::conclusion::{self, Conclusion, Keep, View};
+
+/// Refuses a place for the results that cannot be written, before anything is measured.
+pub fn check(output: &Output) -> Result<(), String> {
+    let Some(path) = &output.output else { return Ok(()) };
+    let special = std::fs::metadata(path).is_ok_and(|facts| !facts.is_file());
+    if special && !path.is_dir() {
+        return Ok(());
+    }
+    let part = part_of(path)?;
+    let made = if path.is_dir() {
+        Err(io::ErrorKind::IsADirectory.into())
+    } else {
+        File::create_new(&part).and_then(|_| std::fs::remove_file(&part))
+    };
+    made.map_err(|error| format!("cannot write {path:?}: {error}"))
+}
+
+/// The name under which a file is written before it gets its own.
+fn part_of(path: &Path) -> Result<PathBuf, String> {
+    let name =
+        path.file_name().ok_or_else(|| format!("cannot write {path:?}: it names no file"))?;
+    let mut part = name.to_owned();
+    part.push(format!(".{}.part", std::process::id()));
+    Ok(path.with_file_name(part))
+}
 
 /// Shows a finished command and returns its exit code.
 pub fn conclude(conclusion: Conclusion, output: &Output) -> ExitCode {
@@ -29,6 +54,10 @@ pub fn conclude(conclusion: Conclusion, output: &Output) -> ExitCode {
     };
     if let Err(error) = written.and_then(|()| keep(&conclusion)) {
         complain(&error);
+        if output.output.is_some() {
+            // What was measured is not lost: it goes where it can still be seen.
+            let _ = to_standard_output(shown.as_bytes());
+        }
         return exit(record.end.exit_code.max(conclusion::FAILED));
     }
     exit(record.end.exit_code)
@@ -91,7 +120,8 @@ fn one_line(text: &str) -> String {
 
 /// One line on standard error.
 pub fn complain(line: &str) {
-    eprintln!("flatout: {}", text::visible(line));
+    // Whoever closed standard error does not want to hear it.
+    let _ = writeln!(io::stderr().lock(), "flatout: {}", text::visible(line));
 }
 
 fn summaries(record: &Record) -> String {
@@ -127,10 +157,7 @@ pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), String> {
             .and_then(|mut file| file.write_all(bytes))
             .map_err(fail);
     }
-    let mut name =
-        path.file_name().ok_or_else(|| fail(io::ErrorKind::InvalidInput.into()))?.to_owned();
-    name.push(format!(".{}.part", std::process::id()));
-    let part = path.with_file_name(name);
+    let part = part_of(path)?;
     let written = File::create_new(&part)
         .and_then(|mut file| file.write_all(bytes))
         .and_then(|()| std::fs::rename(&part, path));

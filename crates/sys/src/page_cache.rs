@@ -147,6 +147,11 @@ pub fn drop_system_caches(mode: u8) -> io::Result<()> {
     std::fs::write("/proc/sys/vm/drop_caches", format!("{mode}\n"))
 }
 
+/// Whether this process may drop the system's caches. Nothing is dropped by asking.
+pub fn may_drop_system_caches() -> bool {
+    std::fs::OpenOptions::new().write(true).open("/proc/sys/vm/drop_caches").is_ok()
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs::File;

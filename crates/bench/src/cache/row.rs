@@ -11,6 +11,8 @@ pub(super) struct Row {
     pub(super) test: Test,
     pub(super) state: State,
     pub(super) tuning: Tuning,
+    /// The phase that measures it, where several phases have such a row.
+    pub(super) phase: Option<&'static str>,
 }
 
 /// What a row is about.
@@ -98,7 +100,7 @@ impl Row {
             threads,
             split: Split::Contiguous,
         };
-        Self { test, state, tuning }
+        Self { test, state, tuning, phase: None }
     }
 
     fn memory_read(threads: u32) -> Self {
@@ -108,6 +110,11 @@ impl Row {
     fn device_read() -> Self {
         let row = Self::new(Test::DeviceRead, State::Cold, Engine::Uring, 1 << 20, 1);
         Self { tuning: Tuning { caching: Caching::Direct, ..row.tuning }, ..row }
+    }
+
+    /// The same row, as a part of a phase that measures it anew.
+    fn during(self, phase: &'static str) -> Self {
+        Self { phase: Some(phase), ..self }
     }
 
     /// What tells the row from others with the same id.
@@ -126,6 +133,9 @@ impl Row {
         }
         if tuning.caching != Caching::Buffered {
             set("caching", json!(tuning.caching));
+        }
+        if let Some(phase) = self.phase {
+            set("phase", json!(phase));
         }
         if let Some(pass) = self.test.pass() {
             set("pass", json!(pass));
@@ -161,7 +171,8 @@ pub(super) fn few(extent: Extent, cpus: u32) -> Vec<Row> {
 
 /// All block sizes, engines and states at one number of threads, with their ceilings.
 pub(super) fn block_sweep(threads: u32) -> Vec<Row> {
-    let mut rows = vec![Row::memory_read(threads), Row::device_read()];
+    let phase = if threads == 1 { "blocks, 1 thread" } else { "blocks, best threads" };
+    let mut rows = vec![Row::memory_read(threads).during(phase), Row::device_read().during(phase)];
     for state in [State::Hot, State::Cold] {
         for engine in ENGINES {
             rows.extend(
@@ -176,8 +187,8 @@ pub(super) fn block_sweep(threads: u32) -> Vec<Row> {
 /// 1 … max(10, 2 × CPUs) threads at the best block of each engine, hot and cold.
 pub(super) fn thread_sweep(best: &[(Engine, u64)], cpus: u32) -> Vec<Row> {
     let most = LEAST_SWEEP_THREADS.max(2 * cpus);
-    let mut rows = vec![Row::device_read()];
-    rows.extend((1..=most).map(Row::memory_read));
+    let mut rows = vec![Row::device_read().during("threads")];
+    rows.extend((1..=most).map(|n| Row::memory_read(n).during("threads")));
     for state in [State::Hot, State::Cold] {
         for &(engine, block_bytes) in best {
             let sweep =
@@ -190,7 +201,8 @@ pub(super) fn thread_sweep(best: &[(Engine, u64)], cpus: u32) -> Vec<Row> {
 
 /// First read, again, again, and after clearing, with their ceilings.
 pub(super) fn series() -> Vec<Row> {
-    let mut rows = vec![Row::memory_read(1), Row::device_read()];
+    let phase = "series";
+    let mut rows = vec![Row::memory_read(1).during(phase), Row::device_read().during(phase)];
     rows.extend(passes());
     rows
 }
@@ -222,7 +234,9 @@ mod tests {
         assert_eq!(sweep.len(), 2 + 2 * 3 * 23);
         let threads = thread_sweep(&[(Engine::Sync, 1), (Engine::Mmap, 2)], 8);
         assert_eq!(threads.len(), 1 + 16 + 2 * 2 * 16);
-        for rows in [sweep, threads, series(), few(Extent::Few, 2), few(Extent::Quick, 1)] {
+        let best = [(Engine::Sync, 1), (Engine::Mmap, 2), (Engine::Uring, 3)];
+        let full = [block_sweep(1), thread_sweep(&best, 2), block_sweep(2), series()].concat();
+        for rows in [full, threads, few(Extent::Few, 2), few(Extent::Quick, 1)] {
             let mut unique = names(&rows);
             unique.dedup();
             assert_eq!(unique.len(), rows.len());

@@ -23,6 +23,13 @@ const HOT_TRIAL_NS: u64 = 25_000_000;
 const COLD_TRIAL_NS: u64 = 60_000_000;
 /// Bytes that a pass of the series reads.
 const SERIES_BYTES: u64 = 64 << 20;
+/// Codes that say that a row's engine or caching was not to be had.
+const REFUSALS: [&str; 4] = [
+    warning::URING_REFUSED,
+    warning::MMAP_REFUSED,
+    warning::DIRECT_REFUSED,
+    warning::DONTCACHE_REFUSED,
+];
 /// Bytes of anonymous memory behind the ceiling of hot rows.
 const MEMORY_BYTES: u64 = 256 << 20;
 /// Bytes that a thread takes at a time from memory.
@@ -103,13 +110,7 @@ fn read(row: &Row, site: &Site) -> Result<Measured, TrialError> {
         false => (&site.cold, COLD_TRIAL_NS, CacheStart::Cold),
     };
     let reader = Reader::open(job(row, file, site, Limit::Duration { ns }, state))?;
-    let mut measured = reader.trial()?;
-    keep_refusals(&reader, &mut measured);
-    if hot && measured.cached_before_bytes.is_some_and(|bytes| bytes < file.length_bytes()) {
-        let text = "the file did not stay in the page cache: memory is short";
-        warning::add(&mut measured.warnings, Warning::new(warning::NOT_HOT, text));
-    }
-    Ok(measured)
+    measure(row, &reader, file.length_bytes())
 }
 
 /// One pass of the series, after as many others as it takes.
@@ -127,7 +128,7 @@ fn series(row: &Row, site: &Site, earlier: u32, state: CacheStart) -> Result<Mea
     if earlier > 0 && state == CacheStart::Cold {
         clear(site)?;
     }
-    Ok(job(state)?.trial()?)
+    measure(row, &job(state)?, SERIES_BYTES.min(site.cold.length_bytes()))
 }
 
 /// Drops the caches of the whole system where that is asked for. The file itself is cleared by
@@ -163,13 +164,30 @@ fn warm(file: &Scratch) -> Result<(), TrialError> {
     Ok(())
 }
 
-/// What the reader had to say about its settings that is news in a row that names them.
-fn keep_refusals(reader: &Reader, measured: &mut Measured) {
+/// One trial of the row's reader. A row that names an engine or a caching that was not to be had
+/// is no row: what was measured instead has rows of its own.
+fn measure(row: &Row, reader: &Reader, length_bytes: u64) -> Result<Measured, TrialError> {
+    let mut measured = reader.trial()?;
     for doubt in reader.warnings() {
-        if doubt.code != warning::OVERSUBSCRIBED || measured.warnings.is_empty() {
-            warning::add(&mut measured.warnings, doubt.clone());
-        }
+        warning::add(&mut measured.warnings, doubt.clone());
     }
+    let refused = |code: &&Warning| REFUSALS.contains(&code.code.as_str());
+    if let Some(refusal) = measured.warnings.iter().find(refused) {
+        return Err(TrialError::Unsupported(refusal.text.clone()));
+    }
+    let cached = measured.cached_before_bytes;
+    match row.state {
+        State::Cold if warning::has(&measured.warnings, warning::MEMORY_FILESYSTEM) => {
+            let text = "files of this filesystem live in memory: nothing here is ever cold";
+            return Err(TrialError::Unsupported(text.to_owned()));
+        }
+        State::Hot if cached.is_some_and(|bytes| bytes < length_bytes) => {
+            let text = "the file did not stay in the page cache: memory is short";
+            warning::add(&mut measured.warnings, Warning::new(warning::NOT_HOT, text));
+        }
+        State::Hot | State::Cold | State::Apart => {}
+    }
+    Ok(measured)
 }
 
 fn sample(row: &Row, measured: Measured) -> Sample {

@@ -1,5 +1,6 @@
 //! The timed region of a read: lanes over a range, passes over a file, caches cleared between.
 
+use std::io::ErrorKind::{PermissionDenied, Unsupported};
 use std::sync::OnceLock;
 
 use flatout_io::digest::Xor32;
@@ -19,6 +20,10 @@ use crate::error::Error;
 const ZERO_BLOCK_BYTES: usize = 512;
 /// A read shorter than this says little.
 const SHORT_RUN_NS: u64 = 100_000;
+/// Wall time that a read for a least time may take, as a multiple of that time.
+const PATIENCE: u64 = 20;
+const DIGEST_DIFFERS: &str =
+    "the digest changed between passes: somebody writes the file meanwhile";
 /// Rounds of the loop that finds the harness's own share.
 const CALIBRATION_BLOCKS: u64 = 20_000;
 /// Bytes of a suspected zero block that are read once more before anything is said.
@@ -29,12 +34,21 @@ fn device_read_bytes() -> Option<u64> {
     usage::process_io().map(|totals| totals.device_read_bytes)
 }
 
+/// Bytes to be read, and how often.
+#[derive(Debug, Clone, Copy)]
+struct Range {
+    start_bytes: u64,
+    end_bytes: u64,
+    repeats: u64,
+}
+
 /// What one lane makes of its blocks.
 #[derive(Debug, Clone, Default)]
 struct Tally {
     pass: Pass,
     digest: Xor32,
     zeros: Zeros,
+    differs: bool,
     engine: Option<Engine>,
     fallback: Option<Fallback>,
 }
@@ -135,49 +149,82 @@ impl Reader {
 
     /// Doubles the block count until a read takes `min_ns`.
     fn read_for(&self, min_ns: u64) -> Result<Measured, Error> {
+        if self.source.kind() != Kind::Sized {
+            return self.read_stream_for(min_ns);
+        }
+        let patience_ns = monotonic_ns() + min_ns.saturating_mul(PATIENCE);
         let mut count = 1_u64;
         loop {
-            let measured = self.read_blocks(count, None)?;
-            let ended = self.source.kind() != Kind::Sized || measured.bytes == 0;
-            if measured.elapsed_ns >= min_ns || measured.stopped || ended {
+            let mut measured = self.read_blocks(count, None)?;
+            if measured.elapsed_ns >= min_ns || measured.stopped || measured.bytes == 0 {
+                return Ok(measured);
+            }
+            if monotonic_ns() > patience_ns {
+                let text = "clearing the cache before each pass takes so much longer than reading that the time asked for is not reached";
+                measured.warn(warning::SHORT_RUN, text);
                 return Ok(measured);
             }
             count = count.saturating_mul(2);
         }
     }
 
-    /// Reads `count` blocks, passing over the file again and again where it is too short.
-    fn read_blocks(&self, count: u64, duration_ns: Option<u64>) -> Result<Measured, Error> {
+    /// Reads on, doubling the block count, until all reads together have taken `min_ns`: a stream
+    /// cannot be passed over again.
+    fn read_stream_for(&self, min_ns: u64) -> Result<Measured, Error> {
         let block_bytes = self.choice.tuning.block_bytes;
-        let blocks_in_range = self.blocks_in_range();
+        let mut total = Measured::default();
+        self.set_cache_state(0, &mut total)?;
+        let mut count = 1_u64;
+        while total.elapsed_ns < min_ns && !total.stopped {
+            let start_bytes = total.bytes;
+            let end_bytes = start_bytes.saturating_add(count.saturating_mul(block_bytes));
+            let range = Range { start_bytes, end_bytes, repeats: 1 };
+            let xor32 = total.xor32;
+            self.pass(range, None, &mut total)?;
+            total.xor32 ^= xor32;
+            if total.bytes < end_bytes {
+                break;
+            }
+            count = count.saturating_mul(2);
+        }
+        total.passes = 1;
+        Ok(total)
+    }
+
+    /// Reads `count` blocks, passing over the file again and again where it is too short. Whole
+    /// passes over a file that is not cleared in between follow one another without a pause.
+    fn read_blocks(&self, count: u64, duration_ns: Option<u64>) -> Result<Measured, Error> {
+        let blocks_in_range = self.blocks_in_range().max(1);
         let mut total = Measured::default();
         let mut left = count;
-        loop {
-            let share = left.min(blocks_in_range.max(1));
-            let end_bytes = share.saturating_mul(block_bytes).min(self.end_bytes);
+        while left > 0 && !total.stopped {
+            let share = left.min(blocks_in_range);
+            let repeats = match self.job.state {
+                CacheStart::AsItIs => (left / blocks_in_range).max(1),
+                CacheStart::Cold => 1,
+            };
+            let end_bytes =
+                share.saturating_mul(self.choice.tuning.block_bytes).min(self.end_bytes);
             let cached_before = self.set_cache_state(end_bytes, &mut total)?;
             if total.passes == 0 {
                 total.cached_before_bytes = cached_before;
             }
-            let full = share == blocks_in_range;
-            let digest = total.xor32;
+            let (first, digest) = (total.passes == 0, total.xor32);
             let fetched_before = device_read_bytes();
-            self.pass(end_bytes, duration_ns, &mut total)?;
-            let fetched =
-                device_read_bytes().zip(fetched_before).map(|(after, before)| after - before);
-            total.device_read_bytes =
-                fetched.map(|bytes| bytes + total.device_read_bytes.unwrap_or(0));
-            if total.passes > 1 {
-                let differs = full && total.xor32 != digest && !total.stopped;
+            self.pass(Range { start_bytes: 0, end_bytes, repeats }, duration_ns, &mut total)?;
+            let fetched = device_read_bytes().zip(fetched_before);
+            total.device_read_bytes = fetched.map(|(after, before)| {
+                total.device_read_bytes.unwrap_or(0) + after.saturating_sub(before)
+            });
+            if !first {
+                let differs = share == blocks_in_range && total.xor32 != digest && !total.stopped;
                 total.xor32 = digest;
                 if differs {
-                    let text = "the digest changed between passes: the file is being written";
-                    total.warn(warning::DIGEST_DIFFERS, text);
+                    total.warn(warning::DIGEST_DIFFERS, DIGEST_DIFFERS);
                 }
             }
-            left -= share;
-            let endless = self.source.kind() != Kind::Sized;
-            if left == 0 || total.stopped || endless || end_bytes == 0 {
+            left -= share * repeats;
+            if self.source.kind() != Kind::Sized || end_bytes == 0 {
                 break;
             }
         }
@@ -206,14 +253,23 @@ impl Reader {
         }
         let file = self.source.file();
         let fail = || flatout_io::Error::system("clear the cache of", self.source.path());
-        let before = page_cache::state(file, 0, self.source.length_bytes()).map_err(fail())?;
-        if let Some(dirty) = before.dirty_bytes.filter(|&dirty| dirty > 0) {
+        let before = page_cache::state(file, 0, self.source.length_bytes()).ok();
+        let dirty = before.and_then(|before| before.dirty_bytes);
+        if let Some(dirty) = dirty.filter(|&dirty| dirty > 0) {
             let text = format!(
                 "{dirty} bytes had not reached the device yet; they were written back first"
             );
             total.warn(warning::DIRTY_PAGES, text);
         }
-        let left = page_cache::evict(file, 0, 0).map_err(fail())?;
+        let left = match page_cache::evict(file, 0, 0) {
+            Ok(left) => left,
+            Err(error) if matches!(error.kind(), PermissionDenied | Unsupported) => {
+                let text = "the file was dropped from the page cache, but whether it is gone cannot be proved: it belongs to somebody else";
+                total.warn(warning::NOT_COLD, text);
+                return Ok(None);
+            }
+            Err(error) => return Err(fail()(error).into()),
+        };
         if left.cached_bytes > 0 {
             let bytes = left.cached_bytes;
             let text = format!("{bytes} bytes stayed in the page cache: this pass is not cold");
@@ -229,10 +285,10 @@ impl Reader {
         page_cache::state(self.source.file(), 0, end_bytes).ok()
     }
 
-    /// One pass from the start to `end_bytes` by all lanes together; adds to `total`.
+    /// The passes over a range, by all lanes together; adds to `total`.
     fn pass(
         &self,
-        end_bytes: u64,
+        range: Range,
         duration_ns: Option<u64>,
         total: &mut Measured,
     ) -> Result<(), Error> {
@@ -242,8 +298,8 @@ impl Reader {
             |_| -> Result<_, Error> { Ok(Scanner::prepare(self.source.reopen()?, &tuning)?) };
         let work = |index, lane: &mut (Scanner, Option<Fallback>)| -> Result<Tally, Error> {
             let plan = Plan {
-                start_bytes: 0,
-                end_bytes,
+                start_bytes: range.start_bytes,
+                end_bytes: range.end_bytes,
                 block_bytes: tuning.block_bytes,
                 split: tuning.split,
                 lane: Lane { index, count: tuning.threads },
@@ -253,14 +309,27 @@ impl Reader {
             let (scanner, fallback) = lane;
             let mut tally =
                 Tally { engine: scanner.engine(), fallback: fallback.take(), ..Tally::default() };
-            tally.pass = scanner.run(&plan, &mut stop, |offset, bytes| {
-                tally.take(self.job.digest, offset, bytes);
-            })?;
+            for repeat in 0..range.repeats {
+                let before = std::mem::take(&mut tally.digest);
+                let pass = scanner.run(&plan, &mut stop, |offset, bytes| {
+                    tally.take(self.job.digest, offset, bytes);
+                })?;
+                tally.pass.bytes += pass.bytes;
+                tally.pass.blocks += pass.blocks;
+                tally.pass.stopped = pass.stopped;
+                if repeat > 0 {
+                    tally.differs |= !pass.stopped && before != tally.digest;
+                    tally.digest = before;
+                }
+                if pass.stopped {
+                    break;
+                }
+            }
             Ok(tally)
         };
         let crewed = crew::run(tuning.threads, prepare, work);
         total.elapsed_ns += crewed.elapsed_ns;
-        total.passes += 1;
+        total.passes += range.repeats;
         let mut digest = Xor32::default();
         let mut zeros = Vec::new();
         for tally in crewed.results {
@@ -270,6 +339,9 @@ impl Reader {
             total.blocks += tally.pass.blocks;
             total.stopped |= tally.pass.stopped;
             total.engine = tally.engine;
+            if tally.differs {
+                total.warn(warning::DIGEST_DIFFERS, DIGEST_DIFFERS);
+            }
             if let Some(fallback) = tally.fallback {
                 total.warn(fallback.code, fallback.text);
             }

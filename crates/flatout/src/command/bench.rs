@@ -43,7 +43,7 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
             events: &mut events,
             cancelled: &|| cancel.is_cancelled(),
         };
-        match measure(work, arguments, seed, cancel, &mut bench) {
+        match measure(&works, work, arguments, seed, cancel, &mut bench) {
             Ok(outcomes) => outcomes.into_iter().for_each(|outcome| draft.add(outcome)),
             Err(error) => fail(&mut draft, error),
         }
@@ -108,6 +108,7 @@ fn works(arguments: &Arguments) -> Vec<Work> {
 }
 
 fn cache_options(
+    works: &[Work],
     work: &Work,
     arguments: &Arguments,
     seed: u64,
@@ -116,8 +117,10 @@ fn cache_options(
     cache::Options {
         directory: arguments.directory.clone(),
         extent: work.extent,
-        // Two thirds of what may be written: the other areas want some of it, too.
-        max_write_bytes: arguments.max_write.map(|most| most / 3 * 2),
+        max_write_bytes: arguments.max_write.map(|most| {
+            // The other areas want some of it, too.
+            if works.len() == 1 { most } else { most / 3 * 2 }
+        }),
         clearing: if arguments.drop_caches { Clearing::System } else { Clearing::File },
         seed,
         cancel,
@@ -134,7 +137,11 @@ fn announce(
     let mut bytes = 0;
     for work in works {
         bytes += match work.area {
-            Area::Cache => cache_options(work, arguments, seed, cancel).write_bytes()?,
+            Area::Cache => {
+                let options = cache_options(works, work, arguments, seed, cancel);
+                cache::check(&options)?;
+                options.write_bytes()?
+            }
             Area::Syscall => {
                 let options = syscall_options(work, arguments, &|| false);
                 syscall::check(&options).map_err(Error::Usage)?;
@@ -150,7 +157,7 @@ fn announce(
     let seconds = works.iter().map(|work| work.budget_ns).sum::<u64>().div_ceil(SECOND_NS);
     let areas: Vec<_> = works.iter().map(|work| work.area.name()).collect();
     output::complain(&format!(
-        "measuring {}: writes {} into unnamed files in {:?}, takes up to {seconds} s",
+        "measuring {}: writes {} into unnamed files in {:?}, takes about {seconds} s",
         areas.join(", "),
         flatout_report::quantity::bytes(bytes),
         arguments.directory,
@@ -172,6 +179,7 @@ fn syscall_options<'a>(
 }
 
 fn measure(
+    works: &[Work],
     work: &Work,
     arguments: &Arguments,
     seed: u64,
@@ -186,7 +194,9 @@ fn measure(
         ..Plan::default()
     };
     match work.area {
-        Area::Cache => cache::run(&cache_options(work, arguments, seed, cancel), &plan, bench),
+        Area::Cache => {
+            cache::run(&cache_options(works, work, arguments, seed, cancel), &plan, bench)
+        }
         Area::Syscall => {
             let cancelled = || cancel.is_cancelled();
             let options = syscall_options(work, arguments, &cancelled);

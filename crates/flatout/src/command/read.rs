@@ -3,13 +3,14 @@
 use std::path::Path;
 
 use flatout_bench::Error;
-use flatout_bench::read::outcome::ID;
+use flatout_bench::read::outcome::{ID, escape};
 use flatout_bench::read::{Measured, Reader};
 use flatout_measure::case::{Case, Figure, Plan, TrialError};
 use flatout_measure::clock::SystemClock;
 use flatout_measure::guard::SystemWitness;
-use flatout_measure::record::{Outcome, Status, Warning};
+use flatout_measure::record::{Outcome, Status};
 use flatout_measure::sampler::{self, Tools};
+use flatout_measure::warning::{self, Warning};
 use flatout_sys::cancel::CancelToken;
 
 use crate::arguments::read::Read;
@@ -29,7 +30,10 @@ pub fn run(arguments: &Read, cancel: CancelToken) -> Conclusion {
                 draft.fail(WRONG_USE, error.to_string());
                 break;
             }
-            Err(error) => draft.fail(FAILED, error.to_string()),
+            Err(error) => {
+                draft.add(failed(file, &error));
+                draft.fail(FAILED, error.to_string());
+            }
         }
         if cancel.is_cancelled() {
             draft.fail(INTERRUPTED, "interrupted".to_owned());
@@ -37,6 +41,23 @@ pub fn run(arguments: &Read, cancel: CancelToken) -> Conclusion {
         }
     }
     draft.conclude(View::Summary)
+}
+
+/// The row of a file that could not be read.
+fn failed(file: &Path, error: &Error) -> Outcome {
+    let code = match error {
+        Error::Io(flatout_io::Error::Truncated { .. }) => warning::TRUNCATED,
+        _ => warning::FAILED,
+    };
+    let mut outcome = Outcome {
+        id: ID.to_owned(),
+        unit: "bytes/s".to_owned(),
+        status: Status::Failed,
+        warnings: vec![Warning::new(code, error.to_string())],
+        ..Outcome::default()
+    };
+    outcome.parameters.insert("file".to_owned(), escape(file.as_os_str()).into());
+    outcome
 }
 
 fn read_file(arguments: &Read, file: &Path, cancel: CancelToken) -> Result<Outcome, Error> {
