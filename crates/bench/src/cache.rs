@@ -76,7 +76,10 @@ impl Options {
     pub fn file_bytes(&self) -> Result<u64, Error> {
         let wanted = if self.extent == Extent::Full { FULL_BYTES } else { FEW_BYTES };
         let most = self.max_write_bytes.map(|most| most / FILES);
-        scratch::size(&self.directory, wanted, most)
+        scratch::size(&self.directory, wanted, most).map_err(|error| match error {
+            Error::NoRoom(text) => Error::NoRoom(format!("{text}, for each of {FILES} test files")),
+            other => other,
+        })
     }
 
     /// Bytes that will be written.

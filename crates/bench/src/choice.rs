@@ -34,6 +34,8 @@ pub struct Facts {
     pub cached_percent: u8,
     /// CPUs that this process may use.
     pub cpus: u32,
+    /// Whether some of it has not reached the device yet.
+    pub dirty: bool,
     /// Whether the read may end early, so that it had better go from front to end.
     pub may_stop: bool,
 }
@@ -74,7 +76,7 @@ pub fn for_reading(facts: &Facts, wishes: &Wishes) -> Choice {
     let streamed = facts.kind != Kind::Sized;
     let (engine, engine_reason) = read_engine(facts, wishes);
     if streamed && wishes.engine.is_some_and(|engine| engine != Engine::Sync) {
-        let text = "a stream has no places to map or to ask for out of order; read with sync";
+        let text = "what has no known length is read from front to end; read with sync";
         let engine = wishes.engine.map_or(String::new(), |engine| engine.to_string());
         notes.push((refusal_code(wishes.engine), format!("{engine} was not possible: {text}")));
     }
@@ -90,7 +92,8 @@ pub fn for_reading(facts: &Facts, wishes: &Wishes) -> Choice {
         caching => caching,
     };
     let caching = wished_caching.unwrap_or(match engine {
-        Engine::Uring if !streamed && wishes.engine.is_none() && facts.cached_percent == 0 => {
+        // Direct reads would have to wait until what is dirty is written back.
+        Engine::Uring if !streamed && wishes.engine.is_none() && !facts.dirty => {
             direct_if_aligned(wishes.block_bytes)
         }
         _ => Caching::Buffered,
@@ -102,7 +105,7 @@ pub fn for_reading(facts: &Facts, wishes: &Wishes) -> Choice {
     });
     let threads = if streamed {
         if wishes.threads.is_some_and(|threads| threads > 1) {
-            let text = "a stream has one end to read from: one thread".to_owned();
+            let text = "what has no known length has one place to read from: one thread".to_owned();
             notes.push((warning::THREADS_REDUCED, text));
         }
         1
@@ -132,7 +135,7 @@ fn refusal_code(engine: Option<Engine>) -> &'static str {
 fn read_engine(facts: &Facts, wishes: &Wishes) -> (Engine, String) {
     let say = |engine, why: &str| (engine, why.to_owned());
     if facts.kind != Kind::Sized {
-        return say(Engine::Sync, "a stream is read from front to end");
+        return say(Engine::Sync, "no known length: read from front to end");
     }
     if let Some(engine) = wishes.engine {
         return say(engine, "asked for");
@@ -220,6 +223,7 @@ mod tests {
         length_bytes: 1 << 30,
         cached_percent: 100,
         cpus: 2,
+        dirty: false,
         may_stop: false,
     };
 

@@ -137,10 +137,9 @@ impl Reader {
         let mut choice = choice::for_reading(&facts, &job.wishes);
         let opened = source.with_caching(choice.tuning.caching, choice.tuning.block_bytes);
         if let Some(fallback) = opened.fallback {
+            choice.engine_reason += &format!("; {}", fallback.text);
             if job.wishes.caching.is_some() {
                 warnings.push(Warning::new(fallback.code, fallback.text));
-            } else {
-                choice.engine_reason += &format!("; {}", fallback.text);
             }
         }
         choice.tuning.caching = opened.source.caching();
@@ -226,27 +225,29 @@ fn check(job: &Job) -> Result<Option<u64>, Error> {
 }
 
 fn facts(job: &Job, source: &Source, end_bytes: u64) -> Facts {
-    let cached_percent = match (source.kind(), job.state) {
-        (Kind::Sized, CacheStart::AsItIs) => cached_percent(source, end_bytes),
-        _ => 0,
+    let (cached_percent, dirty) = match (source.kind(), job.state) {
+        (Kind::Sized, CacheStart::AsItIs) => residency(source, end_bytes),
+        _ => (0, false),
     };
     Facts {
         kind: source.kind(),
         length_bytes: end_bytes,
         cached_percent,
+        dirty,
         cpus: affinity::allowed_cpu_count(),
         may_stop: matches!(job.limit, Limit::Duration { .. }),
     }
 }
 
-/// Share of the range in the page cache, or what a sample says of it. Unknown counts as cold: then
-/// the device is asked, and a cached file is only read more slowly than it could be.
-fn cached_percent(source: &Source, end_bytes: u64) -> u8 {
+/// Share of the range in the page cache in percent, or what a sample says of it, and whether some
+/// of it is dirty. Unknown counts as cold and clean: then the device is asked, and a cached file
+/// is only read more slowly than it could be.
+fn residency(source: &Source, end_bytes: u64) -> (u8, bool) {
     match page_cache::state(source.file(), 0, end_bytes) {
         Ok(state) => {
             let percent = u128::from(state.cached_bytes) * 100 / u128::from(end_bytes.max(1));
-            percent.min(100) as u8
+            (percent.min(100) as u8, state.dirty_bytes.is_some_and(|dirty| dirty > 0))
         }
-        Err(_) => source.sampled_cache_percent(end_bytes).unwrap_or(0),
+        Err(_) => (source.sampled_cache_percent(end_bytes).unwrap_or(0), false),
     }
 }

@@ -8,6 +8,7 @@ pub mod shared;
 pub mod write;
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
@@ -24,7 +25,8 @@ use shared::Output;
                   Exit codes: 0 done, 1 something failed, 2 wrong use, 130 interrupted.\n\n\
                   Start with:  flatout bench",
     max_term_width = 100,
-    disable_help_subcommand = true
+    disable_help_subcommand = true,
+    arg_required_else_help = true
 )]
 pub struct Arguments {
     /// What to do.
@@ -55,6 +57,15 @@ impl Command {
 }
 
 impl Command {
+    /// The files that are worked on.
+    pub fn files(&self) -> &[PathBuf] {
+        match self {
+            Self::Bench(_) => &[],
+            Self::Read(read) => &read.files,
+            Self::Write(write) => std::slice::from_ref(&write.file),
+        }
+    }
+
     /// The form of the results, for showing them on standard output whatever was asked for.
     pub fn shown(&self) -> Output {
         Output { output: None, ..self.output().clone() }

@@ -2,9 +2,11 @@
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use clap::error::ErrorKind;
 use flatout_measure::record::{Record, Status};
 use flatout_report::{Format, Style, text};
 
@@ -12,9 +14,17 @@ use crate::arguments::Refusal;
 use crate::arguments::shared::Output;
 use crate::conclusion::{self, Conclusion, Keep, View};
 
-/// Refuses a place for the results that cannot be written, before anything is measured.
-pub fn check(output: &Output) -> Result<(), String> {
+/// Refuses a place for the results that cannot be written, or that is one of the `inputs`, before
+/// anything is measured.
+pub fn check(output: &Output, inputs: &[PathBuf]) -> Result<(), String> {
     let Some(path) = &output.output else { return Ok(()) };
+    let identity = |path: &Path| {
+        std::fs::metadata(path).ok().map(|facts| (facts.dev(), facts.ino(), facts.is_file()))
+    };
+    let place = identity(path).filter(|place| place.2);
+    if place.is_some() && inputs.iter().any(|input| identity(input) == place) {
+        return Err(format!("cannot write {path:?}: it is the file that is worked on"));
+    }
     let special = std::fs::metadata(path).is_ok_and(|facts| !facts.is_file());
     if special && !path.is_dir() {
         return Ok(());
@@ -99,6 +109,11 @@ pub fn refuse(refusal: &Refusal) -> ExitCode {
         };
     }
     let text = refusal.error.render().to_string();
+    if refusal.error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        // No command at all: the help is the answer, but it was no use of the program.
+        let _ = io::stderr().lock().write_all(text.as_bytes());
+        return exit(conclusion::WRONG_USE);
+    }
     let line = one_line(&text);
     complain(&line);
     if refusal.wants_json {

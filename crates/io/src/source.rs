@@ -80,8 +80,11 @@ impl Source {
         let file = if path == Path::new(STANDARD_INPUT) {
             rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3).map_err(fail("open"))?
         } else {
-            let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
-            rustix::fs::open(path, flags, Mode::empty()).map_err(fail("open"))?
+            // Without NONBLOCK, opening a named pipe waits for its writer and obeys no deadline.
+            let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
+            let file = rustix::fs::open(path, flags, Mode::empty()).map_err(fail("open"))?;
+            rustix::fs::fcntl_setfl(&file, OFlags::empty()).map_err(fail("open"))?;
+            file
         };
         let facts = rustix::fs::fstat(&file).map_err(fail("examine"))?;
         let (kind, length_bytes) = match FileType::from_raw_mode(facts.st_mode) {
@@ -274,7 +277,7 @@ impl Source {
     /// any work. Looks at no more than the first 4096 pieces. Cost: two lseeks per piece.
     pub fn hole_bytes(&self) -> u64 {
         const MAX_PIECES: usize = 4096;
-        if !self.regular {
+        if !self.regular || self.kind != Kind::Sized {
             return 0;
         }
         let (mut position, mut holes) = (0, 0);

@@ -15,6 +15,9 @@ pub enum UnitError {
     /// No number at the start.
     #[error("{0:?} does not begin with a number such as 4 or 1.5")]
     NotANumber(String),
+    /// A number without the unit that it needs.
+    #[error("{0} needs a unit, for example {0}s or {0}ms")]
+    MissingUnit(String),
     /// A unit that is not known here.
     #[error("{suffix:?} in {text:?} is no unit; known are {known}")]
     UnknownSuffix {
@@ -118,10 +121,9 @@ fn parse(
     if whole.is_empty() || !digits(decimals) || number.ends_with('.') {
         return Err(UnitError::NotANumber(text.to_owned()));
     }
-    let factor = factor(suffix, number).ok_or_else(|| UnitError::UnknownSuffix {
-        text: text.to_owned(),
-        suffix: suffix.to_owned(),
-        known,
+    let factor = factor(suffix, number).ok_or_else(|| match suffix {
+        "" => UnitError::MissingUnit(number.to_owned()),
+        _ => UnitError::UnknownSuffix { text: text.to_owned(), suffix: suffix.to_owned(), known },
     })?;
     let overflow = || UnitError::Overflow(text.to_owned());
     let whole =

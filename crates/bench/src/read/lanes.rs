@@ -94,7 +94,7 @@ impl Reader {
         };
         self.audit_caching(&mut measured);
         if measured.bytes > 0 && measured.elapsed_ns < SHORT_RUN_NS {
-            let text = "the read took less than 100 µs: starting threads weighs as much as reading";
+            let text = "the read took less than 100 µs: starting it weighs as much as reading";
             measured.warn(warning::SHORT_RUN, text);
         }
         Ok(measured)
@@ -248,7 +248,10 @@ impl Reader {
             return Ok(state.map(|state| state.cached_bytes));
         }
         if self.source.kind() != Kind::Sized {
-            total.warn(warning::NOT_COLD, "a stream has no page cache that could be cleared");
+            total.warn(
+                warning::NOT_COLD,
+                "what has no known length has no page cache that could be cleared",
+            );
             return Ok(None);
         }
         let file = self.source.file();

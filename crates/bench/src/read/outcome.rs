@@ -62,7 +62,7 @@ impl Reader {
         if self.job.digest == DigestKind::Xor32 && covers_a_pass {
             set("digest_xor32", json!(format!("{:08x}", measured.xor32)));
         }
-        set("engine_reason", json!(self.choice.engine_reason));
+        set("engine_reason", json!(self.engine_reason(measured)));
         if let Some(bytes) = measured.cached_before_bytes {
             set("cached_before_bytes", json!(bytes));
         }
@@ -90,13 +90,31 @@ impl Reader {
         }
     }
 
+    /// Why the engine is the one that was used: the choice, or what made it impossible.
+    fn engine_reason(&self, measured: &Measured) -> String {
+        let refused = |one: &&Warning| {
+            [warning::URING_REFUSED, warning::MMAP_REFUSED].contains(&one.code.as_str())
+        };
+        match measured.warnings.iter().find(refused) {
+            Some(refusal) if measured.engine != Some(self.choice.tuning.engine) => {
+                refusal.text.clone()
+            }
+            _ => self.choice.engine_reason.clone(),
+        }
+    }
+
     /// What a time limit has to say: how far, or when the file ended.
     fn how_far(&self, measured: &Measured, limit_ns: u64) -> String {
         let seconds = measured.elapsed_ns as f64 / 1e9;
         let limit = limit_ns as f64 / 1e9;
         let bytes = measured.bytes;
         if !measured.stopped {
-            return format!("the whole file was read after {seconds:.6} s of {limit} s");
+            let what = match self.source.kind() {
+                Kind::Sized if self.end_bytes < self.source.length_bytes() => "what was asked for",
+                Kind::Sized => "the whole file",
+                Kind::Endless | Kind::Stream => "all there was",
+            };
+            return format!("{what} was read after {seconds:.6} s of {limit} s");
         }
         match self.source.kind() {
             Kind::Sized => {

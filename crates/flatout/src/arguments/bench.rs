@@ -35,7 +35,7 @@ Examples:
 
 /// `flatout bench`.
 #[derive(Debug, Clone, Args)]
-#[command(after_help = AFTER)]
+#[command(after_help = AFTER, allow_negative_numbers = true)]
 pub struct Bench {
     /// What to measure [default: a short set of everything]
     #[arg(value_name = "AREA")]

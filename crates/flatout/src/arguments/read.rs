@@ -31,7 +31,7 @@ XORed; it covers one pass and is computed while the clock runs.";
 
 /// `flatout read`.
 #[derive(Debug, Clone, Args)]
-#[command(after_help = AFTER)]
+#[command(after_help = AFTER, allow_negative_numbers = true)]
 pub struct Read {
     /// Files to read, one after the other; `-` is standard input
     #[arg(value_name = "FILE", required = true)]

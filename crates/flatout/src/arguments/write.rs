@@ -26,7 +26,7 @@ that fails or is interrupted is removed again.";
 
 /// `flatout write`.
 #[derive(Debug, Clone, Args)]
-#[command(after_help = AFTER)]
+#[command(after_help = AFTER, allow_negative_numbers = true)]
 pub struct Write {
     /// The file to write
     #[arg(value_name = "FILE")]

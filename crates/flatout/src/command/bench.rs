@@ -5,8 +5,8 @@ use flatout_bench::{Bench, Error, syscall};
 use flatout_measure::case::Plan;
 use flatout_measure::clock::{Clock, SystemClock};
 use flatout_measure::guard::SystemWitness;
-use flatout_measure::record::Outcome;
-use flatout_measure::sampler;
+use flatout_measure::record::{Outcome, Status};
+use flatout_measure::{sampler, warning};
 use flatout_report::Format;
 use flatout_sys::cancel::CancelToken;
 
@@ -33,9 +33,10 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
         fail(&mut draft, error);
         return draft.conclude(View::Report);
     }
-    let progress = Progress::begin();
+    let mut progress = Progress::begin(works.iter().map(|work| work.budget_ns).sum());
     let mut witness = SystemWitness::new();
     for work in &works {
+        progress.area(work.budget_ns);
         let mut events = |event| progress.show(&event);
         let mut bench = Bench {
             clock: &SystemClock,
@@ -44,7 +45,7 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
             cancelled: &|| cancel.is_cancelled(),
         };
         match measure(&works, work, arguments, seed, cancel, &mut bench) {
-            Ok(outcomes) => outcomes.into_iter().for_each(|outcome| draft.add(outcome)),
+            Ok(outcomes) => add(&mut draft, outcomes),
             Err(error) => fail(&mut draft, error),
         }
         if work.area == Area::Cache {
@@ -60,6 +61,20 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
     let keep =
         if arguments.areas.is_empty() && shown_only { Keep::JsonAndPage } else { Keep::Nothing };
     Conclusion { keep, ..draft.conclude(View::Report) }
+}
+
+/// Adds the rows of an area; failed ones are counted in one line.
+fn add(draft: &mut Draft, outcomes: Vec<Outcome>) {
+    let failed: Vec<_> = outcomes.iter().filter(|row| row.status == Status::Failed).collect();
+    if let Some(first) = failed.first() {
+        let why = first.warnings.iter().find(|warning| warning.code == warning::FAILED);
+        let why = why.map_or("", |warning| warning.text.as_str());
+        draft.fail(
+            FAILED,
+            format!("{} rows failed, the first is {}: {why}", failed.len(), first.id),
+        );
+    }
+    outcomes.into_iter().for_each(|outcome| draft.add(outcome));
 }
 
 fn fail(draft: &mut Draft, error: Error) {

@@ -1,8 +1,11 @@
 //! `flatout bench`: rows, ceilings, verdict, what it leaves behind, and how it ends early.
 
+use flatout_sys::launcher::{EPERM, IO_URING_SETUP, deny};
 use serde_json::Value;
 
 use crate::bin::{Folder, Ran, closed_pipe};
+use crate::filesystem::{Kind, Mounted};
+use crate::skip::needs;
 
 /// As little as possible: no test waits for a narrow interval.
 const LITTLE: [&str; 4] = ["--max-time", "2s", "--max-write", "24M"];
@@ -119,4 +122,45 @@ fn a_reader_that_goes_away_is_no_failure() {
     let folder = Folder::new();
     let arguments = ["bench", "syscall", "--quick", "--format", "csv"];
     folder.flatout(arguments.iter().chain(&LITTLE)).stdout(closed_pipe()).run().exits(0);
+}
+
+#[test]
+fn rows_of_an_engine_that_is_denied_hold_no_figure() {
+    let folder = Folder::new();
+    let arguments = ["bench", "cache", "--quick", "--format", "json"];
+    let running = folder.flatout(arguments.iter().chain(&LITTLE));
+    let ran = running
+        .with(|command| {
+            deny(command, &[(IO_URING_SETUP, EPERM)]);
+        })
+        .run();
+    let document = ran.exits(0).document();
+    let uring = |row: &&Value| row["parameters"]["engine"] == "uring";
+    let rows = rows(&document, "cache/");
+    assert!(rows.iter().filter(uring).count() > 3);
+    for row in rows.iter().filter(uring) {
+        assert_eq!(row["status"], "unsupported", "{row:#}");
+        assert!(row["median"].is_null() && row["warnings"].to_string().contains("EPERM"));
+    }
+}
+
+#[test]
+fn nothing_is_cold_in_memory() {
+    let mounted = needs!(Mounted::new(Kind::Tmpfs(64 << 20)));
+    let folder = Folder::inside(&mounted.path());
+    let document = bench(&folder, &["cache", "--quick", "--format", "json"]).exits(0).document();
+    for row in rows(&document, "cache/") {
+        if row["parameters"]["cache_state"] == "cold" {
+            assert_eq!(row["status"], "unsupported", "{row:#}");
+        }
+    }
+    drop(folder);
+    mounted.finish();
+}
+
+#[test]
+fn a_place_that_cannot_be_written_is_refused_before_measuring() {
+    let folder = Folder::new();
+    let ran = folder.flatout(["bench", "cache", "--output", "no/such/folder.json"]).run();
+    ran.complains(1, &["no/such/folder.json"]);
 }

@@ -3,9 +3,9 @@
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
 
-use crate::bin::{Folder, Ran, executable};
-use crate::filesystem::{is_root, needs_program};
-use crate::fixture::random_file;
+use crate::bin::{Flatout, Folder, Ran, assert_warned, executable};
+use crate::filesystem::{is_root, needs_program, needs_root, needs_storage};
+use crate::fixture::{random_file, xor32_hex};
 use crate::skip::needs;
 
 /// Options that are refused, and the value as it was typed.
@@ -112,14 +112,37 @@ fn a_file_that_may_not_be_read_is_named() {
     std::fs::set_permissions(folder.join("data"), PermissionsExt::from_mode(0o000)).unwrap();
     let ran = if is_root() {
         needs!(needs_program("setpriv"));
-        // Nobody may not reach the program where it was built, so a copy is run.
-        std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).unwrap();
-        std::fs::copy(executable(), folder.join("program")).unwrap();
-        let words = "--reuid=65534 --regid=65534 --clear-groups ./program read data";
-        let arguments = words.split(' ').map(OsString::from).collect();
-        folder.program("setpriv".as_ref(), arguments).run()
+        as_nobody(&folder, "read data").run()
     } else {
         folder.flatout(["read", "data"]).run()
     };
     ran.complains(1, &["data", "Permission denied"]);
+}
+
+/// The program run by nobody. Nobody may not reach it where it was built, so a copy is run.
+fn as_nobody<'a>(folder: &'a Folder, arguments: &str) -> Flatout<'a> {
+    std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).unwrap();
+    std::fs::copy(executable(), folder.join("program")).unwrap();
+    let words = format!("--reuid=65534 --regid=65534 --clear-groups ./program {arguments}");
+    folder.program("setpriv".as_ref(), words.split(' ').map(OsString::from).collect())
+}
+
+#[test]
+fn the_cache_share_of_somebody_elses_file_is_not_invented() {
+    needs!(needs_root("running as somebody else"));
+    needs!(needs_program("setpriv"));
+    needs!(needs_storage(&std::env::temp_dir()));
+    let folder = Folder::new();
+    let bytes = random_file(&folder.join("data"), 8 << 20, 6);
+    std::fs::set_permissions(folder.join("data"), PermissionsExt::from_mode(0o644)).unwrap();
+    folder.flatout(["read", "data", "--cold"]).run().exits(0);
+    folder.flatout(["read", "data", "--cold", "--caching", "direct"]).run().exits(0);
+    let result = as_nobody(&folder, "read data --format json").run().exits(0).result();
+    assert_eq!(result["audit"]["digest_xor32"], xor32_hex(&bytes));
+    assert!(result["audit"]["cached_before_bytes"].is_null(), "{result:#}");
+    let reason = result["audit"]["engine_reason"].as_str().unwrap();
+    assert!(!reason.contains("100 %"), "{reason}");
+    let result = as_nobody(&folder, "read data --cold --format json").run().exits(0).result();
+    assert_warned(&result, "not_cold");
+    assert!(result.to_string().contains("cannot be proved"), "{result:#}");
 }

@@ -19,6 +19,7 @@ mod fallback;
 mod help;
 mod input;
 mod interruption;
+mod limit;
 mod read;
 mod residency;
 mod trace;

@@ -1,13 +1,14 @@
 //! `flatout read` on files, pipes and what looks like files: amounts, digests and formats.
 
 use std::ffi::OsStr;
-use std::io::Write;
+use std::io::{Seek, SeekFrom, Write};
 use std::os::unix::ffi::OsStrExt;
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use crate::bin::{Folder, assert_warned, closed_pipe, input, warnings};
 use crate::fixture::{endless_file, random_bytes, random_file, xor32, xor32_hex};
+use crate::skip::skip;
 
 const MEBIBYTE: usize = 1 << 20;
 
@@ -170,6 +171,45 @@ fn a_named_pipe_is_read_to_the_end_of_its_writer() {
         assert_eq!(audit["bytes"], bytes.len(), "{ran}");
         assert_eq!(audit["digest_xor32"], xor32_hex(&bytes), "{ran}");
     }
+}
+
+#[test]
+fn a_named_pipe_of_zeros_is_not_opened_twice() {
+    let folder = Folder::new();
+    let path = folder.join("fifo");
+    mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    let running = folder.flatout(["read", "fifo", "--format", "json"]).start();
+    let mut writer = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+    writer.write_all(&[0; 300_000]).unwrap();
+    drop(writer);
+    assert_eq!(running.wait().exits(0).result()["audit"]["bytes"], 300_000);
+}
+
+#[test]
+fn a_file_of_the_kernel_with_a_false_size_is_read_to_its_end() {
+    let folder = Folder::new();
+    let path = "/sys/kernel/mm/transparent_hugepage/enabled";
+    let Ok(bytes) = std::fs::read(path) else { skip!("no {path} here") };
+    let result = folder.flatout(["read", path, "--format", "json"]).run().exits(0).result();
+    assert_eq!(result["audit"]["digest_xor32"], xor32_hex(&bytes), "{result:#}");
+}
+
+#[test]
+fn standard_input_is_read_from_where_it_stands() {
+    let folder = Folder::new();
+    let bytes = random_file(&folder.join("data"), 10_000, 4);
+    let mut file = input(&folder.join("data"));
+    file.seek(SeekFrom::Start(1000)).unwrap();
+    let ran = folder.flatout(["read", "-", "--format", "json"]).stdin(file).run();
+    assert_eq!(ran.exits(0).result()["audit"]["digest_xor32"], xor32_hex(&bytes[1000..]));
+}
+
+#[test]
+fn the_result_never_replaces_what_is_read() {
+    let folder = Folder::new();
+    let bytes = random_file(&folder.join("data"), 1000, 5);
+    folder.flatout(["read", "data", "--output", "data"]).run().complains(1, &["data"]);
+    assert_eq!(std::fs::read(folder.join("data")).unwrap(), bytes);
 }
 
 #[test]

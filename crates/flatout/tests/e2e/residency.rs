@@ -69,3 +69,66 @@ fn a_file_of_data_raises_neither_doubt() {
         assert!(!warnings(&result).contains(&code), "{result:#}");
     }
 }
+
+#[test]
+fn extents_that_were_never_written_are_said() {
+    needs!(needs_storage(&std::env::temp_dir()));
+    let folder = Folder::new();
+    let file = std::fs::File::create(folder.join("reserved")).unwrap();
+    let flags = rustix::fs::FallocateFlags::empty();
+    needs!(
+        rustix::fs::fallocate(&file, flags, 0, LENGTH_BYTES as u64)
+            .map_err(|errno| format!("the filesystem allocates nothing beforehand: {errno}"))
+    );
+    let result = folder.flatout(["read", "reserved", "--format", "json"]).run().exits(0).result();
+    assert_warned(&result, "unwritten_extents");
+}
+
+#[test]
+fn direct_reads_of_dirty_pages_are_said() {
+    needs!(needs_storage(&std::env::temp_dir()));
+    let folder = Folder::new();
+    let bytes = random_file(&folder.join("data"), LENGTH_BYTES, 7);
+    let arguments = "read data --caching direct --format json";
+    let result = folder.flatout(arguments.split(' ')).run().exits(0).result();
+    assert_warned(&result, "dirty_pages");
+    assert_eq!(result["audit"]["digest_xor32"], xor32_hex(&bytes));
+}
+
+#[test]
+fn dontcache_reads_that_the_cache_serves_are_said() {
+    needs!(needs_storage(&std::env::temp_dir()));
+    let folder = Folder::new();
+    random_file(&folder.join("data"), LENGTH_BYTES, 8);
+    let arguments = "read data --caching dontcache --format json";
+    let result = folder.flatout(arguments.split(' ')).run().exits(0).result();
+    let codes = warnings(&result);
+    let refused = codes.contains(&"dontcache_refused");
+    assert!(refused || codes.contains(&"dontcache_hit"), "{result:#}");
+}
+
+#[test]
+fn small_blocks_are_labelled_by_what_binds_them() {
+    needs!(needs_storage(&std::env::temp_dir()));
+    let folder = Folder::new();
+    random_file(&folder.join("data"), 100_000, 9);
+    let read = |options: &str| {
+        let arguments = format!("read data --engine sync --format json {options}");
+        folder.flatout(arguments.split(' ')).run().exits(0).result()
+    };
+    assert_warned(&read("--block-size 8"), "syscall_bound");
+    assert_warned(&read("--block-size 8 --cold"), "readahead_bound");
+}
+
+#[test]
+fn a_mapping_is_never_called_direct() {
+    let folder = Folder::new();
+    random_file(&folder.join("data"), LENGTH_BYTES, 10);
+    for (caching, code) in [("direct", "direct_refused"), ("dontcache", "dontcache_refused")] {
+        let arguments = ["read", "data", "--engine", "mmap", "--format", "json", "--caching"];
+        let ran = folder.flatout(arguments.iter().chain(&[caching])).run();
+        let result = ran.exits(0).result();
+        assert_warned(&result, code);
+        assert_eq!(result["parameters"]["caching"], "buffered", "{ran}");
+    }
+}
