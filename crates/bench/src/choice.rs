@@ -116,14 +116,7 @@ pub fn for_reading(facts: &Facts, wishes: &Wishes) -> Choice {
         true => Split::Interleaved,
         false => Split::Contiguous,
     });
-    let depth = match engine {
-        Engine::Uring => wishes.depth.unwrap_or(URING_DEPTH),
-        Engine::Sync | Engine::Mmap => 1,
-    };
-    if engine != Engine::Uring && wishes.depth.is_some_and(|depth| depth > 1) {
-        let text = format!("{engine} has one request in flight per thread; --depth has no effect");
-        notes.push((warning::DEPTH_UNUSED, text));
-    }
+    let depth = depth(engine, wishes, &mut notes);
     let tuning = Tuning { engine, caching, block_bytes, depth, threads, split };
     Choice { tuning, engine_reason, notes }
 }
@@ -165,6 +158,18 @@ fn read_engine(facts: &Facts, wishes: &Wishes) -> (Engine, String) {
     (Engine::Uring, format!("{share}: the device wants several requests in flight"))
 }
 
+/// Requests in flight per thread: only a ring has more than one.
+fn depth(engine: Engine, wishes: &Wishes, notes: &mut Vec<(&'static str, String)>) -> u32 {
+    if engine == Engine::Uring {
+        return wishes.depth.unwrap_or(URING_DEPTH);
+    }
+    if wishes.depth.is_some_and(|depth| depth > 1) {
+        let text = format!("{engine} has one request in flight per thread; --depth has no effect");
+        notes.push((warning::DEPTH_UNUSED, text));
+    }
+    1
+}
+
 fn direct_if_aligned(block_bytes: Option<u64>) -> Caching {
     match block_bytes {
         Some(block) if !block.is_multiple_of(4096) => Caching::Buffered,
@@ -198,14 +203,7 @@ pub fn for_writing(length_bytes: u64, wishes: &Wishes) -> Choice {
         None => (Engine::Sync, "one writer fills the page cache as fast as several"),
     };
     let caching = wishes.caching.unwrap_or(Caching::Buffered);
-    let depth = match engine {
-        Engine::Uring => wishes.depth.unwrap_or(URING_DEPTH),
-        Engine::Sync | Engine::Mmap => 1,
-    };
-    if engine != Engine::Uring && wishes.depth.is_some_and(|depth| depth > 1) {
-        let text = format!("{engine} has one request in flight per thread; --depth has no effect");
-        notes.push((warning::DEPTH_UNUSED, text));
-    }
+    let depth = depth(engine, wishes, &mut notes);
     let block_bytes = wishes.block_bytes.unwrap_or_else(|| default_write_block(wishes));
     let blocks = length_bytes.div_ceil(block_bytes.max(1));
     let threads = wishes.threads.unwrap_or(1).min(u32::try_from(blocks).unwrap_or(u32::MAX)).max(1);
