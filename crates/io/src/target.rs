@@ -3,10 +3,11 @@
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use flatout_sys::filesystem::{self, DirectAlignment};
+use flatout_sys::filesystem;
 use rustix::fs::{FileType, Mode, OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 
+use crate::direct;
 use crate::error::Error;
 use crate::fallback::Fallback;
 use crate::source::DONTCACHE;
@@ -107,23 +108,8 @@ impl Target {
 
     /// Turns `O_DIRECT` on, or says why that is not possible.
     fn turn_direct(&self, block_bytes: u64) -> Option<String> {
-        if let Ok(filesystem) = filesystem::of(self.file.as_fd())
-            && filesystem.in_memory
-        {
-            return Some(format!("{} keeps its files in memory", filesystem.name));
-        }
-        let alignment = match filesystem::direct_alignment(self.file.as_fd()) {
-            Ok(DirectAlignment::Refused) => {
-                return Some("the filesystem takes none for this file".to_owned());
-            }
-            Ok(DirectAlignment::Bytes { offset, .. }) => u64::from(offset),
-            Ok(DirectAlignment::Unknown) | Err(_) => 4096,
-        };
-        if !block_bytes.is_multiple_of(alignment) {
-            let text = format!(
-                "a block of {block_bytes} bytes is no multiple of the {alignment} it asks for"
-            );
-            return Some(text);
+        if let Some(why) = direct::obstacle(self.file.as_fd(), block_bytes) {
+            return Some(why);
         }
         let turned = fcntl_getfl(&self.file)
             .and_then(|flags| fcntl_setfl(&self.file, flags | OFlags::DIRECT));
