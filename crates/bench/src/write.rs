@@ -136,9 +136,9 @@ impl Writer {
     }
 
     /// Refuses to fill a filesystem to the brim. Bytes that an existing file already has are its
-    /// own to overwrite.
+    /// own to overwrite; its holes are not.
     fn check_room(&self) -> Result<(), Error> {
-        let owned = self.target.length_bytes()?;
+        let owned = self.target.owned_bytes()?;
         let needed = self.length_bytes.saturating_sub(owned);
         let Some(free) = self.target.free_bytes() else { return Ok(()) };
         if needed == 0 || needed.saturating_add(RESERVE_BYTES.min(free / 16)) <= free {

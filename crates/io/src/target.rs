@@ -13,6 +13,9 @@ use crate::fallback::Fallback;
 use crate::source::DONTCACHE;
 use crate::tuning::Caching;
 
+/// The unit of `st_blocks`, whatever the filesystem's own block is (inode(7)).
+const STAT_BLOCK_BYTES: u64 = 512;
+
 /// How a target is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TargetOptions {
@@ -202,10 +205,12 @@ impl Target {
         self.caching
     }
 
-    /// Length of the file now.
-    pub fn length_bytes(&self) -> Result<u64, Error> {
+    /// Bytes of the file that have storage already, so that writing over them needs no more.
+    /// Neither holes nor blocks beyond its end count.
+    pub fn owned_bytes(&self) -> Result<u64, Error> {
         let facts = rustix::fs::fstat(&self.file).map_err(Error::system("examine", &self.path))?;
-        Ok(facts.st_size as u64)
+        let allocated = (facts.st_blocks as u64).saturating_mul(STAT_BLOCK_BYTES);
+        Ok(allocated.min(facts.st_size as u64))
     }
 
     /// Whether the file did not exist before.
@@ -233,6 +238,19 @@ mod tests {
         let error = Target::open(file.path(), BUFFERED).unwrap_err();
         assert!(error.to_string().contains("it exists"), "{error}");
         assert_eq!(std::fs::read(file.path()).unwrap(), b"keep");
+    }
+
+    #[test]
+    fn a_hole_owns_no_bytes() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let options = TargetOptions { existing: Existing::Overwrite, ..BUFFERED };
+        let owned = || Target::open(file.path(), options).unwrap().0.owned_bytes().unwrap();
+        assert_eq!(owned(), 0);
+        file.as_file().set_len(1 << 40).unwrap();
+        assert!(owned() < 1 << 20, "{} bytes", owned());
+        std::fs::write(file.path(), [1; 5000]).unwrap();
+        file.as_file().sync_all().unwrap();
+        assert_eq!(owned(), 5000);
     }
 
     #[test]
