@@ -2,7 +2,9 @@
 //!
 //! Read next: `write/lanes.rs`, the timed region.
 
+mod account;
 mod lanes;
+mod limit;
 pub mod outcome;
 
 use std::path::PathBuf;
@@ -76,8 +78,12 @@ pub struct Measured {
     pub to_cache_ns: u64,
     /// Until all bytes were durable; `None` when nobody asked.
     pub to_durable_ns: Option<u64>,
-    /// The same work without the writes: generating data, and the harness itself.
+    /// The same work without the writes, by one thread: generating data, and the harness itself.
     pub harness_ns: Option<u64>,
+    /// Bytes that the kernel counted as sent towards storage, until the sync was done.
+    pub device_write_bytes: Option<u64>,
+    /// Bytes of the file that the page cache held at the end.
+    pub cached_after_bytes: Option<u64>,
     /// Whether a signal ended it.
     pub stopped: bool,
     /// Engine that was really used.
@@ -136,9 +142,9 @@ impl Writer {
     }
 
     /// Refuses to fill a filesystem to the brim. Bytes that an existing file already has are its
-    /// own to overwrite.
+    /// own to overwrite; its holes are not.
     fn check_room(&self) -> Result<(), Error> {
-        let owned = self.target.length_bytes()?;
+        let owned = self.target.owned_bytes()?;
         let needed = self.length_bytes.saturating_sub(owned);
         let Some(free) = self.target.free_bytes() else { return Ok(()) };
         if needed == 0 || needed.saturating_add(RESERVE_BYTES.min(free / 16)) <= free {

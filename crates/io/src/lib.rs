@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 pub mod digest;
+mod direct;
 mod error;
 mod fallback;
 pub mod operations;

@@ -3,7 +3,10 @@
 //! A [`Workload`] says what comes next, fills what is to be written and is told what was done;
 //! an engine keeps its requests in flight. Read next: [`Operations::run`].
 
+mod progress;
+
 use std::io;
+use std::ops::ControlFlow;
 use std::os::fd::BorrowedFd;
 
 use flatout_sys::buffer::AlignedBuffer;
@@ -11,6 +14,7 @@ use flatout_sys::clock::monotonic_ns;
 use flatout_sys::ring::{self, Ring};
 use rustix::io::Errno;
 
+use self::progress::Progress;
 use crate::source::DONTCACHE;
 use crate::stop::Stop;
 use crate::tuning::Caching;
@@ -41,7 +45,8 @@ pub struct Request {
 pub struct Done<'a> {
     /// The request.
     pub request: Request,
-    /// Bytes moved (fewer than asked only at the end of a file), or what went wrong.
+    /// Bytes moved (fewer than asked only at the end of a file, or where a wish to stop cut a
+    /// request that the kernel had put off), or what went wrong.
     pub result: io::Result<usize>,
     /// When it was handed over; 0 without timestamps.
     pub submitted_ns: u64,
@@ -158,14 +163,14 @@ impl<'a> Operations<'a> {
         let Self { file, access, engine } = self;
         match engine {
             Prepared::Null(buffer) => {
-                one_by_one(buffer, workload, timestamps, stop, |request, _| {
+                one_by_one(buffer, workload, timestamps, stop, |request, _, _| {
                     Ok(request.length_bytes)
                 });
                 Ok(())
             }
             Prepared::Sync(buffer) => {
-                one_by_one(buffer, workload, timestamps, stop, |request, bytes| {
-                    perform(*file, *access, request, bytes)
+                one_by_one(buffer, workload, timestamps, stop, |request, bytes, stop| {
+                    perform(*file, *access, request, bytes, stop)
                 });
                 Ok(())
             }
@@ -192,7 +197,7 @@ fn one_by_one(
     workload: &mut impl Workload,
     timestamps: Timestamps,
     stop: &mut Stop,
-    mut perform: impl FnMut(&Request, &mut [u8]) -> io::Result<usize>,
+    mut perform: impl FnMut(&Request, &mut [u8], &Stop) -> io::Result<usize>,
 ) {
     while let Some(request) = workload.next() {
         let bytes = &mut buffer.as_mut_slice()[..request.length_bytes];
@@ -200,7 +205,7 @@ fn one_by_one(
             workload.fill(&request, bytes);
         }
         let submitted_ns = now(timestamps);
-        let result = perform(&request, bytes);
+        let result = perform(&request, bytes, stop);
         let completed_ns = now(timestamps);
         let done = Done { request, result, submitted_ns, completed_ns, bytes };
         if !workload.done(done) || stop.is_due() {
@@ -215,13 +220,14 @@ fn perform(
     access: Access,
     request: &Request,
     bytes: &mut [u8],
+    stop: &Stop,
 ) -> io::Result<usize> {
-    let mut moved = 0;
-    while moved < bytes.len() {
-        let offset = request.offset_bytes + moved as u64;
-        let rest = &mut bytes[moved..];
-        let flags = access.flags(request.direction);
-        let result = match (request.direction, flags.is_empty()) {
+    let flags = access.flags(request.direction);
+    let mut progress = Progress::default();
+    loop {
+        let offset = request.offset_bytes + progress.moved as u64;
+        let rest = &mut bytes[progress.moved..];
+        let answer = match (request.direction, flags.is_empty()) {
             (Direction::Read, true) => rustix::io::pread(file, rest, offset),
             (Direction::Write, true) => rustix::io::pwrite(file, rest, offset),
             (Direction::Read, false) => {
@@ -231,17 +237,12 @@ fn perform(
                 rustix::io::pwritev2(file, &[io::IoSlice::new(rest)], offset, flags)
             }
         };
-        match result {
-            Ok(0) if request.direction == Direction::Write => {
-                return Err(io::ErrorKind::WriteZero.into());
-            }
-            Ok(0) => break,
-            Ok(more) => moved += more,
-            Err(Errno::INTR) => {}
-            Err(errno) => return Err(errno.into()),
+        if let ControlFlow::Break(result) =
+            progress.take(request, answer.map_err(io::Error::from), stop)
+        {
+            return result;
         }
     }
-    Ok(moved)
 }
 
 /// A request in flight.
@@ -249,7 +250,7 @@ fn perform(
 struct Flight {
     request: Request,
     submitted_ns: u64,
-    moved: usize,
+    progress: Progress,
 }
 
 fn several(
@@ -262,27 +263,21 @@ fn several(
     let mut flights: Vec<Option<Flight>> = vec![None; ring.depth() as usize];
     let mut open = true;
     for slot in 0..ring.depth() {
-        open &= launch(ring, &mut flights, slot, workload, timestamps, access);
+        open &= !stop.is_cancelled();
+        if open {
+            open = launch(ring, &mut flights, slot, workload, timestamps, access);
+        }
     }
     while ring.in_flight() > 0 {
         ring.submit_and_wait(1)?;
         while let Some(done) = ring.reap() {
             let index = done.slot as usize;
             let mut flight = flights[index].expect("a completion belongs to a request in flight");
-            let result = match done.result {
-                Ok(more) => {
-                    flight.moved += more as usize;
-                    if more > 0 && flight.moved < flight.request.length_bytes {
-                        submit(ring, &mut flights, done.slot, flight, access);
-                        continue;
-                    }
-                    Ok(flight.moved)
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {
-                    submit(ring, &mut flights, done.slot, flight, access);
-                    continue;
-                }
-                Err(error) => Err(error),
+            let answer = done.result.map(|more| more as usize);
+            let ControlFlow::Break(result) = flight.progress.take(&flight.request, answer, stop)
+            else {
+                submit(ring, &mut flights, done.slot, flight, access);
+                continue;
             };
             let Flight { request, submitted_ns, .. } = flight;
             let bytes = &ring.bytes(done.slot)[..request.length_bytes];
@@ -312,7 +307,7 @@ fn launch(
     if request.direction == Direction::Write {
         workload.fill(&request, &mut ring.bytes_mut(slot)[..request.length_bytes]);
     }
-    let flight = Flight { request, submitted_ns: now(timestamps), moved: 0 };
+    let flight = Flight { request, submitted_ns: now(timestamps), progress: Progress::default() };
     submit(ring, flights, slot, flight, access);
     true
 }
@@ -324,7 +319,7 @@ fn submit(
     flight: Flight,
     access: Access,
 ) {
-    let Flight { request, moved, .. } = flight;
+    let Flight { request, progress: Progress { moved, .. }, .. } = flight;
     let (offset, length) = (request.offset_bytes + moved as u64, request.length_bytes - moved);
     let flags = access.flags(request.direction).bits();
     match request.direction {

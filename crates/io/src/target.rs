@@ -3,14 +3,18 @@
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use flatout_sys::filesystem::{self, DirectAlignment};
+use flatout_sys::filesystem;
 use rustix::fs::{FileType, Mode, OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 
+use crate::direct;
 use crate::error::Error;
 use crate::fallback::Fallback;
 use crate::source::DONTCACHE;
 use crate::tuning::Caching;
+
+/// The unit of `st_blocks`, whatever the filesystem's own block is (inode(7)).
+const STAT_BLOCK_BYTES: u64 = 512;
 
 /// How a target is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,23 +111,8 @@ impl Target {
 
     /// Turns `O_DIRECT` on, or says why that is not possible.
     fn turn_direct(&self, block_bytes: u64) -> Option<String> {
-        if let Ok(filesystem) = filesystem::of(self.file.as_fd())
-            && filesystem.in_memory
-        {
-            return Some(format!("{} keeps its files in memory", filesystem.name));
-        }
-        let alignment = match filesystem::direct_alignment(self.file.as_fd()) {
-            Ok(DirectAlignment::Refused) => {
-                return Some("the filesystem takes none for this file".to_owned());
-            }
-            Ok(DirectAlignment::Bytes { offset, .. }) => u64::from(offset),
-            Ok(DirectAlignment::Unknown) | Err(_) => 4096,
-        };
-        if !block_bytes.is_multiple_of(alignment) {
-            let text = format!(
-                "a block of {block_bytes} bytes is no multiple of the {alignment} it asks for"
-            );
-            return Some(text);
+        if let Some(why) = direct::obstacle(self.file.as_fd(), block_bytes) {
+            return Some(why);
         }
         let turned = fcntl_getfl(&self.file)
             .and_then(|flags| fcntl_setfl(&self.file, flags | OFlags::DIRECT));
@@ -216,10 +205,12 @@ impl Target {
         self.caching
     }
 
-    /// Length of the file now.
-    pub fn length_bytes(&self) -> Result<u64, Error> {
+    /// Bytes of the file that have storage already, so that writing over them needs no more.
+    /// Neither holes nor blocks beyond its end count.
+    pub fn owned_bytes(&self) -> Result<u64, Error> {
         let facts = rustix::fs::fstat(&self.file).map_err(Error::system("examine", &self.path))?;
-        Ok(facts.st_size as u64)
+        let allocated = (facts.st_blocks as u64).saturating_mul(STAT_BLOCK_BYTES);
+        Ok(allocated.min(facts.st_size as u64))
     }
 
     /// Whether the file did not exist before.
@@ -247,6 +238,19 @@ mod tests {
         let error = Target::open(file.path(), BUFFERED).unwrap_err();
         assert!(error.to_string().contains("it exists"), "{error}");
         assert_eq!(std::fs::read(file.path()).unwrap(), b"keep");
+    }
+
+    #[test]
+    fn a_hole_owns_no_bytes() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let options = TargetOptions { existing: Existing::Overwrite, ..BUFFERED };
+        let owned = || Target::open(file.path(), options).unwrap().0.owned_bytes().unwrap();
+        assert_eq!(owned(), 0);
+        file.as_file().set_len(1 << 40).unwrap();
+        assert!(owned() < 1 << 20, "{} bytes", owned());
+        std::fs::write(file.path(), [1; 5000]).unwrap();
+        file.as_file().sync_all().unwrap();
+        assert_eq!(owned(), 5000);
     }
 
     #[test]

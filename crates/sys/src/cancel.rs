@@ -1,6 +1,7 @@
 //! The wish to stop: a token that loops ask, and the signal handlers that set it.
 //!
-//! The first SIGINT, SIGTERM or SIGHUP asks politely; the second ends the process as usual.
+//! The first SIGINT, SIGTERM or SIGHUP asks politely; the second of its kind ends the process as
+//! usual. A signal that the parent had ignored (nohup(1), a background job) stays ignored.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -72,8 +73,10 @@ pub fn wait_readable(source: BorrowedFd<'_>, timeout_ns: Option<u64>) -> io::Res
     }
 }
 
-/// Makes SIGINT, SIGTERM and SIGHUP set the token of [`CancelToken::signals`]. Calling it twice
-/// changes nothing.
+/// Makes SIGINT, SIGTERM and SIGHUP set the token of [`CancelToken::signals`], except those that
+/// were ignored before. SIGXFSZ is ignored from now on: a file that reaches the limit of
+/// setrlimit(2) is then an `EFBIG` that somebody can tidy up after. Calling it twice changes
+/// nothing.
 pub fn listen_for_signals() -> io::Result<CancelToken> {
     if WAKE.get().is_none() {
         let descriptor = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
@@ -81,10 +84,33 @@ pub fn listen_for_signals() -> io::Result<CancelToken> {
         let number = std::os::fd::AsRawFd::as_raw_fd(wake);
         WAKE_DESCRIPTOR.store(number, Ordering::SeqCst);
         for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
-            install(signal)?;
+            listen(signal)?;
+        }
+        // SAFETY: ignoring a signal runs no code of ours.
+        if unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) } == libc::SIG_ERR {
+            return Err(io::Error::last_os_error());
         }
     }
     Ok(CancelToken::signals())
+}
+
+/// Gives the signal our handler, unless whoever started us wanted it ignored.
+fn listen(signal: libc::c_int) -> io::Result<()> {
+    if is_ignored(signal)? { Ok(()) } else { install(signal) }
+}
+
+fn is_ignored(signal: libc::c_int) -> io::Result<bool> {
+    // SAFETY: a zeroed sigaction is a valid value; sigaction(2) without a new action only writes
+    // the present one into it.
+    let (result, present) = unsafe {
+        let mut present: libc::sigaction = std::mem::zeroed();
+        (libc::sigaction(signal, std::ptr::null(), &mut present), present)
+    };
+    if result == 0 {
+        Ok(present.sa_sigaction == libc::SIG_IGN)
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }
 
 fn install(signal: libc::c_int) -> io::Result<()> {

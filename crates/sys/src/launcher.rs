@@ -18,6 +18,14 @@ pub const CACHESTAT: libc::c_long = 451;
 pub const STATX: libc::c_long = libc::SYS_statx;
 /// preadv2(2), which carries RWF_DONTCACHE.
 pub const PREADV2: libc::c_long = libc::SYS_preadv2;
+/// fsync(2), which makes a directory durable.
+pub const FSYNC: libc::c_long = libc::SYS_fsync;
+/// fdatasync(2), which makes the data of a file durable.
+pub const FDATASYNC: libc::c_long = libc::SYS_fdatasync;
+/// pwrite(2), as the kernel knows it.
+pub const PWRITE: libc::c_long = libc::SYS_pwrite64;
+/// EIO: what a broken device answers.
+pub const EIO: i32 = libc::EIO;
 /// EPERM: what a container runtime answers.
 pub const EPERM: i32 = libc::EPERM;
 /// ENOSYS: what a kernel without the call answers.
@@ -39,15 +47,11 @@ pub fn limit(command: &mut Command, resource: Resource, most: u64) -> &mut Comma
         Resource::LockedMemory => libc::RLIMIT_MEMLOCK,
     };
     let limit = libc::rlimit { rlim_cur: most, rlim_max: most };
-    // SAFETY: between fork and exec the closure makes system calls only; SIGXFSZ is ignored so
-    // that write(2) answers EFBIG, as it does for a shell that ignores the signal.
+    // SAFETY: between fork and exec the closure makes one system call on memory that it owns.
     unsafe {
-        command.pre_exec(move || {
-            libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
-            match libc::setrlimit(resource, &limit) {
-                0 => Ok(()),
-                _ => Err(io::Error::last_os_error()),
-            }
+        command.pre_exec(move || match libc::setrlimit(resource, &limit) {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
         })
     }
 }

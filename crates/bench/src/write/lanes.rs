@@ -6,17 +6,20 @@ use flatout_io::operations::{
     Access, Direction, Done, Operations, Request, Timestamps, Workload, uring_refusal,
 };
 use flatout_io::{Engine, Error as IoError, Fallback, Lane, Stop, Target};
-use flatout_measure::record::Warning;
-use flatout_sys::cancel::CancelToken;
+use flatout_measure::warning::{self, Warning};
 use flatout_sys::clock::monotonic_ns;
 use flatout_sys::generator::{fill_pattern, fill_random};
 
+use super::account::Account;
 use super::{Data, Measured, Sync, Writer};
 use crate::crew;
 use crate::error::Error;
 
 /// Bytes that the null engine is given to find the harness's own share.
 const CALIBRATION_BYTES: u64 = 64 << 20;
+/// Rounds of the null engine, and the time for all of them.
+const CALIBRATION_ROUNDS: u32 = 3;
+const CALIBRATION_NS: u64 = 100_000_000;
 
 /// The blocks of one lane: what comes next, what it holds, what became of it.
 struct Blocks {
@@ -55,8 +58,10 @@ impl Workload for Blocks {
         match done.result {
             Ok(moved) => {
                 self.bytes += moved as u64;
-                self.blocks += 1;
-                true
+                // A write is cut only by a wish to stop.
+                let is_whole = moved == done.request.length_bytes;
+                self.blocks += u64::from(is_whole);
+                is_whole
             }
             Err(error) => {
                 self.failure.get_or_insert(error);
@@ -76,11 +81,13 @@ impl Writer {
     /// Writes all blocks, and makes them durable where that is asked for.
     ///
     /// Errors: those of the kernel. The file is left as it is: [`Writer::discard`] removes it.
-    /// A wish to stop is no error: `stopped` is set.
+    /// A wish to stop is no error: `stopped` is set. Once the bytes are where they were asked to
+    /// be, nothing is an error any more.
     pub fn run(&self) -> Result<Measured, Error> {
         let tuning = self.choice.tuning;
         let targets: Vec<Target> =
             (0..tuning.threads).map(|_| self.target.reopen()).collect::<Result<_, _>>()?;
+        let before = Account::read(&self.target, self.length_bytes);
         let crewed = crew::run(
             tuning.threads,
             |index| self.prepare(&targets[index as usize]),
@@ -93,21 +100,31 @@ impl Writer {
             measured.bytes += blocks.bytes;
             measured.blocks += blocks.blocks;
             measured.engine = Some(engine);
-            if let Some(Fallback { code, text }) = fallback
-                && !measured.warnings.iter().any(|warning| warning.code == code)
-            {
-                measured.warnings.push(Warning::new(code, text));
+            if let Some(Fallback { code, text }) = fallback {
+                warning::add(&mut measured.warnings, Warning::new(code, text));
             }
         }
         measured.stopped = measured.bytes < self.length_bytes;
-        if measured.stopped {
-            return Ok(measured);
+        if !measured.stopped {
+            self.target.set_length(self.length_bytes)?;
+            self.make_durable(&mut measured)?;
         }
-        self.target.set_length(self.length_bytes)?;
+        let after = Account::read(&self.target, self.length_bytes);
+        before.settle(after, self.target.caching(), &mut measured);
+        if !measured.stopped {
+            measured.harness_ns = self.harness_ns();
+        }
+        Ok(measured)
+    }
+
+    /// Keeps the promise of `--sync`. That the name may not be durable is a doubt only: the bytes
+    /// are safe, and removing them would not help anybody.
+    fn make_durable(&self, measured: &mut Measured) -> Result<(), Error> {
         match self.job.sync {
             Sync::None => {
                 let text = "nothing was synced: the figure is the page cache's, not the device's";
-                measured.warnings.push(Warning::new("not_durable", text));
+                warning::add(&mut measured.warnings, Warning::new(warning::NOT_DURABLE, text));
+                return Ok(());
             }
             Sync::Each => measured.to_durable_ns = Some(measured.to_cache_ns),
             Sync::End => {
@@ -116,11 +133,11 @@ impl Writer {
                 measured.to_durable_ns = Some(measured.to_cache_ns + monotonic_ns() - start_ns);
             }
         }
-        if self.job.sync != Sync::None {
-            self.target.sync_name()?;
+        if let Err(error) = self.target.sync_name() {
+            let text = format!("the bytes are durable, the file's name may not be: {error}");
+            warning::add(&mut measured.warnings, Warning::new(warning::NOT_DURABLE, text));
         }
-        measured.harness_ns = self.harness_ns()?;
-        Ok(measured)
+        Ok(())
     }
 
     fn prepare<'a>(&self, target: &'a Target) -> Result<Prepared<'a>, Error> {
@@ -175,22 +192,30 @@ impl Writer {
         }
     }
 
-    /// Time that generating the data and the harness itself take for all the blocks, found by
-    /// running a part of them through the null engine.
-    fn harness_ns(&self) -> Result<Option<u64>, Error> {
+    /// Time that generating the data and the harness itself take one thread for all the blocks,
+    /// found by running a part of them through the null engine. The best of a few rounds, since
+    /// it is a bound; `None` where there is no memory for it.
+    fn harness_ns(&self) -> Option<u64> {
         let block_bytes = self.choice.tuning.block_bytes;
         let part_bytes = self.length_bytes.min(CALIBRATION_BYTES.max(block_bytes));
-        let fail = || IoError::system("get buffers to write", self.target.path());
-        let mut null = Operations::null(self.target.file(), block_bytes as usize).map_err(fail())?;
-        let mut blocks = self.blocks(Lane::ONLY, part_bytes);
-        let start_ns = monotonic_ns();
-        let mut stop = Stop::new(CancelToken::signals(), None);
-        null.run(&mut blocks, Timestamps::None, &mut stop).map_err(fail())?;
-        let elapsed_ns = monotonic_ns() - start_ns;
-        if blocks.bytes == 0 {
-            return Ok(None);
+        let mut null = Operations::null(self.target.file(), block_bytes as usize).ok()?;
+        let ends_ns = monotonic_ns() + CALIBRATION_NS;
+        let mut best: Option<f64> = None;
+        for _ in 0..CALIBRATION_ROUNDS {
+            let mut blocks = self.blocks(Lane::ONLY, part_bytes);
+            let mut stop = Stop::new(self.job.cancel, Some(ends_ns));
+            let start_ns = monotonic_ns();
+            null.run(&mut blocks, Timestamps::None, &mut stop).ok()?;
+            let elapsed_ns = monotonic_ns() - start_ns;
+            if blocks.bytes > 0 {
+                let share = self.length_bytes as f64 / blocks.bytes as f64;
+                let all_ns = elapsed_ns as f64 * share;
+                best = Some(best.map_or(all_ns, |best| best.min(all_ns)));
+            }
+            if monotonic_ns() >= ends_ns || self.job.cancel.is_cancelled() {
+                break;
+            }
         }
-        let share = self.length_bytes as f64 / blocks.bytes as f64;
-        Ok(Some((elapsed_ns as f64 * share) as u64))
+        best.map(|ns| ns as u64)
     }
 }

@@ -1,8 +1,12 @@
 //! What is known about a write, as an outcome of the record.
 
-use flatout_measure::record::{Outcome, Status, Warning};
+use flatout_measure::ceiling;
+use flatout_measure::record::{Outcome, Status};
+use flatout_measure::warning::{self, Warning};
+use flatout_sys::affinity;
 use serde_json::{Map, Value, json};
 
+use super::limit::{Manner, Times};
 use super::{Data, Measured, Sync, Writer};
 use crate::read::outcome::escape;
 
@@ -24,16 +28,51 @@ impl Writer {
         let elapsed_ns = measured.to_durable_ns.unwrap_or(measured.to_cache_ns);
         if measured.stopped {
             outcome.status = Status::Interrupted;
-            let text = format!("interrupted after {} bytes", measured.bytes);
-            outcome.audit.insert("ended_early".to_owned(), json!(text));
+            outcome.audit.insert("ended_early".to_owned(), json!(self.how_far(measured)));
         } else if let Some(rate) = rate(measured.bytes, elapsed_ns) {
             (outcome.median, outcome.n, outcome.samples) = (Some(rate), 1, vec![rate]);
         }
         if self.job.data == Data::Zero {
             let text = "zero bytes: thin storage and compression take them for free";
-            outcome.warnings.push(Warning::new("zero_blocks", text));
+            warning::add(&mut outcome.warnings, Warning::new(warning::ZERO_BLOCKS, text));
+        }
+        if outcome.median.is_some() {
+            self.judge(measured, &mut outcome);
         }
         outcome
+    }
+
+    /// What an interrupted write has done to its file, in one sentence.
+    pub fn how_far(&self, measured: &Measured) -> String {
+        let (bytes, length) = (measured.bytes, self.length_bytes);
+        let path = self.target.path();
+        if self.target.is_new() {
+            return format!(
+                "interrupted after {bytes} of {length} bytes; {path:?} was removed again"
+            );
+        }
+        format!(
+            "interrupted: {bytes} of {length} bytes of {path:?} were overwritten, the rest is as it was"
+        )
+    }
+
+    /// The generator's share, and what bounds the figure.
+    fn judge(&self, measured: &Measured, outcome: &mut Outcome) {
+        let threads = self.choice.tuning.threads.min(affinity::allowed_cpu_count()).max(1);
+        let times = Times {
+            bytes: measured.bytes,
+            harness_ns: measured.harness_ns.map(|ns| ns as f64 / f64::from(threads)),
+            to_cache_ns: measured.to_cache_ns,
+            to_durable_ns: measured.to_durable_ns,
+        };
+        if let Some(share) = times.overhead_ratio() {
+            outcome.audit.insert("overhead_ratio".to_owned(), json!(share));
+        }
+        if let Some(doubt) = times.doubt(self.job.data) {
+            warning::add(&mut outcome.warnings, doubt);
+        }
+        let manner = Manner { caching: self.target.caching(), sync: self.job.sync };
+        ceiling::apply(outcome, times.ceiling(manner));
     }
 
     fn parameters(&self, measured: &Measured) -> Map<String, Value> {
@@ -87,9 +126,12 @@ impl Writer {
         }
         if let Some(ns) = measured.harness_ns {
             set("generate_s", json!(seconds(ns)));
-            let threads = f64::from(self.choice.tuning.threads);
-            let share = ns as f64 / threads / measured.to_cache_ns.max(1) as f64;
-            set("overhead_ratio", json!(share));
+        }
+        if let Some(bytes) = measured.device_write_bytes {
+            set("device_write_bytes", json!(bytes));
+        }
+        if let Some(bytes) = measured.cached_after_bytes {
+            set("cached_after_bytes", json!(bytes));
         }
         audit
     }

@@ -19,21 +19,17 @@ pub fn run(arguments: &Write, cancel: CancelToken) -> Conclusion {
 }
 
 fn write(writer: Writer, draft: &mut Draft) {
-    let stopped = match writer.run() {
+    match writer.run() {
         Ok(measured) => {
             draft.add(writer.outcome(&measured));
             if !measured.stopped {
                 return;
             }
-            draft.fail(INTERRUPTED, format!("interrupted after {} bytes", measured.bytes));
-            true
+            draft.fail(INTERRUPTED, writer.how_far(&measured));
         }
-        Err(error) => {
-            draft.fail(FAILED, error.to_string());
-            true
-        }
-    };
-    if stopped && let Err(error) = writer.discard() {
+        Err(error) => draft.fail(FAILED, error.to_string()),
+    }
+    if let Err(error) = writer.discard() {
         draft.fail(FAILED, error.to_string());
     }
 }

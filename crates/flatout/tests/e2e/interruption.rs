@@ -1,10 +1,11 @@
 //! What happens to a run from outside: Ctrl-C, and a file that shrinks under it.
 
 use std::fs::OpenOptions;
+use std::io::Write;
 
-use rustix::fs::{CWD, FileType, Mode, mknodat};
+use rustix::fs::{CWD, FileType, Mode, OFlags, fcntl_getfl, fcntl_setfl, mknodat};
 
-use crate::bin::{Folder, Ran};
+use crate::bin::{Folder, Ran, executable};
 use crate::fixture::endless_file;
 
 /// Enough to be in the middle, little enough to be there at once.
@@ -48,8 +49,13 @@ fn an_interrupted_read_ends_whatever_the_engine() {
 
 /// Whether the process has a handler for signal 2 (bit 1 of the mask in proc_pid_status(5)).
 fn catches_interrupt(status: &str) -> bool {
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
-    mask.is_some_and(|mask| u64::from_str_radix(mask.trim(), 16).unwrap() & 0b10 != 0)
+    mask(status, "SigCgt:") & 0b10 != 0
+}
+
+/// A signal mask of proc_pid_status(5).
+fn mask(status: &str, name: &str) -> u64 {
+    let mask = status.lines().find_map(|line| line.strip_prefix(name));
+    mask.map_or(0, |mask| u64::from_str_radix(mask.trim(), 16).unwrap())
 }
 
 #[test]
@@ -65,17 +71,88 @@ fn a_read_that_waits_for_a_pipe_can_be_interrupted() {
     drop(writer);
 }
 
-#[test]
-fn an_interrupted_write_ends_with_a_document() {
-    let folder = Folder::new();
-    let arguments = "write new --engine sync --block-size 1MiB --block-count 8192 --format json";
-    let mut running = folder.flatout(arguments.split(' ')).leaves("new").start();
+/// Eight gibibytes: nobody waits for the end.
+const LONG_WRITE: &str = "write new --block-size 1MiB --block-count 8192 --format json";
+
+/// Begins a write of `new` and interrupts it in the middle.
+fn interrupted_write(folder: &Folder, options: &str) -> Ran {
+    let arguments = LONG_WRITE.split(' ').chain(options.split(' '));
+    let mut running = folder.flatout(arguments).start();
     running.wait_until("io", |text| {
-        let count = text.lines().find_map(|line| line.strip_prefix("wchar: "));
-        count.is_some_and(|count| count.parse::<u64>().unwrap() >= BEGUN_BYTES)
+        let count = text.lines().find_map(|line| line.strip_prefix("write_bytes: "));
+        let called = text.lines().find_map(|line| line.strip_prefix("wchar: "));
+        let largest = [count, called].into_iter().flatten().map(|n| n.parse::<u64>().unwrap());
+        largest.max().is_some_and(|count| count >= BEGUN_BYTES)
     });
     running.interrupt();
-    is_interrupted(&running.wait());
+    let ran = running.wait();
+    is_interrupted(&ran);
+    assert_eq!(ran.stderr.lines().count(), 1, "{ran}");
+    ran
+}
+
+#[test]
+fn an_interrupted_write_leaves_a_document_and_no_file() {
+    let folder = Folder::new();
+    for options in ["--engine sync", "--engine uring", "--engine sync --threads 3"] {
+        let ran = interrupted_write(&folder, options);
+        let written = ran.result()["audit"]["bytes"].as_u64().unwrap();
+        assert!(written > 0 && written < 8192 << 20, "{ran}");
+        let line = format!("interrupted after {written} of {} bytes", 8192_u64 << 20);
+        assert!(ran.stderr.contains(&line), "{ran}");
+        assert!(folder.names().is_empty(), "{ran}");
+    }
+}
+
+#[test]
+fn an_interrupted_overwrite_keeps_the_file_and_says_how_far_it_came() {
+    let folder = Folder::new();
+    for options in ["--overwrite --engine sync", "--overwrite --engine uring"] {
+        std::fs::write(folder.join("new"), "old").unwrap();
+        let ran = interrupted_write(&folder, options);
+        let written = ran.result()["audit"]["bytes"].as_u64().unwrap();
+        let line = format!("{written} of {} bytes of \"new\" were overwritten", 8192_u64 << 20);
+        assert!(ran.stderr.contains(&line), "{ran}");
+        let length = std::fs::metadata(folder.join("new")).unwrap().len();
+        assert!(length >= written, "{length}: {ran}");
+    }
+}
+
+#[test]
+fn the_second_interrupt_ends_a_run_that_cannot_heed_the_first() {
+    let folder = Folder::new();
+    // Nobody reads the pipe and it is full: the run has to wait for ever with its results.
+    let (_reader, mut pipe) = std::io::pipe().unwrap();
+    let flags = fcntl_getfl(&pipe).unwrap();
+    fcntl_setfl(&pipe, flags | OFlags::NONBLOCK).unwrap();
+    while pipe.write(&[0; 4096]).is_ok() {}
+    while pipe.write(&[0]).is_ok() {}
+    fcntl_setfl(&pipe, flags).unwrap();
+    let arguments = "write new --block-count 1 --format json".split(' ');
+    let mut running = folder.flatout(arguments).leaves("new").stdout(pipe).start();
+    running.wait_until("status", catches_interrupt);
+    running.interrupt();
+    running.wait_until("status", |status| !status.is_empty() && !catches_interrupt(status));
+    running.interrupt();
+    let ran = running.wait();
+    assert_eq!((ran.code, ran.signal), (None, Some(2)), "{ran}");
+}
+
+#[test]
+fn an_interrupt_that_the_parent_ignored_stays_ignored() {
+    let folder = Folder::new();
+    let path = folder.join("fifo");
+    mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    let script = "trap '' INT; exec \"$0\" read fifo --format json";
+    let words = ["-c".into(), script.into(), executable().into()].to_vec();
+    let mut running = folder.program("sh".as_ref(), words).start();
+    // SIGTERM (bit 14) has got its handler, so SIGINT has been looked at.
+    running.wait_until("status", |status| mask(status, "SigCgt:") & (1 << 14) != 0);
+    running.wait_until("status", |status| mask(status, "SigIgn:") & 0b10 != 0);
+    running.interrupt();
+    std::fs::write(&path, "abcd").unwrap();
+    let result = running.wait().exits(0).result();
+    assert_eq!(result["audit"]["bytes"], 4);
 }
 
 #[test]

@@ -1,12 +1,15 @@
-//! `flatout write`: what it writes, what it refuses to touch, and what it leaves after a failure.
+//! `flatout write`: what it writes, what it refuses to touch, and what it says about it.
+
+mod content;
+mod failure;
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
-use flatout_sys::launcher::{Resource, limit};
+use flatout_sys::launcher::{EIO, FSYNC, deny};
 
-use crate::bin::{Folder, executable};
-use crate::filesystem::{Kind, LoopDevice, Mounted};
+use crate::bin::{Folder, assert_warned, executable, warnings};
+use crate::filesystem::{LoopDevice, needs_storage};
 use crate::fixture::{random_bytes, random_file, xor32_hex};
 use crate::skip::needs;
 
@@ -157,65 +160,51 @@ fn block_devices_are_refused_always() {
 }
 
 #[test]
-fn a_full_filesystem_is_a_failure_that_leaves_nothing_behind() {
-    let mounted = needs!(Mounted::new(Kind::Tmpfs(1 << 20)));
-    for engine in ENGINES {
-        for threads in ["1", "3"] {
-            let folder = Folder::inside(&mounted.path());
-            let arguments = "write new --block-size 64KiB --block-count 128 --format json";
-            let more = ["--engine", engine, "--threads", threads];
-            let ran = folder.flatout(arguments.split(' ').chain(more)).run();
-            ran.complains(1, &["new"]);
-            assert!(!ran.document()["end"]["errors"].as_array().unwrap().is_empty(), "{ran}");
-        }
-    }
-    mounted.finish();
-}
-
-#[test]
-fn a_filesystem_that_fills_up_in_the_middle_is_a_failure() {
-    let mounted = needs!(Mounted::new(Kind::Tmpfs(1 << 20)));
-    for engine in ENGINES {
-        let folder = Folder::inside(&mounted.path());
-        // A hole has a length but no blocks, so that the lack of room shows only when it is filled.
-        fs::File::create(folder.join("hole")).unwrap().set_len(8 << 20).unwrap();
-        let options = "--overwrite --block-size 64KiB --block-count 128 --format json --engine";
-        let arguments = ["write", "hole"].into_iter().chain(options.split(' ')).chain([engine]);
-        let ran = folder.flatout(arguments).run();
-        ran.complains(1, &["hole", "No space left"]);
-        assert!(!ran.document()["end"]["errors"].as_array().unwrap().is_empty(), "{ran}");
-        assert!(folder.join("hole").exists(), "a file that the run did not create is not removed");
-    }
-    mounted.finish();
-}
-
-#[test]
-fn a_limit_on_file_size_is_a_failure_that_leaves_nothing_behind() {
+fn a_directory_that_cannot_be_synced_is_a_doubt_and_the_file_stays() {
     let folder = Folder::new();
-    for engine in ENGINES {
-        let arguments = "write new --block-size 64KiB --block-count 128 --format json --engine";
-        let ran = folder
-            .flatout(arguments.split(' ').chain([engine]))
-            .with(|command| {
-                limit(command, Resource::FileSize, 1 << 20);
-            })
-            .run();
-        ran.complains(1, &["new", "File too large"]);
-        assert!(!ran.document()["end"]["errors"].as_array().unwrap().is_empty(), "{ran}");
-    }
-}
-
-#[test]
-fn a_failed_overwrite_keeps_the_file() {
-    let folder = Folder::new();
-    random_file(&folder.join("data"), 5000, 1);
-    let arguments = "write data --overwrite --block-size 64KiB --block-count 128";
     let ran = folder
-        .flatout(arguments.split(' '))
+        .flatout("write new --block-count 4 --format json".split(' '))
+        .leaves("new")
         .with(|command| {
-            limit(command, Resource::FileSize, 1 << 20);
+            deny(command, &[(FSYNC, EIO)]);
         })
         .run();
-    ran.complains(1, &["data", "File too large"]);
-    assert!(folder.join("data").exists(), "a file that the run did not create is not removed");
+    let result = ran.exits(0).result();
+    assert_warned(&result, "not_durable");
+    assert!(result["median"].is_f64(), "{ran}");
+    assert!(ran.stdout.contains("sync the directory of") && ran.stdout.contains("Input/output"));
+    assert_eq!(fs::metadata(folder.join("new")).unwrap().len(), 4 << 18);
+}
+
+#[test]
+fn the_kernels_accounts_are_in_the_record() {
+    let folder = Folder::new();
+    needs!(needs_storage(folder.path()));
+    for (caching, cached) in [("buffered", 1 << 20), ("direct", 0)] {
+        let arguments = "write new --block-size 64KiB --block-count 16 --format json --caching";
+        let ran = folder.flatout(arguments.split(' ').chain([caching])).leaves("new").run();
+        let result = ran.exits(0).result();
+        let written = result["audit"]["device_write_bytes"].as_u64().unwrap();
+        assert!((1 << 20..2 << 20).contains(&written), "{ran}");
+        if result["parameters"]["caching"] == caching {
+            assert_eq!(result["audit"]["cached_after_bytes"], cached, "{ran}");
+        }
+        assert!(!warnings(&result).contains(&"direct_cached"), "{ran}");
+        fs::remove_file(folder.join("new")).unwrap();
+    }
+}
+
+#[test]
+fn a_limiter_is_named_and_the_generator_is_held_against_it() {
+    let folder = Folder::new();
+    for sync in ["none", "end", "each"] {
+        let arguments = "write new --block-count 16 --format json --sync";
+        let ran = folder.flatout(arguments.split(' ').chain([sync])).leaves("new").run();
+        let result = ran.exits(0).result();
+        let limiter = result["ceiling"]["limiter"].as_str().unwrap();
+        assert!(["data generation", "page cache", "device"].contains(&limiter), "{ran}");
+        let share = result["audit"]["overhead_ratio"].as_f64().unwrap();
+        assert_eq!(warnings(&result).contains(&"overhead"), share > 0.01, "{ran}");
+        fs::remove_file(folder.join("new")).unwrap();
+    }
 }

@@ -1,0 +1,130 @@
+//! What bounds a write: making the data, the page cache or the device. Pure arithmetic.
+
+use flatout_io::Caching;
+use flatout_measure::overhead::OVERHEAD_SHARE;
+use flatout_measure::record::{Ceiling, Provenance};
+use flatout_measure::warning::{self, Warning};
+
+use super::{Data, Sync};
+
+/// From this share of the time on, a part of the work is what limits the whole.
+const DOMINANT_SHARE: f64 = 0.5;
+
+/// The times of a write.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Times {
+    /// Bytes written.
+    pub(super) bytes: u64,
+    /// Making all of the data, by as many threads as took part in the write.
+    pub(super) harness_ns: Option<f64>,
+    /// Until the kernel had all bytes.
+    pub(super) to_cache_ns: u64,
+    /// Until all bytes were durable.
+    pub(super) to_durable_ns: Option<u64>,
+}
+
+/// How a write was asked for, as far as that decides what can limit it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Manner {
+    /// How the page cache took part.
+    pub(super) caching: Caching,
+    /// When the bytes had to be durable.
+    pub(super) sync: Sync,
+}
+
+impl Times {
+    /// Share of the time to cache that making the data takes.
+    pub(super) fn overhead_ratio(&self) -> Option<f64> {
+        self.harness_ns.map(|ns| ns / self.to_cache_ns.max(1) as f64)
+    }
+
+    /// The doubt, when making the data takes more than 1 % of the time to cache.
+    pub(super) fn doubt(&self, data: Data) -> Option<Warning> {
+        let share = self.overhead_ratio().filter(|&share| share > OVERHEAD_SHARE)?;
+        let what = match data {
+            Data::Random | Data::Pattern => "generating data takes",
+            Data::Zero => "the loop over blocks takes",
+        };
+        let text = format!("{what} {:.1} % of the time to cache", share * 100.0);
+        Some(Warning::new(warning::OVERHEAD, text))
+    }
+
+    /// What bounds the figure. Only the generator has a rate of its own; what the page cache or
+    /// the device could do at most is not known.
+    pub(super) fn ceiling(&self, manner: Manner) -> Ceiling {
+        let figure_ns = self.to_durable_ns.unwrap_or(self.to_cache_ns).max(1) as f64;
+        let generator_ns = self.harness_ns.filter(|ns| *ns > DOMINANT_SHARE * figure_ns);
+        if let Some(ns) = generator_ns {
+            return Ceiling {
+                name: "data generation".to_owned(),
+                value: Some(self.bytes as f64 * 1e9 / ns),
+                provenance: Provenance::Measured,
+                limiter: "data generation".to_owned(),
+                ..Ceiling::default()
+            };
+        }
+        let synced = 1.0 - self.to_cache_ns as f64 / figure_ns;
+        let waits = manner.caching == Caching::Direct
+            || manner.sync == Sync::Each
+            || synced > DOMINANT_SHARE;
+        let limiter = if waits { "device" } else { "page cache" };
+        Ceiling { name: limiter.to_owned(), limiter: limiter.to_owned(), ..Ceiling::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TIMES: Times = Times {
+        bytes: 1000,
+        harness_ns: Some(10.0),
+        to_cache_ns: 10_000,
+        to_durable_ns: Some(12_000),
+    };
+    const MANNER: Manner = Manner { caching: Caching::Buffered, sync: Sync::End };
+
+    #[test]
+    fn a_generator_that_takes_more_than_one_percent_is_a_doubt_in_words() {
+        assert_eq!(TIMES.doubt(Data::Random), None);
+        assert_eq!(Times { harness_ns: None, ..TIMES }.doubt(Data::Random), None);
+        let slow = Times { harness_ns: Some(2340.0), ..TIMES };
+        let doubt = slow.doubt(Data::Random).unwrap();
+        assert_eq!(doubt.code, warning::OVERHEAD);
+        assert_eq!(doubt.text, "generating data takes 23.4 % of the time to cache");
+        assert!(slow.doubt(Data::Zero).unwrap().text.starts_with("the loop over blocks"));
+    }
+
+    #[test]
+    fn a_generator_that_takes_most_of_the_time_is_the_ceiling() {
+        let slow = Times { harness_ns: Some(8000.0), ..TIMES };
+        let ceiling = slow.ceiling(MANNER);
+        assert_eq!(
+            (ceiling.name.as_str(), ceiling.limiter.as_str()),
+            ("data generation", "data generation")
+        );
+        assert_eq!(ceiling.value, Some(1000.0 * 1e9 / 8000.0));
+        assert_eq!(ceiling.provenance, Provenance::Measured);
+    }
+
+    #[test]
+    fn a_slow_generator_before_a_slower_sync_is_not_the_ceiling() {
+        let times = Times { harness_ns: Some(9000.0), to_durable_ns: Some(1_000_000), ..TIMES };
+        assert_eq!(times.ceiling(MANNER).limiter, "device");
+        assert!(times.doubt(Data::Random).is_some());
+    }
+
+    #[test]
+    fn otherwise_page_cache_or_device_limit_it_and_by_how_much_is_unknown() {
+        for (manner, limiter) in [
+            (MANNER, "page cache"),
+            (Manner { sync: Sync::None, ..MANNER }, "page cache"),
+            (Manner { sync: Sync::Each, ..MANNER }, "device"),
+            (Manner { caching: Caching::Direct, ..MANNER }, "device"),
+        ] {
+            let ceiling = TIMES.ceiling(manner);
+            assert_eq!(ceiling.limiter, limiter, "{manner:?}");
+            assert_eq!((ceiling.value, ceiling.provenance), (None, Provenance::Unknown));
+        }
+    }
+}
