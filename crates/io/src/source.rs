@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use flatout_sys::filesystem::{self, DirectAlignment};
+use flatout_sys::filesystem;
 use rustix::fs::{FileType, Mode, OFlags, SeekFrom};
 use rustix::io::{Errno, ReadWriteFlags};
 
@@ -13,9 +13,6 @@ use crate::tuning::Caching;
 
 /// The name that stands for standard input.
 pub const STANDARD_INPUT: &str = "-";
-
-/// Alignment that direct I/O is given where the kernel does not say what it wants.
-const USUAL_DIRECT_ALIGNMENT_BYTES: u64 = 4096;
 
 /// What can be done with a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,22 +120,7 @@ impl Source {
         if self.kind != Kind::Sized {
             return Some("it is not a file of known length".to_owned());
         }
-        if let Ok(filesystem) = filesystem::of(self.file.as_fd())
-            && filesystem.in_memory
-            && self.regular
-        {
-            return Some(format!("{} keeps its files in memory", filesystem.name));
-        }
-        let alignment = match filesystem::direct_alignment(self.file.as_fd()) {
-            Ok(DirectAlignment::Refused) => {
-                return Some("the filesystem takes none for this file".to_owned());
-            }
-            Ok(DirectAlignment::Bytes { offset, .. }) => u64::from(offset),
-            Ok(DirectAlignment::Unknown) | Err(_) => USUAL_DIRECT_ALIGNMENT_BYTES,
-        };
-        (!block_bytes.is_multiple_of(alignment)).then(|| {
-            format!("a block of {block_bytes} bytes is no multiple of the {alignment} it asks for")
-        })
+        crate::direct::obstacle(self.file.as_fd(), block_bytes)
     }
 
     /// Opens the file once more with `O_DIRECT`, or says why that failed.

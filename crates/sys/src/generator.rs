@@ -39,17 +39,18 @@ pub fn fill_random(target: &mut [u8], seed: u64, offset_bytes: u64) {
 /// Fills `target` with a pattern that names its place: each aligned 8-byte word holds its own
 /// offset, little-endian. Compressible, but a block that landed at the wrong place shows.
 pub fn fill_pattern(target: &mut [u8], offset_bytes: u64) {
-    let mut position = offset_bytes;
-    let mut rest = target;
-    while !rest.is_empty() {
-        let skip = (position % 8) as usize;
-        let length = rest.len().min(8 - skip);
-        let word = (position - skip as u64).to_le_bytes();
-        let (part, next) = rest.split_at_mut(length);
-        part.copy_from_slice(&word[skip..skip + length]);
-        position += length as u64;
-        rest = next;
+    let skip = (offset_bytes % 8) as usize;
+    let head_length = if skip == 0 { 0 } else { target.len().min(8 - skip) };
+    let (head, body) = target.split_at_mut(head_length);
+    let first = (offset_bytes - skip as u64).to_le_bytes();
+    head.copy_from_slice(&first[skip..skip + head.len()]);
+    let mut position = offset_bytes + head.len() as u64;
+    let (words, tail) = body.as_chunks_mut::<8>();
+    for word in words {
+        *word = position.to_le_bytes();
+        position += 8;
     }
+    tail.copy_from_slice(&position.to_le_bytes()[..tail.len()]);
 }
 
 fn fill_cell(target: &mut [u8; CELL_BYTES], seed: u64, cell: u64) {
@@ -160,5 +161,12 @@ mod tests {
         fill_pattern(&mut bytes, 4093);
         assert_eq!(bytes[3..11], 4096_u64.to_le_bytes());
         assert_eq!(bytes[..3], 4088_u64.to_le_bytes()[5..]);
+        for (offset, length) in [(0, 0), (0, 3), (5, 2), (5, 3), (6, 11), (8, 16), (7, 4096)] {
+            let mut part = vec![0; length];
+            fill_pattern(&mut part, offset);
+            let expected = (offset..offset + length as u64)
+                .map(|place| (place - place % 8).to_le_bytes()[(place % 8) as usize]);
+            assert!(part.iter().copied().eq(expected), "offset {offset}, length {length}");
+        }
     }
 }
