@@ -44,7 +44,7 @@ pub fn extract(html: &str) -> Option<Record> {
 }
 
 fn assembled(record: &Record) -> String {
-    let mut page = Page { out: String::new(), notes: Notes::default() };
+    let mut page = Page { out: String::new(), notes: Notes::of(record) };
     page.head(record);
     page.verdict(record);
     page.errors(record);

@@ -176,16 +176,13 @@ pub(crate) fn figure(outcome: &Outcome) -> Option<f64> {
     }
 }
 
-/// What stands in place of a figure: the status, and the reason if a warning gives one.
-pub(crate) fn reason(outcome: &Outcome) -> String {
+/// What stands in place of a figure: the status, and the reason if there is one.
+pub(crate) fn reason(outcome: &Outcome, text: Option<&str>) -> String {
     let word = match outcome.status {
         Status::Ok | Status::Unstable | Status::Degraded => "no figure",
         other => status(other),
     };
-    match outcome.warnings.first() {
-        Some(warning) => format!("{word}: {}", warning.text),
-        None => word.to_owned(),
-    }
+    text.map_or_else(|| word.to_owned(), |text| format!("{word}: {text}"))
 }
 
 #[cfg(test)]
@@ -208,6 +205,6 @@ mod tests {
     fn an_impossible_figure_is_not_printed() {
         let outcome = Outcome { status: Status::Invalid, median: Some(1e12), ..Outcome::default() };
         assert_eq!(figure(&outcome), None);
-        assert_eq!(reason(&outcome), "invalid");
+        assert_eq!(reason(&outcome, None), "invalid");
     }
 }

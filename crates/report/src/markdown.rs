@@ -12,7 +12,7 @@ use crate::{label, machine, notes::Notes, quantity, sweep, sweep::Sweep, table, 
 /// The record as a Markdown document.
 pub fn document(record: &Record) -> String {
     let mut out = String::new();
-    let mut notes = Notes::default();
+    let mut notes = Notes::of(record);
     let title = escaped(&record.start.tool);
     push(
         &mut out,
@@ -68,9 +68,9 @@ fn push_rows(out: &mut String, rows: &[&Outcome], notes: &mut Notes) {
         let name = escaped(label::test(&outcome.id));
         let parameters = escaped(&label::parameters(&outcome.parameters));
         let Some(median) = label::figure(outcome) else {
-            let marks = notes.marks(outcome.warnings.get(1..).unwrap_or_default());
-            let reason = escaped(&label::reason(outcome));
-            let remark = remark(&reason, &marks);
+            let reason = notes.reason(outcome);
+            let words = escaped(&label::reason(outcome, reason.text.as_deref()));
+            let remark = remark(&words, &reason.marks);
             push(out, format_args!("| {name} | {parameters} | – | | | | | {remark} |"));
             continue;
         };

@@ -18,7 +18,8 @@ use crate::{
 
 /// The record as text of lines no wider than the style allows, each ended by a line feed.
 pub fn table(record: &Record, style: &Style) -> String {
-    let mut page = Page { style, notes: Notes::default(), has_unstable: false, out: String::new() };
+    let mut page =
+        Page { style, notes: Notes::of(record), has_unstable: false, out: String::new() };
     page.head(record);
     let sweeps = sweep::sweeps(record);
     let rows_left = sweep::rows_left(record, &sweeps);
@@ -257,15 +258,16 @@ impl Page<'_> {
         Cell::new(format!("{word}{gap}{marks}"), tone)
     }
 
-    /// The reason stands in the row itself; only further warnings become footnotes.
     fn reason_cell(&mut self, outcome: &Outcome) -> Cell {
-        let marks = self.notes.marks(outcome.warnings.get(1..).unwrap_or_default());
+        let reason = self.notes.reason(outcome);
+        let marks = reason.marks;
         let tone = match outcome.status {
             Status::Failed | Status::Invalid => Tone::Bad,
             _ => Tone::Dim,
         };
         let gap = if marks.is_empty() { "" } else { " " };
-        Cell::new(format!("{}{gap}{marks}", self.shown(&label::reason(outcome))), tone)
+        let words = self.shown(&label::reason(outcome, reason.text.as_deref()));
+        Cell::new(format!("{words}{gap}{marks}"), tone)
     }
 
     fn footnotes(&mut self) {
