@@ -49,7 +49,7 @@ fn assembled(record: &Record) -> String {
     page.verdict(record);
     page.errors(record);
     page.areas(record);
-    page.footnotes();
+    page.footnotes(record);
     page.environment(record);
     page.foot(record);
     page.out
@@ -164,7 +164,7 @@ impl Page {
         }
     }
 
-    fn footnotes(&mut self) {
+    fn footnotes(&mut self, record: &Record) {
         let notes: Vec<String> = self
             .notes
             .iter()
@@ -176,12 +176,19 @@ impl Page {
                 )
             })
             .collect();
-        if !notes.is_empty() {
-            let notes = notes.join("\n");
-            self.line(format_args!(
-                "<section id=\"notes\">\n<h2>Notes</h2>\n<ol>\n{notes}\n</ol>\n</section>"
-            ));
+        let has_interval =
+            record.results.iter().any(|o| label::figure(o).is_some() && o.ci95.is_some());
+        if notes.is_empty() && !has_interval {
+            return;
         }
+        self.line(format_args!("<section id=\"notes\">\n<h2>Notes</h2>"));
+        if has_interval {
+            self.line(format_args!("<p class=\"meta\">±: {}</p>", quantity::PLUS_MINUS));
+        }
+        if !notes.is_empty() {
+            self.line(format_args!("<ol>\n{}\n</ol>", notes.join("\n")));
+        }
+        self.line(format_args!("</section>"));
     }
 
     fn environment(&mut self, record: &Record) {

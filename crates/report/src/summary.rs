@@ -143,8 +143,9 @@ impl Lines {
     fn spread(&mut self, outcome: &Outcome, median: f64) {
         let scale = quantity::Scale::of(&outcome.unit, median);
         if let Some([low, high]) = outcome.ci95 {
-            let half = quantity::half_width(median, [low, high])
-                .map_or_else(String::new, |half| format!(", ± {}", quantity::percent(half)));
+            let half = quantity::half_width(median, [low, high]).map_or_else(String::new, |half| {
+                format!(", half-width ± {}", quantity::percent(half))
+            });
             self.push(
                 "interval",
                 &format!("{} to {} (95 %{half})", scale.number(low), scale.text(high)),
