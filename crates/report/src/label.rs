@@ -50,6 +50,7 @@ pub(crate) fn parameter(key: &str, value: &Value) -> String {
     let noun = noun(key);
     match (key, value) {
         (_, Value::String(text)) if text.is_empty() => format!("{noun} \"\""),
+        ("state", Value::String(text)) if text == "as_it_is" => "cache as it is".to_owned(),
         ("block_bytes", _) | (_, Value::String(_)) => plain(key, value),
         (_, Value::Bool(true)) => noun,
         (_, Value::Bool(false)) => format!("not {noun}"),
@@ -199,6 +200,8 @@ mod tests {
             parameters(row.as_object().unwrap()),
             "mmap, hot, 4 KiB, 2 threads, depth 8, not pinned, 1 file, pause 1.50 µs, share 50.0 %"
         );
+        assert_eq!(parameter("state", &json!("as_it_is")), "cache as it is");
+        assert_eq!(parameter("state", &json!("cold")), "cold");
     }
 
     #[test]
