@@ -128,6 +128,11 @@ pub(crate) fn area(id: &str) -> &str {
     id.split_once('/').map_or(id, |(area, _)| area)
 }
 
+/// Whether the row is that of `flatout read` or `flatout write`: one file, whose facts are asked for.
+pub(crate) fn moves_a_file(outcome: &Outcome) -> bool {
+    matches!(area(&outcome.id), "read" | "write")
+}
+
 /// The part of an id after the first `/`.
 pub(crate) fn test(id: &str) -> &str {
     id.split_once('/').map_or(id, |(_, test)| test)
