@@ -133,6 +133,11 @@ pub(crate) fn moves_a_file(outcome: &Outcome) -> bool {
     matches!(area(&outcome.id), "read" | "write")
 }
 
+/// The file that a read or write moved.
+pub(crate) fn file(outcome: &Outcome) -> Option<&str> {
+    outcome.parameters.get("file").filter(|_| moves_a_file(outcome))?.as_str()
+}
+
 /// The part of an id after the first `/`.
 pub(crate) fn test(id: &str) -> &str {
     id.split_once('/').map_or(id, |(_, test)| test)
