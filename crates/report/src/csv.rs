@@ -1,9 +1,11 @@
 //! One line per result for spreadsheets and scripts (RFC 4180, line ends CR LF).
 //!
 //! Values stay in base units with all their digits: a program reads them. The parameters of all
-//! results become columns of their own; lists are not written, the JSON document has them.
+//! results become columns of their own. So do, behind all others, the single facts of `read` and
+//! `write` rows; those of a bench would make its lines wide and empty. Lists are not written, the
+//! JSON document has them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use flatout_measure::record::{Outcome, Record};
 use serde_json::Value;
@@ -29,25 +31,40 @@ const AFTER: [&str; 15] = [
     "warnings",
 ];
 
+/// What stands before the name of a fact.
+const FACT: &str = "audit_";
+
 /// The record's results as CSV with a heading line.
 pub fn document(record: &Record) -> String {
     let keys: BTreeSet<&String> = record.results.iter().flat_map(|o| o.parameters.keys()).collect();
+    let facts: BTreeSet<&String> = record.results.iter().flat_map(facts).map(|(k, _)| k).collect();
+    let fact_heads: Vec<String> = facts.iter().map(|key| format!("{FACT}{key}")).collect();
     let mut out = String::new();
     let heads = BEFORE.iter().map(|head| (*head).to_owned());
-    let heads = heads.chain(keys.iter().map(|key| parameter_head(key)));
-    push_line(&mut out, heads.chain(AFTER.iter().map(|head| (*head).to_owned())));
+    let heads = heads.chain(keys.iter().map(|key| parameter_head(key, &fact_heads)));
+    let heads = heads.chain(AFTER.iter().map(|head| (*head).to_owned()));
+    push_line(&mut out, heads.chain(fact_heads.iter().cloned()));
     for outcome in &record.results {
         let parameters =
             keys.iter().map(|key| outcome.parameters.get(*key).map_or_else(String::new, raw));
-        let fields = std::iter::once(outcome.id.clone()).chain(parameters).chain(figures(outcome));
-        push_line(&mut out, fields);
+        let own: BTreeMap<&String, &Value> = self::facts(outcome).collect();
+        let facts = facts.iter().map(|key| own.get(key).map_or_else(String::new, |v| raw(v)));
+        let fields = std::iter::once(outcome.id.clone()).chain(parameters);
+        push_line(&mut out, fields.chain(figures(outcome)).chain(facts));
     }
     out
 }
 
-/// A parameter's own name, unless a fixed column has it.
-fn parameter_head(key: &str) -> String {
-    let taken = BEFORE.contains(&key) || AFTER.contains(&key);
+/// The facts of a row that fit into a field each: those of a row that moved one file.
+fn facts(outcome: &Outcome) -> impl Iterator<Item = (&String, &Value)> {
+    let facts = label::moves_a_file(outcome).then_some(&outcome.audit);
+    facts.into_iter().flatten().filter(|(_, value)| !value.is_array() && !value.is_object())
+}
+
+/// A parameter's own name, unless another column has it.
+fn parameter_head(key: &str, fact_heads: &[String]) -> String {
+    let fixed = BEFORE.contains(&key) || AFTER.contains(&key);
+    let taken = fixed || fact_heads.iter().any(|head| head == key);
     if taken { format!("parameter_{key}") } else { key.to_owned() }
 }
 

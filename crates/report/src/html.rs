@@ -31,8 +31,8 @@ pub fn page(record: &Record) -> String {
 /// The page, telling as much about its origin as is said.
 pub fn page_with(record: &Record, identity: Identity) -> String {
     match identity {
-        Identity::Hidden => assembled(&identity::hidden(record)),
-        Identity::Shown => assembled(record),
+        Identity::Hidden => assembled(&identity::hidden(record), identity),
+        Identity::Shown => assembled(record, identity),
     }
 }
 
@@ -43,16 +43,41 @@ pub fn extract(html: &str) -> Option<Record> {
     serde_json::from_str(record).ok()
 }
 
-fn assembled(record: &Record) -> String {
-    let mut page = Page { out: String::new(), notes: Notes::default() };
-    page.head(record);
+fn assembled(record: &Record, identity: Identity) -> String {
+    let mut page = Page { out: String::new(), notes: Notes::of(record) };
+    page.head(record, identity);
     page.verdict(record);
     page.errors(record);
     page.areas(record);
-    page.footnotes();
+    page.footnotes(record);
     page.environment(record);
     page.foot(record);
     page.out
+}
+
+/// What the page is: the command, and what it was about.
+fn title(record: &Record) -> String {
+    let moved = record.results.first().filter(|outcome| label::moves_a_file(outcome));
+    let (command, about) = match moved {
+        Some(first) => {
+            let mut files: Vec<&str> = record.results.iter().filter_map(label::file).collect();
+            files.dedup();
+            let name = files.first().map_or("", |file| identity::base_name(file)).to_owned();
+            let about = match files.len() {
+                0 | 1 => name,
+                count => format!("{name} and {} more", count - 1),
+            };
+            (label::area(&first.id), about)
+        }
+        None => {
+            let known = |word: &&String| ["read", "write", "bench"].contains(&word.as_str());
+            let command = record.start.argv.iter().skip(1).find(known);
+            let machine = machine::headline(&record.start.environment);
+            (command.map_or("bench", String::as_str), machine)
+        }
+    };
+    let colon = if about.is_empty() { "" } else { ": " };
+    format!("flatout {command}{colon}{about}")
 }
 
 /// The page as far as it is written, and the notes that it refers to.
@@ -67,8 +92,9 @@ impl Page {
         let _ = writeln!(self.out, "{line}");
     }
 
-    fn head(&mut self, record: &Record) {
+    fn head(&mut self, record: &Record, identity: Identity) {
         let machine = escaped(&machine::headline(&record.start.environment));
+        let title = escaped(&title(record));
         let tool = escaped(&record.start.tool);
         let time = escaped(&record.start.time);
         let command = escaped(&record.start.argv.join(" "));
@@ -80,7 +106,7 @@ impl Page {
              <meta name=\"generator\" content=\"{tool}\">\n\
              <meta http-equiv=\"Content-Security-Policy\" \
              content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
-             <title>{tool}: {machine}</title>\n<style>\n{STYLE_SHEET}</style>\n</head>\n<body>\n<header>"
+             <title>{title}</title>\n<style>\n{STYLE_SHEET}</style>\n</head>\n<body>\n<header>"
         ));
         let heading = if machine.is_empty() { &tool } else { &machine };
         self.line(format_args!("<h1>{heading}</h1>"));
@@ -89,6 +115,12 @@ impl Page {
         self.line(format_args!(
             "<p class=\"meta\">{tool} · <time>{time}</time> · {elapsed} · seed {seed}</p>"
         ));
+        if identity == Identity::Hidden {
+            self.line(format_args!(
+                "<p class=\"meta\"><small>Host name and paths are left out of pages; the JSON has \
+                 them.</small></p>"
+            ));
+        }
         let areas = table::areas(record);
         if areas.len() > 1 {
             self.line(format_args!("<nav aria-label=\"Areas\">"));
@@ -164,7 +196,7 @@ impl Page {
         }
     }
 
-    fn footnotes(&mut self) {
+    fn footnotes(&mut self, record: &Record) {
         let notes: Vec<String> = self
             .notes
             .iter()
@@ -176,12 +208,19 @@ impl Page {
                 )
             })
             .collect();
-        if !notes.is_empty() {
-            let notes = notes.join("\n");
-            self.line(format_args!(
-                "<section id=\"notes\">\n<h2>Notes</h2>\n<ol>\n{notes}\n</ol>\n</section>"
-            ));
+        let has_interval =
+            record.results.iter().any(|o| label::figure(o).is_some() && o.ci95.is_some());
+        if notes.is_empty() && !has_interval {
+            return;
         }
+        self.line(format_args!("<section id=\"notes\">\n<h2>Notes</h2>"));
+        if has_interval {
+            self.line(format_args!("<p class=\"meta\">±: {}</p>", quantity::PLUS_MINUS));
+        }
+        if !notes.is_empty() {
+            self.line(format_args!("<ol>\n{}\n</ol>", notes.join("\n")));
+        }
+        self.line(format_args!("</section>"));
     }
 
     fn environment(&mut self, record: &Record) {
@@ -200,7 +239,7 @@ impl Page {
 
     fn foot(&mut self, record: &Record) {
         self.line(format_args!(
-            "</main>\n<footer><p>This page holds the complete record as JSON ({}, {} results) in the \
+            "</main>\n<footer><p>This page holds its record as JSON ({}, {} results) in the \
              element <code>record</code>.</p></footer>\n{RECORD_OPENS}{}{RECORD_CLOSES}\n</body>\n</html>",
             escaped(&record.schema),
             record.results.len(),

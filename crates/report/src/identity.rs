@@ -2,10 +2,13 @@
 //!
 //! A page is made to be passed on, so it goes through here unless its owner asks otherwise. Known
 //! members are hidden by their names; then their values, and anything that looks like an absolute
-//! path, are hidden wherever they occur in a sentence.
+//! path, are hidden wherever they occur in a sentence. Of the file that was read or written the
+//! last name stays, since the page is about it.
 
 use flatout_measure::record::Record;
 use serde_json::{Map, Value};
+
+use crate::label;
 
 /// What a page may tell about where it was made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -19,6 +22,9 @@ pub enum Identity {
 
 /// What stands in place of a hidden value.
 const HIDDEN: &str = "(hidden)";
+
+/// Shorter texts are hidden where they stand, but would be found inside innocent sentences.
+const SHORTEST_SECRET: usize = 3;
 
 /// Names, or ends of names after an underscore, of members that identify.
 const NAMES: [&str; 17] = [
@@ -44,20 +50,46 @@ const NAMES: [&str; 17] = [
 /// Absolute paths that are the same on every machine.
 const COMMON_ROOTS: [&str; 3] = ["/proc/", "/sys/", "/dev/"];
 
+/// A text that must not be told, and what is told instead.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Secret {
+    text: String,
+    shown: String,
+}
+
+impl Secret {
+    fn hidden(text: &str) -> Self {
+        Self { text: text.to_owned(), shown: HIDDEN.to_owned() }
+    }
+}
+
 /// The record without host name, serial numbers and paths.
 pub fn hidden(record: &Record) -> Record {
     let mut record = record.clone();
     let mut secrets = Vec::new();
     hide_members(&mut record.start.environment, &mut secrets);
     for outcome in &mut record.results {
+        let file = label::file(outcome).map(str::to_owned);
         hide_in_map(&mut outcome.parameters, &mut secrets);
         hide_in_map(&mut outcome.audit, &mut secrets);
+        if let Some(file) = file {
+            let shown = base_name(&file).to_owned();
+            outcome.parameters.insert("file".to_owned(), shown.clone().into());
+            secrets.retain(|secret| secret.text != file);
+            if file.len() >= SHORTEST_SECRET {
+                secrets.push(Secret { text: file, shown });
+            }
+        }
     }
     // The longest first, so that no part of a path is left beside a replaced shorter one.
-    secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+    secrets.sort_by(|a, b| b.text.len().cmp(&a.text.len()).then_with(|| a.text.cmp(&b.text)));
     secrets.dedup();
+    secrets.retain(|secret| !secret.text.is_empty() && secret.text != secret.shown);
     let clean = |text: &mut String| *text = cleaned(text, &secrets);
 
+    if let Some(program) = record.start.argv.first_mut() {
+        *program = "flatout".to_owned();
+    }
     record.start.argv.iter_mut().for_each(clean);
     clean_strings(&mut record.start.environment, &clean);
     for outcome in &mut record.results {
@@ -75,6 +107,15 @@ pub fn hidden(record: &Record) -> Record {
     record
 }
 
+/// The last name of a path; the whole of one that every machine has.
+pub(crate) fn base_name(path: &str) -> &str {
+    if COMMON_ROOTS.iter().any(|root| path.starts_with(root)) {
+        return path;
+    }
+    let path = path.trim_end_matches('/');
+    path.rsplit_once('/').map_or(path, |(_, name)| name)
+}
+
 fn identifies(key: &str) -> bool {
     let key = key.to_ascii_lowercase();
     let named = |name: &str| {
@@ -83,18 +124,17 @@ fn identifies(key: &str) -> bool {
     NAMES.iter().any(|name| named(name)) || key == "host_name" || key.contains("serial_")
 }
 
-fn hide_in_map(members: &mut Map<String, Value>, secrets: &mut Vec<String>) {
+fn hide_in_map(members: &mut Map<String, Value>, secrets: &mut Vec<Secret>) {
     for (key, value) in members.iter_mut() {
         match value {
             Value::String(text) if identifies(key) => {
-                // Short words would be found inside innocent ones.
-                if text.len() >= 3 {
-                    secrets.push(text.clone());
+                if text.len() >= SHORTEST_SECRET {
+                    secrets.push(Secret::hidden(text));
                 }
                 *text = HIDDEN.to_owned();
             }
             Value::Array(items) if identifies(key) => {
-                secrets.extend(items.iter().filter_map(Value::as_str).map(str::to_owned));
+                secrets.extend(items.iter().filter_map(Value::as_str).map(Secret::hidden));
                 *value = HIDDEN.into();
             }
             nested => hide_members(nested, secrets),
@@ -102,7 +142,7 @@ fn hide_in_map(members: &mut Map<String, Value>, secrets: &mut Vec<String>) {
     }
 }
 
-fn hide_members(value: &mut Value, secrets: &mut Vec<String>) {
+fn hide_members(value: &mut Value, secrets: &mut Vec<Secret>) {
     match value {
         Value::Object(members) => hide_in_map(members, secrets),
         Value::Array(items) => items.iter_mut().for_each(|item| hide_members(item, secrets)),
@@ -120,7 +160,7 @@ fn clean_strings(value: &mut Value, clean: &dyn Fn(&mut String)) {
 }
 
 /// The text without the secrets as whole words, and without absolute paths.
-fn cleaned(text: &str, secrets: &[String]) -> String {
+fn cleaned(text: &str, secrets: &[Secret]) -> String {
     let mut text = text.to_owned();
     for secret in secrets {
         text = without_word(&text, secret);
@@ -128,7 +168,8 @@ fn cleaned(text: &str, secrets: &[String]) -> String {
     without_paths(&text)
 }
 
-fn without_word(text: &str, word: &str) -> String {
+fn without_word(text: &str, secret: &Secret) -> String {
+    let word = secret.text.as_str();
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -139,7 +180,7 @@ fn without_word(text: &str, word: &str) -> String {
             before.chars().next_back().or(out.chars().next_back()).is_some_and(is_part);
         let joined = joined_before || after.chars().next().is_some_and(is_part);
         out.push_str(before);
-        out.push_str(if joined { word } else { HIDDEN });
+        out.push_str(if joined { word } else { &secret.shown });
         rest = after;
     }
     out + rest
@@ -189,7 +230,7 @@ mod tests {
 
     #[test]
     fn secrets_are_hidden_as_whole_words() {
-        let secrets = ["box".to_owned(), "my file.bin".to_owned()];
+        let secrets = ["box", "my file.bin"].map(Secret::hidden);
         assert_eq!(cleaned("box, boxes, my file.bin!", &secrets), "(hidden), boxes, (hidden)!");
     }
 
@@ -197,5 +238,13 @@ mod tests {
     fn names_of_members_decide() {
         assert!(identifies("host_name") && identifies("file") && identifies("dimm_serial"));
         assert!(!identifies("file_bytes") && !identifies("grid") && !identifies("valid"));
+    }
+
+    #[test]
+    fn of_a_path_the_last_name_stays() {
+        assert_eq!(base_name("/home/anna/big file.bin"), "big file.bin");
+        assert_eq!(base_name("data/x/"), "x");
+        assert_eq!(base_name("-"), "-");
+        assert_eq!(base_name("/dev/zero"), "/dev/zero");
     }
 }

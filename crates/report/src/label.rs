@@ -50,6 +50,7 @@ pub(crate) fn parameter(key: &str, value: &Value) -> String {
     let noun = noun(key);
     match (key, value) {
         (_, Value::String(text)) if text.is_empty() => format!("{noun} \"\""),
+        ("state", Value::String(text)) if text == "as_it_is" => "cache as it is".to_owned(),
         ("block_bytes", _) | (_, Value::String(_)) => plain(key, value),
         (_, Value::Bool(true)) => noun,
         (_, Value::Bool(false)) => format!("not {noun}"),
@@ -127,6 +128,16 @@ pub(crate) fn area(id: &str) -> &str {
     id.split_once('/').map_or(id, |(area, _)| area)
 }
 
+/// Whether the row is that of `flatout read` or `flatout write`: one file, whose facts are asked for.
+pub(crate) fn moves_a_file(outcome: &Outcome) -> bool {
+    matches!(area(&outcome.id), "read" | "write")
+}
+
+/// The file that a read or write moved.
+pub(crate) fn file(outcome: &Outcome) -> Option<&str> {
+    outcome.parameters.get("file").filter(|_| moves_a_file(outcome))?.as_str()
+}
+
 /// The part of an id after the first `/`.
 pub(crate) fn test(id: &str) -> &str {
     id.split_once('/').map_or(id, |(_, test)| test)
@@ -176,16 +187,13 @@ pub(crate) fn figure(outcome: &Outcome) -> Option<f64> {
     }
 }
 
-/// What stands in place of a figure: the status, and the reason if a warning gives one.
-pub(crate) fn reason(outcome: &Outcome) -> String {
+/// What stands in place of a figure: the status, and the reason if there is one.
+pub(crate) fn reason(outcome: &Outcome, text: Option<&str>) -> String {
     let word = match outcome.status {
         Status::Ok | Status::Unstable | Status::Degraded => "no figure",
         other => status(other),
     };
-    match outcome.warnings.first() {
-        Some(warning) => format!("{word}: {}", warning.text),
-        None => word.to_owned(),
-    }
+    text.map_or_else(|| word.to_owned(), |text| format!("{word}: {text}"))
 }
 
 #[cfg(test)]
@@ -202,12 +210,14 @@ mod tests {
             parameters(row.as_object().unwrap()),
             "mmap, hot, 4 KiB, 2 threads, depth 8, not pinned, 1 file, pause 1.50 µs, share 50.0 %"
         );
+        assert_eq!(parameter("state", &json!("as_it_is")), "cache as it is");
+        assert_eq!(parameter("state", &json!("cold")), "cold");
     }
 
     #[test]
     fn an_impossible_figure_is_not_printed() {
         let outcome = Outcome { status: Status::Invalid, median: Some(1e12), ..Outcome::default() };
         assert_eq!(figure(&outcome), None);
-        assert_eq!(reason(&outcome), "invalid");
+        assert_eq!(reason(&outcome, None), "invalid");
     }
 }

@@ -7,12 +7,12 @@ use std::fmt::Write as _;
 use flatout_measure::record::{Latency, Outcome, Record, Status};
 use serde_json::Value;
 
-use crate::{label, machine, notes::Notes, quantity, sweep, sweep::Sweep, table, text};
+use crate::{label, machine, notes::Notes, quantity, summary, sweep, sweep::Sweep, table, text};
 
 /// The record as a Markdown document.
 pub fn document(record: &Record) -> String {
     let mut out = String::new();
-    let mut notes = Notes::default();
+    let mut notes = Notes::of(record);
     let title = escaped(&record.start.tool);
     push(
         &mut out,
@@ -32,6 +32,7 @@ pub fn document(record: &Record) -> String {
         if !rows.is_empty() {
             push_rows(&mut out, &rows, &mut notes);
             push_latencies(&mut out, &rows);
+            push_facts(&mut out, &rows);
         }
         for sweep in sweeps.iter().filter(|sweep| label::area(&sweep.chart.id) == area) {
             push_sweep(&mut out, sweep, &mut notes);
@@ -68,9 +69,9 @@ fn push_rows(out: &mut String, rows: &[&Outcome], notes: &mut Notes) {
         let name = escaped(label::test(&outcome.id));
         let parameters = escaped(&label::parameters(&outcome.parameters));
         let Some(median) = label::figure(outcome) else {
-            let marks = notes.marks(outcome.warnings.get(1..).unwrap_or_default());
-            let reason = escaped(&label::reason(outcome));
-            let remark = remark(&reason, &marks);
+            let reason = notes.reason(outcome);
+            let words = escaped(&label::reason(outcome, reason.text.as_deref()));
+            let remark = remark(&words, &reason.marks);
             push(out, format_args!("| {name} | {parameters} | – | | | | | {remark} |"));
             continue;
         };
@@ -114,6 +115,16 @@ fn push_latencies(out: &mut String, rows: &[&Outcome]) {
         let name = escaped(label::test(&outcome.id));
         let parameters = escaped(&label::parameters(&outcome.parameters));
         push(out, format_args!("| {name} | {parameters} | {} |", cells.join(" | ")));
+    }
+}
+
+/// Everything that a read or write tells, as a list per file.
+fn push_facts(out: &mut String, rows: &[&Outcome]) {
+    for outcome in rows.iter().filter(|outcome| label::moves_a_file(outcome)) {
+        push(out, format_args!("\n### details\n"));
+        for (key, value) in summary::pairs(outcome) {
+            push(out, format_args!("- {}: {}", escaped(&key), escaped(&value)));
+        }
     }
 }
 

@@ -165,12 +165,16 @@ pub fn percent(ratio: f64) -> String {
     }
 }
 
-/// The wider half of an interval as a share of the median; none where the median is zero.
+/// Half the width of an interval over the size of the median, as in `measure::statistics`; none
+/// where the median is zero.
 pub fn half_width(median: f64, interval: [f64; 2]) -> Option<f64> {
-    let half = (interval[1] - median).abs().max((median - interval[0]).abs());
-    let ratio = half / median.abs();
+    let ratio = (interval[1] - interval[0]) / 2.0 / median.abs();
     ratio.is_finite().then_some(ratio)
 }
+
+/// What [`half_width`] is, for the one place on a page that explains the sign `±`.
+pub(crate) const PLUS_MINUS: &str =
+    "half-width of the 95 % interval of the median, as a share of the median";
 
 /// Commas between thousands of the whole part.
 fn separated(digits: &str) -> String {
@@ -191,6 +195,8 @@ fn separated(digits: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use flatout_measure::statistics;
+
     use super::*;
 
     #[test]
@@ -250,7 +256,14 @@ mod tests {
         assert_eq!(percent(0.0004), "0.04 %");
         assert_eq!(percent(1e-9), "<0.01 %");
         assert_eq!(percent(0.0), "0.0 %");
-        assert_eq!(half_width(100.0, [97.0, 101.0]), Some(0.03));
+    }
+
+    #[test]
+    fn plus_minus_is_the_half_width_that_measure_judges_by() {
+        let samples = [97.0, 99.0, 100.0, 100.0, 100.5, 101.0];
+        let interval = statistics::median_interval(&samples).unwrap();
+        assert_eq!(half_width(100.0, interval), statistics::relative_half_width(&samples));
+        assert_eq!(half_width(100.0, [97.0, 101.0]), Some(0.02));
         assert_eq!(half_width(0.0, [0.0, 0.0]), None);
     }
 }

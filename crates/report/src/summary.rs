@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use crate::{label, quantity, text};
 
 /// Parameters in order, with the heading of each.
-const PARAMETERS: [(&str, &str); 7] = [
+const PARAMETERS: [(&str, &str); 8] = [
     ("file", "file"),
     ("block_bytes", "block size"),
     ("threads", "threads"),
@@ -17,6 +17,7 @@ const PARAMETERS: [(&str, &str); 7] = [
     ("engine", "engine"),
     ("caching", "caching"),
     ("depth", "depth"),
+    ("state", "cache state"),
 ];
 
 /// Facts that stand before the rate.
@@ -28,15 +29,34 @@ const FACTS_BEFORE: [(&str, &str); 4] = [
 ];
 
 /// Facts that stand after the rate. The reasons stand with engine and caching where these exist.
-const FACTS_AFTER: [(&str, &str); 8] = [
+const FACTS_AFTER: [(&str, &str); 14] = [
     ("passes", "passes"),
     ("digest_xor32", "digest"),
     ("engine_reason", "engine reason"),
     ("caching_reason", "caching reason"),
     ("time_to_cache_s", "time to cache"),
+    ("rate_to_cache", "rate to cache"),
     ("time_to_durable_s", "time to durable"),
     ("rate_durable", "rate durable"),
     ("ended_early", "ended early"),
+    ("cached_before_bytes", "cached before"),
+    ("cached_after_bytes", "cached after"),
+    ("device_read_bytes", "device read"),
+    ("device_write_bytes", "device written"),
+    ("size_found_bytes", "size found"),
+];
+
+/// Facts that are told in one line together: what the harness took, and what became of the trials.
+const FACTS_MERGED: [&str; 9] = [
+    "harness_ns_per_block",
+    "harness_overhead_ns",
+    "overhead_ratio",
+    "trials_run",
+    "warmup_dropped",
+    "warmup_samples",
+    "intervals_spoiled",
+    "intervals_disturbed",
+    "spoil_reasons",
 ];
 
 /// The outcome as lines `key  value`, keys in one column, each ended by a line feed.
@@ -57,19 +77,37 @@ pub(crate) fn pairs(outcome: &Outcome) -> Vec<(String, String)> {
         lines.fact(heading, key, outcome.audit.get(key));
     }
     lines.figure(outcome);
+    lines.trials(outcome);
     for (key, heading) in FACTS_AFTER {
-        let reason_shown =
-            key.strip_suffix("_reason").is_some_and(|of| outcome.parameters.contains_key(of));
-        if !reason_shown {
+        if key == "passes" {
+            lines.passes(&outcome.audit);
+        } else if !is_told_elsewhere(key, outcome) {
             lines.fact(heading, key, outcome.audit.get(key));
         }
     }
-    let known = |key: &str| FACTS_BEFORE.iter().chain(&FACTS_AFTER).any(|(known, _)| *known == key);
+    let known = |key: &str| {
+        let all = FACTS_BEFORE.iter().chain(&FACTS_AFTER).map(|(known, _)| known);
+        all.chain(&FACTS_MERGED).any(|known| *known == key)
+    };
     for (key, value) in outcome.audit.iter().filter(|(key, _)| !known(key)) {
         lines.fact(&label::noun(key), key, Some(value));
     }
+    lines.harness(&outcome.audit);
     lines.doubts(outcome);
     lines.pairs
+}
+
+/// Whether another line says it already: a reason beside its parameter, a rate as the figure.
+fn is_told_elsewhere(key: &str, outcome: &Outcome) -> bool {
+    let told = key.strip_suffix("_reason").is_some_and(|of| outcome.parameters.contains_key(of));
+    let fact = || outcome.audit.get(key).and_then(Value::as_f64);
+    told || key.starts_with("rate_") && fact().is_some() && fact() == label::figure(outcome)
+}
+
+/// Where the bytes of a write were when its clock stopped.
+fn reach(outcome: &Outcome) -> Option<&'static str> {
+    let durable = outcome.audit.contains_key("time_to_durable_s");
+    (label::area(&outcome.id) == "write").then_some(if durable { "durable" } else { "to cache" })
 }
 
 #[derive(Default)]
@@ -85,6 +123,64 @@ impl Lines {
     fn fact(&mut self, heading: &str, key: &str, value: Option<&Value>) {
         if let Some(value) = value.filter(|value| !value.is_null()) {
             self.push(heading, &fact_text(key, value));
+        }
+    }
+
+    /// How often the same bytes were gone through; the digest is that of one pass.
+    fn passes(&mut self, audit: &Map<String, Value>) {
+        match audit.get("passes").and_then(Value::as_u64) {
+            Some(passes) if passes > 1 && audit.contains_key("digest_xor32") => {
+                self.push(
+                    "passes",
+                    &format!("{} (the digest covers one)", quantity::count(passes)),
+                );
+            }
+            _ => self.fact("passes", "passes", audit.get("passes")),
+        }
+    }
+
+    /// What became of several trials; of a single one there is nothing to say.
+    fn trials(&mut self, outcome: &Outcome) {
+        let count = |key: &str| outcome.audit.get(key).and_then(Value::as_u64);
+        if outcome.n < 2 && count("trials_run").unwrap_or(0) < 2 {
+            return;
+        }
+        let mut text = format!("{} counted", quantity::count(outcome.n));
+        if let Some(disturbed) = count("intervals_disturbed") {
+            text.push_str(&format!(" ({} of them disturbed)", quantity::count(disturbed)));
+        }
+        if let Some(dropped) = count("warmup_dropped") {
+            text.push_str(&format!(", {} dropped as warm-up", quantity::count(dropped)));
+        }
+        if let Some(spoiled) = count("intervals_spoiled") {
+            text.push_str(&format!(", {} discarded", quantity::count(spoiled)));
+        }
+        if let Some(Value::Object(reasons)) = outcome.audit.get("spoil_reasons") {
+            text.push_str(&format!(" ({})", object_text(reasons)));
+        }
+        self.push("trials", &text);
+        if let Some(Value::Array(samples)) = outcome.audit.get("warmup_samples") {
+            let samples: Vec<f64> = samples.iter().filter_map(Value::as_f64).collect();
+            let scale = quantity::Scale::of_all(&outcome.unit, samples.iter().copied());
+            let words: Vec<String> = samples.iter().map(|sample| scale.text(*sample)).collect();
+            self.push("warm-up", &words.join(", "));
+        }
+    }
+
+    /// The harness's own cost and its share of the time.
+    fn harness(&mut self, audit: &Map<String, Value>) {
+        let number = |key: &str| audit.get(key).and_then(Value::as_f64);
+        let per = |key: &str, what: &str| {
+            number(key).map(|ns| format!("{} per {what}", quantity::value("ns", ns)))
+        };
+        let cost = per("harness_ns_per_block", "block");
+        let cost = cost.or_else(|| per("harness_overhead_ns", "trial"));
+        let share = number("overhead_ratio")
+            .map(|share| format!("{} of the time", quantity::percent(share)));
+        match (cost, share) {
+            (Some(cost), Some(share)) => self.push("harness", &format!("{cost} ({share})")),
+            (Some(text), None) | (None, Some(text)) => self.push("harness", &text),
+            (None, None) => {}
         }
     }
 
@@ -109,11 +205,14 @@ impl Lines {
         if let Some(median) = label::figure(outcome) {
             let text = quantity::value(unit, median);
             let heading = if unit.ends_with("/s") { "rate" } else { "time" };
+            let middle = (outcome.n > 1).then_some("median");
+            let words: Vec<&str> = reach(outcome).into_iter().chain(middle).collect();
+            match words.is_empty() {
+                true => self.push(heading, &text),
+                false => self.push(heading, &format!("{text} ({})", words.join(", "))),
+            }
             if outcome.n > 1 {
-                self.push(heading, &format!("{text} (median)"));
                 self.spread(outcome, median);
-            } else {
-                self.push(heading, &text);
             }
             if let Some(ceiling) = &outcome.ceiling {
                 let share = ceiling.ratio.map_or("unknown share".to_owned(), quantity::percent);
@@ -139,18 +238,18 @@ impl Lines {
         }
     }
 
-    /// Interval, number of samples and extremes, in the unit of the median.
+    /// Interval and extremes, in the unit of the median.
     fn spread(&mut self, outcome: &Outcome, median: f64) {
         let scale = quantity::Scale::of(&outcome.unit, median);
         if let Some([low, high]) = outcome.ci95 {
-            let half = quantity::half_width(median, [low, high])
-                .map_or_else(String::new, |half| format!(", ± {}", quantity::percent(half)));
+            let half = quantity::half_width(median, [low, high]).map_or_else(String::new, |half| {
+                format!(", half-width ± {}", quantity::percent(half))
+            });
             self.push(
                 "interval",
                 &format!("{} to {} (95 %{half})", scale.number(low), scale.text(high)),
             );
         }
-        self.push("n", &quantity::count(outcome.n));
         let extreme = |pick: fn(f64, f64) -> f64| outcome.samples.iter().copied().reduce(pick);
         if let (Some(min), Some(max)) = (extreme(f64::min), extreme(f64::max)) {
             self.push("min", &scale.text(min));
@@ -181,6 +280,7 @@ fn fact_text(key: &str, value: &Value) -> String {
             None => number.to_string(),
         },
         ("block_bytes", Value::Number(_)) => label::plain(key, value),
+        ("state", Value::String(state)) => state.replace('_', " "),
         (_, Value::Number(number)) if label::unit_of(key) == "bytes" => match number.as_u64() {
             Some(bytes) => quantity::bytes(bytes),
             None => label::plain(key, value),
@@ -221,5 +321,66 @@ mod tests {
         let squeezed: Vec<String> =
             found.lines().map(|l| l.replacen("   ", "  ", 1).replacen("   ", "  ", 1)).collect();
         assert_eq!(squeezed.join("\n") + "\n", expected);
+    }
+
+    fn of(id: &str, median: f64, n: u64, audit: Value) -> String {
+        let audit = audit.as_object().cloned().unwrap();
+        let (id, unit) = (id.to_owned(), "bytes/s".to_owned());
+        let samples = vec![median; n as usize];
+        let median = Some(median);
+        summary(&Outcome { id, unit, median, n, samples, audit, ..Outcome::default() })
+    }
+
+    fn line<'a>(summary: &'a str, key: &str) -> Option<&'a str> {
+        summary.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix("  ")).map(str::trim)
+    }
+
+    #[test]
+    fn the_cost_of_the_harness_is_one_line() {
+        let audit = json!({"harness_ns_per_block": 2.3, "overhead_ratio": 0.0004});
+        let found = of("read/file", 1e9, 1, audit);
+        assert_eq!(line(&found, "harness"), Some("2.30 ns per block (0.04 % of the time)"));
+        assert!(!found.contains("overhead"));
+        let found = of("write/file", 1e9, 1, json!({"overhead_ratio": 0.02}));
+        assert_eq!(line(&found, "harness"), Some("2.0 % of the time"));
+    }
+
+    #[test]
+    fn a_single_trial_says_nothing_about_trials() {
+        let audit = json!({"trials_run": 1, "warmup_dropped": 0, "intervals_spoiled": 0});
+        let found = of("read/file", 1e9, 1, audit);
+        assert!(["trials", "warm", "spoiled"].iter().all(|word| !found.contains(word)), "{found}");
+        let audit = json!({"trials_run": 9, "warmup_dropped": 1, "intervals_spoiled": 2,
+            "spoil_reasons": {"preempted": 2}, "warmup_samples": [1048576.0]});
+        let found = of("read/file", 1e9, 6, audit);
+        let expected = "6 counted, 1 dropped as warm-up, 2 discarded (preempted 2)";
+        assert_eq!(line(&found, "trials"), Some(expected));
+        assert_eq!(line(&found, "warm-up"), Some("1.00 MiB/s"));
+    }
+
+    #[test]
+    fn the_rate_of_a_write_says_how_far_the_bytes_came() {
+        let rates =
+            json!({"rate_to_cache": 4e6, "time_to_durable_s": 1.0, "rate_durable": 2097152.0});
+        let found = of("write/file", 2097152.0, 1, rates);
+        assert_eq!(line(&found, "rate         "), Some("2.00 MiB/s (durable)"));
+        assert!(found.contains("rate to cache") && !found.contains("rate durable"), "{found}");
+        let found = of("write/file", 2097152.0, 1, json!({"rate_to_cache": 2097152.0}));
+        assert_eq!(found, "rate  2.00 MiB/s (to cache)\n");
+    }
+
+    #[test]
+    fn a_digest_of_many_passes_covers_one() {
+        let audit = json!({"passes": 65536, "digest_xor32": "00000000"});
+        let found = of("read/file", 1e9, 1, audit);
+        assert_eq!(line(&found, "passes"), Some("65,536 (the digest covers one)"));
+        assert_eq!(line(&of("read/file", 1e9, 1, json!({"passes": 1})), "passes"), Some("1"));
+    }
+
+    #[test]
+    fn the_state_of_the_cache_is_in_words() {
+        let parameters = json!({"state": "as_it_is"}).as_object().cloned().unwrap();
+        let outcome = Outcome { parameters, ..Outcome::default() };
+        assert_eq!(summary(&outcome), "cache state  as it is\n");
     }
 }

@@ -205,8 +205,9 @@ fn marker(index: usize, x: f64, y: f64) -> String {
 pub(crate) const STRIP_REACH: f64 = 0.05;
 const STRIP_WIDTH: f64 = 104.0;
 
-/// Every sample of a row as a stroke on a scale of median ± 5 %, the interval as a band. Strips
-/// of different rows can be compared by eye; samples beyond the scale stand at its end.
+/// Every sample of a row as a stroke on a scale from 5 % below to 5 % above the median, the
+/// interval as a band. Strips of different rows can be compared by eye; samples beyond the scale
+/// stand at its end.
 pub(crate) fn strip(outcome: &Outcome) -> String {
     let Some(median) = label::figure(outcome).filter(|median| *median != 0.0) else {
         return String::new();

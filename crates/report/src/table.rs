@@ -18,7 +18,13 @@ use crate::{
 
 /// The record as text of lines no wider than the style allows, each ended by a line feed.
 pub fn table(record: &Record, style: &Style) -> String {
-    let mut page = Page { style, notes: Notes::default(), has_unstable: false, out: String::new() };
+    let mut page = Page {
+        style,
+        notes: Notes::of(record),
+        has_unstable: false,
+        has_interval: false,
+        out: String::new(),
+    };
     page.head(record);
     let sweeps = sweep::sweeps(record);
     let rows_left = sweep::rows_left(record, &sweeps);
@@ -94,6 +100,7 @@ struct Page<'a> {
     style: &'a Style,
     notes: Notes,
     has_unstable: bool,
+    has_interval: bool,
     out: String,
 }
 
@@ -233,6 +240,7 @@ impl Page<'_> {
         let figure = format!("{unstable}{}", quantity::value(&outcome.unit, median));
         row.push(Cell::new(self.shown(&figure), Tone::Strong));
         let half = outcome.ci95.and_then(|interval| quantity::half_width(median, interval));
+        self.has_interval |= half.is_some();
         let tone = if outcome.status == Status::Unstable { Tone::Warn } else { Tone::Plain };
         let none = self.style.either("–", "-").to_owned();
         row.push(Cell::new(half.map_or(none, quantity::percent), tone));
@@ -257,15 +265,16 @@ impl Page<'_> {
         Cell::new(format!("{word}{gap}{marks}"), tone)
     }
 
-    /// The reason stands in the row itself; only further warnings become footnotes.
     fn reason_cell(&mut self, outcome: &Outcome) -> Cell {
-        let marks = self.notes.marks(outcome.warnings.get(1..).unwrap_or_default());
+        let reason = self.notes.reason(outcome);
+        let marks = reason.marks;
         let tone = match outcome.status {
             Status::Failed | Status::Invalid => Tone::Bad,
             _ => Tone::Dim,
         };
         let gap = if marks.is_empty() { "" } else { " " };
-        Cell::new(format!("{}{gap}{marks}", self.shown(&label::reason(outcome))), tone)
+        let words = self.shown(&label::reason(outcome, reason.text.as_deref()));
+        Cell::new(format!("{words}{gap}{marks}"), tone)
     }
 
     fn footnotes(&mut self) {
@@ -275,8 +284,13 @@ impl Page<'_> {
             .map(|(number, note)| (number, self.shown(&note.code), self.shown(&note.sentence())))
             .collect();
         let outliers = self.notes.outliers();
-        if !notes.is_empty() || self.has_unstable || outliers.is_some() {
+        let has_legend = self.has_interval || self.has_unstable || outliers.is_some();
+        if !notes.is_empty() || has_legend {
             self.out.push('\n');
+        }
+        if self.has_interval {
+            let head = text::pad_right(self.style.either("±", "+-"), 5);
+            self.hang(&head, quantity::PLUS_MINUS, Tone::Dim);
         }
         if let Some(text) = outliers {
             self.hang("     ", &text, Tone::Dim);

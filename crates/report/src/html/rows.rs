@@ -34,7 +34,7 @@ impl Page {
              <th scope=\"col\" class=\"number\">median</th>\
              <th scope=\"col\" class=\"number\">95&nbsp;% interval</th>\
              <th scope=\"col\" class=\"number\">n</th>\
-             <th scope=\"col\">samples <small>(± 5&nbsp;%)</small></th>{ceiling_heads}</tr></thead>\n<tbody>"
+             <th scope=\"col\">samples <small>(up to 5&nbsp;% off)</small></th>{ceiling_heads}</tr></thead>\n<tbody>"
         ));
         for outcome in rows {
             let head = row_head(outcome);
@@ -175,12 +175,14 @@ fn ceiling_cells(outcome: &Outcome) -> String {
     )
 }
 
-/// The reason over all columns of figures; only further warnings become notes.
+/// The reason over all columns of figures; only further warnings, and what other rows share, become notes.
 fn reason_cell(outcome: &Outcome, has_ceilings: bool, notes: &mut Notes) -> String {
     let columns = if has_ceilings { 5 } else { 4 };
-    let marks = note_links(&notes.marks(outcome.warnings.get(1..).unwrap_or_default()));
+    let reason = notes.reason(outcome);
+    let marks = note_links(&reason.marks);
     let word = label::status(outcome.status);
-    let text = outcome.warnings.first().map_or("no figure", |warning| warning.text.as_str());
+    let unexplained = if outcome.warnings.is_empty() { "no figure" } else { "" };
+    let text = reason.text.as_deref().unwrap_or(unexplained);
     format!(
         "<td colspan=\"{columns}\" class=\"reason\"><span class=\"status {word}\">{word}</span> {}{marks}</td>",
         escaped(text)

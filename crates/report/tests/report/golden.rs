@@ -59,11 +59,17 @@ fn summary_of_hostile_text() {
 fn lines_for_a_spreadsheet() {
     same(render(&record("bench"), Format::Csv, &Style::default()), "bench.csv");
     same(render(&record("hostile"), Format::Csv, &Style::default()), "hostile.csv");
+    same(render(&record("read"), Format::Csv, &Style::default()), "read.csv");
 }
 
 #[test]
 fn markdown_of_a_bench() {
     same(render(&record("bench"), Format::Markdown, &Style::default()), "bench.md");
+}
+
+#[test]
+fn markdown_of_a_write() {
+    same(render(&record("write"), Format::Markdown, &Style::default()), "write.md");
 }
 
 #[test]

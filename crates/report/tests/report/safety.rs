@@ -83,6 +83,20 @@ fn every_line_of_csv_has_as_many_fields() {
     }
 }
 
+#[test]
+fn facts_of_a_read_have_columns_and_those_of_a_bench_have_none() {
+    let csv = render(&record("read"), Format::Csv, &Style::default());
+    let heads = csv.lines().next().unwrap();
+    for fact in ["bytes", "blocks", "seconds", "passes", "digest_xor32"] {
+        assert!(heads.contains(&format!(",audit_{fact}")), "{heads}");
+    }
+    assert!(!heads.contains("audit_warmup_samples"), "lists are not written: {heads}");
+    let bench = render(&record("bench"), Format::Csv, &Style::default());
+    assert!(!bench.contains("audit_"));
+    let markdown = render(&record("write"), Format::Markdown, &Style::default());
+    assert!(markdown.contains("\n- digest: xor32 00ff10a2"), "{markdown}");
+}
+
 /// Number of fields by RFC 4180.
 fn fields(line: &str) -> usize {
     let mut quoted = false;
