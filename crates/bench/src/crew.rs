@@ -1,40 +1,34 @@
 //! A crew of threads that begins together and is timed from the first start to the last end.
+//!
+//! Either all members work or none does: a thread that cannot be started (a limit of processes,
+//! the pids of a control group, no memory for its stack) sends the others home.
 
-use std::sync::Barrier;
-use std::thread;
+use std::io;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, Builder, ScopedJoinHandle};
 
 use flatout_sys::clock::monotonic_ns;
 
 /// Most threads that a bench or a read takes.
 pub const MAX_THREADS: u32 = 1024;
 
-/// Where a member of a crew says that it is ready, and that it has finished. Threads implement
-/// it here; the ranks of a cluster can do so elsewhere.
-pub trait Gate: Sync {
-    /// Waits until all members are ready. Returns the time at which this one goes.
-    fn ready(&self) -> u64;
-    /// Returns the time at which this member has finished.
-    fn finished(&self) -> u64;
-}
-
-/// The gate of a crew of threads.
-struct ThreadGate(Barrier);
-
-impl Gate for ThreadGate {
-    fn ready(&self) -> u64 {
-        self.0.wait();
-        monotonic_ns()
-    }
-
-    fn finished(&self) -> u64 {
-        monotonic_ns()
-    }
+/// A thread of a crew could not be started, so none of them worked.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot start thread {number} of {count}: {source}")]
+pub struct ThreadError {
+    /// Which one, from 1 on.
+    pub number: u32,
+    /// How many the crew should have.
+    pub count: u32,
+    /// Why.
+    pub source: io::Error,
 }
 
 /// What a crew did, and when.
 #[derive(Debug)]
 pub struct Crewed<T> {
-    /// One result per member, in order.
+    /// One result per member, in order; a single error where the crew could not be brought
+    /// together.
     pub results: Vec<T>,
     /// From the first start to the last end.
     pub elapsed_ns: u64,
@@ -42,53 +36,171 @@ pub struct Crewed<T> {
 
 /// Runs `prepare` and then `work` in `count` threads. The clock runs for `work` alone; all
 /// members start it together. A member whose preparation fails hands its error on without
-/// holding up the others. One member runs in the calling thread.
-pub fn run<P, T: Send, E: Send>(
+/// holding up the others. A crew of one runs in the calling thread.
+///
+/// Errors: where a thread cannot be started nobody works, and the only result is a
+/// [`ThreadError`].
+///
+/// Panics: if a member panics. One that does so while preparing sends the others home.
+pub fn run<P, T: Send, E: Send + From<ThreadError>>(
     count: u32,
     prepare: impl Fn(u32) -> Result<P, E> + Sync,
     work: impl Fn(u32, &mut P) -> Result<T, E> + Sync,
 ) -> Crewed<Result<T, E>> {
-    let gate = ThreadGate(Barrier::new(count.max(1) as usize));
-    let member = |index| {
+    run_in(|_| Builder::new(), count, prepare, work)
+}
+
+/// What one member did, and when.
+struct Stint<T> {
+    result: T,
+    start_ns: u64,
+    end_ns: u64,
+}
+
+/// [`run`], with the threads that `builder` describes.
+fn run_in<P, T: Send, E: Send + From<ThreadError>>(
+    builder: impl Fn(u32) -> Builder,
+    count: u32,
+    prepare: impl Fn(u32) -> Result<P, E> + Sync,
+    work: impl Fn(u32, &mut P) -> Result<T, E> + Sync,
+) -> Crewed<Result<T, E>> {
+    let line = StartLine::default();
+    let member = |index| -> Option<Stint<Result<T, E>>> {
+        let absence = Absence(&line);
         let prepared = prepare(index);
-        let start_ns = gate.ready();
+        std::mem::forget(absence);
+        if line.wait() == Go::Home {
+            return None;
+        }
+        let start_ns = monotonic_ns();
         // Buffers are given back after the clock has stopped.
         let (result, _prepared) = match prepared {
             Ok(mut prepared) => (work(index, &mut prepared), Some(prepared)),
             Err(error) => (Err(error), None),
         };
-        (result, start_ns, gate.finished())
+        Some(Stint { result, start_ns, end_ns: monotonic_ns() })
     };
-    let members: Vec<_> = if count <= 1 {
-        vec![member(0)]
+    let stints: Result<Vec<_>, ThreadError> = if count <= 1 {
+        line.let_go(Go::Run);
+        Ok(member(0).into_iter().collect())
     } else {
         thread::scope(|scope| {
-            let threads: Vec<_> =
-                (0..count).map(|index| scope.spawn(move || member(index))).collect();
-            let join = |thread: thread::ScopedJoinHandle<'_, _>| {
-                thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-            };
-            threads.into_iter().map(join).collect()
+            let mut threads = Vec::new();
+            for index in 0..count {
+                let body = move || member(index);
+                match builder(index).spawn_scoped(scope, body) {
+                    Ok(thread) => threads.push(thread),
+                    Err(source) => {
+                        line.let_go(Go::Home);
+                        return Err(ThreadError { number: index + 1, count, source });
+                    }
+                }
+            }
+            line.release(count);
+            Ok(threads.into_iter().filter_map(join).collect())
         })
     };
-    let start_ns = members.iter().map(|member| member.1).min().unwrap_or(0);
-    let end_ns = members.iter().map(|member| member.2).max().unwrap_or(0);
-    let results = members.into_iter().map(|member| member.0).collect();
+    let stints = match stints {
+        Ok(stints) => stints,
+        Err(error) => return Crewed { results: vec![Err(error.into())], elapsed_ns: 0 },
+    };
+    let start_ns = stints.iter().map(|stint| stint.start_ns).min().unwrap_or(0);
+    let end_ns = stints.iter().map(|stint| stint.end_ns).max().unwrap_or(0);
+    let results = stints.into_iter().map(|stint| stint.result).collect();
     Crewed { results, elapsed_ns: end_ns.saturating_sub(start_ns) }
+}
+
+fn join<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// What a thread at the start line is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Go {
+    Run,
+    Home,
+}
+
+/// Holds threads back until all are there, or sends them home if one will never be.
+#[derive(Default)]
+struct StartLine {
+    state: Mutex<StartState>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct StartState {
+    ready: u32,
+    go: Option<Go>,
+}
+
+impl StartLine {
+    /// Says that this thread is ready, and waits for the word.
+    fn wait(&self) -> Go {
+        let mut state = self.lock();
+        state.ready += 1;
+        self.changed.notify_all();
+        loop {
+            if let Some(go) = state.go {
+                return go;
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Lets everybody go once `count` of them are ready, unless somebody sent them home before.
+    fn release(&self, count: u32) {
+        let mut state = self.lock();
+        while state.ready < count && state.go.is_none() {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        drop(state);
+        self.let_go(Go::Run);
+    }
+
+    /// Gives the word to who is there and who will come; the first word stands.
+    fn let_go(&self, go: Go) {
+        self.lock().go.get_or_insert(go);
+        self.changed.notify_all();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, StartState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Dropped only where a preparation panics: its thread will never come to the line.
+struct Absence<'l>(&'l StartLine);
+
+impl Drop for Absence<'_> {
+    fn drop(&mut self) {
+        self.0.let_go(Go::Home);
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::sync::atomic::{AtomicU32, Ordering};
 
     use super::*;
+
+    /// An error that says no more than its text.
+    #[derive(Debug, PartialEq)]
+    struct Text(String);
+
+    impl From<ThreadError> for Text {
+        fn from(error: ThreadError) -> Self {
+            Self(error.to_string())
+        }
+    }
 
     #[test]
     fn all_are_ready_before_anybody_works() {
         let ready = AtomicU32::new(0);
         let crew = run(
             4,
-            |index| Ok::<_, ()>((ready.fetch_add(1, Ordering::SeqCst), index).1),
+            |index| Ok::<_, Text>((ready.fetch_add(1, Ordering::SeqCst), index).1),
             |_, index| Ok((*index, ready.load(Ordering::SeqCst))),
         );
         let expected: Vec<_> = (0..4).map(|index| Ok((index, 4))).collect();
@@ -97,7 +209,52 @@ mod tests {
 
     #[test]
     fn a_failed_preparation_holds_nobody_up() {
-        let crew = run(3, |index| if index == 1 { Err("no") } else { Ok(()) }, |_, ()| Ok(1));
-        assert_eq!(crew.results, [Ok(1), Err("no"), Ok(1)]);
+        let no = || Text("no".to_owned());
+        let crew = run(3, |index| if index == 1 { Err(no()) } else { Ok(()) }, |_, ()| Ok(1));
+        assert_eq!(crew.results, [Ok(1), Err(no()), Ok(1)]);
+    }
+
+    #[test]
+    fn a_thread_that_cannot_be_started_sends_the_others_home() {
+        // No address space holds such a stack: the kernel's answer is that of a limit, EAGAIN.
+        let builder = |index| match index {
+            2 => Builder::new().stack_size(1 << 50),
+            _ => Builder::new(),
+        };
+        let worked = AtomicU32::new(0);
+        let work = |_, (): &mut ()| Ok::<_, Text>(worked.fetch_add(1, Ordering::SeqCst));
+        let crew = run_in(builder, 4, |_| Ok(()), work);
+        let [Err(Text(text))] = &crew.results[..] else { panic!("{crew:?}") };
+        assert!(text.starts_with("cannot start thread 3 of 4: "), "{text}");
+        assert_eq!((worked.into_inner(), crew.elapsed_ns), (0, 0));
+    }
+
+    #[test]
+    fn a_panic_while_preparing_sends_the_others_home_and_goes_on() {
+        let worked = AtomicU32::new(0);
+        let prepare = |index| if index == 1 { panic!("on purpose") } else { Ok::<_, Text>(()) };
+        let work = |_, (): &mut ()| Ok(worked.fetch_add(1, Ordering::SeqCst));
+        assert!(catch_unwind(AssertUnwindSafe(|| run(3, prepare, work))).is_err());
+        assert_eq!(worked.into_inner(), 0);
+    }
+
+    #[test]
+    fn a_crew_of_one_runs_in_the_calling_thread() {
+        let own = thread::current().id();
+        let crew = run(1, |_| Ok::<_, Text>(()), |_, ()| Ok(thread::current().id()));
+        assert_eq!(crew.results, [Ok(own)]);
+    }
+
+    #[test]
+    fn threads_that_are_sent_home_do_not_wait() {
+        let line = StartLine::default();
+        thread::scope(|scope| {
+            let early = scope.spawn(|| line.wait());
+            line.let_go(Go::Home);
+            let late = scope.spawn(|| line.wait());
+            assert_eq!((early.join().unwrap(), late.join().unwrap()), (Go::Home, Go::Home));
+        });
+        line.release(3);
+        assert_eq!(line.wait(), Go::Home, "the first word stands");
     }
 }

@@ -2,6 +2,8 @@
 
 use flatout_measure::case::TrialError;
 
+use crate::crew::ThreadError;
+
 /// An error of this room. Its text is one line.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -14,6 +16,15 @@ pub enum Error {
     /// The machine has not the room for it; nothing was done, or what was done was removed.
     #[error("{0}")]
     NoRoom(String),
+    /// The machine has not the threads for it; none of them did anything.
+    #[error(transparent)]
+    Thread(#[from] ThreadError),
+}
+
+impl From<ThreadError> for TrialError {
+    fn from(error: ThreadError) -> Self {
+        Self::Failed(error.to_string())
+    }
 }
 
 impl From<Error> for TrialError {

@@ -21,8 +21,13 @@ const FREE_PART: u64 = 10;
 const MEMORY_PART: u64 = 4;
 /// Below this a file says nothing about anything.
 const LEAST_BYTES: u64 = 1 << 20;
-/// Bytes written at a time.
+/// Bytes written at a time where it does not matter.
 const CHUNK_BYTES: usize = 1 << 20;
+
+/// What open(2) says where it has no O_TMPFILE: the filesystem's word, and those of kernels that
+/// do not know the flag at all.
+const CANNOT_BE_UNNAMED: [Errno; 4] = [Errno::OPNOTSUPP, Errno::ISDIR, Errno::INVAL, Errno::NOSYS];
+const OWNER_ONLY: Mode = Mode::from_raw_mode(0o600);
 
 /// How large a file may be that lies in `directory`, when `wanted_bytes` would be best: at most
 /// 10 % of the free space, a quarter of the available memory, and `most_bytes`.
@@ -32,7 +37,7 @@ pub fn size(directory: &Path, wanted_bytes: u64, most_bytes: Option<u64>) -> Res
     let free = on(directory)?.free_bytes;
     let memory = memory::available_bytes().unwrap_or(u64::MAX);
     let most = most_bytes.unwrap_or(u64::MAX);
-    let size = wanted_bytes.min(free / FREE_PART).min(memory / MEMORY_PART).min(most);
+    let size = wanted_bytes.min(part_of(free)).min(memory / MEMORY_PART).min(most);
     if size < LEAST_BYTES {
         return Err(Error::NoRoom(format!(
             "cannot measure in {directory:?}: a test file of at least {LEAST_BYTES} bytes is needed, \
@@ -42,12 +47,28 @@ pub fn size(directory: &Path, wanted_bytes: u64, most_bytes: Option<u64>) -> Res
     Ok(size - size % CHUNK_BYTES as u64)
 }
 
+/// Bytes that may be taken where so many are free.
+pub fn part_of(free_bytes: u64) -> u64 {
+    free_bytes / FREE_PART
+}
+
 /// The filesystem of a directory.
 pub fn on(directory: &Path) -> Result<Filesystem, Error> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let opened = rustix::fs::open(directory, flags, Mode::empty())
         .map_err(IoError::system("open the directory", directory))?;
     Ok(filesystem::of(opened.as_fd()).map_err(IoError::system("examine", directory))?)
+}
+
+/// What a file is filled with, and how.
+#[derive(Debug, Clone, Copy)]
+pub struct Content {
+    /// Length in bytes.
+    pub length_bytes: u64,
+    /// Which random data.
+    pub seed: u64,
+    /// Bytes written at a time: the page cache remembers them.
+    pub chunk_bytes: usize,
 }
 
 /// An unnamed file.
@@ -68,19 +89,38 @@ impl Scratch {
         cancel: CancelToken,
         events: &mut dyn FnMut(Event),
     ) -> Result<Self, Error> {
+        let content = Content { length_bytes, seed, chunk_bytes: CHUNK_BYTES };
+        Self::fill(directory, content, |done| {
+            if done.is_multiple_of(16 << 20) {
+                let what = "writing the test file".to_owned();
+                events(Event::Preparing { what, done, total: length_bytes });
+            }
+            !cancel.is_cancelled()
+        })
+    }
+
+    /// Makes an unnamed file with `content` in `directory` and writes it back. After each chunk
+    /// `go_on` hears how many bytes are written, and says whether to go on.
+    ///
+    /// Errors: those of the kernel.
+    pub fn fill(
+        directory: &Path,
+        content: Content,
+        mut go_on: impl FnMut(u64) -> bool,
+    ) -> Result<Self, Error> {
+        let Content { length_bytes, seed, chunk_bytes } = content;
         let file = open_unnamed(directory)?;
         let fail = || IoError::system("write a test file in", directory);
-        let mut chunk = vec![0; CHUNK_BYTES];
+        let mut chunk = vec![0; chunk_bytes];
         let mut done = 0;
-        while done < length_bytes && !cancel.is_cancelled() {
-            let part = CHUNK_BYTES.min((length_bytes - done) as usize);
+        while done < length_bytes {
+            let part = chunk_bytes.min((length_bytes - done) as usize);
             fill_random(&mut chunk[..part], seed, done);
             let wrote = std::os::unix::fs::FileExt::write_all_at(&file, &chunk[..part], done);
             wrote.map_err(fail())?;
             done += part as u64;
-            if done.is_multiple_of(16 << 20) {
-                let what = "writing the test file".to_owned();
-                events(Event::Preparing { what, done, total: length_bytes });
+            if !go_on(done) {
+                break;
             }
         }
         rustix::fs::fsync(&file).map_err(IoError::system("sync the test file in", directory))?;
@@ -105,19 +145,20 @@ impl Scratch {
 
 /// O_TMPFILE where the filesystem knows it; else a file that is unlinked at once.
 fn open_unnamed(directory: &Path) -> Result<File, Error> {
-    let mode = Mode::from_raw_mode(0o600);
-    let flags = OFlags::RDWR | OFlags::CLOEXEC;
-    match rustix::fs::open(directory, flags | OFlags::TMPFILE, mode) {
-        Ok(file) => return Ok(file.into()),
-        Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOSYS) => {}
-        Err(errno) => {
-            return Err(IoError::system("make a test file in", directory)(errno).into());
-        }
+    let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::TMPFILE;
+    match rustix::fs::open(directory, flags, OWNER_ONLY) {
+        Ok(file) => Ok(file.into()),
+        Err(errno) if CANNOT_BE_UNNAMED.contains(&errno) => open_and_unlink(directory),
+        Err(errno) => Err(IoError::system("make a test file in", directory)(errno).into()),
     }
+}
+
+fn open_and_unlink(directory: &Path) -> Result<File, Error> {
     let name =
         format!(".flatout-{}-{}.tmp", std::process::id(), flatout_sys::clock::monotonic_ns());
     let path = directory.join(name);
-    let file = rustix::fs::open(&path, flags | OFlags::CREATE | OFlags::EXCL, mode)
+    let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::CREATE | OFlags::EXCL;
+    let file = rustix::fs::open(&path, flags, OWNER_ONLY)
         .map_err(IoError::system("make a test file in", directory))?;
     rustix::fs::unlink(&path).map_err(IoError::system("remove", &path))?;
     Ok(file.into())
@@ -134,6 +175,22 @@ mod tests {
         let scratch = Scratch::make(directory.path(), 3 << 20, 7, never, &mut |_| {}).unwrap();
         assert_eq!(std::fs::read(scratch.path()).unwrap().len(), 3 << 20);
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_file_system_without_unnamed_files_is_served_too() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = open_and_unlink(directory.path()).unwrap();
+        std::os::unix::fs::FileExt::write_all_at(&file, b"x", 0).unwrap();
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_wish_to_stop_ends_the_filling_after_the_chunk() {
+        let directory = tempfile::tempdir().unwrap();
+        let content = Content { length_bytes: 1 << 20, seed: 7, chunk_bytes: 4096 };
+        let scratch = Scratch::fill(directory.path(), content, |done| done < 8192).unwrap();
+        assert_eq!(std::fs::read(scratch.path()).unwrap().len(), 8192);
     }
 
     #[test]

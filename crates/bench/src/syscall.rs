@@ -25,6 +25,8 @@ use flatout_measure::case::{Case, Figure, TrialError};
 
 pub use derive::finish;
 
+use crate::scratch;
+
 /// Largest block of the calls that move bytes; each thread holds one.
 pub const MAX_BLOCK_BYTES: u64 = 16 << 20;
 
@@ -40,17 +42,31 @@ pub struct Options<'a> {
     pub cancelled: &'a (dyn Fn() -> bool + Sync),
 }
 
-/// Refuses options out of bounds, in one line. Nothing is opened.
+/// Refuses options out of bounds, and files that would take more than a tenth of the free space,
+/// in one line. Nothing is written.
 ///
 /// # Errors
 /// The line.
 pub fn check(options: &Options<'_>) -> Result<(), String> {
     let block_bytes = options.block_bytes;
-    if (1..=MAX_BLOCK_BYTES).contains(&block_bytes) {
+    if !(1..=MAX_BLOCK_BYTES).contains(&block_bytes) {
+        return Err(format!(
+            "--block-size {block_bytes}: it must be from 1 to {MAX_BLOCK_BYTES} bytes (16 MiB)"
+        ));
+    }
+    let free_bytes = scratch::on(&options.directory).map_err(|error| error.to_string())?.free_bytes;
+    check_room(options, free_bytes)
+}
+
+fn check_room(options: &Options<'_>, free_bytes: u64) -> Result<(), String> {
+    let (wanted, most) = (file_bytes(options), scratch::part_of(free_bytes));
+    if wanted <= most {
         return Ok(());
     }
     Err(format!(
-        "--block-size {block_bytes}: it must be from 1 to {MAX_BLOCK_BYTES} bytes (16 MiB)"
+        "cannot measure in {:?}: test files of {wanted} bytes are needed for --block-size {}, but \
+         {most} may be taken ({free_bytes} bytes free, of which one tenth)",
+        options.directory, options.block_bytes
     ))
 }
 
@@ -127,6 +143,37 @@ mod tests {
     fn block_sizes_out_of_range_are_refused() {
         for block_bytes in [0, MAX_BLOCK_BYTES + 1] {
             assert!(matches!(cases(&options(block_bytes, true)), Err(TrialError::Failed(_))));
+        }
+    }
+
+    #[test]
+    fn a_directory_with_too_little_room_is_refused_before_anything_is_written() {
+        let large = options(MAX_BLOCK_BYTES, false);
+        let wanted = file_bytes(&large);
+        assert_eq!(wanted, 256 << 20);
+        assert_eq!(check_room(&large, 10 * wanted), Ok(()));
+        let text = check_room(&large, 10 * wanted - 1).unwrap_err();
+        assert!(text.contains("268435456 bytes") && text.contains("--block-size"), "{text}");
+        assert_eq!(check_room(&options(1, false), 100 << 20), Ok(()));
+    }
+
+    #[test]
+    fn a_directory_that_is_not_there_is_refused_by_name() {
+        let nowhere = Options { directory: "/nowhere/at/all".into(), ..options(1, true) };
+        assert!(check(&nowhere).unwrap_err().contains("/nowhere/at/all"));
+    }
+
+    #[test]
+    fn the_bytes_that_are_announced_are_laid_down() {
+        let place = tempfile::tempdir().unwrap();
+        for (block_bytes, quick) in [(1, true), (1, false), (1000, false)] {
+            let options = options(block_bytes, quick);
+            let site = site::Site::new(place.path(), block_bytes);
+            for row in if quick { row::short() } else { row::all() } {
+                // What this machine cannot do needs no file either.
+                let _ = trial::run(&row, &site, 3, &|| false);
+            }
+            assert_eq!(site.laid_down_bytes(), file_bytes(&options), "{block_bytes} {quick}");
         }
     }
 

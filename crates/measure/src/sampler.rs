@@ -129,7 +129,8 @@ impl Run<'_, '_, '_> {
         if row.has_least(self.plan) {
             !row.is_enough(self.plan) && elapsed_ns < self.plan.budget_ns
         } else {
-            elapsed_ns <= self.plan.budget_ns.saturating_mul(BUDGET_STRETCH)
+            // A row that was never tried says nothing at all; one trial each is always run.
+            row.attempts == 0 || elapsed_ns <= self.plan.budget_ns.saturating_mul(BUDGET_STRETCH)
         }
     }
 
@@ -152,12 +153,15 @@ impl Run<'_, '_, '_> {
         let trials_done: u64 = self.rows.iter().map(|row| u64::from(row.attempts)).sum();
         let spent_ns: u64 = self.rows.iter().map(|row| row.spent_ns).sum();
         let common_ns = spent_ns.checked_div(trials_done);
-        let (mut trials_left, mut left_ns) = (0_u64, 0_u64);
+        let (mut trials_left, mut left_ns, mut untried_ns) = (0_u64, 0_u64, 0_u64);
         for row in self.rows.iter().filter(|row| row.is_open()) {
             let trials = row.expected_more(self.plan);
             let each_ns = row.spent_ns.checked_div(row.attempts.into()).or(common_ns).unwrap_or(0);
             trials_left = trials_left.saturating_add(trials);
             left_ns = left_ns.saturating_add(trials.saturating_mul(each_ns));
+            if row.attempts == 0 {
+                untried_ns = untried_ns.saturating_add(each_ns);
+            }
         }
         let all_have_least = self.rows.iter().all(|row| !row.is_open() || row.has_least(self.plan));
         let stretch = if all_have_least { 1 } else { BUDGET_STRETCH };
@@ -169,7 +173,7 @@ impl Run<'_, '_, '_> {
             trials_expected: trials_done.saturating_add(trials_left),
             elapsed_ns,
             budget_ns: self.plan.budget_ns,
-            left_ns: (trials_done > 0).then_some(left_ns.min(most_ns)),
+            left_ns: (trials_done > 0).then_some(left_ns.min(most_ns.max(untried_ns))),
         }
     }
 }

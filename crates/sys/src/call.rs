@@ -3,8 +3,9 @@
 //! Every function here repeats one call (or one short sequence) a given number of times, checks
 //! each result, and returns at the first surprise, so a loop that did nothing cannot look fast.
 //! The hot path is the processor's own instruction, without libc; each function says where that
-//! is not so. Nothing is timed here. Read next: `raw` for the instruction, then
-//! `baseline` for the loops that are subtracted.
+//! is not so. Nothing is timed here but what only the thread that runs can time (`apart`).
+//! Read next: `work` for what there is, `raw` for the instruction, then `baseline` for the loops
+//! that are subtracted.
 
 mod apart;
 mod baseline;
@@ -15,15 +16,12 @@ mod path;
 mod process;
 mod raw;
 mod ring;
+mod work;
 
-pub use apart::{DescriptorTable, allowed_cpus, apart, pin};
-pub use baseline::{empty_function, empty_loop, vdso_clock};
-pub use descriptor::{fstat, lseek, pread, read, write};
-pub use hand_over::{Turn, futex_wake, pipe_answer, pipe_ask};
-pub use mapping::{FaultRegion, map_unmap};
-pub use path::{open_close, stat, statx};
-pub use process::{fork_exit, getppid, thread_create_join};
-pub use ring::NopRing;
+pub use apart::{DescriptorTable, Timed, time_apart};
+pub use baseline::empty_loop_time;
+pub use hand_over::{Turn, pipe_answer, pipe_ask};
+pub use work::{Blocks, Entry, Loop, Subject, Work};
 
 use std::io;
 

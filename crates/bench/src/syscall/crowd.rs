@@ -1,19 +1,20 @@
 //! Several threads that make the same calls at the same time.
 //!
-//! All are started and set up first, and then let go together. The time runs from the first start
-//! to the last finish, so a thread that came late or was held up counts against the figure.
+//! All are started and set up first, and then let go together ([`crew`]). The time runs from the
+//! first start to the last finish, so a thread that came late or was held up counts against the
+//! figure.
 
 use std::os::fd::AsFd;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use flatout_measure::case::TrialError;
+use flatout_sys::call::{self, Subject};
 
 use super::row::{Descriptor, Row};
-use super::site::Site;
-use super::trial::{Timing, empty_loop, nanoseconds, warm_up};
+use super::site::{Site, WorkFile};
+use super::trial::{Timing, nanoseconds, warm_up};
 use super::work::{self, Source};
+use crate::crew;
 
 /// Who calls what, how often.
 #[derive(Debug, Clone, Copy)]
@@ -31,63 +32,9 @@ struct Stretch {
     empty_loop: Duration,
 }
 
-/// Holds threads back until all are there, or sends them home if one could not be started.
-#[derive(Default)]
-struct StartLine {
-    state: Mutex<StartState>,
-    changed: Condvar,
-}
-
-#[derive(Default)]
-struct StartState {
-    ready: u32,
-    go: Option<Go>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Go {
-    Run,
-    Home,
-}
-
-impl StartLine {
-    /// Says that this thread is ready, and waits for the word.
-    fn wait(&self) -> Go {
-        let mut state = self.lock();
-        state.ready += 1;
-        self.changed.notify_all();
-        loop {
-            if let Some(go) = state.go {
-                return go;
-            }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-
-    /// Lets everybody go once `threads` of them are ready.
-    fn release(&self, threads: u32) {
-        let mut state = self.lock();
-        while state.ready < threads {
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-        state.go = Some(Go::Run);
-        self.changed.notify_all();
-    }
-
-    /// Sends home who is there and who will come.
-    fn send_home(&self) {
-        self.lock().go = Some(Go::Home);
-        self.changed.notify_all();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, StartState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// Runs the calls of all threads.
 pub(super) fn run(row: &Row, site: &Site, crowd: Crowd) -> Result<Timing, TrialError> {
-    let failed = |error| work::refusal(row.call.id(), &error);
+    let failed = |error| work::refusal(row.call, &error);
     let common = match crowd.descriptor {
         Some(Descriptor::Shared) => Some(site.common()?.open().map_err(failed)?),
         _ => None,
@@ -96,60 +43,38 @@ pub(super) fn run(row: &Row, site: &Site, crowd: Crowd) -> Result<Timing, TrialE
     for thread in 0..crowd.threads as usize {
         sources.push(match (crowd.descriptor, &common) {
             (None, _) => Source::None,
-            (Some(Descriptor::OwnFile), _) => Source::Open(site.own(thread)?),
-            (_, Some(file)) => Source::Shared {
-                file: file.as_fd(),
-                length_bytes: site.common()?.length_bytes,
-                threads: u64::from(crowd.threads),
+            (Some(Descriptor::OwnFile), _) => own_position(site.own(thread)?),
+            // Each thread goes back after its share, so the position never passes the end.
+            (_, Some(file)) => Source::File {
+                subject: Subject::Shared(file.as_fd()),
+                span_bytes: site.common()?.length_bytes() / u64::from(crowd.threads),
             },
-            (_, None) => Source::Open(site.common()?),
+            (_, None) => own_position(site.common()?),
         });
     }
-    let line = &StartLine::default();
-    let stretches = thread::scope(|scope| {
-        let mut threads = Vec::new();
-        for source in sources {
-            let body = move || stretch(row, source, site.block_bytes, crowd.calls, line);
-            match thread::Builder::new().spawn_scoped(scope, body) {
-                Ok(thread) => threads.push(thread),
-                Err(error) => {
-                    line.send_home();
-                    return Err(work::refusal("thread", &error));
-                }
-            }
-        }
-        line.release(crowd.threads);
-        let join = |thread: thread::ScopedJoinHandle<'_, _>| match thread.join() {
-            Ok(result) => result,
-            Err(panic) => std::panic::resume_unwind(panic),
-        };
-        threads.into_iter().map(join).collect::<Result<Vec<_>, _>>()
-    })?;
-    Ok(merge(&stretches))
+    let target = work::Target::of(row)?;
+    let crewed = crew::run(
+        crowd.threads,
+        |index| {
+            let work = work::of(row, &target, sources[index as usize], site.block_bytes)?;
+            let mut calls = work.prepare().map_err(failed)?;
+            calls(warm_up(crowd.calls)).map_err(failed)?;
+            Ok::<_, TrialError>(calls)
+        },
+        // The crew's own time would include the empty loops.
+        |_, calls| {
+            let start = Instant::now();
+            calls(crowd.calls).map_err(failed)?;
+            let end = Instant::now();
+            Ok(Stretch { start, end, empty_loop: call::empty_loop_time(crowd.calls) })
+        },
+    );
+    Ok(merge(&crewed.results.into_iter().collect::<Result<Vec<_>, _>>()?))
 }
 
-/// What one thread does.
-fn stretch(
-    row: &Row,
-    source: Source<'_>,
-    block_bytes: u64,
-    calls: u64,
-    line: &StartLine,
-) -> Result<Stretch, TrialError> {
-    let prepared = work::prepare(row, source, block_bytes).and_then(|mut work| {
-        work(warm_up(calls))?;
-        Ok(work)
-    });
-    // Everybody comes to the line, also who cannot run: the others wait there.
-    let go = line.wait();
-    let mut work = prepared?;
-    if go == Go::Home {
-        return Err(TrialError::Failed("another thread could not be started".to_owned()));
-    }
-    let start = Instant::now();
-    work(calls)?;
-    let end = Instant::now();
-    Ok(Stretch { start, end, empty_loop: empty_loop(calls) })
+/// A file that a thread opens for itself.
+fn own_position(file: &WorkFile) -> Source<'_> {
+    Source::File { subject: Subject::Path(file.path()), span_bytes: file.length_bytes() }
 }
 
 fn merge(stretches: &[Stretch]) -> Timing {
@@ -185,16 +110,5 @@ mod tests {
         assert_eq!(timing.empty_loop, Duration::from_nanos(10));
         assert_eq!(timing.audit["fastest_thread_ns"], 4_000_000);
         assert_eq!(timing.audit["slowest_thread_ns"], 6_000_000);
-    }
-
-    #[test]
-    fn threads_that_are_sent_home_do_not_wait() {
-        let line = StartLine::default();
-        thread::scope(|scope| {
-            let early = scope.spawn(|| line.wait());
-            line.send_home();
-            let late = scope.spawn(|| line.wait());
-            assert_eq!((early.join().unwrap(), late.join().unwrap()), (Go::Home, Go::Home));
-        });
     }
 }

@@ -1,11 +1,9 @@
 //! What follows from several rows: rates, the ratio to an empty call, and the floor of each call.
 
 use flatout_measure::record::{Ceiling, Outcome, Provenance, Warning};
+use flatout_measure::{ceiling, warning};
 
 use super::row::Call;
-
-/// A row this much faster than its measured floor shows that the floor was measured too slow.
-const TOLERANCE: f64 = 1.02;
 
 /// Adds to the audit of each row `calls_per_s` (all threads together), `bytes_per_s` where bytes
 /// move, and `ratio_to_empty_call`; and names its floor, the bare kernel entry.
@@ -78,46 +76,49 @@ fn add_ceiling(outcome: &mut Outcome, call: Call, each_ns: f64, floors: &Floors)
     let Some((entry_threads, entry_ns)) = floors.entry(threads(outcome)) else { return };
     if call == Call::VdsoClock && each_ns > 0.9 * entry_ns {
         outcome.warnings.push(Warning::new(
-            "vdso_missing",
+            warning::VDSO_MISSING,
             "the clock costs as much as a system call: its source cannot be read from user space",
         ));
     }
-    let Some(entries) = kernel_entries(call, outcome) else { return };
-    let value = entries * entry_ns;
-    let ratio = value / each_ns;
-    outcome.ceiling = Some(Ceiling {
-        name: floor_name(entries, entry_threads),
-        value: Some(value),
-        // Several entries were not measured as such, but multiplied; the name says so.
-        provenance: if entries == 1.0 { Provenance::Measured } else { Provenance::Inferred },
-        ratio: Some(ratio),
-        limiter: limiter(call, outcome).to_owned(),
-    });
-    if ratio > TOLERANCE {
-        outcome.warnings.push(Warning::new(
-            "ceiling_low",
-            "this row was faster than the bare kernel entry measured beside it",
-        ));
-    }
-}
-
-fn floor_name(entries: f64, threads: u64) -> String {
-    let factor = if entries == 1.0 {
-        String::new()
-    } else if entries < 1.0 {
-        format!("1/{} of ", 1.0 / entries)
-    } else {
-        format!("{entries} × ")
+    let limiter = limiter(call, outcome).to_owned();
+    let limit = match floor(call, outcome) {
+        Floor::None => return,
+        Floor::Unknown => {
+            let name = "a share of the kernel entry of its batch".to_owned();
+            Ceiling { name, limiter, ..Ceiling::default() }
+        }
+        Floor::Entry => Ceiling {
+            name: floor_name(entry_threads),
+            value: Some(entry_ns),
+            provenance: Provenance::Measured,
+            limiter,
+            ..Ceiling::default()
+        },
     };
-    let plural = if threads == 1 { "" } else { "s" };
-    format!("{factor}getppid, bare kernel entry, {threads} thread{plural}")
+    ceiling::apply(outcome, limit);
 }
 
-/// System calls that one call of the row cannot do without; none where no system call is made
-/// (a page fault enters the kernel by another door) and for the floor itself.
-fn kernel_entries(call: Call, outcome: &Outcome) -> Option<f64> {
+fn floor_name(threads: u64) -> String {
+    let plural = if threads == 1 { "" } else { "s" };
+    format!("getppid, bare kernel entry, {threads} thread{plural}")
+}
+
+/// What a row cannot be faster than.
+enum Floor {
+    /// Makes no system call (a page fault enters the kernel by another door), or is the floor.
+    None,
+    /// One bare entry, as it was measured in this run.
+    Entry,
+    /// Makes system calls, but less than one for each of what is counted.
+    Unknown,
+}
+
+/// The floor is one measured entry also for calls that need several: a product of a noisy figure
+/// is no derivation that would justify to refuse a row which beats it.
+fn floor(call: Call, outcome: &Outcome) -> Floor {
     match call {
-        Call::EmptyFunction | Call::VdsoClock | Call::Getppid | Call::MinorFault => None,
+        Call::EmptyFunction | Call::VdsoClock | Call::Getppid | Call::MinorFault => Floor::None,
+        Call::UringNop if number(outcome, "batch_requests").unwrap_or(1) > 1 => Floor::Unknown,
         Call::FutexWake
         | Call::Lseek
         | Call::Read
@@ -125,16 +126,14 @@ fn kernel_entries(call: Call, outcome: &Outcome) -> Option<f64> {
         | Call::Write
         | Call::Fstat
         | Call::Stat
-        | Call::Statx => Some(1.0),
-        Call::OpenClose | Call::MmapMunmap => Some(2.0),
-        Call::UringNop => Some(1.0 / number(outcome, "batch_requests").unwrap_or(1) as f64),
-        // Two wakes; a wait that the answer overtakes is never entered.
-        Call::FutexPingPong => Some(2.0),
-        // A write and a read on each side.
-        Call::PipePingPong => Some(4.0),
-        // Clone and the thread's exit; a join that finds the thread gone does not wait.
-        Call::ThreadCreateJoin => Some(2.0),
-        Call::ForkExit => Some(3.0),
+        | Call::Statx
+        | Call::OpenClose
+        | Call::MmapMunmap
+        | Call::UringNop
+        | Call::FutexPingPong
+        | Call::PipePingPong
+        | Call::ThreadCreateJoin
+        | Call::ForkExit => Floor::Entry,
     }
 }
 
@@ -142,7 +141,7 @@ fn kernel_entries(call: Call, outcome: &Outcome) -> Option<f64> {
 fn limiter(call: Call, outcome: &Outcome) -> &'static str {
     const COPYING_BYTES: u64 = 16 << 10;
     let text = |parameter: &str| outcome.parameters.get(parameter).and_then(|value| value.as_str());
-    if outcome.warnings.iter().any(|warning| warning.code == "oversubscribed") {
+    if outcome.warnings.iter().any(|warning| warning.code == warning::OVERSUBSCRIBED) {
         return "threads take turns on too few CPUs";
     }
     let crowded = threads(outcome) > 1;
@@ -191,6 +190,7 @@ fn limiter(call: Call, outcome: &Outcome) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flatout_measure::record::{Better, Status};
     use serde_json::{Value, json};
 
     fn outcome(call: Call, parameters: Value, each_ns: f64) -> Outcome {
@@ -199,6 +199,7 @@ mod tests {
             id: call.id().to_owned(),
             parameters,
             unit: "ns".to_owned(),
+            better: Better::Lower,
             median: Some(each_ns),
             ..Outcome::default()
         }
@@ -233,11 +234,24 @@ mod tests {
         assert_eq!((ceilings[0].value, ceilings[0].ratio), (Some(60.0), Some(0.5)));
         assert_eq!(ceilings[0].limiter, "lock of the shared file position");
         assert_eq!(ceilings[0].name, "getppid, bare kernel entry, 2 threads");
-        assert_eq!((ceilings[1].value, ceilings[1].ratio), (Some(100.0), Some(0.25)));
-        assert_eq!(ceilings[1].provenance, Provenance::Inferred);
-        assert_eq!(ceilings[1].name, "2 × getppid, bare kernel entry, 1 thread");
-        assert_eq!((ceilings[2].value, ceilings[2].ratio), (Some(6.25), Some(0.25)));
-        assert_eq!(ceilings[2].name, "1/8 of getppid, bare kernel entry, 1 thread");
+        assert_eq!((ceilings[1].value, ceilings[1].ratio), (Some(50.0), Some(0.125)));
+        assert_eq!(ceilings[1].name, "getppid, bare kernel entry, 1 thread");
+        assert!(ceilings[..2].iter().all(|one| one.provenance == Provenance::Measured));
+        assert_eq!((ceilings[2].value, ceilings[2].ratio), (None, None));
+        assert_eq!(ceilings[2].limiter, "handling of each request");
+    }
+
+    #[test]
+    fn a_kernel_entry_that_was_measured_too_slow_refuses_no_row() {
+        for call in Call::ALL {
+            let mut outcomes = [
+                outcome(Call::Getppid, json!({"threads": 1}), 1000.0),
+                outcome(call, json!({"batch_requests": 32}), 40.0),
+            ];
+            finish(&mut outcomes);
+            assert_eq!(outcomes[1].median, Some(40.0), "{call:?}");
+            assert_ne!(outcomes[1].status, Status::Invalid, "{call:?}");
+        }
     }
 
     #[test]
@@ -248,8 +262,9 @@ mod tests {
             outcome(Call::VdsoClock, json!({}), 70.0),
         ];
         finish(&mut outcomes);
-        assert_eq!(outcomes[1].warnings[0].code, "ceiling_low");
-        assert_eq!(outcomes[2].warnings[0].code, "vdso_missing");
+        assert_eq!(outcomes[1].warnings[0].code, warning::CEILING_LOW);
+        assert_eq!((outcomes[1].status, outcomes[1].median), (Status::Degraded, Some(40.0)));
+        assert_eq!(outcomes[2].warnings[0].code, warning::VDSO_MISSING);
         assert_eq!(outcomes[2].ceiling, None);
     }
 

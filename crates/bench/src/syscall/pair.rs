@@ -10,22 +10,26 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use flatout_measure::case::TrialError;
+use flatout_sys::affinity;
 use flatout_sys::call::{self, Turn};
 
 use super::row::{Call, Placement};
-use super::trial::{Timing, empty_loop, warm_up};
+use super::trial::{Timing, warm_up};
 use super::work;
 
 /// Runs `rounds` round trips.
 pub(super) fn run(which: Call, placement: Placement, rounds: u64) -> Result<Timing, TrialError> {
-    let failed = |error| work::refusal(which.id(), &error);
-    let cpus = choose(placement, &call::allowed_cpus().map_err(failed)?)?;
+    let failed = |error| work::refusal(which, &error);
+    let cpus = choose(placement, &affinity::allowed_cpus().map_err(failed)?)?;
     let wall = match which {
         Call::FutexPingPong => futex(cpus, rounds),
         _ => pipe(cpus, rounds),
     };
-    let mut timing =
-        Timing { wall: wall.map_err(failed)?, empty_loop: empty_loop(rounds), ..Timing::default() };
+    let mut timing = Timing {
+        wall: wall.map_err(failed)?,
+        empty_loop: call::empty_loop_time(rounds),
+        ..Timing::default()
+    };
     let numbers =
         if cpus.0 == cpus.1 { format!("{}", cpus.0) } else { format!("{},{}", cpus.0, cpus.1) };
     timing.audit.insert("cpu_numbers".to_owned(), numbers.into());
@@ -55,9 +59,14 @@ fn futex(cpus: (usize, usize), rounds: u64) -> io::Result<Duration> {
     // Who fails frees the other, or it would wait for ever.
     let freeing = move |result: io::Result<Duration>| result.inspect_err(|_| turn.give_up());
     both(
-        move || freeing(call::pin(cpus.0).and_then(|()| timed(rounds, |rounds| turn.ask(rounds)))),
         move || {
-            let answered = call::pin(cpus.1).and_then(|()| turn.answer(warm_up(rounds) + rounds));
+            freeing(
+                affinity::pin_to(cpus.0).and_then(|()| timed(rounds, |rounds| turn.ask(rounds))),
+            )
+        },
+        move || {
+            let answered =
+                affinity::pin_to(cpus.1).and_then(|()| turn.answer(warm_up(rounds) + rounds));
             freeing(answered.map(|()| Duration::ZERO))
         },
         move || turn.give_up(),
@@ -70,12 +79,12 @@ fn pipe(cpus: (usize, usize), rounds: u64) -> io::Result<Duration> {
     // Each side owns its ends, so that the other sees the end of file if it goes early.
     both(
         move || {
-            call::pin(cpus.0)?;
+            affinity::pin_to(cpus.0)?;
             let (to, from) = (questions_in.as_fd(), answers_out.as_fd());
             timed(rounds, |rounds| call::pipe_ask(to, from, rounds))
         },
         move || {
-            call::pin(cpus.1)?;
+            affinity::pin_to(cpus.1)?;
             let (from, to) = (questions_out.as_fd(), answers_in.as_fd());
             call::pipe_answer(from, to, warm_up(rounds) + rounds)?;
             Ok(Duration::ZERO)
@@ -124,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_side_that_cannot_run_does_not_hang_the_other() {
-        let cpu = call::allowed_cpus().unwrap()[0];
+        let cpu = affinity::allowed_cpus().unwrap()[0];
         for cpus in [(cpu, usize::MAX), (usize::MAX, cpu)] {
             assert!(futex(cpus, 10).is_err());
             assert!(pipe(cpus, 10).is_err());

@@ -194,8 +194,13 @@ impl Row {
     }
 
     /// The device that stands for the file in [`Variant::Device`].
-    pub(super) fn device(&self) -> &'static str {
+    fn device(&self) -> &'static str {
         if self.call == Call::Write { "null" } else { "zero" }
+    }
+
+    /// Where that device is.
+    pub(super) fn device_path(&self) -> &'static str {
+        if self.call == Call::Write { "/dev/null" } else { "/dev/zero" }
     }
 }
 

@@ -1,31 +1,43 @@
 //! The files that the calls work on: unnamed, small, in the page cache, full of random bytes.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use flatout_measure::case::TrialError;
-use rustix::fs::{Mode, OFlags};
-use rustix::io::Errno;
+use flatout_sys::filesystem;
 
 use super::row::MAX_THREADS;
+use crate::error::Error;
+use crate::scratch::{Content, Scratch};
 
-/// Least length of the file that all threads use: going back to its start once per pass is less
-/// than a thousandth of the pass, also when eight threads share the position.
-const COMMON_FILE_BYTES: u64 = 2 << 20;
+/// Calls that a pass over a thread's share of a file has, unless that makes it too long: going
+/// back to the start is one `lseek` per pass, a thousandth of the calls and less of the time.
+const PASS_CALLS: u64 = 1024;
+/// Least length of a thread's share.
+const LEAST_SHARE_BYTES: u64 = 256 << 10;
+/// Length of a share above which it need not have so many calls: an `lseek` takes 0.1 µs, copying
+/// these bytes takes a thousand times as long also at 50 GB/s.
+const MOST_SHARE_BYTES: u64 = 8 << 20;
 /// Least length of a file that one thread has to itself.
 const OWN_FILE_BYTES: u64 = 1 << 20;
+/// Which random data; it matters only that no filesystem stores it as holes.
+const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Length of the file that all threads use: room for one block of each at a shared position.
+/// Length of what one thread goes through at its position before it goes back to the start.
+fn share_bytes(block_bytes: u64) -> u64 {
+    (block_bytes * PASS_CALLS).clamp(LEAST_SHARE_BYTES, MOST_SHARE_BYTES).max(block_bytes)
+}
+
+/// Length of the file that all threads use: a share of each at a common position.
 pub(super) fn common_file_bytes(block_bytes: u64) -> u64 {
-    COMMON_FILE_BYTES.max(block_bytes * u64::from(MAX_THREADS))
+    share_bytes(block_bytes) * u64::from(MAX_THREADS)
 }
 
 /// Length of a file that one thread has to itself.
 pub(super) fn own_file_bytes(block_bytes: u64) -> u64 {
-    OWN_FILE_BYTES.max(block_bytes)
+    share_bytes(block_bytes).max(OWN_FILE_BYTES)
 }
 
 /// Length of the writes that fill a file: the block size of the rows, within bounds.
@@ -73,104 +85,58 @@ impl Site {
         if let Some(file) = slot.get() {
             return Ok(file);
         }
-        let file =
-            WorkFile::new(&self.directory, length_bytes, self.block_bytes).map_err(|error| {
-                TrialError::Failed(format!(
-                    "cannot make a file of {length_bytes} bytes in {}: {error}",
-                    self.directory.display()
-                ))
-            })?;
+        let file = WorkFile::new(&self.directory, length_bytes, self.block_bytes)?;
         Ok(slot.get_or_init(|| file))
+    }
+
+    /// Lengths of the files that are there.
+    #[cfg(test)]
+    pub(super) fn laid_down_bytes(&self) -> u64 {
+        let slots = std::iter::once(&self.common).chain(&self.own);
+        let lengths = slots
+            .filter_map(OnceLock::get)
+            .map(|file| rustix::fs::fstat(file.scratch.file()).unwrap().st_size as u64);
+        lengths.sum()
     }
 }
 
 /// An unnamed file with content.
 pub(super) struct WorkFile {
-    file: File,
-    pub(super) length_bytes: u64,
-    /// The type of the file system that holds it.
-    pub(super) filesystem: String,
+    scratch: Scratch,
+    path: PathBuf,
+    filesystem: &'static str,
 }
 
 impl WorkFile {
-    fn new(directory: &Path, length_bytes: u64, block_bytes: u64) -> io::Result<Self> {
-        let mut file = File::from(unnamed(directory)?);
-        let mut bytes = vec![0; fill_bytes(block_bytes)];
-        let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-        let mut left = length_bytes;
-        while left > 0 {
-            for word in bytes.chunks_exact_mut(8) {
-                // xorshift64: noise enough that no file system stores it as a hole.
-                state ^= state << 13;
-                state ^= state >> 7;
-                state ^= state << 17;
-                word.copy_from_slice(&state.to_le_bytes());
-            }
-            let now = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
-            file.write_all(&bytes[..now])?;
-            left -= now as u64;
-        }
-        let filesystem = filesystem_name(file.as_fd())?;
-        Ok(Self { file, length_bytes, filesystem })
+    fn new(directory: &Path, length_bytes: u64, block_bytes: u64) -> Result<Self, Error> {
+        let chunk_bytes = fill_bytes(block_bytes);
+        let content = Content { length_bytes, seed: SEED, chunk_bytes };
+        let scratch = Scratch::fill(directory, content, |_| true)?;
+        let filesystem = filesystem::of(scratch.file())
+            .map_err(flatout_io::Error::system("examine", directory))?
+            .name;
+        Ok(Self { path: scratch.path(), scratch, filesystem })
     }
 
-    /// A new descriptor of the file with a position of its own, seen by this thread's table.
+    /// A name under which each thread can open the file, for a position of its own.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Length in bytes.
+    pub(super) fn length_bytes(&self) -> u64 {
+        self.scratch.length_bytes()
+    }
+
+    /// The kernel's name for the type of the file system that holds it.
+    pub(super) fn filesystem(&self) -> &'static str {
+        self.filesystem
+    }
+
+    /// A new descriptor of the file with a position of its own.
     pub(super) fn open(&self) -> io::Result<File> {
-        // Not `/proc/self`: that is the table of the first thread, which may be another one.
-        let place = format!("/proc/thread-self/fd/{}", self.file.as_raw_fd());
-        OpenOptions::new().read(true).write(true).open(place)
+        OpenOptions::new().read(true).write(true).open(&self.path)
     }
-}
-
-/// Opens an unnamed file; where the file system has none, a named one that is removed at once.
-fn unnamed(directory: &Path) -> io::Result<OwnedFd> {
-    let access = OFlags::RDWR | OFlags::CLOEXEC;
-    let mode = Mode::RUSR | Mode::WUSR;
-    match rustix::fs::open(directory, access | OFlags::TMPFILE, mode) {
-        // EISDIR is what a kernel says that knows no such files at all.
-        Err(Errno::OPNOTSUPP | Errno::ISDIR) => created_and_removed(directory),
-        other => Ok(other?),
-    }
-}
-
-fn created_and_removed(directory: &Path) -> io::Result<OwnedFd> {
-    const ATTEMPTS: u32 = 100;
-    let access = OFlags::RDWR | OFlags::CLOEXEC | OFlags::CREATE | OFlags::EXCL;
-    for attempt in 0..ATTEMPTS {
-        let name = format!(".flatout-{}-{attempt}", std::process::id());
-        let path = directory.join(name);
-        match rustix::fs::open(&path, access, Mode::RUSR | Mode::WUSR) {
-            Ok(file) => {
-                rustix::fs::unlink(&path)?;
-                return Ok(file);
-            }
-            Err(Errno::EXIST) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Err(Errno::EXIST.into())
-}
-
-/// The type of the file system, by the magic number of statfs(2); hexadecimal if not known here.
-fn filesystem_name(file: impl AsFd) -> io::Result<String> {
-    let magic = rustix::fs::fstatfs(file)?.f_type as u64;
-    let name = match magic {
-        0xef53 => "ext4",
-        0x5846_5342 => "xfs",
-        0x9123_683e => "btrfs",
-        0x0102_1994 => "tmpfs",
-        0x794c_7630 => "overlay",
-        0x2fc1_2fc1 => "zfs",
-        0xf2f5_2010 => "f2fs",
-        0xca45_1a4e => "bcachefs",
-        0x6969 => "nfs",
-        0xff53_4d42 | 0xfe53_4d42 => "cifs",
-        0x0102_1997 => "9p",
-        0x6573_5546 => "fuse",
-        0x0bd0_0bd0 => "lustre",
-        _ => return Ok(format!("{magic:#x}")),
-    };
-    Ok(name.to_owned())
 }
 
 #[cfg(test)]
@@ -191,14 +157,6 @@ mod tests {
     }
 
     #[test]
-    fn a_file_system_without_unnamed_files_is_served_too() {
-        let place = tempfile::tempdir().unwrap();
-        let mut file = File::from(created_and_removed(place.path()).unwrap());
-        file.write_all(b"x").unwrap();
-        assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
-    }
-
-    #[test]
     fn two_descriptors_of_a_file_have_two_positions() {
         let place = tempfile::tempdir().unwrap();
         let site = Site::new(place.path(), 1);
@@ -216,8 +174,23 @@ mod tests {
     }
 
     #[test]
-    fn a_block_of_each_thread_fits_the_common_file() {
-        assert_eq!(common_file_bytes(1), COMMON_FILE_BYTES);
-        assert_eq!(common_file_bytes(16 << 20), 128 << 20);
+    fn going_back_to_the_start_is_a_thousandth_at_most() {
+        for log2 in 0..=24 {
+            let block_bytes = 1 << log2;
+            let common = common_file_bytes(block_bytes);
+            for share in [common / u64::from(MAX_THREADS), own_file_bytes(block_bytes)] {
+                let (calls, bytes) = (share / block_bytes, share);
+                assert!(calls >= 1000 || bytes >= MOST_SHARE_BYTES, "{block_bytes}: {calls}");
+                assert!(share >= block_bytes);
+            }
+        }
+    }
+
+    #[test]
+    fn files_are_as_small_as_the_blocks_allow() {
+        assert_eq!((common_file_bytes(1), own_file_bytes(1)), (2 << 20, 1 << 20));
+        assert_eq!((common_file_bytes(4096), own_file_bytes(4096)), (32 << 20, 4 << 20));
+        assert_eq!((common_file_bytes(1 << 20), own_file_bytes(1 << 20)), (64 << 20, 8 << 20));
+        assert_eq!((common_file_bytes(16 << 20), own_file_bytes(16 << 20)), (128 << 20, 16 << 20));
     }
 }

@@ -1,10 +1,12 @@
 //! One trial: so many calls that they take some 30 ms, timed as a whole, less the empty loop.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use flatout_measure::case::{Sample, TrialError};
 use flatout_measure::record::Warning;
-use flatout_sys::call::{self, DescriptorTable};
+use flatout_measure::warning;
+use flatout_sys::affinity;
+use flatout_sys::call::{self, DescriptorTable, Subject};
 use serde_json::{Map, Value};
 
 use super::row::{Call, Placement, Row, Variant};
@@ -74,7 +76,8 @@ fn calibrate(mut run: impl FnMut(u64) -> Result<Timing, TrialError>) -> Result<u
     }
 }
 
-fn run(
+/// Makes `calls` calls per thread.
+pub(super) fn run(
     row: &Row,
     site: &Site,
     calls: u64,
@@ -97,22 +100,21 @@ fn run(
 /// One thread, with a descriptor table of its own.
 fn alone(row: &Row, site: &Site, calls: u64) -> Result<Timing, TrialError> {
     let with_file = row.call.is_on_file() && row.variant != Variant::Device;
-    let source = if with_file { Source::Open(site.common()?) } else { Source::None };
-    let timed = call::apart(|table| {
-        let mut work = work::prepare(row, source, site.block_bytes)?;
-        work(warm_up(calls))?;
-        let start = Instant::now();
-        let excluded = work(calls)?;
-        let wall = start.elapsed();
-        Ok::<_, TrialError>((
-            table,
-            Timing { wall, excluded, empty_loop: empty_loop(calls), ..Timing::default() },
-        ))
-    });
-    let (table, mut timing) = timed.map_err(|error| work::refusal("thread", &error))??;
+    let source = if with_file {
+        let file = site.common()?;
+        Source::File { subject: Subject::Path(file.path()), span_bytes: file.length_bytes() }
+    } else {
+        Source::None
+    };
+    let target = work::Target::of(row)?;
+    let work = work::of(row, &target, source, site.block_bytes)?;
+    let timed = call::time_apart(work, warm_up(calls), calls)
+        .map_err(|error| work::refusal(row.call, &error))?;
+    let call::Timed { table, wall, excluded, empty_loop } = timed;
+    let mut timing = Timing { wall, excluded, empty_loop, ..Timing::default() };
     if table == DescriptorTable::Shared && row.call.uses_descriptor() {
         timing.warnings.push(Warning::new(
-            "descriptor_table_shared",
+            warning::DESCRIPTOR_TABLE_SHARED,
             "unshare(2) is refused here, so the thread shares its descriptor table with the rest \
              of flatout, and each call counts references that a program with one thread does not",
         ));
@@ -125,29 +127,12 @@ pub(super) fn warm_up(calls: u64) -> u64 {
     calls / WARM_UP_SHARE + 1
 }
 
-/// The time of an empty loop of so many turns: the shortest of eight parts, scaled, because an
-/// interruption here would be subtracted from the calls and flatter them.
-pub(super) fn empty_loop(calls: u64) -> Duration {
-    const PARTS: u64 = 8;
-    const LEAST_TURNS: u64 = 1000;
-    let turns = (calls / PARTS).max(LEAST_TURNS);
-    let shortest = (0..PARTS)
-        .map(|_| {
-            let start = Instant::now();
-            call::empty_loop(turns);
-            start.elapsed()
-        })
-        .min()
-        .unwrap_or_default();
-    shortest.mul_f64(calls as f64 / turns as f64)
-}
-
 /// What is known without running: where the file lies, how large the process is. Numbers stand
 /// as text, because the sampler would sum them over the trials.
 fn facts(row: &Row, site: &Site) -> Result<Map<String, Value>, TrialError> {
     let mut facts = Map::new();
     if row.call.is_on_file() && row.variant != Variant::Device {
-        facts.insert("filesystem".to_owned(), site.common()?.filesystem.clone().into());
+        facts.insert("filesystem".to_owned(), site.common()?.filesystem().into());
         let fill_bytes = site::fill_bytes(site.block_bytes).to_string();
         facts.insert("filled_by_writes_of_bytes".to_owned(), fill_bytes.into());
     }
@@ -189,15 +174,14 @@ fn evaluate(row: &Row, calls: u64, mut timing: Timing) -> Result<Sample, TrialEr
         set("excluded_ns", nanoseconds(timing.excluded));
     }
     let busy_threads = match row.variant {
-        Variant::Threads(threads, _) => threads as usize,
+        Variant::Threads(threads, _) => threads,
         Variant::Pair(Placement::TwoCpus) => 2,
         _ => 1,
     };
-    // Also counts a CPU quota of the control group, below what the affinity mask allows.
-    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let cpus = affinity::allowed_cpu_count();
     if busy_threads > cpus {
         timing.warnings.push(Warning::new(
-            "oversubscribed",
+            warning::OVERSUBSCRIBED,
             format!("{busy_threads} threads share {cpus} CPUs and wait for each other's turns"),
         ));
     }

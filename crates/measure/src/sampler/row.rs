@@ -33,7 +33,7 @@ pub(super) enum Closed {
     Interrupted,
 }
 
-/// A trial that was not spoiled.
+/// A trial with a figure.
 struct Taken {
     figure: f64,
     elapsed_ns: u64,
@@ -50,7 +50,12 @@ pub(super) struct Row<'a> {
     pub(super) spent_ns: u64,
     pub(super) closed: Option<Closed>,
     taken: Vec<Taken>,
+    /// Spoiled trials, while there is nothing better: should time run out before a quiet one, they
+    /// are what there is.
+    discarded: Vec<Taken>,
+    /// Spoiled trials that were thrown away.
     spoiled: u32,
+    /// Spoiled trials that count.
     disturbed: u32,
     keeps_spoiled: bool,
     reasons: BTreeMap<&'static str, u64>,
@@ -64,6 +69,7 @@ impl<'a> Row<'a> {
             spent_ns: 0,
             closed: None,
             taken: Vec::new(),
+            discarded: Vec::new(),
             spoiled: 0,
             disturbed: 0,
             keeps_spoiled: false,
@@ -91,13 +97,20 @@ impl<'a> Row<'a> {
                 sample.amount, sample.elapsed_ns
             )));
         };
-        if let Some(spoil) = attempt.spoil.filter(|spoil| counts(*spoil, &sample))
-            && self.is_discarded(spoil)
-        {
-            return None;
-        }
+        let spoil = attempt.spoil.filter(|spoil| counts(*spoil, &sample));
         let Sample { elapsed_ns, audit, warnings, .. } = sample;
-        self.taken.push(Taken { figure, elapsed_ns, audit, warnings });
+        let taken = Taken { figure, elapsed_ns, audit, warnings };
+        match spoil {
+            Some(spoil) if self.is_discarded(spoil) => {
+                if self.taken.is_empty() {
+                    self.discarded.push(taken);
+                }
+            }
+            _ => {
+                self.discarded.clear();
+                self.taken.push(taken);
+            }
+        }
         None
     }
 
@@ -159,7 +172,8 @@ impl<'a> Row<'a> {
     }
 
     /// The row as it goes into the record.
-    pub(super) fn finish(self, plan: &Plan, overhead: &Overhead) -> Outcome {
+    pub(super) fn finish(mut self, plan: &Plan, overhead: &Overhead) -> Outcome {
+        self.keep_what_there_is();
         let mut outcome = self.case.blank_outcome();
         let warmup = self.warmup(plan);
         let (dropped, counted) = self.taken.split_at(warmup);
@@ -206,6 +220,15 @@ impl<'a> Row<'a> {
         outcome
     }
 
+    /// A doubtful figure says more than none: where every trial was spoiled, those count.
+    fn keep_what_there_is(&mut self) {
+        if self.taken.is_empty() {
+            self.disturbed += self.spoiled;
+            self.spoiled = 0;
+            self.taken = std::mem::take(&mut self.discarded);
+        }
+    }
+
     fn note_trials(&self, outcome: &mut Outcome, dropped: &[Taken]) {
         let audit = &mut outcome.audit;
         audit.insert("trials_run".to_owned(), json!(self.attempts));
@@ -221,8 +244,7 @@ impl<'a> Row<'a> {
         if self.disturbed > 0 {
             audit.insert("intervals_disturbed".to_owned(), json!(self.disturbed));
         }
-        let lost = self.taken.is_empty() && self.spoiled > 0;
-        if self.disturbed > 0 || lost {
+        if self.disturbed > 0 {
             let reasons: Vec<&str> = self.reasons.keys().copied().collect();
             let (count, all) = (self.spoiled + self.disturbed, self.attempts);
             let text = format!(

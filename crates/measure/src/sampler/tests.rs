@@ -207,6 +207,60 @@ fn a_case_that_is_always_spoiled_ends_degraded() {
 }
 
 #[test]
+fn a_row_whose_trials_were_all_spoiled_keeps_them_when_time_is_over() {
+    let clock = FakeClock::default();
+    let plan = Plan { budget_ns: 100 * MS, ..Plan::default() };
+    let cases = vec![case("a/b", &clock, |_| 100 * MS)];
+    let outcome = &run_watched(&clock, cases, &plan, throttled(|_| true, 40))[0];
+    assert_eq!((outcome.status, outcome.n), (Status::Unstable, 3));
+    assert_eq!(outcome.median, Some(10_000.0));
+    assert_eq!(codes(outcome), [warning::DISTURBED, warning::FEW_TRIALS]);
+    assert_eq!(outcome.audit["intervals_spoiled"], 0);
+    assert_eq!(outcome.audit["intervals_disturbed"], 3);
+}
+
+#[test]
+fn a_row_that_kept_spoiled_trials_is_at_best_degraded() {
+    let clock = FakeClock::default();
+    let plan = Plan { budget_ns: 300 * MS, min_trials: 7, ..Plan::default() };
+    let cases = vec![case("a/b", &clock, |_| 100 * MS)];
+    let outcome = &run_watched(&clock, cases, &plan, throttled(|trial| trial < 6, 40))[0];
+    assert_eq!(outcome.n, 1, "one quiet trial is better than six spoiled ones");
+    let cases = vec![case("a/b", &clock, |_| 1_000 * MS)];
+    let plan = Plan { budget_ns: 2_500 * MS, ..plan };
+    clock.set(0);
+    let outcome = &run_watched(&clock, cases, &plan, throttled(|_| true, 40))[0];
+    assert_eq!((outcome.status, outcome.n), (Status::Degraded, 6));
+}
+
+#[test]
+fn every_row_gets_one_trial_however_little_time_there_is() {
+    let clock = FakeClock::default();
+    let plan = Plan { budget_ns: MS, ..Plan::default() };
+    let cases = ["a/b", "a/c", "a/d"].map(|id| case(id, &clock, |_| 100 * MS)).into();
+    for outcome in run_quietly(&clock, cases, &plan) {
+        assert_eq!((outcome.n, outcome.median), (1, Some(10_000.0)), "{}", outcome.id);
+    }
+}
+
+#[test]
+fn a_user_who_stops_is_not_made_to_wait_for_the_first_trials() {
+    let clock = FakeClock::default();
+    let cases = ["a/b", "a/c"].map(|id| case(id, &clock, |_| 100 * MS)).into();
+    let mut witness = FakeWitness::quiet();
+    let tools = Tools {
+        clock: &clock,
+        witness: &mut witness,
+        events: &mut |_| {},
+        cancelled: &|| clock.now_ns() > 0,
+    };
+    let outcomes = run(cases, &Plan { budget_ns: MS, ..Plan::default() }, tools);
+    assert_eq!(outcomes.iter().map(|outcome| outcome.n).sum::<u64>(), 1);
+    let untried = outcomes.iter().find(|outcome| outcome.n == 0).unwrap();
+    assert_eq!(untried.status, Status::Interrupted);
+}
+
+#[test]
 fn preemption_is_no_news_when_threads_outnumber_cpus() {
     let mut reading = Reading::default();
     let busy = FakeWitness::new(

@@ -1,13 +1,19 @@
-//! Where a loop runs: a thread that shares no descriptor table, and a thread pinned to one CPU.
+//! A loop in a thread that shares no descriptor table with the rest of the process.
 //!
 //! In a process with several threads each call on a descriptor counts references and may take
-//! the lock of the file position; a program with one thread pays neither. [`apart`] gives a loop
-//! the conditions of the latter, whatever other threads the process has.
+//! the lock of the file position; a program with one thread pays neither. [`time_apart`] gives a
+//! loop the conditions of the latter, whatever other threads the process has.
+//!
+//! A descriptor number means one file inside and another outside, so no descriptor may cross the
+//! border. A closure of the caller's could carry one over; hence only a [`Work`] runs here, whose
+//! code stands in this room.
 
 use std::io;
 use std::thread;
+use std::time::{Duration, Instant};
 
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use super::baseline::empty_loop_time;
+use super::work::Work;
 
 /// Who can see the descriptors that a loop opens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,85 +24,91 @@ pub enum DescriptorTable {
     Shared,
 }
 
-/// Runs `work` on a new thread with a descriptor table of its own, and waits for it.
-///
-/// Descriptors of the process are there too, as copies; files that `work` opens itself are seen
-/// by nobody else. `work` must open what it wants to be alone with, and must let no descriptor
-/// out: its number means nothing outside, nor may it close one that came from outside.
+/// What a loop took, on a thread of its own.
+#[derive(Debug, Clone, Copy)]
+pub struct Timed {
+    /// Whether the thread was really apart.
+    pub table: DescriptorTable,
+    /// From the start of the calls to their end.
+    pub wall: Duration,
+    /// The part of it that is not the calls'.
+    pub excluded: Duration,
+    /// An empty loop of as many turns, on the same thread.
+    pub empty_loop: Duration,
+}
+
+/// Sets `work` up on a new thread with a descriptor table of its own, makes `warm_up_calls`, then
+/// times `calls`, and waits for the thread.
 ///
 /// # Errors
-/// The error of starting a thread.
+/// The kernel's: of starting the thread, of setting up, of the calls.
 ///
 /// # Panics
-/// If `work` panics.
-pub fn apart<R: Send>(work: impl FnOnce(DescriptorTable) -> R + Send) -> io::Result<R> {
+/// If the loop panics.
+pub fn time_apart(work: Work<'_>, warm_up_calls: u64, calls: u64) -> io::Result<Timed> {
+    let time = move || {
+        // SAFETY: what runs on this thread is `Work`, of this room: it closes no descriptor that
+        // it did not open itself, keeps those that it opened, and returns durations only.
+        let table = unsafe { unshare_table() };
+        let mut work = work.prepare()?;
+        work(warm_up_calls)?;
+        let start = Instant::now();
+        let excluded = work(calls)?;
+        let wall = start.elapsed();
+        Ok(Timed { table, wall, excluded, empty_loop: empty_loop_time(calls) })
+    };
     thread::scope(|scope| {
-        let thread = thread::Builder::new().spawn_scoped(scope, || work(unshare_table()))?;
-        match thread.join() {
-            Ok(result) => Ok(result),
-            Err(panic) => std::panic::resume_unwind(panic),
-        }
+        let thread = thread::Builder::new().spawn_scoped(scope, time)?;
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }
 
-fn unshare_table() -> DescriptorTable {
-    // SAFETY: only the descriptor table of this thread, new and without descriptors of its own,
-    // is separated; that none crosses the border afterwards is the contract of `apart`.
+/// Gives the calling thread a copy of the descriptor table for its own.
+///
+/// # Safety
+/// The thread must let no descriptor out that it opens from now on, and close none that came from
+/// outside.
+unsafe fn unshare_table() -> DescriptorTable {
+    // SAFETY: the call takes no pointer; what it means for descriptors is the caller's contract.
     match unsafe { libc::unshare(libc::CLONE_FILES) } {
         0 => DescriptorTable::Own,
         _ => DescriptorTable::Shared,
     }
 }
 
-/// Numbers of the CPUs on which this thread may run, ascending.
-///
-/// # Errors
-/// The error of `sched_getaffinity`.
-pub fn allowed_cpus() -> io::Result<Vec<usize>> {
-    let set = sched_getaffinity(None)?;
-    Ok((0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect())
-}
-
-/// Binds the calling thread to one CPU, for good.
-///
-/// # Errors
-/// The error of `sched_setaffinity`, `EINVAL` for a CPU that is not allowed.
-pub fn pin(cpu: usize) -> io::Result<()> {
-    if cpu >= CpuSet::MAX_CPU {
-        return Err(io::Error::from_raw_os_error(libc::EINVAL));
-    }
-    let mut set = CpuSet::new();
-    set.set(cpu);
-    Ok(sched_setaffinity(None, &set)?)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::call::work::{Blocks, Subject};
     use std::fs::File;
-    use std::os::fd::AsRawFd;
+    use std::os::fd::AsFd;
+    use std::path::Path;
 
     #[test]
-    fn a_file_opened_apart_is_not_seen_by_the_process() {
-        let number = apart(|table| {
-            let file = File::open("/dev/zero").unwrap();
-            let place = format!("/proc/self/fd/{}", file.as_raw_fd());
-            let outside = std::fs::read_link(place).ok();
-            (table, outside)
-        })
-        .unwrap();
-        if number.0 == DescriptorTable::Own {
-            assert_ne!(number.1.as_deref(), Some(std::path::Path::new("/dev/zero")));
-        } else {
-            eprintln!("skipped: unshare is refused here");
+    fn what_is_opened_apart_leaves_the_table_of_the_process_alone() {
+        let open = || std::fs::read_dir("/proc/self/fd").unwrap().count();
+        let before = open();
+        for _ in 0..50 {
+            time_apart(Work::Fstat(Subject::Path(Path::new("/dev/zero"))), 1, 1).unwrap();
         }
+        // Other tests open files, too, but not as many at a time.
+        assert!(open() < before + 50);
     }
 
     #[test]
-    fn a_pinned_thread_may_run_on_one_cpu_only() {
-        let cpu = *allowed_cpus().unwrap().last().unwrap();
-        let after = thread::spawn(move || pin(cpu).map(|()| allowed_cpus())).join().unwrap();
-        assert_eq!(after.unwrap().unwrap(), [cpu]);
-        assert!(pin(CpuSet::MAX_CPU).is_err());
+    fn a_descriptor_of_the_process_is_there_and_stays_open() {
+        let file = File::options().read(true).write(true).open("/dev/zero").unwrap();
+        let subject = Subject::Shared(file.as_fd());
+        let blocks = Blocks { subject, block_bytes: 3, pass_calls: u64::MAX };
+        let timed = time_apart(Work::Read(blocks), 2, 50).unwrap();
+        assert!(timed.wall > timed.excluded);
+        assert!(file.metadata().is_ok());
+    }
+
+    #[test]
+    fn an_error_apart_reaches_the_caller() {
+        let missing = Subject::Path(Path::new("/nowhere"));
+        let error = time_apart(Work::Fstat(missing), 1, 1).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::ENOENT));
     }
 }

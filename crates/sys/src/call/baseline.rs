@@ -1,8 +1,9 @@
 //! What is not a system call: the loop itself, a function call, and the clock in the vDSO.
 //!
-//! [`empty_loop`] is what a caller subtracts from every other loop in this module tree.
+//! [`empty_loop_time`] is what a caller subtracts from every other loop in this module tree.
 
 use std::io;
+use std::time::{Duration, Instant};
 
 use super::{raw, repeat};
 
@@ -14,6 +15,21 @@ pub fn empty_loop(calls: u64) {
     const VALUE: isize = 39;
     // The result cannot be an error: what goes in comes out.
     let _ = repeat("nothing", calls, || raw::nothing(VALUE), |result| result == VALUE);
+}
+
+/// The time of an empty loop of so many turns: the shortest of eight parts, scaled, because an
+/// interruption here would be subtracted from the calls and flatter them.
+pub fn empty_loop_time(calls: u64) -> Duration {
+    const PARTS: u64 = 8;
+    const LEAST_TURNS: u64 = 1000;
+    let turns = (calls / PARTS).max(LEAST_TURNS);
+    let time = |_| {
+        let start = Instant::now();
+        empty_loop(turns);
+        start.elapsed()
+    };
+    let shortest = (0..PARTS).map(time).min().unwrap_or_default();
+    shortest.mul_f64(calls as f64 / turns as f64)
 }
 
 /// Calls a function without body, by the processor's own call instruction.
@@ -78,5 +94,11 @@ mod tests {
         empty_loop(1000);
         empty_function(1000);
         vdso_clock(1000).unwrap();
+    }
+
+    #[test]
+    fn an_empty_loop_of_no_turns_takes_no_time() {
+        assert_eq!(empty_loop_time(0), Duration::ZERO);
+        assert!(empty_loop_time(1_000_000) > Duration::ZERO);
     }
 }

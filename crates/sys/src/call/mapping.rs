@@ -61,11 +61,6 @@ impl FaultRegion {
         Ok(region)
     }
 
-    /// Pages in the region.
-    pub fn pages(&self) -> usize {
-        self.pages
-    }
-
     /// Writes one byte into each of the first `pages` pages; each is a fault if
     /// [`release`](Self::release) came before.
     ///
