@@ -48,14 +48,42 @@ pub(crate) struct Grid {
 
 /// Spaces between columns.
 const GAP: usize = 2;
-/// A column of words is not made narrower than this.
+/// A column of words is not made narrower than this, unless nothing else helps.
 const NARROWEST: usize = 10;
+/// A longer part of a word may be cut anywhere, so that one name cannot push out the numbers.
+const LONGEST_PIECE: usize = 16;
 
 impl Grid {
     /// Width of the grid if nothing is wrapped.
     pub fn natural_width(&self) -> usize {
         let widths = self.natural_widths(&self.aligned());
         widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1)
+    }
+
+    /// Width below which names or numbers would be cut inside.
+    pub fn least_width(&self) -> usize {
+        let rows = self.aligned();
+        let natural = self.natural_widths(&rows);
+        let least = |(column, width): (usize, &usize)| match self.heads[column].1 {
+            Align::Words => self.longest_piece(&rows, column).min(*width),
+            _ => *width,
+        };
+        let widths: usize = natural.iter().enumerate().map(least).sum();
+        widths + GAP * natural.len().saturating_sub(1)
+    }
+
+    /// Takes out the column under this head; returns whether there was one. A cell that takes all
+    /// the rest must still find more than one column there.
+    pub fn drop_column(&mut self, head: &str) -> bool {
+        let Some(column) = self.heads.iter().position(|(known, _)| known == head) else {
+            return false;
+        };
+        let full = self.heads.len();
+        self.heads.remove(column);
+        for row in self.rows.iter_mut().filter(|row| row.len() == full) {
+            row.remove(column);
+        }
+        true
     }
 
     /// The grid as lines, each ended by a line feed; the head is dimmed.
@@ -116,18 +144,22 @@ impl Grid {
     }
 
     /// Natural widths; then the widest columns of words are narrowed until the sum fits: first down
-    /// to their longest word, then breaking words, and as the last resort any column.
+    /// to their longest word, then to the longest part of a word, then cutting words, and as the
+    /// last resort any column.
     fn fitted_widths(&self, rows: &[Row], available: usize) -> Vec<usize> {
         let mut widths = self.natural_widths(rows);
         let gaps = GAP * widths.len().saturating_sub(1);
         let words = |column: usize| self.heads[column].1 == Align::Words;
         let longest: Vec<usize> =
             (0..widths.len()).map(|column| self.longest_word(rows, column)).collect();
+        let pieces: Vec<usize> =
+            (0..widths.len()).map(|column| self.longest_piece(rows, column)).collect();
         while widths.iter().sum::<usize>() + gaps > available {
             let widest_where = |may_shrink: &dyn Fn(usize) -> bool| {
                 (0..widths.len()).filter(|c| may_shrink(*c)).max_by_key(|c| widths[*c])
             };
             let column = widest_where(&|c| words(c) && widths[c] > longest[c].max(NARROWEST))
+                .or_else(|| widest_where(&|c| words(c) && widths[c] > pieces[c]))
                 .or_else(|| widest_where(&|c| words(c) && widths[c] > NARROWEST))
                 .or_else(|| widest_where(&|c| widths[c] > text::NARROWEST_WRAP));
             let Some(column) = column else { break };
@@ -137,10 +169,21 @@ impl Grid {
     }
 
     fn longest_word(&self, rows: &[Row], column: usize) -> usize {
-        let cells =
-            rows.iter().filter(|row| row.len() == self.heads.len() || column + 1 < row.len());
-        let words = cells.flat_map(|row| row[column].text.split(' '));
-        words.map(text::width).max().unwrap_or(0)
+        self.words(rows, column).map(text::width).max().unwrap_or(0)
+    }
+
+    /// Columns that the words of a column need without being cut between their joints.
+    fn longest_piece(&self, rows: &[Row], column: usize) -> usize {
+        let words = self.words(rows, column).flat_map(text::pieces);
+        let widths = words.map(|piece| text::width(piece.trim_end_matches(text::UNBREAKABLE)));
+        widths.max().unwrap_or(0).min(LONGEST_PIECE)
+    }
+
+    /// The words of a column, its head included.
+    fn words<'a>(&'a self, rows: &'a [Row], column: usize) -> impl Iterator<Item = &'a str> {
+        let own = move |row: &&Row| row.len() == self.heads.len() || column + 1 < row.len();
+        let cells = rows.iter().filter(own).map(move |row| row[column].text.as_str());
+        cells.chain([self.heads[column].0.as_str()]).flat_map(|cell| cell.split(' '))
     }
 
     fn push_row(
@@ -237,5 +280,25 @@ mod tests {
         let out = grid().render(2, &style);
         assert!(out.lines().all(|line| text::width(line) <= 40), "{out}");
         assert!(out.contains("12,345    MiB/s"));
+    }
+
+    #[test]
+    fn names_are_broken_at_hyphens_before_they_are_cut() {
+        let row = vec![Cell::plain("memory-read"), Cell::plain("12,345 MiB/s"), Cell::plain("6")];
+        let grid = Grid { heads: grid().heads, rows: vec![row] };
+        let out = grid.render(14, &Style { width_columns: 40, ..Style::default() });
+        assert!(out.contains("memory-\n") || out.contains("memory- "), "{out}");
+        assert_eq!(grid.least_width(), 7 + 2 + 12 + 2 + 1);
+    }
+
+    #[test]
+    fn a_column_can_be_left_out() {
+        let mut grid = grid();
+        grid.heads.insert(2, ("share".to_owned(), Align::Right));
+        grid.rows[0].insert(2, Cell::plain("7 %"));
+        grid.rows[1].insert(2, Cell::plain("8 %"));
+        assert!(grid.drop_column("share") && !grid.drop_column("share"));
+        let out = grid.render(0, &Style::default());
+        assert!(!out.contains('%') && out.contains("failed: no such thing"), "{out}");
     }
 }

@@ -23,6 +23,7 @@ pub fn table(record: &Record, style: &Style) -> String {
         notes: Notes::of(record),
         has_unstable: false,
         has_interval: false,
+        left_out: Vec::new(),
         out: String::new(),
     };
     page.head(record);
@@ -89,6 +90,12 @@ pub(crate) fn letter(index: usize) -> String {
     if index < 26 { base.to_string() } else { format!("{base}{}", index / 26 + 1) }
 }
 
+/// Spaces before the rows of an area.
+const INDENT: usize = 2;
+const CEILING: &str = "ceiling";
+/// Columns that a page too narrow for all goes without, the least important first.
+const FIRST_TO_GO: [&str; 2] = ["n", CEILING];
+
 /// Whether the limiter has a column of its own or stands with the ceiling below the rows.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Limiter {
@@ -101,6 +108,8 @@ struct Page<'a> {
     notes: Notes,
     has_unstable: bool,
     has_interval: bool,
+    /// Heads of columns that the page was too narrow for.
+    left_out: Vec<String>,
     out: String,
 }
 
@@ -166,17 +175,37 @@ impl Page<'_> {
     fn rows(&mut self, rows: &[&Outcome]) {
         let mut ceilings = Ceilings::default();
         let mut grid = self.grid(rows, Limiter::Column, &mut ceilings);
-        if grid.natural_width() + 2 > self.style.width() {
+        let width = self.style.width() - INDENT;
+        if grid.natural_width() > width {
             ceilings = Ceilings::default();
             grid = self.grid(rows, Limiter::Legend, &mut ceilings);
         }
-        self.out.push_str(&grid.render(2, self.style));
+        self.narrow(&mut grid, &FIRST_TO_GO);
+        if !grid.heads.iter().any(|(head, _)| head == CEILING) {
+            ceilings.legends.clear();
+        }
+        self.out.push_str(&grid.render(INDENT, self.style));
         for (index, legend) in ceilings.legends.iter().enumerate() {
             self.hang(&format!("    {}  ", letter(index)), legend, Tone::Dim);
         }
-        if let Some(latencies) = latency::grid(rows, self.style) {
+        if let Some(mut latencies) = latency::grid(rows, self.style) {
             self.out.push('\n');
-            self.out.push_str(&latencies.render(2, self.style));
+            let heads: Vec<String> = latencies.heads.iter().map(|(head, _)| head.clone()).collect();
+            let numbers = heads.iter().map(String::as_str).skip(3).filter(|head| *head != "max");
+            self.narrow(&mut latencies, &numbers.rev().collect::<Vec<&str>>());
+            self.out.push_str(&latencies.render(INDENT, self.style));
+        }
+    }
+
+    /// Leaves out columns, in the order given, until no name or number must be cut.
+    fn narrow(&mut self, grid: &mut Grid, first_to_go: &[&str]) {
+        for head in first_to_go {
+            if grid.least_width() > self.style.width() - INDENT
+                && grid.drop_column(head)
+                && !self.left_out.iter().any(|known| known == head)
+            {
+                self.left_out.push((*head).to_owned());
+            }
         }
     }
 
@@ -193,7 +222,7 @@ impl Page<'_> {
         .into();
         let has_ceilings = rows.iter().any(|outcome| outcome.ceiling.is_some());
         if has_ceilings {
-            heads.push(("ceiling".to_owned(), Align::Right));
+            heads.push((CEILING.to_owned(), Align::Right));
         }
         let has_limiters = limiter == Limiter::Column
             && rows.iter().any(|o| o.ceiling.as_ref().is_some_and(|c| !c.limiter.is_empty()));
@@ -284,13 +313,21 @@ impl Page<'_> {
             .map(|(number, note)| (number, self.shown(&note.code), self.shown(&note.sentence())))
             .collect();
         let outliers = self.notes.outliers();
-        let has_legend = self.has_interval || self.has_unstable || outliers.is_some();
+        let has_legend = self.has_interval
+            || self.has_unstable
+            || outliers.is_some()
+            || !self.left_out.is_empty();
         if !notes.is_empty() || has_legend {
             self.out.push('\n');
         }
         if self.has_interval {
             let head = text::pad_right(self.style.either("±", "+-"), 5);
             self.hang(&head, quantity::PLUS_MINUS, Tone::Dim);
+        }
+        if !self.left_out.is_empty() {
+            let heads = self.left_out.join(", ");
+            let text = format!("columns left out of this narrow page: {heads}");
+            self.hang("     ", &text, Tone::Dim);
         }
         if let Some(text) = outliers {
             self.hang("     ", &text, Tone::Dim);

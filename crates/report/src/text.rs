@@ -96,39 +96,82 @@ pub(crate) fn pad_left(text: &str, columns: usize) -> String {
 /// Columns of the widest character: nothing can be wrapped to less.
 pub(crate) const NARROWEST_WRAP: usize = 2;
 
-/// The text in lines of at most `columns`, broken at spaces, and inside a word only where the
-/// word alone is too wide. Always at least one line.
+/// The text in lines of at most `columns`, broken at spaces; inside a word only where the word
+/// alone is too wide, and then behind a hyphen, comma or slash if there is one. Always at least
+/// one line.
 pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
     let columns = columns.max(NARROWEST_WRAP);
     let mut lines = Vec::new();
     let mut line = String::new();
-    let mut line_width = 0;
     for word in text.split(' ').filter(|word| !word.is_empty()) {
-        let word_width = width(word);
-        if line_width > 0 && line_width + 1 + word_width <= columns {
-            line.push(' ');
+        let gap = usize::from(!line.is_empty());
+        if width(&line) + gap + width(word) <= columns {
+            line.push_str(if gap > 0 { " " } else { "" });
             line.push_str(word);
-            line_width += 1 + word_width;
             continue;
         }
-        if line_width > 0 {
+        if !line.is_empty() {
             lines.push(std::mem::take(&mut line));
-            line_width = 0;
         }
-        for c in word.chars() {
-            let char_width = c.width().unwrap_or(0);
-            if line_width + char_width > columns {
+        if width(word) <= columns {
+            line.push_str(word);
+            continue;
+        }
+        for piece in pieces(word) {
+            if width(&line) + width(piece.trim_end_matches(UNBREAKABLE)) > columns
+                && !line.is_empty()
+            {
                 lines.push(std::mem::take(&mut line));
-                line_width = 0;
             }
-            line.push(c);
-            line_width += char_width;
+            push_cut(&mut lines, &mut line, piece, columns);
         }
     }
     if !line.is_empty() || lines.is_empty() {
         lines.push(line);
     }
     lines
+}
+
+/// Adds a piece character by character; a comma at its end never stands alone on a line.
+fn push_cut(lines: &mut Vec<String>, line: &mut String, piece: &str, columns: usize) {
+    let mut characters = piece.chars().peekable();
+    while let Some(c) = characters.next() {
+        let char_width = c.width().unwrap_or(0);
+        let is_before_last_comma = columns > NARROWEST_WRAP
+            && characters.peek() == Some(&',')
+            && characters.clone().nth(1).is_none();
+        let needed = char_width + usize::from(is_before_last_comma);
+        if width(line) + needed > columns && !line.is_empty() {
+            let is_last_space = c == '\u{a0}' && characters.peek().is_none();
+            lines.push(std::mem::take(line));
+            if is_last_space {
+                return;
+            }
+        }
+        line.push(c);
+    }
+}
+
+/// The parts of a word between which it may be broken when it is too wide: behind hyphens,
+/// slashes, unbreakable spaces, and commas that separate no digits.
+pub(crate) fn pieces(word: &str) -> Vec<&str> {
+    let mut pieces = Vec::new();
+    let mut start = 0;
+    for (at, c) in word.char_indices() {
+        let end = at + c.len_utf8();
+        let next = word[end..].chars().next();
+        let is_joint = match c {
+            ',' => next.is_some_and(|next| !next.is_ascii_digit()),
+            '-' | '/' | '\u{a0}' => next.is_some_and(|next| !"-/,\u{a0}".contains(next)),
+            _ => false,
+        };
+        if is_joint && end - start > 1 {
+            pieces.push(&word[start..end]);
+            start = end;
+        }
+    }
+    pieces.push(&word[start..]);
+    pieces
 }
 
 /// The wrapped text as one block: the first line after `head`, the others below it, indented by
@@ -168,6 +211,18 @@ mod tests {
             assert_eq!(joined, text.replace(' ', ""));
         }
         assert_eq!(wrap("", 10), [""]);
+    }
+
+    #[test]
+    fn a_word_too_long_is_broken_at_its_joints_first() {
+        assert_eq!(wrap("memory-read", 9), ["memory-", "read"]);
+        assert_eq!(wrap("memory-read", 11), ["memory-read"]);
+        assert_eq!(wrap("a memory-read", 11), ["a", "memory-read"]);
+        assert_eq!(wrap("depth\u{a0}1,048,576", 10), ["depth\u{a0}", "1,048,576"]);
+        assert_eq!(wrap("abcdefgh, x", 8), ["abcdefg", "h, x"]);
+        assert_eq!(wrap("abc\u{a0}<--c", 4), ["abc\u{a0}", "<--c"]);
+        assert_eq!(wrap("abc\u{a0}def", 3), ["abc", "def"]);
+        assert_eq!(wrap("parameters", 9), ["parameter", "s"]);
     }
 
     #[test]

@@ -17,6 +17,12 @@ fn table_of_a_bench_at_80_columns() {
 }
 
 #[test]
+fn table_of_a_bench_at_60_columns() {
+    let style = Style { width_columns: 60, ..Style::default() };
+    same(render(&record("bench"), Format::Table, &style), "bench-60.txt");
+}
+
+#[test]
 fn table_of_a_bench_at_120_columns_in_colour() {
     let style = Style { width_columns: 120, color: true, unicode: true };
     same(render(&record("bench"), Format::Table, &style), "bench-120-color.txt");

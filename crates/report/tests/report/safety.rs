@@ -49,6 +49,20 @@ fn fixtures_are_shown_safely_at_any_width() {
 }
 
 #[test]
+fn a_narrow_table_leaves_out_columns_before_it_cuts_names() {
+    let at = |width_columns| {
+        render(&record("bench"), Format::Table, &Style { width_columns, ..Style::default() })
+    };
+    let narrow = at(60);
+    for cut in ["paramet\n", "parameter\n", "sequent ", "function-c\n"] {
+        assert!(!narrow.contains(cut), "{cut:?}: {narrow}");
+    }
+    assert!(narrow.lines().all(|line| line.trim() != ","));
+    assert!(narrow.contains("\n     columns left out of this narrow page: n, ceiling"));
+    assert!(!at(80).contains("left out"));
+}
+
+#[test]
 fn colour_changes_nothing_but_colour() {
     for name in FIXTURES {
         let record = record(name);
