@@ -220,7 +220,11 @@ impl Lines {
                     .value
                     .map_or_else(String::new, |v| format!(", {}", quantity::value(unit, v)));
                 let origin = label::provenance(ceiling.provenance);
-                self.push("ceiling", &format!("{share} of {}{value} ({origin})", ceiling.name));
+                let text = match ceiling.ratio {
+                    Some(_) => format!("{share} of {}{value} ({origin})", ceiling.name),
+                    None => format!("{}: {origin}", ceiling.name),
+                };
+                self.push("ceiling", &text);
                 if !ceiling.limiter.is_empty() {
                     self.push("limited by", &ceiling.limiter);
                 }

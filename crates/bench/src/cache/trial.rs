@@ -62,7 +62,7 @@ pub(super) fn case(row: Row, site: &Site) -> Case<'_> {
         figure: Figure::Rate,
         trial: Box::new(move |_seed| {
             let measured = match row.test {
-                Test::MemoryRead => return Ok(memory_read(&row, site)),
+                Test::MemoryRead => return memory_read(&row, site),
                 Test::BlockSweep | Test::ThreadSweep | Test::DeviceRead => read(&row, site)?,
                 Test::First => series(&row, site, 0, CacheStart::Cold)?,
                 Test::Again => series(&row, site, 1, CacheStart::AsItIs)?,
@@ -206,7 +206,7 @@ fn sample(row: &Row, measured: Measured) -> Sample {
 
 /// The same XOR over anonymous memory, by the same number of threads: what a read of the page
 /// cache could reach if the kernel cost nothing.
-fn memory_read(row: &Row, site: &Site) -> Sample {
+fn memory_read(row: &Row, site: &Site) -> Result<Sample, TrialError> {
     let threads = row.tuning.threads;
     let blocks: Vec<&[u8]> = site.memory.as_slice().chunks(MEMORY_BLOCK_BYTES).collect();
     let crewed = crew::run(
@@ -217,12 +217,16 @@ fn memory_read(row: &Row, site: &Site) -> Sample {
             Ok(own.fold(0, |sum, block| sum ^ xor::xor32(block)))
         },
     );
-    std::hint::black_box(crewed.results.into_iter().flatten().fold(0, |sum, part| sum ^ part));
+    let mut sum = 0;
+    for part in crewed.results {
+        sum ^= part?;
+    }
+    std::hint::black_box(sum);
     let mut sample = Sample {
         amount: site.memory.len() as f64,
         elapsed_ns: crewed.elapsed_ns,
         ..Sample::default()
     };
     sample.audit.insert("bytes".to_owned(), json!(site.memory.len()));
-    sample
+    Ok(sample)
 }
