@@ -117,8 +117,8 @@ impl Page {
         ));
         if identity == Identity::Hidden {
             self.line(format_args!(
-                "<p class=\"meta\"><small>Host name and paths are left out of pages; the JSON has \
-                 them.</small></p>"
+                "<p class=\"meta\"><small>Host name and paths are left out of pages; \
+                 the JSON (<code>--format json</code>) has them.</small></p>"
             ));
         }
         let areas = table::areas(record);

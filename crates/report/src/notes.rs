@@ -17,8 +17,9 @@ const MOST_SENTENCES_PER_CODE: usize = 3;
 const TOLD_OTHERWISE: [&str; 2] = [warning::UNSTABLE, warning::OUTLIERS];
 
 /// Codes that only say what kind of row it is, each with the sentence that stands for those of
-/// all its rows, which differ by a block size or a number of threads only.
-const LABELS: [(&str, &str); 3] = [
+/// all its rows, which differ by a number only: of bytes, threads or trials.
+const LABELS: [(&str, &str); 4] = [
+    (warning::FEW_TRIALS, "too few trials count for a 95 % interval, which needs six"),
     (warning::SYSCALL_BOUND, "small blocks: system calls limit these figures, not memory"),
     (
         warning::READAHEAD_BOUND,

@@ -46,10 +46,13 @@ const FACTS_AFTER: [(&str, &str); 14] = [
     ("size_found_bytes", "size found"),
 ];
 
-/// Facts that are told in one line together: what the harness took, and what became of the trials.
-const FACTS_MERGED: [&str; 9] = [
+/// Facts that are told in one line together: what the harness took, and what became of the trials;
+/// and the outliers, of which a warning tells.
+const FACTS_MERGED: [&str; 11] = [
     "harness_ns_per_block",
     "harness_overhead_ns",
+    "generate_s",
+    "outlier_indices",
     "overhead_ratio",
     "trials_run",
     "warmup_dropped",
@@ -174,7 +177,10 @@ impl Lines {
             number(key).map(|ns| format!("{} per {what}", quantity::value("ns", ns)))
         };
         let cost = per("harness_ns_per_block", "block");
-        let cost = cost.or_else(|| per("harness_overhead_ns", "trial"));
+        let cost = cost.or_else(|| per("harness_overhead_ns", "trial")).or_else(|| {
+            let seconds = number("generate_s")?;
+            Some(format!("{} generating data", quantity::value("s", seconds)))
+        });
         let share = number("overhead_ratio")
             .map(|share| format!("{} of the time", quantity::percent(share)));
         match (cost, share) {
@@ -345,8 +351,8 @@ mod tests {
         let found = of("read/file", 1e9, 1, audit);
         assert_eq!(line(&found, "harness"), Some("2.30 ns per block (0.04 % of the time)"));
         assert!(!found.contains("overhead"));
-        let found = of("write/file", 1e9, 1, json!({"overhead_ratio": 0.02}));
-        assert_eq!(line(&found, "harness"), Some("2.0 % of the time"));
+        let found = of("write/file", 1e9, 1, json!({"generate_s": 0.01, "overhead_ratio": 0.02}));
+        assert_eq!(line(&found, "harness"), Some("10.0 ms generating data (2.0 % of the time)"));
     }
 
     #[test]

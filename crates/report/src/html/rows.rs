@@ -34,7 +34,7 @@ impl Page {
              <th scope=\"col\" class=\"number\">median</th>\
              <th scope=\"col\" class=\"number\">95&nbsp;% interval</th>\
              <th scope=\"col\" class=\"number\">n</th>\
-             <th scope=\"col\">samples <small>(up to 5&nbsp;% off)</small></th>{ceiling_heads}</tr></thead>\n<tbody>"
+             <th scope=\"col\">samples <small>(5&nbsp;% to each side)</small></th>{ceiling_heads}</tr></thead>\n<tbody>"
         ));
         for outcome in rows {
             let head = row_head(outcome);

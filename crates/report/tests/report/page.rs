@@ -85,7 +85,7 @@ fn a_page_says_what_it_is_and_which_file_it_is_about() {
     assert!(page.contains("<code>flatout read big file.bin</code>"));
     assert!(page.contains("<dt>file</dt><dd>big file.bin</dd>"));
     assert!(!page.contains("(hidden)</dd>\n<dt>block size"));
-    let explained = "paths are left out of pages; the JSON has them";
+    let explained = "paths are left out of pages; the JSON (<code>--format json</code>) has them";
     assert_eq!(page.matches(explained).count(), 1);
     assert!(!html::page_with(&read, Identity::Shown).contains(explained));
     let bench = html::page(&record("bench"));
