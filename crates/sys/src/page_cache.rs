@@ -118,10 +118,15 @@ fn resident(descriptor: BorrowedFd<'_>, offset: u64, length: u64) -> io::Result<
     Ok(CacheState { cached_bytes, dirty_bytes: None })
 }
 
+/// Pages that the readahead of an earlier read is still filling cannot be dropped; a moment later
+/// they can.
+const MAX_ATTEMPTS: u32 = 5;
+const PAUSE: std::time::Duration = std::time::Duration::from_millis(2);
+
 /// Writes back and drops the cached pages of a range (`length_bytes` 0: to the end), and tells
 /// what is still there afterwards. Files on memory filesystems keep all their pages.
 ///
-/// Cost: fdatasync, posix_fadvise, cachestat.
+/// Cost: fdatasync, posix_fadvise, cachestat; up to five times the last two where pages stay.
 pub fn evict(
     descriptor: BorrowedFd<'_>,
     offset_bytes: u64,
@@ -133,12 +138,20 @@ pub fn evict(
         Err(error) => return Err(error.into()),
     }
     let length = std::num::NonZeroU64::new(length_bytes);
-    fadvise(descriptor, offset_bytes, length, Advice::DontNeed)?;
     let length_bytes = match length_bytes {
         0 => (rustix::fs::fstat(descriptor)?.st_size as u64).saturating_sub(offset_bytes),
         _ => length_bytes,
     };
-    state(descriptor, offset_bytes, length_bytes)
+    let mut attempt = 0;
+    loop {
+        fadvise(descriptor, offset_bytes, length, Advice::DontNeed)?;
+        let left = state(descriptor, offset_bytes, length_bytes)?;
+        attempt += 1;
+        if left.cached_bytes == 0 || attempt == MAX_ATTEMPTS {
+            return Ok(left);
+        }
+        std::thread::sleep(PAUSE);
+    }
 }
 
 /// Drops clean caches of the whole system (`/proc/sys/vm/drop_caches`): 1 page cache, 2 dentries

@@ -82,7 +82,10 @@ fn add_ceiling(outcome: &mut Outcome, call: Call, each_ns: f64, floors: &Floors)
     }
     let limiter = limiter(call, outcome).to_owned();
     let limit = match floor(call, outcome) {
-        Floor::None => return,
+        Floor::None => {
+            let name = "none is known: it is what others are held against".to_owned();
+            Ceiling { name, limiter, ..Ceiling::default() }
+        }
         Floor::Unknown => {
             let name = "a share of the kernel entry of its batch".to_owned();
             Ceiling { name, limiter, ..Ceiling::default() }
@@ -181,9 +184,10 @@ fn limiter(call: Call, outcome: &Outcome) -> &'static str {
         Call::FutexPingPong | Call::PipePingPong => "scheduler wake-up of the other CPU",
         Call::ThreadCreateJoin => "making and waking a thread",
         Call::ForkExit => "page-table work",
-        Call::MinorFault | Call::EmptyFunction | Call::VdsoClock | Call::Getppid => {
-            "system call entry"
-        }
+        Call::EmptyFunction => "the CPU's clock and its call and return",
+        Call::VdsoClock => "reading the time-stamp counter",
+        Call::Getppid => "kernel entry and exit, mitigations included",
+        Call::MinorFault => "exception entry, zeroing and mapping a page",
     }
 }
 
@@ -228,7 +232,7 @@ mod tests {
             outcome(Call::UringNop, json!({"batch_requests": 8}), 25.0),
         ];
         finish(&mut outcomes);
-        assert_eq!(outcomes[0].ceiling, None);
+        assert_eq!(outcomes[0].ceiling.as_ref().and_then(|ceiling| ceiling.value), None);
         let ceilings: Vec<_> =
             outcomes[2..].iter().map(|one| one.ceiling.clone().unwrap()).collect();
         assert_eq!((ceilings[0].value, ceilings[0].ratio), (Some(60.0), Some(0.5)));
@@ -265,7 +269,7 @@ mod tests {
         assert_eq!(outcomes[1].warnings[0].code, warning::CEILING_LOW);
         assert_eq!((outcomes[1].status, outcomes[1].median), (Status::Degraded, Some(40.0)));
         assert_eq!(outcomes[2].warnings[0].code, warning::VDSO_MISSING);
-        assert_eq!(outcomes[2].ceiling, None);
+        assert_eq!(outcomes[2].ceiling.as_ref().and_then(|ceiling| ceiling.value), None);
     }
 
     #[test]
