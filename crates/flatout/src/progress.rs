@@ -8,6 +8,8 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// Ticks of the bar from empty to full.
 const TICKS: u64 = 1000;
+/// Where the bar stops while something is still measured.
+const LAST_TICK: f64 = 990.0;
 const SECOND_NS: u64 = 1_000_000_000;
 
 /// A progress bar over all areas; nothing at all where standard error is no terminal.
@@ -44,7 +46,7 @@ impl Progress {
                 let left_ns = progress.left_ns.unwrap_or(0).saturating_add(self.later_ns);
                 let elapsed_ns = self.begun.elapsed().as_nanos() as u64;
                 let share = elapsed_ns as f64 / elapsed_ns.saturating_add(left_ns).max(1) as f64;
-                self.ticks = self.ticks.max((share * TICKS as f64) as u64);
+                self.ticks = self.ticks.max((share * LAST_TICK) as u64);
                 let row = flatout_report::parameters_text(parameters);
                 let seconds = left_ns.div_ceil(SECOND_NS);
                 let message = format!("{seconds} s left: {id} {row}");
