@@ -98,7 +98,7 @@ pub fn check(options: &Options) -> Result<(), Error> {
     let forbidden = options.clearing == Clearing::System && !page_cache::may_drop_system_caches();
     if forbidden {
         let text = "--drop-caches: /proc/sys/vm/drop_caches cannot be written to; it needs root";
-        return Err(Error::Usage(text.to_owned()));
+        return Err(Error::NoRoom(text.to_owned()));
     }
     Ok(())
 }

@@ -34,6 +34,8 @@ pub struct Facts {
     pub cached_percent: u8,
     /// CPUs that this process may use.
     pub cpus: u32,
+    /// Whether that share is that of a sample, because the kernel tells this process no more.
+    pub sampled: bool,
     /// Whether some of it has not reached the device yet.
     pub dirty: bool,
     /// Whether the read may end early, so that it had better go from front to end.
@@ -134,7 +136,10 @@ fn read_engine(facts: &Facts, wishes: &Wishes) -> (Engine, String) {
         return say(engine, "asked for");
     }
     let hot = facts.cached_percent >= HOT_PERCENT;
-    let share = format!("{} % in the page cache", facts.cached_percent);
+    let share = match facts.sampled {
+        false => format!("{} % in the page cache", facts.cached_percent),
+        true => format!("about {} % in the page cache, by a sample", facts.cached_percent),
+    };
     match wishes.caching {
         Some(Caching::Direct) => return say(Engine::Uring, "direct reads want several in flight"),
         Some(Caching::Dontcache) => return say(Engine::Sync, "RWF_DONTCACHE is for requests"),
@@ -221,6 +226,7 @@ mod tests {
         length_bytes: 1 << 30,
         cached_percent: 100,
         cpus: 2,
+        sampled: false,
         dirty: false,
         may_stop: false,
     };

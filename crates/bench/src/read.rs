@@ -225,29 +225,30 @@ fn check(job: &Job) -> Result<Option<u64>, Error> {
 }
 
 fn facts(job: &Job, source: &Source, end_bytes: u64) -> Facts {
-    let (cached_percent, dirty) = match (source.kind(), job.state) {
+    let (cached_percent, sampled, dirty) = match (source.kind(), job.state) {
         (Kind::Sized, CacheStart::AsItIs) => residency(source, end_bytes),
-        _ => (0, false),
+        _ => (0, false, false),
     };
     Facts {
         kind: source.kind(),
         length_bytes: end_bytes,
         cached_percent,
+        sampled,
         dirty,
         cpus: affinity::allowed_cpu_count(),
         may_stop: matches!(job.limit, Limit::Duration { .. }),
     }
 }
 
-/// Share of the range in the page cache in percent, or what a sample says of it, and whether some
+/// Share of the range in the page cache in percent, whether that is a sample's, and whether some
 /// of it is dirty. Unknown counts as cold and clean: then the device is asked, and a cached file
 /// is only read more slowly than it could be.
-fn residency(source: &Source, end_bytes: u64) -> (u8, bool) {
+fn residency(source: &Source, end_bytes: u64) -> (u8, bool, bool) {
     match page_cache::state(source.file(), 0, end_bytes) {
         Ok(state) => {
             let percent = u128::from(state.cached_bytes) * 100 / u128::from(end_bytes.max(1));
-            (percent.min(100) as u8, state.dirty_bytes.is_some_and(|dirty| dirty > 0))
+            (percent.min(100) as u8, false, state.dirty_bytes.is_some_and(|dirty| dirty > 0))
         }
-        Err(_) => (source.sampled_cache_percent(end_bytes).unwrap_or(0), false),
+        Err(_) => (source.sampled_cache_percent(end_bytes).unwrap_or(0), true, false),
     }
 }

@@ -18,11 +18,7 @@ use crate::conclusion::{self, Conclusion, Keep, View};
 /// anything is measured.
 pub fn check(output: &Output, inputs: &[PathBuf]) -> Result<(), String> {
     let Some(path) = &output.output else { return Ok(()) };
-    let identity = |path: &Path| {
-        std::fs::metadata(path).ok().map(|facts| (facts.dev(), facts.ino(), facts.is_file()))
-    };
-    let place = identity(path).filter(|place| place.2);
-    if place.is_some() && inputs.iter().any(|input| identity(input) == place) {
+    if !is_special(path) && inputs.iter().any(|input| is_same_file(input, path)) {
         return Err(format!("cannot write {path:?}: it is the file that is worked on"));
     }
     let special = std::fs::metadata(path).is_ok_and(|facts| !facts.is_file());
@@ -36,6 +32,36 @@ pub fn check(output: &Output, inputs: &[PathBuf]) -> Result<(), String> {
         File::create_new(&part).and_then(|_| std::fs::remove_file(&part))
     };
     made.map_err(|error| format!("cannot write {path:?}: {error}"))
+}
+
+/// Devices and pipes can be read from and written to at once.
+fn is_special(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|facts| !facts.is_file())
+}
+
+/// Whether two paths mean one file, or will mean it once it is made. `-` is standard input.
+fn is_same_file(one: &Path, other: &Path) -> bool {
+    let inode = |path: &Path| std::fs::metadata(path).ok().map(|facts| (facts.dev(), facts.ino()));
+    let one = if one == Path::new("-") { Path::new("/proc/self/fd/0") } else { one };
+    match (inode(one), inode(other)) {
+        (Some(one), Some(other)) => one == other,
+        (None, None) => {
+            let parent = |path: &Path| match path.parent() {
+                Some(parent) if !parent.as_os_str().is_empty() => inode(parent),
+                _ => inode(Path::new(".")),
+            };
+            one.file_name() == other.file_name() && parent(one) == parent(other)
+        }
+        _ => false,
+    }
+}
+
+/// Refuses a current directory in which nothing can be left, before anything is measured.
+pub fn check_current_directory() -> Result<(), String> {
+    let part = part_of(Path::new("flatout"))?;
+    File::create_new(&part)
+        .and_then(|_| std::fs::remove_file(&part))
+        .map_err(|error| format!("cannot leave results in the current directory: {error}; --output FILE names another place"))
 }
 
 /// The name under which a file is written before it gets its own.

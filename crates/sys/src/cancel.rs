@@ -1,16 +1,21 @@
 //! The wish to stop: a token that loops ask, and the signal handlers that set it.
 //!
-//! The first SIGINT, SIGTERM or SIGHUP asks politely; the second of its kind ends the process as
-//! usual. A signal that the parent had ignored (nohup(1), a background job) stays ignored.
+//! The first SIGINT, SIGTERM or SIGHUP asks politely. For a second nothing more happens, since
+//! programs and hasty fingers send two at once and the cleaning up must not be cut off; another one
+//! after that ends the process as usual. A signal that the parent had ignored (nohup(1), a background job) stays ignored.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 
 static SIGNALLED: AtomicBool = AtomicBool::new(false);
+/// When the first signal came, by the monotonic clock; 0 before it.
+static FIRST_SIGNAL_NS: AtomicU64 = AtomicU64::new(0);
+/// Signals this soon after the first mean the same wish.
+const SAME_WISH_NS: u64 = 1_000_000_000;
 static WAKE_DESCRIPTOR: AtomicI32 = AtomicI32::new(-1);
 static WAKE: OnceLock<OwnedFd> = OnceLock::new();
 
@@ -115,19 +120,28 @@ fn is_ignored(signal: libc::c_int) -> io::Result<bool> {
 
 fn install(signal: libc::c_int) -> io::Result<()> {
     // SAFETY: a zeroed sigaction is a valid value; the handler does only what signal-safety(7)
-    // allows (atomics, write). SA_RESETHAND restores the default, so a second signal ends us.
+    // allows (atomics, write, clock_gettime, signal, raise).
     let result = unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = on_signal as extern "C" fn(libc::c_int) as usize;
-        action.sa_flags = libc::SA_RESETHAND;
         libc::sigemptyset(&mut action.sa_mask);
         libc::sigaction(signal, &action, std::ptr::null_mut())
     };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-extern "C" fn on_signal(_signal: libc::c_int) {
+extern "C" fn on_signal(signal: libc::c_int) {
     SIGNALLED.store(true, Ordering::Relaxed);
+    let now_ns = crate::clock::monotonic_ns();
+    let first = FIRST_SIGNAL_NS.compare_exchange(0, now_ns, Ordering::SeqCst, Ordering::SeqCst);
+    if first.is_err_and(|first_ns| now_ns.saturating_sub(first_ns) > SAME_WISH_NS) {
+        // SAFETY: signal(2) and raise(3) are async-signal-safe. The signal is blocked while this
+        // handler runs and ends the process when it returns.
+        unsafe {
+            libc::signal(signal, libc::SIG_DFL);
+            libc::raise(signal);
+        }
+    }
     let one = 1_u64;
     // SAFETY: write(2) is async-signal-safe; the descriptor lives in a static for ever. A full
     // counter (EAGAIN) wakes just as well. errno is put back for the code we interrupted.

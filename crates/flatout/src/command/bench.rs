@@ -29,9 +29,16 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
     let seed = arguments.seed.unwrap_or_else(|| SystemClock.now_ns());
     let mut draft = Draft::begin(seed);
     let works = works(arguments);
+    let shown_only = arguments.output.output.is_none() && arguments.output.format == Format::Table;
+    let keep =
+        if arguments.areas.is_empty() && shown_only { Keep::JsonAndPage } else { Keep::Nothing };
+    if let (Keep::JsonAndPage, Err(error)) = (keep, output::check_current_directory()) {
+        draft.fail(FAILED, error);
+        return draft.conclude(View::Summary);
+    }
     if let Err(error) = announce(&works, arguments, seed, cancel) {
         fail(&mut draft, error);
-        return draft.conclude(View::Report);
+        return draft.conclude(View::Summary);
     }
     let mut progress = Progress::begin(works.iter().map(|work| work.budget_ns).sum());
     let mut witness = SystemWitness::new();
@@ -57,9 +64,6 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
         }
     }
     progress.end();
-    let shown_only = arguments.output.output.is_none() && arguments.output.format == Format::Table;
-    let keep =
-        if arguments.areas.is_empty() && shown_only { Keep::JsonAndPage } else { Keep::Nothing };
     Conclusion { keep, ..draft.conclude(View::Report) }
 }
 

@@ -209,6 +209,8 @@ fn the_result_never_replaces_what_is_read() {
     let folder = Folder::new();
     let bytes = random_file(&folder.join("data"), 1000, 5);
     folder.flatout(["read", "data", "--output", "data"]).run().complains(1, &["data"]);
+    let redirected = folder.flatout(["read", "-", "--output", "data"]);
+    redirected.stdin(input(&folder.join("data"))).run().complains(1, &["data"]);
     assert_eq!(std::fs::read(folder.join("data")).unwrap(), bytes);
 }
 

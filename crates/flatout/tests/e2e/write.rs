@@ -208,3 +208,13 @@ fn a_limiter_is_named_and_the_generator_is_held_against_it() {
         fs::remove_file(folder.join("new")).unwrap();
     }
 }
+
+#[test]
+fn the_result_never_replaces_what_is_written() {
+    let folder = Folder::new();
+    for place in ["new", "./new"] {
+        let arguments = ["write", "new", "--block-count", "1", "--output", place];
+        folder.flatout(arguments).run().complains(1, &["new"]);
+        assert!(!folder.join("new").exists());
+    }
+}
