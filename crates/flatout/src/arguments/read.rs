@@ -52,7 +52,7 @@ pub struct Read {
     #[arg(long, value_name = "TIME", value_parser = time, conflicts_with = "min_time")]
     pub duration: Option<u64>,
     /// Start with 1 block and double the count until a read takes this long; a file that is too
-    /// short is passed over again
+    /// short is passed over again, a stream is read on until all reads together take this long
     #[arg(long, value_name = "TIME", value_parser = time, conflicts_with = "block_count")]
     pub min_time: Option<u64>,
     /// What is computed of the bytes, inside the timed region

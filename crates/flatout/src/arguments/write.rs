@@ -42,7 +42,7 @@ pub struct Write {
     /// When the bytes must be durable: never, at the end, after each block
     #[arg(long, value_name = "WHEN", default_value = "end")]
     pub sync: SyncChoice,
-    /// Write over an existing file, in place
+    /// Write over an existing file, in place; it gets the length of the new data
     #[arg(long)]
     pub overwrite: bool,
     /// Seed of random data
