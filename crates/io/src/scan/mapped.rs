@@ -82,3 +82,27 @@ fn finish(window: Option<Window>, source: &Source, plan: &Plan) -> Result<(), Er
     // The length is right, so the page was there and could not be read: see mmap(2), SIGBUS.
     Err(Error::system("read the mapped", source.path())(rustix::io::Errno::IO))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tuning::Lane;
+
+    #[test]
+    fn a_file_cut_within_its_last_page_is_noticed() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), vec![1; 20_000]).unwrap();
+        let source = Source::open(file.path()).unwrap();
+        let plan = Plan {
+            start_bytes: 0,
+            end_bytes: 20_000,
+            block_bytes: 4096,
+            split: Split::Contiguous,
+            lane: Lane::ONLY,
+        };
+        let read = || run(&source, &plan, &mut Stop::never(), &mut |_, _| {});
+        assert_eq!(read().unwrap().bytes, 20_000);
+        file.as_file().set_len(18_000).unwrap();
+        assert!(matches!(read(), Err(Error::Truncated { .. })));
+    }
+}

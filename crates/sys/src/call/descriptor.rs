@@ -43,20 +43,33 @@ pub fn read(file: BorrowedFd<'_>, buffer: &mut [u8], calls: u64) -> io::Result<(
     )
 }
 
-/// Reads `buffer.len()` bytes at `offset`, `calls` times; the position stays.
+/// Reads `buffer.len()` bytes `calls` times, block after block of the first `span_bytes`, and from
+/// the start again: the same walk as that of [`read`], so that the two can be compared. The
+/// position stays.
 ///
 /// # Errors
 /// The kernel's error, or `UnexpectedEof` at the first call that gives fewer bytes.
 #[inline(never)]
-pub fn pread(file: BorrowedFd<'_>, buffer: &mut [u8], offset: u64, calls: u64) -> io::Result<()> {
+pub fn pread(
+    file: BorrowedFd<'_>,
+    buffer: &mut [u8],
+    span_bytes: u64,
+    calls: u64,
+) -> io::Result<()> {
     let (descriptor, length) = (file.as_raw_fd() as usize, buffer.len());
     let start = buffer.as_mut_ptr() as usize;
+    let last = (span_bytes as usize).saturating_sub(length);
+    let mut next = 0;
     repeat(
         "pread",
         calls,
-        // SAFETY: the kernel writes at most `length` bytes into `buffer`, which is borrowed
-        // for the whole loop.
-        || unsafe { raw::call4(libc::SYS_pread64, descriptor, start, length, offset as usize) },
+        || {
+            let offset = next;
+            next = if offset + length > last { 0 } else { offset + length };
+            // SAFETY: the kernel writes at most `length` bytes into `buffer`, which is borrowed
+            // for the whole loop.
+            unsafe { raw::call4(libc::SYS_pread64, descriptor, start, length, offset) }
+        },
         |result| result == length as isize,
     )
 }
@@ -124,16 +137,19 @@ mod tests {
         let file = file_of(10);
         let error = read(file.as_fd(), &mut [0], 11).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
-        assert!(pread(file.as_fd(), &mut [0; 2], 9, 1).is_err());
+        assert!(pread(file.as_fd(), &mut [0; 20], 10, 1).is_err());
     }
 
     #[test]
     fn pread_leaves_the_position_and_fills_the_buffer() {
         let mut file = file_of(10);
         let mut buffer = [0; 4];
-        pread(file.as_fd(), &mut buffer, 2, 50).unwrap();
+        pread(file.as_fd(), &mut buffer, 10, 50).unwrap();
         assert_eq!(file.stream_position().unwrap(), 0);
         assert_eq!(buffer, [7; 4]);
+        // Beyond the file there is nothing to read: the walk reaches the end of its span.
+        pread(file.as_fd(), &mut buffer, 14, 2).unwrap();
+        assert!(pread(file.as_fd(), &mut buffer, 14, 3).is_err());
     }
 
     #[test]

@@ -86,7 +86,7 @@ pub enum Work<'a> {
     Read(Blocks<'a>),
     /// `write`.
     Write(Blocks<'a>),
-    /// `pread64` of the start of the file, again and again.
+    /// `pread64` of one block after the other, from the start again at the end of the file.
     Pread {
         /// The file.
         subject: Subject<'a>,
@@ -143,7 +143,8 @@ impl<'a> Work<'a> {
             Self::Pread { subject, block_bytes } => {
                 let file = Held::open(subject)?;
                 let mut buffer = vec![0; block_bytes];
-                simple(move |calls| descriptor::pread(file.as_fd(), &mut buffer, 0, calls))
+                let span_bytes = rustix::fs::fstat(file.as_fd())?.st_size as u64;
+                simple(move |calls| descriptor::pread(file.as_fd(), &mut buffer, span_bytes, calls))
             }
         })
     }
