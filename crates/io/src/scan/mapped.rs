@@ -10,7 +10,7 @@ use crate::stop::Stop;
 use crate::tuning::Split;
 
 /// Bytes mapped at a time per lane. Figure: 1 GiB hot, 2 threads, 2-vCPU Xeon, 2026-11-21: windows
-/// of 256 KiB gave 13.2 GiB/s, 2 MiB 19.4, 16 MiB 20.1, 128 MiB 20.4; each window unmapped costs
+/// of 256 KiB gave 12.9 GiB/s, 2 MiB 19.4, 16 MiB 20.1, 128 MiB 20.4; each window unmapped costs
 /// a round of interrupts to the other CPUs, and mapped pages count as resident memory.
 const WINDOW_BYTES: u64 = 16 << 20;
 
