@@ -44,14 +44,6 @@ impl Error {
     ) -> impl FnOnce(E) -> Self + 'a {
         move |source| Self::System { operation, path: path.to_owned(), source: source.into() }
     }
-
-    /// The errno behind this error, where there is one.
-    pub fn errno(&self) -> Option<i32> {
-        match self {
-            Self::System { source, .. } => source.raw_os_error(),
-            Self::Refused { .. } | Self::Truncated { .. } => None,
-        }
-    }
 }
 
 /// The kernel's words without Rust's "(os error 2)".
@@ -72,6 +64,5 @@ mod tests {
         let source = io::Error::from_raw_os_error(2);
         let error = Error::system("open", Path::new("a\nb"))(source);
         assert_eq!(error.to_string(), "cannot open \"a\\nb\": No such file or directory");
-        assert_eq!(error.errno(), Some(2));
     }
 }
