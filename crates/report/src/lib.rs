@@ -25,6 +25,7 @@ mod matrix;
 mod notes;
 pub mod plot;
 pub mod quantity;
+mod storage;
 pub mod style;
 pub mod summary;
 pub mod svg;

@@ -13,6 +13,7 @@ use crate::{
     grid::{Cell, Grid},
     label, machine, matrix,
     notes::Notes,
+    storage,
     style::{Style, Tone},
     sweep::{self, Sweep},
     text,
@@ -29,6 +30,10 @@ pub fn table(record: &Record, style: &Style) -> String {
         out: String::new(),
     };
     page.head(record);
+    let storage_area = storage_area(record);
+    if storage_area.is_empty() {
+        page.storage(record);
+    }
     let sweeps = sweep::sweeps(record);
     let rows_left = sweep::rows_left(record, &sweeps);
     for area in areas(record) {
@@ -38,7 +43,11 @@ pub fn table(record: &Record, style: &Style) -> String {
             .filter(|outcome| label::area(&outcome.id) == area)
             .collect();
         let own = sweeps.iter().filter(|sweep| label::area(&sweep.chart.id) == area);
-        page.area(area, &rows, own);
+        page.heading(area);
+        if area == storage_area {
+            page.storage(record);
+        }
+        page.area(&rows, own);
     }
     if record.results.is_empty() {
         page.out.push_str("\nno results\n");
@@ -61,6 +70,11 @@ pub(crate) fn areas(record: &Record) -> Vec<&str> {
     }
     areas
 }
+/// The area below whose name the storage is shown; empty where the head of the page is the place.
+pub(crate) fn storage_area(record: &Record) -> &str {
+    areas(record).into_iter().find(|area| *area == "disk").unwrap_or_default()
+}
+
 /// Parameters that a narrow column breaks between, not inside.
 pub(crate) fn parameters_cell(outcome: &Outcome, style: &Style) -> Cell {
     let words = label::parameter_words(&outcome.parameters);
@@ -124,18 +138,29 @@ impl Page<'_> {
         }
     }
 
-    fn area<'b>(
-        &mut self,
-        area: &str,
-        rows: &[&Outcome],
-        sweeps: impl Iterator<Item = &'b Sweep<'b>>,
-    ) {
+    fn heading(&mut self, area: &str) {
         let name = self.shown(area);
         self.out.push('\n');
         for line in text::wrap(&name, self.style.width()) {
             self.out.push_str(&self.style.paint(&line, Tone::Strong));
             self.out.push('\n');
         }
+    }
+
+    /// What the places stand on, one chain each.
+    fn storage(&mut self, record: &Record) {
+        let gutter = " ".repeat(INDENT);
+        for chain in storage::chains(&record.start.environment) {
+            let line = self.shown(&chain.line);
+            self.hang(&gutter, &line, Tone::Plain);
+            for remark in chain.remarks {
+                let remark = self.shown(&remark);
+                self.hang(&format!("{gutter}  ! "), &remark, Tone::Warn);
+            }
+        }
+    }
+
+    fn area<'b>(&mut self, rows: &[&Outcome], sweeps: impl Iterator<Item = &'b Sweep<'b>>) {
         if !rows.is_empty() {
             self.rows(rows);
         }
