@@ -161,6 +161,19 @@ pub(crate) fn plain(key: &str, value: &Value) -> String {
     }
 }
 
+/// Names of rows without what all rows of the same test have in common: `write, until durable`.
+pub(crate) fn short_names(rows: &[&Outcome]) -> Vec<String> {
+    let name = |outcome: &&Outcome| {
+        let alike: Vec<&Outcome> = rows.iter().copied().filter(|o| o.id == outcome.id).collect();
+        let differs =
+            |key: &str| alike.iter().any(|o| o.parameters.get(key) != outcome.parameters.get(key));
+        let own = ordered(&outcome.parameters).into_iter().filter(|(key, _)| differs(key));
+        let words = own.map(|(key, value)| parameter(key, value));
+        std::iter::once(test(&outcome.id).to_owned()).chain(words).collect::<Vec<_>>().join(", ")
+    };
+    rows.iter().map(name).collect()
+}
+
 /// The part of an id before the first `/`.
 pub(crate) fn area(id: &str) -> &str {
     id.split_once('/').map_or(id, |(area, _)| area)

@@ -4,6 +4,7 @@
 //! named by a letter whose line below the rows gives its name, value and origin, since no
 //! terminal is wide enough for a sentence per row.
 
+mod evidence;
 mod foot;
 mod rows;
 
@@ -42,12 +43,13 @@ pub fn table(record: &Record, style: &Style) -> String {
             .map(|index| &record.results[*index])
             .filter(|outcome| label::area(&outcome.id) == area)
             .collect();
-        let own = sweeps.iter().filter(|sweep| label::area(&sweep.chart.id) == area);
+        let own: Vec<&Sweep<'_>> =
+            sweeps.iter().filter(|sweep| label::area(&sweep.chart.id) == area).collect();
         page.heading(area);
         if area == storage_area {
             page.storage(record);
         }
-        page.area(&rows, own);
+        page.area(&rows, &own);
     }
     if record.results.is_empty() {
         page.out.push_str("\nno results\n");
@@ -150,7 +152,9 @@ impl Page<'_> {
     /// What the places stand on, one chain each.
     fn storage(&mut self, record: &Record) {
         let gutter = " ".repeat(INDENT);
-        for chain in storage::chains(&record.start.environment) {
+        let chains = storage::chains(&record.start.environment);
+        let is_in_area = !chains.is_empty() && !storage_area(record).is_empty();
+        for chain in chains {
             let line = self.shown(&chain.line);
             self.hang(&gutter, &line, Tone::Plain);
             for remark in chain.remarks {
@@ -158,17 +162,23 @@ impl Page<'_> {
                 self.hang(&format!("{gutter}  ! "), &remark, Tone::Warn);
             }
         }
+        if is_in_area {
+            self.out.push('\n');
+        }
     }
 
-    fn area<'b>(&mut self, rows: &[&Outcome], sweeps: impl Iterator<Item = &'b Sweep<'b>>) {
+    fn area(&mut self, rows: &[&Outcome], sweeps: &[&Sweep<'_>]) {
         if !rows.is_empty() {
             self.rows(rows);
         }
+        self.curves(rows);
         for sweep in sweeps {
             self.out.push('\n');
             self.has_unstable |= matrix::has_unstable(sweep);
             self.out.push_str(&matrix::matrix(sweep, &mut self.notes, self.style));
         }
+        self.audit(rows, sweeps);
+        self.commands(rows, sweeps);
     }
     /// Leaves out columns, in the order given, until no name or number must be cut.
     fn narrow(&mut self, grid: &mut Grid, first_to_go: &[&str]) {
