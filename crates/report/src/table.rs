@@ -8,6 +8,8 @@ mod evidence;
 mod foot;
 mod rows;
 
+use std::collections::BTreeSet;
+
 use flatout_measure::record::{Outcome, Record};
 
 use crate::{
@@ -28,6 +30,7 @@ pub fn table(record: &Record, style: &Style) -> String {
         has_unstable: false,
         has_interval: false,
         left_out: Vec::new(),
+        loops: BTreeSet::new(),
         out: String::new(),
     };
     page.head(record);
@@ -100,6 +103,8 @@ struct Page<'a> {
     has_interval: bool,
     /// Heads of columns that the page was too narrow for.
     left_out: Vec<String>,
+    /// What the kinds of loops mean whose latencies the page shows.
+    loops: BTreeSet<&'static str>,
     out: String,
 }
 

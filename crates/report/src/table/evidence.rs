@@ -62,7 +62,7 @@ impl Page<'_> {
         } else {
             let (moved, cost): (Vec<usize>, Vec<usize>) =
                 all.iter().partition(|at| audit.columns[**at] < audit::MOVED);
-            let parts = [(moved, "audit: what moved"), (cost, "audit: what it cost")];
+            let parts = [(moved, "audit: bytes"), (cost, "audit: cost")];
             let told = parts.iter().filter(|(columns, _)| !columns.is_empty());
             told.map(|(columns, head)| self.audit_grid(&audit, columns, head)).collect()
         };

@@ -16,6 +16,7 @@ impl Page<'_> {
         let has_legend = self.has_interval
             || self.has_unstable
             || outliers.is_some()
+            || !self.loops.is_empty()
             || !self.left_out.is_empty();
         if !notes.is_empty() || has_legend {
             self.out.push('\n');
@@ -23,6 +24,9 @@ impl Page<'_> {
         if self.has_interval {
             let head = text::pad_right(self.style.either("±", "+-"), 5);
             self.hang(&head, quantity::PLUS_MINUS, Tone::Dim);
+        }
+        for meaning in std::mem::take(&mut self.loops) {
+            self.hang("     ", meaning, Tone::Dim);
         }
         if !self.left_out.is_empty() {
             let heads = self.left_out.join(", ");

@@ -51,7 +51,9 @@ impl Page<'_> {
         for (index, legend) in ceilings.legends.iter().enumerate() {
             self.hang(&format!("    {}  ", letter(index)), legend, Tone::Dim);
         }
-        if let Some(mut latencies) = latency::grid(rows, self.style) {
+        let kinds = latency::by_loop(rows);
+        self.loops.extend(kinds.iter().filter_map(|(kind, _)| latency::meaning(kind)));
+        for mut latencies in latency::grids(rows, self.style) {
             self.out.push('\n');
             let heads: Vec<String> = latencies.heads.iter().map(|(head, _)| head.clone()).collect();
             let numbers = heads.iter().map(String::as_str).skip(3).filter(|head| *head != "max");
