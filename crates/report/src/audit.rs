@@ -141,8 +141,7 @@ pub(crate) fn audit(rows: &[&Outcome], sweeps: &[&Sweep<'_>]) -> Option<Audit> {
         .map(|(name, outcome)| Group { name, outcomes: vec![*outcome] })
         .collect();
     groups.extend(sweeps.iter().map(|sweep| {
-        let outcomes: Vec<&Outcome> =
-            sweep.lines.iter().flat_map(|line| line.points.iter().flatten().copied()).collect();
+        let outcomes = sweep.outcomes();
         let name = format!("{}, {} rows", label::test(&sweep.chart.id), outcomes.len());
         Group { name, outcomes }
     }));

@@ -107,7 +107,8 @@ impl Page<'_> {
     /// Each line for a shell on a line of its own, however long it is.
     pub(super) fn commands(&mut self, rows: &[&Outcome], sweeps: &[&Sweep<'_>]) {
         let mut commands = commands::commands(rows);
-        let mut of_charts: Vec<Command> = commands::commands(&members(sweeps));
+        let charted: Vec<&Outcome> = sweeps.iter().flat_map(|sweep| sweep.outcomes()).collect();
+        let mut of_charts: Vec<Command> = commands::commands(&charted);
         of_charts.retain(|command| commands.iter().all(|known| known.line != command.line));
         let left = of_charts.len().saturating_sub(MOST_CHART_COMMANDS);
         of_charts.truncate(MOST_CHART_COMMANDS);
@@ -140,10 +141,4 @@ impl Page<'_> {
             self.out.push('\n');
         }
     }
-}
-
-/// The rows that the sweeps show.
-pub(crate) fn members<'a>(sweeps: &[&Sweep<'a>]) -> Vec<&'a Outcome> {
-    let lines = sweeps.iter().flat_map(|sweep| &sweep.lines);
-    lines.flat_map(|line| line.points.iter().flatten().copied()).collect()
 }
