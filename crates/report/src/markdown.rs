@@ -7,7 +7,9 @@ use std::fmt::Write as _;
 use flatout_measure::record::{Latency, Outcome, Record, Status};
 use serde_json::Value;
 
-use crate::{label, machine, notes::Notes, quantity, summary, sweep, sweep::Sweep, table, text};
+use crate::{
+    label, latency, machine, notes::Notes, quantity, summary, sweep, sweep::Sweep, table, text,
+};
 
 /// The record as a Markdown document.
 pub fn document(record: &Record) -> String {
@@ -95,14 +97,16 @@ fn push_rows(out: &mut String, rows: &[&Outcome], notes: &mut Notes) {
 }
 
 fn push_latencies(out: &mut String, rows: &[&Outcome]) {
-    let timed: Vec<(&Outcome, &Latency)> =
-        rows.iter().filter_map(|outcome| Some((*outcome, outcome.latency.as_ref()?))).collect();
-    if timed.is_empty() {
-        return;
+    for (kind, timed) in latency::by_loop(rows) {
+        push_loop(out, kind, &timed);
     }
+}
+
+fn push_loop(out: &mut String, kind: &str, timed: &[(&Outcome, &Latency)]) {
     let names = label::percentiles(timed.iter().map(|(_, latency)| *latency));
     let heads: Vec<String> = names.iter().map(|name| escaped(name)).collect();
-    push(out, format_args!("\n| latency | parameters | {} | max |", heads.join(" | ")));
+    let corner = escaped(&latency::head(kind));
+    push(out, format_args!("\n| {corner} | parameters | {} | max |", heads.join(" | ")));
     push(out, format_args!("|---|---|{}--:|", "--:|".repeat(names.len())));
     for (outcome, latency) in timed {
         let percentile = |name: &String| latency.percentiles_ns.get(name).and_then(Value::as_f64);

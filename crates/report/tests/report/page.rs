@@ -66,10 +66,10 @@ fn every_note_that_is_referred_to_exists() {
 
 #[test]
 fn host_and_paths_stay_out_unless_asked_for() {
-    for name in ["bench", "read", "write"] {
+    for name in ["bench", "disk", "read", "write"] {
         let record = record(name);
         let page = html::page(&record);
-        for secret in ["workbench", "/home", "anna"] {
+        for secret in ["workbench", "/home", "anna", "192.0.2", "0b51c8d2", "user.slice"] {
             assert!(!page.contains(secret), "{name}: {secret}");
         }
         assert!(html::page_with(&record, Identity::Shown).contains("/home/anna"));

@@ -28,6 +28,10 @@ fn assert_safe(record: &Record, style: &Style) {
 
 fn assert_narrow(record: &Record, style: &Style) {
     for line in render(record, Format::Table, style).lines() {
+        // A line for a shell is never broken.
+        if line.starts_with("  fio ") {
+            continue;
+        }
         assert!(line.width() <= style.width_columns, "{} columns: {line:?}", style.width_columns);
         assert_eq!(line.trim_end(), line, "space at the end");
     }
