@@ -1,7 +1,7 @@
 //! End-to-end tests: the built program on real files, filesystems and kernels.
 //!
 //! The frame is `bin` (runs the program), `fixture` (files and what must come out of them),
-//! `filesystem` (loop mounts), `skip` (says so when a test cannot run here) and `pairwise`
+//! `filesystem` (loop mounts), `schema` (what documents follow), `skip` (says so when a test cannot run here) and `pairwise`
 //! (samples combinations). Every other module tests one subject.
 
 #![forbid(unsafe_code)]
@@ -11,6 +11,7 @@ mod bin;
 mod filesystem;
 mod fixture;
 mod pairwise;
+mod schema;
 mod skip;
 
 mod bench;
