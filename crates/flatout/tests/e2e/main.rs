@@ -1,7 +1,8 @@
 //! End-to-end tests: the built program on real files, filesystems and kernels.
 //!
 //! The frame is `bin` (runs the program), `fixture` (files and what must come out of them),
-//! `filesystem` (loop mounts), `faulty` (a filesystem with faults), `schema` (what documents follow), `skip` (says so when a test cannot run
+//! `filesystem` (loop mounts), `faulty` (a filesystem with faults), `throttle` (a limit to the
+//! bytes of a second), `schema` (what documents follow), `skip` (says so when a test cannot run
 //! here) and `pairwise` (samples combinations). Every other module tests one subject.
 
 #![forbid(unsafe_code)]
@@ -14,6 +15,7 @@ mod fixture;
 mod pairwise;
 mod schema;
 mod skip;
+mod throttle;
 
 mod bench;
 mod breakdown;
