@@ -14,6 +14,7 @@ pub mod buffer;
 pub mod call;
 pub mod cancel;
 pub mod clock;
+pub mod extent;
 pub mod filesystem;
 #[cfg(test)]
 mod fixture;
