@@ -37,7 +37,7 @@ pub struct Chain {
     /// The kernel's name of the topmost filesystem; `none` for a block device.
     pub filesystem: String,
     /// The layers, each above those that it rests on. One that rests on several devices is
-    /// followed by all of them, each with what lies below it; none appears twice.
+    /// followed by all of them, each with what lies below it; a device appears only once.
     pub layers: Vec<Layer>,
     /// The block devices that the topmost device-backed filesystem names as its own; several for
     /// a filesystem that spans devices.

@@ -1,7 +1,7 @@
 //! Chains of real files of this machine; as root also of loop mounts and overlays.
 
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::fd::AsFd;
 
 use super::*;
@@ -118,6 +118,35 @@ fn an_image_in_memory_ends_at_its_loop_device() {
     run("losetup", &["--detach", &node]);
     assert!(matches!(&found.layers[1], Layer::Mount { filesystem, .. } if filesystem == "tmpfs"));
     assert_eq!(found.disks(), [found.top_device().unwrap()]);
+}
+
+#[test]
+fn a_partition_leads_to_its_disk_and_has_an_account() {
+    let Some(memory) = Mounted::new("tmpfs") else { return };
+    let path = memory.path().join("image");
+    File::create_new(&path).unwrap().set_len(4 << 20).unwrap();
+    let path = path.to_str().unwrap();
+    let Some(node) = run("losetup", &["--find", "--show", path]) else { return };
+    // Told to the kernel, which need not know any format of partition tables.
+    let added = run("addpart", &[&node, "1", "2048", "2048"]);
+    let found = File::open(format!("{node}p1")).and_then(|file| {
+        let found = chain(Path::new(ROOT), file.as_fd(), Path::new("/dev"))?;
+        let mut bytes = [1; 4096];
+        (&file).read_exact(&mut bytes)?;
+        Ok((BlockAccount::read(Path::new(ROOT), found.top_device().unwrap()), found))
+    });
+    added.and_then(|_| run("delpart", &[&node, "1"]));
+    run("losetup", &["--detach", &node]);
+    let (account, found) = match found {
+        Ok(found) => found,
+        Err(error) => return eprintln!("skipped: no partition of a loop device: {error}"),
+    };
+    let name = node.trim_start_matches("/dev/");
+    let Layer::Partition { name: part, .. } = &found.layers[0] else { panic!("{found:?}") };
+    assert_eq!(*part, format!("{name}p1"));
+    assert!(matches!(&found.layers[1], Layer::Loop { name: disk, .. } if disk == name));
+    assert_eq!(found.disks(), [found.layers[1].device().unwrap()]);
+    assert!(account.unwrap().read.bytes >= 4096);
 }
 
 #[test]
