@@ -70,7 +70,7 @@ fn is_common(path: &str) -> bool {
 /// such as `tmpfs`.
 fn tells(key: &str, text: &str) -> bool {
     let is_word = key == "source" && !text.contains(['/', ':']);
-    !is_word && !(is_place(key) && is_common(text))
+    !(is_word || is_place(key) && is_common(text))
 }
 
 fn is_place(key: &str) -> bool {

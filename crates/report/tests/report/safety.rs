@@ -67,6 +67,41 @@ fn a_narrow_table_leaves_out_columns_before_it_cuts_names() {
 }
 
 #[test]
+fn no_page_breaks_a_line_for_a_shell_or_hides_the_audit() {
+    let record = record("disk");
+    let commands: Vec<&str> =
+        record.results.iter().filter_map(|row| row.audit.get("fio_command")?.as_str()).collect();
+    for width_columns in [40, 80, 200] {
+        let style = Style { width_columns, ..Style::default() };
+        let table = render(&record, Format::Table, &style);
+        for command in &commands {
+            assert_eq!(table.matches(&format!("\n  {command}\n")).count(), 1, "{table}");
+        }
+    }
+    // What goes into a pipe has 80 columns: every column of the audit must fit there.
+    let piped = render(&record, Format::Table, &Style::default());
+    assert!(!piped.contains("left out"), "{piped}");
+    for head in ["asked", "by disk", "splits", "CPU/op", "CPU s/GiB", "harness", "I/O wait"] {
+        assert!(piped.contains(head), "{head}");
+    }
+}
+
+#[test]
+fn lines_of_many_charts_are_cut_and_counted() {
+    let mut record = record("disk");
+    let mut row = record.results.pop().unwrap();
+    for depth in 100..110 {
+        row.parameters.insert("depth".to_owned(), depth.into());
+        row.audit.insert("fio_command".to_owned(), format!("fio --iodepth={depth}").into());
+        record.results.push(row.clone());
+    }
+    let table = render(&record, Format::Table, &Style::default());
+    assert!(table.contains("\n  # 9 more lines of charts: --format html, csv and json"), "{table}");
+    let page = html::page(&record);
+    assert!((100..110).all(|depth| page.contains(&format!("<code>fio --iodepth={depth}</code>"))));
+}
+
+#[test]
 fn colour_changes_nothing_but_colour() {
     for name in FIXTURES {
         let record = record(name);
