@@ -5,7 +5,8 @@
 
 use serde_json::{Map, Value};
 
-use crate::record::{Better, Outcome, Warning};
+use crate::histogram::{Histogram, LoopKind};
+use crate::record::{Better, Outcome, Series, Warning};
 
 /// What one trial moved and how long it took.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -19,6 +20,34 @@ pub struct Sample {
     pub audit: Map<String, Value>,
     /// Doubts; one per code is kept.
     pub warnings: Vec<Warning>,
+    /// Latency of its single operations; merged over the trials that count.
+    pub latencies: Option<Latencies>,
+    /// Curves; those of one name are joined over the trials that count.
+    pub series: Vec<Series>,
+    /// Figures that the same trial gave beside its own, in the same order in every trial: each
+    /// becomes a row.
+    pub further: Vec<Further>,
+}
+
+/// How long the single operations of one trial took.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Latencies {
+    /// The operations by duration.
+    pub histogram: Histogram,
+    /// How they were paced.
+    pub loop_kind: LoopKind,
+}
+
+/// A further figure of a trial, for example the time until the bytes were durable, where the
+/// trial's own figure ends when the kernel had them.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Further {
+    /// What tells its row from the trial's own; replaces parameters of the same name.
+    pub parameters: Map<String, Value>,
+    /// Bytes or operations.
+    pub amount: f64,
+    /// The time that it took.
+    pub elapsed_ns: u64,
 }
 
 /// Why a trial gave no sample.

@@ -40,7 +40,7 @@ impl LoopKind {
 /// Counts of operations by duration.
 ///
 /// Cost: about 270 KiB each, recording touches one counter.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Histogram {
     counts: Counts<u64>,
     min_ns: u64,

@@ -8,6 +8,7 @@
 //! are charged to the harness.
 
 mod audit;
+mod detail;
 mod row;
 mod warmup;
 
@@ -37,7 +38,8 @@ pub struct Tools<'a> {
     pub cancelled: &'a dyn Fn() -> bool,
 }
 
-/// Measures `cases` and returns their rows in the same order.
+/// Measures `cases` and returns their rows in the same order, each followed by those of its
+/// further figures.
 ///
 /// Never fails: what goes wrong becomes the status and a warning of the row. Cost: two readings
 /// of the witness per trial and a calibration of the harness at the start.
@@ -54,7 +56,7 @@ pub fn run(cases: Vec<Case<'_>>, plan: &Plan, tools: Tools<'_>) -> Vec<Outcome> 
             run.step(index);
         }
     }
-    run.rows.into_iter().map(|row| row.finish(plan, &overhead)).collect()
+    run.rows.into_iter().flat_map(|row| row.finish(plan, &overhead)).collect()
 }
 
 /// One trial and what the guard thought of it.

@@ -164,6 +164,7 @@ impl Reader {
             elapsed_ns: measured.elapsed_ns,
             audit: Map::new(),
             warnings: measured.warnings.clone(),
+            ..Sample::default()
         }
     }
 }

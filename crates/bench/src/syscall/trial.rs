@@ -190,6 +190,7 @@ fn evaluate(row: &Row, calls: u64, mut timing: Timing) -> Result<Sample, TrialEr
         elapsed_ns: nanoseconds(own),
         audit: timing.audit,
         warnings: timing.warnings,
+        ..Sample::default()
     })
 }
 

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
+use super::detail::{Details, LatencyPool, join_series};
 use super::{Attempt, audit, warmup};
-use crate::case::{Case, Figure, Plan, Sample, TrialError};
+use crate::case::{Case, Figure, Further, Plan, Sample, TrialError};
 use crate::guard::Spoil;
 use crate::overhead::{OVERHEAD_SHARE, Overhead};
 use crate::record::{Outcome, Status};
@@ -39,6 +40,7 @@ struct Taken {
     elapsed_ns: u64,
     audit: Map<String, Value>,
     warnings: Vec<Warning>,
+    details: Details,
 }
 
 /// One row while it is measured.
@@ -50,6 +52,7 @@ pub(super) struct Row<'a> {
     pub(super) spent_ns: u64,
     pub(super) closed: Option<Closed>,
     taken: Vec<Taken>,
+    latencies: LatencyPool,
     /// Spoiled trials, while there is nothing better: should time run out before a quiet one, they
     /// are what there is.
     discarded: Vec<Taken>,
@@ -69,6 +72,7 @@ impl<'a> Row<'a> {
             spent_ns: 0,
             closed: None,
             taken: Vec::new(),
+            latencies: LatencyPool::default(),
             discarded: Vec::new(),
             spoiled: 0,
             disturbed: 0,
@@ -98,8 +102,9 @@ impl<'a> Row<'a> {
             )));
         };
         let spoil = attempt.spoil.filter(|spoil| counts(*spoil, &sample));
-        let Sample { elapsed_ns, audit, warnings, .. } = sample;
-        let taken = Taken { figure, elapsed_ns, audit, warnings };
+        let Sample { elapsed_ns, audit, warnings, latencies, series, further, .. } = sample;
+        let details = Details { latencies, series, further };
+        let taken = Taken { figure, elapsed_ns, audit, warnings, details };
         match spoil {
             Some(spoil) if self.is_discarded(spoil) => {
                 if self.taken.is_empty() {
@@ -108,10 +113,19 @@ impl<'a> Row<'a> {
             }
             _ => {
                 self.discarded.clear();
-                self.taken.push(taken);
+                self.count(taken);
             }
         }
         None
+    }
+
+    /// Lets a trial count. Its latencies join the others' at once unless it may yet turn out to be
+    /// warm-up, because a histogram is large.
+    fn count(&mut self, mut taken: Taken) {
+        if self.taken.len() >= warmup::MOST {
+            self.latencies.take(&mut taken.details);
+        }
+        self.taken.push(taken);
     }
 
     /// Counts a spoiled trial and says whether it is thrown away. Where most are spoiled, quiet
@@ -171,12 +185,20 @@ impl<'a> Row<'a> {
         to_precise.saturating_sub(count).max(to_least).min(to_most).max(1)
     }
 
-    /// The row as it goes into the record.
-    pub(super) fn finish(mut self, plan: &Plan, overhead: &Overhead) -> Outcome {
+    /// The row as it goes into the record, and those of its further figures.
+    pub(super) fn finish(mut self, plan: &Plan, overhead: &Overhead) -> Vec<Outcome> {
         self.keep_what_there_is();
         let mut outcome = self.case.blank_outcome();
         let warmup = self.warmup(plan);
+        let mut latencies = std::mem::take(&mut self.latencies);
+        for taken in &mut self.taken[warmup..] {
+            latencies.take(&mut taken.details);
+        }
+        outcome.latency = latencies.latency();
         let (dropped, counted) = self.taken.split_at(warmup);
+        for taken in counted {
+            join_series(&mut outcome.series, &taken.details.series);
+        }
         let figures: Vec<f64> = counted.iter().map(|taken| taken.figure).collect();
         for taken in counted {
             audit::merge(&mut outcome.audit, &taken.audit);
@@ -200,8 +222,25 @@ impl<'a> Row<'a> {
             }
             outcome.status = status;
             warning::add(&mut outcome.warnings, Warning::new(code, text));
-            return outcome;
+            return vec![outcome];
         }
+        let more = counted.iter().map(|taken| taken.details.further.len()).min().unwrap_or(0);
+        let further = (0..more).map(|index| {
+            let of = |taken: &Taken| taken.details.further[index].clone();
+            let all: Vec<Further> = counted.iter().map(of).collect();
+            let mut own = outcome.clone();
+            own.parameters.extend(all[0].parameters.clone());
+            own.latency = None;
+            own.series.clear();
+            let figures = all.iter().map(|f| quotient(self.case.figure, f.amount, f.elapsed_ns));
+            self.conclude(own, figures.flatten().collect(), plan)
+        });
+        let further: Vec<Outcome> = further.collect();
+        [self.conclude(outcome, figures, plan)].into_iter().chain(further).collect()
+    }
+
+    /// Gives a row its figures, its status and what these say against themselves.
+    fn conclude(&self, mut outcome: Outcome, figures: Vec<f64>, plan: &Plan) -> Outcome {
         outcome.status = match self.closed {
             Some(Closed::Interrupted) => Status::Interrupted,
             _ if !is_precise(&figures, plan) => Status::Unstable,
@@ -225,7 +264,9 @@ impl<'a> Row<'a> {
         if self.taken.is_empty() {
             self.disturbed += self.spoiled;
             self.spoiled = 0;
-            self.taken = std::mem::take(&mut self.discarded);
+            for taken in std::mem::take(&mut self.discarded) {
+                self.count(taken);
+            }
         }
     }
 
@@ -313,10 +354,14 @@ fn counts(spoil: Spoil, sample: &Sample) -> bool {
 
 /// The figure of one trial; `None` when time or amount cannot be true.
 fn figure(kind: Figure, sample: &Sample) -> Option<f64> {
-    let elapsed_ns = sample.elapsed_ns as f64;
+    quotient(kind, sample.amount, sample.elapsed_ns)
+}
+
+fn quotient(kind: Figure, amount: f64, elapsed_ns: u64) -> Option<f64> {
+    let elapsed_ns = elapsed_ns as f64;
     let figure = match kind {
-        Figure::Rate => sample.amount / (elapsed_ns / 1e9),
-        Figure::NanosecondsEach => elapsed_ns / sample.amount,
+        Figure::Rate => amount / (elapsed_ns / 1e9),
+        Figure::NanosecondsEach => elapsed_ns / amount,
     };
     (figure.is_finite() && figure > 0.0).then_some(figure)
 }

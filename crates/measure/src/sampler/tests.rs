@@ -5,9 +5,10 @@ use std::cell::{Cell, RefCell};
 use serde_json::{Map, json};
 
 use super::*;
-use crate::case::Figure;
+use crate::case::{Figure, Further, Latencies};
 use crate::clock::FakeClock;
 use crate::guard::{FakeWitness, Reading};
+use crate::histogram::{Histogram, LoopKind};
 use crate::record::Status;
 use crate::warning::{self, Warning};
 
@@ -319,6 +320,7 @@ fn audits_are_merged_over_the_trials_that_count() {
             elapsed_ns: MS,
             audit: audit.as_object().cloned().unwrap(),
             warnings: vec![Warning::new(warning::NOT_COLD, format!("trial {trial}"))],
+            ..Sample::default()
         })
     })];
     let outcome = &run_watched(&clock, cases, &Plan::default(), witness)[0];
@@ -411,7 +413,7 @@ fn a_harness_that_takes_too_long_is_a_doubt() {
         amount: 1.0,
         elapsed_ns,
         audit: json!({"clock_reads": reads}).as_object().cloned().unwrap(),
-        warnings: Vec::new(),
+        ..Sample::default()
     };
     let cases = vec![
         scripted("a/short", |_| Ok(sample(1_000, 0))),
@@ -451,6 +453,43 @@ fn progress_counts_up_and_its_estimate_ends_at_nothing() {
     assert!(progress.is_sorted_by_key(|progress| progress.trials_done));
     let last = progress[13];
     assert_eq!((last.cases_done, last.trials_done, last.left_ns), (2, 12, Some(0)));
+}
+
+#[test]
+fn a_further_figure_becomes_a_row_of_the_same_trials() {
+    let clock = FakeClock::default();
+    let mut trial = 0;
+    let cases = vec![scripted("a/b", |_| {
+        trial += 1;
+        let mut histogram = Histogram::new();
+        histogram.record(trial * 100);
+        let until = json!({"until": "durable"}).as_object().cloned().unwrap();
+        // The first trial is warm-up, and none of what it brought may count.
+        let elapsed_ns = if trial == 1 { 9 * MS } else { MS };
+        Ok(Sample {
+            amount: 10.0,
+            elapsed_ns,
+            audit: json!({"bytes": 10}).as_object().cloned().unwrap(),
+            latencies: Some(Latencies { histogram, loop_kind: LoopKind::Closed }),
+            further: vec![Further { parameters: until, amount: 10.0, elapsed_ns: 2 * elapsed_ns }],
+            ..Sample::default()
+        })
+    })];
+    let outcomes = run_quietly(&clock, cases, &Plan::default());
+    assert_eq!(outcomes.len(), 2);
+    let [own, further] = &outcomes[..] else { panic!("{outcomes:?}") };
+    assert_eq!((own.median, further.median), (Some(10_000.0), Some(5_000.0)));
+    assert_eq!(
+        (own.parameters.get("until"), &further.parameters["until"]),
+        (None, &json!("durable"))
+    );
+    assert_eq!((own.n, further.n, further.ci95), (6, 6, Some([5_000.0; 2])));
+    assert_eq!(
+        (own.audit["bytes"].as_u64(), further.audit["bytes"].as_u64()),
+        (Some(60), Some(60))
+    );
+    let latency = own.latency.as_ref().unwrap();
+    assert_eq!((latency.operations, latency.min_ns, latency.max_ns), (6, 200.0, 700.0));
 }
 
 #[test]

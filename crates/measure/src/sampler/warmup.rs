@@ -3,7 +3,7 @@
 use crate::statistics;
 
 /// Trials at the start that may be dropped.
-const MOST: usize = 2;
+pub(super) const MOST: usize = 2;
 /// How much slower than the rest a warm-up trial is at least.
 const SHARE: f64 = 0.05;
 /// How many median deviations of the rest, scaled to standard deviations, it is away at least.
