@@ -27,6 +27,8 @@ pub(crate) struct Column {
     spelling: Spelling,
     /// Whether rows with this key prove something that is worth a grid.
     is_proof: bool,
+    /// Whether the column is worth its width only where some figure is above zero.
+    is_exception: bool,
 }
 
 const fn column(
@@ -35,11 +37,21 @@ const fn column(
     spelling: Spelling,
     meaning: &'static str,
 ) -> Column {
-    Column { key, head, meaning, spelling, is_proof: true }
+    Column { key, head, meaning, spelling, is_proof: true, is_exception: false }
+}
+
+/// A column that stands only where something is wrong.
+const fn exception(
+    key: &'static str,
+    head: &'static str,
+    spelling: Spelling,
+    meaning: &'static str,
+) -> Column {
+    Column { is_proof: false, is_exception: true, ..column(key, head, spelling, meaning) }
 }
 
 /// The columns; the first [`MOVED`] tell what was moved, the others what it cost and who disturbed.
-pub(crate) const COLUMNS: [Column; 11] = [
+pub(crate) const COLUMNS: [Column; 14] = [
     Column {
         is_proof: false,
         ..column("bytes", "asked", Spelling::Unit("bytes"), "bytes asked for in all trials")
@@ -63,6 +75,24 @@ pub(crate) const COLUMNS: [Column; 11] = [
         is_proof: false,
         ..column("minor_faults", "faults", Spelling::Count, "pages entered into a mapping")
     },
+    exception(
+        "hole_bytes",
+        "holes",
+        Spelling::Unit("bytes"),
+        "bytes of the file that were never written and have no place on the device",
+    ),
+    exception(
+        "unwritten_bytes",
+        "unwritten",
+        Spelling::Unit("bytes"),
+        "bytes of the file that have a place on the device but were never written",
+    ),
+    exception(
+        "zero_block_ratio",
+        "zeros",
+        Spelling::Share,
+        "share of sampled blocks full of zeros",
+    ),
     column(
         "cpu_ns_per_operation",
         "CPU/op",
@@ -103,7 +133,7 @@ pub(crate) const COLUMNS: [Column; 11] = [
 ];
 
 /// How many of [`COLUMNS`] tell what was moved.
-pub(crate) const MOVED: usize = 5;
+pub(crate) const MOVED: usize = 8;
 
 /// Heads that a narrow page goes without, the least important first.
 pub(crate) const FIRST_TO_GO: [&str; 9] =
@@ -158,7 +188,11 @@ fn audit_of(groups: &[Group<'_>]) -> Option<Audit> {
     if !all().any(|outcome| proves(outcome)) {
         return None;
     }
-    let has = |column: &usize| all().any(|outcome| number(outcome, &COLUMNS[*column]).is_some());
+    let has = |at: &usize| {
+        let column = &COLUMNS[*at];
+        let mut numbers = all().filter_map(|outcome| number(outcome, column));
+        numbers.any(|number| !column.is_exception || number > 0.0)
+    };
     let columns: Vec<usize> = (0..COLUMNS.len()).filter(has).collect();
     let row = |group: &Group<'_>| AuditRow {
         name: group.name.clone(),
@@ -227,6 +261,17 @@ mod tests {
         assert_eq!(audit.rows.len(), 2, "a row without facts has no line");
         assert_eq!(audit.rows[1].name, "write, until durable");
         assert_eq!(audit.rows[1].cells, [Some("8.00 KiB".to_owned()), None]);
+    }
+
+    #[test]
+    fn holes_have_a_column_only_where_there_are_some() {
+        let heads = |bytes: u64| {
+            let facts = json!({"disk_share_ratio": 1.0, "hole_bytes": bytes});
+            let audit = audit_of_each(&[&row("read", "", facts)]).unwrap();
+            audit.columns.iter().map(|at| COLUMNS[*at].head).collect::<Vec<_>>()
+        };
+        assert_eq!(heads(0), ["by disk"]);
+        assert_eq!(heads(4096), ["by disk", "holes"]);
     }
 
     #[test]

@@ -30,7 +30,7 @@ const HIDDEN: &str = "(hidden)";
 const SHORTEST_SECRET: usize = 3;
 
 /// Names, or ends of names after an underscore, of members that identify.
-const NAMES: [&str; 21] = [
+const NAMES: [&str; 22] = [
     "host",
     "hostname",
     "nodename",
@@ -52,6 +52,7 @@ const NAMES: [&str; 21] = [
     "backing",
     "upper",
     "group",
+    "mount_point",
 ];
 
 /// Absolute paths that are the same on every machine.
@@ -70,11 +71,11 @@ fn is_common(path: &str) -> bool {
 /// such as `tmpfs`.
 fn tells(key: &str, text: &str) -> bool {
     let is_word = key == "source" && !text.contains(['/', ':']);
-    !is_word && !(is_place(key) && is_common(text))
+    !(is_word || is_place(key) && is_common(text))
 }
 
 fn is_place(key: &str) -> bool {
-    matches!(key, "source" | "place" | "backing" | "upper" | "group")
+    matches!(key, "source" | "place" | "backing" | "upper" | "group" | "mount_point")
 }
 
 /// A text that must not be told, and what is told instead.

@@ -2,13 +2,16 @@
 //!
 //! Text from data is escaped, so that a name cannot become markup or break a table.
 
+mod evidence;
+
 use std::fmt::Write as _;
 
 use flatout_measure::record::{Latency, Outcome, Record, Status};
 use serde_json::Value;
 
 use crate::{
-    label, latency, machine, notes::Notes, quantity, summary, sweep, sweep::Sweep, table, text,
+    label, latency, machine, notes::Notes, quantity, storage, summary, sweep, sweep::Sweep, table,
+    text,
 };
 
 /// The record as a Markdown document.
@@ -26,19 +29,31 @@ pub fn document(record: &Record) -> String {
     }
     let sweeps = sweep::sweeps(record);
     let rows_left = sweep::rows_left(record, &sweeps);
+    let storage_area = table::storage_area(record);
+    if storage_area.is_empty() {
+        push_storage(&mut out, record);
+    }
     for area in table::areas(record) {
         push(&mut out, format_args!("\n## {}\n", escaped(area)));
+        if area == storage_area && push_storage(&mut out, record) {
+            push(&mut out, format_args!(""));
+        }
         let in_area = |outcome: &&Outcome| label::area(&outcome.id) == area;
         let rows: Vec<&Outcome> =
             rows_left.iter().map(|i| &record.results[*i]).filter(in_area).collect();
         if !rows.is_empty() {
             push_rows(&mut out, &rows, &mut notes);
             push_latencies(&mut out, &rows);
+            evidence::push_curves(&mut out, &rows);
             push_facts(&mut out, &rows);
         }
-        for sweep in sweeps.iter().filter(|sweep| label::area(&sweep.chart.id) == area) {
+        let own: Vec<&Sweep<'_>> =
+            sweeps.iter().filter(|sweep| label::area(&sweep.chart.id) == area).collect();
+        for sweep in &own {
             push_sweep(&mut out, sweep, &mut notes);
         }
+        evidence::push_audit(&mut out, &rows, &own);
+        evidence::push_commands(&mut out, &rows, &own);
     }
     for (number, note) in notes.iter() {
         let (code, sentence) = (escaped(&note.code), escaped(&note.sentence()));
@@ -57,6 +72,18 @@ pub fn document(record: &Record) -> String {
 fn push(out: &mut String, line: std::fmt::Arguments<'_>) {
     // Writing into a String cannot fail.
     let _ = writeln!(out, "{line}");
+}
+
+/// What the places stand on; whether there is something to say.
+fn push_storage(out: &mut String, record: &Record) -> bool {
+    let chains = storage::chains(&record.start.environment);
+    for chain in &chains {
+        push(out, format_args!("- {}", escaped(&chain.line)));
+        for remark in &chain.remarks {
+            push(out, format_args!("  - {}", escaped(remark)));
+        }
+    }
+    !chains.is_empty()
 }
 
 fn push_rows(out: &mut String, rows: &[&Outcome], notes: &mut Notes) {

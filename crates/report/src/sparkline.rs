@@ -69,7 +69,9 @@ pub(crate) fn sentence(outcome: &Outcome) -> Option<String> {
     };
     let until = number("knee_s")
         .map_or_else(String::new, |knee| format!(" until {}", quantity::value("s", knee)));
-    match (rate("burst_per_s", "burst"), rate("sustained_per_s", "sustained")) {
+    let rises = number("sustained_per_s") > number("burst_per_s");
+    let word = if rises { "slow start" } else { "burst" };
+    match (rate("burst_per_s", word), rate("sustained_per_s", "sustained")) {
         (Some(burst), Some(sustained)) => Some(format!("{burst}{until}, then {sustained}")),
         (Some(burst), None) => Some(format!("{burst}{until}")),
         (None, sustained) => sustained,
@@ -110,6 +112,8 @@ mod tests {
         let expected = "burst 9.00 kop/s until 12.0 s, then sustained 500 op/s";
         assert_eq!(of(all).as_deref(), Some(expected));
         assert_eq!(of(json!({"sustained_per_s": 500.0})).as_deref(), Some("sustained 500 op/s"));
+        let rising = json!({"burst_per_s": 1.0, "sustained_per_s": 2.0});
+        assert_eq!(of(rising).as_deref(), Some("slow start 1.00 op/s, then sustained 2.00 op/s"));
         assert_eq!(of(json!({"knee_s": 1.0})), None);
     }
 }

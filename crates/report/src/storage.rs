@@ -29,7 +29,7 @@ fn chain(place: &Map<String, Value>) -> Chain {
     let layers: Vec<&Map<String, Value>> =
         objects(place, "layers").filter(|layer| !is_repeated(place, layer)).collect();
     let mut line = words(place, "place").unwrap_or("a place without a name").to_owned();
-    let mut link = None;
+    let mut links: Vec<String> = Vec::new();
     let mut has_mount = false;
     for layer in &layers {
         let is_mount = kind(layer) == "mount";
@@ -38,13 +38,16 @@ fn chain(place: &Map<String, Value>) -> Chain {
         line.push_str(joint);
         line.push_str(&layer_text(layer));
         if kind(layer) == "disk" {
-            link = Some(link_text(layer));
+            let link = link_text(layer);
+            if !links.contains(&link) {
+                links.push(link);
+            }
         }
     }
     if !has_mount && let Some(filesystem) = words(place, "filesystem") {
         line.push_str(&format!(" (filesystem {filesystem})"));
     }
-    if let Some(link) = link {
+    for link in links {
         line.push_str(&format!(" · {link}"));
     }
     if let Some(room) = room(place) {
@@ -88,7 +91,7 @@ fn layer_text(layer: &Map<String, Value>) -> String {
         "mount" => mount_text(layer),
         "overlay" => match words(layer, "upper") {
             Some(upper) => format!("overlay, upper layer {upper}"),
-            None => "overlay, upper layer unknown".to_owned(),
+            None => "overlay without an upper layer".to_owned(),
         },
         "loop" => {
             let backing = words(layer, "backing").unwrap_or("unknown");
@@ -103,13 +106,24 @@ fn layer_text(layer: &Map<String, Value>) -> String {
         "dm" => match words(layer, "type") {
             Some("crypt") => format!("{name}, encrypted (dm-crypt)"),
             Some("lvm" | "linear") => format!("{name}, a logical volume"),
-            Some(kind) => format!("{name}, device mapper ({kind})"),
-            None => format!("{name}, device mapper"),
+            Some(kind) if kind != "unknown" => format!("{name}, device mapper ({kind})"),
+            _ => format!("{name}, device mapper"),
         },
-        "md" => format!("{name}, {}", words(layer, "level").unwrap_or("RAID of unknown level")),
+        "md" => format!("{name}, {}{}", raid_level(layer), members(layer)),
         "disk" => disk_text(name, layer),
         kind => unknown_layer(kind, layer),
     }
+}
+
+fn raid_level(layer: &Map<String, Value>) -> &str {
+    words(layer, "level").unwrap_or("RAID of unknown level")
+}
+
+/// The devices that an array is made of, where the record names them.
+fn members(layer: &Map<String, Value>) -> String {
+    let names = layer.get("members").and_then(Value::as_array).into_iter().flatten();
+    let names: Vec<&str> = names.filter_map(Value::as_str).collect();
+    if names.is_empty() { String::new() } else { format!(" of {}", names.join(", ")) }
 }
 
 fn mount_text(layer: &Map<String, Value>) -> String {
@@ -261,14 +275,14 @@ mod tests {
             {"kind": "loop", "name": "loop0", "backing": "/srv/disk.img", "direct_io": false},
             {"kind": "mount", "filesystem": "ext4"},
             {"kind": "dm", "name": "vg-home", "type": "crypt"},
-            {"kind": "md", "name": "md0", "level": "raid1"},
+            {"kind": "md", "name": "md0", "level": "raid1", "members": ["sda1", "sdb1"]},
             {"kind": "partition", "name": "sda1"},
             {"kind": "bcache", "name": "bcache0", "cache_bytes": 4096},
             {"kind": "disk", "name": "sda", "rotational": true,
              "link": {"name": "SATA 6 Gb/s", "bytes_per_s": 629145600}}],
             "free_bytes": 1073741824_u64}));
         let expected = "img on xfs → loop0, a loop device on the file /srv/disk.img, through the \
-            page cache → ext4 → vg-home, encrypted (dm-crypt) → md0, raid1 → sda1 → bcache cache \
+            page cache → ext4 → vg-home, encrypted (dm-crypt) → md0, raid1 of sda1, sdb1 → sda1 → bcache cache \
             4 KiB bcache0 → sda, rotating, size unknown · link SATA 6 Gb/s, 600 MiB/s · 1.00 GiB free";
         assert_eq!(chain.line, expected);
     }

@@ -93,6 +93,19 @@ fn a_page_says_what_it_is_and_which_file_it_is_about() {
 }
 
 #[test]
+fn a_page_of_a_disk_holds_its_proof_and_no_markup_from_a_command() {
+    let mut disk = record("disk");
+    let page = html::page(&disk);
+    assert!(page.contains("<summary>Check with fio</summary>"));
+    assert!(page.contains("<code>fio --name=flatout --directory=DIRECTORY --rw=read"));
+    assert!(page.contains("→ vda1 → vda, virtio, write back"));
+    assert!(page.contains("burst 639 MiB/s until 12.0 s, then sustained 212 MiB/s"));
+    assert!(!page.contains("<dt>storage"));
+    disk.results[0].audit.insert("fio_command".to_owned(), "fio </pre><b>'&".into());
+    assert!(html::page(&disk).contains("<code>fio &lt;/pre&gt;&lt;b&gt;"));
+}
+
+#[test]
 fn a_point_tells_its_exact_value() {
     let record = record("bench");
     let row = record.results.iter().find(|o| o.id == "cache/thread-sweep").unwrap();
