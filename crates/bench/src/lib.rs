@@ -10,6 +10,7 @@ mod bench;
 pub mod cache;
 pub mod choice;
 pub mod crew;
+pub mod disk;
 mod error;
 mod limits;
 pub mod read;

@@ -1,0 +1,3 @@
+//! What a disk does: metadata first.
+
+pub mod metadata;

@@ -1,0 +1,145 @@
+//! Metadata: how many files a second a filesystem creates, looks up, opens, renames, lists,
+//! removes and makes durable, in one directory and in many.
+//!
+//! Names must exist for this. They all lie below one fresh directory of owner-only mode, are
+//! reached through descriptors, and are gone when [`run`] returns. There are two phases, because
+//! ext4 creates 10 to 40 times slower for a minute after many files were deleted (freed inodes are
+//! skipped one by one): the first creates and never deletes, the second unlinks what the first
+//! left. For the same reason two runs within a minute cannot be compared there.
+//!
+//! Which rows there are and what one operation is: `metadata/row.rs`; how they are timed:
+//! `metadata/trial.rs`; how the names are kept and removed: `metadata/place.rs`.
+
+mod finish;
+mod fio;
+mod operation;
+mod place;
+mod plot;
+mod room;
+mod row;
+mod site;
+mod stretch;
+mod trial;
+
+use std::path::PathBuf;
+
+use flatout_measure::case::Plan;
+use flatout_measure::record::{Outcome, Status};
+use flatout_measure::sampler;
+use flatout_measure::warning::{self, Warning};
+use flatout_sys::affinity;
+use flatout_sys::cancel::CancelToken;
+
+use crate::bench::Bench;
+use crate::error::Error;
+
+pub use room::{check, fitted, inodes, write_bytes};
+
+use row::Test;
+use site::Site;
+
+/// What the user chose.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Where the directory with the test files is made.
+    pub directory: PathBuf,
+    /// Files that a trial works on; those of fsync take fewer, and a slow filesystem gets as far
+    /// as time allows.
+    pub files: u32,
+    /// Directories over which the files are spread in the rows of `many`; rounded up so that
+    /// threads have equal shares.
+    pub directories_many: u32,
+    /// Numbers of threads; `None` for one, and in full extent also one per CPU.
+    pub threads: Option<Vec<u32>>,
+    /// Bytes written to each file that is made durable.
+    pub small_file_bytes: u64,
+    /// Which rows.
+    pub extent: Extent,
+    /// Seed of the orders of names.
+    pub seed: u64,
+    /// The wish to stop.
+    pub cancel: CancelToken,
+}
+
+/// Which rows are measured, and how often.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// One thread, few trials.
+    Quick,
+    /// One thread and one per CPU.
+    Full,
+}
+
+impl Extent {
+    /// Trials of a row at most: each leaves files until the end of the run.
+    fn most_trials(self) -> u32 {
+        match self {
+            Self::Quick => 6,
+            Self::Full => 12,
+        }
+    }
+}
+
+impl Options {
+    /// The numbers of threads, ascending, each once.
+    fn thread_counts(&self) -> Vec<u32> {
+        let mut counts = match (&self.threads, self.extent) {
+            (Some(counts), _) => counts.clone(),
+            (None, Extent::Quick) => vec![1],
+            (None, Extent::Full) => vec![1, affinity::allowed_cpu_count()],
+        };
+        counts.sort_unstable();
+        counts.dedup();
+        counts
+    }
+}
+
+/// Part of the time that the second phase gets: one in this many.
+const UNLINK_PART: u64 = 5;
+
+/// Measures, removes what was made, and returns the rows.
+///
+/// What goes wrong with a row is the row's. Should something stay behind in the directory, the
+/// last row is degraded and says so.
+///
+/// # Errors
+/// [`check`] refuses, or the directory cannot be made.
+pub fn run(options: &Options, plan: &Plan, bench: &mut Bench<'_>) -> Result<Vec<Outcome>, Error> {
+    check(options)?;
+    measure(options, plan, bench)
+}
+
+/// [`run`] without the check.
+fn measure(options: &Options, plan: &Plan, bench: &mut Bench<'_>) -> Result<Vec<Outcome>, Error> {
+    let site = Site::make(options)?;
+    let most = options.extent.most_trials();
+    let unlink_ns = plan.budget_ns / UNLINK_PART;
+    let plan = Plan {
+        min_trials: plan.min_trials.min(most),
+        max_trials: plan.max_trials.min(most),
+        budget_ns: plan.budget_ns - unlink_ns,
+        ..plan.clone()
+    };
+    let mut phase = |tests: &[Test], plan: &Plan| {
+        let rows = row::rows(tests, options);
+        let cases = rows.into_iter().map(|row| trial::case(row, &site)).collect();
+        sampler::run(cases, plan, bench.tools())
+    };
+    let mut outcomes = phase(&Test::FIRST_PHASE, &plan);
+    // More trials than there are files left would have to make new ones first.
+    let left = site.least_left() / options.thread_counts().len().max(1);
+    let max_trials = plan.max_trials.min(left as u32).max(plan.min_trials);
+    outcomes.extend(phase(&[Test::Unlink], &Plan { max_trials, budget_ns: unlink_ns, ..plan }));
+    finish::finish(&mut outcomes);
+    if let (Err(error), Some(last)) = (site.finish(), outcomes.last_mut()) {
+        let text = format!("test files stay behind: {error}");
+        warning::add(&mut last.warnings, Warning::new(warning::FAILED, text));
+        if last.status == Status::Ok {
+            last.status = Status::Degraded;
+        }
+    }
+    Ok(outcomes)
+}
+
+#[cfg(test)]
+mod tests;

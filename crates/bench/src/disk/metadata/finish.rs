@@ -1,0 +1,110 @@
+//! What limits the metadata rows, as far as the rows themselves show it. Their ceiling is unknown.
+
+use flatout_measure::ceiling;
+use flatout_measure::record::{Ceiling, Outcome};
+use serde_json::Value;
+
+use super::row::{Directories, Test};
+
+/// Share of the threads' time that is CPU time from which on nothing else can be the limit.
+const BUSY_SHARE: f64 = 0.9;
+/// Below this share threads mostly sleep.
+const ASLEEP_SHARE: f64 = 0.5;
+/// Threads in one directory do at most this share of what they do in their own when its lock
+/// holds them back.
+const LOCKED_SHARE: f64 = 0.75;
+
+/// Gives each row a ceiling that nobody knows, and a limiter where the figures name one.
+pub(super) fn finish(outcomes: &mut [Outcome]) {
+    let limiters: Vec<&str> = outcomes.iter().map(|row| limiter(row, outcomes)).collect();
+    for (outcome, limiter) in outcomes.iter_mut().zip(limiters) {
+        let name = "what this filesystem can do".to_owned();
+        ceiling::apply(
+            outcome,
+            Ceiling { name, limiter: limiter.to_owned(), ..Ceiling::default() },
+        );
+    }
+}
+
+fn limiter(row: &Outcome, all: &[Outcome]) -> &'static str {
+    let busy_share = busy_share(row);
+    let locked = apart(row, all)
+        .and_then(|apart| Some(row.median? / apart.median?))
+        .is_some_and(|share| share <= LOCKED_SHARE);
+    if locked {
+        "the lock of the directory"
+    } else if busy_share.is_some_and(|share| share >= BUSY_SHARE) {
+        "system calls"
+    } else if row.id == Test::Fsync.id() && busy_share.is_some_and(|share| share <= ASLEEP_SHARE) {
+        "the journal, or the device below it"
+    } else {
+        "unknown"
+    }
+}
+
+/// CPU time ÷ time of all threads.
+fn busy_share(row: &Outcome) -> Option<f64> {
+    let figure = |key| row.audit.get(key).and_then(Value::as_f64);
+    let share = (figure("user_ns")? + figure("system_ns")?) / figure("threads_ns")?;
+    share.is_finite().then_some(share)
+}
+
+/// For several threads in one directory: the row of as many threads in directories of their own.
+fn apart<'r>(row: &Outcome, all: &'r [Outcome]) -> Option<&'r Outcome> {
+    let spread = |row: &Outcome| row.parameters.get("directories").cloned();
+    let threads = |row: &Outcome| row.parameters.get("threads").and_then(Value::as_u64);
+    let is_crowd = threads(row)? > 1 && spread(row)? == Directories::One.word();
+    all.iter().find(|other| {
+        is_crowd
+            && other.id == row.id
+            && threads(other) == threads(row)
+            && spread(other) != spread(row)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn row(test: Test, spread: Directories, threads: u32, median: f64, busy_ns: u64) -> Outcome {
+        let mut row =
+            Outcome { id: test.id().to_owned(), median: Some(median), ..Outcome::default() };
+        row.parameters.insert("directories".to_owned(), json!(spread.word()));
+        row.parameters.insert("threads".to_owned(), json!(threads));
+        row.audit.insert("user_ns".to_owned(), json!(busy_ns / 2));
+        row.audit.insert("system_ns".to_owned(), json!(busy_ns / 2));
+        row.audit.insert("threads_ns".to_owned(), json!(1000));
+        row
+    }
+
+    #[test]
+    fn a_limiter_is_named_only_where_the_figures_show_it() {
+        let (one, many) = (Directories::One, Directories::Many);
+        let mut rows = [
+            row(Test::Create, one, 2, 50.0, 990),
+            row(Test::Create, many, 2, 90.0, 990),
+            row(Test::Create, one, 1, 50.0, 600),
+            row(Test::Fsync, one, 1, 2.0, 100),
+            row(Test::Stat, one, 2, 90.0, 950),
+            row(Test::Stat, many, 2, 90.0, 950),
+        ];
+        rows[4].audit.remove("threads_ns");
+        finish(&mut rows);
+        let limiters: Vec<_> =
+            rows.iter().map(|row| row.ceiling.as_ref().unwrap().limiter.as_str()).collect();
+        assert_eq!(
+            limiters,
+            [
+                "the lock of the directory",
+                "system calls",
+                "unknown",
+                "the journal, or the device below it",
+                "unknown",
+                "system calls"
+            ]
+        );
+        assert!(rows.iter().all(|row| row.ceiling.as_ref().unwrap().ratio.is_none()));
+    }
+}

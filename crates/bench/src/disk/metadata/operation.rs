@@ -1,0 +1,75 @@
+//! One operation of each row, as bare system calls below the descriptor of a directory.
+
+use std::ffi::CStr;
+use std::mem::MaybeUninit;
+use std::os::fd::BorrowedFd;
+
+use rustix::fs::{AtFlags, Mode, OFlags, RawDir};
+use rustix::io::Errno;
+
+use super::place::DIRECTORY;
+
+const OWNER_ONLY: Mode = Mode::from_raw_mode(0o600);
+const NEW_FILE: OFlags = OFlags::WRONLY
+    .union(OFlags::CREATE)
+    .union(OFlags::EXCL)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
+const OLD_FILE: OFlags = OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// Makes an empty file. What close(2) says is not heard; there is nothing in it to lose.
+pub(super) fn create(directory: BorrowedFd<'_>, name: &CStr) -> Result<(), Errno> {
+    rustix::fs::openat(directory, name, NEW_FILE, OWNER_ONLY).map(drop)
+}
+
+pub(super) fn stat(directory: BorrowedFd<'_>, name: &CStr) -> Result<(), Errno> {
+    let facts = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    std::hint::black_box(facts.st_size);
+    Ok(())
+}
+
+pub(super) fn open_close(directory: BorrowedFd<'_>, name: &CStr) -> Result<(), Errno> {
+    rustix::fs::openat(directory, name, OLD_FILE, Mode::empty()).map(drop)
+}
+
+pub(super) fn rename(directory: BorrowedFd<'_>, name: &CStr, new_name: &CStr) -> Result<(), Errno> {
+    rustix::fs::renameat(directory, name, directory, new_name)
+}
+
+pub(super) fn unlink(directory: BorrowedFd<'_>, name: &CStr) -> Result<(), Errno> {
+    rustix::fs::unlinkat(directory, name, AtFlags::empty())
+}
+
+/// Makes a file with `content` durable. A short write is carried on, which no local filesystem
+/// needs for a few pages.
+pub(super) fn create_synced(
+    directory: BorrowedFd<'_>,
+    name: &CStr,
+    content: &[u8],
+) -> Result<(), Errno> {
+    let file = rustix::fs::openat(directory, name, NEW_FILE, OWNER_ONLY)?;
+    let mut left = content;
+    while !left.is_empty() {
+        match rustix::io::write(&file, left)? {
+            0 => return Err(Errno::IO),
+            wrote => left = &left[wrote..],
+        }
+    }
+    rustix::fs::fsync(&file)
+}
+
+/// Lists a directory, opened anew, and counts its entries but `.` and `..`.
+pub(super) fn list(
+    directory: BorrowedFd<'_>,
+    buffer: &mut [MaybeUninit<u8>],
+) -> Result<u64, Errno> {
+    let opened = rustix::fs::openat(directory, c".", DIRECTORY, Mode::empty())?;
+    let mut entries = RawDir::new(&opened, buffer);
+    let mut count = 0;
+    while let Some(entry) = entries.next() {
+        let entry = entry?;
+        let name = entry.file_name().to_bytes();
+        count += u64::from(name != b"." && name != b"..");
+    }
+    Ok(count)
+}

@@ -1,0 +1,172 @@
+//! The directory below which all names of a run lie: made fresh, reached by descriptor, removed.
+//!
+//! Only names that flatout gives are removed. If somebody else put something in there, its
+//! directory cannot be removed, and that becomes an error.
+
+use std::ffi::{CStr, CString};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use flatout_io::Error as IoError;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir};
+use rustix::io::{Errno, retry_on_intr};
+
+use crate::error::Error;
+
+/// First letters of all names below the place, and how deep they lie: plot, directory, file.
+const NAMES: [&[u8]; 4] = [b"plot-", b"d-", b"file-", b"moved-"];
+const DEPTH: u32 = 2;
+/// Names that are tried for the place itself.
+const ATTEMPTS: u32 = 16;
+/// Times that a directory is listed anew because something is left in it.
+const SWEEPS: u32 = 16;
+/// Bytes that getdents64 may fill at a time; the C library's size.
+pub(super) const LISTING_BYTES: usize = 32 << 10;
+
+const OWNER_ONLY: Mode = Mode::from_raw_mode(0o700);
+
+/// How directories are opened: never through a symbolic link.
+pub(super) const DIRECTORY: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// A fresh directory. [`Place::finish`] removes it with all that flatout put into it.
+#[derive(Debug)]
+pub(super) struct Place {
+    parent: OwnedFd,
+    own: OwnedFd,
+    name: CString,
+    path: PathBuf,
+    is_removed: bool,
+}
+
+impl Place {
+    /// Makes a directory of a name that nobody has, in `directory`.
+    ///
+    /// Errors: `directory` cannot be opened or written to.
+    pub(super) fn make(directory: &Path) -> Result<Self, Error> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let parent = rustix::fs::open(directory, flags, Mode::empty())
+            .map_err(IoError::system("open the directory", directory))?;
+        let failed = || IoError::system("make a directory in", directory);
+        let mut taken = Errno::EXIST;
+        for _ in 0..ATTEMPTS {
+            let now_ns = flatout_sys::clock::monotonic_ns();
+            let text = format!(".flatout-{}-{now_ns}", std::process::id());
+            let name = CString::new(text.as_str()).expect("digits and letters hold no zero byte");
+            match rustix::fs::mkdirat(&parent, &name, OWNER_ONLY) {
+                Ok(()) => {
+                    let own = open_empty(parent.as_fd(), &name).map_err(failed())?;
+                    let path = directory.join(text);
+                    return Ok(Self { parent, own, name, path, is_removed: false });
+                }
+                Err(Errno::EXIST) => taken = Errno::EXIST,
+                Err(errno) => return Err(failed()(errno).into()),
+            }
+        }
+        Err(failed()(taken).into())
+    }
+
+    pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
+        self.own.as_fd()
+    }
+
+    /// For messages; nothing is opened by it.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Removes the directory and all that flatout put into it.
+    ///
+    /// Errors: what could not be removed first; as much as possible is gone nevertheless.
+    pub(super) fn finish(mut self) -> Result<(), Error> {
+        self.is_removed = true;
+        Ok(self.remove().map_err(IoError::system("remove", &self.path))?)
+    }
+
+    fn remove(&self) -> Result<(), Errno> {
+        let emptied = empty(self.own.as_fd(), DEPTH);
+        let removed =
+            retry_on_intr(|| rustix::fs::unlinkat(&self.parent, &self.name, AtFlags::REMOVEDIR));
+        // What stopped the emptying says more than "not empty".
+        removed.map_err(|errno| emptied.err().unwrap_or(errno))
+    }
+}
+
+impl Drop for Place {
+    /// For panics only: everybody else calls [`Place::finish`] and reads what it says.
+    fn drop(&mut self) {
+        if !self.is_removed {
+            let _unread = self.remove();
+        }
+    }
+}
+
+/// Opens the directory that was just made. One with something in it is not ours: somebody put it
+/// there in between.
+fn open_empty(parent: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Errno> {
+    let own = rustix::fs::openat(parent, name, DIRECTORY, Mode::empty())?;
+    let mut is_empty = true;
+    each_entry(own.as_fd(), |_, _| is_empty = false)?;
+    if is_empty { Ok(own) } else { Err(Errno::NOTEMPTY) }
+}
+
+/// Makes the directory `name` and opens it.
+pub(super) fn make_directory(parent: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Errno> {
+    rustix::fs::mkdirat(parent, name, OWNER_ONLY)?;
+    rustix::fs::openat(parent, name, DIRECTORY, Mode::empty())
+}
+
+/// Calls `each` with the name and type of all entries but `.` and `..`.
+pub(super) fn each_entry(
+    directory: BorrowedFd<'_>,
+    mut each: impl FnMut(&CStr, FileType),
+) -> Result<(), Errno> {
+    let mut buffer = [MaybeUninit::uninit(); LISTING_BYTES];
+    let mut entries = RawDir::new(directory, &mut buffer);
+    while let Some(entry) = entries.next() {
+        let entry = entry?;
+        if entry.file_name() != c"." && entry.file_name() != c".." {
+            each(entry.file_name(), entry.file_type());
+        }
+    }
+    Ok(())
+}
+
+/// Removes what flatout made below `directory`, and goes on after an error; the first is returned.
+///
+/// Filesystems may leave out entries of a directory that changes while it is listed, so it is
+/// listed again until nothing is left or nothing more can be removed.
+fn empty(directory: BorrowedFd<'_>, depth: u32) -> Result<(), Errno> {
+    let mut result = Ok(());
+    for _ in 0..SWEEPS {
+        let mut names = Vec::new();
+        rustix::fs::seek(directory, rustix::fs::SeekFrom::Start(0))?;
+        each_entry(directory, |name, _| {
+            if NAMES.iter().any(|known| name.to_bytes().starts_with(known)) {
+                names.push(name.to_owned());
+            }
+        })?;
+        let all = names.len();
+        let failures: Vec<Errno> =
+            names.iter().filter_map(|name| remove(directory, name, depth).err()).collect();
+        result = failures.first().map_or(Ok(()), |errno| Err(*errno));
+        if failures.len() == all {
+            break;
+        }
+    }
+    result
+}
+
+/// Removes one entry, and what is below it as long as `depth` allows.
+fn remove(parent: BorrowedFd<'_>, name: &CStr, depth: u32) -> Result<(), Errno> {
+    match retry_on_intr(|| rustix::fs::unlinkat(parent, name, AtFlags::empty())) {
+        // Linux says EISDIR, POSIX says EPERM.
+        Err(Errno::ISDIR | Errno::PERM) if depth > 0 => {}
+        other => return other,
+    }
+    let own = rustix::fs::openat(parent, name, DIRECTORY, Mode::empty())?;
+    let emptied = empty(own.as_fd(), depth - 1);
+    let removed = retry_on_intr(|| rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR));
+    removed.map_err(|errno| emptied.err().unwrap_or(errno))
+}

@@ -1,0 +1,163 @@
+//! A set of files: how they are named, spread over directories and shared out among threads.
+
+use std::ffi::{CStr, CString};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
+
+use flatout_measure::random::SplitMix64;
+use rustix::fs::Mode;
+use rustix::io::Errno;
+
+use super::place::{self, DIRECTORY, Place};
+use super::row::Directories;
+
+/// What a file is called at present.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Name {
+    /// There is no such file.
+    Absent,
+    /// `file-000123`.
+    First,
+    /// `moved-000123`.
+    Moved,
+}
+
+/// A set of files below a directory of its own.
+#[derive(Debug)]
+pub(super) struct Plot {
+    own: OwnedFd,
+    pub(super) path: PathBuf,
+    pub(super) directories: u32,
+    pub(super) spread: Directories,
+    /// What each file is called; by its number.
+    pub(super) files: Vec<Name>,
+}
+
+/// In which order a thread takes its files.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Order {
+    /// By number, as an unpacked archive would come.
+    Ascending,
+    /// Shuffled with this seed.
+    Random(u64),
+}
+
+/// One file as a thread sees it.
+#[derive(Debug)]
+pub(super) struct Item {
+    pub(super) number: u32,
+    /// Place of its directory in [`Share::directories`].
+    pub(super) slot: usize,
+    pub(super) name: CString,
+    /// The name that it takes when it is renamed.
+    pub(super) new_name: CString,
+}
+
+/// The part of a plot that one thread works on.
+#[derive(Debug)]
+pub(super) struct Share {
+    pub(super) directories: Vec<OwnedFd>,
+    /// Files in each of them, those of other threads included.
+    pub(super) entries: Vec<u64>,
+    pub(super) items: Vec<Item>,
+}
+
+/// The number of the plot, how many files it will have, and over how many directories they are
+/// spread.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Layout {
+    pub(super) number: u32,
+    pub(super) files: u32,
+    pub(super) directories: u32,
+    pub(super) spread: Directories,
+}
+
+impl Plot {
+    /// Makes the directories of a plot; files come later.
+    pub(super) fn make(place: &Place, layout: Layout) -> Result<Self, Errno> {
+        let Layout { number, files, directories, spread } = layout;
+        let text = format!("plot-{number:04}");
+        let path = place.path().join(&text);
+        let own = place::make_directory(place.descriptor(), &c_string(text))?;
+        for index in 0..directories {
+            place::make_directory(own.as_fd(), &directory_name(index))?;
+        }
+        Ok(Self { own, path, directories, spread, files: vec![Name::Absent; files as usize] })
+    }
+
+    /// Opens thread `thread`'s part of the files that `wanted` picks.
+    ///
+    /// In one directory all threads take turns at its files; of many, each has its own.
+    pub(super) fn share(
+        &self,
+        thread: u32,
+        threads: u32,
+        order: Order,
+        wanted: impl Fn(Name) -> bool,
+    ) -> Result<Share, Errno> {
+        let step = if self.spread == Directories::One { 1 } else { threads };
+        let first = if self.spread == Directories::One { 0 } else { thread };
+        let directories = (first..self.directories)
+            .step_by(step as usize)
+            .map(|index| {
+                rustix::fs::openat(&self.own, directory_name(index), DIRECTORY, Mode::empty())
+            })
+            .collect::<Result<Vec<_>, _>>()?;
+        let mut entries = vec![0; directories.len()];
+        let mut items = Vec::new();
+        for (number, &name) in (0_u32..).zip(&self.files) {
+            let directory = number % self.directories;
+            let turn = if self.spread == Directories::One { number } else { directory };
+            let slot = (directory / step) as usize;
+            if directory % step == first && name != Name::Absent {
+                entries[slot] += 1;
+            }
+            if turn % threads == thread && wanted(name) {
+                let (first, moved) = (file_name("file", number), file_name("moved", number));
+                let (name, new_name) =
+                    if name == Name::Moved { (moved, first) } else { (first, moved) };
+                items.push(Item { number, slot, name, new_name });
+            }
+        }
+        if let Order::Random(seed) = order {
+            SplitMix64::new(seed.wrapping_add(u64::from(thread))).shuffle(&mut items);
+        }
+        Ok(Share { directories, entries, items })
+    }
+
+    /// Where a file lies, for messages.
+    pub(super) fn path_of(&self, item: &Item) -> PathBuf {
+        let directory = directory_name(item.number % self.directories);
+        let name = |name: &CStr| name.to_string_lossy().into_owned();
+        self.path.join(name(&directory)).join(name(&item.name))
+    }
+
+    /// The first directory, where an fsync brings the journal up to date.
+    pub(super) fn first_directory(&self) -> Result<OwnedFd, Errno> {
+        rustix::fs::openat(&self.own, directory_name(0), DIRECTORY, Mode::empty())
+    }
+}
+
+impl Share {
+    pub(super) fn directory(&self, item: &Item) -> BorrowedFd<'_> {
+        self.directory_at(item.slot)
+    }
+
+    pub(super) fn directory_at(&self, slot: usize) -> BorrowedFd<'_> {
+        self.directories[slot].as_fd()
+    }
+}
+
+/// `d-003`.
+fn directory_name(index: u32) -> CString {
+    c_string(format!("d-{index:03}"))
+}
+
+/// `file-000123`: as long as names of photographs and objects usually are.
+fn file_name(word: &str, number: u32) -> CString {
+    c_string(format!("{word}-{number:06}"))
+}
+
+fn c_string(text: String) -> CString {
+    CString::new(text).expect("letters, digits and dashes hold no zero byte")
+}

@@ -1,0 +1,183 @@
+//! How much a run leaves in the directory before it tidies up, and whether there is room for it.
+
+use rustix::fs::{Mode, OFlags};
+
+use flatout_io::Error as IoError;
+
+use super::row::{self, Directories, Test};
+use super::{Extent, Options};
+use crate::crew;
+use crate::error::Error;
+use crate::scratch;
+
+/// Files of a trial that are made durable one by one; at half a millisecond each they take as
+/// long as a thousand others.
+const FSYNC_FILES: u32 = 128;
+/// Trials that the sampler may drop as warm-up and repeat.
+const WARM_UP_TRIALS: u32 = 2;
+/// Spoiled trials that the sampler repeats even where they are few.
+const SPOILED_TRIALS: u32 = 6;
+
+/// Bytes written for a file without content: inode, entry and their journal, measured on ext4,
+/// xfs and btrfs and rounded up.
+const FILE_BYTES: u64 = 2 << 10;
+/// Bytes written for a directory, which may take blocks of its own.
+const DIRECTORY_BYTES: u64 = 16 << 10;
+/// Bytes of journal for one fsync of a new file, measured on ext4, xfs and btrfs and rounded up.
+const SYNC_BYTES: u64 = 64 << 10;
+/// Files take whole blocks.
+const BLOCK_BYTES: u64 = 4 << 10;
+
+/// Free inodes that are taken at most: one part in this many.
+const INODES_PART: u64 = 2;
+/// Below this a trial is over before it says anything.
+const LEAST_FILES: u32 = 16;
+const MOST_FILES: u32 = 1_000_000;
+/// Each directory keeps a descriptor open while a trial runs, and 1024 is the usual limit.
+const MOST_DIRECTORIES: u32 = 256;
+const MOST_SMALL_FILE_BYTES: u64 = 1 << 20;
+
+/// Files and directories that exist at the end at most, should as many trials be repeated as the
+/// sampler ever repeats; usually it is a third of that.
+pub fn inodes(options: &Options) -> u64 {
+    1 + plots(options)
+        .iter()
+        .map(|plot| plot.count * inodes_of_plot(plot.files, plot.directories))
+        .sum::<u64>()
+}
+
+/// Bytes that are written to the device at most, counted as [`inodes`]; an estimate, because the
+/// journal's share differs between filesystems.
+///
+/// Units: bytes.
+pub fn write_bytes(options: &Options) -> u64 {
+    let content_bytes = options.small_file_bytes.next_multiple_of(BLOCK_BYTES) + SYNC_BYTES;
+    let of_plot = |plot: &Plots| {
+        let each = if plot.test == Test::Fsync { content_bytes } else { 0 };
+        u64::from(plot.files) * (FILE_BYTES + each)
+            + u64::from(plot.directories + 1) * DIRECTORY_BYTES
+    };
+    DIRECTORY_BYTES + plots(options).iter().map(|plot| plot.count * of_plot(plot)).sum::<u64>()
+}
+
+/// Refuses what makes no sense and what the filesystem has not the inodes or the room for.
+/// Nothing is written.
+///
+/// # Errors
+/// [`Error::Usage`] and [`Error::NoRoom`]; or the directory cannot be opened.
+pub fn check(options: &Options) -> Result<(), Error> {
+    check_bounds(options)?;
+    let free = Free::of(options)?;
+    if free.is_enough(options) {
+        return Ok(());
+    }
+    Err(Error::NoRoom(format!(
+        "cannot measure metadata in {:?}: up to {} files and directories and {} bytes are needed, \
+         but {} and {} may be taken",
+        options.directory,
+        inodes(options),
+        write_bytes(options),
+        free.inodes.map_or("any number".to_owned(), |inodes| inodes.to_string()),
+        free.bytes
+    )))
+}
+
+/// The same options with as many files as there is room for, at most those asked for.
+///
+/// # Errors
+/// As [`check`], where not even a few files fit.
+pub fn fitted(options: &Options) -> Result<Options, Error> {
+    check_bounds(options)?;
+    let free = Free::of(options)?;
+    let mut fitted = options.clone();
+    while !free.is_enough(&fitted) && fitted.files / 2 >= LEAST_FILES {
+        fitted.files /= 2;
+    }
+    check(&fitted)?;
+    Ok(fitted)
+}
+
+fn check_bounds(options: &Options) -> Result<(), Error> {
+    let within = |what: &str, value: u64, least: u64, most: u64| {
+        let text = format!("{what} {value}: it must be from {least} to {most}");
+        if (least..=most).contains(&value) { Ok(()) } else { Err(Error::Usage(text)) }
+    };
+    within("files per trial", options.files.into(), 1, MOST_FILES.into())?;
+    within("directories", options.directories_many.into(), 2, MOST_DIRECTORIES.into())?;
+    within("bytes per small file", options.small_file_bytes, 1, MOST_SMALL_FILE_BYTES)?;
+    let counts = options.thread_counts();
+    within("numbers of threads", counts.len() as u64, 1, 64)?;
+    counts
+        .iter()
+        .try_for_each(|&count| within("threads", count.into(), 1, crew::MAX_THREADS.into()))
+}
+
+/// What may be taken of the filesystem.
+struct Free {
+    /// `None` where inodes are made as they are needed.
+    inodes: Option<u64>,
+    bytes: u64,
+}
+
+impl Free {
+    fn of(options: &Options) -> Result<Self, Error> {
+        let directory = &options.directory;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let opened = rustix::fs::open(directory, flags, Mode::empty())
+            .map_err(IoError::system("open the directory", directory))?;
+        let facts = rustix::fs::fstatvfs(&opened).map_err(IoError::system("examine", directory))?;
+        let bytes = scratch::part_of(facts.f_bavail.saturating_mul(facts.f_frsize));
+        // Filesystems without a fixed number of inodes show zero, or as many free as there are.
+        let inodes = (facts.f_files > 0).then_some(facts.f_favail / INODES_PART);
+        Ok(Self { inodes, bytes })
+    }
+
+    fn is_enough(&self, options: &Options) -> bool {
+        self.inodes.is_none_or(|most| inodes(options) <= most) && write_bytes(options) <= self.bytes
+    }
+}
+
+/// Plots of one kind.
+struct Plots {
+    test: Test,
+    count: u64,
+    files: u32,
+    directories: u32,
+}
+
+/// All plots of a run. The unlink rows use those that the create rows left, or as many as those
+/// could have made.
+fn plots(options: &Options) -> Vec<Plots> {
+    let rows = row::rows(&[Test::Create, Test::Fsync], options);
+    let attempts = u64::from(attempts_most(options.extent));
+    let fresh = rows.iter().map(|row| (row.test, attempts, row.directories));
+    let standing = Directories::ALL.map(|spread| (Test::Stat, 1, spread));
+    // A failed trial throws its files away, once per row.
+    let moving = row::rows(&[Test::Rename], options);
+    let moving = moving.iter().map(|row| (row.test, 1, row.directories));
+    fresh
+        .chain(standing)
+        .chain(moving)
+        .map(|(test, count, spread)| Plots {
+            test,
+            count,
+            files: files_of(test, options),
+            directories: spread.count(options),
+        })
+        .collect()
+}
+
+/// Trials of a row that the sampler begins at most: those that count, and as many spoiled ones
+/// until it sees that quiet ones will not come.
+fn attempts_most(extent: Extent) -> u32 {
+    let counted = extent.most_trials() + WARM_UP_TRIALS;
+    counted + SPOILED_TRIALS.max(counted + 1)
+}
+
+pub(super) fn files_of(test: Test, options: &Options) -> u32 {
+    if test == Test::Fsync { options.files.min(FSYNC_FILES) } else { options.files }
+}
+
+pub(super) fn inodes_of_plot(files: u32, directories: u32) -> u64 {
+    u64::from(files) + u64::from(directories) + 1
+}

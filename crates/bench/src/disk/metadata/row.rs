@@ -1,0 +1,144 @@
+//! Which rows there are, and what one operation of each consists of.
+
+use serde_json::{Map, Value, json};
+
+use super::Options;
+
+/// What is done to the files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Test {
+    Create,
+    Stat,
+    OpenClose,
+    Rename,
+    Readdir,
+    Fsync,
+    Unlink,
+}
+
+impl Test {
+    /// The tests that delete nothing; they are interleaved.
+    pub(super) const FIRST_PHASE: [Self; 6] =
+        [Self::Create, Self::Stat, Self::OpenClose, Self::Rename, Self::Readdir, Self::Fsync];
+
+    pub(super) fn id(self) -> &'static str {
+        match self {
+            Self::Create => "disk/create",
+            Self::Stat => "disk/stat",
+            Self::OpenClose => "disk/open-close",
+            Self::Rename => "disk/rename",
+            Self::Readdir => "disk/readdir",
+            Self::Fsync => "disk/fsync",
+            Self::Unlink => "disk/unlink",
+        }
+    }
+
+    /// The verb of its error messages.
+    pub(super) fn verb(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Stat => "stat",
+            Self::OpenClose => "open",
+            Self::Rename => "rename",
+            Self::Readdir => "list",
+            Self::Fsync => "create, write and sync",
+            Self::Unlink => "remove",
+        }
+    }
+
+    /// The system calls of one operation, which files they meet, and in which order. Every name
+    /// is one component, looked up below a descriptor of its directory that was opened before.
+    ///
+    /// The directory is not synced in the fsync row: ext4, xfs and btrfs make the entry of a new
+    /// file durable together with the file, few programs do more, and fio's job does the same.
+    /// POSIX does not promise it; on other filesystems the entry may still be lost.
+    pub(super) fn operation(self) -> &'static str {
+        match self {
+            Self::Create => {
+                "openat(O_CREAT | O_EXCL | O_WRONLY), close; empty files, in order of their names"
+            }
+            Self::Stat => {
+                "newfstatat; in random order over and over, so names and inodes are in memory"
+            }
+            Self::OpenClose => {
+                "openat(O_RDONLY), close; in random order over and over, so names and inodes are in \
+                 memory"
+            }
+            Self::Rename => "renameat to a new name in the same directory; in random order",
+            Self::Readdir => {
+                "one entry of a listing (openat, getdents64 with 32 KiB to the end, close), over \
+                 and over; the latency is that of a whole directory"
+            }
+            Self::Fsync => {
+                "openat(O_CREAT | O_EXCL | O_WRONLY), write, fsync, close; the directory is not \
+                 synced by itself"
+            }
+            Self::Unlink => "unlinkat; in random order",
+        }
+    }
+
+    /// Why the figure is not about durable names, for the tests that change some.
+    pub(super) fn durability_doubt(self) -> Option<&'static str> {
+        let text = "the names change in memory and in the journal; nothing was synced";
+        matches!(self, Self::Create | Self::Rename | Self::Unlink).then_some(text)
+    }
+}
+
+/// Over how many directories the files are spread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Directories {
+    One,
+    Many,
+}
+
+impl Directories {
+    pub(super) const ALL: [Self; 2] = [Self::One, Self::Many];
+
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::One => "one",
+            Self::Many => "many",
+        }
+    }
+
+    /// The number of directories; a multiple of the largest number of threads for `Many`.
+    pub(super) fn count(self, options: &Options) -> u32 {
+        match self {
+            Self::One => 1,
+            Self::Many => {
+                let threads = options.thread_counts().last().copied().unwrap_or(1);
+                options.directories_many.max(2).next_multiple_of(threads.max(1))
+            }
+        }
+    }
+}
+
+/// One row.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Row {
+    pub(super) test: Test,
+    pub(super) directories: Directories,
+    pub(super) threads: u32,
+}
+
+impl Row {
+    pub(super) fn parameters(&self) -> Map<String, Value> {
+        let mut parameters = Map::new();
+        parameters.insert("directories".to_owned(), json!(self.directories.word()));
+        parameters.insert("threads".to_owned(), json!(self.threads));
+        parameters
+    }
+}
+
+/// The rows of `tests`.
+pub(super) fn rows(tests: &[Test], options: &Options) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for &test in tests {
+        for directories in Directories::ALL {
+            for threads in options.thread_counts() {
+                rows.push(Row { test, directories, threads });
+            }
+        }
+    }
+    rows
+}

@@ -1,0 +1,144 @@
+//! The loops that are timed: each operation once, or over and over until the time is up.
+
+use flatout_measure::histogram::Histogram;
+use flatout_sys::cancel::CancelToken;
+use flatout_sys::clock::monotonic_ns;
+use rustix::io::Errno;
+
+/// Operations between two readings of the clock where each would cost too much.
+const BATCH: u32 = 64;
+/// How long looking is timed one by one for the latencies.
+const LATENCY_NS: u64 = 5_000_000;
+/// When a stretch ends at the latest.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pace {
+    most_ns: u64,
+    cancel: CancelToken,
+}
+
+impl Pace {
+    pub(super) fn new(most_ns: u64, cancel: CancelToken) -> Self {
+        Self { most_ns, cancel }
+    }
+}
+
+/// Why one operation gave nothing.
+pub(super) enum Refusal {
+    Kernel(Errno),
+    /// Entries that were listed, and that there are.
+    Entries(u64, u64),
+}
+
+impl From<Errno> for Refusal {
+    fn from(errno: Errno) -> Self {
+        Self::Kernel(errno)
+    }
+}
+
+/// Why a stretch ended before its time.
+pub(super) enum Stop {
+    Cancelled,
+    /// At which file or directory, and why.
+    Refused(usize, Refusal),
+}
+
+/// What one thread did.
+#[derive(Debug, Default)]
+pub(super) struct Stretch {
+    pub(super) start_ns: u64,
+    pub(super) end_ns: u64,
+    /// Operations from start to end.
+    pub(super) amount: u64,
+    /// Operations, those that only gave latencies included.
+    pub(super) requests: u64,
+    /// Time that all of them took.
+    pub(super) busy_ns: u64,
+    /// Readings of the clock from start to end.
+    pub(super) clock_reads: u64,
+    /// Numbers of the files that changed.
+    pub(super) changed: Vec<u32>,
+    pub(super) histogram: Histogram,
+}
+
+/// Does and times each operation once, in order.
+pub(super) fn once(
+    count: usize,
+    pace: Pace,
+    histogram: &mut Histogram,
+    mut operation: impl FnMut(usize) -> Result<(), Errno>,
+) -> Result<Stretch, Stop> {
+    let start_ns = monotonic_ns();
+    let mut end_ns = start_ns;
+    let mut done = 0;
+    while done < count && end_ns - start_ns < pace.most_ns {
+        if pace.cancel.is_cancelled() {
+            return Err(Stop::Cancelled);
+        }
+        operation(done).map_err(|errno| Stop::Refused(done, errno.into()))?;
+        let now_ns = monotonic_ns();
+        histogram.record(now_ns - end_ns);
+        end_ns = now_ns;
+        done += 1;
+    }
+    Ok(stretch(start_ns, end_ns, done as u64, done as u64))
+}
+
+/// Does and times the operations over and over; each says how much it was.
+pub(super) fn again(
+    count: usize,
+    pace: Pace,
+    histogram: &mut Histogram,
+    mut operation: impl FnMut(usize) -> Result<u64, Refusal>,
+) -> Result<Stretch, Stop> {
+    let start_ns = monotonic_ns();
+    let mut end_ns = start_ns;
+    let (mut index, mut amount, mut clock_reads) = (0, 0, 0);
+    while count > 0 && end_ns - start_ns < pace.most_ns {
+        if pace.cancel.is_cancelled() {
+            return Err(Stop::Cancelled);
+        }
+        amount += operation(index).map_err(|refusal| Stop::Refused(index, refusal))?;
+        let now_ns = monotonic_ns();
+        histogram.record(now_ns - end_ns);
+        end_ns = now_ns;
+        clock_reads += 1;
+        index = if index + 1 < count { index + 1 } else { 0 };
+    }
+    Ok(stretch(start_ns, end_ns, amount, clock_reads))
+}
+
+/// Does the operations over and over, reading the clock between batches; then for a shorter while
+/// with each timed, for the latencies.
+pub(super) fn again_in_batches(
+    count: usize,
+    pace: Pace,
+    histogram: &mut Histogram,
+    mut operation: impl FnMut(usize) -> Result<(), Errno>,
+) -> Result<Stretch, Stop> {
+    let start_ns = monotonic_ns();
+    let mut end_ns = start_ns;
+    let (mut index, mut batches) = (0, 0);
+    while count > 0 && end_ns - start_ns < pace.most_ns {
+        if pace.cancel.is_cancelled() {
+            return Err(Stop::Cancelled);
+        }
+        for _ in 0..BATCH {
+            operation(index).map_err(|errno| Stop::Refused(index, errno.into()))?;
+            index = if index + 1 < count { index + 1 } else { 0 };
+        }
+        end_ns = monotonic_ns();
+        batches += 1;
+    }
+    let timed_pace = Pace { most_ns: LATENCY_NS, ..pace };
+    let timed = again(count, timed_pace, histogram, |index| Ok(operation(index).map(|()| 1)?))?;
+    let mut stretch = stretch(start_ns, end_ns, batches * u64::from(BATCH), batches);
+    stretch.requests += timed.requests;
+    stretch.busy_ns += timed.busy_ns;
+    Ok(stretch)
+}
+
+fn stretch(start_ns: u64, end_ns: u64, amount: u64, clock_reads: u64) -> Stretch {
+    let busy_ns = end_ns - start_ns;
+    let requests = amount;
+    Stretch { start_ns, end_ns, amount, requests, busy_ns, clock_reads, ..Stretch::default() }
+}

@@ -1,0 +1,326 @@
+//! Tests on real directories: what is measured really happens, and nothing is left behind.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use flatout_measure::case::{Sample, TrialError};
+use flatout_measure::clock::SystemClock;
+use flatout_measure::guard::FakeWitness;
+use flatout_measure::progress::Event;
+use serde_json::json;
+
+use super::row::{Directories, Row};
+use super::*;
+
+fn options(directory: &Path) -> Options {
+    Options {
+        directory: directory.to_owned(),
+        files: 50,
+        directories_many: 3,
+        threads: Some(vec![1, 2]),
+        small_file_bytes: 4096,
+        extent: Extent::Quick,
+        seed: 7,
+        cancel: CancelToken::manual(),
+    }
+}
+
+fn plan(trials: u32) -> Plan {
+    let budget_ns = u64::MAX / 4;
+    Plan { min_trials: trials, max_trials: trials, budget_ns, ..Plan::default() }
+}
+
+fn measured(
+    options: &Options,
+    trials: u32,
+    events: &mut dyn FnMut(Event),
+) -> Result<Vec<Outcome>, Error> {
+    let mut witness = FakeWitness::quiet();
+    let cancel = options.cancel;
+    let mut bench = Bench {
+        clock: &SystemClock,
+        witness: &mut witness,
+        events,
+        cancelled: &|| cancel.is_cancelled(),
+    };
+    measure(options, &plan(trials), &mut bench)
+}
+
+fn is_empty(directory: &Path) -> bool {
+    fs::read_dir(directory).unwrap().next().is_none()
+}
+
+/// All files below `directory`, by name without folders.
+fn names(directory: &Path) -> Vec<String> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(directory).unwrap() {
+        let entry = entry.unwrap();
+        if entry.file_type().unwrap().is_dir() {
+            names.extend(self::names(&entry.path()));
+        } else {
+            names.push(entry.file_name().into_string().unwrap());
+        }
+    }
+    names.sort();
+    names
+}
+
+fn trial(site: &Site<'_>, test: Test, directories: Directories, threads: u32) -> Sample {
+    let row = Row { test, directories, threads };
+    (trial::case(row, site).trial)(3).unwrap()
+}
+
+#[test]
+fn a_short_run_measures_every_row_it_names_and_leaves_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = options(directory.path());
+    let outcomes = measured(&options, 2, &mut |_| {}).unwrap();
+    assert_eq!(outcomes.len(), 7 * 2 * 2);
+    for outcome in &outcomes {
+        assert!(outcome.median.is_some_and(|rate| rate > 0.0), "{outcome:?}");
+        assert_eq!(outcome.unit, "operations/s");
+        let latency = outcome.latency.as_ref().unwrap();
+        assert_eq!(latency.loop_kind, "closed");
+        assert!(outcome.audit["requests"].as_u64().unwrap() >= latency.operations);
+        assert!(outcome.ceiling.is_some());
+        let changes = ["disk/create", "disk/rename", "disk/unlink"].contains(&outcome.id.as_str());
+        assert_eq!(warning::has(&outcome.warnings, warning::NOT_DURABLE), changes);
+        assert!(
+            outcome.audit.contains_key("fio_command") || outcome.audit.contains_key("fio_note")
+        );
+    }
+    assert!(is_empty(directory.path()));
+}
+
+#[test]
+fn operations_are_counted_and_really_happen() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = options(directory.path());
+    for (spread, threads) in [
+        (Directories::One, 1),
+        (Directories::One, 2),
+        (Directories::Many, 1),
+        (Directories::Many, 2),
+    ] {
+        let site = Site::make(&options).unwrap();
+        let here = || names(directory.path());
+        let numbered = |word: &str| -> Vec<String> {
+            (0..50).map(|number| format!("{word}-{number:06}")).collect()
+        };
+
+        let created = trial(&site, Test::Create, spread, threads);
+        assert_eq!((created.amount, &created.audit["requests"]), (50.0, &json!(50)));
+        assert_eq!(created.latencies.unwrap().histogram.operations(), 50);
+        assert_eq!(here(), numbered("file"));
+
+        let removed = trial(&site, Test::Unlink, spread, threads);
+        assert_eq!(removed.amount, 50.0);
+        assert!(here().is_empty(), "those that the first trial left are gone");
+
+        for word in ["moved", "file"] {
+            let renamed = trial(&site, Test::Rename, spread, threads);
+            assert_eq!(renamed.amount, 50.0);
+            assert_eq!(here(), numbered(word));
+        }
+
+        let synced = trial(&site, Test::Fsync, spread, threads);
+        assert_eq!((synced.amount, &synced.audit["bytes"]), (50.0, &json!(50 * 4096)));
+        assert_eq!(here().len(), 100);
+
+        let listed = trial(&site, Test::Readdir, spread, threads);
+        assert_eq!(here().len(), 150, "files to be looked at were made");
+        let latencies = listed.latencies.unwrap().histogram.operations();
+        let largest = if spread == Directories::One { 50 } else { 50_u64.div_ceil(3) };
+        assert!(listed.amount as u64 <= latencies * largest && listed.amount >= 1.0);
+        for test in [Test::Stat, Test::OpenClose] {
+            let looked = trial(&site, test, spread, threads);
+            assert!(looked.audit["requests"].as_f64().unwrap() > looked.amount);
+        }
+        assert_eq!(here().len(), 150, "and looking changed nothing");
+        site.finish().unwrap();
+        assert!(is_empty(directory.path()));
+    }
+}
+
+#[test]
+fn each_file_has_a_content_of_its_length_when_it_is_synced() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = Options { small_file_bytes: 777, ..options(directory.path()) };
+    let site = Site::make(&options).unwrap();
+    trial(&site, Test::Fsync, Directories::One, 1);
+    let place = fs::read_dir(directory.path()).unwrap().next().unwrap().unwrap();
+    let file = place.path().join("plot-0000/d-000/file-000049");
+    let content = fs::read(file).unwrap();
+    assert!(content.len() == 777 && content.iter().any(|&byte| byte != 0));
+    site.finish().unwrap();
+}
+
+#[test]
+fn a_user_who_stops_leaves_rows_that_say_so_and_no_files() {
+    let directory = tempfile::tempdir().unwrap();
+    for trials_before in [0, 1, 9] {
+        let options = options(directory.path());
+        let (cancel, mut seen) = (options.cancel, 0);
+        let outcomes = measured(&options, 2, &mut |event| {
+            if matches!(event, Event::Trial { .. }) {
+                seen += 1;
+            }
+            if seen > trials_before {
+                cancel.cancel();
+            }
+        })
+        .unwrap();
+        assert_eq!(outcomes.len(), 28);
+        let interrupted = outcomes.iter().filter(|row| row.status == Status::Interrupted).count();
+        assert!(interrupted > 10, "{interrupted}");
+        assert!(is_empty(directory.path()));
+    }
+}
+
+#[test]
+fn a_trial_that_is_cancelled_gives_no_sample() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = options(directory.path());
+    let site = Site::make(&options).unwrap();
+    let row = Row { test: Test::Stat, directories: Directories::One, threads: 2 };
+    let mut case = trial::case(row, &site);
+    (case.trial)(1).unwrap();
+    options.cancel.cancel();
+    assert_eq!((case.trial)(2), Err(TrialError::Interrupted));
+    drop(case);
+    site.finish().unwrap();
+    assert!(is_empty(directory.path()));
+}
+
+#[test]
+fn what_others_put_into_the_directory_is_kept_and_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut foreign = PathBuf::new();
+    let outcomes = measured(&options(directory.path()), 1, &mut |_| {
+        if let Some(place) = fs::read_dir(directory.path()).unwrap().next() {
+            foreign = place.unwrap().path().join("letter");
+            fs::write(&foreign, "dear").unwrap();
+        }
+    })
+    .unwrap();
+    let last = outcomes.last().unwrap();
+    let doubt = last.warnings.iter().find(|doubt| doubt.code == warning::FAILED).unwrap();
+    assert!(doubt.text.starts_with("test files stay behind: cannot remove"), "{}", doubt.text);
+    assert_eq!(names(directory.path()), ["letter"]);
+    assert_eq!(fs::read_to_string(foreign).unwrap(), "dear");
+}
+
+#[test]
+fn removing_follows_no_link() {
+    let directory = tempfile::tempdir().unwrap();
+    let outside = tempfile::tempdir().unwrap();
+    fs::write(outside.path().join("file-000000"), "dear").unwrap();
+    let options = options(directory.path());
+    let site = Site::make(&options).unwrap();
+    let place = fs::read_dir(directory.path()).unwrap().next().unwrap().unwrap().path();
+    std::os::unix::fs::symlink(outside.path(), place.join("plot-9999")).unwrap();
+    site.finish().unwrap();
+    assert!(is_empty(directory.path()));
+    assert_eq!(names(outside.path()), ["file-000000"]);
+}
+
+#[test]
+fn a_panic_leaves_nothing_either() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = options(directory.path());
+    let body = || {
+        let site = Site::make(&options).unwrap();
+        trial(&site, Test::Create, Directories::Many, 1);
+        panic!("on purpose");
+    };
+    assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)).is_err());
+    assert!(is_empty(directory.path()));
+}
+
+/// A small filesystem in memory, gone with the value.
+struct Mount(tempfile::TempDir);
+
+impl Mount {
+    /// `None`, with the reason printed, where mounting is not allowed.
+    fn make(mount_options: &str) -> Option<Self> {
+        let directory = tempfile::tempdir().unwrap();
+        let output = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", mount_options, "tmpfs"])
+            .arg(directory.path())
+            .output();
+        match output {
+            Ok(output) if output.status.success() => Some(Self(directory)),
+            other => {
+                println!("skipped: a tmpfs cannot be mounted here: {other:?}");
+                None
+            }
+        }
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        let _output = Command::new("umount").arg(self.0.path()).output();
+    }
+}
+
+#[test]
+fn a_full_filesystem_fails_the_rows_in_one_line_and_is_emptied() {
+    let Some(mount) = Mount::make("size=1m,nr_inodes=40") else { return };
+    let directory = mount.0.path();
+    let options = options(directory);
+    let outcomes = measured(&options, 1, &mut |_| {}).unwrap();
+    assert_eq!(outcomes.len(), 28);
+    let create = outcomes.iter().find(|row| row.id == "disk/create").unwrap();
+    assert_eq!(create.status, Status::Failed);
+    let doubt = create.warnings.iter().find(|doubt| doubt.code == warning::FAILED).unwrap();
+    assert!(doubt.text.starts_with("cannot "), "{}", doubt.text);
+    assert!(doubt.text.ends_with(": No space left on device"), "{}", doubt.text);
+    assert!(!doubt.text.contains('\n'));
+    assert!(is_empty(directory));
+    assert!(matches!(check(&options), Err(Error::NoRoom(_))));
+}
+
+#[test]
+fn files_in_memory_are_called_that() {
+    let Some(mount) = Mount::make("size=64m,nr_inodes=100000") else { return };
+    let outcomes = measured(&options(mount.0.path()), 1, &mut |_| {}).unwrap();
+    assert!(outcomes.iter().all(|row| warning::has(&row.warnings, warning::MEMORY_FILESYSTEM)));
+}
+
+#[test]
+fn a_directory_that_cannot_be_written_to_is_refused_in_one_line() {
+    let Some(mount) = Mount::make("ro") else { return };
+    let text = measured(&options(mount.0.path()), 1, &mut |_| {}).unwrap_err().to_string();
+    assert!(text.starts_with("cannot make a directory in ") && !text.contains('\n'), "{text}");
+    let nowhere = Options { directory: "/nowhere/at/all".into(), ..options(mount.0.path()) };
+    assert!(check(&nowhere).unwrap_err().to_string().contains("/nowhere/at/all"));
+}
+
+#[test]
+fn options_out_of_bounds_are_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let good = options(directory.path());
+    check(&good).unwrap();
+    for bad in [
+        Options { files: 0, ..good.clone() },
+        Options { directories_many: 1, ..good.clone() },
+        Options { small_file_bytes: 0, ..good.clone() },
+        Options { threads: Some(vec![]), ..good.clone() },
+        Options { threads: Some(vec![0]), ..good.clone() },
+    ] {
+        assert!(matches!(check(&bad), Err(Error::Usage(_))), "{bad:?}");
+    }
+}
+
+#[test]
+fn as_many_files_are_taken_as_there_is_room_for() {
+    let Some(mount) = Mount::make("size=8g,nr_inodes=60000") else { return };
+    let wanted = Options { files: 100_000, ..options(mount.0.path()) };
+    let fitted = fitted(&wanted).unwrap();
+    assert!(fitted.files < wanted.files && inodes(&fitted) <= 30_000);
+    check(&fitted).unwrap();
+    let Some(tiny) = Mount::make("size=1m,nr_inodes=40") else { return };
+    assert!(matches!(super::fitted(&options(tiny.0.path())), Err(Error::NoRoom(_))));
+}
