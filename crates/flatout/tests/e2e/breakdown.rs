@@ -96,6 +96,6 @@ fn a_read_of_what_is_good_is_a_read() {
     let amount = ["--block-size", "64KiB", "--block-count", "80"];
     let ran = folder.flatout(words.into_iter().chain(amount)).run();
     assert_eq!(ran.exits(0).result()["audit"]["bytes"], 5 << 20, "{ran}");
-    assert_eq!(faulty.moved().read_bytes, 5 << 20, "{ran}");
+    assert_eq!(faulty.read_bytes(), 5 << 20, "{ran}");
     faulty.finish();
 }

@@ -3,8 +3,10 @@
 //!
 //! It knows no unnamed files, no extents and no room reserved beforehand, so whoever wants these
 //! has to make do. What a file holds is put in and taken out behind the kernel's back, so the
-//! page cache knows nothing of it. `faulty::server` answers the kernel.
+//! page cache knows nothing of it. `faulty::server` answers the kernel; `faulty::passage` knows what
+//! has gone through, and how long that takes.
 
+mod passage;
 mod server;
 
 use std::ffi::OsString;
@@ -46,6 +48,13 @@ impl Fault {
     }
 }
 
+/// A limit as clouds set it: full speed until the bucket is empty, then as fast as it fills.
+#[derive(Debug, Clone, Copy)]
+pub struct Bucket {
+    pub burst_bytes: u64,
+    pub bytes_per_s: u64,
+}
+
 /// What is wrong with the filesystem; nothing by default.
 #[derive(Debug, Clone, Copy)]
 pub struct Faults {
@@ -53,6 +62,10 @@ pub struct Faults {
     pub write: Option<Fault>,
     /// How long each request for bytes takes.
     pub delay: Duration,
+    /// How much longer it takes to read a page for the first time.
+    pub first_delay: Duration,
+    /// A limit to the bytes of a second, reads and writes together.
+    pub bucket: Option<Bucket>,
     /// Whether every file is read and written around the page cache, whoever opens it.
     pub is_uncached: bool,
     /// Whether files and directories can be created.
@@ -67,18 +80,13 @@ impl Default for Faults {
             read: None,
             write: None,
             delay: Duration::ZERO,
+            first_delay: Duration::ZERO,
+            bucket: None,
             is_uncached: false,
             can_create: true,
             free_bytes: 8 << 30,
         }
     }
-}
-
-/// Bytes that have gone through.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Moved {
-    pub read_bytes: u64,
-    pub written_bytes: u64,
 }
 
 /// The filesystem, mounted until `finish`.
@@ -128,9 +136,14 @@ impl Faulty {
         change(&mut self.state().faults);
     }
 
-    /// What has gone through so far.
-    pub fn moved(&self) -> Moved {
-        self.state().moved
+    /// Bytes that have been read so far.
+    pub fn read_bytes(&self) -> u64 {
+        self.state().passage.read_bytes
+    }
+
+    /// Bytes that have been written so far.
+    pub fn written_bytes(&self) -> u64 {
+        self.state().passage.written_bytes
     }
 
     /// Unmounts it; fails the test when something still holds on to it.
@@ -160,7 +173,7 @@ fn a_faulty_filesystem_fails_where_it_was_told_to() {
     let new = faulty.path().join("new");
     std::fs::write(&new, "123456").unwrap();
     assert_eq!(std::fs::write(&new, "7").unwrap_err().raw_os_error(), Some(28));
-    assert_eq!(faulty.moved().written_bytes, 6);
+    assert_eq!(faulty.written_bytes(), 6);
     std::fs::remove_file(&new).unwrap();
     assert_eq!(faulty.names(), ["data"]);
     faulty.finish();

@@ -11,7 +11,8 @@ use fuser::{
     ReplyEmpty, ReplyEntry, ReplyOpen, ReplyStatfs, ReplyWrite, Request, TimeOrNow, WriteFlags,
 };
 
-use super::{Begin, Fault, Faults, Moved};
+use super::Faults;
+use super::passage::{Passage, Stretch};
 
 /// The kernel asks anew each time, because tests change files behind its back.
 const NOT_REMEMBERED: Duration = Duration::ZERO;
@@ -29,7 +30,7 @@ struct Node {
 /// The tree, what is wrong with it, and what has gone through.
 pub struct State {
     pub faults: Faults,
-    pub moved: Moved,
+    pub passage: Passage,
     nodes: BTreeMap<u64, Node>,
     /// Parent and name to the number of a node.
     names: BTreeMap<(u64, OsString), u64>,
@@ -48,7 +49,7 @@ impl State {
         let number = INodeNo::ROOT.0;
         Self {
             faults,
-            moved: Moved::default(),
+            passage: Passage::new(),
             nodes: BTreeMap::from([(number, root)]),
             names: BTreeMap::new(),
             last_number: number,
@@ -124,16 +125,16 @@ impl State {
         let node = self.nodes.get(&number).ok_or(Errno::ENOENT)?;
         let start = node.bytes.len().min(offset as usize);
         let end = node.bytes.len().min(start + size as usize);
-        self.moved.read_bytes =
-            through(self.faults.read, end as u64, (end - start) as u64, self.moved.read_bytes)?;
+        let stretch = Stretch { node: number, offset, length: (end - start) as u64 };
+        self.passage.read(&self.faults, stretch)?;
         Ok(&node.bytes[start..end])
     }
 
     fn write(&mut self, number: u64, offset: u64, data: &[u8]) -> Result<u32, Errno> {
         let node = self.nodes.get_mut(&number).ok_or(Errno::ENOENT)?;
         let end = offset as usize + data.len();
-        self.moved.written_bytes =
-            through(self.faults.write, end as u64, data.len() as u64, self.moved.written_bytes)?;
+        let stretch = Stretch { node: number, offset, length: data.len() as u64 };
+        self.passage.write(&self.faults, stretch)?;
         if node.bytes.len() < end {
             node.bytes.resize(end, 0);
         }
@@ -146,16 +147,6 @@ impl State {
             true => FopenFlags::FOPEN_DIRECT_IO,
             false => FopenFlags::empty(),
         }
-    }
-}
-
-/// How many bytes have gone through after this request, which ends at `end`; or its failure.
-fn through(fault: Option<Fault>, end: u64, length: u64, before: u64) -> Result<u64, Errno> {
-    let after = before + length;
-    match fault {
-        Some(Fault { errno, begins: Begin::AtByte(byte) }) if end > byte => Err(errno),
-        Some(Fault { errno, begins: Begin::AfterBytes(bytes) }) if after > bytes => Err(errno),
-        _ => Ok(after),
     }
 }
 
@@ -172,8 +163,14 @@ impl Server {
     }
 
     /// The state, after the time that a request takes.
-    fn delayed(&self) -> MutexGuard<'_, State> {
-        let delay = self.state().faults.delay;
+    fn after(
+        &self,
+        delay: impl FnOnce(&mut Passage, &Faults) -> Duration,
+    ) -> MutexGuard<'_, State> {
+        let mut state = self.state();
+        let faults = state.faults;
+        let delay = delay(&mut state.passage, &faults);
+        drop(state);
         std::thread::sleep(delay);
         self.state()
     }
@@ -327,7 +324,9 @@ impl Filesystem for Server {
         _: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        match self.delayed().read(number.0, offset, size) {
+        let stretch = Stretch { node: number.0, offset, length: u64::from(size) };
+        let mut state = self.after(|passage, faults| passage.read_delay(faults, stretch));
+        match state.read(number.0, offset, size) {
             Ok(bytes) => reply.data(bytes),
             Err(errno) => reply.error(errno),
         }
@@ -345,14 +344,16 @@ impl Filesystem for Server {
         _: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        match self.delayed().write(number.0, offset, data) {
+        let length = data.len() as u64;
+        let mut state = self.after(|passage, faults| passage.write_delay(faults, length));
+        match state.write(number.0, offset, data) {
             Ok(length) => reply.written(length),
             Err(errno) => reply.error(errno),
         }
     }
 
     fn fsync(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
-        drop(self.delayed());
+        drop(self.after(|_, faults| faults.delay));
         reply.ok();
     }
 
