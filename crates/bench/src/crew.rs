@@ -250,10 +250,13 @@ mod tests {
     fn a_watch_hears_of_the_beginning_and_the_end_once_and_in_order() {
         for count in [1, 3] {
             let steps = Mutex::new(Vec::new());
-            let note = |step| steps.lock().unwrap().push(step);
-            let watch = Watch { begins: &|| note("begins"), ended: &|| note("ended") };
+            let note = |step| {
+                steps.lock().unwrap().push(step);
+                step
+            };
+            let watch = Watch { begins: &|| _ = note("begins"), ended: &|| _ = note("ended") };
             let prepare = |_| Ok::<_, Text>(note("ready"));
-            run_watched(count, watch, prepare, |_, ()| Ok(note("works")));
+            run_watched(count, watch, prepare, |_, _| Ok(note("works")));
             let all = ["ready", "begins", "works", "ended"];
             let times = [count as usize, 1, count as usize, 1];
             let expected: Vec<_> =

@@ -1,3 +1,259 @@
-//! What a disk does: metadata first.
+//! The disk: throughput, operations per second and latency, with proof of what reached the device.
+//!
+//! What is measured: `disk/place.rs`. Which rows there are: `disk/plan.rs`. How one is timed:
+//! `disk/trial.rs`, whose threads run `disk/lane.rs`. What the figures mean: `disk/finish.rs` and
+//! `disk/limit.rs`. Names and attributes have rows of another kind: [`metadata`].
 
+mod account;
+mod budget;
+mod estimate;
+mod finish;
+mod fio;
+mod lane;
+mod limit;
 pub mod metadata;
+mod pattern;
+mod place;
+mod plan;
+mod row;
+mod sample;
+mod site;
+mod storage;
+mod trial;
+
+use std::path::PathBuf;
+
+use flatout_io::{Caching, Engine, Split};
+use flatout_measure::case::Plan;
+use flatout_measure::progress::Event;
+use flatout_measure::record::{Chart, Outcome};
+use flatout_measure::sampler;
+use flatout_sys::cancel::CancelToken;
+use serde_json::Value;
+
+use crate::bench::Bench;
+use crate::cache::Clearing;
+use crate::error::Error;
+use crate::scratch::{Content, Scratch};
+
+use budget::Budget;
+use pattern::Test;
+use row::Row;
+use site::Site;
+
+pub use estimate::{Estimate, estimate};
+pub use pattern::Pattern;
+pub use place::{Kind, Overwriting, Place};
+
+/// What the user chose.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// A directory, a file, or a block device.
+    pub path: PathBuf,
+    /// Whether a file may be written over.
+    pub overwriting: Overwriting,
+    /// Which rows, where none are named.
+    pub grid: Grid,
+    /// What the user named.
+    pub selection: Selection,
+    /// Length of the test file; of a file or device, how much of it is used.
+    pub bytes: Option<u64>,
+    /// Time of a trial.
+    pub runtime_ns: Option<u64>,
+    /// Never write more than this.
+    pub max_write_bytes: Option<u64>,
+    /// Whether the system's caches are dropped before each trial.
+    pub clearing: Clearing,
+    /// Seed of orders and data.
+    pub seed: u64,
+    /// The wish to stop.
+    pub cancel: CancelToken,
+}
+
+/// Which rows are measured where the user names none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Grid {
+    /// A handful, as part of bare `flatout bench`.
+    Few,
+    /// The short plan with short trials.
+    Quick,
+    /// The short plan.
+    Short,
+    /// Every test at every block size and number of threads.
+    Matrix,
+}
+
+/// What the user fixed; what is empty or none keeps its default.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Selection {
+    /// The patterns to measure.
+    pub patterns: Vec<Pattern>,
+    /// Bytes per request; several make a sweep.
+    pub block_bytes: Vec<u64>,
+    /// Threads; several make a sweep.
+    pub threads: Vec<u32>,
+    /// Requests in flight per thread; several make a sweep.
+    pub depths: Vec<u32>,
+    /// How the kernel is asked.
+    pub engine: Option<Engine>,
+    /// How the page cache takes part.
+    pub caching: Option<Caching>,
+    /// Which blocks a thread gets.
+    pub split: Option<Split>,
+    /// Operations per second of all threads together: an open loop.
+    pub rate_per_s: Option<f64>,
+    /// Per cent of the operations of a mix that read.
+    pub read_percent: Option<u8>,
+}
+
+/// What was found.
+#[derive(Debug)]
+pub struct Findings {
+    /// The rows.
+    pub outcomes: Vec<Outcome>,
+    /// What lies between the place and its disks: an entry of `start.environment.storage`.
+    pub storage: Value,
+}
+
+/// What all trials of a run obey.
+#[derive(Debug, Clone)]
+struct Terms {
+    /// Time of a trial.
+    runtime_ns: u64,
+    /// Bytes that a trial writes at most.
+    trial_write_bytes: u64,
+    /// Bytes that the run writes at most.
+    most_write_bytes: u64,
+    clearing: Clearing,
+}
+
+/// Bytes of the test file that are written at a time.
+const CHUNK_BYTES: usize = 1 << 20;
+
+/// Measures, and returns the rows with their ceilings.
+///
+/// Errors: the place cannot be measured, or the test file cannot be made. What goes wrong with a
+/// row is the row's.
+pub fn run(options: &Options, plan: &Plan, bench: &mut Bench<'_>) -> Result<Findings, Error> {
+    let place = Place::find(&options.path, options.overwriting)?;
+    let estimate = estimate(options)?;
+    let terms = estimate.terms(options);
+    let budget = Budget::new(estimate.most_write_bytes.saturating_sub(estimate.file_bytes));
+    let scratch = match place.kind() {
+        Kind::Directory => Some(make_file(&place, estimate.file_bytes, options, bench)?),
+        Kind::File | Kind::Device => None,
+    };
+    let site = Site::new(&place, scratch, budget, options)?;
+    let rows: Vec<Row> = plan::rows(options.grid, &options.selection, &place)
+        .into_iter()
+        .map(|row| site.fit(row))
+        .collect();
+    // The time is shared out as it was estimated, however much of it there is.
+    let share = estimate.metadata_ns() as f64 / estimate.time_ns().max(1) as f64;
+    let metadata_ns = (plan.budget_ns as f64 * share) as u64;
+    let metadata_plan = Plan { budget_ns: metadata_ns, ..plan.clone() };
+    let plan = Plan {
+        budget_ns: plan.budget_ns - metadata_ns,
+        max_trials: plan.max_trials.min(estimate::MAX_TRIALS),
+        ..plan.clone()
+    };
+    let mut measured = Vec::new();
+    // Blocks are cold once only: theirs is the first turn.
+    let (cold, rest): (Vec<Row>, Vec<Row>) =
+        rows.into_iter().partition(|row| row.test == Test::ColdBlocks);
+    for rows in [cold, rest] {
+        measured.extend(sample(&rows, &site, &terms, &plan, bench));
+    }
+    let (rows, mut outcomes): (Vec<Row>, Vec<Outcome>) = measured.into_iter().unzip();
+    finish::finish(&rows, &mut outcomes, &site, &terms);
+    let storage = storage::describe(&site);
+    drop(site);
+    if let Some(metadata) = estimate.metadata.filter(|_| !options.cancel.is_cancelled()) {
+        outcomes.extend(metadata::run(&metadata, &metadata_plan, bench)?);
+    }
+    Ok(Findings { outcomes, storage })
+}
+
+/// Runs the rows, and gives each outcome the row that it belongs to.
+fn sample(
+    rows: &[Row],
+    site: &Site,
+    terms: &Terms,
+    plan: &Plan,
+    bench: &mut Bench<'_>,
+) -> Vec<(Row, Outcome)> {
+    let cases = rows.iter().map(|row| trial::case(row, site, terms)).collect();
+    let outcomes = sampler::run(cases, plan, bench.tools());
+    // A row may have further outcomes, which follow it and bear its id.
+    let mut rows = rows.iter();
+    let mut current = None;
+    let mut measured = Vec::new();
+    for outcome in outcomes {
+        let is_further = current.is_some_and(|row: &Row| is_further(row, &outcome));
+        if !is_further {
+            current = rows.next();
+        }
+        measured.extend(current.map(|row| (row.clone(), outcome)));
+    }
+    measured
+}
+
+/// Whether an outcome is a further one of a row, and not its own.
+fn is_further(row: &Row, outcome: &Outcome) -> bool {
+    outcome.id == row.test.id()
+        && row.parameters() != outcome.parameters
+        && (outcome.parameters.get("until").and_then(Value::as_str) == Some("durable")
+            || outcome.parameters.get("pass").and_then(Value::as_str) == Some("second"))
+}
+
+fn make_file(
+    place: &Place,
+    length_bytes: u64,
+    options: &Options,
+    bench: &mut Bench<'_>,
+) -> Result<Scratch, Error> {
+    let content = Content { length_bytes, seed: options.seed, chunk_bytes: CHUNK_BYTES };
+    let events = &mut *bench.events;
+    Scratch::fill(place.path(), content, |done| {
+        if done.is_multiple_of(16 << 20) {
+            let what = "writing the test file".to_owned();
+            events(Event::Preparing { what, done, total: length_bytes });
+        }
+        !options.cancel.is_cancelled()
+    })
+}
+
+/// The pictures of this area; those without at least two points are left out by the report.
+pub fn charts(outcomes: &[Outcome]) -> Vec<Chart> {
+    let words = |list: &[&str]| list.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
+    let values = |id: &str, parameter: &str| {
+        let mut values: Vec<u64> = outcomes
+            .iter()
+            .filter(|outcome| outcome.id == id)
+            .filter_map(|outcome| outcome.parameters.get(parameter)?.as_u64())
+            .collect();
+        values.sort_unstable();
+        values.dedup();
+        values.len()
+    };
+    let mut ids: Vec<&str> = outcomes.iter().map(|outcome| outcome.id.as_str()).collect();
+    ids.dedup();
+    let mut charts: Vec<Chart> = Vec::new();
+    for id in ids {
+        let sweeps = [("block_bytes", true), ("depth", true), ("threads", false)];
+        let swept: Vec<_> = sweeps.into_iter().filter(|sweep| values(id, sweep.0) > 2).collect();
+        let known = charts.iter().any(|chart| chart.id == id);
+        let Some((x, x_log2)) = swept.first().copied().filter(|_| !known) else { continue };
+        let test = id.trim_start_matches("disk/").replace('-', " ");
+        let by = if x == "block_bytes" { "block size" } else { x };
+        let lines = ["engine", "caching", "block_bytes", "threads", "depth", "extents", "until"];
+        charts.push(Chart {
+            title: format!("{test} by {by}"),
+            id: id.to_owned(),
+            x_parameter: x.to_owned(),
+            x_log2,
+            line_parameters: words(&lines).into_iter().filter(|line| line != x).collect(),
+        });
+    }
+    charts
+}

@@ -20,7 +20,7 @@ pub fn check(wishes: &Wishes) -> Result<(), Error> {
     within("--depth", wishes.depth.map(u64::from), u64::from(MAX_DEPTH), "")
 }
 
-fn within(option: &str, value: Option<u64>, most: u64, unit: &str) -> Result<(), Error> {
+pub fn within(option: &str, value: Option<u64>, most: u64, unit: &str) -> Result<(), Error> {
     match value {
         Some(value) if value == 0 || value > most => {
             Err(Error::Usage(format!("{option} {value}: it must be from 1 to {most}{unit}")))

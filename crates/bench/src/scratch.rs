@@ -127,6 +127,13 @@ impl Scratch {
         Ok(Self { file, length_bytes })
     }
 
+    /// Makes an unnamed file without content in `directory`.
+    ///
+    /// Errors: those of the kernel.
+    pub fn empty(directory: &Path) -> Result<Self, Error> {
+        Ok(Self { file: open_unnamed(directory)?, length_bytes: 0 })
+    }
+
     /// A name under which this process can open the file once more.
     pub fn path(&self) -> PathBuf {
         PathBuf::from(format!("/proc/self/fd/{}", self.file.as_raw_fd()))

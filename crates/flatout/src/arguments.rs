@@ -38,7 +38,7 @@ pub struct Arguments {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Measure this machine's limits: page cache, system calls
+    /// Measure this machine's limits: disk, page cache, system calls
     Bench(bench::Bench),
     /// Read files flat out; print digest and rate
     Read(read::Read),
@@ -59,11 +59,11 @@ impl Command {
 
 impl Command {
     /// The files that are worked on.
-    pub fn files(&self) -> &[PathBuf] {
+    pub fn files(&self) -> Vec<PathBuf> {
         match self {
-            Self::Bench(_) => &[],
-            Self::Read(read) => &read.files,
-            Self::Write(write) => std::slice::from_ref(&write.file),
+            Self::Bench(bench) => bench.files(),
+            Self::Read(read) => read.files.clone(),
+            Self::Write(write) => vec![write.file.clone()],
         }
     }
 

@@ -7,6 +7,7 @@ use flatout_measure::clock::{Clock, SystemClock};
 use flatout_measure::environment;
 use flatout_measure::record::{Chart, End, Outcome, Record, SCHEMA, Start, Status};
 use flatout_measure::verdict;
+use serde_json::Value;
 
 /// Everything is done.
 pub const DONE: i32 = 0;
@@ -89,6 +90,16 @@ impl Draft {
     pub fn fail(&mut self, code: i32, text: String) {
         self.errors.push(text);
         self.exit_code = self.exit_code.max(code);
+    }
+
+    /// Notes what lies between a place that was measured and its disks.
+    pub fn add_storage(&mut self, storage: Value) {
+        if let Value::Object(environment) = &mut self.start.environment
+            && let Value::Array(places) =
+                environment.entry("storage").or_insert_with(|| Value::Array(Vec::new()))
+        {
+            places.push(storage);
+        }
     }
 
     /// Adds a row; its status may change the exit code.

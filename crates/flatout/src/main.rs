@@ -28,7 +28,7 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    if let Err(error) = output::check(arguments.command.output(), arguments.command.files()) {
+    if let Err(error) = output::check(arguments.command.output(), &arguments.command.files()) {
         return output::conclude(conclusion::failed(error), &arguments.command.shown());
     }
     let conclusion: Conclusion = match &arguments.command {

@@ -62,6 +62,10 @@ pub enum TrialError {
     /// The user wants to stop.
     #[error("interrupted")]
     Interrupted,
+    /// There can be no further trial; those that the row has count. Without any, the row is one
+    /// that this machine cannot do.
+    #[error("{}", .0.text)]
+    NoMore(Warning),
 }
 
 /// How amount and time become the figure.

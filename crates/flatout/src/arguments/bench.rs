@@ -1,23 +1,38 @@
-//! `flatout bench`.
+//! `flatout bench`. The options of the disk area: `bench/disk.rs`.
 
+pub mod disk;
+
+use std::ffi::OsString;
 use std::path::PathBuf;
 
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 
 use super::quantity::{size, time};
 use super::shared::Output;
+use disk::Disk;
 
 const AFTER: &str = "\
 Areas:
   cache     rate over block sizes 1 B … 4 MiB and over threads; engines sync, mmap, uring; hot and
             cold; the series first read, again, after clearing
+  disk      throughput, operations per second, latency and metadata of the disk behind PLACE, with
+            proof of what reached it, what limits it, and fio command lines to check it with
   syscall   nanoseconds per system call, with private and shared descriptors
 Without an AREA a short set of all runs: at most 60 rows and 90 s. A named AREA runs its full
-grid; --quick shortens it.
+grid; --quick shortens it. A PLACE is for the disk area: a directory (flatout makes its own file
+there), a file (only read, unless --overwrite) or a block device (only read, always). A directory
+with the name of an area is written ./cache.
 
-It needs no root and disturbs nobody: it writes one unnamed temporary file in DIRECTORY, says
-beforehand how many bytes and how long, and never takes more than 10 % of the free space. Bare
-`flatout bench` leaves flatout-DATE.json and flatout-DATE.html in the current directory.
+It needs no root and disturbs nobody: it writes unnamed temporary files, says beforehand how many
+bytes and how long, and no file takes more than 10 % of the free space. Bare `flatout bench`
+leaves flatout-DATE.json and flatout-DATE.html in the current directory.
+
+Disk: direct I/O (O_DIRECT) and io_uring by default. A write has two figures: until the device or
+the cache has the bytes, and until they are durable. Latencies are of a closed loop (the next
+request begins when one has ended); with --rate of an open one, counted from the intended start.
+--matrix: copy file to file, sequential and random reads and writes at 8 KiB, 8 MiB and 80 MiB,
+latency at 8 B, with 1, 2, 4 and 8 threads; rewrite, reread, backward and strided; over 5 GB.
 
 Cold rows: the file is written back (fsync), dropped from the page cache (POSIX_FADV_DONTNEED),
 and that it is gone is proved (cachestat). --drop-caches also drops the caches of the whole system
@@ -29,17 +44,22 @@ by writing to /proc/sys/vm/drop_caches, which needs root and slows everybody dow
 None of them drops dirty pages: those are synced first.
 
 Examples:
-  flatout bench                     the short set, with a report page
-  flatout bench cache --quick       the page cache, a coarse grid
+  flatout bench                        the short set, with a report page
+  flatout bench cache --quick          the page cache, a coarse grid
+  flatout bench disk                   the disk behind the current directory
+  flatout bench disk /dev/nvme0n1      a disk, only read
+  flatout bench disk /data --pattern random-read --block-size 4K,16K,64K --depth 1,16,64
+  flatout bench disk /data --pattern random-read --rate 5000 --runtime 10s
   flatout bench syscall --format json --output syscall.json";
 
 /// `flatout bench`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = AFTER, allow_negative_numbers = true)]
 pub struct Bench {
-    /// What to measure [default: a short set of everything]
-    #[arg(value_name = "AREA")]
-    pub areas: Vec<Area>,
+    /// What to measure [default: a short set of everything], and where the disk area does it
+    /// [default: the current directory]
+    #[arg(value_name = "AREA|PLACE", value_parser = word())]
+    words: Vec<Word>,
     /// A coarser grid and fewer trials
     #[arg(long)]
     pub quick: bool,
@@ -47,21 +67,24 @@ pub struct Bench {
     #[arg(long, value_name = "DIR", default_value = ".", hide_default_value = true)]
     pub directory: PathBuf,
     /// Time for all trials together; figures that are not precise by then say so
-    /// [default: 65s in all; cache 240s, syscall 120s; with --quick 25s; 30s, 15s]
+    /// [default: 75s in all; cache 240s, disk by its rows, syscall 120s; with --quick less]
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub max_time: Option<u64>,
     /// Never write more than this
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub max_write: Option<u64>,
-    /// Bytes per read, pread and write of the syscall area
-    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "1")]
-    pub block_size: u64,
+    /// Bytes per request: of the disk area [default: 1M sequential, 4K random], several separated
+    /// by commas make a sweep; of read, pread and write of the syscall area [default: 1]
+    #[arg(long, value_name = "SIZE,…", value_parser = size, value_delimiter = ',')]
+    pub block_size: Vec<u64>,
     /// Drop the caches of the whole system before cold rows; needs root
     #[arg(long)]
     pub drop_caches: bool,
     /// Seed of all random orders and data [default: from the clock]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
+    #[command(flatten)]
+    pub disk: Disk,
     #[command(flatten)]
     pub output: Output,
 }
@@ -71,6 +94,8 @@ pub struct Bench {
 pub enum Area {
     /// The page cache
     Cache,
+    /// The disk
+    Disk,
     /// System calls
     Syscall,
 }
@@ -80,7 +105,125 @@ impl Area {
     pub fn name(self) -> &'static str {
         match self {
             Self::Cache => "cache",
+            Self::Disk => "disk",
             Self::Syscall => "syscall",
         }
+    }
+}
+
+/// A word that stands alone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Word {
+    Area(Area),
+    Place(PathBuf),
+}
+
+fn word() -> impl TypedValueParser<Value = Word> {
+    OsStringValueParser::new().map(|text: OsString| {
+        let area = text.to_str().and_then(|name| Area::from_str(name, false).ok());
+        area.map_or_else(|| Word::Place(text.into()), Word::Area)
+    })
+}
+
+impl Bench {
+    /// The areas named, each once, in the order of a report.
+    pub fn areas(&self) -> Vec<Area> {
+        let mut areas: Vec<Area> = self
+            .words
+            .iter()
+            .filter_map(|word| match word {
+                Word::Area(area) => Some(*area),
+                Word::Place(_) => None,
+            })
+            .collect();
+        areas.sort_unstable();
+        areas.dedup();
+        areas
+    }
+
+    fn places(&self) -> impl Iterator<Item = &PathBuf> {
+        self.words.iter().filter_map(|word| match word {
+            Word::Place(path) => Some(path),
+            Word::Area(_) => None,
+        })
+    }
+
+    /// What the disk area measures.
+    pub fn place(&self) -> &PathBuf {
+        self.places().next().unwrap_or(&self.directory)
+    }
+
+    /// The files that are worked on.
+    pub fn files(&self) -> Vec<PathBuf> {
+        self.places().cloned().collect()
+    }
+
+    /// Refuses words and options that belong to an area which is not measured.
+    ///
+    /// Errors: one line that says which, and what would be right.
+    pub fn check(&self) -> Result<(), String> {
+        let areas = self.areas();
+        let has_disk = areas.contains(&Area::Disk);
+        let names: Vec<_> = Area::value_variants().iter().map(|area| area.name()).collect();
+        if let Some(place) = self.places().next()
+            && !has_disk
+        {
+            return Err(format!(
+                "{place:?} is no area (there are {}), and a place is for the disk area: flatout bench disk {}",
+                names.join(", "),
+                place.display()
+            ));
+        }
+        if let Some(second) = self.places().nth(1) {
+            return Err(format!("{second:?}: the disk area measures one place at a time"));
+        }
+        if !has_disk && let Some(option) = self.disk.given() {
+            return Err(format!("{option} is for the disk area: flatout bench disk {option} …"));
+        }
+        if self.block_size.len() > 1 && areas != [Area::Disk] {
+            return Err("--block-size with several values is for the disk area alone".to_owned());
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::arguments::{Arguments, Command};
+
+    fn parsed(words: &[&str]) -> Bench {
+        let argv = ["flatout", "bench"].iter().chain(words);
+        match Arguments::try_parse_from(argv).unwrap().command {
+            Command::Bench(bench) => bench,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn words_are_areas_or_a_place() {
+        let bench = parsed(&["syscall", "disk", "/data", "disk"]);
+        assert_eq!(bench.areas(), [Area::Disk, Area::Syscall]);
+        assert_eq!(bench.place(), &PathBuf::from("/data"));
+        assert!(bench.check().is_ok());
+        assert_eq!(parsed(&["disk", "./cache"]).place(), &PathBuf::from("./cache"));
+        assert_eq!(parsed(&["disk"]).place(), &PathBuf::from("."));
+    }
+
+    #[test]
+    fn what_belongs_to_the_disk_area_is_refused_without_it() {
+        for words in [
+            &["cahce"][..],
+            &["/data"],
+            &["syscall", "--pattern", "random-read"],
+            &["--matrix"],
+            &["disk", "/a", "/b"],
+            &["disk", "syscall", "--block-size", "1,2"],
+        ] {
+            assert!(parsed(words).check().is_err(), "{words:?}");
+        }
+        assert!(parsed(&["cahce"]).check().unwrap_err().contains("cache, disk, syscall"));
     }
 }

@@ -54,6 +54,18 @@ pub enum CachingChoice {
     Dontcache,
 }
 
+impl CachingChoice {
+    /// The caching asked for, if one is.
+    pub fn wish(self) -> Option<Caching> {
+        match self {
+            Self::Auto => None,
+            Self::Buffered => Some(Caching::Buffered),
+            Self::Direct => Some(Caching::Direct),
+            Self::Dontcache => Some(Caching::Dontcache),
+        }
+    }
+}
+
 /// `--split`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum SplitChoice {
@@ -93,12 +105,7 @@ impl Moving {
     pub fn wishes(&self, engine: EngineChoice, split: Option<SplitChoice>) -> Wishes {
         Wishes {
             engine: engine.wish(),
-            caching: self.caching.and_then(|caching| match caching {
-                CachingChoice::Auto => None,
-                CachingChoice::Buffered => Some(Caching::Buffered),
-                CachingChoice::Direct => Some(Caching::Direct),
-                CachingChoice::Dontcache => Some(Caching::Dontcache),
-            }),
+            caching: self.caching.and_then(CachingChoice::wish),
             block_bytes: self.block_size,
             depth: self.depth,
             threads: self.threads,

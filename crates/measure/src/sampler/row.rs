@@ -62,6 +62,8 @@ pub(super) struct Row<'a> {
     disturbed: u32,
     keeps_spoiled: bool,
     reasons: BTreeMap<&'static str, u64>,
+    /// Why there could be no more trials than there are.
+    end: Option<Warning>,
 }
 
 impl<'a> Row<'a> {
@@ -78,6 +80,7 @@ impl<'a> Row<'a> {
             disturbed: 0,
             keeps_spoiled: false,
             reasons: BTreeMap::new(),
+            end: None,
         }
     }
 
@@ -94,6 +97,13 @@ impl<'a> Row<'a> {
             Err(TrialError::Failed(text)) => return Some(Closed::Failed(text)),
             Err(TrialError::Unsupported(text)) => return Some(Closed::Unsupported(text)),
             Err(TrialError::Interrupted) => return Some(Closed::Interrupted),
+            Err(TrialError::NoMore(why)) if self.taken.is_empty() && self.discarded.is_empty() => {
+                return Some(Closed::Unsupported(why.text));
+            }
+            Err(TrialError::NoMore(why)) => {
+                self.end = Some(why);
+                return Some(Closed::Done);
+            }
         };
         let Some(figure) = figure(self.case.figure, &sample) else {
             return Some(Closed::Invalid(format!(
@@ -205,6 +215,9 @@ impl<'a> Row<'a> {
             for doubt in &taken.warnings {
                 warning::add(&mut outcome.warnings, doubt.clone());
             }
+        }
+        if let Some(end) = &self.end {
+            warning::add(&mut outcome.warnings, end.clone());
         }
         self.note_overhead(&mut outcome, counted, overhead);
         self.note_trials(&mut outcome, dropped);

@@ -493,6 +493,25 @@ fn a_further_figure_becomes_a_row_of_the_same_trials() {
 }
 
 #[test]
+fn a_row_that_can_have_no_more_trials_keeps_those_it_has() {
+    let clock = FakeClock::default();
+    let mut trial = 0;
+    let end = || TrialError::NoMore(Warning::new(warning::WRITE_LIMIT, "enough"));
+    let cases = vec![
+        scripted("a/some", |_| {
+            trial += 1;
+            let sample = Sample { amount: 1.0, elapsed_ns: MS, ..Sample::default() };
+            if trial > 3 { Err(end()) } else { Ok(sample) }
+        }),
+        scripted("a/none", |_| Err(end())),
+    ];
+    let outcomes = run_quietly(&clock, cases, &Plan::default());
+    assert_eq!((outcomes[0].n, outcomes[0].median), (3, Some(1_000.0)));
+    assert_eq!(codes(&outcomes[0]), [warning::WRITE_LIMIT, warning::FEW_TRIALS]);
+    assert_eq!((outcomes[1].status, outcomes[1].median), (Status::Unsupported, None));
+}
+
+#[test]
 fn no_cases_no_rows() {
     assert!(run_quietly(&FakeClock::default(), Vec::new(), &Plan::default()).is_empty());
 }

@@ -1,0 +1,256 @@
+//! What a run will write and how long its trials are, known before anything is touched.
+
+use super::metadata;
+use super::pattern::{Course, Pattern};
+use super::place::{Kind, Place, Rights};
+use super::plan;
+use super::row::{Extents, Row};
+use super::{Grid, Options, Terms};
+use crate::error::Error;
+use crate::limits;
+use crate::scratch;
+
+const MIB: u64 = 1 << 20;
+/// Length of the test file, where nobody asks for another.
+const FEW_BYTES: u64 = 256 * MIB;
+const SHORT_BYTES: u64 = 1024 * MIB;
+const MATRIX_BYTES: u64 = 5_000_000_000;
+/// Smallest test file.
+const LEAST_BYTES: u64 = MIB;
+/// Time of a trial, where nobody asks for another.
+const FEW_NS: u64 = 150_000_000;
+const QUICK_NS: u64 = 200_000_000;
+const SHORT_NS: u64 = 500_000_000;
+const MATRIX_NS: u64 = 400_000_000;
+/// Trials of a row at most: those that write wear a disk out.
+pub(super) const MAX_TRIALS: u32 = 10;
+/// Bytes that a trial writes at most, unless its time was asked for.
+const TRIAL_WRITE_BYTES: u64 = 256 * MIB;
+const FEW_TRIAL_WRITE_BYTES: u64 = 64 * MIB;
+/// Bytes that a run with a time of its own writes at most, where nobody allows more.
+const USUAL_MOST_WRITE_BYTES: u64 = 100_000_000_000;
+/// Files of a metadata trial.
+const METADATA_FILES: u32 = 1000;
+const QUICK_METADATA_FILES: u32 = 300;
+const METADATA_DIRECTORIES: u32 = 32;
+const SMALL_FILE_BYTES: u64 = 4096;
+
+/// Trials of a row that a usual run takes, and what each needs besides its own time.
+const USUAL_TRIALS: u64 = 8;
+const SET_UP_NS: u64 = 200_000_000;
+/// Time for the rows of names and attributes.
+const METADATA_NS: u64 = 15_000_000_000;
+const FULL_METADATA_NS: u64 = 45_000_000_000;
+
+/// What a run will do at most.
+#[derive(Debug, Clone)]
+pub struct Estimate {
+    /// Length of the test file; 0 where the user's file or device is read.
+    pub file_bytes: u64,
+    /// Bytes written at most, the test file included.
+    pub most_write_bytes: u64,
+    /// Rows of requests.
+    pub rows: usize,
+    pub(super) metadata: Option<metadata::Options>,
+    runtime_ns: u64,
+    trial_write_bytes: u64,
+}
+
+impl Estimate {
+    /// Time that the trials take, as far as can be said beforehand.
+    pub fn time_ns(&self) -> u64 {
+        let trial_ns = self.runtime_ns.saturating_add(SET_UP_NS);
+        let rows_ns = (self.rows as u64 * USUAL_TRIALS).saturating_mul(trial_ns);
+        rows_ns.saturating_add(self.metadata_ns())
+    }
+
+    /// The part of it that names and attributes take.
+    pub(super) fn metadata_ns(&self) -> u64 {
+        match self.metadata.as_ref().map(|options| options.extent) {
+            None => 0,
+            Some(metadata::Extent::Quick) => METADATA_NS,
+            Some(metadata::Extent::Full) => FULL_METADATA_NS,
+        }
+    }
+
+    pub(super) fn terms(&self, options: &Options) -> Terms {
+        Terms {
+            runtime_ns: self.runtime_ns,
+            trial_write_bytes: self.trial_write_bytes,
+            most_write_bytes: self.most_write_bytes,
+            clearing: options.clearing,
+        }
+    }
+}
+
+/// Works out what a run will do, and refuses what cannot be done. Nothing is written.
+///
+/// Errors: the place cannot be measured in the way asked for, settings are out of bounds, or
+/// there is no room.
+pub fn estimate(options: &Options) -> Result<Estimate, Error> {
+    let place = Place::find(&options.path, options.overwriting)?;
+    check(options, &place)?;
+    let rows = plan::rows(options.grid, &options.selection, &place);
+    for row in &rows {
+        check_row(row)?;
+    }
+    let metadata = metadata_options(options, &place)?;
+    let needs_file = place.kind() == Kind::Directory && !rows.is_empty();
+    let file_bytes = if needs_file { file_bytes(options, &place)? } else { 0 };
+    let trial_write_bytes = match (options.runtime_ns, options.grid) {
+        (Some(_), _) => u64::MAX,
+        (None, Grid::Few | Grid::Quick) => FEW_TRIAL_WRITE_BYTES,
+        (None, Grid::Short) => TRIAL_WRITE_BYTES,
+        // Two blocks for each thread, however large they are.
+        (None, Grid::Matrix) => {
+            let largest = |row: &Row| row.tuning.block_bytes * u64::from(row.tuning.threads);
+            rows.iter().map(largest).max().unwrap_or(0).max(TRIAL_WRITE_BYTES)
+        }
+    };
+    let of_row = |row: &Row| match (row.writes(), row.extents) {
+        (false, _) => 0,
+        (true, Extents::Fresh) => trial_write_bytes.min(file_bytes),
+        (true, Extents::Written) => trial_write_bytes,
+    };
+    let of_rows = rows.iter().fold(0_u64, |sum, row| {
+        sum.saturating_add(of_row(row).saturating_mul(u64::from(MAX_TRIALS)))
+    });
+    let of_metadata = metadata.as_ref().map_or(0, metadata::write_bytes);
+    let of_rows = match options.runtime_ns {
+        Some(_) => of_rows.min(USUAL_MOST_WRITE_BYTES),
+        None => of_rows,
+    };
+    let wanted = file_bytes.saturating_add(of_rows).saturating_add(of_metadata);
+    let most_write_bytes = wanted.min(options.max_write_bytes.unwrap_or(u64::MAX));
+    let runtime_ns = options.runtime_ns.unwrap_or(match options.grid {
+        Grid::Few => FEW_NS,
+        Grid::Quick => QUICK_NS,
+        Grid::Short => SHORT_NS,
+        Grid::Matrix => MATRIX_NS,
+    });
+    let rows = rows.len();
+    Ok(Estimate { file_bytes, most_write_bytes, rows, metadata, runtime_ns, trial_write_bytes })
+}
+
+fn check(options: &Options, place: &Place) -> Result<(), Error> {
+    let selection = &options.selection;
+    let usage = |text: String| Err(Error::Usage(text));
+    for &block_bytes in &selection.block_bytes {
+        limits::within(
+            "--block-size",
+            Some(block_bytes),
+            limits::MAX_BLOCK_BYTES,
+            " bytes (1 GiB)",
+        )?;
+    }
+    for &threads in &selection.threads {
+        limits::within("--threads", Some(threads.into()), crate::crew::MAX_THREADS.into(), "")?;
+    }
+    for &depth in &selection.depths {
+        limits::within("--depth", Some(depth.into()), flatout_sys::ring::MAX_DEPTH.into(), "")?;
+    }
+    if selection.engine == Some(flatout_io::Engine::Mmap) {
+        return usage(
+            "--engine mmap: page faults make no requests of a size; the cache area measures them"
+                .to_owned(),
+        );
+    }
+    if selection.rate_per_s.is_some_and(|rate| !(rate.is_finite() && rate > 0.0)) {
+        return usage("--rate: it must be above 0".to_owned());
+    }
+    if selection.read_percent.is_some_and(|percent| percent > 100) {
+        return usage("--mix: it must be from 0 to 100".to_owned());
+    }
+    if options.runtime_ns == Some(0) {
+        return usage("--runtime: it must be above 0".to_owned());
+    }
+    if options.bytes == Some(0) {
+        return usage("--bytes: it must be above 0".to_owned());
+    }
+    if options.grid == Grid::Matrix {
+        let lists = [
+            ("--pattern", selection.patterns.is_empty()),
+            ("--block-size", selection.block_bytes.is_empty()),
+            ("--threads", selection.threads.is_empty()),
+        ];
+        if let Some((option, _)) = lists.iter().find(|list| !list.1) {
+            return usage(format!(
+                "{option} cannot be given together with --matrix, whose grid is fixed"
+            ));
+        }
+    } else if selection.patterns.is_empty() {
+        let lists = [
+            ("--block-size", selection.block_bytes.len()),
+            ("--threads", selection.threads.len()),
+            ("--depth", selection.depths.len()),
+        ];
+        if let Some((option, _)) = lists.iter().find(|list| list.1 > 1) {
+            return usage(format!(
+                "{option} with several values makes a sweep, which needs --pattern"
+            ));
+        }
+    }
+    selection.patterns.iter().try_for_each(|&pattern| place.check(pattern))
+}
+
+/// Refuses buffers that do not fit into memory.
+fn check_row(row: &Row) -> Result<(), Error> {
+    limits::check_memory(&row.tuning)
+}
+
+fn metadata_options(options: &Options, place: &Place) -> Result<Option<metadata::Options>, Error> {
+    let selection = &options.selection;
+    let is_asked = match selection.patterns.is_empty() {
+        true => matches!(options.grid, Grid::Quick | Grid::Short),
+        false => selection.patterns.contains(&Pattern::Metadata),
+    };
+    let is_possible = place.rights() == Rights::MakeFiles;
+    if !(is_asked && is_possible) {
+        return Ok(None);
+    }
+    let wanted = metadata::Options {
+        directory: place.path().to_owned(),
+        files: if options.grid == Grid::Quick { QUICK_METADATA_FILES } else { METADATA_FILES },
+        directories_many: METADATA_DIRECTORIES,
+        threads: None,
+        small_file_bytes: SMALL_FILE_BYTES,
+        extent: match (selection.patterns.is_empty(), options.grid) {
+            (false, Grid::Short) => metadata::Extent::Full,
+            _ => metadata::Extent::Quick,
+        },
+        seed: options.seed,
+        cancel: options.cancel,
+    };
+    match metadata::fitted(&wanted) {
+        // Where there is no room for them, the other rows can be measured nevertheless.
+        Err(Error::NoRoom(_)) if selection.patterns.is_empty() => Ok(None),
+        fitted => fitted.map(Some),
+    }
+}
+
+/// Length of the test file: what is wanted, at most a tenth of the free space, and so that what
+/// may be written is not spent on it alone.
+fn file_bytes(options: &Options, place: &Place) -> Result<u64, Error> {
+    let usual = match options.grid {
+        Grid::Few => FEW_BYTES,
+        Grid::Quick | Grid::Short => SHORT_BYTES,
+        Grid::Matrix => MATRIX_BYTES,
+    };
+    let wanted = options.bytes.unwrap_or(usual);
+    let free = place.filesystem()?.free_bytes;
+    let writes = plan::rows(options.grid, &options.selection, place)
+        .iter()
+        .any(|row| row.test.course() != Course::Read);
+    let most =
+        options.max_write_bytes.map_or(u64::MAX, |most| if writes { most / 2 } else { most });
+    let size = wanted.min(scratch::part_of(free)).min(most);
+    let size = if size < LEAST_BYTES { size } else { size - size % LEAST_BYTES };
+    if size < LEAST_BYTES {
+        return Err(Error::NoRoom(format!(
+            "cannot measure in {:?}: a test file of at least {LEAST_BYTES} bytes is needed, but {size} \
+             may be taken ({free} bytes free, of which one tenth; --bytes; --max-write)",
+            place.path()
+        )));
+    }
+    Ok(size)
+}

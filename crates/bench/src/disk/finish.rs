@@ -1,0 +1,244 @@
+//! What the rows of a finished run say together: shares, checks, curves, limits.
+
+use flatout_io::Caching;
+use flatout_measure::record::{Outcome, Warning};
+use flatout_measure::shape;
+use flatout_measure::warning;
+use flatout_sys::filesystem::Nature;
+use serde_json::{Value, json};
+
+use super::Terms;
+use super::fio;
+use super::limit::{self, Best, Measured};
+use super::pattern::{Course, Test};
+use super::row::Row;
+use super::site::Site;
+
+/// Share of the bytes asked for that the disk must have moved, for the figure to be the disk's.
+const MOVED_SHARE: f64 = 0.9;
+/// Requests of the disk per request from which on the requests were split.
+const SPLIT_RATIO: f64 = 1.5;
+/// Others' share of what the disk moved that is said.
+const OTHERS_SHARE: f64 = 0.10;
+/// Bytes of others below which nobody is disturbed: journals and logs.
+const OTHERS_BYTES: f64 = 4_194_304.0;
+/// The harness's share of an operation from which on it is a doubt.
+const HARNESS_SHARE: f64 = 0.01;
+/// How much faster the second read of blocks must be before the first counts as cold.
+const COLD_RATIO: f64 = 1.3;
+
+/// Completes the outcomes; `rows` has the row of each, in the same order.
+pub(super) fn finish(rows: &[Row], outcomes: &mut [Outcome], site: &Site, terms: &Terms) {
+    for (row, outcome) in rows.iter().zip(outcomes.iter_mut()) {
+        for doubt in site.doubts.iter().chain(&row.doubts) {
+            warning::add(&mut outcome.warnings, doubt.clone());
+        }
+        label(row, outcome);
+        derive(row, outcome, site);
+        check(row, outcome, site);
+        curves(outcome, site);
+        let command = fio::command(row, &site.place, site.length_bytes, terms.runtime_ns);
+        let (key, value) = match command {
+            Some(command) => ("fio_command", command),
+            None => ("fio_note", "fio has nothing that copies from file to file".to_owned()),
+        };
+        outcome.audit.insert(key.to_owned(), json!(value));
+    }
+    cold_blocks(outcomes);
+    let mut measured: Vec<Measured<'_>> = rows
+        .iter()
+        .zip(outcomes.iter_mut())
+        .map(|(row, outcome)| Measured { row, outcome })
+        .collect();
+    let best = Best::of(&measured);
+    measured.iter_mut().for_each(|one| limit::apply(one, &best, site));
+}
+
+fn number(outcome: &Outcome, key: &str) -> Option<f64> {
+    outcome.audit.get(key)?.as_f64()
+}
+
+fn warn(outcome: &mut Outcome, code: &str, text: String) {
+    warning::add(&mut outcome.warnings, Warning::new(code, text));
+}
+
+/// Says what kind of row it is where the name alone would mislead.
+fn label(row: &Row, outcome: &mut Outcome) {
+    let block_bytes = row.tuning.block_bytes;
+    if row.tuning.caching != Caching::Direct && block_bytes < 4096 {
+        let text = format!(
+            "blocks of {block_bytes} bytes through the page cache: system calls and readahead limit \
+             this figure, not the disk"
+        );
+        warn(outcome, warning::READAHEAD_BOUND, text);
+    }
+    let until = outcome.parameters.get("until").and_then(Value::as_str);
+    if until.is_some_and(|until| until != "durable") {
+        let text = "the bytes were with the cache or the device, but not yet durable";
+        warn(outcome, warning::NOT_DURABLE, text.to_owned());
+    }
+}
+
+/// Shares and costs from the totals.
+fn derive(row: &Row, outcome: &mut Outcome, site: &Site) {
+    let get = |key: &str| number(outcome, key);
+    let ratio = |part: Option<f64>, whole: Option<f64>| {
+        part.zip(whole).filter(|(_, whole)| *whole > 0.0).map(|(part, whole)| part / whole)
+    };
+    let sum = |a: Option<f64>, b: Option<f64>| Some(a? + b?);
+    let (asked, operations) = (get("bytes"), get("operations"));
+    let trials = get("trials_summed");
+    let asked_moved = sum(get("read_bytes"), get("written_bytes"));
+    let disk_bytes = sum(get("disk_read_bytes"), get("disk_write_bytes"));
+    let own_bytes = sum(get("process_read_bytes"), get("process_write_bytes"));
+    let cpu_ns = sum(get("user_ns"), get("system_ns"));
+    let others = disk_bytes.zip(own_bytes).map(|(disk, own)| (disk - own).max(0.0));
+    let reads_through_cache =
+        row.test.course() == Course::Read && row.tuning.caching != Caching::Direct;
+    let knows_reads = !site.chain.disks().is_empty() || site.chain.nature == Nature::Memory;
+    let missed = ratio(get("process_read_bytes"), get("read_bytes"));
+    let hits = missed.map(|missed| (1.0 - missed).max(0.0));
+    let spread = |key: &str| ratio(get(key), trials);
+    let facts = [
+        ("disk_share_ratio", ratio(disk_bytes, asked_moved)),
+        ("disk_requests_per_request_ratio", ratio(get("disk_requests"), get("requests"))),
+        ("cache_hit_ratio", hits.filter(|_| reads_through_cache && knows_reads)),
+        ("zero_block_ratio", ratio(get("zero_blocks"), get("blocks_sampled"))),
+        ("others_disk_ratio", ratio(others, disk_bytes)),
+        ("others_disk_bytes", others),
+        ("io_pressure_ratio", ratio(get("io_pressure_ns"), get("elapsed_ns"))),
+        ("stolen_ratio", ratio(get("stolen_ns"), get("elapsed_ns"))),
+        ("cpu_ns_per_operation", ratio(cpu_ns, operations)),
+        ("cpu_s_per_gib", ratio(cpu_ns.map(|ns| ns / 1e9), asked.map(|b| b / (1u64 << 30) as f64))),
+        ("harness_ns_per_operation", Some(site.harness_ns_per_operation)),
+        ("overhead_ratio", overhead_ratio(row, outcome, site)),
+        ("cached_before_bytes", spread("cached_before_bytes")),
+        ("cached_after_bytes", spread("cached_after_bytes")),
+        ("dirty_before_bytes", spread("dirty_before_bytes")),
+    ];
+    for (key, value) in facts {
+        if let Some(value) = value {
+            outcome.audit.insert(key.to_owned(), json!(value));
+        }
+    }
+    outcome.audit.remove("harness_overhead_ns");
+    outcome.audit.insert("file_bytes".to_owned(), json!(site.length_bytes));
+    if let Some(extents) = site.extents {
+        outcome.audit.insert("hole_bytes".to_owned(), json!(extents.hole_bytes));
+        outcome.audit.insert("unwritten_bytes".to_owned(), json!(extents.unwritten_bytes));
+    }
+}
+
+/// The harness's share of the time of the threads.
+fn overhead_ratio(row: &Row, outcome: &Outcome, site: &Site) -> Option<f64> {
+    let operations = number(outcome, "operations")?;
+    let elapsed_ns = number(outcome, "elapsed_ns")?;
+    let time_ns = elapsed_ns * f64::from(row.tuning.threads);
+    (time_ns > 0.0).then(|| operations * site.harness_ns_per_operation / time_ns)
+}
+
+/// Holds the accounts against what the row says that it did.
+fn check(row: &Row, outcome: &mut Outcome, site: &Site) {
+    let has_disks = !site.chain.disks().is_empty();
+    let is_cold_read = row.test.course() == Course::Read && row.test != Test::Reread;
+    let is_tiny = row.tuning.block_bytes < 512;
+    if let Some(share) = number(outcome, "disk_share_ratio")
+        && has_disks
+        && is_cold_read
+        && share < MOVED_SHARE
+    {
+        let text = format!(
+            "the disk moved {:.1} % of the bytes that were read: the rest came from somewhere else",
+            share * 100.0
+        );
+        warn(outcome, warning::NOT_FROM_DEVICE, text);
+    }
+    if let Some(ratio) = number(outcome, "disk_requests_per_request_ratio")
+        && ratio > SPLIT_RATIO
+        && row.tuning.caching == Caching::Direct
+    {
+        let text = format!("each request became {ratio:.1} requests of the disk");
+        warn(outcome, warning::REQUESTS_SPLIT, text);
+    }
+    let others = number(outcome, "others_disk_bytes").unwrap_or(0.0);
+    if let Some(share) = number(outcome, "others_disk_ratio")
+        && share > OTHERS_SHARE
+        && others > OTHERS_BYTES
+        && !is_tiny
+        && row.tuning.caching == Caching::Direct
+    {
+        let text = format!("{:.0} % of what the disk moved was for somebody else", share * 100.0);
+        warn(outcome, warning::SHARED_DEVICE, text);
+    }
+    if let Some(share) = number(outcome, "overhead_ratio")
+        && share > HARNESS_SHARE
+    {
+        let text = format!(
+            "the harness takes {:.1} % of the threads' time ({:.0} ns per operation)",
+            share * 100.0,
+            site.harness_ns_per_operation
+        );
+        warn(outcome, warning::OVERHEAD, text);
+    }
+}
+
+/// What the rate over time says: a burst that ended, a plateau at a round figure.
+fn curves(outcome: &mut Outcome, site: &Site) {
+    let Some(series) = outcome.series.first() else { return };
+    if site.chain.nature == Nature::Memory || series.points.is_empty() {
+        return;
+    }
+    let (points, unit) = (series.points.clone(), series.y.clone());
+    if let Some(found) = shape::shape(&points) {
+        let facts = [
+            ("burst_per_s", found.burst_per_s),
+            ("knee_s", found.knee_s),
+            ("sustained_per_s", found.sustained_per_s),
+        ];
+        for (key, value) in facts {
+            outcome.audit.insert(key.to_owned(), json!(value));
+        }
+        let text = format!(
+            "the rate changed {:.1} s after the run began, to {:.0} % of what it was before",
+            found.knee_s,
+            found.step_ratio * 100.0
+        );
+        warn(outcome, warning::BURST, text);
+    }
+    if let Some(flat) = shape::plateau(&points, &unit) {
+        let text = format!(
+            "the rate is flat at about {} {}: likely a limit that somebody set (a token bucket)",
+            flat.round_figure, flat.unit_words
+        );
+        warn(outcome, warning::PLATEAU, text);
+    }
+}
+
+/// Compares the first read of blocks with the second one.
+fn cold_blocks(outcomes: &mut [Outcome]) {
+    let of = |outcomes: &[Outcome], pass: &str| {
+        outcomes
+            .iter()
+            .filter(|outcome| outcome.id == Test::ColdBlocks.id())
+            .find(|outcome| outcome.parameters.get("pass").and_then(Value::as_str) == Some(pass))
+            .and_then(|outcome| Some((outcome.median?, outcome.ci95)))
+    };
+    let (Some(first), Some(second)) = (of(outcomes, "first"), of(outcomes, "second")) else {
+        return;
+    };
+    let ratio = second.0 / first.0;
+    let apart = match (first.1, second.1) {
+        (Some(first), Some(second)) => second[0] > first[1],
+        _ => true,
+    };
+    if ratio < COLD_RATIO || !apart {
+        return;
+    }
+    let text = format!(
+        "the second read of the same blocks is {ratio:.1} times as fast as the first: they were cold \
+         in the device or behind it"
+    );
+    for outcome in outcomes.iter_mut().filter(|outcome| outcome.id == Test::ColdBlocks.id()) {
+        warn(outcome, warning::COLD_BLOCKS, text.clone());
+    }
+}

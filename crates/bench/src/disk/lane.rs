@@ -1,0 +1,363 @@
+//! What one thread of a trial does: which request is next and when, and what became of each.
+
+use std::io;
+
+use flatout_io::operations::{After, Direction, Done, Request, Workload};
+use flatout_io::{Lane, Order, Split};
+use flatout_measure::histogram::Histogram;
+use flatout_measure::random::SplitMix64;
+
+use super::pattern::Course;
+
+/// Of so many requests that read, one is looked at for zeros: looking at all would cost as much
+/// as the system call of a small read.
+const LOOKED_AT_ONE_IN: u64 = 16;
+/// Words of a block that are looked at.
+const WORDS_LOOKED_AT: usize = 16;
+/// Distance of the places where a written block is made different from every other. Storage
+/// that finds equal blocks compares blocks of 4 KiB; some, of 512 bytes.
+const STAMP_BYTES: usize = 512;
+/// An operation that begins later than this after its time is late.
+const LATE_NS: u64 = 1_000_000;
+
+/// The work of one thread, as data.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Work {
+    pub(super) course: Course,
+    pub(super) order: Order,
+    pub(super) split: Split,
+    pub(super) lane: Lane,
+    pub(super) block_bytes: u64,
+    /// The blocks that all threads together work on.
+    pub(super) first_block: u64,
+    pub(super) blocks: u64,
+    /// Operations at most; what is not to be exceeded, such as bytes written.
+    pub(super) most_operations: u64,
+    /// Whether it begins again once all blocks are done.
+    pub(super) turns: Turns,
+    pub(super) read_percent: u8,
+    pub(super) pace: Option<Pace>,
+    /// Start and width of the bins of the rate over time.
+    pub(super) epoch_ns: u64,
+    pub(super) bin_ns: u64,
+    pub(super) seed: u64,
+}
+
+/// How often all blocks are visited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Turns {
+    /// Once.
+    One,
+    /// Again and again, a random order differing each time.
+    Many,
+}
+
+/// An open loop: when operations are meant to begin.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pace {
+    pub(super) first_ns: u64,
+    pub(super) interval_ns: f64,
+}
+
+/// What became of the requests of one thread.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Tally {
+    pub(super) requests: u64,
+    pub(super) operations: u64,
+    pub(super) bytes: u64,
+    pub(super) read_bytes: u64,
+    pub(super) written_bytes: u64,
+    pub(super) late: u64,
+    pub(super) looked_at: u64,
+    pub(super) zero: u64,
+    /// Operations and bytes per bin.
+    pub(super) bins: Vec<[u64; 2]>,
+    pub(super) histogram: Histogram,
+}
+
+impl Tally {
+    /// Adds what another thread did.
+    pub(super) fn merge(&mut self, other: &Self) {
+        self.requests += other.requests;
+        self.operations += other.operations;
+        self.bytes += other.bytes;
+        self.read_bytes += other.read_bytes;
+        self.written_bytes += other.written_bytes;
+        self.late += other.late;
+        self.looked_at += other.looked_at;
+        self.zero += other.zero;
+        self.histogram.merge(&other.histogram);
+        if self.bins.len() < other.bins.len() {
+            self.bins.resize(other.bins.len(), [0; 2]);
+        }
+        for (own, more) in self.bins.iter_mut().zip(&other.bins) {
+            own[0] += more[0];
+            own[1] += more[1];
+        }
+    }
+}
+
+/// A thread's workload.
+#[derive(Debug)]
+pub(super) struct LaneWork {
+    work: Work,
+    /// Next position in the lane's share, its end and step.
+    next: u64,
+    range: (u64, u64, u64),
+    turn: u64,
+    begun: u64,
+    coin: SplitMix64,
+    stamp: u64,
+    pub(super) tally: Tally,
+    pub(super) failure: Option<(Direction, io::Error)>,
+}
+
+impl LaneWork {
+    pub(super) fn new(work: Work) -> Self {
+        let range = work.lane.blocks(work.blocks, work.split);
+        let seed = work.seed ^ (u64::from(work.lane.index) << 40);
+        Self {
+            work,
+            next: range.0,
+            range,
+            turn: 0,
+            begun: 0,
+            coin: SplitMix64::new(seed),
+            stamp: SplitMix64::new(!seed).next_u64(),
+            tally: Tally::default(),
+            failure: None,
+        }
+    }
+
+    /// The next block in the order of this thread; none when its turn or its work is over.
+    fn next_block(&mut self) -> Option<u64> {
+        let (first, end, step) = self.range;
+        if self.next >= end {
+            if self.work.turns == Turns::One || first >= end {
+                return None;
+            }
+            self.next = first;
+            self.turn += 1;
+        }
+        let position = self.next;
+        self.next = position.saturating_add(step);
+        let order = match self.work.order {
+            // Another turn must not repeat what a cache has learned in the one before.
+            Order::Random { seed } => Order::Random { seed: seed.wrapping_add(self.turn) },
+            order => order,
+        };
+        Some(self.work.first_block + order.block(position, self.work.blocks))
+    }
+
+    fn direction(&mut self) -> Direction {
+        match self.work.course {
+            Course::Read | Course::Copy => Direction::Read,
+            Course::Write => Direction::Write,
+            Course::Mixed => match self.coin.below(100) < usize::from(self.work.read_percent) {
+                true => Direction::Read,
+                false => Direction::Write,
+            },
+        }
+    }
+
+    fn count(&mut self, done: &Done<'_>, moved: u64) {
+        let tally = &mut self.tally;
+        tally.operations += 1;
+        tally.bytes += moved;
+        let begun_ns = match done.request.due_ns {
+            0 => done.submitted_ns,
+            due_ns => {
+                tally.late += u64::from(done.submitted_ns > due_ns + LATE_NS);
+                due_ns
+            }
+        };
+        tally.histogram.record(done.completed_ns.saturating_sub(begun_ns));
+        let bin = done.completed_ns.saturating_sub(self.work.epoch_ns) / self.work.bin_ns.max(1);
+        let bin = bin as usize;
+        if bin >= tally.bins.len() {
+            tally.bins.resize(bin + 1, [0; 2]);
+        }
+        tally.bins[bin][0] += 1;
+        tally.bins[bin][1] += moved;
+    }
+
+    fn look_for_zeros(&mut self, bytes: &[u8]) {
+        if self.tally.requests % LOOKED_AT_ONE_IN != 1 || bytes.is_empty() {
+            return;
+        }
+        self.tally.looked_at += 1;
+        self.tally.zero += u64::from(is_zero(bytes));
+    }
+}
+
+/// Whether a sample of the words of a block is zero.
+fn is_zero(bytes: &[u8]) -> bool {
+    let step = (bytes.len() / WORDS_LOOKED_AT).max(8);
+    bytes.chunks(step).all(|chunk| chunk[..chunk.len().min(8)].iter().all(|&byte| byte == 0))
+}
+
+impl Workload for LaneWork {
+    fn next(&mut self) -> Option<Request> {
+        if self.begun >= self.work.most_operations {
+            return None;
+        }
+        let block = self.next_block()?;
+        let direction = self.direction();
+        let due_ns = match self.work.pace {
+            Some(pace) => pace.first_ns + (pace.interval_ns * self.begun as f64) as u64,
+            None => 0,
+        };
+        self.begun += 1;
+        let offset_bytes = block * self.work.block_bytes;
+        let length_bytes = self.work.block_bytes as usize;
+        Some(Request { direction, file: 0, offset_bytes, length_bytes, due_ns })
+    }
+
+    /// The buffers hold random bytes from the beginning; each block written gets marks of its
+    /// own, so that no storage finds two blocks equal.
+    fn fill(&mut self, request: &Request, bytes: &mut [u8]) {
+        let mut mark = self.stamp ^ request.offset_bytes.rotate_left(20) ^ self.begun;
+        for place in bytes.chunks_mut(STAMP_BYTES) {
+            mark = mark.wrapping_mul(0xd134_2543_de82_ef95).wrapping_add(1);
+            let length = place.len().min(8);
+            place[..length].copy_from_slice(&mark.to_le_bytes()[..length]);
+        }
+    }
+
+    fn done(&mut self, done: Done<'_>) -> After {
+        let direction = done.request.direction;
+        let moved = match done.result {
+            Ok(moved) => moved,
+            Err(error) => {
+                self.failure.get_or_insert((direction, error));
+                return After::End;
+            }
+        };
+        self.tally.requests += 1;
+        match direction {
+            Direction::Read => {
+                self.look_for_zeros(&done.bytes[..moved]);
+                self.tally.read_bytes += moved as u64;
+            }
+            Direction::Write => self.tally.written_bytes += moved as u64,
+        }
+        if moved < done.request.length_bytes {
+            let text = "fewer bytes than asked for: the file became shorter";
+            self.failure.get_or_insert((direction, io::Error::other(text)));
+            return After::End;
+        }
+        if self.work.course == Course::Copy && direction == Direction::Read {
+            let write = Request::write(done.request.offset_bytes, moved);
+            return After::Then(Request { file: 1, ..write });
+        }
+        self.count(&done, moved as u64);
+        After::Next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flatout_io::Stop;
+    use flatout_io::operations::{Operations, Timestamps};
+
+    use super::*;
+
+    fn work(course: Course, blocks: u64) -> Work {
+        Work {
+            course,
+            order: Order::Random { seed: 7 },
+            split: Split::Contiguous,
+            lane: Lane::ONLY,
+            block_bytes: 1024,
+            first_block: 0,
+            blocks,
+            most_operations: u64::MAX,
+            turns: Turns::One,
+            read_percent: 70,
+            pace: None,
+            epoch_ns: 0,
+            bin_ns: u64::MAX,
+            seed: 1,
+        }
+    }
+
+    fn run(work: Work) -> LaneWork {
+        let mut lane = LaneWork::new(work);
+        let mut null = Operations::null(1024).unwrap();
+        null.run(&mut lane, Timestamps::Each, &mut Stop::never()).unwrap();
+        lane
+    }
+
+    #[test]
+    fn one_turn_visits_each_block_once_and_counts_it() {
+        let lane = run(work(Course::Read, 1000));
+        assert_eq!((lane.tally.operations, lane.tally.bytes), (1000, 1_024_000));
+        assert_eq!(lane.tally.histogram.operations(), 1000);
+        // The null engine's buffer holds zeros, and one request in sixteen is looked at.
+        assert_eq!((lane.tally.looked_at, lane.tally.zero), (63, 63));
+    }
+
+    #[test]
+    fn operations_have_a_limit_and_turns_repeat_until_it() {
+        let limited =
+            Work { most_operations: 2500, turns: Turns::Many, ..work(Course::Write, 1000) };
+        let lane = run(limited);
+        assert_eq!((lane.tally.operations, lane.turn), (2500, 2));
+        assert_eq!(lane.tally.written_bytes, 2500 * 1024);
+    }
+
+    #[test]
+    fn a_mix_keeps_its_share() {
+        let lane = run(work(Course::Mixed, 10_000));
+        let share = lane.tally.read_bytes as f64 / lane.tally.bytes as f64;
+        assert!((share - 0.7).abs() < 0.02, "{share}");
+    }
+
+    #[test]
+    fn a_copy_is_one_operation_of_two_requests() {
+        let lane = run(work(Course::Copy, 100));
+        let Tally { operations, requests, bytes, read_bytes, written_bytes, .. } = lane.tally;
+        assert_eq!((operations, requests), (100, 200));
+        assert_eq!((bytes, read_bytes, written_bytes), (102_400, 102_400, 102_400));
+    }
+
+    #[test]
+    fn lanes_share_the_blocks_of_a_random_order() {
+        let mut seen = [0; 97];
+        for index in 0..4 {
+            let lane = Lane { index, count: 4 };
+            let mut lane = LaneWork::new(Work { lane, ..work(Course::Read, 97) });
+            while let Some(request) = lane.next() {
+                seen[(request.offset_bytes / 1024) as usize] += 1;
+            }
+        }
+        assert!(seen.iter().all(|&times| times == 1));
+    }
+
+    #[test]
+    fn written_blocks_differ_from_each_other() {
+        let mut lane = LaneWork::new(work(Course::Write, 100));
+        let mut seen = std::collections::BTreeSet::new();
+        let mut buffer = [7; 1024];
+        while let Some(request) = lane.next() {
+            lane.fill(&request, &mut buffer);
+            assert!(seen.insert(buffer[..512].to_vec()) && seen.insert(buffer[512..].to_vec()));
+        }
+    }
+
+    #[test]
+    fn a_pace_gives_each_operation_its_time() {
+        let pace = Some(Pace { first_ns: 1000, interval_ns: 2.5 });
+        let mut lane = LaneWork::new(Work { pace, ..work(Course::Read, 10) });
+        let due: Vec<_> = std::iter::from_fn(|| lane.next()).map(|r| r.due_ns).collect();
+        assert_eq!(due[..4], [1000, 1002, 1005, 1007]);
+    }
+
+    #[test]
+    fn one_word_that_is_not_zero_is_seen_where_it_is_looked_for() {
+        assert!(is_zero(&[0; 4096]) && is_zero(&[0; 3]));
+        let mut block = [0; 4096];
+        block[4096 / WORDS_LOOKED_AT] = 1;
+        assert!(!is_zero(&block) && !is_zero(&[0, 0, 1]));
+    }
+}

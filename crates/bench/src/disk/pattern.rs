@@ -1,0 +1,215 @@
+//! What a row of the disk area does to the file, and what the user may ask for.
+
+use std::fmt;
+use std::str::FromStr;
+
+use flatout_io::Order;
+
+/// A kind of work that the user can name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Pattern {
+    /// From the front to the end.
+    SequentialRead,
+    /// From the front to the end, into blocks never written and over written ones.
+    SequentialWrite,
+    /// From the front of one file to the front of another.
+    SequentialCopy,
+    /// Each block once, in random order.
+    RandomRead,
+    /// Each block once, in random order, over written ones.
+    RandomWrite,
+    /// Reads and writes in random order.
+    Mixed,
+    /// From the end to the front.
+    BackwardRead,
+    /// Every 17th block, until all are read.
+    StridedRead,
+    /// Once more, from the page cache if it holds the file.
+    Reread,
+    /// Names and attributes: create, stat, open and close, rename, readdir, unlink, fsync.
+    Metadata,
+}
+
+impl Pattern {
+    /// Every pattern, in the order of a report.
+    pub const ALL: [Self; 10] = [
+        Self::SequentialRead,
+        Self::SequentialWrite,
+        Self::SequentialCopy,
+        Self::RandomRead,
+        Self::RandomWrite,
+        Self::Mixed,
+        Self::BackwardRead,
+        Self::StridedRead,
+        Self::Reread,
+        Self::Metadata,
+    ];
+
+    /// The word on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::SequentialRead => "sequential-read",
+            Self::SequentialWrite => "sequential-write",
+            Self::SequentialCopy => "sequential-copy",
+            Self::RandomRead => "random-read",
+            Self::RandomWrite => "random-write",
+            Self::Mixed => "mixed",
+            Self::BackwardRead => "backward-read",
+            Self::StridedRead => "strided-read",
+            Self::Reread => "reread",
+            Self::Metadata => "metadata",
+        }
+    }
+
+    /// Whether it writes to the file, or needs a directory to make files in.
+    pub const fn needs(self) -> Needs {
+        match self {
+            Self::SequentialRead
+            | Self::RandomRead
+            | Self::BackwardRead
+            | Self::StridedRead
+            | Self::Reread => Needs::Nothing,
+            Self::SequentialWrite | Self::RandomWrite | Self::Mixed => Needs::Writing,
+            Self::SequentialCopy | Self::Metadata => Needs::Directory,
+        }
+    }
+}
+
+/// What a pattern needs beside a file to read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Needs {
+    /// Nothing.
+    Nothing,
+    /// The right to write over the file.
+    Writing,
+    /// A directory, in which it makes files of its own.
+    Directory,
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
+impl FromStr for Pattern {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let known = Self::ALL.into_iter().find(|pattern| pattern.name() == text);
+        known.ok_or_else(|| {
+            let names: Vec<_> = Self::ALL.iter().map(|pattern| pattern.name()).collect();
+            format!("unknown pattern `{text}`; there are {}", names.join(", "))
+        })
+    }
+}
+
+/// What the rows of one id have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Test {
+    SequentialRead,
+    SequentialWrite,
+    SequentialCopy,
+    RandomRead,
+    RandomWrite,
+    Mixed,
+    Rewrite,
+    Reread,
+    BackwardRead,
+    StridedRead,
+    /// The first read of blocks, and at once the second one.
+    ColdBlocks,
+    /// Nanoseconds of one tiny request.
+    Latency(Tiny),
+}
+
+/// The tests of the latency row at 8 B.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tiny {
+    Read,
+    Write,
+    Copy,
+    RandomRead,
+    RandomWrite,
+}
+
+/// Where a test moves bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Course {
+    Read,
+    Write,
+    Copy,
+    Mixed,
+}
+
+/// Distance of two blocks of a strided read, in blocks; the stride of IOzone.
+const STRIDE_BLOCKS: u64 = 17;
+
+impl Test {
+    pub(super) const fn id(self) -> &'static str {
+        match self {
+            Self::SequentialRead => "disk/sequential-read",
+            Self::SequentialWrite => "disk/sequential-write",
+            Self::SequentialCopy => "disk/sequential-copy",
+            Self::RandomRead => "disk/random-read",
+            Self::RandomWrite => "disk/random-write",
+            Self::Mixed => "disk/mixed",
+            Self::Rewrite => "disk/rewrite",
+            Self::Reread => "disk/reread",
+            Self::BackwardRead => "disk/backward-read",
+            Self::StridedRead => "disk/strided-read",
+            Self::ColdBlocks => "disk/cold-blocks",
+            Self::Latency(Tiny::Read) => "disk/latency-sequential-read",
+            Self::Latency(Tiny::Write) => "disk/latency-sequential-write",
+            Self::Latency(Tiny::Copy) => "disk/latency-sequential-copy",
+            Self::Latency(Tiny::RandomRead) => "disk/latency-random-read",
+            Self::Latency(Tiny::RandomWrite) => "disk/latency-random-write",
+        }
+    }
+
+    pub(super) const fn course(self) -> Course {
+        match self {
+            Self::SequentialWrite
+            | Self::RandomWrite
+            | Self::Rewrite
+            | Self::Latency(Tiny::Write | Tiny::RandomWrite) => Course::Write,
+            Self::SequentialCopy | Self::Latency(Tiny::Copy) => Course::Copy,
+            Self::Mixed => Course::Mixed,
+            _ => Course::Read,
+        }
+    }
+
+    /// Whether its figure counts operations rather than bytes.
+    pub(super) const fn is_random(self) -> bool {
+        matches!(
+            self,
+            Self::RandomRead
+                | Self::RandomWrite
+                | Self::Mixed
+                | Self::Latency(Tiny::RandomRead | Tiny::RandomWrite)
+        )
+    }
+
+    pub(super) const fn order(self, seed: u64) -> Order {
+        match self {
+            Self::BackwardRead => Order::Backward,
+            Self::StridedRead => Order::Strided { step: STRIDE_BLOCKS },
+            _ if self.is_random() => Order::Random { seed },
+            _ => Order::Forward,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_read_back_and_unknown_ones_are_told_what_there_is() {
+        for pattern in Pattern::ALL {
+            assert_eq!(pattern.to_string().parse(), Ok(pattern));
+        }
+        let text = "randread".parse::<Pattern>().unwrap_err();
+        assert!(text.contains("unknown pattern `randread`") && text.contains("random-read"));
+    }
+}

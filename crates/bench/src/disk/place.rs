@@ -1,0 +1,162 @@
+//! What the disk area works on: a directory, in which it makes its own files, or a file or block
+//! device of the user's, which it only reads unless it is told otherwise.
+
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+
+use flatout_io::Error as IoError;
+use flatout_sys::filesystem::{self, Filesystem};
+
+use super::pattern::{Needs, Pattern};
+use crate::error::Error;
+
+/// What may be done at a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rights {
+    /// Make files, and do with them what it takes.
+    MakeFiles,
+    /// Read, and nothing else.
+    Read,
+    /// Read, and write over what is there.
+    Overwrite,
+}
+
+/// Whether a file of the user's may be written over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Overwriting {
+    /// No.
+    Refused,
+    /// Yes: its content is lost.
+    Allowed,
+}
+
+/// The kind of a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A directory.
+    Directory,
+    /// A regular file.
+    File,
+    /// A block device.
+    Device,
+}
+
+/// What is measured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    path: PathBuf,
+    kind: Kind,
+    overwriting: Overwriting,
+}
+
+impl Place {
+    /// Looks at what `path` is.
+    ///
+    /// Errors: it is not there, or neither a directory nor a regular file nor a block device.
+    pub fn find(path: &Path, overwriting: Overwriting) -> Result<Self, Error> {
+        let facts = std::fs::metadata(path).map_err(IoError::system("examine", path))?;
+        let kind = match facts.file_type() {
+            kind if kind.is_dir() => Kind::Directory,
+            kind if kind.is_file() => Kind::File,
+            kind if kind.is_block_device() => Kind::Device,
+            _ => {
+                let reason = "it is neither a directory nor a regular file nor a block device";
+                return Err(refused("measure", path, reason));
+            }
+        };
+        if kind == Kind::Device && overwriting == Overwriting::Allowed {
+            let reason =
+                "it is a block device, which flatout never writes to; --overwrite is for files";
+            return Err(refused("write to", path, reason));
+        }
+        if kind == Kind::File && facts.len() == 0 {
+            return Err(refused("measure", path, "it is empty"));
+        }
+        Ok(Self { path: path.to_owned(), kind, overwriting })
+    }
+
+    /// Its name.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its kind.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// What may be done here.
+    pub fn rights(&self) -> Rights {
+        match (self.kind, self.overwriting) {
+            (Kind::Directory, _) => Rights::MakeFiles,
+            (Kind::File, Overwriting::Allowed) => Rights::Overwrite,
+            (Kind::File | Kind::Device, _) => Rights::Read,
+        }
+    }
+
+    /// Refuses a pattern that would do here what must not be done.
+    pub fn check(&self, pattern: Pattern) -> Result<(), Error> {
+        let Self { path, kind, .. } = self;
+        let reason = match (pattern.needs(), self.rights(), kind) {
+            (Needs::Nothing, _, _) | (_, Rights::MakeFiles, _) => return Ok(()),
+            (Needs::Writing, Rights::Overwrite, _) => return Ok(()),
+            (Needs::Writing, _, Kind::Device) => {
+                format!("{pattern} writes, and it is a block device, which flatout never writes to")
+            }
+            (Needs::Writing, _, _) => {
+                format!("{pattern} writes; --overwrite allows it, and the file's content is lost")
+            }
+            (Needs::Directory, _, _) => {
+                format!("{pattern} makes files of its own and needs a directory")
+            }
+        };
+        Err(refused("write to", path, &reason))
+    }
+
+    /// The filesystem with the place on it; of a device, the one that its name lies on.
+    pub fn filesystem(&self) -> Result<Filesystem, Error> {
+        use std::os::fd::AsFd;
+        let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::CLOEXEC;
+        let file = rustix::fs::open(&self.path, flags, rustix::fs::Mode::empty())
+            .map_err(IoError::system("open", &self.path))?;
+        Ok(filesystem::of(file.as_fd()).map_err(IoError::system("examine", &self.path))?)
+    }
+}
+
+fn refused(operation: &'static str, path: &Path, reason: &str) -> Error {
+    IoError::Refused { operation, path: path.to_owned(), reason: reason.to_owned() }.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_read_only_until_the_user_says_otherwise() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_len(4096).unwrap();
+        let place = Place::find(file.path(), Overwriting::Refused).unwrap();
+        assert_eq!((place.kind(), place.rights()), (Kind::File, Rights::Read));
+        assert!(place.check(Pattern::RandomRead).is_ok());
+        for pattern in [Pattern::RandomWrite, Pattern::Mixed, Pattern::SequentialWrite] {
+            let text = place.check(pattern).unwrap_err().to_string();
+            assert!(text.contains("--overwrite allows it"), "{text}");
+        }
+        let place = Place::find(file.path(), Overwriting::Allowed).unwrap();
+        assert!(place.check(Pattern::RandomWrite).is_ok());
+        assert!(place.check(Pattern::SequentialCopy).is_err());
+        assert!(place.check(Pattern::Metadata).is_err());
+    }
+
+    #[test]
+    fn what_cannot_be_measured_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let find = |path: &Path| Place::find(path, Overwriting::Refused);
+        assert_eq!(find(directory.path()).unwrap().rights(), Rights::MakeFiles);
+        let empty = directory.path().join("empty");
+        std::fs::write(&empty, "").unwrap();
+        assert!(find(&empty).unwrap_err().to_string().contains("it is empty"));
+        assert!(find(&directory.path().join("missing")).is_err());
+        assert!(find(Path::new("/dev/null")).unwrap_err().to_string().contains("neither"));
+    }
+}

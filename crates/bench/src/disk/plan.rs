@@ -1,0 +1,238 @@
+//! Which rows the disk area has: a short plan, the whole grid, or what the user asked for.
+
+use flatout_io::{Caching, Engine, Split, Tuning};
+
+use super::pattern::{Pattern, Test, Tiny};
+use super::place::{Place, Rights};
+use super::row::{Extents, Row};
+use super::{Grid, Selection};
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+
+/// Requests in flight that bring a disk to its best rate with large blocks.
+const STREAM_DEPTH: u32 = 16;
+/// Requests in flight that bring a disk to its best rate with small blocks.
+const RANDOM_DEPTH: u32 = 64;
+const STREAM_BYTES: u64 = MIB;
+const RANDOM_BYTES: u64 = 4 * KIB;
+/// Reads of a hundred operations of a mix.
+const READ_PERCENT: u8 = 70;
+/// The grid of the matrix.
+const MATRIX_BLOCKS: [u64; 3] = [8 * KIB, 8 * MIB, 80 * MIB];
+const MATRIX_THREADS: [u32; 4] = [1, 2, 4, 8];
+const TINY_BYTES: u64 = 8;
+
+/// The rows of a run, before anybody has looked at what this place can do.
+pub(super) fn rows(grid: Grid, selection: &Selection, place: &Place) -> Vec<Row> {
+    if grid == Grid::Matrix {
+        return matrix(selection, place);
+    }
+    if !selection.patterns.is_empty() {
+        return selection.patterns.iter().flat_map(|&p| asked(p, selection, place)).collect();
+    }
+    let mut rows = match place.rights() {
+        Rights::MakeFiles => in_directory(grid),
+        Rights::Read | Rights::Overwrite => on_file(place.rights()),
+    };
+    rows.iter_mut().for_each(|row| selection.bend(row));
+    rows.dedup();
+    rows
+}
+
+fn row(test: Test, block_bytes: u64, depth: u32) -> Row {
+    let tuning = Tuning {
+        engine: Engine::Uring,
+        caching: Caching::Direct,
+        block_bytes,
+        depth,
+        threads: 1,
+        split: Split::Contiguous,
+    };
+    Row {
+        test,
+        tuning,
+        extents: Extents::Written,
+        rate_per_s: None,
+        read_percent: READ_PERCENT,
+        doubts: Vec::new(),
+    }
+}
+
+fn fresh(row: Row) -> Row {
+    Row { extents: Extents::Fresh, ..row }
+}
+
+fn buffered(row: Row) -> Row {
+    let tuning =
+        Tuning { engine: Engine::Sync, caching: Caching::Buffered, depth: 1, ..row.tuning };
+    Row { tuning, ..row }
+}
+
+/// Throughput, IOPS and latency in a dozen rows; the shortest form leaves out what a first look
+/// can do without.
+fn in_directory(grid: Grid) -> Vec<Row> {
+    let mut rows = vec![
+        row(Test::SequentialRead, STREAM_BYTES, STREAM_DEPTH),
+        fresh(row(Test::SequentialWrite, STREAM_BYTES, STREAM_DEPTH)),
+        row(Test::RandomRead, RANDOM_BYTES, RANDOM_DEPTH),
+        row(Test::RandomRead, RANDOM_BYTES, 1),
+        row(Test::RandomWrite, RANDOM_BYTES, 1),
+    ];
+    if grid != Grid::Few {
+        rows.extend([
+            row(Test::SequentialWrite, STREAM_BYTES, STREAM_DEPTH),
+            fresh(buffered(row(Test::SequentialWrite, STREAM_BYTES, 1))),
+            fresh(row(Test::SequentialCopy, STREAM_BYTES, STREAM_DEPTH)),
+            row(Test::RandomWrite, RANDOM_BYTES, RANDOM_DEPTH),
+            row(Test::Mixed, RANDOM_BYTES, RANDOM_DEPTH),
+        ]);
+    }
+    rows
+}
+
+/// What can be found out about a file or a device that is somebody else's.
+fn on_file(rights: Rights) -> Vec<Row> {
+    let mut rows = vec![
+        row(Test::ColdBlocks, STREAM_BYTES, STREAM_DEPTH),
+        row(Test::SequentialRead, STREAM_BYTES, STREAM_DEPTH),
+        row(Test::RandomRead, RANDOM_BYTES, RANDOM_DEPTH),
+        row(Test::RandomRead, RANDOM_BYTES, 1),
+    ];
+    if rights == Rights::Overwrite {
+        rows.extend([
+            row(Test::SequentialWrite, STREAM_BYTES, STREAM_DEPTH),
+            row(Test::RandomWrite, RANDOM_BYTES, RANDOM_DEPTH),
+            row(Test::RandomWrite, RANDOM_BYTES, 1),
+            row(Test::Mixed, RANDOM_BYTES, RANDOM_DEPTH),
+        ]);
+    }
+    rows
+}
+
+/// The rows of one pattern: every block size with every depth and number of threads asked for.
+fn asked(pattern: Pattern, selection: &Selection, place: &Place) -> Vec<Row> {
+    let bases = match pattern {
+        Pattern::SequentialRead => vec![row(Test::SequentialRead, STREAM_BYTES, STREAM_DEPTH)],
+        Pattern::SequentialWrite => {
+            let written = row(Test::SequentialWrite, STREAM_BYTES, STREAM_DEPTH);
+            match place.rights() {
+                Rights::MakeFiles => vec![fresh(written.clone()), written],
+                Rights::Read | Rights::Overwrite => vec![written],
+            }
+        }
+        Pattern::SequentialCopy => {
+            vec![fresh(row(Test::SequentialCopy, STREAM_BYTES, STREAM_DEPTH))]
+        }
+        Pattern::RandomRead => vec![row(Test::RandomRead, RANDOM_BYTES, RANDOM_DEPTH)],
+        Pattern::RandomWrite => vec![row(Test::RandomWrite, RANDOM_BYTES, RANDOM_DEPTH)],
+        Pattern::Mixed => vec![row(Test::Mixed, RANDOM_BYTES, RANDOM_DEPTH)],
+        Pattern::BackwardRead => vec![row(Test::BackwardRead, STREAM_BYTES, STREAM_DEPTH)],
+        Pattern::StridedRead => vec![row(Test::StridedRead, STREAM_BYTES, STREAM_DEPTH)],
+        Pattern::Reread => vec![buffered(row(Test::Reread, STREAM_BYTES, 1))],
+        // Its rows are of another kind.
+        Pattern::Metadata => Vec::new(),
+    };
+    bases.into_iter().flat_map(|base| spread(&base, selection)).collect()
+}
+
+/// One row for each combination of the lists asked for.
+fn spread(base: &Row, selection: &Selection) -> Vec<Row> {
+    let or = |list: &[u64], usual: u64| if list.is_empty() { vec![usual] } else { list.to_vec() };
+    let own = |list: &[u32], usual: u32| if list.is_empty() { vec![usual] } else { list.to_vec() };
+    let mut rows = Vec::new();
+    for block_bytes in or(&selection.block_bytes, base.tuning.block_bytes) {
+        for threads in own(&selection.threads, base.tuning.threads) {
+            for depth in own(&selection.depths, base.tuning.depth) {
+                let mut row = base.clone();
+                row.tuning = Tuning { block_bytes, threads, depth, ..row.tuning };
+                selection.bend(&mut row);
+                rows.push(row);
+            }
+        }
+    }
+    rows
+}
+
+/// Five tests at three block sizes and four numbers of threads, each thread with one request in
+/// flight unless a depth is asked for; the latency of 8 bytes; and IOzone's further tests.
+fn matrix(selection: &Selection, place: &Place) -> Vec<Row> {
+    let reads = [Test::SequentialRead, Test::RandomRead];
+    let writes = [Test::SequentialCopy, Test::SequentialWrite, Test::RandomWrite];
+    let may_make = place.rights() == Rights::MakeFiles;
+    let tests: Vec<Test> = match may_make {
+        true => writes[..1].iter().chain(&reads).chain(&writes[1..]).copied().collect(),
+        false => reads.to_vec(),
+    };
+    let depth = selection.depths.first().copied().unwrap_or(1);
+    let mut rows = Vec::new();
+    for threads in MATRIX_THREADS {
+        for block_bytes in MATRIX_BLOCKS {
+            for &test in &tests {
+                let base = row(test, block_bytes, depth);
+                let is_first = matches!(test, Test::SequentialWrite | Test::SequentialCopy);
+                let base = if is_first { fresh(base) } else { base };
+                rows.push(Row { tuning: Tuning { threads, ..base.tuning }, ..base });
+            }
+        }
+        let tiny = [Tiny::Copy, Tiny::Read, Tiny::RandomRead, Tiny::Write, Tiny::RandomWrite];
+        let reading = |tiny: &Tiny| may_make || matches!(tiny, Tiny::Read | Tiny::RandomRead);
+        for tiny in tiny.into_iter().filter(reading) {
+            let base = buffered(row(Test::Latency(tiny), TINY_BYTES, 1));
+            let base = if tiny == Tiny::Copy { fresh(base) } else { base };
+            rows.push(Row { tuning: Tuning { threads, ..base.tuning }, ..base });
+        }
+    }
+    for block_bytes in MATRIX_BLOCKS {
+        if may_make {
+            rows.push(row(Test::Rewrite, block_bytes, depth));
+        }
+        rows.push(buffered(row(Test::Reread, block_bytes, 1)));
+        rows.push(row(Test::BackwardRead, block_bytes, depth));
+        rows.push(row(Test::StridedRead, block_bytes, depth));
+    }
+    for row in &mut rows {
+        // One request at a time needs no ring, and is what other programs do.
+        if row.tuning.depth == 1 {
+            row.tuning.engine = Engine::Sync;
+        }
+        let kept = row.tuning;
+        selection.bend(row);
+        if matches!(row.test, Test::Latency(_) | Test::Reread) {
+            row.tuning = kept;
+        }
+    }
+    rows
+}
+
+impl Selection {
+    /// Gives a row the settings that the user fixed for all rows.
+    fn bend(&self, row: &mut Row) {
+        let tuning = &mut row.tuning;
+        if let Some(engine) = self.engine {
+            tuning.engine = engine;
+        }
+        if let Some(caching) = self.caching
+            && row.test != Test::Reread
+        {
+            tuning.caching = caching;
+        }
+        if let Some(split) = self.split {
+            tuning.split = split;
+        }
+        if let [block_bytes] = self.block_bytes[..] {
+            tuning.block_bytes = block_bytes;
+        }
+        if let [threads] = self.threads[..] {
+            tuning.threads = threads;
+        }
+        if let [depth] = self.depths[..] {
+            tuning.depth = depth;
+        }
+        if tuning.engine == Engine::Sync {
+            tuning.depth = 1;
+        }
+        row.rate_per_s = self.rate_per_s;
+        row.read_percent = self.read_percent.unwrap_or(row.read_percent);
+    }
+}

@@ -1,0 +1,286 @@
+//! The file that rows work on, and what is known about it before the first trial.
+
+use std::os::fd::BorrowedFd;
+use std::path::{Path, PathBuf};
+
+use flatout_io::operations::{Operations, Timestamps};
+use flatout_io::{Caching, Engine, Error as IoError, Lane, Order, Source, Split, Stop};
+use flatout_measure::statistics;
+use flatout_measure::warning::{self, Warning};
+use flatout_sys::cancel::CancelToken;
+use flatout_sys::clock::monotonic_ns;
+use flatout_sys::extent::{self, Extents};
+use flatout_sys::filesystem::{Filesystem, Nature};
+use flatout_sys::storage::{self, Chain, IoLimit};
+use flatout_sys::{filesystem, memory, page_cache, ring};
+
+use super::Options;
+use super::budget::Budget;
+use super::lane::{LaneWork, Turns, Work};
+use super::pattern::Course;
+use super::place::{Kind, Place, Rights};
+use super::row::Row;
+use crate::error::Error;
+use crate::scratch::Scratch;
+
+/// Operations of the null engine per round, and rounds; the median counts. About 10 ms in all.
+const NULL_OPERATIONS: u64 = 20_000;
+const NULL_ROUNDS: u32 = 5;
+/// Block of the null engine's requests: the harness's cost hardly depends on it.
+const NULL_BLOCK_BYTES: u64 = 4096;
+/// Share of the free space below which a filesystem counts as nearly full.
+const NEARLY_FULL_SHARE: f64 = 0.05;
+
+/// Everything that the rows of a run share.
+pub(super) struct Site {
+    pub(super) place: Place,
+    pub(super) path: PathBuf,
+    /// The file made for this run; none where the user named one.
+    scratch: Option<Scratch>,
+    source: Source,
+    pub(super) length_bytes: u64,
+    pub(super) filesystem: Filesystem,
+    pub(super) chain: Chain,
+    pub(super) limits: Vec<IoLimit>,
+    pub(super) extents: Option<Extents>,
+    pub(super) budget: Budget,
+    pub(super) harness_ns_per_operation: f64,
+    /// What speaks against every figure of this place.
+    pub(super) doubts: Vec<Warning>,
+    pub(super) began_ns: u64,
+    pub(super) cancel: CancelToken,
+}
+
+impl Site {
+    /// Looks at the file: the one in `scratch`, or the user's.
+    ///
+    /// Errors: it cannot be opened or examined.
+    pub(super) fn new(
+        place: &Place,
+        scratch: Option<Scratch>,
+        budget: Budget,
+        options: &Options,
+    ) -> Result<Self, Error> {
+        let path = scratch.as_ref().map_or_else(|| place.path().to_owned(), Scratch::path);
+        let source = Source::open(&path)?;
+        let examine = || IoError::system("examine", place.path());
+        let filesystem = filesystem::of(source.file()).map_err(examine())?;
+        let root = Path::new("/");
+        let chain = storage::chain(root, source.file(), place.path()).map_err(examine())?;
+        let limits = storage::limits(root, &chain.devices());
+        let length_bytes = source.length_bytes();
+        let length_bytes = match place.kind() {
+            Kind::Directory => length_bytes,
+            Kind::File | Kind::Device => length_bytes.min(options.bytes.unwrap_or(u64::MAX)),
+        };
+        let extents = match place.kind() {
+            Kind::Device => None,
+            Kind::Directory | Kind::File => {
+                extent::extents(source.file(), 0, length_bytes).map_err(examine())?
+            }
+        };
+        let mut site = Self {
+            place: place.clone(),
+            path,
+            scratch,
+            source,
+            length_bytes,
+            filesystem,
+            chain,
+            limits,
+            extents,
+            budget,
+            harness_ns_per_operation: harness_ns_per_operation(),
+            doubts: Vec::new(),
+            began_ns: monotonic_ns(),
+            cancel: options.cancel,
+        };
+        site.doubt_the_file();
+        site.doubt_the_place(options);
+        Ok(site)
+    }
+
+    /// A descriptor of the file.
+    pub(super) fn file(&self) -> BorrowedFd<'_> {
+        match &self.scratch {
+            Some(scratch) => scratch.file(),
+            None => self.source.file(),
+        }
+    }
+
+    /// The directory in which further files can be made.
+    pub(super) fn directory(&self) -> Option<&Path> {
+        (self.place.rights() == Rights::MakeFiles).then(|| self.place.path())
+    }
+
+    fn doubt(&mut self, code: &str, text: String) {
+        warning::add(&mut self.doubts, Warning::new(code, text));
+    }
+
+    fn doubt_the_file(&mut self) {
+        if let Some(extents) = self.extents {
+            let length = self.length_bytes.max(1) as f64;
+            let share = |bytes: u64| 100.0 * bytes as f64 / length;
+            if extents.hole_bytes > 0 {
+                let text = format!(
+                    "{:.1} % of the file are holes: reading them touches no storage",
+                    share(extents.hole_bytes)
+                );
+                self.doubt(warning::SPARSE_FILE, text);
+            }
+            if let Some(unwritten) = extents.unwritten_bytes.filter(|&bytes| bytes > 0) {
+                let text = format!(
+                    "{:.1} % of the file were allocated but never written: reading them touches no \
+                     storage",
+                    share(unwritten)
+                );
+                self.doubt(warning::UNWRITTEN_EXTENTS, text);
+            }
+        }
+        // A file of the user's may just have been written by somebody.
+        if self.place.kind() == Kind::File
+            && let Ok(state) = page_cache::state(self.file(), 0, self.length_bytes)
+            && let Some(dirty) = state.dirty_bytes.filter(|&bytes| bytes > 0)
+        {
+            let text = format!(
+                "{dirty} bytes of the file had not reached storage when the run began; they were \
+                 written back first"
+            );
+            self.doubt(warning::DIRTY_PAGES, text);
+        }
+    }
+
+    fn doubt_the_place(&mut self, options: &Options) {
+        let name = self.chain.filesystem.clone();
+        let nature = match self.chain.nature {
+            Nature::Memory => Some((
+                warning::MEMORY_FILESYSTEM,
+                format!("{name} keeps its files in memory: no storage is involved"),
+            )),
+            Nature::Network => Some((
+                warning::NETWORK_FILESYSTEM,
+                format!(
+                    "{name} is a network filesystem: the figures are those of the network and its server, too"
+                ),
+            )),
+            Nature::Userspace => Some((
+                warning::USERSPACE_FILESYSTEM,
+                format!(
+                    "{name} is served by a program (FUSE): the figures are that program's, too"
+                ),
+            )),
+            Nature::Overlay => Some((
+                warning::OVERLAY_FILESYSTEM,
+                "the directory is an overlay: files are made in its upper layer".to_owned(),
+            )),
+            Nature::Disk => None,
+        };
+        if let Some((code, text)) = nature {
+            self.doubt(code, text);
+        }
+        if self.chain.disks().is_empty() && self.chain.nature == Nature::Disk {
+            let text =
+                "no block device is known behind this place: what a device moved cannot be shown";
+            self.doubt(warning::DEVICE_UNKNOWN, text.to_owned());
+        }
+        let cached_loop = self.chain.layers.iter().find_map(|layer| match layer {
+            storage::Layer::Loop { name, direct_io, .. } if *direct_io != Some(true) => Some(name),
+            _ => None,
+        });
+        if let Some(name) = cached_loop.cloned() {
+            let text = format!(
+                "{name} is a loop device that goes through the page cache: around the cache for us is \
+                 not around the cache for its file"
+            );
+            self.doubt(warning::LOOP_CACHED, text);
+        }
+        let size = self.filesystem.size_bytes;
+        let free = self.filesystem.free_bytes;
+        let is_disk = matches!(self.chain.nature, Nature::Disk | Nature::Overlay);
+        if size > 0 && (free as f64) < NEARLY_FULL_SHARE * size as f64 && is_disk {
+            let text = format!(
+                "{:.1} % of the filesystem are free: places for new blocks are hard to find",
+                100.0 * free as f64 / size as f64
+            );
+            self.doubt(warning::NEARLY_FULL, text);
+        }
+        if let (Kind::Directory, Some(wanted)) = (self.place.kind(), options.bytes)
+            && self.length_bytes < wanted - wanted % (1 << 20)
+        {
+            let text = format!(
+                "the test file has {} bytes instead of {wanted}: a tenth of the free space, or \
+                 --max-write, allows no more",
+                self.length_bytes
+            );
+            self.doubt(warning::SIZE_REDUCED, text);
+        }
+    }
+
+    /// Fits a row to what this machine and file can do; what it could not have is said.
+    pub(super) fn fit(&self, mut row: Row) -> Row {
+        let refuse = |row: &mut Row, code: &str, text: String| {
+            warning::add(&mut row.doubts, Warning::new(code, text));
+        };
+        if row.tuning.engine == Engine::Uring
+            && let Err(why) = ring::probe()
+        {
+            row.tuning.engine = Engine::Sync;
+            row.tuning.depth = 1;
+            let text =
+                format!("io_uring was not possible: {why}; one request at a time by system calls");
+            refuse(&mut row, warning::URING_REFUSED, text);
+        }
+        let caching = row.tuning.caching;
+        if caching != Caching::Buffered
+            && let Ok(source) = Source::open(&self.path)
+            && let Some(fallback) = source.with_caching(caching, row.tuning.block_bytes).fallback
+        {
+            row.tuning.caching = Caching::Buffered;
+            refuse(&mut row, fallback.code, fallback.text);
+        }
+        let memory = memory::available_bytes().unwrap_or(0);
+        let is_cold =
+            !matches!(row.test, super::pattern::Test::Reread | super::pattern::Test::Latency(_));
+        if row.tuning.caching != Caching::Direct
+            && is_cold
+            && row.test.course() != Course::Write
+            && self.length_bytes < memory
+            && self.chain.nature != Nature::Memory
+        {
+            let text = "the file fits into the page cache: each block is cold the first time only";
+            refuse(&mut row, warning::FITS_IN_CACHE, text.to_owned());
+        }
+        row
+    }
+}
+
+/// What this room's own code costs per operation, with its clock readings: the same workload
+/// through an engine that moves nothing.
+fn harness_ns_per_operation() -> f64 {
+    let Ok(mut null) = Operations::null(NULL_BLOCK_BYTES as usize) else { return 0.0 };
+    let mut rounds = Vec::new();
+    for _ in 0..NULL_ROUNDS {
+        let mut lane = LaneWork::new(Work {
+            course: Course::Read,
+            order: Order::Random { seed: 1 },
+            split: Split::Contiguous,
+            lane: Lane::ONLY,
+            block_bytes: NULL_BLOCK_BYTES,
+            first_block: 0,
+            blocks: NULL_OPERATIONS,
+            most_operations: NULL_OPERATIONS,
+            turns: Turns::One,
+            read_percent: 100,
+            pace: None,
+            epoch_ns: monotonic_ns(),
+            bin_ns: 10_000_000,
+            seed: 1,
+        });
+        let start_ns = monotonic_ns();
+        let ran = null.run(&mut lane, Timestamps::Each, &mut Stop::never());
+        if ran.is_ok() {
+            rounds.push((monotonic_ns() - start_ns) as f64 / NULL_OPERATIONS as f64);
+        }
+    }
+    statistics::median(&rounds).unwrap_or(0.0)
+}

@@ -1,0 +1,95 @@
+//! What lies between a place and its disks, in the members of the record.
+
+use std::path::Path;
+
+use flatout_sys::filesystem::Nature;
+use flatout_sys::storage::{Disk, IoLimit, Layer};
+use serde_json::{Value, json};
+
+use super::site::Site;
+
+/// The entry of `start.environment.storage` for a place.
+pub(super) fn describe(site: &Site) -> Value {
+    let chain = &site.chain;
+    json!({
+        "place": words(site.place.path()),
+        "filesystem": chain.filesystem,
+        "nature": nature(chain.nature),
+        "free_bytes": site.filesystem.free_bytes,
+        "size_bytes": site.filesystem.size_bytes,
+        "layers": chain.layers.iter().map(layer).collect::<Vec<_>>(),
+        "limits": site.limits.iter().map(limit).collect::<Vec<_>>(),
+    })
+}
+
+fn nature(nature: Nature) -> &'static str {
+    match nature {
+        Nature::Disk => "disk",
+        Nature::Memory => "memory",
+        Nature::Network => "network",
+        Nature::Userspace => "userspace",
+        Nature::Overlay => "overlay",
+    }
+}
+
+fn words(path: &Path) -> String {
+    crate::read::outcome::escape(path.as_os_str())
+}
+
+fn layer(layer: &Layer) -> Value {
+    match layer {
+        Layer::Mount { filesystem, source, options, .. } => json!({
+            "kind": "mount",
+            "filesystem": filesystem,
+            "source": crate::read::outcome::escape(source),
+            "options": crate::read::outcome::escape(options),
+        }),
+        Layer::Overlay { upper } => {
+            json!({ "kind": "overlay", "upper": upper.as_deref().map(words) })
+        }
+        Layer::Loop { name, backing, direct_io, .. } => {
+            json!({ "kind": "loop", "name": name, "backing": words(backing), "direct_io": direct_io })
+        }
+        Layer::Partition { name, .. } => json!({ "kind": "partition", "name": name }),
+        Layer::Mapper { name, kind, .. } => json!({ "kind": "dm", "name": name, "type": kind }),
+        Layer::Raid { name, level, members, .. } => {
+            json!({ "kind": "md", "name": name, "level": level, "members": members })
+        }
+        Layer::Stacked { name, .. } => json!({ "kind": "stacked", "name": name }),
+        Layer::Disk(disk) => self::disk(disk),
+    }
+}
+
+fn disk(disk: &Disk) -> Value {
+    let link = disk
+        .link
+        .as_ref()
+        .map(|link| json!({ "name": link.name, "bytes_per_s": link.bytes_per_s }));
+    json!({
+        "kind": "disk",
+        "name": disk.name,
+        "model": disk.model,
+        "transport": disk.transport,
+        "rotational": disk.rotational,
+        "scheduler": disk.scheduler,
+        "write_cache": disk.write_cache,
+        "size_bytes": disk.size_bytes,
+        "logical_block_bytes": disk.logical_block_bytes,
+        "physical_block_bytes": disk.physical_block_bytes,
+        "max_request_bytes": disk.max_request_bytes,
+        "queue_requests": disk.queue_requests,
+        "read_ahead_bytes": disk.read_ahead_bytes,
+        "link": link,
+    })
+}
+
+fn limit(limit: &IoLimit) -> Value {
+    json!({
+        "group": limit.group,
+        "device": limit.device.to_string(),
+        "read_bytes_per_s": limit.read_bytes_per_s,
+        "write_bytes_per_s": limit.write_bytes_per_s,
+        "read_operations_per_s": limit.read_operations_per_s,
+        "write_operations_per_s": limit.write_operations_per_s,
+    })
+}

@@ -1,0 +1,114 @@
+//! The options of the disk area.
+
+use clap::Args;
+use flatout_bench::disk::{Pattern, Selection};
+use flatout_io::{Engine, Split};
+
+use crate::arguments::quantity::{size, time};
+use crate::arguments::shared::{CachingChoice, SplitChoice};
+
+/// Options that only the disk area knows.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Disk area")]
+pub struct Disk {
+    /// What to do to the file, several separated by commas: sequential-read, sequential-write,
+    /// sequential-copy, random-read, random-write, mixed, backward-read, strided-read, reread,
+    /// metadata [default: a short plan of throughput, operations per second and latency]
+    #[arg(long, value_name = "PATTERN,…", value_parser = pattern, value_delimiter = ',')]
+    pub pattern: Vec<Pattern>,
+    /// The whole grid: see below
+    #[arg(long)]
+    pub matrix: bool,
+    /// Threads; several make a sweep [default: 1]
+    #[arg(long, value_name = "N,…", value_delimiter = ',')]
+    pub threads: Vec<u32>,
+    /// Requests in flight per thread; several make a sweep [default: 16 sequential, 64 random; of
+    /// the matrix 1]
+    #[arg(long, value_name = "N,…", value_delimiter = ',')]
+    pub depth: Vec<u32>,
+    /// How the kernel is asked: sync (pread, pwrite) or uring [default: uring]
+    #[arg(long, value_name = "ENGINE")]
+    pub engine: Option<Engine>,
+    /// How the page cache takes part [default: direct]
+    #[arg(long, value_name = "HOW")]
+    pub caching: Option<CachingChoice>,
+    /// Which blocks a thread gets in sequential patterns [default: contiguous]
+    #[arg(long, value_name = "HOW")]
+    pub split: Option<SplitChoice>,
+    /// Length of the test file; how much of a file or device is used [default: 1 GiB, less where
+    /// that is more than a tenth of the free space; of the matrix 5 GB; all of a file or device]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub bytes: Option<u64>,
+    /// Time of each trial [default: 500ms; of the matrix 400ms; 200ms with --quick]. Given, trials
+    /// that write are limited by it and --max-write alone [default then: 100 GB]
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub runtime: Option<u64>,
+    /// Operations per second, all threads together: an open loop, whose latencies count from the
+    /// intended start
+    #[arg(long, value_name = "N")]
+    pub rate: Option<f64>,
+    /// Reads of a hundred operations of the pattern mixed [default: 70]
+    #[arg(long, value_name = "PERCENT")]
+    pub mix: Option<u8>,
+    /// Write over the FILE given: its content is lost
+    #[arg(long)]
+    pub overwrite: bool,
+}
+
+fn pattern(text: &str) -> Result<Pattern, String> {
+    text.parse()
+}
+
+impl Disk {
+    /// An option that was given, if any was.
+    pub fn given(&self) -> Option<&'static str> {
+        let options = [
+            ("--pattern", !self.pattern.is_empty()),
+            ("--matrix", self.matrix),
+            ("--threads", !self.threads.is_empty()),
+            ("--depth", !self.depth.is_empty()),
+            ("--engine", self.engine.is_some()),
+            ("--caching", self.caching.is_some()),
+            ("--split", self.split.is_some()),
+            ("--bytes", self.bytes.is_some()),
+            ("--runtime", self.runtime.is_some()),
+            ("--rate", self.rate.is_some()),
+            ("--mix", self.mix.is_some()),
+            ("--overwrite", self.overwrite),
+        ];
+        options.iter().find(|option| option.1).map(|option| option.0)
+    }
+
+    /// What the user fixed; each pattern counts once.
+    pub fn selection(&self, block_bytes: &[u64]) -> Selection {
+        let mut patterns: Vec<Pattern> = Vec::new();
+        for &pattern in &self.pattern {
+            if !patterns.contains(&pattern) {
+                patterns.push(pattern);
+            }
+        }
+        let each_once = |list: &[u32]| {
+            let mut list = list.to_vec();
+            list.sort_unstable();
+            list.dedup();
+            list
+        };
+        let mut block_bytes = block_bytes.to_vec();
+        block_bytes.sort_unstable();
+        block_bytes.dedup();
+        Selection {
+            patterns,
+            block_bytes,
+            threads: each_once(&self.threads),
+            depths: each_once(&self.depth),
+            engine: self.engine,
+            caching: self.caching.and_then(CachingChoice::wish),
+            split: self.split.map(|split| match split {
+                SplitChoice::Contiguous => Split::Contiguous,
+                SplitChoice::Interleaved => Split::Interleaved,
+            }),
+            rate_per_s: self.rate,
+            read_percent: self.mix,
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! What each area does with the arguments: its options, its share of the time, its rows.
+
+use std::path::PathBuf;
+
+use flatout_bench::cache::{self, Clearing, Extent};
+use flatout_bench::disk::{self, Grid, Overwriting};
+use flatout_bench::{Bench, Error, syscall};
+use flatout_measure::case::Plan;
+use flatout_measure::record::{Chart, Outcome};
+use flatout_measure::sampler;
+use flatout_sys::cancel::CancelToken;
+use serde_json::Value;
+
+use super::SECOND_NS;
+use crate::arguments::bench::{Area, Bench as Arguments};
+
+/// Trials that every row gets at least.
+const USUAL_TRIALS: u32 = 6;
+const QUICK_TRIALS: u32 = 3;
+
+/// One area, checked and ready to be measured.
+pub(super) struct Job {
+    pub(super) area: Area,
+    /// Where it is measured.
+    pub(super) place: PathBuf,
+    /// Bytes that it writes at most.
+    pub(super) write_bytes: u64,
+    /// Time that its trials get.
+    pub(super) budget_ns: u64,
+    work: Work,
+    plan: Plan,
+}
+
+/// What is measured, and how.
+enum Work {
+    Cache(cache::Options),
+    Disk(Box<disk::Options>),
+    Syscall { block_bytes: u64, directory: PathBuf, quick: bool, cancel: CancelToken },
+}
+
+/// What an area found.
+pub(super) struct Found {
+    pub(super) outcomes: Vec<Outcome>,
+    pub(super) charts: Vec<Chart>,
+    pub(super) storage: Option<Value>,
+}
+
+/// How much of an area is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Size {
+    /// As part of everything.
+    Few,
+    Quick,
+    Full,
+}
+
+/// The areas asked for, or all of them in short.
+///
+/// Errors: what cannot be done; nothing is written before all areas are known to be possible.
+pub(super) fn jobs(
+    arguments: &Arguments,
+    seed: u64,
+    cancel: CancelToken,
+) -> Result<Vec<Job>, Error> {
+    arguments.check().map_err(Error::Usage)?;
+    let areas = arguments.areas();
+    let (areas, size) = match (areas.is_empty(), arguments.quick) {
+        (true, _) => (vec![Area::Cache, Area::Disk, Area::Syscall], Size::Few),
+        (false, true) => (areas, Size::Quick),
+        (false, false) => (areas, Size::Full),
+    };
+    let mut jobs = Vec::new();
+    for &area in &areas {
+        let context = Context { arguments, seed, cancel, size, areas: areas.len() as u64 };
+        jobs.push(match area {
+            Area::Cache => context.cache()?,
+            Area::Disk => context.disk()?,
+            Area::Syscall => context.syscall()?,
+        });
+    }
+    // Time asked for is shared out as the usual time is.
+    if let Some(asked_ns) = arguments.max_time {
+        let total: u128 = jobs.iter().map(|job| u128::from(job.budget_ns)).sum();
+        for job in &mut jobs {
+            let share = u128::from(asked_ns) * u128::from(job.budget_ns) / total.max(1);
+            job.budget_ns = share as u64;
+        }
+    }
+    for job in &mut jobs {
+        job.plan.budget_ns = job.budget_ns;
+    }
+    Ok(jobs)
+}
+
+struct Context<'a> {
+    arguments: &'a Arguments,
+    seed: u64,
+    cancel: CancelToken,
+    size: Size,
+    areas: u64,
+}
+
+impl Context<'_> {
+    fn job(&self, area: Area, place: PathBuf, write_bytes: u64, seconds: u64, work: Work) -> Job {
+        let min_trials = if self.arguments.quick { QUICK_TRIALS } else { USUAL_TRIALS };
+        let plan = Plan { min_trials, seed: self.seed, ..Plan::default() };
+        Job { area, place, write_bytes, budget_ns: seconds * SECOND_NS, work, plan }
+    }
+
+    /// What an area may write: several share what is allowed, and the syscall area needs little.
+    fn max_write_bytes(&self) -> Option<u64> {
+        let shares = self.areas.max(1);
+        self.arguments
+            .max_write
+            .map(|most| if shares == 1 { most } else { most / (shares + 1) * 2 })
+    }
+
+    fn clearing(&self) -> Clearing {
+        if self.arguments.drop_caches { Clearing::System } else { Clearing::File }
+    }
+
+    fn cache(&self) -> Result<Job, Error> {
+        let options = cache::Options {
+            directory: self.arguments.directory.clone(),
+            extent: match self.size {
+                Size::Few => Extent::Few,
+                Size::Quick => Extent::Quick,
+                Size::Full => Extent::Full,
+            },
+            max_write_bytes: self.max_write_bytes(),
+            clearing: self.clearing(),
+            seed: self.seed,
+            cancel: self.cancel,
+        };
+        cache::check(&options)?;
+        let seconds = match (self.size, self.arguments.quick) {
+            (Size::Few, true) => 12,
+            (Size::Few, false) | (Size::Quick, _) => 35,
+            (Size::Full, _) => 240,
+        };
+        let bytes = options.write_bytes()?;
+        Ok(self.job(Area::Cache, options.directory.clone(), bytes, seconds, Work::Cache(options)))
+    }
+
+    fn disk(&self) -> Result<Job, Error> {
+        let arguments = self.arguments;
+        let chosen = &arguments.disk;
+        // The block size of bare `bench` is that of system calls.
+        let block_bytes = if self.size == Size::Few { &[][..] } else { &arguments.block_size };
+        let options = disk::Options {
+            path: arguments.place().clone(),
+            overwriting: match chosen.overwrite {
+                true => Overwriting::Allowed,
+                false => Overwriting::Refused,
+            },
+            grid: match (chosen.matrix, self.size) {
+                (true, _) => Grid::Matrix,
+                (false, Size::Few) => Grid::Few,
+                (false, Size::Quick) => Grid::Quick,
+                (false, Size::Full) => Grid::Short,
+            },
+            selection: chosen.selection(block_bytes),
+            bytes: chosen.bytes,
+            runtime_ns: chosen.runtime,
+            max_write_bytes: self.max_write_bytes(),
+            clearing: self.clearing(),
+            seed: self.seed,
+            cancel: self.cancel,
+        };
+        let estimate = disk::estimate(&options)?;
+        let seconds = estimate.time_ns().div_ceil(SECOND_NS);
+        let place = options.path.clone();
+        let work = Work::Disk(Box::new(options));
+        Ok(self.job(Area::Disk, place, estimate.most_write_bytes, seconds, work))
+    }
+
+    fn syscall(&self) -> Result<Job, Error> {
+        let block_bytes = self.arguments.block_size.first().copied().unwrap_or(1);
+        let directory = self.arguments.directory.clone();
+        let quick = self.size != Size::Full;
+        let options = syscall::Options {
+            block_bytes,
+            directory: directory.clone(),
+            quick,
+            cancelled: &|| false,
+        };
+        syscall::check(&options).map_err(Error::Usage)?;
+        let bytes = syscall::file_bytes(&options);
+        let seconds = match (self.size, self.arguments.quick) {
+            (Size::Few, true) => 8,
+            (Size::Few, false) => 20,
+            (Size::Quick, _) => 15,
+            (Size::Full, _) => 120,
+        };
+        let work =
+            Work::Syscall { block_bytes, directory: directory.clone(), quick, cancel: self.cancel };
+        Ok(self.job(Area::Syscall, directory, bytes, seconds, work))
+    }
+}
+
+impl Job {
+    /// Measures the area.
+    ///
+    /// Errors: its files cannot be made. What goes wrong with a row is the row's.
+    pub(super) fn measure(&self, bench: &mut Bench<'_>) -> Result<Found, Error> {
+        match &self.work {
+            Work::Cache(options) => {
+                let outcomes = cache::run(options, &self.plan, bench)?;
+                Ok(Found { outcomes, charts: cache::charts(), storage: None })
+            }
+            Work::Disk(options) => {
+                let found = disk::run(options, &self.plan, bench)?;
+                let charts = disk::charts(&found.outcomes);
+                Ok(Found { outcomes: found.outcomes, charts, storage: Some(found.storage) })
+            }
+            Work::Syscall { block_bytes, directory, quick, cancel } => {
+                let cancelled = || cancel.is_cancelled();
+                let options = syscall::Options {
+                    block_bytes: *block_bytes,
+                    directory: directory.clone(),
+                    quick: *quick,
+                    cancelled: &cancelled,
+                };
+                let cases =
+                    syscall::cases(&options).map_err(|error| Error::Usage(error.to_string()))?;
+                let mut outcomes = sampler::run(cases, &self.plan, bench.tools());
+                syscall::finish(&mut outcomes);
+                Ok(Found { outcomes, charts: Vec::new(), storage: None })
+            }
+        }
+    }
+}
