@@ -3,6 +3,7 @@
 use flatout_measure::histogram::Histogram;
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::clock::monotonic_ns;
+use flatout_sys::usage::Usage;
 use rustix::io::Errno;
 
 /// Operations between two readings of the clock where each would cost too much.
@@ -57,6 +58,8 @@ pub(super) struct Stretch {
     pub(super) clock_reads: u64,
     /// Numbers of the files that changed.
     pub(super) changed: Vec<u32>,
+    /// What the process had used when this thread began and when it ended.
+    pub(super) usage: (Usage, Usage),
     pub(super) histogram: Histogram,
 }
 
