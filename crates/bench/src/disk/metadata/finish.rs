@@ -31,7 +31,7 @@ pub(super) fn finish(outcomes: &mut [Outcome]) {
 fn limiter(row: &Outcome, all: &[Outcome]) -> &'static str {
     let busy_share = busy_share(row);
     if is_locked(row, all).unwrap_or(false) {
-        "the lock of the directory"
+        "the directory that the threads share"
     } else if busy_share.is_some_and(|share| share >= BUSY_SHARE) {
         "system calls"
     } else if row.id == Test::Fsync.id() && busy_share.is_some_and(|share| share <= ASLEEP_SHARE) {
@@ -102,7 +102,7 @@ mod tests {
         assert_eq!(
             limiters,
             [
-                "the lock of the directory",
+                "the directory that the threads share",
                 "system calls",
                 "unknown",
                 "the journal, or the device below it",

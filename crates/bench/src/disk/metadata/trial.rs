@@ -72,7 +72,8 @@ fn sample(row: &Row, site: &Site<'_>, seed: u64) -> Result<Sample, TrialError> {
         let name = &mut plot.files[*number as usize];
         *name = row.test.name_after(*name);
     }
-    let spread = format!("{} files in {} directories", plot.files.len(), plot.directories);
+    let noun = if plot.directories == 1 { "directory" } else { "directories" };
+    let spread = format!("{} files in {} {noun}", plot.files.len(), plot.directories);
     sample.audit.insert("spread".to_owned(), spread.into());
     site.give_back(row.test, plot);
     Ok(sample)
