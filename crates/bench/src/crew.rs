@@ -4,6 +4,7 @@
 //! the pids of a control group, no memory for its stack) sends the others home.
 
 use std::io;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Builder, ScopedJoinHandle};
 
@@ -47,7 +48,32 @@ pub fn run<P, T: Send, E: Send + From<ThreadError>>(
     prepare: impl Fn(u32) -> Result<P, E> + Sync,
     work: impl Fn(u32, &mut P) -> Result<T, E> + Sync,
 ) -> Crewed<Result<T, E>> {
-    run_in(|_| Builder::new(), count, prepare, work)
+    run_in(|_| Builder::new(), count, Watch::NOBODY, prepare, work)
+}
+
+/// Who wants to know when a crew begins and ends its work: readings taken there hold neither what
+/// the preparation costs nor what giving buffers back costs.
+#[derive(Clone, Copy)]
+pub struct Watch<'a> {
+    /// Called once when all members are ready, before any of them works.
+    pub begins: &'a (dyn Fn() + Sync),
+    /// Called once when the last member has ended its work, before any buffer is given back. Not
+    /// called where a member panics.
+    pub ended: &'a (dyn Fn() + Sync),
+}
+
+impl Watch<'_> {
+    const NOBODY: Watch<'static> = Watch { begins: &|| (), ended: &|| () };
+}
+
+/// As [`run`], and tells `watch` when the work begins and has ended.
+pub fn run_watched<P, T: Send, E: Send + From<ThreadError>>(
+    count: u32,
+    watch: Watch<'_>,
+    prepare: impl Fn(u32) -> Result<P, E> + Sync,
+    work: impl Fn(u32, &mut P) -> Result<T, E> + Sync,
+) -> Crewed<Result<T, E>> {
+    run_in(|_| Builder::new(), count, watch, prepare, work)
 }
 
 /// What one member did, and when.
@@ -61,14 +87,19 @@ struct Stint<T> {
 fn run_in<P, T: Send, E: Send + From<ThreadError>>(
     builder: impl Fn(u32) -> Builder,
     count: u32,
+    watch: Watch<'_>,
     prepare: impl Fn(u32) -> Result<P, E> + Sync,
     work: impl Fn(u32, &mut P) -> Result<T, E> + Sync,
 ) -> Crewed<Result<T, E>> {
     let line = StartLine::default();
+    let working = AtomicU32::new(count.max(1));
     let member = |index| -> Option<Stint<Result<T, E>>> {
         let absence = Absence(&line);
         let prepared = prepare(index);
         std::mem::forget(absence);
+        if count <= 1 {
+            (watch.begins)();
+        }
         if line.wait() == Go::Home {
             return None;
         }
@@ -78,7 +109,11 @@ fn run_in<P, T: Send, E: Send + From<ThreadError>>(
             Ok(mut prepared) => (work(index, &mut prepared), Some(prepared)),
             Err(error) => (Err(error), None),
         };
-        Some(Stint { result, start_ns, end_ns: monotonic_ns() })
+        let end_ns = monotonic_ns();
+        if working.fetch_sub(1, Ordering::AcqRel) == 1 {
+            (watch.ended)();
+        }
+        Some(Stint { result, start_ns, end_ns })
     };
     let stints: Result<Vec<_>, ThreadError> = if count <= 1 {
         line.let_go(Go::Run);
@@ -96,7 +131,7 @@ fn run_in<P, T: Send, E: Send + From<ThreadError>>(
                     }
                 }
             }
-            line.release(count);
+            line.release(count, watch.begins);
             Ok(threads.into_iter().filter_map(join).collect())
         })
     };
@@ -148,13 +183,18 @@ impl StartLine {
         }
     }
 
-    /// Lets everybody go once `count` of them are ready, unless somebody sent them home before.
-    fn release(&self, count: u32) {
+    /// Lets everybody go once `count` of them are ready, after `begins`, unless somebody sent them
+    /// home before.
+    fn release(&self, count: u32, begins: &dyn Fn()) {
         let mut state = self.lock();
         while state.ready < count && state.go.is_none() {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
+        let is_open = state.go.is_none();
         drop(state);
+        if is_open {
+            begins();
+        }
         self.let_go(Go::Run);
     }
 
@@ -181,7 +221,6 @@ impl Drop for Absence<'_> {
 #[cfg(test)]
 mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
-    use std::sync::atomic::{AtomicU32, Ordering};
 
     use super::*;
 
@@ -208,6 +247,22 @@ mod tests {
     }
 
     #[test]
+    fn a_watch_hears_of_the_beginning_and_the_end_once_and_in_order() {
+        for count in [1, 3] {
+            let steps = Mutex::new(Vec::new());
+            let note = |step| steps.lock().unwrap().push(step);
+            let watch = Watch { begins: &|| note("begins"), ended: &|| note("ended") };
+            let prepare = |_| Ok::<_, Text>(note("ready"));
+            run_watched(count, watch, prepare, |_, ()| Ok(note("works")));
+            let all = ["ready", "begins", "works", "ended"];
+            let times = [count as usize, 1, count as usize, 1];
+            let expected: Vec<_> =
+                all.iter().zip(times).flat_map(|(step, times)| vec![*step; times]).collect();
+            assert_eq!(steps.into_inner().unwrap(), expected);
+        }
+    }
+
+    #[test]
     fn a_failed_preparation_holds_nobody_up() {
         let no = || Text("no".to_owned());
         let crew = run(3, |index| if index == 1 { Err(no()) } else { Ok(()) }, |_, ()| Ok(1));
@@ -223,7 +278,7 @@ mod tests {
         };
         let worked = AtomicU32::new(0);
         let work = |_, (): &mut ()| Ok::<_, Text>(worked.fetch_add(1, Ordering::SeqCst));
-        let crew = run_in(builder, 4, |_| Ok(()), work);
+        let crew = run_in(builder, 4, Watch::NOBODY, |_| Ok(()), work);
         let [Err(Text(text))] = &crew.results[..] else { panic!("{crew:?}") };
         assert!(text.starts_with("cannot start thread 3 of 4: "), "{text}");
         assert_eq!((worked.into_inner(), crew.elapsed_ns), (0, 0));
@@ -254,7 +309,7 @@ mod tests {
             let late = scope.spawn(|| line.wait());
             assert_eq!((early.join().unwrap(), late.join().unwrap()), (Go::Home, Go::Home));
         });
-        line.release(3);
+        line.release(3, &|| panic!("nobody begins"));
         assert_eq!(line.wait(), Go::Home, "the first word stands");
     }
 }

@@ -15,6 +15,7 @@ mod direct;
 mod error;
 mod fallback;
 pub mod operations;
+mod order;
 mod profile;
 pub mod scan;
 mod source;
@@ -25,6 +26,7 @@ mod tuning;
 
 pub use error::Error;
 pub use fallback::Fallback;
+pub use order::Order;
 pub use profile::{Evidence, Profile, ProfileEntry, ProfileKey, SizeClass, Work};
 pub use source::{Kind, Opened, Source};
 pub use stop::Stop;

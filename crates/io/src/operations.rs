@@ -1,24 +1,24 @@
 //! Operations: requests are submitted and reaped, with timestamps, into a sink.
 //!
-//! A [`Workload`] says what comes next, fills what is to be written and is told what was done;
-//! an engine keeps its requests in flight. Read next: [`Operations::run`].
+//! A [`Workload`] says what comes next and when, fills what is to be written and is told what was
+//! done; an engine keeps its requests in flight. Read next: [`Operations::run`], then the two
+//! loops, `operations/blocking.rs` and `operations/ringed.rs`.
 
+mod blocking;
 mod progress;
+mod ringed;
 
 use std::io;
-use std::ops::ControlFlow;
 use std::os::fd::BorrowedFd;
 
 use flatout_sys::buffer::AlignedBuffer;
 use flatout_sys::clock::monotonic_ns;
 use flatout_sys::ring::{self, Ring};
-use rustix::io::Errno;
+use rustix::io::{Errno, ReadWriteFlags};
 
-use self::progress::Progress;
 use crate::source::DONTCACHE;
 use crate::stop::Stop;
 use crate::tuning::Caching;
-use rustix::io::ReadWriteFlags;
 
 /// Direction of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,10 +34,26 @@ pub enum Direction {
 pub struct Request {
     /// Direction.
     pub direction: Direction,
+    /// Which of the engine's files, from 0 on.
+    pub file: u32,
     /// Where in the file.
     pub offset_bytes: u64,
     /// How much; at most the slot size of the engine.
     pub length_bytes: usize,
+    /// When it shall begin, by the monotonic clock; 0 as soon as there is room.
+    pub due_ns: u64,
+}
+
+impl Request {
+    /// Reads from the first file as soon as there is room.
+    pub fn read(offset_bytes: u64, length_bytes: usize) -> Self {
+        Self { direction: Direction::Read, file: 0, offset_bytes, length_bytes, due_ns: 0 }
+    }
+
+    /// Writes to the first file as soon as there is room.
+    pub fn write(offset_bytes: u64, length_bytes: usize) -> Self {
+        Self { direction: Direction::Write, ..Self::read(offset_bytes, length_bytes) }
+    }
 }
 
 /// A request that has ended.
@@ -56,23 +72,42 @@ pub struct Done<'a> {
     pub bytes: &'a [u8],
 }
 
+/// What follows a request that has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum After {
+    /// The next request of the workload, whatever it is.
+    Next,
+    /// This one, which uses the bytes as they are now: [`Workload::fill`] is not asked.
+    Then(Request),
+    /// Nothing: the run ends once what is in flight has ended.
+    End,
+}
+
 /// What is to be done, and the sink for what was done.
 pub trait Workload {
     /// The next request; `None` when there is no more.
     fn next(&mut self) -> Option<Request>;
-    /// Fills the bytes of a write before it is submitted.
+    /// Fills the bytes of a write before it is submitted. They still hold what the slot held
+    /// last.
     fn fill(&mut self, request: &Request, bytes: &mut [u8]);
-    /// Takes a request that has ended. `false` ends the run.
-    fn done(&mut self, done: Done<'_>) -> bool;
+    /// Takes a request that has ended, and says what follows it.
+    fn done(&mut self, done: Done<'_>) -> After;
 }
 
-/// Whether each request is timed. Cost: two clock readings per request.
+/// Whether each request is timed. Cost: a clock reading per request and one per batch; with one
+/// request at a time, two per request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Timestamps {
     /// Each request gets its two times.
     Each,
     /// Times are 0.
     None,
+}
+
+impl Timestamps {
+    fn now(self) -> u64 {
+        if self == Self::Each { monotonic_ns() } else { 0 }
+    }
 }
 
 /// What each request asks of the kernel beside moving bytes.
@@ -110,9 +145,9 @@ impl Access {
     }
 }
 
-/// An engine with its buffers, ready to run on one file.
+/// An engine with its buffers, ready to run on its files.
 pub struct Operations<'a> {
-    file: BorrowedFd<'a>,
+    files: Vec<BorrowedFd<'a>>,
     access: Access,
     engine: Prepared,
 }
@@ -126,8 +161,9 @@ enum Prepared {
 
 impl<'a> Operations<'a> {
     /// One request at a time, by pread(2) and pwrite(2).
-    pub fn sync(file: BorrowedFd<'a>, access: Access, slot_bytes: usize) -> io::Result<Self> {
-        Ok(Self { file, access, engine: Prepared::Sync(AlignedBuffer::new(slot_bytes)?) })
+    pub fn sync(files: &[BorrowedFd<'a>], access: Access, slot_bytes: usize) -> io::Result<Self> {
+        let engine = Prepared::Sync(AlignedBuffer::new(slot_bytes)?);
+        Ok(Self { files: files.to_vec(), access, engine })
     }
 
     /// `depth` requests at a time, by io_uring.
@@ -135,23 +171,32 @@ impl<'a> Operations<'a> {
     /// Errors: those of [`Ring::new`]; `EPERM` and `ENOSYS` say that there is no ring here, see
     /// [`ring::refusal`].
     pub fn uring(
-        file: BorrowedFd<'a>,
+        files: &[BorrowedFd<'a>],
         access: Access,
         slot_bytes: usize,
         depth: u32,
     ) -> io::Result<Self> {
-        let ring = Ring::new(file, depth, slot_bytes)?;
-        Ok(Self { file, access, engine: Prepared::Uring(Box::new(ring)) })
+        let ring = Ring::new(files, depth, slot_bytes)?;
+        Ok(Self { files: files.to_vec(), access, engine: Prepared::Uring(Box::new(ring)) })
     }
 
     /// Moves nothing and says that it did: what a run costs then is the harness's own share.
-    pub fn null(file: BorrowedFd<'a>, slot_bytes: usize) -> io::Result<Self> {
+    pub fn null(slot_bytes: usize) -> io::Result<Self> {
         let engine = Prepared::Null(AlignedBuffer::new(slot_bytes)?);
-        Ok(Self { file, access: Access::BUFFERED, engine })
+        Ok(Self { files: Vec::new(), access: Access::BUFFERED, engine })
     }
 
-    /// Runs until the workload has no more requests, its sink returns `false`, or the stop is
-    /// due. Requests in flight are always waited for and handed to the sink.
+    /// Hands each buffer of the engine out once, so that what a workload writes need not be made
+    /// while it runs.
+    pub fn prime(&mut self, mut fill: impl FnMut(&mut [u8])) {
+        match &mut self.engine {
+            Prepared::Null(buffer) | Prepared::Sync(buffer) => fill(buffer.as_mut_slice()),
+            Prepared::Uring(ring) => (0..ring.depth()).for_each(|slot| fill(ring.bytes_mut(slot))),
+        }
+    }
+
+    /// Runs until the workload has no more requests, its sink ends the run, or the stop is due.
+    /// Requests in flight are always waited for and handed to the sink.
     ///
     /// Errors: those of io_uring_enter(2). What goes wrong with a request is the sink's to judge.
     pub fn run(
@@ -160,21 +205,22 @@ impl<'a> Operations<'a> {
         timestamps: Timestamps,
         stop: &mut Stop,
     ) -> io::Result<()> {
-        let Self { file, access, engine } = self;
+        let Self { files, access, engine } = self;
         match engine {
             Prepared::Null(buffer) => {
-                one_by_one(buffer, workload, timestamps, stop, |request, _, _| {
+                blocking::run(buffer, workload, timestamps, stop, |request, _, _| {
                     Ok(request.length_bytes)
                 });
                 Ok(())
             }
             Prepared::Sync(buffer) => {
-                one_by_one(buffer, workload, timestamps, stop, |request, bytes, stop| {
-                    perform(*file, *access, request, bytes, stop)
+                blocking::run(buffer, workload, timestamps, stop, |request, bytes, stop| {
+                    let file = files[request.file as usize];
+                    blocking::perform(file, *access, request, bytes, stop)
                 });
                 Ok(())
             }
-            Prepared::Uring(ring) => several(ring, *access, workload, timestamps, stop),
+            Prepared::Uring(ring) => ringed::run(ring, *access, workload, timestamps, stop),
         }
     }
 }
@@ -188,150 +234,11 @@ pub fn uring_refusal(error: &io::Error) -> Option<String> {
     refused.then(|| ring::refusal(error))
 }
 
-fn now(timestamps: Timestamps) -> u64 {
-    if timestamps == Timestamps::Each { monotonic_ns() } else { 0 }
-}
-
-fn one_by_one(
-    buffer: &mut AlignedBuffer,
-    workload: &mut impl Workload,
-    timestamps: Timestamps,
-    stop: &mut Stop,
-    mut perform: impl FnMut(&Request, &mut [u8], &Stop) -> io::Result<usize>,
-) {
-    while let Some(request) = workload.next() {
-        let bytes = &mut buffer.as_mut_slice()[..request.length_bytes];
-        if request.direction == Direction::Write {
-            workload.fill(&request, bytes);
-        }
-        let submitted_ns = now(timestamps);
-        let result = perform(&request, bytes, stop);
-        let completed_ns = now(timestamps);
-        let done = Done { request, result, submitted_ns, completed_ns, bytes };
-        if !workload.done(done) || stop.is_due() {
-            return;
-        }
-    }
-}
-
-/// One request by system calls; a short one goes on where it stopped.
-fn perform(
-    file: BorrowedFd<'_>,
-    access: Access,
-    request: &Request,
-    bytes: &mut [u8],
-    stop: &Stop,
-) -> io::Result<usize> {
-    let flags = access.flags(request.direction);
-    let mut progress = Progress::default();
-    loop {
-        let offset = request.offset_bytes + progress.moved as u64;
-        let rest = &mut bytes[progress.moved..];
-        let answer = match (request.direction, flags.is_empty()) {
-            (Direction::Read, true) => rustix::io::pread(file, rest, offset),
-            (Direction::Write, true) => rustix::io::pwrite(file, rest, offset),
-            (Direction::Read, false) => {
-                rustix::io::preadv2(file, &mut [io::IoSliceMut::new(rest)], offset, flags)
-            }
-            (Direction::Write, false) => {
-                rustix::io::pwritev2(file, &[io::IoSlice::new(rest)], offset, flags)
-            }
-        };
-        if let ControlFlow::Break(result) =
-            progress.take(request, answer.map_err(io::Error::from), stop)
-        {
-            return result;
-        }
-    }
-}
-
-/// A request in flight.
-#[derive(Clone, Copy)]
-struct Flight {
-    request: Request,
-    submitted_ns: u64,
-    progress: Progress,
-}
-
-fn several(
-    ring: &mut Ring,
-    access: Access,
-    workload: &mut impl Workload,
-    timestamps: Timestamps,
-    stop: &mut Stop,
-) -> io::Result<()> {
-    let mut flights: Vec<Option<Flight>> = vec![None; ring.depth() as usize];
-    let mut open = true;
-    for slot in 0..ring.depth() {
-        open &= !stop.is_cancelled();
-        if open {
-            open = launch(ring, &mut flights, slot, workload, timestamps, access);
-        }
-    }
-    while ring.in_flight() > 0 {
-        ring.submit_and_wait(1)?;
-        while let Some(done) = ring.reap() {
-            let index = done.slot as usize;
-            let mut flight = flights[index].expect("a completion belongs to a request in flight");
-            let answer = done.result.map(|more| more as usize);
-            let ControlFlow::Break(result) = flight.progress.take(&flight.request, answer, stop)
-            else {
-                submit(ring, &mut flights, done.slot, flight, access);
-                continue;
-            };
-            let Flight { request, submitted_ns, .. } = flight;
-            let bytes = &ring.bytes(done.slot)[..request.length_bytes];
-            let completed_ns = now(timestamps);
-            let done_request = Done { request, result, submitted_ns, completed_ns, bytes };
-            open &= workload.done(done_request);
-            open &= !stop.is_due();
-            if open {
-                open = launch(ring, &mut flights, done.slot, workload, timestamps, access);
-            }
-        }
-        open &= !stop.is_cancelled();
-    }
-    Ok(())
-}
-
-/// Submits the next request of the workload; false when there is none.
-fn launch(
-    ring: &mut Ring,
-    flights: &mut [Option<Flight>],
-    slot: u32,
-    workload: &mut impl Workload,
-    timestamps: Timestamps,
-    access: Access,
-) -> bool {
-    let Some(request) = workload.next() else { return false };
-    if request.direction == Direction::Write {
-        workload.fill(&request, &mut ring.bytes_mut(slot)[..request.length_bytes]);
-    }
-    let flight = Flight { request, submitted_ns: now(timestamps), progress: Progress::default() };
-    submit(ring, flights, slot, flight, access);
-    true
-}
-
-fn submit(
-    ring: &mut Ring,
-    flights: &mut [Option<Flight>],
-    slot: u32,
-    flight: Flight,
-    access: Access,
-) {
-    let Flight { request, progress: Progress { moved, .. }, .. } = flight;
-    let (offset, length) = (request.offset_bytes + moved as u64, request.length_bytes - moved);
-    let flags = access.flags(request.direction).bits();
-    match request.direction {
-        Direction::Read => ring.read(slot, offset, moved, length, flags),
-        Direction::Write => ring.write(slot, offset, moved, length, flags),
-    }
-    flights[slot as usize] = Some(flight);
-}
-
 #[cfg(test)]
 mod tests {
     use std::os::fd::AsFd;
+
+    use flatout_sys::cancel::CancelToken;
 
     use super::*;
 
@@ -349,7 +256,7 @@ mod tests {
             let offset_bytes = self.next;
             (offset_bytes < self.end).then(|| {
                 self.next += 1000;
-                Request { direction: self.direction, offset_bytes, length_bytes: 1000 }
+                Request { direction: self.direction, ..Request::read(offset_bytes, 1000) }
             })
         }
 
@@ -357,12 +264,12 @@ mod tests {
             bytes.fill((request.offset_bytes / 1000) as u8);
         }
 
-        fn done(&mut self, done: Done<'_>) -> bool {
+        fn done(&mut self, done: Done<'_>) -> After {
             let moved = done.result.unwrap();
             assert!(done.completed_ns >= done.submitted_ns && done.submitted_ns > 0);
             self.seen.push((done.request.offset_bytes, moved));
             self.sum += done.bytes[..moved].iter().map(|&byte| u64::from(byte)).sum::<u64>();
-            true
+            After::Next
         }
     }
 
@@ -376,8 +283,8 @@ mod tests {
         for depth in [0, 1, 7, 64] {
             let file = tempfile::tempfile().unwrap();
             let made = |file| match depth {
-                0 => Operations::sync(file, Access::BUFFERED, 1000),
-                _ => Operations::uring(file, Access::BUFFERED, 1000, depth),
+                0 => Operations::sync(&[file], Access::BUFFERED, 1000),
+                _ => Operations::uring(&[file], Access::BUFFERED, 1000, depth),
             };
             let mut engine = match made(file.as_fd()) {
                 Ok(engine) => engine,
@@ -398,10 +305,122 @@ mod tests {
         }
     }
 
+    /// Reads each block of the first file and writes what it read to the second.
+    struct Copy {
+        next: u64,
+        end: u64,
+        written: u64,
+    }
+
+    impl Workload for Copy {
+        fn next(&mut self) -> Option<Request> {
+            let offset_bytes = self.next;
+            (offset_bytes < self.end).then(|| {
+                self.next += 1000;
+                Request::read(offset_bytes, 1000)
+            })
+        }
+
+        fn fill(&mut self, _: &Request, _: &mut [u8]) {
+            panic!("what was read is written as it is");
+        }
+
+        fn done(&mut self, done: Done<'_>) -> After {
+            let moved = done.result.unwrap();
+            match done.request.direction {
+                Direction::Read => After::Then(Request {
+                    file: 1,
+                    ..Request::write(done.request.offset_bytes, moved)
+                }),
+                Direction::Write => {
+                    self.written += moved as u64;
+                    After::Next
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_request_may_be_followed_by_another_on_the_same_bytes() {
+        use std::io::{Read, Seek, Write};
+        let bytes: Vec<u8> = (0..50_000_u32).map(|i| (i / 7) as u8).collect();
+        for depth in [0, 1, 7] {
+            let (mut source, mut target) =
+                (tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap());
+            source.write_all(&bytes).unwrap();
+            let files = [source.as_fd(), target.as_fd()];
+            let mut engine = match depth {
+                0 => Operations::sync(&files, Access::BUFFERED, 1000).unwrap(),
+                _ => match Operations::uring(&files, Access::BUFFERED, 1000, depth) {
+                    Ok(engine) => engine,
+                    Err(_) => continue,
+                },
+            };
+            let mut copy = Copy { next: 0, end: 50_000, written: 0 };
+            engine.run(&mut copy, Timestamps::None, &mut Stop::never()).unwrap();
+            assert_eq!(copy.written, 50_000);
+            let mut copied = Vec::new();
+            target.rewind().unwrap();
+            target.read_to_end(&mut copied).unwrap();
+            assert!(copied == bytes, "depth {depth}");
+        }
+    }
+
+    /// Reads the same block at given times.
+    struct Paced {
+        due_ns: Vec<u64>,
+        begun: usize,
+        early: usize,
+        ended: usize,
+    }
+
+    impl Workload for Paced {
+        fn next(&mut self) -> Option<Request> {
+            let due_ns = *self.due_ns.get(self.begun)?;
+            self.begun += 1;
+            Some(Request { due_ns, ..Request::read(0, 1000) })
+        }
+
+        fn fill(&mut self, _: &Request, _: &mut [u8]) {}
+
+        fn done(&mut self, done: Done<'_>) -> After {
+            self.early += usize::from(done.submitted_ns < done.request.due_ns);
+            self.ended += 1;
+            After::Next
+        }
+    }
+
+    #[test]
+    fn no_request_begins_before_it_is_due() {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(1000).unwrap();
+        for depth in [0, 1, 4] {
+            let mut engine = match depth {
+                0 => Operations::sync(&[file.as_fd()], Access::BUFFERED, 1000).unwrap(),
+                _ => match Operations::uring(&[file.as_fd()], Access::BUFFERED, 1000, depth) {
+                    Ok(engine) => engine,
+                    Err(_) => continue,
+                },
+            };
+            let start_ns = monotonic_ns();
+            let due_ns = (0..10).map(|index| start_ns + index * 200_000).collect();
+            let mut work = Paced { due_ns, begun: 0, early: 0, ended: 0 };
+            engine.run(&mut work, Timestamps::Each, &mut Stop::never()).unwrap();
+            assert_eq!((work.early, work.ended), (0, 10), "depth {depth}");
+            // A request far away does not outlive the end of the time.
+            let far_ns = monotonic_ns() + 3_600_000_000_000;
+            let mut work = Paced { due_ns: vec![far_ns], begun: 0, early: 0, ended: 0 };
+            let deadline_ns = Some(monotonic_ns() + 1_000_000);
+            let mut stop = Stop::new(CancelToken::manual(), deadline_ns);
+            engine.run(&mut work, Timestamps::Each, &mut stop).unwrap();
+            assert_eq!(work.ended, 0, "depth {depth}");
+        }
+    }
+
     #[test]
     fn the_null_engine_moves_nothing() {
         let file = tempfile::tempfile().unwrap();
-        let mut engine = Operations::null(file.as_fd(), 1000).unwrap();
+        let mut engine = Operations::null(1000).unwrap();
         let mut work = blocks(Direction::Write, 10_000);
         engine.run(&mut work, Timestamps::Each, &mut Stop::never()).unwrap();
         assert_eq!(work.seen.len(), 10);

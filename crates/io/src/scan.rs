@@ -109,7 +109,7 @@ impl Scanner {
                     (Prepared::Blocking(buffer()?), Some(Fallback::new("mmap_refused", text)))
                 }
             },
-            Engine::Uring => match Ring::new(source.file(), tuning.depth, length) {
+            Engine::Uring => match Ring::new(&[source.file()], tuning.depth, length) {
                 Ok(ring) => (Prepared::Ringed(Box::new(ring)), None),
                 Err(error) if is_refusal(&error) => {
                     let why = ring::refusal(&error);

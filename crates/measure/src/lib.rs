@@ -23,6 +23,7 @@ pub mod random;
 pub mod record;
 pub mod sampler;
 pub mod schema;
+pub mod shape;
 pub mod statistics;
 pub mod units;
 pub mod verdict;

@@ -2,46 +2,23 @@
 //!
 //! An answer names rows and figures and the fields that it rests on, and it is reassuring only
 //! when there is evidence: where nothing was checked, the answer is bad. Amounts are given as
-//! shares and counts, because prefixes belong to the report. How rows are named: `verdict/rows.rs`.
+//! shares and counts, because prefixes belong to the report. Which warning makes which answer bad:
+//! `verdict/codes.rs`. How rows are named: `verdict/rows.rs`.
 //!
 //! Source: Brendan Gregg's benchmarking checklist.
 
+mod codes;
 mod rows;
 
 use crate::ceiling::TOLERANCE;
 use crate::record::{Answer, Outcome, Record, Status};
 use crate::warning::{self, has};
 
+use codes::{BESIDE_THE_POINT, CIRCUMSTANCES, LABELS, NOT_DONE, NOT_LASTING, SET_LIMITS, UNPROVEN};
 use rows::{count, list, name, percent};
 
 /// Share of its ceiling above which a figure cannot be doubled.
 const HALF: f64 = 0.5;
-
-/// Codes that say that the work in question may not have been done.
-const NOT_DONE: [&str; 10] = [
-    warning::SPARSE_FILE,
-    warning::ZERO_BLOCKS,
-    warning::UNWRITTEN_EXTENTS,
-    warning::DIRECT_CACHED,
-    warning::DONTCACHE_HIT,
-    warning::NOT_COLD,
-    warning::DIRTY_PAGES,
-    warning::SHORT_FILE,
-    warning::DIGEST_DIFFERS,
-    warning::TRUNCATED,
-];
-
-/// Codes that say that a figure is about something else than its name.
-const BESIDE_THE_POINT: [&str; 4] =
-    [warning::MEMORY_FILESYSTEM, warning::OVERHEAD, warning::SHORT_RUN, warning::THREADS_REDUCED];
-
-/// Codes that only label a figure: the row is meant to be like this.
-const LABELS: [&str; 4] = [
-    warning::SYSCALL_BOUND,
-    warning::READAHEAD_BOUND,
-    warning::NOT_DURABLE,
-    warning::OVERSUBSCRIBED,
-];
 
 /// Answers the six questions about a run, in their usual order.
 pub fn answer(record: &Record) -> Vec<Answer> {
@@ -71,6 +48,15 @@ fn ratio(row: &Outcome) -> Option<f64> {
 
 fn any_of(row: &Outcome, codes: &[&str]) -> bool {
     codes.iter().any(|code| has(&row.warnings, code))
+}
+
+/// Rows with one of these codes, each with the first of them that it has.
+fn with_code<'r>(rows: impl Iterator<Item = &'r Outcome>, codes: &[&str]) -> Vec<String> {
+    rows.filter_map(|row| {
+        let found = row.warnings.iter().find(|w| codes.contains(&w.code.as_str()))?;
+        Some(format!("{} ({})", name(row), found.code))
+    })
+    .collect()
 }
 
 fn figures(results: &[Outcome]) -> impl Iterator<Item = &Outcome> {
@@ -136,7 +122,7 @@ fn did_it_break_limits(results: &[Outcome]) -> Answer {
         .iter()
         .filter(|row| ratio(row).is_some())
         .max_by(|a, b| f64::total_cmp(&ratio(a).unwrap_or(0.0), &ratio(b).unwrap_or(0.0)));
-    let text = match highest {
+    let mut text = match highest {
         _ if !broken.is_empty() => {
             format!(
                 "{} beyond a limit: {}.",
@@ -152,6 +138,10 @@ fn did_it_break_limits(results: &[Outcome]) -> Answer {
         ),
         None => "Not known: no row has a limit to check it against.".to_owned(),
     };
+    let held = with_code(figures(results), &SET_LIMITS);
+    if !held.is_empty() {
+        text.push_str(&format!(" Somebody may have set a limit for {}.", list(&held)));
+    }
     let good = broken.is_empty() && checked > 0;
     let rests_on = ["results[].ceiling.ratio", "results[].status", "results[].warnings"];
     reply("did it break limits?", good, text, &rests_on)
@@ -199,12 +189,18 @@ fn does_it_reproduce(results: &[Outcome]) -> Answer {
         row.status == Status::Unstable
             || half_width(row).is_none()
             || any_of(row, &[warning::UNSTABLE, warning::DISTURBED])
+            || any_of(row, &NOT_LASTING)
     };
     let unsure: Vec<String> = figures(results)
         .filter(|row| loose(row))
-        .map(|row| match half_width(row) {
-            Some(width) => format!("{} (±{})", name(row), percent(width)),
-            None => format!("{} (no interval from {} trials)", name(row), row.n),
+        .map(|row| {
+            let width = match half_width(row) {
+                Some(width) => format!("±{}", percent(width)),
+                None => format!("no interval from {} trials", row.n),
+            };
+            let reason = row.warnings.iter().find(|w| NOT_LASTING.contains(&w.code.as_str()));
+            let reason = reason.map_or(String::new(), |w| format!(", {}", w.code));
+            format!("{} ({width}{reason})", name(row))
         })
         .collect();
     let spoiled: u64 =
@@ -229,8 +225,13 @@ fn does_it_reproduce(results: &[Outcome]) -> Answer {
         let trials = count(spoiled as usize, "trial was", "trials were");
         text.push_str(&format!(" {trials} discarded because something else disturbed it."));
     }
-    let rests_on =
-        ["results[].ci95", "results[].n", "results[].status", "results[].audit.intervals_spoiled"];
+    let rests_on = [
+        "results[].ci95",
+        "results[].n",
+        "results[].status",
+        "results[].warnings",
+        "results[].audit.intervals_spoiled",
+    ];
     reply("does it reproduce?", rows > 0 && unsure.is_empty(), text, &rests_on)
 }
 
@@ -261,6 +262,10 @@ fn does_it_matter(record: &Record) -> Answer {
     if let Some(share) = harness.filter(|_| good) {
         text.push_str(&format!(" The harness takes {} of the time at most.", percent(share)));
     }
+    let circumstances = with_code(figures(results), &CIRCUMSTANCES);
+    if !circumstances.is_empty() {
+        text.push_str(&format!(" Mind the circumstances of {}.", list(&circumstances)));
+    }
     let is_virtual = record.start.environment.get("hypervisor").and_then(|v| v.as_bool());
     if is_virtual == Some(true) && rows > 0 {
         text.push_str(" This is a virtual machine: neighbours share its hardware.");
@@ -272,19 +277,18 @@ fn does_it_matter(record: &Record) -> Answer {
 
 fn did_it_happen(results: &[Outcome]) -> Answer {
     let rows = figures(results).count();
-    let idle: Vec<String> = results
-        .iter()
-        .filter_map(|row| {
-            let doubt = row.warnings.iter().find(|w| NOT_DONE.contains(&w.code.as_str()))?;
-            Some(format!("{} ({})", name(row), doubt.code))
-        })
+    let idle: Vec<String> = with_code(results.iter(), &NOT_DONE)
+        .into_iter()
         .chain(named(results, |row| row.median.is_some() && row.samples.is_empty()))
         .collect();
+    let unproven = with_code(figures(results), &UNPROVEN);
     let trials: u64 = figures(results).map(|row| row.n).sum();
     let text = if rows == 0 {
         "No: no row has a figure.".to_owned()
     } else if !idle.is_empty() {
         format!("Doubtful for {}.", list(&idle))
+    } else if !unproven.is_empty() {
+        format!("Not shown for {}: nothing counted what a device moved.", list(&unproven))
     } else {
         format!(
             "Yes: {} in {}, and no trial was found to skip its work (holes, zero blocks, cache \
@@ -294,7 +298,8 @@ fn did_it_happen(results: &[Outcome]) -> Answer {
         )
     };
     let rests_on = ["results[].samples", "results[].n", "results[].warnings"];
-    reply("did it even happen?", rows > 0 && idle.is_empty(), text, &rests_on)
+    let good = rows > 0 && idle.is_empty() && unproven.is_empty();
+    reply("did it even happen?", good, text, &rests_on)
 }
 
 #[cfg(test)]

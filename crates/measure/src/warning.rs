@@ -88,6 +88,40 @@ codes! {
     VDSO_MISSING = "vdso_missing";
     /// Writing ended before the bytes were safe on storage: this is a rate to cache.
     NOT_DURABLE = "not_durable";
+    /// The file lies on a loop device whose backing file the page cache holds.
+    LOOP_CACHED = "loop_cached";
+    /// The disk moved clearly fewer bytes than were asked of it.
+    NOT_FROM_DEVICE = "not_from_device";
+    /// No block device is known behind the file, so what it moved could not be counted.
+    DEVICE_UNKNOWN = "device_unknown";
+    /// The file lies on an overlay; the figure is that of the filesystem below it.
+    OVERLAY_FILESYSTEM = "overlay_filesystem";
+    /// The file lies on another machine; the network and the server are part of the figure.
+    NETWORK_FILESYSTEM = "network_filesystem";
+    /// A program serves the filesystem (FUSE); its time is part of the figure.
+    USERSPACE_FILESYSTEM = "userspace_filesystem";
+    /// The control group of this process has a limit on the device (io.max).
+    IO_LIMIT = "io_limit";
+    /// The rate is flat at a round figure, which is likely a limit that somebody set.
+    PLATEAU = "plateau";
+    /// The rate changed level within the run; a run of another length gives another figure.
+    BURST = "burst";
+    /// The first pass over the blocks was clearly slower than the second.
+    COLD_BLOCKS = "cold_blocks";
+    /// The file is small enough to be held by a cache as a whole.
+    FITS_IN_CACHE = "fits_in_cache";
+    /// The filesystem is nearly full, which makes many of them slower.
+    NEARLY_FULL = "nearly_full";
+    /// Fewer bytes were used than were asked for, because space is short.
+    SIZE_REDUCED = "size_reduced";
+    /// The kernel split requests: the device saw smaller ones than were asked for.
+    REQUESTS_SPLIT = "requests_split";
+    /// Others used the device in the same time.
+    SHARED_DEVICE = "shared_device";
+    /// The limit of bytes to write ended the row early.
+    WRITE_LIMIT = "write_limit";
+    /// Open loop: requests began later than intended, so the rate asked for was not kept.
+    LATE_STARTS = "late_starts";
 }
 
 /// Adds `warning` unless one with its code is there.

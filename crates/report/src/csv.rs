@@ -2,15 +2,17 @@
 //!
 //! Values stay in base units with all their digits: a program reads them. The parameters of all
 //! results become columns of their own. So do, behind all others, the single facts of `read` and
-//! `write` rows; those of a bench would make its lines wide and empty. Lists are not written, the
-//! JSON document has them.
+//! `write` rows; those of a bench would make its lines wide and empty. Of a bench that tells what
+//! the device moved, the columns of the audit are written and the line that checks the row with
+//! fio: `audit_bytes`, `audit_disk_share_ratio`, …, `audit_fio_command`. Ratios are shares of one.
+//! Lists are not written, the JSON document has them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use flatout_measure::record::{Outcome, Record};
 use serde_json::Value;
 
-use crate::{label, text};
+use crate::{audit, commands, label, text};
 
 const BEFORE: [&str; 1] = ["id"];
 const AFTER: [&str; 15] = [
@@ -55,10 +57,18 @@ pub fn document(record: &Record) -> String {
     out
 }
 
-/// The facts of a row that fit into a field each: those of a row that moved one file.
+/// The facts of a row that fit into a field each: all of a row that moved one file, and those that
+/// prove the figure of a bench.
 fn facts(outcome: &Outcome) -> impl Iterator<Item = (&String, &Value)> {
-    let facts = label::moves_a_file(outcome).then_some(&outcome.audit);
-    facts.into_iter().flatten().filter(|(_, value)| !value.is_array() && !value.is_object())
+    let moves_a_file = label::moves_a_file(outcome);
+    let proves = audit::proves(outcome);
+    let is_written = move |key: &str| {
+        moves_a_file
+            || key == commands::KEY
+            || proves && audit::COLUMNS.iter().any(|column| column.key == key)
+    };
+    let fits = |value: &Value| !value.is_array() && !value.is_object();
+    outcome.audit.iter().filter(move |(key, value)| is_written(key) && fits(value))
 }
 
 /// A parameter's own name, unless another column has it.

@@ -4,6 +4,7 @@
 //! record is data. [`extract`] gets the record back. Names that identify the machine are left out
 //! unless asked for: see [`crate::identity`].
 
+mod evidence;
 mod rows;
 mod sweep_figure;
 
@@ -173,22 +174,33 @@ impl Page {
     fn areas(&mut self, record: &Record) {
         let sweeps = sweep::sweeps(record);
         let rows_left = sweep::rows_left(record, &sweeps);
+        let storage_area = table::storage_area(record);
+        if storage_area.is_empty() {
+            self.storage(record);
+        }
         for (index, area) in table::areas(record).into_iter().enumerate() {
             let in_area = |outcome: &&Outcome| label::area(&outcome.id) == area;
             let rows: Vec<&Outcome> =
                 rows_left.iter().map(|at| &record.results[*at]).filter(in_area).collect();
             self.line(format_args!("<section id=\"area-{index}\">\n<h2>{}</h2>", escaped(area)));
+            if area == storage_area {
+                self.storage(record);
+            }
             if !rows.is_empty() {
                 self.rows(&rows);
                 self.latencies(&rows);
-                self.facts(&rows);
             }
-            for sweep in sweeps.iter().filter(|sweep| label::area(&sweep.chart.id) == area) {
+            let own: Vec<&sweep::Sweep<'_>> =
+                sweeps.iter().filter(|sweep| label::area(&sweep.chart.id) == area).collect();
+            for sweep in &own {
                 self.sweep(sweep);
             }
-            for outcome in rows {
+            for outcome in &rows {
                 self.series(outcome);
             }
+            self.audit(&rows, &own);
+            self.commands(&rows, &own);
+            self.facts(&rows);
             self.line(format_args!("</section>"));
         }
         if record.results.is_empty() {

@@ -5,10 +5,13 @@
 //! path, are hidden wherever they occur in a sentence. Of the file that was read or written the
 //! last name stays, since the page is about it.
 
+mod forms;
+
 use flatout_measure::record::Record;
 use serde_json::{Map, Value};
 
-use crate::label;
+use self::forms::{without_places, without_uuids, without_values};
+use crate::{commands, label};
 
 /// What a page may tell about where it was made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -27,7 +30,7 @@ const HIDDEN: &str = "(hidden)";
 const SHORTEST_SECRET: usize = 3;
 
 /// Names, or ends of names after an underscore, of members that identify.
-const NAMES: [&str; 17] = [
+const NAMES: [&str; 22] = [
     "host",
     "hostname",
     "nodename",
@@ -45,10 +48,35 @@ const NAMES: [&str; 17] = [
     "home",
     "address",
     "mac",
+    "place",
+    "backing",
+    "upper",
+    "group",
+    "mount_point",
 ];
 
 /// Absolute paths that are the same on every machine.
 const COMMON_ROOTS: [&str; 3] = ["/proc/", "/sys/", "/dev/"];
+
+/// Below these names tell a serial number, a volume or whatever a user likes.
+const UNCOMMON_ROOTS: [&str; 3] = ["/dev/disk/", "/dev/mapper/", "/dev/shm/"];
+
+/// Whether a place is called so on every machine; `.` and `/` are.
+fn is_common(path: &str) -> bool {
+    let below = |roots: &[&str]| roots.iter().any(|root| path.starts_with(root));
+    matches!(path, "." | "/") || below(&COMMON_ROOTS) && !below(&UNCOMMON_ROOTS)
+}
+
+/// Whether a member that identifies by its name does so by its value: a source may be a mere word,
+/// such as `tmpfs`.
+fn tells(key: &str, text: &str) -> bool {
+    let is_word = key == "source" && !text.contains(['/', ':']);
+    !(is_word || is_place(key) && is_common(text))
+}
+
+fn is_place(key: &str) -> bool {
+    matches!(key, "source" | "place" | "backing" | "upper" | "group" | "mount_point")
+}
 
 /// A text that must not be told, and what is told instead.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -109,7 +137,7 @@ pub fn hidden(record: &Record) -> Record {
 
 /// The last name of a path; the whole of one that every machine has.
 pub(crate) fn base_name(path: &str) -> &str {
-    if COMMON_ROOTS.iter().any(|root| path.starts_with(root)) {
+    if is_common(path) {
         return path;
     }
     let path = path.trim_end_matches('/');
@@ -127,6 +155,9 @@ fn identifies(key: &str) -> bool {
 fn hide_in_map(members: &mut Map<String, Value>, secrets: &mut Vec<Secret>) {
     for (key, value) in members.iter_mut() {
         match value {
+            Value::String(text) if key == "options" => *text = without_values(text, secrets),
+            Value::String(text) if key == commands::KEY => *text = without_places(text),
+            Value::String(text) if identifies(key) && !tells(key, text) => {}
             Value::String(text) if identifies(key) => {
                 if text.len() >= SHORTEST_SECRET {
                     secrets.push(Secret::hidden(text));
@@ -165,7 +196,7 @@ fn cleaned(text: &str, secrets: &[Secret]) -> String {
     for secret in secrets {
         text = without_word(&text, secret);
     }
-    without_paths(&text)
+    without_uuids(&without_paths(&text))
 }
 
 fn without_word(text: &str, secret: &Secret) -> String {
@@ -199,7 +230,7 @@ fn without_paths(text: &str) -> String {
             || word.starts_with('/') && bare.len() > 1
             || word.starts_with("./")
             || word.starts_with("../");
-        if is_path && !COMMON_ROOTS.iter().any(|root| word.starts_with(root)) {
+        if is_path && !is_common(word) {
             out.push_str(HIDDEN);
             out.push_str(&word[bare.len()..]);
         } else {
@@ -232,6 +263,14 @@ mod tests {
     fn secrets_are_hidden_as_whole_words() {
         let secrets = ["box", "my file.bin"].map(Secret::hidden);
         assert_eq!(cleaned("box, boxes, my file.bin!", &secrets), "(hidden), boxes, (hidden)!");
+    }
+
+    #[test]
+    fn what_every_machine_has_is_no_secret() {
+        assert!(!tells("source", "/dev/vda") && !tells("source", "tmpfs") && !tells("place", "."));
+        assert!(tells("source", "server:/export") && tells("source", "pool/anna"));
+        assert!(tells("source", "/dev/mapper/luks-1") && tells("place", "data"));
+        assert!(tells("upper", "/var/lib/x") && tells("group", "/user.slice"));
     }
 
     #[test]

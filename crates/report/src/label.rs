@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use crate::quantity;
 
 /// Keys in the order in which people ask for them; the others follow by name.
-const ORDER: [&str; 12] = [
+const ORDER: [&str; 17] = [
     "operation",
     "call",
     "kernel",
@@ -21,7 +21,22 @@ const ORDER: [&str; 12] = [
     "threads",
     "depth",
     "split",
+    "rate_operations_per_s",
+    "read_share",
+    "until",
+    "extents",
+    "directories",
     "pinned",
+];
+
+/// Keys whose words do not follow from their spelling.
+const NOUNS: [(&str, &str); 6] = [
+    ("cpu_ns_per_operation", "CPU per operation"),
+    ("cpu_s_per_gib", "CPU per GiB"),
+    ("harness_ns_per_operation", "harness per operation"),
+    ("user_ns", "CPU time, user"),
+    ("system_ns", "CPU time, system"),
+    ("fio_command", "check with fio"),
 ];
 
 fn rank(key: &str) -> usize {
@@ -50,8 +65,20 @@ pub(crate) fn parameter(key: &str, value: &Value) -> String {
     let noun = noun(key);
     match (key, value) {
         (_, Value::String(text)) if text.is_empty() => format!("{noun} \"\""),
+        ("until", Value::String(text)) => format!("until {text}"),
+        ("extents", Value::String(text)) => format!("{text} extents"),
+        ("directories", Value::String(text)) => match text.as_str() {
+            "one" => "one directory".to_owned(),
+            count => format!("{count} directories"),
+        },
         ("state", Value::String(text)) if text == "as_it_is" => "cache as it is".to_owned(),
         ("block_bytes", _) | (_, Value::String(_)) => plain(key, value),
+        ("read_share", Value::Number(number)) => {
+            // Some write a share of one, some a percentage.
+            let share = number.as_f64().unwrap_or(f64::NAN);
+            let share = if share > 1.0 { share / 100.0 } else { share };
+            format!("{noun} {}", quantity::percent(share))
+        }
         (_, Value::Bool(true)) => noun,
         (_, Value::Bool(false)) => format!("not {noun}"),
         (_, Value::Number(number)) if is_counted(key) => {
@@ -72,10 +99,14 @@ fn is_counted(key: &str) -> bool {
 
 /// The key in words, without its unit: `block_bytes` → `block`.
 pub(crate) fn noun(key: &str) -> String {
-    let stem = ["_bytes", "_ns", "_s", "_hz", "_ratio"]
-        .iter()
-        .find_map(|suffix| key.strip_suffix(suffix))
-        .unwrap_or(key);
+    if let Some((_, noun)) = NOUNS.iter().find(|(known, _)| *known == key) {
+        return (*noun).to_owned();
+    }
+    let stem =
+        ["_bytes_per_s", "_operations_per_s", "_per_s", "_bytes", "_ns", "_s", "_hz", "_ratio"]
+            .iter()
+            .find_map(|suffix| key.strip_suffix(suffix))
+            .unwrap_or(key);
     stem.replace('_', " ")
 }
 
@@ -83,6 +114,13 @@ pub(crate) fn noun(key: &str) -> String {
 pub(crate) fn unit_of(key: &str) -> &'static str {
     match key {
         "bytes" => "bytes",
+        "disk_requests_per_request_ratio" => "",
+        "read_share" => "ratio",
+        key if key.ends_with("_bytes_per_s") => "bytes/s",
+        key if key.ends_with("_operations_per_s") => "operations/s",
+        key if key.ends_with("_per_s") => "/s",
+        key if key.contains("_ns_per_") => "ns",
+        key if key.contains("_s_per_") => "s",
         key if key.ends_with("_bytes") || key.starts_with("bytes_") => "bytes",
         key if key.ends_with("_ns") => "ns",
         key if key.ends_with("_s") || key == "seconds" => "s",
@@ -121,6 +159,19 @@ pub(crate) fn plain(key: &str, value: &Value) -> String {
             words.join(", ")
         }
     }
+}
+
+/// Names of rows without what all rows of the same test have in common: `write, until durable`.
+pub(crate) fn short_names(rows: &[&Outcome]) -> Vec<String> {
+    let name = |outcome: &&Outcome| {
+        let alike: Vec<&Outcome> = rows.iter().copied().filter(|o| o.id == outcome.id).collect();
+        let differs =
+            |key: &str| alike.iter().any(|o| o.parameters.get(key) != outcome.parameters.get(key));
+        let own = ordered(&outcome.parameters).into_iter().filter(|(key, _)| differs(key));
+        let words = own.map(|(key, value)| parameter(key, value));
+        std::iter::once(test(&outcome.id).to_owned()).chain(words).collect::<Vec<_>>().join(", ")
+    };
+    rows.iter().map(name).collect()
 }
 
 /// The part of an id before the first `/`.
@@ -212,6 +263,34 @@ mod tests {
         );
         assert_eq!(parameter("state", &json!("as_it_is")), "cache as it is");
         assert_eq!(parameter("state", &json!("cold")), "cold");
+    }
+
+    #[test]
+    fn parameters_of_a_disk_read_like_words() {
+        let row = json!({"until": "durable", "extents": "fresh", "read_share": 0.7,
+            "rate_operations_per_s": 5000, "directories": "many", "depth": 1});
+        assert_eq!(
+            parameters(row.as_object().unwrap()),
+            "depth 1, rate 5.00 kop/s, read share 70 %, until durable, fresh extents, \
+             many directories"
+        );
+        assert_eq!(parameter("directories", &json!("one")), "one directory");
+        assert_eq!(parameter("read_share", &json!(70)), "read share 70 %");
+    }
+
+    #[test]
+    fn units_follow_from_the_key() {
+        let texts = [
+            ("cpu_ns_per_operation", json!(3900.0), "CPU per operation 3.90 µs"),
+            ("cpu_s_per_gib", json!(0.289), "CPU per GiB 289 ms"),
+            ("sustained_per_s", json!(2500.0), "sustained 2.50 k/s"),
+            ("read_bytes_per_s", json!(1048576), "read 1.00 MiB/s"),
+            ("disk_requests_per_request_ratio", json!(4.0), "disk requests per request 4"),
+            ("knee_s", json!(12.0), "knee 12.0 s"),
+        ];
+        for (key, value, expected) in texts {
+            assert_eq!(parameter(key, &value), expected, "{key}");
+        }
     }
 
     #[test]

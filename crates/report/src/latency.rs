@@ -1,4 +1,4 @@
-//! Latencies of an area's rows as a grid: percentiles across, one row per timed figure.
+//! Latencies of an area's rows as grids: percentiles across, one row per timed figure.
 
 use flatout_measure::record::{Latency, Outcome};
 use serde_json::Value;
@@ -10,16 +10,46 @@ use crate::{
     table, text,
 };
 
-/// The grid of all rows whose operations were timed one by one; none if there are no such rows.
-pub(crate) fn grid(rows: &[&Outcome], style: &Style) -> Option<Grid> {
-    let timed: Vec<(&Outcome, &Latency)> =
-        rows.iter().filter_map(|outcome| Some((*outcome, outcome.latency.as_ref()?))).collect();
-    if timed.is_empty() {
-        return None;
+/// Rows whose operations were timed one by one, by how these were paced, in order of appearance.
+///
+/// Figures of different loops cannot be held against each other, so each gets a grid of its own.
+pub(crate) fn by_loop<'a>(rows: &[&'a Outcome]) -> Vec<(&'a str, Vec<(&'a Outcome, &'a Latency)>)> {
+    let mut loops: Vec<(&str, Vec<(&Outcome, &Latency)>)> = Vec::new();
+    for outcome in rows {
+        let Some(latency) = &outcome.latency else { continue };
+        let kind = latency.loop_kind.as_str();
+        match loops.iter_mut().find(|(known, _)| *known == kind) {
+            Some((_, timed)) => timed.push((outcome, latency)),
+            None => loops.push((kind, vec![(outcome, latency)])),
+        }
     }
+    loops
+}
+
+/// What a loop of this kind counts from; none for a kind that is not known here.
+pub(crate) fn meaning(kind: &str) -> Option<&'static str> {
+    match kind {
+        "closed" => Some(
+            "closed loop: an operation starts when one before it is done, so time spent waiting \
+             to start is not counted",
+        ),
+        "open" => Some(
+            "open loop: counted from the intended start, so time spent waiting to start is \
+             included",
+        ),
+        _ => None,
+    }
+}
+
+/// A grid for each kind of loop.
+pub(crate) fn grids(rows: &[&Outcome], style: &Style) -> Vec<Grid> {
+    by_loop(rows).into_iter().map(|(kind, timed)| grid(kind, &timed, style)).collect()
+}
+
+fn grid(kind: &str, timed: &[(&Outcome, &Latency)], style: &Style) -> Grid {
     let names = label::percentiles(timed.iter().map(|(_, latency)| *latency));
     let mut heads = vec![
-        (text::shown("latency", style), Align::Words),
+        (text::shown(&head(kind), style), Align::Words),
         ("parameters".to_owned(), Align::Words),
     ];
     let numbers = names.iter().map(String::as_str).chain(["max"]);
@@ -38,7 +68,12 @@ pub(crate) fn grid(rows: &[&Outcome], style: &Style) -> Option<Grid> {
         row.push(duration(Some(latency.max_ns), style));
         grid.rows.push(row);
     }
-    Some(grid)
+    grid
+}
+
+/// The word for the corner of a grid: `latency (open)`.
+pub(crate) fn head(kind: &str) -> String {
+    if kind.is_empty() { "latency".to_owned() } else { format!("latency ({kind})") }
 }
 
 fn duration(ns: Option<f64>, style: &Style) -> Cell {

@@ -8,8 +8,10 @@
 
 #![forbid(unsafe_code)]
 
+mod audit;
 mod axis;
 pub mod chart;
+mod commands;
 pub mod csv;
 pub mod format;
 mod grid;
@@ -25,6 +27,8 @@ mod matrix;
 mod notes;
 pub mod plot;
 pub mod quantity;
+mod sparkline;
+mod storage;
 pub mod style;
 pub mod summary;
 pub mod svg;

@@ -7,6 +7,9 @@ use serde_json::Value;
 
 use crate::{label, quantity};
 
+/// The member that [`crate::storage`] shows.
+const STORAGE: &str = "storage";
+
 /// Members and their values, nested names joined by a space; empty and unread members last.
 pub(crate) fn pairs(environment: &Value) -> Vec<(String, String)> {
     let mut pairs = Vec::new();
@@ -28,7 +31,8 @@ fn collect(prefix: &str, value: &Value, pairs: &mut Vec<(String, String)>) {
         }
         return;
     };
-    for (key, member) in members {
+    let is_shown_elsewhere = |key: &str| prefix.is_empty() && key == STORAGE;
+    for (key, member) in members.iter().filter(|(key, _)| !is_shown_elsewhere(key)) {
         let path = if prefix.is_empty() { key.clone() } else { format!("{prefix} {key}") };
         collect(&path, member, pairs);
     }

@@ -2,12 +2,17 @@
 //!
 //! Text from data is escaped, so that a name cannot become markup or break a table.
 
+mod evidence;
+
 use std::fmt::Write as _;
 
 use flatout_measure::record::{Latency, Outcome, Record, Status};
 use serde_json::Value;
 
-use crate::{label, machine, notes::Notes, quantity, summary, sweep, sweep::Sweep, table, text};
+use crate::{
+    label, latency, machine, notes::Notes, quantity, storage, summary, sweep, sweep::Sweep, table,
+    text,
+};
 
 /// The record as a Markdown document.
 pub fn document(record: &Record) -> String {
@@ -24,19 +29,31 @@ pub fn document(record: &Record) -> String {
     }
     let sweeps = sweep::sweeps(record);
     let rows_left = sweep::rows_left(record, &sweeps);
+    let storage_area = table::storage_area(record);
+    if storage_area.is_empty() {
+        push_storage(&mut out, record);
+    }
     for area in table::areas(record) {
         push(&mut out, format_args!("\n## {}\n", escaped(area)));
+        if area == storage_area && push_storage(&mut out, record) {
+            push(&mut out, format_args!(""));
+        }
         let in_area = |outcome: &&Outcome| label::area(&outcome.id) == area;
         let rows: Vec<&Outcome> =
             rows_left.iter().map(|i| &record.results[*i]).filter(in_area).collect();
         if !rows.is_empty() {
             push_rows(&mut out, &rows, &mut notes);
             push_latencies(&mut out, &rows);
+            evidence::push_curves(&mut out, &rows);
             push_facts(&mut out, &rows);
         }
-        for sweep in sweeps.iter().filter(|sweep| label::area(&sweep.chart.id) == area) {
+        let own: Vec<&Sweep<'_>> =
+            sweeps.iter().filter(|sweep| label::area(&sweep.chart.id) == area).collect();
+        for sweep in &own {
             push_sweep(&mut out, sweep, &mut notes);
         }
+        evidence::push_audit(&mut out, &rows, &own);
+        evidence::push_commands(&mut out, &rows, &own);
     }
     for (number, note) in notes.iter() {
         let (code, sentence) = (escaped(&note.code), escaped(&note.sentence()));
@@ -55,6 +72,18 @@ pub fn document(record: &Record) -> String {
 fn push(out: &mut String, line: std::fmt::Arguments<'_>) {
     // Writing into a String cannot fail.
     let _ = writeln!(out, "{line}");
+}
+
+/// What the places stand on; whether there is something to say.
+fn push_storage(out: &mut String, record: &Record) -> bool {
+    let chains = storage::chains(&record.start.environment);
+    for chain in &chains {
+        push(out, format_args!("- {}", escaped(&chain.line)));
+        for remark in &chain.remarks {
+            push(out, format_args!("  - {}", escaped(remark)));
+        }
+    }
+    !chains.is_empty()
 }
 
 fn push_rows(out: &mut String, rows: &[&Outcome], notes: &mut Notes) {
@@ -95,14 +124,16 @@ fn push_rows(out: &mut String, rows: &[&Outcome], notes: &mut Notes) {
 }
 
 fn push_latencies(out: &mut String, rows: &[&Outcome]) {
-    let timed: Vec<(&Outcome, &Latency)> =
-        rows.iter().filter_map(|outcome| Some((*outcome, outcome.latency.as_ref()?))).collect();
-    if timed.is_empty() {
-        return;
+    for (kind, timed) in latency::by_loop(rows) {
+        push_loop(out, kind, &timed);
     }
+}
+
+fn push_loop(out: &mut String, kind: &str, timed: &[(&Outcome, &Latency)]) {
     let names = label::percentiles(timed.iter().map(|(_, latency)| *latency));
     let heads: Vec<String> = names.iter().map(|name| escaped(name)).collect();
-    push(out, format_args!("\n| latency | parameters | {} | max |", heads.join(" | ")));
+    let corner = escaped(&latency::head(kind));
+    push(out, format_args!("\n| {corner} | parameters | {} | max |", heads.join(" | ")));
     push(out, format_args!("|---|---|{}--:|", "--:|".repeat(names.len())));
     for (outcome, latency) in timed {
         let percentile = |name: &String| latency.percentiles_ns.get(name).and_then(Value::as_f64);

@@ -128,6 +128,7 @@ impl Plot {
     /// A label of the x axis, as short as axis labels are: `4K`, `1M`, `8`.
     pub(crate) fn x_tick(&self, x: f64) -> String {
         match self.x_unit.as_str() {
+            _ if x == 0.0 => "0".to_owned(),
             "bytes" => {
                 let size = quantity::size(x as u64);
                 size.replace("iB", "").replace(" B", "").replace(' ', "")

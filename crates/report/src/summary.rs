@@ -93,7 +93,10 @@ pub(crate) fn pairs(outcome: &Outcome) -> Vec<(String, String)> {
         all.chain(&FACTS_MERGED).any(|known| *known == key)
     };
     for (key, value) in outcome.audit.iter().filter(|(key, _)| !known(key)) {
-        lines.fact(&label::noun(key), key, Some(value));
+        match key.as_str() {
+            "burst_per_s" | "sustained_per_s" => lines.rate(key, value, &outcome.unit),
+            _ => lines.fact(&label::noun(key), key, Some(value)),
+        }
     }
     lines.harness(&outcome.audit);
     lines.doubts(outcome);
@@ -126,6 +129,14 @@ impl Lines {
     fn fact(&mut self, heading: &str, key: &str, value: Option<&Value>) {
         if let Some(value) = value.filter(|value| !value.is_null()) {
             self.push(heading, &fact_text(key, value));
+        }
+    }
+
+    /// A fact that has the unit of the row, such as a sustained rate.
+    fn rate(&mut self, key: &str, value: &Value, unit: &str) {
+        match value.as_f64() {
+            Some(rate) => self.push(&label::noun(key), &quantity::value(unit, rate)),
+            None => self.fact(&label::noun(key), key, Some(value)),
         }
     }
 

@@ -46,7 +46,7 @@ impl Line<'_> {
     }
 }
 
-impl Sweep<'_> {
+impl<'a> Sweep<'a> {
     /// The chart's heading, or the test's name where it has none.
     pub fn title(&self) -> &str {
         match self.chart.title.as_str() {
@@ -63,6 +63,11 @@ impl Sweep<'_> {
     /// An x value as it is written beside a row.
     pub fn x_text(&self, x: f64) -> String {
         label::plain(&self.chart.x_parameter, &number_value(x))
+    }
+
+    /// The rows that the sweep shows, line by line.
+    pub(crate) fn outcomes(&self) -> Vec<&'a Outcome> {
+        self.lines.iter().flat_map(|line| line.points.iter().flatten().copied()).collect()
     }
 
     fn figures(&self) -> impl Iterator<Item = f64> + '_ {

@@ -5,51 +5,161 @@ use std::os::fd::BorrowedFd;
 
 use rustix::fs::{AtFlags, StatxFlags, fstatfs, statx};
 
+/// What kind of place a filesystem keeps its files in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Nature {
+    /// Block devices of this machine.
+    Disk,
+    /// Memory and nowhere else.
+    Memory,
+    /// Another machine, or the host of this virtual one.
+    Network,
+    /// A program of this machine decides (FUSE).
+    Userspace,
+    /// Directories of other filesystems, laid one over another.
+    Overlay,
+}
+
+impl Nature {
+    /// The word that a record has for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Disk => "disk",
+            Self::Memory => "memory",
+            Self::Network => "network",
+            Self::Userspace => "userspace",
+            Self::Overlay => "overlay",
+        }
+    }
+
+    /// The nature of the filesystem that the kernel calls by this name; disk for unknown names.
+    pub fn named(filesystem: &str) -> Self {
+        if filesystem.starts_with("fuse.") {
+            return Self::Userspace;
+        }
+        let known = NATURES.iter().find(|(_, names)| names.contains(&filesystem));
+        known.map_or(Self::Disk, |(nature, _)| *nature)
+    }
+}
+
+/// Names as in /proc/filesystems and mountinfo of filesystems that are not on disks.
+const NATURES: &[(Nature, &[&str])] = &[
+    (
+        Nature::Memory,
+        &[
+            "tmpfs",
+            "ramfs",
+            "hugetlbfs",
+            "devtmpfs",
+            "proc",
+            "sysfs",
+            "cgroup",
+            "cgroup2",
+            "rootfs",
+            "devpts",
+            "debugfs",
+            "tracefs",
+            "securityfs",
+            "configfs",
+            "pstore",
+            "bpf",
+            "mqueue",
+            "efivarfs",
+            "binfmt_misc",
+            "fusectl",
+            "nsfs",
+        ],
+    ),
+    (
+        Nature::Network,
+        &[
+            "nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "virtiofs", "ceph", "lustre", "gpfs",
+            "beegfs", "afs", "coda", "orangefs", "pvfs2", "panfs", "wekafs", "vboxsf", "vmhgfs",
+            "prl_fs",
+        ],
+    ),
+    (Nature::Userspace, &["fuse", "fuseblk"]),
+    (Nature::Overlay, &["overlay", "overlayfs", "aufs", "unionfs"]),
+];
+
 /// Name and nature of a filesystem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Filesystem {
-    /// The kernel's name for it, or `unknown`.
+    /// The kernel's name for it, or `unknown`. One name stands for ext2 to ext4, and one for all
+    /// of FUSE with virtiofs: their answers to statfs are the same.
     pub name: &'static str,
+    /// Where it keeps its files.
+    pub nature: Nature,
     /// Its files live in memory and nowhere else.
     pub in_memory: bool,
     /// Bytes that an unprivileged process can still write.
     pub free_bytes: u64,
+    /// Bytes in all, used, free and reserved.
+    pub size_bytes: u64,
 }
 
-/// Magic numbers of statfs(2), names as in /proc/filesystems, and whether data lives in memory.
-const KNOWN: &[(u64, &str, bool)] = &[
-    (0xef53, "ext4", false),
-    (0x5846_5342, "xfs", false),
-    (0x9123_683e, "btrfs", false),
-    (0x0102_1994, "tmpfs", true),
-    (0x8584_58f6, "ramfs", true),
-    (0x9584_58f6, "hugetlbfs", true),
-    (0x794c_7630, "overlay", false),
-    (0x6969, "nfs", false),
-    (0x6573_5546, "fuse", false),
-    (0x2fc1_2fc1, "zfs", false),
-    (0xf2f5_2010, "f2fs", false),
-    (0x9fa0, "proc", true),
-    (0x6265_6572, "sysfs", true),
-    (0xff53_4d42, "cifs", false),
-    (0xfe53_4d42, "cifs", false),
-    (0xca45_1a4e, "bcachefs", false),
-    (0x0bd0_0bd0, "lustre", false),
-    (0x0102_1997, "9p", false),
-    (0x4d44, "vfat", false),
-    (0x2011_bab0, "exfat", false),
+/// Magic numbers of statfs(2) and `linux/magic.h`, names as in /proc/filesystems.
+const KNOWN: &[(u64, &str)] = &[
+    (0xef53, "ext4"),
+    (0x5846_5342, "xfs"),
+    (0x9123_683e, "btrfs"),
+    (0x0102_1994, "tmpfs"),
+    (0x8584_58f6, "ramfs"),
+    (0x9584_58f6, "hugetlbfs"),
+    (0x794c_7630, "overlay"),
+    (0x6969, "nfs"),
+    (0x6573_5546, "fuse"),
+    (0x2fc1_2fc1, "zfs"),
+    (0xf2f5_2010, "f2fs"),
+    (0x9fa0, "proc"),
+    (0x6265_6572, "sysfs"),
+    (0xff53_4d42, "cifs"),
+    (0xfe53_4d42, "cifs"),
+    (0xca45_1a4e, "bcachefs"),
+    (0x0bd0_0bd0, "lustre"),
+    (0x0102_1997, "9p"),
+    (0x4d44, "vfat"),
+    (0x2011_bab0, "exfat"),
+    (0x00c3_6400, "ceph"),
+    (0x4750_4653, "gpfs"),
+    (0x1983_0326, "beegfs"),
+    (0x5346_414f, "afs"),
+    (0x6b41_4653, "afs"),
+    (0x7375_7245, "coda"),
+    (0x2003_0528, "orangefs"),
+    (0x0116_1970, "gfs2"),
+    (0x7461_636f, "ocfs2"),
+    (0x7366_746e, "ntfs3"),
+    (0x5265_4973, "reiserfs"),
+    (0x3153_464a, "jfs"),
+    (0x3434, "nilfs2"),
+    (0x7371_7368, "squashfs"),
+    (0xe0f5_e1e2, "erofs"),
+    (0x9660, "iso9660"),
+    (0x1501_3346, "udf"),
+    (0x5a4f_4653, "zonefs"),
+    (0x786f_4256, "vboxsf"),
+    (0x6367_7270, "cgroup2"),
+    (0x0027_e0eb, "cgroup"),
 ];
 
 /// The filesystem of an open file. Cost: one fstatfs.
 pub fn of(descriptor: BorrowedFd<'_>) -> io::Result<Filesystem> {
     let facts = fstatfs(descriptor)?;
     let magic = facts.f_type as u64 & 0xffff_ffff;
-    let (name, in_memory) = KNOWN
-        .iter()
-        .find(|known| known.0 == magic)
-        .map_or(("unknown", false), |known| (known.1, known.2));
-    let free_bytes = facts.f_bavail.saturating_mul(facts.f_bsize as u64);
-    Ok(Filesystem { name, in_memory, free_bytes })
+    let known = KNOWN.iter().find(|known| known.0 == magic);
+    let name = known.map_or("unknown", |known| known.1);
+    let nature = Nature::named(name);
+    // Blocks are counted in fragments, which some network filesystems have smaller than the
+    // block that they like best.
+    let unit_bytes = if facts.f_frsize > 0 { facts.f_frsize } else { facts.f_bsize } as u64;
+    Ok(Filesystem {
+        name,
+        nature,
+        in_memory: nature == Nature::Memory,
+        free_bytes: facts.f_bavail.saturating_mul(unit_bytes),
+        size_bytes: facts.f_blocks.saturating_mul(unit_bytes),
+    })
 }
 
 /// What direct I/O on a file asks for.
@@ -96,5 +206,38 @@ mod tests {
         let file = File::open("/proc/self/status").unwrap();
         let filesystem = of(file.as_fd()).unwrap();
         assert_eq!((filesystem.name, filesystem.in_memory), ("proc", true));
+        assert_eq!(filesystem.nature, Nature::Memory);
+    }
+
+    #[test]
+    fn natures_by_the_kernels_names() {
+        for (name, nature) in [
+            ("ext4", Nature::Disk),
+            ("unheard-of", Nature::Disk),
+            ("tmpfs", Nature::Memory),
+            ("nfs4", Nature::Network),
+            ("virtiofs", Nature::Network),
+            ("fuse", Nature::Userspace),
+            ("fuse.sshfs", Nature::Userspace),
+            ("fuseblk", Nature::Userspace),
+            ("overlay", Nature::Overlay),
+        ] {
+            assert_eq!(Nature::named(name), nature, "{name}");
+        }
+    }
+
+    #[test]
+    fn no_magic_number_stands_for_two_names() {
+        for (index, (magic, _)) in KNOWN.iter().enumerate() {
+            assert!(KNOWN[..index].iter().all(|other| other.0 != *magic), "{magic:x}");
+        }
+    }
+
+    #[test]
+    fn what_is_free_is_not_more_than_all() {
+        let file = tempfile::tempfile().unwrap();
+        let filesystem = of(file.as_fd()).unwrap();
+        assert!(filesystem.free_bytes <= filesystem.size_bytes);
+        assert!(filesystem.size_bytes > 0);
     }
 }

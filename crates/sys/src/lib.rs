@@ -9,11 +9,15 @@
 #![deny(clippy::unwrap_used)]
 
 pub mod affinity;
+pub mod block_account;
 pub mod buffer;
 pub mod call;
 pub mod cancel;
 pub mod clock;
+pub mod extent;
 pub mod filesystem;
+#[cfg(test)]
+mod fixture;
 pub mod generator;
 #[cfg(feature = "launcher")]
 pub mod launcher;
@@ -24,6 +28,7 @@ pub mod pressure;
 pub mod quota;
 pub mod ring;
 pub mod steal;
+pub mod storage;
 pub mod terminal;
 pub mod usage;
 pub mod view;

@@ -121,9 +121,9 @@ pub struct Groups {
 
 /// A group's folder and those of its ancestors, innermost first.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Levels {
-    version: Version,
-    folders: Vec<PathBuf>,
+pub(crate) struct Levels {
+    pub(crate) version: Version,
+    pub(crate) folders: Vec<PathBuf>,
 }
 
 impl Groups {
@@ -131,11 +131,8 @@ impl Groups {
     ///
     /// Cost: two small files. What cannot be found has no limits.
     pub fn discover(root: &Path) -> Self {
-        let read = |path: &str| fs::read_to_string(root.join(path)).unwrap_or_default();
-        let memberships = parse_memberships(&read("proc/self/cgroup"));
-        let mounts = parse_group_mounts(&read("proc/self/mountinfo"));
-        let levels = |controller| Levels::find(root, controller, &memberships, &mounts);
-        Self { cpu: levels("cpu"), memory: levels("memory") }
+        let [cpu, memory] = Levels::discover(root, ["cpu", "memory"]);
+        Self { cpu, memory }
     }
 
     /// CPUs that the tightest quota is worth, for example 1.5; `None` without a quota.
@@ -177,6 +174,19 @@ impl Groups {
 }
 
 impl Levels {
+    /// Finds the groups of this process in the trees of these controllers.
+    pub(crate) fn discover<const N: usize>(
+        root: &Path,
+        controllers: [&str; N],
+    ) -> [Option<Self>; N] {
+        // Other mounts may have names that are no UTF-8; those of groups that matter here have.
+        let read = |path: &str| fs::read(root.join(path)).unwrap_or_default();
+        let text = |path: &str| String::from_utf8_lossy(&read(path)).into_owned();
+        let memberships = parse_memberships(&text("proc/self/cgroup"));
+        let mounts = parse_group_mounts(&text("proc/self/mountinfo"));
+        controllers.map(|controller| Self::find(root, controller, &memberships, &mounts))
+    }
+
     fn find(
         root: &Path,
         controller: &str,

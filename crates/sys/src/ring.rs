@@ -10,7 +10,7 @@ use std::mem::ManuallyDrop;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::{io, slice};
 
-use io_uring::types::{CancelBuilder, Fd, Fixed};
+use io_uring::types::{CancelBuilder, Fd, Fixed, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode, squeue};
 
 use crate::buffer::AlignedBuffer;
@@ -27,7 +27,24 @@ pub struct Completion {
     pub result: io::Result<u32>,
 }
 
-/// One file, a ring, and a buffer per slot.
+/// One request: bytes between a slot and a file.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Move {
+    /// The slot.
+    pub slot: u32,
+    /// Which of the ring's files, from 0 on.
+    pub file: u32,
+    /// Where in the file.
+    pub offset_bytes: u64,
+    /// Bytes of the slot that are left alone before the first one moved.
+    pub skip_bytes: usize,
+    /// How much.
+    pub length_bytes: usize,
+    /// Flags of preadv2(2) and pwritev2(2), 0 for none.
+    pub flags: u32,
+}
+
+/// A few files, a ring, and a buffer per slot.
 ///
 /// It stays in the thread that made it: the kernel is told that one thread submits, and then
 /// runs completions in that thread alone.
@@ -38,21 +55,21 @@ pub struct Ring {
     in_flight: Vec<bool>,
     in_flight_count: u32,
     completed: VecDeque<(u32, i32)>,
-    file: RawFd,
-    fixed_file: bool,
+    files: Vec<RawFd>,
+    fixed_files: bool,
     fixed_buffers: bool,
     one_thread: PhantomData<*const ()>,
 }
 
 impl Ring {
-    /// Makes a ring of `depth` slots of `slot_bytes` each on one file, which stays open as long
-    /// as the ring lives, because the kernel's file table holds it.
+    /// Makes a ring of `depth` slots of `slot_bytes` each on `files`, which stay open as long as
+    /// the ring lives, because the kernel's file table holds them.
     ///
     /// Errors: those of io_uring_setup(2): `EPERM` (sysctl or seccomp), `ENOSYS` (no such call),
     /// `ENOMEM`; and of the buffer's mmap.
     /// Cost: setup, two registrations, one mapping. Registered buffers count as locked memory;
     /// where that is refused, plain ones are used.
-    pub fn new(file: BorrowedFd<'_>, depth: u32, slot_bytes: usize) -> io::Result<Self> {
+    pub fn new(files: &[BorrowedFd<'_>], depth: u32, slot_bytes: usize) -> io::Result<Self> {
         let depth = depth.clamp(1, MAX_DEPTH);
         let ring = set_up(depth)?;
         let total = slot_bytes.checked_mul(depth as usize);
@@ -65,8 +82,9 @@ impl Ring {
             .collect();
         // SAFETY: the vectors describe `buffers`, which this ring owns and drops after itself.
         let fixed_buffers = unsafe { ring.submitter().register_buffers(&vectors) }.is_ok();
-        let fixed_file = ring.submitter().register_files(&[file.as_raw_fd()]).is_ok();
-        let file = if fixed_file { file.as_raw_fd() } else { own_copy(file)? };
+        let raw: Vec<RawFd> = files.iter().map(|file| file.as_raw_fd()).collect();
+        let fixed_files = ring.submitter().register_files(&raw).is_ok();
+        let files = if fixed_files { raw } else { own_copies(files)? };
         Ok(Self {
             ring,
             buffers: ManuallyDrop::new(buffers),
@@ -74,8 +92,8 @@ impl Ring {
             in_flight: vec![false; depth as usize],
             in_flight_count: 0,
             completed: VecDeque::with_capacity(depth as usize),
-            file,
-            fixed_file,
+            files,
+            fixed_files,
             fixed_buffers,
             one_thread: PhantomData,
         })
@@ -116,78 +134,63 @@ impl Ring {
         unsafe { self.buffers.start().add(slot as usize * self.slot_bytes) }
     }
 
-    /// Queues a read of `length_bytes` at `offset_bytes` of the file into the slot, `skip_bytes`
-    /// after its start. `flags` are those of preadv2(2), 0 for none.
+    /// Queues a read from the file into the slot.
     ///
-    /// Panics: when the slot is in flight or too short.
-    pub fn read(
-        &mut self,
-        slot: u32,
-        offset_bytes: u64,
-        skip_bytes: usize,
-        length_bytes: usize,
-        flags: u32,
-    ) {
+    /// Panics: when the slot is in flight or too short, or there is no such file.
+    pub fn read(&mut self, request: Move) {
+        let (start, length) = self.claim(&request);
+        let Move { slot, offset_bytes, flags, .. } = request;
         let flags = flags as i32;
-        let (start, length) = self.claim(slot, skip_bytes, length_bytes);
-        let entry = match (self.fixed_buffers, self.fixed_file) {
-            (true, true) => opcode::ReadFixed::new(Fixed(0), start, length, slot as u16)
-                .offset(offset_bytes)
-                .rw_flags(flags)
-                .build(),
-            (true, false) => opcode::ReadFixed::new(Fd(self.file), start, length, slot as u16)
-                .offset(offset_bytes)
-                .rw_flags(flags)
-                .build(),
-            (false, true) => opcode::Read::new(Fixed(0), start, length)
-                .offset(offset_bytes)
-                .rw_flags(flags)
-                .build(),
-            (false, false) => opcode::Read::new(Fd(self.file), start, length)
-                .offset(offset_bytes)
-                .rw_flags(flags)
-                .build(),
-        };
+        let file = self.files[request.file as usize];
+        macro_rules! entry {
+            ($file:expr) => {
+                if self.fixed_buffers {
+                    opcode::ReadFixed::new($file, start, length, slot as u16)
+                        .offset(offset_bytes)
+                        .rw_flags(flags)
+                        .build()
+                } else {
+                    opcode::Read::new($file, start, length)
+                        .offset(offset_bytes)
+                        .rw_flags(flags)
+                        .build()
+                }
+            };
+        }
+        let entry = if self.fixed_files { entry!(Fixed(request.file)) } else { entry!(Fd(file)) };
         self.queue(slot, entry);
     }
 
-    /// Queues a write of `length_bytes` of the slot, `skip_bytes` after its start, to
-    /// `offset_bytes` of the file. `flags` are those of pwritev2(2), 0 for none.
+    /// Queues a write of the slot to the file.
     ///
-    /// Panics: when the slot is in flight or too short.
-    pub fn write(
-        &mut self,
-        slot: u32,
-        offset_bytes: u64,
-        skip_bytes: usize,
-        length_bytes: usize,
-        flags: u32,
-    ) {
-        let flags = flags as i32;
-        let (start, length) = self.claim(slot, skip_bytes, length_bytes);
+    /// Panics: when the slot is in flight or too short, or there is no such file.
+    pub fn write(&mut self, request: Move) {
+        let (start, length) = self.claim(&request);
         let start = start.cast_const();
-        let entry = match (self.fixed_buffers, self.fixed_file) {
-            (true, true) => opcode::WriteFixed::new(Fixed(0), start, length, slot as u16)
-                .offset(offset_bytes)
-                .rw_flags(flags)
-                .build(),
-            (true, false) => opcode::WriteFixed::new(Fd(self.file), start, length, slot as u16)
-                .offset(offset_bytes)
-                .rw_flags(flags)
-                .build(),
-            (false, true) => opcode::Write::new(Fixed(0), start, length)
-                .offset(offset_bytes)
-                .rw_flags(flags)
-                .build(),
-            (false, false) => opcode::Write::new(Fd(self.file), start, length)
-                .offset(offset_bytes)
-                .rw_flags(flags)
-                .build(),
-        };
+        let Move { slot, offset_bytes, flags, .. } = request;
+        let flags = flags as i32;
+        let file = self.files[request.file as usize];
+        macro_rules! entry {
+            ($file:expr) => {
+                if self.fixed_buffers {
+                    opcode::WriteFixed::new($file, start, length, slot as u16)
+                        .offset(offset_bytes)
+                        .rw_flags(flags)
+                        .build()
+                } else {
+                    opcode::Write::new($file, start, length)
+                        .offset(offset_bytes)
+                        .rw_flags(flags)
+                        .build()
+                }
+            };
+        }
+        let entry = if self.fixed_files { entry!(Fixed(request.file)) } else { entry!(Fd(file)) };
         self.queue(slot, entry);
     }
 
-    fn claim(&mut self, slot: u32, skip_bytes: usize, length_bytes: usize) -> (*mut u8, u32) {
+    fn claim(&mut self, request: &Move) -> (*mut u8, u32) {
+        let Move { slot, skip_bytes, length_bytes, .. } = *request;
         assert!(!self.in_flight[slot as usize], "the kernel still owns this slot");
         assert!(skip_bytes <= self.slot_bytes && length_bytes <= self.slot_bytes - skip_bytes);
         let length = u32::try_from(length_bytes).expect("slots are limited to 2^32 bytes");
@@ -217,6 +220,23 @@ impl Ring {
             // Completions must be reaped before the kernel takes more.
             Err(error) if error.raw_os_error() == Some(libc::EBUSY) => Ok(()),
             Err(error) => Err(error),
+        }
+    }
+
+    /// As [`Ring::submit_and_wait`] for one request, but waits no longer than `timeout_ns`.
+    ///
+    /// Errors: those of io_uring_enter(2); the end of the time is none. Needs Linux 5.11.
+    pub fn submit_and_wait_for(&mut self, timeout_ns: u64) -> io::Result<()> {
+        let time = Timespec::new()
+            .sec(timeout_ns / 1_000_000_000)
+            .nsec((timeout_ns % 1_000_000_000) as u32);
+        let arguments = SubmitArgs::new().timespec(&time);
+        match self.ring.submitter().submit_with_args(1, &arguments) {
+            Ok(_) => Ok(()),
+            Err(error) => match error.raw_os_error() {
+                Some(libc::ETIME | libc::EINTR | libc::EBUSY) => Ok(()),
+                _ => Err(error),
+            },
         }
     }
 
@@ -262,9 +282,11 @@ impl Drop for Ring {
             // flight it is leaked instead: better than written to after it was given back.
             unsafe { ManuallyDrop::drop(&mut self.buffers) };
         }
-        if !self.fixed_file {
-            // SAFETY: without a fixed file the descriptor is the ring's own copy.
-            unsafe { libc::close(self.file) };
+        if !self.fixed_files {
+            for file in &self.files {
+                // SAFETY: without fixed files the descriptors are the ring's own copies.
+                unsafe { libc::close(*file) };
+            }
         }
     }
 }
@@ -285,9 +307,11 @@ fn set_up(depth: u32) -> io::Result<IoUring> {
     IoUring::new(depth)
 }
 
-fn own_copy(file: BorrowedFd<'_>) -> io::Result<RawFd> {
-    use std::os::fd::IntoRawFd;
-    Ok(rustix::io::fcntl_dupfd_cloexec(file, 3)?.into_raw_fd())
+fn own_copies(files: &[BorrowedFd<'_>]) -> io::Result<Vec<RawFd>> {
+    use std::os::fd::{IntoRawFd, OwnedFd};
+    let copy = |file| rustix::io::fcntl_dupfd_cloexec(file, 3);
+    let copies: Vec<OwnedFd> = files.iter().map(copy).collect::<Result<_, _>>()?;
+    Ok(copies.into_iter().map(IntoRawFd::into_raw_fd).collect())
 }
 
 /// Whether io_uring can be used here, and if not, why. Cost: one setup and close.
@@ -335,9 +359,21 @@ mod tests {
             return;
         }
         let file = written("both", &[1; 8192]);
-        let mut ring = Ring::new(file.as_fd(), 4, 4096).unwrap();
-        ring.read(0, 0, 0, 4096, 0);
-        ring.read(1, 4096, 0, 4096, 0);
+        let mut ring = Ring::new(&[file.as_fd()], 4, 4096).unwrap();
+        ring.read(Move {
+            slot: 0,
+            offset_bytes: 0,
+            skip_bytes: 0,
+            length_bytes: 4096,
+            ..Move::default()
+        });
+        ring.read(Move {
+            slot: 1,
+            offset_bytes: 4096,
+            skip_bytes: 0,
+            length_bytes: 4096,
+            ..Move::default()
+        });
         ring.submit_and_wait(2).unwrap();
         let mut seen = Vec::new();
         while let Some(done) = ring.reap() {
@@ -348,7 +384,13 @@ mod tests {
         seen.sort_unstable();
         assert_eq!(seen, [0, 1]);
         ring.bytes_mut(2).fill(9);
-        ring.write(2, 8192, 96, 4000, 0);
+        ring.write(Move {
+            slot: 2,
+            offset_bytes: 8192,
+            skip_bytes: 96,
+            length_bytes: 4000,
+            ..Move::default()
+        });
         ring.submit_and_wait(1).unwrap();
         assert_eq!(ring.reap().unwrap().result.unwrap(), 4000);
         assert_eq!(file.metadata().unwrap().len(), 12_192);
@@ -360,8 +402,14 @@ mod tests {
             return;
         }
         let (reader, _writer) = rustix::pipe::pipe().unwrap();
-        let mut ring = Ring::new(reader.as_fd(), 2, 16).unwrap();
-        ring.read(0, u64::MAX, 0, 16, 0);
+        let mut ring = Ring::new(&[reader.as_fd()], 2, 16).unwrap();
+        ring.read(Move {
+            slot: 0,
+            offset_bytes: u64::MAX,
+            skip_bytes: 0,
+            length_bytes: 16,
+            ..Move::default()
+        });
         ring.submit_and_wait(0).unwrap();
         assert_eq!(ring.in_flight(), 1);
         drop(ring);
@@ -374,8 +422,14 @@ mod tests {
             panic!("the kernel still owns this slot (io_uring is denied here)");
         }
         let file = written("owned", &[1; 16]);
-        let mut ring = Ring::new(file.as_fd(), 1, 16).unwrap();
-        ring.read(0, 0, 0, 16, 0);
+        let mut ring = Ring::new(&[file.as_fd()], 1, 16).unwrap();
+        ring.read(Move {
+            slot: 0,
+            offset_bytes: 0,
+            skip_bytes: 0,
+            length_bytes: 16,
+            ..Move::default()
+        });
         ring.bytes_mut(0);
     }
 }

@@ -3,7 +3,7 @@
 use std::io;
 
 use flatout_io::operations::{
-    Access, Direction, Done, Operations, Request, Timestamps, Workload, uring_refusal,
+    Access, After, Done, Operations, Request, Timestamps, Workload, uring_refusal,
 };
 use flatout_io::{Engine, Error as IoError, Fallback, Lane, Stop, Target};
 use flatout_measure::warning::{self, Warning};
@@ -42,7 +42,7 @@ impl Workload for Blocks {
         let offset_bytes = self.next * self.block_bytes;
         self.next = self.next.saturating_add(self.step);
         let length_bytes = self.block_bytes as usize;
-        Some(Request { direction: Direction::Write, offset_bytes, length_bytes })
+        Some(Request::write(offset_bytes, length_bytes))
     }
 
     fn fill(&mut self, request: &Request, bytes: &mut [u8]) {
@@ -54,18 +54,18 @@ impl Workload for Blocks {
         }
     }
 
-    fn done(&mut self, done: Done<'_>) -> bool {
+    fn done(&mut self, done: Done<'_>) -> After {
         match done.result {
             Ok(moved) => {
                 self.bytes += moved as u64;
                 // A write is cut only by a wish to stop.
                 let is_whole = moved == done.request.length_bytes;
                 self.blocks += u64::from(is_whole);
-                is_whole
+                if is_whole { After::Next } else { After::End }
             }
             Err(error) => {
                 self.failure.get_or_insert(error);
-                false
+                After::End
             }
         }
     }
@@ -145,11 +145,11 @@ impl Writer {
         let slot_bytes = tuning.block_bytes as usize;
         let access = Access { caching: target.caching(), completion: self.job.sync.completion() };
         let fail = || IoError::system("get buffers to write", target.path());
-        let sync = || Operations::sync(target.file(), access, slot_bytes).map_err(fail());
+        let sync = || Operations::sync(&[target.file()], access, slot_bytes).map_err(fail());
         if tuning.engine != Engine::Uring {
             return Ok(Prepared { operations: sync()?, engine: Engine::Sync, fallback: None });
         }
-        match Operations::uring(target.file(), access, slot_bytes, tuning.depth) {
+        match Operations::uring(&[target.file()], access, slot_bytes, tuning.depth) {
             Ok(operations) => Ok(Prepared { operations, engine: Engine::Uring, fallback: None }),
             Err(error) => {
                 let Some(why) = uring_refusal(&error) else { return Err(fail()(error).into()) };
@@ -198,7 +198,7 @@ impl Writer {
     fn harness_ns(&self) -> Option<u64> {
         let block_bytes = self.choice.tuning.block_bytes;
         let part_bytes = self.length_bytes.min(CALIBRATION_BYTES.max(block_bytes));
-        let mut null = Operations::null(self.target.file(), block_bytes as usize).ok()?;
+        let mut null = Operations::null(block_bytes as usize).ok()?;
         let ends_ns = monotonic_ns() + CALIBRATION_NS;
         let mut best: Option<f64> = None;
         for _ in 0..CALIBRATION_ROUNDS {

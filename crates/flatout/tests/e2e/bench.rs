@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::bin::{Folder, Ran, closed_pipe};
 use crate::filesystem::{Kind, Mounted};
+use crate::schema::assert_valid;
 use crate::skip::needs;
 
 /// As little as possible: no test waits for a narrow interval.
@@ -17,14 +18,6 @@ fn bench(folder: &Folder, arguments: &[&str]) -> Ran {
 fn rows(document: &Value, area: &str) -> Vec<Value> {
     let own = |row: &&Value| row["id"].as_str().is_some_and(|id| id.starts_with(area));
     document["results"].as_array().unwrap().iter().filter(own).cloned().collect()
-}
-
-fn assert_valid(document: &Value) {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/schema/flatout-1.schema.json");
-    let text = std::fs::read_to_string(path).unwrap();
-    let schema = jsonschema::validator_for(&serde_json::from_str(&text).unwrap()).unwrap();
-    let faults: Vec<_> = schema.iter_errors(document).map(|fault| fault.to_string()).collect();
-    assert_eq!(faults, Vec::<String>::new());
 }
 
 #[test]

@@ -1,22 +1,26 @@
-//! Filesystems to test on: ext4, xfs and btrfs on loop images, tmpfs and ramfs in memory.
+//! Filesystems to test on: ext4, xfs and btrfs on loop images, tmpfs and ramfs in memory, and one
+//! laid over another or shown a second time.
 //!
 //! Mounting needs root. Whatever cannot be had here is returned as a reason to skip. A mount is
 //! undone by `finish`, whose failure fails the test; dropping it is the last resort of a test
 //! that has failed already.
 
+mod device;
+mod point;
+mod tool;
+
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::time::{Duration, Instant};
 
-use tempfile::TempDir;
+pub use device::{Backing, LoopDevice, moved_bytes};
+pub use point::MountPoint;
+
+use device::{attach, detach};
+use tool::{succeed, tool};
 
 /// Large enough for the smallest xfs and btrfs; the images are sparse.
 const IMAGE_BYTES: u64 = 512 << 20;
-
-/// How long a filesystem may stay busy after the last process has left it.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A filesystem that can be made here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,101 +57,79 @@ impl Kind {
 
 /// A filesystem, mounted until `finish`.
 pub struct Mounted {
-    home: TempDir,
-    is_mounted: bool,
+    point: MountPoint,
+    node: Option<PathBuf>,
 }
 
 impl Mounted {
     /// Makes and mounts it, or says why that cannot be done here.
     pub fn new(kind: Kind) -> Result<Self, String> {
-        needs_root("mounts a filesystem")?;
-        let home = tempfile::Builder::new().prefix("flatout-mount-").tempdir().unwrap();
-        let point = home.path().join("mounted");
-        std::fs::create_dir(&point).unwrap();
-        let mut mount = tool("mount");
         match (kind, kind.maker()) {
-            (_, Some(maker)) => {
-                let image = home.path().join("image");
-                File::create_new(&image).unwrap().set_len(IMAGE_BYTES).unwrap();
-                succeed(tool(maker[0]).args(&maker[1..]).arg(&image))?;
-                mount.args(["-t", kind.name(), "-o", "loop"]).arg(&image);
-            }
+            (_, Some(_)) => Self::on_image(kind, IMAGE_BYTES, Backing::Cached),
             (Kind::Tmpfs(bytes), None) => {
-                mount.args(["-t", "tmpfs", "-o", &format!("size={bytes}"), "none"]);
+                Self::plain(&["-t", "tmpfs", "-o", &format!("size={bytes}"), "none"])
             }
-            (_, None) => {
-                mount.args(["-t", kind.name(), "none"]);
-            }
+            (_, None) => Self::plain(&["-t", kind.name(), "none"]),
         }
-        succeed(mount.arg(&point))?;
-        Ok(Self { home, is_mounted: true })
+    }
+
+    /// Makes and mounts a filesystem of storage on an image of this length.
+    pub fn on_image(kind: Kind, bytes: u64, backing: Backing) -> Result<Self, String> {
+        needs_root("mounts a filesystem")?;
+        let mut point = MountPoint::new();
+        let image = point.beside("image");
+        File::create_new(&image).unwrap().set_len(bytes).unwrap();
+        let maker = kind.maker().expect("this kind lives on an image");
+        succeed(tool(maker[0]).args(&maker[1..]).arg(&image))?;
+        let node = attach(&image, backing)?;
+        let mounted = point.mount(&["-t", kind.name(), node.to_str().unwrap()]);
+        // From now on the mount alone holds the device, which goes when it goes.
+        detach(&node)?;
+        mounted?;
+        Ok(Self { point, node: Some(node) })
+    }
+
+    /// An empty directory of memory laid over `lower`.
+    pub fn overlay(lower: &Path, upper: &Path) -> Result<Self, String> {
+        for name in ["upper", "work"] {
+            std::fs::create_dir(upper.join(name)).unwrap();
+        }
+        let options = format!(
+            "lowerdir={},upperdir={},workdir={}",
+            lower.display(),
+            upper.join("upper").display(),
+            upper.join("work").display()
+        );
+        Self::plain(&["-t", "overlay", "-o", &options, "none"])
+    }
+
+    /// A directory shown a second time, where it cannot be changed.
+    pub fn read_only(directory: &Path) -> Result<Self, String> {
+        let mounted = Self::plain(&["--bind", directory.to_str().unwrap()])?;
+        succeed(tool("mount").args(["-o", "remount,bind,ro"]).arg(mounted.path()))?;
+        Ok(mounted)
+    }
+
+    fn plain(arguments: &[&str]) -> Result<Self, String> {
+        needs_root("mounts a filesystem")?;
+        let mut point = MountPoint::new();
+        point.mount(arguments)?;
+        Ok(Self { point, node: None })
     }
 
     /// Where it is mounted.
     pub fn path(&self) -> PathBuf {
-        self.home.path().join("mounted")
+        self.point.path().to_owned()
+    }
+
+    /// The device below it, of a filesystem on an image.
+    pub fn node(&self) -> &Path {
+        self.node.as_deref().expect("there is an image")
     }
 
     /// Unmounts it. Fails the test when something still holds on to it.
-    ///
-    /// The kernel takes a ring apart after its process has ended, and holds its files until then:
-    /// hence the patience.
-    pub fn finish(mut self) {
-        let begun = Instant::now();
-        let mut done = succeed(tool("umount").arg(self.path()));
-        while done.is_err() && begun.elapsed() < PATIENCE {
-            std::thread::sleep(Duration::from_millis(20));
-            done = succeed(tool("umount").arg(self.path()));
-        }
-        self.is_mounted = done.is_err();
-        done.unwrap();
-    }
-}
-
-impl Drop for Mounted {
-    fn drop(&mut self) {
-        if self.is_mounted {
-            let _ = succeed(tool("umount").arg("--lazy").arg(self.path()));
-        }
-    }
-}
-
-/// A block device backed by a file, until `finish`.
-pub struct LoopDevice {
-    home: TempDir,
-    device: PathBuf,
-    is_attached: bool,
-}
-
-impl LoopDevice {
-    /// Attaches a device with this content, or says why that cannot be done here.
-    pub fn new(content: &[u8]) -> Result<Self, String> {
-        needs_root("attaches a loop device")?;
-        let home = tempfile::Builder::new().prefix("flatout-loop-").tempdir().unwrap();
-        let image = home.path().join("image");
-        std::fs::write(&image, content).unwrap();
-        let device = succeed(tool("losetup").args(["--find", "--show"]).arg(&image))?;
-        Ok(Self { home, device: device.trim().into(), is_attached: true })
-    }
-
-    pub fn path(&self) -> &Path {
-        &self.device
-    }
-
-    /// Detaches it and returns what the device holds.
-    pub fn finish(mut self) -> Vec<u8> {
-        let done = succeed(tool("losetup").arg("--detach").arg(&self.device));
-        self.is_attached = done.is_err();
-        done.unwrap();
-        std::fs::read(self.home.path().join("image")).unwrap()
-    }
-}
-
-impl Drop for LoopDevice {
-    fn drop(&mut self) {
-        if self.is_attached {
-            let _ = succeed(tool("losetup").arg("--detach").arg(&self.device));
-        }
+    pub fn finish(self) {
+        self.point.finish();
     }
 }
 
@@ -178,21 +160,39 @@ pub fn needs_program(name: &str) -> Result<(), String> {
     if found { Ok(()) } else { Err(format!("{name} is not installed")) }
 }
 
-/// A program of the administrator, also where the search path is a user's.
-fn tool(name: &str) -> Command {
-    let folders = ["/usr/sbin", "/sbin", "/usr/bin", "/bin"];
-    let found =
-        folders.iter().map(|folder| Path::new(folder).join(name)).find(|path| path.is_file());
-    Command::new(found.unwrap_or_else(|| name.into()))
+#[test]
+fn an_overlay_shows_both_of_its_layers() {
+    use crate::skip::needs;
+    let lower = tempfile::tempdir().unwrap();
+    std::fs::write(lower.path().join("below"), "old").unwrap();
+    let upper = needs!(Mounted::new(Kind::Tmpfs(1 << 20)));
+    let overlay = needs!(Mounted::overlay(lower.path(), &upper.path()));
+    std::fs::write(overlay.path().join("above"), "new").unwrap();
+    assert_eq!(std::fs::read(overlay.path().join("below")).unwrap(), b"old");
+    assert_eq!(std::fs::read(upper.path().join("upper/above")).unwrap(), b"new");
+    overlay.finish();
+    upper.finish();
 }
 
-/// What it printed, or how it failed.
-fn succeed(command: &mut Command) -> Result<String, String> {
-    let name = command.get_program().to_string_lossy().into_owned();
-    let output = command.output().map_err(|error| format!("{name} cannot be started: {error}"))?;
-    if output.status.success() {
-        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
-    }
-    let why = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    Err(format!("{name}: {}: {why}", output.status))
+#[test]
+fn a_directory_shown_read_only_takes_no_file() {
+    use crate::skip::needs;
+    let directory = tempfile::tempdir().unwrap();
+    let mounted = needs!(Mounted::read_only(directory.path()));
+    let error = std::fs::write(mounted.path().join("new"), "").unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::ReadOnlyFilesystem);
+    mounted.finish();
+}
+
+#[test]
+fn the_device_of_an_image_counts_what_is_written() {
+    use crate::skip::needs;
+    let mounted = needs!(Mounted::on_image(Kind::Ext4, 16 << 20, Backing::Direct));
+    let before = moved_bytes(mounted.node());
+    let path = mounted.path().join("data");
+    std::fs::write(&path, [7; 1 << 20]).unwrap();
+    File::open(&path).unwrap().sync_all().unwrap();
+    let written = moved_bytes(mounted.node()).1 - before.1;
+    assert!((1 << 20..2 << 20).contains(&written), "{written}");
+    mounted.finish();
 }

@@ -1,19 +1,24 @@
 //! End-to-end tests: the built program on real files, filesystems and kernels.
 //!
 //! The frame is `bin` (runs the program), `fixture` (files and what must come out of them),
-//! `filesystem` (loop mounts), `skip` (says so when a test cannot run here) and `pairwise`
-//! (samples combinations). Every other module tests one subject.
+//! `filesystem` (loop mounts), `faulty` (a filesystem with faults), `throttle` (a limit to the
+//! bytes of a second), `schema` (what documents follow), `skip` (says so when a test cannot run
+//! here) and `pairwise` (samples combinations). Every other module tests one subject.
 
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod bin;
+mod faulty;
 mod filesystem;
 mod fixture;
 mod pairwise;
+mod schema;
 mod skip;
+mod throttle;
 
 mod bench;
+mod breakdown;
 mod digest;
 mod fallback;
 mod help;

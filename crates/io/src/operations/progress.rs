@@ -65,9 +65,14 @@ mod tests {
 
     use super::*;
 
-    const WRITE: Request =
-        Request { direction: Direction::Write, offset_bytes: 0, length_bytes: 100 };
-    const READ: Request = Request { direction: Direction::Read, ..WRITE };
+    const READ: Request = Request {
+        direction: Direction::Read,
+        file: 0,
+        offset_bytes: 0,
+        length_bytes: 100,
+        due_ns: 0,
+    };
+    const WRITE: Request = Request { direction: Direction::Write, ..READ };
 
     fn put_off(errno: Errno) -> io::Result<usize> {
         Err(errno.into())

@@ -1,6 +1,6 @@
 //! The uring engine: several blocks in flight, consumed in the order of their arrival.
 
-use flatout_sys::ring::Ring;
+use flatout_sys::ring::{Move, Ring};
 use flatout_sys::view::ByteView;
 use rustix::io::Errno;
 
@@ -84,7 +84,14 @@ impl Run<'_> {
         let dontcache = self.source.caching() == Caching::Dontcache;
         let flags = if dontcache { crate::source::DONTCACHE.bits() } else { 0 };
         let asked = request_length(self.source, self.plan, length);
-        ring.read(slot, offset + got as u64, got, asked - got, flags);
+        ring.read(Move {
+            slot,
+            offset_bytes: offset + got as u64,
+            skip_bytes: got,
+            length_bytes: asked - got,
+            flags,
+            ..Move::default()
+        });
     }
 
     /// Takes an answer in. True when the block is complete, or as complete as it will be.

@@ -230,6 +230,8 @@ impl<'a> Row<'a> {
             let all: Vec<Further> = counted.iter().map(of).collect();
             let mut own = outcome.clone();
             own.parameters.extend(all[0].parameters.clone());
+            own.latency = None;
+            own.series.clear();
             let figures = all.iter().map(|f| quotient(self.case.figure, f.amount, f.elapsed_ns));
             self.conclude(own, figures.flatten().collect(), plan)
         });

@@ -107,6 +107,17 @@ fn did_it_break_limits_bad() {
 }
 
 #[test]
+fn a_limit_that_somebody_set_is_told_and_broken_by_nobody() {
+    for code in SET_LIMITS {
+        let held =
+            Outcome { warnings: vec![Warning::new(code, "a doubt")], ..at("a/b", Some(0.8), "") };
+        let answer = ask(LIMITS, vec![held]);
+        assert!(answer.good, "{answer:?}");
+        assert!(answer.text.ends_with(&format!("Somebody may have set a limit for a/b ({code}).")));
+    }
+}
+
+#[test]
 fn did_it_error_good() {
     let unsupported = Outcome { status: Status::Unsupported, median: None, ..at("a/c", None, "") };
     let answer = ask(ERROR, vec![row("a/b"), unsupported]);
@@ -155,6 +166,12 @@ fn does_it_reproduce_bad() {
         answer.text,
         "Not shown for 2 of 3 rows: a/b (±20 %), a/c (no interval from 3 trials)."
     );
+    for code in NOT_LASTING {
+        let doubted = Outcome { parameters: serde_json::Map::new(), ..doubted("a/b", code) };
+        let answer = ask(REPRODUCE, vec![doubted]);
+        assert!(!answer.good);
+        assert_eq!(answer.text, format!("Not shown for 1 of 1 rows: a/b (±1.0 %, {code})."));
+    }
     let mut disturbed = doubted("a/b", warning::DISTURBED);
     disturbed.audit.insert("intervals_spoiled".to_owned(), json!(6));
     let answer = ask(REPRODUCE, vec![disturbed]);
@@ -173,8 +190,20 @@ fn does_it_matter_good() {
 fn does_it_matter_bad() {
     let answer = ask(MATTER, vec![row("a/b"), doubted("a/c", warning::MEMORY_FILESYSTEM)]);
     assert!(!answer.good && answer.text.contains("a/c"));
-    assert!(!ask(MATTER, vec![doubted("a/b", warning::OVERHEAD)]).good);
+    for code in BESIDE_THE_POINT {
+        assert!(!ask(MATTER, vec![doubted("a/b", code)]).good, "{code}");
+    }
     assert!(!ask(MATTER, vec![doubted("a/b", warning::READAHEAD_BOUND)]).good, "labels only");
+}
+
+#[test]
+fn circumstances_are_told_and_spoil_nothing() {
+    for code in CIRCUMSTANCES {
+        let answers = answer(&record(vec![row("a/b"), doubted("a/c", code)]));
+        assert!(answers.iter().all(|answer| answer.good), "{answers:?}");
+        assert!(answers[MATTER].text.contains("circumstances of a/c block_bytes"));
+        assert!(answers[MATTER].text.contains(code), "{code}");
+    }
 }
 
 #[test]
@@ -196,6 +225,11 @@ fn did_it_even_happen_bad() {
     for code in NOT_DONE {
         let answer = ask(HAPPEN, vec![doubted("a/b", code)]);
         assert!(!answer.good && answer.text.contains(code), "{answer:?}");
+    }
+    for code in UNPROVEN {
+        let answer = ask(HAPPEN, vec![row("a/b"), doubted("a/c", code)]);
+        assert!(!answer.good, "{answer:?}");
+        assert!(answer.text.starts_with("Not shown for a/c") && answer.text.contains(code));
     }
     let claimed = Outcome { samples: Vec::new(), ..row("a/b") };
     assert!(!ask(HAPPEN, vec![claimed]).good, "a figure without samples");

@@ -3,7 +3,7 @@
 use flatout_measure::record::{Latency, Outcome, Provenance, Status};
 
 use super::Page;
-use crate::{label, markup::escaped, notes::Notes, quantity, summary, svg};
+use crate::{commands, label, markup::escaped, notes::Notes, quantity, summary, svg};
 
 /// Numbers of notes as links; empty for none.
 pub(super) fn note_links(marks: &str) -> String {
@@ -61,7 +61,9 @@ impl Page {
             let heading =
                 if rows.len() == 1 { String::new() } else { format!("<h3>{name}</h3>\n") };
             self.line(format_args!("{heading}<dl class=\"facts\">"));
-            for (key, value) in summary::pairs(outcome) {
+            // The lines for a shell have a place of their own.
+            let pairs = summary::pairs(outcome).into_iter();
+            for (key, value) in pairs.filter(|(key, _)| key != commands::HEAD) {
                 self.line(format_args!("<dt>{}</dt><dd>{}</dd>", escaped(&key), escaped(&value)));
             }
             self.line(format_args!("</dl>"));

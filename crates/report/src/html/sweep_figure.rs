@@ -8,7 +8,7 @@ use crate::{
     markup::escaped,
     plot::Plot,
     quantity::{self, Scale},
-    svg,
+    sparkline, svg,
     sweep::Sweep,
 };
 
@@ -90,11 +90,13 @@ impl Page {
             let plot = Plot::of_series(series);
             let parameters = label::parameters(&outcome.parameters);
             let title = format!("{}: {}", label::test(&outcome.id), series.name);
+            let became = sparkline::sentence(outcome)
+                .map_or_else(String::new, |sentence| format!("<p>{}</p>", escaped(&sentence)));
             let median = label::figure(outcome).map_or_else(String::new, |median| {
                 format!(", median {}", quantity::value(&outcome.unit, median))
             });
             self.line(format_args!(
-                "<figure>\n<figcaption><h3>{}</h3><p>{}</p></figcaption>\n{}</figure>",
+                "<figure>\n<figcaption><h3>{}</h3><p>{}</p>{became}</figcaption>\n{}</figure>",
                 escaped(&title),
                 escaped(&format!("{parameters}{median}")),
                 svg::chart(&plot, &title)

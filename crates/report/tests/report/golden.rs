@@ -42,6 +42,19 @@ fn table_of_hostile_text() {
 }
 
 #[test]
+fn table_of_a_disk() {
+    same(render(&record("disk"), Format::Table, &Style::default()), "disk-80.txt");
+    let style = Style { width_columns: 120, color: false, unicode: false };
+    same(render(&record("disk"), Format::Table, &style), "disk-120-ascii.txt");
+}
+
+#[test]
+fn markdown_and_lines_of_a_disk() {
+    same(render(&record("disk"), Format::Markdown, &Style::default()), "disk.md");
+    same(render(&record("disk"), Format::Csv, &Style::default()), "disk.csv");
+}
+
+#[test]
 fn table_of_nothing() {
     same(render(&record("empty"), Format::Table, &Style::default()), "empty-80.txt");
 }

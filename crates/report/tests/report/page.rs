@@ -66,10 +66,10 @@ fn every_note_that_is_referred_to_exists() {
 
 #[test]
 fn host_and_paths_stay_out_unless_asked_for() {
-    for name in ["bench", "read", "write"] {
+    for name in ["bench", "disk", "read", "write"] {
         let record = record(name);
         let page = html::page(&record);
-        for secret in ["workbench", "/home", "anna"] {
+        for secret in ["workbench", "/home", "anna", "192.0.2", "0b51c8d2", "user.slice"] {
             assert!(!page.contains(secret), "{name}: {secret}");
         }
         assert!(html::page_with(&record, Identity::Shown).contains("/home/anna"));
@@ -90,6 +90,19 @@ fn a_page_says_what_it_is_and_which_file_it_is_about() {
     assert!(!html::page_with(&read, Identity::Shown).contains(explained));
     let bench = html::page(&record("bench"));
     assert!(bench.contains("<title>flatout bench: Example Xeon 2.00GHz, 2 CPUs"));
+}
+
+#[test]
+fn a_page_of_a_disk_holds_its_proof_and_no_markup_from_a_command() {
+    let mut disk = record("disk");
+    let page = html::page(&disk);
+    assert!(page.contains("<summary>Check with fio</summary>"));
+    assert!(page.contains("<code>fio --name=flatout --directory=DIRECTORY --rw=read"));
+    assert!(page.contains("→ vda1 → vda, virtio, write back"));
+    assert!(page.contains("burst 639 MiB/s until 12.0 s, then sustained 212 MiB/s"));
+    assert!(!page.contains("<dt>storage"));
+    disk.results[0].audit.insert("fio_command".to_owned(), "fio </pre><b>'&".into());
+    assert!(html::page(&disk).contains("<code>fio &lt;/pre&gt;&lt;b&gt;"));
 }
 
 #[test]

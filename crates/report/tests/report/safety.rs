@@ -26,8 +26,17 @@ fn assert_safe(record: &Record, style: &Style) {
     }
 }
 
+/// Whether the line is one that is never broken, so that it can be copied.
+fn is_for_a_shell(record: &Record, line: &str) -> bool {
+    let commands = record.results.iter().filter_map(|row| row.audit.get("fio_command")?.as_str());
+    commands.map(|command| visible(command.trim())).any(|command| line.trim() == command.trim())
+}
+
 fn assert_narrow(record: &Record, style: &Style) {
     for line in render(record, Format::Table, style).lines() {
+        if is_for_a_shell(record, line) {
+            continue;
+        }
         assert!(line.width() <= style.width_columns, "{} columns: {line:?}", style.width_columns);
         assert_eq!(line.trim_end(), line, "space at the end");
     }
@@ -60,6 +69,41 @@ fn a_narrow_table_leaves_out_columns_before_it_cuts_names() {
     assert!(narrow.lines().all(|line| line.trim() != ","));
     assert!(narrow.contains("\n     columns left out of this narrow page: n, ceiling"));
     assert!(!at(80).contains("left out"));
+}
+
+#[test]
+fn no_page_breaks_a_line_for_a_shell_or_hides_the_audit() {
+    let record = record("disk");
+    let commands: Vec<&str> =
+        record.results.iter().filter_map(|row| row.audit.get("fio_command")?.as_str()).collect();
+    for width_columns in [40, 80, 200] {
+        let style = Style { width_columns, ..Style::default() };
+        let table = render(&record, Format::Table, &style);
+        for command in &commands {
+            assert_eq!(table.matches(&format!("\n  {command}\n")).count(), 1, "{table}");
+        }
+    }
+    // What goes into a pipe has 80 columns: every column of the audit must fit there.
+    let piped = render(&record, Format::Table, &Style::default());
+    assert!(!piped.contains("left out"), "{piped}");
+    for head in ["asked", "by disk", "splits", "CPU/op", "CPU s/GiB", "harness", "I/O wait"] {
+        assert!(piped.contains(head), "{head}");
+    }
+}
+
+#[test]
+fn lines_of_many_charts_are_cut_and_counted() {
+    let mut record = record("disk");
+    let mut row = record.results.pop().unwrap();
+    for depth in 100..110 {
+        row.parameters.insert("depth".to_owned(), depth.into());
+        row.audit.insert("fio_command".to_owned(), format!("fio --iodepth={depth}").into());
+        record.results.push(row.clone());
+    }
+    let table = render(&record, Format::Table, &Style::default());
+    assert!(table.contains("\n  # 9 more lines of charts: --format html, csv and json"), "{table}");
+    let page = html::page(&record);
+    assert!((100..110).all(|depth| page.contains(&format!("<code>fio --iodepth={depth}</code>"))));
 }
 
 #[test]
@@ -184,6 +228,8 @@ fn outcome() -> impl Strategy<Value = Outcome> {
             ..Outcome::default()
         };
         outcome.audit.insert(key.clone(), Value::from(value.clone()));
+        outcome.audit.insert("fio_command".to_owned(), Value::from(key.clone()));
+        outcome.audit.insert("disk_share_ratio".to_owned(), (f64::from(number) / 1e3).into());
         outcome.parameters.insert(key, Value::from(value));
         outcome.parameters.insert("block_bytes".to_owned(), number.into());
         outcome
@@ -201,7 +247,11 @@ proptest! {
     ) {
         let mut record = record("hostile");
         record.start.argv = vec![title.clone()];
-        record.start.environment = serde_json::json!({ title.clone(): title.clone() });
+        let layer = |kind: &str| serde_json::json!({"kind": kind, "name": title, "options": title,
+            "source": title, "backing": title, "upper": title, "model": title, "link": {"name": title}});
+        record.start.environment = serde_json::json!({ title.clone(): title.clone(), "storage": [
+            {"place": title, "nature": title, "layers": [layer("mount"), layer("loop"), layer(&title),
+             layer("overlay"), layer("disk")], "limits": [{"group": title, "read_bytes_per_s": 1}]}] });
         record.end.errors = vec![title.clone()];
         for chart in &mut record.charts {
             chart.id = results.first().map_or_else(String::new, |outcome| outcome.id.clone());

@@ -1,0 +1,167 @@
+//! A filesystem with the faults that a test chooses: files in memory, served over FUSE by a
+//! thread of the tests.
+//!
+//! It knows no unnamed files, no extents and no room reserved beforehand, so whoever wants these
+//! has to make do. What a file holds is put in and taken out behind the kernel's back, so the
+//! page cache knows nothing of it. `faulty::server` answers the kernel.
+
+mod server;
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use fuser::{BackgroundSession, Config, Errno, MountOption, Session};
+
+use crate::filesystem::{MountPoint, needs_root};
+
+use server::{Server, State};
+
+/// Where reads or writes begin to fail.
+#[derive(Debug, Clone, Copy)]
+pub enum Begin {
+    /// At this byte of a file.
+    AtByte(u64),
+    /// When this many bytes have gone through, of all files together.
+    AfterBytes(u64),
+}
+
+/// How reads or writes fail.
+#[derive(Debug, Clone, Copy)]
+pub struct Fault {
+    pub errno: Errno,
+    pub begins: Begin,
+}
+
+impl Fault {
+    /// The device is broken from here on.
+    pub fn broken(begins: Begin) -> Option<Self> {
+        Some(Self { errno: Errno::EIO, begins })
+    }
+
+    /// The device is full from here on.
+    pub fn full(begins: Begin) -> Option<Self> {
+        Some(Self { errno: Errno::ENOSPC, begins })
+    }
+}
+
+/// What is wrong with the filesystem; nothing by default.
+#[derive(Debug, Clone, Copy)]
+pub struct Faults {
+    pub read: Option<Fault>,
+    pub write: Option<Fault>,
+    /// How long each request for bytes takes.
+    pub delay: Duration,
+    /// Whether every file is read and written around the page cache, whoever opens it.
+    pub is_uncached: bool,
+    /// Whether files and directories can be created.
+    pub can_create: bool,
+    /// What it says about its room.
+    pub free_bytes: u64,
+}
+
+impl Default for Faults {
+    fn default() -> Self {
+        Self {
+            read: None,
+            write: None,
+            delay: Duration::ZERO,
+            is_uncached: false,
+            can_create: true,
+            free_bytes: 8 << 30,
+        }
+    }
+}
+
+/// Bytes that have gone through.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Moved {
+    pub read_bytes: u64,
+    pub written_bytes: u64,
+}
+
+/// The filesystem, mounted until `finish`.
+pub struct Faulty {
+    state: Arc<Mutex<State>>,
+    point: MountPoint,
+    session: BackgroundSession,
+}
+
+impl Faulty {
+    /// Mounts it, or says why that cannot be done here.
+    pub fn new(faults: Faults) -> Result<Self, String> {
+        needs_root("mounts a filesystem")?;
+        let mut point = MountPoint::new();
+        let state = Arc::new(Mutex::new(State::new(faults)));
+        let mut config = Config::default();
+        config.mount_options = vec![MountOption::FSName("faulty".into()), MountOption::NoAtime];
+        let session = Session::new(Server::new(state.clone()), point.path(), &config)
+            .and_then(Session::spawn)
+            .map_err(|error| format!("FUSE cannot be had: {error}"))?;
+        point.is_mounted();
+        Ok(Self { state, point, session })
+    }
+
+    /// Where it is mounted.
+    pub fn path(&self) -> &Path {
+        self.point.path()
+    }
+
+    /// Puts a file there.
+    pub fn put(&self, name: &str, bytes: &[u8]) {
+        self.state().put(name, bytes);
+    }
+
+    /// What is in a file of the uppermost directory; none when there is no such file.
+    pub fn bytes(&self, name: &str) -> Option<Vec<u8>> {
+        self.state().bytes(name)
+    }
+
+    /// Everything that has a name here, in any directory.
+    pub fn names(&self) -> Vec<OsString> {
+        self.state().names()
+    }
+
+    /// Changes what is wrong, from the next request on.
+    pub fn change(&self, change: impl FnOnce(&mut Faults)) {
+        change(&mut self.state().faults);
+    }
+
+    /// What has gone through so far.
+    pub fn moved(&self) -> Moved {
+        self.state().moved
+    }
+
+    /// Unmounts it; fails the test when something still holds on to it.
+    pub fn finish(self) {
+        self.point.finish();
+        self.session.join().unwrap();
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+}
+
+#[test]
+fn a_faulty_filesystem_fails_where_it_was_told_to() {
+    use crate::skip::needs;
+    let faults = Faults { is_uncached: true, ..Faults::default() };
+    let faulty = needs!(Faulty::new(faults));
+    let path = faulty.path().join("data");
+    faulty.put("data", &[7; 10_000]);
+    assert_eq!(std::fs::read(&path).unwrap(), [7; 10_000]);
+    faulty.change(|faults| {
+        faults.read = Fault::broken(Begin::AtByte(9_999));
+        faults.write = Fault::full(Begin::AfterBytes(6));
+    });
+    assert_eq!(std::fs::read(&path).unwrap_err().raw_os_error(), Some(5));
+    let new = faulty.path().join("new");
+    std::fs::write(&new, "123456").unwrap();
+    assert_eq!(std::fs::write(&new, "7").unwrap_err().raw_os_error(), Some(28));
+    assert_eq!(faulty.moved().written_bytes, 6);
+    std::fs::remove_file(&new).unwrap();
+    assert_eq!(faulty.names(), ["data"]);
+    faulty.finish();
+}

@@ -1,0 +1,387 @@
+//! Answers the kernel's requests from a tree in memory, with the faults of the moment.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use fuser::{
+    BsdFileFlags, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation,
+    INodeNo, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory,
+    ReplyEmpty, ReplyEntry, ReplyOpen, ReplyStatfs, ReplyWrite, Request, TimeOrNow, WriteFlags,
+};
+
+use super::{Begin, Fault, Faults, Moved};
+
+/// The kernel asks anew each time, because tests change files behind its back.
+const NOT_REMEMBERED: Duration = Duration::ZERO;
+
+const BLOCK_BYTES: u32 = 4096;
+
+struct Node {
+    kind: FileType,
+    permissions: u16,
+    bytes: Vec<u8>,
+    /// Whether it has a name; without one it lives until the kernel forgets it.
+    is_named: bool,
+}
+
+/// The tree, what is wrong with it, and what has gone through.
+pub struct State {
+    pub faults: Faults,
+    pub moved: Moved,
+    nodes: BTreeMap<u64, Node>,
+    /// Parent and name to the number of a node.
+    names: BTreeMap<(u64, OsString), u64>,
+    last_number: u64,
+}
+
+impl State {
+    /// An empty directory.
+    pub fn new(faults: Faults) -> Self {
+        let root = Node {
+            kind: FileType::Directory,
+            permissions: 0o755,
+            bytes: Vec::new(),
+            is_named: true,
+        };
+        let number = INodeNo::ROOT.0;
+        Self {
+            faults,
+            moved: Moved::default(),
+            nodes: BTreeMap::from([(number, root)]),
+            names: BTreeMap::new(),
+            last_number: number,
+        }
+    }
+
+    pub fn put(&mut self, name: &str, bytes: &[u8]) {
+        let place = (INodeNo::ROOT.0, name.into());
+        let number = self.add(place, FileType::RegularFile, 0o644);
+        self.nodes.get_mut(&number).unwrap().bytes = bytes.to_vec();
+    }
+
+    pub fn bytes(&self, name: &str) -> Option<Vec<u8>> {
+        let number = self.names.get(&(INodeNo::ROOT.0, name.into()))?;
+        Some(self.nodes[number].bytes.clone())
+    }
+
+    pub fn names(&self) -> Vec<OsString> {
+        self.names.keys().map(|(_, name)| name.clone()).collect()
+    }
+
+    fn add(&mut self, place: (u64, OsString), kind: FileType, permissions: u16) -> u64 {
+        self.last_number += 1;
+        let node = Node { kind, permissions, bytes: Vec::new(), is_named: true };
+        self.nodes.insert(self.last_number, node);
+        self.names.insert(place, self.last_number);
+        self.last_number
+    }
+
+    fn create(&mut self, place: (u64, OsString), kind: FileType, mode: u32) -> Result<u64, Errno> {
+        if !self.faults.can_create {
+            return Err(Errno::EROFS);
+        }
+        if self.names.contains_key(&place) {
+            return Err(Errno::EEXIST);
+        }
+        Ok(self.add(place, kind, (mode & 0o7777) as u16))
+    }
+
+    fn remove(&mut self, place: &(u64, OsString)) -> Result<(), Errno> {
+        let number = self.names.get(place).copied().ok_or(Errno::ENOENT)?;
+        if self.names.keys().any(|(parent, _)| *parent == number) {
+            return Err(Errno::ENOTEMPTY);
+        }
+        self.names.remove(place);
+        self.nodes.get_mut(&number).unwrap().is_named = false;
+        Ok(())
+    }
+
+    fn attributes(&self, number: u64) -> Result<FileAttr, Errno> {
+        let node = self.nodes.get(&number).ok_or(Errno::ENOENT)?;
+        let length = node.bytes.len() as u64;
+        Ok(FileAttr {
+            ino: INodeNo(number),
+            size: length,
+            blocks: length.div_ceil(512),
+            atime: UNIX_EPOCH,
+            mtime: UNIX_EPOCH,
+            ctime: UNIX_EPOCH,
+            crtime: UNIX_EPOCH,
+            kind: node.kind,
+            perm: node.permissions,
+            nlink: u32::from(node.is_named),
+            uid: 0,
+            gid: 0,
+            rdev: 0,
+            blksize: BLOCK_BYTES,
+            flags: 0,
+        })
+    }
+
+    fn read(&mut self, number: u64, offset: u64, size: u32) -> Result<&[u8], Errno> {
+        let node = self.nodes.get(&number).ok_or(Errno::ENOENT)?;
+        let start = node.bytes.len().min(offset as usize);
+        let end = node.bytes.len().min(start + size as usize);
+        self.moved.read_bytes =
+            through(self.faults.read, end as u64, (end - start) as u64, self.moved.read_bytes)?;
+        Ok(&node.bytes[start..end])
+    }
+
+    fn write(&mut self, number: u64, offset: u64, data: &[u8]) -> Result<u32, Errno> {
+        let node = self.nodes.get_mut(&number).ok_or(Errno::ENOENT)?;
+        let end = offset as usize + data.len();
+        self.moved.written_bytes =
+            through(self.faults.write, end as u64, data.len() as u64, self.moved.written_bytes)?;
+        if node.bytes.len() < end {
+            node.bytes.resize(end, 0);
+        }
+        node.bytes[offset as usize..end].copy_from_slice(data);
+        Ok(data.len() as u32)
+    }
+
+    fn open_flags(&self) -> FopenFlags {
+        match self.faults.is_uncached {
+            true => FopenFlags::FOPEN_DIRECT_IO,
+            false => FopenFlags::empty(),
+        }
+    }
+}
+
+/// How many bytes have gone through after this request, which ends at `end`; or its failure.
+fn through(fault: Option<Fault>, end: u64, length: u64, before: u64) -> Result<u64, Errno> {
+    let after = before + length;
+    match fault {
+        Some(Fault { errno, begins: Begin::AtByte(byte) }) if end > byte => Err(errno),
+        Some(Fault { errno, begins: Begin::AfterBytes(bytes) }) if after > bytes => Err(errno),
+        _ => Ok(after),
+    }
+}
+
+/// The side that the kernel talks to.
+pub struct Server(Arc<Mutex<State>>);
+
+impl Server {
+    pub fn new(state: Arc<Mutex<State>>) -> Self {
+        Self(state)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap()
+    }
+
+    /// The state, after the time that a request takes.
+    fn delayed(&self) -> MutexGuard<'_, State> {
+        let delay = self.state().faults.delay;
+        std::thread::sleep(delay);
+        self.state()
+    }
+
+    fn remove(&self, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        match self.state().remove(&(parent.0, name.into())) {
+            Ok(()) => reply.ok(),
+            Err(errno) => reply.error(errno),
+        }
+    }
+}
+
+impl Filesystem for Server {
+    fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        let state = self.state();
+        let found = state.names.get(&(parent.0, name.into())).ok_or(Errno::ENOENT);
+        match found.and_then(|&number| state.attributes(number)) {
+            Ok(attributes) => reply.entry(&NOT_REMEMBERED, &attributes, Generation(0)),
+            Err(errno) => reply.error(errno),
+        }
+    }
+
+    fn forget(&self, _: &Request, number: INodeNo, _lookups: u64) {
+        let mut state = self.state();
+        if state.nodes.get(&number.0).is_some_and(|node| !node.is_named) {
+            state.nodes.remove(&number.0);
+        }
+    }
+
+    fn getattr(&self, _: &Request, number: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
+        match self.state().attributes(number.0) {
+            Ok(attributes) => reply.attr(&NOT_REMEMBERED, &attributes),
+            Err(errno) => reply.error(errno),
+        }
+    }
+
+    fn setattr(
+        &self,
+        _: &Request,
+        number: INodeNo,
+        mode: Option<u32>,
+        _uid: Option<u32>,
+        _gid: Option<u32>,
+        size: Option<u64>,
+        _atime: Option<TimeOrNow>,
+        _mtime: Option<TimeOrNow>,
+        _ctime: Option<SystemTime>,
+        _: Option<FileHandle>,
+        _crtime: Option<SystemTime>,
+        _chgtime: Option<SystemTime>,
+        _bkuptime: Option<SystemTime>,
+        _: Option<BsdFileFlags>,
+        reply: ReplyAttr,
+    ) {
+        let mut state = self.state();
+        if let Some(node) = state.nodes.get_mut(&number.0) {
+            if let Some(size) = size {
+                node.bytes.resize(size as usize, 0);
+            }
+            if let Some(mode) = mode {
+                node.permissions = (mode & 0o7777) as u16;
+            }
+        }
+        match state.attributes(number.0) {
+            Ok(attributes) => reply.attr(&NOT_REMEMBERED, &attributes),
+            Err(errno) => reply.error(errno),
+        }
+    }
+
+    fn mkdir(
+        &self,
+        _: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        umask: u32,
+        reply: ReplyEntry,
+    ) {
+        let mut state = self.state();
+        let made = state.create((parent.0, name.into()), FileType::Directory, mode & !umask);
+        match made.and_then(|number| state.attributes(number)) {
+            Ok(attributes) => reply.entry(&NOT_REMEMBERED, &attributes, Generation(0)),
+            Err(errno) => reply.error(errno),
+        }
+    }
+
+    fn unlink(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        self.remove(parent, name, reply);
+    }
+
+    fn rmdir(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        self.remove(parent, name, reply);
+    }
+
+    fn rename(
+        &self,
+        _: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        new_parent: INodeNo,
+        new_name: &OsStr,
+        flags: RenameFlags,
+        reply: ReplyEmpty,
+    ) {
+        if !flags.is_empty() {
+            return reply.error(Errno::EINVAL);
+        }
+        let mut state = self.state();
+        let Some(number) = state.names.remove(&(parent.0, name.into())) else {
+            return reply.error(Errno::ENOENT);
+        };
+        if let Some(replaced) = state.names.insert((new_parent.0, new_name.into()), number) {
+            state.nodes.get_mut(&replaced).unwrap().is_named = false;
+        }
+        reply.ok();
+    }
+
+    fn open(&self, _: &Request, _: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+        reply.opened(FileHandle(0), self.state().open_flags());
+    }
+
+    fn create(
+        &self,
+        _: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        umask: u32,
+        _flags: i32,
+        reply: ReplyCreate,
+    ) {
+        let mut state = self.state();
+        let made = state.create((parent.0, name.into()), FileType::RegularFile, mode & !umask);
+        let flags = state.open_flags();
+        match made.and_then(|number| state.attributes(number)) {
+            Ok(attributes) => {
+                reply.created(&NOT_REMEMBERED, &attributes, Generation(0), FileHandle(0), flags);
+            }
+            Err(errno) => reply.error(errno),
+        }
+    }
+
+    fn read(
+        &self,
+        _: &Request,
+        number: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        size: u32,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        match self.delayed().read(number.0, offset, size) {
+            Ok(bytes) => reply.data(bytes),
+            Err(errno) => reply.error(errno),
+        }
+    }
+
+    fn write(
+        &self,
+        _: &Request,
+        number: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        data: &[u8],
+        _: WriteFlags,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        match self.delayed().write(number.0, offset, data) {
+            Ok(length) => reply.written(length),
+            Err(errno) => reply.error(errno),
+        }
+    }
+
+    fn fsync(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
+        drop(self.delayed());
+        reply.ok();
+    }
+
+    fn readdir(
+        &self,
+        _: &Request,
+        number: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        mut reply: ReplyDirectory,
+    ) {
+        let state = self.state();
+        let children = state.names.iter().filter(|((parent, _), _)| *parent == number.0);
+        let mut children: Vec<_> = children.map(|((_, name), child)| (*child, name)).collect();
+        children.sort_unstable();
+        // Numbers stay what they are when others go, so a reader that removes misses nothing.
+        for (child, name) in children.into_iter().filter(|(child, _)| *child > offset) {
+            if reply.add(INodeNo(child), child, state.nodes[&child].kind, name) {
+                break;
+            }
+        }
+        reply.ok();
+    }
+
+    fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
+        let state = self.state();
+        let used: usize = state.nodes.values().map(|node| node.bytes.len()).sum();
+        let free = state.faults.free_bytes / u64::from(BLOCK_BYTES);
+        let blocks = free + (used as u64).div_ceil(u64::from(BLOCK_BYTES));
+        reply.statfs(blocks, free, free, 1 << 20, 1 << 20, BLOCK_BYTES, 255, BLOCK_BYTES);
+    }
+}

@@ -1,0 +1,61 @@
+//! Lines for a shell with which anybody can check a row by another program, from the audits.
+//!
+//! A line is never wrapped: what is broken cannot be copied. Rows with the same line share it.
+
+use flatout_measure::record::Outcome;
+use serde_json::Value;
+
+use crate::label;
+
+/// The key of the audit, and what the block above such lines is called.
+pub(crate) const KEY: &str = "fio_command";
+/// The head of the block.
+pub(crate) const HEAD: &str = "check with fio";
+
+/// One line for a shell and the rows that it checks.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Command {
+    pub names: Vec<String>,
+    pub line: String,
+}
+
+/// The distinct lines of these rows, in order of first appearance.
+pub(crate) fn commands(rows: &[&Outcome]) -> Vec<Command> {
+    let mut commands: Vec<Command> = Vec::new();
+    for (name, outcome) in label::short_names(rows).into_iter().zip(rows) {
+        let line = outcome.audit.get(KEY).and_then(Value::as_str).unwrap_or_default().trim();
+        match commands.iter_mut().find(|known| known.line == line) {
+            _ if line.is_empty() => {}
+            Some(known) if known.names.contains(&name) => {}
+            Some(known) => known.names.push(name),
+            None => commands.push(Command { names: vec![name], line: line.to_owned() }),
+        }
+    }
+    commands
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn rows_with_the_same_line_share_it() {
+        let row = |test: &str, line: Value| {
+            let audit = json!({ KEY: line }).as_object().cloned().unwrap();
+            Outcome { id: format!("disk/{test}"), audit, ..Outcome::default() }
+        };
+        let rows = [
+            row("a", json!("fio --rw=read")),
+            row("b", json!(null)),
+            row("c", json!("fio --rw=read ")),
+            row("d", json!("fio --rw=write")),
+        ];
+        let rows: Vec<&Outcome> = rows.iter().collect();
+        let found = commands(&rows);
+        assert_eq!(found.len(), 2);
+        assert_eq!(found[0].names, ["a", "c"]);
+        assert_eq!(found[1].line, "fio --rw=write");
+    }
+}

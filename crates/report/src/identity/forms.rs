@@ -1,0 +1,127 @@
+//! Texts with a form of their own, cleaned by that form: mount options, lines for a shell,
+//! identifiers.
+
+use super::{HIDDEN, SHORTEST_SECRET, Secret, is_common};
+
+/// Mount options whose values name a host or a person.
+const OPTIONS: [&str; 8] =
+    ["addr", "clientaddr", "mountaddr", "ip", "username", "user", "domain", "uid"];
+
+/// Options of a line for a shell whose values are places, and what stands in place of these, so
+/// that the line stays one that a shell reads.
+const LINE_OPTIONS: [(&str, &str); 2] = [("--filename=", "FILE"), ("--directory=", "DIRECTORY")];
+
+/// Mount options without the values that name a host or a person.
+pub(super) fn without_values(options: &str, secrets: &mut Vec<Secret>) -> String {
+    let clean = |option: &str| match option.split_once('=') {
+        Some((key, value)) if OPTIONS.contains(&key) => {
+            if value.len() >= SHORTEST_SECRET {
+                secrets.push(Secret::hidden(value));
+            }
+            format!("{key}={HIDDEN}")
+        }
+        _ => option.to_owned(),
+    };
+    options.split(',').map(clean).collect::<Vec<String>>().join(",")
+}
+
+/// A line for a shell in which no value of [`LINE_OPTIONS`] tells a place, quoted or not.
+pub(super) fn without_places(line: &str) -> String {
+    let clean = |word: &str| {
+        let bare: String = word.chars().filter(|c| !matches!(c, '\'' | '"' | '\\')).collect();
+        let known = LINE_OPTIONS.iter().find_map(|(option, shown)| {
+            let place = bare.strip_prefix(option)?;
+            (!is_common(place)).then(|| format!("{option}{shown}"))
+        });
+        known.unwrap_or_else(|| word.to_owned())
+    };
+    shell_words(line).into_iter().map(clean).collect::<Vec<String>>().join(" ")
+}
+
+/// The words of a line as a shell sees them, quotes kept.
+fn shell_words(line: &str) -> Vec<&str> {
+    let mut words = Vec::new();
+    let (mut start, mut quote, mut is_escaped) = (0, None, false);
+    for (at, c) in line.char_indices() {
+        match (c, quote) {
+            _ if is_escaped => is_escaped = false,
+            ('\\', None | Some('"')) => is_escaped = true,
+            ('\'' | '"', None) => quote = Some(c),
+            (c, Some(open)) if c == open => quote = None,
+            (' ', None) => {
+                words.push(&line[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    words.push(&line[start..]);
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+/// Replaces universally unique identifiers, such as stand in the name of an encrypted volume.
+pub(super) fn without_uuids(text: &str) -> String {
+    const GROUPS: [usize; 5] = [8, 4, 4, 4, 12];
+    const LENGTH: usize = 36;
+    let is_uuid = |text: &str| {
+        let groups = text
+            .split('-')
+            .map(|group| (group.len(), group.bytes().all(|byte| byte.is_ascii_hexdigit())));
+        groups.eq(GROUPS.map(|length| (length, true)))
+    };
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let taken = match rest.get(..LENGTH).filter(|text| is_uuid(text)) {
+            Some(found) => {
+                out.push_str(HIDDEN);
+                found.len()
+            }
+            None => {
+                out.push(c);
+                c.len_utf8()
+            }
+        };
+        rest = &rest[taken..];
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_in_a_line_for_a_shell_are_neutral_words() {
+        let cases = [
+            (
+                "fio --name=x --directory=data --rw=read",
+                "fio --name=x --directory=DIRECTORY --rw=read",
+            ),
+            ("fio '--filename=my dir/it'\\''s' --bs=4k", "fio --filename=FILE --bs=4k"),
+            ("fio --filename=\"a \\\" b\" --bs=4k", "fio --filename=FILE --bs=4k"),
+            ("fio --filename=my\\ dir/x", "fio --filename=FILE"),
+            ("fio --filename=/dev/vda --readonly", "fio --filename=/dev/vda --readonly"),
+            ("fio --filename=/dev/disk/by-id/ata-X_123", "fio --filename=FILE"),
+            ("fio --directory='open quote", "fio --directory=DIRECTORY"),
+        ];
+        for (line, expected) in cases {
+            assert_eq!(without_places(line), expected);
+        }
+    }
+
+    #[test]
+    fn options_of_a_mount_tell_no_host() {
+        let mut secrets = Vec::new();
+        let found = without_values("rw,addr=192.0.2.7,vers=4.2,username=anna", &mut secrets);
+        assert_eq!(found, "rw,addr=(hidden),vers=4.2,username=(hidden)");
+        assert_eq!(secrets.len(), 2);
+    }
+
+    #[test]
+    fn identifiers_go_but_words_stay() {
+        let text = "luks-0b51c8d2-5a4e-4c1b-9a55-0f7d1f1b2c3d, encrypted; dm-crypt-é-a-b";
+        assert_eq!(without_uuids(text), "luks-(hidden), encrypted; dm-crypt-é-a-b");
+    }
+}

@@ -1,0 +1,219 @@
+//! The chain from an open file to the disks that hold it: mount, layers of block devices, disks.
+//!
+//! Everything is read below a root (`/` for the real one) from `/proc/self/mountinfo` and `/sys`.
+//! What cannot be read ends the chain early or is `None`; it is never guessed. In a container the
+//! chain may end at an overlay whose upper directory the container does not see.
+//!
+//! Read next: `stack`, which walks downwards.
+
+mod attribute;
+mod device;
+mod disk;
+mod limit;
+mod link;
+mod mount;
+mod stack;
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, FileType, StatxFlags, statx};
+
+pub use device::DeviceNumber;
+pub use disk::Disk;
+pub use limit::{IoLimit, limits};
+pub use link::Link;
+
+use crate::filesystem::{self, Nature};
+use mount::MountTable;
+
+/// What lies between a file and its disks, from the top down.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chain {
+    /// What kind of place the topmost filesystem is; a block device is a disk.
+    pub nature: Nature,
+    /// The kernel's name of the topmost filesystem; `none` for a block device.
+    pub filesystem: String,
+    /// The layers, each above those that it rests on. One that rests on several devices is
+    /// followed by all of them, each with what lies below it; a device appears only once.
+    pub layers: Vec<Layer>,
+    /// The block devices that the topmost device-backed filesystem names as its own; several for
+    /// a filesystem that spans devices.
+    pub top: Vec<DeviceNumber>,
+    /// The block devices with nothing known below them.
+    pub bottom: Vec<DeviceNumber>,
+}
+
+/// One step of a chain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Layer {
+    /// A mounted filesystem.
+    Mount {
+        /// The kernel's name of its type.
+        filesystem: String,
+        /// What was mounted: a device node, an export, a name.
+        source: OsString,
+        /// Where.
+        mount_point: PathBuf,
+        /// Options of this mount.
+        options: OsString,
+        /// Options of the filesystem, which all its mounts have.
+        filesystem_options: OsString,
+    },
+    /// The filesystem above takes writes into a directory of another one.
+    Overlay {
+        /// That directory; `None` for an overlay that is only read.
+        upper: Option<PathBuf>,
+    },
+    /// A block device made of a file.
+    Loop {
+        /// The kernel's name.
+        name: String,
+        /// Its number.
+        device: DeviceNumber,
+        /// The file.
+        backing: PathBuf,
+        /// Whether it goes around the page cache; else all I/O is cached twice.
+        direct_io: Option<bool>,
+    },
+    /// A part of a disk.
+    Partition {
+        /// The kernel's name.
+        name: String,
+        /// Its number.
+        device: DeviceNumber,
+    },
+    /// A device of the device mapper.
+    Mapper {
+        /// The name that its maker gave it.
+        name: String,
+        /// Its number.
+        device: DeviceNumber,
+        /// What made it, from its UUID: `crypt`, `lvm`, `mpath`, …; `unknown` without one.
+        kind: String,
+    },
+    /// An array of the `md` driver.
+    Raid {
+        /// The kernel's name.
+        name: String,
+        /// Its number.
+        device: DeviceNumber,
+        /// For example `raid1`.
+        level: Option<String>,
+        /// The kernel's names of the devices in it.
+        members: Vec<String>,
+    },
+    /// Any other block device that rests on others, for example bcache.
+    Stacked {
+        /// The kernel's name.
+        name: String,
+        /// Its number.
+        device: DeviceNumber,
+    },
+    /// A block device with nothing below it that the kernel shows.
+    Disk(Disk),
+}
+
+impl Layer {
+    /// The number of the block device that this layer is.
+    pub fn device(&self) -> Option<DeviceNumber> {
+        match self {
+            Self::Mount { .. } | Self::Overlay { .. } => None,
+            Self::Loop { device, .. }
+            | Self::Partition { device, .. }
+            | Self::Mapper { device, .. }
+            | Self::Raid { device, .. }
+            | Self::Stacked { device, .. } => Some(*device),
+            Self::Disk(disk) => Some(disk.device),
+        }
+    }
+}
+
+impl Chain {
+    /// The bottom-most block devices, those whose accounts tell what really moved. Empty where
+    /// no block device is known. One of them may be a loop device whose file lies in memory.
+    pub fn disks(&self) -> Vec<DeviceNumber> {
+        self.bottom.clone()
+    }
+
+    /// The block device that the filesystem sits on, the first of them if there are several.
+    pub fn top_device(&self) -> Option<DeviceNumber> {
+        self.top.first().copied()
+    }
+
+    /// All block devices of the chain, from the top down.
+    pub fn devices(&self) -> Vec<DeviceNumber> {
+        self.layers.iter().filter_map(Layer::device).collect()
+    }
+}
+
+/// Where a file lies, as far as a call on it tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Origin {
+    /// The mount, since Linux 5.8.
+    mount_id: Option<u64>,
+    /// The device of its filesystem, which need not be one of blocks.
+    filesystem_device: DeviceNumber,
+    /// The device that the file is, when it is the node of a block device.
+    node: Option<DeviceNumber>,
+}
+
+/// The chain below the open file, or below the block device whose node it is.
+///
+/// `path` is the file's place, or its directory's for a file without a name; it only counts on
+/// kernels before 5.8, which do not tell the mount of an open file.
+///
+/// Errors: those of statx and fstatfs on the descriptor. What cannot be found out is left out.
+/// Cost: two system calls, the mount table, and some 15 small files per block device.
+pub fn chain(root: &Path, descriptor: BorrowedFd<'_>, path: &Path) -> io::Result<Chain> {
+    let origin = origin(descriptor, Path::new(""), AtFlags::EMPTY_PATH)?;
+    let name = filesystem::of(descriptor)?.name;
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let mounts = MountTable::read(root);
+    Ok(build(root, &mounts, origin_of_path, origin, &path, name))
+}
+
+fn build(
+    root: &Path,
+    mounts: &MountTable,
+    locate: stack::Locate,
+    origin: Origin,
+    path: &Path,
+    fallback_name: &str,
+) -> Chain {
+    let mut walk = stack::Walk::new(root, mounts, locate);
+    let filesystem = match origin.node {
+        Some(device) => {
+            walk.device(device);
+            walk.top = vec![device];
+            "none".to_owned()
+        }
+        None => walk.filesystem(&origin, path).unwrap_or_else(|| fallback_name.to_owned()),
+    };
+    let nature = if origin.node.is_some() { Nature::Disk } else { Nature::named(&filesystem) };
+    Chain { nature, filesystem, layers: walk.layers, top: walk.top, bottom: walk.bottom }
+}
+
+fn origin(directory: BorrowedFd<'_>, path: &Path, flags: AtFlags) -> io::Result<Origin> {
+    let wanted = StatxFlags::BASIC_STATS | StatxFlags::MNT_ID;
+    let facts = statx(directory, path, flags, wanted)?;
+    let is_block = FileType::from_raw_mode(facts.stx_mode.into()) == FileType::BlockDevice;
+    let number = |major, minor| DeviceNumber { major, minor };
+    Ok(Origin {
+        mount_id: (facts.stx_mask & StatxFlags::MNT_ID.bits() != 0).then_some(facts.stx_mnt_id),
+        filesystem_device: number(facts.stx_dev_major, facts.stx_dev_minor),
+        node: is_block.then(|| number(facts.stx_rdev_major, facts.stx_rdev_minor)),
+    })
+}
+
+fn origin_of_path(root: &Path, _: &MountTable, path: &Path) -> Option<Origin> {
+    let inside = root.join(path.strip_prefix("/").unwrap_or(path));
+    origin(rustix::fs::CWD, &inside, AtFlags::empty()).ok()
+}
+
+#[cfg(test)]
+mod mounted;
+#[cfg(test)]
+mod tests;

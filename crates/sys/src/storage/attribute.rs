@@ -1,0 +1,45 @@
+//! One small file of sysfs: a text or a number, or nothing.
+
+use std::fs;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+/// The text without the blanks around it; `None` when it is missing or empty.
+pub fn text(folder: &Path, name: &str) -> Option<String> {
+    let bytes = fs::read(folder.join(name)).ok()?;
+    let text = String::from_utf8_lossy(&bytes);
+    let text = text.trim();
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+/// A number in decimal digits.
+pub fn number(folder: &Path, name: &str) -> Option<u64> {
+    text(folder, name)?.parse().ok()
+}
+
+/// `0` or `1`.
+pub fn flag(folder: &Path, name: &str) -> Option<bool> {
+    match number(folder, name)? {
+        0 => Some(false),
+        1 => Some(true),
+        _ => None,
+    }
+}
+
+/// A path, whatever bytes it is made of, without the line feed after it.
+pub fn path(folder: &Path, name: &str) -> Option<PathBuf> {
+    let mut bytes = fs::read(folder.join(name)).ok()?;
+    if bytes.last() == Some(&b'\n') {
+        bytes.pop();
+    }
+    (!bytes.is_empty()).then(|| std::ffi::OsString::from_vec(bytes).into())
+}
+
+/// The names of a folder's entries, sorted; empty when there is no such folder.
+pub fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut names: Vec<_> =
+        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}

@@ -1,0 +1,196 @@
+//! The mount table, `/proc/self/mountinfo`. See proc(5).
+//!
+//! Blanks, line feeds and backslashes in a field are written as a backslash and three octal
+//! digits. Names need not be UTF-8: the table is bytes from end to end.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use super::{DeviceNumber, Origin};
+
+/// One mount.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mount {
+    pub id: u64,
+    pub device: DeviceNumber,
+    pub mount_point: PathBuf,
+    /// As they stand in the table, not decoded.
+    pub options: Vec<u8>,
+    pub filesystem: String,
+    pub source: OsString,
+    /// As they stand in the table, not decoded: a comma inside a value is `\054` here.
+    pub filesystem_options: Vec<u8>,
+}
+
+/// All mounts that this process sees, in the order of the table: later ones lie above.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MountTable {
+    mounts: Vec<Mount>,
+}
+
+impl MountTable {
+    /// Reads the table below `root`; empty when it cannot be read.
+    pub fn read(root: &Path) -> Self {
+        Self::parse(&std::fs::read(root.join("proc/self/mountinfo")).unwrap_or_default())
+    }
+
+    /// Reads the text of the table. Lines that cannot be understood are left out.
+    pub fn parse(text: &[u8]) -> Self {
+        Self { mounts: text.split(|&byte| byte == b'\n').filter_map(parse_line).collect() }
+    }
+
+    /// The mount that a file lies in: by its number, else by its device and path, else, because
+    /// btrfs gives each subvolume a device number that the table does not show, by path alone.
+    pub fn of(&self, origin: &Origin, path: &Path) -> Option<&Mount> {
+        if let Some(id) = origin.mount_id {
+            return self.mounts.iter().find(|mount| mount.id == id);
+        }
+        self.above(path, |mount| mount.device == origin.filesystem_device)
+            .or_else(|| self.above(path, |_| true))
+    }
+
+    /// The mount that holds a path, of those that `fits` accepts: the deepest mount point above
+    /// the path, and of several at the same place the last.
+    pub fn above(&self, path: &Path, fits: impl Fn(&Mount) -> bool) -> Option<&Mount> {
+        self.mounts
+            .iter()
+            .filter(|mount| fits(mount) && path.starts_with(&mount.mount_point))
+            .max_by_key(|mount| mount.mount_point.components().count())
+    }
+}
+
+impl Mount {
+    /// The decoded value of a `name=value` option of the filesystem.
+    pub fn filesystem_option(&self, name: &str) -> Option<OsString> {
+        self.filesystem_options.split(|&byte| byte == b',').find_map(|option| {
+            let value = option.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?;
+            Some(decode(value))
+        })
+    }
+
+    /// The sources that are paths. A bcachefs on several devices lists them with colons.
+    pub fn source_paths(&self) -> Vec<PathBuf> {
+        let source = self.source.as_bytes();
+        let listed = self.filesystem == "bcachefs";
+        let parts = source.split(|&byte| listed && byte == b':');
+        parts.filter(|part| part.starts_with(b"/")).map(|part| path_of(part.to_vec())).collect()
+    }
+}
+
+fn parse_line(line: &[u8]) -> Option<Mount> {
+    let mut fields = line.split(|&byte| byte == b' ');
+    let id = std::str::from_utf8(fields.next()?).ok()?.parse().ok()?;
+    let device = std::str::from_utf8(fields.nth(1)?).ok()?.parse().ok()?;
+    let mount_point = decode(fields.nth(1)?).into();
+    let options = fields.next()?.to_vec();
+    // Then come any number of tags, and a lone dash behind them.
+    fields.find(|field| *field == b"-")?;
+    Some(Mount {
+        id,
+        device,
+        mount_point,
+        options,
+        filesystem: decode(fields.next()?).to_string_lossy().into_owned(),
+        source: decode(fields.next()?),
+        filesystem_options: fields.next().unwrap_or_default().to_vec(),
+    })
+}
+
+/// Turns `\040` and its like back into bytes.
+pub fn decode(field: &[u8]) -> OsString {
+    let mut bytes = Vec::with_capacity(field.len());
+    let mut rest = field;
+    while let [first, behind @ ..] = rest {
+        match (first, octal(behind)) {
+            (b'\\', Some(byte)) => {
+                bytes.push(byte);
+                rest = &behind[3..];
+            }
+            _ => {
+                bytes.push(*first);
+                rest = behind;
+            }
+        }
+    }
+    OsString::from_vec(bytes)
+}
+
+fn octal(digits: &[u8]) -> Option<u8> {
+    let digits = digits.get(..3)?;
+    let value = digits.iter().try_fold(0_u32, |value, digit| {
+        let digit = digit.checked_sub(b'0').filter(|digit| *digit < 8)?;
+        Some(value * 8 + u32::from(digit))
+    })?;
+    u8::try_from(value).ok()
+}
+
+fn path_of(bytes: Vec<u8>) -> PathBuf {
+    OsString::from_vec(bytes).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TABLE: &[u8] = b"\
+27 1 254:0 / / rw,relatime - ext4 /dev/vda rw,discard
+40 27 8:1 / /mnt/with\\040blank\\134 rw shared:9 master:2 - xfs /dev/disk\\011one rw
+41 27 0:40 / /mnt/\xff\xfe rw - btrfs /dev/loop0 rw,subvolid=5,subvol=/
+42 27 0:41 / /mnt ro,noatime unbindable - overlay overlay rw,lowerdir=/a:/b,upperdir=/up\\054per,workdir=/w
+43 27 0:42 / /mnt rw - tmpfs  rw
+not a line
+";
+
+    fn origin(mount_id: Option<u64>, major: u32, minor: u32) -> Origin {
+        Origin { mount_id, filesystem_device: DeviceNumber { major, minor }, node: None }
+    }
+
+    #[test]
+    fn fields_are_decoded_and_tags_are_passed() {
+        let table = MountTable::parse(TABLE);
+        assert_eq!(table.mounts.len(), 5);
+        let blank = &table.mounts[1];
+        assert_eq!(blank.mount_point, Path::new("/mnt/with blank\\"));
+        assert_eq!(blank.source, "/dev/disk\tone");
+        assert_eq!(blank.filesystem, "xfs");
+        assert_eq!(blank.device, DeviceNumber { major: 8, minor: 1 });
+        assert_eq!(table.mounts[2].mount_point.as_os_str().as_bytes(), b"/mnt/\xff\xfe");
+        assert_eq!(table.mounts[4].source, "", "an empty source is allowed");
+    }
+
+    #[test]
+    fn a_comma_inside_an_option_does_not_end_it() {
+        let table = MountTable::parse(TABLE);
+        assert_eq!(table.mounts[3].filesystem_option("upperdir"), Some("/up,per".into()));
+        assert_eq!(table.mounts[3].filesystem_option("upper"), None);
+    }
+
+    #[test]
+    fn a_mount_is_found_by_number_then_device_then_path() {
+        let table = MountTable::parse(TABLE);
+        let found = |origin, path: &str| table.of(&origin, Path::new(path)).map(|mount| mount.id);
+        assert_eq!(found(origin(Some(40), 0, 0), "/"), Some(40));
+        assert_eq!(found(origin(Some(99), 254, 0), "/"), None, "of another namespace");
+        assert_eq!(found(origin(None, 254, 0), "/mnt/x"), Some(27));
+        assert_eq!(found(origin(None, 0, 77), "/mnt/x"), Some(43), "the last of two");
+        assert_eq!(found(origin(None, 0, 77), "/mntx"), Some(27), "whole components only");
+    }
+
+    #[test]
+    fn only_whole_octal_numbers_are_decoded() {
+        for (text, bytes) in
+            [("a\\040b", "a b"), ("\\04", "\\04"), ("\\999", "\\999"), ("\\400", "\\400"), ("", "")]
+        {
+            assert_eq!(decode(text.as_bytes()), bytes);
+        }
+    }
+
+    #[test]
+    fn only_bcachefs_lists_its_devices() {
+        let one = MountTable::parse(b"1 0 0:9 / /a rw - bcachefs /dev/a:/dev/b rw\n");
+        assert_eq!(one.mounts[0].source_paths(), [Path::new("/dev/a"), Path::new("/dev/b")]);
+        let two = MountTable::parse(b"1 0 0:9 / /a rw - nfs server:/export rw\n");
+        assert_eq!(two.mounts[0].source_paths(), Vec::<PathBuf>::new());
+    }
+}

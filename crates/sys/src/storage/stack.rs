@@ -1,0 +1,324 @@
+//! The way down: from a filesystem or a block device through each layer to the disks.
+//!
+//! Every device is looked at once, and the number of layers has a limit, so the walk ends whatever
+//! `/sys` shows. See the kernel's `Documentation/ABI` on `/sys/block` and `/sys/dev/block`.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use super::mount::{self, Mount, MountTable};
+use super::{DeviceNumber, Disk, Layer, Origin, attribute};
+use crate::filesystem::Nature;
+
+/// More layers than any sane machine stacks, disks of a large array included.
+const MAX_LAYERS: usize = 256;
+
+/// Filesystems inside filesystems, overlays and loop devices both.
+const MAX_NESTED: usize = 8;
+
+/// Finds where a path lies: the backing file of a loop device, the upper directory of an overlay.
+pub type Locate = fn(&Path, &MountTable, &Path) -> Option<Origin>;
+
+/// A walk under way, and what it has found.
+pub struct Walk<'a> {
+    root: &'a Path,
+    mounts: &'a MountTable,
+    locate: Locate,
+    nested: usize,
+    seen: Vec<DeviceNumber>,
+    pub layers: Vec<Layer>,
+    pub top: Vec<DeviceNumber>,
+    pub bottom: Vec<DeviceNumber>,
+}
+
+impl<'a> Walk<'a> {
+    pub fn new(root: &'a Path, mounts: &'a MountTable, locate: Locate) -> Self {
+        Self {
+            root,
+            mounts,
+            locate,
+            nested: 0,
+            seen: Vec::new(),
+            layers: Vec::new(),
+            top: Vec::new(),
+            bottom: Vec::new(),
+        }
+    }
+
+    /// Walks down from the filesystem that a file lies in; its name, if it is in the table.
+    pub fn filesystem(&mut self, origin: &Origin, path: &Path) -> Option<String> {
+        let mounts = self.mounts;
+        let mount = mounts.of(origin, path);
+        match mount {
+            Some(mount) => self.mount(mount),
+            // A mount of another namespace: its device number may still lead on.
+            None => self.rest_on(&[origin.filesystem_device]),
+        };
+        mount.map(|mount| mount.filesystem.clone())
+    }
+
+    /// Adds a mount and what lies below it. Like all that follow, it answers whether a block
+    /// device lies below.
+    fn mount(&mut self, mount: &Mount) -> bool {
+        self.layers.push(Layer::Mount {
+            filesystem: mount.filesystem.clone(),
+            source: mount.source.clone(),
+            mount_point: mount.mount_point.clone(),
+            options: mount::decode(&mount.options),
+            filesystem_options: mount::decode(&mount.filesystem_options),
+        });
+        match Nature::named(&mount.filesystem) {
+            Nature::Overlay => self.overlay(mount),
+            Nature::Disk | Nature::Userspace => {
+                let devices = self.devices_of(mount);
+                self.rest_on(&devices)
+            }
+            Nature::Memory | Nature::Network => false,
+        }
+    }
+
+    fn overlay(&mut self, mount: &Mount) -> bool {
+        let shown = mount.filesystem_option("upperdir").map(PathBuf::from);
+        // The option is shown as it was given, where a backslash may stand before a comma.
+        let upper = shown.map(|shown| {
+            let plain = without_escapes(&shown);
+            let is_escaped = plain != shown && !self.is_there(&shown) && self.is_there(&plain);
+            if is_escaped { plain } else { shown }
+        });
+        self.layers.push(Layer::Overlay { upper: upper.clone() });
+        upper.is_some_and(|upper| self.nested(&upper))
+    }
+
+    fn is_there(&self, path: &Path) -> bool {
+        (self.locate)(self.root, self.mounts, path).is_some()
+    }
+
+    /// Goes on below a path of this namespace. Relative paths name nothing that can be found.
+    fn nested(&mut self, path: &Path) -> bool {
+        if self.nested == MAX_NESTED || !path.is_absolute() {
+            return false;
+        }
+        let Some(origin) = (self.locate)(self.root, self.mounts, path) else { return false };
+        self.nested += 1;
+        let mounts = self.mounts;
+        match mounts.of(&origin, path) {
+            Some(mount) => self.mount(mount),
+            None => self.rest_on(&[origin.filesystem_device]),
+        }
+    }
+
+    fn rest_on(&mut self, devices: &[DeviceNumber]) -> bool {
+        let known: Vec<_> =
+            devices.iter().copied().filter(|device| self.is_known(*device)).collect();
+        if self.top.is_empty() {
+            self.top.clone_from(&known);
+        }
+        self.all(&known)
+    }
+
+    fn all(&mut self, devices: &[DeviceNumber]) -> bool {
+        devices.iter().filter(|device| self.device(**device)).count() > 0
+    }
+
+    fn is_known(&self, device: DeviceNumber) -> bool {
+        device.major != 0 && self.folder(device).is_some()
+    }
+
+    /// The block devices of a mount. Filesystems that manage their devices themselves have an
+    /// invented device number, and the source names one of their devices.
+    fn devices_of(&self, mount: &Mount) -> Vec<DeviceNumber> {
+        if mount.device.major != 0 {
+            return vec![mount.device];
+        }
+        let paths = mount.source_paths();
+        let named: Vec<_> = paths.iter().filter_map(|path| self.node(path)).collect();
+        match named.first() {
+            Some(&first) if mount.filesystem == "btrfs" => self.btrfs_devices(first),
+            _ => named,
+        }
+    }
+
+    /// The number of a device node: from the node, else from `/sys`, where a container has none.
+    fn node(&self, path: &Path) -> Option<DeviceNumber> {
+        let inside = self.root.join(path.strip_prefix("/").unwrap_or(path));
+        if let Ok(facts) = fs::metadata(&inside)
+            && facts.file_type().is_block_device()
+        {
+            let number = facts.rdev();
+            let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
+            return Some(DeviceNumber { major, minor });
+        }
+        let classes = self.root.join("sys/class/block");
+        let name = path.strip_prefix("/dev").ok()?;
+        if let Ok(mapped) = name.strip_prefix("mapper") {
+            let wanted = mapped.to_str()?;
+            let all = attribute::names(&classes);
+            let folders = all.iter().map(|name| classes.join(name));
+            let mut fits = folders
+                .filter(|folder| attribute::text(folder, "dm/name").as_deref() == Some(wanted));
+            return attribute::text(&fits.next()?, "dev")?.parse().ok();
+        }
+        // A slash in a device's name is an exclamation mark in `/sys`.
+        let name: Vec<u8> = name.as_os_str().as_bytes().to_vec();
+        let name: Vec<u8> =
+            name.into_iter().map(|byte| if byte == b'/' { b'!' } else { byte }).collect();
+        attribute::text(&classes.join(OsStr::from_bytes(&name)), "dev")?.parse().ok()
+    }
+
+    /// All devices of the btrfs that the given one belongs to, that one first.
+    fn btrfs_devices(&self, first: DeviceNumber) -> Vec<DeviceNumber> {
+        let all = self.root.join("sys/fs/btrfs");
+        for filesystem in attribute::names(&all) {
+            let folder = all.join(filesystem).join("devices");
+            let devices: Vec<DeviceNumber> = attribute::names(&folder)
+                .iter()
+                .filter_map(|name| attribute::text(&folder.join(name), "dev")?.parse().ok())
+                .collect();
+            if devices.contains(&first) {
+                let others = devices.into_iter().filter(|device| *device != first);
+                return std::iter::once(first).chain(others).collect();
+            }
+        }
+        vec![first]
+    }
+
+    /// The device's own folder in `/sys/devices`, every link followed.
+    fn folder(&self, device: DeviceNumber) -> Option<PathBuf> {
+        self.root.join(format!("sys/dev/block/{device}")).canonicalize().ok()
+    }
+
+    /// Adds a block device and what lies below it.
+    pub fn device(&mut self, device: DeviceNumber) -> bool {
+        if self.seen.contains(&device) {
+            return true;
+        }
+        if self.layers.len() >= MAX_LAYERS {
+            return false;
+        }
+        self.seen.push(device);
+        let goes_on = match self.folder(device) {
+            Some(folder) => self.known_device(&folder, device),
+            None => {
+                self.layers.push(Layer::Disk(Disk::unknown(device)));
+                false
+            }
+        };
+        if !goes_on {
+            self.bottom.push(device);
+        }
+        true
+    }
+
+    fn known_device(&mut self, folder: &Path, device: DeviceNumber) -> bool {
+        let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if folder.join("partition").exists() {
+            self.layers.push(Layer::Partition { name, device });
+            let disk: Vec<_> = folder.parent().and_then(number).into_iter().collect();
+            return self.all(&disk);
+        }
+        if let Some(backing) = attribute::path(folder, "loop/backing_file") {
+            let direct_io = attribute::flag(folder, "loop/dio");
+            self.layers.push(Layer::Loop { name, device, backing: backing.clone(), direct_io });
+            return self.backing(&backing);
+        }
+        let below = slaves(folder);
+        self.layers.push(if folder.join("dm").is_dir() {
+            let shown = attribute::text(folder, "dm/name").unwrap_or(name);
+            let kind = mapper_kind(attribute::text(folder, "dm/uuid").as_deref());
+            Layer::Mapper { name: shown, device, kind }
+        } else if folder.join("md").is_dir() {
+            let level = attribute::text(folder, "md/level");
+            Layer::Raid { name, device, level, members: attribute::names(&folder.join("slaves")) }
+        } else if !below.is_empty() {
+            Layer::Stacked { name, device }
+        } else {
+            Layer::Disk(Disk::read(folder, name, device))
+        });
+        let below: Vec<_> = below.iter().filter_map(|folder| number(folder)).collect();
+        self.all(&below)
+    }
+
+    /// Goes on below the file of a loop device. One that was removed is shown with a word behind
+    /// its name; its directory still tells where it lies.
+    fn backing(&mut self, shown: &Path) -> bool {
+        let removed = shown.as_os_str().as_bytes().strip_suffix(b" (deleted)");
+        let directory = removed.and_then(|path| Path::new(OsStr::from_bytes(path)).parent());
+        match directory {
+            Some(directory) if !self.is_there(shown) => self.nested(directory),
+            _ => self.nested(shown),
+        }
+    }
+}
+
+/// The path without the backslashes that only protect the byte behind them.
+fn without_escapes(path: &Path) -> PathBuf {
+    let mut bytes = path.as_os_str().as_bytes().iter();
+    let mut plain = Vec::new();
+    while let Some(&byte) = bytes.next() {
+        let kept = if byte == b'\\' { bytes.next().copied().unwrap_or(byte) } else { byte };
+        plain.push(kept);
+    }
+    std::ffi::OsString::from_vec(plain).into()
+}
+
+fn number(folder: &Path) -> Option<DeviceNumber> {
+    attribute::text(folder, "dev")?.parse().ok()
+}
+
+/// The folders of the devices that this one is built on. The kernel lists a bcache's cache there,
+/// but its backing device only by a link into that device's folder.
+fn slaves(folder: &Path) -> Vec<PathBuf> {
+    let links = folder.join("slaves");
+    let mut below: Vec<_> = attribute::names(&links)
+        .iter()
+        .filter_map(|name| links.join(name).canonicalize().ok())
+        .collect();
+    let backing = folder.join("bcache").canonicalize().ok();
+    let backing = backing.as_deref().and_then(Path::parent).map(Path::to_owned);
+    if let Some(backing) = backing.filter(|backing| backing != folder && !below.contains(backing)) {
+        below.insert(0, backing);
+    }
+    below
+}
+
+/// What made a mapped device. By convention its UUID begins with the maker's name and a dash.
+fn mapper_kind(uuid: Option<&str>) -> String {
+    // A partition table on a mapped device: `part1-mpath-…`.
+    let maker = uuid.and_then(|uuid| uuid.split_once('-')).map(|(maker, _)| maker);
+    let maker = maker.filter(|maker| !maker.is_empty()).unwrap_or("unknown").to_ascii_lowercase();
+    let is_partition = maker
+        .strip_prefix("part")
+        .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit()));
+    if is_partition { "partition".to_owned() } else { maker }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn backslashes_protect_the_byte_behind_them() {
+        for (given, plain) in
+            [("/a\\,b", "/a,b"), ("/a\\\\b", "/a\\b"), ("/a\\", "/a\\"), ("/a", "/a")]
+        {
+            assert_eq!(without_escapes(Path::new(given)), Path::new(plain));
+        }
+    }
+
+    #[test]
+    fn the_maker_of_a_mapped_device() {
+        for (uuid, kind) in [
+            (Some("CRYPT-LUKS2-1f-root"), "crypt"),
+            (Some("LVM-aBc"), "lvm"),
+            (Some("mpath-3600"), "mpath"),
+            (Some("part12-mpath-3600"), "partition"),
+            (Some("noDash"), "unknown"),
+            (None, "unknown"),
+        ] {
+            assert_eq!(mapper_kind(uuid), kind);
+        }
+    }
+}

@@ -1,0 +1,315 @@
+//! Chains through recorded trees of /proc and /sys of machines that are not this one.
+
+use super::*;
+use crate::fixture::Tree;
+
+const SDA1: DeviceNumber = DeviceNumber { major: 8, minor: 1 };
+
+fn number(major: u32, minor: u32) -> DeviceNumber {
+    DeviceNumber { major, minor }
+}
+
+/// In place of statx, which would look at this machine.
+fn locate_by_table(_: &Path, mounts: &MountTable, path: &Path) -> Option<Origin> {
+    if path.starts_with("/hidden") || path.to_string_lossy().ends_with("(deleted)") {
+        return None;
+    }
+    let mount = mounts.above(path, |_| true)?;
+    Some(Origin { mount_id: Some(mount.id), filesystem_device: mount.device, node: None })
+}
+
+fn chain_of(tree: &Tree, path: &str) -> Chain {
+    let mounts = MountTable::read(tree.root());
+    let path = Path::new(path);
+    let origin = locate_by_table(tree.root(), &mounts, path).unwrap();
+    build(tree.root(), &mounts, locate_by_table, origin, path, "fallback")
+}
+
+/// Each layer in a few words.
+fn words(chain: &Chain) -> Vec<String> {
+    chain.layers.iter().map(word).collect()
+}
+
+fn word(layer: &Layer) -> String {
+    match layer {
+        Layer::Mount { filesystem, source, .. } => {
+            format!("{filesystem} of {}", source.to_string_lossy())
+        }
+        Layer::Overlay { upper } => format!("overlay {upper:?}"),
+        Layer::Loop { name, backing, direct_io, .. } => {
+            format!("{name} in {} direct {direct_io:?}", backing.display())
+        }
+        Layer::Partition { name, .. } => format!("partition {name}"),
+        Layer::Mapper { name, kind, .. } => format!("{kind} {name}"),
+        Layer::Raid { name, level, members, .. } => format!("{name} {level:?} {members:?}"),
+        Layer::Stacked { name, .. } => format!("stacked {name}"),
+        Layer::Disk(disk) => format!("disk {}", disk.name),
+    }
+}
+
+/// A laptop: ext4 on LVM on LUKS on a partition of an NVMe disk, and a FAT partition beside it.
+fn laptop() -> Tree {
+    let nvme = "pci0000:00/0000:00:1d.0/0000:03:00.0/nvme/nvme0/nvme0n1";
+    let tree = Tree::new(&[(
+        "proc/self/mountinfo",
+        "20 1 254:2 / / rw,relatime shared:1 - ext4 /dev/mapper/vg-root rw,errors=remount-ro\n\
+         21 20 259:1 / /boot/efi rw - vfat /dev/nvme0n1p1 rw\n\
+         22 20 0:30 / /tmp rw - tmpfs tmpfs rw\n\
+         23 20 0:31 / /srv rw - nfs4 server:/srv rw,vers=4.2\n\
+         24 20 7:0 / /image rw - xfs /dev/loop0 rw\n\
+         25 20 7:1 / /in-memory rw - xfs /dev/loop1 rw\n\
+         26 20 7:2 / /removed rw - xfs /dev/loop2 rw\n",
+    )]);
+    let file = |path: &str, text: &str| tree.file(&format!("sys/devices/{path}"), text.as_bytes());
+    tree.device(nvme, "259:0");
+    tree.link(&format!("sys/devices/{nvme}/device"), "..");
+    file("pci0000:00/0000:00:1d.0/0000:03:00.0/nvme/nvme0/model", "Some Disk 2000\n");
+    file("pci0000:00/0000:00:1d.0/0000:03:00.0/nvme/nvme0/transport", "pcie\n");
+    file("pci0000:00/0000:00:1d.0/0000:03:00.0/current_link_speed", "16.0 GT/s PCIe\n");
+    file("pci0000:00/0000:00:1d.0/0000:03:00.0/current_link_width", "4\n");
+    file("pci0000:00/0000:00:1d.0/current_link_speed", "8.0 GT/s PCIe\n");
+    file("pci0000:00/0000:00:1d.0/current_link_width", "4\n");
+    for (name, text) in [
+        ("size", "4000797360\n"),
+        ("queue/rotational", "0\n"),
+        ("queue/scheduler", "[none] mq-deadline\n"),
+        ("queue/write_cache", "write back\n"),
+        ("queue/logical_block_size", "512\n"),
+        ("queue/physical_block_size", "4096\n"),
+        ("queue/max_sectors_kb", "128\n"),
+        ("queue/nr_requests", "1023\n"),
+        ("queue/read_ahead_kb", "128\n"),
+    ] {
+        file(&format!("{nvme}/{name}"), text);
+    }
+    for (part, number) in [("nvme0n1p1", "259:1"), ("nvme0n1p2", "259:2")] {
+        tree.device(&format!("{nvme}/{part}"), number);
+        file(&format!("{nvme}/{part}/partition"), "1\n");
+    }
+    for (dm, number, name, uuid) in [
+        ("dm-0", "254:0", "cryptroot", "CRYPT-LUKS2-0a1b-cryptroot\n"),
+        ("dm-2", "254:2", "vg-root", "LVM-aBcD\n"),
+    ] {
+        tree.device(&format!("virtual/block/{dm}"), number);
+        file(&format!("virtual/block/{dm}/dm/name"), &format!("{name}\n"));
+        file(&format!("virtual/block/{dm}/dm/uuid"), uuid);
+    }
+    tree.slave("virtual/block/dm-2", "virtual/block/dm-0");
+    tree.slave("virtual/block/dm-0", &format!("{nvme}/nvme0n1p2"));
+    for (name, number, backing) in [
+        ("loop0", "7:0", "/home/an image"),
+        ("loop1", "7:1", "/tmp/image"),
+        ("loop2", "7:2", "/home/gone (deleted)"),
+    ] {
+        tree.device(&format!("virtual/block/{name}"), number);
+        file(&format!("virtual/block/{name}/loop/backing_file"), &format!("{backing}\n"));
+        file(&format!("virtual/block/{name}/loop/dio"), "1\n");
+    }
+    tree
+}
+
+const LAPTOP_ROOT: [&str; 5] = [
+    "ext4 of /dev/mapper/vg-root",
+    "lvm vg-root",
+    "crypt cryptroot",
+    "partition nvme0n1p2",
+    "disk nvme0n1",
+];
+
+#[test]
+fn through_lvm_and_luks_to_an_nvme_disk() {
+    let chain = chain_of(&laptop(), "/home/file");
+    assert_eq!(words(&chain), LAPTOP_ROOT);
+    assert_eq!((chain.nature, chain.filesystem.as_str()), (Nature::Disk, "ext4"));
+    assert_eq!(chain.top_device(), Some(number(254, 2)));
+    assert_eq!(chain.disks(), [number(259, 0)]);
+    assert_eq!(chain.devices(), [number(254, 2), number(254, 0), number(259, 2), number(259, 0)]);
+    let Some(Layer::Disk(disk)) = chain.layers.last() else { panic!("{chain:?}") };
+    let expected = Disk {
+        name: "nvme0n1".into(),
+        device: number(259, 0),
+        model: Some("Some Disk 2000".into()),
+        transport: Some("nvme".into()),
+        rotational: Some(false),
+        scheduler: Some("none".into()),
+        write_cache: Some("write back".into()),
+        size_bytes: Some(2_048_408_248_320),
+        logical_block_bytes: Some(512),
+        physical_block_bytes: Some(4096),
+        max_request_bytes: Some(128 << 10),
+        queue_requests: Some(1023),
+        read_ahead_bytes: Some(128 << 10),
+        // The bridge above the disk is slower than the disk's own link.
+        link: Some(Link { name: "PCIe 3.0 x4".into(), bytes_per_s: 3_938_461_538 }),
+    };
+    assert_eq!(*disk, expected);
+}
+
+#[test]
+fn a_loop_device_leads_into_the_filesystem_of_its_file() {
+    let tree = laptop();
+    let chain = chain_of(&tree, "/image/file");
+    let mut expected = vec!["xfs of /dev/loop0", "loop0 in /home/an image direct Some(true)"];
+    expected.extend(LAPTOP_ROOT);
+    assert_eq!(words(&chain), expected);
+    assert_eq!(chain.top_device(), Some(number(7, 0)));
+    assert_eq!(chain.disks(), [number(259, 0)]);
+    let removed = chain_of(&tree, "/removed/file");
+    assert_eq!(words(&removed)[2..], LAPTOP_ROOT, "found by the directory of the removed file");
+}
+
+#[test]
+fn a_loop_device_in_memory_is_the_bottom_itself() {
+    let chain = chain_of(&laptop(), "/in-memory/file");
+    assert_eq!(words(&chain)[2..], ["tmpfs of tmpfs"]);
+    assert_eq!(chain.disks(), [number(7, 1)]);
+}
+
+#[test]
+fn no_disk_below_memory_and_network() {
+    let tree = laptop();
+    for (path, nature) in [("/tmp/x", Nature::Memory), ("/srv/x", Nature::Network)] {
+        let chain = chain_of(&tree, path);
+        assert_eq!((chain.nature, chain.layers.len()), (nature, 1));
+        assert_eq!((chain.disks(), chain.top_device()), (vec![], None));
+    }
+}
+
+#[test]
+fn a_block_device_begins_at_itself() {
+    let tree = laptop();
+    let node = Some(number(259, 1));
+    let origin = Origin { mount_id: Some(20), filesystem_device: number(0, 6), node };
+    let mounts = MountTable::read(tree.root());
+    let chain = build(tree.root(), &mounts, locate_by_table, origin, Path::new("/"), "tmpfs");
+    assert_eq!(words(&chain), ["partition nvme0n1p1", "disk nvme0n1"]);
+    assert_eq!((chain.nature, chain.filesystem.as_str()), (Nature::Disk, "none"));
+    assert_eq!(chain.top_device(), Some(number(259, 1)));
+}
+
+#[test]
+fn an_unknown_mount_goes_by_its_device_number() {
+    let tree = laptop();
+    let mounts = MountTable::read(tree.root());
+    let origin = Origin { mount_id: Some(999), filesystem_device: number(259, 1), node: None };
+    let chain = build(tree.root(), &mounts, locate_by_table, origin, Path::new("/"), "vfat");
+    assert_eq!(words(&chain), ["partition nvme0n1p1", "disk nvme0n1"]);
+    assert_eq!(chain.filesystem, "vfat");
+    let origin = Origin { filesystem_device: number(0, 9), ..origin };
+    let chain = build(tree.root(), &mounts, locate_by_table, origin, Path::new("/"), "btrfs");
+    assert_eq!(chain.layers, []);
+}
+
+/// A server: two disks, an array over a partition of each, btrfs over two whole partitions, a
+/// bcache, and overlays.
+fn server() -> Tree {
+    let tree = Tree::new(&[
+        (
+            "proc/self/mountinfo",
+            "20 1 9:0 / / rw - ext4 /dev/md0 rw\n\
+             21 20 0:40 / /data rw - btrfs /dev/sdb2 rw,subvolid=5,subvol=/\n\
+             22 20 0:41 / /merged rw - overlay overlay rw,lowerdir=/l,upperdir=/data/up\\054per,workdir=/w\n\
+             23 20 0:42 / /container rw - overlay overlay rw,lowerdir=/l,upperdir=/hidden/diff,workdir=/w\n\
+             24 20 0:43 / /read-only ro - overlay overlay ro,lowerdir=/l:/m\n\
+             25 20 252:0 / /cached rw - xfs /dev/bcache0 rw\n\
+             26 20 0:44 / /loop rw - overlay overlay rw,lowerdir=/l,upperdir=/loop/up,workdir=/w\n",
+        ),
+        ("sys/devices/virtual/block/md0/md/level", "raid1\n"),
+    ]);
+    tree.device("virtual/block/md0", "9:0");
+    for (disk, minor, port) in [("sda", 0, 1), ("sdb", 16, 2)] {
+        let ata = format!("pci0000:00/0000:00:1f.2/ata{port}");
+        let spd = format!("sys/devices/{ata}/link{port}/ata_link/link{port}/sata_spd");
+        tree.file(&spd, b"6.0 Gbps\n");
+        let folder = format!("{ata}/host0/target0:0:0/0:0:0:0/block/{disk}");
+        tree.device(&folder, &format!("8:{minor}"));
+        for part in 1..=3 {
+            tree.device(&format!("{folder}/{disk}{part}"), &format!("8:{}", minor + part));
+            tree.file(&format!("sys/devices/{folder}/{disk}{part}/partition"), b"1\n");
+        }
+        tree.slave("virtual/block/md0", &format!("{folder}/{disk}1"));
+        tree.link(
+            &format!("sys/fs/btrfs/0a1b/devices/{disk}2"),
+            &format!("../../../../devices/{folder}/{disk}2"),
+        );
+    }
+    let sda3 = "pci0000:00/0000:00:1f.2/ata1/host0/target0:0:0/0:0:0:0/block/sda/sda3";
+    tree.device("virtual/block/bcache0", "252:0");
+    tree.file(&format!("sys/devices/{sda3}/bcache/state"), b"clean\n");
+    tree.link("sys/devices/virtual/block/bcache0/bcache", &format!("../../../{sda3}/bcache"));
+    tree
+}
+
+#[test]
+fn an_array_is_followed_by_all_its_disks() {
+    let chain = chain_of(&server(), "/file");
+    let expected = [
+        "ext4 of /dev/md0",
+        "md0 Some(\"raid1\") [\"sda1\", \"sdb1\"]",
+        "partition sda1",
+        "disk sda",
+        "partition sdb1",
+        "disk sdb",
+    ];
+    assert_eq!(words(&chain), expected);
+    assert_eq!(chain.disks(), [number(8, 0), number(8, 16)]);
+    let Some(Layer::Disk(disk)) = chain.layers.last() else { panic!("{chain:?}") };
+    assert_eq!(disk.transport.as_deref(), Some("sata"));
+    assert_eq!(disk.link.as_ref().map(|link| link.bytes_per_s), Some(600_000_000));
+    assert_eq!(disk.model, None, "nothing is made up");
+}
+
+#[test]
+fn btrfs_names_one_device_and_has_two() {
+    let chain = chain_of(&server(), "/data/file");
+    assert_eq!(chain.top, [number(8, 18), number(8, 2)], "the one it names comes first");
+    assert_eq!(chain.disks(), [number(8, 16), number(8, 0)]);
+}
+
+#[test]
+fn an_overlay_leads_to_its_upper_directory_where_that_can_be_seen() {
+    let tree = server();
+    let chain = chain_of(&tree, "/merged/file");
+    assert_eq!((chain.nature, chain.filesystem.as_str()), (Nature::Overlay, "overlay"));
+    assert_eq!(words(&chain)[1], "overlay Some(\"/data/up,per\")");
+    assert_eq!(words(&chain)[2], "btrfs of /dev/sdb2");
+    assert_eq!(chain.top_device(), Some(number(8, 18)));
+    let hidden = chain_of(&tree, "/container/file");
+    assert_eq!(words(&hidden)[1..], ["overlay Some(\"/hidden/diff\")"]);
+    assert_eq!(hidden.disks(), []);
+    assert_eq!(words(&chain_of(&tree, "/read-only/file"))[1..], ["overlay None"]);
+}
+
+#[test]
+fn an_overlay_upon_itself_ends() {
+    let chain = chain_of(&server(), "/loop/file");
+    assert!(chain.layers.len() <= 20, "{chain:?}");
+    assert_eq!(chain.disks(), []);
+}
+
+#[test]
+fn bcache_rests_on_its_backing_device() {
+    let chain = chain_of(&server(), "/cached/file");
+    assert_eq!(words(&chain)[1..], ["stacked bcache0", "partition sda3", "disk sda"]);
+}
+
+#[test]
+fn devices_that_rest_on_each_other_end() {
+    let tree = Tree::new(&[("proc/self/mountinfo", "20 1 254:0 / / rw - ext4 /dev/dm-0 rw\n")]);
+    for (name, number, below) in [("dm-0", "254:0", "dm-1"), ("dm-1", "254:1", "dm-0")] {
+        tree.device(&format!("virtual/block/{name}"), number);
+        tree.file(&format!("sys/devices/virtual/block/{name}/dm/name"), b"a\n");
+        tree.slave(&format!("virtual/block/{name}"), &format!("virtual/block/{below}"));
+    }
+    assert_eq!(chain_of(&tree, "/x").layers.len(), 3);
+}
+
+#[test]
+fn a_disk_of_which_nothing_is_known_but_its_number() {
+    let mounts = MountTable::default();
+    let origin = Origin { mount_id: None, filesystem_device: number(0, 6), node: Some(SDA1) };
+    let root = Path::new("/nonexistent");
+    let chain = build(root, &mounts, locate_by_table, origin, root, "tmpfs");
+    assert_eq!(chain.layers, [Layer::Disk(Disk::unknown(SDA1))]);
+    assert_eq!(chain.disks(), [SDA1]);
+}
