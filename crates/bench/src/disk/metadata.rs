@@ -3,7 +3,7 @@
 //!
 //! Names must exist for this. They all lie below one fresh directory of owner-only mode, are
 //! reached through descriptors, and are gone when [`run`] returns. There are two phases, because
-//! ext4 creates 10 to 40 times slower for a minute after many files were deleted (freed inodes are
+//! ext4 can create 10 to 40 times slower for a minute after many files were deleted (freed inodes are
 //! skipped one by one): the first creates and never deletes, the second unlinks what the first
 //! left. For the same reason two runs within a minute cannot be compared there.
 //!
@@ -43,7 +43,7 @@ use site::Site;
 pub struct Options {
     /// Where the directory with the test files is made.
     pub directory: PathBuf,
-    /// Files that a trial works on; those of fsync take fewer, and a slow filesystem gets as far
+    /// Files that a trial works on; those of fsync take a twentieth, and a slow filesystem gets as far
     /// as time allows.
     pub files: u32,
     /// Directories over which the files are spread in the rows of `many`; rounded up so that
@@ -75,7 +75,7 @@ impl Extent {
     fn most_trials(self) -> u32 {
         match self {
             Self::Quick => 6,
-            Self::Full => 12,
+            Self::Full => 10,
         }
     }
 }

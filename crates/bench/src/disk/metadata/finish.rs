@@ -11,8 +11,10 @@ const BUSY_SHARE: f64 = 0.9;
 /// Below this share threads mostly sleep.
 const ASLEEP_SHARE: f64 = 0.5;
 /// Threads in one directory do at most this share of what they do in their own when its lock
-/// holds them back.
+/// holds them back,
 const LOCKED_SHARE: f64 = 0.75;
+/// and at most this many times what one thread does there.
+const LOCKED_GAIN: f64 = 1.2;
 
 /// Gives each row a ceiling that nobody knows, and a limiter where the figures name one.
 pub(super) fn finish(outcomes: &mut [Outcome]) {
@@ -28,11 +30,8 @@ pub(super) fn finish(outcomes: &mut [Outcome]) {
 
 fn limiter(row: &Outcome, all: &[Outcome]) -> &'static str {
     let busy_share = busy_share(row);
-    let locked = apart(row, all)
-        .and_then(|apart| Some(row.median? / apart.median?))
-        .is_some_and(|share| share <= LOCKED_SHARE);
-    if locked {
-        "the lock of the directory"
+    if is_locked(row, all).unwrap_or(false) {
+        "the directory that the threads share"
     } else if busy_share.is_some_and(|share| share >= BUSY_SHARE) {
         "system calls"
     } else if row.id == Test::Fsync.id() && busy_share.is_some_and(|share| share <= ASLEEP_SHARE) {
@@ -49,17 +48,23 @@ fn busy_share(row: &Outcome) -> Option<f64> {
     share.is_finite().then_some(share)
 }
 
-/// For several threads in one directory: the row of as many threads in directories of their own.
-fn apart<'r>(row: &Outcome, all: &'r [Outcome]) -> Option<&'r Outcome> {
-    let spread = |row: &Outcome| row.parameters.get("directories").cloned();
-    let threads = |row: &Outcome| row.parameters.get("threads").and_then(Value::as_u64);
-    let is_crowd = threads(row)? > 1 && spread(row)? == Directories::One.word();
-    all.iter().find(|other| {
-        is_crowd
-            && other.id == row.id
-            && threads(other) == threads(row)
-            && spread(other) != spread(row)
-    })
+/// Whether several threads in one directory gain little, and more in directories of their own.
+fn is_locked(row: &Outcome, all: &[Outcome]) -> Option<bool> {
+    let (spread, threads) = place(row)?;
+    if threads == 1 || spread != Directories::One.word() {
+        return None;
+    }
+    let rate_at = |place_wanted| {
+        all.iter().find(|other| other.id == row.id && place(other) == Some(place_wanted))?.median
+    };
+    let (own, apart) = (row.median?, rate_at((Directories::Many.word(), threads))?);
+    let alone = rate_at((Directories::One.word(), 1))?;
+    Some(own <= LOCKED_SHARE * apart && own <= LOCKED_GAIN * alone)
+}
+
+/// Word for the spread of the files, and threads.
+fn place(row: &Outcome) -> Option<(&str, u64)> {
+    Some((row.parameters.get("directories")?.as_str()?, row.parameters.get("threads")?.as_u64()?))
 }
 
 #[cfg(test)]
@@ -97,7 +102,7 @@ mod tests {
         assert_eq!(
             limiters,
             [
-                "the lock of the directory",
+                "the directory that the threads share",
                 "system calls",
                 "unknown",
                 "the journal, or the device below it",

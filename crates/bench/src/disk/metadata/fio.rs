@@ -14,10 +14,16 @@ pub(super) fn audit(row: &Row, options: &Options) -> Vec<(&'static str, String)>
     if let Some(text) = refusal {
         return vec![("fio_note", text.to_owned())];
     }
-    let mut entries = vec![("fio_command", command(row, options))];
+    let mut notes = Vec::new();
     if row.directories == Directories::Many {
-        let text = "fio puts the files of all its jobs into one directory".to_owned();
-        entries.push(("fio_note", text));
+        notes.push("fio puts the files of all its jobs into one directory");
+    }
+    if matches!(row.test, Test::Stat | Test::Unlink) {
+        notes.push("fio's files hold 4 KiB, these are empty; fio walks whole paths");
+    }
+    let mut entries = vec![("fio_command", command(row, options))];
+    if !notes.is_empty() {
+        entries.push(("fio_note", notes.join("; ")));
     }
     entries
 }

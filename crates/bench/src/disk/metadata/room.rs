@@ -10,21 +10,23 @@ use crate::crew;
 use crate::error::Error;
 use crate::scratch;
 
-/// Files of a trial that are made durable one by one; at half a millisecond each they take as
-/// long as a thousand others.
-const FSYNC_FILES: u32 = 128;
+/// To make a file durable takes as long, and writes as much, as this many other operations: so
+/// the trials of fsync take one in so many files, and at least a few.
+const FSYNC_PART: u32 = 20;
+const FSYNC_LEAST_FILES: u32 = 8;
 /// Trials that the sampler may drop as warm-up and repeat.
 const WARM_UP_TRIALS: u32 = 2;
 /// Spoiled trials that the sampler repeats even where they are few.
 const SPOILED_TRIALS: u32 = 6;
 
-/// Bytes written for a file without content: inode, entry and their journal, measured on ext4,
-/// xfs and btrfs and rounded up.
-const FILE_BYTES: u64 = 2 << 10;
+/// Bytes written for a file without content, from its creation to its removal: inode, entry and
+/// journal. btrfs, which writes most, took up to this much (kernel 6.18, November 2026).
+const FILE_BYTES: u64 = 4 << 10;
 /// Bytes written for a directory, which may take blocks of its own.
 const DIRECTORY_BYTES: u64 = 16 << 10;
-/// Bytes of journal for one fsync of a new file, measured on ext4, xfs and btrfs and rounded up.
-const SYNC_BYTES: u64 = 64 << 10;
+/// Bytes written beside the content for one fsync of a new file, by btrfs again; ext4 needs a
+/// third of it.
+const SYNC_BYTES: u64 = 96 << 10;
 /// Files take whole blocks.
 const BLOCK_BYTES: u64 = 4 << 10;
 
@@ -67,33 +69,23 @@ pub fn write_bytes(options: &Options) -> u64 {
 /// [`Error::Usage`] and [`Error::NoRoom`]; or the directory cannot be opened.
 pub fn check(options: &Options) -> Result<(), Error> {
     check_bounds(options)?;
-    let free = Free::of(options)?;
-    if free.is_enough(options) {
-        return Ok(());
-    }
-    Err(Error::NoRoom(format!(
-        "cannot measure metadata in {:?}: up to {} files and directories and {} bytes are needed, \
-         but {} and {} may be taken",
-        options.directory,
-        inodes(options),
-        write_bytes(options),
-        free.inodes.map_or("any number".to_owned(), |inodes| inodes.to_string()),
-        free.bytes
-    )))
+    Free::of(options)?.refuse_unless_enough(options)
 }
 
-/// The same options with as many files as there is room for, at most those asked for.
+/// The same options with as many files as there is room for, at most those asked for, and so few
+/// that at most `most_bytes` are written.
 ///
 /// # Errors
 /// As [`check`], where not even a few files fit.
-pub fn fitted(options: &Options) -> Result<Options, Error> {
+pub fn fitted(options: &Options, most_bytes: Option<u64>) -> Result<Options, Error> {
     check_bounds(options)?;
     let free = Free::of(options)?;
+    let free = Free { bytes: free.bytes.min(most_bytes.unwrap_or(u64::MAX)), ..free };
     let mut fitted = options.clone();
     while !free.is_enough(&fitted) && fitted.files / 2 >= LEAST_FILES {
         fitted.files /= 2;
     }
-    check(&fitted)?;
+    free.refuse_unless_enough(&fitted)?;
     Ok(fitted)
 }
 
@@ -135,6 +127,21 @@ impl Free {
     fn is_enough(&self, options: &Options) -> bool {
         self.inodes.is_none_or(|most| inodes(options) <= most) && write_bytes(options) <= self.bytes
     }
+
+    fn refuse_unless_enough(&self, options: &Options) -> Result<(), Error> {
+        if self.is_enough(options) {
+            return Ok(());
+        }
+        Err(Error::NoRoom(format!(
+            "cannot measure metadata in {:?}: up to {} files and directories and {} bytes are \
+             needed, but {} and {} may be taken",
+            options.directory,
+            inodes(options),
+            write_bytes(options),
+            self.inodes.map_or("any number".to_owned(), |inodes| inodes.to_string()),
+            self.bytes
+        )))
+    }
 }
 
 /// Plots of one kind.
@@ -175,7 +182,8 @@ fn attempts_most(extent: Extent) -> u32 {
 }
 
 pub(super) fn files_of(test: Test, options: &Options) -> u32 {
-    if test == Test::Fsync { options.files.min(FSYNC_FILES) } else { options.files }
+    let few = (options.files / FSYNC_PART).max(FSYNC_LEAST_FILES).min(options.files);
+    if test == Test::Fsync { few } else { options.files }
 }
 
 pub(super) fn inodes_of_plot(files: u32, directories: u32) -> u64 {

@@ -73,7 +73,10 @@ impl Test {
                 "openat(O_CREAT | O_EXCL | O_WRONLY), write, fsync, close; the directory is not \
                  synced by itself"
             }
-            Self::Unlink => "unlinkat; in random order",
+            Self::Unlink => {
+                "unlinkat of empty files; in random order. What the filesystem frees later (xfs \
+                 does) is not in it"
+            }
         }
     }
 

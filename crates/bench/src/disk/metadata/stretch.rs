@@ -3,6 +3,7 @@
 use flatout_measure::histogram::Histogram;
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::clock::monotonic_ns;
+use flatout_sys::usage::Usage;
 use rustix::io::Errno;
 
 /// Operations between two readings of the clock where each would cost too much.
@@ -57,6 +58,8 @@ pub(super) struct Stretch {
     pub(super) clock_reads: u64,
     /// Numbers of the files that changed.
     pub(super) changed: Vec<u32>,
+    /// What the process had used when this thread began and when it ended.
+    pub(super) usage: (Usage, Usage),
     pub(super) histogram: Histogram,
 }
 
@@ -141,4 +144,66 @@ fn stretch(start_ns: u64, end_ns: u64, amount: u64, clock_reads: u64) -> Stretch
     let busy_ns = end_ns - start_ns;
     let requests = amount;
     Stretch { start_ns, end_ns, amount, requests, busy_ns, clock_reads, ..Stretch::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LONG_NS: u64 = u64::MAX;
+
+    #[test]
+    fn each_operation_is_done_once_and_timed() {
+        let (mut histogram, mut seen) = (Histogram::new(), Vec::new());
+        let pace = Pace::new(LONG_NS, CancelToken::manual());
+        let done = once(3, pace, &mut histogram, |index| {
+            seen.push(index);
+            Ok(())
+        });
+        let done = done.ok().unwrap();
+        assert_eq!((done.amount, done.requests, histogram.operations()), (3, 3, 3));
+        assert_eq!(seen, [0, 1, 2]);
+    }
+
+    #[test]
+    fn a_wish_to_stop_is_heard_between_two_operations() {
+        let cancel = CancelToken::manual();
+        let mut calls = 0;
+        let mut operation = |at: u32| {
+            calls += 1;
+            if calls == at {
+                cancel.cancel();
+            }
+        };
+        let pace = Pace::new(LONG_NS, cancel);
+        let mut histogram = Histogram::new();
+        let stopped = once(10, pace, &mut histogram, |_| {
+            operation(2);
+            Ok(())
+        });
+        assert!(matches!(stopped, Err(Stop::Cancelled)));
+        assert_eq!(calls, 2);
+        let stopped = again(10, pace, &mut histogram, |_| Ok(1));
+        assert!(matches!(stopped, Err(Stop::Cancelled)));
+    }
+
+    #[test]
+    fn a_refusal_names_the_file() {
+        let pace = Pace::new(LONG_NS, CancelToken::manual());
+        let refuse = |index| if index == 2 { Err(Errno::NOENT) } else { Ok(()) };
+        let stopped = once(5, pace, &mut Histogram::new(), refuse);
+        assert!(matches!(stopped, Err(Stop::Refused(2, Refusal::Kernel(Errno::NOENT)))));
+        let stopped = again_in_batches(5, pace, &mut Histogram::new(), refuse);
+        assert!(matches!(stopped, Err(Stop::Refused(2, _))));
+    }
+
+    #[test]
+    fn nothing_to_do_and_no_time_end_at_once() {
+        let mut histogram = Histogram::new();
+        let pace = Pace::new(LONG_NS, CancelToken::manual());
+        assert_eq!(again_in_batches(0, pace, &mut histogram, |_| Ok(())).ok().unwrap().requests, 0);
+        let pace = Pace::new(0, CancelToken::manual());
+        assert_eq!(once(9, pace, &mut histogram, |_| Ok(())).ok().unwrap().requests, 0);
+        assert_eq!(histogram.operations(), 0);
+    }
 }

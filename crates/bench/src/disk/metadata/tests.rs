@@ -125,11 +125,11 @@ fn operations_are_counted_and_really_happen() {
         }
 
         let synced = trial(&site, Test::Fsync, spread, threads);
-        assert_eq!((synced.amount, &synced.audit["bytes"]), (50.0, &json!(50 * 4096)));
-        assert_eq!(here().len(), 100);
+        assert_eq!((synced.amount, &synced.audit["bytes"]), (8.0, &json!(8 * 4096)));
+        assert_eq!(here().len(), 58);
 
         let listed = trial(&site, Test::Readdir, spread, threads);
-        assert_eq!(here().len(), 150, "files to be looked at were made");
+        assert_eq!(here().len(), 108, "files to be looked at were made");
         let latencies = listed.latencies.unwrap().histogram.operations();
         let largest = if spread == Directories::One { 50 } else { 50_u64.div_ceil(3) };
         assert!(listed.amount as u64 <= latencies * largest && listed.amount >= 1.0);
@@ -137,7 +137,7 @@ fn operations_are_counted_and_really_happen() {
             let looked = trial(&site, test, spread, threads);
             assert!(looked.audit["requests"].as_f64().unwrap() > looked.amount);
         }
-        assert_eq!(here().len(), 150, "and looking changed nothing");
+        assert_eq!(here().len(), 108, "and looking changed nothing");
         site.finish().unwrap();
         assert!(is_empty(directory.path()));
     }
@@ -150,7 +150,7 @@ fn each_file_has_a_content_of_its_length_when_it_is_synced() {
     let site = Site::make(&options).unwrap();
     trial(&site, Test::Fsync, Directories::One, 1);
     let place = fs::read_dir(directory.path()).unwrap().next().unwrap().unwrap();
-    let file = place.path().join("plot-0000/d-000/file-000049");
+    let file = place.path().join("plot-0000/d-000/file-000007");
     let content = fs::read(file).unwrap();
     assert!(content.len() == 777 && content.iter().any(|&byte| byte != 0));
     site.finish().unwrap();
@@ -318,9 +318,11 @@ fn options_out_of_bounds_are_refused() {
 fn as_many_files_are_taken_as_there_is_room_for() {
     let Some(mount) = Mount::make("size=8g,nr_inodes=60000") else { return };
     let wanted = Options { files: 100_000, ..options(mount.0.path()) };
-    let fitted = fitted(&wanted).unwrap();
+    let fitted = fitted(&wanted, None).unwrap();
     assert!(fitted.files < wanted.files && inodes(&fitted) <= 30_000);
     check(&fitted).unwrap();
+    let thrifty = super::fitted(&wanted, Some(write_bytes(&fitted) / 4 * 3)).unwrap();
+    assert!(thrifty.files < fitted.files);
     let Some(tiny) = Mount::make("size=1m,nr_inodes=40") else { return };
-    assert!(matches!(super::fitted(&options(tiny.0.path())), Err(Error::NoRoom(_))));
+    assert!(matches!(super::fitted(&options(tiny.0.path()), None), Err(Error::NoRoom(_))));
 }

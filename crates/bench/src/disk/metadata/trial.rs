@@ -6,6 +6,9 @@
 //! clock would be several per cent of them: their rate comes from a stretch in which the clock is
 //! read once in many operations, and their latencies from a shorter one behind it, each with one
 //! reading of the clock in it.
+//!
+//! Threads share one descriptor table, as those of most programs do: opening and closing contend
+//! for it.
 
 use std::mem::MaybeUninit;
 
@@ -13,8 +16,9 @@ use flatout_measure::case::{Case, Figure, Latencies, Sample, TrialError};
 use flatout_measure::histogram::{Histogram, LoopKind};
 use flatout_measure::record::Warning;
 use flatout_measure::warning;
+use flatout_sys::affinity;
 use flatout_sys::generator::fill_random;
-use flatout_sys::{affinity, usage};
+use flatout_sys::usage::{self, Usage};
 use serde_json::{Map, Value, json};
 
 use super::place::LISTING_BYTES;
@@ -51,21 +55,25 @@ fn sample(row: &Row, site: &Site<'_>, seed: u64) -> Result<Sample, TrialError> {
     if row.test.changes_names() {
         site.settle(&plot)?;
     }
-    let before = Account::read();
+    let written_before = usage::process_io();
     let crewed = crew::run(
         row.threads,
         |thread| Desk::prepare(row, options, &plot, thread, seed),
         |_, desk| desk.work(row, options, &plot),
     );
-    let account = before.settle(Account::read());
+    let written_after = usage::process_io();
     let stretches = crewed.results.into_iter().collect::<Result<Vec<_>, _>>()?;
     let mut sample = evaluate(row, site, &stretches);
-    sample.audit.extend(account);
+    if let (Some(before), Some(after)) = (written_before, written_after) {
+        let bytes = after.device_write_bytes.saturating_sub(before.device_write_bytes);
+        sample.audit.insert("process_write_bytes".to_owned(), bytes.into());
+    }
     for number in stretches.iter().flat_map(|stretch| &stretch.changed) {
         let name = &mut plot.files[*number as usize];
         *name = row.test.name_after(*name);
     }
-    let spread = format!("{} files in {} directories", plot.files.len(), plot.directories);
+    let noun = if plot.directories == 1 { "directory" } else { "directories" };
+    let spread = format!("{} files in {} {noun}", plot.files.len(), plot.directories);
     sample.audit.insert("spread".to_owned(), spread.into());
     site.give_back(row.test, plot);
     Ok(sample)
@@ -126,6 +134,7 @@ impl Desk {
             let item = &share.items[index];
             (share.directory(item), item)
         };
+        let before = usage::usage();
         let done = match row.test {
             Test::Create => once(files, changing, histogram, |index| {
                 let (directory, item) = at(index);
@@ -157,6 +166,7 @@ impl Desk {
                 if listed == wanted { Ok(listed) } else { Err(Refusal::Entries(listed, wanted)) }
             }),
         };
+        let after = usage::usage();
         let mut stretch = done.map_err(|stop| match stop {
             Stop::Cancelled => TrialError::Interrupted,
             Stop::Refused(_, Refusal::Entries(listed, wanted)) => TrialError::Failed(format!(
@@ -173,6 +183,7 @@ impl Desk {
             let done = share.items.iter().take(stretch.requests as usize);
             stretch.changed = done.map(|item| item.number).collect();
         }
+        stretch.usage = (before, after);
         stretch.histogram = std::mem::take(histogram);
         Ok(stretch)
     }
@@ -193,6 +204,14 @@ fn evaluate(row: &Row, site: &Site<'_>, stretches: &[Stretch]) -> Sample {
     let mut set = |key: &str, value: Value| audit.insert(key.to_owned(), value);
     set("requests", json!(requests));
     set("clock_reads", json!(clock_reads));
+    // Of the whole process, so from the first start to the last end.
+    let used = |of: fn(&Usage) -> u64| {
+        let before = stretches.iter().map(|stretch| of(&stretch.usage.0)).min();
+        let after = stretches.iter().map(|stretch| of(&stretch.usage.1)).max();
+        after.unwrap_or(0).saturating_sub(before.unwrap_or(0))
+    };
+    set("user_ns", json!(used(|usage| usage.user_ns)));
+    set("system_ns", json!(used(|usage| usage.system_ns)));
     set("threads_ns", json!(sum(|stretch| stretch.busy_ns)));
     set("operation", row.test.operation().into());
     if row.test == Test::Fsync {
@@ -228,29 +247,4 @@ fn warnings(row: &Row, site: &Site<'_>) -> Vec<Warning> {
         warnings.push(Warning::new(warning::OVERSUBSCRIBED, text));
     }
     warnings
-}
-
-/// What the process has used so far.
-struct Account {
-    usage: usage::Usage,
-    write_bytes: Option<u64>,
-}
-
-impl Account {
-    fn read() -> Self {
-        let write_bytes = usage::process_io().map(|totals| totals.device_write_bytes);
-        Self { usage: usage::usage(), write_bytes }
-    }
-
-    /// What was used from `self` to `after`.
-    fn settle(self, after: Self) -> Map<String, Value> {
-        let mut audit = Map::new();
-        let mut set = |key: &str, value: u64| audit.insert(key.to_owned(), value.into());
-        set("user_ns", after.usage.user_ns.saturating_sub(self.usage.user_ns));
-        set("system_ns", after.usage.system_ns.saturating_sub(self.usage.system_ns));
-        if let (Some(after), Some(before)) = (after.write_bytes, self.write_bytes) {
-            set("process_write_bytes", after.saturating_sub(before));
-        }
-        audit
-    }
 }
