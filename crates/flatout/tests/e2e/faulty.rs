@@ -18,6 +18,7 @@ use fuser::{BackgroundSession, Config, Errno, MountOption, Session};
 
 use crate::filesystem::{MountPoint, needs_root};
 
+use passage::Passage;
 use server::{Server, State};
 
 /// Where reads or writes begin to fail.
@@ -134,6 +135,14 @@ impl Faulty {
     /// Changes what is wrong, from the next request on.
     pub fn change(&self, change: impl FnOnce(&mut Faults)) {
         change(&mut self.state().faults);
+    }
+
+    /// Everything anew: no faults but these, and nothing has gone through.
+    pub fn restart(&self, change: impl FnOnce(&mut Faults)) {
+        let mut state = self.state();
+        state.passage = Passage::new();
+        (state.faults.read, state.faults.write) = (None, None);
+        change(&mut state.faults);
     }
 
     /// Bytes that have been read so far.

@@ -20,6 +20,7 @@ mod throttle;
 mod bench;
 mod breakdown;
 mod digest;
+mod disk;
 mod fallback;
 mod help;
 mod input;

@@ -1,0 +1,211 @@
+//! `flatout bench disk`: rows, audit and chain, and everything that must be doubted or refused.
+//!
+//! `trap` sets up what makes a figure mean something else, `rail` what must not be touched,
+//! `misuse` wrong arguments, `pace` storage that slows down, `failure` storage that breaks and Ctrl-C, `layer` what lies between
+//! a path and its device.
+
+mod failure;
+mod layer;
+mod misuse;
+mod pace;
+mod rail;
+mod trap;
+
+use serde_json::Value;
+
+use crate::bin::{Flatout, Folder, Ran, warnings};
+use crate::filesystem::{Backing, Kind, Mounted, needs_program};
+use crate::fixture::random_file;
+use crate::schema::assert_valid;
+use crate::skip::needs;
+
+/// Little: no test waits for a narrow interval.
+const LITTLE: &str = "--quick --runtime 20ms --max-time 1s --format json";
+
+/// The same for a run whose trials are long enough for something to happen.
+const LONGER: &str = "--quick --max-time 1s --format json";
+
+/// The length of the files that are measured, and of those that tests make.
+const LENGTH_BYTES: usize = 8 << 20;
+
+const READS: [&str; 2] = ["sequential-read", "random-read"];
+const WRITES: [&str; 4] = ["sequential-write", "random-write", "mixed", "sequential-copy"];
+
+/// A short run on a place, with further options.
+fn disk<'a>(folder: &'a Folder, place: &str, options: &str) -> Flatout<'a> {
+    let words = ["bench", "disk", place].into_iter();
+    let usual = if options.contains("--runtime") { LONGER } else { LITTLE };
+    folder.flatout(words.chain(usual.split(' ')).chain(options.split_whitespace()))
+}
+
+/// The same in a directory, which makes files of its own: these have to be told their length.
+fn disk_in<'a>(folder: &'a Folder, place: &str, options: &str) -> Flatout<'a> {
+    disk(folder, place, &format!("--bytes 8MiB {options}"))
+}
+
+/// The document of a run that went well.
+#[track_caller]
+fn document(ran: &Ran) -> Value {
+    let document = ran.exits(0).document();
+    assert_valid(&document);
+    document
+}
+
+/// The rows of an id.
+fn rows<'a>(document: &'a Value, id: &str) -> Vec<&'a Value> {
+    let rows = document["results"].as_array().unwrap().iter();
+    rows.filter(|row| row["id"] == id).collect()
+}
+
+/// Fails unless there is a row of this id and all of them have the warning.
+#[track_caller]
+fn all_warned(document: &Value, id: &str, code: &str) {
+    let rows = rows(document, id);
+    assert!(!rows.is_empty(), "no row {id}: {document:#}");
+    for row in rows {
+        assert!(warnings(row).contains(&code), "no warning {code}: {row:#}");
+        let all = row["warnings"].as_array().unwrap();
+        let warning = all.iter().find(|warning| warning["code"] == code).unwrap();
+        assert!(!warning["text"].as_str().unwrap().is_empty(), "{warning}");
+    }
+}
+
+/// Fails if any row has the warning.
+#[track_caller]
+fn nobody_warned(document: &Value, code: &str) {
+    for row in document["results"].as_array().unwrap() {
+        assert!(!warnings(row).contains(&code), "{code}: {row:#}");
+    }
+}
+
+/// What was complained about besides the announcement of what will be done.
+fn complaints(ran: &Ran) -> Vec<&str> {
+    ran.stderr.lines().filter(|line| !line.starts_with("flatout: measuring ")).collect()
+}
+
+/// Fails unless it failed without a figure, and with one line that holds these words.
+#[track_caller]
+fn refused(ran: &Ran, words: &[&str]) {
+    assert!(matches!(ran.code, Some(1 | 2)), "{ran}");
+    let complaints = complaints(ran);
+    assert_eq!(complaints.len(), 1, "one line: {ran}");
+    for word in words {
+        assert!(complaints[0].contains(word), "`{word}` is missing: {ran}");
+    }
+    if !ran.stdout.is_empty() {
+        assert!(ran.document()["results"].as_array().unwrap().is_empty(), "{ran}");
+    }
+}
+
+/// A number of a row's audit.
+#[track_caller]
+fn audit(row: &Value, key: &str) -> f64 {
+    row["audit"][key].as_f64().unwrap_or_else(|| panic!("no {key}: {row:#}"))
+}
+
+#[test]
+fn every_pattern_has_its_row_with_what_was_asked() {
+    let folder = Folder::new();
+    let expected = [
+        ("disk/sequential-read", "bytes/s"),
+        ("disk/sequential-write", "bytes/s"),
+        ("disk/sequential-copy", "bytes/s"),
+        ("disk/random-read", "operations/s"),
+        ("disk/random-write", "operations/s"),
+        ("disk/mixed", "operations/s"),
+    ];
+    let patterns = READS.iter().chain(&WRITES).copied().collect::<Vec<_>>().join(",");
+    for engine in ["sync", "uring"] {
+        let options = format!("--pattern {patterns} --block-size 16KiB --engine {engine}");
+        let document = document(&disk_in(&folder, ".", &options).run());
+        for (id, unit) in expected {
+            let rows = rows(&document, id);
+            assert!(!rows.is_empty(), "no row {id}: {document:#}");
+            for row in rows {
+                assert!(row["median"].as_f64().is_some_and(|rate| rate > 0.0), "{row:#}");
+                assert_eq!(row["unit"], unit, "{row:#}");
+                assert_eq!(row["parameters"]["block_bytes"], 16 << 10, "{row:#}");
+                assert_eq!(row["parameters"]["engine"], engine, "{row:#}");
+                assert!(audit(row, "bytes") >= 16384.0 && audit(row, "requests") >= 1.0);
+            }
+        }
+    }
+    assert!(folder.names().is_empty());
+}
+
+#[test]
+fn an_honest_file_on_storage_raises_no_trap() {
+    // A device of its own: on the one of the temporary files, other tests are at work.
+    let mounted = needs!(Mounted::on_image(Kind::Ext4, 64 << 20, Backing::Direct));
+    let folder = Folder::inside(&mounted.path());
+    random_file(&folder.join("data"), LENGTH_BYTES, 1);
+    std::fs::File::open(folder.join("data")).unwrap().sync_all().unwrap();
+    let options = "--pattern random-read --caching direct --block-size 4KiB";
+    let document = document(&disk(&folder, "data", options).run());
+    for code in [
+        "sparse_file",
+        "unwritten_extents",
+        "zero_blocks",
+        "direct_refused",
+        "direct_cached",
+        "dirty_pages",
+        "memory_filesystem",
+        "overlay_filesystem",
+        "network_filesystem",
+        "userspace_filesystem",
+        "io_limit",
+        "nearly_full",
+        "size_reduced",
+        "loop_cached",
+        "not_from_device",
+    ] {
+        nobody_warned(&document, code);
+    }
+    let row = rows(&document, "disk/random-read")[0];
+    assert!(audit(row, "disk_share_ratio") > 0.9, "{row:#}");
+    assert_eq!(audit(row, "hole_bytes") + audit(row, "unwritten_bytes"), 0.0, "{row:#}");
+    assert!(audit(row, "zero_block_ratio") < 0.01, "{row:#}");
+    drop(folder);
+    mounted.finish();
+}
+
+#[test]
+fn writes_say_up_to_where_and_over_what() {
+    let folder = Folder::new();
+    let options = "--pattern sequential-write --block-size 64KiB --caching buffered";
+    let document = document(&disk_in(&folder, ".", options).run());
+    let has = |key: &str, value: &str| {
+        let rows = rows(&document, "disk/sequential-write");
+        rows.iter().any(|row| row["parameters"][key] == value)
+    };
+    for (key, value) in
+        [("until", "cache"), ("until", "durable"), ("extents", "fresh"), ("extents", "written")]
+    {
+        assert!(has(key, value), "no row {key} {value}: {document:#}");
+    }
+}
+
+#[test]
+fn open_loop_rows_say_their_rate() {
+    let folder = Folder::new();
+    let options = "--pattern random-read --rate 200 --block-size 4KiB";
+    let document = document(&disk_in(&folder, ".", options).run());
+    let row = rows(&document, "disk/random-read")[0];
+    assert_eq!(row["parameters"]["rate_operations_per_s"].as_f64(), Some(200.0), "{row:#}");
+    assert_eq!(row["latency"]["loop_kind"], "open", "{row:#}");
+}
+
+#[test]
+fn every_row_can_be_checked_with_fio() {
+    needs!(needs_program("fio"));
+    let folder = Folder::new();
+    let options = "--pattern sequential-read,random-write,mixed --mix 70 --block-size 16KiB";
+    let document = document(&disk_in(&folder, ".", options).run());
+    for row in document["results"].as_array().unwrap() {
+        let line = row["audit"]["fio_command"].as_str().unwrap_or_else(|| panic!("{row:#}"));
+        let rest = line.strip_prefix("fio ").unwrap_or_else(|| panic!("{line}"));
+        let words = ["-c".into(), format!("fio --parse-only {rest}").into()].to_vec();
+        let ran = folder.program("sh".as_ref(), words).run();
+        assert_eq!(ran.code, Some(0), "{line}: {ran}");
+    }
+}

@@ -1,0 +1,110 @@
+//! Wrong arguments and places that nothing can be measured in: one line, and the right exit code.
+
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+use crate::bin::Folder;
+use crate::fixture::random_file;
+
+use super::{disk, document, refused, rows};
+
+/// Options and values that are wrong use.
+const WRONG: &[(&str, &str)] = &[
+    ("--threads", "0"),
+    ("--threads", "100000"),
+    ("--block-size", "0"),
+    ("--block-size", "9223372036854775808"),
+    ("--bytes", "0"),
+    ("--pattern", "sideways"),
+    ("--pattern", "random-read,sideways"),
+    ("--depth", "0"),
+    ("--depth", "100000"),
+    ("--mix", "101"),
+    ("--mix", "-1"),
+    ("--rate", "0"),
+    ("--rate", "fast"),
+    ("--runtime", "0s"),
+    ("--runtime", "5 parsecs"),
+    ("--engine", "aio"),
+    ("--caching", "warm"),
+    ("--split", "random"),
+    ("--no-such-option", "1"),
+];
+
+#[test]
+fn options_out_of_range_are_wrong_use() {
+    let folder = Folder::new();
+    random_file(&folder.join("data"), 1 << 20, 1);
+    for &(option, value) in WRONG {
+        let ran = disk(&folder, "data", &format!("{option}={value}")).run();
+        ran.exits(2);
+        assert!(ran.stderr.contains(option) && !ran.stderr.contains("panicked"), "{ran}");
+    }
+}
+
+#[test]
+fn places_that_hold_nothing_to_measure_are_refused() {
+    let folder = Folder::new();
+    mknodat(CWD, folder.join("fifo"), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    random_file(&folder.join("empty"), 0, 1);
+    random_file(&folder.join("data"), 1 << 20, 1);
+    let places = [
+        ("fifo", "fifo"),
+        ("gone", "No such file"),
+        ("no/such/directory", "No such file"),
+        ("data/below", "Not a directory"),
+        ("empty", "empty"),
+        ("/dev/null", "/dev/null"),
+        ("/dev/zero", "/dev/zero"),
+        ("/proc", "/proc"),
+        ("/proc/version", "/proc/version"),
+    ];
+    for (place, word) in places {
+        refused(&disk(&folder, place, "--pattern random-read").run(), &[place, word]);
+    }
+}
+
+#[test]
+fn a_file_below_a_block_has_no_figure() {
+    let folder = Folder::new();
+    random_file(&folder.join("data"), 5000, 1);
+    for pattern in ["random-read", "sequential-read"] {
+        let options = format!("--pattern {pattern} --block-size 64KiB");
+        let ran = disk(&folder, "data", &options).run();
+        if ran.code != Some(0) {
+            refused(&ran, &["data"]);
+            continue;
+        }
+        for row in document(&ran)["results"].as_array().unwrap() {
+            assert_eq!(row["status"], "unsupported", "{row:#}");
+            assert!(row["median"].is_null(), "{row:#}");
+        }
+    }
+}
+
+#[test]
+fn a_pattern_named_twice_is_one_pattern_or_wrong_use() {
+    let folder = Folder::new();
+    random_file(&folder.join("data"), 1 << 20, 1);
+    let ran = disk(&folder, "data", "--pattern random-read,random-read --block-size 4KiB").run();
+    if ran.code == Some(2) {
+        refused(&ran, &["--pattern", "random-read"]);
+    } else {
+        assert_eq!(rows(&document(&ran), "disk/random-read").len(), 1, "{ran}");
+    }
+}
+
+#[test]
+fn block_sizes_that_fit_nothing_still_measure() {
+    let folder = Folder::new();
+    random_file(&folder.join("data"), (1 << 20) + 777, 1);
+    for options in
+        ["--block-size 1000", "--block-size 1", "--block-size 1000 --caching direct", "--threads 3"]
+    {
+        for pattern in ["sequential-read", "random-read"] {
+            let options = format!("--pattern {pattern} {options}");
+            let document = document(&disk(&folder, "data", &options).run());
+            let row = rows(&document, &format!("disk/{pattern}"))[0];
+            assert!(row["median"].as_f64().is_some_and(|rate| rate > 0.0), "{row:#}");
+        }
+    }
+}

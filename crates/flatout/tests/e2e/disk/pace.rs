@@ -1,0 +1,91 @@
+//! Storage that changes its pace: a burst that a bucket allows, and blocks that are slow once.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::bin::{Folder, warnings};
+use crate::faulty::{Bucket, Faults, Faulty};
+use crate::fixture::random_bytes;
+use crate::skip::needs;
+
+use super::{LENGTH_BYTES, all_warned, audit, disk, document, nobody_warned, rows};
+
+/// A run of one pattern that is long enough to see how it goes on.
+const LONG: &str = "--pattern sequential-read --block-size 16KiB --engine sync --runtime 4s";
+
+/// The limit of the bucket: 488 blocks a second, a fifth of what the server can do.
+const LIMIT_BYTES_PER_S: u64 = 8_000_000;
+
+/// Runs in one of which the curve should be flat: the server shares two CPUs with other tests.
+const ATTEMPTS: u32 = 3;
+
+/// Whether the rate behind the knee is as even as a bucket makes it when nobody disturbs.
+fn is_even(row: &Value) -> bool {
+    let points = row["series"][0]["points"].as_array().unwrap().iter();
+    let later = points.filter(|point| point[0].as_f64() > row["audit"]["knee_s"].as_f64());
+    let mut rates: Vec<f64> = later.map(|point| point[1].as_f64().unwrap()).collect();
+    rates.sort_unstable_by(f64::total_cmp);
+    let last = rates.len().saturating_sub(1);
+    rates.len() >= 10 && rates[last * 4 / 5] < 1.02 * rates[last / 5]
+}
+
+#[test]
+fn a_burst_and_the_limit_behind_it_are_named() {
+    let faults =
+        Faults { delay: Duration::from_micros(200), is_uncached: true, ..Faults::default() };
+    let faulty = needs!(Faulty::new(faults));
+    faulty.put("data", &random_bytes(LENGTH_BYTES, 1));
+    let folder = Folder::new();
+    let path = faulty.path().join("data");
+    for attempt in 1..=ATTEMPTS {
+        // A second or two at full speed, and then the limit.
+        let bucket = Bucket { burst_bytes: 40 << 20, bytes_per_s: LIMIT_BYTES_PER_S };
+        faulty.restart(|faults| faults.bucket = Some(bucket));
+        let document = document(&disk(&folder, path.to_str().unwrap(), LONG).run());
+        let row = rows(&document, "disk/sequential-read")[0];
+        assert_eq!(row["series"][0]["name"], "rate over time", "{row:#}");
+        let is_burst = warnings(row).contains(&"burst");
+        if !is_burst && attempt < ATTEMPTS {
+            continue;
+        }
+        all_warned(&document, "disk/sequential-read", "burst");
+        assert!(audit(row, "burst_per_s") > audit(row, "sustained_per_s"), "{row:#}");
+        if is_even(row) {
+            all_warned(&document, "disk/sequential-read", "plateau");
+            break;
+        }
+        println!("attempt {attempt}: others disturbed the limited rate");
+    }
+    faulty.finish();
+}
+
+#[test]
+fn a_pace_that_stays_is_no_burst() {
+    let faults = Faults { delay: Duration::from_millis(1), is_uncached: true, ..Faults::default() };
+    let faulty = needs!(Faulty::new(faults));
+    faulty.put("data", &random_bytes(LENGTH_BYTES, 1));
+    let folder = Folder::new();
+    let path = faulty.path().join("data");
+    let options = LONG.replace("4s", "1s");
+    let document = document(&disk(&folder, path.to_str().unwrap(), &options).run());
+    nobody_warned(&document, "burst");
+    faulty.finish();
+}
+
+#[test]
+fn blocks_that_are_slow_the_first_time_are_named() {
+    let faults =
+        Faults { first_delay: Duration::from_micros(200), is_uncached: true, ..Faults::default() };
+    let faulty = needs!(Faulty::new(faults));
+    faulty.put("data", &random_bytes(LENGTH_BYTES, 1));
+    let folder = Folder::new();
+    let path = faulty.path().join("data");
+    let document = document(&disk(&folder, path.to_str().unwrap(), "").run());
+    let rows = rows(&document, "disk/cold-blocks");
+    for pass in ["first", "second"] {
+        assert!(rows.iter().any(|row| row["parameters"]["pass"] == pass), "{pass}: {document:#}");
+    }
+    all_warned(&document, "disk/cold-blocks", "cold_blocks");
+    faulty.finish();
+}

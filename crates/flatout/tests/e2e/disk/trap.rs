@@ -1,0 +1,228 @@
+//! Traps: files, caches and filesystems that make a figure mean something else than it seems to.
+//! Each is set up and must be named by its own code.
+
+use std::fs::{self, File};
+
+use rustix::fs::{FallocateFlags, fallocate, statfs};
+
+use crate::bin::{Folder, warnings};
+use crate::faulty::{Faults, Faulty};
+use crate::filesystem::{Backing, Kind, Mounted, needs_storage};
+use crate::fixture::{random_bytes, random_file, sparse_file, zero_file};
+use crate::skip::needs;
+
+use super::{
+    LENGTH_BYTES, all_warned, audit, disk, disk_in, document, nobody_warned, refused, rows,
+};
+
+#[test]
+fn a_sparse_file_is_named() {
+    let folder = Folder::new();
+    sparse_file(&folder.join("sparse"), LENGTH_BYTES as u64);
+    for pattern in ["sequential-read", "random-read"] {
+        let options = format!("--pattern {pattern} --block-size 64KiB");
+        let document = document(&disk(&folder, "sparse", &options).run());
+        let id = format!("disk/{pattern}");
+        all_warned(&document, &id, "sparse_file");
+        let holes = audit(rows(&document, &id)[0], "hole_bytes");
+        assert!(holes >= (LENGTH_BYTES - (1 << 20)) as f64, "{document:#}");
+    }
+}
+
+#[test]
+fn a_file_that_was_allocated_and_never_written_is_named() {
+    needs!(needs_storage(&std::env::temp_dir()));
+    let folder = Folder::new();
+    let file = File::create(folder.join("reserved")).unwrap();
+    needs!(
+        fallocate(&file, FallocateFlags::empty(), 0, LENGTH_BYTES as u64)
+            .map_err(|errno| format!("the filesystem allocates nothing beforehand: {errno}"))
+    );
+    let document = document(&disk(&folder, "reserved", "--pattern random-read").run());
+    all_warned(&document, "disk/random-read", "unwritten_extents");
+    let unwritten = audit(rows(&document, "disk/random-read")[0], "unwritten_bytes");
+    assert_eq!(unwritten, LENGTH_BYTES as f64, "{document:#}");
+}
+
+#[test]
+fn a_file_of_zeros_is_named() {
+    let folder = Folder::new();
+    zero_file(&folder.join("zeros"), LENGTH_BYTES);
+    let document = document(&disk(&folder, "zeros", "--pattern random-read").run());
+    all_warned(&document, "disk/random-read", "zero_blocks");
+    assert_eq!(audit(rows(&document, "disk/random-read")[0], "zero_block_ratio"), 1.0);
+}
+
+#[test]
+fn reads_that_the_cache_answers_are_named() {
+    needs!(needs_storage(&std::env::temp_dir()));
+    let folder = Folder::new();
+    random_file(&folder.join("data"), LENGTH_BYTES, 1);
+    File::open(folder.join("data")).unwrap().sync_all().unwrap();
+    fs::read(folder.join("data")).unwrap();
+    let options = "--pattern random-read --caching buffered --block-size 4KiB";
+    let document = document(&disk(&folder, "data", options).run());
+    all_warned(&document, "disk/random-read", "fits_in_cache");
+    for row in rows(&document, "disk/random-read") {
+        assert!(audit(row, "cached_before_bytes") >= 0.0, "{row:#}");
+        // Either the cache answered and that is said, or it was emptied first.
+        let share = audit(row, "disk_share_ratio");
+        let codes = warnings(row);
+        assert!(share > 0.5 || codes.contains(&"not_from_device"), "{row:#}");
+    }
+}
+
+#[test]
+fn direct_that_memory_refuses_or_feigns_is_named() {
+    for kind in [Kind::Tmpfs(64 << 20), Kind::Ramfs] {
+        let mounted = needs!(Mounted::new(kind));
+        let folder = Folder::inside(&mounted.path());
+        random_file(&folder.join("data"), LENGTH_BYTES, 1);
+        let options = "--pattern random-read --caching direct --block-size 4KiB";
+        let document = document(&disk(&folder, "data", options).run());
+        all_warned(&document, "disk/random-read", "memory_filesystem");
+        for row in rows(&document, "disk/random-read") {
+            let codes = warnings(row);
+            // Since Linux 6.6 tmpfs accepts O_DIRECT and goes through memory all the same.
+            let is_said = kind != Kind::Ramfs || codes.contains(&"direct_refused");
+            assert!(is_said, "{row:#}");
+        }
+        drop(folder);
+        mounted.finish();
+    }
+}
+
+#[test]
+fn a_loop_device_on_a_cached_file_is_named() {
+    let cached = needs!(Mounted::on_image(Kind::Ext4, 128 << 20, Backing::Cached));
+    let direct = needs!(Mounted::on_image(Kind::Ext4, 128 << 20, Backing::Direct));
+    let folder = Folder::new();
+    let run = |mounted: &Mounted| {
+        let options = "--pattern random-read --caching direct --block-size 4KiB";
+        document(&disk_in(&folder, mounted.path().to_str().unwrap(), options).run())
+    };
+    all_warned(&run(&cached), "disk/random-read", "loop_cached");
+    nobody_warned(&run(&direct), "loop_cached");
+    cached.finish();
+    direct.finish();
+}
+
+#[test]
+fn a_size_below_the_cache_is_named() {
+    needs!(needs_storage(&std::env::temp_dir()));
+    let folder = Folder::new();
+    let options = "--pattern sequential-read,sequential-write --caching buffered";
+    let document = document(&disk_in(&folder, ".", options).run());
+    all_warned(&document, "disk/sequential-read", "fits_in_cache");
+}
+
+#[test]
+fn a_run_that_is_too_short_is_named() {
+    let folder = Folder::new();
+    random_file(&folder.join("data"), LENGTH_BYTES, 1);
+    let words = "bench disk data --quick --pattern random-read --runtime 1us --max-time 1s";
+    let ran = folder.flatout(words.split(' ').chain(["--format", "json"])).run();
+    if ran.code == Some(2) {
+        ran.complains(2, &["--runtime"]);
+        return;
+    }
+    all_warned(&document(&ran), "disk/random-read", "short_run");
+}
+
+#[test]
+fn a_filesystem_of_a_process_is_named() {
+    let faults = Faults { delay: std::time::Duration::from_millis(1), ..Faults::default() };
+    let faulty = needs!(Faulty::new(faults));
+    faulty.put("data", &random_bytes(1 << 20, 1));
+    let folder = Folder::new();
+    let path = faulty.path().join("data");
+    let options = "--pattern random-read --block-size 64KiB --depth 2";
+    let document = document(&disk(&folder, path.to_str().unwrap(), options).run());
+    all_warned(&document, "disk/random-read", "userspace_filesystem");
+    assert_eq!(document["start"]["environment"]["storage"][0]["nature"], "userspace");
+    faulty.finish();
+}
+
+#[test]
+fn requests_that_begin_late_are_named() {
+    let faults = Faults {
+        delay: std::time::Duration::from_millis(5),
+        is_uncached: true,
+        ..Faults::default()
+    };
+    let faulty = needs!(Faulty::new(faults));
+    faulty.put("data", &random_bytes(1 << 20, 1));
+    let folder = Folder::new();
+    let path = faulty.path().join("data");
+    let options = "--pattern random-read --block-size 4KiB --rate 2000 --engine sync --depth 1";
+    let document = document(&disk(&folder, path.to_str().unwrap(), options).run());
+    all_warned(&document, "disk/random-read", "late_starts");
+    faulty.finish();
+}
+
+#[test]
+fn requests_that_the_device_splits_are_named() {
+    let mounted = needs!(Mounted::on_image(Kind::Ext4, 128 << 20, Backing::Direct));
+    let folder = Folder::new();
+    let options = "--pattern sequential-read --caching direct --block-size 8MiB --depth 1";
+    let place = mounted.path();
+    let document = document(&disk_in(&folder, place.to_str().unwrap(), options).run());
+    all_warned(&document, "disk/sequential-read", "requests_split");
+    let row = rows(&document, "disk/sequential-read")[0];
+    assert!(audit(row, "disk_requests_per_request_ratio") > 1.5, "{row:#}");
+    mounted.finish();
+}
+
+/// Leaves this much room, and no more.
+fn leave(mounted: &Mounted, free_bytes: u64) {
+    let file = File::create(mounted.path().join("filler")).unwrap();
+    let facts = statfs(mounted.path()).unwrap();
+    let room = facts.f_bavail as u64 * facts.f_bsize as u64;
+    fallocate(&file, FallocateFlags::empty(), 0, room - free_bytes).unwrap();
+    file.sync_all().unwrap();
+}
+
+#[test]
+fn a_disk_that_is_nearly_full_is_named_and_spared() {
+    let mounted = needs!(Mounted::on_image(Kind::Ext4, 256 << 20, Backing::Direct));
+    leave(&mounted, 12 << 20);
+    let folder = Folder::new();
+    let place = mounted.path();
+    let options = "--pattern sequential-read --block-size 64KiB";
+    let ran = disk(&folder, place.to_str().unwrap(), options).run();
+    // Less is measured and that is said, or nothing is done and one line says why.
+    if ran.code == Some(0) {
+        let document = document(&ran);
+        all_warned(&document, "disk/sequential-read", "nearly_full");
+        let row = rows(&document, "disk/sequential-read")[0];
+        assert!(audit(row, "file_bytes") <= f64::from(6 << 20), "{row:#}");
+    } else {
+        refused(&ran, &[place.to_str().unwrap()]);
+    }
+    // More than there is, asked for in so many words, is never begun.
+    let ran = disk(&folder, place.to_str().unwrap(), "--pattern random-read --bytes 1GiB").run();
+    if ran.code == Some(0) {
+        all_warned(&document(&ran), "disk/random-read", "size_reduced");
+    } else {
+        ran.exits(1);
+    }
+    assert_eq!(Folder::names_in(&place).into_iter().filter(|name| name != "lost+found").count(), 1);
+    mounted.finish();
+}
+
+#[test]
+fn others_who_use_the_device_are_named() {
+    let mounted = needs!(Mounted::on_image(Kind::Ext4, 128 << 20, Backing::Direct));
+    let folder = Folder::new();
+    let node = mounted.node().display();
+    let script = format!("while :; do dd if={node} of=/dev/null bs=1M iflag=direct; done");
+    let other = folder.program("sh".as_ref(), vec!["-c".into(), script.into()]).start();
+    let options = "--pattern random-read --caching direct --block-size 4KiB --depth 1";
+    let place = mounted.path();
+    let document = document(&disk_in(&folder, place.to_str().unwrap(), options).run());
+    drop(other);
+    all_warned(&document, "disk/random-read", "shared_device");
+    let row = rows(&document, "disk/random-read")[0];
+    assert!(audit(row, "others_disk_ratio") > 0.1, "{row:#}");
+    mounted.finish();
+}
