@@ -93,6 +93,16 @@ fn direct_that_memory_refuses_or_feigns_is_named() {
 }
 
 #[test]
+fn dirty_pages_before_a_read_are_named() {
+    needs!(needs_storage(&std::env::temp_dir()));
+    let folder = Folder::new();
+    random_file(&folder.join("data"), LENGTH_BYTES, 1);
+    let options = "--pattern random-read --caching direct --block-size 4KiB";
+    let document = document(&disk(&folder, "data", options).run());
+    all_warned(&document, "disk/random-read", "dirty_pages");
+}
+
+#[test]
 fn a_loop_device_on_a_cached_file_is_named() {
     let cached = needs!(Mounted::on_image(Kind::Ext4, 128 << 20, Backing::Cached));
     let direct = needs!(Mounted::on_image(Kind::Ext4, 128 << 20, Backing::Direct));
@@ -105,6 +115,15 @@ fn a_loop_device_on_a_cached_file_is_named() {
     nobody_warned(&run(&direct), "loop_cached");
     cached.finish();
     direct.finish();
+}
+
+#[test]
+fn a_depth_that_an_engine_cannot_have_is_named() {
+    let folder = Folder::new();
+    random_file(&folder.join("data"), LENGTH_BYTES, 1);
+    let options = "--pattern random-read --engine sync --depth 16";
+    let document = document(&disk(&folder, "data", options).run());
+    all_warned(&document, "disk/random-read", "depth_unused");
 }
 
 #[test]
@@ -194,6 +213,7 @@ fn a_disk_that_is_nearly_full_is_named_and_spared() {
     if ran.code == Some(0) {
         let document = document(&ran);
         all_warned(&document, "disk/sequential-read", "nearly_full");
+        all_warned(&document, "disk/sequential-read", "size_reduced");
         let row = rows(&document, "disk/sequential-read")[0];
         assert!(audit(row, "file_bytes") <= f64::from(6 << 20), "{row:#}");
     } else {
