@@ -32,7 +32,7 @@ const USUAL_MOST_WRITE_BYTES: u64 = 100_000_000_000;
 /// Files of a metadata trial.
 const METADATA_FILES: u32 = 1000;
 const QUICK_METADATA_FILES: u32 = 300;
-const METADATA_DIRECTORIES: u32 = 32;
+const METADATA_DIRECTORIES: u32 = 16;
 const SMALL_FILE_BYTES: u64 = 4096;
 
 /// Trials of a row that a usual run takes, and what each needs besides its own time.
@@ -52,6 +52,7 @@ pub struct Estimate {
     /// Rows of requests.
     pub rows: usize,
     pub(super) metadata: Option<metadata::Options>,
+    metadata_bytes: u64,
     runtime_ns: u64,
     trial_write_bytes: u64,
 }
@@ -71,6 +72,11 @@ impl Estimate {
             Some(metadata::Extent::Quick) => METADATA_NS,
             Some(metadata::Extent::Full) => FULL_METADATA_NS,
         }
+    }
+
+    /// Bytes that the trials of rows may write together.
+    pub(super) fn trials_write_bytes(&self) -> u64 {
+        self.most_write_bytes.saturating_sub(self.file_bytes).saturating_sub(self.metadata_bytes)
     }
 
     pub(super) fn terms(&self, options: &Options) -> Terms {
@@ -115,12 +121,12 @@ pub fn estimate(options: &Options) -> Result<Estimate, Error> {
     let of_rows = rows.iter().fold(0_u64, |sum, row| {
         sum.saturating_add(of_row(row).saturating_mul(u64::from(MAX_TRIALS)))
     });
-    let of_metadata = metadata.as_ref().map_or(0, metadata::write_bytes);
+    let metadata_bytes = metadata.as_ref().map_or(0, metadata::write_bytes);
     let of_rows = match options.runtime_ns {
         Some(_) => of_rows.min(USUAL_MOST_WRITE_BYTES),
         None => of_rows,
     };
-    let wanted = file_bytes.saturating_add(of_rows).saturating_add(of_metadata);
+    let wanted = file_bytes.saturating_add(of_rows).saturating_add(metadata_bytes);
     let most_write_bytes = wanted.min(options.max_write_bytes.unwrap_or(u64::MAX));
     let runtime_ns = options.runtime_ns.unwrap_or(match options.grid {
         Grid::Few => FEW_NS,
@@ -129,7 +135,15 @@ pub fn estimate(options: &Options) -> Result<Estimate, Error> {
         Grid::Matrix => MATRIX_NS,
     });
     let rows = rows.len();
-    Ok(Estimate { file_bytes, most_write_bytes, rows, metadata, runtime_ns, trial_write_bytes })
+    Ok(Estimate {
+        file_bytes,
+        most_write_bytes,
+        rows,
+        metadata,
+        metadata_bytes,
+        runtime_ns,
+        trial_write_bytes,
+    })
 }
 
 fn check(options: &Options, place: &Place) -> Result<(), Error> {
@@ -221,7 +235,7 @@ fn metadata_options(options: &Options, place: &Place) -> Result<Option<metadata:
         seed: options.seed,
         cancel: options.cancel,
     };
-    match metadata::fitted(&wanted) {
+    match metadata::fitted(&wanted, options.max_write_bytes) {
         // Where there is no room for them, the other rows can be measured nevertheless.
         Err(Error::NoRoom(_)) if selection.patterns.is_empty() => Ok(None),
         fitted => fitted.map(Some),
