@@ -143,7 +143,7 @@ pub fn run(options: &Options, plan: &Plan, bench: &mut Bench<'_>) -> Result<Find
         Kind::Directory => Some(make_file(&place, estimate.file_bytes, options, bench)?),
         Kind::File | Kind::Device => None,
     };
-    let site = Site::new(&place, scratch, budget, options)?;
+    let site = Site::new(&place, scratch, budget, estimate.reduced_from, options)?;
     let rows: Vec<Row> = plan::rows(options.grid, &options.selection, &place)
         .into_iter()
         .map(|row| site.fit(row))
