@@ -138,12 +138,12 @@ pub fn run(options: &Options, plan: &Plan, bench: &mut Bench<'_>) -> Result<Find
     let place = Place::find(&options.path, options.overwriting)?;
     let estimate = estimate(options)?;
     let terms = estimate.terms(options);
-    let budget = Budget::new(estimate.most_write_bytes.saturating_sub(estimate.file_bytes));
+    let budget = Budget::new(estimate.trials_write_bytes());
     let scratch = match place.kind() {
         Kind::Directory => Some(make_file(&place, estimate.file_bytes, options, bench)?),
         Kind::File | Kind::Device => None,
     };
-    let site = Site::new(&place, scratch, budget, options)?;
+    let site = Site::new(&place, scratch, budget, estimate.reduced_from, options)?;
     let rows: Vec<Row> = plan::rows(options.grid, &options.selection, &place)
         .into_iter()
         .map(|row| site.fit(row))

@@ -34,7 +34,9 @@ const OWNER_ONLY: Mode = Mode::from_raw_mode(0o600);
 ///
 /// Errors: no directory, or no room for anything that makes sense.
 pub fn size(directory: &Path, wanted_bytes: u64, most_bytes: Option<u64>) -> Result<u64, Error> {
-    let free = on(directory)?.free_bytes;
+    let filesystem = on(directory)?;
+    // Where nobody counts, as on ramfs, nothing is known to be short.
+    let free = if filesystem.size_bytes == 0 { u64::MAX } else { filesystem.free_bytes };
     let memory = memory::available_bytes().unwrap_or(u64::MAX);
     let most = most_bytes.unwrap_or(u64::MAX);
     let size = wanted_bytes.min(part_of(free)).min(memory / MEMORY_PART).min(most);
@@ -148,6 +150,13 @@ impl Scratch {
     pub fn file(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
+}
+
+/// Makes an unnamed file and lets it go, to see whether that can be done.
+///
+/// Errors: those of the kernel.
+pub fn probe(directory: &Path) -> Result<(), Error> {
+    open_unnamed(directory).map(drop)
 }
 
 /// O_TMPFILE where the filesystem knows it; else a file that is unlinked at once.

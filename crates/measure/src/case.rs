@@ -62,8 +62,8 @@ pub enum TrialError {
     /// The user wants to stop.
     #[error("interrupted")]
     Interrupted,
-    /// There can be no further trial; those that the row has count. Without any, the row is one
-    /// that this machine cannot do.
+    /// There can be no further trial; those that the row has count. Without any, the row has no
+    /// figure and this reason.
     #[error("{}", .0.text)]
     NoMore(Warning),
 }

@@ -154,7 +154,9 @@ fn did_it_error(record: &Record) -> Answer {
         Status::Invalid => !has(&row.warnings, warning::ABOVE_CEILING),
         _ => any_of(row, &[warning::DIGEST_DIFFERS, warning::TRUNCATED]),
     });
-    let unsupported = named(results, |row| row.status == Status::Unsupported);
+    let unsupported = named(results, |row| {
+        row.status == Status::Unsupported && !has(&row.warnings, warning::WRITE_LIMIT)
+    });
     let errors = &record.end.errors;
     let mut text = String::new();
     if !failed.is_empty() {

@@ -1,5 +1,7 @@
 //! What a run will write and how long its trials are, known before anything is touched.
 
+use flatout_sys::memory;
+
 use super::metadata;
 use super::pattern::{Course, Pattern};
 use super::place::{Kind, Place, Rights};
@@ -15,6 +17,8 @@ const MIB: u64 = 1 << 20;
 const FEW_BYTES: u64 = 256 * MIB;
 const SHORT_BYTES: u64 = 1024 * MIB;
 const MATRIX_BYTES: u64 = 5_000_000_000;
+/// Available memory that a file in memory takes at most: one part in this many.
+const MEMORY_PART: u64 = 4;
 /// Smallest test file.
 const LEAST_BYTES: u64 = MIB;
 /// Time of a trial, where nobody asks for another.
@@ -29,14 +33,18 @@ const TRIAL_WRITE_BYTES: u64 = 256 * MIB;
 const FEW_TRIAL_WRITE_BYTES: u64 = 64 * MIB;
 /// Bytes that a run with a time of its own writes at most, where nobody allows more.
 const USUAL_MOST_WRITE_BYTES: u64 = 100_000_000_000;
+/// No disk of 2026 takes more: eight lanes of PCIe 5.0 carry half of it.
+const FASTEST_BYTES_PER_S: f64 = 64e9;
 /// Files of a metadata trial.
 const METADATA_FILES: u32 = 1000;
 const QUICK_METADATA_FILES: u32 = 300;
-const METADATA_DIRECTORIES: u32 = 32;
+const METADATA_DIRECTORIES: u32 = 16;
 const SMALL_FILE_BYTES: u64 = 4096;
 
 /// Trials of a row that a usual run takes, and what each needs besides its own time.
 const USUAL_TRIALS: u64 = 8;
+/// Trials of a row that a 95 % interval needs.
+const LEAST_TRIALS: u64 = 6;
 const SET_UP_NS: u64 = 200_000_000;
 /// Time for the rows of names and attributes.
 const METADATA_NS: u64 = 15_000_000_000;
@@ -51,7 +59,12 @@ pub struct Estimate {
     pub most_write_bytes: u64,
     /// Rows of requests.
     pub rows: usize,
+    /// Whether the user's own file is written over.
+    pub writes_over: bool,
+    /// Length that the test file should have had, where there was no room for it.
+    pub(super) reduced_from: Option<u64>,
     pub(super) metadata: Option<metadata::Options>,
+    metadata_bytes: u64,
     runtime_ns: u64,
     trial_write_bytes: u64,
 }
@@ -64,6 +77,11 @@ impl Estimate {
         rows_ns.saturating_add(self.metadata_ns())
     }
 
+    /// Time that it takes at least: each row has one trial, however short the time allowed is.
+    pub fn least_ns(&self) -> u64 {
+        (self.rows as u64).saturating_mul(self.runtime_ns)
+    }
+
     /// The part of it that names and attributes take.
     pub(super) fn metadata_ns(&self) -> u64 {
         match self.metadata.as_ref().map(|options| options.extent) {
@@ -71,6 +89,11 @@ impl Estimate {
             Some(metadata::Extent::Quick) => METADATA_NS,
             Some(metadata::Extent::Full) => FULL_METADATA_NS,
         }
+    }
+
+    /// Bytes that the trials of rows may write together.
+    pub(super) fn trials_write_bytes(&self) -> u64 {
+        self.most_write_bytes.saturating_sub(self.file_bytes).saturating_sub(self.metadata_bytes)
     }
 
     pub(super) fn terms(&self, options: &Options) -> Terms {
@@ -96,9 +119,10 @@ pub fn estimate(options: &Options) -> Result<Estimate, Error> {
     }
     let metadata = metadata_options(options, &place)?;
     let needs_file = place.kind() == Kind::Directory && !rows.is_empty();
-    let file_bytes = if needs_file { file_bytes(options, &place)? } else { 0 };
+    let file = if needs_file { file_bytes(options, &place)? } else { FileBytes::default() };
+    let file_bytes = file.bytes;
     let trial_write_bytes = match (options.runtime_ns, options.grid) {
-        (Some(_), _) => u64::MAX,
+        (Some(ns), _) => (ns as f64 / 1e9 * FASTEST_BYTES_PER_S) as u64,
         (None, Grid::Few | Grid::Quick) => FEW_TRIAL_WRITE_BYTES,
         (None, Grid::Short) => TRIAL_WRITE_BYTES,
         // Two blocks for each thread, however large they are.
@@ -115,12 +139,12 @@ pub fn estimate(options: &Options) -> Result<Estimate, Error> {
     let of_rows = rows.iter().fold(0_u64, |sum, row| {
         sum.saturating_add(of_row(row).saturating_mul(u64::from(MAX_TRIALS)))
     });
-    let of_metadata = metadata.as_ref().map_or(0, metadata::write_bytes);
+    let metadata_bytes = metadata.as_ref().map_or(0, metadata::write_bytes);
     let of_rows = match options.runtime_ns {
         Some(_) => of_rows.min(USUAL_MOST_WRITE_BYTES),
         None => of_rows,
     };
-    let wanted = file_bytes.saturating_add(of_rows).saturating_add(of_metadata);
+    let wanted = file_bytes.saturating_add(of_rows).saturating_add(metadata_bytes);
     let most_write_bytes = wanted.min(options.max_write_bytes.unwrap_or(u64::MAX));
     let runtime_ns = options.runtime_ns.unwrap_or(match options.grid {
         Grid::Few => FEW_NS,
@@ -128,8 +152,32 @@ pub fn estimate(options: &Options) -> Result<Estimate, Error> {
         Grid::Short => SHORT_NS,
         Grid::Matrix => MATRIX_NS,
     });
-    let rows = rows.len();
-    Ok(Estimate { file_bytes, most_write_bytes, rows, metadata, runtime_ns, trial_write_bytes })
+    let left = most_write_bytes.saturating_sub(file_bytes).saturating_sub(metadata_bytes);
+    let trial_write_bytes = share_of_writes(&rows, left).min(trial_write_bytes);
+    let writes_over = place.rights() == Rights::Overwrite && rows.iter().any(Row::writes);
+    if place.kind() == Kind::Directory {
+        scratch::probe(place.path())?;
+    }
+    Ok(Estimate {
+        file_bytes,
+        most_write_bytes,
+        rows: rows.len(),
+        writes_over,
+        reduced_from: file.reduced_from,
+        metadata,
+        metadata_bytes,
+        runtime_ns,
+        trial_write_bytes,
+    })
+}
+
+/// What a trial may write, so that every row that writes gets its least number of trials out of
+/// `left_bytes`; a block of each at least.
+fn share_of_writes(rows: &[Row], left_bytes: u64) -> u64 {
+    let writing: Vec<&Row> = rows.iter().filter(|row| row.writes()).collect();
+    let trials = writing.len() as u64 * LEAST_TRIALS;
+    let largest = writing.iter().map(|row| row.tuning.block_bytes).max().unwrap_or(0);
+    left_bytes.checked_div(trials).unwrap_or(u64::MAX).max(largest)
 }
 
 fn check(options: &Options, place: &Place) -> Result<(), Error> {
@@ -221,7 +269,7 @@ fn metadata_options(options: &Options, place: &Place) -> Result<Option<metadata:
         seed: options.seed,
         cancel: options.cancel,
     };
-    match metadata::fitted(&wanted) {
+    match metadata::fitted(&wanted, options.max_write_bytes) {
         // Where there is no room for them, the other rows can be measured nevertheless.
         Err(Error::NoRoom(_)) if selection.patterns.is_empty() => Ok(None),
         fitted => fitted.map(Some),
@@ -230,20 +278,24 @@ fn metadata_options(options: &Options, place: &Place) -> Result<Option<metadata:
 
 /// Length of the test file: what is wanted, at most a tenth of the free space, and so that what
 /// may be written is not spent on it alone.
-fn file_bytes(options: &Options, place: &Place) -> Result<u64, Error> {
+fn file_bytes(options: &Options, place: &Place) -> Result<FileBytes, Error> {
     let usual = match options.grid {
         Grid::Few => FEW_BYTES,
         Grid::Quick | Grid::Short => SHORT_BYTES,
         Grid::Matrix => MATRIX_BYTES,
     };
     let wanted = options.bytes.unwrap_or(usual);
-    let free = place.filesystem()?.free_bytes;
+    let filesystem = place.filesystem()?;
+    // Where nobody counts, as on ramfs, nothing is known to be short but memory.
+    let free = if filesystem.size_bytes == 0 { u64::MAX } else { filesystem.free_bytes };
+    let in_memory = filesystem.in_memory.then(memory::available_bytes).flatten();
+    let memory_part = in_memory.map_or(u64::MAX, |bytes| bytes / MEMORY_PART);
     let writes = plan::rows(options.grid, &options.selection, place)
         .iter()
         .any(|row| row.test.course() != Course::Read);
     let most =
         options.max_write_bytes.map_or(u64::MAX, |most| if writes { most / 2 } else { most });
-    let size = wanted.min(scratch::part_of(free)).min(most);
+    let size = wanted.min(scratch::part_of(free)).min(memory_part).min(most);
     let size = if size < LEAST_BYTES { size } else { size - size % LEAST_BYTES };
     if size < LEAST_BYTES {
         return Err(Error::NoRoom(format!(
@@ -252,5 +304,14 @@ fn file_bytes(options: &Options, place: &Place) -> Result<u64, Error> {
             place.path()
         )));
     }
-    Ok(size)
+    let is_less = size < wanted - wanted % LEAST_BYTES;
+    Ok(FileBytes { bytes: size, reduced_from: is_less.then_some(wanted) })
+}
+
+/// Length of the test file.
+#[derive(Debug, Clone, Copy, Default)]
+struct FileBytes {
+    bytes: u64,
+    /// What was wanted, where that is more.
+    reduced_from: Option<u64>,
 }

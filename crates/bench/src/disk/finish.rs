@@ -142,7 +142,12 @@ fn check(row: &Row, outcome: &mut Outcome, site: &Site) {
     let has_disks = !site.chain.disks().is_empty();
     let is_cold_read = row.test.course() == Course::Read && row.test != Test::Reread;
     let is_tiny = row.tuning.block_bytes < 512;
-    if let Some(share) = number(outcome, "disk_share_ratio")
+    // The disk's account holds what others asked for, and the process's what a loop device served:
+    // the smaller one is what can be proved.
+    let moved = [number(outcome, "disk_read_bytes"), number(outcome, "process_read_bytes")];
+    let moved = moved.into_iter().flatten().reduce(f64::min);
+    let asked = number(outcome, "read_bytes").filter(|&bytes| bytes > 0.0);
+    if let Some(share) = moved.zip(asked).map(|(moved, asked)| moved / asked)
         && has_disks
         && is_cold_read
         && share < MOVED_SHARE
@@ -153,21 +158,23 @@ fn check(row: &Row, outcome: &mut Outcome, site: &Site) {
         );
         warn(outcome, warning::NOT_FROM_DEVICE, text);
     }
+    let others_share = number(outcome, "others_disk_ratio").unwrap_or(0.0);
     if let Some(ratio) = number(outcome, "disk_requests_per_request_ratio")
         && ratio > SPLIT_RATIO
+        && others_share <= OTHERS_SHARE
         && row.tuning.caching == Caching::Direct
     {
         let text = format!("each request became {ratio:.1} requests of the disk");
         warn(outcome, warning::REQUESTS_SPLIT, text);
     }
     let others = number(outcome, "others_disk_bytes").unwrap_or(0.0);
-    if let Some(share) = number(outcome, "others_disk_ratio")
-        && share > OTHERS_SHARE
+    if others_share > OTHERS_SHARE
         && others > OTHERS_BYTES
         && !is_tiny
         && row.tuning.caching == Caching::Direct
     {
-        let text = format!("{:.0} % of what the disk moved was for somebody else", share * 100.0);
+        let text =
+            format!("{:.0} % of what the disk moved was for somebody else", others_share * 100.0);
         warn(outcome, warning::SHARED_DEVICE, text);
     }
     if let Some(share) = number(outcome, "overhead_ratio")

@@ -2,6 +2,8 @@
 
 use flatout_io::{Caching, Engine, Split, Tuning};
 
+use flatout_measure::warning::{self, Warning};
+
 use super::pattern::{Pattern, Test, Tiny};
 use super::place::{Place, Rights};
 use super::row::{Extents, Row};
@@ -29,7 +31,14 @@ pub(super) fn rows(grid: Grid, selection: &Selection, place: &Place) -> Vec<Row>
         return matrix(selection, place);
     }
     if !selection.patterns.is_empty() {
-        return selection.patterns.iter().flat_map(|&p| asked(p, selection, place)).collect();
+        let all = selection.patterns.iter().flat_map(|&p| asked(p, selection, place));
+        // Lists may meet in one row: an engine without depth has one for all depths.
+        return all.fold(Vec::new(), |mut rows: Vec<Row>, row| {
+            if !rows.iter().any(|known| known.id_and_parameters() == row.id_and_parameters()) {
+                rows.push(row);
+            }
+            rows
+        });
     }
     let mut rows = match place.rights() {
         Rights::MakeFiles => in_directory(grid),
@@ -229,7 +238,14 @@ impl Selection {
         if let [depth] = self.depths[..] {
             tuning.depth = depth;
         }
-        if tuning.engine == Engine::Sync {
+        if tuning.engine == Engine::Sync && tuning.depth > 1 {
+            if self.depths.contains(&tuning.depth) {
+                let text = format!(
+                    "the sync engine has one request in flight: --depth {} has no effect",
+                    tuning.depth
+                );
+                warning::add(&mut row.doubts, Warning::new(warning::DEPTH_UNUSED, text));
+            }
             tuning.depth = 1;
         }
         row.rate_per_s = self.rate_per_s;

@@ -78,6 +78,11 @@ impl Row {
         map
     }
 
+    /// What makes two rows the same in a record.
+    pub(super) fn id_and_parameters(&self) -> (&'static str, Map<String, Value>) {
+        (self.test.id(), self.parameters())
+    }
+
     /// How far the bytes of a write have come when its first figure is taken.
     pub(super) fn until(&self) -> &'static str {
         match self.tuning.caching {

@@ -59,6 +59,7 @@ impl Site {
         place: &Place,
         scratch: Option<Scratch>,
         budget: Budget,
+        reduced_from: Option<u64>,
         options: &Options,
     ) -> Result<Self, Error> {
         let path = scratch.as_ref().map_or_else(|| place.path().to_owned(), Scratch::path);
@@ -73,6 +74,8 @@ impl Site {
             Kind::Directory => length_bytes,
             Kind::File | Kind::Device => length_bytes.min(options.bytes.unwrap_or(u64::MAX)),
         };
+        // Before the extents, asking for which writes back what is dirty.
+        let dirty = dirty_pages(place, source.file(), length_bytes);
         let extents = match place.kind() {
             Kind::Device => None,
             Kind::Directory | Kind::File => {
@@ -91,12 +94,12 @@ impl Site {
             extents,
             budget,
             harness_ns_per_operation: harness_ns_per_operation(),
-            doubts: Vec::new(),
+            doubts: dirty.into_iter().collect(),
             began_ns: monotonic_ns(),
             cancel: options.cancel,
         };
         site.doubt_the_file();
-        site.doubt_the_place(options);
+        site.doubt_the_place(reduced_from);
         Ok(site)
     }
 
@@ -137,20 +140,9 @@ impl Site {
                 self.doubt(warning::UNWRITTEN_EXTENTS, text);
             }
         }
-        // A file of the user's may just have been written by somebody.
-        if self.place.kind() == Kind::File
-            && let Ok(state) = page_cache::state(self.file(), 0, self.length_bytes)
-            && let Some(dirty) = state.dirty_bytes.filter(|&bytes| bytes > 0)
-        {
-            let text = format!(
-                "{dirty} bytes of the file had not reached storage when the run began; they were \
-                 written back first"
-            );
-            self.doubt(warning::DIRTY_PAGES, text);
-        }
     }
 
-    fn doubt_the_place(&mut self, options: &Options) {
+    fn doubt_the_place(&mut self, reduced_from: Option<u64>) {
         let name = self.chain.filesystem.clone();
         let nature = match self.chain.nature {
             Nature::Memory => Some((
@@ -204,9 +196,7 @@ impl Site {
             );
             self.doubt(warning::NEARLY_FULL, text);
         }
-        if let (Kind::Directory, Some(wanted)) = (self.place.kind(), options.bytes)
-            && self.length_bytes < wanted - wanted % (1 << 20)
-        {
+        if let Some(wanted) = reduced_from {
             let text = format!(
                 "the test file has {} bytes instead of {wanted}: a tenth of the free space, or \
                  --max-write, allows no more",
@@ -252,6 +242,19 @@ impl Site {
         }
         row
     }
+}
+
+/// A file of the user's may just have been written by somebody.
+fn dirty_pages(place: &Place, file: BorrowedFd<'_>, length_bytes: u64) -> Option<Warning> {
+    if place.kind() != Kind::File {
+        return None;
+    }
+    let dirty = page_cache::state(file, 0, length_bytes).ok()?.dirty_bytes.filter(|&b| b > 0)?;
+    let text = format!(
+        "{dirty} bytes of the file had not reached storage when the run began; they were written \
+         back first"
+    );
+    Some(Warning::new(warning::DIRTY_PAGES, text))
 }
 
 /// What this room's own code costs per operation, with its clock readings: the same workload

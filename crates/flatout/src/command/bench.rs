@@ -73,6 +73,14 @@ fn add(draft: &mut Draft, found: Found) {
             format!("{} rows failed, the first is {}: {why}", failed.len(), first.id),
         );
     }
+    let has_figure = found.outcomes.iter().any(|row| row.median.is_some());
+    if failed.is_empty()
+        && !has_figure
+        && let Some(first) = found.outcomes.iter().find(|row| row.status == Status::Unsupported)
+    {
+        let why = first.warnings.first().map_or("", |warning| warning.text.as_str());
+        draft.fail(FAILED, format!("nothing could be measured: {}: {why}", first.id));
+    }
     draft.charts.extend(found.charts);
     found.outcomes.into_iter().for_each(|outcome| draft.add(outcome));
     found.storage.into_iter().for_each(|storage| draft.add_storage(storage));
@@ -91,14 +99,14 @@ fn announce(jobs: Vec<Job>, arguments: &Arguments) -> Result<Vec<Job>, Error> {
             "--max-write {most}: the test files of these areas need {bytes} bytes"
         )));
     }
-    let seconds = jobs.iter().map(|job| job.budget_ns).sum::<u64>().div_ceil(SECOND_NS);
+    let times = jobs.iter().map(|job| job.budget_ns.max(job.least_ns));
+    let seconds = times.sum::<u64>().div_ceil(SECOND_NS);
     let areas: Vec<_> = jobs.iter().map(|job| job.area.name()).collect();
+    let over = jobs.iter().any(|job| job.writes_over);
+    let target = if over { "over what is there" } else { "into files of its own" };
     let writes = match bytes {
         0 => "only reads".to_owned(),
-        _ => format!(
-            "writes at most {} into files of its own",
-            flatout_report::quantity::bytes(bytes)
-        ),
+        _ => format!("writes at most {} {target}", flatout_report::quantity::bytes(bytes)),
     };
     let places: Vec<String> = {
         let mut places: Vec<String> = jobs.iter().map(|job| format!("{:?}", job.place)).collect();

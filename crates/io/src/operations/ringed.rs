@@ -16,6 +16,14 @@ use crate::stop::Stop;
 /// Longest wait before the wish to stop is looked at again, while nothing is in flight.
 const NAP_NS: u64 = 50_000_000;
 
+/// Requests that are handed over at once. The device works on those it has while the next ones are
+/// made ready; with all idle slots in one batch it would wait for us, and we then for it.
+///
+/// Random direct reads of 4 KiB at depth 64 on a virtual disk, 2 CPUs, 2026-11-22, against fio in
+/// the same rounds: batches of 2, 4, 8, 16 and all (21 on average) reach 1.01, 1.04, 0.99, 0.97 and
+/// 0.88 of its rate, at 0.75, 0.68, 0.68, 0.66 and 0.65 of its CPU time; the spread is ±0.07.
+const BATCH_REQUESTS: u32 = 4;
+
 /// A request in flight.
 #[derive(Clone, Copy)]
 struct Flight {
@@ -48,7 +56,7 @@ pub(super) fn run(
     let open = !stop.is_cancelled();
     let mut run = Run { ring, access, timestamps, flights, idle, waiting: None, open };
     loop {
-        run.fill_idle(workload);
+        run.fill_idle(workload)?;
         if run.ring.in_flight() == 0 && run.waiting.is_none() {
             return Ok(());
         }
@@ -68,19 +76,20 @@ pub(super) fn run(
 
 impl Run<'_> {
     /// Submits requests as long as there are idle slots and requests whose time has come.
-    fn fill_idle(&mut self, workload: &mut impl Workload) {
+    fn fill_idle(&mut self, workload: &mut impl Workload) -> io::Result<()> {
         // One reading serves all reads of a turn; a write is timed after its bytes are there.
         let mut now_ns = 0;
+        let mut queued = 0;
         while self.open && !self.idle.is_empty() {
             let Some(request) = self.waiting.take().or_else(|| workload.next()) else {
                 self.open = false;
-                return;
+                break;
             };
             if request.due_ns > 0 && request.due_ns > monotonic_ns() {
                 self.waiting = Some(request);
-                return;
+                break;
             }
-            let Some(slot) = self.idle.pop() else { return };
+            let Some(slot) = self.idle.pop() else { break };
             if request.direction == Direction::Write {
                 workload.fill(&request, &mut self.ring.bytes_mut(slot)[..request.length_bytes]);
                 now_ns = 0;
@@ -90,7 +99,14 @@ impl Run<'_> {
             }
             let flight = Flight { request, submitted_ns: now_ns, progress: Progress::default() };
             self.submit(slot, flight);
+            queued += 1;
+            if queued == BATCH_REQUESTS {
+                queued = 0;
+                now_ns = 0;
+                self.ring.submit_and_wait(0)?;
+            }
         }
+        Ok(())
     }
 
     /// Hands the queued requests over and waits for an end, or until a request is due.

@@ -28,6 +28,8 @@ pub(super) enum Closed {
     Failed(String),
     /// This machine cannot do it.
     Unsupported(String),
+    /// Not even one trial was possible, though the machine could do it.
+    Never(Warning),
     /// A trial reported what cannot be.
     Invalid(String),
     /// The user wants to stop.
@@ -98,7 +100,7 @@ impl<'a> Row<'a> {
             Err(TrialError::Unsupported(text)) => return Some(Closed::Unsupported(text)),
             Err(TrialError::Interrupted) => return Some(Closed::Interrupted),
             Err(TrialError::NoMore(why)) if self.taken.is_empty() && self.discarded.is_empty() => {
-                return Some(Closed::Unsupported(why.text));
+                return Some(Closed::Never(why));
             }
             Err(TrialError::NoMore(why)) => {
                 self.end = Some(why);
@@ -226,6 +228,7 @@ impl<'a> Row<'a> {
             Some(Closed::Unsupported(text)) => {
                 Some((Status::Unsupported, warning::UNSUPPORTED, text))
             }
+            Some(Closed::Never(why)) => Some((Status::Unsupported, why.code.as_str(), &why.text)),
             Some(Closed::Invalid(text)) => Some((Status::Invalid, warning::INVALID_TIME, text)),
             _ => None,
         };

@@ -509,6 +509,7 @@ fn a_row_that_can_have_no_more_trials_keeps_those_it_has() {
     assert_eq!((outcomes[0].n, outcomes[0].median), (3, Some(1_000.0)));
     assert_eq!(codes(&outcomes[0]), [warning::WRITE_LIMIT, warning::FEW_TRIALS]);
     assert_eq!((outcomes[1].status, outcomes[1].median), (Status::Unsupported, None));
+    assert_eq!(codes(&outcomes[1]), [warning::WRITE_LIMIT], "the machine is not to blame");
 }
 
 #[test]

@@ -25,6 +25,10 @@ pub(super) struct Job {
     pub(super) place: PathBuf,
     /// Bytes that it writes at most.
     pub(super) write_bytes: u64,
+    /// Whether it writes over a file of the user's.
+    pub(super) writes_over: bool,
+    /// Time that it takes at least, whatever is allowed.
+    pub(super) least_ns: u64,
     /// Time that its trials get.
     pub(super) budget_ns: u64,
     work: Work,
@@ -104,7 +108,8 @@ impl Context<'_> {
     fn job(&self, area: Area, place: PathBuf, write_bytes: u64, seconds: u64, work: Work) -> Job {
         let min_trials = if self.arguments.quick { QUICK_TRIALS } else { USUAL_TRIALS };
         let plan = Plan { min_trials, seed: self.seed, ..Plan::default() };
-        Job { area, place, write_bytes, budget_ns: seconds * SECOND_NS, work, plan }
+        let budget_ns = seconds * SECOND_NS;
+        Job { area, place, write_bytes, writes_over: false, least_ns: 0, budget_ns, work, plan }
     }
 
     /// What an area may write: several share what is allowed, and the syscall area needs little.
@@ -171,7 +176,9 @@ impl Context<'_> {
         let seconds = estimate.time_ns().div_ceil(SECOND_NS);
         let place = options.path.clone();
         let work = Work::Disk(Box::new(options));
-        Ok(self.job(Area::Disk, place, estimate.most_write_bytes, seconds, work))
+        let job = self.job(Area::Disk, place, estimate.most_write_bytes, seconds, work);
+        let (writes_over, least_ns) = (estimate.writes_over, estimate.least_ns());
+        Ok(Job { writes_over, least_ns, ..job })
     }
 
     fn syscall(&self) -> Result<Job, Error> {
