@@ -5,6 +5,7 @@ use flatout_measure::record::{Outcome, Warning};
 use flatout_measure::shape;
 use flatout_measure::warning;
 use flatout_sys::filesystem::Nature;
+use flatout_sys::storage::Layer;
 use serde_json::{Value, json};
 
 use super::Terms;
@@ -159,13 +160,23 @@ fn check(row: &Row, outcome: &mut Outcome, site: &Site) {
         warn(outcome, warning::NOT_FROM_DEVICE, text);
     }
     let others_share = number(outcome, "others_disk_ratio").unwrap_or(0.0);
-    if let Some(ratio) = number(outcome, "disk_requests_per_request_ratio")
-        && ratio > SPLIT_RATIO
-        && others_share <= OTHERS_SHARE
-        && row.tuning.caching == Caching::Direct
-    {
-        let text = format!("each request became {ratio:.1} requests of the disk");
-        warn(outcome, warning::REQUESTS_SPLIT, text);
+    // Where others ask much, the count of requests is theirs; what the queue takes at once is not.
+    let counted = number(outcome, "disk_requests_per_request_ratio");
+    let counted = counted.filter(|&ratio| ratio > SPLIT_RATIO && others_share <= OTHERS_SHARE);
+    let is_direct = row.tuning.caching == Caching::Direct;
+    match (counted, largest_request_bytes(site)) {
+        (Some(ratio), _) if is_direct => {
+            let text = format!("each request became {ratio:.1} requests of the disk");
+            warn(outcome, warning::REQUESTS_SPLIT, text);
+        }
+        (None, Some(most)) if is_direct && row.tuning.block_bytes > most => {
+            let text = format!(
+                "requests of {} bytes are split: the disk takes at most {most} at once",
+                row.tuning.block_bytes
+            );
+            warn(outcome, warning::REQUESTS_SPLIT, text);
+        }
+        _ => {}
     }
     let others = number(outcome, "others_disk_bytes").unwrap_or(0.0);
     if others_share > OTHERS_SHARE
@@ -187,6 +198,15 @@ fn check(row: &Row, outcome: &mut Outcome, site: &Site) {
         );
         warn(outcome, warning::OVERHEAD, text);
     }
+}
+
+/// The largest request that the disks take.
+fn largest_request_bytes(site: &Site) -> Option<u64> {
+    let of_layer = |layer: &Layer| match layer {
+        Layer::Disk(disk) => disk.max_request_bytes,
+        _ => None,
+    };
+    site.chain.layers.iter().filter_map(of_layer).min()
 }
 
 /// What the rate over time says: a burst that ended, a plateau at a round figure.

@@ -75,7 +75,7 @@ pub(super) fn jobs(
     };
     let mut jobs = Vec::new();
     for &area in &areas {
-        let context = Context { arguments, seed, cancel, size, areas: areas.len() as u64 };
+        let context = Context { arguments, seed, cancel, size, areas: &areas };
         jobs.push(match area {
             Area::Cache => context.cache()?,
             Area::Disk => context.disk()?,
@@ -101,7 +101,7 @@ struct Context<'a> {
     seed: u64,
     cancel: CancelToken,
     size: Size,
-    areas: u64,
+    areas: &'a [Area],
 }
 
 impl Context<'_> {
@@ -112,12 +112,21 @@ impl Context<'_> {
         Job { area, place, write_bytes, writes_over: false, least_ns: 0, budget_ns, work, plan }
     }
 
-    /// What an area may write: several share what is allowed, and the syscall area needs little.
+    /// What an area may write: the syscall area needs little and no choice, the others share the
+    /// rest.
     fn max_write_bytes(&self) -> Option<u64> {
-        let shares = self.areas.max(1);
-        self.arguments
-            .max_write
-            .map(|most| if shares == 1 { most } else { most / (shares + 1) * 2 })
+        let has = |area| self.areas.contains(&area);
+        let (options, _) = self.syscall_options();
+        let needed = if has(Area::Syscall) { syscall::file_bytes(&options) } else { 0 };
+        let shares = u64::from(has(Area::Cache)) + u64::from(has(Area::Disk));
+        self.arguments.max_write.map(|most| most.saturating_sub(needed) / shares.max(1))
+    }
+
+    fn syscall_options(&self) -> (syscall::Options<'static>, u64) {
+        let block_bytes = self.arguments.block_size.first().copied().unwrap_or(1);
+        let directory = self.arguments.directory.clone();
+        let quick = self.size != Size::Full;
+        (syscall::Options { block_bytes, directory, quick, cancelled: &|| false }, block_bytes)
     }
 
     fn clearing(&self) -> Clearing {
@@ -182,15 +191,9 @@ impl Context<'_> {
     }
 
     fn syscall(&self) -> Result<Job, Error> {
-        let block_bytes = self.arguments.block_size.first().copied().unwrap_or(1);
-        let directory = self.arguments.directory.clone();
-        let quick = self.size != Size::Full;
-        let options = syscall::Options {
-            block_bytes,
-            directory: directory.clone(),
-            quick,
-            cancelled: &|| false,
-        };
+        let (options, block_bytes) = self.syscall_options();
+        let syscall::Options { ref directory, quick, .. } = options;
+        let directory = directory.clone();
         syscall::check(&options).map_err(Error::Usage)?;
         let bytes = syscall::file_bytes(&options);
         let seconds = match (self.size, self.arguments.quick) {
