@@ -50,9 +50,10 @@ impl Fault {
 }
 
 /// A limit as clouds set it: full speed until the bucket is empty, then as fast as it fills.
+/// When it is empty is a matter of time here, however many requests a busy machine gets done.
 #[derive(Debug, Clone, Copy)]
 pub struct Bucket {
-    pub burst_bytes: u64,
+    pub burst: Duration,
     pub bytes_per_s: u64,
 }
 

@@ -39,8 +39,8 @@ fn a_burst_and_the_limit_behind_it_are_named() {
     let folder = Folder::new();
     let path = faulty.path().join("data");
     for attempt in 1..=ATTEMPTS {
-        // A second or two at full speed, and then the limit.
-        let bucket = Bucket { burst_bytes: 40 << 20, bytes_per_s: LIMIT_BYTES_PER_S };
+        // A while at full speed, and then the limit.
+        let bucket = Bucket { burst: Duration::from_millis(1500), bytes_per_s: LIMIT_BYTES_PER_S };
         faulty.restart(|faults| faults.bucket = Some(bucket));
         let document = document(&disk(&folder, path.to_str().unwrap(), LONG).run());
         let row = rows(&document, "disk/sequential-read")[0];

@@ -24,7 +24,9 @@ pub struct Passage {
     pub written_bytes: u64,
     /// Node and index of the pages that have been read before.
     seen: BTreeSet<(u64, u64)>,
-    /// When the bucket was looked at last, and how much was gone from it then.
+    /// When the first request came.
+    began: Option<Instant>,
+    /// When the empty bucket was looked at last, and how many bytes it lacked then.
     bucket: (Instant, f64),
 }
 
@@ -32,7 +34,7 @@ impl Passage {
     /// Nothing yet.
     pub fn new() -> Self {
         let bucket = (Instant::now(), 0.0);
-        Self { read_bytes: 0, written_bytes: 0, seen: BTreeSet::new(), bucket }
+        Self { read_bytes: 0, written_bytes: 0, seen: BTreeSet::new(), began: None, bucket }
     }
 
     /// Counts a read, or says how it fails.
@@ -61,12 +63,15 @@ impl Passage {
 
     /// How long a write takes.
     pub fn write_delay(&mut self, faults: &Faults, length: u64) -> Duration {
-        let Some(Bucket { burst_bytes, bytes_per_s }) = faults.bucket else { return faults.delay };
+        let Some(Bucket { burst, bytes_per_s }) = faults.bucket else { return faults.delay };
         let now = Instant::now();
+        if now.duration_since(*self.began.get_or_insert(now)) < burst {
+            return faults.delay;
+        }
         let refilled = now.duration_since(self.bucket.0).as_secs_f64() * bytes_per_s as f64;
-        let gone = (self.bucket.1 - refilled).max(0.0) + length as f64;
-        self.bucket = (now, gone);
-        let missing = (gone - burst_bytes as f64).max(0.0) / bytes_per_s as f64;
+        let lacking = (self.bucket.1 - refilled).max(0.0) + length as f64;
+        self.bucket = (now, lacking);
+        let missing = lacking / bytes_per_s as f64;
         faults.delay.max(Duration::from_secs_f64(missing))
     }
 }
@@ -87,11 +92,13 @@ fn through(fault: Option<Fault>, stretch: Stretch, before: u64) -> Result<u64, E
 
 #[test]
 fn a_bucket_lets_a_burst_through_and_then_makes_wait() {
-    let bucket = Some(Bucket { burst_bytes: 1 << 30, bytes_per_s: 1 << 10 });
-    let faults = Faults { bucket, ..Faults::default() };
+    let faults = |burst| {
+        let bucket = Some(Bucket { burst, bytes_per_s: 1 << 10 });
+        Faults { bucket, ..Faults::default() }
+    };
     let mut passage = Passage::new();
-    assert_eq!(passage.write_delay(&faults, 1 << 30), Duration::ZERO);
-    assert!(passage.write_delay(&faults, 1 << 20) > Duration::from_secs(900));
+    assert_eq!(passage.write_delay(&faults(Duration::from_secs(900)), 1 << 30), Duration::ZERO);
+    assert!(passage.write_delay(&faults(Duration::ZERO), 1 << 20) > Duration::from_secs(900));
 }
 
 #[test]
