@@ -82,7 +82,8 @@ impl Bill {
         if let Some(disks) = self.disks() {
             insert("disk_read_bytes", Some(disks.read.bytes));
             insert("disk_write_bytes", Some(disks.write.bytes));
-            insert("disk_requests", Some(disks.read.requests + disks.write.requests));
+            insert("disk_read_requests", Some(disks.read.requests));
+            insert("disk_write_requests", Some(disks.write.requests));
         }
         let since = |of: fn(&Account) -> Option<u64>| Some(of(to)?.saturating_sub(of(from)?));
         insert("io_pressure_ns", since(|account| account.io_waited_ns));

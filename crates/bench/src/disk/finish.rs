@@ -91,6 +91,12 @@ fn derive(row: &Row, outcome: &mut Outcome, site: &Site) {
     let trials = get("trials_summed");
     let asked_moved = sum(get("read_bytes"), get("written_bytes"));
     let disk_bytes = sum(get("disk_read_bytes"), get("disk_write_bytes"));
+    // Requests of the other direction are somebody else's.
+    let disk_requests = match row.test.course() {
+        Course::Read => get("disk_read_requests"),
+        Course::Write => get("disk_write_requests"),
+        Course::Copy | Course::Mixed => sum(get("disk_read_requests"), get("disk_write_requests")),
+    };
     let own_bytes = sum(get("process_read_bytes"), get("process_write_bytes"));
     let cpu_ns = sum(get("user_ns"), get("system_ns"));
     let others = disk_bytes.zip(own_bytes).map(|(disk, own)| (disk - own).max(0.0));
@@ -102,7 +108,8 @@ fn derive(row: &Row, outcome: &mut Outcome, site: &Site) {
     let spread = |key: &str| ratio(get(key), trials);
     let facts = [
         ("disk_share_ratio", ratio(disk_bytes, asked_moved)),
-        ("disk_requests_per_request_ratio", ratio(get("disk_requests"), get("requests"))),
+        ("disk_requests", disk_requests),
+        ("disk_requests_per_request_ratio", ratio(disk_requests, get("requests"))),
         ("cache_hit_ratio", hits.filter(|_| reads_through_cache && knows_reads)),
         ("zero_block_ratio", ratio(get("zero_blocks"), get("blocks_sampled"))),
         ("others_disk_ratio", ratio(others, disk_bytes)),
