@@ -5,13 +5,16 @@
 //! `disk/limit.rs`. Names and attributes have rows of another kind: [`metadata`].
 
 mod account;
+mod bounds;
 mod budget;
 mod estimate;
 mod finish;
 mod fio;
+mod harness;
 mod lane;
 mod limit;
 pub mod metadata;
+mod pass;
 mod pattern;
 mod place;
 mod plan;
@@ -130,13 +133,18 @@ struct Terms {
 /// Bytes of the test file that are written at a time.
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// Measures, and returns the rows with their ceilings.
+/// Measures, and returns the rows with their ceilings. `estimate` is what was made of the same
+/// options, and no more is written than it says.
 ///
 /// Errors: the place cannot be measured, or the test file cannot be made. What goes wrong with a
 /// row is the row's.
-pub fn run(options: &Options, plan: &Plan, bench: &mut Bench<'_>) -> Result<Findings, Error> {
+pub fn run(
+    options: &Options,
+    estimate: &Estimate,
+    plan: &Plan,
+    bench: &mut Bench<'_>,
+) -> Result<Findings, Error> {
     let place = Place::find(&options.path, options.overwriting)?;
-    let estimate = estimate(options)?;
     let terms = estimate.terms(options);
     let budget = Budget::new(estimate.trials_write_bytes());
     let scratch = match place.kind() {
@@ -144,10 +152,9 @@ pub fn run(options: &Options, plan: &Plan, bench: &mut Bench<'_>) -> Result<Find
         Kind::File | Kind::Device => None,
     };
     let site = Site::new(&place, scratch, budget, estimate.reduced_from, options)?;
-    let rows: Vec<Row> = plan::rows(options.grid, &options.selection, &place)
-        .into_iter()
-        .map(|row| site.fit(row))
-        .collect();
+    // Rows that could not have what they asked for may have become the same.
+    let fitted = plan::rows(options.grid, &options.selection, &place).into_iter();
+    let rows = plan::each_once(fitted.map(|row| site.fit(row)));
     // The time is shared out as it was estimated, however much of it there is.
     let share = estimate.metadata_ns() as f64 / estimate.time_ns().max(1) as f64;
     let metadata_ns = (plan.budget_ns as f64 * share) as u64;
@@ -157,19 +164,21 @@ pub fn run(options: &Options, plan: &Plan, bench: &mut Bench<'_>) -> Result<Find
         max_trials: plan.max_trials.min(estimate::MAX_TRIALS),
         ..plan.clone()
     };
-    let mut measured = Vec::new();
     // Blocks are cold once only: theirs is the first turn.
     let (cold, rest): (Vec<Row>, Vec<Row>) =
         rows.into_iter().partition(|row| row.test == Test::ColdBlocks);
-    for rows in [cold, rest] {
-        measured.extend(sample(&rows, &site, &terms, &plan, bench));
-    }
+    let all = (cold.len() + rest.len()).max(1) as u64;
+    let part =
+        |rows: &[Row]| Plan { budget_ns: plan.budget_ns / all * rows.len() as u64, ..plan.clone() };
+    let mut measured = sample(&cold, &site, &terms, &part(&cold), bench);
+    measured.extend(sample(&rest, &site, &terms, &part(&rest), bench));
     let (rows, mut outcomes): (Vec<Row>, Vec<Outcome>) = measured.into_iter().unzip();
     finish::finish(&rows, &mut outcomes, &site, &terms);
     let storage = storage::describe(&site);
     drop(site);
-    if let Some(metadata) = estimate.metadata.filter(|_| !options.cancel.is_cancelled()) {
-        outcomes.extend(metadata::run(&metadata, &metadata_plan, bench)?);
+    let metadata = estimate.metadata.as_ref();
+    if let Some(metadata) = metadata.filter(|_| !options.cancel.is_cancelled()) {
+        outcomes.extend(metadata::run(metadata, &metadata_plan, bench)?);
     }
     Ok(Findings { outcomes, storage })
 }

@@ -1,6 +1,7 @@
 //! Why a bench or a piece of work could not be done.
 
 use flatout_measure::case::TrialError;
+use flatout_measure::warning::Warning;
 
 use crate::crew::ThreadError;
 
@@ -13,6 +14,9 @@ pub enum Error {
     /// What was asked for makes no sense or no bounds; nothing was done.
     #[error("{0}")]
     Usage(String),
+    /// It cannot be done, for a reason that programs know by its code; nothing was done.
+    #[error("{}", .0.text)]
+    Doubt(Warning),
     /// The machine has not the room for it; nothing was done, or what was done was removed.
     #[error("{0}")]
     NoRoom(String),

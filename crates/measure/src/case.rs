@@ -48,6 +48,8 @@ pub struct Further {
     pub amount: f64,
     /// The time that it took.
     pub elapsed_ns: u64,
+    /// Facts that differ from the trial's own; merged as those are.
+    pub audit: Map<String, Value>,
 }
 
 /// Why a trial gave no sample.

@@ -118,6 +118,10 @@ codes! {
     REQUESTS_SPLIT = "requests_split";
     /// Others used the device in the same time.
     SHARED_DEVICE = "shared_device";
+    /// A device, or a file of the user's, would have been written to; nothing was done.
+    WRITE_REFUSED = "write_refused";
+    /// Nothing can be written at this place; nothing was done.
+    READ_ONLY = "read_only";
     /// The limit of bytes to write ended the row early.
     WRITE_LIMIT = "write_limit";
     /// Open loop: requests began later than intended, so the rate asked for was not kept.

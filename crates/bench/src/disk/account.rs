@@ -64,6 +64,15 @@ impl Bill {
         Some(self.synced.disks?.since(&self.before.disks?))
     }
 
+    /// CPU time until the bytes were durable.
+    pub(super) fn usage_until_synced(&self) -> Map<String, Value> {
+        let (from, to) = (&self.before.usage, &self.synced.usage);
+        let mut map = Map::new();
+        map.insert("user_ns".to_owned(), json!(to.user_ns.saturating_sub(from.user_ns)));
+        map.insert("system_ns".to_owned(), json!(to.system_ns.saturating_sub(from.system_ns)));
+        map
+    }
+
     /// The facts as members of the record; all of them may be summed over trials.
     pub(super) fn facts(&self) -> Map<String, Value> {
         let mut map = Map::new();

@@ -1,9 +1,13 @@
 //! What a run will write and how long its trials are, known before anything is touched.
 
+use std::os::unix::fs::MetadataExt;
+
+use flatout_io::Error as IoError;
 use flatout_sys::memory;
 
+use super::bounds;
 use super::metadata;
-use super::pattern::{Course, Pattern};
+use super::pattern::Pattern;
 use super::place::{Kind, Place, Rights};
 use super::plan;
 use super::row::{Extents, Row};
@@ -19,6 +23,8 @@ const SHORT_BYTES: u64 = 1024 * MIB;
 const MATRIX_BYTES: u64 = 5_000_000_000;
 /// Available memory that a file in memory takes at most: one part in this many.
 const MEMORY_PART: u64 = 4;
+/// The unit of `st_blocks` (inode(7)).
+const STAT_BLOCK_BYTES: u64 = 512;
 /// Smallest test file.
 const LEAST_BYTES: u64 = MIB;
 /// Time of a trial, where nobody asks for another.
@@ -30,6 +36,7 @@ const MATRIX_NS: u64 = 400_000_000;
 pub(super) const MAX_TRIALS: u32 = 10;
 /// Bytes that a trial writes at most, unless its time was asked for.
 const TRIAL_WRITE_BYTES: u64 = 256 * MIB;
+const MATRIX_TRIAL_WRITE_BYTES: u64 = 128 * MIB;
 const FEW_TRIAL_WRITE_BYTES: u64 = 64 * MIB;
 /// Bytes that a run with a time of its own writes at most, where nobody allows more.
 const USUAL_MOST_WRITE_BYTES: u64 = 100_000_000_000;
@@ -112,37 +119,42 @@ impl Estimate {
 /// there is no room.
 pub fn estimate(options: &Options) -> Result<Estimate, Error> {
     let place = Place::find(&options.path, options.overwriting)?;
-    check(options, &place)?;
+    bounds::check(options, &place)?;
     let rows = plan::rows(options.grid, &options.selection, &place);
-    for row in &rows {
-        check_row(row)?;
+    if options.grid != Grid::Matrix {
+        // The grid is fixed: its rows that do not fit into memory say so.
+        rows.iter().try_for_each(|row| limits::check_memory(&row.tuning))?;
     }
     let metadata = metadata_options(options, &place)?;
+    let metadata_bytes = metadata.as_ref().map_or(0, metadata::write_bytes);
     let needs_file = place.kind() == Kind::Directory && !rows.is_empty();
-    let file = if needs_file { file_bytes(options, &place)? } else { FileBytes::default() };
+    let file = match needs_file {
+        true => file_bytes(options, &place, &rows, metadata_bytes)?,
+        false => FileBytes::default(),
+    };
     let file_bytes = file.bytes;
-    let trial_write_bytes = match (options.runtime_ns, options.grid) {
+    let cap_bytes = match (options.runtime_ns, options.grid) {
         (Some(ns), _) => (ns as f64 / 1e9 * FASTEST_BYTES_PER_S) as u64,
         (None, Grid::Few | Grid::Quick) => FEW_TRIAL_WRITE_BYTES,
+        (None, Grid::Matrix) => MATRIX_TRIAL_WRITE_BYTES,
         (None, Grid::Short) => TRIAL_WRITE_BYTES,
-        // Two blocks for each thread, however large they are.
-        (None, Grid::Matrix) => {
-            let largest = |row: &Row| row.tuning.block_bytes * u64::from(row.tuning.threads);
-            rows.iter().map(largest).max().unwrap_or(0).max(TRIAL_WRITE_BYTES)
-        }
     };
     let of_row = |row: &Row| match (row.writes(), row.extents) {
         (false, _) => 0,
-        (true, Extents::Fresh) => trial_write_bytes.min(file_bytes),
-        (true, Extents::Written) => trial_write_bytes,
+        (true, Extents::Fresh) => of_trial(row, cap_bytes).min(file_bytes),
+        (true, Extents::Written) => of_trial(row, cap_bytes),
     };
     let of_rows = rows.iter().fold(0_u64, |sum, row| {
         sum.saturating_add(of_row(row).saturating_mul(u64::from(MAX_TRIALS)))
     });
-    let metadata_bytes = metadata.as_ref().map_or(0, metadata::write_bytes);
     let of_rows = match options.runtime_ns {
         Some(_) => of_rows.min(USUAL_MOST_WRITE_BYTES),
         None => of_rows,
+    };
+    // Space that a sparse file of the user's has not got yet is taken as sparingly as any other.
+    let of_rows = match place.rights() {
+        Rights::Overwrite => of_rows.min(room_in_holes(&place)?),
+        Rights::MakeFiles | Rights::Read => of_rows,
     };
     let wanted = file_bytes.saturating_add(of_rows).saturating_add(metadata_bytes);
     let most_write_bytes = wanted.min(options.max_write_bytes.unwrap_or(u64::MAX));
@@ -153,10 +165,11 @@ pub fn estimate(options: &Options) -> Result<Estimate, Error> {
         Grid::Matrix => MATRIX_NS,
     });
     let left = most_write_bytes.saturating_sub(file_bytes).saturating_sub(metadata_bytes);
-    let trial_write_bytes = share_of_writes(&rows, left).min(trial_write_bytes);
-    let writes_over = place.rights() == Rights::Overwrite && rows.iter().any(Row::writes);
-    if place.kind() == Kind::Directory {
-        scratch::probe(place.path())?;
+    let writing = rows.iter().filter(|row| row.writes()).count() as u64;
+    let share = left.checked_div(writing * LEAST_TRIALS).unwrap_or(u64::MAX);
+    let writes_over = place.rights() == Rights::Overwrite && writing > 0;
+    if writes_over || place.kind() == Kind::Directory {
+        place.check_writable()?;
     }
     Ok(Estimate {
         file_bytes,
@@ -167,83 +180,23 @@ pub fn estimate(options: &Options) -> Result<Estimate, Error> {
         metadata,
         metadata_bytes,
         runtime_ns,
-        trial_write_bytes,
+        trial_write_bytes: share.min(cap_bytes),
     })
 }
 
-/// What a trial may write, so that every row that writes gets its least number of trials out of
-/// `left_bytes`; a block of each at least.
-fn share_of_writes(rows: &[Row], left_bytes: u64) -> u64 {
-    let writing: Vec<&Row> = rows.iter().filter(|row| row.writes()).collect();
-    let trials = writing.len() as u64 * LEAST_TRIALS;
-    let largest = writing.iter().map(|row| row.tuning.block_bytes).max().unwrap_or(0);
-    left_bytes.checked_div(trials).unwrap_or(u64::MAX).max(largest)
+/// What a trial of a row may write where `bytes` are meant for each: a block of each thread at
+/// least.
+pub(super) fn of_trial(row: &Row, bytes: u64) -> u64 {
+    bytes.max(row.tuning.block_bytes.saturating_mul(u64::from(row.tuning.threads)))
 }
 
-fn check(options: &Options, place: &Place) -> Result<(), Error> {
-    let selection = &options.selection;
-    let usage = |text: String| Err(Error::Usage(text));
-    for &block_bytes in &selection.block_bytes {
-        limits::within(
-            "--block-size",
-            Some(block_bytes),
-            limits::MAX_BLOCK_BYTES,
-            " bytes (1 GiB)",
-        )?;
-    }
-    for &threads in &selection.threads {
-        limits::within("--threads", Some(threads.into()), crate::crew::MAX_THREADS.into(), "")?;
-    }
-    for &depth in &selection.depths {
-        limits::within("--depth", Some(depth.into()), flatout_sys::ring::MAX_DEPTH.into(), "")?;
-    }
-    if selection.engine == Some(flatout_io::Engine::Mmap) {
-        return usage(
-            "--engine mmap: page faults make no requests of a size; the cache area measures them"
-                .to_owned(),
-        );
-    }
-    if selection.rate_per_s.is_some_and(|rate| !(rate.is_finite() && rate > 0.0)) {
-        return usage("--rate: it must be above 0".to_owned());
-    }
-    if selection.read_percent.is_some_and(|percent| percent > 100) {
-        return usage("--mix: it must be from 0 to 100".to_owned());
-    }
-    if options.runtime_ns == Some(0) {
-        return usage("--runtime: it must be above 0".to_owned());
-    }
-    if options.bytes == Some(0) {
-        return usage("--bytes: it must be above 0".to_owned());
-    }
-    if options.grid == Grid::Matrix {
-        let lists = [
-            ("--pattern", selection.patterns.is_empty()),
-            ("--block-size", selection.block_bytes.is_empty()),
-            ("--threads", selection.threads.is_empty()),
-        ];
-        if let Some((option, _)) = lists.iter().find(|list| !list.1) {
-            return usage(format!(
-                "{option} cannot be given together with --matrix, whose grid is fixed"
-            ));
-        }
-    } else if selection.patterns.is_empty() {
-        let lists = [
-            ("--block-size", selection.block_bytes.len()),
-            ("--threads", selection.threads.len()),
-            ("--depth", selection.depths.len()),
-        ];
-        if let Some((option, _)) = lists.iter().find(|list| list.1 > 1) {
-            return usage(format!(
-                "{option} with several values makes a sweep, which needs --pattern"
-            ));
-        }
-    }
-    selection.patterns.iter().try_for_each(|&pattern| place.check(pattern))
-}
-
-/// Refuses buffers that do not fit into memory.
-fn check_row(row: &Row) -> Result<(), Error> {
-    limits::check_memory(&row.tuning)
+/// Bytes that may be written into a file that has holes, or into one that has none.
+fn room_in_holes(place: &Place) -> Result<u64, Error> {
+    let facts =
+        std::fs::metadata(place.path()).map_err(IoError::system("examine", place.path()))?;
+    let is_sparse = facts.blocks().saturating_mul(STAT_BLOCK_BYTES) < facts.len();
+    let free = place.filesystem()?.free_bytes;
+    Ok(if is_sparse { scratch::part_of(free) } else { u64::MAX })
 }
 
 fn metadata_options(options: &Options, place: &Place) -> Result<Option<metadata::Options>, Error> {
@@ -269,7 +222,9 @@ fn metadata_options(options: &Options, place: &Place) -> Result<Option<metadata:
         seed: options.seed,
         cancel: options.cancel,
     };
-    match metadata::fitted(&wanted, options.max_write_bytes) {
+    // Of what may be written an eighth; it takes a tenth of what it is told is free.
+    let most = options.max_write_bytes.map(|most| most / 8 * 10);
+    match metadata::fitted(&wanted, most) {
         // Where there is no room for them, the other rows can be measured nevertheless.
         Err(Error::NoRoom(_)) if selection.patterns.is_empty() => Ok(None),
         fitted => fitted.map(Some),
@@ -278,7 +233,12 @@ fn metadata_options(options: &Options, place: &Place) -> Result<Option<metadata:
 
 /// Length of the test file: what is wanted, at most a tenth of the free space, and so that what
 /// may be written is not spent on it alone.
-fn file_bytes(options: &Options, place: &Place) -> Result<FileBytes, Error> {
+fn file_bytes(
+    options: &Options,
+    place: &Place,
+    rows: &[Row],
+    metadata_bytes: u64,
+) -> Result<FileBytes, Error> {
     let usual = match options.grid {
         Grid::Few => FEW_BYTES,
         Grid::Quick | Grid::Short => SHORT_BYTES,
@@ -290,12 +250,15 @@ fn file_bytes(options: &Options, place: &Place) -> Result<FileBytes, Error> {
     let free = if filesystem.size_bytes == 0 { u64::MAX } else { filesystem.free_bytes };
     let in_memory = filesystem.in_memory.then(memory::available_bytes).flatten();
     let memory_part = in_memory.map_or(u64::MAX, |bytes| bytes / MEMORY_PART);
-    let writes = plan::rows(options.grid, &options.selection, place)
-        .iter()
-        .any(|row| row.test.course() != Course::Read);
-    let most =
-        options.max_write_bytes.map_or(u64::MAX, |most| if writes { most / 2 } else { most });
-    let size = wanted.min(scratch::part_of(free)).min(memory_part).min(most);
+    let writes = rows.iter().any(Row::writes);
+    let most = options.max_write_bytes.map_or(u64::MAX, |most| {
+        let left = most.saturating_sub(metadata_bytes);
+        if writes { left / 2 } else { left }
+    });
+    // A second file lies beside the first where a trial has a fresh one.
+    let is_double = rows.iter().any(|row| row.writes() && row.extents == Extents::Fresh);
+    let part = scratch::part_of(free) / if is_double { 2 } else { 1 };
+    let size = wanted.min(part).min(memory_part).min(most);
     let size = if size < LEAST_BYTES { size } else { size - size % LEAST_BYTES };
     if size < LEAST_BYTES {
         return Err(Error::NoRoom(format!(

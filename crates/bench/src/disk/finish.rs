@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::Terms;
 use super::fio;
+use super::harness;
 use super::limit::{self, Best, Measured};
 use super::pattern::{Course, Test};
 use super::row::Row;
@@ -25,6 +26,9 @@ const OTHERS_SHARE: f64 = 0.10;
 const OTHERS_BYTES: f64 = 4_194_304.0;
 /// The harness's share of an operation from which on it is a doubt.
 const HARNESS_SHARE: f64 = 0.01;
+/// Operations per bin of a curve from which on its levels, and its flatness, mean anything.
+const KNEE_OPERATIONS: f64 = 12.0;
+const PLATEAU_OPERATIONS: f64 = 20.0;
 /// How much faster the second read of blocks must be before the first counts as cold.
 const COLD_RATIO: f64 = 1.3;
 
@@ -35,9 +39,12 @@ pub(super) fn finish(rows: &[Row], outcomes: &mut [Outcome], site: &Site, terms:
             warning::add(&mut outcome.warnings, doubt.clone());
         }
         label(row, outcome);
-        derive(row, outcome, site);
-        check(row, outcome, site);
-        curves(outcome, site);
+        let harness_ns = harness::ns_per_operation(row);
+        derive(row, outcome, site, harness_ns);
+        check(row, outcome, site, harness_ns);
+        if row.rate_per_s.is_none() {
+            curves(outcome, site);
+        }
         let command = fio::command(row, &site.place, site.length_bytes, terms.runtime_ns);
         let (key, value) = match command {
             Some(command) => ("fio_command", command),
@@ -81,7 +88,7 @@ fn label(row: &Row, outcome: &mut Outcome) {
 }
 
 /// Shares and costs from the totals.
-fn derive(row: &Row, outcome: &mut Outcome, site: &Site) {
+fn derive(row: &Row, outcome: &mut Outcome, site: &Site, harness_ns: f64) {
     let get = |key: &str| number(outcome, key);
     let ratio = |part: Option<f64>, whole: Option<f64>| {
         part.zip(whole).filter(|(_, whole)| *whole > 0.0).map(|(part, whole)| part / whole)
@@ -99,7 +106,11 @@ fn derive(row: &Row, outcome: &mut Outcome, site: &Site) {
     };
     let own_bytes = sum(get("process_read_bytes"), get("process_write_bytes"));
     let cpu_ns = sum(get("user_ns"), get("system_ns"));
-    let others = disk_bytes.zip(own_bytes).map(|(disk, own)| (disk - own).max(0.0));
+    // Mirrors, parity and copies on write move more for us than we ask for.
+    let others = disk_bytes
+        .zip(own_bytes)
+        .filter(|_| moves_what_is_asked(site))
+        .map(|(disk, own)| (disk - own).max(0.0));
     let reads_through_cache =
         row.test.course() == Course::Read && row.tuning.caching != Caching::Direct;
     let knows_reads = !site.chain.disks().is_empty() || site.chain.nature == Nature::Memory;
@@ -115,11 +126,11 @@ fn derive(row: &Row, outcome: &mut Outcome, site: &Site) {
         ("others_disk_ratio", ratio(others, disk_bytes)),
         ("others_disk_bytes", others),
         ("io_pressure_ratio", ratio(get("io_pressure_ns"), get("elapsed_ns"))),
-        ("stolen_ratio", ratio(get("stolen_ns"), get("elapsed_ns"))),
+        ("stolen_ratio", ratio(get("stolen_ns"), get("elapsed_ns").map(|ns| ns * site.cpus))),
         ("cpu_ns_per_operation", ratio(cpu_ns, operations)),
         ("cpu_s_per_gib", ratio(cpu_ns.map(|ns| ns / 1e9), asked.map(|b| b / (1u64 << 30) as f64))),
-        ("harness_ns_per_operation", Some(site.harness_ns_per_operation)),
-        ("overhead_ratio", overhead_ratio(row, outcome, site)),
+        ("harness_ns_per_operation", Some(harness_ns)),
+        ("overhead_ratio", overhead_ratio(row, outcome, harness_ns)),
         ("cached_before_bytes", spread("cached_before_bytes")),
         ("cached_after_bytes", spread("cached_after_bytes")),
         ("dirty_before_bytes", spread("dirty_before_bytes")),
@@ -137,16 +148,28 @@ fn derive(row: &Row, outcome: &mut Outcome, site: &Site) {
     }
 }
 
+/// Whether the layers below hand on each byte once.
+fn moves_what_is_asked(site: &Site) -> bool {
+    let multiplies = |layer: &Layer| match layer {
+        Layer::Raid { .. } | Layer::Stacked { .. } => true,
+        Layer::Mount { filesystem, .. } => {
+            ["btrfs", "zfs", "bcachefs"].contains(&filesystem.as_str())
+        }
+        _ => false,
+    };
+    site.chain.disks().len() == 1 && !site.chain.layers.iter().any(multiplies)
+}
+
 /// The harness's share of the time of the threads.
-fn overhead_ratio(row: &Row, outcome: &Outcome, site: &Site) -> Option<f64> {
+fn overhead_ratio(row: &Row, outcome: &Outcome, harness_ns: f64) -> Option<f64> {
     let operations = number(outcome, "operations")?;
     let elapsed_ns = number(outcome, "elapsed_ns")?;
     let time_ns = elapsed_ns * f64::from(row.tuning.threads);
-    (time_ns > 0.0).then(|| operations * site.harness_ns_per_operation / time_ns)
+    (time_ns > 0.0).then(|| operations * harness_ns / time_ns)
 }
 
 /// Holds the accounts against what the row says that it did.
-fn check(row: &Row, outcome: &mut Outcome, site: &Site) {
+fn check(row: &Row, outcome: &mut Outcome, site: &Site, harness_ns: f64) {
     let has_disks = !site.chain.disks().is_empty();
     let is_cold_read = row.test.course() == Course::Read && row.test != Test::Reread;
     let is_tiny = row.tuning.block_bytes < 512;
@@ -199,9 +222,8 @@ fn check(row: &Row, outcome: &mut Outcome, site: &Site) {
         && share > HARNESS_SHARE
     {
         let text = format!(
-            "the harness takes {:.1} % of the threads' time ({:.0} ns per operation)",
-            share * 100.0,
-            site.harness_ns_per_operation
+            "the harness takes {:.1} % of the threads' time ({harness_ns:.0} ns per operation)",
+            share * 100.0
         );
         warn(outcome, warning::OVERHEAD, text);
     }
@@ -223,6 +245,12 @@ fn curves(outcome: &mut Outcome, site: &Site) {
         return;
     }
     let (points, unit) = (series.points.clone(), series.y.clone());
+    // Counting a few requests per bin is noise, or looks like a figure that is not there.
+    let operations = number(outcome, "operations").unwrap_or(0.0);
+    let per_bin = operations / points.len() as f64;
+    if per_bin < KNEE_OPERATIONS {
+        return;
+    }
     if let Some(found) = shape::shape(&points) {
         let facts = [
             ("burst_per_s", found.burst_per_s),
@@ -239,7 +267,8 @@ fn curves(outcome: &mut Outcome, site: &Site) {
         );
         warn(outcome, warning::BURST, text);
     }
-    if let Some(flat) = shape::plateau(&points, &unit) {
+    let flat = shape::plateau(&points, &unit).filter(|_| per_bin >= PLATEAU_OPERATIONS);
+    if let Some(flat) = flat {
         let text = format!(
             "the rate is flat at about {} {}: likely a limit that somebody set (a token bucket)",
             flat.round_figure, flat.unit_words

@@ -6,17 +6,25 @@ use flatout_io::operations::{After, Direction, Done, Request, Workload};
 use flatout_io::{Lane, Order, Split};
 use flatout_measure::histogram::Histogram;
 use flatout_measure::random::SplitMix64;
+use flatout_sys::generator::fill_random;
 
 use super::pattern::Course;
 
 /// Of so many requests that read, one is looked at for zeros: looking at all would cost as much
 /// as the system call of a small read.
 const LOOKED_AT_ONE_IN: u64 = 16;
-/// Words of a block that are looked at.
+/// Pages of such a block that are looked at, and words of each.
+const PAGES_LOOKED_AT: usize = 16;
+const PAGE_BYTES: usize = 4096;
 const WORDS_LOOKED_AT: usize = 16;
-/// Distance of the places where a written block is made different from every other. Storage
-/// that finds equal blocks compares blocks of 4 KiB; some, of 512 bytes.
-const STAMP_BYTES: usize = 512;
+/// Blocks up to this size are written anew each time: filesystems that compress look at about as
+/// much at once, and would find the rest of an older block again.
+const WHOLLY_NEW_BYTES: usize = 128 << 10;
+/// Distance of the places where a larger block is made different from every other: storage that
+/// finds equal blocks compares pages.
+const STAMP_BYTES: usize = 4096;
+/// Bins at most: a clock that jumps must not cost memory.
+const MOST_BINS: u64 = 1 << 20;
 /// An operation that begins later than this after its time is late.
 const LATE_NS: u64 = 1_000_000;
 
@@ -41,6 +49,14 @@ pub(super) struct Work {
     pub(super) epoch_ns: u64,
     pub(super) bin_ns: u64,
     pub(super) seed: u64,
+    pub(super) stamps: Stamps,
+}
+
+/// Whether operations have times of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stamps {
+    Each,
+    None,
 }
 
 /// How often all blocks are visited.
@@ -68,6 +84,8 @@ pub(super) struct Tally {
     pub(super) read_bytes: u64,
     pub(super) written_bytes: u64,
     pub(super) late: u64,
+    /// Operations of an open loop whose time came before the end, and which did not begin.
+    pub(super) unstarted: u64,
     pub(super) looked_at: u64,
     pub(super) zero: u64,
     /// Operations and bytes per bin.
@@ -84,6 +102,7 @@ impl Tally {
         self.read_bytes += other.read_bytes;
         self.written_bytes += other.written_bytes;
         self.late += other.late;
+        self.unstarted += other.unstarted;
         self.looked_at += other.looked_at;
         self.zero += other.zero;
         self.histogram.merge(&other.histogram);
@@ -160,20 +179,29 @@ impl LaneWork {
         }
     }
 
+    /// Counts the operations that should have begun before the end and did not.
+    pub(super) fn count_unstarted(&mut self, deadline_ns: u64) {
+        let Some(pace) = self.work.pace else { return };
+        let span_ns = deadline_ns.saturating_sub(pace.first_ns) as f64;
+        let meant = (span_ns / pace.interval_ns) as u64;
+        self.tally.unstarted = meant.min(self.work.most_operations).saturating_sub(self.begun);
+    }
+
+    /// Counts an operation, which may be two requests: it began when the first one did.
     fn count(&mut self, done: &Done<'_>, moved: u64) {
         let tally = &mut self.tally;
         tally.operations += 1;
         tally.bytes += moved;
+        if self.work.stamps == Stamps::None {
+            return;
+        }
         let begun_ns = match done.request.due_ns {
             0 => done.submitted_ns,
-            due_ns => {
-                tally.late += u64::from(done.submitted_ns > due_ns + LATE_NS);
-                due_ns
-            }
+            due_ns => due_ns,
         };
         tally.histogram.record(done.completed_ns.saturating_sub(begun_ns));
         let bin = done.completed_ns.saturating_sub(self.work.epoch_ns) / self.work.bin_ns.max(1);
-        let bin = bin as usize;
+        let bin = bin.min(MOST_BINS) as usize;
         if bin >= tally.bins.len() {
             tally.bins.resize(bin + 1, [0; 2]);
         }
@@ -185,15 +213,18 @@ impl LaneWork {
         if self.tally.requests % LOOKED_AT_ONE_IN != 1 || bytes.is_empty() {
             return;
         }
-        self.tally.looked_at += 1;
-        self.tally.zero += u64::from(is_zero(bytes));
+        let step = (bytes.len() / PAGES_LOOKED_AT).max(PAGE_BYTES);
+        for page in bytes.chunks(step) {
+            self.tally.looked_at += 1;
+            self.tally.zero += u64::from(is_zero(&page[..page.len().min(PAGE_BYTES)]));
+        }
     }
 }
 
-/// Whether a sample of the words of a block is zero.
-fn is_zero(bytes: &[u8]) -> bool {
-    let step = (bytes.len() / WORDS_LOOKED_AT).max(8);
-    bytes.chunks(step).all(|chunk| chunk[..chunk.len().min(8)].iter().all(|&byte| byte == 0))
+/// Whether a sample of the words of a page is zero.
+fn is_zero(page: &[u8]) -> bool {
+    let step = (page.len() / WORDS_LOOKED_AT).max(8);
+    page.chunks(step).all(|chunk| chunk[..chunk.len().min(8)].iter().all(|&byte| byte == 0))
 }
 
 impl Workload for LaneWork {
@@ -204,7 +235,9 @@ impl Workload for LaneWork {
         let block = self.next_block()?;
         let direction = self.direction();
         let due_ns = match self.work.pace {
-            Some(pace) => pace.first_ns + (pace.interval_ns * self.begun as f64) as u64,
+            Some(pace) => {
+                pace.first_ns.saturating_add((pace.interval_ns * self.begun as f64) as u64)
+            }
             None => 0,
         };
         self.begun += 1;
@@ -213,9 +246,13 @@ impl Workload for LaneWork {
         Some(Request { direction, file: 0, offset_bytes, length_bytes, due_ns })
     }
 
-    /// The buffers hold random bytes from the beginning; each block written gets marks of its
-    /// own, so that no storage finds two blocks equal.
+    /// No storage finds two blocks equal, or one that it can make smaller. The buffers hold random
+    /// bytes from the beginning; a large block gets marks of its own, a small one is made anew.
     fn fill(&mut self, request: &Request, bytes: &mut [u8]) {
+        if bytes.len() <= WHOLLY_NEW_BYTES {
+            let turn = self.begun.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            return fill_random(bytes, self.stamp ^ turn, request.offset_bytes);
+        }
         let mut mark = self.stamp ^ request.offset_bytes.rotate_left(20) ^ self.begun;
         for place in bytes.chunks_mut(STAMP_BYTES) {
             mark = mark.wrapping_mul(0xd134_2543_de82_ef95).wrapping_add(1);
@@ -234,6 +271,11 @@ impl Workload for LaneWork {
             }
         };
         self.tally.requests += 1;
+        let due_ns = done.request.due_ns;
+        let is_first = self.work.course != Course::Copy || direction == Direction::Read;
+        if due_ns > 0 && is_first && done.submitted_ns > due_ns.saturating_add(LATE_NS) {
+            self.tally.late += 1;
+        }
         match direction {
             Direction::Read => {
                 self.look_for_zeros(&done.bytes[..moved]);
@@ -247,8 +289,13 @@ impl Workload for LaneWork {
             return After::End;
         }
         if self.work.course == Course::Copy && direction == Direction::Read {
+            // The time of the operation goes with it.
+            let begun_ns = match done.request.due_ns {
+                0 => done.submitted_ns,
+                due_ns => due_ns,
+            };
             let write = Request::write(done.request.offset_bytes, moved);
-            return After::Then(Request { file: 1, ..write });
+            return After::Then(Request { file: 1, due_ns: begun_ns, ..write });
         }
         self.count(&done, moved as u64);
         After::Next
@@ -278,6 +325,7 @@ mod tests {
             epoch_ns: 0,
             bin_ns: u64::MAX,
             seed: 1,
+            stamps: Stamps::Each,
         }
     }
 
@@ -336,12 +384,17 @@ mod tests {
 
     #[test]
     fn written_blocks_differ_from_each_other() {
-        let mut lane = LaneWork::new(work(Course::Write, 100));
-        let mut seen = std::collections::BTreeSet::new();
-        let mut buffer = [7; 1024];
-        while let Some(request) = lane.next() {
-            lane.fill(&request, &mut buffer);
-            assert!(seen.insert(buffer[..512].to_vec()) && seen.insert(buffer[512..].to_vec()));
+        for block_bytes in [1024_usize, 256 << 10] {
+            let block = Work { block_bytes: block_bytes as u64, ..work(Course::Write, 20) };
+            let mut lane = LaneWork::new(Work { turns: Turns::Many, most_operations: 40, ..block });
+            let mut seen = std::collections::BTreeSet::new();
+            let mut buffer = vec![7; block_bytes];
+            while let Some(request) = lane.next() {
+                lane.fill(&request, &mut buffer);
+                for page in buffer.chunks(4096) {
+                    assert!(seen.insert(page.to_vec()), "blocks of {block_bytes}");
+                }
+            }
         }
     }
 
@@ -351,6 +404,25 @@ mod tests {
         let mut lane = LaneWork::new(Work { pace, ..work(Course::Read, 10) });
         let due: Vec<_> = std::iter::from_fn(|| lane.next()).map(|r| r.due_ns).collect();
         assert_eq!(due[..4], [1000, 1002, 1005, 1007]);
+    }
+
+    #[test]
+    fn operations_that_never_began_are_counted() {
+        let pace = Some(Pace { first_ns: 1000, interval_ns: 10.0 });
+        let mut lane = LaneWork::new(Work { pace, ..work(Course::Read, 1000) });
+        (0..30).for_each(|_| _ = lane.next());
+        lane.count_unstarted(1500);
+        assert_eq!(lane.tally.unstarted, 20);
+    }
+
+    #[test]
+    fn zero_pages_within_a_large_block_are_seen() {
+        let mut lane = LaneWork::new(work(Course::Read, 10));
+        let mut block = vec![1; 16 * 4096];
+        block[4096..3 * 4096].fill(0);
+        lane.tally.requests = 1;
+        lane.look_for_zeros(&block);
+        assert_eq!((lane.tally.looked_at, lane.tally.zero), (16, 2));
     }
 
     #[test]

@@ -109,7 +109,9 @@ pub(super) fn apply(measured: &mut Measured<'_>, best: &Best, site: &Site) {
             return ceiling::apply(outcome, ceiling);
         }
     }
-    let (ceiling, is_link) = match link(row, site).filter(|link| median <= TOLERANCE * link.1) {
+    // A hypervisor may show links that it does not have; elsewhere a figure above one is judged.
+    let link = link(row, site).filter(|link| median <= TOLERANCE * link.1 || !site.is_virtual);
+    let (ceiling, is_link) = match link {
         Some((name, value)) => {
             let provenance = Provenance::Link;
             (Ceiling { name, value: Some(value), provenance, ..Ceiling::default() }, true)
@@ -172,7 +174,16 @@ fn group_limit(row: &Row, site: &Site) -> Option<(String, f64)> {
             Course::Read => read,
             Course::Write => write,
             Course::Copy => [read, write].into_iter().flatten().reduce(f64::min),
-            Course::Mixed => None,
+            Course::Mixed => {
+                let reads = f64::from(row.read_percent) / 100.0;
+                let whole = |limit: Option<f64>, share: f64| {
+                    limit.filter(|_| share > 0.0).map(|limit| limit / share)
+                };
+                [whole(read, reads), whole(write, 1.0 - reads)]
+                    .into_iter()
+                    .flatten()
+                    .reduce(f64::min)
+            }
         }
     };
     site.limits

@@ -26,13 +26,15 @@ pub enum Pattern {
     StridedRead,
     /// Once more, from the page cache if it holds the file.
     Reread,
+    /// Blocks that nobody has read lately, and at once the same again.
+    ColdBlocks,
     /// Names and attributes: create, stat, open and close, rename, readdir, unlink, fsync.
     Metadata,
 }
 
 impl Pattern {
     /// Every pattern, in the order of a report.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::SequentialRead,
         Self::SequentialWrite,
         Self::SequentialCopy,
@@ -42,6 +44,7 @@ impl Pattern {
         Self::BackwardRead,
         Self::StridedRead,
         Self::Reread,
+        Self::ColdBlocks,
         Self::Metadata,
     ];
 
@@ -57,6 +60,7 @@ impl Pattern {
             Self::BackwardRead => "backward-read",
             Self::StridedRead => "strided-read",
             Self::Reread => "reread",
+            Self::ColdBlocks => "cold-blocks",
             Self::Metadata => "metadata",
         }
     }
@@ -68,6 +72,7 @@ impl Pattern {
             | Self::RandomRead
             | Self::BackwardRead
             | Self::StridedRead
+            | Self::ColdBlocks
             | Self::Reread => Needs::Nothing,
             Self::SequentialWrite | Self::RandomWrite | Self::Mixed => Needs::Writing,
             Self::SequentialCopy | Self::Metadata => Needs::Directory,

@@ -5,10 +5,13 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use flatout_io::Error as IoError;
+use flatout_measure::warning::{self, Warning};
 use flatout_sys::filesystem::{self, Filesystem};
+use rustix::io::Errno;
 
 use super::pattern::{Needs, Pattern};
 use crate::error::Error;
+use crate::scratch;
 
 /// What may be done at a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,16 +64,16 @@ impl Place {
             kind if kind.is_block_device() => Kind::Device,
             _ => {
                 let reason = "it is neither a directory nor a regular file nor a block device";
-                return Err(refused("measure", path, reason));
+                return Err(refusal("measure", path, reason).into());
             }
         };
         if kind == Kind::Device && overwriting == Overwriting::Allowed {
             let reason =
                 "it is a block device, which flatout never writes to; --overwrite is for files";
-            return Err(refused("write to", path, reason));
+            return Err(doubt(warning::WRITE_REFUSED, refusal("write to", path, reason)));
         }
         if kind == Kind::File && facts.len() == 0 {
-            return Err(refused("measure", path, "it is empty"));
+            return Err(doubt(warning::EMPTY_FILE, refusal("measure", path, "it is empty")));
         }
         Ok(Self { path: path.to_owned(), kind, overwriting })
     }
@@ -110,7 +113,25 @@ impl Place {
                 format!("{pattern} makes files of its own and needs a directory")
             }
         };
-        Err(refused("write to", path, &reason))
+        Err(doubt(warning::WRITE_REFUSED, refusal("write to", path, &reason)))
+    }
+
+    /// Refuses a directory in which no file can be made, and a file that cannot be written to.
+    pub fn check_writable(&self) -> Result<(), Error> {
+        let tried = match self.kind {
+            Kind::Directory => scratch::probe(&self.path),
+            Kind::File | Kind::Device => {
+                let opened = std::fs::File::options().write(true).open(&self.path);
+                let fail = IoError::system("write to", &self.path);
+                opened.map(drop).map_err(|error| fail(error).into())
+            }
+        };
+        tried.map_err(|error| match error {
+            Error::Io(IoError::System { ref source, .. }) if is_denied(source) => {
+                doubt(warning::READ_ONLY, error)
+            }
+            other => other,
+        })
     }
 
     /// The filesystem with the place on it; of a device, the one that its name lies on.
@@ -123,8 +144,18 @@ impl Place {
     }
 }
 
-fn refused(operation: &'static str, path: &Path, reason: &str) -> Error {
-    IoError::Refused { operation, path: path.to_owned(), reason: reason.to_owned() }.into()
+fn refusal(operation: &'static str, path: &Path, reason: &str) -> IoError {
+    IoError::Refused { operation, path: path.to_owned(), reason: reason.to_owned() }
+}
+
+/// An error that programs know by a code.
+fn doubt(code: &str, error: impl std::fmt::Display) -> Error {
+    Error::Doubt(Warning::new(code, error.to_string()))
+}
+
+fn is_denied(error: &std::io::Error) -> bool {
+    let known = [Errno::ROFS, Errno::ACCESS, Errno::PERM];
+    Errno::from_io_error(error).is_some_and(|errno| known.contains(&errno))
 }
 
 #[cfg(test)]

@@ -31,22 +31,25 @@ pub(super) fn rows(grid: Grid, selection: &Selection, place: &Place) -> Vec<Row>
         return matrix(selection, place);
     }
     if !selection.patterns.is_empty() {
-        let all = selection.patterns.iter().flat_map(|&p| asked(p, selection, place));
         // Lists may meet in one row: an engine without depth has one for all depths.
-        return all.fold(Vec::new(), |mut rows: Vec<Row>, row| {
-            if !rows.iter().any(|known| known.id_and_parameters() == row.id_and_parameters()) {
-                rows.push(row);
-            }
-            rows
-        });
+        return each_once(selection.patterns.iter().flat_map(|&p| asked(p, selection, place)));
     }
     let mut rows = match place.rights() {
         Rights::MakeFiles => in_directory(grid),
         Rights::Read | Rights::Overwrite => on_file(place.rights()),
     };
     rows.iter_mut().for_each(|row| selection.bend(row));
-    rows.dedup();
-    rows
+    each_once(rows.into_iter())
+}
+
+/// The first of the rows that a record could not tell apart.
+pub(super) fn each_once(rows: impl Iterator<Item = Row>) -> Vec<Row> {
+    rows.fold(Vec::new(), |mut kept, row| {
+        if !kept.iter().any(|known: &Row| known.id_and_parameters() == row.id_and_parameters()) {
+            kept.push(row);
+        }
+        kept
+    })
 }
 
 fn row(test: Test, block_bytes: u64, depth: u32) -> Row {
@@ -138,11 +141,18 @@ fn asked(pattern: Pattern, selection: &Selection, place: &Place) -> Vec<Row> {
         Pattern::Mixed => vec![row(Test::Mixed, RANDOM_BYTES, RANDOM_DEPTH)],
         Pattern::BackwardRead => vec![row(Test::BackwardRead, STREAM_BYTES, STREAM_DEPTH)],
         Pattern::StridedRead => vec![row(Test::StridedRead, STREAM_BYTES, STREAM_DEPTH)],
+        Pattern::ColdBlocks => vec![row(Test::ColdBlocks, STREAM_BYTES, STREAM_DEPTH)],
         Pattern::Reread => vec![buffered(row(Test::Reread, STREAM_BYTES, 1))],
         // Its rows are of another kind.
         Pattern::Metadata => Vec::new(),
     };
     bases.into_iter().flat_map(|base| spread(&base, selection)).collect()
+}
+
+/// The rows of a short plan, for tests.
+#[cfg(test)]
+pub(super) fn tests_rows() -> Vec<Row> {
+    in_directory(Grid::Short)
 }
 
 /// One row for each combination of the lists asked for.
@@ -169,9 +179,13 @@ fn matrix(selection: &Selection, place: &Place) -> Vec<Row> {
     let reads = [Test::SequentialRead, Test::RandomRead];
     let writes = [Test::SequentialCopy, Test::SequentialWrite, Test::RandomWrite];
     let may_make = place.rights() == Rights::MakeFiles;
-    let tests: Vec<Test> = match may_make {
-        true => writes[..1].iter().chain(&reads).chain(&writes[1..]).copied().collect(),
-        false => reads.to_vec(),
+    let may_write = place.rights() != Rights::Read;
+    let tests: Vec<Test> = match place.rights() {
+        Rights::MakeFiles => {
+            writes[..1].iter().chain(&reads).chain(&writes[1..]).copied().collect()
+        }
+        Rights::Overwrite => reads.iter().chain(&writes[1..]).copied().collect(),
+        Rights::Read => reads.to_vec(),
     };
     let depth = selection.depths.first().copied().unwrap_or(1);
     let mut rows = Vec::new();
@@ -180,20 +194,24 @@ fn matrix(selection: &Selection, place: &Place) -> Vec<Row> {
             for &test in &tests {
                 let base = row(test, block_bytes, depth);
                 let is_first = matches!(test, Test::SequentialWrite | Test::SequentialCopy);
-                let base = if is_first { fresh(base) } else { base };
+                let base = if is_first && may_make { fresh(base) } else { base };
                 rows.push(Row { tuning: Tuning { threads, ..base.tuning }, ..base });
             }
         }
         let tiny = [Tiny::Copy, Tiny::Read, Tiny::RandomRead, Tiny::Write, Tiny::RandomWrite];
-        let reading = |tiny: &Tiny| may_make || matches!(tiny, Tiny::Read | Tiny::RandomRead);
-        for tiny in tiny.into_iter().filter(reading) {
+        let is_possible = |tiny: &Tiny| match tiny {
+            Tiny::Read | Tiny::RandomRead => true,
+            Tiny::Write | Tiny::RandomWrite => may_write,
+            Tiny::Copy => may_make,
+        };
+        for tiny in tiny.into_iter().filter(is_possible) {
             let base = buffered(row(Test::Latency(tiny), TINY_BYTES, 1));
             let base = if tiny == Tiny::Copy { fresh(base) } else { base };
             rows.push(Row { tuning: Tuning { threads, ..base.tuning }, ..base });
         }
     }
     for block_bytes in MATRIX_BLOCKS {
-        if may_make {
+        if may_write {
             rows.push(row(Test::Rewrite, block_bytes, depth));
         }
         rows.push(buffered(row(Test::Reread, block_bytes, 1)));
@@ -248,7 +266,74 @@ impl Selection {
             }
             tuning.depth = 1;
         }
-        row.rate_per_s = self.rate_per_s;
+        // A pass through the cache, or over cold blocks, has no pace; nor has a single latency.
+        let is_paced = !matches!(row.test, Test::Latency(_) | Test::Reread | Test::ColdBlocks);
+        row.rate_per_s = self.rate_per_s.filter(|_| is_paced);
         row.read_percent = self.read_percent.unwrap_or(row.read_percent);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::disk::place::Overwriting;
+
+    fn in_temporary_directory(grid: Grid, selection: &Selection) -> Vec<Row> {
+        let directory = tempfile::tempdir().unwrap();
+        let place = Place::find(directory.path(), Overwriting::Refused).unwrap();
+        rows(grid, selection, &place)
+    }
+
+    #[test]
+    fn the_matrix_has_every_test_at_every_size_and_number_of_threads() {
+        let rows = in_temporary_directory(Grid::Matrix, &Selection::default());
+        let of = |test: Test| rows.iter().filter(move |row| row.test == test);
+        for test in [
+            Test::SequentialCopy,
+            Test::SequentialRead,
+            Test::RandomRead,
+            Test::SequentialWrite,
+            Test::RandomWrite,
+        ] {
+            let grid: BTreeSet<_> =
+                of(test).map(|row| (row.tuning.block_bytes, row.tuning.threads)).collect();
+            assert_eq!(grid.len(), 12, "{test:?}");
+            assert!(of(test).all(|row| row.tuning.caching == Caching::Direct));
+        }
+        for test in [Test::Rewrite, Test::Reread, Test::BackwardRead, Test::StridedRead] {
+            assert_eq!(of(test).count(), 3, "{test:?}");
+        }
+        let tiny = rows.iter().filter(|row| matches!(row.test, Test::Latency(_)));
+        assert_eq!(tiny.filter(|row| row.tuning.block_bytes == 8).count(), 20);
+    }
+
+    #[test]
+    fn lists_make_sweeps_in_which_no_row_comes_twice() {
+        let selection = Selection {
+            patterns: vec![Pattern::RandomRead],
+            block_bytes: vec![4096, 65536],
+            depths: vec![1, 16, 64],
+            engine: Some(Engine::Sync),
+            ..Selection::default()
+        };
+        let rows = in_temporary_directory(Grid::Short, &selection);
+        assert_eq!(rows.len(), 2, "the sync engine has one depth");
+        assert!(rows.iter().all(|row| row.tuning.depth == 1));
+    }
+
+    #[test]
+    fn a_file_that_is_only_read_has_no_row_that_writes() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_len(1 << 20).unwrap();
+        for (overwriting, writes) in [(Overwriting::Refused, false), (Overwriting::Allowed, true)] {
+            let place = Place::find(file.path(), overwriting).unwrap();
+            for grid in [Grid::Few, Grid::Short, Grid::Matrix] {
+                let rows = rows(grid, &Selection::default(), &place);
+                assert_eq!(rows.iter().any(Row::writes), writes, "{grid:?}");
+                assert!(rows.iter().all(|row| row.extents == Extents::Written));
+            }
+        }
     }
 }

@@ -64,6 +64,7 @@ impl Row {
             }
             Course::Mixed => {
                 insert("read_share", json!(f64::from(self.read_percent) / 100.0));
+                insert("until", json!(self.until()));
             }
             Course::Read => {}
         }

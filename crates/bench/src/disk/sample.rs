@@ -6,12 +6,10 @@ use flatout_measure::histogram::LoopKind;
 use flatout_measure::record::{Series, Warning};
 use flatout_measure::warning;
 use flatout_sys::filesystem::Nature;
-use flatout_sys::page_cache::CacheState;
 use serde_json::{Map, Value, json};
 
 use super::Terms;
-use super::account::Bill;
-use super::lane::Tally;
+use super::pass::Pass;
 use super::pattern::Test;
 use super::row::Row;
 use super::site::Site;
@@ -25,20 +23,6 @@ const LATE_SHARE: f64 = 0.01;
 /// Bytes by which the cache may grow while direct I/O runs: somebody else's readahead.
 const CACHE_GROWTH_BYTES: u64 = 1 << 20;
 
-/// One timed pass.
-#[derive(Debug)]
-pub(super) struct Pass {
-    pub(super) tally: Tally,
-    pub(super) elapsed_ns: u64,
-    /// What it took to make the bytes durable after the last request, where something was written.
-    pub(super) sync_ns: Option<u64>,
-    pub(super) bill: Bill,
-    pub(super) cached_before: Option<CacheState>,
-    pub(super) cached_after: Option<CacheState>,
-    pub(super) epoch_ns: u64,
-    pub(super) bin_ns: u64,
-}
-
 impl Pass {
     fn amount(&self, row: &Row) -> f64 {
         match row.counts_bytes() {
@@ -46,28 +30,42 @@ impl Pass {
             false => self.tally.operations as f64,
         }
     }
+
+    /// The time that `elapsed_ns` stands for in the figure. The latency of a request is the time of
+    /// the thread that waits for it. Operations that were meant to begin over some time count over
+    /// that time, even if the last of them ended before it was over.
+    fn figure_ns(&self, row: &Row, elapsed_ns: u64) -> u64 {
+        let span_ns = row.rate_per_s.map_or(0.0, |rate| self.tally.operations as f64 / rate * 1e9);
+        match row.test {
+            Test::Latency(_) => elapsed_ns.saturating_mul(u64::from(row.tuning.threads)),
+            _ => elapsed_ns.max(span_ns as u64),
+        }
+    }
 }
 
 /// The sample of one pass. Of a write, the time until the bytes are durable is a further figure.
 pub(super) fn of(row: &Row, site: &Site, pass: &Pass) -> Sample {
-    let further = pass.sync_ns.map(|sync_ns| {
+    let further = pass.durable_ns.map(|durable_ns| {
         let mut parameters = Map::new();
         parameters.insert("until".to_owned(), json!("durable"));
-        let elapsed_ns = pass.elapsed_ns + sync_ns;
-        Further { parameters, amount: pass.amount(row), elapsed_ns }
+        let mut audit = pass.bill.usage_until_synced();
+        audit.insert("elapsed_ns".to_owned(), json!(durable_ns));
+        let elapsed_ns = pass.figure_ns(row, durable_ns);
+        Further { parameters, amount: pass.amount(row), elapsed_ns, audit }
     });
-    let tells_both = row.parameters().contains_key("until");
+    let has_latencies = pass.tally.histogram.operations() > 0;
+    let latencies = Latencies {
+        histogram: pass.tally.histogram.clone(),
+        loop_kind: if row.rate_per_s.is_some() { LoopKind::Open } else { LoopKind::Closed },
+    };
     Sample {
         amount: pass.amount(row),
-        elapsed_ns: pass.elapsed_ns,
+        elapsed_ns: pass.figure_ns(row, pass.elapsed_ns),
         audit: facts(pass),
         warnings: doubts(row, site, pass),
-        latencies: Some(Latencies {
-            histogram: pass.tally.histogram.clone(),
-            loop_kind: if row.rate_per_s.is_some() { LoopKind::Open } else { LoopKind::Closed },
-        }),
-        series: vec![series(row, site, pass)],
-        further: further.into_iter().filter(|_| tells_both).collect(),
+        latencies: has_latencies.then_some(latencies),
+        series: has_latencies.then(|| series(row, site, pass)).into_iter().collect(),
+        further: further.into_iter().collect(),
     }
 }
 
@@ -76,7 +74,9 @@ pub(super) fn of_two(row: &Row, site: &Site, first: &Pass, second: &Pass) -> Sam
     let mut parameters = Map::new();
     parameters.insert("pass".to_owned(), json!("second"));
     let (amount, elapsed_ns) = (second.amount(row), second.elapsed_ns);
-    Sample { further: vec![Further { parameters, amount, elapsed_ns }], ..of(row, site, first) }
+    let audit = facts(second);
+    let further = vec![Further { parameters, amount, elapsed_ns, audit }];
+    Sample { further, ..of(row, site, first) }
 }
 
 /// Why a row that writes gets no more trials.
@@ -104,6 +104,7 @@ fn facts(pass: &Pass) -> Map<String, Value> {
     insert("blocks_sampled", tally.looked_at);
     insert("zero_blocks", tally.zero);
     insert("late_operations", tally.late);
+    insert("unstarted_operations", tally.unstarted);
     insert("trials_summed", 1);
     if let Some(state) = pass.cached_before {
         insert("cached_before_bytes", state.cached_bytes);
@@ -136,11 +137,12 @@ fn doubts(row: &Row, site: &Site, pass: &Pass) -> Vec<Warning> {
         );
         doubt(warning::ZERO_BLOCKS, text);
     }
-    if tally.operations > 0 && tally.late as f64 > LATE_SHARE * tally.operations as f64 {
-        let share = 100.0 * tally.late as f64 / tally.operations as f64;
+    let (late, meant) = (tally.late + tally.unstarted, tally.operations + tally.unstarted);
+    if late as f64 > LATE_SHARE * meant as f64 {
+        let share = 100.0 * late as f64 / meant as f64;
         let text = format!(
-            "{share:.0} % of the operations began more than 1 ms after their time: the rate is \
-             above what this place can do"
+            "{share:.0} % of the operations began more than 1 ms after their time, or not at all: \
+             the rate is above what this place can do"
         );
         doubt(warning::LATE_STARTS, text);
     }
@@ -152,6 +154,24 @@ fn doubts(row: &Row, site: &Site, pass: &Pass) -> Vec<Warning> {
     if is_cold && before > 0 {
         let text = format!("{before} bytes of the file were still in the page cache");
         doubt(warning::NOT_COLD, text);
+    }
+    if is_cold && pass.cached_before.is_none() {
+        let text = "what the page cache holds of the file is not told here: it may not be cold";
+        doubt(warning::NOT_COLD, text.to_owned());
+    }
+    let read_bytes = tally.read_bytes.min(site.length_bytes);
+    if row.test == Test::Reread && pass.cached_before.is_some() && before < read_bytes {
+        let text =
+            format!("only {before} bytes of the file were in the page cache: memory is short");
+        doubt(warning::NOT_HOT, text);
+    }
+    let blocks = site.length_bytes / row.tuning.block_bytes;
+    if blocks < u64::from(row.tuning.threads) {
+        let text = format!(
+            "the file has {blocks} blocks for {} threads: the others have nothing to do",
+            row.tuning.threads
+        );
+        doubt(warning::THREADS_REDUCED, text);
     }
     let is_direct = row.tuning.caching == Caching::Direct;
     if is_cold && is_direct && after > before + CACHE_GROWTH_BYTES {

@@ -1,33 +1,26 @@
 //! The file that rows work on, and what is known about it before the first trial.
 
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
-use flatout_io::operations::{Operations, Timestamps};
-use flatout_io::{Caching, Engine, Error as IoError, Lane, Order, Source, Split, Stop};
-use flatout_measure::statistics;
+use flatout_io::{Caching, Engine, Error as IoError, Source};
+use flatout_measure::environment;
 use flatout_measure::warning::{self, Warning};
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::clock::monotonic_ns;
 use flatout_sys::extent::{self, Extents};
 use flatout_sys::filesystem::{Filesystem, Nature};
 use flatout_sys::storage::{self, Chain, IoLimit};
-use flatout_sys::{filesystem, memory, page_cache, ring};
+use flatout_sys::{filesystem, memory, page_cache, ring, steal};
 
 use super::Options;
 use super::budget::Budget;
-use super::lane::{LaneWork, Turns, Work};
 use super::pattern::Course;
 use super::place::{Kind, Place, Rights};
 use super::row::Row;
 use crate::error::Error;
 use crate::scratch::Scratch;
 
-/// Operations of the null engine per round, and rounds; the median counts. About 10 ms in all.
-const NULL_OPERATIONS: u64 = 20_000;
-const NULL_ROUNDS: u32 = 5;
-/// Block of the null engine's requests: the harness's cost hardly depends on it.
-const NULL_BLOCK_BYTES: u64 = 4096;
 /// Share of the free space below which a filesystem counts as nearly full.
 const NEARLY_FULL_SHARE: f64 = 0.05;
 
@@ -44,10 +37,13 @@ pub(super) struct Site {
     pub(super) limits: Vec<IoLimit>,
     pub(super) extents: Option<Extents>,
     pub(super) budget: Budget,
-    pub(super) harness_ns_per_operation: f64,
     /// What speaks against every figure of this place.
     pub(super) doubts: Vec<Warning>,
     pub(super) began_ns: u64,
+    /// CPUs over which the kernel sums what was stolen.
+    pub(super) cpus: f64,
+    /// Whether what the machine shows of its links may be made up by a hypervisor.
+    pub(super) is_virtual: bool,
     pub(super) cancel: CancelToken,
 }
 
@@ -62,8 +58,10 @@ impl Site {
         reduced_from: Option<u64>,
         options: &Options,
     ) -> Result<Self, Error> {
-        let path = scratch.as_ref().map_or_else(|| place.path().to_owned(), Scratch::path);
-        let source = Source::open(&path)?;
+        let name = scratch.as_ref().map_or_else(|| place.path().to_owned(), Scratch::path);
+        let source = Source::open(&name)?;
+        // From here on the file is what this descriptor means, whatever happens to its name.
+        let path = PathBuf::from(format!("/proc/self/fd/{}", source.file().as_raw_fd()));
         let examine = || IoError::system("examine", place.path());
         let filesystem = filesystem::of(source.file()).map_err(examine())?;
         let root = Path::new("/");
@@ -93,9 +91,10 @@ impl Site {
             limits,
             extents,
             budget,
-            harness_ns_per_operation: harness_ns_per_operation(),
             doubts: dirty.into_iter().collect(),
             began_ns: monotonic_ns(),
+            cpus: steal::cpu_times(root).map_or(1.0, |times| f64::from(times.cpus.max(1))),
+            is_virtual: environment::capture(root).hypervisor != Some(false),
             cancel: options.cancel,
         };
         site.doubt_the_file();
@@ -255,35 +254,4 @@ fn dirty_pages(place: &Place, file: BorrowedFd<'_>, length_bytes: u64) -> Option
          back first"
     );
     Some(Warning::new(warning::DIRTY_PAGES, text))
-}
-
-/// What this room's own code costs per operation, with its clock readings: the same workload
-/// through an engine that moves nothing.
-fn harness_ns_per_operation() -> f64 {
-    let Ok(mut null) = Operations::null(NULL_BLOCK_BYTES as usize) else { return 0.0 };
-    let mut rounds = Vec::new();
-    for _ in 0..NULL_ROUNDS {
-        let mut lane = LaneWork::new(Work {
-            course: Course::Read,
-            order: Order::Random { seed: 1 },
-            split: Split::Contiguous,
-            lane: Lane::ONLY,
-            block_bytes: NULL_BLOCK_BYTES,
-            first_block: 0,
-            blocks: NULL_OPERATIONS,
-            most_operations: NULL_OPERATIONS,
-            turns: Turns::One,
-            read_percent: 100,
-            pace: None,
-            epoch_ns: monotonic_ns(),
-            bin_ns: 10_000_000,
-            seed: 1,
-        });
-        let start_ns = monotonic_ns();
-        let ran = null.run(&mut lane, Timestamps::Each, &mut Stop::never());
-        if ran.is_ok() {
-            rounds.push((monotonic_ns() - start_ns) as f64 / NULL_OPERATIONS as f64);
-        }
-    }
-    statistics::median(&rounds).unwrap_or(0.0)
 }

@@ -37,7 +37,8 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
             return draft.conclude(View::Summary);
         }
     };
-    let mut progress = Progress::begin(jobs.iter().map(|job| job.budget_ns).sum());
+    let mut progress =
+        Progress::begin(jobs.iter().fold(0, |sum, job| job.budget_ns.saturating_add(sum)));
     let mut witness = SystemWitness::new();
     for job in &jobs {
         progress.area(job.budget_ns);
@@ -86,7 +87,16 @@ fn add(draft: &mut Draft, found: Found) {
     found.storage.into_iter().for_each(|storage| draft.add_storage(storage));
 }
 
+/// Notes why an area was not measured; a reason with a code has a row to carry it.
 fn fail(draft: &mut Draft, error: Error) {
+    if let Error::Doubt(doubt) = &error {
+        draft.add(Outcome {
+            id: "disk/refused".to_owned(),
+            status: Status::Failed,
+            warnings: vec![doubt.clone()],
+            ..Outcome::default()
+        });
+    }
     let code = if matches!(error, Error::Usage(_)) { WRONG_USE } else { FAILED };
     draft.fail(code, error.to_string());
 }
@@ -100,7 +110,7 @@ fn announce(jobs: Vec<Job>, arguments: &Arguments) -> Result<Vec<Job>, Error> {
         )));
     }
     let times = jobs.iter().map(|job| job.budget_ns.max(job.least_ns));
-    let seconds = times.sum::<u64>().div_ceil(SECOND_NS);
+    let seconds = times.fold(0_u64, u64::saturating_add).div_ceil(SECOND_NS);
     let areas: Vec<_> = jobs.iter().map(|job| job.area.name()).collect();
     let over = jobs.iter().any(|job| job.writes_over);
     let target = if over { "over what is there" } else { "into files of its own" };

@@ -248,6 +248,9 @@ impl<'a> Row<'a> {
             own.parameters.extend(all[0].parameters.clone());
             own.latency = None;
             own.series.clear();
+            let mut facts = Map::new();
+            all.iter().for_each(|further| audit::merge(&mut facts, &further.audit));
+            own.audit.extend(facts);
             let figures = all.iter().map(|f| quotient(self.case.figure, f.amount, f.elapsed_ns));
             self.conclude(own, figures.flatten().collect(), plan)
         });

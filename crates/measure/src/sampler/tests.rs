@@ -471,7 +471,12 @@ fn a_further_figure_becomes_a_row_of_the_same_trials() {
             elapsed_ns,
             audit: json!({"bytes": 10}).as_object().cloned().unwrap(),
             latencies: Some(Latencies { histogram, loop_kind: LoopKind::Closed }),
-            further: vec![Further { parameters: until, amount: 10.0, elapsed_ns: 2 * elapsed_ns }],
+            further: vec![Further {
+                parameters: until,
+                amount: 10.0,
+                elapsed_ns: 2 * elapsed_ns,
+                audit: json!({"own": 1}).as_object().cloned().unwrap(),
+            }],
             ..Sample::default()
         })
     })];
@@ -488,6 +493,7 @@ fn a_further_figure_becomes_a_row_of_the_same_trials() {
         (own.audit["bytes"].as_u64(), further.audit["bytes"].as_u64()),
         (Some(60), Some(60))
     );
+    assert_eq!((own.audit.get("own"), &further.audit["own"]), (None, &json!(6)));
     let latency = own.latency.as_ref().unwrap();
     assert_eq!((latency.operations, latency.min_ns, latency.max_ns), (6, 200.0, 700.0));
 }

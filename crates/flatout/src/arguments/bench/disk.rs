@@ -13,7 +13,7 @@ use crate::arguments::shared::{CachingChoice, SplitChoice};
 pub struct Disk {
     /// What to do to the file, several separated by commas: sequential-read, sequential-write,
     /// sequential-copy, random-read, random-write, mixed, backward-read, strided-read, reread,
-    /// metadata [default: a short plan of throughput, operations per second and latency]
+    /// cold-blocks, metadata [default: a short plan of throughput, operations per second and latency]
     #[arg(long, value_name = "PATTERN,…", value_parser = pattern, value_delimiter = ',')]
     pub pattern: Vec<Pattern>,
     /// The whole grid: see below

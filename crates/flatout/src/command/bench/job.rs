@@ -38,7 +38,7 @@ pub(super) struct Job {
 /// What is measured, and how.
 enum Work {
     Cache(cache::Options),
-    Disk(Box<disk::Options>),
+    Disk(Box<(disk::Options, disk::Estimate)>),
     Syscall { block_bytes: u64, directory: PathBuf, quick: bool, cancel: CancelToken },
 }
 
@@ -108,7 +108,7 @@ impl Context<'_> {
     fn job(&self, area: Area, place: PathBuf, write_bytes: u64, seconds: u64, work: Work) -> Job {
         let min_trials = if self.arguments.quick { QUICK_TRIALS } else { USUAL_TRIALS };
         let plan = Plan { min_trials, seed: self.seed, ..Plan::default() };
-        let budget_ns = seconds * SECOND_NS;
+        let budget_ns = seconds.saturating_mul(SECOND_NS);
         Job { area, place, write_bytes, writes_over: false, least_ns: 0, budget_ns, work, plan }
     }
 
@@ -184,9 +184,10 @@ impl Context<'_> {
         let estimate = disk::estimate(&options)?;
         let seconds = estimate.time_ns().div_ceil(SECOND_NS);
         let place = options.path.clone();
-        let work = Work::Disk(Box::new(options));
-        let job = self.job(Area::Disk, place, estimate.most_write_bytes, seconds, work);
         let (writes_over, least_ns) = (estimate.writes_over, estimate.least_ns());
+        let bytes = estimate.most_write_bytes;
+        let work = Work::Disk(Box::new((options, estimate)));
+        let job = self.job(Area::Disk, place, bytes, seconds, work);
         Ok(Job { writes_over, least_ns, ..job })
     }
 
@@ -218,8 +219,9 @@ impl Job {
                 let outcomes = cache::run(options, &self.plan, bench)?;
                 Ok(Found { outcomes, charts: cache::charts(), storage: None })
             }
-            Work::Disk(options) => {
-                let found = disk::run(options, &self.plan, bench)?;
+            Work::Disk(work) => {
+                let (options, estimate) = &**work;
+                let found = disk::run(options, estimate, &self.plan, bench)?;
                 let charts = disk::charts(&found.outcomes);
                 Ok(Found { outcomes: found.outcomes, charts, storage: Some(found.storage) })
             }

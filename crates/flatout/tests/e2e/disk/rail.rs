@@ -99,7 +99,9 @@ fn the_device_below_a_mounted_filesystem_is_only_read() {
     let node = mounted.node().to_str().unwrap();
     for more in ["", "--overwrite"] {
         let options = format!("--pattern random-write {more}");
-        refused(&disk(&folder, node, &options).run(), &[node, "block device"]);
+        let ran = disk(&folder, node, &options).run();
+        refused(&ran, &[node, "block device"]);
+        assert_eq!(ran.document()["results"][0]["warnings"][0]["code"], "write_refused", "{ran}");
     }
     let ran = disk(&folder, node, "--pattern random-read --block-size 4KiB").run();
     assert!(!rows(&document(&ran), "disk/random-read").is_empty(), "{ran}");
@@ -116,6 +118,7 @@ fn a_directory_that_cannot_be_written_is_one_line() {
     for pattern in ["random-read", "sequential-write"] {
         let ran = disk_in(&folder, place.to_str().unwrap(), &format!("--pattern {pattern}")).run();
         refused(&ran, &[place.to_str().unwrap(), "Read-only file system"]);
+        assert_eq!(ran.document()["results"][0]["warnings"][0]["code"], "read_only", "{ran}");
         ran.exits(1);
     }
     // A file in there can be read nevertheless.

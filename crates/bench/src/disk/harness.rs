@@ -1,0 +1,79 @@
+//! What this room's own code costs per operation: the same workload, with the same block size and
+//! clock readings, through an engine that moves nothing.
+
+use flatout_io::operations::{Operations, Timestamps};
+use flatout_io::{Lane, Order, Split, Stop};
+use flatout_measure::statistics;
+use flatout_sys::cancel::CancelToken;
+use flatout_sys::clock::monotonic_ns;
+
+use super::lane::{LaneWork, Stamps, Turns, Work};
+use super::pattern::{Course, Test};
+use super::row::Row;
+
+/// Operations of a round at most, and rounds; the median counts. About 10 ms for small reads.
+const OPERATIONS: u64 = 20_000;
+const ROUNDS: u32 = 5;
+/// Bytes that a round makes ready at most, where it writes.
+const BYTES: u64 = 64 << 20;
+/// Time of a round at most.
+const ROUND_NS: u64 = 10_000_000;
+
+/// Nanoseconds per operation of a row; 0 where there is no memory to find out.
+pub(super) fn ns_per_operation(row: &Row) -> f64 {
+    let block_bytes = row.tuning.block_bytes;
+    let Ok(mut null) = Operations::null(block_bytes as usize) else { return 0.0 };
+    null.prime(|bytes| bytes.fill(1));
+    let operations = (BYTES / block_bytes).clamp(1, OPERATIONS);
+    let (stamps, timestamps) = match row.test {
+        Test::Latency(_) => (Stamps::None, Timestamps::None),
+        _ => (Stamps::Each, Timestamps::Each),
+    };
+    let mut rounds = Vec::new();
+    for _ in 0..ROUNDS {
+        let start_ns = monotonic_ns();
+        let mut lane = LaneWork::new(Work {
+            // A copy is two requests and no data of its own.
+            course: if row.test.course() == Course::Mixed {
+                Course::Write
+            } else {
+                row.test.course()
+            },
+            order: Order::Random { seed: 1 },
+            split: Split::Contiguous,
+            lane: Lane::ONLY,
+            block_bytes,
+            first_block: 0,
+            blocks: operations,
+            most_operations: operations,
+            turns: Turns::One,
+            read_percent: 100,
+            pace: None,
+            epoch_ns: start_ns,
+            bin_ns: ROUND_NS,
+            seed: 1,
+            stamps,
+        });
+        let mut stop = Stop::new(CancelToken::manual(), Some(start_ns + ROUND_NS));
+        let start_ns = monotonic_ns();
+        let ran = null.run(&mut lane, timestamps, &mut stop);
+        if ran.is_ok() && lane.tally.operations > 0 {
+            rounds.push((monotonic_ns() - start_ns) as f64 / lane.tally.operations as f64);
+        }
+    }
+    statistics::median(&rounds).unwrap_or(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::plan::tests_rows;
+
+    #[test]
+    fn every_row_of_a_plan_has_a_cost_of_its_own() {
+        for row in tests_rows() {
+            let ns = ns_per_operation(&row);
+            assert!(ns > 0.0 && ns.is_finite(), "{row:?}");
+        }
+    }
+}
