@@ -35,7 +35,7 @@ const MATRIX_NS: u64 = 400_000_000;
 /// Trials of a row at most: those that write wear a disk out.
 pub(super) const MAX_TRIALS: u32 = 10;
 /// Bytes that a trial writes at most, unless its time was asked for.
-const TRIAL_WRITE_BYTES: u64 = 256 * MIB;
+const TRIAL_WRITE_BYTES: u64 = 128 * MIB;
 const MATRIX_TRIAL_WRITE_BYTES: u64 = 128 * MIB;
 const FEW_TRIAL_WRITE_BYTES: u64 = 64 * MIB;
 /// Bytes that a run with a time of its own writes at most, where nobody allows more.
