@@ -45,12 +45,13 @@ pub(super) fn finish(rows: &[Row], outcomes: &mut [Outcome], site: &Site, terms:
         if row.rate_per_s.is_none() {
             curves(outcome, site);
         }
-        let command = fio::command(row, &site.place, site.length_bytes, terms.runtime_ns);
-        let (key, value) = match command {
-            Some(command) => ("fio_command", command),
-            None => ("fio_note", "fio has nothing that copies from file to file".to_owned()),
-        };
-        outcome.audit.insert(key.to_owned(), json!(value));
+        let until = outcome.parameters.get("until").and_then(Value::as_str);
+        let nearest = fio::nearest(row, &site.place, site.length_bytes, terms, until);
+        for (key, text) in [("fio_command", nearest.command), ("fio_note", nearest.note)] {
+            if let Some(text) = text {
+                outcome.audit.insert(key.to_owned(), json!(text));
+            }
+        }
     }
     cold_blocks(outcomes);
     let mut measured: Vec<Measured<'_>> = rows

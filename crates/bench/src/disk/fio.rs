@@ -1,127 +1,251 @@
 //! The fio command line that comes nearest to a row, so that anybody can check the figure.
 //!
-//! What fio cannot be told is left out: a second file to copy to, and that threads share one
-//! permutation. fio's own defaults are kept where they change nothing that is measured; the
-//! options here switch off those that do (fallocate, advice to the kernel).
+//! Options stand here where fio's default would change what is measured. `--refill_buffers` need
+//! not: fio's buffers hold random bytes, and it changes them a little before each write, as rows
+//! do. `share` says which part of the file each job has, `note` what fio does otherwise, `word`
+//! how fio and a shell read a name. Tried with fio 3.33.
 
-use std::path::Path;
+mod note;
+mod share;
+mod word;
 
-use flatout_io::{Caching, Engine, Split, Tuning};
+use flatout_io::{Caching, Engine, Tuning};
 
-use super::pattern::{Test, Tiny};
+use super::Terms;
+use super::pattern::{Course, Test, Tiny};
 use super::place::{Kind, Place};
 use super::row::{Extents, Row};
+use share::Share;
 
 /// fio needs this long to be steady; our trials are many and shorter.
 const LEAST_RUNTIME_NS: u64 = 5_000_000_000;
-/// The file that fio makes in a directory.
-const FILE_NAME: &str = "fio-check.tmp";
+/// The file that fio makes in a directory; it is removed afterwards.
+const FILE_NAME: &str = "flatout-fio.tmp";
+/// Bytes that fio writes at a time while it fills a file to be measured afterwards.
+const LAYOUT_BYTES: u64 = 1 << 20;
+/// Smaller blocks than this are not fit to fill a file with.
+const LEAST_LAYOUT_BYTES: u64 = 4096;
 
-/// The command line; none where fio has nothing like the row.
-pub(super) fn command(
+/// What fio can do to check a row.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Nearest {
+    /// A line for a shell; none where fio has nothing like the row.
+    pub(super) command: Option<String>,
+    /// What fio does otherwise.
+    pub(super) note: Option<String>,
+}
+
+/// The command line nearest to a row whose figure was taken at `until` (of a row that writes:
+/// cache, device or durable).
+pub(super) fn nearest(
     row: &Row,
     place: &Place,
     length_bytes: u64,
-    runtime_ns: u64,
-) -> Option<String> {
-    let Tuning { engine, caching, block_bytes, depth, threads, split } = row.tuning;
-    let mut words = vec!["fio".to_owned()];
-    let mut option = |name: &str, value: String| words.push(format!("--{name}={value}"));
-    option("name", row.test.id().trim_start_matches("disk/").to_owned());
-    match place.kind() {
-        Kind::Directory => option("filename", file_name(&place.path().join(FILE_NAME))),
-        Kind::File | Kind::Device => option("filename", file_name(place.path())),
+    terms: &Terms,
+    until: Option<&str>,
+) -> Nearest {
+    let none = |note: &str| Nearest { command: None, note: Some(note.to_owned()) };
+    if row.test.course() == Course::Copy {
+        return none("fio has nothing that copies from file to file");
     }
-    option("rw", direction(row)?);
-    option("bs", block_bytes.to_string());
-    option("ioengine", if engine == Engine::Uring { "io_uring" } else { "psync" }.to_owned());
-    if engine == Engine::Uring {
-        option("iodepth", depth.to_string());
+    let path = match place.kind() {
+        Kind::Directory => place.path().join(FILE_NAME),
+        Kind::File | Kind::Device => place.path().to_owned(),
+    };
+    let Some(file_name) = word::file_name(&path) else {
+        return none("fio cannot be told this name: it would cut it and take another file");
+    };
+    let is_durable = until == Some("durable");
+    let Some(share) = Share::new(row, length_bytes, terms, is_durable) else {
+        return none("the file is shorter than a block");
+    };
+    let kind = place.kind();
+    let is_left = kind == Kind::Directory && share.jobs > 1;
+    let leftover = path.to_str().filter(|_| is_left).map(str::to_owned);
+    let job = Job { row, kind, file_name, leftover, length_bytes, terms, share, is_durable };
+    let notes = job.notes();
+    Nearest {
+        command: Some(job.command()),
+        note: Some(notes.join("; ")).filter(|note| !note.is_empty()),
     }
-    match caching {
-        Caching::Direct => option("direct", "1".to_owned()),
-        Caching::Buffered => option("direct", "0".to_owned()),
-        Caching::Dontcache => option("uncached", "1".to_owned()),
-    }
-    let is_shared_out = threads > 1 && !row.test.is_random() && split == Split::Contiguous;
-    let size_bytes = if is_shared_out { length_bytes / u64::from(threads) } else { length_bytes };
-    option("size", size_bytes.to_string());
-    if is_shared_out {
-        option("offset_increment", size_bytes.to_string());
-    }
-    if threads > 1 {
-        option("numjobs", threads.to_string());
-    }
-    if let Some(rate) = row.rate_per_s {
-        option("rate_iops", format!("{:.0}", (rate / f64::from(threads)).max(1.0)));
-    }
-    if row.test == Test::Mixed {
-        option("rwmixread", row.read_percent.to_string());
-    }
-    let is_once = row.test == Test::ColdBlocks || caching != Caching::Direct;
-    let writes_fresh = row.writes() && row.extents == Extents::Fresh;
-    match (row.test, writes_fresh) {
-        (Test::Reread, _) => {
-            option("pre_read", "1".to_owned());
-            option("invalidate", "0".to_owned());
-        }
-        (_, true) => option("end_fsync", "1".to_owned()),
-        (_, false) if row.writes() => {
-            option("overwrite", "1".to_owned());
-            option("end_fsync", "1".to_owned());
-        }
-        _ => {}
-    }
-    option("fallocate", "none".to_owned());
-    option("fadvise_hint", "0".to_owned());
-    if !is_once && !writes_fresh {
-        let seconds = runtime_ns.max(LEAST_RUNTIME_NS).div_ceil(1_000_000_000);
-        option("runtime", seconds.to_string());
-        words.push("--time_based".to_owned());
-    }
-    words.extend(["--thread", "--group_reporting"].map(str::to_owned));
-    Some(words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "))
 }
 
-fn direction(row: &Row) -> Option<String> {
-    let block_bytes = row.tuning.block_bytes;
-    Some(match row.test {
-        Test::SequentialRead | Test::Reread | Test::ColdBlocks | Test::Latency(Tiny::Read) => {
-            "read".to_owned()
+/// What the options of a command line depend on.
+struct Job<'a> {
+    row: &'a Row,
+    kind: Kind,
+    file_name: String,
+    /// The file to be removed after fio's end. Of several jobs the first to end would unlink it,
+    /// and the others open it anew at each turn.
+    leftover: Option<String>,
+    length_bytes: u64,
+    terms: &'a Terms,
+    share: Share,
+    is_durable: bool,
+}
+
+impl Job<'_> {
+    fn command(&self) -> String {
+        let mut words = vec!["fio".to_owned()];
+        let is_filled_first = self.fills_first();
+        if is_filled_first {
+            words.extend(self.layout());
         }
-        Test::SequentialWrite | Test::Rewrite | Test::Latency(Tiny::Write) => "write".to_owned(),
-        Test::RandomRead | Test::Latency(Tiny::RandomRead) => "randread".to_owned(),
-        Test::RandomWrite | Test::Latency(Tiny::RandomWrite) => "randwrite".to_owned(),
-        Test::Mixed => "randrw".to_owned(),
-        // What is added to the place after each request: two back, or sixteen on.
-        Test::BackwardRead => format!("read:-{}", 2 * block_bytes),
-        Test::StridedRead => format!("read:{}", 16 * block_bytes),
-        Test::SequentialCopy | Test::Latency(Tiny::Copy) => return None,
-    })
+        words.push(format!("--name={}", self.row.test.id().trim_start_matches("disk/")));
+        if is_filled_first {
+            words.push("--stonewall".to_owned());
+        }
+        words.push(format!("--filename={}", self.file_name));
+        words.extend(self.rails());
+        words.extend(self.requests());
+        words.extend(self.share.words());
+        words.extend(self.rate());
+        words.extend(self.file_and_cache());
+        words.extend(self.end());
+        words.extend(["--thread", "--group_reporting"].map(str::to_owned));
+        let mut line = words.iter().map(|word| word::quoted(word)).collect::<Vec<_>>().join(" ");
+        if let Some(path) = &self.leftover {
+            line.push_str("; rm -f -- ");
+            line.push_str(&word::quoted(path));
+        }
+        line
+    }
+
+    /// Whether the file has to be written before, by a job of its own: the row's own job would
+    /// do it with the row's tiny blocks.
+    fn fills_first(&self) -> bool {
+        self.kind == Kind::Directory
+            && self.row.writes()
+            && self.row.extents == Extents::Written
+            && self.row.tuning.block_bytes < LEAST_LAYOUT_BYTES
+    }
+
+    fn layout(&self) -> Vec<String> {
+        vec![
+            "--name=layout".to_owned(),
+            format!("--filename={}", self.file_name),
+            "--rw=write".to_owned(),
+            format!("--bs={LAYOUT_BYTES}"),
+            format!("--size={}", self.length_bytes),
+            "--fallocate=none".to_owned(),
+            "--end_fsync=1".to_owned(),
+            "--thread".to_owned(),
+        ]
+    }
+
+    /// What keeps a slip of the hand from doing harm.
+    fn rails(&self) -> Option<String> {
+        let word = match (self.kind, self.row.writes()) {
+            (Kind::Directory, _) => {
+                return self.leftover.is_none().then(|| "--unlink=1".to_owned());
+            }
+            (Kind::File | Kind::Device, false) => "--readonly",
+            (Kind::File | Kind::Device, true) => "--allow_file_create=0",
+        };
+        Some(word.to_owned())
+    }
+
+    /// Direction, length, engine and caching of requests.
+    fn requests(&self) -> Vec<String> {
+        let Tuning { engine, caching, block_bytes, depth, .. } = self.row.tuning;
+        // fio fills a file to be read in blocks of the size of writes. Its buffers have the larger
+        // of both sizes, so that this is for tiny blocks only.
+        let is_in_directory = self.kind == Kind::Directory && !self.row.writes();
+        let layout = if is_in_directory && block_bytes < LEAST_LAYOUT_BYTES {
+            format!(",{LAYOUT_BYTES}")
+        } else {
+            String::new()
+        };
+        let engine_name = match (engine, caching) {
+            (Engine::Uring, _) => "io_uring",
+            (_, Caching::Dontcache) => "pvsync2",
+            (_, Caching::Direct | Caching::Buffered) => "psync",
+        };
+        let mut words = vec![
+            format!("--rw={}{}", direction(self.row.test), self.share.step_word()),
+            format!("--bs={block_bytes}{layout}"),
+            format!("--ioengine={engine_name}"),
+        ];
+        if engine == Engine::Uring {
+            words.push(format!("--iodepth={depth}"));
+        }
+        words.push(format!("--direct={}", u8::from(caching == Caching::Direct)));
+        if caching == Caching::Dontcache {
+            words.push("--uncached=1".to_owned());
+        }
+        if self.row.test == Test::Mixed {
+            words.push(format!("--rwmixread={}", self.row.read_percent));
+        }
+        if self.row.test.is_random() {
+            words.push("--randrepeat=0".to_owned());
+        }
+        words
+    }
+
+    /// The pace of each job. fio counts whole operations, or whole bytes, per second.
+    fn rate(&self) -> Option<String> {
+        let of_job = self.row.rate_per_s? / self.share.jobs as f64;
+        let read = f64::from(self.row.read_percent) / 100.0;
+        let rates = match self.row.test {
+            Test::Mixed => vec![of_job * read, of_job * (1.0 - read)],
+            _ => vec![of_job],
+        };
+        let is_whole = |rate: &f64| (rate - rate.round()).abs() < 1e-9;
+        let (name, unit) = match rates.iter().all(is_whole) {
+            true => ("rate_iops", 1.0),
+            false => ("rate", self.row.tuning.block_bytes as f64),
+        };
+        // fio takes 0 for no limit.
+        let number = |rate: &f64| ((rate * unit + 1e-6).floor() as u64).max(u64::from(*rate > 0.0));
+        let numbers: Vec<_> = rates.iter().map(|rate| number(rate).to_string()).collect();
+        Some(format!("--{name}={}", numbers.join(",")))
+    }
+
+    /// What fio does with file and page cache before it starts the clock.
+    fn file_and_cache(&self) -> Vec<String> {
+        let mut words = Vec::new();
+        if self.row.test == Test::Reread {
+            words.extend(["--pre_read=1", "--invalidate=0"]);
+        }
+        // The cache of a device holds the metadata of whoever has mounted it.
+        if self.kind == Kind::Device && self.row.tuning.caching == Caching::Direct {
+            words.push("--invalidate=0");
+        }
+        let writes_over = self.row.writes() && self.row.extents == Extents::Written;
+        if writes_over && !self.fills_first() {
+            words.push("--overwrite=1");
+        }
+        words.extend(["--fallocate=none", "--fadvise_hint=0"]);
+        words.into_iter().map(str::to_owned).collect()
+    }
+
+    /// When the clock stops.
+    fn end(&self) -> Vec<String> {
+        let runtime_ns = self.terms.runtime_ns;
+        let is_steady = share::repeats(self.row) && !self.is_durable;
+        let is_long = is_steady || self.row.test == Test::ColdBlocks;
+        let runtime_ns = if is_long { runtime_ns.max(LEAST_RUNTIME_NS) } else { runtime_ns };
+        let mut words = vec![format!("--runtime={}", word::duration(runtime_ns))];
+        if is_steady && !self.row.writes() {
+            words.push("--time_based".to_owned());
+        }
+        // Within fio's runtime: only where the row's time includes it, too.
+        if self.is_durable {
+            words.push("--end_fsync=1".to_owned());
+        }
+        words
+    }
 }
 
-/// A name as fio reads it: a colon would begin another name.
-fn file_name(path: &Path) -> String {
-    path.to_string_lossy().replace('\\', "\\\\").replace(':', "\\:")
-}
-
-/// A word as a shell reads it.
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=./,:+%@".contains(c);
-    match word.chars().all(is_plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', "'\\''")),
+fn direction(test: Test) -> &'static str {
+    match test {
+        Test::SequentialWrite | Test::Rewrite | Test::Latency(Tiny::Write) => "write",
+        Test::RandomRead | Test::Latency(Tiny::RandomRead) => "randread",
+        Test::RandomWrite | Test::Latency(Tiny::RandomWrite) => "randwrite",
+        Test::Mixed => "randrw",
+        _ => "read",
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_survive_a_shell() {
-        assert_eq!(quoted("--rw=read"), "--rw=read");
-        assert_eq!(quoted("--filename=/a b/it's"), "'--filename=/a b/it'\\''s'");
-        assert_eq!(file_name(Path::new("a:b")), "a\\:b");
-    }
-}
+mod tests;

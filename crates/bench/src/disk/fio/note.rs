@@ -1,0 +1,69 @@
+//! What fio does otherwise than a row, said where it changes what is measured.
+
+use flatout_io::{Caching, Split, Tuning};
+
+use super::super::pattern::Test;
+use super::super::row::Row;
+use super::{Job, share};
+
+/// A request of so many bytes has so many pages of 4 KiB that a virtual disk splits it.
+const MANY_PAGES_BYTES: u64 = 256 << 10;
+const HUGE_PAGE_BYTES: u64 = 2 << 20;
+
+impl Job<'_> {
+    pub(super) fn notes(&self) -> Vec<String> {
+        let Row { test, tuning, .. } = self.row;
+        let Tuning { caching, block_bytes, depth, threads, split, .. } = *tuning;
+        let jobs = self.share.jobs;
+        let mut notes = Vec::new();
+        let mut note = |text: &str| notes.push(text.to_owned());
+        match test {
+            Test::ColdBlocks => note(
+                "blocks are cold once: fio comes after this run and is to be compared with the second \
+                 pass",
+            ),
+            Test::StridedRead if self.share.step_blocks.is_some() => note(
+                "fio comes back to where it began and never reads the blocks in between: a cache of \
+                 the disk helps it more",
+            ),
+            Test::BackwardRead => {
+                note("fio reads the first block of its share first, not the last")
+            }
+            _ => {}
+        }
+        if jobs > 1 && test.is_random() {
+            note(match share::repeats(self.row) {
+                true => "each job of fio visits all blocks in an order of its own",
+                false => "each job of fio has a part of the file to itself",
+            });
+        } else if jobs > 1 && *test == Test::StridedRead {
+            note("each job of fio has a column of blocks to itself");
+        } else if jobs > 1 && split == Split::Interleaved && *test == Test::BackwardRead {
+            note("each job of fio has a part of the file to itself, and they do not take turns");
+        }
+        if jobs < u64::from(threads) {
+            note("the file has fewer blocks than there are threads");
+        }
+        if self.row.rate_per_s.is_some() {
+            note("fio counts latencies from when it submits, not from the intended start");
+        }
+        if caching == Caching::Dontcache {
+            note(
+                "needs a fio of 2025 or later: 3.33 sets a flag for --uncached that kernels refuse",
+            );
+        }
+        if self.is_durable {
+            note("fio ends with fsync, this with fdatasync");
+        }
+        let is_on_huge_pages = u64::from(depth) * block_bytes >= HUGE_PAGE_BYTES;
+        if caching == Caching::Direct && block_bytes >= MANY_PAGES_BYTES && is_on_huge_pages {
+            let pages = jobs * (u64::from(depth) * block_bytes / HUGE_PAGE_BYTES + 1);
+            note(&format!(
+                "fio's buffers lie on pages of 4 KiB, flatout's on pages of 2 MiB; virtual disks split \
+                 a request of many pages, which takes up to twice as long: the same with `sysctl \
+                 vm.nr_hugepages={pages}` and `--mem=mmaphuge --hugepage-size=2m` added"
+            ));
+        }
+        notes
+    }
+}

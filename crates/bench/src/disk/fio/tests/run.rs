@@ -1,0 +1,224 @@
+//! The commands do what they say: fio runs each of them, on little and for an instant.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use super::*;
+
+const LENGTH_BYTES: u64 = 3 * MIB;
+const BLOCK_BYTES: u64 = 64 << 10;
+const TESTS: [Test; 12] = [
+    Test::SequentialRead,
+    Test::SequentialWrite,
+    Test::RandomRead,
+    Test::RandomWrite,
+    Test::Mixed,
+    Test::Reread,
+    Test::BackwardRead,
+    Test::StridedRead,
+    Test::ColdBlocks,
+    Test::Latency(Tiny::Read),
+    Test::Latency(Tiny::Write),
+    Test::Latency(Tiny::RandomWrite),
+];
+
+/// A name with everything in it that fio or a shell could take for something else.
+const NAME: &str = "a b:c'd\"e$ncpus\\f*,g=h%i";
+
+fn has_fio() -> bool {
+    let has = Command::new("fio").arg("--version").output().is_ok_and(|ran| ran.status.success());
+    if !has {
+        println!("skipped: no fio here");
+    }
+    has
+}
+
+fn is_tiny(test: Test) -> bool {
+    matches!(test, Test::Latency(_))
+}
+
+/// Every way of doing a test: alone and with others, around the cache and through it.
+fn rows(test: Test) -> Vec<Row> {
+    let block_bytes = if is_tiny(test) { 8 } else { BLOCK_BYTES };
+    let base = row(test, block_bytes);
+    if is_tiny(test) || test == Test::Reread {
+        return vec![threaded(buffered(base), 3)];
+    }
+    let ring = tuned(base.clone(), |tuning| {
+        (tuning.engine, tuning.depth) = (Engine::Uring, 4);
+    });
+    let mut rows = vec![interleaved(threaded(buffered(base.clone()), 3)), threaded(ring, 3)];
+    if matches!(test, Test::Mixed) {
+        rows.push(Row { rate_per_s: Some(10_000.0), ..threaded(base.clone(), 3) });
+    }
+    if matches!(test, Test::SequentialRead) {
+        rows.push(interleaved(threaded(base.clone(), 3)));
+    }
+    if matches!(test, Test::SequentialWrite) {
+        rows.push(Row { extents: Extents::Fresh, ..threaded(base.clone(), 3) });
+        rows.push(Row { extents: Extents::Fresh, ..buffered(base) });
+    }
+    rows
+}
+
+/// Runs a row's command, for an instant, and returns what fio printed.
+#[track_caller]
+fn run(nearest: &Nearest) -> String {
+    let command = nearest.command.as_ref().unwrap();
+    let instant = command
+        .replace("--runtime=5 ", "--runtime=10ms ")
+        .replace("--runtime=500ms", "--runtime=10ms");
+    let elsewhere = std::env::temp_dir();
+    let ran = Command::new("sh").arg("-c").arg(&instant).current_dir(elsewhere).output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (out, err) = (text(&ran.stdout), text(&ran.stderr));
+    let said = format!("{instant}\n{out}{err}");
+    assert!(ran.status.success(), "{said}");
+    assert!(!out.contains("error") && !err.contains("fio:"), "{said}");
+    assert!(out.contains("READ: bw=") || out.contains("WRITE: bw="), "{said}");
+    out
+}
+
+/// Runs rows in a directory, of a row that writes both lines.
+#[track_caller]
+fn run_in_directory(is_meant: impl Fn(&Row) -> bool) {
+    if !has_fio() {
+        return;
+    }
+    let above = tempfile::tempdir().unwrap();
+    let directory = above.path().join(NAME);
+    fs::create_dir(&directory).unwrap();
+    let place = Place::find(&directory, Overwriting::Refused).unwrap();
+    for row in TESTS.into_iter().flat_map(rows).filter(is_meant) {
+        let untils: &[_] = match row.test.course() {
+            Course::Write => &[Some("device"), Some("durable")],
+            _ => &[None],
+        };
+        for &until in untils {
+            let nearest = nearest(&row, &place, LENGTH_BYTES, &TERMS, until);
+            run(&nearest);
+            assert_eq!(fs::read_dir(&directory).unwrap().count(), 0, "{nearest:?}");
+        }
+    }
+    assert_eq!(fs::read_dir(above.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn reads_in_a_directory_run_and_leave_nothing() {
+    run_in_directory(|row| !row.writes());
+}
+
+#[test]
+fn sequential_writes_in_a_directory_run_and_leave_nothing() {
+    run_in_directory(|row| row.writes() && !row.test.is_random());
+}
+
+#[test]
+fn random_writes_in_a_directory_run_and_leave_nothing() {
+    run_in_directory(|row| row.writes() && row.test.is_random());
+}
+
+#[test]
+fn on_a_file_they_run_and_change_it_only_where_they_write() {
+    if !has_fio() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join(NAME);
+    // A length that is no multiple of anything.
+    let bytes: Vec<u8> = (0..LENGTH_BYTES + 777).map(|place| (place % 251) as u8).collect();
+    fs::write(&path, &bytes).unwrap();
+    let place = Place::find(&path, Overwriting::Allowed).unwrap();
+    for row in TESTS.into_iter().flat_map(rows).filter(|row| row.extents == Extents::Written) {
+        run(&nearest(&row, &place, bytes.len() as u64, &TERMS, Some("device")));
+        let now = fs::read(&path).unwrap();
+        assert_eq!(now.len(), bytes.len(), "{row:?}");
+        if now != bytes {
+            assert!(row.writes(), "{row:?}");
+            fs::write(&path, &bytes).unwrap();
+        }
+    }
+    let names: Vec<PathBuf> =
+        fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(names, [path]);
+}
+
+/// A loop device on a file, which cannot be written to.
+struct LoopDevice(PathBuf);
+
+impl LoopDevice {
+    fn new(file: &Path) -> Result<Self, String> {
+        let words = ["--find", "--show", "--read-only"];
+        let ran = Command::new("losetup").args(words).arg(file).output();
+        let ran = ran.map_err(|error| format!("losetup: {error}"))?;
+        match ran.status.success() {
+            true => Ok(Self(String::from_utf8_lossy(&ran.stdout).trim().into())),
+            false => Err(String::from_utf8_lossy(&ran.stderr).trim().to_owned()),
+        }
+    }
+}
+
+impl Drop for LoopDevice {
+    fn drop(&mut self) {
+        let _ = Command::new("losetup").arg("--detach").arg(&self.0).status();
+    }
+}
+
+#[test]
+fn on_a_device_they_run_and_read() {
+    if !has_fio() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("image");
+    fs::write(&path, vec![0x5a; LENGTH_BYTES as usize]).unwrap();
+    let device = match LoopDevice::new(&path) {
+        Ok(device) => device,
+        Err(reason) => {
+            println!("skipped: {reason}");
+            return;
+        }
+    };
+    let place = Place::find(&device.0, Overwriting::Refused).unwrap();
+    let reads = TESTS.into_iter().flat_map(rows).filter(|row| !row.writes());
+    for row in reads {
+        run(&nearest(&row, &place, LENGTH_BYTES, &TERMS, None));
+    }
+}
+
+/// The blocks that a command's only job visits, in their order.
+fn visited(row: &Row) -> Vec<u64> {
+    let directory = tempfile::tempdir().unwrap();
+    let (path, log) = (directory.path().join("data"), directory.path().join("log"));
+    fs::write(&path, vec![1; LENGTH_BYTES as usize]).unwrap();
+    let place = Place::find(&path, Overwriting::Refused).unwrap();
+    let mut nearest = nearest(row, &place, LENGTH_BYTES, &TERMS, None);
+    let command = nearest.command.as_mut().unwrap();
+    command.push_str(&format!(" --write_iolog={}", log.display()));
+    run(&nearest);
+    let log = fs::read_to_string(log).unwrap();
+    let lines = log.lines().filter_map(|line| line.split_once(" read "));
+    lines.map(|(_, rest)| rest.split(' ').next().unwrap().parse::<u64>().unwrap()).collect()
+}
+
+#[test]
+fn orders_visit_what_the_notes_say() {
+    if !has_fio() {
+        return;
+    }
+    let blocks = |row: &Row| -> Vec<u64> {
+        visited(&buffered(row.clone())).iter().map(|place| place / BLOCK_BYTES).collect()
+    };
+    let all: Vec<u64> = (0..LENGTH_BYTES / BLOCK_BYTES).collect();
+    assert_eq!(blocks(&row(Test::SequentialRead, BLOCK_BYTES)), all);
+    let mut random = blocks(&row(Test::RandomRead, BLOCK_BYTES));
+    assert_ne!(random, all);
+    random.sort_unstable();
+    assert_eq!(random, all);
+    let mut backward = blocks(&row(Test::BackwardRead, BLOCK_BYTES));
+    assert_eq!(backward.remove(0), 0);
+    assert!(backward.iter().rev().eq(&all[..all.len() - 1]), "{backward:?}");
+    // 48 blocks hold two whole columns of 17.
+    assert_eq!(blocks(&row(Test::StridedRead, BLOCK_BYTES)), [0, 17]);
+}
