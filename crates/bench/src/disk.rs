@@ -161,7 +161,7 @@ pub fn run(
     let metadata_plan = Plan { budget_ns: metadata_ns, ..plan.clone() };
     let plan = Plan {
         budget_ns: plan.budget_ns - metadata_ns,
-        max_trials: plan.max_trials.min(estimate::MAX_TRIALS),
+        max_trials: plan.max_trials.min(estimate.max_trials),
         ..plan.clone()
     };
     // Blocks are cold once only: theirs is the first turn.
@@ -232,37 +232,82 @@ fn make_file(
     })
 }
 
-/// The pictures of this area; those without at least two points are left out by the report.
+/// The pictures of this area: one for each test of which a setting has more than two values.
 pub fn charts(outcomes: &[Outcome]) -> Vec<Chart> {
-    let words = |list: &[&str]| list.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
-    let values = |id: &str, parameter: &str| {
-        let mut values: Vec<u64> = outcomes
-            .iter()
-            .filter(|outcome| outcome.id == id)
-            .filter_map(|outcome| outcome.parameters.get(parameter)?.as_u64())
-            .collect();
-        values.sort_unstable();
-        values.dedup();
-        values.len()
-    };
-    let mut ids: Vec<&str> = outcomes.iter().map(|outcome| outcome.id.as_str()).collect();
-    ids.dedup();
-    let mut charts: Vec<Chart> = Vec::new();
-    for id in ids {
-        let sweeps = [("block_bytes", true), ("depth", true), ("threads", false)];
-        let swept: Vec<_> = sweeps.into_iter().filter(|sweep| values(id, sweep.0) > 2).collect();
-        let known = charts.iter().any(|chart| chart.id == id);
-        let Some((x, x_log2)) = swept.first().copied().filter(|_| !known) else { continue };
-        let test = id.trim_start_matches("disk/").replace('-', " ");
-        let by = if x == "block_bytes" { "block size" } else { x };
-        let lines = ["engine", "caching", "block_bytes", "threads", "depth", "extents", "until"];
-        charts.push(Chart {
-            title: format!("{test} by {by}"),
-            id: id.to_owned(),
-            x_parameter: x.to_owned(),
-            x_log2,
-            line_parameters: words(&lines).into_iter().filter(|line| line != x).collect(),
-        });
+    let mut ids: Vec<&str> = Vec::new();
+    for outcome in outcomes {
+        if !ids.contains(&outcome.id.as_str()) {
+            ids.push(&outcome.id);
+        }
     }
-    charts
+    ids.into_iter().filter_map(|id| chart(id, outcomes)).collect()
+}
+
+/// Settings in the order of importance: the first that is swept is the x axis.
+const SWEPT: [(&str, &str, bool); 3] =
+    [("block_bytes", "block size", true), ("depth", "depth", true), ("threads", "threads", false)];
+/// What tells the lines of a picture from each other.
+const LINES: [&str; 8] =
+    ["engine", "caching", "block_bytes", "threads", "depth", "split", "extents", "until"];
+
+fn chart(id: &str, outcomes: &[Outcome]) -> Option<Chart> {
+    let values = |parameter: &str| {
+        let own = outcomes.iter().filter(|outcome| outcome.id == id);
+        let mut values: Vec<Option<&Value>> =
+            own.map(|outcome| outcome.parameters.get(parameter)).collect();
+        values.sort_by_key(|value| value.map(Value::to_string));
+        values.dedup();
+        values
+    };
+    let (x, by, x_log2) = SWEPT.into_iter().find(|sweep| values(sweep.0).len() > 2)?;
+    // What all lines have in common stands once, in the title.
+    let (lines, common): (Vec<&str>, Vec<&str>) =
+        LINES.into_iter().filter(|line| *line != x).partition(|line| values(line).len() > 1);
+    let common: Vec<String> = common
+        .into_iter()
+        .filter_map(|parameter| {
+            Some(match (parameter, (*values(parameter).first()?)?) {
+                (_, Value::String(text)) => text.clone(),
+                (parameter, value) => format!("{parameter} {value}"),
+            })
+        })
+        .collect();
+    let test = id.trim_start_matches("disk/").replace('-', " ");
+    let title = match common.is_empty() {
+        true => format!("{test} by {by}"),
+        false => format!("{test} by {by} ({})", common.join(", ")),
+    };
+    let line_parameters = lines.into_iter().map(str::to_owned).collect();
+    Some(Chart { title, id: id.to_owned(), x_parameter: x.to_owned(), x_log2, line_parameters })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_sweep_is_a_picture_whose_title_says_what_its_lines_have_in_common() {
+        let row = |block: u64, threads: u32| {
+            let parameters = json!({
+                "engine": "sync", "caching": "direct", "block_bytes": block, "threads": threads,
+                "depth": 1,
+            });
+            Outcome {
+                id: "disk/random-read".to_owned(),
+                parameters: parameters.as_object().cloned().unwrap(),
+                ..Outcome::default()
+            }
+        };
+        let rows: Vec<_> = [4096, 8192, 65536]
+            .into_iter()
+            .flat_map(|block| [row(block, 1), row(block, 8)])
+            .collect();
+        let charts = charts(&rows);
+        assert_eq!(charts.len(), 1);
+        assert_eq!(charts[0].title, "random read by block size (sync, direct, depth 1)");
+        assert_eq!(charts[0].line_parameters, ["threads"]);
+        assert!(super::charts(&rows[..2]).is_empty());
+    }
 }

@@ -225,7 +225,7 @@ fn does_it_reproduce(results: &[Outcome]) -> Answer {
     };
     if spoiled > 0 {
         let trials = count(spoiled as usize, "trial was", "trials were");
-        text.push_str(&format!(" {trials} discarded because something else disturbed it."));
+        text.push_str(&format!(" {trials} discarded for a disturbance from outside."));
     }
     let rests_on = [
         "results[].ci95",

@@ -32,16 +32,18 @@ const FEW_NS: u64 = 150_000_000;
 const QUICK_NS: u64 = 200_000_000;
 const SHORT_NS: u64 = 500_000_000;
 const MATRIX_NS: u64 = 400_000_000;
-/// Trials of a row at most: those that write wear a disk out.
-pub(super) const MAX_TRIALS: u32 = 10;
+/// Trials of a row at most: those that write wear a disk out, and the matrix has many rows.
+pub(super) const MAX_TRIALS: u32 = 20;
+const MATRIX_MAX_TRIALS: u32 = 8;
 /// Bytes that a trial writes at most, unless its time was asked for.
-const TRIAL_WRITE_BYTES: u64 = 128 * MIB;
+const TRIAL_WRITE_BYTES: u64 = 64 * MIB;
 const MATRIX_TRIAL_WRITE_BYTES: u64 = 128 * MIB;
 const FEW_TRIAL_WRITE_BYTES: u64 = 64 * MIB;
 /// Bytes that a run with a time of its own writes at most, where nobody allows more.
 const USUAL_MOST_WRITE_BYTES: u64 = 100_000_000_000;
-/// No disk of 2026 takes more: eight lanes of PCIe 5.0 carry half of it.
-const FASTEST_BYTES_PER_S: f64 = 64e9;
+/// What a trial with a time of its own may write in each second of it, where nobody said how much
+/// the run may write; a faster disk is done earlier.
+const USUAL_MOST_BYTES_PER_S: f64 = 4e9;
 /// Files of a metadata trial.
 const METADATA_FILES: u32 = 1000;
 const QUICK_METADATA_FILES: u32 = 300;
@@ -72,6 +74,7 @@ pub struct Estimate {
     pub(super) reduced_from: Option<u64>,
     pub(super) metadata: Option<metadata::Options>,
     metadata_bytes: u64,
+    pub(super) max_trials: u32,
     runtime_ns: u64,
     trial_write_bytes: u64,
 }
@@ -127,25 +130,27 @@ pub fn estimate(options: &Options) -> Result<Estimate, Error> {
     }
     let metadata = metadata_options(options, &place)?;
     let metadata_bytes = metadata.as_ref().map_or(0, metadata::write_bytes);
-    let needs_file = place.kind() == Kind::Directory && !rows.is_empty();
-    let file = match needs_file {
-        true => file_bytes(options, &place, &rows, metadata_bytes)?,
-        false => FileBytes::default(),
-    };
-    let file_bytes = file.bytes;
+    let max_trials = if options.grid == Grid::Matrix { MATRIX_MAX_TRIALS } else { MAX_TRIALS };
     let cap_bytes = match (options.runtime_ns, options.grid) {
-        (Some(ns), _) => (ns as f64 / 1e9 * FASTEST_BYTES_PER_S) as u64,
+        (Some(_), _) if options.max_write_bytes.is_some() => u64::MAX,
+        (Some(ns), _) => (ns as f64 / 1e9 * USUAL_MOST_BYTES_PER_S) as u64,
         (None, Grid::Few | Grid::Quick) => FEW_TRIAL_WRITE_BYTES,
         (None, Grid::Matrix) => MATRIX_TRIAL_WRITE_BYTES,
         (None, Grid::Short) => TRIAL_WRITE_BYTES,
     };
+    let needs_file = place.kind() == Kind::Directory && !rows.is_empty();
+    let file = match needs_file {
+        true => file_bytes(options, &place, &Needs { rows: &rows, metadata_bytes, cap_bytes })?,
+        false => FileBytes::default(),
+    };
+    let file_bytes = file.bytes;
     let of_row = |row: &Row| match (row.writes(), row.extents) {
         (false, _) => 0,
         (true, Extents::Fresh) => of_trial(row, cap_bytes).min(file_bytes),
         (true, Extents::Written) => of_trial(row, cap_bytes),
     };
     let of_rows = rows.iter().fold(0_u64, |sum, row| {
-        sum.saturating_add(of_row(row).saturating_mul(u64::from(MAX_TRIALS)))
+        sum.saturating_add(of_row(row).saturating_mul(u64::from(max_trials)))
     });
     let of_rows = match options.runtime_ns {
         Some(_) => of_rows.min(USUAL_MOST_WRITE_BYTES),
@@ -168,8 +173,14 @@ pub fn estimate(options: &Options) -> Result<Estimate, Error> {
     let writing = rows.iter().filter(|row| row.writes()).count() as u64;
     let share = left.checked_div(writing * LEAST_TRIALS).unwrap_or(u64::MAX);
     let writes_over = place.rights() == Rights::Overwrite && writing > 0;
-    if writes_over || place.kind() == Kind::Directory {
-        place.check_writable()?;
+    match place.kind() {
+        Kind::Directory => place.check_writable()?,
+        Kind::File | Kind::Device => {
+            place.check_readable()?;
+            if writes_over {
+                place.check_writable()?;
+            }
+        }
     }
     Ok(Estimate {
         file_bytes,
@@ -179,6 +190,7 @@ pub fn estimate(options: &Options) -> Result<Estimate, Error> {
         reduced_from: file.reduced_from,
         metadata,
         metadata_bytes,
+        max_trials,
         runtime_ns,
         trial_write_bytes: share.min(cap_bytes),
     })
@@ -233,12 +245,8 @@ fn metadata_options(options: &Options, place: &Place) -> Result<Option<metadata:
 
 /// Length of the test file: what is wanted, at most a tenth of the free space, and so that what
 /// may be written is not spent on it alone.
-fn file_bytes(
-    options: &Options,
-    place: &Place,
-    rows: &[Row],
-    metadata_bytes: u64,
-) -> Result<FileBytes, Error> {
+fn file_bytes(options: &Options, place: &Place, needs: &Needs<'_>) -> Result<FileBytes, Error> {
+    let Needs { rows, metadata_bytes, cap_bytes } = *needs;
     let usual = match options.grid {
         Grid::Few => FEW_BYTES,
         Grid::Quick | Grid::Short => SHORT_BYTES,
@@ -255,9 +263,11 @@ fn file_bytes(
         let left = most.saturating_sub(metadata_bytes);
         if writes { left / 2 } else { left }
     });
-    // A second file lies beside the first where a trial has a fresh one.
-    let is_double = rows.iter().any(|row| row.writes() && row.extents == Extents::Fresh);
-    let part = scratch::part_of(free) / if is_double { 2 } else { 1 };
+    // Where a trial has a fresh file, that lies beside the first.
+    let part = scratch::part_of(free);
+    let is_fresh = |row: &&Row| row.writes() && row.extents == Extents::Fresh;
+    let fresh = rows.iter().filter(is_fresh).map(|row| of_trial(row, cap_bytes)).max();
+    let part = part - fresh.unwrap_or(0).min(part / 2);
     let size = wanted.min(part).min(memory_part).min(most);
     let size = if size < LEAST_BYTES { size } else { size - size % LEAST_BYTES };
     if size < LEAST_BYTES {
@@ -269,6 +279,14 @@ fn file_bytes(
     }
     let is_less = size < wanted - wanted % LEAST_BYTES;
     Ok(FileBytes { bytes: size, reduced_from: is_less.then_some(wanted) })
+}
+
+/// What else wants room beside the test file.
+struct Needs<'a> {
+    rows: &'a [Row],
+    metadata_bytes: u64,
+    /// Bytes of a trial that writes.
+    cap_bytes: u64,
 }
 
 /// Length of the test file.

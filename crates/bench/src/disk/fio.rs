@@ -7,7 +7,7 @@
 
 mod note;
 mod share;
-mod word;
+pub(super) mod word;
 
 use flatout_io::{Caching, Engine, Tuning};
 

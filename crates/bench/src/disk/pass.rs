@@ -30,7 +30,7 @@ use crate::scratch::Scratch;
 const BINS: u64 = 20;
 const LEAST_BIN_NS: u64 = 10_000_000;
 /// Time before the first operation of an open loop, so that every thread is there.
-const LEAD_NS: u64 = 1_000_000;
+pub(super) const LEAD_NS: u64 = 1_000_000;
 /// Operations of an open loop that a trial has at least, unless they took longer than this.
 const LEAST_PACED: f64 = 20.0;
 const MOST_PACED_NS: u64 = 10_000_000_000;

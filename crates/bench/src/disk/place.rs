@@ -116,6 +116,12 @@ impl Place {
         Err(doubt(warning::WRITE_REFUSED, refusal("write to", path, &reason)))
     }
 
+    /// Refuses a file or device that cannot be read.
+    pub fn check_readable(&self) -> Result<(), Error> {
+        let opened = std::fs::File::open(&self.path);
+        Ok(opened.map(drop).map_err(IoError::system("open", &self.path))?)
+    }
+
     /// Refuses a directory in which no file can be made, and a file that cannot be written to.
     pub fn check_writable(&self) -> Result<(), Error> {
         let tried = match self.kind {

@@ -1,6 +1,6 @@
 //! A row of the disk area before it is measured.
 
-use flatout_io::{Caching, Engine, Tuning};
+use flatout_io::{Caching, Engine, Split, Tuning};
 use flatout_measure::case::Figure;
 use flatout_measure::record::Warning;
 use serde_json::{Map, Value, json};
@@ -51,7 +51,8 @@ impl Row {
         insert("block_bytes", json!(block_bytes));
         insert("threads", json!(threads));
         insert("depth", json!(depth));
-        if threads > 1 && !self.test.is_random() {
+        // Contiguous is what goes without saying; so rows of one sweep differ by threads alone.
+        if threads > 1 && !self.test.is_random() && split != Split::Contiguous {
             insert("split", json!(split));
         }
         match self.test.course() {

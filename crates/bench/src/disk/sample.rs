@@ -9,7 +9,7 @@ use flatout_sys::filesystem::Nature;
 use serde_json::{Map, Value, json};
 
 use super::Terms;
-use super::pass::Pass;
+use super::pass::{LEAD_NS, Pass};
 use super::pattern::Test;
 use super::row::Row;
 use super::site::Site;
@@ -38,7 +38,8 @@ impl Pass {
         let span_ns = row.rate_per_s.map_or(0.0, |rate| self.tally.operations as f64 / rate * 1e9);
         match row.test {
             Test::Latency(_) => elapsed_ns.saturating_mul(u64::from(row.tuning.threads)),
-            _ => elapsed_ns.max(span_ns as u64),
+            _ if span_ns > 0.0 => elapsed_ns.saturating_sub(LEAD_NS).max(span_ns as u64),
+            _ => elapsed_ns,
         }
     }
 }

@@ -6,17 +6,21 @@ use flatout_sys::filesystem::Nature;
 use flatout_sys::storage::{Disk, IoLimit, Layer};
 use serde_json::{Value, json};
 
+use super::place::Kind;
 use super::site::Site;
 
 /// The entry of `start.environment.storage` for a place.
 pub(super) fn describe(site: &Site) -> Value {
     let chain = &site.chain;
+    // The space around a device's node says nothing about the device.
+    let is_device = site.place.kind() == Kind::Device;
+    let space = |bytes: u64| (!is_device && site.filesystem.size_bytes > 0).then_some(bytes);
     json!({
         "place": words(site.place.path()),
         "filesystem": chain.filesystem,
         "nature": nature(chain.nature),
-        "free_bytes": site.filesystem.free_bytes,
-        "size_bytes": site.filesystem.size_bytes,
+        "free_bytes": space(site.filesystem.free_bytes),
+        "size_bytes": space(site.filesystem.size_bytes),
         "layers": chain.layers.iter().map(layer).collect::<Vec<_>>(),
         "limits": site.limits.iter().map(limit).collect::<Vec<_>>(),
     })

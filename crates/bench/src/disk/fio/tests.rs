@@ -136,7 +136,7 @@ fn only_the_durable_row_syncs_and_only_once_per_trial() {
     has(&fresh, Some("durable"), "--end_fsync=1 --size=16777216 --runtime=500ms !overwrite");
     has(&buffered(fresh), Some("cache"), "!fsync --size=16777216 --runtime=500ms");
     let written = row(Test::RandomWrite, 4096);
-    let words = "!fsync --overwrite=1 --size=67108864 --io_size=167772160 --runtime=5 !time_based";
+    let words = "!fsync --overwrite=1 --size=67108864 --io_size=335544320 --runtime=5 !time_based";
     has(&written, Some("device"), words);
     let words = "--end_fsync=1 --overwrite=1 --size=67108864 --io_size=16777216 --runtime=500ms";
     has(&written, Some("durable"), words);

@@ -6,7 +6,7 @@ use std::path::Path;
 ///
 /// A colon would begin another name. At `#` and `;` fio cuts a value, as in its job files, and
 /// blanks at the ends are lost; nothing escapes them (tried with 3.33).
-pub(super) fn file_name(path: &Path) -> Option<String> {
+pub(in crate::disk) fn file_name(path: &Path) -> Option<String> {
     let name = path.to_str()?;
     let is_cut = name.contains(['#', ';']) || name.trim() != name;
     // A dash alone is the standard input.
@@ -15,9 +15,9 @@ pub(super) fn file_name(path: &Path) -> Option<String> {
 }
 
 /// A word as a shell reads it.
-pub(super) fn quoted(word: &str) -> String {
+pub(in crate::disk) fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=./,:+%@".contains(c);
-    match word.chars().all(is_plain) {
+    match !word.is_empty() && word.chars().all(is_plain) {
         true => word.to_owned(),
         false => format!("'{}'", word.replace('\'', "'\\''")),
     }

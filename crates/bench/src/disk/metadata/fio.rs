@@ -2,6 +2,7 @@
 
 use super::row::{Directories, Row, Test};
 use super::{Options, room};
+use crate::disk::fio::word::{file_name, quoted};
 
 /// Keys and texts for the audit: a command where fio has one, and what is different about it.
 pub(super) fn audit(row: &Row, options: &Options) -> Vec<(&'static str, String)> {
@@ -21,7 +22,10 @@ pub(super) fn audit(row: &Row, options: &Options) -> Vec<(&'static str, String)>
     if matches!(row.test, Test::Stat | Test::Unlink) {
         notes.push("fio's files hold 4 KiB, these are empty; fio walks whole paths");
     }
-    let mut entries = vec![("fio_command", command(row, options))];
+    let Some(command) = command(row, options) else {
+        return vec![("fio_note", "fio cannot be told the name of this directory".to_owned())];
+    };
+    let mut entries = vec![("fio_command", command)];
     if !notes.is_empty() {
         entries.push(("fio_note", notes.join("; ")));
     }
@@ -29,11 +33,10 @@ pub(super) fn audit(row: &Row, options: &Options) -> Vec<(&'static str, String)>
 }
 
 /// Tried with fio 3.33.
-fn command(row: &Row, options: &Options) -> String {
+fn command(row: &Row, options: &Options) -> Option<String> {
     let files = room::files_of(row.test, options).div_ceil(row.threads);
     let bytes = options.small_file_bytes;
-    // fio takes a colon for the end of a directory's name.
-    let directory = options.directory.to_string_lossy().replace(':', "\\:");
+    let directory = file_name(&options.directory)?;
     let engine = match row.test {
         Test::Create => "--ioengine=filecreate --create_on_open=1 --filesize=4k".to_owned(),
         Test::Stat => "--ioengine=filestat --filesize=4k".to_owned(),
@@ -44,31 +47,10 @@ fn command(row: &Row, options: &Options) -> String {
         ),
     };
     let name = row.test.id().trim_start_matches("disk/");
-    format!(
+    Some(format!(
         "fio --name={name} {engine} --directory={} --nrfiles={files} --openfiles=1 --fallocate=none \
          --thread --numjobs={} --group_reporting --unlink=1",
         quoted(&directory),
         row.threads
-    )
-}
-
-/// One word for a POSIX shell.
-fn quoted(text: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,@%=".contains(c);
-    if !text.is_empty() && text.chars().all(plain) {
-        return text.to_owned();
-    }
-    format!("'{}'", text.replace('\'', "'\\''"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_path_is_one_word_for_the_shell() {
-        assert_eq!(quoted("/tmp/a-b"), "/tmp/a-b");
-        assert_eq!(quoted("it's $HOME"), "'it'\\''s $HOME'");
-        assert_eq!(quoted(""), "''");
-    }
+    ))
 }
