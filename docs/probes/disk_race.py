@@ -73,7 +73,10 @@ def fio(file, options):
                f"--runtime={SECONDS}", "--thread", "--group_reporting", "--output-format=json", "--lat_percentiles=1", "--clat_percentiles=0"]
     if "--direct=0" not in options:
         command.append("--time_based")
-    output = subprocess.run(command, capture_output=True, text=True).stdout
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"fio failed: {' '.join(command)}\n{done.stderr}{done.stdout}")
+    output = done.stdout
     job = json.loads(output[output.index("{"):])["jobs"][0]
     sides = [job[side] for side in ("read", "write") if job[side]["total_ios"]]
     count = sum(side["total_ios"] for side in sides)
