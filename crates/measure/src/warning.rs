@@ -118,6 +118,8 @@ codes! {
     REQUESTS_SPLIT = "requests_split";
     /// Others used the device in the same time.
     SHARED_DEVICE = "shared_device";
+    /// Creating files is far slower than removing them, as after many were deleted.
+    RECENT_DELETES = "recent_deletes";
     /// A device, or a file of the user's, would have been written to; nothing was done.
     WRITE_REFUSED = "write_refused";
     /// Nothing can be written at this place; nothing was done.

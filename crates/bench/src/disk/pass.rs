@@ -28,7 +28,7 @@ use crate::scratch::Scratch;
 
 /// Bins of the rate over time in one trial, and the narrowest.
 const BINS: u64 = 20;
-const LEAST_BIN_NS: u64 = 10_000_000;
+const LEAST_BIN_NS: u64 = 25_000_000;
 /// Time before the first operation of an open loop, so that every thread is there.
 pub(super) const LEAD_NS: u64 = 1_000_000;
 /// Operations of an open loop that a trial has at least, unless they took longer than this.

@@ -2,6 +2,7 @@
 
 use flatout_measure::ceiling;
 use flatout_measure::record::{Ceiling, Outcome};
+use flatout_measure::warning::{self, Warning};
 use serde_json::Value;
 
 use super::row::{Directories, Test};
@@ -16,8 +17,12 @@ const LOCKED_SHARE: f64 = 0.75;
 /// and at most this many times what one thread does there.
 const LOCKED_GAIN: f64 = 1.2;
 
+/// Times by which creating may be slower than removing before it is a doubt.
+const SLOW_CREATES: f64 = 8.0;
+
 /// Gives each row a ceiling that nobody knows, and a limiter where the figures name one.
 pub(super) fn finish(outcomes: &mut [Outcome]) {
+    doubt_creates(outcomes);
     let limiters: Vec<&str> = outcomes.iter().map(|row| limiter(row, outcomes)).collect();
     for (outcome, limiter) in outcomes.iter_mut().zip(limiters) {
         let name = "what this filesystem can do".to_owned();
@@ -28,12 +33,34 @@ pub(super) fn finish(outcomes: &mut [Outcome]) {
     }
 }
 
+/// Creating is hardly ever much slower than removing. Where it is, ext4 has most likely to skip the
+/// inodes of files that were deleted within the last minute, one by one.
+fn doubt_creates(outcomes: &mut [Outcome]) {
+    let slowest_unlink = outcomes
+        .iter()
+        .filter(|row| row.id == Test::Unlink.id())
+        .filter_map(|row| row.median)
+        .reduce(f64::min);
+    let Some(unlink) = slowest_unlink else { return };
+    for row in outcomes.iter_mut().filter(|row| row.id == Test::Create.id()) {
+        let Some(create) = row.median.filter(|create| create * SLOW_CREATES < unlink) else {
+            continue;
+        };
+        let text = format!(
+            "creating is {:.0} times slower than removing: most likely many files were deleted here \
+             within the last minute, whose inodes are skipped one by one",
+            unlink / create
+        );
+        warning::add(&mut row.warnings, Warning::new(warning::RECENT_DELETES, text));
+    }
+}
+
 fn limiter(row: &Outcome, all: &[Outcome]) -> &'static str {
     let busy_share = busy_share(row);
     if is_locked(row, all).unwrap_or(false) {
         "the directory that the threads share"
     } else if busy_share.is_some_and(|share| share >= BUSY_SHARE) {
-        "system calls"
+        "the kernel's own work (CPU)"
     } else if row.id == Test::Fsync.id() && busy_share.is_some_and(|share| share <= ASLEEP_SHARE) {
         "the journal, or the device below it"
     } else {
@@ -103,13 +130,28 @@ mod tests {
             limiters,
             [
                 "the directory that the threads share",
-                "system calls",
+                "the kernel's own work (CPU)",
                 "unknown",
                 "the journal, or the device below it",
                 "unknown",
-                "system calls"
+                "the kernel's own work (CPU)"
             ]
         );
         assert!(rows.iter().all(|row| row.ceiling.as_ref().unwrap().ratio.is_none()));
+    }
+
+    #[test]
+    fn creating_far_slower_than_removing_is_a_doubt() {
+        for (create, is_doubted) in [(5_000.0, true), (50_000.0, false)] {
+            let of = |test: Test, median| Outcome {
+                id: test.id().to_owned(),
+                median: Some(median),
+                ..Outcome::default()
+            };
+            let mut rows = [of(Test::Create, create), of(Test::Unlink, 100_000.0)];
+            finish(&mut rows);
+            assert_eq!(warning::has(&rows[0].warnings, warning::RECENT_DELETES), is_doubted);
+            assert!(rows[1].warnings.is_empty());
+        }
     }
 }
