@@ -78,7 +78,15 @@ impl Page<'_> {
         let widest = known.iter().map(|column| text::width(column.head)).max().unwrap_or(0);
         for column in known {
             let head = format!("    {}  ", text::pad_right(column.head, widest));
-            self.hang(&head, column.meaning, Tone::Dim);
+            let own = if column.head == "harness" { own_cost(rows, sweeps) } else { None };
+            let meaning = match own {
+                Some(own) => format!(
+                    "{}: {own} per operation, with an engine that moves nothing",
+                    column.meaning
+                ),
+                None => column.meaning.to_owned(),
+            };
+            self.hang(&head, &meaning, Tone::Dim);
         }
     }
 
@@ -141,4 +149,23 @@ impl Page<'_> {
             self.out.push('\n');
         }
     }
+}
+
+/// What measuring itself costs per operation, from the cheapest row to the dearest.
+fn own_cost(rows: &[&Outcome], sweeps: &[&Sweep<'_>]) -> Option<String> {
+    let charted = sweeps.iter().flat_map(|sweep| sweep.outcomes());
+    let costs = rows
+        .iter()
+        .copied()
+        .chain(charted)
+        .filter_map(|row| row.audit.get("harness_ns_per_operation")?.as_f64());
+    let (least, most) = costs.fold(None, |range: Option<(f64, f64)>, ns| match range {
+        Some((least, most)) => Some((least.min(ns), most.max(ns))),
+        None => Some((ns, ns)),
+    })?;
+    let text = |ns| crate::quantity::value("ns", ns);
+    Some(match text(least) == text(most) {
+        true => text(least),
+        false => format!("{} to {}", text(least), text(most)),
+    })
 }
