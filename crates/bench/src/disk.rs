@@ -29,8 +29,9 @@ use std::path::PathBuf;
 use flatout_io::{Caching, Engine, Split};
 use flatout_measure::case::Plan;
 use flatout_measure::progress::Event;
-use flatout_measure::record::{Chart, Outcome};
+use flatout_measure::record::{Chart, Outcome, Status};
 use flatout_measure::sampler;
+use flatout_measure::warning::{self, Warning};
 use flatout_sys::cancel::CancelToken;
 use serde_json::Value;
 
@@ -180,6 +181,12 @@ pub fn run(
     if let Some(metadata) = metadata.filter(|_| !options.cancel.is_cancelled()) {
         outcomes.extend(metadata::run(metadata, &metadata_plan, bench)?);
     }
+    outcomes.extend(estimate.metadata_refusal.as_ref().map(|why| Outcome {
+        id: "disk/metadata".to_owned(),
+        status: Status::Unsupported,
+        warnings: vec![Warning::new(warning::UNSUPPORTED, why)],
+        ..Outcome::default()
+    }));
     Ok(Findings { outcomes, storage })
 }
 

@@ -73,6 +73,8 @@ pub struct Estimate {
     /// Length that the test file should have had, where there was no room for it.
     pub(super) reduced_from: Option<u64>,
     pub(super) metadata: Option<metadata::Options>,
+    /// Why names and attributes are not measured, though they should be.
+    pub(super) metadata_refusal: Option<String>,
     metadata_bytes: u64,
     pub(super) max_trials: u32,
     runtime_ns: u64,
@@ -128,7 +130,12 @@ pub fn estimate(options: &Options) -> Result<Estimate, Error> {
         // The grid is fixed: its rows that do not fit into memory say so.
         rows.iter().try_for_each(|row| limits::check_memory(&row.tuning))?;
     }
-    let metadata = metadata_options(options, &place)?;
+    let metadata = metadata_options(options, &place);
+    let (metadata, metadata_refusal) = match metadata {
+        // Where there is no room for them, the other rows can be measured nevertheless.
+        Err(Error::NoRoom(why)) if !rows.is_empty() => (None, Some(why)),
+        metadata => (metadata?, None),
+    };
     let metadata_bytes = metadata.as_ref().map_or(0, metadata::write_bytes);
     let max_trials = if options.grid == Grid::Matrix { MATRIX_MAX_TRIALS } else { MAX_TRIALS };
     let cap_bytes = match (options.runtime_ns, options.grid) {
@@ -189,6 +196,7 @@ pub fn estimate(options: &Options) -> Result<Estimate, Error> {
         writes_over,
         reduced_from: file.reduced_from,
         metadata,
+        metadata_refusal,
         metadata_bytes,
         max_trials,
         runtime_ns,
@@ -236,11 +244,7 @@ fn metadata_options(options: &Options, place: &Place) -> Result<Option<metadata:
     };
     // Of what may be written an eighth; it takes a tenth of what it is told is free.
     let most = options.max_write_bytes.map(|most| most / 8 * 10);
-    match metadata::fitted(&wanted, most) {
-        // Where there is no room for them, the other rows can be measured nevertheless.
-        Err(Error::NoRoom(_)) if selection.patterns.is_empty() => Ok(None),
-        fitted => fitted.map(Some),
-    }
+    metadata::fitted(&wanted, most).map(Some)
 }
 
 /// Length of the test file: what is wanted, at most a tenth of the free space, and so that what

@@ -252,11 +252,10 @@ impl Selection {
         if let [depth] = self.depths[..] {
             tuning.depth = depth;
         }
-        if tuning.engine == Engine::Sync && tuning.depth > 1 {
-            if self.depths.contains(&tuning.depth) {
+        if tuning.engine == Engine::Sync {
+            if let Some(depth) = self.depths.iter().max().filter(|&&depth| depth > 1) {
                 let text = format!(
-                    "the sync engine has one request in flight: --depth {} has no effect",
-                    tuning.depth
+                    "the sync engine has one request in flight: --depth {depth} has no effect"
                 );
                 warning::add(&mut row.doubts, Warning::new(warning::DEPTH_UNUSED, text));
             }

@@ -65,7 +65,9 @@ impl Row {
             }
             Course::Mixed => {
                 insert("read_share", json!(f64::from(self.read_percent) / 100.0));
-                insert("until", json!(self.until()));
+                if self.writes() {
+                    insert("until", json!(self.until()));
+                }
             }
             Course::Read => {}
         }
@@ -116,7 +118,11 @@ impl Row {
 
     /// Whether a trial writes to the file or makes files.
     pub(super) fn writes(&self) -> bool {
-        self.test.course() != Course::Read
+        match self.test.course() {
+            Course::Read => false,
+            Course::Write | Course::Copy => true,
+            Course::Mixed => self.read_percent < 100,
+        }
     }
 
     /// Requests in flight, all threads together.

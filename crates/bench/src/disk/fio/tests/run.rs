@@ -195,7 +195,12 @@ fn visited(row: &Row) -> Vec<u64> {
     let place = Place::find(&path, Overwriting::Refused).unwrap();
     let mut nearest = nearest(row, &place, LENGTH_BYTES, &TERMS, None);
     let command = nearest.command.as_mut().unwrap();
-    command.push_str(&format!(" --write_iolog={}", log.display()));
+    // The size bounds it; time must not, however slow the machine is.
+    let words: Vec<String> = command
+        .split(' ')
+        .map(|word| if word.starts_with("--runtime=") { "--runtime=60" } else { word }.to_owned())
+        .collect();
+    *command = format!("{} --write_iolog={}", words.join(" "), log.display());
     run(&nearest);
     let log = fs::read_to_string(log).unwrap();
     let lines = log.lines().filter_map(|line| line.split_once(" read "));
