@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -20,6 +20,10 @@ pub fn check(output: &Output, inputs: &[PathBuf]) -> Result<(), String> {
     let Some(path) = &output.output else { return Ok(()) };
     if !is_special(path) && inputs.iter().any(|input| is_same_file(input, path)) {
         return Err(format!("cannot write {path:?}: it is the file that is worked on"));
+    }
+    if std::fs::metadata(path).is_ok_and(|facts| facts.file_type().is_block_device()) {
+        let reason = "it is a block device, which flatout never writes to";
+        return Err(format!("cannot write {path:?}: {reason}"));
     }
     let special = std::fs::metadata(path).is_ok_and(|facts| !facts.is_file());
     if special && !path.is_dir() {

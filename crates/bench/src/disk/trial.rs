@@ -93,7 +93,10 @@ fn written(attempt: &Attempt<'_>, whole: Range) -> Result<Pass, TrialError> {
     let Attempt { row, site, terms, .. } = *attempt;
     let block_bytes = row.tuning.block_bytes;
     // A page that is written in part is written in whole.
-    let cost_bytes = if row.test.is_random() { block_bytes.max(PAGE_BYTES) } else { block_bytes };
+    let cost_bytes = match row.test.is_random() && !block_bytes.is_multiple_of(PAGE_BYTES) {
+        true => block_bytes.next_multiple_of(PAGE_BYTES) + PAGE_BYTES,
+        false => block_bytes,
+    };
     let wanted = estimate::of_trial(row, terms.trial_write_bytes).max(cost_bytes);
     let taken = site.budget.take(wanted, cost_bytes);
     if taken == 0 {

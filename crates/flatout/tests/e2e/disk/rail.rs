@@ -93,6 +93,18 @@ fn a_block_device_is_only_read_always() {
 }
 
 #[test]
+fn results_are_never_written_over_a_block_device() {
+    let content = random_bytes(1 << 20, 1);
+    let device = needs!(LoopDevice::new(&content));
+    let folder = Folder::new();
+    let path = device.path().to_str().unwrap().to_owned();
+    let options = format!("--pattern random-read --block-size 4KiB --output {path}");
+    let ran = disk_in(&folder, ".", &options).run();
+    refused(&ran, &[&path, "block device"]);
+    assert!(device.finish() == content, "the device has changed");
+}
+
+#[test]
 fn the_device_below_a_mounted_filesystem_is_only_read() {
     let mounted = needs!(Mounted::on_image(Kind::Ext4, 64 << 20, Backing::Direct));
     let folder = Folder::new();
