@@ -14,6 +14,7 @@ pub mod disk;
 mod error;
 mod limits;
 pub mod read;
+mod residency;
 mod scratch;
 pub mod syscall;
 pub mod write;

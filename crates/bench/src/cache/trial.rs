@@ -6,15 +6,16 @@ use flatout_measure::record::Warning;
 use flatout_measure::warning;
 use flatout_sys::buffer::AlignedBuffer;
 use flatout_sys::generator::fill_random;
-use flatout_sys::{page_cache, xor};
+use flatout_sys::xor;
 use serde_json::json;
 
+use super::Options;
 use super::row::{Row, State, Test};
-use super::{Clearing, Options};
 use crate::choice::Wishes;
 use crate::crew;
 use crate::error::Error;
 use crate::read::{CacheStart, DigestKind, Job, Limit, Measured, Reader};
+use crate::residency;
 use crate::scratch::Scratch;
 
 /// Longest hot trial. Long enough for a million 1-byte reads, short enough for many rows.
@@ -101,7 +102,7 @@ fn job(row: &Row, file: &Scratch, site: &Site, limit: Limit, state: CacheStart) 
 fn read(row: &Row, site: &Site) -> Result<Measured, TrialError> {
     let hot = row.state == State::Hot;
     if hot {
-        warm(&site.hot)?;
+        warm(&site.hot, site)?;
     } else {
         clear(site)?;
     }
@@ -134,34 +135,16 @@ fn series(row: &Row, site: &Site, earlier: u32, state: CacheStart) -> Result<Mea
 /// Drops the caches of the whole system where that is asked for. The file itself is cleared by
 /// its reader.
 fn clear(site: &Site) -> Result<(), TrialError> {
-    if site.options.clearing == Clearing::File {
-        return Ok(());
-    }
-    rustix::fs::sync();
-    page_cache::drop_system_caches(3)
+    residency::clear_system(site.options.clearing)
         .map_err(|error| TrialError::Failed(format!("cannot drop the system's caches: {error}")))
 }
 
 /// Brings the whole file into the page cache unless it is there. Outside of any timed region.
-fn warm(file: &Scratch) -> Result<(), TrialError> {
-    let failed = |error: &dyn std::fmt::Display| {
-        TrialError::Failed(format!("cannot bring the test file into the page cache: {error}"))
-    };
-    let length = file.length_bytes();
-    let state = page_cache::state(file.file(), 0, length).map_err(|error| failed(&error))?;
-    if state.cached_bytes >= length {
-        return Ok(());
-    }
-    let mut buffer = vec![0; 1 << 20];
-    let mut offset = 0;
-    while offset < length {
-        match rustix::io::pread(file.file(), &mut buffer, offset) {
-            Ok(0) => break,
-            Ok(got) => offset += got as u64,
-            Err(errno) => return Err(failed(&errno)),
-        }
-    }
-    Ok(())
+fn warm(file: &Scratch, site: &Site) -> Result<(), TrialError> {
+    residency::warm(file.file(), file.length_bytes(), site.options.cancel).map_err(|error| {
+        let text = "cannot bring the test file into the page cache";
+        TrialError::Failed(format!("{text}: {error}"))
+    })
 }
 
 /// One trial of the row's reader. A row that names an engine or a caching that was not to be had

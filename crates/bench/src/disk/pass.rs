@@ -16,14 +16,15 @@ use flatout_sys::page_cache::{self, CacheState};
 use rustix::fs::fdatasync;
 use rustix::io::Errno;
 
+use super::Terms;
 use super::account::{Account, Bill};
 use super::lane::{LaneWork, Pace, Stamps, Tally, Turns, Work};
 use super::pattern::{Course, Test};
 use super::row::{Extents, Row};
 use super::site::Site;
-use super::{Clearing, Terms};
 use crate::crew::{self, Crewed, Watch};
 use crate::error::Error;
+use crate::residency;
 use crate::scratch::Scratch;
 
 /// Bins of the rate over time in one trial, and the narrowest.
@@ -131,7 +132,8 @@ impl Attempt<'_> {
         // The bytes go on to the disk while the accounts are read: one clock for all of it.
         let durable_ns = match handles[0].last() {
             Some(Handle::Target(target)) => {
-                self.sync(target.file())?;
+                let fail = IoError::system("sync", self.site.place.path());
+                fdatasync(target.file()).map_err(|errno| Error::from(fail(errno)))?;
                 Some((monotonic_ns() - epoch_ns).max(crewed.elapsed_ns))
             }
             _ => None,
@@ -157,12 +159,11 @@ impl Attempt<'_> {
             let path = self.site.place.path();
             Error::from(IoError::system("set the cache state of", path)(error))
         };
-        if self.terms.clearing == Clearing::System {
-            rustix::fs::sync();
-            page_cache::drop_system_caches(3).map_err(fail)?;
-        }
+        residency::clear_system(self.terms.clearing).map_err(fail)?;
         if self.row.test == Test::Reread {
-            self.read_all(file, limits)?;
+            let length_bytes = limits.range.blocks * self.row.tuning.block_bytes;
+            let read = residency::warm(file, length_bytes, self.site.cancel);
+            read.map_err(|error| self.failed(Direction::Read, error))?;
             return Ok(self.cache_state());
         }
         // The cache of a device holds the metadata of whoever has mounted it.
@@ -180,25 +181,6 @@ impl Attempt<'_> {
 
     fn cache_state(&self) -> Option<CacheState> {
         page_cache::state(self.site.file(), 0, self.site.length_bytes).ok()
-    }
-
-    /// Reads what the row is about to read again, unless the page cache holds it.
-    fn read_all(&self, file: BorrowedFd<'_>, limits: Limits) -> Result<(), TrialError> {
-        let length_bytes = limits.range.blocks * self.row.tuning.block_bytes;
-        if self.cache_state().is_some_and(|state| state.cached_bytes >= length_bytes) {
-            return Ok(());
-        }
-        let mut buffer = vec![0; 1 << 20];
-        let mut offset = 0;
-        while offset < length_bytes && !self.site.cancel.is_cancelled() {
-            match rustix::io::pread(file, &mut buffer, offset) {
-                Ok(0) => break,
-                Ok(got) => offset += got as u64,
-                Err(Errno::INTR) => {}
-                Err(errno) => return Err(self.failed(Direction::Read, errno.into()).into()),
-            }
-        }
-        Ok(())
     }
 
     /// The files of one thread, in the order in which its requests number them.
@@ -322,12 +304,6 @@ impl Attempt<'_> {
     fn runtime_ns(&self) -> u64 {
         let least_ns = self.row.rate_per_s.map_or(0.0, |rate| LEAST_PACED / rate * 1e9);
         self.terms.runtime_ns.max((least_ns as u64).min(MOST_PACED_NS))
-    }
-
-    fn sync(&self, file: BorrowedFd<'_>) -> Result<u64, Error> {
-        let start_ns = monotonic_ns();
-        fdatasync(file).map_err(IoError::system("sync", self.site.place.path()))?;
-        Ok(monotonic_ns() - start_ns)
     }
 
     fn bin_ns(&self) -> u64 {

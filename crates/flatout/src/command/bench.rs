@@ -82,6 +82,13 @@ fn add(draft: &mut Draft, found: Found) {
         let why = first.warnings.first().map_or("", |warning| warning.text.as_str());
         draft.fail(FAILED, format!("nothing could be measured: {}: {why}", first.id));
     }
+    // What went wrong beside a figure that stands, such as files that could not be removed.
+    let beside = found.outcomes.iter().filter(|row| row.status != Status::Failed);
+    for warning in beside.flat_map(|row| &row.warnings) {
+        if warning.code == warning::FAILED {
+            draft.fail(FAILED, warning.text.clone());
+        }
+    }
     draft.charts.extend(found.charts);
     found.outcomes.into_iter().for_each(|outcome| draft.add(outcome));
     found.storage.into_iter().for_each(|storage| draft.add_storage(storage));
@@ -129,4 +136,29 @@ fn announce(jobs: Vec<Job>, arguments: &Arguments) -> Result<Vec<Job>, Error> {
         areas.join(", "),
     ));
     Ok(jobs)
+}
+
+#[cfg(test)]
+mod tests {
+    use flatout_measure::warning::Warning;
+
+    use super::*;
+
+    #[test]
+    fn what_went_wrong_beside_a_figure_is_an_error_of_the_run() {
+        let row = Outcome {
+            id: "disk/unlink".to_owned(),
+            status: Status::Degraded,
+            median: Some(1.0),
+            warnings: vec![Warning::new(warning::FAILED, "test files stay behind")],
+            ..Outcome::default()
+        };
+        let mut draft = Draft::begin(1);
+        add(&mut draft, Found { outcomes: vec![row], charts: Vec::new(), storage: None });
+        let end = draft.conclude(View::Report).record.end;
+        assert_eq!(
+            (end.exit_code, end.errors),
+            (FAILED, vec!["test files stay behind".to_owned()])
+        );
+    }
 }
