@@ -17,6 +17,7 @@ pub mod read;
 mod residency;
 mod scratch;
 pub mod syscall;
+pub mod versus;
 pub mod write;
 
 pub use bench::Bench;

@@ -1,62 +1,11 @@
-//! Digests of what a scan reads.
+//! Digests of what is read: by which algorithm, as a value, and how it is come by.
 //!
-//! `xor32` is the file as little-endian 32-bit words, the tail padded with zero bytes, all XORed.
-//! XOR commutes, so blocks may come in any order and any size; a block that starts off a word
-//! boundary is turned into place.
+//! [`Hasher`] takes a file from front to end. [`Xor32`] takes blocks in any order.
 
-use std::fmt;
+mod algorithm;
+mod hasher;
+mod xor32;
 
-use flatout_sys::view::ByteView;
-
-/// The xor32 of the blocks seen so far.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Xor32(pub u32);
-
-impl Xor32 {
-    /// Takes one block of the file in.
-    #[inline]
-    pub fn update(&mut self, offset_bytes: u64, bytes: ByteView<'_>) {
-        self.0 ^= bytes.xor32().rotate_left(8 * (offset_bytes % 4) as u32);
-    }
-
-    /// Takes in what another lane saw.
-    pub fn merge(&mut self, other: Self) {
-        self.0 ^= other.0;
-    }
-}
-
-impl fmt::Display for Xor32 {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{:08x}", self.0)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn reference(bytes: &[u8]) -> u32 {
-        bytes.iter().enumerate().fold(0, |sum, (i, &byte)| sum ^ (u32::from(byte) << (8 * (i % 4))))
-    }
-
-    proptest! {
-        #[test]
-        fn any_cutting_gives_the_digest_of_the_whole(
-            bytes in proptest::collection::vec(any::<u8>(), 0..5000),
-            block in 1_usize..1500,
-            backwards in any::<bool>(),
-        ) {
-            let mut blocks: Vec<_> = bytes.chunks(block).enumerate().collect();
-            if backwards {
-                blocks.reverse();
-            }
-            let mut digest = Xor32::default();
-            for (index, chunk) in blocks {
-                digest.update((index * block) as u64, ByteView::of(chunk));
-            }
-            prop_assert_eq!(digest.0, reference(&bytes));
-        }
-    }
-}
+pub use algorithm::{Algorithm, Digest};
+pub use hasher::Hasher;
+pub use xor32::Xor32;

@@ -1,0 +1,33 @@
+//! Rivals as data: what they are called, where they come from, what they can be raced at.
+
+/// What a rival can be raced at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Discipline {
+    /// Copying one file, block by block, and reading one: `dd`.
+    Blocks,
+    /// Digests of files.
+    Digest,
+    /// Copying trees.
+    Copy,
+    /// Measuring a disk.
+    Disk,
+    /// Measuring what flatout cannot measure yet: the network, the CPU, memory.
+    ToCome,
+}
+
+/// A program that does what flatout does.
+#[derive(Debug, Clone, Copy)]
+pub struct Rival {
+    /// One name per variant, for example `cp-a`.
+    pub name: &'static str,
+    /// The program, looked for along `PATH`.
+    pub program: &'static str,
+    /// Where it comes from: a Debian package, or `cargo install NAME`.
+    pub package: &'static str,
+    /// The arguments that make it say its version; the first line of the answer counts.
+    pub version: &'static [&'static str],
+    /// What it can be raced at.
+    pub discipline: Discipline,
+    /// The command of flatout that does the same work, or why there is none yet.
+    pub counterpart: &'static str,
+}

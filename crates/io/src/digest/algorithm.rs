@@ -1,0 +1,127 @@
+//! The algorithms by name, and a digest as a value.
+
+use std::fmt;
+
+/// How a digest is computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Algorithm {
+    /// BLAKE3 with 256 bits.
+    Blake3,
+    /// XXH3 with 128 bits and seed 0: fast, no protection against intent.
+    Xxh3,
+    /// CRC-32C (Castagnoli): detects the errors of links and disks.
+    Crc32c,
+    /// SHA-256 (FIPS 180-4).
+    Sha256,
+    /// All little-endian 32-bit words XORed, the tail padded with zero bytes.
+    Xor32,
+}
+
+impl Algorithm {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Blake3, Self::Xxh3, Self::Crc32c, Self::Sha256, Self::Xor32];
+
+    /// The name that the command line knows.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Blake3 => "blake3",
+            Self::Xxh3 => "xxh3",
+            Self::Crc32c => "crc32c",
+            Self::Sha256 => "sha256",
+            Self::Xor32 => "xor32",
+        }
+    }
+
+    /// The name in a tagged line, `TAG (FILE) = DIGEST`, as b3sum, xxhsum and cksum write it.
+    pub fn tag(self) -> &'static str {
+        match self {
+            Self::Blake3 => "BLAKE3",
+            Self::Xxh3 => "XXH128",
+            Self::Crc32c => "CRC32C",
+            Self::Sha256 => "SHA256",
+            Self::Xor32 => "XOR32",
+        }
+    }
+
+    /// Length of the digest.
+    pub fn length_bytes(self) -> usize {
+        match self {
+            Self::Blake3 | Self::Sha256 => 32,
+            Self::Xxh3 => 16,
+            Self::Crc32c | Self::Xor32 => 4,
+        }
+    }
+}
+
+/// A digest and the algorithm that gave it. Shown in lower-case hexadecimal digits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Digest {
+    algorithm: Algorithm,
+    bytes: [u8; 32],
+}
+
+impl Digest {
+    /// A digest from its bytes, in the order in which they are shown.
+    ///
+    /// Panics: when there are not [`Algorithm::length_bytes`] of them.
+    pub fn new(algorithm: Algorithm, digest: &[u8]) -> Self {
+        assert_eq!(digest.len(), algorithm.length_bytes(), "a digest has one length");
+        let mut bytes = [0; 32];
+        bytes[..digest.len()].copy_from_slice(digest);
+        Self { algorithm, bytes }
+    }
+
+    /// Reads hexadecimal digits of either case; `None` for anything else and for another length.
+    pub fn parse(algorithm: Algorithm, digits: &[u8]) -> Option<Self> {
+        let mut bytes = [0; 32];
+        if digits.len() != 2 * algorithm.length_bytes() {
+            return None;
+        }
+        for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+            let value = |digit: u8| char::from(digit).to_digit(16);
+            *byte = (value(pair[0])? * 16 + value(pair[1])?) as u8;
+        }
+        Some(Self { algorithm, bytes })
+    }
+
+    /// The algorithm.
+    pub fn algorithm(&self) -> Algorithm {
+        self.algorithm
+    }
+
+    /// The bytes, in the order in which they are shown.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.algorithm.length_bytes()]
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_bytes().iter().try_for_each(|byte| write!(formatter, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}:{self}", self.algorithm.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_shown_is_read_back() {
+        for algorithm in Algorithm::ALL {
+            let bytes: Vec<u8> =
+                (0..algorithm.length_bytes() as u8).map(|n| n.wrapping_mul(37)).collect();
+            let digest = Digest::new(algorithm, &bytes);
+            let shown = digest.to_string();
+            assert_eq!(Digest::parse(algorithm, shown.as_bytes()), Some(digest));
+            assert_eq!(Digest::parse(algorithm, shown.to_uppercase().as_bytes()), Some(digest));
+            assert_eq!(Digest::parse(algorithm, &shown.as_bytes()[1..]), None);
+            assert_eq!(Digest::parse(algorithm, &vec![b'g'; shown.len()]), None);
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! File trees: what is in them, and what they hold.
+//!
+//! Rule: no statistics, no printing, and threads belong to the caller. No symlink inside a tree is
+//! ever followed: directories are held by descriptor, and names are looked up in them.
+//!
+//! - [`item`]: a file to be read, and where it is;
+//! - [`sum`]: digests of many files, and of large ones in parts, by the threads of the caller.
+
+#![forbid(unsafe_code)]
+
+pub mod item;
+pub mod sum;
