@@ -88,8 +88,8 @@ pub(crate) unsafe fn subtree_raw(
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use std::arch::x86_64::{
-        __m512i, _mm512_add_epi32, _mm512_loadu_si512, _mm512_ror_epi32, _mm512_set1_epi32,
-        _mm512_setzero_si512, _mm512_shuffle_i32x4, _mm512_storeu_si512, _mm512_unpackhi_epi32,
+        __m512i, _MM_HINT_T0, _mm_prefetch, _mm512_add_epi32, _mm512_loadu_si512, _mm512_ror_epi32,
+        _mm512_set1_epi32, _mm512_shuffle_i32x4, _mm512_storeu_si512, _mm512_unpackhi_epi32,
         _mm512_unpackhi_epi64, _mm512_unpacklo_epi32, _mm512_unpacklo_epi64, _mm512_xor_si512,
     };
 
@@ -159,8 +159,41 @@ mod x86 {
     /// Sixteen chunks that lie behind each other.
     #[target_feature(enable = "avx512f")]
     unsafe fn hash_chunks(start: *const u8, first_chunk: u64, out: *mut ChainingValue) {
+        let place = Place { start, step_bytes: CHUNK_BYTES, blocks: CHUNK_BLOCKS, first_chunk };
+        // SAFETY: sixteen blocks of each of sixteen chunks; `out` is the caller's promise.
+        unsafe { hash(place, [CHUNK_START, 0, CHUNK_END], out) }
+    }
+
+    /// Sixteen parents, the two values of each behind each other.
+    #[target_feature(enable = "avx512f")]
+    unsafe fn hash_parents(pairs: *const u8, out: *mut ChainingValue) {
+        // A parent has no number: it is counted as number 0, whatever its lane.
+        let place = Place { start: pairs, step_bytes: BLOCK_BYTES, blocks: 1, first_chunk: 0 };
+        // SAFETY: the caller promises sixteen blocks of 64 bytes and room for sixteen values.
+        unsafe { hash(place, [PARENT; 3], out) }
+    }
+
+    /// Where the sixteen inputs lie.
+    struct Place {
+        start: *const u8,
+        /// From one input to the next.
+        step_bytes: usize,
+        /// Blocks of an input.
+        blocks: usize,
+        /// The number of the first, where inputs are chunks.
+        first_chunk: u64,
+    }
+
+    /// Hashes sixteen inputs side by side. The flags are those of the first block, of those in
+    /// between, and of the last.
+    ///
+    /// One function, so that the compiler keeps the state in registers from block to block: cut in
+    /// two it took 1.3 times as long.
+    #[target_feature(enable = "avx512f")]
+    unsafe fn hash(place: Place, flags: [u32; 3], out: *mut ChainingValue) {
+        let Place { start, step_bytes, blocks, first_chunk } = place;
         let mut value = KEY.map(|word| _mm512_set1_epi32(word as i32));
-        let number = |lane: usize| first_chunk + lane as u64;
+        let number = |lane: usize| if blocks > 1 { first_chunk + lane as u64 } else { 0 };
         let low: [u32; LANES] = std::array::from_fn(|lane| number(lane) as u32);
         let high: [u32; LANES] = std::array::from_fn(|lane| (number(lane) >> 32) as u32);
         // SAFETY: both arrays have 64 bytes.
@@ -170,29 +203,38 @@ mod x86 {
                 _mm512_loadu_si512(high.as_ptr().cast::<__m512i>()),
             ]
         };
-        for block in 0..CHUNK_BLOCKS {
+        for block in 0..blocks {
             let flags = match block {
-                0 => CHUNK_START,
-                _ if block == CHUNK_BLOCKS - 1 => CHUNK_END,
-                _ => 0,
+                0 => flags[0],
+                _ if block == blocks - 1 => flags[2],
+                _ => flags[1],
             };
-            // SAFETY: this block of each of the sixteen chunks lies in the promised range.
-            let words = unsafe { load_words(start.add(block * BLOCK_BYTES), CHUNK_BYTES) };
+            // SAFETY: this block of each of the sixteen inputs lies in the promised range.
+            let words = unsafe { load_words(start.add(block * BLOCK_BYTES), step_bytes) };
+            if blocks > 1 {
+                prefetch(start, block + PREFETCH_BLOCKS);
+            }
             value = compress(value, &words, counter, flags);
         }
         // SAFETY: the caller promises room for sixteen values.
         unsafe { store_values(value, out) }
     }
 
-    /// Sixteen parents, the two values of each behind each other.
+    /// Blocks by which the memory is asked ahead: sixteen streams are more than the prefetchers of
+    /// the CPU follow.
+    const PREFETCH_BLOCKS: usize = 4;
+
+    /// Asks for one block of each of sixteen chunks; behind their ends, of the sixteen that follow.
+    #[inline]
     #[target_feature(enable = "avx512f")]
-    unsafe fn hash_parents(pairs: *const u8, out: *mut ChainingValue) {
-        let key = KEY.map(|word| _mm512_set1_epi32(word as i32));
-        // SAFETY: the caller promises sixteen blocks of 64 bytes.
-        let words = unsafe { load_words(pairs, BLOCK_BYTES) };
-        let value = compress(key, &words, [_mm512_setzero_si512(); 2], PARENT);
-        // SAFETY: the caller promises room for sixteen values.
-        unsafe { store_values(value, out) }
+    fn prefetch(start: *const u8, block: usize) {
+        let group = block / CHUNK_BLOCKS * LANES * CHUNK_BYTES;
+        let offset = group + block % CHUNK_BLOCKS * BLOCK_BYTES;
+        for lane in 0..LANES {
+            // A hint is no access: beyond the end of the range it does nothing.
+            let place = start.wrapping_add(offset + lane * CHUNK_BYTES);
+            _mm_prefetch::<_MM_HINT_T0>(place.cast());
+        }
     }
 
     /// Seven rounds over sixteen blocks, one per lane; what follows them for a value that is no
