@@ -21,13 +21,13 @@ pub fn parse(algorithm: Algorithm, digits: &[u8]) -> Option<Digest> {
 
 /// Whether these could be the digits of some digest.
 pub fn are_digits(digits: &[u8]) -> bool {
-    let is_hex = digits.len() % 2 == 0 && digits.iter().all(u8::is_ascii_hexdigit);
+    let is_hex = digits.len().is_multiple_of(2) && digits.iter().all(u8::is_ascii_hexdigit);
     !digits.is_empty() && (is_hex || from_base64(digits).is_some())
 }
 
 /// Base64 with its padding (RFC 4648, 4).
 fn from_base64(digits: &[u8]) -> Option<Vec<u8>> {
-    if digits.is_empty() || digits.len() % 4 != 0 {
+    if digits.is_empty() || !digits.len().is_multiple_of(4) {
         return None;
     }
     let padding = digits.iter().rev().take_while(|&&digit| digit == b'=').count();

@@ -94,7 +94,7 @@ fn a_directory_that_cannot_be_read_is_one_error_at_its_place() {
         fs::create_dir(top.join(directory)).unwrap();
         fs::write(top.join(directory).join("file"), "x").unwrap();
     }
-    fs::set_permissions(top.join("b"), fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(top.join("b"), fs::Permissions::from_mode(0o000)).unwrap();
     assert_eq!(shown(top, walk(top)), ["/a/file", "/b: cannot", "/c/file"]);
     fs::set_permissions(top.join("b"), fs::Permissions::from_mode(0o755)).unwrap();
 }
