@@ -1,10 +1,10 @@
 //! Digests of many files at once, in the order in which they were asked for.
 //!
-//! The caller's threads call [`Sum::work`]; the thread that has the files calls [`Sum::feed`] and
-//! gets the answers back in order. Files go to the threads in batches; a large one that the page
-//! cache holds is shared out among all of them. Threads beyond the number of CPUs sleep until
-//! files turn out to make their readers wait. Read next: `sum/reader.rs`, what is done with one
-//! file.
+//! The thread that has the files calls [`Sum::feed`] and gets the answers back in order; the
+//! threads that it hires call [`Sum::work`]. Files go to them in batches; a large one that the
+//! page cache holds is shared out among all of them. More threads than there are CPUs are hired
+//! only when files turn out to make their readers wait. Read next: `sum/reader.rs`, what is done
+//! with one file.
 
 mod lanes;
 mod large;
@@ -23,7 +23,7 @@ use flatout_sys::{affinity, usage};
 use crate::item::Item;
 
 use lanes::Lanes;
-use queue::{Job, Queue};
+use queue::{Batch, Job, Queue};
 use reader::Reader;
 
 /// Most threads that are worth having where none is asked for: readers of cold small files, which
@@ -103,47 +103,41 @@ pub struct Sum {
 impl Sum {
     /// Nothing to do yet.
     pub fn new(options: SumOptions) -> Self {
-        let awake = match options.threads {
+        let usual = match options.threads {
             0 => affinity::allowed_cpu_count(),
             threads => threads,
         };
-        Self { options, queue: Queue::new(awake), lanes: Lanes::default() }
+        Self { options, queue: Queue::new(usual), lanes: Lanes::default() }
     }
 
-    /// Threads in which the caller shall run [`Sum::work`].
-    pub fn threads(&self) -> u32 {
-        match self.options.threads {
-            0 => affinity::allowed_cpu_count().max(MOST_THREADS),
-            threads => threads,
-        }
-    }
-
-    /// Reads files until all are read. To be called once by each of the caller's threads.
+    /// Reads files until all are read. To be called once by each thread that is hired.
     ///
     /// Cost: memory for one buffer, once there is something to read.
     pub fn work(&self) {
-        let watch = self.queue.enter();
+        let _watch = self.queue.enter();
         let mut reader = Reader::new(self);
-        while let Some(job) = self.queue.next(&watch) {
+        while let Some(job) = self.queue.next() {
             match job {
                 Job::Large(large) => large.help(&mut reader),
-                Job::Batch(mut batch) => {
-                    let before = usage::thread().voluntary_switches;
-                    let files = batch.len() as u64;
-                    let answers = batch.take().map(|entry| match entry {
-                        Ok(item) => reader.read(item),
-                        Err(known) => known,
-                    });
-                    let answers: Vec<Summed> = answers.collect();
-                    // A reader that had to wait for most files lets another one wake up.
-                    let waits = usage::thread().voluntary_switches - before;
-                    if waits > files / 2 && self.options.threads == 0 {
-                        self.queue.wake_more(self.threads());
-                    }
-                    self.queue.finish(&batch, answers);
-                }
+                Job::Batch(batch) => self.read(batch, &mut reader),
             }
         }
+    }
+
+    fn read(&self, mut batch: Batch, reader: &mut Reader<'_>) {
+        let before = usage::thread().voluntary_switches;
+        let files = batch.len() as u64;
+        let answers = batch.take().map(|entry| match entry {
+            Ok(item) => reader.read(item),
+            Err(known) => known,
+        });
+        let answers: Vec<Summed> = answers.collect();
+        // A reader that had to wait for most of its files is not held up by the CPUs.
+        let waits = usage::thread().voluntary_switches - before;
+        if waits > files / 2 && self.options.threads == 0 {
+            self.queue.want_more(MOST_THREADS.max(affinity::allowed_cpu_count()));
+        }
+        self.queue.finish(&batch, answers);
     }
 
     /// Hands the files to the threads, and what they find to `sink`, in the order of `items`.
@@ -151,10 +145,15 @@ impl Sum {
     /// cannot even be named (a directory that cannot be read) comes as an error, and goes to
     /// `sink` at its place.
     ///
+    /// `hire` is called with a number of threads that would be of use from now on, at first with
+    /// one or more: it starts them, and each calls [`Sum::work`]. Fewer may come; where none does,
+    /// it breaks off.
+    ///
     /// Panics: when a thread that reads panicked.
     pub fn feed(
         &self,
         items: impl Iterator<Item = Result<Item, (OsString, Failure)>>,
+        mut hire: impl FnMut(u32) -> ControlFlow<()>,
         mut sink: impl FnMut(Summed) -> ControlFlow<()>,
     ) {
         let mut entries = items
@@ -163,6 +162,10 @@ impl Sum {
         loop {
             while more && self.queue.has_room() {
                 more = self.queue.add(&mut entries);
+            }
+            let threads = self.queue.to_hire();
+            if threads > 0 && hire(threads).is_break() {
+                break;
             }
             let Some(answers) = self.queue.answers(more) else { break };
             for answer in answers {

@@ -68,18 +68,25 @@ fn in_threads(
     sink: impl FnMut(Summed) -> ControlFlow<()>,
 ) -> Result<(), String> {
     let sum = Sum::new(SumOptions { threads: threads.unwrap_or(0), cancel });
+    let mut running = 0;
+    let mut refused = None;
     std::thread::scope(|scope| {
-        for index in 0..sum.threads() {
-            let thread = std::thread::Builder::new().name(format!("sum {index}"));
-            let spawned = thread.spawn_scoped(scope, || sum.work());
-            // With fewer threads than asked for it takes longer, no more.
-            if let Err(error) = spawned
-                && index == 0
-            {
-                return Err(format!("cannot start a thread: {error}"));
+        let hire = |more: u32| {
+            for _ in 0..more {
+                let thread = std::thread::Builder::new().name(format!("sum {running}"));
+                match thread.spawn_scoped(scope, || sum.work()) {
+                    Ok(_) => running += 1,
+                    // With fewer threads than are useful it takes longer, no more.
+                    Err(error) if running == 0 => {
+                        refused = Some(format!("cannot start a thread: {error}"));
+                        return ControlFlow::Break(());
+                    }
+                    Err(_) => {}
+                }
             }
-        }
-        sum.feed(items, sink);
-        Ok(())
-    })
+            ControlFlow::Continue(())
+        };
+        sum.feed(items, hire, sink);
+    });
+    refused.map_or(Ok(()), Err)
 }

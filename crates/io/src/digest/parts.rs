@@ -16,7 +16,7 @@ use super::xor32::Xor32;
 /// Least bytes of a segment.
 pub const MIN_SEGMENT_BYTES: u64 = 16 << 10;
 /// Most bytes of a segment.
-pub const MAX_SEGMENT_BYTES: u64 = 4 << 20;
+pub const MAX_SEGMENT_BYTES: u64 = 8 << 20;
 /// Bytes that are copied out of a mapping at a time, for what only the libraries can digest. Half
 /// of a second-level cache of the size usual since 2017.
 const COPY_BYTES: usize = 128 << 10;
@@ -249,7 +249,7 @@ mod tests {
     fn large_segments_take_the_kernels_for_many_chunks() {
         let bytes = noise((9 << 20) + 12_345);
         for algorithm in DIVISIBLE {
-            for segment in [64 << 10, 1 << 20, 4 << 20] {
+            for segment in [64 << 10, 1 << 20, 8 << 20] {
                 assert_eq!(in_parts(algorithm, &bytes, segment, 0), whole(algorithm, &bytes));
             }
         }

@@ -48,13 +48,9 @@ pub(super) enum Job {
 /// Work and answers.
 pub(super) struct Queue {
     state: Mutex<State>,
-    /// There is work, or there will be none: for threads that are awake.
+    /// There is work, or there will be none.
     work: Condvar,
-    /// More threads may be awake, or there will be no work: for the others, whom each batch would
-    /// disturb else. Figure: 20,000 files of 4 KiB, hot, 2 CPUs, 2026-11-22: 0.09 s instead of
-    /// 0.13 s.
-    dawn: Condvar,
-    /// There are answers, or room.
+    /// There are answers, or more threads are wanted.
     answers: Condvar,
 }
 
@@ -65,51 +61,46 @@ struct State {
     /// Number of the next batch to be added, and of the next to be answered.
     added: u64,
     answered: u64,
-    /// Threads that came, and how many of them may be awake.
-    entered: u32,
-    awake: u32,
+    /// Threads that were hired, how many there should be, and how many there may be without a
+    /// sign that they wait.
+    hired: u32,
+    wanted: u32,
+    usual: u32,
     closed: bool,
     /// A thread died.
     broken: bool,
 }
 
 /// A thread at work. Where it panics, nobody waits for its answers.
-pub(super) struct Watch<'a> {
-    queue: &'a Queue,
-    index: u32,
-}
+pub(super) struct Watch<'a>(&'a Queue);
 
 impl Drop for Watch<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            let mut state = self.queue.lock();
+            let mut state = self.0.lock();
             (state.broken, state.closed) = (true, true);
-            self.queue.work.notify_all();
-            self.queue.dawn.notify_all();
-            self.queue.answers.notify_all();
+            self.0.work.notify_all();
+            self.0.answers.notify_all();
         }
     }
 }
 
 impl Queue {
-    pub(super) fn new(awake: u32) -> Self {
+    /// Threads that are not held up are worth having up to the `usual` number.
+    pub(super) fn new(usual: u32) -> Self {
         let state = State {
             batches: VecDeque::new(),
             large: Vec::new(),
             answers: BTreeMap::new(),
             added: 0,
             answered: 0,
-            entered: 0,
-            awake,
+            hired: 0,
+            wanted: 1,
+            usual,
             closed: false,
             broken: false,
         };
-        Self {
-            state: Mutex::new(state),
-            work: Condvar::new(),
-            dawn: Condvar::new(),
-            answers: Condvar::new(),
-        }
+        Self { state: Mutex::new(state), work: Condvar::new(), answers: Condvar::new() }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -118,51 +109,58 @@ impl Queue {
 
     /// A thread comes to work.
     pub(super) fn enter(&self) -> Watch<'_> {
-        let mut state = self.lock();
-        state.entered += 1;
-        Watch { queue: self, index: state.entered - 1 }
+        Watch(self)
     }
 
-    /// What the thread does next; `None` when there is no more.
-    pub(super) fn next(&self, watch: &Watch<'_>) -> Option<Job> {
+    /// What a thread does next; `None` when there is no more.
+    pub(super) fn next(&self) -> Option<Job> {
         let mut state = self.lock();
         loop {
-            let is_awake = watch.index < state.awake;
-            if is_awake {
-                state.large.retain(|large| large.has_more());
-                if let Some(large) = state.large.first() {
-                    return Some(Job::Large(Arc::clone(large)));
-                }
-                if let Some(batch) = state.batches.pop_front() {
-                    return Some(Job::Batch(batch));
-                }
+            state.large.retain(|large| large.has_more());
+            if let Some(large) = state.large.first() {
+                return Some(Job::Large(Arc::clone(large)));
+            }
+            if let Some(batch) = state.batches.pop_front() {
+                return Some(Job::Batch(batch));
             }
             if state.closed {
                 return None;
             }
-            let bell = if is_awake { &self.work } else { &self.dawn };
-            state = bell.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
-    /// Threads that may be awake.
-    pub(super) fn awake(&self) -> u32 {
-        self.lock().awake
+    /// Threads to be hired now. They count as hired, whether they come or not.
+    pub(super) fn to_hire(&self) -> u32 {
+        let mut state = self.lock();
+        let more = state.wanted.saturating_sub(state.hired);
+        state.hired += more;
+        more
     }
 
-    /// Twice as many threads may be awake, up to `most`.
-    pub(super) fn wake_more(&self, most: u32) {
+    /// Threads that share the memory of windows.
+    pub(super) fn usual(&self) -> u32 {
+        self.lock().usual
+    }
+
+    /// Asks for twice as many threads, up to `most`.
+    pub(super) fn want_more(&self, most: u32) {
         let mut state = self.lock();
-        if state.awake < most {
-            state.awake = (state.awake * 2).min(most);
-            self.dawn.notify_all();
+        // Not before those that were asked for are there.
+        if state.hired == state.wanted && state.wanted < most {
+            state.wanted = (state.wanted * 2).min(most);
+            self.answers.notify_all();
         }
     }
 
     /// Lets others help with a file.
     pub(super) fn share(&self, large: &Arc<Large>) {
-        self.lock().large.push(Arc::clone(large));
+        let mut state = self.lock();
+        state.large.push(Arc::clone(large));
+        state.wanted = state.wanted.max(state.usual);
+        drop(state);
         self.work.notify_all();
+        self.answers.notify_all();
     }
 
     /// Whether a batch can be added.
@@ -184,6 +182,8 @@ impl Queue {
         let mut state = self.lock();
         state.added += 1;
         state.batches.push_back(Batch { number, entries });
+        let waiting = u32::try_from(state.batches.len()).unwrap_or(u32::MAX);
+        state.wanted = state.wanted.max(waiting.min(state.usual));
         drop(state);
         self.work.notify_one();
         more
@@ -201,7 +201,8 @@ impl Queue {
     }
 
     /// The answers of the next batch in order; `None` when all are given and there will be no
-    /// `more`. While there are more files to come and room for them, the answer may be empty.
+    /// `more`. While there are more files to come and room for them, or threads are to be hired, the
+    /// answer may be empty.
     pub(super) fn answers(&self, more: bool) -> Option<Vec<Summed>> {
         let mut state = self.lock();
         loop {
@@ -214,6 +215,9 @@ impl Queue {
             if state.answered == state.added {
                 return more.then(Vec::new);
             }
+            if state.wanted > state.hired {
+                return Some(Vec::new());
+            }
             state = self.answers.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
@@ -225,6 +229,5 @@ impl Queue {
         state.batches.clear();
         drop(state);
         self.work.notify_all();
-        self.dawn.notify_all();
     }
 }

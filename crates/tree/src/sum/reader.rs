@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use flatout_io::digest::{Algorithm, Cut, Cutter, Digest, Fold, Hasher};
+use flatout_io::digest::{Algorithm, Cut, Cutter, Digest, Fold, Hasher, MAX_SEGMENT_BYTES};
 use flatout_io::scan::{Plan, Scanner};
 use flatout_io::{Caching, Engine, Error as IoError, Lane, Source, Split, Stop, Tuning};
 use flatout_sys::clock::monotonic_ns;
@@ -31,7 +31,7 @@ const SMALL_BUFFER_BYTES: usize = 32 << 10;
 /// second thread saves.
 const LARGE_BYTES: u64 = 4 << 20;
 /// Bytes of all windows together that threads may have mapped.
-const WINDOWS_BYTES: u64 = 8 << 20;
+const WINDOWS_BYTES: u64 = 16 << 20;
 
 /// What a thread needs to read files.
 pub(super) struct Reader<'a> {
@@ -114,8 +114,8 @@ impl<'a> Reader<'a> {
 
     /// A power of two, so that the windows of all threads together stay small.
     fn segment_bytes(&self) -> u64 {
-        let threads = u64::from(self.sum.queue.awake().max(1)).next_power_of_two();
-        (WINDOWS_BYTES / threads).clamp(256 << 10, 4 << 20)
+        let threads = u64::from(self.sum.queue.usual().max(1)).next_power_of_two();
+        (WINDOWS_BYTES / threads).clamp(256 << 10, MAX_SEGMENT_BYTES)
     }
 
     fn front_to_end(

@@ -35,10 +35,13 @@ fn run_until(options: SumOptions, items: Vec<Item>, most: usize) -> Vec<Summed> 
     let sum = Sum::new(options);
     let mut answers = Vec::new();
     std::thread::scope(|scope| {
-        for _ in 0..sum.threads() {
-            scope.spawn(|| sum.work());
-        }
-        sum.feed(items.into_iter().map(Ok), |answer| {
+        let hire = |threads| {
+            for _ in 0..threads {
+                scope.spawn(|| sum.work());
+            }
+            ControlFlow::Continue(())
+        };
+        sum.feed(items.into_iter().map(Ok), hire, |answer| {
             answers.push(answer);
             if answers.len() < most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         });
@@ -80,7 +83,7 @@ fn answers_come_in_the_order_of_the_files() {
 fn large_files_are_the_same_in_the_cache_and_around_it() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("large");
-    for length in [4 << 20, (4 << 20) + 1, (9 << 20) + 4321] {
+    for length in [4 << 20, (4 << 20) + 1, (19 << 20) + 4321] {
         let bytes = noise(length, 9);
         fs::write(&path, &bytes).unwrap();
         for algorithm in Algorithm::ALL {
