@@ -12,9 +12,11 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use criterion::{BenchmarkGroup, Criterion, Throughput, measurement::WallTime};
+use flatout_io::digest::{Algorithm, Cut, Cutter, Fold, Hasher};
 use flatout_report::quantity;
 use flatout_sys::buffer::AlignedBuffer;
 use flatout_sys::generator::fill_random;
+use flatout_sys::view::ByteView;
 use flatout_sys::xor::xor32;
 
 const LENGTHS_BYTES: [usize; 3] = [4 << 10, 256 << 10, 16 << 20];
@@ -31,7 +33,40 @@ fn main() {
         black_box(xor32(black_box(bytes)));
     });
     over_lengths(&mut criterion, "fill_random", |bytes| fill_random(black_box(bytes), 1, 0));
+    for algorithm in Algorithm::ALL {
+        over_lengths(&mut criterion, algorithm.name(), |bytes| {
+            let mut hasher = Hasher::new(algorithm);
+            hasher.update(black_box(bytes));
+            black_box(hasher.finish());
+        });
+    }
+    in_parts(&mut criterion);
     criterion.final_summary();
+}
+
+/// Times digests of 16 MiB in segments of 1 MiB, as they are computed of large files; one thread.
+fn in_parts(criterion: &mut Criterion) {
+    const LENGTH_BYTES: usize = 16 << 20;
+    let mut buffer = vec![0; LENGTH_BYTES];
+    fill_random(&mut buffer, 1, 0);
+    let mut group = criterion.benchmark_group("in parts of 1 MiB");
+    group.throughput(Throughput::Bytes(LENGTH_BYTES as u64));
+    for algorithm in Algorithm::ALL {
+        let Some(cut) = Cut::new(algorithm, LENGTH_BYTES as u64, 1 << 20) else { continue };
+        let mut cutter = Cutter::default();
+        group.bench_function(algorithm.name(), |bencher| {
+            bencher.iter(|| {
+                let mut fold = Fold::new(&cut);
+                for index in 0..cut.segments() {
+                    let (offset, length) = cut.segment(index);
+                    let segment = &black_box(&buffer)[offset as usize..offset as usize + length];
+                    fold.take(index, cutter.part(&cut, index, ByteView::of(segment)));
+                }
+                black_box(fold.finish())
+            });
+        });
+    }
+    group.finish();
 }
 
 /// Times `kernel` on buffers of each length.
