@@ -11,7 +11,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 
 use flatout_io::digest::{Algorithm, Digest, Hasher};
-use flatout_sys::cancel::CancelToken;
+use flatout_sys::cancel::{CancelToken, Ready, wait_readable};
 use rustix::fs::{Mode, OFlags, openat};
 
 use crate::item::{Item, Place, Wanted};
@@ -131,7 +131,8 @@ impl Sum {
         let mut buffer = vec![0; 256 << 10];
         let mut length_bytes = 0;
         loop {
-            if self.options.cancel.is_cancelled() {
+            let ready = wait_readable(file.as_fd(), None).map_err(|error| fail("read", error))?;
+            if ready == Ready::Cancelled || self.options.cancel.is_cancelled() {
                 return Err(Failure::Interrupted);
             }
             match file.read(&mut buffer) {
