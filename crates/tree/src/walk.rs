@@ -199,8 +199,8 @@ impl Walk {
                 if self.left_out.contains(&found) {
                     return None;
                 }
-                let place = Place::In { directory: Arc::clone(directory), name: name.clone() };
                 let shown = joined(&self.shown, &name);
+                let place = Place::In { directory: Arc::clone(directory), name };
                 Some(Ok(Item { place, shown, wanted: self.wanted.clone() }))
             }
             Kind::Other | Kind::Unknown => None,

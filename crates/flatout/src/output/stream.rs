@@ -114,11 +114,11 @@ impl Stream {
         })
     }
 
-    /// Leaves the place as it was, where that is possible.
-    pub fn discard(&self) {
-        if let Out::Beside { part, .. } = &self.out {
-            // The part is ours alone; what cannot be removed does no harm.
-            let _ = std::fs::remove_file(part);
-        }
+    /// Leaves a file as it was; returns whether it is one. What went elsewhere is gone.
+    pub fn discard(&self) -> bool {
+        let Out::Beside { part, .. } = &self.out else { return false };
+        // The part is ours alone; what cannot be removed does no harm.
+        let _ = std::fs::remove_file(part);
+        true
     }
 }

@@ -120,7 +120,7 @@ fn a_file_that_may_not_be_read_is_named() {
 }
 
 /// The program run by nobody. Nobody may not reach it where it was built, so a copy is run.
-fn as_nobody<'a>(folder: &'a Folder, arguments: &str) -> Flatout<'a> {
+pub fn as_nobody<'a>(folder: &'a Folder, arguments: &str) -> Flatout<'a> {
     std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).unwrap();
     std::fs::copy(executable(), folder.join("program")).unwrap();
     let words = format!("--reuid=65534 --regid=65534 --clear-groups ./program {arguments}");

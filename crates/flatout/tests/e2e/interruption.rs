@@ -48,7 +48,7 @@ fn an_interrupted_read_ends_whatever_the_engine() {
 }
 
 /// Whether the process has a handler for signal 2 (bit 1 of the mask in proc_pid_status(5)).
-fn catches_interrupt(status: &str) -> bool {
+pub fn catches_interrupt(status: &str) -> bool {
     mask(status, "SigCgt:") & 0b10 != 0
 }
 

@@ -28,5 +28,6 @@ mod interruption;
 mod limit;
 mod read;
 mod residency;
+mod sum;
 mod trace;
 mod write;

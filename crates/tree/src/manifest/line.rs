@@ -98,7 +98,7 @@ struct Tagged<'a> {
 impl<'a> Tagged<'a> {
     fn split(text: &'a [u8]) -> Option<Self> {
         let is_tag = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_/".contains(byte);
-        let tag_bytes = text.iter().take_while(|byte| is_tag(byte)).count();
+        let tag_bytes = text.iter().take(MAX_TAG_BYTES + 1).take_while(|byte| is_tag(byte)).count();
         let (tag, rest) = text.split_at(tag_bytes);
         if tag.is_empty() || tag_bytes > MAX_TAG_BYTES {
             return None;
@@ -142,10 +142,11 @@ fn turned(digest: Digest) -> Digest {
 fn untagged(text: &[u8], escaped: Escaped, asked: Option<Algorithm>) -> Option<Entry> {
     let blank = text.iter().position(|byte| matches!(byte, b' ' | b'\t'))?;
     let (digits, rest) = text.split_at(blank);
+    let parsed = digits::Digits::parse(digits)?;
     let digests: Vec<Digest> = Algorithm::ALL
         .into_iter()
         .filter(|&algorithm| asked.is_none_or(|asked| asked == algorithm))
-        .filter_map(|algorithm| digits::parse(algorithm, digits))
+        .filter_map(|algorithm| parsed.digest(algorithm))
         .collect();
     if digests.is_empty() {
         return None;

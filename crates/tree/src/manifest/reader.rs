@@ -1,6 +1,6 @@
 //! A manifest from front to end, with the memory of one line.
 
-use std::io::{self, BufRead};
+use std::io::{self, BufRead, Read};
 
 use flatout_io::digest::Algorithm;
 
@@ -32,7 +32,6 @@ pub struct Reader<R> {
 }
 
 /// What was found up to the end of a line.
-#[derive(PartialEq, Eq)]
 enum Step {
     Line,
     TooLong,
@@ -48,33 +47,19 @@ impl<R: BufRead> Reader<R> {
     /// Reads one line into `line`, without its end.
     fn step(&mut self) -> io::Result<Step> {
         self.line.clear();
-        let (mut step, mut seen_bytes) = (Step::Line, 0_usize);
-        loop {
-            let available = match self.input.fill_buf() {
-                Ok(available) => available,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(error),
-            };
-            let end = available.iter().position(|&byte| byte == self.end.byte());
-            let piece = &available[..end.unwrap_or(available.len())];
-            if available.is_empty() && seen_bytes == 0 {
-                return Ok(Step::End);
-            }
-            if self.line.len() + piece.len() > MAX_LINE_BYTES {
-                step = Step::TooLong;
-            }
-            if step == Step::Line {
-                self.line.extend_from_slice(piece);
-            }
-            let used = piece.len() + usize::from(end.is_some());
-            let is_over = end.is_some() || used == 0;
-            seen_bytes = seen_bytes.saturating_add(used);
-            self.input.consume(used);
-            if is_over {
-                self.number += 1;
-                return Ok(step);
-            }
+        let end = self.end.byte();
+        let mut limited = (&mut self.input).take(MAX_LINE_BYTES as u64 + 1);
+        if limited.read_until(end, &mut self.line)? == 0 {
+            return Ok(Step::End);
         }
+        self.number += 1;
+        if self.line.last() == Some(&end) {
+            self.line.pop();
+        } else if self.line.len() > MAX_LINE_BYTES {
+            self.input.skip_until(end)?;
+            return Ok(Step::TooLong);
+        }
+        Ok(Step::Line)
     }
 }
 

@@ -52,7 +52,7 @@ mod tests {
         let account = Account { files: 20_000, bytes: 3 << 30, ..Account::default() };
         assert_eq!(account.closing_line(999_999_999), None);
         let line = account.closing_line(2_000_000_000).unwrap();
-        assert_eq!(line, "20,000 files, 3 GiB in 2.00 s: 1.50 GiB/s");
+        assert_eq!(line, "20,000 files, 3 GiB in 2.00 s: 1,536 MiB/s");
         assert_eq!(Account::default().rate(5), None);
     }
 }

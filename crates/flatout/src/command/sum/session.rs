@@ -171,8 +171,9 @@ impl<'a> Session<'a> {
         let ended = match (self.is_stopped, is_whole, &self.arguments.output) {
             (false, true, _) | (false, false, None) => self.stream.finish(),
             (_, _, Some(path)) => {
-                self.stream.discard();
-                output::complain(&format!("{path:?} was not written"));
+                if self.stream.discard() {
+                    output::complain(&format!("{path:?} was not written"));
+                }
                 Ok(())
             }
             (true, _, None) => Ok(()),

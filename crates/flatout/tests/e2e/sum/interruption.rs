@@ -1,0 +1,113 @@
+//! What happens to a run of `flatout sum` from outside: Ctrl-C, and files that are written to.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+
+use super::ABC;
+use crate::bin::{Folder, Running, assert_warned};
+use crate::fixture::endless_file;
+use crate::interruption::catches_interrupt;
+use crate::schema;
+
+/// Enough to be in the middle, little enough to be there at once.
+const BEGUN_BYTES: u64 = 16 << 20;
+
+/// Waits until the process is reading the file `endless`, by system calls or mapped.
+fn wait_until_reading(running: &mut Running<'_>) {
+    running.wait_until("stat", |stat| {
+        let Some(process) = stat.split(' ').next().filter(|id| !id.is_empty()) else {
+            return false;
+        };
+        let of = |file: &str| {
+            std::fs::read_to_string(format!("/proc/{process}/{file}")).unwrap_or_default()
+        };
+        let io = of("io");
+        let count = io.lines().find_map(|line| line.strip_prefix("rchar: "));
+        let is_far = count.is_some_and(|count| count.parse::<u64>().unwrap() >= BEGUN_BYTES);
+        is_far || of("maps").contains("/endless")
+    });
+}
+
+fn folder_with_endless_file() -> Folder {
+    let folder = Folder::new();
+    std::fs::write(folder.join("abc"), "abc").unwrap();
+    endless_file(&folder.join("endless"));
+    folder
+}
+
+#[test]
+fn an_interrupted_run_leaves_whole_lines() {
+    let folder = folder_with_endless_file();
+    for digest in ["blake3", "xxh3"] {
+        let words = ["sum", "--digest", digest, "--tag", "abc", "endless", "abc"];
+        let mut running = folder.flatout(words).start();
+        wait_until_reading(&mut running);
+        running.interrupt();
+        let ran = running.wait();
+        ran.complains(130, &["interrupted"]);
+        assert_eq!(ran.stdout.lines().count(), 1, "{ran}");
+        assert!(ran.stdout.ends_with('\n') && ran.stdout.contains("(abc) = "), "{ran}");
+    }
+}
+
+#[test]
+fn an_interrupted_run_replaces_no_file_by_half_a_manifest() {
+    let folder = folder_with_endless_file();
+    std::fs::write(folder.join("SUMS"), "old").unwrap();
+    let mut running = folder.flatout(["sum", "abc", "endless", "--output", "SUMS"]).start();
+    wait_until_reading(&mut running);
+    running.interrupt();
+    let ran = running.wait();
+    ran.exits(130);
+    assert!(ran.stderr.contains("\"SUMS\" was not written"), "{ran}");
+    assert_eq!(std::fs::read_to_string(folder.join("SUMS")).unwrap(), "old");
+}
+
+#[test]
+fn an_interrupted_run_leaves_a_document() {
+    let folder = folder_with_endless_file();
+    let mut running = folder.flatout(["sum", "abc", "endless", "--format", "json"]).start();
+    wait_until_reading(&mut running);
+    running.interrupt();
+    let document = running.wait().exits(130).document();
+    schema::assert_valid(&document);
+    let results = document["results"].as_array().unwrap();
+    assert_eq!(results.len(), 2);
+    assert_eq!(results[0]["audit"]["digest"], ABC);
+    assert_eq!(results[1]["status"], "interrupted");
+}
+
+#[test]
+fn waiting_for_a_manifest_or_for_data_can_be_interrupted() {
+    let folder = Folder::new();
+    for words in [vec!["sum", "-c"], vec!["sum"]] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        let mut running = folder.flatout(words).stdin(reader).start();
+        running.wait_until("status", catches_interrupt);
+        running.interrupt();
+        running.wait().complains(130, &["interrupted"]);
+        drop(writer);
+    }
+}
+
+#[test]
+fn a_file_that_changes_while_it_is_read_has_no_digest() {
+    for format in ["manifest", "json"] {
+        let folder = folder_with_endless_file();
+        let words = ["sum", "endless", "abc", "--threads", "1", "--format", format];
+        let mut running = folder.flatout(words).start();
+        wait_until_reading(&mut running);
+        let mut file = OpenOptions::new().write(true).open(folder.join("endless")).unwrap();
+        file.write_all(b"changed").unwrap();
+        file.set_len(8192).unwrap();
+        let ran = running.wait();
+        ran.complains(1, &["endless changed while it was read"]);
+        if format == "json" {
+            let document = ran.document();
+            assert_warned(&document["results"][0], "changed");
+            assert_eq!(document["results"][1]["audit"]["digest"], ABC);
+        } else {
+            assert_eq!(ran.stdout, format!("{ABC}  abc\n"));
+        }
+    }
+}
