@@ -9,6 +9,7 @@
 #![deny(clippy::unwrap_used)]
 
 pub mod affinity;
+pub mod blake3;
 pub mod block_account;
 pub mod buffer;
 pub mod call;
@@ -34,3 +35,4 @@ pub mod terminal;
 pub mod usage;
 pub mod view;
 pub mod xor;
+pub mod xxh3;
