@@ -191,3 +191,59 @@ pub fn expected_ns(heats: &[Heat<'_>], rounds: u32) -> u64 {
         heats.iter().map(|heat| heat.expected_s * heat.contestants.len() as f64).sum();
     (round_s * f64::from(rounds) * 1e9) as u64
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ground(names: &[&str], extent: Extent) -> Ground {
+        let rivals = names.iter().flat_map(|name| rival::named(name).unwrap());
+        let found = |rival| Found { rival, path: "/bin/rival".into(), version: String::new() };
+        Ground {
+            found: rivals.map(found).collect(),
+            directory: "/nowhere".into(),
+            flatout: "/bin/flatout".into(),
+            extent,
+            states: vec![State::Hot, State::Cold],
+            room_bytes: 8 << 30,
+            trees: Trees::default(),
+            seed: 1,
+            cancel: CancelToken::manual(),
+        }
+    }
+
+    #[test]
+    fn heats_are_those_of_the_rivals_that_are_there() {
+        let count = |names: &[&str]| heats(&ground(names, Extent::Full)).unwrap().len();
+        assert_eq!(count(&[]), 0);
+        assert_eq!(count(&["dd"]), 4 + 4 + 1);
+        assert_eq!(count(&["xxhsum", "sha256sum"]), 2, "one hot file each");
+        assert_eq!(count(&["b3sum"]), 3, "a hot file, small files hot and cold");
+    }
+
+    #[test]
+    fn the_room_is_that_of_all_sources_and_the_largest_target() {
+        let bytes = |names: &[&str]| room_bytes(&ground(names, Extent::Full)).unwrap();
+        assert_eq!(bytes(&[]), 0);
+        assert_eq!(bytes(&["dd"]), (1111 + 2048 + 2048) << 20);
+        assert_eq!(bytes(&["xxhsum"]), 1 << 30);
+        assert_eq!(bytes(&["b3sum", "xxhsum"]), (1 << 30) + 20_000 * 4096);
+        assert!(room_bytes(&ground(&["dd", "b3sum"], Extent::Quick)).unwrap() < 200 << 20);
+    }
+
+    #[test]
+    fn time_is_shared_by_what_a_round_takes_and_what_is_left_goes_on() {
+        let heats = heats(&ground(&["dd"], Extent::Full)).unwrap();
+        let mut left_ns = 100_000_000_000;
+        let mut shares = Vec::new();
+        for begun in 0..heats.len() {
+            let share = share_ns(&heats[begun..], left_ns);
+            left_ns -= share;
+            shares.push(share);
+        }
+        assert!(shares[0] < shares[3], "{shares:?}");
+        assert!(left_ns < 1000, "the last takes all that is left: {left_ns}");
+        assert_eq!(share_ns(&[], 7), 7);
+        assert!(expected_ns(&heats, 12) > expected_ns(&heats, 6));
+    }
+}
