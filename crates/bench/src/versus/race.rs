@@ -234,14 +234,17 @@ impl<'r, 'h, 'b> Race<'r, 'h, 'b> {
         }
         self.result.spoiled += 1;
         self.discarded.push(round);
-        if self.discarded.len() >= SPOILED_MOST && self.discarded.len() > self.result.rounds.len() {
+        let most = SPOILED_MOST.min(self.plan.min_trials as usize);
+        if self.discarded.len() >= most && self.discarded.len() > self.result.rounds.len() {
             self.accept_spoiled();
         }
     }
 
-    /// Lets the spoiled rounds count: there is nothing better.
+    /// Lets the spoiled rounds count, as many as may: there is nothing better.
     fn accept_spoiled(&mut self) {
-        let spoiled = std::mem::take(&mut self.discarded);
+        let room = (self.plan.max_trials as usize).saturating_sub(self.result.rounds.len());
+        let mut spoiled = std::mem::take(&mut self.discarded);
+        spoiled.truncate(room);
         self.result.spoiled -= spoiled.len();
         self.result.disturbed += spoiled.len();
         self.result.rounds.extend(spoiled);

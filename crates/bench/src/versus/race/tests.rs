@@ -311,6 +311,16 @@ fn where_most_rounds_are_spoiled_they_count_and_say_so() {
 }
 
 #[test]
+fn rounds_asked_for_exactly_are_so_many_even_when_all_are_spoiled() {
+    let clock = FakeClock::new(0);
+    let mut watch = Stopwatch::new(&clock, &[&[100], &[200]]);
+    let plan = Plan { min_trials: 2, max_trials: 2, ..plan(60) };
+    let heat = heat(&["flatout", "dd"], Track::default());
+    let rows = race_seen_by(heat, &plan, &mut watch, stolen_in(0..200));
+    assert_eq!((ratio(&rows, "dd").n, watch.runs.len()), (2, 4));
+}
+
+#[test]
 fn printed_figures_are_compared_in_their_own_direction() {
     for (better, expected) in [(Better::Higher, 4.0), (Better::Lower, 0.25)] {
         let clock = FakeClock::new(0);

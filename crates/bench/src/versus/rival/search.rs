@@ -62,12 +62,13 @@ fn version(rival: &Rival, program: &Path, runner: &mut dyn Runner) -> String {
     let words = rival.version.iter().map(|word| (*word).into());
     let argv = std::iter::once(program.into()).chain(words).collect();
     let invocation = Invocation { argv, ..Invocation::default() };
-    match runner.run(&invocation, VERSION_LIMIT_NS) {
-        Ok(Spent { finished, .. }) if finished.exit_code == 0 => first_line(&finished.stdout)
-            .or_else(|| first_line(&finished.stderr))
-            .unwrap_or_default(),
-        _ => String::new(),
-    }
+    let Ok(Spent { finished, .. }) = runner.run(&invocation, VERSION_LIMIT_NS) else {
+        return String::new();
+    };
+    let line = first_line(&finished.stdout).or_else(|| first_line(&finished.stderr));
+    // fcp says its version and exits with 1; others fail because they do not know the option.
+    let is_bare = |line: &String| line.starts_with(|letter: char| letter.is_ascii_digit());
+    line.filter(|line| finished.exit_code == 0 || is_bare(line)).unwrap_or_default()
 }
 
 /// The first line with something on it, without letters that move a terminal.
@@ -143,6 +144,7 @@ mod tests {
         assert_eq!(said(b"\n dd \x1b[1m9.1\nmore", b"", 0), "dd [1m9.1");
         assert_eq!(said(b"", b"xxhsum 0.8\n", 0), "xxhsum 0.8");
         assert_eq!(said(b"usage", b"", 1), "");
+        assert_eq!(said(b"", b"0.2.2\n", 1), "0.2.2");
         let hung = RunError::TooLong { limit_ns: 1 };
         assert_eq!(version(dd, Path::new("/bin/dd"), &mut Answer(Err(hung))), "");
     }
