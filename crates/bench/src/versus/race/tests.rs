@@ -26,18 +26,18 @@ struct Track {
 }
 
 impl Course for Track {
-    fn prepare(&mut self, run: &Run<'_>) -> std::result::Result<Map<String, Value>, Error> {
+    fn prepare(&mut self, run: &Run<'_>) -> Result<Map<String, Value>, Error> {
         if self.impossible {
             return Err(Error::NoRoom("the disk is full".to_owned()));
         }
         Ok([("state".to_owned(), Value::from(u64::from(run.round)))].into_iter().collect())
     }
 
-    fn invocation(&mut self, run: &Run<'_>) -> std::result::Result<Invocation, Error> {
+    fn invocation(&mut self, run: &Run<'_>) -> Result<Invocation, Error> {
         Ok(Invocation { argv: vec![run.index.to_string().into()], ..Invocation::default() })
     }
 
-    fn check(&mut self, run: &Run<'_>, _: &Finished) -> std::result::Result<Checked, Error> {
+    fn check(&mut self, run: &Run<'_>, _: &Finished) -> Result<Checked, Error> {
         if self.wrong == Some((run.index, run.round)) {
             return Err(Error::NoRoom("the digest is wrong".to_owned()));
         }
@@ -45,7 +45,7 @@ impl Course for Track {
         Ok(Checked { figure, ..Checked::default() })
     }
 
-    fn clean(&mut self) -> std::result::Result<(), Error> {
+    fn clean(&mut self) -> Result<(), Error> {
         self.cleaned.set(self.cleaned.get() + 1);
         Ok(())
     }
