@@ -26,6 +26,7 @@ pub mod mapping;
 pub mod memory;
 pub mod page_cache;
 pub mod pressure;
+pub mod process;
 pub mod quota;
 pub mod ring;
 pub mod steal;

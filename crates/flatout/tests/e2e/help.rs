@@ -37,3 +37,8 @@ fn the_help_of_bench_is_as_reviewed() {
 fn the_help_of_sum_is_as_reviewed() {
     assert_help(&["sum"], "help-sum");
 }
+
+#[test]
+fn the_help_of_versus_is_as_reviewed() {
+    assert_help(&["versus"], "help-versus");
+}

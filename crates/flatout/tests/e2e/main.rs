@@ -30,4 +30,6 @@ mod read;
 mod residency;
 mod sum;
 mod trace;
+mod transfer;
+mod versus;
 mod write;

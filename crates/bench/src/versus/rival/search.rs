@@ -1,0 +1,151 @@
+//! Which rivals are meant, and where their programs are.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Access, access};
+
+use super::{ALL, Found, Rival};
+use crate::error::Error;
+use crate::versus::heat::Invocation;
+use crate::versus::run::{Runner, Spent};
+
+/// Time that a program has to say its version.
+const VERSION_LIMIT_NS: u64 = 5_000_000_000;
+/// Letters of a version that are kept.
+const VERSION_LETTERS: usize = 100;
+
+/// Names that mean several variants.
+const FAMILIES: [&str; 2] = ["cp", "rsync"];
+
+/// The rivals that `name` means: itself, or all variants of `cp` or `rsync`.
+///
+/// Errors: nobody is called so; the names that there are are listed.
+pub fn named(name: &str) -> Result<Vec<&'static Rival>, Error> {
+    let is_family = FAMILIES.contains(&name);
+    let means = |rival: &&Rival| rival.name == name || (is_family && rival.program == name);
+    let rivals: Vec<_> = ALL.iter().filter(means).collect();
+    if rivals.is_empty() {
+        let names: Vec<_> = ALL.iter().map(|rival| rival.name).collect();
+        return Err(Error::Usage(format!(
+            "{name:?} is no rival that flatout knows; there are {} (cp and rsync mean all their variants)",
+            names.join(", ")
+        )));
+    }
+    Ok(rivals)
+}
+
+/// Looks for a program along `path`, as execvp(3) does. Folders that are not absolute are left
+/// out: what they mean depends on where one stands.
+pub fn find(program: &str, path: &OsStr) -> Option<PathBuf> {
+    path.as_bytes()
+        .split(|&byte| byte == b':')
+        .map(|folder| Path::new(OsStr::from_bytes(folder)))
+        .filter(|folder| folder.is_absolute())
+        .map(|folder| folder.join(program))
+        .find(|file| file.is_file() && access(file, Access::EXEC_OK).is_ok())
+}
+
+/// Looks for a rival along `path` and asks it for its version; `None` when it is not there.
+pub fn look(rival: &'static Rival, path: &OsStr, runner: &mut dyn Runner) -> Option<Found> {
+    let program = find(rival.program, path)?;
+    let version = version(rival, &program, runner);
+    Some(Found { rival, path: program, version })
+}
+
+/// What the program says about its version; empty when it says nothing, fails or hangs.
+fn version(rival: &Rival, program: &Path, runner: &mut dyn Runner) -> String {
+    if rival.version.is_empty() {
+        return String::new();
+    }
+    let words = rival.version.iter().map(|word| (*word).into());
+    let argv = std::iter::once(program.into()).chain(words).collect();
+    let invocation = Invocation { argv, ..Invocation::default() };
+    let Ok(Spent { finished, .. }) = runner.run(&invocation, VERSION_LIMIT_NS) else {
+        return String::new();
+    };
+    let line = first_line(&finished.stdout).or_else(|| first_line(&finished.stderr));
+    // fcp says its version and exits with 1; others fail because they do not know the option.
+    let is_bare = |line: &String| line.starts_with(|letter: char| letter.is_ascii_digit());
+    line.filter(|line| finished.exit_code == 0 || is_bare(line)).unwrap_or_default()
+}
+
+/// The first line with something on it, without letters that move a terminal.
+fn first_line(text: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(text);
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
+    Some(line.chars().filter(|letter| !letter.is_control()).take(VERSION_LETTERS).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+    use crate::versus::heat::Finished;
+    use crate::versus::run::RunError;
+
+    /// Answers whatever it is asked.
+    struct Answer(Result<Finished, RunError>);
+
+    impl Runner for Answer {
+        fn run(&mut self, _: &Invocation, limit_ns: u64) -> Result<Spent, RunError> {
+            assert_eq!(limit_ns, VERSION_LIMIT_NS);
+            self.0.clone().map(|finished| Spent { finished, ..Spent::default() })
+        }
+    }
+
+    #[test]
+    fn every_rival_of_the_list_is_found_by_its_name_alone() {
+        for rival in ALL {
+            assert_eq!(named(rival.name).unwrap(), [rival]);
+            assert!(!rival.package.is_empty() && !rival.counterpart.is_empty());
+        }
+        let names = |name| named(name).unwrap().iter().map(|rival| rival.name).collect::<Vec<_>>();
+        assert_eq!(names("cp"), ["cp-r", "cp-a"]);
+        assert_eq!(names("rsync"), ["rsync-a", "rsync-r"]);
+    }
+
+    #[test]
+    fn a_name_that_nobody_has_is_refused_with_the_names_that_there_are() {
+        for name in ["", "coreutils", "DD", "cp -a"] {
+            let error = named(name).unwrap_err();
+            assert!(matches!(error, Error::Usage(_)));
+            assert!(error.to_string().contains("cp-a, rsync-a"), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_first_that_may_be_executed_counts_and_relative_folders_do_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let make = |place: &str, mode| {
+            let place = folder.path().join(place);
+            std::fs::create_dir_all(&place).unwrap();
+            let file = place.join("race-me");
+            std::fs::write(&file, "").unwrap();
+            std::fs::set_permissions(&file, PermissionsExt::from_mode(mode)).unwrap();
+            file
+        };
+        let (_, second) = (make("first", 0o644), make("second", 0o755));
+        let base = folder.path().display();
+        let path = format!("{base}/none:{base}/first::.:{base}/second");
+        assert_eq!(find("race-me", path.as_ref()), Some(second));
+        assert_eq!(find("race-me", ".:".as_ref()), None);
+    }
+
+    #[test]
+    fn versions_are_the_first_line_wherever_it_is_said_and_nothing_of_those_that_fail() {
+        let dd = named("dd").unwrap()[0];
+        let said = |stdout: &[u8], stderr: &[u8], exit_code| {
+            let finished = Finished { stdout: stdout.to_vec(), stderr: stderr.to_vec(), exit_code };
+            version(dd, Path::new("/bin/dd"), &mut Answer(Ok(finished)))
+        };
+        assert_eq!(said(b"\n dd \x1b[1m9.1\nmore", b"", 0), "dd [1m9.1");
+        assert_eq!(said(b"", b"xxhsum 0.8\n", 0), "xxhsum 0.8");
+        assert_eq!(said(b"usage", b"", 1), "");
+        assert_eq!(said(b"", b"0.2.2\n", 1), "0.2.2");
+        let hung = RunError::TooLong { limit_ns: 1 };
+        assert_eq!(version(dd, Path::new("/bin/dd"), &mut Answer(Err(hung))), "");
+    }
+}
