@@ -1,4 +1,15 @@
 //! Rivals as data: what they are called, where they come from, what they can be raced at.
+//!
+//! The list stands in `rival/list.rs`, the search for their programs in `rival/search.rs`. How
+//! one is called for a work is said where the work is.
+
+mod list;
+mod search;
+
+use std::path::PathBuf;
+
+pub use list::ALL;
+pub use search::{find, look, named};
 
 /// What a rival can be raced at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,7 +27,7 @@ pub enum Discipline {
 }
 
 /// A program that does what flatout does.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rival {
     /// One name per variant, for example `cp-a`.
     pub name: &'static str,
@@ -30,4 +41,22 @@ pub struct Rival {
     pub discipline: Discipline,
     /// The command of flatout that does the same work, or why there is none yet.
     pub counterpart: &'static str,
+}
+
+/// A rival whose program is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// The rival.
+    pub rival: &'static Rival,
+    /// Its program.
+    pub path: PathBuf,
+    /// Its version, as it says it; empty where it says none.
+    pub version: String,
+}
+
+impl Rival {
+    /// Whether a race without names takes it in: flatout does the same work today.
+    pub fn has_counterpart(&self) -> bool {
+        matches!(self.discipline, Discipline::Blocks | Discipline::Digest | Discipline::Disk)
+    }
 }

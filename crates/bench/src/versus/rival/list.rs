@@ -1,0 +1,77 @@
+//! Every rival that flatout knows.
+
+use super::{Discipline, Rival};
+
+/// What tells the copiers from the others until flatout copies, too.
+const RACED_AMONG_THEMSELVES: &str =
+    "none yet: copiers race each other until `flatout copy` is there";
+const NO_NETWORK: &str = "none yet: flatout does not measure the network";
+const NO_MEMORY: &str = "none yet: flatout does not measure memory";
+const NO_CPU: &str = "none yet: flatout does not measure the CPU";
+const VERSION: &[&str] = &["--version"];
+
+/// All rivals, in the order in which they are listed.
+pub const ALL: &[Rival] = &[
+    Rival {
+        name: "dd",
+        program: "dd",
+        package: "coreutils",
+        version: VERSION,
+        discipline: Discipline::Blocks,
+        counterpart: "flatout transfer, flatout read",
+    },
+    copier("cp-r", "cp", "coreutils"),
+    copier("cp-a", "cp", "coreutils"),
+    copier("rsync-a", "rsync", "rsync"),
+    copier("rsync-r", "rsync", "rsync"),
+    copier("tar", "tar", "tar"),
+    copier("xcp", "xcp", "cargo install xcp"),
+    copier("cpz", "cpz", "cargo install cpz"),
+    copier("fcp", "fcp", "cargo install fcp"),
+    copier("rcp", "rcp", "cargo install rcp-tools-rcp"),
+    Rival { version: &["version"], ..copier("rclone", "rclone", "rclone") },
+    digester("b3sum", "b3sum", "flatout sum"),
+    digester("xxhsum", "xxhash", "flatout sum --digest xxh3"),
+    digester("sha256sum", "coreutils", "flatout sum --digest sha256"),
+    disk_meter("fio", "fio", VERSION),
+    disk_meter("iozone", "iozone3", &["-v"]),
+    to_come("iperf3", "iperf3", VERSION, NO_NETWORK),
+    to_come("sockperf", "sockperf", VERSION, NO_NETWORK),
+    // Both print results at once and know no option that makes them say a version.
+    to_come("stream", "hpcc (or stream.c)", &[], NO_MEMORY),
+    to_come("linpack", "hpcc (or Intel's benchmark)", &[], NO_CPU),
+];
+
+const fn copier(name: &'static str, program: &'static str, package: &'static str) -> Rival {
+    Rival {
+        name,
+        program,
+        package,
+        version: VERSION,
+        discipline: Discipline::Copy,
+        counterpart: RACED_AMONG_THEMSELVES,
+    }
+}
+
+const fn digester(name: &'static str, package: &'static str, counterpart: &'static str) -> Rival {
+    let discipline = Discipline::Digest;
+    Rival { name, program: name, package, version: VERSION, discipline, counterpart }
+}
+
+const fn disk_meter(
+    name: &'static str,
+    package: &'static str,
+    version: &'static [&'static str],
+) -> Rival {
+    let (discipline, counterpart) = (Discipline::Disk, "flatout bench disk");
+    Rival { name, program: name, package, version, discipline, counterpart }
+}
+
+const fn to_come(
+    name: &'static str,
+    package: &'static str,
+    version: &'static [&'static str],
+    counterpart: &'static str,
+) -> Rival {
+    Rival { name, program: name, package, version, discipline: Discipline::ToCome, counterpart }
+}
