@@ -9,7 +9,7 @@ mod remark;
 use flatout_measure::record::Outcome;
 use serde_json::{Map, Value};
 
-pub(crate) use pair::{Pairs, Verdict};
+pub(crate) use pair::{Pair, Pairs, Verdict};
 pub(crate) use remark::{Incomparable, Missing};
 
 use crate::{label, quantity};
@@ -25,8 +25,21 @@ const SPEED: &str = "-speed";
 /// The parameter that tells who took part.
 const CONTESTANT: &str = "contestant";
 
+/// Facts that the lines for a spreadsheet have.
+pub(crate) const FACTS: [&str; 8] = [
+    "version",
+    "user_ns",
+    "system_ns",
+    "cpu_ns",
+    "peak_memory_bytes",
+    "peak_memory_of",
+    "result",
+    "package",
+];
+
 /// What the columns mean that need a word; none is about a column that is not there.
 pub(crate) const CPU_MEANING: &str = "user and system CPU time of one run";
+pub(crate) const MEMORY_MEANING: &str = "peak resident memory of one run, the largest seen";
 pub(crate) const INHERITED_MEANING: &str =
     "≤: the peak may be that of the process that started the program";
 pub(crate) const RATIO_MEANING: &str = "how many times as fast the first is as the second: median \
@@ -115,9 +128,8 @@ impl<'a> Race<'a> {
         let test = label::test(&speed.id).trim_end_matches(SPEED);
         let heats = self.tests.iter_mut().filter(|known| known.name == test);
         let mut entries = heats.flat_map(|test| &mut test.heats).flat_map(|heat| &mut heat.entries);
-        let own = entries.find(|entry| {
-            entry.speed.is_none() && entry.outcome.parameters == speed.parameters
-        });
+        let own = entries
+            .find(|entry| entry.speed.is_none() && entry.outcome.parameters == speed.parameters);
         own.map(|entry| entry.speed = Some(speed)).is_some()
     }
 
@@ -135,7 +147,8 @@ fn without_contestant(outcome: &Outcome) -> Map<String, Value> {
 
 impl Test<'_> {
     fn name_heats(&mut self) {
-        let all: Vec<&Map<String, Value>> = self.heats.iter().map(|heat| &heat.parameters).collect();
+        let all: Vec<&Map<String, Value>> =
+            self.heats.iter().map(|heat| &heat.parameters).collect();
         let (constants, words) = told_apart(&all);
         self.constants = constants;
         for (heat, words) in self.heats.iter_mut().zip(words) {
@@ -167,8 +180,7 @@ impl Test<'_> {
 /// What all of these have in common, in words, and what each has besides.
 fn told_apart(all: &[&Map<String, Value>]) -> (Vec<String>, Vec<Vec<String>>) {
     let Some(first) = all.first() else { return (Vec::new(), Vec::new()) };
-    let is_common =
-        |key: &str| all.iter().all(|parameters| parameters.get(key) == first.get(key));
+    let is_common = |key: &str| all.iter().all(|parameters| parameters.get(key) == first.get(key));
     let words = |parameters: &Map<String, Value>, common: bool| -> Vec<String> {
         let pairs = label::ordered(parameters).into_iter();
         let own = pairs.filter(|(key, _)| is_common(key) == common);

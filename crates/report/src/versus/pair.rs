@@ -43,7 +43,7 @@ impl Verdict {
     }
 
     /// The word for one of it.
-    pub fn word(self) -> &'static str {
+    fn word(self) -> &'static str {
         Self::ALL.iter().find(|(known, ..)| *known == self).map_or("", |(_, word, _)| word)
     }
 }
@@ -56,7 +56,7 @@ pub(crate) struct Pair<'a> {
     pub against: &'a str,
     pub verdict: Verdict,
     /// Test and parameters as far as they tell it from others.
-    pub work: String,
+    pub work: Vec<String>,
 }
 
 /// Pairs that belong together: all of flatout's, or all against one baseline.
@@ -101,7 +101,7 @@ fn text<'a>(outcome: &'a Outcome, key: &str) -> &'a str {
 }
 
 /// Test and parameters of each row, without what all pairs of its test have in common.
-fn works(rows: &[&Outcome]) -> Vec<String> {
+fn works(rows: &[&Outcome]) -> Vec<Vec<String>> {
     let own: Vec<Map<String, Value>> = rows
         .iter()
         .map(|outcome| {
@@ -117,7 +117,7 @@ fn works(rows: &[&Outcome]) -> Vec<String> {
         let differs = |key: &str| alike.iter().any(|other| other.get(key) != own[at].get(key));
         let pairs = label::ordered(&own[at]).into_iter().filter(|(key, _)| differs(key));
         let words = pairs.map(|(key, value)| label::parameter(key, value));
-        std::iter::once(test.to_owned()).chain(words).collect::<Vec<_>>().join(", ")
+        std::iter::once(test.to_owned()).chain(words).collect()
     };
     (0..rows.len()).map(work).collect()
 }
@@ -125,9 +125,7 @@ fn works(rows: &[&Outcome]) -> Vec<String> {
 impl<'a> Pairs<'a> {
     fn new(heading: String, mut pairs: Vec<Pair<'a>>) -> Self {
         let ratio = |pair: &Pair<'_>| label::figure(pair.outcome).unwrap_or(f64::INFINITY);
-        pairs.sort_by(|a, b| {
-            a.verdict.cmp(&b.verdict).then_with(|| ratio(a).total_cmp(&ratio(b)))
-        });
+        pairs.sort_by(|a, b| a.verdict.cmp(&b.verdict).then_with(|| ratio(a).total_cmp(&ratio(b))));
         Self { heading, pairs }
     }
 
@@ -145,6 +143,17 @@ impl<'a> Pairs<'a> {
 }
 
 impl Pair<'_> {
+    /// Loss, tie or win; where there is no figure, why.
+    pub fn word(&self) -> &'static str {
+        match self.verdict {
+            Verdict::None => match self.outcome.status {
+                Status::Ok | Status::Unstable | Status::Degraded => "no figure",
+                other => label::status(other),
+            },
+            known => known.word(),
+        }
+    }
+
     /// The ratio, with the sign of an unstable one before it.
     pub fn ratio(&self) -> Option<String> {
         let sign = if self.outcome.status == Status::Unstable { "~" } else { "" };
