@@ -128,6 +128,8 @@ codes! {
     WRITE_LIMIT = "write_limit";
     /// Open loop: requests began later than intended, so the rate asked for was not kept.
     LATE_STARTS = "late_starts";
+    /// Two programs do not do the same here, so they are not raced.
+    CANNOT_COMPARE = "cannot_compare";
 }
 
 /// Adds `warning` unless one with its code is there.

@@ -1,0 +1,260 @@
+//! Measuring a disk, raced against those who do so for a living: fio and IOzone.
+//!
+//! Each run is one trial of the same length over the same file, and its figure is the rate that
+//! the program prints. What is raced stands in `disk/fio.rs` and `disk/iozone.rs`, and so does
+//! what cannot be; what must be true of a trial in `disk/seen.rs`.
+
+mod file;
+mod fio;
+mod flatout;
+mod iozone;
+mod seen;
+mod work;
+
+use std::fs;
+use std::path::PathBuf;
+
+use flatout_measure::record::{Better, Outcome, Status};
+use flatout_measure::warning::{self, Warning};
+use serde_json::{Map, Value, json};
+
+use crate::disk::duel::{Duel, Target};
+use crate::error::Error;
+use crate::versus::heat::{Checked, Contestant, Course, Figure, Finished, Heat, Invocation, Run};
+use crate::versus::rival::{Discipline, Found};
+use crate::versus::{Extent, Ground};
+use file::TestFile;
+use seen::wrong;
+use work::{Trial, Work};
+
+const MIB: u64 = 1 << 20;
+/// Below this a disk's own cache answers.
+const LEAST_BYTES: u64 = 64 * MIB;
+/// What a run takes beside its trial: a process that starts, looks at the place and reports.
+const AROUND_S: f64 = 0.5;
+/// Bytes a second of a disk that nobody knows yet, for the plan of the time.
+const GUESSED_BYTES_PER_S: f64 = 500e6;
+/// The id of rows that cannot be raced.
+const INCOMPARABLE: &str = "versus/incomparable";
+
+/// Lengths and times of the trials.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Size {
+    /// Length of the shared file.
+    file_bytes: u64,
+    /// What is written at once where a trial goes over the file once: IOzone, fresh files.
+    once_bytes: u64,
+    runtime_ns: u64,
+}
+
+impl Size {
+    /// Errors: no room for a file that says something.
+    fn of(ground: &Ground) -> Result<Self, Error> {
+        let (file_bytes, once_bytes, runtime_ns) = match ground.extent {
+            Extent::Quick => (128 * MIB, LEAST_BYTES, 500_000_000),
+            Extent::Full => (1024 * MIB, 256 * MIB, 2_000_000_000),
+        };
+        // `bench disk` has a test file and a fresh one in a directory: two beside the shared one.
+        let file_bytes = file_bytes.min(ground.room_bytes / 2) / MIB * MIB;
+        let once_bytes = once_bytes.min(ground.room_bytes / 4) / MIB * MIB;
+        if once_bytes < LEAST_BYTES {
+            return Err(Error::NoRoom(format!(
+                "cannot race at measuring the disk: it takes {} bytes of room, and {} may be taken",
+                4 * LEAST_BYTES,
+                ground.room_bytes
+            )));
+        }
+        Ok(Self { file_bytes, once_bytes, runtime_ns })
+    }
+}
+
+/// Bytes that the heats need at once below the directory; 0 where nobody races.
+///
+/// Errors: there is no room.
+pub fn room_bytes(ground: &Ground) -> Result<u64, Error> {
+    if ground.of(Discipline::Disk).next().is_none() {
+        return Ok(0);
+    }
+    let size = Size::of(ground)?;
+    Ok(size.file_bytes + 2 * size.once_bytes)
+}
+
+/// The heats against each rival that is there, and a row for all that cannot be raced.
+///
+/// Errors: there is no room for the files.
+pub fn heats(ground: &Ground) -> Result<(Vec<Heat<'static>>, Vec<Outcome>), Error> {
+    let (mut heats, mut rows) = (Vec::new(), Vec::new());
+    for found in ground.of(Discipline::Disk) {
+        let size = Size::of(ground)?;
+        let Some(rival) = Rival::named(found.rival.name) else { continue };
+        for &work in rival.works() {
+            match heat(ground, found, rival, work, size) {
+                Some(heat) => heats.push(heat),
+                None => rows.push(incomparable(
+                    found,
+                    work.pattern.name(),
+                    "it cannot be told the name of this directory or file",
+                )),
+            }
+        }
+        let reasons = rival.incomparable().iter();
+        rows.extend(reasons.map(|(row, reason)| incomparable(found, row, reason)));
+    }
+    Ok((heats, rows))
+}
+
+/// Those who measure disks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rival {
+    Fio,
+    Iozone,
+}
+
+impl Rival {
+    fn named(name: &str) -> Option<Self> {
+        match name {
+            "fio" => Some(Self::Fio),
+            "iozone" => Some(Self::Iozone),
+            _ => None,
+        }
+    }
+
+    fn works(self) -> &'static [Work] {
+        match self {
+            Self::Fio => &fio::WORKS,
+            Self::Iozone => &iozone::WORKS,
+        }
+    }
+
+    fn incomparable(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Self::Fio => &fio::INCOMPARABLE,
+            Self::Iozone => &iozone::INCOMPARABLE,
+        }
+    }
+}
+
+fn incomparable(found: &Found, row: &str, reason: &str) -> Outcome {
+    let mut parameters = Map::new();
+    parameters.insert("against".to_owned(), json!(found.rival.name));
+    parameters.insert("row".to_owned(), json!(row));
+    Outcome {
+        id: INCOMPARABLE.to_owned(),
+        parameters,
+        status: Status::Unsupported,
+        warnings: vec![Warning::new(warning::CANNOT_COMPARE, reason)],
+        ..Outcome::default()
+    }
+}
+
+fn heat(
+    ground: &Ground,
+    found: &Found,
+    rival: Rival,
+    work: Work,
+    size: Size,
+) -> Option<Heat<'static>> {
+    let is_once = work.target == Target::Fresh || rival == Rival::Iozone;
+    let length_bytes = if is_once { size.once_bytes } else { size.file_bytes };
+    let trial = Trial { length_bytes, runtime_ns: size.runtime_ns };
+    let file = TestFile {
+        path: TestFile::path_in(&ground.corpora()),
+        length_bytes: size.file_bytes,
+        seed: ground.seed,
+        cancel: ground.cancel.clone(),
+    };
+    let path = match work.target {
+        Target::Written => file.path.clone(),
+        Target::Fresh => ground.targets(),
+    };
+    let duel = work.duel(&path)?;
+    let targets = ground.targets();
+    let flatout = work.flatout(&ground.flatout, &path, trial);
+    let theirs = match rival {
+        Rival::Fio => fio::invocation(&found.path, &duel, trial)?,
+        Rival::Iozone => {
+            iozone::invocation(&found.path, &work, &targets.join(iozone::FILE_NAME), trial)?
+        }
+    };
+    let unit = duel.unit();
+    let mut parameters = duel.parameters();
+    parameters.insert("file_bytes".to_owned(), json!(length_bytes));
+    if work == fio::COLD {
+        parameters.insert("cache_state".to_owned(), json!("cold"));
+    }
+    let own =
+        Contestant { name: "flatout".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() };
+    let other = Contestant { name: found.rival.name.to_owned(), version: found.version.clone() };
+    let trial_s = trial.runtime_ns as f64 / 1e9;
+    let turns = if rival == Rival::Iozone { 3.0 } else { 1.0 };
+    let once_s = turns * length_bytes as f64 / GUESSED_BYTES_PER_S;
+    let course =
+        DiskCourse { rival, work, trial, duel, file, targets, invocations: [flatout, theirs] };
+    Some(Heat {
+        test: work.pattern.name(),
+        parameters,
+        figure: Figure::Printed { unit, better: Better::Higher },
+        bytes: 0,
+        with_speed: false,
+        contestants: vec![own, other],
+        expected_s: AROUND_S + if is_once { once_s.max(trial_s) } else { trial_s },
+        course: Box::new(course),
+    })
+}
+
+/// One row of `bench disk`, and its like.
+struct DiskCourse {
+    rival: Rival,
+    work: Work,
+    trial: Trial,
+    duel: Duel,
+    file: TestFile,
+    targets: PathBuf,
+    /// Flatout's, then the other's.
+    invocations: [Invocation; 2],
+}
+
+impl Course for DiskCourse {
+    fn prepare(&mut self, _run: &Run<'_>) -> Result<Map<String, Value>, Error> {
+        let targets = &self.targets;
+        fs::create_dir_all(targets).map_err(flatout_io::Error::system("create", targets))?;
+        let cleared = self.file.evict()?;
+        if self.work == fio::COLD && !cleared.is_cold() {
+            return Err(wrong(format!(
+                "the page cache keeps {} bytes of the test file: reads would not be cold here",
+                cleared.cached_bytes
+            )));
+        }
+        Ok(cleared.audit())
+    }
+
+    fn invocation(&mut self, run: &Run<'_>) -> Result<Invocation, Error> {
+        let known = self.invocations.get(run.index);
+        known.cloned().ok_or_else(|| wrong(format!("{} takes no part", run.contestant.name)))
+    }
+
+    fn check(&mut self, run: &Run<'_>, finished: &Finished) -> Result<Checked, Error> {
+        let unit = self.duel.unit();
+        match (run.index, self.rival) {
+            (0, _) => flatout::check(finished, self.duel.id(), &self.duel.parameters(), unit),
+            (_, Rival::Fio) => fio::check(finished, self.work.block_bytes, unit),
+            (_, Rival::Iozone) => iozone::check(finished, &self.work, self.trial, unit),
+        }
+    }
+
+    fn clean(&mut self) -> Result<(), Error> {
+        for name in [iozone::FILE_NAME, crate::disk::duel::FIO_FILE_NAME] {
+            let path = self.targets.join(name);
+            match fs::remove_file(&path) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(flatout_io::Error::system("remove", &path)(error).into());
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;
