@@ -128,6 +128,10 @@ codes! {
     WRITE_LIMIT = "write_limit";
     /// Open loop: requests began later than intended, so the rate asked for was not kept.
     LATE_STARTS = "late_starts";
+    /// The other program of a pair does the same work a little differently.
+    DONE_OTHERWISE = "done_otherwise";
+    /// A program to be raced against is not installed.
+    MISSING_RIVAL = "missing_rival";
     /// Two programs do not do the same here, so they are not raced.
     CANNOT_COMPARE = "cannot_compare";
 }

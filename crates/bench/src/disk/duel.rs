@@ -8,6 +8,7 @@ use super::place::{Kind, Overwriting, Place};
 use super::row::{Extents, Row};
 use super::{Grid, Selection, Terms, fio, plan};
 use crate::cache::Clearing;
+pub(crate) use fio::Trial as FioTrial;
 
 /// Bytes that a trial of a race writes at most: its time ends it before.
 const MOST_WRITE_BYTES: u64 = 1 << 40;
@@ -60,13 +61,9 @@ impl Duel {
         self.row.unit()
     }
 
-    /// Whether the file is written over.
-    pub(crate) fn writes(&self) -> bool {
-        self.row.writes()
-    }
-
-    /// What follows fio's name for one trial over `length_bytes`; none where it cannot do it.
-    pub(crate) fn fio_words(&self, length_bytes: u64, runtime_ns: u64) -> Option<Vec<String>> {
+    /// What follows fio's name for one trial over `length_bytes`, and what fio does otherwise; none
+    /// where it cannot do it.
+    pub(crate) fn fio(&self, length_bytes: u64, runtime_ns: u64) -> Option<FioTrial> {
         let terms = Terms {
             runtime_ns,
             trial_write_bytes: MOST_WRITE_BYTES,
@@ -99,8 +96,8 @@ mod tests {
 
     #[test]
     fn a_trial_of_fio_is_as_long_as_that_of_the_row() {
-        let words = duel(Pattern::RandomWrite, Target::Written).fio_words(1 << 26, 250_000_000);
-        let words = words.unwrap();
+        let words = duel(Pattern::RandomWrite, Target::Written).fio(1 << 26, 250_000_000);
+        let words = words.unwrap().words;
         for word in ["--rw=randwrite", "--runtime=250ms", "--iodepth=16", "--filename=/nowhere"] {
             assert!(words.iter().any(|known| known == word), "{word}: {words:?}");
         }
@@ -111,7 +108,7 @@ mod tests {
     fn a_fresh_file_is_made_in_the_directory_and_removed() {
         let duel = duel(Pattern::SequentialWrite, Target::Fresh);
         assert_eq!(duel.parameters()["extents"], "fresh");
-        let words = duel.fio_words(1 << 26, 250_000_000).unwrap();
+        let words = duel.fio(1 << 26, 250_000_000).unwrap().words;
         assert!(words.iter().any(|word| word == "--filename=/nowhere/flatout-fio.tmp"));
         assert!(words.iter().any(|word| word == "--unlink=1"), "{words:?}");
     }
@@ -119,8 +116,8 @@ mod tests {
     #[test]
     fn what_fio_cannot_do_has_no_words() {
         let copy = duel(Pattern::SequentialCopy, Target::Fresh);
-        assert_eq!(copy.fio_words(1 << 26, 1), None);
+        assert_eq!(copy.fio(1 << 26, 1), None);
         let read = duel(Pattern::SequentialRead, Target::Written);
-        assert_eq!(read.fio_words(1, 1), None, "shorter than a block");
+        assert_eq!(read.fio(1, 1), None, "shorter than a block");
     }
 }

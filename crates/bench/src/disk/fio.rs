@@ -72,14 +72,18 @@ pub(super) fn nearest(
     }
 }
 
-/// The words behind fio's name that make one trial of a row, as long as the row's own; none where
-/// fio has nothing like it. The file must be there, unless each trial has a fresh one.
-pub(super) fn trial(
-    row: &Row,
-    place: &Place,
-    length_bytes: u64,
-    terms: &Terms,
-) -> Option<Vec<String>> {
+/// One trial of a row by fio.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Trial {
+    /// What follows fio's name.
+    pub(crate) words: Vec<String>,
+    /// What fio does otherwise; empty where there is nothing.
+    pub(crate) note: String,
+}
+
+/// A trial of a row by fio, as long as the row's own; none where fio has nothing like it. The file
+/// must be there, unless each trial has a fresh one.
+pub(super) fn trial(row: &Row, place: &Place, length_bytes: u64, terms: &Terms) -> Option<Trial> {
     if row.test.course() == Course::Copy {
         return None;
     }
@@ -93,7 +97,7 @@ pub(super) fn trial(
     let (leftover, is_durable, steady_ns) = (None, false, 0);
     let job =
         Job { row, kind, file_name, leftover, length_bytes, terms, share, is_durable, steady_ns };
-    Some(job.words().split_off(1))
+    Some(Trial { words: job.words().split_off(1), note: job.notes().join("; ") })
 }
 
 /// What the options of a command line depend on.
@@ -255,7 +259,9 @@ impl Job<'_> {
     /// When the clock stops.
     fn end(&self) -> Vec<String> {
         let runtime_ns = self.terms.runtime_ns;
-        let is_steady = share::repeats(self.row) && !self.is_durable;
+        // A row that reads the cache ends after a pass; fio, to be steady, needs more of them.
+        let is_one_pass = self.steady_ns == 0 && self.row.test == Test::Reread;
+        let is_steady = share::repeats(self.row) && !self.is_durable && !is_one_pass;
         let is_long = is_steady || self.row.test == Test::ColdBlocks;
         let runtime_ns = if is_long { runtime_ns.max(self.steady_ns) } else { runtime_ns };
         let mut words = vec![format!("--runtime={}", word::duration(runtime_ns))];

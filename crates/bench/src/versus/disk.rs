@@ -170,10 +170,11 @@ fn heat(
     let duel = work.duel(&path)?;
     let targets = ground.targets();
     let flatout = work.flatout(&ground.flatout, &path, trial);
-    let theirs = match rival {
+    let (theirs, note) = match rival {
         Rival::Fio => fio::invocation(&found.path, &duel, trial)?,
         Rival::Iozone => {
-            iozone::invocation(&found.path, &work, &targets.join(iozone::FILE_NAME), trial)?
+            let file = targets.join(iozone::FILE_NAME);
+            (iozone::invocation(&found.path, &work, &file, trial)?, iozone::NOTE.to_owned())
         }
     };
     let unit = duel.unit();
@@ -188,8 +189,8 @@ fn heat(
     let trial_s = trial.runtime_ns as f64 / 1e9;
     let turns = if rival == Rival::Iozone { 3.0 } else { 1.0 };
     let once_s = turns * length_bytes as f64 / GUESSED_BYTES_PER_S;
-    let course =
-        DiskCourse { rival, work, trial, duel, file, targets, invocations: [flatout, theirs] };
+    let invocations = [flatout, theirs];
+    let course = DiskCourse { rival, work, trial, duel, file, targets, invocations, note };
     Some(Heat {
         test: work.pattern.name(),
         parameters,
@@ -212,6 +213,8 @@ struct DiskCourse {
     targets: PathBuf,
     /// Flatout's, then the other's.
     invocations: [Invocation; 2],
+    /// What the other does otherwise.
+    note: String,
 }
 
 impl Course for DiskCourse {
@@ -235,11 +238,17 @@ impl Course for DiskCourse {
 
     fn check(&mut self, run: &Run<'_>, finished: &Finished) -> Result<Checked, Error> {
         let unit = self.duel.unit();
-        match (run.index, self.rival) {
-            (0, _) => flatout::check(finished, self.duel.id(), &self.duel.parameters(), unit),
-            (_, Rival::Fio) => fio::check(finished, self.work.block_bytes, unit),
-            (_, Rival::Iozone) => iozone::check(finished, &self.work, self.trial, unit),
+        let mut checked = match (run.index, self.rival) {
+            (0, _) => {
+                return flatout::check(finished, self.duel.id(), &self.duel.parameters(), unit);
+            }
+            (_, Rival::Fio) => fio::check(finished, self.work.block_bytes, unit)?,
+            (_, Rival::Iozone) => iozone::check(finished, &self.work, self.trial, unit)?,
+        };
+        if !self.note.is_empty() {
+            checked.warnings.push(Warning::new(warning::DONE_OTHERWISE, &self.note));
         }
+        Ok(checked)
     }
 
     fn clean(&mut self) -> Result<(), Error> {

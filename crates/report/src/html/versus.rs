@@ -1,4 +1,4 @@
-//! A race as tables: contestants by heat, curves by size, pairs with the losses first.
+//! A race as tables: contestants by heat, pairs with the losses first, curves by size.
 
 use flatout_measure::record::{Outcome, Status};
 
@@ -11,7 +11,7 @@ use crate::{
     versus::{self, Entry, Pair, Pairs, Race, Test, Verdict},
 };
 
-/// Columns of a test behind the name of the contestant.
+/// Columns of a test, the speed left out.
 const FIGURES: usize = 7;
 
 impl Page {
@@ -24,12 +24,6 @@ impl Page {
             let meaning = escaped(versus::INHERITED_MEANING);
             self.line(format_args!("<p class=\"meta\">{meaning}</p>"));
         }
-        for sweep in sweeps {
-            self.sweep(sweep);
-        }
-        if !race.others.is_empty() {
-            self.rows(&race.others);
-        }
         for pairs in &race.pairs {
             self.pairs(pairs);
         }
@@ -38,6 +32,12 @@ impl Page {
             self.line(format_args!("<p class=\"meta\">ratio: {meaning}</p>"));
         }
         self.race_remarks(&race);
+        for sweep in sweeps {
+            self.sweep(sweep);
+        }
+        if !race.others.is_empty() {
+            self.rows(&race.others);
+        }
         let contestants = race.contestants();
         self.audit(&contestants, &[]);
         self.facts(&contestants);
@@ -46,11 +46,12 @@ impl Page {
     fn test(&mut self, test: &Test<'_>) {
         self.line(format_args!("<h3>{}</h3>", escaped(&test.title())));
         let figure = test.figure_head();
+        let has_speed = test.entries().any(|entry| entry.speed_text().is_some());
+        let speed = if has_speed { "<th scope=\"col\" class=\"number\">speed</th>" } else { "" };
         self.line(format_args!(
             "<div class=\"scroll\" tabindex=\"0\"><table class=\"race\">\n<thead><tr><th scope=\"col\">contestant</th>\
              <th scope=\"col\" class=\"number\">{figure}</th>\
-             <th scope=\"col\" class=\"number\">95&nbsp;% interval</th>\
-             <th scope=\"col\" class=\"number\">speed</th>\
+             <th scope=\"col\" class=\"number\">95&nbsp;% interval</th>{speed}\
              <th scope=\"col\" class=\"number\">CPU, user + system</th>\
              <th scope=\"col\" class=\"number\">peak memory</th>\
              <th scope=\"col\" class=\"number\">n</th>\
@@ -60,13 +61,13 @@ impl Page {
             self.line(format_args!("<tbody>"));
             if !heat.words.is_empty() {
                 let words = escaped(&heat.words.join(", "));
-                let columns = FIGURES + 1;
+                let columns = FIGURES + usize::from(has_speed);
                 self.line(format_args!(
                     "<tr><th scope=\"rowgroup\" class=\"heat\" colspan=\"{columns}\">{words}</th></tr>"
                 ));
             }
             for entry in &heat.entries {
-                let cells = self.entry_cells(entry);
+                let cells = self.entry_cells(entry, has_speed.then(|| entry.speed_text()));
                 let name = escaped(entry.contestant);
                 self.line(format_args!("<tr><th scope=\"row\">{name}</th>{cells}</tr>"));
             }
@@ -75,15 +76,17 @@ impl Page {
         self.line(format_args!("</table></div>"));
     }
 
-    fn entry_cells(&mut self, entry: &Entry<'_>) -> String {
+    /// The cells behind a name; `speed` where the test has a column for it.
+    fn entry_cells(&mut self, entry: &Entry<'_>, speed: Option<Option<String>>) -> String {
         let outcome = entry.outcome;
         let word = label::status(outcome.status);
         let Some(median) = label::figure(outcome) else {
             let reason = self.notes.reason(outcome);
             let marks = note_links(&reason.marks);
             let text = reason.text.as_deref().unwrap_or_default();
+            let columns = FIGURES - 1 + usize::from(speed.is_some());
             return format!(
-                "<td colspan=\"{FIGURES}\" class=\"reason\"><span class=\"status {word}\">{word}</span> {}{marks}</td>",
+                "<td colspan=\"{columns}\" class=\"reason\"><span class=\"status {word}\">{word}</span> {}{marks}</td>",
                 escaped(text)
             );
         };
@@ -103,15 +106,17 @@ impl Page {
             },
         );
         let number = |text: Option<String>| text.as_deref().map_or("–".to_owned(), escaped);
+        let speed = speed.map_or_else(String::new, |speed| {
+            format!("<td class=\"number\">{}</td>", number(speed))
+        });
         let parts = entry
             .cpu_parts()
             .map_or_else(String::new, |parts| format!("<br><small>{}</small>", escaped(&parts)));
         format!(
             "<td class=\"number\"><b>{}</b>{marks}{status}</td><td class=\"number\">{interval}</td>\
-             <td class=\"number\">{}</td><td class=\"number\">{}{parts}</td><td class=\"number\">{}</td>\
+             {speed}<td class=\"number\">{}{parts}</td><td class=\"number\">{}</td>\
              <td class=\"number\">{}</td><td>{}</td>",
             escaped(&scale.text(median)),
-            number(entry.speed_text()),
             number(entry.cpu()),
             number(entry.memory()),
             quantity::count(outcome.n),

@@ -1,4 +1,4 @@
-//! A race in Markdown: contestants by heat, curves by size, pairs with the losses first.
+//! A race in Markdown: contestants by heat, pairs with the losses first, curves by size.
 
 use flatout_measure::record::{Outcome, Status};
 
@@ -24,6 +24,13 @@ pub(super) fn push_race(
     if race.tests.iter().flat_map(Test::entries).any(Entry::may_be_inherited) {
         push(out, format_args!("\n{}", escaped(versus::INHERITED_MEANING)));
     }
+    for pairs in &race.pairs {
+        push_pairs(out, pairs, notes);
+    }
+    if !race.pairs.is_empty() {
+        push(out, format_args!("\nratio: {}", escaped(versus::RATIO_MEANING)));
+    }
+    push_remarks(out, &race);
     for sweep in sweeps {
         push_sweep(out, sweep, notes);
     }
@@ -32,13 +39,6 @@ pub(super) fn push_race(
         push_rows(out, &race.others, notes);
     }
     evidence::push_audit(out, &race.contestants(), &[]);
-    for pairs in &race.pairs {
-        push_pairs(out, pairs, notes);
-    }
-    if !race.pairs.is_empty() {
-        push(out, format_args!("\nratio: {}", escaped(versus::RATIO_MEANING)));
-    }
-    push_remarks(out, &race);
 }
 
 fn push_test(out: &mut String, test: &Test<'_>, notes: &mut Notes) {

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::seen::{self, Seen, number, wrong};
 use super::work::{Trial, Work};
 use crate::disk::Pattern;
-use crate::disk::duel::{Duel, Target};
+use crate::disk::duel::{Duel, FioTrial, Target};
 use crate::error::Error;
 use crate::versus::heat::{Checked, Finished, Invocation};
 
@@ -81,12 +81,17 @@ pub(super) const INCOMPARABLE: [(&str, &str); 9] = [
     ),
 ];
 
-/// How fio is called for one trial; none where it cannot do the row or read the file's name.
-pub(super) fn invocation(program: &Path, duel: &Duel, trial: Trial) -> Option<Invocation> {
-    let words = duel.fio_words(trial.length_bytes, trial.runtime_ns)?;
+/// How fio is called for one trial, and what it does otherwise; none where it cannot do the row or
+/// read the file's name.
+pub(super) fn invocation(
+    program: &Path,
+    duel: &Duel,
+    trial: Trial,
+) -> Option<(Invocation, String)> {
+    let FioTrial { words, note } = duel.fio(trial.length_bytes, trial.runtime_ns)?;
     let words = words.into_iter().chain(["--output-format=json".to_owned()]);
     let argv = std::iter::once(program.into()).chain(words.map(Into::into)).collect();
-    Some(Invocation { argv, ..Invocation::default() })
+    Some((Invocation { argv, ..Invocation::default() }, note))
 }
 
 /// The figure of a trial.

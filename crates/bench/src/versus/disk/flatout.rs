@@ -10,8 +10,10 @@ use crate::versus::heat::{Checked, Finished};
 
 const NAME: &str = "flatout";
 
-/// Doubts about one trial that say nothing here: a race takes many.
-const OF_ONE_TRIAL: [&str; 2] = [warning::FEW_TRIALS, warning::UNSTABLE];
+/// Doubts about one trial that say nothing here: a race takes many, watches who disturbs them, and
+/// clears the cache before each.
+const OF_ONE_TRIAL: [&str; 4] =
+    [warning::FEW_TRIALS, warning::UNSTABLE, warning::DISTURBED, warning::FITS_IN_CACHE];
 
 /// The row with this id and these parameters, if its figure can be used.
 ///

@@ -41,6 +41,9 @@ const BUFFERED_WRITE: Work = Work { caching: Caching::Buffered, ..WRITE };
 /// Its file is written in the same blocks before, one at a time: 4 KiB would take minutes.
 const RANDOM: Work = Work { pattern: Pattern::RandomRead, block_bytes: 64 * KIB, ..STREAM };
 
+/// What it does otherwise in all rows.
+pub(super) const NOTE: &str = "iozone goes once over a file of its own, whose blocks are all alike";
+
 /// The rows, in the order of the record.
 pub(super) const WORKS: [Work; 10] = [
     Work { target: Target::Fresh, ..WRITE },

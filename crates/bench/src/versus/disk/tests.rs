@@ -123,3 +123,71 @@ fn what_is_cold_is_buffered() {
     assert_eq!(fio::COLD.caching, Caching::Buffered);
     assert!(fio::WORKS.contains(&fio::COLD));
 }
+
+/// A script that takes IOzone's options and prints a table of its form.
+const FAKE_IOZONE: &str = r#"#!/bin/sh
+while [ $# -gt 0 ]; do
+    case "$1" in
+        -s) size=${2%k}; shift ;;
+        -r) record=${2%k}; shift ;;
+        -i) test=$2; shift ;;
+        -f) file=$2; shift ;;
+    esac
+    shift
+done
+[ -d "$(dirname "$file")" ] || { echo "cannot open $file" >&2; exit 3; }
+[ "$test" = 3 ] && { echo "one remark" >&2; echo "no space left" >&2; exit 1; }
+echo "        Iozone: Performance Test of File I/O"
+echo "              kB  reclen    write  rewrite    read    reread    read     write"
+printf '%16s%8s%9s%9s' "$size" "$record" 1000000 1100000
+[ "$test" = 1 ] && printf '%9s%9s' 2000000 2100000
+[ "$test" = 2 ] && printf '%18s%9s%9s' '' 640000 320000
+[ "$test" = 5 ] && printf '%54s%9s' '' 1500000
+printf '\n\niozone test complete.\n'
+"#;
+
+#[test]
+fn a_script_that_prints_like_iozone_takes_part() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let directory = tempfile::tempdir().unwrap();
+    let script = directory.path().join("iozone");
+    fs::write(&script, FAKE_IOZONE).unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    let mut ground = ground(directory.path(), &["iozone"]);
+    ground.found[0].path = script;
+    fs::create_dir_all(ground.targets()).unwrap();
+    let (mut heats, _) = heats(&ground).unwrap();
+    let figures: Vec<Result<f64, String>> = heats
+        .iter_mut()
+        .map(|heat| {
+            let contestant = heat.contestants[1].clone();
+            let run = Run { contestant: &contestant, index: 1, round: 0, number: 0 };
+            let called = heat.course.invocation(&run).unwrap();
+            let mut command = std::process::Command::new("/bin/sh");
+            let output = command.args(&called.argv).output().unwrap();
+            let exit_code = output.status.code().unwrap();
+            let finished = Finished { stdout: output.stdout, stderr: output.stderr, exit_code };
+            let checked = heat.course.check(&run, &finished).map_err(|error| error.to_string())?;
+            assert_eq!(checked.warnings[0].code, warning::DONE_OTHERWISE);
+            Ok(checked.figure.unwrap())
+        })
+        .collect();
+    let kib = |number: f64| Ok(number * 1024.0);
+    let failed = Err("iozone ended with exit code 1: no space left".to_owned());
+    let of_64_kib = |number: f64| Ok(number / 64.0);
+    assert_eq!(
+        figures,
+        [
+            kib(1e6),
+            kib(1.1e6),
+            kib(2e6),
+            of_64_kib(640e3),
+            of_64_kib(320e3),
+            failed,
+            kib(1.5e6),
+            kib(1e6),
+            kib(1.1e6),
+            kib(2.1e6)
+        ]
+    );
+}
