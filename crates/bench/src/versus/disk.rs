@@ -161,7 +161,7 @@ fn heat(
         path: TestFile::path_in(&ground.corpora()),
         length_bytes: size.file_bytes,
         seed: ground.seed,
-        cancel: ground.cancel.clone(),
+        cancel: ground.cancel,
     };
     let path = match work.target {
         Target::Written => file.path.clone(),

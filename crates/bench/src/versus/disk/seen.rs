@@ -79,9 +79,8 @@ impl Seen {
             }
         }
         let operations_per_s = self.bytes_per_s / block_bytes as f64;
-        if let Some(told) = self.operations_per_s
-            && !((told / operations_per_s - 1.0).abs() <= SLACK)
-        {
+        let is_near = |told: f64| (told / operations_per_s - 1.0).abs() <= SLACK;
+        if let Some(told) = self.operations_per_s.filter(|&told| !is_near(told)) {
             return fail(format!(
                 "printed {told:.0} operations/s, but its bytes make {operations_per_s:.0}"
             ));
@@ -109,7 +108,7 @@ mod tests {
         Seen {
             bytes_per_s: 4096.0e3,
             operations_per_s: Some(1000.0),
-            bytes: 4096_000,
+            bytes: 4_096_000,
             block_bytes: 4096.0,
             elapsed_s: Some(1.0),
         }
@@ -128,7 +127,7 @@ mod tests {
         let bytes_alone = Seen { operations_per_s: None, elapsed_s: None, ..seen() };
         let checked = bytes_alone.checked("fio", 4096, "operations/s").unwrap();
         assert_eq!(checked.figure, Some(1000.0));
-        assert_eq!(checked.audit["moved_bytes"], 4096_000);
+        assert_eq!(checked.audit["moved_bytes"], 4_096_000);
     }
 
     #[test]
