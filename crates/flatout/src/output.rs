@@ -1,5 +1,7 @@
 //! Where results and complaints go: standard output or a file, and standard error.
 
+pub mod stream;
+
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -179,7 +181,8 @@ fn summaries(record: &Record) -> String {
     shown.join("\n")
 }
 
-fn to_standard_output(bytes: &[u8]) -> Result<(), String> {
+/// Writes to standard output.
+pub fn to_standard_output(bytes: &[u8]) -> Result<(), String> {
     let mut out = io::stdout().lock();
     match out.write_all(bytes).and_then(|()| out.flush()) {
         // Whoever closed the pipe has seen enough.
@@ -241,6 +244,7 @@ fn speaks_unicode() -> bool {
     })
 }
 
-fn exit(code: i32) -> ExitCode {
+/// The code as the system takes it.
+pub fn exit(code: i32) -> ExitCode {
     ExitCode::from(u8::try_from(code).unwrap_or(1))
 }

@@ -126,12 +126,18 @@ codes! {
     READ_ONLY = "read_only";
     /// The limit of bytes to write ended the row early.
     WRITE_LIMIT = "write_limit";
+    /// The file was written while it was read, so it has no digest.
+    CHANGED = "changed";
+    /// The file has another digest than the one listed.
+    MISMATCH = "mismatch";
+    /// The file is not there.
+    MISSING = "missing";
+    /// A rival is not installed, so it was not raced.
+    MISSING_RIVAL = "missing_rival";
     /// Open loop: requests began later than intended, so the rate asked for was not kept.
     LATE_STARTS = "late_starts";
     /// The other program of a pair does the same work a little differently.
     DONE_OTHERWISE = "done_otherwise";
-    /// A program to be raced against is not installed.
-    MISSING_RIVAL = "missing_rival";
     /// Two programs do not do the same here, so they are not raced.
     CANNOT_COMPARE = "cannot_compare";
 }

@@ -51,6 +51,8 @@ pub(crate) struct Race<'a> {
     pub tests: Vec<Test<'a>>,
     pub pairs: Vec<Pairs<'a>>,
     pub missing: Vec<Missing>,
+    /// Why others that are known are not raced, a sentence each.
+    pub not_raced: Vec<String>,
     pub incomparable: Vec<Incomparable>,
     /// Rows that are none of these, to be shown as rows of any bench are.
     pub others: Vec<&'a Outcome>,
@@ -91,7 +93,8 @@ pub(crate) fn race<'a>(rows: &[&'a Outcome]) -> Race<'a> {
         let test = label::test(&outcome.id);
         match (test, outcome.parameters.get(CONTESTANT).and_then(Value::as_str)) {
             (RATIO, _) => pairs.push(outcome),
-            (MISSING, _) => race.missing.push(Missing::of(outcome)),
+            (MISSING, _) if remark::is_absent(outcome) => race.missing.push(Missing::of(outcome)),
+            (MISSING, _) => race.not_raced.push(remark::reason(outcome)),
             (INCOMPARABLE, _) => remark::gather(&mut race.incomparable, outcome),
             (_, Some(_)) if test.ends_with(SPEED) => speeds.push(outcome),
             (_, Some(contestant)) => race.enter(test, contestant, outcome),

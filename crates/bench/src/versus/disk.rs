@@ -4,7 +4,6 @@
 //! the program prints. What is raced stands in `disk/fio.rs` and `disk/iozone.rs`, and so does
 //! what cannot be; what must be true of a trial in `disk/seen.rs`.
 
-mod file;
 mod fio;
 mod flatout;
 mod iozone;
@@ -22,8 +21,8 @@ use crate::disk::duel::{Duel, Target};
 use crate::error::Error;
 use crate::versus::heat::{Checked, Contestant, Course, Figure, Finished, Heat, Invocation, Run};
 use crate::versus::rival::{Discipline, Found};
+use crate::versus::source::{Cache, Source, remove};
 use crate::versus::{Extent, Ground};
-use file::TestFile;
 use seen::wrong;
 use work::{Trial, Work};
 
@@ -34,6 +33,8 @@ const LEAST_BYTES: u64 = 64 * MIB;
 const AROUND_S: f64 = 0.5;
 /// Bytes a second of a disk that nobody knows yet, for the plan of the time.
 const GUESSED_BYTES_PER_S: f64 = 500e6;
+/// The file that all heats share, among the corpora.
+const FILE_NAME: &str = "disk.bin";
 /// The id of rows that cannot be raced.
 const INCOMPARABLE: &str = "versus/incomparable";
 
@@ -79,28 +80,41 @@ pub fn room_bytes(ground: &Ground) -> Result<u64, Error> {
     Ok(size.file_bytes + 2 * size.once_bytes)
 }
 
-/// The heats against each rival that is there, and a row for all that cannot be raced.
+/// The heats against each rival that is there.
 ///
 /// Errors: there is no room for the files.
-pub fn heats(ground: &Ground) -> Result<(Vec<Heat<'static>>, Vec<Outcome>), Error> {
-    let (mut heats, mut rows) = (Vec::new(), Vec::new());
+pub fn heats(ground: &Ground) -> Result<Vec<Heat<'static>>, Error> {
+    let mut heats = Vec::new();
     for found in ground.of(Discipline::Disk) {
         let size = Size::of(ground)?;
         let Some(rival) = Rival::named(found.rival.name) else { continue };
-        for &work in rival.works() {
-            match heat(ground, found, rival, work, size) {
-                Some(heat) => heats.push(heat),
-                None => rows.push(incomparable(
-                    found,
-                    work.pattern.name(),
-                    "it cannot be told the name of this directory or file",
-                )),
-            }
-        }
-        let reasons = rival.incomparable().iter();
-        rows.extend(reasons.map(|(row, reason)| incomparable(found, row, reason)));
+        heats.extend(
+            rival.works().iter().filter_map(|&work| heat(ground, found, rival, work, size)),
+        );
     }
-    Ok((heats, rows))
+    Ok(heats)
+}
+
+/// A row for each thing that `bench disk` measures and that cannot be raced.
+pub fn incomparable(ground: &Ground) -> Vec<Outcome> {
+    let mut rows = Vec::new();
+    for found in ground.of(Discipline::Disk) {
+        let Some(rival) = Rival::named(found.rival.name) else { continue };
+        let reasons = rival.incomparable().iter();
+        rows.extend(reasons.map(|(row, reason)| lacking(found, row, reason)));
+        // Only the name of the file can be in the way of one that is raced elsewhere.
+        let is_named = Size::of(ground).is_ok_and(|size| {
+            rival.works().iter().all(|&work| heat(ground, found, rival, work, size).is_some())
+        });
+        if !is_named {
+            rows.push(lacking(
+                found,
+                "all others",
+                "it would read the name of this directory wrongly",
+            ));
+        }
+    }
+    rows
 }
 
 /// Those who measure disks.
@@ -134,7 +148,7 @@ impl Rival {
     }
 }
 
-fn incomparable(found: &Found, row: &str, reason: &str) -> Outcome {
+fn lacking(found: &Found, row: &str, reason: &str) -> Outcome {
     let mut parameters = Map::new();
     parameters.insert("against".to_owned(), json!(found.rival.name));
     parameters.insert("row".to_owned(), json!(row));
@@ -157,9 +171,10 @@ fn heat(
     let is_once = work.target == Target::Fresh || rival == Rival::Iozone;
     let length_bytes = if is_once { size.once_bytes } else { size.file_bytes };
     let trial = Trial { length_bytes, runtime_ns: size.runtime_ns };
-    let file = TestFile {
-        path: TestFile::path_in(&ground.corpora()),
-        length_bytes: size.file_bytes,
+    let file = Source {
+        path: ground.corpora().join(FILE_NAME),
+        files: 0,
+        file_bytes: size.file_bytes,
         seed: ground.seed,
         cancel: ground.cancel,
     };
@@ -209,7 +224,7 @@ struct DiskCourse {
     work: Work,
     trial: Trial,
     duel: Duel,
-    file: TestFile,
+    file: Source,
     targets: PathBuf,
     /// Flatout's, then the other's.
     invocations: [Invocation; 2],
@@ -221,14 +236,12 @@ impl Course for DiskCourse {
     fn prepare(&mut self, _run: &Run<'_>) -> Result<Map<String, Value>, Error> {
         let targets = &self.targets;
         fs::create_dir_all(targets).map_err(flatout_io::Error::system("create", targets))?;
-        let cleared = self.file.evict()?;
-        if self.work == fio::COLD && !cleared.is_cold() {
-            return Err(wrong(format!(
-                "the page cache keeps {} bytes of the test file: reads would not be cold here",
-                cleared.cached_bytes
-            )));
+        if self.work == fio::COLD {
+            return self.file.prepare(Cache::Cold);
         }
-        Ok(cleared.audit())
+        // Around the page cache, or warmed by each program itself.
+        self.file.make()?;
+        Ok(Map::new())
     }
 
     fn invocation(&mut self, run: &Run<'_>) -> Result<Invocation, Error> {
@@ -253,13 +266,7 @@ impl Course for DiskCourse {
 
     fn clean(&mut self) -> Result<(), Error> {
         for name in [iozone::FILE_NAME, crate::disk::duel::FIO_FILE_NAME] {
-            let path = self.targets.join(name);
-            match fs::remove_file(&path) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                    return Err(flatout_io::Error::system("remove", &path)(error).into());
-                }
-                _ => {}
-            }
+            remove(&self.targets.join(name))?;
         }
         Ok(())
     }

@@ -13,9 +13,10 @@ pub(super) fn is_pair(row: &Outcome) -> bool {
 /// Whether the row says that there is nothing to compare, and is neither a figure nor the lack of
 /// one.
 pub(super) fn is_aside(row: &Outcome) -> bool {
+    let codes = [warning::CANNOT_COMPARE, warning::MISSING_RIVAL];
     row.status == Status::Unsupported
-        && (has(&row.warnings, warning::CANNOT_COMPARE)
-            || has(&row.warnings, warning::MISSING_RIVAL))
+        && (row.parameters.contains_key("rival")
+            || codes.iter().any(|code| has(&row.warnings, code)))
 }
 
 /// Whether the row is that of somebody who took part in a race.

@@ -170,6 +170,10 @@ impl Page {
                 race.missing.iter().map(|missing| escaped(&missing.text)).collect();
             self.line(format_args!("<p class=\"missing\">not installed: {}</p>", names.join(", ")));
         }
+        if !race.not_raced.is_empty() {
+            let sentences = escaped(&race.not_raced.join("; "));
+            self.line(format_args!("<p class=\"missing\">{sentences}</p>"));
+        }
         if race.incomparable.is_empty() {
             return;
         }

@@ -114,6 +114,9 @@ fn push_remarks(out: &mut String, race: &Race<'_>) {
             race.missing.iter().map(|missing| escaped(&missing.text)).collect();
         push(out, format_args!("\nnot installed: {}", names.join(", ")));
     }
+    if !race.not_raced.is_empty() {
+        push(out, format_args!("\n{}", escaped(&race.not_raced.join("; "))));
+    }
     if race.incomparable.is_empty() {
         return;
     }

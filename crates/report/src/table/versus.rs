@@ -201,6 +201,11 @@ impl Page<'_> {
             self.out.push('\n');
             self.hang(&format!("{gutter}not installed: "), &names, Tone::Dim);
         }
+        if !race.not_raced.is_empty() {
+            let sentences = self.shown(&race.not_raced.join("; "));
+            self.out.push('\n');
+            self.hang(&gutter, &sentences, Tone::Dim);
+        }
         if race.incomparable.is_empty() {
             return;
         }

@@ -1,6 +1,7 @@
 //! Who is missing, and what cannot be raced.
 
-use flatout_measure::record::Outcome;
+use flatout_measure::record::{Outcome, Warning};
+use flatout_measure::warning;
 use serde_json::Value;
 
 use crate::label;
@@ -26,8 +27,14 @@ fn text<'a>(outcome: &'a Outcome, key: &str) -> Option<&'a str> {
     value.and_then(Value::as_str).filter(|text| !text.is_empty())
 }
 
-fn reason(outcome: &Outcome) -> String {
+pub(super) fn reason(outcome: &Outcome) -> String {
     outcome.warnings.first().map(|warning| warning.text.clone()).unwrap_or_default()
+}
+
+/// Whether the row is about a rival that is not installed, and not about one that cannot be raced.
+pub(super) fn is_absent(outcome: &Outcome) -> bool {
+    let is_other = |warning: &Warning| warning.code != warning::MISSING_RIVAL;
+    !outcome.warnings.first().is_some_and(is_other)
 }
 
 impl Missing {

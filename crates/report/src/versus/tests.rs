@@ -105,7 +105,7 @@ fn memory_that_may_be_inherited_is_an_upper_bound() {
 #[test]
 fn the_missing_and_the_incomparable_are_told_once() {
     let warned = |id: &str, parameters: Value, text: &str| Outcome {
-        warnings: vec![Warning::new("a_code", text)],
+        warnings: vec![Warning::new(flatout_measure::warning::MISSING_RIVAL, text)],
         ..row(id, parameters, 0.0)
     };
     let incomparable =
@@ -113,12 +113,17 @@ fn the_missing_and_the_incomparable_are_told_once() {
     let rows = [
         warned("versus/missing", json!({"rival": "xcp", "package": "cargo install xcp"}), "x"),
         warned("versus/missing", json!({}), "only a sentence"),
+        Outcome {
+            warnings: vec![Warning::new("unsupported", "iperf3 is not raced: no network")],
+            ..row("versus/missing", json!({"rival": "iperf3"}), 0.0)
+        },
         incomparable("create"),
         incomparable("stat"),
     ];
     let race = of(&rows);
     let missing: Vec<&str> = race.missing.iter().map(|missing| missing.text.as_str()).collect();
     assert_eq!(missing, ["xcp (cargo install xcp)", "only a sentence"]);
+    assert_eq!(race.not_raced, ["iperf3 is not raced: no network"]);
     assert_eq!(race.incomparable.len(), 1);
     assert_eq!(race.incomparable[0].sentence(), "create, stat: why");
 }
