@@ -259,9 +259,7 @@ impl Job<'_> {
     /// When the clock stops.
     fn end(&self) -> Vec<String> {
         let runtime_ns = self.terms.runtime_ns;
-        // A row that reads the cache ends after a pass; fio, to be steady, needs more of them.
-        let is_one_pass = self.steady_ns == 0 && self.row.test == Test::Reread;
-        let is_steady = share::repeats(self.row) && !self.is_durable && !is_one_pass;
+        let is_steady = share::repeats(self.row) && !self.is_durable;
         let is_long = is_steady || self.row.test == Test::ColdBlocks;
         let runtime_ns = if is_long { runtime_ns.max(self.steady_ns) } else { runtime_ns };
         let mut words = vec![format!("--runtime={}", word::duration(runtime_ns))];

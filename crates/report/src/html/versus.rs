@@ -145,7 +145,7 @@ impl Page {
             Verdict::Loss => "loss",
             Verdict::Tie => "tie",
             Verdict::Win => "win",
-            Verdict::None => "unsupported",
+            Verdict::Undecided | Verdict::None => "unsupported",
         };
         let or_dash = |text: Option<String>| text.as_deref().map_or("–".to_owned(), escaped);
         format!(

@@ -170,7 +170,7 @@ impl Page<'_> {
             Verdict::Loss => Tone::Bad,
             Verdict::Win => Tone::Good,
             Verdict::Tie => Tone::Plain,
-            Verdict::None => Tone::Dim,
+            Verdict::Undecided | Verdict::None => Tone::Dim,
         };
         let work: Vec<String> =
             pair.work.iter().map(|word| text::unbroken(&self.shown(word))).collect();

@@ -14,22 +14,29 @@ pub(crate) enum Verdict {
     Loss,
     Tie,
     Win,
+    /// There is no interval: too few rounds.
+    Undecided,
     /// There is no figure.
     None,
 }
 
 impl Verdict {
-    const ALL: [(Self, &str, &str); 4] = [
+    const ALL: [(Self, &str, &str); 5] = [
         (Self::Loss, "loss", "losses"),
         (Self::Tie, "tie", "ties"),
         (Self::Win, "win", "wins"),
+        (Self::Undecided, "undecided", "undecided"),
         (Self::None, "without a figure", "without a figure"),
     ];
 
-    /// What the row says; where it says nothing known, what its interval says.
+    /// What the row says; where it says nothing known, what its interval says. Without an interval
+    /// nothing is decided, whatever is said.
     fn of(outcome: &Outcome) -> Self {
         if label::figure(outcome).is_none() {
             return Self::None;
+        }
+        if outcome.ci95.is_none() {
+            return Self::Undecided;
         }
         let told = outcome.audit.get("result").and_then(Value::as_str);
         match (told, outcome.ci95) {
@@ -135,7 +142,8 @@ impl<'a> Pairs<'a> {
         let words = Verdict::ALL.iter().filter_map(|(verdict, one, many)| {
             let number = number(*verdict);
             let word = if number == 1 { one } else { many };
-            let is_told = number > 0 || *verdict != Verdict::None;
+            let is_always_told = matches!(verdict, Verdict::Loss | Verdict::Tie | Verdict::Win);
+            let is_told = number > 0 || is_always_told;
             is_told.then(|| format!("{} {word}", quantity::count(number as u64)))
         });
         words.collect::<Vec<_>>().join(", ")

@@ -90,6 +90,17 @@ fn what_the_row_says_comes_before_what_its_interval_says() {
 }
 
 #[test]
+fn nothing_is_decided_without_an_interval() {
+    let mut early = pair("flatout", "dd", 1, [0.8, 0.9, 1.2]);
+    early.ci95 = None;
+    early.audit.insert("result".to_owned(), json!("tie"));
+    let rows = [early];
+    let race = of(&rows);
+    assert_eq!(race.pairs[0].count(), "0 losses, 0 ties, 0 wins, 1 undecided");
+    assert_eq!(race.pairs[0].pairs[0].word(), "undecided");
+}
+
+#[test]
 fn memory_that_may_be_inherited_is_an_upper_bound() {
     let mut row = row("versus/copy", json!({"contestant": "dd"}), 1.0);
     let facts = json!({"user_ns": 1000, "system_ns": 2000, "peak_memory_bytes": 2097152,
