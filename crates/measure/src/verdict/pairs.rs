@@ -94,6 +94,9 @@ impl<'r> Pairs<'r> {
     pub(super) fn fastest(&self) -> String {
         match (self.known(), self.slower, self.worst) {
             (0, _, _) | (_, _, None) => String::new(),
+            (known, 0, _) if self.faster == 0 => {
+                format!(" None of {} is told apart.", count(known, "pair", "pairs"))
+            }
             (known, 0, _) => {
                 format!(" In none of {} was the other faster.", count(known, "pair", "pairs"))
             }
