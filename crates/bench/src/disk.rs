@@ -7,6 +7,7 @@
 mod account;
 mod bounds;
 mod budget;
+pub(crate) mod duel;
 mod estimate;
 mod finish;
 mod fio;

@@ -1,11 +1,12 @@
 //! Rivals raced in one run: the same work, the same state of the cache, rounds in random order.
 //!
 //! A [`rival`] says how it is called; a [`heat`] is one work in one state, with those that take
-//! part; [`race`] runs the rounds; [`finish`] makes rows of them. What can be raced: [`dd`] and
-//! [`digest`].
+//! part; [`race`] runs the rounds; [`finish`] makes rows of them. What can be raced: [`dd`],
+//! [`digest`] and [`disk`].
 
 pub mod dd;
 pub mod digest;
+pub mod disk;
 pub mod finish;
 pub mod heat;
 pub mod race;
@@ -109,6 +110,7 @@ impl Ground {
 pub fn heats(ground: &Ground) -> Result<Vec<Heat<'static>>, Error> {
     let mut heats = dd::heats(ground);
     heats.extend(digest::heats(ground));
+    heats.extend(disk::heats(ground)?);
     Ok(heats)
 }
 
@@ -117,7 +119,8 @@ pub fn heats(ground: &Ground) -> Result<Vec<Heat<'static>>, Error> {
 ///
 /// Errors: a corpus cannot be planned.
 pub fn room_bytes(ground: &Ground) -> Result<u64, Error> {
-    Ok(dd::room_bytes(ground).saturating_add(digest::room_bytes(ground)))
+    let files = dd::room_bytes(ground).saturating_add(digest::room_bytes(ground));
+    Ok(files.saturating_add(disk::room_bytes(ground)?))
 }
 
 /// The pictures of a race, of the rows that it has.

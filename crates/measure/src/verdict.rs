@@ -3,11 +3,12 @@
 //! An answer names rows and figures and the fields that it rests on, and it is reassuring only
 //! when there is evidence: where nothing was checked, the answer is bad. Amounts are given as
 //! shares and counts, because prefixes belong to the report. Which warning makes which answer bad:
-//! `verdict/codes.rs`. How rows are named: `verdict/rows.rs`.
+//! `verdict/codes.rs`. What pairs show: `verdict/pairs.rs`. How rows are named: `verdict/rows.rs`.
 //!
 //! Source: Brendan Gregg's benchmarking checklist.
 
 mod codes;
+mod pairs;
 mod rows;
 
 use crate::ceiling::TOLERANCE;
@@ -15,6 +16,7 @@ use crate::record::{Answer, Outcome, Record, Status};
 use crate::warning::{self, has};
 
 use codes::{BESIDE_THE_POINT, CIRCUMSTANCES, LABELS, NOT_DONE, NOT_LASTING, SET_LIMITS, UNPROVEN};
+use pairs::{Pairs, is_aside, is_pair, is_unchecked, repeats_another, took_part};
 use rows::{count, list, name, percent};
 
 /// Share of its ceiling above which a figure cannot be doubled.
@@ -71,7 +73,7 @@ fn why_not_double(results: &[Outcome]) -> Answer {
     let unknown =
         named(results, |row| row.median.is_some() && row.ceiling.is_some() && ratio(row).is_none());
     let mut text = if bounded == 0 {
-        "No figure could be held against a known limit.".to_owned()
+        format!("No figure could be held against a known limit.{}", Pairs::of(results).fastest())
     } else if unexplained.is_empty() {
         let near = figures(results).filter(|row| ratio(row).is_some_and(|r| r > HALF)).count();
         let mut text = format!("{near} of {bounded} rows with a known limit are above half of it");
@@ -149,13 +151,18 @@ fn did_it_break_limits(results: &[Outcome]) -> Answer {
 
 fn did_it_error(record: &Record) -> Answer {
     let results = &record.results;
+    // A pair fails because one of the two did, which has a row of its own.
+    let has_own = |row: &Outcome| row.status == Status::Failed && !is_pair(row);
+    let is_told = results.iter().any(has_own);
     let failed = named(results, |row| match row.status {
+        Status::Failed if is_pair(row) && is_told => false,
         Status::Failed | Status::Interrupted => true,
         Status::Invalid => !has(&row.warnings, warning::ABOVE_CEILING),
         _ => any_of(row, &[warning::DIGEST_DIFFERS, warning::TRUNCATED]),
     });
     let unsupported = named(results, |row| {
-        row.status == Status::Unsupported && !has(&row.warnings, warning::WRITE_LIMIT)
+        let is_limit = has(&row.warnings, warning::WRITE_LIMIT);
+        row.status == Status::Unsupported && !is_limit && !is_aside(row)
     });
     let errors = &record.end.errors;
     let mut text = String::new();
@@ -186,14 +193,17 @@ fn half_width(row: &Outcome) -> Option<f64> {
 }
 
 fn does_it_reproduce(results: &[Outcome]) -> Answer {
-    let rows = figures(results).count();
+    // A race goes on until its pairs are narrow, whatever moves both of a pair alike.
+    let has_pairs = Pairs::of(results).known() > 0;
+    let judged = || figures(results).filter(|row| !(has_pairs && took_part(row)));
+    let rows = judged().count();
     let loose = |row: &Outcome| {
         row.status == Status::Unstable
             || half_width(row).is_none()
             || any_of(row, &[warning::UNSTABLE, warning::DISTURBED])
             || any_of(row, &NOT_LASTING)
     };
-    let unsure: Vec<String> = figures(results)
+    let unsure: Vec<String> = judged()
         .filter(|row| loose(row))
         .map(|row| {
             let width = match half_width(row) {
@@ -207,7 +217,7 @@ fn does_it_reproduce(results: &[Outcome]) -> Answer {
         .collect();
     let spoiled: u64 =
         results.iter().filter_map(|row| row.audit.get("intervals_spoiled")?.as_u64()).sum();
-    let widest = figures(results).max_by(|a, b| {
+    let widest = judged().max_by(|a, b| {
         f64::total_cmp(&half_width(a).unwrap_or(0.0), &half_width(b).unwrap_or(0.0))
     });
     let mut text = match widest {
@@ -245,8 +255,13 @@ fn does_it_matter(record: &Record) -> Answer {
     let harness = figures(results)
         .filter_map(|row| row.audit.get("overhead_ratio")?.as_f64())
         .max_by(f64::total_cmp);
-    let good = beside.is_empty() && rows > labelled;
-    let mut text = if rows == 0 {
+    let pairs = Pairs::of(results);
+    let (shows_something, told) = pairs.sentence();
+    let is_race = pairs.all > 0 && beside.is_empty();
+    let good = beside.is_empty() && if is_race { shows_something } else { rows > labelled };
+    let mut text = if is_race {
+        told
+    } else if rows == 0 {
         "There is no figure that could.".to_owned()
     } else if !beside.is_empty() {
         format!("These figures are about something else than their names say: {}.", list(&beside))
@@ -255,7 +270,7 @@ fn does_it_matter(record: &Record) -> Answer {
     } else {
         format!("{} of {rows} figures stand for what they are named after.", rows - labelled)
     };
-    if good && labelled > 0 {
+    if good && !is_race && labelled > 0 {
         text.push_str(&format!(
             " {} labelled as bound by calls, read-ahead, the cache or waiting threads.",
             count(labelled, "is", "are")
@@ -272,8 +287,14 @@ fn does_it_matter(record: &Record) -> Answer {
     if is_virtual == Some(true) && rows > 0 {
         text.push_str(" This is a virtual machine: neighbours share its hardware.");
     }
-    let rests_on =
-        ["results[].warnings", "results[].audit.overhead_ratio", "start.environment.hypervisor"];
+    let mut rests_on = vec![
+        "results[].warnings",
+        "results[].audit.overhead_ratio",
+        "start.environment.hypervisor",
+    ];
+    if is_race {
+        rests_on.extend(["results[].ci95", "results[].parameters.against"]);
+    }
     reply("does it matter?", good, text, &rests_on)
 }
 
@@ -284,23 +305,39 @@ fn did_it_happen(results: &[Outcome]) -> Answer {
         .chain(named(results, |row| row.median.is_some() && row.samples.is_empty()))
         .collect();
     let unproven = with_code(figures(results), &UNPROVEN);
-    let trials: u64 = figures(results).map(|row| row.n).sum();
+    let unchecked = named(results, |row| row.median.is_some() && is_unchecked(row));
+    let is_counted = |row: &&Outcome| !is_pair(row) && !repeats_another(row, results);
+    let (trials, counted) = figures(results)
+        .filter(is_counted)
+        .fold((0, 0), |(trials, counted), row| (trials + row.n, counted + 1));
+    let is_race = figures(results).any(took_part);
     let text = if rows == 0 {
         "No: no row has a figure.".to_owned()
     } else if !idle.is_empty() {
         format!("Doubtful for {}.", list(&idle))
     } else if !unproven.is_empty() {
         format!("Not shown for {}: nothing counted what a device moved.", list(&unproven))
+    } else if !unchecked.is_empty() {
+        format!("Not shown for {}: nobody looked at what its runs left.", list(&unchecked))
+    } else if is_race {
+        format!(
+            "Yes: {} in {}, and after each somebody looked at what it left or printed.",
+            count(trials as usize, "run counts", "runs count"),
+            count(counted, "row", "rows")
+        )
     } else {
         format!(
             "Yes: {} in {}, and no trial was found to skip its work (holes, zero blocks, cache \
              hits where none should be, short files, differing digests).",
             count(trials as usize, "trial counts", "trials count"),
-            count(rows, "row", "rows")
+            count(counted, "row", "rows")
         )
     };
-    let rests_on = ["results[].samples", "results[].n", "results[].warnings"];
-    let good = rows > 0 && idle.is_empty() && unproven.is_empty();
+    let mut rests_on = vec!["results[].samples", "results[].n", "results[].warnings"];
+    if is_race {
+        rests_on.push("results[].audit.runs");
+    }
+    let good = rows > 0 && idle.is_empty() && unproven.is_empty() && unchecked.is_empty();
     reply("did it even happen?", good, text, &rests_on)
 }
 

@@ -136,6 +136,10 @@ codes! {
     MISSING_RIVAL = "missing_rival";
     /// Open loop: requests began later than intended, so the rate asked for was not kept.
     LATE_STARTS = "late_starts";
+    /// The other program of a pair does the same work a little differently.
+    DONE_OTHERWISE = "done_otherwise";
+    /// Two programs do not do the same here, so they are not raced.
+    CANNOT_COMPARE = "cannot_compare";
 }
 
 /// Adds `warning` unless one with its code is there.

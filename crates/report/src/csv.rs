@@ -5,14 +5,15 @@
 //! `write` rows; those of a bench would make its lines wide and empty. Of a bench that tells what
 //! the device moved, the columns of the audit are written and the line that checks the row with
 //! fio: `audit_bytes`, `audit_disk_share_ratio`, …, `audit_fio_command`. Ratios are shares of one.
-//! Lists are not written, the JSON document has them.
+//! Of a race, what a run cost and what came of a pair are written: `audit_cpu_ns`, …,
+//! `audit_result`. Lists are not written, the JSON document has them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use flatout_measure::record::{Outcome, Record};
 use serde_json::Value;
 
-use crate::{audit, commands, label, text};
+use crate::{audit, commands, label, text, versus};
 
 const BEFORE: [&str; 1] = ["id"];
 const AFTER: [&str; 15] = [
@@ -62,8 +63,10 @@ pub fn document(record: &Record) -> String {
 fn facts(outcome: &Outcome) -> impl Iterator<Item = (&String, &Value)> {
     let moves_a_file = label::moves_a_file(outcome);
     let proves = audit::proves(outcome);
+    let is_raced = label::area(&outcome.id) == versus::AREA;
     let is_written = move |key: &str| {
         moves_a_file
+            || is_raced && versus::FACTS.contains(&key)
             || key == commands::KEY
             || proves && audit::COLUMNS.iter().any(|column| column.key == key)
     };

@@ -7,6 +7,7 @@
 mod evidence;
 mod rows;
 mod sweep_figure;
+mod versus;
 
 use std::fmt::{Arguments, Write as _};
 
@@ -17,7 +18,7 @@ use crate::{
     json, label, machine,
     markup::escaped,
     notes::Notes,
-    quantity, sweep, table,
+    quantity, sweep, table, versus as race,
 };
 
 const STYLE_SHEET: &str = include_str!("html/page.css");
@@ -71,7 +72,8 @@ fn title(record: &Record) -> String {
             (label::area(&first.id), about)
         }
         None => {
-            let known = |word: &&String| ["read", "write", "bench"].contains(&word.as_str());
+            let known =
+                |word: &&String| ["read", "write", "bench", "versus"].contains(&word.as_str());
             let command = record.start.argv.iter().skip(1).find(known);
             let machine = machine::headline(&record.start.environment);
             (command.map_or("bench", String::as_str), machine)
@@ -186,12 +188,17 @@ impl Page {
             if area == storage_area {
                 self.storage(record);
             }
+            let own: Vec<&sweep::Sweep<'_>> =
+                sweeps.iter().filter(|sweep| label::area(&sweep.chart.id) == area).collect();
+            if area == race::AREA {
+                self.versus(&table::rows_of(record, area), &own);
+                self.line(format_args!("</section>"));
+                continue;
+            }
             if !rows.is_empty() {
                 self.rows(&rows);
                 self.latencies(&rows);
             }
-            let own: Vec<&sweep::Sweep<'_>> =
-                sweeps.iter().filter(|sweep| label::area(&sweep.chart.id) == area).collect();
             for sweep in &own {
                 self.sweep(sweep);
             }

@@ -9,13 +9,16 @@ use serde_json::{Map, Value};
 use crate::quantity;
 
 /// Keys in the order in which people ask for them; the others follow by name.
-const ORDER: [&str; 17] = [
+const ORDER: [&str; 20] = [
+    "contestant",
+    "corpus",
     "operation",
     "call",
     "kernel",
     "engine",
     "caching",
     "cache_state",
+    "bytes",
     "block_bytes",
     "file_bytes",
     "threads",
@@ -67,6 +70,7 @@ pub(crate) fn parameter(key: &str, value: &Value) -> String {
         (_, Value::String(text)) if text.is_empty() => format!("{noun} \"\""),
         ("until", Value::String(text)) => format!("until {text}"),
         ("extents", Value::String(text)) => format!("{text} extents"),
+        ("bytes", Value::Number(_)) => format!("size {}", plain(key, value)),
         ("directories", Value::String(text)) => match text.as_str() {
             "one" => "one directory".to_owned(),
             count => format!("{count} directories"),
@@ -115,7 +119,7 @@ pub(crate) fn unit_of(key: &str) -> &'static str {
     match key {
         "bytes" => "bytes",
         "disk_requests_per_request_ratio" => "",
-        "read_share" => "ratio",
+        "read_share" => "share",
         key if key.ends_with("_bytes_per_s") => "bytes/s",
         key if key.ends_with("_operations_per_s") => "operations/s",
         key if key.ends_with("_per_s") => "/s",
@@ -125,7 +129,7 @@ pub(crate) fn unit_of(key: &str) -> &'static str {
         key if key.ends_with("_ns") => "ns",
         key if key.ends_with("_s") || key == "seconds" => "s",
         key if key.ends_with("_hz") => "Hz",
-        key if key.ends_with("_ratio") || key == "ratio" => "ratio",
+        key if key.ends_with("_ratio") || key == "ratio" => "share",
         key if key.starts_with("rate") => "bytes/s",
         _ => "",
     }

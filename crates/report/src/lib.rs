@@ -35,6 +35,7 @@ pub mod svg;
 pub mod sweep;
 pub mod table;
 pub mod text;
+mod versus;
 
 pub use format::{Format, UnknownFormat, render, write};
 pub use identity::Identity;

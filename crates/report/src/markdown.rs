@@ -3,6 +3,7 @@
 //! Text from data is escaped, so that a name cannot become markup or break a table.
 
 mod evidence;
+mod versus;
 
 use std::fmt::Write as _;
 
@@ -11,7 +12,7 @@ use serde_json::Value;
 
 use crate::{
     label, latency, machine, notes::Notes, quantity, storage, summary, sweep, sweep::Sweep, table,
-    text,
+    text, versus as race,
 };
 
 /// The record as a Markdown document.
@@ -39,6 +40,12 @@ pub fn document(record: &Record) -> String {
             push(&mut out, format_args!(""));
         }
         let in_area = |outcome: &&Outcome| label::area(&outcome.id) == area;
+        let own: Vec<&Sweep<'_>> =
+            sweeps.iter().filter(|sweep| label::area(&sweep.chart.id) == area).collect();
+        if area == race::AREA {
+            versus::push_race(&mut out, &table::rows_of(record, area), &own, &mut notes);
+            continue;
+        }
         let rows: Vec<&Outcome> =
             rows_left.iter().map(|i| &record.results[*i]).filter(in_area).collect();
         if !rows.is_empty() {
@@ -47,8 +54,6 @@ pub fn document(record: &Record) -> String {
             evidence::push_curves(&mut out, &rows);
             push_facts(&mut out, &rows);
         }
-        let own: Vec<&Sweep<'_>> =
-            sweeps.iter().filter(|sweep| label::area(&sweep.chart.id) == area).collect();
         for sweep in &own {
             push_sweep(&mut out, sweep, &mut notes);
         }

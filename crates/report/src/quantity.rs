@@ -14,6 +14,8 @@ pub struct Scale {
 
 /// The largest rate shown in MiB/s; above it GiB/s is used.
 const LARGEST_IN_MIB: f64 = 99_999.5 * MIB;
+/// The unit of how many times as much; it stands at its number.
+const TIMES: &str = "×";
 const KIB: f64 = 1024.0;
 const MIB: f64 = KIB * KIB;
 const GIB: f64 = MIB * KIB;
@@ -34,7 +36,8 @@ impl Scale {
             "bytes" => scale(1.0, "B"),
             "ns" => time_scale(largest, 1.0),
             "s" | "seconds" => time_scale(largest * 1e9, 1e9),
-            "ratio" => scale(0.01, "%"),
+            "share" => scale(0.01, "%"),
+            "ratio" => scale(1.0, TIMES),
             "operations/s" => decimal_prefix(largest, "op/s"),
             "cycles" | "" => scale(1.0, unit),
             _ if unit.ends_with("/s") || unit == "Hz" => decimal_prefix(largest, unit),
@@ -56,8 +59,8 @@ impl Scale {
 
     /// Number and unit.
     pub fn text(&self, value: f64) -> String {
-        if self.unit.is_empty() {
-            self.number(value)
+        if self.unit.is_empty() || self.unit == TIMES {
+            format!("{}{}", self.number(value), self.unit)
         } else {
             format!("{} {}", self.number(value), self.unit)
         }
@@ -219,7 +222,9 @@ mod tests {
         assert_eq!(value("operations/s", 3_912_000.0), "3.91 Mop/s");
         assert_eq!(value("operations/s", 950.0), "950 op/s");
         assert_eq!(value("flop/s", 45.2e9), "45.2 Gflop/s");
-        assert_eq!(value("ratio", 0.934), "93.4 %");
+        assert_eq!(value("share", 0.934), "93.4 %");
+        assert_eq!(value("ratio", 1.4213), "1.42×");
+        assert_eq!(value("ratio", 0.5), "0.500×");
         assert_eq!(value("Hz", 2.95e9), "2.95 GHz");
         assert_eq!(value("widgets", 7.0), "7.00 widgets");
     }

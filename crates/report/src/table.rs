@@ -7,6 +7,7 @@
 mod evidence;
 mod foot;
 mod rows;
+mod versus;
 
 use std::collections::BTreeSet;
 
@@ -19,7 +20,7 @@ use crate::{
     storage,
     style::{Style, Tone},
     sweep::{self, Sweep},
-    text,
+    text, versus as race,
 };
 
 /// The record as text of lines no wider than the style allows, each ended by a line feed.
@@ -52,7 +53,11 @@ pub fn table(record: &Record, style: &Style) -> String {
         if area == storage_area {
             page.storage(record);
         }
-        page.area(&rows, &own);
+        if area == race::AREA {
+            page.versus(&rows_of(record, area), &own);
+        } else {
+            page.area(&rows, &own);
+        }
     }
     if record.results.is_empty() {
         page.out.push_str("\nno results\n");
@@ -75,6 +80,12 @@ pub(crate) fn areas(record: &Record) -> Vec<&str> {
     }
     areas
 }
+
+/// All rows of an area, those of charts included.
+pub(crate) fn rows_of<'a>(record: &'a Record, area: &str) -> Vec<&'a Outcome> {
+    record.results.iter().filter(|outcome| label::area(&outcome.id) == area).collect()
+}
+
 /// The area below whose name the storage is shown; empty where the head of the page is the place.
 pub(crate) fn storage_area(record: &Record) -> &str {
     areas(record).into_iter().find(|area| *area == "disk").unwrap_or_default()

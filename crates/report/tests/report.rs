@@ -16,7 +16,7 @@ use std::path::Path;
 use flatout_measure::record::Record;
 
 /// The hand-made records in `tests/fixtures`.
-const FIXTURES: [&str; 6] = ["bench", "disk", "read", "write", "hostile", "empty"];
+const FIXTURES: [&str; 7] = ["bench", "disk", "versus", "read", "write", "hostile", "empty"];
 
 fn record(name: &str) -> Record {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/fixtures/{name}.json"));

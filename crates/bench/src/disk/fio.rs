@@ -20,7 +20,7 @@ use share::Share;
 /// fio needs this long to be steady; our trials are many and shorter.
 const LEAST_RUNTIME_NS: u64 = 5_000_000_000;
 /// The file that fio makes in a directory; it is removed afterwards.
-const FILE_NAME: &str = "flatout-fio.tmp";
+pub(super) const FILE_NAME: &str = "flatout-fio.tmp";
 /// Bytes that fio writes at a time while it fills a file to be measured afterwards.
 const LAYOUT_BYTES: u64 = 1 << 20;
 /// Smaller blocks than this are not fit to fill a file with.
@@ -62,12 +62,42 @@ pub(super) fn nearest(
     let kind = place.kind();
     let is_left = kind == Kind::Directory && share.jobs > 1;
     let leftover = path.to_str().filter(|_| is_left).map(str::to_owned);
-    let job = Job { row, kind, file_name, leftover, length_bytes, terms, share, is_durable };
+    let steady_ns = LEAST_RUNTIME_NS;
+    let job =
+        Job { row, kind, file_name, leftover, length_bytes, terms, share, is_durable, steady_ns };
     let notes = job.notes();
     Nearest {
         command: Some(job.command()),
         note: Some(notes.join("; ")).filter(|note| !note.is_empty()),
     }
+}
+
+/// One trial of a row by fio.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Trial {
+    /// What follows fio's name.
+    pub(crate) words: Vec<String>,
+    /// What fio does otherwise; empty where there is nothing.
+    pub(crate) note: String,
+}
+
+/// A trial of a row by fio, as long as the row's own; none where fio has nothing like it. The file
+/// must be there, unless each trial has a fresh one.
+pub(super) fn trial(row: &Row, place: &Place, length_bytes: u64, terms: &Terms) -> Option<Trial> {
+    if row.test.course() == Course::Copy {
+        return None;
+    }
+    let kind = place.kind();
+    let path = match kind {
+        Kind::Directory => place.path().join(FILE_NAME),
+        Kind::File | Kind::Device => place.path().to_owned(),
+    };
+    let file_name = word::file_name(&path)?;
+    let share = Share::new(row, length_bytes, terms, false)?;
+    let (leftover, is_durable, steady_ns) = (None, false, 0);
+    let job =
+        Job { row, kind, file_name, leftover, length_bytes, terms, share, is_durable, steady_ns };
+    Some(Trial { words: job.words().split_off(1), note: job.notes().join("; ") })
 }
 
 /// What the options of a command line depend on.
@@ -82,10 +112,22 @@ struct Job<'a> {
     terms: &'a Terms,
     share: Share,
     is_durable: bool,
+    /// A row that begins again once it is through takes at least this long.
+    steady_ns: u64,
 }
 
 impl Job<'_> {
     fn command(&self) -> String {
+        let words = self.words();
+        let mut line = words.iter().map(|word| word::quoted(word)).collect::<Vec<_>>().join(" ");
+        if let Some(path) = &self.leftover {
+            line.push_str("; rm -f -- ");
+            line.push_str(&word::quoted(path));
+        }
+        line
+    }
+
+    fn words(&self) -> Vec<String> {
         let mut words = vec!["fio".to_owned()];
         let is_filled_first = self.fills_first();
         if is_filled_first {
@@ -103,12 +145,7 @@ impl Job<'_> {
         words.extend(self.file_and_cache());
         words.extend(self.end());
         words.extend(["--thread", "--group_reporting"].map(str::to_owned));
-        let mut line = words.iter().map(|word| word::quoted(word)).collect::<Vec<_>>().join(" ");
-        if let Some(path) = &self.leftover {
-            line.push_str("; rm -f -- ");
-            line.push_str(&word::quoted(path));
-        }
-        line
+        words
     }
 
     /// Whether the file has to be written before, by a job of its own: the row's own job would
@@ -224,7 +261,7 @@ impl Job<'_> {
         let runtime_ns = self.terms.runtime_ns;
         let is_steady = share::repeats(self.row) && !self.is_durable;
         let is_long = is_steady || self.row.test == Test::ColdBlocks;
-        let runtime_ns = if is_long { runtime_ns.max(LEAST_RUNTIME_NS) } else { runtime_ns };
+        let runtime_ns = if is_long { runtime_ns.max(self.steady_ns) } else { runtime_ns };
         let mut words = vec![format!("--runtime={}", word::duration(runtime_ns))];
         if is_steady && !self.row.writes() {
             words.push("--time_based".to_owned());

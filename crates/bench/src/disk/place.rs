@@ -78,6 +78,11 @@ impl Place {
         Ok(Self { path: path.to_owned(), kind, overwriting })
     }
 
+    /// A place that is there when it is needed: a race makes its files later.
+    pub(super) fn to_come(path: &Path, kind: Kind, overwriting: Overwriting) -> Self {
+        Self { path: path.to_owned(), kind, overwriting }
+    }
+
     /// Its name.
     pub fn path(&self) -> &Path {
         &self.path

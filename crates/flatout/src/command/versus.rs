@@ -75,7 +75,8 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
     }
     draft.charts = versus::charts(&rows);
     note_failures(&mut draft, &rows);
-    rows.into_iter().chain(field.rows()).for_each(|row| draft.add(row));
+    let asides = field.rows().into_iter().chain(versus::disk::incomparable(&ground));
+    rows.into_iter().chain(asides).for_each(|row| draft.add(row));
     if cancel.is_cancelled() {
         let text = "interrupted: targets are removed, rows without enough rounds say so";
         draft.fail(INTERRUPTED, text.to_owned());

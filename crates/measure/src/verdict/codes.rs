@@ -52,7 +52,8 @@ pub(super) const LABELS: [&str; 4] = [
 ];
 
 /// Does it matter? The figure stands for its name, in circumstances that the reader must know.
-pub(super) const CIRCUMSTANCES: [&str; 5] = [
+pub(super) const CIRCUMSTANCES: [&str; 6] = [
+    warning::DONE_OTHERWISE,
     warning::OVERLAY_FILESYSTEM,
     warning::NEARLY_FULL,
     warning::SIZE_REDUCED,

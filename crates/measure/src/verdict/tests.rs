@@ -234,3 +234,109 @@ fn did_it_even_happen_bad() {
     let claimed = Outcome { samples: Vec::new(), ..row("a/b") };
     assert!(!ask(HAPPEN, vec![claimed]).good, "a figure without samples");
 }
+
+fn contestant(name: &str, runs: u64) -> Outcome {
+    let mut row = Outcome { ceiling: None, ..row("versus/copy") };
+    row.parameters.insert("contestant".to_owned(), json!(name));
+    row.audit = json!({ "runs": runs }).as_object().cloned().unwrap();
+    row
+}
+
+fn pair(against: &str, interval: Option<[f64; 2]>) -> Outcome {
+    let parameters = json!({"test": "copy", "subject": "flatout", "against": against});
+    Outcome {
+        unit: "ratio".to_owned(),
+        parameters: parameters.as_object().cloned().unwrap(),
+        median: interval.map(|[low, high]| (low + high) / 2.0),
+        ci95: interval,
+        status: if interval.is_some() { Status::Ok } else { Status::Failed },
+        ceiling: None,
+        audit: serde_json::Map::new(),
+        ..row("versus/ratio")
+    }
+}
+
+fn race(pairs: Vec<Outcome>) -> Vec<Outcome> {
+    [contestant("flatout", 6), contestant("dd", 6)].into_iter().chain(pairs).collect()
+}
+
+#[test]
+fn a_race_matters_where_its_pairs_are_told_apart() {
+    let won = race(vec![pair("dd", Some([1.3, 1.5])), pair("cat", Some([0.6, 0.8]))]);
+    let answer = ask(MATTER, won.clone());
+    assert!(answer.good);
+    assert_eq!(
+        answer.text,
+        "Of 2 pairs the first is faster in 1 and slower in 1, and 0 cannot be told apart; the least \
+         ratio is 0.70, flatout against cat (copy)."
+    );
+    assert!(answer.rests_on.iter().any(|field| field == "results[].ci95"));
+    let all_ties = ask(MATTER, race(vec![pair("dd", Some([0.9, 1.1]))]));
+    assert!(!all_ties.good, "{all_ties:?}");
+    let none = ask(MATTER, race(vec![pair("dd", None)]));
+    assert!(!none.good);
+    assert_eq!(none.text, "None of 1 pair has a figure.");
+    let mut beside = won;
+    beside[0].warnings.push(Warning::new(warning::MEMORY_FILESYSTEM, "tmpfs"));
+    assert!(!ask(MATTER, beside).good);
+}
+
+#[test]
+fn a_faster_rival_shows_that_more_is_possible() {
+    let slower = ask(WHY, race(vec![pair("dd", Some([0.6, 0.8]))]));
+    assert!(!slower.good);
+    assert!(
+        slower
+            .text
+            .ends_with("In 1 of 1 pair the other was faster: 0.70, flatout against dd (copy).")
+    );
+    let faster = ask(WHY, race(vec![pair("dd", Some([1.2, 1.4]))]));
+    assert!(!faster.good && faster.text.ends_with("In none of 1 pair was the other faster."));
+}
+
+#[test]
+fn runs_that_nobody_looked_at_did_not_happen() {
+    let answer = ask(HAPPEN, race(vec![pair("dd", Some([1.2, 1.4]))]));
+    assert!(answer.good);
+    assert_eq!(
+        answer.text,
+        "Yes: 12 runs count in 2 rows, and after each somebody looked at what it left or printed."
+    );
+    for runs in [0, 5] {
+        let answer = ask(HAPPEN, vec![contestant("flatout", 6), contestant("dd", runs)]);
+        assert!(!answer.good && answer.text.starts_with("Not shown for versus/copy"), "{answer:?}");
+    }
+    let mut speed = contestant("dd", 6);
+    speed.id = "versus/copy-speed".to_owned();
+    let answer = ask(HAPPEN, vec![contestant("dd", 6), speed]);
+    assert!(answer.text.starts_with("Yes: 6 runs count in 1 row,"), "{answer:?}");
+}
+
+#[test]
+fn a_race_reproduces_where_its_pairs_do() {
+    let mut rows = race(vec![pair("dd", Some([1.38, 1.42]))]);
+    rows[0].status = Status::Unstable;
+    assert!(ask(REPRODUCE, rows.clone()).good, "what moves both alike moves no ratio");
+    rows[2].status = Status::Unstable;
+    let answer = ask(REPRODUCE, rows);
+    assert!(!answer.good && answer.text.contains("Not shown for 1 of 1 rows: versus/ratio"));
+}
+
+#[test]
+fn the_missing_and_the_incomparable_are_no_errors() {
+    let aside = |code: &str| Outcome {
+        status: Status::Unsupported,
+        median: None,
+        warnings: vec![Warning::new(code, "why")],
+        ..at("versus/aside", None, "")
+    };
+    let mut rows = race(vec![pair("dd", Some([1.2, 1.4]))]);
+    rows.extend([aside(warning::MISSING_RIVAL), aside(warning::CANNOT_COMPARE)]);
+    let answer = ask(ERROR, rows.clone());
+    assert!(answer.good && !answer.text.contains("Not available"), "{answer:?}");
+    rows.extend([Outcome { status: Status::Failed, ..contestant("cat", 0) }, pair("cat", None)]);
+    let answer = ask(ERROR, rows);
+    assert!(!answer.good);
+    assert!(answer.text.contains("contestant=cat") && !answer.text.contains("versus/ratio"));
+    assert!(!ask(ERROR, vec![pair("cat", None)]).good, "a pair that failed by itself");
+}

@@ -115,7 +115,7 @@ impl Page<'_> {
         grid
     }
 
-    fn figure_cells(&mut self, row: &mut Vec<Cell>, outcome: &Outcome, median: f64) {
+    pub(super) fn figure_cells(&mut self, row: &mut Vec<Cell>, outcome: &Outcome, median: f64) {
         let unstable = if outcome.status == Status::Unstable { "~" } else { "" };
         self.has_unstable |= !unstable.is_empty();
         let figure = format!("{unstable}{}", quantity::value(&outcome.unit, median));
@@ -135,7 +135,7 @@ impl Page<'_> {
         Cell::plain(format!("{share} {}", ceilings.letter(legend)))
     }
 
-    fn notes_cell(&mut self, outcome: &Outcome) -> Cell {
+    pub(super) fn notes_cell(&mut self, outcome: &Outcome) -> Cell {
         let marks = self.notes.marks(&outcome.warnings);
         let (word, tone) = match outcome.status {
             Status::Ok | Status::Unstable => ("", Tone::Warn),
@@ -146,7 +146,7 @@ impl Page<'_> {
         Cell::new(format!("{word}{gap}{marks}"), tone)
     }
 
-    fn reason_cell(&mut self, outcome: &Outcome) -> Cell {
+    pub(super) fn reason_cell(&mut self, outcome: &Outcome) -> Cell {
         let reason = self.notes.reason(outcome);
         let marks = reason.marks;
         let tone = match outcome.status {

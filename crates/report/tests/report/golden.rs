@@ -55,6 +55,20 @@ fn markdown_and_lines_of_a_disk() {
 }
 
 #[test]
+fn table_of_a_race() {
+    same(render(&record("versus"), Format::Table, &Style::default()), "versus-80.txt");
+    let style = Style { width_columns: 120, color: false, unicode: false };
+    same(render(&record("versus"), Format::Table, &style), "versus-120-ascii.txt");
+}
+
+#[test]
+fn markdown_lines_and_page_of_a_race() {
+    same(render(&record("versus"), Format::Markdown, &Style::default()), "versus.md");
+    same(render(&record("versus"), Format::Csv, &Style::default()), "versus.csv");
+    same(render(&record("versus"), Format::Html, &Style::default()), "versus.html");
+}
+
+#[test]
 fn table_of_nothing() {
     same(render(&record("empty"), Format::Table, &Style::default()), "empty-80.txt");
 }

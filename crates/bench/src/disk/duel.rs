@@ -1,0 +1,123 @@
+//! A row as a race against another program sees it: its parameters, its unit, the words for fio.
+
+use std::path::Path;
+
+use serde_json::{Map, Value};
+
+use super::place::{Kind, Overwriting, Place};
+use super::row::{Extents, Row};
+use super::{Grid, Selection, Terms, fio, plan};
+use crate::cache::Clearing;
+pub(crate) use fio::Trial as FioTrial;
+
+/// Bytes that a trial of a race writes at most: its time ends it before.
+const MOST_WRITE_BYTES: u64 = 1 << 40;
+
+/// The file that fio makes where a trial has a fresh one, and removes unless it is killed.
+pub(crate) const FIO_FILE_NAME: &str = fio::FILE_NAME;
+
+/// What a trial works on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// A file whose blocks were written before, and may be written over.
+    Written,
+    /// A file that each trial makes anew, in a directory.
+    Fresh,
+}
+
+/// A row that another program is to do, too.
+#[derive(Debug, Clone)]
+pub(crate) struct Duel {
+    row: Row,
+    place: Place,
+}
+
+impl Duel {
+    /// The row of a selection that has one pattern and one value of each setting, at a path that
+    /// may be made later. None where no such row works on such a target.
+    pub(crate) fn new(selection: &Selection, path: &Path, target: Target) -> Option<Self> {
+        let (kind, extents) = match target {
+            Target::Written => (Kind::File, Extents::Written),
+            Target::Fresh => (Kind::Directory, Extents::Fresh),
+        };
+        let place = Place::to_come(path, kind, Overwriting::Allowed);
+        let rows = plan::rows(Grid::Short, selection, &place);
+        let row = rows.into_iter().find(|row| row.extents == extents)?;
+        Some(Self { row, place })
+    }
+
+    /// What tells the row from others of its id, as `bench disk` says it.
+    pub(crate) fn parameters(&self) -> Map<String, Value> {
+        self.row.parameters()
+    }
+
+    /// The id of the row as `bench disk` says it.
+    pub(crate) fn id(&self) -> &'static str {
+        self.row.test.id()
+    }
+
+    /// Base unit of the figure.
+    pub(crate) fn unit(&self) -> &'static str {
+        self.row.unit()
+    }
+
+    /// What follows fio's name for one trial over `length_bytes`, and what fio does otherwise; none
+    /// where it cannot do it.
+    pub(crate) fn fio(&self, length_bytes: u64, runtime_ns: u64) -> Option<FioTrial> {
+        let terms = Terms {
+            runtime_ns,
+            trial_write_bytes: MOST_WRITE_BYTES,
+            most_write_bytes: MOST_WRITE_BYTES,
+            clearing: Clearing::File,
+        };
+        fio::trial(&self.row, &self.place, length_bytes, &terms)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flatout_io::{Caching, Engine};
+
+    use super::super::Pattern;
+    use super::*;
+
+    fn duel(pattern: Pattern, target: Target) -> Duel {
+        let selection = Selection {
+            patterns: vec![pattern],
+            block_bytes: vec![65536],
+            threads: vec![1],
+            depths: vec![16],
+            engine: Some(Engine::Uring),
+            caching: Some(Caching::Direct),
+            ..Selection::default()
+        };
+        Duel::new(&selection, Path::new("/nowhere"), target).unwrap()
+    }
+
+    #[test]
+    fn a_trial_of_fio_is_as_long_as_that_of_the_row() {
+        let words = duel(Pattern::RandomWrite, Target::Written).fio(1 << 26, 250_000_000);
+        let words = words.unwrap().words;
+        for word in ["--rw=randwrite", "--runtime=250ms", "--iodepth=16", "--filename=/nowhere"] {
+            assert!(words.iter().any(|known| known == word), "{word}: {words:?}");
+        }
+        assert!(words.iter().any(|word| word == "--allow_file_create=0"));
+    }
+
+    #[test]
+    fn a_fresh_file_is_made_in_the_directory_and_removed() {
+        let duel = duel(Pattern::SequentialWrite, Target::Fresh);
+        assert_eq!(duel.parameters()["extents"], "fresh");
+        let words = duel.fio(1 << 26, 250_000_000).unwrap().words;
+        assert!(words.iter().any(|word| word == "--filename=/nowhere/flatout-fio.tmp"));
+        assert!(words.iter().any(|word| word == "--unlink=1"), "{words:?}");
+    }
+
+    #[test]
+    fn what_fio_cannot_do_has_no_words() {
+        let copy = duel(Pattern::SequentialCopy, Target::Fresh);
+        assert_eq!(copy.fio(1 << 26, 1), None);
+        let read = duel(Pattern::SequentialRead, Target::Written);
+        assert_eq!(read.fio(1, 1), None, "shorter than a block");
+    }
+}

@@ -1,0 +1,276 @@
+//! Measuring a disk, raced against those who do so for a living: fio and IOzone.
+//!
+//! Each run is one trial of the same length over the same file, and its figure is the rate that
+//! the program prints. What is raced stands in `disk/fio.rs` and `disk/iozone.rs`, and so does
+//! what cannot be; what must be true of a trial in `disk/seen.rs`.
+
+mod fio;
+mod flatout;
+mod iozone;
+mod seen;
+mod work;
+
+use std::fs;
+use std::path::PathBuf;
+
+use flatout_measure::record::{Better, Outcome, Status};
+use flatout_measure::warning::{self, Warning};
+use serde_json::{Map, Value, json};
+
+use crate::disk::duel::{Duel, Target};
+use crate::error::Error;
+use crate::versus::heat::{Checked, Contestant, Course, Figure, Finished, Heat, Invocation, Run};
+use crate::versus::rival::{Discipline, Found};
+use crate::versus::source::{Cache, Source, remove};
+use crate::versus::{Extent, Ground};
+use seen::wrong;
+use work::{Trial, Work};
+
+const MIB: u64 = 1 << 20;
+/// Below this a disk's own cache answers.
+const LEAST_BYTES: u64 = 64 * MIB;
+/// What a run takes beside its trial: a process that starts, looks at the place and reports.
+const AROUND_S: f64 = 0.5;
+/// Bytes a second of a disk that nobody knows yet, for the plan of the time.
+const GUESSED_BYTES_PER_S: f64 = 500e6;
+/// The file that all heats share, among the corpora.
+const FILE_NAME: &str = "disk.bin";
+/// The id of rows that cannot be raced.
+const INCOMPARABLE: &str = "versus/incomparable";
+
+/// Lengths and times of the trials.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Size {
+    /// Length of the shared file.
+    file_bytes: u64,
+    /// What is written at once where a trial goes over the file once: IOzone, fresh files.
+    once_bytes: u64,
+    runtime_ns: u64,
+}
+
+impl Size {
+    /// Errors: no room for a file that says something.
+    fn of(ground: &Ground) -> Result<Self, Error> {
+        let (file_bytes, once_bytes, runtime_ns) = match ground.extent {
+            Extent::Quick => (128 * MIB, LEAST_BYTES, 500_000_000),
+            Extent::Full => (1024 * MIB, 256 * MIB, 2_000_000_000),
+        };
+        // `bench disk` has a test file and a fresh one in a directory: two beside the shared one.
+        let file_bytes = file_bytes.min(ground.room_bytes / 2) / MIB * MIB;
+        let once_bytes = once_bytes.min(ground.room_bytes / 4) / MIB * MIB;
+        if once_bytes < LEAST_BYTES {
+            return Err(Error::NoRoom(format!(
+                "cannot race at measuring the disk: it takes {} bytes of room, and {} may be taken",
+                4 * LEAST_BYTES,
+                ground.room_bytes
+            )));
+        }
+        Ok(Self { file_bytes, once_bytes, runtime_ns })
+    }
+}
+
+/// Bytes that the heats need at once below the directory; 0 where nobody races.
+///
+/// Errors: there is no room.
+pub fn room_bytes(ground: &Ground) -> Result<u64, Error> {
+    if ground.of(Discipline::Disk).next().is_none() {
+        return Ok(0);
+    }
+    let size = Size::of(ground)?;
+    Ok(size.file_bytes + 2 * size.once_bytes)
+}
+
+/// The heats against each rival that is there.
+///
+/// Errors: there is no room for the files.
+pub fn heats(ground: &Ground) -> Result<Vec<Heat<'static>>, Error> {
+    let mut heats = Vec::new();
+    for found in ground.of(Discipline::Disk) {
+        let size = Size::of(ground)?;
+        let Some(rival) = Rival::named(found.rival.name) else { continue };
+        heats.extend(
+            rival.works().iter().filter_map(|&work| heat(ground, found, rival, work, size)),
+        );
+    }
+    Ok(heats)
+}
+
+/// A row for each thing that `bench disk` measures and that cannot be raced.
+pub fn incomparable(ground: &Ground) -> Vec<Outcome> {
+    let mut rows = Vec::new();
+    for found in ground.of(Discipline::Disk) {
+        let Some(rival) = Rival::named(found.rival.name) else { continue };
+        let reasons = rival.incomparable().iter();
+        rows.extend(reasons.map(|(row, reason)| lacking(found, row, reason)));
+        // Only the name of the file can be in the way of one that is raced elsewhere.
+        let is_named = Size::of(ground).is_ok_and(|size| {
+            rival.works().iter().all(|&work| heat(ground, found, rival, work, size).is_some())
+        });
+        if !is_named {
+            rows.push(lacking(
+                found,
+                "all others",
+                "it would read the name of this directory wrongly",
+            ));
+        }
+    }
+    rows
+}
+
+/// Those who measure disks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rival {
+    Fio,
+    Iozone,
+}
+
+impl Rival {
+    fn named(name: &str) -> Option<Self> {
+        match name {
+            "fio" => Some(Self::Fio),
+            "iozone" => Some(Self::Iozone),
+            _ => None,
+        }
+    }
+
+    fn works(self) -> &'static [Work] {
+        match self {
+            Self::Fio => &fio::WORKS,
+            Self::Iozone => &iozone::WORKS,
+        }
+    }
+
+    fn incomparable(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Self::Fio => &fio::INCOMPARABLE,
+            Self::Iozone => &iozone::INCOMPARABLE,
+        }
+    }
+}
+
+fn lacking(found: &Found, row: &str, reason: &str) -> Outcome {
+    let mut parameters = Map::new();
+    parameters.insert("against".to_owned(), json!(found.rival.name));
+    parameters.insert("row".to_owned(), json!(row));
+    Outcome {
+        id: INCOMPARABLE.to_owned(),
+        parameters,
+        status: Status::Unsupported,
+        warnings: vec![Warning::new(warning::CANNOT_COMPARE, reason)],
+        ..Outcome::default()
+    }
+}
+
+fn heat(
+    ground: &Ground,
+    found: &Found,
+    rival: Rival,
+    work: Work,
+    size: Size,
+) -> Option<Heat<'static>> {
+    let is_once = work.target == Target::Fresh || rival == Rival::Iozone;
+    let length_bytes = if is_once { size.once_bytes } else { size.file_bytes };
+    let trial = Trial { length_bytes, runtime_ns: size.runtime_ns };
+    let file = Source {
+        path: ground.corpora().join(FILE_NAME),
+        files: 0,
+        file_bytes: size.file_bytes,
+        seed: ground.seed,
+        cancel: ground.cancel,
+    };
+    let path = match work.target {
+        Target::Written => file.path.clone(),
+        Target::Fresh => ground.targets(),
+    };
+    let duel = work.duel(&path)?;
+    let targets = ground.targets();
+    let flatout = work.flatout(&ground.flatout, &path, trial);
+    let (theirs, note) = match rival {
+        Rival::Fio => fio::invocation(&found.path, &duel, trial)?,
+        Rival::Iozone => {
+            let file = targets.join(iozone::FILE_NAME);
+            (iozone::invocation(&found.path, &work, &file, trial)?, iozone::NOTE.to_owned())
+        }
+    };
+    let unit = duel.unit();
+    let mut parameters = duel.parameters();
+    parameters.insert("file_bytes".to_owned(), json!(length_bytes));
+    if work == fio::COLD {
+        parameters.insert("cache_state".to_owned(), json!("cold"));
+    }
+    let own =
+        Contestant { name: "flatout".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() };
+    let other = Contestant { name: found.rival.name.to_owned(), version: found.version.clone() };
+    let trial_s = trial.runtime_ns as f64 / 1e9;
+    let turns = if rival == Rival::Iozone { 3.0 } else { 1.0 };
+    let once_s = turns * length_bytes as f64 / GUESSED_BYTES_PER_S;
+    let invocations = [flatout, theirs];
+    let course = DiskCourse { rival, work, trial, duel, file, targets, invocations, note };
+    Some(Heat {
+        test: work.pattern.name(),
+        parameters,
+        figure: Figure::Printed { unit, better: Better::Higher },
+        bytes: 0,
+        with_speed: false,
+        contestants: vec![own, other],
+        expected_s: AROUND_S + if is_once { once_s.max(trial_s) } else { trial_s },
+        course: Box::new(course),
+    })
+}
+
+/// One row of `bench disk`, and its like.
+struct DiskCourse {
+    rival: Rival,
+    work: Work,
+    trial: Trial,
+    duel: Duel,
+    file: Source,
+    targets: PathBuf,
+    /// Flatout's, then the other's.
+    invocations: [Invocation; 2],
+    /// What the other does otherwise.
+    note: String,
+}
+
+impl Course for DiskCourse {
+    fn prepare(&mut self, _run: &Run<'_>) -> Result<Map<String, Value>, Error> {
+        let targets = &self.targets;
+        fs::create_dir_all(targets).map_err(flatout_io::Error::system("create", targets))?;
+        if self.work == fio::COLD {
+            return self.file.prepare(Cache::Cold);
+        }
+        // Around the page cache, or warmed by each program itself.
+        self.file.make()?;
+        Ok(Map::new())
+    }
+
+    fn invocation(&mut self, run: &Run<'_>) -> Result<Invocation, Error> {
+        let known = self.invocations.get(run.index);
+        known.cloned().ok_or_else(|| wrong(format!("{} takes no part", run.contestant.name)))
+    }
+
+    fn check(&mut self, run: &Run<'_>, finished: &Finished) -> Result<Checked, Error> {
+        let unit = self.duel.unit();
+        let mut checked = match (run.index, self.rival) {
+            (0, _) => {
+                return flatout::check(finished, self.duel.id(), &self.duel.parameters(), unit);
+            }
+            (_, Rival::Fio) => fio::check(finished, self.work.block_bytes, unit)?,
+            (_, Rival::Iozone) => iozone::check(finished, &self.work, self.trial, unit)?,
+        };
+        if !self.note.is_empty() {
+            checked.warnings.push(Warning::new(warning::DONE_OTHERWISE, &self.note));
+        }
+        Ok(checked)
+    }
+
+    fn clean(&mut self) -> Result<(), Error> {
+        for name in [iozone::FILE_NAME, crate::disk::duel::FIO_FILE_NAME] {
+            remove(&self.targets.join(name))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

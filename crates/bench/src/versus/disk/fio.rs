@@ -1,0 +1,189 @@
+//! The rows that fio does, too: how it is called, what it prints, what it cannot be held against.
+//!
+//! Tried with fio 3.33.
+
+use std::path::Path;
+
+use flatout_io::{Caching, Engine};
+use serde_json::Value;
+
+use super::seen::{self, Seen, number, wrong};
+use super::work::{Trial, Work};
+use crate::disk::Pattern;
+use crate::disk::duel::{Duel, FioTrial, Target};
+use crate::error::Error;
+use crate::versus::heat::{Checked, Finished, Invocation};
+
+const NAME: &str = "fio";
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+
+const STREAM: Work = Work {
+    pattern: Pattern::SequentialRead,
+    block_bytes: MIB,
+    depth: 16,
+    threads: 1,
+    engine: Engine::Uring,
+    caching: Caching::Direct,
+    target: Target::Written,
+};
+const RANDOM: Work =
+    Work { pattern: Pattern::RandomRead, block_bytes: 4 * KIB, depth: 64, ..STREAM };
+const BUFFERED: Work =
+    Work { depth: 1, engine: Engine::Sync, caching: Caching::Buffered, ..STREAM };
+
+/// The row whose file must not be cached when a trial begins.
+pub(super) const COLD: Work = BUFFERED;
+
+/// The rows, in the order of the record.
+pub(super) const WORKS: [Work; 12] = [
+    STREAM,
+    Work { pattern: Pattern::SequentialWrite, target: Target::Fresh, ..STREAM },
+    Work { pattern: Pattern::SequentialWrite, ..STREAM },
+    RANDOM,
+    Work { depth: 1, ..RANDOM },
+    Work { block_bytes: 16 * KIB, depth: 1, threads: 2, engine: Engine::Sync, ..RANDOM },
+    Work { pattern: Pattern::RandomWrite, ..RANDOM },
+    Work { pattern: Pattern::RandomWrite, depth: 1, ..RANDOM },
+    Work { pattern: Pattern::Mixed, ..RANDOM },
+    Work { pattern: Pattern::BackwardRead, ..STREAM },
+    COLD,
+    Work { pattern: Pattern::Reread, ..BUFFERED },
+];
+
+/// Rows of `bench disk` that cannot be raced against it, each with the reason.
+pub(super) const INCOMPARABLE: [(&str, &str); 9] = [
+    ("sequential-copy", "fio has nothing that copies from file to file"),
+    (
+        "strided-read",
+        "fio comes back to where it began and never reads the blocks in between: a cache of the disk \
+         helps it more",
+    ),
+    ("cold-blocks", "blocks are cold once: whoever comes second finds them in a cache"),
+    (
+        "metadata: create, stat, unlink",
+        "fio times each file with bookkeeping of its own in between, on files of 4 KiB in one \
+         directory and by whole paths; these are empty files, looked up in an open directory",
+    ),
+    ("metadata: open and close, rename, readdir", "fio has no engine that does it"),
+    ("rows until durable", "fio ends with fsync, flatout with fdatasync"),
+    (
+        "rows with --rate",
+        "fio counts latencies from when it submits, flatout from the intended start",
+    ),
+    (
+        "latency of single operations",
+        "a trial has many of them and a race one figure; both programs print their percentiles",
+    ),
+    (
+        "rows with --caching dontcache",
+        "fio 3.33 sets a flag for --uncached that kernels refuse; later ones are not told apart here",
+    ),
+];
+
+/// How fio is called for one trial, and what it does otherwise; none where it cannot do the row or
+/// read the file's name.
+pub(super) fn invocation(
+    program: &Path,
+    duel: &Duel,
+    trial: Trial,
+) -> Option<(Invocation, String)> {
+    let FioTrial { words, note } = duel.fio(trial.length_bytes, trial.runtime_ns)?;
+    let words = words.into_iter().chain(["--output-format=json".to_owned()]);
+    let argv = std::iter::once(program.into()).chain(words.map(Into::into)).collect();
+    Some((Invocation { argv, ..Invocation::default() }, note))
+}
+
+/// The figure of a trial.
+///
+/// Errors: fio failed, printed no report, or one that cannot be true.
+pub(super) fn check(finished: &Finished, block_bytes: u64, unit: &str) -> Result<Checked, Error> {
+    let text = seen::output(NAME, finished)?;
+    // What fio has to remark comes before the report, on standard output, too.
+    let begins = text.match_indices('{').map(|(at, _)| at);
+    let report = begins.filter(|&at| at == 0 || text[..at].ends_with('\n'));
+    let report = report.filter_map(|at| serde_json::from_str::<Value>(&text[at..]).ok()).next();
+    let report = report.ok_or_else(|| wrong(format!("{NAME} printed no report")))?;
+    let jobs = report.get("jobs").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let [job] = jobs else {
+        return Err(wrong(format!("{NAME} reports {} jobs instead of one", jobs.len())));
+    };
+    if let Some(code) = number(job, "error").filter(|&code| code != 0.0) {
+        return Err(wrong(format!("{NAME} reports error {code}")));
+    }
+    trial(job)?.checked(NAME, block_bytes, unit)
+}
+
+/// Reads and writes of a job together.
+fn trial(job: &Value) -> Result<Seen, Error> {
+    let sides = ["read", "write"].map(|side| job.get(side).unwrap_or(&Value::Null));
+    let sum = |key: &str| sides.iter().filter_map(|side| number(side, key)).sum::<f64>();
+    let operations = sum("total_ios");
+    if operations <= 0.0 {
+        return Err(wrong(format!("{NAME} did no operation")));
+    }
+    let runtime_ms = sides.iter().filter_map(|side| number(side, "runtime")).fold(0.0, f64::max);
+    let bytes = sum("io_bytes");
+    Ok(Seen {
+        bytes_per_s: sum("bw_bytes"),
+        operations_per_s: Some(sum("iops")),
+        bytes: bytes as u64,
+        block_bytes: bytes / operations,
+        elapsed_s: Some(runtime_ms / 1e3),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn side(operations: u64) -> Value {
+        json!({"io_bytes": operations * 4096, "bw_bytes": operations * 4096, "iops": operations as f64,
+            "runtime": if operations > 0 { 1000 } else { 0 }, "total_ios": operations})
+    }
+
+    fn finished(report: &Value) -> Finished {
+        let stdout = format!("fio: a remark about {{clocks}}\n{report:#}\n").into_bytes();
+        Finished { stdout, ..Finished::default() }
+    }
+
+    fn of(job: Value) -> Result<Checked, Error> {
+        check(&finished(&json!({"fio version": "fio-3.33", "jobs": [job]})), 4096, "operations/s")
+    }
+
+    #[test]
+    fn reads_and_writes_of_a_mix_make_one_figure() {
+        let checked = of(json!({"error": 0, "read": side(700), "write": side(300)})).unwrap();
+        assert_eq!(checked.figure, Some(1000.0));
+        assert_eq!(checked.audit["moved_bytes"], 4_096_000);
+    }
+
+    #[test]
+    fn a_report_that_proves_nothing_is_an_error() {
+        let error = |job: Value| of(job).unwrap_err().to_string();
+        let idle = json!({"error": 0, "read": side(0), "write": side(0)});
+        assert_eq!(error(idle), "fio did no operation");
+        let failed = json!({"error": 28, "read": side(1), "write": side(0)});
+        assert_eq!(error(failed), "fio reports error 28");
+        let mut larger = side(10);
+        larger["io_bytes"] = json!(10 * 8192);
+        assert!(error(json!({"read": larger})).contains("blocks of 8192 bytes"));
+        let mut absurd = side(1000);
+        absurd["bw_bytes"] = json!(9e13);
+        assert!(error(json!({"read": absurd})).contains("cannot be"));
+        assert_eq!(error(json!({})), "fio did no operation");
+    }
+
+    #[test]
+    fn nonsense_is_no_report() {
+        for text in ["", "all is well", "{", "fio: {\"jobs\": []}", "[1]"] {
+            let finished = Finished { stdout: text.into(), ..Finished::default() };
+            let error = check(&finished, 4096, "bytes/s").unwrap_err().to_string();
+            assert_eq!(error, "fio printed no report", "{text}");
+        }
+        let none = check(&finished(&json!({"jobs": []})), 4096, "bytes/s");
+        assert!(none.unwrap_err().to_string().contains("reports 0 jobs"));
+    }
+}

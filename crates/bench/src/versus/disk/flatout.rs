@@ -1,0 +1,116 @@
+//! What `flatout bench disk --format json` says about one trial.
+
+use flatout_measure::record::{Outcome, Record, Status};
+use flatout_measure::warning;
+use serde_json::{Map, Value};
+
+use super::seen::{Seen, wrong};
+use crate::error::Error;
+use crate::versus::heat::{Checked, Finished};
+
+const NAME: &str = "flatout";
+
+/// Doubts about one trial that say nothing here: a race takes many, watches who disturbs them, and
+/// clears the cache before each.
+const OF_ONE_TRIAL: [&str; 4] =
+    [warning::FEW_TRIALS, warning::UNSTABLE, warning::DISTURBED, warning::FITS_IN_CACHE];
+
+/// The row with this id and these parameters, if its figure can be used.
+///
+/// Errors: it is not there, for example because the place cannot do it and another one was
+/// measured; it failed; it cannot be true.
+pub(super) fn check(
+    finished: &Finished,
+    id: &str,
+    parameters: &Map<String, Value>,
+    unit: &str,
+) -> Result<Checked, Error> {
+    let text = super::seen::output(NAME, finished)?;
+    let record: Record = serde_json::from_str(text)
+        .map_err(|error| wrong(format!("{NAME} printed no record: {error}")))?;
+    let is_it = |row: &&Outcome| row.id == id && row.parameters == *parameters;
+    let Some(row) = record.results.iter().find(is_it) else {
+        let first = record.results.iter().flat_map(|row| &row.warnings).next();
+        let why = first.map_or_else(String::new, |warning| format!(": {}", warning.text));
+        return Err(wrong(format!("{NAME} has not measured the row that was asked for{why}")));
+    };
+    let figure = row
+        .median
+        .filter(|_| matches!(row.status, Status::Ok | Status::Unstable | Status::Degraded));
+    let Some(figure) = figure else {
+        let why = row.warnings.first().map_or("no reason given", |warning| warning.text.as_str());
+        return Err(wrong(format!("{NAME} has no figure: {why}")));
+    };
+    let fact = |key: &str| row.audit.get(key).and_then(Value::as_f64);
+    let block_bytes = parameters.get("block_bytes").and_then(Value::as_u64).unwrap_or(0);
+    let is_counted = unit == "operations/s";
+    let bytes = fact("bytes").unwrap_or(0.0);
+    let seen = Seen {
+        bytes_per_s: if is_counted { figure * block_bytes as f64 } else { figure },
+        operations_per_s: is_counted.then_some(figure),
+        bytes: bytes as u64,
+        // The row says what it did; only its last block may be shorter.
+        block_bytes: block_bytes as f64,
+        elapsed_s: fact("elapsed_ns").map(|ns| ns / 1e9),
+    };
+    let mut checked = seen.checked(NAME, block_bytes, unit)?;
+    let doubts = row.warnings.iter();
+    let lasting = doubts.filter(|doubt| !OF_ONE_TRIAL.contains(&doubt.code.as_str()));
+    checked.warnings.extend(lasting.cloned());
+    Ok(checked)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn parameters() -> Map<String, Value> {
+        json!({"block_bytes": 4096, "depth": 64}).as_object().cloned().unwrap()
+    }
+
+    fn finished(change: impl FnOnce(&mut Value)) -> Finished {
+        let mut record = json!({
+            "schema": "flatout/1",
+            "start": {"tool": "flatout", "argv": [], "seed": 1, "time": "", "environment": {}},
+            "results": [{
+                "id": "disk/random-read", "parameters": parameters(), "unit": "operations/s",
+                "better": "higher", "median": 1000.0, "ci95": null, "n": 1, "samples": [1000.0],
+                "status": "unstable", "ceiling": null,
+                "audit": {"bytes": 4096000, "elapsed_ns": 1_000_000_000_u64},
+                "warnings": [{"code": "few_trials", "text": "1 trial"},
+                    {"code": "loop_cached", "text": "a loop device"}],
+            }],
+            "end": {"elapsed_s": 1.0, "exit_code": 0, "errors": []},
+        });
+        change(&mut record["results"][0]);
+        Finished { stdout: record.to_string().into_bytes(), ..Finished::default() }
+    }
+
+    fn of(finished: &Finished) -> Result<Checked, Error> {
+        check(finished, "disk/random-read", &parameters(), "operations/s")
+    }
+
+    #[test]
+    fn the_row_asked_for_has_the_figure_and_its_lasting_doubts() {
+        let checked = of(&finished(|_| {})).unwrap();
+        assert_eq!(checked.figure, Some(1000.0));
+        let codes: Vec<&str> = checked.warnings.iter().map(|doubt| doubt.code.as_str()).collect();
+        assert_eq!(codes, ["loop_cached"]);
+    }
+
+    #[test]
+    fn another_row_or_none_is_an_error() {
+        let another = of(&finished(|row| row["parameters"]["depth"] = json!(1)));
+        assert!(another.unwrap_err().to_string().contains("has not measured the row"));
+        let none = of(&finished(|row| row["median"] = Value::Null));
+        assert!(none.unwrap_err().to_string().contains("has no figure: 1 trial"));
+        let failed = of(&finished(|row| row["status"] = json!("failed")));
+        assert!(failed.is_err());
+        let idle = of(&finished(|row| row["audit"]["bytes"] = json!(0)));
+        assert!(idle.unwrap_err().to_string().contains("moved no bytes"));
+        let nonsense = Finished { stdout: b"all is well".to_vec(), ..Finished::default() };
+        assert!(of(&nonsense).unwrap_err().to_string().contains("printed no record"));
+    }
+}

@@ -1,0 +1,160 @@
+//! What a program says about its trial, and whether that can be true.
+
+use serde_json::{Map, Value, json};
+
+use crate::error::Error;
+use crate::versus::heat::{Checked, Finished};
+
+/// No disk and no page cache moves more in a second: such a figure counts work that was not done.
+const MOST_BYTES_PER_S: f64 = 1e12;
+/// How far a rate may lie from what the program's own bytes and time make.
+const SLACK: f64 = 0.1;
+
+/// One trial in base units, as its program printed it.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Seen {
+    /// Bytes per second.
+    pub(super) bytes_per_s: f64,
+    /// Operations per second; none where the program counts bytes alone.
+    pub(super) operations_per_s: Option<f64>,
+    /// Bytes moved.
+    pub(super) bytes: u64,
+    /// Bytes of a request.
+    pub(super) block_bytes: f64,
+    /// Seconds that it took; none where the program does not say.
+    pub(super) elapsed_s: Option<f64>,
+}
+
+/// A run that is not what it should be.
+pub(super) fn wrong(text: impl Into<String>) -> Error {
+    Error::Usage(text.into())
+}
+
+/// The output as text, unless the program failed.
+///
+/// Errors: its exit code and the last line that it wrote to standard error.
+pub(super) fn output<'a>(name: &str, finished: &'a Finished) -> Result<&'a str, Error> {
+    if finished.exit_code != 0 {
+        let stderr = String::from_utf8_lossy(&finished.stderr);
+        let line = stderr.lines().map(str::trim).rfind(|line| !line.is_empty());
+        let line = line.unwrap_or("it says nothing");
+        return Err(wrong(format!("{name} ended with exit code {}: {line}", finished.exit_code)));
+    }
+    std::str::from_utf8(&finished.stdout)
+        .map_err(|_| wrong(format!("{name} printed what is no text")))
+}
+
+impl Seen {
+    /// The figure in `unit`, if the trial is what was asked for.
+    ///
+    /// Errors: nothing was moved, in blocks of another size, or at a speed that cannot be.
+    pub(super) fn checked(
+        &self,
+        name: &str,
+        block_bytes: u64,
+        unit: &str,
+    ) -> Result<Checked, Error> {
+        let fail = |text: String| Err(wrong(format!("{name} {text}")));
+        if self.bytes == 0 {
+            return fail("moved no bytes".to_owned());
+        }
+        if (self.block_bytes - block_bytes as f64).abs() >= 1.0 {
+            return fail(format!(
+                "moved blocks of {:.0} bytes instead of {block_bytes}",
+                self.block_bytes
+            ));
+        }
+        let is_possible = |rate: f64| rate.is_finite() && rate > 0.0 && rate <= MOST_BYTES_PER_S;
+        if !is_possible(self.bytes_per_s) {
+            return fail(format!("printed a rate that cannot be: {} bytes/s", self.bytes_per_s));
+        }
+        if let Some(elapsed_s) = self.elapsed_s {
+            let own = self.bytes as f64 / elapsed_s;
+            let is_near = (own / self.bytes_per_s - 1.0).abs() <= SLACK;
+            if !is_near {
+                return fail(format!(
+                    "printed {:.0} bytes/s, but its bytes and time make {own:.0}",
+                    self.bytes_per_s
+                ));
+            }
+        }
+        let operations_per_s = self.bytes_per_s / block_bytes as f64;
+        let is_near = |told: f64| (told / operations_per_s - 1.0).abs() <= SLACK;
+        if let Some(told) = self.operations_per_s.filter(|&told| !is_near(told)) {
+            return fail(format!(
+                "printed {told:.0} operations/s, but its bytes make {operations_per_s:.0}"
+            ));
+        }
+        let figure = match unit {
+            "operations/s" => self.operations_per_s.unwrap_or(operations_per_s),
+            _ => self.bytes_per_s,
+        };
+        let mut audit = Map::new();
+        audit.insert("moved_bytes".to_owned(), json!(self.bytes));
+        Ok(Checked { figure: Some(figure), warnings: Vec::new(), audit })
+    }
+}
+
+/// A number among the members of an object.
+pub(super) fn number(members: &Value, key: &str) -> Option<f64> {
+    members.get(key).and_then(Value::as_f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen() -> Seen {
+        Seen {
+            bytes_per_s: 4096.0e3,
+            operations_per_s: Some(1000.0),
+            bytes: 4_096_000,
+            block_bytes: 4096.0,
+            elapsed_s: Some(1.0),
+        }
+    }
+
+    #[track_caller]
+    fn fails(seen: Seen, text: &str) {
+        let error = seen.checked("fio", 4096, "bytes/s").unwrap_err().to_string();
+        assert!(error.starts_with("fio ") && error.contains(text), "{error}");
+    }
+
+    #[test]
+    fn a_sound_trial_has_the_figure_of_its_unit() {
+        assert_eq!(seen().checked("fio", 4096, "bytes/s").unwrap().figure, Some(4096.0e3));
+        assert_eq!(seen().checked("fio", 4096, "operations/s").unwrap().figure, Some(1000.0));
+        let bytes_alone = Seen { operations_per_s: None, elapsed_s: None, ..seen() };
+        let checked = bytes_alone.checked("fio", 4096, "operations/s").unwrap();
+        assert_eq!(checked.figure, Some(1000.0));
+        assert_eq!(checked.audit["moved_bytes"], 4_096_000);
+    }
+
+    #[test]
+    fn what_cannot_be_is_no_figure() {
+        fails(Seen { bytes: 0, ..seen() }, "no bytes");
+        fails(Seen { block_bytes: 8192.0, ..seen() }, "blocks of 8192 bytes instead of 4096");
+        for rate in [0.0, -1.0, f64::NAN, f64::INFINITY, 2e12] {
+            fails(Seen { bytes_per_s: rate, ..seen() }, "cannot be");
+        }
+        fails(Seen { bytes_per_s: 8192.0e3, ..seen() }, "its bytes and time make 4096000");
+        fails(Seen { elapsed_s: Some(0.0), ..seen() }, "make inf");
+        fails(Seen { operations_per_s: Some(5000.0), ..seen() }, "its bytes make 1000");
+        fails(Seen { operations_per_s: Some(f64::NAN), ..seen() }, "NaN operations/s");
+    }
+
+    #[test]
+    fn a_program_that_fails_is_quoted_by_its_last_line() {
+        let finished = Finished {
+            stderr: b"fio: first\nfio: no space left on device\n\n".to_vec(),
+            exit_code: 1,
+            ..Finished::default()
+        };
+        let error = output("fio", &finished).unwrap_err().to_string();
+        assert_eq!(error, "fio ended with exit code 1: fio: no space left on device");
+        let silent = Finished { exit_code: 137, ..Finished::default() };
+        assert!(output("fio", &silent).unwrap_err().to_string().ends_with("it says nothing"));
+        let garbage = Finished { stdout: vec![0xff], ..Finished::default() };
+        assert!(output("fio", &garbage).is_err());
+    }
+}

@@ -1,0 +1,199 @@
+//! Pairs: how many times as fast one is as another, and whether that is a loss, a tie or a win.
+
+use flatout_measure::record::{Outcome, Status};
+use serde_json::{Map, Value};
+
+use crate::{label, quantity};
+
+/// The contestant whose losses come first of all.
+const OURS: &str = "flatout";
+
+/// What came of a pair, in the order of the list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Verdict {
+    Loss,
+    Tie,
+    Win,
+    /// There is no interval: too few rounds.
+    Undecided,
+    /// There is no figure.
+    None,
+}
+
+impl Verdict {
+    const ALL: [(Self, &str, &str); 5] = [
+        (Self::Loss, "loss", "losses"),
+        (Self::Tie, "tie", "ties"),
+        (Self::Win, "win", "wins"),
+        (Self::Undecided, "undecided", "undecided"),
+        (Self::None, "without a figure", "without a figure"),
+    ];
+
+    /// What the row says; where it says nothing known, what its interval says. Without an interval
+    /// nothing is decided, whatever is said.
+    fn of(outcome: &Outcome) -> Self {
+        if label::figure(outcome).is_none() {
+            return Self::None;
+        }
+        if outcome.ci95.is_none() {
+            return Self::Undecided;
+        }
+        let told = outcome.audit.get("result").and_then(Value::as_str);
+        match (told, outcome.ci95) {
+            (Some("loss"), _) => Self::Loss,
+            (Some("tie"), _) => Self::Tie,
+            (Some("win"), _) => Self::Win,
+            (_, Some([_, high])) if high < 1.0 => Self::Loss,
+            (_, Some([low, _])) if low > 1.0 => Self::Win,
+            _ => Self::Tie,
+        }
+    }
+
+    /// The word for one of it.
+    fn word(self) -> &'static str {
+        Self::ALL.iter().find(|(known, ..)| *known == self).map_or("", |(_, word, _)| word)
+    }
+}
+
+/// One pair.
+#[derive(Debug)]
+pub(crate) struct Pair<'a> {
+    pub outcome: &'a Outcome,
+    pub subject: &'a str,
+    pub against: &'a str,
+    pub verdict: Verdict,
+    /// Test and parameters as far as they tell it from others.
+    pub work: Vec<String>,
+}
+
+/// Pairs that belong together: all of flatout's, or all against one baseline.
+#[derive(Debug)]
+pub(crate) struct Pairs<'a> {
+    /// Who is held against whom.
+    pub heading: String,
+    /// Losses first, then ties, then wins; the lowest ratio first within each.
+    pub pairs: Vec<Pair<'a>>,
+}
+
+/// The lists of these rows, flatout's first.
+pub(super) fn lists<'a>(rows: &[&'a Outcome]) -> Vec<Pairs<'a>> {
+    let mut ours = Vec::new();
+    let mut baselines: Vec<(&str, Vec<Pair<'a>>)> = Vec::new();
+    for (outcome, work) in rows.iter().zip(works(rows)) {
+        let pair = Pair {
+            outcome,
+            subject: text(outcome, "subject"),
+            against: text(outcome, "against"),
+            verdict: Verdict::of(outcome),
+            work,
+        };
+        if pair.subject == OURS {
+            ours.push(pair);
+            continue;
+        }
+        match baselines.iter_mut().find(|(known, _)| *known == pair.against) {
+            Some((_, pairs)) => pairs.push(pair),
+            None => baselines.push((pair.against, vec![pair])),
+        }
+    }
+    let ours = (!ours.is_empty()).then(|| Pairs::new(format!("{OURS} against its rivals"), ours));
+    let others = baselines.into_iter().map(|(against, pairs)| {
+        Pairs::new(format!("rivals against {against}, {OURS} takes no part"), pairs)
+    });
+    ours.into_iter().chain(others).collect()
+}
+
+fn text<'a>(outcome: &'a Outcome, key: &str) -> &'a str {
+    outcome.parameters.get(key).and_then(Value::as_str).unwrap_or("?")
+}
+
+/// Test and parameters of each row, without what all pairs of its test have in common.
+fn works(rows: &[&Outcome]) -> Vec<Vec<String>> {
+    let own: Vec<Map<String, Value>> = rows
+        .iter()
+        .map(|outcome| {
+            let is_work = |key: &str| !matches!(key, "test" | "subject" | "against");
+            let own = outcome.parameters.iter().filter(|(key, _)| is_work(key));
+            own.map(|(key, value)| (key.clone(), value.clone())).collect()
+        })
+        .collect();
+    let work = |at: usize| {
+        let test = text(rows[at], "test");
+        let alike = (0..rows.len()).filter(|other| text(rows[*other], "test") == test);
+        let alike: Vec<&Map<String, Value>> = alike.map(|other| &own[other]).collect();
+        let differs = |key: &str| alike.iter().any(|other| other.get(key) != own[at].get(key));
+        let pairs = label::ordered(&own[at]).into_iter().filter(|(key, _)| differs(key));
+        let words = pairs.map(|(key, value)| label::parameter(key, value));
+        std::iter::once(test.to_owned()).chain(words).collect()
+    };
+    (0..rows.len()).map(work).collect()
+}
+
+impl<'a> Pairs<'a> {
+    fn new(heading: String, mut pairs: Vec<Pair<'a>>) -> Self {
+        let ratio = |pair: &Pair<'_>| label::figure(pair.outcome).unwrap_or(f64::INFINITY);
+        pairs.sort_by(|a, b| a.verdict.cmp(&b.verdict).then_with(|| ratio(a).total_cmp(&ratio(b))));
+        Self { heading, pairs }
+    }
+
+    /// How many there are of each: `3 losses, 2 ties, 9 wins`.
+    pub fn count(&self) -> String {
+        let number = |verdict| self.pairs.iter().filter(|pair| pair.verdict == verdict).count();
+        let words = Verdict::ALL.iter().filter_map(|(verdict, one, many)| {
+            let number = number(*verdict);
+            let word = if number == 1 { one } else { many };
+            let is_always_told = matches!(verdict, Verdict::Loss | Verdict::Tie | Verdict::Win);
+            let is_told = number > 0 || is_always_told;
+            is_told.then(|| format!("{} {word}", quantity::count(number as u64)))
+        });
+        words.collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl Pair<'_> {
+    /// Loss, tie or win; where there is no figure, why.
+    pub fn word(&self) -> &'static str {
+        match self.verdict {
+            Verdict::None => match self.outcome.status {
+                Status::Ok | Status::Unstable | Status::Degraded => "no figure",
+                other => label::status(other),
+            },
+            known => known.word(),
+        }
+    }
+
+    /// The ratio, with the sign of an unstable one before it.
+    pub fn ratio(&self) -> Option<String> {
+        let sign = if self.outcome.status == Status::Unstable { "~" } else { "" };
+        label::figure(self.outcome)
+            .map(|ratio| format!("{sign}{}", quantity::value("ratio", ratio)))
+    }
+
+    /// The interval: `[1.38, 1.47]`. An end beside 1 keeps as many digits as show on which side.
+    pub fn interval(&self) -> Option<String> {
+        label::figure(self.outcome)?;
+        let [low, high] = self.outcome.ci95?;
+        Some(format!("[{}, {}]", end(low), end(high)))
+    }
+}
+
+fn end(value: f64) -> String {
+    let short = quantity::number(value);
+    let is_beside_one = value != 1.0 && short == quantity::number(1.0);
+    if is_beside_one { format!("{value:.4}") } else { short }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_beside_one_shows_its_side() {
+        assert_eq!(end(1.38), "1.38");
+        assert_eq!(end(1.0), "1.00");
+        assert_eq!(end(1.0041), "1.0041");
+        assert_eq!(end(0.9997), "0.9997");
+        assert_eq!(end(0.98), "0.980");
+        assert_eq!(end(f64::NAN), "?");
+    }
+}

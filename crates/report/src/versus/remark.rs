@@ -1,0 +1,70 @@
+//! Who is missing, and what cannot be raced.
+
+use flatout_measure::record::{Outcome, Warning};
+use flatout_measure::warning;
+use serde_json::Value;
+
+use crate::label;
+
+/// A rival that is not installed.
+#[derive(Debug)]
+pub(crate) struct Missing {
+    /// Its name and where it comes from: `xcp (cargo install xcp)`.
+    pub text: String,
+}
+
+/// Rows that cannot be raced against one rival, for one reason.
+#[derive(Debug)]
+pub(crate) struct Incomparable {
+    pub against: String,
+    pub rows: Vec<String>,
+    pub reason: String,
+}
+
+/// A text among the parameters or the facts of a row.
+fn text<'a>(outcome: &'a Outcome, key: &str) -> Option<&'a str> {
+    let value = outcome.parameters.get(key).or_else(|| outcome.audit.get(key));
+    value.and_then(Value::as_str).filter(|text| !text.is_empty())
+}
+
+pub(super) fn reason(outcome: &Outcome) -> String {
+    outcome.warnings.first().map(|warning| warning.text.clone()).unwrap_or_default()
+}
+
+/// Whether the row is about a rival that is not installed, and not about one that cannot be raced.
+pub(super) fn is_absent(outcome: &Outcome) -> bool {
+    let is_other = |warning: &Warning| warning.code != warning::MISSING_RIVAL;
+    !outcome.warnings.first().is_some_and(is_other)
+}
+
+impl Missing {
+    pub(super) fn of(outcome: &Outcome) -> Self {
+        let name = ["rival", "contestant", "name"].iter().find_map(|key| text(outcome, key));
+        let text = match (name, text(outcome, "package")) {
+            (Some(name), Some(package)) => format!("{name} ({package})"),
+            (Some(name), None) => name.to_owned(),
+            (None, _) => reason(outcome),
+        };
+        Self { text }
+    }
+}
+
+/// Adds a row to those of the same rival and reason.
+pub(super) fn gather(all: &mut Vec<Incomparable>, outcome: &Outcome) {
+    let against = text(outcome, "against").unwrap_or("?");
+    let row = text(outcome, "row").map(str::to_owned);
+    let row = row.unwrap_or_else(|| label::parameters(&outcome.parameters));
+    let reason = reason(outcome);
+    match all.iter_mut().find(|known| known.against == against && known.reason == reason) {
+        Some(known) => known.rows.push(row),
+        None => all.push(Incomparable { against: against.to_owned(), rows: vec![row], reason }),
+    }
+}
+
+impl Incomparable {
+    /// The rows, then why.
+    pub fn sentence(&self) -> String {
+        let rows = self.rows.join(", ");
+        if self.reason.is_empty() { rows } else { format!("{rows}: {}", self.reason) }
+    }
+}
