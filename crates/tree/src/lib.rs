@@ -3,10 +3,16 @@
 //! Rule: no statistics, no printing, and threads belong to the caller. No symlink inside a tree is
 //! ever followed: directories are held by descriptor, and names are looked up in them.
 //!
+//! - [`compare`]: is one tree a copy of another, and how faithful;
 //! - [`item`]: a file to be read, and where it is;
+//! - [`ladder`]: down a tree and up again, by descriptor;
+//! - [`mod@remove`]: a tree taken away;
 //! - [`sum`]: digests of many files, and of large ones in parts, by the threads of the caller.
 
 #![forbid(unsafe_code)]
 
+pub mod compare;
 pub mod item;
+pub mod ladder;
+pub mod remove;
 pub mod sum;
