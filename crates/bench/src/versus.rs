@@ -4,6 +4,7 @@
 //! part; [`race`] runs the rounds; [`finish`] makes rows of them. What can be raced: [`dd`] and
 //! [`digest`].
 
+pub mod corpus;
 pub mod finish;
 pub mod heat;
 pub mod race;

@@ -7,6 +7,7 @@
 //! - [`item`]: a file to be read, and where it is;
 //! - [`ladder`]: down a tree and up again, by descriptor;
 //! - [`mod@remove`]: a tree taken away;
+//! - [`mod@visit`]: every entry of a tree, for whoever wants to look;
 //! - [`sum`]: digests of many files, and of large ones in parts, by the threads of the caller.
 
 #![forbid(unsafe_code)]
@@ -16,3 +17,4 @@ pub mod item;
 pub mod ladder;
 pub mod remove;
 pub mod sum;
+pub mod visit;
