@@ -4,12 +4,14 @@
 //! part; [`race`] runs the rounds; [`finish`] makes rows of them. What can be raced: [`dd`] and
 //! [`digest`].
 
+pub mod copy;
 pub mod corpus;
 pub mod finish;
 pub mod heat;
 pub mod race;
 pub mod rival;
 pub mod run;
+pub mod state;
 
 use std::path::{Path, PathBuf};
 

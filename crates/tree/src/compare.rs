@@ -81,9 +81,11 @@ impl Comparison {
         self.is_complete && self.counts.is_empty()
     }
 
-    /// The first difference named that breaks what `fidelity` holds.
+    /// The gravest difference named that breaks what `fidelity` holds: a missing file changes the
+    /// time of its directory, but says more.
     pub fn first_of(&self, fidelity: Fidelity) -> Option<&Difference> {
-        self.named.iter().find(|difference| fidelity.has(difference.kind))
+        let broken = self.named.iter().filter(|difference| fidelity.has(difference.kind));
+        broken.min_by_key(|difference| difference.kind)
     }
 }
 

@@ -52,6 +52,14 @@ impl Ladder {
         Ok(Self { rungs: vec![Rung::of(root)?] })
     }
 
+    /// As [`Ladder::open`], but a symlink is no directory.
+    ///
+    /// Errors: as there.
+    pub fn open_itself(root: &Path) -> io::Result<Self> {
+        let root = rustix::fs::open(root, DIRECTORY | OFlags::NOFOLLOW, Mode::empty())?;
+        Ok(Self { rungs: vec![Rung::of(root)?] })
+    }
+
     /// The directory that is looked at.
     pub fn here(&self) -> BorrowedFd<'_> {
         let lowest = self.rungs.last().and_then(|rung| rung.descriptor.as_ref());

@@ -9,11 +9,12 @@ use rustix::io::Errno;
 
 use crate::ladder::Ladder;
 
-/// Removes a directory and all that is in it. One that is not there is no error.
+/// Removes a directory and all that is in it. One that is not there is no error, a
+/// symlink is no directory.
 ///
 /// Errors: the first that came; as much as possible is gone nevertheless.
 pub fn remove_tree(root: &Path) -> io::Result<()> {
-    let mut ladder = match Ladder::open(root) {
+    let mut ladder = match Ladder::open_itself(root) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         opened => opened?,
     };
@@ -100,6 +101,8 @@ mod tests {
         remove_tree(&tree).unwrap();
         assert!(!tree.exists() && other.join("stays").exists());
         remove_tree(&tree).unwrap();
+        symlink(&other, &tree).unwrap();
+        assert!(remove_tree(&tree).is_err() && other.join("stays").exists());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What two trees may differ in, and which of it is looked at.
 
-/// A way in which a copy differs from its source.
+/// A way in which a copy differs from its source; the gravest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Kind {

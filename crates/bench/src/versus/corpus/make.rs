@@ -54,7 +54,8 @@ pub fn ensure(corpus: &Corpus, corpora: &Path, cancel: CancelToken) -> Result<Pa
     fs::create_dir_all(corpora).map_err(IoError::system("make the directory", corpora))?;
     remove_marker(&marker)?;
     remove_tree(&tree).map_err(IoError::system("remove", &tree))?;
-    let draft = corpora.join(format!(".{}-{}.tmp", corpus.name, std::process::id()));
+    // One name for all runs: what a killed one left is removed by the next.
+    let draft = corpora.join(format!(".{}.tmp", corpus.name));
     let made = make(corpus, &draft, cancel).and_then(|()| {
         fs::rename(&draft, &tree).map_err(IoError::system("rename", &draft))?;
         let description =
