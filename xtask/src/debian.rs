@@ -8,12 +8,14 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// A program that tests call, and the package that brings it.
-const NEEDED: [(&str, &str); 5] = [
+const NEEDED: [(&str, &str); 7] = [
     ("strace", "strace"),
     ("mkfs.xfs", "xfsprogs"),
     ("mkfs.btrfs", "btrfs-progs"),
     ("mkfs.ext4", "e2fsprogs"),
     ("fio", "fio"),
+    ("b3sum", "b3sum"),
+    ("xxhsum", "xxhash"),
 ];
 
 /// Folders of administration programs, which a user's search path may lack.

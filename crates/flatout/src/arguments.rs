@@ -5,12 +5,14 @@ pub mod bench;
 pub mod quantity;
 pub mod read;
 pub mod shared;
+pub mod sum;
 pub mod write;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Parser, Subcommand};
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser, Subcommand};
 
 use shared::Output;
 
@@ -35,9 +37,29 @@ pub struct Arguments {
     pub command: Command,
 }
 
+impl Arguments {
+    /// Refuses options that make no sense together, where the definition cannot say so.
+    fn checked(self) -> Result<Self, clap::Error> {
+        match &self.command {
+            Command::Sum(sum) => sum.contradiction(),
+            Command::Recorded(_) => None,
+        }
+        .map_or(Ok(self), |text| Err(Self::command().error(ErrorKind::ArgumentConflict, text)))
+    }
+}
+
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    #[command(flatten)]
+    Recorded(Box<Recorded>),
+    /// Print or check the digests of files and trees
+    Sum(sum::Sum),
+}
+
+/// What leaves a record that is shown when it is complete.
+#[derive(Debug, Subcommand)]
+pub enum Recorded {
     /// Measure this machine's limits: disk, page cache, system calls
     Bench(bench::Bench),
     /// Read files flat out; print digest and rate
@@ -46,7 +68,7 @@ pub enum Command {
     Write(write::Write),
 }
 
-impl Command {
+impl Recorded {
     /// Where the results go, and in which form.
     pub fn output(&self) -> &Output {
         match self {
@@ -57,7 +79,7 @@ impl Command {
     }
 }
 
-impl Command {
+impl Recorded {
     /// The files that are worked on.
     pub fn files(&self) -> Vec<PathBuf> {
         match self {
@@ -86,7 +108,7 @@ pub struct Refusal {
 /// Reads the command line.
 pub fn parse(argv: impl Iterator<Item = OsString>) -> Result<Arguments, Box<Refusal>> {
     let argv: Vec<OsString> = argv.collect();
-    Arguments::try_parse_from(&argv).map_err(|error| {
+    Arguments::try_parse_from(&argv).and_then(Arguments::checked).map_err(|error| {
         let wants_json = asks_for_json(&argv);
         Box::new(Refusal { error, wants_json, argv })
     })
@@ -99,8 +121,6 @@ fn asks_for_json(argv: &[OsString]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]

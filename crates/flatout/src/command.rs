@@ -1,5 +1,6 @@
-//! One file per command: from arguments to a record.
+//! One file per command: from arguments to a record, or to rows that are written as they come.
 
 pub mod bench;
 pub mod read;
+pub mod sum;
 pub mod write;

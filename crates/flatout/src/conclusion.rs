@@ -92,6 +92,11 @@ impl Draft {
         self.exit_code = self.exit_code.max(code);
     }
 
+    /// What was known at the beginning, for a document whose rows are not kept.
+    pub fn start(&self) -> &Start {
+        &self.start
+    }
+
     /// Notes what lies between a place that was measured and its disks.
     pub fn add_storage(&mut self, storage: Value) {
         if let Value::Object(environment) = &mut self.start.environment

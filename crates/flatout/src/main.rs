@@ -13,7 +13,7 @@ mod progress;
 
 use std::process::ExitCode;
 
-use arguments::Command;
+use arguments::{Command, Recorded};
 use conclusion::Conclusion;
 
 fn main() -> ExitCode {
@@ -28,13 +28,18 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    if let Err(error) = output::check(arguments.command.output(), &arguments.command.files()) {
-        return output::conclude(conclusion::failed(error), &arguments.command.shown());
-    }
-    let conclusion: Conclusion = match &arguments.command {
-        Command::Read(read) => command::read::run(read, cancel),
-        Command::Write(write) => command::write::run(write, cancel),
-        Command::Bench(bench) => command::bench::run(bench, cancel),
+    let command = match &arguments.command {
+        Command::Recorded(command) => command.as_ref(),
+        // Its rows are written as they come: there may be millions of them.
+        Command::Sum(sum) => return command::sum::run(sum, cancel),
     };
-    output::conclude(conclusion, arguments.command.output())
+    if let Err(error) = output::check(command.output(), &command.files()) {
+        return output::conclude(conclusion::failed(error), &command.shown());
+    }
+    let conclusion: Conclusion = match command {
+        Recorded::Read(read) => command::read::run(read, cancel),
+        Recorded::Write(write) => command::write::run(write, cancel),
+        Recorded::Bench(bench) => command::bench::run(bench, cancel),
+    };
+    output::conclude(conclusion, command.output())
 }

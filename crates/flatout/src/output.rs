@@ -1,5 +1,7 @@
 //! Where results and complaints go: standard output or a file, and standard error.
 
+pub mod stream;
+
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -241,6 +243,7 @@ fn speaks_unicode() -> bool {
     })
 }
 
-fn exit(code: i32) -> ExitCode {
+/// The code as the system takes it.
+pub fn exit(code: i32) -> ExitCode {
     ExitCode::from(u8::try_from(code).unwrap_or(1))
 }

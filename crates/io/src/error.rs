@@ -47,7 +47,7 @@ impl Error {
 }
 
 /// The kernel's words without Rust's "(os error 2)".
-fn cause_text(source: &io::Error) -> String {
+pub fn cause_text(source: &io::Error) -> String {
     let text = source.to_string();
     match text.rfind(" (os error ") {
         Some(end) => text[..end].to_owned(),

@@ -24,11 +24,11 @@ mod target;
 pub mod transfer;
 mod tuning;
 
-pub use error::Error;
+pub use error::{Error, cause_text};
 pub use fallback::Fallback;
 pub use order::Order;
 pub use profile::{Evidence, Profile, ProfileEntry, ProfileKey, SizeClass, Work};
-pub use source::{Kind, Opened, Source};
+pub use source::{Kind, Opened, STANDARD_INPUT, Source};
 pub use stop::Stop;
 pub use target::{Existing, Target, TargetOptions};
 pub use tuning::{Caching, Engine, Lane, Split, Tuning};

@@ -83,6 +83,14 @@ impl Source {
             rustix::fs::fcntl_setfl(&file, OFlags::empty()).map_err(fail("open"))?;
             file
         };
+        Self::of(file, path)
+    }
+
+    /// A file that is open already, which `path` names in messages.
+    ///
+    /// Errors: it cannot be examined; a directory is refused.
+    pub fn of(file: OwnedFd, path: &Path) -> Result<Self, Error> {
+        let fail = |operation| Error::system(operation, path);
         let facts = rustix::fs::fstat(&file).map_err(fail("examine"))?;
         let (kind, length_bytes) = match FileType::from_raw_mode(facts.st_mode) {
             FileType::Directory => {

@@ -126,6 +126,12 @@ codes! {
     READ_ONLY = "read_only";
     /// The limit of bytes to write ended the row early.
     WRITE_LIMIT = "write_limit";
+    /// The file was written while it was read, so it has no digest.
+    CHANGED = "changed";
+    /// The file has another digest than the one listed.
+    MISMATCH = "mismatch";
+    /// The file is not there.
+    MISSING = "missing";
     /// Open loop: requests began later than intended, so the rate asked for was not kept.
     LATE_STARTS = "late_starts";
 }

@@ -3,7 +3,7 @@
 //! Nothing is lost: what would be unsafe on a terminal or inside a `script` element is written
 //! as a `\u` escape, which every JSON parser reads as the character itself.
 
-use flatout_measure::record::Record;
+use flatout_measure::record::{End, Outcome, Record, SCHEMA, Start};
 
 use crate::text;
 
@@ -14,6 +14,29 @@ pub fn document(record: &Record) -> String {
     let mut out = escaped(&pretty, text::is_unsafe_in_json);
     out.push('\n');
     out
+}
+
+/// The beginning of a document whose rows are not kept: [`streamed_row`] for each of them, then
+/// [`streamed_end`].
+pub fn streamed_start(start: &Start) -> String {
+    let start = serde_json::to_string(start);
+    format!("{{\"schema\":\"{SCHEMA}\",\n\"start\":{},\n\"results\":[\n", safe(start))
+}
+
+/// A row of a document; `index` counts from 0.
+pub fn streamed_row(outcome: &Outcome, index: u64) -> String {
+    let comma = if index == 0 { "" } else { ",\n" };
+    format!("{comma}{}", safe(serde_json::to_string(outcome)))
+}
+
+/// The end of a document.
+pub fn streamed_end(end: &End) -> String {
+    format!("\n],\n\"end\":{}}}\n", safe(serde_json::to_string(end)))
+}
+
+fn safe(compact: serde_json::Result<String>) -> String {
+    let compact = compact.expect("string keys and derived serialization, which cannot fail");
+    escaped(&compact, text::is_unsafe_in_json)
 }
 
 /// The document for a `script` element: no character that HTML could take for markup.

@@ -59,19 +59,25 @@ pub enum Ready {
 
 /// Waits until `source` can be read, a signal comes, or `timeout_ns` is over (`None`: for ever).
 pub fn wait_readable(source: BorrowedFd<'_>, timeout_ns: Option<u64>) -> io::Result<Ready> {
+    wait_any_readable(&[source], timeout_ns)
+}
+
+/// Waits until one of `sources` can be read, a signal comes, or `timeout_ns` is over (`None`: for
+/// ever). Once a signal came, all waits end at once.
+pub fn wait_any_readable(sources: &[BorrowedFd<'_>], timeout_ns: Option<u64>) -> io::Result<Ready> {
     let timeout = timeout_ns.map(|ns| rustix::time::Timespec {
         tv_sec: (ns / 1_000_000_000) as _,
         tv_nsec: (ns % 1_000_000_000) as _,
     });
-    let mut waits = vec![PollFd::from_borrowed_fd(source, PollFlags::IN)];
-    if let Some(wake) = WAKE.get() {
-        waits.push(PollFd::from_borrowed_fd(wake.as_fd(), PollFlags::IN));
-    }
+    let wake = WAKE.get().map(AsFd::as_fd);
+    let all = sources.iter().copied().chain(wake);
+    let mut waits: Vec<_> =
+        all.map(|source| PollFd::from_borrowed_fd(source, PollFlags::IN)).collect();
     match poll(&mut waits, timeout.as_ref()) {
         Ok(0) => Ok(Ready::TimedOut),
         Err(rustix::io::Errno::INTR) => Ok(Ready::Cancelled),
         Err(error) => Err(error.into()),
-        Ok(_) if waits.get(1).is_some_and(|wake| !wake.revents().is_empty()) => {
+        Ok(_) if waits.get(sources.len()).is_some_and(|wake| !wake.revents().is_empty()) => {
             Ok(Ready::Cancelled)
         }
         Ok(_) => Ok(Ready::Readable),

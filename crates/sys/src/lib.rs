@@ -9,6 +9,7 @@
 #![deny(clippy::unwrap_used)]
 
 pub mod affinity;
+pub mod blake3;
 pub mod block_account;
 pub mod buffer;
 pub mod call;
@@ -25,6 +26,7 @@ pub mod mapping;
 pub mod memory;
 pub mod page_cache;
 pub mod pressure;
+pub mod process;
 pub mod quota;
 pub mod ring;
 pub mod steal;
@@ -33,3 +35,4 @@ pub mod terminal;
 pub mod usage;
 pub mod view;
 pub mod xor;
+pub mod xxh3;

@@ -5,7 +5,7 @@
 
 use std::marker::PhantomData;
 
-use crate::xor;
+use crate::{blake3, xor, xxh3};
 
 /// Borrowed bytes, readable only by the kernels of this room.
 #[derive(Debug, Clone, Copy)]
@@ -50,6 +50,39 @@ impl<'a> ByteView<'a> {
     pub fn xor32(&self) -> u32 {
         // SAFETY: both constructors promise `length_bytes` readable bytes at `start` for 'a.
         unsafe { xor::xor32_raw(self.start, self.length_bytes) }
+    }
+
+    /// The sums of the first `sums.len()` blocks for XXH3: see [`xxh3`].
+    ///
+    /// Panics: when there are not so many bytes.
+    pub fn xxh3_block_sums(&self, sums: &mut [xxh3::Sums]) {
+        assert!(sums.len() * xxh3::BLOCK_BYTES <= self.length_bytes, "the view has the blocks");
+        // SAFETY: both constructors promise `length_bytes` readable bytes at `start` for 'a.
+        unsafe { xxh3::block_sums_raw(self.start, sums) }
+    }
+
+    /// The BLAKE3 chaining value of these bytes as a subtree of a file, in which they begin with
+    /// chunk `first_chunk`; `None` on CPUs without the kernel: see [`blake3`].
+    ///
+    /// Panics: when they are no power of two of chunks within the kernel's bounds.
+    pub fn blake3_subtree(
+        &self,
+        first_chunk: u64,
+        scratch: &mut blake3::Scratch,
+    ) -> Option<blake3::ChainingValue> {
+        assert!(self.length_bytes.is_multiple_of(blake3::CHUNK_BYTES), "whole chunks only");
+        let chunks = self.length_bytes / blake3::CHUNK_BYTES;
+        // SAFETY: both constructors promise `length_bytes` readable bytes at `start` for 'a.
+        unsafe { blake3::subtree_raw(self.start, chunks, first_chunk, scratch) }
+    }
+
+    /// A part of the bytes.
+    ///
+    /// Panics: when it does not lie within them.
+    pub fn part(&self, offset: usize, length_bytes: usize) -> Self {
+        assert!(offset <= self.length_bytes && length_bytes <= self.length_bytes - offset);
+        // SAFETY: the assertion keeps the part within the readable bytes.
+        Self { start: unsafe { self.start.add(offset) }, length_bytes, ..*self }
     }
 
     /// Reads one byte of each 4 KiB page and the last byte, so that each page is really there.

@@ -8,6 +8,8 @@
 //! - [`ladder`]: down a tree and up again, by descriptor;
 //! - [`mod@remove`]: a tree taken away;
 //! - [`mod@visit`]: every entry of a tree, for whoever wants to look;
+//! - [`walk`]: the files of a tree, in order;
+//! - [`manifest`]: digests and names as lines of text;
 //! - [`sum`]: digests of many files, and of large ones in parts, by the threads of the caller.
 
 #![forbid(unsafe_code)]
@@ -15,6 +17,8 @@
 pub mod compare;
 pub mod item;
 pub mod ladder;
+pub mod manifest;
 pub mod remove;
 pub mod sum;
 pub mod visit;
+pub mod walk;

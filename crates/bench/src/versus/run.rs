@@ -1,5 +1,12 @@
 //! One run of one program: called, timed and accounted for.
 
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+use flatout_sys::cancel::CancelToken;
+use flatout_sys::process::{self, End, Limits, Program};
+
+use crate::read::outcome::escape;
 use crate::versus::heat::{Finished, Invocation};
 
 /// What a run cost, and what it left behind.
@@ -39,4 +46,89 @@ pub trait Runner {
     ///
     /// Errors: it gave no result. A program that fails by itself is a result.
     fn run(&mut self, invocation: &Invocation, limit_ns: u64) -> Result<Spent, RunError>;
+}
+
+/// Bytes of standard output that are kept: the digests of a few hundred thousand files.
+const STDOUT_BYTES: usize = 64 << 20;
+
+/// The real machine.
+#[derive(Debug, Clone, Copy)]
+pub struct SystemRunner {
+    /// Whether the user wants to stop.
+    pub cancel: CancelToken,
+}
+
+impl Runner for SystemRunner {
+    fn run(&mut self, invocation: &Invocation, limit_ns: u64) -> Result<Spent, RunError> {
+        let program = Program {
+            argv: &invocation.argv,
+            directory: invocation.directory.as_deref(),
+            environment: &invocation.environment,
+            stdout_bytes: STDOUT_BYTES,
+        };
+        let limits = Limits { time_ns: Some(limit_ns), cancel: self.cancel };
+        let account = process::run(&program, &limits).map_err(|error| {
+            let name = invocation.argv.first().map_or("", |name| name.to_str().unwrap_or("?"));
+            RunError::Refused(format!("cannot start {name:?}: {error}"))
+        })?;
+        match account.end {
+            End::Itself => {}
+            End::TimeOver => return Err(RunError::TooLong { limit_ns }),
+            End::Cancelled => return Err(RunError::Interrupted),
+        }
+        Ok(Spent {
+            elapsed_ns: account.elapsed_ns,
+            user_ns: account.user_ns,
+            system_ns: account.system_ns,
+            peak_memory_bytes: Some(account.peak_memory_bytes),
+            peak_memory_of: account.peak_memory_of.name(),
+            finished: Finished {
+                stdout: account.stdout,
+                stderr: account.stderr,
+                exit_code: account.exit_code,
+            },
+        })
+    }
+}
+
+/// A word as a shell takes it back whole.
+pub fn quoted(word: &OsStr) -> OsString {
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_./=:,@%+".contains(byte);
+    let bytes = word.as_bytes();
+    if !bytes.is_empty() && bytes.iter().all(is_plain) {
+        return word.to_owned();
+    }
+    let mut text = vec![b'\''];
+    for &byte in bytes {
+        match byte {
+            b'\'' => text.extend_from_slice(b"'\\''"),
+            _ => text.push(byte),
+        }
+    }
+    text.push(b'\'');
+    OsString::from_vec(text)
+}
+
+/// A command as one types it, for the audit.
+pub fn command_text(invocation: &Invocation) -> String {
+    let words: Vec<_> = invocation.argv.iter().map(|word| escape(&quoted(word))).collect();
+    words.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_come_back_whole_from_a_shell() {
+        let odd = OsString::from_vec(b"it's \"odd\"\n$HOME \xff".to_vec());
+        let mut text = OsString::from("printf %s ");
+        text.push(quoted(&odd));
+        let argv = vec!["sh".into(), "-c".into(), text];
+        let mut runner = SystemRunner { cancel: CancelToken::manual() };
+        let spent = runner.run(&Invocation { argv, ..Invocation::default() }, 1 << 40).unwrap();
+        assert_eq!(spent.finished.stdout, odd.as_bytes());
+        assert_eq!(quoted(OsStr::new("plain-1.txt")), "plain-1.txt");
+        assert_eq!(quoted(OsStr::new("")), "''");
+    }
 }

@@ -192,12 +192,14 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::arguments::{Arguments, Command};
+    use crate::arguments::{Arguments, Command, Recorded};
 
     fn parsed(words: &[&str]) -> Bench {
         let argv = ["flatout", "bench"].iter().chain(words);
-        match Arguments::try_parse_from(argv).unwrap().command {
-            Command::Bench(bench) => bench,
+        let command = Arguments::try_parse_from(argv).unwrap().command;
+        let Command::Recorded(command) = command else { panic!("{command:?}") };
+        match *command {
+            Recorded::Bench(bench) => bench,
             other => panic!("{other:?}"),
         }
     }

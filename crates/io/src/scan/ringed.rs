@@ -19,6 +19,12 @@ struct Flight {
     retries: u32,
 }
 
+/// Blocks of this length on are asked for as soon as a slot is free, before the next block is
+/// consumed: completions come in clumps, and the device would have nothing to do while all of a
+/// clump are digested. Figure: 1 GiB cold, 1 thread, 2-vCPU Xeon, virtio disk, 2026-11-22: 1.33
+/// [1.19, 1.54] times the rate with BLAKE3 at 512 KiB and depth 8, and 1.29 with xor32.
+const PROMPT_BYTES: u64 = 128 << 10;
+
 /// Times that the kernel may put off one block before that is an error.
 const MAX_RETRIES: u32 = 1000;
 
@@ -60,6 +66,9 @@ pub(super) fn run(
             }
             run.stopped |= stop.is_due();
             run.launch(ring, done.slot);
+            if plan.block_bytes >= PROMPT_BYTES {
+                ring.submit_and_wait(0).map_err(Error::system("read", source.path()))?;
+            }
         }
         run.stopped |= stop.is_cancelled();
     }

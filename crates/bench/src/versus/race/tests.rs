@@ -1,0 +1,364 @@
+//! Races with fake courses, a fake runner and a fake clock.
+
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use flatout_measure::clock::FakeClock;
+use flatout_measure::guard::{FakeWitness, Reading};
+use flatout_measure::record::{Better, Status};
+use flatout_measure::warning;
+
+use super::*;
+use crate::versus::heat::{Contestant, Course, Invocation};
+
+const MS: u64 = 1_000_000;
+const SECOND: u64 = 1_000 * MS;
+
+/// A course whose contestants are told apart by their first argument.
+#[derive(Default)]
+struct Track {
+    cleaned: Rc<Cell<u32>>,
+    /// Who prints nonsense, and in which round.
+    wrong: Option<(usize, u32)>,
+    impossible: bool,
+    figures: Vec<f64>,
+}
+
+impl Course for Track {
+    fn prepare(&mut self, run: &Run<'_>) -> std::result::Result<Map<String, Value>, Error> {
+        if self.impossible {
+            return Err(Error::NoRoom("the disk is full".to_owned()));
+        }
+        Ok([("state".to_owned(), Value::from(u64::from(run.round)))].into_iter().collect())
+    }
+
+    fn invocation(&mut self, run: &Run<'_>) -> std::result::Result<Invocation, Error> {
+        Ok(Invocation { argv: vec![run.index.to_string().into()], ..Invocation::default() })
+    }
+
+    fn check(&mut self, run: &Run<'_>, _: &Finished) -> std::result::Result<Checked, Error> {
+        if self.wrong == Some((run.index, run.round)) {
+            return Err(Error::NoRoom("the digest is wrong".to_owned()));
+        }
+        let figure = self.figures.get(run.index).copied();
+        Ok(Checked { figure, ..Checked::default() })
+    }
+
+    fn clean(&mut self) -> std::result::Result<(), Error> {
+        self.cleaned.set(self.cleaned.get() + 1);
+        Ok(())
+    }
+}
+
+/// Says how long each contestant takes, run by run; the last time is repeated.
+struct Stopwatch<'a> {
+    clock: &'a FakeClock,
+    times: Vec<VecDeque<u64>>,
+    /// Who crashes.
+    crashes: Option<usize>,
+    /// After how many runs the user wants to stop.
+    interrupted_after: usize,
+    runs: Vec<usize>,
+}
+
+impl<'a> Stopwatch<'a> {
+    fn new(clock: &'a FakeClock, times: &[&[u64]]) -> Self {
+        let times = times.iter().map(|times| times.iter().copied().collect()).collect();
+        Self { clock, times, crashes: None, interrupted_after: usize::MAX, runs: Vec::new() }
+    }
+}
+
+impl Runner for Stopwatch<'_> {
+    fn run(&mut self, invocation: &Invocation, _: u64) -> Result<Spent, RunError> {
+        if self.runs.len() == self.interrupted_after {
+            return Err(RunError::Interrupted);
+        }
+        let index: usize = invocation.argv[0].to_str().unwrap().parse().unwrap();
+        self.runs.push(index);
+        let times = &mut self.times[index];
+        let elapsed_ns = if times.len() > 1 { times.pop_front().unwrap() } else { times[0] };
+        self.clock.advance(elapsed_ns);
+        let mut finished = Finished::default();
+        if self.crashes == Some(index) {
+            finished.exit_code = 3;
+            finished.stderr = b"first\nout of luck\n".to_vec();
+        }
+        let (peak_memory_bytes, peak_memory_of) = (Some(index as u64 * 1000 + 5), "itself");
+        let (user_ns, system_ns) = (elapsed_ns / 2, elapsed_ns / 4);
+        Ok(Spent { elapsed_ns, user_ns, system_ns, peak_memory_bytes, peak_memory_of, finished })
+    }
+}
+
+fn heat(names: &[&str], track: Track) -> Heat<'static> {
+    let contestant = |name: &&str| Contestant { name: (*name).to_owned(), version: "1".to_owned() };
+    Heat {
+        test: "copy",
+        parameters: Map::new(),
+        figure: Figure::Time,
+        bytes: 1000,
+        with_speed: false,
+        contestants: names.iter().map(contestant).collect(),
+        expected_s: 1.0,
+        course: Box::new(track),
+    }
+}
+
+fn race(heat: Heat<'_>, plan: &Plan, watch: &mut Stopwatch<'_>) -> Vec<Outcome> {
+    race_seen_by(heat, plan, watch, FakeWitness::quiet())
+}
+
+fn race_seen_by(
+    heat: Heat<'_>,
+    plan: &Plan,
+    watch: &mut Stopwatch<'_>,
+    mut witness: FakeWitness,
+) -> Vec<Outcome> {
+    let clock = watch.clock;
+    let mut bench =
+        Bench { clock, witness: &mut witness, events: &mut |_| {}, cancelled: &|| false };
+    run(heat, plan, watch, &mut bench)
+}
+
+fn plan(budget_s: u64) -> Plan {
+    Plan { budget_ns: budget_s * SECOND, ..Plan::default() }
+}
+
+fn ratio<'a>(rows: &'a [Outcome], against: &str) -> &'a Outcome {
+    let is_it = |row: &&Outcome| row.id == finish::RATIO && row.parameters["against"] == against;
+    rows.iter().find(is_it).unwrap()
+}
+
+#[test]
+fn a_clear_race_ends_after_the_least_rounds_with_wins_ties_and_losses() {
+    let clock = FakeClock::new(0);
+    let mut watch = Stopwatch::new(&clock, &[&[100], &[200], &[50], &[100]]);
+    let rows =
+        race(heat(&["flatout", "slow", "fast", "same"], Track::default()), &plan(60), &mut watch);
+    assert_eq!(watch.runs.len(), 4 * 6);
+    for (name, median, result) in
+        [("slow", 2.0, "win"), ("fast", 0.5, "loss"), ("same", 1.0, "tie")]
+    {
+        let row = ratio(&rows, name);
+        assert_eq!((row.median, row.status), (Some(median), Status::Ok));
+        assert_eq!((&row.audit["result"], &row.audit["rounds"]), (&result.into(), &6.into()));
+        assert_eq!(
+            (row.better, row.parameters["subject"].as_str()),
+            (Better::Higher, Some("flatout"))
+        );
+    }
+    let slow = &rows[1];
+    assert_eq!(
+        (slow.id.as_str(), slow.unit.as_str(), slow.median),
+        ("versus/copy", "ns", Some(200.0))
+    );
+    assert_eq!(
+        (&slow.audit["cpu_ns"], &slow.audit["peak_memory_bytes"]),
+        (&150.0.into(), &1005.into())
+    );
+    assert_eq!((&slow.audit["command"], &slow.audit["state"]), (&"1".into(), &5.into()));
+}
+
+#[test]
+fn drift_hits_both_of_a_pair_and_leaves_their_ratio_alone() {
+    let clock = FakeClock::new(0);
+    let drifting: Vec<u64> = (1..100).map(|round| round * SECOND).collect();
+    let twice: Vec<u64> = drifting.iter().map(|time| time * 2).collect();
+    let mut watch = Stopwatch::new(&clock, &[&drifting, &twice]);
+    let rows = race(heat(&["flatout", "dd"], Track::default()), &plan(1000), &mut watch);
+    assert_eq!((ratio(&rows, "dd").ci95, ratio(&rows, "dd").n), (Some([2.0, 2.0]), 6));
+    assert_eq!(rows[0].status, Status::Unstable, "the times themselves say nothing definite");
+}
+
+#[test]
+fn a_wide_ratio_is_raced_until_the_time_is_over_and_called_unstable() {
+    let clock = FakeClock::new(0);
+    let jumping: Vec<u64> =
+        (0..100).map(|round| if round % 2 == 0 { SECOND } else { 3 * SECOND }).collect();
+    let mut watch = Stopwatch::new(&clock, &[&jumping, &[SECOND]]);
+    let rows = race(heat(&["flatout", "dd"], Track::default()), &plan(30), &mut watch);
+    let row = ratio(&rows, "dd");
+    assert_eq!((row.status, row.n), (Status::Unstable, 10));
+    assert!(warning::has(&row.warnings, warning::UNSTABLE));
+    assert_eq!(row.audit["result"], "tie");
+}
+
+#[test]
+fn too_little_time_gives_few_rounds_but_at_least_one() {
+    for (budget_s, rounds) in [(0, 1), (2, 4)] {
+        let clock = FakeClock::new(0);
+        let mut watch = Stopwatch::new(&clock, &[&[SECOND / 2], &[SECOND / 2]]);
+        let rows = race(heat(&["flatout", "dd"], Track::default()), &plan(budget_s), &mut watch);
+        assert_eq!(ratio(&rows, "dd").n, rounds);
+        assert!(warning::has(&ratio(&rows, "dd").warnings, warning::FEW_TRIALS));
+    }
+}
+
+#[test]
+fn without_flatout_all_are_held_against_the_first() {
+    let clock = FakeClock::new(0);
+    let mut watch = Stopwatch::new(&clock, &[&[100], &[50], &[400]]);
+    let rows = race(heat(&["cp-a", "xcp", "tar"], Track::default()), &plan(60), &mut watch);
+    let found: Vec<_> = rows
+        .iter()
+        .filter(|row| row.id == finish::RATIO)
+        .map(|row| {
+            (row.parameters["subject"].clone(), row.parameters["against"].clone(), row.median)
+        })
+        .collect();
+    let expected = [("xcp", Some(2.0)), ("tar", Some(0.25))];
+    assert_eq!(found, expected.map(|(name, median)| (name.into(), "cp-a".into(), median)));
+}
+
+#[test]
+fn who_crashes_is_out_and_the_others_go_on() {
+    let clock = FakeClock::new(0);
+    let mut watch = Stopwatch::new(&clock, &[&[100], &[200], &[300]]);
+    watch.crashes = Some(1);
+    let rows = race(heat(&["flatout", "frail", "dd"], Track::default()), &plan(60), &mut watch);
+    let frail = &rows[1];
+    assert_eq!((frail.status, frail.median), (Status::Failed, None));
+    assert_eq!(frail.warnings[0].code, warning::FAILED);
+    assert_eq!(frail.warnings[0].text, "frail failed with exit code 3: out of luck (1)");
+    assert_eq!(
+        (ratio(&rows, "frail").status, ratio(&rows, "frail").median),
+        (Status::Failed, None)
+    );
+    assert_eq!((ratio(&rows, "dd").status, ratio(&rows, "dd").median), (Status::Ok, Some(3.0)));
+    assert_eq!(watch.runs.iter().filter(|&&index| index == 1).count(), 1);
+}
+
+#[test]
+fn a_wrong_result_is_a_failure_even_in_a_late_round() {
+    let clock = FakeClock::new(0);
+    let mut watch = Stopwatch::new(&clock, &[&[100], &[200]]);
+    let track = Track { wrong: Some((1, 4)), ..Track::default() };
+    let cleaned = Rc::clone(&track.cleaned);
+    let rows = race(heat(&["flatout", "dd"], track), &plan(60), &mut watch);
+    assert_eq!(rows[1].warnings[0].text, "dd: the digest is wrong");
+    assert_eq!(
+        (rows[1].n, rows[0].status, ratio(&rows, "dd").status),
+        (0, Status::Ok, Status::Failed)
+    );
+    assert_eq!(cleaned.get(), 1);
+}
+
+#[test]
+fn a_state_that_cannot_be_had_fails_all() {
+    let clock = FakeClock::new(0);
+    let mut watch = Stopwatch::new(&clock, &[&[100], &[200]]);
+    let track = Track { impossible: true, ..Track::default() };
+    let cleaned = Rc::clone(&track.cleaned);
+    let rows = race(heat(&["flatout", "dd"], track), &plan(60), &mut watch);
+    assert!(rows.iter().all(|row| row.status == Status::Failed && row.median.is_none()));
+    assert!(rows[0].warnings[0].text.contains("the disk is full"));
+    assert_eq!((watch.runs.len(), cleaned.get()), (0, 1));
+}
+
+#[test]
+fn an_interrupt_keeps_the_rounds_so_far_and_cleans() {
+    let clock = FakeClock::new(0);
+    let mut watch = Stopwatch::new(&clock, &[&[100], &[200]]);
+    watch.interrupted_after = 5;
+    let track = Track::default();
+    let cleaned = Rc::clone(&track.cleaned);
+    let rows = race(heat(&["flatout", "dd"], track), &plan(60), &mut watch);
+    assert!(rows.iter().all(|row| row.status == Status::Interrupted && row.n == 2));
+    assert!(warning::has(&ratio(&rows, "dd").warnings, warning::INTERRUPTED));
+    assert_eq!(cleaned.get(), 1);
+}
+
+/// Readings around each run: in those named, a hypervisor took the CPU.
+fn stolen_in(runs: std::ops::Range<u64>) -> FakeWitness {
+    let mut stolen_ns = 0;
+    let readings = (0..200_u64).flat_map(|run| {
+        let at = |stolen_ns, begun: u64| Reading {
+            steal_ns: stolen_ns,
+            monotonic_ns: run * SECOND + begun,
+            raw_ns: run * SECOND + begun,
+            ..Reading::default()
+        };
+        let before = at(stolen_ns, 0);
+        stolen_ns += if runs.contains(&run) { SECOND / 2 } else { 0 };
+        [before, at(stolen_ns, SECOND / 2)]
+    });
+    FakeWitness::new(readings.collect::<Vec<_>>())
+}
+
+#[test]
+fn a_spoiled_round_is_discarded_and_counted() {
+    let clock = FakeClock::new(0);
+    let mut watch = Stopwatch::new(&clock, &[&[100], &[200]]);
+    let heat = heat(&["flatout", "dd"], Track::default());
+    let rows = race_seen_by(heat, &plan(60), &mut watch, stolen_in(2..3));
+    assert_eq!(watch.runs.len(), 2 * 7);
+    let flatout = &rows[0];
+    assert_eq!((flatout.n, flatout.status), (6, Status::Ok));
+    assert_eq!(flatout.audit["rounds_spoiled"], 1);
+    assert_eq!(flatout.audit["spoil_reasons"]["stolen time"], 1);
+}
+
+#[test]
+fn where_most_rounds_are_spoiled_they_count_and_say_so() {
+    let clock = FakeClock::new(0);
+    let mut watch = Stopwatch::new(&clock, &[&[100], &[200]]);
+    let heat = heat(&["flatout", "dd"], Track::default());
+    let rows = race_seen_by(heat, &plan(60), &mut watch, stolen_in(0..200));
+    assert_eq!(watch.runs.len(), 2 * 6);
+    let row = ratio(&rows, "dd");
+    assert_eq!((row.n, row.status, row.median), (6, Status::Degraded, Some(2.0)));
+    assert!(warning::has(&row.warnings, warning::DISTURBED));
+}
+
+#[test]
+fn printed_figures_are_compared_in_their_own_direction() {
+    for (better, expected) in [(Better::Higher, 4.0), (Better::Lower, 0.25)] {
+        let clock = FakeClock::new(0);
+        let mut watch = Stopwatch::new(&clock, &[&[100], &[200]]);
+        let track = Track { figures: vec![40.0, 10.0], ..Track::default() };
+        let figure = Figure::Printed { unit: "bytes/s", better };
+        let heat = Heat { figure, ..heat(&["flatout", "fio"], track) };
+        let rows = race(heat, &plan(60), &mut watch);
+        assert_eq!((ratio(&rows, "fio").median, rows[0].median), (Some(expected), Some(40.0)));
+        assert_eq!((rows[0].unit.as_str(), rows[0].better), ("bytes/s", better));
+    }
+}
+
+#[test]
+fn a_program_that_prints_no_figure_fails() {
+    let clock = FakeClock::new(0);
+    let mut watch = Stopwatch::new(&clock, &[&[100], &[200]]);
+    let figure = Figure::Printed { unit: "bytes/s", better: Better::Higher };
+    let track = Track { figures: vec![40.0], ..Track::default() };
+    let rows = race(Heat { figure, ..heat(&["flatout", "fio"], track) }, &plan(60), &mut watch);
+    assert_eq!((rows[0].status, rows[1].status), (Status::Ok, Status::Failed));
+}
+
+#[test]
+fn everybody_runs_once_a_round_in_an_order_that_the_seed_decides() {
+    let order = |seed| {
+        let clock = FakeClock::new(0);
+        let mut watch = Stopwatch::new(&clock, &[&[100], &[200], &[300]]);
+        let plan = Plan { seed, ..plan(60) };
+        race(heat(&["a", "b", "c"], Track::default()), &plan, &mut watch);
+        watch.runs
+    };
+    assert_eq!(order(1), order(1));
+    assert_ne!(order(1), order(2));
+    for round in order(3).chunks(3) {
+        let mut round = round.to_vec();
+        round.sort_unstable();
+        assert_eq!(round, [0, 1, 2]);
+    }
+}
+
+#[test]
+fn speeds_stand_beside_times_where_the_heat_asks_for_them() {
+    let clock = FakeClock::new(0);
+    let mut watch = Stopwatch::new(&clock, &[&[SECOND], &[2 * SECOND]]);
+    let heat = Heat { with_speed: true, ..heat(&["flatout", "dd"], Track::default()) };
+    let rows = race(heat, &plan(60), &mut watch);
+    let speeds: Vec<_> = rows.iter().filter(|row| row.id == "versus/copy-speed").collect();
+    assert_eq!((speeds.len(), speeds[0].median, speeds[1].median), (2, Some(1000.0), Some(500.0)));
+    assert_eq!((speeds[0].unit.as_str(), speeds[0].better), ("bytes/s", Better::Higher));
+}

@@ -1,0 +1,189 @@
+//! `flatout sum`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use flatout_io::digest::Algorithm;
+use flatout_tree::manifest::{Form, LineEnd, Manifest};
+
+const AFTER: &str = "\
+Digests:
+  blake3   256 bits, as b3sum
+  xxh3     128 bits, as xxhsum -H2; fast, but no protection against intent
+  crc32c   32 bits (Castagnoli)
+  sha256   256 bits, as sha256sum and cksum -a sha256
+  xor32    32 bits, all 32-bit words XORed, as flatout read prints it
+
+Examples:
+  flatout sum FILE...                        DIGEST  NAME, as b3sum writes it
+  flatout sum -r DIR > SUMS                  all regular files below DIR, sorted
+  flatout sum -c SUMS                        read the files again and compare
+  flatout sum --digest sha256 --tag FILE...  SHA256 (NAME) = DIGEST
+  sha256sum * | flatout sum -c               whatever sha256sum, b3sum, xxhsum or cksum wrote
+  flatout sum -r --format json DIR           one row per file, and one for all
+
+In a tree no symlink is followed; symlinks, pipes, sockets and devices are left out, and so is the
+file into which the results go. A line that --check reads without a tag is taken for any digest of
+its length, unless --digest says which. A file that changes while it is read gets no digest.";
+
+/// The most threads that may be asked for.
+const MAX_THREADS: i64 = 1024;
+
+/// `flatout sum`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = AFTER)]
+pub struct Sum {
+    /// Files to read, or manifests to check; none or `-` is standard input
+    #[arg(value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// What is computed of the bytes: blake3, xxh3, crc32c, sha256, xor32 [default: blake3]
+    #[arg(long, value_name = "DIGEST", hide_possible_values = true)]
+    pub digest: Option<DigestChoice>,
+    /// Read directories with all that is below them
+    #[arg(short, long)]
+    pub recursive: bool,
+    /// Threads that read [default: as many as are useful]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MAX_THREADS))]
+    pub threads: Option<u32>,
+    /// Read manifests and check the files that they list
+    #[arg(short, long, help_heading = "Check")]
+    pub check: bool,
+    /// Do not print OK for each file that is
+    #[arg(short, long, help_heading = "Check", overrides_with_all = ["status", "warn"])]
+    pub quiet: bool,
+    /// Print nothing about files; the exit code tells
+    #[arg(long, help_heading = "Check", overrides_with_all = ["quiet", "warn"])]
+    pub status: bool,
+    /// Complain about each line that is no digest
+    #[arg(short, long, help_heading = "Check", overrides_with_all = ["quiet", "status"])]
+    pub warn: bool,
+    /// Pass over files that are not there
+    #[arg(long, help_heading = "Check")]
+    pub ignore_missing: bool,
+    /// Fail when a line is no digest
+    #[arg(long, help_heading = "Check")]
+    pub strict: bool,
+    /// Write lines with a tag: TAG (NAME) = DIGEST
+    #[arg(long, help_heading = "Output")]
+    pub tag: bool,
+    /// End lines with a zero byte, and escape nothing; with --check, read such lines
+    #[arg(short, long, help_heading = "Output")]
+    pub zero: bool,
+    /// Form of the results: manifest, json
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        default_value = "manifest",
+        hide_possible_values = true,
+        hide_default_value = false,
+        help_heading = "Output"
+    )]
+    pub format: SumFormat,
+    /// Write the results into FILE (replaced if it exists) instead of to standard output
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub output: Option<PathBuf>,
+}
+
+/// `--digest`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum DigestChoice {
+    /// BLAKE3, 256 bits
+    Blake3,
+    /// XXH3, 128 bits
+    Xxh3,
+    /// CRC-32C
+    Crc32c,
+    /// SHA-256
+    Sha256,
+    /// XOR of all 32-bit words
+    Xor32,
+}
+
+/// `--format`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum SumFormat {
+    /// Lines that other programs read
+    Manifest,
+    /// A document of the schema flatout/1
+    Json,
+}
+
+/// What a check prints about files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Talk {
+    /// Every file.
+    All,
+    /// Only what is wrong.
+    Wrong,
+    /// Nothing.
+    Nothing,
+}
+
+impl DigestChoice {
+    /// The algorithm.
+    pub fn algorithm(self) -> Algorithm {
+        match self {
+            Self::Blake3 => Algorithm::Blake3,
+            Self::Xxh3 => Algorithm::Xxh3,
+            Self::Crc32c => Algorithm::Crc32c,
+            Self::Sha256 => Algorithm::Sha256,
+            Self::Xor32 => Algorithm::Xor32,
+        }
+    }
+}
+
+impl Sum {
+    /// What to read.
+    pub fn operands(&self) -> Vec<PathBuf> {
+        if self.files.is_empty() { vec![PathBuf::from("-")] } else { self.files.clone() }
+    }
+
+    /// The algorithm, if one is asked for.
+    pub fn asked(&self) -> Option<Algorithm> {
+        self.digest.map(DigestChoice::algorithm)
+    }
+
+    /// How the lines of the manifest look.
+    pub fn manifest(&self) -> Manifest {
+        Manifest {
+            form: if self.tag { Form::Tagged } else { Form::Untagged },
+            end: if self.zero { LineEnd::Zero } else { LineEnd::Feed },
+        }
+    }
+
+    /// What a check prints about files.
+    pub fn talk(&self) -> Talk {
+        match (self.status, self.quiet) {
+            (true, _) => Talk::Nothing,
+            (_, true) => Talk::Wrong,
+            _ => Talk::All,
+        }
+    }
+
+    /// Says which options make no sense together.
+    pub fn contradiction(&self) -> Option<String> {
+        let only_in_a_check = [
+            (self.quiet, "--quiet"),
+            (self.status, "--status"),
+            (self.warn, "--warn"),
+            (self.ignore_missing, "--ignore-missing"),
+            (self.strict, "--strict"),
+        ];
+        let never_in_a_check = [(self.tag, "--tag"), (self.recursive, "--recursive")];
+        let only_in_a_manifest = [(self.tag, "--tag"), (self.zero && !self.check, "--zero")];
+        let first = |options: &[(bool, &'static str)]| {
+            options.iter().find(|(is_given, _)| *is_given).map(|(_, name)| *name)
+        };
+        if self.check {
+            if let Some(name) = first(&never_in_a_check) {
+                return Some(format!("{name} means nothing with --check"));
+            }
+        } else if let Some(name) = first(&only_in_a_check) {
+            return Some(format!("{name} means something only with --check"));
+        }
+        match (self.format, first(&only_in_a_manifest)) {
+            (SumFormat::Json, Some(name)) => Some(format!("{name} means nothing in JSON")),
+            _ => None,
+        }
+    }
+}

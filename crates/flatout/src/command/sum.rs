@@ -1,0 +1,85 @@
+//! `flatout sum`: digests of files and trees, printed or checked as they are found.
+//!
+//! The story: what is to be read becomes items, threads read them, and what they find goes in
+//! order into a session, which writes lines or rows. Nothing is kept of a file that is written.
+
+mod account;
+mod check;
+mod document;
+mod files;
+mod input;
+mod session;
+
+use std::ops::ControlFlow;
+use std::process::ExitCode;
+
+use flatout_sys::cancel::CancelToken;
+use flatout_tree::sum::{Sum, SumOptions, Summed};
+use flatout_tree::walk::Yielded;
+
+use crate::arguments::shared::Output;
+use crate::arguments::sum::{Sum as Arguments, SumFormat};
+use crate::output::stream::Stream;
+use crate::{conclusion, output};
+use session::Session;
+
+/// Reads all the files. One that cannot be read does not stop the others.
+pub fn run(arguments: &Arguments, cancel: CancelToken) -> ExitCode {
+    let place = Output { format: flatout_report::Format::Json, output: arguments.output.clone() };
+    let checked = output::check(&place, &arguments.files);
+    let stream = match checked.and_then(|()| Stream::open(arguments.output.as_deref())) {
+        Ok(stream) => stream,
+        Err(error) => return refuse(arguments, error),
+    };
+    let mut session = Session::begin(arguments, cancel, stream);
+    if arguments.check {
+        session = check::run(session);
+    } else {
+        let items = files::items(arguments, session.stream.inodes());
+        read(&mut session, items);
+    }
+    output::exit(session.end())
+}
+
+/// The results cannot be written where they are wanted.
+fn refuse(arguments: &Arguments, error: String) -> ExitCode {
+    if arguments.format == SumFormat::Json {
+        let shown = Output { format: flatout_report::Format::Json, output: None };
+        return output::conclude(conclusion::failed(error), &shown);
+    }
+    output::complain(&error);
+    output::exit(conclusion::FAILED)
+}
+
+/// Writes the digests of all that is yielded.
+fn read(session: &mut Session<'_>, items: impl Iterator<Item = Yielded>) {
+    let (threads, cancel) = (session.arguments.threads, session.cancel);
+    let started = in_threads(threads, cancel, items, |summed| session.digested(summed));
+    if let Err(error) = started {
+        session.fail(conclusion::FAILED, error);
+    }
+}
+
+/// Has the items read by threads of ours; what is found goes to `sink`, in order.
+fn in_threads(
+    threads: Option<u32>,
+    cancel: CancelToken,
+    items: impl Iterator<Item = Yielded>,
+    sink: impl FnMut(Summed) -> ControlFlow<()>,
+) -> Result<(), String> {
+    let sum = Sum::new(SumOptions { threads: threads.unwrap_or(0), cancel });
+    std::thread::scope(|scope| {
+        for index in 0..sum.threads() {
+            let thread = std::thread::Builder::new().name(format!("sum {index}"));
+            let spawned = thread.spawn_scoped(scope, || sum.work());
+            // With fewer threads than asked for it takes longer, no more.
+            if let Err(error) = spawned
+                && index == 0
+            {
+                return Err(format!("cannot start a thread: {error}"));
+            }
+        }
+        sum.feed(items, sink);
+        Ok(())
+    })
+}

@@ -1,0 +1,232 @@
+//! `flatout sum --check`: the files that manifests list, held against them.
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use flatout_io::digest::Algorithm;
+use flatout_tree::item::Wanted;
+use flatout_tree::manifest::{self, Entry, Fault, Line, Reader};
+use flatout_tree::sum::{Failure, Summed};
+use flatout_tree::walk::Yielded;
+
+use super::document::Verdict;
+use super::input::{self, Input};
+use super::session::Session;
+use super::{files, in_threads};
+use crate::arguments::sum::Talk;
+use crate::conclusion::FAILED;
+use crate::output;
+
+/// What one manifest held.
+#[derive(Debug, Default)]
+struct Counts {
+    /// Lines that name a file and a digest.
+    proper: u64,
+    /// Lines that do not.
+    malformed: u64,
+    /// Lines with a digest that is not computed here.
+    foreign: u64,
+    unreadable: u64,
+    mismatched: u64,
+    matched: u64,
+    /// The manifest could not be read to its end.
+    is_cut: bool,
+}
+
+/// Checks all manifests.
+pub fn run(mut session: Session<'_>) -> Session<'_> {
+    for path in session.arguments.operands() {
+        if session.is_over() {
+            break;
+        }
+        match input::open(&path, session.cancel) {
+            Ok(input) => session = check(session, &path, input),
+            Err(error) => session.fail(FAILED, complaint("open", &path, &error)),
+        }
+    }
+    session
+}
+
+fn complaint(operation: &str, path: &Path, error: &io::Error) -> String {
+    if error.kind() == io::ErrorKind::NotFound {
+        return format!("cannot {operation} {}: No such file or directory", path.display());
+    }
+    format!("cannot {operation} {}: {error}", path.display())
+}
+
+/// A manifest that is checked. The lines that are read and the files that are found come by turns,
+/// in one thread.
+struct Check<'a, 'b> {
+    session: &'a RefCell<Session<'b>>,
+    counts: &'a RefCell<Counts>,
+    path: &'a Path,
+    /// The algorithm of the last line that left it open and matched: the next one is likely its.
+    likely: Cell<Option<Algorithm>>,
+}
+
+fn check<'b>(session: Session<'b>, path: &Path, input: io::BufReader<Input>) -> Session<'b> {
+    let arguments = session.arguments;
+    let (threads, cancel) = (arguments.threads, session.cancel);
+    let (session, counts) = (RefCell::new(session), RefCell::new(Counts::default()));
+    let check = Check { session: &session, counts: &counts, path, likely: Cell::new(None) };
+    let lines = Reader::new(input, arguments.manifest().end, arguments.asked());
+    let items = lines.filter_map(|line| check.item(line));
+    let started = in_threads(threads, cancel, items, |summed| check.found(summed));
+    let mut session = session.into_inner();
+    if let Err(error) = started {
+        session.fail(FAILED, error);
+    }
+    if !session.is_over() {
+        conclude(&mut session, path, &counts.into_inner());
+    }
+    session
+}
+
+impl Check<'_, '_> {
+    /// The file that a line names.
+    fn item(&self, line: io::Result<Line>) -> Option<Yielded> {
+        let Line { number, content } = match line {
+            Ok(line) => line,
+            Err(error) => {
+                self.counts.borrow_mut().is_cut = true;
+                let mut session = self.session.borrow_mut();
+                if !session.is_over() {
+                    session.fail(FAILED, complaint("read", self.path, &error));
+                }
+                return None;
+            }
+        };
+        match content {
+            Ok(entry) if self.is_itself(&entry) => {
+                self.counts.borrow_mut().foreign += 1;
+                let text = format!("line {number}: standard input is the manifest itself");
+                self.session.borrow_mut().fail(FAILED, text);
+                None
+            }
+            Ok(mut entry) => {
+                self.counts.borrow_mut().proper += 1;
+                if let Some(algorithm) = self.likely.get() {
+                    entry.prefer(algorithm);
+                }
+                let path = PathBuf::from(entry.name);
+                Some(Ok(files::item(path, Wanted::Match(entry.digests))))
+            }
+            Err(fault) => {
+                self.fault(number, &fault);
+                None
+            }
+        }
+    }
+
+    fn is_itself(&self, entry: &Entry) -> bool {
+        entry.name == "-" && self.path.as_os_str() == "-"
+    }
+
+    fn fault(&self, number: u64, fault: &Fault) {
+        let (mut session, mut counts) = (self.session.borrow_mut(), self.counts.borrow_mut());
+        let text = format!("{}: line {number}: {fault}", self.path.display());
+        match fault {
+            Fault::Malformed | Fault::TooLong => {
+                counts.malformed += 1;
+                if session.arguments.warn {
+                    output::complain(&text);
+                }
+            }
+            // The file is listed, and nobody has looked at it: that is no success.
+            Fault::Foreign(_) | Fault::Unasked(_) => {
+                counts.foreign += 1;
+                session.fail(FAILED, text);
+            }
+        }
+    }
+
+    /// Takes in what was found of a file.
+    fn found(&self, summed: Summed) -> ControlFlow<()> {
+        let mut session = self.session.borrow_mut();
+        let mut counts = self.counts.borrow_mut();
+        let talk = session.arguments.talk();
+        let (verdict, word) = match &summed.result {
+            Ok(found) => {
+                session.count(found);
+                if found.matches {
+                    counts.matched += 1;
+                    session.account.matched += 1;
+                    self.likely.set(Some(found.digest.algorithm()));
+                    (Verdict::Found(found), (talk == Talk::All).then_some("OK"))
+                } else {
+                    counts.mismatched += 1;
+                    session.account.mismatched += 1;
+                    session.account.failed += 1;
+                    session.differ();
+                    (Verdict::Differs(found), (talk != Talk::Nothing).then_some("FAILED"))
+                }
+            }
+            Err(Failure::Interrupted) => return ControlFlow::Break(()),
+            Err(Failure::Missing { .. }) if session.arguments.ignore_missing => {
+                session.account.missing += 1;
+                return ControlFlow::Continue(());
+            }
+            Err(failure) => {
+                counts.unreadable += 1;
+                session.failed(&summed.shown, failure)?;
+                let word = (talk != Talk::Nothing).then_some("FAILED open or read");
+                return say(&mut session, &summed, word);
+            }
+        };
+        session.row(&summed.shown, verdict)?;
+        say(&mut session, &summed, word)
+    }
+}
+
+/// Writes `NAME: WORD`.
+fn say(session: &mut Session<'_>, summed: &Summed, word: Option<&str>) -> ControlFlow<()> {
+    let Some(word) = word else { return ControlFlow::Continue(()) };
+    let mut line = manifest::shown(&summed.shown).into_owned();
+    line.extend_from_slice(b": ");
+    line.extend_from_slice(word.as_bytes());
+    line.push(b'\n');
+    session.say(&line)
+}
+
+/// Says what a manifest came to.
+fn conclude(session: &mut Session<'_>, path: &Path, counts: &Counts) {
+    let path = path.display();
+    let is_strict = session.arguments.strict && counts.malformed > 0;
+    if counts.proper == 0 {
+        // Where other complaints were made, this one would only hide them.
+        if counts.foreign == 0 && !counts.is_cut {
+            session.fail(FAILED, format!("{path}: no properly formatted lines found"));
+        }
+        return;
+    }
+    if is_strict {
+        session.differ();
+    }
+    let talk = session.arguments.talk();
+    if talk != Talk::Nothing {
+        let lines = ["line is improperly formatted", "lines are improperly formatted"];
+        warn(counts.malformed, lines);
+        let files = ["listed file could not be read", "listed files could not be read"];
+        warn(counts.unreadable, files);
+        let digests = ["computed digest did NOT match", "computed digests did NOT match"];
+        warn(counts.mismatched, digests);
+    }
+    if session.arguments.ignore_missing && counts.matched == 0 {
+        if talk == Talk::Nothing {
+            session.differ();
+        } else {
+            session.fail(FAILED, format!("{path}: no file was verified"));
+        }
+    }
+}
+
+/// A closing line about one, or about several.
+fn warn(count: u64, [one, several]: [&str; 2]) {
+    match count {
+        0 => {}
+        1 => output::complain(&format!("WARNING: 1 {one}")),
+        count => output::complain(&format!("WARNING: {count} {several}")),
+    }
+}

@@ -1,0 +1,154 @@
+//! The document of `--format json`: a row per file, written as it comes, and one for all.
+
+use std::ffi::OsStr;
+
+use flatout_bench::read::outcome::escape;
+use flatout_io::digest::Algorithm;
+use flatout_measure::record::{Outcome, Status};
+use flatout_measure::warning::{self, Warning};
+use flatout_report::json;
+use flatout_tree::sum::{Failure, Found};
+use serde_json::{Map, Value};
+
+use super::account::Account;
+use crate::arguments::sum::Sum;
+use crate::conclusion::{Draft, INTERRUPTED, View};
+
+/// Errors that the end of a document lists; the rows have them all.
+const MAX_ERRORS: usize = 100;
+/// Nothing here is random.
+const SEED: u64 = 1;
+
+/// A document whose rows are not kept.
+pub struct Document {
+    draft: Draft,
+    rows: u64,
+    more_errors: u64,
+    /// The algorithm that is asked for; a check finds out for each file.
+    algorithm: Option<Algorithm>,
+}
+
+/// What is known of a file.
+#[derive(Debug, Clone, Copy)]
+pub enum Verdict<'a> {
+    /// Its digest, which is the one listed where one is.
+    Found(&'a Found),
+    /// Another digest than the one listed.
+    Differs(&'a Found),
+    /// Nothing.
+    Failed(&'a Failure),
+}
+
+impl Document {
+    /// Begins a document; returns its first lines too.
+    pub fn begin(arguments: &Sum) -> (Self, String) {
+        let draft = Draft::begin(SEED);
+        let start = json::streamed_start(draft.start());
+        let default = (!arguments.check).then_some(Algorithm::Blake3);
+        let algorithm = arguments.asked().or(default);
+        (Self { draft, rows: 0, more_errors: 0, algorithm }, start)
+    }
+
+    /// Notes an error.
+    pub fn fail(&mut self, text: String) {
+        if self.draft.errors.len() < MAX_ERRORS {
+            self.draft.errors.push(text);
+        } else {
+            self.more_errors += 1;
+        }
+    }
+
+    fn write(&mut self, outcome: &Outcome) -> String {
+        let row = json::streamed_row(outcome, self.rows);
+        self.rows += 1;
+        row
+    }
+
+    /// The row of a file.
+    pub fn row(&mut self, shown: &OsStr, verdict: Verdict<'_>) -> String {
+        let mut outcome =
+            Outcome { id: "sum/file".to_owned(), unit: "bytes/s".to_owned(), ..Outcome::default() };
+        let mut algorithm = self.algorithm;
+        match verdict {
+            Verdict::Found(found) | Verdict::Differs(found) => {
+                algorithm = Some(found.digest.algorithm());
+                outcome.audit = facts([
+                    ("digest", found.digest.to_string().into()),
+                    ("bytes", found.length_bytes.into()),
+                    ("elapsed_ns", found.elapsed_ns.into()),
+                ]);
+            }
+            Verdict::Failed(_) => {}
+        }
+        outcome.warnings = doubt(shown, verdict).into_iter().collect();
+        if !outcome.warnings.is_empty() {
+            outcome.status = Status::Failed;
+        }
+        let digest = algorithm.map_or(Value::Null, |algorithm| algorithm.name().into());
+        outcome.parameters = facts([("file", escape(shown).into()), ("digest", digest)]);
+        self.write(&outcome)
+    }
+
+    /// The last row and the end.
+    pub fn end(mut self, account: &Account, elapsed_ns: u64, exit_code: i32) -> String {
+        let rate = account.rate(elapsed_ns);
+        let mut outcome = Outcome {
+            id: "sum/total".to_owned(),
+            unit: "bytes/s".to_owned(),
+            median: rate,
+            n: u64::from(rate.is_some()),
+            samples: rate.into_iter().collect(),
+            ..Outcome::default()
+        };
+        let digest = self.algorithm.map_or(Value::Null, |algorithm| algorithm.name().into());
+        outcome.parameters = facts([("digest", digest)]);
+        outcome.audit = facts([
+            ("files", account.files.into()),
+            ("failed", account.failed.into()),
+            ("matched", account.matched.into()),
+            ("mismatched", account.mismatched.into()),
+            ("missing", account.missing.into()),
+            ("bytes", account.bytes.into()),
+            ("elapsed_ns", elapsed_ns.into()),
+        ]);
+        if account.failed > 0 {
+            let text = format!("{} of the files failed; their rows say why", account.failed);
+            outcome.status = Status::Degraded;
+            outcome.warnings.push(Warning::new(warning::FAILED, text));
+        }
+        if exit_code == INTERRUPTED {
+            let text = "the run was interrupted before all files were read";
+            outcome.status = Status::Interrupted;
+            outcome.warnings.push(Warning::new(warning::INTERRUPTED, text));
+        }
+        let row = self.write(&outcome);
+        if self.more_errors > 0 {
+            self.draft.errors.push(format!("and {} more", self.more_errors));
+        }
+        let mut end = self.draft.conclude(View::Summary).record.end;
+        end.exit_code = exit_code;
+        format!("{row}{}", json::streamed_end(&end))
+    }
+}
+
+fn doubt(shown: &OsStr, verdict: Verdict<'_>) -> Option<Warning> {
+    match verdict {
+        Verdict::Found(_) => None,
+        Verdict::Differs(_) => {
+            let text = format!("{} has another digest than the one listed", shown.display());
+            Some(Warning::new(warning::MISMATCH, text))
+        }
+        Verdict::Failed(failure) => {
+            let code = match failure {
+                Failure::Missing { .. } => warning::MISSING,
+                Failure::Changed { .. } => warning::CHANGED,
+                _ => warning::FAILED,
+            };
+            Some(Warning::new(code, failure.to_string()))
+        }
+    }
+}
+
+fn facts<const N: usize>(pairs: [(&str, Value); N]) -> Map<String, Value> {
+    pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}

@@ -1,0 +1,42 @@
+//! A manifest that is read: a file or standard input, until somebody wants to stop.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::os::fd::AsFd;
+use std::path::Path;
+
+use flatout_sys::cancel::{CancelToken, Ready, wait_readable};
+
+/// Bytes read at a time.
+const BUFFER_BYTES: usize = 64 << 10;
+
+/// A file whose reads end when the user wants to stop.
+pub struct Input {
+    file: File,
+    cancel: CancelToken,
+}
+
+/// Opens a manifest; `-` is standard input.
+pub fn open(path: &Path, cancel: CancelToken) -> io::Result<BufReader<Input>> {
+    let file = if path.as_os_str() == "-" {
+        io::stdin().as_fd().try_clone_to_owned()?.into()
+    } else {
+        File::open(path)?
+    };
+    Ok(BufReader::with_capacity(BUFFER_BYTES, Input { file, cancel }))
+}
+
+impl Read for Input {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let ready = wait_readable(self.file.as_fd(), None)?;
+            if ready == Ready::Cancelled || self.cancel.is_cancelled() {
+                return Err(io::Error::other("interrupted"));
+            }
+            match self.file.read(buffer) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                result => return result,
+            }
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! A run of `flatout sum`: where its lines go, what it has counted, and how it will end.
+
+use std::ffi::OsStr;
+use std::io::IsTerminal;
+use std::ops::ControlFlow;
+
+use flatout_sys::cancel::CancelToken;
+use flatout_sys::clock::monotonic_ns;
+use flatout_tree::manifest::Manifest;
+use flatout_tree::sum::{Failure, Found, Summed};
+
+use super::account::Account;
+use super::document::{Document, Verdict};
+use crate::arguments::sum::{Sum, SumFormat};
+use crate::conclusion::{DONE, FAILED, INTERRUPTED};
+use crate::output;
+use crate::output::stream::{Stopped, Stream};
+
+/// A run in the making.
+pub struct Session<'a> {
+    pub arguments: &'a Sum,
+    pub cancel: CancelToken,
+    pub stream: Stream,
+    pub account: Account,
+    document: Option<Document>,
+    manifest: Manifest,
+    begun_ns: u64,
+    exit_code: i32,
+    /// Nothing more can be written, or nobody wants it.
+    is_stopped: bool,
+    line: Vec<u8>,
+}
+
+impl<'a> Session<'a> {
+    /// Begins now.
+    pub fn begin(arguments: &'a Sum, cancel: CancelToken, stream: Stream) -> Self {
+        let mut session = Self {
+            arguments,
+            cancel,
+            stream,
+            account: Account::default(),
+            document: None,
+            manifest: arguments.manifest(),
+            begun_ns: monotonic_ns(),
+            exit_code: DONE,
+            is_stopped: false,
+            line: Vec::new(),
+        };
+        if arguments.format == SumFormat::Json {
+            let (document, start) = Document::begin(arguments);
+            session.document = Some(document);
+            // A failure is remembered.
+            let _ = session.write(start.as_bytes());
+            // Describing the machine is no part of reading files.
+            session.begun_ns = monotonic_ns();
+        }
+        session
+    }
+
+    /// Notes what went wrong, and says so.
+    pub fn fail(&mut self, code: i32, text: String) {
+        output::complain(&text);
+        self.exit_code = self.exit_code.max(code);
+        if let Some(document) = &mut self.document {
+            document.fail(text);
+        }
+    }
+
+    /// Notes that something is not as it should be, where a line about it stands elsewhere.
+    pub fn differ(&mut self) {
+        self.exit_code = self.exit_code.max(FAILED);
+    }
+
+    /// Writes whole lines; breaks off when that is no use any more.
+    pub fn write(&mut self, lines: &[u8]) -> ControlFlow<()> {
+        if self.is_stopped {
+            return ControlFlow::Break(());
+        }
+        match self.stream.write(lines) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(stopped) => {
+                self.stop(stopped);
+                ControlFlow::Break(())
+            }
+        }
+    }
+
+    fn stop(&mut self, stopped: Stopped) {
+        self.is_stopped = true;
+        if let Stopped::Failed(text) = stopped {
+            output::complain(&text);
+            self.exit_code = self.exit_code.max(FAILED);
+        }
+    }
+
+    /// Whether the rest need not be done.
+    pub fn is_over(&self) -> bool {
+        self.is_stopped || self.cancel.is_cancelled()
+    }
+
+    /// Takes in the digest of a file.
+    pub fn digested(&mut self, summed: Summed) -> ControlFlow<()> {
+        match summed.result {
+            Ok(found) => {
+                self.count(&found);
+                if self.document.is_some() {
+                    return self.row(&summed.shown, Verdict::Found(&found));
+                }
+                let mut line = std::mem::take(&mut self.line);
+                line.clear();
+                self.manifest.append(&mut line, &found.digest, &summed.shown);
+                let flow = self.write(&line);
+                self.line = line;
+                flow
+            }
+            Err(Failure::Interrupted) => ControlFlow::Break(()),
+            Err(failure) => self.failed(&summed.shown, &failure),
+        }
+    }
+
+    /// Counts a file that was read.
+    pub fn count(&mut self, found: &Found) {
+        self.account.files += 1;
+        self.account.bytes += found.length_bytes;
+    }
+
+    /// Takes in a file without a digest.
+    pub fn failed(&mut self, shown: &OsStr, failure: &Failure) -> ControlFlow<()> {
+        self.account.failed += 1;
+        if let Failure::Missing { .. } = failure {
+            self.account.missing += 1;
+        }
+        self.fail(FAILED, failure.to_string());
+        self.row(shown, Verdict::Failed(failure))
+    }
+
+    /// Writes the row of a file where rows are written.
+    pub fn row(&mut self, shown: &OsStr, verdict: Verdict<'_>) -> ControlFlow<()> {
+        match &mut self.document {
+            None => ControlFlow::Continue(()),
+            Some(document) => {
+                let row = document.row(shown, verdict);
+                self.write(row.as_bytes())
+            }
+        }
+    }
+
+    /// Writes a line about a file where lines are written.
+    pub fn say(&mut self, line: &[u8]) -> ControlFlow<()> {
+        if self.document.is_some() { ControlFlow::Continue(()) } else { self.write(line) }
+    }
+
+    /// Writes what is left; returns the exit code.
+    pub fn end(mut self) -> i32 {
+        let elapsed_ns = monotonic_ns() - self.begun_ns;
+        // Who closes the pipe and then interrupts has interrupted all the same.
+        if self.cancel.is_cancelled() {
+            self.fail(INTERRUPTED, "interrupted".to_owned());
+        } else if std::io::stderr().is_terminal()
+            && let Some(line) = self.account.closing_line(elapsed_ns)
+        {
+            output::complain(&line);
+        }
+        let is_document = self.document.is_some();
+        if let Some(document) = self.document.take() {
+            let end = document.end(&self.account, elapsed_ns, self.exit_code);
+            let _ = self.write(end.as_bytes());
+        }
+        // Half a manifest must not pass for a whole one; a document says how it ended.
+        let is_whole = is_document || self.exit_code != INTERRUPTED;
+        let ended = match (self.is_stopped, is_whole, &self.arguments.output) {
+            (false, true, _) | (false, false, None) => self.stream.finish(),
+            (_, _, Some(path)) => {
+                self.stream.discard();
+                output::complain(&format!("{path:?} was not written"));
+                Ok(())
+            }
+            (true, _, None) => Ok(()),
+        };
+        match ended {
+            Err(Stopped::Failed(text)) => {
+                output::complain(&text);
+                self.exit_code.max(FAILED)
+            }
+            Ok(()) | Err(Stopped::Closed) => self.exit_code,
+        }
+    }
+}

@@ -1,0 +1,314 @@
+//! The thread that starts a program, stops it at its first and at its last instruction, and reaps
+//! it. ptrace(2) obeys the thread that started the program, and PR_SET_PDEATHSIG kills the program
+//! when that thread ends; hence a thread of its own.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::ptr;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustix::pipe::{PipeFlags, pipe_with};
+
+use super::memory::{self, Peaks};
+use super::{Account, End, Program};
+use crate::clock::monotonic_ns;
+
+/// A program that runs.
+pub(super) struct Started {
+    pub(super) leader: Leader,
+    pub(super) stdout: File,
+    pub(super) stderr: File,
+    /// Becomes readable, at its end, when the program has ended.
+    pub(super) ended: OwnedFd,
+    pub(super) result: Receiver<io::Result<Account>>,
+}
+
+/// The first process of a group: as long as it is not reaped, its number means nobody else.
+#[derive(Debug, Clone)]
+pub(super) struct Leader {
+    process: libc::pid_t,
+    is_reaped: Arc<Mutex<bool>>,
+}
+
+impl Leader {
+    /// Sends a signal to all processes of the group. Those that are gone need none.
+    pub(super) fn signal(&self, signal: libc::c_int) {
+        let is_reaped = self.is_reaped.lock().unwrap_or_else(PoisonError::into_inner);
+        if !*is_reaped {
+            // SAFETY: kill(2) touches no memory. The group is the program's: its leader is not
+            // reaped, so the number cannot have been given to another.
+            unsafe { libc::kill(-self.process, signal) };
+        }
+    }
+}
+
+/// What the thread says once the program runs.
+struct Birth {
+    leader: Leader,
+    stdout: File,
+    stderr: File,
+}
+
+/// Starts a program in a thread of its own, which reports its end.
+///
+/// Errors: the program or the thread cannot be started.
+pub(super) fn start(program: &Program<'_>) -> io::Result<Started> {
+    let shell = program.argv.first().is_some_and(|name| name == "sh" || name == "/bin/sh");
+    let command = command(program)?;
+    let (ended, end_of_end) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+    let (born, birth) = channel();
+    let (done, result) = channel();
+    std::thread::Builder::new().name("versus-run".to_owned()).spawn(move || {
+        live(command, shell, &born, &done);
+        // From now on the other end can be read. Not before: the result has been sent.
+        drop(end_of_end);
+    })?;
+    let birth: io::Result<Birth> =
+        birth.recv().map_err(|_| io::Error::other("the thread of the program is gone"))?;
+    let Birth { leader, stdout, stderr } = birth?;
+    Ok(Started { leader, stdout, stderr, ended, result })
+}
+
+fn command(program: &Program<'_>) -> io::Result<Command> {
+    let Some((name, arguments)) = program.argv.split_first() else {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "no program is named"));
+    };
+    let mut command = Command::new(name);
+    command
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0);
+    let variables = program.environment.iter().map(|(name, value)| (name, value));
+    command.envs(variables);
+    if let Some(directory) = program.directory {
+        command.current_dir(directory);
+    }
+    Ok(command)
+}
+
+/// The whole life of a program, as its thread sees it.
+fn live(
+    command: Command,
+    is_shell: bool,
+    born: &Sender<io::Result<Birth>>,
+    done: &Sender<io::Result<Account>>,
+) {
+    let before = Before { parent_bytes: parent_bytes(), forked_ns: monotonic_ns(), is_shell };
+    let (mut child, is_traced) = match spawn(command) {
+        Ok(child) => child,
+        Err(error) => {
+            let _ = born.send(Err(error));
+            return;
+        }
+    };
+    let process = child.id() as libc::pid_t;
+    let leader = Leader { process, is_reaped: Arc::new(Mutex::new(false)) };
+    let before = Before { parent_bytes: before.parent_bytes.max(parent_bytes()), ..before };
+    let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else {
+        let _ = born.send(Err(io::Error::other("the program has no pipes")));
+        return;
+    };
+    let (stdout, stderr) = (OwnedFd::from(stdout).into(), OwnedFd::from(stderr).into());
+    // Should nobody listen, the result goes nowhere either; the program is reaped all the same.
+    let _ = born.send(Ok(Birth { leader: leader.clone(), stdout, stderr }));
+    let watched = watch(process, is_traced, &before);
+    let _ = done.send(watched.and_then(|life| reap(&leader, life, &before)));
+}
+
+/// What is known before the program runs.
+struct Before {
+    parent_bytes: u64,
+    forked_ns: u64,
+    is_shell: bool,
+}
+
+/// Our resident set, which a child inherits as its high-water mark.
+fn parent_bytes() -> u64 {
+    memory::status_bytes("self", "VmRSS").unwrap_or(u64::MAX / 2)
+}
+
+/// Starts the program; tells whether it waits, traced, before its first instruction.
+fn spawn(mut command: Command) -> io::Result<(std::process::Child, bool)> {
+    let (answer, question) = pipe_with(PipeFlags::CLOEXEC)?;
+    let descriptor = question.as_raw_fd();
+    // SAFETY: what runs between fork and exec makes only system calls on integers and on memory
+    // of its own stack; it neither allocates nor takes a lock.
+    unsafe { command.pre_exec(move || prepare(descriptor)) };
+    let child = command.spawn()?;
+    drop(question);
+    let mut word = [0; 1];
+    let is_traced = matches!(rustix::io::read(&answer, &mut word), Ok(1));
+    Ok((child, is_traced))
+}
+
+/// In the child, before execve(2): dies with its parent, forgets what we ignore, asks to be
+/// traced, and tells through the pipe whether that was granted.
+fn prepare(descriptor: RawFd) -> io::Result<()> {
+    // SAFETY: plain system calls on integers; write(2) reads one byte of a live array.
+    unsafe {
+        if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        libc::signal(libc::SIGXFSZ, libc::SIG_DFL);
+        let none = ptr::null_mut::<libc::c_void>();
+        if libc::ptrace(libc::PTRACE_TRACEME, 0, none, none) == 0 {
+            libc::write(descriptor, [1_u8].as_ptr().cast(), 1);
+        }
+    }
+    Ok(())
+}
+
+/// What was seen of a life until its end; the process is not reaped yet.
+struct Life {
+    elapsed_ns: u64,
+    own_bytes: Option<u64>,
+}
+
+/// Watches a process until it has ended.
+fn watch(process: libc::pid_t, is_traced: bool, before: &Before) -> io::Result<Life> {
+    let mut life = Life { elapsed_ns: 0, own_bytes: None };
+    let (mut started_ns, mut held_ns, mut is_first) = (before.forked_ns, 0, true);
+    loop {
+        let seen = wait(process, libc::WEXITED | libc::WSTOPPED | libc::WNOWAIT)?;
+        let stopped_ns = monotonic_ns();
+        if matches!(seen.code, libc::CLD_EXITED | libc::CLD_KILLED | libc::CLD_DUMPED) {
+            life.elapsed_ns = stopped_ns.saturating_sub(started_ns).saturating_sub(held_ns);
+            return Ok(life);
+        }
+        // The stop is taken in without reaping: the process may be killed in this very moment.
+        let stop = wait(process, libc::WSTOPPED | libc::WNOHANG)?;
+        if stop.process == 0 || !is_traced {
+            continue;
+        }
+        if is_first {
+            is_first = false;
+            set_options(process);
+            started_ns = monotonic_ns();
+            resume(process, 0);
+            continue;
+        }
+        if stop.status >> 8 == libc::PTRACE_EVENT_EXIT {
+            life.own_bytes = memory::status_bytes(&process.to_string(), "VmHWM");
+        }
+        let signal = passed_on(process, stop.status);
+        held_ns += monotonic_ns().saturating_sub(stopped_ns);
+        resume(process, signal);
+    }
+}
+
+/// The signal that a stopped process is to get.
+fn passed_on(process: libc::pid_t, status: libc::c_int) -> libc::c_int {
+    let is_event = status >> 8 != 0;
+    let signal = status & 0xff;
+    let stops = [libc::SIGSTOP, libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
+    // A process that stands still because of an earlier signal has no signal to be told about
+    // (ptrace(2), "Group-stop"); told again, it would stop again.
+    if is_event || (stops.contains(&signal) && !has_signal(process)) { 0 } else { signal }
+}
+
+fn has_signal(process: libc::pid_t) -> bool {
+    let mut information = std::mem::MaybeUninit::<libc::siginfo_t>::zeroed();
+    let none = ptr::null_mut::<libc::c_void>();
+    // SAFETY: the kernel writes one siginfo_t through the pointer, which is valid for that.
+    unsafe { libc::ptrace(libc::PTRACE_GETSIGINFO, process, none, information.as_mut_ptr()) == 0 }
+}
+
+/// Stops at exec and at exit from now on; kills the process should this thread end.
+fn set_options(process: libc::pid_t) {
+    let options = libc::PTRACE_O_TRACEEXEC | libc::PTRACE_O_TRACEEXIT | libc::PTRACE_O_EXITKILL;
+    let none = ptr::null_mut::<libc::c_void>();
+    // SAFETY: takes integers only. It fails when the process was killed just now, which the next
+    // wait tells.
+    unsafe { libc::ptrace(libc::PTRACE_SETOPTIONS, process, none, libc::c_long::from(options)) };
+}
+
+fn resume(process: libc::pid_t, signal: libc::c_int) {
+    let none = ptr::null_mut::<libc::c_void>();
+    // SAFETY: takes integers only. It fails when the process was killed just now, which the next
+    // wait tells.
+    unsafe { libc::ptrace(libc::PTRACE_CONT, process, none, libc::c_long::from(signal)) };
+}
+
+/// What waitid(2) tells.
+struct Seen {
+    /// 0 when there is nothing to tell.
+    process: libc::pid_t,
+    code: libc::c_int,
+    status: libc::c_int,
+}
+
+fn wait(process: libc::pid_t, options: libc::c_int) -> io::Result<Seen> {
+    loop {
+        let mut information = std::mem::MaybeUninit::<libc::siginfo_t>::zeroed();
+        // SAFETY: the kernel writes one siginfo_t; zeroed bytes are a valid one, with process 0.
+        // The fields read are those of SIGCHLD, which waitid(2) fills in.
+        let (failed, seen) = unsafe {
+            let failed =
+                libc::waitid(libc::P_PID, process as libc::id_t, information.as_mut_ptr(), options)
+                    != 0;
+            let information = information.assume_init();
+            let (process, status) = (information.si_pid(), information.si_status());
+            (failed, Seen { process, code: information.si_code, status })
+        };
+        if !failed {
+            return Ok(seen);
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+}
+
+/// Ends what the program left in its group, then takes its account.
+fn reap(leader: &Leader, life: Life, before: &Before) -> io::Result<Account> {
+    leader.signal(libc::SIGKILL);
+    let mut is_reaped = leader.is_reaped.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut status = 0;
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    let waited = loop {
+        // SAFETY: the kernel writes one int and one `struct rusage`, for which zeros are valid.
+        let waited = unsafe { libc::wait4(leader.process, &mut status, 0, usage.as_mut_ptr()) };
+        let interrupted = io::Error::last_os_error().kind() == io::ErrorKind::Interrupted;
+        if waited >= 0 || !interrupted {
+            break waited;
+        }
+    };
+    if waited < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    *is_reaped = true;
+    // SAFETY: zeroed above, and written by wait4.
+    let usage = unsafe { usage.assume_init() };
+    let usage_bytes = u64::try_from(usage.ru_maxrss).unwrap_or(0).saturating_mul(1024);
+    let (own_bytes, is_shell) = (life.own_bytes, before.is_shell);
+    let parent_bytes = before.parent_bytes;
+    let (peak_memory_bytes, peak_memory_of) =
+        Peaks { own_bytes, usage_bytes, parent_bytes, is_shell }.judge();
+    let exit_code = match libc::WIFSIGNALED(status) {
+        true => 128 + libc::WTERMSIG(status),
+        false => libc::WEXITSTATUS(status),
+    };
+    Ok(Account {
+        stdout: Vec::new(),
+        stderr: Vec::new(),
+        exit_code,
+        elapsed_ns: life.elapsed_ns,
+        user_ns: nanoseconds(usage.ru_utime),
+        system_ns: nanoseconds(usage.ru_stime),
+        peak_memory_bytes,
+        peak_memory_of,
+        end: End::Itself,
+    })
+}
+
+fn nanoseconds(time: libc::timeval) -> u64 {
+    let part = |value: i64| u64::try_from(value).unwrap_or(0);
+    part(time.tv_sec).saturating_mul(1_000_000_000).saturating_add(part(time.tv_usec) * 1_000)
+}

@@ -1,0 +1,159 @@
+//! What one line of a manifest says.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+
+use flatout_io::digest::{Algorithm, Digest};
+
+use super::{LineEnd, digits, escape};
+
+/// Longer words before a parenthesis are no tags.
+const MAX_TAG_BYTES: usize = 24;
+
+/// Tags that other programs write for our algorithms, besides [`Algorithm::tag`].
+const OTHER_TAGS: [(&[u8], Algorithm); 1] = [(b"SHA2-256", Algorithm::Sha256)];
+
+/// xxhsum's tag for an XXH128 whose bytes are turned around.
+const LITTLE_ENDIAN_TAG: &[u8] = b"XXH128_LE";
+
+/// A file and what it is expected to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// The file, byte for byte.
+    pub name: OsString,
+    /// The digest. A line without a tag can mean several, one for each algorithm.
+    pub digests: Vec<Digest>,
+}
+
+impl Entry {
+    /// Puts the digest of this algorithm first, if there is one.
+    pub fn prefer(&mut self, algorithm: Algorithm) {
+        self.digests.sort_by_key(|digest| digest.algorithm() != algorithm);
+    }
+}
+
+/// Why a line says nothing that could be checked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// It is no line of a manifest.
+    #[error("not the line of a digest")]
+    Malformed,
+    /// It is longer than any that is read.
+    #[error("longer than {} bytes", super::MAX_LINE_BYTES)]
+    TooLong,
+    /// It holds the digest of an algorithm that is not known here.
+    #[error("{0} is not among the digests")]
+    Foreign(String),
+    /// It holds the digest of another algorithm than the one asked for.
+    #[error("{0} is not the digest asked for")]
+    Unasked(&'static str),
+}
+
+/// Reads a line without its end. `None`: there is nothing in it, or a comment.
+///
+/// `asked` is the algorithm that is asked for; without one, a line is what it looks like.
+pub fn parse(line: &[u8], end: LineEnd, asked: Option<Algorithm>) -> Option<Result<Entry, Fault>> {
+    let line = match end {
+        LineEnd::Feed => line.strip_suffix(b"\r").unwrap_or(line),
+        LineEnd::Zero => line,
+    };
+    let text = &line[line.iter().position(|byte| !matches!(byte, b' ' | b'\t'))?..];
+    if line[0] == b'#' {
+        return None;
+    }
+    let (text, is_escaped) = match (text.strip_prefix(b"\\"), end) {
+        (Some(rest), LineEnd::Feed) => (rest, Escaped::Yes),
+        _ => (text, Escaped::No),
+    };
+    let entry = match Tagged::split(text) {
+        Some(tagged) => tagged.entry(is_escaped, asked),
+        None => untagged(text, is_escaped, asked).ok_or(Fault::Malformed),
+    };
+    Some(entry)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Escaped {
+    Yes,
+    No,
+}
+
+fn name(bytes: &[u8], escaped: Escaped) -> Option<OsString> {
+    let name = match escaped {
+        Escaped::Yes => escape::unescaped(bytes)?,
+        Escaped::No => bytes.to_vec(),
+    };
+    // The kernel knows neither.
+    (!name.is_empty() && !name.contains(&0)).then(|| OsString::from_vec(name))
+}
+
+/// `TAG (NAME) = DIGITS`, as cksum, b3sum, xxhsum and the BSDs write it; `TAG(NAME)= DIGITS` is
+/// openssl's.
+struct Tagged<'a> {
+    tag: &'a [u8],
+    name: &'a [u8],
+    digits: &'a [u8],
+}
+
+impl<'a> Tagged<'a> {
+    fn split(text: &'a [u8]) -> Option<Self> {
+        let is_tag = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_/".contains(byte);
+        let tag_bytes = text.iter().take_while(|byte| is_tag(byte)).count();
+        let (tag, rest) = text.split_at(tag_bytes);
+        if tag.is_empty() || tag_bytes > MAX_TAG_BYTES {
+            return None;
+        }
+        let rest = rest.strip_prefix(b" ").unwrap_or(rest).strip_prefix(b"(")?;
+        // A name may hold anything, but digits hold no parenthesis: the last one ends the name.
+        let close = rest.iter().rposition(|&byte| byte == b')')?;
+        let digits = rest[close + 1..].trim_ascii_start().strip_prefix(b"=")?.trim_ascii_start();
+        digits::are_digits(digits).then_some(Self { tag, name: &rest[..close], digits })
+    }
+
+    fn entry(&self, escaped: Escaped, asked: Option<Algorithm>) -> Result<Entry, Fault> {
+        let digest = self.digest()?.ok_or(Fault::Malformed)?;
+        if asked.is_some_and(|asked| asked != digest.algorithm()) {
+            return Err(Fault::Unasked(digest.algorithm().tag()));
+        }
+        let name = name(self.name, escaped).ok_or(Fault::Malformed)?;
+        Ok(Entry { name, digests: vec![digest] })
+    }
+
+    fn digest(&self) -> Result<Option<Digest>, Fault> {
+        if self.tag == LITTLE_ENDIAN_TAG {
+            return Ok(digits::parse(Algorithm::Xxh3, self.digits).map(turned));
+        }
+        let ours = Algorithm::ALL.into_iter().find(|known| known.tag().as_bytes() == self.tag);
+        let others = || OTHER_TAGS.iter().find(|(tag, _)| *tag == self.tag).map(|known| known.1);
+        match ours.or_else(others) {
+            Some(algorithm) => Ok(digits::parse(algorithm, self.digits)),
+            None => Err(Fault::Foreign(String::from_utf8_lossy(self.tag).into_owned())),
+        }
+    }
+}
+
+fn turned(digest: Digest) -> Digest {
+    let mut bytes = digest.as_bytes().to_vec();
+    bytes.reverse();
+    Digest::new(digest.algorithm(), &bytes)
+}
+
+/// `DIGITS  NAME` or `DIGITS *NAME`; with one space, `DIGITS NAME` of the BSDs.
+fn untagged(text: &[u8], escaped: Escaped, asked: Option<Algorithm>) -> Option<Entry> {
+    let blank = text.iter().position(|byte| matches!(byte, b' ' | b'\t'))?;
+    let (digits, rest) = text.split_at(blank);
+    let digests: Vec<Digest> = Algorithm::ALL
+        .into_iter()
+        .filter(|&algorithm| asked.is_none_or(|asked| asked == algorithm))
+        .filter_map(|algorithm| digits::parse(algorithm, digits))
+        .collect();
+    if digests.is_empty() {
+        return None;
+    }
+    let rest = &rest[1..];
+    let rest = match rest {
+        [b' ' | b'*', name @ ..] if !name.is_empty() => name,
+        rest => rest,
+    };
+    Some(Entry { name: name(rest, escaped)?, digests })
+}

@@ -1,0 +1,159 @@
+//! A large file that the page cache holds, digested by several threads segment by segment.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use flatout_io::digest::{Cut, Digest, Fold, Part};
+use flatout_sys::mapping::Window;
+use flatout_sys::view::ByteView;
+
+use super::reader::Reader;
+
+/// Parts that may wait for one before them: a thread that was held up holds the others up then,
+/// and not their memory.
+const MAX_WAITING: usize = 8;
+
+/// The file, and how far it is.
+pub(super) struct Large {
+    file: OwnedFd,
+    cut: Cut,
+    next: AtomicU64,
+    failed: AtomicBool,
+    fold: Mutex<Progress>,
+    moved: Condvar,
+}
+
+struct Progress {
+    fold: Option<Fold>,
+    failure: Option<Trouble>,
+    /// Threads at work on a segment.
+    helpers: u32,
+}
+
+/// Why there is no digest.
+#[derive(Debug)]
+pub(super) enum Trouble {
+    /// It ended before its end.
+    CutShort,
+    /// The kernel said no.
+    System(std::io::Error),
+    /// The user wants to stop.
+    Interrupted,
+}
+
+impl Large {
+    pub(super) fn new(file: OwnedFd, cut: Cut) -> Self {
+        let progress = Progress { fold: Some(Fold::new(&cut)), failure: None, helpers: 0 };
+        Self {
+            file,
+            cut,
+            next: AtomicU64::new(0),
+            failed: AtomicBool::new(false),
+            fold: Mutex::new(progress),
+            moved: Condvar::new(),
+        }
+    }
+
+    /// Whether there are segments that nobody has taken.
+    pub(super) fn has_more(&self) -> bool {
+        self.next.load(Ordering::Relaxed) < self.cut.segments()
+            && !self.failed.load(Ordering::Relaxed)
+    }
+
+    /// Takes segments until there are none.
+    pub(super) fn help(&self, reader: &mut Reader<'_>) {
+        self.lock().helpers += 1;
+        while self.has_more() {
+            let index = self.next.fetch_add(1, Ordering::Relaxed);
+            if index >= self.cut.segments() {
+                break;
+            }
+            let part = if reader.is_cancelled() {
+                Err(Trouble::Interrupted)
+            } else {
+                self.part(index, reader)
+            };
+            self.hand_in(index, part);
+        }
+        self.lock().helpers -= 1;
+        self.moved.notify_all();
+    }
+
+    /// Waits until all that was taken is handed in, and closes the file.
+    pub(super) fn finish(&self) -> Result<Digest, Trouble> {
+        let mut progress = self.lock();
+        let is_done = |progress: &Progress| {
+            let joined =
+                progress.fold.as_ref().is_some_and(|fold| fold.joined() == self.cut.segments());
+            progress.helpers == 0 && (joined || progress.failure.is_some())
+        };
+        while !is_done(&progress) {
+            progress = self.moved.wait(progress).unwrap_or_else(PoisonError::into_inner);
+        }
+        match (progress.failure.take(), progress.fold.take()) {
+            (None, Some(fold)) => Ok(fold.finish()),
+            (failure, _) => Err(failure.unwrap_or(Trouble::Interrupted)),
+        }
+    }
+
+    /// The descriptor.
+    pub(super) fn file(&self) -> &OwnedFd {
+        &self.file
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Progress> {
+        self.fold.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn hand_in(&self, index: u64, part: Result<Part, Trouble>) {
+        let mut progress = self.lock();
+        match part {
+            Err(trouble) => {
+                self.failed.store(true, Ordering::Relaxed);
+                progress.failure.get_or_insert(trouble);
+            }
+            Ok(part) => {
+                if let Some(fold) = &mut progress.fold {
+                    fold.take(index, part);
+                }
+            }
+        }
+        self.moved.notify_all();
+        let is_far = |progress: &Progress| {
+            progress.fold.as_ref().is_some_and(|fold| fold.waiting() > MAX_WAITING)
+        };
+        while is_far(&progress) && !self.failed.load(Ordering::Relaxed) {
+            progress = self.moved.wait(progress).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Maps a segment, or reads it where it cannot be mapped.
+    fn part(&self, index: u64, reader: &mut Reader<'_>) -> Result<Part, Trouble> {
+        let (offset, length) = self.cut.segment(index);
+        match Window::map(self.file.as_fd(), offset, length) {
+            Ok(window) => {
+                let part = reader.cutter.part(&self.cut, index, window.view(offset, length));
+                if window.was_cut_short() { Err(Trouble::CutShort) } else { Ok(part) }
+            }
+            Err(_) => {
+                let mut bytes = vec![0; length];
+                self.read_at(&mut bytes, offset)?;
+                Ok(reader.cutter.part(&self.cut, index, ByteView::of(&bytes)))
+            }
+        }
+    }
+
+    fn read_at(&self, bytes: &mut [u8], offset_bytes: u64) -> Result<(), Trouble> {
+        let mut got = 0;
+        while got < bytes.len() {
+            match rustix::io::pread(&self.file, &mut bytes[got..], offset_bytes + got as u64) {
+                Ok(0) => return Err(Trouble::CutShort),
+                Ok(more) => got += more,
+                Err(rustix::io::Errno::INTR) => {}
+                Err(errno) => return Err(Trouble::System(errno.into())),
+            }
+        }
+        Ok(())
+    }
+}

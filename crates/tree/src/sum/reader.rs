@@ -1,0 +1,313 @@
+//! One file at a time, read from front to end by one thread.
+//!
+//! A small file costs five system calls: open, examine, read, examine, close. The second
+//! examination finds out whether somebody wrote it meanwhile.
+
+use std::ffi::OsStr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use flatout_io::digest::{Algorithm, Cut, Cutter, Digest, Fold, Hasher};
+use flatout_io::scan::{Plan, Scanner};
+use flatout_io::{Caching, Engine, Error as IoError, Lane, Source, Split, Stop, Tuning};
+use flatout_sys::clock::monotonic_ns;
+use flatout_sys::page_cache;
+use rustix::fs::{CWD, FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+
+use crate::item::{Item, Place, Wanted};
+
+use super::large::{Large, Trouble};
+use super::{Failure, Found, Sum, Summed, lanes};
+
+/// Bytes read at a time of a file that is not cut: they stay in the second-level cache until they
+/// are digested.
+const BUFFER_BYTES: usize = 256 << 10;
+/// Buffer of a thread that has seen small files only.
+const SMALL_BUFFER_BYTES: usize = 32 << 10;
+/// Files of this length on are cut into segments. Below it, mapping and joining cost more than the
+/// second thread saves.
+const LARGE_BYTES: u64 = 4 << 20;
+/// Bytes of all windows together that threads may have mapped.
+const WINDOWS_BYTES: u64 = 8 << 20;
+
+/// What a thread needs to read files.
+pub(super) struct Reader<'a> {
+    sum: &'a Sum,
+    buffer: Vec<u8>,
+    pub(super) cutter: Cutter,
+}
+
+/// A file that is open.
+struct Opened {
+    file: OwnedFd,
+    facts: Stat,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(sum: &'a Sum) -> Self {
+        Self { sum, buffer: Vec::new(), cutter: Cutter::default() }
+    }
+
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.sum.options.cancel.is_cancelled()
+    }
+
+    /// Digests a file, or checks it.
+    pub(super) fn read(&mut self, item: Item) -> Summed {
+        let start_ns = monotonic_ns();
+        let result = match &item.wanted {
+            Wanted::Digest(algorithm) => {
+                self.digest(&item, *algorithm).map(|(digest, length)| (digest, true, length))
+            }
+            Wanted::Match(expected) => self.check(&item, expected),
+        };
+        let result = result.map(|(digest, matches, length_bytes)| {
+            let elapsed_ns = monotonic_ns() - start_ns;
+            Found { digest, matches, length_bytes, elapsed_ns }
+        });
+        Summed { shown: item.shown, result }
+    }
+
+    /// Tries the digests expected until one matches.
+    fn check(&mut self, item: &Item, expected: &[Digest]) -> Result<(Digest, bool, u64), Failure> {
+        let mut first = None;
+        for expected in expected {
+            let (digest, length) = self.digest(item, expected.algorithm())?;
+            if digest == *expected {
+                return Ok((digest, true, length));
+            }
+            first.get_or_insert((digest, false, length));
+        }
+        Ok(first.expect("a line of a manifest has a digest"))
+    }
+
+    fn digest(&mut self, item: &Item, algorithm: Algorithm) -> Result<(Digest, u64), Failure> {
+        if self.is_cancelled() {
+            return Err(Failure::Interrupted);
+        }
+        let opened = match &item.place {
+            Place::StandardInput => {
+                let source = Source::open(Path::new(flatout_io::STANDARD_INPUT));
+                return self.stream(source.map_err(io_failure(&item.shown))?, item, algorithm);
+            }
+            Place::Path(path) => open(CWD, path.as_os_str(), OFlags::empty()),
+            Place::In { directory, name } => open(directory.as_fd(), name, OFlags::NOFOLLOW),
+        };
+        let opened = opened.map_err(|errno| cannot("open", &item.shown, errno))?;
+        let regular = FileType::from_raw_mode(opened.facts.st_mode) == FileType::RegularFile;
+        if !regular {
+            // Only now it is known that waiting for its writer is what is wanted.
+            let blocking = rustix::fs::fcntl_setfl(&opened.file, OFlags::empty());
+            blocking.map_err(|errno| cannot("open", &item.shown, errno))?;
+            let source = Source::of(opened.file, Path::new(&item.shown));
+            return self.stream(source.map_err(io_failure(&item.shown))?, item, algorithm);
+        }
+        let length = opened.facts.st_size as u64;
+        match Cut::new(algorithm, length, self.segment_bytes()) {
+            Some(cut) if length >= LARGE_BYTES => self.in_parts(opened, cut, item),
+            _ => self.front_to_end(opened, item, algorithm),
+        }
+    }
+
+    /// A power of two, so that the windows of all threads together stay small.
+    fn segment_bytes(&self) -> u64 {
+        let threads = u64::from(self.sum.queue.awake().max(1)).next_power_of_two();
+        (WINDOWS_BYTES / threads).clamp(256 << 10, 4 << 20)
+    }
+
+    fn front_to_end(
+        &mut self,
+        opened: Opened,
+        item: &Item,
+        algorithm: Algorithm,
+    ) -> Result<(Digest, u64), Failure> {
+        let length = opened.facts.st_size as u64;
+        let wanted =
+            if length > SMALL_BUFFER_BYTES as u64 { BUFFER_BYTES } else { SMALL_BUFFER_BYTES };
+        if self.buffer.len() < wanted {
+            self.buffer.resize(wanted, 0);
+        }
+        let mut hasher = Hasher::new(algorithm);
+        let mut done = 0;
+        loop {
+            match rustix::io::read(&opened.file, &mut self.buffer[..]) {
+                Ok(0) => break,
+                Ok(got) => {
+                    hasher.update(&self.buffer[..got]);
+                    done += got as u64;
+                }
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(cannot("read", &item.shown, errno)),
+            }
+            // The files of /proc say that they are empty; those of /sys say 4096.
+            if done == length {
+                break;
+            }
+            if self.is_cancelled() {
+                return Err(Failure::Interrupted);
+            }
+        }
+        unchanged(&opened.file, &opened.facts, item)?;
+        Ok((hasher.finish(), done))
+    }
+
+    /// A large file: shared out where the page cache holds it, else read around the cache.
+    fn in_parts(
+        &mut self,
+        opened: Opened,
+        cut: Cut,
+        item: &Item,
+    ) -> Result<(Digest, u64), Failure> {
+        let Opened { file, facts } = opened;
+        let cached = page_cache::state(file.as_fd(), 0, cut.length_bytes);
+        let is_cached = cached.is_ok_and(|state| {
+            state.cached_bytes >= cut.length_bytes / 2 || state.dirty_bytes.is_some_and(|n| n > 0)
+        });
+        if !is_cached {
+            return self.around_the_cache(Opened { file, facts }, cut, item);
+        }
+        let large = Arc::new(Large::new(file, cut));
+        self.sum.share(&large);
+        large.help(self);
+        let digest = large.finish().map_err(|trouble| match trouble {
+            Trouble::CutShort => Failure::Changed { shown: item.shown.clone() },
+            Trouble::System(source) => cannot("read", &item.shown, source),
+            Trouble::Interrupted => Failure::Interrupted,
+        })?;
+        unchanged(large.file(), &facts, item)?;
+        Ok((digest, cut.length_bytes))
+    }
+
+    fn around_the_cache(
+        &mut self,
+        opened: Opened,
+        cut: Cut,
+        item: &Item,
+    ) -> Result<(Digest, u64), Failure> {
+        let _lane = self.sum.lanes.take();
+        let tuning = lanes::TUNING;
+        let cut = Cut { segment_bytes: tuning.block_bytes, ..cut };
+        let fail = || io_failure(&item.shown);
+        let source = Source::of(opened.file, Path::new(&item.shown)).map_err(fail())?;
+        let watched =
+            rustix::io::dup(source.file()).map_err(|errno| cannot("read", &item.shown, errno))?;
+        let source = source.with_caching(tuning.caching, tuning.block_bytes).source;
+        let (mut scanner, _) = Scanner::prepare(source, &tuning).map_err(fail())?;
+        let mut fold = Fold::new(&cut);
+        let plan = Plan {
+            start_bytes: 0,
+            end_bytes: cut.length_bytes,
+            block_bytes: cut.segment_bytes,
+            split: Split::Contiguous,
+            lane: Lane::ONLY,
+        };
+        let mut stop = Stop::new(self.sum.options.cancel, None);
+        let pass = scanner.run(&plan, &mut stop, |offset, bytes| {
+            let index = offset / cut.segment_bytes;
+            fold.take(index, self.cutter.part(&cut, index, bytes));
+        });
+        let pass = pass.map_err(fail())?;
+        if pass.stopped {
+            return Err(Failure::Interrupted);
+        }
+        unchanged(&watched, &opened.facts, item)?;
+        Ok((fold.finish(), cut.length_bytes))
+    }
+
+    /// What has no length, or no place of its own: pipes, devices, standard input.
+    fn stream(
+        &mut self,
+        source: Source,
+        item: &Item,
+        algorithm: Algorithm,
+    ) -> Result<(Digest, u64), Failure> {
+        let tuning = Tuning {
+            engine: Engine::Sync,
+            caching: Caching::Buffered,
+            block_bytes: BUFFER_BYTES as u64,
+            depth: 1,
+            threads: 1,
+            split: Split::Contiguous,
+        };
+        let before = rustix::fs::fstat(source.file());
+        let before = before.map_err(|errno| cannot("examine", &item.shown, errno))?;
+        let watched =
+            rustix::io::dup(source.file()).map_err(|errno| cannot("read", &item.shown, errno))?;
+        let end_bytes = match source.kind() {
+            flatout_io::Kind::Sized => source.length_bytes(),
+            _ => u64::MAX,
+        };
+        let fail = || io_failure(&item.shown);
+        let (mut scanner, _) = Scanner::prepare(source, &tuning).map_err(fail())?;
+        let plan = Plan {
+            start_bytes: 0,
+            end_bytes,
+            block_bytes: tuning.block_bytes,
+            split: Split::Contiguous,
+            lane: Lane::ONLY,
+        };
+        let mut hasher = Hasher::new(algorithm);
+        let mut stop = Stop::new(self.sum.options.cancel, None);
+        let pass = scanner.run(&plan, &mut stop, |_, bytes| {
+            hasher.update(bytes.as_slice().expect("the sync engine reads into buffers"));
+        });
+        let pass = pass.map_err(fail())?;
+        if pass.stopped {
+            return Err(Failure::Interrupted);
+        }
+        if FileType::from_raw_mode(before.st_mode) == FileType::RegularFile {
+            unchanged(&watched, &before, item)?;
+        }
+        Ok((hasher.finish(), pass.bytes))
+    }
+}
+
+/// Opens a file without waiting for anybody, and looks at what it is.
+fn open(directory: impl AsFd, name: &OsStr, extra: OFlags) -> Result<Opened, Errno> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK | extra;
+    let file = rustix::fs::openat(directory, name, flags, Mode::empty())?;
+    let facts = rustix::fs::fstat(&file)?;
+    match FileType::from_raw_mode(facts.st_mode) {
+        FileType::Directory => Err(Errno::ISDIR),
+        // A tree was walked: a name that became something else since is not what was meant.
+        kind if extra.contains(OFlags::NOFOLLOW) && kind != FileType::RegularFile => {
+            Err(Errno::OPNOTSUPP)
+        }
+        _ => Ok(Opened { file, facts }),
+    }
+}
+
+/// Looks whether a file is still what it was when it was opened. The kernel keeps the time of the
+/// last write with it; two writes within one tick of its clock look like one.
+fn unchanged(file: &OwnedFd, before: &Stat, item: &Item) -> Result<(), Failure> {
+    let after = rustix::fs::fstat(file).map_err(|errno| cannot("examine", &item.shown, errno))?;
+    let version = |facts: &Stat| (facts.st_size, facts.st_mtime, facts.st_mtime_nsec);
+    if version(before) == version(&after) {
+        return Ok(());
+    }
+    Err(Failure::Changed { shown: item.shown.clone() })
+}
+
+fn cannot(operation: &'static str, shown: &OsStr, cause: impl Into<std::io::Error>) -> Failure {
+    let source = cause.into();
+    match source.kind() {
+        std::io::ErrorKind::NotFound if operation == "open" => {
+            Failure::Missing { shown: shown.to_owned() }
+        }
+        _ => Failure::System { operation, shown: shown.to_owned(), source },
+    }
+}
+
+fn io_failure(shown: &OsStr) -> impl FnOnce(IoError) -> Failure {
+    let shown = OsStr::from_bytes(shown.as_bytes()).to_owned();
+    move |error| match error {
+        IoError::System { operation, source, .. } => cannot(operation, &shown, source),
+        IoError::Truncated { .. } => Failure::Changed { shown },
+        IoError::Refused { operation, reason, .. } => {
+            cannot(operation, &shown, std::io::Error::other(reason))
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Digests of real files, by several threads.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use flatout_io::digest::{Algorithm, Hasher};
+
+use super::*;
+use crate::item::{Place, Wanted};
+
+fn noise(length: usize, seed: u64) -> Vec<u8> {
+    let mut bytes = vec![0; length];
+    flatout_sys::generator::fill_random(&mut bytes, seed, 0);
+    bytes
+}
+
+fn whole(algorithm: Algorithm, bytes: &[u8]) -> Digest {
+    let mut hasher = Hasher::new(algorithm);
+    hasher.update(bytes);
+    hasher.finish()
+}
+
+fn item(path: &Path, wanted: Wanted) -> Item {
+    Item { place: Place::Path(path.to_owned()), shown: path.as_os_str().to_owned(), wanted }
+}
+
+fn run(threads: u32, items: Vec<Item>) -> Vec<Summed> {
+    run_until(SumOptions { threads, cancel: CancelToken::manual() }, items, usize::MAX)
+}
+
+fn run_until(options: SumOptions, items: Vec<Item>, most: usize) -> Vec<Summed> {
+    let sum = Sum::new(options);
+    let mut answers = Vec::new();
+    std::thread::scope(|scope| {
+        for _ in 0..sum.threads() {
+            scope.spawn(|| sum.work());
+        }
+        sum.feed(items.into_iter().map(Ok), |answer| {
+            answers.push(answer);
+            if answers.len() < most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        });
+    });
+    answers
+}
+
+fn files(directory: &Path, count: usize) -> Vec<(PathBuf, Vec<u8>)> {
+    let file = |index: usize| {
+        let bytes = noise(index * 37 % 9000, index as u64);
+        let path = directory.join(format!("{index}"));
+        fs::write(&path, &bytes).unwrap();
+        (path, bytes)
+    };
+    (0..count).map(file).collect()
+}
+
+#[test]
+fn answers_come_in_the_order_of_the_files() {
+    let directory = tempfile::tempdir().unwrap();
+    let files = files(directory.path(), 700);
+    for threads in [0, 1, 3] {
+        for algorithm in [Algorithm::Blake3, Algorithm::Xxh3] {
+            let items = files.iter().map(|(path, _)| item(path, Wanted::Digest(algorithm)));
+            let answers = run(threads, items.collect());
+            assert_eq!(answers.len(), files.len());
+            for (answer, (path, bytes)) in answers.iter().zip(&files) {
+                assert_eq!(answer.shown, path.as_os_str());
+                let found = answer.result.as_ref().unwrap();
+                assert_eq!(found.digest, whole(algorithm, bytes), "{}", path.display());
+                assert_eq!(found.length_bytes, bytes.len() as u64);
+                assert!(found.matches);
+            }
+        }
+    }
+}
+
+#[test]
+fn large_files_are_the_same_in_the_cache_and_around_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("large");
+    for length in [4 << 20, (4 << 20) + 1, (9 << 20) + 4321] {
+        let bytes = noise(length, 9);
+        fs::write(&path, &bytes).unwrap();
+        for algorithm in Algorithm::ALL {
+            for cold in [false, true] {
+                if cold {
+                    let file = File::open(&path).unwrap();
+                    file.sync_all().unwrap();
+                    flatout_sys::page_cache::evict(file.as_fd(), 0, length as u64).unwrap();
+                }
+                for threads in [1, 4] {
+                    let answers = run(threads, vec![item(&path, Wanted::Digest(algorithm))]);
+                    let found = answers[0].result.as_ref().unwrap();
+                    assert_eq!(found.digest, whole(algorithm, &bytes), "{length} {cold} {threads}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn an_open_algorithm_is_found_by_what_matches() {
+    let directory = tempfile::tempdir().unwrap();
+    let (path, bytes) = files(directory.path(), 4).pop().unwrap();
+    let [blake3, sha256] = [Algorithm::Blake3, Algorithm::Sha256].map(|a| whole(a, &bytes));
+    let wrong = Digest::new(Algorithm::Blake3, sha256.as_bytes());
+    let check = |expected: &[Digest]| {
+        let answers = run(2, vec![item(&path, Wanted::Match(expected.to_vec()))]);
+        let found = answers[0].result.as_ref().unwrap();
+        (found.digest, found.matches)
+    };
+    assert_eq!(check(&[blake3]), (blake3, true));
+    assert_eq!(check(&[wrong, sha256]), (sha256, true));
+    assert_eq!(check(&[wrong]), (blake3, false));
+}
+
+#[test]
+fn what_cannot_be_read_is_named_and_the_rest_goes_on() {
+    let directory = tempfile::tempdir().unwrap();
+    let (good, bytes) = files(directory.path(), 3).pop().unwrap();
+    let wanted = || Wanted::Digest(Algorithm::Blake3);
+    let missing = directory.path().join("missing");
+    let items =
+        vec![item(&missing, wanted()), item(directory.path(), wanted()), item(&good, wanted())];
+    let answers = run(2, items);
+    let said = |index: usize| match &answers[index].result {
+        Err(failure) => failure.to_string(),
+        Ok(found) => format!("{found:?}"),
+    };
+    assert!(matches!(answers[0].result, Err(Failure::Missing { .. })), "{}", said(0));
+    assert!(said(1).starts_with("cannot open ") && said(1).ends_with(": Is a directory"));
+    let found = answers[2].result.as_ref().unwrap();
+    assert_eq!(found.digest, whole(Algorithm::Blake3, &bytes));
+}
+
+#[test]
+fn a_name_of_a_tree_that_became_something_else_is_not_opened() {
+    let directory = tempfile::tempdir().unwrap();
+    let target = directory.path().join("target");
+    fs::write(&target, "x").unwrap();
+    std::os::unix::fs::symlink(&target, directory.path().join("link")).unwrap();
+    let fifo = directory.path().join("fifo");
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        &fifo,
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RUSR,
+        0,
+    )
+    .unwrap();
+    let held: Arc<std::os::fd::OwnedFd> = Arc::new(File::open(directory.path()).unwrap().into());
+    let items = ["link", "fifo", "target"].map(|name| Item {
+        place: Place::In { directory: Arc::clone(&held), name: name.into() },
+        shown: name.into(),
+        wanted: Wanted::Digest(Algorithm::Blake3),
+    });
+    let results: Vec<bool> =
+        run(1, items.to_vec()).iter().map(|answer| answer.result.is_ok()).collect();
+    assert_eq!(results, [false, false, true]);
+}
+
+#[test]
+fn a_file_that_is_written_meanwhile_has_no_digest() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("growing");
+    let go_on = AtomicU32::new(1);
+    fs::write(&path, noise(64 << 20, 1)).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut file = fs::OpenOptions::new().append(true).open(&path).unwrap();
+            while go_on.load(Ordering::Relaxed) == 1 {
+                file.write_all(b"more").unwrap();
+            }
+        });
+        for algorithm in [Algorithm::Blake3, Algorithm::Sha256] {
+            let answers = run(2, vec![item(&path, Wanted::Digest(algorithm))]);
+            let is_changed = matches!(answers[0].result, Err(Failure::Changed { .. }));
+            assert!(is_changed, "{:?}", answers[0].result);
+        }
+        go_on.store(0, Ordering::Relaxed);
+    });
+}
+
+#[test]
+fn a_wish_to_stop_ends_it_and_so_does_the_sink() {
+    let directory = tempfile::tempdir().unwrap();
+    let files = files(directory.path(), 300);
+    let items = || -> Vec<Item> {
+        files.iter().map(|(path, _)| item(path, Wanted::Digest(Algorithm::Blake3))).collect()
+    };
+    let options = SumOptions { threads: 2, cancel: CancelToken::manual() };
+    assert_eq!(run_until(options, items(), 5).len(), 5);
+    options.cancel.cancel();
+    let answers = run_until(options, items(), usize::MAX);
+    assert!(answers.iter().all(|a| matches!(a.result, Err(Failure::Interrupted))));
+}
+
+#[test]
+fn files_that_are_made_up_as_they_are_read_have_digests_too() {
+    let path = Path::new("/proc/version");
+    let bytes = fs::read(path).unwrap();
+    let answers = run(1, vec![item(path, Wanted::Digest(Algorithm::Blake3))]);
+    let found = answers[0].result.as_ref().unwrap();
+    assert_eq!(
+        (found.digest, found.length_bytes),
+        (whole(Algorithm::Blake3, &bytes), bytes.len() as u64)
+    );
+}
