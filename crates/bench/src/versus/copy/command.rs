@@ -3,13 +3,13 @@
 //! What a rival promises and breaks fails its row; what it never promised is noted. The promises
 //! are those of the manuals and of `--help`, of the versions at hand in November 2026.
 
-use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::ffi::OsString;
 use std::path::Path;
 
 use flatout_tree::compare::{Fidelity, Kind};
 
 use crate::versus::heat::Invocation;
+use crate::versus::run::quoted;
 
 /// What a copier keeps, as far as ratios between copiers need it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -143,18 +143,13 @@ impl Manner {
             Style::Plain(options) => argv(program, options, [source.into(), target.into()]),
             Style::Slashed(options) => argv(program, options, [slash(source), slash(target)]),
             Style::Pipe => {
-                let [program, source, target] = [program, source, target].map(quoted);
-                let text = [
-                    &program[..],
-                    b" -C ",
-                    &source,
-                    b" -cf - . | ",
-                    &program,
-                    b" -C ",
-                    &target,
-                    b" -xpf -",
-                ];
-                vec!["sh".into(), "-c".into(), OsString::from_vec(text.concat())]
+                let [program, source, target] =
+                    [program, source, target].map(|path| quoted(path.as_os_str()));
+                let [create, extract, at] = [" -cf - . | ", " -xpf -", " -C "].map(OsString::from);
+                let words = [&program, &at, &source, &create, &program, &at, &target, &extract];
+                let mut text = OsString::new();
+                words.into_iter().for_each(|word| text.push(word));
+                vec!["sh".into(), "-c".into(), text]
             }
         };
         Invocation { argv, ..Invocation::default() }
@@ -170,17 +165,6 @@ fn slash(path: &Path) -> OsString {
     let mut text = path.as_os_str().to_owned();
     text.push("/");
     text
-}
-
-/// A word that sh(1) takes as it is.
-fn quoted(path: &Path) -> Vec<u8> {
-    let text: &OsStr = path.as_os_str();
-    let mut word = vec![b'\''];
-    for &byte in text.as_bytes() {
-        if byte == b'\'' { word.extend(b"'\\''") } else { word.push(byte) }
-    }
-    word.push(b'\'');
-    word
 }
 
 #[cfg(test)]
@@ -206,7 +190,7 @@ mod tests {
         };
         assert_eq!(call("cp-a"), "p -a /a'b /t");
         assert_eq!(call("rsync-r"), "p -r --inplace -W --no-compress /a'b/ /t/");
-        let tar = r"sh -c 'p' -C '/a'\''b' -cf - . | 'p' -C '/t' -xpf -";
+        let tar = r"sh -c p -C '/a'\''b' -cf - . | p -C /t -xpf -";
         assert_eq!(call("tar"), tar);
     }
 
