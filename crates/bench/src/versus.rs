@@ -1,22 +1,30 @@
 //! Rivals raced in one run: the same work, the same state of the cache, rounds in random order.
 //!
 //! A [`rival`] says how it is called; a [`heat`] is one work in one state, with those that take
-//! part; [`race`] runs the rounds; [`finish`] makes rows of them. What can be raced: [`dd`] and
-//! [`digest`].
+//! part; [`race`] runs the rounds; [`finish`] makes rows of them. What can be raced: [`dd`],
+//! [`digest`] and [`mod@copy`].
 
 pub mod copy;
 pub mod corpus;
+pub mod dd;
+pub mod digest;
 pub mod finish;
 pub mod heat;
 pub mod race;
 pub mod rival;
 pub mod run;
+mod source;
 pub mod state;
 
 use std::path::{Path, PathBuf};
 
+use flatout_measure::record::{Chart, Outcome};
 use flatout_sys::cancel::CancelToken;
 
+use crate::error::Error;
+use crate::scratch;
+use copy::CopyOptions;
+use heat::Heat;
 use rival::{Discipline, Found};
 
 /// The folder below the directory of a race; everything that a race makes lies there.
@@ -31,6 +39,34 @@ pub enum Extent {
     Full,
 }
 
+/// The state in which a work begins, or must end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum State {
+    /// All that is read lies in the page cache.
+    Hot,
+    /// Nothing of it does.
+    Cold,
+    /// As hot, and done when storage has it.
+    Durable,
+    /// As hot, into a place where the same tree was deleted just before.
+    Refresh,
+}
+
+/// What a race of copiers works on, where something else is wanted than the usual.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Trees {
+    /// Names of corpora; none: the usual ones.
+    pub corpora: Vec<String>,
+    /// A tree of the user's, which is only read.
+    pub tree: Option<PathBuf>,
+    /// Length of each file of a corpus that leaves this open.
+    pub file_bytes: Option<u64>,
+    /// Number of its files.
+    pub files: Option<u64>,
+    /// How deep its folders lie.
+    pub depth: Option<u32>,
+}
+
 /// What every discipline needs to make its heats.
 #[derive(Debug, Clone)]
 pub struct Ground {
@@ -42,8 +78,12 @@ pub struct Ground {
     pub flatout: PathBuf,
     /// How much is raced.
     pub extent: Extent,
+    /// The states that are wanted, as far as a discipline knows them.
+    pub states: Vec<State>,
     /// Bytes that may lie there at once, corpora and targets together.
     pub room_bytes: u64,
+    /// What a race of copiers works on.
+    pub trees: Trees,
     /// Seed of contents and orders.
     pub seed: u64,
     /// Whether the user wants to stop.
@@ -56,15 +96,88 @@ impl Ground {
         corpora(&self.directory)
     }
 
-    /// Where targets lie; they are removed.
+    /// Where the targets of this process lie; they are removed.
     pub fn targets(&self) -> PathBuf {
-        targets(&self.directory)
+        targets(&self.directory).join(std::process::id().to_string())
     }
 
     /// The rivals of one discipline.
     pub fn of(&self, discipline: Discipline) -> impl Iterator<Item = &Found> {
         self.found.iter().filter(move |found| found.rival.discipline == discipline)
     }
+}
+
+/// All heats, discipline by discipline.
+///
+/// Errors: one of them cannot be made; nothing was done.
+pub fn heats(ground: &Ground) -> Result<Vec<Heat<'static>>, Error> {
+    let mut heats = dd::heats(ground);
+    heats.extend(digest::heats(ground));
+    heats.extend(copy::heats(&CopyOptions::of(ground))?);
+    Ok(heats)
+}
+
+/// What was asked for and is not raced, one line each, with the reason.
+///
+/// Errors: as [`heats`].
+pub fn left_out(ground: &Ground) -> Result<Vec<String>, Error> {
+    let estimate = copy::estimate(&CopyOptions::of(ground))?;
+    let line = |left: copy::LeftOut| format!("{} is left out: {}", left.corpus, left.reason);
+    Ok(estimate.left_out.into_iter().map(line).collect())
+}
+
+/// Bytes that lie in the directory at once, corpora and targets together. Every discipline reuses
+/// the room that the targets of another had.
+///
+/// Errors: a corpus cannot be planned.
+pub fn room_bytes(ground: &Ground) -> Result<u64, Error> {
+    let blocks = dd::room_bytes(ground).saturating_add(digest::room_bytes(ground));
+    Ok(blocks.saturating_add(copy::estimate(&CopyOptions::of(ground))?.room_bytes))
+}
+
+/// The pictures of a race, of the rows that it has.
+pub fn charts(rows: &[Outcome]) -> Vec<Chart> {
+    let has = |chart: &Chart| {
+        rows.iter().filter(|row| row.id == chart.id && row.median.is_some()).count() > 1
+    };
+    dd::charts().into_iter().filter(has).collect()
+}
+
+/// Bytes that a race may take in a directory: those that were allowed, or a tenth of the free
+/// space.
+///
+/// Errors: it is no directory.
+pub fn allowed_bytes(directory: &Path, most: Option<u64>) -> Result<u64, Error> {
+    let filesystem = scratch::on(directory)?;
+    // Where nobody counts, as on ramfs, nothing is known to be short.
+    let free = if filesystem.size_bytes == 0 { u64::MAX } else { filesystem.free_bytes };
+    Ok(most.unwrap_or(scratch::part_of(free)).min(free))
+}
+
+/// Removes the targets of this process, and those that a process left which is gone.
+///
+/// Errors: the first thing that cannot be removed.
+pub fn remove_targets(directory: &Path) -> Result<(), Error> {
+    let folder = targets(directory);
+    let own = std::process::id().to_string();
+    let is_alive = |name: &str| Path::new("/proc").join(name).exists();
+    for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name == own || !is_alive(&name) {
+            source::remove(&entry.path())?;
+        }
+    }
+    // Another race may use it; then it stays. So does the folder above, with its corpora.
+    let _ = std::fs::remove_dir(&folder);
+    let _ = std::fs::remove_dir(directory.join(FOLDER));
+    Ok(())
+}
+
+/// Removes everything that races left in a directory.
+///
+/// Errors: the first thing that cannot be removed.
+pub fn remove_all(directory: &Path) -> Result<(), Error> {
+    source::remove(&directory.join(FOLDER))
 }
 
 /// Where the corpora of a directory lie.
@@ -75,4 +188,77 @@ pub fn corpora(directory: &Path) -> PathBuf {
 /// Where the targets of a directory lie.
 pub fn targets(directory: &Path) -> PathBuf {
     directory.join(FOLDER).join("targets")
+}
+
+/// Parts of `total_ns` for heats, by what each is expected to take for a round.
+///
+/// Called before each heat with the heats that are left, so that what one leaves goes to the next.
+pub fn share_ns(left: &[Heat<'_>], left_ns: u64) -> u64 {
+    let weight = |heat: &Heat<'_>| heat.expected_s * heat.contestants.len() as f64;
+    let all: f64 = left.iter().map(weight).sum();
+    let first = left.first().map_or(0.0, weight);
+    if all > 0.0 { (left_ns as f64 * (first / all)) as u64 } else { left_ns }
+}
+
+/// The time that the heats take for a number of rounds, as far as can be said beforehand.
+pub fn expected_ns(heats: &[Heat<'_>], rounds: u32) -> u64 {
+    let round_s: f64 =
+        heats.iter().map(|heat| heat.expected_s * heat.contestants.len() as f64).sum();
+    (round_s * f64::from(rounds) * 1e9) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ground(names: &[&str], extent: Extent) -> Ground {
+        let rivals = names.iter().flat_map(|name| rival::named(name).unwrap());
+        let found = |rival| Found { rival, path: "/bin/rival".into(), version: String::new() };
+        Ground {
+            found: rivals.map(found).collect(),
+            directory: "/nowhere".into(),
+            flatout: "/bin/flatout".into(),
+            extent,
+            states: vec![State::Hot, State::Cold],
+            room_bytes: 8 << 30,
+            trees: Trees::default(),
+            seed: 1,
+            cancel: CancelToken::manual(),
+        }
+    }
+
+    #[test]
+    fn heats_are_those_of_the_rivals_that_are_there() {
+        let count = |names: &[&str]| heats(&ground(names, Extent::Full)).unwrap().len();
+        assert_eq!(count(&[]), 0);
+        assert_eq!(count(&["dd"]), 4 + 4 + 1);
+        assert_eq!(count(&["xxhsum", "sha256sum"]), 2, "one hot file each");
+        assert_eq!(count(&["b3sum"]), 3, "a hot file, small files hot and cold");
+    }
+
+    #[test]
+    fn the_room_is_that_of_all_sources_and_the_largest_target() {
+        let bytes = |names: &[&str]| room_bytes(&ground(names, Extent::Full)).unwrap();
+        assert_eq!(bytes(&[]), 0);
+        assert_eq!(bytes(&["dd"]), (1111 + 2048 + 2048) << 20);
+        assert_eq!(bytes(&["xxhsum"]), 1 << 30);
+        assert_eq!(bytes(&["b3sum", "xxhsum"]), (1 << 30) + 20_000 * 4096);
+        assert!(room_bytes(&ground(&["dd", "b3sum"], Extent::Quick)).unwrap() < 200 << 20);
+    }
+
+    #[test]
+    fn time_is_shared_by_what_a_round_takes_and_what_is_left_goes_on() {
+        let heats = heats(&ground(&["dd"], Extent::Full)).unwrap();
+        let mut left_ns = 100_000_000_000;
+        let mut shares = Vec::new();
+        for begun in 0..heats.len() {
+            let share = share_ns(&heats[begun..], left_ns);
+            left_ns -= share;
+            shares.push(share);
+        }
+        assert!(shares[0] < shares[3], "{shares:?}");
+        assert!(left_ns < 1000, "the last takes all that is left: {left_ns}");
+        assert_eq!(share_ns(&[], 7), 7);
+        assert!(expected_ns(&heats, 12) > expected_ns(&heats, 6));
+    }
 }

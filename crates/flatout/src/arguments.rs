@@ -6,6 +6,8 @@ pub mod quantity;
 pub mod read;
 pub mod shared;
 pub mod sum;
+pub mod transfer;
+pub mod versus;
 pub mod write;
 
 use std::ffi::OsString;
@@ -42,7 +44,7 @@ impl Arguments {
     fn checked(self) -> Result<Self, clap::Error> {
         match &self.command {
             Command::Sum(sum) => sum.contradiction(),
-            Command::Recorded(_) => None,
+            Command::Recorded(_) | Command::Transfer(_) => None,
         }
         .map_or(Ok(self), |text| Err(Self::command().error(ErrorKind::ArgumentConflict, text)))
     }
@@ -55,6 +57,9 @@ pub enum Command {
     Recorded(Box<Recorded>),
     /// Print or check the digests of files and trees
     Sum(sum::Sum),
+    /// Move the bytes of one file into another, block by block, as dd does
+    #[command(hide = true)]
+    Transfer(transfer::Transfer),
 }
 
 /// What leaves a record that is shown when it is complete.
@@ -64,6 +69,8 @@ pub enum Recorded {
     Bench(bench::Bench),
     /// Read files flat out; print digest and rate
     Read(read::Read),
+    /// Race other programs that are installed, side by side with flatout
+    Versus(versus::Versus),
     /// Write a file flat out; print the rate to cache and the durable rate
     Write(write::Write),
 }
@@ -74,6 +81,7 @@ impl Recorded {
         match self {
             Self::Bench(bench) => &bench.output,
             Self::Read(read) => &read.output,
+            Self::Versus(versus) => &versus.output,
             Self::Write(write) => &write.output,
         }
     }
@@ -85,6 +93,7 @@ impl Recorded {
         match self {
             Self::Bench(bench) => bench.files(),
             Self::Read(read) => read.files.clone(),
+            Self::Versus(_) => Vec::new(),
             Self::Write(write) => vec![write.file.clone()],
         }
     }

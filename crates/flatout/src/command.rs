@@ -3,4 +3,6 @@
 pub mod bench;
 pub mod read;
 pub mod sum;
+pub mod transfer;
+pub mod versus;
 pub mod write;

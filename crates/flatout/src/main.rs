@@ -32,12 +32,19 @@ fn main() -> ExitCode {
         Command::Recorded(command) => command.as_ref(),
         // Its rows are written as they come: there may be millions of them.
         Command::Sum(sum) => return command::sum::run(sum, cancel),
+        Command::Transfer(transfer) => return command::transfer::run(transfer, cancel),
     };
+    if let Recorded::Versus(versus) = command
+        && let Some(code) = command::versus::without_race(versus, cancel)
+    {
+        return code;
+    }
     if let Err(error) = output::check(command.output(), &command.files()) {
         return output::conclude(conclusion::failed(error), &command.shown());
     }
     let conclusion: Conclusion = match command {
         Recorded::Read(read) => command::read::run(read, cancel),
+        Recorded::Versus(versus) => command::versus::run(versus, cancel),
         Recorded::Write(write) => command::write::run(write, cancel),
         Recorded::Bench(bench) => command::bench::run(bench, cancel),
     };

@@ -181,7 +181,8 @@ fn summaries(record: &Record) -> String {
     shown.join("\n")
 }
 
-fn to_standard_output(bytes: &[u8]) -> Result<(), String> {
+/// Writes to standard output.
+pub fn to_standard_output(bytes: &[u8]) -> Result<(), String> {
     let mut out = io::stdout().lock();
     match out.write_all(bytes).and_then(|()| out.flush()) {
         // Whoever closed the pipe has seen enough.

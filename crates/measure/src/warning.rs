@@ -132,6 +132,8 @@ codes! {
     MISMATCH = "mismatch";
     /// The file is not there.
     MISSING = "missing";
+    /// A rival is not installed, so it was not raced.
+    MISSING_RIVAL = "missing_rival";
     /// Open loop: requests began later than intended, so the rate asked for was not kept.
     LATE_STARTS = "late_starts";
 }

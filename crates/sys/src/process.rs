@@ -97,22 +97,31 @@ pub struct Account {
 /// Errors: it cannot be started. Cost: a thread, a few system calls, and for the program a stop at
 /// its start, at its end and at each signal that it gets, of some 10 µs each.
 pub fn run(program: &Program<'_>, limits: &Limits) -> io::Result<Account> {
+    let started = trace::start(program)?;
+    let leader = started.leader.clone();
+    let account = supervise(started, program.stdout_bytes, limits);
+    if account.is_err() {
+        // Whatever went wrong here, nothing is left running. What has ended takes no notice.
+        leader.signal(libc::SIGKILL);
+    }
+    account
+}
+
+/// Drains the pipes of a program until it ends or has to.
+fn supervise(started: Started, stdout_bytes: usize, limits: &Limits) -> io::Result<Account> {
     let started_ns = monotonic_ns();
-    let Started { leader, stdout, stderr, ended, result } = trace::start(program)?;
-    let mut capture = Capture::new(stdout, stderr, program.stdout_bytes)?;
-    let mut end = End::Itself;
-    loop {
-        if limits.cancel.is_cancelled() {
-            end = End::Cancelled;
-            break;
-        }
+    let Started { leader, stdout, stderr, ended, result } = started;
+    let mut capture = Capture::new(stdout, stderr, stdout_bytes)?;
+    let end = loop {
         let passed_ns = monotonic_ns().saturating_sub(started_ns);
         let left_ns = limits.time_ns.map_or(u64::MAX, |limit| limit.saturating_sub(passed_ns));
-        if left_ns == 0 {
-            end = End::TimeOver;
-            break;
+        if limits.cancel.is_cancelled() {
+            break End::Cancelled;
         }
-        match capture.wait(Some(ended.as_fd()), left_ns.min(LOOK_EVERY_NS))? {
+        if left_ns == 0 {
+            break End::TimeOver;
+        }
+        match capture.wait(ended.as_fd(), left_ns.min(LOOK_EVERY_NS))? {
             // A signal that is not meant for us wakes us too.
             Ready::Cancelled if !limits.cancel.is_cancelled() => {
                 std::thread::sleep(Duration::from_millis(1));
@@ -121,14 +130,14 @@ pub fn run(program: &Program<'_>, limits: &Limits) -> io::Result<Account> {
             Ready::Readable => {
                 capture.drain()?;
                 if is_over(&ended) {
-                    break;
+                    break End::Itself;
                 }
             }
         }
-    }
+    };
     let account = match end {
         End::Itself => result.recv().map_err(|_| lost())?,
-        _ => put_down(&leader, &mut capture, &result)?,
+        End::TimeOver | End::Cancelled => put_down(&leader, &mut capture, &result)?,
     }?;
     capture.drain()?;
     let (stdout, stderr) = capture.finish();
@@ -194,10 +203,10 @@ impl Capture {
     }
 
     /// Waits until there is something to drain or `other` can be read.
-    fn wait(&self, other: Option<BorrowedFd<'_>>, timeout_ns: u64) -> io::Result<Ready> {
+    fn wait(&self, other: BorrowedFd<'_>, timeout_ns: u64) -> io::Result<Ready> {
         let pipes = [&self.stdout, &self.stderr];
         let open = pipes.into_iter().flatten().map(AsFd::as_fd);
-        let sources: Vec<_> = open.chain(other).collect();
+        let sources: Vec<_> = open.chain([other]).collect();
         cancel::wait_any_readable(&sources, Some(timeout_ns))
     }
 

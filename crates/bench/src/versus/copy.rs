@@ -19,11 +19,10 @@ use serde_json::{Map, json};
 
 use crate::cache::Clearing;
 use crate::error::Error;
-use crate::versus::Ground;
 use crate::versus::corpus::{Corpus, make, name};
 use crate::versus::heat::{Contestant, Figure, Heat};
 use crate::versus::rival::{Discipline, Found};
-use crate::versus::state::State;
+use crate::versus::{Extent, Ground, State};
 
 use command::Manner;
 use course::{CopyCourse, Rider};
@@ -46,7 +45,7 @@ const EXPECTED_PARTS: f64 = 3.0;
 /// What is asked for.
 #[derive(Debug, Clone)]
 pub struct CopyOptions {
-    /// Rivals, directory, room.
+    /// Rivals, directory, states, room.
     pub ground: Ground,
     /// Names of corpora and groups, see [`name`]; none: the default ones, unless there are trees
     /// or a corpus of the user's.
@@ -55,10 +54,37 @@ pub struct CopyOptions {
     pub trees: Vec<PathBuf>,
     /// Files of one size, as options ask for them.
     pub uniform: Option<Uniform>,
-    /// States; none: hot.
-    pub states: Vec<State>,
     /// How the cache is cleared for [`State::Cold`].
     pub clearing: Clearing,
+}
+
+/// What is raced when little is wanted.
+const QUICK: [&str; 2] = ["1000x4K", "4x4M"];
+
+impl CopyOptions {
+    /// What is asked of a whole race.
+    pub fn of(ground: &Ground) -> Self {
+        let trees = &ground.trees;
+        let has_own = trees.file_bytes.is_some() || trees.files.is_some() || trees.depth.is_some();
+        let usual = Uniform::default();
+        let uniform = has_own.then(|| Uniform {
+            files: trees.files.unwrap_or(usual.files),
+            file_bytes: trees.file_bytes.unwrap_or(usual.file_bytes),
+            tree_depth: trees.depth.map_or(usual.tree_depth, u64::from),
+        });
+        let mut corpora = trees.corpora.clone();
+        let is_open = corpora.is_empty() && !has_own && trees.tree.is_none();
+        if is_open && ground.extent == Extent::Quick {
+            corpora = QUICK.map(str::to_owned).to_vec();
+        }
+        Self {
+            ground: ground.clone(),
+            corpora,
+            trees: trees.tree.iter().cloned().collect(),
+            uniform,
+            clearing: Clearing::File,
+        }
+    }
 }
 
 /// Files of one size below directories that lie in each other.
@@ -70,6 +96,13 @@ pub struct Uniform {
     pub file_bytes: u64,
     /// Directories above them.
     pub tree_depth: u64,
+}
+
+impl Default for Uniform {
+    /// One file of 1 MiB at the top.
+    fn default() -> Self {
+        Self { files: 1, file_bytes: 1 << 20, tree_depth: 0 }
+    }
 }
 
 /// A heat that does not take place.
@@ -88,7 +121,8 @@ pub struct Estimate {
     pub heats: u64,
     /// Bytes of the corpora that are not there yet; they stay.
     pub corpus_bytes: u64,
-    /// Bytes that corpora and targets take at most at a time.
+    /// Bytes that are needed at least: new corpora, and a copy of the largest. Where there is more
+    /// room, more targets stay until the end.
     pub room_bytes: u64,
     /// Bytes that one round of every heat writes.
     pub round_bytes: u64,
@@ -143,11 +177,12 @@ pub fn estimate(options: &CopyOptions) -> Result<Estimate, Error> {
     }
     let selection = select(options)?;
     let copies = selection.heats.iter().map(|(corpus, _)| corpus.copy_bytes());
+    let largest = copies.clone().max().unwrap_or_default();
     let round_bytes = copies.fold(0_u64, u64::saturating_add).saturating_mul(contestants);
     Ok(Estimate {
         heats: selection.heats.len() as u64,
         corpus_bytes: selection.new_bytes,
-        room_bytes: if selection.heats.is_empty() { 0 } else { options.ground.room_bytes },
+        room_bytes: selection.new_bytes.saturating_add(largest),
         round_bytes,
         left_out: selection.left_out,
     })
@@ -171,7 +206,7 @@ fn riders(ground: &Ground) -> Vec<(Contestant, Rider)> {
 }
 
 fn select(options: &CopyOptions) -> Result<Selection, Error> {
-    let mut states = options.states.clone();
+    let mut states = options.ground.states.clone();
     if states.is_empty() {
         states.push(State::Hot);
     }

@@ -20,6 +20,7 @@ use serde_json::{Map, Value, json};
 use crate::cache::Clearing;
 use crate::error::Error;
 use crate::residency;
+use crate::versus::State;
 
 /// Part of the source that must be in the cache for it to be hot.
 const HOT_SHARE: f64 = 0.99;
@@ -29,19 +30,6 @@ const COLD_SHARE: f64 = 0.01;
 /// Pages that readahead is still filling cannot be dropped; a moment later they can.
 const SWEEPS: u32 = 5;
 const SECTOR_BYTES: u64 = 512;
-
-/// A state of the cache, and of the target.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
-    /// The source lies in the page cache; the copy ends when the program does.
-    Hot,
-    /// Nothing of the source's contents lies there.
-    Cold,
-    /// As hot, but the copy ends when it is on the disk: syncfs belongs to the time of all alike.
-    Durable,
-    /// As hot, and just before the copy begins a copy of the same tree was deleted.
-    Refresh,
-}
 
 impl State {
     /// All states.

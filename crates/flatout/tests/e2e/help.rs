@@ -32,3 +32,8 @@ fn the_help_of_write_is_as_reviewed() {
 fn the_help_of_bench_is_as_reviewed() {
     assert_help(&["bench"], "help-bench");
 }
+
+#[test]
+fn the_help_of_versus_is_as_reviewed() {
+    assert_help(&["versus"], "help-versus");
+}

@@ -29,4 +29,6 @@ mod limit;
 mod read;
 mod residency;
 mod trace;
+mod transfer;
+mod versus;
 mod write;

@@ -21,7 +21,7 @@ use crate::cache::Clearing;
 use crate::error::Error;
 use crate::versus::corpus::{Corpus, make};
 use crate::versus::heat::{Checked, Course, Finished, Invocation, Run};
-use crate::versus::state::{self, State};
+use crate::versus::{State, state};
 
 /// Differences of each kind that a message may name.
 const NAMED: usize = 3;

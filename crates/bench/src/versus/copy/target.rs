@@ -13,8 +13,6 @@ use crate::error::Error;
 
 /// Free inodes that are taken at most: one part in this many.
 const INODES_PART: u64 = 2;
-/// What all names of targets begin with; the number of their process follows.
-const PREFIX: &str = "copy-";
 
 /// What copies take, or may take.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -71,9 +69,6 @@ impl Targets {
         if facts.f_files > 0 && self.live.is_empty() {
             self.room.inodes = facts.f_favail / INODES_PART;
         }
-        if self.given == 0 {
-            remove_orphans(folder).map_err(IoError::system("tidy up", folder))?;
-        }
         Ok(folder)
     }
 
@@ -91,7 +86,7 @@ impl Targets {
 
     /// A name that no copy has had.
     pub fn fresh(&mut self, takes: Amount) -> PathBuf {
-        let path = self.folder.join(format!("{PREFIX}{}-{}", std::process::id(), self.given));
+        let path = self.folder.join(format!("copy-{}", self.given));
         self.given += 1;
         self.taken = self.taken.plus(takes);
         self.live.push(path.clone());
@@ -134,22 +129,6 @@ impl Drop for Targets {
     }
 }
 
-/// Removes what runs left that were killed: targets of processes that are no more.
-fn remove_orphans(folder: &Path) -> std::io::Result<()> {
-    for entry in std::fs::read_dir(folder)? {
-        let entry = entry?;
-        let name = entry.file_name();
-        let owner = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split_once('-'));
-        let Some(owner) = owner.and_then(|(process, _)| process.parse::<u32>().ok()) else {
-            continue;
-        };
-        if !Path::new(&format!("/proc/{owner}")).exists() {
-            remove_tree(&entry.path())?;
-        }
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -169,18 +148,6 @@ mod tests {
         assert!(targets.make_room(ONE).unwrap());
         assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0, "the folder went, too");
         assert!(!targets.make_room(ONE.times(9)).unwrap(), "nothing is there to be removed");
-    }
-
-    #[test]
-    fn what_a_killed_run_left_is_removed_and_what_a_living_one_has_is_not() {
-        let place = tempfile::tempdir().unwrap();
-        // No process has a number above 2^22 (proc_pid(5), pid_max).
-        let names = ["copy-4194399-0".to_owned(), format!("copy-{}-7", std::process::id())];
-        for name in &names {
-            std::fs::create_dir_all(place.path().join(name).join("a")).unwrap();
-        }
-        Targets::new(place.path().to_owned(), 350).folder().unwrap();
-        assert!(!place.path().join(&names[0]).exists() && place.path().join(&names[1]).exists());
     }
 
     #[test]

@@ -7,7 +7,6 @@ use std::process::Command;
 use flatout_sys::cancel::CancelToken;
 
 use super::*;
-use crate::versus::Extent;
 use crate::versus::heat::{Checked, Finished, Run};
 use crate::versus::rival::ALL;
 
@@ -35,6 +34,8 @@ impl Stable {
             directory: place.path().join("race"),
             flatout: "flatout".into(),
             extent: Extent::Quick,
+            states: Vec::new(),
+            trees: crate::versus::Trees::default(),
             room_bytes: 1 << 30,
             seed: 1,
             cancel: CancelToken::manual(),
@@ -45,7 +46,6 @@ impl Stable {
             corpora: Vec::new(),
             trees: Vec::new(),
             uniform: Some(Uniform { files: 3, file_bytes: 5000, tree_depth: 2 }),
-            states: Vec::new(),
             clearing: Clearing::File,
         };
         Self { place, options }
@@ -137,7 +137,7 @@ fn a_symlink_that_got_lost_fails_those_who_promise_symlinks() {
 #[test]
 fn targets_stay_until_the_last_heat_and_then_only_corpora_are_left() {
     let mut stable = Stable::new(&[FAITHFUL]);
-    stable.options.states = vec![State::Durable, State::Hot];
+    stable.options.ground.states = vec![State::Durable, State::Hot];
     let mut heats = heats(&stable.options).unwrap();
     turn(&mut heats[0], 0, 0).unwrap();
     turn(&mut heats[0], 0, 1).unwrap();
@@ -154,7 +154,7 @@ fn targets_stay_until_the_last_heat_and_then_only_corpora_are_left() {
 #[test]
 fn heats_that_are_never_run_leave_nothing_either() {
     let mut stable = Stable::new(&[FAITHFUL]);
-    stable.options.states = vec![State::Hot, State::Cold];
+    stable.options.ground.states = vec![State::Hot, State::Cold];
     let mut heats = heats(&stable.options).unwrap();
     turn(&mut heats[0], 0, 0).unwrap();
     heats[0].course.clean().unwrap();
@@ -165,7 +165,7 @@ fn heats_that_are_never_run_leave_nothing_either() {
 #[test]
 fn a_wish_to_stop_removes_targets_at_once() {
     let mut stable = Stable::new(&[FAITHFUL]);
-    stable.options.states = vec![State::Hot, State::Cold];
+    stable.options.ground.states = vec![State::Hot, State::Cold];
     let mut heats = heats(&stable.options).unwrap();
     turn(&mut heats[0], 0, 0).unwrap();
     stable.options.ground.cancel.cancel();
@@ -178,7 +178,7 @@ fn refresh_deletes_a_copy_before_each_run_and_keeps_none_besides() {
     // The script says where it copied to, and that nothing was there.
     let script = "test ! -e \"$2\"; echo \"$2\" >> \"${0%/*}/log\"; cp -a \"$1\" \"$2\"";
     let mut stable = Stable::new(&[("cp-a", script)]);
-    stable.options.states = vec![State::Refresh];
+    stable.options.ground.states = vec![State::Refresh];
     let mut heats = heats(&stable.options).unwrap();
     for round in 0..3 {
         let checked = turn(&mut heats[0], 0, round).unwrap();

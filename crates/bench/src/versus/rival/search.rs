@@ -76,3 +76,74 @@ fn first_line(text: &[u8]) -> Option<String> {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
     Some(line.chars().filter(|letter| !letter.is_control()).take(VERSION_LETTERS).collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+    use crate::versus::heat::Finished;
+    use crate::versus::run::RunError;
+
+    /// Answers whatever it is asked.
+    struct Answer(Result<Finished, RunError>);
+
+    impl Runner for Answer {
+        fn run(&mut self, _: &Invocation, limit_ns: u64) -> Result<Spent, RunError> {
+            assert_eq!(limit_ns, VERSION_LIMIT_NS);
+            self.0.clone().map(|finished| Spent { finished, ..Spent::default() })
+        }
+    }
+
+    #[test]
+    fn every_rival_of_the_list_is_found_by_its_name_alone() {
+        for rival in ALL {
+            assert_eq!(named(rival.name).unwrap(), [rival]);
+            assert!(!rival.package.is_empty() && !rival.counterpart.is_empty());
+        }
+        let names = |name| named(name).unwrap().iter().map(|rival| rival.name).collect::<Vec<_>>();
+        assert_eq!(names("cp"), ["cp-r", "cp-a"]);
+        assert_eq!(names("rsync"), ["rsync-a", "rsync-r"]);
+    }
+
+    #[test]
+    fn a_name_that_nobody_has_is_refused_with_the_names_that_there_are() {
+        for name in ["", "coreutils", "DD", "cp -a"] {
+            let error = named(name).unwrap_err();
+            assert!(matches!(error, Error::Usage(_)));
+            assert!(error.to_string().contains("cp-a, rsync-a"), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_first_that_may_be_executed_counts_and_relative_folders_do_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let make = |place: &str, mode| {
+            let place = folder.path().join(place);
+            std::fs::create_dir_all(&place).unwrap();
+            let file = place.join("race-me");
+            std::fs::write(&file, "").unwrap();
+            std::fs::set_permissions(&file, PermissionsExt::from_mode(mode)).unwrap();
+            file
+        };
+        let (_, second) = (make("first", 0o644), make("second", 0o755));
+        let base = folder.path().display();
+        let path = format!("{base}/none:{base}/first::.:{base}/second");
+        assert_eq!(find("race-me", path.as_ref()), Some(second));
+        assert_eq!(find("race-me", ".:".as_ref()), None);
+    }
+
+    #[test]
+    fn versions_are_the_first_line_wherever_it_is_said_and_nothing_of_those_that_fail() {
+        let dd = named("dd").unwrap()[0];
+        let said = |stdout: &[u8], stderr: &[u8], exit_code| {
+            let finished = Finished { stdout: stdout.to_vec(), stderr: stderr.to_vec(), exit_code };
+            version(dd, Path::new("/bin/dd"), &mut Answer(Ok(finished)))
+        };
+        assert_eq!(said(b"\n dd \x1b[1m9.1\nmore", b"", 0), "dd [1m9.1");
+        assert_eq!(said(b"", b"xxhsum 0.8\n", 0), "xxhsum 0.8");
+        assert_eq!(said(b"usage", b"", 1), "");
+        let hung = RunError::TooLong { limit_ns: 1 };
+        assert_eq!(version(dd, Path::new("/bin/dd"), &mut Answer(Err(hung))), "");
+    }
+}

@@ -1,0 +1,289 @@
+//! Against dd: the bytes of one file into another, block by block, and a file to nowhere.
+//!
+//! Copies go through the page cache on both sides, from a source that is wholly in there, and are
+//! compared with it after each run. `flatout transfer` obeys the block size as dd does;
+//! `flatout read` takes its own.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use flatout_measure::record::Chart;
+use flatout_sys::memory;
+use serde_json::{Map, Value};
+
+use crate::error::Error;
+use crate::versus::heat::{Checked, Contestant, Course, Figure, Finished, Heat, Invocation, Run};
+use crate::versus::rival::{Discipline, Found};
+use crate::versus::source::{Cache, Source, is_same, remove};
+use crate::versus::{Extent, Ground};
+
+const MIB: u64 = 1 << 20;
+/// The block of copies of several sizes.
+const USUAL_BLOCK_BYTES: u64 = 4096;
+/// Blocks at which one large file is copied.
+const BLOCKS_BYTES: [u64; 4] = [512, 1024, 2048, 4096];
+/// Targets are kept to the end of a heat while they take no more than this part of the available
+/// memory: where more lies there, it is written back to storage while the next one runs.
+const MEMORY_PART: u64 = 16;
+/// Bytes per second and seconds per block with which the plan of the time counts: dd on the
+/// reference machine, 2026-11-22.
+const PLANNED_RATE: f64 = 1e9;
+const PLANNED_BLOCK_S: f64 = 1.2e-6;
+/// Seconds that starting a program takes at most.
+const START_S: f64 = 0.005;
+
+/// Lengths of the files: those that are copied at one block, the one that is copied at several,
+/// and the one that is read.
+struct Sizes {
+    copied: &'static [u64],
+    blocks: u64,
+    read: u64,
+}
+
+fn sizes(extent: Extent) -> Sizes {
+    match extent {
+        Extent::Full => Sizes {
+            copied: &[MIB, 10 * MIB, 100 * MIB, 1000 * MIB],
+            blocks: 2048 * MIB,
+            read: 1000 * MIB,
+        },
+        Extent::Quick => Sizes { copied: &[MIB, 10 * MIB], blocks: 32 * MIB, read: 32 * MIB },
+    }
+}
+
+/// Bytes that lie in the directory at once: all sources, and the largest target.
+pub fn room_bytes(ground: &Ground) -> u64 {
+    if ground.of(Discipline::Blocks).next().is_none() {
+        return 0;
+    }
+    let sizes = sizes(ground.extent);
+    let mut sources: Vec<u64> = sizes.copied.to_vec();
+    sources.extend([sizes.blocks, sizes.read]);
+    sources.sort_unstable();
+    sources.dedup();
+    sources.iter().sum::<u64>() + sizes.blocks.max(sizes.copied.iter().copied().max().unwrap_or(0))
+}
+
+/// The heats against dd; none where it is not raced.
+pub fn heats(ground: &Ground) -> Vec<Heat<'static>> {
+    let Some(dd) = ground.of(Discipline::Blocks).next() else { return Vec::new() };
+    let sizes = sizes(ground.extent);
+    let copied =
+        sizes.copied.iter().map(|&bytes| copy(ground, dd, "dd-copy", bytes, USUAL_BLOCK_BYTES));
+    let blocks =
+        BLOCKS_BYTES.iter().map(|&block| copy(ground, dd, "dd-block", sizes.blocks, block));
+    copied.chain(blocks).chain([read(ground, dd, sizes.read)]).collect()
+}
+
+/// Time and speed by size, and by block.
+pub fn charts() -> Vec<Chart> {
+    let chart = |title: &str, id: &str, x_parameter: &str| Chart {
+        title: title.to_owned(),
+        id: id.to_owned(),
+        x_parameter: x_parameter.to_owned(),
+        x_log2: true,
+        line_parameters: vec!["contestant".to_owned()],
+    };
+    vec![
+        chart("Copying a file: time by size", "versus/dd-copy", "bytes"),
+        chart("Copying a file: speed by size", "versus/dd-copy-speed", "bytes"),
+        chart("Copying a file: time by block size", "versus/dd-block", "block_bytes"),
+        chart("Copying a file: speed by block size", "versus/dd-block-speed", "block_bytes"),
+    ]
+}
+
+fn source(ground: &Ground, bytes: u64) -> Source {
+    let name = format!("file-{bytes}");
+    let (seed, cancel) = (ground.seed, ground.cancel);
+    Source { path: ground.corpora().join(name), files: 0, file_bytes: bytes, seed, cancel }
+}
+
+fn contestants(dd: &Found) -> Vec<Contestant> {
+    let flatout = Contestant {
+        name: "flatout".to_owned(),
+        version: concat!("flatout ", env!("CARGO_PKG_VERSION")).to_owned(),
+    };
+    vec![flatout, Contestant { name: dd.rival.name.to_owned(), version: dd.version.clone() }]
+}
+
+fn parameters(bytes: u64, block_bytes: Option<u64>) -> Map<String, Value> {
+    let mut parameters = Map::new();
+    parameters.insert("bytes".to_owned(), bytes.into());
+    if let Some(block_bytes) = block_bytes {
+        parameters.insert("block_bytes".to_owned(), block_bytes.into());
+    }
+    parameters.insert("cache_state".to_owned(), Cache::Hot.name().into());
+    parameters
+}
+
+fn copy(
+    ground: &Ground,
+    dd: &Found,
+    test: &'static str,
+    bytes: u64,
+    block_bytes: u64,
+) -> Heat<'static> {
+    let free_memory = memory::available_bytes().unwrap_or(0) / MEMORY_PART;
+    let course = CopyCourse {
+        source: source(ground, bytes),
+        targets: ground.targets(),
+        block_bytes,
+        flatout: ground.flatout.clone(),
+        dd: dd.path.clone(),
+        kept: Vec::new(),
+        most_kept: free_memory.min(ground.room_bytes.saturating_sub(room_bytes(ground))) / bytes,
+    };
+    let blocks = bytes / block_bytes;
+    // Copied, then compared, which reads both.
+    let expected_s = START_S + 2.0 * bytes as f64 / PLANNED_RATE + blocks as f64 * PLANNED_BLOCK_S;
+    Heat {
+        test,
+        parameters: parameters(bytes, Some(block_bytes)),
+        figure: Figure::Time,
+        bytes,
+        with_speed: true,
+        contestants: contestants(dd),
+        expected_s,
+        course: Box::new(course),
+    }
+}
+
+fn read(ground: &Ground, dd: &Found, bytes: u64) -> Heat<'static> {
+    let course = ReadCourse {
+        source: source(ground, bytes),
+        flatout: ground.flatout.clone(),
+        dd: dd.path.clone(),
+    };
+    Heat {
+        test: "dd-read",
+        parameters: parameters(bytes, None),
+        figure: Figure::Time,
+        bytes,
+        with_speed: true,
+        contestants: contestants(dd),
+        expected_s: START_S + bytes as f64 / PLANNED_RATE,
+        course: Box::new(course),
+    }
+}
+
+/// The first contestant is flatout.
+fn is_flatout(run: &Run<'_>) -> bool {
+    run.index == 0
+}
+
+/// `NAME=VALUE` as dd wants it.
+fn operand(name: &str, value: impl Into<OsString>) -> OsString {
+    let mut operand = OsString::from(name);
+    operand.push("=");
+    operand.push(value.into());
+    operand
+}
+
+struct CopyCourse {
+    source: Source,
+    targets: PathBuf,
+    block_bytes: u64,
+    flatout: PathBuf,
+    dd: PathBuf,
+    /// Targets that are still there.
+    kept: Vec<PathBuf>,
+    /// So many of them may be.
+    most_kept: u64,
+}
+
+impl CopyCourse {
+    fn remove_targets(&mut self) -> Result<(), Error> {
+        while let Some(target) = self.kept.last() {
+            remove(target)?;
+            self.kept.pop();
+        }
+        Ok(())
+    }
+}
+
+impl Course for CopyCourse {
+    fn prepare(&mut self, _: &Run<'_>) -> Result<Map<String, Value>, Error> {
+        if self.kept.len() as u64 >= self.most_kept.max(1) {
+            self.remove_targets()?;
+        }
+        std::fs::create_dir_all(&self.targets)
+            .map_err(flatout_io::Error::system("make the folder", &self.targets))?;
+        self.source.prepare(Cache::Hot)
+    }
+
+    fn invocation(&mut self, run: &Run<'_>) -> Result<Invocation, Error> {
+        let name = format!("{}-{}-{}", self.source.file_bytes, self.block_bytes, run.number);
+        let target = self.targets.join(name);
+        let (source, block) = (self.source.path.clone(), self.block_bytes.to_string());
+        let argv = if is_flatout(run) {
+            let words: [OsString; 6] = [
+                self.flatout.clone().into(),
+                "transfer".into(),
+                source.into(),
+                target.clone().into(),
+                "--block-size".into(),
+                block.into(),
+            ];
+            words.to_vec()
+        } else {
+            vec![
+                self.dd.clone().into(),
+                operand("if", source),
+                operand("of", target.clone()),
+                operand("bs", block),
+            ]
+        };
+        self.kept.push(target);
+        Ok(Invocation { argv, ..Invocation::default() })
+    }
+
+    fn check(&mut self, _: &Run<'_>, _: &Finished) -> Result<Checked, Error> {
+        let Some(target) = self.kept.last() else { return Ok(Checked::default()) };
+        if !is_same(&self.source.path, target)? {
+            return Err(Error::Usage("the copy differs from its source".to_owned()));
+        }
+        Ok(Checked::default())
+    }
+
+    fn clean(&mut self) -> Result<(), Error> {
+        self.remove_targets()
+    }
+}
+
+struct ReadCourse {
+    source: Source,
+    flatout: PathBuf,
+    dd: PathBuf,
+}
+
+impl Course for ReadCourse {
+    fn prepare(&mut self, _: &Run<'_>) -> Result<Map<String, Value>, Error> {
+        self.source.prepare(Cache::Hot)
+    }
+
+    fn invocation(&mut self, run: &Run<'_>) -> Result<Invocation, Error> {
+        let source = self.source.path.clone();
+        let argv = if is_flatout(run) {
+            vec![self.flatout.clone().into(), "read".into(), source.into()]
+        } else {
+            vec![
+                self.dd.clone().into(),
+                operand("if", source),
+                operand("of", "/dev/null"),
+                operand("bs", "1M"),
+            ]
+        };
+        Ok(Invocation { argv, ..Invocation::default() })
+    }
+
+    /// Both say how many bytes they read: dd without separators, flatout with.
+    fn check(&mut self, _: &Run<'_>, finished: &Finished) -> Result<Checked, Error> {
+        let said = [&finished.stdout[..], &finished.stderr[..]].concat();
+        let said = String::from_utf8_lossy(&said).replace(',', "");
+        let bytes = self.source.file_bytes.to_string();
+        if !said.split_whitespace().any(|word| word == bytes) {
+            return Err(Error::Usage(format!("it does not say that it read {bytes} bytes")));
+        }
+        Ok(Checked::default())
+    }
+}

@@ -1,0 +1,318 @@
+//! Against b3sum, xxhsum and sha256sum: one large file, and many small ones.
+//!
+//! What is printed is held against digests that are computed here, so that a wrong one is found
+//! whoever prints it.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use flatout_io::Error as IoError;
+use flatout_io::digest::{Algorithm, Digest, Hasher};
+use serde_json::{Map, Value, json};
+
+use crate::error::Error;
+use crate::versus::heat::{Checked, Contestant, Course, Figure, Finished, Heat, Invocation, Run};
+use crate::versus::rival::{Discipline, Found};
+use crate::versus::run::quoted;
+use crate::versus::source::{Cache, Source};
+use crate::versus::{Extent, Ground, State};
+
+const MIB: u64 = 1 << 20;
+const SMALL_BYTES: u64 = 4096;
+const CHUNK_BYTES: usize = 1 << 20;
+/// Bytes per second and files per second with which the plan of the time counts; the slowest
+/// rival on the reference machine, 2026-11-22.
+const PLANNED_RATE: f64 = 1e9;
+const PLANNED_FILES_PER_S: f64 = 30_000.0;
+
+/// A rival, its digest, and what it is told besides the file.
+struct Entry {
+    rival: &'static str,
+    algorithm: Algorithm,
+    arguments: &'static [&'static str],
+    /// Whether it is raced over many small files, too.
+    has_small: bool,
+}
+
+const ENTRIES: [Entry; 3] = [
+    Entry { rival: "b3sum", algorithm: Algorithm::Blake3, arguments: &[], has_small: true },
+    Entry { rival: "xxhsum", algorithm: Algorithm::Xxh3, arguments: &["-H2"], has_small: false },
+    Entry { rival: "sha256sum", algorithm: Algorithm::Sha256, arguments: &[], has_small: false },
+];
+
+/// Length of the large file, number of the small ones.
+fn sizes(extent: Extent) -> (u64, u64) {
+    match extent {
+        Extent::Full => (1024 * MIB, 20_000),
+        Extent::Quick => (32 * MIB, 1000),
+    }
+}
+
+fn large(ground: &Ground) -> Source {
+    let bytes = sizes(ground.extent).0;
+    let path = ground.corpora().join(format!("file-{bytes}"));
+    let (seed, cancel) = (ground.seed, ground.cancel);
+    Source { path, files: 0, file_bytes: bytes, seed, cancel }
+}
+
+fn small(ground: &Ground) -> Source {
+    let files = sizes(ground.extent).1;
+    let path = ground.corpora().join(format!("files-{files}x{SMALL_BYTES}"));
+    let (seed, cancel) = (ground.seed, ground.cancel);
+    Source { path, files, file_bytes: SMALL_BYTES, seed, cancel }
+}
+
+fn raced(ground: &Ground) -> impl Iterator<Item = (&'static Entry, &Found)> {
+    ground.of(Discipline::Digest).filter_map(|found| {
+        let entry = ENTRIES.iter().find(|entry| entry.rival == found.rival.name)?;
+        Some((entry, found))
+    })
+}
+
+/// Bytes that lie in the directory at once.
+pub fn room_bytes(ground: &Ground) -> u64 {
+    let mut bytes = 0;
+    if raced(ground).next().is_some() {
+        bytes += large(ground).bytes();
+    }
+    if raced(ground).any(|(entry, _)| entry.has_small) {
+        bytes += small(ground).bytes();
+    }
+    bytes
+}
+
+/// The heats against each rival that is there.
+pub fn heats(ground: &Ground) -> Vec<Heat<'static>> {
+    let caches: Vec<Cache> = [(State::Hot, Cache::Hot), (State::Cold, Cache::Cold)]
+        .into_iter()
+        .filter(|(state, _)| ground.states.contains(state))
+        .map(|(_, cache)| cache)
+        .collect();
+    let mut heats = Vec::new();
+    for (entry, found) in raced(ground) {
+        for &cache in &caches {
+            // A large file that is cold measures the disk.
+            if cache == Cache::Hot {
+                heats.push(heat(ground, (entry, found), large(ground), cache));
+            }
+            if entry.has_small {
+                heats.push(heat(ground, (entry, found), small(ground), cache));
+            }
+        }
+    }
+    heats
+}
+
+fn heat(
+    ground: &Ground,
+    (entry, found): (&'static Entry, &Found),
+    source: Source,
+    cache: Cache,
+) -> Heat<'static> {
+    let flatout = Contestant {
+        name: "flatout".to_owned(),
+        version: concat!("flatout ", env!("CARGO_PKG_VERSION")).to_owned(),
+    };
+    let rival = Contestant { name: found.rival.name.to_owned(), version: found.version.clone() };
+    let bytes = source.bytes();
+    let mut parameters = Map::new();
+    parameters.insert("digest".to_owned(), entry.algorithm.name().into());
+    parameters.insert("bytes".to_owned(), bytes.into());
+    if source.files > 0 {
+        parameters.insert("files".to_owned(), source.files.into());
+    }
+    parameters.insert("cache_state".to_owned(), cache.name().into());
+    let expected_s = bytes as f64 / PLANNED_RATE + source.files as f64 / PLANNED_FILES_PER_S;
+    let test = if source.files > 0 { "sum-files" } else { "sum-file" };
+    let course = SumCourse {
+        source,
+        cache,
+        entry,
+        flatout: ground.flatout.clone(),
+        program: found.path.clone(),
+        expected: None,
+    };
+    Heat {
+        test,
+        parameters,
+        figure: Figure::Time,
+        bytes,
+        with_speed: true,
+        contestants: vec![flatout, rival],
+        expected_s,
+        course: Box::new(course),
+    }
+}
+
+struct SumCourse {
+    source: Source,
+    cache: Cache,
+    entry: &'static Entry,
+    flatout: PathBuf,
+    program: PathBuf,
+    /// Digests by file name, once they are known.
+    expected: Option<BTreeMap<Vec<u8>, String>>,
+}
+
+impl SumCourse {
+    fn flatout_argv(&self) -> Vec<OsString> {
+        let mut argv: Vec<OsString> = vec![self.flatout.clone().into(), "sum".into()];
+        if self.entry.algorithm != Algorithm::Blake3 {
+            argv.extend(["--digest".into(), self.entry.algorithm.name().into()]);
+        }
+        if self.source.files > 0 {
+            argv.push("-r".into());
+        }
+        argv.push(self.source.path.clone().into());
+        argv
+    }
+
+    fn rival_argv(&self) -> Vec<OsString> {
+        let arguments = self.entry.arguments.iter().map(OsString::from);
+        if self.source.files == 0 {
+            let program = std::iter::once(self.program.clone().into());
+            return program.chain(arguments).chain([self.source.path.clone().into()]).collect();
+        }
+        let mut text = OsString::from("find ");
+        text.push(quoted(self.source.path.as_os_str()));
+        text.push(" -type f -print0 | xargs -0 ");
+        text.push(quoted(self.program.as_os_str()));
+        for argument in arguments {
+            text.push(" ");
+            text.push(quoted(&argument));
+        }
+        vec!["sh".into(), "-c".into(), text]
+    }
+
+    fn expected(&mut self) -> Result<&BTreeMap<Vec<u8>, String>, Error> {
+        let known = match self.expected.take() {
+            Some(known) => known,
+            None => {
+                let mut known = BTreeMap::new();
+                for path in self.source.paths() {
+                    let digest = digest(self.entry.algorithm, &path)?;
+                    known.insert(name_of(path.as_os_str().as_encoded_bytes()), digest.to_string());
+                }
+                known
+            }
+        };
+        Ok(self.expected.insert(known))
+    }
+}
+
+impl Course for SumCourse {
+    fn prepare(&mut self, _: &Run<'_>) -> Result<Map<String, Value>, Error> {
+        self.source.make()?;
+        // Before the state is made, because it reads all files.
+        self.expected()?;
+        self.source.prepare(self.cache)
+    }
+
+    fn invocation(&mut self, run: &Run<'_>) -> Result<Invocation, Error> {
+        let argv = if run.index == 0 { self.flatout_argv() } else { self.rival_argv() };
+        Ok(Invocation { argv, ..Invocation::default() })
+    }
+
+    fn check(&mut self, _: &Run<'_>, finished: &Finished) -> Result<Checked, Error> {
+        let expected = self.expected()?;
+        let mut printed = BTreeMap::new();
+        for line in finished.stdout.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
+            let (name, digest) = parts(line).ok_or_else(|| {
+                let line = String::from_utf8_lossy(line);
+                Error::Usage(format!("{:?} is no digest with its file", &*line))
+            })?;
+            printed.insert(name, digest);
+        }
+        compare(expected, &printed)?;
+        let audit = [("digests_checked".to_owned(), json!(printed.len()))].into_iter().collect();
+        Ok(Checked { audit, ..Checked::default() })
+    }
+}
+
+/// Digest and name of a line; the name without its folders but the last, which tells the files of
+/// a corpus apart. The names of corpora need no escapes.
+fn parts(line: &[u8]) -> Option<(Vec<u8>, String)> {
+    // GNU and BLAKE3 mark a line with escapes so.
+    let line = line.strip_prefix(b"\\").unwrap_or(line);
+    let end = line.windows(2).position(|two| two == b"  " || two == b" *")?;
+    let digest = std::str::from_utf8(&line[..end]).ok()?;
+    let is_digest = !digest.is_empty() && digest.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_digest.then(|| (name_of(&line[end + 2..]), digest.to_ascii_lowercase()))
+}
+
+/// The last two members of a path.
+fn name_of(path: &[u8]) -> Vec<u8> {
+    let members: Vec<&[u8]> = path.split(|&byte| byte == b'/').collect();
+    members[members.len().saturating_sub(2)..].join(&b'/')
+}
+
+fn compare(
+    expected: &BTreeMap<Vec<u8>, String>,
+    printed: &BTreeMap<Vec<u8>, String>,
+) -> Result<(), Error> {
+    let shown = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
+    for (name, digest) in expected {
+        match printed.get(name) {
+            None => return Err(Error::Usage(format!("no digest of {:?}", shown(name)))),
+            Some(other) if other != digest => {
+                return Err(Error::Usage(format!(
+                    "the digest of {:?} is {digest}, not {other}",
+                    shown(name)
+                )));
+            }
+            Some(_) => {}
+        }
+    }
+    match printed.keys().find(|name| !expected.contains_key(*name)) {
+        Some(name) => Err(Error::Usage(format!("a digest of {:?}, which is no file", shown(name)))),
+        None => Ok(()),
+    }
+}
+
+fn digest(algorithm: Algorithm, path: &Path) -> Result<Digest, Error> {
+    let mut file = File::open(path).map_err(IoError::system("open", path))?;
+    let mut hasher = Hasher::new(algorithm);
+    let mut chunk = vec![0; CHUNK_BYTES];
+    loop {
+        let got = file.read(&mut chunk).map_err(IoError::system("read", path))?;
+        if got == 0 {
+            return Ok(hasher.finish());
+        }
+        hasher.update(&chunk[..got]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_all_rivals_are_read() {
+        let expected = Some((b"000/00001.dat".to_vec(), "00ff".to_owned()));
+        for line in ["00ff  /a/b/000/00001.dat", "00FF  ./000/00001.dat", "00ff *000/00001.dat"] {
+            assert_eq!(parts(line.as_bytes()), expected, "{line}");
+        }
+        for line in ["", "nonsense", "zz  name", "  name", "00ff name"] {
+            assert_eq!(parts(line.as_bytes()), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn what_differs_is_named() {
+        let set = |entries: &[(&str, &str)]| -> BTreeMap<Vec<u8>, String> {
+            entries.iter().map(|(n, d)| (n.as_bytes().to_vec(), (*d).to_owned())).collect()
+        };
+        let expected = set(&[("a", "00"), ("b", "01")]);
+        assert!(compare(&expected, &expected).is_ok());
+        for (printed, text) in [
+            (set(&[("a", "00")]), "no digest of \"b\""),
+            (set(&[("a", "00"), ("b", "02")]), "the digest of \"b\" is 01, not 02"),
+            (set(&[("a", "00"), ("b", "01"), ("c", "03")]), "a digest of \"c\", which is no file"),
+        ] {
+            assert_eq!(compare(&expected, &printed).unwrap_err().to_string(), text);
+        }
+    }
+}

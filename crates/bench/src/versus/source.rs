@@ -1,0 +1,281 @@
+//! Files that races read: made once per directory, kept, and brought into a state of the cache.
+
+use std::fs::{self, File};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+
+use flatout_io::Error as IoError;
+use flatout_sys::cancel::CancelToken;
+use flatout_sys::generator::fill_random;
+use flatout_sys::page_cache;
+use serde_json::{Map, Value, json};
+
+use crate::error::Error;
+use crate::residency;
+
+/// Bytes written and compared at a time.
+const CHUNK_BYTES: usize = 1 << 20;
+/// Files per folder where there are many.
+const FILES_PER_FOLDER: u64 = 100;
+
+/// The state of the page cache before a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cache {
+    /// All is there.
+    Hot,
+    /// Nothing is there.
+    Cold,
+}
+
+impl Cache {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Hot => "hot",
+            Self::Cold => "cold",
+        }
+    }
+}
+
+/// One file, or many of one length.
+#[derive(Debug, Clone)]
+pub(super) struct Source {
+    /// The file or the folder of the files.
+    pub(super) path: PathBuf,
+    /// Files; 0: the path is the one file itself.
+    pub(super) files: u64,
+    /// Length of each.
+    pub(super) file_bytes: u64,
+    pub(super) seed: u64,
+    pub(super) cancel: CancelToken,
+}
+
+impl Source {
+    /// Makes the files unless they are there, whole, from an earlier race. What was begun and not
+    /// ended has another name and is made again.
+    ///
+    /// Errors: those of the filesystem; the wish to stop. Nothing half is left.
+    pub(super) fn make(&self) -> Result<(), Error> {
+        if self.is_whole() {
+            return Ok(());
+        }
+        if let Some(folder) = self.path.parent() {
+            fs::create_dir_all(folder).map_err(IoError::system("make the folder", folder))?;
+        }
+        let mut name = self.path.clone().into_os_string();
+        name.push(".part");
+        let part = PathBuf::from(name);
+        remove(&part)?;
+        remove(&self.path)?;
+        let made = self.fill(&part).and_then(|()| {
+            let rename = fs::rename(&part, &self.path);
+            Ok(rename.map_err(IoError::system("name", &self.path))?)
+        });
+        if made.is_err() {
+            // The first error is the one to tell.
+            let _ = remove(&part);
+        }
+        made
+    }
+
+    /// Whether an earlier race left what is needed. The name comes with the last byte.
+    fn is_whole(&self) -> bool {
+        match fs::metadata(&self.path) {
+            Ok(facts) if self.files == 0 => facts.is_file() && facts.len() == self.file_bytes,
+            Ok(facts) => facts.is_dir(),
+            Err(_) => false,
+        }
+    }
+
+    fn fill(&self, part: &Path) -> Result<(), Error> {
+        if self.files == 0 {
+            return self.fill_file(part, 0);
+        }
+        for number in 0..self.files {
+            let path = part.join(relative(number));
+            if number.is_multiple_of(FILES_PER_FOLDER)
+                && let Some(folder) = path.parent()
+            {
+                fs::create_dir_all(folder).map_err(IoError::system("make the folder", folder))?;
+            }
+            self.fill_file(&path, number)?;
+        }
+        let folder = File::open(part).map_err(IoError::system("open", part))?;
+        rustix::fs::syncfs(&folder).map_err(IoError::system("sync", part))?;
+        Ok(())
+    }
+
+    fn fill_file(&self, path: &Path, number: u64) -> Result<(), Error> {
+        use std::os::unix::fs::FileExt;
+        let file = File::create(path).map_err(IoError::system("make", path))?;
+        let mut chunk = vec![0; CHUNK_BYTES.min(self.file_bytes as usize)];
+        let mut done = 0;
+        while done < self.file_bytes {
+            if self.cancel.is_cancelled() {
+                return Err(Error::Usage("interrupted".to_owned()));
+            }
+            let wanted = chunk.len().min((self.file_bytes - done) as usize);
+            fill_random(&mut chunk[..wanted], self.seed.wrapping_add(number), done);
+            file.write_all_at(&chunk[..wanted], done).map_err(IoError::system("write", path))?;
+            done += wanted as u64;
+        }
+        if self.files == 0 {
+            rustix::fs::fdatasync(&file).map_err(IoError::system("sync", path))?;
+        }
+        Ok(())
+    }
+
+    /// All bytes together.
+    pub(super) fn bytes(&self) -> u64 {
+        self.files.max(1) * self.file_bytes
+    }
+
+    /// The files.
+    pub(super) fn paths(&self) -> impl Iterator<Item = PathBuf> {
+        let many = (0..self.files).map(|number| self.path.join(relative(number)));
+        let one = (self.files == 0).then(|| self.path.clone());
+        one.into_iter().chain(many)
+    }
+
+    /// Makes the files, brings them into the state, and proves it.
+    ///
+    /// Errors: those of the filesystem; the state is not there although everything was done.
+    pub(super) fn prepare(&self, cache: Cache) -> Result<Map<String, Value>, Error> {
+        self.make()?;
+        let (mut cached, mut is_proved) = (0_u64, true);
+        for path in self.paths() {
+            let file = File::open(&path).map_err(IoError::system("open", &path))?;
+            let length = self.file_bytes;
+            let state = match cache {
+                Cache::Hot => {
+                    let warmed = residency::warm(file.as_fd(), length, self.cancel);
+                    warmed.map_err(IoError::system("read", &path))?;
+                    page_cache::state(file.as_fd(), 0, length)
+                }
+                Cache::Cold => page_cache::evict(file.as_fd(), 0, length),
+            };
+            match state {
+                // Whole pages are counted.
+                Ok(state) => cached = cached.saturating_add(state.cached_bytes.min(length)),
+                Err(_) => is_proved = false,
+            }
+        }
+        let wanted = if cache == Cache::Hot { self.bytes() } else { 0 };
+        if is_proved && cached != wanted {
+            return Err(Error::NoRoom(format!(
+                "{cached} of {} bytes of {:?} are in the page cache, which should hold {wanted}",
+                self.bytes(),
+                self.path
+            )));
+        }
+        let mut facts = Map::new();
+        facts.insert("cache_state_proved".to_owned(), json!(is_proved));
+        if is_proved {
+            facts.insert("cached_bytes_before".to_owned(), json!(cached));
+        }
+        Ok(facts)
+    }
+}
+
+/// Where the file with this number lies below its folder.
+fn relative(number: u64) -> PathBuf {
+    let folder = number / FILES_PER_FOLDER;
+    PathBuf::from(format!("{folder:03}")).join(format!("{number:05}.dat"))
+}
+
+/// Removes a file or a folder with all that is in it; what is not there is removed already.
+pub(super) fn remove(path: &Path) -> Result<(), Error> {
+    let removed = match fs::symlink_metadata(path) {
+        Ok(facts) if facts.is_dir() => fs::remove_dir_all(path),
+        Ok(_) => fs::remove_file(path),
+        Err(error) => Err(error),
+    };
+    match removed {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(IoError::system("remove", path)(error).into())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether two files hold the same bytes.
+pub(super) fn is_same(one: &Path, other: &Path) -> Result<bool, Error> {
+    use std::os::unix::fs::FileExt;
+    let open = |path: &Path| File::open(path).map_err(IoError::system("open", path));
+    let (first, second) = (open(one)?, open(other)?);
+    let length = |file: &File, path: &Path| {
+        file.metadata().map(|facts| facts.len()).map_err(IoError::system("examine", path))
+    };
+    let bytes = length(&first, one)?;
+    if bytes != length(&second, other)? {
+        return Ok(false);
+    }
+    let mut chunks = (vec![0; CHUNK_BYTES], vec![0; CHUNK_BYTES]);
+    let mut done = 0;
+    while done < bytes {
+        let wanted = CHUNK_BYTES.min((bytes - done) as usize);
+        let (a, b) = (&mut chunks.0[..wanted], &mut chunks.1[..wanted]);
+        first.read_exact_at(a, done).map_err(IoError::system("read", one))?;
+        second.read_exact_at(b, done).map_err(IoError::system("read", other))?;
+        if a != b {
+            return Ok(false);
+        }
+        done += wanted as u64;
+    }
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(path: PathBuf, files: u64) -> Source {
+        Source { path, files, file_bytes: 5000, seed: 7, cancel: CancelToken::manual() }
+    }
+
+    #[test]
+    fn files_are_made_once_and_reused() {
+        let folder = tempfile::tempdir().unwrap();
+        for files in [0, 250] {
+            let source = source(folder.path().join(format!("corpora/of-{files}")), files);
+            source.make().unwrap();
+            let paths: Vec<_> = source.paths().collect();
+            assert_eq!(paths.len() as u64, files.max(1));
+            assert!(paths.iter().all(|path| fs::metadata(path).unwrap().len() == 5000));
+            let before = fs::metadata(&paths[0]).unwrap().modified().unwrap();
+            source.make().unwrap();
+            assert_eq!(fs::metadata(&paths[0]).unwrap().modified().unwrap(), before);
+        }
+        assert_eq!(fs::read_dir(folder.path().join("corpora")).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn what_was_cut_short_is_made_again_and_a_stop_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("one");
+        fs::write(&path, b"short").unwrap();
+        fs::write(folder.path().join("one.part"), b"shorter").unwrap();
+        source(path.clone(), 0).make().unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().len(), 5000);
+        fs::remove_file(&path).unwrap();
+        let stopped = source(path, 0);
+        stopped.cancel.cancel();
+        assert!(stopped.make().is_err());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn differing_files_are_told_apart() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let mut bytes = vec![1; CHUNK_BYTES + 10];
+        fs::write(path("a"), &bytes).unwrap();
+        fs::write(path("b"), &bytes).unwrap();
+        assert!(is_same(&path("a"), &path("b")).unwrap());
+        bytes[CHUNK_BYTES + 5] = 2;
+        fs::write(path("b"), &bytes).unwrap();
+        assert!(!is_same(&path("a"), &path("b")).unwrap());
+        fs::write(path("b"), b"").unwrap();
+        assert!(!is_same(&path("a"), &path("b")).unwrap());
+        assert!(is_same(&path("a"), &path("gone")).is_err());
+    }
+}

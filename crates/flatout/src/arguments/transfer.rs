@@ -1,0 +1,19 @@
+//! `flatout transfer`: not shown in the help; what `versus dd` races against dd.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::quantity::size;
+
+/// `flatout transfer`.
+#[derive(Debug, Clone, Args)]
+pub struct Transfer {
+    /// The file that is read
+    pub source: PathBuf,
+    /// The file that is written; what it held is lost
+    pub target: PathBuf,
+    /// Bytes per block
+    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "1M")]
+    pub block_size: u64,
+}

@@ -1,0 +1,159 @@
+//! `flatout versus`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use flatout_bench::versus::{State, Trees};
+
+use super::quantity::{size, time};
+use super::shared::Output;
+
+const AFTER: &str = "\
+Rivals:
+  dd                                  copying a file block by block, and reading one
+  b3sum xxhsum sha256sum              digests of a large file, b3sum also of 20,000 small ones
+  fio iozone                          the rows of `bench disk` that both can do
+  cp-r cp-a rsync-a rsync-r tar xcp cpz fcp rcp rclone
+                                      copying trees; cp and rsync mean both of their variants
+  iperf3 sockperf stream linpack      known, but flatout does not yet measure what they do
+Without a RIVAL it races all that are installed and have a command of flatout that does the same
+work. The copiers are raced among themselves, and only when they are named.
+
+A race is fair: the same work, the cache in the same state, proved before each run, everybody once
+per round in a new random order, and the result checked after each run, outside of the time. The
+ratio of two is taken round by round; 1.5 is half as fast again. It is a win or a loss when the
+95 % interval of the ratio leaves 1 out, else a tie. The race ends when the ratios are within 2 %,
+after 6 rounds at least, or when its time is over. Time begins at the first instruction of a
+program. Memory is its own, not inherited from flatout.
+
+All files lie in DIR/.flatout-versus. Targets are removed at the end; what is read is made once,
+kept and used again; --clean removes it.
+
+Examples:
+  flatout versus dd b3sum              against two rivals
+  flatout versus b3sum --cold          small files also from the disk
+  flatout versus --list                who is installed, and in which package the others are
+  flatout versus dd --directory /data --format json --output dd.json";
+
+/// `flatout versus`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = AFTER, allow_negative_numbers = true)]
+pub struct Versus {
+    /// Whom to race [default: all that are installed]
+    #[arg(value_name = "RIVAL")]
+    pub rivals: Vec<String>,
+    /// Where the files of the race lie [default: the current directory]
+    #[arg(long, value_name = "DIR", default_value = ".", hide_default_value = true)]
+    pub directory: PathBuf,
+    /// Race exactly so many rounds [default: at least 6, until the ratios are precise]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub rounds: Option<u32>,
+    /// Time for all rounds together; ratios that are not precise by then say so
+    /// [default: what about ten rounds take]
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub max_time: Option<u64>,
+    /// Room that the files of the race may take [default: 10 % of the free space]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub max_write: Option<u64>,
+    /// Small files and 3 rounds: no 95 % interval, so nobody wins or loses
+    #[arg(long)]
+    pub quick: bool,
+    /// Race in the cold state too; the same as --state hot,cold
+    #[arg(long, conflicts_with = "state")]
+    pub cold: bool,
+    /// States in which the work begins, or must end
+    #[arg(long, value_name = "STATE,…", value_delimiter = ',', value_enum, default_value = "hot")]
+    state: Vec<StateChoice>,
+    /// Copying: length of each file
+    #[arg(long, value_name = "SIZE", value_parser = size, help_heading = "Copying trees")]
+    file_size: Option<u64>,
+    /// Copying: number of files
+    #[arg(long, value_name = "N", help_heading = "Copying trees")]
+    files: Option<u64>,
+    /// Copying: folders above each other
+    #[arg(long, value_name = "N", help_heading = "Copying trees")]
+    tree_depth: Option<u32>,
+    /// Copying: names of corpora
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',', help_heading = "Copying trees")]
+    corpus: Vec<String>,
+    /// Copying: a tree of your own, which is only read
+    #[arg(long, value_name = "PATH", help_heading = "Copying trees")]
+    tree: Option<PathBuf>,
+    /// Seed of all random orders and data [default: from the clock]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Show all rivals with their version or package, and race nobody
+    #[arg(long)]
+    pub list: bool,
+    /// Remove everything that races left in DIR, and race nobody
+    #[arg(long, conflicts_with = "list")]
+    pub clean: bool,
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `--state`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum StateChoice {
+    /// What is read lies in the page cache
+    Hot,
+    /// Nothing of what is read lies in the page cache
+    Cold,
+    /// Copying: as hot, and done when storage has the copy
+    Durable,
+    /// Copying: as hot, right after the same tree was deleted
+    Refresh,
+}
+
+impl Versus {
+    /// The states asked for, each once.
+    pub fn states(&self) -> Vec<State> {
+        let chosen = self.state.iter().map(|state| match state {
+            StateChoice::Hot => State::Hot,
+            StateChoice::Cold => State::Cold,
+            StateChoice::Durable => State::Durable,
+            StateChoice::Refresh => State::Refresh,
+        });
+        let mut states: Vec<State> = chosen.chain(self.cold.then_some(State::Cold)).collect();
+        states.sort_unstable();
+        states.dedup();
+        states
+    }
+
+    /// What copiers are to work on.
+    pub fn trees(&self) -> Trees {
+        Trees {
+            corpora: self.corpus.clone(),
+            tree: self.tree.clone(),
+            file_bytes: self.file_size,
+            files: self.files,
+            depth: self.tree_depth,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::arguments::{Arguments, Command, Recorded};
+
+    fn states(words: &[&str]) -> Vec<State> {
+        let argv = ["flatout", "versus"].iter().chain(words);
+        match Arguments::try_parse_from(argv).unwrap().command {
+            Command::Recorded(command) => match *command {
+                Recorded::Versus(versus) => versus.states(),
+                other => panic!("{other:?}"),
+            },
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn states_are_hot_unless_something_else_is_asked_for() {
+        assert_eq!(states(&[]), [State::Hot]);
+        assert_eq!(states(&["--cold"]), [State::Hot, State::Cold]);
+        assert_eq!(states(&["--state", "refresh,cold,cold"]), [State::Cold, State::Refresh]);
+    }
+}

@@ -1,0 +1,79 @@
+//! `flatout transfer`: the bytes of one file into another, and nothing else of it. Exactly the
+//! work of `dd if=SOURCE of=TARGET bs=BLOCK`.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use flatout_io::transfer::{Method, Transfer as Mover, TransferError};
+use flatout_io::{Caching, Error, Existing, Source, Stop, Target, TargetOptions};
+use flatout_sys::cancel::CancelToken;
+
+use crate::arguments::transfer::Transfer;
+use crate::{conclusion, output};
+
+/// Longest block; it lies in memory.
+const MAX_BLOCK_BYTES: u64 = 1 << 30;
+
+/// Moves the bytes. A target that did not exist before is removed when that fails.
+pub fn run(arguments: &Transfer, cancel: CancelToken) -> ExitCode {
+    let code = match transfer(arguments, cancel) {
+        Ok(()) if cancel.is_cancelled() => {
+            output::complain("interrupted");
+            conclusion::INTERRUPTED
+        }
+        Ok(()) => conclusion::DONE,
+        Err((code, text)) => {
+            output::complain(&text);
+            code
+        }
+    };
+    output::exit(code)
+}
+
+fn transfer(arguments: &Transfer, cancel: CancelToken) -> Result<(), (i32, String)> {
+    let Transfer { source, target, block_size } = arguments;
+    if *block_size == 0 || *block_size > MAX_BLOCK_BYTES {
+        let text = format!("--block-size {block_size}: it must be from 1 to {MAX_BLOCK_BYTES}");
+        return Err((conclusion::WRONG_USE, text));
+    }
+    let failed = |text: String| (conclusion::FAILED, text);
+    let mut mover = Mover::new(Method::ReadWrite, *block_size as usize)
+        .map_err(|error| failed(format!("no memory for a block of {block_size} bytes: {error}")))?;
+    let opened = Source::open(source).map_err(|error| failed(error.to_string()))?;
+    if is_same(source, target) {
+        let text = format!("cannot write to {target:?}: it is the source");
+        return Err((conclusion::WRONG_USE, text));
+    }
+    let options = TargetOptions {
+        existing: Existing::Overwrite,
+        caching: Caching::Buffered,
+        block_bytes: *block_size,
+    };
+    let (made, _) = Target::open(target, options).map_err(|error| failed(error.to_string()))?;
+    let moved = fill(&mut mover, &opened, &made, cancel);
+    if moved.is_err() || cancel.is_cancelled() {
+        made.remove_if_created().map_err(|error| failed(error.to_string()))?;
+    }
+    moved.map_err(|error| failed(error.to_string()))
+}
+
+fn fill(
+    mover: &mut Mover,
+    source: &Source,
+    target: &Target,
+    cancel: CancelToken,
+) -> Result<(), Error> {
+    target.set_length(0)?;
+    let mut stop = Stop::new(cancel, None);
+    let moved = mover.run(source.file(), target.file(), 0, u64::MAX, &mut stop);
+    moved.map(drop).map_err(|error| match error {
+        TransferError::Source(errno) => Error::system("read", source.path())(errno),
+        TransferError::Target(errno) => Error::system("write", target.path())(errno),
+    })
+}
+
+fn is_same(source: &Path, target: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let inode = |path| std::fs::metadata(path).ok().map(|facts| (facts.dev(), facts.ino()));
+    inode(source).is_some_and(|source| inode(target) == Some(source))
+}

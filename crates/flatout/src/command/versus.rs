@@ -1,0 +1,210 @@
+//! `flatout versus`: heats, one after the other, in one record. Who takes part: `versus/field.rs`.
+
+mod field;
+
+use std::process::ExitCode;
+
+use flatout_bench::versus::heat::Heat;
+use flatout_bench::versus::run::SystemRunner;
+use flatout_bench::versus::{self, Extent, Ground, finish, race};
+use flatout_bench::{Bench, Error};
+use flatout_measure::case::Plan;
+use flatout_measure::clock::{Clock, SystemClock};
+use flatout_measure::guard::SystemWitness;
+use flatout_measure::record::{Outcome, Status};
+use flatout_measure::warning;
+use flatout_report::quantity;
+use flatout_sys::cancel::CancelToken;
+
+use crate::arguments::versus::Versus as Arguments;
+use crate::conclusion::{Conclusion, DONE, Draft, FAILED, INTERRUPTED, View, WRONG_USE};
+use crate::output;
+use crate::progress::Progress;
+
+use field::Field;
+
+const SECOND_NS: u64 = 1_000_000_000;
+/// Rounds that a heat gets at least, and for which the time is planned.
+const USUAL_ROUNDS: (u32, u32) = (6, 8);
+const QUICK_ROUNDS: (u32, u32) = (3, 3);
+/// Time that even the shortest race has.
+const LEAST_NS: u64 = 2 * SECOND_NS;
+
+/// What does not race anybody: the list, and the cleaning.
+pub fn without_race(arguments: &Arguments, cancel: CancelToken) -> Option<ExitCode> {
+    let done = if arguments.list {
+        output::to_standard_output(field::list(cancel).as_bytes())
+    } else if arguments.clean {
+        versus::remove_all(&arguments.directory).map_err(|error| error.to_string())
+    } else {
+        return None;
+    };
+    let code = match done {
+        Ok(()) => DONE,
+        Err(error) => {
+            output::complain(&error);
+            FAILED
+        }
+    };
+    Some(output::exit(code))
+}
+
+/// Races all that take part; a heat that fails does not stop the next.
+pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
+    let seed = arguments.seed.unwrap_or_else(|| SystemClock.now_ns());
+    let mut draft = Draft::begin(seed);
+    let prepared = prepare(arguments, seed, cancel);
+    let (field, ground, heats) = match prepared {
+        Ok(prepared) => prepared,
+        Err(error) => {
+            let code = if matches!(error, Error::Usage(_)) { WRONG_USE } else { FAILED };
+            draft.fail(code, error.to_string());
+            return draft.conclude(View::Summary);
+        }
+    };
+    for line in field.remarks() {
+        if field.is_named {
+            draft.fail(FAILED, line);
+        } else {
+            output::complain(&line);
+        }
+    }
+    let rows = race_all(arguments, &ground, heats);
+    if let Err(error) = versus::remove_targets(&ground.directory) {
+        draft.fail(FAILED, error.to_string());
+    }
+    draft.charts = versus::charts(&rows);
+    note_failures(&mut draft, &rows);
+    rows.into_iter().chain(field.rows()).for_each(|row| draft.add(row));
+    if cancel.is_cancelled() {
+        let text = "interrupted: targets are removed, rows without enough rounds say so";
+        draft.fail(INTERRUPTED, text.to_owned());
+    }
+    draft.conclude(View::Report)
+}
+
+/// Everything that can be said before anything is done; says it.
+///
+/// Errors: what cannot be done.
+fn prepare(
+    arguments: &Arguments,
+    seed: u64,
+    cancel: CancelToken,
+) -> Result<(Field, Ground, Vec<Heat<'static>>), Error> {
+    let field = field::gather(&arguments.rivals, cancel)?;
+    let flatout = std::env::current_exe()
+        .map_err(flatout_io::Error::system("find the program of", "flatout".as_ref()))?;
+    let allowed_bytes = versus::allowed_bytes(&arguments.directory, arguments.max_write)?;
+    let ground = Ground {
+        found: field.found.clone(),
+        // Programs run where they like; names must mean the same everywhere.
+        directory: arguments
+            .directory
+            .canonicalize()
+            .map_err(flatout_io::Error::system("open the directory", &arguments.directory))?,
+        flatout,
+        extent: if arguments.quick { Extent::Quick } else { Extent::Full },
+        states: arguments.states(),
+        room_bytes: allowed_bytes,
+        trees: arguments.trees(),
+        seed,
+        cancel,
+    };
+    let needed_bytes = versus::room_bytes(&ground)?;
+    if needed_bytes > allowed_bytes {
+        let limit =
+            if arguments.max_write.is_some() { "--max-write" } else { "10 % of the free space" };
+        return Err(Error::NoRoom(format!(
+            "the files of the race take {needed_bytes} bytes in {:?}, but only {allowed_bytes} may be \
+             taken ({limit}); --quick takes less, --max-write SIZE allows more",
+            ground.directory
+        )));
+    }
+    versus::remove_targets(&ground.directory)?;
+    let heats = versus::heats(&ground)?;
+    versus::left_out(&ground)?.iter().for_each(|line| output::complain(line));
+    if !heats.is_empty() {
+        output::complain(&announcement(arguments, &field, &heats, needed_bytes));
+    }
+    Ok((field, ground, heats))
+}
+
+fn announcement(
+    arguments: &Arguments,
+    field: &Field,
+    heats: &[Heat<'_>],
+    needed_bytes: u64,
+) -> String {
+    let names: Vec<_> = field.found.iter().map(|found| found.rival.name).collect();
+    let seconds = budget_ns(arguments, heats).div_ceil(SECOND_NS);
+    let few = if arguments.quick { ", few rounds of small work: nobody wins or loses" } else { "" };
+    format!(
+        "racing {} in {:?}: {} heats, files of {}, takes about {seconds} s{few}",
+        names.join(", "),
+        arguments.directory,
+        heats.len(),
+        quantity::bytes(needed_bytes),
+    )
+}
+
+fn rounds(arguments: &Arguments) -> (u32, u32) {
+    if arguments.quick { QUICK_ROUNDS } else { USUAL_ROUNDS }
+}
+
+/// The time for all rounds together.
+fn budget_ns(arguments: &Arguments, heats: &[Heat<'_>]) -> u64 {
+    let planned = arguments.rounds.unwrap_or(rounds(arguments).1);
+    arguments.max_time.unwrap_or_else(|| versus::expected_ns(heats, planned).max(LEAST_NS))
+}
+
+fn race_all(arguments: &Arguments, ground: &Ground, mut heats: Vec<Heat<'static>>) -> Vec<Outcome> {
+    let budget_ns = budget_ns(arguments, &heats);
+    let begun_ns = SystemClock.now_ns();
+    let mut progress = Progress::begin(budget_ns);
+    let mut witness = SystemWitness::new();
+    let mut runner = SystemRunner { cancel: ground.cancel };
+    let mut rows = Vec::new();
+    while !heats.is_empty() && !ground.cancel.is_cancelled() {
+        let passed_ns = SystemClock.now_ns().saturating_sub(begun_ns);
+        let share_ns = versus::share_ns(&heats, budget_ns.saturating_sub(passed_ns));
+        let plan = plan(arguments, share_ns, ground.seed.wrapping_add(heats.len() as u64));
+        progress.area(share_ns);
+        let mut events = |event| progress.show(&event);
+        let mut bench = Bench {
+            clock: &SystemClock,
+            witness: &mut witness,
+            events: &mut events,
+            cancelled: &|| ground.cancel.is_cancelled(),
+        };
+        rows.extend(race::run(heats.remove(0), &plan, &mut runner, &mut bench));
+    }
+    progress.end();
+    rows
+}
+
+fn plan(arguments: &Arguments, budget_ns: u64, seed: u64) -> Plan {
+    let usual = Plan { min_trials: rounds(arguments).0, budget_ns, seed, ..Plan::default() };
+    match arguments.rounds {
+        // Asked for exactly, they are raced whatever time they take, unless that is limited.
+        Some(rounds) => {
+            let budget_ns = arguments.max_time.map_or(u64::MAX / 4, |_| budget_ns);
+            Plan { min_trials: rounds, max_trials: rounds, budget_ns, ..usual }
+        }
+        None if arguments.quick => Plan { max_trials: usual.min_trials, ..usual },
+        None => usual,
+    }
+}
+
+/// A line for each contestant that failed, and for what could not be removed. The rows of speeds
+/// and pairs repeat what that of the time says.
+fn note_failures(draft: &mut Draft, rows: &[Outcome]) {
+    let own = rows.iter().filter(|row| row.id != finish::RATIO);
+    for warning in own.flat_map(|row| &row.warnings) {
+        if warning.code == warning::FAILED && !draft.errors.contains(&warning.text) {
+            draft.fail(FAILED, warning.text.clone());
+        }
+    }
+    if !rows.is_empty() && rows.iter().all(|row| row.status == Status::Failed) {
+        draft.fail(FAILED, "nobody could be raced".to_owned());
+    }
+}

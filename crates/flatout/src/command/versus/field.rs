@@ -1,0 +1,134 @@
+//! Who takes part: the rivals asked for, those of them that are there, and those that are not.
+
+use std::ffi::{OsStr, OsString};
+
+use flatout_bench::Error;
+use flatout_bench::versus::rival::{self, Discipline, Found, Rival};
+use flatout_bench::versus::run::SystemRunner;
+use flatout_measure::record::{Outcome, Status};
+use flatout_measure::warning::{self, Warning};
+use flatout_sys::cancel::CancelToken;
+
+/// Who was asked for, and who is there.
+pub(super) struct Field {
+    /// Those that can be raced.
+    pub(super) found: Vec<Found>,
+    /// Those whose program is not there.
+    pub(super) missing: Vec<&'static Rival>,
+    /// Those that flatout has no work for yet.
+    pub(super) to_come: Vec<&'static Rival>,
+    /// Whether they were asked for by name, so that it is an error when one cannot be raced.
+    pub(super) is_named: bool,
+}
+
+/// Looks for the rivals with these names; without names for all that race flatout.
+///
+/// Errors: nobody is called so.
+pub(super) fn gather(names: &[String], cancel: CancelToken) -> Result<Field, Error> {
+    let is_named = !names.is_empty();
+    let mut rivals: Vec<&'static Rival> = Vec::new();
+    for name in names {
+        for rival in rival::named(name)? {
+            if !rivals.contains(&rival) {
+                rivals.push(rival);
+            }
+        }
+    }
+    if !is_named {
+        rivals.extend(rival::ALL.iter().filter(|rival| rival.has_counterpart()));
+    }
+    let (to_come, rivals): (Vec<_>, Vec<_>) =
+        rivals.into_iter().partition(|rival| rival.discipline == Discipline::ToCome);
+    let (mut found, mut missing) = (Vec::new(), Vec::new());
+    let (path, mut runner) = (path(), SystemRunner { cancel });
+    for rival in rivals {
+        match rival::look(rival, &path, &mut runner) {
+            Some(there) => found.push(there),
+            None => missing.push(rival),
+        }
+    }
+    Ok(Field { found, missing, to_come, is_named })
+}
+
+fn path() -> OsString {
+    std::env::var_os("PATH").unwrap_or_default()
+}
+
+impl Field {
+    /// What is said about those that are not raced, a line each kind.
+    pub(super) fn remarks(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        if !self.missing.is_empty() {
+            let missing: Vec<_> = self.missing.iter().map(|rival| absence(rival)).collect();
+            lines.push(format!("not installed: {}", missing.join("; ")));
+        }
+        for rival in &self.to_come {
+            lines.push(format!("{} is not raced: {}", rival.name, why(rival)));
+        }
+        if !self.is_named {
+            let of = |discipline| {
+                let rivals = rival::ALL.iter().filter(move |rival| rival.discipline == discipline);
+                rivals.map(|rival| rival.name).collect::<Vec<_>>().join(", ")
+            };
+            let (copiers, to_come) = (of(Discipline::Copy), of(Discipline::ToCome));
+            lines.push(format!(
+                "raced only when named, among themselves: {copiers}; not yet: {to_come}"
+            ));
+        }
+        lines
+    }
+
+    /// The rows of those that are not raced.
+    pub(super) fn rows(&self) -> Vec<Outcome> {
+        let missing = self.missing.iter().map(|rival| {
+            let doubt = Warning::new(warning::MISSING_RIVAL, absence(rival));
+            row(rival, doubt)
+        });
+        let to_come = self.to_come.iter().map(|rival| {
+            let text = format!("{} is not raced: {}", rival.name, why(rival));
+            row(rival, Warning::new(warning::UNSUPPORTED, text))
+        });
+        missing.chain(to_come).collect()
+    }
+}
+
+fn row(rival: &Rival, doubt: Warning) -> Outcome {
+    let mut row = Outcome {
+        id: "versus/missing".to_owned(),
+        status: Status::Unsupported,
+        warnings: vec![doubt],
+        ..Outcome::default()
+    };
+    row.parameters.insert("rival".to_owned(), rival.name.into());
+    row.audit.insert("package".to_owned(), rival.package.into());
+    row
+}
+
+fn absence(rival: &Rival) -> String {
+    let Rival { name, package, .. } = rival;
+    match package.starts_with("cargo ") {
+        true => format!("{name} ({package})"),
+        false => format!("{name} (package {package})"),
+    }
+}
+
+/// Why a rival is not raced.
+fn why(rival: &Rival) -> &str {
+    rival.counterpart.trim_start_matches("none yet: ")
+}
+
+/// All rivals as a table: name, what they are raced against, version or package.
+pub(super) fn list(cancel: CancelToken) -> String {
+    let mut runner = SystemRunner { cancel };
+    let path = path();
+    let lines = rival::ALL.iter().map(|rival| {
+        let state = match rival::look(rival, OsStr::new(&path), &mut runner) {
+            Some(found) if found.version.is_empty() => "installed".to_owned(),
+            Some(found) => found.version,
+            None => format!("not installed: {}", rival.package),
+        };
+        format!("{:<10} {:<44} {}\n", rival.name, state, rival.counterpart)
+    });
+    let heading = format!("{:<10} {:<44} {}\n", "rival", "installed", "raced against");
+    std::iter::once(heading).chain(lines).collect()
+}

@@ -1,0 +1,158 @@
+//! `flatout versus`: races against small scripts that behave well, badly, or not at all.
+
+mod copy;
+mod trouble;
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::bin::{Flatout, Folder, Ran, executable};
+use crate::schema::assert_valid;
+
+/// Where races leave their corpora.
+const LEFT: &str = ".flatout-versus";
+
+/// A folder with programs of its own, which are found before those of the system.
+struct Stable(Folder);
+
+impl Stable {
+    fn new() -> Self {
+        let folder = Folder::new();
+        fs::create_dir(folder.join("bin")).unwrap();
+        fs::create_dir(folder.join("place")).unwrap();
+        Self(folder)
+    }
+
+    /// A rival that says its version when it is asked, and else does this.
+    fn rival(&self, name: &str, text: &str) -> &Self {
+        let path = self.0.join("bin").join(name);
+        let script = format!(
+            "#!/bin/sh\nif [ \"$1\" = --version ]; then echo {name} 9.9; exit; fi\n{text}\n"
+        );
+        fs::write(&path, script).unwrap();
+        fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+        self
+    }
+
+    /// A b3sum that is right.
+    fn honest(&self) -> &Self {
+        self.rival("b3sum", &format!("exec {} sum \"$@\"", executable().display()))
+    }
+
+    fn flatout(&self, place: &Path, arguments: &[&str]) -> Flatout<'_> {
+        let mut path = OsString::from(self.0.join("bin"));
+        path.push(":/usr/bin:/bin");
+        let place = place.to_owned();
+        let quick = ["versus", "--quick", "--rounds", "2", "--seed", "7"];
+        self.0.flatout(quick.iter().chain(arguments)).with(move |command| {
+            command.env("PATH", path).arg("--directory").arg(place);
+        })
+    }
+
+    fn race(&self, arguments: &[&str]) -> Ran {
+        self.flatout(&self.0.join("place"), arguments).run()
+    }
+
+    /// What is left in the place of the race.
+    fn left(&self) -> BTreeSet<String> {
+        left_in(&self.0.join("place"))
+    }
+}
+
+fn left_in(place: &Path) -> BTreeSet<String> {
+    let place = place.join(LEFT);
+    if place.exists() { Folder::names_in(&place) } else { BTreeSet::new() }
+}
+
+/// Nothing but corpora that are whole.
+#[track_caller]
+fn only_corpora_are_left(stable: &Stable) {
+    let left = stable.left();
+    assert!(left.iter().all(|name| name == "corpora"), "{left:?}");
+    if !left.is_empty() {
+        let corpora = Folder::names_in(&stable.0.join("place").join(LEFT).join("corpora"));
+        assert!(corpora.iter().all(|name| !name.ends_with(".part")), "{corpora:?}");
+    }
+}
+
+fn rows(document: &Value, id: &str) -> Vec<Value> {
+    let results = document["results"].as_array().unwrap();
+    results.iter().filter(|row| row["id"] == id).cloned().collect()
+}
+
+#[test]
+fn a_race_leaves_rows_of_contestants_speeds_and_pairs() {
+    let stable = Stable::new();
+    let ran = stable.honest().race(&["b3sum", "--cold", "--format", "json"]);
+    let document = ran.exits(0).document();
+    assert_valid(&document);
+    assert_eq!(rows(&document, "versus/sum-file").len(), 2);
+    let files = rows(&document, "versus/sum-files");
+    assert_eq!((files.len(), rows(&document, "versus/sum-files-speed").len()), (4, 4));
+    for row in &files {
+        assert_eq!(
+            (&row["unit"], &row["better"], &row["n"]),
+            (&"ns".into(), &"lower".into(), &2.into())
+        );
+        let audit = &row["audit"];
+        assert_eq!((&audit["digests_checked"], &audit["runs"]), (&1000.into(), &2.into()));
+        assert!(audit["cpu_ns"].as_f64().unwrap() > 0.0, "{row:#}");
+        assert!(audit["peak_memory_bytes"].as_f64().unwrap() > 0.0, "{row:#}");
+        let is_cold = row["parameters"]["cache_state"] == "cold";
+        if audit["cache_state_proved"] == true {
+            let cached = if is_cold { 0 } else { 1000 * 4096 };
+            assert_eq!(audit["cached_bytes_before"], cached, "{row:#}");
+        }
+    }
+    assert_eq!(files[1]["audit"]["version"], "b3sum 9.9");
+    assert!(files[1]["audit"]["command"].as_str().unwrap().contains("xargs -0"), "{}", files[1]);
+    let pairs = rows(&document, "versus/ratio");
+    assert_eq!(pairs.len(), 3);
+    for pair in &pairs {
+        let parameters = &pair["parameters"];
+        assert_eq!(
+            (&parameters["subject"], &parameters["against"]),
+            (&"flatout".into(), &"b3sum".into())
+        );
+        assert_eq!((&pair["unit"], &pair["audit"]["result"]), (&"ratio".into(), &"tie".into()));
+        assert!(pair["median"].as_f64().unwrap() > 0.0);
+    }
+    only_corpora_are_left(&stable);
+    let again = stable.race(&["b3sum"]);
+    assert!(again.exits(0).stderr.contains("few rounds of small work"), "{again}");
+    let cleaned = stable.race(&["--clean"]);
+    assert_eq!((cleaned.exits(0).stdout.as_str(), stable.left().len()), ("", 0));
+}
+
+#[test]
+fn a_race_against_dd_has_its_charts_and_takes_its_targets_away() {
+    let stable = Stable::new();
+    let ran = stable.race(&["dd", "--max-time", "4s", "--format", "json"]);
+    let document = ran.exits(0).document();
+    assert_valid(&document);
+    assert_eq!(rows(&document, "versus/dd-copy").len(), 4);
+    assert_eq!(rows(&document, "versus/dd-block").len(), 8);
+    assert_eq!(rows(&document, "versus/dd-read").len(), 2);
+    assert_eq!(rows(&document, "versus/ratio").len(), 7);
+    assert!(rows(&document, "versus/dd-copy").iter().all(|row| row["median"].is_number()));
+    let charts = document["charts"].as_array().unwrap();
+    assert_eq!(charts.len(), 4);
+    only_corpora_are_left(&stable);
+}
+
+#[test]
+fn all_rivals_are_listed_with_version_or_package() {
+    let stable = Stable::new();
+    let ran = stable.honest().race(&["--list"]);
+    let lines: Vec<_> = ran.exits(0).stdout.lines().collect();
+    assert_eq!(lines.len(), 21);
+    let line = |name: &str| *lines.iter().find(|line| line.starts_with(name)).unwrap();
+    assert!(line("b3sum").contains("b3sum 9.9") && line("b3sum").contains("flatout sum"));
+    assert!(line("rsync-r").starts_with("rsync-r "));
+    assert!(line("sockperf").contains("does not measure the network"));
+}
