@@ -57,14 +57,16 @@ enum Style {
 
 /// Beyond symlinks: all that stat(2) tells, whole.
 const ARCHIVE: Fidelity = Fidelity::ALL.without(Kind::Attribute).without(Kind::Hole);
+const RSYNC_A: Fidelity = ARCHIVE.without(Kind::HardLink).without(Kind::TimeFraction);
 const LINKS: Fidelity = Fidelity::CONTENTS_AND_SYMLINKS;
 
 /// The copiers that flatout can call.
 const MANNERS: [Manner; 10] = [
     plain("cp-a", Class::Archive, Fidelity::ALL, &["-a"]),
     plain("cp-r", Class::ContentsAndSymlinks, LINKS.with(Kind::Hole), &["-r"]),
-    // -H, -A, -X and -S are not in -a.
-    slashed("rsync-a", Class::Archive, ARCHIVE.without(Kind::HardLink), &["-a"]),
+    // -H, -A, -X and -S are not in -a, and times that agree to the second count as equal unless
+    // --modify-window=-1: a directory may keep another fraction.
+    slashed("rsync-a", Class::Archive, RSYNC_A, &["-a"]),
     slashed(
         "rsync-r",
         Class::Contents,
