@@ -2,8 +2,10 @@
 //!
 //! A [`rival`] says how it is called; a [`heat`] is one work in one state, with those that take
 //! part; [`race`] runs the rounds; [`finish`] makes rows of them. What can be raced: [`dd`],
-//! [`digest`] and [`disk`].
+//! [`digest`], [`disk`] and [`mod@copy`].
 
+pub mod copy;
+pub mod corpus;
 pub mod dd;
 pub mod digest;
 pub mod disk;
@@ -13,6 +15,7 @@ pub mod race;
 pub mod rival;
 pub mod run;
 mod source;
+pub mod state;
 
 use std::path::{Path, PathBuf};
 
@@ -21,6 +24,7 @@ use flatout_sys::cancel::CancelToken;
 
 use crate::error::Error;
 use crate::scratch;
+use copy::CopyOptions;
 use heat::Heat;
 use rival::{Discipline, Found};
 
@@ -111,7 +115,17 @@ pub fn heats(ground: &Ground) -> Result<Vec<Heat<'static>>, Error> {
     let mut heats = dd::heats(ground);
     heats.extend(digest::heats(ground));
     heats.extend(disk::heats(ground)?);
+    heats.extend(copy::heats(&CopyOptions::of(ground))?);
     Ok(heats)
+}
+
+/// What was asked for and is not raced, one line each, with the reason.
+///
+/// Errors: as [`heats`].
+pub fn left_out(ground: &Ground) -> Result<Vec<String>, Error> {
+    let estimate = copy::estimate(&CopyOptions::of(ground))?;
+    let line = |left: copy::LeftOut| format!("{} is left out: {}", left.corpus, left.reason);
+    Ok(estimate.left_out.into_iter().map(line).collect())
 }
 
 /// Bytes that lie in the directory at once, corpora and targets together. Every discipline reuses
@@ -120,7 +134,8 @@ pub fn heats(ground: &Ground) -> Result<Vec<Heat<'static>>, Error> {
 /// Errors: a corpus cannot be planned.
 pub fn room_bytes(ground: &Ground) -> Result<u64, Error> {
     let files = dd::room_bytes(ground).saturating_add(digest::room_bytes(ground));
-    Ok(files.saturating_add(disk::room_bytes(ground)?))
+    let trees = copy::estimate(&CopyOptions::of(ground))?.room_bytes;
+    Ok(files.saturating_add(disk::room_bytes(ground)?).saturating_add(trees))
 }
 
 /// The pictures of a race, of the rows that it has.

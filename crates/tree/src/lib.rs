@@ -3,14 +3,22 @@
 //! Rule: no statistics, no printing, and threads belong to the caller. No symlink inside a tree is
 //! ever followed: directories are held by descriptor, and names are looked up in them.
 //!
+//! - [`compare`]: is one tree a copy of another, and how faithful;
 //! - [`item`]: a file to be read, and where it is;
+//! - [`ladder`]: down a tree and up again, by descriptor;
+//! - [`mod@remove`]: a tree taken away;
+//! - [`mod@visit`]: every entry of a tree, for whoever wants to look;
 //! - [`walk`]: the files of a tree, in order;
 //! - [`manifest`]: digests and names as lines of text;
 //! - [`sum`]: digests of many files, and of large ones in parts, by the threads of the caller.
 
 #![forbid(unsafe_code)]
 
+pub mod compare;
 pub mod item;
+pub mod ladder;
 pub mod manifest;
+pub mod remove;
 pub mod sum;
+pub mod visit;
 pub mod walk;

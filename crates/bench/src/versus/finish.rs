@@ -158,6 +158,11 @@ impl Finish<'_, '_> {
         row.audit.insert("result".to_owned(), result.unwrap_or("tie").into());
         row.audit.insert("rounds".to_owned(), json!(rounds));
         row.audit.insert("half_width".to_owned(), json!(width));
+        // Who keeps less has less to do: a reader must see it beside the ratio.
+        for (member, index) in [("fidelity", pair.0), ("fidelity_against", pair.1)] {
+            let last = self.runs(index).last().and_then(|run| run.audit.get("fidelity").cloned());
+            row.audit.extend(last.map(|fidelity| (member.to_owned(), fidelity)));
+        }
         row
     }
 

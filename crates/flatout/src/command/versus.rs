@@ -123,6 +123,7 @@ fn prepare(
     }
     versus::remove_targets(&ground.directory)?;
     let heats = versus::heats(&ground)?;
+    versus::left_out(&ground)?.iter().for_each(|line| output::complain(line));
     if !heats.is_empty() {
         output::complain(&announcement(arguments, &field, &heats, needed_bytes));
     }

@@ -1,0 +1,298 @@
+//! Races of programs that copy trees: which corpora in which states, who takes part, and whether
+//! there is room for it.
+//!
+//! [`command`] knows how each rival is called and what it promises; [`course`] brings the state
+//! about, and compares the copy with its source after each run.
+
+pub mod command;
+mod course;
+pub mod target;
+#[cfg(test)]
+mod tests;
+
+use std::cell::RefCell;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use flatout_sys::memory;
+use serde_json::{Map, json};
+
+use crate::cache::Clearing;
+use crate::error::Error;
+use crate::versus::corpus::{Corpus, make, name};
+use crate::versus::heat::{Contestant, Figure, Heat};
+use crate::versus::rival::{Discipline, Found};
+use crate::versus::{Extent, Ground, State};
+
+use command::Manner;
+use course::{CopyCourse, Rider};
+use target::{Amount, Targets};
+
+/// The rows are called `versus/copy`.
+pub const TEST: &str = "copy";
+/// With this one the others are compared, while flatout does not copy itself.
+pub const BASELINE: &str = "cp-a";
+
+/// A source that is hot takes at most one part in so many of the available memory: its copy lies
+/// there, too.
+const MEMORY_PART: u64 = 3;
+/// Rates that copies are expected to have when their time is planned; a guess on the slow side.
+const EXPECTED_BYTES_PER_S: f64 = 1e9;
+const EXPECTED_ENTRY_S: f64 = 30e-6;
+/// Setting the state, comparing and tidying up take about as long as copying, each.
+const EXPECTED_PARTS: f64 = 3.0;
+
+/// What is asked for.
+#[derive(Debug, Clone)]
+pub struct CopyOptions {
+    /// Rivals, directory, states, room.
+    pub ground: Ground,
+    /// Names of corpora and groups, see [`name`]; none: the default ones, unless there are trees
+    /// or a corpus of the user's.
+    pub corpora: Vec<String>,
+    /// Trees that are only read.
+    pub trees: Vec<PathBuf>,
+    /// Files of one size, as options ask for them.
+    pub uniform: Option<Uniform>,
+    /// How the cache is cleared for [`State::Cold`].
+    pub clearing: Clearing,
+}
+
+/// What is raced when little is wanted.
+const QUICK: [&str; 2] = ["1000x4K", "4x4M"];
+
+impl CopyOptions {
+    /// What is asked of a whole race.
+    pub fn of(ground: &Ground) -> Self {
+        let trees = &ground.trees;
+        let has_own = trees.file_bytes.is_some() || trees.files.is_some() || trees.depth.is_some();
+        let usual = Uniform::default();
+        let uniform = has_own.then(|| Uniform {
+            files: trees.files.unwrap_or(usual.files),
+            file_bytes: trees.file_bytes.unwrap_or(usual.file_bytes),
+            tree_depth: trees.depth.map_or(usual.tree_depth, u64::from),
+        });
+        let mut corpora = trees.corpora.clone();
+        let is_open = corpora.is_empty() && !has_own && trees.tree.is_none();
+        if is_open && ground.extent == Extent::Quick {
+            corpora = QUICK.map(str::to_owned).to_vec();
+        }
+        Self {
+            ground: ground.clone(),
+            corpora,
+            trees: trees.tree.iter().cloned().collect(),
+            uniform,
+            clearing: Clearing::File,
+        }
+    }
+}
+
+/// Files of one size below directories that lie in each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Uniform {
+    /// How many.
+    pub files: u64,
+    /// Length of each.
+    pub file_bytes: u64,
+    /// Directories above them.
+    pub tree_depth: u64,
+}
+
+impl Default for Uniform {
+    /// One file of 1 MiB at the top.
+    fn default() -> Self {
+        Self { files: 1, file_bytes: 1 << 20, tree_depth: 0 }
+    }
+}
+
+/// A heat that does not take place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftOut {
+    /// The name of the corpus.
+    pub corpus: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// What the races will take.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Estimate {
+    /// Heats.
+    pub heats: u64,
+    /// Bytes of the corpora that are not there yet; they stay.
+    pub corpus_bytes: u64,
+    /// Bytes that are needed at least: new corpora, and a copy of the largest. Where there is more
+    /// room, more targets stay until the end.
+    pub room_bytes: u64,
+    /// Bytes that one round of every heat writes.
+    pub round_bytes: u64,
+    /// What there is no room for.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// What is raced, and what is not.
+struct Selection {
+    heats: Vec<(Rc<Corpus>, State)>,
+    new_bytes: u64,
+    left_out: Vec<LeftOut>,
+}
+
+/// The heats: all corpora in all states. Nothing is made yet; the first run of a heat makes its
+/// corpus.
+///
+/// Errors: [`Error::Usage`] for names that nothing is called by; a tree that cannot be read.
+pub fn heats(options: &CopyOptions) -> Result<Vec<Heat<'static>>, Error> {
+    let riders = riders(&options.ground);
+    if riders.is_empty() {
+        return Ok(Vec::new());
+    }
+    let selection = select(options)?;
+    let room_bytes = options.ground.room_bytes.saturating_sub(selection.new_bytes);
+    let targets = Rc::new(RefCell::new(Targets::new(options.ground.targets(), room_bytes)));
+    let heat = |(corpus, state): (Rc<Corpus>, State)| Heat {
+        test: TEST,
+        parameters: parameters(&corpus, state),
+        figure: Figure::Time,
+        bytes: corpus.bytes,
+        with_speed: true,
+        contestants: riders.iter().map(|(contestant, _)| contestant.clone()).collect(),
+        expected_s: expected_s(&corpus),
+        course: Box::new(CopyCourse::new(
+            options,
+            (corpus, state),
+            riders.iter().map(|(_, rider)| rider.clone()).collect(),
+            Rc::clone(&targets),
+        )),
+    };
+    Ok(selection.heats.into_iter().map(heat).collect())
+}
+
+/// What the heats will take, and what there is no room for.
+///
+/// Errors: as [`heats`].
+pub fn estimate(options: &CopyOptions) -> Result<Estimate, Error> {
+    let contestants = riders(&options.ground).len() as u64;
+    if contestants == 0 {
+        return Ok(Estimate::default());
+    }
+    let selection = select(options)?;
+    let copies = selection.heats.iter().map(|(corpus, _)| corpus.copy_bytes());
+    let largest = copies.clone().max().unwrap_or_default();
+    let round_bytes = copies.fold(0_u64, u64::saturating_add).saturating_mul(contestants);
+    Ok(Estimate {
+        heats: selection.heats.len() as u64,
+        corpus_bytes: selection.new_bytes,
+        room_bytes: selection.new_bytes.saturating_add(largest),
+        round_bytes,
+        left_out: selection.left_out,
+    })
+}
+
+/// Who can be called, the baseline first.
+fn riders(ground: &Ground) -> Vec<(Contestant, Rider)> {
+    let mut found: Vec<&Found> = ground.of(Discipline::Copy).collect();
+    found.sort_by_key(|found| found.rival.name != BASELINE);
+    let is_privileged = rustix::process::geteuid().is_root();
+    found
+        .into_iter()
+        .filter_map(|found| {
+            let manner = Manner::of(found.rival.name)?;
+            let contestant =
+                Contestant { name: found.rival.name.to_owned(), version: found.version.clone() };
+            let promise = manner.promise_as(is_privileged);
+            Some((contestant, Rider::new(manner, promise, found.path.clone())))
+        })
+        .collect()
+}
+
+fn select(options: &CopyOptions) -> Result<Selection, Error> {
+    let mut states = options.ground.states.clone();
+    if states.is_empty() {
+        states.push(State::Hot);
+    }
+    // What deletes comes last, so that others do not pay for it.
+    states.sort_by_key(|&state| state == State::Refresh);
+    let mut selection = Selection { heats: Vec::new(), new_bytes: 0, left_out: Vec::new() };
+    let mut corpora = Vec::new();
+    for corpus in wanted(options)? {
+        match room_for(&corpus, options, selection.new_bytes) {
+            Ok(new_bytes) => {
+                selection.new_bytes += new_bytes;
+                corpora.push(Rc::new(corpus));
+            }
+            Err(reason) => selection.left_out.push(LeftOut { corpus: corpus.name, reason }),
+        }
+    }
+    let most_hot = memory::available_bytes().unwrap_or(u64::MAX) / MEMORY_PART;
+    for state in states {
+        for corpus in &corpora {
+            if state != State::Cold && corpus.bytes > most_hot {
+                let reason = format!(
+                    "{} bytes do not stay in memory ({most_hot} may be taken), so it cannot be {}",
+                    corpus.bytes,
+                    state.name()
+                );
+                selection.left_out.push(LeftOut { corpus: corpus.name.clone(), reason });
+            } else {
+                selection.heats.push((Rc::clone(corpus), state));
+            }
+        }
+    }
+    Ok(selection)
+}
+
+fn wanted(options: &CopyOptions) -> Result<Vec<Corpus>, Error> {
+    let has_own = !options.trees.is_empty() || options.uniform.is_some();
+    let mut corpora = if options.corpora.is_empty() && has_own {
+        Vec::new()
+    } else {
+        name::parse(&options.corpora)?
+    };
+    if let Some(Uniform { files, file_bytes, tree_depth }) = options.uniform {
+        corpora.push(name::uniform(files, file_bytes, tree_depth)?);
+    }
+    for tree in &options.trees {
+        corpora.push(Corpus::given(tree)?);
+    }
+    Ok(corpora)
+}
+
+/// Bytes that making the corpus takes, where there is room for it and one copy; else why not.
+fn room_for(corpus: &Corpus, options: &CopyOptions, taken_bytes: u64) -> Result<u64, String> {
+    let is_there = make::is_made(corpus, &options.ground.corpora());
+    let new_bytes = if is_there { 0 } else { corpus.make_bytes() };
+    let needed = taken_bytes.saturating_add(new_bytes).saturating_add(corpus.copy_bytes());
+    let room = options.ground.room_bytes;
+    if needed <= room {
+        return Ok(new_bytes);
+    }
+    Err(format!(
+        "{} bytes and a copy of {} are needed beside {taken_bytes} for other corpora, but {room} \
+         may be taken (one tenth of the free space, or --max-write)",
+        new_bytes,
+        corpus.copy_bytes()
+    ))
+}
+
+fn parameters(corpus: &Corpus, state: State) -> Map<String, serde_json::Value> {
+    let mut parameters = Map::new();
+    parameters.insert("corpus".to_owned(), json!(corpus.name));
+    parameters.insert("cache_state".to_owned(), json!(state.name()));
+    parameters.insert("bytes".to_owned(), json!(corpus.bytes));
+    parameters.insert("files".to_owned(), json!(corpus.files));
+    if corpus.depth() > 0 {
+        parameters.insert("tree_depth".to_owned(), json!(corpus.depth()));
+    }
+    parameters
+}
+
+fn expected_s(corpus: &Corpus) -> f64 {
+    let once =
+        corpus.bytes as f64 / EXPECTED_BYTES_PER_S + corpus.entries as f64 * EXPECTED_ENTRY_S;
+    once * EXPECTED_PARTS
+}
+
+/// What a copy of the corpus takes.
+fn amount(corpus: &Corpus) -> Amount {
+    Amount { bytes: corpus.copy_bytes(), inodes: corpus.entries.saturating_add(1) }
+}

@@ -1,0 +1,206 @@
+//! How each copier is called for a tree, and what it promises to keep.
+//!
+//! What a rival promises and breaks fails its row; what it never promised is noted. The promises
+//! are those of the manuals and of `--help`, of the versions at hand in November 2026.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use flatout_tree::compare::{Fidelity, Kind};
+
+use crate::versus::heat::Invocation;
+use crate::versus::run::quoted;
+
+/// What a copier keeps, as far as ratios between copiers need it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Class {
+    /// Files and directories with their bytes.
+    Contents,
+    /// Besides, symlinks as symlinks.
+    ContentsAndSymlinks,
+    /// Besides, owner, modes and times.
+    Archive,
+}
+
+impl Class {
+    /// Its name in rows.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Contents => "contents",
+            Self::ContentsAndSymlinks => "contents+symlinks",
+            Self::Archive => "archive",
+        }
+    }
+}
+
+/// What is known of a copier.
+#[derive(Debug, Clone, Copy)]
+pub struct Manner {
+    /// The rival's name.
+    pub name: &'static str,
+    /// What it keeps.
+    pub class: Class,
+    /// What it is held to.
+    pub promise: Fidelity,
+    style: Style,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Style {
+    /// Options, source, target.
+    Plain(&'static [&'static str]),
+    /// As rsync has it: a slash after the source means what is in it.
+    Slashed(&'static [&'static str]),
+    /// Two tars and a pipe.
+    Pipe,
+}
+
+/// Beyond symlinks: all that stat(2) tells, whole.
+const ARCHIVE: Fidelity = Fidelity::ALL.without(Kind::Attribute).without(Kind::Hole);
+const RSYNC_A: Fidelity = ARCHIVE.without(Kind::HardLink).without(Kind::TimeFraction);
+const LINKS: Fidelity = Fidelity::CONTENTS_AND_SYMLINKS;
+
+/// The copiers that flatout can call.
+const MANNERS: [Manner; 10] = [
+    plain("cp-a", Class::Archive, Fidelity::ALL, &["-a"]),
+    plain("cp-r", Class::ContentsAndSymlinks, LINKS.with(Kind::Hole), &["-r"]),
+    // -H, -A, -X and -S are not in -a, and times that agree to the second count as equal unless
+    // --modify-window=-1: a directory may keep another fraction.
+    slashed("rsync-a", Class::Archive, RSYNC_A, &["-a"]),
+    slashed(
+        "rsync-r",
+        Class::Contents,
+        Fidelity::CONTENTS,
+        &["-r", "--inplace", "-W", "--no-compress"],
+    ),
+    // The default format, gnu, has whole seconds.
+    Manner {
+        name: "tar",
+        class: Class::Archive,
+        promise: ARCHIVE.without(Kind::TimeFraction),
+        style: Style::Pipe,
+    },
+    // Permissions and times of files, not of directories.
+    plain(
+        "xcp",
+        Class::ContentsAndSymlinks,
+        LINKS.with(Kind::Mode).with(Kind::FileTime),
+        &["-r", "--no-progress", "-T"],
+    ),
+    plain("cpz", Class::ContentsAndSymlinks, LINKS, &[]),
+    plain("fcp", Class::ContentsAndSymlinks, LINKS, &[]),
+    plain("rcp", Class::ContentsAndSymlinks, LINKS.with(Kind::Mode), &[]),
+    // Without a configuration file, so that nobody's own settings race.
+    plain(
+        "rclone",
+        Class::ContentsAndSymlinks,
+        LINKS.with(Kind::FileTime),
+        &["copy", "--config", "", "--links", "--create-empty-src-dirs"],
+    ),
+];
+
+const fn plain(
+    name: &'static str,
+    class: Class,
+    promise: Fidelity,
+    options: &'static [&'static str],
+) -> Manner {
+    Manner { name, class, promise, style: Style::Plain(options) }
+}
+
+const fn slashed(
+    name: &'static str,
+    class: Class,
+    promise: Fidelity,
+    options: &'static [&'static str],
+) -> Manner {
+    Manner { name, class, promise, style: Style::Slashed(options) }
+}
+
+impl Manner {
+    /// What is known of the rival of this name.
+    pub fn of(name: &str) -> Option<Self> {
+        MANNERS.into_iter().find(|manner| manner.name == name)
+    }
+
+    /// What it can be held to here: without privilege, owners and what belongs to them are best
+    /// effort for everybody.
+    pub fn promise_as(&self, is_privileged: bool) -> Fidelity {
+        if is_privileged {
+            return self.promise;
+        }
+        [Kind::Owner, Kind::SpecialBits, Kind::Device, Kind::MissingSpecial, Kind::Attribute]
+            .into_iter()
+            .fold(self.promise, Fidelity::without)
+    }
+
+    /// Whether the target must be there as an empty directory before it is called.
+    pub fn wants_target(&self) -> bool {
+        matches!(self.style, Style::Pipe)
+    }
+
+    /// How it is called to make `target` a copy of `source`.
+    pub fn invocation(&self, program: &Path, source: &Path, target: &Path) -> Invocation {
+        let argv = match self.style {
+            Style::Plain(options) => argv(program, options, [source.into(), target.into()]),
+            Style::Slashed(options) => argv(program, options, [slash(source), slash(target)]),
+            Style::Pipe => {
+                let [program, source, target] =
+                    [program, source, target].map(|path| quoted(path.as_os_str()));
+                let [create, extract, at] = [" -cf - . | ", " -xpf -", " -C "].map(OsString::from);
+                let words = [&program, &at, &source, &create, &program, &at, &target, &extract];
+                let mut text = OsString::new();
+                words.into_iter().for_each(|word| text.push(word));
+                vec!["sh".into(), "-c".into(), text]
+            }
+        };
+        Invocation { argv, ..Invocation::default() }
+    }
+}
+
+fn argv(program: &Path, options: &[&str], paths: [OsString; 2]) -> Vec<OsString> {
+    let options = options.iter().map(OsString::from);
+    std::iter::once(program.into()).chain(options).chain(paths).collect()
+}
+
+fn slash(path: &Path) -> OsString {
+    let mut text = path.as_os_str().to_owned();
+    text.push("/");
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::versus::rival::{ALL, Discipline};
+
+    #[test]
+    fn every_copier_on_the_list_can_be_called() {
+        for rival in ALL.iter().filter(|rival| rival.discipline == Discipline::Copy) {
+            let manner = Manner::of(rival.name).unwrap();
+            let call = manner.invocation(Path::new("/bin/x"), Path::new("/s"), Path::new("/t"));
+            assert!(call.argv.len() >= 3, "{call:?}");
+        }
+    }
+
+    #[test]
+    fn commands_are_those_that_the_rows_name() {
+        let call = |name: &str| {
+            let manner = Manner::of(name).unwrap();
+            let call = manner.invocation(Path::new("p"), Path::new("/a'b"), Path::new("/t"));
+            call.argv.iter().map(|word| word.to_str().unwrap()).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(call("cp-a"), "p -a /a'b /t");
+        assert_eq!(call("rsync-r"), "p -r --inplace -W --no-compress /a'b/ /t/");
+        let tar = r"sh -c p -C '/a'\''b' -cf - . | p -C /t -xpf -";
+        assert_eq!(call("tar"), tar);
+    }
+
+    #[test]
+    fn without_privilege_nobody_is_held_to_owners() {
+        let manner = Manner::of("cp-a").unwrap();
+        assert!(manner.promise_as(true).has(Kind::Owner));
+        let held = manner.promise_as(false);
+        assert!(!held.has(Kind::Owner) && held.has(Kind::HardLink) && held.has(Kind::Content));
+    }
+}

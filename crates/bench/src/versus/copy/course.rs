@@ -1,0 +1,247 @@
+//! One heat of the copiers: the corpus is made, the cache brought into its state, the rival called
+//! with a fresh target, and the copy compared with its source.
+
+use std::cell::RefCell;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::rc::Rc;
+
+use flatout_io::Error as IoError;
+use flatout_measure::warning::{self, Warning};
+use flatout_sys::cancel::CancelToken;
+use flatout_tree::compare::{Asked, Comparison, Fidelity, Kind, compare};
+use flatout_tree::remove::remove_tree;
+use serde_json::{Map, Value, json};
+
+use super::command::Manner;
+use super::target::Targets;
+use super::{CopyOptions, amount};
+use crate::cache::Clearing;
+use crate::error::Error;
+use crate::versus::corpus::{Corpus, make};
+use crate::versus::heat::{Checked, Course, Finished, Invocation, Run};
+use crate::versus::{State, state};
+
+/// Differences of each kind that a message may name.
+const NAMED: usize = 3;
+
+/// A copier in this race.
+#[derive(Debug, Clone)]
+pub(super) struct Rider {
+    manner: Manner,
+    promise: Fidelity,
+    program: PathBuf,
+    /// What its first copy lacked, though it did not promise it.
+    lacks: Option<String>,
+}
+
+impl Rider {
+    pub(super) fn new(manner: Manner, promise: Fidelity, program: PathBuf) -> Self {
+        Self { manner, promise, program, lacks: None }
+    }
+}
+
+/// A heat of copiers.
+pub(super) struct CopyCourse {
+    corpus: Rc<Corpus>,
+    state: State,
+    clearing: Clearing,
+    cancel: CancelToken,
+    corpora: PathBuf,
+    riders: Vec<Rider>,
+    targets: Rc<RefCell<Targets>>,
+    /// The tree to be copied, once it is made.
+    source: Option<PathBuf>,
+    /// Where the copy of this run goes.
+    target: PathBuf,
+    /// Whether a whole copy lies there, to be deleted before the next run.
+    is_copied: bool,
+    round: Option<u32>,
+    /// How often room had to be made.
+    removals: u64,
+}
+
+impl CopyCourse {
+    pub(super) fn new(
+        options: &CopyOptions,
+        (corpus, state): (Rc<Corpus>, State),
+        riders: Vec<Rider>,
+        targets: Rc<RefCell<Targets>>,
+    ) -> Self {
+        Self {
+            corpus,
+            state,
+            clearing: options.clearing,
+            cancel: options.ground.cancel,
+            corpora: options.ground.corpora(),
+            riders,
+            targets,
+            source: None,
+            target: PathBuf::new(),
+            is_copied: false,
+            round: None,
+            removals: 0,
+        }
+    }
+
+    /// The tree to be copied; made the first time.
+    fn source(&mut self) -> Result<PathBuf, Error> {
+        if let Some(source) = &self.source {
+            return Ok(source.clone());
+        }
+        let source = make::ensure(&self.corpus, &self.corpora, self.cancel)?;
+        self.source = Some(source.clone());
+        Ok(source)
+    }
+
+    /// A fresh name for the copy, and room for it; at the begin of a round for all of its copies.
+    fn fresh_target(&mut self, run: &Run<'_>) -> Result<(), Error> {
+        let mut targets = self.targets.borrow_mut();
+        targets.folder()?;
+        let one = amount(&self.corpus);
+        let is_new_round = self.round.replace(run.round) != Some(run.round);
+        let contestants = self.riders.len() as u64;
+        let wanted = if is_new_round { one.times(contestants) } else { one };
+        // Within a round only where not even one fits beside the others.
+        self.removals += u64::from(targets.make_room(wanted)?);
+        targets.folder()?;
+        self.target = targets.fresh(one);
+        Ok(())
+    }
+
+    /// Makes sure that a copy lies where the next one goes.
+    fn copy_to_be_deleted(&mut self, run: &Run<'_>, source: &Path) -> Result<(), Error> {
+        if self.is_copied {
+            return Ok(());
+        }
+        if self.target.as_os_str().is_empty() {
+            self.fresh_target(run)?;
+        }
+        remove_tree(&self.target).map_err(IoError::system("remove", &self.target))?;
+        let Some(first) = self.riders.first() else { return Ok(()) };
+        self.make_ready(&first.manner)?;
+        let call = first.manner.invocation(&first.program, source, &self.target);
+        let mut command = Command::new(&call.argv[0]);
+        command.args(&call.argv[1..]).stdin(Stdio::null());
+        let ran = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
+        let status = ran.map_err(IoError::system("start", &first.program))?;
+        if status.success() {
+            return Ok(());
+        }
+        Err(failure(format!("no copy to be deleted: {} failed with {status}", first.manner.name)))
+    }
+
+    /// Makes the target for those who want it made.
+    fn make_ready(&self, manner: &Manner) -> Result<(), Error> {
+        if manner.wants_target() {
+            fs::create_dir(&self.target)
+                .map_err(IoError::system("make the directory", &self.target))?;
+        }
+        Ok(())
+    }
+
+    fn facts_of_targets(&self, facts: &mut Map<String, Value>) {
+        let text = match (self.state, self.removals) {
+            (State::Refresh, _) => "deleted just before each run".to_owned(),
+            (_, 0) => "fresh, and kept until the end".to_owned(),
+            (_, times) => format!("fresh; {times} times earlier ones were removed, for room"),
+        };
+        facts.insert("targets".to_owned(), text.into());
+    }
+
+    /// Holds the copy against its source: in the first run of a rider in everything, so that what
+    /// it lacks is known, later in what it promises.
+    fn compare(&mut self, index: usize) -> Result<Comparison, Error> {
+        let source = self.source()?;
+        let rider = &self.riders[index];
+        let fidelity = if rider.lacks.is_some() { rider.promise } else { Fidelity::ALL };
+        let asked = Asked { fidelity, most_named: NAMED, cancel: self.cancel };
+        if fs::symlink_metadata(&self.target).is_err() {
+            return Err(failure(format!("it left no copy at {:?}", self.target)));
+        }
+        Ok(compare(&source, &self.target, asked)?)
+    }
+}
+
+impl Course for CopyCourse {
+    fn prepare(&mut self, run: &Run<'_>) -> Result<Map<String, Value>, Error> {
+        let source = self.source()?;
+        if self.state == State::Refresh {
+            self.copy_to_be_deleted(run, &source)?;
+        } else {
+            self.fresh_target(run)?;
+        }
+        // What earlier runs wrote, and what making room changed.
+        if let Some(folder) = self.target.parent() {
+            state::settle(folder)?;
+        }
+        let mut facts = state::bring(&source, self.state, self.clearing, self.cancel)?;
+        if self.state == State::Refresh {
+            remove_tree(&self.target).map_err(IoError::system("remove", &self.target))?;
+        }
+        self.make_ready(&self.riders[run.index].manner)?;
+        self.facts_of_targets(&mut facts);
+        self.is_copied = false;
+        Ok(facts)
+    }
+
+    fn invocation(&mut self, run: &Run<'_>) -> Result<Invocation, Error> {
+        let source = self.source()?;
+        let Rider { manner, program, .. } = &self.riders[run.index];
+        Ok(manner.invocation(program, &source, &self.target))
+    }
+
+    fn complete(&mut self, _run: &Run<'_>) -> Result<(), Error> {
+        if self.state == State::Durable { state::settle(&self.target) } else { Ok(()) }
+    }
+
+    fn check(&mut self, run: &Run<'_>, _finished: &Finished) -> Result<Checked, Error> {
+        let found = self.compare(run.index)?;
+        if !found.is_complete {
+            return Err(Error::Doubt(Warning::new(warning::INTERRUPTED, "interrupted")));
+        }
+        let rider = &mut self.riders[run.index];
+        if let Some(text) = broken(&found, rider.promise) {
+            return Err(failure(text));
+        }
+        self.is_copied = true;
+        let lacks = rider.lacks.get_or_insert_with(|| lacking(&found));
+        let mut audit = Map::new();
+        audit.insert("fidelity".to_owned(), json!(rider.manner.class.name()));
+        audit.insert("lacks".to_owned(), json!(lacks));
+        audit.insert("compared_entries".to_owned(), json!(found.entries));
+        Ok(Checked { audit, ..Checked::default() })
+    }
+
+    fn clean(&mut self) -> Result<(), Error> {
+        // The other heats are still to come, and would pay for the deleting.
+        let is_last = Rc::strong_count(&self.targets) == 1;
+        if is_last || self.cancel.is_cancelled() || self.state == State::Refresh {
+            return self.targets.borrow_mut().remove_all();
+        }
+        Ok(())
+    }
+}
+
+fn failure(text: String) -> Error {
+    Error::Doubt(Warning::new(warning::FAILED, text))
+}
+
+/// What a copy breaks of a promise, in one line.
+fn broken(found: &Comparison, promise: Fidelity) -> Option<String> {
+    let first = found.first_of(promise)?;
+    let kinds = counted(found, |kind| promise.has(kind));
+    Some(format!("the copy is not the source: {first}; differences: {kinds}"))
+}
+
+/// What a copy lacks though nobody promised it; empty where it lacks nothing.
+fn lacking(found: &Comparison) -> String {
+    counted(found, |_| true)
+}
+
+fn counted(found: &Comparison, is_meant: impl Fn(Kind) -> bool) -> String {
+    let kinds = found.counts.iter().filter(|(kind, _)| is_meant(**kind));
+    let texts: Vec<_> = kinds.map(|(kind, count)| format!("{} {count}", kind.code())).collect();
+    texts.join(", ")
+}

@@ -1,0 +1,167 @@
+//! Where copies go: fresh names, kept until the last heat of the copiers is over.
+//!
+//! Deleting a large tree makes the next creation on ext4 10 to 40 times slower for a minute, so it
+//! must not happen between runs. Where room is short it must: then all that lie there go at once,
+//! before a round begins rather than within it, and the rows say so.
+
+use std::path::{Path, PathBuf};
+
+use flatout_io::Error as IoError;
+use flatout_tree::remove::remove_tree;
+
+use crate::error::Error;
+
+/// Free inodes that are taken at most: one part in this many.
+const INODES_PART: u64 = 2;
+
+/// What copies take, or may take.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Amount {
+    /// Bytes on the disk.
+    pub bytes: u64,
+    /// Entries.
+    pub inodes: u64,
+}
+
+impl Amount {
+    /// So many times as much.
+    pub fn times(self, count: u64) -> Self {
+        Self { bytes: self.bytes.saturating_mul(count), inodes: self.inodes.saturating_mul(count) }
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self {
+            bytes: self.bytes.saturating_add(other.bytes),
+            inodes: self.inodes.saturating_add(other.inodes),
+        }
+    }
+
+    fn fits(self, room: Self) -> bool {
+        self.bytes <= room.bytes && self.inodes <= room.inodes
+    }
+}
+
+/// The targets of all heats.
+#[derive(Debug)]
+pub struct Targets {
+    folder: PathBuf,
+    room: Amount,
+    taken: Amount,
+    live: Vec<PathBuf>,
+    given: u64,
+}
+
+impl Targets {
+    /// Targets in `folder`, which is made when it is needed.
+    pub fn new(folder: PathBuf, room_bytes: u64) -> Self {
+        let room = Amount { bytes: room_bytes, inodes: u64::MAX };
+        Self { folder, room, taken: Amount::default(), live: Vec::new(), given: 0 }
+    }
+
+    /// The folder, made if need be.
+    ///
+    /// Errors: those of making it.
+    pub fn folder(&mut self) -> Result<&Path, Error> {
+        let folder = &self.folder;
+        std::fs::create_dir_all(folder).map_err(IoError::system("make the directory", folder))?;
+        let facts = rustix::fs::statvfs(folder).map_err(IoError::system("examine", folder))?;
+        // Filesystems without a fixed number of inodes show none.
+        if facts.f_files > 0 && self.live.is_empty() {
+            self.room.inodes = facts.f_favail / INODES_PART;
+        }
+        Ok(folder)
+    }
+
+    /// Makes room for copies that take `wanted` together: nothing happens where there is.
+    /// Tells whether something was removed.
+    ///
+    /// Errors: those of removing.
+    pub fn make_room(&mut self, wanted: Amount) -> Result<bool, Error> {
+        if self.taken.plus(wanted).fits(self.room) || self.live.is_empty() {
+            return Ok(false);
+        }
+        self.remove_all()?;
+        Ok(true)
+    }
+
+    /// A name that no copy has had.
+    pub fn fresh(&mut self, takes: Amount) -> PathBuf {
+        let path = self.folder.join(format!("copy-{}", self.given));
+        self.given += 1;
+        self.taken = self.taken.plus(takes);
+        self.live.push(path.clone());
+        path
+    }
+
+    /// Removes all targets, and the folder if nothing else is in it.
+    ///
+    /// Errors: the first; as much as possible is gone nevertheless, and what is left is tried
+    /// again the next time.
+    pub fn remove_all(&mut self) -> Result<(), Error> {
+        let mut first = Ok(());
+        self.live.retain(|path| match remove_tree(path) {
+            Ok(()) => false,
+            // A copier that was given a tree may have left a file.
+            Err(_) if std::fs::remove_file(path).is_ok() => false,
+            Err(error) => {
+                if first.is_ok() {
+                    first = Err(Error::from(IoError::system("remove", path)(error)));
+                }
+                true
+            }
+        });
+        self.taken = Amount::default();
+        if self.live.is_empty() {
+            // Others may use it.
+            let _unread = std::fs::remove_dir(&self.folder);
+        }
+        first
+    }
+}
+
+impl Drop for Targets {
+    /// For heats that were never run, and for panics: the last one that is run removes the
+    /// targets, and its answer is read.
+    fn drop(&mut self) {
+        if !self.live.is_empty() {
+            let _unread = self.remove_all();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: Amount = Amount { bytes: 100, inodes: 1 };
+
+    #[test]
+    fn targets_stay_until_room_is_short() {
+        let place = tempfile::tempdir().unwrap();
+        let mut targets = Targets::new(place.path().join("targets"), 350);
+        targets.folder().unwrap();
+        for _ in 0..3 {
+            assert!(!targets.make_room(ONE).unwrap());
+            std::fs::create_dir(targets.fresh(ONE)).unwrap();
+        }
+        assert_eq!(targets.live.len(), 3);
+        assert!(targets.make_room(ONE).unwrap());
+        assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0, "the folder went, too");
+        assert!(!targets.make_room(ONE.times(9)).unwrap(), "nothing is there to be removed");
+    }
+
+    #[test]
+    fn what_is_left_goes_with_the_last_owner() {
+        let place = tempfile::tempdir().unwrap();
+        let mut targets = Targets::new(place.path().join("targets"), 350);
+        targets.folder().unwrap();
+        std::fs::write(targets.fresh(ONE), "a file").unwrap();
+        std::fs::create_dir_all(targets.fresh(ONE).join("a/b")).unwrap();
+        let foreign = place.path().join("targets/foreign");
+        std::fs::write(&foreign, "").unwrap();
+        drop(targets);
+        let left: Vec<_> = std::fs::read_dir(place.path().join("targets")).unwrap().collect();
+        assert_eq!(left.len(), 1);
+        assert!(foreign.exists());
+    }
+}

@@ -1,0 +1,232 @@
+//! Heats run by hand, with copiers that are shell scripts around cp(1).
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+use flatout_sys::cancel::CancelToken;
+
+use super::*;
+use crate::versus::heat::{Checked, Finished, Run};
+use crate::versus::rival::ALL;
+
+/// A directory to race in, and copiers that are scripts.
+struct Stable {
+    place: tempfile::TempDir,
+    options: CopyOptions,
+}
+
+impl Stable {
+    /// `scripts`: names of rivals, and what they do with `$1` and `$2`, source and target.
+    fn new(scripts: &[(&str, &str)]) -> Self {
+        let place = tempfile::tempdir().unwrap();
+        let found = scripts.iter().map(|(name, text)| {
+            let path = place.path().join(name);
+            // The last two arguments, whatever options come first.
+            let skip = "while [ $# -gt 2 ]; do shift; done";
+            fs::write(&path, format!("#!/bin/sh\nset -e\n{skip}\n{text}\n")).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+            let rival = ALL.iter().find(|rival| rival.name == *name).unwrap();
+            Found { rival, path, version: "1".to_owned() }
+        });
+        let ground = Ground {
+            found: found.collect(),
+            directory: place.path().join("race"),
+            flatout: "flatout".into(),
+            extent: Extent::Quick,
+            states: Vec::new(),
+            trees: crate::versus::Trees::default(),
+            room_bytes: 1 << 30,
+            seed: 1,
+            cancel: CancelToken::manual(),
+        };
+        fs::create_dir(place.path().join("race")).unwrap();
+        let options = CopyOptions {
+            ground,
+            corpora: Vec::new(),
+            trees: Vec::new(),
+            uniform: Some(Uniform { files: 3, file_bytes: 5000, tree_depth: 2 }),
+            clearing: Clearing::File,
+        };
+        Self { place, options }
+    }
+
+    fn targets(&self) -> usize {
+        fs::read_dir(self.options.ground.targets()).map_or(0, Iterator::count)
+    }
+}
+
+/// One turn, as the race takes it.
+fn turn(heat: &mut Heat<'_>, index: usize, round: u32) -> Result<Checked, Error> {
+    let contestant = heat.contestants[index].clone();
+    let run = Run { contestant: &contestant, index, round, number: 0 };
+    let facts = heat.course.prepare(&run)?;
+    let call = heat.course.invocation(&run)?;
+    let ran = Command::new(&call.argv[0]).args(&call.argv[1..]).output().unwrap();
+    assert!(ran.status.success(), "{ran:?}");
+    heat.course.complete(&run)?;
+    let mut checked = heat.course.check(&run, &Finished::default())?;
+    checked.audit.extend(facts);
+    Ok(checked)
+}
+
+const FAITHFUL: (&str, &str) = ("cp-a", "cp -a \"$1\" \"$2\"");
+
+#[test]
+fn a_faithful_copy_passes_and_what_others_lack_is_noted() {
+    let stable = Stable::new(&[("cpz", "cp -r \"$1\" \"$2\"; chmod 700 \"$2\"/d"), FAITHFUL]);
+    let mut heats = heats(&stable.options).unwrap();
+    assert_eq!(heats.len(), 1);
+    let heat = &mut heats[0];
+    assert_eq!(heat.contestants[0].name, BASELINE, "the baseline comes first");
+    assert_eq!(heat.parameters["corpus"], "3x5000@2");
+    assert_eq!(heat.parameters["cache_state"], "hot");
+    assert_eq!(heat.bytes, 15_000);
+    let whole = turn(heat, 0, 0).unwrap();
+    assert_eq!(whole.audit["lacks"], "");
+    assert_eq!(whole.audit["fidelity"], "archive");
+    assert_eq!(whole.audit["source_cached_bytes"], whole.audit["source_data_bytes"]);
+    for round in 0..2 {
+        let less = turn(heat, 1, round).unwrap();
+        let lacks = less.audit["lacks"].as_str().unwrap().to_owned();
+        assert!(lacks.contains("directory_mode 1"), "{lacks}");
+        assert_eq!(less.audit["fidelity"], "contents+symlinks");
+    }
+}
+
+#[test]
+fn what_was_promised_and_is_broken_fails_with_its_path() {
+    for (broken, said) in [
+        ("rm \"$2\"/d/d/file-000001", "missing \"d/d/file-000001\""),
+        ("truncate -s 100 \"$2\"/d/d/file-000001", "size \"d/d/file-000001\""),
+        ("echo x > \"$2\"/d/d/file-000002", "file-000002"),
+        ("chmod 777 \"$2\"/d/d/file-000000", "mode \"d/d/file-000000\" (0644 became 0777)"),
+        ("touch \"$2\"/more", "extra \"more\""),
+        ("rm -r \"$2\"", "it left no copy"),
+    ] {
+        let script = format!("cp -a \"$1\" \"$2\"; {broken}");
+        let stable = Stable::new(&[("cp-a", script.as_str())]);
+        let mut heats = heats(&stable.options).unwrap();
+        let error = turn(&mut heats[0], 0, 0).unwrap_err().to_string();
+        let is_said =
+            error.contains(said) || (said.contains("0644") && error.contains("became 0777"));
+        assert!(is_said, "{broken}: {error}");
+    }
+}
+
+#[test]
+fn a_symlink_that_got_lost_fails_those_who_promise_symlinks() {
+    let lose = "cp -a \"$1\" \"$2\"; rm \"$2\"/a/link";
+    let mut stable = Stable::new(&[FAITHFUL, ("rsync-r", lose), ("fcp", lose)]);
+    let tree = stable.place.path().join("tree");
+    fs::create_dir_all(tree.join("a")).unwrap();
+    std::os::unix::fs::symlink("nowhere", tree.join("a/link")).unwrap();
+    fs::write(tree.join("a/file"), "x").unwrap();
+    stable.options.uniform = None;
+    stable.options.trees = vec![tree.clone()];
+    let mut heats = heats(&stable.options).unwrap();
+    let heat = &mut heats[0];
+    turn(heat, 0, 0).unwrap();
+    let noted = turn(heat, 1, 0).unwrap();
+    assert!(noted.audit["lacks"].as_str().unwrap().contains("missing_symlink 1"), "{noted:?}");
+    let error = turn(heat, 2, 0).unwrap_err().to_string();
+    assert!(error.contains("missing symlink \"a/link\""), "{error}");
+    assert!(tree.join("a/link").is_symlink() && !stable.options.ground.corpora().exists());
+}
+
+#[test]
+fn targets_stay_until_the_last_heat_and_then_only_corpora_are_left() {
+    let mut stable = Stable::new(&[FAITHFUL]);
+    stable.options.ground.states = vec![State::Durable, State::Hot];
+    let mut heats = heats(&stable.options).unwrap();
+    turn(&mut heats[0], 0, 0).unwrap();
+    turn(&mut heats[0], 0, 1).unwrap();
+    assert_eq!(stable.targets(), 2);
+    heats[0].course.clean().unwrap();
+    heats.remove(0);
+    assert_eq!(stable.targets(), 2);
+    turn(&mut heats[0], 0, 0).unwrap();
+    heats[0].course.clean().unwrap();
+    assert!(!stable.options.ground.targets().exists());
+    assert!(stable.options.ground.corpora().join("3x5000@2.made").exists());
+}
+
+#[test]
+fn heats_that_are_never_run_leave_nothing_either() {
+    let mut stable = Stable::new(&[FAITHFUL]);
+    stable.options.ground.states = vec![State::Hot, State::Cold];
+    let mut heats = heats(&stable.options).unwrap();
+    turn(&mut heats[0], 0, 0).unwrap();
+    heats[0].course.clean().unwrap();
+    drop(heats);
+    assert_eq!(stable.targets(), 0);
+}
+
+#[test]
+fn a_wish_to_stop_removes_targets_at_once() {
+    let mut stable = Stable::new(&[FAITHFUL]);
+    stable.options.ground.states = vec![State::Hot, State::Cold];
+    let mut heats = heats(&stable.options).unwrap();
+    turn(&mut heats[0], 0, 0).unwrap();
+    stable.options.ground.cancel.cancel();
+    heats[0].course.clean().unwrap();
+    assert_eq!(stable.targets(), 0);
+}
+
+#[test]
+fn refresh_deletes_a_copy_before_each_run_and_keeps_none_besides() {
+    // The script says where it copied to, and that nothing was there.
+    let script = "test ! -e \"$2\"; echo \"$2\" >> \"${0%/*}/log\"; cp -a \"$1\" \"$2\"";
+    let mut stable = Stable::new(&[("cp-a", script)]);
+    stable.options.ground.states = vec![State::Refresh];
+    let mut heats = heats(&stable.options).unwrap();
+    for round in 0..3 {
+        let checked = turn(&mut heats[0], 0, round).unwrap();
+        assert_eq!(checked.audit["targets"], "deleted just before each run");
+        assert_eq!(stable.targets(), 1);
+    }
+    let log = fs::read_to_string(stable.place.path().join("log")).unwrap();
+    let places: std::collections::HashSet<_> = log.lines().collect();
+    assert_eq!((log.lines().count(), places.len()), (4, 1), "one copy before the first: {log}");
+    heats[0].course.clean().unwrap();
+    assert_eq!(stable.targets(), 0);
+}
+
+#[test]
+fn where_room_is_short_targets_go_between_rounds_and_the_row_says_so() {
+    let mut stable = Stable::new(&[FAITHFUL, ("cpz", "cp -a \"$1\" \"$2\"")]);
+    let corpus = name::uniform(3, 5000, 2).unwrap();
+    stable.options.ground.room_bytes = corpus.make_bytes() + 3 * corpus.copy_bytes();
+    let mut heats = heats(&stable.options).unwrap();
+    let mut counts = Vec::new();
+    for round in 0..2 {
+        for index in 0..2 {
+            let checked = turn(&mut heats[0], index, round).unwrap();
+            counts.push((stable.targets(), checked.audit["targets"].as_str().unwrap().len() > 40));
+        }
+    }
+    assert_eq!(counts, [(1, false), (2, false), (1, true), (2, true)]);
+}
+
+#[test]
+fn what_does_not_fit_is_left_out_with_the_reason() {
+    let mut stable = Stable::new(&[FAITHFUL]);
+    stable.options.corpora = ["1x1K", "1x900M", "1x2K"].map(str::to_owned).to_vec();
+    stable.options.uniform = None;
+    let estimate = estimate(&stable.options).unwrap();
+    assert_eq!((estimate.heats, estimate.left_out.len()), (2, 1));
+    assert_eq!(estimate.left_out[0].corpus, "1x900M");
+    assert!(estimate.left_out[0].reason.contains("--max-write"));
+    assert!(estimate.corpus_bytes > 0 && estimate.corpus_bytes < 1 << 20);
+    assert!(!stable.options.ground.directory.join(crate::versus::FOLDER).exists());
+    stable.options.corpora = vec!["nonsense".to_owned()];
+    assert!(matches!(heats(&stable.options), Err(Error::Usage(_))));
+}
+
+#[test]
+fn without_copiers_there_are_no_heats() {
+    let mut stable = Stable::new(&[]);
+    stable.options.corpora = vec!["all".to_owned()];
+    assert!(heats(&stable.options).unwrap().is_empty());
+    assert_eq!(estimate(&stable.options).unwrap(), Estimate::default());
+}

@@ -1,0 +1,227 @@
+//! The names of corpora: single ones, a grammar for files of one size, and groups.
+
+use super::{Corpus, Shape};
+use crate::error::Error;
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+
+/// Bounds of what a name may ask for.
+const MOST_FILES: u64 = 10_000_000;
+const MOST_DEPTH: u64 = 1000;
+const MOST_BYTES: u64 = 1 << 50;
+
+/// What is raced when nothing is named.
+pub const DEFAULT: [&str; 4] = ["small-files", "source-tree", "large", "sparse"];
+
+/// Corpora with a name of their own.
+const SINGLE: [&str; 6] =
+    ["small-files", "one-directory", "source-tree", "sparse", "large", "large-one"];
+
+/// Groups: name, what is in them.
+const GROUPS: [(&str, &str); 9] = [
+    ("default", "small-files, source-tree, large, sparse"),
+    ("sizes", "1 … 2000 files of 128K, 400K, 1M, 4M, 16M, 128M"),
+    ("single", "1x4G, 1x8G, 1x16G, 2x4G"),
+    ("split-1G", "1 GiB in 1 … 16384 files"),
+    ("split-32M", "32 MiB in 1 … 8192 files"),
+    ("deep", "one file of 128 MiB below 1 … 100 directories"),
+    ("memory", "10x32M"),
+    ("deviation", "50x4M"),
+    ("all", "all of these"),
+];
+
+/// Sizes of the files in the group `sizes`, and how many.
+const SIZES: [u64; 6] = [128 * KIB, 400 * KIB, MIB, 4 * MIB, 16 * MIB, 128 * MIB];
+const COUNTS: [u64; 7] = [1, 10, 100, 500, 900, 1000, 2000];
+const DEPTHS: [u64; 7] = [1, 2, 5, 10, 20, 50, 100];
+const DEEP_FILE_BYTES: u64 = 128 * MIB;
+/// Each step of a split has this many times as many files.
+const SPLIT_STEP: u64 = 4;
+
+/// The corpora that `names` mean, each once, in their order; the default ones without names.
+///
+/// Errors: a name that nothing is called by; those that there are are listed.
+pub fn parse(names: &[String]) -> Result<Vec<Corpus>, Error> {
+    let mut found: Vec<Corpus> = Vec::new();
+    let default = DEFAULT.map(str::to_owned);
+    let names = if names.is_empty() { &default[..] } else { names };
+    for name in names {
+        for corpus in meant(name)? {
+            if found.iter().all(|known| known.name != corpus.name) {
+                found.push(corpus);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Files of one size, as an option asks for them, under the name that the grammar gives them.
+///
+/// Errors: more than any machine has.
+pub fn uniform(files: u64, file_bytes: u64, depth: u64) -> Result<Corpus, Error> {
+    let size = size_text(file_bytes);
+    let name =
+        if depth == 0 { format!("{files}x{size}") } else { format!("{files}x{size}@{depth}") };
+    let total = files.checked_mul(file_bytes).filter(|&total| total <= MOST_BYTES);
+    if total.is_none() || files == 0 || files > MOST_FILES || depth > MOST_DEPTH {
+        return Err(Error::Usage(format!(
+            "corpus {name:?}: from 1 to {MOST_FILES} files, {MOST_DEPTH} directories and 2^50 bytes"
+        )));
+    }
+    Ok(Corpus::new(name, Shape::Files { files, file_bytes, directories: 1, depth }))
+}
+
+/// All names and the grammar, for help and errors.
+pub fn listed() -> String {
+    let groups = GROUPS.map(|(name, what)| format!("{name} ({what})"));
+    format!(
+        "{}, deep-N, FILESxSIZE (as 900x128K), FILESxSIZE@DEPTH; groups: {}",
+        SINGLE.join(", "),
+        groups.join(", ")
+    )
+}
+
+fn meant(name: &str) -> Result<Vec<Corpus>, Error> {
+    let files = |files, file_bytes, directories| {
+        let shape = Shape::Files { files, file_bytes, directories, depth: 0 };
+        Ok(vec![Corpus::new(name, shape)])
+    };
+    let each = |names: &[&str]| {
+        let parts: Result<Vec<_>, _> = names.iter().map(|name| meant(name)).collect();
+        Ok(parts?.concat())
+    };
+    match name {
+        "small-files" => files(20_000, 4 * KIB, 20),
+        "one-directory" => files(100_000, KIB, 1),
+        "source-tree" => Ok(vec![Corpus::new(name, Shape::SourceTree { files: 5000 })]),
+        "sparse" => Ok(vec![Corpus::new(name, Shape::Sparse { length_bytes: GIB })]),
+        "large" => files(16, 64 * MIB, 1),
+        "large-one" => files(1, GIB, 1),
+        "default" => each(&DEFAULT),
+        "sizes" => SIZES
+            .iter()
+            .flat_map(|&size| COUNTS.iter().map(move |&count| uniform(count, size, 0)))
+            .collect(),
+        "single" => [(1, 4), (1, 8), (1, 16), (2, 4)]
+            .map(|(n, gib)| uniform(n, gib * GIB, 0))
+            .into_iter()
+            .collect(),
+        "split-1G" => split(GIB, 64 * KIB),
+        "split-32M" => split(32 * MIB, 4 * KIB),
+        "deep" => DEPTHS.iter().map(|&depth| deep(depth)).collect(),
+        "memory" => Ok(vec![uniform(10, 32 * MIB, 0)?]),
+        "deviation" => Ok(vec![uniform(50, 4 * MIB, 0)?]),
+        "all" => {
+            let mut all = each(&SINGLE)?;
+            let groups = GROUPS.map(|(name, _)| name);
+            all.extend(each(&groups[1..groups.len() - 1])?);
+            Ok(all)
+        }
+        _ => {
+            let depth = name.strip_prefix("deep-").and_then(|depth| depth.parse().ok());
+            match (depth, by_grammar(name)) {
+                (Some(depth), _) => Ok(vec![deep(depth)?]),
+                (None, Some((files, bytes, depth))) => Ok(vec![uniform(files, bytes, depth)?]),
+                (None, None) => Err(Error::Usage(format!(
+                    "{name:?} is no corpus that flatout knows; there are {}",
+                    listed()
+                ))),
+            }
+        }
+    }
+}
+
+fn deep(depth: u64) -> Result<Corpus, Error> {
+    let mut corpus = uniform(1, DEEP_FILE_BYTES, depth)?;
+    corpus.name = format!("deep-{depth}");
+    Ok(corpus)
+}
+
+/// The same bytes in more and more files, down to `least_bytes` each.
+fn split(total_bytes: u64, least_bytes: u64) -> Result<Vec<Corpus>, Error> {
+    std::iter::successors(Some(1), |files| Some(files * SPLIT_STEP))
+        .take_while(|files| total_bytes / files >= least_bytes)
+        .map(|files| uniform(files, total_bytes / files, 0))
+        .collect()
+}
+
+/// `FILESxSIZE` or `FILESxSIZE@DEPTH`.
+fn by_grammar(name: &str) -> Option<(u64, u64, u64)> {
+    let (shape, depth) = match name.split_once('@') {
+        Some((shape, depth)) => (shape, depth.parse().ok()?),
+        None => (name, 0),
+    };
+    let (files, size) = shape.split_once('x')?;
+    Some((files.parse().ok()?, size_bytes(size)?, depth))
+}
+
+fn size_bytes(text: &str) -> Option<u64> {
+    let (number, unit) = match text.as_bytes().last()? {
+        b'K' => (&text[..text.len() - 1], KIB),
+        b'M' => (&text[..text.len() - 1], MIB),
+        b'G' => (&text[..text.len() - 1], GIB),
+        _ => (text, 1),
+    };
+    number.parse::<u64>().ok()?.checked_mul(unit)
+}
+
+fn size_text(bytes: u64) -> String {
+    let unit = [(GIB, 'G'), (MIB, 'M'), (KIB, 'K')]
+        .into_iter()
+        .find(|(unit, _)| bytes > 0 && bytes.is_multiple_of(*unit));
+    unit.map_or(bytes.to_string(), |(unit, letter)| format!("{}{letter}", bytes / unit))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(asked: &str) -> Vec<String> {
+        let found = parse(&[asked.to_owned()]).unwrap();
+        found.into_iter().map(|corpus| corpus.name).collect()
+    }
+
+    #[test]
+    fn every_listed_name_means_something_and_has_bytes() {
+        let groups = GROUPS.map(|(name, _)| name);
+        for name in SINGLE.into_iter().chain(groups).chain(["deep-3", "900x128K", "7x100@2"]) {
+            for corpus in parse(&[name.to_owned()]).unwrap() {
+                assert!(corpus.bytes > 0 && corpus.files > 0, "{name}");
+                assert!(corpus.entries >= corpus.files && !corpus.name.contains(['/', '.']));
+            }
+        }
+        assert_eq!(parse(&[]).unwrap().len(), DEFAULT.len());
+    }
+
+    #[test]
+    fn the_grammar_gives_files_bytes_and_depth() {
+        let corpus = parse(&["900x128K@2".to_owned()]).unwrap().remove(0);
+        assert_eq!((corpus.files, corpus.bytes, corpus.depth()), (900, 900 * 128 * KIB, 2));
+        assert_eq!(names("50x4194304"), ["50x4M"], "one corpus, one name");
+        assert_eq!(names("3x0"), ["3x0"]);
+    }
+
+    #[test]
+    fn groups_hold_what_they_say_each_once() {
+        assert_eq!(names("single"), ["1x4G", "1x8G", "1x16G", "2x4G"]);
+        assert_eq!(names("split-32M").last().unwrap(), "4096x8K");
+        assert_eq!(names("split-1G").first().unwrap(), "1x1G");
+        assert!(names("sizes").contains(&"1000x400K".to_owned()));
+        let all = names("all");
+        assert!(all.iter().all(|name| all.iter().filter(|other| *other == name).count() == 1));
+        assert!(all.contains(&"deep-100".to_owned()) && all.contains(&"10x32M".to_owned()));
+    }
+
+    #[test]
+    fn what_nobody_knows_is_refused_with_what_there_is() {
+        for name in
+            ["nothing", "x4K", "4x", "4x4T", "deep-x", "0x4K", "1x1G@1001", "9999999x9999999G"]
+        {
+            assert!(matches!(parse(&[name.to_owned()]), Err(Error::Usage(_))), "{name}");
+        }
+        let text = parse(&["nothing".to_owned()]).unwrap_err().to_string();
+        assert!(text.contains("source-tree") && text.contains("split-1G"), "{text}");
+    }
+}

@@ -1,0 +1,268 @@
+//! The state of the page cache before a copy, and the proof of it.
+//!
+//! Whatever the state, what earlier runs left to be written is written first, outside the clock:
+//! else a run would pay for the one before it.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
+
+use flatout_io::Error as IoError;
+use flatout_measure::warning::{self, Warning};
+use flatout_sys::cancel::CancelToken;
+use flatout_sys::page_cache;
+use flatout_tree::visit::{Entry, visit};
+use rustix::fs::{Advice, SeekFrom, fadvise, seek};
+use rustix::io::Errno;
+use serde_json::{Map, Value, json};
+
+use crate::cache::Clearing;
+use crate::error::Error;
+use crate::residency;
+use crate::versus::State;
+
+/// Part of the source that must be in the cache for it to be hot.
+const HOT_SHARE: f64 = 0.99;
+/// Part of the source that may stay in the cache for it to be cold: what others have mapped cannot
+/// be dropped.
+const COLD_SHARE: f64 = 0.01;
+/// Pages that readahead is still filling cannot be dropped; a moment later they can.
+const SWEEPS: u32 = 5;
+const SECTOR_BYTES: u64 = 512;
+
+impl State {
+    /// All states.
+    pub const ALL: [Self; 4] = [Self::Hot, Self::Cold, Self::Durable, Self::Refresh];
+
+    /// Its name, as options and rows have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Hot => "hot",
+            Self::Cold => "cold",
+            Self::Durable => "durable",
+            Self::Refresh => "refresh",
+        }
+    }
+}
+
+/// Writes out what was written before to the filesystem that `place` lies on.
+///
+/// Errors: those of syncfs(2), among them that earlier writes were lost.
+pub fn settle(place: &Path) -> Result<(), Error> {
+    let opened = File::open(place).map_err(IoError::system("open", place))?;
+    Ok(rustix::fs::syncfs(&opened).map_err(IoError::system("sync the filesystem of", place))?)
+}
+
+/// Brings the files of a tree into a state, and tells what the cache holds then.
+///
+/// Errors: the state cannot be had: memory is short, or somebody holds the files; or part of the
+/// tree cannot be read.
+/// Cost: opens every file; reads those that are not in the cache and should be.
+pub fn bring(
+    root: &Path,
+    state: State,
+    clearing: Clearing,
+    cancel: CancelToken,
+) -> Result<Map<String, Value>, Error> {
+    let found = match state {
+        State::Cold => cool(root, clearing, cancel)?,
+        State::Hot | State::Durable | State::Refresh => {
+            survey(root, "read the tree", |file, entry| warm(file, entry, cancel))?
+        }
+    };
+    if !cancel.is_cancelled() {
+        found.refuse_unless(state, root)?;
+    }
+    let mut facts = Map::new();
+    facts.insert("source_data_bytes".to_owned(), json!(found.data_bytes));
+    if found.is_known {
+        facts.insert("source_cached_bytes".to_owned(), json!(found.cached_bytes));
+    }
+    if state == State::Cold {
+        // Names and inodes stay, unless the caches of the whole system are dropped.
+        let cleared = if clearing == Clearing::System { "contents, names" } else { "contents" };
+        facts.insert("cold".to_owned(), json!(cleared));
+    }
+    Ok(facts)
+}
+
+/// What the cache holds of the files of a tree.
+#[derive(Debug, Clone, Copy)]
+struct Found {
+    /// Bytes of data, in whole pages.
+    data_bytes: u64,
+    cached_bytes: u64,
+    /// Whether the kernel told it of all files.
+    is_known: bool,
+}
+
+impl Found {
+    fn share(self) -> f64 {
+        if self.data_bytes == 0 { 0.0 } else { self.cached_bytes as f64 / self.data_bytes as f64 }
+    }
+
+    fn refuse_unless(self, state: State, root: &Path) -> Result<(), Error> {
+        if !self.is_known || self.data_bytes == 0 {
+            return Ok(());
+        }
+        let Self { cached_bytes, data_bytes, .. } = self;
+        let (code, is_so, wanted) = match state {
+            State::Cold => (warning::NOT_COLD, self.share() <= COLD_SHARE, "nothing"),
+            _ => (warning::NOT_HOT, self.share() >= HOT_SHARE, "all"),
+        };
+        if is_so {
+            return Ok(());
+        }
+        Err(Error::Doubt(Warning::new(
+            code,
+            format!(
+                "the page cache holds {cached_bytes} of the {data_bytes} bytes in {root:?}, but \
+                 {wanted} of them is needed for the state {:?}",
+                state.name()
+            ),
+        )))
+    }
+}
+
+/// Does something to each file of a tree, and sums up what the cache holds afterwards.
+fn survey(
+    root: &Path,
+    operation: &'static str,
+    mut each: impl FnMut(BorrowedFd<'_>, &Entry<'_>) -> io::Result<()>,
+) -> Result<Found, Error> {
+    let page = rustix::param::page_size() as u64;
+    let mut found = Found { data_bytes: 0, cached_bytes: 0, is_known: true };
+    let visited = visit(root, |entry| {
+        let length = entry.facts.st_size as u64;
+        if !entry.is_file() || length == 0 {
+            return Ok(());
+        }
+        let file = entry.open()?;
+        each(file.as_fd(), entry)?;
+        let data = data_bytes(entry).min(length).next_multiple_of(page);
+        found.data_bytes += data;
+        match page_cache::state(file.as_fd(), 0, length) {
+            // The holes of a sparse file may be cached, too.
+            Ok(state) => found.cached_bytes += state.cached_bytes.min(data),
+            Err(_) => found.is_known = false,
+        }
+        Ok(())
+    });
+    visited.map_err(IoError::system(operation, root))?;
+    Ok(found)
+}
+
+fn is_sparse(entry: &Entry<'_>) -> bool {
+    (entry.facts.st_blocks as u64) * SECTOR_BYTES < entry.facts.st_size as u64
+}
+
+/// Bytes that are not holes. Small files may lie in their inode, and take no block at all.
+fn data_bytes(entry: &Entry<'_>) -> u64 {
+    let taken = entry.facts.st_blocks as u64 * SECTOR_BYTES;
+    if is_sparse(entry) && entry.facts.st_size as u64 > rustix::param::page_size() as u64 {
+        taken
+    } else {
+        entry.facts.st_size as u64
+    }
+}
+
+/// Reads a file into the cache; of a sparse one only what is not a hole.
+fn warm(file: BorrowedFd<'_>, entry: &Entry<'_>, cancel: CancelToken) -> io::Result<()> {
+    let end = entry.facts.st_size as u64;
+    if !is_sparse(entry) {
+        return residency::warm(file, end, cancel);
+    }
+    let mut buffer = vec![0; 256 << 10];
+    let mut position = 0;
+    while position < end && !cancel.is_cancelled() {
+        position = match seek(file, SeekFrom::Data(position)) {
+            Ok(data) => data,
+            Err(Errno::NXIO) => return Ok(()),
+            // A filesystem that does not tell: everything is read.
+            Err(_) => position,
+        };
+        match rustix::io::pread(file, &mut buffer, position) {
+            Ok(0) => return Ok(()),
+            Ok(got) => position += got as u64,
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    Ok(())
+}
+
+/// Drops all files of a tree from the cache. They were written back by [`settle`], or by whoever
+/// made them long ago; dirty pages would stay, and be found.
+fn cool(root: &Path, clearing: Clearing, cancel: CancelToken) -> Result<Found, Error> {
+    settle(root)?;
+    residency::clear_system(clearing)
+        .map_err(IoError::system("drop the caches by", Path::new("/proc/sys/vm/drop_caches")))?;
+    let mut sweep = 0;
+    loop {
+        let found = survey(root, "drop from the cache", |file, _| {
+            Ok(fadvise(file, 0, None, Advice::DontNeed)?)
+        })?;
+        sweep += 1;
+        if found.cached_bytes == 0 || sweep == SWEEPS || cancel.is_cancelled() {
+            return Ok(found);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::FileExt;
+
+    use super::*;
+
+    fn tree() -> tempfile::TempDir {
+        let place = tempfile::tempdir().unwrap();
+        std::fs::create_dir(place.path().join("a")).unwrap();
+        std::fs::write(place.path().join("a/full"), vec![1; 300_000]).unwrap();
+        std::fs::write(place.path().join("small"), "x").unwrap();
+        std::fs::write(place.path().join("empty"), "").unwrap();
+        let sparse = File::create(place.path().join("sparse")).unwrap();
+        sparse.set_len(64 << 20).unwrap();
+        sparse.write_all_at(&vec![1; 100_000], 40 << 20).unwrap();
+        settle(place.path()).unwrap();
+        place
+    }
+
+    fn number(facts: &Map<String, Value>, name: &str) -> u64 {
+        facts[name].as_u64().unwrap()
+    }
+
+    #[test]
+    fn cold_is_proved_and_so_is_hot() {
+        let tree = tree();
+        let opened = File::open(tree.path()).unwrap();
+        if flatout_sys::filesystem::of(opened.as_fd()).unwrap().in_memory {
+            return;
+        }
+        let bring = |state| bring(tree.path(), state, Clearing::File, CancelToken::manual());
+        let cold = bring(State::Cold).unwrap();
+        assert_eq!(number(&cold, "source_cached_bytes"), 0);
+        assert_eq!(cold["cold"], "contents");
+        for state in [State::Hot, State::Durable, State::Refresh] {
+            let hot = bring(state).unwrap();
+            assert_eq!(number(&hot, "source_cached_bytes"), number(&hot, "source_data_bytes"));
+            assert!(number(&hot, "source_data_bytes") < 1 << 20, "holes are no data: {hot:?}");
+        }
+    }
+
+    #[test]
+    fn a_state_that_cannot_be_had_is_refused_by_its_code() {
+        let found = Found { data_bytes: 1000, cached_bytes: 500, is_known: true };
+        for (state, code) in [(State::Cold, warning::NOT_COLD), (State::Hot, warning::NOT_HOT)] {
+            match found.refuse_unless(state, Path::new("tree")) {
+                Err(Error::Doubt(doubt)) => assert_eq!(doubt.code, code),
+                other => panic!("{other:?}"),
+            }
+        }
+        let mapped = Found { data_bytes: 1000, cached_bytes: 9, is_known: true };
+        assert!(mapped.refuse_unless(State::Cold, Path::new("tree")).is_ok());
+        let untold = Found { data_bytes: 1000, cached_bytes: 500, is_known: false };
+        assert!(untold.refuse_unless(State::Cold, Path::new("tree")).is_ok());
+    }
+}

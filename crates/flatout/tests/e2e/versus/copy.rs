@@ -1,0 +1,115 @@
+//! Races of copiers: real ones, and scripts that lose something on the way.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::{Stable, only_corpora_are_left, rows};
+use crate::schema::assert_valid;
+use crate::skip::needs;
+
+/// A tiny corpus.
+const TINY: [&str; 6] = ["--files", "5", "--file-size", "3K", "--tree-depth", "2"];
+
+fn installed(program: &str) -> Result<(), String> {
+    let is_there =
+        ["/usr/bin", "/bin"].iter().any(|folder| Path::new(folder).join(program).exists());
+    if is_there { Ok(()) } else { Err(format!("{program} is not installed")) }
+}
+
+fn words<'a>(first: &[&'a str], more: &[&'a str]) -> Vec<&'a str> {
+    [first, more, &["--format", "json"]].concat()
+}
+
+fn row_of(document: &Value, name: &str) -> Value {
+    let found = rows(document, "versus/copy");
+    found.into_iter().find(|row| row["parameters"]["contestant"] == name).unwrap()
+}
+
+#[test]
+fn copiers_race_each_other_with_cp_a_as_the_baseline() {
+    needs!(installed("rsync"));
+    let stable = Stable::new();
+    let ran = stable.race(&words(&["cp-r", "rsync-a", "cp-a", "tar"], &TINY));
+    let document = ran.exits(0).document();
+    assert_valid(&document);
+    let pairs = rows(&document, "versus/ratio");
+    assert_eq!(pairs.len(), 3);
+    for pair in &pairs {
+        assert_eq!(pair["parameters"]["against"], "cp-a");
+        assert_eq!(pair["parameters"]["corpus"], "5x3K@2");
+        assert_eq!(pair["audit"]["fidelity_against"], "archive");
+    }
+    let plain = row_of(&document, "cp-r");
+    assert_eq!(plain["audit"]["fidelity"], "contents+symlinks");
+    assert_eq!(plain["parameters"]["bytes"], 5 * 3072);
+    let whole = row_of(&document, "cp-a");
+    assert_eq!((&whole["audit"]["lacks"], &whole["n"]), (&"".into(), &2.into()));
+    only_corpora_are_left(&stable);
+}
+
+#[test]
+fn durable_refresh_and_cold_are_states_of_their_own() {
+    let stable = Stable::new();
+    let states = ["cp-a", "--state", "hot,cold,durable,refresh"];
+    let document = stable.race(&words(&states, &TINY)).exits(0).document();
+    let found = rows(&document, "versus/copy");
+    let states: Vec<_> =
+        found.iter().map(|row| row["parameters"]["cache_state"].as_str().unwrap()).collect();
+    assert_eq!(states, ["hot", "cold", "durable", "refresh"]);
+    assert_eq!(found[1]["audit"]["source_cached_bytes"], 0);
+    assert_eq!(found[3]["audit"]["targets"], "deleted just before each run");
+    only_corpora_are_left(&stable);
+}
+
+#[test]
+fn a_copier_that_loses_something_fails_and_the_path_is_named() {
+    for (harm, said) in [
+        ("rm \"$2\"/d/d/file-000003", "missing \\\"d/d/file-000003\\\""),
+        ("truncate -s 9 \"$2\"/d/d/file-000001", "size \\\"d/d/file-000001\\\""),
+    ] {
+        let stable = Stable::new();
+        stable.rival("fcp", &format!("cp -a \"$1\" \"$2\" && {harm}"));
+        let document = stable.race(&words(&["cp-a", "fcp"], &TINY)).exits(1).document();
+        let row = row_of(&document, "fcp");
+        assert_eq!((&row["status"], &row["median"]), (&"failed".into(), &Value::Null));
+        let text = row["warnings"].to_string();
+        assert!(text.contains(said), "{text}");
+        assert_eq!(row_of(&document, "cp-a")["n"], 2, "the others go on");
+        only_corpora_are_left(&stable);
+    }
+}
+
+#[test]
+fn a_tree_of_the_user_is_raced_and_left_alone_and_a_lost_symlink_fails() {
+    let stable = Stable::new();
+    let tree = stable.0.join("tree");
+    fs::create_dir(&tree).unwrap();
+    fs::write(tree.join("file"), "x").unwrap();
+    std::os::unix::fs::symlink("nowhere", tree.join("link")).unwrap();
+    stable.rival("fcp", "cp -a \"$1\" \"$2\" && rm \"$2/link\"");
+    let tree = tree.to_str().unwrap();
+    let document = stable.race(&words(&["cp-a", "fcp"], &["--tree", tree])).exits(1).document();
+    let text = row_of(&document, "fcp")["warnings"].to_string();
+    assert!(text.contains("missing symlink \\\"link\\\""), "{text}");
+    assert_eq!(fs::read_dir(tree).unwrap().count(), 2);
+    assert!(stable.left().is_empty(), "{:?}", stable.left());
+}
+
+#[test]
+fn a_corpus_that_nobody_knows_is_refused_with_those_that_there_are() {
+    let stable = Stable::new();
+    let ran = stable.race(&["cp-a", "--corpus", "nonsense"]);
+    ran.complains(2, &["nonsense", "source-tree"]);
+    assert!(stable.left().is_empty());
+}
+
+#[test]
+fn what_does_not_fit_is_left_out_with_the_reason() {
+    let stable = Stable::new();
+    let corpora = ["cp-a", "--corpus", "1x1K,1x64M", "--max-write", "1M"];
+    let ran = stable.race(&words(&corpora, &[]));
+    assert_eq!(rows(&ran.exits(0).document(), "versus/copy").len(), 1);
+    assert!(ran.stderr.contains("1x64M is left out"), "{}", ran.stderr);
+}

@@ -1,0 +1,266 @@
+//! Two trees held against each other, by descriptor: is one a copy of the other, and how faithful?
+//!
+//! Nothing that is not a regular file is opened for reading, so that a FIFO never blocks; no symlink
+//! is followed; depth has no limit. Memory grows with the names of one directory and with the hard
+//! links that are not complete yet, not with the tree.
+
+mod content;
+mod entry;
+mod fidelity;
+mod link;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::ffi::{CStr, CString, OsString};
+use std::io;
+use std::os::unix::ffi::OsStringExt;
+use std::path::Path;
+
+use flatout_io::Error as IoError;
+use flatout_sys::cancel::CancelToken;
+use rustix::fs::{AtFlags, Stat};
+use rustix::io::Errno;
+
+use crate::ladder::Ladder;
+use content::Comparer;
+use link::Links;
+
+pub use fidelity::{Fidelity, Kind};
+
+/// Differences that are named by default; all are counted.
+pub const NAMED_DIFFERENCES: usize = 8;
+
+/// What is asked of a comparison.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked {
+    /// The kinds of difference that are looked for.
+    pub fidelity: Fidelity,
+    /// Differences per kind that are named at most.
+    pub most_named: usize,
+    /// Ends it early.
+    pub cancel: CancelToken,
+}
+
+/// One difference.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    /// Where, below the roots; empty for the roots themselves.
+    pub path: OsString,
+    /// What.
+    pub kind: Kind,
+    /// The two values, where they say more than the kind; else empty.
+    pub detail: String,
+}
+
+impl std::fmt::Display for Difference {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let root = OsString::from(".");
+        let path = if self.path.is_empty() { &root } else { &self.path };
+        write!(f, "{} {path:?}", self.kind.code().replace('_', " "))?;
+        if self.detail.is_empty() { Ok(()) } else { write!(f, " ({})", self.detail) }
+    }
+}
+
+/// What came of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Comparison {
+    /// The first differences of each kind, in the order in which they were found.
+    pub named: Vec<Difference>,
+    /// All differences, counted.
+    pub counts: BTreeMap<Kind, u64>,
+    /// Entries of the source that were looked at, its root not counted.
+    pub entries: u64,
+    /// Whether all was looked at; false after a wish to stop.
+    pub is_complete: bool,
+}
+
+impl Comparison {
+    /// Whether nothing that was looked for was found.
+    pub fn is_equal(&self) -> bool {
+        self.is_complete && self.counts.is_empty()
+    }
+
+    /// The gravest difference named that breaks what `fidelity` holds: a missing file changes the
+    /// time of its directory, but says more.
+    pub fn first_of(&self, fidelity: Fidelity) -> Option<&Difference> {
+        let broken = self.named.iter().filter(|difference| fidelity.has(difference.kind));
+        broken.min_by_key(|difference| difference.kind)
+    }
+}
+
+/// Compares two trees.
+///
+/// Errors: a root that cannot be opened, or a tree that is moved meanwhile. What cannot be read
+/// below is a difference ([`Kind::Unreadable`]).
+/// Cost: both trees read once, in one thread; about ten system calls per file.
+pub fn compare(source: &Path, target: &Path, asked: Asked) -> Result<Comparison, IoError> {
+    let open = |root| Ladder::open(root).map_err(IoError::system("compare", root));
+    let mut walk = Walk {
+        source: open(source)?,
+        target: open(target)?,
+        asked,
+        comparer: Comparer::new(),
+        links: Links::default(),
+        path: Vec::new(),
+        found: Comparison { is_complete: true, ..Comparison::default() },
+    };
+    walk.roots().map_err(IoError::system("compare", source))?;
+    walk.run().map_err(IoError::system("compare", source))?;
+    Ok(walk.found)
+}
+
+/// A comparison on its way.
+struct Walk {
+    source: Ladder,
+    target: Ladder,
+    asked: Asked,
+    comparer: Comparer,
+    links: Links,
+    /// Where it stands, below the roots.
+    path: Vec<u8>,
+    found: Comparison,
+}
+
+/// A directory that is not done yet.
+struct Pending {
+    below: Vec<CString>,
+    path_length: usize,
+}
+
+impl Walk {
+    fn run(&mut self) -> io::Result<()> {
+        let mut pending = vec![Pending { below: self.directory(), path_length: 0 }];
+        while let Some(lowest) = pending.last_mut() {
+            self.path.truncate(lowest.path_length);
+            if self.asked.cancel.is_cancelled() {
+                self.found.is_complete = false;
+                return Ok(());
+            }
+            let Some(name) = lowest.below.pop() else {
+                pending.pop();
+                self.source.ascend()?;
+                self.target.ascend()?;
+                continue;
+            };
+            self.push(&name);
+            if let Err(error) = self.source.descend(&name) {
+                self.differ(Kind::Unreadable, || format!("source: {error}"));
+                continue;
+            }
+            if let Err(error) = self.target.descend(&name) {
+                self.source.ascend()?;
+                self.differ(Kind::Unreadable, || format!("copy: {error}"));
+                continue;
+            }
+            let below = self.directory();
+            pending.push(Pending { below, path_length: self.path.len() });
+        }
+        Ok(())
+    }
+
+    /// Compares the directories that the ladders stand at, without what is below; returns the
+    /// subdirectories that both have.
+    fn directory(&mut self) -> Vec<CString> {
+        let mut names = Vec::new();
+        let mut below = Vec::new();
+        let listed = self.source.entries(|name, _| {
+            names.extend(name.to_bytes_with_nul());
+            Ok(())
+        });
+        if let Err(error) = listed {
+            self.differ(Kind::Unreadable, || format!("source: {error}"));
+        }
+        let here = self.path.len();
+        let mut present = 0_u64;
+        for name in names.split_inclusive(|&byte| byte == 0) {
+            let Ok(name) = CStr::from_bytes_with_nul(name) else { continue };
+            if self.asked.cancel.is_cancelled() {
+                self.found.is_complete = false;
+                return Vec::new();
+            }
+            self.push(name);
+            self.found.entries += 1;
+            match self.entry(name) {
+                entry::Seen::Absent => {}
+                entry::Seen::Present => present += 1,
+                entry::Seen::Directories => {
+                    present += 1;
+                    below.push(name.to_owned());
+                }
+            }
+            self.path.truncate(here);
+        }
+        self.extras(present);
+        below
+    }
+
+    /// Names that the target has and the source has not. They are looked for only where the count
+    /// says that there are some.
+    fn extras(&mut self, present: u64) {
+        let mut count = 0;
+        let listed = self.target.entries(|_, _| {
+            count += 1;
+            Ok(())
+        });
+        if let Err(error) = listed {
+            return self.differ(Kind::Unreadable, || format!("copy: {error}"));
+        }
+        if count == present {
+            return;
+        }
+        let mut extra = Vec::new();
+        let mut total = 0_u64;
+        let listed = self.target.entries(|name, _| {
+            if stat(&self.source, name)?.is_none() {
+                total += 1;
+                if extra.len() < self.asked.most_named {
+                    extra.push(name.to_owned());
+                }
+            }
+            Ok(())
+        });
+        let here = self.path.len();
+        for name in &extra {
+            self.push(name);
+            self.differ(Kind::Extra, String::new);
+            self.path.truncate(here);
+        }
+        let unnamed = total - extra.len() as u64;
+        if unnamed > 0 && self.asked.fidelity.has(Kind::Extra) {
+            *self.found.counts.entry(Kind::Extra).or_default() += unnamed;
+        }
+        if let Err(error) = listed {
+            self.differ(Kind::Unreadable, || format!("source: {error}"));
+        }
+    }
+
+    fn push(&mut self, name: &CStr) {
+        if !self.path.is_empty() {
+            self.path.push(b'/');
+        }
+        self.path.extend(name.to_bytes());
+    }
+
+    /// Writes down a difference, if it is of a kind that is looked for.
+    fn differ(&mut self, kind: Kind, detail: impl FnOnce() -> String) {
+        if !self.asked.fidelity.has(kind) {
+            return;
+        }
+        let count = self.found.counts.entry(kind).or_default();
+        *count += 1;
+        if *count <= self.asked.most_named as u64 {
+            let path = OsString::from_vec(self.path.clone());
+            self.found.named.push(Difference { path, kind, detail: detail() });
+        }
+    }
+}
+
+/// What is known of a name here; `None` where nobody has it.
+fn stat(ladder: &Ladder, name: &CStr) -> io::Result<Option<Stat>> {
+    match rustix::fs::statat(ladder.here(), name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(facts) => Ok(Some(facts)),
+        Err(Errno::NOENT) => Ok(None),
+        Err(errno) => Err(errno.into()),
+    }
+}

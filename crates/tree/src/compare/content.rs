@@ -1,0 +1,108 @@
+//! Two files held against each other, byte for byte. Where both have a hole, nothing is read; where
+//! one has, the other must be zeros.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+
+use rustix::fs::{SeekFrom, seek};
+use rustix::io::Errno;
+
+/// Bytes of each file that are looked at at a time.
+const CHUNK_BYTES: usize = 256 << 10;
+
+/// What is needed to compare; made once for many files.
+#[derive(Debug)]
+pub(super) struct Comparer {
+    source: Vec<u8>,
+    target: Vec<u8>,
+}
+
+/// Two open files of one length.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pair<'a> {
+    pub(super) source: BorrowedFd<'a>,
+    pub(super) target: BorrowedFd<'a>,
+    pub(super) length_bytes: u64,
+    /// Which of the two may have holes, as the space that they take tells.
+    pub(super) sparse: [bool; 2],
+}
+
+impl Comparer {
+    pub(super) fn new() -> Self {
+        Self { source: vec![0; CHUNK_BYTES], target: vec![0; CHUNK_BYTES] }
+    }
+
+    /// Where the first difference lies. A file that ends early differs there. `go_on` is asked now
+    /// and then; when it says no, the files count as equal so far.
+    ///
+    /// Errors: those of reading.
+    pub(super) fn first_difference(
+        &mut self,
+        pair: Pair<'_>,
+        go_on: impl Fn() -> bool,
+    ) -> io::Result<Option<u64>> {
+        let mut data = [0, 0];
+        let mut position = 0;
+        while position < pair.length_bytes && go_on() {
+            for (known, (file, is_sparse)) in
+                data.iter_mut().zip([pair.source, pair.target].into_iter().zip(pair.sparse))
+            {
+                if is_sparse && *known <= position {
+                    *known = next_data(file, position, pair.length_bytes)?;
+                }
+            }
+            let both = data[0].min(data[1]);
+            if both > position {
+                position = both;
+                continue;
+            }
+            let length = (pair.length_bytes - position).min(CHUNK_BYTES as u64) as usize;
+            let is_hole = data.map(|start| start >= position + length as u64);
+            let [source, target] = [&mut self.source[..length], &mut self.target[..length]];
+            let ends = [
+                fetch(pair.source, source, position, is_hole[0])?,
+                fetch(pair.target, target, position, is_hole[1])?,
+            ];
+            if source != target || ends != [length, length] {
+                let equal = source.iter().zip(target.iter()).take_while(|(a, b)| a == b).count();
+                return Ok(Some(position + equal.min(ends[0]).min(ends[1]) as u64));
+            }
+            position += length as u64;
+        }
+        Ok(None)
+    }
+}
+
+/// Where data begins at or after `position`; `end` where there is none, `position` where the
+/// filesystem does not tell.
+fn next_data(file: BorrowedFd<'_>, position: u64, end: u64) -> io::Result<u64> {
+    match seek(file, SeekFrom::Data(position)) {
+        Ok(found) => Ok(found.min(end)),
+        Err(Errno::NXIO) => Ok(end),
+        Err(Errno::INVAL | Errno::OPNOTSUPP | Errno::NOSYS) => Ok(position),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+/// Fills `buffer` from the file, or with zeros; tells how many bytes there were.
+fn fetch(
+    file: BorrowedFd<'_>,
+    buffer: &mut [u8],
+    position: u64,
+    is_hole: bool,
+) -> io::Result<usize> {
+    if is_hole {
+        buffer.fill(0);
+        return Ok(buffer.len());
+    }
+    let mut done = 0;
+    while done < buffer.len() {
+        match rustix::io::pread(file, &mut buffer[done..], position + done as u64) {
+            Ok(0) => break,
+            Ok(got) => done += got,
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    Ok(done)
+}

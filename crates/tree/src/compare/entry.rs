@@ -1,0 +1,255 @@
+//! One name in both trees: what it is, and what is known of it.
+
+use std::ffi::{CStr, CString};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+
+use rustix::fs::{FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+
+use super::content::Pair;
+use super::{Kind, Walk, stat};
+
+/// Space that a copy may take beyond its source before holes count as filled: filesystems allocate
+/// ahead, and in clusters.
+const HOLE_TOLERANCE_BYTES: u64 = 1 << 20;
+/// Of larger files, one part in this many.
+const HOLE_TOLERANCE_PART: u64 = 16;
+const SECTOR_BYTES: u64 = 512;
+
+/// Attributes that belong to the place, not to the file.
+const FOREIGN_ATTRIBUTES: [&[u8]; 1] = [b"security.selinux"];
+/// The most that the kernel hands out, for a list and for a value (xattr(7)).
+const MOST_ATTRIBUTE_BYTES: usize = 64 << 10;
+
+/// What was found under a name.
+pub(super) enum Seen {
+    /// The copy has not got it.
+    Absent,
+    /// Both have it, and it is done.
+    Present,
+    /// Both have a directory.
+    Directories,
+}
+
+impl Walk {
+    /// Compares the roots themselves.
+    pub(super) fn roots(&mut self) -> io::Result<()> {
+        let source = rustix::fs::fstat(self.source.here())?;
+        let target = rustix::fs::fstat(self.target.here())?;
+        self.attributes_of_all(&source, &target);
+        self.extended(c".");
+        Ok(())
+    }
+
+    pub(super) fn entry(&mut self, name: &CStr) -> Seen {
+        let source = match stat(&self.source, name) {
+            Ok(Some(facts)) => facts,
+            // It went away meanwhile: then the copy's is an extra name, and found as such.
+            Ok(None) => return Seen::Absent,
+            Err(error) => {
+                self.differ(Kind::Unreadable, || format!("source: {error}"));
+                return Seen::Present;
+            }
+        };
+        let kind = FileType::from_raw_mode(source.st_mode);
+        let absence = match kind {
+            FileType::RegularFile | FileType::Directory => Kind::Missing,
+            FileType::Symlink => Kind::MissingSymlink,
+            _ => Kind::MissingSpecial,
+        };
+        let target = match stat(&self.target, name) {
+            Ok(Some(facts)) => facts,
+            Ok(None) => {
+                self.differ(absence, String::new);
+                return Seen::Absent;
+            }
+            Err(error) => {
+                self.differ(Kind::Unreadable, || format!("copy: {error}"));
+                return Seen::Present;
+            }
+        };
+        let copied = FileType::from_raw_mode(target.st_mode);
+        if copied != kind {
+            let broken = if absence == Kind::Missing { Kind::Type } else { absence };
+            self.differ(broken, || format!("{kind:?} became {copied:?}"));
+            return Seen::Present;
+        }
+        match kind {
+            FileType::RegularFile => self.file(name, &source, &target),
+            FileType::Symlink => self.symlink(name),
+            FileType::CharacterDevice | FileType::BlockDevice
+                if source.st_rdev != target.st_rdev =>
+            {
+                self.differ(Kind::Device, || format!("{} {}", source.st_rdev, target.st_rdev));
+            }
+            _ => {}
+        }
+        self.attributes_of_all(&source, &target);
+        self.extended(name);
+        if kind == FileType::Directory { Seen::Directories } else { Seen::Present }
+    }
+
+    fn file(&mut self, name: &CStr, source: &Stat, target: &Stat) {
+        if self.asked.fidelity.has(Kind::HardLink)
+            && let Some(complaint) = self.links.complaint(source, target)
+        {
+            self.differ(Kind::HardLink, || complaint.to_owned());
+        }
+        if source.st_size != target.st_size {
+            let detail = || format!("{} bytes became {}", source.st_size, target.st_size);
+            return self.differ(Kind::Size, detail);
+        }
+        let length_bytes = source.st_size as u64;
+        let taken = [source, target].map(|facts| facts.st_blocks as u64 * SECTOR_BYTES);
+        let tolerance = HOLE_TOLERANCE_BYTES.max(length_bytes / HOLE_TOLERANCE_PART);
+        if taken[1] > taken[0] + tolerance {
+            let detail = || format!("{} bytes on the disk became {}", taken[0], taken[1]);
+            self.differ(Kind::Hole, detail);
+        }
+        if length_bytes == 0 || !self.asked.fidelity.has(Kind::Content) {
+            return;
+        }
+        match self.first_difference(name, length_bytes, taken) {
+            Ok(None) => {}
+            Ok(Some(offset)) => self.differ(Kind::Content, || format!("from byte {offset} on")),
+            Err((whose, error)) => self.differ(Kind::Unreadable, || format!("{whose}: {error}")),
+        }
+    }
+
+    fn first_difference(
+        &mut self,
+        name: &CStr,
+        length_bytes: u64,
+        taken: [u64; 2],
+    ) -> Result<Option<u64>, (&'static str, io::Error)> {
+        let source = open(self.source.here(), name).map_err(|error| ("source", error))?;
+        let target = open(self.target.here(), name).map_err(|error| ("copy", error))?;
+        let pair = Pair {
+            source: source.as_fd(),
+            target: target.as_fd(),
+            length_bytes,
+            sparse: taken.map(|bytes| bytes < length_bytes),
+        };
+        let cancel = self.asked.cancel;
+        self.comparer
+            .first_difference(pair, || !cancel.is_cancelled())
+            .map_err(|error| ("either", error))
+    }
+
+    fn symlink(&mut self, name: &CStr) {
+        let read = |ladder: &crate::ladder::Ladder| {
+            rustix::fs::readlinkat(ladder.here(), name, Vec::new())
+        };
+        match (read(&self.source), read(&self.target)) {
+            (Ok(source), Ok(target)) if source == target => {}
+            (Ok(source), Ok(target)) => {
+                self.differ(Kind::LinkTarget, || format!("{source:?} became {target:?}"));
+            }
+            (Err(errno), _) | (_, Err(errno)) => {
+                self.differ(Kind::Unreadable, || errno.to_string());
+            }
+        }
+    }
+
+    /// Mode, owner, times.
+    fn attributes_of_all(&mut self, source: &Stat, target: &Stat) {
+        let kind = FileType::from_raw_mode(source.st_mode);
+        let (mode_kind, time_kind) = match kind {
+            FileType::Directory => (Kind::DirectoryMode, Kind::DirectoryTime),
+            FileType::Symlink => (Kind::Mode, Kind::SymlinkTime),
+            _ => (Kind::Mode, Kind::FileTime),
+        };
+        // The mode of a symlink is the kernel's.
+        if kind != FileType::Symlink {
+            for (kind, mask) in [(mode_kind, 0o777), (Kind::SpecialBits, 0o7000)] {
+                let [from, to] = [source.st_mode & mask, target.st_mode & mask];
+                if from != to {
+                    self.differ(kind, || format!("{from:04o} became {to:04o}"));
+                }
+            }
+        }
+        if (source.st_uid, source.st_gid) != (target.st_uid, target.st_gid) {
+            self.differ(Kind::Owner, || {
+                let [from, to] = [source, target].map(|f| format!("{}:{}", f.st_uid, f.st_gid));
+                format!("{from} became {to}")
+            });
+        }
+        if source.st_mtime != target.st_mtime {
+            self.differ(time_kind, || {
+                format!("{} s became {} s", source.st_mtime, target.st_mtime)
+            });
+        } else if source.st_mtime_nsec != target.st_mtime_nsec {
+            self.differ(Kind::TimeFraction, || {
+                format!("{} ns became {} ns", source.st_mtime_nsec, target.st_mtime_nsec)
+            });
+        }
+    }
+
+    fn extended(&mut self, name: &CStr) {
+        if !self.asked.fidelity.has(Kind::Attribute) {
+            return;
+        }
+        let [source, target] =
+            [&self.source, &self.target].map(|ladder| attributes(ladder.here(), name));
+        match (source, target) {
+            (Ok(source), Ok(target)) => {
+                let odd = source
+                    .iter()
+                    .find(|one| !target.contains(one))
+                    .or_else(|| target.iter().find(|one| !source.contains(one)));
+                if let Some((name, _)) = odd {
+                    self.differ(Kind::Attribute, || name.to_string_lossy().into_owned());
+                }
+            }
+            (Err(error), _) | (_, Err(error)) => {
+                self.differ(Kind::Unreadable, || format!("attributes: {error}"));
+            }
+        }
+    }
+}
+
+/// Opens a file for reading, and nothing else: whatever bears the name by now.
+fn open(directory: BorrowedFd<'_>, name: &CStr) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let opened = rustix::fs::openat(directory, name, flags, Mode::empty())?;
+    let facts = rustix::fs::fstat(&opened)?;
+    if FileType::from_raw_mode(facts.st_mode).is_file() {
+        Ok(opened)
+    } else {
+        Err(io::Error::other("it is no file any more"))
+    }
+}
+
+/// Names and values, in the order of names. There is no call that takes directory and name: the
+/// path goes through the descriptor, so that no symlink on the way can matter.
+fn attributes(directory: BorrowedFd<'_>, name: &CStr) -> io::Result<Vec<(CString, Vec<u8>)>> {
+    let mut path = format!("/proc/self/fd/{}/", directory.as_raw_fd()).into_bytes();
+    path.extend(name.to_bytes());
+    let path = std::ffi::OsStr::from_bytes(&path);
+    let mut list = Vec::new();
+    match rustix::fs::llistxattr_query(path) {
+        Ok(0) | Err(Errno::OPNOTSUPP) => return Ok(Vec::new()),
+        Ok(_) => {}
+        Err(errno) => return Err(errno.into()),
+    }
+    list.resize(MOST_ATTRIBUTE_BYTES, 0);
+    let length = rustix::fs::llistxattr(path, list.as_mut_slice())?;
+    let mut found = Vec::new();
+    for name in list[..length].split_inclusive(|&byte| byte == 0) {
+        let Ok(name) = CStr::from_bytes_with_nul(name) else { continue };
+        if FOREIGN_ATTRIBUTES.contains(&name.to_bytes()) {
+            continue;
+        }
+        let mut value = vec![0; MOST_ATTRIBUTE_BYTES];
+        match rustix::fs::lgetxattr(path, name, value.as_mut_slice()) {
+            Ok(length) => value.truncate(length),
+            Err(Errno::NODATA) => continue,
+            Err(errno) => return Err(errno.into()),
+        }
+        found.push((name.to_owned(), value));
+    }
+    found.sort();
+    Ok(found)
+}
