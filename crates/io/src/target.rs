@@ -184,8 +184,14 @@ impl Target {
         }
     }
 
-    /// Cuts or extends the file to a length.
+    /// Cuts or extends the file to a length. One that has it already is left alone: ext4 writes
+    /// back on close(2) what was cut to nothing (`auto_da_alloc` in ext4(5)), even a new file, and
+    /// that took as long again as the writing.
     pub fn set_length(&self, length_bytes: u64) -> Result<(), Error> {
+        let facts = rustix::fs::fstat(&self.file).map_err(Error::system("examine", &self.path))?;
+        if facts.st_size as u64 == length_bytes {
+            return Ok(());
+        }
         rustix::fs::ftruncate(&self.file, length_bytes)
             .map_err(Error::system("set the length of", &self.path))
     }
