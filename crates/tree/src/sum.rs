@@ -22,7 +22,7 @@ use flatout_sys::{affinity, usage};
 
 use crate::item::Item;
 
-use lanes::Lanes;
+use lanes::Permits;
 use queue::{Batch, Job, Queue};
 use reader::Reader;
 
@@ -97,7 +97,10 @@ pub enum Failure {
 pub struct Sum {
     options: SumOptions,
     queue: Queue,
-    lanes: Lanes,
+    /// Files read around the page cache at a time.
+    rings: Permits,
+    /// Segments mapped at a time.
+    windows: Permits,
 }
 
 impl Sum {
@@ -107,7 +110,8 @@ impl Sum {
             0 => affinity::allowed_cpu_count(),
             threads => threads,
         };
-        Self { options, queue: Queue::new(usual), lanes: Lanes::default() }
+        let rings = Permits::new(lanes::MOST_RINGS);
+        Self { options, queue: Queue::new(usual), rings, windows: Permits::new(usual) }
     }
 
     /// Reads files until all are read. To be called once by each thread that is hired.

@@ -121,6 +121,7 @@ fn each_slice(bytes: ByteView<'_>, copy: &mut Vec<u8>, mut take: impl FnMut(&[u8
 /// Joins the parts of one file.
 pub struct Fold {
     sums: Sums,
+    segments: u64,
     next: u64,
     /// Parts that came before their turn.
     waiting: BTreeMap<u64, Part>,
@@ -143,7 +144,7 @@ impl Fold {
             Algorithm::Xor32 => Sums::Xor32(Xor32::default()),
             Algorithm::Sha256 => unreachable!("Cut::new gives no cut for it"),
         };
-        Self { sums, next: 0, waiting: BTreeMap::new() }
+        Self { sums, segments: cut.segments(), next: 0, waiting: BTreeMap::new() }
     }
 
     /// Takes in the part of segment `index`.
@@ -160,9 +161,9 @@ impl Fold {
         self.waiting.len()
     }
 
-    /// Segments that are joined.
-    pub fn joined(&self) -> u64 {
-        self.next
+    /// Whether all segments are joined.
+    pub fn is_whole(&self) -> bool {
+        self.next == self.segments
     }
 
     fn join(&mut self, part: Part) {
@@ -179,9 +180,9 @@ impl Fold {
 
     /// The digest of the file.
     ///
-    /// Panics: when parts are missing in between.
+    /// Panics: when parts are missing: [`Fold::is_whole`] tells.
     pub fn finish(self) -> Digest {
-        assert!(self.waiting.is_empty(), "all segments must be taken in");
+        assert!(self.is_whole(), "all segments must be taken in");
         match self.sums {
             Sums::Blake3(stack) => Digest::new(Algorithm::Blake3, &stack.root()),
             Sums::Xxh3(fold) => Digest::new(Algorithm::Xxh3, &fold.finish().to_be_bytes()),
@@ -214,7 +215,7 @@ mod tests {
             let view = ByteView::of(&bytes[offset as usize..offset as usize + length]);
             fold.take(index, cutter.part(&cut, index, view));
         }
-        assert_eq!((fold.waiting(), fold.joined()), (0, count));
+        assert_eq!((fold.waiting(), fold.is_whole()), (0, true));
         fold.finish()
     }
 

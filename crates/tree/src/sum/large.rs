@@ -31,6 +31,29 @@ struct Progress {
     helpers: u32,
 }
 
+/// A thread at work on the file. Where it panics the others do not wait for it.
+struct Helper<'a>(&'a Large);
+
+impl<'a> Helper<'a> {
+    fn join(large: &'a Large) -> Self {
+        large.lock().helpers += 1;
+        Self(large)
+    }
+}
+
+impl Drop for Helper<'_> {
+    fn drop(&mut self) {
+        let mut progress = self.0.lock();
+        progress.helpers -= 1;
+        if std::thread::panicking() {
+            self.0.failed.store(true, Ordering::Relaxed);
+            progress.failure.get_or_insert(Trouble::Interrupted);
+        }
+        drop(progress);
+        self.0.moved.notify_all();
+    }
+}
+
 /// Why there is no digest.
 #[derive(Debug)]
 pub(super) enum Trouble {
@@ -63,7 +86,7 @@ impl Large {
 
     /// Takes segments until there are none.
     pub(super) fn help(&self, reader: &mut Reader<'_>) {
-        self.lock().helpers += 1;
+        let _helper = Helper::join(self);
         while self.has_more() {
             let index = self.next.fetch_add(1, Ordering::Relaxed);
             if index >= self.cut.segments() {
@@ -76,16 +99,13 @@ impl Large {
             };
             self.hand_in(index, part);
         }
-        self.lock().helpers -= 1;
-        self.moved.notify_all();
     }
 
     /// Waits until all that was taken is handed in, and closes the file.
     pub(super) fn finish(&self) -> Result<Digest, Trouble> {
         let mut progress = self.lock();
         let is_done = |progress: &Progress| {
-            let joined =
-                progress.fold.as_ref().is_some_and(|fold| fold.joined() == self.cut.segments());
+            let joined = progress.fold.as_ref().is_some_and(Fold::is_whole);
             progress.helpers == 0 && (joined || progress.failure.is_some())
         };
         while !is_done(&progress) {
@@ -131,17 +151,17 @@ impl Large {
     /// Maps a segment, or reads it where it cannot be mapped.
     fn part(&self, index: u64, reader: &mut Reader<'_>) -> Result<Part, Trouble> {
         let (offset, length) = self.cut.segment(index);
-        match Window::map(self.file.as_fd(), offset, length) {
-            Ok(window) => {
-                let part = reader.cutter.part(&self.cut, index, window.view(offset, length));
-                if window.was_cut_short() { Err(Trouble::CutShort) } else { Ok(part) }
-            }
-            Err(_) => {
-                let mut bytes = vec![0; length];
-                self.read_at(&mut bytes, offset)?;
-                Ok(reader.cutter.part(&self.cut, index, ByteView::of(&bytes)))
+        let _permit = reader.permit();
+        if let Ok(window) = Window::map(self.file.as_fd(), offset, length) {
+            let part = reader.cutter.part(&self.cut, index, window.view(offset, length));
+            if !window.was_cut_short() {
+                return Ok(part);
             }
         }
+        // A page that is not there, or that the device cannot read: read(2) says which.
+        let mut bytes = vec![0; length];
+        self.read_at(&mut bytes, offset)?;
+        Ok(reader.cutter.part(&self.cut, index, ByteView::of(&bytes)))
     }
 
     fn read_at(&self, bytes: &mut [u8], offset_bytes: u64) -> Result<(), Trouble> {

@@ -5,13 +5,16 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use crate::item::Item;
+use crate::item::{Item, Place};
 
 use super::Summed;
 use super::large::Large;
 
 /// Batches on their way. Each holds the names of its files: a few hundred KiB in all.
 const MAX_BATCHES: u64 = 128;
+/// Directories that the files on their way hold open, and a batch more. With those of the walk and a
+/// file per thread that is less than the 256 descriptors that some systems give.
+const MAX_DIRECTORIES: usize = 64;
 /// Files of a batch, once there are many. A lock and a look at the thread's account cost less than
 /// one file; larger batches would let the last one end late.
 const BATCH_FILES: usize = 32;
@@ -25,6 +28,7 @@ pub(super) type Entry = Result<Item, Summed>;
 pub(super) struct Batch {
     number: u64,
     entries: Vec<Entry>,
+    directories: usize,
 }
 
 impl Batch {
@@ -66,6 +70,8 @@ struct State {
     hired: u32,
     wanted: u32,
     usual: u32,
+    /// Directories that batches on their way hold open.
+    directories: usize,
     closed: bool,
     /// A thread died.
     broken: bool,
@@ -97,6 +103,7 @@ impl Queue {
             hired: 0,
             wanted: 1,
             usual,
+            directories: 0,
             closed: false,
             broken: false,
         };
@@ -166,7 +173,9 @@ impl Queue {
     /// Whether a batch can be added.
     pub(super) fn has_room(&self) -> bool {
         let state = self.lock();
-        state.added - state.answered < MAX_BATCHES && !state.answers.contains_key(&state.answered)
+        state.added - state.answered < MAX_BATCHES
+            && state.directories < MAX_DIRECTORIES
+            && !state.answers.contains_key(&state.answered)
     }
 
     /// Adds a batch; false when there is nothing more.
@@ -179,9 +188,11 @@ impl Queue {
             return false;
         }
         let more = entries.len() == most;
+        let directories = held(&entries);
         let mut state = self.lock();
         state.added += 1;
-        state.batches.push_back(Batch { number, entries });
+        state.directories += directories;
+        state.batches.push_back(Batch { number, entries, directories });
         let waiting = u32::try_from(state.batches.len()).unwrap_or(u32::MAX);
         state.wanted = state.wanted.max(waiting.min(state.usual));
         drop(state);
@@ -192,6 +203,7 @@ impl Queue {
     /// Gives in the answers of a batch.
     pub(super) fn finish(&self, batch: &Batch, answers: Vec<Summed>) {
         let mut state = self.lock();
+        state.directories -= batch.directories;
         state.answers.insert(batch.number, answers);
         let is_next = batch.number == state.answered;
         drop(state);
@@ -230,4 +242,15 @@ impl Queue {
         drop(state);
         self.work.notify_all();
     }
+}
+
+/// Directories that entries hold open; those of one directory lie behind each other.
+fn held(entries: &[Entry]) -> usize {
+    let directory = |entry: &Entry| match entry {
+        Ok(Item { place: Place::In { directory, .. }, .. }) => Some(Arc::as_ptr(directory)),
+        _ => None,
+    };
+    let mut directories: Vec<_> = entries.iter().filter_map(directory).collect();
+    directories.dedup();
+    directories.len()
 }

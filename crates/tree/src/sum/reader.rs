@@ -19,8 +19,9 @@ use rustix::io::Errno;
 
 use crate::item::{Item, Place, Wanted};
 
+use super::lanes::{self, Permit};
 use super::large::{Large, Trouble};
-use super::{Failure, Found, Sum, Summed, lanes};
+use super::{Failure, Found, Sum, Summed};
 
 /// Bytes read at a time of a file that is not cut: they stay in the second-level cache until they
 /// are digested.
@@ -55,13 +56,18 @@ impl<'a> Reader<'a> {
         self.sum.options.cancel.is_cancelled()
     }
 
+    /// Leave to map a segment.
+    pub(super) fn permit(&self) -> Permit<'a> {
+        self.sum.windows.take()
+    }
+
     /// Digests a file, or checks it.
     pub(super) fn read(&mut self, item: Item) -> Summed {
         let start_ns = monotonic_ns();
         let result = match &item.wanted {
-            Wanted::Digest(algorithm) => {
-                self.digest(&item, *algorithm).map(|(digest, length)| (digest, true, length))
-            }
+            Wanted::Digest(algorithm) => self
+                .digests(&item, &[*algorithm])
+                .map(|(digests, length_bytes)| (digests[0], true, length_bytes)),
             Wanted::Match(expected) => self.check(&item, expected),
         };
         let result = result.map(|(digest, matches, length_bytes)| {
@@ -74,24 +80,35 @@ impl<'a> Reader<'a> {
     /// Tries the digests expected until one matches.
     fn check(&mut self, item: &Item, expected: &[Digest]) -> Result<(Digest, bool, u64), Failure> {
         let mut first = None;
-        for expected in expected {
-            let (digest, length) = self.digest(item, expected.algorithm())?;
-            if digest == *expected {
-                return Ok((digest, true, length));
+        let mut left = expected;
+        while !left.is_empty() {
+            let algorithms: Vec<Algorithm> = left.iter().map(Digest::algorithm).collect();
+            let (digests, length) = self.digests(item, &algorithms)?;
+            for (digest, expected) in digests.iter().zip(left) {
+                if digest == expected {
+                    return Ok((*digest, true, length));
+                }
+                first.get_or_insert((*digest, false, length));
             }
-            first.get_or_insert((digest, false, length));
+            left = &left[digests.len()..];
         }
         Ok(first.expect("a line of a manifest has a digest"))
     }
 
-    fn digest(&mut self, item: &Item, algorithm: Algorithm) -> Result<(Digest, u64), Failure> {
+    /// One or more of the digests, from the first on: what can be read once only has all of them
+    /// computed at once, of a file the first is nearly always the one.
+    fn digests(
+        &mut self,
+        item: &Item,
+        algorithms: &[Algorithm],
+    ) -> Result<(Vec<Digest>, u64), Failure> {
         if self.is_cancelled() {
             return Err(Failure::Interrupted);
         }
         let opened = match &item.place {
             Place::StandardInput => {
                 let source = Source::open(Path::new(flatout_io::STANDARD_INPUT));
-                return self.stream(source.map_err(io_failure(&item.shown))?, item, algorithm);
+                return self.stream(source.map_err(io_failure(&item.shown))?, item, algorithms);
             }
             Place::Path(path) => open(CWD, path.as_os_str(), OFlags::empty()),
             Place::In { directory, name } => open(directory.as_fd(), name, OFlags::NOFOLLOW),
@@ -103,13 +120,15 @@ impl<'a> Reader<'a> {
             let blocking = rustix::fs::fcntl_setfl(&opened.file, OFlags::empty());
             blocking.map_err(|errno| cannot("open", &item.shown, errno))?;
             let source = Source::of(opened.file, Path::new(&item.shown));
-            return self.stream(source.map_err(io_failure(&item.shown))?, item, algorithm);
+            return self.stream(source.map_err(io_failure(&item.shown))?, item, algorithms);
         }
+        let algorithm = algorithms[0];
         let length = opened.facts.st_size as u64;
-        match Cut::new(algorithm, length, self.segment_bytes()) {
+        let (digest, length) = match Cut::new(algorithm, length, self.segment_bytes()) {
             Some(cut) if length >= LARGE_BYTES => self.in_parts(opened, cut, item),
             _ => self.front_to_end(opened, item, algorithm),
-        }
+        }?;
+        Ok((vec![digest], length))
     }
 
     /// A power of two, so that the windows of all threads together stay small.
@@ -187,8 +206,11 @@ impl<'a> Reader<'a> {
         cut: Cut,
         item: &Item,
     ) -> Result<(Digest, u64), Failure> {
-        let _lane = self.sum.lanes.take();
+        let _ring = self.sum.rings.take();
         let tuning = lanes::TUNING;
+        // Some devices answer requests that may not wait with EAGAIN, time and again.
+        rustix::fs::fcntl_setfl(&opened.file, OFlags::empty())
+            .map_err(|errno| cannot("open", &item.shown, errno))?;
         let cut = Cut { segment_bytes: tuning.block_bytes, ..cut };
         let fail = || io_failure(&item.shown);
         let source = Source::of(opened.file, Path::new(&item.shown)).map_err(fail())?;
@@ -207,13 +229,19 @@ impl<'a> Reader<'a> {
         let mut stop = Stop::new(self.sum.options.cancel, None);
         let pass = scanner.run(&plan, &mut stop, |offset, bytes| {
             let index = offset / cut.segment_bytes;
-            fold.take(index, self.cutter.part(&cut, index, bytes));
+            // Of a file that ends too early, or a pass that is stopped, the last block is short.
+            if bytes.len() == cut.segment(index).1 {
+                fold.take(index, self.cutter.part(&cut, index, bytes));
+            }
         });
         let pass = pass.map_err(fail())?;
         if pass.stopped {
             return Err(Failure::Interrupted);
         }
         unchanged(&watched, &opened.facts, item)?;
+        if !fold.is_whole() {
+            return Err(Failure::Changed { shown: item.shown.clone() });
+        }
         Ok((fold.finish(), cut.length_bytes))
     }
 
@@ -222,8 +250,8 @@ impl<'a> Reader<'a> {
         &mut self,
         source: Source,
         item: &Item,
-        algorithm: Algorithm,
-    ) -> Result<(Digest, u64), Failure> {
+        algorithms: &[Algorithm],
+    ) -> Result<(Vec<Digest>, u64), Failure> {
         let tuning = Tuning {
             engine: Engine::Sync,
             caching: Caching::Buffered,
@@ -249,10 +277,11 @@ impl<'a> Reader<'a> {
             split: Split::Contiguous,
             lane: Lane::ONLY,
         };
-        let mut hasher = Hasher::new(algorithm);
+        let mut hashers: Vec<Hasher> = algorithms.iter().map(|&a| Hasher::new(a)).collect();
         let mut stop = Stop::new(self.sum.options.cancel, None);
         let pass = scanner.run(&plan, &mut stop, |_, bytes| {
-            hasher.update(bytes.as_slice().expect("the sync engine reads into buffers"));
+            let bytes = bytes.as_slice().expect("the sync engine reads into buffers");
+            hashers.iter_mut().for_each(|hasher| hasher.update(bytes));
         });
         let pass = pass.map_err(fail())?;
         if pass.stopped {
@@ -261,7 +290,7 @@ impl<'a> Reader<'a> {
         if FileType::from_raw_mode(before.st_mode) == FileType::RegularFile {
             unchanged(&watched, &before, item)?;
         }
-        Ok((hasher.finish(), pass.bytes))
+        Ok((hashers.into_iter().map(Hasher::finish).collect(), pass.bytes))
     }
 }
 
@@ -308,6 +337,39 @@ fn io_failure(shown: &OsStr) -> impl FnOnce(IoError) -> Failure {
         IoError::Truncated { .. } => Failure::Changed { shown },
         IoError::Refused { operation, reason, .. } => {
             cannot(operation, &shown, std::io::Error::other(reason))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flatout_sys::cancel::CancelToken;
+
+    use super::*;
+    use crate::sum::SumOptions;
+
+    #[test]
+    fn a_file_cut_short_around_the_cache_has_changed() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let length = 5 << 20;
+        std::fs::write(file.path(), vec![7; length as usize]).unwrap();
+        let place = Place::Path(file.path().to_owned());
+        let shown = file.path().as_os_str().to_owned();
+        let item = Item { place, shown, wanted: Wanted::Digest(Algorithm::Xxh3) };
+        let sum = Sum::new(SumOptions { threads: 1, cancel: CancelToken::manual() });
+        for (cut_to, is_whole) in [(length, true), (3_000_001, false), (0, false)] {
+            let opened = open(CWD, item.shown.as_os_str(), OFlags::empty()).unwrap();
+            // Setting the length that it has would count as writing it.
+            if cut_to < length {
+                file.as_file().set_len(cut_to).unwrap();
+            }
+            let cut = Cut::new(Algorithm::Xxh3, length, 1 << 20).unwrap();
+            let found = Reader::new(&sum).around_the_cache(opened, cut, &item);
+            assert_eq!(found.is_ok(), is_whole, "{found:?}");
+            if let Err(failure) = found {
+                assert!(matches!(failure, Failure::Changed { .. }), "{failure}");
+            }
+            file.as_file().set_len(length).unwrap();
         }
     }
 }

@@ -211,3 +211,58 @@ fn files_that_are_made_up_as_they_are_read_have_digests_too() {
         (whole(Algorithm::Blake3, &bytes), bytes.len() as u64)
     );
 }
+
+#[test]
+fn what_can_be_read_only_once_is_checked_against_all_candidates_at_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("pipe");
+    let kind = rustix::fs::FileType::Fifo;
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    rustix::fs::mknodat(rustix::fs::CWD, &path, kind, mode, 0).unwrap();
+    let bytes = noise(100_000, 3);
+    let of_nothing = whole(Algorithm::Sha256, b"");
+    let right = whole(Algorithm::Sha256, &bytes);
+    for (sha256, matches) in [(right, true), (of_nothing, false)] {
+        let blake3 = Digest::new(Algorithm::Blake3, sha256.as_bytes());
+        let answers = std::thread::scope(|scope| {
+            scope.spawn(|| fs::write(&path, &bytes).unwrap());
+            run(2, vec![item(&path, Wanted::Match(vec![blake3, sha256]))])
+        });
+        assert_eq!(answers[0].result.as_ref().unwrap().matches, matches);
+    }
+}
+
+#[test]
+fn few_directories_are_held_open_however_far_ahead_the_walk_is() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut held: Vec<std::sync::Weak<std::os::fd::OwnedFd>> = Vec::new();
+    let mut most = 0;
+    let items: Vec<PathBuf> = (0..600).map(|n| directory.path().join(format!("{n:03}"))).collect();
+    for path in &items {
+        fs::create_dir(path).unwrap();
+        fs::write(path.join("file"), noise(20_000, 1)).unwrap();
+    }
+    let options = SumOptions { threads: 2, cancel: CancelToken::manual() };
+    let sum = Sum::new(options);
+    let mut answers = 0;
+    std::thread::scope(|scope| {
+        let hire = |threads| {
+            (0..threads).for_each(|_| _ = scope.spawn(|| sum.work()));
+            ControlFlow::Continue(())
+        };
+        let items = items.iter().map(|path| {
+            let open = Arc::new(std::os::fd::OwnedFd::from(File::open(path).unwrap()));
+            held.push(Arc::downgrade(&open));
+            most = most.max(held.iter().filter(|held| held.strong_count() > 0).count());
+            let place = Place::In { directory: open, name: "file".into() };
+            let shown = path.as_os_str().to_owned();
+            Ok(Item { place, shown, wanted: Wanted::Digest(Algorithm::Xxh3) })
+        });
+        sum.feed(items, hire, |answer| {
+            answers += u32::from(answer.result.is_ok());
+            ControlFlow::Continue(())
+        });
+    });
+    assert_eq!(answers, 600);
+    assert!(most <= 64 + 32, "{most} directories at once");
+}
