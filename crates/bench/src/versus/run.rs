@@ -63,7 +63,7 @@ impl Runner for SystemRunner {
         let program = Program {
             argv: &invocation.argv,
             directory: invocation.directory.as_deref(),
-            environment: &invocation.environment,
+            environment: &[],
             stdout_bytes: STDOUT_BYTES,
         };
         let limits = Limits { time_ns: Some(limit_ns), cancel: self.cancel };
