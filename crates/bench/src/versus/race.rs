@@ -18,7 +18,7 @@ use crate::bench::Bench;
 use crate::error::Error;
 use crate::versus::finish;
 use crate::versus::heat::{Checked, Figure, Finished, Heat, Run};
-use crate::versus::run::{RunError, Runner, Spent, command_text};
+use crate::versus::run::{RunError, Runner, Spent, command_text, complaint, refusal};
 
 /// Spoiled rounds after which a heat stops waiting for quiet ones, if they are also the majority.
 const SPOILED_MOST: usize = 3;
@@ -368,38 +368,6 @@ fn taken(
 /// The time that a run may take which is expected to take so long.
 pub(super) fn limit_ns(expected_s: f64) -> u64 {
     RUN_LEAST_NS.saturating_add((expected_s * RUN_STRETCH * 1e9) as u64)
-}
-
-/// One line about a program that gave no result.
-pub(super) fn refusal(name: &str, command: &str, error: &RunError) -> String {
-    match error {
-        RunError::Interrupted => format!("{name} was interrupted"),
-        RunError::Refused(text) => format!("{name}: {text}"),
-        RunError::TooLong { limit_ns } => {
-            format!("{name} was ended after {} s: {command}", limit_ns / 1_000_000_000)
-        }
-    }
-}
-
-/// Letters of a complaint that are passed on.
-const COMPLAINT_LETTERS: usize = 200;
-
-/// One line about a program that failed: who, how, the last that it said, and its command.
-pub(super) fn complaint(name: &str, command: &str, finished: &Finished) -> String {
-    let end = match finished.exit_code {
-        code @ 129..=192 => format!("was killed by signal {}", code - 128),
-        code => format!("failed with exit code {code}"),
-    };
-    let said = String::from_utf8_lossy(&finished.stderr);
-    let last = said.lines().map(str::trim).rfind(|line| !line.is_empty());
-    let last = last.map_or_else(
-        || "it said nothing".to_owned(),
-        |line| {
-            let letters = line.chars().filter(|letter| !letter.is_control());
-            letters.take(COMPLAINT_LETTERS).collect()
-        },
-    );
-    format!("{name} {end}: {last} ({command})")
 }
 
 #[cfg(test)]

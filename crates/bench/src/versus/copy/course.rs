@@ -20,7 +20,7 @@ use crate::cache::Clearing;
 use crate::error::Error;
 use crate::versus::corpus::{Corpus, make};
 use crate::versus::heat::{Checked, Course, Finished, Invocation, Run};
-use crate::versus::run::{Runner, SystemRunner, command_text};
+use crate::versus::run::{Runner, SystemRunner, command_text, complaint, refusal};
 use crate::versus::{State, race, state};
 
 /// Differences of each kind that a message may name.
@@ -127,8 +127,8 @@ impl CopyCourse {
         let name = first.manner.name;
         let why = match runner.run(&call, limit_ns) {
             Ok(spent) if spent.finished.exit_code == 0 => return Ok(()),
-            Ok(spent) => race::complaint(name, &command_text(&call), &spent.finished),
-            Err(error) => race::refusal(name, &command_text(&call), &error),
+            Ok(spent) => complaint(name, &command_text(&call), &spent.finished),
+            Err(error) => refusal(name, &command_text(&call), &error),
         };
         Err(failure(format!("no copy to be deleted: {why}")))
     }
