@@ -11,6 +11,7 @@ pub mod digest;
 pub mod disk;
 pub mod finish;
 pub mod heat;
+pub mod place;
 pub mod race;
 pub mod rival;
 pub mod run;
@@ -115,15 +116,27 @@ pub fn heats(ground: &Ground) -> Result<Vec<Heat<'static>>, Error> {
     let mut heats = dd::heats(ground);
     heats.extend(digest::heats(ground));
     heats.extend(disk::heats(ground)?);
-    heats.extend(copy::heats(&CopyOptions::of(ground))?);
+    heats.extend(copy::heats(&copying(ground)?)?);
     Ok(heats)
+}
+
+/// What copiers are asked; the room is theirs that the sources and targets of the others leave.
+fn copying(ground: &Ground) -> Result<CopyOptions, Error> {
+    let mut options = CopyOptions::of(ground);
+    options.ground.room_bytes = ground.room_bytes.saturating_sub(beside_copying_bytes(ground)?);
+    Ok(options)
+}
+
+fn beside_copying_bytes(ground: &Ground) -> Result<u64, Error> {
+    let files = dd::room_bytes(ground).saturating_add(digest::room_bytes(ground));
+    Ok(files.saturating_add(disk::room_bytes(ground)?))
 }
 
 /// What was asked for and is not raced, one line each, with the reason.
 ///
 /// Errors: as [`heats`].
 pub fn left_out(ground: &Ground) -> Result<Vec<String>, Error> {
-    let estimate = copy::estimate(&CopyOptions::of(ground))?;
+    let estimate = copy::estimate(&copying(ground)?)?;
     let line = |left: copy::LeftOut| format!("{} is left out: {}", left.corpus, left.reason);
     Ok(estimate.left_out.into_iter().map(line).collect())
 }
@@ -133,9 +146,8 @@ pub fn left_out(ground: &Ground) -> Result<Vec<String>, Error> {
 ///
 /// Errors: a corpus cannot be planned.
 pub fn room_bytes(ground: &Ground) -> Result<u64, Error> {
-    let files = dd::room_bytes(ground).saturating_add(digest::room_bytes(ground));
-    let trees = copy::estimate(&CopyOptions::of(ground))?.room_bytes;
-    Ok(files.saturating_add(disk::room_bytes(ground)?).saturating_add(trees))
+    let trees = copy::estimate(&copying(ground)?)?.room_bytes;
+    Ok(beside_copying_bytes(ground)?.saturating_add(trees))
 }
 
 /// The pictures of a race, of the rows that it has.
@@ -157,40 +169,14 @@ pub fn allowed_bytes(directory: &Path, most: Option<u64>) -> Result<u64, Error> 
     Ok(most.unwrap_or(scratch::part_of(free)).min(free))
 }
 
-/// Removes the targets of this process, and those that a process left which is gone.
-///
-/// Errors: the first thing that cannot be removed.
-pub fn remove_targets(directory: &Path) -> Result<(), Error> {
-    let folder = targets(directory);
-    let own = std::process::id().to_string();
-    let is_alive = |name: &str| Path::new("/proc").join(name).exists();
-    for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        if name == own || !is_alive(&name) {
-            source::remove(&entry.path())?;
-        }
-    }
-    // Another race may use it; then it stays. So does the folder above, with its corpora.
-    let _ = std::fs::remove_dir(&folder);
-    let _ = std::fs::remove_dir(directory.join(FOLDER));
-    Ok(())
-}
-
-/// Removes everything that races left in a directory.
-///
-/// Errors: the first thing that cannot be removed.
-pub fn remove_all(directory: &Path) -> Result<(), Error> {
-    source::remove(&directory.join(FOLDER))
-}
-
 /// Where the corpora of a directory lie.
 pub fn corpora(directory: &Path) -> PathBuf {
-    directory.join(FOLDER).join("corpora")
+    directory.join(FOLDER).join(place::CORPORA)
 }
 
 /// Where the targets of a directory lie.
 pub fn targets(directory: &Path) -> PathBuf {
-    directory.join(FOLDER).join("targets")
+    directory.join(FOLDER).join(place::TARGETS)
 }
 
 /// Parts of `total_ns` for heats, by what each is expected to take for a round.
@@ -247,6 +233,19 @@ mod tests {
         assert_eq!(bytes(&["xxhsum"]), 1 << 30);
         assert_eq!(bytes(&["b3sum", "xxhsum"]), (1 << 30) + 20_000 * 4096);
         assert!(room_bytes(&ground(&["dd", "b3sum"], Extent::Quick)).unwrap() < 200 << 20);
+    }
+
+    #[test]
+    fn copiers_have_the_room_that_the_others_leave() {
+        let mut both = ground(&["dd", "cp-a"], Extent::Quick);
+        both.trees.corpora = ["1x1M", "1x8M"].map(str::to_owned).to_vec();
+        both.room_bytes = dd::room_bytes(&both) + (4 << 20);
+        let left = left_out(&both).unwrap();
+        assert_eq!(left.len(), 1, "{left:?}");
+        assert!(left[0].starts_with("1x8M"), "{left:?}");
+        assert!(room_bytes(&both).unwrap() <= both.room_bytes);
+        both.room_bytes += 32 << 20;
+        assert!(left_out(&both).unwrap().is_empty());
     }
 
     #[test]

@@ -138,6 +138,10 @@ codes! {
     LATE_STARTS = "late_starts";
     /// The other program of a pair does the same work a little differently.
     DONE_OTHERWISE = "done_otherwise";
+    /// A copier keeps less of what it copies than the one it is held against.
+    KEEPS_LESS = "keeps_less";
+    /// The state of the page cache before a run could not be proved.
+    STATE_UNPROVED = "state_unproved";
     /// Two programs do not do the same here, so they are not raced.
     CANNOT_COMPARE = "cannot_compare";
 }

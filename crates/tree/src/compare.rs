@@ -28,9 +28,6 @@ use link::Links;
 
 pub use fidelity::{Fidelity, Kind};
 
-/// Differences that are named by default; all are counted.
-pub const NAMED_DIFFERENCES: usize = 8;
-
 /// What is asked of a comparison.
 #[derive(Debug, Clone, Copy)]
 pub struct Asked {
@@ -76,11 +73,6 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Whether nothing that was looked for was found.
-    pub fn is_equal(&self) -> bool {
-        self.is_complete && self.counts.is_empty()
-    }
-
     /// The gravest difference named that breaks what `fidelity` holds: a missing file changes the
     /// time of its directory, but says more.
     pub fn first_of(&self, fidelity: Fidelity) -> Option<&Difference> {
@@ -95,10 +87,12 @@ impl Comparison {
 /// below is a difference ([`Kind::Unreadable`]).
 /// Cost: both trees read once, in one thread; about ten system calls per file.
 pub fn compare(source: &Path, target: &Path, asked: Asked) -> Result<Comparison, IoError> {
-    let open = |root| Ladder::open(root).map_err(IoError::system("compare", root));
+    let at_source = Ladder::open(source).map_err(IoError::system("compare", source))?;
+    // A link to the source is no copy of it.
+    let at_target = Ladder::open_itself(target).map_err(IoError::system("compare", target))?;
     let mut walk = Walk {
-        source: open(source)?,
-        target: open(target)?,
+        source: at_source,
+        target: at_target,
         asked,
         comparer: Comparer::new(),
         links: Links::default(),

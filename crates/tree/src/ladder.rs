@@ -20,7 +20,7 @@ const HELD: usize = 64;
 const LISTING_BYTES: usize = 32 << 10;
 
 /// How directories are opened.
-const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+pub(crate) const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// The directories from the root of a tree to the one that is looked at.
 #[derive(Debug)]
@@ -48,15 +48,20 @@ impl Ladder {
     ///
     /// Errors: it is no directory, or cannot be opened.
     pub fn open(root: &Path) -> io::Result<Self> {
-        let root = rustix::fs::open(root, DIRECTORY, Mode::empty())?;
-        Ok(Self { rungs: vec![Rung::of(root)?] })
+        Self::at(rustix::fs::open(root, DIRECTORY, Mode::empty())?)
     }
 
     /// As [`Ladder::open`], but a symlink is no directory.
     ///
     /// Errors: as there.
     pub fn open_itself(root: &Path) -> io::Result<Self> {
-        let root = rustix::fs::open(root, DIRECTORY | OFlags::NOFOLLOW, Mode::empty())?;
+        Self::at(rustix::fs::open(root, DIRECTORY | OFlags::NOFOLLOW, Mode::empty())?)
+    }
+
+    /// Stands at a directory that is open.
+    ///
+    /// Errors: nothing is known of it.
+    pub fn at(root: OwnedFd) -> io::Result<Self> {
         Ok(Self { rungs: vec![Rung::of(root)?] })
     }
 
@@ -76,7 +81,13 @@ impl Ladder {
     /// Errors: it is no directory (a symlink is none), or cannot be opened; then nothing changes.
     pub fn descend(&mut self, name: &CStr) -> io::Result<()> {
         let flags = DIRECTORY | OFlags::NOFOLLOW;
-        let below = rustix::fs::openat(self.here(), name, flags, Mode::empty())?;
+        self.enter(rustix::fs::openat(self.here(), name, flags, Mode::empty())?)
+    }
+
+    /// Goes down into a directory of the one that is looked at, which is open already.
+    ///
+    /// Errors: nothing is known of it; then nothing changes.
+    pub fn enter(&mut self, below: OwnedFd) -> io::Result<()> {
         self.rungs.push(Rung::of(below)?);
         // The root is never let go: nobody asks it for its `..`.
         let let_go = self.rungs.len().saturating_sub(HELD + 1);

@@ -2,28 +2,39 @@
 
 use std::ffi::CString;
 use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{AtFlags, FileType, Mode};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
+use rustix::path::Arg;
 
-use crate::ladder::Ladder;
+use crate::ladder::{DIRECTORY, Ladder};
 
 /// Removes a directory and all that is in it. One that is not there is no error, a
 /// symlink is no directory.
 ///
 /// Errors: the first that came; as much as possible is gone nevertheless.
 pub fn remove_tree(root: &Path) -> io::Result<()> {
-    let mut ladder = match Ladder::open_itself(root) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        opened => opened?,
+    remove_tree_at(CWD, root)
+}
+
+/// As [`remove_tree`], of a directory that `name` stands for in `folder`. Whatever is done to the
+/// path of `folder` meanwhile, nothing is removed elsewhere.
+///
+/// Errors: as there.
+pub fn remove_tree_at(folder: BorrowedFd<'_>, name: impl Arg + Copy) -> io::Result<()> {
+    let mut ladder = match open(folder, name) {
+        Err(Errno::NOENT) => return Ok(()),
+        opened => Ladder::at(opened?)?,
     };
     let mut first = None;
     // Per rung: its name in the one above, and what is still to be gone into.
     let mut rungs = vec![(CString::default(), empty(&ladder, &mut first))];
     while let Some((_, below)) = rungs.last_mut() {
         if let Some(name) = below.pop() {
-            match descend(&mut ladder, &name) {
+            let opened = open(ladder.here(), name.as_c_str()).map_err(io::Error::from);
+            match opened.and_then(|below| ladder.enter(below)) {
                 Ok(()) => rungs.push((name, empty(&ladder, &mut first))),
                 Err(error) => keep(&mut first, error),
             }
@@ -38,7 +49,7 @@ pub fn remove_tree(root: &Path) -> io::Result<()> {
             keep(&mut first, errno.into());
         }
     }
-    let removed = std::fs::remove_dir(root);
+    let removed = rustix::fs::unlinkat(folder, name, AtFlags::REMOVEDIR).map_err(io::Error::from);
     // What stopped the emptying says more than "not empty".
     first.map_or(removed, Err)
 }
@@ -65,16 +76,30 @@ fn empty(ladder: &Ladder, first: &mut Option<io::Error>) -> Vec<CString> {
     below
 }
 
-/// Goes down, and makes sure that entries can be removed there: copies have the modes of their
-/// source, and may be read-only.
-fn descend(ladder: &mut Ladder, name: &CString) -> io::Result<()> {
-    let facts = rustix::fs::statat(ladder.here(), name, AtFlags::SYMLINK_NOFOLLOW)?;
-    let mode = Mode::from_raw_mode(facts.st_mode);
-    if !mode.contains(Mode::RWXU) && FileType::from_raw_mode(facts.st_mode).is_dir() {
-        // Where it is somebody else's, what follows says so.
-        let _unread = rustix::fs::chmodat(ladder.here(), name, Mode::RWXU, AtFlags::empty());
+/// Opens a directory, and makes sure that entries can be removed there: copies have the modes of
+/// their source, and may be read-only. Modes are changed by descriptor alone, so that a symlink
+/// that takes the place of the directory changes nobody else's.
+fn open(folder: BorrowedFd<'_>, name: impl Arg + Copy) -> rustix::io::Result<OwnedFd> {
+    let flags = DIRECTORY | OFlags::NOFOLLOW;
+    match rustix::fs::openat(folder, name, flags, Mode::empty()) {
+        Err(Errno::ACCESS) => {
+            let path = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let pinned = rustix::fs::openat(folder, name, path, Mode::empty())?;
+            // fchmod(2) wants more than a pinned path; by this name it is the same directory.
+            let itself = format!("/proc/self/fd/{}", pinned.as_raw_fd());
+            rustix::fs::chmod(&itself, Mode::RWXU).map_err(|_| Errno::ACCESS)?;
+            rustix::fs::openat(&pinned, c".", DIRECTORY, Mode::empty())
+        }
+        opened => {
+            let opened = opened?;
+            let mode = Mode::from_raw_mode(rustix::fs::fstat(&opened)?.st_mode);
+            if !mode.contains(Mode::RWXU) {
+                // Where it is somebody else's, what follows says so.
+                let _unread = rustix::fs::fchmod(opened.as_fd(), Mode::RWXU);
+            }
+            Ok(opened)
+        }
     }
-    ladder.descend(name)
 }
 
 fn keep(first: &mut Option<io::Error>, error: io::Error) {
@@ -103,6 +128,33 @@ mod tests {
         remove_tree(&tree).unwrap();
         symlink(&other, &tree).unwrap();
         assert!(remove_tree(&tree).is_err() && other.join("stays").exists());
+    }
+
+    #[test]
+    fn modes_are_no_hindrance_at_the_root_either() {
+        for mode in [0o500, 0o600, 0o300, 0o000] {
+            let place = tempfile::tempdir().unwrap();
+            let tree = place.path().join("tree");
+            fs::create_dir_all(tree.join("a")).unwrap();
+            fs::write(tree.join("a/file"), "x").unwrap();
+            for directory in [tree.join("a"), tree.clone()] {
+                fs::set_permissions(directory, fs::Permissions::from_mode(mode)).unwrap();
+            }
+            remove_tree(&tree).unwrap();
+            assert!(!tree.exists(), "{mode:o}");
+        }
+    }
+
+    #[test]
+    fn a_name_in_an_open_folder_is_removed_wherever_the_folder_went() {
+        let place = tempfile::tempdir().unwrap();
+        let (folder, moved) = (place.path().join("folder"), place.path().join("moved"));
+        fs::create_dir_all(folder.join("7/below")).unwrap();
+        let opened = fs::File::open(&folder).unwrap();
+        fs::rename(&folder, &moved).unwrap();
+        fs::create_dir_all(folder.join("7/below")).unwrap();
+        remove_tree_at(opened.as_fd(), c"7").unwrap();
+        assert!(folder.join("7/below").exists() && !moved.join("7").exists());
     }
 
     #[test]

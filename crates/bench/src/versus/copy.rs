@@ -117,15 +117,9 @@ pub struct LeftOut {
 /// What the races will take.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Estimate {
-    /// Heats.
-    pub heats: u64,
-    /// Bytes of the corpora that are not there yet; they stay.
-    pub corpus_bytes: u64,
     /// Bytes that are needed at least: new corpora, and a copy of the largest. Where there is more
     /// room, more targets stay until the end.
     pub room_bytes: u64,
-    /// Bytes that one round of every heat writes.
-    pub round_bytes: u64,
     /// What there is no room for.
     pub left_out: Vec<LeftOut>,
 }
@@ -171,19 +165,14 @@ pub fn heats(options: &CopyOptions) -> Result<Vec<Heat<'static>>, Error> {
 ///
 /// Errors: as [`heats`].
 pub fn estimate(options: &CopyOptions) -> Result<Estimate, Error> {
-    let contestants = riders(&options.ground).len() as u64;
-    if contestants == 0 {
+    if riders(&options.ground).is_empty() {
         return Ok(Estimate::default());
     }
     let selection = select(options)?;
     let copies = selection.heats.iter().map(|(corpus, _)| corpus.copy_bytes());
-    let largest = copies.clone().max().unwrap_or_default();
-    let round_bytes = copies.fold(0_u64, u64::saturating_add).saturating_mul(contestants);
+    let largest = copies.max().unwrap_or_default();
     Ok(Estimate {
-        heats: selection.heats.len() as u64,
-        corpus_bytes: selection.new_bytes,
         room_bytes: selection.new_bytes.saturating_add(largest),
-        round_bytes,
         left_out: selection.left_out,
     })
 }

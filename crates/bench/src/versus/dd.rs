@@ -99,11 +99,8 @@ fn source(ground: &Ground, bytes: u64) -> Source {
 }
 
 fn contestants(dd: &Found) -> Vec<Contestant> {
-    let flatout = Contestant {
-        name: "flatout".to_owned(),
-        version: concat!("flatout ", env!("CARGO_PKG_VERSION")).to_owned(),
-    };
-    vec![flatout, Contestant { name: dd.rival.name.to_owned(), version: dd.version.clone() }]
+    let other = Contestant { name: dd.rival.name.to_owned(), version: dd.version.clone() };
+    vec![Contestant::flatout(), other]
 }
 
 fn parameters(bytes: u64, block_bytes: Option<u64>) -> Map<String, Value> {

@@ -112,10 +112,6 @@ fn heat(
     source: Source,
     cache: Cache,
 ) -> Heat<'static> {
-    let flatout = Contestant {
-        name: "flatout".to_owned(),
-        version: concat!("flatout ", env!("CARGO_PKG_VERSION")).to_owned(),
-    };
     let rival = Contestant { name: found.rival.name.to_owned(), version: found.version.clone() };
     let bytes = source.bytes();
     let mut parameters = Map::new();
@@ -141,7 +137,7 @@ fn heat(
         figure: Figure::Time,
         bytes,
         with_speed: true,
-        contestants: vec![flatout, rival],
+        contestants: vec![Contestant::flatout(), rival],
         expected_s,
         course: Box::new(course),
     }

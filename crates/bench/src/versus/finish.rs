@@ -12,6 +12,8 @@ use crate::versus::race::{Raced, Round, Taken, pairs, ratios};
 pub const RATIO: &str = "versus/ratio";
 /// Rounds below which there is no 95 % interval.
 const INTERVAL_LEAST: usize = 6;
+/// Facts that say how much of the source the page cache held.
+const CACHED: [&str; 2] = ["source_cached_bytes", "cached_bytes_before"];
 
 /// All rows of a heat.
 pub(super) fn rows(heat: &Heat<'_>, result: &Raced, plan: &Plan) -> Vec<Outcome> {
@@ -84,17 +86,17 @@ impl Finish<'_, '_> {
         self.conclude(row, figures)
     }
 
-    /// What is known about the runs besides the figure. Of numbers that a course tells the largest
-    /// is kept, of anything else the last.
+    /// What is known about the runs besides the figure. Of numbers that a course tells the worst
+    /// is kept, what is true is true of all runs, and of anything else the last counts.
     fn audit(&self, runs: &[&Taken], index: usize) -> Map<String, Value> {
         let mut audit = Map::new();
         for run in runs {
             for (name, value) in &run.audit {
-                let known = audit.get(name).and_then(Value::as_f64);
-                let is_less = known.zip(value.as_f64()).is_some_and(|(known, new)| new < known);
-                if !is_less {
-                    audit.insert(name.clone(), value.clone());
-                }
+                let value = match audit.get(name) {
+                    Some(known) => self.worse(name, known, value),
+                    None => value.clone(),
+                };
+                audit.insert(name.clone(), value);
             }
         }
         audit.insert("version".to_owned(), self.heat.contestants[index].version.clone().into());
@@ -119,6 +121,20 @@ impl Finish<'_, '_> {
             audit.insert("spoil_reasons".to_owned(), json!(self.result.reasons));
         }
         audit
+    }
+
+    /// The one of two values of a fact that counts against the row: of bytes in the cache the
+    /// fewer where all should be there.
+    fn worse(&self, name: &str, known: &Value, new: &Value) -> Value {
+        let is_cold = self.heat.parameters.get("cache_state").is_some_and(|state| state == "cold");
+        let (known_number, new_number) = match (known, new) {
+            (Value::Bool(known), Value::Bool(new)) => return json!(*known && *new),
+            _ => (known.as_f64(), new.as_f64()),
+        };
+        let is_kept = known_number.zip(new_number).is_some_and(|(known, new)| {
+            if CACHED.contains(&name) && !is_cold { known < new } else { known > new }
+        });
+        if is_kept { known.clone() } else { new.clone() }
     }
 
     fn pair(&self, pair: (usize, usize)) -> Outcome {
@@ -162,6 +178,15 @@ impl Finish<'_, '_> {
         for (member, index) in [("fidelity", pair.0), ("fidelity_against", pair.1)] {
             let last = self.runs(index).last().and_then(|run| run.audit.get("fidelity").cloned());
             row.audit.extend(last.map(|fidelity| (member.to_owned(), fidelity)));
+        }
+        let kept = |member: &str| row.audit.get(member).and_then(Value::as_str).unwrap_or_default();
+        let (subject, against) = (kept("fidelity"), kept("fidelity_against"));
+        if subject != against {
+            let (first, second) = (name(pair.0), name(pair.1));
+            let text = format!(
+                "{first} keeps {subject}, {second} {against}: who keeps less has less to do"
+            );
+            warning::add(&mut row.warnings, Warning::new(warning::KEEPS_LESS, text));
         }
         row
     }

@@ -17,6 +17,14 @@ pub struct Contestant {
     pub version: String,
 }
 
+impl Contestant {
+    /// Ourselves.
+    pub fn flatout() -> Self {
+        let version = concat!("flatout ", env!("CARGO_PKG_VERSION")).to_owned();
+        Self { name: "flatout".to_owned(), version }
+    }
+}
+
 /// How a program is called.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Invocation {
@@ -24,8 +32,6 @@ pub struct Invocation {
     pub argv: Vec<OsString>,
     /// Where it runs; `None`: where flatout runs.
     pub directory: Option<PathBuf>,
-    /// Environment variables that are set besides.
-    pub environment: Vec<(String, String)>,
 }
 
 /// One run of one contestant.

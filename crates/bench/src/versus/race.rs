@@ -11,14 +11,14 @@ use flatout_measure::guard::{self, Spoil};
 use flatout_measure::progress::{Event, Progress};
 use flatout_measure::random::SplitMix64;
 use flatout_measure::record::{Outcome, Warning};
-use flatout_measure::statistics;
+use flatout_measure::{statistics, warning};
 use serde_json::{Map, Value};
 
 use crate::bench::Bench;
 use crate::error::Error;
 use crate::versus::finish;
 use crate::versus::heat::{Checked, Figure, Finished, Heat, Run};
-use crate::versus::run::{RunError, Runner, Spent, command_text};
+use crate::versus::run::{RunError, Runner, Spent, command_text, complaint, refusal};
 
 /// Spoiled rounds after which a heat stops waiting for quiet ones, if they are also the majority.
 const SPOILED_MOST: usize = 3;
@@ -263,18 +263,11 @@ impl<'r, 'h, 'b> Race<'r, 'h, 'b> {
         if self.result.commands[index].is_empty() {
             self.result.commands[index] = command_text(&invocation);
         }
-        let limit_ns =
-            RUN_LEAST_NS.saturating_add((self.heat.expected_s * RUN_STRETCH * 1e9) as u64);
+        let limit_ns = limit_ns(self.heat.expected_s);
         let before = self.bench.witness.read();
         let spent = self.runner.run(&invocation, limit_ns).map_err(|error| match error {
             RunError::Interrupted => Turn::Halted(Halt::Interrupted),
-            RunError::Refused(text) => fails(format!("{}: {text}", contestant.name)),
-            RunError::TooLong { limit_ns } => fails(format!(
-                "{} was ended after {} s: {}",
-                contestant.name,
-                limit_ns / 1_000_000_000,
-                command_text(&invocation)
-            )),
+            other => fails(refusal(&contestant.name, &command_text(&invocation), &other)),
         })?;
         if spent.finished.exit_code != 0 {
             let command = command_text(&invocation);
@@ -363,30 +356,18 @@ fn taken(
     spent.finished = Finished::default();
     let mut audit = state;
     audit.extend(checked.audit);
-    let warnings = checked.warnings;
+    let mut warnings = checked.warnings;
+    if audit.get("cache_state_proved") == Some(&Value::Bool(false)) {
+        let text = "the kernel does not tell what the page cache held before a run";
+        warnings.push(Warning::new(warning::STATE_UNPROVED, text));
+    }
     let is_true = value.is_finite() && value > 0.0;
     is_true.then_some(Taken { figure: value, elapsed_ns, spent, audit, warnings })
 }
 
-/// Letters of a complaint that are passed on.
-const COMPLAINT_LETTERS: usize = 200;
-
-/// One line about a program that failed: who, how, the last that it said, and its command.
-fn complaint(name: &str, command: &str, finished: &Finished) -> String {
-    let end = match finished.exit_code {
-        code @ 129..=192 => format!("was killed by signal {}", code - 128),
-        code => format!("failed with exit code {code}"),
-    };
-    let said = String::from_utf8_lossy(&finished.stderr);
-    let last = said.lines().map(str::trim).rfind(|line| !line.is_empty());
-    let last = last.map_or_else(
-        || "it said nothing".to_owned(),
-        |line| {
-            let letters = line.chars().filter(|letter| !letter.is_control());
-            letters.take(COMPLAINT_LETTERS).collect()
-        },
-    );
-    format!("{name} {end}: {last} ({command})")
+/// The time that a run may take which is expected to take so long.
+pub(super) fn limit_ns(expected_s: f64) -> u64 {
+    RUN_LEAST_NS.saturating_add((expected_s * RUN_STRETCH * 1e9) as u64)
 }
 
 #[cfg(test)]

@@ -63,7 +63,7 @@ impl Runner for SystemRunner {
         let program = Program {
             argv: &invocation.argv,
             directory: invocation.directory.as_deref(),
-            environment: &invocation.environment,
+            environment: &[],
             stdout_bytes: STDOUT_BYTES,
         };
         let limits = Limits { time_ns: Some(limit_ns), cancel: self.cancel };
@@ -113,6 +113,38 @@ pub fn quoted(word: &OsStr) -> OsString {
 pub fn command_text(invocation: &Invocation) -> String {
     let words: Vec<_> = invocation.argv.iter().map(|word| escape(&quoted(word))).collect();
     words.join(" ")
+}
+
+/// One line about a program that gave no result.
+pub(super) fn refusal(name: &str, command: &str, error: &RunError) -> String {
+    match error {
+        RunError::Interrupted => format!("{name} was interrupted"),
+        RunError::Refused(text) => format!("{name}: {text}"),
+        RunError::TooLong { limit_ns } => {
+            format!("{name} was ended after {} s: {command}", limit_ns / 1_000_000_000)
+        }
+    }
+}
+
+/// Letters of a complaint that are passed on.
+const COMPLAINT_LETTERS: usize = 200;
+
+/// One line about a program that failed: who, how, the last that it said, and its command.
+pub(super) fn complaint(name: &str, command: &str, finished: &Finished) -> String {
+    let end = match finished.exit_code {
+        code @ 129..=192 => format!("was killed by signal {}", code - 128),
+        code => format!("failed with exit code {code}"),
+    };
+    let said = String::from_utf8_lossy(&finished.stderr);
+    let last = said.lines().map(str::trim).rfind(|line| !line.is_empty());
+    let last = last.map_or_else(
+        || "it said nothing".to_owned(),
+        |line| {
+            let letters = line.chars().filter(|letter| !letter.is_control());
+            letters.take(COMPLAINT_LETTERS).collect()
+        },
+    );
+    format!("{name} {end}: {last} ({command})")
 }
 
 #[cfg(test)]

@@ -8,10 +8,13 @@ use flatout_io::Error as IoError;
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::generator::fill_random;
 use flatout_sys::page_cache;
+use flatout_tree::remove::remove_tree;
 use serde_json::{Map, Value, json};
 
 use crate::error::Error;
 use crate::residency;
+use crate::versus::corpus::Tally;
+use crate::versus::state;
 
 /// Bytes written and compared at a time.
 const CHUNK_BYTES: usize = 1 << 20;
@@ -77,13 +80,19 @@ impl Source {
         made
     }
 
-    /// Whether an earlier race left what is needed. The name comes with the last byte.
+    /// Whether an earlier race left what is needed. The name comes with the last byte, but files
+    /// may have been lost, changed or added since.
     fn is_whole(&self) -> bool {
-        match fs::metadata(&self.path) {
-            Ok(facts) if self.files == 0 => facts.is_file() && facts.len() == self.file_bytes,
-            Ok(facts) => facts.is_dir(),
-            Err(_) => false,
-        }
+        let is_file = |path: PathBuf| {
+            fs::symlink_metadata(path)
+                .is_ok_and(|facts| facts.is_file() && facts.len() == self.file_bytes)
+        };
+        self.paths().all(is_file)
+            && (self.files == 0
+                || Tally::of(&self.path).is_ok_and(|found| {
+                    let folders = self.files.div_ceil(FILES_PER_FOLDER);
+                    found.entries == self.files + folders
+                }))
     }
 
     fn fill(&self, part: &Path) -> Result<(), Error> {
@@ -141,6 +150,8 @@ impl Source {
     /// Errors: those of the filesystem; the state is not there although everything was done.
     pub(super) fn prepare(&self, cache: Cache) -> Result<Map<String, Value>, Error> {
         self.make()?;
+        // What earlier runs wrote would be written back while the next one is timed.
+        state::settle(&self.path)?;
         let (mut cached, mut is_proved) = (0_u64, true);
         for path in self.paths() {
             let file = File::open(&path).map_err(IoError::system("open", &path))?;
@@ -185,7 +196,7 @@ fn relative(number: u64) -> PathBuf {
 /// Removes a file or a folder with all that is in it; what is not there is removed already.
 pub(super) fn remove(path: &Path) -> Result<(), Error> {
     let removed = match fs::symlink_metadata(path) {
-        Ok(facts) if facts.is_dir() => fs::remove_dir_all(path),
+        Ok(facts) if facts.is_dir() => remove_tree(path),
         Ok(_) => fs::remove_file(path),
         Err(error) => Err(error),
     };
@@ -246,6 +257,42 @@ mod tests {
             assert_eq!(fs::metadata(&paths[0]).unwrap().modified().unwrap(), before);
         }
         assert_eq!(fs::read_dir(folder.path().join("corpora")).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn what_was_lost_changed_or_added_is_made_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let source = source(folder.path().join("many"), 101);
+        source.make().unwrap();
+        let some = source.paths().nth(100).unwrap();
+        let harms: [&dyn Fn(); 4] = [
+            &|| fs::remove_file(&some).unwrap(),
+            &|| fs::write(&some, "short").unwrap(),
+            &|| fs::write(some.with_file_name("more"), "x").unwrap(),
+            &|| fs::rename(&some, some.with_file_name("other")).unwrap(),
+        ];
+        for harm in harms {
+            harm();
+            assert!(!source.is_whole());
+            source.make().unwrap();
+            assert!(source.is_whole());
+        }
+    }
+
+    #[test]
+    fn nothing_is_left_to_be_written_when_a_run_begins() {
+        let folder = tempfile::tempdir().unwrap();
+        let other = File::create(folder.path().join("other")).unwrap();
+        if flatout_sys::filesystem::of(other.as_fd()).unwrap().in_memory {
+            return;
+        }
+        let source = source(folder.path().join("many"), 3);
+        source.make().unwrap();
+        fs::write(folder.path().join("other"), vec![1; 1 << 20]).unwrap();
+        source.prepare(Cache::Hot).unwrap();
+        if let Ok(state) = page_cache::state(other.as_fd(), 0, 1 << 20) {
+            assert_eq!(state.dirty_bytes.unwrap_or(0), 0);
+        }
     }
 
     #[test]

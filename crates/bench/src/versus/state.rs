@@ -76,6 +76,7 @@ pub fn bring(
     }
     let mut facts = Map::new();
     facts.insert("source_data_bytes".to_owned(), json!(found.data_bytes));
+    facts.insert("cache_state_proved".to_owned(), json!(found.is_known));
     if found.is_known {
         facts.insert("source_cached_bytes".to_owned(), json!(found.cached_bytes));
     }

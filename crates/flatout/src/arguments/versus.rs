@@ -19,6 +19,13 @@ Rivals:
 Without a RIVAL it races all that are installed and have a command of flatout that does the same
 work. The copiers are raced among themselves, and only when they are named.
 
+Corpora (--corpus NAME,…; default: small-files source-tree large sparse):
+  small-files one-directory source-tree sparse large large-one
+  COUNTxSIZE COUNTxSIZE@DEPTH         files of one size, such as 900x128K and 10x1M@5
+  deep-N                              one file of 128 MiB below N directories
+  sizes single split-1G split-32M deep memory deviation all
+                                      groups of these; what has no room is left out, and said
+
 A race is fair: the same work, the cache in the same state, proved before each run, everybody once
 per round in a new random order, and the result checked after each run, outside of the time. The
 ratio of two is taken round by round; 1.5 is half as fast again. It is a win or a loss when the
@@ -32,6 +39,8 @@ kept and used again; --clean removes it.
 Examples:
   flatout versus dd b3sum              against two rivals
   flatout versus b3sum --cold          small files also from the disk
+  flatout versus cp rsync xcp --corpus source-tree --rounds 6
+                                       copiers among themselves
   flatout versus --list                who is installed, and in which package the others are
   flatout versus dd --directory /data --format json --output dd.json";
 
@@ -73,7 +82,7 @@ pub struct Versus {
     /// Copying: folders above each other
     #[arg(long, value_name = "N", help_heading = "Copying trees")]
     tree_depth: Option<u32>,
-    /// Copying: names of corpora
+    /// Copying: names of corpora, see below
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', help_heading = "Copying trees")]
     corpus: Vec<String>,
     /// Copying: a tree of your own, which is only read

@@ -5,8 +5,9 @@ mod field;
 use std::process::ExitCode;
 
 use flatout_bench::versus::heat::Heat;
+use flatout_bench::versus::place::{self, Place};
 use flatout_bench::versus::run::SystemRunner;
-use flatout_bench::versus::{self, Extent, Ground, finish, race};
+use flatout_bench::versus::{self, Extent, Ground, Trees, finish, race};
 use flatout_bench::{Bench, Error};
 use flatout_measure::case::Plan;
 use flatout_measure::clock::{Clock, SystemClock};
@@ -35,7 +36,7 @@ pub fn without_race(arguments: &Arguments, cancel: CancelToken) -> Option<ExitCo
     let done = if arguments.list {
         output::to_standard_output(field::list(cancel).as_bytes())
     } else if arguments.clean {
-        versus::remove_all(&arguments.directory).map_err(|error| error.to_string())
+        place::remove_all(&arguments.directory).map_err(|error| error.to_string())
     } else {
         return None;
     };
@@ -54,7 +55,7 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
     let seed = arguments.seed.unwrap_or_else(|| SystemClock.now_ns());
     let mut draft = Draft::begin(seed);
     let prepared = prepare(arguments, seed, cancel);
-    let (field, ground, heats) = match prepared {
+    let Prepared { field, ground, heats, place } = match prepared {
         Ok(prepared) => prepared,
         Err(error) => {
             let code = if matches!(error, Error::Usage(_)) { WRONG_USE } else { FAILED };
@@ -70,7 +71,7 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
         }
     }
     let rows = race_all(arguments, &ground, heats);
-    if let Err(error) = versus::remove_targets(&ground.directory) {
+    if let Some(Err(error)) = place.map(Place::leave) {
         draft.fail(FAILED, error.to_string());
     }
     draft.charts = versus::charts(&rows);
@@ -84,14 +85,20 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
     draft.conclude(View::Report)
 }
 
+/// A race that may begin.
+struct Prepared {
+    field: Field,
+    ground: Ground,
+    heats: Vec<Heat<'static>>,
+    /// Where nobody is raced, nothing is made.
+    place: Option<Place>,
+}
+
 /// Everything that can be said before anything is done; says it.
 ///
 /// Errors: what cannot be done.
-fn prepare(
-    arguments: &Arguments,
-    seed: u64,
-    cancel: CancelToken,
-) -> Result<(Field, Ground, Vec<Heat<'static>>), Error> {
+fn prepare(arguments: &Arguments, seed: u64, cancel: CancelToken) -> Result<Prepared, Error> {
+    refuse_misuse(arguments)?;
     let field = field::gather(&arguments.rivals, cancel)?;
     let flatout = std::env::current_exe()
         .map_err(flatout_io::Error::system("find the program of", "flatout".as_ref()))?;
@@ -121,13 +128,27 @@ fn prepare(
             ground.directory
         )));
     }
-    versus::remove_targets(&ground.directory)?;
     let heats = versus::heats(&ground)?;
     versus::left_out(&ground)?.iter().for_each(|line| output::complain(line));
-    if !heats.is_empty() {
-        output::complain(&announcement(arguments, &field, &heats, needed_bytes));
+    if heats.is_empty() {
+        return Ok(Prepared { field, ground, heats, place: None });
     }
-    Ok((field, ground, heats))
+    let place = Place::take(&ground.directory)?;
+    // It takes room, but is no reason not to race.
+    place.remove_leftovers()?.iter().for_each(|line| output::complain(line));
+    output::complain(&announcement(arguments, &field, &heats, needed_bytes));
+    Ok(Prepared { field, ground, heats, place: Some(place) })
+}
+
+/// Errors: options that would be ignored, or make a race copy itself.
+fn refuse_misuse(arguments: &Arguments) -> Result<(), Error> {
+    let trees = arguments.trees();
+    if trees != Trees::default() && !field::has_copier(&arguments.rivals)? {
+        let text = "--corpus, --tree, --files, --file-size and --tree-depth are for programs that \
+                    copy trees: name some, such as cp-a and tar";
+        return Err(Error::Usage(text.to_owned()));
+    }
+    trees.tree.map_or(Ok(()), |tree| place::refuse_overlap(&arguments.directory, &tree))
 }
 
 fn announcement(

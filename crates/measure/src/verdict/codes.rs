@@ -52,8 +52,9 @@ pub(super) const LABELS: [&str; 4] = [
 ];
 
 /// Does it matter? The figure stands for its name, in circumstances that the reader must know.
-pub(super) const CIRCUMSTANCES: [&str; 6] = [
+pub(super) const CIRCUMSTANCES: [&str; 7] = [
     warning::DONE_OTHERWISE,
+    warning::KEEPS_LESS,
     warning::OVERLAY_FILESYSTEM,
     warning::NEARLY_FULL,
     warning::SIZE_REDUCED,

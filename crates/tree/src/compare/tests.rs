@@ -10,6 +10,13 @@ use rustix::fs::{CWD, FileType as Type, Mode};
 
 use super::*;
 
+impl Comparison {
+    /// Whether nothing that was looked for was found.
+    fn is_equal(&self) -> bool {
+        self.is_complete && self.counts.is_empty()
+    }
+}
+
 /// Two equal trees with a bit of everything.
 struct Twins {
     _place: tempfile::TempDir,
@@ -282,4 +289,16 @@ fn a_wish_to_stop_ends_it_without_a_verdict() {
     let asked = Asked { fidelity: Fidelity::ALL, most_named: 3, cancel };
     let found = compare(&twins.source, &twins.target, asked).unwrap();
     assert!(!found.is_complete && !found.is_equal());
+}
+
+#[test]
+fn a_link_to_the_source_is_no_copy_of_it() {
+    let twins = Twins::new();
+    let target = twins.target.with_file_name("link");
+    symlink(&twins.source, &target).unwrap();
+    let asked = Asked { fidelity: Fidelity::ALL, most_named: 3, cancel: CancelToken::manual() };
+    assert!(compare(&twins.source, &target, asked).is_err());
+    let link = target.with_file_name("link-to-source");
+    symlink(&twins.source, &link).unwrap();
+    assert!(compare(&link, &twins.target, asked).unwrap().is_equal(), "a tree may be named so");
 }

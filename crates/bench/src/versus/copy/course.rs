@@ -4,7 +4,6 @@
 use std::cell::RefCell;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::rc::Rc;
 
 use flatout_io::Error as IoError;
@@ -21,7 +20,8 @@ use crate::cache::Clearing;
 use crate::error::Error;
 use crate::versus::corpus::{Corpus, make};
 use crate::versus::heat::{Checked, Course, Finished, Invocation, Run};
-use crate::versus::{State, state};
+use crate::versus::run::{Runner, SystemRunner, command_text, complaint, refusal};
+use crate::versus::{State, race, state};
 
 /// Differences of each kind that a message may name.
 const NAMED: usize = 3;
@@ -122,14 +122,15 @@ impl CopyCourse {
         let Some(first) = self.riders.first() else { return Ok(()) };
         self.make_ready(&first.manner)?;
         let call = first.manner.invocation(&first.program, source, &self.target);
-        let mut command = Command::new(&call.argv[0]);
-        command.args(&call.argv[1..]).stdin(Stdio::null());
-        let ran = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
-        let status = ran.map_err(IoError::system("start", &first.program))?;
-        if status.success() {
-            return Ok(());
-        }
-        Err(failure(format!("no copy to be deleted: {} failed with {status}", first.manner.name)))
+        let limit_ns = race::limit_ns(super::expected_s(&self.corpus));
+        let mut runner = SystemRunner { cancel: self.cancel };
+        let name = first.manner.name;
+        let why = match runner.run(&call, limit_ns) {
+            Ok(spent) if spent.finished.exit_code == 0 => return Ok(()),
+            Ok(spent) => complaint(name, &command_text(&call), &spent.finished),
+            Err(error) => refusal(name, &command_text(&call), &error),
+        };
+        Err(failure(format!("no copy to be deleted: {why}")))
     }
 
     /// Makes the target for those who want it made.
@@ -157,8 +158,12 @@ impl CopyCourse {
         let rider = &self.riders[index];
         let fidelity = if rider.lacks.is_some() { rider.promise } else { Fidelity::ALL };
         let asked = Asked { fidelity, most_named: NAMED, cancel: self.cancel };
-        if fs::symlink_metadata(&self.target).is_err() {
-            return Err(failure(format!("it left no copy at {:?}", self.target)));
+        match fs::symlink_metadata(&self.target) {
+            Err(_) => return Err(failure(format!("it left no copy at {:?}", self.target))),
+            Ok(facts) if facts.is_symlink() => {
+                return Err(failure(format!("it left a symlink at {:?}, no copy", self.target)));
+            }
+            Ok(_) => {}
         }
         Ok(compare(&source, &self.target, asked)?)
     }
@@ -207,11 +212,13 @@ impl Course for CopyCourse {
         }
         self.is_copied = true;
         let lacks = rider.lacks.get_or_insert_with(|| lacking(&found));
+        let doubt = (!lacks.is_empty())
+            .then(|| Warning::new(warning::KEEPS_LESS, format!("keeps less than cp -a: {lacks}")));
         let mut audit = Map::new();
         audit.insert("fidelity".to_owned(), json!(rider.manner.class.name()));
         audit.insert("lacks".to_owned(), json!(lacks));
         audit.insert("compared_entries".to_owned(), json!(found.entries));
-        Ok(Checked { audit, ..Checked::default() })
+        Ok(Checked { audit, warnings: doubt.into_iter().collect(), ..Checked::default() })
     }
 
     fn clean(&mut self) -> Result<(), Error> {

@@ -86,8 +86,12 @@ fn a_faithful_copy_passes_and_what_others_lack_is_noted() {
     assert_eq!(whole.audit["lacks"], "");
     assert_eq!(whole.audit["fidelity"], "archive");
     assert_eq!(whole.audit["source_cached_bytes"], whole.audit["source_data_bytes"]);
+    assert_eq!(whole.warnings, []);
     for round in 0..2 {
         let less = turn(heat, 1, round).unwrap();
+        let [doubt] = &less.warnings[..] else { panic!("{less:?}") };
+        assert_eq!(doubt.code, flatout_measure::warning::KEEPS_LESS);
+        assert!(doubt.text.starts_with("keeps less than cp -a: directory_mode 1"), "{doubt:?}");
         let lacks = less.audit["lacks"].as_str().unwrap().to_owned();
         assert!(lacks.contains("directory_mode 1"), "{lacks}");
         assert_eq!(less.audit["fidelity"], "contents+symlinks");
@@ -193,6 +197,24 @@ fn refresh_deletes_a_copy_before_each_run_and_keeps_none_besides() {
 }
 
 #[test]
+fn whoever_cannot_make_the_copy_to_be_deleted_says_why() {
+    let mut stable = Stable::new(&[("cp-a", "echo out of luck >&2; exit 3")]);
+    stable.options.ground.states = vec![State::Refresh];
+    let mut failing = heats(&stable.options).unwrap();
+    let error = turn(&mut failing[0], 0, 0).unwrap_err().to_string();
+    assert!(error.contains("cp-a failed with exit code 3: out of luck"), "{error}");
+    let mut stable = Stable::new(&[("cp-a", "sleep 1000")]);
+    stable.options.ground.states = vec![State::Refresh];
+    stable.options.uniform = None;
+    stable.options.trees = vec![stable.place.path().join("tree")];
+    fs::create_dir(&stable.options.trees[0]).unwrap();
+    let mut stopped = heats(&stable.options).unwrap();
+    stable.options.ground.cancel.cancel();
+    let error = turn(&mut stopped[0], 0, 0).unwrap_err().to_string();
+    assert!(error.contains("cp-a was interrupted"), "nobody waits for one that hangs: {error}");
+}
+
+#[test]
 fn where_room_is_short_targets_go_between_rounds_and_the_row_says_so() {
     let mut stable = Stable::new(&[FAITHFUL, ("cpz", "cp -a \"$1\" \"$2\"")]);
     let corpus = name::uniform(3, 5000, 2).unwrap();
@@ -214,10 +236,10 @@ fn what_does_not_fit_is_left_out_with_the_reason() {
     stable.options.corpora = ["1x1K", "1x900M", "1x2K"].map(str::to_owned).to_vec();
     stable.options.uniform = None;
     let estimate = estimate(&stable.options).unwrap();
-    assert_eq!((estimate.heats, estimate.left_out.len()), (2, 1));
+    assert_eq!((heats(&stable.options).unwrap().len(), estimate.left_out.len()), (2, 1));
     assert_eq!(estimate.left_out[0].corpus, "1x900M");
     assert!(estimate.left_out[0].reason.contains("--max-write"));
-    assert!(estimate.corpus_bytes > 0 && estimate.corpus_bytes < 1 << 20);
+    assert!(estimate.room_bytes > 0 && estimate.room_bytes < 1 << 20);
     assert!(!stable.options.ground.directory.join(crate::versus::FOLDER).exists());
     stable.options.corpora = vec!["nonsense".to_owned()];
     assert!(matches!(heats(&stable.options), Err(Error::Usage(_))));

@@ -7,7 +7,6 @@ use std::rc::Rc;
 use flatout_measure::clock::FakeClock;
 use flatout_measure::guard::{FakeWitness, Reading};
 use flatout_measure::record::{Better, Status};
-use flatout_measure::warning;
 
 use super::*;
 use crate::versus::heat::{Contestant, Course, Invocation};
@@ -23,6 +22,10 @@ struct Track {
     wrong: Option<(usize, u32)>,
     impossible: bool,
     figures: Vec<f64>,
+    /// The round whose state cannot be proved.
+    unproved: Option<u32>,
+    /// What each contestant keeps.
+    fidelities: Vec<&'static str>,
 }
 
 impl Course for Track {
@@ -30,7 +33,13 @@ impl Course for Track {
         if self.impossible {
             return Err(Error::NoRoom("the disk is full".to_owned()));
         }
-        Ok([("state".to_owned(), Value::from(u64::from(run.round)))].into_iter().collect())
+        let cached = 100 - u64::from(run.round);
+        let facts = [
+            ("state", Value::from(u64::from(run.round))),
+            ("source_cached_bytes", cached.into()),
+            ("cache_state_proved", (self.unproved != Some(run.round)).into()),
+        ];
+        Ok(facts.map(|(name, value)| (name.to_owned(), value)).into_iter().collect())
     }
 
     fn invocation(&mut self, run: &Run<'_>) -> Result<Invocation, Error> {
@@ -42,7 +51,10 @@ impl Course for Track {
             return Err(Error::NoRoom("the digest is wrong".to_owned()));
         }
         let figure = self.figures.get(run.index).copied();
-        Ok(Checked { figure, ..Checked::default() })
+        let fidelity =
+            self.fidelities.get(run.index).map(|&kept| ("fidelity".to_owned(), kept.into()));
+        let audit = fidelity.into_iter().collect();
+        Ok(Checked { figure, audit, ..Checked::default() })
     }
 
     fn clean(&mut self) -> Result<(), Error> {
@@ -157,6 +169,41 @@ fn a_clear_race_ends_after_the_least_rounds_with_wins_ties_and_losses() {
         (&150.0.into(), &1005.into())
     );
     assert_eq!((&slow.audit["command"], &slow.audit["state"]), (&"1".into(), &5.into()));
+}
+
+#[test]
+fn a_state_that_one_run_could_not_prove_is_said_and_the_worst_counts() {
+    let clock = FakeClock::new(0);
+    for (state, unproved, cached) in [("hot", Some(2), 95), ("cold", None, 100)] {
+        let mut watch = Stopwatch::new(&clock, &[&[100], &[200]]);
+        let track = Track { unproved, ..Track::default() };
+        let mut heat = heat(&["flatout", "dd"], track);
+        heat.parameters.insert("cache_state".to_owned(), state.into());
+        let rows = race(heat, &plan(60), &mut watch);
+        for row in &rows[..2] {
+            assert_eq!(row.audit["cache_state_proved"], unproved.is_none());
+            assert_eq!(row.audit["source_cached_bytes"], cached);
+            let is_said = warning::has(&row.warnings, warning::STATE_UNPROVED);
+            assert_eq!(is_said, unproved.is_some());
+        }
+    }
+}
+
+#[test]
+fn a_ratio_of_two_who_do_not_keep_the_same_says_so() {
+    let clock = FakeClock::new(0);
+    let mut watch = Stopwatch::new(&clock, &[&[100], &[200], &[100]]);
+    let fidelities = vec!["archive", "contents", "archive"];
+    let track = Track { fidelities, ..Track::default() };
+    let rows = race(heat(&["cp-a", "xcp", "rsync-a"], track), &plan(60), &mut watch);
+    let pair = |subject| {
+        let is_it = |row: &&Outcome| row.parameters.get("subject") == Some(&Value::from(subject));
+        rows.iter().find(is_it).unwrap()
+    };
+    let said = &pair("xcp").warnings[0];
+    assert_eq!(said.code, warning::KEEPS_LESS);
+    assert!(said.text.starts_with("xcp keeps contents, cp-a archive"), "{said:?}");
+    assert_eq!(pair("rsync-a").warnings, []);
 }
 
 #[test]

@@ -50,6 +50,17 @@ pub(super) fn gather(names: &[String], cancel: CancelToken) -> Result<Field, Err
     Ok(Field { found, missing, to_come, is_named })
 }
 
+/// Whether somebody who copies trees is named.
+///
+/// Errors: nobody is called so.
+pub(super) fn has_copier(names: &[String]) -> Result<bool, Error> {
+    let mut rivals: Vec<&Rival> = Vec::new();
+    for name in names {
+        rivals.extend(rival::named(name)?);
+    }
+    Ok(rivals.iter().any(|rival| rival.discipline == Discipline::Copy))
+}
+
 fn path() -> OsString {
     std::env::var_os("PATH").unwrap_or_default()
 }

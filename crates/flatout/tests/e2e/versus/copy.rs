@@ -41,6 +41,12 @@ fn copiers_race_each_other_with_cp_a_as_the_baseline() {
         assert_eq!(pair["parameters"]["corpus"], "5x3K@2");
         assert_eq!(pair["audit"]["fidelity_against"], "archive");
     }
+    let kept_less = |row: &Value| row["warnings"].to_string().contains("keeps_less");
+    for pair in &pairs {
+        let is_plain = pair["parameters"]["subject"] == "cp-r";
+        assert_eq!(kept_less(pair), is_plain, "{pair:#}");
+    }
+    assert!(!kept_less(&row_of(&document, "cp-a")) && kept_less(&row_of(&document, "cp-r")));
     let plain = row_of(&document, "cp-r");
     assert_eq!(plain["audit"]["fidelity"], "contents+symlinks");
     assert_eq!(plain["parameters"]["bytes"], 5 * 3072);
@@ -112,4 +118,38 @@ fn what_does_not_fit_is_left_out_with_the_reason() {
     let ran = stable.race(&words(&corpora, &[]));
     assert_eq!(rows(&ran.exits(0).document(), "versus/copy").len(), 1);
     assert!(ran.stderr.contains("1x64M is left out"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_tree_that_holds_the_place_of_the_race_is_refused_before_anything_is_made() {
+    let stable = Stable::new();
+    let place = stable.0.join("place");
+    fs::write(place.join("file"), "x").unwrap();
+    for tree in [place.clone(), place.parent().unwrap().to_owned()] {
+        let ran = stable.race(&["cp-a", "tar", "--tree", tree.to_str().unwrap()]);
+        ran.complains(2, &["--tree", "--directory"]);
+        assert_eq!(crate::bin::Folder::names_in(&place), ["file".to_owned()].into());
+    }
+}
+
+#[test]
+fn options_of_trees_without_a_copier_are_wrong_use() {
+    let stable = Stable::new();
+    stable.honest();
+    for option in [["--files", "5"], ["--corpus", "large"], ["--tree", "/nowhere"]] {
+        for rivals in [&["b3sum"][..], &[]] {
+            stable.race(&[rivals, &option].concat()).complains(2, &["--corpus", "cp-a"]);
+        }
+    }
+    assert!(stable.left().is_empty());
+}
+
+#[test]
+fn a_link_to_the_source_is_no_copy() {
+    let stable = Stable::new();
+    stable.rival("fcp", "ln -s \"$1\" \"$2\"");
+    let document = stable.race(&words(&["cp-a", "fcp"], &TINY)).exits(1).document();
+    assert_eq!(row_of(&document, "fcp")["status"], "failed");
+    assert_eq!(row_of(&document, "cp-a")["n"], 2);
+    only_corpora_are_left(&stable);
 }

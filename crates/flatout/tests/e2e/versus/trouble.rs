@@ -43,11 +43,7 @@ fn a_wrong_digest_is_found_out() {
     let ran = stable.rival("b3sum", text).race(&["b3sum", "--format", "json"]);
     let document = ran.exits(1).document();
     assert!(ran.stderr.contains("b3sum: the digest of"), "{ran}");
-    assert_eq!(
-        rows(&document, "versus/sum-file")[0]["median"].is_number(),
-        true,
-        "flatout is right"
-    );
+    assert!(rows(&document, "versus/sum-file")[0]["median"].is_number(), "flatout is right");
     assert_eq!(rows(&document, "versus/sum-file")[1]["status"], "failed");
     let nonsense = Stable::new();
     let ran = nonsense.rival("b3sum", "echo hello").race(&["b3sum"]);
@@ -181,4 +177,36 @@ fn a_folder_that_is_not_there_is_an_error() {
     let ran = stable.honest().flatout(Path::new("/no/such/folder"), &["b3sum"]).run();
     ran.complains(1, &["/no/such/folder"]);
     assert_eq!(Folder::names_in(&stable.0.join("place")).len(), 0);
+}
+
+#[test]
+fn symlinks_in_the_place_of_the_race_are_refused_and_nothing_is_deleted() {
+    for name in ["targets", ""] {
+        let stable = Stable::new();
+        stable.honest();
+        let outside = stable.0.join("outside");
+        fs::create_dir_all(outside.join("1/precious")).unwrap();
+        let folder = stable.0.join("place").join(super::LEFT);
+        let link = if name.is_empty() { folder } else { folder.join(name) };
+        fs::create_dir_all(link.parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink(&outside, &link).unwrap();
+        stable.race(&["b3sum"]).complains(1, &["is a symlink"]);
+        assert!(outside.join("1/precious").exists());
+    }
+}
+
+#[test]
+fn a_second_race_in_a_directory_and_its_cleaning_are_refused() {
+    let stable = Stable::new();
+    let mark = stable.0.join("mark");
+    stable.rival("b3sum", &format!("echo > {}; sleep 1000", mark.display()));
+    let place = stable.0.join("place");
+    let running = stable.flatout(&place, &["b3sum"]).leaves("mark").start();
+    wait_for(|| mark.exists());
+    let message = "another race runs in";
+    stable.race(&["b3sum"]).complains(1, &[message]);
+    stable.race(&["--clean"]).complains(1, &[message]);
+    running.interrupt();
+    running.wait().exits(130);
+    only_corpora_are_left(&stable);
 }

@@ -1,0 +1,217 @@
+//! The folder of a race below the directory that was asked for: one race at a time, and nothing
+//! followed out of it.
+//!
+//! A race locks the folder, so that what lies among its targets is left over from a process that
+//! is gone, whatever its number means today.
+
+use std::ffi::CString;
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use flatout_io::Error as IoError;
+use flatout_tree::remove::{remove_tree, remove_tree_at};
+use rustix::fs::{AtFlags, Dir, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::FOLDER;
+use crate::error::Error;
+
+/// Where targets lie in the folder, and where corpora do.
+pub(super) const TARGETS: &str = "targets";
+pub(super) const CORPORA: &str = "corpora";
+
+const DIRECTORY: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// The folder of a race, which no other race may use meanwhile.
+#[derive(Debug)]
+pub struct Place {
+    directory: PathBuf,
+    /// Locked as long as it is open.
+    folder: File,
+    /// Whether the filesystem has locks; without one nobody else's targets are touched.
+    is_locked: bool,
+}
+
+impl Place {
+    /// Makes the folder if need be, and locks it.
+    ///
+    /// Errors: another race runs there; the folder or one in it is a symlink; it cannot be made.
+    pub fn take(directory: &Path) -> Result<Self, Error> {
+        let path = directory.join(FOLDER);
+        loop {
+            match fs::create_dir(&path) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                    return Err(IoError::system("make the folder", &path)(error).into());
+                }
+                _ => {}
+            }
+            // It may go between the two: the race that just ended has taken it away.
+            let Some(folder) = open(directory)? else { continue };
+            let is_locked = lock(&folder, directory)?;
+            let here = folder.metadata().map_err(IoError::system("examine", &path))?;
+            let is_it = fs::symlink_metadata(&path)
+                .is_ok_and(|named| (named.dev(), named.ino()) == (here.dev(), here.ino()));
+            if !is_it {
+                continue;
+            }
+            let place = Self { directory: directory.to_owned(), folder, is_locked };
+            for name in [TARGETS, CORPORA] {
+                place.refuse_symlink(name)?;
+            }
+            return Ok(place);
+        }
+    }
+
+    fn refuse_symlink(&self, name: &str) -> Result<(), Error> {
+        match rustix::fs::statat(&self.folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(facts) if rustix::fs::FileType::from_raw_mode(facts.st_mode).is_symlink() => {
+                Err(symlink(&self.directory.join(FOLDER).join(name)))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Removes the targets of races that are gone. What cannot be removed is returned, a line each.
+    ///
+    /// Errors: what has the name of our own targets cannot be removed.
+    pub fn remove_leftovers(&self) -> Result<Vec<String>, Error> {
+        let own = std::process::id().to_string();
+        let mut lines = Vec::new();
+        for (name, error) in self.remove_targets(|name| self.is_locked || name == own) {
+            let path = self.directory.join(FOLDER).join(TARGETS).join(&name);
+            let error = IoError::system("remove what an earlier race left in", &path)(error);
+            if name == own {
+                return Err(error.into());
+            }
+            lines.push(error.to_string());
+        }
+        Ok(lines)
+    }
+
+    /// Removes the targets of this process, and the folders that are empty then; lets others in.
+    ///
+    /// Errors: what cannot be removed.
+    pub fn leave(self) -> Result<(), Error> {
+        let own = std::process::id().to_string();
+        let failed = self.remove_targets(|name| name == own).pop();
+        // What others left there, and corpora, stay.
+        let _unread = rustix::fs::unlinkat(&self.folder, TARGETS, AtFlags::REMOVEDIR);
+        let path = self.directory.join(FOLDER);
+        let _unread = fs::remove_dir(&path);
+        match failed {
+            Some((name, error)) => {
+                Err(IoError::system("remove", &path.join(TARGETS).join(name))(error).into())
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Removes what is called like a process among the targets, where `is_meant` agrees.
+    fn remove_targets(&self, is_meant: impl Fn(&str) -> bool) -> Vec<(String, io::Error)> {
+        let targets: OwnedFd =
+            match rustix::fs::openat(&self.folder, TARGETS, DIRECTORY, Mode::empty()) {
+                Ok(targets) => targets,
+                Err(_) => return Vec::new(),
+            };
+        let names = numbers_in(targets.as_fd());
+        let removed = names.into_iter().filter(|name| is_meant(name)).map(|name| {
+            let removed = remove_entry(targets.as_fd(), &name);
+            (name, removed)
+        });
+        removed.filter_map(|(name, removed)| Some((name, removed.err()?))).collect()
+    }
+}
+
+/// Names of digits alone: races call their targets so, and nothing else is touched.
+fn numbers_in(targets: BorrowedFd<'_>) -> Vec<String> {
+    let Ok(entries) = Dir::read_from(targets) else { return Vec::new() };
+    let names =
+        entries.flatten().filter_map(|entry| entry.file_name().to_str().ok().map(str::to_owned));
+    names
+        .filter(|name| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit()))
+        .collect()
+}
+
+fn remove_entry(folder: BorrowedFd<'_>, name: &str) -> io::Result<()> {
+    let name = CString::new(name)?;
+    match rustix::fs::unlinkat(folder, &name, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => Ok(()),
+        Err(_) => remove_tree_at(folder, name.as_c_str()),
+    }
+}
+
+/// The folder, if it is there.
+fn open(directory: &Path) -> Result<Option<File>, Error> {
+    let path = directory.join(FOLDER);
+    match rustix::fs::open(&path, DIRECTORY, Mode::empty()) {
+        Ok(folder) => Ok(Some(folder.into())),
+        Err(Errno::NOENT) => Ok(None),
+        Err(_) if path.is_symlink() => Err(symlink(&path)),
+        Err(errno) => Err(IoError::system("open the folder", &path)(errno).into()),
+    }
+}
+
+fn symlink(path: &Path) -> Error {
+    Error::NoRoom(format!(
+        "{path:?} is a symlink: races do not follow it, and remove nothing there"
+    ))
+}
+
+/// Locks the folder; false where the filesystem has no locks.
+fn lock(folder: &File, directory: &Path) -> Result<bool, Error> {
+    match folder.try_lock() {
+        Ok(()) => Ok(true),
+        Err(TryLockError::WouldBlock) => {
+            Err(Error::NoRoom(format!("another race runs in {directory:?}")))
+        }
+        Err(TryLockError::Error(_)) => Ok(false),
+    }
+}
+
+/// Removes everything that races left in a directory.
+///
+/// Errors: a race runs there; the folder is a symlink; the first thing that cannot be removed.
+pub fn remove_all(directory: &Path) -> Result<(), Error> {
+    let Some(folder) = open(directory)? else { return Ok(()) };
+    lock(&folder, directory)?;
+    let path = directory.join(FOLDER);
+    Ok(remove_tree(&path).map_err(IoError::system("remove", &path))?)
+}
+
+/// Makes sure that the tree of a user and the folder of a race have nothing in common: copies of
+/// the tree would be copied with it, or corpora taken for it. What is not there is no hindrance.
+///
+/// Errors: [`Error::Usage`]. Paths are compared without their symlinks, and directories by device
+/// and inode, so that a bind mount is seen through.
+pub fn refuse_overlap(directory: &Path, tree: &Path) -> Result<(), Error> {
+    let (Ok(directory), Ok(whole)) = (directory.canonicalize(), tree.canonicalize()) else {
+        return Ok(());
+    };
+    let folder = directory.join(FOLDER);
+    let refuse = |how: &str| {
+        let text = format!(
+            "--tree {tree:?} {how} {folder:?}, where the race puts its files: choose another \
+             --directory"
+        );
+        Err(Error::Usage(text))
+    };
+    if is_within(&folder, &whole) {
+        return refuse("contains");
+    }
+    if is_within(&whole, &folder) { refuse("lies in") } else { Ok(()) }
+}
+
+/// Whether a path is `above`, or lies below it.
+fn is_within(path: &Path, above: &Path) -> bool {
+    let itself = |path: &Path| fs::metadata(path).map(|facts| (facts.dev(), facts.ino())).ok();
+    let wanted = itself(above);
+    path.starts_with(above)
+        || path.ancestors().any(|path| wanted.is_some() && itself(path) == wanted)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,93 @@
+//! Who may use the folder of a race, and what is removed there.
+
+use std::os::unix::fs::symlink;
+
+use super::*;
+
+fn directory() -> (tempfile::TempDir, PathBuf) {
+    let place = tempfile::tempdir().unwrap();
+    let targets = place.path().join(FOLDER).join(TARGETS);
+    (place, targets)
+}
+
+#[test]
+fn what_races_left_goes_and_nothing_else() {
+    let (place, targets) = directory();
+    fs::create_dir_all(targets.join("1/copy-0")).unwrap();
+    fs::create_dir_all(targets.join(format!("{}/x", std::process::id()))).unwrap();
+    let kept = ["notes", "12a", "-3", "٣"];
+    for name in kept {
+        fs::create_dir_all(targets.join(name)).unwrap();
+    }
+    let outside = place.path().join("outside");
+    fs::create_dir_all(outside.join("stays")).unwrap();
+    symlink(&outside, targets.join("77")).unwrap();
+    let taken = Place::take(place.path()).unwrap();
+    assert_eq!(taken.remove_leftovers().unwrap(), Vec::<String>::new());
+    assert_eq!(fs::read_dir(&targets).unwrap().count(), kept.len());
+    assert!(outside.join("stays").exists());
+    taken.leave().unwrap();
+    assert!(targets.join("notes").exists());
+}
+
+#[test]
+fn a_symlink_is_refused_and_nothing_behind_it_is_touched() {
+    for name in ["", TARGETS, CORPORA] {
+        let (place, _) = directory();
+        let outside = place.path().join("outside");
+        fs::create_dir_all(outside.join("1/file")).unwrap();
+        fs::create_dir_all(outside.join("targets/1")).unwrap();
+        let folder = place.path().join(FOLDER);
+        let link = if name.is_empty() { folder } else { folder.join(name) };
+        fs::create_dir_all(link.parent().unwrap()).unwrap();
+        symlink(&outside, &link).unwrap();
+        let refusal = Place::take(place.path()).unwrap_err().to_string();
+        assert!(refusal.contains("is a symlink"), "{refusal}");
+        let cleaned = remove_all(place.path());
+        assert_eq!(cleaned.is_err(), name.is_empty(), "{link:?}");
+        assert!(outside.join("1/file").exists() && outside.join("targets/1").exists());
+    }
+}
+
+#[test]
+fn one_race_at_a_time_and_no_cleaning_meanwhile() {
+    let (place, targets) = directory();
+    let first = Place::take(place.path()).unwrap();
+    fs::create_dir_all(targets.join("1")).unwrap();
+    for refused in [Place::take(place.path()).map(drop), remove_all(place.path())] {
+        assert!(refused.unwrap_err().to_string().contains("another race runs in"));
+    }
+    assert!(targets.join("1").exists());
+    first.leave().unwrap();
+    let second = Place::take(place.path()).unwrap();
+    assert!(second.remove_leftovers().unwrap().is_empty());
+    second.leave().unwrap();
+    assert!(!place.path().join(FOLDER).exists(), "nothing is left of an empty one");
+    fs::create_dir_all(targets.join("1")).unwrap();
+    remove_all(place.path()).unwrap();
+    assert!(!place.path().join(FOLDER).exists());
+}
+
+#[test]
+fn a_tree_that_holds_the_race_or_lies_in_its_folder_is_refused() {
+    let (place, targets) = directory();
+    let data = place.path().join("data");
+    let (race, beside) = (data.join("race"), data.join("beside"));
+    fs::create_dir_all(race.join("mine")).unwrap();
+    fs::create_dir_all(&beside).unwrap();
+    symlink(&data, place.path().join("link")).unwrap();
+    let link = place.path().join("link");
+    for tree in [&race, &data, &link, &link.join("race/../race"), &PathBuf::from("/")] {
+        let refused = refuse_overlap(&race, tree).unwrap_err();
+        assert!(matches!(&refused, Error::Usage(text) if text.contains("--tree")), "{tree:?}");
+    }
+    for tree in [&beside, &race.join("mine"), &link.join("beside"), &race.join("none")] {
+        refuse_overlap(&race, tree).unwrap();
+    }
+    assert!(!race.join(FOLDER).exists(), "nothing was made");
+    let corpora = targets.with_file_name(CORPORA);
+    fs::create_dir_all(corpora.join("large")).unwrap();
+    for tree in [corpora.parent().unwrap(), &corpora, &corpora.join("large")] {
+        assert!(refuse_overlap(place.path(), tree).is_err(), "{tree:?}");
+    }
+}
