@@ -210,7 +210,8 @@ impl Capture {
         cancel::wait_any_readable(&sources, Some(timeout_ns))
     }
 
-    /// Takes out of both pipes what is in them.
+    /// Takes out of both pipes what is in them, and no more: one that is filled as fast as it is
+    /// emptied would keep us from everything else.
     fn drain(&mut self) -> io::Result<()> {
         let most = self.out_bytes;
         drain(&mut self.stdout, &mut self.chunk, |bytes| {
@@ -229,12 +230,16 @@ impl Capture {
     }
 }
 
-/// Reads what a pipe holds; closes it at its end.
+/// Reads what a pipe can hold, at most; closes it at its end.
 fn drain(pipe: &mut Option<File>, chunk: &mut [u8], mut take: impl FnMut(&[u8])) -> io::Result<()> {
-    while let Some(file) = pipe.as_ref() {
+    let mut drained_bytes = 0;
+    while let Some(file) = pipe.as_ref().filter(|_| drained_bytes < PIPE_BYTES) {
         match rustix::io::read(file, &mut *chunk) {
             Ok(0) => *pipe = None,
-            Ok(got) => take(&chunk[..got]),
+            Ok(got) => {
+                drained_bytes += got;
+                take(&chunk[..got]);
+            }
             Err(rustix::io::Errno::INTR) => {}
             Err(rustix::io::Errno::AGAIN) => break,
             Err(errno) => return Err(errno.into()),

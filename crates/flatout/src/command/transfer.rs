@@ -1,7 +1,6 @@
 //! `flatout transfer`: the bytes of one file into another, and nothing else of it. Exactly the
 //! work of `dd if=SOURCE of=TARGET bs=BLOCK`.
 
-use std::path::Path;
 use std::process::ExitCode;
 
 use flatout_io::transfer::{Method, Transfer as Mover, TransferError};
@@ -40,16 +39,18 @@ fn transfer(arguments: &Transfer, cancel: CancelToken) -> Result<(), (i32, Strin
     let mut mover = Mover::new(Method::ReadWrite, *block_size as usize)
         .map_err(|error| failed(format!("no memory for a block of {block_size} bytes: {error}")))?;
     let opened = Source::open(source).map_err(|error| failed(error.to_string()))?;
-    if is_same(source, target) {
-        let text = format!("cannot write to {target:?}: it is the source");
-        return Err((conclusion::WRONG_USE, text));
-    }
     let options = TargetOptions {
         existing: Existing::Overwrite,
         caching: Caching::Buffered,
         block_bytes: *block_size,
     };
     let (made, _) = Target::open(target, options).map_err(|error| failed(error.to_string()))?;
+    // What was opened is compared, not the names: the source may be `-`, and a name may change its
+    // meaning between a look and the opening.
+    if is_same(&opened, &made).map_err(|error| failed(error.to_string()))? {
+        let text = format!("cannot write to {target:?}: it is the source");
+        return Err((conclusion::WRONG_USE, text));
+    }
     let moved = fill(&mut mover, &opened, &made, cancel);
     if moved.is_err() || cancel.is_cancelled() {
         made.remove_if_created().map_err(|error| failed(error.to_string()))?;
@@ -72,8 +73,11 @@ fn fill(
     })
 }
 
-fn is_same(source: &Path, target: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    let inode = |path| std::fs::metadata(path).ok().map(|facts| (facts.dev(), facts.ino()));
-    inode(source).is_some_and(|source| inode(target) == Some(source))
+/// Whether both are one file, which cutting the target off would empty.
+fn is_same(source: &Source, target: &Target) -> Result<bool, Error> {
+    let inode = |file, path| {
+        let facts = rustix::fs::fstat(file).map_err(Error::system("examine", path))?;
+        Ok((facts.st_dev, facts.st_ino))
+    };
+    Ok(inode(source.file(), source.path())? == inode(target.file(), target.path())?)
 }

@@ -168,8 +168,13 @@ pub struct Running<'a> {
 impl Running<'_> {
     /// Sends SIGINT, as Ctrl-C does.
     pub fn interrupt(&self) {
+        self.signal(Signal::INT);
+    }
+
+    /// Sends any signal.
+    pub fn signal(&self, signal: Signal) {
         // A process that has ended stays a zombie until `wait`, so the id is still its own.
-        kill_process(Pid::from_child(&self.child), Signal::INT).unwrap();
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
     /// Waits until the process is in a state that can be seen in a file of its /proc folder.

@@ -21,6 +21,20 @@ fn bytes_arrive_and_what_was_there_is_cut_off() {
 }
 
 #[test]
+fn a_source_that_is_the_target_is_refused_by_whatever_name() {
+    let folder = Folder::new();
+    let bytes = random_file(&folder.join("source"), 5000, 7);
+    fs::hard_link(folder.join("source"), folder.join("second")).unwrap();
+    transfer(&folder, "source", "second", "512").complains(2, &["second", "it is the source"]);
+    for target in ["source", "second"] {
+        let input = fs::File::open(folder.join("source")).unwrap();
+        let ran = folder.flatout(["transfer", "-", target]).stdin(input).run();
+        ran.complains(2, &[target, "it is the source"]);
+    }
+    assert!(fs::read(folder.join("source")).unwrap() == bytes);
+}
+
+#[test]
 fn what_cannot_be_done_is_one_line_and_leaves_nothing() {
     let folder = Folder::new();
     let bytes = random_file(&folder.join("source"), 5000, 7);

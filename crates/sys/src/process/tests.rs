@@ -95,6 +95,17 @@ fn a_program_whose_time_is_over_is_ended_with_its_children() {
     assert!(is_gone(child.trim()), "{child}");
 }
 
+#[test]
+fn a_program_that_writes_without_end_is_ended_in_time() {
+    let limits = Limits { time_ns: Some(200_000_000), cancel: CancelToken::manual() };
+    let account = run_within(&["yes"], &limits).unwrap();
+    assert_eq!((account.end, account.exit_code), (End::TimeOver, 128 + 15));
+    assert_eq!(account.stdout.len(), 1 << 20);
+    let account = run_within(&["sh", "-c", "trap '' TERM; exec yes >&2"], &limits).unwrap();
+    assert_eq!((account.end, account.exit_code), (End::TimeOver, 128 + 9));
+    assert_eq!(account.stderr.len(), STDERR_BYTES);
+}
+
 /// Whether a process is dead, if perhaps not reaped yet by whoever adopted it.
 fn is_gone(process: &str) -> bool {
     let dead = || match std::fs::read_to_string(format!("/proc/{process}/stat")) {

@@ -118,7 +118,20 @@ fn live(
     // Should nobody listen, the result goes nowhere either; the program is reaped all the same.
     let _ = born.send(Ok(Birth { leader: leader.clone(), stdout, stderr }));
     let watched = watch(process, is_traced, &before);
-    let _ = done.send(watched.and_then(|life| reap(&leader, life, &before)));
+    let _ = done.send(conclude(&leader, watched, &before));
+}
+
+/// Ends and reaps the process however the watching went.
+fn conclude(leader: &Leader, watched: io::Result<Life>, before: &Before) -> io::Result<Account> {
+    match watched {
+        Ok(life) => reap(leader, life, before),
+        Err(error) => {
+            // What it would say of a life that was cut off here is no account of the program.
+            let _ = reap(leader, Life { elapsed_ns: 0, own_bytes: None }, before);
+            let text = format!("it ran, and was ended because watching it failed: {error}");
+            Err(io::Error::new(error.kind(), text))
+        }
+    }
 }
 
 /// What is known before the program runs.
@@ -181,11 +194,7 @@ fn watch(process: libc::pid_t, is_traced: bool, before: &Before) -> io::Result<L
             life.elapsed_ns = stopped_ns.saturating_sub(started_ns).saturating_sub(held_ns);
             return Ok(life);
         }
-        // The stop is taken in without reaping: the process may be killed in this very moment.
-        let stop = wait(process, libc::WSTOPPED | libc::WNOHANG)?;
-        if stop.process == 0 || !is_traced {
-            continue;
-        }
+        let Some(stop) = take_stop(process)?.filter(|_| is_traced) else { continue };
         if is_first {
             is_first = false;
             set_options(process);
@@ -199,6 +208,16 @@ fn watch(process: libc::pid_t, is_traced: bool, before: &Before) -> io::Result<L
         let signal = passed_on(process, stop.status);
         held_ns += monotonic_ns().saturating_sub(stopped_ns);
         resume(process, signal);
+    }
+}
+
+/// Takes a stop in without reaping. `None`: the process was killed in this very moment.
+fn take_stop(process: libc::pid_t) -> io::Result<Option<Seen>> {
+    match wait(process, libc::WSTOPPED | libc::WNOHANG) {
+        Ok(seen) => Ok((seen.process != 0).then_some(seen)),
+        // A zombie can stop no more, so to whom asks for stops alone it is no child.
+        Err(error) if error.raw_os_error() == Some(libc::ECHILD) => Ok(None),
+        Err(error) => Err(error),
     }
 }
 
@@ -276,7 +295,10 @@ fn reap(leader: &Leader, life: Life, before: &Before) -> io::Result<Account> {
         // SAFETY: the kernel writes one int and one `struct rusage`, for which zeros are valid.
         let waited = unsafe { libc::wait4(leader.process, &mut status, 0, usage.as_mut_ptr()) };
         let interrupted = io::Error::last_os_error().kind() == io::ErrorKind::Interrupted;
-        if waited >= 0 || !interrupted {
+        if waited >= 0 && libc::WIFSTOPPED(status) {
+            // One that was killed unwatched stops once more at its exit.
+            resume(leader.process, 0);
+        } else if waited >= 0 || !interrupted {
             break waited;
         }
     };
@@ -311,4 +333,43 @@ fn reap(leader: &Leader, life: Life, before: &Before) -> io::Result<Account> {
 fn nanoseconds(time: libc::timeval) -> u64 {
     let part = |value: i64| u64::try_from(value).unwrap_or(0);
     part(time.tv_sec).saturating_mul(1_000_000_000).saturating_add(part(time.tv_usec) * 1_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn leader(argv: &[&str]) -> (Leader, Before) {
+        let mut command = Command::new(argv[0]);
+        command.args(&argv[1..]).process_group(0);
+        let (child, _) = spawn(command).unwrap();
+        let process = child.id() as libc::pid_t;
+        let before = Before { parent_bytes: 0, forked_ns: monotonic_ns(), is_shell: false };
+        (Leader { process, is_reaped: Arc::new(Mutex::new(false)) }, before)
+    }
+
+    #[test]
+    fn a_zombie_has_no_stop_and_that_is_no_error() {
+        let (leader, before) = leader(&["sleep", "1000"]);
+        leader.signal(libc::SIGKILL);
+        wait(leader.process, libc::WEXITED | libc::WNOWAIT).unwrap();
+        assert!(take_stop(leader.process).unwrap().is_none());
+        let life = watch(leader.process, true, &before);
+        assert_eq!(conclude(&leader, life, &before).unwrap().exit_code, 128 + 9);
+    }
+
+    #[test]
+    fn a_program_that_cannot_be_watched_leaves_no_zombie() {
+        let (leader, before) = leader(&["sleep", "1000"]);
+        // Where it was traced it is left in a stop, and stops again when it is killed.
+        let stopped = wait(leader.process, libc::WSTOPPED | libc::WEXITED | libc::WNOWAIT);
+        if stopped.is_ok() {
+            set_options(leader.process);
+        }
+        let failed = Err(io::Error::other("no reason"));
+        let error = conclude(&leader, failed, &before).unwrap_err();
+        assert!(error.to_string().ends_with("failed: no reason"), "{error}");
+        let gone = wait(leader.process, libc::WEXITED | libc::WNOWAIT).err().unwrap();
+        assert_eq!(gone.raw_os_error(), Some(libc::ECHILD));
+    }
 }

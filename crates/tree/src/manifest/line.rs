@@ -51,13 +51,13 @@ pub enum Fault {
 
 /// Reads a line without its end. `None`: there is nothing in it, or a comment.
 ///
+/// A carriage return at the end of a name is the name's; elsewhere it means nothing.
 /// `asked` is the algorithm that is asked for; without one, a line is what it looks like.
 pub fn parse(line: &[u8], end: LineEnd, asked: Option<Algorithm>) -> Option<Result<Entry, Fault>> {
-    let line = match end {
-        LineEnd::Feed => line.strip_suffix(b"\r").unwrap_or(line),
-        LineEnd::Zero => line,
-    };
     let text = &line[line.iter().position(|byte| !matches!(byte, b' ' | b'\t'))?..];
+    if text == b"\r" {
+        return None;
+    }
     if line[0] == b'#' {
         return None;
     }
@@ -107,6 +107,7 @@ impl<'a> Tagged<'a> {
         // A name may hold anything, but digits hold no parenthesis: the last one ends the name.
         let close = rest.iter().rposition(|&byte| byte == b')')?;
         let digits = rest[close + 1..].trim_ascii_start().strip_prefix(b"=")?.trim_ascii_start();
+        let digits = digits.strip_suffix(b"\r").unwrap_or(digits);
         digits::are_digits(digits).then_some(Self { tag, name: &rest[..close], digits })
     }
 

@@ -21,6 +21,9 @@ pub struct Line {
 
 /// The lines of a manifest, without comments and empty ones.
 ///
+/// Whether a carriage return belongs to the end of the lines is decided by the first of them: b3sum
+/// and xxhsum have written names as they are, and one may end so in a manifest of line feeds.
+///
 /// Memory: one line. Errors: those of the input; none are yielded after one.
 pub struct Reader<R> {
     input: R,
@@ -28,7 +31,18 @@ pub struct Reader<R> {
     asked: Option<Algorithm>,
     pub(super) line: Vec<u8>,
     number: u64,
+    /// What the end of the first line tells of all.
+    returns: Returns,
     is_done: bool,
+}
+
+/// What a carriage return before the end of a line is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Returns {
+    /// A part of the end.
+    End,
+    /// A part of the line.
+    Line,
 }
 
 /// What was found up to the end of a line.
@@ -41,7 +55,8 @@ enum Step {
 impl<R: BufRead> Reader<R> {
     /// Reads lines with this end. With `asked`, only digests of that algorithm count.
     pub fn new(input: R, end: LineEnd, asked: Option<Algorithm>) -> Self {
-        Self { input, end, asked, line: Vec::new(), number: 0, is_done: false }
+        let (line, returns) = (Vec::new(), Returns::Line);
+        Self { input, end, asked, line, number: 0, returns, is_done: false }
     }
 
     /// Reads one line into `line`, without its end.
@@ -59,7 +74,20 @@ impl<R: BufRead> Reader<R> {
             self.input.skip_until(end)?;
             return Ok(Step::TooLong);
         }
+        self.strip_return();
         Ok(Step::Line)
+    }
+
+    fn strip_return(&mut self) {
+        if self.end == LineEnd::Zero || self.line.last() != Some(&b'\r') {
+            return;
+        }
+        if self.number == 1 {
+            self.returns = Returns::End;
+        }
+        if self.returns == Returns::End {
+            self.line.pop();
+        }
     }
 }
 

@@ -90,6 +90,26 @@ fn comments_and_empty_lines_are_passed_over_but_counted() {
     assert!(read(b"", LineEnd::Feed, None).is_empty());
 }
 
+/// The names in a manifest of these lines.
+fn names(text: &str) -> Vec<String> {
+    let lines = read(text.as_bytes(), LineEnd::Feed, None);
+    let name = |line: &Line| line.content.as_ref().unwrap().name.to_str().unwrap().to_owned();
+    lines.iter().map(name).collect()
+}
+
+#[test]
+fn the_first_line_tells_whether_a_carriage_return_ends_lines_or_names() {
+    let feeds = format!("{SHA}  a\n{SHA}  b\r\n\r\nSHA256 (c) = {SHA}\r\n{SHA}  d\r");
+    assert_eq!(names(&feeds), ["a", "b\r", "c", "d\r"]);
+    let returns = format!("{SHA}  a\r\n{SHA}  b\r\r\n\r\nSHA256 (c) = {SHA}\r\n{SHA}  d");
+    assert_eq!(names(&returns), ["a", "b\r", "c", "d"]);
+    for (first, name) in [("# comment\n", "a\r"), ("# comment\r\n", "a"), ("\r\n", "a")] {
+        assert_eq!(names(&format!("{first}{SHA}  a\r\n")), [name], "{first:?}");
+    }
+    let zero = read(format!("{SHA}  a\r\0").as_bytes(), LineEnd::Zero, None);
+    assert_eq!(zero[0].content.as_ref().unwrap().name, "a\r");
+}
+
 #[test]
 fn what_is_no_line_of_a_manifest_is_a_fault() {
     for line in [

@@ -6,6 +6,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 
 use flatout_sys::cancel::{CancelToken, Ready, wait_readable};
+use rustix::fs::{Mode, OFlags};
 
 /// Bytes read at a time.
 const BUFFER_BYTES: usize = 64 << 10;
@@ -21,17 +22,30 @@ pub fn open(path: &Path, cancel: CancelToken) -> io::Result<BufReader<Input>> {
     let file = if path.as_os_str() == "-" {
         io::stdin().as_fd().try_clone_to_owned()?.into()
     } else {
-        File::open(path)?
+        open_at_once(path)?
     };
     Ok(BufReader::with_capacity(BUFFER_BYTES, Input { file, cancel }))
+}
+
+/// Opens a file; a named pipe too, whether or not anybody writes to it. Its writer is waited for
+/// in `read`, where the wait can be given up.
+fn open_at_once(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
+    let file = rustix::fs::open(path, flags | OFlags::NONBLOCK, Mode::empty())?;
+    rustix::fs::fcntl_setfl(&file, OFlags::empty())?;
+    Ok(file.into())
 }
 
 impl Read for Input {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             let ready = wait_readable(self.file.as_fd(), None)?;
-            if ready == Ready::Cancelled || self.cancel.is_cancelled() {
+            if self.cancel.is_cancelled() {
                 return Err(io::Error::other("interrupted"));
+            }
+            // A signal that asks nobody to stop ends the wait as well.
+            if ready != Ready::Readable {
+                continue;
             }
             match self.file.read(buffer) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

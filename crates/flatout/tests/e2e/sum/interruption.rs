@@ -2,6 +2,10 @@
 
 use std::fs::OpenOptions;
 use std::io::Write;
+use std::path::Path;
+
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use rustix::process::Signal;
 
 use super::ABC;
 use crate::bin::{Folder, Running, assert_warned};
@@ -88,6 +92,45 @@ fn waiting_for_a_manifest_or_for_data_can_be_interrupted() {
         running.wait().complains(130, &["interrupted"]);
         drop(writer);
     }
+}
+
+fn named_pipe(path: &Path) {
+    mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+}
+
+/// What the process does, as a letter of proc_pid_stat(5).
+fn state(stat: &str) -> Option<char> {
+    stat.rsplit(") ").next().and_then(|rest| rest.chars().next())
+}
+
+fn wait_until_asleep(running: &mut Running<'_>) {
+    running.wait_until("status", catches_interrupt);
+    running.wait_until("stat", |stat| state(stat) == Some('S'));
+}
+
+#[test]
+fn a_named_pipe_without_a_writer_can_be_interrupted() {
+    let folder = Folder::new();
+    named_pipe(&folder.join("pipe"));
+    let mut running = folder.flatout(["sum", "-c", "pipe"]).start();
+    wait_until_asleep(&mut running);
+    running.interrupt();
+    running.wait().complains(130, &["interrupted"]);
+}
+
+#[test]
+fn a_stop_while_a_manifest_is_waited_for_is_no_wish_to_end() {
+    let folder = Folder::new();
+    std::fs::write(folder.join("abc"), "abc").unwrap();
+    named_pipe(&folder.join("pipe"));
+    let mut running = folder.flatout(["sum", "-c", "pipe"]).start();
+    wait_until_asleep(&mut running);
+    running.signal(Signal::STOP);
+    running.wait_until("stat", |stat| state(stat) == Some('T'));
+    running.signal(Signal::CONT);
+    wait_until_asleep(&mut running);
+    std::fs::write(folder.join("pipe"), format!("{ABC}  abc\n")).unwrap();
+    assert_eq!(running.wait().exits(0).stdout, "abc: OK\n");
 }
 
 #[test]
