@@ -1,5 +1,6 @@
 //! What happens to a run of `flatout sum` from outside: Ctrl-C, and files that are written to.
 
+use std::cell::Cell;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::Path;
@@ -14,22 +15,34 @@ use crate::interruption::catches_interrupt;
 use crate::schema;
 
 /// Enough to be in the middle, little enough to be there at once.
-const BEGUN_BYTES: u64 = 16 << 20;
+const BEGUN_TICKS: u64 = 10;
 
-/// Waits until the process is reading the file `endless`, by system calls or mapped.
+/// Waits until the process is reading the file `endless`: has it open, and has worked since. How
+/// it reads does not matter; io_uring counts in no file of /proc.
 fn wait_until_reading(running: &mut Running<'_>) {
+    let begun = Cell::new(None);
     running.wait_until("stat", |stat| {
         let Some(process) = stat.split(' ').next().filter(|id| !id.is_empty()) else {
             return false;
         };
-        let of = |file: &str| {
-            std::fs::read_to_string(format!("/proc/{process}/{file}")).unwrap_or_default()
-        };
-        let io = of("io");
-        let count = io.lines().find_map(|line| line.strip_prefix("rchar: "));
-        let is_far = count.is_some_and(|count| count.parse::<u64>().unwrap() >= BEGUN_BYTES);
-        is_far || of("maps").contains("/endless")
+        let worked = ticks(stat);
+        if begun.get().is_none() && has_open(process, "endless") {
+            begun.set(Some(worked));
+        }
+        begun.get().is_some_and(|begun| worked >= begun + BEGUN_TICKS)
     });
+}
+
+/// CPU time of a process, in user mode and in the kernel, in clock ticks.
+fn ticks(stat: &str) -> u64 {
+    let fields = stat.rsplit(") ").next().unwrap_or_default().split(' ').skip(11).take(2);
+    fields.map(|field| field.parse::<u64>().unwrap_or(0)).sum()
+}
+
+fn has_open(process: &str, name: &str) -> bool {
+    let Ok(descriptors) = std::fs::read_dir(format!("/proc/{process}/fd")) else { return false };
+    let target = |entry: std::fs::DirEntry| std::fs::read_link(entry.path()).ok();
+    descriptors.flatten().filter_map(target).any(|path| path.ends_with(name))
 }
 
 fn folder_with_endless_file() -> Folder {
