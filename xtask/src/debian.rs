@@ -16,6 +16,7 @@ const NEEDED: [(&str, &str); 7] = [
     ("fio", "fio"),
     ("b3sum", "b3sum"),
     ("xxhsum", "xxhash"),
+    ("rsync", "rsync"),
 ];
 
 /// Folders of administration programs, which a user's search path may lack.
