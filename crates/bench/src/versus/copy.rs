@@ -1,7 +1,7 @@
 //! Races of programs that copy trees: which corpora in which states, who takes part, and whether
 //! there is room for it.
 //!
-//! [`command`] knows how each rival is called and what it promises; [`course`] brings the state
+//! [`command`] knows how each rival is called and what it promises; `course` brings the state
 //! about, and compares the copy with its source after each run.
 
 pub mod command;

@@ -2,7 +2,7 @@
 //!
 //! In a round everybody runs once, one after the other. A round counts as a whole, because the
 //! ratio of a pair is taken round by round: what drifts hits both. What the rows say stands in
-//! [`finish`](crate::versus::finish).
+//! [`crate::versus::finish`].
 
 use std::collections::BTreeMap;
 
