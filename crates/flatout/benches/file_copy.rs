@@ -148,7 +148,7 @@ struct Copier {
 impl Copier {
     /// Makes the source, and sees once that a copy equals it.
     fn new(length_bytes: u64) -> Self {
-        let transfer = Transfer::new(Method::ReadWrite, BLOCK_BYTES)
+        let transfer = Transfer::new(Method::Sync, BLOCK_BYTES)
             .expect("a page of memory is there on any machine that builds this");
         let mut copier = Self { source: random_file(length_bytes), length_bytes, transfer };
         let target = new_file();

@@ -11,10 +11,18 @@ use rustix::io::Errno;
 use crate::stop::Stop;
 
 /// How bytes get across.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Method {
+    /// Extents are shared: FICLONE and FICLONERANGE.
+    Reflink,
+    /// copy_file_range(2): the kernel copies.
+    CopyFileRange,
     /// pread(2) into a buffer, pwrite(2) out of it.
-    ReadWrite,
+    Sync,
+    /// pwrite(2) straight out of a mapping of the source.
+    Mmap,
+    /// io_uring: reads linked with writes, many at a time.
+    Uring,
 }
 
 /// Which side of a transfer failed, and how.
@@ -55,7 +63,8 @@ impl Transfer {
         stop: &mut Stop,
     ) -> Result<u64, TransferError> {
         match self.method {
-            Method::ReadWrite => self.read_write(source, target, offset_bytes, length_bytes, stop),
+            // The other methods join with the copier.
+            _ => self.read_write(source, target, offset_bytes, length_bytes, stop),
         }
     }
 
@@ -110,7 +119,7 @@ mod tests {
         source.write_all(&bytes).unwrap();
         for block in [1000, 4096, 1 << 20] {
             let mut target = tempfile::tempfile().unwrap();
-            let mut transfer = Transfer::new(Method::ReadWrite, block).unwrap();
+            let mut transfer = Transfer::new(Method::Sync, block).unwrap();
             let moved = transfer
                 .run(source.as_fd(), target.as_fd(), 0, u64::MAX, &mut Stop::never())
                 .unwrap();
@@ -126,7 +135,7 @@ mod tests {
     fn the_failing_side_is_named() {
         let (reader, writer) = rustix::pipe::pipe().unwrap();
         let file = tempfile::tempfile().unwrap();
-        let mut transfer = Transfer::new(Method::ReadWrite, 16).unwrap();
+        let mut transfer = Transfer::new(Method::Sync, 16).unwrap();
         let stop = &mut Stop::never();
         let source = transfer.run(reader.as_fd(), file.as_fd(), 0, 1, stop).unwrap_err();
         assert!(matches!(source, TransferError::Source(Errno::SPIPE)));

@@ -4,6 +4,7 @@
 //! ever followed: directories are held by descriptor, and names are looked up in them.
 //!
 //! - [`compare`]: is one tree a copy of another, and how faithful;
+//! - [`mod@copy`]: trees copied;
 //! - [`item`]: a file to be read, and where it is;
 //! - [`ladder`]: down a tree and up again, by descriptor;
 //! - [`mod@remove`]: a tree taken away;
@@ -15,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 pub mod compare;
+pub mod copy;
 pub mod item;
 pub mod ladder;
 pub mod manifest;

@@ -36,7 +36,7 @@ fn transfer(arguments: &Transfer, cancel: CancelToken) -> Result<(), (i32, Strin
         return Err((conclusion::WRONG_USE, text));
     }
     let failed = |text: String| (conclusion::FAILED, text);
-    let mut mover = Mover::new(Method::ReadWrite, *block_size as usize)
+    let mut mover = Mover::new(Method::Sync, *block_size as usize)
         .map_err(|error| failed(format!("no memory for a block of {block_size} bytes: {error}")))?;
     let opened = Source::open(source).map_err(|error| failed(error.to_string()))?;
     let options = TargetOptions {

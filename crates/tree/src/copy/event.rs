@@ -1,0 +1,63 @@
+//! What is told while a copy goes on.
+
+use std::ffi::OsString;
+
+use super::failure::Failure;
+use flatout_io::transfer::Method;
+
+/// What was done with an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// A regular file was copied.
+    Copied,
+    /// It was there already; its attributes were looked at.
+    Unchanged,
+    /// It became another name of a file that was copied before.
+    Linked,
+    /// A symlink, FIFO, socket or device was made.
+    Made,
+    /// A directory is complete.
+    Directory,
+}
+
+/// Something that happened.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// An entry is done.
+    Done {
+        /// What was done.
+        action: Action,
+        /// The source, as it is shown.
+        source: OsString,
+        /// Bytes moved, without holes.
+        bytes: u64,
+        /// What moved the most of them.
+        method: Option<Method>,
+        /// From the first system call to the last.
+        elapsed_ns: u64,
+    },
+    /// An entry could not be copied.
+    Failed(&'a Failure),
+    /// Something could not be kept, said once.
+    Notice(&'a Notice),
+}
+
+/// Something that could not be kept or done as asked, on this pair of filesystems or for this
+/// user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notice {
+    /// Stable code, for example `owner_not_kept`.
+    pub code: &'static str,
+    /// One sentence.
+    pub text: String,
+}
+
+/// Whoever wants to know. Called by all threads, in no order.
+pub trait Watch: Sync {
+    /// Something happened.
+    fn event(&self, event: &Event<'_>);
+    /// Whether [`Event::Done`] is wanted: it costs an allocation and two looks at the clock.
+    fn wants_each(&self) -> bool {
+        false
+    }
+}

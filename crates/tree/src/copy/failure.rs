@@ -1,0 +1,60 @@
+//! Why an entry was not copied.
+
+use std::ffi::OsString;
+
+use flatout_io::cause_text;
+use rustix::io::Errno;
+
+/// What was tried and what the kernel said; the path is known to whoever gets it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// A verb and its object: `read`, `set the owner of`, …; it fits after "cannot" and before a path.
+    pub operation: &'static str,
+    /// Why.
+    pub cause: Cause,
+}
+
+/// Why something was not done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cause {
+    /// The kernel's answer.
+    System(Errno),
+    /// A reason of ours, as a sentence without an end.
+    Reason(&'static str),
+}
+
+impl Refusal {
+    /// Wraps the kernel's answer; made for `map_err`.
+    pub fn of(operation: &'static str) -> impl FnOnce(Errno) -> Self {
+        move |errno| Self { operation, cause: Cause::System(errno) }
+    }
+
+    /// A reason of ours.
+    pub fn because(operation: &'static str, reason: &'static str) -> Self {
+        Self { operation, cause: Cause::Reason(reason) }
+    }
+
+    /// Whether there is no room: the copy ends.
+    pub fn is_final(&self) -> bool {
+        matches!(self.cause, Cause::System(Errno::NOSPC | Errno::DQUOT))
+    }
+}
+
+/// An entry that was not copied, or not whole.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("cannot {operation} {path}: {cause}", operation = .refusal.operation, path = .path.display(), cause = .refusal.cause)]
+pub struct Failure {
+    /// What was tried, and why it was not done.
+    pub refusal: Refusal,
+    /// Source or target, as it is shown.
+    pub path: OsString,
+}
+
+impl std::fmt::Display for Cause {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::System(errno) => formatter.write_str(&cause_text(&(*errno).into())),
+            Self::Reason(reason) => formatter.write_str(reason),
+        }
+    }
+}

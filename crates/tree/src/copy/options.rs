@@ -1,0 +1,137 @@
+//! What a copy is to be like.
+
+use flatout_io::transfer::Method;
+use flatout_sys::cancel::CancelToken;
+
+/// Attributes that a copy keeps of its source, as a set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Preserve(u8);
+
+impl Preserve {
+    /// Nothing but names, bytes and kinds.
+    pub const NOTHING: Self = Self(0);
+    /// Permissions with the set-id and sticky bits, and access control lists.
+    pub const MODE: Self = Self(1);
+    /// User and group.
+    pub const OWNERSHIP: Self = Self(2);
+    /// Access and modification times, in nanoseconds.
+    pub const TIMESTAMPS: Self = Self(4);
+    /// Names that are one file stay one file.
+    pub const LINKS: Self = Self(8);
+    /// Extended attributes, file capabilities among them.
+    pub const XATTR: Self = Self(16);
+    /// The security context (SELinux).
+    pub const CONTEXT: Self = Self(32);
+    /// All of them, as `cp -a`.
+    pub const ALL: Self = Self(63);
+
+    /// This, and `other`.
+    pub const fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// This without `other`.
+    pub const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
+    /// Whether all of `other` is kept.
+    pub const fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+/// How a file gets its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Appearance {
+    /// A new file at once, marked as unfinished; one that was there is replaced as a whole.
+    Plain,
+    /// New files, too, only when they are complete (`--atomic`).
+    Atomic,
+    /// A file that was there is cut and written again (`--in-place`).
+    InPlace,
+}
+
+/// Which files of the target count as done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unchanged {
+    /// Those of the same type, size and modification time.
+    SizeAndTime,
+    /// Those of the same content (`--checksum`).
+    Content,
+    /// None (`--always`).
+    Never,
+}
+
+/// When something is done at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum When {
+    /// Where it can be had.
+    Auto,
+    /// Or the copy fails.
+    Always,
+    /// Not at all.
+    Never,
+}
+
+/// How far a copy goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// Everything below the operand.
+    Everything,
+    /// Not into other filesystems; their mount points become empty directories.
+    OneFilesystem,
+}
+
+/// What must be true when a file counts as copied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Assurance {
+    /// The kernel took all bytes.
+    Accepted,
+    /// Digested on the way, and read back from the device (`--verify`).
+    Verified,
+}
+
+/// When the copy returns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// When the kernel has all.
+    Cached,
+    /// When storage has all (`--sync`).
+    Durable,
+}
+
+/// What a copy is to be like.
+#[derive(Debug, Clone, Copy)]
+pub struct CopyOptions {
+    /// What it keeps.
+    pub preserve: Preserve,
+    /// How files get their names.
+    pub appearance: Appearance,
+    /// What need not be copied again.
+    pub unchanged: Unchanged,
+    /// How far it goes.
+    pub reach: Reach,
+    /// The method (`--engine`); `None`: the best for each file.
+    pub method: Option<Method>,
+    /// Sharing of extents.
+    pub reflink: When,
+    /// Holes: kept where the source has them, made wherever there are zeros, or filled.
+    pub sparse: When,
+    /// What must be true of a file.
+    pub assurance: Assurance,
+    /// What must be true at the end.
+    pub durability: Durability,
+    /// Threads; 0: as many as turn out to be useful.
+    pub threads: u32,
+    /// Bytes per request; 0: the best.
+    pub block_bytes: u64,
+    /// Requests in flight of the ring; 0: the best.
+    pub depth: u32,
+    /// Descriptors held open at most; 0: what the limit of the process allows.
+    pub max_fds: u32,
+    /// Memory for what is remembered; beyond it, a file without a name takes it.
+    pub max_memory_bytes: u64,
+    /// The wish to stop.
+    pub cancel: CancelToken,
+}
