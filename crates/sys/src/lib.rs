@@ -25,6 +25,7 @@ pub mod launcher;
 pub mod mapping;
 pub mod memory;
 pub mod page_cache;
+pub mod pair_ring;
 pub mod pressure;
 pub mod process;
 pub mod quota;
