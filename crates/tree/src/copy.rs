@@ -7,4 +7,5 @@
 
 pub mod event;
 pub mod failure;
+pub mod links;
 pub mod options;
