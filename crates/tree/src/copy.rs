@@ -8,4 +8,5 @@
 pub mod content;
 pub mod event;
 pub mod failure;
+pub mod links;
 pub mod options;
