@@ -7,4 +7,8 @@
 
 pub mod event;
 pub mod failure;
+pub mod job;
+pub mod operand;
 pub mod options;
+
+pub use job::{Copy, Ended, Operand, Snapshot, Waiting};
