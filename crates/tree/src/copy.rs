@@ -5,6 +5,7 @@
 //! descriptor, in the source as in the target: no symlink inside a tree is followed, whoever
 //! plants it and when.
 
+pub mod attributes;
 pub mod event;
 pub mod failure;
 pub mod options;
