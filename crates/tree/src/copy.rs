@@ -9,6 +9,11 @@
 //! `copy/file.rs`, a file; `copy/attributes.rs`, what else there is to keep.
 
 pub mod attributes;
+pub mod content;
+mod descriptors;
+mod directory;
+mod dispatch;
+mod entry;
 pub mod event;
 mod existing;
 pub mod failure;
