@@ -60,6 +60,9 @@ pub struct Links {
 struct State {
     /// Being copied just now: one per thread at most.
     begun: Vec<Identity>,
+    /// Threads that wait for one of them. Mostly none: then nobody is woken, which would cost a
+    /// system call per file.
+    waiting: u32,
     table: Table,
 }
 
@@ -68,7 +71,7 @@ impl Links {
     /// more goes to files of `home`.
     pub fn new(home: Home, memory_bytes: u64, cancel: CancelToken) -> Self {
         let table = Table::new(home, usize::try_from(memory_bytes).unwrap_or(usize::MAX));
-        let state = Mutex::new(State { begun: Vec::new(), table });
+        let state = Mutex::new(State { begun: Vec::new(), waiting: 0, table });
         Self { state, ended: Condvar::new(), cancel }
     }
 
@@ -84,8 +87,10 @@ impl Links {
             if self.cancel.is_cancelled() {
                 return Err(Refusal::because("link", "interrupted"));
             }
+            state.waiting += 1;
             let waited = self.ended.wait_timeout(state, ASK_AGAIN);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            state.waiting -= 1;
         }
         if let Some(copy) = state.table.see(source)? {
             return Ok(Claim::Known(copy));
@@ -157,7 +162,10 @@ impl Ticket<'_> {
 
 impl Drop for Ticket<'_> {
     fn drop(&mut self) {
-        self.links.lock().begun.retain(|&begun| begun != self.source);
-        self.links.ended.notify_all();
+        let mut state = self.links.lock();
+        state.begun.retain(|&begun| begun != self.source);
+        if state.waiting > 0 {
+            self.links.ended.notify_all();
+        }
     }
 }

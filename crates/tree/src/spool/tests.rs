@@ -1,10 +1,16 @@
 //! Tests of the spool and of the names in it.
 
 use std::ffi::CString;
+use std::process::Command;
 
+use flatout_sys::launcher::{Resource, limit};
 use rustix::fs::FileType;
 
 use super::*;
+use crate::copy::failure::Cause;
+
+/// Set in a process whose files have a limit.
+const LIMITED_FILES: &str = "FLATOUT_TEST_LIMITED_FILES";
 
 /// Small, so that little goes to a file early.
 const LITTLE_BYTES: usize = 64;
@@ -167,4 +173,30 @@ fn a_million_names_take_little_memory() {
         seen += batch.count();
     }
     assert_eq!(seen, 1_000_000);
+}
+
+#[test]
+fn a_file_that_takes_no_more_is_an_error_and_what_was_there_is_not_lost() {
+    if std::env::var_os(LIMITED_FILES).is_none() {
+        let mut own = Command::new(std::env::current_exe().unwrap());
+        own.args(["spool::tests::a_file_that_takes_no_more"]).env(LIMITED_FILES, "1");
+        let output = limit(&mut own, Resource::FileSize, 10_000).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && text.contains("1 passed"), "{text}");
+        return;
+    }
+    flatout_sys::cancel::listen_for_signals().unwrap();
+    let mut names = Names::new(Home::temporary(), 3_000);
+    let (refusal, count) = (0..)
+        .find_map(|number| Some((names.push(&name(number), kind(number)).err()?, number)))
+        .unwrap();
+    assert_eq!(refusal.cause, Cause::System(rustix::io::Errno::FBIG));
+    assert_eq!(refusal.operation, "write the temporary file for");
+    assert!(names.push(&name(count), kind(count)).is_err());
+    assert_eq!(names.count(), count);
+    for number in 0..count {
+        let batch = names.take_front(1).unwrap();
+        assert_eq!(batch.iter().next(), Some((name(number).as_c_str(), kind(number))));
+    }
+    names.push(c"again", FileType::Fifo).unwrap();
 }

@@ -82,6 +82,7 @@ impl Slots {
     pub(super) fn in_file(home: &Home, count: usize) -> Result<Self, Refusal> {
         let file = home.file()?;
         file.set_length((count * SLOT_BYTES) as u64)?;
+        file.expect_random_reads();
         Ok(Self::File { file, count })
     }
 
