@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
+use flatout_sys::usage;
 use rustix::fs::{FileType, Mode, OFlags};
 
 use super::attributes::{Attributes, Made};
@@ -64,6 +65,7 @@ impl<'c, 'a> Lane<'c, 'a> {
 
     /// Copies names of one directory.
     pub(super) fn entries(&mut self, directory: &Arc<Directory>, names: &Batch) {
+        let before = usage::thread().voluntary_switches;
         if let Some(pair) = directory.pair() {
             for (name, kind) in names {
                 if self.copy.stop.is_due() {
@@ -71,6 +73,11 @@ impl<'c, 'a> Lane<'c, 'a> {
                 }
                 self.entry(Entry { directory, pair: &pair, source: name, target: name }, kind);
             }
+        }
+        // A thread that had to wait for most of its files is not held up by the CPUs.
+        let waits = usage::thread().voluntary_switches - before;
+        if waits > names.count() as u64 / 2 {
+            self.copy.want_more_threads();
         }
         directory.end_use();
         self.piece_done(directory);
