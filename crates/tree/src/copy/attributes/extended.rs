@@ -24,6 +24,10 @@ use crate::copy::options::Preserve;
 const CANNOT: [Errno; 5] =
     [Errno::OPNOTSUPP, Errno::NOSYS, Errno::PERM, Errno::ACCESS, Errno::INVAL];
 
+/// How xfs stores its access control lists. It shows them to root under these names, too; elsewhere
+/// they would be waste, and on xfs a second way to set what has been set.
+const STORED_LISTS: [&CStr; 2] = [c"trusted.SGI_ACL_FILE", c"trusted.SGI_ACL_DEFAULT"];
+
 const READ: &str = "read the extended attributes of";
 const SET: &str = "set the extended attributes of";
 const REMOVE: &str = "remove an extended attribute of";
@@ -54,12 +58,13 @@ fn loss(name: &CStr) -> Loss {
     }
 }
 
-/// What must be asked for so that it is carried.
-fn wanted_by(name: &CStr) -> Preserve {
+/// What must be asked for so that it is carried; `None`: it never is.
+fn wanted_by(name: &CStr) -> Option<Preserve> {
     match loss(name) {
-        Loss::Acl => Preserve::MODE,
-        Loss::Context => Preserve::CONTEXT,
-        _ => Preserve::XATTR,
+        _ if STORED_LISTS.contains(&name) => None,
+        Loss::Acl => Some(Preserve::MODE),
+        Loss::Context => Some(Preserve::CONTEXT),
+        _ => Some(Preserve::XATTR),
     }
 }
 
@@ -119,7 +124,7 @@ impl Attributes<'_> {
         if job.was_there() {
             self.remove_others(job, names, &mut carried)?;
         }
-        for name in names.iter().filter(|name| self.preserve.has(wanted_by(name))) {
+        for name in names.iter().filter(|name| self.carries(name)) {
             let value = match job.source.value(name) {
                 Ok(Some(value)) => value,
                 // It went away meanwhile.
@@ -196,12 +201,16 @@ impl Attributes<'_> {
 
     /// Whether the target must lose an attribute.
     pub(super) fn is_surplus(&self, name: &CStr, names: &Names, kind: FileType) -> bool {
-        self.preserve.has(wanted_by(name)) && is_removable(name, kind) && !names.has(name)
+        self.carries(name) && is_removable(name, kind) && !names.has(name)
+    }
+
+    fn carries(&self, name: &CStr) -> bool {
+        wanted_by(name).is_some_and(|wanted| self.preserve.has(wanted))
     }
 
     /// Whether any of these is carried.
     pub(super) fn any_wanted(&self, names: &Names) -> bool {
-        names.iter().any(|name| self.preserve.has(wanted_by(name)))
+        names.iter().any(|name| self.carries(name))
     }
 }
 

@@ -17,6 +17,13 @@ fn twins(source_mode: u32, target_mode: u32) -> (Folders, PathBuf, PathBuf) {
     (folders, source, target)
 }
 
+/// Gives a file this lock and no other; flags that the filesystem set stay.
+fn flags_with(file: &File, lock: IFlags) -> rustix::io::Result<()> {
+    let locks = IFlags::IMMUTABLE | IFlags::APPEND;
+    let flags = rustix::fs::ioctl_getflags(file)?;
+    rustix::fs::ioctl_setflags(file, flags.difference(locks) | lock)
+}
+
 #[test]
 fn what_is_right_is_not_touched() {
     let (folders, _, target) = twins(0o640, 0o640);
@@ -116,7 +123,7 @@ fn a_locked_file_is_called_locked() {
     for lock in [IFlags::IMMUTABLE, IFlags::APPEND] {
         let (folders, source, target) = twins(0o640, 0o600);
         let file = File::open(&target).unwrap();
-        needs!(rustix::fs::ioctl_setflags(&file, lock).is_ok(), "no flags of files here");
+        needs!(flags_with(&file, lock).is_ok(), "no flags of files here");
         let refusal = folders.repair(c"file").unwrap_err();
         // What is right in all that matters is no failure.
         fs::set_permissions(&source, Permissions::from_mode(0o600)).unwrap();
@@ -126,7 +133,7 @@ fn a_locked_file_is_called_locked() {
         };
         rustix::fs::utimensat(CWD, &source, &times, AtFlags::empty()).unwrap();
         let only_access = folders.repair(c"file");
-        rustix::fs::ioctl_setflags(&file, IFlags::empty()).unwrap();
+        flags_with(&file, IFlags::empty()).unwrap();
         assert!(refusal.cause.to_string().contains("immutable"), "{refusal:?}");
         assert_eq!(only_access, Ok(false));
         assert_eq!(folders.heard.codes(), [""; 0]);
@@ -140,10 +147,9 @@ fn a_source_directory_that_is_locked_is_mentioned() {
     let source = folders.source.join("directory");
     fs::create_dir(&source).unwrap();
     let directory = File::open(&source).unwrap();
-    let locked = rustix::fs::ioctl_setflags(&directory, IFlags::IMMUTABLE);
-    needs!(locked.is_ok(), "no flags of files here");
+    needs!(flags_with(&directory, IFlags::IMMUTABLE).is_ok(), "no flags of files here");
     let copied = folders.copy_directory("directory");
-    rustix::fs::ioctl_setflags(&directory, IFlags::empty()).unwrap();
+    flags_with(&directory, IFlags::empty()).unwrap();
     copied.unwrap();
     assert_eq!(folders.heard.codes(), ["flags_not_kept"]);
 }

@@ -4,6 +4,9 @@ use std::process::Command;
 
 use super::*;
 
+/// statfs(2).
+const XFS_MAGIC: u64 = 0x5846_5342;
+
 #[test]
 fn without_privilege_the_owner_is_missed_once_and_set_id_bits_are_dropped() {
     needs!(is_root(), "nobody else's files here");
@@ -157,5 +160,20 @@ fn sources_without_attributes_are_no_reason_to_speak() {
     let made = Made::new(Attributes::inherits(folder.as_fd()));
     folders.attributes().file(source.as_fd(), target.as_fd(), &facts, made).unwrap();
     assert_eq!(mode(&target.metadata().unwrap()), facts.st_mode & MODE_BITS);
+    assert_eq!(folders.heard.codes(), [""; 0]);
+}
+
+#[test]
+fn lists_as_xfs_stores_them_are_not_carried() {
+    needs!(is_root(), "only root has trusted attributes");
+    let folders = Folders::new();
+    let source = folders.source_file("file", 0o640);
+    // Elsewhere than on xfs it is an attribute like any other.
+    let stored = c"trusted.SGI_ACL_FILE";
+    let filesystem = rustix::fs::statfs(&source).unwrap();
+    needs!(filesystem.f_type as u64 != XFS_MAGIC, "xfs must not be lied to");
+    needs!(set(&source, stored, b"as stored").is_ok(), "no trusted attributes here");
+    folders.copy("file").unwrap();
+    assert_eq!(get(&folders.target.join("file"), stored), None);
     assert_eq!(folders.heard.codes(), [""; 0]);
 }
