@@ -204,6 +204,12 @@ impl Transfer {
         }
     }
 
+    /// Most requests of the uring method that were in the kernel's hands at once; a pair counts as
+    /// two.
+    pub fn most_in_flight(&self) -> u32 {
+        self.ring.as_ref().map_or(0, PairRing::most_in_flight)
+    }
+
     /// Moves a range by the sync method, and shows each block on its way with its offset. Blocks
     /// are whole buffers but for the last one, whatever read(2) gives at a time.
     pub fn run_seen(

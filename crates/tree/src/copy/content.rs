@@ -168,6 +168,11 @@ impl<'a> Content<'a> {
         fingerprint::read_back(target, length_bytes, buffer, &mut self.stop)
     }
 
+    /// Most requests of the ring that were in the kernel's hands at once.
+    pub fn most_in_flight(&self) -> u32 {
+        self.transfer.most_in_flight()
+    }
+
     /// Ends with an error when the user wants to stop.
     fn look(&self) -> Result<(), Refusal> {
         match self.stop.is_cancelled() {
@@ -245,7 +250,9 @@ impl<'a> Content<'a> {
     ) -> Result<(u64, Option<Digest>), Refusal> {
         let length = job.facts.st_size as u64;
         let choice = self.choice(job, pair);
-        let preallocated = choice.preallocates && preallocate(job.target, length)?;
+        if choice.preallocates {
+            preallocate(job.target, length)?;
+        }
         let route = whole_route(job, length);
         let mut fingerprint = match choice.method {
             Method::Sync => self.fingerprint(),
@@ -260,7 +267,8 @@ impl<'a> Content<'a> {
         } else {
             self.range(route, choice.method, pair, tally)?.bytes
         };
-        if reached < length && preallocated {
+        if reached < length {
+            // Room, or blocks from behind the place where the source was found to end.
             set_length(job.target, reached)?;
         }
         Ok((reached, fingerprint.map(|fingerprint| fingerprint.finish(reached))))
@@ -390,14 +398,13 @@ fn refusal(error: TransferError) -> Refusal {
 const NO_PREALLOCATION: [Errno; 5] =
     [Errno::OPNOTSUPP, Errno::NOSYS, Errno::NODEV, Errno::INVAL, Errno::PERM];
 
-/// Gives the file its room before it is written. False where that cannot be had; no room at all is
-/// an error.
-fn preallocate(target: BorrowedFd<'_>, length: u64) -> Result<bool, Refusal> {
+/// Gives the file its room before it is written, where that can be had. No room at all is an error.
+fn preallocate(target: BorrowedFd<'_>, length: u64) -> Result<(), Refusal> {
     loop {
         match rustix::fs::fallocate(target, FallocateFlags::empty(), 0, length) {
-            Ok(()) => return Ok(true),
+            Ok(()) => return Ok(()),
             Err(Errno::INTR) => {}
-            Err(errno) if NO_PREALLOCATION.contains(&errno) => return Ok(false),
+            Err(errno) if NO_PREALLOCATION.contains(&errno) => return Ok(()),
             Err(errno) => return Err(Refusal::of(WRITE)(errno)),
         }
     }

@@ -8,7 +8,7 @@ pub const RESIDENCY_FROM_BYTES: u64 = 8 << 20;
 /// Files of this size on get their room before they are written.
 const PREALLOCATE_FROM_BYTES: u64 = 8 << 20;
 /// Files of this size on are shared out among threads.
-const SHARE_FROM_BYTES: u64 = 64 << 20;
+pub(super) const SHARE_FROM_BYTES: u64 = 64 << 20;
 
 /// What is known of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
