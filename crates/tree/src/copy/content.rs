@@ -1,6 +1,6 @@
 //! The bytes and holes of one open file into another open one.
 //!
-//! Extents are shared first, where that can be had; else a measured table ([`choice`]) names the
+//! Extents are shared first, where that can be had; else a table ([`choice`]) names the
 //! method. What a method cannot do here is remembered for the pair of filesystems ([`Methods`]),
 //! and read and write take its place. Names, attributes and whether the source changed meanwhile
 //! are the business of the caller.

@@ -119,3 +119,24 @@ fn the_side_that_fails_is_named() {
         assert_eq!(refusal, Refusal::of(READ)(Errno::BADF), "{method:?}");
     }
 }
+
+#[test]
+fn a_program_that_a_ring_copied_can_be_started_at_once() {
+    const NAME: &str = "a_program_that_a_ring_copied_can_be_started_at_once";
+    // Among other tests that start programs, a child of theirs could have the target open.
+    if !is_child() {
+        return assert_passes(&mut again(NAME));
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let name = folder.path().join("program");
+    let options = CopyOptions { method: Some(Method::Uring), ..options() };
+    let methods = Methods::new();
+    let mut content = Content::new(&options, &methods);
+    let (source, target) = (File::open("/bin/true").unwrap(), File::create(&name).unwrap());
+    let (facts, moved) = (rustix::fs::fstat(&source).unwrap(), AtomicU64::new(0));
+    content.copy(job(&source, &target, (&facts, &moved))).unwrap();
+    target.set_permissions(source.metadata().unwrap().permissions()).unwrap();
+    drop(target);
+    // The ring lives on, and must not hold the target open for writing.
+    assert!(Command::new(&name).status().unwrap().success());
+}
