@@ -25,7 +25,8 @@ pub fn copier<'a, A: AsRef<OsStr>>(
     if is_control() {
         let known = options.filter(|option| {
             let option = option.to_string_lossy();
-            option.starts_with("--sparse=") || option.starts_with("--reflink=")
+            let shared = ["--sparse=", "--reflink=", "-T"];
+            shared.iter().any(|known| option.starts_with(known))
         });
         return folder.program("cp".as_ref(), words("-a").chain(known).chain(operands).collect());
     }

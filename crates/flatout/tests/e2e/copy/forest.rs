@@ -28,6 +28,9 @@ const DIRECTORIES: usize = 12;
 /// Names of 255 bytes, one in the other: more than PATH_MAX.
 const DEEP_LEVELS: usize = 18;
 
+/// The last minor number that xfs can keep, and 511 is the last major one.
+const LAST_MINOR: u32 = (1 << 18) - 1;
+
 /// What a tree is to be like.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
@@ -81,6 +84,8 @@ struct Forest {
     plan: Plan,
     /// With the parent's index and the own name; a directory comes after its parent.
     directories: Vec<(usize, CString, OwnedFd)>,
+    /// Sparse files so far: no way to have holes is left to chance.
+    sparse: usize,
     /// What another name can be given to: the directory's index and the name.
     linkable: Vec<(usize, CString)>,
 }
@@ -96,6 +101,7 @@ pub fn plant(path: &Path, plan: Plan) {
         random: Random::new(plan.seed),
         plan,
         directories: vec![(0, name, root)],
+        sparse: 0,
         linkable: Vec::new(),
     };
     forest.make_directories();
@@ -170,8 +176,11 @@ impl Forest {
             Sort::File | Sort::Sparse => {
                 let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR;
                 let file: File = openat(directory, name, flags, Mode::RUSR | Mode::WUSR)?.into();
+                self.sparse += usize::from(sort == Sort::Sparse);
                 match sort {
-                    Sort::Sparse => content::sparse(&file, random, self.plan.largest_hole_bytes),
+                    Sort::Sparse => {
+                        content::sparse(&file, random, (self.sparse, self.plan.largest_hole_bytes))
+                    }
                     _ => content::dense(&file, random),
                 }
                 Ok(())
@@ -180,10 +189,10 @@ impl Forest {
             Sort::Fifo => node(FileType::Fifo, 0),
             Sort::Socket => node(FileType::Socket, 0),
             Sort::CharacterDevice => {
-                node(FileType::CharacterDevice, makedev(1 + random.below(4094) as u32, 1_048_575))
+                node(FileType::CharacterDevice, makedev(1 + random.below(511) as u32, LAST_MINOR))
             }
             Sort::BlockDevice => {
-                node(FileType::BlockDevice, makedev(7, random.below(1 << 20) as u32))
+                node(FileType::BlockDevice, makedev(7, random.below(LAST_MINOR as usize) as u32))
             }
             Sort::Link => {
                 if self.linkable.is_empty() {

@@ -17,7 +17,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{OFlags, lgetxattr, llistxattr};
+use rustix::fs::{Advice, OFlags, fadvise, lgetxattr, llistxattr, statfs};
 
 pub use difference::{Aspect, Holes, Leeway, assert_same, differences};
 pub use holes::digest_of;
@@ -25,8 +25,9 @@ pub use holes::digest_of;
 /// The longest list or value of extended attributes (xattr(7)).
 const LONGEST_ATTRIBUTE_BYTES: usize = 64 << 10;
 
-/// Files below this length are looked at as they are; a longer one is written out before, because
-/// filesystems decide only then where it has holes.
+/// Files below this length are looked at as they are. A longer one is written out and dropped from
+/// the page cache before, because filesystems decide only then where it has holes, and xfs shows
+/// what it has reserved as data while that is cached.
 const WRITTEN_OUT_FROM_BYTES: u64 = 64 << 10;
 
 /// The kind of an entry, as the kernel numbers it (inode(7)).
@@ -123,6 +124,7 @@ impl Entry {
         if kind == Kind::File {
             let opened = open(path, OFlags::NONBLOCK)?;
             if facts.len() >= WRITTEN_OUT_FROM_BYTES && opened.sync_all().is_ok() {
+                let _ = fadvise(&opened, 0, None, Advice::DontNeed);
                 facts = path.symlink_metadata()?;
             }
             file = Some(opened);
@@ -178,6 +180,11 @@ fn kind(facts: &Metadata) -> Kind {
     }
 }
 
+/// What xfs calls its ACLs when somebody with privilege asks for all names; it is no attribute of
+/// its own, and must not become one elsewhere.
+const SECOND_NAMES_OF_XFS: &[u8] = b"trusted.SGI_ACL_";
+const XFS: i64 = 0x5846_5342;
+
 /// All extended attributes of an entry, a symlink's own too; none where there are none at all.
 fn attributes(path: &Path) -> std::io::Result<BTreeMap<Vec<u8>, Vec<u8>>> {
     let mut buffer = vec![0; LONGEST_ATTRIBUTE_BYTES];
@@ -186,6 +193,8 @@ fn attributes(path: &Path) -> std::io::Result<BTreeMap<Vec<u8>, Vec<u8>>> {
         answer => answer?,
     };
     let names = buffer[..length].split(|&byte| byte == 0).filter(|name| !name.is_empty());
+    let is_xfs = || statfs(path.parent().unwrap()).is_ok_and(|facts| facts.f_type == XFS);
+    let names = names.filter(|name| !(name.starts_with(SECOND_NAMES_OF_XFS) && is_xfs()));
     let names: Vec<Vec<u8>> = names.map(<[u8]>::to_vec).collect();
     let value = |name: Vec<u8>| {
         let length = lgetxattr(path, OsStr::from_bytes(&name), &mut buffer[..])?;

@@ -33,31 +33,36 @@ pub fn dense(file: &File, random: &mut Random) {
     file.write_all_at(&bytes, 0).unwrap();
 }
 
-/// A hole at the start, at the end, throughout, or nothing else.
-pub fn sparse(file: &File, random: &mut Random, largest_hole_bytes: u64) {
-    let hole = match random.below(3) {
+/// A hole at the start, at the end, throughout, around data, or nothing else, as `index` says.
+pub fn sparse(file: &File, random: &mut Random, (index, largest_hole_bytes): (usize, u64)) {
+    let hole = match index / 5 % 3 {
         0 => largest_hole_bytes,
         1 => (1 << 20).min(largest_hole_bytes),
         _ => 128 << 10,
     };
     let data = random_bytes(1 + random.below(20_000), random.next());
-    let length_bytes = data.len() as u64;
-    match random.below(5) {
-        0 => file.write_all_at(&data, hole).unwrap(),
+    let data_bytes = data.len() as u64;
+    // The length comes first: xfs reserves room for a file that grows, and would show that as
+    // data for as long as it is cached.
+    let set_length = |length_bytes: u64| file.set_len(length_bytes).unwrap();
+    let write = |offset: u64| file.write_all_at(&data, offset).unwrap();
+    match index % 5 {
+        0 => {
+            set_length(hole + data_bytes);
+            write(hole);
+        }
         1 => {
-            file.write_all_at(&data, 0).unwrap();
-            file.set_len(hole + length_bytes).unwrap();
+            set_length(hole + data_bytes);
+            write(0);
         }
         2 => {
-            for step in 0..12 {
-                file.write_all_at(&data, step * (64 << 10) + step % 2 * 5000).unwrap();
-            }
-            file.set_len((1 << 20) + 17).unwrap();
+            set_length((1 << 20) + 17);
+            (0..12).for_each(|step| write(step * (64 << 10) + step % 2 * 5000));
         }
-        3 => file.set_len(hole).unwrap(),
+        3 => set_length(hole),
         _ => {
-            file.write_all_at(&data, hole / 2).unwrap();
-            file.set_len(hole + 1).unwrap();
+            set_length(hole + 1);
+            write(hole / 2);
         }
     }
 }

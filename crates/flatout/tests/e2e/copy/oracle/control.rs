@@ -70,10 +70,10 @@ fn what_cp_copies_is_the_same_to_the_oracle() {
     let folder = Folder::new();
     plain_tree(&folder.join("tree"));
     let source = Portrait::of(&folder.join("tree"));
-    cp(&folder.join("tree"), &folder.join("copy")).exits(0);
-    assert_same(&source, &Portrait::of(&folder.join("copy")), Leeway::NONE, "cp -a");
     let again = Portrait::of(&folder.join("tree"));
     assert_same(&source, &again, Leeway::NONE, "looking changes nothing");
+    cp(&folder.join("tree"), &folder.join("copy")).exits(0);
+    assert_same(&source, &Portrait::of(&folder.join("copy")), Leeway::NONE, "cp -a");
 }
 
 /// Random trees, but for the paths that cp cannot take.
@@ -150,8 +150,8 @@ const PLANTS: [Plant; 24] = [
         fs::hard_link(tree.join("dir/small"), tree.parent().unwrap().join("outside")).unwrap();
     }),
     ("wrong link", Aspect::Links, |tree| {
-        fs::remove_file(tree.join("socket")).unwrap();
-        linkat(CWD, tree.join("fifo"), CWD, tree.join("socket"), AtFlags::empty()).unwrap();
+        fs::remove_file(tree.join("dir/small")).unwrap();
+        linkat(CWD, tree.join("file"), CWD, tree.join("dir/small"), AtFlags::empty()).unwrap();
     }),
     ("text", Aspect::Text, |tree| {
         replace(&tree.join("link"), || symlink("dir/smalL", tree.join("link")).unwrap());

@@ -6,8 +6,9 @@ use std::fmt::{self, Display};
 use super::holes::{data_in_holes, holes_of};
 use super::{Entry, Kind, Portrait};
 
-/// Blocks that a filesystem may use for itself: indirect ones, long attributes.
-const OWN_BYTES: u64 = 256 << 10;
+/// Blocks that a filesystem may use for itself: indirect ones, long attributes, and what xfs keeps
+/// ready for a file that grows.
+const OWN_BYTES: u64 = 1 << 20;
 
 /// Differences that a failure prints.
 const SHOWN: usize = 20;

@@ -72,7 +72,7 @@ fn a_device_stands_for_what_the_source_stood_for() {
     let (tree, target) = pair(&folder);
     fs::create_dir(&tree).unwrap();
     let kinds = [FileType::CharacterDevice, FileType::BlockDevice];
-    for (index, (major, minor)) in [(1, 3), (259, 1_048_575), (4095, 0)].into_iter().enumerate() {
+    for (index, (major, minor)) in [(1, 3), (259, 262_143), (511, 0)].into_iter().enumerate() {
         let name = tree.join(index.to_string());
         mknodat(CWD, name, kinds[index % 2], Mode::RUSR, makedev(major, minor)).unwrap();
     }
