@@ -2,6 +2,7 @@
 //! command.
 
 pub mod bench;
+pub mod copy;
 pub mod quantity;
 pub mod read;
 pub mod shared;
@@ -43,6 +44,7 @@ impl Arguments {
     /// Refuses options that make no sense together, where the definition cannot say so.
     fn checked(self) -> Result<Self, clap::Error> {
         match &self.command {
+            Command::Copy(copy) => copy.contradiction(),
             Command::Sum(sum) => sum.contradiction(),
             Command::Recorded(_) | Command::Transfer(_) => None,
         }
@@ -55,6 +57,8 @@ impl Arguments {
 pub enum Command {
     #[command(flatten)]
     Recorded(Box<Recorded>),
+    /// Copy files and trees, as faithfully as cp -a
+    Copy(Box<copy::Copy>),
     /// Print or check the digests of files and trees
     Sum(sum::Sum),
     /// Move the bytes of one file into another, block by block, as dd does

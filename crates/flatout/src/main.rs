@@ -30,6 +30,7 @@ fn main() -> ExitCode {
     };
     let command = match &arguments.command {
         Command::Recorded(command) => command.as_ref(),
+        Command::Copy(copy) => return command::copy::run(copy, cancel),
         // Its rows are written as they come: there may be millions of them.
         Command::Sum(sum) => return command::sum::run(sum, cancel),
         Command::Transfer(transfer) => return command::transfer::run(transfer, cancel),

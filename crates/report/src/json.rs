@@ -34,6 +34,11 @@ pub fn streamed_end(end: &End) -> String {
     format!("\n],\n\"end\":{}}}\n", safe(serde_json::to_string(end)))
 }
 
+/// A value on a line of its own, for a log.
+pub fn line(value: &serde_json::Value) -> String {
+    format!("{}\n", safe(serde_json::to_string(value)))
+}
+
 fn safe(compact: serde_json::Result<String>) -> String {
     let compact = compact.expect("string keys and derived serialization, which cannot fail");
     escaped(&compact, text::is_unsafe_in_json)

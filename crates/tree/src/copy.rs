@@ -22,6 +22,7 @@ mod granularity;
 mod job;
 mod lane;
 pub mod links;
+pub mod operand;
 pub mod options;
 mod special;
 mod stop;

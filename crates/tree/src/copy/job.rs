@@ -40,7 +40,7 @@ pub struct Operand {
 }
 
 /// What came of a copy.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ended {
     /// The user stopped it.
     pub interrupted: bool,

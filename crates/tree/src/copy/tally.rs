@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use flatout_io::transfer::Method;
 
 /// What a copy has done so far.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Snapshot {
     /// Regular files copied.
     pub files: u64,
@@ -24,7 +24,7 @@ pub struct Snapshot {
     /// Bytes that the kernel took, without holes.
     pub bytes_accepted: u64,
     /// Files and bytes that each method moved.
-    pub by_method: Vec<(Method, u64, u64)>,
+    pub by_method: [(Method, u64, u64); Method::ALL.len()],
     /// What most threads wait for.
     pub waiting: Waiting,
 }
@@ -68,11 +68,9 @@ pub(super) fn count(counter: &AtomicU64) {
 impl Tally {
     /// A file was moved by this method.
     pub(super) fn moved(&self, method: Method, bytes: u64) {
-        let index = Method::ALL.iter().position(|&known| known == method);
-        if let Some((files, total)) = index.and_then(|index| self.by_method.get(index)) {
-            files.fetch_add(1, Ordering::Relaxed);
-            total.fetch_add(bytes, Ordering::Relaxed);
-        }
+        let (files, total) = &self.by_method[method.index()];
+        files.fetch_add(1, Ordering::Relaxed);
+        total.fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// All of it waits for storage now.
@@ -82,7 +80,6 @@ impl Tally {
 
     pub(super) fn snapshot(&self) -> Snapshot {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let moved = Method::ALL.iter().zip(&self.by_method);
         Snapshot {
             files: read(&self.files),
             directories: read(&self.directories),
@@ -92,10 +89,10 @@ impl Tally {
             failed: read(&self.failed),
             retried: read(&self.retried),
             bytes_accepted: read(&self.bytes),
-            by_method: moved
-                .map(|(&method, (files, bytes))| (method, read(files), read(bytes)))
-                .filter(|(_, files, _)| *files > 0)
-                .collect(),
+            by_method: std::array::from_fn(|index| {
+                let (files, bytes) = &self.by_method[index];
+                (Method::ALL[index], read(files), read(bytes))
+            }),
             waiting: match self.waiting.load(Ordering::Relaxed) {
                 device if device == Waiting::Device as u8 => Waiting::Device,
                 _ => Waiting::Nothing,

@@ -125,7 +125,7 @@ impl Node<'_> {
         match self {
             Self::Open(file) => rustix::fs::fchmod(file, Mode::from_raw_mode(mode)),
             Self::Pinned(file) => {
-                match rustix::fs::chmod(&itself(file), Mode::from_raw_mode(mode)) {
+                match rustix::fs::chmod(itself(file), Mode::from_raw_mode(mode)) {
                     Err(Errno::NOENT) => flatout_sys::descriptor::set_mode(file, mode)
                         .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO)),
                     set => set,
@@ -185,7 +185,7 @@ impl Node<'_> {
         match self {
             Self::Open(file) => rustix::fs::fsetxattr(file, name, value, XattrFlags::empty()),
             Self::Pinned(file) => {
-                rustix::fs::setxattr(&itself(file), name, value, XattrFlags::empty())
+                rustix::fs::setxattr(itself(file), name, value, XattrFlags::empty())
             }
             Self::Named(_) => Err(Errno::BADF),
         }
@@ -195,7 +195,7 @@ impl Node<'_> {
     pub(super) fn remove(self, name: &CStr) -> Result<()> {
         let removed = match self {
             Self::Open(file) => rustix::fs::fremovexattr(file, name),
-            Self::Pinned(file) => rustix::fs::removexattr(&itself(file), name),
+            Self::Pinned(file) => rustix::fs::removexattr(itself(file), name),
             Self::Named(_) => Err(Errno::BADF),
         };
         match removed {

@@ -75,11 +75,11 @@ impl Attributes<'_> {
         let pinned = pin(target).map_err(Refusal::of(LOOK))?;
         let node = Node::Pinned(pinned.as_fd());
         let now = node.stat().map_err(Refusal::of(LOOK))?;
-        if (now.st_dev, now.st_ino) != (found.st_dev, found.st_ino) {
+        if identity(&now) != identity(found) {
             return Err(replaced());
         }
-        let job = Job { target: node, ..looked_at };
-        self.apply(&job, Some(found))
+        let job = Job { target: node, made: Made::found(&now), ..looked_at };
+        self.apply(&job, Some(&now))
     }
 
     /// Whether neither side has attributes that matter; where one has, a closer look is taken.
@@ -94,4 +94,12 @@ impl Attributes<'_> {
                 !found.iter().any(|name| self.is_surplus(name, &names, job.kind))
             }))
     }
+}
+
+/// What must be the same for a file to be the one that was up to date. Filesystems give the number
+/// of a file that is gone to the next one, so the number alone says little.
+fn identity(facts: &Stat) -> impl PartialEq {
+    let [_, modified] = times(facts);
+    let kind = FileType::from_raw_mode(facts.st_mode);
+    (facts.st_dev, facts.st_ino, kind, facts.st_size, modified)
 }

@@ -362,14 +362,16 @@ fn the_group_of_a_directory_is_known_or_asked_for() {
 fn an_owner_that_was_expected_in_vain_is_found_out() {
     needs!(is_root(), "only root gives files away");
     let folders = Folders::new();
-    let source = folders.source_file("file", 0o644);
+    let attributes = folders.attributes();
     let directory = File::open(&folders.target).unwrap();
-    // As if a mount option had given the file to somebody else.
     let made = Made::new(Attributes::inherits(directory.as_fd()));
-    let target = File::create_new(folders.target.join("file")).unwrap();
-    chown(&folders.target.join("file"), STRANGER, STRANGER);
-    let source = File::open(source).unwrap();
-    let facts = rustix::fs::fstat(&source).unwrap();
-    folders.attributes().file(source.as_fd(), target.as_fd(), &facts, made).unwrap();
-    assert_eq!(target.metadata().unwrap().uid(), 0);
+    for name in ["a", "b"] {
+        let source = File::open(folders.source_file(name, 0o644)).unwrap();
+        let target = File::create_new(folders.target.join(name)).unwrap();
+        // As if a mount option had given the file to somebody else.
+        chown(&folders.target.join(name), STRANGER, STRANGER);
+        let facts = rustix::fs::fstat(&source).unwrap();
+        attributes.file(source.as_fd(), target.as_fd(), &facts, made).unwrap();
+        assert_eq!(target.metadata().unwrap().uid(), 0, "{name}");
+    }
 }

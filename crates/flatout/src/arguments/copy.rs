@@ -1,0 +1,399 @@
+//! `flatout copy`.
+
+use std::path::PathBuf;
+
+use clap::builder::{OsStringValueParser, TypedValueParser};
+use clap::{Args, ValueEnum};
+use flatout_io::transfer::Method;
+use flatout_sys::cancel::CancelToken;
+use flatout_sys::ring::MAX_DEPTH;
+use flatout_tree::copy::operand::Destination;
+use flatout_tree::copy::options::{
+    Appearance, Assurance, CopyOptions, Durability, Preserve, Reach, Unchanged, When,
+};
+
+use super::quantity::size;
+
+const USAGE: &str = "\
+flatout copy [OPTIONS] SOURCE... TARGET
+       flatout copy [OPTIONS] -t DIR SOURCE...";
+
+const AFTER: &str = "\
+Attributes for --preserve and --no-preserve, with commas between them:
+  mode        permissions, set-id and sticky bits, access control lists
+  ownership   user and group, as far as the user may
+  timestamps  access and modification times, in nanoseconds
+  links       names of one file among what is copied stay names of one file
+  xattr       extended attributes and file capabilities
+  context     the security context
+  all         all of these
+
+Examples:
+  flatout copy DIR NEW            a copy of DIR that is called NEW, or NEW/DIR if NEW is there
+  flatout copy DIR/. THERE        what is in DIR, into THERE
+  flatout copy A B C THERE        several, into a directory
+  flatout copy -t THERE A B C     the same
+  flatout copy --verify --sync A B     read back from the device, and durable at the end
+  flatout copy -x / /mnt          one filesystem, without those that are mounted in it
+
+Everything that `cp -a` keeps is kept. A file of the target that has type, size and modification
+time of the source counts as copied, so an interrupted copy goes on when the same command is given
+again. A file that is there is replaced as a whole when its copy is complete. No symlink inside a
+tree is followed. Off a terminal nothing is printed unless it went wrong or was asked for. Exit
+codes: 0 all copied, 1 something was not, 2 wrong use, 130 interrupted.";
+
+/// The most threads that may be asked for.
+const MAX_THREADS: i64 = 1024;
+/// Longest block. Each thread needs it in memory.
+const MAX_BLOCK_BYTES: u64 = 64 << 20;
+/// Below this many descriptors no two directories and two files can be open at once.
+const MIN_FDS: i64 = 16;
+/// Less would hold nothing that is worth remembering.
+const MIN_MEMORY_BYTES: u64 = 64 << 10;
+/// A part of the 32 MiB that a copy may take in all.
+const MEMORY_BYTES: u64 = 8 << 20;
+/// Attributes that a bare `--preserve` means to cp.
+const BARE_PRESERVE: &str = "mode,ownership,timestamps";
+
+/// `flatout copy`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = AFTER, override_usage = USAGE)]
+pub struct Copy {
+    /// What to copy, and at last where to
+    #[arg(value_name = "SOURCE", required = true, value_parser = path())]
+    pub paths: Vec<PathBuf>,
+    /// Copy all sources into DIR
+    #[arg(short, long, value_name = "DIR", value_parser = path(), conflicts_with = "no_target_directory")]
+    pub target_directory: Option<PathBuf>,
+    /// Take TARGET for the name of the copy, even if it is a directory
+    #[arg(short = 'T', long)]
+    pub no_target_directory: bool,
+    /// Do not enter other filesystems; where they are mounted, leave an empty directory
+    #[arg(short = 'x', long)]
+    pub one_file_system: bool,
+    /// Keep only these attributes; without a list: mode,ownership,timestamps [default: all]
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_parser = attributes,
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = BARE_PRESERVE,
+        help_heading = "Fidelity"
+    )]
+    pub preserve: Vec<Preserve>,
+    /// Do not keep these attributes
+    #[arg(long, value_name = "LIST", value_parser = attributes, help_heading = "Fidelity")]
+    pub no_preserve: Vec<Preserve>,
+    /// Share the bytes with the source where the filesystem can: auto, always, never; without a
+    /// value: always [default: auto]
+    #[arg(
+        long,
+        value_name = "WHEN",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "always",
+        hide_possible_values = true,
+        help_heading = "Fidelity"
+    )]
+    pub reflink: Option<WhenChoice>,
+    /// Holes: auto keeps those of the source, always makes one of each block of zeros, never fills
+    /// them [default: auto]
+    #[arg(long, value_name = "WHEN", hide_possible_values = true, help_heading = "Fidelity")]
+    pub sparse: Option<WhenChoice>,
+    /// Let new files, too, appear only when they are complete
+    #[arg(long, help_heading = "Replacing", conflicts_with = "in_place")]
+    pub atomic: bool,
+    /// Cut and rewrite files that are there, as cp does, instead of replacing them
+    #[arg(long, help_heading = "Replacing")]
+    pub in_place: bool,
+    /// Copy files again that are there with the same size and time
+    #[arg(long, help_heading = "Replacing", conflicts_with = "checksum")]
+    pub always: bool,
+    /// Compare the content of files that are there, instead of size and time
+    #[arg(long, help_heading = "Replacing")]
+    pub checksum: bool,
+    /// Digest each file on the way, and read its copy back from the device
+    #[arg(long, help_heading = "Certainty")]
+    pub verify: bool,
+    /// Return when everything is on storage
+    #[arg(long, help_heading = "Certainty")]
+    pub sync: bool,
+    /// How bytes are moved: auto, reflink, copy-file-range, sync, mmap, uring
+    #[arg(
+        long,
+        value_name = "ENGINE",
+        default_value = "auto",
+        hide_possible_values = true,
+        help_heading = "Tuning"
+    )]
+    pub engine: CopyEngine,
+    /// Threads [default: as many as are useful]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MAX_THREADS), help_heading = "Tuning")]
+    pub threads: Option<u32>,
+    /// Bytes per request [default: what is fastest]
+    #[arg(long, value_name = "SIZE", value_parser = block_size, help_heading = "Tuning")]
+    pub block_size: Option<u64>,
+    /// Requests in flight per thread, for the uring engine [default: what is fastest]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_DEPTH)), help_heading = "Tuning")]
+    pub depth: Option<u32>,
+    /// Descriptors open at a time [default: what the limit of the process allows]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(MIN_FDS..), help_heading = "Tuning")]
+    pub max_fds: Option<u32>,
+    /// Memory for what has to be remembered; the rest goes to a file without a name [default: 8M]
+    #[arg(long, value_name = "SIZE", value_parser = memory_size, help_heading = "Tuning")]
+    pub max_memory: Option<u64>,
+    /// Tell at the end what was done and how, and which ways this machine refused
+    #[arg(long, help_heading = "Output")]
+    pub verbose: bool,
+    /// Print the final figures: table, json [default: none off a terminal]
+    #[arg(long, value_name = "FORMAT", hide_possible_values = true, help_heading = "Output")]
+    pub format: Option<CopyFormat>,
+    /// Write the final figures into FILE (replaced if it exists) instead of to standard output
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub output: Option<PathBuf>,
+    /// Write a line of JSON into FILE (replaced if it exists) for each thing done
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub log: Option<PathBuf>,
+}
+
+/// `--reflink` and `--sparse`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum WhenChoice {
+    /// Where it can be had
+    Auto,
+    /// Everywhere
+    Always,
+    /// Nowhere
+    Never,
+}
+
+/// `--engine`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum CopyEngine {
+    /// The fastest one known for each file
+    Auto,
+    /// Extents are shared
+    Reflink,
+    /// copy_file_range(2)
+    CopyFileRange,
+    /// pread(2) and pwrite(2)
+    Sync,
+    /// pwrite(2) out of a mapping
+    Mmap,
+    /// io_uring
+    Uring,
+}
+
+/// `--format`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum CopyFormat {
+    /// Pairs of key and value
+    Table,
+    /// A document of the schema flatout/1
+    Json,
+}
+
+/// A path of any bytes. No bytes at all are a name that no file has, as for cp.
+fn path() -> impl TypedValueParser<Value = PathBuf> {
+    OsStringValueParser::new().map(PathBuf::from)
+}
+
+fn attributes(list: &str) -> Result<Preserve, String> {
+    list.split(',').try_fold(Preserve::NOTHING, |all, name| {
+        let one = match name {
+            "mode" => Preserve::MODE,
+            "ownership" => Preserve::OWNERSHIP,
+            "timestamps" => Preserve::TIMESTAMPS,
+            "links" => Preserve::LINKS,
+            "xattr" => Preserve::XATTR,
+            "context" => Preserve::CONTEXT,
+            "all" => Preserve::ALL,
+            _ => {
+                let known = "mode, ownership, timestamps, links, xattr, context, all";
+                return Err(format!("{name:?} is no attribute; known are {known}"));
+            }
+        };
+        Ok(all.with(one))
+    })
+}
+
+fn block_size(text: &str) -> Result<u64, String> {
+    match size(text)? {
+        bytes @ 1..=MAX_BLOCK_BYTES => Ok(bytes),
+        _ => Err(format!("it must be from 1 to {MAX_BLOCK_BYTES} bytes (64 MiB)")),
+    }
+}
+
+fn memory_size(text: &str) -> Result<u64, String> {
+    match size(text)? {
+        bytes if bytes >= MIN_MEMORY_BYTES => Ok(bytes),
+        _ => Err(format!("it must be {MIN_MEMORY_BYTES} bytes (64 KiB) or more")),
+    }
+}
+
+impl WhenChoice {
+    fn when(choice: Option<Self>) -> When {
+        match choice {
+            None | Some(Self::Auto) => When::Auto,
+            Some(Self::Always) => When::Always,
+            Some(Self::Never) => When::Never,
+        }
+    }
+}
+
+impl CopyEngine {
+    fn method(self) -> Option<Method> {
+        match self {
+            Self::Auto => None,
+            Self::Reflink => Some(Method::Reflink),
+            Self::CopyFileRange => Some(Method::CopyFileRange),
+            Self::Sync => Some(Method::Sync),
+            Self::Mmap => Some(Method::Mmap),
+            Self::Uring => Some(Method::Uring),
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Reflink => "reflink",
+            Self::CopyFileRange => "copy-file-range",
+            Self::Sync => "sync",
+            Self::Mmap => "mmap",
+            Self::Uring => "uring",
+        }
+    }
+}
+
+impl Copy {
+    /// The sources, and where they go.
+    pub fn operands(&self) -> (&[PathBuf], Destination) {
+        match (&self.target_directory, self.paths.split_last()) {
+            (Some(directory), _) => (&self.paths, Destination::Into(directory.clone())),
+            (None, Some((target, sources))) if self.no_target_directory => {
+                (sources, Destination::Exactly(target.clone()))
+            }
+            (None, Some((target, sources))) => (sources, Destination::Named(target.clone())),
+            (None, None) => (&[], Destination::Named(PathBuf::new())),
+        }
+    }
+
+    /// What the figures look like, if anybody wants to see them.
+    pub fn figures(&self) -> Option<CopyFormat> {
+        self.format.or(self.output.is_some().then_some(CopyFormat::Table))
+    }
+
+    /// How far the copy goes.
+    pub fn reach(&self) -> Reach {
+        if self.one_file_system { Reach::OneFilesystem } else { Reach::Everything }
+    }
+
+    fn kept(&self) -> Preserve {
+        let union =
+            |lists: &[Preserve]| lists.iter().fold(Preserve::NOTHING, |all, one| all.with(*one));
+        let kept = if self.preserve.is_empty() { Preserve::ALL } else { union(&self.preserve) };
+        kept.without(union(&self.no_preserve))
+    }
+
+    /// What the copy is to be like.
+    pub fn options(&self, cancel: CancelToken) -> CopyOptions {
+        CopyOptions {
+            preserve: self.kept(),
+            appearance: match (self.atomic, self.in_place) {
+                (true, _) => Appearance::Atomic,
+                (_, true) => Appearance::InPlace,
+                _ => Appearance::Plain,
+            },
+            unchanged: match (self.always, self.checksum) {
+                (true, _) => Unchanged::Never,
+                (_, true) => Unchanged::Content,
+                _ => Unchanged::SizeAndTime,
+            },
+            reach: self.reach(),
+            method: self.engine.method(),
+            reflink: WhenChoice::when(self.reflink),
+            sparse: WhenChoice::when(self.sparse),
+            assurance: if self.verify { Assurance::Verified } else { Assurance::Accepted },
+            durability: if self.sync { Durability::Durable } else { Durability::Cached },
+            threads: self.threads.unwrap_or(0),
+            block_bytes: self.block_size.unwrap_or(0),
+            depth: self.depth.unwrap_or(0),
+            max_fds: self.max_fds.unwrap_or(0),
+            max_memory_bytes: self.max_memory.unwrap_or(MEMORY_BYTES),
+            cancel,
+        }
+    }
+
+    /// Says which operands or options make no sense together.
+    pub fn contradiction(&self) -> Option<String> {
+        self.wrong_operands().or_else(|| self.wrong_method()).or_else(|| self.wrong_lists())
+    }
+
+    fn wrong_operands(&self) -> Option<String> {
+        let last = self.paths.last().map(|path| path.display());
+        match (&self.target_directory, self.paths.len()) {
+            (None, 1) => Some(format!("no target after {}", last?)),
+            (None, count) if self.no_target_directory && count > 2 => {
+                Some(format!("-T takes one source and one target, {} is one too many", last?))
+            }
+            _ => None,
+        }
+    }
+
+    fn wrong_method(&self) -> Option<String> {
+        let engine = self.engine.name();
+        let shares = self.engine == CopyEngine::Reflink;
+        let sparse = match self.sparse {
+            Some(WhenChoice::Always) => Some("always"),
+            Some(WhenChoice::Never) => Some("never"),
+            _ => None,
+        };
+        match (self.engine, self.reflink) {
+            (CopyEngine::Reflink, Some(WhenChoice::Never)) => {
+                return Some("--engine reflink contradicts --reflink=never".to_owned());
+            }
+            (CopyEngine::Auto | CopyEngine::Reflink, _) => {}
+            (_, Some(WhenChoice::Always)) => {
+                return Some(format!("--engine {engine} contradicts --reflink=always"));
+            }
+            _ => {}
+        }
+        if let Some(sparse) = sparse {
+            if shares {
+                return Some(format!(
+                    "--engine reflink keeps holes as they are: --sparse={sparse} contradicts it"
+                ));
+            }
+            if self.reflink == Some(WhenChoice::Always) {
+                return Some(format!(
+                    "--reflink=always keeps holes as they are: --sparse={sparse} contradicts it"
+                ));
+            }
+        }
+        if self.depth.is_some() && !matches!(self.engine, CopyEngine::Auto | CopyEngine::Uring) {
+            return Some(format!("--depth means nothing with --engine {engine}"));
+        }
+        if self.block_size.is_some() && shares {
+            return Some("--block-size means nothing with --engine reflink".to_owned());
+        }
+        None
+    }
+
+    fn wrong_lists(&self) -> Option<String> {
+        let named = [
+            (Preserve::MODE, "mode"),
+            (Preserve::OWNERSHIP, "ownership"),
+            (Preserve::TIMESTAMPS, "timestamps"),
+            (Preserve::LINKS, "links"),
+            (Preserve::XATTR, "xattr"),
+            (Preserve::CONTEXT, "context"),
+        ];
+        let holds = |lists: &[Preserve], one| {
+            lists.iter().any(|list| *list != Preserve::ALL && list.has(one))
+        };
+        let both = |one| holds(&self.preserve, one) && holds(&self.no_preserve, one);
+        let (_, name) = named.into_iter().find(|(one, _)| both(*one))?;
+        Some(format!("--preserve and --no-preserve both name {name}"))
+    }
+}

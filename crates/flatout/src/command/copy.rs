@@ -1,0 +1,189 @@
+//! `flatout copy`: trees copied, with what went wrong said as it happens and figures at the end.
+//!
+//! The story: what is named becomes a plan of operands, threads copy them, a witness says and logs
+//! what happens, and an account is given at the end. Nothing goes to standard output but the
+//! figures, where they are asked for: whoever replaces cp by this sees what cp shows, nothing.
+
+mod account;
+mod document;
+mod log;
+mod pace;
+mod survey;
+mod terminal;
+mod witness;
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::thread::{Builder, Scope};
+
+use flatout_report::Format;
+use flatout_sys::cancel::CancelToken;
+use flatout_sys::clock::monotonic_ns;
+use flatout_tree::copy::operand::{self, Plan};
+use flatout_tree::copy::{Copy, Ended, Operand};
+
+use crate::arguments::copy::{Copy as Arguments, CopyFormat};
+use crate::arguments::shared::Output;
+use crate::{conclusion, output};
+use account::Account;
+use document::Document;
+use log::Log;
+use terminal::Terminal;
+use witness::Witness;
+
+/// Copies all that is named. What cannot be copied does not stop the rest.
+pub fn run(arguments: &Arguments, cancel: CancelToken) -> ExitCode {
+    let log = match prepare(arguments) {
+        Ok(log) => log,
+        Err(error) => return refuse(arguments, error),
+    };
+    let document = arguments.figures().map(Document::begin);
+    let begun_ns = monotonic_ns();
+    let terminal = Terminal::find();
+    let witness = Witness::new(log, terminal.as_ref());
+    let plan = plan(arguments, &witness);
+    let (ended, refused_ways) = copy(arguments, cancel, plan, &witness);
+    if let Some(terminal) = &terminal {
+        terminal.end();
+    }
+    let account = Account::new(&ended, witness.objections(), monotonic_ns() - begun_ns);
+    conclude(arguments, document, &account, witness, &refused_ways)
+}
+
+/// Looks at the places for results before anything is copied.
+fn prepare(arguments: &Arguments) -> Result<Option<Log>, String> {
+    for path in [&arguments.output, &arguments.log].into_iter().flatten() {
+        let place = Output { format: Format::Json, output: Some(path.clone()) };
+        output::check(&place, &arguments.paths)?;
+    }
+    if arguments.output.is_some() && arguments.output == arguments.log {
+        return Err("--output and --log name the same file".to_owned());
+    }
+    arguments.log.as_deref().map(Log::create).transpose()
+}
+
+/// The results cannot be written where they are wanted.
+fn refuse(arguments: &Arguments, error: String) -> ExitCode {
+    if arguments.figures() == Some(CopyFormat::Json) {
+        let shown = Output { format: Format::Json, output: None };
+        return output::conclude(conclusion::failed(error), &shown);
+    }
+    output::complain(&error);
+    output::exit(conclusion::FAILED)
+}
+
+/// Finds out what goes where, and says what does not.
+fn plan(arguments: &Arguments, witness: &Witness<'_>) -> Plan {
+    let (sources, destination) = arguments.operands();
+    match operand::plan(sources, &destination, arguments.reach()) {
+        Ok(plan) => {
+            for source in &plan.repeated {
+                witness.remark(&format!("{} is named more than once", source.display()));
+            }
+            for objection in &plan.objections {
+                witness.object(objection);
+            }
+            plan
+        }
+        Err(objection) => {
+            witness.object(&objection);
+            Plan::default()
+        }
+    }
+}
+
+/// Has the operands copied by threads of ours. Returns how it ended, and the ways that were tried
+/// and refused.
+fn copy(
+    arguments: &Arguments,
+    cancel: CancelToken,
+    plan: Plan,
+    witness: &Witness<'_>,
+) -> (Ended, Vec<String>) {
+    let copy = Copy::new(arguments.options(cancel), witness);
+    let sources: Vec<PathBuf> =
+        plan.rounds.iter().flatten().map(|one| one.source.clone()).collect();
+    let mut ended = Ended { interrupted: false, out_of_space: false, totals: copy.progress() };
+    let paths: Vec<&Path> = sources.iter().map(PathBuf::as_path).collect();
+    let watched = || {
+        for round in plan.rounds {
+            ended = run_round(&copy, round, witness);
+            if ended.interrupted || ended.out_of_space || cancel.is_cancelled() {
+                break;
+            }
+        }
+    };
+    match witness.terminal() {
+        Some(terminal) => terminal.during(&copy, &paths, watched),
+        None => watched(),
+    }
+    ended.interrupted |= cancel.is_cancelled();
+    (ended, copy.refused())
+}
+
+fn run_round(copy: &Copy<'_>, operands: Vec<Operand>, witness: &Witness<'_>) -> Ended {
+    std::thread::scope(|scope| {
+        let mut running = 0;
+        copy.run(operands, |more| hire(scope, copy, more, &mut running, witness))
+    })
+}
+
+fn hire<'scope, 'env>(
+    scope: &'scope Scope<'scope, 'env>,
+    copy: &'env Copy<'_>,
+    more: u32,
+    running: &mut u32,
+    witness: &Witness<'_>,
+) -> ControlFlow<()> {
+    for _ in 0..more {
+        let thread = Builder::new().name(format!("copy {running}"));
+        match thread.spawn_scoped(scope, || copy.work()) {
+            Ok(_) => *running += 1,
+            // With fewer threads than are useful it takes longer, no more.
+            Err(error) if *running == 0 => {
+                witness.fail(format!("cannot start a thread: {error}"));
+                return ControlFlow::Break(());
+            }
+            Err(_) => {}
+        }
+    }
+    ControlFlow::Continue(())
+}
+
+/// Says how it ended, and returns the exit code.
+fn conclude(
+    arguments: &Arguments,
+    document: Option<Document>,
+    account: &Account,
+    witness: Witness<'_>,
+    refused_ways: &[String],
+) -> ExitCode {
+    if arguments.verbose {
+        for way in refused_ways {
+            output::complain(way);
+        }
+    }
+    if account.is_out_of_space {
+        output::complain(
+            "stopped: there is no room left; make some and give the same command again",
+        );
+    }
+    if account.is_interrupted {
+        output::complain(account::hint(arguments));
+    }
+    // The figures say it all where they go to the same terminal.
+    let is_told = arguments.verbose || witness.terminal().is_some();
+    if is_told && document.is_none() {
+        output::complain(&account.closing_line());
+    }
+    let mut code = account.exit_code();
+    let errors = witness.finish(&mut code);
+    if let Some(document) = document
+        && let Err(error) = document.end(account, errors, code, arguments.output.as_deref())
+    {
+        output::complain(&error);
+        code = code.max(conclusion::FAILED);
+    }
+    output::exit(code)
+}

@@ -1,0 +1,190 @@
+//! What a copy came to: its figures, its last line, its exit code.
+
+use flatout_io::transfer::Method;
+use flatout_report::quantity;
+use flatout_sys::memory;
+use flatout_tree::copy::{Ended, Snapshot};
+
+use crate::arguments::copy::Copy as Arguments;
+use crate::conclusion::{DONE, FAILED, INTERRUPTED};
+
+/// Figures of a copy that has ended.
+#[derive(Debug, Clone)]
+pub struct Account {
+    /// What was done.
+    pub totals: Snapshot,
+    /// Operands that were not even tried.
+    pub objections: u64,
+    /// From the first look at an operand to the last system call.
+    pub elapsed_ns: u64,
+    /// Bytes that the kernel has and storage has not; at most what was copied. `None`: unknown.
+    pub unwritten_bytes: Option<u64>,
+    /// The user wanted to stop.
+    pub is_interrupted: bool,
+    /// It ended because there was no room.
+    pub is_out_of_space: bool,
+}
+
+/// The word for a method, as `--engine` has it.
+pub fn method_name(method: Method) -> &'static str {
+    match method {
+        Method::Reflink => "reflink",
+        Method::CopyFileRange => "copy-file-range",
+        Method::Sync => "sync",
+        Method::Mmap => "mmap",
+        Method::Uring => "uring",
+    }
+}
+
+/// What to say to somebody who stopped a copy.
+pub fn hint(arguments: &Arguments) -> &'static str {
+    if arguments.always {
+        "interrupted; without --always the same command goes on with what is not complete"
+    } else {
+        "interrupted; give the same command again to go on: what is complete is not copied again"
+    }
+}
+
+/// Bytes that storage does not have yet, of those that a copy has handed over. The kernel counts
+/// them for all programs together, so that it may be fewer.
+pub fn unwritten_bytes(accepted_bytes: u64) -> Option<u64> {
+    memory::unwritten_bytes().map(|bytes| bytes.min(accepted_bytes))
+}
+
+impl Account {
+    /// Sums up what has ended.
+    pub fn new(ended: &Ended, objections: u64, elapsed_ns: u64) -> Self {
+        Self {
+            totals: ended.totals,
+            objections,
+            elapsed_ns,
+            unwritten_bytes: unwritten_bytes(ended.totals.bytes_accepted),
+            is_interrupted: ended.interrupted,
+            is_out_of_space: ended.out_of_space,
+        }
+    }
+
+    /// How the program ends.
+    pub fn exit_code(&self) -> i32 {
+        if self.is_interrupted {
+            INTERRUPTED
+        } else if self.failed() > 0 || self.is_out_of_space {
+            FAILED
+        } else {
+            DONE
+        }
+    }
+
+    /// What was not copied.
+    pub fn failed(&self) -> u64 {
+        self.totals.failed + self.objections
+    }
+
+    /// Bytes per second; `None` where nothing was moved.
+    pub fn rate(&self) -> Option<f64> {
+        let bytes = self.totals.bytes_accepted;
+        let is_measurable = bytes > 0 && self.elapsed_ns > 0;
+        is_measurable.then(|| bytes as f64 / (self.elapsed_ns as f64 / 1e9))
+    }
+
+    /// The methods that moved something, with their files and bytes.
+    pub fn methods(&self) -> impl Iterator<Item = (&'static str, u64, u64)> {
+        let used = self.totals.by_method.iter().filter(|(_, files, bytes)| files + bytes > 0);
+        used.map(|(method, files, bytes)| (method_name(*method), *files, *bytes))
+    }
+
+    /// Everything in one line.
+    pub fn closing_line(&self) -> String {
+        let totals = &self.totals;
+        let noun = if totals.files == 1 { "file" } else { "files" };
+        let files = quantity::count(totals.files);
+        let bytes = quantity::rounded_size(totals.bytes_accepted);
+        let seconds = quantity::number(self.elapsed_ns as f64 / 1e9);
+        let mut line = format!("{files} {noun}, {bytes} in {seconds} s");
+        if let Some(rate) = self.rate() {
+            line.push_str(&format!(": {}", quantity::value("bytes/s", rate)));
+        }
+        let methods: Vec<String> = self
+            .methods()
+            .map(|(name, files, _)| format!("{name} {}", quantity::count(files)))
+            .collect();
+        if !methods.is_empty() {
+            line.push_str(&format!(" ({})", methods.join(", ")));
+        }
+        let counts = [
+            (totals.linked, "linked"),
+            (totals.unchanged, "unchanged"),
+            (self.failed(), "failed"),
+            (totals.retried, "retried"),
+        ];
+        for (count, word) in counts.into_iter().filter(|(count, _)| *count > 0) {
+            line.push_str(&format!("; {} {word}", quantity::count(count)));
+        }
+        if let Some(unwritten) = self.unwritten_bytes.filter(|bytes| *bytes > 0) {
+            line.push_str(&format!("; {} not on disk yet", quantity::rounded_size(unwritten)));
+        }
+        line
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flatout_tree::copy::Waiting;
+
+    use super::*;
+
+    fn account() -> Account {
+        let totals = Snapshot {
+            files: 20_000,
+            directories: 3,
+            others: 0,
+            linked: 0,
+            unchanged: 0,
+            failed: 0,
+            retried: 0,
+            bytes_accepted: 3 << 30,
+            by_method: [
+                (Method::Reflink, 0, 0),
+                (Method::CopyFileRange, 0, 0),
+                (Method::Sync, 19_998, 1 << 30),
+                (Method::Mmap, 0, 0),
+                (Method::Uring, 2, 2 << 30),
+            ],
+            waiting: Waiting::Nothing,
+        };
+        Account {
+            totals,
+            objections: 0,
+            elapsed_ns: 2_000_000_000,
+            unwritten_bytes: None,
+            is_interrupted: false,
+            is_out_of_space: false,
+        }
+    }
+
+    #[test]
+    fn the_last_line_says_what_was_done_and_how() {
+        let mut account = account();
+        let line = "20,000 files, 3 GiB in 2.00 s: 1,536 MiB/s (sync 19,998, uring 2)";
+        assert_eq!(account.closing_line(), line);
+        assert_eq!(account.exit_code(), DONE);
+        account.totals.unchanged = 7;
+        account.totals.failed = 1;
+        account.objections = 1;
+        account.unwritten_bytes = Some(1 << 20);
+        let more = format!("{line}; 7 unchanged; 2 failed; 1 MiB not on disk yet");
+        assert_eq!(account.closing_line(), more);
+        assert_eq!(account.exit_code(), FAILED);
+        account.is_interrupted = true;
+        assert_eq!(account.exit_code(), INTERRUPTED);
+    }
+
+    #[test]
+    fn nothing_done_has_no_rate() {
+        let mut account = account();
+        account.totals.bytes_accepted = 0;
+        assert_eq!(account.rate(), None);
+        account.totals.files = 1;
+        assert!(account.closing_line().starts_with("1 file, 0 B in 2.00 s ("));
+    }
+}

@@ -1,0 +1,109 @@
+//! The figures of a copy as a record: one row for all of it.
+
+use std::path::Path;
+
+use flatout_measure::record::{Outcome, Status};
+use flatout_measure::warning::{self, Warning};
+use flatout_report::{Format, Style};
+use serde_json::{Map, Value};
+
+use super::account::Account;
+use crate::arguments::copy::CopyFormat;
+use crate::conclusion::{Draft, View};
+use crate::output;
+
+/// Nothing here is random.
+const SEED: u64 = 1;
+
+/// Figures in the making.
+pub struct Document {
+    draft: Draft,
+    format: CopyFormat,
+}
+
+impl Document {
+    /// Begins now: describing the machine is no part of copying.
+    pub fn begin(format: CopyFormat) -> Self {
+        Self { draft: Draft::begin(SEED), format }
+    }
+
+    /// Writes the figures where they are wanted.
+    pub fn end(
+        mut self,
+        account: &Account,
+        errors: Vec<String>,
+        exit_code: i32,
+        path: Option<&Path>,
+    ) -> Result<(), String> {
+        let outcome = row(account);
+        let shown = match self.format {
+            CopyFormat::Table => flatout_report::summary(&outcome),
+            CopyFormat::Json => {
+                self.draft.errors = errors;
+                self.draft.results.push(outcome);
+                let mut record = self.draft.conclude(View::Summary).record;
+                record.end.exit_code = exit_code;
+                flatout_report::render(&record, Format::Json, &Style::default())
+            }
+        };
+        match path {
+            None => output::to_standard_output(shown.as_bytes()),
+            Some(path) => output::replace(path, shown.as_bytes()),
+        }
+    }
+}
+
+fn row(account: &Account) -> Outcome {
+    let totals = &account.totals;
+    let rate = account.rate();
+    let mut outcome = Outcome {
+        id: "copy/total".to_owned(),
+        unit: "bytes/s".to_owned(),
+        median: rate,
+        n: u64::from(rate.is_some()),
+        samples: rate.into_iter().collect(),
+        ..Outcome::default()
+    };
+    outcome.audit = facts([
+        ("files", totals.files.into()),
+        ("directories", totals.directories.into()),
+        ("others", totals.others.into()),
+        ("linked", totals.linked.into()),
+        ("unchanged", totals.unchanged.into()),
+        ("failed", account.failed().into()),
+        ("retried", totals.retried.into()),
+        ("bytes", totals.bytes_accepted.into()),
+        ("unwritten_bytes", account.unwritten_bytes.into()),
+        ("elapsed_ns", account.elapsed_ns.into()),
+        ("files_by_method", by_method(account, |(name, files, _)| (name, files))),
+        ("bytes_by_method", by_method(account, |(name, _, bytes)| (name, bytes))),
+    ]);
+    if account.failed() > 0 {
+        let text = format!("{} of the entries were not copied", account.failed());
+        outcome.status = Status::Degraded;
+        outcome.warnings.push(Warning::new(warning::FAILED, text));
+    }
+    if account.is_out_of_space {
+        let text = "the copy ended because there was no room left";
+        outcome.status = Status::Failed;
+        outcome.warnings.push(Warning::new(warning::FAILED, text));
+    }
+    if account.is_interrupted {
+        let text = "the copy was interrupted before everything was copied";
+        outcome.status = Status::Interrupted;
+        outcome.warnings.push(Warning::new(warning::INTERRUPTED, text));
+    }
+    outcome
+}
+
+fn by_method(
+    account: &Account,
+    figure: impl Fn((&'static str, u64, u64)) -> (&'static str, u64),
+) -> Value {
+    let figures = account.methods().map(figure);
+    Value::Object(figures.map(|(name, count)| (name.to_owned(), count.into())).collect())
+}
+
+fn facts<const N: usize>(pairs: [(&str, Value); N]) -> Map<String, Value> {
+    pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}

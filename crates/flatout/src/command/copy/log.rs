@@ -1,0 +1,58 @@
+//! `--log`: a line of JSON for each thing done or not done, as it happens.
+//!
+//! Written in place, not beside it: after a kill it says how far the copy came, except for the
+//! last lines, which were still in memory.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use flatout_report::json;
+use serde_json::Value;
+
+/// Bytes that are collected before they are written.
+const BUFFER_BYTES: usize = 64 << 10;
+
+/// A log that is written by many threads.
+pub struct Log {
+    path: PathBuf,
+    state: Mutex<State>,
+}
+
+struct State {
+    file: BufWriter<File>,
+    /// The first error; nothing is written after it.
+    error: Option<String>,
+}
+
+impl Log {
+    /// Begins a log; what the file held is lost.
+    pub fn create(path: &Path) -> Result<Self, String> {
+        let file = File::options().write(true).create(true).truncate(true).open(path);
+        let file = file.map_err(|error| format!("cannot write {path:?}: {error}"))?;
+        let file = BufWriter::with_capacity(BUFFER_BYTES, file);
+        Ok(Self { path: path.to_owned(), state: Mutex::new(State { file, error: None }) })
+    }
+
+    /// Writes a line.
+    pub fn write(&self, value: &Value) {
+        let line = json::line(value);
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.error.is_none()
+            && let Err(error) = state.file.write_all(line.as_bytes())
+        {
+            state.error = Some(format!("cannot write {:?}: {error}", self.path));
+        }
+    }
+
+    /// Writes what is left.
+    pub fn finish(self) -> Result<(), String> {
+        let mut state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let flushed = state.file.flush();
+        match state.error {
+            Some(error) => Err(error),
+            None => flushed.map_err(|error| format!("cannot write {:?}: {error}", self.path)),
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! What there is to copy, counted beside the copy so that it can be said how long it still takes.
+//! Only for people who look on; nothing depends on it.
+
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use flatout_tree::visit;
+use rustix::fs::{FileType, Stat};
+
+/// The unit of `st_blocks`, whatever the block size of the filesystem.
+const SECTOR_BYTES: u64 = 512;
+
+/// Files and bytes counted so far.
+#[derive(Debug, Default)]
+pub struct Survey {
+    files: AtomicU64,
+    bytes: AtomicU64,
+    is_complete: AtomicBool,
+    is_abandoned: AtomicBool,
+}
+
+/// What there is in all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Whole {
+    /// Regular files.
+    pub files: u64,
+    /// Their bytes, without holes.
+    pub bytes: u64,
+}
+
+impl Survey {
+    /// Counts what is below these paths, until it is done or abandoned. What cannot be read is
+    /// left to the copier to complain about.
+    pub fn count(&self, paths: &[&Path]) {
+        for path in paths {
+            let Ok(facts) = rustix::fs::lstat(*path) else { continue };
+            self.add(&facts);
+            if FileType::from_raw_mode(facts.st_mode).is_dir() {
+                // Where the count ends early, no share of the whole is shown.
+                let visited = visit::visit(path, |entry| {
+                    self.add(&entry.facts);
+                    if self.is_abandoned.load(Ordering::Relaxed) {
+                        return Err(io::Error::from(io::ErrorKind::Interrupted));
+                    }
+                    Ok(())
+                });
+                if visited.is_err() {
+                    return;
+                }
+            }
+        }
+        self.is_complete.store(true, Ordering::Release);
+    }
+
+    fn add(&self, facts: &Stat) {
+        if FileType::from_raw_mode(facts.st_mode).is_file() {
+            let allocated = (facts.st_blocks as u64).saturating_mul(SECTOR_BYTES);
+            self.files.fetch_add(1, Ordering::Relaxed);
+            self.bytes.fetch_add((facts.st_size as u64).min(allocated), Ordering::Relaxed);
+        }
+    }
+
+    /// Ends the count: nobody looks on any more.
+    pub fn abandon(&self) {
+        self.is_abandoned.store(true, Ordering::Relaxed);
+    }
+
+    /// What there is, once it is known.
+    pub fn whole(&self) -> Option<Whole> {
+        self.is_complete.load(Ordering::Acquire).then(|| Whole {
+            files: self.files.load(Ordering::Relaxed),
+            bytes: self.bytes.load(Ordering::Relaxed),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_counted_without_their_holes() {
+        let place = tempfile::tempdir().unwrap();
+        std::fs::create_dir(place.path().join("below")).unwrap();
+        std::fs::write(place.path().join("below/file"), [7; 10_000]).unwrap();
+        std::fs::write(place.path().join("one"), [7; 5_000]).unwrap();
+        std::fs::File::create(place.path().join("hole")).unwrap().set_len(1 << 40).unwrap();
+        // Not every filesystem has given a file its blocks before it is written out.
+        for file in ["below/file", "one"] {
+            std::fs::File::open(place.path().join(file)).unwrap().sync_all().unwrap();
+        }
+        let survey = Survey::default();
+        assert_eq!(survey.whole(), None);
+        survey.count(&[
+            &place.path().join("one"),
+            &place.path().join("below"),
+            &place.path().join("hole"),
+        ]);
+        assert_eq!(survey.whole(), Some(Whole { files: 3, bytes: 15_000 }));
+        let abandoned = Survey::default();
+        abandoned.abandon();
+        abandoned.count(&[place.path()]);
+        assert_eq!(abandoned.whole(), None);
+    }
+}

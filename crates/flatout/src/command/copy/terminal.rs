@@ -1,0 +1,88 @@
+//! How far the copy is, on standard error, for people only: a bar that is drawn anew a few times a
+//! second by a thread of its own, so that the copy never waits for a terminal.
+
+use std::io::IsTerminal;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use flatout_report::text;
+use flatout_tree::copy::Copy;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::account::unwritten_bytes;
+use super::pace::{Moment, Pace};
+use super::survey::Survey;
+
+/// Ticks of the bar from empty to full.
+const TICKS: u64 = 1000;
+/// Where the bar stops while something is still copied.
+const LAST_TICK: f64 = 990.0;
+/// Time between two looks.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// A terminal that somebody looks at.
+pub struct Terminal {
+    bar: ProgressBar,
+    begun: Instant,
+}
+
+impl Terminal {
+    /// The terminal on standard error, if it is one.
+    pub fn find() -> Option<Self> {
+        if !std::io::stderr().is_terminal() {
+            return None;
+        }
+        let bar = ProgressBar::with_draw_target(Some(TICKS), ProgressDrawTarget::stderr());
+        if let Ok(style) = ProgressStyle::with_template("{bar:20} {percent:>3} %  {wide_msg}") {
+            bar.set_style(style.progress_chars("█▌░"));
+        }
+        Some(Self { bar, begun: Instant::now() })
+    }
+
+    /// Writes something else between two drawings.
+    pub fn aside(&self, write: impl FnOnce()) {
+        self.bar.suspend(write);
+    }
+
+    /// Takes the bar away.
+    pub fn end(&self) {
+        self.bar.finish_and_clear();
+    }
+
+    /// Shows how far the copy is while `work` goes on. Without threads to spare it is not shown.
+    pub fn during(&self, copy: &Copy<'_>, paths: &[&Path], work: impl FnOnce()) {
+        let survey = &Survey::default();
+        std::thread::scope(|scope| {
+            let (end, is_over) = channel();
+            let named = |name: &str| std::thread::Builder::new().name(name.to_owned());
+            let shown =
+                named("progress").spawn_scoped(scope, move || self.show(copy, survey, &is_over));
+            if shown.is_ok() {
+                let _ = named("survey").spawn_scoped(scope, || survey.count(paths));
+            }
+            work();
+            survey.abandon();
+            drop::<std::sync::mpsc::Sender<()>>(end);
+        });
+    }
+
+    fn show(&self, copy: &Copy<'_>, survey: &Survey, is_over: &Receiver<()>) {
+        let mut pace = Pace::default();
+        while is_over.recv_timeout(LOOK_EVERY) == Err(RecvTimeoutError::Timeout) {
+            let snapshot = copy.progress();
+            let elapsed_ns = self.begun.elapsed().as_nanos() as u64;
+            let moment = Moment {
+                elapsed_ns,
+                snapshot: &snapshot,
+                whole: survey.whole(),
+                unwritten_bytes: unwritten_bytes(snapshot.bytes_accepted),
+            };
+            let rate = pace.rate(elapsed_ns, snapshot.bytes_accepted);
+            self.bar.set_message(text::visible(&moment.line(rate)));
+            let ticks = (moment.share().unwrap_or(0.0) * LAST_TICK) as u64;
+            // The bar never goes back.
+            self.bar.set_position(ticks.max(self.bar.position()));
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Whoever watches the copy: says what went wrong as it comes, and writes the log.
+
+use std::ffi::OsStr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use flatout_bench::read::outcome::escape;
+use flatout_tree::copy::event::{Action, Event, Watch};
+use flatout_tree::copy::operand::Objection;
+use serde_json::json;
+
+use super::account::method_name;
+use super::log::Log;
+use super::terminal::Terminal;
+use crate::conclusion::FAILED;
+use crate::output;
+
+/// Errors that are kept for the document; all of them are said, and logged.
+const MAX_ERRORS: usize = 100;
+
+/// What was said so far.
+pub struct Witness<'a> {
+    log: Option<Log>,
+    terminal: Option<&'a Terminal>,
+    said: Mutex<Said>,
+}
+
+#[derive(Default)]
+struct Said {
+    errors: Vec<String>,
+    more_errors: u64,
+    objections: u64,
+}
+
+impl<'a> Witness<'a> {
+    /// Nothing has happened yet.
+    pub fn new(log: Option<Log>, terminal: Option<&'a Terminal>) -> Self {
+        Self { log, terminal, said: Mutex::new(Said::default()) }
+    }
+
+    /// Where somebody looks on.
+    pub fn terminal(&self) -> Option<&'a Terminal> {
+        self.terminal
+    }
+
+    /// Operands, and other things, that were not even tried.
+    pub fn objections(&self) -> u64 {
+        self.said().objections
+    }
+
+    fn said(&self) -> MutexGuard<'_, Said> {
+        self.said.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn complain(&self, line: &str) {
+        match self.terminal {
+            Some(terminal) => terminal.aside(|| output::complain(line)),
+            None => output::complain(line),
+        }
+    }
+
+    fn note(&self, text: String) {
+        self.complain(&text);
+        let mut said = self.said();
+        if said.errors.len() < MAX_ERRORS {
+            said.errors.push(text);
+        } else {
+            said.more_errors += 1;
+        }
+    }
+
+    /// Says something that is no failure.
+    pub fn remark(&self, text: &str) {
+        self.complain(text);
+    }
+
+    /// Says that something failed which is no entry of a tree.
+    pub fn fail(&self, text: String) {
+        self.said().objections += 1;
+        self.note(text);
+    }
+
+    /// Says that an operand is not copied.
+    pub fn object(&self, objection: &Objection) {
+        let text = objection.to_string();
+        if let Some(log) = &self.log {
+            let path = escape(objection.path().as_os_str());
+            log.write(&json!({"action": "refused", "path": path, "cause": text}));
+        }
+        self.fail(text);
+    }
+
+    /// Ends the log. Returns the errors for the document.
+    pub fn finish(self, code: &mut i32) -> Vec<String> {
+        if let Some(Err(error)) = self.log.map(Log::finish) {
+            output::complain(&error);
+            *code = (*code).max(FAILED);
+        }
+        let mut said = self.said.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if said.more_errors > 0 {
+            said.errors.push(format!("and {} more", said.more_errors));
+        }
+        said.errors
+    }
+}
+
+impl Watch for Witness<'_> {
+    fn event(&self, event: &Event<'_>) {
+        match event {
+            Event::Done { action, source, bytes, method, elapsed_ns } => {
+                let Some(log) = &self.log else { return };
+                log.write(&json!({
+                    "action": action_name(*action),
+                    "path": escape(source),
+                    "bytes": bytes,
+                    "method": method.map(method_name),
+                    "elapsed_ns": elapsed_ns,
+                }));
+            }
+            Event::Failed(failure) => {
+                if let Some(log) = &self.log {
+                    let path: &OsStr = &failure.path;
+                    log.write(&json!({
+                        "action": "failed",
+                        "path": escape(path),
+                        "operation": failure.refusal.operation,
+                        "cause": failure.refusal.cause.to_string(),
+                    }));
+                }
+                self.note(failure.to_string());
+            }
+            Event::Notice(notice) => {
+                if let Some(log) = &self.log {
+                    let text = &notice.text;
+                    log.write(&json!({"action": "notice", "code": notice.code, "text": text}));
+                }
+                self.complain(&notice.text);
+            }
+        }
+    }
+
+    fn wants_each(&self) -> bool {
+        self.log.is_some()
+    }
+}
+
+fn action_name(action: Action) -> &'static str {
+    match action {
+        Action::Copied => "copied",
+        Action::Unchanged => "unchanged",
+        Action::Linked => "linked",
+        Action::Made => "made",
+        Action::Directory => "directory",
+    }
+}

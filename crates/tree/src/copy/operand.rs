@@ -1,0 +1,336 @@
+//! What a command line names, as operands: which source goes to which name. The rules are those
+//! of `cp -a`; what it would refuse, or undo half-way, is refused before anything is touched.
+//!
+//! Nothing is changed here, and what is found may change afterwards: the copier looks again. What
+//! two sources would bring to the same place is compared in `operand/overlap.rs`.
+
+mod overlap;
+mod place;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FileType, Stat};
+use rustix::io::Errno;
+
+use super::failure::{Failure, Refusal};
+use super::job::Operand;
+use super::options::Reach;
+use overlap::Overlap;
+use place::Inode;
+
+/// Where the sources go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Destination {
+    /// Into it where it is a directory, else to exactly this name.
+    Named(PathBuf),
+    /// Into this directory (`-t`).
+    Into(PathBuf),
+    /// To exactly this name (`-T`).
+    Exactly(PathBuf),
+}
+
+/// What is to be done.
+#[derive(Debug, Default)]
+pub struct Plan {
+    /// What can be copied at once; a round begins when the one before it has ended. There are
+    /// several only where trees of several sources are merged.
+    pub rounds: Vec<Vec<Operand>>,
+    /// What is not copied.
+    pub objections: Vec<Objection>,
+    /// Sources that were named before, and are copied once.
+    pub repeated: Vec<PathBuf>,
+}
+
+/// Why an operand is not copied.
+#[derive(Debug, thiserror::Error)]
+pub enum Objection {
+    /// The system does not let us.
+    #[error(transparent)]
+    Failed(#[from] Failure),
+    /// It would destroy something, or never end.
+    #[error("cannot copy {from} to {to}: {reason}", from = .operand.source.display(), to = .operand.target.display())]
+    Refused {
+        /// What was to go where.
+        operand: Operand,
+        /// Why it does not.
+        reason: &'static str,
+    },
+    /// Another source has put something there, and it is not to be lost.
+    #[error("cannot copy {from} to {to}: {other} goes there too, and neither may replace the other", from = .operand.source.display(), to = .operand.target.display(), other = .other.display())]
+    Clash {
+        /// What was to go where.
+        operand: Operand,
+        /// The source that was named before.
+        other: PathBuf,
+    },
+}
+
+impl Objection {
+    /// The path that an account of failures names.
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::Failed(failure) => Path::new(&failure.path),
+            Self::Refused { operand, .. } | Self::Clash { operand, .. } => &operand.source,
+        }
+    }
+}
+
+const SAME: &str = "they are the same file";
+const INSIDE: &str = "the target lies inside the source";
+const OVER_DIRECTORY: &str = "the target is a directory, the source is none";
+const OVER_OTHER: &str = "the source is a directory, the target is there and is none";
+const DANGLING: &str = "the target is a symlink that leads nowhere";
+const SPECIAL: &str = "the target is a device, FIFO or socket, and remains one";
+
+/// Finds out what goes where. Each source is looked at in turn; one that cannot be copied does not
+/// hold up the others.
+///
+/// Errors: there is no such directory to copy into.
+///
+/// Cost: two or three system calls per source, and one per directory above the target of a
+/// directory. Where several sources fill the same directory, their names are compared.
+pub fn plan(
+    sources: &[PathBuf],
+    destination: &Destination,
+    reach: Reach,
+) -> Result<Plan, Objection> {
+    let place = match destination {
+        Destination::Exactly(path) => Place::Exactly(path),
+        Destination::Into(path) => into(path)?,
+        Destination::Named(path) => match into(path) {
+            Ok(place) => place,
+            Err(_) if sources.len() < 2 => Place::Exactly(path),
+            Err(failure) => return Err(failure.into()),
+        },
+    };
+    let mut planner =
+        Planner { place, reach, plan: Plan::default(), taken: HashMap::new(), wholes: Vec::new() };
+    for source in sources {
+        if let Err(objection) = planner.add(source) {
+            planner.plan.objections.push(objection);
+        }
+    }
+    Ok(planner.plan)
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Place<'a> {
+    Into(&'a Path),
+    Exactly(&'a Path),
+}
+
+fn into(path: &Path) -> Result<Place<'_>, Failure> {
+    let facts = rustix::fs::stat(path).map_err(failed("copy into", path))?;
+    if kind(&facts).is_dir() {
+        Ok(Place::Into(path))
+    } else {
+        Err(failed("copy into", path)(Errno::NOTDIR))
+    }
+}
+
+fn failed(operation: &'static str, path: &Path) -> impl FnOnce(Errno) -> Failure {
+    let path = path.as_os_str().to_owned();
+    move |errno| Failure { refusal: Refusal::of(operation)(errno), path }
+}
+
+/// The name that `-T`, or a target that is no directory, means. Slashes at its end say that it is a
+/// directory, or is to become one.
+fn exact_target(path: &Path, source: &Stat) -> Result<PathBuf, Failure> {
+    let is_dot = place::last_name(path).is_none();
+    let stripped = place::without_slashes(path);
+    if stripped.as_os_str() == path.as_os_str() && !is_dot {
+        return Ok(path.to_owned());
+    }
+    match rustix::fs::lstat(path) {
+        Ok(_) if is_dot => Ok(path.to_owned()),
+        // What the slash follows is to be followed by everybody.
+        Ok(_) => Ok(path.join(".")),
+        Err(Errno::NOENT) if !is_dot && kind(source).is_dir() => Ok(stripped.to_owned()),
+        Err(Errno::NOENT) if !is_dot => Err(failed("create", path)(Errno::NOTDIR)),
+        Err(errno) => Err(failed("create", path)(errno)),
+    }
+}
+
+fn kind(facts: &Stat) -> FileType {
+    FileType::from_raw_mode(facts.st_mode)
+}
+
+/// A source that goes somewhere.
+#[derive(Debug)]
+struct Accepted {
+    source: PathBuf,
+    inode: Inode,
+    round: usize,
+}
+
+struct Planner<'a> {
+    place: Place<'a>,
+    reach: Reach,
+    plan: Plan,
+    /// By the name in the target directory.
+    taken: HashMap<OsString, Vec<Accepted>>,
+    /// Those whose contents go straight into the target directory, as those of `source/.` do.
+    wholes: Vec<Accepted>,
+}
+
+impl Planner<'_> {
+    fn add(&mut self, source: &Path) -> Result<(), Objection> {
+        let facts = rustix::fs::lstat(source).map_err(failed("stat", source))?;
+        let name = place::last_name(source);
+        let target = match self.place {
+            Place::Into(directory) => directory.join(name.as_deref().unwrap_or(".".as_ref())),
+            Place::Exactly(path) => exact_target(path, &facts)?,
+        };
+        let mut operand = Operand { source: source.to_owned(), target };
+        self.examine(&mut operand, &facts)?;
+        let round = match self.place {
+            Place::Into(_) => match self.round(&operand, name, Inode::of(&facts))? {
+                Some(round) => round,
+                None => {
+                    self.plan.repeated.push(operand.source);
+                    return Ok(());
+                }
+            },
+            Place::Exactly(_) => 0,
+        };
+        if self.plan.rounds.len() <= round {
+            self.plan.rounds.resize_with(round + 1, Vec::new);
+        }
+        self.plan.rounds[round].push(operand);
+        Ok(())
+    }
+
+    /// Looks at what is there already.
+    fn examine(&self, operand: &mut Operand, facts: &Stat) -> Result<(), Objection> {
+        let refused = |operand: &Operand, reason| {
+            Err(Objection::Refused { operand: operand.clone(), reason })
+        };
+        let found = match rustix::fs::lstat(&operand.target) {
+            Ok(found) => Some(found),
+            Err(Errno::NOENT) => {
+                let parent = rustix::fs::stat(&place::parent(&operand.target));
+                parent.map_err(failed("create", &operand.target))?;
+                None
+            }
+            Err(errno) => return Err(failed("create", &operand.target)(errno).into()),
+        };
+        let is_directory = kind(facts).is_dir();
+        if let Some(found) = &found {
+            if place::is_same(operand, facts, found) {
+                return refused(operand, SAME);
+            }
+            match (is_directory, kind(found).is_dir()) {
+                (true, false) => return refused(operand, OVER_OTHER),
+                (false, true) => return refused(operand, OVER_DIRECTORY),
+                _ => {}
+            }
+            if kind(facts).is_file() {
+                self.examine_for_bytes(operand, found)?;
+            }
+        }
+        if is_directory {
+            let start = match found {
+                Some(_) => operand.target.clone(),
+                None => place::parent(&operand.target),
+            };
+            if place::lies_inside(&start, facts, self.reach) {
+                return refused(operand, INSIDE);
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks at the target of a regular file. A symlink that the user names is followed, as cp
+    /// does; one that is found in a directory is not.
+    fn examine_for_bytes(&self, operand: &mut Operand, found: &Stat) -> Result<(), Objection> {
+        let refused = |operand: &Operand, reason| {
+            Err(Objection::Refused { operand: operand.clone(), reason })
+        };
+        let is_named = matches!(self.place, Place::Exactly(_));
+        let found = if kind(found).is_symlink() && is_named {
+            match rustix::fs::stat(&operand.target) {
+                Ok(behind) if kind(&behind).is_dir() => return refused(operand, OVER_DIRECTORY),
+                Ok(behind) => {
+                    if let Ok(path) = operand.target.canonicalize() {
+                        operand.target = path;
+                    }
+                    kind(&behind)
+                }
+                Err(Errno::NOENT) => return refused(operand, DANGLING),
+                Err(errno) => return Err(failed("stat", &operand.target)(errno).into()),
+            }
+        } else {
+            kind(found)
+        };
+        if found.is_file() || found.is_symlink() { Ok(()) } else { refused(operand, SPECIAL) }
+    }
+
+    /// The round in which an operand can be copied without disturbing, or losing, what earlier ones
+    /// bring to the same place; `None` where it was named before.
+    fn round(
+        &mut self,
+        operand: &Operand,
+        name: Option<OsString>,
+        inode: Inode,
+    ) -> Result<Option<usize>, Objection> {
+        let mut round = 0;
+        for (earlier, earlier_name) in self.earlier(name.as_ref()) {
+            let is_one = earlier_name == name.as_ref() && earlier.inode == inode;
+            if is_one && place::is_same_source(&earlier.source, &operand.source) {
+                return Ok(None);
+            }
+            // One of them may fill the directory in which the other is but a name.
+            let Operand { source, target } = operand.clone();
+            let (one, other) = match (earlier_name, name.as_ref()) {
+                (None, Some(name)) => (earlier.source.join(name), Operand { source, target }),
+                (Some(name), None) => {
+                    let inner = Operand { source: source.join(name), target: target.join(name) };
+                    (earlier.source.clone(), inner)
+                }
+                _ => (earlier.source.clone(), Operand { source, target }),
+            };
+            match overlap::of(&one, &other.source)? {
+                Overlap::Nothing => {}
+                Overlap::Directories => round = round.max(earlier.round + 1),
+                Overlap::Clash(inner) => {
+                    let operand = Operand {
+                        source: overlap::joined(&other.source, &inner),
+                        target: overlap::joined(&other.target, &inner),
+                    };
+                    let other = overlap::joined(&one, &inner);
+                    return Err(Objection::Clash { operand, other });
+                }
+            }
+        }
+        let accepted = Accepted { source: operand.source.clone(), inode, round };
+        match name {
+            Some(name) => self.taken.entry(name).or_default().push(accepted),
+            None => self.wholes.push(accepted),
+        }
+        Ok(Some(round))
+    }
+
+    /// Earlier sources that may bring something to the same place, each with its name there.
+    fn earlier(&self, name: Option<&OsString>) -> Vec<(&Accepted, Option<&OsString>)> {
+        let mut found: Vec<_> = self.wholes.iter().map(|accepted| (accepted, None)).collect();
+        match name {
+            Some(name) => {
+                let same = self.taken.get_key_value(name).into_iter();
+                found.extend(
+                    same.flat_map(|(name, all)| all.iter().map(move |one| (one, Some(name)))),
+                );
+            }
+            None => {
+                let all = self.taken.iter();
+                found.extend(
+                    all.flat_map(|(name, all)| all.iter().map(move |one| (one, Some(name)))),
+                );
+            }
+        }
+        found
+    }
+}
