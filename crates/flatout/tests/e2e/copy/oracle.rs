@@ -123,7 +123,9 @@ impl Entry {
         let mut file = None;
         if kind == Kind::File {
             let opened = open(path, OFlags::NONBLOCK)?;
-            if facts.len() >= WRITTEN_OUT_FROM_BYTES && opened.sync_all().is_ok() {
+            let is_doubtful = facts.blocks() * 512 < facts.len() || is_on_xfs(path);
+            let is_long = facts.len() >= WRITTEN_OUT_FROM_BYTES;
+            if is_long && is_doubtful && opened.sync_all().is_ok() {
                 let _ = fadvise(&opened, 0, None, Advice::DontNeed);
                 facts = path.symlink_metadata()?;
             }
@@ -185,6 +187,10 @@ fn kind(facts: &Metadata) -> Kind {
 const SECOND_NAMES_OF_XFS: &[u8] = b"trusted.SGI_ACL_";
 const XFS: i64 = 0x5846_5342;
 
+fn is_on_xfs(path: &Path) -> bool {
+    statfs(path.parent().unwrap()).is_ok_and(|facts| facts.f_type == XFS)
+}
+
 /// All extended attributes of an entry, a symlink's own too; none where there are none at all.
 fn attributes(path: &Path) -> std::io::Result<BTreeMap<Vec<u8>, Vec<u8>>> {
     let mut buffer = vec![0; LONGEST_ATTRIBUTE_BYTES];
@@ -193,8 +199,7 @@ fn attributes(path: &Path) -> std::io::Result<BTreeMap<Vec<u8>, Vec<u8>>> {
         answer => answer?,
     };
     let names = buffer[..length].split(|&byte| byte == 0).filter(|name| !name.is_empty());
-    let is_xfs = || statfs(path.parent().unwrap()).is_ok_and(|facts| facts.f_type == XFS);
-    let names = names.filter(|name| !(name.starts_with(SECOND_NAMES_OF_XFS) && is_xfs()));
+    let names = names.filter(|name| !(name.starts_with(SECOND_NAMES_OF_XFS) && is_on_xfs(path)));
     let names: Vec<Vec<u8>> = names.map(<[u8]>::to_vec).collect();
     let value = |name: Vec<u8>| {
         let length = lgetxattr(path, OsStr::from_bytes(&name), &mut buffer[..])?;

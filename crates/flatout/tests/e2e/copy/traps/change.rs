@@ -14,11 +14,11 @@ use crate::filesystem::{Kind, Mounted};
 use crate::fixture::random_bytes;
 use crate::skip::needs;
 
-const LENGTH_BYTES: usize = 6 << 20;
+const LENGTH_BYTES: usize = 12 << 20;
 
 /// Slow enough to be changed in the middle.
 fn slow() -> Faults {
-    Faults { delay: Duration::from_millis(4), is_uncached: true, ..Faults::default() }
+    Faults { delay: Duration::from_millis(40), is_uncached: true, ..Faults::default() }
 }
 
 /// Copies two files, of which `victim` is changed when some of it has been read.
@@ -32,7 +32,7 @@ fn copy_while(faulty: &Faulty, engine: &str, change: impl FnOnce(&Path)) -> (Fol
     faulty.restart(|faults| faults.delay = slow().delay);
     let running = copier(&run, &["--engine", engine], (&source, &target)).start();
     // Whatever the method, it reads through the filesystem.
-    while faulty.read_bytes() < LENGTH_BYTES as u64 / 6 {
+    while faulty.read_bytes() < LENGTH_BYTES as u64 / 12 {
         std::thread::yield_now();
     }
     change(&source);

@@ -45,7 +45,10 @@ fn a_file_that_cannot_be_read_is_named_and_the_others_are_copied() {
             let ran = copy(&["--engine", engine], faulty.path(), &target);
             let good = (offset == 0).then_some(1).unwrap_or_default();
             ran.exits(1);
-            assert!(ran.stderr.contains("bad") && ran.stderr.contains("I/O error"), "{ran}");
+            assert!(
+                ran.stderr.contains("bad") && ran.stderr.contains("Input/output error"),
+                "{ran}"
+            );
             assert!(ran.stderr.lines().count() <= 2 + good, "{ran}");
             if offset > 0 {
                 assert_eq!(fs::read(target.join("short")).unwrap(), b"ok", "{ran}");

@@ -127,6 +127,7 @@ fn a_file_over_two_gibibytes_is_whole_by_every_method() {
         assert_same_bytes(&large, &copied);
         fs::remove_file(&target).unwrap();
     }
+    drop(large);
     mounted.finish();
 }
 

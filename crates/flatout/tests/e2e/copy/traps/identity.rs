@@ -42,7 +42,11 @@ fn a_target_inside_the_source_is_refused_through_a_bind_mount() {
     let before = Portrait::of(&folder.join("tree"));
     let ran = copy::<&str>(&[], &folder.join("tree"), &shown.path().join("new"));
     ran.complains(1, &["tree"]);
-    assert_same(&before, &Portrait::of(&folder.join("tree")), READ, &ran);
+    // Only in the middle of it can be seen that the target is in the source; it ends there.
+    let after = Portrait::of(&folder.join("tree"));
+    let grown = Leeway::but(&[Aspect::Accessed, Aspect::Modified, Aspect::Extra]);
+    assert_same(&before, &after, grown, &ran);
+    assert!(after.entries.len() <= 2 * before.entries.len() + 1, "{ran}");
     shown.finish();
 }
 
@@ -51,11 +55,11 @@ fn a_source_onto_itself_is_refused_by_whatever_name() {
     needs!(under_test());
     let folder = Folder::new();
     planted(&folder);
-    fs::hard_link(folder.join("tree/file"), folder.join("hard")).unwrap();
+    fs::hard_link(folder.join("tree/file"), folder.join("tree/hard")).unwrap();
     symlink("tree/file", folder.join("soft")).unwrap();
     let before = Portrait::of(&folder.join("tree"));
     for options in [&[][..], &["--in-place"], &["--always"], &["--atomic"]] {
-        for target in ["tree/file", "hard"] {
+        for target in ["tree/file", "tree/hard"] {
             let ran = copy(options, &folder.join("tree/file"), &folder.join(target));
             ran.complains(1, &["file"]);
             let after = Portrait::of(&folder.join("tree"));

@@ -58,7 +58,7 @@ fn plant(tree: &Path) {
         fs::create_dir_all(&directory).unwrap();
         for file in 0..10 {
             let path = directory.join(format!("file{file}"));
-            fs::write(&path, random_bytes(3000 * (1 + file * file), index)).unwrap();
+            fs::write(&path, random_bytes(3000 * (1 + file), index)).unwrap();
         }
         fs::hard_link(directory.join("file1"), directory.join("again")).unwrap();
         std::os::unix::fs::symlink("file1", directory.join("link")).unwrap();
