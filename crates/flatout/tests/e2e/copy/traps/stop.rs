@@ -80,7 +80,7 @@ fn after_sigkill_at_any_moment_a_rerun_completes_the_copy() {
     let begun = std::time::Instant::now();
     copy::<&str>(&[], &tree, &target).exits(0);
     let whole = begun.elapsed();
-    let rounds = if is_full() { 200 } else { 15 };
+    let rounds = if is_full() { 200 } else { 9 };
     for round in 0..rounds {
         let _ = fs::remove_dir_all(&target);
         fs::create_dir(&target).unwrap();

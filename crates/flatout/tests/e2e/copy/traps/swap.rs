@@ -22,7 +22,7 @@ const SECRET: &[u8] = b"the secret that lies outside";
 
 /// How long a race goes on.
 fn patience() -> Duration {
-    Duration::from_secs(if is_full() { 60 } else { 3 })
+    Duration::from_secs(if is_full() { 60 } else { 1 })
 }
 
 /// Exchanges two names, over and over, while `work` is done again and again.
