@@ -96,7 +96,7 @@ fn step_of(seconds: i64, nanoseconds: i64) -> i64 {
         return 2 * SECOND_NS;
     }
     let steps = [1, 100, 1_000, 1_000_000, 10_000_000, SECOND_NS];
-    let matches = |step: &i64| nanoseconds == TRIAL.tv_nsec as i64 / step * step;
+    let matches = |step: &i64| nanoseconds == TRIAL.tv_nsec / step * step;
     steps.into_iter().find(matches).unwrap_or(1)
 }
 

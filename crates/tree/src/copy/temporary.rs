@@ -52,11 +52,11 @@ impl Temporaries {
                 Err(errno) => return Err(refused(errno)),
             };
             // Somebody who cleans up may have come between, and be about to take it away.
-            match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                Err(Errno::WOULDBLOCK) => continue,
-                // Where there are no locks, nobody can tell that it is alive; it is not removed
-                // there either, because the same question is asked.
-                Ok(()) | Err(_) => {}
+            // Where there are no locks, nobody can tell that it is alive; it is not removed there
+            // either, because the same question is asked.
+            let locked = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive);
+            if locked == Err(Errno::WOULDBLOCK) {
+                continue;
             }
             match rustix::fs::fstat(&file) {
                 Ok(facts) if facts.st_nlink == 0 => {}
