@@ -10,7 +10,7 @@ use flatout_io::transfer::Method;
 
 use super::event::{Action, Event, Watch};
 use super::failure::{Failure, Refusal};
-use super::options::CopyOptions;
+use super::options::{CopyOptions, Reach};
 
 /// A source, and where it goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -116,7 +116,11 @@ impl<'a> Copy<'a> {
 
     fn copy(&self, operand: &Operand) {
         let cp = std::process::Command::new("cp")
-            .args(["-aT", "--"])
+            .arg(match self.options.reach {
+                Reach::Everything => "-aT",
+                Reach::OneFilesystem => "-axT",
+            })
+            .arg("--")
             .args([&operand.source, &operand.target])
             .output();
         if cp.is_ok_and(|output| output.status.success()) {
