@@ -34,7 +34,7 @@ impl Terminal {
             return None;
         }
         let bar = ProgressBar::with_draw_target(Some(TICKS), ProgressDrawTarget::stderr());
-        if let Ok(style) = ProgressStyle::with_template("{bar:20} {percent:>3} %  {wide_msg}") {
+        if let Ok(style) = ProgressStyle::with_template("{bar:10} {percent:>3} %  {wide_msg}") {
             bar.set_style(style.progress_chars("█▌░"));
         }
         Some(Self { bar, begun: Instant::now() })
