@@ -213,7 +213,7 @@ impl Planner<'_> {
         let found = match rustix::fs::lstat(&operand.target) {
             Ok(found) => Some(found),
             Err(Errno::NOENT) => {
-                let parent = rustix::fs::stat(&place::parent(&operand.target));
+                let parent = rustix::fs::stat(place::parent(&operand.target));
                 parent.map_err(failed("create", &operand.target))?;
                 None
             }
