@@ -14,11 +14,12 @@ use std::io::Write;
 use std::ops::AddAssign;
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use criterion::{BenchmarkGroup, Criterion, SamplingMode, Throughput, measurement::WallTime};
 use flatout_io::Stop;
-use flatout_io::transfer::{Method, Transfer};
+use flatout_io::transfer::{End, Method, Moved, Route, Transfer};
 use flatout_report::quantity;
 use flatout_sys::clock::monotonic_ns;
 use flatout_sys::filesystem::{self, Filesystem};
@@ -148,8 +149,7 @@ struct Copier {
 impl Copier {
     /// Makes the source, and sees once that a copy equals it.
     fn new(length_bytes: u64) -> Self {
-        let transfer = Transfer::new(Method::Sync, BLOCK_BYTES)
-            .expect("a page of memory is there on any machine that builds this");
+        let transfer = Transfer::new(BLOCK_BYTES as u64, 0);
         let mut copier = Self { source: random_file(length_bytes), length_bytes, transfer };
         let target = new_file();
         copier.copy_to(&target);
@@ -174,12 +174,19 @@ impl Copier {
     }
 
     fn copy_to(&mut self, target: &File) {
-        let (source, stop) = (self.source.as_fd(), &mut Stop::never());
+        let route = Route {
+            source: self.source.as_fd(),
+            target: target.as_fd(),
+            offset_bytes: 0,
+            length_bytes: self.length_bytes,
+            moved: &AtomicU64::new(0),
+        };
         let moved = self
             .transfer
-            .run(source, target.as_fd(), 0, self.length_bytes, stop)
+            .run(Method::Sync, route, &mut Stop::never())
             .expect("both are regular files of ours, and there was room for them");
-        assert_eq!(moved, self.length_bytes, "the whole file is copied");
+        let whole = Moved { bytes: self.length_bytes, end: End::Whole };
+        assert_eq!(moved, whole, "the whole file is copied");
     }
 }
 

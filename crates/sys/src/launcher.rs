@@ -24,6 +24,8 @@ pub const FSYNC: libc::c_long = libc::SYS_fsync;
 pub const FDATASYNC: libc::c_long = libc::SYS_fdatasync;
 /// pwrite(2), as the kernel knows it.
 pub const PWRITE: libc::c_long = libc::SYS_pwrite64;
+/// openat2(2), new in Linux 5.6, denied by old container runtimes.
+pub const OPENAT2: libc::c_long = libc::SYS_openat2;
 /// ptrace(2), which containers and Yama deny.
 pub const PTRACE: libc::c_long = libc::SYS_ptrace;
 /// EIO: what a broken device answers.

@@ -15,6 +15,7 @@ pub mod buffer;
 pub mod call;
 pub mod cancel;
 pub mod clock;
+pub mod descriptor;
 pub mod extent;
 pub mod filesystem;
 #[cfg(test)]
@@ -25,6 +26,7 @@ pub mod launcher;
 pub mod mapping;
 pub mod memory;
 pub mod page_cache;
+pub mod pair_ring;
 pub mod pressure;
 pub mod process;
 pub mod quota;

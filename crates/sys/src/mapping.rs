@@ -101,6 +101,33 @@ impl Window {
         ByteView::of_mapping(unsafe { self.start.add(skip) }, length_bytes)
     }
 
+    /// Writes a part of the file to the same place of another one, straight out of the window
+    /// (pwrite(2)), and tells how many bytes were taken.
+    ///
+    /// Errors: those of pwrite(2); `EFAULT` when the kernel finds no page there, because the file
+    /// was cut short or cannot be read.
+    /// Panics: when the window does not cover the part.
+    pub fn write_to(
+        &self,
+        target: BorrowedFd<'_>,
+        offset_bytes: u64,
+        length_bytes: usize,
+    ) -> io::Result<usize> {
+        assert!(self.covers(offset_bytes, length_bytes), "the window does not show that part");
+        let skip = (offset_bytes - self.offset_bytes) as usize;
+        // SAFETY: covers() says that skip + length lies inside the mapping, which the kernel only
+        // reads, and checks itself: a page that is missing is its EFAULT, not our signal.
+        let written = unsafe {
+            libc::pwrite64(
+                target.as_raw_fd(),
+                self.start.add(skip).cast(),
+                length_bytes,
+                offset_bytes as libc::off64_t,
+            )
+        };
+        if written < 0 { Err(io::Error::last_os_error()) } else { Ok(written as usize) }
+    }
+
     /// Whether a page was missing since the window was mapped: what was read is not the file.
     pub fn was_cut_short(&self) -> bool {
         SLOTS[self.slot].faulted.load(Ordering::Acquire)

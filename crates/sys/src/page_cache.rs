@@ -154,6 +154,18 @@ pub fn evict(
     }
 }
 
+/// Has the kernel begin to write what is dirty of a file, and does not wait for it.
+///
+/// Errors: those of sync_file_range(2); the end of the writing is reported by fsync and syncfs only.
+pub fn begin_writeback(file: BorrowedFd<'_>) -> io::Result<()> {
+    let flags = libc::SYNC_FILE_RANGE_WRITE;
+    // SAFETY: plain numbers and an open descriptor; no memory is handed over.
+    match unsafe { libc::sync_file_range(file.as_raw_fd(), 0, 0, flags) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 /// Drops clean caches of the whole system (`/proc/sys/vm/drop_caches`): 1 page cache, 2 dentries
 /// and inodes, 3 both. Needs root; disturbs everybody else on the machine.
 pub fn drop_system_caches(mode: u8) -> io::Result<()> {

@@ -295,7 +295,7 @@ const CANCEL_TAG: u64 = u64::MAX;
 
 /// Sets a ring up, with the newest of the flags that this kernel knows: one submitting thread and
 /// deferred completions (6.1), cooperative completions (5.19), none.
-fn set_up(depth: u32) -> io::Result<IoUring> {
+pub(crate) fn set_up(depth: u32) -> io::Result<IoUring> {
     let newest = IoUring::builder().setup_single_issuer().setup_defer_taskrun().build(depth);
     if !newest.as_ref().is_err_and(|error| error.raw_os_error() == Some(libc::EINVAL)) {
         return newest;

@@ -4,7 +4,7 @@
 //! is followed; depth has no limit. Memory grows with the names of one directory and with the hard
 //! links that are not complete yet, not with the tree.
 
-mod content;
+pub(crate) mod content;
 mod entry;
 mod fidelity;
 mod link;

@@ -4,11 +4,33 @@
 //! [`Copy::work`]. Every entry is a single name that is looked up in a directory held by
 //! descriptor, in the source as in the target: no symlink inside a tree is followed, whoever
 //! plants it and when.
+//!
+//! Read next: `copy/dispatch.rs`, how work is cut and given out; `copy/visit.rs`, a directory;
+//! `copy/file.rs`, a file; `copy/attributes.rs`, what else there is to keep.
 
+pub mod attributes;
+pub mod content;
+mod descriptors;
+mod directory;
+mod dispatch;
+mod entry;
 pub mod event;
+mod existing;
 pub mod failure;
-pub mod job;
+mod file;
+mod granularity;
+mod job;
+mod lane;
+pub mod links;
 pub mod operand;
 pub mod options;
+mod special;
+mod stop;
+mod tally;
+mod temporary;
+#[cfg(test)]
+mod tests;
+mod visit;
 
-pub use job::{Copy, Ended, Operand, Snapshot, Waiting};
+pub use job::{Copy, Ended, Operand};
+pub use tally::{Snapshot, Waiting};

@@ -11,6 +11,7 @@
 //! - [`mod@visit`]: every entry of a tree, for whoever wants to look;
 //! - [`walk`]: the files of a tree, in order;
 //! - [`manifest`]: digests and names as lines of text;
+//! - [`spool`]: bytes and names that may be more than memory takes;
 //! - [`sum`]: digests of many files, and of large ones in parts, by the threads of the caller.
 
 #![forbid(unsafe_code)]
@@ -21,6 +22,7 @@ pub mod item;
 pub mod ladder;
 pub mod manifest;
 pub mod remove;
+pub mod spool;
 pub mod sum;
 pub mod visit;
 pub mod walk;

@@ -130,6 +130,7 @@ impl Sum {
 
     fn read(&self, mut batch: Batch, reader: &mut Reader<'_>) {
         let before = usage::thread().voluntary_switches;
+        reader.waits_over_large = 0;
         let files = batch.len() as u64;
         let answers = batch.take().map(|entry| match entry {
             Ok(item) => reader.read(item),
@@ -137,7 +138,7 @@ impl Sum {
         });
         let answers: Vec<Summed> = answers.collect();
         // A reader that had to wait for most of its files is not held up by the CPUs.
-        let waits = usage::thread().voluntary_switches - before;
+        let waits = usage::thread().voluntary_switches - before - reader.waits_over_large;
         if waits > files / 2 && self.options.threads == 0 {
             self.queue.want_more(MOST_THREADS.max(affinity::allowed_cpu_count()));
         }

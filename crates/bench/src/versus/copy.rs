@@ -158,7 +158,10 @@ pub fn heats(options: &CopyOptions) -> Result<Vec<Heat<'static>>, Error> {
             Rc::clone(&targets),
         )),
     };
-    Ok(selection.heats.into_iter().map(heat).collect())
+    // On ext4 whatever is created within minutes after a deletion pays for it.
+    let (last, first): (Vec<_>, Vec<_>) =
+        selection.heats.into_iter().partition(|(_, state)| *state == State::Refresh);
+    Ok(first.into_iter().chain(last).map(heat).collect())
 }
 
 /// What the heats will take, and what there is no room for.

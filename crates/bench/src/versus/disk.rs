@@ -22,6 +22,7 @@ use crate::error::Error;
 use crate::versus::heat::{Checked, Contestant, Course, Figure, Finished, Heat, Invocation, Run};
 use crate::versus::rival::{Discipline, Found};
 use crate::versus::source::{Cache, Source, remove};
+use crate::versus::state;
 use crate::versus::{Extent, Ground};
 use seen::wrong;
 use work::{Trial, Work};
@@ -239,6 +240,8 @@ impl Course for DiskCourse {
         }
         // Around the page cache, or warmed by each program itself.
         self.file.make()?;
+        // What the last run wrote would be written back while this one is timed.
+        state::settle(&self.targets)?;
         Ok(Map::new())
     }
 

@@ -2,8 +2,9 @@
 //! work of `dd if=SOURCE of=TARGET bs=BLOCK`.
 
 use std::process::ExitCode;
+use std::sync::atomic::AtomicU64;
 
-use flatout_io::transfer::{Method, Transfer as Mover, TransferError};
+use flatout_io::transfer::{Method, Route, Transfer as Mover, TransferError};
 use flatout_io::{Caching, Error, Existing, Source, Stop, Target, TargetOptions};
 use flatout_sys::cancel::CancelToken;
 
@@ -36,8 +37,10 @@ fn transfer(arguments: &Transfer, cancel: CancelToken) -> Result<(), (i32, Strin
         return Err((conclusion::WRONG_USE, text));
     }
     let failed = |text: String| (conclusion::FAILED, text);
-    let mut mover = Mover::new(Method::Sync, *block_size as usize)
-        .map_err(|error| failed(format!("no memory for a block of {block_size} bytes: {error}")))?;
+    let mut mover = Mover::new(*block_size, 0);
+    mover
+        .buffer(*block_size)
+        .map_err(|error| failed(format!("a block of {block_size} bytes: {error}")))?;
     let opened = Source::open(source).map_err(|error| failed(error.to_string()))?;
     let options = TargetOptions {
         existing: Existing::Overwrite,
@@ -66,9 +69,18 @@ fn fill(
 ) -> Result<(), Error> {
     target.set_length(0)?;
     let mut stop = Stop::new(cancel, None);
-    let moved = mover.run(source.file(), target.file(), 0, u64::MAX, &mut stop);
+    let route = Route {
+        source: source.file(),
+        target: target.file(),
+        offset_bytes: 0,
+        length_bytes: u64::MAX,
+        moved: &AtomicU64::new(0),
+    };
+    let moved = mover.run(Method::Sync, route, &mut stop);
     moved.map(drop).map_err(|error| match error {
-        TransferError::Source(errno) => Error::system("read", source.path())(errno),
+        TransferError::Source(errno) | TransferError::Memory(errno) => {
+            Error::system("read", source.path())(errno)
+        }
         TransferError::Target(errno) => Error::system("write", target.path())(errno),
     })
 }

@@ -12,23 +12,23 @@ const CHUNK_BYTES: usize = 256 << 10;
 
 /// What is needed to compare; made once for many files.
 #[derive(Debug)]
-pub(super) struct Comparer {
+pub(crate) struct Comparer {
     source: Vec<u8>,
     target: Vec<u8>,
 }
 
 /// Two open files of one length.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Pair<'a> {
-    pub(super) source: BorrowedFd<'a>,
-    pub(super) target: BorrowedFd<'a>,
-    pub(super) length_bytes: u64,
+pub(crate) struct Pair<'a> {
+    pub(crate) source: BorrowedFd<'a>,
+    pub(crate) target: BorrowedFd<'a>,
+    pub(crate) length_bytes: u64,
     /// Which of the two may have holes, as the space that they take tells.
-    pub(super) sparse: [bool; 2],
+    pub(crate) sparse: [bool; 2],
 }
 
 impl Comparer {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { source: vec![0; CHUNK_BYTES], target: vec![0; CHUNK_BYTES] }
     }
 
@@ -36,7 +36,7 @@ impl Comparer {
     /// and then; when it says no, the files count as equal so far.
     ///
     /// Errors: those of reading.
-    pub(super) fn first_difference(
+    pub(crate) fn first_difference(
         &mut self,
         pair: Pair<'_>,
         go_on: impl Fn() -> bool,

@@ -5,6 +5,9 @@ use std::ffi::OsString;
 use flatout_io::cause_text;
 use rustix::io::Errno;
 
+/// The reason when the user wants to stop.
+const INTERRUPTED: &str = "interrupted";
+
 /// What was tried and what the kernel said; the path is known to whoever gets it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
@@ -32,6 +35,16 @@ impl Refusal {
     /// A reason of ours.
     pub fn because(operation: &'static str, reason: &'static str) -> Self {
         Self { operation, cause: Cause::Reason(reason) }
+    }
+
+    /// The user wants to stop.
+    pub fn interrupted(operation: &'static str) -> Self {
+        Self::because(operation, INTERRUPTED)
+    }
+
+    /// Whether the user wants to stop.
+    pub fn is_interruption(&self) -> bool {
+        self.cause == Cause::Reason(INTERRUPTED)
     }
 
     /// Whether there is no room: the copy ends.

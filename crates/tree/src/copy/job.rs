@@ -1,164 +1,263 @@
-//! A stand-in for the copier: it has cp(1) copy the operands. It keeps no promise but the shape
-//! of the interface.
+//! A copy as a whole: what it is asked, who does it, what came of it.
 
 use std::ops::ControlFlow;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
-use flatout_io::transfer::Method;
+use flatout_sys::affinity;
 
-use super::event::{Action, Event, Watch};
-use super::failure::{Failure, Refusal};
-use super::options::{CopyOptions, Reach};
+use super::attributes::Attributes;
+use super::content::Methods;
+use super::descriptors::Descriptors;
+use super::directory::{Held, Identity};
+use super::dispatch::{Dispatch, Pool, Single, Work};
+use super::event::{Event, Watch};
+use super::failure::Failure;
+use super::granularity::Granularity;
+use super::lane::Lane;
+use super::links::Links;
+use super::options::{CopyOptions, Durability};
+use super::stop::Stop;
+use super::tally::{Snapshot, Tally, count};
+use super::temporary::Temporaries;
+use crate::spool::home::Home;
 
-/// A source, and where it goes.
+/// Threads at most that are worth having where none is asked for: readers of cold small files,
+/// which wait nearly all of the time.
+const MOST_THREADS: u32 = 32;
+/// How long the thread that hires waits before it looks again.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// A source, and the very name that its copy gets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Operand {
-    /// What is copied, as it was given.
+    /// What is copied. A symlink is copied as one, unless a slash follows it.
     pub source: PathBuf,
-    /// Its name from now on.
+    /// Where to. What lies above it is there already; a directory of this name is merged into.
     pub target: PathBuf,
 }
 
-/// What a copy waits for.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Waiting {
-    /// Nothing.
-    #[default]
-    Nothing,
-    /// Bytes of the source.
-    Reading,
-    /// Room for bytes of the target.
-    Writing,
-    /// Names and attributes.
-    Metadata,
-    /// Storage.
-    Device,
-}
-
-/// How far a copy is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Snapshot {
-    /// Regular files copied.
-    pub files: u64,
-    /// Directories completed.
-    pub directories: u64,
-    /// Symlinks, FIFOs, sockets and devices made.
-    pub others: u64,
-    /// Names that became further names of a file.
-    pub linked: u64,
-    /// Files that were there already.
-    pub unchanged: u64,
-    /// Entries that could not be copied.
-    pub failed: u64,
-    /// Files that were begun again.
-    pub retried: u64,
-    /// Bytes that the kernel has taken.
-    pub bytes_accepted: u64,
-    /// Files and bytes by method.
-    pub by_method: [(Method, u64, u64); 5],
-    /// What it waits for.
-    pub waiting: Waiting,
-}
-
-/// How a copy ended.
+/// What came of a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ended {
-    /// By the wish to stop.
+    /// The user stopped it.
     pub interrupted: bool,
-    /// Because there was no room.
+    /// It ended because the target has no room.
     pub out_of_space: bool,
-    /// What was done.
+    /// How much was done.
     pub totals: Snapshot,
 }
 
-/// A copy.
+/// A copy, done by the threads of the caller.
 pub struct Copy<'a> {
-    options: CopyOptions,
-    watch: &'a dyn Watch,
-    waiting: Mutex<Vec<Operand>>,
-    files: AtomicU64,
-    failed: AtomicU64,
+    pub(super) options: CopyOptions,
+    pub(super) watch: &'a dyn Watch,
+    pub(super) stop: Arc<Stop>,
+    pub(super) dispatch: Box<dyn Dispatch + 'a>,
+    pub(super) attributes: Attributes<'a>,
+    pub(super) methods: Methods,
+    pub(super) held: Held,
+    pub(super) tally: Tally,
+    pub(super) temporaries: Temporaries,
+    pub(super) granularity: Granularity,
+    pub(super) targets: Targets,
+    crew: Mutex<Crew>,
+    /// A thread came or went, or more are wanted.
+    changed: Condvar,
+}
+
+/// What is known of the places where copies appear.
+#[derive(Debug, Default)]
+pub(super) struct Targets {
+    /// The directory below which links are looked up: that of the first operand.
+    pub(super) links_root: OnceLock<(OwnedFd, Identity)>,
+    /// Copies of what the user named: a source that is one of them would be copied into itself.
+    pub(super) own: Mutex<Vec<Identity>>,
+    /// Filesystems that were written to, by device, with a directory on each.
+    pub(super) filesystems: Mutex<Vec<(u64, OwnedFd)>>,
+}
+
+/// Threads at work.
+#[derive(Debug, Default)]
+struct Crew {
+    hired: u32,
+    wanted: u32,
+    working: u32,
+    begun: bool,
+    panicked: bool,
 }
 
 impl<'a> Copy<'a> {
-    /// Nothing to do yet.
+    /// Nothing to do yet. `watch` is told what happens.
     pub fn new(options: CopyOptions, watch: &'a dyn Watch) -> Self {
-        let waiting = Mutex::new(Vec::new());
-        let (files, failed) = (AtomicU64::new(0), AtomicU64::new(0));
-        Self { options, watch, waiting, files, failed }
+        Self::with(options, watch, |links, stop| Box::new(Pool::new(links, stop)))
     }
 
-    /// Copies the operands.
+    /// A copy by one thread in an order that the seed decides, for tests: all orders must yield
+    /// the same tree.
+    pub fn in_order(options: CopyOptions, watch: &'a dyn Watch, seed: u64) -> Self {
+        let options = CopyOptions { threads: 1, ..options };
+        Self::with(options, watch, |links, stop| Box::new(Single::new(links, stop, seed)))
+    }
+
+    fn with(
+        options: CopyOptions,
+        watch: &'a dyn Watch,
+        dispatch: impl FnOnce(Links, Arc<Stop>) -> Box<dyn Dispatch + 'a>,
+    ) -> Self {
+        let stop = Arc::new(Stop::new(options.cancel));
+        let links = Links::new(Home::temporary(), options.max_memory_bytes / 3, options.cancel);
+        let usual = match options.threads {
+            0 => affinity::allowed_cpu_count(),
+            threads => threads,
+        };
+        let descriptors = Descriptors::plan(options.max_fds, usual);
+        let crew = Crew { wanted: usual.min(descriptors.threads), ..Crew::default() };
+        Self {
+            options,
+            watch,
+            dispatch: dispatch(links, Arc::clone(&stop)),
+            stop,
+            attributes: Attributes::new(options.preserve, watch),
+            methods: Methods::default(),
+            held: Held::new(descriptors.pairs),
+            tally: Tally::default(),
+            temporaries: Temporaries::default(),
+            granularity: Granularity::default(),
+            targets: Targets::default(),
+            crew: Mutex::new(crew),
+            changed: Condvar::new(),
+        }
+    }
+
+    fn crew(&self) -> MutexGuard<'_, Crew> {
+        self.crew.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Copies all operands; returns when everything is done, or the copy was stopped.
+    ///
+    /// `hire` is called with a number of threads that would be of use from now on, at first with
+    /// one or more: it starts them, and each calls [`Copy::work`]. Fewer may come; where none
+    /// does, it breaks off.
+    ///
+    /// Panics: when a thread that copies panicked.
     pub fn run(
         &self,
         operands: Vec<Operand>,
         mut hire: impl FnMut(u32) -> ControlFlow<()>,
     ) -> Ended {
-        if let Ok(mut waiting) = self.waiting.lock() {
-            *waiting = operands;
+        self.dispatch.offer(operands.into_iter().map(Work::Operand).collect());
+        loop {
+            let mut crew = self.crew();
+            let more = crew.wanted.saturating_sub(crew.hired);
+            if more == 0 {
+                if crew.begun && crew.working == 0 {
+                    assert!(!crew.panicked, "a thread that copies panicked");
+                    break;
+                }
+                let waited = self.changed.wait_timeout(crew, LOOK_EVERY);
+                drop(waited.unwrap_or_else(PoisonError::into_inner));
+                continue;
+            }
+            crew.hired = crew.wanted;
+            drop(crew);
+            if hire(more).is_break() {
+                break;
+            }
         }
-        if hire(1).is_continue() {
-            self.work();
+        self.settle();
+        Ended {
+            interrupted: self.stop.is_cancelled(),
+            out_of_space: self.stop.is_full(),
+            totals: self.progress(),
         }
-        let interrupted = self.options.cancel.is_cancelled();
-        Ended { interrupted, out_of_space: false, totals: self.progress() }
     }
 
-    /// Works until all is done.
+    /// Does pieces of the work until there are none. To be called once by each thread that is
+    /// hired.
+    ///
+    /// Cost: memory for its buffers, once there is something to copy.
     pub fn work(&self) {
-        let Ok(mut waiting) = self.waiting.lock() else { return };
-        for operand in waiting.drain(..) {
-            self.copy(&operand);
+        {
+            let mut crew = self.crew();
+            crew.working += 1;
+            crew.begun = true;
         }
+        let _watch = AtWork { copy: self };
+        Lane::new(self).run();
     }
 
-    fn copy(&self, operand: &Operand) {
-        let cp = std::process::Command::new("cp")
-            .arg(match self.options.reach {
-                Reach::Everything => "-aT",
-                Reach::OneFilesystem => "-axT",
-            })
-            .arg("--")
-            .args([&operand.source, &operand.target])
-            .output();
-        if cp.is_ok_and(|output| output.status.success()) {
-            self.files.fetch_add(1, Ordering::Relaxed);
-            let source = operand.source.clone().into_os_string();
-            let action = Action::Copied;
-            let (bytes, method, elapsed_ns) = (0, Some(Method::Sync), 0);
-            self.watch.event(&Event::Done { action, source, bytes, method, elapsed_ns });
-        } else {
-            self.failed.fetch_add(1, Ordering::Relaxed);
-            let refusal = Refusal::because("copy", "cp failed");
-            let path = operand.source.clone().into_os_string();
-            self.watch.event(&Event::Failed(&Failure { refusal, path }));
-        }
-    }
-
-    /// How far it is.
+    /// How much was done so far.
     pub fn progress(&self) -> Snapshot {
-        use Method::{CopyFileRange, Mmap, Reflink, Sync, Uring};
-        let methods = [Reflink, CopyFileRange, Sync, Mmap, Uring];
-        let files = self.files.load(Ordering::Relaxed);
-        let failed = self.failed.load(Ordering::Relaxed);
-        Snapshot {
-            files,
-            directories: 0,
-            others: 0,
-            linked: 0,
-            unchanged: 0,
-            failed,
-            retried: 0,
-            bytes_accepted: 0,
-            by_method: methods.map(|method| (method, 0, 0)),
-            waiting: Waiting::Nothing,
+        self.tally.snapshot()
+    }
+
+    /// Methods that filesystems refused, a line each.
+    pub fn refused(&self) -> Vec<String> {
+        let line = |(pair, method, errno): ((u64, u64), _, rustix::io::Errno)| {
+            let [source, target] = [pair.0, pair.1]
+                .map(|device| format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device)));
+            let cause = flatout_io::cause_text(&errno.into());
+            format!("{method} from {source} to {target} is not possible: {cause}")
+        };
+        self.methods.refused().into_iter().map(line).collect()
+    }
+
+    /// More threads than there are CPUs would be of use: those that there are wait for the source.
+    pub(super) fn want_more_threads(&self) {
+        if self.options.threads != 0 {
+            return;
+        }
+        let most = MOST_THREADS.max(affinity::allowed_cpu_count());
+        let most = most.min(Descriptors::plan(self.options.max_fds, most).threads);
+        let mut crew = self.crew();
+        if crew.wanted < most {
+            crew.wanted = most;
+            self.changed.notify_all();
         }
     }
 
-    /// What was tried and refused, a line each.
-    pub fn refused(&self) -> Vec<String> {
-        Vec::new()
+    /// An entry was not copied.
+    pub(super) fn fail(&self, failure: Failure) {
+        if failure.refusal.is_final() {
+            self.stop.fill();
+        }
+        count(&self.tally.failed);
+        self.watch.event(&Event::Failed(&failure));
+    }
+
+    /// Waits until storage has everything, where that is asked for.
+    fn settle(&self) {
+        if self.options.durability == Durability::Cached || self.stop.is_cancelled() {
+            return;
+        }
+        self.tally.wait_for_device();
+        let filesystems = self.targets.filesystems.lock().unwrap_or_else(PoisonError::into_inner);
+        for (_, directory) in filesystems.iter() {
+            if let Err(errno) = rustix::fs::syncfs(directory) {
+                let refusal = super::failure::Refusal::of("write to storage")(errno);
+                self.fail(Failure { refusal, path: "the filesystem of the target".into() });
+            }
+        }
+    }
+}
+
+/// A thread at work. Where it panics, nobody waits for it.
+struct AtWork<'c, 'a> {
+    copy: &'c Copy<'a>,
+}
+
+impl Drop for AtWork<'_, '_> {
+    fn drop(&mut self) {
+        let mut crew = self.copy.crew();
+        crew.working -= 1;
+        crew.panicked |= std::thread::panicking();
+        if crew.panicked {
+            self.copy.stop.fill();
+        }
+        drop(crew);
+        self.copy.changed.notify_all();
     }
 }

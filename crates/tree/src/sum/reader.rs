@@ -13,7 +13,7 @@ use flatout_io::digest::{Algorithm, Cut, Cutter, Digest, Fold, Hasher, MAX_SEGME
 use flatout_io::scan::{Plan, Scanner};
 use flatout_io::{Caching, Engine, Error as IoError, Lane, Source, Split, Stop, Tuning};
 use flatout_sys::clock::monotonic_ns;
-use flatout_sys::page_cache;
+use flatout_sys::{page_cache, usage};
 use rustix::fs::{CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
@@ -39,6 +39,9 @@ pub(super) struct Reader<'a> {
     sum: &'a Sum,
     buffer: Vec<u8>,
     pub(super) cutter: Cutter,
+    /// How often the thread waited over large files: for a device that is busy, for a ring, for
+    /// those who help. More threads would not make that shorter.
+    pub(super) waits_over_large: u64,
 }
 
 /// A file that is open.
@@ -49,7 +52,7 @@ struct Opened {
 
 impl<'a> Reader<'a> {
     pub(super) fn new(sum: &'a Sum) -> Self {
-        Self { sum, buffer: Vec::new(), cutter: Cutter::default() }
+        Self { sum, buffer: Vec::new(), cutter: Cutter::default(), waits_over_large: 0 }
     }
 
     pub(super) fn is_cancelled(&self) -> bool {
@@ -125,7 +128,12 @@ impl<'a> Reader<'a> {
         let algorithm = algorithms[0];
         let length = opened.facts.st_size as u64;
         let (digest, length) = match Cut::new(algorithm, length, self.segment_bytes()) {
-            Some(cut) if length >= LARGE_BYTES => self.in_parts(opened, cut, item),
+            Some(cut) if length >= LARGE_BYTES => {
+                let before = usage::thread().voluntary_switches;
+                let result = self.in_parts(opened, cut, item);
+                self.waits_over_large += usage::thread().voluntary_switches - before;
+                result
+            }
             _ => self.front_to_end(opened, item, algorithm),
         }?;
         Ok((vec![digest], length))

@@ -1,0 +1,294 @@
+//! The attributes of a copy: owner, extended attributes, access control lists, capabilities, times
+//! and mode, always in this order.
+//!
+//! chown(2) drops set-id bits and capabilities, so the owner comes first. The mode comes last, when
+//! nothing is missing any more: until then a target lets nobody in but its owner. What this user or
+//! this filesystem cannot keep is said once and is no failure; a full disk and a broken one are.
+//!
+//! Flags of chattr(1) and project ids are not copied. A directory that is immutable or append-only
+//! in the source is reason to say so; files are not asked, for that would cost a call each.
+//!
+//! Read next: `attributes/node.rs`, how a file is reached without following a symlink.
+
+mod acl;
+mod extended;
+mod inheritance;
+mod node;
+mod owner;
+mod permissions;
+mod remarks;
+mod repair;
+#[cfg(test)]
+mod tests;
+
+use std::ffi::CStr;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use rustix::fs::{FileType, Mode, Stat, Timespec, Timestamps};
+use rustix::io::Errno;
+
+use self::extended::without_acl;
+use self::inheritance::Origin;
+pub use self::inheritance::{Inheritance, Made};
+use self::node::{Node, pin};
+use self::owner::Expectation;
+use self::remarks::{Loss, Remarks};
+use super::event::Watch;
+use super::failure::Refusal;
+use super::options::Preserve;
+
+/// The permission bits, with set-id and sticky bits.
+const MODE_BITS: u32 = 0o7777;
+/// What is made is its owner's alone until it is complete.
+const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
+const LAST_NANOSECOND: u64 = 999_999_999;
+
+const LOOK: &str = "read the attributes of";
+const SET_TIMES: &str = "set the times of";
+
+/// A name in a directory that is held open: one component, which is never followed.
+#[derive(Debug, Clone, Copy)]
+pub struct Place<'a> {
+    /// The directory.
+    pub directory: BorrowedFd<'a>,
+    /// The name.
+    pub name: &'a CStr,
+}
+
+/// One target that gets the attributes of its source.
+#[derive(Clone, Copy)]
+struct Job<'a> {
+    source: Node<'a>,
+    target: Node<'a>,
+    facts: &'a Stat,
+    kind: FileType,
+    made: Made,
+}
+
+impl Job<'_> {
+    /// Whether the target may have other attributes than a new file.
+    fn was_there(&self) -> bool {
+        matches!(self.made.origin, Origin::Uncertain | Origin::Found(_))
+    }
+}
+
+/// Carries attributes over. Shared by all threads.
+pub struct Attributes<'a> {
+    preserve: Preserve,
+    remarks: Remarks<'a>,
+    expectation: Expectation,
+    /// Permissions that new files may have when modes are not kept.
+    unmasked: u32,
+}
+
+impl<'a> Attributes<'a> {
+    /// Attributes of this set are kept; the watch hears what cannot be.
+    pub fn new(preserve: Preserve, watch: &'a dyn Watch) -> Self {
+        let unmasked = if preserve.has(Preserve::MODE) { 0o777 } else { permissions::unmasked() };
+        Self {
+            preserve,
+            remarks: Remarks::new(watch),
+            expectation: Expectation::default(),
+            unmasked,
+        }
+    }
+
+    /// What a target directory hands on to new entries. Asked once per directory.
+    ///
+    /// Cost: two calls; what cannot be known is taken for the worst.
+    pub fn inherits(directory: BorrowedFd<'_>) -> Inheritance {
+        Inheritance::of(directory)
+    }
+
+    /// Takes from a new directory the lists that it inherited, before anything is made in it: its
+    /// entries would inherit them again. No call where nothing was inherited, or modes are not kept.
+    ///
+    /// Errors: a list stays, and could let somebody in.
+    pub fn bare(&self, target: BorrowedFd<'_>, inheritance: Inheritance) -> Result<(), Refusal> {
+        if inheritance.has_default_acl() && self.preserve.has(Preserve::MODE) {
+            without_acl(Node::Open(target), acl::ACCESS)?;
+            without_acl(Node::Open(target), acl::DEFAULT)?;
+        }
+        Ok(())
+    }
+
+    /// Finishes a regular file, new or written again. The target is its owner's alone until then.
+    ///
+    /// Cost of a new file: flistxattr of the source, futimens and fchmod, and fchown when the owner
+    /// is to be another. What else a call is made for: each attribute of the source; a directory
+    /// with a default ACL; set-id bits; the first file on a filesystem.
+    ///
+    /// Errors: the kernel refuses for reasons that have to do with this file or with storage.
+    pub fn file(
+        &self,
+        source: BorrowedFd<'_>,
+        target: BorrowedFd<'_>,
+        facts: &Stat,
+        made: Made,
+    ) -> Result<(), Refusal> {
+        let (source, target) = (Node::Open(source), Node::Open(target));
+        self.finish(&Job { source, target, facts, kind: FileType::RegularFile, made })
+    }
+
+    /// Finishes a directory, new or merged into, after all that is in it.
+    ///
+    /// Cost and errors: as [`Attributes::file`], and a call more, for the flags of the source.
+    pub fn directory(
+        &self,
+        source: BorrowedFd<'_>,
+        target: BorrowedFd<'_>,
+        facts: &Stat,
+        made: Made,
+    ) -> Result<(), Refusal> {
+        let (source, target) = (Node::Open(source), Node::Open(target));
+        let job = Job { source, target, facts, kind: FileType::Directory, made };
+        if source.is_locked() {
+            self.lose(&job, Loss::Flags, None);
+        }
+        self.finish(&job)
+    }
+
+    /// Makes a symlink, FIFO, socket or device, for its owner alone.
+    ///
+    /// Errors: `EXIST` as it is, and all others; a kind that is not made like that.
+    pub fn make(
+        &self,
+        target: Place<'_>,
+        facts: &Stat,
+        link_text: Option<&CStr>,
+    ) -> Result<(), Refusal> {
+        let kind = FileType::from_raw_mode(facts.st_mode);
+        let Place { directory, name } = target;
+        let operation = match kind {
+            FileType::Symlink => "make the symlink",
+            FileType::Fifo => "make the FIFO",
+            FileType::Socket => "make the socket",
+            FileType::CharacterDevice | FileType::BlockDevice => "make the device",
+            _ => return Err(Refusal::because("make", "it is of a kind that is not known")),
+        };
+        let made = match (kind, link_text) {
+            (FileType::Symlink, Some(text)) => rustix::fs::symlinkat(text, directory, name),
+            (FileType::Symlink, None) => Err(Errno::INVAL),
+            (FileType::Fifo | FileType::Socket, _) => {
+                rustix::fs::mknodat(directory, name, kind, PRIVATE, 0)
+            }
+            // The device that it stands for, not the one that it lies on.
+            _ => rustix::fs::mknodat(directory, name, kind, PRIVATE, facts.st_rdev as _),
+        };
+        made.map_err(Refusal::of(operation))
+    }
+
+    /// Finishes a symlink, FIFO, socket or device that was just made.
+    ///
+    /// Errors: as [`Attributes::file`]; something else bears the name by now.
+    pub fn entry(&self, source: Place<'_>, target: Place<'_>, facts: &Stat) -> Result<(), Refusal> {
+        let pinned = pin(target).map_err(Refusal::of(LOOK))?;
+        let node = Node::Pinned(pinned.as_fd());
+        let found = node.stat().map_err(Refusal::of(LOOK))?;
+        let kind = FileType::from_raw_mode(facts.st_mode);
+        let is_device = matches!(kind, FileType::CharacterDevice | FileType::BlockDevice);
+        // What has other names already is not what was just made, but maybe somebody else's.
+        if FileType::from_raw_mode(found.st_mode) != kind
+            || is_device && found.st_rdev != facts.st_rdev
+            || found.st_nlink > 1
+        {
+            return Err(replaced());
+        }
+        // What it inherited is found on it. A symlink inherits nothing.
+        let made = match kind {
+            FileType::Symlink => Made::entry(&found, Origin::Known),
+            _ => Made::entry(&found, Origin::Uncertain),
+        };
+        self.finish(&Job { source: Node::Named(source), target: node, facts, kind, made })
+    }
+
+    fn finish(&self, job: &Job<'_>) -> Result<(), Refusal> {
+        self.apply(job, None).map(drop)
+    }
+
+    /// Sets all attributes, or where it is known what was found, those that differ. Says whether
+    /// anything was set.
+    fn apply(&self, job: &Job<'_>, found: Option<&Stat>) -> Result<bool, Refusal> {
+        let names = self.source_names(job)?;
+        self.strip(job, &names)?;
+        let current = self.current_owner(job)?;
+        let owner = self.own(job, current)?;
+        let carried = self.extend(job, &names)?;
+        let mut changed = owner != current || carried.changed;
+        let mode = self.mode(job, owner, carried.group_permissions);
+        // What was set so far may have changed the mode.
+        let sets_mode = changed || found.is_none_or(|f| Some(f.st_mode & MODE_BITS) != mode);
+        if self.preserve.has(Preserve::TIMESTAMPS) {
+            changed |= self.set_times(job, found)?;
+        }
+        if let Some(mode) = mode.filter(|_| sets_mode) {
+            self.set_mode(job, mode)?;
+            changed = true;
+        }
+        carried.late.map_or(Ok(changed), Err)
+    }
+
+    /// Sets the times unless they were found right, and says whether it did.
+    fn set_times(&self, job: &Job<'_>, found: Option<&Stat>) -> Result<bool, Refusal> {
+        let (wanted, found) = (times(job.facts), found.map(times));
+        if found == Some(wanted) {
+            return Ok(false);
+        }
+        let [last_access, last_modification] = wanted;
+        let errno = match job.target.set_times(&Timestamps { last_access, last_modification }) {
+            Ok(()) => return Ok(true),
+            Err(errno) => errno,
+        };
+        let only_access = found.is_some_and(|[_, modified]| modified == last_modification);
+        match errno {
+            Errno::OPNOTSUPP | Errno::NOSYS => self.lose(job, Loss::Times, Some(errno)),
+            // A file of somebody else's, or a locked one, that is right in all that matters: its
+            // source was read meanwhile, that is all.
+            Errno::PERM | Errno::ACCESS if only_access => {}
+            _ => {
+                self.check_lock(job, SET_TIMES, errno)?;
+                return Err(Refusal::of(SET_TIMES)(errno));
+            }
+        }
+        Ok(false)
+    }
+
+    /// Says once that something is not kept on the filesystem of the target.
+    fn lose(&self, job: &Job<'_>, loss: Loss, cause: Option<Errno>) {
+        let device = match job.made.inheritance.device {
+            0 => job.target.stat().map_or(0, |facts| facts.st_dev as _),
+            device => device,
+        };
+        self.remarks.say(loss, device, cause);
+    }
+
+    /// A refusal if chattr(1) has locked what was there before: nothing that was made by us is.
+    fn check_lock(
+        &self,
+        job: &Job<'_>,
+        operation: &'static str,
+        errno: Errno,
+    ) -> Result<(), Refusal> {
+        if errno == Errno::PERM && job.was_there() && job.target.is_locked() {
+            return Err(Refusal::because(operation, "it is immutable or append-only (chattr)"));
+        }
+        Ok(())
+    }
+}
+
+fn replaced() -> Refusal {
+    Refusal::because("set the attributes of", "something else took its name meanwhile")
+}
+
+/// Access and modification time, as the kernel takes them. A filesystem that makes up fractions of
+/// a second and more must not hit the numbers that mean `now` and `leave it` (utimensat(2)).
+fn times(facts: &Stat) -> [Timespec; 2] {
+    let time = |seconds: i64, nanoseconds: u64| Timespec {
+        tv_sec: seconds,
+        tv_nsec: nanoseconds.min(LAST_NANOSECOND) as _,
+    };
+    [
+        time(facts.st_atime as _, facts.st_atime_nsec as _),
+        time(facts.st_mtime as _, facts.st_mtime_nsec as _),
+    ]
+}

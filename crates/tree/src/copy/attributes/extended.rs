@@ -1,0 +1,237 @@
+//! Extended attributes: which of them are carried, and how. Access control lists and file
+//! capabilities are among them (xattr(7)).
+//!
+//! A target that is new has what it inherited; one that was there before may have anything. In both
+//! cases it ends with the list of its source, and a file that was there loses what else it had: it
+//! would not be a copy. A directory that was there keeps its other attributes, as with `cp -a`.
+
+use std::ffi::CStr;
+
+use rustix::fs::FileType;
+use rustix::io::Errno;
+
+use super::acl;
+use super::inheritance::DefaultAcl;
+use super::node::{Names, Node};
+use super::remarks::Loss;
+use super::{Attributes, Job};
+use crate::copy::failure::Refusal;
+use crate::copy::options::Preserve;
+
+/// What a filesystem answers, or a kernel to a user without privilege, that cannot have an
+/// attribute: not supported; not for this user (`trusted.*`, `security.*`, foreign files); a value
+/// that means nothing here, for example an id outside of the user namespace.
+const CANNOT: [Errno; 5] =
+    [Errno::OPNOTSUPP, Errno::NOSYS, Errno::PERM, Errno::ACCESS, Errno::INVAL];
+
+/// How xfs stores its access control lists. It shows them to root under these names, too; elsewhere
+/// they would be waste, and on xfs a second way to set what has been set.
+const STORED_LISTS: [&CStr; 2] = [c"trusted.SGI_ACL_FILE", c"trusted.SGI_ACL_DEFAULT"];
+
+const READ: &str = "read the extended attributes of";
+const SET: &str = "set the extended attributes of";
+const REMOVE: &str = "remove an extended attribute of";
+const REMOVE_ACL: &str = "remove the access control list of";
+
+/// How the attributes of a file came out.
+#[derive(Debug, Default)]
+pub(super) struct Carried {
+    /// Whether anything was changed: the mode must be set again, for a list has changed it.
+    pub(super) changed: bool,
+    /// The list was lost; its group may do no more than this.
+    pub(super) group_permissions: Option<u32>,
+    /// An attribute that the target has no room for. The others are carried all the same.
+    pub(super) late: Option<Refusal>,
+}
+
+/// Where an attribute belongs.
+fn loss(name: &CStr) -> Loss {
+    match name.to_bytes() {
+        b"security.capability" => Loss::Capability,
+        b"security.selinux" | b"security.SMACK64" => Loss::Context,
+        b"system.posix_acl_access" | b"system.posix_acl_default" => Loss::Acl,
+        b"system.nfs4_acl" | b"system.richacl" | b"system.cifs_acl" => Loss::Acl,
+        name if name.starts_with(b"user.") => Loss::UserAttribute,
+        name if name.starts_with(b"trusted.") => Loss::TrustedAttribute,
+        name if name.starts_with(b"security.") => Loss::SecurityAttribute,
+        _ => Loss::OtherAttribute,
+    }
+}
+
+/// What must be asked for so that it is carried; `None`: it never is.
+fn wanted_by(name: &CStr) -> Option<Preserve> {
+    match loss(name) {
+        _ if STORED_LISTS.contains(&name) => None,
+        Loss::Acl => Some(Preserve::MODE),
+        Loss::Context => Some(Preserve::CONTEXT),
+        _ => Some(Preserve::XATTR),
+    }
+}
+
+/// Whether a file that was there before loses it if its source has not got it. What the system
+/// writes by itself (labels, checksums) stays.
+fn is_removable(name: &CStr, kind: FileType) -> bool {
+    match loss(name) {
+        Loss::Acl => true,
+        Loss::Capability | Loss::UserAttribute | Loss::TrustedAttribute => {
+            kind != FileType::Directory
+        }
+        _ => false,
+    }
+}
+
+impl Attributes<'_> {
+    /// The names that the source has: one call, none when none are asked for.
+    pub(super) fn source_names(&self, job: &Job<'_>) -> Result<Names, Refusal> {
+        if !self.wants_extended() {
+            return Ok(Names::none());
+        }
+        match job.source.names() {
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(Names::none()),
+            // Without /proc nobody can ask a file that is not open.
+            Err(errno @ (Errno::NOENT | Errno::ACCESS | Errno::PERM)) => {
+                self.lose(job, Loss::OtherAttribute, Some(errno));
+                Ok(Names::none())
+            }
+            listed => listed.map_err(Refusal::of(READ)),
+        }
+    }
+
+    pub(super) fn wants_extended(&self) -> bool {
+        [Preserve::MODE, Preserve::XATTR, Preserve::CONTEXT]
+            .into_iter()
+            .any(|one| self.preserve.has(one))
+    }
+
+    /// Takes the lists away that a new target got from its directory and its source has not got.
+    /// Before anything else: they could let somebody in as soon as the mode is set.
+    pub(super) fn strip(&self, job: &Job<'_>, names: &Names) -> Result<(), Refusal> {
+        let inherited = job.made.inheritance.acl != DefaultAcl::Absent;
+        if job.was_there() || !inherited || !self.preserve.has(Preserve::MODE) {
+            return Ok(());
+        }
+        for list in [acl::ACCESS, acl::DEFAULT] {
+            if (list == acl::ACCESS || job.kind == FileType::Directory) && !names.has(list) {
+                without_acl(job.target, list)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the target the attributes of its source.
+    pub(super) fn extend(&self, job: &Job<'_>, names: &Names) -> Result<Carried, Refusal> {
+        let mut carried = Carried::default();
+        if job.was_there() {
+            self.remove_others(job, names, &mut carried)?;
+        }
+        for name in names.iter().filter(|name| self.carries(name)) {
+            let value = match job.source.value(name) {
+                Ok(Some(value)) => value,
+                // It went away meanwhile.
+                Ok(None) => continue,
+                Err(errno) if CANNOT.contains(&errno) => {
+                    self.lose(job, loss(name), Some(errno));
+                    continue;
+                }
+                Err(errno) => return Err(Refusal::of(READ)(errno)),
+            };
+            let is_there = |found| matches!(found, Ok(Some(found)) if found == value);
+            if job.was_there() && is_there(job.target.value(name)) {
+                continue;
+            }
+            self.set(job, name, &value, &mut carried)?;
+        }
+        Ok(carried)
+    }
+
+    fn set(
+        &self,
+        job: &Job<'_>,
+        name: &CStr,
+        value: &[u8],
+        carried: &mut Carried,
+    ) -> Result<(), Refusal> {
+        let mut set = job.target.set_value(name, value);
+        if set == Err(Errno::ACCESS) && open_up(job) {
+            carried.changed = true;
+            set = job.target.set_value(name, value);
+        }
+        match set {
+            Ok(()) => carried.changed = true,
+            Err(errno) if CANNOT.contains(&errno) => {
+                self.check_lock(job, SET, errno)?;
+                self.lose(job, loss(name), Some(errno));
+                if name == acl::ACCESS {
+                    carried.group_permissions = acl::group_permissions(value);
+                }
+            }
+            // ext4 says that when the value does not fit beside the inode and in a block, however
+            // much space there is: the file has failed, but the disk is not full.
+            Err(Errno::NOSPC | Errno::TOOBIG) if has_space(job.target) => {
+                carried.late = Some(Refusal::because(SET, "they are too large for the filesystem"));
+            }
+            Err(errno) => return Err(Refusal::of(SET)(errno)),
+        }
+        Ok(())
+    }
+
+    /// Removes what a target that was there has besides.
+    fn remove_others(
+        &self,
+        job: &Job<'_>,
+        names: &Names,
+        carried: &mut Carried,
+    ) -> Result<(), Refusal> {
+        if !self.wants_extended() {
+            return Ok(());
+        }
+        let Ok(found) = job.target.names() else { return Ok(()) };
+        for name in found.iter().filter(|name| self.is_surplus(name, names, job.kind)) {
+            let is_list = loss(name) == Loss::Acl;
+            let mut removed = job.target.remove(name);
+            if removed == Err(Errno::ACCESS) && open_up(job) {
+                carried.changed = true;
+                removed = job.target.remove(name);
+            }
+            removed.map_err(Refusal::of(if is_list { REMOVE_ACL } else { REMOVE }))?;
+            carried.changed = true;
+        }
+        Ok(())
+    }
+
+    /// Whether the target must lose an attribute.
+    pub(super) fn is_surplus(&self, name: &CStr, names: &Names, kind: FileType) -> bool {
+        self.carries(name) && is_removable(name, kind) && !names.has(name)
+    }
+
+    fn carries(&self, name: &CStr) -> bool {
+        wanted_by(name).is_some_and(|wanted| self.preserve.has(wanted))
+    }
+
+    /// Whether any of these is carried.
+    pub(super) fn any_wanted(&self, names: &Names) -> bool {
+        names.iter().any(|name| self.carries(name))
+    }
+}
+
+/// Removes a list. Where there are none there is nothing to remove.
+pub(super) fn without_acl(target: Node<'_>, list: &CStr) -> Result<(), Refusal> {
+    match target.remove(list) {
+        Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
+        Err(errno) => Err(Refusal::of(REMOVE_ACL)(errno)),
+    }
+}
+
+/// Lets the owner write: without privilege, `user.*` may be written by whoever may write the file,
+/// and by nobody else, its owner included. The mode is set afterwards.
+fn open_up(job: &Job<'_>) -> bool {
+    let own = if job.kind == FileType::Directory { 0o700 } else { 0o600 };
+    job.target.stat().is_ok_and(|facts| {
+        facts.st_mode & own != own && job.target.set_mode(facts.st_mode & 0o7777 | own).is_ok()
+    })
+}
+
+fn has_space(target: Node<'_>) -> bool {
+    let (Node::Open(file) | Node::Pinned(file)) = target else { return false };
+    rustix::fs::fstatfs(file).is_ok_and(|facts| facts.f_bavail > 0)
+}

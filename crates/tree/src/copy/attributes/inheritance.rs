@@ -1,0 +1,135 @@
+//! What a directory gives to what is made in it: its group, and its default ACL.
+//!
+//! Asked once per directory, so that a new file need not be asked for what can be known before.
+
+use std::os::fd::BorrowedFd;
+
+use rustix::fs::Stat;
+use rustix::io::Errno;
+
+use super::node::Node;
+use super::{MODE_BITS, acl};
+
+/// The set-group-ID bit, which a directory hands on with its group.
+const SET_GROUP_ID: u32 = 0o2000;
+
+/// What new entries of a directory get from it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Inheritance {
+    /// Where the directory lies; 0: not known.
+    pub(super) device: u64,
+    /// User and group that a new entry should have.
+    owner: (u32, u32),
+    /// Whether the group is the same by both rules, that of the process and that of the directory.
+    pub(super) group_is_certain: bool,
+    pub(super) acl: DefaultAcl,
+}
+
+/// The default ACL of a directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum DefaultAcl {
+    Absent,
+    /// There is one; these are the permissions that it lets a new file have.
+    Present(u32),
+    /// It could not be read.
+    Unknown,
+}
+
+impl Inheritance {
+    /// Looks at a directory in which something is to be made. Two calls.
+    ///
+    /// It cannot fail: what is not known is taken for the worst.
+    pub(super) fn of(directory: BorrowedFd<'_>) -> Self {
+        let process = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+        let acl = match Node::Open(directory).value(acl::DEFAULT) {
+            Ok(None) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => DefaultAcl::Absent,
+            Ok(Some(value)) => {
+                acl::permissions(&value).map_or(DefaultAcl::Unknown, DefaultAcl::Present)
+            }
+            Err(_) => DefaultAcl::Unknown,
+        };
+        let Ok(facts) = rustix::fs::fstat(directory) else {
+            return Self { device: 0, owner: process, group_is_certain: false, acl };
+        };
+        let hands_on = facts.st_mode & SET_GROUP_ID != 0;
+        let owner = (process.0, if hands_on { facts.st_gid } else { process.1 });
+        let group_is_certain = owner.1 == facts.st_gid;
+        Self { device: facts.st_dev as _, owner, group_is_certain, acl }
+    }
+
+    /// User and group that a new entry should have. Mount options (`grpid`) and filesystems that
+    /// know one user only may have it otherwise; [`super::Attributes`] makes sure once per
+    /// filesystem and rule.
+    pub fn owner(&self) -> (u32, u32) {
+        self.owner
+    }
+
+    /// Whether new entries get an ACL.
+    pub fn has_default_acl(&self) -> bool {
+        self.acl != DefaultAcl::Absent
+    }
+
+    /// What a directory hands on that was just made here and has no default ACL, be it that none
+    /// was inherited or that it was taken away. Spares the calls of [`super::Attributes::inherits`].
+    pub fn inside_new(self) -> Self {
+        Self { acl: DefaultAcl::Absent, ..self }
+    }
+}
+
+/// How a target came to be there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Made {
+    /// User and group that it has.
+    pub(super) owner: (u32, u32),
+    /// What it got from its directory.
+    pub(super) inheritance: Inheritance,
+    pub(super) origin: Origin,
+}
+
+/// What is known of a target before its attributes are set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// New; its owner is what is to be expected.
+    Expected,
+    /// New; its owner was seen.
+    Known,
+    /// New; its owner was seen, and it may have inherited anything.
+    Uncertain,
+    /// It was there before with these permissions, and may have any attribute.
+    Found(u32),
+}
+
+impl Made {
+    /// It was just made in a directory that hands this on.
+    pub fn new(inheritance: Inheritance) -> Self {
+        Self { owner: inheritance.owner, inheritance, origin: Origin::Expected }
+    }
+
+    /// It was just made there, and these facts were read of it.
+    pub fn seen(inheritance: Inheritance, facts: &Stat) -> Self {
+        Self { owner: (facts.st_uid, facts.st_gid), inheritance, origin: Origin::Known }
+    }
+
+    /// It was there before: a directory that is merged into, a file that is written again. The
+    /// facts are those from before it was touched.
+    pub fn found(facts: &Stat) -> Self {
+        Self::entry(facts, Origin::Found(facts.st_mode & MODE_BITS))
+    }
+
+    /// Of a directory of which nothing is known.
+    pub(super) fn entry(facts: &Stat, origin: Origin) -> Self {
+        let owner = (facts.st_uid, facts.st_gid);
+        let acl = if origin == Origin::Known { DefaultAcl::Absent } else { DefaultAcl::Unknown };
+        let device = facts.st_dev as _;
+        let inheritance = Inheritance { device, owner, group_is_certain: true, acl };
+        Self { owner, inheritance, origin }
+    }
+
+    /// The permissions that it had before.
+    pub(super) fn found_mode(&self) -> Option<u32> {
+        match self.origin {
+            Origin::Found(mode) => Some(mode),
+            Origin::Expected | Origin::Known | Origin::Uncertain => None,
+        }
+    }
+}

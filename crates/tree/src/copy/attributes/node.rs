@@ -1,0 +1,221 @@
+//! One file whose attributes are read or written, however it can be reached.
+//!
+//! No path of the tree is used, and no symlink followed: what is not open is pinned by `O_PATH`,
+//! and reached through its own descriptor in /proc, for most attribute calls take no such
+//! descriptor (xattr(7), open(2)). It decides nothing.
+
+use std::ffi::{CStr, CString};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::{
+    AtFlags, CWD, Gid, Mode, OFlags, Stat, StatxAttributes, StatxFlags, Timestamps, Uid, XattrFlags,
+};
+use rustix::io::{Errno, Result};
+
+use super::Place;
+
+/// Names of attributes that fit without an allocation.
+const SMALL_LIST_BYTES: usize = 512;
+/// A value that fits without a second call.
+const SMALL_VALUE_BYTES: usize = 1 << 10;
+/// The most that the kernel hands out, for a list and for a value (xattr(7)).
+const MOST_BYTES: usize = 64 << 10;
+
+/// A file, and how it is reached.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Node<'a> {
+    /// Open for reading or writing.
+    Open(BorrowedFd<'a>),
+    /// Opened with `O_PATH`: whatever bears its name by now, it is the same file.
+    Pinned(BorrowedFd<'a>),
+    /// A name in a directory, for looking only.
+    Named(Place<'a>),
+}
+
+/// Pins what bears a name, without opening it.
+pub(super) fn pin(place: Place<'_>) -> Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    rustix::fs::openat(place.directory, place.name, flags, Mode::empty())
+}
+
+/// The names of extended attributes.
+#[derive(Debug)]
+pub(super) struct Names {
+    small: [u8; SMALL_LIST_BYTES],
+    large: Vec<u8>,
+    length_bytes: usize,
+}
+
+impl Names {
+    pub(super) const fn none() -> Self {
+        Self { small: [0; SMALL_LIST_BYTES], large: Vec::new(), length_bytes: 0 }
+    }
+
+    fn fill(list: impl Fn(&mut [u8]) -> Result<usize>) -> Result<Self> {
+        let mut names = Self::none();
+        names.length_bytes = match list(&mut names.small) {
+            Err(Errno::RANGE) => {
+                names.large = vec![0; MOST_BYTES];
+                list(&mut names.large)?
+            }
+            listed => listed?,
+        };
+        Ok(names)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &CStr> {
+        let bytes = if self.large.is_empty() { self.small.as_slice() } else { &self.large };
+        bytes[..self.length_bytes]
+            .split_inclusive(|&byte| byte == 0)
+            .filter_map(|name| CStr::from_bytes_with_nul(name).ok())
+    }
+
+    pub(super) fn has(&self, wanted: &CStr) -> bool {
+        self.iter().any(|name| name == wanted)
+    }
+}
+
+impl Node<'_> {
+    pub(super) fn stat(self) -> Result<Stat> {
+        match self {
+            Self::Open(file) | Self::Pinned(file) => rustix::fs::fstat(file),
+            Self::Named(Place { directory, name }) => {
+                rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)
+            }
+        }
+    }
+
+    /// Whether chattr(1) locked it; a filesystem that does not say has no such locks.
+    pub(super) fn is_locked(self) -> bool {
+        let (file, name, flags) = match self {
+            Self::Open(file) | Self::Pinned(file) => (file, c"", AtFlags::EMPTY_PATH),
+            Self::Named(Place { directory, name }) => (directory, name, AtFlags::SYMLINK_NOFOLLOW),
+        };
+        let locks = StatxAttributes::IMMUTABLE | StatxAttributes::APPEND;
+        rustix::fs::statx(file, name, flags, StatxFlags::empty())
+            .is_ok_and(|facts| facts.stx_attributes.intersects(locks))
+    }
+
+    pub(super) fn set_owner(self, user: Option<Uid>, group: Option<Gid>) -> Result<()> {
+        match self {
+            Self::Open(file) => rustix::fs::fchown(file, user, group),
+            Self::Pinned(file) => rustix::fs::chownat(file, c"", user, group, AtFlags::EMPTY_PATH),
+            Self::Named(_) => Err(Errno::BADF),
+        }
+    }
+
+    pub(super) fn set_times(self, times: &Timestamps) -> Result<()> {
+        match self {
+            Self::Open(file) => rustix::fs::futimens(file, times),
+            Self::Pinned(file) => {
+                match rustix::fs::utimensat(file, c"", times, AtFlags::EMPTY_PATH) {
+                    // Before Linux 5.8.
+                    Err(Errno::INVAL) => {
+                        let itself = itself(file);
+                        rustix::fs::utimensat(CWD, &itself, times, AtFlags::empty())
+                    }
+                    set => set,
+                }
+            }
+            Self::Named(_) => Err(Errno::BADF),
+        }
+    }
+
+    pub(super) fn set_mode(self, mode: u32) -> Result<()> {
+        match self {
+            Self::Open(file) => rustix::fs::fchmod(file, Mode::from_raw_mode(mode)),
+            Self::Pinned(file) => {
+                match rustix::fs::chmod(itself(file), Mode::from_raw_mode(mode)) {
+                    Err(Errno::NOENT) => flatout_sys::descriptor::set_mode(file, mode)
+                        .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO)),
+                    set => set,
+                }
+            }
+            Self::Named(_) => Err(Errno::BADF),
+        }
+    }
+
+    /// The names of its attributes. One call.
+    ///
+    /// Errors: `OPNOTSUPP` where there are none; `NOENT` when /proc is needed and missing, too.
+    pub(super) fn names(self) -> Result<Names> {
+        match self {
+            Self::Open(file) => Names::fill(|list| rustix::fs::flistxattr(file, list)),
+            Self::Pinned(file) => {
+                let itself = itself(file);
+                Names::fill(|list| rustix::fs::listxattr(&itself, list))
+            }
+            Self::Named(place) => {
+                let path = path(place);
+                Names::fill(|list| rustix::fs::llistxattr(&path, list))
+            }
+        }
+    }
+
+    /// The value of an attribute; `None` if it is not there.
+    pub(super) fn value(self, name: &CStr) -> Result<Option<Vec<u8>>> {
+        let path = match self {
+            Self::Open(_) => None,
+            Self::Pinned(file) => Some(itself(file)),
+            Self::Named(place) => Some(path(place)),
+        };
+        let get = |value: &mut [u8]| match (self, path.as_deref()) {
+            (Self::Open(file), _) => rustix::fs::fgetxattr(file, name, value),
+            (Self::Named(_), Some(path)) => rustix::fs::lgetxattr(path, name, value),
+            (_, Some(path)) => rustix::fs::getxattr(path, name, value),
+            (_, None) => Err(Errno::BADF),
+        };
+        let mut value = vec![0; SMALL_VALUE_BYTES];
+        let mut got = get(&mut value);
+        if got == Err(Errno::RANGE) {
+            value.resize(MOST_BYTES, 0);
+            got = get(&mut value);
+        }
+        match got {
+            Ok(length_bytes) => {
+                value.truncate(length_bytes);
+                Ok(Some(value))
+            }
+            Err(Errno::NODATA) => Ok(None),
+            Err(errno) => Err(errno),
+        }
+    }
+
+    pub(super) fn set_value(self, name: &CStr, value: &[u8]) -> Result<()> {
+        match self {
+            Self::Open(file) => rustix::fs::fsetxattr(file, name, value, XattrFlags::empty()),
+            Self::Pinned(file) => {
+                rustix::fs::setxattr(itself(file), name, value, XattrFlags::empty())
+            }
+            Self::Named(_) => Err(Errno::BADF),
+        }
+    }
+
+    /// Takes an attribute away; one that is not there is no error.
+    pub(super) fn remove(self, name: &CStr) -> Result<()> {
+        let removed = match self {
+            Self::Open(file) => rustix::fs::fremovexattr(file, name),
+            Self::Pinned(file) => rustix::fs::removexattr(itself(file), name),
+            Self::Named(_) => Err(Errno::BADF),
+        };
+        match removed {
+            Err(Errno::NODATA) => Ok(()),
+            removed => removed,
+        }
+    }
+}
+
+/// A pinned file by a name that leads to nothing else, be it a symlink itself: the kernel jumps to
+/// the file and goes no further.
+fn itself(file: BorrowedFd<'_>) -> CString {
+    let text = format!("/proc/self/fd/{}", file.as_raw_fd());
+    CString::new(text).expect("digits have no NUL")
+}
+
+/// A name below its directory. The directory is a descriptor, the name one component that the `l`
+/// calls do not follow.
+fn path(place: Place<'_>) -> CString {
+    let mut bytes = format!("/proc/self/fd/{}/", place.directory.as_fd().as_raw_fd()).into_bytes();
+    bytes.extend_from_slice(place.name.to_bytes());
+    CString::new(bytes).expect("neither digits nor a C string have a NUL inside")
+}

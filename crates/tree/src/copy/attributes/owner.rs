@@ -1,0 +1,99 @@
+//! The owner of a target, and the set-id bits that hang on it.
+//!
+//! Comes first of all attributes: chown(2) takes set-id bits and file capabilities away.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::fs::{FileType, Gid, Uid};
+use rustix::io::Errno;
+
+use super::inheritance::Origin;
+use super::remarks::Loss;
+use super::{Attributes, Job};
+use crate::copy::failure::Refusal;
+use crate::copy::options::Preserve;
+
+/// What is answered where an owner cannot be set: without privilege; an id that the user namespace
+/// does not know; filesystems without owners.
+const CANNOT: [Errno; 4] = [Errno::PERM, Errno::INVAL, Errno::OPNOTSUPP, Errno::NOSYS];
+
+const SET: &str = "set the owner of";
+const SET_USER_ID: u32 = 0o4000;
+const SET_GROUP_ID: u32 = 0o2000;
+
+/// User and group.
+pub(super) type Owner = (u32, u32);
+
+/// Filesystems where new files have the owner that was expected, so that nobody asks again. The
+/// last one by each rule is remembered: a copy mostly has one target.
+#[derive(Debug, Default)]
+pub(super) struct Expectation {
+    /// Where the groups by both rules were the same.
+    certain: AtomicU64,
+    /// Where they were not, and that of the process came true.
+    uncertain: AtomicU64,
+}
+
+impl Attributes<'_> {
+    /// The owner that the target has now. No call once the filesystem has proved predictable.
+    pub(super) fn current_owner(&self, job: &Job<'_>) -> Result<Owner, Refusal> {
+        let expected = job.made.owner;
+        let inheritance = job.made.inheritance;
+        if job.made.origin != Origin::Expected {
+            return Ok(expected);
+        }
+        let proved = match inheritance.group_is_certain {
+            true => &self.expectation.certain,
+            false => &self.expectation.uncertain,
+        };
+        // Only a hint that saves a call: any order will do.
+        if inheritance.device != 0 && proved.load(Ordering::Relaxed) == inheritance.device {
+            return Ok(expected);
+        }
+        let facts = job.target.stat().map_err(Refusal::of("read the attributes of"))?;
+        let found = (facts.st_uid, facts.st_gid);
+        if found == expected && facts.st_dev == inheritance.device {
+            proved.store(inheritance.device, Ordering::Relaxed);
+        }
+        Ok(found)
+    }
+
+    /// Gives the target the owner of its source, and says which it has then. Only what differs is
+    /// set, and if not both can be had, the group alone.
+    pub(super) fn own(&self, job: &Job<'_>, current: Owner) -> Result<Owner, Refusal> {
+        let wanted = (job.facts.st_uid, job.facts.st_gid);
+        if !self.preserve.has(Preserve::OWNERSHIP) || current == wanted {
+            return Ok(current);
+        }
+        let user = (current.0 != wanted.0).then(|| Uid::from_raw(wanted.0));
+        let group = (current.1 != wanted.1).then(|| Gid::from_raw(wanted.1));
+        match job.target.set_owner(user, group) {
+            Ok(()) => Ok(wanted),
+            Err(errno) if CANNOT.contains(&errno) => {
+                self.check_lock(job, SET, errno)?;
+                self.lose(job, Loss::Owner, Some(errno));
+                let has_group =
+                    user.is_some() && group.is_some() && job.target.set_owner(None, group).is_ok();
+                Ok((current.0, if has_group { wanted.1 } else { current.1 }))
+            }
+            Err(errno) => Err(Refusal::of(SET)(errno)),
+        }
+    }
+
+    /// The mode without the bits that would lend somebody else's rights: a program that runs as its
+    /// owner must not run as another one. A directory lends its group only to what is made in it.
+    pub(super) fn without_foreign_rights(&self, job: &Job<'_>, mode: u32, owner: Owner) -> u32 {
+        let user_is_kept = owner.0 == job.facts.st_uid;
+        let group_is_kept = owner.1 == job.facts.st_gid;
+        let lost = match job.kind {
+            FileType::Directory if group_is_kept => 0,
+            FileType::Directory => SET_GROUP_ID,
+            _ if user_is_kept && group_is_kept => 0,
+            _ => SET_USER_ID | SET_GROUP_ID,
+        };
+        if mode & lost != 0 {
+            self.lose(job, Loss::SetId, None);
+        }
+        mode & !lost
+    }
+}

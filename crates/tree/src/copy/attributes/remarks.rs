@@ -1,0 +1,97 @@
+//! What could not be kept, said once per target filesystem.
+//!
+//! Says it to the watch of the copy; whether something counts as failed is decided elsewhere.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+
+use flatout_io::cause_text;
+use rustix::io::Errno;
+
+use crate::copy::event::{Event, Notice, Watch};
+
+/// Remarks that are made. Kinds are few; who copies to so many filesystems has heard enough.
+const MOST_REMARKS: usize = 4096;
+
+/// Something that is not kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Loss {
+    Owner,
+    SetId,
+    Mode,
+    Times,
+    Acl,
+    Capability,
+    Context,
+    UserAttribute,
+    TrustedAttribute,
+    SecurityAttribute,
+    OtherAttribute,
+    Flags,
+}
+
+impl Loss {
+    const fn code(self) -> &'static str {
+        match self {
+            Self::Owner => "owner_not_kept",
+            Self::SetId => "set_id_not_kept",
+            Self::Mode => "mode_not_kept",
+            Self::Times => "times_not_kept",
+            Self::Acl => "acl_not_kept",
+            Self::Capability => "capability_not_kept",
+            Self::Context => "context_not_kept",
+            Self::Flags => "flags_not_kept",
+            Self::UserAttribute
+            | Self::TrustedAttribute
+            | Self::SecurityAttribute
+            | Self::OtherAttribute => "xattr_not_kept",
+        }
+    }
+
+    const fn text(self) -> &'static str {
+        match self {
+            Self::Owner => "cannot keep owners",
+            Self::SetId => "cannot keep set-user-ID and set-group-ID bits without their owner",
+            Self::Mode => "cannot keep permissions",
+            Self::Times => "cannot keep times",
+            Self::Acl => "cannot keep access control lists",
+            Self::Capability => "cannot keep file capabilities",
+            Self::Context => "cannot keep security contexts",
+            Self::UserAttribute => "cannot keep extended attributes (user.*)",
+            Self::TrustedAttribute => "cannot keep extended attributes (trusted.*)",
+            Self::SecurityAttribute => "cannot keep extended attributes (security.*)",
+            Self::OtherAttribute => "cannot keep some extended attributes",
+            Self::Flags => {
+                "cannot keep the flags of chattr, and a directory of the source is locked by them"
+            }
+        }
+    }
+}
+
+/// What was said already.
+pub(super) struct Remarks<'a> {
+    watch: &'a dyn Watch,
+    said: Mutex<BTreeSet<(Loss, u64)>>,
+}
+
+impl<'a> Remarks<'a> {
+    pub(super) fn new(watch: &'a dyn Watch) -> Self {
+        Self { watch, said: Mutex::default() }
+    }
+
+    /// Says it, unless it was said for this filesystem.
+    pub(super) fn say(&self, loss: Loss, device: u64, cause: Option<Errno>) {
+        {
+            // A thread that panicked here left a set as good as any.
+            let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+            if said.len() >= MOST_REMARKS || !said.insert((loss, device)) {
+                return;
+            }
+        }
+        let text = match cause {
+            Some(errno) => format!("{}: {}", loss.text(), cause_text(&errno.into())),
+            None => loss.text().to_owned(),
+        };
+        self.watch.event(&Event::Notice(&Notice { code: loss.code(), text }));
+    }
+}

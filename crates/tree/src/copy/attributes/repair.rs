@@ -1,0 +1,105 @@
+//! Attributes of what was there already and is up to date: only what differs is touched.
+//!
+//! The target is looked at by name and changed by a descriptor that pins it, after it proved to be
+//! what was looked at. It need not be readable for that, nor be opened.
+
+use std::os::fd::{AsFd, BorrowedFd};
+
+use rustix::fs::{FileType, Stat};
+
+use super::node::{Node, pin};
+use super::{Attributes, Job, LOOK, MODE_BITS, Made, Place, replaced, times};
+use crate::copy::failure::Refusal;
+use crate::copy::options::Preserve;
+
+impl Attributes<'_> {
+    /// Puts right what differs on a file that was there and is up to date, and says whether
+    /// anything did. `found` is what was seen under the name; it works whatever the mode is.
+    ///
+    /// Cost: two calls when nothing differs.
+    ///
+    /// Errors: as [`Attributes::file`]; something else bears the name by now.
+    pub fn repair(
+        &self,
+        source: BorrowedFd<'_>,
+        target: Place<'_>,
+        facts: &Stat,
+        found: &Stat,
+    ) -> Result<bool, Refusal> {
+        self.mend(Node::Open(source), target, facts, found)
+    }
+
+    /// As [`Attributes::repair`], of what cannot be opened: a symlink, FIFO, socket or device.
+    ///
+    /// Errors: as there.
+    pub fn repair_entry(
+        &self,
+        source: Place<'_>,
+        target: Place<'_>,
+        facts: &Stat,
+        found: &Stat,
+    ) -> Result<bool, Refusal> {
+        self.mend(Node::Named(source), target, facts, found)
+    }
+
+    /// Whether owner, mode and times, as far as they are kept, are the same already. Extended
+    /// attributes are not looked at.
+    pub fn same_attributes(&self, facts: &Stat, found: &Stat) -> bool {
+        let is_symlink = FileType::from_raw_mode(facts.st_mode) == FileType::Symlink;
+        let [same_owner, same_mode, same_times] = [
+            (facts.st_uid, facts.st_gid) == (found.st_uid, found.st_gid),
+            is_symlink || facts.st_mode & MODE_BITS == found.st_mode & MODE_BITS,
+            times(facts) == times(found),
+        ];
+        (same_owner || !self.preserve.has(Preserve::OWNERSHIP))
+            && (same_mode || !self.preserve.has(Preserve::MODE))
+            && (same_times || !self.preserve.has(Preserve::TIMESTAMPS))
+    }
+
+    fn mend(
+        &self,
+        source: Node<'_>,
+        target: Place<'_>,
+        facts: &Stat,
+        found: &Stat,
+    ) -> Result<bool, Refusal> {
+        let kind = FileType::from_raw_mode(facts.st_mode);
+        if FileType::from_raw_mode(found.st_mode) != kind {
+            return Err(replaced());
+        }
+        let made = Made::found(found);
+        let looked_at = Job { source, target: Node::Named(target), facts, kind, made };
+        if self.same_attributes(facts, found) && self.same_extended(&looked_at)? {
+            return Ok(false);
+        }
+        let pinned = pin(target).map_err(Refusal::of(LOOK))?;
+        let node = Node::Pinned(pinned.as_fd());
+        let now = node.stat().map_err(Refusal::of(LOOK))?;
+        if identity(&now) != identity(found) {
+            return Err(replaced());
+        }
+        let job = Job { target: node, made: Made::found(&now), ..looked_at };
+        self.apply(&job, Some(&now))
+    }
+
+    /// Whether neither side has attributes that matter; where one has, a closer look is taken.
+    fn same_extended(&self, job: &Job<'_>) -> Result<bool, Refusal> {
+        let names = self.source_names(job)?;
+        if !self.wants_extended() || self.any_wanted(&names) {
+            return Ok(!self.wants_extended());
+        }
+        let found = job.target.names();
+        Ok(found.is_err()
+            || found.is_ok_and(|found| {
+                !found.iter().any(|name| self.is_surplus(name, &names, job.kind))
+            }))
+    }
+}
+
+/// What must be the same for a file to be the one that was up to date. Filesystems give the number
+/// of a file that is gone to the next one, so the number alone says little.
+fn identity(facts: &Stat) -> impl PartialEq {
+    let [_, modified] = times(facts);
+    let kind = FileType::from_raw_mode(facts.st_mode);
+    (facts.st_dev, facts.st_ino, kind, facts.st_size, modified)
+}

@@ -1,0 +1,115 @@
+//! What cannot be opened: symlinks, FIFOs, sockets, devices; and what takes their place.
+
+use super::*;
+
+#[test]
+fn devices_keep_their_numbers() {
+    needs!(is_root(), "only root makes devices");
+    let folders = Folders::new();
+    let devices = [
+        (c"null", FileType::CharacterDevice, (1, 3)),
+        (c"loop", FileType::BlockDevice, (7, 200)),
+        (c"large", FileType::CharacterDevice, (300, 70_000)),
+    ];
+    for (name, kind, (major, minor)) in devices {
+        let number = rustix::fs::makedev(major, minor);
+        let path = folders.source.join(name.to_str().unwrap());
+        needs!(rustix::fs::mknodat(CWD, &path, kind, PRIVATE, number).is_ok(), "no devices here");
+        fs::set_permissions(&path, Permissions::from_mode(0o664)).unwrap();
+        chown(&path, STRANGER, STRANGER + 1);
+        let facts = folders.copy_entry(name, None).unwrap();
+        assert_eq!((FileType::from_raw_mode(facts.st_mode), facts.st_rdev), (kind, number));
+        assert_eq!((facts.st_uid, facts.st_gid), (STRANGER, STRANGER + 1));
+        assert_eq!(facts.st_mode & MODE_BITS, 0o664);
+    }
+}
+
+#[test]
+fn fifos_and_sockets_keep_modes_and_lists() {
+    let folders = Folders::new();
+    for (name, kind) in [(c"fifo", FileType::Fifo), (c"socket", FileType::Socket)] {
+        let path = folders.source.join(name.to_str().unwrap());
+        rustix::fs::mknodat(CWD, &path, kind, PRIVATE, 0).unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o624)).unwrap();
+        let has_list = set(&path, acl::ACCESS, &generous_list()).is_ok();
+        let facts = folders.copy_entry(name, None).unwrap();
+        assert_eq!(FileType::from_raw_mode(facts.st_mode), kind);
+        assert_eq!(facts.st_mode & MODE_BITS, if has_list { 0o670 } else { 0o624 });
+        let target = folders.target.join(name.to_str().unwrap());
+        assert_eq!(names(&target), names(&path));
+    }
+}
+
+#[test]
+fn symlinks_keep_owner_and_attributes() {
+    needs!(is_root(), "only root gives files away");
+    let folders = Folders::new();
+    // It points at a file that must stay as it is.
+    let outside = folders.source_file("outside", 0o600);
+    let before = outside.metadata().unwrap();
+    let path = folders.source.join("link");
+    std::os::unix::fs::symlink(&outside, &path).unwrap();
+    chown(&path, STRANGER, STRANGER + 1);
+    let has_attribute = set(&path, c"trusted.link", b"l").is_ok();
+    let text = CString::new(outside.as_os_str().as_bytes()).unwrap();
+    let facts = folders.copy_entry(c"link", Some(&text)).unwrap();
+    assert_eq!((facts.st_uid, facts.st_gid), (STRANGER, STRANGER + 1));
+    let target = folders.target.join("link");
+    assert_eq!(fs::read_link(&target).unwrap(), outside);
+    assert_eq!(get(&target, c"trusted.link").is_some(), has_attribute);
+    let after = outside.metadata().unwrap();
+    assert_eq!((after.uid(), after.ctime_nsec()), (before.uid(), before.ctime_nsec()));
+    assert_eq!(folders.heard.codes(), [""; 0]);
+}
+
+#[test]
+fn a_name_that_is_taken_is_said_as_it_is() {
+    let folders = Folders::new();
+    let folder = File::open(&folders.target).unwrap();
+    let target = Place { directory: folder.as_fd(), name: c"fifo" };
+    let fifo = folders.source.join("fifo");
+    rustix::fs::mknodat(CWD, &fifo, FileType::Fifo, PRIVATE, 0).unwrap();
+    let facts = rustix::fs::stat(&fifo).unwrap();
+    let attributes = folders.attributes();
+    attributes.make(target, &facts, None).unwrap();
+    let refusal = attributes.make(target, &facts, None).unwrap_err();
+    assert_eq!(refusal.cause, Cause::System(Errno::EXIST));
+    let file = rustix::fs::stat(folders.source_file("file", 0o600)).unwrap();
+    assert!(attributes.make(target, &file, None).is_err());
+}
+
+/// What happens when `swap` takes the place of a FIFO that was just made.
+fn swapped(swap: impl FnOnce(&Path, &Path)) {
+    let folders = Folders::new();
+    let outside = folders.source_file("outside", 0o600);
+    let fifo = folders.source.join("fifo");
+    rustix::fs::mknodat(CWD, &fifo, FileType::Fifo, PRIVATE, 0).unwrap();
+    fs::set_permissions(&fifo, Permissions::from_mode(0o666)).unwrap();
+    let [from, to] = [&folders.source, &folders.target].map(|path| File::open(path).unwrap());
+    let [source, target] =
+        [&from, &to].map(|folder| Place { directory: folder.as_fd(), name: c"fifo" });
+    let facts = Node::Named(source).stat().unwrap();
+    let attributes = folders.attributes();
+    attributes.make(target, &facts, None).unwrap();
+    let path = folders.target.join("fifo");
+    fs::remove_file(&path).unwrap();
+    swap(&outside, &path);
+    let before = fs::symlink_metadata(&path).unwrap();
+    let refusal = attributes.entry(source, target, &facts).unwrap_err();
+    assert!(matches!(refusal.cause, Cause::Reason(_)), "{refusal:?}");
+    let after = fs::symlink_metadata(&path).unwrap();
+    assert_eq!((before.ctime_nsec(), before.mode()), (after.ctime_nsec(), after.mode()));
+    assert_eq!(mode(&outside.metadata().unwrap()), 0o600);
+}
+
+#[test]
+fn what_took_the_place_of_an_entry_is_left_alone() {
+    swapped(|outside, path| std::os::unix::fs::symlink(outside, path).unwrap());
+    swapped(|outside, path| fs::hard_link(outside, path).unwrap());
+    swapped(|outside, path| {
+        let other = outside.with_file_name("other");
+        rustix::fs::mknodat(CWD, &other, FileType::Fifo, PRIVATE, 0).unwrap();
+        fs::hard_link(&other, path).unwrap();
+    });
+    swapped(|_, path| fs::create_dir(path).unwrap());
+}

@@ -1,0 +1,416 @@
+//! The bytes and holes of one open file into another open one.
+//!
+//! Extents are shared first, where that can be had; else a measured table ([`choice`]) names the
+//! method. What a method cannot do here is remembered for the pair of filesystems ([`Methods`]),
+//! and read and write take its place. Names, attributes and whether the source changed meanwhile
+//! are the business of the caller.
+
+pub mod choice;
+mod fingerprint;
+mod holes;
+mod large;
+mod methods;
+
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use flatout_io::Stop;
+use flatout_io::digest::Digest;
+use flatout_io::transfer::{End, Method, Moved, Route, Transfer, TransferError};
+use flatout_sys::page_cache;
+use rustix::fs::{FallocateFlags, Stat};
+use rustix::io::Errno;
+
+use super::failure::Refusal;
+use super::options::{Assurance, CopyOptions, When};
+
+use choice::{Choice, FileFacts, Residency};
+use fingerprint::{Fingerprint, PIECE_BYTES};
+use methods::Pair;
+
+pub use large::Large;
+pub use methods::Methods;
+
+/// The operation of a [`Refusal`] that the source is to blame for.
+pub const READ: &str = "read";
+/// The operation of a [`Refusal`] that the target is to blame for.
+pub const WRITE: &str = "write";
+/// The operation of a [`Refusal`] where extents had to be shared and cannot.
+pub const SHARE: &str = "share the extents of";
+/// The operation of a [`Refusal`] while the target is read from its device.
+pub const READ_BACK: &str = "read back";
+/// The reason of a [`Refusal`] when the user wants to stop.
+pub const INTERRUPTED: &str = "interrupted";
+
+/// One file to be copied.
+#[derive(Clone, Copy)]
+pub struct FileJob<'a> {
+    /// Open for reading, without `O_DIRECT`. Its position is moved.
+    pub source: BorrowedFd<'a>,
+    /// Open for writing, and for reading where it is to be verified; empty.
+    pub target: BorrowedFd<'a>,
+    /// What fstat(2) said of the source.
+    pub facts: &'a Stat,
+    /// `st_dev` of the target, or of the directory that it is made in.
+    pub target_device: u64,
+    /// Lets threads that have nothing to do help with a large file.
+    pub share: &'a dyn Fn(Arc<Large>),
+    /// Is raised by the bytes that the kernel has accepted, while it goes on.
+    pub moved: &'a AtomicU64,
+}
+
+/// A file whose bytes and holes are in the target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Copied {
+    /// Bytes moved, without holes.
+    pub bytes_moved: u64,
+    /// What moved the most of them; `None` where there were none.
+    pub method: Option<Method>,
+    /// With `--verify`: what [`Content::read_back`] must give. Not the digest of the plain bytes.
+    pub digest: Option<Digest>,
+    /// Where the source ended: less than its size was when it was cut short meanwhile.
+    pub length_bytes: u64,
+}
+
+/// Copies files, one after the other. One per thread; buffers are made when they are needed.
+pub struct Content<'a> {
+    options: &'a CopyOptions,
+    methods: &'a Methods,
+    transfer: Transfer,
+    stop: Stop,
+    pair: Option<Arc<Pair>>,
+}
+
+/// Bytes by method.
+#[derive(Debug, Clone, Copy, Default)]
+struct Tally([u64; Method::ALL.len()]);
+
+impl Tally {
+    fn add(&mut self, method: Method, bytes: u64) {
+        self.0[method.index()] += bytes;
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.0.iter_mut().zip(other.0).for_each(|(sum, more)| *sum += more);
+    }
+
+    fn bytes(&self) -> u64 {
+        self.0.iter().sum()
+    }
+
+    fn most(&self) -> Option<Method> {
+        let most = Method::ALL.into_iter().max_by_key(|method| self.0[method.index()])?;
+        (self.0[most.index()] > 0).then_some(most)
+    }
+}
+
+impl<'a> Content<'a> {
+    /// Nothing is made yet.
+    pub fn new(options: &'a CopyOptions, methods: &'a Methods) -> Self {
+        let block_bytes = match options.assurance {
+            Assurance::Verified => options.block_bytes.next_multiple_of(PIECE_BYTES as u64),
+            Assurance::Accepted => options.block_bytes,
+        };
+        Self {
+            options,
+            methods,
+            transfer: Transfer::new(block_bytes, options.depth),
+            stop: Stop::new(options.cancel, None),
+            pair: None,
+        }
+    }
+
+    /// Copies all bytes and holes of one open file into an empty open one.
+    ///
+    /// Errors: [`READ`], [`WRITE`] or [`SHARE`] with the kernel's answer; [`INTERRUPTED`].
+    /// Cost: a read and a write for a small file, and one call more where extents can be shared.
+    pub fn copy(&mut self, job: FileJob<'_>) -> Result<Copied, Refusal> {
+        self.look()?;
+        let pair = self.pair(&job)?;
+        let length = job.facts.st_size as u64;
+        if self.wants_reflink(&pair, length) && self.reflink(&job, &pair)? {
+            let bytes = data_bytes(job.facts);
+            job.moved.fetch_add(bytes, Ordering::Relaxed);
+            let digest = self.digest_of_source(&job, length)?;
+            let method = Some(Method::Reflink);
+            return Ok(Copied { bytes_moved: bytes, method, digest, length_bytes: length });
+        }
+        let mut tally = Tally::default();
+        if length == 0 {
+            return self.to_the_end(&job, &mut tally);
+        }
+        let is_sparse = is_sparse(job.facts);
+        let (length_bytes, digest) = match self.options.sparse {
+            When::Always => (self.with_holes(&job, &pair, &mut tally)?, None),
+            When::Auto if is_sparse => (self.with_holes(&job, &pair, &mut tally)?, None),
+            When::Auto | When::Never => self.whole(&job, &pair, &mut tally)?,
+        };
+        let digest = match digest {
+            Some(digest) => Some(digest),
+            None => self.digest_of_source(&job, length_bytes)?,
+        };
+        Ok(Copied { bytes_moved: tally.bytes(), method: tally.most(), digest, length_bytes })
+    }
+
+    /// What the target holds, read from its device.
+    ///
+    /// Data is written back and dropped from the page cache first, and the cache is asked whether
+    /// it let go; where it did not, the file is read around it. Files that live in memory are read
+    /// from there. Holes count as zeros and are not read.
+    /// Errors: [`READ_BACK`] with the kernel's answer; [`INTERRUPTED`].
+    pub fn read_back(
+        &mut self,
+        target: BorrowedFd<'_>,
+        length_bytes: u64,
+    ) -> Result<Digest, Refusal> {
+        let buffer = self.transfer.buffer(u64::MAX).map_err(refusal)?;
+        fingerprint::read_back(target, length_bytes, buffer, &mut self.stop)
+    }
+
+    /// Ends with an error when the user wants to stop.
+    fn look(&self) -> Result<(), Refusal> {
+        match self.stop.is_cancelled() {
+            true => Err(Refusal::because(READ, INTERRUPTED)),
+            false => Ok(()),
+        }
+    }
+
+    /// What is known of the two filesystems. Files of one directory mostly lie on one.
+    fn pair(&mut self, job: &FileJob<'_>) -> Result<Arc<Pair>, Refusal> {
+        let devices = (job.facts.st_dev, job.target_device);
+        if let Some(pair) = self.pair.as_ref().filter(|pair| pair.devices == devices) {
+            return Ok(Arc::clone(pair));
+        }
+        let pair = self.methods.pair(devices, job.source, job.target)?;
+        self.pair = Some(Arc::clone(&pair));
+        Ok(pair)
+    }
+
+    fn wants_reflink(&self, pair: &Pair, length: u64) -> bool {
+        match self.options.reflink {
+            When::Always => true,
+            When::Never => false,
+            When::Auto => {
+                length > 0
+                    && matches!(self.options.method, None | Some(Method::Reflink))
+                    && self.options.sparse == When::Auto
+                    && pair.could_share()
+            }
+        }
+    }
+
+    /// Whether the target now has the source's extents.
+    fn reflink(&mut self, job: &FileJob<'_>, pair: &Pair) -> Result<bool, Refusal> {
+        let uncounted = AtomicU64::new(0);
+        let route = Route {
+            source: job.source,
+            target: job.target,
+            offset_bytes: 0,
+            length_bytes: job.facts.st_size as u64,
+            moved: &uncounted,
+        };
+        let moved = self.transfer.run(Method::Reflink, route, &mut self.stop).map_err(refusal)?;
+        let End::Cannot(errno) = moved.end else { return Ok(true) };
+        pair.refuse(Method::Reflink, errno);
+        match self.options.reflink {
+            When::Always => Err(Refusal::of(SHARE)(errno)),
+            When::Auto | When::Never => Ok(false),
+        }
+    }
+
+    /// A file that says that it is empty. Those of /proc say so whatever they hold; those of a
+    /// block device's filesystem are.
+    fn to_the_end(&mut self, job: &FileJob<'_>, tally: &mut Tally) -> Result<Copied, Refusal> {
+        let mut copied = Copied { bytes_moved: 0, method: None, digest: None, length_bytes: 0 };
+        let mut fingerprint = self.fingerprint();
+        if rustix::fs::major(job.facts.st_dev) == 0 {
+            let route = whole_route(job, u64::MAX);
+            let moved = self.seen(route, &mut fingerprint)?;
+            tally.add(Method::Sync, moved);
+            copied.bytes_moved = moved;
+            copied.method = tally.most();
+            copied.length_bytes = moved;
+        }
+        copied.digest = fingerprint.map(|fingerprint| fingerprint.finish(copied.length_bytes));
+        Ok(copied)
+    }
+
+    /// A file without holes, or whose holes are to be filled. Returns where it ended.
+    fn whole(
+        &mut self,
+        job: &FileJob<'_>,
+        pair: &Arc<Pair>,
+        tally: &mut Tally,
+    ) -> Result<(u64, Option<Digest>), Refusal> {
+        let length = job.facts.st_size as u64;
+        let choice = self.choice(job, pair);
+        let preallocated = choice.preallocates && preallocate(job.target, length)?;
+        let route = whole_route(job, length);
+        let mut fingerprint = match choice.method {
+            Method::Sync => self.fingerprint(),
+            _ => None,
+        };
+        let reached = if fingerprint.is_some() {
+            let reached = self.seen(route, &mut fingerprint)?;
+            tally.add(Method::Sync, reached);
+            reached
+        } else if choice.shares {
+            large::copy(self, job, pair, choice.method, tally)?
+        } else {
+            self.range(route, choice.method, pair, tally)?.bytes
+        };
+        if reached < length && preallocated {
+            set_length(job.target, reached)?;
+        }
+        Ok((reached, fingerprint.map(|fingerprint| fingerprint.finish(reached))))
+    }
+
+    /// How this file is copied.
+    fn choice(&self, job: &FileJob<'_>, pair: &Pair) -> Choice {
+        let length_bytes = job.facts.st_size as u64;
+        let file = FileFacts { length_bytes, residency: residency(job) };
+        let best = choice::choice(&file, &pair.facts);
+        let wanted = self.options.method.filter(|&method| method != Method::Reflink);
+        let mut method = wanted.unwrap_or(best.method);
+        if wanted.is_none() && self.options.assurance == Assurance::Verified {
+            method = Method::Sync;
+        }
+        // The kernel may share extents where it is asked to copy, and holes with them.
+        let fills = self.options.sparse == When::Never;
+        if (fills && method == Method::CopyFileRange) || !pair.may(method) {
+            method = Method::Sync;
+        }
+        let shares = best.shares
+            && self.options.threads != 1
+            && self.options.assurance == Assurance::Accepted
+            && matches!(method, Method::Sync | Method::Mmap);
+        Choice { method, shares, ..best }
+    }
+
+    /// Moves a range: by the method that is wanted, and by read and write what it cannot.
+    fn range(
+        &mut self,
+        route: Route<'_>,
+        wanted: Method,
+        pair: &Pair,
+        tally: &mut Tally,
+    ) -> Result<Moved, Refusal> {
+        let mut method = if pair.may(wanted) { wanted } else { Method::Sync };
+        let mut bytes = 0;
+        loop {
+            let moved = self.transfer.run(method, route.behind(bytes), &mut self.stop);
+            let moved = moved.map_err(refusal)?;
+            tally.add(method, moved.bytes);
+            bytes += moved.bytes;
+            match moved.end {
+                End::Whole | End::SourceEnded => return Ok(Moved { bytes, end: moved.end }),
+                End::Stopped => return Err(Refusal::because(READ, INTERRUPTED)),
+                End::Unclear => {}
+                End::Cannot(errno) => pair.refuse(method, errno),
+            }
+            method = Method::Sync;
+        }
+    }
+
+    /// Moves a range by read and write, with its fingerprint where one is wanted.
+    fn seen(
+        &mut self,
+        route: Route<'_>,
+        fingerprint: &mut Option<Fingerprint>,
+    ) -> Result<u64, Refusal> {
+        let moved = match fingerprint {
+            None => self.transfer.run(Method::Sync, route, &mut self.stop),
+            Some(fingerprint) => {
+                let mut seen = |offset: u64, bytes: &[u8]| fingerprint.take(offset, bytes);
+                self.transfer.run_seen(route, &mut self.stop, &mut seen)
+            }
+        };
+        let moved = moved.map_err(refusal)?;
+        match moved.end {
+            End::Stopped => Err(Refusal::because(READ, INTERRUPTED)),
+            _ => Ok(moved.bytes),
+        }
+    }
+
+    fn fingerprint(&self) -> Option<Fingerprint> {
+        (self.options.assurance == Assurance::Verified).then(Fingerprint::default)
+    }
+
+    /// The fingerprint of a source whose bytes we did not see, where one is wanted.
+    fn digest_of_source(
+        &mut self,
+        job: &FileJob<'_>,
+        length: u64,
+    ) -> Result<Option<Digest>, Refusal> {
+        if self.options.assurance == Assurance::Accepted {
+            return Ok(None);
+        }
+        let buffer = self.transfer.buffer(u64::MAX).map_err(refusal)?;
+        fingerprint::of(job.source, length, buffer, &mut self.stop, READ).map(Some)
+    }
+}
+
+/// The bytes of a file that are no holes, as far as its blocks say.
+fn data_bytes(facts: &Stat) -> u64 {
+    (facts.st_blocks as u64).saturating_mul(512).min(facts.st_size as u64)
+}
+
+fn is_sparse(facts: &Stat) -> bool {
+    data_bytes(facts) < facts.st_size as u64
+}
+
+/// Whether the page cache holds a file, where that makes a difference.
+fn residency(job: &FileJob<'_>) -> Residency {
+    let length = job.facts.st_size as u64;
+    if length < choice::RESIDENCY_FROM_BYTES {
+        return Residency::Unknown;
+    }
+    match page_cache::state(job.source, 0, length) {
+        Ok(state) if state.cached_bytes >= length / 2 => Residency::Cached,
+        Ok(_) => Residency::Cold,
+        Err(_) => Residency::Unknown,
+    }
+}
+
+fn whole_route<'a>(job: &FileJob<'a>, length_bytes: u64) -> Route<'a> {
+    let FileJob { source, target, moved, .. } = *job;
+    Route { source, target, offset_bytes: 0, length_bytes, moved }
+}
+
+/// Which side failed, as an operation.
+fn refusal(error: TransferError) -> Refusal {
+    match error {
+        TransferError::Source(errno) | TransferError::Memory(errno) => Refusal::of(READ)(errno),
+        TransferError::Target(errno) => Refusal::of(WRITE)(errno),
+    }
+}
+
+/// What says that a filesystem does not preallocate, or a policy.
+const NO_PREALLOCATION: [Errno; 5] =
+    [Errno::OPNOTSUPP, Errno::NOSYS, Errno::NODEV, Errno::INVAL, Errno::PERM];
+
+/// Gives the file its room before it is written. False where that cannot be had; no room at all is
+/// an error.
+fn preallocate(target: BorrowedFd<'_>, length: u64) -> Result<bool, Refusal> {
+    loop {
+        match rustix::fs::fallocate(target, FallocateFlags::empty(), 0, length) {
+            Ok(()) => return Ok(true),
+            Err(Errno::INTR) => {}
+            Err(errno) if NO_PREALLOCATION.contains(&errno) => return Ok(false),
+            Err(errno) => return Err(Refusal::of(WRITE)(errno)),
+        }
+    }
+}
+
+fn set_length(target: BorrowedFd<'_>, length: u64) -> Result<(), Refusal> {
+    loop {
+        match rustix::fs::ftruncate(target, length) {
+            Err(Errno::INTR) => {}
+            result => return result.map_err(Refusal::of(WRITE)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

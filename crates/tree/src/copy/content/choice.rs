@@ -1,0 +1,75 @@
+//! Which method is taken for a file whose extents cannot be shared: a table of what was measured.
+
+use flatout_io::transfer::Method;
+use flatout_sys::filesystem::{Filesystem, Nature};
+
+/// From this size on it is worth knowing whether the page cache holds a file.
+pub const RESIDENCY_FROM_BYTES: u64 = 8 << 20;
+/// Files of this size on get their room before they are written.
+const PREALLOCATE_FROM_BYTES: u64 = 8 << 20;
+/// Files of this size on are shared out among threads.
+const SHARE_FROM_BYTES: u64 = 64 << 20;
+
+/// What is known of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileFacts {
+    /// Its size.
+    pub length_bytes: u64,
+    /// Whether the page cache holds it.
+    pub residency: Residency,
+}
+
+/// Where the bytes of a file are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Residency {
+    /// Half of them or more are in the page cache.
+    Cached,
+    /// Most of them are not.
+    Cold,
+    /// Nobody asked, or nobody knows.
+    Unknown,
+}
+
+/// Where the source lies, and the target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PairFacts {
+    /// The filesystem of the source.
+    pub source: Filesystem,
+    /// The filesystem of the target.
+    pub target: Filesystem,
+    /// Both are one.
+    pub is_one: bool,
+}
+
+/// How a file is copied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Choice {
+    /// What moves the bytes.
+    pub method: Method,
+    /// The target gets its room first.
+    pub preallocates: bool,
+    /// Threads that have nothing to do help.
+    pub shares: bool,
+}
+
+/// How a file is copied that has no holes to keep.
+pub fn choice(file: &FileFacts, pair: &PairFacts) -> Choice {
+    let plain = Choice { method: Method::Sync, preallocates: false, shares: false };
+    if pair.is_one && pair.source.nature == Nature::Network {
+        // The server may copy by itself: NFS 4.2, SMB.
+        return Choice { method: Method::CopyFileRange, ..plain };
+    }
+    let preallocates =
+        file.length_bytes >= PREALLOCATE_FROM_BYTES && likes_preallocation(&pair.target);
+    // Threads that read one cold file at several places spoil its readahead.
+    let shares = file.length_bytes >= SHARE_FROM_BYTES
+        && preallocates
+        && file.residency == Residency::Cached;
+    Choice { preallocates, shares, ..plain }
+}
+
+/// Filesystems that give room at once and write into it as fast as into none. btrfs is not among
+/// them: it does not compress what was preallocated.
+fn likes_preallocation(target: &Filesystem) -> bool {
+    matches!(target.name, "ext4" | "xfs")
+}

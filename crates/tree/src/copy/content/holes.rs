@@ -1,0 +1,90 @@
+//! Files with holes, and files that are to have holes wherever there are zeros.
+
+use flatout_io::transfer::{End, Method, Moved, Route};
+use rustix::fs::{SeekFrom, seek};
+use rustix::io::Errno;
+
+use super::methods::Pair;
+use super::{Content, FileJob, INTERRUPTED, READ, Tally, is_sparse, refusal, set_length};
+use crate::copy::failure::Refusal;
+use crate::copy::options::When;
+
+/// What lseek(2) says where a filesystem does not know of holes.
+const NO_HOLES: [Errno; 3] = [Errno::INVAL, Errno::OPNOTSUPP, Errno::NOSYS];
+
+impl Content<'_> {
+    /// Copies the data of a file to its places, and leaves holes between. Returns where it ended.
+    pub(super) fn with_holes(
+        &mut self,
+        job: &FileJob<'_>,
+        pair: &Pair,
+        tally: &mut Tally,
+    ) -> Result<u64, Refusal> {
+        let length = job.facts.st_size as u64;
+        set_length(job.target, length)?;
+        let method = self.choice(job, pair).method;
+        let mut place = 0;
+        let mut ended = length;
+        while place < length {
+            self.look()?;
+            let Some((data, hole)) = segment(job, place, length)? else {
+                // Nothing but a hole follows, or the file is shorter now.
+                let end = seek(job.source, SeekFrom::End(0)).map_err(Refusal::of(READ))?;
+                ended = end.min(length);
+                break;
+            };
+            let route = Route {
+                source: job.source,
+                target: job.target,
+                offset_bytes: data,
+                length_bytes: hole - data,
+                moved: job.moved,
+            };
+            let moved = match self.options.sparse {
+                When::Always => self.without_zeros(route, tally)?,
+                When::Auto | When::Never => self.range(route, method, pair, tally)?,
+            };
+            if moved.end == End::SourceEnded {
+                ended = data + moved.bytes;
+                break;
+            }
+            place = hole;
+        }
+        if ended < length {
+            set_length(job.target, ended)?;
+        }
+        Ok(ended)
+    }
+
+    fn without_zeros(&mut self, route: Route<'_>, tally: &mut Tally) -> Result<Moved, Refusal> {
+        let result = self.transfer.run_without_zeros(route, &mut self.stop);
+        let (moved, written) = result.map_err(refusal)?;
+        tally.add(Method::Sync, written);
+        match moved.end {
+            End::Stopped => Err(Refusal::because(READ, INTERRUPTED)),
+            _ => Ok(moved),
+        }
+    }
+}
+
+/// The next data from `place` on, as its begin and end; `None` where there is none before `length`.
+/// A file without holes, or whose filesystem does not tell, is one segment.
+fn segment(job: &FileJob<'_>, place: u64, length: u64) -> Result<Option<(u64, u64)>, Refusal> {
+    if !is_sparse(job.facts) {
+        return Ok(Some((place, length)));
+    }
+    let data = match seek(job.source, SeekFrom::Data(place)) {
+        Err(Errno::NXIO) => return Ok(None),
+        Err(errno) if NO_HOLES.contains(&errno) => return Ok(Some((place, length))),
+        known => known.map_err(Refusal::of(READ))?.max(place),
+    };
+    if data >= length {
+        return Ok(None);
+    }
+    let hole = match seek(job.source, SeekFrom::Hole(data)) {
+        // It became shorter between the two calls; reading finds out where it ends.
+        Err(Errno::NXIO) => length,
+        known => known.map_err(Refusal::of(READ))?.clamp(data, length),
+    };
+    Ok(Some((data, if hole > data { hole } else { length })))
+}

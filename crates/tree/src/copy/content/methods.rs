@@ -1,0 +1,111 @@
+//! What was tried and refused, for each pair of filesystems, by all threads.
+
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use flatout_io::transfer::Method;
+use flatout_sys::filesystem::{self, Filesystem};
+use rustix::io::Errno;
+
+use super::choice::PairFacts;
+use super::{READ, WRITE};
+use crate::copy::failure::Refusal;
+
+/// `st_dev` of a source and of a target.
+pub type Devices = (u64, u64);
+
+/// Pairs that are remembered. More would be a tree of very many mounts; these are asked anew.
+const MAX_PAIRS: usize = 1024;
+
+/// What all threads know of the methods. One per copy.
+#[derive(Debug, Default)]
+pub struct Methods {
+    pairs: RwLock<Vec<Arc<Pair>>>,
+}
+
+/// Two filesystems, and what they refused.
+#[derive(Debug)]
+pub(super) struct Pair {
+    pub(super) devices: Devices,
+    pub(super) facts: PairFacts,
+    /// The errno for each of [`Method::ALL`]; 0 while it is not known to fail.
+    refused: [AtomicI32; Method::ALL.len()],
+}
+
+impl Methods {
+    /// Nothing was tried yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// What was refused, with the errno that said so.
+    pub fn refused(&self) -> Vec<(Devices, Method, Errno)> {
+        let pairs = self.pairs.read().unwrap_or_else(PoisonError::into_inner);
+        let of_pair = |pair: &Arc<Pair>| {
+            let pair = Arc::clone(pair);
+            Method::ALL.into_iter().filter_map(move |method| {
+                let errno = pair.refused[method.index()].load(Ordering::Relaxed);
+                (errno != 0).then(|| (pair.devices, method, Errno::from_raw_os_error(errno)))
+            })
+        };
+        pairs.iter().flat_map(of_pair).collect()
+    }
+
+    /// What is known of a pair. Cost: two fstatfs when it is met first.
+    pub(super) fn pair(
+        &self,
+        devices: Devices,
+        source: BorrowedFd<'_>,
+        target: BorrowedFd<'_>,
+    ) -> Result<Arc<Pair>, Refusal> {
+        let find =
+            |pairs: &[Arc<Pair>]| pairs.iter().find(|pair| pair.devices == devices).map(Arc::clone);
+        if let Some(pair) = find(&self.pairs.read().unwrap_or_else(PoisonError::into_inner)) {
+            return Ok(pair);
+        }
+        let facts = PairFacts {
+            source: examine(source, READ)?,
+            target: examine(target, WRITE)?,
+            is_one: devices.0 == devices.1,
+        };
+        let pair = Arc::new(Pair { devices, facts, refused: Default::default() });
+        let mut pairs = self.pairs.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = find(&pairs) {
+            return Ok(known);
+        }
+        if pairs.len() < MAX_PAIRS {
+            pairs.push(Arc::clone(&pair));
+        }
+        Ok(pair)
+    }
+}
+
+fn examine(file: BorrowedFd<'_>, operation: &'static str) -> Result<Filesystem, Refusal> {
+    filesystem::of(file)
+        .map_err(|error| Refusal::of(operation)(Errno::from_io_error(&error).unwrap_or(Errno::IO)))
+}
+
+impl Pair {
+    /// Whether the method was not refused yet.
+    pub(super) fn may(&self, method: Method) -> bool {
+        self.refused[method.index()].load(Ordering::Relaxed) == 0
+    }
+
+    /// Whether it is worth asking for shared extents: within a filesystem, or between the
+    /// subvolumes of one, which have numbers of their own.
+    pub(super) fn could_share(&self) -> bool {
+        let is_kin = self.facts.is_one || self.facts.source.name == self.facts.target.name;
+        is_kin && self.may(Method::Reflink)
+    }
+
+    /// Remembers a refusal, if it is one of the filesystems or the kernel and not of one file.
+    pub(super) fn refuse(&self, method: Method, errno: Errno) {
+        const LASTING: [Errno; 4] = [Errno::NOSYS, Errno::XDEV, Errno::OPNOTSUPP, Errno::NOTTY];
+        // Whoever may not have a ring may not have one for the next file either.
+        let lasts = LASTING.contains(&errno) || (method == Method::Uring && errno == Errno::PERM);
+        if lasts && method != Method::Sync {
+            self.refused[method.index()].store(errno.raw_os_error(), Ordering::Relaxed);
+        }
+    }
+}

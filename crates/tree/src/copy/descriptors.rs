@@ -1,0 +1,58 @@
+//! How many descriptors a copy may have open, and for what.
+
+use rustix::process::{Resource, getrlimit};
+
+/// For standard streams, a log, the roots, and what a library may open.
+const ELSEWHERE: u64 = 16;
+/// A thread has a source, a target, and for a moment a third.
+const PER_THREAD: u64 = 4;
+/// Descriptors at most, where nobody asks for more. Figure: each open directory costs the kernel
+/// about a KiB; more than so many are of no use.
+const USUAL: u64 = 900;
+/// A pair of directories for each thread, and some to come back to.
+const LEAST_PAIRS: u64 = 4;
+
+/// A plan for the descriptors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Descriptors {
+    /// Threads that can be served.
+    pub(super) threads: u32,
+    /// Pairs of directories that may be open.
+    pub(super) pairs: usize,
+}
+
+impl Descriptors {
+    /// For so many threads, and `most` descriptors (0: what the limit of the process allows).
+    pub(super) fn plan(most: u32, threads: u32) -> Self {
+        let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+        let most = if most == 0 { USUAL } else { u64::from(most) };
+        Self::divide(most.min(limit), threads)
+    }
+
+    fn divide(all: u64, threads: u32) -> Self {
+        let all = all.saturating_sub(ELSEWHERE);
+        // Half of a thread's share is for the pair of directories in which it works.
+        let most_threads = (all.saturating_sub(2 * LEAST_PAIRS) / (PER_THREAD + 2)).max(1);
+        let threads = u64::from(threads).min(most_threads);
+        let pairs = all.saturating_sub(threads * PER_THREAD) / 2;
+        Self { threads: threads as u32, pairs: pairs.max(LEAST_PAIRS) as usize }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_descriptors_leave_few_threads_but_some() {
+        for all in [20, 40, 64, 256, 1024, 1 << 20] {
+            let plan = Descriptors::divide(all, 32);
+            assert!((1..=32).contains(&plan.threads) && plan.pairs >= 4, "{all}: {plan:?}");
+            if all >= 64 {
+                let used = u64::from(plan.threads) * PER_THREAD + 2 * plan.pairs as u64;
+                assert!(used + ELSEWHERE <= all, "{all}: {plan:?}");
+            }
+        }
+        assert_eq!(Descriptors::divide(1024, 32).threads, 32);
+    }
+}

@@ -1,0 +1,77 @@
+//! The pieces that can be begun with now, and which of them comes first.
+//!
+//! Entries before listings before directories: so what waits is never much more than what one
+//! listing yields, and the tree is gone through in depth.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::copy::content::Large;
+use crate::copy::directory::{Below, Directory};
+
+use super::Work;
+
+/// Pieces that nobody has begun with.
+#[derive(Default)]
+pub(super) struct Ready {
+    pieces: VecDeque<Work>,
+    operands: VecDeque<Work>,
+    below: Vec<Arc<Directory>>,
+    large: Vec<Arc<Large>>,
+}
+
+/// Chooses one of so many; at least one.
+pub(super) type Choose<'a> = &'a mut dyn FnMut(usize) -> usize;
+
+/// The first of them, always.
+pub(super) fn first(_count: usize) -> usize {
+    0
+}
+
+impl Ready {
+    /// One piece more.
+    pub(super) fn add(&mut self, work: Work) {
+        match work {
+            Work::Operand(_) => self.operands.push_back(work),
+            Work::Below(directory) => self.below.push(directory),
+            Work::Large(large) => self.large.push(large),
+            piece => self.pieces.push_back(piece),
+        }
+    }
+
+    /// The next piece; `choose` says which of those that could be next.
+    pub(super) fn next(&mut self, choose: Choose<'_>) -> Option<Work> {
+        if !self.pieces.is_empty() {
+            return self.pieces.remove(choose(self.pieces.len()));
+        }
+        self.directory(choose).or_else(|| self.operands.pop_front()).or_else(|| self.help())
+    }
+
+    /// A directory to begin with: from the chosen one on, those found deeper first.
+    fn directory(&mut self, choose: Choose<'_>) -> Option<Work> {
+        let mut left = self.below.len();
+        let mut index = match left {
+            0 => return None,
+            count => count - 1 - choose(count),
+        };
+        while left > 0 {
+            left -= 1;
+            match self.below[index].take_below() {
+                Ok(Below::Directory(name, origin)) => {
+                    return Some(Work::Visit(Arc::clone(&self.below[index]), name, origin));
+                }
+                Ok(Below::LetGo) => {}
+                Ok(Below::Nothing) => drop(self.below.remove(index)),
+                Err(refusal) => return Some(Work::Lost(self.below.remove(index), refusal)),
+            }
+            index = index.checked_sub(1).unwrap_or(self.below.len().saturating_sub(1));
+        }
+        None
+    }
+
+    /// A large file that wants help.
+    fn help(&mut self) -> Option<Work> {
+        self.large.retain(|large| large.has_more());
+        self.large.first().map(|large| Work::Large(Arc::clone(large)))
+    }
+}

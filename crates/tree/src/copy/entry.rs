@@ -1,0 +1,190 @@
+//! One entry of a directory: what it is now, and who copies it.
+
+use std::ffi::{CStr, OsString};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+use flatout_io::transfer::Method;
+use flatout_sys::clock::monotonic_ns;
+use rustix::fs::{AtFlags, FileType, Stat};
+
+use super::directory::{Directory, Pair, Side, identity};
+use super::event::{Action, Event};
+use super::failure::{Failure, Refusal};
+use super::lane::Lane;
+use super::links::Claim;
+use super::options::Preserve;
+use super::tally::count;
+
+/// An entry that turns out to be something else than a moment ago is looked at again so often.
+const LOOKS: u32 = 3;
+
+/// An entry of the source and the name of its copy.
+#[derive(Clone, Copy)]
+pub(super) struct Entry<'e> {
+    pub(super) directory: &'e Arc<Directory>,
+    pub(super) pair: &'e Pair,
+    pub(super) source: &'e CStr,
+    pub(super) target: &'e CStr,
+}
+
+impl Entry<'_> {
+    /// Its path, for people.
+    pub(super) fn path(&self, side: Side) -> OsString {
+        let name = if side == Side::Source { self.source } else { self.target };
+        self.directory.path(side, Some(name))
+    }
+}
+
+/// What was done with an entry.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Outcome {
+    pub(super) action: Action,
+    pub(super) bytes: u64,
+    pub(super) method: Option<Method>,
+}
+
+impl Outcome {
+    pub(super) fn of(action: Action) -> Self {
+        Self { action, bytes: 0, method: None }
+    }
+}
+
+/// Why an entry was not copied, and on whose side.
+#[derive(Debug)]
+pub(super) enum Trouble {
+    /// Something about the source.
+    Source(Refusal),
+    /// Something about the target.
+    Target(Refusal),
+    /// It is of another kind by now.
+    Became,
+}
+
+/// Puts a refusal on the side of the source; made for `map_err`.
+pub(super) fn source(operation: &'static str) -> impl FnOnce(rustix::io::Errno) -> Trouble {
+    move |errno| Trouble::Source(Refusal::of(operation)(errno))
+}
+
+/// Puts a refusal on the side of the target; made for `map_err`.
+pub(super) fn target(operation: &'static str) -> impl FnOnce(rustix::io::Errno) -> Trouble {
+    move |errno| Trouble::Target(Refusal::of(operation)(errno))
+}
+
+impl Lane<'_, '_> {
+    /// Copies an entry that is no directory, and counts what came of it.
+    pub(super) fn entry(&mut self, entry: Entry<'_>, kind: FileType) {
+        let wants_each = self.copy.watch.wants_each();
+        let begun_ns = if wants_each { monotonic_ns() } else { 0 };
+        let outcome = match self.one(entry, kind) {
+            Ok(outcome) => outcome,
+            Err(trouble) => return self.report(entry, trouble),
+        };
+        let tally = &self.copy.tally;
+        count(match outcome.action {
+            Action::Copied => &tally.files,
+            Action::Unchanged => &tally.unchanged,
+            Action::Linked => &tally.linked,
+            Action::Made => &tally.others,
+            Action::Directory => &tally.directories,
+        });
+        if let Some(method) = outcome.method {
+            tally.moved(method, outcome.bytes);
+        }
+        if wants_each {
+            self.copy.watch.event(&Event::Done {
+                action: outcome.action,
+                source: entry.path(Side::Source),
+                bytes: outcome.bytes,
+                method: outcome.method,
+                elapsed_ns: monotonic_ns() - begun_ns,
+            });
+        }
+    }
+
+    pub(super) fn report(&self, entry: Entry<'_>, trouble: Trouble) {
+        let (refusal, side) = match trouble {
+            // Said once, for the whole copy.
+            Trouble::Source(refusal) | Trouble::Target(refusal)
+                if self.copy.stop.is_cancelled() && refusal.is_interruption() =>
+            {
+                return;
+            }
+            Trouble::Source(refusal) => (refusal, Side::Source),
+            Trouble::Target(refusal) => (refusal, Side::Target),
+            Trouble::Became => {
+                let reason = "it changes its kind again and again";
+                (Refusal::because("copy", reason), Side::Source)
+            }
+        };
+        self.copy.fail(Failure { refusal, path: entry.path(side) });
+    }
+
+    fn one(&mut self, entry: Entry<'_>, mut kind: FileType) -> Result<Outcome, Trouble> {
+        for _ in 0..LOOKS {
+            let result = match kind {
+                FileType::RegularFile => self.regular(entry),
+                FileType::Directory => {
+                    let reason = "it became a directory while its names were read";
+                    return Err(Trouble::Source(Refusal::because("copy", reason)));
+                }
+                _ => self.special(entry),
+            };
+            match result {
+                Err(Trouble::Became) => {
+                    let facts = look(entry)?;
+                    kind = FileType::from_raw_mode(facts.st_mode);
+                }
+                done => return done,
+            }
+        }
+        Err(Trouble::Became)
+    }
+
+    /// Where an entry is one of several names of a file, and another was copied: links to the copy.
+    /// Otherwise calls `copy`, and remembers what it made.
+    pub(super) fn once(
+        &mut self,
+        entry: Entry<'_>,
+        facts: &Stat,
+        copy: impl FnOnce(&mut Self) -> Result<Outcome, Trouble>,
+    ) -> Result<Outcome, Trouble> {
+        let names: u64 = facts.st_nlink as _;
+        if names < 2 || !self.copy.options.preserve.has(Preserve::LINKS) {
+            return copy(self);
+        }
+        let root = self.copy.targets.links_root.get();
+        let Some((root, _)) = root.filter(|(_, base)| entry.directory.is_below(*base)) else {
+            return copy(self);
+        };
+        let dispatch = &self.copy.dispatch;
+        match dispatch.claim_link(identity(facts), names).map_err(Trouble::Source)? {
+            Claim::Known(known) => match self.link(entry, root.as_fd(), &known, facts)? {
+                Some(outcome) => Ok(outcome),
+                // Too many links, or links are not allowed: a file of its own.
+                None => copy(self),
+            },
+            Claim::First(ticket) => {
+                let result = copy(self);
+                let made = result.is_ok().then(|| {
+                    let flags = AtFlags::SYMLINK_NOFOLLOW;
+                    rustix::fs::statat(entry.pair.target(), entry.target, flags)
+                });
+                match made {
+                    Some(Ok(facts)) => {
+                        let path = entry.directory.path_below_base(entry.target);
+                        ticket.done(&path, identity(&facts)).map_err(Trouble::Target)?;
+                    }
+                    _ => ticket.failed(),
+                }
+                result
+            }
+        }
+    }
+}
+
+/// What an entry is now.
+pub(super) fn look(entry: Entry<'_>) -> Result<Stat, Trouble> {
+    rustix::fs::statat(entry.pair.source(), entry.source, AtFlags::SYMLINK_NOFOLLOW)
+        .map_err(source("examine"))
+}

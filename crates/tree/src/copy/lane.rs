@@ -1,0 +1,235 @@
+//! One thread of a copy: it takes pieces of work until there are none.
+
+use std::ffi::CString;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::{Arc, PoisonError};
+
+use flatout_sys::usage;
+use rustix::fs::{FileType, Mode, OFlags};
+
+use super::attributes::{Attributes, Made};
+use super::content::Content;
+use super::directory::{Directory, Found, Named, Pair, Side, identity};
+use super::dispatch::Work;
+use super::entry::{Entry, look};
+use super::failure::{Failure, Refusal};
+use super::job::{Copy, Operand};
+use super::options::Durability;
+use crate::compare::content::Comparer;
+use crate::spool::names::Batch;
+
+/// Bytes that getdents64(2) may fill at a time: some 1,500 names.
+const LISTING_BYTES: usize = 64 << 10;
+
+/// A thread with its buffers.
+pub(super) struct Lane<'c, 'a> {
+    pub(super) copy: &'c Copy<'a>,
+    pub(super) content: Content<'c>,
+    /// For what getdents64(2) fills; made when there is a directory.
+    pub(super) listing: Vec<MaybeUninit<u8>>,
+    pub(super) comparer: Option<Comparer>,
+}
+
+impl<'c, 'a> Lane<'c, 'a> {
+    pub(super) fn new(copy: &'c Copy<'a>) -> Self {
+        let content = Content::new(&copy.options, &copy.methods);
+        Self { copy, content, listing: Vec::new(), comparer: None }
+    }
+
+    /// Works until there is nothing to do.
+    pub(super) fn run(&mut self) {
+        while let Some(work) = self.copy.dispatch.next_batch() {
+            match work {
+                Work::Operand(operand) => self.operand(operand),
+                Work::Entries(directory, names) => self.entries(&directory, &names),
+                Work::Listing(directory) => self.go_on_listing(&directory),
+                Work::Visit(directory, name, origin) => {
+                    if let Some(pair) = directory.pair() {
+                        self.visit(&directory, &pair, Named::alike(&name), origin);
+                    }
+                    directory.end_use();
+                }
+                Work::Below(directory) => self.copy.dispatch.offer(vec![Work::Below(directory)]),
+                Work::Lost(directory, refusal) => {
+                    let path = directory.path(Side::Source, None);
+                    self.copy.fail(Failure { refusal, path });
+                }
+                Work::Large(large) => large.help(&mut self.content),
+            }
+            self.copy.dispatch.finished();
+        }
+    }
+
+    /// Copies names of one directory.
+    pub(super) fn entries(&mut self, directory: &Arc<Directory>, names: &Batch) {
+        let before = usage::thread().voluntary_switches;
+        if let Some(pair) = directory.pair() {
+            for (name, kind) in names {
+                if self.copy.stop.is_due() {
+                    break;
+                }
+                self.entry(Entry { directory, pair: &pair, source: name, target: name }, kind);
+            }
+        }
+        // A thread that had to wait for most of its files is not held up by the CPUs.
+        let waits = usage::thread().voluntary_switches - before;
+        if waits > names.count() as u64 / 2 {
+            self.copy.want_more_threads();
+        }
+        directory.end_use();
+        self.piece_done(directory);
+    }
+
+    /// A piece of a directory is done. After the last one it gets its attributes, and so does the
+    /// one above it when that was its last, and so on.
+    pub(super) fn piece_done(&self, directory: &Arc<Directory>) {
+        let mut directory = Arc::clone(directory);
+        while self.copy.dispatch.directory_done(&directory) {
+            let Some(parent) = directory.parent().cloned() else { return };
+            if !self.copy.stop.is_due() {
+                self.complete(&directory);
+            }
+            if let Err(refusal) = self.copy.held.leave(&directory) {
+                let path = parent.path(Side::Source, None);
+                self.copy.fail(Failure { refusal, path });
+            }
+            directory = parent;
+        }
+    }
+
+    /// Puts room for a listing at the lane's disposal.
+    pub(super) fn take_listing(&mut self) -> Vec<MaybeUninit<u8>> {
+        let mut listing = std::mem::take(&mut self.listing);
+        listing.resize(LISTING_BYTES, MaybeUninit::uninit());
+        listing
+    }
+
+    /// Begins with what the user named.
+    fn operand(&mut self, operand: Operand) {
+        let (source, target) = (split(&operand.source), split(&operand.target));
+        let base = self.base(&operand);
+        let (base, pair) = match base {
+            Ok(base) => base,
+            Err(failure) => return self.copy.fail(failure),
+        };
+        let entry =
+            Entry { directory: &base, pair: &pair, source: &source.1, target: &target.1 };
+        let kind = match look(entry) {
+            Ok(facts) => FileType::from_raw_mode(facts.st_mode),
+            Err(trouble) => return self.report(entry, trouble),
+        };
+        if kind.is_dir() {
+            base.expect(1);
+            let named = Named { source: source.1.clone(), target: target.1.clone() };
+            self.begin(&base, &pair, named);
+        } else {
+            self.entry(entry, kind);
+        }
+    }
+
+    /// Opens the directories in which an operand and its copy lie.
+    fn base(&self, operand: &Operand) -> Result<(Arc<Directory>, Arc<Pair>), Failure> {
+        let [source, target] = [&operand.source, &operand.target].map(|path| split(path).0);
+        let open = |path: &Path, operation| {
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let path_or_here = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+            let opened = rustix::fs::open(path_or_here, flags, Mode::empty()).and_then(|file| {
+                let facts = rustix::fs::fstat(&file)?;
+                Ok((file, facts))
+            });
+            opened.map_err(|errno| Failure {
+                refusal: Refusal::of(operation)(errno),
+                path: path_or_here.as_os_str().to_owned(),
+            })
+        };
+        let (from, facts) = open(&source, "open the directory")?;
+        let (to, target_facts) = open(&target, "open the directory")?;
+        let named = Named { source: path_text(&source), target: path_text(&target) };
+        let found = Found {
+            named,
+            facts,
+            target: identity(&target_facts),
+            inheritance: Attributes::inherits(to.as_fd()),
+            made: Made::found(&target_facts),
+        };
+        self.remember(&to, target_facts.st_dev, found.target);
+        let base = Directory::base(Pair { source: from, target: to }, found);
+        let pair = base.pair().expect("a base is never let go");
+        Ok((base, pair))
+    }
+
+    /// Remembers where links are looked up, and what is to be synced in the end.
+    fn remember(&self, directory: &OwnedFd, device: u64, base: (u64, u64)) {
+        let targets = &self.copy.targets;
+        if targets.links_root.get().is_none()
+            && let Ok(copy) = directory.try_clone()
+        {
+            let _others_did = targets.links_root.set((copy, base));
+        }
+        self.will_sync(directory.as_fd(), device);
+    }
+
+    /// Notes that something is written to a filesystem, if that matters.
+    pub(super) fn will_sync(&self, directory: BorrowedFd<'_>, device: u64) {
+        if self.copy.options.durability == Durability::Cached {
+            return;
+        }
+        let filesystems = &self.copy.targets.filesystems;
+        let mut known = filesystems.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.iter().all(|(of, _)| *of != device)
+            && let Ok(copy) = directory.try_clone_to_owned()
+        {
+            known.push((device, copy));
+        }
+    }
+
+    /// Has the kernel begin to write a file to storage, if the copy ends only when it is there.
+    pub(super) fn begin_writing(&self, file: BorrowedFd<'_>) {
+        if self.copy.options.durability == Durability::Durable {
+            let _told_by_syncfs = flatout_sys::page_cache::begin_writeback(file);
+        }
+    }
+}
+
+/// A path's directory, and its last name. A directory that is not named itself (`a/`, `.`, `..`,
+/// `/`) is the name `.` in itself: the user wants it to be followed.
+fn split(path: &Path) -> (std::path::PathBuf, CString) {
+    let bytes = path.as_os_str().as_bytes();
+    let last = bytes.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+    let itself = matches!(last, b"" | b"." | b"..");
+    let (above, name) = match path.parent() {
+        Some(above) if !itself => (above.to_owned(), last),
+        _ => (path.to_owned(), b".".as_slice()),
+    };
+    (above, CString::new(name).expect("paths have no NUL"))
+}
+
+fn path_text(path: &Path) -> CString {
+    CString::new(path.as_os_str().as_bytes()).expect("paths have no NUL")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_named_itself_is_the_directory() {
+        for (path, above, name) in [
+            ("a/b", "a", "b"),
+            ("b", "", "b"),
+            ("/b", "/", "b"),
+            ("a/b/", "a/b/", "."),
+            ("a/.", "a/.", "."),
+            (".", ".", "."),
+            ("..", "..", "."),
+            ("a/..", "a/..", "."),
+            ("/", "/", "."),
+        ] {
+            let found = split(Path::new(path));
+            assert_eq!((found.0.to_str().unwrap(), found.1.to_str().unwrap()), (above, name));
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Hard links: which files have been copied already under another name, and where.
+//!
+//! A source is known by (device, inode). Whoever comes first copies it; the others wait for that,
+//! and then make their names links of the copy. What is remembered has a limit in memory; beyond it,
+//! it is in a file without a name (`table`). How a link is made without following anything that was
+//! swapped meanwhile stands in [`mod@path`].
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use flatout_sys::cancel::CancelToken;
+
+use super::failure::Refusal;
+use crate::spool::Home;
+
+pub mod path;
+mod slots;
+mod table;
+#[cfg(test)]
+mod tests;
+
+pub use path::{Linking, link, resolve};
+
+use table::Table;
+
+/// How often one who waits asks whether the copy was cancelled.
+const ASK_AGAIN: Duration = Duration::from_millis(100);
+
+/// Device and inode.
+pub type Identity = (u64, u64);
+
+/// A copy that may get another name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Copy {
+    /// Where it is, from the root of the target on.
+    pub path: Vec<u8>,
+    /// What must be there.
+    pub identity: Identity,
+}
+
+/// The answer to [`Links::claim`].
+#[derive(Debug)]
+pub enum Claim<'a> {
+    /// Nobody has copied it, or all who tried failed: the caller is to do it.
+    First(Ticket<'a>),
+    /// It was copied: the caller is to link it ([`link`]).
+    Known(Copy),
+}
+
+/// Sources with several names, shared by all threads.
+#[derive(Debug)]
+pub struct Links {
+    state: Mutex<State>,
+    /// A first copy was done, or failed.
+    ended: Condvar,
+    cancel: CancelToken,
+}
+
+#[derive(Debug)]
+struct State {
+    /// Being copied just now: one per thread at most.
+    begun: Vec<Identity>,
+    /// Threads that wait for one of them. Mostly none: then nobody is woken, which would cost a
+    /// system call per file.
+    waiting: u32,
+    table: Table,
+}
+
+impl Links {
+    /// None known yet. What is remembered takes `memory_bytes` at most (some KiB at least); what is
+    /// more goes to files of `home`.
+    pub fn new(home: Home, memory_bytes: u64, cancel: CancelToken) -> Self {
+        let table = Table::new(home, usize::try_from(memory_bytes).unwrap_or(usize::MAX));
+        let state = Mutex::new(State { begun: Vec::new(), waiting: 0, table });
+        Self { state, ended: Condvar::new(), cancel }
+    }
+
+    /// Asks about a source that has several names (`names` of them, this one counted). While another
+    /// thread copies it, this waits: a thread must end its ticket before it claims again.
+    ///
+    /// When all its names were seen, a source is forgotten.
+    ///
+    /// Errors: the copy was cancelled; the temporary file cannot be read or written.
+    pub fn claim(&self, source: Identity, names: u64) -> Result<Claim<'_>, Refusal> {
+        let mut state = self.lock();
+        while state.begun.contains(&source) {
+            if self.cancel.is_cancelled() {
+                return Err(Refusal::because("link", "interrupted"));
+            }
+            state.waiting += 1;
+            let waited = self.ended.wait_timeout(state, ASK_AGAIN);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            state.waiting -= 1;
+        }
+        if let Some(copy) = state.table.see(source)? {
+            return Ok(Claim::Known(copy));
+        }
+        state.begun.push(source);
+        Ok(Claim::First(Ticket { links: self, source, names }))
+    }
+
+    /// Says that a source whose copy takes no more links was copied once more: the names to come are
+    /// links of that.
+    ///
+    /// Errors: the temporary file cannot be read or written.
+    pub fn copied_again(
+        &self,
+        source: Identity,
+        path: &[u8],
+        target: Identity,
+    ) -> Result<(), Refusal> {
+        self.lock().table.replace(source, path, target)
+    }
+
+    /// Sources that are remembered.
+    pub fn count(&self) -> u64 {
+        self.lock().table.count()
+    }
+
+    /// Bytes of memory in use.
+    pub fn memory_bytes(&self) -> usize {
+        self.lock().table.memory_bytes()
+    }
+
+    /// Whether anything went to a file.
+    pub fn has_file(&self) -> bool {
+        self.lock().table.has_file()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The task to make the first copy of a source. One that is dropped counts as failed, so that
+/// nobody waits for a thread that is gone.
+#[derive(Debug)]
+#[must_use]
+pub struct Ticket<'a> {
+    links: &'a Links,
+    source: Identity,
+    names: u64,
+}
+
+impl Ticket<'_> {
+    /// The copy is complete, at `path` from the root of the target on.
+    ///
+    /// Errors: it cannot be remembered, for the temporary file cannot be written; then another name
+    /// of this source will be copied, not linked.
+    pub fn done(self, path: &[u8], target: Identity) -> Result<(), Refusal> {
+        let others = u32::try_from(self.names.saturating_sub(1)).unwrap_or(u32::MAX);
+        if others == 0 {
+            return Ok(());
+        }
+        // Those who wait are woken when the ticket is dropped, behind the lock.
+        self.links.lock().table.insert(self.source, others, path, target)
+    }
+
+    /// There is no copy: another thread that has a name of this source is to try.
+    pub fn failed(self) {}
+}
+
+impl Drop for Ticket<'_> {
+    fn drop(&mut self) {
+        let mut state = self.links.lock();
+        state.begun.retain(|&begun| begun != self.source);
+        if state.waiting > 0 {
+            self.links.ended.notify_all();
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! The way back to a copy, and a link of it: nothing that was swapped meanwhile is followed, and
+//! what gets the new name is the very inode that was written.
+//!
+//! The path may be longer than the kernel takes in one call. It is walked by openat2(2), which
+//! refuses symlinks everywhere in it; where that is missing, directory by directory.
+
+use std::ffi::{CStr, CString};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+
+use super::Copy;
+use crate::copy::failure::Refusal;
+
+/// Bytes of a path that are given to the kernel at once; it takes 4095.
+const PIECE_BYTES: usize = 4095;
+
+/// openat2(2) was refused once: it will be refused always.
+static OPENAT2_IS_MISSING: AtomicBool = AtomicBool::new(false);
+
+const LINK: &str = "link";
+const REPLACED: &str = "its first copy was moved or replaced meanwhile";
+const ODD_PATH: &str = "its path in the target is none";
+
+/// What came of a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Linking {
+    /// The name is there.
+    Made,
+    /// This filesystem makes none, or none more of this file: it is to be copied.
+    Cannot(Errno),
+}
+
+/// Whether an answer of linkat(2) means that a link cannot be had here: too many of them, another
+/// filesystem or mount, a filesystem without links, a file that may not get any
+/// (`fs.protected_hardlinks`, an immutable one).
+fn means_cannot(errno: Errno) -> bool {
+    // EOPNOTSUPP is the same number as ENOTSUP; ENOSYS comes from FUSE.
+    [Errno::MLINK, Errno::XDEV, Errno::PERM, Errno::OPNOTSUPP, Errno::NOSYS].contains(&errno)
+}
+
+/// Makes `name` in the directory `to` another name of a copy.
+///
+/// Errors: what is where the copy was is not the copy; something on the way is a symlink now;
+/// `name` is there already (`EEXIST`); others of the kernel.
+pub fn link(
+    root: BorrowedFd<'_>,
+    copy: &Copy,
+    to: BorrowedFd<'_>,
+    name: &CStr,
+) -> Result<Linking, Refusal> {
+    let directory = resolve(root, &copy.path)?;
+    let leaf = components(&copy.path).last();
+    let leaf = leaf.and_then(|leaf| CString::new(leaf).ok());
+    let leaf = leaf.ok_or(Refusal::because(LINK, ODD_PATH))?;
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let source = rustix::fs::openat(&directory, &leaf, flags, Mode::empty()).map_err(changed)?;
+    let facts = rustix::fs::fstat(&source).map_err(Refusal::of(LINK))?;
+    if (facts.st_dev, facts.st_ino) != copy.identity {
+        return Err(Refusal::because(LINK, REPLACED));
+    }
+    match link_inode(source.as_fd(), to, name) {
+        Ok(()) => Ok(Linking::Made),
+        Err(errno) if means_cannot(errno) => Ok(Linking::Cannot(errno)),
+        Err(errno) => Err(Refusal::of(LINK)(errno)),
+    }
+}
+
+/// Gives an open inode a name, whatever its other names are by now.
+///
+/// An empty path needs CAP_DAC_READ_SEARCH before Linux 6.10 and is answered by ENOENT without it;
+/// then it goes through /proc, where a descriptor is a link that leads to the inode itself, also
+/// to that of a symlink. Not the other way round: /proc may be something else here.
+fn link_inode(source: BorrowedFd<'_>, to: BorrowedFd<'_>, name: &CStr) -> Result<(), Errno> {
+    match rustix::fs::linkat(source, c"", to, name, AtFlags::EMPTY_PATH) {
+        Err(Errno::NOENT) => link_through_proc(source, to, name),
+        answer => answer,
+    }
+}
+
+fn link_through_proc(source: BorrowedFd<'_>, to: BorrowedFd<'_>, name: &CStr) -> Result<(), Errno> {
+    let own = format!("/proc/self/fd/{}", source.as_raw_fd());
+    rustix::fs::linkat(CWD, own, to, name, AtFlags::SYMLINK_FOLLOW)
+}
+
+/// Opens the directory that the last component of `path` is in, as a place to look names up in
+/// (`O_PATH`). No symlink is followed, whichever component it is; `path` is as long as it likes.
+///
+/// Errors: a component is missing, no directory, a symlink, or `..`.
+pub fn resolve(root: BorrowedFd<'_>, path: &[u8]) -> Result<OwnedFd, Refusal> {
+    let parts: Vec<&[u8]> = components(path).collect();
+    let Some((_, parts)) = parts.split_last() else {
+        return Err(Refusal::because(LINK, ODD_PATH));
+    };
+    if parts.iter().any(|part| *part == b".." || part.len() > PIECE_BYTES) {
+        return Err(Refusal::because(LINK, ODD_PATH));
+    }
+    let mut here: Option<OwnedFd> = None;
+    for piece in (Pieces { rest: parts }) {
+        let above = here.as_ref().map_or(root, AsFd::as_fd);
+        here = Some(descend(above, piece).map_err(changed)?);
+    }
+    match here {
+        Some(directory) => Ok(directory),
+        None => descend(root, &[b"."]).map_err(Refusal::of(LINK)),
+    }
+}
+
+/// A symlink, or no directory, stands where we made a directory.
+fn changed(errno: Errno) -> Refusal {
+    match errno {
+        Errno::LOOP | Errno::NOTDIR | Errno::NOENT => Refusal::because(LINK, REPLACED),
+        _ => Refusal::of(LINK)(errno),
+    }
+}
+
+fn components(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+    path.split(|&byte| byte == b'/').filter(|part| !part.is_empty() && *part != b".")
+}
+
+/// Runs of components that together are no longer than the kernel takes.
+struct Pieces<'a> {
+    rest: &'a [&'a [u8]],
+}
+
+impl<'a> Iterator for Pieces<'a> {
+    type Item = &'a [&'a [u8]];
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let mut length = 0;
+        let fits = |part: &&&[u8]| {
+            length += part.len() + usize::from(length > 0);
+            length <= PIECE_BYTES
+        };
+        let count = self.rest.iter().take_while(fits).count();
+        let (piece, rest) = self.rest.split_at(count);
+        self.rest = rest;
+        (!piece.is_empty()).then_some(piece)
+    }
+}
+
+const DIRECTORY: OFlags =
+    OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// Goes down some directories.
+fn descend(from: BorrowedFd<'_>, parts: &[&[u8]]) -> Result<OwnedFd, Errno> {
+    if !OPENAT2_IS_MISSING.load(Ordering::Relaxed) {
+        let rules = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+        let piece = parts.join(&b'/');
+        match rustix::fs::openat2(from, piece, DIRECTORY, Mode::empty(), rules) {
+            // Old kernels do not know it, and container runtimes deny what they do not know.
+            Err(Errno::NOSYS | Errno::PERM) => OPENAT2_IS_MISSING.store(true, Ordering::Relaxed),
+            answer => return answer,
+        }
+    }
+    descend_one_by_one(from, parts)
+}
+
+fn descend_one_by_one(from: BorrowedFd<'_>, parts: &[&[u8]]) -> Result<OwnedFd, Errno> {
+    let mut here: Option<OwnedFd> = None;
+    for part in parts {
+        let above = here.as_ref().map_or(from, AsFd::as_fd);
+        here = Some(rustix::fs::openat(above, *part, DIRECTORY, Mode::empty())?);
+    }
+    here.ok_or(Errno::INVAL)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,183 @@
+//! Tests of who copies and who links, and of what is remembered.
+
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use super::*;
+use crate::copy::failure::Cause;
+
+fn links(memory_bytes: u64) -> Links {
+    Links::new(Home::temporary(), memory_bytes, CancelToken::manual())
+}
+
+fn path(number: u64) -> Vec<u8> {
+    format!("directory-{}/{}-{number}", number % 100, "x".repeat(number as usize % 200))
+        .into_bytes()
+}
+
+/// Does what the first one does, or says what is known.
+fn seen(links: &Links, source: Identity, names: u64) -> Option<Copy> {
+    match links.claim(source, names).unwrap() {
+        Claim::First(ticket) => {
+            ticket.done(&path(source.1), (source.0 + 1, source.1 + 7)).unwrap();
+            None
+        }
+        Claim::Known(copy) => Some(copy),
+    }
+}
+
+fn expected(source: Identity) -> Copy {
+    Copy { path: path(source.1), identity: (source.0 + 1, source.1 + 7) }
+}
+
+#[test]
+fn of_threads_that_claim_at_once_one_copies_and_the_others_link() {
+    const THREADS: u64 = 8;
+    const SOURCES: u64 = 500;
+    let links = links(1 << 20);
+    let (first, start) = (AtomicU64::new(0), Barrier::new(THREADS as usize));
+    thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                start.wait();
+                for inode in 0..SOURCES {
+                    match links.claim((1, inode), THREADS).unwrap() {
+                        Claim::First(ticket) => {
+                            first.fetch_add(1, Ordering::Relaxed);
+                            thread::yield_now();
+                            ticket.done(&path(inode), (2, inode + 7)).unwrap();
+                        }
+                        Claim::Known(copy) => assert_eq!(copy, expected((1, inode))),
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(first.into_inner(), SOURCES);
+    assert_eq!(links.count(), 0, "all names were seen, so all is forgotten");
+}
+
+#[test]
+fn when_the_first_one_fails_another_one_is_first() {
+    let links = links(1 << 20);
+    let start = Barrier::new(3);
+    let answers: Vec<bool> = thread::scope(|scope| {
+        let Claim::First(ticket) = links.claim((1, 1), 4).unwrap() else { panic!("the first") };
+        let others: Vec<_> = (0..2)
+            .map(|_| {
+                scope.spawn(|| {
+                    start.wait();
+                    seen(&links, (1, 1), 4).is_some()
+                })
+            })
+            .collect();
+        start.wait();
+        ticket.failed();
+        others.into_iter().map(|other| other.join().unwrap()).collect()
+    });
+    assert_eq!(answers.iter().filter(|&&is_known| is_known).count(), 1, "{answers:?}");
+}
+
+#[test]
+fn a_thread_that_dies_leaves_nobody_waiting() {
+    let links = links(1 << 20);
+    let died = thread::scope(|scope| {
+        let dying = scope.spawn(|| {
+            let _ticket = links.claim((1, 1), 2).unwrap();
+            panic!("on purpose");
+        });
+        dying.join().is_err()
+    });
+    assert!(died);
+    assert_eq!(seen(&links, (1, 1), 2), None);
+    assert_eq!(seen(&links, (1, 1), 2), Some(expected((1, 1))));
+}
+
+#[test]
+fn one_who_waits_stops_when_the_copy_is_cancelled() {
+    let cancel = CancelToken::manual();
+    let links = Links::new(Home::temporary(), 1 << 20, cancel);
+    let ticket = links.claim((1, 1), 2).unwrap();
+    let refusal = thread::scope(|scope| {
+        let waiting = scope.spawn(|| links.claim((1, 1), 2).map(drop).unwrap_err());
+        cancel.cancel();
+        waiting.join().unwrap()
+    });
+    assert_eq!(refusal.cause, Cause::Reason("interrupted"));
+    drop(ticket);
+}
+
+#[test]
+fn the_device_counts_and_a_last_name_is_forgotten() {
+    let links = links(1 << 20);
+    for device in [1, 2] {
+        assert_eq!(seen(&links, (device, 5), 3), None);
+    }
+    assert_eq!(seen(&links, (3, 5), 1), None, "it has no other name");
+    assert_eq!(links.count(), 2);
+    for device in [2, 1, 2, 1] {
+        assert_eq!(seen(&links, (device, 5), 3), Some(expected((device, 5))));
+    }
+    assert_eq!(links.count(), 0);
+    assert_eq!(seen(&links, (1, 5), 3), None);
+}
+
+#[test]
+fn a_copy_that_takes_no_more_links_is_followed_by_another() {
+    for memory_bytes in [0, 1 << 20] {
+        let links = links(memory_bytes);
+        assert_eq!(seen(&links, (1, 5), 3), None);
+        assert!(seen(&links, (1, 5), 3).is_some());
+        links.copied_again((1, 5), b"again", (9, 9)).unwrap();
+        let again = Copy { path: b"again".to_vec(), identity: (9, 9) };
+        assert_eq!(seen(&links, (1, 5), 3), Some(again));
+        links.copied_again((1, 5), b"too late", (9, 9)).unwrap();
+        assert_eq!(links.count(), 0);
+    }
+}
+
+#[test]
+fn what_is_too_much_for_memory_is_found_again_in_a_file() {
+    const LIMIT_BYTES: u64 = 64 << 10;
+    const SOURCES: u64 = 200_000;
+    let links = links(LIMIT_BYTES);
+    for inode in 0..SOURCES {
+        assert_eq!(seen(&links, (inode % 3, inode), 2), None);
+        assert!(links.memory_bytes() as u64 <= LIMIT_BYTES);
+    }
+    assert!(links.has_file());
+    assert_eq!(links.count(), SOURCES);
+    for inode in (0..SOURCES).rev() {
+        assert_eq!(seen(&links, (inode % 3, inode), 2), Some(expected((inode % 3, inode))));
+    }
+    assert_eq!(links.count(), 0);
+    assert!(links.memory_bytes() as u64 <= LIMIT_BYTES);
+}
+
+#[test]
+fn a_hundred_thousand_links_to_the_outside_stay_below_six_mebibytes() {
+    const LIMIT_BYTES: u64 = 6 << 20;
+    let links = links(LIMIT_BYTES);
+    for inode in 0..100_000 {
+        assert_eq!(seen(&links, (1, inode), 2), None);
+        assert!(links.memory_bytes() as u64 <= LIMIT_BYTES);
+    }
+    for inode in (0..100_000).step_by(997) {
+        assert_eq!(seen(&links, (1, inode), 2), Some(expected((1, inode))));
+    }
+}
+
+#[test]
+fn long_paths_are_kept_whole() {
+    let links = links(1 << 10);
+    let paths: Vec<Vec<u8>> =
+        [0, 1, 123, 124, 125, 128, 5_000].map(|length| vec![b'p'; length]).into();
+    for (inode, path) in (0..).zip(&paths) {
+        let Claim::First(ticket) = links.claim((1, inode), 2).unwrap() else { panic!("new") };
+        ticket.done(path, (1, 1)).unwrap();
+    }
+    for (inode, path) in (0..).zip(&paths) {
+        assert_eq!(seen(&links, (1, inode), 2).unwrap().path, *path);
+    }
+}

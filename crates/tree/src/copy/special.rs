@@ -1,0 +1,158 @@
+//! Symlinks, FIFOs, sockets and devices; and further names of what was copied before.
+
+use std::ffi::{CStr, CString};
+
+use rustix::fs::{FileType, Stat};
+use rustix::io::Errno;
+
+use super::attributes::Place;
+use super::directory::{Identity, identity};
+use super::entry::{Entry, Outcome, Trouble, look, source};
+use super::event::Action;
+use super::existing::{in_the_way, refuse_itself, refused};
+use super::failure::{Cause, Refusal};
+use super::lane::Lane;
+use super::links::{self, Linking};
+use super::options::Appearance;
+
+impl Entry<'_> {
+    pub(super) fn source_place(&self) -> Place<'_> {
+        Place { directory: self.pair.source(), name: self.source }
+    }
+
+    pub(super) fn target_place(&self) -> Place<'_> {
+        Place { directory: self.pair.target(), name: self.target }
+    }
+}
+
+impl Lane<'_, '_> {
+    /// Copies what is neither a file nor a directory.
+    pub(super) fn special(&mut self, entry: Entry<'_>) -> Result<Outcome, Trouble> {
+        let facts = look(entry)?;
+        let kind = FileType::from_raw_mode(facts.st_mode);
+        if matches!(kind, FileType::RegularFile | FileType::Directory) {
+            return Err(Trouble::Became);
+        }
+        self.once(entry, &facts, |lane| lane.make(entry, &facts))
+    }
+
+    fn make(&mut self, entry: Entry<'_>, facts: &Stat) -> Result<Outcome, Trouble> {
+        let text = match FileType::from_raw_mode(facts.st_mode) {
+            FileType::Symlink => Some(text_of(entry)?),
+            _ => None,
+        };
+        let attributes = &self.copy.attributes;
+        let whole = |name: &CStr| {
+            let place = Place { name, ..entry.target_place() };
+            attributes.make(place, facts, text.as_deref())?;
+            attributes.entry(entry.source_place(), place, facts)
+        };
+        if self.copy.options.appearance != Appearance::Atomic {
+            match attributes.make(entry.target_place(), facts, text.as_deref()) {
+                Ok(()) => {
+                    attributes
+                        .entry(entry.source_place(), entry.target_place(), facts)
+                        .map_err(Trouble::Target)?;
+                    return Ok(Outcome::of(Action::Made));
+                }
+                Err(refusal) if refusal.cause == Cause::System(Errno::EXIST) => {}
+                Err(refusal) => return Err(Trouble::Target(refusal)),
+            }
+        }
+        if let Some(found) = in_the_way(entry)? {
+            refuse_itself(&found, facts)?;
+            if FileType::from_raw_mode(found.st_mode).is_dir() {
+                return Err(refused("overwrite", "it is a directory, the source is none"));
+            }
+            if is_alike(entry, facts, &found, text.as_deref()) {
+                attributes
+                    .repair_entry(entry.source_place(), entry.target_place(), facts, &found)
+                    .map_err(Trouble::Target)?;
+                return Ok(Outcome::of(Action::Unchanged));
+            }
+        }
+        let (directory, name) = (entry.pair.target(), entry.target);
+        self.copy.temporaries.replace(directory, name, whole).map_err(Trouble::Target)?;
+        Ok(Outcome::of(Action::Made))
+    }
+
+    /// Makes another name of a copy; `None` where that cannot be had.
+    pub(super) fn link(
+        &mut self,
+        entry: Entry<'_>,
+        root: std::os::fd::BorrowedFd<'_>,
+        known: &links::Copy,
+        facts: &Stat,
+    ) -> Result<Option<Outcome>, Trouble> {
+        let directory = entry.pair.target();
+        let made = match links::link(root, known, directory, entry.target) {
+            Err(refusal) if refusal.cause == Cause::System(Errno::EXIST) => {
+                match self.link_over(entry, known.identity, facts)? {
+                    Some(done) => return Ok(Some(done)),
+                    None => {}
+                }
+                let mut made = Linking::Made;
+                let replaced = self.copy.temporaries.replace(directory, entry.target, |name| {
+                    made = links::link(root, known, directory, name)?;
+                    match made {
+                        Linking::Made => Ok(()),
+                        Linking::Cannot(errno) => Err(Refusal::of("link")(errno)),
+                    }
+                });
+                match (replaced, made) {
+                    (Err(_), Linking::Cannot(errno)) => Ok(Linking::Cannot(errno)),
+                    (result, made) => result.map(|()| made),
+                }
+            }
+            done => done,
+        };
+        match made.map_err(Trouble::Target)? {
+            Linking::Made => Ok(Some(Outcome::of(Action::Linked))),
+            Linking::Cannot(_) => Ok(None),
+        }
+    }
+
+    /// Looks at what bears the name of a link to be. `Some`: it is that link.
+    fn link_over(
+        &self,
+        entry: Entry<'_>,
+        copy: Identity,
+        facts: &Stat,
+    ) -> Result<Option<Outcome>, Trouble> {
+        let Some(found) = in_the_way(entry)? else { return Ok(None) };
+        if identity(&found) == copy {
+            return Ok(Some(Outcome::of(Action::Unchanged)));
+        }
+        refuse_itself(&found, facts)?;
+        if FileType::from_raw_mode(found.st_mode).is_dir() {
+            return Err(refused("overwrite", "it is a directory, the source is none"));
+        }
+        Ok(None)
+    }
+}
+
+/// Where a symlink points.
+fn text_of(entry: Entry<'_>) -> Result<CString, Trouble> {
+    match rustix::fs::readlinkat(entry.pair.source(), entry.source, Vec::new()) {
+        Ok(text) => Ok(text),
+        // It is none any more.
+        Err(Errno::INVAL) => Err(Trouble::Became),
+        Err(errno) => Err(source("read the symlink")(errno)),
+    }
+}
+
+/// Whether what is there is what would be made.
+fn is_alike(entry: Entry<'_>, facts: &Stat, found: &Stat, text: Option<&CStr>) -> bool {
+    let kind = FileType::from_raw_mode(facts.st_mode);
+    if FileType::from_raw_mode(found.st_mode) != kind {
+        return false;
+    }
+    match (kind, text) {
+        (FileType::Symlink, Some(text)) => {
+            let at = entry.pair.target();
+            rustix::fs::readlinkat(at, entry.target, Vec::new()).is_ok_and(|there| &*there == text)
+        }
+        (FileType::CharacterDevice | FileType::BlockDevice, _) => facts.st_rdev == found.st_rdev,
+        _ => true,
+    }
+}

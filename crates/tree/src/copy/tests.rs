@@ -1,0 +1,226 @@
+//! Whole copies: whatever the order of the pieces and the number of threads, the same tree.
+
+use std::ffi::CString;
+use std::fs;
+use std::ops::ControlFlow;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::Path;
+use std::sync::Mutex;
+
+use flatout_sys::cancel::CancelToken;
+
+use super::event::{Event, Watch};
+use super::options::{
+    Appearance, Assurance, CopyOptions, Durability, Preserve, Reach, Unchanged, When,
+};
+use super::{Copy, Ended, Operand};
+use crate::compare::{Asked, Fidelity, compare};
+
+/// Remembers what was said.
+#[derive(Default)]
+pub(super) struct Heard {
+    pub(super) failures: Mutex<Vec<String>>,
+}
+
+impl Watch for Heard {
+    fn event(&self, event: &Event<'_>) {
+        if let Event::Failed(failure) = event {
+            self.failures.lock().unwrap().push(failure.to_string());
+        }
+    }
+}
+
+pub(super) fn options() -> CopyOptions {
+    CopyOptions {
+        preserve: Preserve::ALL,
+        appearance: Appearance::Plain,
+        unchanged: Unchanged::SizeAndTime,
+        reach: Reach::Everything,
+        method: None,
+        reflink: When::Auto,
+        sparse: When::Auto,
+        assurance: Assurance::Accepted,
+        durability: Durability::Cached,
+        threads: 2,
+        block_bytes: 0,
+        depth: 0,
+        max_fds: 0,
+        max_memory_bytes: 8 << 20,
+        cancel: CancelToken::manual(),
+    }
+}
+
+fn operand(source: &Path, target: &Path) -> Operand {
+    Operand { source: source.to_owned(), target: target.to_owned() }
+}
+
+/// Copies with threads; returns what came of it and what was complained about.
+pub(super) fn run(options: CopyOptions, source: &Path, target: &Path) -> (Ended, Vec<String>) {
+    let heard = Heard::default();
+    let copy = Copy::new(options, &heard);
+    let ended = in_threads(&copy, operand(source, target));
+    drop(copy);
+    (ended, heard.failures.into_inner().unwrap())
+}
+
+fn in_threads(copy: &Copy<'_>, operand: Operand) -> Ended {
+    std::thread::scope(|scope| {
+        copy.run(vec![operand], |threads| {
+            for _ in 0..threads {
+                scope.spawn(|| copy.work());
+            }
+            ControlFlow::Continue(())
+        })
+    })
+}
+
+fn differences(source: &Path, target: &Path) -> Vec<String> {
+    let cancel = CancelToken::manual();
+    let asked = Asked { fidelity: Fidelity::ALL, most_named: 20, cancel };
+    let found = compare(source, target, asked).unwrap();
+    assert!(found.is_complete);
+    found.named.iter().map(|difference| format!("{difference:?}")).collect()
+}
+
+/// A small tree with something of each kind that needs no privilege.
+fn plant(root: &Path) {
+    fs::create_dir_all(root.join("a/b/c")).unwrap();
+    fs::create_dir(root.join("empty")).unwrap();
+    for number in 0..100 {
+        let bytes: Vec<u8> = (0..number * 97).map(|i| (i * 7) as u8).collect();
+        fs::write(root.join(format!("a/file {number}")), bytes).unwrap();
+    }
+    fs::write(root.join("a/b/large"), vec![3; 3 << 20]).unwrap();
+    let sparse = fs::File::create(root.join("a/b/sparse")).unwrap();
+    sparse.set_len(64 << 20).unwrap();
+    fs::hard_link(root.join("a/b/large"), root.join("a/b/c/same")).unwrap();
+    fs::hard_link(root.join("a/b/large"), root.join("same too")).unwrap();
+    symlink("nowhere", root.join("a/dangling")).unwrap();
+    symlink("/", root.join("a/out")).unwrap();
+    let fifo = root.join("a/fifo");
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        &fifo,
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RUSR,
+        0,
+    )
+    .unwrap();
+    let closed = root.join("closed");
+    fs::create_dir(&closed).unwrap();
+    fs::write(closed.join("inside"), "x").unwrap();
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o555)).unwrap();
+    fs::set_permissions(root.join("a/file 3"), fs::Permissions::from_mode(0o4755)).unwrap();
+}
+
+#[test]
+fn every_order_of_the_pieces_yields_the_same_tree() {
+    let place = tempfile::tempdir().unwrap();
+    let source = place.path().join("source");
+    plant(&source);
+    for seed in 0..12 {
+        let heard = Heard::default();
+        let copy = Copy::in_order(options(), &heard, seed);
+        let target = place.path().join(format!("target {seed}"));
+        let ended = in_threads(&copy, operand(&source, &target));
+        assert_eq!(*heard.failures.lock().unwrap(), [""; 0], "seed {seed}");
+        assert_eq!(differences(&source, &target), [""; 0], "seed {seed}");
+        assert_eq!(ended.totals.linked, 2, "seed {seed}");
+    }
+}
+
+#[test]
+fn a_second_run_finds_everything_done() {
+    let place = tempfile::tempdir().unwrap();
+    let (source, target) = (place.path().join("source"), place.path().join("target"));
+    plant(&source);
+    let (first, failures) = run(options(), &source, &target);
+    assert_eq!(failures, [""; 0]);
+    let (second, failures) = run(options(), &source, &target);
+    assert_eq!(failures, [""; 0]);
+    assert_eq!((second.totals.files, second.totals.bytes_accepted), (0, 0));
+    assert_eq!(second.totals.unchanged, first.totals.files + first.totals.others + 2);
+    assert_eq!(differences(&source, &target), [""; 0]);
+    let (third, _) =
+        run(CopyOptions { unchanged: Unchanged::Never, ..options() }, &source, &target);
+    assert_eq!(third.totals.files, first.totals.files);
+    assert_eq!(differences(&source, &target), [""; 0]);
+}
+
+#[test]
+fn a_tree_deeper_than_a_path_may_be_long_needs_few_descriptors() {
+    let place = tempfile::tempdir().unwrap();
+    let source = place.path().join("source");
+    fs::create_dir(&source).unwrap();
+    let name = CString::new("d".repeat(100)).unwrap();
+    let mut ladder = crate::ladder::Ladder::open(&source).unwrap();
+    for _ in 0..200 {
+        rustix::fs::mkdirat(ladder.here(), &name, rustix::fs::Mode::RWXU).unwrap();
+        // Two directories at each level, so that somebody comes back.
+        rustix::fs::mkdirat(ladder.here(), c"other", rustix::fs::Mode::RWXU).unwrap();
+        ladder.descend(&name).unwrap();
+    }
+    for (threads, most) in [(1, 40), (3, 0), (2, 64)] {
+        let target = place.path().join(format!("target {threads}"));
+        let options = CopyOptions { threads, max_fds: most, ..options() };
+        let (ended, failures) = run(options, &source, &target);
+        assert_eq!(failures, [""; 0]);
+        assert_eq!(ended.totals.directories, 401);
+        assert_eq!(differences(&source, &target), [""; 0]);
+    }
+}
+
+#[test]
+fn a_directory_with_more_names_than_are_kept_is_listed_again() {
+    let place = tempfile::tempdir().unwrap();
+    let (source, target) = (place.path().join("source"), place.path().join("target"));
+    fs::create_dir(&source).unwrap();
+    for number in 0..3000 {
+        fs::write(source.join(format!("a name of usual length {number:060}")), "").unwrap();
+    }
+    for number in 0..10 {
+        fs::create_dir(source.join(format!("folder {number}"))).unwrap();
+    }
+    let (ended, failures) = run(options(), &source, &target);
+    assert_eq!(failures, [""; 0]);
+    assert_eq!((ended.totals.files, ended.totals.directories), (3000, 11));
+    assert_eq!(differences(&source, &target), [""; 0]);
+}
+
+#[test]
+fn one_bad_file_does_not_stop_the_others() {
+    let place = tempfile::tempdir().unwrap();
+    let (source, target) = (place.path().join("source"), place.path().join("target"));
+    fs::create_dir(&source).unwrap();
+    fs::create_dir_all(target.join("b")).unwrap();
+    for name in ["a", "b", "c"] {
+        fs::write(source.join(name), name).unwrap();
+    }
+    let (ended, failures) = run(options(), &source, &target);
+    assert_eq!(ended.totals.failed, 1);
+    assert!(failures[0].contains("cannot overwrite") && failures[0].contains("target/b"));
+    assert!(target.join("b").is_dir());
+    assert_eq!(fs::read(target.join("c")).unwrap(), b"c");
+}
+
+#[test]
+fn an_existing_file_is_replaced_and_not_written_through() {
+    let place = tempfile::tempdir().unwrap();
+    let (source, target) = (place.path().join("source"), place.path().join("target"));
+    fs::write(&source, "new").unwrap();
+    fs::write(&target, "old and longer").unwrap();
+    fs::hard_link(&target, place.path().join("another name")).unwrap();
+    let before = fs::metadata(&target).unwrap().ino();
+    let (_, failures) = run(options(), &source, &target);
+    assert_eq!(failures, [""; 0]);
+    assert_eq!(fs::read(&target).unwrap(), b"new");
+    assert_eq!(fs::read(place.path().join("another name")).unwrap(), b"old and longer");
+    assert_ne!(fs::metadata(&target).unwrap().ino(), before);
+    fs::write(&source, "newest").unwrap();
+    let in_place = CopyOptions { appearance: Appearance::InPlace, ..options() };
+    let before = fs::metadata(&target).unwrap().ino();
+    run(in_place, &source, &target);
+    assert_eq!(fs::read(&target).unwrap(), b"newest");
+    assert_eq!(fs::metadata(&target).unwrap().ino(), before);
+    assert_eq!(fs::read_dir(place.path()).unwrap().count(), 3, "no temporary is left");
+}

@@ -1,0 +1,382 @@
+//! A directory: opened on both sides, listed, and its entries made pieces of work.
+//!
+//! The directories in it are made before its files, which lets ext4 spread them over the disk. A
+//! directory with more names than are kept in memory is listed a second time for its files, piece
+//! by piece.
+
+use std::ffi::CStr;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Arc, PoisonError};
+
+use rustix::fs::{AtFlags, FileType, Mode, RawDir, SeekFrom, Stat};
+use rustix::io::Errno;
+
+use super::attributes::{Attributes, Made};
+use super::directory::{DIRECTORY, Directory, Found, Named, Origin, Pair, Side, identity};
+use super::dispatch::Work;
+use super::entry::{Entry, Outcome, Trouble, source, target};
+use super::event::{Action, Event};
+use super::failure::{Failure, Refusal};
+use super::lane::Lane;
+use super::options::Reach;
+use super::tally::count;
+use super::temporary::{is_temporary, remove_leftover};
+use crate::spool::home::Home;
+use crate::spool::names::{Batch, Names};
+
+/// Only we may look into a directory until it is complete.
+const PRIVATE: Mode = Mode::RWXU;
+/// Names of files that one listing keeps in memory; what is more is listed a second time.
+const MOST_NAMES_BYTES: usize = 128 << 10;
+/// Names of directories that are kept in memory for later; what is more lies in a file.
+const MOST_BELOW_BYTES: usize = 64 << 10;
+/// Entries of a batch. A lock costs less than one file; larger batches end unevenly.
+const BATCH_ENTRIES: usize = 32;
+
+/// What a listing found.
+struct Listed {
+    files: Vec<Batch>,
+    fresh: Names,
+    existing: Names,
+    below: usize,
+    is_large: bool,
+}
+
+impl Lane<'_, '_> {
+    /// Begins with a directory that the user named. Its copy may be there.
+    pub(super) fn begin(&mut self, base: &Arc<Directory>, pair: &Pair, named: Named) {
+        let origin = match rustix::fs::mkdirat(pair.target(), &named.target, PRIVATE) {
+            Ok(()) => Origin::Fresh,
+            Err(Errno::EXIST) => Origin::Existing,
+            Err(errno) => {
+                let path = base.path(Side::Target, Some(&named.target));
+                let refusal = Refusal::of("make the directory")(errno);
+                return self.copy.fail(Failure { refusal, path });
+            }
+        };
+        self.visit(base, pair, named, origin);
+    }
+
+    /// Opens a directory whose copy is there, lists it, and does what is left when that was little.
+    pub(super) fn visit(
+        &mut self,
+        parent: &Arc<Directory>,
+        pair: &Pair,
+        named: Named,
+        origin: Origin,
+    ) {
+        let entry =
+            Entry { directory: parent, pair, source: &named.source, target: &named.target };
+        let opened = self.open(entry, origin);
+        let (below, found) = match opened {
+            Ok(opened) => opened,
+            Err(trouble) => {
+                self.report(entry, trouble);
+                return self.piece_done(parent);
+            }
+        };
+        let is_mount = found.facts.st_dev != parent.found().facts.st_dev;
+        let stays_out = is_mount
+            && self.copy.options.reach == Reach::OneFilesystem
+            && parent.parent().is_some();
+        let origin_of_entries = origin;
+        let directory = self.copy.held.enter(parent, below, found);
+        if !stays_out {
+            self.list(&directory, origin_of_entries);
+        }
+        directory.end_use();
+        self.piece_done(&directory);
+    }
+
+    /// Opens both sides.
+    fn open(&self, entry: Entry<'_>, origin: Origin) -> Result<(Pair, Found), Trouble> {
+        let from = rustix::fs::openat(entry.pair.source(), entry.source, DIRECTORY, Mode::empty())
+            .map_err(|errno| match errno {
+                Errno::LOOP | Errno::NOTDIR => {
+                    let reason = "it is no directory any more";
+                    Trouble::Source(Refusal::because("open", reason))
+                }
+                errno => source("open")(errno),
+            })?;
+        let facts = rustix::fs::fstat(&from).map_err(source("examine"))?;
+        if self.is_own(identity(&facts)) {
+            let reason = "it is the copy itself";
+            return Err(Trouble::Source(Refusal::because("copy", reason)));
+        }
+        let to = open_target(entry)?;
+        let found = rustix::fs::fstat(&to).map_err(target("examine"))?;
+        if identity(&found) == identity(&facts) {
+            let reason = "it is the same directory as the source";
+            return Err(Trouble::Target(Refusal::because("copy to", reason)));
+        }
+        let above = entry.directory.found().inheritance;
+        let (inheritance, made) = match origin {
+            Origin::Fresh => {
+                self.copy.attributes.bare(to.as_fd(), above).map_err(Trouble::Target)?;
+                (above.inside_new(), Made::new(above))
+            }
+            Origin::Existing => {
+                self.open_up(to.as_fd(), &found)?;
+                (Attributes::inherits(to.as_fd()), Made::found(&found))
+            }
+        };
+        if found.st_dev != entry.directory.found().target.0 {
+            self.will_sync(to.as_fd(), found.st_dev);
+        }
+        if entry.directory.parent().is_none() {
+            let own = &self.copy.targets.own;
+            own.lock().unwrap_or_else(PoisonError::into_inner).push(identity(&found));
+        }
+        let named =
+            Named { source: entry.source.to_owned(), target: entry.target.to_owned() };
+        let found = Found { named, facts, target: identity(&found), inheritance, made };
+        Ok((Pair { source: from, target: to }, found))
+    }
+
+    /// Whether a directory is one that this copy makes at its top.
+    fn is_own(&self, directory: (u64, u64)) -> bool {
+        let own = &self.copy.targets.own;
+        own.lock().unwrap_or_else(PoisonError::into_inner).contains(&directory)
+    }
+
+    /// A directory of ours that was there, but closed to us, is opened until it is complete.
+    fn open_up(&self, target: BorrowedFd<'_>, found: &Stat) -> Result<(), Trouble> {
+        let mode = Mode::from_raw_mode(found.st_mode);
+        if !mode.contains(PRIVATE) && found.st_uid == rustix::process::geteuid().as_raw() {
+            let opened = (mode & Mode::from_raw_mode(0o7777)) | PRIVATE;
+            rustix::fs::fchmod(target, opened).map_err(self::target("open up"))?;
+        }
+        Ok(())
+    }
+
+    /// Lists a directory and makes pieces of its entries; does the first one at once.
+    fn list(&mut self, directory: &Arc<Directory>, origin: Origin) {
+        let Some(pair) = directory.pair() else { return };
+        if origin == Origin::Existing {
+            self.remove_leftovers(&pair);
+        }
+        let mut listed = match self.survey(directory, &pair) {
+            Ok(listed) => listed,
+            Err(refusal) => {
+                let path = directory.path(Side::Source, None);
+                return self.copy.fail(Failure { refusal, path });
+            }
+        };
+        directory.expect(listed.below);
+        directory.leave_for_later(listed.fresh, listed.existing);
+        let mut found = Vec::new();
+        let first = if listed.is_large {
+            directory.expect(1);
+            directory.begin_use();
+            found.push(Work::Listing(Arc::clone(directory)));
+            None
+        } else if listed.files.is_empty() {
+            None
+        } else {
+            Some(listed.files.remove(0))
+        };
+        for names in listed.files {
+            directory.expect(1);
+            directory.begin_use();
+            found.push(Work::Entries(Arc::clone(directory), names));
+        }
+        if listed.below > 0 {
+            found.push(Work::Below(Arc::clone(directory)));
+        }
+        self.copy.dispatch.offer(found);
+        if let Some(names) = first {
+            directory.expect(1);
+            directory.begin_use();
+            self.entries(directory, &names);
+        }
+    }
+
+    /// Reads all names, and makes the directories among them.
+    fn survey(&mut self, directory: &Arc<Directory>, pair: &Pair) -> Result<Listed, Refusal> {
+        let names = || Names::new(Home::temporary(), MOST_BELOW_BYTES);
+        let (fresh, existing) = (names(), names());
+        let mut listed = Listed { files: Vec::new(), fresh, existing, below: 0, is_large: false };
+        let mut bytes = 0;
+        let mut space = self.take_listing();
+        let result = each(pair.source(), &mut space, |name, kind| {
+            if kind.is_dir() {
+                match rustix::fs::mkdirat(pair.target(), name, PRIVATE) {
+                    Ok(()) => listed.fresh.push(name, kind)?,
+                    Err(Errno::EXIST) => listed.existing.push(name, kind)?,
+                    Err(errno) => {
+                        let path = directory.path(Side::Target, Some(name));
+                        let refusal = Refusal::of("make the directory")(errno);
+                        self.copy.fail(Failure { refusal, path });
+                        return Ok(());
+                    }
+                }
+                listed.below += 1;
+            } else if !listed.is_large {
+                bytes += name.to_bytes().len() + 2;
+                listed.is_large = bytes > MOST_NAMES_BYTES;
+                add(&mut listed.files, name, kind)?;
+            }
+            Ok(())
+        });
+        self.listing = space;
+        if listed.is_large {
+            listed.files.clear();
+            rustix::fs::seek(pair.source(), SeekFrom::Start(0)).map_err(Refusal::of("list"))?;
+        }
+        result.map(|()| listed)
+    }
+
+    /// Takes the next names of a large directory.
+    pub(super) fn go_on_listing(&mut self, directory: &Arc<Directory>) {
+        let mut found = Vec::new();
+        let mut is_over = true;
+        if let Some(pair) = directory.pair() {
+            let mut files = Vec::new();
+            let mut space = self.take_listing();
+            let result = once(pair.source(), &mut space, |name, kind| {
+                if kind.is_dir() { Ok(()) } else { add(&mut files, name, kind) }
+            });
+            self.listing = space;
+            match result {
+                Ok(more) => is_over = !more,
+                Err(refusal) => {
+                    let path = directory.path(Side::Source, None);
+                    self.copy.fail(Failure { refusal, path });
+                }
+            }
+            for names in files {
+                directory.expect(1);
+                directory.begin_use();
+                found.push(Work::Entries(Arc::clone(directory), names));
+            }
+        }
+        if !is_over {
+            found.push(Work::Listing(Arc::clone(directory)));
+            return self.copy.dispatch.offer(found);
+        }
+        self.copy.dispatch.offer(found);
+        directory.end_use();
+        self.piece_done(directory);
+    }
+
+    /// Removes what a copy left that is gone.
+    fn remove_leftovers(&mut self, pair: &Pair) {
+        let mut space = self.take_listing();
+        let _unread = each(pair.target(), &mut space, |name, kind| {
+            if is_temporary(name) {
+                remove_leftover(pair.target(), name, kind);
+            }
+            Ok(())
+        });
+        self.listing = space;
+    }
+
+    /// Gives a directory its attributes.
+    pub(super) fn complete(&self, directory: &Arc<Directory>) {
+        let Some(pair) = directory.pair() else { return };
+        let Found { facts, made, .. } = directory.found();
+        let result =
+            self.copy.attributes.directory(pair.source(), pair.target(), facts, *made);
+        if let Err(refusal) = result {
+            let path = directory.path(Side::Target, None);
+            return self.copy.fail(Failure { refusal, path });
+        }
+        count(&self.copy.tally.directories);
+        if self.copy.watch.wants_each() {
+            let Outcome { action, bytes, method } = Outcome::of(Action::Directory);
+            let source = directory.path(Side::Source, None);
+            self.copy.watch.event(&Event::Done { action, source, bytes, method, elapsed_ns: 0 });
+        }
+    }
+}
+
+/// Opens a directory of the target.
+fn open_target(entry: Entry<'_>) -> Result<OwnedFd, Trouble> {
+    let at = entry.pair.target();
+    match rustix::fs::openat(at, entry.target, DIRECTORY, Mode::empty()) {
+        Ok(opened) => Ok(opened),
+        Err(Errno::LOOP | Errno::NOTDIR) => {
+            let reason = "it is no directory, the source is one";
+            Err(Trouble::Target(Refusal::because("overwrite", reason)))
+        }
+        Err(Errno::ACCESS) => open_closed(entry),
+        Err(errno) => Err(target("open")(errno)),
+    }
+}
+
+/// Opens a directory of ours that has no permissions for us.
+fn open_closed(entry: Entry<'_>) -> Result<OwnedFd, Trouble> {
+    use std::os::fd::AsRawFd;
+    let flags = DIRECTORY | rustix::fs::OFlags::PATH;
+    let opened = rustix::fs::openat(entry.pair.target(), entry.target, flags, Mode::empty())
+        .map_err(target("open"))?;
+    // What is open without permissions has a path that leads nowhere else.
+    let path = format!("/proc/self/fd/{}", opened.as_raw_fd());
+    rustix::fs::chmod(&path, PRIVATE).map_err(target("open up"))?;
+    rustix::fs::openat(&opened, c".", DIRECTORY, Mode::empty()).map_err(target("open"))
+}
+
+/// Adds a name to the last batch, or begins another.
+fn add(batches: &mut Vec<Batch>, name: &CStr, kind: FileType) -> Result<(), Refusal> {
+    match batches.last_mut() {
+        Some(last) if last.count() < BATCH_ENTRIES => last.push(name, kind),
+        _ => {
+            let mut batch = Batch::default();
+            batch.push(name, kind)?;
+            batches.push(batch);
+            Ok(())
+        }
+    }
+}
+
+/// Calls `visit` with all names of a directory from where it stands, and their kinds.
+fn each(
+    directory: BorrowedFd<'_>,
+    space: &mut [MaybeUninit<u8>],
+    mut visit: impl FnMut(&CStr, FileType) -> Result<(), Refusal>,
+) -> Result<(), Refusal> {
+    while once(directory, space, &mut visit)? {}
+    Ok(())
+}
+
+/// Calls `visit` with the names that one call of the kernel yields; false when there were none.
+fn once(
+    directory: BorrowedFd<'_>,
+    space: &mut [MaybeUninit<u8>],
+    mut visit: impl FnMut(&CStr, FileType) -> Result<(), Refusal>,
+) -> Result<bool, Refusal> {
+    let mut listing = RawDir::new(directory, space);
+    let mut any = false;
+    loop {
+        let entry = match listing.next() {
+            None => return Ok(any),
+            Some(Err(Errno::INTR)) => continue,
+            // It was removed meanwhile: then nothing is in it.
+            Some(Err(Errno::NOENT)) => return Ok(false),
+            Some(Err(errno)) => return Err(Refusal::of("list")(errno)),
+            Some(Ok(entry)) => entry,
+        };
+        any = true;
+        let name = entry.file_name();
+        if !matches!(name.to_bytes(), b"." | b"..") {
+            let kind = match entry.file_type() {
+                FileType::Unknown => kind_of(directory, name),
+                kind => kind,
+            };
+            visit(name, kind)?;
+        }
+        if listing.is_buffer_empty() {
+            return Ok(any);
+        }
+    }
+}
+
+/// The kind of an entry of a filesystem that does not list it. What cannot be told is a file: it
+/// will be looked at again.
+fn kind_of(directory: BorrowedFd<'_>, name: &CStr) -> FileType {
+    match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(facts) => FileType::from_raw_mode(facts.st_mode),
+        Err(_) => FileType::RegularFile,
+    }
+}

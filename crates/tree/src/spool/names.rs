@@ -1,0 +1,272 @@
+//! Names: what a directory has, packed as a byte for the type, the name, and its NUL.
+//!
+//! They are taken from the front or from the back in pieces that fit into memory, however many
+//! there are. Their order is the one in which they came.
+
+use std::ffi::CStr;
+
+use rustix::fs::FileType;
+use rustix::io::Errno;
+
+use super::{Home, Reader, Spool};
+use crate::copy::failure::Refusal;
+
+/// Bytes of a piece at most.
+const PIECE_BYTES: usize = 64 << 10;
+/// What an entry may take: its type, a name as long as a path may be (FUSE allows that since Linux
+/// 6.16; other filesystems end at 255 characters), and the NUL.
+const LONGEST_BYTES: usize = 1 + 4095 + 1;
+/// What an entry usually takes, generously: so much is read for each that is asked for.
+const USUAL_BYTES: usize = 64;
+
+const LIST: &str = "list";
+
+/// Names with their types, in any number.
+#[derive(Debug)]
+pub struct Names {
+    spool: Spool,
+    /// What is before it was taken.
+    front: u64,
+    count: u64,
+}
+
+impl Names {
+    /// None yet; `memory_bytes` may be in memory, the rest goes to a file of `home`.
+    pub fn new(home: Home, memory_bytes: usize) -> Self {
+        Self { spool: Spool::new(home, memory_bytes), front: 0, count: 0 }
+    }
+
+    /// Names that were not taken yet.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Whether all were taken.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Bytes of memory in use.
+    pub fn memory_bytes(&self) -> usize {
+        self.spool.memory_bytes()
+    }
+
+    /// Whether any went to a file.
+    pub fn has_file(&self) -> bool {
+        self.spool.has_file()
+    }
+
+    /// Adds a name behind the others.
+    ///
+    /// Errors: it is longer than names are; those of [`Spool::append`].
+    pub fn push(&mut self, name: &CStr, kind: FileType) -> Result<(), Refusal> {
+        let name = fitting(name)?;
+        self.spool.append(&[&[code(kind)], name])?;
+        self.count += 1;
+        Ok(())
+    }
+
+    /// Takes the first names, `most` of them, or fewer where they are long; none only if there
+    /// are none.
+    ///
+    /// Errors: those of [`Spool::read`]; then nothing was taken.
+    pub fn take_front(&mut self, most: usize) -> Result<Batch, Refusal> {
+        let (_, mut bytes) = self.window(most, End::Front)?;
+        let (mut length, mut count) = (0, 0);
+        while count < most
+            && let Some(end) = bytes[length..].iter().position(|&byte| byte == 0)
+        {
+            length += end + 1;
+            count += 1;
+        }
+        bytes.truncate(length);
+        self.front += length as u64;
+        self.taken(count);
+        Ok(Batch { bytes, count })
+    }
+
+    /// Takes the last names, `most` of them, or fewer where they are long; none only if there
+    /// are none. In the piece they stand as they came.
+    ///
+    /// Errors: those of [`Spool::read`]; then nothing was taken.
+    pub fn take_back(&mut self, most: usize) -> Result<Batch, Refusal> {
+        let (start, mut bytes) = self.window(most, End::Back)?;
+        let (mut begin, mut count) = (bytes.len(), 0);
+        while count < most && begin > 0 {
+            // The byte before `begin` is the NUL of the entry that is looked for.
+            begin = match bytes[..begin - 1].iter().rposition(|&byte| byte == 0) {
+                Some(end_before) => end_before + 1,
+                None if start == self.front => 0,
+                None => break,
+            };
+            count += 1;
+        }
+        bytes.drain(..begin);
+        self.spool.cut(start + begin as u64);
+        self.taken(count);
+        Ok(Batch { bytes, count })
+    }
+
+    /// Reads all names that were not taken, from the first to the last.
+    pub fn reader(&self) -> NamesReader<'_> {
+        NamesReader(self.spool.reader(self.front))
+    }
+
+    /// The bytes at an end that `most` names may take, and where they begin.
+    fn window(&self, most: usize, end: End) -> Result<(u64, Vec<u8>), Refusal> {
+        let there = self.spool.length_bytes() - self.front;
+        // One byte more than an entry: the NUL of the one before it.
+        let wanted = most.saturating_mul(USUAL_BYTES).clamp(LONGEST_BYTES + 1, PIECE_BYTES);
+        let length = usize::try_from(there).map_or(wanted, |there| there.min(wanted));
+        let start = match end {
+            End::Front => self.front,
+            End::Back => self.spool.length_bytes() - length as u64,
+        };
+        let mut bytes = vec![0; length];
+        self.spool.read(start, &mut bytes)?;
+        Ok((start, bytes))
+    }
+
+    fn taken(&mut self, count: usize) {
+        self.count -= count as u64;
+        if self.count == 0 {
+            self.front = 0;
+            self.spool.clear();
+        }
+    }
+}
+
+enum End {
+    Front,
+    Back,
+}
+
+/// See [`Names::reader`].
+#[derive(Debug)]
+pub struct NamesReader<'a>(Reader<'a>);
+
+impl NamesReader<'_> {
+    /// The next name and its type; `None` at the end.
+    ///
+    /// Errors: those of [`Spool::read`].
+    pub fn read(&mut self) -> Result<Option<(&CStr, FileType)>, Refusal> {
+        match self.0.until(0)? {
+            Some(entry) => match entry_of(entry) {
+                Some((name, kind, _)) => Ok(Some((name, kind))),
+                None => Err(Refusal::because(LIST, "the temporary file is damaged")),
+            },
+            None => Ok(None),
+        }
+    }
+}
+
+/// Some names in one piece of memory.
+#[derive(Debug, Default, Clone)]
+pub struct Batch {
+    bytes: Vec<u8>,
+    count: usize,
+}
+
+impl Batch {
+    /// How many they are.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Bytes of memory in use.
+    pub fn memory_bytes(&self) -> usize {
+        self.bytes.capacity()
+    }
+
+    /// Adds a name behind the others.
+    ///
+    /// Errors: it is longer than names are.
+    pub fn push(&mut self, name: &CStr, kind: FileType) -> Result<(), Refusal> {
+        let name = fitting(name)?;
+        self.bytes.push(code(kind));
+        self.bytes.extend_from_slice(name);
+        self.count += 1;
+        Ok(())
+    }
+
+    /// Goes through them.
+    pub fn iter(&self) -> BatchIter<'_> {
+        BatchIter { rest: &self.bytes }
+    }
+
+    /// Forgets them, but not the memory.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.count = 0;
+    }
+}
+
+impl<'a> IntoIterator for &'a Batch {
+    type Item = (&'a CStr, FileType);
+    type IntoIter = BatchIter<'a>;
+
+    fn into_iter(self) -> BatchIter<'a> {
+        self.iter()
+    }
+}
+
+/// See [`Batch::iter`].
+#[derive(Debug, Clone)]
+pub struct BatchIter<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Iterator for BatchIter<'a> {
+    type Item = (&'a CStr, FileType);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (name, kind, rest) = entry_of(self.rest)?;
+        self.rest = rest;
+        Some((name, kind))
+    }
+}
+
+/// The name with its NUL.
+fn fitting(name: &CStr) -> Result<&[u8], Refusal> {
+    let name = name.to_bytes_with_nul();
+    if name.len() < LONGEST_BYTES { Ok(name) } else { Err(Refusal::of(LIST)(Errno::NAMETOOLONG)) }
+}
+
+/// The first entry of some packed ones, and the others.
+fn entry_of(bytes: &[u8]) -> Option<(&CStr, FileType, &[u8])> {
+    let (&kind, bytes) = bytes.split_first()?;
+    let name = CStr::from_bytes_until_nul(bytes).ok()?;
+    Some((name, kind_of(kind), &bytes[name.to_bytes_with_nul().len()..]))
+}
+
+/// Never 0: an entry has one NUL, and that is its end.
+fn code(kind: FileType) -> u8 {
+    match kind {
+        FileType::RegularFile => b'f',
+        FileType::Directory => b'd',
+        FileType::Symlink => b'l',
+        FileType::Fifo => b'p',
+        FileType::Socket => b's',
+        FileType::CharacterDevice => b'c',
+        FileType::BlockDevice => b'b',
+        FileType::Unknown => b'?',
+    }
+}
+
+fn kind_of(code: u8) -> FileType {
+    match code {
+        b'f' => FileType::RegularFile,
+        b'd' => FileType::Directory,
+        b'l' => FileType::Symlink,
+        b'p' => FileType::Fifo,
+        b's' => FileType::Socket,
+        b'c' => FileType::CharacterDevice,
+        b'b' => FileType::BlockDevice,
+        _ => FileType::Unknown,
+    }
+}
