@@ -277,7 +277,12 @@ impl Held {
     }
 
     /// A directory begins. Its listing counts as a thing to be done.
-    pub(super) fn enter(&self, parent: &Arc<Directory>, pair: Pair, found: Found) -> Arc<Directory> {
+    pub(super) fn enter(
+        &self,
+        parent: &Arc<Directory>,
+        pair: Pair,
+        found: Found,
+    ) -> Arc<Directory> {
         parent.state().children += 1;
         let number = self.numbers.fetch_add(1, Ordering::Relaxed) as u64;
         let state = State::open(pair);
@@ -351,4 +356,3 @@ fn up(below: BorrowedFd<'_>, expected: Identity) -> Result<OwnedFd, Refusal> {
     }
     Ok(above)
 }
-

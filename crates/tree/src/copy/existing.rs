@@ -53,7 +53,9 @@ impl Lane<'_, '_> {
                     _ => Ok(Existing::Replace),
                 }
             }
-            FileType::Directory => Err(refused("overwrite", "it is a directory, the source is none")),
+            FileType::Directory => {
+                Err(refused("overwrite", "it is a directory, the source is none"))
+            }
             _ => Err(refused("overwrite", "it is a pipe, socket or device, the source is a file")),
         }
     }
@@ -89,8 +91,7 @@ impl Lane<'_, '_> {
         found: &Stat,
     ) -> Result<bool, Trouble> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let Ok(copy) =
-            rustix::fs::openat(entry.pair.target(), entry.target, flags, Mode::empty())
+        let Ok(copy) = rustix::fs::openat(entry.pair.target(), entry.target, flags, Mode::empty())
         else {
             return Ok(false);
         };
@@ -104,11 +105,9 @@ impl Lane<'_, '_> {
         };
         let stop = &self.copy.stop;
         let comparer = self.comparer.get_or_insert_with(Comparer::new);
-        let difference = comparer
-            .first_difference(pair, || !stop.is_due())
-            .map_err(|error| {
-                source_trouble("compare")(Errno::from_io_error(&error).unwrap_or(Errno::IO))
-            })?;
+        let difference = comparer.first_difference(pair, || !stop.is_due()).map_err(|error| {
+            source_trouble("compare")(Errno::from_io_error(&error).unwrap_or(Errno::IO))
+        })?;
         if stop.is_due() {
             return Err(Trouble::Source(Refusal::interrupted("compare")));
         }

@@ -120,12 +120,12 @@ impl Lane<'_, '_> {
     fn cut(&self, entry: Entry<'_>, source: &Stat) -> Result<Option<Place>, Trouble> {
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
         let flags = flags | OFlags::CLOEXEC;
-        let file =
-            match rustix::fs::openat(entry.pair.target(), entry.target, flags, Mode::empty()) {
-                Ok(file) => file,
-                Err(Errno::LOOP) => return Ok(None),
-                Err(errno) => return Err(target("open")(errno)),
-            };
+        let file = match rustix::fs::openat(entry.pair.target(), entry.target, flags, Mode::empty())
+        {
+            Ok(file) => file,
+            Err(Errno::LOOP) => return Ok(None),
+            Err(errno) => return Err(target("open")(errno)),
+        };
         let facts = rustix::fs::fstat(&file).map_err(target("examine"))?;
         if !FileType::from_raw_mode(facts.st_mode).is_file() {
             return Err(refused("overwrite", "it is no file any more"));
@@ -186,8 +186,8 @@ impl Lane<'_, '_> {
             })
             .map_err(side_of)?;
         let after = rustix::fs::fstat(from).map_err(source("examine"))?;
-        let is_short = opened.facts.st_size > 0
-            && copied.length_bytes != opened.facts.st_size as u64;
+        let is_short =
+            opened.facts.st_size > 0 && copied.length_bytes != opened.facts.st_size as u64;
         if is_short || !is_same_state(&opened.facts, &after) {
             return Err(Trouble::Source(changed()));
         }
@@ -197,16 +197,9 @@ impl Lane<'_, '_> {
                 return Err(refused("verify", "what was read back is not what was written"));
             }
         }
-        self.copy
-            .attributes
-            .file(from, to, &opened.facts, place.made)
-            .map_err(Trouble::Target)?;
+        self.copy.attributes.file(from, to, &opened.facts, place.made).map_err(Trouble::Target)?;
         self.begin_writing(to);
-        Ok(Outcome {
-            action: Action::Copied,
-            bytes: copied.bytes_moved,
-            method: copied.method,
-        })
+        Ok(Outcome { action: Action::Copied, bytes: copied.bytes_moved, method: copied.method })
     }
 
     /// A file that is there already may still have another owner, mode or attribute.

@@ -27,9 +27,10 @@ impl Granularity {
         directory: BorrowedFd<'_>,
         temporaries: &Temporaries,
     ) -> bool {
-        let [from, to] = [source, target]
-            .map(|facts| i128::from(facts.st_mtime) * i128::from(SECOND_NS)
-                + i128::from(facts.st_mtime_nsec as i64));
+        let [from, to] = [source, target].map(|facts| {
+            i128::from(facts.st_mtime) * i128::from(SECOND_NS)
+                + i128::from(facts.st_mtime_nsec as i64)
+        });
         if from == to {
             return true;
         }
@@ -41,12 +42,7 @@ impl Granularity {
         to % step == 0 && from - to < step
     }
 
-    fn step_ns(
-        &self,
-        device: u64,
-        directory: BorrowedFd<'_>,
-        temporaries: &Temporaries,
-    ) -> i64 {
+    fn step_ns(&self, device: u64, directory: BorrowedFd<'_>, temporaries: &Temporaries) -> i64 {
         let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(&(_, step)) = known().iter().find(|(of, _)| *of == device) {
             return step;

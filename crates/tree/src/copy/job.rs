@@ -197,8 +197,9 @@ impl<'a> Copy<'a> {
     /// Methods that filesystems refused, a line each.
     pub fn refused(&self) -> Vec<String> {
         let line = |(pair, method, errno): ((u64, u64), _, rustix::io::Errno)| {
-            let [source, target] = [pair.0, pair.1]
-                .map(|device| format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device)));
+            let [source, target] = [pair.0, pair.1].map(|device| {
+                format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device))
+            });
             let cause = flatout_io::cause_text(&errno.into());
             format!("{method} from {source} to {target} is not possible: {cause}")
         };

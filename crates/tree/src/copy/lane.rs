@@ -115,8 +115,7 @@ impl<'c, 'a> Lane<'c, 'a> {
             Ok(base) => base,
             Err(failure) => return self.copy.fail(failure),
         };
-        let entry =
-            Entry { directory: &base, pair: &pair, source: &source.1, target: &target.1 };
+        let entry = Entry { directory: &base, pair: &pair, source: &source.1, target: &target.1 };
         let kind = match look(entry) {
             Ok(facts) => FileType::from_raw_mode(facts.st_mode),
             Err(trouble) => return self.report(entry, trouble),

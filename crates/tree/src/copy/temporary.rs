@@ -142,7 +142,8 @@ mod tests {
         let at = directory.as_fd();
         Temporaries::default()
             .replace(at, c"a", |name| {
-                rustix::fs::linkat(at, c"a", at, name, AtFlags::empty()).map_err(Refusal::of("link"))
+                rustix::fs::linkat(at, c"a", at, name, AtFlags::empty())
+                    .map_err(Refusal::of("link"))
             })
             .unwrap();
         assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 1);

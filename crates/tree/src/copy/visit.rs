@@ -66,8 +66,7 @@ impl Lane<'_, '_> {
         named: Named,
         origin: Origin,
     ) {
-        let entry =
-            Entry { directory: parent, pair, source: &named.source, target: &named.target };
+        let entry = Entry { directory: parent, pair, source: &named.source, target: &named.target };
         let opened = self.open(entry, origin);
         let (below, found) = match opened {
             Ok(opened) => opened,
@@ -128,8 +127,7 @@ impl Lane<'_, '_> {
             let own = &self.copy.targets.own;
             own.lock().unwrap_or_else(PoisonError::into_inner).push(identity(&found));
         }
-        let named =
-            Named { source: entry.source.to_owned(), target: entry.target.to_owned() };
+        let named = Named { source: entry.source.to_owned(), target: entry.target.to_owned() };
         let found = Found { named, facts, target: identity(&found), inheritance, made };
         Ok((Pair { source: from, target: to }, found))
     }
@@ -276,8 +274,7 @@ impl Lane<'_, '_> {
     pub(super) fn complete(&self, directory: &Arc<Directory>) {
         let Some(pair) = directory.pair() else { return };
         let Found { facts, made, .. } = directory.found();
-        let result =
-            self.copy.attributes.directory(pair.source(), pair.target(), facts, *made);
+        let result = self.copy.attributes.directory(pair.source(), pair.target(), facts, *made);
         if let Err(refusal) = result {
             let path = directory.path(Side::Target, None);
             return self.copy.fail(Failure { refusal, path });

@@ -2,7 +2,7 @@
 //! second by a thread of its own, so that the copy never waits for a terminal.
 
 use std::io::IsTerminal;
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
@@ -51,7 +51,7 @@ impl Terminal {
     }
 
     /// Shows how far the copy is while `work` goes on. Without threads to spare it is not shown.
-    pub fn during(&self, copy: &Copy<'_>, paths: &[&Path], work: impl FnOnce()) {
+    pub fn during<T>(&self, copy: &Copy<'_>, paths: &[PathBuf], work: impl FnOnce() -> T) -> T {
         let survey = &Survey::default();
         std::thread::scope(|scope| {
             let (end, is_over) = channel();
@@ -61,10 +61,11 @@ impl Terminal {
             if shown.is_ok() {
                 let _ = named("survey").spawn_scoped(scope, || survey.count(paths));
             }
-            work();
+            let done = work();
             survey.abandon();
             drop::<std::sync::mpsc::Sender<()>>(end);
-        });
+            done
+        })
     }
 
     fn show(&self, copy: &Copy<'_>, survey: &Survey, is_over: &Receiver<()>) {

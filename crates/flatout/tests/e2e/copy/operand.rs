@@ -27,6 +27,8 @@ fn fill(folder: &Path) {
     for file in files {
         fs::write(folder.join(file), file).unwrap();
     }
+    // Of the same length and written within one tick of the clock, it would count as copied already.
+    fs::write(folder.join("b"), "b, longer").unwrap();
     fs::hard_link(folder.join("a"), folder.join("hard")).unwrap();
     let links = [
         ("src", "lsrc"),
