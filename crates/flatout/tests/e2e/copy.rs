@@ -1,8 +1,10 @@
-//! `flatout copy`: trees, and all that can be wrong with them.
+//! `flatout copy`: trees copied as `cp -a` does, and more safely; and all that can go wrong then.
 
 mod copier;
 mod filesystem_pairs;
 mod forest;
+mod interface;
+mod operand;
 mod oracle;
 mod property;
 mod traps;
