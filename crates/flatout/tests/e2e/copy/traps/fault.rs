@@ -43,7 +43,7 @@ fn a_file_that_cannot_be_read_is_named_and_the_others_are_copied() {
             faulty.change(|faults| faults.read = Fault::broken(Begin::AtByte(offset)));
             let target = folder.join("copy");
             let ran = copy(&["--engine", engine], faulty.path(), &target);
-            let good = u64::from(offset == 0);
+            let good = usize::from(offset == 0);
             ran.exits(1);
             assert!(
                 ran.stderr.contains("bad") && ran.stderr.contains("Input/output error"),
