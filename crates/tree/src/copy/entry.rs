@@ -76,16 +76,20 @@ pub(super) fn target(operation: &'static str) -> impl FnOnce(rustix::io::Errno) 
 }
 
 impl Lane<'_, '_> {
-    /// Copies an entry that is no directory, and counts what came of it.
-    pub(super) fn entry(&mut self, entry: Entry<'_>, kind: FileType) {
+    /// Copies an entry that is no directory, and counts what came of it. Returns the bytes moved.
+    pub(super) fn entry(&mut self, entry: Entry<'_>, kind: FileType) -> u64 {
         let wants_each = self.copy.watch.wants_each();
         let begun_ns = if wants_each { monotonic_ns() } else { 0 };
         let outcome = match self.one(entry, kind) {
             Ok(outcome) => outcome,
-            Err(trouble) => return self.report(entry, trouble),
+            Err(trouble) => {
+                self.report(entry, trouble);
+                return 0;
+            }
         };
         if let Some(trouble) = outcome.blemish {
-            return self.report(entry, trouble);
+            self.report(entry, trouble);
+            return outcome.bytes;
         }
         let tally = &self.copy.tally;
         count(match outcome.action {
@@ -107,6 +111,7 @@ impl Lane<'_, '_> {
                 elapsed_ns: monotonic_ns() - begun_ns,
             });
         }
+        outcome.bytes
     }
 
     pub(super) fn report(&self, entry: Entry<'_>, trouble: Trouble) {

@@ -21,10 +21,13 @@ use super::failure::{Failure, Refusal};
 use super::job::{Copy, Operand};
 use super::options::{Appearance, Durability};
 use crate::compare::content::Comparer;
-use crate::spool::names::Batch;
+use crate::spool::names::{Batch, BatchIter};
 
 /// Bytes that getdents64(2) may fill at a time: some 1,500 names.
 const LISTING_BYTES: usize = 64 << 10;
+
+/// A file of this size takes longer than giving away what comes after it.
+const MUCH_BYTES: u64 = 1 << 20;
 
 /// A thread with its buffers.
 pub(super) struct Lane<'c, 'a> {
@@ -89,11 +92,17 @@ impl<'c, 'a> Lane<'c, 'a> {
     pub(super) fn entries(&mut self, directory: &Arc<Directory>, names: &Batch) {
         let before = usage::thread().voluntary_switches;
         if let Some(pair) = self.pair(directory) {
-            for (name, kind) in names {
+            let mut rest = names.iter();
+            while let Some((name, kind)) = rest.next() {
                 if self.copy.stop.is_due() {
                     break;
                 }
-                self.entry(Entry { directory, pair: &pair, source: name, target: name }, kind);
+                let entry = Entry { directory, pair: &pair, source: name, target: name };
+                let moved_bytes = self.entry(entry, kind);
+                if moved_bytes >= MUCH_BYTES {
+                    self.share(directory, rest);
+                    break;
+                }
             }
         }
         // A thread that had to wait for most of its files is not held up by the CPUs.
@@ -117,6 +126,23 @@ impl<'c, 'a> Lane<'c, 'a> {
             self.copy.held.leave(&directory);
             directory = parent;
         }
+    }
+
+    /// Leaves the rest of a batch to whoever has time: its files are large, and a batch of them would
+    /// keep one thread busy long after the others are done.
+    fn share(&self, directory: &Arc<Directory>, rest: BatchIter<'_>) {
+        let mut halves = [Batch::default(), Batch::default()];
+        let count = rest.clone().count();
+        for (index, (name, kind)) in rest.enumerate() {
+            // It came out of a batch, so it fits into one.
+            let _fits = halves[usize::from(index >= count / 2)].push(name, kind);
+        }
+        let found = halves.into_iter().filter(|half| !half.is_empty()).map(|half| {
+            directory.expect(1);
+            directory.begin_use();
+            Work::Entries(Arc::clone(directory), half)
+        });
+        self.copy.dispatch.offer(found.collect());
     }
 
     /// The pair of a directory that is in use; `None`: it cannot be found again, which is reported.
