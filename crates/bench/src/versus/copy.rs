@@ -158,10 +158,7 @@ pub fn heats(options: &CopyOptions) -> Result<Vec<Heat<'static>>, Error> {
             Rc::clone(&targets),
         )),
     };
-    // On ext4 whatever is created within minutes after a deletion pays for it.
-    let (last, first): (Vec<_>, Vec<_>) =
-        selection.heats.into_iter().partition(|(_, state)| *state == State::Refresh);
-    Ok(first.into_iter().chain(last).map(heat).collect())
+    Ok(selection.heats.into_iter().map(heat).collect())
 }
 
 /// What the heats will take, and what there is no room for.
@@ -202,7 +199,7 @@ fn select(options: &CopyOptions) -> Result<Selection, Error> {
     if states.is_empty() {
         states.push(State::Hot);
     }
-    // What deletes comes last, so that others do not pay for it.
+    // On ext4 whatever is created within minutes after a deletion pays for it.
     states.sort_by_key(|&state| state == State::Refresh);
     let mut selection = Selection { heats: Vec::new(), new_bytes: 0, left_out: Vec::new() };
     let mut corpora = Vec::new();
