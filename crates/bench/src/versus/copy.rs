@@ -1,5 +1,5 @@
-//! Races of programs that copy trees: which corpora in which states, who takes part, and whether
-//! there is room for it.
+//! Races of `flatout copy` against programs that copy trees: which corpora in which states, who
+//! takes part, and whether there is room for it.
 //!
 //! [`command`] knows how each rival is called and what it promises; `course` brings the state
 //! about, and compares the copy with its source after each run.
@@ -21,7 +21,7 @@ use crate::cache::Clearing;
 use crate::error::Error;
 use crate::versus::corpus::{Corpus, make, name};
 use crate::versus::heat::{Contestant, Figure, Heat};
-use crate::versus::rival::{Discipline, Found};
+use crate::versus::rival::Discipline;
 use crate::versus::{Extent, Ground, State};
 
 use command::Manner;
@@ -30,8 +30,6 @@ use target::{Amount, Targets};
 
 /// The rows are called `versus/copy`.
 pub const TEST: &str = "copy";
-/// With this one the others are compared, while flatout does not copy itself.
-pub const BASELINE: &str = "cp-a";
 
 /// A source that is hot takes at most one part in so many of the available memory: its copy lies
 /// there, too.
@@ -177,21 +175,23 @@ pub fn estimate(options: &CopyOptions) -> Result<Estimate, Error> {
     })
 }
 
-/// Who can be called, the baseline first.
+/// Flatout, and the rivals that can be called; nobody where there is no rival.
 fn riders(ground: &Ground) -> Vec<(Contestant, Rider)> {
-    let mut found: Vec<&Found> = ground.of(Discipline::Copy).collect();
-    found.sort_by_key(|found| found.rival.name != BASELINE);
     let is_privileged = rustix::process::geteuid().is_root();
-    found
-        .into_iter()
-        .filter_map(|found| {
-            let manner = Manner::of(found.rival.name)?;
-            let contestant =
-                Contestant { name: found.rival.name.to_owned(), version: found.version.clone() };
-            let promise = manner.promise_as(is_privileged);
-            Some((contestant, Rider::new(manner, promise, found.path.clone())))
-        })
-        .collect()
+    let rider =
+        |manner: Manner, program| Rider::new(manner, manner.promise_as(is_privileged), program);
+    let rivals = ground.of(Discipline::Copy).filter_map(|found| {
+        let manner = Manner::of(found.rival.name)?;
+        let contestant =
+            Contestant { name: found.rival.name.to_owned(), version: found.version.clone() };
+        Some((contestant, rider(manner, found.path.clone())))
+    });
+    let mut rivals = rivals.peekable();
+    let ours = rivals
+        .peek()
+        .is_some()
+        .then(|| (Contestant::flatout(), rider(Manner::FLATOUT, ground.flatout.clone())));
+    ours.into_iter().chain(rivals).collect()
 }
 
 fn select(options: &CopyOptions) -> Result<Selection, Error> {

@@ -14,10 +14,11 @@ Rivals:
   b3sum xxhsum sha256sum              digests of a large file, b3sum also of 20,000 small ones
   fio iozone                          the rows of `bench disk` that both can do
   cp-r cp-a rsync-a rsync-r tar xcp cpz fcp rcp rclone
-                                      copying trees; cp and rsync mean both of their variants
+                                      copying trees, each against `flatout copy`;
+                                      cp and rsync mean both of their variants
   iperf3 sockperf stream linpack      known, but flatout does not yet measure what they do
 Without a RIVAL it races all that are installed and have a command of flatout that does the same
-work. The copiers are raced among themselves, and only when they are named.
+work.
 
 Corpora (--corpus NAME,…; default: small-files source-tree large sparse):
   small-files one-directory source-tree sparse large large-one
@@ -40,7 +41,7 @@ Examples:
   flatout versus dd b3sum              against two rivals
   flatout versus b3sum --cold          small files also from the disk
   flatout versus cp rsync xcp --corpus source-tree --rounds 6
-                                       copiers among themselves
+                                       copying, against five
   flatout versus --list                who is installed, and in which package the others are
   flatout versus dd --directory /data --format json --output dd.json";
 
