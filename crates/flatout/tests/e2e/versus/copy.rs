@@ -66,7 +66,11 @@ fn without_names_copiers_are_raced_too() {
     stable.rival("fcp", "exec /bin/cp -a \"$1\" \"$2\"");
     let bin = stable.0.join("bin");
     let race = stable.flatout(&stable.0.join("place"), &words(&[], &TINY));
-    let ran = race.with(|command| drop(command.env("PATH", bin))).run();
+    let ran = race
+        .with(|command| {
+            command.env("PATH", bin);
+        })
+        .run();
     let document = ran.exits(0).document();
     assert!(ran.stderr.contains("racing fcp in"), "{ran}");
     assert!(ran.stderr.contains("not raced yet: iperf3"), "{ran}");
