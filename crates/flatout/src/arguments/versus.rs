@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use flatout_bench::versus::{State, Trees};
+use flatout_bench::versus::{State, Trees, copy};
 
 use super::quantity::{size, time};
 use super::shared::Output;
@@ -14,12 +14,14 @@ Rivals:
   b3sum xxhsum sha256sum              digests of a large file, b3sum also of 20,000 small ones
   fio iozone                          the rows of `bench disk` that both can do
   cp-r cp-a rsync-a rsync-r tar xcp cpz fcp rcp rclone
-                                      copying trees; cp and rsync mean both of their variants
+                                      copying trees, each against `flatout copy`;
+                                      cp and rsync mean both of their variants
   iperf3 sockperf stream linpack      known, but flatout does not yet measure what they do
 Without a RIVAL it races all that are installed and have a command of flatout that does the same
-work. The copiers are raced among themselves, and only when they are named.
+work: about 20 minutes, with iozone 26. Two of them are the copiers', who then get less to do.
 
-Corpora (--corpus NAME,…; default: small-files source-tree large sparse):
+Corpora (--corpus NAME,…; default: small-files source-tree large sparse; source-tree 4x64M when
+nobody is named):
   small-files one-directory source-tree sparse large large-one
   COUNTxSIZE COUNTxSIZE@DEPTH         files of one size, such as 900x128K and 10x1M@5
   deep-N                              one file of 128 MiB below N directories
@@ -40,7 +42,7 @@ Examples:
   flatout versus dd b3sum              against two rivals
   flatout versus b3sum --cold          small files also from the disk
   flatout versus cp rsync xcp --corpus source-tree --rounds 6
-                                       copiers among themselves
+                                       copying, against five
   flatout versus --list                who is installed, and in which package the others are
   flatout versus dd --directory /data --format json --output dd.json";
 
@@ -129,15 +131,20 @@ impl Versus {
         states
     }
 
-    /// What copiers are to work on.
+    /// What copiers are to work on. Where everybody races, and not quickly, they get less than when
+    /// they are named.
     pub fn trees(&self) -> Trees {
-        Trees {
+        let asked = Trees {
             corpora: self.corpus.clone(),
             tree: self.tree.clone(),
             file_bytes: self.file_size,
             files: self.files,
             depth: self.tree_depth,
+        };
+        if !self.rivals.is_empty() || self.quick || asked != Trees::default() {
+            return asked;
         }
+        Trees { corpora: copy::BESIDE_OTHERS.map(str::to_owned).to_vec(), ..asked }
     }
 }
 
@@ -148,14 +155,29 @@ mod tests {
     use super::*;
     use crate::arguments::{Arguments, Command, Recorded};
 
-    fn states(words: &[&str]) -> Vec<State> {
+    fn parsed(words: &[&str]) -> Versus {
         let argv = ["flatout", "versus"].iter().chain(words);
         match Arguments::try_parse_from(argv).unwrap().command {
             Command::Recorded(command) => match *command {
-                Recorded::Versus(versus) => versus.states(),
+                Recorded::Versus(versus) => versus,
                 other => panic!("{other:?}"),
             },
             other => panic!("{other:?}"),
+        }
+    }
+
+    fn states(words: &[&str]) -> Vec<State> {
+        parsed(words).states()
+    }
+
+    #[test]
+    fn copiers_get_less_to_do_where_nobody_is_named_and_nothing_asked_for() {
+        let corpora = |words: &[&str]| parsed(words).trees().corpora;
+        assert_eq!(corpora(&[]), copy::BESIDE_OTHERS);
+        assert_eq!(corpora(&["--cold"]), copy::BESIDE_OTHERS);
+        assert_eq!(corpora(&["--corpus", "large"]), ["large"]);
+        for words in [&["cp-a"][..], &["--quick"], &["--files", "5"], &["--tree", "/t"]] {
+            assert!(corpora(words).is_empty(), "{words:?}");
         }
     }
 

@@ -145,7 +145,7 @@ fn refuse_misuse(arguments: &Arguments) -> Result<(), Error> {
     let trees = arguments.trees();
     if trees != Trees::default() && !field::has_copier(&arguments.rivals)? {
         let text = "--corpus, --tree, --files, --file-size and --tree-depth are for programs that \
-                    copy trees: name some, such as cp-a and tar";
+                    copy trees: name some, too, such as cp-a and tar, or name nobody";
         return Err(Error::Usage(text.to_owned()));
     }
     trees.tree.map_or(Ok(()), |tree| place::refuse_overlap(&arguments.directory, &tree))

@@ -60,7 +60,7 @@ const ARCHIVE: Fidelity = Fidelity::ALL.without(Kind::Attribute).without(Kind::H
 const RSYNC_A: Fidelity = ARCHIVE.without(Kind::HardLink).without(Kind::TimeFraction);
 const LINKS: Fidelity = Fidelity::CONTENTS_AND_SYMLINKS;
 
-/// The copiers that flatout can call.
+/// The rivals that flatout can call.
 const MANNERS: [Manner; 10] = [
     plain("cp-a", Class::Archive, Fidelity::ALL, &["-a"]),
     plain("cp-r", Class::ContentsAndSymlinks, LINKS.with(Kind::Hole), &["-r"]),
@@ -118,6 +118,9 @@ const fn slashed(
 }
 
 impl Manner {
+    /// Ourselves, held to all that a tree has.
+    pub const FLATOUT: Self = plain("flatout", Class::Archive, Fidelity::ALL, &["copy", "-T"]);
+
     /// What is known of the rival of this name.
     pub fn of(name: &str) -> Option<Self> {
         MANNERS.into_iter().find(|manner| manner.name == name)
@@ -194,6 +197,17 @@ mod tests {
         assert_eq!(call("rsync-r"), "p -r --inplace -W --no-compress /a'b/ /t/");
         let tar = r"sh -c p -C '/a'\''b' -cf - . | p -C /t -xpf -";
         assert_eq!(call("tar"), tar);
+    }
+
+    #[test]
+    fn flatout_copies_to_the_very_target_and_promises_all() {
+        let call =
+            Manner::FLATOUT.invocation(Path::new("/bin/f"), Path::new("/s"), Path::new("/t"));
+        assert_eq!(call.argv, ["/bin/f", "copy", "-T", "/s", "/t"]);
+        assert_eq!(Manner::FLATOUT.promise_as(true), Fidelity::ALL);
+        assert_eq!(Manner::FLATOUT.class, Class::Archive);
+        assert!(!Manner::FLATOUT.wants_target());
+        assert!(Manner::of("flatout").is_none(), "no rival of itself");
     }
 
     #[test]

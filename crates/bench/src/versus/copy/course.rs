@@ -1,5 +1,5 @@
-//! One heat of the copiers: the corpus is made, the cache brought into its state, the rival called
-//! with a fresh target, and the copy compared with its source.
+//! One heat of the copiers: the corpus is made, the cache brought into its state, the copier
+//! called with a fresh target, and the copy compared with its source.
 
 use std::cell::RefCell;
 use std::fs;

@@ -1,4 +1,4 @@
-//! Heats run by hand, with copiers that are shell scripts around cp(1).
+//! Heats run by hand, with copiers that are shell scripts around cp(1), flatout among them.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -8,7 +8,11 @@ use flatout_sys::cancel::CancelToken;
 
 use super::*;
 use crate::versus::heat::{Checked, Finished, Run};
-use crate::versus::rival::ALL;
+use crate::versus::race;
+use crate::versus::rival::{ALL, Found};
+
+const FLATOUT: &str = "flatout";
+const FAITHFUL: (&str, &str) = ("cp-a", "cp -a \"$1\" \"$2\"");
 
 /// A directory to race in, and copiers that are scripts.
 struct Stable {
@@ -17,22 +21,30 @@ struct Stable {
 }
 
 impl Stable {
-    /// `scripts`: names of rivals, and what they do with `$1` and `$2`, source and target.
+    /// `scripts`: names of copiers, and what they do with `$1` and `$2`, source and target. Flatout
+    /// is faithful unless it is among them.
     fn new(scripts: &[(&str, &str)]) -> Self {
         let place = tempfile::tempdir().unwrap();
-        let found = scripts.iter().map(|(name, text)| {
+        let install = |(name, text): (&str, &str)| {
             let path = place.path().join(name);
             // The last two arguments, whatever options come first.
             let skip = "while [ $# -gt 2 ]; do shift; done";
             fs::write(&path, format!("#!/bin/sh\nset -e\n{skip}\n{text}\n")).unwrap();
             fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-            let rival = ALL.iter().find(|rival| rival.name == *name).unwrap();
+            path
+        };
+        let (ours, rivals): (Vec<_>, Vec<_>) =
+            scripts.iter().copied().partition(|(name, _)| *name == FLATOUT);
+        let flatout = install(ours.first().copied().unwrap_or((FLATOUT, FAITHFUL.1)));
+        let found = rivals.into_iter().map(|(name, text)| {
+            let path = install((name, text));
+            let rival = ALL.iter().find(|rival| rival.name == name).unwrap();
             Found { rival, path, version: "1".to_owned() }
         });
         let ground = Ground {
             found: found.collect(),
             directory: place.path().join("race"),
-            flatout: "flatout".into(),
+            flatout,
             extent: Extent::Quick,
             states: Vec::new(),
             trees: crate::versus::Trees::default(),
@@ -70,7 +82,16 @@ fn turn(heat: &mut Heat<'_>, index: usize, round: u32) -> Result<Checked, Error>
     Ok(checked)
 }
 
-const FAITHFUL: (&str, &str) = ("cp-a", "cp -a \"$1\" \"$2\"");
+#[test]
+fn flatout_is_the_first_and_held_against_each_rival() {
+    let stable = Stable::new(&[("cpz", FAITHFUL.1), FAITHFUL]);
+    let heats = heats(&stable.options).unwrap();
+    let names: Vec<_> = heats[0].contestants.iter().map(|one| one.name.as_str()).collect();
+    assert_eq!(names, [FLATOUT, "cpz", "cp-a"]);
+    assert_eq!(race::pairs(&heats[0]), [(0, 1), (0, 2)]);
+    let nobody = Stable::new(&[(FLATOUT, FAITHFUL.1)]);
+    assert!(super::heats(&nobody.options).unwrap().is_empty(), "flatout alone is no race");
+}
 
 #[test]
 fn a_faithful_copy_passes_and_what_others_lack_is_noted() {
@@ -78,7 +99,6 @@ fn a_faithful_copy_passes_and_what_others_lack_is_noted() {
     let mut heats = heats(&stable.options).unwrap();
     assert_eq!(heats.len(), 1);
     let heat = &mut heats[0];
-    assert_eq!(heat.contestants[0].name, BASELINE, "the baseline comes first");
     assert_eq!(heat.parameters["corpus"], "3x5000@2");
     assert_eq!(heat.parameters["cache_state"], "hot");
     assert_eq!(heat.bytes, 15_000);
@@ -100,18 +120,19 @@ fn a_faithful_copy_passes_and_what_others_lack_is_noted() {
 
 #[test]
 fn what_was_promised_and_is_broken_fails_with_its_path() {
-    for (broken, said) in [
+    let harms = [
         ("rm \"$2\"/d/d/file-000001", "missing \"d/d/file-000001\""),
         ("truncate -s 100 \"$2\"/d/d/file-000001", "size \"d/d/file-000001\""),
         ("echo x > \"$2\"/d/d/file-000002", "file-000002"),
         ("chmod 777 \"$2\"/d/d/file-000000", "mode \"d/d/file-000000\" (0644 became 0777)"),
         ("touch \"$2\"/more", "extra \"more\""),
         ("rm -r \"$2\"", "it left no copy"),
-    ] {
+    ];
+    for (index, (broken, said)) in (0..2).flat_map(|index| harms.map(|harm| (index, harm))) {
         let script = format!("cp -a \"$1\" \"$2\"; {broken}");
-        let stable = Stable::new(&[("cp-a", script.as_str())]);
+        let stable = Stable::new(&[(FLATOUT, &script), ("cp-a", &script)]);
         let mut heats = heats(&stable.options).unwrap();
-        let error = turn(&mut heats[0], 0, 0).unwrap_err().to_string();
+        let error = turn(&mut heats[0], index, 0).unwrap_err().to_string();
         let is_said =
             error.contains(said) || (said.contains("0644") && error.contains("became 0777"));
         assert!(is_said, "{broken}: {error}");
@@ -130,10 +151,10 @@ fn a_symlink_that_got_lost_fails_those_who_promise_symlinks() {
     stable.options.trees = vec![tree.clone()];
     let mut heats = heats(&stable.options).unwrap();
     let heat = &mut heats[0];
-    turn(heat, 0, 0).unwrap();
-    let noted = turn(heat, 1, 0).unwrap();
+    turn(heat, 1, 0).unwrap();
+    let noted = turn(heat, 2, 0).unwrap();
     assert!(noted.audit["lacks"].as_str().unwrap().contains("missing_symlink 1"), "{noted:?}");
-    let error = turn(heat, 2, 0).unwrap_err().to_string();
+    let error = turn(heat, 3, 0).unwrap_err().to_string();
     assert!(error.contains("missing symlink \"a/link\""), "{error}");
     assert!(tree.join("a/link").is_symlink() && !stable.options.ground.corpora().exists());
 }
@@ -181,7 +202,7 @@ fn a_wish_to_stop_removes_targets_at_once() {
 fn refresh_deletes_a_copy_before_each_run_and_keeps_none_besides() {
     // The script says where it copied to, and that nothing was there.
     let script = "test ! -e \"$2\"; echo \"$2\" >> \"${0%/*}/log\"; cp -a \"$1\" \"$2\"";
-    let mut stable = Stable::new(&[("cp-a", script)]);
+    let mut stable = Stable::new(&[(FLATOUT, script), FAITHFUL]);
     stable.options.ground.states = vec![State::Refresh];
     let mut heats = heats(&stable.options).unwrap();
     for round in 0..3 {
@@ -198,12 +219,12 @@ fn refresh_deletes_a_copy_before_each_run_and_keeps_none_besides() {
 
 #[test]
 fn whoever_cannot_make_the_copy_to_be_deleted_says_why() {
-    let mut stable = Stable::new(&[("cp-a", "echo out of luck >&2; exit 3")]);
+    let mut stable = Stable::new(&[(FLATOUT, "echo out of luck >&2; exit 3"), FAITHFUL]);
     stable.options.ground.states = vec![State::Refresh];
     let mut failing = heats(&stable.options).unwrap();
     let error = turn(&mut failing[0], 0, 0).unwrap_err().to_string();
-    assert!(error.contains("cp-a failed with exit code 3: out of luck"), "{error}");
-    let mut stable = Stable::new(&[("cp-a", "sleep 1000")]);
+    assert!(error.contains("flatout failed with exit code 3: out of luck"), "{error}");
+    let mut stable = Stable::new(&[(FLATOUT, "sleep 1000"), FAITHFUL]);
     stable.options.ground.states = vec![State::Refresh];
     stable.options.uniform = None;
     stable.options.trees = vec![stable.place.path().join("tree")];
@@ -211,12 +232,12 @@ fn whoever_cannot_make_the_copy_to_be_deleted_says_why() {
     let mut stopped = heats(&stable.options).unwrap();
     stable.options.ground.cancel.cancel();
     let error = turn(&mut stopped[0], 0, 0).unwrap_err().to_string();
-    assert!(error.contains("cp-a was interrupted"), "nobody waits for one that hangs: {error}");
+    assert!(error.contains("flatout was interrupted"), "nobody waits for one that hangs: {error}");
 }
 
 #[test]
 fn where_room_is_short_targets_go_between_rounds_and_the_row_says_so() {
-    let mut stable = Stable::new(&[FAITHFUL, ("cpz", "cp -a \"$1\" \"$2\"")]);
+    let mut stable = Stable::new(&[FAITHFUL]);
     let corpus = name::uniform(3, 5000, 2).unwrap();
     stable.options.ground.room_bytes = corpus.make_bytes() + 3 * corpus.copy_bytes();
     let mut heats = heats(&stable.options).unwrap();

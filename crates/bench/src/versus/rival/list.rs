@@ -2,9 +2,6 @@
 
 use super::{Discipline, Rival};
 
-/// What tells the copiers from the others until flatout copies, too.
-const RACED_AMONG_THEMSELVES: &str =
-    "none yet: copiers race each other until `flatout copy` is there";
 const NO_NETWORK: &str = "none yet: flatout does not measure the network";
 const NO_MEMORY: &str = "none yet: flatout does not measure memory";
 const NO_CPU: &str = "none yet: flatout does not measure the CPU";
@@ -49,7 +46,7 @@ const fn copier(name: &'static str, program: &'static str, package: &'static str
         package,
         version: VERSION,
         discipline: Discipline::Copy,
-        counterpart: RACED_AMONG_THEMSELVES,
+        counterpart: "flatout copy",
     }
 }
 

@@ -50,7 +50,7 @@ pub(super) fn gather(names: &[String], cancel: CancelToken) -> Result<Field, Err
     Ok(Field { found, missing, to_come, is_named })
 }
 
-/// Whether somebody who copies trees is named.
+/// Whether somebody who copies trees is named, or nobody, which means all.
 ///
 /// Errors: nobody is called so.
 pub(super) fn has_copier(names: &[String]) -> Result<bool, Error> {
@@ -58,7 +58,7 @@ pub(super) fn has_copier(names: &[String]) -> Result<bool, Error> {
     for name in names {
         rivals.extend(rival::named(name)?);
     }
-    Ok(rivals.iter().any(|rival| rival.discipline == Discipline::Copy))
+    Ok(names.is_empty() || rivals.iter().any(|rival| rival.discipline == Discipline::Copy))
 }
 
 fn path() -> OsString {
@@ -77,14 +77,9 @@ impl Field {
             lines.push(format!("{} is not raced: {}", rival.name, why(rival)));
         }
         if !self.is_named {
-            let of = |discipline| {
-                let rivals = rival::ALL.iter().filter(move |rival| rival.discipline == discipline);
-                rivals.map(|rival| rival.name).collect::<Vec<_>>().join(", ")
-            };
-            let (copiers, to_come) = (of(Discipline::Copy), of(Discipline::ToCome));
-            lines.push(format!(
-                "raced only when named, among themselves: {copiers}; not yet: {to_come}"
-            ));
+            let to_come = rival::ALL.iter().filter(|rival| !rival.has_counterpart());
+            let to_come: Vec<_> = to_come.map(|rival| rival.name).collect();
+            lines.push(format!("not raced yet: {}", to_come.join(", ")));
         }
         lines
     }
