@@ -26,6 +26,8 @@ use crate::spool::names::{Batch, BatchIter};
 /// Bytes that getdents64(2) may fill at a time: some 1,500 names.
 const LISTING_BYTES: usize = 64 << 10;
 
+/// So many small files tell whether a thread waits for them.
+const LOOK_FILES: u64 = 16;
 /// A file of this size takes longer than giving away what comes after it.
 const MUCH_BYTES: u64 = 1 << 20;
 
@@ -36,12 +38,14 @@ pub(super) struct Lane<'c, 'a> {
     /// For what getdents64(2) fills; made when there is a directory.
     pub(super) listing: Vec<MaybeUninit<u8>>,
     pub(super) comparer: Option<Comparer>,
+    /// Small files since the thread was last asked whether it waits, and how often it waited.
+    looked: (u64, u64),
 }
 
 impl<'c, 'a> Lane<'c, 'a> {
     pub(super) fn new(copy: &'c Copy<'a>) -> Self {
         let content = Content::new(&copy.options, &copy.methods);
-        Self { copy, content, listing: Vec::new(), comparer: None }
+        Self { copy, content, listing: Vec::new(), comparer: None, looked: (0, 0) }
     }
 
     /// Works until there is nothing to do.
@@ -91,6 +95,7 @@ impl<'c, 'a> Lane<'c, 'a> {
     /// Copies names of one directory.
     pub(super) fn entries(&mut self, directory: &Arc<Directory>, names: &Batch) {
         let before = usage::thread().voluntary_switches;
+        let mut moved_much = false;
         if let Some(pair) = self.pair(directory) {
             let mut rest = names.iter();
             while let Some((name, kind)) = rest.next() {
@@ -100,15 +105,16 @@ impl<'c, 'a> Lane<'c, 'a> {
                 let entry = Entry { directory, pair: &pair, source: name, target: name };
                 let moved_bytes = self.entry(entry, kind);
                 if moved_bytes >= MUCH_BYTES {
+                    moved_much = true;
                     self.share(directory, rest);
                     break;
                 }
             }
         }
-        // A thread that had to wait for most of its files is not held up by the CPUs.
-        let waits = usage::thread().voluntary_switches - before;
-        if waits > names.count() as u64 / 2 {
-            self.copy.want_more_threads();
+        if moved_much {
+            self.looked = (0, 0);
+        } else {
+            self.look_whether_it_waits(names.count() as u64, before);
         }
         directory.end_use();
         self.piece_done(directory);
@@ -125,6 +131,20 @@ impl<'c, 'a> Lane<'c, 'a> {
             }
             self.copy.held.leave(&directory);
             directory = parent;
+        }
+    }
+
+    /// A thread that has to wait for most of its small files is not held up by the CPUs: more of
+    /// them are of use.
+    fn look_whether_it_waits(&mut self, files: u64, switches_before: u64) {
+        let (seen, waits) = &mut self.looked;
+        *seen += files;
+        *waits += usage::thread().voluntary_switches - switches_before;
+        if *seen >= LOOK_FILES {
+            if *waits > *seen / 2 {
+                self.copy.want_more_threads();
+            }
+            self.looked = (0, 0);
         }
     }
 
