@@ -11,6 +11,7 @@ mod licences;
 mod masked;
 mod metadata;
 mod packages;
+mod promises;
 mod rules;
 mod sizes;
 mod skips;

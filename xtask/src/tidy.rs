@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use crate::{arrows, licences, metadata, packages, rules, sizes, sources};
+use crate::{arrows, licences, metadata, packages, promises, rules, sizes, sources};
 
 /// Applies all rules to the repository in this folder; returns what was looked at.
 ///
@@ -15,6 +15,8 @@ pub fn check(root: &Path) -> Result<String, String> {
     let sources = sources::read(root)?;
     let list = fs::read_to_string(root.join(sizes::LIST))
         .map_err(|error| format!("{} cannot be read: {error}", sizes::LIST))?;
+    let promised = fs::read_to_string(root.join(promises::DOCUMENT))
+        .map_err(|error| format!("{} cannot be read: {error}", promises::DOCUMENT))?;
     let crate_roots: BTreeSet<String> = graph
         .packages
         .iter()
@@ -27,6 +29,7 @@ pub fn check(root: &Path) -> Result<String, String> {
     let mut complaints = arrows::complaints(&graph.packages);
     complaints.extend(licences::complaints(&graph.packages));
     complaints.extend(packages::complaint(package_count));
+    complaints.extend(promises::complaints(&promised, &sources));
     complaints.extend(sizes::complaints(&sources, &sizes::parse(&list)?));
     complaints.extend(sources.iter().flat_map(|source| rules::complaints(source, &crate_roots)));
 
