@@ -25,6 +25,7 @@ pub mod generator;
 pub mod launcher;
 pub mod mapping;
 pub mod memory;
+pub mod occupation;
 pub mod page_cache;
 pub mod pair_ring;
 pub mod pressure;

@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use flatout_io::transfer::Method;
-use flatout_sys::affinity;
+use flatout_sys::{affinity, occupation};
 
 use super::attributes::Attributes;
 use super::content::Methods;
@@ -93,6 +93,8 @@ struct Crew {
     hired: u32,
     wanted: u32,
     working: u32,
+    /// Those that work, as the kernel numbers them.
+    threads: Vec<i32>,
     begun: bool,
     panicked: bool,
 }
@@ -205,14 +207,18 @@ impl<'a> Copy<'a> {
             let mut crew = self.crew();
             crew.working += 1;
             crew.begun = true;
+            crew.threads.push(occupation::this_thread());
         }
         let _watch = AtWork { copy: self };
         Lane::new(self).run();
     }
 
-    /// How much was done so far.
+    /// How much was done so far, and what is waited for just now.
+    ///
+    /// Cost: a small file of /proc for each thread.
     pub fn progress(&self) -> Snapshot {
-        self.tally.snapshot()
+        let threads = self.crew().threads.clone();
+        self.tally.snapshot(threads.into_iter().filter_map(occupation::of_thread))
     }
 
     /// Methods that filesystems refused, a line each.
@@ -280,6 +286,7 @@ impl Drop for AtWork<'_, '_> {
     fn drop(&mut self) {
         let mut crew = self.copy.crew();
         crew.working -= 1;
+        crew.threads.retain(|&thread| thread != occupation::this_thread());
         crew.panicked |= std::thread::panicking();
         if crew.panicked {
             self.copy.stop.fill();

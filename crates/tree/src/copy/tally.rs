@@ -1,8 +1,9 @@
 //! How much was done so far, counted by all threads.
 
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use flatout_io::transfer::Method;
+use flatout_sys::occupation::Occupation;
 
 /// What a copy has done so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,7 +58,7 @@ pub(super) struct Tally {
     pub(super) retried: AtomicU64,
     pub(super) bytes: AtomicU64,
     by_method: [(AtomicU64, AtomicU64); Method::ALL.len()],
-    waiting: AtomicU8,
+    waits_for_device: AtomicBool,
 }
 
 /// One more.
@@ -75,10 +76,11 @@ impl Tally {
 
     /// All of it waits for storage now.
     pub(super) fn wait_for_device(&self) {
-        self.waiting.store(Waiting::Device as u8, Ordering::Relaxed);
+        self.waits_for_device.store(true, Ordering::Relaxed);
     }
 
-    pub(super) fn snapshot(&self) -> Snapshot {
+    /// The counters, and what most of the threads wait for that do this.
+    pub(super) fn snapshot(&self, occupations: impl Iterator<Item = Occupation>) -> Snapshot {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Snapshot {
             files: read(&self.files),
@@ -93,10 +95,43 @@ impl Tally {
                 let (files, bytes) = &self.by_method[index];
                 (Method::ALL[index], read(files), read(bytes))
             }),
-            waiting: match self.waiting.load(Ordering::Relaxed) {
-                device if device == Waiting::Device as u8 => Waiting::Device,
-                _ => Waiting::Nothing,
+            waiting: match self.waits_for_device.load(Ordering::Relaxed) {
+                true => Waiting::Device,
+                false => most(occupations),
             },
         }
+    }
+}
+
+/// What most threads wait for that wait for something; nothing when most of them run.
+fn most(occupations: impl Iterator<Item = Occupation>) -> Waiting {
+    const KINDS: [(Occupation, Waiting); 5] = [
+        (Occupation::Running, Waiting::Nothing),
+        (Occupation::Reading, Waiting::Reading),
+        (Occupation::Writing, Waiting::Writing),
+        (Occupation::Metadata, Waiting::Metadata),
+        (Occupation::Device, Waiting::Device),
+    ];
+    let mut counts = [0; KINDS.len()];
+    for occupation in occupations {
+        if let Some(kind) = KINDS.iter().position(|(known, _)| *known == occupation) {
+            counts[kind] += 1;
+        }
+    }
+    let most = (0..KINDS.len()).rev().max_by_key(|&kind| counts[kind]);
+    most.map_or(Waiting::Nothing, |kind| KINDS[kind].1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_most_threads_wait_for_is_said() {
+        use Occupation::{Idle, Metadata, Reading, Running};
+        let waiting = |occupations: &[Occupation]| most(occupations.iter().copied());
+        assert_eq!(waiting(&[]), Waiting::Nothing);
+        assert_eq!(waiting(&[Reading, Metadata, Reading, Idle, Idle, Idle]), Waiting::Reading);
+        assert_eq!(waiting(&[Running, Metadata]), Waiting::Nothing);
     }
 }
