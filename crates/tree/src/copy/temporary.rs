@@ -12,7 +12,7 @@ use flatout_sys::clock::monotonic_ns;
 use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::failure::Refusal;
+use super::failure::{Cause, Refusal};
 
 /// How the names begin.
 const PREFIX: &[u8] = b".flatout-copy-";
@@ -74,7 +74,13 @@ impl Temporaries {
         let mut last = Errno::EXIST;
         for _ in 0..ATTEMPTS {
             let name = self.name();
-            make(&name)?;
+            if let Err(refusal) = make(&name) {
+                // It may have come into being before it was refused, but what was there is not ours.
+                if refusal.cause != Cause::System(Errno::EXIST) {
+                    let _gone = rustix::fs::unlinkat(directory, &name, AtFlags::empty());
+                }
+                return Err(refusal);
+            }
             match rustix::fs::renameat(directory, &name, directory, target) {
                 Ok(()) => {
                     // Two names of one file: then the kernel renames nothing.
@@ -132,6 +138,20 @@ mod tests {
         drop(file);
         remove_leftover(directory.as_fd(), &name, FileType::RegularFile);
         assert!(rustix::fs::statat(&directory, &name, AtFlags::empty()).is_err());
+    }
+
+    #[test]
+    fn what_was_made_and_then_refused_leaves_no_name() {
+        let place = tempfile::tempdir().unwrap();
+        let directory = rustix::fs::open(place.path(), OFlags::RDONLY, Mode::empty()).unwrap();
+        let at = directory.as_fd();
+        let refused = Refusal::of("set the times of")(Errno::IO);
+        let replaced = Temporaries::default().replace(at, c"a", |name| {
+            rustix::fs::symlinkat(c"nowhere", at, name).unwrap();
+            Err(refused.clone())
+        });
+        assert_eq!(replaced, Err(refused));
+        assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
     }
 
     #[test]
