@@ -175,7 +175,9 @@ impl Lane<'_, '_> {
                         let path = entry.directory.path_below_base(entry.target);
                         ticket.done(&path, identity(&facts)).map_err(Trouble::Target)?;
                     }
-                    _ => ticket.failed(),
+                    // It is not known what the other names are to be links of.
+                    Some(Err(errno)) => return Err(target("examine")(errno)),
+                    None => ticket.failed(),
                 }
                 result
             }
