@@ -113,7 +113,9 @@ impl<'a> Copy<'a> {
             0 => affinity::allowed_cpu_count(),
             threads => threads,
         };
-        let descriptors = Descriptors::plan(options.max_fds, usual);
+        // Those that are hired later need theirs, too.
+        let most = if options.threads == 0 { most_threads() } else { usual };
+        let descriptors = Descriptors::plan(options.max_fds, most);
         let crew = Crew { wanted: usual.min(descriptors.threads), ..Crew::default() };
         Self {
             options,
@@ -210,8 +212,7 @@ impl<'a> Copy<'a> {
         if self.options.threads != 0 {
             return;
         }
-        let most = MOST_THREADS.max(affinity::allowed_cpu_count());
-        let most = most.min(Descriptors::plan(self.options.max_fds, most).threads);
+        let most = Descriptors::plan(self.options.max_fds, most_threads()).threads;
         let mut crew = self.crew();
         if crew.wanted < most {
             crew.wanted = most;
@@ -242,6 +243,11 @@ impl<'a> Copy<'a> {
             }
         }
     }
+}
+
+/// Threads at most where none is asked for.
+fn most_threads() -> u32 {
+    MOST_THREADS.max(affinity::allowed_cpu_count())
 }
 
 /// A thread at work. Where it panics, nobody waits for it.
