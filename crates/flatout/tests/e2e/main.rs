@@ -19,6 +19,7 @@ mod throttle;
 
 mod bench;
 mod breakdown;
+mod copy;
 mod digest;
 mod disk;
 mod fallback;

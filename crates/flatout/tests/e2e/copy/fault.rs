@@ -1,0 +1,140 @@
+//! Filesystems that fail at the n-th request of a kind, for each n of a small copy.
+
+mod flaky;
+mod request;
+mod server;
+mod store;
+mod sweep;
+
+use std::time::Duration;
+
+use rustix::io::Errno;
+
+use request::{Effect, Kind, Trap};
+use sweep::{Before, Bench, Side};
+
+use crate::fixture::{Random, is_full, seed};
+use crate::skip::needs;
+
+/// Of the errors that are only other words for the same, a run without `--full` tries one of so
+/// many.
+const ONE_OF: usize = 8;
+
+/// Springs one trap after the other, with one thread, so that each n occurs.
+fn sweep(bench: &Bench, side: Side) {
+    let mut random = dice();
+    for (kind, count) in bench.requests(side) {
+        for nth in 1..=count {
+            for (index, effect) in REFUSALS.into_iter().enumerate() {
+                if index == 0 || is_full() || random.below(ONE_OF) == 0 {
+                    bench.spring(side, Trap { kind, nth, effect, lasts: false });
+                }
+            }
+        }
+    }
+}
+
+/// Springs some traps.
+fn sample(bench: &Bench, side: Side, effects: &[Effect], lasts: bool) {
+    let mut random = dice();
+    for (kind, count) in bench.requests(side) {
+        for nth in 1..=count {
+            if is_full() || random.below(ONE_OF) == 0 {
+                let effect = effects[random.below(effects.len())];
+                bench.spring(side, Trap { kind, nth, effect, lasts });
+            }
+        }
+    }
+}
+
+fn dice() -> Random {
+    let seed = seed();
+    println!("FLATOUT_TEST_SEED={seed}");
+    Random::new(seed)
+}
+
+const REFUSALS: [Effect; 4] = [
+    Effect::Error(Errno::IO),
+    Effect::Error(Errno::NOSPC),
+    Effect::Error(Errno::DQUOT),
+    Effect::Error(Errno::INTR),
+];
+
+#[test]
+fn no_request_to_the_source_can_fail_unnoticed() {
+    let bench = needs!(Bench::new(Before::Nothing, &["--threads", "1"]));
+    sweep(&bench, Side::Source);
+    bench.finish();
+}
+
+#[test]
+fn no_request_to_an_empty_target_can_fail_unnoticed() {
+    let bench = needs!(Bench::new(Before::Nothing, &["--threads", "1"]));
+    sweep(&bench, Side::Target);
+    bench.finish();
+}
+
+#[test]
+fn no_request_to_a_target_with_an_older_copy_can_fail_unnoticed() {
+    let bench = needs!(Bench::new(Before::Older, &["--threads", "1"]));
+    sweep(&bench, Side::Target);
+    bench.finish();
+}
+
+/// Other ways to write, of which a run without `--full` tries some requests.
+const WAYS: [(Before, &[&str]); 7] = [
+    (Before::Older, &["--threads", "1", "--in-place"]),
+    (Before::Older, &["--threads", "1", "--atomic", "--always"]),
+    (Before::Older, &["--threads", "1", "--checksum", "--sync"]),
+    (Before::Nothing, &["--threads", "1", "--verify"]),
+    (Before::Nothing, &["--threads", "1", "--engine", "mmap", "--sparse", "always"]),
+    (Before::Nothing, &["--threads", "1", "--engine", "uring"]),
+    (Before::Nothing, &["--engine", "copy-file-range"]),
+];
+
+#[test]
+fn no_request_can_fail_unnoticed_by_any_way_of_writing() {
+    for (before, options) in WAYS {
+        let bench = needs!(Bench::new(before, options));
+        for side in [Side::Source, Side::Target] {
+            sample(&bench, side, &REFUSALS, false);
+        }
+        bench.finish();
+    }
+}
+
+/// As a device that broke, or has no room, and stays like that.
+#[test]
+fn what_fails_once_and_for_all_is_said_and_ends() {
+    for before in [Before::Nothing, Before::Older] {
+        let bench = needs!(Bench::new(before, &[]));
+        for side in [Side::Source, Side::Target] {
+            sample(&bench, side, &REFUSALS[..3], true);
+        }
+        bench.finish();
+    }
+}
+
+#[test]
+fn short_and_slow_answers_lose_nothing() {
+    let bench = needs!(Bench::new(Before::Nothing, &["--threads", "1"]));
+    bench.is_uncached(true);
+    let slow = Effect::Slow(Duration::from_millis(5));
+    for (side, short) in
+        [(Side::Source, Kind::Read), (Side::Target, Kind::Write), (Side::Source, Kind::Readdir)]
+    {
+        for (kind, count) in bench.requests(side).into_iter().filter(|(kind, _)| *kind == short) {
+            for nth in 1..=count {
+                let trap = Trap { kind, nth, effect: Effect::Short, lasts: nth == 1 };
+                assert_eq!(bench.spring(side, trap), 0, "{side:?} {trap:?}");
+            }
+        }
+    }
+    for side in [Side::Source, Side::Target] {
+        for (kind, _) in bench.requests(side) {
+            let trap = Trap { kind, nth: 1, effect: slow, lasts: true };
+            assert_eq!(bench.spring(side, trap), 0, "{side:?} {trap:?}");
+        }
+    }
+    bench.finish();
+}
