@@ -18,6 +18,10 @@ pub const CACHESTAT: libc::c_long = 451;
 pub const STATX: libc::c_long = libc::SYS_statx;
 /// preadv2(2), which carries RWF_DONTCACHE.
 pub const PREADV2: libc::c_long = libc::SYS_preadv2;
+/// copy_file_range(2), which some filters do not know.
+pub const COPY_FILE_RANGE: libc::c_long = libc::SYS_copy_file_range;
+/// fallocate(2), which gives a file its room.
+pub const FALLOCATE: libc::c_long = libc::SYS_fallocate;
 /// fsync(2), which makes a directory durable.
 pub const FSYNC: libc::c_long = libc::SYS_fsync;
 /// fdatasync(2), which makes the data of a file durable.

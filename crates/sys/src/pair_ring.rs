@@ -64,6 +64,7 @@ pub struct PairRing {
     slot_bytes: usize,
     slots: Vec<Slot>,
     waiting: u32,
+    most_waiting: u32,
     ended: VecDeque<u32>,
     /// Descriptors of our own, where the kernel's table cannot be had.
     files: [RawFd; 2],
@@ -98,6 +99,7 @@ impl PairRing {
             slot_bytes,
             slots: vec![Slot::default(); depth as usize],
             waiting: 0,
+            most_waiting: 0,
             ended: VecDeque::with_capacity(depth as usize),
             files: [-1, -1],
             fixed_files,
@@ -119,6 +121,11 @@ impl PairRing {
     /// Requests that the kernel has not answered yet: two for each pair.
     pub fn in_flight(&self) -> u32 {
         self.waiting
+    }
+
+    /// Most requests that were handed over and not answered at one time.
+    pub fn most_in_flight(&self) -> u32 {
+        self.most_waiting
     }
 
     /// Takes two files, which stay open until [`PairRing::release`], the next two, or drop.
@@ -244,6 +251,7 @@ impl PairRing {
     ///
     /// Errors: those of io_uring_enter(2). `EINTR` is reported as success with fewer answers.
     pub fn submit_and_wait(&mut self, wanted: u32) -> io::Result<()> {
+        self.most_waiting = self.most_waiting.max(self.waiting);
         match self.ring.submit_and_wait(wanted.min(self.waiting) as usize) {
             Ok(_) => Ok(()),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),

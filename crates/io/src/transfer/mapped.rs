@@ -11,7 +11,8 @@ use rustix::io::Errno;
 use super::{End, Moved, Route, TransferError};
 use crate::stop::Stop;
 
-/// Bytes mapped at a time. Mapped pages count as resident memory.
+/// Bytes mapped at a time. Mapped pages count as resident memory. Not measured
+/// against other lengths yet.
 const WINDOW_BYTES: u64 = 2 << 20;
 /// Bytes per write, where nothing else is asked for.
 const BLOCK_BYTES: u64 = 512 << 10;

@@ -1,1 +1,97 @@
-//! t
+//! Ranges moved by each method.
+
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
+
+use super::*;
+
+fn route<'a>(source: &'a File, target: &'a File, moved: &'a AtomicU64) -> Route<'a> {
+    Route {
+        source: source.as_fd(),
+        target: target.as_fd(),
+        offset_bytes: 0,
+        length_bytes: u64::MAX,
+        moved,
+    }
+}
+
+fn written(length: usize) -> (File, Vec<u8>) {
+    let source = tempfile::tempfile().unwrap();
+    let bytes: Vec<u8> = (0..length).map(|index| (index >> 3) as u8 | 1).collect();
+    source.write_all_at(&bytes, 0).unwrap();
+    (source, bytes)
+}
+
+const MOVERS: [Method; 4] = [Method::CopyFileRange, Method::Sync, Method::Mmap, Method::Uring];
+
+#[test]
+fn a_range_arrives_where_it_was_and_nothing_else_does() {
+    let (source, bytes) = written(100_000);
+    for method in MOVERS {
+        for (offset, length) in [(0, 100_000), (1, 4096), (4096, 50_001), (99_999, 1)] {
+            for block in [0, 1000, 4096, 1 << 20] {
+                let (target, moved) = (tempfile::tempfile().unwrap(), AtomicU64::new(0));
+                let mut transfer = Transfer::new(block, 4);
+                let route = Route {
+                    offset_bytes: offset,
+                    length_bytes: length,
+                    ..route(&source, &target, &moved)
+                };
+                let result = transfer.run(method, route, &mut Stop::never()).unwrap();
+                if let End::Cannot(errno) = result.end {
+                    eprintln!("skipped: {method}: {errno}");
+                    continue;
+                }
+                assert_eq!(result, Moved { bytes: length, end: End::Whole }, "{method} {block}");
+                assert_eq!(moved.load(Ordering::Relaxed), length);
+                let mut copy = vec![0; (offset + length) as usize];
+                target.read_exact_at(&mut copy, 0).unwrap();
+                assert!(copy[offset as usize..] == bytes[offset as usize..][..length as usize]);
+                assert!(copy[..offset as usize].iter().all(|&byte| byte == 0));
+                assert_eq!(target.metadata().unwrap().len(), offset + length);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_end_of_the_source_ends_a_transfer() {
+    let (source, _) = written(10_000);
+    for method in MOVERS {
+        let (target, moved) = (tempfile::tempfile().unwrap(), AtomicU64::new(0));
+        let route = Route { length_bytes: 1 << 20, ..route(&source, &target, &moved) };
+        let result = Transfer::new(4096, 4).run(method, route, &mut Stop::never()).unwrap();
+        match result.end {
+            End::Cannot(errno) => eprintln!("skipped: {method}: {errno}"),
+            End::Unclear => assert_eq!((method, result.bytes), (Method::CopyFileRange, 10_000)),
+            end => assert_eq!((end, result.bytes), (End::SourceEnded, 10_000), "{method}"),
+        }
+    }
+}
+
+#[test]
+fn the_failing_side_is_named() {
+    let (reader, writer) = rustix::pipe::pipe().unwrap();
+    let (file, _) = written(10);
+    let (file, moved) = (&file, AtomicU64::new(0));
+    let ends =
+        |source, target| Route { source, target, offset_bytes: 0, length_bytes: 1, moved: &moved };
+    let mut transfer = Transfer::new(16, 0);
+    let stop = &mut Stop::never();
+    let into = ends(reader.as_fd(), file.as_fd());
+    let source = transfer.run(Method::Sync, into, stop).unwrap_err();
+    assert_eq!(source, TransferError::Source(Errno::SPIPE));
+    let out = ends(file.as_fd(), writer.as_fd());
+    let target = transfer.run(Method::Sync, out, stop).unwrap_err();
+    assert_eq!(target, TransferError::Target(Errno::SPIPE));
+}
+
+#[test]
+fn words_and_methods_belong_together() {
+    for method in Method::ALL {
+        assert_eq!(method.to_string().parse(), Ok(method));
+        assert_eq!(Method::ALL[method.index()], method);
+    }
+    assert!("dd".parse::<Method>().unwrap_err().contains("copy-file-range"));
+}

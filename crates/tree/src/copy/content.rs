@@ -1,6 +1,6 @@
 //! The bytes and holes of one open file into another open one.
 //!
-//! Extents are shared first, where that can be had; else a measured table ([`choice`]) names the
+//! Extents are shared first, where that can be had; else a table ([`choice`]) names the
 //! method. What a method cannot do here is remembered for the pair of filesystems ([`Methods`]),
 //! and read and write take its place. Names, attributes and whether the source changed meanwhile
 //! are the business of the caller.
@@ -10,6 +10,8 @@ mod fingerprint;
 mod holes;
 mod large;
 mod methods;
+mod room;
+mod tally;
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -19,8 +21,7 @@ use flatout_io::Stop;
 use flatout_io::digest::Digest;
 use flatout_io::transfer::{End, Method, Moved, Route, Transfer, TransferError};
 use flatout_sys::page_cache;
-use rustix::fs::{FallocateFlags, Stat};
-use rustix::io::Errno;
+use rustix::fs::Stat;
 
 use super::failure::Refusal;
 use super::options::{Assurance, CopyOptions, When};
@@ -28,6 +29,8 @@ use super::options::{Assurance, CopyOptions, When};
 use choice::{Choice, FileFacts, Residency};
 use fingerprint::{Fingerprint, PIECE_BYTES};
 use methods::Pair;
+use room::{preallocate, set_length};
+use tally::Tally;
 
 pub use large::Large;
 pub use methods::Methods;
@@ -82,29 +85,6 @@ pub struct Content<'a> {
     pair: Option<Arc<Pair>>,
 }
 
-/// Bytes by method.
-#[derive(Debug, Clone, Copy, Default)]
-struct Tally([u64; Method::ALL.len()]);
-
-impl Tally {
-    fn add(&mut self, method: Method, bytes: u64) {
-        self.0[method.index()] += bytes;
-    }
-
-    fn merge(&mut self, other: &Self) {
-        self.0.iter_mut().zip(other.0).for_each(|(sum, more)| *sum += more);
-    }
-
-    fn bytes(&self) -> u64 {
-        self.0.iter().sum()
-    }
-
-    fn most(&self) -> Option<Method> {
-        let most = Method::ALL.into_iter().max_by_key(|method| self.0[method.index()])?;
-        (self.0[most.index()] > 0).then_some(most)
-    }
-}
-
 impl<'a> Content<'a> {
     /// Nothing is made yet.
     pub fn new(options: &'a CopyOptions, methods: &'a Methods) -> Self {
@@ -138,7 +118,7 @@ impl<'a> Content<'a> {
         }
         let mut tally = Tally::default();
         if length == 0 {
-            return self.to_the_end(&job, &mut tally);
+            return self.sizeless(&job, &mut tally);
         }
         let is_sparse = is_sparse(job.facts);
         let (length_bytes, digest) = match self.options.sparse {
@@ -166,6 +146,11 @@ impl<'a> Content<'a> {
     ) -> Result<Digest, Refusal> {
         let buffer = self.transfer.buffer(u64::MAX).map_err(refusal)?;
         fingerprint::read_back(target, length_bytes, buffer, &mut self.stop)
+    }
+
+    /// Most requests of the ring that were in the kernel's hands at once.
+    pub fn most_in_flight(&self) -> u32 {
+        self.transfer.most_in_flight()
     }
 
     /// Ends with an error when the user wants to stop.
@@ -221,7 +206,7 @@ impl<'a> Content<'a> {
 
     /// A file that says that it is empty. Those of /proc say so whatever they hold; those of a
     /// block device's filesystem are.
-    fn to_the_end(&mut self, job: &FileJob<'_>, tally: &mut Tally) -> Result<Copied, Refusal> {
+    fn sizeless(&mut self, job: &FileJob<'_>, tally: &mut Tally) -> Result<Copied, Refusal> {
         let mut copied = Copied { bytes_moved: 0, method: None, digest: None, length_bytes: 0 };
         let mut fingerprint = self.fingerprint();
         if rustix::fs::major(job.facts.st_dev) == 0 {
@@ -245,7 +230,9 @@ impl<'a> Content<'a> {
     ) -> Result<(u64, Option<Digest>), Refusal> {
         let length = job.facts.st_size as u64;
         let choice = self.choice(job, pair);
-        let preallocated = choice.preallocates && preallocate(job.target, length)?;
+        if choice.preallocates {
+            preallocate(job.target, length)?;
+        }
         let route = whole_route(job, length);
         let mut fingerprint = match choice.method {
             Method::Sync => self.fingerprint(),
@@ -260,7 +247,8 @@ impl<'a> Content<'a> {
         } else {
             self.range(route, choice.method, pair, tally)?.bytes
         };
-        if reached < length && preallocated {
+        if reached < length {
+            // Room, or blocks from behind the place where the source was found to end.
             set_length(job.target, reached)?;
         }
         Ok((reached, fingerprint.map(|fingerprint| fingerprint.finish(reached))))
@@ -383,32 +371,6 @@ fn refusal(error: TransferError) -> Refusal {
     match error {
         TransferError::Source(errno) | TransferError::Memory(errno) => Refusal::of(READ)(errno),
         TransferError::Target(errno) => Refusal::of(WRITE)(errno),
-    }
-}
-
-/// What says that a filesystem does not preallocate, or a policy.
-const NO_PREALLOCATION: [Errno; 5] =
-    [Errno::OPNOTSUPP, Errno::NOSYS, Errno::NODEV, Errno::INVAL, Errno::PERM];
-
-/// Gives the file its room before it is written. False where that cannot be had; no room at all is
-/// an error.
-fn preallocate(target: BorrowedFd<'_>, length: u64) -> Result<bool, Refusal> {
-    loop {
-        match rustix::fs::fallocate(target, FallocateFlags::empty(), 0, length) {
-            Ok(()) => return Ok(true),
-            Err(Errno::INTR) => {}
-            Err(errno) if NO_PREALLOCATION.contains(&errno) => return Ok(false),
-            Err(errno) => return Err(Refusal::of(WRITE)(errno)),
-        }
-    }
-}
-
-fn set_length(target: BorrowedFd<'_>, length: u64) -> Result<(), Refusal> {
-    loop {
-        match rustix::fs::ftruncate(target, length) {
-            Err(Errno::INTR) => {}
-            result => return result.map_err(Refusal::of(WRITE)),
-        }
     }
 }
 

@@ -39,11 +39,24 @@ pub(super) enum Work {
     Large(Arc<Large>),
 }
 
+/// A directory in which a thread was.
+pub(super) type Near<'a> = Option<&'a Arc<Directory>>;
+
+impl Work {
+    /// The directory of whose entries it is a piece.
+    pub(super) fn directory(&self) -> Near<'_> {
+        match self {
+            Self::Entries(directory, _) | Self::Listing(directory) => Some(directory),
+            _ => None,
+        }
+    }
+}
+
 /// Gives out work to those who do it.
 pub(super) trait Dispatch: Sync {
-    /// The next piece for this thread, which has none; waits for one. `None`: everything is done,
-    /// or the copy was stopped.
-    fn next_batch(&self) -> Option<Work>;
+    /// The next piece for this thread, which has none; waits for one. `near` is the directory in
+    /// which it was. `None`: everything is done, or the copy was stopped.
+    fn next_batch(&self, near: Near<'_>) -> Option<Work>;
 
     /// This thread found more to do, for itself or others.
     fn offer(&self, found: Vec<Work>);

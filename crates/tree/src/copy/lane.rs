@@ -41,26 +41,40 @@ impl<'c, 'a> Lane<'c, 'a> {
 
     /// Works until there is nothing to do.
     pub(super) fn run(&mut self) {
-        while let Some(work) = self.copy.dispatch.next_batch() {
-            match work {
-                Work::Operand(operand) => self.operand(operand),
-                Work::Entries(directory, names) => self.entries(&directory, &names),
-                Work::Listing(directory) => self.go_on_listing(&directory),
-                Work::Visit(directory, name, origin) => {
-                    if let Some(pair) = directory.pair() {
-                        self.visit(&directory, &pair, Named::alike(&name), origin);
-                    }
-                    directory.end_use();
-                }
-                Work::Below(directory) => self.copy.dispatch.offer(vec![Work::Below(directory)]),
-                Work::Lost(directory, refusal) => {
-                    let path = directory.path(Side::Source, None);
-                    self.copy.fail(Failure { refusal, path });
-                }
-                Work::Large(large) => large.help(&mut self.content),
-            }
+        let mut near = None;
+        while let Some(work) = self.copy.dispatch.next_batch(near.as_ref()) {
+            near = self.piece(work).or(near);
             self.copy.dispatch.finished();
         }
+    }
+
+    /// Does a piece of work; returns the directory in which it was done.
+    fn piece(&mut self, work: Work) -> Option<Arc<Directory>> {
+        match work {
+            Work::Operand(operand) => self.operand(operand),
+            Work::Entries(directory, names) => {
+                self.entries(&directory, &names);
+                return Some(directory);
+            }
+            Work::Listing(directory) => {
+                self.go_on_listing(&directory);
+                return Some(directory);
+            }
+            Work::Visit(directory, name, origin) => {
+                let visited = directory
+                    .pair()
+                    .and_then(|pair| self.visit(&directory, &pair, Named::alike(&name), origin));
+                directory.end_use();
+                return visited;
+            }
+            Work::Below(directory) => self.copy.dispatch.offer(vec![Work::Below(directory)]),
+            Work::Lost(directory, refusal) => {
+                let path = directory.path(Side::Source, None);
+                self.copy.fail(Failure { refusal, path });
+            }
+            Work::Large(large) => large.help(&mut self.content),
+        }
+        None
     }
 
     /// Copies names of one directory.

@@ -58,14 +58,15 @@ impl Lane<'_, '_> {
         self.visit(base, pair, named, origin);
     }
 
-    /// Opens a directory whose copy is there, lists it, and does what is left when that was little.
+    /// Opens a directory whose copy is there, lists it, and does the first of what is in it.
+    /// Returns it; `None`: it could not be opened.
     pub(super) fn visit(
         &mut self,
         parent: &Arc<Directory>,
         pair: &Pair,
         named: Named,
         origin: Origin,
-    ) {
+    ) -> Option<Arc<Directory>> {
         let entry =
             Entry { directory: parent, pair, source: &named.source, target: &named.target };
         let opened = self.open(entry, origin);
@@ -73,20 +74,21 @@ impl Lane<'_, '_> {
             Ok(opened) => opened,
             Err(trouble) => {
                 self.report(entry, trouble);
-                return self.piece_done(parent);
+                self.piece_done(parent);
+                return None;
             }
         };
         let is_mount = found.facts.st_dev != parent.found().facts.st_dev;
         let stays_out = is_mount
             && self.copy.options.reach == Reach::OneFilesystem
             && parent.parent().is_some();
-        let origin_of_entries = origin;
         let directory = self.copy.held.enter(parent, below, found);
         if !stays_out {
-            self.list(&directory, origin_of_entries);
+            self.list(&directory, origin);
         }
         directory.end_use();
         self.piece_done(&directory);
+        Some(directory)
     }
 
     /// Opens both sides.

@@ -6,13 +6,17 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::generator::fill_random;
+use rustix::io::Errno;
 
 use super::*;
 use crate::copy::options::{Appearance, Durability, Preserve, Reach, Unchanged};
 
 mod faults;
 mod holes;
+mod mounted;
+mod reflink;
 mod sharing;
+mod shrinking;
 mod verify;
 
 pub(super) fn options() -> CopyOptions {
@@ -67,15 +71,23 @@ pub(super) fn copy_as(
     methods: &Methods,
     (facts, moved): (&Stat, &AtomicU64),
 ) -> Result<Copied, Refusal> {
-    let job = FileJob {
+    Content::new(options, methods).copy(job(source, target, (facts, moved)))
+}
+
+/// A job in which nobody helps.
+pub(super) fn job<'a>(
+    source: &'a File,
+    target: &'a File,
+    (facts, moved): (&'a Stat, &'a AtomicU64),
+) -> FileJob<'a> {
+    FileJob {
         source: source.as_fd(),
         target: target.as_fd(),
         facts,
         target_device: target.metadata().unwrap().dev(),
         share: &|_| {},
         moved,
-    };
-    Content::new(options, methods).copy(job)
+    }
 }
 
 /// Whether both hold the same bytes.
@@ -126,6 +138,23 @@ fn each_method_copies_files_of_any_length_and_says_that_it_did() {
             }
         }
     }
+}
+
+#[test]
+fn a_ring_has_eight_requests_in_flight_and_more() {
+    let options = CopyOptions { method: Some(Method::Uring), ..options() };
+    let (source, target) = (random(16 << 20), tempfile::tempfile().unwrap());
+    page_cache::evict(source.as_fd(), 0, 0).unwrap();
+    let facts = rustix::fs::fstat(&source).unwrap();
+    let (methods, moved) = (Methods::new(), AtomicU64::new(0));
+    let mut content = Content::new(&options, &methods);
+    let copied = content.copy(job(&source, &target, (&facts, &moved))).unwrap();
+    assert_same(&source, &target);
+    if copied.method != Some(Method::Uring) {
+        eprintln!("skipped: {:?}", methods.refused());
+        return;
+    }
+    assert!(content.most_in_flight() >= 8, "{} in flight", content.most_in_flight());
 }
 
 #[test]

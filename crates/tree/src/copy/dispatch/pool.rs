@@ -4,7 +4,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::ready::{Ready, first};
-use super::{Dispatch, Work};
+use super::{Dispatch, Near, Work};
 use crate::copy::directory::Identity;
 use crate::copy::failure::Refusal;
 use crate::copy::links::{Claim, Links};
@@ -42,13 +42,13 @@ impl Pool {
 }
 
 impl Dispatch for Pool {
-    fn next_batch(&self) -> Option<Work> {
+    fn next_batch(&self, near: Near<'_>) -> Option<Work> {
         let mut state = self.state();
         loop {
             if self.stop.is_due() {
                 return None;
             }
-            if let Some(work) = state.ready.next(&mut first) {
+            if let Some(work) = state.ready.next(near, &mut first) {
                 state.busy += 1;
                 return Some(work);
             }

@@ -1,7 +1,9 @@
 //! The pieces that can be begun with now, and which of them comes first.
 //!
-//! Entries before listings before directories: so what waits is never much more than what one
-//! listing yields, and the tree is gone through in depth.
+//! A thread stays in the directory in which it is, and else begins with another: creating names in
+//! one directory holds its lock, so threads that share one wait for each other. Only when there is
+//! no other, or so many pieces wait that they would be a burden, does it help elsewhere. So what
+//! waits is never much more than what a few listings yield, and the tree is gone through in depth.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -9,7 +11,10 @@ use std::sync::Arc;
 use crate::copy::content::Large;
 use crate::copy::directory::{Below, Directory};
 
-use super::Work;
+use super::{Near, Work};
+
+/// Pieces that may wait while another directory is begun with. Each holds some 32 names.
+const MOST_WAITING: usize = 64;
 
 /// Pieces that nobody has begun with.
 #[derive(Default)]
@@ -39,8 +44,21 @@ impl Ready {
         }
     }
 
-    /// The next piece; `choose` says which of those that could be next.
-    pub(super) fn next(&mut self, choose: Choose<'_>) -> Option<Work> {
+    /// The next piece for a thread that was in the directory `near`; `choose` says which of those
+    /// that could be next.
+    pub(super) fn next(&mut self, near: Near<'_>, choose: Choose<'_>) -> Option<Work> {
+        let in_it = |work: &Work| match (near, work.directory()) {
+            (Some(near), Some(directory)) => Arc::ptr_eq(near, directory),
+            _ => false,
+        };
+        if let Some(index) = self.pieces.iter().position(in_it) {
+            return self.pieces.remove(index);
+        }
+        if self.pieces.len() < MOST_WAITING
+            && let Some(work) = self.directory(choose)
+        {
+            return Some(work);
+        }
         if !self.pieces.is_empty() {
             return self.pieces.remove(choose(self.pieces.len()));
         }

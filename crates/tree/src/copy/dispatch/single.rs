@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::ready::Ready;
-use super::{Dispatch, Work};
+use super::{Dispatch, Near, Work};
 use crate::copy::directory::Identity;
 use crate::copy::failure::Refusal;
 use crate::copy::links::{Claim, Links};
@@ -38,13 +38,13 @@ fn step(state: &mut u64) -> u64 {
 }
 
 impl Dispatch for Single {
-    fn next_batch(&self) -> Option<Work> {
+    fn next_batch(&self, _near: Near<'_>) -> Option<Work> {
         if self.stop.is_due() {
             return None;
         }
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let State { ready, random } = &mut *state;
-        ready.next(&mut |count| (step(random) % count as u64) as usize)
+        ready.next(None, &mut |count| (step(random) % count as u64) as usize)
     }
 
     fn offer(&self, found: Vec<Work>) {
