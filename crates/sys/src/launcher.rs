@@ -30,10 +30,6 @@ pub const FDATASYNC: libc::c_long = libc::SYS_fdatasync;
 pub const PWRITE: libc::c_long = libc::SYS_pwrite64;
 /// openat2(2), new in Linux 5.6, denied by old container runtimes.
 pub const OPENAT2: libc::c_long = libc::SYS_openat2;
-/// copy_file_range(2), which old kernels lack.
-pub const COPY_FILE_RANGE: libc::c_long = libc::SYS_copy_file_range;
-/// fallocate(2), which some filesystems lack.
-pub const FALLOCATE: libc::c_long = libc::SYS_fallocate;
 /// renameat2(2), new in Linux 3.15.
 pub const RENAMEAT2: libc::c_long = libc::SYS_renameat2;
 /// ptrace(2), which containers and Yama deny.
