@@ -116,23 +116,38 @@ fn what_fails_once_and_for_all_is_said_and_ends() {
 }
 
 #[test]
-fn short_and_slow_answers_lose_nothing() {
-    let bench = needs!(Bench::new(Before::Nothing, &["--threads", "1"]));
-    bench.is_uncached(true);
-    let slow = Effect::Slow(Duration::from_millis(5));
-    for (side, short) in
-        [(Side::Source, Kind::Read), (Side::Target, Kind::Write), (Side::Source, Kind::Readdir)]
-    {
-        for (kind, count) in bench.requests(side).into_iter().filter(|(kind, _)| *kind == short) {
-            for nth in 1..=count {
-                let trap = Trap { kind, nth, effect: Effect::Short, lasts: nth == 1 };
-                assert_eq!(bench.spring(side, trap), 0, "{side:?} {trap:?}");
+fn short_and_interrupted_answers_lose_nothing() {
+    const ENGINES: [&[&str]; 4] = [
+        &["--threads", "1"],
+        &["--threads", "1", "--engine", "copy-file-range"],
+        &["--threads", "1", "--engine", "mmap"],
+        &["--threads", "1", "--engine", "uring"],
+    ];
+    for options in ENGINES {
+        let bench = needs!(Bench::new(Before::Nothing, options));
+        bench.is_uncached(true);
+        for (side, kind) in [(Side::Source, Kind::Read), (Side::Target, Kind::Write)] {
+            for nth in 1..=bench.requests(side)[&kind] {
+                for effect in [Effect::Short, Effect::Error(Errno::INTR)] {
+                    let lasts = nth == 1 && matches!(effect, Effect::Short);
+                    let trap = Trap { kind, nth, effect, lasts };
+                    assert_eq!(bench.spring(side, trap), 0, "{options:?} {side:?} {trap:?}");
+                }
             }
         }
+        let trap = Trap { kind: Kind::Readdir, nth: 1, effect: Effect::Short, lasts: true };
+        assert_eq!(bench.spring(Side::Source, trap), 0, "{options:?}");
+        bench.finish();
     }
+}
+
+#[test]
+fn slow_answers_lose_nothing() {
+    let bench = needs!(Bench::new(Before::Nothing, &[]));
     for side in [Side::Source, Side::Target] {
         for (kind, _) in bench.requests(side) {
-            let trap = Trap { kind, nth: 1, effect: slow, lasts: true };
+            let effect = Effect::Slow(Duration::from_millis(5));
+            let trap = Trap { kind, nth: 1, effect, lasts: true };
             assert_eq!(bench.spring(side, trap), 0, "{side:?} {trap:?}");
         }
     }

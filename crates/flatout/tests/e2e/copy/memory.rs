@@ -13,7 +13,7 @@ use flatout_sys::process::{Account, End, Limits, MemoryOf, Program, run};
 use crate::bin::{Folder, executable};
 use crate::filesystem::{Backing, Kind, Mounted};
 use crate::fixture::{is_full, random_bytes};
-use crate::skip::{needs, skip};
+use crate::skip::needs;
 
 /// What a copy may take.
 const MOST_BYTES: u64 = 32 << 20;
@@ -79,16 +79,11 @@ fn copy_many(place: &Path, files: usize, links: usize) {
     assert_small(&format!("{what}, again"), &["-T"], &place.join("tree"), &place.join("copy"));
 }
 
+/// In full a million files and a hundred thousand links, which want a filesystem of their own.
 #[test]
 fn many_files_and_links_take_little_memory() {
-    let folder = Folder::new();
-    copy_many(folder.path(), 20_000, 5_000);
-}
-
-#[test]
-fn a_million_files_and_a_hundred_thousand_links_take_little_memory() {
     if !is_full() {
-        skip!("takes minutes, only with FLATOUT_TEST_FULL=1");
+        return copy_many(Folder::new().path(), 20_000, 5_000);
     }
     let mounted = needs!(Mounted::on_image(Kind::Ext4, IMAGE_BYTES, Backing::Cached));
     copy_many(&mounted.path(), 1_000_000, 100_000);

@@ -66,9 +66,9 @@ fn fill(place: &Path) -> std::path::PathBuf {
     ballast
 }
 
-fn overfill_image(kind: Kind, bytes: u64) {
+fn overfill_image(kind: Kind, bytes: u64) -> Result<(), String> {
     for options in [&[][..], &["--engine", "uring"], &["--threads", "1", "--atomic"]] {
-        let mounted = needs!(Mounted::on_image(kind, bytes, Backing::Cached));
+        let mounted = Mounted::on_image(kind, bytes, Backing::Cached)?;
         let ballast = fill(&mounted.path());
         let target = mounted.path().join("copy");
         overfill(&target, "No space left on device", options, || {
@@ -76,21 +76,22 @@ fn overfill_image(kind: Kind, bytes: u64) {
         });
         mounted.finish();
     }
+    Ok(())
 }
 
 #[test]
 fn a_full_ext4_ends_the_copy_and_a_rerun_completes_it() {
-    overfill_image(Kind::Ext4, 64 << 20);
+    needs!(overfill_image(Kind::Ext4, 64 << 20));
 }
 
 #[test]
 fn a_full_xfs_ends_the_copy_and_a_rerun_completes_it() {
-    overfill_image(Kind::Xfs, 320 << 20);
+    needs!(overfill_image(Kind::Xfs, 320 << 20));
 }
 
 #[test]
 fn a_full_btrfs_ends_the_copy_and_a_rerun_completes_it() {
-    overfill_image(Kind::Btrfs, 256 << 20);
+    needs!(overfill_image(Kind::Btrfs, 256 << 20));
 }
 
 #[test]
