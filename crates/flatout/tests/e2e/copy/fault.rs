@@ -1,5 +1,6 @@
 //! Filesystems that fail at the n-th request of a kind, for each n of a small copy.
 
+mod answer;
 mod flaky;
 mod request;
 mod server;

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use fuser::{BackgroundSession, Config, MountOption, Session};
 
+use super::answer::{Server, State};
 use super::request::{Counter, Kind, Trap};
-use super::server::{Server, State};
 use super::store::Store;
 use crate::filesystem::{MountPoint, needs_root};
 
