@@ -22,6 +22,7 @@ mod granularity;
 mod job;
 mod lane;
 pub mod links;
+mod listing;
 pub mod operand;
 pub mod options;
 mod special;

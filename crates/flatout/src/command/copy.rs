@@ -13,7 +13,7 @@ mod terminal;
 mod witness;
 
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread::{Builder, Scope};
 
@@ -101,32 +101,38 @@ fn copy(
     plan: Plan,
     witness: &Witness<'_>,
 ) -> (Ended, Vec<String>) {
-    let copy = Copy::new(arguments.options(cancel), witness);
-    let sources: Vec<PathBuf> =
-        plan.rounds.iter().flatten().map(|one| one.source.clone()).collect();
-    let mut ended = Ended { interrupted: false, out_of_space: false, totals: copy.progress() };
-    let paths: Vec<&Path> = sources.iter().map(PathBuf::as_path).collect();
-    let watched = || {
-        for round in plan.rounds {
-            ended = run_round(&copy, round, witness);
-            if ended.interrupted || ended.out_of_space || cancel.is_cancelled() {
-                break;
+    let mut ended = account::nothing_yet();
+    let mut refused_ways = Vec::new();
+    for round in plan.rounds {
+        // A copy that has ended takes no more operands. What is lost between rounds is that names
+        // of one file in both become one again; there is one round unless trees are merged.
+        let copy = Copy::new(arguments.options(cancel), witness);
+        account::add(&mut ended, &run_round(&copy, round, witness));
+        for way in copy.refused() {
+            if !refused_ways.contains(&way) {
+                refused_ways.push(way);
             }
         }
-    };
-    match witness.terminal() {
-        Some(terminal) => terminal.during(&copy, &paths, watched),
-        None => watched(),
+        if ended.interrupted || ended.out_of_space || cancel.is_cancelled() {
+            break;
+        }
     }
     ended.interrupted |= cancel.is_cancelled();
-    (ended, copy.refused())
+    (ended, refused_ways)
 }
 
 fn run_round(copy: &Copy<'_>, operands: Vec<Operand>, witness: &Witness<'_>) -> Ended {
-    std::thread::scope(|scope| {
-        let mut running = 0;
-        copy.run(operands, |more| hire(scope, copy, more, &mut running, witness))
-    })
+    let sources: Vec<PathBuf> = operands.iter().map(|operand| operand.source.clone()).collect();
+    let work = || {
+        std::thread::scope(|scope| {
+            let mut running = 0;
+            copy.run(operands, |more| hire(scope, copy, more, &mut running, witness))
+        })
+    };
+    match witness.terminal() {
+        Some(terminal) => terminal.during(copy, &sources, work),
+        None => work(),
+    }
 }
 
 fn hire<'scope, 'env>(

@@ -62,6 +62,8 @@ pub struct Bucket {
 pub struct Faults {
     pub read: Option<Fault>,
     pub write: Option<Fault>,
+    /// How closing a file fails.
+    pub close: Option<Errno>,
     /// How long each request for bytes takes.
     pub delay: Duration,
     /// How much longer it takes to read a page for the first time.
@@ -81,6 +83,7 @@ impl Default for Faults {
         Self {
             read: None,
             write: None,
+            close: None,
             delay: Duration::ZERO,
             first_delay: Duration::ZERO,
             bucket: None,
@@ -142,7 +145,7 @@ impl Faulty {
     pub fn restart(&self, change: impl FnOnce(&mut Faults)) {
         let mut state = self.state();
         state.passage = Passage::new();
-        (state.faults.read, state.faults.write) = (None, None);
+        (state.faults.read, state.faults.write, state.faults.close) = (None, None, None);
         change(&mut state.faults);
     }
 

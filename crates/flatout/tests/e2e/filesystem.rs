@@ -105,9 +105,14 @@ impl Mounted {
 
     /// A directory shown a second time, where it cannot be changed.
     pub fn read_only(directory: &Path) -> Result<Self, String> {
-        let mounted = Self::plain(&["--bind", directory.to_str().unwrap()])?;
+        let mounted = Self::shown_again(directory)?;
         succeed(tool("mount").args(["-o", "remount,bind,ro"]).arg(mounted.path()))?;
         Ok(mounted)
+    }
+
+    /// A directory shown a second time.
+    pub fn shown_again(directory: &Path) -> Result<Self, String> {
+        Self::plain(&["--bind", directory.to_str().unwrap()])
     }
 
     fn plain(arguments: &[&str]) -> Result<Self, String> {

@@ -42,3 +42,8 @@ fn the_help_of_sum_is_as_reviewed() {
 fn the_help_of_versus_is_as_reviewed() {
     assert_help(&["versus"], "help-versus");
 }
+
+#[test]
+fn the_help_of_copy_is_as_reviewed() {
+    assert_help(&["copy"], "help-copy");
+}

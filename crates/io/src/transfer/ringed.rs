@@ -4,6 +4,7 @@
 //! it stopped; the range counts as moved up to the first block that is not there.
 
 use flatout_sys::pair_ring::{Block, MAX_PAIRS, PairEnd, PairRing};
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use super::{End, Moved, Route, TransferError};
@@ -88,6 +89,14 @@ pub(super) fn run(
         let errno = Errno::from_io_error(&error).unwrap_or(Errno::INVAL);
         Ok(Moved { bytes: 0, end: End::Cannot(errno) })
     };
+    // A descriptor that must not wait makes the kernel put off each block that is not in memory.
+    for file in [route.source, route.target] {
+        if let Ok(flags) = rustix::fs::fcntl_getfl(file)
+            && flags.contains(OFlags::NONBLOCK)
+        {
+            let _as_it_was = rustix::fs::fcntl_setfl(file, flags - OFlags::NONBLOCK);
+        }
+    }
     if let Err(error) = ring.hold(route.source, route.target) {
         return cannot(error);
     }

@@ -1,9 +1,10 @@
 //! A directory that is being copied: the pair of descriptors that is held, and what is still to
 //! come before its attributes can be set.
 //!
-//! When many are open, those of a directory that only waits for directories below it are let go.
-//! Whoever finishes one of these opens the pair again through `..`, and it must be the one that it
-//! was: no path is ever put together, and a tree may be deeper than any path.
+//! When many are open, those that nobody uses just now are let go, the outermost first. Whoever
+//! finishes a directory opens the pair above it again through `..`; where that cannot be, it is
+//! opened name by name from above. Either way it must be the one that it was: no path is ever put
+//! together, and a tree may be deeper than any path.
 
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, OsString};
@@ -13,6 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use rustix::fs::{Mode, OFlags, Stat};
+use rustix::io::Errno;
 
 use super::attributes::{Inheritance, Made};
 use super::failure::Refusal;
@@ -21,6 +23,8 @@ use crate::spool::names::Names;
 /// How directories are opened.
 pub(super) const DIRECTORY: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+const GO_BACK: &str = "go back to";
 
 /// Device and inode number.
 pub(super) type Identity = (u64, u64);
@@ -60,16 +64,6 @@ impl Named {
     }
 }
 
-/// What there is below a directory that nobody has begun with.
-pub(super) enum Below {
-    /// A directory.
-    Directory(CString, Origin),
-    /// Nothing any more.
-    Nothing,
-    /// It cannot be said now: the pair is let go, and comes back with a directory below it.
-    LetGo,
-}
-
 /// Whether the target was there before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Origin {
@@ -106,8 +100,6 @@ struct State {
     pair: Option<Arc<Pair>>,
     /// Batches that need the pair, on their way or being done.
     users: usize,
-    /// Directories below it that are open: each can bring the pair back.
-    children: usize,
     /// Directories below it that nobody has begun with: those made by us, those that were there.
     fresh: Option<Names>,
     existing: Option<Names>,
@@ -116,16 +108,18 @@ struct State {
 impl State {
     /// Of a directory that is open, and in use by whoever opened it.
     fn open(pair: Pair) -> Self {
-        Self { pair: Some(Arc::new(pair)), users: 1, children: 0, fresh: None, existing: None }
+        Self { pair: Some(Arc::new(pair)), users: 1, fresh: None, existing: None }
     }
 }
 
 impl Directory {
     /// The directory above an operand: held as long as the copy goes on, and never finished.
-    pub(super) fn base(pair: Pair, found: Found) -> Arc<Self> {
+    pub(super) fn base(pair: Pair, found: Found) -> (Arc<Self>, Arc<Pair>) {
         let state = State::open(pair);
+        let pair = state.pair.clone().expect("it is open");
         let pending = AtomicUsize::new(1);
-        Arc::new(Self { parent: None, found, number: 0, pending, state: Mutex::new(state) })
+        let state = Mutex::new(state);
+        (Arc::new(Self { parent: None, found, number: 0, pending, state }), pair)
     }
 
     pub(super) fn found(&self) -> &Found {
@@ -141,7 +135,7 @@ impl Directory {
     }
 
     /// The pair, if it is not let go.
-    pub(super) fn pair(&self) -> Option<Arc<Pair>> {
+    fn pair(&self) -> Option<Arc<Pair>> {
         self.state().pair.clone()
     }
 
@@ -172,25 +166,22 @@ impl Directory {
         state.existing = Some(existing);
     }
 
-    /// One of the directories below it that nobody has begun with. The pair is in use then.
+    /// One of the directories below it that nobody has begun with. It is in use then.
     ///
     /// Errors: the name lies in a file, which cannot be read.
-    pub(super) fn take_below(&self) -> Result<Below, Refusal> {
+    pub(super) fn take_below(&self) -> Result<Option<(CString, Origin)>, Refusal> {
         let mut state = self.state();
-        if state.pair.is_none() {
-            return Ok(Below::LetGo);
-        }
         let State { fresh, existing, users, .. } = &mut *state;
         for (names, origin) in [(fresh, Origin::Fresh), (existing, Origin::Existing)] {
             let Some(some) = names else { continue };
             let batch = some.take_back(1)?;
             if let Some((name, _)) = batch.iter().next() {
                 *users += 1;
-                return Ok(Below::Directory(name.to_owned(), origin));
+                return Ok(Some((name.to_owned(), origin)));
             }
             *names = None;
         }
-        Ok(Below::Nothing)
+        Ok(None)
     }
 
     /// The path below what the user named, for messages; from the operand on.
@@ -277,8 +268,12 @@ impl Held {
     }
 
     /// A directory begins. Its listing counts as a thing to be done.
-    pub(super) fn enter(&self, parent: &Arc<Directory>, pair: Pair, found: Found) -> Arc<Directory> {
-        parent.state().children += 1;
+    pub(super) fn enter(
+        &self,
+        parent: &Arc<Directory>,
+        pair: Pair,
+        found: Found,
+    ) -> Arc<Directory> {
         let number = self.numbers.fetch_add(1, Ordering::Relaxed) as u64;
         let state = State::open(pair);
         let directory = Arc::new(Directory {
@@ -306,7 +301,7 @@ impl Held {
             }
             let Some(directory) = directory.upgrade() else { return false };
             let mut state = directory.state();
-            if state.users > 0 || state.children == 0 {
+            if state.users > 0 {
                 return true;
             }
             state.pair = None;
@@ -315,40 +310,79 @@ impl Held {
         });
     }
 
-    /// A directory is finished, or given up: the one above it has its pair again.
+    /// The pair of a directory, opened again if it was let go: by names from the nearest one above
+    /// that is open, each of which must lead where it led before.
     ///
-    /// Errors: the one above is not where it was.
-    pub(super) fn leave(&self, directory: &Arc<Directory>) -> Result<(), Refusal> {
-        self.open().remove(&directory.number);
-        let Some(parent) = directory.parent() else { return Ok(()) };
-        let pair = directory.state().pair.take();
-        let mut above = parent.state();
-        above.children -= 1;
-        if above.pair.is_some() {
-            return Ok(());
-        }
-        let Some(pair) = pair else {
-            return Err(Refusal::because("go back to", "its directory was moved meanwhile"));
+    /// Errors: something on the way was moved.
+    pub(super) fn pair(&self, directory: &Arc<Directory>) -> Result<Arc<Pair>, Refusal> {
+        let mut closed = Vec::new();
+        let mut here = directory;
+        let mut pair = loop {
+            match (here.pair(), here.parent()) {
+                (Some(pair), _) => break pair,
+                (None, Some(parent)) => {
+                    closed.push(here);
+                    here = parent;
+                }
+                (None, None) => {
+                    return Err(Refusal::because(GO_BACK, "its directory was closed"));
+                }
+            }
         };
-        above.pair = Some(Arc::new(Pair {
-            source: up(pair.source(), identity(&parent.found.facts))?,
-            target: up(pair.target(), parent.found.target)?,
-        }));
-        drop(above);
-        self.open().insert(parent.number, Arc::downgrade(parent));
-        Ok(())
+        while let Some(below) = closed.pop() {
+            let Found { named, facts, target, .. } = &below.found;
+            let open = |at: BorrowedFd<'_>, name: &CStr, expected| {
+                let opened = rustix::fs::openat(at, name, DIRECTORY, Mode::empty());
+                expect(opened, expected)
+            };
+            pair = Arc::new(Pair {
+                source: open(pair.source(), &named.source, identity(facts))?,
+                target: open(pair.target(), &named.target, *target)?,
+            });
+        }
+        Ok(self.keep(directory, pair))
+    }
+
+    /// Gives a directory its pair back, unless another thread has done it.
+    fn keep(&self, directory: &Arc<Directory>, pair: Arc<Pair>) -> Arc<Pair> {
+        let pair = Arc::clone(directory.state().pair.get_or_insert(pair));
+        if directory.parent().is_some() {
+            let mut open = self.open();
+            open.insert(directory.number, Arc::downgrade(directory));
+            self.let_go(&mut open);
+        }
+        pair
+    }
+
+    /// A directory is finished, or given up. The one above it has its pair again, if that is easy:
+    /// through `..`, which leads there from however deep.
+    pub(super) fn leave(&self, directory: &Arc<Directory>) {
+        self.open().remove(&directory.number);
+        let pair = directory.state().pair.take();
+        let (Some(parent), Some(pair)) = (directory.parent(), pair) else { return };
+        if parent.pair().is_some() {
+            return;
+        }
+        let source = up(pair.source(), identity(&parent.found.facts));
+        let target = up(pair.target(), parent.found.target);
+        // Where that failed, whoever needs it will look for it by names, and say what is wrong.
+        if let (Ok(source), Ok(target)) = (source, target) {
+            self.keep(parent, Arc::new(Pair { source, target }));
+        }
     }
 }
 
 /// The directory above, which must be the one that was come through.
 fn up(below: BorrowedFd<'_>, expected: Identity) -> Result<OwnedFd, Refusal> {
-    let operation = "go back to the directory above";
-    let above = rustix::fs::openat(below, c"..", DIRECTORY, Mode::empty())
-        .map_err(Refusal::of(operation))?;
-    let facts = rustix::fs::fstat(&above).map_err(Refusal::of(operation))?;
-    if identity(&facts) != expected {
-        return Err(Refusal::because(operation, "it was moved meanwhile"));
-    }
-    Ok(above)
+    expect(rustix::fs::openat(below, c"..", DIRECTORY, Mode::empty()), expected)
 }
 
+/// What was opened again must be what it was.
+fn expect(opened: Result<OwnedFd, Errno>, expected: Identity) -> Result<OwnedFd, Refusal> {
+    let opened = opened.map_err(Refusal::of(GO_BACK))?;
+    let facts = rustix::fs::fstat(&opened).map_err(Refusal::of(GO_BACK))?;
+    if identity(&facts) != expected {
+        return Err(Refusal::because(GO_BACK, "it was moved meanwhile"));
+    }
+    Ok(opened)
+}

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use flatout_io::transfer::Method;
 use flatout_sys::clock::monotonic_ns;
 use rustix::fs::{AtFlags, FileType, Stat};
+use rustix::io::Errno;
 
-use super::directory::{Directory, Pair, Side, identity};
+use super::directory::{Directory, Identity, Pair, Side, identity};
 use super::event::{Action, Event};
 use super::failure::{Failure, Refusal};
 use super::lane::Lane;
@@ -37,16 +38,20 @@ impl Entry<'_> {
 }
 
 /// What was done with an entry.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(super) struct Outcome {
     pub(super) action: Action,
     pub(super) bytes: u64,
     pub(super) method: Option<Method>,
+    /// What was made, where it was looked at.
+    pub(super) identity: Option<Identity>,
+    /// It is there, but not as it should be.
+    pub(super) blemish: Option<Trouble>,
 }
 
 impl Outcome {
     pub(super) fn of(action: Action) -> Self {
-        Self { action, bytes: 0, method: None }
+        Self { action, bytes: 0, method: None, identity: None, blemish: None }
     }
 }
 
@@ -80,6 +85,9 @@ impl Lane<'_, '_> {
             Ok(outcome) => outcome,
             Err(trouble) => return self.report(entry, trouble),
         };
+        if let Some(trouble) = outcome.blemish {
+            return self.report(entry, trouble);
+        }
         let tally = &self.copy.tally;
         count(match outcome.action {
             Action::Copied => &tally.files,
@@ -159,29 +167,46 @@ impl Lane<'_, '_> {
         };
         let dispatch = &self.copy.dispatch;
         match dispatch.claim_link(identity(facts), names).map_err(Trouble::Source)? {
-            Claim::Known(known) => match self.link(entry, root.as_fd(), &known, facts)? {
+            Claim::Known(known, again) => match self.link(entry, root.as_fd(), &known, facts)? {
                 Some(outcome) => Ok(outcome),
                 // Too many links, or links are not allowed: a file of its own.
-                None => copy(self),
+                None => {
+                    self.copy.lose_links();
+                    let outcome = copy(self)?;
+                    if let Ok(made) = self.made_of(entry, &outcome) {
+                        let path = entry.directory.path_below_base(entry.target);
+                        // Where that cannot be remembered, the next one is a file of its own, too.
+                        let _forgotten = again.copied(&path, made);
+                    }
+                    Ok(outcome)
+                }
             },
             Claim::First(ticket) => {
                 let result = copy(self);
-                let made = result.is_ok().then(|| {
-                    let flags = AtFlags::SYMLINK_NOFOLLOW;
-                    rustix::fs::statat(entry.pair.target(), entry.target, flags)
-                });
-                match made {
-                    Some(Ok(facts)) => {
+                match result.as_ref().map(|outcome| self.made_of(entry, outcome)) {
+                    Ok(Ok(made)) => {
                         let path = entry.directory.path_below_base(entry.target);
-                        ticket.done(&path, identity(&facts)).map_err(Trouble::Target)?;
+                        if ticket.done(&path, made).is_err() {
+                            self.copy.lose_links();
+                        }
                     }
                     // It is not known what the other names are to be links of.
-                    Some(Err(errno)) => return Err(target("examine")(errno)),
-                    None => ticket.failed(),
+                    Ok(Err(errno)) => return Err(target("examine")(errno)),
+                    Err(_) => ticket.failed(),
                 }
                 result
             }
         }
+    }
+
+    /// The identity of what was made of an entry.
+    fn made_of(&self, entry: Entry<'_>, outcome: &Outcome) -> Result<Identity, Errno> {
+        if let Some(identity) = outcome.identity {
+            return Ok(identity);
+        }
+        let flags = AtFlags::SYMLINK_NOFOLLOW;
+        let facts = rustix::fs::statat(entry.pair.target(), entry.target, flags)?;
+        Ok(identity(&facts))
     }
 }
 

@@ -11,7 +11,7 @@ use super::directory::identity;
 use super::entry::{Entry, Trouble, source as source_trouble, target};
 use super::failure::Refusal;
 use super::lane::Lane;
-use super::options::Unchanged;
+use super::options::{Preserve, Unchanged};
 
 const SECTOR_BYTES: u64 = 512;
 
@@ -41,6 +41,8 @@ impl Lane<'_, '_> {
         };
         refuse_itself(&found, source)?;
         match FileType::from_raw_mode(found.st_mode) {
+            // Another name of something else: it would be changed, too, and is no copy of ours.
+            FileType::RegularFile if self.is_foreign_link(source, &found) => Ok(Existing::Replace),
             FileType::RegularFile if self.is_unchanged(entry, file, source, &found)? => {
                 Ok(Existing::Unchanged(found))
             }
@@ -53,9 +55,18 @@ impl Lane<'_, '_> {
                     _ => Ok(Existing::Replace),
                 }
             }
-            FileType::Directory => Err(refused("overwrite", "it is a directory, the source is none")),
+            FileType::Directory => {
+                Err(refused("overwrite", "it is a directory, the source is none"))
+            }
             _ => Err(refused("overwrite", "it is a pipe, socket or device, the source is a file")),
         }
+    }
+
+    /// Whether a file has several names where its source has one, and that matters.
+    pub(super) fn is_foreign_link(&self, source: &Stat, found: &Stat) -> bool {
+        self.copy.options.preserve.has(Preserve::LINKS)
+            && found.st_nlink > 1
+            && source.st_nlink == 1
     }
 
     fn is_unchanged(
@@ -74,9 +85,9 @@ impl Lane<'_, '_> {
             Unchanged::SizeAndTime => {
                 let directory = entry.pair.target();
                 let temporaries = &self.copy.temporaries;
-                let is_same =
-                    self.copy.granularity.is_same_time(source, found, directory, temporaries);
-                Ok(is_same && !may_be_unfinished(found))
+                let granularity = &self.copy.granularity;
+                Ok(granularity.is_same_time(source, found, directory, temporaries)
+                    && !granularity.is_untouched(found, directory, temporaries))
             }
         }
     }
@@ -89,8 +100,7 @@ impl Lane<'_, '_> {
         found: &Stat,
     ) -> Result<bool, Trouble> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let Ok(copy) =
-            rustix::fs::openat(entry.pair.target(), entry.target, flags, Mode::empty())
+        let Ok(copy) = rustix::fs::openat(entry.pair.target(), entry.target, flags, Mode::empty())
         else {
             return Ok(false);
         };
@@ -104,23 +114,14 @@ impl Lane<'_, '_> {
         };
         let stop = &self.copy.stop;
         let comparer = self.comparer.get_or_insert_with(Comparer::new);
-        let difference = comparer
-            .first_difference(pair, || !stop.is_due())
-            .map_err(|error| {
-                source_trouble("compare")(Errno::from_io_error(&error).unwrap_or(Errno::IO))
-            })?;
+        let difference = comparer.first_difference(pair, || !stop.is_due()).map_err(|error| {
+            source_trouble("compare")(Errno::from_io_error(&error).unwrap_or(Errno::IO))
+        })?;
         if stop.is_due() {
             return Err(Trouble::Source(Refusal::interrupted("compare")));
         }
         Ok(difference.is_none())
     }
-}
-
-/// Whether a file may be one that a copy was killed over, although size and time are those of its
-/// source: a file written in the very tick in which its source was. Nobody has set its time then.
-fn may_be_unfinished(found: &Stat) -> bool {
-    found.st_mode & 0o7777 == 0o600
-        && (found.st_ctime, found.st_ctime_nsec) == (found.st_mtime, found.st_mtime_nsec)
 }
 
 /// What bears the name in the target; `None`: nothing.

@@ -22,6 +22,8 @@ pub struct Refusal {
 pub enum Cause {
     /// The kernel's answer.
     System(Errno),
+    /// The same about a temporary file in which the copy keeps what memory does not take.
+    Aside(Errno),
     /// A reason of ours, as a sentence without an end.
     Reason(&'static str),
 }
@@ -30,6 +32,11 @@ impl Refusal {
     /// Wraps the kernel's answer; made for `map_err`.
     pub fn of(operation: &'static str) -> impl FnOnce(Errno) -> Self {
         move |errno| Self { operation, cause: Cause::System(errno) }
+    }
+
+    /// Wraps the kernel's answer about a temporary file: a want of room there is none of the target.
+    pub fn aside(operation: &'static str) -> impl FnOnce(Errno) -> Self {
+        move |errno| Self { operation, cause: Cause::Aside(errno) }
     }
 
     /// A reason of ours.
@@ -66,7 +73,9 @@ pub struct Failure {
 impl std::fmt::Display for Cause {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::System(errno) => formatter.write_str(&cause_text(&(*errno).into())),
+            Self::System(errno) | Self::Aside(errno) => {
+                formatter.write_str(&cause_text(&(*errno).into()))
+            }
             Self::Reason(reason) => formatter.write_str(reason),
         }
     }

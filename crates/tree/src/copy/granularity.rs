@@ -12,10 +12,18 @@ const SECOND_NS: i64 = 1_000_000_000;
 /// What the file of the trial gets: odd in each digit, and a second that two do not divide.
 const TRIAL: Timespec = Timespec { tv_sec: 1_000_000_001, tv_nsec: 123_456_789 };
 
-/// What is known of the filesystems of the target, by device: the step of their clocks.
+/// What the times of a filesystem can tell.
+#[derive(Debug, Clone, Copy)]
+struct Clock {
+    step_ns: i64,
+    /// Whether it notes when a file was changed, whatever time it is given.
+    notes_changes: bool,
+}
+
+/// What is known of the filesystems of the target, by device.
 #[derive(Debug, Default)]
 pub(super) struct Granularity {
-    known: Mutex<Vec<(u64, i64)>>,
+    known: Mutex<Vec<(u64, Clock)>>,
 }
 
 impl Granularity {
@@ -27,9 +35,10 @@ impl Granularity {
         directory: BorrowedFd<'_>,
         temporaries: &Temporaries,
     ) -> bool {
-        let [from, to] = [source, target]
-            .map(|facts| i128::from(facts.st_mtime) * i128::from(SECOND_NS)
-                + i128::from(facts.st_mtime_nsec as i64));
+        let [from, to] = [source, target].map(|facts| {
+            i128::from(facts.st_mtime) * i128::from(SECOND_NS)
+                + i128::from(facts.st_mtime_nsec as i64)
+        });
         if from == to {
             return true;
         }
@@ -37,34 +46,48 @@ impl Granularity {
         if from < to || from - to >= 2 * i128::from(SECOND_NS) {
             return false;
         }
-        let step = i128::from(self.step_ns(target.st_dev, directory, temporaries));
+        let clock = self.clock(target.st_dev, directory, temporaries);
+        let step = i128::from(clock.step_ns);
         to % step == 0 && from - to < step
     }
 
-    fn step_ns(
+    /// Whether nobody has given a file its time: it is the one at which it was written. Such a file
+    /// is no copy, although it may have been written in the very tick in which the source was; and
+    /// it may be a copy that somebody was killed over.
+    pub(super) fn is_untouched(
         &self,
-        device: u64,
+        found: &Stat,
         directory: BorrowedFd<'_>,
         temporaries: &Temporaries,
-    ) -> i64 {
+    ) -> bool {
+        (found.st_ctime, found.st_ctime_nsec) == (found.st_mtime, found.st_mtime_nsec)
+            && self.clock(found.st_dev, directory, temporaries).notes_changes
+    }
+
+    fn clock(&self, device: u64, directory: BorrowedFd<'_>, temporaries: &Temporaries) -> Clock {
         let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(&(_, step)) = known().iter().find(|(of, _)| *of == device) {
-            return step;
+        if let Some(&(_, clock)) = known().iter().find(|(of, _)| *of == device) {
+            return clock;
         }
-        let step = try_it(directory, temporaries).unwrap_or(1);
-        known().push((device, step));
-        step
+        let usual = Clock { step_ns: 1, notes_changes: true };
+        let clock = try_it(directory, temporaries).unwrap_or(usual);
+        known().push((device, clock));
+        clock
     }
 }
 
 /// Gives a file a time and looks what became of it.
-fn try_it(directory: BorrowedFd<'_>, temporaries: &Temporaries) -> Option<i64> {
+fn try_it(directory: BorrowedFd<'_>, temporaries: &Temporaries) -> Option<Clock> {
     let (file, name) = temporaries.file(directory).ok()?;
     let times = Timestamps { last_access: TRIAL, last_modification: TRIAL };
     let found = rustix::fs::futimens(&file, &times).and_then(|()| rustix::fs::fstat(&file));
     let _gone = rustix::fs::unlinkat(directory, &name, AtFlags::empty());
     let found = found.ok()?;
-    Some(step_of(found.st_mtime, found.st_mtime_nsec as i64))
+    Some(Clock {
+        step_ns: step_of(found.st_mtime, found.st_mtime_nsec as i64),
+        notes_changes: (found.st_ctime, found.st_ctime_nsec)
+            != (found.st_mtime, found.st_mtime_nsec),
+    })
 }
 
 /// The step of a clock that made this of [`TRIAL`].
@@ -73,7 +96,7 @@ fn step_of(seconds: i64, nanoseconds: i64) -> i64 {
         return 2 * SECOND_NS;
     }
     let steps = [1, 100, 1_000, 1_000_000, 10_000_000, SECOND_NS];
-    let matches = |step: &i64| nanoseconds == TRIAL.tv_nsec as i64 / step * step;
+    let matches = |step: &i64| nanoseconds == TRIAL.tv_nsec / step * step;
     steps.into_iter().find(matches).unwrap_or(1)
 }
 

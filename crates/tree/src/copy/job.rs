@@ -3,9 +3,11 @@
 use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use flatout_io::transfer::Method;
 use flatout_sys::affinity;
 
 use super::attributes::Attributes;
@@ -13,7 +15,7 @@ use super::content::Methods;
 use super::descriptors::Descriptors;
 use super::directory::{Held, Identity};
 use super::dispatch::{Dispatch, Pool, Single, Work};
-use super::event::{Event, Watch};
+use super::event::{Event, Notice, Watch};
 use super::failure::Failure;
 use super::granularity::Granularity;
 use super::lane::Lane;
@@ -63,6 +65,7 @@ pub struct Copy<'a> {
     pub(super) temporaries: Temporaries,
     pub(super) granularity: Granularity,
     pub(super) targets: Targets,
+    lost_links: AtomicBool,
     crew: Mutex<Crew>,
     /// A thread came or went, or more are wanted.
     changed: Condvar,
@@ -75,6 +78,8 @@ pub(super) struct Targets {
     pub(super) links_root: OnceLock<(OwnedFd, Identity)>,
     /// Copies of what the user named: a source that is one of them would be copied into itself.
     pub(super) own: Mutex<Vec<Identity>>,
+    /// Directories beside whose entries there is nothing left of earlier copies.
+    pub(super) cleaned: Mutex<Vec<Identity>>,
     /// Filesystems that were written to, by device, with a directory on each.
     pub(super) filesystems: Mutex<Vec<(u64, OwnedFd)>>,
 }
@@ -82,6 +87,9 @@ pub(super) struct Targets {
 /// Threads at work.
 #[derive(Debug, Default)]
 struct Crew {
+    /// So many from the start, and so many when it turns out that they wait.
+    usual: u32,
+    most: u32,
     hired: u32,
     wanted: u32,
     working: u32,
@@ -109,14 +117,19 @@ impl<'a> Copy<'a> {
     ) -> Self {
         let stop = Arc::new(Stop::new(options.cancel));
         let links = Links::new(Home::temporary(), options.max_memory_bytes / 3, options.cancel);
-        let usual = match options.threads {
-            0 => affinity::allowed_cpu_count(),
-            threads => threads,
+        let cpus = affinity::allowed_cpu_count();
+        let (usual, most) = match (options.threads, options.method) {
+            // Each thread of these has buffers or windows of its own.
+            (0, Some(Method::Uring | Method::Mmap)) => (cpus, cpus),
+            (0, _) => (cpus, MOST_THREADS.max(cpus)),
+            (threads, _) => (threads, threads),
         };
-        // Those that are hired later need theirs, too.
-        let most = if options.threads == 0 { most_threads() } else { usual };
         let descriptors = Descriptors::plan(options.max_fds, most);
-        let crew = Crew { wanted: usual.min(descriptors.threads), ..Crew::default() };
+        let crew = Crew {
+            usual: usual.min(descriptors.threads),
+            most: descriptors.threads,
+            ..Crew::default()
+        };
         Self {
             options,
             watch,
@@ -129,6 +142,7 @@ impl<'a> Copy<'a> {
             temporaries: Temporaries::default(),
             granularity: Granularity::default(),
             targets: Targets::default(),
+            lost_links: AtomicBool::new(false),
             crew: Mutex::new(crew),
             changed: Condvar::new(),
         }
@@ -138,7 +152,8 @@ impl<'a> Copy<'a> {
         self.crew.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Copies all operands; returns when everything is done, or the copy was stopped.
+    /// Copies all operands; returns when everything is done, or the copy was stopped. May be called
+    /// again with others, when all threads have left [`Copy::work`].
     ///
     /// `hire` is called with a number of threads that would be of use from now on, at first with
     /// one or more: it starts them, and each calls [`Copy::work`]. Fewer may come; where none
@@ -151,6 +166,10 @@ impl<'a> Copy<'a> {
         mut hire: impl FnMut(u32) -> ControlFlow<()>,
     ) -> Ended {
         self.dispatch.offer(operands.into_iter().map(Work::Operand).collect());
+        {
+            let mut crew = self.crew();
+            (crew.hired, crew.wanted, crew.begun) = (0, crew.usual, false);
+        }
         loop {
             let mut crew = self.crew();
             let more = crew.wanted.saturating_sub(crew.hired);
@@ -199,8 +218,9 @@ impl<'a> Copy<'a> {
     /// Methods that filesystems refused, a line each.
     pub fn refused(&self) -> Vec<String> {
         let line = |(pair, method, errno): ((u64, u64), _, rustix::io::Errno)| {
-            let [source, target] = [pair.0, pair.1]
-                .map(|device| format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device)));
+            let [source, target] = [pair.0, pair.1].map(|device| {
+                format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device))
+            });
             let cause = flatout_io::cause_text(&errno.into());
             format!("{method} from {source} to {target} is not possible: {cause}")
         };
@@ -209,14 +229,20 @@ impl<'a> Copy<'a> {
 
     /// More threads than there are CPUs would be of use: those that there are wait for the source.
     pub(super) fn want_more_threads(&self) {
-        if self.options.threads != 0 {
-            return;
-        }
-        let most = Descriptors::plan(self.options.max_fds, most_threads()).threads;
         let mut crew = self.crew();
-        if crew.wanted < most {
-            crew.wanted = most;
+        if crew.wanted < crew.most {
+            crew.wanted = crew.most;
             self.changed.notify_all();
+        }
+    }
+
+    /// Names of one file became files of their own. Said once.
+    pub(super) fn lose_links(&self) {
+        if !self.lost_links.swap(true, Ordering::Relaxed) {
+            let text = "some names of one file became files of their own: the target takes no \
+                        (more) links to it";
+            self.watch
+                .event(&Event::Notice(&Notice { code: "links_not_kept", text: text.to_owned() }));
         }
     }
 
@@ -243,11 +269,6 @@ impl<'a> Copy<'a> {
             }
         }
     }
-}
-
-/// Threads at most where none is asked for.
-fn most_threads() -> u32 {
-    MOST_THREADS.max(affinity::allowed_cpu_count())
 }
 
 /// A thread at work. Where it panics, nobody waits for it.

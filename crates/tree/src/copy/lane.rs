@@ -9,15 +9,17 @@ use std::sync::{Arc, PoisonError};
 
 use flatout_sys::usage;
 use rustix::fs::{FileType, Mode, OFlags};
+use rustix::io::Errno;
 
 use super::attributes::{Attributes, Made};
 use super::content::Content;
-use super::directory::{Directory, Found, Named, Pair, Side, identity};
+use super::directory::{DIRECTORY, Directory, Found, Identity, Named, Pair, Side, identity};
 use super::dispatch::Work;
 use super::entry::{Entry, look};
+use super::existing::in_the_way;
 use super::failure::{Failure, Refusal};
 use super::job::{Copy, Operand};
-use super::options::Durability;
+use super::options::{Appearance, Durability};
 use crate::compare::content::Comparer;
 use crate::spool::names::Batch;
 
@@ -61,9 +63,15 @@ impl<'c, 'a> Lane<'c, 'a> {
                 return Some(directory);
             }
             Work::Visit(directory, name, origin) => {
-                let visited = directory
-                    .pair()
-                    .and_then(|pair| self.visit(&directory, &pair, Named::alike(&name), origin));
+                let visited = match self.copy.held.pair(&directory) {
+                    Ok(pair) => self.visit(&directory, &pair, Named::alike(&name), origin),
+                    Err(refusal) => {
+                        let path = directory.path(Side::Source, Some(&name));
+                        self.copy.fail(Failure { refusal, path });
+                        self.piece_done(&directory);
+                        None
+                    }
+                };
                 directory.end_use();
                 return visited;
             }
@@ -80,7 +88,7 @@ impl<'c, 'a> Lane<'c, 'a> {
     /// Copies names of one directory.
     pub(super) fn entries(&mut self, directory: &Arc<Directory>, names: &Batch) {
         let before = usage::thread().voluntary_switches;
-        if let Some(pair) = directory.pair() {
+        if let Some(pair) = self.pair(directory) {
             for (name, kind) in names {
                 if self.copy.stop.is_due() {
                     break;
@@ -106,11 +114,20 @@ impl<'c, 'a> Lane<'c, 'a> {
             if !self.copy.stop.is_due() {
                 self.complete(&directory);
             }
-            if let Err(refusal) = self.copy.held.leave(&directory) {
-                let path = parent.path(Side::Source, None);
-                self.copy.fail(Failure { refusal, path });
-            }
+            self.copy.held.leave(&directory);
             directory = parent;
+        }
+    }
+
+    /// The pair of a directory that is in use; `None`: it cannot be found again, which is reported.
+    pub(super) fn pair(&self, directory: &Arc<Directory>) -> Option<Arc<Pair>> {
+        match self.copy.held.pair(directory) {
+            Ok(pair) => Some(pair),
+            Err(refusal) => {
+                let path = directory.path(Side::Source, None);
+                self.copy.fail(Failure { refusal, path });
+                None
+            }
         }
     }
 
@@ -129,8 +146,7 @@ impl<'c, 'a> Lane<'c, 'a> {
             Ok(base) => base,
             Err(failure) => return self.copy.fail(failure),
         };
-        let entry =
-            Entry { directory: &base, pair: &pair, source: &source.1, target: &target.1 };
+        let entry = Entry { directory: &base, pair: &pair, source: &source.1, target: &target.1 };
         let kind = match look(entry) {
             Ok(facts) => FileType::from_raw_mode(facts.st_mode),
             Err(trouble) => return self.report(entry, trouble),
@@ -140,7 +156,31 @@ impl<'c, 'a> Lane<'c, 'a> {
             let named = Named { source: source.1.clone(), target: target.1.clone() };
             self.begin(&base, &pair, named);
         } else {
+            self.clean_around(entry);
             self.entry(entry, kind);
+        }
+    }
+
+    /// Removes what an earlier copy of a single file left beside its target. Only where it could
+    /// have left something: the directory may be a large one.
+    fn clean_around(&mut self, entry: Entry<'_>) {
+        let is_there = || in_the_way(entry).is_ok_and(|found| found.is_some());
+        if self.copy.options.appearance != Appearance::Atomic && !is_there() {
+            return;
+        }
+        let base = entry.directory.found().target;
+        {
+            let cleaned = &self.copy.targets.cleaned;
+            let mut cleaned = cleaned.lock().unwrap_or_else(PoisonError::into_inner);
+            if cleaned.contains(&base) {
+                return;
+            }
+            cleaned.push(base);
+        }
+        // The descriptor of the base is shared; a listing wants a position of its own.
+        let here = rustix::fs::openat(entry.pair.target(), c".", DIRECTORY, Mode::empty());
+        if let Ok(here) = here {
+            self.remove_leftovers(here.as_fd());
         }
     }
 
@@ -169,35 +209,36 @@ impl<'c, 'a> Lane<'c, 'a> {
             inheritance: Attributes::inherits(to.as_fd()),
             made: Made::found(&target_facts),
         };
-        self.remember(&to, target_facts.st_dev, found.target);
-        let base = Directory::base(Pair { source: from, target: to }, found);
-        let pair = base.pair().expect("a base is never let go");
-        Ok((base, pair))
+        self.remember(&to, target_facts.st_dev, found.target).map_err(|errno| Failure {
+            refusal: Refusal::of("hold the directory")(errno),
+            path: target.clone().into_os_string(),
+        })?;
+        Ok(Directory::base(Pair { source: from, target: to }, found))
     }
 
     /// Remembers where links are looked up, and what is to be synced in the end.
-    fn remember(&self, directory: &OwnedFd, device: u64, base: (u64, u64)) {
+    fn remember(&self, directory: &OwnedFd, device: u64, base: Identity) -> Result<(), Errno> {
         let targets = &self.copy.targets;
-        if targets.links_root.get().is_none()
-            && let Ok(copy) = directory.try_clone()
-        {
+        if targets.links_root.get().is_none() {
+            let copy = rustix::io::fcntl_dupfd_cloexec(directory, 3)?;
             let _others_did = targets.links_root.set((copy, base));
         }
-        self.will_sync(directory.as_fd(), device);
+        self.will_sync(directory.as_fd(), device)
     }
 
     /// Notes that something is written to a filesystem, if that matters.
-    pub(super) fn will_sync(&self, directory: BorrowedFd<'_>, device: u64) {
+    ///
+    /// Errors: no descriptor is left with which it could be synced in the end.
+    pub(super) fn will_sync(&self, directory: BorrowedFd<'_>, device: u64) -> Result<(), Errno> {
         if self.copy.options.durability == Durability::Cached {
-            return;
+            return Ok(());
         }
         let filesystems = &self.copy.targets.filesystems;
         let mut known = filesystems.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.iter().all(|(of, _)| *of != device)
-            && let Ok(copy) = directory.try_clone_to_owned()
-        {
-            known.push((device, copy));
+        if known.iter().all(|(of, _)| *of != device) {
+            known.push((device, rustix::io::fcntl_dupfd_cloexec(directory, 3)?));
         }
+        Ok(())
     }
 
     /// Has the kernel begin to write a file to storage, if the copy ends only when it is there.

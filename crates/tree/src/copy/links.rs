@@ -43,8 +43,25 @@ pub struct Copy {
 pub enum Claim<'a> {
     /// Nobody has copied it, or all who tried failed: the caller is to do it.
     First(Ticket<'a>),
-    /// It was copied: the caller is to link it ([`link`]).
-    Known(Copy),
+    /// It was copied: the caller is to link it ([`link`]), or to copy it once more where it takes no
+    /// more links.
+    Known(Copy, Again<'a>),
+}
+
+/// Leave to say that a source was copied once more.
+#[derive(Debug)]
+pub struct Again<'a> {
+    links: &'a Links,
+    source: Identity,
+}
+
+impl Again<'_> {
+    /// The names to come are links of the copy at `path`.
+    ///
+    /// Errors: the temporary file cannot be read or written.
+    pub fn copied(self, path: &[u8], target: Identity) -> Result<(), Refusal> {
+        self.links.copied_again(self.source, path, target)
+    }
 }
 
 /// Sources with several names, shared by all threads.
@@ -93,7 +110,7 @@ impl Links {
             state.waiting -= 1;
         }
         if let Some(copy) = state.table.see(source)? {
-            return Ok(Claim::Known(copy));
+            return Ok(Claim::Known(copy, Again { links: self, source }));
         }
         state.begun.push(source);
         Ok(Claim::First(Ticket { links: self, source, names }))

@@ -133,7 +133,8 @@ fn into(path: &Path) -> Result<Place<'_>, Failure> {
 }
 
 fn failed(operation: &'static str, path: &Path) -> impl FnOnce(Errno) -> Failure {
-    let path = path.as_os_str().to_owned();
+    let is_empty = path.as_os_str().is_empty();
+    let path = if is_empty { "''".into() } else { path.as_os_str().to_owned() };
     move |errno| Failure { refusal: Refusal::of(operation)(errno), path }
 }
 
@@ -212,7 +213,7 @@ impl Planner<'_> {
         let found = match rustix::fs::lstat(&operand.target) {
             Ok(found) => Some(found),
             Err(Errno::NOENT) => {
-                let parent = rustix::fs::stat(&place::parent(&operand.target));
+                let parent = rustix::fs::stat(place::parent(&operand.target));
                 parent.map_err(failed("create", &operand.target))?;
                 None
             }
@@ -254,6 +255,9 @@ impl Planner<'_> {
         let found = if kind(found).is_symlink() && is_named {
             match rustix::fs::stat(&operand.target) {
                 Ok(behind) if kind(&behind).is_dir() => return refused(operand, OVER_DIRECTORY),
+                // A file with other names would lose what they hold, or its bond to them: cp replaces
+                // the symlink then.
+                Ok(behind) if behind.st_nlink > 1 => FileType::Symlink,
                 Ok(behind) => {
                     if let Ok(path) = operand.target.canonicalize() {
                         operand.target = path;

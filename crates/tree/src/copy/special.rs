@@ -87,9 +87,8 @@ impl Lane<'_, '_> {
         let directory = entry.pair.target();
         let made = match links::link(root, known, directory, entry.target) {
             Err(refusal) if refusal.cause == Cause::System(Errno::EXIST) => {
-                match self.link_over(entry, known.identity, facts)? {
-                    Some(done) => return Ok(Some(done)),
-                    None => {}
+                if let Some(done) = self.link_over(entry, known.identity, facts)? {
+                    return Ok(Some(done));
                 }
                 let mut made = Linking::Made;
                 let replaced = self.copy.temporaries.replace(directory, entry.target, |name| {
@@ -150,7 +149,7 @@ fn is_alike(entry: Entry<'_>, facts: &Stat, found: &Stat, text: Option<&CStr>) -
     match (kind, text) {
         (FileType::Symlink, Some(text)) => {
             let at = entry.pair.target();
-            rustix::fs::readlinkat(at, entry.target, Vec::new()).is_ok_and(|there| &*there == text)
+            rustix::fs::readlinkat(at, entry.target, Vec::new()).is_ok_and(|there| *there == *text)
         }
         (FileType::CharacterDevice | FileType::BlockDevice, _) => facts.st_rdev == found.st_rdev,
         _ => true,

@@ -1,6 +1,6 @@
 //! How much was done so far, counted by all threads.
 
-use std::sync::atomic::{AtomicU64, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use flatout_io::transfer::Method;
 

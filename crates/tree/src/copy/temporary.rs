@@ -12,12 +12,14 @@ use flatout_sys::clock::monotonic_ns;
 use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::failure::{Cause, Refusal};
+use super::failure::Refusal;
 
 /// How the names begin.
 const PREFIX: &[u8] = b".flatout-copy-";
 /// A name that is taken, or taken away by somebody who cleans up, is tried again so often.
 const ATTEMPTS: u32 = 16;
+
+const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
 
 /// Makes names that nobody else has.
 #[derive(Debug, Default)]
@@ -43,17 +45,19 @@ impl Temporaries {
         for _ in 0..ATTEMPTS {
             let name = self.name();
             let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
-            let mode = Mode::RUSR | Mode::WUSR;
-            let made = rustix::fs::openat(directory, &name, flags | OFlags::CLOEXEC, mode);
+            let made = rustix::fs::openat(directory, &name, flags | OFlags::CLOEXEC, PRIVATE);
             let file = match made {
                 Ok(file) => file,
                 Err(Errno::EXIST | Errno::INTR) => continue,
                 Err(errno) => return Err(refused(errno)),
             };
+            // Somebody who cleans up may have come between, and be about to take it away.
             // Where there are no locks, nobody can tell that it is alive; it is not removed there
             // either, because the same question is asked.
-            let _unlockable = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive);
-            // Somebody who cleans up may have come between.
+            let locked = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive);
+            if locked == Err(Errno::WOULDBLOCK) {
+                continue;
+            }
             match rustix::fs::fstat(&file) {
                 Ok(facts) if facts.st_nlink == 0 => {}
                 _ => return Ok((file, name)),
@@ -74,13 +78,9 @@ impl Temporaries {
         let mut last = Errno::EXIST;
         for _ in 0..ATTEMPTS {
             let name = self.name();
-            if let Err(refusal) = make(&name) {
-                // It may have come into being before it was refused, but what was there is not ours.
-                if refusal.cause != Cause::System(Errno::EXIST) {
-                    let _gone = rustix::fs::unlinkat(directory, &name, AtFlags::empty());
-                }
-                return Err(refusal);
-            }
+            make(&name).inspect_err(|_| {
+                let _gone = rustix::fs::unlinkat(directory, &name, AtFlags::empty());
+            })?;
             match rustix::fs::renameat(directory, &name, directory, target) {
                 Ok(()) => {
                     // Two names of one file: then the kernel renames nothing.
@@ -98,18 +98,36 @@ impl Temporaries {
     }
 }
 
-/// Whether a name is one of ours.
+/// Whether a name has the very form of ours: three numbers after the prefix.
 pub(super) fn is_temporary(name: &CStr) -> bool {
-    name.to_bytes().starts_with(PREFIX)
+    let Some(numbers) = name.to_bytes().strip_prefix(PREFIX) else { return false };
+    let mut parts = numbers.split(|&byte| byte == b'-');
+    let is_number = |part: Option<&[u8]>| {
+        part.is_some_and(|part| {
+            let is_digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+            (1..=16).contains(&part.len()) && part.iter().all(is_digit)
+        })
+    };
+    is_number(parts.next())
+        && is_number(parts.next())
+        && is_number(parts.next())
+        && parts.next().is_none()
 }
 
-/// Removes what a copy left that is gone: a file that nobody holds locked, or something without
-/// content. What cannot be removed stays.
-pub(super) fn remove_leftover(directory: BorrowedFd<'_>, name: &CStr, kind: FileType) {
-    if kind.is_dir() {
+/// Removes what a copy left that is gone: an unfinished file that nobody holds locked, another name
+/// of a file, or something without content. What cannot be removed stays.
+pub(super) fn remove_leftover(directory: BorrowedFd<'_>, name: &CStr) {
+    let flags = AtFlags::SYMLINK_NOFOLLOW;
+    let Ok(facts) = rustix::fs::statat(directory, name, flags) else { return };
+    let kind = FileType::from_raw_mode(facts.st_mode);
+    let user = rustix::process::geteuid();
+    if kind.is_dir() || !user.is_root() && facts.st_uid != user.as_raw() {
         return;
     }
-    if kind.is_file() {
+    if kind.is_file() && facts.st_nlink < 2 {
+        if facts.st_mode & 0o7777 != PRIVATE.bits() {
+            return;
+        }
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let Ok(file) = rustix::fs::openat(directory, name, flags, Mode::empty()) else { return };
         if rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
@@ -133,11 +151,19 @@ mod tests {
         let temporaries = Temporaries::default();
         let (file, name) = temporaries.file(directory.as_fd()).unwrap();
         assert!(is_temporary(&name));
-        remove_leftover(directory.as_fd(), &name, FileType::RegularFile);
+        remove_leftover(directory.as_fd(), &name);
         assert!(rustix::fs::statat(&directory, &name, AtFlags::empty()).is_ok());
         drop(file);
-        remove_leftover(directory.as_fd(), &name, FileType::RegularFile);
+        remove_leftover(directory.as_fd(), &name);
         assert!(rustix::fs::statat(&directory, &name, AtFlags::empty()).is_err());
+    }
+
+    #[test]
+    fn names_of_others_are_not_ours() {
+        for name in [c".flatout-copy-notes.txt", c".flatout-copy-1-2", c".flatout-copy-1-2-3-4"] {
+            assert!(!is_temporary(name), "{name:?}");
+        }
+        assert!(is_temporary(c".flatout-copy-1a-2b-0"));
     }
 
     #[test]
@@ -162,7 +188,8 @@ mod tests {
         let at = directory.as_fd();
         Temporaries::default()
             .replace(at, c"a", |name| {
-                rustix::fs::linkat(at, c"a", at, name, AtFlags::empty()).map_err(Refusal::of("link"))
+                rustix::fs::linkat(at, c"a", at, name, AtFlags::empty())
+                    .map_err(Refusal::of("link"))
             })
             .unwrap();
         assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 1);

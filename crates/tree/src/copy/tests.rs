@@ -224,3 +224,93 @@ fn an_existing_file_is_replaced_and_not_written_through() {
     assert_eq!(fs::metadata(&target).unwrap().ino(), before);
     assert_eq!(fs::read_dir(place.path()).unwrap().count(), 3, "no temporary is left");
 }
+
+#[test]
+fn a_copy_takes_more_operands_when_it_has_ended() {
+    let place = tempfile::tempdir().unwrap();
+    let (first, second) = (place.path().join("first"), place.path().join("second"));
+    fs::write(&first, "1").unwrap();
+    fs::write(&second, "2").unwrap();
+    let heard = Heard::default();
+    let copy = Copy::new(options(), &heard);
+    for (source, name) in [(&first, "a"), (&second, "b")] {
+        let target = place.path().join(name);
+        in_threads(&copy, operand(source, &target));
+        assert_eq!(fs::read(source).unwrap(), fs::read(&target).unwrap());
+    }
+    assert_eq!(copy.progress().files, 2);
+}
+
+#[test]
+fn what_was_written_in_the_same_tick_is_no_copy() {
+    let place = tempfile::tempdir().unwrap();
+    let (source, target) = (place.path().join("source"), place.path().join("target"));
+    fs::write(&source, "new").unwrap();
+    fs::write(&target, "old").unwrap();
+    // As if both had been written within one tick of the clock: nobody has set the target's time.
+    let file = fs::File::options().write(true).open(&source).unwrap();
+    file.set_modified(fs::metadata(&target).unwrap().modified().unwrap()).unwrap();
+    run(options(), &source, &target);
+    assert_eq!(fs::read(&target).unwrap(), b"new");
+}
+
+#[test]
+fn two_names_of_one_target_become_two_files_again() {
+    let place = tempfile::tempdir().unwrap();
+    let (source, target) = (place.path().join("source"), place.path().join("target"));
+    for root in [&source, &target] {
+        fs::create_dir(root).unwrap();
+        fs::write(root.join("x"), "of x").unwrap();
+    }
+    fs::write(source.join("y"), "what is in y").unwrap();
+    fs::hard_link(target.join("x"), target.join("y")).unwrap();
+    for appearance in [Appearance::InPlace, Appearance::Plain] {
+        let options = CopyOptions { appearance, ..options() };
+        let (_, failures) = run(options, &source, &target);
+        assert_eq!(failures, [""; 0]);
+        assert_eq!(differences(&source, &target), [""; 0]);
+    }
+}
+
+#[test]
+fn files_of_others_that_look_like_ours_stay_and_ours_go() {
+    let place = tempfile::tempdir().unwrap();
+    let (source, target) = (place.path().join("source"), place.path().join("target"));
+    fs::create_dir(&source).unwrap();
+    fs::create_dir(&target).unwrap();
+    let theirs = target.join(".flatout-copy-notes.txt");
+    let left = target.join(".flatout-copy-1-2-3");
+    fs::write(&theirs, "notes").unwrap();
+    fs::write(&left, "half a fi").unwrap();
+    fs::set_permissions(&left, fs::Permissions::from_mode(0o600)).unwrap();
+    run(options(), &source, &target);
+    assert!(theirs.exists() && !left.exists());
+}
+
+#[test]
+fn a_file_that_ends_earlier_than_it_says_is_copied_as_far_as_it_goes() {
+    let source = Path::new("/sys/kernel/mm/transparent_hugepage/enabled");
+    let Ok(expected) = fs::read(source) else { return };
+    let place = tempfile::tempdir().unwrap();
+    let target = place.path().join("target");
+    let (_, failures) = run(options(), source, &target);
+    assert_eq!(failures, [""; 0]);
+    assert_eq!(fs::read(&target).unwrap(), expected);
+}
+
+#[test]
+fn siblings_that_nobody_has_begun_with_cost_no_descriptors() {
+    let place = tempfile::tempdir().unwrap();
+    let source = place.path().join("source");
+    let mut here = source.clone();
+    for _ in 0..60 {
+        for name in ["a", "b", "c"] {
+            fs::create_dir_all(here.join(name).join("below")).unwrap();
+        }
+        here.push("c");
+    }
+    let target = place.path().join("target");
+    let (_, failures) = run(CopyOptions { threads: 4, max_fds: 60, ..options() }, &source, &target);
+    assert_eq!(failures, [""; 0]);
+    assert_eq!(differences(&source, &target), [""; 0]);
+}

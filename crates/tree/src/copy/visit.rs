@@ -5,11 +5,10 @@
 //! by piece.
 
 use std::ffi::CStr;
-use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, PoisonError};
 
-use rustix::fs::{AtFlags, FileType, Mode, RawDir, SeekFrom, Stat};
+use rustix::fs::{FileType, Mode, SeekFrom, Stat};
 use rustix::io::Errno;
 
 use super::attributes::{Attributes, Made};
@@ -19,7 +18,8 @@ use super::entry::{Entry, Outcome, Trouble, source, target};
 use super::event::{Action, Event};
 use super::failure::{Failure, Refusal};
 use super::lane::Lane;
-use super::options::Reach;
+use super::listing::{each, once};
+use super::options::{Preserve, Reach};
 use super::tally::count;
 use super::temporary::{is_temporary, remove_leftover};
 use crate::spool::home::Home;
@@ -67,8 +67,7 @@ impl Lane<'_, '_> {
         named: Named,
         origin: Origin,
     ) -> Option<Arc<Directory>> {
-        let entry =
-            Entry { directory: parent, pair, source: &named.source, target: &named.target };
+        let entry = Entry { directory: parent, pair, source: &named.source, target: &named.target };
         let opened = self.open(entry, origin);
         let (below, found) = match opened {
             Ok(opened) => opened,
@@ -106,8 +105,9 @@ impl Lane<'_, '_> {
             let reason = "it is the copy itself";
             return Err(Trouble::Source(Refusal::because("copy", reason)));
         }
-        let to = open_target(entry)?;
+        let (to, before) = open_target(entry)?;
         let found = rustix::fs::fstat(&to).map_err(target("examine"))?;
+        let before = before.unwrap_or(found);
         if identity(&found) == identity(&facts) {
             let reason = "it is the same directory as the source";
             return Err(Trouble::Target(Refusal::because("copy to", reason)));
@@ -116,22 +116,26 @@ impl Lane<'_, '_> {
         let (inheritance, made) = match origin {
             Origin::Fresh => {
                 self.copy.attributes.bare(to.as_fd(), above).map_err(Trouble::Target)?;
-                (above.inside_new(), Made::new(above))
+                let keeps_modes = self.copy.options.preserve.has(Preserve::MODE);
+                let inside = if keeps_modes { above.inside_new() } else { above };
+                // Its owner was seen: somebody may have put a directory of his own there.
+                (inside, Made::seen(above, &found))
             }
             Origin::Existing => {
                 self.open_up(to.as_fd(), &found)?;
-                (Attributes::inherits(to.as_fd()), Made::found(&found))
+                let made =
+                    if is_unfinished(&found) { Made::new(above) } else { Made::found(&before) };
+                (Attributes::inherits(to.as_fd()), made)
             }
         };
         if found.st_dev != entry.directory.found().target.0 {
-            self.will_sync(to.as_fd(), found.st_dev);
+            self.will_sync(to.as_fd(), found.st_dev).map_err(target("hold"))?;
         }
         if entry.directory.parent().is_none() {
             let own = &self.copy.targets.own;
             own.lock().unwrap_or_else(PoisonError::into_inner).push(identity(&found));
         }
-        let named =
-            Named { source: entry.source.to_owned(), target: entry.target.to_owned() };
+        let named = Named { source: entry.source.to_owned(), target: entry.target.to_owned() };
         let found = Found { named, facts, target: identity(&found), inheritance, made };
         Ok((Pair { source: from, target: to }, found))
     }
@@ -154,12 +158,14 @@ impl Lane<'_, '_> {
 
     /// Lists a directory and makes pieces of its entries; does the first one at once.
     fn list(&mut self, directory: &Arc<Directory>, origin: Origin) {
-        let Some(pair) = directory.pair() else { return };
+        let Some(pair) = self.pair(directory) else { return };
         if origin == Origin::Existing {
-            self.remove_leftovers(&pair);
+            self.remove_leftovers(pair.target());
         }
         let mut listed = match self.survey(directory, &pair) {
             Ok(listed) => listed,
+            // Why it stops is said elsewhere.
+            Err(refusal) if refusal.is_interruption() => return,
             Err(refusal) => {
                 let path = directory.path(Side::Source, None);
                 return self.copy.fail(Failure { refusal, path });
@@ -202,6 +208,9 @@ impl Lane<'_, '_> {
         let mut bytes = 0;
         let mut space = self.take_listing();
         let result = each(pair.source(), &mut space, |name, kind| {
+            if self.copy.stop.is_due() {
+                return Err(Refusal::interrupted("list"));
+            }
             if kind.is_dir() {
                 match rustix::fs::mkdirat(pair.target(), name, PRIVATE) {
                     Ok(()) => listed.fresh.push(name, kind)?,
@@ -233,7 +242,7 @@ impl Lane<'_, '_> {
     pub(super) fn go_on_listing(&mut self, directory: &Arc<Directory>) {
         let mut found = Vec::new();
         let mut is_over = true;
-        if let Some(pair) = directory.pair() {
+        if let Some(pair) = self.pair(directory) {
             let mut files = Vec::new();
             let mut space = self.take_listing();
             let result = once(pair.source(), &mut space, |name, kind| {
@@ -263,11 +272,14 @@ impl Lane<'_, '_> {
     }
 
     /// Removes what a copy left that is gone.
-    fn remove_leftovers(&mut self, pair: &Pair) {
+    pub(super) fn remove_leftovers(&mut self, target: BorrowedFd<'_>) {
         let mut space = self.take_listing();
-        let _unread = each(pair.target(), &mut space, |name, kind| {
+        let _unread = each(target, &mut space, |name, _| {
+            if self.copy.stop.is_due() {
+                return Err(Refusal::interrupted("list"));
+            }
             if is_temporary(name) {
-                remove_leftover(pair.target(), name, kind);
+                remove_leftover(target, name);
             }
             Ok(())
         });
@@ -276,28 +288,33 @@ impl Lane<'_, '_> {
 
     /// Gives a directory its attributes.
     pub(super) fn complete(&self, directory: &Arc<Directory>) {
-        let Some(pair) = directory.pair() else { return };
+        let Some(pair) = self.pair(directory) else { return };
         let Found { facts, made, .. } = directory.found();
-        let result =
-            self.copy.attributes.directory(pair.source(), pair.target(), facts, *made);
+        let result = self.copy.attributes.directory(pair.source(), pair.target(), facts, *made);
         if let Err(refusal) = result {
             let path = directory.path(Side::Target, None);
             return self.copy.fail(Failure { refusal, path });
         }
         count(&self.copy.tally.directories);
         if self.copy.watch.wants_each() {
-            let Outcome { action, bytes, method } = Outcome::of(Action::Directory);
+            let Outcome { action, bytes, method, .. } = Outcome::of(Action::Directory);
             let source = directory.path(Side::Source, None);
             self.copy.watch.event(&Event::Done { action, source, bytes, method, elapsed_ns: 0 });
         }
     }
 }
 
-/// Opens a directory of the target.
-fn open_target(entry: Entry<'_>) -> Result<OwnedFd, Trouble> {
+/// Whether a directory that was there may be one that a copy was killed over.
+fn is_unfinished(found: &Stat) -> bool {
+    found.st_mode & 0o7777 == PRIVATE.bits()
+        && (found.st_ctime, found.st_ctime_nsec) == (found.st_mtime, found.st_mtime_nsec)
+}
+
+/// Opens a directory of the target. Where it had to be opened up for that, also tells what it was.
+fn open_target(entry: Entry<'_>) -> Result<(OwnedFd, Option<Stat>), Trouble> {
     let at = entry.pair.target();
     match rustix::fs::openat(at, entry.target, DIRECTORY, Mode::empty()) {
-        Ok(opened) => Ok(opened),
+        Ok(opened) => Ok((opened, None)),
         Err(Errno::LOOP | Errno::NOTDIR) => {
             let reason = "it is no directory, the source is one";
             Err(Trouble::Target(Refusal::because("overwrite", reason)))
@@ -308,15 +325,18 @@ fn open_target(entry: Entry<'_>) -> Result<OwnedFd, Trouble> {
 }
 
 /// Opens a directory of ours that has no permissions for us.
-fn open_closed(entry: Entry<'_>) -> Result<OwnedFd, Trouble> {
+fn open_closed(entry: Entry<'_>) -> Result<(OwnedFd, Option<Stat>), Trouble> {
     use std::os::fd::AsRawFd;
     let flags = DIRECTORY | rustix::fs::OFlags::PATH;
     let opened = rustix::fs::openat(entry.pair.target(), entry.target, flags, Mode::empty())
         .map_err(target("open"))?;
+    let before = rustix::fs::fstat(&opened).map_err(target("examine"))?;
     // What is open without permissions has a path that leads nowhere else.
     let path = format!("/proc/self/fd/{}", opened.as_raw_fd());
     rustix::fs::chmod(&path, PRIVATE).map_err(target("open up"))?;
-    rustix::fs::openat(&opened, c".", DIRECTORY, Mode::empty()).map_err(target("open"))
+    let opened =
+        rustix::fs::openat(&opened, c".", DIRECTORY, Mode::empty()).map_err(target("open"))?;
+    Ok((opened, Some(before)))
 }
 
 /// Adds a name to the last batch, or begins another.
@@ -329,56 +349,5 @@ fn add(batches: &mut Vec<Batch>, name: &CStr, kind: FileType) -> Result<(), Refu
             batches.push(batch);
             Ok(())
         }
-    }
-}
-
-/// Calls `visit` with all names of a directory from where it stands, and their kinds.
-fn each(
-    directory: BorrowedFd<'_>,
-    space: &mut [MaybeUninit<u8>],
-    mut visit: impl FnMut(&CStr, FileType) -> Result<(), Refusal>,
-) -> Result<(), Refusal> {
-    while once(directory, space, &mut visit)? {}
-    Ok(())
-}
-
-/// Calls `visit` with the names that one call of the kernel yields; false when there were none.
-fn once(
-    directory: BorrowedFd<'_>,
-    space: &mut [MaybeUninit<u8>],
-    mut visit: impl FnMut(&CStr, FileType) -> Result<(), Refusal>,
-) -> Result<bool, Refusal> {
-    let mut listing = RawDir::new(directory, space);
-    let mut any = false;
-    loop {
-        let entry = match listing.next() {
-            None => return Ok(any),
-            Some(Err(Errno::INTR)) => continue,
-            // It was removed meanwhile: then nothing is in it.
-            Some(Err(Errno::NOENT)) => return Ok(false),
-            Some(Err(errno)) => return Err(Refusal::of("list")(errno)),
-            Some(Ok(entry)) => entry,
-        };
-        any = true;
-        let name = entry.file_name();
-        if !matches!(name.to_bytes(), b"." | b"..") {
-            let kind = match entry.file_type() {
-                FileType::Unknown => kind_of(directory, name),
-                kind => kind,
-            };
-            visit(name, kind)?;
-        }
-        if listing.is_buffer_empty() {
-            return Ok(any);
-        }
-    }
-}
-
-/// The kind of an entry of a filesystem that does not list it. What cannot be told is a file: it
-/// will be looked at again.
-fn kind_of(directory: BorrowedFd<'_>, name: &CStr) -> FileType {
-    match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
-        Ok(facts) => FileType::from_raw_mode(facts.st_mode),
-        Err(_) => FileType::RegularFile,
     }
 }

@@ -55,7 +55,7 @@ impl Home {
                 Err(errno) => answer = errno,
             }
         }
-        Err(Refusal::of(MAKE)(answer))
+        Err(Refusal::aside(MAKE)(answer))
     }
 }
 
@@ -106,7 +106,7 @@ impl Unnamed {
                     offset += count as u64;
                 }
                 Err(Errno::INTR) => {}
-                Err(errno) => return Err(Refusal::of(WRITE)(errno)),
+                Err(errno) => return Err(Refusal::aside(WRITE)(errno)),
             }
         }
         Ok(())
@@ -125,7 +125,7 @@ impl Unnamed {
                     offset += count as u64;
                 }
                 Err(Errno::INTR) => {}
-                Err(errno) => return Err(Refusal::of(READ)(errno)),
+                Err(errno) => return Err(Refusal::aside(READ)(errno)),
             }
         }
         Ok(())
@@ -145,7 +145,7 @@ impl Unnamed {
     /// Errors: the kernel's answer.
     pub fn set_length(&self, length_bytes: u64) -> Result<(), Refusal> {
         rustix::io::retry_on_intr(|| rustix::fs::ftruncate(&self.0, length_bytes))
-            .map_err(Refusal::of(WRITE))
+            .map_err(Refusal::aside(WRITE))
     }
 }
 

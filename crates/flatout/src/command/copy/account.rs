@@ -3,7 +3,7 @@
 use flatout_io::transfer::Method;
 use flatout_report::quantity;
 use flatout_sys::memory;
-use flatout_tree::copy::{Ended, Snapshot};
+use flatout_tree::copy::{Ended, Snapshot, Waiting};
 
 use crate::arguments::copy::Copy as Arguments;
 use crate::conclusion::{DONE, FAILED, INTERRUPTED};
@@ -33,6 +33,44 @@ pub fn method_name(method: Method) -> &'static str {
         Method::Sync => "sync",
         Method::Mmap => "mmap",
         Method::Uring => "uring",
+    }
+}
+
+/// The end of a copy that had nothing to do.
+pub fn nothing_yet() -> Ended {
+    let totals = Snapshot {
+        files: 0,
+        directories: 0,
+        others: 0,
+        linked: 0,
+        unchanged: 0,
+        failed: 0,
+        retried: 0,
+        bytes_accepted: 0,
+        by_method: Method::ALL.map(|method| (method, 0, 0)),
+        waiting: Waiting::Nothing,
+    };
+    Ended { interrupted: false, out_of_space: false, totals }
+}
+
+/// Adds what another round has done.
+pub fn add(all: &mut Ended, round: &Ended) {
+    all.interrupted |= round.interrupted;
+    all.out_of_space |= round.out_of_space;
+    let (all, round) = (&mut all.totals, &round.totals);
+    all.files += round.files;
+    all.directories += round.directories;
+    all.others += round.others;
+    all.linked += round.linked;
+    all.unchanged += round.unchanged;
+    all.failed += round.failed;
+    all.retried += round.retried;
+    all.bytes_accepted += round.bytes_accepted;
+    for ((_, files, bytes), (_, more_files, more_bytes)) in
+        all.by_method.iter_mut().zip(&round.by_method)
+    {
+        *files += more_files;
+        *bytes += more_bytes;
     }
 }
 
@@ -129,8 +167,6 @@ impl Account {
 
 #[cfg(test)]
 mod tests {
-    use flatout_tree::copy::Waiting;
-
     use super::*;
 
     fn account() -> Account {

@@ -101,7 +101,8 @@ fn by_method(
     figure: impl Fn((&'static str, u64, u64)) -> (&'static str, u64),
 ) -> Value {
     let figures = account.methods().map(figure);
-    Value::Object(figures.map(|(name, count)| (name.to_owned(), count.into())).collect())
+    let figures: Map<_, _> = figures.map(|(name, count)| (name.to_owned(), count.into())).collect();
+    if figures.is_empty() { Value::Null } else { Value::Object(figures) }
 }
 
 fn facts<const N: usize>(pairs: [(&str, Value); N]) -> Map<String, Value> {

@@ -65,37 +65,37 @@ impl Moment<'_> {
         Some((left_ns as u64).div_ceil(SECOND_NS))
     }
 
-    /// All of it in one line.
+    /// All of it in one line, of which a narrow terminal shows the beginning.
     pub fn line(&self, rate: f64) -> String {
         let snapshot = self.snapshot;
-        let done = snapshot.files + snapshot.linked + snapshot.unchanged;
         let size = quantity::rounded_size;
-        let mut line = match self.whole {
-            Some(whole) => format!(
-                "{} of {} files, {} of {}",
-                quantity::count(done),
-                quantity::count(whole.files.max(done)),
-                size(snapshot.bytes_accepted),
-                size(whole.bytes.max(snapshot.bytes_accepted))
-            ),
-            None => format!("{} files, {}", quantity::count(done), size(snapshot.bytes_accepted)),
-        };
-        if let Some(unwritten) = self.unwritten_bytes {
-            let on_disk = snapshot.bytes_accepted.saturating_sub(unwritten);
-            line.push_str(&format!(" accepted, {} on disk", size(on_disk)));
-        }
-        line.push_str(&format!(", {}", quantity::value("bytes/s", rate)));
+        let mut line = String::new();
         if let Some(left_s) = self.left_s() {
-            line.push_str(&format!(", {} s left", quantity::count(left_s)));
+            line.push_str(&format!("{} s left, ", quantity::count(left_s)));
         }
-        let waits = match snapshot.waiting {
+        line.push_str(&quantity::value("bytes/s", rate));
+        line.push_str(match snapshot.waiting {
             Waiting::Nothing => "",
-            Waiting::Reading => ", waits for reading",
-            Waiting::Writing => ", waits for writing",
-            Waiting::Metadata => ", waits for metadata",
+            Waiting::Reading => ", reading",
+            Waiting::Writing => ", writing",
+            Waiting::Metadata => ", metadata",
             Waiting::Device => ", waits for the device",
-        };
-        line + waits
+        });
+        let accepted = snapshot.bytes_accepted;
+        line.push_str(&format!("; {}", size(accepted)));
+        if let Some(whole) = self.whole {
+            line.push_str(&format!(" of {}", size(whole.bytes.max(accepted))));
+        }
+        if let Some(unwritten) = self.unwritten_bytes {
+            let on_disk = accepted.saturating_sub(unwritten);
+            line.push_str(&format!(", {} on disk", size(on_disk)));
+        }
+        let done = snapshot.files + snapshot.linked + snapshot.unchanged;
+        line.push_str(&format!("; {}", quantity::count(done)));
+        if let Some(whole) = self.whole {
+            line.push_str(&format!(" of {}", quantity::count(whole.files.max(done))));
+        }
+        line + " files"
     }
 }
 
@@ -145,11 +145,10 @@ mod tests {
         };
         assert_eq!(
             moment.line(256.0 * MIB as f64),
-            "1 of 2 files, 256 MiB of 1 GiB accepted, 200 MiB on disk, 256 MiB/s, 3 s left, \
-             waits for writing"
+            "3 s left, 256 MiB/s, writing; 256 MiB of 1 GiB, 200 MiB on disk; 1 of 2 files"
         );
         (moment.whole, moment.unwritten_bytes) = (None, None);
-        assert_eq!(moment.line(0.0), "1 files, 256 MiB, 0 MiB/s, waits for writing");
+        assert_eq!(moment.line(0.0), "0 MiB/s, writing; 256 MiB; 1 files");
         assert_eq!((moment.share(), moment.left_s()), (None, None));
     }
 

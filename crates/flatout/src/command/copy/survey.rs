@@ -2,7 +2,7 @@
 //! Only for people who look on; nothing depends on it.
 
 use std::io;
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use flatout_tree::visit;
@@ -32,9 +32,9 @@ pub struct Whole {
 impl Survey {
     /// Counts what is below these paths, until it is done or abandoned. What cannot be read is
     /// left to the copier to complain about.
-    pub fn count(&self, paths: &[&Path]) {
+    pub fn count(&self, paths: &[PathBuf]) {
         for path in paths {
-            let Ok(facts) = rustix::fs::lstat(*path) else { continue };
+            let Ok(facts) = rustix::fs::lstat(path) else { continue };
             self.add(&facts);
             if FileType::from_raw_mode(facts.st_mode).is_dir() {
                 // Where the count ends early, no share of the whole is shown.
@@ -92,15 +92,12 @@ mod tests {
         }
         let survey = Survey::default();
         assert_eq!(survey.whole(), None);
-        survey.count(&[
-            &place.path().join("one"),
-            &place.path().join("below"),
-            &place.path().join("hole"),
-        ]);
+        let paths = ["one", "below", "hole"].map(|name| place.path().join(name));
+        survey.count(&paths);
         assert_eq!(survey.whole(), Some(Whole { files: 3, bytes: 15_000 }));
         let abandoned = Survey::default();
         abandoned.abandon();
-        abandoned.count(&[place.path()]);
+        abandoned.count(&[place.path().to_owned()]);
         assert_eq!(abandoned.whole(), None);
     }
 }

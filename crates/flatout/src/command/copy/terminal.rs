@@ -2,7 +2,7 @@
 //! second by a thread of its own, so that the copy never waits for a terminal.
 
 use std::io::IsTerminal;
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
@@ -34,7 +34,7 @@ impl Terminal {
             return None;
         }
         let bar = ProgressBar::with_draw_target(Some(TICKS), ProgressDrawTarget::stderr());
-        if let Ok(style) = ProgressStyle::with_template("{bar:20} {percent:>3} %  {wide_msg}") {
+        if let Ok(style) = ProgressStyle::with_template("{bar:10} {percent:>3} %  {wide_msg}") {
             bar.set_style(style.progress_chars("█▌░"));
         }
         Some(Self { bar, begun: Instant::now() })
@@ -51,7 +51,7 @@ impl Terminal {
     }
 
     /// Shows how far the copy is while `work` goes on. Without threads to spare it is not shown.
-    pub fn during(&self, copy: &Copy<'_>, paths: &[&Path], work: impl FnOnce()) {
+    pub fn during<T>(&self, copy: &Copy<'_>, paths: &[PathBuf], work: impl FnOnce() -> T) -> T {
         let survey = &Survey::default();
         std::thread::scope(|scope| {
             let (end, is_over) = channel();
@@ -61,10 +61,11 @@ impl Terminal {
             if shown.is_ok() {
                 let _ = named("survey").spawn_scoped(scope, || survey.count(paths));
             }
-            work();
+            let done = work();
             survey.abandon();
             drop::<std::sync::mpsc::Sender<()>>(end);
-        });
+            done
+        })
     }
 
     fn show(&self, copy: &Copy<'_>, survey: &Survey, is_over: &Receiver<()>) {

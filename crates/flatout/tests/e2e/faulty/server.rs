@@ -352,6 +352,13 @@ impl Filesystem for Server {
         }
     }
 
+    fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
+        match self.state().faults.close {
+            Some(errno) => reply.error(errno),
+            None => reply.ok(),
+        }
+    }
+
     fn fsync(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
         drop(self.after(|_, faults| faults.delay));
         reply.ok();

@@ -118,6 +118,16 @@ impl Attributes<'_> {
         Ok(())
     }
 
+    /// A list that the source has and the target cannot have leaves none behind that the target
+    /// got from its directory.
+    fn strip_lost(&self, job: &Job<'_>, name: &CStr) -> Result<(), Refusal> {
+        let inherited = job.made.inheritance.acl != DefaultAcl::Absent;
+        if inherited && (name == acl::ACCESS || name == acl::DEFAULT) {
+            without_acl(job.target, name)?;
+        }
+        Ok(())
+    }
+
     /// Gives the target the attributes of its source.
     pub(super) fn extend(&self, job: &Job<'_>, names: &Names) -> Result<Carried, Refusal> {
         let mut carried = Carried::default();
@@ -131,6 +141,7 @@ impl Attributes<'_> {
                 Ok(None) => continue,
                 Err(errno) if CANNOT.contains(&errno) => {
                     self.lose(job, loss(name), Some(errno));
+                    self.strip_lost(job, name)?;
                     continue;
                 }
                 Err(errno) => return Err(Refusal::of(READ)(errno)),
@@ -161,6 +172,7 @@ impl Attributes<'_> {
             Err(errno) if CANNOT.contains(&errno) => {
                 self.check_lock(job, SET, errno)?;
                 self.lose(job, loss(name), Some(errno));
+                self.strip_lost(job, name)?;
                 if name == acl::ACCESS {
                     carried.group_permissions = acl::group_permissions(value);
                 }

@@ -15,7 +15,9 @@ const NO_PREALLOCATION: [Errno; 5] =
 /// Gives the file its room before it is written, where that can be had. No room at all is an error.
 pub(super) fn preallocate(target: BorrowedFd<'_>, length: u64) -> Result<(), Refusal> {
     loop {
-        match rustix::fs::fallocate(target, FallocateFlags::empty(), 0, length) {
+        // The length grows with what is written: after a power cut a file that is not whole does
+        // not look as if it were.
+        match rustix::fs::fallocate(target, FallocateFlags::KEEP_SIZE, 0, length) {
             Ok(()) => return Ok(()),
             Err(Errno::INTR) => {}
             Err(errno) if NO_PREALLOCATION.contains(&errno) => return Ok(()),

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::copy::content::Large;
-use crate::copy::directory::{Below, Directory};
+use crate::copy::directory::Directory;
 
 use super::{Near, Work};
 
@@ -75,11 +75,10 @@ impl Ready {
         while left > 0 {
             left -= 1;
             match self.below[index].take_below() {
-                Ok(Below::Directory(name, origin)) => {
+                Ok(Some((name, origin))) => {
                     return Some(Work::Visit(Arc::clone(&self.below[index]), name, origin));
                 }
-                Ok(Below::LetGo) => {}
-                Ok(Below::Nothing) => drop(self.below.remove(index)),
+                Ok(None) => drop(self.below.remove(index)),
                 Err(refusal) => return Some(Work::Lost(self.below.remove(index), refusal)),
             }
             index = index.checked_sub(1).unwrap_or(self.below.len().saturating_sub(1));

@@ -23,7 +23,7 @@ fn seen(links: &Links, source: Identity, names: u64) -> Option<Copy> {
             ticket.done(&path(source.1), (source.0 + 1, source.1 + 7)).unwrap();
             None
         }
-        Claim::Known(copy) => Some(copy),
+        Claim::Known(copy, _) => Some(copy),
     }
 }
 
@@ -48,7 +48,7 @@ fn of_threads_that_claim_at_once_one_copies_and_the_others_link() {
                             thread::yield_now();
                             ticket.done(&path(inode), (2, inode + 7)).unwrap();
                         }
-                        Claim::Known(copy) => assert_eq!(copy, expected((1, inode))),
+                        Claim::Known(copy, _) => assert_eq!(copy, expected((1, inode))),
                     }
                 }
             });

@@ -40,9 +40,9 @@ pub fn of(one: &Path, other: &Path) -> Result<Overlap, Failure> {
     Ok(found.map_or(Overlap::Directories, Overlap::Clash))
 }
 
-/// A path and what stands below it; nothing below is the path itself.
+/// A path and what stands below it, as it is best read.
 pub fn joined(path: &Path, below: &Path) -> PathBuf {
-    if below.as_os_str().is_empty() { path.to_owned() } else { path.join(below) }
+    path.join(below).components().collect()
 }
 
 fn failure(operation: &'static str, path: &Path, errno: Errno) -> Failure {

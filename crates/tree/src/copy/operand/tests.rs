@@ -151,6 +151,9 @@ fn a_symlink_that_the_user_names_is_followed_to_the_file_that_is_rewritten() {
     let folder = folder();
     let plan = plan_of(&folder, &["b"], &named(&folder, "link")).unwrap();
     assert_eq!(plan.rounds[0][0].target, folder.path().canonicalize().unwrap().join("a"));
+    fs::hard_link(folder.path().join("a"), folder.path().join("hard")).unwrap();
+    let plan = plan_of(&folder, &["b"], &named(&folder, "link")).unwrap();
+    assert_eq!(plan.rounds[0][0].target, folder.path().join("link"), "as cp does");
     let plan = plan_of(&folder, &["link"], &named(&folder, "dangling")).unwrap();
     assert_eq!(plan.rounds[0][0].target, folder.path().join("dangling"), "a link replaces a link");
 }
@@ -171,7 +174,7 @@ fn one_source_does_not_replace_what_another_one_brings() {
     let said = objection(&folder, &["a", "other/."], &into);
     assert!(said.contains("a goes there too"), "{said}");
     let said = objection(&folder, &["other/.", "a"], &into);
-    assert!(said.contains("other/./a goes there too") || said.contains("other/a goes"), "{said}");
+    assert!(said.contains("other/a goes there too"), "{said}");
 }
 
 #[test]

@@ -1,0 +1,220 @@
+//! What `flatout copy` takes and what it says: options, figures, the log, exit codes.
+
+use std::fs;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::bin::{Folder, assert_warned, closed_pipe};
+use crate::faulty::{Faults, Faulty};
+use crate::filesystem::needs_program;
+use crate::fixture::random_bytes;
+use crate::schema;
+use crate::skip::needs;
+
+/// Options that contradict each other or are out of bounds, and a word of the line that says so.
+const WRONG: &[(&str, &str)] = &[
+    ("--atomic --in-place", "--in-place"),
+    ("--always --checksum", "--checksum"),
+    ("--engine reflink --reflink=never", "--reflink=never"),
+    ("--engine sync --reflink=always", "--reflink=always"),
+    ("--engine uring --reflink", "--reflink=always"),
+    ("--engine reflink --sparse=always", "--sparse=always"),
+    ("--reflink=always --sparse=never", "--sparse=never"),
+    ("--engine mmap --depth 4", "--depth"),
+    ("--engine reflink --block-size 1M", "--block-size"),
+    ("--preserve=mode,links --no-preserve=links", "links"),
+    ("--preserve=modes", "modes"),
+    ("--preserve=", "attribute"),
+    ("--no-preserve=", "attribute"),
+    ("--engine dd", "dd"),
+    ("--sparse=often", "often"),
+    ("--reflink=often", "often"),
+    ("--format xml", "xml"),
+    ("--threads 0", "1..="),
+    ("--threads 100000", "1024"),
+    ("--block-size 0", "67108864"),
+    ("--block-size 1G", "67108864"),
+    ("--depth 0", "1..="),
+    ("--max-fds 3", "16..="),
+    ("--max-memory 1", "65536"),
+    ("--no-such-option", "--no-such-option"),
+];
+
+/// Options that are accepted, alone and together.
+const RIGHT: &[&str] = &[
+    "",
+    "--preserve",
+    "--preserve=mode",
+    "--preserve=all --no-preserve=ownership,xattr",
+    "--no-preserve all",
+    "--no-preserve=mode --no-preserve=links",
+    "--in-place",
+    "--atomic --sync",
+    "--always --verify",
+    "--checksum --sparse=always",
+    "-x --sparse never",
+    "--reflink=auto --sparse=auto",
+    "--reflink=never",
+    "--engine auto --depth 8",
+    "--engine sync --block-size 1000 --threads 3",
+    "--engine uring --depth 2 --reflink=never",
+    "--max-fds 64 --max-memory 1M",
+    "--one-file-system",
+];
+
+fn folder() -> Folder {
+    let folder = Folder::new();
+    fs::create_dir(folder.join("src")).unwrap();
+    fs::write(folder.join("src/f"), "contents").unwrap();
+    fs::write(folder.join("a"), "a").unwrap();
+    folder
+}
+
+fn words<'a>(text: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    let options = text.split(' ').filter(|word| !word.is_empty());
+    ["copy"].into_iter().chain(options).chain(more.iter().copied()).collect()
+}
+
+#[test]
+fn contradictions_are_wrong_use_and_nothing_is_touched() {
+    let folder = folder();
+    for (options, word) in WRONG {
+        let ran = folder.flatout(words(options, &["src", "new"])).run();
+        ran.complains(2, &[word]);
+        assert_eq!(ran.stdout, "", "{ran}");
+    }
+    assert!(!folder.join("new").exists());
+}
+
+#[test]
+fn options_are_taken_together_and_nothing_is_said() {
+    let folder = folder();
+    for options in RIGHT {
+        let ran = folder.flatout(words(options, &["src", "new"])).leaves("new").run();
+        assert_eq!((ran.exits(0).stdout.as_str(), ran.stderr.as_str()), ("", ""), "{options}");
+        assert_eq!(fs::read(folder.join("new/f")).unwrap(), b"contents", "{options}");
+        fs::remove_dir_all(folder.join("new")).unwrap();
+    }
+}
+
+#[test]
+fn the_figures_are_a_document_of_the_schema() {
+    let folder = folder();
+    let ran = folder.flatout(words("--format json", &["src", "new"])).leaves("new").run();
+    let document = ran.exits(0).document();
+    schema::assert_valid(&document);
+    let result = ran.result();
+    assert_eq!(result["id"], "copy/total");
+    assert_eq!(result["status"], "ok");
+    assert_eq!((&result["audit"]["files"], &result["audit"]["failed"]), (&1.into(), &0.into()));
+    assert!(result["audit"]["elapsed_ns"].as_u64().unwrap() > 0);
+    assert_eq!(ran.stderr, "");
+}
+
+#[test]
+fn a_document_tells_of_what_was_not_copied() {
+    let folder = folder();
+    fs::create_dir(folder.join("d")).unwrap();
+    let ran = folder.flatout(words("--format=json", &["gone", "a", "d"])).run();
+    let document = ran.complains(1, &["cannot stat gone: No such file"]).document();
+    schema::assert_valid(&document);
+    let result = ran.result();
+    assert_eq!((&result["status"], &result["audit"]["failed"]), (&"degraded".into(), &1.into()));
+    assert_warned(&result, "failed");
+    assert_eq!(document["end"]["errors"][0], "cannot stat gone: No such file or directory");
+    assert_eq!(fs::read(folder.join("d/a")).unwrap(), b"a");
+    let ran = folder.flatout(words("--format json", &["-T", "a"])).run();
+    schema::assert_valid(&ran.complains(2, &["no target"]).document());
+    let ran = folder.flatout(words("--format json --output no/such", &["a", "d"])).run();
+    schema::assert_valid(&ran.complains(1, &["no/such"]).document());
+}
+
+#[test]
+fn figures_go_where_they_are_wanted() {
+    let folder = folder();
+    let run = |options: &str| folder.flatout(words(options, &["src", "new"])).leaves("new");
+    let ran = run("--format table").run();
+    assert_eq!(ran.exits(0).field("files"), "1");
+    let ran = run("--always --verbose").run();
+    assert_eq!(ran.exits(0).stdout, "");
+    assert!(ran.stderr.contains("1 file, "), "{ran}");
+    let ran = run("--output figures").leaves("figures").run();
+    assert_eq!((ran.exits(0).stdout.as_str(), ran.stderr.as_str()), ("", ""));
+    assert!(fs::read_to_string(folder.join("figures")).unwrap().contains("files"));
+    run("--format json").stdout(closed_pipe()).run().exits(0);
+    for option in ["--output", "--log"] {
+        let ran = folder.flatout(words("", &["a", "new", option, "a"])).run();
+        ran.complains(1, &["\"a\"", "it is the file that is worked on"]);
+        let ran = folder.flatout(words("", &["a", "target", option, "target"])).run();
+        ran.complains(1, &["\"target\""]);
+    }
+    let same = folder.flatout(words("--log one --output one", &["a", "b"])).run();
+    same.complains(1, &["same file"]);
+    assert_eq!(fs::read(folder.join("a")).unwrap(), b"a");
+}
+
+#[test]
+fn a_log_has_a_line_for_each_thing_done_or_not() {
+    let folder = folder();
+    fs::create_dir(folder.join("d")).unwrap();
+    let ran = folder.flatout(words("--log log", &["src", "gone", "d"])).leaves("log").run();
+    ran.complains(1, &["gone"]);
+    let text = fs::read_to_string(folder.join("log")).unwrap();
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let with = |action: &str| lines.iter().filter(|line| line["action"] == action).count();
+    assert_eq!((with("copied"), with("refused")), (1, 1), "{text}");
+    let refused = lines.iter().find(|line| line["action"] == "refused").unwrap();
+    assert_eq!(refused["path"], "gone");
+    let copied = lines.iter().find(|line| line["action"] == "copied").unwrap();
+    assert!(copied["path"].as_str().unwrap().starts_with("src"), "{copied}");
+    for key in ["bytes", "method", "elapsed_ns"] {
+        assert!(!copied[key].is_null(), "{copied}");
+    }
+}
+
+#[test]
+fn a_log_that_cannot_be_written_is_a_failure_after_the_copy() {
+    let folder = folder();
+    let ran = folder.flatout(words("--log /dev/full", &["src", "new"])).leaves("new").run();
+    ran.complains(1, &["/dev/full", "No space left"]);
+    assert_eq!(fs::read(folder.join("new/f")).unwrap(), b"contents");
+}
+
+#[test]
+fn somebody_who_looks_on_is_told_at_the_end() {
+    needs!(needs_program("script"));
+    let folder = folder();
+    let command = format!("'{}' copy src new", crate::bin::executable().display());
+    let words = ["-qec", command.as_str(), "/dev/null"].map(std::ffi::OsString::from).to_vec();
+    let ran = folder.program("script".as_ref(), words).leaves("new").run();
+    assert!(ran.exits(0).stdout.contains("flatout: 1 file, "), "{ran}");
+}
+
+#[test]
+fn an_interrupted_copy_says_how_to_go_on_and_goes_on() {
+    let faults = Faults { delay: Duration::from_millis(100), ..Faults::default() };
+    let faulty = needs!(Faulty::new(faults));
+    let bytes = random_bytes(1 << 20, 5);
+    for number in 0..4 {
+        faulty.put(&format!("file{number}"), &bytes);
+    }
+    let folder = Folder::new();
+    let source = format!("{}/.", faulty.path().display());
+    let copy = |more: &str| folder.flatout(words(more, &[&source, "new"])).leaves("new");
+    let mut running = copy("--format json --threads 1").start();
+    running.wait_until("status", |_| faulty.read_bytes() > 0);
+    running.interrupt();
+    let ran = running.wait();
+    ran.complains(130, &["interrupted", "same command again"]);
+    let document = ran.document();
+    schema::assert_valid(&document);
+    assert_eq!(document["results"][0]["status"], "interrupted");
+    faulty.change(|faults| faults.delay = Duration::ZERO);
+    copy("").run().exits(0);
+    for number in 0..4 {
+        assert_eq!(fs::read(folder.join(&format!("new/file{number}"))).unwrap(), bytes);
+    }
+    assert_eq!(Folder::names_in(&folder.join("new")).len(), 4, "no litter");
+    faulty.finish();
+}

@@ -1,0 +1,151 @@
+//! Sources that change while they are copied, and the edge of a filesystem.
+
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::time::Duration;
+
+use super::super::copier::{copier, copy};
+use super::super::oracle::{Aspect, Kind as EntryKind, Leeway, Portrait, assert_same};
+use super::{ENGINES, under_test};
+use crate::bin::{Folder, Ran};
+use crate::faulty::{Faults, Faulty};
+use crate::filesystem::{Kind, Mounted};
+use crate::fixture::random_bytes;
+use crate::skip::needs;
+
+const LENGTH_BYTES: usize = 12 << 20;
+
+/// Slow enough to be changed in the middle.
+fn slow() -> Faults {
+    Faults { delay: Duration::from_millis(40), is_uncached: true, ..Faults::default() }
+}
+
+/// Copies two files, of which `victim` is changed when some of it has been read.
+fn copy_while(faulty: &Faulty, engine: &str, change: impl FnOnce(&Path)) -> (Folder, Ran) {
+    faulty.put("tree-victim", &random_bytes(LENGTH_BYTES, 1));
+    let folder = Folder::new();
+    fs::create_dir(folder.join("into")).unwrap();
+    let source = faulty.path().join("tree-victim");
+    let run = Folder::new();
+    let target = folder.join("into");
+    faulty.restart(|faults| faults.delay = slow().delay);
+    let running = copier(&run, &["--engine", engine], (&source, &target)).start();
+    // Whatever the method, it reads through the filesystem.
+    while faulty.read_bytes() < LENGTH_BYTES as u64 / 12 {
+        std::thread::yield_now();
+    }
+    change(&source);
+    let ran = running.wait();
+    (folder, ran)
+}
+
+/// What changed in the middle is copied once more, as it is now, or it is named.
+#[track_caller]
+fn assert_whole_or_named(faulty: &Faulty, folder: &Folder, ran: &Ran) {
+    if ran.code == Some(0) {
+        let copied = fs::read(folder.join("into/tree-victim")).unwrap();
+        assert!(copied == faulty.bytes("tree-victim").unwrap(), "neither old nor new{ran}");
+    } else {
+        ran.complains(1, &["tree-victim"]);
+    }
+}
+
+#[test]
+fn a_source_that_shrinks_is_copied_as_it_is_now_or_named() {
+    needs!(under_test());
+    let faulty = needs!(Faulty::new(slow()));
+    for engine in ENGINES {
+        let (folder, ran) = copy_while(&faulty, engine, |source| {
+            OpenOptions::new().write(true).open(source).unwrap().set_len(1 << 20).unwrap();
+        });
+        assert_whole_or_named(&faulty, &folder, &ran);
+    }
+    faulty.finish();
+}
+
+#[test]
+fn a_source_that_grows_is_copied_as_it_is_now_or_named() {
+    needs!(under_test());
+    let faulty = needs!(Faulty::new(slow()));
+    for engine in ENGINES {
+        let (folder, ran) = copy_while(&faulty, engine, |source| {
+            let file = OpenOptions::new().write(true).open(source).unwrap();
+            file.write_all_at(b"more", LENGTH_BYTES as u64 + 100).unwrap();
+        });
+        assert_whole_or_named(&faulty, &folder, &ran);
+    }
+    faulty.finish();
+}
+
+/// Whole it arrives, the old one or the new one, or the failure is named.
+#[test]
+fn a_source_that_is_replaced_is_never_a_mixture() {
+    needs!(under_test());
+    let faulty = needs!(Faulty::new(slow()));
+    let old = random_bytes(LENGTH_BYTES, 1);
+    for engine in ENGINES {
+        let (folder, ran) = copy_while(&faulty, engine, |_| {
+            faulty.put("tree-victim", &vec![b'n'; LENGTH_BYTES]);
+        });
+        assert!(matches!(ran.code, Some(0 | 1)), "{ran}");
+        match fs::read(folder.join("into/tree-victim")) {
+            Ok(copied) => {
+                let is_new = copied == faulty.bytes("tree-victim").unwrap();
+                assert!(copied == old || is_new, "{engine}: old bytes or new ones{ran}");
+            }
+            Err(_) => assert_eq!(ran.code, Some(1), "{ran}"),
+        }
+    }
+    faulty.finish();
+}
+
+/// A file that is written to all the time would never end for one who reads to its end.
+#[test]
+fn a_source_that_grows_all_the_time_comes_to_an_end() {
+    needs!(under_test());
+    let folder = Folder::new();
+    let source = folder.join("log");
+    fs::write(&source, random_bytes(1 << 20, 2)).unwrap();
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut file = OpenOptions::new().append(true).open(&source).unwrap();
+            while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                std::io::Write::write_all(&mut file, &[7; 4096]).unwrap();
+                if file.metadata().unwrap().len() > 1 << 30 {
+                    file.set_len(1 << 20).unwrap();
+                }
+            }
+        });
+        for engine in ENGINES {
+            let ran = copy(&["--engine", engine, "--always"], &source, &folder.join("copy"));
+            assert!(matches!(ran.code, Some(0 | 1)), "{ran}");
+        }
+        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+}
+
+/// The directory in which a filesystem is mounted is the tree here.
+#[test]
+fn one_filesystem_ends_where_another_is_mounted() {
+    needs!(under_test());
+    let mounted = needs!(Mounted::new(Kind::Tmpfs(1 << 20)));
+    let tree = mounted.path().parent().unwrap().to_owned();
+    fs::write(tree.join("here"), "x").unwrap();
+    fs::write(mounted.path().join("there"), "x").unwrap();
+    let folder = Folder::new();
+    let before = Portrait::of(&tree);
+    let ran = copy::<&str>(&[], &tree, &folder.join("all"));
+    let read = Leeway::but(&[Aspect::Accessed]);
+    assert_same(&before, &Portrait::of(&folder.join("all")), read, ran.exits(0));
+    for option in ["--one-file-system", "-x"] {
+        let target = folder.join(option);
+        copy(&[option], &tree, &target).exits(0);
+        let after = Portrait::of(&target);
+        assert!(!after.entries.contains_key(&b"mounted/there"[..]), "{option}");
+        assert_eq!(after.entry("mounted").kind, EntryKind::Directory, "{option}");
+        assert_eq!(after.entry("here").length_bytes, 1);
+    }
+    mounted.finish();
+}

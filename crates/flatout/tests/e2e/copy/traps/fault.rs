@@ -1,0 +1,135 @@
+//! Devices that fail: on reading, on writing, on closing.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::super::copier::copy;
+use super::{ENGINES, under_test};
+use crate::bin::Folder;
+use crate::faulty::{Begin, Fault, Faults, Faulty};
+use crate::fixture::random_bytes;
+use crate::skip::needs;
+
+const LENGTH_BYTES: usize = 2 << 20;
+
+fn uncached() -> Faults {
+    Faults { is_uncached: true, ..Faults::default() }
+}
+
+/// Three files on storage that works.
+fn three(folder: &Folder) -> PathBuf {
+    let tree = folder.join("tree");
+    fs::create_dir(&tree).unwrap();
+    for (index, name) in ["a", "b", "c"].into_iter().enumerate() {
+        fs::write(tree.join(name), random_bytes(LENGTH_BYTES, index as u64)).unwrap();
+    }
+    tree
+}
+
+fn is_whole(source: &Path, bytes: Option<&[u8]>) -> bool {
+    bytes.is_some_and(|bytes| fs::read(source).unwrap() == bytes)
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_named_and_the_others_are_copied() {
+    needs!(under_test());
+    let faulty = needs!(Faulty::new(uncached()));
+    let folder = Folder::new();
+    for engine in ENGINES {
+        for offset in [0, 4096, (1 << 20) + 1, LENGTH_BYTES as u64 - 1] {
+            faulty.restart(|_| ());
+            faulty.put("bad", &random_bytes(LENGTH_BYTES, 8));
+            faulty.put("short", b"ok");
+            faulty.change(|faults| faults.read = Fault::broken(Begin::AtByte(offset)));
+            let target = folder.join("copy");
+            let ran = copy(&["--engine", engine], faulty.path(), &target);
+            let good = usize::from(offset == 0);
+            ran.exits(1);
+            assert!(
+                ran.stderr.contains("bad") && ran.stderr.contains("Input/output error"),
+                "{ran}"
+            );
+            assert!(ran.stderr.lines().count() <= 2 + good, "{ran}");
+            if offset > 0 {
+                assert_eq!(fs::read(target.join("short")).unwrap(), b"ok", "{ran}");
+            }
+            faulty.change(|faults| faults.read = None);
+            copy(&["-T", "--engine", engine], faulty.path(), &target).exits(0);
+            assert!(fs::read(target.join("bad")).unwrap() == random_bytes(LENGTH_BYTES, 8));
+            fs::remove_dir_all(&target).unwrap();
+        }
+    }
+    faulty.finish();
+}
+
+#[test]
+fn a_target_that_cannot_be_written_is_named_and_nothing_wrong_counts_as_done() {
+    needs!(under_test());
+    let faulty = needs!(Faulty::new(uncached()));
+    let folder = Folder::new();
+    let tree = three(&folder);
+    for engine in ENGINES {
+        for fault in [Fault::broken, Fault::full] {
+            for after in [0, 1 << 20, (4 << 20) + 5] {
+                faulty.restart(|faults| faults.write = fault(Begin::AfterBytes(after)));
+                for name in ["a", "b", "c"] {
+                    let _ = fs::remove_file(faulty.path().join(name));
+                }
+                let ran = copy(&["-T", "--engine", engine], &tree, faulty.path());
+                ran.exits(1);
+                assert!(!ran.stderr.contains("panicked") && ran.stderr.contains("write"), "{ran}");
+                faulty.change(|faults| faults.write = None);
+                copy(&["-T", "--engine", engine], &tree, faulty.path()).exits(0);
+                for name in ["a", "b", "c"] {
+                    assert!(is_whole(&tree.join(name), faulty.bytes(name).as_deref()), "{engine}");
+                }
+                assert_eq!(faulty.names(), ["a", "b", "c"], "{engine}: litter");
+            }
+        }
+    }
+    faulty.finish();
+}
+
+/// What was there before is not lost when its successor does not arrive.
+#[test]
+fn a_file_that_was_there_survives_a_failure() {
+    needs!(under_test());
+    let faulty = needs!(Faulty::new(uncached()));
+    let folder = Folder::new();
+    let tree = three(&folder);
+    for engine in ENGINES {
+        faulty.restart(|_| ());
+        for name in ["a", "b", "c"] {
+            faulty.put(name, b"the old one");
+        }
+        faulty.change(|faults| faults.write = Fault::broken(Begin::AtByte(1 << 20)));
+        copy(&["-T", "--engine", engine], &tree, faulty.path()).exits(1);
+        for name in ["a", "b", "c"] {
+            assert_eq!(faulty.bytes(name).unwrap(), b"the old one", "{engine} {name}");
+        }
+        assert_eq!(faulty.names(), ["a", "b", "c"], "{engine}: litter");
+    }
+    faulty.finish();
+}
+
+/// Network filesystems tell of a failed write only then.
+#[test]
+fn an_error_on_closing_is_an_error() {
+    needs!(under_test());
+    let faulty = needs!(Faulty::new(uncached()));
+    let folder = Folder::new();
+    let tree = three(&folder);
+    for engine in ENGINES {
+        faulty.restart(|faults| faults.close = Some(fuser::Errno::EIO));
+        let ran = copy(&["-T", "--always", "--engine", engine], &tree, faulty.path());
+        ran.exits(1);
+        for name in ["a", "b", "c"] {
+            let mut lines = ran.stderr.lines();
+            assert!(lines.any(|line| line.contains(&format!("/{name}: "))), "{name}{ran}");
+        }
+        faulty.change(|faults| faults.close = None);
+        copy(&["-T", "--always", "--engine", engine], &tree, faulty.path()).exits(0);
+        assert_eq!(faulty.names(), ["a", "b", "c"], "{engine}: litter");
+    }
+    faulty.finish();
+}

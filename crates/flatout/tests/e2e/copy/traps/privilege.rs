@@ -1,0 +1,141 @@
+//! Without root: what needs it is said once, the rest is right.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::Path;
+
+use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
+
+use super::super::forest::{Acl, acl, capability};
+use super::super::oracle::{Aspect, Leeway, Portrait, assert_same};
+use super::{date, set, under_test};
+use crate::bin::{Folder, Ran};
+use crate::filesystem::{needs_program, needs_root};
+use crate::input::as_nobody;
+use crate::skip::needs;
+
+const NOBODY: u32 = 65_534;
+const READ: &[Aspect] = &[Aspect::Accessed, Aspect::Owner];
+
+fn chmod(path: &Path, mode: u32) {
+    fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+}
+
+/// A folder in which nobody may do everything.
+fn open_folder() -> Folder {
+    let folder = Folder::new();
+    chown(folder.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+    folder
+}
+
+fn copy_as_nobody(folder: &Folder, words: &str) -> Ran {
+    as_nobody(folder, &format!("copy {words}")).leaves("copy").run()
+}
+
+#[test]
+fn owners_that_cannot_be_kept_are_said_once_and_set_id_bits_go_with_them() {
+    needs!(under_test());
+    needs!(needs_root("running as somebody else"));
+    needs!(needs_program("setpriv"));
+    let folder = open_folder();
+    let tree = folder.join("tree");
+    fs::create_dir(&tree).unwrap();
+    for index in 0..20 {
+        let file = tree.join(format!("file{index}"));
+        fs::write(&file, "of root").unwrap();
+        chmod(&file, [0o644, 0o4755, 0o2755, 0o6755][index % 4]);
+        date(&file, 1_000_000_000 + index as i64, 9);
+    }
+    set(&tree.join("file0"), "user.note", b"kept");
+    set(&tree.join("file4"), Acl::Access.attribute(), &acl([6, 4, 4, 4, 4, 4]));
+    chmod(&tree, 0o755);
+    let before = Portrait::of(&tree);
+    let ran = copy_as_nobody(&folder, "tree copy");
+    ran.exits(0);
+    let words = ran.stderr.to_lowercase();
+    assert_eq!(words.lines().filter(|line| line.contains("owners")).count(), 1, "{ran}");
+    let after = Portrait::of(&folder.join("copy"));
+    let mut wanted = before.clone();
+    for entry in wanted.entries.values_mut() {
+        entry.mode &= 0o1777;
+    }
+    assert_same(&wanted, &after, Leeway::but(READ), &ran);
+    assert!(after.entries.values().all(|entry| entry.owner == (NOBODY, NOBODY)));
+}
+
+#[test]
+fn what_nobody_may_read_or_make_is_named_and_the_rest_copied() {
+    needs!(under_test());
+    needs!(needs_root("running as somebody else"));
+    needs!(needs_program("setpriv"));
+    let folder = open_folder();
+    let tree = folder.join("tree");
+    fs::create_dir_all(tree.join("shut")).unwrap();
+    for name in ["good", "secret", "shut/inside"] {
+        fs::write(tree.join(name), name).unwrap();
+    }
+    mknodat(CWD, tree.join("device"), FileType::CharacterDevice, Mode::RUSR, makedev(1, 3))
+        .unwrap();
+    set(&tree.join("good"), "security.capability", &capability(1));
+    chmod(&tree.join("secret"), 0o600);
+    chmod(&tree.join("shut"), 0o700);
+    chmod(&tree.join("good"), 0o755);
+    chmod(&tree, 0o755);
+    let ran = copy_as_nobody(&folder, "tree copy");
+    ran.exits(1);
+    for (name, cause) in [("secret", "Permission denied"), ("shut", "Permission denied")] {
+        let found = ran.stderr.lines().any(|line| line.contains(name) && line.contains(cause));
+        assert!(found, "{name}{ran}");
+    }
+    assert!(ran.stderr.contains("device"), "{ran}");
+    assert_eq!(fs::read(folder.join("copy/good")).unwrap(), b"good");
+    assert!(!folder.join("copy/secret").exists(), "{ran}");
+}
+
+#[test]
+fn read_only_directories_are_filled_by_nobody_too() {
+    needs!(under_test());
+    needs!(needs_root("running as somebody else"));
+    needs!(needs_program("setpriv"));
+    let folder = open_folder();
+    let tree = folder.join("tree");
+    fs::create_dir_all(tree.join("closed/inner")).unwrap();
+    for name in ["closed/inner/file", "closed/file", "file"] {
+        fs::write(tree.join(name), name).unwrap();
+        chmod(&tree.join(name), 0o444);
+    }
+    for name in ["closed/inner/file", "closed/file", "file", "closed/inner", "closed", ""] {
+        chown(tree.join(name), Some(NOBODY), Some(NOBODY)).unwrap();
+    }
+    for name in ["closed/inner", "closed", ""] {
+        chmod(&tree.join(name), 0o555);
+    }
+    let before = Portrait::of(&tree);
+    for words in ["tree copy", "-T tree copy"] {
+        let ran = copy_as_nobody(&folder, words);
+        assert_eq!(ran.exits(0).stderr, "", "{ran}");
+        assert_same(&before, &Portrait::of(&folder.join("copy")), Leeway::but(READ), &ran);
+    }
+}
+
+/// A target of mode 0 that is nobody's own is not in the way.
+#[test]
+fn files_of_mode_0_are_put_right_by_their_owner() {
+    needs!(under_test());
+    needs!(needs_root("running as somebody else"));
+    needs!(needs_program("setpriv"));
+    let folder = open_folder();
+    for (place, mode) in [("tree", 0o640), ("copy", 0)] {
+        fs::create_dir(folder.join(place)).unwrap();
+        let file = folder.join(place).join("file");
+        fs::write(&file, "same").unwrap();
+        chmod(&file, mode);
+        date(&file, 1_000_000_000, 1);
+        chown(&file, Some(NOBODY), Some(NOBODY)).unwrap();
+        chown(folder.join(place), Some(NOBODY), Some(NOBODY)).unwrap();
+    }
+    let before = Portrait::of(&folder.join("tree"));
+    let ran = copy_as_nobody(&folder, "-T tree copy");
+    ran.exits(0);
+    assert_same(&before, &Portrait::of(&folder.join("copy")), Leeway::but(READ), &ran);
+}

@@ -1,0 +1,61 @@
+//! The names in a directory, and what they are, as getdents64(2) yields them.
+
+use std::ffi::CStr;
+use std::mem::MaybeUninit;
+use std::os::fd::BorrowedFd;
+
+use rustix::fs::{AtFlags, FileType, RawDir};
+use rustix::io::Errno;
+
+use super::failure::Refusal;
+
+/// Calls `visit` with all names of a directory from where it stands, and their kinds.
+pub(super) fn each(
+    directory: BorrowedFd<'_>,
+    space: &mut [MaybeUninit<u8>],
+    mut visit: impl FnMut(&CStr, FileType) -> Result<(), Refusal>,
+) -> Result<(), Refusal> {
+    while once(directory, space, &mut visit)? {}
+    Ok(())
+}
+
+/// Calls `visit` with the names that one call of the kernel yields; false when there were none.
+pub(super) fn once(
+    directory: BorrowedFd<'_>,
+    space: &mut [MaybeUninit<u8>],
+    mut visit: impl FnMut(&CStr, FileType) -> Result<(), Refusal>,
+) -> Result<bool, Refusal> {
+    let mut listing = RawDir::new(directory, space);
+    let mut any = false;
+    loop {
+        let entry = match listing.next() {
+            None => return Ok(any),
+            Some(Err(Errno::INTR)) => continue,
+            // It was removed meanwhile: then nothing is in it.
+            Some(Err(Errno::NOENT)) => return Ok(false),
+            Some(Err(errno)) => return Err(Refusal::of("list")(errno)),
+            Some(Ok(entry)) => entry,
+        };
+        any = true;
+        let name = entry.file_name();
+        if !matches!(name.to_bytes(), b"." | b"..") {
+            let kind = match entry.file_type() {
+                FileType::Unknown => kind_of(directory, name),
+                kind => kind,
+            };
+            visit(name, kind)?;
+        }
+        if listing.is_buffer_empty() {
+            return Ok(any);
+        }
+    }
+}
+
+/// The kind of an entry of a filesystem that does not list it. What cannot be told is a file: it
+/// will be looked at again.
+fn kind_of(directory: BorrowedFd<'_>, name: &CStr) -> FileType {
+    match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(facts) => FileType::from_raw_mode(facts.st_mode),
+        Err(_) => FileType::RegularFile,
+    }
+}
