@@ -67,12 +67,12 @@ pub(super) enum Trouble {
 }
 
 /// Puts a refusal on the side of the source; made for `map_err`.
-pub(super) fn source(operation: &'static str) -> impl FnOnce(rustix::io::Errno) -> Trouble {
+pub(super) fn source(operation: &'static str) -> impl FnOnce(Errno) -> Trouble {
     move |errno| Trouble::Source(Refusal::of(operation)(errno))
 }
 
 /// Puts a refusal on the side of the target; made for `map_err`.
-pub(super) fn target(operation: &'static str) -> impl FnOnce(rustix::io::Errno) -> Trouble {
+pub(super) fn target(operation: &'static str) -> impl FnOnce(Errno) -> Trouble {
     move |errno| Trouble::Target(Refusal::of(operation)(errno))
 }
 
