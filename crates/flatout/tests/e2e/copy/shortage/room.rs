@@ -124,7 +124,7 @@ fn a_filesystem_without_inodes_ends_the_copy_and_leaves_whole_files() {
     }
     for options in [&[][..], &["--threads", "1", "--atomic"]] {
         let mounted = needs!(Mounted::on_image(Kind::Ext4, 16 << 20, Backing::Cached));
-        let total = rustix::fs::statvfs(&mounted.path()).unwrap().f_ffree;
+        let total = rustix::fs::statvfs(mounted.path()).unwrap().f_ffree;
         let target = mounted.path().join("copy");
         // All but some of them are taken.
         let taken = mounted.path().join("taken");
