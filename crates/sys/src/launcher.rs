@@ -30,6 +30,8 @@ pub const FDATASYNC: libc::c_long = libc::SYS_fdatasync;
 pub const PWRITE: libc::c_long = libc::SYS_pwrite64;
 /// openat2(2), new in Linux 5.6, denied by old container runtimes.
 pub const OPENAT2: libc::c_long = libc::SYS_openat2;
+/// renameat2(2), new in Linux 3.15.
+pub const RENAMEAT2: libc::c_long = libc::SYS_renameat2;
 /// ptrace(2), which containers and Yama deny.
 pub const PTRACE: libc::c_long = libc::SYS_ptrace;
 /// EIO: what a broken device answers.

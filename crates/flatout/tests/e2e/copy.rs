@@ -1,10 +1,14 @@
 //! `flatout copy`: trees copied as `cp -a` does, and more safely; and all that can go wrong then.
 
 mod copier;
+mod fault;
 mod filesystem_pairs;
 mod forest;
 mod interface;
+mod likeness;
+mod memory;
 mod operand;
 mod oracle;
 mod property;
+mod shortage;
 mod traps;

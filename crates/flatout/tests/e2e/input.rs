@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
 
 use crate::bin::{Flatout, Folder, Ran, assert_warned, executable};
 use crate::filesystem::{is_root, needs_program, needs_root, needs_storage};
@@ -122,7 +123,10 @@ fn a_file_that_may_not_be_read_is_named() {
 /// The program run by nobody. Nobody may not reach it where it was built, so a copy is run.
 pub fn as_nobody<'a>(folder: &'a Folder, arguments: &str) -> Flatout<'a> {
     std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).unwrap();
-    std::fs::copy(executable(), folder.join("program")).unwrap();
+    // Not by ourselves: a test that forks meanwhile would hold the file open for writing, and a
+    // program that is written to cannot be started (ETXTBSY).
+    let copied = Command::new("cp").arg(executable()).arg(folder.join("program")).status();
+    assert!(copied.unwrap().success());
     let words = format!("--reuid=65534 --regid=65534 --clear-groups ./program {arguments}");
     folder.program("setpriv".as_ref(), words.split(' ').map(OsString::from).collect())
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use flatout_io::transfer::Method;
 use flatout_sys::clock::monotonic_ns;
 use rustix::fs::{AtFlags, FileType, Stat};
+use rustix::io::Errno;
 
 use super::directory::{Directory, Identity, Pair, Side, identity};
 use super::event::{Action, Event};
@@ -66,12 +67,12 @@ pub(super) enum Trouble {
 }
 
 /// Puts a refusal on the side of the source; made for `map_err`.
-pub(super) fn source(operation: &'static str) -> impl FnOnce(rustix::io::Errno) -> Trouble {
+pub(super) fn source(operation: &'static str) -> impl FnOnce(Errno) -> Trouble {
     move |errno| Trouble::Source(Refusal::of(operation)(errno))
 }
 
 /// Puts a refusal on the side of the target; made for `map_err`.
-pub(super) fn target(operation: &'static str) -> impl FnOnce(rustix::io::Errno) -> Trouble {
+pub(super) fn target(operation: &'static str) -> impl FnOnce(Errno) -> Trouble {
     move |errno| Trouble::Target(Refusal::of(operation)(errno))
 }
 
@@ -177,7 +178,7 @@ impl Lane<'_, '_> {
                 None => {
                     self.copy.lose_links();
                     let outcome = copy(self)?;
-                    if let Some(made) = self.made_of(entry, &outcome) {
+                    if let Ok(made) = self.made_of(entry, &outcome) {
                         let path = entry.directory.path_below_base(entry.target);
                         // Where that cannot be remembered, the next one is a file of its own, too.
                         let _forgotten = again.copied(&path, made);
@@ -187,15 +188,16 @@ impl Lane<'_, '_> {
             },
             Claim::First(ticket) => {
                 let result = copy(self);
-                let made = result.as_ref().ok().and_then(|outcome| self.made_of(entry, outcome));
-                match made {
-                    Some(made) => {
+                match result.as_ref().map(|outcome| self.made_of(entry, outcome)) {
+                    Ok(Ok(made)) => {
                         let path = entry.directory.path_below_base(entry.target);
                         if ticket.done(&path, made).is_err() {
                             self.copy.lose_links();
                         }
                     }
-                    None => ticket.failed(),
+                    // It is not known what the other names are to be links of.
+                    Ok(Err(errno)) => return Err(target("examine")(errno)),
+                    Err(_) => ticket.failed(),
                 }
                 result
             }
@@ -203,12 +205,13 @@ impl Lane<'_, '_> {
     }
 
     /// The identity of what was made of an entry.
-    fn made_of(&self, entry: Entry<'_>, outcome: &Outcome) -> Option<Identity> {
-        let by_name = || {
-            let flags = AtFlags::SYMLINK_NOFOLLOW;
-            rustix::fs::statat(entry.pair.target(), entry.target, flags).ok()
-        };
-        outcome.identity.or_else(|| by_name().as_ref().map(identity))
+    fn made_of(&self, entry: Entry<'_>, outcome: &Outcome) -> Result<Identity, Errno> {
+        if let Some(identity) = outcome.identity {
+            return Ok(identity);
+        }
+        let flags = AtFlags::SYMLINK_NOFOLLOW;
+        let facts = rustix::fs::statat(entry.pair.target(), entry.target, flags)?;
+        Ok(identity(&facts))
     }
 }
 

@@ -167,6 +167,20 @@ mod tests {
     }
 
     #[test]
+    fn what_was_made_and_then_refused_leaves_no_name() {
+        let place = tempfile::tempdir().unwrap();
+        let directory = rustix::fs::open(place.path(), OFlags::RDONLY, Mode::empty()).unwrap();
+        let at = directory.as_fd();
+        let refused = Refusal::of("set the times of")(Errno::IO);
+        let replaced = Temporaries::default().replace(at, c"a", |name| {
+            rustix::fs::symlinkat(c"nowhere", at, name).unwrap();
+            Err(refused.clone())
+        });
+        assert_eq!(replaced, Err(refused));
+        assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
+    }
+
+    #[test]
     fn a_link_to_the_same_file_leaves_no_second_name() {
         let place = tempfile::tempdir().unwrap();
         let directory = rustix::fs::open(place.path(), OFlags::RDONLY, Mode::empty()).unwrap();

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use flatout_io::transfer::Method;
-use flatout_sys::filesystem::{self, Filesystem};
+use flatout_sys::filesystem::{self, Filesystem, Nature};
 use rustix::io::Errno;
 
 use super::choice::PairFacts;
@@ -70,6 +70,9 @@ impl Methods {
             is_one: devices.0 == devices.1,
         };
         let pair = Arc::new(Pair { devices, facts, refused: Default::default() });
+        if is_fuse(&facts.source) || is_fuse(&facts.target) {
+            pair.refuse(Method::Uring, Errno::OPNOTSUPP);
+        }
         let mut pairs = self.pairs.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = find(&pairs) {
             return Ok(known);
@@ -84,6 +87,13 @@ impl Methods {
 fn examine(file: BorrowedFd<'_>, operation: &'static str) -> Result<Filesystem, Refusal> {
     filesystem::of(file)
         .map_err(|error| Refusal::of(operation)(Errno::from_io_error(&error).unwrap_or(Errno::IO)))
+}
+
+/// Whether a server in user space answers, which may come short at any time. Where it has files
+/// read around the page cache, the ring asks for the rest at the place where it began, and calls
+/// the read whole: seen with Linux 6.18.
+fn is_fuse(side: &Filesystem) -> bool {
+    side.nature == Nature::Userspace || side.name == "virtiofs"
 }
 
 impl Pair {

@@ -1,0 +1,156 @@
+//! Filesystems that fail at the n-th request of a kind, for each n of a small copy.
+
+mod answer;
+mod flaky;
+mod request;
+mod server;
+mod store;
+mod sweep;
+
+use std::time::Duration;
+
+use rustix::io::Errno;
+
+use request::{Effect, Kind, Trap};
+use sweep::{Before, Bench, Side};
+
+use crate::fixture::{Random, is_full, seed};
+use crate::skip::needs;
+
+/// Of the errors that are only other words for the same, a run without `--full` tries one of so
+/// many.
+const ONE_OF: usize = 8;
+
+/// Springs one trap after the other, with one thread, so that each n occurs.
+fn sweep(bench: &Bench, side: Side) {
+    let mut random = dice();
+    for (kind, count) in bench.requests(side) {
+        for nth in 1..=count {
+            for (index, effect) in REFUSALS.into_iter().enumerate() {
+                if index == 0 || is_full() || random.below(ONE_OF) == 0 {
+                    bench.spring(side, Trap { kind, nth, effect, lasts: false });
+                }
+            }
+        }
+    }
+}
+
+/// Springs some traps.
+fn sample(bench: &Bench, side: Side, effects: &[Effect], lasts: bool) {
+    let mut random = dice();
+    for (kind, count) in bench.requests(side) {
+        for nth in 1..=count {
+            if is_full() || random.below(ONE_OF) == 0 {
+                let effect = effects[random.below(effects.len())];
+                bench.spring(side, Trap { kind, nth, effect, lasts });
+            }
+        }
+    }
+}
+
+fn dice() -> Random {
+    let seed = seed();
+    println!("FLATOUT_TEST_SEED={seed}");
+    Random::new(seed)
+}
+
+const REFUSALS: [Effect; 4] = [
+    Effect::Error(Errno::IO),
+    Effect::Error(Errno::NOSPC),
+    Effect::Error(Errno::DQUOT),
+    Effect::Error(Errno::INTR),
+];
+
+#[test]
+fn no_request_to_the_source_can_fail_unnoticed() {
+    let bench = needs!(Bench::new(Before::Nothing, &["--threads", "1"]));
+    sweep(&bench, Side::Source);
+    bench.finish();
+}
+
+#[test]
+fn no_request_to_an_empty_target_can_fail_unnoticed() {
+    let bench = needs!(Bench::new(Before::Nothing, &["--threads", "1"]));
+    sweep(&bench, Side::Target);
+    bench.finish();
+}
+
+#[test]
+fn no_request_to_a_target_with_an_older_copy_can_fail_unnoticed() {
+    let bench = needs!(Bench::new(Before::Older, &["--threads", "1"]));
+    sweep(&bench, Side::Target);
+    bench.finish();
+}
+
+/// Other ways to write, of which a run without `--full` tries some requests.
+const WAYS: [(Before, &[&str]); 7] = [
+    (Before::Older, &["--threads", "1", "--in-place"]),
+    (Before::Older, &["--threads", "1", "--atomic", "--always"]),
+    (Before::Older, &["--threads", "1", "--checksum", "--sync"]),
+    (Before::Nothing, &["--threads", "1", "--verify"]),
+    (Before::Nothing, &["--threads", "1", "--engine", "mmap", "--sparse", "always"]),
+    (Before::Nothing, &["--threads", "1", "--engine", "uring"]),
+    (Before::Nothing, &["--engine", "copy-file-range"]),
+];
+
+#[test]
+fn no_request_can_fail_unnoticed_by_any_way_of_writing() {
+    for (before, options) in WAYS {
+        let bench = needs!(Bench::new(before, options));
+        for side in [Side::Source, Side::Target] {
+            sample(&bench, side, &REFUSALS, false);
+        }
+        bench.finish();
+    }
+}
+
+/// As a device that broke, or has no room, and stays like that.
+#[test]
+fn what_fails_once_and_for_all_is_said_and_ends() {
+    for before in [Before::Nothing, Before::Older] {
+        let bench = needs!(Bench::new(before, &[]));
+        for side in [Side::Source, Side::Target] {
+            sample(&bench, side, &REFUSALS[..3], true);
+        }
+        bench.finish();
+    }
+}
+
+#[test]
+fn short_and_interrupted_answers_lose_nothing() {
+    const ENGINES: [&[&str]; 4] = [
+        &["--threads", "1"],
+        &["--threads", "1", "--engine", "copy-file-range"],
+        &["--threads", "1", "--engine", "mmap"],
+        &["--threads", "1", "--engine", "uring"],
+    ];
+    for options in ENGINES {
+        let bench = needs!(Bench::new(Before::Nothing, options));
+        bench.is_uncached(true);
+        for (side, kind) in [(Side::Source, Kind::Read), (Side::Target, Kind::Write)] {
+            for nth in 1..=bench.requests(side)[&kind] {
+                for effect in [Effect::Short, Effect::Error(Errno::INTR)] {
+                    let lasts = nth == 1 && matches!(effect, Effect::Short);
+                    let trap = Trap { kind, nth, effect, lasts };
+                    assert_eq!(bench.spring(side, trap), 0, "{options:?} {side:?} {trap:?}");
+                }
+            }
+        }
+        let trap = Trap { kind: Kind::Readdir, nth: 1, effect: Effect::Short, lasts: true };
+        assert_eq!(bench.spring(Side::Source, trap), 0, "{options:?}");
+        bench.finish();
+    }
+}
+
+#[test]
+fn slow_answers_lose_nothing() {
+    let bench = needs!(Bench::new(Before::Nothing, &[]));
+    for side in [Side::Source, Side::Target] {
+        for (kind, _) in bench.requests(side) {
+            let effect = Effect::Slow(Duration::from_millis(5));
+            let trap = Trap { kind, nth: 1, effect, lasts: true };
+            assert_eq!(bench.spring(side, trap), 0, "{side:?} {trap:?}");
+        }
+    }
+    bench.finish();
+}

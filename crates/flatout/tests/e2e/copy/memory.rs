@@ -1,0 +1,111 @@
+//! Peak resident memory of a copy, as the kernel accounts for it, whatever the tree.
+//!
+//! A million files take minutes and a filesystem of their own: that is for `--full`.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use flatout_sys::cancel::CancelToken;
+use flatout_sys::process::{Account, End, Limits, MemoryOf, Program, run};
+
+use crate::bin::{Folder, executable};
+use crate::filesystem::{Backing, Kind, Mounted};
+use crate::fixture::{is_full, random_bytes};
+use crate::skip::needs;
+
+/// What a copy may take.
+const MOST_BYTES: u64 = 32 << 20;
+/// Directories among which one half of the files is spread; the other half lies in one.
+const DIRECTORIES: usize = 10;
+/// ext4 has an inode for each 16 KiB: enough of them for the source, its links and the copy.
+const IMAGE_BYTES: u64 = 48 << 30;
+/// Beyond this a run hangs. A million files take half a minute here, ten times that elsewhere.
+const PATIENCE_NS: u64 = 600_000_000_000;
+
+/// Copies, and prints what it took: `VmHWM` of the process as it ends.
+#[track_caller]
+fn assert_small(what: &str, options: &[&str], source: &Path, target: &Path) {
+    let mut argv: Vec<OsString> = vec![executable().into(), "copy".into()];
+    argv.extend(options.iter().map(OsString::from));
+    argv.extend([source.into(), target.into()]);
+    let program =
+        Program { argv: &argv, directory: None, environment: &[], stdout_bytes: 64 << 10 };
+    let limits = Limits { time_ns: Some(PATIENCE_NS), cancel: CancelToken::manual() };
+    let account = run(&program, &limits).unwrap();
+    let Account { exit_code, end, peak_memory_bytes, peak_memory_of, elapsed_ns, .. } = account;
+    let said = String::from_utf8_lossy(&account.stderr);
+    assert_eq!((exit_code, end, &*said), (0, End::Itself, ""), "{what}");
+    let kib = peak_memory_bytes >> 10;
+    println!("{what}: peak resident memory {kib} KiB, {} ms", elapsed_ns / 1_000_000);
+    // Without ptrace(2) it may be the memory of whoever started it.
+    if peak_memory_of == MemoryOf::Itself {
+        assert!(peak_memory_bytes <= MOST_BYTES, "{what}: {kib} KiB");
+    }
+}
+
+/// Plants empty files, and links to files that lie outside of the tree.
+fn plant(place: &Path, files: usize, links: usize) {
+    let (tree, outside) = (place.join("tree"), place.join("outside"));
+    for directory in 0..=DIRECTORIES {
+        fs::create_dir_all(tree.join(directory.to_string())).unwrap();
+        fs::create_dir_all(outside.join(directory.to_string())).unwrap();
+    }
+    for index in 0..files {
+        // The directory 0 has half of them.
+        let directory = if index % 2 == 0 { 0 } else { index % DIRECTORIES + 1 };
+        File::create(tree.join(format!("{directory}/file-{index:07}"))).unwrap();
+    }
+    for index in 0..links {
+        let name = format!("{}/link-{index:07}", index % (DIRECTORIES + 1));
+        File::create(outside.join(&name)).unwrap();
+        fs::hard_link(outside.join(&name), tree.join(&name)).unwrap();
+    }
+}
+
+/// How many files are in a copy. Their other names are not, so each has one name.
+fn count(tree: &Path) -> usize {
+    let directories = fs::read_dir(tree).unwrap().map(|entry| entry.unwrap().path());
+    let files = directories.flat_map(|directory| fs::read_dir(directory).unwrap());
+    files.filter(|entry| entry.as_ref().unwrap().metadata().unwrap().nlink() == 1).count()
+}
+
+fn copy_many(place: &Path, files: usize, links: usize) {
+    plant(place, files, links);
+    let what = format!("{files} empty files and {links} links");
+    assert_small(&what, &[], &place.join("tree"), &place.join("copy"));
+    assert_eq!(count(&place.join("copy")), files + links);
+    assert_small(&format!("{what}, again"), &["-T"], &place.join("tree"), &place.join("copy"));
+}
+
+/// In full a million files and a hundred thousand links, which want a filesystem of their own.
+#[test]
+fn many_files_and_links_take_little_memory() {
+    if !is_full() {
+        return copy_many(Folder::new().path(), 20_000, 5_000);
+    }
+    let mounted = needs!(Mounted::on_image(Kind::Ext4, IMAGE_BYTES, Backing::Cached));
+    copy_many(&mounted.path(), 1_000_000, 100_000);
+    mounted.finish();
+}
+
+#[test]
+fn a_large_file_takes_little_memory_by_each_method() {
+    let folder = Folder::new();
+    let source = folder.join("source");
+    let piece = random_bytes(20 << 20, 1);
+    let file = File::create(&source).unwrap();
+    for _ in 0..10 {
+        std::io::Write::write_all(&mut &file, &piece).unwrap();
+    }
+    for engine in ["auto", "copy-file-range", "sync", "mmap", "uring"] {
+        let target = folder.join("copy");
+        let options = ["--reflink=never", "--engine", engine];
+        assert_small(&format!("200 MiB by {engine}"), &options, &source, &target);
+        assert_eq!(target.metadata().unwrap().len(), 200 << 20);
+        fs::remove_file(target).unwrap();
+    }
+    file.set_len(20 << 20).unwrap();
+    assert_small("20 MiB verified", &["--verify"], &source, &folder.join("copy"));
+}

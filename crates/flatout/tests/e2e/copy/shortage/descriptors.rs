@@ -1,0 +1,110 @@
+//! 64 descriptors, whatever the shape of the tree.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use flatout_sys::launcher::{Resource, limit};
+
+use crate::bin::{Folder, Ran};
+use crate::copy::likeness::{assert_alike, likeness};
+
+const FEW: u64 = 64;
+
+fn copy_with(most: u64, folder: &Folder, options: &str) -> Ran {
+    let words = format!("copy -T{options} tree copy");
+    let run = folder.flatout(words.split_ascii_whitespace()).leaves("copy").with(|command| {
+        limit(command, Resource::Descriptors, most);
+    });
+    let ran = run.run();
+    assert_eq!(ran.exits(0).stderr, "", "{ran}");
+    let source = likeness(&folder.join("tree"));
+    assert_alike(&source, &likeness(&folder.join("copy")), &ran);
+    fs::remove_dir_all(folder.join("copy")).unwrap();
+    ran
+}
+
+fn file_in(directory: &Path, name: &str) {
+    fs::write(directory.join(name), name).unwrap();
+}
+
+/// Each of `width` directories holds as many, down to `depth`.
+fn bushy(directory: &Path, width: usize, depth: usize) {
+    fs::create_dir(directory).unwrap();
+    file_in(directory, "file");
+    for index in 0..if depth == 0 { 0 } else { width } {
+        bushy(&directory.join(index.to_string()), width, depth - 1);
+    }
+}
+
+#[test]
+fn a_wide_and_a_bushy_tree_need_no_more_than_64_descriptors() {
+    let folder = Folder::new();
+    let tree = folder.join("tree");
+    bushy(&tree, 5, 4);
+    for index in 0..400 {
+        fs::create_dir(tree.join(format!("wide-{index}"))).unwrap();
+        file_in(&tree.join(format!("wide-{index}")), "inside");
+    }
+    for options in ["", " --threads 1", " --threads 32", " --threads 3 --max-fds 32"] {
+        copy_with(FEW, &folder, options);
+    }
+}
+
+#[test]
+fn several_deep_branches_need_no_more_than_64_descriptors() {
+    const BRANCHES: usize = 12;
+    const DEPTH: usize = 150;
+    let folder = Folder::new();
+    for branch in 0..BRANCHES {
+        let mut path: PathBuf = folder.join("tree").join(branch.to_string());
+        for level in 0..DEPTH {
+            path.push("d");
+            fs::create_dir_all(&path).unwrap();
+            if level % 10 == 0 {
+                file_in(&path, "file");
+                fs::hard_link(path.join("file"), path.join("other-name")).unwrap();
+            }
+        }
+    }
+    for options in ["", " --threads 1", " --threads 32", " --engine uring", " --atomic --sync"] {
+        copy_with(FEW, &folder, options);
+    }
+}
+
+/// Methods that open more than two files have to do with what there is.
+#[test]
+fn files_of_each_method_need_no_more_than_64_descriptors() {
+    let folder = Folder::new();
+    fs::create_dir(folder.join("tree")).unwrap();
+    for index in 0..60 {
+        let bytes = crate::fixture::random_bytes(1 << (index % 22), index);
+        fs::write(folder.join("tree").join(index.to_string()), bytes).unwrap();
+    }
+    for engine in ["auto", "copy-file-range", "sync", "mmap", "uring"] {
+        copy_with(FEW, &folder, &format!(" --threads 32 --engine {engine}"));
+    }
+    copy_with(FEW, &folder, " --verify --threads 32");
+}
+
+/// Nobody can copy with so few, but that is said.
+#[test]
+fn too_few_descriptors_are_an_error_and_no_panic() {
+    let folder = Folder::new();
+    bushy(&folder.join("tree"), 2, 5);
+    for most in [4, 6, 8, 10, 12, 16, 20] {
+        let ran = folder
+            .flatout(["copy", "-T", "tree", "copy"])
+            .leaves("copy")
+            .with(|command| {
+                limit(command, Resource::Descriptors, most);
+            })
+            .run();
+        assert!(matches!(ran.code, Some(0 | 1)) && !ran.stderr.contains("panicked"), "{ran}");
+        if ran.code == Some(0) {
+            assert_alike(&likeness(&folder.join("tree")), &likeness(&folder.join("copy")), &ran);
+        } else {
+            assert!(ran.stderr.contains("Too many open files"), "{ran}");
+        }
+        let _ = fs::remove_dir_all(folder.join("copy"));
+    }
+}
