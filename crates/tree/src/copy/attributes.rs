@@ -44,6 +44,8 @@ const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
 const LAST_NANOSECOND: u64 = 999_999_999;
 
 const LOOK: &str = "read the attributes of";
+/// The operation of a [`Refusal`] that the source is to blame for; all others are the target's.
+pub const READ_SOURCE: &str = "read the extended attributes of";
 const SET_TIMES: &str = "set the times of";
 
 /// A name in a directory that is held open: one component, which is never followed.

@@ -9,6 +9,7 @@ use flatout_sys::clock::monotonic_ns;
 use rustix::fs::{AtFlags, FileType, Stat};
 use rustix::io::Errno;
 
+use super::attributes;
 use super::directory::{Directory, Identity, Pair, Side, identity};
 use super::event::{Action, Event};
 use super::failure::{Failure, Refusal};
@@ -66,6 +67,14 @@ pub(super) enum Trouble {
     Became,
 }
 
+/// Whose fault it is that an attribute is not as it should be.
+pub(super) fn attribute(refusal: Refusal) -> Trouble {
+    match refusal.operation {
+        attributes::READ_SOURCE => Trouble::Source(refusal),
+        _ => Trouble::Target(refusal),
+    }
+}
+
 /// Puts a refusal on the side of the source; made for `map_err`.
 pub(super) fn source(operation: &'static str) -> impl FnOnce(Errno) -> Trouble {
     move |errno| Trouble::Source(Refusal::of(operation)(errno))
@@ -115,6 +124,7 @@ impl Lane<'_, '_> {
         outcome.bytes
     }
 
+    /// Tells why an entry was not copied.
     pub(super) fn report(&self, entry: Entry<'_>, trouble: Trouble) {
         let (refusal, side) = match trouble {
             // Said once, for the whole copy.
@@ -130,7 +140,12 @@ impl Lane<'_, '_> {
                 (Refusal::because("copy", reason), Side::Source)
             }
         };
-        self.copy.fail(Failure { refusal, path: entry.path(side) });
+        let failure = Failure { refusal, path: entry.path(side) };
+        match side {
+            // A source without room is no reason to stop.
+            Side::Source => self.copy.fail_one(&failure),
+            Side::Target => self.copy.fail(failure),
+        }
     }
 
     fn one(&mut self, entry: Entry<'_>, mut kind: FileType) -> Result<Outcome, Trouble> {

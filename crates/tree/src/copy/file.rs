@@ -15,7 +15,7 @@ use super::attributes::Made;
 use super::content::{self, FileJob};
 use super::directory::identity;
 use super::dispatch::Work;
-use super::entry::{Entry, Outcome, Trouble, look, source, target};
+use super::entry::{Entry, Outcome, Trouble, attribute, look, source, target};
 use super::event::Action;
 use super::existing::{Existing, refuse_itself, refused};
 use super::failure::Refusal;
@@ -253,7 +253,7 @@ impl Lane<'_, '_> {
         }
         // Bytes that are all there are not thrown away for an attribute.
         if let Err(refusal) = copy.attributes.file(from, to, &opened.facts, place.made) {
-            blemish = Some(Trouble::Target(refusal));
+            blemish = Some(attribute(refusal));
         }
         self.begin_writing(to);
         let identity = match opened.facts.st_nlink {
@@ -275,7 +275,7 @@ impl Lane<'_, '_> {
         self.copy
             .attributes
             .repair(opened.file.as_fd(), place, &opened.facts, found)
-            .map_err(Trouble::Target)?;
+            .map_err(attribute)?;
         Ok(Outcome { identity: Some(identity(found)), ..Outcome::of(Action::Unchanged) })
     }
 }

@@ -257,8 +257,13 @@ impl<'a> Copy<'a> {
         if failure.refusal.is_final() {
             self.stop.fill();
         }
+        self.fail_one(&failure);
+    }
+
+    /// An entry was not copied, which says nothing about the others.
+    pub(super) fn fail_one(&self, failure: &Failure) {
         count(&self.tally.failed);
-        self.watch.event(&Event::Failed(&failure));
+        self.watch.event(&Event::Failed(failure));
     }
 
     /// Waits until storage has everything, where that is asked for.

@@ -7,7 +7,7 @@ use rustix::io::Errno;
 
 use super::attributes::Place;
 use super::directory::{Identity, identity};
-use super::entry::{Entry, Outcome, Trouble, look, source};
+use super::entry::{Entry, Outcome, Trouble, attribute, look, source};
 use super::event::Action;
 use super::existing::{in_the_way, refuse_itself, refused};
 use super::failure::{Cause, Refusal};
@@ -52,7 +52,7 @@ impl Lane<'_, '_> {
                 Ok(()) => {
                     attributes
                         .entry(entry.source_place(), entry.target_place(), facts)
-                        .map_err(Trouble::Target)?;
+                        .map_err(attribute)?;
                     return Ok(Outcome::of(Action::Made));
                 }
                 Err(refusal) if refusal.cause == Cause::System(Errno::EXIST) => {}
@@ -67,7 +67,7 @@ impl Lane<'_, '_> {
             if is_alike(entry, facts, &found, text.as_deref()) {
                 attributes
                     .repair_entry(entry.source_place(), entry.target_place(), facts, &found)
-                    .map_err(Trouble::Target)?;
+                    .map_err(attribute)?;
                 return Ok(Outcome::of(Action::Unchanged));
             }
         }

@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use super::attributes::{Attributes, Made};
 use super::directory::{DIRECTORY, Directory, Found, Named, Origin, Pair, Side, identity};
 use super::dispatch::Work;
-use super::entry::{Entry, Outcome, Trouble, source, target};
+use super::entry::{Entry, Outcome, Trouble, attribute, source, target};
 use super::event::{Action, Event};
 use super::failure::{Failure, Refusal};
 use super::lane::Lane;
@@ -291,9 +291,16 @@ impl Lane<'_, '_> {
         let Some(pair) = self.pair(directory) else { return };
         let Found { facts, made, .. } = directory.found();
         let result = self.copy.attributes.directory(pair.source(), pair.target(), facts, *made);
-        if let Err(refusal) = result {
-            let path = directory.path(Side::Target, None);
-            return self.copy.fail(Failure { refusal, path });
+        match result.map_err(attribute) {
+            Err(Trouble::Source(refusal)) => {
+                let path = directory.path(Side::Source, None);
+                return self.copy.fail_one(&Failure { refusal, path });
+            }
+            Err(Trouble::Target(refusal)) => {
+                let path = directory.path(Side::Target, None);
+                return self.copy.fail(Failure { refusal, path });
+            }
+            Err(Trouble::Became) | Ok(()) => {}
         }
         count(&self.copy.tally.directories);
         if self.copy.watch.wants_each() {

@@ -28,7 +28,8 @@ const CANNOT: [Errno; 5] =
 /// they would be waste, and on xfs a second way to set what has been set.
 const STORED_LISTS: [&CStr; 2] = [c"trusted.SGI_ACL_FILE", c"trusted.SGI_ACL_DEFAULT"];
 
-const READ: &str = "read the extended attributes of";
+/// The operation of a refusal that the source is to blame for.
+const READ: &str = super::READ_SOURCE;
 const SET: &str = "set the extended attributes of";
 const REMOVE: &str = "remove an extended attribute of";
 const REMOVE_ACL: &str = "remove the access control list of";
