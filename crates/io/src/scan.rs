@@ -9,6 +9,7 @@ mod ringed;
 mod streamed;
 
 use flatout_sys::buffer::AlignedBuffer;
+use flatout_sys::filesystem::{self, Nature};
 use flatout_sys::ring::{self, Ring};
 use flatout_sys::view::ByteView;
 
@@ -109,6 +110,11 @@ impl Scanner {
                     (Prepared::Blocking(buffer()?), Some(Fallback::new("mmap_refused", text)))
                 }
             },
+            Engine::Uring if is_served(&source) => {
+                let why = "the filesystem is served by a program, and may answer short";
+                let text = format!("io_uring was not possible: {why}; read with sync");
+                (Prepared::Blocking(buffer()?), Some(Fallback::new("uring_refused", text)))
+            }
             Engine::Uring => match Ring::new(&[source.file()], tuning.depth, length) {
                 Ok(ring) => (Prepared::Ringed(Box::new(ring)), None),
                 Err(error) if is_refusal(&error) => {
@@ -177,6 +183,15 @@ pub fn null(
         }
     }
     pass
+}
+
+/// Whether a program in user space serves the file. Where it has files read around the page cache
+/// and answers short, the ring asks for the rest at the place where it began, and calls the read
+/// whole: seen with Linux 6.18.
+fn is_served(source: &Source) -> bool {
+    filesystem::of(source.file()).is_ok_and(|filesystem| {
+        filesystem.nature == Nature::Userspace || filesystem.name == "virtiofs"
+    })
 }
 
 /// The errnos with which a kernel or a policy says that it gives no ring.
