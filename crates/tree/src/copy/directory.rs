@@ -98,7 +98,7 @@ pub(super) struct Directory {
 
 struct State {
     pair: Option<Arc<Pair>>,
-    /// Batches that need the pair, on their way or being done.
+    /// Threads that work in it, and a listing that is to go on.
     users: usize,
     /// Directories below it that nobody has begun with: those made by us, those that were there.
     fresh: Option<Names>,
@@ -139,12 +139,12 @@ impl Directory {
         self.state().pair.clone()
     }
 
-    /// The pair is needed by one more batch.
+    /// The pair is needed until [`Directory::end_use`].
     pub(super) fn begin_use(&self) {
         self.state().users += 1;
     }
 
-    /// A batch is done.
+    /// The pair is not needed any more.
     pub(super) fn end_use(&self) {
         self.state().users -= 1;
     }

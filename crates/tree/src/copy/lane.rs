@@ -94,6 +94,7 @@ impl<'c, 'a> Lane<'c, 'a> {
 
     /// Copies names of one directory.
     pub(super) fn entries(&mut self, directory: &Arc<Directory>, names: &Batch) {
+        directory.begin_use();
         let before = usage::thread().voluntary_switches;
         let mut moved_much = false;
         if let Some(pair) = self.pair(directory) {
@@ -159,7 +160,6 @@ impl<'c, 'a> Lane<'c, 'a> {
         }
         let found = halves.into_iter().filter(|half| !half.is_empty()).map(|half| {
             directory.expect(1);
-            directory.begin_use();
             Work::Entries(Arc::clone(directory), half)
         });
         self.copy.dispatch.offer(found.collect());

@@ -176,6 +176,7 @@ impl Lane<'_, '_> {
         let mut found = Vec::new();
         let first = if listed.is_large {
             directory.expect(1);
+            // How far it is listed is known to the descriptor only.
             directory.begin_use();
             found.push(Work::Listing(Arc::clone(directory)));
             None
@@ -186,7 +187,6 @@ impl Lane<'_, '_> {
         };
         for names in listed.files {
             directory.expect(1);
-            directory.begin_use();
             found.push(Work::Entries(Arc::clone(directory), names));
         }
         if listed.below > 0 {
@@ -195,7 +195,6 @@ impl Lane<'_, '_> {
         self.copy.dispatch.offer(found);
         if let Some(names) = first {
             directory.expect(1);
-            directory.begin_use();
             self.entries(directory, &names);
         }
     }
@@ -258,7 +257,6 @@ impl Lane<'_, '_> {
             }
             for names in files {
                 directory.expect(1);
-                directory.begin_use();
                 found.push(Work::Entries(Arc::clone(directory), names));
             }
         }

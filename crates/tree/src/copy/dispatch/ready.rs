@@ -15,6 +15,8 @@ use super::{Near, Work};
 
 /// Pieces that may wait while another directory is begun with. Each holds some 32 names.
 const MOST_WAITING: usize = 64;
+/// Listings among them, which hold descriptors.
+const MOST_LISTINGS: usize = 2;
 
 /// Pieces that nobody has begun with.
 #[derive(Default)]
@@ -55,6 +57,7 @@ impl Ready {
             return self.pieces.remove(index);
         }
         if self.pieces.len() < MOST_WAITING
+            && self.listings() < MOST_LISTINGS
             && let Some(work) = self.directory(choose)
         {
             return Some(work);
@@ -63,6 +66,10 @@ impl Ready {
             return self.pieces.remove(choose(self.pieces.len()));
         }
         self.directory(choose).or_else(|| self.operands.pop_front()).or_else(|| self.help())
+    }
+
+    fn listings(&self) -> usize {
+        self.pieces.iter().filter(|piece| matches!(piece, Work::Listing(_))).count()
     }
 
     /// A directory to begin with: from the chosen one on, those found deeper first.
