@@ -63,7 +63,7 @@ fn after_sigkill_at_any_moment_a_rerun_completes_the_copy() {
     let begun = Instant::now();
     arena.copy(&[]).run().exits(0);
     let whole = begun.elapsed().min(MOST);
-    let (rounds, mut killed) = (if is_full() { 240 } else { 25 }, 0);
+    let (rounds, mut killed) = (if is_full() { 320 } else { 25 }, 0);
     for round in 0..rounds {
         let way = WAYS[round % WAYS.len()];
         reset(&arena, way.before);

@@ -172,7 +172,6 @@ fn a_copier_that_follows_symlinks_is_found_out() {
         assert!(found(&|| arena.assert_outside_untouched(&"")), "{side:?}");
         if side == Side::Source {
             assert!(found(&|| arena.assert_nothing_came_in(&"")), "{side:?}");
-            continue;
         }
     }
 }
