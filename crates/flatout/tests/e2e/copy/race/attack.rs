@@ -2,10 +2,11 @@
 
 use std::cell::Cell;
 use std::fs;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, FileType, Mode, mknodat};
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, mknodat, openat2};
 
 use super::arena::{Arena, TEMPORARY};
 
@@ -106,14 +107,17 @@ impl Attack {
             Some(part) => (root.join(part), outer.join(part)),
             None => (temporary(&root)?, outer.join("file")),
         };
-        if !parent(&path).symlink_metadata().is_ok_and(|facts| facts.is_dir()) {
-            return None;
-        }
+        // The copier may rightly have copied a symlink that was planted; who swaps does not go
+        // through it either.
+        let (flags, rules) = (OFlags::PATH | OFlags::DIRECTORY, ResolveFlags::NO_SYMLINKS);
+        let held = openat2(CWD, parent(&path), flags, Mode::empty(), rules).ok()?;
+        let here = PathBuf::from(format!("/proc/self/fd/{}", held.as_raw_fd()));
+        let path = here.join(path.file_name()?);
         let aside = path.symlink_metadata().is_ok().then(|| unused(arena));
         if let Some(aside) = &aside {
             fs::rename(&path, aside).ok()?;
         }
-        let struck = Struck { path, aside };
+        let struck = Struck { _held: held, path, aside };
         self.plant(&struck.path, &counterpart);
         Some(struck)
     }
@@ -137,6 +141,8 @@ impl Attack {
 
 /// What was done, so that it can be undone.
 pub struct Struck {
+    /// The directory in which it was done; the path begins there.
+    _held: OwnedFd,
     path: PathBuf,
     aside: Option<PathBuf>,
 }
