@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::fs;
+use std::io::Write;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -127,7 +128,10 @@ impl Attack {
         let _taken = match self.planted {
             Planted::Symlink => symlink(counterpart, path),
             Planted::Dangling => symlink(counterpart.with_file_name("absent"), path),
-            Planted::File => fs::write(path, "another file"),
+            // Not what is there by now: it may be a pipe, on which we would wait.
+            Planted::File => {
+                fs::File::create_new(path).and_then(|mut file| file.write_all(b"another file"))
+            }
             Planted::Directory => fs::create_dir(path),
             Planted::HardLink => fs::hard_link(counterpart, path),
             Planted::Fifo => {
