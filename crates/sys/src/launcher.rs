@@ -1,7 +1,13 @@
 //! For tests only: starts a program from which chosen system calls are taken away.
 //!
 //! A seccomp filter answers them with an errno, as a container runtime does. This is how a test
-//! on a new kernel sees what an old or a locked-down one would see.
+//! on a new kernel sees what an old or a locked-down one would see. Instead of being taken away a
+//! call can be held up, so that a test changes the world in this very moment (`supervisor`).
+
+pub mod calls;
+pub mod supervisor;
+#[cfg(test)]
+mod tests;
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -77,9 +83,13 @@ pub enum Resource {
     LockedMemory,
 }
 
+/// An instruction that does not jump.
+fn statement(code: u32, k: u32) -> libc::sock_filter {
+    libc::sock_filter { code: code as u16, jt: 0, jf: 0, k }
+}
+
 /// The BPF program: load the call's number, compare with each denied one, else allow.
 fn filter(calls: &[Denied]) -> Vec<libc::sock_filter> {
-    let statement = |code: u32, k: u32| libc::sock_filter { code: code as u16, jt: 0, jf: 0, k };
     let mut program = vec![statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0)];
     for &(call, errno) in calls {
         program.push(libc::sock_filter {

@@ -177,6 +177,11 @@ impl Running<'_> {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
+    /// Whether it has not run longer than anything here may take.
+    pub fn is_in_time(&self) -> bool {
+        self.begun.elapsed() <= LIMIT
+    }
+
     /// Waits until the process is in a state that can be seen in a file of its /proc folder.
     pub fn wait_until(&mut self, proc_file: &str, is_reached: impl Fn(&str) -> bool) {
         let path = format!("/proc/{}/{proc_file}", self.child.id());

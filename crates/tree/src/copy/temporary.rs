@@ -124,10 +124,8 @@ pub(super) fn remove_leftover(directory: BorrowedFd<'_>, name: &CStr) {
     if kind.is_dir() || !user.is_root() && facts.st_uid != user.as_raw() {
         return;
     }
+    // Its mode says nothing: a copy may have been killed between the mode and the proper name.
     if kind.is_file() && facts.st_nlink < 2 {
-        if facts.st_mode & 0o7777 != PRIVATE.bits() {
-            return;
-        }
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let Ok(file) = rustix::fs::openat(directory, name, flags, Mode::empty()) else { return };
         if rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
@@ -178,6 +176,17 @@ mod tests {
         });
         assert_eq!(replaced, Err(refused));
         assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_lacked_nothing_but_its_name_goes_too() {
+        let place = tempfile::tempdir().unwrap();
+        let directory = rustix::fs::open(place.path(), OFlags::RDONLY, Mode::empty()).unwrap();
+        let (file, name) = Temporaries::default().file(directory.as_fd()).unwrap();
+        rustix::fs::fchmod(&file, Mode::from_raw_mode(0o644)).unwrap();
+        drop(file);
+        remove_leftover(directory.as_fd(), &name);
+        assert!(rustix::fs::statat(&directory, &name, AtFlags::empty()).is_err());
     }
 
     #[test]
