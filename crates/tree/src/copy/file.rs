@@ -13,7 +13,7 @@ use rustix::io::Errno;
 
 use super::attributes::Made;
 use super::content::{self, FileJob};
-use super::directory::identity;
+use super::directory::{Side, identity};
 use super::dispatch::Work;
 use super::entry::{Entry, Outcome, Trouble, attribute, look, source, target};
 use super::event::Action;
@@ -96,6 +96,7 @@ impl Lane<'_, '_> {
             match self.fill(entry, &opened, place, patience) {
                 Err(Trouble::Source(refusal)) if refusal == changed() && attempt < ATTEMPTS => {
                     count(&self.copy.tally.retried);
+                    self.copy.tell_of_a_change(&entry.path(Side::Source));
                     opened = open(entry)?;
                 }
                 done => return done,

@@ -1,5 +1,6 @@
 //! A copy as a whole: what it is asked, who does it, what came of it.
 
+use std::ffi::OsStr;
 use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -250,6 +251,12 @@ impl<'a> Copy<'a> {
             self.watch
                 .event(&Event::Notice(&Notice { code: "links_not_kept", text: text.to_owned() }));
         }
+    }
+
+    /// A file was written while it was copied, and is copied once more.
+    pub(super) fn tell_of_a_change(&self, source: &OsStr) {
+        let text = format!("{} changed while it was copied; it is copied again", source.display());
+        self.watch.event(&Event::Notice(&Notice { code: "source_changed", text }));
     }
 
     /// An entry was not copied.
