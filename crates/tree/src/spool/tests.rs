@@ -190,7 +190,7 @@ fn a_file_that_takes_no_more_is_an_error_and_what_was_there_is_not_lost() {
     let (refusal, count) = (0..)
         .find_map(|number| Some((names.push(&name(number), kind(number)).err()?, number)))
         .unwrap();
-    assert_eq!(refusal.cause, Cause::System(rustix::io::Errno::FBIG));
+    assert_eq!(refusal.cause, Cause::Aside(rustix::io::Errno::FBIG));
     assert_eq!(refusal.operation, "write the temporary file for");
     assert!(names.push(&name(count), kind(count)).is_err());
     assert_eq!(names.count(), count);
