@@ -5,6 +5,7 @@
 //! figures, where they are asked for: whoever replaces cp by this sees what cp shows, nothing.
 
 mod account;
+mod aside;
 mod document;
 mod log;
 mod pace;
@@ -53,9 +54,16 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> ExitCode {
 
 /// Looks at the places for results before anything is copied.
 fn prepare(arguments: &Arguments) -> Result<Option<Log>, String> {
+    let (sources, destination) = arguments.operands();
+    // What cannot be planned is said later.
+    let plan = operand::plan(sources, &destination, arguments.reach()).unwrap_or_default();
+    let operands: Vec<Operand> = plan.rounds.into_iter().flatten().collect();
     for path in [&arguments.output, &arguments.log].into_iter().flatten() {
         let place = Output { format: Format::Json, output: Some(path.clone()) };
         output::check(&place, &arguments.paths)?;
+        if let Some(error) = aside::obstacle(path, &operands) {
+            return Err(error);
+        }
     }
     if arguments.output.is_some() && arguments.output == arguments.log {
         return Err("--output and --log name the same file".to_owned());
