@@ -48,7 +48,10 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> ExitCode {
     if let Some(terminal) = &terminal {
         terminal.end();
     }
-    let account = Account::new(&ended, witness.objections(), monotonic_ns() - begun_ns);
+    let mut account = Account::new(&ended, witness.objections(), monotonic_ns() - begun_ns);
+    if arguments.sync || arguments.verify {
+        account.all_is_written();
+    }
     conclude(arguments, document, &account, witness, &refused_ways)
 }
 

@@ -102,6 +102,14 @@ impl Account {
         }
     }
 
+    /// Storage has it all, unless something went wrong: what the machine has not written yet is
+    /// that of others.
+    pub fn all_is_written(&mut self) {
+        if self.failed() == 0 && !self.is_interrupted && !self.is_out_of_space {
+            self.unwritten_bytes = Some(0);
+        }
+    }
+
     /// How the program ends.
     pub fn exit_code(&self) -> i32 {
         if self.is_interrupted {
