@@ -1,18 +1,23 @@
-//! `flatout copy`.
+//! `flatout copy`. The words that its options take: `copy/words.rs`; what makes no sense together:
+//! `copy/contradiction.rs`.
+
+mod contradiction;
+mod words;
 
 use std::path::PathBuf;
 
+use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
-use clap::{Args, ValueEnum};
-use flatout_io::transfer::Method;
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::ring::MAX_DEPTH;
 use flatout_tree::copy::operand::Destination;
 use flatout_tree::copy::options::{
-    Appearance, Assurance, CopyOptions, Durability, Preserve, Reach, Unchanged, When,
+    Appearance, Assurance, CopyOptions, Durability, Preserve, Reach, Unchanged,
 };
 
-use super::quantity::size;
+use words::{CopyEngine, WhenChoice, attributes, block_size, memory_size};
+
+pub use words::CopyFormat;
 
 const USAGE: &str = "\
 flatout copy [OPTIONS] SOURCE... TARGET
@@ -44,12 +49,8 @@ codes: 0 all copied, 1 something was not, 2 wrong use, 130 interrupted.";
 
 /// The most threads that may be asked for.
 const MAX_THREADS: i64 = 1024;
-/// Longest block. Each thread needs it in memory.
-const MAX_BLOCK_BYTES: u64 = 64 << 20;
 /// Below this many descriptors no two directories and two files can be open at once.
 const MIN_FDS: i64 = 16;
-/// Less would hold nothing that is worth remembering.
-const MIN_MEMORY_BYTES: u64 = 64 << 10;
 /// A part of the 32 MiB that a copy may take in all.
 const MEMORY_BYTES: u64 = 8 << 20;
 /// Attributes that a bare `--preserve` means to cp.
@@ -65,6 +66,10 @@ pub struct Copy {
     /// Copy all sources into DIR
     #[arg(short, long, value_name = "DIR", value_parser = path(), conflicts_with = "no_target_directory")]
     pub target_directory: Option<PathBuf>,
+    /// What cp needs to be told and this command does anyway: -a -r -R -d -p are taken and mean
+    /// nothing
+    #[arg(short = 'a', long = "archive", short_aliases = ['r', 'R', 'd', 'p'], alias = "recursive", action = clap::ArgAction::Count)]
+    archive: u8,
     /// Take TARGET for the name of the copy, even if it is a directory
     #[arg(short = 'T', long)]
     pub no_target_directory: bool,
@@ -144,7 +149,7 @@ pub struct Copy {
     #[arg(long, value_name = "SIZE", value_parser = memory_size, help_heading = "Tuning")]
     pub max_memory: Option<u64>,
     /// Tell at the end what was done and how, and which ways this machine refused
-    #[arg(long, help_heading = "Output")]
+    #[arg(short, long, help_heading = "Output")]
     pub verbose: bool,
     /// Print the final figures: table, json [default: none off a terminal]
     #[arg(long, value_name = "FORMAT", hide_possible_values = true, help_heading = "Output")]
@@ -157,113 +162,9 @@ pub struct Copy {
     pub log: Option<PathBuf>,
 }
 
-/// `--reflink` and `--sparse`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum WhenChoice {
-    /// Where it can be had
-    Auto,
-    /// Everywhere
-    Always,
-    /// Nowhere
-    Never,
-}
-
-/// `--engine`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum CopyEngine {
-    /// The fastest one known for each file
-    Auto,
-    /// Extents are shared
-    Reflink,
-    /// copy_file_range(2)
-    CopyFileRange,
-    /// pread(2) and pwrite(2)
-    Sync,
-    /// pwrite(2) out of a mapping
-    Mmap,
-    /// io_uring
-    Uring,
-}
-
-/// `--format`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum CopyFormat {
-    /// Pairs of key and value
-    Table,
-    /// A document of the schema flatout/1
-    Json,
-}
-
 /// A path of any bytes. No bytes at all are a name that no file has, as for cp.
 fn path() -> impl TypedValueParser<Value = PathBuf> {
     OsStringValueParser::new().map(PathBuf::from)
-}
-
-fn attributes(list: &str) -> Result<Preserve, String> {
-    list.split(',').try_fold(Preserve::NOTHING, |all, name| {
-        let one = match name {
-            "mode" => Preserve::MODE,
-            "ownership" => Preserve::OWNERSHIP,
-            "timestamps" => Preserve::TIMESTAMPS,
-            "links" => Preserve::LINKS,
-            "xattr" => Preserve::XATTR,
-            "context" => Preserve::CONTEXT,
-            "all" => Preserve::ALL,
-            _ => {
-                let known = "mode, ownership, timestamps, links, xattr, context, all";
-                return Err(format!("{name:?} is no attribute; known are {known}"));
-            }
-        };
-        Ok(all.with(one))
-    })
-}
-
-fn block_size(text: &str) -> Result<u64, String> {
-    match size(text)? {
-        bytes @ 1..=MAX_BLOCK_BYTES => Ok(bytes),
-        _ => Err(format!("it must be from 1 to {MAX_BLOCK_BYTES} bytes (64 MiB)")),
-    }
-}
-
-fn memory_size(text: &str) -> Result<u64, String> {
-    match size(text)? {
-        bytes if bytes >= MIN_MEMORY_BYTES => Ok(bytes),
-        _ => Err(format!("it must be {MIN_MEMORY_BYTES} bytes (64 KiB) or more")),
-    }
-}
-
-impl WhenChoice {
-    fn when(choice: Option<Self>) -> When {
-        match choice {
-            None | Some(Self::Auto) => When::Auto,
-            Some(Self::Always) => When::Always,
-            Some(Self::Never) => When::Never,
-        }
-    }
-}
-
-impl CopyEngine {
-    fn method(self) -> Option<Method> {
-        match self {
-            Self::Auto => None,
-            Self::Reflink => Some(Method::Reflink),
-            Self::CopyFileRange => Some(Method::CopyFileRange),
-            Self::Sync => Some(Method::Sync),
-            Self::Mmap => Some(Method::Mmap),
-            Self::Uring => Some(Method::Uring),
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::Reflink => "reflink",
-            Self::CopyFileRange => "copy-file-range",
-            Self::Sync => "sync",
-            Self::Mmap => "mmap",
-            Self::Uring => "uring",
-        }
-    }
 }
 
 impl Copy {
@@ -287,6 +188,11 @@ impl Copy {
     /// How far the copy goes.
     pub fn reach(&self) -> Reach {
         if self.one_file_system { Reach::OneFilesystem } else { Reach::Everything }
+    }
+
+    /// Whether the bytes were to go one certain way.
+    pub fn forces_method(&self) -> bool {
+        self.engine.method().is_some()
     }
 
     fn kept(&self) -> Preserve {
@@ -323,77 +229,5 @@ impl Copy {
             max_memory_bytes: self.max_memory.unwrap_or(MEMORY_BYTES),
             cancel,
         }
-    }
-
-    /// Says which operands or options make no sense together.
-    pub fn contradiction(&self) -> Option<String> {
-        self.wrong_operands().or_else(|| self.wrong_method()).or_else(|| self.wrong_lists())
-    }
-
-    fn wrong_operands(&self) -> Option<String> {
-        let last = self.paths.last().map(|path| path.display());
-        match (&self.target_directory, self.paths.len()) {
-            (None, 1) => Some(format!("no target after {}", last?)),
-            (None, count) if self.no_target_directory && count > 2 => {
-                Some(format!("-T takes one source and one target, {} is one too many", last?))
-            }
-            _ => None,
-        }
-    }
-
-    fn wrong_method(&self) -> Option<String> {
-        let engine = self.engine.name();
-        let shares = self.engine == CopyEngine::Reflink;
-        let sparse = match self.sparse {
-            Some(WhenChoice::Always) => Some("always"),
-            Some(WhenChoice::Never) => Some("never"),
-            _ => None,
-        };
-        match (self.engine, self.reflink) {
-            (CopyEngine::Reflink, Some(WhenChoice::Never)) => {
-                return Some("--engine reflink contradicts --reflink=never".to_owned());
-            }
-            (CopyEngine::Auto | CopyEngine::Reflink, _) => {}
-            (_, Some(WhenChoice::Always)) => {
-                return Some(format!("--engine {engine} contradicts --reflink=always"));
-            }
-            _ => {}
-        }
-        if let Some(sparse) = sparse {
-            if shares {
-                return Some(format!(
-                    "--engine reflink keeps holes as they are: --sparse={sparse} contradicts it"
-                ));
-            }
-            if self.reflink == Some(WhenChoice::Always) {
-                return Some(format!(
-                    "--reflink=always keeps holes as they are: --sparse={sparse} contradicts it"
-                ));
-            }
-        }
-        if self.depth.is_some() && !matches!(self.engine, CopyEngine::Auto | CopyEngine::Uring) {
-            return Some(format!("--depth means nothing with --engine {engine}"));
-        }
-        if self.block_size.is_some() && shares {
-            return Some("--block-size means nothing with --engine reflink".to_owned());
-        }
-        None
-    }
-
-    fn wrong_lists(&self) -> Option<String> {
-        let named = [
-            (Preserve::MODE, "mode"),
-            (Preserve::OWNERSHIP, "ownership"),
-            (Preserve::TIMESTAMPS, "timestamps"),
-            (Preserve::LINKS, "links"),
-            (Preserve::XATTR, "xattr"),
-            (Preserve::CONTEXT, "context"),
-        ];
-        let holds = |lists: &[Preserve], one| {
-            lists.iter().any(|list| *list != Preserve::ALL && list.has(one))
-        };
-        let both = |one| holds(&self.preserve, one) && holds(&self.no_preserve, one);
-        let (_, name) = named.into_iter().find(|(one, _)| both(*one))?;
-        Some(format!("--preserve and --no-preserve both name {name}"))
     }
 }

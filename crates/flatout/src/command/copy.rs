@@ -22,6 +22,7 @@ use flatout_report::Format;
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::clock::monotonic_ns;
 use flatout_tree::copy::operand::{self, Plan};
+use flatout_tree::copy::options::Unchanged;
 use flatout_tree::copy::{Copy, Ended, Operand};
 
 use crate::arguments::copy::{Copy as Arguments, CopyFormat};
@@ -114,11 +115,19 @@ fn copy(
 ) -> (Ended, Vec<String>) {
     let mut ended = account::nothing_yet();
     let mut refused_ways = Vec::new();
-    for round in plan.rounds {
+    for (index, round) in plan.rounds.into_iter().enumerate() {
+        let mut options = arguments.options(cancel);
+        if index > 0 && options.unchanged == Unchanged::SizeAndTime {
+            // What lies there may come from another source, with the same size and time.
+            options.unchanged = Unchanged::Content;
+        }
         // A copy that has ended takes no more operands. What is lost between rounds is that names
         // of one file in both become one again; there is one round unless trees are merged.
-        let copy = Copy::new(arguments.options(cancel), witness);
+        let copy = Copy::new(options, witness);
         account::add(&mut ended, &run_round(&copy, round, witness));
+        if arguments.verify && copy.fills_memory() {
+            witness.remark("a filesystem of the target lives in memory: no device was read back");
+        }
         for way in copy.refused() {
             if !refused_ways.contains(&way) {
                 refused_ways.push(way);
@@ -176,7 +185,8 @@ fn conclude(
     witness: Witness<'_>,
     refused_ways: &[String],
 ) -> ExitCode {
-    if arguments.verbose {
+    // Whoever asked for one way is told that another was gone.
+    if arguments.verbose || arguments.forces_method() {
         for way in refused_ways {
             output::complain(way);
         }

@@ -20,13 +20,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use flatout_io::Stop;
 use flatout_io::digest::Digest;
 use flatout_io::transfer::{End, Method, Moved, Route, Transfer, TransferError};
-use flatout_sys::page_cache;
 use rustix::fs::Stat;
 
 use super::failure::Refusal;
 use super::options::{Assurance, CopyOptions, When};
 
-use choice::{Choice, FileFacts, Residency};
+use choice::Choice;
 use fingerprint::{Fingerprint, PIECE_BYTES};
 use methods::Pair;
 use room::{preallocate, set_length};
@@ -256,9 +255,7 @@ impl<'a> Content<'a> {
 
     /// How this file is copied.
     fn choice(&self, job: &FileJob<'_>, pair: &Pair) -> Choice {
-        let length_bytes = job.facts.st_size as u64;
-        let file = FileFacts { length_bytes, residency: residency(job) };
-        let best = choice::choice(&file, &pair.facts);
+        let best = choice::choice(job.facts.st_size as u64, &pair.facts);
         let wanted = self.options.method.filter(|&method| method != Method::Reflink);
         let mut method = wanted.unwrap_or(best.method);
         if wanted.is_none() && self.options.assurance == Assurance::Verified {
@@ -346,19 +343,6 @@ fn data_bytes(facts: &Stat) -> u64 {
 
 fn is_sparse(facts: &Stat) -> bool {
     data_bytes(facts) < facts.st_size as u64
-}
-
-/// Whether the page cache holds a file, where that makes a difference.
-fn residency(job: &FileJob<'_>) -> Residency {
-    let length = job.facts.st_size as u64;
-    if length < choice::RESIDENCY_FROM_BYTES {
-        return Residency::Unknown;
-    }
-    match page_cache::state(job.source, 0, length) {
-        Ok(state) if state.cached_bytes >= length / 2 => Residency::Cached,
-        Ok(_) => Residency::Cold,
-        Err(_) => Residency::Unknown,
-    }
 }
 
 fn whole_route<'a>(job: &FileJob<'a>, length_bytes: u64) -> Route<'a> {

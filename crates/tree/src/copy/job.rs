@@ -234,6 +234,11 @@ impl<'a> Copy<'a> {
         self.methods.refused().into_iter().map(line).collect()
     }
 
+    /// Whether a filesystem of the target lives in memory: there is no device to read back from.
+    pub fn fills_memory(&self) -> bool {
+        self.methods.fills_memory()
+    }
+
     /// More threads than there are CPUs would be of use: those that there are wait for the source.
     pub(super) fn want_more_threads(&self) {
         let mut crew = self.crew();

@@ -1,10 +1,8 @@
 //! What a command line names, as operands: which source goes to which name. The rules are those
 //! of `cp -a`; what it would refuse, or undo half-way, is refused before anything is touched.
 //!
-//! Nothing is changed here, and what is found may change afterwards: the copier looks again. What
-//! two sources would bring to the same place is compared in `operand/overlap.rs`.
+//! Nothing is changed here, and what is found may change afterwards: the copier looks again.
 
-mod overlap;
 mod place;
 #[cfg(test)]
 mod tests;
@@ -19,7 +17,6 @@ use rustix::io::Errno;
 use super::failure::{Failure, Refusal};
 use super::job::Operand;
 use super::options::Reach;
-use overlap::Overlap;
 use place::Inode;
 
 /// Where the sources go.
@@ -37,7 +34,8 @@ pub enum Destination {
 #[derive(Debug, Default)]
 pub struct Plan {
     /// What can be copied at once; a round begins when the one before it has ended. There are
-    /// several only where trees of several sources are merged.
+    /// several only where trees of several sources are merged: a later one replaces what an earlier
+    /// one brought.
     pub rounds: Vec<Vec<Operand>>,
     /// What is not copied.
     pub objections: Vec<Objection>,
@@ -92,7 +90,7 @@ const SPECIAL: &str = "the target is a device, FIFO or socket, and remains one";
 /// Errors: there is no such directory to copy into.
 ///
 /// Cost: two or three system calls per source, and one per directory above the target of a
-/// directory. Where several sources fill the same directory, their names are compared.
+/// directory.
 pub fn plan(
     sources: &[PathBuf],
     destination: &Destination,
@@ -156,6 +154,14 @@ fn exact_target(path: &Path, source: &Stat) -> Result<PathBuf, Failure> {
     }
 }
 
+fn is_there(path: &Path) -> Result<bool, Failure> {
+    match rustix::fs::lstat(path) {
+        Ok(_) => Ok(true),
+        Err(Errno::NOENT | Errno::NOTDIR) => Ok(false),
+        Err(errno) => Err(failed("stat", path)(errno)),
+    }
+}
+
 fn kind(facts: &Stat) -> FileType {
     FileType::from_raw_mode(facts.st_mode)
 }
@@ -165,6 +171,7 @@ fn kind(facts: &Stat) -> FileType {
 struct Accepted {
     source: PathBuf,
     inode: Inode,
+    is_directory: bool,
     round: usize,
 }
 
@@ -189,7 +196,7 @@ impl Planner<'_> {
         let mut operand = Operand { source: source.to_owned(), target };
         self.examine(&mut operand, &facts)?;
         let round = match self.place {
-            Place::Into(_) => match self.round(&operand, name, Inode::of(&facts))? {
+            Place::Into(_) => match self.round(&operand, name, &facts)? {
                 Some(round) => round,
                 None => {
                     self.plan.repeated.push(operand.source);
@@ -273,44 +280,39 @@ impl Planner<'_> {
         if found.is_file() || found.is_symlink() { Ok(()) } else { refused(operand, SPECIAL) }
     }
 
-    /// The round in which an operand can be copied without disturbing, or losing, what earlier ones
-    /// bring to the same place; `None` where it was named before.
+    /// The round in which an operand can be copied without disturbing what earlier ones bring to the
+    /// same place; `None` where it was named before. In a tree that is merged into another one, what
+    /// is named later replaces, as with cp; two names on the command line do not.
     fn round(
         &mut self,
         operand: &Operand,
         name: Option<OsString>,
-        inode: Inode,
+        facts: &Stat,
     ) -> Result<Option<usize>, Objection> {
+        let inode = Inode::of(facts);
+        let is_directory = kind(facts).is_dir();
         let mut round = 0;
         for (earlier, earlier_name) in self.earlier(name.as_ref()) {
             let is_one = earlier_name == name.as_ref() && earlier.inode == inode;
             if is_one && place::is_same_source(&earlier.source, &operand.source) {
                 return Ok(None);
             }
-            // One of them may fill the directory in which the other is but a name.
-            let Operand { source, target } = operand.clone();
-            let (one, other) = match (earlier_name, name.as_ref()) {
-                (None, Some(name)) => (earlier.source.join(name), Operand { source, target }),
-                (Some(name), None) => {
-                    let inner = Operand { source: source.join(name), target: target.join(name) };
-                    (earlier.source.clone(), inner)
+            let merges = match (earlier_name, name.as_ref()) {
+                (None, None) => true,
+                // One of them fills the directory in which the other is but a name.
+                (None, Some(name)) => is_there(&earlier.source.join(name))?,
+                (Some(name), None) => is_there(&operand.source.join(name))?,
+                (Some(_), Some(_)) if earlier.is_directory && is_directory => true,
+                (Some(_), Some(_)) => {
+                    let other = earlier.source.clone();
+                    return Err(Objection::Clash { operand: operand.clone(), other });
                 }
-                _ => (earlier.source.clone(), Operand { source, target }),
             };
-            match overlap::of(&one, &other.source)? {
-                Overlap::Nothing => {}
-                Overlap::Directories => round = round.max(earlier.round + 1),
-                Overlap::Clash(inner) => {
-                    let operand = Operand {
-                        source: overlap::joined(&other.source, &inner),
-                        target: overlap::joined(&other.target, &inner),
-                    };
-                    let other = overlap::joined(&one, &inner);
-                    return Err(Objection::Clash { operand, other });
-                }
+            if merges {
+                round = round.max(earlier.round + 1);
             }
         }
-        let accepted = Accepted { source: operand.source.clone(), inode, round };
+        let accepted = Accepted { source: operand.source.clone(), inode, is_directory, round };
         match name {
             Some(name) => self.taken.entry(name).or_default().push(accepted),
             None => self.wholes.push(accepted),

@@ -1,41 +1,21 @@
 //! Which method is taken for a file whose extents cannot be shared.
 //!
-//! Figures, 2 CPUs, virtio disk, ext4, hot, 2026-11-22, times as fast as cp -a: 1 GiB, read and write
-//! by two threads into room given first 1.41, by one 0.96, out of a mapping 0.57, copy_file_range
-//! 1.04, the ring 1.10. Shared out from 8 MiB on instead of 64: 16 files of 16 MiB 1.80 instead of
-//! 1.59, 8 of 10 MiB 1.63 instead of 1.32 (15 rounds): the last file has both threads. Whether room is
-//! given first from 8 or from 64 MiB on makes no difference that could be seen. There is no table for
-//! cold files yet: they are read and written by one thread each.
+//! Figures, 2 CPUs, virtio disk, ext4, 2026-11-22, times as fast as cp -a. Cached: 1 GiB, read and
+//! written by two threads into room given first 1.41, by one 0.96, out of a mapping 0.57,
+//! copy_file_range 1.04, the ring 1.10. Shared out from 8 MiB on instead of 64: 16 files of 16 MiB
+//! 1.80 instead of 1.59, 8 of 10 MiB 1.63 instead of 1.32 (15 rounds): the last file has both threads.
+//! Whether room is given first from 8 or from 64 MiB on makes no difference that could be seen.
+//! Not cached: 1 GiB by two threads 1.05 [0.82, 1.19], by one 0.95 [0.74, 1.06] (12 rounds), where
+//! direct reads at depth 16 were no faster than cp -a: the device is the limit. So it makes no
+//! difference to the choice whether the page cache holds a file, and nobody asks.
 
 use flatout_io::transfer::Method;
 use flatout_sys::filesystem::{Filesystem, Nature};
 
-/// From this size on it is worth knowing whether the page cache holds a file.
-pub const RESIDENCY_FROM_BYTES: u64 = 8 << 20;
 /// Files of this size on get their room before they are written.
 const PREALLOCATE_FROM_BYTES: u64 = 8 << 20;
 /// Files of this size on are shared out among threads.
 pub(super) const SHARE_FROM_BYTES: u64 = 8 << 20;
-
-/// What is known of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FileFacts {
-    /// Its size.
-    pub length_bytes: u64,
-    /// Whether the page cache holds it.
-    pub residency: Residency,
-}
-
-/// Where the bytes of a file are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Residency {
-    /// Half of them or more are in the page cache.
-    Cached,
-    /// Most of them are not.
-    Cold,
-    /// Nobody asked, or nobody knows.
-    Unknown,
-}
 
 /// Where the source lies, and the target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,18 +40,14 @@ pub struct Choice {
 }
 
 /// How a file is copied that has no holes to keep.
-pub fn choice(file: &FileFacts, pair: &PairFacts) -> Choice {
+pub fn choice(length_bytes: u64, pair: &PairFacts) -> Choice {
     let plain = Choice { method: Method::Sync, preallocates: false, shares: false };
     if pair.is_one && pair.source.nature == Nature::Network {
         // The server may copy by itself: NFS 4.2, SMB.
         return Choice { method: Method::CopyFileRange, ..plain };
     }
-    let preallocates =
-        file.length_bytes >= PREALLOCATE_FROM_BYTES && likes_preallocation(&pair.target);
-    // Threads that read one cold file at several places spoil its readahead.
-    let shares = file.length_bytes >= SHARE_FROM_BYTES
-        && preallocates
-        && file.residency == Residency::Cached;
+    let preallocates = length_bytes >= PREALLOCATE_FROM_BYTES && likes_preallocation(&pair.target);
+    let shares = length_bytes >= SHARE_FROM_BYTES && preallocates;
     Choice { preallocates, shares, ..plain }
 }
 

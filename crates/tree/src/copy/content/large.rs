@@ -1,7 +1,7 @@
 //! A large file that several threads copy, range by range.
 //!
-//! The page cache holds the source, and the target has its room: then, in a probe, two threads were
-//! nearly twice as fast as one, though the kernel takes the writes of one file one by one.
+//! Where the page cache holds the source and the target has its room, two threads were nearly twice as
+//! fast as one in a probe, though the kernel takes the writes of one file one by one.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

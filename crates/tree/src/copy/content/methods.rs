@@ -52,6 +52,12 @@ impl Methods {
         pairs.iter().flat_map(of_pair).collect()
     }
 
+    /// Whether a target that was met lives in memory.
+    pub fn fills_memory(&self) -> bool {
+        let pairs = self.pairs.read().unwrap_or_else(PoisonError::into_inner);
+        pairs.iter().any(|pair| pair.facts.target.in_memory)
+    }
+
     /// What is known of a pair. Cost: two fstatfs when it is met first.
     pub(super) fn pair(
         &self,

@@ -6,6 +6,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::generator::fill_random;
+use flatout_sys::page_cache;
 use rustix::io::Errno;
 
 use super::*;

@@ -166,22 +166,26 @@ fn one_source_does_not_replace_what_another_one_brings() {
         objection(&folder, &["a", "other/a"], &into),
         "cannot copy other/a to d/a: a goes there too, and neither may replace the other"
     );
-    fs::write(folder.path().join("other/src/f"), "").unwrap();
-    assert_eq!(
-        objection(&folder, &["src", "other/src"], &into),
-        "cannot copy other/src/f to d/src/f: src/f goes there too, and neither may replace the other"
-    );
-    let said = objection(&folder, &["a", "other/."], &into);
-    assert!(said.contains("a goes there too"), "{said}");
-    let said = objection(&folder, &["other/.", "a"], &into);
-    assert!(said.contains("other/a goes there too"), "{said}");
+    fs::write(folder.path().join("other/src/a"), "").unwrap();
+    let said = objection(&folder, &["src", "other/src/a", "a"], &into);
+    assert!(said.contains("other/src/a goes there too"), "{said}");
 }
 
 #[test]
-fn trees_without_a_clash_are_merged_one_after_the_other() {
+fn trees_are_merged_one_after_the_other() {
     let folder = folder();
-    let rounds = planned(&folder, &["src", "a", "other/src"], &named(&folder, "d"));
+    fs::write(folder.path().join("other/src/f"), "").unwrap();
+    let into = named(&folder, "d");
+    let rounds = planned(&folder, &["src", "a", "other/src"], &into);
     assert_eq!(rounds, [vec!["src → d/src", "a → d/a"], vec!["other/src → d/src"]]);
+    let rounds = planned(&folder, &["a", "other/.", "b", "src/."], &into);
+    assert_eq!(
+        rounds,
+        [vec!["a → d/a", "b → d/b"], vec!["other → d"], vec!["src → d"]],
+        "what is later replaces"
+    );
+    let rounds = planned(&folder, &["other/.", "a"], &into);
+    assert_eq!(rounds, [vec!["other → d"], vec!["a → d/a"]]);
 }
 
 #[test]

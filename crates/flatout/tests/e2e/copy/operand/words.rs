@@ -143,6 +143,14 @@ pub const EQUAL: &[&str] = &[
     "src a other/src b d",
     "src other/. d",
     "src/sub d/. other",
+    // Merged trees that have names in common: what is later replaces.
+    "src/. other/. d",
+    "other/. src/. d",
+    "other/. a d",
+    "a other/. d",
+    "src/. other/. full/. d",
+    "full/. other/. d",
+    "other/. full/. d",
 ];
 
 /// Words that name a source more than once: cp says so and copies it once. It also says so where

@@ -36,6 +36,15 @@ fn swap(arena: &Arena, is_over: &AtomicBool, seed: u64) -> u64 {
     count
 }
 
+/// Ends the swapping when it goes, also where a test panics: nobody would end it then.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 #[test]
 fn a_swapper_that_runs_freely_gets_nothing_in_or_out() {
     let seed = seed();
@@ -53,8 +62,9 @@ fn a_swapper_that_runs_freely_gets_nothing_in_or_out() {
         let context = format!("FLATOUT_TEST_SEED={seed} round {rounds} {before:?} {options:?}");
         let ran = std::thread::scope(|scope| {
             let swapper = scope.spawn(|| swap(&arena, &is_over, part));
+            let over = Over(&is_over);
             let rans: Vec<_> = (0..3).map(|_| arena.copy(options).run()).collect();
-            is_over.store(true, Ordering::Relaxed);
+            drop(over);
             swaps += swapper.join().unwrap();
             rans
         });

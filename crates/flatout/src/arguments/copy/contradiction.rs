@@ -1,0 +1,80 @@
+//! Operands and options of `flatout copy` that make no sense together.
+
+use flatout_tree::copy::options::Preserve;
+
+use super::Copy;
+use super::words::{CopyEngine, WhenChoice};
+
+impl Copy {
+    /// Says which operands or options make no sense together.
+    pub fn contradiction(&self) -> Option<String> {
+        self.wrong_operands().or_else(|| self.wrong_method()).or_else(|| self.wrong_lists())
+    }
+
+    fn wrong_operands(&self) -> Option<String> {
+        let last = self.paths.last().map(|path| path.display());
+        match (&self.target_directory, self.paths.len()) {
+            (None, 1) => Some(format!("no target after {}", last?)),
+            (None, count) if self.no_target_directory && count > 2 => {
+                Some(format!("-T takes one source and one target, {} is one too many", last?))
+            }
+            _ => None,
+        }
+    }
+
+    fn wrong_method(&self) -> Option<String> {
+        let engine = self.engine.name();
+        let shares = self.engine == CopyEngine::Reflink;
+        let sparse = match self.sparse {
+            Some(WhenChoice::Always) => Some("always"),
+            Some(WhenChoice::Never) => Some("never"),
+            _ => None,
+        };
+        match (self.engine, self.reflink) {
+            (CopyEngine::Reflink, Some(WhenChoice::Never)) => {
+                return Some("--engine reflink contradicts --reflink=never".to_owned());
+            }
+            (CopyEngine::Auto | CopyEngine::Reflink, _) => {}
+            (_, Some(WhenChoice::Always)) => {
+                return Some(format!("--engine {engine} contradicts --reflink=always"));
+            }
+            _ => {}
+        }
+        if let Some(sparse) = sparse {
+            if shares {
+                return Some(format!(
+                    "--engine reflink keeps holes as they are: --sparse={sparse} contradicts it"
+                ));
+            }
+            if self.reflink == Some(WhenChoice::Always) {
+                return Some(format!(
+                    "--reflink=always keeps holes as they are: --sparse={sparse} contradicts it"
+                ));
+            }
+        }
+        if self.depth.is_some() && !matches!(self.engine, CopyEngine::Auto | CopyEngine::Uring) {
+            return Some(format!("--depth means nothing with --engine {engine}"));
+        }
+        if self.block_size.is_some() && shares {
+            return Some("--block-size means nothing with --engine reflink".to_owned());
+        }
+        None
+    }
+
+    fn wrong_lists(&self) -> Option<String> {
+        let named = [
+            (Preserve::MODE, "mode"),
+            (Preserve::OWNERSHIP, "ownership"),
+            (Preserve::TIMESTAMPS, "timestamps"),
+            (Preserve::LINKS, "links"),
+            (Preserve::XATTR, "xattr"),
+            (Preserve::CONTEXT, "context"),
+        ];
+        let holds = |lists: &[Preserve], one| {
+            lists.iter().any(|list| *list != Preserve::ALL && list.has(one))
+        };
+        let both = |one| holds(&self.preserve, one) && holds(&self.no_preserve, one);
+        let (_, name) = named.into_iter().find(|(one, _)| both(*one))?;
+        Some(format!("--preserve and --no-preserve both name {name}"))
+    }
+}
