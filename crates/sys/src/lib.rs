@@ -34,6 +34,7 @@ pub mod quota;
 pub mod ring;
 pub mod steal;
 pub mod storage;
+pub mod stream;
 pub mod terminal;
 pub mod usage;
 pub mod view;
