@@ -196,11 +196,21 @@ struct Run {
 /// instruction set.
 type Body = unsafe fn(&Run);
 
+/// In which order a kernel goes through its arrays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Reach {
+    /// From the first element to the last.
+    Near,
+    /// Eight pages of 4 KiB side by side, lines asked for ahead: for arrays in memory.
+    Far,
+}
+
 /// A kernel for an instruction set that this CPU has.
 #[derive(Debug, Clone, Copy)]
 pub struct Stream {
     kernel: Kernel,
     level: Level,
+    reach: Reach,
     body: Body,
 }
 
@@ -209,7 +219,21 @@ impl Stream {
     /// such form (non-temporal stores and `rep movsb` exist on x86-64 only).
     pub fn new(kernel: Kernel, level: Level) -> Option<Self> {
         let body = level.is_available().then(|| body(kernel, level))??;
-        Some(Self { kernel, level, body })
+        Some(Self { kernel, level, reach: Reach::Near, body })
+    }
+
+    /// The same kernel in the order for arrays in memory; in its only order where it has no other
+    /// (`memcpy`, `rep movsb`, CPUs that are no x86-64).
+    pub fn far(self) -> Self {
+        match far_body(self.kernel, self.level) {
+            Some(body) => Self { reach: Reach::Far, body, ..self },
+            None => self,
+        }
+    }
+
+    /// In which order it goes.
+    pub fn reach(&self) -> Reach {
+        self.reach
     }
 
     /// The kernel for the widest instruction set; `None` where it has no form here.
@@ -337,6 +361,16 @@ fn body(kernel: Kernel, level: Level) -> Option<Body> {
 #[cfg(not(target_arch = "x86_64"))]
 fn body(kernel: Kernel, level: Level) -> Option<Body> {
     (level == Level::Portable).then(|| portable::body(kernel))?
+}
+
+#[cfg(target_arch = "x86_64")]
+fn far_body(kernel: Kernel, level: Level) -> Option<Body> {
+    x86::far::body(kernel, level)
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn far_body(_kernel: Kernel, _level: Level) -> Option<Body> {
+    None
 }
 
 /// Non-temporal stores are ordered by nothing else: neither by a lock nor by the end of a thread.

@@ -30,7 +30,9 @@ fn expected(kernel: Kernel, first: f64, second: f64) -> (f64, f64) {
 
 fn all() -> Vec<Stream> {
     let pairs = Kernel::ALL.into_iter().flat_map(|kernel| Level::ALL.map(|level| (kernel, level)));
-    pairs.filter_map(|(kernel, level)| Stream::new(kernel, level)).collect()
+    let near: Vec<_> = pairs.filter_map(|(kernel, level)| Stream::new(kernel, level)).collect();
+    let far = near.iter().map(|stream| stream.far()).filter(|stream| stream.reach() == Reach::Far);
+    near.iter().copied().chain(far).collect()
 }
 
 /// Three arrays within an arena, each with a granule before and after it.
@@ -54,7 +56,7 @@ impl Site {
 #[test]
 fn every_kernel_does_what_it_is_called_and_nothing_beside() {
     for stream in all() {
-        for elements in [32, 64, 96, 1024, 4096 + 32] {
+        for elements in [32, 64, 96, 1024, 4096, 4096 + 32, 3 * 4096 + 64] {
             for passes in [1, 3] {
                 let mut site = Site::new(elements);
                 let (target, first, second) = site.parts();

@@ -1,7 +1,8 @@
 //! The stream kernels of x86-64: one module per instruction set, all made by one macro.
 //!
 //! A kernel goes through its arrays in steps of four vectors. Pointers are moved on rather than
-//! indexed, because an indexed operand costs a slot more in the front end of several cores.
+//! indexed, because an indexed operand costs a slot more in the front end of several cores. For
+//! arrays that no near cache holds there is another order: [`far`].
 
 use std::arch::asm;
 
@@ -22,11 +23,13 @@ macro_rules! advance {
     };
 }
 
+pub(super) mod far;
+
 /// A kernel: what comes before the passes, a step, and what comes after the passes.
 macro_rules! kernel {
     ($name:ident, $before:expr, $step:expr, $after:expr) => {
         /// Contract: that of [`super::super::Body`].
-        unsafe fn $name(run: &Run) {
+        pub(in super::super) unsafe fn $name(run: &Run) {
             // SAFETY: the pointers stay within `length_bytes` of where they begin, because the
             // step divides it; the caller promises that these bytes are valid and that the CPU
             // has the instructions. Stack and direction flag are left alone, and all vector
