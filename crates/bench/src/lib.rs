@@ -13,6 +13,7 @@ pub mod crew;
 pub mod disk;
 mod error;
 mod limits;
+pub mod memory;
 pub mod read;
 mod residency;
 mod scratch;

@@ -15,6 +15,7 @@ pub mod buffer;
 pub mod call;
 pub mod cancel;
 pub mod clock;
+pub mod cpu_cache;
 pub mod descriptor;
 pub mod extent;
 pub mod filesystem;

@@ -1,0 +1,3 @@
+//! Rates and latencies of caches and memory.
+
+pub mod levels;
