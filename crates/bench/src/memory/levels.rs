@@ -45,6 +45,8 @@ pub struct Level {
 pub struct Levels {
     /// One entry per level, nearest first; the last one has no end.
     pub levels: Vec<Level>,
+    /// The largest cache that the CPU says it has, seen in the curve or not.
+    pub largest_declared_bytes: Option<u64>,
 }
 
 impl Levels {
@@ -66,7 +68,10 @@ impl Levels {
             declared_bytes: None,
         };
         let memory = (!known.is_empty()).then_some(memory);
-        Self { levels: known.iter().map(cache).chain(memory).collect() }
+        Self {
+            levels: known.iter().map(cache).chain(memory).collect(),
+            largest_declared_bytes: largest(&known),
+        }
     }
 
     /// The level in which a working set of one thread lives; none if nothing is known.
@@ -80,7 +85,8 @@ impl Levels {
     /// part of a shared cache away for a while and give it back.
     pub fn last_cache_bytes(&self) -> Option<u64> {
         let sizes = self.levels.iter().filter(|level| level.name != MEMORY);
-        sizes.flat_map(|level| [level.bytes, level.declared_bytes]).flatten().max()
+        let seen = sizes.filter_map(|level| level.bytes);
+        seen.chain(self.largest_declared_bytes).max()
     }
 
     /// Latency of memory, if the curve got there.
@@ -127,7 +133,7 @@ pub fn detect(curve: &[Point], caches: &[DataCache]) -> Levels {
         })
         .collect();
     levels.push(last_level(curve, stretches[climbs.len()], names.last().copied(), &caches));
-    Levels { levels }
+    Levels { levels, largest_declared_bytes: largest(&caches) }
 }
 
 /// Latency of each flat stretch: before the first climb, between two, and after the last.
@@ -172,6 +178,10 @@ fn last_level(
         },
         None => Level { name: MEMORY, bytes, latency_ns, provenance, declared_bytes: None },
     }
+}
+
+fn largest(caches: &[DataCache]) -> Option<u64> {
+    caches.iter().map(|cache| cache.bytes).max()
 }
 
 fn cache_name(index: usize) -> &'static str {
