@@ -9,6 +9,7 @@
 mod bench;
 pub mod cache;
 pub mod choice;
+pub mod cpu;
 pub mod crew;
 pub mod disk;
 mod error;
@@ -21,5 +22,5 @@ pub mod syscall;
 pub mod versus;
 pub mod write;
 
-pub use bench::Bench;
+pub use bench::{Bench, Extent, Measured};
 pub use error::Error;
