@@ -1,5 +1,14 @@
 //! Memory: what its levels give per second and how long one access waits.
 
+pub mod dimm;
+pub mod hand_over;
+pub mod latency;
+pub mod levels;
+pub mod loaded;
+pub mod node;
+pub mod parallel;
+mod ring;
+
 use flatout_measure::case::Plan;
 use flatout_sys::cancel::CancelToken;
 

@@ -14,17 +14,22 @@ pub mod block_account;
 pub mod buffer;
 pub mod call;
 pub mod cancel;
+pub mod chase;
 pub mod clock;
+pub mod cpu_cache;
 pub mod descriptor;
+pub mod dimm;
 pub mod extent;
 pub mod filesystem;
 #[cfg(test)]
 mod fixture;
 pub mod generator;
+pub mod hand_over;
 #[cfg(feature = "launcher")]
 pub mod launcher;
 pub mod mapping;
 pub mod memory;
+pub mod numa;
 pub mod occupation;
 pub mod page_cache;
 pub mod pair_ring;

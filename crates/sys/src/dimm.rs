@@ -1,0 +1,1 @@
+//! What the firmware says of the memory modules.
