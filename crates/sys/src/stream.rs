@@ -9,6 +9,7 @@
 
 pub mod access;
 pub mod arena;
+pub mod numbers;
 mod portable;
 #[cfg(target_arch = "x86_64")]
 mod x86;
