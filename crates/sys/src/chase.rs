@@ -33,6 +33,16 @@ struct Node {
     rest: [u64; 6],
 }
 
+/// In which order a ring goes through its nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Order {
+    /// Decides the random order.
+    pub seed: u64,
+    /// Nodes that follow each other as they lie in memory, before the next random jump; 1 for a
+    /// wholly random order. With some dozens the prefetchers of the CPU can help.
+    pub run_nodes: u32,
+}
+
 /// A ring of nodes in an arena.
 #[derive(Debug)]
 pub struct Chase {
@@ -54,19 +64,20 @@ unsafe impl Sync for Chase {}
 pub struct Place<'a>(&'a Node);
 
 impl Chase {
-    /// Makes a ring of `working_set_bytes` ÷ [`LINE_BYTES`] nodes, at least one, at the beginning
-    /// of `arena`, in the order that `seed` gives.
+    /// Makes a ring of `working_set_bytes` ÷ [`LINE_BYTES`] nodes, rounded down to whole runs of
+    /// `order` but at least one, at the beginning of `arena`.
     ///
     /// Errors: `InvalidInput` for a working set larger than the arena or of more than 2³² nodes;
-    /// `OutOfMemory` where there is no room for the order (4 bytes per node, given back).
-    /// Cost: two random accesses per node.
-    pub fn new(arena: Arena, working_set_bytes: u64, seed: u64) -> io::Result<Self> {
-        let nodes = (working_set_bytes / LINE_BYTES).max(1);
+    /// `OutOfMemory` where there is no room for the order (4 bytes per run, given back).
+    /// Cost: two random accesses per run, one per node.
+    pub fn new(arena: Arena, working_set_bytes: u64, order: Order) -> io::Result<Self> {
+        let run_nodes = u64::from(order.run_nodes.max(1));
+        let nodes = (working_set_bytes / LINE_BYTES / run_nodes).max(1) * run_nodes;
         if nodes * LINE_BYTES > arena.len() as u64 || nodes > u64::from(u32::MAX) {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         let mut chase = Self { arena, nodes: nodes as usize, marks: Vec::new(), spacing: 1 };
-        chase.link(seed)?;
+        chase.link(order)?;
         Ok(chase)
     }
 
@@ -75,20 +86,27 @@ impl Chase {
     /// A random permutation that is closed to a ring is a uniformly random cycle, the same
     /// distribution that Sattolo's algorithm has; this way each node's rank is known as well.
     ///
-    /// Errors and cost: as [`Chase::new`].
-    pub fn link(&mut self, seed: u64) -> io::Result<()> {
-        let order = shuffled(self.nodes, seed)?;
+    /// Errors and cost: as [`Chase::new`]; `InvalidInput` also for runs that do not divide the
+    /// nodes.
+    pub fn link(&mut self, order: Order) -> io::Result<()> {
+        let run = order.run_nodes.max(1) as usize;
+        if !self.nodes.is_multiple_of(run) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let runs = shuffled(self.nodes / run, order.seed)?;
         let first = self.arena.start().cast::<Node>();
-        let node = |place: u32| first.wrapping_add(place as usize);
-        for (rank, &place) in order.iter().enumerate() {
-            let next = order[if rank + 1 == order.len() { 0 } else { rank + 1 }];
-            let linked = Node { next: node(next), rank: rank as u64, rest: [0; 6] };
-            // SAFETY: place < nodes, and all nodes lie inside the arena, as `new` has checked; it
-            // is aligned to a page, and `&mut self` says that nobody reads it now.
-            unsafe { node(place).write(linked) };
+        let node = |rank: usize| first.wrapping_add(runs[rank / run] as usize * run + rank % run);
+        for rank in 0..self.nodes {
+            let next = node(if rank + 1 == self.nodes { 0 } else { rank + 1 });
+            let linked = Node { next, rank: rank as u64, rest: [0; 6] };
+            // SAFETY: node() gives nodes below `nodes`, and all of these lie inside the arena, as
+            // `new` has checked; it is aligned to a page, and `&mut self` says that nobody reads
+            // it now.
+            unsafe { node(rank).write(linked) };
         }
         self.spacing = (self.nodes / MARKS).max(1);
-        self.marks = order.iter().step_by(self.spacing).map(|&place| node(place).cast_const()).collect();
+        self.marks =
+            (0..self.nodes).step_by(self.spacing).map(|rank| node(rank).cast_const()).collect();
         Ok(())
     }
 
@@ -135,7 +153,8 @@ impl Chase {
     /// Walks `steps` steps from each of the places at the same time; their number is one of
     /// [`TOGETHER`]. None for another number.
     pub fn walk_together<'a>(&'a self, from: &[Place<'a>], steps: u64) -> Option<Vec<Place<'a>>> {
-        let starts: Vec<*const Node> = from.iter().map(|place| std::ptr::from_ref(place.0)).collect();
+        let starts: Vec<*const Node> =
+            from.iter().map(|place| std::ptr::from_ref(place.0)).collect();
         // SAFETY: as in `walk`.
         let ends = unsafe { walk::together(&starts, steps) }?;
         // SAFETY: as in `walk`.
@@ -199,7 +218,11 @@ mod tests {
 
     fn chase(working_set_bytes: u64, seed: u64) -> Chase {
         let arena = Arena::new(working_set_bytes as usize, Pages::Base, None).unwrap();
-        Chase::new(arena, working_set_bytes, seed).unwrap()
+        Chase::new(arena, working_set_bytes, order(seed)).unwrap()
+    }
+
+    fn order(seed: u64) -> Order {
+        Order { seed, run_nodes: 1 }
     }
 
     fn addresses(chase: &Chase) -> Vec<usize> {
@@ -232,13 +255,24 @@ mod tests {
         let mut one = chase(64 << 10, 1);
         let first = addresses(&one);
         assert_eq!(addresses(&chase(64 << 10, 1)).len(), first.len());
-        one.link(2).unwrap();
+        one.link(order(2)).unwrap();
         assert_ne!(addresses(&one), first);
-        one.link(1).unwrap();
+        one.link(order(1)).unwrap();
         assert_eq!(addresses(&one), first);
         // Neighbours in the ring are no neighbours in memory.
         let near = first.windows(2).filter(|pair| pair[0].abs_diff(pair[1]) <= 128).count();
         assert!(near < first.len() / 50, "{near} of {}", first.len());
+    }
+
+    #[test]
+    fn runs_follow_memory_and_jump_between() {
+        let arena = Arena::new(1 << 20, Pages::Base, None).unwrap();
+        let mut chase = Chase::new(arena, 1 << 20, Order { seed: 5, run_nodes: 64 }).unwrap();
+        let seen = addresses(&chase);
+        let next = seen.windows(2).filter(|pair| pair[1].wrapping_sub(pair[0]) == 64).count();
+        assert!((seen.len() - 2 * seen.len() / 64..seen.len()).contains(&next), "{next}");
+        assert_eq!(seen.iter().collect::<HashSet<_>>().len(), seen.len());
+        assert!(chase.link(Order { seed: 5, run_nodes: 63 }).is_err());
     }
 
     #[test]
@@ -283,7 +317,7 @@ mod tests {
     fn a_working_set_larger_than_its_arena_is_refused() {
         let arena = Arena::new(4096, Pages::Base, None).unwrap();
         let bytes = arena.len() as u64 + LINE_BYTES;
-        let error = Chase::new(arena, bytes, 1).unwrap_err();
+        let error = Chase::new(arena, bytes, order(1)).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
     }
 

@@ -110,7 +110,12 @@ mod tests {
     const TREE: [(&str, &str, &str, &str); 3] = [
         ("node0", "0-3,8-11\n", "Node 0 MemTotal:       65738312 kB\n", "10 21 14\n"),
         ("node1", "4-7,12-15\n", "Node 1 MemTotal:       66059512 kB\n", "21 10 24\n"),
-        ("node2", "\n", "Node 2 MemTotal:       130023424 kB\nNode 2 MemFree: 1 kB\n", "14 24 10\n"),
+        (
+            "node2",
+            "\n",
+            "Node 2 MemTotal:       130023424 kB\nNode 2 MemFree: 1 kB\n",
+            "14 24 10\n",
+        ),
     ];
 
     fn tree() -> tempfile::TempDir {

@@ -97,6 +97,9 @@ impl Levels {
 
 /// Finds the levels in `curve`, working sets ascending.
 ///
+/// Whatever disturbs a chase makes it slower, so a point that is slower than one with a larger
+/// working set is taken for that one's latency before anything is looked for.
+///
 /// A level is a flat stretch between two climbs (see `levels/climb.rs`). Its latency is the median
 /// of the stretch. It ends at the largest working set whose latency lies below the geometric mean
 /// of its own and the next level's: there the larger part of the way up is still ahead. With two
@@ -114,11 +117,15 @@ pub fn detect(curve: &[Point], caches: &[DataCache]) -> Levels {
     if !usable {
         return Levels::declared(&caches);
     }
-    let climbs = climb::find(curve);
-    let stretches = stretches(curve, &climbs);
-    let knees: Vec<u64> = (0..climbs.len())
-        .map(|index| knee_bytes(curve, climbs[index], stretches[index], stretches[index + 1]))
-        .collect();
+    let curve = &undisturbed(curve)[..];
+    let mut climbs = climb::find(curve);
+    let (mut knees, mut stretches) = knees(curve, &climbs);
+    let most_bytes = largest(&caches).map_or(u64::MAX, |bytes| bytes.saturating_mul(3) / 2);
+    if knees.iter().any(|&bytes| bytes > most_bytes) {
+        // Page tables that no longer fit into the caches; no cache is larger than it says.
+        climbs.truncate(knees.iter().take_while(|&&bytes| bytes <= most_bytes).count());
+        (knees, stretches) = self::knees(curve, &climbs);
+    }
     let names = climb::matching(&knees, &caches);
     let mut levels: Vec<Level> = knees
         .iter()
@@ -134,6 +141,22 @@ pub fn detect(curve: &[Point], caches: &[DataCache]) -> Levels {
         .collect();
     levels.push(last_level(curve, stretches[climbs.len()], names.last().copied(), &caches));
     Levels { levels, largest_declared_bytes: largest(&caches) }
+}
+
+/// The curve without bumps: each point as low as the lowest of those with larger working sets.
+fn undisturbed(curve: &[Point]) -> Vec<Point> {
+    let mut points = curve.to_vec();
+    for index in (1..points.len()).rev() {
+        points[index - 1].latency_ns = points[index - 1].latency_ns.min(points[index].latency_ns);
+    }
+    points
+}
+
+/// The end of the level before each climb, and the latency of each flat stretch.
+fn knees(curve: &[Point], climbs: &[Climb]) -> (Vec<u64>, Vec<f64>) {
+    let stretches = stretches(curve, climbs);
+    let ends = climbs.iter().zip(stretches.windows(2));
+    (ends.map(|(&climb, pair)| knee_bytes(curve, climb, pair[0], pair[1])).collect(), stretches)
 }
 
 /// Latency of each flat stretch: before the first climb, between two, and after the last.
@@ -163,9 +186,9 @@ fn last_level(
 ) -> Level {
     let longest_bytes = curve[curve.len() - 1].working_set_bytes;
     let next = last_name.map_or(0, |name| name + 1);
-    let cache = caches.last().filter(|last| {
-        longest_bytes < last.bytes.saturating_mul(2) && last.level as usize > next
-    });
+    let cache = caches
+        .last()
+        .filter(|last| longest_bytes < last.bytes.saturating_mul(2) && last.level as usize > next);
     let latency_ns = Some(latency_ns);
     let (bytes, provenance) = (None, Provenance::Measured);
     match cache {

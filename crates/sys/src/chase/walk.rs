@@ -53,10 +53,7 @@ pub(super) unsafe fn together(starts: &[*const Node], steps: u64) -> Option<Vec<
 ///
 /// As [`alone`], for each of them.
 #[inline(never)]
-unsafe fn several<const N: usize>(
-    starts: &[*const Node],
-    steps: u64,
-) -> Option<Vec<*const Node>> {
+unsafe fn several<const N: usize>(starts: &[*const Node], steps: u64) -> Option<Vec<*const Node>> {
     let mut nodes: [*const Node; N] = starts.try_into().ok()?;
     for _ in 0..steps {
         for node in &mut nodes {

@@ -115,6 +115,81 @@ const ARM_CLIENT: [(f64, f64); 36] = [
     (256.0, 141.742),
 ];
 
+/// This project's machine, a virtual Sapphire Rapids (48 KiB, 2 MiB, 105 MiB as declared) with busy
+/// neighbours, 2 MiB pages, November 2026: recorded by the chases of `flatout_sys`. Nothing of L3
+/// is left, and the clock fell to a half for a while.
+const BUSY_VIRTUAL_MACHINE: [(f64, f64); 34] = [
+    (0.0039, 2.391),
+    (0.0059, 2.351),
+    (0.0078, 2.370),
+    (0.0117, 2.359),
+    (0.0156, 2.288),
+    (0.0234, 2.484),
+    (0.03125, 2.351),
+    (0.046875, 3.074),
+    (0.0625, 7.423),
+    (0.09375, 7.471),
+    (0.125, 13.866),
+    (0.1875, 13.620),
+    (0.25, 7.546),
+    (0.375, 7.615),
+    (0.5, 8.290),
+    (0.75, 9.597),
+    (1.0, 10.104),
+    (1.5, 14.305),
+    (2.0, 33.058),
+    (3.0, 121.384),
+    (4.0, 206.527),
+    (6.0, 210.827),
+    (8.0, 214.392),
+    (12.0, 218.940),
+    (16.0, 216.710),
+    (24.0, 215.053),
+    (32.0, 213.475),
+    (64.0, 212.049),
+    (96.0, 222.272),
+    (128.0, 224.048),
+    (192.0, 221.014),
+    (256.0, 286.044),
+    (512.0, 253.594),
+    (1024.0, 251.347),
+];
+
+/// The same machine on 4 KiB pages: translation makes the end of the curve climb again.
+const BUSY_VIRTUAL_MACHINE_BASE_PAGES: [(f64, f64); 31] = [
+    (0.0039, 2.387),
+    (0.0078, 2.345),
+    (0.0156, 2.354),
+    (0.0234, 2.424),
+    (0.03125, 2.629),
+    (0.046875, 6.744),
+    (0.0625, 7.596),
+    (0.09375, 7.634),
+    (0.125, 7.436),
+    (0.1875, 7.429),
+    (0.25, 7.636),
+    (0.375, 8.414),
+    (0.5, 9.214),
+    (0.75, 9.889),
+    (1.0, 12.730),
+    (1.5, 46.053),
+    (2.0, 60.150),
+    (3.0, 200.245),
+    (4.0, 205.390),
+    (6.0, 222.291),
+    (8.0, 252.004),
+    (16.0, 238.590),
+    (24.0, 244.621),
+    (32.0, 249.649),
+    (64.0, 253.776),
+    (96.0, 261.176),
+    (128.0, 251.727),
+    (192.0, 293.082),
+    (256.0, 344.767),
+    (512.0, 423.472),
+    (1024.0, 435.449),
+];
+
 /// Intel Ivy Bridge (i7-3770, 8 MiB L3), 2 MiB pages, in cycles of 0.294 ns, published at
 /// 7-cpu.com; one point per power of two.
 const IVY_BRIDGE_CYCLES: [(f64, f64); 10] = [
@@ -160,6 +235,28 @@ fn a_curve_that_ends_in_the_last_cache_does_not_call_it_memory() {
     assert_eq!((levels.levels[2].bytes, levels.levels[2].declared_bytes), (None, Some(8 * MIB)));
     assert_eq!(levels.memory_latency_ns(), None);
     assert_eq!(levels.last_cache_bytes(), Some(8 * MIB));
+}
+
+#[test]
+fn a_recorded_virtual_machine_without_a_share_of_l3_has_two_caches() {
+    let declared = caches(&[48 * KIB, 2 * MIB, 105 * MIB]);
+    let levels = detect(&curve(&BUSY_VIRTUAL_MACHINE), &declared);
+    assert_eq!(names(&levels), ["L1", "L2", "DRAM"]);
+    assert_eq!(levels.levels[0].bytes, Some(48 * KIB));
+    assert_eq!(levels.levels[1].bytes, Some(2 * MIB));
+    assert_eq!(levels.last_cache_bytes(), Some(105 * MIB), "for arrays, what is declared counts");
+    let latencies: Vec<_> =
+        levels.levels.iter().map(|level| level.latency_ns.unwrap().round()).collect();
+    assert_eq!(latencies, [2.0, 8.0, 212.0]);
+}
+
+#[test]
+fn translation_on_small_pages_is_no_cache() {
+    let declared = caches(&[48 * KIB, 2 * MIB, 105 * MIB]);
+    let levels = detect(&curve(&BUSY_VIRTUAL_MACHINE_BASE_PAGES), &declared);
+    assert_eq!(names(&levels), ["L1", "L2", "DRAM"]);
+    assert_within_a_power_of_two(levels.levels[0].bytes, 48 * KIB);
+    assert_within_a_power_of_two(levels.levels[1].bytes, 2 * MIB);
 }
 
 /// A hierarchy by its sizes in bytes and its latencies in nanoseconds, memory last.
