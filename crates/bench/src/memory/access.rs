@@ -53,7 +53,7 @@ pub(super) fn run(
         Pattern::SequentialCopy | Pattern::SequentialWrite => IN_ORDER.min(share as u64),
         Pattern::RandomWrite => OUT_OF_ORDER.min(access::span_cells(share) as u64),
     };
-    let mut memory = site.memory.borrow_mut();
+    let mut memory = site.memory();
     let lanes = memory.lanes(threads, share, 1).filter(|_| share > 0).ok_or_else(no_room)?;
     let slots: Vec<_> = lanes.into_iter().map(|lane| Mutex::new(Some(lane))).collect();
     let crewed = site.crew(
@@ -66,9 +66,7 @@ pub(super) fn run(
             }
             Ok::<_, TrialError>(lane)
         },
-        |_, lane| {
-            Ok(access::run(pattern, lane.target, lane.first, count, seed))
-        },
+        |_, lane| Ok(access::run(pattern, lane.target, lane.first, count, seed)),
     );
     drop(slots);
     crewed.results.into_iter().collect::<Result<Vec<_>, _>>()?;
@@ -136,7 +134,7 @@ mod tests {
             let cells = if pattern == Pattern::RandomWrite { 4096 } else { 50_176 / 8 };
             assert_eq!(sample.amount, f64::from(cells), "{pattern:?}");
             assert_eq!(sample.audit["accesses"], json!(3 * cells));
-            let mut memory = site.memory.borrow_mut();
+            let mut memory = site.memory();
             let mut lanes = memory.lanes(3, 6272, 1).unwrap();
             assert_eq!(check(pattern, &lanes[2], cells as u64, 7), Ok(()));
             lanes[2].target.fill(0.0);

@@ -35,6 +35,16 @@ impl Pattern {
         }
     }
 
+    /// Heading of its picture.
+    pub(super) fn title(self) -> &'static str {
+        match self {
+            Self::SequentialCopy => "Sequential copy rate of memory",
+            Self::SequentialWrite => "Sequential write rate of memory",
+            Self::RandomWrite => "Random write rate of memory",
+            Self::RandomRead => "Random read rate of memory",
+        }
+    }
+
     fn sequence(self) -> Sequence {
         match self {
             Self::SequentialCopy | Self::SequentialWrite => Sequence::Forward,

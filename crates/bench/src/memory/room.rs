@@ -81,6 +81,8 @@ mod tests {
     #[test]
     fn this_machine_has_some() {
         let room = Room::now();
-        assert!(room.bytes < 1 << 50 && room.available_bytes.is_none_or(|bytes| bytes > room.bytes));
+        assert!(
+            room.bytes < 1 << 50 && room.available_bytes.is_none_or(|bytes| bytes > room.bytes)
+        );
     }
 }

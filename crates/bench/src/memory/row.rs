@@ -114,9 +114,8 @@ impl Terms<'_> {
         let share_bytes = part(bytes, threads);
         let mut doubts = self.doubts(threads, bytes);
         if share_bytes < block_bytes {
-            let text = format!(
-                "a thread's part has {share_bytes} bytes: blocks are no longer than that"
-            );
+            let text =
+                format!("a thread's part has {share_bytes} bytes: blocks are no longer than that");
             warning::add(&mut doubts, Warning::new(warning::SIZE_REDUCED, text));
         }
         let stores = Stores::for_bytes(bytes, self.last_cache_bytes());
@@ -151,7 +150,9 @@ impl Terms<'_> {
             let job = stream::job(kernel, threads, share_bytes);
             Row { work: Work::Stream(kernel), threads, share_bytes, job, doubts }
         };
-        threads.iter().flat_map(|&threads| kernels.iter().map(move |&kernel| (threads, kernel)))
+        threads
+            .iter()
+            .flat_map(|&threads| kernels.iter().map(move |&kernel| (threads, kernel)))
             .map(|(threads, kernel)| row(threads, kernel))
             .collect()
     }
@@ -275,15 +276,19 @@ impl Row {
 
     fn trial<'a>(&self, site: &'a Site) -> Box<dyn FnMut(u64) -> Result<Sample, TrialError> + 'a> {
         let doubts: Vec<Warning> = self.doubts.iter().chain(&site.doubts).cloned().collect();
-        let (work, threads, share_bytes, job) = (self.work, self.threads, self.share_bytes, self.job);
+        let (work, threads, share_bytes, job) =
+            (self.work, self.threads, self.share_bytes, self.job);
         // By the rules of STREAM.
         let mut drops_first = matches!(work, Work::Stream(_));
         Box::new(move |seed| {
-            let mut run = |seed| match (work, &job) {
-                (Work::Access(pattern), _) => access::run(site, pattern, threads, share_bytes, seed),
+            let run = |seed| match (work, &job) {
+                (Work::Access(pattern), _) => {
+                    access::run(site, pattern, threads, share_bytes, seed)
+                }
                 (_, Some(job)) => trial::run(site, job, seed),
                 (_, None) => {
-                    let text = "this CPU has no such instructions, or nobody has written the kernel";
+                    let text =
+                        "this CPU has no such instructions, or nobody has written the kernel";
                     Err(TrialError::Unsupported(text.to_owned()))
                 }
             };

@@ -5,11 +5,9 @@
 //! is a site per number of threads instead, so that each part lies where the thread runs that
 //! touched it first.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::Mutex;
-use std::sync::PoisonError;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use flatout_measure::case::TrialError;
@@ -32,7 +30,7 @@ const HUGE_SHARE: f64 = 0.99;
 
 /// The memory, and who may run on what.
 pub(super) struct Site {
-    pub(super) memory: RefCell<Memory>,
+    memory: Mutex<Memory>,
     /// CPUs that threads are tied to, in turn.
     pub(super) cpus: Vec<usize>,
     /// What is to be said of every row.
@@ -102,7 +100,7 @@ impl Site {
         let source = Arena::new(extents.source_bytes as usize)?;
         let target = Arena::new(extents.target_bytes as usize)?;
         let site = Self {
-            memory: RefCell::new(Memory { source, target }),
+            memory: Mutex::new(Memory { source, target }),
             cpus: affinity::allowed_cpus()?,
             doubts: Vec::new(),
             huge_ratio: None,
@@ -114,8 +112,13 @@ impl Site {
         Ok(site.proved())
     }
 
+    /// The memory, for one trial at a time.
+    pub(super) fn memory(&self) -> MutexGuard<'_, Memory> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn touch(&self, threads: u32) -> io::Result<()> {
-        let mut memory = self.memory.borrow_mut();
+        let mut memory = self.memory();
         let Memory { source, target } = &mut *memory;
         let parts = |elements: &[f64]| {
             let part = elements.len() / threads.max(1) as usize / PAGE_ELEMENTS * PAGE_ELEMENTS;
@@ -145,7 +148,7 @@ impl Site {
 
     /// Looks whether large pages were granted.
     fn proved(mut self) -> Self {
-        let memory = self.memory.get_mut();
+        let memory = self.memory.get_mut().unwrap_or_else(PoisonError::into_inner);
         let length = (memory.source.length_bytes() + memory.target.length_bytes()) as f64;
         let huge = memory.source.huge_bytes().zip(memory.target.huge_bytes());
         self.huge_ratio = huge.map(|(source, target)| (source + target) as f64 / length);
@@ -173,7 +176,7 @@ impl Site {
             Crewed { results: vec![Err(error.into())], elapsed_ns: 0 }
         };
         thread::scope(|scope| {
-            let run = || crew::run(threads, pinned, work);
+            let run = || crew::run(threads, &pinned, &work);
             match thread::Builder::new().spawn_scoped(scope, run) {
                 Ok(thread) => {
                     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -275,7 +278,7 @@ mod tests {
         for (threads, share, sources) in [(1, 1024, 2), (2, 32, 2), (3, 4096 + 32, 1), (8, 64, 2)] {
             let extents = Extents::of(threads, 8 * share as u64, sources as u64);
             let site = Site::new(extents, 2, 5, CancelToken::manual()).unwrap();
-            let mut memory = site.memory.borrow_mut();
+            let mut memory = site.memory();
             let lanes = memory.lanes(threads, share, sources).unwrap();
             assert_eq!(lanes.len(), threads as usize);
             for lane in lanes {
@@ -298,9 +301,9 @@ mod tests {
     fn what_does_not_fit_is_no_lane() {
         let site = Site::new(Extents::of(1, 4096, 1), 1, 5, CancelToken::manual()).unwrap();
         // Memory comes in large pages, so there is more than was asked for.
-        assert!(site.memory.borrow_mut().lanes(1, 1 << 20, 1).is_none());
-        assert!(site.memory.borrow_mut().lanes(1, 1 << 17, 2).is_none());
-        assert!(site.memory.borrow_mut().lanes(1, 1 << 16, 2).is_some());
+        assert!(site.memory().lanes(1, 1 << 20, 1).is_none());
+        assert!(site.memory().lanes(1, 1 << 17, 2).is_none());
+        assert!(site.memory().lanes(1, 1 << 16, 2).is_some());
     }
 
     #[test]

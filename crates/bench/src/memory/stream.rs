@@ -16,14 +16,8 @@ pub(super) const TIMES_CACHE: u64 = 4;
 const ASSUMED_CACHE_BYTES: u64 = 64 << 20;
 
 /// The four of STREAM, and two that write past the caches.
-pub(super) const KERNELS: [Kernel; 6] = [
-    Kernel::Copy,
-    Kernel::Scale,
-    Kernel::Add,
-    Kernel::Triad,
-    Kernel::NtCopy,
-    Kernel::NtTriad,
-];
+pub(super) const KERNELS: [Kernel; 6] =
+    [Kernel::Copy, Kernel::Scale, Kernel::Add, Kernel::Triad, Kernel::NtCopy, Kernel::NtTriad];
 
 /// Length of each array, all threads together.
 pub(super) fn array_bytes(last_cache_bytes: Option<u64>) -> u64 {

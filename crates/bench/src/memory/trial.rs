@@ -82,7 +82,7 @@ pub(super) fn run(site: &Site, job: &Job, seed: u64) -> Result<Sample, TrialErro
     let uses = job.stream.kernel().uses();
     let sources = usize::from(uses.first) + usize::from(uses.second);
     let share = job.share_bytes as usize / size_of::<f64>();
-    let mut memory = site.memory.borrow_mut();
+    let mut memory = site.memory();
     let no_room = || TrialError::Unsupported("there is not enough free memory".to_owned());
     let lanes = memory.lanes(job.threads, share, sources).filter(|_| share > 0);
     let slots: Vec<_> =
@@ -282,7 +282,7 @@ mod tests {
     #[test]
     fn a_kernel_that_leaves_anything_out_fails() {
         let site = site();
-        let mut memory = site.memory.borrow_mut();
+        let mut memory = site.memory();
         let mut lanes = memory.lanes(1, 4096, 2).unwrap();
         let lane = &mut lanes[0];
         let (value, seed) = (value_of(5), 5);
