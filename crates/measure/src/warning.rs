@@ -144,6 +144,12 @@ codes! {
     STATE_UNPROVED = "state_unproved";
     /// Two programs do not do the same here, so they are not raced.
     CANNOT_COMPARE = "cannot_compare";
+    /// Memory could not be had, or not be shown to lie, on large pages.
+    NO_HUGE_PAGES = "no_huge_pages";
+    /// The size of a cache that the latency curve shows is not the one that the CPU declares.
+    CACHE_DIFFERS = "cache_differs";
+    /// The CPUs that a thread may use changed while it was measured.
+    CPU_SET_CHANGED = "cpu_set_changed";
 }
 
 /// Adds `warning` unless one with its code is there.

@@ -52,7 +52,7 @@ pub(super) const LABELS: [&str; 4] = [
 ];
 
 /// Does it matter? The figure stands for its name, in circumstances that the reader must know.
-pub(super) const CIRCUMSTANCES: [&str; 7] = [
+pub(super) const CIRCUMSTANCES: [&str; 8] = [
     warning::DONE_OTHERWISE,
     warning::KEEPS_LESS,
     warning::OVERLAY_FILESYSTEM,
@@ -60,12 +60,13 @@ pub(super) const CIRCUMSTANCES: [&str; 7] = [
     warning::SIZE_REDUCED,
     warning::REQUESTS_SPLIT,
     warning::WRITE_LIMIT,
+    warning::CACHE_DIFFERS,
 ];
 
 /// Does it reproduce? However narrow the interval is, the figure will be another one when others
 /// leave the device alone, when the run takes longer, or when the same blocks are read again.
-pub(super) const NOT_LASTING: [&str; 3] =
-    [warning::SHARED_DEVICE, warning::BURST, warning::COLD_BLOCKS];
+pub(super) const NOT_LASTING: [&str; 4] =
+    [warning::SHARED_DEVICE, warning::BURST, warning::COLD_BLOCKS, warning::CPU_SET_CHANGED];
 
 /// Did it break limits? It did not, but a limit that somebody set is likely what was measured.
 /// This is no bad answer by itself: a limit of the group may lie far above the figure, and a

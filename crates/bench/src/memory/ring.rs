@@ -1,0 +1,311 @@
+//! Rings of chases for the rows: made by the thread that walks them, kept where making them is
+//! dear, and shown to lie on the pages that the row names.
+
+use std::cell::RefCell;
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::thread;
+
+use flatout_measure::case::{Sample, TrialError};
+use flatout_measure::warning::{self, Warning};
+use flatout_sys::affinity;
+use flatout_sys::chase::{
+    Arena, Chase, HUGE_PAGE_BYTES, LINE_BYTES, Order, Pages, base_page_bytes,
+};
+use flatout_sys::clock::monotonic_ns;
+
+/// From this length on a ring is made once: its order takes longer than a trial (here 10 ms for
+/// 16 MiB and 35 ms for 32 MiB, virtual Sapphire Rapids, November 2026), and a trial walks a small
+/// part of it, each time another one.
+pub(super) const KEPT_BYTES: u64 = 16 << 20;
+/// Bytes of base pages that one line of page-table entries covers: eight entries of 8 bytes.
+const TABLE_LINE_BYTES: u64 = 8 * 4096;
+
+/// What tells one ring from another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Shape {
+    pub(super) working_set_bytes: u64,
+    pub(super) pages: Pages,
+    /// Bytes that are walked in the order of memory before the next jump.
+    pub(super) run_bytes: u64,
+    /// The memory node on which it lies; none: that of the CPU that walks it.
+    pub(super) node: Option<u32>,
+}
+
+impl Shape {
+    pub(super) fn random(working_set_bytes: u64, pages: Pages) -> Self {
+        Self { working_set_bytes, pages, run_bytes: LINE_BYTES, node: None }
+    }
+
+    fn order(&self, seed: u64) -> Order {
+        Order { seed, run_nodes: (self.run_bytes / LINE_BYTES) as u32 }
+    }
+
+    fn is_kept(&self) -> bool {
+        self.working_set_bytes >= KEPT_BYTES
+    }
+
+    /// Memory that it takes while it is made: its pages, and the order of its runs.
+    pub(super) fn room_bytes(&self) -> u64 {
+        let pages = self.working_set_bytes.next_multiple_of(page_bytes(self.pages));
+        pages + self.working_set_bytes / self.run_bytes * 4
+    }
+}
+
+/// Length of a page of that kind.
+pub(super) fn page_bytes(pages: Pages) -> u64 {
+    match pages {
+        Pages::Base => base_page_bytes() as u64,
+        Pages::Huge => HUGE_PAGE_BYTES as u64,
+    }
+}
+
+/// The rings that are kept, shared by the rows of one run of the sampler.
+#[derive(Default)]
+pub(super) struct Rings {
+    kept: RefCell<Vec<(Shape, Arc<Chase>)>>,
+}
+
+/// One ring for a trial.
+pub(super) enum Ring {
+    Kept(Arc<Chase>),
+    /// Small: its row keeps it and puts it into another order each time.
+    Own(Chase),
+}
+
+impl Ring {
+    pub(super) fn chase(&self) -> &Chase {
+        match self {
+            Self::Kept(chase) => chase,
+            Self::Own(chase) => chase,
+        }
+    }
+}
+
+impl Rings {
+    pub(super) fn new() -> Rc<Self> {
+        Rc::new(Self::default())
+    }
+
+    /// A ring of that shape, to be walked on `cpu`. Small ones get a new order, on base pages new
+    /// memory as well: which physical pages it has decides what a cache holds of it.
+    pub(super) fn ring(
+        &self,
+        shape: Shape,
+        last: Option<Ring>,
+        cpu: usize,
+        seed: u64,
+    ) -> Result<Ring, TrialError> {
+        if shape.is_kept() {
+            let known =
+                |(known, chase): &(Shape, Arc<Chase>)| (*known == shape).then(|| Arc::clone(chase));
+            if let Some(chase) = self.kept.borrow().iter().find_map(known) {
+                return Ok(Ring::Kept(chase));
+            }
+            let chase = Arc::new(on_cpu(cpu, || make(shape, seed))?);
+            self.kept.borrow_mut().push((shape, Arc::clone(&chase)));
+            return Ok(Ring::Kept(chase));
+        }
+        match (shape.pages, last) {
+            (Pages::Huge, Some(Ring::Own(mut chase))) => {
+                chase.link(shape.order(seed)).map_err(|error| failed(shape, &error))?;
+                Ok(Ring::Own(chase))
+            }
+            _ => on_cpu(cpu, || make(shape, seed)).map(Ring::Own),
+        }
+    }
+}
+
+/// A new ring, on pages that were looked at.
+fn make(shape: Shape, seed: u64) -> Result<Chase, TrialError> {
+    let length_bytes = usize::try_from(shape.working_set_bytes).unwrap_or(usize::MAX);
+    let arena = match Arena::new(length_bytes, shape.pages, shape.node) {
+        // Many containers forbid to bind memory. What this thread touches first lies near its CPU.
+        Err(error) if shape.node.is_some() && is_forbidden(&error) => {
+            Arena::new(length_bytes, shape.pages, None)
+        }
+        other => other,
+    };
+    let arena = arena.map_err(|error| failed(shape, &error))?;
+    if let Some(node) = shape.node {
+        check_node(arena.pages_by_node().as_deref(), node).map_err(TrialError::Unsupported)?;
+    }
+    if shape.pages == Pages::Huge {
+        check_huge(arena.huge_bytes(), arena.len() as u64).map_err(TrialError::NoMore)?;
+    }
+    Chase::new(arena, shape.working_set_bytes, shape.order(seed))
+        .map_err(|error| failed(shape, &error))
+}
+
+fn is_forbidden(error: &io::Error) -> bool {
+    let forbidden = [io::ErrorKind::PermissionDenied, io::ErrorKind::Unsupported];
+    forbidden.contains(&error.kind())
+}
+
+/// Whether all pages lie on the node.
+fn check_node(pages: Option<&[(u32, u64)]>, node: u32) -> Result<(), String> {
+    match pages {
+        Some(pages) if pages.iter().all(|&(on, count)| on == node || count == 0) => Ok(()),
+        Some(pages) => Err(format!("memory for node {node} lies on nodes {pages:?} (node, pages)")),
+        None => Err(format!("whether memory lies on node {node} cannot be read from numa_maps")),
+    }
+}
+
+/// Whether all of it lies on pages of 2 MiB.
+fn check_huge(huge_bytes: Option<u64>, length_bytes: u64) -> Result<(), Warning> {
+    let text = match huge_bytes {
+        Some(bytes) if bytes >= length_bytes => return Ok(()),
+        Some(bytes) => format!(
+            "{bytes} of {length_bytes} bytes lie on pages of 2 MiB; the kernel has no more of them, \
+             or transparent huge pages are switched off"
+        ),
+        None => {
+            "whether memory lies on pages of 2 MiB cannot be read from /proc/self/smaps".to_owned()
+        }
+    };
+    Err(Warning::new(warning::NO_HUGE_PAGES, text))
+}
+
+fn failed(shape: Shape, error: &io::Error) -> TrialError {
+    let text = format!("cannot make a ring of {} bytes: {error}", shape.working_set_bytes);
+    match (error.kind(), shape.node) {
+        (_, Some(node)) => TrialError::Unsupported(format!("{text} (on memory node {node})")),
+        _ => TrialError::Failed(text),
+    }
+}
+
+/// Runs `work` in a thread of its own that is tied to `cpu`.
+pub(super) fn on_cpu<T: Send>(
+    cpu: usize,
+    work: impl FnOnce() -> Result<T, TrialError> + Send,
+) -> Result<T, TrialError> {
+    thread::scope(|scope| {
+        let tied = move || {
+            affinity::pin_to(cpu)
+                .map_err(|error| TrialError::Failed(format!("cannot run on CPU {cpu}: {error}")))?;
+            work()
+        };
+        let thread = thread::Builder::new()
+            .spawn_scoped(scope, tied)
+            .map_err(|error| TrialError::Failed(format!("cannot start a thread: {error}")))?;
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// The CPU on which chases run: the last that is allowed, because the first one of a machine
+/// serves most interrupts.
+pub(super) fn chase_cpu() -> Result<usize, TrialError> {
+    let cpus = affinity::allowed_cpus()
+        .map_err(|error| TrialError::Failed(format!("cannot read the allowed CPUs: {error}")))?;
+    cpus.last().copied().ok_or_else(|| TrialError::Failed("no CPU is allowed".to_owned()))
+}
+
+/// Says so if the calling thread, tied to `cpu`, may run elsewhere by now.
+pub(super) fn note_cpu(sample: &mut Sample, cpu: usize) {
+    if affinity::allowed_cpus().is_ok_and(|cpus| cpus != [cpu]) {
+        let text = format!("the thread was tied to CPU {cpu}, and something else has moved it");
+        warning::add(&mut sample.warnings, Warning::new(warning::CPU_SET_CHANGED, text));
+    }
+    sample.audit.insert("cpu".to_owned(), cpu.to_string().into());
+}
+
+/// Nodes that are walked before the clock starts: as many as the caches that `cache_bytes` long
+/// hold, and enough that each line of the page tables was used.
+pub(super) fn warm_nodes(shape: Shape, cache_bytes: u64) -> u64 {
+    let tables = match shape.pages {
+        Pages::Base => 2 * shape.working_set_bytes / TABLE_LINE_BYTES,
+        Pages::Huge => shape.working_set_bytes / page_bytes(Pages::Huge),
+    };
+    (cache_bytes / 4 * 5 / LINE_BYTES).max(tables)
+}
+
+/// Finds the steps that take about `target_ns`, and times them: `walk` walks so many steps and
+/// says whether all were made.
+///
+/// Steps and nanoseconds of the last, long enough walk.
+pub(super) fn time_steps(
+    target_ns: u64,
+    mut walk: impl FnMut(u64) -> bool,
+) -> Result<(u64, u64), TrialError> {
+    let mut steps = 1 << 10;
+    loop {
+        let start_ns = monotonic_ns();
+        let is_whole = walk(steps);
+        let elapsed_ns = monotonic_ns().saturating_sub(start_ns).max(1);
+        if !is_whole {
+            return Err(TrialError::Failed("a chase ended at the wrong node".to_owned()));
+        }
+        if elapsed_ns >= target_ns {
+            return Ok((steps, elapsed_ns));
+        }
+        // A twentieth more, so that the next walk is long enough; from a short one not too far.
+        let wanted = (target_ns as f64 / elapsed_ns as f64 * 1.05).clamp(1.2, 16.0);
+        steps = (steps as f64 * wanted).ceil() as u64;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_that_are_not_all_huge_are_told_by_code() {
+        assert_eq!(check_huge(Some(4 << 20), 4 << 20), Ok(()));
+        for huge_bytes in [Some(2 << 20), Some(0), None] {
+            let doubt = check_huge(huge_bytes, 4 << 20).unwrap_err();
+            assert_eq!(doubt.code, warning::NO_HUGE_PAGES);
+        }
+    }
+
+    #[test]
+    fn memory_on_another_node_is_told() {
+        assert!(check_node(Some(&[(1, 512), (0, 0)]), 1).is_ok());
+        assert!(check_node(Some(&[(1, 500), (0, 12)]), 1).unwrap_err().contains("(0, 12)"));
+        assert!(check_node(None, 1).is_err());
+    }
+
+    #[test]
+    fn large_rings_are_made_once_and_small_ones_anew() {
+        let rings = Rings::new();
+        let cpu = chase_cpu().unwrap();
+        let large = Shape::random(KEPT_BYTES, Pages::Base);
+        let one = rings.ring(large, None, cpu, 1).unwrap();
+        let two = rings.ring(large, None, cpu, 2).unwrap();
+        let (Ring::Kept(one), Ring::Kept(two)) = (one, two) else { panic!("both are kept") };
+        assert!(Arc::ptr_eq(&one, &two));
+        let small = Shape::random(4096, Pages::Base);
+        let ring = rings.ring(small, None, cpu, 1).unwrap();
+        assert!(matches!(ring, Ring::Own(_)));
+        assert_eq!(ring.chase().nodes(), 64);
+        assert_eq!(rings.kept.borrow().len(), 1);
+    }
+
+    #[test]
+    fn the_room_holds_pages_and_order() {
+        let shape = Shape::random(1 << 20, Pages::Huge);
+        assert_eq!(shape.room_bytes(), (2 << 20) + (1 << 16));
+        let runs = Shape { run_bytes: 4096, ..shape };
+        assert_eq!(runs.room_bytes(), (2 << 20) + (1 << 10));
+    }
+
+    #[test]
+    fn warming_covers_the_caches_and_the_page_tables() {
+        let shape = Shape::random(1 << 30, Pages::Base);
+        assert_eq!(warm_nodes(shape, 64 << 20), (80 << 20) / 64);
+        assert_eq!(warm_nodes(shape, 0), 2 * (1 << 30) / (8 * 4096));
+    }
+
+    #[test]
+    fn a_walk_that_ends_wrong_gives_no_figure() {
+        assert!(matches!(time_steps(1, |_| false), Err(TrialError::Failed(_))));
+        let (steps, elapsed_ns) = time_steps(1, |_| true).unwrap();
+        assert!(steps >= 1 << 10 && elapsed_ns >= 1);
+    }
+
+    #[test]
+    fn a_cpu_that_cannot_be_is_an_error() {
+        assert!(on_cpu(usize::MAX, || Ok(())).is_err());
+        assert_eq!(on_cpu(chase_cpu().unwrap(), || Ok(7)), Ok(7));
+    }
+}
