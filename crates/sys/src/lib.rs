@@ -16,6 +16,7 @@ pub mod call;
 pub mod cancel;
 pub mod clock;
 pub mod descriptor;
+pub mod dgemm;
 pub mod extent;
 pub mod filesystem;
 #[cfg(test)]
