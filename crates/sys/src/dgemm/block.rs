@@ -24,6 +24,13 @@ pub struct BlockMut<'m> {
     matrix: PhantomData<&'m mut f64>,
 }
 
+// SAFETY: a block is a shared borrow of doubles, as `&[f64]` is.
+unsafe impl Send for Block<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for Block<'_> {}
+// SAFETY: a block is an exclusive borrow of doubles that no other block has, as `&mut [f64]` is.
+unsafe impl Send for BlockMut<'_> {}
+
 /// Whether a matrix of that shape lies within `length` numbers. Columns must not overlap.
 fn fits(length: usize, rows: usize, columns: usize, stride: usize) -> bool {
     if rows == 0 || columns == 0 {
@@ -133,10 +140,7 @@ impl<'m> BlockMut<'m> {
     pub fn split_rows(self, row: usize) -> (BlockMut<'m>, BlockMut<'m>) {
         assert!(row <= self.rows, "a split is within");
         let below = self.start.wrapping_add(row);
-        (
-            BlockMut { rows: row, ..self },
-            BlockMut { start: below, rows: self.rows - row, ..self },
-        )
+        (BlockMut { rows: row, ..self }, BlockMut { start: below, rows: self.rows - row, ..self })
     }
 
     /// The columns before `column`, and the others.
@@ -160,9 +164,7 @@ impl<'m> BlockMut<'m> {
         assert!(column < self.columns, "a column is within");
         // SAFETY: the rows of a column lie side by side within the matrix, and `&mut self` makes
         // the access exclusive: parts that were split off have other rows or other columns.
-        unsafe {
-            std::slice::from_raw_parts_mut(self.start.add(column * self.stride), self.rows)
-        }
+        unsafe { std::slice::from_raw_parts_mut(self.start.add(column * self.stride), self.rows) }
     }
 
     /// Exchanges row `index` with row `pivots[index]` in all columns, one after the other from the

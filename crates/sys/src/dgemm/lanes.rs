@@ -63,10 +63,7 @@ impl Lanes for Pair {
 
     #[inline(always)]
     unsafe fn plus_product(self, a: Self, b: Self) -> Self {
-        Self([
-            plus_product(self.0[0], a.0[0], b.0[0]),
-            plus_product(self.0[1], a.0[1], b.0[1]),
-        ])
+        Self([plus_product(self.0[0], a.0[0], b.0[0]), plus_product(self.0[1], a.0[1], b.0[1])])
     }
 
     #[inline(always)]

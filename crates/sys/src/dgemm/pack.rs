@@ -77,7 +77,12 @@ fn pack_columns<const COLUMNS: usize>(to: &mut [f64], right: Block<'_>, depth: u
 }
 
 /// Copies what [`pack_right`] packed back into columns.
-pub(super) fn unpack_right(from: &[f64], target: BlockMut<'_>, sliver_columns: usize, depth: usize) {
+pub(super) fn unpack_right(
+    from: &[f64],
+    target: BlockMut<'_>,
+    sliver_columns: usize,
+    depth: usize,
+) {
     match sliver_columns {
         8 => unpack_columns::<8>(from, target, depth),
         4 => unpack_columns::<4>(from, target, depth),

@@ -195,12 +195,8 @@ pub(super) unsafe fn product(
 /// As for [`tile`](super::tile::tile), but for the target, which has `high` × `wide` numbers.
 unsafe fn cut_tile(table: &Table, job: &Tile, high: usize, wide: usize) {
     let mut whole = [0.0; MOST];
-    let own = Tile {
-        target: whole.as_mut_ptr(),
-        stride: table.rows,
-        update: Update::Replace,
-        ..*job
-    };
+    let own =
+        Tile { target: whole.as_mut_ptr(), stride: table.rows, update: Update::Replace, ..*job };
     // SAFETY: the caller's promise for the factors; `whole` has room for the largest tile.
     unsafe { (table.tile)(&own) };
     for column in 0..wide {

@@ -12,7 +12,9 @@ fn numbers(length: usize, seed: u64) -> Vec<f64> {
     let mut state = seed;
     (0..length)
         .map(|_| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             (state >> 11) as f64 / (1_u64 << 53) as f64 - 0.5
         })
         .collect()
@@ -40,7 +42,9 @@ fn products_equal_the_definition() {
                     for row in 0..rows + 2 {
                         let place = column * (rows + 2) + row;
                         let sum: f64 = (0..depth)
-                            .map(|k| a[k * (rows + 3) + row.min(rows - 1)] * b[column * (depth + 1) + k])
+                            .map(|k| {
+                                a[k * (rows + 3) + row.min(rows - 1)] * b[column * (depth + 1) + k]
+                            })
                             .sum();
                         let expected = match update {
                             _ if row >= rows => before[place],
@@ -129,7 +133,9 @@ fn a_panel_without_a_usable_pivot_is_refused() {
 #[test]
 fn both_eliminations_equal_the_textbook() {
     for kernels in levels() {
-        for (rows, known, columns) in [(8, 8, 1), (30, 8, 8), (65, 5, 20), (100, 24, 33), (90, 37, 70)] {
+        for (rows, known, columns) in
+            [(8, 8, 1), (30, 8, 8), (65, 5, 20), (100, 24, 33), (90, 37, 70)]
+        {
             let all = known + columns;
             let mut values = numbers(rows * all, 9);
             // The left part by the textbook, with its exchanges made in all columns.

@@ -233,11 +233,8 @@ impl Kernels {
             unsafe { (table.solve)(&job) };
         }
         unpack_right(packed, top.again(), table.columns, padded);
-        let factors = Factors {
-            left: *left,
-            right: packed.as_ptr(),
-            right_gap: table.columns * padded,
-        };
+        let factors =
+            Factors { left: *left, right: packed.as_ptr(), right_gap: table.columns * padded };
         // SAFETY: the caller's promise for the left factor; the right one was packed above.
         unsafe { product(table, below, &factors, Update::Subtract) };
     }

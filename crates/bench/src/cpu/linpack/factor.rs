@@ -147,16 +147,12 @@ pub(crate) fn factor(
 ) -> Result<Vec<usize>, Error> {
     let Shape { order, stride } = shape;
     let width = block_columns(order, threads);
-    let columns: Vec<_> = values
-        .chunks_mut(stride * width)
-        .take(order.div_ceil(width))
-        .map(Mutex::new)
-        .collect();
+    let columns: Vec<_> =
+        values.chunks_mut(stride * width).take(order.div_ceil(width)).map(Mutex::new).collect();
     let all = columns.len();
     let steps = STEPS_MOST.min(all);
-    let spare: io::Result<Vec<_>> = (0..steps)
-        .map(|_| Ok(Arc::new(RwLock::new(Step::new(order, width)?))))
-        .collect();
+    let spare: io::Result<Vec<_>> =
+        (0..steps).map(|_| Ok(Arc::new(RwLock::new(Step::new(order, width)?)))).collect();
     let state = State {
         blocks: vec![Progress::default(); all],
         factored: 0,
@@ -167,8 +163,15 @@ pub(crate) fn factor(
     let rooms: io::Result<Vec<Room>> = (0..threads.max(1)).map(|_| Room::new(width)).collect();
     let mut rooms = rooms?;
     let pivots = (0..all).map(|_| Mutex::new(Vec::new())).collect();
-    let work =
-        Work { shape, width, kernels, columns, pivots, state: Mutex::new(state), changed: Condvar::new() };
+    let work = Work {
+        shape,
+        width,
+        kernels,
+        columns,
+        pivots,
+        state: Mutex::new(state),
+        changed: Condvar::new(),
+    };
     std::thread::scope(|scope| {
         let (own, others) = rooms.split_first_mut().expect("there is at least one thread");
         for room in others {
