@@ -1,5 +1,8 @@
 //! The CPU: what its units do per second, held against what its clock and its ports allow.
 
+pub mod dgemm;
+pub mod linpack;
+
 use flatout_measure::case::Plan;
 use flatout_sys::cancel::CancelToken;
 

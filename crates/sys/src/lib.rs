@@ -18,6 +18,7 @@ pub mod chase;
 pub mod clock;
 pub mod cpu_cache;
 pub mod descriptor;
+pub mod dgemm;
 pub mod dimm;
 pub mod extent;
 pub mod filesystem;
