@@ -137,12 +137,7 @@ impl Stretch {
 /// with [`Workload::fixed_links`] has as many as it must.
 ///
 /// Cost: the clock is read twice, and a ring of addresses is made for each pass.
-pub fn beside(
-    workload: &Workload,
-    chain: Chain,
-    links_per_iteration: u64,
-    passes: u64,
-) -> Stretch {
+pub fn beside(workload: &Workload, chain: Chain, links_per_iteration: u64, passes: u64) -> Stretch {
     let count = links_per_iteration.min(chain.most_links());
     let count = workload.fixed_links(chain).unwrap_or(count);
     let links = Links { chain, count, start: chain.start() };
@@ -166,8 +161,7 @@ pub fn alone(chain: Chain, links: u64) -> Option<Stretch> {
     const UNROLLED: u64 = 64;
     let turns = links.div_ceil(UNROLLED).max(1);
     let (ring, operand) = (Ring::new(), chain.operand());
-    let mut value =
-        if chain == Chain::Load { ring.address(chain.start()) } else { chain.start() };
+    let mut value = if chain == Chain::Load { ring.address(chain.start()) } else { chain.start() };
     let start_ns = clock::monotonic_ns();
     // SAFETY: all registers are named. The loads read the ring, which is alive, and each word of
     // it is the address of another one.

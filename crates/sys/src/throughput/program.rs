@@ -56,18 +56,18 @@ impl Program {
         let bytes = kernel.level.register_bytes();
         for register in end.0.iter_mut().take(count) {
             match kernel.number {
-                Number::F32 => each(register, &frame.constants, bytes, |x, c| {
-                    self.walk(pairs, x, c, f32_step)
-                }),
-                Number::F64 => each(register, &frame.constants, bytes, |x, c| {
-                    self.walk(pairs, x, c, f64_step)
-                }),
+                Number::F32 => {
+                    each(register, &frame.constants, bytes, |x, c| self.walk(pairs, x, c, f32_step))
+                }
+                Number::F64 => {
+                    each(register, &frame.constants, bytes, |x, c| self.walk(pairs, x, c, f64_step))
+                }
                 Number::I32 | Number::I8 | Number::Bf16 => {
                     each(register, &frame.constants, bytes, |x, c| self.walk(pairs, x, c, i32_step))
                 }
-                Number::I64 => each(register, &frame.constants, bytes, |x, c| {
-                    self.walk(pairs, x, c, i64_step)
-                }),
+                Number::I64 => {
+                    each(register, &frame.constants, bytes, |x, c| self.walk(pairs, x, c, i64_step))
+                }
             }
         }
         end
@@ -150,9 +150,7 @@ fn i32_step(program: Program, x: i32, a: i32, b: i32) -> i32 {
     match program {
         Program::DotBytes => {
             let pairs = a.to_ne_bytes().into_iter().zip(b.to_ne_bytes());
-            pairs.fold(x, |sum, (a, b)| {
-                sum.wrapping_add(i32::from(a) * i32::from(b.cast_signed()))
-            })
+            pairs.fold(x, |sum, (a, b)| sum.wrapping_add(i32::from(a) * i32::from(b.cast_signed())))
         }
         Program::DotWords => {
             let words = |v: i32| [v as i16, (v >> 16) as i16];

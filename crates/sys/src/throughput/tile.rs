@@ -268,8 +268,16 @@ pub(super) const fn links(chain: Chain) -> u64 {
 macro_rules! products {
     ($op:literal, $link:literal) => {
         concat!(
-            ".irp c,0,1,2,3\n", $op, " tmm\\c, tmm4, tmm5\n", $link, "\n.endr\n",
-            ".irp c,0,1,2,3\n", $op, " tmm\\c, tmm4, tmm6\n", $link, "\n.endr\n",
+            ".irp c,0,1,2,3\n",
+            $op,
+            " tmm\\c, tmm4, tmm5\n",
+            $link,
+            "\n.endr\n",
+            ".irp c,0,1,2,3\n",
+            $op,
+            " tmm\\c, tmm4, tmm6\n",
+            $link,
+            "\n.endr\n",
         )
     };
 }

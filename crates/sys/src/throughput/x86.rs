@@ -118,12 +118,27 @@ macro_rules! load {
     ($register:literal, $move:literal) => {
         concat!(
             ".irp c,0,1,2,3,4,5,6,7,8,9,10,11\n",
-            $move, " ", $register, "\\c, [{chains} + 64*\\c]\n",
+            $move,
+            " ",
+            $register,
+            "\\c, [{chains} + 64*\\c]\n",
             ".endr\n",
-            $move, " ", $register, "12, [{constants}]\n",
-            $move, " ", $register, "13, [{constants} + 64]\n",
-            $move, " ", $register, "14, [{constants} + 128]\n",
-            $move, " ", $register, "15, [{constants} + 192]\n",
+            $move,
+            " ",
+            $register,
+            "12, [{constants}]\n",
+            $move,
+            " ",
+            $register,
+            "13, [{constants} + 64]\n",
+            $move,
+            " ",
+            $register,
+            "14, [{constants} + 128]\n",
+            $move,
+            " ",
+            $register,
+            "15, [{constants} + 192]\n",
         )
     };
 }
@@ -133,7 +148,10 @@ macro_rules! store {
     ($register:literal, $move:literal, $leave:literal) => {
         concat!(
             ".irp c,0,1,2,3,4,5,6,7,8,9,10,11\n",
-            $move, " [{end} + 64*\\c], ", $register, "\\c\n",
+            $move,
+            " [{end} + 64*\\c], ",
+            $register,
+            "\\c\n",
             ".endr\n",
             $leave,
         )
@@ -144,8 +162,12 @@ macro_rules! store {
 macro_rules! pair {
     ($even:expr, $odd:expr) => {
         concat!(
-            ".irp c,0,1,2,3,4,5,6,7,8,9,10,11\n", $even, "\n.endr\n",
-            ".irp c,0,1,2,3,4,5,6,7,8,9,10,11\n", $odd, "\n.endr\n",
+            ".irp c,0,1,2,3,4,5,6,7,8,9,10,11\n",
+            $even,
+            "\n.endr\n",
+            ".irp c,0,1,2,3,4,5,6,7,8,9,10,11\n",
+            $odd,
+            "\n.endr\n",
         )
     };
 }
@@ -227,7 +249,11 @@ macro_rules! loops {
 macro_rules! with_summand {
     ($name:ident, $register:literal, $op:literal) => {
         loops!(
-            $name, "4", $register, "vmovups", "vzeroupper",
+            $name,
+            "4",
+            $register,
+            "vmovups",
+            "vzeroupper",
             concat!($op, " ", $register, "\\c, ", $register, "\\c, ", $register, "13"),
             concat!($op, " ", $register, "\\c, ", $register, "\\c, ", $register, "15")
         );
@@ -238,7 +264,11 @@ macro_rules! with_summand {
 macro_rules! with_multiplier {
     ($name:ident, $register:literal, $op:literal) => {
         loops!(
-            $name, "4", $register, "vmovups", "vzeroupper",
+            $name,
+            "4",
+            $register,
+            "vmovups",
+            "vzeroupper",
             concat!($op, " ", $register, "\\c, ", $register, "\\c, ", $register, "12"),
             concat!($op, " ", $register, "\\c, ", $register, "\\c, ", $register, "14")
         );
@@ -249,7 +279,11 @@ macro_rules! with_multiplier {
 macro_rules! with_both {
     ($name:ident, $register:literal, $op:literal) => {
         loops!(
-            $name, "4", $register, "vmovups", "vzeroupper",
+            $name,
+            "4",
+            $register,
+            "vmovups",
+            "vzeroupper",
             concat!($op, " ", $register, "\\c, ", $register, "12, ", $register, "13"),
             concat!($op, " ", $register, "\\c, ", $register, "14, ", $register, "15")
         );
@@ -260,14 +294,18 @@ macro_rules! with_both {
 macro_rules! product_and_sum {
     ($name:ident, $register:literal, $multiply:literal, $add:literal) => {
         loops!(
-            $name, "1", $register, "vmovups", "vzeroupper",
+            $name,
+            "1",
+            $register,
+            "vmovups",
+            "vzeroupper",
             concat!(
-                $multiply, " ", $register, "\\c, ", $register, "\\c, ", $register, "12\n",
-                $add, " ", $register, "\\c, ", $register, "\\c, ", $register, "13"
+                $multiply, " ", $register, "\\c, ", $register, "\\c, ", $register, "12\n", $add,
+                " ", $register, "\\c, ", $register, "\\c, ", $register, "13"
             ),
             concat!(
-                $multiply, " ", $register, "\\c, ", $register, "\\c, ", $register, "14\n",
-                $add, " ", $register, "\\c, ", $register, "\\c, ", $register, "15"
+                $multiply, " ", $register, "\\c, ", $register, "\\c, ", $register, "14\n", $add,
+                " ", $register, "\\c, ", $register, "\\c, ", $register, "15"
             )
         );
     };
@@ -277,7 +315,11 @@ macro_rules! product_and_sum {
 macro_rules! sse_sum {
     ($name:ident, $op:literal) => {
         loops!(
-            $name, "4", "xmm", "movups", "",
+            $name,
+            "4",
+            "xmm",
+            "movups",
+            "",
             concat!($op, " xmm\\c, xmm13"),
             concat!($op, " xmm\\c, xmm15")
         );
@@ -288,7 +330,11 @@ macro_rules! sse_sum {
 macro_rules! sse_product_and_sum {
     ($name:ident, $multiply:literal, $add:literal) => {
         loops!(
-            $name, "1", "xmm", "movups", "",
+            $name,
+            "1",
+            "xmm",
+            "movups",
+            "",
             concat!($multiply, " xmm\\c, xmm12\n", $add, " xmm\\c, xmm13"),
             concat!($multiply, " xmm\\c, xmm14\n", $add, " xmm\\c, xmm15")
         );
