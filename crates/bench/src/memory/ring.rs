@@ -205,7 +205,7 @@ pub(super) fn chase_cpu() -> Result<usize, TrialError> {
 pub(super) fn note_cpu(sample: &mut Sample, cpu: usize) {
     if affinity::allowed_cpus().is_ok_and(|cpus| cpus != [cpu]) {
         let text = format!("the thread was tied to CPU {cpu}, and something else has moved it");
-        warning::add(&mut sample.warnings, Warning::new(warning::CPU_SET_CHANGED, text));
+        warning::add(&mut sample.warnings, Warning::new(warning::CPUS_CHANGED, text));
     }
     sample.audit.insert("cpu".to_owned(), cpu.to_string().into());
 }

@@ -202,7 +202,7 @@ impl Site {
         let now = affinity::allowed_cpus().ok()?;
         (now != self.cpus).then(|| {
             let text = format!("the CPUs allowed changed from {:?} to {now:?}", self.cpus);
-            Warning::new(warning::CPU_SET_CHANGED, text)
+            Warning::new(warning::CPUS_CHANGED, text)
         })
     }
 }
