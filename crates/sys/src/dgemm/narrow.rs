@@ -107,9 +107,8 @@ impl Kernels {
             else {
                 return false;
             };
-            let pivot = below[place];
-            below[place] = below[0];
-            below[0] = pivot;
+            below.swap(0, place);
+            let pivot = below[0];
             scale(&mut below[1..], pivot);
             pivots[index] = index + place;
             for before in 0..index {

@@ -3,39 +3,32 @@
 
 use super::block::{Block, BlockMut};
 
-/// Copies `left` into slivers of `sliver_rows` rows, column after column, times `factor`.
+/// Copies `left` into slivers of `sliver_rows` rows, column after column.
 ///
 /// Shape: `to` has `rows.div_ceil(sliver_rows) * sliver_rows * columns` numbers.
-pub(super) fn pack_left(to: &mut [f64], left: Block<'_>, sliver_rows: usize, factor: f64) {
+pub(super) fn pack_left(to: &mut [f64], left: Block<'_>, sliver_rows: usize) {
     match sliver_rows {
-        24 => pack_rows::<24>(to, left, factor),
-        12 => pack_rows::<12>(to, left, factor),
-        8 => pack_rows::<8>(to, left, factor),
-        4 => pack_rows::<4>(to, left, factor),
+        24 => pack_rows::<24>(to, left),
+        12 => pack_rows::<12>(to, left),
+        4 => pack_rows::<4>(to, left),
         _ => unreachable!("the tables of `kernel` have no other tiles"),
     }
 }
 
-fn pack_rows<const ROWS: usize>(to: &mut [f64], left: Block<'_>, factor: f64) {
+/// The columns are read straight on, for memory's sake; what is written stays in the cache.
+fn pack_rows<const ROWS: usize>(to: &mut [f64], left: Block<'_>) {
+    let (places, _) = to.as_chunks_mut::<ROWS>();
     let depth = left.columns();
-    if depth == 0 {
-        return;
-    }
-    for (index, sliver) in to.chunks_exact_mut(ROWS * depth).enumerate() {
-        let row = index * ROWS;
-        let (places, _) = sliver.as_chunks_mut::<ROWS>();
-        for (column, place) in places.iter_mut().enumerate() {
-            let values = &left.column(column)[row..];
-            if let Some(values) = values.first_chunk::<ROWS>() {
-                for (to, from) in place.iter_mut().zip(values) {
-                    *to = from * factor;
-                }
-            } else {
-                place.fill(0.0);
-                for (to, from) in place.iter_mut().zip(values) {
-                    *to = from * factor;
-                }
-            }
+    for column in 0..depth {
+        let (whole, rest) = left.column(column).as_chunks::<ROWS>();
+        let mut place = column;
+        for values in whole {
+            places[place] = *values;
+            place += depth;
+        }
+        if !rest.is_empty() {
+            places[place] = [0.0; ROWS];
+            places[place][..rest.len()].copy_from_slice(rest);
         }
     }
 }

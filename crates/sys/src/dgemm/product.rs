@@ -14,8 +14,9 @@ pub(super) const DEPTH: usize = 384;
 /// Rows of the left factor that are taken at a time: with [`DEPTH`], 1.1 MiB, which stay in a
 /// second-level cache of 2 MiB.
 pub(super) const ROWS: usize = 360;
-/// Columns of the right factor that are packed at a time: 6 MiB.
-const COLUMNS: usize = 2048;
+/// Columns of the right factor that are packed at a time: 9 MiB. The left factor is packed once for
+/// each such part.
+const COLUMNS: usize = 3072;
 
 /// Memory for the packed factors of one thread.
 pub struct Room {
@@ -109,7 +110,7 @@ impl Kernels {
                     let high = ROWS.min(rows - row);
                     let length = high.next_multiple_of(table.rows) * deep;
                     let packed_left = &mut room.left.as_mut_slice()[..length];
-                    pack_left(packed_left, left.part(row, step, high, deep), table.rows, 1.0);
+                    pack_left(packed_left, left.part(row, step, high, deep), table.rows);
                     let factors = Factors {
                         left: Slivers::packed(packed_left, table, deep),
                         right: packed.as_ptr(),

@@ -5,6 +5,10 @@ use super::lanes::{Lanes, prefetch};
 /// Most numbers that a tile has.
 pub(super) const MOST: usize = 24 * 8;
 
+/// Columns of the left factor that are asked for ahead of their use: it comes from the second-level
+/// cache. 16 was 2 % faster than none on 2 vCPUs of Sapphire Rapids with a neighbour, 2026-11-22.
+const AHEAD: usize = 16;
+
 /// What becomes of a product.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Update {
@@ -43,32 +47,40 @@ pub(super) struct Tile {
 pub(super) unsafe fn tile<V: Lanes, const M: usize, const N: usize>(job: &Tile) {
     let Tile { depth, left_step, stride, target, .. } = *job;
     let (mut left, mut right) = (job.left, job.right);
-    for column in 0..N {
-        // The target is needed when the loop is over; by then it is there.
-        let start = target.wrapping_add(column * stride);
-        for line in 0..(M * V::COUNT).div_ceil(8) {
-            prefetch(start.wrapping_add(8 * line));
-        }
-        prefetch(start.wrapping_add(M * V::COUNT - 1));
-    }
     // SAFETY: all accesses are those that the caller promises: M registers per step on the left,
     // N doubles per step on the right, M registers in each of N columns of the target.
     unsafe {
         let zero = V::splat(0.0);
         let mut sums = [[zero; M]; N];
-        for _ in 0..depth {
-            let mut rows = [zero; M];
-            for (index, row) in rows.iter_mut().enumerate() {
-                *row = V::load(left.add(index * V::COUNT));
+        // The target is needed when the loop is over. Its lines are asked for one column at a time:
+        // all at once they would hold up those of the left factor.
+        let share = depth.div_ceil(N);
+        let mut done = 0;
+        for column in 0..N {
+            let start = target.wrapping_add(column * stride);
+            for line in 0..(M * V::COUNT).div_ceil(8) {
+                prefetch(start.wrapping_add(8 * line));
             }
-            for (index, column) in sums.iter_mut().enumerate() {
-                let factor = V::splat(*right.add(index));
-                for (sum, row) in column.iter_mut().zip(rows) {
-                    *sum = sum.plus_product(row, factor);
+            prefetch(start.wrapping_add(M * V::COUNT - 1));
+            let end = depth.min(done + share);
+            while done < end {
+                for line in 0..(M * V::COUNT).div_ceil(8) {
+                    prefetch(left.wrapping_add(AHEAD * left_step + 8 * line));
                 }
+                let mut rows = [zero; M];
+                for (index, row) in rows.iter_mut().enumerate() {
+                    *row = V::load(left.add(index * V::COUNT));
+                }
+                for (index, column) in sums.iter_mut().enumerate() {
+                    let factor = V::splat(*right.add(index));
+                    for (sum, row) in column.iter_mut().zip(rows) {
+                        *sum = sum.plus_product(row, factor);
+                    }
+                }
+                left = left.wrapping_add(left_step);
+                right = right.add(N);
+                done += 1;
             }
-            left = left.wrapping_add(left_step);
-            right = right.add(N);
         }
         let sign = V::splat(if job.update == Update::Subtract { -1.0 } else { 1.0 });
         for (index, column) in sums.iter().enumerate() {

@@ -59,9 +59,9 @@ pub(super) unsafe fn solve<V: Lanes, const R: usize, const W: usize>(job: &Solve
             }
             for known in 0..R {
                 let values = rows[known];
-                for row in known + 1..R {
+                for (row, registers) in rows.iter_mut().enumerate().skip(known + 1) {
                     let factor = V::splat(*sliver.add((top + known) * R + row));
-                    for (register, value) in rows[row].iter_mut().zip(values) {
+                    for (register, value) in registers.iter_mut().zip(values) {
                         *register = register.plus_product(value, factor);
                     }
                 }
@@ -110,7 +110,7 @@ impl Step {
         pack_triangle(self.triangle.as_mut_slice(), panel.part(0, 0, depth, depth), table);
         let length = self.rows.next_multiple_of(table.rows) * depth;
         let below = panel.part(depth, 0, self.rows, depth);
-        pack_left(&mut self.below.as_mut_slice()[..length], below, table.rows, 1.0);
+        pack_left(&mut self.below.as_mut_slice()[..length], below, table.rows);
     }
 }
 
@@ -175,7 +175,7 @@ impl Kernels {
             last.resize(last_length, 0.0);
         }
         let end = below.part(rows - cut, 0, cut, known);
-        pack_left(&mut last[..last_length], end, table.rows, 1.0);
+        pack_left(&mut last[..last_length], end, table.rows);
         let mut triangle = std::mem::take(&mut room.triangle);
         pack_triangle(&mut triangle, factored.part(0, 0, known, known), table);
         let left = Slivers {

@@ -27,7 +27,7 @@ pub(crate) fn fill(values: &mut [f64], shape: Shape, seed: u64, threads: u32) {
     std::thread::scope(|scope| {
         for (index, part) in values.chunks_mut(width * stride).enumerate() {
             let first = index * width;
-            let fill = move || {
+            let mut fill = move || {
                 let own = part.chunks_mut(stride).zip(first..order);
                 own.for_each(|(values, column)| {
                     fill_column(&mut values[..order], seed, column as u64);

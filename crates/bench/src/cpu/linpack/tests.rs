@@ -67,8 +67,8 @@ fn an_order_without_room_is_refused() {
 
 #[test]
 fn more_threads_than_cpus_are_named() {
-    assert_eq!(trial::oversubscribed(2, 2), None);
-    let warning = trial::oversubscribed(9, 2).unwrap();
+    assert_eq!(oversubscribed(2, 2), None);
+    let warning = oversubscribed(9, 2).unwrap();
     assert_eq!(warning.code, flatout_measure::warning::OVERSUBSCRIBED);
     assert_eq!(warning.text, "9 threads share 2 CPUs");
 }
