@@ -18,7 +18,7 @@ use flatout_sys::chase::Pages;
 use flatout_sys::cpu_cache::DataCache;
 use serde_json::{Map, Value, json};
 
-use super::ring::{self, Ring, Rings, Shape};
+use super::ring::{self, Rings, Shape};
 use crate::bench::Extent;
 
 pub use finish::finish;
@@ -75,13 +75,12 @@ const UNKNOWN_CACHE_BYTES: u64 = 64 << 20;
 pub fn cases(chases: &Chases) -> Vec<Case<'static>> {
     let case = |&shape: &Shape| {
         let chases = chases.clone();
-        let mut last = None;
         Case {
             id: ID,
             parameters: parameters(shape),
             unit: "ns",
             figure: Figure::NanosecondsEach,
-            trial: Box::new(move |seed| trial(&chases, shape, &mut last, seed)),
+            trial: Box::new(move |seed| trial(&chases, shape, seed)),
         }
     };
     chases.grid.shapes().iter().map(case).collect()
@@ -94,16 +93,11 @@ fn parameters(shape: Shape) -> Map<String, Value> {
     parameters
 }
 
-fn trial(
-    chases: &Chases,
-    shape: Shape,
-    last: &mut Option<Ring>,
-    seed: u64,
-) -> Result<Sample, TrialError> {
+fn trial(chases: &Chases, shape: Shape, seed: u64) -> Result<Sample, TrialError> {
     let cpu = ring::chase_cpu()?;
-    let ring = chases.rings.ring(shape, last.take(), cpu, seed)?;
+    let chase = &*chases.rings.ring(shape, cpu, seed)?;
     let warm_nodes = ring::warm_nodes(shape, chases.cache_bytes);
-    let (chase, walk_ns) = (ring.chase(), chases.walk_ns);
+    let walk_ns = chases.walk_ns;
     let mut sample = ring::on_cpu(cpu, || {
         let index = seed as usize % chase.places();
         chase.warm(index, warm_nodes);
@@ -128,7 +122,6 @@ fn trial(
         );
         warning::add(&mut sample.warnings, Warning::new(warning::SIZE_REDUCED, text));
     }
-    *last = Some(ring);
     Ok(sample)
 }
 
@@ -152,9 +145,8 @@ mod tests {
         let chases = Chases::hasty(1 << 20);
         for bytes in [1 << 10, 100 << 10] {
             let shape = Shape::random(bytes, Pages::Base);
-            let mut last = None;
             for seed in 1..4 {
-                let sample = trial(&chases, shape, &mut last, seed).unwrap();
+                let sample = trial(&chases, shape, seed).unwrap();
                 assert!(sample.amount >= 1024.0 && sample.elapsed_ns > 0);
                 assert_eq!(sample.audit["steps"], json!(sample.amount));
                 assert!(sample.warnings.is_empty(), "{:?}", sample.warnings);
@@ -166,9 +158,8 @@ mod tests {
     fn huge_pages_are_verified_or_refused_by_code() {
         let chases = Chases::hasty(8 << 20);
         let shape = Shape::random(64 << 10, Pages::Huge);
-        let mut last = None;
         for seed in 1..3 {
-            match trial(&chases, shape, &mut last, seed) {
+            match trial(&chases, shape, seed) {
                 Ok(sample) => assert_eq!(sample.audit["pages_verified"], json!(true)),
                 Err(TrialError::NoMore(doubt)) => {
                     eprintln!("skipped: {}", doubt.text);

@@ -72,10 +72,10 @@ fn trial(chases: &Chases, loads: &Loads, shape: Shape, wanted: Load) -> Result<S
         let text = "two CPUs are needed, one is allowed: the other one makes the load";
         return Err(TrialError::Unsupported(text.to_owned()));
     }
-    let ring = chases.rings.ring(shape, None, cpu, wanted.seed)?;
+    let chase = &*chases.rings.ring(shape, cpu, wanted.seed)?;
     let others = if wanted.percent == 0 { Vec::new() } else { others };
     let warm_nodes = ring::warm_nodes(shape, chases.cache_bytes);
-    let (chase, walk_ns) = (ring.chase(), chases.walk_ns);
+    let walk_ns = chases.walk_ns;
     let index = wanted.seed as usize % chase.places();
     let threads = others.len();
     let mut sample = loads.during(wanted, &others, |counted| {

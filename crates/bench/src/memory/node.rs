@@ -95,8 +95,8 @@ fn case(chases: Chases, pair: Pair, shape: Shape) -> Case<'static> {
 }
 
 fn trial(chases: &Chases, pair: Pair, shape: Shape, seed: u64) -> Result<Sample, TrialError> {
-    let ring = chases.rings.ring(shape, None, pair.home_cpu, seed)?;
-    let (chase, walk_ns) = (ring.chase(), chases.walk_ns);
+    let chase = &*chases.rings.ring(shape, pair.home_cpu, seed)?;
+    let walk_ns = chases.walk_ns;
     let warm_nodes = ring::warm_nodes(shape, chases.cache_bytes);
     let is_rate = shape.run_bytes == RUN_BYTES;
     ring::on_cpu(pair.cpu, || {

@@ -68,8 +68,8 @@ fn case(chases: Chases, count: usize, shape: Shape) -> Case<'static> {
 
 fn trial(chases: &Chases, shape: Shape, count: usize, seed: u64) -> Result<Sample, TrialError> {
     let cpu = ring::chase_cpu()?;
-    let ring = chases.rings.ring(shape, None, cpu, seed)?;
-    let (chase, walk_ns) = (ring.chase(), chases.walk_ns);
+    let chase = &*chases.rings.ring(shape, cpu, seed)?;
+    let walk_ns = chases.walk_ns;
     let warm_nodes = ring::warm_nodes(shape, chases.cache_bytes);
     ring::on_cpu(cpu, || {
         let index = seed as usize % chase.places();

@@ -58,11 +58,10 @@ impl Grid {
             .filter(|shape| shape.working_set_bytes >= KEPT_BYTES)
             .map(|shape| shape.working_set_bytes)
             .sum();
-        // Small ones on huge pages are kept by their rows.
-        let own = sets.clone().filter(|shape| shape.working_set_bytes < KEPT_BYTES);
-        let own: u64 = own.map(|shape| shape.working_set_bytes.max(2 * MIB)).sum();
-        let extra = sets.map(|shape| shape.room_bytes() - shape.working_set_bytes).max();
-        kept + own + extra.unwrap_or(0)
+        let small = sets.clone().filter(|shape| shape.working_set_bytes < KEPT_BYTES);
+        let small = small.map(Shape::room_bytes).max();
+        let orders = sets.map(|shape| shape.room_bytes() - shape.working_set_bytes).max();
+        kept + small.unwrap_or(0) + orders.unwrap_or(0)
     }
 
     /// What the longest working set should have been, if `shape` is it and is shorter.
