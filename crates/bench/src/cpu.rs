@@ -4,7 +4,8 @@
 //! in slices of 0.2 ms; between them chains of dependent instructions tell the clock in that very
 //! load ([`flatout_sys::core_clock`]). Its peak is the product of what `peak` lists, each factor
 //! measured: cores by `sharing`, the clock by `clock`, ports by `census`. Which rows there are:
-//! `row`; how one is timed: `trial` and `load`; what they are held against: `finish`.
+//! `row`; how one is timed: `trial` and `load`; what they are held against: `finish`. Matrices come
+//! last: `matrix`.
 
 mod census;
 mod clock;
@@ -12,6 +13,7 @@ pub mod dgemm;
 mod finish;
 pub mod linpack;
 mod load;
+mod matrix;
 mod peak;
 mod ports;
 mod row;
@@ -26,7 +28,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use flatout_measure::case::{Case, Figure, Plan, TrialError};
-use flatout_measure::record::{Ceiling, Outcome};
+use flatout_measure::record::Outcome;
 use flatout_measure::sampler;
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::throughput::{Form, Kernel, Number, Operation};
@@ -68,7 +70,8 @@ pub fn check(options: &Options) -> Result<(), Error> {
         within("--threads", Some(threads.into()), MAX_THREADS.into(), "")?;
     }
     within("--trials", options.trials.map(u64::from), MAX_TRIALS, "")?;
-    within("--order", options.order, MAX_ORDER, "")
+    within("--order", options.order, MAX_ORDER, "")?;
+    matrix::check(options).map_err(Error::Usage)
 }
 
 /// Trials of Linpack that anybody would wait for.
@@ -84,19 +87,15 @@ const UNITS_SHARE: f64 = 0.5;
 /// It cannot be measured at all; what goes wrong with a row is the row's.
 pub fn measure(options: &Options, plan: &Plan, bench: &mut Bench<'_>) -> Result<Measured, Error> {
     check(options)?;
+    let ends_ns = bench.clock.now_ns().saturating_add(plan.budget_ns);
     let site = Site::look(Path::new("/"));
     let share = Plan { budget_ns: (plan.budget_ns as f64 * UNITS_SHARE) as u64, ..plan.clone() };
     let mut outcomes = units(options, &share, &site, bench);
     let scaling = scaling::rows(&outcomes);
+    let rest = Plan { budget_ns: ends_ns.saturating_sub(bench.clock.now_ns()), ..plan.clone() };
+    outcomes.extend(matrix::outcomes(options, &rest, &outcomes, bench));
     outcomes.extend(scaling);
     Ok(Measured { charts: scaling::charts(&outcomes), outcomes })
-}
-
-/// The peak of f64 multiply-add among the rows of this area, with so many threads: what a
-/// product of matrices cannot exceed. Its provenance is that of the row's ceiling, `unknown` where
-/// there is none.
-pub fn double_peak(outcomes: &[Outcome], threads: u32) -> Ceiling {
-    finish::double_peak(outcomes, threads)
 }
 
 /// The rows of the arithmetic units, with their ceilings.

@@ -26,10 +26,14 @@ pub struct Room {
 impl Room {
     /// The room where so much is free.
     pub fn of(available_bytes: Option<u64>, group_bytes: Option<u64>) -> Self {
-        let free = available_bytes.unwrap_or(ASSUMED_BYTES);
-        let free = group_bytes.map_or(free, |bytes| bytes.min(free));
-        let bytes = free / 100 * PERCENT;
-        Self { bytes, available_bytes, group_bytes }
+        let room = Self { bytes: 0, available_bytes, group_bytes };
+        Self { bytes: room.free_bytes() / 100 * PERCENT, ..room }
+    }
+
+    /// What is free, to the machine and to its control group.
+    pub fn free_bytes(&self) -> u64 {
+        let free = self.available_bytes.unwrap_or(ASSUMED_BYTES);
+        self.group_bytes.map_or(free, |bytes| bytes.min(free))
     }
 
     /// The room on this machine now.
