@@ -113,9 +113,9 @@ pub(crate) fn parameters(kernels: Kernels, chosen: &Chosen, threads: u32) -> Map
 pub fn plan(options: &Options, base: &Plan) -> Plan {
     let trials = options.trials.max(1);
     Plan {
-        min_trials: base.min_trials.min(trials),
+        min_trials: trials,
         max_trials: trials,
-        half_width: 0.0,
+        half_width: base.half_width,
         budget_ns: options.time_ns,
         seed: base.seed,
     }

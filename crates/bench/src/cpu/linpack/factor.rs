@@ -266,8 +266,8 @@ impl Work<'_> {
             let Some(values) = self.columns.get(block) else { return };
             let mut values = lock(values);
             // All exchanges in a few columns at a time, which stay in the cache.
-            for panel in block + 1..pivots.len() {
-                self.rows_from(&mut values, panel * self.width).exchange_rows(&pivots[panel]);
+            for (panel, rows) in pivots.iter().enumerate().skip(block + 1) {
+                self.rows_from(&mut values, panel * self.width).exchange_rows(rows);
             }
         };
         std::thread::scope(|scope| {

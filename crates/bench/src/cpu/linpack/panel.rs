@@ -51,7 +51,7 @@ mod tests {
     fn halves_are_whole_narrow_panels_and_leave_something() {
         for columns in NARROW_COLUMNS + 1..600 {
             let left = left_half(columns);
-            assert!(left % NARROW_COLUMNS == 0 && left < columns && left > 0, "{columns}");
+            assert!(left.is_multiple_of(NARROW_COLUMNS) && left < columns && left > 0, "{columns}");
         }
     }
 }

@@ -55,8 +55,8 @@ fn subtract_group(
     let length = rest.len();
     let column = |index: usize| &factors.column(group.0 + index)[row..row + length];
     if group.1 - group.0 < GROUP {
-        for index in 0..group.1 - group.0 {
-            subtract(rest, column(index), known[index]);
+        for (index, &known) in known.iter().enumerate() {
+            subtract(rest, column(index), known);
         }
         return;
     }
