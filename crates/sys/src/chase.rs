@@ -1,6 +1,7 @@
 //! Pointer chases: rings of nodes in random order, each step of which must wait for the one before.
 //!
-//! One node lies in each cache line of the working set. The order is a uniformly random ring, so
+//! One node lies in each cache line of the working set; it takes a quarter of it, so that up to four
+//! rings, which are not walked at the same time, can share the memory. The order is a uniformly random ring, so
 //! that no prefetcher knows the next line, and a walk over more than a page of them needs as many
 //! translations as pages. Several chases on one ring wait for several lines at once.
 //!
@@ -12,8 +13,9 @@ mod arena;
 mod walk;
 
 use std::io;
+use std::sync::Arc;
 
-pub use arena::{Arena, HUGE_PAGE_BYTES, Pages, base_page_bytes};
+pub use arena::{Arena, HUGE_PAGE_BYTES, Pages, SLOTS, Slot, base_page_bytes};
 pub use walk::TOGETHER;
 
 /// Distance of two nodes: a cache line on x86-64 and on the Arm servers known.
@@ -24,14 +26,17 @@ const MARKS: usize = 1024;
 /// Chases that warm a ring together: as many lines as the cores known wait for, or more.
 const WARMERS: usize = 16;
 
-/// A node, alone in its cache line.
+/// A node, the only one of its ring in its cache line.
 #[derive(Debug)]
-#[repr(C, align(64))]
+#[repr(C, align(16))]
 struct Node {
     next: *const Node,
     rank: u64,
-    rest: [u64; 6],
 }
+
+/// Nodes that a cache line has room for: one of each ring.
+const NODES_PER_LINE: usize = LINE_BYTES as usize / size_of::<Node>();
+const _: () = assert!(NODES_PER_LINE == SLOTS);
 
 /// In which order a ring goes through its nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,15 +51,15 @@ pub struct Order {
 /// A ring of nodes in an arena.
 #[derive(Debug)]
 pub struct Chase {
-    arena: Arena,
+    slot: Slot,
     nodes: usize,
     /// Every `spacing`-th node of the ring.
     marks: Vec<*const Node>,
     spacing: usize,
 }
 
-// SAFETY: the pointers lead into the arena, which the chase owns; nodes are written by `link` alone,
-// which takes `&mut self`, and only read through `&self`.
+// SAFETY: the pointers lead into the chase's own slot of an arena that it keeps alive; its nodes are
+// written by `link` alone, which takes `&mut self`, and only read through `&self`.
 unsafe impl Send for Chase {}
 // SAFETY: as above.
 unsafe impl Sync for Chase {}
@@ -65,20 +70,26 @@ pub struct Place<'a>(&'a Node);
 
 impl Chase {
     /// Makes a ring of `working_set_bytes` ÷ [`LINE_BYTES`] nodes, rounded down to whole runs of
-    /// `order` but at least one, at the beginning of `arena`.
+    /// `order` but at least one, in the lines at the beginning of the arena of `slot`.
     ///
     /// Errors: `InvalidInput` for a working set larger than the arena or of more than 2³² nodes;
     /// `OutOfMemory` where there is no room for the order (4 bytes per run, given back).
     /// Cost: two random accesses per run, one per node.
-    pub fn new(arena: Arena, working_set_bytes: u64, order: Order) -> io::Result<Self> {
+    pub fn new(slot: Slot, working_set_bytes: u64, order: Order) -> io::Result<Self> {
         let run_nodes = u64::from(order.run_nodes.max(1));
         let nodes = (working_set_bytes / LINE_BYTES / run_nodes).max(1) * run_nodes;
-        if nodes * LINE_BYTES > arena.len() as u64 || nodes > u64::from(u32::MAX) {
+        if nodes * LINE_BYTES > slot.arena().len() as u64 || nodes > u64::from(u32::MAX) {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        let mut chase = Self { arena, nodes: nodes as usize, marks: Vec::new(), spacing: 1 };
+        let mut chase = Self { slot, nodes: nodes as usize, marks: Vec::new(), spacing: 1 };
         chase.link(order)?;
         Ok(chase)
+    }
+
+    /// As [`Chase::new`], with an arena to itself.
+    pub fn alone(arena: Arena, working_set_bytes: u64, order: Order) -> io::Result<Self> {
+        let slot = Arc::new(arena).slot().ok_or(io::ErrorKind::InvalidInput)?;
+        Self::new(slot, working_set_bytes, order)
     }
 
     /// Puts the nodes into another order.
@@ -94,14 +105,17 @@ impl Chase {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         let runs = shuffled(self.nodes / run, order.seed)?;
-        let first = self.arena.start().cast::<Node>();
-        let node = |rank: usize| first.wrapping_add(runs[rank / run] as usize * run + rank % run);
+        let first = self.slot.arena().start().cast::<Node>().wrapping_add(self.slot.index());
+        let node = |rank: usize| {
+            let line = runs[rank / run] as usize * run + rank % run;
+            first.wrapping_add(line * NODES_PER_LINE)
+        };
         for rank in 0..self.nodes {
             let next = node(if rank + 1 == self.nodes { 0 } else { rank + 1 });
-            let linked = Node { next, rank: rank as u64, rest: [0; 6] };
-            // SAFETY: node() gives nodes below `nodes`, and all of these lie inside the arena, as
-            // `new` has checked; it is aligned to a page, and `&mut self` says that nobody reads
-            // it now.
+            let linked = Node { next, rank: rank as u64 };
+            // SAFETY: node() gives lines below `nodes`, and all of these lie inside the arena, as
+            // `new` has checked; it is aligned to a page. The slot is this ring's alone, and
+            // `&mut self` says that nobody reads it now.
             unsafe { node(rank).write(linked) };
         }
         self.spacing = (self.nodes / MARKS).max(1);
@@ -122,7 +136,7 @@ impl Chase {
 
     /// The memory in which the nodes lie.
     pub fn arena(&self) -> &Arena {
-        &self.arena
+        self.slot.arena()
     }
 
     /// Places from which a walk can begin; `place` takes any number below.
@@ -132,7 +146,7 @@ impl Chase {
 
     /// The place number `index`, counted round the ring.
     pub fn place(&self, index: usize) -> Place<'_> {
-        // SAFETY: marks are nodes of the arena, linked before and not written while `&self` lives.
+        // SAFETY: marks are nodes of the ring, linked before and not written while `&self` lives.
         Place(unsafe { &*self.marks[index % self.marks.len()] })
     }
 
@@ -218,7 +232,7 @@ mod tests {
 
     fn chase(working_set_bytes: u64, seed: u64) -> Chase {
         let arena = Arena::new(working_set_bytes as usize, Pages::Base, None).unwrap();
-        Chase::new(arena, working_set_bytes, order(seed)).unwrap()
+        Chase::alone(arena, working_set_bytes, order(seed)).unwrap()
     }
 
     fn order(seed: u64) -> Order {
@@ -267,12 +281,30 @@ mod tests {
     #[test]
     fn runs_follow_memory_and_jump_between() {
         let arena = Arena::new(1 << 20, Pages::Base, None).unwrap();
-        let mut chase = Chase::new(arena, 1 << 20, Order { seed: 5, run_nodes: 64 }).unwrap();
+        let mut chase = Chase::alone(arena, 1 << 20, Order { seed: 5, run_nodes: 64 }).unwrap();
         let seen = addresses(&chase);
         let next = seen.windows(2).filter(|pair| pair[1].wrapping_sub(pair[0]) == 64).count();
         assert!((seen.len() - 2 * seen.len() / 64..seen.len()).contains(&next), "{next}");
         assert_eq!(seen.iter().collect::<HashSet<_>>().len(), seen.len());
         assert!(chase.link(Order { seed: 5, run_nodes: 63 }).is_err());
+    }
+
+    #[test]
+    fn rings_share_memory_without_disturbing_each_other() {
+        let arena = Arc::new(Arena::new(1 << 20, Pages::Base, None).unwrap());
+        let mut rings: Vec<Chase> = (0..SLOTS as u64)
+            .map(|seed| Chase::new(arena.slot().unwrap(), 1 << (17 + seed), order(seed)).unwrap())
+            .collect();
+        assert!(arena.slot().is_none(), "all are taken");
+        for ring in &rings {
+            assert!(ring.is_after(ring.place(0), 0, ring.walk(ring.place(0), ring.nodes())));
+            assert_eq!(addresses(ring).iter().collect::<HashSet<_>>().len() as u64, ring.nodes());
+        }
+        let second = addresses(&rings[1]);
+        rings[0].link(order(77)).unwrap();
+        assert_eq!(addresses(&rings[1]), second);
+        rings.pop();
+        assert!(arena.slot().is_some(), "it was given back");
     }
 
     #[test]
@@ -317,7 +349,7 @@ mod tests {
     fn a_working_set_larger_than_its_arena_is_refused() {
         let arena = Arena::new(4096, Pages::Base, None).unwrap();
         let bytes = arena.len() as u64 + LINE_BYTES;
-        let error = Chase::new(arena, bytes, order(1)).unwrap_err();
+        let error = Chase::alone(arena, bytes, order(1)).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
     }
 

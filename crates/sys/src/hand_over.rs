@@ -31,6 +31,9 @@ impl Line {
     #[inline(never)]
     pub fn serve(&self, rounds: u64) -> Result<(), Unanswered> {
         let start = self.0.load(Ordering::Acquire);
+        if start == ENDED {
+            return Err(Unanswered);
+        }
         for round in 0..rounds {
             let ball = start + 2 * round + 1;
             self.write(ball);
@@ -116,5 +119,6 @@ mod tests {
             line.give_up();
             assert_eq!(other.join().unwrap(), Err(Unanswered));
         });
+        assert_eq!(line.serve(1), Err(Unanswered), "the game is over for who comes later");
     }
 }

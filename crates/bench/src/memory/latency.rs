@@ -22,6 +22,7 @@ use super::ring::{self, Rings, Shape};
 use crate::bench::Extent;
 
 pub use finish::finish;
+pub(super) use grid::RUN_BYTES;
 
 /// Id of the curve's rows.
 pub const ID: &str = "memory/latency";
@@ -38,8 +39,6 @@ const SHORT_WALK_NS: u64 = 4_000_000;
 pub struct Chases {
     pub(super) extent: Extent,
     pub(super) cache_bytes: u64,
-    /// Working set in memory for rows that need one; none where there is not the room.
-    pub(super) memory_set_bytes: Option<u64>,
     pub(super) walk_ns: u64,
     pub(super) rings: Rc<Rings>,
     grid: grid::Grid,
@@ -52,8 +51,7 @@ impl Chases {
             caches.iter().map(|cache| cache.bytes).max().unwrap_or(UNKNOWN_CACHE_BYTES);
         let grid = grid::Grid::new(extent, room_bytes, caches);
         let walk_ns = if extent == Extent::Full { WALK_NS } else { SHORT_WALK_NS };
-        let memory_set_bytes = grid.memory_set_bytes(cache_bytes);
-        Self { extent, cache_bytes, memory_set_bytes, walk_ns, rings: Rings::new(), grid }
+        Self { extent, cache_bytes, walk_ns, rings: Rings::new(grid.kept()), grid }
     }
 
     /// Chases whose walks are as short as can be.
@@ -62,9 +60,14 @@ impl Chases {
         Self { walk_ns: 1, ..Self::new(Extent::Few, room_bytes, &[]) }
     }
 
-    /// Most memory that the rows hold at one time.
+    /// Most memory that the rows of the curve and of parallel chases hold at one time.
     pub fn memory_bytes(&self) -> u64 {
         self.grid.room_bytes()
+    }
+
+    /// Rings in memory for rows that need one, best first; none where there is not the room.
+    pub(super) fn memory_shapes(&self, run_bytes: u64) -> Vec<Shape> {
+        self.grid.memory_shapes(run_bytes)
     }
 }
 

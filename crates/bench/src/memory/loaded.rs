@@ -12,7 +12,7 @@ use flatout_measure::case::{Case, Figure, Sample, TrialError};
 use flatout_measure::ceiling;
 use flatout_measure::record::{Ceiling, Chart, Outcome, Provenance};
 use flatout_sys::affinity;
-use flatout_sys::chase::Pages;
+use flatout_sys::chase::LINE_BYTES;
 use serde_json::{Map, Value, json};
 
 use super::latency::Chases;
@@ -31,39 +31,46 @@ const MOST_BYTES: u64 = 512 << 20;
 /// The rows; none where there is not the room for a working set in memory. Where one CPU is
 /// allowed, those with a load say that they need two.
 pub fn cases(chases: &Chases) -> Vec<Case<'static>> {
-    let Some(working_set_bytes) = chases.memory_set_bytes else { return Vec::new() };
+    let shapes = chases.memory_shapes(LINE_BYTES);
+    if shapes.is_empty() {
+        return Vec::new();
+    }
     let shares: &[u32] = match chases.extent {
         Extent::Full => &[0, 25, 50, 75, 100],
         Extent::Quick => &[0, 100],
         Extent::Few => &[],
     };
     let loads = Rc::new(Loads::new(memory_bytes(chases)));
-    let shape = Shape::random(working_set_bytes, Pages::Huge);
-    shares.iter().map(|&percent| case(chases.clone(), Rc::clone(&loads), shape, percent)).collect()
+    let of = |&percent: &u32| case(chases.clone(), Rc::clone(&loads), shapes.clone(), percent);
+    shares.iter().map(of).collect()
 }
 
 /// Memory that the load reads, beside the rings of the curve: no cache holds it.
 pub fn memory_bytes(chases: &Chases) -> u64 {
-    match (chases.extent, chases.memory_set_bytes) {
-        (Extent::Few, _) | (_, None) => 0,
-        (_, Some(_)) => (2 * chases.cache_bytes).clamp(64 << 20, MOST_BYTES),
+    if chases.extent == Extent::Few || chases.memory_shapes(LINE_BYTES).is_empty() {
+        return 0;
     }
+    (2 * chases.cache_bytes).clamp(64 << 20, MOST_BYTES)
 }
 
-fn case(chases: Chases, loads: Rc<Loads>, shape: Shape, percent: u32) -> Case<'static> {
+fn case(chases: Chases, loads: Rc<Loads>, shapes: Vec<Shape>, percent: u32) -> Case<'static> {
     let mut parameters = Map::new();
     parameters.insert("load_percent".to_owned(), percent.into());
-    parameters.insert("working_set_bytes".to_owned(), shape.working_set_bytes.into());
     Case {
         id: ID,
         parameters,
         unit: "ns",
         figure: Figure::NanosecondsEach,
-        trial: Box::new(move |seed| trial(&chases, &loads, shape, Load { percent, seed })),
+        trial: Box::new(move |seed| trial(&chases, &loads, &shapes, Load { percent, seed })),
     }
 }
 
-fn trial(chases: &Chases, loads: &Loads, shape: Shape, wanted: Load) -> Result<Sample, TrialError> {
+fn trial(
+    chases: &Chases,
+    loads: &Loads,
+    shapes: &[Shape],
+    wanted: Load,
+) -> Result<Sample, TrialError> {
     let cpu = ring::chase_cpu()?;
     let cpus = affinity::allowed_cpus().unwrap_or_default();
     let others: Vec<usize> =
@@ -72,7 +79,8 @@ fn trial(chases: &Chases, loads: &Loads, shape: Shape, wanted: Load) -> Result<S
         let text = "two CPUs are needed, one is allowed: the other one makes the load";
         return Err(TrialError::Unsupported(text.to_owned()));
     }
-    let chase = &*chases.rings.ring(shape, cpu, wanted.seed)?;
+    let (shape, chase) = chases.rings.first(shapes, cpu, wanted.seed)?;
+    let chase = &*chase;
     let others = if wanted.percent == 0 { Vec::new() } else { others };
     let warm_nodes = ring::warm_nodes(shape, chases.cache_bytes);
     let walk_ns = chases.walk_ns;
@@ -94,6 +102,7 @@ fn trial(chases: &Chases, loads: &Loads, shape: Shape, wanted: Load) -> Result<S
             sample.audit.insert("load_bytes".to_owned(), json!(load_bytes));
             sample.audit.insert("load_ns".to_owned(), json!(elapsed_ns));
             ring::note_cpu(&mut sample, cpu);
+            ring::note_ring(&mut sample, shape, shapes[0]);
             Ok(sample)
         })
     })?;
@@ -145,6 +154,7 @@ pub fn charts() -> Vec<Chart> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flatout_sys::chase::Pages;
 
     #[test]
     fn the_load_is_what_was_read_while_the_chase_ran() {
@@ -152,7 +162,7 @@ mod tests {
         let loads = Loads::new(4 << 20);
         let shape = Shape::random(1 << 20, Pages::Base);
         for percent in [0, 50, 100] {
-            match trial(&chases, &loads, shape, Load { percent, seed: 5 }) {
+            match trial(&chases, &loads, &[shape], Load { percent, seed: 5 }) {
                 Ok(sample) => {
                     assert!(sample.amount > 0.0);
                     let threads = sample.audit["load_threads"].as_str().unwrap();

@@ -6,11 +6,11 @@
 use flatout_measure::case::{Case, Figure, Sample, TrialError};
 use flatout_measure::ceiling;
 use flatout_measure::record::{Ceiling, Outcome, Provenance};
-use flatout_sys::chase::Pages;
+use flatout_sys::chase::LINE_BYTES;
 use flatout_sys::numa::Node;
 use serde_json::{Map, Value};
 
-use super::latency::Chases;
+use super::latency::{Chases, RUN_BYTES};
 use super::parallel::{self, Start};
 use super::ring::{self, Shape};
 
@@ -21,8 +21,6 @@ pub const RATE_ID: &str = "memory/node-rate";
 
 /// Most pairs of nodes: all of a machine of four.
 const MOST_PAIRS: usize = 16;
-/// Bytes that are read in order before the next jump, in the rows of rate.
-const RUN_BYTES: u64 = 4096;
 /// Chases at once in the rows of rate.
 const CHASES: usize = 16;
 
@@ -38,23 +36,29 @@ struct Pair {
 
 /// The rows on a machine with these nodes, of which `allowed_cpus` may be used.
 pub fn cases(chases: &Chases, nodes: &[Node], allowed_cpus: &[usize]) -> Vec<Case<'static>> {
-    let Some(working_set_bytes) = chases.memory_set_bytes else { return Vec::new() };
+    let on = |node: u32, run_bytes: u64| -> Vec<Shape> {
+        let shapes = chases.memory_shapes(run_bytes).into_iter();
+        shapes.map(|shape| Shape { node: Some(node), ..shape }).collect()
+    };
+    if chases.memory_shapes(LINE_BYTES).is_empty() {
+        return Vec::new();
+    }
     let of = |pair: Pair| {
-        let shape =
-            Shape { node: Some(pair.memory_node), ..Shape::random(working_set_bytes, Pages::Huge) };
-        let runs = Shape { run_bytes: RUN_BYTES, ..shape };
-        [case(chases.clone(), pair, shape), case(chases.clone(), pair, runs)]
+        [LINE_BYTES, RUN_BYTES]
+            .map(|run_bytes| case(chases.clone(), pair, on(pair.memory_node, run_bytes)))
     };
     pairs(nodes, allowed_cpus).into_iter().flat_map(of).collect()
 }
 
-/// Memory that the rows need beside the rings of the curve: two rings on each node.
+/// Memory that the rows need beside the rings of the curve: an arena on each node.
 pub fn memory_bytes(chases: &Chases, nodes: &[Node], allowed_cpus: &[usize]) -> u64 {
     let mut memories: Vec<u32> =
         pairs(nodes, allowed_cpus).iter().map(|pair| pair.memory_node).collect();
     memories.sort_unstable();
     memories.dedup();
-    2 * memories.len() as u64 * chases.memory_set_bytes.unwrap_or(0)
+    let set_bytes =
+        chases.memory_shapes(LINE_BYTES).first().map_or(0, |shape| shape.working_set_bytes);
+    memories.len() as u64 * set_bytes
 }
 
 /// Each node with allowed CPUs with each node that has memory, near pairs first.
@@ -80,22 +84,23 @@ fn pairs(nodes: &[Node], allowed_cpus: &[usize]) -> Vec<Pair> {
     pairs
 }
 
-fn case(chases: Chases, pair: Pair, shape: Shape) -> Case<'static> {
+fn case(chases: Chases, pair: Pair, shapes: Vec<Shape>) -> Case<'static> {
     let mut parameters = Map::new();
     parameters.insert("cpu_node".to_owned(), pair.cpu_node.into());
     parameters.insert("memory_node".to_owned(), pair.memory_node.into());
-    let is_rate = shape.run_bytes == RUN_BYTES;
+    let is_rate = shapes[0].run_bytes == RUN_BYTES;
     Case {
         id: if is_rate { RATE_ID } else { LATENCY_ID },
         parameters,
         unit: if is_rate { "bytes/s" } else { "ns" },
         figure: if is_rate { Figure::Rate } else { Figure::NanosecondsEach },
-        trial: Box::new(move |seed| trial(&chases, pair, shape, seed)),
+        trial: Box::new(move |seed| trial(&chases, pair, &shapes, seed)),
     }
 }
 
-fn trial(chases: &Chases, pair: Pair, shape: Shape, seed: u64) -> Result<Sample, TrialError> {
-    let chase = &*chases.rings.ring(shape, pair.home_cpu, seed)?;
+fn trial(chases: &Chases, pair: Pair, shapes: &[Shape], seed: u64) -> Result<Sample, TrialError> {
+    let (shape, chase) = chases.rings.first(shapes, pair.home_cpu, seed)?;
+    let chase = &*chase;
     let walk_ns = chases.walk_ns;
     let warm_nodes = ring::warm_nodes(shape, chases.cache_bytes);
     let is_rate = shape.run_bytes == RUN_BYTES;
@@ -105,9 +110,10 @@ fn trial(chases: &Chases, pair: Pair, shape: Shape, seed: u64) -> Result<Sample,
         let count = if is_rate { CHASES } else { 1 };
         let mut sample = parallel::walk(chase, Start { index, count }, walk_ns)?;
         if !is_rate {
-            sample.amount /= flatout_sys::chase::LINE_BYTES as f64;
+            sample.amount /= LINE_BYTES as f64;
         }
         ring::note_cpu(&mut sample, pair.cpu);
+        ring::note_ring(&mut sample, shape, shapes[0]);
         Ok(sample)
     })
 }
@@ -150,6 +156,7 @@ mod tests {
     use crate::bench::Extent;
     use flatout_measure::record::Better;
     use flatout_sys::affinity;
+    use flatout_sys::chase::Pages;
 
     fn node(number: u32, cpus: &[usize], memory_bytes: u64) -> Node {
         Node { number, cpus: cpus.to_vec(), memory_bytes, distances: Vec::new() }
@@ -176,7 +183,7 @@ mod tests {
         assert_eq!(memory_bytes(&chases, &nodes, &[0, 1]), 0);
         let two = [node(0, &[0], 1), node(1, &[1], 1)];
         assert_eq!(cases(&chases, &two, &[0, 1]).len(), 8);
-        assert_eq!(memory_bytes(&chases, &two, &[0, 1]) % 4, 0);
+        assert_eq!(memory_bytes(&chases, &two, &[0, 1]), 2 * (128 << 20));
     }
 
     #[test]
@@ -186,7 +193,7 @@ mod tests {
         let pair = Pair { cpu_node: 0, cpu, memory_node: 0, home_cpu: cpu };
         let shape = Shape { node: Some(0), ..Shape::random(1 << 20, Pages::Base) };
         for shape in [shape, Shape { run_bytes: RUN_BYTES, ..shape }] {
-            match trial(&chases, pair, shape, 1) {
+            match trial(&chases, pair, &[shape], 1) {
                 Ok(sample) => assert!(sample.amount >= 1024.0 && sample.elapsed_ns > 0),
                 Err(TrialError::Unsupported(text)) => eprintln!("skipped: {text}"),
                 Err(error) => panic!("{error}"),

@@ -8,18 +8,15 @@
 use flatout_measure::case::{Case, Figure, Sample, TrialError};
 use flatout_measure::ceiling;
 use flatout_measure::record::{Ceiling, Chart, Outcome, Provenance};
-use flatout_sys::chase::{Chase, LINE_BYTES, Pages};
+use flatout_sys::chase::{Chase, LINE_BYTES};
 use serde_json::{Map, Value, json};
 
-use super::latency::Chases;
+use super::latency::{Chases, RUN_BYTES};
 use super::ring::{self, Shape};
 use crate::bench::Extent;
 
 /// Id of the rows.
 pub const ID: &str = "memory/parallel-chases";
-
-/// Length of the stretches that prefetchers may follow: they stop at the end of a page.
-const RUN_BYTES: u64 = 4096;
 
 /// The most that one thread took from memory.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -32,50 +29,44 @@ pub struct SingleCore {
 
 /// The rows; none where there is not the room for a working set in memory.
 pub fn cases(chases: &Chases) -> Vec<Case<'static>> {
-    let Some(working_set_bytes) = chases.memory_set_bytes else { return Vec::new() };
+    if chases.memory_shapes(LINE_BYTES).is_empty() {
+        return Vec::new();
+    }
     let (random, runs): (&[usize], &[usize]) = match chases.extent {
         Extent::Full => (&[1, 2, 4, 8, 12, 16, 20, 24, 28, 32], &[1, 2, 4, 8, 16]),
         Extent::Quick => (&[1, 8, 16, 32], &[4]),
         Extent::Few => (&[16], &[]),
     };
-    let shape = |run_bytes| Shape { run_bytes, ..Shape::random(working_set_bytes, Pages::Huge) };
-    let all = random.iter().map(|&count| (count, shape(LINE_BYTES)));
-    let all = all.chain(runs.iter().map(|&count| (count, shape(RUN_BYTES))));
-    all.map(|(count, shape)| case(chases.clone(), count, shape)).collect()
+    let all = random.iter().map(|&count| (count, LINE_BYTES));
+    let all = all.chain(runs.iter().map(|&count| (count, RUN_BYTES)));
+    all.map(|(count, run_bytes)| case(chases.clone(), count, run_bytes)).collect()
 }
 
-/// Memory that the rows need beside the rings of the curve.
-pub fn memory_bytes(chases: &Chases) -> u64 {
-    match chases.extent {
-        Extent::Few => 0,
-        Extent::Quick | Extent::Full => chases.memory_set_bytes.unwrap_or(0),
-    }
-}
-
-fn case(chases: Chases, count: usize, shape: Shape) -> Case<'static> {
+fn case(chases: Chases, count: usize, run_bytes: u64) -> Case<'static> {
     let mut parameters = Map::new();
     parameters.insert("chases".to_owned(), count.into());
-    parameters.insert("run_bytes".to_owned(), shape.run_bytes.into());
-    parameters.insert("working_set_bytes".to_owned(), shape.working_set_bytes.into());
+    parameters.insert("run_bytes".to_owned(), run_bytes.into());
+    let shapes = chases.memory_shapes(run_bytes);
     Case {
         id: ID,
         parameters,
         unit: "bytes/s",
         figure: Figure::Rate,
-        trial: Box::new(move |seed| trial(&chases, shape, count, seed)),
+        trial: Box::new(move |seed| trial(&chases, &shapes, count, seed)),
     }
 }
 
-fn trial(chases: &Chases, shape: Shape, count: usize, seed: u64) -> Result<Sample, TrialError> {
+fn trial(chases: &Chases, shapes: &[Shape], count: usize, seed: u64) -> Result<Sample, TrialError> {
     let cpu = ring::chase_cpu()?;
-    let chase = &*chases.rings.ring(shape, cpu, seed)?;
+    let (shape, chase) = chases.rings.first(shapes, cpu, seed)?;
     let walk_ns = chases.walk_ns;
     let warm_nodes = ring::warm_nodes(shape, chases.cache_bytes);
     ring::on_cpu(cpu, || {
         let index = seed as usize % chase.places();
         chase.warm(index, warm_nodes);
-        let mut sample = walk(chase, Start { index, count }, walk_ns)?;
+        let mut sample = walk(&chase, Start { index, count }, walk_ns)?;
         ring::note_cpu(&mut sample, cpu);
+        ring::note_ring(&mut sample, shape, shapes[0]);
         Ok(sample)
     })
 }
@@ -159,6 +150,7 @@ pub fn charts() -> Vec<Chart> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flatout_sys::chase::Pages;
 
     fn row(chases: u64, run_bytes: u64, rate: f64) -> Outcome {
         let mut outcome = Outcome { id: ID.to_owned(), median: Some(rate), ..Outcome::default() };
@@ -196,7 +188,7 @@ mod tests {
         let chases = Chases::hasty(1 << 20);
         for (count, run_bytes) in [(1, 64), (4, 4096), (32, 64)] {
             let shape = Shape { run_bytes, ..Shape::random(1 << 20, Pages::Base) };
-            let sample = trial(&chases, shape, count, 3).unwrap();
+            let sample = trial(&chases, &[shape], count, 3).unwrap();
             assert_eq!(sample.amount % (count as f64 * 64.0), 0.0);
             assert!(sample.elapsed_ns > 0);
         }
@@ -204,9 +196,7 @@ mod tests {
 
     #[test]
     fn without_room_for_memory_there_are_no_rows() {
-        let mut chases = Chases::new(Extent::Full, 1 << 20, &[]);
-        chases.memory_set_bytes = None;
+        let chases = Chases::new(Extent::Full, 1 << 20, &[]);
         assert!(cases(&chases).is_empty());
-        assert_eq!(memory_bytes(&chases), 0);
     }
 }

@@ -11,7 +11,7 @@ use flatout_measure::case::{Sample, TrialError};
 use flatout_measure::warning::{self, Warning};
 use flatout_sys::affinity;
 use flatout_sys::chase::{
-    Arena, Chase, HUGE_PAGE_BYTES, LINE_BYTES, Order, Pages, base_page_bytes,
+    Arena, Chase, HUGE_PAGE_BYTES, LINE_BYTES, Order, Pages, SLOTS, Slot, base_page_bytes,
 };
 use flatout_sys::clock::monotonic_ns;
 
@@ -49,7 +49,7 @@ impl Shape {
         Order { seed, run_nodes: (self.run_bytes / LINE_BYTES) as u32 }
     }
 
-    fn is_kept(&self) -> bool {
+    pub(super) fn is_kept(&self) -> bool {
         self.working_set_bytes >= KEPT_BYTES
     }
 
@@ -68,38 +68,129 @@ pub(super) fn page_bytes(pages: Pages) -> u64 {
     }
 }
 
+/// Memory that several rings share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Shared {
+    pub(super) pages: Pages,
+    pub(super) length_bytes: u64,
+}
+
+/// Lengths up to which rings share an arena with others of similar length: a short one in a long
+/// arena would only be on memory that was hard to get.
+const ARENA_CLASSES: [u64; 2] = [64 << 20, 256 << 20];
+
+/// The arenas for rings of these shapes: large pages before base pages, which break them up, and
+/// long ones first.
+pub(super) fn arenas(shapes: &[Shape]) -> Vec<Shared> {
+    let class = |shape: &Shape| {
+        let class = ARENA_CLASSES.iter().position(|&most| shape.working_set_bytes <= most);
+        class.unwrap_or(ARENA_CLASSES.len())
+    };
+    let mut all = Vec::new();
+    for pages in [Pages::Huge, Pages::Base] {
+        for wanted in (0..=ARENA_CLASSES.len()).rev() {
+            let sets = shapes.iter().filter(|shape| shape.pages == pages && class(shape) == wanted);
+            let lengths: Vec<u64> = sets.map(|shape| shape.working_set_bytes).collect();
+            let length_bytes = lengths.iter().copied().max().unwrap_or(0);
+            let count = lengths.len().div_ceil(SLOTS);
+            all.extend(std::iter::repeat_n(Shared { pages, length_bytes }, count));
+        }
+    }
+    all
+}
+
+/// Memory, and the node that was asked for.
+type Placed = (Option<u32>, Arc<Arena>);
+
 /// A ring that was made, or why it could not be.
 type Made = Result<Arc<Chase>, TrialError>;
 
 /// The rings that are kept, shared by the rows of one run of the sampler.
 #[derive(Default)]
 pub(super) struct Rings {
+    /// The shapes that will be asked for.
+    planned: Vec<Shape>,
     kept: RefCell<Vec<(Shape, Made)>>,
+    /// None until the first ring is made.
+    arenas: RefCell<Option<Vec<Placed>>>,
 }
 
 impl Rings {
-    pub(super) fn new() -> Rc<Self> {
-        Rc::new(Self::default())
+    /// Rings of which those in `planned` will be asked for.
+    pub(super) fn new(planned: Vec<Shape>) -> Rc<Self> {
+        Rc::new(Self { planned, ..Self::default() })
     }
 
     /// A ring of that shape, made on `cpu`. Small ones have new memory each time: which physical
     /// pages it has decides what a cache holds of it and how far away it is.
     pub(super) fn ring(&self, shape: Shape, cpu: usize, seed: u64) -> Made {
         if !shape.is_kept() {
-            return on_cpu(cpu, || make(shape, seed)).map(Arc::new);
+            let alone = || {
+                let slot = Arc::new(make_arena(shape)?).slot();
+                link(slot, shape, seed)
+            };
+            return on_cpu(cpu, alone).map(Arc::new);
         }
         let known = |(known, made): &(Shape, Made)| (*known == shape).then(|| made.clone());
         if let Some(made) = self.kept.borrow().iter().find_map(known) {
             return made;
         }
-        let made = on_cpu(cpu, || make(shape, seed)).map(Arc::new);
+        let slot = self.slot(shape, cpu);
+        let made =
+            slot.and_then(|slot| on_cpu(cpu, || link(Some(slot), shape, seed)).map(Arc::new));
         self.kept.borrow_mut().push((shape, made.clone()));
         made
     }
+
+    /// The first of these rings that can be made, and its shape.
+    pub(super) fn first(
+        &self,
+        shapes: &[Shape],
+        cpu: usize,
+        seed: u64,
+    ) -> Result<(Shape, Arc<Chase>), TrialError> {
+        let mut why = TrialError::Unsupported("there is no room for a working set".to_owned());
+        for (index, &shape) in shapes.iter().enumerate() {
+            match self.ring(shape, cpu, seed) {
+                Ok(chase) => return Ok((shape, chase)),
+                Err(error) if index == 0 => why = error,
+                Err(_) => {}
+            }
+        }
+        Err(why)
+    }
+
+    /// A free slot in the shortest arena that is long enough, or in a new one.
+    fn slot(&self, shape: Shape, cpu: usize) -> Result<Slot, TrialError> {
+        let mut arenas = self.arenas.borrow_mut();
+        let arenas = arenas.get_or_insert_with(|| {
+            let planned = self::arenas(&self.planned).into_iter();
+            let make = |Shared { pages, length_bytes }| {
+                let shape = Shape::random(length_bytes, pages);
+                Some((None, Arc::new(on_cpu(cpu, || make_arena(shape)).ok()?)))
+            };
+            // One that cannot be made is tried again in the length of each ring.
+            planned.filter_map(make).collect()
+        });
+        arenas.sort_by_key(|(_, arena)| arena.len());
+        let fits = |(node, arena): &&Placed| {
+            *node == shape.node
+                && arena.pages() == shape.pages
+                && arena.len() as u64 >= shape.working_set_bytes
+        };
+        let free = arenas.iter().filter(fits).find_map(|(_, arena)| arena.slot());
+        if let Some(slot) = free {
+            return Ok(slot);
+        }
+        let arena = Arc::new(on_cpu(cpu, || make_arena(shape))?);
+        let slot = arena.slot().ok_or_else(|| TrialError::Failed("no slot is free".to_owned()));
+        arenas.push((shape.node, arena));
+        slot
+    }
 }
 
-/// A new ring, on pages that were looked at.
-fn make(shape: Shape, seed: u64) -> Result<Chase, TrialError> {
+/// Memory for a ring, on pages that were looked at.
+fn make_arena(shape: Shape) -> Result<Arena, TrialError> {
     let length_bytes = usize::try_from(shape.working_set_bytes).unwrap_or(usize::MAX);
     let arena = match Arena::new(length_bytes, shape.pages, shape.node) {
         // Many containers forbid to bind memory. What this thread touches first lies near its CPU.
@@ -115,7 +206,12 @@ fn make(shape: Shape, seed: u64) -> Result<Chase, TrialError> {
     if shape.pages == Pages::Huge {
         put_on_huge_pages(&arena).map_err(TrialError::NoMore)?;
     }
-    Chase::new(arena, shape.working_set_bytes, shape.order(seed))
+    Ok(arena)
+}
+
+fn link(slot: Option<Slot>, shape: Shape, seed: u64) -> Result<Chase, TrialError> {
+    let slot = slot.ok_or_else(|| TrialError::Failed("no slot is free".to_owned()))?;
+    Chase::new(slot, shape.working_set_bytes, shape.order(seed))
         .map_err(|error| failed(shape, &error))
 }
 
@@ -204,6 +300,20 @@ pub(super) fn note_cpu(sample: &mut Sample, cpu: usize) {
     sample.audit.insert("cpu".to_owned(), cpu.to_string().into());
 }
 
+/// Says what a row of a ring in memory, `wanted` or the next best, was measured on. Numbers stand
+/// as text, because the sampler would sum them.
+pub(super) fn note_ring(sample: &mut Sample, shape: Shape, wanted: Shape) {
+    let facts =
+        [("working_set_bytes", shape.working_set_bytes), ("page_bytes", page_bytes(shape.pages))];
+    for (key, value) in facts {
+        sample.audit.insert(key.to_owned(), value.to_string().into());
+    }
+    if shape.pages != wanted.pages {
+        let text = "on base pages, because there were too few of 2 MiB: translation is part of it";
+        warning::add(&mut sample.warnings, Warning::new(warning::NO_HUGE_PAGES, text));
+    }
+}
+
 /// Nodes that are walked before the clock starts: as many as the caches that `cache_bytes` long
 /// hold, and enough that each line of the page tables was used.
 pub(super) fn warm_nodes(shape: Shape, cache_bytes: u64) -> u64 {
@@ -263,7 +373,7 @@ mod tests {
 
     #[test]
     fn large_rings_are_made_once_and_small_ones_anew() {
-        let rings = Rings::new();
+        let rings = Rings::new(Vec::new());
         let cpu = chase_cpu().unwrap();
         let large = Shape::random(KEPT_BYTES, Pages::Base);
         let one = rings.ring(large, cpu, 1).unwrap();
@@ -276,8 +386,39 @@ mod tests {
     }
 
     #[test]
+    fn rings_of_similar_length_share_memory() {
+        const MIB: u64 = 1 << 20;
+        let huge = [16, 24, 32, 48, 64, 128, 256, 512, 1024];
+        let mut shapes: Vec<Shape> =
+            huge.iter().map(|mib| Shape::random(mib * MIB, Pages::Huge)).collect();
+        shapes.push(Shape::random(512 * MIB, Pages::Base));
+        let lengths: Vec<_> =
+            arenas(&shapes).iter().map(|one| (one.pages, one.length_bytes / MIB)).collect();
+        let expected = [
+            (Pages::Huge, 1024),
+            (Pages::Huge, 256),
+            (Pages::Huge, 64),
+            (Pages::Huge, 64),
+            (Pages::Base, 512),
+        ];
+        assert_eq!(lengths, expected);
+        assert!(arenas(&[]).is_empty());
+    }
+
+    #[test]
+    fn the_next_ring_serves_where_the_first_cannot_be_made() {
+        let rings = Rings::new(vec![Shape::random(KEPT_BYTES, Pages::Base)]);
+        let cpu = chase_cpu().unwrap();
+        let shapes = [1 << 60, KEPT_BYTES].map(|bytes| Shape::random(bytes, Pages::Base));
+        let (shape, chase) = rings.first(&shapes, cpu, 1).unwrap();
+        assert_eq!((shape, chase.working_set_bytes()), (shapes[1], KEPT_BYTES));
+        assert!(matches!(rings.first(&shapes[..1], cpu, 1), Err(TrialError::Failed(_))));
+        assert!(rings.first(&[], cpu, 1).is_err());
+    }
+
+    #[test]
     fn a_ring_that_could_not_be_made_is_not_tried_again() {
-        let rings = Rings::new();
+        let rings = Rings::new(Vec::new());
         let cpu = chase_cpu().unwrap();
         let endless = Shape::random(1 << 60, Pages::Base);
         let why = rings.ring(endless, cpu, 1).unwrap_err();

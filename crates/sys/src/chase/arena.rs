@@ -3,13 +3,17 @@
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::ptr;
-use std::sync::atomic::{Ordering, compiler_fence};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering, compiler_fence};
 
 use crate::numa;
 
 /// Length of the large pages that are asked for. Source: the level above the last of the page
 /// tables of x86-64, and of aarch64 with pages of 4 KiB.
 pub const HUGE_PAGE_BYTES: usize = 2 << 20;
+
+/// Rings that can share an arena.
+pub const SLOTS: usize = 4;
 
 /// Which pages memory lies on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,9 +40,37 @@ pub struct Arena {
     start: *mut u8,
     length_bytes: usize,
     pages: Pages,
+    /// One bit for each slot that somebody has.
+    taken: AtomicU8,
 }
 
-// SAFETY: the arena owns its mapping alone; what is in it is reached through `&` and `&mut` only.
+/// A quarter of each cache line of an arena, for one ring; given back when it is dropped.
+#[derive(Debug)]
+pub struct Slot {
+    arena: Arc<Arena>,
+    index: usize,
+}
+
+impl Slot {
+    /// The memory.
+    pub fn arena(&self) -> &Arena {
+        &self.arena
+    }
+
+    /// Which quarter, from 0 on.
+    pub fn index(&self) -> usize {
+        self.index
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.arena.taken.fetch_and(!(1 << self.index), Ordering::AcqRel);
+    }
+}
+
+// SAFETY: the arena owns its mapping alone; what is in it is reached through its slots, each of which
+// one owner has.
 unsafe impl Send for Arena {}
 // SAFETY: as above.
 unsafe impl Sync for Arena {}
@@ -78,7 +110,8 @@ impl Arena {
         // At least one byte, and so at least one page, is left free before the start.
         let skip = unit - reserved as usize % unit;
         let start = reserved.cast::<u8>().wrapping_add(skip);
-        let arena = Self { reserved, reserved_bytes, start, length_bytes, pages };
+        let taken = AtomicU8::new(0);
+        let arena = Self { reserved, reserved_bytes, start, length_bytes, pages, taken };
         arena.open()?;
         if let Some(node) = node {
             // SAFETY: the range is the arena's own, and nothing is in it yet.
@@ -104,6 +137,14 @@ impl Arena {
         // SAFETY: the range is the arena's own.
         let _ = unsafe { libc::madvise(inner, self.length_bytes, advice) };
         Ok(())
+    }
+
+    /// A slot that nobody has; none if all are taken.
+    pub fn slot(self: &Arc<Self>) -> Option<Slot> {
+        let free =
+            |index: &usize| self.taken.fetch_or(1 << index, Ordering::AcqRel) & 1 << index == 0;
+        let index = (0..SLOTS).find(free)?;
+        Some(Slot { arena: Arc::clone(self), index })
     }
 
     fn touch(&self) {

@@ -3,12 +3,15 @@
 use flatout_sys::chase::Pages;
 use flatout_sys::cpu_cache::DataCache;
 
-use super::super::ring::{KEPT_BYTES, Shape};
+use super::super::ring::{self, Shape};
 use crate::bench::Extent;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
+
+/// Length of the stretches that prefetchers may follow: they stop at the end of a page.
+pub(in super::super) const RUN_BYTES: u64 = 4096;
 
 /// How many times the last cache a working set must be to be called memory. STREAM asks for
 /// arrays of four times as much.
@@ -20,6 +23,9 @@ pub(super) struct Grid {
     shapes: Vec<Shape>,
     longest_bytes: u64,
     wanted_bytes: u64,
+    /// Size of the largest cache.
+    cache_bytes: u64,
+    has_runs: bool,
 }
 
 impl Grid {
@@ -33,7 +39,13 @@ impl Grid {
                 (MEMORY_TIMES * last_bytes).next_power_of_two().clamp(64 * MIB, 512 * MIB)
             }
         };
-        let mut grid = Self { shapes: Vec::new(), longest_bytes: wanted_bytes, wanted_bytes };
+        let mut grid = Self {
+            shapes: Vec::new(),
+            longest_bytes: wanted_bytes,
+            wanted_bytes,
+            cache_bytes: last_bytes,
+            has_runs: extent != Extent::Few,
+        };
         loop {
             let all = points(extent, wanted_bytes, caches);
             let longest = grid.longest_bytes;
@@ -52,16 +64,17 @@ impl Grid {
 
     /// Memory of all rings that are kept, and of one more while it is made.
     pub(super) fn room_bytes(&self) -> u64 {
-        let sets = self.shapes.iter();
-        let kept: u64 = sets
-            .clone()
-            .filter(|shape| shape.working_set_bytes >= KEPT_BYTES)
-            .map(|shape| shape.working_set_bytes)
-            .sum();
-        let small = sets.clone().filter(|shape| shape.working_set_bytes < KEPT_BYTES);
+        let kept: u64 = ring::arenas(&self.kept()).iter().map(|arena| arena.length_bytes).sum();
+        let small = self.shapes.iter().filter(|shape| !shape.is_kept());
         let small = small.map(Shape::room_bytes).max();
-        let orders = sets.map(|shape| shape.room_bytes() - shape.working_set_bytes).max();
-        kept + small.unwrap_or(0) + orders.unwrap_or(0)
+        let orders = self.shapes.iter().map(|shape| shape.room_bytes() - shape.working_set_bytes);
+        kept + small.unwrap_or(0) + orders.max().unwrap_or(0)
+    }
+
+    /// The rings that are kept, those for several chases among them.
+    pub(super) fn kept(&self) -> Vec<Shape> {
+        let runs = self.memory_shapes(RUN_BYTES).into_iter().take(usize::from(self.has_runs));
+        self.shapes.iter().filter(|shape| shape.is_kept()).copied().chain(runs).collect()
     }
 
     /// What the longest working set should have been, if `shape` is it and is shorter.
@@ -71,17 +84,18 @@ impl Grid {
         (is_cut && longest == Some(shape.working_set_bytes)).then_some(self.wanted_bytes)
     }
 
-    /// The working set for rows that are to be in memory: the shortest of the grid that is long
-    /// enough on huge pages, or the longest that is at least twice the last cache.
-    pub(super) fn memory_set_bytes(&self, cache_bytes: u64) -> Option<u64> {
+    /// Rings for rows that are to be in memory, best first: the shortest working set that is four
+    /// times the largest cache, shorter ones down to twice, and the first of all on base pages.
+    pub(super) fn memory_shapes(&self, run_bytes: u64) -> Vec<Shape> {
         let huge = self.shapes.iter().filter(|shape| shape.pages == Pages::Huge);
         let mut sets: Vec<u64> = huge.map(|shape| shape.working_set_bytes).collect();
         sets.sort_unstable();
-        let enough = |times: u64| move |&&bytes: &&u64| bytes >= times.saturating_mul(cache_bytes);
-        sets.iter()
-            .find(enough(MEMORY_TIMES))
-            .or_else(|| sets.iter().rev().find(enough(2)))
-            .copied()
+        let enough = sets.iter().position(|&bytes| bytes >= MEMORY_TIMES * self.cache_bytes);
+        sets.truncate(enough.map_or(sets.len(), |index| index + 1));
+        sets.retain(|&bytes| bytes >= 2 * self.cache_bytes);
+        let on = |pages| move |&bytes: &u64| Shape { run_bytes, ..Shape::random(bytes, pages) };
+        let base = sets.last().map(on(Pages::Base));
+        sets.iter().rev().map(on(Pages::Huge)).chain(base).collect()
     }
 }
 
@@ -147,14 +161,22 @@ mod tests {
         }
         assert!(sets(&grid, Pages::Huge).contains(&(48 * KIB)));
         assert!(sets(&grid, Pages::Huge).contains(&(192 * MIB)));
-        assert_eq!(grid.memory_set_bytes(105 * MIB), Some(512 * MIB));
+        let memory: Vec<_> = grid
+            .memory_shapes(64)
+            .iter()
+            .map(|shape| (shape.pages, shape.working_set_bytes / MIB))
+            .collect();
+        assert_eq!(
+            memory,
+            [(Pages::Huge, 512), (Pages::Huge, 384), (Pages::Huge, 256), (Pages::Base, 512)]
+        );
         assert!(grid.shapes().iter().all(|&shape| grid.cut_from(shape).is_none()));
-        assert!(grid.room_bytes() < 5 * GIB, "{}", grid.room_bytes());
+        assert!(grid.room_bytes() < 3 * GIB, "{}", grid.room_bytes());
     }
 
     #[test]
     fn what_does_not_fit_is_left_out_and_said() {
-        for room_bytes in [4 * GIB, GIB, 100 * MIB, 10 * MIB] {
+        for room_bytes in [2 * GIB, GIB, 100 * MIB, 10 * MIB] {
             let grid = Grid::new(Extent::Full, room_bytes, &[]);
             assert!(grid.room_bytes() <= room_bytes || grid.longest_bytes <= MIB);
             let longest = grid.shapes().iter().max_by_key(|shape| shape.working_set_bytes).unwrap();
@@ -165,10 +187,11 @@ mod tests {
 
     #[test]
     fn nothing_is_called_memory_that_caches_could_hold() {
-        let grid = Grid::new(Extent::Full, 300 * MIB, &[]);
-        assert_eq!(grid.memory_set_bytes(GIB), None);
-        let twice = grid.memory_set_bytes(grid.longest_bytes / 2);
-        assert_eq!(twice, Some(grid.longest_bytes));
+        let grid = |cache_bytes| Grid::new(Extent::Full, 300 * MIB, &caches(&[cache_bytes]));
+        assert!(grid(GIB).memory_shapes(64).is_empty());
+        let small = grid(8 * MIB).memory_shapes(64);
+        assert_eq!(small[0].working_set_bytes, 32 * MIB);
+        assert!(small.iter().all(|shape| shape.working_set_bytes >= 16 * MIB));
     }
 
     #[test]
