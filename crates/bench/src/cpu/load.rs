@@ -126,7 +126,10 @@ impl Load {
         if stint.is_wrong {
             return Err(wrong(kernel));
         }
-        let hz = stint.clock().map_or(latencies.idle_hz, |clock| clock.hz);
+        // The highest of them: a disturbed one would make the chains too short, which then read
+        // too low for ever.
+        let readings = stint.readings.0.iter().chain(&stint.spoiled_readings.0).flatten();
+        let hz = readings.copied().reduce(f64::max).unwrap_or(latencies.idle_hz);
         load.set_links(turn_ns, hz.min(latencies.idle_hz));
         Ok(load)
     }

@@ -1,3 +1,5 @@
+//! Tests of `finish`: rows of recorded and imagined machines.
+
 use flatout_measure::record::Provenance;
 use flatout_sys::throughput::{Level, Number, Operation};
 
