@@ -83,9 +83,8 @@ pub(super) fn sample(load: &Load, first: usize, second: usize) -> Result<Sample,
         let members = trial::run(load, &site, setting, |load| load.stint(ROUNDS, Reading::Apart))?;
         Ok(members.into_iter().map(|member| member.stint).collect())
     };
-    let rates = |stints: &[Stint]| -> Vec<f64> {
-        stints.iter().filter_map(Stint::undisturbed_per_s).collect()
-    };
+    let rates =
+        |stints: &[Stint]| -> Vec<f64> { stints.iter().filter_map(Stint::median_per_s).collect() };
     let alone = [rates(&run(&[first])?), rates(&run(&[second])?)].concat();
     let both = run(&[first, second])?;
     let wall_ns = both.iter().map(|stint| stint.end_ns.saturating_sub(stint.start_ns)).max();

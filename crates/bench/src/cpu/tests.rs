@@ -1,3 +1,5 @@
+//! Tests of the area on the machine at hand, and of its bounds.
+
 use std::collections::BTreeSet;
 
 use flatout_measure::clock::SystemClock;

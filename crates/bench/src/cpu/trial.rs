@@ -10,7 +10,7 @@ use flatout_measure::warning;
 use flatout_sys::{affinity, clock as time, steal};
 use serde_json::{Value, json};
 
-use super::clock::Clock;
+use super::clock::{Clock, quantile};
 use super::load::{Load, Reading, Stint};
 use super::site::Site;
 use crate::crew;
@@ -124,28 +124,34 @@ fn evaluate(members: &[Member], reading: Reading) -> Result<Sample, TrialError> 
     }
     let start_ns = stints().map(|stint| stint.start_ns).min().unwrap_or(0);
     let end_ns = stints().map(|stint| stint.end_ns).max().unwrap_or(0);
-    // The least time that any thread spent on the clock: no figure comes out too high by it.
-    let clock_ns = stints().map(|stint| stint.clock_ns).min().unwrap_or(0);
     let wall_ns = end_ns.saturating_sub(start_ns);
-    let operations: u64 = stints().map(|stint| stint.operations).sum();
-    let mut sample = Sample {
-        amount: operations as f64,
-        elapsed_ns: wall_ns.saturating_sub(clock_ns),
-        ..Sample::default()
+    // Threads that take turns have all of the time together. Otherwise each has its own rate, from
+    // the slices in which it had its CPU.
+    let operations: u64 = stints().map(Stint::operations).sum();
+    let each: Option<f64> = stints().map(Stint::per_s).sum();
+    let amount = match (reading, each) {
+        (Reading::Between, Some(per_s)) => per_s * wall_ns as f64 / 1e9,
+        _ => operations as f64,
     };
+    let mut sample = Sample { amount, elapsed_ns: wall_ns, ..Sample::default() };
     let cpu_ns: u64 = stints().map(|stint| stint.cpu_ns).sum();
+    let count = |value: usize| value as f64;
     let mut facts = vec![
         ("trials_summed", 1.0),
+        ("operations", operations as f64),
+        ("slices", count(stints().map(|stint| stint.slices.len()).sum())),
         ("cpu_use_ratio", cpu_ns as f64 / (wall_ns.max(1) as f64 * members.len() as f64)),
         ("cpus_got", cpu_ns as f64 / wall_ns.max(1) as f64),
     ];
     facts.extend(clock_facts(members, reading));
-    let single_ns = stints().map(|stint| stint.single_ns).fold(f64::INFINITY, f64::min);
-    let double_ns = stints().map(|stint| stint.double_ns).fold(f64::INFINITY, f64::min);
-    facts.push(("doubling_ratio", double_ns / single_ns));
+    let doublings: Vec<f64> = stints().filter_map(Stint::doubling_ratio).collect();
+    facts.extend(quantile(&doublings, 0.5).map(|ratio| ("doubling_ratio", ratio)));
     if reading == Reading::Between {
-        let better: Option<f64> = stints().map(Stint::undisturbed_per_s).sum();
-        facts.extend(better.map(|rate| ("undisturbed_per_s", rate)));
+        facts.push(("slices_discarded", count(stints().map(Stint::discarded).sum())));
+        let median: Option<f64> = stints().map(Stint::median_per_s).sum();
+        facts.extend(median.map(|rate| ("median_slices_per_s", rate)));
+        let cycles: Option<f64> = stints().map(Stint::per_cycle).sum();
+        facts.extend(cycles.map(|rate| ("operations_per_cycle", rate)));
     }
     let facts = facts.into_iter().filter(|(_, value)| value.is_finite());
     sample.audit = facts.map(|(key, value)| (key.to_owned(), json!(value))).collect();
@@ -158,10 +164,10 @@ fn evaluate(members: &[Member], reading: Reading) -> Result<Sample, TrialError> 
 fn clock_facts(members: &[Member], reading: Reading) -> Vec<(&'static str, f64)> {
     let during = |member: &Member| match reading {
         Reading::Between => member.stint.clock(),
-        Reading::Apart => member
-            .before
-            .filter(|one| member.after.is_none_or(|after| after.hz <= one.hz))
-            .or(member.after),
+        Reading::Apart => {
+            let both = member.before.into_iter().chain(member.after);
+            both.max_by(|a, b| a.hz.total_cmp(&b.hz))
+        }
     };
     let clocks: Vec<Clock> = members.iter().filter_map(during).collect();
     if clocks.len() < members.len() {
@@ -173,7 +179,7 @@ fn clock_facts(members: &[Member], reading: Reading) -> Vec<(&'static str, f64)>
         mean(values)
     };
     let hz = || clocks.iter().map(|clock| clock.hz);
-    let agreement = clocks.iter().filter_map(|clock| clock.agreement_ratio).collect();
+    let agreement = clocks.iter().map(|clock| clock.agreement_ratio).collect();
     vec![
         ("clock_hz", mean(hz().collect())),
         ("clock_slowest_thread_hz", hz().fold(f64::INFINITY, f64::min)),
@@ -196,12 +202,16 @@ pub(super) fn idle_clock(site: &Site) -> Result<Sample, TrialError> {
             affinity::pin_to(cpu).map_err(|error| gone(cpu, &error))?;
         }
         let mut readings = Readings::default();
-        for chain in [Chain::Add, Chain::Multiply].repeat(ROUNDS as usize) {
-            let cycles = chain.cycles_per_link().unwrap_or(1);
-            let stretch = core_clock::alone(chain, SLICE_CYCLES / cycles).ok_or_else(|| {
-                TrialError::Unsupported("no clock chain for this kind of CPU yet".to_owned())
-            })?;
-            readings.0.push((chain, cycles as f64 * 1e9 / stretch.ns_per_link()));
+        for _ in 0..ROUNDS {
+            let mut pair = [0.0; 2];
+            for (hz, chain) in pair.iter_mut().zip([Chain::Add, Chain::Multiply]) {
+                let cycles = chain.cycles_per_link().unwrap_or(1);
+                let stretch = core_clock::alone(chain, SLICE_CYCLES / cycles).ok_or_else(|| {
+                    TrialError::Unsupported("no clock chain for this kind of CPU yet".to_owned())
+                })?;
+                *hz = cycles as f64 * 1e9 / stretch.ns_per_link();
+            }
+            readings.0.push(pair);
         }
         Ok(readings)
     };
@@ -214,7 +224,7 @@ pub(super) fn idle_clock(site: &Site) -> Result<Sample, TrialError> {
     let facts = [
         ("trials_summed", Some(1.0)),
         ("clock_hz", clock.map(|clock| clock.hz)),
-        ("chain_agreement_ratio", clock.and_then(|clock| clock.agreement_ratio)),
+        ("chain_agreement_ratio", clock.map(|clock| clock.agreement_ratio)),
     ];
     Ok(clock_sample(clock.map_or(0.0, |clock| clock.hz), elapsed_ns, &facts))
 }
@@ -251,27 +261,30 @@ fn clock_sample(hz: f64, elapsed_ns: u64, facts: &[(&str, Option<f64>)]) -> Samp
 
 #[cfg(test)]
 mod tests {
-    use flatout_sys::core_clock::Chain;
-
     use super::super::clock::Readings;
+    use super::super::load::Slice;
     use super::*;
 
     fn member(start_ns: u64, end_ns: u64, hz: f64) -> Member {
-        let readings = Readings(vec![(Chain::Load, hz), (Chain::Multiply, 0.995 * hz)]);
-        let clock = Some(Clock { hz, agreement_ratio: None });
+        let readings = Readings(vec![[hz, 0.995 * hz]]);
+        let clock = Some(Clock { hz, agreement_ratio: 1.0 });
+        let slice = |passes: u64, is_spoiled| Slice {
+            operations: 500 * passes,
+            elapsed_ns: 250 * passes,
+            passes,
+            reading: Some(hz),
+            is_spoiled,
+        };
         let stint = Stint {
             readings,
-            slices_per_s: vec![4e9],
-            operations: 1_000,
+            slices: vec![slice(1, false), slice(2, false), slice(1, true)],
             start_ns,
             end_ns,
             clock_ns: 100,
             cpu_ns: end_ns - start_ns,
-            single_ns: 50.0,
-            double_ns: 101.0,
             ..Stint::default()
         };
-        Member { before: clock, stint, after: Some(Clock { hz: 0.9 * hz, agreement_ratio: None }) }
+        Member { before: clock, stint, after: Some(Clock { hz: 0.9 * hz, agreement_ratio: 1.0 }) }
     }
 
     fn fact(sample: &Sample, key: &str) -> f64 {
@@ -279,15 +292,19 @@ mod tests {
     }
 
     #[test]
-    fn time_runs_from_the_first_start_to_the_last_end_without_the_clock() {
+    fn each_thread_has_the_rate_of_the_slices_in_which_it_had_its_cpu() {
         let members = [member(0, 1000, 3e9), member(50, 1100, 2e9)];
         let sample = evaluate(&members, Reading::Between).unwrap();
-        assert_eq!((sample.amount, sample.elapsed_ns), (2000.0, 1000));
+        let rate = sample.amount * 1e9 / sample.elapsed_ns as f64;
+        // 500 operations in 250 ns, in each of two threads.
+        assert!((rate - 4e9).abs() < 1.0, "{rate}");
+        assert_eq!(fact(&sample, "slices_discarded"), 2.0);
         assert_eq!(fact(&sample, "clock_hz"), 2.5e9);
         assert_eq!(fact(&sample, "clock_slowest_thread_hz"), 2e9);
         assert_eq!(fact(&sample, "clock_after_hz"), 2.25e9);
-        assert_eq!(fact(&sample, "doubling_ratio"), 2.02);
-        assert_eq!(fact(&sample, "undisturbed_per_s"), 8e9);
+        assert_eq!(fact(&sample, "doubling_ratio"), 2.0);
+        assert_eq!(fact(&sample, "median_slices_per_s"), 4e9);
+        assert!((fact(&sample, "operations_per_cycle") - (2.0 / 3.0 + 1.0)).abs() < 1e-9);
         assert!((fact(&sample, "cpu_use_ratio") - 2050.0 / 2200.0).abs() < 1e-9);
         assert!((fact(&sample, "chain_agreement_ratio") - 0.995).abs() < 1e-9);
     }
@@ -317,7 +334,8 @@ mod tests {
         let members = [member(0, 1000, 3e9)];
         let sample = evaluate(&members, Reading::Apart).unwrap();
         assert_eq!(fact(&sample, "clock_hz"), 3e9);
-        assert!(!sample.audit.contains_key("undisturbed_per_s"));
+        assert_eq!((sample.amount, sample.elapsed_ns), (2000.0, 1000));
+        assert!(!sample.audit.contains_key("median_slices_per_s"));
     }
 
     #[test]

@@ -1,3 +1,5 @@
+//! Tests of the loops against their scalar counterparts.
+
 use super::*;
 use crate::core_clock::{self, Chain};
 

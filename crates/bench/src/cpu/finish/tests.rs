@@ -1,3 +1,5 @@
+//! Tests of `finish`: rows of recorded and imagined machines.
+
 use flatout_measure::record::Provenance;
 use flatout_sys::throughput::{Level, Number, Operation};
 
@@ -53,7 +55,7 @@ fn zen(threads: u32, per_s: f64) -> (Row, Outcome) {
     let facts = json!({
         "clock_hz": 3.3e9, "clock_before_hz": 3.3e9, "clock_after_hz": 3.29e9,
         "chain_agreement_ratio": 0.998, "cpu_use_ratio": 0.999, "cpus_got": threads,
-        "doubling_ratio": 2.001, "undisturbed_per_s": per_s, "stolen_ratio": 0.0
+        "doubling_ratio": 2.001, "median_slices_per_s": per_s, "stolen_ratio": 0.0
     });
     (row, outcome(row, per_s, facts))
 }
@@ -155,7 +157,7 @@ fn what_took_the_time_is_named() {
     };
     assert!(limiter(45e9, &[("stolen_ratio", 0.1)]).contains("stolen"));
     assert!(limiter(45e9, &[("cpu_use_ratio", 0.8)]).contains("other programs"));
-    assert!(limiter(49e9, &[("undisturbed_per_s", 52.7e9)]).contains("interruptions"));
+    assert!(limiter(49e9, &[("median_slices_per_s", 52.7e9)]).contains("interruptions"));
     assert!(limiter(45e9, &[]).contains("neighbour"));
 }
 
