@@ -55,7 +55,6 @@ pub(super) struct Lane<'m> {
     pub(super) second: &'m [f64],
     pub(super) target: &'m mut [f64],
     pub(super) first_index: u64,
-    pub(super) second_index: u64,
 }
 
 /// How much of the source and of the target all threads together need.
@@ -237,7 +236,6 @@ impl Memory {
                 second: &source[second..][..has_second],
                 target: &mut target[2 * SKEW_ELEMENTS..][..share_elements],
                 first_index,
-                second_index: first_index + second as u64,
             }
         };
         Some(lanes.enumerate().map(lane).collect())
@@ -289,7 +287,8 @@ mod tests {
                     (first..).zip(array).all(|(index, &at)| at == numbers::number(5, index))
                 };
                 assert!(holds(lane.first, lane.first_index));
-                assert!(holds(lane.second, lane.second_index));
+                let second_index = lane.first_index + (share + SKEW_ELEMENTS) as u64;
+                assert!(holds(lane.second, second_index));
                 let sum = lane.first.iter().map(|number| number.to_bits());
                 let sum = sum.fold(0, u64::wrapping_add);
                 assert_eq!(site.expected_sum(lane.first_index, share as u64), sum);
