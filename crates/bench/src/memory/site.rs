@@ -176,7 +176,7 @@ impl Site {
             Crewed { results: vec![Err(error.into())], elapsed_ns: 0 }
         };
         thread::scope(|scope| {
-            let run = || crew::run(threads, &pinned, &work);
+            let run = || crew::run(threads, pinned, &work);
             match thread::Builder::new().spawn_scoped(scope, run) {
                 Ok(thread) => {
                     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
