@@ -69,6 +69,10 @@ const USUAL_THREADS: [u32; 4] = [1, 2, 4, 8];
 /// Part of the time that latency gets.
 const LATENCY_PART: u64 = 3;
 
+/// How many times its budget a run of the sampler may take until each row has its least trials:
+/// budgets are so much shorter, because this area's time is a promise.
+const STRETCH: u64 = 2;
+
 impl Options {
     fn threads(&self, cpus: u32) -> Vec<u32> {
         let mut threads = match (self.threads.is_empty(), self.extent) {
@@ -117,7 +121,7 @@ pub fn measure(options: &Options, plan: &Plan, bench: &mut Bench<'_>) -> Result<
     let started_ns = bench.clock.now_ns();
     let caches = cpu_cache::data_caches(Path::new("/"), first_cpu());
     let modules = dimm::peak(Path::new("/"));
-    let latency_plan = Plan { budget_ns: plan.budget_ns / LATENCY_PART, ..plan.clone() };
+    let latency_plan = Plan { budget_ns: plan.budget_ns / LATENCY_PART / STRETCH, ..plan.clone() };
     let (mut outcomes, levels, core) =
         measure_latency(options, &caches, &modules, &latency_plan, bench);
     if options.cancel.is_cancelled() {
@@ -232,7 +236,7 @@ fn measure_group(
     let site = Site::new(row::extents(rows), threads, options.seed, options.cancel)
         .map_err(|error| Error::NoRoom(format!("cannot get memory to measure: {error}")))?;
     let spent_ns = bench.clock.now_ns().saturating_sub(started_ns);
-    let budget_ns = plan.budget_ns.saturating_sub(spent_ns);
+    let budget_ns = plan.budget_ns.saturating_sub(spent_ns) / STRETCH;
     let cases = rows.iter().map(|row| row.case(&site)).collect();
     let mut outcomes = sampler::run(cases, &Plan { budget_ns, ..plan.clone() }, bench.tools());
     let limits = Limits { huge_ratio: site.huge_ratio, ..limits.clone() };

@@ -12,6 +12,9 @@ use super::levels::{Levels, MEMORY};
 use super::row::{Row, Work};
 use super::stream;
 
+/// What a working set lives in that the curve places in memory, but that the last cache could hold.
+const CACHE_OR_MEMORY: &str = "last cache or DRAM";
+
 /// What bounds memory from outside of these rows.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Limits {
@@ -55,7 +58,14 @@ fn traffic(kernel: Kernel) -> Option<(f64, f64)> {
 fn level<'l>(row: &Row, levels: &'l Levels) -> Option<&'l str> {
     match row.work {
         Work::Stream(_) => Some(MEMORY),
-        Work::WorkingSet { bytes, .. } => levels.of(bytes).map(|level| level.name),
+        Work::WorkingSet { bytes, .. } => match levels.of(bytes)?.name {
+            // Neighbours on a shared cache, or small pages, can make it look like memory in the
+            // latency curve; a set that the cache could hold is no evidence of memory's rate.
+            MEMORY if levels.last_cache_bytes().is_some_and(|cache| bytes < 2 * cache) => {
+                Some(CACHE_OR_MEMORY)
+            }
+            name => Some(name),
+        },
         Work::Block { .. } | Work::Access(_) => {
             let total = row.share_bytes * u64::from(row.threads);
             let is_memory = levels.last_cache_bytes().is_some_and(|bytes| total > bytes);

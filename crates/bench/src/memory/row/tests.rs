@@ -88,7 +88,7 @@ fn little_memory_means_smaller_rows_that_say_so() {
     }
     let Extents { source_bytes, target_bytes } = extents(&rows);
     assert!(source_bytes + target_bytes <= 400 << 20, "{source_bytes} + {target_bytes}");
-    let largest = rows.iter().filter(|row| row.id() == working_set::ID).next_back().unwrap();
+    let largest = rows.iter().rfind(|row| row.id() == working_set::ID).unwrap();
     assert!(codes(largest).contains(&warning::SIZE_REDUCED));
 }
 
