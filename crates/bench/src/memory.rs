@@ -151,7 +151,6 @@ fn measure_latency(
     let room_bytes = Room::now().bytes;
     let taken = |chases: &Chases| {
         let beside = [
-            parallel::memory_bytes(chases),
             loaded::memory_bytes(chases),
             node::memory_bytes(chases, &nodes, &cpus),
         ];

@@ -9,7 +9,7 @@ use super::pack::{pack_left, pack_right};
 use super::tile::{MOST, Tile, Update};
 
 /// Columns of the left factor that are taken at a time. A sliver of the right factor of that depth
-/// (24 KiB) stays in the first-level cache. Figures: docs/measuring-linpack.md.
+/// (24 KiB) stays in the first-level cache. Figures: docs/measuring.md.
 pub(super) const DEPTH: usize = 384;
 /// Rows of the left factor that are taken at a time: with [`DEPTH`], 1.1 MiB, which stay in a
 /// second-level cache of 2 MiB.

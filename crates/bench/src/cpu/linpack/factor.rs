@@ -121,7 +121,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Columns of a block: see docs/measuring-linpack.md for the figures. Small matrices are cut so
+/// Columns of a block: see docs/measuring.md for the figures. Small matrices are cut so
 /// that there are some blocks for each thread.
 pub(crate) fn block_columns(order: usize, threads: u32) -> usize {
     let blocks = 4 * threads as usize;
