@@ -150,10 +150,7 @@ fn measure_latency(
     let cpus = affinity::allowed_cpus().unwrap_or_default();
     let room_bytes = Room::now().bytes;
     let taken = |chases: &Chases| {
-        let beside = [
-            loaded::memory_bytes(chases),
-            node::memory_bytes(chases, &nodes, &cpus),
-        ];
+        let beside = [loaded::memory_bytes(chases), node::memory_bytes(chases, &nodes, &cpus)];
         beside.into_iter().fold(chases.memory_bytes(), u64::saturating_add)
     };
     let halves = (0..u64::BITS).map(|halvings| room_bytes >> halvings);
