@@ -19,7 +19,7 @@ use flatout_measure::sampler;
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::{affinity, page_cache};
 
-use crate::bench::Bench;
+use crate::bench::{Bench, Extent};
 use crate::error::Error;
 use crate::scratch::{self, Scratch};
 
@@ -41,17 +41,6 @@ pub struct Options {
     pub seed: u64,
     /// The wish to stop.
     pub cancel: CancelToken,
-}
-
-/// Which rows are measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Extent {
-    /// A few rows, as part of bare `flatout bench`.
-    Few,
-    /// A coarse grid.
-    Quick,
-    /// All of them.
-    Full,
 }
 
 /// How the cache is cleared before a cold row.

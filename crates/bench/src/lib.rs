@@ -9,10 +9,12 @@
 mod bench;
 pub mod cache;
 pub mod choice;
+pub mod cpu;
 pub mod crew;
 pub mod disk;
 mod error;
 mod limits;
+pub mod memory;
 pub mod read;
 mod residency;
 mod scratch;
@@ -20,5 +22,5 @@ pub mod syscall;
 pub mod versus;
 pub mod write;
 
-pub use bench::Bench;
+pub use bench::{Bench, Extent, Measured};
 pub use error::Error;

@@ -144,6 +144,24 @@ codes! {
     STATE_UNPROVED = "state_unproved";
     /// Two programs do not do the same here, so they are not raced.
     CANNOT_COMPARE = "cannot_compare";
+    /// Memory could not be had, or not be shown to lie, on large pages.
+    NO_HUGE_PAGES = "no_huge_pages";
+    /// The size of a cache that the latency curve shows is not the one that the CPU declares.
+    CACHE_DIFFERS = "cache_differs";
+    /// Two kinds of dependency chain read clocks that differ by more than 1 %.
+    CLOCK_DISAGREES = "clock_disagrees";
+    /// The clock fell while the row was measured: power, heat, or a neighbour.
+    CLOCK_DRIFT = "clock_drift";
+    /// The control group has a CPU quota below what the threads could use.
+    CPU_QUOTA = "cpu_quota";
+    /// The set of CPUs that the process may use changed while it was measured.
+    CPUS_CHANGED = "cpus_changed";
+    /// CPUs that the row used share a core, whatever the machine says of itself.
+    CORES_SHARED = "cores_shared";
+    /// Twice the work did not take twice the time.
+    NOT_LINEAR = "not_linear";
+    /// The hypervisor took a part of the CPU time in trials that count.
+    STOLEN_TIME = "stolen_time";
 }
 
 /// Adds `warning` unless one with its code is there.

@@ -152,6 +152,14 @@ impl Groups {
         levels.folders.iter().filter_map(read).filter_map(|text| parse_memory_limit(&text)).min()
     }
 
+    /// Bytes that may still be taken before a memory limit is reached, on the level where least is
+    /// left; `None` without a limit. Files in the cache that nobody has used lately do not count as
+    /// taken, because the kernel gives them up first.
+    pub fn memory_left_bytes(&self) -> Option<u64> {
+        let levels = self.memory.as_ref()?;
+        levels.folders.iter().filter_map(|folder| levels.memory_left_bytes(folder)).min()
+    }
+
     /// Time for which a quota held this process's groups back; `None` where no level tells.
     ///
     /// The levels are summed: the figure only ever grows, and only its growth means anything.
@@ -206,6 +214,26 @@ impl Levels {
         let (member, mount) = v1.or_else(v2)?;
         let folders = folders(root, &member.group, mount);
         Some(Self { version: mount.version, folders })
+    }
+
+    fn memory_left_bytes(&self, folder: &Path) -> Option<u64> {
+        let read = |name: &str| fs::read_to_string(folder.join(name)).ok();
+        let [limit, taken, unused] = match self.version {
+            Version::V1 => {
+                ["memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"]
+            }
+            Version::V2 => ["memory.max", "memory.current", "inactive_file"],
+        };
+        let limit_bytes = parse_memory_limit(&read(limit)?)?;
+        let taken_bytes: u64 = read(taken)?.trim().parse().ok()?;
+        let stat = read("memory.stat").unwrap_or_default();
+        let unused_bytes = stat
+            .lines()
+            .filter_map(|line| line.split_once(' '))
+            .find(|(name, _)| *name == unused)
+            .and_then(|(_, bytes)| bytes.trim().parse().ok());
+        let taken_bytes = taken_bytes.saturating_sub(unused_bytes.unwrap_or(0));
+        Some(limit_bytes.saturating_sub(taken_bytes))
     }
 
     fn quota(&self, folder: &Path) -> Option<f64> {

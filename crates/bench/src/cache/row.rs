@@ -3,7 +3,7 @@
 use flatout_io::{Caching, Engine, Split, Tuning};
 use serde_json::{Map, Value, json};
 
-use super::Extent;
+use crate::bench::Extent;
 
 /// A row before it is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,5 +1,7 @@
-//! `flatout bench`. The options of the disk area: `bench/disk.rs`.
+//! `flatout bench`. The options of one area alone: `bench/disk.rs`, `bench/cpu.rs`; which option
+//! belongs to which areas: [`Bench::check`].
 
+pub mod cpu;
 pub mod disk;
 
 use std::ffi::OsString;
@@ -10,6 +12,7 @@ use clap::{Args, ValueEnum};
 
 use super::quantity::{size, time};
 use super::shared::Output;
+use cpu::Cpu;
 use disk::Disk;
 
 const AFTER: &str = "\
@@ -19,6 +22,10 @@ Areas:
   disk      throughput, operations per second, latency and metadata of the disk behind PLACE, with
             proof of what reached it, what limits it, and fio command lines to check it with
   syscall   nanoseconds per system call, with private and shared descriptors
+  cpu       operations per second of the arithmetic units, for each data type and vector
+            extension, held against clock × ports × lanes, all measured here; Linpack and DGEMM
+  memory    bytes per second over working sets, block sizes and threads; nanoseconds per access;
+            the cache levels that follow from them
 Without an AREA a short set of all runs: at most 60 rows and 90 s. A named AREA runs its full
 grid; --quick shortens it. A PLACE is for the disk area: a directory (flatout makes its own file
 there), a file (only read, unless --overwrite) or a block device (only read, always). A directory
@@ -50,7 +57,9 @@ Examples:
   flatout bench disk /dev/nvme0n1      a disk, only read
   flatout bench disk /data --pattern random-read --block-size 4K,16K,64K --depth 1,16,64
   flatout bench disk /data --pattern random-read --rate 5000 --runtime 10s
-  flatout bench syscall --format json --output syscall.json";
+  flatout bench syscall --format json --output syscall.json
+  flatout bench cpu --threads 1,2      the arithmetic units with one thread and with two
+  flatout bench memory --quick         memory, a coarse grid";
 
 /// `flatout bench`.
 #[derive(Debug, Clone, Args)]
@@ -67,7 +76,7 @@ pub struct Bench {
     #[arg(long, value_name = "DIR", default_value = ".", hide_default_value = true)]
     pub directory: PathBuf,
     /// Time for all trials together; figures that are not precise by then say so
-    /// [default: 75s in all; cache 240s, disk by its rows, syscall 120s; with --quick less]
+    /// [default: 75s in all; cache 240s, disk by its rows, syscall 120s, cpu and memory 55s each; with --quick less]
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub max_time: Option<u64>,
     /// Never write more than this
@@ -77,6 +86,15 @@ pub struct Bench {
     /// by commas make a sweep; of read, pread and write of the syscall area [default: 1]
     #[arg(long, value_name = "SIZE,…", value_parser = size, value_delimiter = ',')]
     pub block_size: Vec<u64>,
+    /// Threads of the disk, cpu and memory areas; several make a sweep [default: disk 1; cpu and
+    /// memory 1, 2, 4, 8; cpu also one per CPU]
+    #[arg(long, value_name = "N,…", value_delimiter = ',')]
+    pub threads: Vec<u32>,
+    /// Disk: length of the test file; how much of a file or device is used [default: 1 GiB, less
+    /// where that is more than a tenth of the free space; of the matrix 5 GB; all of a file or
+    /// device]. Memory: how much a row of blocks moves [default: 1.28 GB]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub bytes: Option<u64>,
     /// Drop the caches of the whole system before cold rows; needs root
     #[arg(long)]
     pub drop_caches: bool,
@@ -85,6 +103,8 @@ pub struct Bench {
     pub seed: Option<u64>,
     #[command(flatten)]
     pub disk: Disk,
+    #[command(flatten)]
+    pub cpu: Cpu,
     #[command(flatten)]
     pub output: Output,
 }
@@ -98,6 +118,10 @@ pub enum Area {
     Disk,
     /// System calls
     Syscall,
+    /// The arithmetic units
+    Cpu,
+    /// Memory and its caches
+    Memory,
 }
 
 impl Area {
@@ -107,6 +131,8 @@ impl Area {
             Self::Cache => "cache",
             Self::Disk => "disk",
             Self::Syscall => "syscall",
+            Self::Cpu => "cpu",
+            Self::Memory => "memory",
         }
     }
 }
@@ -158,6 +184,18 @@ impl Bench {
         self.places().cloned().collect()
     }
 
+    /// The options given that only some areas know, and these areas.
+    fn given(&self) -> impl Iterator<Item = (&'static str, &'static [Area])> {
+        let shared: [(_, _, &'static [Area]); 2] = [
+            ("--threads", !self.threads.is_empty(), &[Area::Disk, Area::Cpu, Area::Memory]),
+            ("--bytes", self.bytes.is_some(), &[Area::Disk, Area::Memory]),
+        ];
+        let of_disk = self.disk.options().map(|(name, given)| (name, given, &[Area::Disk][..]));
+        let of_cpu = self.cpu.options().map(|(name, given)| (name, given, &[Area::Cpu][..]));
+        let all = shared.into_iter().chain(of_disk).chain(of_cpu);
+        all.filter(|option| option.1).map(|(name, _, areas)| (name, areas))
+    }
+
     /// Refuses words and options that belong to an area which is not measured.
     ///
     /// Errors: one line that says which, and what would be right.
@@ -177,8 +215,16 @@ impl Bench {
         if let Some(second) = self.places().nth(1) {
             return Err(format!("{second:?}: the disk area measures one place at a time"));
         }
-        if !has_disk && let Some(option) = self.disk.given() {
-            return Err(format!("{option} is for the disk area: flatout bench disk {option} …"));
+        for (option, owners) in self.given() {
+            if !owners.iter().any(|owner| areas.contains(owner)) {
+                let names: Vec<_> = owners.iter().map(|area| area.name()).collect();
+                let plural = if names.len() > 1 { "areas" } else { "area" };
+                return Err(format!(
+                    "{option} is for the {plural} {}: flatout bench {} {option} …",
+                    names.join(", "),
+                    names[0]
+                ));
+            }
         }
         if self.block_size.len() > 1 && areas != [Area::Disk] {
             return Err("--block-size with several values is for the disk area alone".to_owned());
@@ -223,9 +269,14 @@ mod tests {
             &["--matrix"],
             &["disk", "/a", "/b"],
             &["disk", "syscall", "--block-size", "1,2"],
+            &["--threads", "2"],
+            &["cpu", "--bytes", "1G"],
+            &["memory", "--order", "100"],
         ] {
             assert!(parsed(words).check().is_err(), "{words:?}");
         }
-        assert!(parsed(&["cahce"]).check().unwrap_err().contains("cache, disk, syscall"));
+        assert!(
+            parsed(&["cahce"]).check().unwrap_err().contains("cache, disk, syscall, cpu, memory")
+        );
     }
 }

@@ -190,11 +190,6 @@ impl Copy {
         if self.one_file_system { Reach::OneFilesystem } else { Reach::Everything }
     }
 
-    /// Whether the bytes were to go one certain way.
-    pub fn forces_method(&self) -> bool {
-        self.engine.method().is_some()
-    }
-
     fn kept(&self) -> Preserve {
         let union =
             |lists: &[Preserve]| lists.iter().fold(Preserve::NOTHING, |all, one| all.with(*one));

@@ -126,15 +126,16 @@ fn announce(jobs: Vec<Job>, arguments: &Arguments) -> Result<Vec<Job>, Error> {
         _ => format!("writes at most {} {target}", flatout_report::quantity::bytes(bytes)),
     };
     let places: Vec<String> = {
-        let mut places: Vec<String> = jobs.iter().map(|job| format!("{:?}", job.place)).collect();
+        let on_disk = jobs.iter().filter(|job| !job.place.as_os_str().is_empty());
+        let mut places: Vec<String> = on_disk.map(|job| format!("{:?}", job.place)).collect();
         places.dedup();
         places
     };
-    let places = places.join(", ");
-    output::complain(&format!(
-        "measuring {} in {places}: {writes}, takes about {seconds} s",
-        areas.join(", "),
-    ));
+    let what = match places.is_empty() {
+        true => areas.join(", "),
+        false => format!("{} in {}: {writes}", areas.join(", "), places.join(", ")),
+    };
+    output::complain(&format!("measuring {what}, takes about {seconds} s"));
     Ok(jobs)
 }
 

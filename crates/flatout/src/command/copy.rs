@@ -125,7 +125,7 @@ fn copy(
         // of one file in both become one again; there is one round unless trees are merged.
         let copy = Copy::new(options, witness);
         account::add(&mut ended, &run_round(&copy, round, witness));
-        if arguments.verify && copy.fills_memory() {
+        if arguments.verbose && arguments.verify && copy.fills_memory() {
             witness.remark("a filesystem of the target lives in memory: no device was read back");
         }
         for way in copy.refused() {
@@ -185,8 +185,7 @@ fn conclude(
     witness: Witness<'_>,
     refused_ways: &[String],
 ) -> ExitCode {
-    // Whoever asked for one way is told that another was gone.
-    if arguments.verbose || arguments.forces_method() {
+    if arguments.verbose {
         for way in refused_ways {
             output::complain(way);
         }

@@ -6,8 +6,9 @@ use crate::warning;
 /// Did it even happen? These say that the work in question may not have been done.
 ///
 /// A loop device on a cached file reads memory, whatever direct I/O says about the file on it;
-/// and what a disk was not seen to move, it did not move.
-pub(super) const NOT_DONE: [&str; 12] = [
+/// and what a disk was not seen to move, it did not move. Where twice the work does not take twice
+/// the time, some of it was not done.
+pub(super) const NOT_DONE: [&str; 13] = [
     warning::SPARSE_FILE,
     warning::ZERO_BLOCKS,
     warning::UNWRITTEN_EXTENTS,
@@ -20,6 +21,7 @@ pub(super) const NOT_DONE: [&str; 12] = [
     warning::TRUNCATED,
     warning::LOOP_CACHED,
     warning::NOT_FROM_DEVICE,
+    warning::NOT_LINEAR,
 ];
 
 /// Did it even happen? These say that nothing could be counted that would show it: no sign of
@@ -52,7 +54,7 @@ pub(super) const LABELS: [&str; 4] = [
 ];
 
 /// Does it matter? The figure stands for its name, in circumstances that the reader must know.
-pub(super) const CIRCUMSTANCES: [&str; 7] = [
+pub(super) const CIRCUMSTANCES: [&str; 10] = [
     warning::DONE_OTHERWISE,
     warning::KEEPS_LESS,
     warning::OVERLAY_FILESYSTEM,
@@ -60,17 +62,26 @@ pub(super) const CIRCUMSTANCES: [&str; 7] = [
     warning::SIZE_REDUCED,
     warning::REQUESTS_SPLIT,
     warning::WRITE_LIMIT,
+    warning::CACHE_DIFFERS,
+    warning::CORES_SHARED,
+    warning::CLOCK_DISAGREES,
 ];
 
 /// Does it reproduce? However narrow the interval is, the figure will be another one when others
-/// leave the device alone, when the run takes longer, or when the same blocks are read again.
-pub(super) const NOT_LASTING: [&str; 3] =
-    [warning::SHARED_DEVICE, warning::BURST, warning::COLD_BLOCKS];
+/// leave device or CPU alone, when the run takes longer, or when the same blocks are read again.
+pub(super) const NOT_LASTING: [&str; 6] = [
+    warning::SHARED_DEVICE,
+    warning::BURST,
+    warning::COLD_BLOCKS,
+    warning::CLOCK_DRIFT,
+    warning::CPUS_CHANGED,
+    warning::STOLEN_TIME,
+];
 
 /// Did it break limits? It did not, but a limit that somebody set is likely what was measured.
 /// This is no bad answer by itself: a limit of the group may lie far above the figure, and a
 /// plateau may be one by chance.
-pub(super) const SET_LIMITS: [&str; 2] = [warning::IO_LIMIT, warning::PLATEAU];
+pub(super) const SET_LIMITS: [&str; 3] = [warning::IO_LIMIT, warning::PLATEAU, warning::CPU_QUOTA];
 
 #[cfg(test)]
 mod tests {

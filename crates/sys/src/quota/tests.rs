@@ -138,3 +138,38 @@ fn no_groups_no_limits() {
     assert_eq!(groups.throttled_ns(), None);
     assert_eq!(groups.throttling(), Groups::default());
 }
+
+#[test]
+fn what_is_left_of_a_memory_limit_is_that_of_the_tightest_level() {
+    let tree = Tree::new(
+        "left-v2",
+        &[
+            ("proc/self/mountinfo", V2_MOUNTS),
+            ("proc/self/cgroup", "0::/box/job\n"),
+            ("sys/fs/cgroup/box/memory.max", "1000000\n"),
+            ("sys/fs/cgroup/box/memory.current", "900000\n"),
+            ("sys/fs/cgroup/box/memory.stat", "anon 1\ninactive_file 300000\n"),
+            ("sys/fs/cgroup/box/job/memory.max", "500000\n"),
+            ("sys/fs/cgroup/box/job/memory.current", "50000\n"),
+        ],
+    );
+    assert_eq!(Groups::discover(&tree.0).memory_left_bytes(), Some(400_000));
+    let tree = Tree::new(
+        "left-v1",
+        &[
+            ("proc/self/mountinfo", V1_MOUNTS),
+            ("proc/self/cgroup", V1_MEMBERSHIPS),
+            ("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n"),
+            ("sys/fs/cgroup/memory/memory.usage_in_bytes", "1\n"),
+            ("sys/fs/cgroup/memory/api/ec83/memory.limit_in_bytes", "4096\n"),
+            ("sys/fs/cgroup/memory/api/ec83/memory.usage_in_bytes", "8192\n"),
+            ("sys/fs/cgroup/memory/api/ec83/memory.stat", "total_inactive_file 6000\n"),
+        ],
+    );
+    assert_eq!(Groups::discover(&tree.0).memory_left_bytes(), Some(4096 - 2192));
+    let tree = Tree::new(
+        "left-none",
+        &[("proc/self/mountinfo", V2_MOUNTS), ("proc/self/cgroup", "0::/\n")],
+    );
+    assert_eq!(Groups::discover(&tree.0).memory_left_bytes(), None);
+}

@@ -4,7 +4,7 @@ use clap::Args;
 use flatout_bench::disk::{Pattern, Selection};
 use flatout_io::{Engine, Split};
 
-use crate::arguments::quantity::{size, time};
+use crate::arguments::quantity::time;
 use crate::arguments::shared::{CachingChoice, SplitChoice};
 
 /// Options that only the disk area knows.
@@ -19,9 +19,6 @@ pub struct Disk {
     /// The whole grid: see below
     #[arg(long)]
     pub matrix: bool,
-    /// Threads; several make a sweep [default: 1]
-    #[arg(long, value_name = "N,…", value_delimiter = ',')]
-    pub threads: Vec<u32>,
     /// Requests in flight per thread; several make a sweep [default: 16 sequential, 64 random; of
     /// the matrix 1]
     #[arg(long, value_name = "N,…", value_delimiter = ',')]
@@ -35,10 +32,6 @@ pub struct Disk {
     /// Which blocks a thread gets in sequential patterns [default: contiguous]
     #[arg(long, value_name = "HOW")]
     pub split: Option<SplitChoice>,
-    /// Length of the test file; how much of a file or device is used [default: 1 GiB, less where
-    /// that is more than a tenth of the free space; of the matrix 5 GB; all of a file or device]
-    #[arg(long, value_name = "SIZE", value_parser = size)]
-    pub bytes: Option<u64>,
     /// Time of each trial [default: 500ms; of the matrix 400ms; 200ms with --quick]. Given, trials
     /// that write are limited by it and --max-write alone [default then: 100 GB]
     #[arg(long, value_name = "TIME", value_parser = time)]
@@ -60,27 +53,24 @@ fn pattern(text: &str) -> Result<Pattern, String> {
 }
 
 impl Disk {
-    /// An option that was given, if any was.
-    pub fn given(&self) -> Option<&'static str> {
-        let options = [
+    /// Its options, each with whether it was given.
+    pub fn options(&self) -> [(&'static str, bool); 10] {
+        [
             ("--pattern", !self.pattern.is_empty()),
             ("--matrix", self.matrix),
-            ("--threads", !self.threads.is_empty()),
             ("--depth", !self.depth.is_empty()),
             ("--engine", self.engine.is_some()),
             ("--caching", self.caching.is_some()),
             ("--split", self.split.is_some()),
-            ("--bytes", self.bytes.is_some()),
             ("--runtime", self.runtime.is_some()),
             ("--rate", self.rate.is_some()),
             ("--mix", self.mix.is_some()),
             ("--overwrite", self.overwrite),
-        ];
-        options.iter().find(|option| option.1).map(|option| option.0)
+        ]
     }
 
     /// What the user fixed; each pattern counts once.
-    pub fn selection(&self, block_bytes: &[u64]) -> Selection {
+    pub fn selection(&self, block_bytes: &[u64], threads: &[u32]) -> Selection {
         let mut patterns: Vec<Pattern> = Vec::new();
         for &pattern in &self.pattern {
             if !patterns.contains(&pattern) {
@@ -99,7 +89,7 @@ impl Disk {
         Selection {
             patterns,
             block_bytes,
-            threads: each_once(&self.threads),
+            threads: each_once(threads),
             depths: each_once(&self.depth),
             engine: self.engine,
             caching: self.caching.and_then(CachingChoice::wish),

@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
-use flatout_bench::cache::{self, Clearing, Extent};
+use clap::ValueEnum;
+use flatout_bench::cache::{self, Clearing};
 use flatout_bench::disk::{self, Grid, Overwriting};
-use flatout_bench::{Bench, Error, syscall};
+use flatout_bench::{Bench, Error, Extent, Measured, cpu, memory, syscall};
 use flatout_measure::case::Plan;
 use flatout_measure::record::{Chart, Outcome};
 use flatout_measure::sampler;
@@ -40,6 +41,8 @@ enum Work {
     Cache(cache::Options),
     Disk(Box<(disk::Options, disk::Estimate)>),
     Syscall { block_bytes: u64, directory: PathBuf, quick: bool, cancel: CancelToken },
+    Cpu(cpu::Options),
+    Memory(memory::Options),
 }
 
 /// What an area found.
@@ -49,13 +52,10 @@ pub(super) struct Found {
     pub(super) storage: Option<Value>,
 }
 
-/// How much of an area is measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Size {
-    /// As part of everything.
-    Few,
-    Quick,
-    Full,
+impl From<Measured> for Found {
+    fn from(measured: Measured) -> Self {
+        Self { outcomes: measured.outcomes, charts: measured.charts, storage: None }
+    }
 }
 
 /// The areas asked for, or all of them in short.
@@ -69,9 +69,9 @@ pub(super) fn jobs(
     arguments.check().map_err(Error::Usage)?;
     let areas = arguments.areas();
     let (areas, size) = match (areas.is_empty(), arguments.quick) {
-        (true, _) => (vec![Area::Cache, Area::Disk, Area::Syscall], Size::Few),
-        (false, true) => (areas, Size::Quick),
-        (false, false) => (areas, Size::Full),
+        (true, _) => (Area::value_variants().to_vec(), Extent::Few),
+        (false, true) => (areas, Extent::Quick),
+        (false, false) => (areas, Extent::Full),
     };
     let mut jobs = Vec::new();
     for &area in &areas {
@@ -80,6 +80,8 @@ pub(super) fn jobs(
             Area::Cache => context.cache()?,
             Area::Disk => context.disk()?,
             Area::Syscall => context.syscall()?,
+            Area::Cpu => context.cpu()?,
+            Area::Memory => context.memory()?,
         });
     }
     // Time asked for is shared out as the usual time is.
@@ -100,7 +102,7 @@ struct Context<'a> {
     arguments: &'a Arguments,
     seed: u64,
     cancel: CancelToken,
-    size: Size,
+    size: Extent,
     areas: &'a [Area],
 }
 
@@ -125,7 +127,7 @@ impl Context<'_> {
     fn syscall_options(&self) -> (syscall::Options<'static>, u64) {
         let block_bytes = self.arguments.block_size.first().copied().unwrap_or(1);
         let directory = self.arguments.directory.clone();
-        let quick = self.size != Size::Full;
+        let quick = self.size != Extent::Full;
         (syscall::Options { block_bytes, directory, quick, cancelled: &|| false }, block_bytes)
     }
 
@@ -136,11 +138,7 @@ impl Context<'_> {
     fn cache(&self) -> Result<Job, Error> {
         let options = cache::Options {
             directory: self.arguments.directory.clone(),
-            extent: match self.size {
-                Size::Few => Extent::Few,
-                Size::Quick => Extent::Quick,
-                Size::Full => Extent::Full,
-            },
+            extent: self.size,
             max_write_bytes: self.max_write_bytes(),
             clearing: self.clearing(),
             seed: self.seed,
@@ -148,9 +146,9 @@ impl Context<'_> {
         };
         cache::check(&options)?;
         let seconds = match (self.size, self.arguments.quick) {
-            (Size::Few, true) => 12,
-            (Size::Few, false) | (Size::Quick, _) => 35,
-            (Size::Full, _) => 240,
+            (Extent::Few, true) => 12,
+            (Extent::Few, false) | (Extent::Quick, _) => 35,
+            (Extent::Full, _) => 240,
         };
         let bytes = options.write_bytes()?;
         Ok(self.job(Area::Cache, options.directory.clone(), bytes, seconds, Work::Cache(options)))
@@ -160,7 +158,7 @@ impl Context<'_> {
         let arguments = self.arguments;
         let chosen = &arguments.disk;
         // The block size of bare `bench` is that of system calls.
-        let block_bytes = if self.size == Size::Few { &[][..] } else { &arguments.block_size };
+        let block_bytes = if self.size == Extent::Few { &[][..] } else { &arguments.block_size };
         let options = disk::Options {
             path: arguments.place().clone(),
             overwriting: match chosen.overwrite {
@@ -169,12 +167,12 @@ impl Context<'_> {
             },
             grid: match (chosen.matrix, self.size) {
                 (true, _) => Grid::Matrix,
-                (false, Size::Few) => Grid::Few,
-                (false, Size::Quick) => Grid::Quick,
-                (false, Size::Full) => Grid::Short,
+                (false, Extent::Few) => Grid::Few,
+                (false, Extent::Quick) => Grid::Quick,
+                (false, Extent::Full) => Grid::Short,
             },
-            selection: chosen.selection(block_bytes),
-            bytes: chosen.bytes,
+            selection: chosen.selection(block_bytes, &arguments.threads),
+            bytes: arguments.bytes,
             runtime_ns: chosen.runtime,
             max_write_bytes: self.max_write_bytes(),
             clearing: self.clearing(),
@@ -198,14 +196,48 @@ impl Context<'_> {
         syscall::check(&options).map_err(Error::Usage)?;
         let bytes = syscall::file_bytes(&options);
         let seconds = match (self.size, self.arguments.quick) {
-            (Size::Few, true) => 8,
-            (Size::Few, false) => 20,
-            (Size::Quick, _) => 15,
-            (Size::Full, _) => 120,
+            (Extent::Few, true) => 8,
+            (Extent::Few, false) => 20,
+            (Extent::Quick, _) => 15,
+            (Extent::Full, _) => 120,
         };
         let work =
             Work::Syscall { block_bytes, directory: directory.clone(), quick, cancel: self.cancel };
         Ok(self.job(Area::Syscall, directory, bytes, seconds, work))
+    }
+
+    /// Seconds for an area that moves nothing on a disk.
+    fn seconds(&self) -> u64 {
+        match (self.size, self.arguments.quick) {
+            (Extent::Few, true) => 4,
+            (Extent::Few, false) | (Extent::Quick, _) => 9,
+            (Extent::Full, _) => 55,
+        }
+    }
+
+    fn cpu(&self) -> Result<Job, Error> {
+        let options = cpu::Options {
+            extent: self.size,
+            threads: self.arguments.threads.clone(),
+            order: self.arguments.cpu.order,
+            trials: self.arguments.cpu.trials,
+            seed: self.seed,
+            cancel: self.cancel,
+        };
+        cpu::check(&options)?;
+        Ok(self.job(Area::Cpu, PathBuf::new(), 0, self.seconds(), Work::Cpu(options)))
+    }
+
+    fn memory(&self) -> Result<Job, Error> {
+        let options = memory::Options {
+            extent: self.size,
+            threads: self.arguments.threads.clone(),
+            bytes: self.arguments.bytes,
+            seed: self.seed,
+            cancel: self.cancel,
+        };
+        memory::check(&options)?;
+        Ok(self.job(Area::Memory, PathBuf::new(), 0, self.seconds(), Work::Memory(options)))
     }
 }
 
@@ -239,6 +271,8 @@ impl Job {
                 syscall::finish(&mut outcomes);
                 Ok(Found { outcomes, charts: Vec::new(), storage: None })
             }
+            Work::Cpu(options) => Ok(cpu::measure(options, &self.plan, bench)?.into()),
+            Work::Memory(options) => Ok(memory::measure(options, &self.plan, bench)?.into()),
         }
     }
 }

@@ -42,12 +42,13 @@ fn calls(arena: &Arena, way: &Way) -> Result<Vec<Call>, String> {
 fn cases(calls: &[Call], way: &Way) -> Vec<Case> {
     let begun = calls.iter().rposition(Call::is_of_operand).map_or(0, |last| last + 1);
     let is_in_place = way.options.contains(&"--in-place");
+    let compares = way.options.contains(&"--checksum");
     let mut cases = Vec::new();
     for index in 0..calls.len() {
         for attack in attack::all() {
             let is_given = attack.is_above() && index < begun;
-            // Writing to all names of a file is what was asked for.
-            let is_wanted = is_in_place && attack.planted == Planted::HardLink;
+            // Writing to all names of a file, or reading it to compare it, is what was asked for.
+            let is_wanted = (is_in_place || compares) && attack.planted == Planted::HardLink;
             if !is_given && !is_wanted {
                 cases.push(Case { index, attack });
             }

@@ -1,0 +1,162 @@
+//! The CPU: what its units do per second, held against what its clock and its ports allow.
+//!
+//! A row of `cpu/throughput` is a loop of arithmetic in registers ([`flatout_sys::throughput`]),
+//! in slices of 0.2 ms; between them chains of dependent instructions tell the clock in that very
+//! load ([`flatout_sys::core_clock`]). Its peak is the product of what `peak` lists, each factor
+//! measured: cores by `sharing`, the clock by `clock`, ports by `census`. Which rows there are:
+//! `row`; how one is timed: `trial` and `load`; what they are held against: `finish`. Matrices come
+//! last: `matrix`.
+
+mod census;
+mod clock;
+pub mod dgemm;
+mod finish;
+pub mod linpack;
+mod load;
+mod matrix;
+mod peak;
+mod ports;
+mod row;
+mod scaling;
+mod sharing;
+mod site;
+mod trial;
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::rc::Rc;
+
+use flatout_measure::case::{Case, Figure, Plan, TrialError};
+use flatout_measure::record::Outcome;
+use flatout_measure::sampler;
+use flatout_sys::cancel::CancelToken;
+use flatout_sys::throughput::{Form, Kernel, Number, Operation};
+
+use crate::bench::{Bench, Extent, Measured};
+use crate::crew::MAX_THREADS;
+use crate::error::Error;
+use crate::limits::within;
+
+use census::Census;
+use load::{Load, NoLoad};
+use row::Row;
+use site::Site;
+use trial::{Placement, Setting};
+
+/// What the user chose.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Which rows.
+    pub extent: Extent,
+    /// Numbers of threads; empty: 1, 2, 4, 8 and one per CPU.
+    pub threads: Vec<u32>,
+    /// Order of the matrices of Linpack; without one it follows from time and memory.
+    pub order: Option<u64>,
+    /// Trials of Linpack, as the time allows.
+    pub trials: Option<u32>,
+    /// Seed of the data.
+    pub seed: u64,
+    /// The wish to stop.
+    pub cancel: CancelToken,
+}
+
+/// Refuses options out of bounds, in one line.
+///
+/// # Errors
+/// `Usage`.
+pub fn check(options: &Options) -> Result<(), Error> {
+    for &threads in &options.threads {
+        within("--threads", Some(threads.into()), MAX_THREADS.into(), "")?;
+    }
+    within("--trials", options.trials.map(u64::from), MAX_TRIALS, "")?;
+    within("--order", options.order, MAX_ORDER, "")?;
+    matrix::check(options).map_err(Error::Usage)
+}
+
+/// Trials of Linpack that anybody would wait for.
+const MAX_TRIALS: u64 = 10_000;
+/// A matrix of this order takes 8 TiB.
+const MAX_ORDER: u64 = 1 << 20;
+/// Share of the area's time that is the units'; the rest is Linpack's.
+const UNITS_SHARE: f64 = 0.5;
+
+/// Measures the area.
+///
+/// # Errors
+/// It cannot be measured at all; what goes wrong with a row is the row's.
+pub fn measure(options: &Options, plan: &Plan, bench: &mut Bench<'_>) -> Result<Measured, Error> {
+    check(options)?;
+    let ends_ns = bench.clock.now_ns().saturating_add(plan.budget_ns);
+    let site = Site::look(Path::new("/"));
+    let share = Plan { budget_ns: (plan.budget_ns as f64 * UNITS_SHARE) as u64, ..plan.clone() };
+    let mut outcomes = units(options, &share, &site, bench);
+    let scaling = scaling::rows(&outcomes);
+    let rest = Plan { budget_ns: ends_ns.saturating_sub(bench.clock.now_ns()), ..plan.clone() };
+    outcomes.extend(matrix::outcomes(options, &rest, &outcomes, bench));
+    outcomes.extend(scaling);
+    Ok(Measured { charts: scaling::charts(&outcomes), outcomes })
+}
+
+/// The rows of the arithmetic units, with their ceilings.
+fn units(options: &Options, plan: &Plan, site: &Site, bench: &mut Bench<'_>) -> Vec<Outcome> {
+    let rows = row::rows(options.extent, &options.threads, site);
+    let kernels: Vec<Kernel> = rows.iter().filter_map(|row| row.kernel()).collect();
+    let census = Census::take(&kernels, site, options.seed, bench.cancelled);
+    let loads = Loads { seed: options.seed, known: RefCell::default() };
+    let cases = rows.iter().map(|&row| case(row, &loads, site)).collect();
+    let mut outcomes = sampler::run(cases, plan, bench.tools());
+    finish::finish(&rows, &mut outcomes, site, &census);
+    outcomes
+}
+
+/// Workloads that several rows share, made when the first of them needs one.
+struct Loads {
+    seed: u64,
+    known: RefCell<BTreeMap<Kernel, Rc<Load>>>,
+}
+
+impl Loads {
+    fn get(&self, kernel: Kernel) -> Result<Rc<Load>, TrialError> {
+        if let Some(load) = self.known.borrow().get(&kernel) {
+            return Ok(Rc::clone(load));
+        }
+        let load = Load::new(kernel, Form::Work, self.seed).map_err(|error| match error {
+            NoLoad::Unsupported(text) => {
+                TrialError::Unsupported(format!("{}: {text}", row::name(kernel)))
+            }
+            NoLoad::Wrong(text) => TrialError::Failed(text),
+        })?;
+        let load = Rc::new(load);
+        self.known.borrow_mut().insert(kernel, Rc::clone(&load));
+        Ok(load)
+    }
+}
+
+fn case<'a>(row: Row, loads: &'a Loads, site: &'a Site) -> Case<'a> {
+    Case {
+        id: row.id(),
+        parameters: row.parameters(),
+        unit: row.unit(),
+        figure: Figure::Rate,
+        trial: Box::new(move |_seed| match row {
+            Row::Throughput { kernel, setting } => {
+                trial::sample(&*loads.get(kernel)?, site, setting)
+            }
+            Row::Clock { load: None, .. } => trial::idle_clock(site),
+            Row::Clock { load: Some(kernel), threads } => {
+                let setting = Setting { threads, placement: Placement::Pinned };
+                trial::loaded_clock(&*loads.get(kernel)?, site, setting)
+            }
+            Row::Sharing { first, second } => {
+                let kernel = row::best(Number::F64, Operation::MultiplyAdd).ok_or_else(|| {
+                    TrialError::Unsupported("no kernel keeps the ports busy here".to_owned())
+                })?;
+                sharing::sample(&*loads.get(kernel)?, first, second)
+            }
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests;

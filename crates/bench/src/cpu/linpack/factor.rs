@@ -1,0 +1,288 @@
+//! LU factorisation with partial pivoting of a whole matrix, in several threads.
+//!
+//! The matrix is cut into blocks of columns. Each goes through the elimination of all panels left
+//! of it and is then factored as a panel itself. Threads take whatever block can go on: the next
+//! panel first, since everybody will wait for it, then the block that is furthest behind. So one
+//! thread factors a panel while the others still eliminate with those before ("lookahead"), and
+//! there is no barrier. What a panel hands on is a packed copy; a block of columns belongs to
+//! whoever works on it. Result and exchanges of rows are those of LAPACK's `dgetrf`.
+
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
+
+use flatout_sys::dgemm::{Block, BlockMut, Kernels, Room, Step};
+
+use super::panel;
+
+/// Panels that may be in use at a time: the memory of as many packed copies.
+const STEPS_MOST: usize = 3;
+/// Columns of a block below which small matrices are not cut.
+const COLUMNS_LEAST: usize = 32;
+
+/// Where a matrix lies: column j begins at j × `stride`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Shape {
+    /// Rows and columns.
+    pub(crate) order: usize,
+    /// Numbers from one column to the next, at least `order`.
+    pub(crate) stride: usize,
+}
+
+/// Why there is no factorisation.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    /// No memory for the packed copies.
+    #[error("no memory for the factorisation: {0}")]
+    Memory(#[from] io::Error),
+    /// A column without a usable pivot.
+    #[error("the matrix is singular")]
+    Singular,
+}
+
+/// What all threads know.
+struct State {
+    blocks: Vec<Progress>,
+    /// Panels that are factored.
+    factored: usize,
+    /// Their packed copies, while somebody may need them.
+    steps: Vec<Option<Arc<RwLock<Step>>>>,
+    /// Copies that nobody needs any more, to be used again.
+    spare: Vec<Arc<RwLock<Step>>>,
+    singular: bool,
+}
+
+/// How far a block of columns is.
+#[derive(Clone, Copy, Default)]
+struct Progress {
+    /// Panels that it went through.
+    through: usize,
+    /// Somebody works on it.
+    busy: bool,
+}
+
+/// What a thread does next.
+#[derive(Debug, PartialEq, Eq)]
+enum Next {
+    Factor(usize),
+    /// Take a block of columns through a panel: (panel, block).
+    Eliminate(usize, usize),
+    /// Wait until somebody is done.
+    Wait,
+    /// Nothing will come any more.
+    Home,
+}
+
+impl State {
+    fn next(&self) -> Next {
+        let all = self.blocks.len();
+        if self.singular || self.factored == all {
+            return Next::Home;
+        }
+        let panel = self.factored;
+        let head = self.blocks[panel];
+        if !head.busy && head.through == panel && !self.spare.is_empty() {
+            return Next::Factor(panel);
+        }
+        // The next panel's block first; of the others the one that is furthest behind.
+        let open = |block: &usize| !self.blocks[*block].busy && self.blocks[*block].through < panel;
+        let furthest = (panel..all).filter(open).min_by_key(|&block| {
+            let behind = if block == panel { 0 } else { self.blocks[block].through + 1 };
+            (behind, block)
+        });
+        match furthest {
+            Some(block) => Next::Eliminate(self.blocks[block].through, block),
+            None => Next::Wait,
+        }
+    }
+
+    /// Gives back the copies that every block has gone through.
+    fn release(&mut self) {
+        let behind = self.blocks.iter().enumerate().skip(self.factored);
+        let least = behind.map(|(_, block)| block.through).min().unwrap_or(self.factored);
+        for step in &mut self.steps[..least.min(self.factored)] {
+            self.spare.extend(step.take());
+        }
+    }
+}
+
+struct Work<'m> {
+    shape: Shape,
+    width: usize,
+    kernels: Kernels,
+    columns: Vec<Mutex<&'m mut [f64]>>,
+    /// The rows exchanged by each panel, counted from its first row.
+    pivots: Vec<Mutex<Vec<usize>>>,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+/// A lock whose holder panicked guards numbers all the same; the panic itself goes on.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Columns of a block: see docs/measuring.md for the figures. Small matrices are cut so
+/// that there are some blocks for each thread.
+pub(crate) fn block_columns(order: usize, threads: u32) -> usize {
+    let blocks = 4 * threads as usize;
+    let columns = (order / blocks).next_multiple_of(8);
+    columns.clamp(COLUMNS_LEAST, PANEL_COLUMNS)
+}
+
+/// Widest block of columns.
+const PANEL_COLUMNS: usize = 256;
+
+/// Factors the matrix in place into L and U, in `threads` threads, this one included. Returns for
+/// each row the one that it was exchanged with, in order.
+///
+/// Source: GFLOPS of LINPACK count 2/3 n³ operations for it.
+///
+/// # Errors
+/// No memory, no thread, or a singular matrix.
+pub(crate) fn factor(
+    kernels: Kernels,
+    values: &mut [f64],
+    shape: Shape,
+    threads: u32,
+) -> Result<Vec<usize>, Error> {
+    let Shape { order, stride } = shape;
+    let width = block_columns(order, threads);
+    let columns: Vec<_> =
+        values.chunks_mut(stride * width).take(order.div_ceil(width)).map(Mutex::new).collect();
+    let all = columns.len();
+    let steps = STEPS_MOST.min(all);
+    let spare: io::Result<Vec<_>> =
+        (0..steps).map(|_| Ok(Arc::new(RwLock::new(Step::new(order, width)?)))).collect();
+    let state = State {
+        blocks: vec![Progress::default(); all],
+        factored: 0,
+        steps: vec![None; all],
+        spare: spare?,
+        singular: false,
+    };
+    let rooms: io::Result<Vec<Room>> = (0..threads.max(1)).map(|_| Room::new(width)).collect();
+    let mut rooms = rooms?;
+    let pivots = (0..all).map(|_| Mutex::new(Vec::new())).collect();
+    let work = Work {
+        shape,
+        width,
+        kernels,
+        columns,
+        pivots,
+        state: Mutex::new(state),
+        changed: Condvar::new(),
+    };
+    std::thread::scope(|scope| {
+        let (own, others) = rooms.split_first_mut().expect("there is at least one thread");
+        for room in others {
+            // Without a further thread the others do its work.
+            let _ = std::thread::Builder::new().spawn_scoped(scope, || work.run(room));
+        }
+        work.run(own);
+    });
+    if lock(&work.state).singular {
+        return Err(Error::Singular);
+    }
+    let pivots: Vec<Vec<usize>> = work.pivots.iter().map(|pivots| lock(pivots).clone()).collect();
+    work.exchange_left(&pivots, threads);
+    let absolute = pivots.iter().enumerate();
+    Ok(absolute.flat_map(|(panel, rows)| rows.iter().map(move |row| row + panel * width)).collect())
+}
+
+impl Work<'_> {
+    fn run(&self, room: &mut Room) {
+        let mut state = lock(&self.state);
+        loop {
+            match state.next() {
+                Next::Home => return,
+                Next::Wait => {
+                    state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                }
+                Next::Factor(panel) => {
+                    state.blocks[panel].busy = true;
+                    let Some(step) = state.spare.pop() else { continue };
+                    drop(state);
+                    let usable = self.factor_panel(panel, &step, room);
+                    state = lock(&self.state);
+                    state.steps[panel] = Some(step);
+                    state.factored += 1;
+                    state.singular |= !usable;
+                    state.release();
+                    self.changed.notify_all();
+                }
+                Next::Eliminate(panel, block) => {
+                    state.blocks[block].busy = true;
+                    let step = state.steps[panel].clone();
+                    drop(state);
+                    if let Some(step) = step {
+                        self.eliminate(panel, block, &step, room);
+                    }
+                    state = lock(&self.state);
+                    state.blocks[block].through += 1;
+                    state.blocks[block].busy = false;
+                    state.release();
+                    self.changed.notify_all();
+                }
+            }
+        }
+    }
+
+    /// The columns of a block, from row `row` on.
+    fn rows_from<'v>(&self, values: &'v mut [f64], row: usize) -> BlockMut<'v> {
+        let Shape { order, stride } = self.shape;
+        let columns = values.len().div_ceil(stride).min(self.width);
+        BlockMut::new(values, order, columns, stride).split_rows(row).1
+    }
+
+    fn factor_panel(&self, panel: usize, step: &RwLock<Step>, room: &mut Room) -> bool {
+        let row = panel * self.width;
+        let mut values = lock(&self.columns[panel]);
+        let mut block = self.rows_from(&mut values, row);
+        let mut pivots = vec![0; block.columns()];
+        if !panel::factor(self.kernels, block.again(), &mut pivots, room) {
+            return false;
+        }
+        if panel + 1 < self.columns.len() {
+            let mut step = step.write().unwrap_or_else(PoisonError::into_inner);
+            step.take(self.kernels, block.as_block());
+        }
+        *lock(&self.pivots[panel]) = pivots;
+        true
+    }
+
+    fn eliminate(&self, panel: usize, block: usize, step: &RwLock<Step>, room: &mut Room) {
+        let mut values = lock(&self.columns[block]);
+        let mut columns = self.rows_from(&mut values, panel * self.width);
+        columns.exchange_rows(&lock(&self.pivots[panel]));
+        let step = step.read().unwrap_or_else(PoisonError::into_inner);
+        self.kernels.eliminate(columns, &step, room);
+    }
+
+    /// Makes the exchanges of later panels in the columns of L, as `dgetrf` does.
+    fn exchange_left(&self, pivots: &[Vec<usize>], threads: u32) {
+        let next = std::sync::atomic::AtomicUsize::new(0);
+        let member = || loop {
+            let block = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            let Some(values) = self.columns.get(block) else { return };
+            let mut values = lock(values);
+            // All exchanges in a few columns at a time, which stay in the cache.
+            for (panel, rows) in pivots.iter().enumerate().skip(block + 1) {
+                self.rows_from(&mut values, panel * self.width).exchange_rows(rows);
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 1..threads.max(1) {
+                let _ = std::thread::Builder::new().spawn_scoped(scope, member);
+            }
+            member();
+        });
+    }
+}
+
+/// The matrix as a block to be read.
+pub(crate) fn whole(values: &[f64], shape: Shape) -> Block<'_> {
+    Block::new(values, shape.order, shape.order, shape.stride)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,400 @@
+//! A workload with its pace: how many passes make a slice, how many links a clock chain needs;
+//! and what one thread does with it.
+
+use flatout_sys::clock::{monotonic_ns, thread_cpu_ns};
+use flatout_sys::core_clock::{self, Chain, Stretch};
+use flatout_sys::throughput::{Form, Kernel, Level, Workload};
+use flatout_sys::usage;
+
+use super::clock::{self, Clock, Readings, quantile};
+
+/// Time of a slice of work; the second kind of slice is twice as long. Short against the 4 ms
+/// between two ticks of the scheduler, so that most slices are undisturbed; long against the
+/// reading of the clock.
+const SLICE_NS: f64 = 200_000.0;
+/// Time of a slice with a chain; a reading is two of them.
+const CLOCK_SLICE_NS: f64 = 60_000.0;
+/// Tries of which the quickest sets the pace.
+const TRIES: u32 = 5;
+/// Links of a chain alone while the pace is sought: some 30 µs.
+const PACE_LINKS: u64 = 64 << 10;
+
+/// How much longer than the work the chain is. Too short a chain waits for the work and reads too
+/// low; too long a one leaves the units idle, and the clock is that of a lighter load. Loads
+/// wait for nothing; additions and products share ports with the work. At 1.1, 1.3 and 1.5 the
+/// three read within 1 % of each other beside 512-bit multiply-add (Sapphire Rapids, 2026-11-22).
+const fn slack(chain: Chain, level: Level) -> f64 {
+    match (chain, level) {
+        (Chain::Load, _) => 1.12,
+        // Its products and those of the scalar loop have one port together.
+        (Chain::Multiply, Level::Scalar) => 2.0,
+        // 512-bit work leaves that port to it, and a lighter load reads a clock 3 to 5 % higher.
+        (Chain::Multiply, Level::Avx512 | Level::Avx512Vnni) => 1.15,
+        (Chain::Multiply, _) => 1.4,
+        (Chain::Add, _) => 1.5,
+    }
+}
+
+/// The kind of chain that counts, and the one that must agree with it. Beside tiles loads take
+/// six cycles (Sapphire Rapids, 2026-11-22), and additions and products are in nobody's way.
+const fn kinds(level: Level, load_cycles: Option<u64>) -> [Chain; 2] {
+    match (level, load_cycles) {
+        (Level::Amx, _) | (_, None) => [Chain::Multiply, Chain::Add],
+        _ => [Chain::Load, Chain::Multiply],
+    }
+}
+
+/// What is known of chains without work beside them.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Latencies {
+    /// Cycles of a load; `None`: no whole number, so loads are not read.
+    pub(super) load_cycles: Option<u64>,
+    /// The clock without load, which no load exceeds by much.
+    idle_hz: f64,
+}
+
+impl Latencies {
+    /// Runs chains alone, for a millisecond; `None` on a kind of CPU that has no such code.
+    pub(super) fn measure() -> Option<Self> {
+        let best = |chain| {
+            let tries = (0..4 * TRIES).filter_map(|_| core_clock::alone(chain, PACE_LINKS / 4));
+            tries.filter(|one| one.is_right).map(|one| one.ns_per_link()).reduce(f64::min)
+        };
+        let (add_ns, load_ns) = (best(Chain::Add)?, best(Chain::Load)?);
+        let load_cycles = clock::load_cycles(load_ns, add_ns);
+        Some(Self { load_cycles, idle_hz: 1e9 / add_ns })
+    }
+
+    fn cycles(self, chain: Chain) -> Option<u64> {
+        chain.cycles_per_link().or(self.load_cycles)
+    }
+
+    fn hz(self, chain: Chain, stretch: &Stretch) -> Option<f64> {
+        Some(self.cycles(chain)? as f64 * 1e9 / stretch.ns_per_link())
+    }
+}
+
+/// A workload and its pace.
+#[derive(Debug)]
+pub(super) struct Load {
+    pub(super) workload: Workload,
+    pub(super) latencies: Latencies,
+    /// Passes of a slice of work, and of one with a chain.
+    passes: u64,
+    clock_passes: u64,
+    /// The kinds of chain, and the links of each per iteration.
+    kinds: [Chain; 2],
+    links: [u64; 2],
+}
+
+/// Why there is no load.
+#[derive(Debug)]
+pub(super) enum NoLoad {
+    /// This machine cannot do it.
+    Unsupported(String),
+    /// A result was wrong.
+    Wrong(String),
+}
+
+impl Load {
+    /// Makes the workload and finds its pace, on the CPU where it is called. Takes some
+    /// milliseconds.
+    pub(super) fn new(kernel: Kernel, form: Form, seed: u64) -> Result<Self, NoLoad> {
+        let workload = Workload::new(kernel, form, seed)
+            .map_err(|error| NoLoad::Unsupported(error.to_string()))?;
+        let Some(latencies) = Latencies::measure() else {
+            return Err(NoLoad::Unsupported("no clock chain for this kind of CPU yet".to_owned()));
+        };
+        let mut pass_ns = f64::INFINITY;
+        for _ in 0..TRIES {
+            let start_ns = monotonic_ns();
+            if !workload.run(2).is_right {
+                return Err(wrong(kernel));
+            }
+            pass_ns = pass_ns.min(monotonic_ns().saturating_sub(start_ns) as f64 / 2.0);
+        }
+        let passes = (SLICE_NS / pass_ns).round().max(1.0) as u64;
+        let clock_passes = (CLOCK_SLICE_NS / pass_ns / 1.3).round().max(1.0) as u64;
+        let kinds = kinds(kernel.level, latencies.load_cycles);
+        let mut load = Self { workload, latencies, passes, clock_passes, kinds, links: [1; 2] };
+        // At the clock without load, which is at least that in the load, no chain is too short.
+        // What they read then is the clock, or nearly.
+        let turn_ns = pass_ns / load.workload.turns_per_pass() as f64;
+        load.set_links(turn_ns, latencies.idle_hz);
+        let mut stint = Stint::default();
+        for _ in 0..TRIES {
+            load.read_clock(&mut stint);
+        }
+        if stint.is_wrong {
+            return Err(wrong(kernel));
+        }
+        // The highest of them: a disturbed one would make the chains too short, which then read
+        // too low for ever.
+        let readings = stint.readings.0.iter().chain(&stint.spoiled_readings.0).flatten();
+        let hz = readings.copied().reduce(f64::max).unwrap_or(latencies.idle_hz);
+        load.set_links(turn_ns, hz.min(latencies.idle_hz));
+        Ok(load)
+    }
+
+    fn set_links(&mut self, turn_ns: f64, hz: f64) {
+        let level = self.workload.kernel().level;
+        self.links = self.kinds.map(|chain| {
+            let cycles = self.latencies.cycles(chain).unwrap_or(5) as f64;
+            let links = turn_ns * hz / 1e9 * slack(chain, level) / cycles;
+            (links.ceil() as u64).clamp(1, chain.most_links().max(1))
+        });
+    }
+
+    /// Reads the clock in the load some times, without anything else.
+    pub(super) fn clock(&self) -> Stint {
+        let mut stint = Stint::default();
+        for _ in 0..TRIES {
+            self.read_clock(&mut stint);
+        }
+        stint
+    }
+
+    /// One pair of readings.
+    fn read_clock(&self, stint: &mut Stint) {
+        let watch = Watch::start();
+        let mut pair = [0.0; 2];
+        for ((hz, &chain), &links) in pair.iter_mut().zip(&self.kinds).zip(&self.links) {
+            let stretch = core_clock::beside(&self.workload, chain, links, self.clock_passes);
+            stint.is_wrong |= !stretch.is_right;
+            *hz = self.latencies.hz(chain, &stretch).unwrap_or(f64::NAN);
+        }
+        let (elapsed_ns, is_spoiled) = watch.stop();
+        stint.clock_ns += elapsed_ns;
+        stint.reading = (!is_spoiled).then(|| pair[0].max(pair[1]));
+        let readings = if is_spoiled { &mut stint.spoiled_readings } else { &mut stint.readings };
+        readings.0.push(pair);
+    }
+
+    /// A slice of work. One in which somebody else had the CPU says how long that was and
+    /// nothing about the units: it is kept apart.
+    fn work(&self, passes: u64, stint: &mut Stint) {
+        let watch = Watch::start();
+        let checked = self.workload.run(passes);
+        let (elapsed_ns, is_spoiled) = watch.stop();
+        stint.is_wrong |= !checked.is_right;
+        let (operations, reading) = (checked.operations, stint.reading);
+        stint.slices.push(Slice { operations, elapsed_ns, passes, reading, is_spoiled });
+    }
+
+    /// What one thread does in a trial: slices of work of one length and of twice that, and
+    /// between them the clock, or not.
+    pub(super) fn stint(&self, rounds: u32, reading: Reading) -> Stint {
+        let mut stint = Stint::default();
+        let cpu_ns = thread_cpu_ns();
+        stint.start_ns = monotonic_ns();
+        for _ in 0..rounds {
+            for passes in [self.passes, 2 * self.passes] {
+                if reading == Reading::Between {
+                    self.read_clock(&mut stint);
+                }
+                self.work(passes, &mut stint);
+            }
+        }
+        stint.end_ns = monotonic_ns();
+        stint.cpu_ns = thread_cpu_ns().saturating_sub(cpu_ns);
+        stint
+    }
+}
+
+/// Share of its time that a thread must have had its CPU for a slice to count. What takes it away
+/// (other programs, the hypervisor, interrupts) is missing in its CPU time, which excludes stolen
+/// time where the kernel is told of it (`CONFIG_PARAVIRT_TIME_ACCOUNTING`).
+const CPU_SHARE: f64 = 0.98;
+
+/// What a thread's clocks said when a slice began.
+struct Watch {
+    start_ns: u64,
+    cpu_ns: u64,
+    switches: u64,
+}
+
+impl Watch {
+    fn start() -> Self {
+        let switches = usage::thread().involuntary_switches;
+        let cpu_ns = thread_cpu_ns();
+        Self { start_ns: monotonic_ns(), cpu_ns, switches }
+    }
+
+    /// The time since then, and whether somebody else had the CPU in it.
+    fn stop(self) -> (u64, bool) {
+        let elapsed_ns = monotonic_ns().saturating_sub(self.start_ns).max(1);
+        let cpu_ns = thread_cpu_ns().saturating_sub(self.cpu_ns);
+        let switched = usage::thread().involuntary_switches != self.switches;
+        (elapsed_ns, switched || (cpu_ns as f64) < CPU_SHARE * elapsed_ns as f64)
+    }
+}
+
+/// When the clock is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reading {
+    /// Between the slices of work.
+    Between,
+    /// Not by the stint: threads that share a CPU would be counted in each other's slices.
+    Apart,
+}
+
+fn wrong(kernel: Kernel) -> NoLoad {
+    NoLoad::Wrong(format!(
+        "{} {} {} gave a wrong result: this CPU, or its memory, cannot be trusted",
+        kernel.number.word(),
+        kernel.operation.word(),
+        kernel.level.word()
+    ))
+}
+
+/// A slice of work.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Slice {
+    pub(super) operations: u64,
+    pub(super) elapsed_ns: u64,
+    pub(super) passes: u64,
+    /// The clock right before it.
+    pub(super) reading: Option<f64>,
+    /// Whether the thread lost its CPU in it.
+    pub(super) is_spoiled: bool,
+}
+
+/// What one thread did.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Stint {
+    pub(super) readings: Readings,
+    /// Those in which somebody else had the CPU.
+    pub(super) spoiled_readings: Readings,
+    /// The last reading, if it was not spoiled.
+    pub(super) reading: Option<f64>,
+    pub(super) slices: Vec<Slice>,
+    pub(super) is_wrong: bool,
+    pub(super) start_ns: u64,
+    pub(super) end_ns: u64,
+    /// The part of the time that went into reading the clock.
+    pub(super) clock_ns: u64,
+    pub(super) cpu_ns: u64,
+}
+
+impl Stint {
+    /// The clock that its readings tell: those that were not spoiled, or all if most were.
+    pub(super) fn clock(&self) -> Option<Clock> {
+        if self.readings.0.len() >= self.spoiled_readings.0.len() {
+            return self.readings.clock();
+        }
+        let all = [&self.readings.0[..], &self.spoiled_readings.0].concat();
+        Readings(all).clock()
+    }
+
+    /// Slices that count: those that were not spoiled, or all if most were.
+    fn counting(&self) -> impl Iterator<Item = &Slice> {
+        let quiet = self.slices.iter().filter(|slice| !slice.is_spoiled).count();
+        let keep_all = 2 * quiet < self.slices.len();
+        self.slices.iter().filter(move |slice| keep_all || !slice.is_spoiled)
+    }
+
+    /// Slices that were thrown away.
+    pub(super) fn discarded(&self) -> usize {
+        self.slices.len() - self.counting().count()
+    }
+
+    /// Operations of all slices.
+    pub(super) fn operations(&self) -> u64 {
+        self.slices.iter().map(|slice| slice.operations).sum()
+    }
+
+    /// Operations per second of the slices that count, together.
+    pub(super) fn per_s(&self) -> Option<f64> {
+        let (operations, ns) = self.counting().fold((0, 0), |(operations, ns), slice| {
+            (operations + slice.operations, ns + slice.elapsed_ns)
+        });
+        (ns > 0).then(|| operations as f64 * 1e9 / ns as f64)
+    }
+
+    /// Operations per second of the slice in the middle.
+    pub(super) fn median_per_s(&self) -> Option<f64> {
+        let rate = |slice: &Slice| slice.operations as f64 * 1e9 / slice.elapsed_ns as f64;
+        quantile(&self.counting().map(rate).collect::<Vec<_>>(), 0.5)
+    }
+
+    /// Operations per cycle, each slice at the clock that was read right before it: what three
+    /// quarters of the slices do not exceed. Neighbours lower it; an interrupt while the clock
+    /// is read raises it, which is rare.
+    pub(super) fn per_cycle(&self) -> Option<f64> {
+        let each = self.counting().filter_map(|slice| {
+            let hz = slice.reading.filter(|hz| *hz > 0.0)?;
+            Some(slice.operations as f64 * 1e9 / slice.elapsed_ns as f64 / hz)
+        });
+        quantile(&each.collect::<Vec<_>>(), 0.75)
+    }
+
+    /// The time of the doubled slice in the middle ÷ that of the single one in the middle.
+    pub(super) fn doubling_ratio(&self) -> Option<f64> {
+        let least = self.counting().map(|slice| slice.passes).min()?;
+        let middle = |double: bool| {
+            let of_kind = self.counting().filter(|slice| (slice.passes > least) == double);
+            quantile(&of_kind.map(|slice| slice.elapsed_ns as f64).collect::<Vec<_>>(), 0.5)
+        };
+        Some(middle(true)? / middle(false)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flatout_sys::throughput::{Number, Operation};
+
+    use super::*;
+
+    fn load() -> Option<Load> {
+        let kernel = Kernel { number: Number::F64, operation: Operation::Add, level: Level::Sse2 };
+        match Load::new(kernel, Form::Work, 5) {
+            Ok(load) => Some(load),
+            Err(NoLoad::Unsupported(text)) => {
+                eprintln!("skipped: {text}");
+                None
+            }
+            Err(NoLoad::Wrong(text)) => panic!("{text}"),
+        }
+    }
+
+    #[test]
+    fn a_stint_counts_slices_of_both_lengths_and_reads_the_clock_between_them() {
+        let Some(load) = load() else { return };
+        let stint = load.stint(3, Reading::Between);
+        let per_pass = load.workload.run(1).operations;
+        assert_eq!(stint.operations(), 3 * 3 * load.passes * per_pass);
+        let readings = stint.readings.0.len() + stint.spoiled_readings.0.len();
+        assert_eq!((stint.slices.len(), readings), (6, 6));
+        assert!(!stint.is_wrong && stint.clock_ns > 0);
+        assert!(stint.end_ns - stint.start_ns >= stint.clock_ns);
+        assert!(stint.clock().is_some() && stint.doubling_ratio().is_some());
+        let apart = load.stint(1, Reading::Apart);
+        assert_eq!((apart.clock_ns, apart.readings.0.len()), (0, 0));
+        assert_eq!(apart.per_cycle(), None);
+    }
+
+    fn slice(operations: u64, elapsed_ns: u64, is_spoiled: bool) -> Slice {
+        Slice { operations, elapsed_ns, passes: operations, reading: Some(1e9), is_spoiled }
+    }
+
+    #[test]
+    fn slices_in_which_others_had_the_cpu_do_not_count_unless_most_are_such() {
+        let quiet = [slice(10, 10, false), slice(20, 20, false)];
+        let stint = |spoiled: usize| {
+            let spoiled = vec![slice(10, 90, true); spoiled];
+            Stint { slices: [quiet.to_vec(), spoiled].concat(), ..Stint::default() }
+        };
+        assert_eq!((stint(1).per_s(), stint(1).discarded()), (Some(1e9), 1));
+        assert_eq!(stint(3).discarded(), 0);
+        assert_eq!(stint(3).per_s(), Some(60.0 * 1e9 / 300.0));
+        assert_eq!(stint(1).operations(), 40, "what was done was done");
+        assert_eq!((stint(0).doubling_ratio(), stint(0).per_cycle()), (Some(2.0), Some(1.0)));
+    }
+
+    #[test]
+    fn a_stint_without_slices_says_nothing() {
+        let stint = Stint::default();
+        assert_eq!((stint.clock(), stint.per_s(), stint.median_per_s()), (None, None, None));
+        assert_eq!((stint.per_cycle(), stint.doubling_ratio()), (None, None));
+    }
+}

@@ -1,0 +1,107 @@
+//! The rows of matrices, Linpack and DGEMM, in the time that the loops of the units have left.
+//!
+//! Each row has a run of the sampler to itself: its trials take seconds, and how large its matrices
+//! are follows from its share of the time.
+
+use flatout_measure::case::{Case, Plan, TrialError};
+use flatout_measure::record::{Outcome, Status};
+use flatout_measure::warning::{self, Warning};
+use flatout_measure::{record::Better, sampler};
+use flatout_sys::affinity;
+use serde_json::json;
+
+use super::{Options, dgemm, finish, linpack};
+use crate::bench::{Bench, Extent};
+use crate::memory::room::Room;
+
+/// What makes the case of a row.
+type Maker = fn(&linpack::Options) -> Result<Vec<Case<'static>>, TrialError>;
+
+const ROWS: [(&str, Maker); 2] = [("cpu/dgemm", dgemm::cases), ("cpu/linpack", linpack::cases)];
+
+/// Part of its share of the time that a row is told of, in percent: of 10 trials that were wanted 16
+/// were made, 2 vCPUs beside neighbours, 2026-11-22.
+const TOLD_PERCENT: u64 = 60;
+
+/// Refuses an order for which there is not the memory, in one line.
+pub(super) fn check(options: &Options) -> Result<(), String> {
+    match options.order {
+        Some(_) => linpack::check(&terms(options, 1, 0)),
+        None => Ok(()),
+    }
+}
+
+/// The rows, each held against the peak of its number of threads among the rows of the `units`.
+pub(super) fn outcomes(
+    options: &Options,
+    plan: &Plan,
+    units: &[Outcome],
+    bench: &mut Bench<'_>,
+) -> Vec<Outcome> {
+    let counts = threads(options);
+    // Equal shares, of which each row is told less: the guard throws trials out, and the sampler
+    // makes others for them.
+    let share_ns = plan.budget_ns / (counts.len() * ROWS.len()).max(1) as u64;
+    let told_ns = share_ns / 100 * TOLD_PERCENT;
+    let mut outcomes = Vec::new();
+    for &threads in &counts {
+        for (id, make) in ROWS {
+            if (bench.cancelled)() {
+                return outcomes;
+            }
+            let terms = terms(options, threads, told_ns);
+            let mut row = match make(&terms) {
+                Ok(cases) => sampler::run(cases, &linpack::plan(&terms, plan), bench.tools()),
+                Err(error) => vec![missing(id, threads, &error)],
+            };
+            linpack::finish(&mut row);
+            let peak = finish::double_peak(units, threads);
+            row.iter_mut().for_each(|row| linpack::against_peak(row, peak.clone()));
+            outcomes.extend(row);
+        }
+    }
+    outcomes
+}
+
+/// One thread and one per CPU, unless the user chose; short runs have the latter alone.
+fn threads(options: &Options) -> Vec<u32> {
+    let all = affinity::allowed_cpu_count();
+    let mut counts = match (options.threads.is_empty(), options.extent) {
+        (false, _) => options.threads.clone(),
+        (true, Extent::Full) => vec![1, all],
+        (true, Extent::Few | Extent::Quick) => vec![all],
+    };
+    // The whole machine first: it needs the largest matrices to show what it can.
+    counts.sort_unstable_by(|one, other| other.cmp(one));
+    counts.dedup();
+    counts
+}
+
+fn terms(options: &Options, threads: u32, time_ns: u64) -> linpack::Options {
+    linpack::Options {
+        order: options.order,
+        trials: options.trials.unwrap_or(linpack::TRIALS),
+        threads,
+        time_ns,
+        free_bytes: Room::now().free_bytes(),
+        seed: options.seed,
+    }
+}
+
+/// A row that could not be begun with.
+fn missing(id: &str, threads: u32, error: &TrialError) -> Outcome {
+    let (status, code) = match error {
+        TrialError::Unsupported(_) => (Status::Unsupported, warning::UNSUPPORTED),
+        _ => (Status::Failed, warning::FAILED),
+    };
+    let parameters = [("threads".to_owned(), json!(threads)), ("type".to_owned(), json!("f64"))];
+    Outcome {
+        id: id.to_owned(),
+        parameters: parameters.into_iter().collect(),
+        unit: "flop/s".to_owned(),
+        better: Better::Higher,
+        status,
+        warnings: vec![Warning::new(code, error.to_string())],
+        ..Outcome::default()
+    }
+}

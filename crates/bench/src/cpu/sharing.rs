@@ -1,0 +1,138 @@
+//! Whether two CPUs are two cores, or two threads of one: each alone against both together.
+//!
+//! The figure is how much of the work of lone CPUs both do together: 2 for two cores, about 1 for
+//! one core's two threads, because multiply-add keeps all ports busy that do it. A hypervisor
+//! may show the threads of one core as two CPUs; the kernel's word is then no evidence.
+
+use flatout_measure::case::{Sample, TrialError};
+use serde_json::json;
+
+use super::load::{Load, Reading, Stint};
+use super::site::Site;
+use super::trial::{self, Placement, Setting};
+
+/// Pairs that are measured at most.
+pub(super) const MOST_PAIRS: usize = 6;
+/// Slices of work of each of the three runs: 12.
+const ROUNDS: u32 = 6;
+/// From this on the CPUs are two cores; up to the other one they share one. Between them nobody
+/// knows: a clock that falls when both work, or neighbours.
+const APART_FROM: f64 = 1.6;
+const SHARED_TO: f64 = 1.35;
+
+/// What a figure says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// Two cores.
+    Apart,
+    /// One core.
+    Shared,
+    /// Neither can be said.
+    Unclear,
+}
+
+/// Judges what both CPUs did together, in the work of lone ones.
+pub(super) fn judge(worth_cpus: f64) -> Verdict {
+    match worth_cpus {
+        worth if worth >= APART_FROM => Verdict::Apart,
+        worth if worth > 0.0 && worth <= SHARED_TO => Verdict::Shared,
+        _ => Verdict::Unclear,
+    }
+}
+
+impl Verdict {
+    pub(super) fn words(self) -> &'static str {
+        match self {
+            Self::Apart => "two cores",
+            Self::Shared => "they share one core",
+            Self::Unclear => "unclear",
+        }
+    }
+}
+
+/// The pairs that are worth a look: neighbours, and CPUs half the machine apart, as siblings are
+/// numbered; of few CPUs all. Those of which the kernel says that they share a core are left out.
+pub(super) fn pairs(cpus: &[usize], declared: &[Vec<usize>]) -> Vec<(usize, usize)> {
+    let count = cpus.len();
+    let mut sorted = cpus.to_vec();
+    sorted.sort_unstable();
+    let mut pairs = Vec::new();
+    for first in 0..count {
+        for second in first + 1..count {
+            let apart = second - first;
+            let likely = count <= 4 || (apart == 1 && first % 2 == 0) || 2 * apart == count;
+            if likely {
+                pairs.push((sorted[first], sorted[second]));
+            }
+        }
+    }
+    let known = |pair: &(usize, usize)| {
+        declared.iter().any(|set| set.contains(&pair.0) && set.contains(&pair.1))
+    };
+    pairs.retain(|pair| !known(pair));
+    // Both ways of numbering first, then further ones.
+    pairs.sort_by_key(|pair| pair.0);
+    pairs
+}
+
+/// One trial: each CPU alone, then both.
+pub(super) fn sample(load: &Load, first: usize, second: usize) -> Result<Sample, TrialError> {
+    let run = |cpus: &[usize]| -> Result<Vec<Stint>, TrialError> {
+        let site = Site { cpus: cpus.to_vec(), ..Site::default() };
+        let setting = Setting { threads: cpus.len() as u32, placement: Placement::Pinned };
+        let members = trial::run(load, &site, setting, |load| load.stint(ROUNDS, Reading::Apart))?;
+        Ok(members.into_iter().map(|member| member.stint).collect())
+    };
+    let rates =
+        |stints: &[Stint]| -> Vec<f64> { stints.iter().filter_map(Stint::median_per_s).collect() };
+    let alone = [rates(&run(&[first])?), rates(&run(&[second])?)].concat();
+    let both = run(&[first, second])?;
+    let wall_ns = both.iter().map(|stint| stint.end_ns.saturating_sub(stint.start_ns)).max();
+    let (together, elapsed_ns) = (rates(&both), wall_ns.unwrap_or(0));
+    let worth = worth_cpus(&alone, &together);
+    let mut audit = serde_json::Map::new();
+    audit.insert("trials_summed".to_owned(), json!(1));
+    Ok(Sample { amount: worth * elapsed_ns as f64 / 1e9, elapsed_ns, audit, ..Sample::default() })
+}
+
+/// The sum of what each does beside the other, as shares of what it does alone.
+fn worth_cpus(alone: &[f64], together: &[f64]) -> f64 {
+    alone.iter().zip(together).map(|(alone, together)| together / alone).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_of_known_machines() {
+        // Two cores of a Zen 2; two threads of one of its cores.
+        assert_eq!(judge(worth_cpus(&[52.7e9, 52.6e9], &[52.4e9, 52.6e9])), Verdict::Apart);
+        assert_eq!(judge(worth_cpus(&[52.7e9, 52.6e9], &[26.5e9, 26.2e9])), Verdict::Shared);
+        // An Ice Lake whose clock falls from 3.5 to 3.1 GHz when two cores work.
+        assert_eq!(judge(worth_cpus(&[112e9, 112e9], &[99e9, 99e9])), Verdict::Apart);
+        // A neighbour came in between.
+        assert_eq!(judge(1.5), Verdict::Unclear);
+        assert_eq!(judge(0.0), Verdict::Unclear);
+        assert_eq!(judge(f64::NAN), Verdict::Unclear);
+    }
+
+    #[test]
+    fn of_few_cpus_all_pairs_are_looked_at() {
+        assert_eq!(pairs(&[1, 0], &[]), [(0, 1)]);
+        assert_eq!(pairs(&[0, 1, 2], &[]), [(0, 1), (0, 2), (1, 2)]);
+        assert!(pairs(&[5], &[]).is_empty());
+    }
+
+    #[test]
+    fn of_many_cpus_both_ways_of_numbering_siblings_are_looked_at() {
+        let pairs = pairs(&(0..16).collect::<Vec<_>>(), &[]);
+        assert_eq!(pairs[..2], [(0, 1), (0, 8)]);
+        assert!(pairs.contains(&(2, 3)) && !pairs.contains(&(1, 2)));
+    }
+
+    #[test]
+    fn declared_siblings_need_no_look() {
+        assert!(pairs(&[0, 1], &[vec![0, 1]]).is_empty());
+    }
+}

@@ -1,0 +1,347 @@
+//! One trial: so many threads do their stint at the same time, and the clock is read before,
+//! between and after.
+
+use std::path::Path;
+use std::thread;
+
+use flatout_measure::case::{Sample, TrialError};
+use flatout_measure::record::Warning;
+use flatout_measure::warning;
+use flatout_sys::{affinity, clock as time, steal};
+use serde_json::{Value, json};
+
+use super::clock::{Clock, quantile};
+use super::load::{Load, Reading, Stint};
+use super::site::Site;
+use crate::crew;
+
+/// Slices of work in a trial: 24, some 10 ms with the readings of the clock.
+const ROUNDS: u32 = 12;
+
+/// How the threads of a trial run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Setting {
+    pub(super) threads: u32,
+    pub(super) placement: Placement,
+}
+
+/// Whether threads are tied to CPUs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Placement {
+    /// Each to one, in the order of [`Site::cpus`], round and round.
+    Pinned,
+    /// The scheduler decides.
+    Free,
+}
+
+/// What one thread did, and the clock before and after.
+pub(super) struct Member {
+    before: Option<Clock>,
+    pub(super) stint: Stint,
+    after: Option<Clock>,
+}
+
+/// Runs one trial of `load`.
+pub(super) fn sample(load: &Load, site: &Site, setting: Setting) -> Result<Sample, TrialError> {
+    let reading = if setting.threads > site.count() { Reading::Apart } else { Reading::Between };
+    let before = Taken::read();
+    let members = run(load, site, setting, |load| load.stint(ROUNDS, reading))?;
+    let stolen = before.ratio_until(&Taken::read());
+    let mut sample = evaluate(&members, reading)?;
+    sample.audit.extend(stolen.map(|ratio| ("stolen_ratio".to_owned(), json!(ratio))));
+    if !site.is_unchanged() {
+        let text = "the CPUs that this process may use changed while it was measured";
+        warning::add(&mut sample.warnings, Warning::new(warning::CPUS_CHANGED, text));
+    }
+    if setting.threads > site.count() {
+        let text = format!(
+            "{} threads on {} CPUs: they take turns, and the peak is that of the CPUs",
+            setting.threads,
+            site.count()
+        );
+        warning::add(&mut sample.warnings, Warning::new(warning::OVERSUBSCRIBED, text));
+    }
+    Ok(sample)
+}
+
+/// What the hypervisor has taken so far, and when that was read.
+struct Taken {
+    at_ns: u64,
+    times: Option<steal::CpuTimes>,
+}
+
+impl Taken {
+    fn read() -> Self {
+        Self { times: steal::cpu_times(Path::new("/")), at_ns: time::monotonic_ns() }
+    }
+
+    /// Stolen share of the time of all CPUs between two readings.
+    fn ratio_until(&self, end: &Self) -> Option<f64> {
+        let (first, last) = (self.times?, end.times?);
+        let stolen_ns = last.steal.saturating_sub(first.steal) as f64 * steal::tick_ns() as f64;
+        let time_ns = end.at_ns.saturating_sub(self.at_ns) as f64 * f64::from(last.cpus.max(1));
+        (time_ns > 0.0).then(|| stolen_ns / time_ns)
+    }
+}
+
+/// Runs `stint` in all threads at once.
+pub(super) fn run(
+    load: &Load,
+    site: &Site,
+    setting: Setting,
+    stint: impl Fn(&Load) -> Stint + Sync,
+) -> Result<Vec<Member>, TrialError> {
+    let prepare = |index: u32| -> Result<_, TrialError> {
+        if let (Placement::Pinned, false) = (setting.placement, site.cpus.is_empty()) {
+            let cpu = site.cpus[index as usize % site.cpus.len()];
+            affinity::pin_to(cpu).map_err(|error| gone(cpu, &error))?;
+        }
+        Ok(load.clock().clock())
+    };
+    let work = |_, before: &mut Option<Clock>| -> Result<Member, TrialError> {
+        let stint = stint(load);
+        Ok(Member { before: *before, stint, after: load.clock().clock() })
+    };
+    // A crew of one works in the thread that calls, which must not stay pinned.
+    let crewed = thread::scope(|scope| {
+        let crew = scope.spawn(|| crew::run(setting.threads, prepare, work));
+        crew.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    });
+    crewed.results.into_iter().collect()
+}
+
+fn gone(cpu: usize, error: &std::io::Error) -> TrialError {
+    let text = format!("no thread can be tied to CPU {cpu} any more ({error}): the set changed");
+    TrialError::NoMore(Warning::new(warning::CPUS_CHANGED, text))
+}
+
+/// Makes figure and facts of what the threads did.
+fn evaluate(members: &[Member], reading: Reading) -> Result<Sample, TrialError> {
+    let stints = || members.iter().map(|member| &member.stint);
+    if stints().any(|stint| stint.is_wrong) {
+        let text = "a result was wrong: this CPU, or its memory, cannot be trusted";
+        return Err(TrialError::Failed(text.to_owned()));
+    }
+    let start_ns = stints().map(|stint| stint.start_ns).min().unwrap_or(0);
+    let end_ns = stints().map(|stint| stint.end_ns).max().unwrap_or(0);
+    let wall_ns = end_ns.saturating_sub(start_ns);
+    // Threads that take turns have all of the time together. Otherwise each has its own rate, from
+    // the slices in which it had its CPU.
+    let operations: u64 = stints().map(Stint::operations).sum();
+    let each: Option<f64> = stints().map(Stint::per_s).sum();
+    let amount = match (reading, each) {
+        (Reading::Between, Some(per_s)) => per_s * wall_ns as f64 / 1e9,
+        _ => operations as f64,
+    };
+    let mut sample = Sample { amount, elapsed_ns: wall_ns, ..Sample::default() };
+    let cpu_ns: u64 = stints().map(|stint| stint.cpu_ns).sum();
+    let count = |value: usize| value as f64;
+    let mut facts = vec![
+        ("trials_summed", 1.0),
+        ("operations", operations as f64),
+        ("slices", count(stints().map(|stint| stint.slices.len()).sum())),
+        ("cpu_use_ratio", cpu_ns as f64 / (wall_ns.max(1) as f64 * members.len() as f64)),
+        ("cpus_got", cpu_ns as f64 / wall_ns.max(1) as f64),
+    ];
+    facts.extend(clock_facts(members, reading));
+    let doublings: Vec<f64> = stints().filter_map(Stint::doubling_ratio).collect();
+    facts.extend(quantile(&doublings, 0.5).map(|ratio| ("doubling_ratio", ratio)));
+    if reading == Reading::Between {
+        facts.push(("slices_discarded", count(stints().map(Stint::discarded).sum())));
+        let median: Option<f64> = stints().map(Stint::median_per_s).sum();
+        facts.extend(median.map(|rate| ("median_slices_per_s", rate)));
+        let cycles: Option<f64> = stints().map(Stint::per_cycle).sum();
+        facts.extend(cycles.map(|rate| ("operations_per_cycle", rate)));
+    }
+    let facts = facts.into_iter().filter(|(_, value)| value.is_finite());
+    sample.audit = facts.map(|(key, value)| (key.to_owned(), json!(value))).collect();
+    sample.audit.insert("clock_reads".to_owned(), Value::from(u64::from(4 * ROUNDS)));
+    Ok(sample)
+}
+
+/// The clock of all threads: in the mean, of the slowest and the fastest, before and after; and
+/// what the second kind of chain says.
+fn clock_facts(members: &[Member], reading: Reading) -> Vec<(&'static str, f64)> {
+    let during = |member: &Member| match reading {
+        Reading::Between => member.stint.clock(),
+        Reading::Apart => {
+            let both = member.before.into_iter().chain(member.after);
+            both.max_by(|a, b| a.hz.total_cmp(&b.hz))
+        }
+    };
+    let clocks: Vec<Clock> = members.iter().filter_map(during).collect();
+    if clocks.len() < members.len() {
+        return Vec::new();
+    }
+    let mean = |values: Vec<f64>| values.iter().sum::<f64>() / values.len().max(1) as f64;
+    let of = |pick: fn(&Member) -> Option<Clock>| {
+        let values: Vec<f64> = members.iter().filter_map(pick).map(|clock| clock.hz).collect();
+        mean(values)
+    };
+    let hz = || clocks.iter().map(|clock| clock.hz);
+    let agreement = clocks.iter().map(|clock| clock.agreement_ratio).collect();
+    vec![
+        ("clock_hz", mean(hz().collect())),
+        ("clock_slowest_thread_hz", hz().fold(f64::INFINITY, f64::min)),
+        ("clock_fastest_thread_hz", hz().fold(0.0, f64::max)),
+        ("clock_before_hz", of(|member| member.before)),
+        ("clock_after_hz", of(|member| member.after)),
+        ("chain_agreement_ratio", mean(agreement)),
+    ]
+}
+
+/// One trial of the clock alone: cycles as the amount, nothing beside the chains.
+pub(super) fn idle_clock(site: &Site) -> Result<Sample, TrialError> {
+    use super::clock::Readings;
+    use flatout_sys::core_clock::{self, Chain};
+    /// Cycles of a slice: some 100 µs.
+    const SLICE_CYCLES: u64 = 300_000;
+    let cpu = site.cpus.first().copied();
+    let read = || -> Result<Readings, TrialError> {
+        if let Some(cpu) = cpu {
+            affinity::pin_to(cpu).map_err(|error| gone(cpu, &error))?;
+        }
+        let mut readings = Readings::default();
+        for _ in 0..ROUNDS {
+            let mut pair = [0.0; 2];
+            for (hz, chain) in pair.iter_mut().zip([Chain::Add, Chain::Multiply]) {
+                let cycles = chain.cycles_per_link().unwrap_or(1);
+                let stretch = core_clock::alone(chain, SLICE_CYCLES / cycles).ok_or_else(|| {
+                    TrialError::Unsupported("no clock chain for this kind of CPU yet".to_owned())
+                })?;
+                *hz = cycles as f64 * 1e9 / stretch.ns_per_link();
+            }
+            readings.0.push(pair);
+        }
+        Ok(readings)
+    };
+    let start_ns = time::monotonic_ns();
+    let readings = thread::scope(|scope| {
+        scope.spawn(read).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })?;
+    let elapsed_ns = time::monotonic_ns().saturating_sub(start_ns);
+    let clock = readings.clock();
+    let facts = [
+        ("trials_summed", Some(1.0)),
+        ("clock_hz", clock.map(|clock| clock.hz)),
+        ("chain_agreement_ratio", clock.map(|clock| clock.agreement_ratio)),
+    ];
+    Ok(clock_sample(clock.map_or(0.0, |clock| clock.hz), elapsed_ns, &facts))
+}
+
+/// One trial of the clock in a load; the threads work as in a trial of the load itself.
+pub(super) fn loaded_clock(
+    load: &Load,
+    site: &Site,
+    setting: Setting,
+) -> Result<Sample, TrialError> {
+    let sample = sample(load, site, setting)?;
+    let number = |key: &str| sample.audit.get(key).and_then(Value::as_f64);
+    let hz = number("clock_hz").unwrap_or(0.0);
+    let keys = [
+        "trials_summed",
+        "clock_hz",
+        "clock_before_hz",
+        "clock_after_hz",
+        "clock_slowest_thread_hz",
+        "clock_fastest_thread_hz",
+        "chain_agreement_ratio",
+    ];
+    let facts = keys.map(|key| (key, number(key)));
+    let clock = clock_sample(hz, sample.elapsed_ns, &facts);
+    Ok(Sample { warnings: sample.warnings, ..clock })
+}
+
+/// A sample whose figure is `hz`: the cycles of its time.
+fn clock_sample(hz: f64, elapsed_ns: u64, facts: &[(&str, Option<f64>)]) -> Sample {
+    let facts = facts.iter().filter_map(|(key, value)| Some(((*key).to_owned(), json!((*value)?))));
+    let amount = hz * elapsed_ns as f64 / 1e9;
+    Sample { amount, elapsed_ns, audit: facts.collect(), ..Sample::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::clock::Readings;
+    use super::super::load::Slice;
+    use super::*;
+
+    fn member(start_ns: u64, end_ns: u64, hz: f64) -> Member {
+        let readings = Readings(vec![[hz, 0.995 * hz]]);
+        let clock = Some(Clock { hz, agreement_ratio: 1.0 });
+        let slice = |passes: u64, is_spoiled| Slice {
+            operations: 500 * passes,
+            elapsed_ns: 250 * passes,
+            passes,
+            reading: Some(hz),
+            is_spoiled,
+        };
+        let stint = Stint {
+            readings,
+            slices: vec![slice(1, false), slice(2, false), slice(1, true)],
+            start_ns,
+            end_ns,
+            clock_ns: 100,
+            cpu_ns: end_ns - start_ns,
+            ..Stint::default()
+        };
+        Member { before: clock, stint, after: Some(Clock { hz: 0.9 * hz, agreement_ratio: 1.0 }) }
+    }
+
+    fn fact(sample: &Sample, key: &str) -> f64 {
+        sample.audit[key].as_f64().unwrap()
+    }
+
+    #[test]
+    fn each_thread_has_the_rate_of_the_slices_in_which_it_had_its_cpu() {
+        let members = [member(0, 1000, 3e9), member(50, 1100, 2e9)];
+        let sample = evaluate(&members, Reading::Between).unwrap();
+        let rate = sample.amount * 1e9 / sample.elapsed_ns as f64;
+        // 500 operations in 250 ns, in each of two threads.
+        assert!((rate - 4e9).abs() < 1.0, "{rate}");
+        assert_eq!(fact(&sample, "slices_discarded"), 2.0);
+        assert_eq!(fact(&sample, "clock_hz"), 2.5e9);
+        assert_eq!(fact(&sample, "clock_slowest_thread_hz"), 2e9);
+        assert_eq!(fact(&sample, "clock_after_hz"), 2.25e9);
+        assert_eq!(fact(&sample, "doubling_ratio"), 2.0);
+        assert_eq!(fact(&sample, "median_slices_per_s"), 4e9);
+        assert!((fact(&sample, "operations_per_cycle") - (2.0 / 3.0 + 1.0)).abs() < 1e-9);
+        assert!((fact(&sample, "cpu_use_ratio") - 2050.0 / 2200.0).abs() < 1e-9);
+        assert!((fact(&sample, "chain_agreement_ratio") - 0.995).abs() < 1e-9);
+    }
+
+    #[test]
+    fn stolen_ticks_are_a_share_of_the_time_of_all_cpus() {
+        let read = |at_ns, steal| Taken {
+            at_ns,
+            times: Some(steal::CpuTimes { steal, cpus: 2, ..steal::CpuTimes::default() }),
+        };
+        let second = 1_000_000_000;
+        let ratio = read(0, 3).ratio_until(&read(second, 13)).unwrap();
+        assert!((ratio - 10.0 * steal::tick_ns() as f64 / 2e9).abs() < 1e-12);
+        let unknown = Taken { at_ns: 0, times: None };
+        assert_eq!(unknown.ratio_until(&read(second, 1)), None);
+    }
+
+    #[test]
+    fn a_wrong_result_fails_the_trial() {
+        let mut members = [member(0, 1000, 3e9)];
+        members[0].stint.is_wrong = true;
+        assert!(matches!(evaluate(&members, Reading::Between), Err(TrialError::Failed(_))));
+    }
+
+    #[test]
+    fn threads_that_take_turns_have_the_higher_clock_of_before_and_after() {
+        let members = [member(0, 1000, 3e9)];
+        let sample = evaluate(&members, Reading::Apart).unwrap();
+        assert_eq!(fact(&sample, "clock_hz"), 3e9);
+        assert_eq!((sample.amount, sample.elapsed_ns), (2000.0, 1000));
+        assert!(!sample.audit.contains_key("median_slices_per_s"));
+    }
+
+    #[test]
+    fn a_clock_sample_gives_back_the_clock() {
+        let sample = clock_sample(2.5e9, 2_000_000, &[("a", Some(1.0)), ("b", None)]);
+        assert_eq!(sample.amount / (sample.elapsed_ns as f64 / 1e9), 2.5e9);
+        assert_eq!(sample.audit.len(), 1);
+    }
+}

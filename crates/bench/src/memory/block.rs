@@ -1,0 +1,130 @@
+//! Rows of blocks: so many bytes in all, divided among the threads, moved in blocks of a size.
+//!
+//! A block is the unit of access over the total: each thread goes through its part block by
+//! block, in order or in a permutation that visits each block once. Blocks of 8 bytes are single
+//! accesses, see `memory/access.rs`.
+
+use flatout_sys::stream::{Kernel, Stream};
+
+use super::trial::{Job, Sequence, Way};
+
+/// The sizes: 8 KiB lie in the first cache, 8 MiB beyond the second, 80 MiB beyond most last ones.
+pub(super) const SIZES: [u64; 3] = [8 << 10, 8 << 20, 80 << 20];
+/// Blocks from this length on are gone through eight pages side by side, which takes 32 KiB.
+const FAR_BYTES: u64 = 1 << 20;
+
+/// What is done with the blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pattern {
+    SequentialCopy,
+    SequentialWrite,
+    RandomWrite,
+    RandomRead,
+}
+
+impl Pattern {
+    pub(super) const ALL: [Self; 4] =
+        [Self::SequentialCopy, Self::SequentialWrite, Self::RandomWrite, Self::RandomRead];
+
+    pub(super) fn id(self) -> &'static str {
+        match self {
+            Self::SequentialCopy => "memory/sequential-copy",
+            Self::SequentialWrite => "memory/sequential-write",
+            Self::RandomWrite => "memory/random-write",
+            Self::RandomRead => "memory/random-read",
+        }
+    }
+
+    /// Heading of its picture.
+    pub(super) fn title(self) -> &'static str {
+        match self {
+            Self::SequentialCopy => "Sequential copy rate of memory",
+            Self::SequentialWrite => "Sequential write rate of memory",
+            Self::RandomWrite => "Random write rate of memory",
+            Self::RandomRead => "Random read rate of memory",
+        }
+    }
+
+    fn sequence(self) -> Sequence {
+        match self {
+            Self::SequentialCopy | Self::SequentialWrite => Sequence::Forward,
+            Self::RandomWrite | Self::RandomRead => Sequence::Random,
+        }
+    }
+
+    /// The kernel. What is written is not read again soon, so it goes past the caches where the
+    /// CPU can do that, and where it is more than a cache holds.
+    fn stream(self, stores: Stores) -> Option<Stream> {
+        let (past, through) = match self {
+            Self::SequentialCopy => (Kernel::NtCopy, Kernel::Copy),
+            Self::SequentialWrite | Self::RandomWrite => (Kernel::NtWrite, Kernel::Write),
+            Self::RandomRead => (Kernel::Read, Kernel::Read),
+        };
+        let best = (stores == Stores::PastCaches).then(|| Stream::best(past)).flatten();
+        best.or_else(|| Stream::best(through))
+    }
+}
+
+/// Where what is written goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stores {
+    PastCaches,
+    ThroughCaches,
+}
+
+impl Stores {
+    /// The faster ones for so much memory.
+    pub(super) fn for_bytes(bytes: u64, last_cache_bytes: Option<u64>) -> Self {
+        match last_cache_bytes {
+            Some(cache) if bytes <= cache => Self::ThroughCaches,
+            _ => Self::PastCaches,
+        }
+    }
+}
+
+/// What a trial runs; none where this CPU has no such kernel.
+pub(super) fn job(
+    pattern: Pattern,
+    block_bytes: u64,
+    threads: u32,
+    share_bytes: u64,
+    stores: Stores,
+) -> Option<Job> {
+    let stream = pattern.stream(stores)?;
+    let stream = if block_bytes >= FAR_BYTES { stream.far() } else { stream };
+    let way = Way::Blocks { block_bytes, is: pattern.sequence() };
+    Some(Job { stream, threads, share_bytes, way })
+}
+
+#[cfg(test)]
+mod tests {
+    use flatout_sys::stream::Reach;
+
+    use super::*;
+
+    #[test]
+    fn what_fits_a_cache_is_written_through_it() {
+        assert_eq!(Stores::for_bytes(1 << 20, Some(1 << 20)), Stores::ThroughCaches);
+        assert_eq!(Stores::for_bytes((1 << 20) + 1, Some(1 << 20)), Stores::PastCaches);
+        assert_eq!(Stores::for_bytes(1, None), Stores::PastCaches);
+    }
+
+    #[test]
+    fn every_pattern_has_a_kernel_on_every_cpu() {
+        for pattern in Pattern::ALL {
+            for stores in [Stores::PastCaches, Stores::ThroughCaches] {
+                for block_bytes in SIZES {
+                    let job = job(pattern, block_bytes, 1, 1 << 20, stores).unwrap();
+                    let kernel = job.stream.kernel();
+                    let writes = pattern != Pattern::RandomRead;
+                    assert_eq!(kernel.uses().target, writes);
+                    let is_x86 = cfg!(target_arch = "x86_64");
+                    let past = is_x86 && writes && stores == Stores::PastCaches;
+                    assert_eq!(kernel.is_non_temporal(), past);
+                    let far = is_x86 && block_bytes >= FAR_BYTES;
+                    assert_eq!(job.stream.reach() == Reach::Far, far);
+                }
+            }
+        }
+    }
+}

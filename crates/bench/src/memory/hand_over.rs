@@ -1,0 +1,157 @@
+//! From core to core: what it takes until a line that one CPU has written is read by another, one
+//! way.
+
+use std::thread;
+
+use flatout_measure::case::{Case, Figure, Sample, TrialError};
+use flatout_measure::ceiling;
+use flatout_measure::record::{Ceiling, Outcome};
+use flatout_sys::affinity;
+use flatout_sys::clock::monotonic_ns;
+use flatout_sys::hand_over::Line;
+use serde_json::{Map, json};
+
+use super::ring;
+use crate::bench::Extent;
+
+/// Id of the rows.
+pub const ID: &str = "memory/hand-over";
+
+/// Round trips that are timed: some milliseconds between cores of one chip.
+const ROUNDS: u64 = 20_000;
+/// Round trips before.
+const WARM_UP_ROUNDS: u64 = 1_000;
+/// Most pairs of CPUs: all of a machine of eight.
+const MOST_PAIRS: usize = 28;
+
+/// The rows, one for each pair of allowed CPUs up to a bound; with one CPU a row that says so.
+pub fn cases(extent: Extent) -> Vec<Case<'static>> {
+    let cpus = affinity::allowed_cpus().unwrap_or_default();
+    let most = if extent == Extent::Full { MOST_PAIRS } else { 1 };
+    let pairs = pairs(&cpus, most);
+    if pairs.is_empty() {
+        let text = "two CPUs are needed, one is allowed";
+        let refuse = move |_| Err(TrialError::Unsupported(text.to_owned()));
+        return vec![case(Map::new(), Box::new(refuse))];
+    }
+    let of = |(first, second): (usize, usize)| {
+        let mut parameters = Map::new();
+        parameters.insert("first_cpu".to_owned(), first.into());
+        parameters.insert("second_cpu".to_owned(), second.into());
+        case(parameters, Box::new(move |_| trial((first, second), ROUNDS)))
+    };
+    pairs.into_iter().map(of).collect()
+}
+
+fn case(
+    parameters: Map<String, serde_json::Value>,
+    trial: flatout_measure::case::Trial<'static>,
+) -> Case<'static> {
+    Case { id: ID, parameters, unit: "ns", figure: Figure::NanosecondsEach, trial }
+}
+
+/// All pairs, or, where these are more than `most`, those of the first CPU with others that are
+/// spread evenly.
+fn pairs(cpus: &[usize], most: usize) -> Vec<(usize, usize)> {
+    let all = cpus.len() * cpus.len().saturating_sub(1) / 2;
+    if all > most {
+        let others = &cpus[1..];
+        let count = most.min(others.len());
+        return (0..count).map(|which| (cpus[0], others[which * others.len() / count])).collect();
+    }
+    let with = |index: usize| cpus[index + 1..].iter().map(move |&second| (cpus[index], second));
+    (0..cpus.len()).flat_map(with).collect()
+}
+
+fn trial((first, second): (usize, usize), rounds: u64) -> Result<Sample, TrialError> {
+    let line = Line::default();
+    let (elapsed_ns, answered) = thread::scope(|scope| {
+        let answerer = thread::Builder::new()
+            .spawn_scoped(scope, || {
+                let answer = || {
+                    let result = line.answer(0, WARM_UP_ROUNDS + rounds);
+                    result.map_err(|error| TrialError::Failed(error.to_string()))
+                };
+                // Who cannot even begin frees the other, or it would wait for nothing.
+                ring::on_cpu(second, answer).inspect_err(|_| line.give_up())
+            })
+            .map_err(|error| TrialError::Failed(format!("cannot start a thread: {error}")))?;
+        let serve =
+            |rounds| line.serve(rounds).map_err(|error| TrialError::Failed(error.to_string()));
+        let served = ring::on_cpu(first, || {
+            serve(WARM_UP_ROUNDS)?;
+            let start_ns = monotonic_ns();
+            serve(rounds)?;
+            Ok(monotonic_ns().saturating_sub(start_ns))
+        });
+        let served = served.inspect_err(|_| line.give_up());
+        let answered = answerer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        Ok::<_, TrialError>((served?, answered))
+    })?;
+    answered?;
+    if line.hand_overs() != 2 * (WARM_UP_ROUNDS + rounds) {
+        return Err(TrialError::Failed("the line was not handed over each time".to_owned()));
+    }
+    let mut sample = Sample { amount: (2 * rounds) as f64, elapsed_ns, ..Sample::default() };
+    sample.audit.insert("hand_overs".to_owned(), json!(2 * rounds));
+    sample.audit.insert("clock_reads".to_owned(), json!(2));
+    if let Some(siblings) = siblings(first) {
+        sample.audit.insert("first_cpu_shares_core_with".to_owned(), siblings.into());
+    }
+    Ok(sample)
+}
+
+/// The CPUs that the kernel lists as hardware threads of the same core.
+fn siblings(cpu: usize) -> Option<String> {
+    let place = format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
+    Some(std::fs::read_to_string(place).ok()?.trim().to_owned())
+}
+
+/// Names what limits the rows; a bound is not known.
+pub fn finish(outcomes: &mut [Outcome]) {
+    for outcome in outcomes.iter_mut().filter(|row| row.id == ID) {
+        let limit = Ceiling {
+            name: "none is known".to_owned(),
+            limiter: "coherence between the cores".to_owned(),
+            ..Ceiling::default()
+        };
+        ceiling::apply(outcome, limit);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pairs_are_all_or_spread() {
+        assert_eq!(pairs(&[0, 1], 28), [(0, 1)]);
+        assert_eq!(pairs(&[2, 5, 7], 28), [(2, 5), (2, 7), (5, 7)]);
+        assert_eq!(pairs(&[4], 28), []);
+        assert_eq!(pairs(&[], 28), []);
+        let many: Vec<usize> = (0..64).collect();
+        let found = pairs(&many, 28);
+        assert_eq!(found.len(), 28);
+        assert!(found.iter().all(|&(first, second)| first == 0 && second > 0));
+        assert_eq!(pairs(&[0, 1, 2], 1), [(0, 1)]);
+    }
+
+    #[test]
+    fn each_hand_over_is_counted() {
+        let cpus = affinity::allowed_cpus().unwrap();
+        let [first, second, ..] = cpus[..] else {
+            return eprintln!("skipped: two CPUs are needed, one is allowed");
+        };
+        let sample = trial((first, second), 50).unwrap();
+        assert_eq!(sample.amount, 100.0);
+        assert!(sample.elapsed_ns > 0);
+    }
+
+    #[test]
+    fn a_side_that_cannot_run_does_not_hang_the_other() {
+        let cpu = affinity::allowed_cpus().unwrap()[0];
+        for pair in [(cpu, usize::MAX), (usize::MAX, cpu)] {
+            assert!(matches!(trial(pair, 10), Err(TrialError::Failed(_))));
+        }
+    }
+}

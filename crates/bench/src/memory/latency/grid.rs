@@ -1,0 +1,206 @@
+//! Which working sets are walked, on which pages, and how much memory that takes.
+
+use flatout_sys::chase::Pages;
+use flatout_sys::cpu_cache::DataCache;
+
+use super::super::ring::{self, Shape};
+use crate::bench::Extent;
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+
+/// Length of the stretches that prefetchers may follow: they stop at the end of a page.
+pub(in super::super) const RUN_BYTES: u64 = 4096;
+
+/// How many times the last cache a working set must be to be called memory. STREAM asks for
+/// arrays of four times as much.
+const MEMORY_TIMES: u64 = 4;
+
+/// The points of a curve.
+#[derive(Debug, Clone)]
+pub(super) struct Grid {
+    shapes: Vec<Shape>,
+    longest_bytes: u64,
+    wanted_bytes: u64,
+    /// Size of the largest cache.
+    cache_bytes: u64,
+    has_runs: bool,
+}
+
+impl Grid {
+    /// As many points as fit into `room_bytes`: the longest working set is halved until all rings
+    /// that are kept do.
+    pub(super) fn new(extent: Extent, room_bytes: u64, caches: &[DataCache]) -> Self {
+        let last_bytes = caches.iter().map(|cache| cache.bytes).max().unwrap_or(32 * MIB);
+        let wanted_bytes = match extent {
+            Extent::Full => GIB,
+            Extent::Quick | Extent::Few => {
+                (MEMORY_TIMES * last_bytes).next_power_of_two().clamp(64 * MIB, 512 * MIB)
+            }
+        };
+        let mut grid = Self {
+            shapes: Vec::new(),
+            longest_bytes: wanted_bytes,
+            wanted_bytes,
+            cache_bytes: last_bytes,
+            has_runs: extent != Extent::Few,
+        };
+        loop {
+            let all = points(extent, wanted_bytes, caches);
+            let longest = grid.longest_bytes;
+            grid.shapes =
+                all.into_iter().filter(|shape| shape.working_set_bytes <= longest).collect();
+            if grid.room_bytes() <= room_bytes || grid.longest_bytes <= MIB {
+                return grid;
+            }
+            grid.longest_bytes /= 2;
+        }
+    }
+
+    pub(super) fn shapes(&self) -> &[Shape] {
+        &self.shapes
+    }
+
+    /// Memory of all rings that are kept, and of one more while it is made.
+    pub(super) fn room_bytes(&self) -> u64 {
+        let kept: u64 = ring::arenas(&self.kept()).iter().map(|arena| arena.length_bytes).sum();
+        let small = self.shapes.iter().filter(|shape| !shape.is_kept());
+        let small = small.map(Shape::room_bytes).max();
+        let orders = self.shapes.iter().map(|shape| shape.room_bytes() - shape.working_set_bytes);
+        kept + small.unwrap_or(0) + orders.max().unwrap_or(0)
+    }
+
+    /// The rings that are kept, those for several chases among them.
+    pub(super) fn kept(&self) -> Vec<Shape> {
+        let runs = self.memory_shapes(RUN_BYTES).into_iter().take(usize::from(self.has_runs));
+        self.shapes.iter().filter(|shape| shape.is_kept()).copied().chain(runs).collect()
+    }
+
+    /// What the longest working set should have been, if `shape` is it and is shorter.
+    pub(super) fn cut_from(&self, shape: Shape) -> Option<u64> {
+        let longest = self.shapes.iter().map(|shape| shape.working_set_bytes).max();
+        let is_cut = self.longest_bytes < self.wanted_bytes;
+        (is_cut && longest == Some(shape.working_set_bytes)).then_some(self.wanted_bytes)
+    }
+
+    /// Rings for rows that are to be in memory, best first: the shortest working set that is four
+    /// times the largest cache, shorter ones down to twice, and the first of all on base pages.
+    pub(super) fn memory_shapes(&self, run_bytes: u64) -> Vec<Shape> {
+        let huge = self.shapes.iter().filter(|shape| shape.pages == Pages::Huge);
+        let mut sets: Vec<u64> = huge.map(|shape| shape.working_set_bytes).collect();
+        sets.sort_unstable();
+        let enough = sets.iter().position(|&bytes| bytes >= MEMORY_TIMES * self.cache_bytes);
+        sets.truncate(enough.map_or(sets.len(), |index| index + 1));
+        sets.retain(|&bytes| bytes >= 2 * self.cache_bytes);
+        let on = |pages| move |&bytes: &u64| Shape { run_bytes, ..Shape::random(bytes, pages) };
+        let base = sets.last().map(on(Pages::Base));
+        sets.iter().rev().map(on(Pages::Huge)).chain(base).collect()
+    }
+}
+
+/// All points up to `longest_bytes`, shortest first.
+fn points(extent: Extent, longest_bytes: u64, caches: &[DataCache]) -> Vec<Shape> {
+    let powers = |first: u64, step: u32| {
+        (first.ilog2()..=longest_bytes.ilog2()).step_by(step as usize).map(|log2| 1_u64 << log2)
+    };
+    let (mut huge, base): (Vec<u64>, Vec<u64>) = match extent {
+        Extent::Full => {
+            // Three halves of a power of two between, where the knees of caches lie.
+            let between = (13..28).map(|log2| 3 << log2);
+            (powers(KIB, 1).chain(between).collect(), powers(KIB, 1).collect())
+        }
+        Extent::Quick => {
+            let between = [48 * KIB, 1536 * KIB, 3 * MIB];
+            let huge = powers(16 * KIB, 1).chain(between).collect();
+            (huge, vec![16 * KIB, 256 * KIB, 16 * MIB, longest_bytes])
+        }
+        Extent::Few => (few(longest_bytes, caches), vec![longest_bytes]),
+    };
+    huge.retain(|&bytes| bytes <= longest_bytes);
+    huge.sort_unstable();
+    huge.dedup();
+    let on = |pages| move |bytes| Shape::random(bytes, pages);
+    let mut all: Vec<Shape> = huge.into_iter().map(on(Pages::Huge)).collect();
+    all.extend(base.into_iter().map(on(Pages::Base)));
+    all.sort_by_key(|shape| shape.working_set_bytes);
+    all
+}
+
+/// One working set in the middle of each cache that is declared, and one in memory.
+fn few(longest_bytes: u64, caches: &[DataCache]) -> Vec<u64> {
+    let halves = caches.iter().map(|cache| cache.bytes / 2 / KIB * KIB);
+    halves.filter(|&bytes| bytes >= KIB).chain([longest_bytes]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn caches(sizes: &[u64]) -> Vec<DataCache> {
+        let cache = |(index, &bytes): (usize, &u64)| DataCache {
+            level: index as u32 + 1,
+            bytes,
+            line_bytes: 64,
+            shared_cpus: String::new(),
+        };
+        sizes.iter().enumerate().map(cache).collect()
+    }
+
+    fn sets(grid: &Grid, pages: Pages) -> Vec<u64> {
+        let of = grid.shapes().iter().filter(|shape| shape.pages == pages);
+        of.map(|shape| shape.working_set_bytes).collect()
+    }
+
+    #[test]
+    fn the_full_curve_goes_from_a_kib_to_a_gib_on_both_pages() {
+        let grid = Grid::new(Extent::Full, u64::MAX, &caches(&[48 * KIB, 2 * MIB, 105 * MIB]));
+        for pages in [Pages::Huge, Pages::Base] {
+            let sets = sets(&grid, pages);
+            assert_eq!((sets[0], *sets.last().unwrap()), (KIB, GIB));
+        }
+        assert!(sets(&grid, Pages::Huge).contains(&(48 * KIB)));
+        assert!(sets(&grid, Pages::Huge).contains(&(192 * MIB)));
+        let memory: Vec<_> = grid
+            .memory_shapes(64)
+            .iter()
+            .map(|shape| (shape.pages, shape.working_set_bytes / MIB))
+            .collect();
+        assert_eq!(
+            memory,
+            [(Pages::Huge, 512), (Pages::Huge, 384), (Pages::Huge, 256), (Pages::Base, 512)]
+        );
+        assert!(grid.shapes().iter().all(|&shape| grid.cut_from(shape).is_none()));
+        assert!(grid.room_bytes() < 3 * GIB, "{}", grid.room_bytes());
+    }
+
+    #[test]
+    fn what_does_not_fit_is_left_out_and_said() {
+        for room_bytes in [2 * GIB, GIB, 100 * MIB, 10 * MIB] {
+            let grid = Grid::new(Extent::Full, room_bytes, &[]);
+            assert!(grid.room_bytes() <= room_bytes || grid.longest_bytes <= MIB);
+            let longest = grid.shapes().iter().max_by_key(|shape| shape.working_set_bytes).unwrap();
+            assert_eq!(grid.cut_from(*longest), Some(GIB));
+            assert_eq!(grid.cut_from(grid.shapes()[0]), None);
+        }
+    }
+
+    #[test]
+    fn nothing_is_called_memory_that_caches_could_hold() {
+        let grid = |cache_bytes| Grid::new(Extent::Full, 300 * MIB, &caches(&[cache_bytes]));
+        assert!(grid(GIB).memory_shapes(64).is_empty());
+        let small = grid(8 * MIB).memory_shapes(64);
+        assert_eq!(small[0].working_set_bytes, 32 * MIB);
+        assert!(small.iter().all(|shape| shape.working_set_bytes >= 16 * MIB));
+    }
+
+    #[test]
+    fn a_few_rows_are_in_the_middle_of_each_level() {
+        let grid = Grid::new(Extent::Few, u64::MAX, &caches(&[48 * KIB, 2 * MIB, 105 * MIB]));
+        let l3 = 105 * MIB / 2;
+        assert_eq!(sets(&grid, Pages::Huge), [24 * KIB, MIB, l3, 512 * MIB]);
+        assert_eq!(sets(&grid, Pages::Base), [512 * MIB]);
+        let unknown = Grid::new(Extent::Few, u64::MAX, &[]);
+        assert_eq!(sets(&unknown, Pages::Huge), [128 * MIB]);
+    }
+}

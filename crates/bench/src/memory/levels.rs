@@ -1,0 +1,233 @@
+//! The levels of the memory hierarchy: found in a latency curve, or taken from what the CPU says.
+//!
+//! [`detect`] is a pure function of the curve. It looks for climbs between flat stretches and
+//! knows no machine; what the CPU declares only gives the levels their names, so that both sizes
+//! can be held against each other. How the curve is measured: `memory/latency.rs`.
+
+mod climb;
+
+use flatout_measure::record::Provenance;
+use flatout_measure::statistics;
+use flatout_sys::cpu_cache::DataCache;
+
+use climb::Climb;
+
+/// The name of the level behind the last cache.
+pub const MEMORY: &str = "DRAM";
+const CACHES: [&str; 5] = ["L1", "L2", "L3", "L4", "L5"];
+
+/// One point of a latency curve.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Point {
+    /// Length of what the chase walks through.
+    pub working_set_bytes: u64,
+    /// Time per step.
+    pub latency_ns: f64,
+}
+
+/// One level of the hierarchy.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Level {
+    /// `L1`, `L2`, `L3`, … or [`MEMORY`].
+    pub name: &'static str,
+    /// The largest working set that lives in it; none where no end was seen (memory).
+    pub bytes: Option<u64>,
+    /// Time of one dependent load; none where nothing was measured.
+    pub latency_ns: Option<f64>,
+    /// Where `bytes` is from: measured, or the CPU's own description.
+    pub provenance: Provenance,
+    /// What the CPU says of this level, if it says anything.
+    pub declared_bytes: Option<u64>,
+}
+
+/// The hierarchy, nearest level first.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Levels {
+    /// One entry per level, nearest first; the last one has no end.
+    pub levels: Vec<Level>,
+    /// The largest cache that the CPU says it has, seen in the curve or not.
+    pub largest_declared_bytes: Option<u64>,
+}
+
+impl Levels {
+    /// The levels as the CPU describes them, without latencies.
+    pub fn declared(caches: &[DataCache]) -> Self {
+        let cache = |cache: &DataCache| Level {
+            name: cache_name(cache.level as usize - 1),
+            bytes: Some(cache.bytes),
+            latency_ns: None,
+            provenance: Provenance::Cpuid,
+            declared_bytes: Some(cache.bytes),
+        };
+        let known = sane(caches);
+        let memory = Level {
+            name: MEMORY,
+            bytes: None,
+            latency_ns: None,
+            provenance: Provenance::Cpuid,
+            declared_bytes: None,
+        };
+        let memory = (!known.is_empty()).then_some(memory);
+        Self {
+            levels: known.iter().map(cache).chain(memory).collect(),
+            largest_declared_bytes: largest(&known),
+        }
+    }
+
+    /// The level in which a working set of one thread lives; none if nothing is known.
+    pub fn of(&self, working_set_bytes: u64) -> Option<&Level> {
+        self.levels.iter().find(|level| level.bytes.is_none_or(|bytes| working_set_bytes <= bytes))
+    }
+
+    /// Size of the last cache: what arrays must exceed to be in memory.
+    ///
+    /// The larger one of what was measured and what the CPU says, because a neighbour can take a
+    /// part of a shared cache away for a while and give it back.
+    pub fn last_cache_bytes(&self) -> Option<u64> {
+        let sizes = self.levels.iter().filter(|level| level.name != MEMORY);
+        let seen = sizes.filter_map(|level| level.bytes);
+        seen.chain(self.largest_declared_bytes).max()
+    }
+
+    /// Latency of memory, if the curve got there.
+    pub fn memory_latency_ns(&self) -> Option<f64> {
+        self.levels.iter().find(|level| level.name == MEMORY)?.latency_ns
+    }
+}
+
+/// Finds the levels in `curve`, working sets ascending.
+///
+/// Whatever disturbs a chase makes it slower, so a point that is slower than one with a larger
+/// working set is taken for that one's latency before anything is looked for.
+///
+/// A level is a flat stretch between two climbs (see `levels/climb.rs`). Its latency is the median
+/// of the stretch. It ends at the largest working set whose latency lies below the geometric mean
+/// of its own and the next level's: there the larger part of the way up is still ahead. With two
+/// points per power of two this is at most half a power of two below the truth, if the
+/// replacement is anything like least recently used.
+///
+/// The last stretch is memory if the curve goes to twice the largest cache that is declared, or if
+/// nothing is declared; otherwise it is that cache, without an end. A curve with fewer than four
+/// points, or with latencies that are no positive numbers, gives what is declared.
+pub fn detect(curve: &[Point], caches: &[DataCache]) -> Levels {
+    let caches = sane(caches);
+    let usable = curve.len() >= 4
+        && curve.iter().all(|point| point.latency_ns.is_finite() && point.latency_ns > 0.0)
+        && curve.windows(2).all(|pair| pair[0].working_set_bytes < pair[1].working_set_bytes);
+    if !usable {
+        return Levels::declared(&caches);
+    }
+    let curve = &undisturbed(curve)[..];
+    let mut climbs = climb::find(curve);
+    let (mut knees, mut stretches) = knees(curve, &climbs);
+    let most_bytes = largest(&caches).map_or(u64::MAX, |bytes| bytes.saturating_mul(3) / 2);
+    if knees.iter().any(|&bytes| bytes > most_bytes) {
+        // Page tables that no longer fit into the caches; no cache is larger than it says.
+        climbs.truncate(knees.iter().take_while(|&&bytes| bytes <= most_bytes).count());
+        (knees, stretches) = self::knees(curve, &climbs);
+    }
+    let names = climb::matching(&knees, &caches);
+    let mut levels: Vec<Level> = knees
+        .iter()
+        .zip(&stretches)
+        .zip(&names)
+        .map(|((&bytes, &latency_ns), &name)| Level {
+            name: cache_name(name),
+            bytes: Some(bytes),
+            latency_ns: Some(latency_ns),
+            provenance: Provenance::Measured,
+            declared_bytes: declared_bytes(&caches, name),
+        })
+        .collect();
+    levels.push(last_level(curve, stretches[climbs.len()], names.last().copied(), &caches));
+    Levels { levels, largest_declared_bytes: largest(&caches) }
+}
+
+/// The curve without bumps: each point as low as the lowest of those with larger working sets.
+fn undisturbed(curve: &[Point]) -> Vec<Point> {
+    let mut points = curve.to_vec();
+    for index in (1..points.len()).rev() {
+        points[index - 1].latency_ns = points[index - 1].latency_ns.min(points[index].latency_ns);
+    }
+    points
+}
+
+/// The end of the level before each climb, and the latency of each flat stretch.
+fn knees(curve: &[Point], climbs: &[Climb]) -> (Vec<u64>, Vec<f64>) {
+    let stretches = stretches(curve, climbs);
+    let ends = climbs.iter().zip(stretches.windows(2));
+    (ends.map(|(&climb, pair)| knee_bytes(curve, climb, pair[0], pair[1])).collect(), stretches)
+}
+
+/// Latency of each flat stretch: before the first climb, between two, and after the last.
+fn stretches(curve: &[Point], climbs: &[Climb]) -> Vec<f64> {
+    let starts = std::iter::once(0).chain(climbs.iter().map(|climb| climb.last));
+    let ends = climbs.iter().map(|climb| climb.first).chain(std::iter::once(curve.len() - 1));
+    let median = |(start, end): (usize, usize)| {
+        let part: Vec<f64> = curve[start..=end].iter().map(|point| point.latency_ns).collect();
+        statistics::median(&part).unwrap_or(curve[end].latency_ns)
+    };
+    starts.zip(ends).map(median).collect()
+}
+
+fn knee_bytes(curve: &[Point], climb: Climb, below_ns: f64, above_ns: f64) -> u64 {
+    let middle_ns = (below_ns * above_ns).sqrt();
+    let part = &curve[climb.first..=climb.last];
+    let passed = part.iter().position(|point| point.latency_ns > middle_ns).unwrap_or(part.len());
+    part[passed.saturating_sub(1)].working_set_bytes
+}
+
+/// What lies behind the last knee.
+fn last_level(
+    curve: &[Point],
+    latency_ns: f64,
+    last_name: Option<usize>,
+    caches: &[DataCache],
+) -> Level {
+    let longest_bytes = curve[curve.len() - 1].working_set_bytes;
+    let next = last_name.map_or(0, |name| name + 1);
+    let cache = caches
+        .last()
+        .filter(|last| longest_bytes < last.bytes.saturating_mul(2) && last.level as usize > next);
+    let latency_ns = Some(latency_ns);
+    let (bytes, provenance) = (None, Provenance::Measured);
+    match cache {
+        Some(_) => Level {
+            name: cache_name(next),
+            bytes,
+            latency_ns,
+            provenance,
+            declared_bytes: declared_bytes(caches, next),
+        },
+        None => Level { name: MEMORY, bytes, latency_ns, provenance, declared_bytes: None },
+    }
+}
+
+fn largest(caches: &[DataCache]) -> Option<u64> {
+    caches.iter().map(|cache| cache.bytes).max()
+}
+
+fn cache_name(index: usize) -> &'static str {
+    CACHES[index.min(CACHES.len() - 1)]
+}
+
+fn declared_bytes(caches: &[DataCache], index: usize) -> Option<u64> {
+    caches.iter().find(|cache| cache.level as usize == index + 1).map(|cache| cache.bytes)
+}
+
+/// The caches that can be: level 1 and up, ascending in level and size.
+fn sane(caches: &[DataCache]) -> Vec<DataCache> {
+    let mut known: Vec<DataCache> = Vec::new();
+    let mut sorted = caches.to_vec();
+    sorted.sort_by_key(|cache| (cache.level, cache.bytes));
+    for cache in sorted {
+        let above = known.last().map_or((0, 0), |last| (last.level, last.bytes));
+        if cache.level > above.0 && cache.bytes > above.1 && cache.level as usize <= CACHES.len() {
+            known.push(cache);
+        }
+    }
+    known
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,456 @@
+//! Rings of chases for the rows: made by the thread that walks them, kept where making them is
+//! dear, and shown to lie on the pages that the row names.
+
+use std::cell::RefCell;
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::thread;
+
+use flatout_measure::case::{Sample, TrialError};
+use flatout_measure::warning::{self, Warning};
+use flatout_sys::affinity;
+use flatout_sys::chase::{
+    Arena, Chase, HUGE_PAGE_BYTES, LINE_BYTES, Order, Pages, SLOTS, Slot, base_page_bytes,
+};
+use flatout_sys::clock::monotonic_ns;
+
+/// From this length on a ring is made once: its order takes longer than a trial (here 10 ms for
+/// 16 MiB and 35 ms for 32 MiB, virtual Sapphire Rapids, November 2026), and a trial walks a small
+/// part of it, each time another one.
+pub(super) const KEPT_BYTES: u64 = 16 << 20;
+/// Bytes of base pages that one line of page-table entries covers: eight entries of 8 bytes.
+const TABLE_LINE_BYTES: u64 = 8 * 4096;
+
+/// Share of a ring that may lie on base pages where huge ones were asked for: one in so many. On a
+/// busy machine the kernel fails to free a few of hundreds of pages; translation costs a third
+/// of a step there, so what they add is below 1 %.
+const SMALL_PART: u64 = 64;
+/// How often the kernel is asked to put base pages together.
+const COLLAPSES: u32 = 4;
+
+/// What tells one ring from another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Shape {
+    pub(super) working_set_bytes: u64,
+    pub(super) pages: Pages,
+    /// Bytes that are walked in the order of memory before the next jump.
+    pub(super) run_bytes: u64,
+    /// The memory node on which it lies; none: that of the CPU that walks it.
+    pub(super) node: Option<u32>,
+}
+
+impl Shape {
+    pub(super) fn random(working_set_bytes: u64, pages: Pages) -> Self {
+        Self { working_set_bytes, pages, run_bytes: LINE_BYTES, node: None }
+    }
+
+    fn order(&self, seed: u64) -> Order {
+        Order { seed, run_nodes: (self.run_bytes / LINE_BYTES) as u32 }
+    }
+
+    pub(super) fn is_kept(&self) -> bool {
+        self.working_set_bytes >= KEPT_BYTES
+    }
+
+    /// Memory that it takes while it is made: its pages, and the order of its runs.
+    pub(super) fn room_bytes(&self) -> u64 {
+        let pages = self.working_set_bytes.next_multiple_of(page_bytes(self.pages));
+        pages + self.working_set_bytes / self.run_bytes * 4
+    }
+}
+
+/// Length of a page of that kind.
+pub(super) fn page_bytes(pages: Pages) -> u64 {
+    match pages {
+        Pages::Base => base_page_bytes() as u64,
+        Pages::Huge => HUGE_PAGE_BYTES as u64,
+    }
+}
+
+/// Memory that several rings share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Shared {
+    pub(super) pages: Pages,
+    pub(super) length_bytes: u64,
+}
+
+/// Lengths up to which rings share an arena with others of similar length: a short one in a long
+/// arena would only be on memory that was hard to get.
+const ARENA_CLASSES: [u64; 2] = [64 << 20, 256 << 20];
+
+/// The arenas for rings of these shapes: large pages before base pages, which break them up, and
+/// long ones first.
+pub(super) fn arenas(shapes: &[Shape]) -> Vec<Shared> {
+    let class = |shape: &Shape| {
+        let class = ARENA_CLASSES.iter().position(|&most| shape.working_set_bytes <= most);
+        class.unwrap_or(ARENA_CLASSES.len())
+    };
+    let mut all = Vec::new();
+    for pages in [Pages::Huge, Pages::Base] {
+        for wanted in (0..=ARENA_CLASSES.len()).rev() {
+            let sets = shapes.iter().filter(|shape| shape.pages == pages && class(shape) == wanted);
+            let lengths: Vec<u64> = sets.map(|shape| shape.working_set_bytes).collect();
+            let length_bytes = lengths.iter().copied().max().unwrap_or(0);
+            let count = lengths.len().div_ceil(SLOTS);
+            all.extend(std::iter::repeat_n(Shared { pages, length_bytes }, count));
+        }
+    }
+    all
+}
+
+/// Memory, and the node that was asked for.
+type Placed = (Option<u32>, Arc<Arena>);
+
+/// A ring that was made, or why it could not be.
+type Made = Result<Arc<Chase>, TrialError>;
+
+/// The rings that are kept, shared by the rows of one run of the sampler.
+#[derive(Default)]
+pub(super) struct Rings {
+    /// The shapes that will be asked for.
+    planned: Vec<Shape>,
+    kept: RefCell<Vec<(Shape, Made)>>,
+    /// None until the first ring is made.
+    arenas: RefCell<Option<Vec<Placed>>>,
+}
+
+impl Rings {
+    /// Rings of which those in `planned` will be asked for.
+    pub(super) fn new(planned: Vec<Shape>) -> Rc<Self> {
+        Rc::new(Self { planned, ..Self::default() })
+    }
+
+    /// A ring of that shape, made on `cpu`. Small ones have new memory each time: which physical
+    /// pages it has decides what a cache holds of it and how far away it is.
+    pub(super) fn ring(&self, shape: Shape, cpu: usize, seed: u64) -> Made {
+        if !shape.is_kept() {
+            let alone = || {
+                let slot = Arc::new(make_arena(shape)?).slot();
+                link(slot, shape, seed)
+            };
+            return on_cpu(cpu, alone).map(Arc::new);
+        }
+        let known = |(known, made): &(Shape, Made)| (*known == shape).then(|| made.clone());
+        if let Some(made) = self.kept.borrow().iter().find_map(known) {
+            return made;
+        }
+        let slot = self.slot(shape, cpu);
+        let made =
+            slot.and_then(|slot| on_cpu(cpu, || link(Some(slot), shape, seed)).map(Arc::new));
+        self.kept.borrow_mut().push((shape, made.clone()));
+        made
+    }
+
+    /// The first of these rings that can be made, and its shape.
+    pub(super) fn first(
+        &self,
+        shapes: &[Shape],
+        cpu: usize,
+        seed: u64,
+    ) -> Result<(Shape, Arc<Chase>), TrialError> {
+        let mut why = TrialError::Unsupported("there is no room for a working set".to_owned());
+        for (index, &shape) in shapes.iter().enumerate() {
+            match self.ring(shape, cpu, seed) {
+                Ok(chase) => return Ok((shape, chase)),
+                Err(error) if index == 0 => why = error,
+                Err(_) => {}
+            }
+        }
+        Err(why)
+    }
+
+    /// A free slot in the shortest arena that is long enough, or in a new one.
+    fn slot(&self, shape: Shape, cpu: usize) -> Result<Slot, TrialError> {
+        let mut arenas = self.arenas.borrow_mut();
+        let arenas = arenas.get_or_insert_with(|| {
+            let planned = self::arenas(&self.planned).into_iter();
+            let make = |Shared { pages, length_bytes }| {
+                let shape = Shape::random(length_bytes, pages);
+                Some((None, Arc::new(on_cpu(cpu, || make_arena(shape)).ok()?)))
+            };
+            // One that cannot be made is tried again in the length of each ring.
+            planned.filter_map(make).collect()
+        });
+        arenas.sort_by_key(|(_, arena)| arena.len());
+        let fits = |(node, arena): &&Placed| {
+            *node == shape.node
+                && arena.pages() == shape.pages
+                && arena.len() as u64 >= shape.working_set_bytes
+        };
+        let free = arenas.iter().filter(fits).find_map(|(_, arena)| arena.slot());
+        if let Some(slot) = free {
+            return Ok(slot);
+        }
+        let arena = Arc::new(on_cpu(cpu, || make_arena(shape))?);
+        let slot = arena.slot().ok_or_else(|| TrialError::Failed("no slot is free".to_owned()));
+        arenas.push((shape.node, arena));
+        slot
+    }
+}
+
+/// Memory for a ring, on pages that were looked at.
+fn make_arena(shape: Shape) -> Result<Arena, TrialError> {
+    let length_bytes = usize::try_from(shape.working_set_bytes).unwrap_or(usize::MAX);
+    let arena = match Arena::new(length_bytes, shape.pages, shape.node) {
+        // Many containers forbid to bind memory. What this thread touches first lies near its CPU.
+        Err(error) if shape.node.is_some() && is_forbidden(&error) => {
+            Arena::new(length_bytes, shape.pages, None)
+        }
+        other => other,
+    };
+    let arena = arena.map_err(|error| failed(shape, &error))?;
+    if let Some(node) = shape.node {
+        check_node(arena.pages_by_node().as_deref(), node).map_err(TrialError::Unsupported)?;
+    }
+    if shape.pages == Pages::Huge {
+        put_on_huge_pages(&arena).map_err(TrialError::NoMore)?;
+    }
+    Ok(arena)
+}
+
+fn link(slot: Option<Slot>, shape: Shape, seed: u64) -> Result<Chase, TrialError> {
+    let slot = slot.ok_or_else(|| TrialError::Failed("no slot is free".to_owned()))?;
+    Chase::new(slot, shape.working_set_bytes, shape.order(seed))
+        .map_err(|error| failed(shape, &error))
+}
+
+fn is_forbidden(error: &io::Error) -> bool {
+    let forbidden = [io::ErrorKind::PermissionDenied, io::ErrorKind::Unsupported];
+    forbidden.contains(&error.kind())
+}
+
+/// Whether all pages lie on the node.
+fn check_node(pages: Option<&[(u32, u64)]>, node: u32) -> Result<(), String> {
+    match pages {
+        Some(pages) if pages.iter().all(|&(on, count)| on == node || count == 0) => Ok(()),
+        Some(pages) => Err(format!("memory for node {node} lies on nodes {pages:?} (node, pages)")),
+        None => Err(format!("whether memory lies on node {node} cannot be read from numa_maps")),
+    }
+}
+
+/// Sees to it that the arena lies on pages of 2 MiB, as far as the kernel can help.
+fn put_on_huge_pages(arena: &Arena) -> Result<(), Warning> {
+    let length_bytes = arena.len() as u64;
+    for _ in 0..COLLAPSES {
+        if check_huge(arena.huge_bytes(), length_bytes).is_ok() {
+            return Ok(());
+        }
+        // Refusal is seen in what is counted next; some are for the moment only (madvise(2)).
+        let _ = arena.collapse();
+    }
+    check_huge(arena.huge_bytes(), length_bytes)
+}
+
+/// Whether it lies on pages of 2 MiB, but for a part that cannot show in a figure.
+fn check_huge(huge_bytes: Option<u64>, length_bytes: u64) -> Result<(), Warning> {
+    let text = match huge_bytes {
+        Some(bytes) if bytes >= length_bytes - length_bytes / SMALL_PART => return Ok(()),
+        Some(bytes) => format!(
+            "{bytes} of {length_bytes} bytes lie on pages of 2 MiB: free memory is in pieces, or \
+             transparent huge pages are switched off"
+        ),
+        None => {
+            "whether memory lies on pages of 2 MiB cannot be read from /proc/self/smaps".to_owned()
+        }
+    };
+    Err(Warning::new(warning::NO_HUGE_PAGES, text))
+}
+
+fn failed(shape: Shape, error: &io::Error) -> TrialError {
+    let text = format!("cannot make a ring of {} bytes: {error}", shape.working_set_bytes);
+    match (error.kind(), shape.node) {
+        (_, Some(node)) => TrialError::Unsupported(format!("{text} (on memory node {node})")),
+        _ => TrialError::Failed(text),
+    }
+}
+
+/// Runs `work` in a thread of its own that is tied to `cpu`.
+pub(super) fn on_cpu<T: Send>(
+    cpu: usize,
+    work: impl FnOnce() -> Result<T, TrialError> + Send,
+) -> Result<T, TrialError> {
+    thread::scope(|scope| {
+        let tied = move || {
+            affinity::pin_to(cpu)
+                .map_err(|error| TrialError::Failed(format!("cannot run on CPU {cpu}: {error}")))?;
+            work()
+        };
+        let thread = thread::Builder::new()
+            .spawn_scoped(scope, tied)
+            .map_err(|error| TrialError::Failed(format!("cannot start a thread: {error}")))?;
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// The CPU on which chases run: the last that is allowed, because the first one of a machine
+/// serves most interrupts.
+pub(super) fn chase_cpu() -> Result<usize, TrialError> {
+    let cpus = affinity::allowed_cpus()
+        .map_err(|error| TrialError::Failed(format!("cannot read the allowed CPUs: {error}")))?;
+    cpus.last().copied().ok_or_else(|| TrialError::Failed("no CPU is allowed".to_owned()))
+}
+
+/// Says so if the calling thread, tied to `cpu`, may run elsewhere by now.
+pub(super) fn note_cpu(sample: &mut Sample, cpu: usize) {
+    if affinity::allowed_cpus().is_ok_and(|cpus| cpus != [cpu]) {
+        let text = format!("the thread was tied to CPU {cpu}, and something else has moved it");
+        warning::add(&mut sample.warnings, Warning::new(warning::CPUS_CHANGED, text));
+    }
+    sample.audit.insert("cpu".to_owned(), cpu.to_string().into());
+}
+
+/// Says what a row of a ring in memory, `wanted` or the next best, was measured on. Numbers stand
+/// as text, because the sampler would sum them.
+pub(super) fn note_ring(sample: &mut Sample, shape: Shape, wanted: Shape) {
+    let facts =
+        [("working_set_bytes", shape.working_set_bytes), ("page_bytes", page_bytes(shape.pages))];
+    for (key, value) in facts {
+        sample.audit.insert(key.to_owned(), value.to_string().into());
+    }
+    if shape.pages != wanted.pages {
+        let text = "on base pages, because there were too few of 2 MiB: translation is part of it";
+        warning::add(&mut sample.warnings, Warning::new(warning::NO_HUGE_PAGES, text));
+    }
+}
+
+/// Nodes that are walked before the clock starts: as many as the caches that `cache_bytes` long
+/// hold, and enough that each line of the page tables was used.
+pub(super) fn warm_nodes(shape: Shape, cache_bytes: u64) -> u64 {
+    let tables = match shape.pages {
+        Pages::Base => 2 * shape.working_set_bytes / TABLE_LINE_BYTES,
+        Pages::Huge => shape.working_set_bytes / page_bytes(Pages::Huge),
+    };
+    (cache_bytes / 4 * 5 / LINE_BYTES).max(tables)
+}
+
+/// Finds the steps that take about `target_ns`, and times them: `walk` walks so many steps and
+/// says whether all were made.
+///
+/// Steps and nanoseconds of the last, long enough walk.
+pub(super) fn time_steps(
+    target_ns: u64,
+    mut walk: impl FnMut(u64) -> bool,
+) -> Result<(u64, u64), TrialError> {
+    let mut steps = 1 << 10;
+    loop {
+        let start_ns = monotonic_ns();
+        let is_whole = walk(steps);
+        let elapsed_ns = monotonic_ns().saturating_sub(start_ns).max(1);
+        if !is_whole {
+            return Err(TrialError::Failed("a chase ended at the wrong node".to_owned()));
+        }
+        if elapsed_ns >= target_ns {
+            return Ok((steps, elapsed_ns));
+        }
+        // A twentieth more, so that the next walk is long enough; from a short one not too far.
+        let wanted = (target_ns as f64 / elapsed_ns as f64 * 1.05).clamp(1.2, 16.0);
+        steps = (steps as f64 * wanted).ceil() as u64;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_that_are_not_all_huge_are_told_by_code() {
+        assert_eq!(check_huge(Some(4 << 20), 4 << 20), Ok(()));
+        assert_eq!(check_huge(Some(510 << 20), 512 << 20), Ok(()));
+        assert!(check_huge(Some(502 << 20), 512 << 20).is_err());
+        for huge_bytes in [Some(2 << 20), Some(0), None] {
+            let doubt = check_huge(huge_bytes, 4 << 20).unwrap_err();
+            assert_eq!(doubt.code, warning::NO_HUGE_PAGES);
+        }
+    }
+
+    #[test]
+    fn memory_on_another_node_is_told() {
+        assert!(check_node(Some(&[(1, 512), (0, 0)]), 1).is_ok());
+        assert!(check_node(Some(&[(1, 500), (0, 12)]), 1).unwrap_err().contains("(0, 12)"));
+        assert!(check_node(None, 1).is_err());
+    }
+
+    #[test]
+    fn large_rings_are_made_once_and_small_ones_anew() {
+        let rings = Rings::new(Vec::new());
+        let cpu = chase_cpu().unwrap();
+        let large = Shape::random(KEPT_BYTES, Pages::Base);
+        let one = rings.ring(large, cpu, 1).unwrap();
+        let two = rings.ring(large, cpu, 2).unwrap();
+        assert!(Arc::ptr_eq(&one, &two));
+        let small = Shape::random(4096, Pages::Base);
+        let ring = rings.ring(small, cpu, 1).unwrap();
+        assert_eq!(ring.nodes(), 64);
+        assert_eq!(rings.kept.borrow().len(), 1);
+    }
+
+    #[test]
+    fn rings_of_similar_length_share_memory() {
+        const MIB: u64 = 1 << 20;
+        let huge = [16, 24, 32, 48, 64, 128, 256, 512, 1024];
+        let mut shapes: Vec<Shape> =
+            huge.iter().map(|mib| Shape::random(mib * MIB, Pages::Huge)).collect();
+        shapes.push(Shape::random(512 * MIB, Pages::Base));
+        let lengths: Vec<_> =
+            arenas(&shapes).iter().map(|one| (one.pages, one.length_bytes / MIB)).collect();
+        let expected = [
+            (Pages::Huge, 1024),
+            (Pages::Huge, 256),
+            (Pages::Huge, 64),
+            (Pages::Huge, 64),
+            (Pages::Base, 512),
+        ];
+        assert_eq!(lengths, expected);
+        assert!(arenas(&[]).is_empty());
+    }
+
+    #[test]
+    fn the_next_ring_serves_where_the_first_cannot_be_made() {
+        let rings = Rings::new(vec![Shape::random(KEPT_BYTES, Pages::Base)]);
+        let cpu = chase_cpu().unwrap();
+        let shapes = [1 << 60, KEPT_BYTES].map(|bytes| Shape::random(bytes, Pages::Base));
+        let (shape, chase) = rings.first(&shapes, cpu, 1).unwrap();
+        assert_eq!((shape, chase.working_set_bytes()), (shapes[1], KEPT_BYTES));
+        assert!(matches!(rings.first(&shapes[..1], cpu, 1), Err(TrialError::Failed(_))));
+        assert!(rings.first(&[], cpu, 1).is_err());
+    }
+
+    #[test]
+    fn a_ring_that_could_not_be_made_is_not_tried_again() {
+        let rings = Rings::new(Vec::new());
+        let cpu = chase_cpu().unwrap();
+        let endless = Shape::random(1 << 60, Pages::Base);
+        let why = rings.ring(endless, cpu, 1).unwrap_err();
+        assert_eq!(rings.ring(endless, cpu, 2).unwrap_err(), why);
+        assert_eq!(rings.kept.borrow().len(), 1);
+    }
+
+    #[test]
+    fn the_room_holds_pages_and_order() {
+        let shape = Shape::random(1 << 20, Pages::Huge);
+        assert_eq!(shape.room_bytes(), (2 << 20) + (1 << 16));
+        let runs = Shape { run_bytes: 4096, ..shape };
+        assert_eq!(runs.room_bytes(), (2 << 20) + (1 << 10));
+    }
+
+    #[test]
+    fn warming_covers_the_caches_and_the_page_tables() {
+        let shape = Shape::random(1 << 30, Pages::Base);
+        assert_eq!(warm_nodes(shape, 64 << 20), (80 << 20) / 64);
+        assert_eq!(warm_nodes(shape, 0), 2 * (1 << 30) / (8 * 4096));
+    }
+
+    #[test]
+    fn a_walk_that_ends_wrong_gives_no_figure() {
+        assert!(matches!(time_steps(1, |_| false), Err(TrialError::Failed(_))));
+        let (steps, elapsed_ns) = time_steps(1, |_| true).unwrap();
+        assert!(steps >= 1 << 10 && elapsed_ns >= 1);
+    }
+
+    #[test]
+    fn a_cpu_that_cannot_be_is_an_error() {
+        assert!(on_cpu(usize::MAX, || Ok(())).is_err());
+        assert_eq!(on_cpu(chase_cpu().unwrap(), || Ok(7)), Ok(7));
+    }
+}

@@ -1,0 +1,329 @@
+//! The memory that rows of bandwidth run over: one block to read from, filled with numbers that
+//! are known by their place, and one to write to.
+//!
+//! Both are divided among the threads of a row anew. On a machine with several memory nodes there
+//! is a site per number of threads instead, so that each part lies where the thread runs that
+//! touched it first.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use flatout_measure::case::TrialError;
+use flatout_measure::warning::{self, Warning};
+use flatout_sys::affinity;
+use flatout_sys::cancel::CancelToken;
+use flatout_sys::stream::arena::Arena;
+use flatout_sys::stream::{GRANULE_ELEMENTS, numbers};
+
+use crate::crew::{self, Crewed, ThreadError};
+
+/// Elements of a page of 4 KiB, at which each thread's part begins.
+const PAGE_ELEMENTS: usize = 512;
+/// What an array lies behind the place where it would lie at the same distance from a page's
+/// begin as the one before: 4352 bytes. One core's triad over 440 MB arrays in plain order moved
+/// 12.1 GB/s so and 10.6 without, a non-temporal copy 14.3 and 13.0 (two virtual CPUs of a Sapphire
+/// Rapids server, medians of 7, one after the other and not interleaved, 2026-11-22).
+const SKEW_ELEMENTS: usize = 544;
+/// Large pages must make up this share, or the row says so.
+const HUGE_SHARE: f64 = 0.99;
+
+/// The memory, and who may run on what.
+pub(super) struct Site {
+    memory: Mutex<Memory>,
+    /// CPUs that threads are tied to, in turn.
+    pub(super) cpus: Vec<usize>,
+    /// What is to be said of every row.
+    pub(super) doubts: Vec<Warning>,
+    /// Share of the memory on large pages; none if the kernel does not say.
+    pub(super) huge_ratio: Option<f64>,
+    pub(super) cancel: CancelToken,
+    seed: u64,
+    sums: Mutex<BTreeMap<(u64, u64), u64>>,
+}
+
+/// What is read and what is written.
+pub(super) struct Memory {
+    source: Arena,
+    target: Arena,
+}
+
+/// The part of one thread. Places count from the first number of the source.
+pub(super) struct Lane<'m> {
+    pub(super) first: &'m [f64],
+    pub(super) second: &'m [f64],
+    pub(super) target: &'m mut [f64],
+    pub(super) first_index: u64,
+}
+
+/// How much of the source and of the target all threads together need.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Extents {
+    pub(super) source_bytes: u64,
+    pub(super) target_bytes: u64,
+}
+
+impl Extents {
+    /// For `threads` parts of `share_bytes` per array, `sources` of them to be read.
+    pub(super) fn of(threads: u32, share_bytes: u64, sources: u64) -> Self {
+        let page = 8 * PAGE_ELEMENTS as u64;
+        let skew = 8 * SKEW_ELEMENTS as u64;
+        let part = |bytes: u64| bytes.next_multiple_of(page).saturating_mul(u64::from(threads));
+        Self {
+            source_bytes: part(sources.max(1) * (share_bytes + skew)),
+            target_bytes: part(share_bytes + 2 * skew),
+        }
+    }
+
+    /// What holds both.
+    pub(super) fn or(self, other: Self) -> Self {
+        Self {
+            source_bytes: self.source_bytes.max(other.source_bytes),
+            target_bytes: self.target_bytes.max(other.target_bytes),
+        }
+    }
+}
+
+impl Site {
+    /// Gets the memory and has it touched and filled by `threads` threads, each tied to the CPU
+    /// on which it will run.
+    ///
+    /// # Errors
+    /// The kernel grants no such length, or the threads cannot be started.
+    pub(super) fn new(
+        extents: Extents,
+        threads: u32,
+        seed: u64,
+        cancel: CancelToken,
+    ) -> io::Result<Self> {
+        let source = Arena::new(extents.source_bytes as usize)?;
+        let target = Arena::new(extents.target_bytes as usize)?;
+        let site = Self {
+            memory: Mutex::new(Memory { source, target }),
+            cpus: affinity::allowed_cpus()?,
+            doubts: Vec::new(),
+            huge_ratio: None,
+            cancel,
+            seed,
+            sums: Mutex::default(),
+        };
+        site.touch(threads)?;
+        Ok(site.proved())
+    }
+
+    /// The memory, for one trial at a time.
+    pub(super) fn memory(&self) -> MutexGuard<'_, Memory> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn touch(&self, threads: u32) -> io::Result<()> {
+        let mut memory = self.memory();
+        let Memory { source, target } = &mut *memory;
+        let parts = |elements: &[f64]| {
+            let part = elements.len() / threads.max(1) as usize / PAGE_ELEMENTS * PAGE_ELEMENTS;
+            // The last part takes what is left.
+            (0..threads as usize).map(|lane| lane * part).collect::<Vec<_>>()
+        };
+        let (source, target) = (source.as_mut_slice(), target.as_mut_slice());
+        let (source_starts, target_starts) = (parts(source), parts(target));
+        let lanes: Vec<_> = source_starts
+            .iter()
+            .zip(cut(source, &source_starts).into_iter().zip(cut(target, &target_starts)))
+            .map(|(&start, lane)| Mutex::new(Some((start as u64, lane))))
+            .collect();
+        let crewed = self.crew(
+            threads,
+            |index| Ok::<_, TrialError>(take(&lanes[index as usize])),
+            |_, lane| {
+                if let Some((start, (source, target))) = lane {
+                    numbers::fill(source, self.seed, *start);
+                    target.fill(0.0);
+                }
+                Ok(())
+            },
+        );
+        crewed.results.into_iter().collect::<Result<(), _>>().map_err(io::Error::other)
+    }
+
+    /// Looks whether large pages were granted.
+    fn proved(mut self) -> Self {
+        let memory = self.memory.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let length = (memory.source.length_bytes() + memory.target.length_bytes()) as f64;
+        let huge = memory.source.huge_bytes().zip(memory.target.huge_bytes());
+        self.huge_ratio = huge.map(|(source, target)| (source + target) as f64 / length);
+        if let Some(doubt) = doubt_of_pages(self.huge_ratio) {
+            self.doubts.push(doubt);
+        }
+        self
+    }
+
+    /// Runs a crew whose members are tied to CPUs, in turn. The caller's thread is left free.
+    pub(super) fn crew<P, T: Send, E: Send + From<ThreadError>>(
+        &self,
+        threads: u32,
+        prepare: impl Fn(u32) -> Result<P, E> + Sync,
+        work: impl Fn(u32, &mut P) -> Result<T, E> + Sync,
+    ) -> Crewed<Result<T, E>> {
+        let cpus = &self.cpus;
+        let pinned = |index: u32| {
+            // A CPU that was taken away meanwhile is noticed after the trial.
+            let _ = affinity::pin_to(cpus[index as usize % cpus.len().max(1)]);
+            prepare(index)
+        };
+        let failed = |source| {
+            let error = ThreadError { number: 1, count: threads, source };
+            Crewed { results: vec![Err(error.into())], elapsed_ns: 0 }
+        };
+        thread::scope(|scope| {
+            let run = || crew::run(threads, pinned, &work);
+            match thread::Builder::new().spawn_scoped(scope, run) {
+                Ok(thread) => {
+                    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                }
+                Err(error) => failed(error),
+            }
+        })
+    }
+
+    /// The sum that a read of `count` numbers from `first_index` on must find. Worked out once.
+    pub(super) fn expected_sum(&self, first_index: u64, count: u64) -> u64 {
+        let key = (first_index, count);
+        let known = self.sums.lock().unwrap_or_else(PoisonError::into_inner).get(&key).copied();
+        known.unwrap_or_else(|| {
+            let sum = numbers::sum(self.seed, first_index, count);
+            self.sums.lock().unwrap_or_else(PoisonError::into_inner).insert(key, sum);
+            sum
+        })
+    }
+
+    /// Whether the CPUs are still those that the run began with.
+    pub(super) fn doubt_of_cpus(&self) -> Option<Warning> {
+        let now = affinity::allowed_cpus().ok()?;
+        (now != self.cpus).then(|| {
+            let text = format!("the CPUs allowed changed from {:?} to {now:?}", self.cpus);
+            Warning::new(warning::CPUS_CHANGED, text)
+        })
+    }
+}
+
+impl Memory {
+    /// The parts of `threads` threads, `share_elements` per array, `sources` arrays to be read;
+    /// none where the memory does not hold them.
+    pub(super) fn lanes(
+        &mut self,
+        threads: u32,
+        share_elements: usize,
+        sources: usize,
+    ) -> Option<Vec<Lane<'_>>> {
+        debug_assert!(share_elements.is_multiple_of(GRANULE_ELEMENTS));
+        let threads = threads.max(1) as usize;
+        let (source, target) = (self.source.as_slice(), self.target.as_mut_slice());
+        let source_part = source.len() / threads / PAGE_ELEMENTS * PAGE_ELEMENTS;
+        let target_part = target.len() / threads / PAGE_ELEMENTS * PAGE_ELEMENTS;
+        let second = share_elements + SKEW_ELEMENTS;
+        let needed = if sources > 1 { second + share_elements } else { share_elements };
+        if source_part < needed || target_part < share_elements + 2 * SKEW_ELEMENTS {
+            return None;
+        }
+        let lanes = source.chunks(source_part).zip(target.chunks_mut(target_part)).take(threads);
+        let lane = |(index, (source, target)): (usize, (_, _))| {
+            let (source, target): (&[f64], &mut [f64]) = (source, target);
+            let first_index = (index * source_part) as u64;
+            let has_second = if sources > 1 { share_elements } else { 0 };
+            Lane {
+                first: &source[..share_elements],
+                second: &source[second..][..has_second],
+                target: &mut target[2 * SKEW_ELEMENTS..][..share_elements],
+                first_index,
+            }
+        };
+        Some(lanes.enumerate().map(lane).collect())
+    }
+}
+
+/// Takes what a thread was given; each gets its own once.
+pub(super) fn take<T>(slot: &Mutex<Option<T>>) -> Option<T> {
+    slot.lock().unwrap_or_else(PoisonError::into_inner).take()
+}
+
+/// The pieces that begin at `starts`; the last one ends with the whole.
+fn cut<'m>(mut whole: &'m mut [f64], starts: &[usize]) -> Vec<&'m mut [f64]> {
+    let mut pieces = Vec::new();
+    for &start in starts.iter().rev() {
+        let (rest, piece) = whole.split_at_mut(start);
+        pieces.push(piece);
+        whole = rest;
+    }
+    pieces.reverse();
+    pieces
+}
+
+fn doubt_of_pages(huge_ratio: Option<f64>) -> Option<Warning> {
+    let text = match huge_ratio {
+        Some(ratio) if ratio >= HUGE_SHARE => return None,
+        Some(ratio) => format!("{:.0} % of the memory lies on large pages", ratio * 100.0),
+        None => "the kernel does not say on which pages the memory lies".to_owned(),
+    };
+    Some(Warning::new(warning::NO_HUGE_PAGES, text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_lie_apart_and_hold_the_numbers_of_their_places() {
+        for (threads, share, sources) in [(1, 1024, 2), (2, 32, 2), (3, 4096 + 32, 1), (8, 64, 2)] {
+            let extents = Extents::of(threads, 8 * share as u64, sources as u64);
+            let site = Site::new(extents, 2, 5, CancelToken::manual()).unwrap();
+            let mut memory = site.memory();
+            let lanes = memory.lanes(threads, share, sources).unwrap();
+            assert_eq!(lanes.len(), threads as usize);
+            for lane in lanes {
+                assert_eq!((lane.first.len(), lane.target.len()), (share, share));
+                assert_eq!(lane.second.len(), if sources > 1 { share } else { 0 });
+                let holds = |array: &[f64], first: u64| {
+                    (first..).zip(array).all(|(index, &at)| at == numbers::number(5, index))
+                };
+                assert!(holds(lane.first, lane.first_index));
+                let second_index = lane.first_index + (share + SKEW_ELEMENTS) as u64;
+                assert!(holds(lane.second, second_index));
+                let sum = lane.first.iter().map(|number| number.to_bits());
+                let sum = sum.fold(0, u64::wrapping_add);
+                assert_eq!(site.expected_sum(lane.first_index, share as u64), sum);
+                assert_eq!(site.expected_sum(lane.first_index, share as u64), sum, "remembered");
+            }
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_no_lane() {
+        let site = Site::new(Extents::of(1, 4096, 1), 1, 5, CancelToken::manual()).unwrap();
+        // Memory comes in large pages, so there is more than was asked for.
+        assert!(site.memory().lanes(1, 1 << 20, 1).is_none());
+        assert!(site.memory().lanes(1, 1 << 17, 2).is_none());
+        assert!(site.memory().lanes(1, 1 << 16, 2).is_some());
+    }
+
+    #[test]
+    fn pages_that_are_not_large_or_not_known_are_said() {
+        assert_eq!(doubt_of_pages(Some(1.0)), None);
+        assert!(doubt_of_pages(Some(0.25)).unwrap().text.starts_with("25 %"));
+        assert_eq!(doubt_of_pages(None).unwrap().code, warning::NO_HUGE_PAGES);
+    }
+
+    #[test]
+    fn a_crew_leaves_the_callers_thread_free() {
+        let site = Site::new(Extents::of(1, 256, 1), 1, 5, CancelToken::manual()).unwrap();
+        let own = thread::current().id();
+        let crewed = site.crew(
+            1,
+            |_| Ok::<_, TrialError>(affinity::allowed_cpu_count()),
+            |_, count| Ok((*count, thread::current().id())),
+        );
+        let (count, other) = crewed.results.into_iter().next().unwrap().unwrap();
+        assert_eq!((count, other == own), (1, false));
+        assert_eq!(site.doubt_of_cpus(), None);
+    }
+}

@@ -1,0 +1,125 @@
+//! The area as a whole: what it refuses, and that each row of a small run has a figure or a reason.
+
+use flatout_measure::clock::SystemClock;
+use flatout_measure::guard::FakeWitness;
+use flatout_measure::record::Status;
+
+use super::*;
+
+fn options(extent: Extent, threads: &[u32], bytes: Option<u64>) -> Options {
+    Options { extent, threads: threads.to_vec(), bytes, seed: 5, cancel: CancelToken::manual() }
+}
+
+#[test]
+fn threads_and_bytes_out_of_bounds_are_refused_by_name() {
+    for (threads, bytes, words) in [
+        (vec![0], None, "--threads 0: it must be from 1 to"),
+        (vec![1, 100_000], None, "--threads 100000"),
+        (vec![], Some(0), "--bytes 0"),
+        (vec![], Some(1 << 63), "--bytes 9223372036854775808"),
+        (vec![8], Some(2047), "--bytes 2047: 8 threads need at least 2048 bytes"),
+    ] {
+        let error = check(&options(Extent::Full, &threads, bytes)).unwrap_err();
+        assert!(matches!(error, Error::Usage(_)));
+        let text = error.to_string();
+        assert!(text.starts_with(words) && !text.contains('\n'), "{text}");
+    }
+    assert!(check(&options(Extent::Full, &[], None)).is_ok());
+    assert!(check(&options(Extent::Full, &[8], Some(2048))).is_ok());
+}
+
+#[test]
+fn the_usual_threads_hold_the_number_of_cpus_once() {
+    let threads = |extent, chosen: &[u32], cpus| options(extent, chosen, None).threads(cpus);
+    assert_eq!(threads(Extent::Full, &[], 2), [1, 2, 4, 8]);
+    assert_eq!(threads(Extent::Full, &[], 96), [1, 2, 4, 8, 96]);
+    assert_eq!(threads(Extent::Quick, &[], 1), [1]);
+    assert_eq!(threads(Extent::Few, &[], 6), [1, 6]);
+    assert_eq!(threads(Extent::Full, &[3, 1, 3], 6), [1, 3]);
+}
+
+#[test]
+fn machines_with_several_nodes_get_a_site_per_number_of_threads() {
+    let levels = Levels::default();
+    let terms = Terms {
+        extent: Extent::Quick,
+        threads: vec![1, 4],
+        cpus: 4,
+        quota_cpus: None,
+        bytes: 1 << 20,
+        room_bytes: 1 << 30,
+        room_reason: String::new(),
+        levels: &levels,
+    };
+    let rows = terms.rows().unwrap();
+    let count = rows.len();
+    assert_eq!(groups(rows.clone(), 1).len(), 1);
+    assert_eq!(groups(rows.clone(), 0).len(), 1);
+    let several = groups(rows, 2);
+    assert_eq!(several.iter().map(Vec::len).sum::<usize>(), count);
+    let threads: Vec<_> = several.iter().map(|group| group[0].threads).collect();
+    assert_eq!(threads, [1, 4]);
+    assert!(several.iter().all(|group| group.iter().all(|row| row.threads == group[0].threads)));
+}
+
+#[test]
+fn every_row_of_bandwidth_has_a_figure_or_a_reason() {
+    let levels = Levels::default();
+    let limits = Limits { cpus: affinity::allowed_cpu_count(), ..Limits::default() };
+    let options = options(Extent::Full, &[1, 3], Some(1 << 20));
+    let terms = Terms {
+        extent: Extent::Full,
+        threads: vec![1, 3],
+        cpus: limits.cpus,
+        quota_cpus: None,
+        bytes: 1 << 20,
+        // Little, so that the test is short.
+        room_bytes: 24 << 20,
+        room_reason: "a test".to_owned(),
+        levels: &levels,
+    };
+    let plan = Plan { min_trials: 1, max_trials: 1, budget_ns: u64::MAX / 4, ..Plan::default() };
+    let mut witness = FakeWitness::quiet();
+    let mut events = |_| {};
+    let mut bench = Bench {
+        clock: &SystemClock,
+        witness: &mut witness,
+        events: &mut events,
+        cancelled: &|| false,
+    };
+    let rows = terms.rows().unwrap();
+    let outcomes = measure_group(&options, &rows, &levels, &limits, &plan, &mut bench).unwrap();
+    assert_eq!(outcomes.len(), rows.len());
+    for (row, outcome) in rows.iter().zip(&outcomes) {
+        assert_eq!((row.id(), &row.parameters()), (outcome.id.as_str(), &outcome.parameters));
+        let has_figure = outcome.median.is_some_and(|figure| figure > 0.0);
+        assert!(has_figure || outcome.status == Status::Unsupported, "{outcome:?}");
+        assert!(outcome.ceiling.is_some(), "{outcome:?}");
+    }
+}
+
+#[test]
+fn every_picture_shows_rows_that_a_run_has() {
+    let levels = Levels::default();
+    let terms = Terms {
+        extent: Extent::Full,
+        threads: vec![1],
+        cpus: 1,
+        quota_cpus: None,
+        bytes: 1 << 20,
+        room_bytes: 1 << 30,
+        room_reason: String::new(),
+        levels: &levels,
+    };
+    let rows = terms.rows().unwrap();
+    let own = [working_set::ID].into_iter().chain(block::Pattern::ALL.map(block::Pattern::id));
+    for id in own {
+        let charts = charts(Extent::Full);
+        let chart = charts.iter().find(|chart| chart.id == id).unwrap();
+        for row in rows.iter().filter(|row| row.id() == id) {
+            let parameters = row.parameters();
+            assert!(parameters[&chart.x_parameter].is_number());
+            assert!(chart.line_parameters.iter().all(|name| parameters.contains_key(name)));
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Rows over working sets: each kernel over everything between the first cache and memory, by one
+//! thread.
+//!
+//! The working set is all arrays of a kernel together. The arrays are brought into the caches
+//! before the clock starts, and gone through again and again while it runs.
+
+use flatout_sys::stream::{GRANULE_BYTES, Kernel, Stream};
+
+use super::levels::{Level, Levels, MEMORY};
+use super::trial::{Job, Way};
+use crate::bench::Extent;
+
+pub(super) const ID: &str = "memory/working-set";
+/// Smallest working set.
+const LEAST_BYTES: u64 = 16 << 10;
+/// Working sets beyond this lie in memory where nothing is known about the caches.
+const ASSUMED_MEMORY_BYTES: u64 = 256 << 20;
+/// Beyond this a working set has left the second cache, where nothing is known about it.
+const ASSUMED_NEAR_BYTES: u64 = 2 << 20;
+
+/// The kernels of a run.
+pub(super) fn kernels(extent: Extent) -> &'static [Kernel] {
+    match extent {
+        Extent::Few => &[],
+        Extent::Quick => &[Kernel::Read, Kernel::Write, Kernel::Copy, Kernel::Triad],
+        Extent::Full => &Kernel::ALL,
+    }
+}
+
+/// The working sets of a run, ascending: powers of two, and the one that lies in memory for sure.
+/// A short run has one per level, half as large as the level.
+pub(super) fn sizes(extent: Extent, levels: &Levels) -> Vec<u64> {
+    let most = levels.last_cache_bytes().map_or(ASSUMED_MEMORY_BYTES, |bytes| bytes * 4);
+    let half = |level: &Level| level.bytes.map(|bytes| prev_power_of_two(bytes / 2));
+    let mut sizes: Vec<u64> = match extent {
+        Extent::Few => return Vec::new(),
+        Extent::Quick => levels.levels.iter().filter_map(half).collect(),
+        Extent::Full => (LEAST_BYTES.ilog2()..63).map(|log2| 1 << log2).collect(),
+    };
+    sizes.retain(|&bytes| bytes >= LEAST_BYTES && bytes < most);
+    sizes.push(most);
+    sizes.sort_unstable();
+    sizes.dedup();
+    sizes
+}
+
+fn prev_power_of_two(bytes: u64) -> u64 {
+    if bytes == 0 { 0 } else { 1 << bytes.ilog2() }
+}
+
+/// Bytes of each array of a kernel.
+pub(super) fn share_bytes(kernel: Kernel, working_set_bytes: u64) -> u64 {
+    let uses = kernel.uses();
+    let arrays = u64::from(uses.target) + u64::from(uses.first) + u64::from(uses.second);
+    let granule = GRANULE_BYTES as u64;
+    working_set_bytes / arrays / granule * granule
+}
+
+/// What a trial runs; none where this CPU has no such kernel.
+///
+/// What lies in a far cache or in memory is gone through in the order for those. What is larger
+/// than all caches is not brought into any before: one pass is a trial.
+pub(super) fn job(kernel: Kernel, working_set_bytes: u64, levels: &Levels) -> Option<Job> {
+    let stream = Stream::best(kernel)?;
+    let level = levels.of(working_set_bytes).map(|level| level.name);
+    let is_near = match level {
+        Some(name) => name == "L1" || name == "L2",
+        None => working_set_bytes <= ASSUMED_NEAR_BYTES,
+    };
+    let stream = if is_near { stream } else { stream.far() };
+    let is_memory = level == Some(MEMORY)
+        && levels.last_cache_bytes().is_some_and(|bytes| working_set_bytes >= 2 * bytes);
+    let way = if is_memory { Way::Once } else { Way::Again };
+    Some(Job { stream, threads: 1, share_bytes: share_bytes(kernel, working_set_bytes), way })
+}
+
+#[cfg(test)]
+mod tests {
+    use flatout_measure::record::Provenance;
+    use flatout_sys::stream::Reach;
+
+    use super::*;
+
+    fn levels(sizes: &[(&'static str, Option<u64>)]) -> Levels {
+        let level = |&(name, bytes): &(&'static str, Option<u64>)| Level {
+            name,
+            bytes,
+            latency_ns: None,
+            provenance: Provenance::Measured,
+            declared_bytes: bytes,
+        };
+        Levels { levels: sizes.iter().map(level).collect(), largest_declared_bytes: None }
+    }
+
+    fn usual() -> Levels {
+        levels(&[
+            ("L1", Some(48 << 10)),
+            ("L2", Some(2 << 20)),
+            ("L3", Some(105 << 20)),
+            (MEMORY, None),
+        ])
+    }
+
+    #[test]
+    fn sizes_go_from_16_kib_to_four_times_the_last_cache() {
+        let full = sizes(Extent::Full, &usual());
+        assert_eq!(full[..3], [16 << 10, 32 << 10, 64 << 10]);
+        assert_eq!(full[full.len() - 2..], [256 << 20, 420 << 20]);
+        assert_eq!(full.len(), 16);
+        assert_eq!(
+            sizes(Extent::Quick, &usual()),
+            [16 << 10, 1 << 20, 32 << 20, 420 << 20],
+            "one per level"
+        );
+        assert!(sizes(Extent::Few, &usual()).is_empty());
+        let unknown = sizes(Extent::Full, &Levels::default());
+        assert_eq!(unknown.last(), Some(&(256 << 20)));
+        assert_eq!(sizes(Extent::Quick, &Levels::default()), [256 << 20]);
+    }
+
+    #[test]
+    fn the_arrays_of_a_kernel_share_the_working_set() {
+        assert_eq!(share_bytes(Kernel::Read, 16_384), 16_384);
+        assert_eq!(share_bytes(Kernel::Copy, 16_384), 8_192);
+        assert_eq!(share_bytes(Kernel::Triad, 16_384), 5_376);
+    }
+
+    #[test]
+    fn near_caches_are_gone_through_in_order_and_memory_once() {
+        let job = |bytes| job(Kernel::Read, bytes, &usual()).unwrap();
+        assert_eq!((job(1 << 20).stream.reach(), job(1 << 20).way), (Reach::Near, Way::Again));
+        let far = if cfg!(target_arch = "x86_64") { Reach::Far } else { Reach::Near };
+        assert_eq!((job(8 << 20).stream.reach(), job(8 << 20).way), (far, Way::Again));
+        assert_eq!((job(420 << 20).stream.reach(), job(420 << 20).way), (far, Way::Once));
+        let unknown = super::job(Kernel::Read, 1 << 30, &Levels::default()).unwrap();
+        assert_eq!((unknown.stream.reach(), unknown.way), (far, Way::Again));
+    }
+}

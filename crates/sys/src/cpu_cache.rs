@@ -1,0 +1,113 @@
+//! The data caches of a CPU as the kernel knows them (CPUID on x86, firmware tables on Arm).
+//!
+//! In a virtual machine this is what the hypervisor says, which may be the host's whole last
+//! cache, a part of it, or made up. Nothing here is measured.
+
+use std::fs;
+use std::path::Path;
+
+/// One cache that holds data.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DataCache {
+    /// 1 is nearest to the core.
+    pub level: u32,
+    /// Size of one instance.
+    pub bytes: u64,
+    /// Length of a line; 0 if the kernel does not say.
+    pub line_bytes: u64,
+    /// CPUs that share one instance, as the kernel lists them (`0-1`); empty if it does not say.
+    pub shared_cpus: String,
+}
+
+/// The data caches of CPU `cpu`, nearest first, from `sys/devices/system/cpu` below `root` (`/`
+/// for the real one); none where the kernel does not say.
+///
+/// Cost: a dozen small files are read.
+pub fn data_caches(root: &Path, cpu: usize) -> Vec<DataCache> {
+    let folder = root.join(format!("sys/devices/system/cpu/cpu{cpu}/cache"));
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let mut caches: Vec<DataCache> =
+        entries.flatten().filter_map(|entry| read_cache(&entry.path())).collect();
+    caches.sort_by_key(|cache| (cache.level, cache.bytes));
+    caches
+}
+
+fn read_cache(folder: &Path) -> Option<DataCache> {
+    let text = |name: &str| fs::read_to_string(folder.join(name)).ok();
+    let kind = text("type")?;
+    if !["Data", "Unified"].contains(&kind.trim()) {
+        return None;
+    }
+    let level = text("level")?.trim().parse().ok().filter(|&level| level > 0)?;
+    let bytes = parse_size(&text("size")?)?;
+    let line_bytes = text("coherency_line_size").and_then(|line| line.trim().parse().ok());
+    let shared_cpus = text("shared_cpu_list").map(|list| list.trim().to_owned());
+    Some(DataCache {
+        level,
+        bytes,
+        line_bytes: line_bytes.unwrap_or(0),
+        shared_cpus: shared_cpus.unwrap_or_default(),
+    })
+}
+
+/// Reads `48K`, `2048K`, `32M`; none of nothing and of 0.
+fn parse_size(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let (digits, scale) = match text.as_bytes().last()? {
+        b'K' => (&text[..text.len() - 1], 1 << 10),
+        b'M' => (&text[..text.len() - 1], 1 << 20),
+        b'G' => (&text[..text.len() - 1], 1 << 30),
+        _ => (text, 1),
+    };
+    let count: u64 = digits.parse().ok()?;
+    count.checked_mul(scale).filter(|&bytes| bytes > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree(caches: &[(&str, &str, &str)]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        for (index, (level, kind, size)) in caches.iter().enumerate() {
+            let folder = format!("sys/devices/system/cpu/cpu3/cache/index{index}");
+            let folder = root.path().join(folder);
+            fs::create_dir_all(&folder).unwrap();
+            let files = [
+                ("level", *level),
+                ("type", *kind),
+                ("size", *size),
+                ("coherency_line_size", "64"),
+                ("shared_cpu_list", "3,7"),
+            ];
+            for (name, text) in files {
+                fs::write(folder.join(name), format!("{text}\n")).unwrap();
+            }
+        }
+        root
+    }
+
+    #[test]
+    fn instructions_are_left_out_and_sizes_have_units() {
+        let root = tree(&[
+            ("1", "Data", "48K"),
+            ("1", "Instruction", "32K"),
+            ("3", "Unified", "105M"),
+            ("2", "Unified", "2048K"),
+        ]);
+        let caches = data_caches(root.path(), 3);
+        let sizes: Vec<_> = caches.iter().map(|cache| (cache.level, cache.bytes)).collect();
+        assert_eq!(sizes, [(1, 48 << 10), (2, 2 << 20), (3, 105 << 20)]);
+        assert_eq!((caches[0].line_bytes, caches[0].shared_cpus.as_str()), (64, "3,7"));
+        assert!(data_caches(root.path(), 0).is_empty(), "another CPU");
+    }
+
+    #[test]
+    fn what_cannot_be_is_left_out() {
+        let root = tree(&[("0", "Data", "48K"), ("1", "Data", "0K"), ("2", "Unified", "x")]);
+        assert!(data_caches(root.path(), 3).is_empty());
+        assert_eq!(parse_size(""), None);
+        assert_eq!(parse_size("512"), Some(512));
+        assert_eq!(parse_size("18446744073709551615G"), None);
+    }
+}

@@ -1,0 +1,94 @@
+//! Copies of the factors in the order in which tiles take them, so that the innermost loop reads
+//! memory straight on: slivers of a tile's rows, or of a tile's columns, padded with zeros.
+
+use super::block::{Block, BlockMut};
+
+/// Copies `left` into slivers of `sliver_rows` rows, column after column.
+///
+/// Shape: `to` has `rows.div_ceil(sliver_rows) * sliver_rows * columns` numbers.
+pub(super) fn pack_left(to: &mut [f64], left: Block<'_>, sliver_rows: usize) {
+    match sliver_rows {
+        24 => pack_rows::<24>(to, left),
+        12 => pack_rows::<12>(to, left),
+        4 => pack_rows::<4>(to, left),
+        _ => unreachable!("the tables of `kernel` have no other tiles"),
+    }
+}
+
+/// The columns are read straight on, for memory's sake; what is written stays in the cache.
+fn pack_rows<const ROWS: usize>(to: &mut [f64], left: Block<'_>) {
+    let (places, _) = to.as_chunks_mut::<ROWS>();
+    let depth = left.columns();
+    for column in 0..depth {
+        let (whole, rest) = left.column(column).as_chunks::<ROWS>();
+        let mut place = column;
+        for values in whole {
+            places[place] = *values;
+            place += depth;
+        }
+        if !rest.is_empty() {
+            places[place] = [0.0; ROWS];
+            places[place][..rest.len()].copy_from_slice(rest);
+        }
+    }
+}
+
+/// Copies `right` into slivers of `sliver_columns` columns and `depth` rows, row after row.
+///
+/// Shape: `to` has a multiple of `sliver_columns * depth` numbers; `depth` ≥ the rows.
+pub(super) fn pack_right(to: &mut [f64], right: Block<'_>, sliver_columns: usize, depth: usize) {
+    match sliver_columns {
+        8 => pack_columns::<8>(to, right, depth),
+        4 => pack_columns::<4>(to, right, depth),
+        _ => unreachable!("the tables of `kernel` have no other tiles"),
+    }
+}
+
+fn pack_columns<const COLUMNS: usize>(to: &mut [f64], right: Block<'_>, depth: usize) {
+    let rows = right.rows();
+    for (index, sliver) in to.chunks_exact_mut(COLUMNS * depth).enumerate() {
+        let first = index * COLUMNS;
+        let (places, _) = sliver.as_chunks_mut::<COLUMNS>();
+        if first + COLUMNS <= right.columns() {
+            let columns: [&[f64]; COLUMNS] =
+                std::array::from_fn(|column| &right.column(first + column)[..rows]);
+            for (row, place) in places[..rows].iter_mut().enumerate() {
+                for (to, column) in place.iter_mut().zip(columns) {
+                    *to = column[row];
+                }
+            }
+        } else {
+            places.iter_mut().for_each(|place| place.fill(0.0));
+            for column in first..right.columns() {
+                for (place, from) in places.iter_mut().zip(right.column(column)) {
+                    place[column - first] = *from;
+                }
+            }
+        }
+        places[rows..].iter_mut().for_each(|place| place.fill(0.0));
+    }
+}
+
+/// Copies what [`pack_right`] packed back into columns.
+pub(super) fn unpack_right(
+    from: &[f64],
+    target: BlockMut<'_>,
+    sliver_columns: usize,
+    depth: usize,
+) {
+    match sliver_columns {
+        8 => unpack_columns::<8>(from, target, depth),
+        4 => unpack_columns::<4>(from, target, depth),
+        _ => unreachable!("the tables of `kernel` have no other tiles"),
+    }
+}
+
+fn unpack_columns<const COLUMNS: usize>(from: &[f64], mut target: BlockMut<'_>, depth: usize) {
+    for column in 0..target.columns() {
+        let sliver = &from[column / COLUMNS * COLUMNS * depth..];
+        let (places, _) = sliver.as_chunks::<COLUMNS>();
+        for (to, place) in target.column(column).iter_mut().zip(places) {
+            *to = place[column % COLUMNS];
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! A cache line that two threads hand back and forth, each on a CPU of its own: what it takes
+//! until a store of one core is seen by another.
+//!
+//! No system call and no pause is in the loop. It is meant for two CPUs; on one, each turn would
+//! last until the scheduler takes the CPU away, so both sides give up when nothing happens.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Value that ends the game for both sides.
+const ENDED: u64 = u64::MAX;
+/// Looks at the line after which the other side is taken for lost. A look takes about a
+/// nanosecond, so this is half a second: longer than a hypervisor keeps a CPU away, as a rule.
+const PATIENCE: u64 = 500_000_000;
+
+/// The line. Source of the alignment: cores fetch lines of 64 bytes in pairs.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub struct Line(AtomicU64);
+
+/// The other side gave up, or nothing was heard of it for half a second.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the thread on the other CPU did not answer")]
+pub struct Unanswered;
+
+impl Line {
+    /// The side that begins: writes an odd number and waits for the even one above it, `rounds`
+    /// times. One round is two hand-overs. A line can be used again where the last game ended.
+    ///
+    /// # Errors
+    /// [`Unanswered`].
+    #[inline(never)]
+    pub fn serve(&self, rounds: u64) -> Result<(), Unanswered> {
+        let start = self.0.load(Ordering::Acquire);
+        if start == ENDED {
+            return Err(Unanswered);
+        }
+        for round in 0..rounds {
+            let ball = start + 2 * round + 1;
+            self.write(ball);
+            self.wait_for(ball + 1)?;
+        }
+        Ok(())
+    }
+
+    /// The side that answers: waits for the next odd number and writes the even one above it,
+    /// `rounds` times. `from` is the value at which the game began: twice the rounds before it.
+    ///
+    /// # Errors
+    /// [`Unanswered`].
+    #[inline(never)]
+    pub fn answer(&self, from: u64, rounds: u64) -> Result<(), Unanswered> {
+        for round in 0..rounds {
+            let ball = from + 2 * round + 1;
+            self.wait_for(ball)?;
+            self.write(ball + 1);
+        }
+        Ok(())
+    }
+
+    /// Hand-overs that were made: both sides' stores.
+    pub fn hand_overs(&self) -> u64 {
+        self.0.load(Ordering::Acquire)
+    }
+
+    /// Ends the game, so that the other side does not wait.
+    pub fn give_up(&self) {
+        self.0.store(ENDED, Ordering::Release);
+    }
+
+    /// A plain store: an exchange would tell whether the other side gave up, but is what is to be
+    /// measured no longer. A side that gives up is noticed by its silence.
+    #[inline(always)]
+    fn write(&self, ball: u64) {
+        self.0.store(ball, Ordering::Release);
+    }
+
+    #[inline(always)]
+    fn wait_for(&self, ball: u64) -> Result<(), Unanswered> {
+        for _ in 0..PATIENCE {
+            let seen = self.0.load(Ordering::Acquire);
+            if seen == ball {
+                return Ok(());
+            }
+            if seen == ENDED {
+                break;
+            }
+        }
+        self.give_up();
+        Err(Unanswered)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread;
+
+    #[test]
+    fn each_round_is_two_hand_overs() {
+        let line = Line::default();
+        // On one CPU each turn takes a slice of the scheduler's time: few rounds.
+        thread::scope(|scope| {
+            let other = scope.spawn(|| {
+                line.answer(0, 5)?;
+                line.answer(10, 15)
+            });
+            line.serve(5).unwrap();
+            line.serve(15).unwrap();
+            other.join().unwrap().unwrap();
+        });
+        assert_eq!(line.hand_overs(), 40);
+    }
+
+    #[test]
+    fn giving_up_frees_the_other_side() {
+        let line = Line::default();
+        thread::scope(|scope| {
+            let other = scope.spawn(|| line.answer(0, 10));
+            line.give_up();
+            assert_eq!(other.join().unwrap(), Err(Unanswered));
+        });
+        assert_eq!(line.serve(1), Err(Unanswered), "the game is over for who comes later");
+    }
+}

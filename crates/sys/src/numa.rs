@@ -1,0 +1,185 @@
+//! Memory nodes: which there are, which CPUs are near, and where the pages of a range lie.
+//!
+//! Source: the kernel's `Documentation/ABI/stable/sysfs-devices-node`, mbind(2), numa(7).
+
+use std::path::Path;
+use std::{fs, io};
+
+/// One node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Node {
+    /// Its number; numbers may have gaps.
+    pub number: u32,
+    /// CPUs of the node, ascending; none for memory without CPUs (CXL, persistent memory).
+    pub cpus: Vec<usize>,
+    /// Memory of the node; 0 for CPUs without memory.
+    pub memory_bytes: u64,
+    /// Distances to all nodes as the firmware gives them, 10 being the node itself.
+    pub distances: Vec<u32>,
+}
+
+/// The nodes from `sys/devices/system/node` below `root` (`/` for the real one), ascending; none
+/// where the kernel has no nodes.
+///
+/// Cost: three small files per node are read.
+pub fn nodes(root: &Path) -> Vec<Node> {
+    let folder = root.join("sys/devices/system/node");
+    let Ok(entries) = fs::read_dir(&folder) else { return Vec::new() };
+    let read = |entry: fs::DirEntry| {
+        let number = entry.file_name().to_str()?.strip_prefix("node")?.parse().ok()?;
+        let text = |name: &str| fs::read_to_string(entry.path().join(name)).unwrap_or_default();
+        let distances = text("distance").split_whitespace().map_while(|d| d.parse().ok()).collect();
+        let cpus = parse_cpu_list(text("cpulist").trim())?;
+        Some(Node { number, cpus, memory_bytes: parse_memory(&text("meminfo")), distances })
+    };
+    let mut nodes: Vec<Node> = entries.flatten().filter_map(read).collect();
+    nodes.sort_by_key(|node| node.number);
+    nodes
+}
+
+/// Reads a list of CPUs as the kernel prints it, for example `0-3,8`; an empty one has none.
+/// `None` for anything else.
+pub fn parse_cpu_list(text: &str) -> Option<Vec<usize>> {
+    let mut cpus = Vec::new();
+    for part in text.split(',').filter(|part| !part.is_empty()) {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
+        // The kernel has at most 8192 CPUs; what says more is no such list.
+        if last < first || last > 1 << 16 {
+            return None;
+        }
+        cpus.extend(first..=last);
+    }
+    Some(cpus)
+}
+
+fn parse_memory(meminfo: &str) -> u64 {
+    let line = meminfo.lines().find(|line| line.contains("MemTotal:"));
+    let kib = line.and_then(|line| line.split_whitespace().rev().nth(1)?.parse::<u64>().ok());
+    kib.unwrap_or(0).saturating_mul(1024)
+}
+
+/// How many pages of the mapping that begins at `start` lie on which node, out of the text of
+/// `/proc/self/numa_maps`; `None` where the mapping is not listed.
+///
+/// Units: pages of the size that the kernel lists for the mapping (`kernelpagesize_kB`).
+pub fn pages_by_node(numa_maps: &str, start: u64) -> Option<Vec<(u32, u64)>> {
+    let head = format!("{start:x} ");
+    let line = numa_maps.lines().find(|line| line.starts_with(&head))?;
+    let pages = |field: &str| {
+        let (node, pages) = field.strip_prefix('N')?.split_once('=')?;
+        Some((node.parse().ok()?, pages.parse().ok()?))
+    };
+    Some(line.split_whitespace().filter_map(pages).collect())
+}
+
+/// Binds pages that are not there yet to one node.
+///
+/// Errors: those of mbind(2).
+///
+/// # Safety
+///
+/// The range must be whole pages of a mapping of the caller's own.
+pub(crate) unsafe fn bind(
+    start: *mut libc::c_void,
+    length_bytes: usize,
+    node: u32,
+) -> io::Result<()> {
+    const BITS: u32 = u64::BITS;
+    const MOST: u32 = 1024;
+    if node >= MOST {
+        return Err(io::Error::from_raw_os_error(libc::EINVAL));
+    }
+    let mut mask = [0_u64; (MOST / BITS) as usize];
+    mask[(node / BITS) as usize] = 1 << (node % BITS);
+    // The kernel takes one bit less than it is told (mbind(2), "BUGS" of get_mempolicy(2)).
+    let bits = u64::from(MOST) + 1;
+    // SAFETY: the kernel reads the mask, which lives through the call; the range is the caller's.
+    let result = unsafe {
+        libc::syscall(libc::SYS_mbind, start, length_bytes, libc::MPOL_BIND, mask.as_ptr(), bits, 0)
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chase::{Arena, Pages};
+
+    /// The tree of a machine with two sockets of an Intel server CPU and a node of memory alone.
+    const TREE: [(&str, &str, &str, &str); 3] = [
+        ("node0", "0-3,8-11\n", "Node 0 MemTotal:       65738312 kB\n", "10 21 14\n"),
+        ("node1", "4-7,12-15\n", "Node 1 MemTotal:       66059512 kB\n", "21 10 24\n"),
+        (
+            "node2",
+            "\n",
+            "Node 2 MemTotal:       130023424 kB\nNode 2 MemFree: 1 kB\n",
+            "14 24 10\n",
+        ),
+    ];
+
+    fn tree() -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        let base = root.path().join("sys/devices/system/node");
+        for (name, cpus, meminfo, distance) in TREE {
+            let folder = base.join(name);
+            fs::create_dir_all(&folder).unwrap();
+            for (file, text) in [("cpulist", cpus), ("meminfo", meminfo), ("distance", distance)] {
+                fs::write(folder.join(file), text).unwrap();
+            }
+        }
+        fs::write(base.join("has_cpu"), "0-1\n").unwrap();
+        root
+    }
+
+    #[test]
+    fn nodes_have_cpus_memory_and_distances() {
+        let root = tree();
+        let nodes = nodes(root.path());
+        assert_eq!(nodes.iter().map(|node| node.number).collect::<Vec<_>>(), [0, 1, 2]);
+        assert_eq!(nodes[0].cpus, [0, 1, 2, 3, 8, 9, 10, 11]);
+        assert_eq!(nodes[1].memory_bytes, 66_059_512 * 1024);
+        assert!(nodes[2].cpus.is_empty());
+        assert_eq!(nodes[2].distances, [14, 24, 10]);
+    }
+
+    #[test]
+    fn a_machine_without_nodes_has_none() {
+        assert!(nodes(Path::new("/nonexistent")).is_empty());
+    }
+
+    #[test]
+    fn lists_of_cpus_are_read() {
+        assert_eq!(parse_cpu_list("0-2,5"), Some(vec![0, 1, 2, 5]));
+        assert_eq!(parse_cpu_list(""), Some(vec![]));
+        for odd in ["3-1", "x", "1-", "0-99999999"] {
+            assert_eq!(parse_cpu_list(odd), None, "{odd}");
+        }
+    }
+
+    #[test]
+    fn pages_are_counted_by_node() {
+        let text = "7f10a0000000 default anon=3 dirty=3 N0=1 N1=2 kernelpagesize_kB=4\n\
+                    7f10a0200000 bind:1 anon=512 dirty=512 N1=512 kernelpagesize_kB=4\n";
+        assert_eq!(pages_by_node(text, 0x7f10_a000_0000), Some(vec![(0, 1), (1, 2)]));
+        assert_eq!(pages_by_node(text, 0x7f10_a020_0000), Some(vec![(1, 512)]));
+        assert_eq!(pages_by_node(text, 0x7f10_a020), None);
+    }
+
+    #[test]
+    fn memory_is_bound_to_the_node_that_is_named() {
+        let Some(node) = nodes(Path::new("/")).into_iter().find(|node| node.memory_bytes > 0)
+        else {
+            return eprintln!("skipped: the kernel shows no memory nodes");
+        };
+        let arena = match Arena::new(1 << 20, Pages::Base, Some(node.number)) {
+            Ok(arena) => arena,
+            Err(error) => return eprintln!("skipped: mbind is refused: {error}"),
+        };
+        match arena.pages_by_node() {
+            Some(pages) => assert!(pages.iter().all(|&(on, _)| on == node.number), "{pages:?}"),
+            None => eprintln!("skipped: no /proc/self/numa_maps"),
+        }
+        assert!(Arena::new(1 << 20, Pages::Base, Some(u32::MAX)).is_err());
+    }
+}

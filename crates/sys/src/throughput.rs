@@ -1,0 +1,259 @@
+//! Loops of arithmetic in registers, which keep the units of one core busy, and their proof.
+//!
+//! A [`Kernel`] names what is computed; a [`Workload`] is a kernel with its numbers. Each pass
+//! starts from the same numbers, ends in others that ordinary scalar code worked out beforehand,
+//! and adds them to a sum, so that neither a wrong result nor a pass left out goes unseen. The
+//! loops do no memory access but at the ends of a pass. Not here: time, clock, ports; the loop
+//! with a dependency chain in it serves [`crate::core_clock`]. Read next: `throughput/x86.rs`.
+
+use std::io;
+
+use crate::core_clock::Chain;
+#[cfg(target_arch = "x86_64")]
+use crate::core_clock::Ring;
+
+mod frame;
+mod kernel;
+mod program;
+#[cfg(target_arch = "x86_64")]
+mod tile;
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
+use frame::Frame;
+use program::Program;
+
+pub use kernel::{Form, Kernel, Level, Number, Operation};
+#[cfg(target_arch = "x86_64")]
+pub(crate) use x86::most_links;
+
+/// Dependency chains that a loop advances side by side.
+pub const CHAINS: u64 = frame::CHAINS as u64;
+
+/// A kernel with its numbers, ready to run in any number of threads.
+#[derive(Debug)]
+pub struct Workload {
+    kernel: Kernel,
+    form: Form,
+    body: Body,
+    /// What one pass adds to the sum.
+    expected: u64,
+}
+
+#[derive(Debug)]
+enum Body {
+    /// Registers; the scalar loop keeps its numbers in the first bytes of each.
+    Registers(Box<Frame>),
+    /// Tiles.
+    #[cfg(target_arch = "x86_64")]
+    Tiles(Box<tile::Tiles>),
+}
+
+/// What a run did, and whether its results are right.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Checked {
+    /// Operations, as [`Operation::count`] counts them.
+    pub operations: u64,
+    /// Steps: one operation on one register or tile, by one instruction or two.
+    pub steps: u64,
+    /// Whether the sum of all results is the one that was worked out beforehand.
+    pub is_right: bool,
+}
+
+impl Workload {
+    /// Makes the numbers of `kernel` from `seed`, and works out what comes of them.
+    ///
+    /// Cost: up to ten milliseconds of scalar arithmetic.
+    ///
+    /// # Errors
+    /// `Unsupported`, with what this machine lacks.
+    pub fn new(kernel: Kernel, form: Form, seed: u64) -> io::Result<Self> {
+        if let Some(text) = kernel.lacks() {
+            return Err(io::Error::new(io::ErrorKind::Unsupported, text));
+        }
+        #[cfg(target_arch = "x86_64")]
+        if kernel.level == Level::Amx {
+            let tiles = tile::Tiles::new(kernel.number, form, seed);
+            let expected = tiles.expected();
+            let body = Body::Tiles(Box::new(tiles));
+            return Ok(Self { kernel, form, body, expected });
+        }
+        let program = Program::of(kernel, form);
+        let frame = Frame::new(kernel, program, seed);
+        let expected = program.result(kernel, &frame, PASS_PAIRS).sum(kernel);
+        Ok(Self { kernel, form, body: Body::Registers(Box::new(frame)), expected })
+    }
+
+    /// The kernel.
+    pub fn kernel(&self) -> Kernel {
+        self.kernel
+    }
+
+    /// Which of its loops.
+    pub fn form(&self) -> Form {
+        self.form
+    }
+
+    /// Steps of one iteration of the loop.
+    pub fn steps_per_iteration(&self) -> u64 {
+        match &self.body {
+            Body::Registers(_) if self.kernel.level == Level::Scalar => {
+                2 * PAIRS_PER_ITERATION * frame::SCALAR_CHAINS as u64
+            }
+            Body::Registers(_) => 2 * PAIRS_PER_ITERATION * CHAINS,
+            #[cfg(target_arch = "x86_64")]
+            Body::Tiles(_) => tile::STEPS_PER_ITERATION,
+        }
+    }
+
+    /// Iterations of one pass.
+    pub fn iterations_per_pass(&self) -> u64 {
+        match &self.body {
+            Body::Registers(_) => PASS_ITERATIONS,
+            #[cfg(target_arch = "x86_64")]
+            Body::Tiles(tiles) => tiles.iterations(),
+        }
+    }
+
+    /// Iterations of one pass of the loop that has a chain in it: between two of them stand its
+    /// links.
+    pub fn turns_per_pass(&self) -> u64 {
+        match &self.body {
+            Body::Registers(_) => PASS_PAIRS / chained_pairs(self.kernel),
+            #[cfg(target_arch = "x86_64")]
+            Body::Tiles(tiles) => tiles.iterations(),
+        }
+    }
+
+    /// Links of an iteration, where the loop cannot have any other number of them.
+    pub fn fixed_links(&self, chain: Chain) -> Option<u64> {
+        match &self.body {
+            Body::Registers(_) => None,
+            #[cfg(target_arch = "x86_64")]
+            Body::Tiles(_) => Some(tile::links(chain)),
+        }
+    }
+
+    /// Runs `passes` passes. The loop is nothing but the kernel.
+    pub fn run(&self, passes: u64) -> Checked {
+        let mut sum = 0_u64;
+        for _ in 0..passes {
+            sum = sum.wrapping_add(self.pass());
+        }
+        self.checked(passes, sum)
+    }
+
+    /// Runs `passes` passes with a chain of dependent scalar instructions in each iteration.
+    /// Gives the end of the chain beside what [`Self::run`] gives.
+    pub(crate) fn run_chained(&self, passes: u64, links: Links) -> (Checked, u64) {
+        let (mut sum, mut end) = (0_u64, links.start);
+        for _ in 0..passes {
+            let (pass, value) = self.chained_pass(Links { start: end, ..links });
+            sum = sum.wrapping_add(pass);
+            end = value;
+        }
+        (self.checked(passes, sum), end)
+    }
+
+    fn checked(&self, passes: u64, sum: u64) -> Checked {
+        let steps = passes * self.iterations_per_pass() * self.steps_per_iteration();
+        let rows = self.rows_per_step();
+        Checked {
+            operations: steps * rows * self.kernel.lanes() * self.kernel.operation.count(),
+            steps,
+            is_right: sum == self.expected.wrapping_mul(passes),
+        }
+    }
+
+    /// Registers that one step works on: a tile is worked on row by row.
+    pub fn rows_per_step(&self) -> u64 {
+        match &self.body {
+            Body::Registers(_) => 1,
+            #[cfg(target_arch = "x86_64")]
+            Body::Tiles(tiles) => tiles.rows(),
+        }
+    }
+}
+
+/// Iterations of one pass over registers. Long against its ends (some 150 instructions), short
+/// enough to be worked out by scalar code in some milliseconds.
+const PASS_ITERATIONS: u64 = 512;
+/// Pairs of steps in one iteration.
+const PAIRS_PER_ITERATION: u64 = 4;
+/// Pairs of steps in one pass.
+const PASS_PAIRS: u64 = PASS_ITERATIONS * PAIRS_PER_ITERATION;
+
+/// Pairs of steps in an iteration of the chained loop. Links and work overlap only as far as the
+/// core looks ahead: with four pairs of products and sums, which are up to 384 micro-operations,
+/// the chain waited for the work and read 1.6 GHz instead of 2.2 (Sapphire Rapids, 2026-11-22).
+/// One pair of single instructions would be as short as the jumps.
+const fn chained_pairs(kernel: Kernel) -> u64 {
+    if kernel.instructions() == 1 || matches!(kernel.level, Level::Scalar) {
+        PAIRS_PER_ITERATION
+    } else {
+        1
+    }
+}
+
+/// A chain of dependent instructions that runs beside a kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Links {
+    pub(crate) chain: Chain,
+    /// Links per iteration of the loop.
+    pub(crate) count: u64,
+    /// Where the chain begins.
+    pub(crate) start: u64,
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Workload {
+    fn pass(&self) -> u64 {
+        match &self.body {
+            Body::Registers(frame) => {
+                let mut end = frame::Chains::zero();
+                let turns = self.iterations_per_pass();
+                // SAFETY: `new` made sure that the CPU has what the kernel needs.
+                unsafe { x86::plain(self.kernel, self.form, frame, &mut end, turns) };
+                end.sum(self.kernel)
+            }
+            // SAFETY: `new` made sure that the CPU has tiles and the kernel grants them.
+            Body::Tiles(tiles) => unsafe { tiles.pass(None).0 },
+        }
+    }
+
+    fn chained_pass(&self, links: Links) -> (u64, u64) {
+        // Loads follow a ring of addresses; outside, a place in it is a number.
+        let ring = Ring::new();
+        let loads = links.chain == Chain::Load;
+        let start = if loads { ring.address(links.start) } else { links.start };
+        let links = Links { start, ..links };
+        let (sum, end) = match &self.body {
+            Body::Registers(frame) => {
+                let mut end = frame::Chains::zero();
+                let mut sled = x86::Sled::new(links, self.turns_per_pass());
+                // SAFETY: as in `pass`; a sled is never longer than the code has room for, and
+                // the ring outlives the call.
+                unsafe { x86::chained(self.kernel, self.form, frame, &mut end, &mut sled) };
+                (end.sum(self.kernel), sled.value)
+            }
+            // SAFETY: as in `pass`, and the ring outlives the call.
+            Body::Tiles(tiles) => unsafe { tiles.pass(Some(links)) },
+        };
+        (sum, if loads { ring.place(end) } else { end })
+    }
+}
+
+/// No workload can be made here, see [`Kernel::lacks`]: nothing runs.
+#[cfg(not(target_arch = "x86_64"))]
+impl Workload {
+    fn pass(&self) -> u64 {
+        self.expected.wrapping_add(1)
+    }
+
+    fn chained_pass(&self, links: Links) -> (u64, u64) {
+        (self.pass(), links.start)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,215 @@
+//! What can be computed, with which instructions, and what a machine lacks for it.
+
+#[cfg(target_arch = "x86_64")]
+use super::{tile, x86};
+
+/// The type of the numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Number {
+    /// IEEE 754 single precision.
+    F32,
+    /// IEEE 754 double precision.
+    F64,
+    /// 32-bit integers, wrapping.
+    I32,
+    /// 64-bit integers, wrapping.
+    I64,
+    /// Bytes, unsigned times signed, summed up in 32 bits.
+    I8,
+    /// The upper half of a single-precision number, summed up in single precision.
+    Bf16,
+}
+
+/// What is done with them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Operation {
+    /// x × a + b, counted as two operations, in one instruction where there is one.
+    MultiplyAdd,
+    /// x + b, counted as one.
+    Add,
+}
+
+/// The instructions that do it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Level {
+    /// General registers.
+    Scalar,
+    /// Vectors of 16 bytes; SSE4.1 for the multiplication of 32-bit integers.
+    Sse2,
+    /// Vectors of 32 bytes, with FMA.
+    Avx2,
+    /// Vectors of 64 bytes; AVX-512DQ for the multiplication of 64-bit integers.
+    Avx512,
+    /// Dot products of bytes in vectors of 32 bytes.
+    AvxVnni,
+    /// Dot products of bytes in vectors of 64 bytes.
+    Avx512Vnni,
+    /// Products of tiles of 16 rows of 64 bytes.
+    Amx,
+}
+
+/// What is computed, and how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Kernel {
+    /// The type of the numbers.
+    pub number: Number,
+    /// What is done with them.
+    pub operation: Operation,
+    /// The instructions that do it.
+    pub level: Level,
+}
+
+/// Which of the two loops of a kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Form {
+    /// The loop whose rate is the figure.
+    Work,
+    /// A loop of other instructions that the same ports execute: a product for the fused
+    /// multiply-add, a difference for a sum. It counts the ports; its own rate is no figure.
+    Census,
+}
+
+impl Number {
+    /// The word for it: `f64`.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::F32 => "f32",
+            Self::F64 => "f64",
+            Self::I32 => "i32",
+            Self::I64 => "i64",
+            Self::I8 => "i8",
+            Self::Bf16 => "bf16",
+        }
+    }
+
+    /// Whether operations are floating-point ones.
+    pub const fn is_floating(self) -> bool {
+        matches!(self, Self::F32 | Self::F64 | Self::Bf16)
+    }
+
+    /// Bytes of one number.
+    pub const fn bytes(self) -> usize {
+        match self {
+            Self::I8 => 1,
+            Self::Bf16 => 2,
+            Self::F32 | Self::I32 => 4,
+            Self::F64 | Self::I64 => 8,
+        }
+    }
+}
+
+impl Operation {
+    /// The word for it: `multiply-add`.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::MultiplyAdd => "multiply-add",
+            Self::Add => "add",
+        }
+    }
+
+    /// Operations that it counts as.
+    pub const fn count(self) -> u64 {
+        match self {
+            Self::MultiplyAdd => 2,
+            Self::Add => 1,
+        }
+    }
+}
+
+impl Level {
+    /// The word for it: `avx512`.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Scalar => "scalar",
+            Self::Sse2 => "sse2",
+            Self::Avx2 => "avx2",
+            Self::Avx512 => "avx512",
+            Self::AvxVnni => "avx-vnni",
+            Self::Avx512Vnni => "avx512-vnni",
+            Self::Amx => "amx",
+        }
+    }
+
+    /// Bytes of a register that an instruction works on; of a row, with tiles.
+    pub const fn register_bytes(self) -> usize {
+        match self {
+            Self::Scalar => 8,
+            Self::Sse2 => 16,
+            Self::Avx2 | Self::AvxVnni => 32,
+            Self::Avx512 | Self::Avx512Vnni | Self::Amx => 64,
+        }
+    }
+}
+
+/// Levels from the narrowest to the widest.
+const LADDER: [Level; 7] = [
+    Level::Scalar,
+    Level::Sse2,
+    Level::Avx2,
+    Level::Avx512,
+    Level::AvxVnni,
+    Level::Avx512Vnni,
+    Level::Amx,
+];
+
+impl Kernel {
+    /// The kernels of a type and operation that some CPU has, the narrowest first, whether this
+    /// machine can run them or not. A rung that no instruction set has (SSE2 and AVX2 multiply no
+    /// 64-bit integers) is left out.
+    pub fn ladder(number: Number, operation: Operation) -> Vec<Self> {
+        let kernel = |level| Self { number, operation, level };
+        LADDER.into_iter().map(kernel).filter(|kernel| kernel.exists()).collect()
+    }
+
+    fn exists(self) -> bool {
+        use Level::{Amx, Avx2, Avx512, Avx512Vnni, AvxVnni, Scalar, Sse2};
+        let multiplies = self.operation == Operation::MultiplyAdd;
+        match (self.number, self.level) {
+            (Number::I8, AvxVnni | Avx512Vnni | Amx) | (Number::Bf16, Amx) => multiplies,
+            (Number::I8 | Number::Bf16, _) | (_, AvxVnni | Avx512Vnni | Amx) => false,
+            (Number::I64, Scalar) => multiplies,
+            (_, Scalar) => false,
+            (Number::I64, Sse2 | Avx2) => !multiplies,
+            (_, Sse2 | Avx2 | Avx512) => true,
+        }
+    }
+
+    /// Numbers that a step works on: with tiles, those of one row, times the 16 columns that it
+    /// meets.
+    pub const fn lanes(self) -> u64 {
+        let columns = if matches!(self.level, Level::Amx) { 16 } else { 1 };
+        columns * (self.level.register_bytes() / self.number.bytes()) as u64
+    }
+
+    /// Instructions that do one operation on one register, and whether it is one fused
+    /// instruction: a product and a sum are two.
+    pub const fn instructions(self) -> u64 {
+        match (self.operation, self.number, self.level) {
+            (Operation::Add, ..) => 1,
+            (_, Number::I8 | Number::Bf16, _) => 1,
+            (_, Number::F32 | Number::F64, Level::Avx2 | Level::Avx512) => 1,
+            _ => 2,
+        }
+    }
+
+    /// What this machine lacks to run it; `None` if nothing.
+    pub fn lacks(self) -> Option<String> {
+        if !self.exists() {
+            return Some(format!("{} has no {}", self.level.word(), self.number.word()));
+        }
+        missing(self)
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn missing(kernel: Kernel) -> Option<String> {
+    if kernel.level == Level::Amx {
+        return tile::lacks(kernel.number);
+    }
+    x86::lacks(kernel).map(|feature| format!("the CPU has no {feature}, or the kernel hides it"))
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn missing(_kernel: Kernel) -> Option<String> {
+    Some("there are no kernels for this kind of CPU yet".to_owned())
+}

@@ -1,0 +1,135 @@
+//! Tests of the loops against their scalar counterparts.
+
+use super::*;
+use crate::core_clock::{self, Chain};
+
+const NUMBERS: [Number; 6] =
+    [Number::F32, Number::F64, Number::I32, Number::I64, Number::I8, Number::Bf16];
+
+fn all() -> Vec<Kernel> {
+    let pairs = NUMBERS.into_iter().flat_map(|number| {
+        [Operation::MultiplyAdd, Operation::Add].map(|operation| Kernel::ladder(number, operation))
+    });
+    pairs.flatten().collect()
+}
+
+/// The workloads that can be made here; others are said.
+fn possible() -> Vec<Workload> {
+    let mut workloads = Vec::new();
+    for kernel in all() {
+        for form in [Form::Work, Form::Census] {
+            match Workload::new(kernel, form, 7) {
+                Ok(workload) => workloads.push(workload),
+                Err(error) => eprintln!("skipped: {kernel:?}: {error}"),
+            }
+        }
+    }
+    workloads
+}
+
+#[test]
+fn every_loop_ends_where_scalar_code_ends() {
+    for workload in possible() {
+        let name = format!("{:?} {:?}", workload.kernel(), workload.form());
+        for passes in [1, 3] {
+            let checked = workload.run(passes);
+            assert!(checked.is_right, "{name}, {passes} passes");
+            let steps = passes * workload.iterations_per_pass() * workload.steps_per_iteration();
+            assert_eq!(checked.steps, steps);
+        }
+    }
+}
+
+#[test]
+fn a_chain_beside_a_loop_changes_neither() {
+    for workload in possible() {
+        let name = format!("{:?} {:?}", workload.kernel(), workload.form());
+        for chain in [Chain::Add, Chain::Multiply, Chain::Load] {
+            for links in [1, 7, chain.most_links(), chain.most_links() + 1] {
+                let stretch = core_clock::beside(&workload, chain, links, 2);
+                assert!(stretch.is_right, "{name}, {links} links of {chain:?}");
+                let count = links.min(chain.most_links());
+                let count = workload.fixed_links(chain).unwrap_or(count);
+                let all = 2 * workload.turns_per_pass() * count;
+                assert_eq!(stretch.links, all);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_wrong_result_is_seen() {
+    for mut workload in possible() {
+        workload.expected ^= 1 << 40;
+        assert!(!workload.run(1).is_right, "{:?}", workload.kernel());
+    }
+}
+
+#[test]
+fn every_number_of_pairs_gives_another_result() {
+    // A loop that left out a turn, or took one too many, would end elsewhere.
+    for kernel in all().into_iter().filter(|kernel| kernel.level != Level::Amx) {
+        for form in [Form::Work, Form::Census] {
+            let program = Program::of(kernel, form);
+            let frame = Frame::new(kernel, program, 3);
+            let result = |pairs| program.result(kernel, &frame, pairs).sum(kernel);
+            let right = result(PASS_PAIRS);
+            for wrong in [0, 1, PASS_PAIRS / 2, PASS_PAIRS - 4, PASS_PAIRS - 1] {
+                assert_ne!(result(wrong), right, "{kernel:?} {form:?} {wrong}");
+            }
+        }
+    }
+}
+
+#[test]
+fn floating_numbers_stay_near_one() {
+    for kernel in all().into_iter().filter(|kernel| kernel.level != Level::Amx) {
+        if kernel.number != Number::F64 {
+            continue;
+        }
+        for form in [Form::Work, Form::Census] {
+            let program = Program::of(kernel, form);
+            let frame = Frame::new(kernel, program, 11);
+            for pairs in [0, 1, 100, PASS_PAIRS] {
+                let end = program.result(kernel, &frame, pairs);
+                for register in &end.0 {
+                    for word in register[..kernel.level.register_bytes()].as_chunks::<8>().0 {
+                        let value = f64::from_ne_bytes(*word);
+                        assert!((0.1..4.0).contains(&value), "{kernel:?} {form:?}: {value}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn operations_are_counted_by_lane_and_kind() {
+    let count = |number, operation, level| {
+        let kernel = Kernel { number, operation, level };
+        (kernel.lanes() * kernel.operation.count(), kernel.instructions())
+    };
+    assert_eq!(count(Number::F64, Operation::MultiplyAdd, Level::Avx512), (16, 1));
+    assert_eq!(count(Number::F32, Operation::MultiplyAdd, Level::Sse2), (8, 2));
+    assert_eq!(count(Number::I32, Operation::MultiplyAdd, Level::Avx2), (16, 2));
+    assert_eq!(count(Number::I64, Operation::Add, Level::Sse2), (2, 1));
+    assert_eq!(count(Number::I8, Operation::MultiplyAdd, Level::Avx512Vnni), (128, 1));
+    // A row of 64 bytes meets 16 columns: 16 rows make 32768 operations of an instruction.
+    assert_eq!(count(Number::I8, Operation::MultiplyAdd, Level::Amx), (2048, 1));
+    assert_eq!(count(Number::Bf16, Operation::MultiplyAdd, Level::Amx), (1024, 1));
+}
+
+#[test]
+fn the_ladder_has_the_rungs_that_exist() {
+    let rungs = |number, operation| -> Vec<&str> {
+        Kernel::ladder(number, operation).iter().map(|kernel| kernel.level.word()).collect()
+    };
+    assert_eq!(rungs(Number::F64, Operation::Add), ["sse2", "avx2", "avx512"]);
+    assert_eq!(rungs(Number::I64, Operation::MultiplyAdd), ["scalar", "avx512"]);
+    assert_eq!(rungs(Number::I8, Operation::MultiplyAdd), ["avx-vnni", "avx512-vnni", "amx"]);
+    assert_eq!(rungs(Number::Bf16, Operation::MultiplyAdd), ["amx"]);
+    assert!(rungs(Number::Bf16, Operation::Add).is_empty());
+    let odd = Kernel { number: Number::F32, operation: Operation::Add, level: Level::Amx };
+    assert_eq!(odd.lacks().as_deref(), Some("amx has no f32"));
+    assert!(Workload::new(odd, Form::Work, 1).is_err());
+}

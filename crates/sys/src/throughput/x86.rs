@@ -1,0 +1,346 @@
+//! The loops of x86-64 in assembly: nothing that a compiler could fold, move or widen.
+//!
+//! Twelve chains live in registers 0 to 11, the constants in 12 to 15. An iteration takes every
+//! chain through eight steps: long against the jumps that the chained loops add to it. The chained loops do the same and jump into a row of dependent scalar
+//! instructions, so late that exactly as many are left as are wanted. Sources: the instruction
+//! set references of Intel (volume 2) and AMD (volumes 3 and 4).
+
+use std::arch::is_x86_feature_detected;
+
+use super::{Kernel, Level, Links, Number, Operation};
+use crate::core_clock::Chain;
+
+/// The feature that a kernel of registers lacks here.
+pub(super) fn lacks(kernel: Kernel) -> Option<&'static str> {
+    let multiplies_integers = kernel.operation == Operation::MultiplyAdd;
+    match (kernel.level, kernel.number) {
+        (Level::Scalar, _) => None,
+        (Level::Sse2, Number::I32) if multiplies_integers => {
+            (!is_x86_feature_detected!("sse4.1")).then_some("SSE4.1")
+        }
+        (Level::Sse2, _) => None,
+        (Level::Avx2, _) => match () {
+            () if !is_x86_feature_detected!("avx2") => Some("AVX2"),
+            () if !is_x86_feature_detected!("fma") => Some("FMA"),
+            () => None,
+        },
+        (Level::Avx512, Number::I64) if multiplies_integers => {
+            (!is_x86_feature_detected!("avx512dq")).then_some("AVX-512DQ")
+        }
+        (Level::Avx512, _) => (!is_x86_feature_detected!("avx512f")).then_some("AVX-512F"),
+        (Level::AvxVnni, _) => (!is_x86_feature_detected!("avxvnni")).then_some("AVX-VNNI"),
+        (Level::Avx512Vnni, _) => {
+            (!is_x86_feature_detected!("avx512vnni")).then_some("AVX-512 VNNI")
+        }
+        (Level::Amx, _) => Some("loop over registers for tiles"),
+    }
+}
+
+/// Additions that the row of a chained loop has room for; three bytes each.
+const MOST_ADDITIONS: u64 = 512;
+/// Multiplications and loads likewise; four and three bytes each.
+const MOST_OTHERS: u64 = 192;
+
+/// The most links per iteration.
+pub(crate) const fn most_links(chain: Chain) -> u64 {
+    match chain {
+        Chain::Add => MOST_ADDITIONS,
+        Chain::Multiply | Chain::Load => MOST_OTHERS,
+    }
+}
+
+/// A chain beside a loop, as the assembly wants it.
+#[derive(Debug)]
+pub(super) struct Sled {
+    /// The chain's value, before and after.
+    pub(super) value: u64,
+    /// What each link adds or multiplies by.
+    pub(super) operand: u64,
+    pub(super) iterations: u64,
+    /// How far before the end of the row the loop jumps in.
+    pub(super) tail_bytes: u64,
+    /// 0: additions, 1: multiplications, 2: loads.
+    pub(super) row: u64,
+}
+
+impl Sled {
+    /// The chain `links`, cut to what there is room for.
+    pub(super) fn new(links: Links, iterations: u64) -> Self {
+        let count = links.count.min(most_links(links.chain));
+        let (tail_bytes, row) = match links.chain {
+            Chain::Add => (3 * count, 0),
+            Chain::Multiply => (4 * count, 1),
+            Chain::Load => (3 * count, 2),
+        };
+        let operand = links.chain.operand();
+        Self { value: links.start, operand, iterations, tail_bytes, row }
+    }
+}
+
+/// The row of dependent instructions with the jump into it; `{t}` is where.
+macro_rules! sled {
+    () => {
+        "jmp {t}
+        .rept 512
+        add r10, r11
+        .endr
+        3:
+        jmp 5f
+        .rept 192
+        imul r10d, r11d
+        .endr
+        4:
+        jmp 5f
+        .rept 192
+        mov r10, [r10]
+        .endr
+        6:
+        5:"
+    };
+}
+
+/// Puts the place of the jump into `{t}`, which holds the row; `{u}` is the tail.
+macro_rules! aim {
+    () => {
+        "cmp {t}, 1
+        lea {t}, [rip + 3f]
+        jb 7f
+        lea {t}, [rip + 4f]
+        je 7f
+        lea {t}, [rip + 6f]
+        7:
+        sub {t}, {u}"
+    };
+}
+
+/// Loads chains and constants.
+macro_rules! load {
+    ($register:literal, $move:literal) => {
+        concat!(
+            ".irp c,0,1,2,3,4,5,6,7,8,9,10,11\n",
+            $move,
+            " ",
+            $register,
+            "\\c, [{chains} + 64*\\c]\n",
+            ".endr\n",
+            $move,
+            " ",
+            $register,
+            "12, [{constants}]\n",
+            $move,
+            " ",
+            $register,
+            "13, [{constants} + 64]\n",
+            $move,
+            " ",
+            $register,
+            "14, [{constants} + 128]\n",
+            $move,
+            " ",
+            $register,
+            "15, [{constants} + 192]\n",
+        )
+    };
+}
+
+/// Stores the chains.
+macro_rules! store {
+    ($register:literal, $move:literal, $leave:literal) => {
+        concat!(
+            ".irp c,0,1,2,3,4,5,6,7,8,9,10,11\n",
+            $move,
+            " [{end} + 64*\\c], ",
+            $register,
+            "\\c\n",
+            ".endr\n",
+            $leave,
+        )
+    };
+}
+
+/// Every chain by one step, and by another one.
+macro_rules! pair {
+    ($even:expr, $odd:expr) => {
+        concat!(
+            ".irp c,0,1,2,3,4,5,6,7,8,9,10,11\n",
+            $even,
+            "\n.endr\n",
+            ".irp c,0,1,2,3,4,5,6,7,8,9,10,11\n",
+            $odd,
+            "\n.endr\n",
+        )
+    };
+}
+
+/// Both loops of one kind of step; `\c` in a step is the chain's number. `$pairs` is what the
+/// chained one has in an iteration, see [`super::chained_pairs`].
+macro_rules! loops {
+    ($name:ident, $pairs:literal, $register:literal, $move:literal, $leave:literal, $even:expr, $odd:expr) => {
+        mod $name {
+            use super::*;
+
+            /// The CPU must have the instructions; `iterations` is above 0.
+            pub(super) unsafe fn plain(frame: &Frame, end: &mut Chains, iterations: u64) {
+                // SAFETY: the caller promises the instructions. Reads 64 × 12 and 64 × 4 bytes
+                // and writes 64 × 12, which is what the types hold; the registers are named.
+                unsafe {
+                    asm!(
+                        load!($register, $move),
+                        ".p2align 6",
+                        "2:",
+                        ".rept 4",
+                        pair!($even, $odd),
+                        ".endr",
+                        "dec {n}",
+                        "jnz 2b",
+                        store!($register, $move, $leave),
+                        chains = in(reg) &raw const frame.chains,
+                        constants = in(reg) &raw const frame.constants,
+                        end = in(reg) end,
+                        n = inout(reg) iterations => _,
+                        out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _,
+                        out("xmm4") _, out("xmm5") _, out("xmm6") _, out("xmm7") _,
+                        out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _,
+                        out("xmm12") _, out("xmm13") _, out("xmm14") _, out("xmm15") _,
+                        options(nostack),
+                    );
+                }
+            }
+
+            /// As `plain`; `sled.iterations` is above 0 and its tail fits into the row.
+            pub(super) unsafe fn chained(frame: &Frame, end: &mut Chains, sled: &mut Sled) {
+                // SAFETY: as in `plain`. Loads follow the ring that the caller of `Sled::new`
+                // keeps alive, or there are none. The jump lands in the row, at the start of one of its
+                // instructions, because `Sled::new` cuts the tail and counts whole instructions.
+                unsafe {
+                    asm!(
+                        load!($register, $move),
+                        aim!(),
+                        ".p2align 6",
+                        "2:",
+                        concat!(".rept ", $pairs),
+                        pair!($even, $odd),
+                        ".endr",
+                        sled!(),
+                        "dec {n}",
+                        "jnz 2b",
+                        store!($register, $move, $leave),
+                        chains = in(reg) &raw const frame.chains,
+                        constants = in(reg) &raw const frame.constants,
+                        end = in(reg) end,
+                        n = inout(reg) sled.iterations => _,
+                        t = inout(reg) sled.row => _,
+                        u = in(reg) sled.tail_bytes,
+                        inout("r10") sled.value,
+                        in("r11") sled.operand,
+                        out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _,
+                        out("xmm4") _, out("xmm5") _, out("xmm6") _, out("xmm7") _,
+                        out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _,
+                        out("xmm12") _, out("xmm13") _, out("xmm14") _, out("xmm15") _,
+                        options(nostack),
+                    );
+                }
+            }
+        }
+    };
+}
+
+/// `op x, x, summand`.
+macro_rules! with_summand {
+    ($name:ident, $register:literal, $op:literal) => {
+        loops!(
+            $name,
+            "4",
+            $register,
+            "vmovups",
+            "vzeroupper",
+            concat!($op, " ", $register, "\\c, ", $register, "\\c, ", $register, "13"),
+            concat!($op, " ", $register, "\\c, ", $register, "\\c, ", $register, "15")
+        );
+    };
+}
+
+/// `op x, x, multiplier`.
+macro_rules! with_multiplier {
+    ($name:ident, $register:literal, $op:literal) => {
+        loops!(
+            $name,
+            "4",
+            $register,
+            "vmovups",
+            "vzeroupper",
+            concat!($op, " ", $register, "\\c, ", $register, "\\c, ", $register, "12"),
+            concat!($op, " ", $register, "\\c, ", $register, "\\c, ", $register, "14")
+        );
+    };
+}
+
+/// `op x, multiplier, summand`, where x is an operand as well.
+macro_rules! with_both {
+    ($name:ident, $register:literal, $op:literal) => {
+        loops!(
+            $name,
+            "4",
+            $register,
+            "vmovups",
+            "vzeroupper",
+            concat!($op, " ", $register, "\\c, ", $register, "12, ", $register, "13"),
+            concat!($op, " ", $register, "\\c, ", $register, "14, ", $register, "15")
+        );
+    };
+}
+
+/// `multiply x, x, multiplier`, then `add x, x, summand`.
+macro_rules! product_and_sum {
+    ($name:ident, $register:literal, $multiply:literal, $add:literal) => {
+        loops!(
+            $name,
+            "1",
+            $register,
+            "vmovups",
+            "vzeroupper",
+            concat!(
+                $multiply, " ", $register, "\\c, ", $register, "\\c, ", $register, "12\n", $add,
+                " ", $register, "\\c, ", $register, "\\c, ", $register, "13"
+            ),
+            concat!(
+                $multiply, " ", $register, "\\c, ", $register, "\\c, ", $register, "14\n", $add,
+                " ", $register, "\\c, ", $register, "\\c, ", $register, "15"
+            )
+        );
+    };
+}
+
+/// SSE: the first operand is the result. `op x, summand`.
+macro_rules! sse_sum {
+    ($name:ident, $op:literal) => {
+        loops!(
+            $name,
+            "4",
+            "xmm",
+            "movups",
+            "",
+            concat!($op, " xmm\\c, xmm13"),
+            concat!($op, " xmm\\c, xmm15")
+        );
+    };
+}
+
+/// `multiply x, multiplier`, then `add x, summand`.
+macro_rules! sse_product_and_sum {
+    ($name:ident, $multiply:literal, $add:literal) => {
+        loops!(
+            $name,
+            "1",
+            "xmm",
+            "movups",
+            "",
+            concat!($multiply, " xmm\\c, xmm12\n", $add, " xmm\\c, xmm13"),
+            concat!($multiply, " xmm\\c, xmm14\n", $add, " xmm\\c, xmm15")
+        );
+    };
+}
+
+mod table;
+
+pub(super) use table::{chained, plain};
