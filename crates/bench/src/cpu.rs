@@ -91,7 +91,10 @@ pub fn measure(options: &Options, plan: &Plan, bench: &mut Bench<'_>) -> Result<
     let site = Site::look(Path::new("/"));
     let share = Plan { budget_ns: (plan.budget_ns as f64 * UNITS_SHARE) as u64, ..plan.clone() };
     let mut outcomes = units(options, &share, &site, bench);
-    let scaling = scaling::rows(&outcomes);
+    let scaling = match options.extent {
+        Extent::Few => Vec::new(),
+        Extent::Quick | Extent::Full => scaling::rows(&outcomes),
+    };
     let rest = Plan { budget_ns: ends_ns.saturating_sub(bench.clock.now_ns()), ..plan.clone() };
     outcomes.extend(matrix::outcomes(options, &rest, &outcomes, bench));
     outcomes.extend(scaling);

@@ -148,7 +148,7 @@ impl Row {
 pub(super) fn few(extent: Extent, cpus: u32) -> Vec<Row> {
     let cpus = cpus.min(LEAST_SWEEP_THREADS);
     let sizes: &[u32] = match extent {
-        Extent::Few => &[0, 6, 12, 16, 20],
+        Extent::Few => &[0, 12, 16, 20],
         Extent::Quick | Extent::Full => &[0, 4, 8, 12, 14, 16, 18, 20, 22],
     };
     let mut rows = vec![Row::memory_read(1), Row::device_read()];

@@ -86,7 +86,7 @@ impl Terms<'_> {
 
     fn block_rows(&self, bytes: u64) -> Vec<Row> {
         let sizes: &[u64] = match self.extent {
-            Extent::Few => &SIZES[1..2],
+            Extent::Few => return Vec::new(),
             Extent::Quick => &SIZES[..2],
             Extent::Full => &SIZES,
         };
@@ -98,13 +98,10 @@ impl Terms<'_> {
                 }
             }
             for pattern in access::ALL {
-                let is_one_of_few = pattern == Access::RandomWrite && threads == self.threads[0];
-                if self.extent != Extent::Few || is_one_of_few {
-                    let share_bytes = part(bytes, threads);
-                    let doubts = self.doubts(threads, bytes);
-                    let work = Work::Access(pattern);
-                    rows.push(Row { work, threads, share_bytes, job: None, doubts });
-                }
+                let share_bytes = part(bytes, threads);
+                let doubts = self.doubts(threads, bytes);
+                let work = Work::Access(pattern);
+                rows.push(Row { work, threads, share_bytes, job: None, doubts });
             }
         }
         rows
@@ -153,6 +150,12 @@ impl Terms<'_> {
         threads
             .iter()
             .flat_map(|&threads| kernels.iter().map(move |&kernel| (threads, kernel)))
+            // A few rows: of one thread only the plain kernel, beside that of all.
+            .filter(|&(count, kernel)| {
+                self.extent != Extent::Few
+                    || kernel == Kernel::Triad
+                    || Some(&count) == threads.last()
+            })
             .map(|(threads, kernel)| row(threads, kernel))
             .collect()
     }

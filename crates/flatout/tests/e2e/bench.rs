@@ -21,14 +21,17 @@ fn rows(document: &Value, area: &str) -> Vec<Value> {
 }
 
 #[test]
-fn the_document_holds_both_areas_with_limits_and_six_answers() {
+fn the_document_holds_all_areas_with_limits_and_six_answers() {
     let folder = Folder::new();
     let ran = bench(&folder, &["--format", "json"]);
     let document = ran.exits(0).document();
     assert_valid(&document);
     let (cache, syscall) = (rows(&document, "cache/"), rows(&document, "syscall/"));
     assert!(cache.len() >= 20 && syscall.len() >= 15, "{} and {}", cache.len(), syscall.len());
-    assert!(cache.len() + syscall.len() <= 60);
+    for area in ["disk/", "cpu/", "memory/"] {
+        assert!(rows(&document, area).len() >= 4, "{area}");
+    }
+    assert!(document["results"].as_array().unwrap().len() <= 60);
     for row in cache.iter().chain(&syscall) {
         let doubted = !row["warnings"].as_array().unwrap().is_empty();
         assert!(row["median"].is_number() || doubted, "{row:#}");

@@ -27,6 +27,7 @@ mod help;
 mod input;
 mod interruption;
 mod limit;
+mod machine;
 mod read;
 mod residency;
 mod sum;

@@ -1,0 +1,147 @@
+//! `flatout bench cpu` and `flatout bench memory`: documents that hold, figures that can be, and bad
+//! input.
+
+use flatout_sys::affinity;
+use serde_json::Value;
+
+use crate::bin::{Folder, Ran};
+use crate::schema::assert_valid;
+
+/// What a derived ceiling may be exceeded by: clocks are no better.
+const TOLERANCE: f64 = 1.02;
+
+fn bench(arguments: &[&str]) -> Ran {
+    let folder = Folder::new();
+    folder.flatout(["bench"].iter().chain(arguments)).run()
+}
+
+fn rows<'a>(document: &'a Value, id: &str) -> Vec<&'a Value> {
+    let all = document["results"].as_array().unwrap();
+    all.iter().filter(|row| row["id"] == id).collect()
+}
+
+fn codes(row: &Value) -> Vec<&str> {
+    let warnings = row["warnings"].as_array().unwrap();
+    warnings.iter().filter_map(|warning| warning["code"].as_str()).collect()
+}
+
+/// What holds for each row of these areas, whatever the machine is.
+fn assert_possible(document: &Value) {
+    assert_valid(document);
+    for row in document["results"].as_array().unwrap() {
+        let status = row["status"].as_str().unwrap();
+        assert_ne!(status, "failed", "{row:#}");
+        if let Some(median) = row["median"].as_f64() {
+            assert!(median > 0.0 && median.is_finite(), "{row:#}");
+        } else {
+            assert!(!codes(row).is_empty(), "a row without a figure says why: {row:#}");
+        }
+        let ceiling = &row["ceiling"];
+        let is_derived = ceiling["provenance"] == "inferred";
+        if let Some(ratio) = ceiling["ratio"].as_f64()
+            && is_derived
+        {
+            assert!(ratio <= TOLERANCE || status == "invalid", "{row:#}");
+        }
+    }
+}
+
+#[test]
+fn the_units_of_the_cpu_are_held_against_their_peak() {
+    let ran = bench(&["cpu", "--quick", "--max-time", "4s", "--format", "json"]);
+    let document = ran.exits(0).document();
+    assert_possible(&document);
+    let throughput = rows(&document, "cpu/throughput");
+    for number in ["f32", "f64", "i32", "i64"] {
+        let of = |row: &&&Value| row["parameters"]["type"] == number;
+        assert!(throughput.iter().any(|row| of(&row)), "no row of {number}");
+    }
+    for id in ["cpu/dgemm", "cpu/linpack"] {
+        let row = rows(&document, id)[0];
+        let trials = row["audit"]["trials"].as_array().unwrap();
+        assert!(!trials.is_empty(), "{row:#}");
+        for trial in trials {
+            let normalised = trial["normalised_residual"].as_f64().unwrap();
+            assert!(trial["passed"] == true && normalised < 16.0, "{trial}");
+        }
+    }
+}
+
+#[test]
+fn memory_has_latencies_levels_and_rates() {
+    let ran = bench(&["memory", "--quick", "--max-time", "4s", "--format", "json"]);
+    let document = ran.exits(0).document();
+    assert_possible(&document);
+    let latency = rows(&document, "memory/latency");
+    assert!(latency.len() >= 4, "{}", latency.len());
+    let of = |bytes: &dyn Fn(u64, u64) -> u64| {
+        let sizes = latency.iter().filter(|row| row["median"].is_number());
+        sizes
+            .filter_map(|row| row["parameters"]["working_set_bytes"].as_u64())
+            .reduce(bytes)
+            .unwrap()
+    };
+    let (least, most) = (of(&u64::min), of(&u64::max));
+    let median = |bytes: u64| {
+        let row = latency.iter().find(|row| {
+            row["parameters"]["working_set_bytes"] == bytes && row["median"].is_number()
+        });
+        row.unwrap()["median"].as_f64().unwrap()
+    };
+    assert!(median(most) > median(least), "memory is farther away than the first cache");
+    assert!(!rows(&document, "memory/working-set").is_empty());
+}
+
+#[test]
+fn more_threads_than_cpus_are_called_so() {
+    let threads = (affinity::allowed_cpu_count() * 2).to_string();
+    let ran =
+        bench(&["cpu", "--quick", "--threads", &threads, "--max-time", "2s", "--format", "json"]);
+    let document = ran.exits(0).document();
+    assert_possible(&document);
+    let named = |row: &&Value| row["parameters"]["threads"].to_string() == threads;
+    let crowded: Vec<_> =
+        rows(&document, "cpu/throughput").into_iter().filter(|row| named(&row)).collect();
+    assert!(!crowded.is_empty());
+    for row in crowded.iter().filter(|row| row["median"].is_number()) {
+        assert!(codes(row).contains(&"oversubscribed"), "{row:#}");
+    }
+}
+
+#[test]
+fn one_cpu_is_enough() {
+    let Some(cpu) = affinity::allowed_cpus().ok().and_then(|cpus| cpus.first().copied()) else {
+        eprintln!("skipped: the CPUs allowed are unknown");
+        return;
+    };
+    for area in ["cpu", "memory"] {
+        // Programs inherit the CPUs of the thread that starts them.
+        let confined = std::thread::spawn(move || {
+            affinity::pin_to(cpu).unwrap();
+            bench(&[area, "--quick", "--max-time", "2s", "--format", "json"])
+        });
+        let document = confined.join().unwrap().exits(0).document();
+        assert_possible(&document);
+    }
+}
+
+#[test]
+fn what_cannot_be_measured_is_refused_in_one_line() {
+    for (arguments, said) in [
+        (&["cpu", "--threads", "0"][..], "--threads 0"),
+        (&["memory", "--threads", "0"], "--threads 0"),
+        (&["cpu", "--threads", "100000"], "--threads 100000"),
+        (&["cpu", "--order", "0"], "--order 0"),
+        (&["cpu", "--order", "1000000"], "order 1000000"),
+        (&["cpu", "--trials", "0"], "--trials 0"),
+        (&["memory", "--bytes", "0"], "--bytes 0"),
+        (&["memory", "--bytes", "1", "--threads", "2"], "--bytes 1"),
+        (&["memory", "--order", "100"], "--order is for the area cpu"),
+        (&["cpu", "--bytes", "1G"], "--bytes is for the areas disk, memory"),
+    ] {
+        let ran = bench(arguments);
+        assert_eq!(ran.code, Some(2), "{arguments:?}: {ran}");
+        assert!(ran.stderr.contains(said), "{arguments:?}: {ran}");
+        assert_eq!(ran.stderr.lines().count(), 1, "{arguments:?}: {ran}");
+    }
+}
