@@ -10,7 +10,7 @@
 //! normalised residual is 16 or more fails the row.
 //!
 //! [`cases`] gives the row; [`finish`] adds the trials one by one, average and best. Read next:
-//! [`mod@order`], how large n is; `factor`, where the time goes.
+//! `order`, how large n is; `factor`, where the time goes.
 
 pub(crate) mod factor;
 pub(crate) mod order;

@@ -94,14 +94,14 @@ fn memory_has_latencies_levels_and_rates() {
 
 #[test]
 fn more_threads_than_cpus_are_called_so() {
-    let threads = (affinity::allowed_cpu_count() * 2).to_string();
+    let many = affinity::allowed_cpu_count() * 2;
+    let threads = many.to_string();
     let ran =
         bench(&["cpu", "--quick", "--threads", &threads, "--max-time", "2s", "--format", "json"]);
     let document = ran.exits(0).document();
     assert_possible(&document);
-    let named = |row: &&Value| row["parameters"]["threads"].to_string() == threads;
-    let crowded: Vec<_> =
-        rows(&document, "cpu/throughput").into_iter().filter(|row| named(&row)).collect();
+    let named = |row: &&Value| row["parameters"]["threads"] == many;
+    let crowded: Vec<_> = rows(&document, "cpu/throughput").into_iter().filter(named).collect();
     assert!(!crowded.is_empty());
     for row in crowded.iter().filter(|row| row["median"].is_number()) {
         assert!(codes(row).contains(&"oversubscribed"), "{row:#}");
