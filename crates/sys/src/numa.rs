@@ -106,7 +106,7 @@ mod tests {
     use super::*;
     use crate::chase::{Arena, Pages};
 
-    /// The tree of a machine with two sockets of an Intel server CPU and a node of memory alone.
+    /// A tree as a machine with two sockets and a node of memory alone would show; made up.
     const TREE: [(&str, &str, &str, &str); 3] = [
         ("node0", "0-3,8-11\n", "Node 0 MemTotal:       65738312 kB\n", "10 21 14\n"),
         ("node1", "4-7,12-15\n", "Node 1 MemTotal:       66059512 kB\n", "21 10 24\n"),

@@ -191,7 +191,8 @@ const BUSY_VIRTUAL_MACHINE_BASE_PAGES: [(f64, f64); 31] = [
 ];
 
 /// Intel Ivy Bridge (i7-3770, 8 MiB L3), 2 MiB pages, in cycles of 0.294 ns, published at
-/// 7-cpu.com; one point per power of two.
+/// 7-cpu.com; one point per power of two. Its table begins at 32 KiB: the two points below are that
+/// one once more.
 const IVY_BRIDGE_CYCLES: [(f64, f64); 10] = [
     (0.0078125, 4.0),
     (0.015625, 4.0),
