@@ -3,7 +3,7 @@
 //! A pure function of what is known about the file and the machine. The defaults, and the
 //! figures that chose them, stand here and nowhere else; `--help` states them.
 
-use flatout_io::{Caching, Engine, Kind, Split, Tuning};
+use flatout_io::{Caching, Engine, Kind, ProfileEntry, Split, Tuning};
 use flatout_measure::warning;
 
 /// What the user asked for; `None` is for us to choose.
@@ -21,6 +21,20 @@ pub struct Wishes {
     pub threads: Option<u32>,
     /// Which blocks a thread gets.
     pub split: Option<Split>,
+}
+
+impl Wishes {
+    /// These settings and no others.
+    pub fn exactly(tuning: &Tuning) -> Self {
+        Self {
+            engine: Some(tuning.engine),
+            caching: Some(tuning.caching),
+            block_bytes: Some(tuning.block_bytes),
+            depth: Some(tuning.depth),
+            threads: Some(tuning.threads),
+            split: Some(tuning.split),
+        }
+    }
 }
 
 /// What is known about the source.
@@ -42,6 +56,13 @@ pub struct Facts {
     pub may_stop: bool,
 }
 
+impl Facts {
+    /// Whether most of it lies in the page cache.
+    pub fn is_hot(&self) -> bool {
+        self.cached_percent >= HOT_PERCENT
+    }
+}
+
 /// Settings, and the reason for them in one line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choice {
@@ -53,8 +74,17 @@ pub struct Choice {
     pub notes: Vec<(&'static str, String)>,
 }
 
+/// Codes that say that an engine or a caching was not to be had.
+pub(crate) const REFUSALS: [&str; 4] = [
+    warning::URING_REFUSED,
+    warning::MMAP_REFUSED,
+    warning::DIRECT_REFUSED,
+    warning::DONTCACHE_REFUSED,
+];
 /// From this share in the cache on, a file counts as hot.
 const HOT_PERCENT: u8 = 50;
+/// Threads that a table may name for each CPU that there is today.
+const MOST_THREADS_PER_CPU: u32 = 4;
 /// Below this length a second thread costs more than it brings.
 const THREAD_WORTH_BYTES: u64 = 4 << 20;
 /// Below this length read(2) beats mapping.
@@ -72,8 +102,31 @@ pub fn default_read_block_bytes() -> u64 {
     MMAP_BLOCK_BYTES
 }
 
-/// Settings for reading.
-pub fn for_reading(facts: &Facts, wishes: &Wishes) -> Choice {
+/// Settings for reading. What was measured here goes before the defaults, as a whole: where engine,
+/// caching or block are asked for, the rest would be that of another way.
+pub fn for_reading(facts: &Facts, wishes: &Wishes, measured: Option<&ProfileEntry>) -> Choice {
+    let is_open =
+        wishes.engine.is_none() && wishes.caching.is_none() && wishes.block_bytes.is_none();
+    let usable = measured.filter(|entry| {
+        // Direct reads would have to wait until what is dirty is written back.
+        is_open && !(facts.dirty && entry.tuning.caching == Caching::Direct)
+    });
+    let Some(ProfileEntry { tuning, evidence, .. }) = usable else {
+        return by_default(facts, wishes);
+    };
+    let threads = tuning.threads.min(facts.cpus.max(1).saturating_mul(MOST_THREADS_PER_CPU));
+    let wishes = Wishes {
+        depth: wishes.depth.or(Some(tuning.depth)),
+        threads: wishes.threads.or(Some(threads)),
+        split: wishes.split.or(Some(tuning.split).filter(|_| !facts.may_stop)),
+        ..Wishes::exactly(tuning)
+    };
+    let day = evidence.time.get(..10).unwrap_or(&evidence.time);
+    let engine_reason = format!("the best here by flatout tune of {day}");
+    Choice { engine_reason, ..by_default(facts, &wishes) }
+}
+
+fn by_default(facts: &Facts, wishes: &Wishes) -> Choice {
     let mut notes = Vec::new();
     let streamed = facts.kind != Kind::Sized;
     let (engine, engine_reason) = read_engine(facts, wishes);
@@ -135,7 +188,7 @@ fn read_engine(facts: &Facts, wishes: &Wishes) -> (Engine, String) {
     if let Some(engine) = wishes.engine {
         return say(engine, "asked for");
     }
-    let hot = facts.cached_percent >= HOT_PERCENT;
+    let hot = facts.is_hot();
     let share = match facts.sampled {
         false => format!("{} % in the page cache", facts.cached_percent),
         true => format!("about {} % in the page cache, by a sample", facts.cached_percent),
@@ -219,6 +272,8 @@ pub fn for_writing(length_bytes: u64, wishes: &Wishes) -> Choice {
 
 #[cfg(test)]
 mod tests {
+    use flatout_io::{Evidence, ProfileKey, SizeClass, Work};
+
     use super::*;
 
     const HOT: Facts = Facts {
@@ -233,14 +288,14 @@ mod tests {
 
     #[test]
     fn a_hot_file_is_mapped_by_all_cpus() {
-        let tuning = for_reading(&HOT, &Wishes::default()).tuning;
+        let tuning = for_reading(&HOT, &Wishes::default(), None).tuning;
         assert_eq!((tuning.engine, tuning.threads), (Engine::Mmap, 2));
     }
 
     #[test]
     fn a_cold_file_is_read_around_the_cache_with_several_in_flight() {
         let cold = Facts { cached_percent: 0, ..HOT };
-        let tuning = for_reading(&cold, &Wishes::default()).tuning;
+        let tuning = for_reading(&cold, &Wishes::default(), None).tuning;
         assert_eq!((tuning.engine, tuning.caching), (Engine::Uring, Caching::Direct));
         assert!(tuning.depth > 1);
     }
@@ -248,16 +303,16 @@ mod tests {
     #[test]
     fn a_block_size_means_requests_of_that_size() {
         let wishes = Wishes { block_bytes: Some(1), ..Wishes::default() };
-        assert_eq!(for_reading(&HOT, &wishes).tuning.engine, Engine::Sync);
+        assert_eq!(for_reading(&HOT, &wishes, None).tuning.engine, Engine::Sync);
         let cold = Facts { cached_percent: 0, ..HOT };
-        assert_eq!(for_reading(&cold, &wishes).tuning.caching, Caching::Buffered);
+        assert_eq!(for_reading(&cold, &wishes, None).tuning.caching, Caching::Buffered);
     }
 
     #[test]
     fn a_stream_gets_one_thread_and_says_so() {
         let stream = Facts { kind: Kind::Stream, ..HOT };
         let wishes = Wishes { threads: Some(4), engine: Some(Engine::Mmap), ..Wishes::default() };
-        let choice = for_reading(&stream, &wishes);
+        let choice = for_reading(&stream, &wishes, None);
         assert_eq!((choice.tuning.engine, choice.tuning.threads), (Engine::Sync, 1));
         let codes: Vec<_> = choice.notes.iter().map(|note| note.0).collect();
         assert_eq!(codes, ["mmap_refused", "threads_reduced"]);
@@ -267,7 +322,7 @@ mod tests {
     fn a_mapping_is_never_called_direct() {
         let engine = Some(Engine::Mmap);
         let wishes = Wishes { engine, caching: Some(Caching::Direct), ..Wishes::default() };
-        let choice = for_reading(&HOT, &wishes);
+        let choice = for_reading(&HOT, &wishes, None);
         assert_eq!(choice.tuning.caching, Caching::Buffered);
         assert_eq!(choice.notes[0].0, warning::DIRECT_REFUSED);
     }
@@ -282,7 +337,7 @@ mod tests {
             threads: Some(7),
             split: Some(Split::Interleaved),
         };
-        let tuning = for_reading(&HOT, &wishes).tuning;
+        let tuning = for_reading(&HOT, &wishes, None).tuning;
         let expected = Tuning {
             engine: Engine::Uring,
             caching: Caching::Buffered,
@@ -292,5 +347,57 @@ mod tests {
             split: Split::Interleaved,
         };
         assert_eq!(tuning, expected);
+    }
+
+    fn measured(tuning: Tuning) -> ProfileEntry {
+        ProfileEntry {
+            key: ProfileKey {
+                machine: String::new(),
+                work: Work::Read,
+                size: SizeClass::Large,
+                cached: true,
+                source: String::new(),
+                target: String::new(),
+            },
+            tuning,
+            limit_bytes_per_s: 1e9,
+            file_bytes: 1 << 28,
+            evidence: Evidence { time: "2026-11-22T12:00:00Z".to_owned(), n: 6, ci95: None },
+        }
+    }
+
+    #[test]
+    fn what_was_measured_goes_before_the_defaults_and_behind_what_is_asked() {
+        let tuning = Tuning {
+            engine: Engine::Sync,
+            caching: Caching::Direct,
+            block_bytes: 4 << 20,
+            depth: 1,
+            threads: 3,
+            split: Split::Contiguous,
+        };
+        let entry = measured(tuning);
+        let choice = for_reading(&HOT, &Wishes::default(), Some(&entry));
+        assert_eq!(choice.tuning, tuning);
+        assert_eq!(choice.engine_reason, "the best here by flatout tune of 2026-11-22");
+        let threads = Wishes { threads: Some(1), ..Wishes::default() };
+        let choice = for_reading(&HOT, &threads, Some(&entry));
+        assert_eq!(choice.tuning, Tuning { threads: 1, ..tuning });
+        for other in [
+            Wishes { engine: Some(Engine::Mmap), ..Wishes::default() },
+            Wishes { caching: Some(Caching::Buffered), ..Wishes::default() },
+            Wishes { block_bytes: Some(4096), ..Wishes::default() },
+        ] {
+            assert_eq!(for_reading(&HOT, &other, Some(&entry)), for_reading(&HOT, &other, None));
+        }
+        let dirty = Facts { dirty: true, ..HOT };
+        let choice = for_reading(&dirty, &Wishes::default(), Some(&entry));
+        assert_eq!(
+            choice.tuning.engine,
+            Engine::Mmap,
+            "direct reads would wait for the write-back"
+        );
+        let crowded = measured(Tuning { threads: 500, ..tuning });
+        assert_eq!(for_reading(&HOT, &Wishes::default(), Some(&crowded)).tuning.threads, 8);
     }
 }

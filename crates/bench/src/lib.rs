@@ -15,10 +15,12 @@ pub mod disk;
 mod error;
 mod limits;
 pub mod memory;
+pub mod place;
 pub mod read;
 mod residency;
 mod scratch;
 pub mod syscall;
+pub mod tune;
 pub mod versus;
 pub mod write;
 

@@ -8,8 +8,9 @@ mod lanes;
 pub mod outcome;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use flatout_io::{Engine, Kind, Source};
+use flatout_io::{Engine, Kind, MachineProfile, ProfileEntry, SizeClass, Source, Work};
 use flatout_measure::warning::{self, Warning};
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::{affinity, filesystem, page_cache};
@@ -33,6 +34,8 @@ pub struct Job {
     pub state: CacheStart,
     /// What is computed of the bytes, inside the timed region.
     pub digest: DigestKind,
+    /// What was measured on this machine, for settings that are left open.
+    pub profile: Option<Arc<MachineProfile>>,
     /// The wish to stop.
     pub cancel: CancelToken,
 }
@@ -134,7 +137,7 @@ impl Reader {
         };
         let mut warnings = Vec::new();
         let facts = facts(&job, &source, end_bytes);
-        let mut choice = choice::for_reading(&facts, &job.wishes);
+        let mut choice = choice::for_reading(&facts, &job.wishes, measured(&job, &source, &facts));
         let opened = source.with_caching(choice.tuning.caching, choice.tuning.block_bytes);
         if let Some(fallback) = opened.fallback {
             choice.engine_reason += &format!("; {}", fallback.text);
@@ -222,6 +225,14 @@ fn check(job: &Job) -> Result<Option<u64>, Error> {
     limits::check(&job.wishes)?;
     let block_bytes = job.wishes.block_bytes.unwrap_or(choice::default_read_block_bytes());
     job.block_count.map(|count| limits::length(count, block_bytes)).transpose()
+}
+
+/// What was measured for files like this one.
+fn measured<'a>(job: &'a Job, source: &Source, facts: &Facts) -> Option<&'a ProfileEntry> {
+    let profile = job.profile.as_ref().filter(|_| facts.kind == Kind::Sized)?;
+    let class = (SizeClass::of(facts.length_bytes), facts.is_hot());
+    let identity = filesystem::identity(source.file()).ok()?;
+    profile.find(Work::Read, class, (&identity, ""))
 }
 
 fn facts(job: &Job, source: &Source, end_bytes: u64) -> Facts {

@@ -11,7 +11,6 @@ pub mod digest;
 pub mod disk;
 pub mod finish;
 pub mod heat;
-pub mod place;
 pub mod race;
 pub mod rival;
 pub mod run;
@@ -24,13 +23,13 @@ use flatout_measure::record::{Chart, Outcome};
 use flatout_sys::cancel::CancelToken;
 
 use crate::error::Error;
-use crate::scratch;
+use crate::{place, scratch};
 use copy::CopyOptions;
 use heat::Heat;
 use rival::{Discipline, Found};
 
 /// The folder below the directory of a race; everything that a race makes lies there.
-pub const FOLDER: &str = ".flatout-versus";
+pub const FOLDER: &str = place::RACE.folder;
 
 /// How much is raced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,6 +8,7 @@ pub mod read;
 pub mod shared;
 pub mod sum;
 pub mod transfer;
+pub mod tune;
 pub mod versus;
 pub mod write;
 
@@ -73,6 +74,8 @@ pub enum Recorded {
     Bench(bench::Bench),
     /// Read files flat out; print digest and rate
     Read(read::Read),
+    /// Find the best settings of a place, and save them for copy, read and sum
+    Tune(tune::Tune),
     /// Race other programs that are installed, side by side with flatout
     Versus(versus::Versus),
     /// Write a file flat out; print the rate to cache and the durable rate
@@ -85,6 +88,7 @@ impl Recorded {
         match self {
             Self::Bench(bench) => &bench.output,
             Self::Read(read) => &read.output,
+            Self::Tune(tune) => &tune.output,
             Self::Versus(versus) => &versus.output,
             Self::Write(write) => &write.output,
         }
@@ -97,7 +101,7 @@ impl Recorded {
         match self {
             Self::Bench(bench) => bench.files(),
             Self::Read(read) => read.files.clone(),
-            Self::Versus(_) => Vec::new(),
+            Self::Tune(_) | Self::Versus(_) => Vec::new(),
             Self::Write(write) => vec![write.file.clone()],
         }
     }

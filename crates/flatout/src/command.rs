@@ -5,5 +5,6 @@ pub mod copy;
 pub mod read;
 pub mod sum;
 pub mod transfer;
+pub mod tune;
 pub mod versus;
 pub mod write;

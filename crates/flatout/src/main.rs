@@ -9,6 +9,7 @@ mod arguments;
 mod command;
 mod conclusion;
 mod output;
+mod profile;
 mod progress;
 
 use std::process::ExitCode;
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
     }
     let conclusion: Conclusion = match command {
         Recorded::Read(read) => command::read::run(read, cancel),
+        Recorded::Tune(tune) => command::tune::run(tune, cancel),
         Recorded::Versus(versus) => command::versus::run(versus, cancel),
         Recorded::Write(write) => command::write::run(write, cancel),
         Recorded::Bench(bench) => command::bench::run(bench, cancel),

@@ -27,8 +27,12 @@ pub fn check(output: &Output, inputs: &[PathBuf]) -> Result<(), String> {
         let reason = "it is a block device, which flatout never writes to";
         return Err(format!("cannot write {path:?}: {reason}"));
     }
-    let special = std::fs::metadata(path).is_ok_and(|facts| !facts.is_file());
-    if special && !path.is_dir() {
+    check_place(path)
+}
+
+/// Refuses a place in which no file can be made.
+pub fn check_place(path: &Path) -> Result<(), String> {
+    if is_special(path) && !path.is_dir() {
         return Ok(());
     }
     let part = part_of(path)?;

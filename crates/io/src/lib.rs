@@ -27,7 +27,9 @@ mod tuning;
 pub use error::{Error, cause_text};
 pub use fallback::Fallback;
 pub use order::Order;
-pub use profile::{Evidence, Profile, ProfileEntry, ProfileKey, SizeClass, Work};
+pub use profile::{
+    Evidence, MachineProfile, PROFILE_SCHEMA, Profile, ProfileEntry, ProfileKey, SizeClass, Work,
+};
 pub use source::{Kind, Opened, STANDARD_INPUT, Source};
 pub use stop::Stop;
 pub use target::{Existing, Target, TargetOptions};

@@ -1,33 +1,34 @@
-//! What was measured on this machine, as a table that the tools look their settings up in.
+//! What was measured on a machine, as a table that the tools look their settings up in.
+//!
+//! Data only: who measures it is `flatout tune`, where it lies is the program's business.
 
 use serde::{Deserialize, Serialize};
 
 use crate::tuning::Tuning;
 
-/// The kind of work a setting is for.
+/// The edition of the table; another one is not read.
+pub const PROFILE_SCHEMA: &str = "flatout-profile/1";
+
+/// The kind of work a setting is for. A digest is computed of what is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Work {
     /// Reading a file to its end.
     Read,
-    /// Writing a new file.
+    /// Writing a new file until it is durable.
     Write,
-    /// Copying a file.
+    /// Copying files, by reading and writing.
     Copy,
-    /// Computing a digest.
-    Sum,
 }
 
 /// Files of one class want the same settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SizeClass {
-    /// Up to 64 KiB: one or two requests.
+    /// Up to 64 KiB: one or two requests; names and attributes take the time.
     Tiny,
     /// Up to 4 MiB: not worth a second thread.
     Small,
-    /// Up to 256 MiB.
-    Medium,
     /// Beyond.
     Large,
 }
@@ -38,8 +39,16 @@ impl SizeClass {
         match length_bytes {
             0..=0x1_0000 => Self::Tiny,
             0x1_0001..=0x40_0000 => Self::Small,
-            0x40_0001..=0x1000_0000 => Self::Medium,
             _ => Self::Large,
+        }
+    }
+
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tiny => "tiny",
+            Self::Small => "small",
+            Self::Large => "large",
         }
     }
 }
@@ -47,16 +56,18 @@ impl SizeClass {
 /// What a setting is looked up by.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ProfileKey {
+    /// The machine, by whatever tells it from others that see the same table.
+    pub machine: String,
     /// Kind of work.
     pub work: Work,
     /// Class of the file.
     pub size: SizeClass,
     /// Whether the source lies in the page cache.
     pub cached: bool,
-    /// Device of the source, as `major:minor`.
-    pub source_device: String,
-    /// Device of the target; empty where there is none.
-    pub target_device: String,
+    /// Filesystem that is read, as `sys::filesystem::identity` has it; empty where none is.
+    pub source: String,
+    /// Filesystem that is written to; empty where none is.
+    pub target: String,
 }
 
 /// What a setting rests on.
@@ -64,10 +75,10 @@ pub struct ProfileKey {
 pub struct Evidence {
     /// When it was measured, RFC 3339.
     pub time: String,
-    /// Number of trials.
+    /// Number of trials of the best settings.
     pub n: u64,
-    /// 95 % interval of the rate in bytes/s.
-    pub ci95: [f64; 2],
+    /// 95 % interval of their rate in bytes/s; from six trials on.
+    pub ci95: Option<[f64; 2]>,
 }
 
 /// One row of the table.
@@ -75,61 +86,186 @@ pub struct Evidence {
 pub struct ProfileEntry {
     /// What it is for.
     pub key: ProfileKey,
-    /// The settings that reach at least 95 % of the best.
+    /// The smallest settings that reach at least 95 % of the best.
     pub tuning: Tuning,
-    /// The best rate found, in bytes/s.
+    /// The best rate found, in bytes/s: the median of its trials.
     pub limit_bytes_per_s: f64,
+    /// Length of each file that was moved.
+    pub file_bytes: u64,
     /// What that rests on.
     pub evidence: Evidence,
 }
 
-/// The table of a machine.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+impl ProfileEntry {
+    /// Files per second at the best rate.
+    pub fn limit_files_per_s(&self) -> f64 {
+        self.limit_bytes_per_s / self.file_bytes.max(1) as f64
+    }
+}
+
+/// The table.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Profile {
+    /// [`PROFILE_SCHEMA`].
+    pub schema: String,
     /// All rows; keys are unique.
     pub entries: Vec<ProfileEntry>,
 }
 
+impl Default for Profile {
+    fn default() -> Self {
+        Self { schema: PROFILE_SCHEMA.to_owned(), entries: Vec::new() }
+    }
+}
+
 impl Profile {
+    /// Reads a table.
+    ///
+    /// Errors: no JSON, another edition, or figures that are no rates: one line each.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        #[derive(Deserialize)]
+        struct Edition {
+            schema: String,
+        }
+        let edition: Edition = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        if edition.schema != PROFILE_SCHEMA {
+            return Err(format!("its schema is {:?}, not {PROFILE_SCHEMA:?}", edition.schema));
+        }
+        let profile: Self = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        match profile.entries.iter().find(|entry| !entry.is_sound()) {
+            Some(entry) => Err(format!("an entry that cannot be: {:?}", entry.key)),
+            None => Ok(profile),
+        }
+    }
+
     /// The row for a key, if it was measured. Cost: linear; a table has a few dozen rows.
     pub fn find(&self, key: &ProfileKey) -> Option<&ProfileEntry> {
         self.entries.iter().find(|entry| entry.key == *key)
     }
+
+    /// Adds a row, in the place of the one that has its key.
+    pub fn put(&mut self, entry: ProfileEntry) {
+        self.entries.retain(|known| known.key != entry.key);
+        self.entries.push(entry);
+    }
 }
+
+/// A table as one machine sees it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MachineProfile {
+    /// The table.
+    pub profile: Profile,
+    /// What tells the machine from others.
+    pub machine: String,
+}
+
+impl MachineProfile {
+    /// The row for a kind of work on files of a class, if it was measured on this machine.
+    /// Filesystems are given by their identity, empty where there is none.
+    pub fn find(
+        &self,
+        work: Work,
+        (size, cached): (SizeClass, bool),
+        (source, target): (&str, &str),
+    ) -> Option<&ProfileEntry> {
+        let key = ProfileKey {
+            machine: self.machine.clone(),
+            work,
+            size,
+            cached,
+            source: source.to_owned(),
+            target: target.to_owned(),
+        };
+        self.profile.find(&key)
+    }
+}
+
+impl ProfileEntry {
+    /// Whether the settings can be used and the limit is one.
+    fn is_sound(&self) -> bool {
+        let Tuning { block_bytes, depth, threads, .. } = self.tuning;
+        let is_setting = (1..=MOST_BLOCK_BYTES).contains(&block_bytes)
+            && (1..=MOST_DEPTH).contains(&depth)
+            && (1..=MOST_THREADS).contains(&threads);
+        let is_rate = self.limit_bytes_per_s.is_finite() && self.limit_bytes_per_s > 0.0;
+        is_setting && is_rate && self.file_bytes > 0
+    }
+}
+
+/// Bounds of what is taken from a table, which anybody may have written: those of the options.
+const MOST_BLOCK_BYTES: u64 = 1 << 30;
+const MOST_DEPTH: u32 = 1024;
+const MOST_THREADS: u32 = 1024;
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::tuning::{Caching, Engine, Split};
 
+    fn entry(cached: bool, limit: f64) -> ProfileEntry {
+        ProfileEntry {
+            key: ProfileKey {
+                machine: "m".to_owned(),
+                work: Work::Read,
+                size: SizeClass::of(1 << 30),
+                cached,
+                source: "ext4 1".to_owned(),
+                target: String::new(),
+            },
+            tuning: Tuning {
+                engine: Engine::Mmap,
+                caching: Caching::Buffered,
+                block_bytes: 1 << 20,
+                depth: 1,
+                threads: 2,
+                split: Split::Contiguous,
+            },
+            limit_bytes_per_s: limit,
+            file_bytes: 4096,
+            evidence: Evidence {
+                time: "2026-11-22T20:00:00Z".to_owned(),
+                n: 6,
+                ci95: Some([1.0, 2.0]),
+            },
+        }
+    }
+
     #[test]
-    fn a_row_is_found_by_its_whole_key_only() {
-        let key = ProfileKey {
-            work: Work::Read,
-            size: SizeClass::of(1 << 30),
-            cached: true,
-            source_device: "254:0".to_owned(),
-            target_device: String::new(),
-        };
-        let tuning = Tuning {
-            engine: Engine::Mmap,
-            caching: Caching::Buffered,
-            block_bytes: 1 << 20,
-            depth: 1,
-            threads: 2,
-            split: Split::Contiguous,
-        };
-        let evidence = Evidence { time: "2026-11-21T20:00:00Z".to_owned(), n: 6, ci95: [1.0, 2.0] };
-        let entry = ProfileEntry { key: key.clone(), tuning, limit_bytes_per_s: 2e10, evidence };
-        let profile = Profile { entries: vec![entry] };
-        assert_eq!(profile.find(&key).map(|entry| entry.tuning), Some(tuning));
-        assert!(profile.find(&ProfileKey { cached: false, ..key }).is_none());
+    fn a_row_is_found_by_its_whole_key_only_and_replaced_by_it() {
+        let mut profile = Profile::default();
+        profile.put(entry(true, 1.0));
+        profile.put(entry(false, 2.0));
+        profile.put(entry(true, 4096.0 * 3.0));
+        assert_eq!(profile.entries.len(), 2);
+        let key = entry(true, 0.0).key;
+        assert_eq!(profile.find(&key).map(ProfileEntry::limit_files_per_s), Some(3.0));
+        assert!(profile.find(&ProfileKey { machine: "other".to_owned(), ..key }).is_none());
+    }
+
+    #[test]
+    fn a_table_reads_back_and_a_foreign_one_is_refused_in_a_line() {
+        let mut profile = Profile::default();
+        profile.put(entry(true, 1.5));
+        let text = serde_json::to_string(&profile).unwrap();
+        assert_eq!(Profile::parse(&text), Ok(profile));
+        for (foreign, cause) in [
+            ("", "EOF"),
+            ("[]", "invalid"),
+            (r#"{"schema":"flatout-profile/2","entries":7}"#, "flatout-profile/2"),
+            (&text.replace("1.5", "-1.5"), "cannot be"),
+            (&text.replace("\"threads\":2", "\"threads\":0"), "cannot be"),
+            (&text.replace("\"depth\":1", "\"depth\":99999"), "cannot be"),
+            (&text.replace("mmap", "magic"), "magic"),
+        ] {
+            let refused = Profile::parse(foreign).unwrap_err();
+            assert!(refused.contains(cause) && !refused.contains('\n'), "{foreign}: {refused}");
+        }
     }
 
     #[test]
     fn classes_end_where_they_say() {
         assert_eq!(SizeClass::of(64 << 10), SizeClass::Tiny);
         assert_eq!(SizeClass::of((64 << 10) + 1), SizeClass::Small);
-        assert_eq!(SizeClass::of((256 << 20) + 1), SizeClass::Large);
+        assert_eq!(SizeClass::of((4 << 20) + 1), SizeClass::Large);
     }
 }

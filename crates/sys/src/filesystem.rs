@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::BorrowedFd;
 
-use rustix::fs::{AtFlags, StatxFlags, fstatfs, statx};
+use rustix::fs::{AtFlags, StatxFlags, fstatfs, fstatvfs, statx};
 
 /// What kind of place a filesystem keeps its files in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -162,6 +162,21 @@ pub fn of(descriptor: BorrowedFd<'_>) -> io::Result<Filesystem> {
     })
 }
 
+/// What tells the filesystem of an open file from others of this machine, today and after it was
+/// mounted again: its kind and the number that it has from its UUID; where it has none, that of its
+/// device, which may be another tomorrow.
+///
+/// Errors: those of the kernel. Cost: an fstatfs, an fstatvfs; perhaps an fstat.
+pub fn identity(descriptor: BorrowedFd<'_>) -> io::Result<String> {
+    let name = of(descriptor)?.name;
+    let number = fstatvfs(descriptor)?.f_fsid;
+    if number != 0 {
+        return Ok(format!("{name} {number:016x}"));
+    }
+    let device = rustix::fs::fstat(descriptor)?.st_dev;
+    Ok(format!("{name} {}:{}", rustix::fs::major(device), rustix::fs::minor(device)))
+}
+
 /// What direct I/O on a file asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DirectAlignment {
@@ -207,6 +222,14 @@ mod tests {
         let filesystem = of(file.as_fd()).unwrap();
         assert_eq!((filesystem.name, filesystem.in_memory), ("proc", true));
         assert_eq!(filesystem.nature, Nature::Memory);
+    }
+
+    #[test]
+    fn files_of_one_filesystem_share_its_identity_and_others_have_their_own() {
+        let of_file = |path: &str| identity(File::open(path).unwrap().as_fd()).unwrap();
+        assert_eq!(of_file("/proc/self/status"), of_file("/proc/version"));
+        assert_ne!(of_file("/proc/version"), of_file("/sys"));
+        assert!(of_file("/proc/version").starts_with("proc "));
     }
 
     #[test]

@@ -15,8 +15,8 @@ use std::ffi::OsString;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use flatout_io::cause_text;
 use flatout_io::digest::Digest;
+use flatout_io::{MachineProfile, cause_text};
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::{affinity, usage};
 
@@ -32,10 +32,12 @@ use reader::Reader;
 const MOST_THREADS: u32 = 32;
 
 /// How many threads, and when to stop.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct SumOptions {
     /// Threads that the caller will run; 0: as many as turn out to be useful.
     pub threads: u32,
+    /// What was measured on this machine, for large files that are not cached.
+    pub profile: Option<Arc<MachineProfile>>,
     /// The wish to stop.
     pub cancel: CancelToken,
 }

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::Options;
 use super::row::{Row, State, Test};
-use crate::choice::Wishes;
+use crate::choice::{REFUSALS, Wishes};
 use crate::crew;
 use crate::error::Error;
 use crate::read::{CacheStart, DigestKind, Job, Limit, Measured, Reader};
@@ -24,13 +24,6 @@ const HOT_TRIAL_NS: u64 = 25_000_000;
 const COLD_TRIAL_NS: u64 = 60_000_000;
 /// Bytes that a pass of the series reads.
 const SERIES_BYTES: u64 = 64 << 20;
-/// Codes that say that a row's engine or caching was not to be had.
-const REFUSALS: [&str; 4] = [
-    warning::URING_REFUSED,
-    warning::MMAP_REFUSED,
-    warning::DIRECT_REFUSED,
-    warning::DONTCACHE_REFUSED,
-];
 /// Bytes of anonymous memory behind the ceiling of hot rows.
 const MEMORY_BYTES: u64 = 256 << 20;
 /// Bytes that a thread takes at a time from memory.
@@ -82,18 +75,12 @@ fn job(row: &Row, file: &Scratch, site: &Site, limit: Limit, state: CacheStart) 
     let tuning = row.tuning;
     Job {
         path: file.path(),
-        wishes: Wishes {
-            engine: Some(tuning.engine),
-            caching: Some(tuning.caching),
-            block_bytes: Some(tuning.block_bytes),
-            depth: Some(tuning.depth),
-            threads: Some(tuning.threads),
-            split: Some(tuning.split),
-        },
+        wishes: Wishes::exactly(&tuning),
         block_count: None,
         limit,
         state,
         digest: DigestKind::Xor32,
+        profile: None,
         cancel: site.options.cancel,
     }
 }

@@ -12,7 +12,7 @@ use flatout_sys::cancel::CancelToken;
 use flatout_sys::ring::MAX_DEPTH;
 use flatout_tree::copy::operand::Destination;
 use flatout_tree::copy::options::{
-    Appearance, Assurance, CopyOptions, Durability, Preserve, Reach, Unchanged,
+    Appearance, Assurance, CopyOptions, Durability, Preserve, Reach, Tuned, Unchanged,
 };
 
 use words::{CopyEngine, WhenChoice, attributes, block_size, memory_size};
@@ -220,6 +220,7 @@ impl Copy {
             threads: self.threads.unwrap_or(0),
             block_bytes: self.block_size.unwrap_or(0),
             depth: self.depth.unwrap_or(0),
+            tuned: Tuned::default(),
             max_fds: self.max_fds.unwrap_or(0),
             max_memory_bytes: self.max_memory.unwrap_or(MEMORY_BYTES),
             cancel,

@@ -1,16 +1,19 @@
 //! `flatout read`.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use flatout_bench::read::{CacheStart, DigestKind, Job, Limit};
+use flatout_io::MachineProfile;
 use flatout_sys::cancel::CancelToken;
 
 use super::quantity::time;
 use super::shared::{EngineChoice, Moving, Output, SplitChoice};
 
 const AFTER: &str = "\
-Defaults, chosen by measurement (docs/performance.md):
+Where `flatout tune` has measured the filesystem of a file of more than 4 MiB, what it found is used.
+Else the defaults, chosen by measurement (docs/performance.md):
   file mostly in the page cache   mmap, 1 MiB blocks, one thread per CPU (files under 4 MiB: one)
   file not cached                 uring, direct, 1 MiB blocks, depth 16, one thread
   --block-size given              requests of exactly that size: sync when cached, else uring
@@ -77,7 +80,12 @@ pub enum DigestChoice {
 
 impl Read {
     /// The job for one of the files.
-    pub fn job(&self, file: &std::path::Path, cancel: CancelToken) -> Job {
+    pub fn job(
+        &self,
+        file: &std::path::Path,
+        profile: Option<Arc<MachineProfile>>,
+        cancel: CancelToken,
+    ) -> Job {
         let limit = match (self.duration, self.min_time) {
             (Some(ns), _) => Limit::Duration { ns },
             (None, Some(ns)) => Limit::MinTime { ns },
@@ -93,6 +101,7 @@ impl Read {
                 DigestChoice::Xor32 => DigestKind::Xor32,
                 DigestChoice::None => DigestKind::None,
             },
+            profile,
             cancel,
         }
     }

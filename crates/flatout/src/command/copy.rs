@@ -7,6 +7,7 @@
 mod account;
 mod aside;
 mod document;
+mod limit;
 mod log;
 mod pace;
 mod survey;
@@ -21,15 +22,17 @@ use std::thread::{Builder, Scope};
 use flatout_report::Format;
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::clock::monotonic_ns;
+use flatout_sys::usage;
 use flatout_tree::copy::operand::{self, Plan};
-use flatout_tree::copy::options::Unchanged;
+use flatout_tree::copy::options::{CopyOptions, Unchanged};
 use flatout_tree::copy::{Copy, Ended, Operand};
 
 use crate::arguments::copy::{Copy as Arguments, CopyFormat};
 use crate::arguments::shared::Output;
-use crate::{conclusion, output};
+use crate::{conclusion, output, profile};
 use account::Account;
 use document::Document;
+use limit::Limits;
 use log::Log;
 use terminal::Terminal;
 use witness::Witness;
@@ -45,7 +48,13 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> ExitCode {
     let terminal = Terminal::find();
     let witness = Witness::new(log, terminal.as_ref());
     let plan = plan(arguments, &witness);
-    let (ended, refused_ways) = copy(arguments, cancel, plan, &witness);
+    let limits = limits(&plan);
+    let fetched_before = fetched_bytes();
+    let options = CopyOptions {
+        tuned: limits.as_ref().map(Limits::tuned).unwrap_or_default(),
+        ..arguments.options(cancel)
+    };
+    let Copied { ended, refused_ways, has_one_pair } = copy(arguments, options, plan, &witness);
     if let Some(terminal) = &terminal {
         terminal.end();
     }
@@ -53,7 +62,23 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> ExitCode {
     if arguments.sync || arguments.verify {
         account.all_is_written();
     }
+    if let Some(limits) = limits.filter(|_| has_one_pair && !ended.interrupted) {
+        let fetched_bytes = fetched_bytes().saturating_sub(fetched_before);
+        account.hold_against(&limits, fetched_bytes, arguments.verify.into());
+    }
     conclude(arguments, document, &account, witness, &refused_ways)
+}
+
+/// What was measured for the filesystems of all that is to be copied.
+fn limits(plan: &Plan) -> Option<Limits> {
+    let profile = profile::load()?;
+    let operands: Vec<Operand> = plan.rounds.iter().flatten().cloned().collect();
+    Limits::of(Some(&profile), &operands)
+}
+
+/// Bytes that devices were asked for by this process so far; 0 where nobody knows.
+fn fetched_bytes() -> u64 {
+    usage::process_io().map_or(0, |totals| totals.device_read_bytes)
 }
 
 /// Looks at the places for results before anything is copied.
@@ -105,18 +130,23 @@ fn plan(arguments: &Arguments, witness: &Witness<'_>) -> Plan {
     }
 }
 
-/// Has the operands copied by threads of ours. Returns how it ended, and the ways that were tried
-/// and refused.
-fn copy(
-    arguments: &Arguments,
-    cancel: CancelToken,
-    plan: Plan,
-    witness: &Witness<'_>,
-) -> (Ended, Vec<String>) {
+/// What came of all rounds.
+struct Copied {
+    ended: Ended,
+    /// Ways that were tried and refused, a line each.
+    refused_ways: Vec<String>,
+    /// All files went from one filesystem to one.
+    has_one_pair: bool,
+}
+
+/// Has the operands copied by threads of ours.
+fn copy(arguments: &Arguments, usual: CopyOptions, plan: Plan, witness: &Witness<'_>) -> Copied {
+    let cancel = usual.cancel;
     let mut ended = account::nothing_yet();
     let mut refused_ways = Vec::new();
+    let mut has_one_pair = true;
     for (index, round) in plan.rounds.into_iter().enumerate() {
-        let mut options = arguments.options(cancel);
+        let mut options = usual;
         if index > 0 && options.unchanged == Unchanged::SizeAndTime {
             // What lies there may come from another source, with the same size and time.
             options.unchanged = Unchanged::Content;
@@ -128,6 +158,7 @@ fn copy(
         if arguments.verbose && arguments.verify && copy.fills_memory() {
             witness.remark("a filesystem of the target lives in memory: no device was read back");
         }
+        has_one_pair &= copy.pairs() <= 1;
         for way in copy.refused() {
             if !refused_ways.contains(&way) {
                 refused_ways.push(way);
@@ -138,7 +169,7 @@ fn copy(
         }
     }
     ended.interrupted |= cancel.is_cancelled();
-    (ended, refused_ways)
+    Copied { ended, refused_ways, has_one_pair }
 }
 
 fn run_round(copy: &Copy<'_>, operands: Vec<Operand>, witness: &Witness<'_>) -> Ended {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use flatout_bench::Error;
 use flatout_bench::read::outcome::{ID, escape};
-use flatout_bench::read::{Measured, Reader};
+use flatout_bench::read::{Job, Measured, Reader};
 use flatout_measure::case::{Case, Figure, Plan, TrialError};
 use flatout_measure::clock::SystemClock;
 use flatout_measure::guard::SystemWitness;
@@ -15,6 +15,7 @@ use flatout_sys::cancel::CancelToken;
 
 use crate::arguments::read::Read;
 use crate::conclusion::{Conclusion, Draft, FAILED, INTERRUPTED, View, WRONG_USE};
+use crate::profile;
 
 /// Seed of the order of trials; a read makes no random data.
 const SEED: u64 = 1;
@@ -22,8 +23,9 @@ const SEED: u64 = 1;
 /// Reads all the files. One that cannot be read does not stop the others.
 pub fn run(arguments: &Read, cancel: CancelToken) -> Conclusion {
     let mut draft = Draft::begin(SEED);
+    let profile = profile::load();
     for file in &arguments.files {
-        match read_file(arguments, file, cancel) {
+        match read_file(arguments, arguments.job(file, profile.clone(), cancel)) {
             Ok(outcome) => draft.add(outcome),
             Err(error) if cancel.is_cancelled() => draft.fail(INTERRUPTED, error.to_string()),
             Err(error @ Error::Usage(_)) => {
@@ -60,8 +62,9 @@ fn failed(file: &Path, error: &Error) -> Outcome {
     outcome
 }
 
-fn read_file(arguments: &Read, file: &Path, cancel: CancelToken) -> Result<Outcome, Error> {
-    let reader = Reader::open(arguments.job(file, cancel))?;
+fn read_file(arguments: &Read, job: Job) -> Result<Outcome, Error> {
+    let cancel = job.cancel;
+    let reader = Reader::open(job)?;
     if arguments.trials == 1 {
         return Ok(reader.single(&reader.trial()?));
     }

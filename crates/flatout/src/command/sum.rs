@@ -20,7 +20,7 @@ use flatout_tree::walk::Yielded;
 use crate::arguments::shared::Output;
 use crate::arguments::sum::{Sum as Arguments, SumFormat};
 use crate::output::stream::Stream;
-use crate::{conclusion, output};
+use crate::{conclusion, output, profile};
 use session::Session;
 
 /// Reads all the files. One that cannot be read does not stop the others.
@@ -67,7 +67,8 @@ fn in_threads(
     items: impl Iterator<Item = Yielded>,
     sink: impl FnMut(Summed) -> ControlFlow<()>,
 ) -> Result<(), String> {
-    let sum = Sum::new(SumOptions { threads: threads.unwrap_or(0), cancel });
+    let options = SumOptions { threads: threads.unwrap_or(0), profile: profile::load(), cancel };
+    let sum = Sum::new(options);
     let mut running = 0;
     let mut refused = None;
     std::thread::scope(|scope| {

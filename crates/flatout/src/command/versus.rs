@@ -4,8 +4,8 @@ mod field;
 
 use std::process::ExitCode;
 
+use flatout_bench::place::{self, Place};
 use flatout_bench::versus::heat::Heat;
-use flatout_bench::versus::place::{self, Place};
 use flatout_bench::versus::run::SystemRunner;
 use flatout_bench::versus::{self, Extent, Ground, Trees, finish, race};
 use flatout_bench::{Bench, Error};
@@ -133,7 +133,7 @@ fn prepare(arguments: &Arguments, seed: u64, cancel: CancelToken) -> Result<Prep
     if heats.is_empty() {
         return Ok(Prepared { field, ground, heats, place: None });
     }
-    let place = Place::take(&ground.directory)?;
+    let place = Place::take(&ground.directory, place::RACE)?;
     // It takes room, but is no reason not to race.
     place.remove_leftovers()?.iter().for_each(|line| output::complain(line));
     output::complain(&announcement(arguments, &field, &heats, needed_bytes));

@@ -33,5 +33,6 @@ mod residency;
 mod sum;
 mod trace;
 mod transfer;
+mod tune;
 mod versus;
 mod write;

@@ -87,14 +87,20 @@ pub struct Content<'a> {
 impl<'a> Content<'a> {
     /// Nothing is made yet.
     pub fn new(options: &'a CopyOptions, methods: &'a Methods) -> Self {
+        // Blocks were measured with the engine for which they are.
+        let large = options.tuned.large.filter(|_| options.method.is_none());
+        let or =
+            |asked, measured: Option<u64>| if asked > 0 { asked } else { measured.unwrap_or(0) };
+        let block_bytes = or(options.block_bytes, large.map(|large| large.block_bytes));
+        let depth = or(options.depth.into(), large.map(|large| large.depth.into())) as u32;
         let block_bytes = match options.assurance {
-            Assurance::Verified => options.block_bytes.next_multiple_of(PIECE_BYTES as u64),
-            Assurance::Accepted => options.block_bytes,
+            Assurance::Verified => block_bytes.next_multiple_of(PIECE_BYTES as u64),
+            Assurance::Accepted => block_bytes,
         };
         Self {
             options,
             methods,
-            transfer: Transfer::new(block_bytes, options.depth),
+            transfer: Transfer::new(block_bytes, depth),
             stop: Stop::new(options.cancel, None),
             pair: None,
         }
@@ -255,7 +261,11 @@ impl<'a> Content<'a> {
 
     /// How this file is copied.
     fn choice(&self, job: &FileJob<'_>, pair: &Pair) -> Choice {
-        let best = choice::choice(job.facts.st_size as u64, &pair.facts);
+        let length = job.facts.st_size as u64;
+        let mut best = choice::choice(length, &pair.facts);
+        if best.method == Method::Sync {
+            best.method = self.options.tuned.method(length).unwrap_or(best.method);
+        }
         let wanted = self.options.method.filter(|&method| method != Method::Reflink);
         let mut method = wanted.unwrap_or(best.method);
         if wanted.is_none() && self.options.assurance == Assurance::Verified {
@@ -268,6 +278,7 @@ impl<'a> Content<'a> {
         }
         let shares = best.shares
             && self.options.threads != 1
+            && (self.options.threads > 1 || self.options.tuned.shares())
             && self.options.assurance == Assurance::Accepted
             && matches!(method, Method::Sync | Method::Mmap);
         Choice { method, shares, ..best }

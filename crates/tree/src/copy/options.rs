@@ -1,6 +1,7 @@
 //! What a copy is to be like.
 
 use flatout_io::transfer::Method;
+use flatout_io::{Engine, SizeClass, Tuning};
 use flatout_sys::cancel::CancelToken;
 
 /// Attributes that a copy keeps of its source, as a set.
@@ -101,6 +102,34 @@ pub enum Durability {
     Durable,
 }
 
+/// Settings that were measured on the filesystems of a copy. What is asked for goes before them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tuned {
+    /// Threads for small files whose contents are cached.
+    pub usual_threads: Option<u32>,
+    /// Threads when it turns out that they wait for the source.
+    pub most_threads: Option<u32>,
+    /// For files of more than 4 MiB: engine, block, requests in flight, and threads for one file.
+    pub large: Option<Tuning>,
+}
+
+impl Tuned {
+    /// What moves the bytes of a file of this length, if that was measured.
+    pub(super) fn method(&self, length_bytes: u64) -> Option<Method> {
+        let large = self.large.filter(|_| SizeClass::of(length_bytes) == SizeClass::Large)?;
+        Some(match large.engine {
+            Engine::Sync => Method::Sync,
+            Engine::Mmap => Method::Mmap,
+            Engine::Uring => Method::Uring,
+        })
+    }
+
+    /// Whether several threads may share a large file.
+    pub(super) fn shares(&self) -> bool {
+        self.large.is_none_or(|large| large.threads > 1)
+    }
+}
+
 /// What a copy is to be like.
 #[derive(Debug, Clone, Copy)]
 pub struct CopyOptions {
@@ -128,6 +157,8 @@ pub struct CopyOptions {
     pub block_bytes: u64,
     /// Requests in flight of the ring; 0: the best.
     pub depth: u32,
+    /// What was measured here, for what is left open.
+    pub tuned: Tuned,
     /// Descriptors held open at most; 0: what the limit of the process allows.
     pub max_fds: u32,
     /// Memory for what is remembered; beyond it, a file without a name takes it.

@@ -11,9 +11,12 @@ use std::sync::Arc;
 
 use flatout_io::digest::{Algorithm, Cut, Cutter, Digest, Fold, Hasher, MAX_SEGMENT_BYTES};
 use flatout_io::scan::{Plan, Scanner};
-use flatout_io::{Caching, Engine, Error as IoError, Lane, Source, Split, Stop, Tuning};
+use flatout_io::{
+    Caching, Engine, Error as IoError, Lane, ProfileEntry, SizeClass, Source, Split, Stop, Tuning,
+    Work,
+};
 use flatout_sys::clock::monotonic_ns;
-use flatout_sys::{page_cache, usage};
+use flatout_sys::{filesystem, page_cache, usage};
 use rustix::fs::{CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
@@ -208,6 +211,13 @@ impl<'a> Reader<'a> {
         Ok((digest, cut.length_bytes))
     }
 
+    /// What was measured for large files that lie where this one does.
+    fn measured(&self, opened: &Opened) -> Option<&ProfileEntry> {
+        let profile = self.sum.options.profile.as_ref()?;
+        let identity = filesystem::identity(opened.file.as_fd()).ok()?;
+        profile.find(Work::Read, (SizeClass::Large, false), (&identity, ""))
+    }
+
     fn around_the_cache(
         &mut self,
         opened: Opened,
@@ -215,7 +225,7 @@ impl<'a> Reader<'a> {
         item: &Item,
     ) -> Result<(Digest, u64), Failure> {
         let _ring = self.sum.rings.take();
-        let tuning = lanes::TUNING;
+        let tuning = lanes::tuning(self.measured(&opened));
         // Some devices answer requests that may not wait with EAGAIN, time and again.
         rustix::fs::fcntl_setfl(&opened.file, OFlags::empty())
             .map_err(|errno| cannot("open", &item.shown, errno))?;
@@ -364,7 +374,7 @@ mod tests {
         let place = Place::Path(file.path().to_owned());
         let shown = file.path().as_os_str().to_owned();
         let item = Item { place, shown, wanted: Wanted::Digest(Algorithm::Xxh3) };
-        let sum = Sum::new(SumOptions { threads: 1, cancel: CancelToken::manual() });
+        let sum = Sum::new(SumOptions { threads: 1, profile: None, cancel: CancelToken::manual() });
         for (cut_to, is_whole) in [(length, true), (3_000_001, false), (0, false)] {
             let opened = open(CWD, item.shown.as_os_str(), OFlags::empty()).unwrap();
             // Setting the length that it has would count as writing it.

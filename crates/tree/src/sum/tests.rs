@@ -28,7 +28,11 @@ fn item(path: &Path, wanted: Wanted) -> Item {
 }
 
 fn run(threads: u32, items: Vec<Item>) -> Vec<Summed> {
-    run_until(SumOptions { threads, cancel: CancelToken::manual() }, items, usize::MAX)
+    run_until(
+        SumOptions { threads, profile: None, cancel: CancelToken::manual() },
+        items,
+        usize::MAX,
+    )
 }
 
 fn run_until(options: SumOptions, items: Vec<Item>, most: usize) -> Vec<Summed> {
@@ -193,7 +197,7 @@ fn a_wish_to_stop_ends_it_and_so_does_the_sink() {
     let items = || -> Vec<Item> {
         files.iter().map(|(path, _)| item(path, Wanted::Digest(Algorithm::Blake3))).collect()
     };
-    let options = SumOptions { threads: 2, cancel: CancelToken::manual() };
+    let options = SumOptions { threads: 2, profile: None, cancel: CancelToken::manual() };
     assert_eq!(run_until(options, items(), 5).len(), 5);
     options.cancel.cancel();
     let answers = run_until(options, items(), usize::MAX);
@@ -242,7 +246,7 @@ fn few_directories_are_held_open_however_far_ahead_the_walk_is() {
         fs::create_dir(path).unwrap();
         fs::write(path.join("file"), noise(20_000, 1)).unwrap();
     }
-    let options = SumOptions { threads: 2, cancel: CancelToken::manual() };
+    let options = SumOptions { threads: 2, profile: None, cancel: CancelToken::manual() };
     let sum = Sum::new(options);
     let mut answers = 0;
     std::thread::scope(|scope| {

@@ -5,6 +5,7 @@ use flatout_report::quantity;
 use flatout_sys::memory;
 use flatout_tree::copy::{Ended, Snapshot, Waiting};
 
+use super::limit::{Limits, Moved, Share};
 use crate::arguments::copy::Copy as Arguments;
 use crate::conclusion::{DONE, FAILED, INTERRUPTED};
 
@@ -23,6 +24,8 @@ pub struct Account {
     pub is_interrupted: bool,
     /// It ended because there was no room.
     pub is_out_of_space: bool,
+    /// How close it came to what was measured here.
+    pub share: Option<Share>,
 }
 
 /// The word for a method, as `--engine` has it.
@@ -99,7 +102,24 @@ impl Account {
             unwritten_bytes: unwritten_bytes(ended.totals.bytes_accepted),
             is_interrupted: ended.interrupted,
             is_out_of_space: ended.out_of_space,
+            share: None,
         }
+    }
+
+    /// Finds out how close it came to the limits, where so many bytes came from devices meanwhile
+    /// and everything was read back so often.
+    pub fn hold_against(&mut self, limits: &Limits, fetched_bytes: u64, times_read_back: u64) {
+        let moving = self.totals.by_method.iter().filter(|moved| moved.0 != Method::Reflink);
+        let (files, bytes) = moving.fold((0, 0), |sum, moved| (sum.0 + moved.1, sum.1 + moved.2));
+        let read_back_bytes = bytes * times_read_back;
+        self.share = limits.share(&Moved {
+            files,
+            bytes,
+            fetched_bytes: fetched_bytes.saturating_sub(read_back_bytes),
+            written_bytes: self.unwritten_bytes.map(|unwritten| bytes.saturating_sub(unwritten)),
+            read_back_bytes,
+            elapsed_ns: self.elapsed_ns,
+        });
     }
 
     /// Storage has it all, unless something went wrong: what the machine has not written yet is
@@ -169,6 +189,9 @@ impl Account {
         if let Some(unwritten) = self.unwritten_bytes.filter(|bytes| *bytes > 0) {
             line.push_str(&format!("; {} not on disk yet", quantity::rounded_size(unwritten)));
         }
+        if let Some(share) = &self.share {
+            line.push_str(&format!("; {}", share.text()));
+        }
         line
     }
 }
@@ -203,6 +226,7 @@ mod tests {
             unwritten_bytes: None,
             is_interrupted: false,
             is_out_of_space: false,
+            share: None,
         }
     }
 
@@ -218,6 +242,14 @@ mod tests {
         account.unwritten_bytes = Some(1 << 20);
         let more = format!("{line}; 7 unchanged; 2 failed; 1 MiB not on disk yet");
         assert_eq!(account.closing_line(), more);
+        account.share = Some(Share {
+            ratio: 0.874,
+            limit_s: 1.75,
+            limiter: "making files",
+            measured: "2026-11-22T12:00:00Z".to_owned(),
+        });
+        let end = "; 87 % of the limit measured on 2026-11-22 (making files)";
+        assert_eq!(account.closing_line(), more + end);
         assert_eq!(account.exit_code(), FAILED);
         account.is_interrupted = true;
         assert_eq!(account.exit_code(), INTERRUPTED);

@@ -8,6 +8,7 @@ use flatout_report::{Format, Style};
 use serde_json::{Map, Value};
 
 use super::account::Account;
+use super::limit::Share;
 use crate::arguments::copy::CopyFormat;
 use crate::conclusion::{Draft, View};
 use crate::output;
@@ -75,6 +76,7 @@ fn row(account: &Account) -> Outcome {
         ("bytes", totals.bytes_accepted.into()),
         ("unwritten_bytes", account.unwritten_bytes.into()),
         ("elapsed_ns", account.elapsed_ns.into()),
+        ("limit", account.share.as_ref().map_or(Value::Null, Share::document)),
         ("files_by_method", by_method(account, |(name, files, _)| (name, files))),
         ("bytes_by_method", by_method(account, |(name, _, bytes)| (name, bytes))),
     ]);

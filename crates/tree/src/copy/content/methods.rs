@@ -52,6 +52,11 @@ impl Methods {
         pairs.iter().flat_map(of_pair).collect()
     }
 
+    /// Pairs that were met, as far as they are remembered.
+    pub fn pairs(&self) -> usize {
+        self.pairs.read().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
     /// Whether a target that was met lives in memory.
     pub fn fills_memory(&self) -> bool {
         let pairs = self.pairs.read().unwrap_or_else(PoisonError::into_inner);

@@ -1,7 +1,7 @@
-//! The folder of a race below the directory that was asked for: one race at a time, and nothing
-//! followed out of it.
+//! The folder of a race, or of another bench that needs names, below the directory that was asked
+//! for: one tenant at a time, and nothing followed out of it.
 //!
-//! A race locks the folder, so that what lies among its targets is left over from a process that
+//! A tenant locks its folder, so that what lies among its targets is left over from a process that
 //! is gone, whatever its number means today.
 
 use std::ffi::CString;
@@ -16,20 +16,34 @@ use flatout_tree::remove::{remove_tree, remove_tree_at};
 use rustix::fs::{AtFlags, Dir, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::FOLDER;
 use crate::error::Error;
 
+/// Who has a folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tenant {
+    /// What the folder is called.
+    pub folder: &'static str,
+    /// What messages call whoever is at work there.
+    pub noun: &'static str,
+}
+
+/// Races of `flatout versus`.
+pub const RACE: Tenant = Tenant { folder: ".flatout-versus", noun: "race" };
+/// Runs of `flatout tune`.
+pub const TUNING: Tenant = Tenant { folder: ".flatout-tune", noun: "tuning run" };
+
 /// Where targets lie in the folder, and where corpora do.
-pub(super) const TARGETS: &str = "targets";
-pub(super) const CORPORA: &str = "corpora";
+pub(crate) const TARGETS: &str = "targets";
+pub(crate) const CORPORA: &str = "corpora";
 
 const DIRECTORY: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// The folder of a race, which no other race may use meanwhile.
+/// The folder of a tenant, which no other one may use meanwhile.
 #[derive(Debug)]
 pub struct Place {
-    directory: PathBuf,
+    path: PathBuf,
+    tenant: Tenant,
     /// Locked as long as it is open.
     folder: File,
     /// Whether the filesystem has locks; without one nobody else's targets are touched.
@@ -39,9 +53,9 @@ pub struct Place {
 impl Place {
     /// Makes the folder if need be, and locks it.
     ///
-    /// Errors: another race runs there; the folder or one in it is a symlink; it cannot be made.
-    pub fn take(directory: &Path) -> Result<Self, Error> {
-        let path = directory.join(FOLDER);
+    /// Errors: another one runs there; the folder or one in it is a symlink; it cannot be made.
+    pub fn take(directory: &Path, tenant: Tenant) -> Result<Self, Error> {
+        let path = directory.join(tenant.folder);
         loop {
             match fs::create_dir(&path) {
                 Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
@@ -50,15 +64,15 @@ impl Place {
                 _ => {}
             }
             // It may go between the two: the race that just ended has taken it away.
-            let Some(folder) = open(directory)? else { continue };
-            let is_locked = lock(&folder, directory)?;
+            let Some(folder) = open(&path, tenant)? else { continue };
+            let is_locked = lock(&folder, directory, tenant)?;
             let here = folder.metadata().map_err(IoError::system("examine", &path))?;
             let is_it = fs::symlink_metadata(&path)
                 .is_ok_and(|named| (named.dev(), named.ino()) == (here.dev(), here.ino()));
             if !is_it {
                 continue;
             }
-            let place = Self { directory: directory.to_owned(), folder, is_locked };
+            let place = Self { path: path.clone(), tenant, folder, is_locked };
             for name in [TARGETS, CORPORA] {
                 place.refuse_symlink(name)?;
             }
@@ -69,21 +83,26 @@ impl Place {
     fn refuse_symlink(&self, name: &str) -> Result<(), Error> {
         match rustix::fs::statat(&self.folder, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(facts) if rustix::fs::FileType::from_raw_mode(facts.st_mode).is_symlink() => {
-                Err(symlink(&self.directory.join(FOLDER).join(name)))
+                Err(symlink(&self.path.join(name), self.tenant))
             }
             _ => Ok(()),
         }
     }
 
-    /// Removes the targets of races that are gone. What cannot be removed is returned, a line each.
+    /// Where this process puts what is removed in the end. Nobody has made it yet.
+    pub fn targets(&self) -> PathBuf {
+        self.path.join(TARGETS).join(std::process::id().to_string())
+    }
+
+    /// Removes the targets of runs that are gone. What cannot be removed is returned, a line each.
     ///
     /// Errors: what has the name of our own targets cannot be removed.
     pub fn remove_leftovers(&self) -> Result<Vec<String>, Error> {
         let own = std::process::id().to_string();
         let mut lines = Vec::new();
         for (name, error) in self.remove_targets(|name| self.is_locked || name == own) {
-            let path = self.directory.join(FOLDER).join(TARGETS).join(&name);
-            let error = IoError::system("remove what an earlier race left in", &path)(error);
+            let path = self.path.join(TARGETS).join(&name);
+            let error = IoError::system("remove what an earlier run left in", &path)(error);
             if name == own {
                 return Err(error.into());
             }
@@ -100,11 +119,10 @@ impl Place {
         let failed = self.remove_targets(|name| name == own).pop();
         // What others left there, and corpora, stay.
         let _unread = rustix::fs::unlinkat(&self.folder, TARGETS, AtFlags::REMOVEDIR);
-        let path = self.directory.join(FOLDER);
-        let _unread = fs::remove_dir(&path);
+        let _unread = fs::remove_dir(&self.path);
         match failed {
             Some((name, error)) => {
-                Err(IoError::system("remove", &path.join(TARGETS).join(name))(error).into())
+                Err(IoError::system("remove", &self.path.join(TARGETS).join(name))(error).into())
             }
             None => Ok(()),
         }
@@ -126,7 +144,7 @@ impl Place {
     }
 }
 
-/// Names of digits alone: races call their targets so, and nothing else is touched.
+/// Names of digits alone: tenants call their targets so, and nothing else is touched.
 fn numbers_in(targets: BorrowedFd<'_>) -> Vec<String> {
     let Ok(entries) = Dir::read_from(targets) else { return Vec::new() };
     let names =
@@ -145,28 +163,28 @@ fn remove_entry(folder: BorrowedFd<'_>, name: &str) -> io::Result<()> {
 }
 
 /// The folder, if it is there.
-fn open(directory: &Path) -> Result<Option<File>, Error> {
-    let path = directory.join(FOLDER);
-    match rustix::fs::open(&path, DIRECTORY, Mode::empty()) {
+fn open(path: &Path, tenant: Tenant) -> Result<Option<File>, Error> {
+    match rustix::fs::open(path, DIRECTORY, Mode::empty()) {
         Ok(folder) => Ok(Some(folder.into())),
         Err(Errno::NOENT) => Ok(None),
-        Err(_) if path.is_symlink() => Err(symlink(&path)),
-        Err(errno) => Err(IoError::system("open the folder", &path)(errno).into()),
+        Err(_) if path.is_symlink() => Err(symlink(path, tenant)),
+        Err(errno) => Err(IoError::system("open the folder", path)(errno).into()),
     }
 }
 
-fn symlink(path: &Path) -> Error {
+fn symlink(path: &Path, tenant: Tenant) -> Error {
+    let noun = tenant.noun;
     Error::NoRoom(format!(
-        "{path:?} is a symlink: races do not follow it, and remove nothing there"
+        "{path:?} is a symlink: {noun}s do not follow it, and remove nothing there"
     ))
 }
 
 /// Locks the folder; false where the filesystem has no locks.
-fn lock(folder: &File, directory: &Path) -> Result<bool, Error> {
+fn lock(folder: &File, directory: &Path, tenant: Tenant) -> Result<bool, Error> {
     match folder.try_lock() {
         Ok(()) => Ok(true),
         Err(TryLockError::WouldBlock) => {
-            Err(Error::NoRoom(format!("another race runs in {directory:?}")))
+            Err(Error::NoRoom(format!("another {} runs in {directory:?}", tenant.noun)))
         }
         Err(TryLockError::Error(_)) => Ok(false),
     }
@@ -176,9 +194,9 @@ fn lock(folder: &File, directory: &Path) -> Result<bool, Error> {
 ///
 /// Errors: a race runs there; the folder is a symlink; the first thing that cannot be removed.
 pub fn remove_all(directory: &Path) -> Result<(), Error> {
-    let Some(folder) = open(directory)? else { return Ok(()) };
-    lock(&folder, directory)?;
-    let path = directory.join(FOLDER);
+    let path = directory.join(RACE.folder);
+    let Some(folder) = open(&path, RACE)? else { return Ok(()) };
+    lock(&folder, directory, RACE)?;
     Ok(remove_tree(&path).map_err(IoError::system("remove", &path))?)
 }
 
@@ -191,7 +209,7 @@ pub fn refuse_overlap(directory: &Path, tree: &Path) -> Result<(), Error> {
     let (Ok(directory), Ok(whole)) = (directory.canonicalize(), tree.canonicalize()) else {
         return Ok(());
     };
-    let folder = directory.join(FOLDER);
+    let folder = directory.join(RACE.folder);
     let refuse = |how: &str| {
         let text = format!(
             "--tree {tree:?} {how} {folder:?}, where the race puts its files: choose another \

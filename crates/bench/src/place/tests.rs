@@ -6,7 +6,7 @@ use super::*;
 
 fn directory() -> (tempfile::TempDir, PathBuf) {
     let place = tempfile::tempdir().unwrap();
-    let targets = place.path().join(FOLDER).join(TARGETS);
+    let targets = place.path().join(RACE.folder).join(TARGETS);
     (place, targets)
 }
 
@@ -22,7 +22,7 @@ fn what_races_left_goes_and_nothing_else() {
     let outside = place.path().join("outside");
     fs::create_dir_all(outside.join("stays")).unwrap();
     symlink(&outside, targets.join("77")).unwrap();
-    let taken = Place::take(place.path()).unwrap();
+    let taken = Place::take(place.path(), RACE).unwrap();
     assert_eq!(taken.remove_leftovers().unwrap(), Vec::<String>::new());
     assert_eq!(fs::read_dir(&targets).unwrap().count(), kept.len());
     assert!(outside.join("stays").exists());
@@ -37,11 +37,11 @@ fn a_symlink_is_refused_and_nothing_behind_it_is_touched() {
         let outside = place.path().join("outside");
         fs::create_dir_all(outside.join("1/file")).unwrap();
         fs::create_dir_all(outside.join("targets/1")).unwrap();
-        let folder = place.path().join(FOLDER);
+        let folder = place.path().join(RACE.folder);
         let link = if name.is_empty() { folder } else { folder.join(name) };
         fs::create_dir_all(link.parent().unwrap()).unwrap();
         symlink(&outside, &link).unwrap();
-        let refusal = Place::take(place.path()).unwrap_err().to_string();
+        let refusal = Place::take(place.path(), RACE).unwrap_err().to_string();
         assert!(refusal.contains("is a symlink"), "{refusal}");
         let cleaned = remove_all(place.path());
         assert_eq!(cleaned.is_err(), name.is_empty(), "{link:?}");
@@ -52,20 +52,20 @@ fn a_symlink_is_refused_and_nothing_behind_it_is_touched() {
 #[test]
 fn one_race_at_a_time_and_no_cleaning_meanwhile() {
     let (place, targets) = directory();
-    let first = Place::take(place.path()).unwrap();
+    let first = Place::take(place.path(), RACE).unwrap();
     fs::create_dir_all(targets.join("1")).unwrap();
-    for refused in [Place::take(place.path()).map(drop), remove_all(place.path())] {
+    for refused in [Place::take(place.path(), RACE).map(drop), remove_all(place.path())] {
         assert!(refused.unwrap_err().to_string().contains("another race runs in"));
     }
     assert!(targets.join("1").exists());
     first.leave().unwrap();
-    let second = Place::take(place.path()).unwrap();
+    let second = Place::take(place.path(), RACE).unwrap();
     assert!(second.remove_leftovers().unwrap().is_empty());
     second.leave().unwrap();
-    assert!(!place.path().join(FOLDER).exists(), "nothing is left of an empty one");
+    assert!(!place.path().join(RACE.folder).exists(), "nothing is left of an empty one");
     fs::create_dir_all(targets.join("1")).unwrap();
     remove_all(place.path()).unwrap();
-    assert!(!place.path().join(FOLDER).exists());
+    assert!(!place.path().join(RACE.folder).exists());
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn a_tree_that_holds_the_race_or_lies_in_its_folder_is_refused() {
     for tree in [&beside, &race.join("mine"), &link.join("beside"), &race.join("none")] {
         refuse_overlap(&race, tree).unwrap();
     }
-    assert!(!race.join(FOLDER).exists(), "nothing was made");
+    assert!(!race.join(RACE.folder).exists(), "nothing was made");
     let corpora = targets.with_file_name(CORPORA);
     fs::create_dir_all(corpora.join("large")).unwrap();
     for tree in [corpora.parent().unwrap(), &corpora, &corpora.join("large")] {

@@ -1,0 +1,175 @@
+//! The smallest settings that reach 95 % of what a place gives: for reading, writing and copying.
+//!
+//! Each kind of work has a group of settings ([`candidate`]), which are measured in rounds, in a
+//! new random order each, by the code that does the work itself. [`choose`] picks; what it picked
+//! becomes an entry of an [`flatout_io::Profile`]. Read next: `tune/group.rs`.
+
+mod candidate;
+mod choose;
+mod copying;
+mod group;
+mod site;
+mod trial;
+
+use std::path::PathBuf;
+
+use flatout_io::{Evidence, ProfileEntry, ProfileKey, Work};
+use flatout_measure::case::Plan;
+use flatout_measure::record::Outcome;
+use flatout_measure::sampler;
+use flatout_sys::affinity;
+use flatout_sys::cancel::CancelToken;
+
+use crate::bench::{Bench, Extent};
+use crate::error::Error;
+
+use group::Group;
+use site::{Site, Sizes};
+
+/// What the user chose.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The places; copies are measured within each and between each two.
+    pub directories: Vec<PathBuf>,
+    /// How long the trials are; [`Extent::Few`] counts as quick.
+    pub extent: Extent,
+    /// Room that the files of a place may take; `None`: a tenth of what is free.
+    pub max_write_bytes: Option<u64>,
+    /// What tells this machine from others.
+    pub machine: String,
+    /// The time now, RFC 3339.
+    pub time: String,
+    /// Seed of data and orders.
+    pub seed: u64,
+    /// The wish to stop.
+    pub cancel: CancelToken,
+}
+
+/// Places at most: copies are measured between each two of them.
+pub const MOST_DIRECTORIES: usize = 4;
+/// Time for what concerns one place, and for copies from one place to another.
+const PLACE_NS: u64 = 60_000_000_000;
+const PAIR_NS: u64 = 25_000_000_000;
+/// With few trials of small files.
+const QUICK_PART: u64 = 5;
+
+/// What was found.
+#[derive(Debug, Clone, Default)]
+pub struct Tuned {
+    /// A row for each setting that was tried. `audit.chosen` tells which was picked.
+    pub outcomes: Vec<Outcome>,
+    /// What was picked, with the limits.
+    pub entries: Vec<ProfileEntry>,
+    /// What could not be removed.
+    pub left_behind: Vec<String>,
+}
+
+/// Refuses what cannot be done, before anything is made.
+///
+/// Errors: no directory, too many of them, no room.
+pub fn check(options: &Options) -> Result<(), Error> {
+    if options.directories.len() > MOST_DIRECTORIES {
+        return Err(Error::Usage(format!(
+            "{} directories: at most {MOST_DIRECTORIES} are measured at a time",
+            options.directories.len()
+        )));
+    }
+    room_bytes(options).map(drop)
+}
+
+/// Bytes that lie in each directory at most, in their order.
+///
+/// Errors: as [`check`].
+pub fn room_bytes(options: &Options) -> Result<Vec<u64>, Error> {
+    let sizes = options.directories.iter().map(|directory| Sizes::of(directory, options));
+    sizes.map(|sizes| Ok(sizes?.room_bytes(options))).collect()
+}
+
+/// The time that all trials take together.
+pub fn budget_ns(options: &Options) -> u64 {
+    let places = options.directories.len() as u64;
+    let whole_ns = places * PLACE_NS + places * places.saturating_sub(1) * PAIR_NS;
+    if options.extent == Extent::Full { whole_ns } else { whole_ns / QUICK_PART }
+}
+
+/// Measures, and picks.
+///
+/// Errors: a place cannot be used. What goes wrong with a setting is its row's.
+pub fn run(options: &Options, plan: &Plan, bench: &mut Bench<'_>) -> Result<Tuned, Error> {
+    let mut sites = Vec::new();
+    for (index, directory) in options.directories.iter().enumerate() {
+        match Site::make(index, directory, options) {
+            Ok(site) => sites.push(site),
+            Err(error) => {
+                // What was made for the others goes first.
+                sites.into_iter().for_each(|site| drop(site.leave()));
+                return Err(error);
+            }
+        }
+    }
+    let mut tuned = Tuned::default();
+    measure(&sites, options, plan, bench, &mut tuned);
+    for site in sites {
+        if let Err(error) = site.leave() {
+            tuned.left_behind.push(error.to_string());
+        }
+    }
+    Ok(tuned)
+}
+
+fn measure(
+    sites: &[Site],
+    options: &Options,
+    plan: &Plan,
+    bench: &mut Bench<'_>,
+    tuned: &mut Tuned,
+) {
+    let groups = group::all(sites, affinity::allowed_cpu_count());
+    let whole: f64 = groups.iter().map(|group| group.weight).sum();
+    for group in groups {
+        let budget_ns = (plan.budget_ns as f64 * group.weight / whole) as u64;
+        let share = Plan { budget_ns, max_trials: group.most_trials(plan), ..plan.clone() };
+        let cases = group.tunings.iter().map(|tuning| trial::case(&group, *tuning, options));
+        let mut outcomes = sampler::run(cases.collect(), &share, bench.tools());
+        if let Some(choice) =
+            choose::among(&group.tunings, &mut outcomes, |taken| group.ceiling_name(taken))
+            && !options.cancel.is_cancelled()
+        {
+            tuned.entries.push(entry(&group, &choice, options));
+        }
+        tuned.outcomes.append(&mut outcomes);
+        if options.cancel.is_cancelled() {
+            return;
+        }
+    }
+}
+
+fn entry(group: &Group<'_>, choice: &choose::Choice, options: &Options) -> ProfileEntry {
+    let (source, target) = match group.work {
+        Work::Read => (group.source.identity.clone(), String::new()),
+        Work::Write => (String::new(), group.target.identity.clone()),
+        Work::Copy => (group.source.identity.clone(), group.target.identity.clone()),
+    };
+    let each_bytes = group.bytes_per_unit();
+    ProfileEntry {
+        key: ProfileKey {
+            machine: options.machine.clone(),
+            work: group.work,
+            size: group.size,
+            cached: group.cached,
+            source,
+            target,
+        },
+        tuning: choice.tuning,
+        limit_bytes_per_s: choice.limit * each_bytes,
+        file_bytes: group.file_bytes(),
+        evidence: Evidence {
+            time: options.time.clone(),
+            n: choice.n,
+            ci95: choice.ci95.map(|ends| ends.map(|end| end * each_bytes)),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,108 @@
+//! Which of the settings tried is taken: the smallest that reaches 95 % of the best.
+
+use flatout_io::Tuning;
+use flatout_measure::ceiling;
+use flatout_measure::record::{Ceiling, Outcome, Provenance};
+use serde_json::json;
+
+/// What a setting must reach of the best.
+const ENOUGH: f64 = 0.95;
+
+/// The settings taken, and the limit: the median of the best ones, with its doubt, in the unit of
+/// the rows.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Choice {
+    pub(super) tuning: Tuning,
+    pub(super) limit: f64,
+    pub(super) n: u64,
+    pub(super) ci95: Option<[f64; 2]>,
+}
+
+/// Picks one, marks its row, and holds each row against the best. `None` where none has a figure.
+pub(super) fn among(
+    tunings: &[Tuning],
+    outcomes: &mut [Outcome],
+    name: impl FnOnce(&Tuning) -> String,
+) -> Option<Choice> {
+    let rates: Vec<f64> = outcomes.iter().map(|row| row.median.unwrap_or(0.0)).collect();
+    let chosen = smallest(tunings, &rates)?;
+    let best = (0..rates.len()).max_by(|&a, &b| rates[a].total_cmp(&rates[b]))?;
+    let Outcome { n, ci95, .. } = outcomes[best];
+    let name = name(&tunings[chosen]);
+    for (index, row) in outcomes.iter_mut().enumerate() {
+        row.audit.insert("chosen".to_owned(), json!(index == chosen));
+        if row.median.is_some() {
+            let ceiling = Ceiling {
+                name: name.clone(),
+                value: Some(rates[best]),
+                provenance: Provenance::Measured,
+                ..Ceiling::default()
+            };
+            ceiling::apply(row, ceiling);
+        }
+    }
+    Some(Choice { tuning: tunings[chosen], limit: rates[best], n, ci95 })
+}
+
+/// The smallest settings that reach enough of the best: first by threads, then by bytes in flight,
+/// then by the length of a request.
+fn smallest(tunings: &[Tuning], rates: &[f64]) -> Option<usize> {
+    let best = rates.iter().copied().filter(|rate| *rate > 0.0).max_by(f64::total_cmp)?;
+    let size = |index: &usize| {
+        let Tuning { threads, depth, block_bytes, .. } = tunings[*index];
+        let in_flight = u64::from(threads) * u64::from(depth) * block_bytes;
+        (threads, in_flight, block_bytes)
+    };
+    (0..tunings.len().min(rates.len())).filter(|&i| rates[i] >= best * ENOUGH).min_by_key(size)
+}
+
+#[cfg(test)]
+mod tests {
+    use flatout_io::{Caching, Engine, Split};
+
+    use super::*;
+
+    fn tuning(block_bytes: u64, depth: u32, threads: u32) -> Tuning {
+        Tuning {
+            engine: Engine::Uring,
+            caching: Caching::Buffered,
+            block_bytes,
+            depth,
+            threads,
+            split: Split::Contiguous,
+        }
+    }
+
+    #[test]
+    fn the_smallest_that_is_good_enough_is_taken() {
+        let tunings = [tuning(4, 16, 1), tuning(4, 4, 1), tuning(1, 8, 1), tuning(1, 1, 2)];
+        assert_eq!(smallest(&tunings, &[100.0, 94.9, 94.0, 96.0]), Some(0));
+        assert_eq!(smallest(&tunings, &[100.0, 95.0, 94.0, 200.0]), Some(3));
+        assert_eq!(smallest(&tunings, &[100.0, 95.0, 95.1, 100.0]), Some(2));
+        assert_eq!(smallest(&tunings, &[0.0; 4]), None);
+        assert_eq!(smallest(&[], &[]), None);
+    }
+
+    #[test]
+    fn the_limit_is_the_best_and_not_what_was_taken() {
+        let tunings = [tuning(1, 1, 1), tuning(1, 1, 2), tuning(1, 1, 4)];
+        let row = |median: Option<f64>| Outcome {
+            median,
+            n: 6,
+            ci95: median.map(|m| [m - 1.0, m + 1.0]),
+            ..Outcome::default()
+        };
+        let mut rows = [row(Some(97.0)), row(Some(100.0)), row(None)];
+        let choice = among(&tunings, &mut rows, |_| "best".to_owned()).unwrap();
+        assert_eq!((choice.tuning.threads, choice.limit, choice.n), (1, 100.0, 6));
+        assert_eq!(choice.ci95, Some([99.0, 101.0]));
+        let chosen: Vec<_> = rows.iter().map(|row| row.audit["chosen"] == json!(true)).collect();
+        assert_eq!(chosen, [true, false, false]);
+        let ratio = |row: &Outcome| row.ceiling.as_ref().and_then(|ceiling| ceiling.ratio);
+        assert_eq!((ratio(&rows[0]), ratio(&rows[2])), (Some(0.97), None));
+        assert_eq!(
+            among(&tunings, &mut [row(None), row(None), row(None)], |_| String::new()),
+            None
+        );
+    }
+}

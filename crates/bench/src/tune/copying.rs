@@ -1,0 +1,156 @@
+//! One copy of a tree by given settings, as `flatout copy` makes it.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::thread::{Builder, Scope};
+
+use flatout_io::Error as IoError;
+use flatout_io::transfer::Method;
+use flatout_io::{Engine, SizeClass, Tuning};
+use flatout_measure::case::{Sample, TrialError};
+use flatout_sys::clock::monotonic_ns;
+use flatout_sys::usage;
+use flatout_tree::copy::event::{Event, Watch};
+use flatout_tree::copy::options::{
+    Appearance, Assurance, CopyOptions, Durability, Preserve, Reach, Tuned, Unchanged, When,
+};
+use flatout_tree::copy::{Copy, Ended, Operand};
+use flatout_tree::remove::remove_tree;
+use serde_json::json;
+
+use super::Options;
+use super::group::Group;
+use crate::cache::Clearing;
+use crate::error::Error;
+use crate::versus::{State, state};
+
+/// What a copy may remember in memory.
+const MEMORY_BYTES: u64 = 8 << 20;
+
+/// Copies the tree of the group into a fresh place.
+///
+/// The target of a large file is removed at once, that of small ones in the end: creating is slow
+/// on ext4 for a minute after many files were deleted.
+pub(super) fn copy(
+    group: &Group<'_>,
+    tuning: &Tuning,
+    options: &Options,
+) -> Result<Sample, TrialError> {
+    let source = match group.size {
+        SizeClass::Tiny => &group.source.tiny,
+        SizeClass::Small | SizeClass::Large => &group.source.large,
+    };
+    group.target.settle()?;
+    let wanted = if group.cached { State::Hot } else { State::Cold };
+    let facts = state::bring(source, wanted, Clearing::File, options.cancel)?;
+    let target = group.target.fresh();
+    let fetched_before = device_read_bytes();
+    let begun_ns = monotonic_ns();
+    let ended = run(source, &target, tuning, options);
+    let elapsed_ns = monotonic_ns() - begun_ns;
+    let fetched_after = device_read_bytes();
+    if group.size != SizeClass::Tiny {
+        let removed = remove_tree(&target).map_err(IoError::system("remove", &target));
+        removed.map_err(Error::from)?;
+    }
+    let ended = ended?;
+    let wanted = method(tuning.engine);
+    let by_wanted = ended.totals.by_method[wanted.index()].1;
+    if by_wanted < group.files() {
+        let text = format!("{wanted} was not possible here: other methods moved the bytes");
+        return Err(TrialError::Unsupported(text));
+    }
+    let amount = match group.size {
+        SizeClass::Tiny => ended.totals.files,
+        SizeClass::Small | SizeClass::Large => ended.totals.bytes_accepted,
+    };
+    let mut sample =
+        Sample { amount: amount as f64, elapsed_ns, audit: facts, ..Sample::default() };
+    sample.audit.insert("bytes".to_owned(), json!(ended.totals.bytes_accepted));
+    if let (Some(before), Some(after)) = (fetched_before, fetched_after) {
+        let fetched = after.saturating_sub(before);
+        sample.audit.insert("device_read_bytes".to_owned(), json!(fetched));
+    }
+    Ok(sample)
+}
+
+fn device_read_bytes() -> Option<u64> {
+    usage::process_io().map(|totals| totals.device_read_bytes)
+}
+
+/// The method that stands for an engine where files are copied.
+fn method(engine: Engine) -> Method {
+    match engine {
+        Engine::Sync => Method::Sync,
+        Engine::Mmap => Method::Mmap,
+        Engine::Uring => Method::Uring,
+    }
+}
+
+fn run(
+    source: &Path,
+    target: &Path,
+    tuning: &Tuning,
+    options: &Options,
+) -> Result<Ended, TrialError> {
+    let complaint = Complaint::default();
+    let copy = Copy::new(copy_options(tuning, options), &complaint);
+    let operands = vec![Operand { source: source.to_owned(), target: target.to_owned() }];
+    let ended = std::thread::scope(|scope| copy.run(operands, |more| hire(scope, &copy, more)));
+    drop(copy);
+    match complaint.0.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        Some(text) => Err(TrialError::Failed(text)),
+        None if ended.totals.failed > 0 || ended.out_of_space => {
+            Err(TrialError::Failed("there is no room for the copy".to_owned()))
+        }
+        None => Ok(ended),
+    }
+}
+
+/// By default, but for the settings; extents are never shared, because then nothing would be moved.
+fn copy_options(tuning: &Tuning, options: &Options) -> CopyOptions {
+    CopyOptions {
+        preserve: Preserve::ALL,
+        appearance: Appearance::Plain,
+        unchanged: Unchanged::SizeAndTime,
+        reach: Reach::Everything,
+        method: Some(method(tuning.engine)),
+        reflink: When::Never,
+        sparse: When::Auto,
+        assurance: Assurance::Accepted,
+        durability: Durability::Cached,
+        threads: tuning.threads,
+        block_bytes: tuning.block_bytes,
+        depth: tuning.depth,
+        tuned: Tuned::default(),
+        max_fds: 0,
+        max_memory_bytes: MEMORY_BYTES,
+        cancel: options.cancel,
+    }
+}
+
+fn hire<'scope, 'env>(
+    scope: &'scope Scope<'scope, 'env>,
+    copy: &'env Copy<'_>,
+    more: u32,
+) -> ControlFlow<()> {
+    let hired = (0..more).filter(|_| {
+        let thread = Builder::new().name("copy".to_owned());
+        thread.spawn_scoped(scope, || copy.work()).is_ok()
+    });
+    if hired.count() == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+}
+
+/// The first thing that went wrong.
+#[derive(Default)]
+struct Complaint(Mutex<Option<String>>);
+
+impl Watch for Complaint {
+    fn event(&self, event: &Event<'_>) {
+        if let Event::Failed(failure) = event {
+            let mut first = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            first.get_or_insert_with(|| failure.to_string());
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! A place that is tuned: its folder, the files that are read there, and names for those that are
+//! written.
+
+use std::cell::Cell;
+use std::fs::{self, File};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+
+use flatout_io::Error as IoError;
+use flatout_io::SizeClass;
+use flatout_sys::{affinity, filesystem, memory};
+
+use super::{Options, group};
+use crate::bench::Extent;
+use crate::error::Error;
+use crate::place::{Place, TUNING};
+use crate::scratch;
+use crate::versus::corpus::{Corpus, Shape, make};
+use crate::versus::{allowed_bytes, state};
+
+/// The large file: long enough that starting is nothing, short enough for many trials.
+const LARGE_BYTES: [u64; 2] = [256 << 20, 64 << 20];
+/// Below this a rate says nothing about anything.
+const LEAST_LARGE_BYTES: u64 = 8 << 20;
+/// The small files.
+const TINY_FILES: [u64; 2] = [2000, 500];
+const TINY_BYTES: u64 = 4096;
+/// Small files in one directory.
+const FOLDER_FILES: u64 = 100;
+/// A small file on the disk: its block, its inode and its name, on filesystems that spend much.
+const TINY_ROOM_BYTES: u64 = 2 * TINY_BYTES;
+/// Of the room, one part in this many is the large file's: it lies there twice.
+const LARGE_PART: u64 = 4;
+/// A hot file takes at most one part in this many of the available memory.
+const MEMORY_PART: u64 = 4;
+/// Trials of each setting, with [`Extent::Full`] and else, for which there must be room.
+pub(super) const TRIALS: [u32; 2] = [8, 3];
+
+/// How much is moved in a trial.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Sizes {
+    large_bytes: u64,
+    tiny_files: u64,
+}
+
+fn of_extent<T: Copy>(full_and_quick: [T; 2], extent: Extent) -> T {
+    full_and_quick[usize::from(extent != Extent::Full)]
+}
+
+impl Sizes {
+    /// What there is room for.
+    ///
+    /// Errors: no directory, or no room for anything that makes sense.
+    pub(super) fn of(directory: &Path, options: &Options) -> Result<Self, Error> {
+        let allowed = allowed_bytes(directory, options.max_write_bytes)?;
+        let memory = memory::available_bytes().unwrap_or(u64::MAX) / MEMORY_PART;
+        let wanted = of_extent(LARGE_BYTES, options.extent);
+        let large_bytes = wanted.min(allowed / LARGE_PART).min(memory) >> 20 << 20;
+        if large_bytes < LEAST_LARGE_BYTES {
+            return Err(Error::NoRoom(format!(
+                "cannot measure in {directory:?}: at least {} bytes are needed, but {allowed} may \
+                 be taken (one tenth of what is free; --max-write)",
+                LEAST_LARGE_BYTES * LARGE_PART
+            )));
+        }
+        let left = allowed - large_bytes * 2;
+        let files = left / TINY_ROOM_BYTES / (1 + trees(options));
+        let tiny_files = of_extent(TINY_FILES, options.extent).min(files).max(FOLDER_FILES);
+        Ok(Self { large_bytes, tiny_files })
+    }
+
+    /// Bytes that lie there at once at most.
+    pub(super) fn room_bytes(self, options: &Options) -> u64 {
+        self.large_bytes * 2 + self.tiny_files * TINY_ROOM_BYTES * (1 + trees(options))
+    }
+
+    pub(super) fn file_bytes(self, class: SizeClass) -> u64 {
+        if class == SizeClass::Tiny { TINY_BYTES } else { self.large_bytes }
+    }
+
+    pub(super) fn files(self, class: SizeClass) -> u64 {
+        if class == SizeClass::Tiny { self.tiny_files } else { 1 }
+    }
+}
+
+fn trees(options: &Options) -> u64 {
+    let (sources, cpus) = (options.directories.len() as u64, affinity::allowed_cpu_count());
+    group::most_tiny_trees(sources, cpus, of_extent(TRIALS, options.extent))
+}
+
+/// A place with its files.
+pub(super) struct Site {
+    place: Place,
+    /// Counted from 1, as the user named them.
+    pub(super) number: usize,
+    /// What tells its filesystem from others.
+    pub(super) identity: String,
+    /// Its files live in memory and nowhere else.
+    pub(super) in_memory: bool,
+    pub(super) sizes: Sizes,
+    /// The trees that are read and copied.
+    pub(super) large: PathBuf,
+    pub(super) tiny: PathBuf,
+    targets: PathBuf,
+    made: Cell<u64>,
+}
+
+impl Site {
+    /// Makes the files that are read.
+    ///
+    /// Errors: the place cannot be used; what was made is gone again.
+    pub(super) fn make(index: usize, directory: &Path, options: &Options) -> Result<Self, Error> {
+        let sizes = Sizes::of(directory, options)?;
+        let in_memory = scratch::on(directory)?.in_memory;
+        let opened =
+            File::open(directory).map_err(IoError::system("open the directory", directory))?;
+        let identity =
+            filesystem::identity(opened.as_fd()).map_err(IoError::system("examine", directory))?;
+        let place = Place::take(directory, TUNING)?;
+        match sources(&place, sizes, options) {
+            Ok([large, tiny]) => Ok(Self {
+                targets: place.targets(),
+                place,
+                number: index + 1,
+                identity,
+                in_memory,
+                sizes,
+                large,
+                tiny,
+                made: Cell::new(0),
+            }),
+            Err(error) => {
+                // Why it could not be made is more important.
+                let _unread = place.leave();
+                Err(error)
+            }
+        }
+    }
+
+    /// A name that nothing has yet.
+    pub(super) fn fresh(&self) -> PathBuf {
+        self.made.set(self.made.get() + 1);
+        self.targets.join(format!("target-{}", self.made.get()))
+    }
+
+    /// The large file.
+    pub(super) fn large_file(&self) -> PathBuf {
+        self.large.join("file-000000")
+    }
+
+    /// Waits until everything that was written lies on the device.
+    ///
+    /// Errors: those of syncfs(2).
+    pub(super) fn settle(&self) -> Result<(), Error> {
+        state::settle(&self.targets)
+    }
+
+    /// Removes all that was made.
+    ///
+    /// Errors: what cannot be removed.
+    pub(super) fn leave(self) -> Result<(), Error> {
+        self.place.leave()
+    }
+}
+
+/// Makes the large file and the small ones.
+fn sources(place: &Place, sizes: Sizes, options: &Options) -> Result<[PathBuf; 2], Error> {
+    let left = place.remove_leftovers()?;
+    if let Some(line) = left.into_iter().next() {
+        return Err(Error::NoRoom(line));
+    }
+    let targets = place.targets();
+    fs::create_dir_all(&targets).map_err(IoError::system("make the folder", &targets))?;
+    let Sizes { large_bytes, tiny_files } = sizes;
+    let shapes = [
+        ("large", Shape::Files { files: 1, file_bytes: large_bytes, directories: 1, depth: 0 }),
+        (
+            "tiny",
+            Shape::Files {
+                files: tiny_files,
+                file_bytes: TINY_BYTES,
+                directories: tiny_files.div_ceil(FOLDER_FILES),
+                depth: 0,
+            },
+        ),
+    ];
+    let [large, tiny] = shapes.map(|(name, shape)| {
+        make::ensure(&Corpus::new(name, shape), &targets.join("sources"), options.cancel)
+    });
+    Ok([large?, tiny?])
+}

@@ -1,0 +1,125 @@
+//! A whole run on a real directory, with a clock that nobody waits for.
+
+use flatout_io::SizeClass;
+use flatout_measure::clock::SystemClock;
+use flatout_measure::guard::FakeWitness;
+use flatout_measure::record::Status;
+
+use super::*;
+
+fn options(directories: Vec<PathBuf>, most_bytes: u64) -> Options {
+    Options {
+        directories,
+        extent: Extent::Quick,
+        max_write_bytes: Some(most_bytes),
+        machine: "m".to_owned(),
+        time: "2026-11-22T12:00:00Z".to_owned(),
+        seed: 1,
+        cancel: CancelToken::manual(),
+    }
+}
+
+fn run_once(options: &Options) -> Tuned {
+    let plan = Plan { min_trials: 1, max_trials: 1, budget_ns: u64::MAX / 4, ..Plan::default() };
+    let mut witness = FakeWitness::quiet();
+    let mut bench = Bench {
+        clock: &SystemClock,
+        witness: &mut witness,
+        events: &mut |_| {},
+        cancelled: &|| options.cancel.is_cancelled(),
+    };
+    run(options, &plan, &mut bench).unwrap()
+}
+
+#[test]
+fn each_kind_of_work_gets_settings_that_were_tried_and_a_limit_not_below_them() {
+    let place = tempfile::tempdir().unwrap();
+    let tuned = run_once(&options(vec![place.path().to_owned()], 64 << 20));
+    assert_eq!(tuned.left_behind, Vec::<String>::new());
+    for row in &tuned.outcomes {
+        let is_good = row.median.is_some_and(|rate| rate > 0.0);
+        assert!(is_good || row.status == Status::Unsupported, "{row:?}");
+    }
+    let find = |work, size, cached| {
+        let is_it = |entry: &&ProfileEntry| {
+            (entry.key.work, entry.key.size, entry.key.cached) == (work, size, cached)
+        };
+        tuned.entries.iter().find(is_it)
+    };
+    for (work, size) in [
+        (Work::Read, SizeClass::Large),
+        (Work::Copy, SizeClass::Large),
+        (Work::Copy, SizeClass::Tiny),
+    ] {
+        let entry = find(work, size, true).unwrap();
+        assert!(entry.limit_bytes_per_s > 0.0 && entry.file_bytes > 0, "{entry:?}");
+        let id = if work == Work::Read { "tune/read" } else { "tune/copy" };
+        let chosen = tuned.outcomes.iter().filter(|row| row.id == id).filter(|row| {
+            row.audit.get("chosen") == Some(&true.into())
+                && row.parameters["cache_state"] == "hot"
+                && row.parameters["file_bytes"] == entry.file_bytes
+        });
+        let row = chosen.last().unwrap();
+        assert_eq!(row.parameters["threads"], entry.tuning.threads);
+        let unit_bytes = if size == SizeClass::Tiny { 4096.0 } else { 1.0 };
+        assert!(row.median.unwrap() * unit_bytes <= entry.limit_bytes_per_s * 1.000_001);
+    }
+    let tiny = find(Work::Copy, SizeClass::Tiny, true).unwrap();
+    assert_eq!(tiny.file_bytes, 4096);
+    assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0, "all is removed");
+}
+
+#[test]
+fn copies_between_two_places_have_entries_of_their_own() {
+    let places = [tempfile::tempdir().unwrap(), tempfile::tempdir_in("/dev/shm").unwrap()];
+    let directories = places.iter().map(|place| place.path().to_owned()).collect();
+    let tuned = run_once(&options(directories, 64 << 20));
+    let copies: Vec<_> =
+        tuned.entries.iter().filter(|entry| entry.key.work == Work::Copy).collect();
+    for (index, one) in copies.iter().enumerate() {
+        assert!(copies[..index].iter().all(|other| other.key != one.key), "{:?}", one.key);
+    }
+    let crossing = copies.iter().filter(|entry| entry.key.source != entry.key.target).count();
+    assert!(crossing >= 4, "{copies:?}");
+    let in_memory = |identity: &str| identity.starts_with("tmpfs");
+    let cold = tuned.entries.iter().filter(|entry| !entry.key.cached);
+    assert!(cold.filter(|entry| in_memory(&entry.key.source)).count() == 0, "never cold");
+}
+
+#[test]
+fn what_has_no_room_is_refused_before_anything_is_made() {
+    let place = tempfile::tempdir().unwrap();
+    let small = options(vec![place.path().to_owned()], 1 << 20);
+    assert!(matches!(check(&small), Err(Error::NoRoom(_))));
+    let many = options(vec![place.path().to_owned(); MOST_DIRECTORIES + 1], 1 << 30);
+    assert!(matches!(check(&many), Err(Error::Usage(_))));
+    assert!(check(&options(vec!["/nowhere".into()], 1 << 30)).is_err());
+    assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn room_that_is_announced_is_no_less_than_what_lies_there() {
+    let place = tempfile::tempdir().unwrap();
+    for most in [40 << 20, 100 << 20, 1 << 30] {
+        let options = options(vec![place.path().to_owned()], most);
+        let room = room_bytes(&options).unwrap()[0];
+        assert!(room <= most, "{room} of {most}");
+    }
+}
+
+#[test]
+fn a_wish_to_stop_leaves_nothing() {
+    let place = tempfile::tempdir().unwrap();
+    let options = options(vec![place.path().to_owned()], 64 << 20);
+    options.cancel.cancel();
+    let plan = Plan { min_trials: 1, max_trials: 1, budget_ns: u64::MAX / 4, ..Plan::default() };
+    let mut bench = Bench {
+        clock: &SystemClock,
+        witness: &mut FakeWitness::quiet(),
+        events: &mut |_| {},
+        cancelled: &|| options.cancel.is_cancelled(),
+    };
+    let tuned = run(&options, &plan, &mut bench);
+    assert!(tuned.is_err() || tuned.unwrap().entries.is_empty());
+    assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
+}

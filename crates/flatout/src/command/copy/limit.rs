@@ -1,0 +1,205 @@
+//! How close a copy ran to what this machine can do, by what `flatout tune` measured here.
+//!
+//! No copy can take less time than each of these: the kernel takes its files and bytes one after
+//! the other at the best rates that were measured ([`Limits::taking_s`]), and the device writes, and
+//! reads, what went over it meanwhile ([`Limits::device_s`]). The longer one is the limit, and
+//! names what limits. Directories, links and attributes are not counted, so that the share of a
+//! tree of many of these is a lower bound.
+
+use std::os::fd::AsFd;
+use std::path::Path;
+
+use flatout_io::{MachineProfile, ProfileEntry, SizeClass, Work};
+use flatout_sys::filesystem;
+use flatout_tree::copy::Operand;
+use flatout_tree::copy::options::Tuned;
+use rustix::fs::{CWD, Mode, OFlags};
+use serde_json::{Value, json};
+
+/// A copy that is shorter is mostly its own beginning and end.
+const LEAST_NS: u64 = 100_000_000;
+/// Above this share the limit was measured too low: clocks and rates are no better than this.
+const TOLERANCE: f64 = 1.02;
+
+/// What was measured for a pair of filesystems, in seconds for a file or a byte.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Limits {
+    /// For bytes that the page cache holds, and for others.
+    byte_s: [f64; 2],
+    /// For a file beside its bytes, likewise.
+    file_s: [f64; 2],
+    /// For a byte that the device of the target writes; `None` where there is none.
+    written_s: Option<f64>,
+    /// For a byte that the device of the source reads.
+    fetched_s: Option<f64>,
+    /// Source and target share a device.
+    is_one: bool,
+    /// The oldest of the measurements, RFC 3339.
+    time: String,
+    tuned: Tuned,
+}
+
+/// What a copy moved, and what of it went over devices.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Moved {
+    /// Files whose bytes were moved, and how many bytes; not those whose extents are shared.
+    pub files: u64,
+    pub bytes: u64,
+    /// Bytes that the device of the source was asked for.
+    pub fetched_bytes: u64,
+    /// Bytes that the device of the target has by now; `None` where nobody knows.
+    pub written_bytes: Option<u64>,
+    /// Bytes that were read back from it (`--verify`).
+    pub read_back_bytes: u64,
+    pub elapsed_ns: u64,
+}
+
+/// How close it came.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Share {
+    /// Time at the limit ÷ time taken.
+    pub ratio: f64,
+    /// Time at the limit.
+    pub limit_s: f64,
+    /// What takes that time.
+    pub limiter: &'static str,
+    /// When it was measured, RFC 3339.
+    pub measured: String,
+}
+
+impl Limits {
+    /// What is known of the filesystems of all operands; `None` where they lie on more than one
+    /// pair, or nothing was measured for it.
+    ///
+    /// Cost: an open and a few looks at each operand, if there is a profile at all.
+    pub fn of(profile: Option<&MachineProfile>, operands: &[Operand]) -> Option<Self> {
+        let profile = profile?;
+        let (first, others) = operands.split_first()?;
+        let pair = pair(first)?;
+        if others.iter().any(|operand| self::pair(operand).as_ref() != Some(&pair)) {
+            return None;
+        }
+        Self::of_pair(profile, &pair.0, &pair.1)
+    }
+
+    fn of_pair(profile: &MachineProfile, source: &str, target: &str) -> Option<Self> {
+        let copied = |size, cached| profile.find(Work::Copy, (size, cached), (source, target));
+        let large = copied(SizeClass::Large, true)?;
+        let tiny = copied(SizeClass::Tiny, true)?;
+        // Where files live in memory, none is ever cold.
+        let large_cold = copied(SizeClass::Large, false).unwrap_or(large);
+        let tiny_cold = copied(SizeClass::Tiny, false).unwrap_or(tiny);
+        let written = profile.find(Work::Write, (SizeClass::Large, true), ("", target));
+        let fetched = profile.find(Work::Read, (SizeClass::Large, false), (source, ""));
+        let byte = |entry: &ProfileEntry| 1.0 / entry.limit_bytes_per_s;
+        let file = |tiny: &ProfileEntry, large: &ProfileEntry| {
+            let of_bytes_s = tiny.file_bytes as f64 * byte(large);
+            (1.0 / tiny.limit_files_per_s() - of_bytes_s).max(0.0)
+        };
+        let used = [large, tiny, large_cold, tiny_cold].into_iter().chain(written).chain(fetched);
+        Some(Self {
+            byte_s: [byte(large), byte(large_cold)],
+            file_s: [file(tiny, large), file(tiny_cold, large_cold)],
+            written_s: written.map(byte),
+            fetched_s: fetched.map(byte),
+            is_one: source == target,
+            time: used.map(|entry| entry.evidence.time.clone()).min().unwrap_or_default(),
+            tuned: Tuned {
+                usual_threads: Some(tiny.tuning.threads),
+                most_threads: Some(tiny_cold.tuning.threads),
+                large: Some(large.tuning),
+            },
+        })
+    }
+
+    /// The settings that were the best here.
+    pub fn tuned(&self) -> Tuned {
+        self.tuned
+    }
+
+    /// How close a copy came to the limit; `None` where it moved nothing, or was too short to tell.
+    pub fn share(&self, moved: &Moved) -> Option<Share> {
+        if moved.files == 0 || moved.elapsed_ns < LEAST_NS {
+            return None;
+        }
+        let bounds = [self.taking_s(moved), self.device_s(moved)];
+        let (limit_s, limiter) =
+            bounds.into_iter().max_by(|one, other| one.0.total_cmp(&other.0))?;
+        let ratio = limit_s / (moved.elapsed_ns as f64 / 1e9);
+        let measured = self.time.clone();
+        (limit_s > 0.0).then_some(Share { ratio, limit_s, limiter, measured })
+    }
+
+    /// The time in which the kernel takes all, at the best rates, and what most of it is for.
+    fn taking_s(&self, moved: &Moved) -> (f64, &'static str) {
+        let bytes = moved.bytes as f64;
+        let cold =
+            if moved.bytes == 0 { 0.0 } else { (moved.fetched_bytes as f64 / bytes).min(1.0) };
+        let mean = |[hot_s, cold_s]: [f64; 2]| hot_s * (1.0 - cold) + cold_s * cold;
+        let files_s = moved.files as f64 * mean(self.file_s);
+        let bytes_s = bytes * mean(self.byte_s);
+        let back_s = moved.read_back_bytes as f64 * self.fetched_s.unwrap_or(0.0);
+        let limiter = match files_s > bytes_s {
+            true => "making files",
+            false if cold > 0.5 => "reading from the device",
+            false => "moving bytes",
+        };
+        (files_s + bytes_s + back_s, limiter)
+    }
+
+    /// The time in which the devices write and read what went over them.
+    fn device_s(&self, moved: &Moved) -> (f64, &'static str) {
+        let written_s = moved.written_bytes.unwrap_or(0) as f64 * self.written_s.unwrap_or(0.0);
+        let mut fetched_bytes = moved.read_back_bytes;
+        if self.is_one {
+            // It cannot do both at a time.
+            fetched_bytes += moved.fetched_bytes;
+        }
+        let fetched_s = fetched_bytes as f64 * self.fetched_s.unwrap_or(0.0);
+        (written_s + fetched_s, "writing to the device")
+    }
+}
+
+/// What tells the filesystems of an operand from others.
+fn pair(operand: &Operand) -> Option<(String, String)> {
+    let above = match operand.target.parent() {
+        Some(above) if !above.as_os_str().is_empty() => above,
+        _ => Path::new("."),
+    };
+    // What is there already may be another filesystem than what it lies in.
+    let target =
+        identity(&operand.target, OFlags::NOFOLLOW).or_else(|| identity(above, OFlags::empty()))?;
+    Some((identity(&operand.source, OFlags::NOFOLLOW)?, target))
+}
+
+fn identity(path: &Path, more: OFlags) -> Option<String> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC | more;
+    let opened = rustix::fs::openat(CWD, path, flags, Mode::empty()).ok()?;
+    filesystem::identity(opened.as_fd()).ok()
+}
+
+impl Share {
+    /// The end of the last line.
+    pub fn text(&self) -> String {
+        let day = self.measured.get(..10).unwrap_or(&self.measured);
+        if self.ratio > TOLERANCE {
+            return format!("faster than the limit that flatout tune measured on {day}");
+        }
+        let percent = (self.ratio * 100.0).min(100.0);
+        format!("{percent:.0} % of the limit measured on {day} ({})", self.limiter)
+    }
+
+    /// The same for programs.
+    pub fn document(&self) -> Value {
+        json!({
+            "ratio": self.ratio,
+            "limit_s": self.limit_s,
+            "limiter": self.limiter,
+            "measured": self.measured,
+            "limit_low": self.ratio > TOLERANCE,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

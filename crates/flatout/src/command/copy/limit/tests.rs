@@ -1,0 +1,144 @@
+//! Limits from made-up profiles, held against sums done by hand.
+
+use flatout_io::{Caching, Engine, Evidence, Profile, ProfileKey, Split, Tuning};
+
+use super::*;
+
+const GIB: f64 = (1_u64 << 30) as f64;
+
+fn entry(work: Work, class: (SizeClass, bool), pair: (&str, &str), rate: f64) -> ProfileEntry {
+    let tiny = class.0 == SizeClass::Tiny;
+    ProfileEntry {
+        key: ProfileKey {
+            machine: "m".to_owned(),
+            work,
+            size: class.0,
+            cached: class.1,
+            source: pair.0.to_owned(),
+            target: pair.1.to_owned(),
+        },
+        tuning: Tuning {
+            engine: Engine::Sync,
+            caching: Caching::Buffered,
+            block_bytes: 256 << 10,
+            depth: 1,
+            threads: if class.1 { 2 } else { 8 },
+            split: Split::Contiguous,
+        },
+        limit_bytes_per_s: rate,
+        file_bytes: if tiny { 4096 } else { 1 << 28 },
+        evidence: Evidence { time: "2026-11-22T12:00:00Z".to_owned(), n: 6, ci95: None },
+    }
+}
+
+/// 4 GiB/s from the cache, 1 GiB/s from the device, written at 0.5 GiB/s, read at 2; 50,000 small
+/// files/s from the cache, 10,000 from the device.
+fn profile() -> MachineProfile {
+    let mut profile = Profile::default();
+    let both = ("a", "a");
+    for (work, class, pair, rate) in [
+        (Work::Copy, (SizeClass::Large, true), both, 4.0 * GIB),
+        (Work::Copy, (SizeClass::Large, false), both, GIB),
+        (Work::Copy, (SizeClass::Tiny, true), both, 50_000.0 * 4096.0),
+        (Work::Copy, (SizeClass::Tiny, false), both, 10_000.0 * 4096.0),
+        (Work::Write, (SizeClass::Large, true), ("", "a"), 0.5 * GIB),
+        (Work::Read, (SizeClass::Large, false), ("a", ""), 2.0 * GIB),
+    ] {
+        profile.put(entry(work, class, pair, rate));
+    }
+    MachineProfile { profile, machine: "m".to_owned() }
+}
+
+fn limits() -> Limits {
+    Limits::of_pair(&profile(), "a", "a").unwrap()
+}
+
+fn near(one: f64, other: f64) -> bool {
+    (one - other).abs() < 1e-3 * other
+}
+
+#[test]
+fn the_limit_is_the_longer_of_taking_and_writing() {
+    let moved = Moved {
+        files: 1,
+        bytes: 4 << 30,
+        fetched_bytes: 0,
+        written_bytes: Some(0),
+        read_back_bytes: 0,
+        elapsed_ns: 2_000_000_000,
+    };
+    let share = limits().share(&moved).unwrap();
+    assert!(near(share.limit_s, 1.0) && near(share.ratio, 0.5), "{share:?}");
+    assert_eq!(share.limiter, "moving bytes");
+    // 1 GiB of it is on the device already: 2 s.
+    let written = Moved { written_bytes: Some(1 << 30), ..moved };
+    let share = limits().share(&written).unwrap();
+    assert!(near(share.limit_s, 2.0), "{share:?}");
+    assert_eq!((share.limiter, near(share.ratio, 1.0)), ("writing to the device", true));
+    // All of it came from the device, which cannot write meanwhile: 4 GiB at 1, or 2 + 2 s.
+    let cold = Moved { fetched_bytes: 4 << 30, ..written };
+    let share = limits().share(&cold).unwrap();
+    assert!(near(share.limit_s, 4.0), "{share:?}");
+    // Read back: 2 s more.
+    let back = Moved { read_back_bytes: 4 << 30, elapsed_ns: 8_000_000_000, ..cold };
+    assert!(near(limits().share(&back).unwrap().limit_s, 6.0));
+}
+
+#[test]
+fn small_files_are_limited_by_their_number() {
+    let moved = Moved {
+        files: 50_000,
+        bytes: 50_000 * 4096,
+        elapsed_ns: 2_000_000_000,
+        ..Moved::default()
+    };
+    let share = limits().share(&moved).unwrap();
+    assert!(near(share.limit_s, 1.0), "{share:?}");
+    assert_eq!(share.limiter, "making files");
+    let cold = Moved { fetched_bytes: moved.bytes, ..moved };
+    assert!(near(limits().share(&cold).unwrap().limit_s, 5.0));
+}
+
+#[test]
+fn what_is_faster_than_its_limit_is_not_called_a_share() {
+    let moved = Moved { files: 1, bytes: 4 << 30, elapsed_ns: 500_000_000, ..Moved::default() };
+    let share = limits().share(&moved).unwrap();
+    assert!(near(share.ratio, 2.0));
+    assert_eq!(share.text(), "faster than the limit that flatout tune measured on 2026-11-22");
+    assert_eq!(share.document()["limit_low"], true);
+    let close = Moved { elapsed_ns: 990_000_000, ..moved };
+    let text = limits().share(&close).unwrap().text();
+    assert_eq!(text, "100 % of the limit measured on 2026-11-22 (moving bytes)");
+}
+
+#[test]
+fn nothing_is_said_where_nothing_is_known() {
+    assert!(Limits::of_pair(&profile(), "a", "b").is_none());
+    let mut partial = profile();
+    partial.profile.entries.retain(|entry| entry.key.size != SizeClass::Tiny);
+    assert!(Limits::of_pair(&partial, "a", "a").is_none());
+    let moved = Moved { files: 1, bytes: 1, elapsed_ns: LEAST_NS - 1, ..Moved::default() };
+    assert_eq!(limits().share(&moved), None, "too short");
+    let none = Moved { files: 0, elapsed_ns: 1_000_000_000, ..moved };
+    assert_eq!(limits().share(&none), None, "nothing was moved");
+    assert!(Limits::of(None, &[]).is_none());
+}
+
+#[test]
+fn settings_are_those_of_cached_files_and_threads_of_both() {
+    let tuned = limits().tuned();
+    assert_eq!((tuned.usual_threads, tuned.most_threads), (Some(2), Some(8)));
+    assert_eq!(tuned.large.map(|large| large.threads), Some(2));
+}
+
+#[test]
+fn operands_of_several_filesystems_have_no_limit() {
+    let place = tempfile::tempdir().unwrap();
+    let operand = |source: &str, target: &str| Operand {
+        source: source.into(),
+        target: place.path().join(target),
+    };
+    assert_ne!(pair(&operand("/proc/version", "x")), pair(&operand("/", "x")));
+    assert_eq!(pair(&operand("/", "x")), pair(&operand("/", "y")));
+    assert_eq!(pair(&operand("/nowhere", "x")), None);
+}

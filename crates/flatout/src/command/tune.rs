@@ -1,0 +1,115 @@
+//! `flatout tune`: settings are tried, a record of them is shown, and what was picked is saved.
+
+use flatout_bench::tune::{self, Options, Tuned};
+use flatout_bench::{Bench, Error, Extent};
+use flatout_measure::case::Plan;
+use flatout_measure::clock::{Clock, SystemClock};
+use flatout_measure::guard::SystemWitness;
+use flatout_measure::record::Status;
+use flatout_measure::warning;
+use flatout_report::quantity;
+use flatout_sys::cancel::CancelToken;
+
+use crate::arguments::tune::Tune as Arguments;
+use crate::conclusion::{Conclusion, Draft, FAILED, INTERRUPTED, View, WRONG_USE};
+use crate::progress::Progress;
+use crate::{output, profile};
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// Measures, shows and saves. A place that cannot be used ends it before anything is measured.
+pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
+    let seed = arguments.seed.unwrap_or_else(|| SystemClock.now_ns());
+    let mut draft = Draft::begin(seed);
+    let options = Options {
+        directories: arguments.directories.clone(),
+        extent: if arguments.quick { Extent::Quick } else { Extent::Full },
+        max_write_bytes: arguments.max_write,
+        machine: profile::machine(),
+        time: draft.start().time.clone(),
+        seed,
+        cancel,
+    };
+    let measured = begin(arguments, &options).and_then(|plan| {
+        let mut progress = Progress::begin(plan.budget_ns);
+        progress.area(plan.budget_ns);
+        let mut events = |event| progress.show(&event);
+        let mut bench = Bench {
+            clock: &SystemClock,
+            witness: &mut SystemWitness::new(),
+            events: &mut events,
+            cancelled: &|| cancel.is_cancelled(),
+        };
+        let tuned = tune::run(&options, &plan, &mut bench);
+        progress.end();
+        tuned
+    });
+    match measured {
+        Ok(tuned) => conclude(arguments, tuned, draft, cancel),
+        Err(error) => {
+            let code = if matches!(error, Error::Usage(_)) { WRONG_USE } else { FAILED };
+            let code = if cancel.is_cancelled() { INTERRUPTED } else { code };
+            draft.fail(code, error.to_string());
+            draft.conclude(View::Summary)
+        }
+    }
+}
+
+/// Everything that can be refused before anything is made; announces the rest.
+fn begin(arguments: &Arguments, options: &Options) -> Result<Plan, Error> {
+    tune::check(options)?;
+    if !arguments.no_save {
+        profile::check().map_err(Error::NoRoom)?;
+    }
+    let budget_ns = arguments.max_time.unwrap_or_else(|| tune::budget_ns(options));
+    let seconds = budget_ns.div_ceil(SECOND_NS);
+    let places = options.directories.iter().zip(tune::room_bytes(options)?);
+    let places: Vec<String> = places
+        .map(|(directory, bytes)| format!("{} in {directory:?}", quantity::bytes(bytes)))
+        .collect();
+    output::complain(&format!(
+        "measuring settings with files of {}, takes about {seconds} s",
+        places.join(" and ")
+    ));
+    let trials = if arguments.quick { (3, 3) } else { (6, 12) };
+    Ok(Plan {
+        min_trials: trials.0,
+        max_trials: trials.1,
+        budget_ns,
+        seed: options.seed,
+        ..Plan::default()
+    })
+}
+
+fn conclude(
+    arguments: &Arguments,
+    tuned: Tuned,
+    mut draft: Draft,
+    cancel: CancelToken,
+) -> Conclusion {
+    for row in tuned.outcomes.iter().filter(|row| row.status == Status::Failed) {
+        let why = row.warnings.iter().find(|warning| warning.code == warning::FAILED);
+        if let Some(why) = why.filter(|why| !draft.errors.contains(&why.text)) {
+            draft.fail(FAILED, why.text.clone());
+        }
+    }
+    tuned.left_behind.iter().for_each(|line| draft.fail(FAILED, line.clone()));
+    if cancel.is_cancelled() {
+        let text = "interrupted: nothing is saved, the files are removed".to_owned();
+        draft.fail(INTERRUPTED, text);
+    } else if tuned.entries.is_empty() {
+        draft.fail(FAILED, "nothing could be measured".to_owned());
+    } else if !arguments.no_save {
+        match profile::save(&tuned.entries) {
+            Ok(path) => {
+                let count = tuned.entries.len();
+                output::complain(&format!(
+                    "{count} settings saved in {path:?}; copy, read and sum use them from now on"
+                ));
+            }
+            Err(error) => draft.fail(FAILED, error),
+        }
+    }
+    tuned.outcomes.into_iter().for_each(|row| draft.add(row));
+    draft.conclude(View::Report)
+}

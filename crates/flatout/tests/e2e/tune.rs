@@ -1,0 +1,260 @@
+//! `flatout tune`, and what other commands make of the profile that it leaves.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::bin::{Flatout, Folder, Ran};
+use crate::interruption::catches_interrupt;
+use crate::schema::assert_valid;
+
+/// The shortest run that measures everything.
+const SHORT: &str = "tune place --quick --max-write 48M --max-time 1s";
+const PROFILE: &str = "profile.json";
+
+trait WithProfile {
+    /// Names a profile of the test's own.
+    fn with_profile(self, path: &Path) -> Self;
+}
+
+impl WithProfile for Flatout<'_> {
+    fn with_profile(self, path: &Path) -> Self {
+        self.with(|command| _ = command.env("FLATOUT_PROFILE", path))
+    }
+}
+
+/// A folder with a place in it that was tuned.
+fn tuned() -> (Folder, Ran) {
+    let folder = Folder::new();
+    fs::create_dir(folder.join("place")).unwrap();
+    let ran = folder
+        .flatout(SHORT.split(' ').chain(["--format", "json"]))
+        .with_profile(&folder.join(PROFILE))
+        .leaves(PROFILE)
+        .run();
+    (folder, ran)
+}
+
+fn profile(folder: &Folder) -> Value {
+    serde_json::from_slice(&fs::read(folder.join(PROFILE)).unwrap()).unwrap()
+}
+
+/// The entries of a kind of work.
+fn entries<'a>(profile: &'a mut Value, work: &str, size: &str) -> Vec<&'a mut Value> {
+    let all = profile["entries"].as_array_mut().unwrap().iter_mut();
+    all.filter(|entry| entry["key"]["work"] == work && entry["key"]["size"] == size).collect()
+}
+
+fn save(folder: &Folder, profile: &Value) {
+    fs::write(folder.join(PROFILE), profile.to_string()).unwrap();
+}
+
+#[test]
+fn a_run_leaves_settings_with_limits_and_nothing_else() {
+    let (folder, ran) = tuned();
+    let document = ran.exits(0).document();
+    assert_valid(&document);
+    assert!(ran.stderr.contains("settings saved in"), "{ran}");
+    assert_eq!(Folder::names_in(&folder.join("place")).len(), 0);
+    let mut profile = profile(&folder);
+    assert_eq!(profile["schema"], "flatout-profile/1");
+    for (work, size) in [("read", "large"), ("copy", "large"), ("copy", "tiny")] {
+        let found = entries(&mut profile, work, size);
+        assert!(!found.is_empty(), "{work} {size}");
+        for entry in found {
+            let limit = entry["limit_bytes_per_s"].as_f64().unwrap();
+            let chosen = document["results"].as_array().unwrap().iter().filter(|row| {
+                row["audit"]["chosen"] == true
+                    && row["id"] == format!("tune/{work}")
+                    && row["parameters"]["file_bytes"] == entry["file_bytes"]
+            });
+            assert!(chosen.count() > 0, "{entry}");
+            assert!(limit > 0.0, "{entry}");
+        }
+    }
+    // Measured again, they are replaced, and others stay.
+    let mut foreign = profile["entries"][0].clone();
+    foreign["key"]["machine"] = json!("another");
+    profile["entries"].as_array_mut().unwrap().push(foreign);
+    save(&folder, &profile);
+    folder.flatout(SHORT.split(' ')).with_profile(&folder.join(PROFILE)).run().exits(0);
+    let again = self::profile(&folder);
+    assert_eq!(
+        again["entries"].as_array().unwrap().len(),
+        profile["entries"].as_array().unwrap().len()
+    );
+}
+
+#[test]
+fn what_was_measured_is_used_for_reading_and_summing() {
+    let (folder, ran) = tuned();
+    ran.exits(0);
+    fs::write(folder.join("place/large"), vec![7; 5 << 20]).unwrap();
+    let mut profile = profile(&folder);
+    for entry in entries(&mut profile, "read", "large") {
+        entry["tuning"] = json!({ "engine": "sync", "caching": "buffered", "block_bytes": 12_288,
+            "depth": 1, "threads": 3, "split": "contiguous" });
+    }
+    save(&folder, &profile);
+    let read = |words: &str, path: &Path| {
+        let arguments = format!("read place/large --format json {words}");
+        let ran = folder.flatout(arguments.split_whitespace()).with_profile(path).run();
+        let document = ran.exits(0).document();
+        document["results"][0].clone()
+    };
+    let row = read("", &folder.join(PROFILE));
+    assert_eq!(
+        (&row["parameters"]["block_bytes"], &row["parameters"]["threads"]),
+        (&json!(12_288), &json!(3))
+    );
+    let reason = row["audit"]["engine_reason"].as_str().unwrap();
+    assert!(reason.starts_with("the best here by flatout tune of 20"), "{reason}");
+    let digest = row["audit"]["digest_xor32"].clone();
+    for (words, path) in [("--engine sync", PROFILE), ("--block-size 1M", PROFILE), ("", "none")] {
+        let row = read(words, &folder.join(path));
+        assert_ne!(row["parameters"]["block_bytes"], 12_288, "{words:?} {path}");
+        assert_eq!(row["audit"]["digest_xor32"], digest);
+    }
+    let sum = |path: &Path| {
+        let ran = folder.flatout(["sum", "place/large"]).with_profile(path).run();
+        ran.exits(0).stdout.clone()
+    };
+    assert_eq!(sum(&folder.join(PROFILE)), sum(Path::new("")));
+}
+
+#[test]
+fn what_was_measured_is_used_for_copying_and_the_share_of_the_limit_is_said() {
+    let (folder, ran) = tuned();
+    ran.exits(0);
+    let source = folder.join("place/source");
+    fs::create_dir(&source).unwrap();
+    fs::write(source.join("large"), vec![7; 9 << 20]).unwrap();
+    for number in 0..3000 {
+        fs::write(source.join(number.to_string()), [7; 100]).unwrap();
+    }
+    let mut profile = profile(&folder);
+    for entry in entries(&mut profile, "copy", "large") {
+        entry["tuning"] = json!({ "engine": "mmap", "caching": "buffered", "block_bytes": 65_536,
+            "depth": 1, "threads": 1, "split": "contiguous" });
+        entry["limit_bytes_per_s"] = json!(1e15);
+    }
+    for entry in entries(&mut profile, "copy", "tiny") {
+        // Nobody makes files that fast: the copy takes at least a thousand times as long.
+        entry["limit_bytes_per_s"] = json!(4096.0 * 1e9);
+    }
+    for entry in entries(&mut profile, "write", "large") {
+        entry["limit_bytes_per_s"] = json!(1e15);
+    }
+    save(&folder, &profile);
+    let copy = |target: &str, path: &Path| {
+        let arguments =
+            ["copy", "--verbose", "--format", "json", "--reflink=never", "place/source", target];
+        let ran = folder.flatout(arguments).with_profile(path).run();
+        let document = ran.exits(0).document();
+        assert_valid(&document);
+        (document["results"][0]["audit"].clone(), ran)
+    };
+    let (audit, _) = copy("place/a", &folder.join(PROFILE));
+    assert_eq!(audit["files_by_method"], json!({ "mmap": 1, "sync": 3000 }));
+    assert!(audit["elapsed_ns"].as_u64().unwrap() > 100_000_000, "{audit}");
+    let ratio = audit["limit"]["ratio"].as_f64().unwrap();
+    assert!(ratio > 0.0 && ratio < 0.01, "{audit}");
+    assert_eq!(audit["limit"]["limit_low"], false);
+    let (audit, _) = copy("place/b", Path::new(""));
+    assert_eq!(
+        (&audit["limit"], &audit["files_by_method"]),
+        (&Value::Null, &json!({ "sync": 3001 }))
+    );
+    // Of this machine nothing is known.
+    for entry in profile["entries"].as_array_mut().unwrap() {
+        entry["key"]["machine"] = json!("another");
+    }
+    save(&folder, &profile);
+    assert_eq!(copy("place/c", &folder.join(PROFILE)).0["limit"], Value::Null);
+    let said = folder
+        .flatout(["copy", "--verbose", "--always", "place/source", "place/a"])
+        .with_profile(Path::new(""))
+        .run();
+    assert!(!said.exits(0).stderr.contains("limit"), "{said}");
+}
+
+#[test]
+fn a_profile_that_is_none_is_complained_about_and_left_alone() {
+    let folder = Folder::new();
+    fs::create_dir(folder.join("place")).unwrap();
+    fs::write(folder.join("file"), "x").unwrap();
+    for text in ["", "{", r#"{"schema":"flatout-profile/9","entries":[]}"#, "\u{1b}[31m"] {
+        fs::write(folder.join(PROFILE), text).unwrap();
+        let with = |words: &str| {
+            folder.flatout(words.split(' ')).with_profile(&folder.join(PROFILE)).run()
+        };
+        for words in ["read file", "sum file", "copy --always file place"] {
+            let ran = with(words);
+            let lines: Vec<&str> = ran.exits(0).stderr.lines().collect();
+            assert!(
+                matches!(lines[..], [line] if line.contains("going on with the defaults")),
+                "{ran}"
+            );
+            assert!(!ran.stderr.contains('\u{1b}'), "{ran}");
+        }
+        let refused = with(SHORT);
+        assert!(refused.exits(1).stderr.contains("it is left as it is"), "{refused}");
+        assert_eq!(fs::read_to_string(folder.join(PROFILE)).unwrap(), text);
+    }
+}
+
+#[test]
+fn what_cannot_be_tuned_is_refused_in_one_line() {
+    let folder = Folder::new();
+    fs::create_dir(folder.join("place")).unwrap();
+    fs::write(folder.join("file"), "x").unwrap();
+    for (words, code, cause) in [
+        ("tune nowhere", 1, "No such file or directory"),
+        ("tune file", 1, "Not a directory"),
+        ("tune place --max-write 1M", 1, "--max-write"),
+        ("tune place place place place place", 2, "at most 4"),
+        ("tune place --max-time 0s", 2, "--max-time"),
+        ("tune place --threads 2", 2, "--threads"),
+    ] {
+        let ran = folder.flatout(words.split(' ')).with_profile(&folder.join(PROFILE)).run();
+        let lines: Vec<&str> = ran.exits(code).stderr.lines().collect();
+        assert!(matches!(lines[..], [line] if line.contains(cause)), "{words}: {ran}");
+    }
+    let nowhere = folder.flatout(SHORT.split(' ')).run();
+    assert!(nowhere.exits(1).stderr.contains("no place for the profile"), "{nowhere}");
+    let blocked =
+        folder.flatout(SHORT.split(' ')).with_profile(&folder.join("file/x/p.json")).run();
+    assert!(blocked.exits(1).stderr.contains("cannot"), "{blocked}");
+    assert_eq!(Folder::names_in(&folder.join("place")).len(), 0);
+}
+
+#[test]
+fn an_interrupted_run_saves_nothing_and_leaves_nothing() {
+    let folder = Folder::new();
+    fs::create_dir(folder.join("place")).unwrap();
+    let words = "tune place --max-write 64M --format json";
+    let mut running = folder.flatout(words.split(' ')).with_profile(&folder.join(PROFILE)).start();
+    running.wait_until("status", catches_interrupt);
+    running.wait_until_read(16 << 20);
+    running.interrupt();
+    let ran = running.wait();
+    assert_valid(&ran.exits(130).document());
+    assert!(ran.stderr.contains("interrupted: nothing is saved"), "{ran}");
+    assert_eq!(Folder::names_in(&folder.join("place")).len(), 0);
+}
+
+#[test]
+fn a_place_in_memory_is_never_cold_nor_durable() {
+    let folder = Folder::new();
+    let place = Folder::inside(Path::new("/dev/shm"));
+    let arguments = ["tune", "--quick", "--no-save", "--max-write", "48M", "--max-time", "1s"];
+    let ran = folder
+        .flatout(arguments.iter().map(Path::new).chain([place.path()]))
+        .with(|command| _ = command.args(["--format", "json"]))
+        .run();
+    let document = ran.exits(0).document();
+    let rows = document["results"].as_array().unwrap();
+    assert!(rows.iter().all(|row| row["parameters"]["cache_state"] == "hot"), "{ran}");
+    assert!(rows.iter().any(|row| row["audit"]["chosen"] == true), "{ran}");
+}
