@@ -54,12 +54,12 @@ fn each_kind_of_work_gets_settings_that_were_tried_and_a_limit_not_below_them() 
         let entry = find(work, size, true).unwrap();
         assert!(entry.limit_bytes_per_s > 0.0 && entry.file_bytes > 0, "{entry:?}");
         let id = if work == Work::Read { "tune/read" } else { "tune/copy" };
-        let chosen = tuned.outcomes.iter().filter(|row| row.id == id).filter(|row| {
+        let mut chosen = tuned.outcomes.iter().filter(|row| row.id == id).filter(|row| {
             row.audit.get("chosen") == Some(&true.into())
                 && row.parameters["cache_state"] == "hot"
                 && row.parameters["file_bytes"] == entry.file_bytes
         });
-        let row = chosen.last().unwrap();
+        let row = chosen.next_back().unwrap();
         assert_eq!(row.parameters["threads"], entry.tuning.threads);
         let unit_bytes = if size == SizeClass::Tiny { 4096.0 } else { 1.0 };
         assert!(row.median.unwrap() * unit_bytes <= entry.limit_bytes_per_s * 1.000_001);

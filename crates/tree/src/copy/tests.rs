@@ -44,7 +44,7 @@ pub(super) fn options() -> CopyOptions {
         threads: 2,
         block_bytes: 0,
         depth: 0,
-        tuned: Tuned::default(),
+        tuned: Default::default(),
         max_fds: 0,
         max_memory_bytes: 8 << 20,
         cancel: CancelToken::manual(),

@@ -198,7 +198,7 @@ fn a_wish_to_stop_ends_it_and_so_does_the_sink() {
         files.iter().map(|(path, _)| item(path, Wanted::Digest(Algorithm::Blake3))).collect()
     };
     let options = SumOptions { threads: 2, profile: None, cancel: CancelToken::manual() };
-    assert_eq!(run_until(options, items(), 5).len(), 5);
+    assert_eq!(run_until(options.clone(), items(), 5).len(), 5);
     options.cancel.cancel();
     let answers = run_until(options, items(), usize::MAX);
     assert!(answers.iter().all(|a| matches!(a.result, Err(Failure::Interrupted))));

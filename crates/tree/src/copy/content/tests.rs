@@ -34,7 +34,7 @@ pub(super) fn options() -> CopyOptions {
         threads: 1,
         block_bytes: 0,
         depth: 0,
-        tuned: Tuned::default(),
+        tuned: Default::default(),
         max_fds: 0,
         max_memory_bytes: 32 << 20,
         cancel: CancelToken::manual(),
