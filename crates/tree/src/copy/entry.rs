@@ -196,7 +196,7 @@ impl Lane<'_, '_> {
                     if let Ok(made) = self.made_of(entry, &outcome) {
                         let path = entry.directory.path_below_base(entry.target);
                         // Where that cannot be remembered, the next one is a file of its own, too.
-                        let _forgotten = again.copied(&path, made);
+                        let _forgotten = path.and_then(|path| again.copied(&path, made));
                     }
                     Ok(outcome)
                 }
@@ -206,7 +206,7 @@ impl Lane<'_, '_> {
                 match result.as_ref().map(|outcome| self.made_of(entry, outcome)) {
                     Ok(Ok(made)) => {
                         let path = entry.directory.path_below_base(entry.target);
-                        if ticket.done(&path, made).is_err() {
+                        if path.and_then(|path| ticket.done(&path, made)).is_err() {
                             self.copy.lose_links();
                         }
                     }

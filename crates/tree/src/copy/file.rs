@@ -109,12 +109,12 @@ impl Lane<'_, '_> {
     fn place(&mut self, entry: Entry<'_>, opened: &Opened) -> Result<Where, Trouble> {
         let options = self.copy.options;
         let directory = entry.pair.target();
-        let device = entry.directory.found().target.0;
+        let device = entry.pair.found().target.0;
         if options.appearance != Appearance::Atomic {
             let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
             match rustix::fs::openat(directory, entry.target, flags | OFlags::CLOEXEC, PRIVATE) {
                 Ok(file) => {
-                    let made = Made::new(entry.directory.found().inheritance);
+                    let made = Made::new(entry.pair.found().inheritance);
                     return Ok(Where::Open(Place { file, made, name: Name::New, device }));
                 }
                 Err(Errno::EXIST) => {}
@@ -131,7 +131,7 @@ impl Lane<'_, '_> {
             Existing::Replace | Existing::Gone => {}
         }
         let (file, name) = self.copy.temporaries.file(directory).map_err(Trouble::Target)?;
-        let made = Made::new(entry.directory.found().inheritance);
+        let made = Made::new(entry.pair.found().inheritance);
         Ok(Where::Open(Place { file, made, name: Name::Temporary(name), device }))
     }
 

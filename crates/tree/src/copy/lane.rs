@@ -214,7 +214,7 @@ impl<'c, 'a> Lane<'c, 'a> {
         if self.copy.options.appearance != Appearance::Atomic && !is_there() {
             return;
         }
-        let base = entry.directory.found().target;
+        let base = entry.pair.found().target;
         {
             let cleaned = &self.copy.targets.cleaned;
             let mut cleaned = cleaned.lock().unwrap_or_else(PoisonError::into_inner);
@@ -259,7 +259,7 @@ impl<'c, 'a> Lane<'c, 'a> {
             refusal: Refusal::of("hold the directory")(errno),
             path: target.clone().into_os_string(),
         })?;
-        Ok(Directory::base(Pair { source: from, target: to }, found))
+        Ok(Directory::base(Pair::new(from, to, found), &self.copy.held))
     }
 
     /// Remembers where links are looked up, and what is to be synced in the end.

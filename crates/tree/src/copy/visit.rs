@@ -69,7 +69,7 @@ impl Lane<'_, '_> {
     ) -> Option<Arc<Directory>> {
         let entry = Entry { directory: parent, pair, source: &named.source, target: &named.target };
         let opened = self.open(entry, origin);
-        let (below, found) = match opened {
+        let below = match opened {
             Ok(opened) => opened,
             Err(trouble) => {
                 self.report(entry, trouble);
@@ -77,11 +77,11 @@ impl Lane<'_, '_> {
                 return None;
             }
         };
-        let is_mount = found.facts.st_dev != parent.found().facts.st_dev;
+        let is_mount = below.found().facts.st_dev != pair.found().facts.st_dev;
         let stays_out = is_mount
             && self.copy.options.reach == Reach::OneFilesystem
             && parent.parent().is_some();
-        let directory = self.copy.held.enter(parent, below, found);
+        let directory = self.copy.held.enter(parent, below);
         if !stays_out {
             self.list(&directory, origin);
         }
@@ -91,7 +91,7 @@ impl Lane<'_, '_> {
     }
 
     /// Opens both sides.
-    fn open(&self, entry: Entry<'_>, origin: Origin) -> Result<(Pair, Found), Trouble> {
+    fn open(&self, entry: Entry<'_>, origin: Origin) -> Result<Pair, Trouble> {
         let from = rustix::fs::openat(entry.pair.source(), entry.source, DIRECTORY, Mode::empty())
             .map_err(|errno| match errno {
                 Errno::LOOP | Errno::NOTDIR => {
@@ -112,7 +112,7 @@ impl Lane<'_, '_> {
             let reason = "it is the same directory as the source";
             return Err(Trouble::Target(Refusal::because("copy to", reason)));
         }
-        let above = entry.directory.found().inheritance;
+        let above = entry.pair.found().inheritance;
         let (inheritance, made) = match origin {
             Origin::Fresh => {
                 self.copy.attributes.bare(to.as_fd(), above).map_err(Trouble::Target)?;
@@ -128,7 +128,7 @@ impl Lane<'_, '_> {
                 (Attributes::inherits(to.as_fd()), made)
             }
         };
-        if found.st_dev != entry.directory.found().target.0 {
+        if found.st_dev != entry.pair.found().target.0 {
             self.will_sync(to.as_fd(), found.st_dev).map_err(target("hold"))?;
         }
         if entry.directory.parent().is_none() {
@@ -137,7 +137,7 @@ impl Lane<'_, '_> {
         }
         let named = Named { source: entry.source.to_owned(), target: entry.target.to_owned() };
         let found = Found { named, facts, target: identity(&found), inheritance, made };
-        Ok((Pair { source: from, target: to }, found))
+        Ok(Pair::new(from, to, found))
     }
 
     /// Whether a directory is one that this copy makes at its top.
@@ -287,7 +287,7 @@ impl Lane<'_, '_> {
     /// Gives a directory its attributes.
     pub(super) fn complete(&self, directory: &Arc<Directory>) {
         let Some(pair) = self.pair(directory) else { return };
-        let Found { facts, made, .. } = directory.found();
+        let Found { facts, made, .. } = pair.found();
         let result = self.copy.attributes.directory(pair.source(), pair.target(), facts, *made);
         match result.map_err(attribute) {
             Err(Trouble::Source(refusal)) => {

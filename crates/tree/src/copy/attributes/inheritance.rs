@@ -76,6 +76,47 @@ impl Inheritance {
     }
 }
 
+impl Inheritance {
+    /// Numbers that [`Inheritance::packed`] makes of it.
+    pub const PACKED: usize = 3;
+
+    /// The same in numbers, to be kept elsewhere.
+    pub fn packed(&self) -> [u64; Self::PACKED] {
+        let (acl, permissions) = match self.acl {
+            DefaultAcl::Absent => (0, 0),
+            DefaultAcl::Present(permissions) => (1, permissions),
+            DefaultAcl::Unknown => (2, 0),
+        };
+        let flags = u64::from(self.group_is_certain) << 8 | acl;
+        [self.device, pair(self.owner), u64::from(permissions) << 32 | flags]
+    }
+
+    /// What [`Inheritance::packed`] was made of.
+    pub fn unpacked([device, owner, rest]: [u64; Self::PACKED]) -> Self {
+        let acl = match rest & 0xff {
+            0 => DefaultAcl::Absent,
+            1 => DefaultAcl::Present((rest >> 32) as u32),
+            _ => DefaultAcl::Unknown,
+        };
+        Self { device, owner: unpair(owner), group_is_certain: rest >> 8 & 1 == 1, acl }
+    }
+
+    /// Any, for tests of others.
+    #[cfg(test)]
+    pub fn of_tests(device: u64, owner: (u32, u32), acl: Option<u32>) -> Self {
+        let acl = acl.map_or(DefaultAcl::Unknown, DefaultAcl::Present);
+        Self { device, owner, group_is_certain: true, acl }
+    }
+}
+
+fn pair((first, second): (u32, u32)) -> u64 {
+    u64::from(first) << 32 | u64::from(second)
+}
+
+fn unpair(both: u64) -> (u32, u32) {
+    ((both >> 32) as u32, both as u32)
+}
+
 /// How a target came to be there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Made {
@@ -125,11 +166,64 @@ impl Made {
         Self { owner, inheritance, origin }
     }
 
+    /// Numbers that [`Made::packed`] makes of it.
+    pub const PACKED: usize = Inheritance::PACKED + 2;
+
+    /// The same in numbers, to be kept elsewhere.
+    pub fn packed(&self) -> [u64; Self::PACKED] {
+        let origin = match self.origin {
+            Origin::Expected => 0,
+            Origin::Known => 1,
+            Origin::Uncertain => 2,
+            Origin::Found(mode) => 3 | u64::from(mode) << 32,
+        };
+        let [device, owner, rest] = self.inheritance.packed();
+        [device, owner, rest, pair(self.owner), origin]
+    }
+
+    /// What [`Made::packed`] was made of.
+    pub fn unpacked([device, owner, rest, own, origin]: [u64; Self::PACKED]) -> Self {
+        let origin = match origin & 0xff {
+            0 => Origin::Expected,
+            1 => Origin::Known,
+            2 => Origin::Uncertain,
+            _ => Origin::Found((origin >> 32) as u32),
+        };
+        let inheritance = Inheritance::unpacked([device, owner, rest]);
+        Self { owner: unpair(own), inheritance, origin }
+    }
+
     /// The permissions that it had before.
     pub(super) fn found_mode(&self) -> Option<u32> {
         match self.origin {
             Origin::Found(mode) => Some(mode),
             Origin::Expected | Origin::Known | Origin::Uncertain => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_packed_comes_back() {
+        for acl in [DefaultAcl::Absent, DefaultAcl::Present(0o7777), DefaultAcl::Unknown] {
+            for group_is_certain in [false, true] {
+                let inheritance =
+                    Inheritance { device: u64::MAX, owner: (1, u32::MAX), group_is_certain, acl };
+                assert_eq!(Inheritance::unpacked(inheritance.packed()), inheritance);
+                for origin in [
+                    Origin::Expected,
+                    Origin::Known,
+                    Origin::Uncertain,
+                    Origin::Found(0),
+                    Origin::Found(0o4755),
+                ] {
+                    let made = Made { owner: (u32::MAX, 2), inheritance, origin };
+                    assert_eq!(Made::unpacked(made.packed()), made);
+                }
+            }
         }
     }
 }

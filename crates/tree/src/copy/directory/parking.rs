@@ -1,0 +1,215 @@
+//! What is known of directories that only wait for what is below them: packed, and beyond a bound
+//! in a file without a name, so that memory does not grow with the depth of a tree.
+
+use std::ffi::{CStr, CString};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rustix::fs::Stat;
+
+use super::{Found, Identity, Named, identity};
+use crate::copy::attributes::{Inheritance, Made};
+use crate::copy::failure::Refusal;
+use crate::spool::{Home, Spool};
+
+/// Bytes that stay in memory: some thousand directories.
+const MEMORY_BYTES: usize = 512 << 10;
+/// Numbers of a record before its names.
+const NUMBERS: usize = 10 + Inheritance::PACKED + Made::PACKED;
+const NUMBER_BYTES: usize = size_of::<u64>();
+const CANNOT_READ: &str = "find";
+
+/// What must be known of a directory to go on with it after it was closed.
+#[derive(Debug, Clone)]
+pub(super) struct Parked {
+    pub(super) named: Named,
+    pub(super) source: Identity,
+    pub(super) target: Identity,
+    mode: u32,
+    owner: (u32, u32),
+    /// Access and modification: seconds and nanoseconds.
+    times: [u64; 4],
+    inheritance: Inheritance,
+    made: Made,
+}
+
+impl Parked {
+    pub(super) fn of(found: &Found) -> Self {
+        let Found { named, facts, target, inheritance, made } = found;
+        Self {
+            named: named.clone(),
+            source: identity(facts),
+            target: *target,
+            mode: facts.st_mode,
+            owner: (facts.st_uid, facts.st_gid),
+            times: [
+                facts.st_atime as u64,
+                facts.st_atime_nsec as u64,
+                facts.st_mtime as u64,
+                facts.st_mtime_nsec as u64,
+            ],
+            inheritance: *inheritance,
+            made: *made,
+        }
+    }
+
+    /// What was known, where the source has been opened again and `now` is what it says of itself:
+    /// whatever is copied of it is as it was at first.
+    pub(super) fn found(self, mut now: Stat) -> Found {
+        now.st_mode = self.mode;
+        (now.st_uid, now.st_gid) = self.owner;
+        let [accessed, accessed_ns, modified, modified_ns] = self.times;
+        (now.st_atime, now.st_atime_nsec) = (accessed as _, accessed_ns as _);
+        (now.st_mtime, now.st_mtime_nsec) = (modified as _, modified_ns as _);
+        let Self { named, target, inheritance, made, .. } = self;
+        Found { named, facts: now, target, inheritance, made }
+    }
+
+    fn packed(&self) -> Vec<u8> {
+        let owner = u64::from(self.owner.0) << 32 | u64::from(self.owner.1);
+        let identities = [self.source.0, self.source.1, self.target.0, self.target.1];
+        let numbers = identities.into_iter().chain([u64::from(self.mode)]);
+        let numbers = numbers.chain([owner]).chain(self.times);
+        let numbers = numbers.chain(self.inheritance.packed()).chain(self.made.packed());
+        let mut bytes: Vec<u8> = numbers.flat_map(u64::to_le_bytes).collect();
+        bytes.extend_from_slice(self.named.source.to_bytes_with_nul());
+        bytes.extend_from_slice(self.named.target.to_bytes_with_nul());
+        bytes
+    }
+
+    /// `None`: it is none.
+    fn unpacked(bytes: &[u8]) -> Option<Self> {
+        let (numbers, names) = bytes.split_at_checked(NUMBERS * NUMBER_BYTES)?;
+        let mut numbers = numbers
+            .chunks_exact(NUMBER_BYTES)
+            .map(|bytes| bytes.try_into().map_or(0, u64::from_le_bytes));
+        let mut next = || numbers.next().unwrap_or_default();
+        let (source, target) = ((next(), next()), (next(), next()));
+        let (mode, owner) = (next() as u32, next());
+        let times = std::array::from_fn(|_| next());
+        let inheritance = Inheritance::unpacked(std::array::from_fn(|_| next()));
+        let made = Made::unpacked(std::array::from_fn(|_| next()));
+        let first = CStr::from_bytes_until_nul(names).ok()?;
+        let second = CStr::from_bytes_until_nul(names.get(first.count_bytes() + 1..)?).ok()?;
+        let [from, to] = [first, second].map(CString::from);
+        let named = Named { source: from, target: to };
+        let owner = ((owner >> 32) as u32, owner as u32);
+        Some(Self { named, source, target, mode, owner, times, inheritance, made })
+    }
+}
+
+/// Where a record lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Slot {
+    offset: u64,
+    length_bytes: u32,
+}
+
+/// All records of a copy. Those that were parked last are mostly fetched first, and their room is
+/// used again; what is fetched out of order leaves a gap until nothing is parked.
+#[derive(Debug)]
+pub(super) struct Parking(Mutex<Records>);
+
+#[derive(Debug)]
+struct Records {
+    spool: Spool,
+    count: u64,
+}
+
+impl Parking {
+    pub(super) fn new() -> Self {
+        let spool = Spool::new(Home::temporary(), MEMORY_BYTES);
+        Self(Mutex::new(Records { spool, count: 0 }))
+    }
+
+    fn records(&self) -> MutexGuard<'_, Records> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts a record away.
+    ///
+    /// Errors: no file can be made for it, or written.
+    pub(super) fn put(&self, parked: &Parked) -> Result<Slot, Refusal> {
+        let bytes = parked.packed();
+        let mut records = self.records();
+        let offset = records.spool.append(&[&bytes])?;
+        records.count += 1;
+        // A name ends at 4,095 bytes.
+        Ok(Slot { offset, length_bytes: bytes.len() as u32 })
+    }
+
+    /// What a slot holds.
+    ///
+    /// Errors: the file cannot be read.
+    pub(super) fn look(&self, slot: Slot) -> Result<Parked, Refusal> {
+        let mut bytes = vec![0; slot.length_bytes as usize];
+        let count = self.records().spool.read(slot.offset, &mut bytes)?;
+        let parked = Parked::unpacked(&bytes[..count]);
+        parked.ok_or_else(|| Refusal::because(CANNOT_READ, "what was known of it is lost"))
+    }
+
+    /// Gives the room of a slot back.
+    pub(super) fn free(&self, slot: Slot) {
+        let mut records = self.records();
+        records.count -= 1;
+        let end = slot.offset + u64::from(slot.length_bytes);
+        if records.count == 0 {
+            records.spool.cut(0);
+        } else if records.spool.length_bytes() == end {
+            records.spool.cut(slot.offset);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parked(name: &str) -> Parked {
+        let facts = rustix::fs::stat("/").unwrap();
+        let name = CString::new(name).unwrap();
+        let named = Named { source: name.clone(), target: CString::new("other").unwrap() };
+        let made = Made::found(&facts);
+        let inheritance = Inheritance::of_tests(u64::MAX, (u32::MAX, 7), Some(0o750));
+        let mut found = Found { named, facts, target: (1 << 40, 3), inheritance, made };
+        found.facts.st_atime = -5;
+        found.facts.st_mtime_nsec = 999_999_999;
+        Parked::of(&found)
+    }
+
+    #[test]
+    fn a_record_comes_back_as_it_was() {
+        let parking = Parking::new();
+        for name in ["a", "\u{1}\u{2}", &"x".repeat(4095), "."] {
+            let before = parked(name);
+            let slot = parking.put(&before).unwrap();
+            let after = parking.look(slot).unwrap();
+            assert_eq!(format!("{before:?}"), format!("{after:?}"));
+            let now = rustix::fs::stat("/proc").unwrap();
+            let found = after.found(now);
+            assert_eq!((found.facts.st_atime, found.facts.st_mtime_nsec), (-5, 999_999_999));
+            assert_eq!(
+                found.facts.st_ino, now.st_ino,
+                "what it is was proved by whoever opened it"
+            );
+        }
+        assert!(Parked::unpacked(&[]).is_none());
+        assert!(Parked::unpacked(&[1; 500]).is_none(), "no name ends");
+    }
+
+    #[test]
+    fn room_is_used_again() {
+        let parking = Parking::new();
+        let record = parked("name");
+        let slots: Vec<Slot> = (0..20_000).map(|_| parking.put(&record).unwrap()).collect();
+        assert!(parking.records().spool.has_file(), "more than memory is to take");
+        assert!(parking.records().spool.memory_bytes() <= MEMORY_BYTES);
+        assert_eq!(parking.look(slots[3]).unwrap().named.source, record.named.source);
+        let whole = parking.records().spool.length_bytes();
+        slots[100..].iter().rev().for_each(|slot| parking.free(*slot));
+        assert!(parking.records().spool.length_bytes() < whole / 100);
+        parking.free(slots[0]);
+        assert!(parking.records().spool.length_bytes() > 0);
+        slots[1..100].iter().for_each(|slot| parking.free(*slot));
+        assert_eq!(parking.records().spool.length_bytes(), 0);
+    }
+}
