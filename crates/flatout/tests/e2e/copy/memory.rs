@@ -9,6 +9,9 @@ use std::path::Path;
 
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::process::{Account, End, Limits, MemoryOf, Program, run};
+use flatout_tree::remove::remove_tree;
+use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::io::Errno;
 
 use crate::bin::{Folder, executable};
 use crate::filesystem::{Backing, Kind, Mounted};
@@ -30,8 +33,10 @@ fn assert_small(what: &str, options: &[&str], source: &Path, target: &Path) {
     let mut argv: Vec<OsString> = vec![executable().into(), "copy".into()];
     argv.extend(options.iter().map(OsString::from));
     argv.extend([source.into(), target.into()]);
+    // What somebody measured on this machine decides nothing here.
+    let environment = [("FLATOUT_PROFILE".to_owned(), String::new())];
     let program =
-        Program { argv: &argv, directory: None, environment: &[], stdout_bytes: 64 << 10 };
+        Program { argv: &argv, directory: None, environment: &environment, stdout_bytes: 64 << 10 };
     let limits = Limits { time_ns: Some(PATIENCE_NS), cancel: CancelToken::manual() };
     let account = run(&program, &limits).unwrap();
     let Account { exit_code, end, peak_memory_bytes, peak_memory_of, elapsed_ns, .. } = account;
@@ -88,6 +93,48 @@ fn many_files_and_links_take_little_memory() {
     let mounted = needs!(Mounted::on_image(Kind::Ext4, IMAGE_BYTES, Backing::Cached));
     copy_many(&mounted.path(), 1_000_000, 100_000);
     mounted.finish();
+}
+
+/// Makes directories, one in the other, with a file at the bottom. No path is as long.
+fn dig(root: &Path, depth: usize) {
+    fs::create_dir(root).unwrap();
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+    let mut here = rustix::fs::open(root, flags, Mode::empty()).unwrap();
+    for _ in 0..depth {
+        rustix::fs::mkdirat(&here, "d", Mode::RWXU).unwrap();
+        here = rustix::fs::openat(&here, "d", flags, Mode::empty()).unwrap();
+    }
+    rustix::fs::openat(&here, "bottom", OFlags::CREATE | OFlags::WRONLY, Mode::RUSR).unwrap();
+}
+
+/// How many directories lie in each other, down to the file.
+fn depth(root: &Path) -> usize {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+    let mut here = rustix::fs::open(root, flags, Mode::empty()).unwrap();
+    for depth in 0.. {
+        match rustix::fs::openat(&here, "d", flags, Mode::empty()) {
+            Ok(below) => here = below,
+            Err(Errno::NOENT) => {
+                rustix::fs::statat(&here, "bottom", AtFlags::SYMLINK_NOFOLLOW).unwrap();
+                return depth;
+            }
+            Err(errno) => panic!("{depth} deep: {errno}"),
+        }
+    }
+    unreachable!("no chain is endless")
+}
+
+#[test]
+fn a_deep_chain_of_directories_takes_little_memory() {
+    let levels = if is_full() { 150_000 } else { 20_000 };
+    let folder = Folder::new();
+    let (source, target) = (folder.join("source"), folder.join("copy"));
+    dig(&source, levels);
+    assert_small(&format!("{levels} directories in each other"), &[], &source, &target);
+    assert_eq!(depth(&target), levels);
+    // The folder cannot remove what is so deep.
+    remove_tree(&source).unwrap();
+    remove_tree(&target).unwrap();
 }
 
 #[test]
