@@ -6,6 +6,7 @@
 
 mod copy_file_range;
 mod mapped;
+mod pieces;
 mod reflink;
 mod ringed;
 mod sync;
@@ -21,6 +22,7 @@ use flatout_sys::pair_ring::PairRing;
 use rustix::io::Errno;
 
 use crate::stop::Stop;
+use pieces::Pieces;
 
 pub use zeros::{ZERO_BLOCK_BYTES, is_zero};
 
@@ -163,6 +165,7 @@ pub struct Transfer {
     block_bytes: u64,
     depth: u32,
     buffer: Option<AlignedBuffer>,
+    pieces: Option<Pieces>,
     ring: Option<PairRing>,
 }
 
@@ -170,8 +173,15 @@ impl Transfer {
     /// Gets ready to move bytes in blocks of `block_bytes`, with `depth` blocks in flight where the
     /// method has such; 0: what is best for the method.
     pub fn new(block_bytes: u64, depth: u32) -> Self {
+        let pieces = (block_bytes == 0).then(Pieces::default);
         let block_bytes = block_bytes.min(MOST_BLOCK_BYTES);
-        Self { block_bytes, depth, buffer: None, ring: None }
+        Self { block_bytes, depth, buffer: None, pieces, ring: None }
+    }
+
+    /// Lets the sync method write its blocks in shorter pieces where that turns out to be faster, as
+    /// it does where no length is asked for.
+    pub fn adapt(&mut self) {
+        self.pieces.get_or_insert_default();
     }
 
     /// Moves a range.
@@ -186,7 +196,7 @@ impl Transfer {
         match method {
             Method::Reflink => reflink::run(route),
             Method::CopyFileRange => copy_file_range::run(route, self.block_bytes, stop),
-            Method::Sync => sync::run(route, self.buffer(route.length_bytes)?, stop),
+            Method::Sync => sync::run(route, self.tools(route.length_bytes)?, stop),
             Method::Mmap => mapped::run(route, self.block_bytes, stop),
             Method::Uring => {
                 let ring = ringed::ring(&mut self.ring, self.block_bytes, self.depth);
@@ -218,7 +228,7 @@ impl Transfer {
         stop: &mut Stop,
         seen: &mut dyn FnMut(u64, &[u8]),
     ) -> Result<Moved, TransferError> {
-        sync::run_seen(route, self.buffer(route.length_bytes)?, stop, seen)
+        sync::run_seen(route, self.tools(route.length_bytes)?, stop, seen)
     }
 
     /// Moves a range by the sync method, but for blocks of [`ZERO_BLOCK_BYTES`] without a byte that
@@ -229,6 +239,12 @@ impl Transfer {
         stop: &mut Stop,
     ) -> Result<(Moved, u64), TransferError> {
         zeros::run(route, self.buffer(route.length_bytes)?, stop)
+    }
+
+    fn tools(&mut self, length_bytes: u64) -> Result<sync::Tools<'_>, TransferError> {
+        self.buffer(length_bytes)?;
+        let buffer = self.buffer.as_mut().map_or(&mut [][..], AlignedBuffer::as_mut_slice);
+        Ok(sync::Tools { buffer, pieces: self.pieces.as_mut() })
     }
 
     /// The buffer of the sync method, for whoever moves bytes in a way of his own: as long as is

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::{Builder, Scope};
 
 use flatout_io::Error as IoError;
-use flatout_io::transfer::Method;
+use flatout_io::transfer::{BUFFER_BYTES, Method};
 use flatout_io::{Engine, SizeClass, Tuning};
 use flatout_measure::case::{Sample, TrialError};
 use flatout_sys::clock::monotonic_ns;
@@ -121,13 +121,20 @@ fn copy_options(tuning: &Tuning, options: &Options) -> CopyOptions {
         assurance: Assurance::Accepted,
         durability: Durability::Cached,
         threads: tuning.threads,
-        block_bytes: tuning.block_bytes,
+        block_bytes: asked_block(tuning),
         depth: tuning.depth,
         tuned: Tuned::default(),
         max_fds: 0,
         max_memory_bytes: MEMORY_BYTES,
         cancel: options.cancel,
     }
+}
+
+/// The usual block is none that is asked for: copies write it in pieces then, as long as is best at
+/// the moment.
+fn asked_block(tuning: &Tuning) -> u64 {
+    let is_usual = tuning.engine == Engine::Sync && tuning.block_bytes == BUFFER_BYTES as u64;
+    if is_usual { 0 } else { tuning.block_bytes }
 }
 
 fn hire<'scope, 'env>(

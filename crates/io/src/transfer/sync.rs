@@ -1,15 +1,42 @@
-//! The sync method: pread(2) into a buffer, pwrite(2) out of it. Works everywhere.
+//! The sync method: pread(2) into a buffer, pwrite(2) out of it, in pieces as long as is best just
+//! now ([`Pieces`]). Works everywhere.
 
 use std::os::fd::BorrowedFd;
 
 use rustix::io::Errno;
 
+use super::pieces::Pieces;
 use super::{End, Moved, Route, TransferError};
 use crate::stop::Stop;
 
+/// What the method needs.
+pub(super) struct Tools<'t> {
+    pub(super) buffer: &'t mut [u8],
+    /// `None`: blocks are written as they are.
+    pub(super) pieces: Option<&'t mut Pieces>,
+}
+
+impl Tools<'_> {
+    /// Writes the first `length_bytes` of the buffer.
+    fn write(
+        &mut self,
+        route: &Route<'_>,
+        length_bytes: usize,
+        place: u64,
+    ) -> Result<(), TransferError> {
+        let block = &self.buffer[..length_bytes];
+        match &mut self.pieces {
+            None => write_all(route.target, block, place),
+            Some(pieces) => pieces.write(block, |piece, within| {
+                write_all(route.target, piece, place + within as u64)
+            }),
+        }
+    }
+}
+
 pub(super) fn run(
     route: Route<'_>,
-    buffer: &mut [u8],
+    mut tools: Tools<'_>,
     stop: &mut Stop,
 ) -> Result<Moved, TransferError> {
     let mut moved = 0;
@@ -17,15 +44,15 @@ pub(super) fn run(
         if moved > 0 && (stop.is_cancelled() || stop.is_due()) {
             return Ok(Moved { bytes: moved, end: End::Stopped });
         }
-        let wanted = (route.length_bytes - moved).min(buffer.len() as u64) as usize;
+        let wanted = (route.length_bytes - moved).min(tools.buffer.len() as u64) as usize;
         let place = route.offset_bytes + moved;
-        let got = match rustix::io::pread(route.source, &mut buffer[..wanted], place) {
+        let got = match rustix::io::pread(route.source, &mut tools.buffer[..wanted], place) {
             Ok(0) => return Ok(Moved { bytes: moved, end: End::SourceEnded }),
             Ok(got) => got,
             Err(Errno::INTR) => continue,
             Err(errno) => return Err(TransferError::Source(errno)),
         };
-        write_all(route.target, &buffer[..got], place)?;
+        tools.write(&route, got, place)?;
         route.add(got as u64);
         moved += got as u64;
     }
@@ -34,7 +61,7 @@ pub(super) fn run(
 
 pub(super) fn run_seen(
     route: Route<'_>,
-    buffer: &mut [u8],
+    mut tools: Tools<'_>,
     stop: &mut Stop,
     seen: &mut dyn FnMut(u64, &[u8]),
 ) -> Result<Moved, TransferError> {
@@ -43,12 +70,12 @@ pub(super) fn run_seen(
         if stop.is_cancelled() || stop.is_due() {
             return Ok(Moved { bytes: moved, end: End::Stopped });
         }
-        let wanted = (route.length_bytes - moved).min(buffer.len() as u64) as usize;
+        let wanted = (route.length_bytes - moved).min(tools.buffer.len() as u64) as usize;
         let place = route.offset_bytes + moved;
-        let got =
-            read_full(route.source, &mut buffer[..wanted], place).map_err(TransferError::Source)?;
-        seen(place, &buffer[..got]);
-        write_all(route.target, &buffer[..got], place)?;
+        let got = read_full(route.source, &mut tools.buffer[..wanted], place)
+            .map_err(TransferError::Source)?;
+        seen(place, &tools.buffer[..got]);
+        tools.write(&route, got, place)?;
         route.add(got as u64);
         moved += got as u64;
         if got < wanted {

@@ -97,13 +97,11 @@ impl<'a> Content<'a> {
             Assurance::Verified => block_bytes.next_multiple_of(PIECE_BYTES as u64),
             Assurance::Accepted => block_bytes,
         };
-        Self {
-            options,
-            methods,
-            transfer: Transfer::new(block_bytes, depth),
-            stop: Stop::new(options.cancel, None),
-            pair: None,
+        let mut transfer = Transfer::new(block_bytes, depth);
+        if options.block_bytes == 0 {
+            transfer.adapt();
         }
+        Self { options, methods, transfer, stop: Stop::new(options.cancel, None), pair: None }
     }
 
     /// Copies all bytes and holes of one open file into an empty open one.
