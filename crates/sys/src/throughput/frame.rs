@@ -2,6 +2,7 @@
 
 use super::program::Program;
 use super::{Kernel, Level, Number};
+use crate::generator::SplitMix64;
 
 /// Chains of a vector loop: enough for two units with a latency of five cycles (Haswell), few
 /// enough to leave four of the sixteen registers of AVX2 to the constants.
@@ -59,7 +60,7 @@ const CENTRE: f64 = 1.5;
 impl Frame {
     /// Random numbers that neither overflow nor become subnormal within a pass.
     pub(super) fn new(kernel: Kernel, program: Program, seed: u64) -> Self {
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let mut frame =
             Self { constants: [[0; STRIDE_BYTES]; 4], chains: Chains([[0; STRIDE_BYTES]; CHAINS]) };
         if kernel.level == Level::Scalar {
@@ -122,16 +123,16 @@ fn put(register: &mut Register, number: Number, lane: usize, value: f64) {
     }
 }
 
-/// SplitMix64 (Steele, Lea and Flood 2014): random bits for the mantissas.
-pub(super) struct Random(pub(super) u64);
+/// Random bits for the mantissas.
+pub(super) struct Random(SplitMix64);
 
 impl Random {
-    pub(super) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+    pub(super) fn new(seed: u64) -> Self {
+        Self(SplitMix64(seed))
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0.word()
     }
 
     pub(super) fn byte(&mut self) -> u8 {
