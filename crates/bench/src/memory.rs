@@ -10,6 +10,8 @@ mod access;
 mod block;
 pub mod dimm;
 mod finish;
+#[cfg(test)]
+mod fixture;
 pub mod hand_over;
 pub mod latency;
 pub mod levels;

@@ -161,14 +161,15 @@ impl Terms<'_> {
     }
 
     fn working_set_rows(&self, most_bytes: u64) -> Vec<Row> {
-        let sizes = working_set::sizes(self.extent, self.levels);
-        let left_out = sizes.iter().any(|&bytes| bytes > most_bytes);
-        let sizes: Vec<u64> = sizes.into_iter().filter(|&bytes| bytes <= most_bytes).collect();
+        let mut points = working_set::points(self.extent, self.levels);
+        let count = points.len();
+        points.retain(|(bytes, _)| *bytes <= most_bytes);
+        let (left_out, last) = (points.len() < count, points.last().map(|(bytes, _)| *bytes));
         let mut rows = Vec::new();
-        for &bytes in &sizes {
-            for &kernel in working_set::kernels(self.extent) {
+        for (bytes, kernels) in points {
+            for &kernel in kernels {
                 let mut doubts = self.doubts(1, self.bytes);
-                if left_out && Some(&bytes) == sizes.last() {
+                if left_out && Some(bytes) == last {
                     let text = format!("larger working sets are left out: {}", self.room_reason);
                     warning::add(&mut doubts, Warning::new(warning::SIZE_REDUCED, text));
                 }
