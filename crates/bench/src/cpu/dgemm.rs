@@ -15,6 +15,7 @@ use super::linpack::factor::{Shape, whole};
 use super::linpack::order::{self, Chosen, Limits, Work, operations};
 use super::linpack::system::{fill, fill_column};
 use super::linpack::{self, ASSUMED_FLOP_PER_S, Options};
+use crate::crew;
 
 /// Differences below this times ε n pass, against the magnitude of what is compared.
 const THRESHOLD: f64 = 16.0;
@@ -78,7 +79,7 @@ fn sample(
         )));
     }
     let figures = [elapsed_ns as f64 / 1e9, difference, normalised];
-    let doubt = linpack::oversubscribed(threads, affinity::allowed_cpu_count());
+    let doubt = crew::oversubscribed(threads, affinity::allowed_cpu_count());
     Ok(Sample {
         amount: operations(Work::Product, chosen.order),
         elapsed_ns,

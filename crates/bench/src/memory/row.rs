@@ -12,6 +12,7 @@ use super::site::{Extents, Site};
 use super::trial::Job;
 use super::{access, block, stream, trial, working_set};
 use crate::bench::Extent;
+use crate::crew;
 
 /// A row before it is measured.
 #[derive(Debug, Clone)]
@@ -185,18 +186,9 @@ impl Terms<'_> {
     /// What is to be said of a row with so many threads that uses `bytes` instead of what was
     /// asked for.
     fn doubts(&self, threads: u32, bytes: u64) -> Vec<Warning> {
-        let mut doubts = Vec::new();
-        let worth = self.quota_cpus.filter(|&quota| quota < f64::from(threads.min(self.cpus)));
-        let oversubscribed = match worth {
-            Some(quota) => Some(format!("{threads} threads, but a CPU quota worth {quota} CPUs")),
-            None if threads > self.cpus => {
-                Some(format!("{threads} threads on {} CPUs wait for each other", self.cpus))
-            }
-            None => None,
-        };
-        if let Some(text) = oversubscribed {
-            doubts.push(Warning::new(warning::OVERSUBSCRIBED, text));
-        }
+        let crowd = crew::oversubscribed(threads, self.cpus);
+        let contained = crew::contained(threads, self.cpus, self.quota_cpus);
+        let mut doubts: Vec<Warning> = crowd.into_iter().chain(contained).collect();
         if bytes < self.bytes {
             let text = format!("{bytes} bytes instead of {}: {}", self.bytes, self.room_reason);
             doubts.push(Warning::new(warning::SIZE_REDUCED, text));

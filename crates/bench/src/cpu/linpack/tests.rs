@@ -66,14 +66,6 @@ fn an_order_without_room_is_refused() {
 }
 
 #[test]
-fn more_threads_than_cpus_are_named() {
-    assert_eq!(oversubscribed(2, 2), None);
-    let warning = oversubscribed(9, 2).unwrap();
-    assert_eq!(warning.code, flatout_measure::warning::OVERSUBSCRIBED);
-    assert_eq!(warning.text, "9 threads share 2 CPUs");
-}
-
-#[test]
 fn a_figure_above_the_peak_is_an_alarm() {
     use flatout_measure::record::{Provenance, Status};
     let row = |median: f64| Outcome {

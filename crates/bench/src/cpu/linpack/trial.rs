@@ -2,7 +2,6 @@
 
 use flatout_measure::case::{Sample, TrialError};
 use flatout_measure::record::Series;
-use flatout_measure::warning::{self, Warning};
 use flatout_sys::affinity;
 use flatout_sys::clock::monotonic_ns;
 use flatout_sys::dgemm::{Doubles, Kernels};
@@ -12,6 +11,7 @@ use super::order::{Chosen, Work, operations};
 use super::residual::{self, THRESHOLD};
 use super::solve::solve;
 use super::system::{fill, fill_column};
+use crate::crew;
 
 /// The curves by which a trial hands on what `finish` makes a list of.
 pub(crate) const NAMES: [&str; 3] = ["seconds", "residual", "normalised residual"];
@@ -82,7 +82,9 @@ pub(super) fn sample(site: &Site, seed: u64, number: u64) -> Result<Sample, Tria
     Ok(Sample {
         amount: operations(Work::Solve, site.chosen.order),
         elapsed_ns,
-        warnings: oversubscribed(site.threads, affinity::allowed_cpu_count()).into_iter().collect(),
+        warnings: crew::oversubscribed(site.threads, affinity::allowed_cpu_count())
+            .into_iter()
+            .collect(),
         series: series(number, figures),
         ..Sample::default()
     })
@@ -97,10 +99,4 @@ pub(crate) fn series(number: u64, figures: [f64; 3]) -> Vec<Series> {
         points: vec![[number as f64, figure]],
     };
     NAMES.into_iter().zip(figures).map(one).collect()
-}
-
-/// The doubt of a row with more threads than CPUs.
-pub(crate) fn oversubscribed(threads: u32, cpus: u32) -> Option<Warning> {
-    let text = format!("{threads} threads share {cpus} CPUs");
-    (threads > cpus).then(|| Warning::new(warning::OVERSUBSCRIBED, text))
 }

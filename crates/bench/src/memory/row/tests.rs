@@ -146,7 +146,8 @@ fn a_quota_of_less_than_the_threads_is_said() {
     let levels = levels(105 << 20);
     let terms = Terms { quota_cpus: Some(1.5), ..terms(Extent::Full, &levels) };
     for row in terms.rows().unwrap() {
-        assert_eq!(codes(&row).contains(&warning::OVERSUBSCRIBED), row.threads > 1);
+        assert_eq!(codes(&row).contains(&warning::CPU_QUOTA), row.threads > 1);
+        assert_eq!(codes(&row).contains(&warning::OVERSUBSCRIBED), row.threads > 2);
     }
 }
 
