@@ -17,6 +17,7 @@ mod limits;
 pub mod memory;
 pub mod read;
 mod residency;
+pub mod roofline;
 mod scratch;
 pub mod syscall;
 pub mod versus;

@@ -4,7 +4,7 @@
 //! hits both. Whatever disturbs a chain (an interrupt, an instruction that waits for a port)
 //! makes it longer and its reading lower; nothing makes it read too high.
 
-use flatout_measure::statistics::{max, median};
+use flatout_measure::statistics::max;
 
 /// How far two kinds may lie apart.
 pub(super) const AGREEMENT: f64 = 0.01;
@@ -24,17 +24,17 @@ pub(super) struct Clock {
 }
 
 impl Readings {
-    /// The clock; `None` without a reading. Half of the readings may be disturbed.
+    /// The clock; `None` without a reading. All but one of the readings may be disturbed.
     pub(super) fn clock(&self) -> Option<Clock> {
         // The kind that reads more was held up less.
         // A kind that cannot be read here is no number, and has no say.
-        let known = |value: &f64| value.is_finite();
-        let best = self.0.iter().map(|[first, second]| first.max(*second)).filter(known);
         let kind = |which: usize| -> Option<f64> {
-            max(&self.0.iter().map(|pair| pair[which]).filter(known).collect::<Vec<_>>())
+            let known = self.0.iter().map(|pair| pair[which]).filter(|value| value.is_finite());
+            max(&known.collect::<Vec<_>>())
         };
-        let agreement_ratio = kind(1)? / kind(0)?;
-        Some(Clock { hz: median(&best.collect::<Vec<_>>())?, agreement_ratio })
+        let (first, second) = (kind(0), kind(1));
+        let hz = first.into_iter().chain(second).reduce(f64::max)?;
+        Some(Clock { hz, agreement_ratio: second? / first? })
     }
 }
 

@@ -20,7 +20,7 @@ mod solve;
 pub(crate) mod system;
 mod trial;
 
-pub(crate) use trial::series;
+pub(crate) use trial::{crowd, series};
 
 use std::rc::Rc;
 
@@ -75,7 +75,8 @@ pub fn cases(options: &Options) -> Result<Vec<Case<'static>>, TrialError> {
         None => trial::probe(kernels, options.threads)?,
     };
     let limits = Limits::of(options, rate);
-    let chosen = order::choose(Work::Solve, options.order, &limits).map_err(TrialError::Failed)?;
+    let chosen =
+        order::choose(Work::Solve, options.order, &limits).map_err(TrialError::Unsupported)?;
     let (threads, seed) = (options.threads.max(1), options.seed);
     let site = Rc::new(trial::Site::new(kernels, chosen, threads));
     let mut number = 0_u64;

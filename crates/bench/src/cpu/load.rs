@@ -250,6 +250,21 @@ impl Load {
     }
 }
 
+impl Load {
+    /// Slices of work, one after the other, for at least `least_ns`.
+    pub(super) fn endure(&self, least_ns: u64) -> Stint {
+        let mut stint = Stint::default();
+        let cpu_ns = thread_cpu_ns();
+        stint.start_ns = monotonic_ns();
+        while stint.end_ns.saturating_sub(stint.start_ns) < least_ns {
+            self.work(self.passes, &mut stint);
+            stint.end_ns = monotonic_ns();
+        }
+        stint.cpu_ns = thread_cpu_ns().saturating_sub(cpu_ns);
+        stint
+    }
+}
+
 /// Share of its time that a thread must have had its CPU for a slice to count. What takes it away
 /// (other programs, the hypervisor, interrupts) is missing in its CPU time, which excludes stolen
 /// time where the kernel is told of it (`CONFIG_PARAVIRT_TIME_ACCOUNTING`).
@@ -413,6 +428,8 @@ mod tests {
         assert!(!stint.is_wrong && stint.clock_ns > 0);
         assert!(stint.end_ns - stint.start_ns >= stint.clock_ns);
         assert!(stint.clock().is_some() && stint.doubling_ratio().is_some());
+        let enduring = load.endure(1_000_000);
+        assert!(enduring.end_ns - enduring.start_ns >= 1_000_000 && !enduring.slices.is_empty());
         let apart = load.stint(1, Reading::Apart);
         assert_eq!((apart.clock_ns, apart.readings.0.len()), (0, 0));
         assert!(apart.per_cycle().is_empty());

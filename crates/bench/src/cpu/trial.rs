@@ -22,6 +22,9 @@ use crate::crew;
 /// and the rows of FMA reached 0.90 to 0.98 of the peak where the slice in the middle had 0.99
 /// (Sapphire Rapids, 2026-11-22). Many short trials give the same time to a row.
 const ROUNDS: u32 = 2;
+/// Length of a trial where a quota leaves the threads a part of the time: two of the usual periods of
+/// 100 ms. In shorter ones they would have their CPUs all the time, or not at all.
+const CONTAINED_NS: u64 = 200_000_000;
 /// Readings of the clock without load in a trial.
 const IDLE_READINGS: u32 = 12;
 
@@ -50,9 +53,14 @@ pub(super) struct Member {
 
 /// Runs one trial of `load`.
 pub(super) fn sample(load: &Load, site: &Site, setting: Setting) -> Result<Sample, TrialError> {
-    let reading = if setting.threads > site.count() { Reading::Apart } else { Reading::Between };
+    let contained = crew::contained(setting.threads, site.count(), site.quota_cpus).is_some();
+    let is_apart = contained || setting.threads > site.count();
+    let reading = if is_apart { Reading::Apart } else { Reading::Between };
     let before = Taken::read();
-    let members = run(load, site, setting, |load| load.stint(ROUNDS, reading))?;
+    let members = run(load, site, setting, |load| match contained {
+        true => load.endure(CONTAINED_NS),
+        false => load.stint(ROUNDS, reading),
+    })?;
     let stolen = before.until(&Taken::read());
     let mut sample = evaluate(&members, reading)?;
     for (key, value) in stolen {
@@ -130,8 +138,8 @@ fn evaluate(members: &[Member], reading: Reading) -> Result<Sample, TrialError> 
     let start_ns = stints().map(|stint| stint.start_ns).min().unwrap_or(0);
     let end_ns = stints().map(|stint| stint.end_ns).max().unwrap_or(0);
     let wall_ns = end_ns.saturating_sub(start_ns);
-    // Threads that take turns have all of the time together. Otherwise each has its own rate, from
-    // the slices in which it had its CPU.
+    // Threads that take turns, or that a quota holds back, have all of the time together. Otherwise
+    // each has its own rate, from the slices in which it had its CPU.
     let operations: u64 = stints().map(Stint::operations).sum();
     let each: Option<f64> = stints().map(Stint::per_s).sum();
     let amount = match (reading, each) {

@@ -113,6 +113,8 @@ pub(super) struct Rings {
     kept: RefCell<Vec<(Shape, Made)>>,
     /// None until the first ring is made.
     arenas: RefCell<Option<Vec<Placed>>>,
+    /// Why no ring can lie on large pages, if the kernel has not even one.
+    no_huge: RefCell<Option<TrialError>>,
 }
 
 impl Rings {
@@ -127,6 +129,10 @@ impl Rings {
         // First of all, because what is mapped later lies below: to tell the pages of a small
         // ring the kernel need not go through these (20 ms less per trial, November 2026).
         self.prepare(cpu);
+        let no_huge = self.no_huge.borrow().clone().filter(|_| shape.pages == Pages::Huge);
+        if let Some(why) = no_huge {
+            return Err(why);
+        }
         if !shape.is_kept() {
             let alone = || {
                 let slot = Arc::new(make_arena(shape)?).slot();
@@ -166,7 +172,13 @@ impl Rings {
     /// Makes the planned arenas, once.
     fn prepare(&self, cpu: usize) {
         self.arenas.borrow_mut().get_or_insert_with(|| {
+            // Long arenas would be touched in vain, again and again, where pages of 2 MiB are
+            // switched off.
+            let probe = Shape::random(HUGE_PAGE_BYTES as u64, Pages::Huge);
+            let refused = on_cpu(cpu, || make_arena(probe)).err();
             let planned = arenas(&self.planned).into_iter();
+            let planned = planned.filter(|shared| shared.pages == Pages::Base || refused.is_none());
+            self.no_huge.replace(refused.clone());
             let make = |Shared { pages, length_bytes }| {
                 let shape = Shape::random(length_bytes, pages);
                 Some((None, Arc::new(on_cpu(cpu, || make_arena(shape)).ok()?)))

@@ -216,11 +216,21 @@ impl Site {
     /// Whether the CPUs are still those that the run began with.
     pub(super) fn doubt_of_cpus(&self) -> Option<Warning> {
         let now = affinity::allowed_cpus().ok()?;
-        (now != self.cpus).then(|| {
-            let text = format!("the CPUs allowed changed from {:?} to {now:?}", self.cpus);
-            Warning::new(warning::CPUS_CHANGED, text)
-        })
+        (now != self.cpus).then(|| changed(&self.cpus, &now))
     }
+
+    /// Says of every row if the CPUs are others than those `before`, when the area began; none
+    /// are not known.
+    pub(super) fn doubt_since(&mut self, before: &[usize]) {
+        if !before.is_empty() && before != self.cpus {
+            self.doubts.push(changed(before, &self.cpus));
+        }
+    }
+}
+
+fn changed(before: &[usize], now: &[usize]) -> Warning {
+    let text = format!("the CPUs allowed changed from {before:?} to {now:?}");
+    Warning::new(warning::CPUS_CHANGED, text)
 }
 
 impl Memory {
@@ -324,6 +334,18 @@ mod tests {
         assert!(site.memory().lanes(1, 1 << 20, 1).is_none());
         assert!(site.memory().lanes(1, 1 << 17, 2).is_none());
         assert!(site.memory().lanes(1, 1 << 16, 2).is_some());
+    }
+
+    #[test]
+    fn cpus_that_were_taken_away_before_are_said_too() {
+        let mut site = Site::new(Extents::of(1, 256, 1), 1, 5, CancelToken::manual()).unwrap();
+        let known = site.doubts.len();
+        let own = site.cpus.clone();
+        site.doubt_since(&own);
+        site.doubt_since(&[]);
+        assert_eq!(site.doubts.len(), known);
+        site.doubt_since(&[usize::MAX]);
+        assert_eq!(site.doubts[known].code, warning::CPUS_CHANGED);
     }
 
     #[test]

@@ -61,7 +61,7 @@ fn an_order_without_room_is_refused() {
     for order in [0, 1 << 20] {
         let text = check(&options(Some(order))).unwrap_err();
         assert!(text.starts_with(&format!("--order {order}:")), "{text}");
-        assert!(matches!(cases(&options(Some(order))), Err(TrialError::Failed(_))));
+        assert!(matches!(cases(&options(Some(order))), Err(TrialError::Unsupported(_))));
     }
 }
 
