@@ -26,6 +26,9 @@ const CLOCK_FALL: f64 = 0.03;
 /// ticks of 10 ms, and trials take some 2 ms.
 const STOLEN: f64 = 0.05;
 const STOLEN_TICKS: f64 = 3.0;
+/// CPU time of the threads as a share of their time, below which others had the CPU so often that
+/// this is in the slices that count, too. Stolen time is missing in it where the kernel is told.
+const CROWDED: f64 = 0.9;
 /// Share of the peak from which on the ports are the limit.
 const AT_THE_LIMIT: f64 = 0.97;
 
@@ -219,8 +222,8 @@ fn name_limiter(outcome: &mut Outcome, share: &Share) {
         _ if share.is_limited_by_quota() => "the CPU quota".to_owned(),
         _ if share.is_oversubscribed() => "threads take turns on too few CPUs".to_owned(),
         _ if stolen.is_some() => "the hypervisor: stolen time".to_owned(),
-        _ if used.is_some_and(|ratio| ratio < AT_THE_LIMIT) => {
-            "other programs took CPU time".to_owned()
+        _ if used.is_some_and(|ratio| ratio < CROWDED) => {
+            "other programs, or the hypervisor, took CPU time".to_owned()
         }
         None => "unknown, without a peak".to_owned(),
         _ => match best {
