@@ -10,6 +10,7 @@
 mod census;
 mod clock;
 pub mod dgemm;
+mod fact;
 mod finish;
 pub mod linpack;
 mod load;

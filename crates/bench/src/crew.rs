@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Builder, ScopedJoinHandle};
 
+use flatout_measure::warning::{self, Warning};
 use flatout_sys::clock::monotonic_ns;
 
 /// Most threads that a bench or a read takes.
@@ -23,6 +24,21 @@ pub struct ThreadError {
     pub count: u32,
     /// Why.
     pub source: io::Error,
+}
+
+/// The doubt of a row with more threads than CPUs.
+pub fn oversubscribed(threads: u32, cpus: u32) -> Option<Warning> {
+    let text = format!("{threads} threads share {cpus} CPUs and wait for each other's turns");
+    (threads > cpus).then(|| Warning::new(warning::OVERSUBSCRIBED, text))
+}
+
+/// The doubt of a row whose control group has less CPU time than its threads could use.
+pub fn contained(threads: u32, cpus: u32, quota_cpus: Option<f64>) -> Option<Warning> {
+    let quota = quota_cpus.filter(|&quota| quota < f64::from(threads.min(cpus)))?;
+    let text = format!(
+        "the control group has a quota of {quota:.2} CPUs for {threads} threads on {cpus} CPUs"
+    );
+    Some(Warning::new(warning::CPU_QUOTA, text))
 }
 
 /// What a crew did, and when.
@@ -232,6 +248,17 @@ mod tests {
         fn from(error: ThreadError) -> Self {
             Self(error.to_string())
         }
+    }
+
+    #[test]
+    fn too_many_threads_and_too_small_a_quota_are_doubts() {
+        assert_eq!(oversubscribed(2, 2), None);
+        let crowd = oversubscribed(9, 2).unwrap();
+        assert_eq!(crowd.code, warning::OVERSUBSCRIBED);
+        assert_eq!(crowd.text, "9 threads share 2 CPUs and wait for each other's turns");
+        assert_eq!((contained(4, 8, None), contained(4, 8, Some(4.0))), (None, None));
+        assert_eq!(contained(4, 1, Some(1.5)), None, "the CPU is less than the quota");
+        assert_eq!(contained(1, 8, Some(0.5)).unwrap().code, warning::CPU_QUOTA);
     }
 
     #[test]

@@ -18,6 +18,7 @@ pub mod memory;
 pub mod place;
 pub mod read;
 mod residency;
+pub mod roofline;
 mod scratch;
 pub mod syscall;
 pub mod tune;

@@ -10,6 +10,8 @@ mod access;
 mod block;
 pub mod dimm;
 mod finish;
+#[cfg(test)]
+mod fixture;
 pub mod hand_over;
 pub mod latency;
 pub mod levels;
@@ -119,6 +121,7 @@ pub fn check(options: &Options) -> Result<(), Error> {
 /// There is no memory to measure, or it cannot be had; what goes wrong with a row is the row's.
 pub fn measure(options: &Options, plan: &Plan, bench: &mut Bench<'_>) -> Result<Measured, Error> {
     let started_ns = bench.clock.now_ns();
+    let allowed = affinity::allowed_cpus().unwrap_or_default();
     let caches = cpu_cache::data_caches(Path::new("/"), first_cpu());
     let modules = dimm::peak(Path::new("/"));
     let latency_plan = Plan { budget_ns: plan.budget_ns / LATENCY_PART / STRETCH, ..plan.clone() };
@@ -127,7 +130,8 @@ pub fn measure(options: &Options, plan: &Plan, bench: &mut Bench<'_>) -> Result<
     if options.cancel.is_cancelled() {
         return Ok(Measured { outcomes, charts: charts(options.extent) });
     }
-    let limits = Limits { modules, core, cpus: affinity::allowed_cpu_count(), huge_ratio: None };
+    let cpus = (allowed.len() as u32).max(1);
+    let limits = Limits { modules, core, cpus, allowed, huge_ratio: None };
     let spent_ns = bench.clock.now_ns().saturating_sub(started_ns);
     let plan = Plan { budget_ns: plan.budget_ns.saturating_sub(spent_ns), ..plan.clone() };
     outcomes.extend(measure_bandwidth(options, &levels, limits, &plan, bench)?);
@@ -229,8 +233,9 @@ fn measure_group(
 ) -> Result<Vec<Outcome>, Error> {
     let started_ns = bench.clock.now_ns();
     let threads = rows.iter().map(|row| row.threads).max().unwrap_or(1);
-    let site = Site::new(row::extents(rows), threads, options.seed, options.cancel)
+    let mut site = Site::new(row::extents(rows), threads, options.seed, options.cancel)
         .map_err(|error| Error::NoRoom(format!("cannot get memory to measure: {error}")))?;
+    site.doubt_since(&limits.allowed);
     let spent_ns = bench.clock.now_ns().saturating_sub(started_ns);
     let budget_ns = plan.budget_ns.saturating_sub(spent_ns) / STRETCH;
     let cases = rows.iter().map(|row| row.case(&site)).collect();

@@ -16,6 +16,7 @@ use flatout_sys::cancel::CancelToken;
 use flatout_sys::{affinity, filesystem, page_cache};
 
 use crate::choice::{self, Choice, Facts, Wishes};
+use crate::crew;
 use crate::error::Error;
 use crate::limits;
 
@@ -192,9 +193,8 @@ impl Reader {
                 format!("{holes} of {length} bytes are holes: no device is read for them"),
             );
         }
-        if tuning.threads > facts.cpus {
-            let (threads, cpus) = (tuning.threads, facts.cpus);
-            warn(warning::OVERSUBSCRIBED, format!("{threads} threads share {cpus} CPUs"));
+        if let Some(doubt) = crew::oversubscribed(tuning.threads, facts.cpus) {
+            warn(warning::OVERSUBSCRIBED, doubt.text);
         }
         let cold = self.job.state == CacheStart::Cold;
         let in_memory = self.source.is_regular()

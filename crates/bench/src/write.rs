@@ -16,6 +16,7 @@ use flatout_sys::affinity;
 use flatout_sys::cancel::CancelToken;
 
 use crate::choice::{self, Choice, Wishes};
+use crate::crew;
 use crate::error::Error;
 use crate::limits;
 
@@ -127,10 +128,7 @@ impl Writer {
             .chain(choice.notes.iter().map(|(code, text)| Warning::new(code, text.clone())))
             .collect();
         let (threads, cpus) = (choice.tuning.threads, affinity::allowed_cpu_count());
-        if threads > cpus {
-            let text = format!("{threads} threads share {cpus} CPUs");
-            warnings.push(Warning::new("oversubscribed", text));
-        }
+        warnings.extend(crew::oversubscribed(threads, cpus));
         let writer = Self { job, target, choice, length_bytes, warnings };
         match writer.check_room() {
             Ok(()) => Ok(writer),

@@ -6,7 +6,7 @@
 //! translations as pages. Several chases on one ring wait for several lines at once.
 //!
 //! A node knows its place in the ring. So the end of a walk shows that each step was made
-//! ([`Chase::is_after`]). Which pages the nodes lie on: `chase/arena.rs`. Time and statistics are
+//! ([`Chase::is_after`]). Which pages the nodes lie on: `region.rs`. Time and statistics are
 //! left to the room above.
 
 mod arena;
@@ -15,7 +15,9 @@ mod walk;
 use std::io;
 use std::sync::Arc;
 
-pub use arena::{Arena, HUGE_PAGE_BYTES, Pages, SLOTS, Slot, base_page_bytes};
+use crate::generator::SplitMix64;
+pub use crate::region::{HUGE_PAGE_BYTES, Pages, base_page_bytes};
+pub use arena::{Arena, SLOTS, Slot};
 pub use walk::TOGETHER;
 
 /// Distance of two nodes: a cache line on x86-64 and on the Arm servers known.
@@ -207,22 +209,13 @@ fn shuffled(count: usize, seed: u64) -> io::Result<Vec<u32>> {
     let mut order = Vec::new();
     order.try_reserve_exact(count).map_err(|_| io::ErrorKind::OutOfMemory)?;
     order.extend(0..count as u32);
-    let mut state = seed;
+    let mut random = SplitMix64(seed);
     for index in (1..count).rev() {
         // The high half of a product is below its second factor.
-        let other = (u128::from(next_random(&mut state)) * (index as u128 + 1)) >> 64;
+        let other = (u128::from(random.word()) * (index as u128 + 1)) >> 64;
         order.swap(index, other as usize);
     }
     Ok(order)
-}
-
-/// SplitMix64. Source: Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014.
-fn next_random(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut word = *state;
-    word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    word ^ (word >> 31)
 }
 
 #[cfg(test)]

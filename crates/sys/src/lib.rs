@@ -38,6 +38,7 @@ pub mod pair_ring;
 pub mod pressure;
 pub mod process;
 pub mod quota;
+mod region;
 pub mod ring;
 pub mod steal;
 pub mod storage;

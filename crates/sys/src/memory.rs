@@ -5,6 +5,19 @@ pub fn available_bytes() -> Option<u64> {
     available(&std::fs::read_to_string("/proc/meminfo").ok()?)
 }
 
+/// Bytes that this process may still map (`RLIMIT_AS`, `ulimit -v`); `None` without a limit, or
+/// where it is not known what is mapped.
+pub fn address_space_left_bytes() -> Option<u64> {
+    let most = rustix::process::getrlimit(rustix::process::Resource::As).current?;
+    let mapped = mapped_pages(&std::fs::read_to_string("/proc/self/statm").ok()?)?;
+    Some(most.saturating_sub(mapped.saturating_mul(rustix::param::page_size() as u64)))
+}
+
+/// The first number of /proc/self/statm.
+fn mapped_pages(statm: &str) -> Option<u64> {
+    statm.split_whitespace().next()?.parse().ok()
+}
+
 /// Bytes of files, of all programs together, that storage does not have yet (`Dirty` and
 /// `Writeback` of /proc/meminfo); `None` if unknown.
 pub fn unwritten_bytes() -> Option<u64> {
@@ -28,6 +41,12 @@ fn field(meminfo: &str, name: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_mapped_comes_first() {
+        assert_eq!(mapped_pages("2189 480 448 9 0 154 0\n"), Some(2189));
+        assert_eq!(mapped_pages(""), None);
+    }
 
     #[test]
     fn the_line_is_found() {

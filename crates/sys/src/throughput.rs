@@ -8,9 +8,7 @@
 
 use std::io;
 
-use crate::core_clock::Chain;
-#[cfg(target_arch = "x86_64")]
-use crate::core_clock::Ring;
+use crate::core_clock::{Chain, Ring};
 
 mod frame;
 mod kernel;
@@ -27,9 +25,6 @@ pub use kernel::{Form, Kernel, Level, Number, Operation};
 #[cfg(target_arch = "x86_64")]
 pub(crate) use x86::most_links;
 
-/// Dependency chains that a loop advances side by side.
-pub const CHAINS: u64 = frame::CHAINS as u64;
-
 /// A kernel with its numbers, ready to run in any number of threads.
 #[derive(Debug)]
 pub struct Workload {
@@ -42,8 +37,9 @@ pub struct Workload {
 
 #[derive(Debug)]
 enum Body {
-    /// Registers; the scalar loop keeps its numbers in the first bytes of each.
-    Registers(Box<Frame>),
+    /// Registers; the scalar loop keeps its numbers in the first bytes of each. The wide loop has
+    /// its second half as well, because the loop that has a chain in it takes half at a time.
+    Registers(Box<Frame>, Option<Box<Frame>>),
     /// Tiles.
     #[cfg(target_arch = "x86_64")]
     Tiles(Box<tile::Tiles>),
@@ -81,7 +77,8 @@ impl Workload {
         let program = Program::of(kernel, form);
         let frame = Frame::new(kernel, program, seed);
         let expected = program.result(kernel, &frame, PASS_PAIRS).sum(kernel);
-        Ok(Self { kernel, form, body: Body::Registers(Box::new(frame)), expected })
+        let second = (kernel.chains() > frame::CHAINS).then(|| Box::new(frame.second_half()));
+        Ok(Self { kernel, form, body: Body::Registers(Box::new(frame), second), expected })
     }
 
     /// The kernel.
@@ -97,10 +94,7 @@ impl Workload {
     /// Steps of one iteration of the loop.
     pub fn steps_per_iteration(&self) -> u64 {
         match &self.body {
-            Body::Registers(_) if self.kernel.level == Level::Scalar => {
-                2 * PAIRS_PER_ITERATION * frame::SCALAR_CHAINS as u64
-            }
-            Body::Registers(_) => 2 * PAIRS_PER_ITERATION * CHAINS,
+            Body::Registers(..) => 2 * PAIRS_PER_ITERATION * self.kernel.chains() as u64,
             #[cfg(target_arch = "x86_64")]
             Body::Tiles(_) => tile::STEPS_PER_ITERATION,
         }
@@ -109,7 +103,7 @@ impl Workload {
     /// Iterations of one pass.
     pub fn iterations_per_pass(&self) -> u64 {
         match &self.body {
-            Body::Registers(_) => PASS_ITERATIONS,
+            Body::Registers(..) => PASS_ITERATIONS,
             #[cfg(target_arch = "x86_64")]
             Body::Tiles(tiles) => tiles.iterations(),
         }
@@ -119,16 +113,21 @@ impl Workload {
     /// links.
     pub fn turns_per_pass(&self) -> u64 {
         match &self.body {
-            Body::Registers(_) => PASS_PAIRS / chained_pairs(self.kernel),
+            Body::Registers(_, second) => self.half_turns() * (1 + u64::from(second.is_some())),
             #[cfg(target_arch = "x86_64")]
             Body::Tiles(tiles) => tiles.iterations(),
         }
     }
 
+    /// Iterations of that loop over one of the halves, or over all where there is one.
+    fn half_turns(&self) -> u64 {
+        PASS_PAIRS / chained_pairs(self.kernel)
+    }
+
     /// Links of an iteration, where the loop cannot have any other number of them.
     pub fn fixed_links(&self, chain: Chain) -> Option<u64> {
         match &self.body {
-            Body::Registers(_) => None,
+            Body::Registers(..) => None,
             #[cfg(target_arch = "x86_64")]
             Body::Tiles(_) => Some(tile::links(chain)),
         }
@@ -136,9 +135,10 @@ impl Workload {
 
     /// Runs `passes` passes. The loop is nothing but the kernel.
     pub fn run(&self, passes: u64) -> Checked {
+        let mut end = frame::Chains::zero();
         let mut sum = 0_u64;
         for _ in 0..passes {
-            sum = sum.wrapping_add(self.pass());
+            sum = sum.wrapping_add(self.pass(&mut end));
         }
         self.checked(passes, sum)
     }
@@ -146,13 +146,18 @@ impl Workload {
     /// Runs `passes` passes with a chain of dependent scalar instructions in each iteration.
     /// Gives the end of the chain beside what [`Self::run`] gives.
     pub(crate) fn run_chained(&self, passes: u64, links: Links) -> (Checked, u64) {
-        let (mut sum, mut end) = (0_u64, links.start);
+        // Loads follow a ring of addresses; outside, a place in it is a number.
+        let ring = Ring::new();
+        let loads = links.chain == Chain::Load;
+        let mut value = if loads { ring.address(links.start) } else { links.start };
+        let (mut sum, mut ends) = (0_u64, frame::Chains::zero());
         for _ in 0..passes {
-            let (pass, value) = self.chained_pass(Links { start: end, ..links });
+            let links = Links { start: value, ..links };
+            let (pass, end) = self.chained_pass(links, &ring, &mut ends);
             sum = sum.wrapping_add(pass);
-            end = value;
+            value = end;
         }
-        (self.checked(passes, sum), end)
+        (self.checked(passes, sum), if loads { ring.place(value) } else { value })
     }
 
     fn checked(&self, passes: u64, sum: u64) -> Checked {
@@ -168,7 +173,7 @@ impl Workload {
     /// Registers that one step works on: a tile is worked on row by row.
     pub fn rows_per_step(&self) -> u64 {
         match &self.body {
-            Body::Registers(_) => 1,
+            Body::Registers(..) => 1,
             #[cfg(target_arch = "x86_64")]
             Body::Tiles(tiles) => tiles.rows(),
         }
@@ -207,13 +212,13 @@ pub(crate) struct Links {
 
 #[cfg(target_arch = "x86_64")]
 impl Workload {
-    fn pass(&self) -> u64 {
+    /// One pass; `end` is where the chains are left.
+    fn pass(&self, end: &mut frame::Chains) -> u64 {
         match &self.body {
-            Body::Registers(frame) => {
-                let mut end = frame::Chains::zero();
+            Body::Registers(frame, _) => {
                 let turns = self.iterations_per_pass();
                 // SAFETY: `new` made sure that the CPU has what the kernel needs.
-                unsafe { x86::plain(self.kernel, self.form, frame, &mut end, turns) };
+                unsafe { x86::plain(self.kernel, self.form, frame, end, turns) };
                 end.sum(self.kernel)
             }
             // SAFETY: `new` made sure that the CPU has tiles and the kernel grants them.
@@ -221,37 +226,38 @@ impl Workload {
         }
     }
 
-    fn chained_pass(&self, links: Links) -> (u64, u64) {
-        // Loads follow a ring of addresses; outside, a place in it is a number.
-        let ring = Ring::new();
-        let loads = links.chain == Chain::Load;
-        let start = if loads { ring.address(links.start) } else { links.start };
-        let links = Links { start, ..links };
-        let (sum, end) = match &self.body {
-            Body::Registers(frame) => {
-                let mut end = frame::Chains::zero();
-                let mut sled = x86::Sled::new(links, self.turns_per_pass());
-                // SAFETY: as in `pass`; a sled is never longer than the code has room for, and
-                // the ring outlives the call.
-                unsafe { x86::chained(self.kernel, self.form, frame, &mut end, &mut sled) };
-                (end.sum(self.kernel), sled.value)
+    /// One pass with a chain; of loads, `links.start` and the end are addresses in `_ring`.
+    fn chained_pass(&self, links: Links, _ring: &Ring, ends: &mut frame::Chains) -> (u64, u64) {
+        match &self.body {
+            Body::Registers(frame, second) => {
+                let (mut sum, mut value) = (0_u64, links.start);
+                for frame in std::iter::once(frame).chain(second) {
+                    let links = Links { start: value, ..links };
+                    let mut sled = x86::Sled::new(links, self.half_turns());
+                    // SAFETY: as in `pass`; a sled is never longer than the code has room for, and
+                    // the ring outlives the call.
+                    unsafe { x86::chained(self.kernel, self.form, frame, ends, &mut sled) };
+                    // What one half does not have is zero.
+                    sum = sum.wrapping_add(ends.sum(self.kernel));
+                    value = sled.value;
+                }
+                (sum, value)
             }
             // SAFETY: as in `pass`, and the ring outlives the call.
             Body::Tiles(tiles) => unsafe { tiles.pass(Some(links)) },
-        };
-        (sum, if loads { ring.place(end) } else { end })
+        }
     }
 }
 
 /// No workload can be made here, see [`Kernel::lacks`]: nothing runs.
 #[cfg(not(target_arch = "x86_64"))]
 impl Workload {
-    fn pass(&self) -> u64 {
+    fn pass(&self, _end: &mut frame::Chains) -> u64 {
         self.expected.wrapping_add(1)
     }
 
-    fn chained_pass(&self, links: Links) -> (u64, u64) {
-        (self.pass(), links.start)
+    fn chained_pass(&self, links: Links, _ring: &Ring, _ends: &mut frame::Chains) -> (u64, u64) {
+        (self.expected.wrapping_add(1), links.start)
     }
 }
 

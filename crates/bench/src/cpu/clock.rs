@@ -4,6 +4,8 @@
 //! hits both. Whatever disturbs a chain (an interrupt, an instruction that waits for a port)
 //! makes it longer and its reading lower; nothing makes it read too high.
 
+use flatout_measure::statistics::max;
+
 /// How far two kinds may lie apart.
 pub(super) const AGREEMENT: f64 = 0.01;
 
@@ -16,31 +18,29 @@ pub(super) struct Readings(pub(super) Vec<[f64; 2]>);
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Clock {
     pub(super) hz: f64,
-    /// What the second kind of chain reads, as a share of the first: the median of the pairs.
+    /// What the second kind of chain reads at best, as a share of what the first reads at best: a
+    /// neighbour lowers both, loads more than products, and neither is the clock then.
     pub(super) agreement_ratio: f64,
 }
 
 impl Readings {
-    /// The clock; `None` without a reading. Half of the readings may be disturbed.
+    /// The clock; `None` without a reading. All but one of the readings may be disturbed.
     pub(super) fn clock(&self) -> Option<Clock> {
         // The kind that reads more was held up less.
-        let best: Vec<f64> = self.0.iter().map(|[first, second]| first.max(*second)).collect();
-        let ratios: Vec<f64> = self.0.iter().map(|[first, second]| second / first).collect();
-        Some(Clock { hz: quantile(&best, 0.5)?, agreement_ratio: quantile(&ratios, 0.5)? })
+        // A kind that cannot be read here is no number, and has no say.
+        let kind = |which: usize| -> Option<f64> {
+            let known = self.0.iter().map(|pair| pair[which]).filter(|value| value.is_finite());
+            max(&known.collect::<Vec<_>>())
+        };
+        let (first, second) = (kind(0), kind(1));
+        let hz = first.into_iter().chain(second).reduce(f64::max)?;
+        Some(Clock { hz, agreement_ratio: second? / first? })
     }
 }
 
 /// Whether a share of the second kind of chain in the first is as good as agreement.
 pub(super) fn agrees(ratio: f64) -> bool {
     (ratio - 1.0).abs() <= AGREEMENT
-}
-
-/// The value that this share of values does not exceed; `None` for none.
-pub(super) fn quantile(values: &[f64], share: f64) -> Option<f64> {
-    let mut sorted: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
-    sorted.sort_by(f64::total_cmp);
-    let at = (sorted.len().checked_sub(1)? as f64 * share).round() as usize;
-    sorted.get(at).copied()
 }
 
 /// How far a load's latency may lie from a whole number of cycles. A core with four cycles and one
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn a_disturbed_reading_does_not_count() {
-        let seen = clock(&[[2.4e9, 2.39e9], [1.1e9, 2.4e9], [2.4e9, 1.4e9], [2.4e9, 2.39e9]]);
+        let seen = clock(&[[2.4e9, 2.39e9], [1.1e9, 2.4e9], [2.4e9, 1.4e9], [2.4e9, 2.4e9]]);
         assert_eq!(seen.hz, 2.4e9);
         assert!(agrees(seen.agreement_ratio), "{seen:?}");
     }

@@ -7,7 +7,6 @@
 //! [`cases`] gives the row; `linpack::finish` adds its trials one by one.
 
 use flatout_measure::case::{Case, Figure, Sample, TrialError};
-use flatout_sys::affinity;
 use flatout_sys::clock::monotonic_ns;
 use flatout_sys::dgemm::{Block, BlockMut, Doubles, Kernels, Room, Update};
 
@@ -34,7 +33,7 @@ pub fn cases(options: &Options) -> Result<Vec<Case<'static>>, TrialError> {
     };
     let limits = Limits::of(options, rate);
     let chosen =
-        order::choose(Work::Product, options.order, &limits).map_err(TrialError::Failed)?;
+        order::choose(Work::Product, options.order, &limits).map_err(TrialError::Unsupported)?;
     let mut number = 0_u64;
     Ok(vec![Case {
         id: "cpu/dgemm",
@@ -78,11 +77,10 @@ fn sample(
         )));
     }
     let figures = [elapsed_ns as f64 / 1e9, difference, normalised];
-    let doubt = linpack::oversubscribed(threads, affinity::allowed_cpu_count());
     Ok(Sample {
         amount: operations(Work::Product, chosen.order),
         elapsed_ns,
-        warnings: doubt.into_iter().collect(),
+        warnings: linpack::crowd(threads),
         series: linpack::series(number, figures),
         ..Sample::default()
     })

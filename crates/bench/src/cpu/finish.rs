@@ -8,34 +8,27 @@ use serde_json::{Value, json};
 
 use super::census::{self, Census};
 use super::clock::{AGREEMENT, agrees};
+use super::fact;
 use super::peak::{Factors, Share};
 use super::row::Row;
 use super::sharing::{self, Verdict};
 use super::site::{self, Site};
 use super::trial::{Placement, Setting};
+use crate::crew;
 
 /// Facts that stand for each trial and were summed over them.
-const MEANS: [&str; 12] = [
-    "cpu_use_ratio",
-    "cpus_got",
-    "clock_hz",
-    "clock_slowest_thread_hz",
-    "clock_fastest_thread_hz",
-    "clock_before_hz",
-    "clock_after_hz",
-    "chain_agreement_ratio",
-    "doubling_ratio",
-    "median_slices_per_s",
-    "stolen_ratio",
-    "operations_per_cycle",
-];
+const MEANS: [&str; 3] = ["cpu_use_ratio", "cpus_got", "stolen_ratio"];
 /// How far twice the work may be from twice the time.
 const DOUBLING: f64 = 0.02;
 /// A fall of the clock from before the work to after it that is said.
 const CLOCK_FALL: f64 = 0.03;
-/// Stolen share of the time that is said. The kernel counts in ticks of 10 ms, of which one is 2 %
-/// of the time of six trials on two CPUs: one alone says nothing.
+/// Stolen share of the time that is said, and the least ticks that it must be: the kernel counts in
+/// ticks of 10 ms, and trials take some 2 ms.
 const STOLEN: f64 = 0.05;
+const STOLEN_TICKS: f64 = 3.0;
+/// CPU time of the threads as a share of their time, below which others had the CPU so often that
+/// this is in the slices that count, too. Stolen time is missing in it where the kernel is told.
+const CROWDED: f64 = 0.9;
 /// Share of the peak from which on the ports are the limit.
 const AT_THE_LIMIT: f64 = 0.97;
 
@@ -79,6 +72,7 @@ fn number(outcome: &Outcome, key: &str) -> Option<f64> {
 }
 
 fn average(outcome: &mut Outcome) {
+    fact::settle(outcome);
     let Some(trials) = number(outcome, "trials_summed").filter(|&trials| trials > 0.0) else {
         return;
     };
@@ -140,6 +134,12 @@ fn doubt_clock(outcome: &mut Outcome) {
     }
 }
 
+/// The share of the time that was stolen, if it is one to speak of.
+fn stolen(outcome: &Outcome) -> Option<f64> {
+    let ticks = number(outcome, "stolen_ticks")?;
+    number(outcome, "stolen_ratio").filter(|ratio| *ratio > STOLEN && ticks >= STOLEN_TICKS)
+}
+
 /// What took CPU time away, and whether the time followed the work.
 fn doubt_share(outcome: &mut Outcome, share: &Share, sets: &[Vec<usize>]) {
     if outcome.median.is_none() {
@@ -148,19 +148,16 @@ fn doubt_share(outcome: &mut Outcome, share: &Share, sets: &[Vec<usize>]) {
     let warn = |outcome: &mut Outcome, code: &str, text: String| {
         warning::add(&mut outcome.warnings, Warning::new(code, text));
     };
-    if let Some(quota) = share.quota_cpus.filter(|_| share.is_limited_by_quota()) {
-        let text = format!(
-            "the control group has a quota of {quota:.2} CPUs for {} threads on {} CPUs",
-            share.threads, share.cpus
-        );
-        warn(outcome, warning::CPU_QUOTA, text);
+    let contained = crew::contained(share.threads, share.cpus, share.quota_cpus);
+    if let Some(doubt) = contained.filter(|_| share.is_limited_by_quota()) {
+        warning::add(&mut outcome.warnings, doubt);
     }
     if share.cores < share.threads.min(share.cpus) {
         let sets: Vec<String> = sets.iter().map(|set| format!("{set:?}")).collect();
         let text = format!("some CPUs share a core: {}", sets.join(", "));
         warn(outcome, warning::CORES_SHARED, text);
     }
-    if let Some(ratio) = number(outcome, "stolen_ratio").filter(|ratio| *ratio > STOLEN) {
+    if let Some(ratio) = stolen(outcome) {
         let text = format!("the hypervisor took {:.1} % of the CPU time", ratio * 100.0);
         warn(outcome, warning::STOLEN_TIME, text);
     }
@@ -199,9 +196,10 @@ fn hold(outcome: &mut Outcome, kernel: Kernel, share: Share, census: &Census) {
     // At the clock of each moment, which no change of it can spoil.
     let cycles_peak = limit.value.zip(clock_hz).map(|(peak, hz)| peak / hz);
     let ratios = [
-        ("median_slices_ratio", share_of(number(outcome, "median_slices_per_s"), limit.value)),
-        ("per_cycle_ratio", share_of(number(outcome, "operations_per_cycle"), cycles_peak)),
+        ("per_cycle_ratio", "operations_per_cycle"),
+        ("per_cycle_best_decile_ratio", "operations_per_cycle_best_decile"),
     ];
+    let ratios = ratios.map(|(key, of)| (key, share_of(number(outcome, of), cycles_peak)));
     for (key, ratio) in ratios {
         outcome.audit.extend(ratio.map(|ratio| (key.to_owned(), json!(ratio))));
     }
@@ -216,23 +214,30 @@ fn round(cores: f64) -> String {
 /// Says what most likely keeps a row from its peak.
 fn name_limiter(outcome: &mut Outcome, share: &Share) {
     let get = |key: &str| number(outcome, key);
-    let (stolen, used) = (get("stolen_ratio"), get("cpu_use_ratio"));
-    let better = get("median_slices_ratio");
+    let (stolen, used) = (stolen(outcome), get("cpu_use_ratio"));
+    let best = get("per_cycle_best_decile_ratio").filter(|best| *best >= AT_THE_LIMIT);
     let Some(ceiling) = outcome.ceiling.as_ref() else { return };
     let limiter = match ceiling.ratio {
-        Some(ratio) if ratio >= AT_THE_LIMIT => "execution ports",
-        _ if share.is_limited_by_quota() => "the CPU quota",
-        _ if share.is_oversubscribed() => "threads take turns on too few CPUs",
-        _ if stolen.is_some_and(|ratio| ratio > STOLEN) => "the hypervisor: stolen time",
-        _ if used.is_some_and(|ratio| ratio < AT_THE_LIMIT) => "other programs took CPU time",
-        None => "unknown, without a peak",
-        _ if better.is_some_and(|ratio| ratio >= AT_THE_LIMIT) => {
-            "interruptions: the slice in the middle reaches the peak"
+        Some(ratio) if ratio >= AT_THE_LIMIT => "execution ports".to_owned(),
+        _ if share.is_limited_by_quota() => "the CPU quota".to_owned(),
+        _ if share.is_oversubscribed() => "threads take turns on too few CPUs".to_owned(),
+        _ if stolen.is_some() => "the hypervisor: stolen time".to_owned(),
+        _ if used.is_some_and(|ratio| ratio < CROWDED) => {
+            "other programs, or the hypervisor, took CPU time".to_owned()
         }
-        _ => "a neighbour on the same core, or chains that wait for each other",
+        None => "unknown, without a peak".to_owned(),
+        _ => match best {
+            Some(best) => format!(
+                "a neighbour on the same core: the best tenth of the trials reaches {:.1} % of the \
+                 peak",
+                best.min(1.0) * 100.0
+            ),
+            None => "a neighbour on the same core all the time, or chains that wait for each other"
+                .to_owned(),
+        },
     };
     if let Some(ceiling) = outcome.ceiling.as_mut() {
-        limiter.clone_into(&mut ceiling.limiter);
+        ceiling.limiter = limiter;
     }
 }
 

@@ -20,12 +20,12 @@ mod solve;
 pub(crate) mod system;
 mod trial;
 
-pub(crate) use trial::{oversubscribed, series};
+pub(crate) use trial::{crowd, series};
 
 use std::rc::Rc;
 
 use flatout_measure::case::{Case, Figure, Plan, TrialError};
-use flatout_measure::record::{Ceiling, Outcome};
+use flatout_measure::record::{Ceiling, Outcome, Status};
 use flatout_measure::{ceiling, statistics};
 use flatout_sys::dgemm::Kernels;
 use serde_json::{Map, Value, json};
@@ -75,7 +75,8 @@ pub fn cases(options: &Options) -> Result<Vec<Case<'static>>, TrialError> {
         None => trial::probe(kernels, options.threads)?,
     };
     let limits = Limits::of(options, rate);
-    let chosen = order::choose(Work::Solve, options.order, &limits).map_err(TrialError::Failed)?;
+    let chosen =
+        order::choose(Work::Solve, options.order, &limits).map_err(TrialError::Unsupported)?;
     let (threads, seed) = (options.threads.max(1), options.seed);
     let site = Rc::new(trial::Site::new(kernels, chosen, threads));
     let mut number = 0_u64;
@@ -140,6 +141,28 @@ pub fn finish(outcomes: &mut [Outcome]) {
         }
         outcome.series.retain(|series| !trial::NAMES.contains(&series.name.as_str()));
     }
+}
+
+/// The row of the best trial of Linpack, which is what lists of machines show; none without a
+/// figure.
+pub(super) fn best(outcome: &Outcome) -> Option<Outcome> {
+    let rate = statistics::max(&outcome.samples).filter(|_| outcome.id == "cpu/linpack")?;
+    outcome.median?;
+    let mut audit = Map::new();
+    audit.insert("chosen_from_trials".to_owned(), json!(outcome.n));
+    Some(Outcome {
+        id: "cpu/linpack-best".to_owned(),
+        median: Some(rate),
+        ci95: None,
+        n: 1,
+        samples: vec![rate],
+        audit,
+        ceiling: None,
+        warnings: Vec::new(),
+        series: Vec::new(),
+        status: Status::Ok,
+        ..outcome.clone()
+    })
 }
 
 /// The figures of the trials that count, from the curves that these brought.

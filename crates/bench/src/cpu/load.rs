@@ -1,39 +1,59 @@
 //! A workload with its pace: how many passes make a slice, how many links a clock chain needs;
 //! and what one thread does with it.
 
+use flatout_measure::statistics::quantile;
 use flatout_sys::clock::{monotonic_ns, thread_cpu_ns};
-use flatout_sys::core_clock::{self, Chain, Stretch};
-use flatout_sys::throughput::{Form, Kernel, Level, Workload};
+use flatout_sys::core_clock::{self, Chain};
+use flatout_sys::throughput::{Form, Kernel, Level, Number, Operation, Workload};
 use flatout_sys::usage;
 
-use super::clock::{self, Clock, Readings, quantile};
+use super::clock::{self, Clock, Readings};
 
 /// Time of a slice of work; the second kind of slice is twice as long. Short against the 4 ms
 /// between two ticks of the scheduler, so that most slices are undisturbed; long against the
 /// reading of the clock.
 const SLICE_NS: f64 = 200_000.0;
-/// Time of a slice with a chain; a reading is two of them.
-const CLOCK_SLICE_NS: f64 = 60_000.0;
+/// Time of a piece with one chain, and how many of each kind make a reading, in turn: a neighbour
+/// who came and went within 100 µs disturbed one kind alone when each had 60 µs in one piece.
+const CLOCK_PIECE_NS: f64 = 25_000.0;
+const CLOCK_PIECES: u64 = 2;
+/// Work before the slices that count. A core that has had lighter work, here that with a chain in
+/// it, executes dense 512-bit work more slowly at first: 44 µs were lost, which no slice must have
+/// in it (Sapphire Rapids, single slices beside doubled ones, 2026-11-22).
+const LEAD_NS: f64 = 150_000.0;
+/// Slices between two readings of the clock: one, and one that is twice as long.
+const SLICES: usize = 2;
 /// Tries of which the quickest sets the pace.
 const TRIES: u32 = 5;
+/// Readings of the clock before the work of a trial, and after it.
+const OUTER_READINGS: u32 = 2;
 /// Links of a chain alone while the pace is sought: some 30 µs.
 const PACE_LINKS: u64 = 64 << 10;
 
 /// How much longer than the work the chain is. Too short a chain waits for the work and reads too
-/// low; too long a one leaves the units idle, and the clock is that of a lighter load. Loads
-/// wait for nothing; additions and products share ports with the work. At 1.1, 1.3 and 1.5 the
-/// three read within 1 % of each other beside 512-bit multiply-add (Sapphire Rapids, 2026-11-22).
-const fn slack(chain: Chain, level: Level) -> f64 {
-    match (chain, level) {
-        (Chain::Load, _) => 1.12,
+/// low; too long a one leaves the units idle, and the clock is that of a lighter load. The work is
+/// longer than it was when the pace was sought as soon as a neighbour takes some of its ports.
+///
+/// Loads wait for nothing, additions and products share ports with the work and wait beside it: on a
+/// quiet core loads of 1.2 times the work read 2.486 GHz beside 512-bit multiply-add, of 2.4 times
+/// 2.490; products of 1.1 times read 6 % less, of 1.3 times 1.5 % less, of 1.5 and more times
+/// 2.489 and 2.491. Both are nearly the same, because a core slows denser work down at first, see
+/// [`LEAD_NS`] (Sapphire Rapids, best of 400, 2026-11-22).
+fn slack(chain: Chain, kernel: Kernel) -> f64 {
+    match (chain, kernel.level) {
+        // The chained loop of 64-bit products has 12 chains, and is slower than that of 24.
+        _ if kernel == WIDE => 1.8,
+        (Chain::Load, _) => 1.6,
         // Its products and those of the scalar loop have one port together.
         (Chain::Multiply, Level::Scalar) => 2.0,
-        // 512-bit work leaves that port to it, and a lighter load reads a clock 3 to 5 % higher.
-        (Chain::Multiply, Level::Avx512 | Level::Avx512Vnni) => 1.15,
-        (Chain::Multiply, _) => 1.4,
+        (Chain::Multiply, _) => 1.7,
         (Chain::Add, _) => 1.5,
     }
 }
+
+/// The kernel whose chained loop differs from the plain one.
+const WIDE: Kernel =
+    Kernel { number: Number::I64, operation: Operation::MultiplyAdd, level: Level::Avx512 };
 
 /// The kind of chain that counts, and the one that must agree with it. Beside tiles loads take
 /// six cycles (Sapphire Rapids, 2026-11-22), and additions and products are in nobody's way.
@@ -68,10 +88,6 @@ impl Latencies {
     fn cycles(self, chain: Chain) -> Option<u64> {
         chain.cycles_per_link().or(self.load_cycles)
     }
-
-    fn hz(self, chain: Chain, stretch: &Stretch) -> Option<f64> {
-        Some(self.cycles(chain)? as f64 * 1e9 / stretch.ns_per_link())
-    }
 }
 
 /// A workload and its pace.
@@ -79,9 +95,12 @@ impl Latencies {
 pub(super) struct Load {
     pub(super) workload: Workload,
     pub(super) latencies: Latencies,
-    /// Passes of a slice of work, and of one with a chain.
+    /// Passes before the slices, of a slice, and of a piece with a chain.
+    lead_passes: u64,
     passes: u64,
     clock_passes: u64,
+    /// What a piece of a reading takes without a pass in it: it is no time of the chain.
+    empty_ns: f64,
     /// The kinds of chain, and the links of each per iteration.
     kinds: [Chain; 2],
     links: [u64; 2],
@@ -106,6 +125,10 @@ impl Load {
             return Err(NoLoad::Unsupported("no clock chain for this kind of CPU yet".to_owned()));
         };
         let mut pass_ns = f64::INFINITY;
+        let begun_ns = monotonic_ns();
+        while monotonic_ns().saturating_sub(begun_ns) < LEAD_NS as u64 {
+            std::hint::black_box(workload.run(1));
+        }
         for _ in 0..TRIES {
             let start_ns = monotonic_ns();
             if !workload.run(2).is_right {
@@ -113,10 +136,16 @@ impl Load {
             }
             pass_ns = pass_ns.min(monotonic_ns().saturating_sub(start_ns) as f64 / 2.0);
         }
-        let passes = (SLICE_NS / pass_ns).round().max(1.0) as u64;
-        let clock_passes = (CLOCK_SLICE_NS / pass_ns / 1.3).round().max(1.0) as u64;
+        let passes_of = |ns: f64| (ns / pass_ns).round().max(1.0) as u64;
+        let (lead_passes, passes) = (passes_of(LEAD_NS), passes_of(SLICE_NS));
+        let clock_passes = passes_of(CLOCK_PIECE_NS / 1.6);
         let kinds = kinds(kernel.level, latencies.load_cycles);
-        let mut load = Self { workload, latencies, passes, clock_passes, kinds, links: [1; 2] };
+        let empty =
+            (0..4 * TRIES).map(|_| core_clock::beside(&workload, kinds[0], 1, 0).elapsed_ns);
+        let empty_ns = empty.min().unwrap_or(0) as f64;
+        let links = [1; 2];
+        let mut load =
+            Self { workload, latencies, lead_passes, passes, clock_passes, empty_ns, kinds, links };
         // At the clock without load, which is at least that in the load, no chain is too short.
         // What they read then is the clock, or nearly.
         let turn_ns = pass_ns / load.workload.turns_per_pass() as f64;
@@ -137,10 +166,10 @@ impl Load {
     }
 
     fn set_links(&mut self, turn_ns: f64, hz: f64) {
-        let level = self.workload.kernel().level;
+        let kernel = self.workload.kernel();
         self.links = self.kinds.map(|chain| {
             let cycles = self.latencies.cycles(chain).unwrap_or(5) as f64;
-            let links = turn_ns * hz / 1e9 * slack(chain, level) / cycles;
+            let links = turn_ns * hz / 1e9 * slack(chain, kernel) / cycles;
             (links.ceil() as u64).clamp(1, chain.most_links().max(1))
         });
     }
@@ -148,24 +177,37 @@ impl Load {
     /// Reads the clock in the load some times, without anything else.
     pub(super) fn clock(&self) -> Stint {
         let mut stint = Stint::default();
-        for _ in 0..TRIES {
+        self.lead_in(&mut stint);
+        for _ in 0..OUTER_READINGS {
             self.read_clock(&mut stint);
         }
         stint
     }
 
+    /// Work that brings the core into the state that dense work leaves, and does not count.
+    fn lead_in(&self, stint: &mut Stint) {
+        stint.is_wrong |= !self.workload.run(self.lead_passes).is_right;
+    }
+
     /// One pair of readings.
     fn read_clock(&self, stint: &mut Stint) {
+        let chains = [0, 1].map(|which| (self.kinds[which], self.links[which]));
         let watch = Watch::start();
-        let mut pair = [0.0; 2];
-        for ((hz, &chain), &links) in pair.iter_mut().zip(&self.kinds).zip(&self.links) {
-            let stretch = core_clock::beside(&self.workload, chain, links, self.clock_passes);
-            stint.is_wrong |= !stretch.is_right;
-            *hz = self.latencies.hz(chain, &stretch).unwrap_or(f64::NAN);
-        }
+        let both = core_clock::beside_both(&self.workload, chains, CLOCK_PIECES, self.clock_passes);
         let (elapsed_ns, is_spoiled) = watch.stop();
+        stint.is_wrong |= both.iter().any(|stretch| !stretch.is_right);
+        let hz = |which: usize| {
+            let chain_ns = both[which].elapsed_ns as f64 - CLOCK_PIECES as f64 * self.empty_ns;
+            let cycles = self.latencies.cycles(self.kinds[which])? * both[which].links;
+            Some(cycles as f64 * 1e9 / chain_ns)
+        };
+        let pair = [0, 1].map(|which| hz(which).unwrap_or(f64::NAN));
         stint.clock_ns += elapsed_ns;
         stint.reading = (!is_spoiled).then(|| pair[0].max(pair[1]));
+        // Disturbed, a reading is too low: the higher one of before and after is the slice's.
+        for slice in stint.slices.iter_mut().rev().take(SLICES) {
+            slice.reading = slice.reading.into_iter().chain(stint.reading).reduce(f64::max);
+        }
         let readings = if is_spoiled { &mut stint.spoiled_readings } else { &mut stint.readings };
         readings.0.push(pair);
     }
@@ -181,21 +223,43 @@ impl Load {
         stint.slices.push(Slice { operations, elapsed_ns, passes, reading, is_spoiled });
     }
 
-    /// What one thread does in a trial: slices of work of one length and of twice that, and
-    /// between them the clock, or not.
+    /// What one thread does in a trial: slices of work of one length and of twice that, work before
+    /// each two of them that does not count, and before, between and after all the clock, or not.
     pub(super) fn stint(&self, rounds: u32, reading: Reading) -> Stint {
         let mut stint = Stint::default();
         let cpu_ns = thread_cpu_ns();
         stint.start_ns = monotonic_ns();
+        if reading == Reading::Between {
+            self.lead_in(&mut stint);
+        }
         for _ in 0..rounds {
+            if reading == Reading::Between {
+                self.read_clock(&mut stint);
+                self.lead_in(&mut stint);
+            }
             for passes in [self.passes, 2 * self.passes] {
-                if reading == Reading::Between {
-                    self.read_clock(&mut stint);
-                }
                 self.work(passes, &mut stint);
             }
         }
+        if reading == Reading::Between {
+            self.read_clock(&mut stint);
+        }
         stint.end_ns = monotonic_ns();
+        stint.cpu_ns = thread_cpu_ns().saturating_sub(cpu_ns);
+        stint
+    }
+}
+
+impl Load {
+    /// Slices of work, one after the other, for at least `least_ns`.
+    pub(super) fn endure(&self, least_ns: u64) -> Stint {
+        let mut stint = Stint::default();
+        let cpu_ns = thread_cpu_ns();
+        stint.start_ns = monotonic_ns();
+        while stint.end_ns.saturating_sub(stint.start_ns) < least_ns {
+            self.work(self.passes, &mut stint);
+            stint.end_ns = monotonic_ns();
+        }
         stint.cpu_ns = thread_cpu_ns().saturating_sub(cpu_ns);
         stint
     }
@@ -253,7 +317,7 @@ pub(super) struct Slice {
     pub(super) operations: u64,
     pub(super) elapsed_ns: u64,
     pub(super) passes: u64,
-    /// The clock right before it.
+    /// The clock right before it, or right after it, whichever is higher.
     pub(super) reading: Option<f64>,
     /// Whether the thread lost its CPU in it.
     pub(super) is_spoiled: bool,
@@ -317,15 +381,13 @@ impl Stint {
         quantile(&self.counting().map(rate).collect::<Vec<_>>(), 0.5)
     }
 
-    /// Operations per cycle, each slice at the clock that was read right before it: what three
-    /// quarters of the slices do not exceed. Neighbours lower it; an interrupt while the clock
-    /// is read raises it, which is rare.
-    pub(super) fn per_cycle(&self) -> Option<f64> {
+    /// Operations per cycle of each slice that counts, at the clock that was read beside it.
+    pub(super) fn per_cycle(&self) -> Vec<f64> {
         let each = self.counting().filter_map(|slice| {
             let hz = slice.reading.filter(|hz| *hz > 0.0)?;
             Some(slice.operations as f64 * 1e9 / slice.elapsed_ns as f64 / hz)
         });
-        quantile(&each.collect::<Vec<_>>(), 0.75)
+        each.collect()
     }
 
     /// The time of the doubled slice in the middle ÷ that of the single one in the middle.
@@ -341,8 +403,6 @@ impl Stint {
 
 #[cfg(test)]
 mod tests {
-    use flatout_sys::throughput::{Number, Operation};
-
     use super::*;
 
     fn load() -> Option<Load> {
@@ -364,13 +424,15 @@ mod tests {
         let per_pass = load.workload.run(1).operations;
         assert_eq!(stint.operations(), 3 * 3 * load.passes * per_pass);
         let readings = stint.readings.0.len() + stint.spoiled_readings.0.len();
-        assert_eq!((stint.slices.len(), readings), (6, 6));
+        assert_eq!((stint.slices.len(), readings), (6, 4));
         assert!(!stint.is_wrong && stint.clock_ns > 0);
         assert!(stint.end_ns - stint.start_ns >= stint.clock_ns);
         assert!(stint.clock().is_some() && stint.doubling_ratio().is_some());
+        let enduring = load.endure(1_000_000);
+        assert!(enduring.end_ns - enduring.start_ns >= 1_000_000 && !enduring.slices.is_empty());
         let apart = load.stint(1, Reading::Apart);
         assert_eq!((apart.clock_ns, apart.readings.0.len()), (0, 0));
-        assert_eq!(apart.per_cycle(), None);
+        assert!(apart.per_cycle().is_empty());
     }
 
     fn slice(operations: u64, elapsed_ns: u64, is_spoiled: bool) -> Slice {
@@ -388,13 +450,13 @@ mod tests {
         assert_eq!(stint(3).discarded(), 0);
         assert_eq!(stint(3).per_s(), Some(60.0 * 1e9 / 300.0));
         assert_eq!(stint(1).operations(), 40, "what was done was done");
-        assert_eq!((stint(0).doubling_ratio(), stint(0).per_cycle()), (Some(2.0), Some(1.0)));
+        assert_eq!((stint(0).doubling_ratio(), stint(0).per_cycle()), (Some(2.0), vec![1.0; 2]));
     }
 
     #[test]
     fn a_stint_without_slices_says_nothing() {
         let stint = Stint::default();
         assert_eq!((stint.clock(), stint.per_s(), stint.median_per_s()), (None, None, None));
-        assert_eq!((stint.per_cycle(), stint.doubling_ratio()), (None, None));
+        assert_eq!((stint.per_cycle(), stint.doubling_ratio()), (Vec::new(), None));
     }
 }

@@ -3,10 +3,9 @@
 //! Each row has a run of the sampler to itself: its trials take seconds, and how large its matrices
 //! are follows from its share of the time.
 
-use flatout_measure::case::{Case, Plan, TrialError};
-use flatout_measure::record::{Outcome, Status};
-use flatout_measure::warning::{self, Warning};
-use flatout_measure::{record::Better, sampler};
+use flatout_measure::case::{Case, Figure, Plan, TrialError};
+use flatout_measure::record::Outcome;
+use flatout_measure::sampler;
 use flatout_sys::affinity;
 use serde_json::json;
 
@@ -50,11 +49,11 @@ pub(super) fn outcomes(
                 return outcomes;
             }
             let terms = terms(options, threads, told_ns);
-            let mut row = match make(&terms) {
-                Ok(cases) => sampler::run(cases, &linpack::plan(&terms, plan), bench.tools()),
-                Err(error) => vec![missing(id, threads, &error)],
-            };
+            let cases = make(&terms).unwrap_or_else(|error| vec![refusing(id, threads, error)]);
+            let mut row = sampler::run(cases, &linpack::plan(&terms, plan), bench.tools());
             linpack::finish(&mut row);
+            let best: Vec<Outcome> = row.iter().filter_map(linpack::best).collect();
+            row.extend(best);
             let peak = finish::double_peak(units, threads);
             row.iter_mut().for_each(|row| linpack::against_peak(row, peak.clone()));
             outcomes.extend(row);
@@ -88,20 +87,14 @@ fn terms(options: &Options, threads: u32, time_ns: u64) -> linpack::Options {
     }
 }
 
-/// A row that could not be begun with.
-fn missing(id: &str, threads: u32, error: &TrialError) -> Outcome {
-    let (status, code) = match error {
-        TrialError::Unsupported(_) => (Status::Unsupported, warning::UNSUPPORTED),
-        _ => (Status::Failed, warning::FAILED),
-    };
+/// The case of a row that could not be begun with: it says why.
+fn refusing(id: &'static str, threads: u32, error: TrialError) -> Case<'static> {
     let parameters = [("threads".to_owned(), json!(threads)), ("type".to_owned(), json!("f64"))];
-    Outcome {
-        id: id.to_owned(),
+    Case {
+        id,
         parameters: parameters.into_iter().collect(),
-        unit: "flop/s".to_owned(),
-        better: Better::Higher,
-        status,
-        warnings: vec![Warning::new(code, error.to_string())],
-        ..Outcome::default()
+        unit: "flop/s",
+        figure: Figure::Rate,
+        trial: Box::new(move |_| Err(error.clone())),
     }
 }

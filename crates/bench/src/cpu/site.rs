@@ -66,13 +66,14 @@ fn list(text: &str) -> Vec<usize> {
     text.trim().split(',').filter_map(range).flatten().collect()
 }
 
-/// One CPU of each core first, then the others.
+/// One CPU of each core first, then the others; of equals the last first, because the first one of
+/// a machine serves most interrupts.
 fn spread(allowed: &[usize], declared: &[Vec<usize>]) -> Vec<usize> {
     let place = |cpu: &usize| {
         let set = declared.iter().find(|set| set.contains(cpu));
         set.and_then(|set| set.iter().position(|one| one == cpu)).unwrap_or(0)
     };
-    let mut order = allowed.to_vec();
+    let mut order: Vec<usize> = allowed.iter().rev().copied().collect();
     order.sort_by_key(place);
     order
 }
@@ -113,7 +114,7 @@ mod tests {
         let allowed: Vec<usize> = (0..8).collect();
         let sets = declared(zen.path(), &allowed);
         assert_eq!(sets, [[0, 4], [1, 5], [2, 6], [3, 7]]);
-        assert_eq!(spread(&allowed, &sets), allowed);
+        assert_eq!(spread(&allowed, &sets), [3, 2, 1, 0, 7, 6, 5, 4]);
         assert_eq!((cores(&allowed[..4], &sets), cores(&allowed, &sets)), (4, 4));
     }
 
@@ -121,7 +122,7 @@ mod tests {
     fn siblings_of_an_ice_lake_cloud_machine_are_neighbours() {
         let ice_lake = machine(&["0-1\n", "0-1\n", "2-3\n", "2-3\n"]);
         let sets = declared(ice_lake.path(), &[0, 1, 2, 3]);
-        assert_eq!(spread(&[0, 1, 2, 3], &sets), [0, 2, 1, 3]);
+        assert_eq!(spread(&[0, 1, 2, 3], &sets), [2, 0, 3, 1]);
         assert_eq!(cores(&[0, 2], &sets), 2);
         assert_eq!(cores(&[0, 1], &sets), 1);
     }

@@ -22,8 +22,9 @@ pub(super) struct Limits {
     pub(super) modules: Ceiling,
     /// Lines per second, in bytes, that one core was seen to have fetched by chases.
     pub(super) core: Option<Ceiling>,
-    /// CPUs that threads may run on.
+    /// CPUs that threads may run on: how many, and which they were when the area began.
     pub(super) cpus: u32,
+    pub(super) allowed: Vec<usize>,
     /// Share of the memory on large pages.
     pub(super) huge_ratio: Option<f64>,
 }

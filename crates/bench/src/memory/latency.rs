@@ -29,8 +29,8 @@ pub const ID: &str = "memory/latency";
 /// Id of the rows of levels, which [`finish`] adds.
 pub const LEVEL_ID: &str = "memory/level";
 
-/// Length of a timed walk: an interrupt of some microseconds in it is a thousandth.
-pub(super) const WALK_NS: u64 = 8_000_000;
+/// Length of a timed walk: an interrupt of five microseconds in it is a thousandth.
+pub(super) const WALK_NS: u64 = 5_000_000;
 /// Length of a timed walk where few rows have to be quick.
 const SHORT_WALK_NS: u64 = 4_000_000;
 

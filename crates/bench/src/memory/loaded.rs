@@ -36,7 +36,7 @@ pub fn cases(chases: &Chases) -> Vec<Case<'static>> {
         return Vec::new();
     }
     let shares: &[u32] = match chases.extent {
-        Extent::Full => &[0, 25, 50, 75, 100],
+        Extent::Full => &[0, 25, 50, 100],
         Extent::Quick => &[0, 100],
         Extent::Few => &[],
     };

@@ -33,7 +33,7 @@ pub fn cases(chases: &Chases) -> Vec<Case<'static>> {
         return Vec::new();
     }
     let (random, runs): (&[usize], &[usize]) = match chases.extent {
-        Extent::Full => (&[1, 2, 4, 8, 12, 16, 20, 24, 28, 32], &[1, 2, 4, 8, 16]),
+        Extent::Full => (&[1, 2, 4, 8, 12, 16, 24, 32], &[1, 4, 16]),
         Extent::Quick => (&[1, 8, 16, 32], &[4]),
         Extent::Few => (&[16], &[]),
     };

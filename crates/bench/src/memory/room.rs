@@ -1,5 +1,5 @@
-//! How much memory this area may take: 60 % of what is free, to the machine and to its control
-//! group.
+//! How much memory this area may take: 60 % of what is free, to the machine, to its control group,
+//! and to this process.
 
 use std::path::Path;
 
@@ -21,19 +21,25 @@ pub struct Room {
     pub available_bytes: Option<u64>,
     /// What is left of the control group's limit; none without a limit.
     pub group_bytes: Option<u64>,
+    /// What is left of the limit on this process's addresses; none without a limit.
+    pub address_bytes: Option<u64>,
 }
 
 impl Room {
     /// The room where so much is free.
-    pub fn of(available_bytes: Option<u64>, group_bytes: Option<u64>) -> Self {
-        let room = Self { bytes: 0, available_bytes, group_bytes };
+    pub fn of(
+        available_bytes: Option<u64>,
+        group_bytes: Option<u64>,
+        address_bytes: Option<u64>,
+    ) -> Self {
+        let room = Self { bytes: 0, available_bytes, group_bytes, address_bytes };
         Self { bytes: room.free_bytes() / 100 * PERCENT, ..room }
     }
 
-    /// What is free, to the machine and to its control group.
+    /// What is free, to the machine, to its control group and to this process.
     pub fn free_bytes(&self) -> u64 {
         let free = self.available_bytes.unwrap_or(ASSUMED_BYTES);
-        self.group_bytes.map_or(free, |bytes| bytes.min(free))
+        [self.group_bytes, self.address_bytes].into_iter().flatten().fold(free, u64::min)
     }
 
     /// The room on this machine now.
@@ -41,17 +47,22 @@ impl Room {
     /// Cost: some small files of /proc and of the control groups are read.
     pub fn now() -> Self {
         let groups = Groups::discover(Path::new("/"));
-        Self::of(memory::available_bytes(), groups.memory_left_bytes())
+        let left = memory::address_space_left_bytes();
+        Self::of(memory::available_bytes(), groups.memory_left_bytes(), left)
     }
 
     /// What limits it, in words.
     pub fn reason(&self) -> String {
-        match (self.available_bytes, self.group_bytes) {
-            (available, Some(group)) if available.is_none_or(|bytes| group < bytes) => {
-                format!("{PERCENT} % of the {group} bytes left to the control group")
+        let free = self.free_bytes();
+        match self.available_bytes {
+            _ if self.group_bytes == Some(free) && self.available_bytes != Some(free) => {
+                format!("{PERCENT} % of the {free} bytes left to the control group")
             }
-            (Some(available), _) => format!("{PERCENT} % of {available} free bytes"),
-            (None, _) => format!("the kernel does not say what is free: {ASSUMED_BYTES} assumed"),
+            _ if self.address_bytes == Some(free) && self.available_bytes != Some(free) => {
+                format!("{PERCENT} % of the {free} bytes that ulimit -v leaves")
+            }
+            Some(available) => format!("{PERCENT} % of {available} free bytes"),
+            None => format!("the kernel does not say what is free: {ASSUMED_BYTES} assumed"),
         }
     }
 }
@@ -62,7 +73,7 @@ mod tests {
 
     #[test]
     fn the_scarcer_one_decides() {
-        let room = |available, group| Room::of(available, group).bytes;
+        let room = |available, group| Room::of(available, group, None).bytes;
         assert_eq!(room(Some(10_000), None), 6_000);
         assert_eq!(room(Some(10_000), Some(1_000)), 600);
         assert_eq!(room(Some(10_000), Some(20_000)), 6_000);
@@ -74,12 +85,15 @@ mod tests {
 
     #[test]
     fn the_reason_names_what_decides() {
-        let reason = |available, group| Room::of(available, group).reason();
+        let reason = |available, group| Room::of(available, group, None).reason();
         assert_eq!(reason(Some(10_000), None), "60 % of 10000 free bytes");
         assert_eq!(reason(Some(10_000), Some(20_000)), "60 % of 10000 free bytes");
         assert!(reason(Some(10_000), Some(1_000)).contains("1000 bytes left to the control group"));
         assert!(reason(None, Some(1_000)).contains("control group"));
         assert!(reason(None, None).contains("does not say"));
+        let bounded = Room::of(Some(10_000), Some(5_000), Some(2_000));
+        assert_eq!(bounded.bytes, 1_200);
+        assert_eq!(bounded.reason(), "60 % of the 2000 bytes that ulimit -v leaves");
     }
 
     #[test]

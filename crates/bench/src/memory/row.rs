@@ -12,6 +12,7 @@ use super::site::{Extents, Site};
 use super::trial::Job;
 use super::{access, block, stream, trial, working_set};
 use crate::bench::Extent;
+use crate::crew;
 
 /// A row before it is measured.
 #[derive(Debug, Clone)]
@@ -161,14 +162,15 @@ impl Terms<'_> {
     }
 
     fn working_set_rows(&self, most_bytes: u64) -> Vec<Row> {
-        let sizes = working_set::sizes(self.extent, self.levels);
-        let left_out = sizes.iter().any(|&bytes| bytes > most_bytes);
-        let sizes: Vec<u64> = sizes.into_iter().filter(|&bytes| bytes <= most_bytes).collect();
+        let mut points = working_set::points(self.extent, self.levels);
+        let count = points.len();
+        points.retain(|(bytes, _)| *bytes <= most_bytes);
+        let (left_out, last) = (points.len() < count, points.last().map(|(bytes, _)| *bytes));
         let mut rows = Vec::new();
-        for &bytes in &sizes {
-            for &kernel in working_set::kernels(self.extent) {
+        for (bytes, kernels) in points {
+            for &kernel in kernels {
                 let mut doubts = self.doubts(1, self.bytes);
-                if left_out && Some(&bytes) == sizes.last() {
+                if left_out && Some(bytes) == last {
                     let text = format!("larger working sets are left out: {}", self.room_reason);
                     warning::add(&mut doubts, Warning::new(warning::SIZE_REDUCED, text));
                 }
@@ -184,18 +186,9 @@ impl Terms<'_> {
     /// What is to be said of a row with so many threads that uses `bytes` instead of what was
     /// asked for.
     fn doubts(&self, threads: u32, bytes: u64) -> Vec<Warning> {
-        let mut doubts = Vec::new();
-        let worth = self.quota_cpus.filter(|&quota| quota < f64::from(threads.min(self.cpus)));
-        let oversubscribed = match worth {
-            Some(quota) => Some(format!("{threads} threads, but a CPU quota worth {quota} CPUs")),
-            None if threads > self.cpus => {
-                Some(format!("{threads} threads on {} CPUs wait for each other", self.cpus))
-            }
-            None => None,
-        };
-        if let Some(text) = oversubscribed {
-            doubts.push(Warning::new(warning::OVERSUBSCRIBED, text));
-        }
+        let crowd = crew::oversubscribed(threads, self.cpus);
+        let contained = crew::contained(threads, self.cpus, self.quota_cpus);
+        let mut doubts: Vec<Warning> = crowd.into_iter().chain(contained).collect();
         if bytes < self.bytes {
             let text = format!("{bytes} bytes instead of {}: {}", self.bytes, self.room_reason);
             doubts.push(Warning::new(warning::SIZE_REDUCED, text));

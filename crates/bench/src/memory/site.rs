@@ -5,7 +5,6 @@
 //! is a site per number of threads instead, so that each part lies where the thread runs that
 //! touched it first.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -40,7 +39,8 @@ pub(super) struct Site {
     pub(super) huge_ratio: Option<f64>,
     pub(super) cancel: CancelToken,
     seed: u64,
-    sums: Mutex<BTreeMap<(u64, u64), u64>>,
+    /// Sum of the words of all pages before each page of the source, as they were filled.
+    sums: Vec<u64>,
 }
 
 /// What is read and what is written.
@@ -99,16 +99,16 @@ impl Site {
     ) -> io::Result<Self> {
         let source = Arena::new(extents.source_bytes as usize)?;
         let target = Arena::new(extents.target_bytes as usize)?;
-        let site = Self {
+        let mut site = Self {
             memory: Mutex::new(Memory { source, target }),
             cpus: affinity::allowed_cpus()?,
             doubts: Vec::new(),
             huge_ratio: None,
             cancel,
             seed,
-            sums: Mutex::default(),
+            sums: Vec::new(),
         };
-        site.touch(threads)?;
+        site.sums = site.touch(threads)?;
         Ok(site.proved())
     }
 
@@ -117,7 +117,8 @@ impl Site {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn touch(&self, threads: u32) -> io::Result<()> {
+    /// Has the memory filled; gives the sums of the source's pages.
+    fn touch(&self, threads: u32) -> io::Result<Vec<u64>> {
         let mut memory = self.memory();
         let Memory { source, target } = &mut *memory;
         let parts = |elements: &[f64]| {
@@ -136,19 +137,31 @@ impl Site {
             threads,
             |index| Ok::<_, TrialError>(take(&lanes[index as usize])),
             |_, lane| {
-                if let Some((start, (source, target))) = lane {
-                    numbers::fill(source, self.seed, *start);
-                    target.fill(0.0);
-                }
-                Ok(())
+                let Some((start, (source, target))) = lane else { return Ok(Vec::new()) };
+                target.fill(0.0);
+                let pages = source.chunks_mut(PAGE_ELEMENTS).zip((*start..).step_by(PAGE_ELEMENTS));
+                Ok(pages.map(|(page, first)| numbers::fill(page, self.seed, first)).collect())
             },
         );
-        crewed.results.into_iter().collect::<Result<(), _>>().map_err(io::Error::other)
+        let pages: Result<Vec<Vec<u64>>, _> = crewed.results.into_iter().collect();
+        let pages = pages.map_err(io::Error::other)?.into_iter().flatten();
+        let before = pages.scan(0_u64, |sum, page| {
+            let before = *sum;
+            *sum = sum.wrapping_add(page);
+            Some(before)
+        });
+        Ok(before.collect())
     }
 
-    /// Looks whether large pages were granted.
+    /// Looks whether large pages were granted, and asks for those that were not once more.
     fn proved(mut self) -> Self {
         let memory = self.memory.get_mut().unwrap_or_else(PoisonError::into_inner);
+        for arena in [&memory.source, &memory.target] {
+            if arena.huge_bytes().is_some_and(|bytes| bytes < arena.length_bytes() as u64) {
+                // Refusal is seen in what is counted next.
+                let _ = arena.collapse();
+            }
+        }
         let length = (memory.source.length_bytes() + memory.target.length_bytes()) as f64;
         let huge = memory.source.huge_bytes().zip(memory.target.huge_bytes());
         self.huge_ratio = huge.map(|(source, target)| (source + target) as f64 / length);
@@ -186,25 +199,38 @@ impl Site {
         })
     }
 
-    /// The sum that a read of `count` numbers from `first_index` on must find. Worked out once.
+    /// The sum that a read of `count` numbers from `first_index` on must find.
     pub(super) fn expected_sum(&self, first_index: u64, count: u64) -> u64 {
-        let key = (first_index, count);
-        let known = self.sums.lock().unwrap_or_else(PoisonError::into_inner).get(&key).copied();
-        known.unwrap_or_else(|| {
-            let sum = numbers::sum(self.seed, first_index, count);
-            self.sums.lock().unwrap_or_else(PoisonError::into_inner).insert(key, sum);
-            sum
-        })
+        self.sum_before(first_index + count).wrapping_sub(self.sum_before(first_index))
+    }
+
+    /// The sum of the numbers before `index`: of whole pages as they were filled, of what is left
+    /// by their definition.
+    fn sum_before(&self, index: u64) -> u64 {
+        let pages = (index as usize / PAGE_ELEMENTS).min(self.sums.len().saturating_sub(1));
+        let before = self.sums.get(pages).copied().unwrap_or(0);
+        let first = (pages * PAGE_ELEMENTS) as u64;
+        before.wrapping_add(numbers::sum(self.seed, first, index - first))
     }
 
     /// Whether the CPUs are still those that the run began with.
     pub(super) fn doubt_of_cpus(&self) -> Option<Warning> {
         let now = affinity::allowed_cpus().ok()?;
-        (now != self.cpus).then(|| {
-            let text = format!("the CPUs allowed changed from {:?} to {now:?}", self.cpus);
-            Warning::new(warning::CPUS_CHANGED, text)
-        })
+        (now != self.cpus).then(|| changed(&self.cpus, &now))
     }
+
+    /// Says of every row if the CPUs are others than those `before`, when the area began; none
+    /// are not known.
+    pub(super) fn doubt_since(&mut self, before: &[usize]) {
+        if !before.is_empty() && before != self.cpus {
+            self.doubts.push(changed(before, &self.cpus));
+        }
+    }
+}
+
+fn changed(before: &[usize], now: &[usize]) -> Warning {
+    let text = format!("the CPUs allowed changed from {before:?} to {now:?}");
+    Warning::new(warning::CPUS_CHANGED, text)
 }
 
 impl Memory {
@@ -292,7 +318,11 @@ mod tests {
                 let sum = lane.first.iter().map(|number| number.to_bits());
                 let sum = sum.fold(0, u64::wrapping_add);
                 assert_eq!(site.expected_sum(lane.first_index, share as u64), sum);
-                assert_eq!(site.expected_sum(lane.first_index, share as u64), sum, "remembered");
+                let half = share as u64 / 2;
+                let parts = site
+                    .expected_sum(lane.first_index, half)
+                    .wrapping_add(site.expected_sum(lane.first_index + half, share as u64 - half));
+                assert_eq!(parts, sum);
             }
         }
     }
@@ -304,6 +334,18 @@ mod tests {
         assert!(site.memory().lanes(1, 1 << 20, 1).is_none());
         assert!(site.memory().lanes(1, 1 << 17, 2).is_none());
         assert!(site.memory().lanes(1, 1 << 16, 2).is_some());
+    }
+
+    #[test]
+    fn cpus_that_were_taken_away_before_are_said_too() {
+        let mut site = Site::new(Extents::of(1, 256, 1), 1, 5, CancelToken::manual()).unwrap();
+        let known = site.doubts.len();
+        let own = site.cpus.clone();
+        site.doubt_since(&own);
+        site.doubt_since(&[]);
+        assert_eq!(site.doubts.len(), known);
+        site.doubt_since(&[usize::MAX]);
+        assert_eq!(site.doubts[known].code, warning::CPUS_CHANGED);
     }
 
     #[test]

@@ -18,18 +18,32 @@ const ASSUMED_MEMORY_BYTES: u64 = 256 << 20;
 /// Beyond this a working set has left the second cache, where nothing is known about it.
 const ASSUMED_NEAR_BYTES: u64 = 2 << 20;
 
-/// The kernels of a run.
-pub(super) fn kernels(extent: Extent) -> &'static [Kernel] {
-    match extent {
-        Extent::Few => &[],
-        Extent::Quick => &[Kernel::Read, Kernel::Write, Kernel::Copy, Kernel::Triad],
-        Extent::Full => &Kernel::ALL,
-    }
+/// Kernels that a short run has, and that a whole one has at every power of two.
+const QUICK_KERNELS: [Kernel; 4] = [Kernel::Read, Kernel::Write, Kernel::Copy, Kernel::Triad];
+const DENSE_KERNELS: [Kernel; 3] = [Kernel::Read, Kernel::Copy, Kernel::Triad];
+
+/// The working sets of a run, ascending, and the kernels that go over each: between the powers of
+/// four a few, so that there is time for six trials of each row.
+pub(super) fn points(extent: Extent, levels: &Levels) -> Vec<(u64, &'static [Kernel])> {
+    let sizes = sizes(extent, levels);
+    let last = sizes.last().copied();
+    let is_between = |bytes: u64| {
+        !(bytes.ilog2() - LEAST_BYTES.ilog2()).is_multiple_of(2) && Some(bytes) != last
+    };
+    let kernels = |bytes| -> &'static [Kernel] {
+        match extent {
+            Extent::Few => &[],
+            Extent::Quick => &QUICK_KERNELS,
+            Extent::Full if is_between(bytes) => &DENSE_KERNELS,
+            Extent::Full => &Kernel::ALL,
+        }
+    };
+    sizes.into_iter().map(|bytes| (bytes, kernels(bytes))).collect()
 }
 
-/// The working sets of a run, ascending: powers of two, and the one that lies in memory for sure.
-/// A short run has one per level, half as large as the level.
-pub(super) fn sizes(extent: Extent, levels: &Levels) -> Vec<u64> {
+/// The working sets of a run, ascending: powers of two up to half of the one that lies in memory
+/// for sure, and that one. A short run has one per level, half as large as the level.
+fn sizes(extent: Extent, levels: &Levels) -> Vec<u64> {
     let most = levels.last_cache_bytes().map_or(ASSUMED_MEMORY_BYTES, |bytes| bytes * 4);
     let half = |level: &Level| level.bytes.map(|bytes| prev_power_of_two(bytes / 2));
     let mut sizes: Vec<u64> = match extent {
@@ -37,7 +51,7 @@ pub(super) fn sizes(extent: Extent, levels: &Levels) -> Vec<u64> {
         Extent::Quick => levels.levels.iter().filter_map(half).collect(),
         Extent::Full => (LEAST_BYTES.ilog2()..63).map(|log2| 1 << log2).collect(),
     };
-    sizes.retain(|&bytes| bytes >= LEAST_BYTES && bytes < most);
+    sizes.retain(|&bytes| bytes >= LEAST_BYTES && bytes <= most / 2);
     sizes.push(most);
     sizes.sort_unstable();
     sizes.dedup();
@@ -105,8 +119,8 @@ mod tests {
     fn sizes_go_from_16_kib_to_four_times_the_last_cache() {
         let full = sizes(Extent::Full, &usual());
         assert_eq!(full[..3], [16 << 10, 32 << 10, 64 << 10]);
-        assert_eq!(full[full.len() - 2..], [256 << 20, 420 << 20]);
-        assert_eq!(full.len(), 16);
+        assert_eq!(full[full.len() - 2..], [128 << 20, 420 << 20]);
+        assert_eq!(full.len(), 15);
         assert_eq!(
             sizes(Extent::Quick, &usual()),
             [16 << 10, 1 << 20, 32 << 20, 420 << 20],
@@ -116,6 +130,18 @@ mod tests {
         let unknown = sizes(Extent::Full, &Levels::default());
         assert_eq!(unknown.last(), Some(&(256 << 20)));
         assert_eq!(sizes(Extent::Quick, &Levels::default()), [256 << 20]);
+    }
+
+    #[test]
+    fn all_kernels_go_over_every_fourth_size_and_over_memory() {
+        let counts = |levels: &Levels| -> Vec<usize> {
+            points(Extent::Full, levels).iter().map(|(_, kernels)| kernels.len()).collect()
+        };
+        assert_eq!(counts(&usual()), [11, 3, 11, 3, 11, 3, 11, 3, 11, 3, 11, 3, 11, 3, 11]);
+        let small = levels(&[("L1", Some(32 << 10)), (MEMORY, None)]);
+        assert_eq!(counts(&small), [11, 3, 11, 11], "all of them over the last one");
+        assert_eq!(points(Extent::Quick, &usual())[2], (32 << 20, &QUICK_KERNELS[..]));
+        assert!(points(Extent::Few, &usual()).is_empty());
     }
 
     #[test]

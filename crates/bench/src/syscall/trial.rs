@@ -13,6 +13,7 @@ use super::row::{Call, Placement, Row, Variant};
 use super::site::{self, Site};
 use super::work::{self, Source};
 use super::{crowd, pair};
+use crate::crew;
 
 /// What a trial should take: long against the start of threads, short against a noisy neighbour.
 const TRIAL_NS: u64 = 30_000_000;
@@ -178,13 +179,8 @@ fn evaluate(row: &Row, calls: u64, mut timing: Timing) -> Result<Sample, TrialEr
         Variant::Pair(Placement::TwoCpus) => 2,
         _ => 1,
     };
-    let cpus = affinity::allowed_cpu_count();
-    if busy_threads > cpus {
-        timing.warnings.push(Warning::new(
-            warning::OVERSUBSCRIBED,
-            format!("{busy_threads} threads share {cpus} CPUs and wait for each other's turns"),
-        ));
-    }
+    let crowd = crew::oversubscribed(busy_threads, affinity::allowed_cpu_count());
+    timing.warnings.extend(crowd);
     Ok(Sample {
         amount: calls as f64,
         elapsed_ns: nanoseconds(own),

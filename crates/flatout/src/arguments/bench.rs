@@ -76,7 +76,7 @@ pub struct Bench {
     #[arg(long, value_name = "DIR", default_value = ".", hide_default_value = true)]
     pub directory: PathBuf,
     /// Time for all trials together; figures that are not precise by then say so
-    /// [default: 75s in all; cache 240s, disk by its rows, syscall 120s, cpu and memory 55s each; with --quick less]
+    /// [default: at most 90s in all; cache 240s, disk by its rows, syscall 120s, cpu and memory 55s each; with --quick less]
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub max_time: Option<u64>,
     /// Never write more than this
@@ -87,7 +87,7 @@ pub struct Bench {
     #[arg(long, value_name = "SIZE,…", value_parser = size, value_delimiter = ',')]
     pub block_size: Vec<u64>,
     /// Threads of the disk, cpu and memory areas; several make a sweep [default: disk 1; cpu and
-    /// memory 1, 2, 4, 8; cpu also one per CPU]
+    /// memory 1, 2, 4, 8 and one per CPU]
     #[arg(long, value_name = "N,…", value_delimiter = ',')]
     pub threads: Vec<u32>,
     /// Disk: length of the test file; how much of a file or device is used [default: 1 GiB, less

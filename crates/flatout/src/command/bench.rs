@@ -2,7 +2,7 @@
 
 mod job;
 
-use flatout_bench::{Bench, Error};
+use flatout_bench::{Bench, Error, roofline};
 use flatout_measure::clock::{Clock, SystemClock};
 use flatout_measure::guard::SystemWitness;
 use flatout_measure::record::{Outcome, Status};
@@ -59,6 +59,9 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
         }
     }
     progress.end();
+    let (rows, chart) = roofline::of(&draft.results);
+    rows.into_iter().for_each(|row| draft.add(row));
+    draft.charts.extend(chart);
     Conclusion { keep, ..draft.conclude(View::Report) }
 }
 

@@ -182,6 +182,20 @@ impl Running<'_> {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
+    /// Lets all its threads run on one CPU only, as `taskset -a -p` does.
+    pub fn confine(&self, cpu: usize) {
+        let mut set = rustix::thread::CpuSet::new();
+        set.set(cpu);
+        let tasks = format!("/proc/{}/task", self.child.id());
+        for task in fs::read_dir(tasks).into_iter().flatten().flatten() {
+            let number = task.file_name().to_string_lossy().parse().ok();
+            if let Some(thread) = number.and_then(Pid::from_raw) {
+                // One that has just ended needs no CPU.
+                let _ = rustix::thread::sched_setaffinity(Some(thread), &set);
+            }
+        }
+    }
+
     /// Whether it has not run longer than anything here may take.
     pub fn is_in_time(&self) -> bool {
         self.begun.elapsed() <= LIMIT

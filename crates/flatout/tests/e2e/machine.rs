@@ -6,6 +6,8 @@ use serde_json::Value;
 
 use crate::bin::{Folder, Ran};
 use crate::schema::assert_valid;
+use crate::skip::{needs, skip};
+use crate::throttle::Throttle;
 
 /// What a derived ceiling may be exceeded by: clocks are no better.
 const TOLERANCE: f64 = 1.02;
@@ -123,6 +125,89 @@ fn one_cpu_is_enough() {
         let document = confined.join().unwrap().exits(0).document();
         assert_possible(&document);
     }
+}
+
+#[test]
+fn a_quota_lowers_the_peak_and_is_named() {
+    let half = needs!(Throttle::half_a_cpu());
+    let wrapper = half.wrapper();
+    let wrapper: Vec<&str> = wrapper.iter().map(String::as_str).collect();
+    let folder = Folder::new();
+    let run = |arguments: &[&str]| folder.under(&wrapper, arguments).run().exits(0).document();
+    let short = ["--quick", "--threads", "1", "--max-time", "2s", "--format", "json"];
+    let document = run(&[&["bench", "cpu"], &short[..]].concat());
+    assert_possible(&document);
+    for row in rows(&document, "cpu/throughput").iter().filter(|row| row["median"].is_number()) {
+        assert!(codes(row).contains(&"cpu_quota"), "{row:#}");
+        let name = row["ceiling"]["name"].as_str().unwrap();
+        assert!(!name.contains("peak of 1 core"), "the peak of a whole core: {row:#}");
+    }
+    let document = run(&[&["bench", "memory", "--bytes", "8M"], &short[..]].concat());
+    assert_possible(&document);
+    let copies = rows(&document, "memory/sequential-copy");
+    assert!(copies.iter().all(|row| codes(row).contains(&"cpu_quota")), "{copies:#?}");
+}
+
+#[test]
+fn cpus_that_are_taken_away_meanwhile_are_noticed() {
+    let cpus = affinity::allowed_cpus().unwrap();
+    let [kept, _, ..] = cpus[..] else {
+        skip!("two CPUs are needed, one is allowed");
+    };
+    for area in ["cpu", "memory"] {
+        let folder = Folder::new();
+        let arguments = ["bench", area, "--quick", "--max-time", "3s", "--format", "json"];
+        let mut running = folder.flatout(arguments).start();
+        // Threads of trials come and go: the first of them is a sign that measuring has begun.
+        running.wait_until("status", |status| {
+            let threads = status.lines().find_map(|line| line.strip_prefix("Threads:"));
+            threads.is_some_and(|count| count.trim() != "1")
+        });
+        running.confine(kept);
+        let document = running.wait().exits(0).document();
+        assert_possible(&document);
+        let all = document["results"].as_array().unwrap();
+        assert!(all.iter().any(|row| codes(row).contains(&"cpus_changed")), "{area}");
+    }
+}
+
+#[test]
+fn a_neighbour_on_the_same_cpu_makes_no_figure_impossible() {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    let cpu = affinity::allowed_cpus().unwrap()[0];
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            affinity::pin_to(cpu).unwrap();
+            while !done.load(Ordering::Relaxed) {
+                std::hint::spin_loop();
+            }
+        });
+        let run = |area: &'static str| {
+            let confined = scope.spawn(move || {
+                affinity::pin_to(cpu).unwrap();
+                bench(&[area, "--quick", "--max-time", "2s", "--format", "json"])
+            });
+            confined.join()
+        };
+        let ran = ["cpu", "memory"].map(run);
+        // Before anything can fail, or the neighbour would never end.
+        done.store(true, Ordering::Relaxed);
+        for ran in ran {
+            assert_possible(&ran.unwrap().exits(0).document());
+        }
+    });
+}
+
+#[test]
+fn a_limit_on_addresses_leaves_less_to_measure() {
+    let folder = Folder::new();
+    let wrapper = ["sh", "-c", "ulimit -v 400000 && exec \"$@\"", "sh"];
+    let arguments = ["bench", "memory", "--quick", "--max-time", "2s", "--format", "json"];
+    let document = folder.under(&wrapper, &arguments).run().exits(0).document();
+    assert_possible(&document);
+    let all = document["results"].as_array().unwrap();
+    assert!(all.iter().any(|row| codes(row).contains(&"size_reduced")));
 }
 
 #[test]

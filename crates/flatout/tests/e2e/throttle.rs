@@ -1,7 +1,8 @@
-//! A control group that may move only so many bytes a second to and from one device.
+//! A control group that may move only so many bytes a second to and from one device, or have only so
+//! much of the CPUs.
 //!
-//! The first version of control groups has `blkio.throttle.*`, the second `io.max`; whichever the
-//! machine has is used. A run is put inside by a shell that writes its own number there first.
+//! The first version of control groups has `blkio.throttle.*` and `cpu.cfs_quota_us`, the second
+//! `io.max` and `cpu.max`; whichever the machine has is used. A run is put inside by a shell that writes its own number there first.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -37,6 +38,22 @@ impl Throttle {
         let group = first_version(&mounts, &device, limits).or_else(|why| {
             second_version(&mounts, &device, limits).map_err(|also| format!("{why}; {also}"))
         })?;
+        Ok(Self { group })
+    }
+
+    /// Makes a group that has half of one CPU.
+    pub fn half_a_cpu() -> Result<Self, String> {
+        const PERIOD_US: u32 = 100_000;
+        needs_root("makes a control group")?;
+        let mounts = fs::read_to_string("/proc/mounts").unwrap();
+        if let Some(root) = hierarchy(&mounts, "cgroup", "cpu") {
+            let group = make(&root)?;
+            set(&group, "cpu.cfs_period_us", &PERIOD_US.to_string())?;
+            set(&group, "cpu.cfs_quota_us", &(PERIOD_US / 2).to_string())?;
+            return Ok(Self { group });
+        }
+        let group = make(&second_root(&mounts, "cpu")?)?;
+        set(&group, "cpu.max", &format!("{} {PERIOD_US}", PERIOD_US / 2))?;
         Ok(Self { group })
     }
 
@@ -113,19 +130,24 @@ fn first_version(mounts: &str, device: &str, limits: Limits) -> Result<PathBuf, 
 }
 
 fn second_version(mounts: &str, device: &str, limits: Limits) -> Result<PathBuf, String> {
-    let root = hierarchy(mounts, "cgroup2", "rw").ok_or("no control groups of version 2")?;
-    let controllers = fs::read_to_string(root.join("cgroup.controllers")).unwrap_or_default();
-    if !controllers.split_whitespace().any(|name| name == "io") {
-        return Err("the control groups of version 2 have no io".into());
-    }
-    fs::write(root.join("cgroup.subtree_control"), "+io")
-        .map_err(|error| format!("io cannot be handed to control groups: {error}"))?;
-    let group = make(&root)?;
+    let group = make(&second_root(mounts, "io")?)?;
     let word = |limit: Option<u64>| limit.map_or("max".to_owned(), |limit| limit.to_string());
     let Limits { read_bytes_per_s, write_bytes_per_s } = limits;
     let text = format!("{device} rbps={} wbps={}", word(read_bytes_per_s), word(write_bytes_per_s));
     set(&group, "io.max", &text)?;
     Ok(group)
+}
+
+/// The root of control groups of version 2, which hands this controller on.
+fn second_root(mounts: &str, controller: &str) -> Result<PathBuf, String> {
+    let root = hierarchy(mounts, "cgroup2", "rw").ok_or("no control groups of version 2")?;
+    let controllers = fs::read_to_string(root.join("cgroup.controllers")).unwrap_or_default();
+    if !controllers.split_whitespace().any(|name| name == controller) {
+        return Err(format!("the control groups of version 2 have no {controller}"));
+    }
+    fs::write(root.join("cgroup.subtree_control"), format!("+{controller}"))
+        .map_err(|error| format!("{controller} cannot be handed to control groups: {error}"))?;
+    Ok(root)
 }
 
 #[test]

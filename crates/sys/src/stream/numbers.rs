@@ -3,6 +3,8 @@
 //! They are normal and stay so under every kernel. Because a number depends on seed and place
 //! alone, what a kernel left can be checked without a second copy of what it read.
 
+use crate::generator::{WEYL, mix};
+
 /// The exponent of the numbers from 1 to 2.
 const ONE: u64 = 0x3ff0_0000_0000_0000;
 
@@ -11,18 +13,19 @@ const ONE: u64 = 0x3ff0_0000_0000_0000;
 /// Source: the finaliser of SplitMix64 (Steele, Lea and Flood, 2014) over a Weyl sequence.
 #[inline(always)]
 pub fn number(seed: u64, index: u64) -> f64 {
-    let mut word = seed.wrapping_add(index.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    word ^= word >> 31;
-    f64::from_bits(ONE | (word >> 12))
+    f64::from_bits(ONE | (mix(seed.wrapping_add(index.wrapping_mul(WEYL))) >> 12))
 }
 
-/// Fills `target` with the numbers from place `first_index` on.
-pub fn fill(target: &mut [f64], seed: u64, first_index: u64) {
+/// Fills `target` with the numbers from place `first_index` on, and gives the wrapping sum of their
+/// words. It is summed up before they are stored: nothing is read back.
+pub fn fill(target: &mut [f64], seed: u64, first_index: u64) -> u64 {
+    let mut sum = 0_u64;
     for (index, element) in (first_index..).zip(target) {
-        *element = number(seed, index);
+        let number = number(seed, index);
+        sum = sum.wrapping_add(number.to_bits());
+        *element = number;
     }
+    sum
 }
 
 /// The wrapping sum of the words of `count` numbers from place `first_index` on: what
@@ -52,12 +55,12 @@ mod tests {
     #[test]
     fn parts_are_filled_and_summed_as_the_whole() {
         let mut whole = vec![0.0; 1000];
-        fill(&mut whole, 9, 50);
+        let filled = fill(&mut whole, 9, 50);
         let mut part = vec![0.0; 100];
         fill(&mut part, 9, 250);
         assert_eq!(part, whole[200..300]);
         let words = whole.iter().map(|number| number.to_bits()).fold(0, u64::wrapping_add);
-        assert_eq!(sum(9, 50, 1000), words);
+        assert_eq!((sum(9, 50, 1000), filled), (words, words));
         assert_eq!(sum(9, 50, 400).wrapping_add(sum(9, 450, 600)), words);
         assert_eq!(sum(9, 50, 0), 0);
     }

@@ -1,5 +1,6 @@
 //! What can be computed, with which instructions, and what a machine lacks for it.
 
+use super::frame::{CHAINS, SCALAR_CHAINS, WIDE_CHAINS};
 #[cfg(target_arch = "x86_64")]
 use super::{tile, x86};
 
@@ -179,6 +180,15 @@ impl Kernel {
     pub const fn lanes(self) -> u64 {
         let columns = if matches!(self.level, Level::Amx) { 16 } else { 1 };
         columns * (self.level.register_bytes() / self.number.bytes()) as u64
+    }
+
+    /// Dependency chains that its loop advances side by side.
+    pub(super) const fn chains(self) -> usize {
+        match (self.level, self.number, self.operation) {
+            (Level::Scalar, ..) => SCALAR_CHAINS,
+            (Level::Avx512, Number::I64, Operation::MultiplyAdd) => WIDE_CHAINS,
+            _ => CHAINS,
+        }
     }
 
     /// Instructions that do one operation on one register, and whether it is one fused

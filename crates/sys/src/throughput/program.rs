@@ -1,7 +1,7 @@
 //! What a loop computes, step by step, in scalar code: the other way to its results.
 
-use super::frame::{CHAINS, Chains, Frame, Register, SCALAR_CHAINS};
-use super::{Form, Kernel, Level, Number, Operation};
+use super::frame::{Chains, Frame, Register};
+use super::{Form, Kernel, Number, Operation};
 
 /// One step of a chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,9 +52,8 @@ impl Program {
     /// The chains after so many pairs of steps.
     pub(super) fn result(self, kernel: Kernel, frame: &Frame, pairs: u64) -> Chains {
         let mut end = frame.chains.clone();
-        let count = if kernel.level == Level::Scalar { SCALAR_CHAINS } else { CHAINS };
         let bytes = kernel.level.register_bytes();
-        for register in end.0.iter_mut().take(count) {
+        for register in end.0.iter_mut().take(kernel.chains()) {
             match kernel.number {
                 Number::F32 => {
                     each(register, &frame.constants, bytes, |x, c| self.walk(pairs, x, c, f32_step))

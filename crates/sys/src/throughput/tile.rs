@@ -100,7 +100,7 @@ impl Tiles {
             (Number::Bf16, Form::Work) => Product::Bf16,
             (_, Form::Work) => Product::UnsignedBytes,
         };
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let mut tiles = Self {
             product,
             configuration: Configuration::new(),

@@ -1,7 +1,8 @@
 //! The loops of x86-64 in assembly: nothing that a compiler could fold, move or widen.
 //!
-//! Twelve chains live in registers 0 to 11, the constants in 12 to 15. An iteration takes every
-//! chain through eight steps: long against the jumps that the chained loops add to it. The chained loops do the same and jump into a row of dependent scalar
+//! Twelve chains live in registers 0 to 11, the constants in 12 to 15; of the wide loop 24 and the
+//! four from 28 on. An iteration takes every chain through eight steps: long against the jumps that
+//! the chained loops add to it. These do the same and jump into a row of dependent scalar
 //! instructions, so late that exactly as many are left as are wanted. Sources: the instruction
 //! set references of Intel (volume 2) and AMD (volumes 3 and 4).
 
@@ -113,32 +114,42 @@ macro_rules! aim {
     };
 }
 
-/// Loads chains and constants.
+/// The numbers of twelve chains, and of the wide loop's.
+macro_rules! twelve {
+    () => {
+        "0,1,2,3,4,5,6,7,8,9,10,11"
+    };
+}
+macro_rules! all_24 {
+    () => {
+        concat!(twelve!(), ",12,13,14,15,16,17,18,19,20,21,22,23")
+    };
+}
+
+/// Loads the chains of that list, and the constants from register `first` on.
 macro_rules! load {
     ($register:literal, $move:literal) => {
+        load!($register, $move, twelve!(), "12,13,14,15")
+    };
+    ($register:literal, $move:literal, $list:expr, $constants:literal) => {
         concat!(
-            ".irp c,0,1,2,3,4,5,6,7,8,9,10,11\n",
+            ".irp c,",
+            $list,
+            "\n",
             $move,
             " ",
             $register,
             "\\c, [{chains} + 64*\\c]\n",
             ".endr\n",
+            ".irp c,",
+            $constants,
+            "\n",
             $move,
             " ",
             $register,
-            "12, [{constants}]\n",
-            $move,
-            " ",
-            $register,
-            "13, [{constants} + 64]\n",
-            $move,
-            " ",
-            $register,
-            "14, [{constants} + 128]\n",
-            $move,
-            " ",
-            $register,
-            "15, [{constants} + 192]\n",
+            // Constants lie in multiples of four: 12 to 15, or 28 to 31.
+            "\\c, [{constants} + 64*(\\c & 3)]\n",
+            ".endr\n",
         )
     };
 }
@@ -146,8 +157,13 @@ macro_rules! load {
 /// Stores the chains.
 macro_rules! store {
     ($register:literal, $move:literal, $leave:literal) => {
+        store!($register, $move, $leave, twelve!())
+    };
+    ($register:literal, $move:literal, $leave:literal, $list:expr) => {
         concat!(
-            ".irp c,0,1,2,3,4,5,6,7,8,9,10,11\n",
+            ".irp c,",
+            $list,
+            "\n",
             $move,
             " [{end} + 64*\\c], ",
             $register,
@@ -161,14 +177,14 @@ macro_rules! store {
 /// Every chain by one step, and by another one.
 macro_rules! pair {
     ($even:expr, $odd:expr) => {
-        concat!(
-            ".irp c,0,1,2,3,4,5,6,7,8,9,10,11\n",
-            $even,
-            "\n.endr\n",
-            ".irp c,0,1,2,3,4,5,6,7,8,9,10,11\n",
-            $odd,
-            "\n.endr\n",
-        )
+        concat!(each!(twelve!(), $even), each!(twelve!(), $odd))
+    };
+}
+
+/// Something for every chain of a list.
+macro_rules! each {
+    ($list:expr, $what:expr) => {
+        concat!(".irp c,", $list, "\n", $what, "\n.endr\n")
     };
 }
 
@@ -179,67 +195,91 @@ macro_rules! loops {
         mod $name {
             use super::*;
 
-            /// The CPU must have the instructions; `iterations` is above 0.
-            pub(super) unsafe fn plain(frame: &Frame, end: &mut Chains, iterations: u64) {
-                // SAFETY: the caller promises the instructions. Reads 64 × 12 and 64 × 4 bytes
-                // and writes 64 × 12, which is what the types hold; the registers are named.
-                unsafe {
-                    asm!(
-                        load!($register, $move),
-                        ".p2align 6",
-                        "2:",
-                        ".rept 4",
-                        pair!($even, $odd),
-                        ".endr",
-                        "dec {n}",
-                        "jnz 2b",
-                        store!($register, $move, $leave),
-                        chains = in(reg) &raw const frame.chains,
-                        constants = in(reg) &raw const frame.constants,
-                        end = in(reg) end,
-                        n = inout(reg) iterations => _,
-                        out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _,
-                        out("xmm4") _, out("xmm5") _, out("xmm6") _, out("xmm7") _,
-                        out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _,
-                        out("xmm12") _, out("xmm13") _, out("xmm14") _, out("xmm15") _,
-                        options(nostack),
-                    );
-                }
-            }
+            plain!(load!($register, $move), pair!($even, $odd), store!($register, $move, $leave));
+            chained!(
+                $pairs,
+                load!($register, $move),
+                pair!($even, $odd),
+                store!($register, $move, $leave)
+            );
+        }
+    };
+}
 
-            /// As `plain`; `sled.iterations` is above 0 and its tail fits into the row.
-            pub(super) unsafe fn chained(frame: &Frame, end: &mut Chains, sled: &mut Sled) {
-                // SAFETY: as in `plain`. Loads follow the ring that the caller of `Sled::new`
-                // keeps alive, or there are none. The jump lands in the row, at the start of one of its
-                // instructions, because `Sled::new` cuts the tail and counts whole instructions.
-                unsafe {
-                    asm!(
-                        load!($register, $move),
-                        aim!(),
-                        ".p2align 6",
-                        "2:",
-                        concat!(".rept ", $pairs),
-                        pair!($even, $odd),
-                        ".endr",
-                        sled!(),
-                        "dec {n}",
-                        "jnz 2b",
-                        store!($register, $move, $leave),
-                        chains = in(reg) &raw const frame.chains,
-                        constants = in(reg) &raw const frame.constants,
-                        end = in(reg) end,
-                        n = inout(reg) sled.iterations => _,
-                        t = inout(reg) sled.row => _,
-                        u = in(reg) sled.tail_bytes,
-                        inout("r10") sled.value,
-                        in("r11") sled.operand,
-                        out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _,
-                        out("xmm4") _, out("xmm5") _, out("xmm6") _, out("xmm7") _,
-                        out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _,
-                        out("xmm12") _, out("xmm13") _, out("xmm14") _, out("xmm15") _,
-                        options(nostack),
-                    );
-                }
+/// The loop alone.
+macro_rules! plain {
+    ($load:expr, $pair:expr, $store:expr) => {
+        /// The CPU must have the instructions; `iterations` is above 0.
+        pub(super) unsafe fn plain(frame: &Frame, end: &mut Chains, iterations: u64) {
+            // SAFETY: the caller promises the instructions. Reads 64 × 24 and 64 × 4 bytes at
+            // most and writes 64 × 24, which is what the types hold; the registers are named.
+            unsafe {
+                asm!(
+                    $load,
+                    ".p2align 6",
+                    "2:",
+                    ".rept 4",
+                    $pair,
+                    ".endr",
+                    "dec {n}",
+                    "jnz 2b",
+                    $store,
+                    chains = in(reg) &raw const frame.chains,
+                    constants = in(reg) &raw const frame.constants,
+                    end = in(reg) end,
+                    n = inout(reg) iterations => _,
+                    out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _,
+                    out("xmm4") _, out("xmm5") _, out("xmm6") _, out("xmm7") _,
+                    out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _,
+                    out("xmm12") _, out("xmm13") _, out("xmm14") _, out("xmm15") _,
+                    out("xmm16") _, out("xmm17") _, out("xmm18") _, out("xmm19") _,
+                    out("xmm20") _, out("xmm21") _, out("xmm22") _, out("xmm23") _,
+                    out("xmm28") _, out("xmm29") _, out("xmm30") _, out("xmm31") _,
+                    options(nostack),
+                );
+            }
+        }
+    };
+}
+
+/// The loop with a row of dependent instructions in it.
+macro_rules! chained {
+    ($pairs:literal, $load:expr, $pair:expr, $store:expr) => {
+        /// As `plain`; `sled.iterations` is above 0 and its tail fits into the row.
+        pub(super) unsafe fn chained(frame: &Frame, end: &mut Chains, sled: &mut Sled) {
+            // SAFETY: as in `plain`. Loads follow the ring that the caller of `Sled::new`
+            // keeps alive, or there are none. The jump lands in the row, at the start of one of its
+            // instructions, because `Sled::new` cuts the tail and counts whole instructions.
+            unsafe {
+                asm!(
+                    $load,
+                    aim!(),
+                    ".p2align 6",
+                    "2:",
+                    concat!(".rept ", $pairs),
+                    $pair,
+                    ".endr",
+                    sled!(),
+                    "dec {n}",
+                    "jnz 2b",
+                    $store,
+                    chains = in(reg) &raw const frame.chains,
+                    constants = in(reg) &raw const frame.constants,
+                    end = in(reg) end,
+                    n = inout(reg) sled.iterations => _,
+                    t = inout(reg) sled.row => _,
+                    u = in(reg) sled.tail_bytes,
+                    inout("r10") sled.value,
+                    in("r11") sled.operand,
+                    out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _,
+                    out("xmm4") _, out("xmm5") _, out("xmm6") _, out("xmm7") _,
+                    out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _,
+                    out("xmm12") _, out("xmm13") _, out("xmm14") _, out("xmm15") _,
+                    out("xmm16") _, out("xmm17") _, out("xmm18") _, out("xmm19") _,
+                    out("xmm20") _, out("xmm21") _, out("xmm22") _, out("xmm23") _,
+                    out("xmm28") _, out("xmm29") _, out("xmm30") _, out("xmm31") _,
+                    options(nostack),
+                );
             }
         }
     };
@@ -308,6 +348,38 @@ macro_rules! product_and_sum {
                 " ", $register, "\\c, ", $register, "\\c, ", $register, "15"
             )
         );
+    };
+}
+
+/// `multiply x, x, multiplier`, then `add x, x, summand`, 24 chains: the products of all, then their
+/// sums. Each kind of instruction comes in a row, which leaves more to choose from for both ports
+/// than taking turns does. The loop with a row in it has twelve chains, half of them at a time: of
+/// 24 the core does not see far enough ahead to go on beside the row.
+macro_rules! wide_product_and_sum {
+    ($name:ident, $multiply:literal, $add:literal) => {
+        mod $name {
+            use super::*;
+
+            plain!(
+                load!("zmm", "vmovups", all_24!(), "28,29,30,31"),
+                concat!(
+                    each!(all_24!(), concat!($multiply, " zmm\\c, zmm\\c, zmm28")),
+                    each!(all_24!(), concat!($add, " zmm\\c, zmm\\c, zmm29")),
+                    each!(all_24!(), concat!($multiply, " zmm\\c, zmm\\c, zmm30")),
+                    each!(all_24!(), concat!($add, " zmm\\c, zmm\\c, zmm31")),
+                ),
+                store!("zmm", "vmovups", "vzeroupper", all_24!())
+            );
+            chained!(
+                "1",
+                load!("zmm", "vmovups"),
+                pair!(
+                    concat!($multiply, " zmm\\c, zmm\\c, zmm12\n", $add, " zmm\\c, zmm\\c, zmm13"),
+                    concat!($multiply, " zmm\\c, zmm\\c, zmm14\n", $add, " zmm\\c, zmm\\c, zmm15")
+                ),
+                store!("zmm", "vmovups", "vzeroupper")
+            );
+        }
     };
 }
 

@@ -1,17 +1,20 @@
 //! One trial of Linpack: fill, solve under the clock, check.
 
+use std::path::Path;
+
 use flatout_measure::case::{Sample, TrialError};
-use flatout_measure::record::Series;
-use flatout_measure::warning::{self, Warning};
+use flatout_measure::record::{Series, Warning};
 use flatout_sys::affinity;
 use flatout_sys::clock::monotonic_ns;
 use flatout_sys::dgemm::{Doubles, Kernels};
+use flatout_sys::quota::Groups;
 
 use super::factor::{self, Shape};
 use super::order::{Chosen, Work, operations};
 use super::residual::{self, THRESHOLD};
 use super::solve::solve;
 use super::system::{fill, fill_column};
+use crate::crew;
 
 /// The curves by which a trial hands on what `finish` makes a list of.
 pub(crate) const NAMES: [&str; 3] = ["seconds", "residual", "normalised residual"];
@@ -82,7 +85,7 @@ pub(super) fn sample(site: &Site, seed: u64, number: u64) -> Result<Sample, Tria
     Ok(Sample {
         amount: operations(Work::Solve, site.chosen.order),
         elapsed_ns,
-        warnings: oversubscribed(site.threads, affinity::allowed_cpu_count()).into_iter().collect(),
+        warnings: crowd(site.threads),
         series: series(number, figures),
         ..Sample::default()
     })
@@ -99,8 +102,10 @@ pub(crate) fn series(number: u64, figures: [f64; 3]) -> Vec<Series> {
     NAMES.into_iter().zip(figures).map(one).collect()
 }
 
-/// The doubt of a row with more threads than CPUs.
-pub(crate) fn oversubscribed(threads: u32, cpus: u32) -> Option<Warning> {
-    let text = format!("{threads} threads share {cpus} CPUs");
-    (threads > cpus).then(|| Warning::new(warning::OVERSUBSCRIBED, text))
+/// What is to be said of so many threads on this machine.
+pub(crate) fn crowd(threads: u32) -> Vec<Warning> {
+    let cpus = affinity::allowed_cpu_count();
+    let quota_cpus = Groups::discover(Path::new("/")).cpu_quota_cpus();
+    let contained = crew::contained(threads, cpus, quota_cpus);
+    crew::oversubscribed(threads, cpus).into_iter().chain(contained).collect()
 }

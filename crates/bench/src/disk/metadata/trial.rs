@@ -240,11 +240,6 @@ fn warnings(row: &Row, site: &Site<'_>) -> Vec<Warning> {
             format!("files of {} live in memory: no storage is involved", site.filesystem.name);
         warnings.push(Warning::new(warning::MEMORY_FILESYSTEM, text));
     }
-    let cpus = affinity::allowed_cpu_count();
-    if row.threads > cpus {
-        let text =
-            format!("{} threads share {cpus} CPUs and wait for each other's turns", row.threads);
-        warnings.push(Warning::new(warning::OVERSUBSCRIBED, text));
-    }
+    warnings.extend(crew::oversubscribed(row.threads, affinity::allowed_cpu_count()));
     warnings
 }

@@ -151,6 +151,7 @@ fn doubts(outcome: &mut Outcome, level: &Level, is_huge: bool) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::fixture::caches;
     use super::*;
 
     const KIB: u64 = 1 << 10;
@@ -176,16 +177,6 @@ mod tests {
             _ => 100.0,
         };
         (10..=30).map(|log2| row(1 << log2, page_bytes, latency(1 << log2))).collect()
-    }
-
-    fn caches(sizes: &[u64]) -> Vec<DataCache> {
-        let cache = |(index, &bytes): (usize, &u64)| DataCache {
-            level: index as u32 + 1,
-            bytes,
-            line_bytes: 64,
-            shared_cpus: String::new(),
-        };
-        sizes.iter().enumerate().map(cache).collect()
     }
 
     #[test]

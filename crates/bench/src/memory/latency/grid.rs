@@ -17,6 +17,9 @@ pub(in super::super) const RUN_BYTES: u64 = 4096;
 /// arrays of four times as much.
 const MEMORY_TIMES: u64 = 4;
 
+/// From here on the curve on base pages has a point for every second power of two.
+const BASE_DENSE_BYTES: u64 = 16 * MIB;
+
 /// The points of a curve.
 #[derive(Debug, Clone)]
 pub(super) struct Grid {
@@ -106,9 +109,13 @@ fn points(extent: Extent, longest_bytes: u64, caches: &[DataCache]) -> Vec<Shape
     };
     let (mut huge, base): (Vec<u64>, Vec<u64>) = match extent {
         Extent::Full => {
-            // Three halves of a power of two between, where the knees of caches lie.
-            let between = (13..28).map(|log2| 3 << log2);
-            (powers(KIB, 1).chain(between).collect(), powers(KIB, 1).collect())
+            // Three halves of a power of two between, where the knees of a core's own caches and
+            // of most shared ones lie. Larger rings take a second to make for each GiB.
+            let between = (13..25).map(|log2| 3 << log2);
+            // Base pages need as many points as show levels where there are no others.
+            let base = powers(KIB, 1).filter(|bytes| *bytes < BASE_DENSE_BYTES);
+            let base = base.chain(powers(BASE_DENSE_BYTES, 2));
+            (powers(KIB, 1).chain(between).collect(), base.collect())
         }
         Extent::Quick => {
             let between = [48 * KIB, 1536 * KIB, 3 * MIB];
@@ -135,17 +142,8 @@ fn few(longest_bytes: u64, caches: &[DataCache]) -> Vec<u64> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::fixture::caches;
     use super::*;
-
-    fn caches(sizes: &[u64]) -> Vec<DataCache> {
-        let cache = |(index, &bytes): (usize, &u64)| DataCache {
-            level: index as u32 + 1,
-            bytes,
-            line_bytes: 64,
-            shared_cpus: String::new(),
-        };
-        sizes.iter().enumerate().map(cache).collect()
-    }
 
     fn sets(grid: &Grid, pages: Pages) -> Vec<u64> {
         let of = grid.shapes().iter().filter(|shape| shape.pages == pages);
@@ -160,16 +158,15 @@ mod tests {
             assert_eq!((sets[0], *sets.last().unwrap()), (KIB, GIB));
         }
         assert!(sets(&grid, Pages::Huge).contains(&(48 * KIB)));
-        assert!(sets(&grid, Pages::Huge).contains(&(192 * MIB)));
+        assert!(sets(&grid, Pages::Huge).contains(&(48 * MIB)));
+        let base = sets(&grid, Pages::Base);
+        assert_eq!(base[base.len() - 5..], [8, 16, 64, 256, 1024].map(|mib| mib * MIB));
         let memory: Vec<_> = grid
             .memory_shapes(64)
             .iter()
             .map(|shape| (shape.pages, shape.working_set_bytes / MIB))
             .collect();
-        assert_eq!(
-            memory,
-            [(Pages::Huge, 512), (Pages::Huge, 384), (Pages::Huge, 256), (Pages::Base, 512)]
-        );
+        assert_eq!(memory, [(Pages::Huge, 512), (Pages::Huge, 256), (Pages::Base, 512)]);
         assert!(grid.shapes().iter().all(|&shape| grid.cut_from(shape).is_none()));
         assert!(grid.room_bytes() < 3 * GIB, "{}", grid.room_bytes());
     }

@@ -1,6 +1,7 @@
 //! Levels found in curves of other machines: some recorded, some modelled from published sizes and
 //! latencies where no recording was at hand; each says which.
 
+use super::super::fixture::caches;
 use super::*;
 
 const KIB: u64 = 1 << 10;
@@ -13,16 +14,6 @@ fn curve(pairs: &[(f64, f64)]) -> Vec<Point> {
         latency_ns,
     };
     pairs.iter().map(point).collect()
-}
-
-fn caches(sizes: &[u64]) -> Vec<DataCache> {
-    let cache = |(index, &bytes): (usize, &u64)| DataCache {
-        level: index as u32 + 1,
-        bytes,
-        line_bytes: 64,
-        shared_cpus: String::new(),
-    };
-    sizes.iter().enumerate().map(cache).collect()
 }
 
 fn names(levels: &Levels) -> Vec<&'static str> {

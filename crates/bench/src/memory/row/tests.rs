@@ -50,7 +50,7 @@ fn the_full_grid_has_every_row_once() {
     }
     assert_eq!(count("memory/access"), 3 * 4);
     assert_eq!(count(stream::ID), 6 * 2, "one and two threads");
-    assert_eq!(count(working_set::ID), 11 * 16);
+    assert_eq!(count(working_set::ID), 11 * 8 + 3 * 7);
     let blocks = rows.iter().filter(|row| matches!(row.work, Work::Block { .. }));
     for row in blocks {
         assert_eq!(row.share_bytes * u64::from(row.threads), 1_280_000_000, "nothing is rounded");
@@ -146,7 +146,8 @@ fn a_quota_of_less_than_the_threads_is_said() {
     let levels = levels(105 << 20);
     let terms = Terms { quota_cpus: Some(1.5), ..terms(Extent::Full, &levels) };
     for row in terms.rows().unwrap() {
-        assert_eq!(codes(&row).contains(&warning::OVERSUBSCRIBED), row.threads > 1);
+        assert_eq!(codes(&row).contains(&warning::CPU_QUOTA), row.threads > 1);
+        assert_eq!(codes(&row).contains(&warning::OVERSUBSCRIBED), row.threads > 2);
     }
 }
 
