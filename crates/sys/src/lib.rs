@@ -39,6 +39,7 @@ pub mod pressure;
 pub mod process;
 pub mod quota;
 pub mod ring;
+pub mod socket;
 pub mod steal;
 pub mod storage;
 pub mod stream;
