@@ -113,7 +113,8 @@ impl Times {
         };
         let trips = |count: u64| self.round_trip_ns.saturating_mul(count);
         let window_ns = self.window_ns.unwrap_or(usual_ns.max(trips(WINDOW_ROUND_TRIPS)));
-        let warm_ns = warm_ns.max(trips(WARM_ROUND_TRIPS)).max(self.window_ns.map_or(0, |ns| ns / 5));
+        let warm_ns =
+            warm_ns.max(trips(WARM_ROUND_TRIPS)).max(self.window_ns.map_or(0, |ns| ns / 5));
         Spec { warm_ns, window_ns, tail_ns: TAIL_NS.max(trips(2)), ..spec }
     }
 }
@@ -134,7 +135,10 @@ pub fn measure(options: &Options, plan: &Plan, bench: &mut Bench<'_>) -> Result<
             let server = Server::bind((address, 0).into(), key.clone()).map_err(broken)?;
             let at = server.address().map_err(broken)?;
             let serve = move || server.serve(Lifetime::Once, stop, &mut |_| ());
-            thread::Builder::new().name("server".to_owned()).spawn_scoped(scope, serve).map_err(broken)?;
+            thread::Builder::new()
+                .name("server".to_owned())
+                .spawn_scoped(scope, serve)
+                .map_err(broken)?;
             Ok((at, key))
         };
         let result = sessions(options, &mut hire).and_then(|(clients, missing)| {
@@ -175,9 +179,8 @@ fn sessions(
     };
     let (address, key) = hire(first)?;
     let mut clients = vec![connect(&[address], &key)?];
-    let wants_second = options.extent == Extent::Full
-        && options.selection.is_empty()
-        && options.family.is_none();
+    let wants_second =
+        options.extent == Extent::Full && options.selection.is_empty() && options.family.is_none();
     let mut missing = None;
     if wants_second {
         let second = hire(Ipv6Addr::LOCALHOST.into()).and_then(|(at, key)| connect(&[at], &key));
@@ -197,10 +200,8 @@ fn measure_with(
     bench: &mut Bench<'_>,
 ) -> Result<Measured, Error> {
     let (family, client) = &clients[0];
-    let times = Times {
-        round_trip_ns: client.borrow().round_trip_ns,
-        window_ns: options.window_ns,
-    };
+    let times =
+        Times { round_trip_ns: client.borrow().round_trip_ns, window_ns: options.window_ns };
     let own = client.borrow().address().map(|address| address.ip());
     let interface = own.and_then(ceiling::interface_of);
     let is_loopback = interface.as_ref().is_some_and(|interface| interface.is_loopback);
@@ -220,7 +221,10 @@ fn measure_with(
             case(row, session.map(|(_, client)| client), (times, ends), &best, missing.as_deref())
         })
         .collect();
-    if is_loopback && rows.iter().any(|row| row.spec.work == Work::Throughput) && options.extent != Extent::Few {
+    if is_loopback
+        && rows.iter().any(|row| row.spec.work == Work::Throughput)
+        && options.extent != Extent::Few
+    {
         cases.extend([Copies::One, Copies::Two].map(|copies| memcpy_case(copies, clients)));
     }
     let spent_ns = bench.clock.now_ns().saturating_sub(started_ns);

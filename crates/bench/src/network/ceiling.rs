@@ -68,9 +68,7 @@ pub fn of_link(spec: &Spec, family: Family, interface: &Interface) -> Ceiling {
     let share = goodput(spec, family, mtu_bytes);
     let ways = if spec.direction == Direction::Both { 2.0 } else { 1.0 };
     Ceiling {
-        name: format!(
-            "{name}: {bits_per_s} bit/s × {share:.4} (goodput at an MTU of {mtu_bytes})"
-        ),
+        name: format!("{name}: {bits_per_s} bit/s × {share:.4} (goodput at an MTU of {mtu_bytes})"),
         value: Some(bits_per_s as f64 / 8.0 * share * ways),
         provenance: Provenance::Link,
         ..Ceiling::default()

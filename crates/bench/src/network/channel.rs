@@ -68,7 +68,14 @@ impl Inbox {
                 self.0.extend_from_slice(&bytes[..length]);
                 Ok(true)
             }
-            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(true),
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+                ) =>
+            {
+                Ok(true)
+            }
             Err(error) => Err(error),
         }
     }
@@ -308,7 +315,8 @@ mod tests {
         let (near, far) = pair();
         let cancel = CancelToken::manual();
         std::thread::scope(|scope| {
-            let client = scope.spawn(|| Channel::open(near, &Key::of("k"), cancel, soon()).unwrap());
+            let client =
+                scope.spawn(|| Channel::open(near, &Key::of("k"), cancel, soon()).unwrap());
             let mut inbox = Inbox::default();
             let first = first_of(&far, &mut inbox);
             let (message, noise) = answer(&first, &Key::of("k")).unwrap();

@@ -87,7 +87,8 @@ pub struct Client {
 ///
 /// Errors: one line that names it.
 pub fn resolve(target: &str, family: Option<Family>) -> Result<Vec<SocketAddr>, String> {
-    let all = target.to_socket_addrs().map_err(|error| format!("cannot resolve {target:?}: {error}"))?;
+    let all =
+        target.to_socket_addrs().map_err(|error| format!("cannot resolve {target:?}: {error}"))?;
     let all: Vec<SocketAddr> =
         all.filter(|&address| family.is_none_or(|family| family == Family::of(address))).collect();
     match (all.is_empty(), family) {
@@ -124,15 +125,18 @@ impl Client {
             ChannelError::Closed | ChannelError::Garbage => format!(
                 "{server}: it hung up during the handshake: another token, or no flatout serve"
             ),
-            ChannelError::Io(error) if error.kind() == std::io::ErrorKind::ConnectionReset => format!(
-                "{server}: it hung up during the handshake: another token, or no flatout serve"
-            ),
+            ChannelError::Io(error) if error.kind() == std::io::ErrorKind::ConnectionReset => {
+                format!(
+                    "{server}: it hung up during the handshake: another token, or no flatout serve"
+                )
+            }
             ChannelError::Silent(_) => format!("{server}: no flatout serve answers there"),
             error => format!("{server}: {error}"),
         };
-        stream.set_nonblocking(true).and_then(|()| stream.set_nodelay(true)).map_err(|error| {
-            format!("{server}: {error}")
-        })?;
+        stream
+            .set_nonblocking(true)
+            .and_then(|()| stream.set_nodelay(true))
+            .map_err(|error| format!("{server}: {error}"))?;
         let deadline_ns = monotonic_ns().saturating_add(HANDSHAKE_NS);
         let mut channel = Channel::open(stream, key, cancel, deadline_ns).map_err(complain)?;
         channel.send(&Frame::Hello { version: VERSION }).map_err(complain)?;

@@ -26,7 +26,7 @@ pub struct Place {
 pub fn finish(outcomes: &mut [Outcome], rows: &[Row], place: &Place) {
     let memcpy = |copies: u32| {
         let mut of = outcomes.iter().filter(|outcome| outcome.id == MEMCPY);
-        let row = of.find(|outcome| number(outcome, "copies") == f64::from(copies));
+        let row = of.find(|outcome| number(outcome, "copies_per_byte") == f64::from(copies));
         row.and_then(|row| row.median)
     };
     let copied = [memcpy(1), memcpy(2)];
@@ -37,7 +37,10 @@ pub fn finish(outcomes: &mut [Outcome], rows: &[Row], place: &Place) {
             Work::Throughput if place.is_loopback => of_memory(row, copied, place.cpus),
             Work::Throughput => match &place.interface {
                 Some(interface) => of_link(&row.spec, row.family, interface),
-                None => Ceiling { name: "unknown: no interface has the address".to_owned(), ..Ceiling::default() },
+                None => Ceiling {
+                    name: "unknown: no interface has the address".to_owned(),
+                    ..Ceiling::default()
+                },
             },
         };
         let limiter = match row.spec.work {
@@ -136,7 +139,11 @@ fn copies(row: &Row) -> usize {
 fn of_memory(row: &Row, copied: [Option<f64>; 2], cpus: u32) -> Ceiling {
     let copies = copies(row);
     let Some(rate) = copies.checked_sub(1).and_then(|index| copied[index]) else {
-        let name = if copies == 0 { "none: no byte is copied" } else { "unknown: the copy was not measured" };
+        let name = if copies == 0 {
+            "none: no byte is copied"
+        } else {
+            "unknown: the copy was not measured"
+        };
         return Ceiling { name: name.to_owned(), ..Ceiling::default() };
     };
     let pairs = u32::from(row.spec.streams).min((cpus / 2).max(1));

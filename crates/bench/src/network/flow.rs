@@ -385,10 +385,8 @@ impl Test<'_> {
         early: &mut Vec<Frame>,
     ) -> Result<(), FlowError> {
         readings.open(self.stage, self.wired, self.gauges);
-        let ends_alone =
-            |flow: Flow| flow.protocol == Protocol::Tcp || self.end.sends(flow.cargo);
-        let ends_alone: Vec<bool> =
-            self.wired.iter().map(|wired| ends_alone(wired.flow)).collect();
+        let ends_alone = |flow: Flow| flow.protocol == Protocol::Tcp || self.end.sends(flow.cargo);
+        let ends_alone: Vec<bool> = self.wired.iter().map(|wired| ends_alone(wired.flow)).collect();
         let is_working = |early: &[Frame]| {
             let mut lanes = lanes.iter().zip(&ends_alone);
             // A receiver of datagrams goes on until the sender's end says that it has ended.
@@ -435,7 +433,8 @@ impl Test<'_> {
     fn close(&mut self, early: &mut Vec<Frame>) -> Result<(), FlowError> {
         self.stage.stop.store(true, Ordering::Relaxed);
         for wired in self.wired {
-            let is_datagrams = matches!(wired.socket, Socket::Udp(_)) && wired.flow.cargo != Cargo::Ping;
+            let is_datagrams =
+                matches!(wired.socket, Socket::Udp(_)) && wired.flow.cargo != Cargo::Ping;
             if !is_datagrams && self.stage.spec.bytes == 0 {
                 flatout_sys::socket::stop(wired.socket.as_fd());
             }

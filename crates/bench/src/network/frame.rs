@@ -304,7 +304,8 @@ mod tests {
     use super::*;
 
     fn samples() -> Vec<Frame> {
-        let point = TcpPoint { time_us: 1, round_trip_us: 3, window_segments: 4, ..TcpPoint::default() };
+        let point =
+            TcpPoint { time_us: 1, round_trip_us: 3, window_segments: 4, ..TcpPoint::default() };
         let report = FlowReport {
             flow: 5,
             window_bytes: 1 << 40,

@@ -4,7 +4,9 @@ use flatout_measure::record::Chart;
 use serde_json::{Map, Value, json};
 
 use super::client::Family;
-use super::spec::{Direction, MAX_DATAGRAM_BYTES, Offload, Protocol, Receiver, Sender, Spec, Waiting, Work};
+use super::spec::{
+    Direction, MAX_DATAGRAM_BYTES, Offload, Protocol, Receiver, Sender, Spec, Waiting, Work,
+};
 use crate::bench::Extent;
 
 /// Id of the rows of a cross-core copy.
@@ -89,7 +91,9 @@ impl Row {
                 if spec.rate_per_s > 0 {
                     put("questions_per_s", spec.rate_per_s.into());
                 }
-                put("load_streams", spec.load_streams.into());
+                if spec.load_streams > 0 {
+                    put("load_streams", spec.load_streams.into());
+                }
             }
             Work::Throughput => {
                 put("direction", spec.direction.name().into());
@@ -127,7 +131,14 @@ fn tcp(streams: u16, direction: Direction) -> Spec {
 /// by the kernel.
 fn udp(streams: u16, block_bytes: u32, datagram_bytes: u32, offload: Offload) -> Spec {
     let datagram_bytes = datagram_bytes.min(block_bytes).min(MAX_DATAGRAM_BYTES);
-    Spec { protocol: Protocol::Udp, streams, block_bytes, datagram_bytes, offload, ..Spec::default() }
+    Spec {
+        protocol: Protocol::Udp,
+        streams,
+        block_bytes,
+        datagram_bytes,
+        offload,
+        ..Spec::default()
+    }
 }
 
 fn latency(protocol: Protocol, streams: u16, message_bytes: u32) -> Spec {
@@ -138,10 +149,13 @@ fn latency(protocol: Protocol, streams: u16, message_bytes: u32) -> Spec {
 
 /// The rows of a run.
 pub fn rows(extent: Extent, selection: &Selection, family: Family, has_second: bool) -> Vec<Row> {
-    let mut specs = if selection.is_empty() { plan(extent, &selection.streams) } else { selection.specs() };
+    let mut specs =
+        if selection.is_empty() { plan(extent, &selection.streams) } else { selection.specs() };
     specs.dedup();
     let is_auto = |spec: &Spec| {
-        spec.work == Work::Throughput && spec.protocol == Protocol::Tcp && selection.sender.is_none()
+        spec.work == Work::Throughput
+            && spec.protocol == Protocol::Tcp
+            && selection.sender.is_none()
     };
     let mut rows: Vec<Row> = specs
         .into_iter()
@@ -161,10 +175,8 @@ pub fn rows(extent: Extent, selection: &Selection, family: Family, has_second: b
 /// One row for each way to send, and one for a receiver that throws away.
 fn ladder(extent: Extent, family: Family) -> Vec<Row> {
     let base = tcp(1, Direction::Up);
-    let mut rows: Vec<Row> = Sender::ALL
-        .iter()
-        .map(|&sender| Row::new(Spec { sender, ..base }, family))
-        .collect();
+    let mut rows: Vec<Row> =
+        Sender::ALL.iter().map(|&sender| Row::new(Spec { sender, ..base }, family)).collect();
     if extent == Extent::Full {
         let receiver = Receiver::Discard;
         rows.push(Row { is_best_sender: true, ..Row::new(Spec { receiver, ..base }, family) });
@@ -247,7 +259,11 @@ impl Selection {
         for &protocol in &protocols {
             for &streams in &or(&self.streams) {
                 if is_latency {
-                    let sizes = if self.block_bytes.is_empty() { &MESSAGES[..] } else { &self.block_bytes[..] };
+                    let sizes = if self.block_bytes.is_empty() {
+                        &MESSAGES[..]
+                    } else {
+                        &self.block_bytes[..]
+                    };
                     specs.extend(sizes.iter().map(|&bytes| Spec {
                         waiting: self.waiting.unwrap_or(Waiting::Blocking),
                         rate_per_s: self.rate_per_s.unwrap_or(0),
@@ -255,11 +271,17 @@ impl Selection {
                     }));
                     continue;
                 }
-                let blocks = if self.block_bytes.is_empty() { vec![BLOCK_BYTES] } else { self.block_bytes.clone() };
+                let blocks = if self.block_bytes.is_empty() {
+                    vec![BLOCK_BYTES]
+                } else {
+                    self.block_bytes.clone()
+                };
                 for &block in &blocks {
-                    specs.extend(directions.iter().map(|&direction| {
-                        self.throughput(protocol, streams, block, direction)
-                    }));
+                    specs.extend(
+                        directions
+                            .iter()
+                            .map(|&direction| self.throughput(protocol, streams, block, direction)),
+                    );
                 }
             }
         }
@@ -277,7 +299,13 @@ impl Selection {
         }
     }
 
-    fn throughput(&self, protocol: Protocol, streams: u16, block: u32, direction: Direction) -> Spec {
+    fn throughput(
+        &self,
+        protocol: Protocol,
+        streams: u16,
+        block: u32,
+        direction: Direction,
+    ) -> Spec {
         let offload = self.offload.unwrap_or(Offload::Plain);
         let usual = if offload.cuts() { SMALL_DATAGRAM_BYTES } else { MAX_DATAGRAM_BYTES };
         let base = match protocol {
@@ -319,7 +347,7 @@ pub fn charts() -> Vec<Chart> {
 /// Parameters of a row of the cross-core copy.
 pub fn memcpy_parameters(copies: u32) -> Map<String, Value> {
     let mut map = Map::new();
-    map.insert("copies".to_owned(), json!(copies));
+    map.insert("copies_per_byte".to_owned(), json!(copies));
     map.insert("block_bytes".to_owned(), json!(BLOCK_BYTES));
     map
 }
@@ -344,9 +372,8 @@ mod tests {
         assert_eq!(count("network/udp-latency"), 16 + 3);
         for (index, row) in rows.iter().enumerate() {
             assert_eq!(row.spec.check(), Ok(()));
-            let alike = |other: &&Row| {
-                other.id() == row.id() && other.parameters() == row.parameters()
-            };
+            let alike =
+                |other: &&Row| other.id() == row.id() && other.parameters() == row.parameters();
             assert_eq!(rows[index + 1..].iter().find(alike), None);
         }
     }

@@ -91,7 +91,8 @@ fn throughput(report: &Report) -> Result<Sample, TrialError> {
         bytes += moved;
         flows.iter().for_each(|flow| total.add(&flow.account));
     }
-    let mut sample = Sample { amount: rate * elapsed_ns as f64 / SECOND_NS, elapsed_ns, ..Sample::default() };
+    let mut sample =
+        Sample { amount: rate * elapsed_ns as f64 / SECOND_NS, elapsed_ns, ..Sample::default() };
     sample.audit.insert("bytes".to_owned(), json!(bytes));
     if report.spec.protocol == Protocol::Udp {
         note_account(&mut sample, report, &total)?;
@@ -127,7 +128,9 @@ fn rate_curve(start_ns: u64, curve: &[[u64; 2]]) -> Series {
 /// What became of the datagrams.
 fn note_account(sample: &mut Sample, report: &Report, total: &Account) -> Result<(), TrialError> {
     if !total.is_balanced() {
-        return Err(TrialError::Failed(format!("the account of datagrams does not match: {total:?}")));
+        return Err(TrialError::Failed(format!(
+            "the account of datagrams does not match: {total:?}"
+        )));
     }
     sample.audit.extend(account_members(total));
     let streams: Vec<Value> = [Cargo::Up, Cargo::Down]
@@ -201,7 +204,8 @@ fn latency(report: &Report) -> Result<Sample, TrialError> {
         let window_s = report.spec.window_ns as f64 / SECOND_NS;
         let wanted = report.spec.rate_per_s as f64 * window_s;
         if (operations as f64) < 0.95 * wanted - 1.0 {
-            let text = format!("{operations} questions instead of {wanted:.0}: answers took too long");
+            let text =
+                format!("{operations} questions instead of {wanted:.0}: answers took too long");
             warning::add(&mut sample.warnings, Warning::new(warning::LATE_STARTS, text));
         }
     }
@@ -223,7 +227,9 @@ fn note_cost(audit: &mut Map<String, Value>, report: &Report, ends: Ends) {
     let (mut sender, mut receiver) = ((0, 0), (0, 0));
     for flow in report.spec.flows() {
         for (end, seen) in [(End::Client, &report.near), (End::Server, &report.far)] {
-            let Some(of) = seen.flows.iter().find(|known| known.flow == flow.index) else { continue };
+            let Some(of) = seen.flows.iter().find(|known| known.flow == flow.index) else {
+                continue;
+            };
             let side = if end.sends(flow.cargo) { &mut sender } else { &mut receiver };
             side.0 += of.cpu_ns;
             side.1 += of.lane_ns;
@@ -244,9 +250,12 @@ fn note_tcp(sample: &mut Sample, report: &Report) {
             continue;
         }
         let seen = if End::Client.sends(flow.cargo) { &report.near } else { &report.far };
-        let Some((_, points)) = seen.tcp.iter().find(|(index, _)| *index == flow.index) else { continue };
+        let Some((_, points)) = seen.tcp.iter().find(|(index, _)| *index == flow.index) else {
+            continue;
+        };
         let (Some(first), Some(last)) = (points.first(), points.last()) else { continue };
-        let within = |value: fn(&TcpPoint) -> u32| u64::from(value(last).saturating_sub(value(first)));
+        let within =
+            |value: fn(&TcpPoint) -> u32| u64::from(value(last).saturating_sub(value(first)));
         let ns = |us: u64| us * 1000;
         let (retransmits, segments) = (within(|p| p.retransmits), within(|p| p.segments));
         let busy_ns = ns(within(|p| p.busy_us));
@@ -301,7 +310,11 @@ fn curves(sample: &mut Sample, start_ns: u64, stream: u16, points: &[TcpPoint]) 
     push("congestion window", "segments", plain(|point| f64::from(point.window_segments)));
     let between = |value: fn(&TcpPoint) -> u32| -> Vec<[f64; 2]> {
         let pairs = points.windows(2);
-        pairs.map(|pair| [seconds(&pair[1]), f64::from(value(&pair[1]).saturating_sub(value(&pair[0])))]).collect()
+        pairs
+            .map(|pair| {
+                [seconds(&pair[1]), f64::from(value(&pair[1]).saturating_sub(value(&pair[0])))]
+            })
+            .collect()
     };
     push("retransmits", "segments", between(|point| point.retransmits));
     let ns = |curve: Vec<[f64; 2]>| curve.into_iter().map(|[x, us]| [x, us * 1000.0]).collect();
@@ -321,7 +334,11 @@ mod tests {
         Seen {
             flows: flows
                 .iter()
-                .map(|&(flow, window_bytes)| FlowReport { flow, window_bytes, ..FlowReport::default() })
+                .map(|&(flow, window_bytes)| FlowReport {
+                    flow,
+                    window_bytes,
+                    ..FlowReport::default()
+                })
                 .collect(),
             end: EndReport { window_ns, busy_ns: 10, ..EndReport::default() },
             ..Seen::default()
@@ -365,8 +382,15 @@ mod tests {
         let spec = Spec { protocol: Protocol::Udp, datagram_bytes: 100, ..Spec::default() };
         let mut far = seen(&[(0, 1000)], 1_000_000_000);
         let near = seen(&[(0, 0)], 1_000_000_000);
-        far.flows[0].account =
-            Account { sent: 10, received: 8, unique: 7, duplicate: 1, dropped: 2, lost: 1, ..Account::default() };
+        far.flows[0].account = Account {
+            sent: 10,
+            received: 8,
+            unique: 7,
+            duplicate: 1,
+            dropped: 2,
+            lost: 1,
+            ..Account::default()
+        };
         let sample = sample(&report(spec, near, far), ENDS).unwrap();
         assert_eq!(sample.warnings[0].code, warning::DATAGRAMS_LOST);
         assert_eq!(sample.audit["datagrams_lost"], json!(1));

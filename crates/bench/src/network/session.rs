@@ -161,7 +161,8 @@ impl Session {
     ) -> Result<Vec<Wired>, FlowError> {
         let mut awaited: BTreeMap<u16, Flow> = by_index(flows);
         let mut wired = Vec::new();
-        let address = self.channel.stream().local_addr().map_err(|error| failed("getsockname", &error))?;
+        let address =
+            self.channel.stream().local_addr().map_err(|error| failed("getsockname", &error))?;
         while !awaited.is_empty() {
             let at = format!("UDP {address}");
             let socket = shared_udp(address).map_err(|error| failed(&at, &error))?;

@@ -300,9 +300,7 @@ impl Spec {
         to.short(self.load_streams);
         to.word(self.block_bytes);
         to.word(self.datagram_bytes);
-        for long in
-            [self.warm_ns, self.window_ns, self.tail_ns, self.bytes, self.rate_per_s]
-        {
+        for long in [self.warm_ns, self.window_ns, self.tail_ns, self.bytes, self.rate_per_s] {
             to.long(long);
         }
     }

@@ -293,7 +293,10 @@ mod tests {
             assert!(parsed(words).check().is_err(), "{words:?}");
         }
         assert!(
-            parsed(&["cahce"]).check().unwrap_err().contains("cache, disk, syscall, cpu, memory, network")
+            parsed(&["cahce"])
+                .check()
+                .unwrap_err()
+                .contains("cache, disk, syscall, cpu, memory, network")
         );
     }
 }

@@ -47,3 +47,8 @@ fn the_help_of_versus_is_as_reviewed() {
 fn the_help_of_copy_is_as_reviewed() {
     assert_help(&["copy"], "help-copy");
 }
+
+#[test]
+fn the_help_of_serve_is_as_reviewed() {
+    assert_help(&["serve"], "help-serve");
+}

@@ -37,16 +37,14 @@ impl<'s> RingSend<'s> {
     ///
     /// # Errors
     /// Those of io_uring_setup(2) and of the buffer.
-    pub fn new(
-        socket: BorrowedFd<'s>,
-        bytes: &[u8],
-        stopped: &'s AtomicBool,
-    ) -> io::Result<Self> {
+    pub fn new(socket: BorrowedFd<'s>, bytes: &[u8], stopped: &'s AtomicBool) -> io::Result<Self> {
         let ring = set_up(2 * DEPTH)?;
         let mut buffer = AlignedBuffer::new(bytes.len())?;
         buffer.as_mut_slice()[..bytes.len()].copy_from_slice(bytes);
-        let vector =
-            libc::iovec { iov_base: buffer.as_mut_slice().as_mut_ptr().cast(), iov_len: buffer.len() };
+        let vector = libc::iovec {
+            iov_base: buffer.as_mut_slice().as_mut_ptr().cast(),
+            iov_len: buffer.len(),
+        };
         // SAFETY: the vector describes `buffer`, which this sender owns and lets go only when the
         // kernel is done with it.
         unsafe { ring.submitter().register_buffers(&[vector]) }?;
@@ -61,11 +59,14 @@ impl<'s> RingSend<'s> {
     /// What the socket or the ring says; `EINVAL` where the kernel has no such request.
     pub fn send(&mut self, length_bytes: usize) -> io::Result<u64> {
         let length = length_bytes.min(self.buffer.len()) as u32;
-        let entry =
-            opcode::SendZc::new(Fd(self.socket.as_raw_fd()), self.buffer.start().cast_const(), length)
-                .buf_index(Some(0))
-                .flags(libc::MSG_WAITALL | libc::MSG_NOSIGNAL)
-                .build();
+        let entry = opcode::SendZc::new(
+            Fd(self.socket.as_raw_fd()),
+            self.buffer.start().cast_const(),
+            length,
+        )
+        .buf_index(Some(0))
+        .flags(libc::MSG_WAITALL | libc::MSG_NOSIGNAL)
+        .build();
         // SAFETY: the buffer is this sender's own and stays mapped until all notices came (drop);
         // the socket is borrowed for as long as the sender lives.
         let pushed = unsafe { self.ring.submission().push(&entry) };

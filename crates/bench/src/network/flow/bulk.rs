@@ -26,9 +26,7 @@ pub fn send(stream: &TcpStream, stage: &Stage, end: &mut LaneEnd) -> io::Result<
     let mut quota = Quota::new(stage);
     let to = stream.as_fd();
     let sent = match spec.sender {
-        Sender::Write => {
-            go(stage, &mut quota, |most| socket::send(to, &block.as_slice()[..most]))
-        }
+        Sender::Write => go(stage, &mut quota, |most| socket::send(to, &block.as_slice()[..most])),
         Sender::SendFile => {
             let file = socket::memory_file(block.as_slice())?;
             go(stage, &mut quota, |most| socket::send_file(to, file.as_fd(), 0, most))
@@ -192,8 +190,7 @@ pub fn receive(
         }
     };
     end.report.total_bytes = total;
-    end.report.buffer_bytes =
-        socket::buffers(from).map_or(0, |(_, receive)| receive as u64);
+    end.report.buffer_bytes = socket::buffers(from).map_or(0, |(_, receive)| receive as u64);
     let due_ns = spec.warm_ns.saturating_add(spec.window_ns);
     let is_early = match spec.bytes {
         0 => stage.elapsed_ns() < due_ns,
@@ -208,4 +205,3 @@ pub fn receive(
         result => result,
     }
 }
-

@@ -76,12 +76,7 @@ fn number_of(datagram: &[u8], spec: &Spec, flow: u16) -> Option<u64> {
 }
 
 /// Sends until told to stop, or the bytes of the test are sent.
-pub fn send(
-    socket: &UdpSocket,
-    flow: u16,
-    stage: &Stage,
-    end: &mut LaneEnd,
-) -> io::Result<()> {
+pub fn send(socket: &UdpSocket, flow: u16, stage: &Stage, end: &mut LaneEnd) -> io::Result<()> {
     let spec = &stage.spec;
     let cut = Cut::of(spec);
     let to = socket.as_fd();

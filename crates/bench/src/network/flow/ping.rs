@@ -89,12 +89,7 @@ fn line<'s>(socket: BorrowedFd<'s>, flow: Flow, stage: &Stage) -> Line<'s> {
 }
 
 /// The client's side.
-pub fn ask(
-    socket: BorrowedFd<'_>,
-    flow: Flow,
-    stage: &Stage,
-    end: &mut LaneEnd,
-) -> io::Result<()> {
+pub fn ask(socket: BorrowedFd<'_>, flow: Flow, stage: &Stage, end: &mut LaneEnd) -> io::Result<()> {
     let spec = &stage.spec;
     let line = line(socket, flow, stage);
     let mut question = random_block(spec.block_bytes as usize)?;

@@ -93,10 +93,12 @@ impl Readings {
             }
         });
         let flows: Vec<FlowReport> = flows.collect();
-        let is_sent = |wired: &Wired| end.sends(wired.flow.cargo) || wired.flow.cargo == Cargo::Ping;
-        let tcp = wired.iter().zip(self.tcp).filter(|(wired, points)| {
-            is_sent(wired) && !points.is_empty()
-        });
+        let is_sent =
+            |wired: &Wired| end.sends(wired.flow.cargo) || wired.flow.cargo == Cargo::Ping;
+        let tcp = wired
+            .iter()
+            .zip(self.tcp)
+            .filter(|(wired, points)| is_sent(wired) && !points.is_empty());
         let tcp = tcp.map(|(wired, points)| (wired.flow.index, points)).collect();
         Seen { flows, end: self.end, curve: self.curve, tcp, ..Seen::default() }
     }

@@ -104,12 +104,14 @@ impl Network {
         rate_per_s: Option<f64>,
     ) -> Result<Selection, String> {
         let short = |option: &str, value: u64| {
-            let fits = u32::try_from(value).ok().filter(|value| (1..=MAX_BLOCK_BYTES).contains(value));
+            let fits =
+                u32::try_from(value).ok().filter(|value| (1..=MAX_BLOCK_BYTES).contains(value));
             fits.ok_or(format!("{option} {value}: it must be from 1 to {MAX_BLOCK_BYTES} bytes"))
         };
         let blocks: Result<Vec<u32>, String> =
             block_bytes.iter().map(|&block| short("--block-size", block)).collect();
-        let datagram = self.datagram_size.map(|bytes| short("--datagram-size", bytes)).transpose()?;
+        let datagram =
+            self.datagram_size.map(|bytes| short("--datagram-size", bytes)).transpose()?;
         if bytes == Some(0) {
             return Err("--bytes 0: there is nothing to send".to_owned());
         }
