@@ -217,8 +217,8 @@ fn measure_with(
     let mut cases: Vec<Case<'_>> = rows
         .iter()
         .map(|row| {
-            let session = clients.iter().find(|(family, _)| *family == row.family);
-            case(row, session.map(|(_, client)| client), (times, ends), &best, missing.as_deref())
+            let session = clients.iter().position(|(family, _)| *family == row.family);
+            case(row, (clients, session), (times, ends), &best, missing.as_deref())
         })
         .collect();
     if is_loopback
@@ -234,19 +234,25 @@ fn measure_with(
     Ok(Measured { outcomes, charts: charts() })
 }
 
-/// The case of a row; `client` is missing where there is no such session.
+/// The case of a row; it has no session where there is none of its family.
 fn case<'a>(
     row: &Row,
-    client: Option<&'a RefCell<Client>>,
+    (clients, session): (&'a [(Family, RefCell<Client>)], Option<usize>),
     (times, ends): (Times, Ends),
     best: &Best,
     missing: Option<&str>,
 ) -> Case<'a> {
     let spec = times.of(row.spec);
     let reason = row.is_best_sender.then(|| best.reason.clone());
-    let trial: Trial<'a> = match client {
-        Some(client) => Box::new(move |_| {
-            let report = client.borrow_mut().run(spec)?;
+    let trial: Trial<'a> = match session {
+        Some(session) => Box::new(move |_| {
+            // The others must not be idle for too long.
+            for (index, (_, client)) in clients.iter().enumerate() {
+                if index != session {
+                    client.borrow_mut().keep_alive();
+                }
+            }
+            let report = clients[session].1.borrow_mut().run(spec)?;
             let mut sample = sample::sample(&report, ends)?;
             if let Some(reason) = &reason {
                 sample.audit.insert("sender".to_owned(), spec.sender.name().into());

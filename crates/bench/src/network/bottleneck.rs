@@ -13,8 +13,10 @@ pub struct Facts {
     pub receiver_window: f64,
     /// Time limited by the send buffer ÷ the same.
     pub send_buffer: f64,
-    /// Segments sent again ÷ segments, or datagrams lost on the way ÷ datagrams.
+    /// Datagrams lost on the way ÷ datagrams.
     pub lost: f64,
+    /// Segments sent again ÷ segments.
+    pub sent_again: f64,
     /// Datagrams that the receiver's socket dropped ÷ datagrams.
     pub dropped: f64,
     /// Figure ÷ what the link can do, where that is known.
@@ -29,8 +31,11 @@ const BUSY: f64 = 0.9;
 const FULL: f64 = 0.9;
 /// Part of the time that makes a limit the usual state.
 const MOSTLY: f64 = 0.5;
-/// Losses that TCP answers by slowing down.
+/// Losses that TCP answers by slowing down. (A few segments are sent again over loopback, too, when
+/// threads wait for CPUs; so a busy CPU is looked for first.)
 const LOSSY: f64 = 0.001;
+/// Losses of UDP that are more than a queue full for a moment.
+const MANY: f64 = 0.01;
 
 /// The name of the bottleneck.
 pub fn of(facts: &Facts) -> &'static str {
@@ -39,9 +44,9 @@ pub fn of(facts: &Facts) -> &'static str {
         "the rate asked for"
     } else if facts.link.is_some_and(|share| share >= FULL) {
         "the link"
-    } else if facts.dropped >= LOSSY && receiver_cpu >= sender_cpu.min(BUSY) {
+    } else if facts.dropped >= MANY && receiver_cpu >= sender_cpu.min(BUSY) {
         "receiver CPU"
-    } else if facts.lost >= LOSSY {
+    } else if facts.lost >= MANY {
         "loss on the way"
     } else if sender_cpu >= BUSY && sender_cpu >= receiver_cpu {
         "sender CPU"
@@ -49,6 +54,8 @@ pub fn of(facts: &Facts) -> &'static str {
         "receiver CPU"
     } else if facts.all_cpus >= BUSY {
         "all CPUs"
+    } else if facts.sent_again >= LOSSY {
+        "loss on the way"
     } else if facts.receiver_window >= MOSTLY {
         "the receiver's window"
     } else if facts.send_buffer >= MOSTLY {
@@ -68,7 +75,9 @@ mod tests {
         for (facts, name) in [
             (Facts { link: Some(0.97), sender_cpu: 0.99, ..idle }, "the link"),
             (Facts { asked: Some(1.0), ..idle }, "the rate asked for"),
-            (Facts { lost: 0.01, ..idle }, "loss on the way"),
+            (Facts { lost: 0.02, sender_cpu: 1.0, ..idle }, "loss on the way"),
+            (Facts { sent_again: 0.01, receiver_window: 0.6, ..idle }, "loss on the way"),
+            (Facts { sent_again: 0.01, sender_cpu: 0.97, ..idle }, "sender CPU"),
             (Facts { sender_cpu: 0.97, receiver_cpu: 0.95, ..idle }, "sender CPU"),
             (Facts { sender_cpu: 0.7, receiver_cpu: 0.95, ..idle }, "receiver CPU"),
             (Facts { dropped: 0.2, sender_cpu: 0.99, receiver_cpu: 0.95, ..idle }, "receiver CPU"),

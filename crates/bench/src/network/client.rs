@@ -22,8 +22,10 @@ const CONNECT: Duration = Duration::from_secs(5);
 const LINE_NS: u64 = 600_000_000_000;
 /// How long the server may take for an answer.
 const ANSWER_NS: u64 = 5_000_000_000;
-/// How often a knock by datagram is repeated until the server has all of them.
-const KNOCK_NS: u64 = 10_000_000;
+/// How soon a knock by datagram is repeated until the server has all of them, and how much longer
+/// each time: the server takes them one by one.
+const KNOCK_NS: u64 = 500_000;
+const KNOCK_GROWTH_NS: u64 = 500_000;
 /// Questions that tell the round trip.
 const PINGS: u32 = 5;
 
@@ -237,9 +239,11 @@ impl Client {
         let key = self.key;
         let begin = |channel: &mut Channel| {
             let deadline_ns = monotonic_ns().saturating_add(2 * GATHER_NS);
+            let mut wait_ns = KNOCK_NS;
             loop {
                 knock_by_datagram(&wired, spec.test, &key);
-                match channel.receive(KNOCK_NS) {
+                wait_ns += KNOCK_GROWTH_NS;
+                match channel.receive(wait_ns) {
                     Ok(Frame::Ready) => return channel.send(&Frame::Go),
                     Ok(_) => return Err(ChannelError::Garbage),
                     Err(ChannelError::Silent(_)) if monotonic_ns() < deadline_ns => {}

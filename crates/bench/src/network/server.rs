@@ -173,7 +173,10 @@ impl<'s> Door<'_, 's> {
     fn accept(&mut self) {
         for _ in 0..MAX_GUESTS {
             match self.server.listener.accept() {
-                Ok((stream, _)) if stream.set_nonblocking(true).is_ok() => {
+                // Small frames follow one another: none may wait for the answer to the one before.
+                Ok((stream, _))
+                    if stream.set_nonblocking(true).and(stream.set_nodelay(true)).is_ok() =>
+                {
                     if self.guests.len() >= MAX_GUESTS {
                         self.guests.pop_front();
                     }
