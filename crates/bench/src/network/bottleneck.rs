@@ -13,6 +13,9 @@ pub struct Facts {
     pub receiver_window: f64,
     /// Time limited by the send buffer ÷ the same.
     pub send_buffer: f64,
+    /// Time in which TCP waited for the way alone: something was on it, and neither the receiver's
+    /// window nor the send buffer held it back ÷ all time.
+    pub way: f64,
     /// Datagrams lost on the way ÷ datagrams.
     pub lost: f64,
     /// Segments sent again ÷ segments.
@@ -60,6 +63,8 @@ pub fn of(facts: &Facts) -> &'static str {
         "the receiver's window"
     } else if facts.send_buffer >= MOSTLY {
         "the send buffer"
+    } else if facts.way >= MOSTLY {
+        "the way: a link or a queue between the ends (congestion window)"
     } else {
         "unknown: no CPU, window, link or loss stands out"
     }
@@ -84,6 +89,10 @@ mod tests {
             (Facts { all_cpus: 0.98, ..idle }, "all CPUs"),
             (Facts { receiver_window: 0.8, ..idle }, "the receiver's window"),
             (Facts { send_buffer: 0.8, ..idle }, "the send buffer"),
+            (
+                Facts { way: 0.95, ..idle },
+                "the way: a link or a queue between the ends (congestion window)",
+            ),
             (idle, "unknown: no CPU, window, link or loss stands out"),
         ] {
             assert_eq!(of(&facts), name, "{facts:?}");

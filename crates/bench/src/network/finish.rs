@@ -114,6 +114,9 @@ fn facts(outcome: &Outcome, row: &Row, ceiling: &Ceiling) -> Facts {
         all_cpus: number(outcome, "cpu_busy_ratio"),
         receiver_window: number(outcome, "receiver_window_ratio"),
         send_buffer: number(outcome, "send_buffer_ratio"),
+        way: share(outcome, "tcp_busy_ns", "tcp_time_ns")
+            - share(outcome, "tcp_receiver_limited_ns", "tcp_time_ns")
+            - share(outcome, "tcp_buffer_limited_ns", "tcp_time_ns"),
         lost: number(outcome, "lost_ratio"),
         sent_again: number(outcome, "retransmit_ratio"),
         dropped: number(outcome, "dropped_ratio"),
