@@ -117,12 +117,7 @@ pub(crate) const COLUMNS: [Column; 19] = [
         Spelling::Seconds,
         "CPU seconds for one gigabit: all CPUs of both ends, interrupts included",
     ),
-    column(
-        "softirq_s_per_gbit",
-        "softirq",
-        Spelling::Seconds,
-        "of them in deferred interrupts",
-    ),
+    column("softirq_s_per_gbit", "softirq", Spelling::Seconds, "of them in deferred interrupts"),
     column(
         "cpu_ns_per_operation",
         "CPU/op",

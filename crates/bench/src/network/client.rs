@@ -216,7 +216,9 @@ impl Client {
         spec.check().map_err(TrialError::Failed)?;
         self.try_test(spec).map_err(|error| {
             let is_over = match &error {
-                FlowError::Failed(_) | FlowError::Channel(ChannelError::Refused(_)) => false,
+                FlowError::Failed(_)
+                | FlowError::Unsupported(_)
+                | FlowError::Channel(ChannelError::Refused(_)) => false,
                 FlowError::Channel(_) | FlowError::Broken(_) => true,
             };
             if is_over {
@@ -224,6 +226,7 @@ impl Client {
             }
             match error {
                 FlowError::Channel(ChannelError::Cancelled) => TrialError::Interrupted,
+                FlowError::Unsupported(text) => TrialError::Unsupported(text),
                 error => TrialError::Failed(format!("{}: {error}", self.server)),
             }
         })
@@ -255,14 +258,14 @@ impl Client {
         let near = flow::run(End::Client, spec, &wired, &mut self.channel, begin);
         // Even where this end failed the other one reports, and has to be heard.
         let near = match near {
-            Err(FlowError::Failed(text)) => Err(text),
+            Err(error @ (FlowError::Failed(_) | FlowError::Unsupported(_))) => Err(error),
             near => Ok(near?),
         };
         let far = self.hear(&spec);
         match (near, far) {
             (Ok(near), Ok(far)) => Ok(Report { spec, start_ns, near, far }),
             (Ok(_), Err(error)) => Err(error.into()),
-            (Err(text), Ok(_) | Err(ChannelError::Refused(_))) => Err(FlowError::Failed(text)),
+            (Err(error), Ok(_) | Err(ChannelError::Refused(_))) => Err(error),
             (Err(_), Err(error)) => Err(error.into()),
         }
     }

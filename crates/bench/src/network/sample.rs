@@ -13,7 +13,7 @@ use super::account::Account;
 use super::client::Report;
 use super::flow::{End, Seen};
 use super::frame::{FlowReport, TcpPoint};
-use super::spec::{Cargo, Flow, Protocol, Receiver, Work};
+use super::spec::{Cargo, Flow, Protocol, Receiver, Sender, Work};
 
 const SECOND_NS: f64 = 1e9;
 
@@ -224,6 +224,7 @@ fn note_cost(audit: &mut Map<String, Value>, report: &Report, ends: Ends) {
     put("cpu_softirq_ns", both(|end| end.softirq_ns));
     put("cpu_capacity_ns", both(|end| end.capacity_ns));
     let (mut sender, mut receiver) = ((0, 0), (0, 0));
+    let mut zero_copy = (0, 0);
     for flow in report.spec.flows() {
         for (end, seen) in [(End::Client, &report.near), (End::Server, &report.far)] {
             let Some(of) = seen.flows.iter().find(|known| known.flow == flow.index) else {
@@ -232,12 +233,21 @@ fn note_cost(audit: &mut Map<String, Value>, report: &Report, ends: Ends) {
             let side = if end.sends(flow.cargo) { &mut sender } else { &mut receiver };
             side.0 += of.cpu_ns;
             side.1 += of.lane_ns;
+            if end.sends(flow.cargo) && report.spec.sender == Sender::ZeroCopy {
+                zero_copy.0 += of.calls;
+                zero_copy.1 += of.copied;
+            }
         }
     }
     put("sender_cpu_ns", sender.0);
     put("sender_time_ns", sender.1);
     put("receiver_cpu_ns", receiver.0);
     put("receiver_time_ns", receiver.1);
+    if zero_copy.0 > 0 {
+        // Those that the kernel has answered for so far, and copied after all.
+        put("zero_copy_calls", zero_copy.0);
+        put("zero_copy_copied", zero_copy.1);
+    }
 }
 
 /// TCP of the senders: sums for means, the streams of the last trial, and curves.

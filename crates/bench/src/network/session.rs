@@ -104,7 +104,7 @@ impl Session {
         match flow::run(End::Server, spec, &wired, &mut self.channel, begin) {
             Ok(seen) => self.report(&seen),
             Err(FlowError::Channel(error)) => Err(error),
-            Err(error @ FlowError::Failed(_)) => {
+            Err(error @ (FlowError::Failed(_) | FlowError::Unsupported(_))) => {
                 self.channel.send(&Frame::Refused { text: error.to_string() })
             }
             Err(FlowError::Broken(text)) => {

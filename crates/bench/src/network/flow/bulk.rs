@@ -31,14 +31,7 @@ pub fn send(stream: &TcpStream, stage: &Stage, end: &mut LaneEnd) -> io::Result<
             let file = socket::memory_file(block.as_slice())?;
             go(stage, &mut quota, |most| socket::send_file(to, file.as_fd(), 0, most))
         }
-        Sender::ZeroCopy => {
-            let mut zero = ZeroCopy::new(to)?;
-            let sent = go(stage, &mut quota, |most| zero.send(&block.as_slice()[..most]));
-            let (calls, copied) = zero.account();
-            end.report.calls = calls.into();
-            end.report.copied = copied.into();
-            sent
-        }
+        Sender::ZeroCopy => send_by_zero_copy(to, block.as_slice(), stage, (&mut quota, end)),
         Sender::RingSend => send_by_ring(to, block.as_slice(), stage, &mut quota),
     };
     end.report.total_bytes = quota.sent;
@@ -47,6 +40,10 @@ pub fn send(stream: &TcpStream, stage: &Stage, end: &mut LaneEnd) -> io::Result<
         stream.shutdown(Shutdown::Write)?;
     }
     match sent {
+        Err(error) if quota.sent == 0 && socket::is_unsupported(&error) => {
+            end.unsupported = Some(format!("{} is not possible here: {error}", spec.sender.name()));
+            Ok(())
+        }
         // Whoever receives decides when a test by time is over; it also sees if that is too early.
         Err(error) if spec.bytes == 0 && is_gone(&error) => Ok(()),
         sent => sent,
@@ -131,6 +128,20 @@ fn go(
         }
     }
     Ok(())
+}
+
+fn send_by_zero_copy(
+    to: BorrowedFd<'_>,
+    block: &[u8],
+    stage: &Stage,
+    (quota, end): (&mut Quota, &mut LaneEnd),
+) -> io::Result<()> {
+    let mut zero = ZeroCopy::new(to)?;
+    let sent = go(stage, quota, |most| zero.send(&block[..most]));
+    let (calls, copied) = zero.account();
+    end.report.calls = calls.into();
+    end.report.copied = copied.into();
+    sent
 }
 
 fn send_by_ring(
