@@ -86,7 +86,7 @@ impl Inbox {
     pub fn take(&mut self) -> Result<Option<Vec<u8>>, ChannelError> {
         let Some((head, rest)) = self.0.split_first_chunk::<2>() else { return Ok(None) };
         let length = usize::from(u16::from_be_bytes(*head));
-        if length > MAX_FRAME_BYTES || length < TAG_BYTES {
+        if !(TAG_BYTES..=MAX_FRAME_BYTES).contains(&length) {
             return Err(ChannelError::Garbage);
         }
         if rest.len() < length {

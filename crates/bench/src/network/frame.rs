@@ -34,9 +34,9 @@ pub enum Frame {
     Ready,
     /// Client: begin.
     Go,
-    /// Either: what it sent on a flow.
-    Sent { flow: u16, datagrams: u64, bytes: u64 },
-    /// Either: it has sent all that it will.
+    /// Either: how many datagrams it sent on a flow.
+    Sent { flow: u16, datagrams: u64 },
+    /// Either: its window is over; and again, that it has said what it sent.
     Finished,
     /// Server: what it saw of a flow.
     Flow(FlowReport),
@@ -200,10 +200,9 @@ impl Frame {
             Self::Refused { text } => to.text(text),
             Self::Prepare(spec) => spec.write(&mut to),
             Self::Prepared | Self::Ready | Self::Go | Self::Finished | Self::Bye => {}
-            Self::Sent { flow, datagrams, bytes } => {
+            Self::Sent { flow, datagrams } => {
                 to.short(*flow);
                 to.long(*datagrams);
-                to.long(*bytes);
             }
             Self::Flow(report) => report.write(&mut to),
             Self::Tcp { flow, points } => {
@@ -263,7 +262,7 @@ impl Frame {
             6 => Self::Prepared,
             7 => Self::Ready,
             8 => Self::Go,
-            9 => Self::Sent { flow: from.short()?, datagrams: from.long()?, bytes: from.long()? },
+            9 => Self::Sent { flow: from.short()?, datagrams: from.long()? },
             10 => Self::Finished,
             11 => Self::Flow(FlowReport::read(from)?),
             12 => Self::Tcp { flow: from.short()?, points: points(from, TcpPoint::read)? },
@@ -322,7 +321,7 @@ mod tests {
             Frame::Prepared,
             Frame::Ready,
             Frame::Go,
-            Frame::Sent { flow: 2, datagrams: 10, bytes: 14_600 },
+            Frame::Sent { flow: 2, datagrams: 10 },
             Frame::Finished,
             Frame::Flow(report),
             Frame::Tcp { flow: 1, points: vec![point; MAX_POINTS] },

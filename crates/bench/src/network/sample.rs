@@ -55,10 +55,7 @@ pub fn sample(report: &Report, ends: Ends) -> Result<Sample, TrialError> {
 }
 
 /// The reports of the receivers of bulk flows, and the length of their window.
-fn received<'r>(
-    report: &'r Report,
-    cargo: Cargo,
-) -> (impl Iterator<Item = &'r FlowReport>, &'r Seen) {
+fn received(report: &Report, cargo: Cargo) -> (impl Iterator<Item = &FlowReport>, &Seen) {
     let seen = if End::Client.receives(cargo) { &report.near } else { &report.far };
     let flows = report.spec.flows();
     let is_one = move |flow: &u16| {

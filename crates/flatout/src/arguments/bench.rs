@@ -114,7 +114,7 @@ pub struct Bench {
     #[command(flatten)]
     pub cpu: Cpu,
     #[command(flatten)]
-    pub network: Network,
+    pub network: Box<Network>,
     #[command(flatten)]
     pub output: Output,
 }

@@ -120,8 +120,17 @@ impl Test<'_> {
         }
     }
 
-    /// Senders end, both ends tell each other what they sent, receivers of datagrams wait for it.
+    /// Each end says that its window is over and goes on sending until it hears that of the other:
+    /// no window, however late it began, sees a sender that has ended. Then both tell each other
+    /// what they sent, and receivers of datagrams wait for it.
     fn close(&mut self, early: &mut Vec<Frame>) -> Result<(), FlowError> {
+        self.channel.send(&Frame::Finished)?;
+        let mut early = std::mem::take(early).into_iter();
+        let patience_ns = if self.stage.spec.bytes > 0 { MAX_BY_BYTES_NS } else { FINISH_NS };
+        match early.next().map_or_else(|| self.channel.receive(patience_ns), Ok)? {
+            Frame::Finished => {}
+            _ => return Err(ChannelError::Garbage.into()),
+        }
         self.stage.stop.store(true, Ordering::Relaxed);
         for wired in self.wired {
             let is_datagrams =
@@ -131,24 +140,15 @@ impl Test<'_> {
             }
         }
         for (wired, gauge) in self.wired.iter().zip(self.gauges) {
-            if self.end.sends(wired.flow.cargo) {
-                let datagrams = match wired.flow.protocol {
-                    Protocol::Tcp => 0,
-                    Protocol::Udp => datagrams_sent(gauge)?,
-                };
-                let bytes = gauge.bytes.load(Ordering::Acquire);
-                self.channel.send(&Frame::Sent { flow: wired.flow.index, datagrams, bytes })?;
+            if self.end.sends(wired.flow.cargo) && wired.flow.protocol == Protocol::Udp {
+                let datagrams = datagrams_sent(gauge)?;
+                self.channel.send(&Frame::Sent { flow: wired.flow.index, datagrams })?;
             }
         }
         self.channel.send(&Frame::Finished)?;
-        let mut early = std::mem::take(early).into_iter();
         loop {
-            let frame = match early.next() {
-                Some(frame) => frame,
-                None => self.channel.receive(FINISH_NS)?,
-            };
-            match frame {
-                Frame::Sent { flow, datagrams, .. } => self.expect(flow, datagrams)?,
+            match early.next().map_or_else(|| self.channel.receive(FINISH_NS), Ok)? {
+                Frame::Sent { flow, datagrams } => self.expect(flow, datagrams)?,
                 Frame::Finished => break,
                 _ => return Err(ChannelError::Garbage.into()),
             }

@@ -96,7 +96,7 @@ pub fn ask(socket: BorrowedFd<'_>, flow: Flow, stage: &Stage, end: &mut LaneEnd)
     let mut answer = random_block(spec.block_bytes as usize)?;
     let mut histogram = Histogram::new();
     let share = spec.rate_per_s.div_ceil(spec.streams.max(1).into());
-    let step_ns = if share == 0 { 0 } else { 1_000_000_000 / share };
+    let step_ns = 1_000_000_000_u64.checked_div(share).unwrap_or(0);
     let end_ns = spec.warm_ns.saturating_add(spec.window_ns);
     if !stage.wait() {
         return Ok(());

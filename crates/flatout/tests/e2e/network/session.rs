@@ -87,7 +87,9 @@ fn datagrams_are_all_accounted_for() {
     let server = Serving::start(&folder, &[]);
     let arguments = ["--protocol", "udp", "--direction", "up,down"];
     let document = bench(&folder, &server.at(), &arguments).run().exits(0).document();
-    for row in rows(&document) {
+    let is_udp = |row: &&serde_json::Value| row["id"] == "network/udp-throughput";
+    assert_eq!(rows(&document).iter().filter(is_udp).count(), 2);
+    for row in rows(&document).iter().filter(is_udp) {
         let of = |key: &str| row["audit"][format!("datagrams_{key}")].as_u64().unwrap();
         assert_eq!(of("sent"), of("unique") + of("lost") + of("dropped"), "{row:#}");
         assert_eq!(of("received"), of("unique") + of("duplicate"), "{row:#}");
