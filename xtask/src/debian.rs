@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// A program that tests call, and the package that brings it.
-const NEEDED: [(&str, &str); 8] = [
+const NEEDED: [(&str, &str); 9] = [
     ("strace", "strace"),
     ("mkfs.xfs", "xfsprogs"),
     ("mkfs.btrfs", "btrfs-progs"),
@@ -17,6 +17,7 @@ const NEEDED: [(&str, &str); 8] = [
     ("b3sum", "b3sum"),
     ("xxhsum", "xxhash"),
     ("rsync", "rsync"),
+    ("ip", "iproute2"),
 ];
 
 /// Folders of administration programs, which a user's search path may lack.

@@ -20,6 +20,9 @@ pub enum Error {
     /// The machine has not the room for it; nothing was done, or what was done was removed.
     #[error("{0}")]
     NoRoom(String),
+    /// The other end of the network cannot be reached, or does not want to; nothing was measured.
+    #[error("{0}")]
+    Network(String),
     /// The machine has not the threads for it; none of them did anything.
     #[error(transparent)]
     Thread(#[from] ThreadError),

@@ -15,6 +15,7 @@ pub mod disk;
 mod error;
 mod limits;
 pub mod memory;
+pub mod network;
 pub mod place;
 pub mod read;
 mod residency;

@@ -5,6 +5,7 @@ pub mod bench;
 pub mod copy;
 pub mod quantity;
 pub mod read;
+pub mod serve;
 pub mod shared;
 pub mod sum;
 pub mod transfer;
@@ -47,7 +48,7 @@ impl Arguments {
         match &self.command {
             Command::Copy(copy) => copy.contradiction(),
             Command::Sum(sum) => sum.contradiction(),
-            Command::Recorded(_) | Command::Transfer(_) => None,
+            Command::Recorded(_) | Command::Serve(_) | Command::Transfer(_) => None,
         }
         .map_or(Ok(self), |text| Err(Self::command().error(ErrorKind::ArgumentConflict, text)))
     }
@@ -60,6 +61,8 @@ pub enum Command {
     Recorded(Box<Recorded>),
     /// Copy files and trees, as faithfully as cp -a
     Copy(Box<copy::Copy>),
+    /// Be the far end of `flatout bench network`
+    Serve(serve::Serve),
     /// Print or check the digests of files and trees
     Sum(sum::Sum),
     /// Move the bytes of one file into another, block by block, as dd does
@@ -70,7 +73,7 @@ pub enum Command {
 /// What leaves a record that is shown when it is complete.
 #[derive(Debug, Subcommand)]
 pub enum Recorded {
-    /// Measure this machine's limits: disk, page cache, system calls
+    /// Measure this machine's limits: disk, page cache, system calls, CPU, memory, network
     Bench(bench::Bench),
     /// Read files flat out; print digest and rate
     Read(read::Read),

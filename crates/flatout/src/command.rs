@@ -3,6 +3,7 @@
 pub mod bench;
 pub mod copy;
 pub mod read;
+pub mod serve;
 pub mod sum;
 pub mod transfer;
 pub mod tune;

@@ -34,6 +34,7 @@ fn main() -> ExitCode {
         Command::Copy(copy) => return command::copy::run(copy, cancel),
         // Its rows are written as they come: there may be millions of them.
         Command::Sum(sum) => return command::sum::run(sum, cancel),
+        Command::Serve(serve) => return command::serve::run(serve, cancel),
         Command::Transfer(transfer) => return command::transfer::run(transfer, cancel),
     };
     if let Recorded::Versus(versus) = command

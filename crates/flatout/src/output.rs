@@ -175,6 +175,13 @@ pub fn complain(line: &str) {
     let _ = writeln!(io::stderr().lock(), "flatout: {}", text::visible(line));
 }
 
+/// One line on standard output, at once.
+pub fn say(line: &str) {
+    let mut out = io::stdout().lock();
+    // Whoever closed standard output does not want to hear it.
+    let _ = writeln!(out, "{}", text::visible(line)).and_then(|()| out.flush());
+}
+
 fn summaries(record: &Record) -> String {
     let shown: Vec<_> = record
         .results

@@ -162,6 +162,14 @@ codes! {
     NOT_LINEAR = "not_linear";
     /// The hypervisor took a part of the CPU time in trials that count.
     STOLEN_TIME = "stolen_time";
+    /// Both ends are on this machine: what is measured is its kernel and memory, no network.
+    LOOPBACK = "loopback";
+    /// Part of the datagrams that were sent did not arrive.
+    DATAGRAMS_LOST = "datagrams_lost";
+    /// Datagrams came so late that they cannot be told from duplicates.
+    ACCOUNT_INCOMPLETE = "account_incomplete";
+    /// Bytes were thrown away in the kernel instead of being read.
+    DISCARDED = "discarded";
 }
 
 /// Adds `warning` unless one with its code is there.

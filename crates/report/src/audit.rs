@@ -51,7 +51,7 @@ const fn exception(
 }
 
 /// The columns; the first [`MOVED`] tell what was moved, the others what it cost and who disturbed.
-pub(crate) const COLUMNS: [Column; 14] = [
+pub(crate) const COLUMNS: [Column; 19] = [
     Column {
         is_proof: false,
         ..column("bytes", "asked", Spelling::Unit("bytes"), "bytes asked for in all trials")
@@ -94,6 +94,31 @@ pub(crate) const COLUMNS: [Column; 14] = [
         "share of sampled blocks full of zeros",
     ),
     column(
+        "lost_ratio",
+        "lost",
+        Spelling::Share,
+        "share of the datagrams sent that were lost on the way",
+    ),
+    column(
+        "dropped_ratio",
+        "dropped",
+        Spelling::Share,
+        "share of the datagrams sent that the receiver's socket dropped",
+    ),
+    exception(
+        "retransmit_ratio",
+        "sent again",
+        Spelling::Share,
+        "share of TCP's segments that were sent again",
+    ),
+    column(
+        "cpu_s_per_gbit",
+        "CPU s/Gbit",
+        Spelling::Seconds,
+        "CPU seconds for one gigabit: all CPUs of both ends, interrupts included",
+    ),
+    column("softirq_s_per_gbit", "softirq", Spelling::Seconds, "of them in deferred interrupts"),
+    column(
         "cpu_ns_per_operation",
         "CPU/op",
         Spelling::Unit("ns"),
@@ -133,7 +158,7 @@ pub(crate) const COLUMNS: [Column; 14] = [
 ];
 
 /// How many of [`COLUMNS`] tell what was moved.
-pub(crate) const MOVED: usize = 8;
+pub(crate) const MOVED: usize = 11;
 
 /// Heads that a narrow page goes without, the least important first.
 pub(crate) const FIRST_TO_GO: [&str; 9] =

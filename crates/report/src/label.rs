@@ -33,9 +33,11 @@ const ORDER: [&str; 20] = [
 ];
 
 /// Keys whose words do not follow from their spelling.
-const NOUNS: [(&str, &str); 6] = [
+const NOUNS: [(&str, &str); 8] = [
     ("cpu_ns_per_operation", "CPU per operation"),
     ("cpu_s_per_gib", "CPU per GiB"),
+    ("cpu_s_per_gbit", "CPU per Gbit"),
+    ("softirq_s_per_gbit", "softirq per Gbit"),
     ("harness_ns_per_operation", "harness per operation"),
     ("user_ns", "CPU time, user"),
     ("system_ns", "CPU time, system"),

@@ -40,6 +40,7 @@ pub mod process;
 pub mod quota;
 mod region;
 pub mod ring;
+pub mod socket;
 pub mod steal;
 pub mod storage;
 pub mod stream;

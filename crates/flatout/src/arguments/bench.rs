@@ -3,6 +3,7 @@
 
 pub mod cpu;
 pub mod disk;
+pub mod network;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -14,6 +15,7 @@ use super::quantity::{size, time};
 use super::shared::Output;
 use cpu::Cpu;
 use disk::Disk;
+use network::Network;
 
 const AFTER: &str = "\
 Areas:
@@ -26,6 +28,8 @@ Areas:
             extension, held against clock × ports × lanes, all measured here; Linpack and DGEMM
   memory    bytes per second over working sets, block sizes and threads; nanoseconds per access;
             the cache levels that follow from them
+  network   bytes per second and round trips over TCP and UDP, between this machine and one where
+            `flatout serve` runs (--connect), or over loopback
 Without an AREA a short set of all runs: at most 60 rows and 90 s. A named AREA runs its full
 grid; --quick shortens it. A PLACE is for the disk area: a directory (flatout makes its own file
 there), a file (only read, unless --overwrite) or a block device (only read, always). A directory
@@ -59,7 +63,9 @@ Examples:
   flatout bench disk /data --pattern random-read --rate 5000 --runtime 10s
   flatout bench syscall --format json --output syscall.json
   flatout bench cpu --threads 1,2      the arithmetic units with one thread and with two
-  flatout bench memory --quick         memory, a coarse grid";
+  flatout bench memory --quick         memory, a coarse grid
+  flatout bench network                TCP and UDP over loopback
+  flatout bench network --connect fast:7878 --token-file t   to a machine where flatout serves";
 
 /// `flatout bench`.
 #[derive(Debug, Clone, Args)]
@@ -76,14 +82,15 @@ pub struct Bench {
     #[arg(long, value_name = "DIR", default_value = ".", hide_default_value = true)]
     pub directory: PathBuf,
     /// Time for all trials together; figures that are not precise by then say so
-    /// [default: at most 90s in all; cache 240s, disk by its rows, syscall 120s, cpu and memory 55s each; with --quick less]
+    /// [default: at most 90s in all; cache 240s, disk by its rows, syscall 120s, cpu and memory 55s each, network 26s; with --quick less]
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub max_time: Option<u64>,
     /// Never write more than this
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub max_write: Option<u64>,
     /// Bytes per request: of the disk area [default: 1M sequential, 4K random], several separated
-    /// by commas make a sweep; of read, pread and write of the syscall area [default: 1]
+    /// by commas make a sweep; of read, pread and write of the syscall area [default: 1]; of a
+    /// call, or of a message, of the network area [default: 64K], several make rows
     #[arg(long, value_name = "SIZE,…", value_parser = size, value_delimiter = ',')]
     pub block_size: Vec<u64>,
     /// Threads of the disk, cpu and memory areas; several make a sweep [default: disk 1; cpu and
@@ -92,7 +99,8 @@ pub struct Bench {
     pub threads: Vec<u32>,
     /// Disk: length of the test file; how much of a file or device is used [default: 1 GiB, less
     /// where that is more than a tenth of the free space; of the matrix 5 GB; all of a file or
-    /// device]. Memory: how much a row of blocks moves [default: 1.28 GB]
+    /// device]. Memory: how much a row of blocks moves [default: 1.28 GB]. Network: a trial moves
+    /// so much instead of taking a time, all streams together
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub bytes: Option<u64>,
     /// Drop the caches of the whole system before cold rows; needs root
@@ -105,6 +113,8 @@ pub struct Bench {
     pub disk: Disk,
     #[command(flatten)]
     pub cpu: Cpu,
+    #[command(flatten)]
+    pub network: Box<Network>,
     #[command(flatten)]
     pub output: Output,
 }
@@ -122,6 +132,8 @@ pub enum Area {
     Cpu,
     /// Memory and its caches
     Memory,
+    /// TCP and UDP
+    Network,
 }
 
 impl Area {
@@ -133,6 +145,7 @@ impl Area {
             Self::Syscall => "syscall",
             Self::Cpu => "cpu",
             Self::Memory => "memory",
+            Self::Network => "network",
         }
     }
 }
@@ -186,13 +199,16 @@ impl Bench {
 
     /// The options given that only some areas know, and these areas.
     fn given(&self) -> impl Iterator<Item = (&'static str, &'static [Area])> {
-        let shared: [(_, _, &'static [Area]); 2] = [
+        let shared: [(_, _, &'static [Area]); 3] = [
             ("--threads", !self.threads.is_empty(), &[Area::Disk, Area::Cpu, Area::Memory]),
-            ("--bytes", self.bytes.is_some(), &[Area::Disk, Area::Memory]),
+            ("--rate", self.disk.rate.is_some(), &[Area::Disk, Area::Network]),
+            ("--bytes", self.bytes.is_some(), &[Area::Disk, Area::Memory, Area::Network]),
         ];
         let of_disk = self.disk.options().map(|(name, given)| (name, given, &[Area::Disk][..]));
         let of_cpu = self.cpu.options().map(|(name, given)| (name, given, &[Area::Cpu][..]));
-        let all = shared.into_iter().chain(of_disk).chain(of_cpu);
+        let of_network =
+            self.network.options().map(|(name, given)| (name, given, &[Area::Network][..]));
+        let all = shared.into_iter().chain(of_disk).chain(of_cpu).chain(of_network);
         all.filter(|option| option.1).map(|(name, _, areas)| (name, areas))
     }
 
@@ -226,8 +242,9 @@ impl Bench {
                 ));
             }
         }
-        if self.block_size.len() > 1 && areas != [Area::Disk] {
-            return Err("--block-size with several values is for the disk area alone".to_owned());
+        if self.block_size.len() > 1 && areas != [Area::Disk] && areas != [Area::Network] {
+            let text = "--block-size with several values is for the disk or the network area alone";
+            return Err(text.to_owned());
         }
         Ok(())
     }
@@ -276,7 +293,10 @@ mod tests {
             assert!(parsed(words).check().is_err(), "{words:?}");
         }
         assert!(
-            parsed(&["cahce"]).check().unwrap_err().contains("cache, disk, syscall, cpu, memory")
+            parsed(&["cahce"])
+                .check()
+                .unwrap_err()
+                .contains("cache, disk, syscall, cpu, memory, network")
         );
     }
 }

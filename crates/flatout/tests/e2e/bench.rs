@@ -27,8 +27,8 @@ fn the_document_holds_all_areas_with_limits_and_six_answers() {
     let document = ran.exits(0).document();
     assert_valid(&document);
     let (cache, syscall) = (rows(&document, "cache/"), rows(&document, "syscall/"));
-    assert!(cache.len() >= 20 && syscall.len() >= 15, "{} and {}", cache.len(), syscall.len());
-    for area in ["disk/", "cpu/", "memory/"] {
+    assert!(cache.len() >= 16 && syscall.len() >= 15, "{} and {}", cache.len(), syscall.len());
+    for area in ["disk/", "cpu/", "memory/", "network/"] {
         assert!(rows(&document, area).len() >= 4, "{area}");
     }
     assert!(document["results"].as_array().unwrap().len() <= 60);

@@ -52,3 +52,8 @@ fn the_help_of_copy_is_as_reviewed() {
 fn the_help_of_tune_is_as_reviewed() {
     assert_help(&["tune"], "help-tune");
 }
+
+#[test]
+fn the_help_of_serve_is_as_reviewed() {
+    assert_help(&["serve"], "help-serve");
+}

@@ -28,6 +28,7 @@ mod input;
 mod interruption;
 mod limit;
 mod machine;
+mod network;
 mod read;
 mod residency;
 mod sum;

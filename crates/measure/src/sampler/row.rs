@@ -366,9 +366,11 @@ fn is_precise(figures: &[f64], plan: &Plan) -> bool {
     statistics::relative_half_width(figures).is_some_and(|width| width <= plan.half_width)
 }
 
-/// Preemption says nothing about a trial that runs more threads than there are CPUs.
+/// Preemption says nothing about a trial that runs more threads than there are CPUs, or whose own
+/// traffic the kernel carries: it does so in interrupts and threads of its own, like a stranger.
 fn counts(spoil: Spoil, sample: &Sample) -> bool {
-    spoil != Spoil::Preempted || !warning::has(&sample.warnings, warning::OVERSUBSCRIBED)
+    let own = [warning::OVERSUBSCRIBED, warning::LOOPBACK];
+    spoil != Spoil::Preempted || !own.iter().any(|code| warning::has(&sample.warnings, code))
 }
 
 /// The figure of one trial; `None` when time or amount cannot be true.

@@ -46,15 +46,17 @@ pub(super) const BESIDE_THE_POINT: [&str; 8] = [
 ];
 
 /// Does it matter? These only label a figure: the row is meant to be like this.
-pub(super) const LABELS: [&str; 4] = [
+pub(super) const LABELS: [&str; 6] = [
     warning::SYSCALL_BOUND,
     warning::READAHEAD_BOUND,
     warning::NOT_DURABLE,
     warning::OVERSUBSCRIBED,
+    warning::LOOPBACK,
+    warning::DISCARDED,
 ];
 
 /// Does it matter? The figure stands for its name, in circumstances that the reader must know.
-pub(super) const CIRCUMSTANCES: [&str; 10] = [
+pub(super) const CIRCUMSTANCES: [&str; 12] = [
     warning::DONE_OTHERWISE,
     warning::KEEPS_LESS,
     warning::OVERLAY_FILESYSTEM,
@@ -65,6 +67,8 @@ pub(super) const CIRCUMSTANCES: [&str; 10] = [
     warning::CACHE_DIFFERS,
     warning::CORES_SHARED,
     warning::CLOCK_DISAGREES,
+    warning::DATAGRAMS_LOST,
+    warning::ACCOUNT_INCOMPLETE,
 ];
 
 /// Does it reproduce? However narrow the interval is, the figure will be another one when others

@@ -4,7 +4,7 @@ use clap::Args;
 use flatout_bench::disk::{Pattern, Selection};
 use flatout_io::{Engine, Split};
 
-use crate::arguments::quantity::time;
+use crate::arguments::quantity::{rate, time};
 use crate::arguments::shared::{CachingChoice, SplitChoice};
 
 /// Options that only the disk area knows.
@@ -37,8 +37,9 @@ pub struct Disk {
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub runtime: Option<u64>,
     /// Operations per second, all threads together: an open loop, whose latencies count from the
-    /// intended start
-    #[arg(long, value_name = "N")]
+    /// intended start. Of the network area: bytes per second, all streams of a direction together
+    /// (as 12.5MB), or, with --measure latency, questions per second
+    #[arg(long, value_name = "N", value_parser = rate)]
     pub rate: Option<f64>,
     /// Reads of a hundred operations of the pattern mixed [default: 70]
     #[arg(long, value_name = "PERCENT")]
@@ -54,7 +55,7 @@ fn pattern(text: &str) -> Result<Pattern, String> {
 
 impl Disk {
     /// Its options, each with whether it was given.
-    pub fn options(&self) -> [(&'static str, bool); 10] {
+    pub fn options(&self) -> [(&'static str, bool); 9] {
         [
             ("--pattern", !self.pattern.is_empty()),
             ("--matrix", self.matrix),
@@ -63,7 +64,6 @@ impl Disk {
             ("--caching", self.caching.is_some()),
             ("--split", self.split.is_some()),
             ("--runtime", self.runtime.is_some()),
-            ("--rate", self.rate.is_some()),
             ("--mix", self.mix.is_some()),
             ("--overwrite", self.overwrite),
         ]

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use flatout_bench::cache::{self, Clearing};
 use flatout_bench::disk::{self, Grid, Overwriting};
+use flatout_bench::network::{self, token::Key};
 use flatout_bench::{Bench, Error, Extent, Measured, cpu, memory, syscall};
 use flatout_measure::case::Plan;
 use flatout_measure::record::{Chart, Outcome};
@@ -43,6 +44,7 @@ enum Work {
     Syscall { block_bytes: u64, directory: PathBuf, quick: bool, cancel: CancelToken },
     Cpu(cpu::Options),
     Memory(memory::Options),
+    Network(Box<network::Options>),
 }
 
 /// What an area found.
@@ -82,6 +84,7 @@ pub(super) fn jobs(
             Area::Syscall => context.syscall()?,
             Area::Cpu => context.cpu()?,
             Area::Memory => context.memory()?,
+            Area::Network => context.network()?,
         });
     }
     // Time asked for is shared out as the usual time is.
@@ -239,6 +242,35 @@ impl Context<'_> {
         memory::check(&options)?;
         Ok(self.job(Area::Memory, PathBuf::new(), 0, self.seconds(), Work::Memory(options)))
     }
+
+    fn network(&self) -> Result<Job, Error> {
+        let chosen = &self.arguments.network;
+        // The block size of bare `bench` is that of system calls.
+        let is_few = self.size == Extent::Few;
+        let block_bytes = if is_few { &[][..] } else { &self.arguments.block_size };
+        let key = chosen.token_file.as_deref().map(Key::from_file).transpose();
+        let options = network::Options {
+            extent: self.size,
+            connect: chosen.connect.clone(),
+            key: key.map_err(Error::Network)?,
+            family: chosen.family(),
+            selection: chosen
+                .selection(block_bytes, self.arguments.bytes, self.arguments.disk.rate)
+                .map_err(Error::Usage)?,
+            window_ns: chosen.duration,
+            cancel: self.cancel,
+            notice: crate::output::complain,
+        };
+        network::check(&options)?;
+        let seconds = match (self.size, self.arguments.quick) {
+            (Extent::Few, true) => 2,
+            (Extent::Few, false) => 5,
+            (Extent::Quick, _) => 6,
+            (Extent::Full, _) => 26,
+        };
+        let work = Work::Network(Box::new(options));
+        Ok(self.job(Area::Network, PathBuf::new(), 0, seconds, work))
+    }
 }
 
 impl Job {
@@ -273,6 +305,7 @@ impl Job {
             }
             Work::Cpu(options) => Ok(cpu::measure(options, &self.plan, bench)?.into()),
             Work::Memory(options) => Ok(memory::measure(options, &self.plan, bench)?.into()),
+            Work::Network(options) => Ok(network::measure(options, &self.plan, bench)?.into()),
         }
     }
 }

@@ -1,0 +1,341 @@
+//! The near end: a session with a server, and tests run in it one after the other.
+
+use std::io::Write;
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
+use std::time::Duration;
+
+use flatout_measure::case::TrialError;
+use flatout_sys::cancel::CancelToken;
+use flatout_sys::clock::monotonic_ns;
+
+use super::channel::{Channel, ChannelError};
+use super::flow::{self, End, FlowError, Seen, Socket, Wired};
+use super::frame::{Frame, MAX_POINTS, VERSION};
+use super::server::HANDSHAKE_NS;
+use super::session::{GATHER_NS, machine, ready_tcp, ready_udp};
+use super::spec::{Protocol, Spec};
+use super::token::{Key, Knock};
+
+/// How long a connection may take.
+const CONNECT: Duration = Duration::from_secs(5);
+/// How long a client stands in line.
+const LINE_NS: u64 = 600_000_000_000;
+/// How long the server may take for an answer.
+const ANSWER_NS: u64 = 5_000_000_000;
+/// How soon a knock by datagram is repeated until the server has all of them, and how much longer
+/// each time: the server takes them one by one.
+const KNOCK_NS: u64 = 500_000;
+const KNOCK_GROWTH_NS: u64 = 500_000;
+/// Questions that tell the round trip.
+const PINGS: u32 = 5;
+
+/// Which addresses of a name are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Family {
+    /// IPv4 alone.
+    V4,
+    /// IPv6 alone.
+    V6,
+}
+
+impl Family {
+    /// The word in records.
+    pub fn of(address: SocketAddr) -> Self {
+        // An IPv4 address that is written as one of IPv6 travels as IPv4.
+        if address.ip().to_canonical().is_ipv4() { Self::V4 } else { Self::V6 }
+    }
+
+    /// The word in records.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::V4 => "ipv4",
+            Self::V6 => "ipv6",
+        }
+    }
+}
+
+/// What both ends saw of a test.
+#[derive(Debug)]
+pub struct Report {
+    /// The test.
+    pub spec: Spec,
+    /// When it began, since the session did.
+    pub start_ns: u64,
+    /// This end.
+    pub near: Seen,
+    /// The other one.
+    pub far: Seen,
+}
+
+/// A session.
+#[derive(Debug)]
+pub struct Client {
+    channel: Channel,
+    server: SocketAddr,
+    key: [u8; 32],
+    tests: u32,
+    started_ns: u64,
+    /// Why there can be no more tests.
+    over: Option<String>,
+    /// Whether both ends are one machine.
+    pub shares_machine: bool,
+    /// CPUs of the other end.
+    pub far_cpus: u16,
+    /// The shortest round trip of the control channel.
+    pub round_trip_ns: u64,
+}
+
+/// The addresses of a name with its port.
+///
+/// Errors: one line that names it.
+pub fn resolve(target: &str, family: Option<Family>) -> Result<Vec<SocketAddr>, String> {
+    let all =
+        target.to_socket_addrs().map_err(|error| format!("cannot resolve {target:?}: {error}"))?;
+    let all: Vec<SocketAddr> =
+        all.filter(|&address| family.is_none_or(|family| family == Family::of(address))).collect();
+    match (all.is_empty(), family) {
+        (false, _) => Ok(all),
+        (true, Some(family)) => Err(format!("{target:?} has no {} address", family.name())),
+        (true, None) => Err(format!("{target:?} has no address")),
+    }
+}
+
+fn dial(addresses: &[SocketAddr]) -> Result<(TcpStream, SocketAddr), String> {
+    let mut failures = Vec::new();
+    for address in addresses {
+        match TcpStream::connect_timeout(address, CONNECT) {
+            Ok(stream) => return Ok((stream, *address)),
+            Err(error) => failures.push(format!("cannot connect to {address}: {error}")),
+        }
+    }
+    Err(failures.join("; "))
+}
+
+impl Client {
+    /// Begins a session with the first of `addresses` that answers. `busy` hears how many wait
+    /// before this client, itself included, each time that it changes.
+    ///
+    /// Errors: one line: who does not answer, or does not know the key.
+    pub fn connect(
+        addresses: &[SocketAddr],
+        key: &Key,
+        cancel: CancelToken,
+        busy: &mut dyn FnMut(u16),
+    ) -> Result<Self, String> {
+        let (stream, server) = dial(addresses)?;
+        let complain = |error: ChannelError| match error {
+            ChannelError::Closed | ChannelError::Garbage => format!(
+                "{server}: it hung up during the handshake: another token, or no flatout serve"
+            ),
+            ChannelError::Io(error) if error.kind() == std::io::ErrorKind::ConnectionReset => {
+                format!(
+                    "{server}: it hung up during the handshake: another token, or no flatout serve"
+                )
+            }
+            ChannelError::Silent(_) => format!("{server}: no flatout serve answers there"),
+            error => format!("{server}: {error}"),
+        };
+        stream
+            .set_nonblocking(true)
+            .and_then(|()| stream.set_nodelay(true))
+            .map_err(|error| format!("{server}: {error}"))?;
+        let deadline_ns = monotonic_ns().saturating_add(HANDSHAKE_NS);
+        let mut channel = Channel::open(stream, key, cancel, deadline_ns).map_err(complain)?;
+        channel.send(&Frame::Hello { version: VERSION }).map_err(complain)?;
+        let (mut wait_ns, mut session) = (HANDSHAKE_NS, None);
+        while session.is_none() {
+            match channel.receive(wait_ns) {
+                Ok(Frame::Waiting { waiting }) => {
+                    wait_ns = LINE_NS;
+                    busy(waiting);
+                }
+                Ok(Frame::Admitted { key, cpus, machine }) => session = Some((key, cpus, machine)),
+                Ok(_) => return Err(complain(ChannelError::Garbage)),
+                Err(error) => return Err(complain(error)),
+            }
+        }
+        let (key, far_cpus, far_machine) = session.unwrap_or_default();
+        let mut client = Self {
+            channel,
+            server,
+            key,
+            tests: 0,
+            started_ns: monotonic_ns(),
+            over: None,
+            shares_machine: far_machine == machine(),
+            far_cpus,
+            round_trip_ns: u64::MAX,
+        };
+        for number in 0..PINGS {
+            client.ping(number).map_err(complain)?;
+        }
+        Ok(client)
+    }
+
+    /// Where the server is.
+    pub fn server(&self) -> SocketAddr {
+        self.server
+    }
+
+    /// The address of this end.
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.channel.stream().local_addr().ok()
+    }
+
+    /// Asks whether the server is there; keeps the session alive.
+    fn ping(&mut self, number: u32) -> Result<(), ChannelError> {
+        let start_ns = monotonic_ns();
+        self.channel.send(&Frame::Ping { number })?;
+        match self.channel.receive(ANSWER_NS)? {
+            Frame::Pong { number: same } if same == number => {
+                self.round_trip_ns = self.round_trip_ns.min(monotonic_ns() - start_ns);
+                Ok(())
+            }
+            _ => Err(ChannelError::Garbage),
+        }
+    }
+
+    /// Keeps the session from being idle while something else is measured.
+    pub fn keep_alive(&mut self) {
+        if self.over.is_none()
+            && let Err(error) = self.ping(0)
+        {
+            self.over = Some(error.to_string());
+        }
+    }
+
+    /// Runs a test; its number is given here.
+    ///
+    /// Errors: the test failed, or the session is over.
+    pub fn run(&mut self, spec: Spec) -> Result<Report, TrialError> {
+        if let Some(why) = &self.over {
+            return Err(TrialError::Failed(format!("{}: {why}", self.server)));
+        }
+        self.tests += 1;
+        let spec = Spec { test: self.tests, shared_cpus: self.shares_machine.into(), ..spec };
+        spec.check().map_err(TrialError::Failed)?;
+        self.try_test(spec).map_err(|error| {
+            let is_over = match &error {
+                FlowError::Failed(_)
+                | FlowError::Unsupported(_)
+                | FlowError::Channel(ChannelError::Refused(_)) => false,
+                FlowError::Channel(_) | FlowError::Broken(_) => true,
+            };
+            if is_over {
+                self.over = Some(error.to_string());
+            }
+            match error {
+                FlowError::Channel(ChannelError::Cancelled) => TrialError::Interrupted,
+                FlowError::Unsupported(text) => TrialError::Unsupported(text),
+                error => TrialError::Failed(format!("{}: {error}", self.server)),
+            }
+        })
+    }
+
+    fn try_test(&mut self, spec: Spec) -> Result<Report, FlowError> {
+        self.channel.send(&Frame::Prepare(spec))?;
+        match self.channel.receive(ANSWER_NS)? {
+            Frame::Prepared => {}
+            _ => return Err(ChannelError::Garbage.into()),
+        }
+        let wired = self.wire(&spec).map_err(FlowError::Broken)?;
+        let key = self.key;
+        let begin = |channel: &mut Channel| {
+            let deadline_ns = monotonic_ns().saturating_add(2 * GATHER_NS);
+            let mut wait_ns = KNOCK_NS;
+            loop {
+                knock_by_datagram(&wired, spec.test, &key);
+                wait_ns += KNOCK_GROWTH_NS;
+                match channel.receive(wait_ns) {
+                    Ok(Frame::Ready) => return channel.send(&Frame::Go),
+                    Ok(_) => return Err(ChannelError::Garbage),
+                    Err(ChannelError::Silent(_)) if monotonic_ns() < deadline_ns => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        };
+        let start_ns = monotonic_ns().saturating_sub(self.started_ns);
+        let near = flow::run(End::Client, spec, &wired, &mut self.channel, begin);
+        // Even where this end failed the other one reports, and has to be heard.
+        let near = match near {
+            Err(error @ (FlowError::Failed(_) | FlowError::Unsupported(_))) => Err(error),
+            near => Ok(near?),
+        };
+        let far = self.hear(&spec);
+        match (near, far) {
+            (Ok(near), Ok(far)) => Ok(Report { spec, start_ns, near, far }),
+            (Ok(_), Err(error)) => Err(error.into()),
+            (Err(error), Ok(_) | Err(ChannelError::Refused(_))) => Err(error),
+            (Err(_), Err(error)) => Err(error.into()),
+        }
+    }
+
+    /// The other end's report.
+    fn hear(&mut self, spec: &Spec) -> Result<Seen, ChannelError> {
+        let flows = spec.flows().len();
+        let mut seen = Seen::default();
+        loop {
+            match self.channel.receive(ANSWER_NS)? {
+                Frame::Flow(report) if seen.flows.len() < flows => seen.flows.push(report),
+                Frame::Tcp { flow, points } if seen.tcp.len() < flows => {
+                    seen.tcp.push((flow, points));
+                }
+                Frame::Curve { points } if points.len() <= MAX_POINTS => seen.curve = points,
+                Frame::End(end) if seen.flows.len() == flows => {
+                    seen.end = end;
+                    return Ok(seen);
+                }
+                _ => return Err(ChannelError::Garbage),
+            }
+        }
+    }
+
+    /// Makes the data connections of a test.
+    fn wire(&self, spec: &Spec) -> Result<Vec<Wired>, String> {
+        let complain = |error: std::io::Error| format!("cannot open a data connection: {error}");
+        let own = self.address().ok_or("the control connection has no address")?;
+        let mut wired = Vec::new();
+        for flow in spec.flows() {
+            let socket = match flow.protocol {
+                Protocol::Tcp => {
+                    let mut stream =
+                        TcpStream::connect_timeout(&self.server, CONNECT).map_err(complain)?;
+                    let knock = Knock { test: spec.test, flow: flow.index }.encode(&self.key);
+                    stream.write_all(&knock).map_err(complain)?;
+                    ready_tcp(&stream).map_err(complain)?;
+                    Socket::Tcp(stream)
+                }
+                Protocol::Udp => {
+                    let mut any = own;
+                    any.set_port(0);
+                    let socket = UdpSocket::bind(any).map_err(complain)?;
+                    socket.connect(self.server).map_err(complain)?;
+                    ready_udp(&socket).map_err(complain)?;
+                    Socket::Udp(socket)
+                }
+            };
+            wired.push(Wired { flow, socket });
+        }
+        Ok(wired)
+    }
+
+    /// Ends the session.
+    pub fn finish(mut self) {
+        if self.over.is_none() {
+            // Whoever does not hear it sees the end of the connection.
+            let _ = self.channel.send(&Frame::Bye);
+        }
+    }
+}
+
+/// Proves the session on every flow of datagrams. One that is lost, or comes too early, is
+/// repeated until the server says that it has all.
+fn knock_by_datagram(wired: &[Wired], test: u32, key: &[u8; 32]) {
+    for wired in wired {
+        if let Socket::Udp(socket) = &wired.socket {
+            let knock = Knock { test, flow: wired.flow.index };
+            // Refused means only that the server's socket is not there yet.
+            let _ = socket.send(&knock.encode(key));
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! Bulk over UDP: numbered datagrams, many per call, and the account of those that came.
+//!
+//! A datagram begins with 16 bytes: the number of the test, that of the flow, two bytes of zero,
+//! and its own number, in network order.
+
+use std::io;
+use std::net::UdpSocket;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use flatout_sys::clock::monotonic_ns;
+use flatout_sys::socket::datagrams::{Incoming, Outgoing, Wait, set_segment};
+use flatout_sys::socket::{self, LONGEST_DATAGRAM_BYTES, Switch};
+
+use super::bulk::pace_until;
+use super::{GRACE_NS, Gauge, LaneEnd, Stage};
+use crate::network::account::Ledger;
+use crate::network::spec::{HEADER_BYTES, MAX_SEGMENTS, Spec};
+use crate::network::token::{KNOCK_BYTES, KNOCK_MARK};
+
+/// Datagrams per call. Above 32 the rate no longer rose: 16 0.97, 32 1, 64 1.00 of the rate at
+/// 1460 bytes (2 vCPUs of Sapphire Rapids, loopback, 2026-11-22).
+const BATCH: usize = 32;
+/// Bytes of all datagrams of a call, so that large ones do not wait for one another.
+const BATCH_BYTES: usize = 256 << 10;
+/// Receive buffer that is asked for; the kernel grants what `net.core.rmem_max` allows.
+const RECEIVE_BUFFER_BYTES: usize = 4 << 20;
+/// How often a receiver who gets nothing looks whether it should end.
+const LOOK: Duration = Duration::from_millis(5);
+const HEADER: usize = HEADER_BYTES as usize;
+
+/// How blocks become messages, and these datagrams.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Cut {
+    datagram_bytes: usize,
+    /// Datagrams of a message: more than one where the kernel cuts.
+    per_message: usize,
+    messages: usize,
+}
+
+impl Cut {
+    fn of(spec: &Spec) -> Self {
+        let datagram_bytes = spec.datagram_bytes as usize;
+        let block = (spec.block_bytes as usize).clamp(datagram_bytes, LONGEST_DATAGRAM_BYTES);
+        let per_message = match spec.offload.cuts() {
+            true => (block / datagram_bytes).clamp(1, MAX_SEGMENTS as usize),
+            false => 1,
+        };
+        let message_bytes = datagram_bytes * per_message;
+        let most = if spec.offload.cuts() { BATCH / 8 } else { BATCH };
+        Self { datagram_bytes, per_message, messages: (BATCH_BYTES / message_bytes).clamp(1, most) }
+    }
+
+    fn message_bytes(&self) -> usize {
+        self.datagram_bytes * self.per_message
+    }
+}
+
+fn write_header(datagram: &mut [u8], spec: &Spec, flow: u16, number: u64) {
+    datagram[..4].copy_from_slice(&spec.test.to_be_bytes());
+    datagram[4..6].copy_from_slice(&flow.to_be_bytes());
+    datagram[6..8].fill(0);
+    datagram[8..HEADER].copy_from_slice(&number.to_be_bytes());
+}
+
+/// The number of a datagram of this flow; `None` of any other.
+fn number_of(datagram: &[u8], spec: &Spec, flow: u16) -> Option<u64> {
+    let head: &[u8; HEADER] = datagram.first_chunk()?;
+    let mut own = [0; HEADER];
+    write_header(&mut own, spec, flow, 0);
+    (head[..8] == own[..8]).then(|| {
+        u64::from_be_bytes([
+            head[8], head[9], head[10], head[11], head[12], head[13], head[14], head[15],
+        ])
+    })
+}
+
+/// Sends until told to stop, or the bytes of the test are sent.
+pub fn send(socket: &UdpSocket, flow: u16, stage: &Stage, end: &mut LaneEnd) -> io::Result<()> {
+    let spec = &stage.spec;
+    let cut = Cut::of(spec);
+    let to = socket.as_fd();
+    if spec.offload.cuts() {
+        set_segment(to, cut.datagram_bytes as u16)?;
+    }
+    let mut outgoing = Outgoing::new(cut.messages, cut.message_bytes())?;
+    for index in 0..cut.messages {
+        flatout_sys::generator::fill_random(outgoing.slot_mut(index), monotonic_ns(), 0);
+    }
+    if !stage.wait() {
+        return Ok(());
+    }
+    let result = send_all(to, flow, stage, (&mut outgoing, cut), &mut end.report.account.sent);
+    end.report.total_bytes = end.report.account.sent * cut.datagram_bytes as u64;
+    result
+}
+
+fn send_all(
+    to: BorrowedFd<'_>,
+    flow: u16,
+    stage: &Stage,
+    (outgoing, cut): (&mut Outgoing, Cut),
+    sent: &mut u64,
+) -> io::Result<()> {
+    let spec = &stage.spec;
+    let streams = u64::from(spec.streams.max(1));
+    let per_message = cut.per_message as u64;
+    let whole = match spec.bytes {
+        0 => u64::MAX,
+        bytes => bytes.div_ceil(streams).div_ceil(cut.message_bytes() as u64) * per_message,
+    };
+    let rate = spec.rate_per_s.div_ceil(streams);
+    while !stage.is_over() && *sent < whole {
+        let left = (whole - *sent) / per_message;
+        let mut count = cut.messages.min(usize::try_from(left).unwrap_or(usize::MAX));
+        if rate > 0 {
+            // One by one: a rate is not kept by bursts.
+            count = 1;
+            let bytes = u128::from(*sent) * cut.datagram_bytes as u128;
+            let due_ns = bytes * 1_000_000_000 / u128::from(rate);
+            pace_until(stage, u64::try_from(due_ns).unwrap_or(u64::MAX));
+        }
+        for index in 0..count {
+            let datagrams = outgoing.slot_mut(index).chunks_mut(cut.datagram_bytes);
+            let first = *sent + index as u64 * per_message;
+            for (number, datagram) in (first..).zip(datagrams) {
+                write_header(datagram, spec, flow, number);
+            }
+        }
+        match outgoing.send(to, count, cut.message_bytes()) {
+            Ok(messages) => *sent += messages as u64 * per_message,
+            Err(error) if is_passing(&error) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Errors that say nothing about the next call: a full queue, a signal, or that the peer's socket
+/// was away for a moment (the receiver's account tells if it stays away).
+fn is_passing(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock | io::ErrorKind::ConnectionRefused
+    ) || error.raw_os_error() == Some(rustix::io::Errno::NOBUFS.raw_os_error())
+}
+
+/// Receives until all that was sent has come, or does not come any more.
+pub fn receive(
+    socket: &UdpSocket,
+    flow: u16,
+    gauge: &Gauge,
+    stage: &Stage,
+    end: &mut LaneEnd,
+) -> io::Result<()> {
+    let spec = &stage.spec;
+    let from = socket.as_fd();
+    if spec.offload.joins() {
+        socket::set_gro(from, Switch::On)?;
+    }
+    end.report.buffer_bytes = socket::ask_receive_buffer(from, RECEIVE_BUFFER_BYTES)? as u64;
+    socket.set_read_timeout(Some(LOOK))?;
+    let drops_before = socket::drops(from)?;
+    let per_packet = if spec.offload.joins() { u64::from(MAX_SEGMENTS) } else { 1 };
+    let room = if spec.offload.joins() {
+        65_536
+    } else {
+        (spec.datagram_bytes as usize).max(KNOCK_BYTES) + 1
+    };
+    let mut incoming = Incoming::new((BATCH_BYTES * 4 / room).clamp(1, 2 * BATCH), room)?;
+    let mut books = Books { spec: *spec, flow, ledger: Ledger::default(), bytes: 0 };
+    if !stage.wait() {
+        return Ok(());
+    }
+    let mut last_ns = 0;
+    let mut empty_since_ns = None;
+    loop {
+        match incoming.receive(from, Wait::First) {
+            Ok(count) => {
+                (0..count).for_each(|index| books.note(incoming.message(index)));
+                gauge.bytes.store(books.bytes, Ordering::Relaxed);
+                last_ns = stage.elapsed_ns();
+            }
+            Err(error) if is_passing(&error) => {
+                if stage.closing.load(Ordering::Acquire) {
+                    // The sender has ended, and nothing is left in the socket.
+                    books.ledger.begin_late();
+                    empty_since_ns.get_or_insert_with(monotonic_ns);
+                }
+            }
+            Err(error) => return Err(error),
+        }
+        if stage.aborted.load(Ordering::Relaxed) {
+            break;
+        }
+        let is_closing = stage.closing.load(Ordering::Acquire);
+        let is_whole = is_closing && {
+            // What the socket has dropped will not come, and need not be waited for.
+            let drops = socket::drops(from)?.saturating_sub(drops_before);
+            let known = books.ledger.unique().saturating_add(drops.saturating_mul(per_packet));
+            known >= gauge.expected.load(Ordering::Acquire)
+                && (empty_since_ns.is_some() || drops == 0)
+        };
+        let grace_ns = GRACE_NS.max(spec.tail_ns.saturating_mul(2));
+        let waited = empty_since_ns.is_some_and(|since| monotonic_ns() - since > grace_ns);
+        if is_closing && (is_whole || waited) {
+            break;
+        }
+    }
+    let sent = gauge.expected.load(Ordering::Acquire);
+    let drops = socket::drops(from)?.saturating_sub(drops_before);
+    end.report.account = books.ledger.close(sent, drops, per_packet);
+    end.report.total_bytes = books.bytes;
+    end.report.lane_ns = last_ns.max(1);
+    Ok(())
+}
+
+/// What a receiver writes down.
+struct Books {
+    spec: Spec,
+    flow: u16,
+    ledger: Ledger,
+    /// Bytes of different datagrams.
+    bytes: u64,
+}
+
+impl Books {
+    /// Takes note of a message, which may be several datagrams joined.
+    fn note(&mut self, (message, segment): (&[u8], Option<usize>)) {
+        let segment = segment.unwrap_or(message.len()).max(1);
+        for datagram in message.chunks(segment) {
+            match number_of(datagram, &self.spec, self.flow) {
+                Some(number) if datagram.len() == self.spec.datagram_bytes as usize => {
+                    if self.ledger.take(number) {
+                        self.bytes += datagram.len() as u64;
+                    }
+                }
+                // A proof that was repeated once more than needed is on its way at the beginning.
+                _ if is_knock(datagram) => {}
+                _ => self.ledger.take_foreign(),
+            }
+        }
+    }
+}
+
+fn is_knock(datagram: &[u8]) -> bool {
+    datagram.len() == KNOCK_BYTES && datagram.starts_with(&KNOCK_MARK.to_be_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::network::spec::Offload;
+
+    fn spec(block_bytes: u32, datagram_bytes: u32, offload: Offload) -> Spec {
+        Spec { block_bytes, datagram_bytes, offload, ..Spec::default() }
+    }
+
+    #[test]
+    fn blocks_are_cut_as_the_kernel_allows() {
+        let plain = Cut::of(&spec(65_536, 65_507, Offload::Plain));
+        assert_eq!((plain.per_message, plain.messages), (1, 4));
+        let small = Cut::of(&spec(1460, 1460, Offload::Gro));
+        assert_eq!((small.per_message, small.messages), (1, BATCH));
+        let gso = Cut::of(&spec(65_536, 1472, Offload::Gso));
+        assert_eq!((gso.per_message, gso.message_bytes()), (44, 44 * 1472));
+        let tiny = Cut::of(&spec(65_536, 16, Offload::Both));
+        assert_eq!(tiny.per_message, 64);
+        let whole = Cut::of(&spec(1000, 1472, Offload::Gso));
+        assert_eq!(whole.per_message, 1);
+    }
+
+    #[test]
+    fn only_datagrams_of_the_flow_are_counted() {
+        let spec = Spec { test: 7, ..spec(100, 100, Offload::Plain) };
+        let mut books = Books { spec, flow: 3, ledger: Ledger::default(), bytes: 0 };
+        let mut joined = vec![0; 250];
+        write_header(&mut joined, &spec, 3, 0);
+        write_header(&mut joined[100..], &spec, 3, 1);
+        write_header(&mut joined[200..], &spec, 3, 2);
+        books.note((&joined, Some(100)));
+        let mut other = vec![0; 100];
+        write_header(&mut other, &spec, 4, 9);
+        books.note((&other, None));
+        books.note((&[1, 2, 3], None));
+        let account = books.ledger.close(3, 0, 1);
+        assert_eq!((account.unique, account.foreign, account.lost), (2, 3, 1));
+        assert_eq!(books.bytes, 200, "what is cut short does not count");
+    }
+}

@@ -1,0 +1,189 @@
+//! Latency: a question goes out, the same bytes come back, the time in between is recorded. One
+//! question per connection is on its way at a time.
+//!
+//! In a closed loop the next question follows the answer; at a rate each has its intended moment,
+//! and counts from there even where the answer before came too late for it.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::Ordering;
+
+use flatout_measure::histogram::Histogram;
+use flatout_sys::clock::monotonic_ns;
+use flatout_sys::socket;
+
+use super::bulk::{pace_until, random_block};
+use super::{LaneEnd, Stage};
+use crate::network::spec::{Flow, Protocol, Waiting};
+
+/// How long an answer may take before the test is given up (a datagram may be lost).
+const ANSWER_NS: u64 = 1_000_000_000;
+/// A wait for an intended moment ends so long before it, and the rest is spent asking the clock:
+/// the kernel wakes up to 50 µs late.
+const SPIN_NS: u64 = 80_000;
+
+/// How the bytes of a message are received.
+struct Line<'s> {
+    socket: BorrowedFd<'s>,
+    protocol: Protocol,
+    waiting: Waiting,
+}
+
+impl Line<'_> {
+    /// Receives a message that fills the buffer. False where the other end or the test has ended.
+    fn receive(&self, buffer: &mut [u8], stage: &Stage, deadline_ns: u64) -> io::Result<bool> {
+        let mut filled = 0;
+        while filled < buffer.len() {
+            let rest = &mut buffer[filled..];
+            let received = match self.waiting {
+                Waiting::Blocking => socket::receive(self.socket, rest),
+                Waiting::Spinning => socket::receive_now(self.socket, rest),
+            };
+            match received {
+                Ok(0) => return Ok(false),
+                Ok(length) => filled += length,
+                Err(error) if is_again(&error) => {
+                    if stage.is_over() || monotonic_ns() > deadline_ns {
+                        return Ok(false);
+                    }
+                    std::hint::spin_loop();
+                }
+                Err(error) => return Err(error),
+            }
+            if self.protocol == Protocol::Udp && filled < buffer.len() {
+                // A datagram of another length is none of ours.
+                filled = 0;
+            }
+        }
+        Ok(true)
+    }
+
+    fn send(&self, message: &[u8]) -> io::Result<()> {
+        let mut sent = 0;
+        while sent < message.len() {
+            match socket::send(self.socket, &message[sent..]) {
+                Ok(length) => sent += length,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_again(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted | io::ErrorKind::ConnectionRefused
+    )
+}
+
+fn line<'s>(socket: BorrowedFd<'s>, flow: Flow, stage: &Stage) -> Line<'s> {
+    let waiting = stage.spec.waiting;
+    if waiting == Waiting::Spinning {
+        // Only a network card has a queue to poll, and only root may ask for it: the loop does
+        // not depend on it.
+        let _ = socket::set_busy_poll(socket, 50);
+    }
+    Line { socket, protocol: flow.protocol, waiting }
+}
+
+/// The client's side.
+pub fn ask(socket: BorrowedFd<'_>, flow: Flow, stage: &Stage, end: &mut LaneEnd) -> io::Result<()> {
+    let spec = &stage.spec;
+    let line = line(socket, flow, stage);
+    let mut question = random_block(spec.block_bytes as usize)?;
+    let mut answer = random_block(spec.block_bytes as usize)?;
+    let mut histogram = Histogram::new();
+    let share = spec.rate_per_s.div_ceil(spec.streams.max(1).into());
+    let step_ns = 1_000_000_000_u64.checked_div(share).unwrap_or(0);
+    let end_ns = spec.warm_ns.saturating_add(spec.window_ns);
+    if !stage.wait() {
+        return Ok(());
+    }
+    let start_ns = stage.start_ns.load(Ordering::Acquire);
+    let mut asked = 0_u64;
+    loop {
+        let intended_ns = asked.saturating_mul(step_ns);
+        if step_ns > 0 {
+            wait_for(stage, intended_ns);
+        }
+        let now_ns = monotonic_ns();
+        let from_ns = if step_ns > 0 { start_ns + intended_ns } else { now_ns };
+        if now_ns - start_ns >= end_ns || stage.is_over() {
+            break;
+        }
+        number(question.as_mut_slice(), asked);
+        line.send(question.as_slice())?;
+        loop {
+            if !line.receive(answer.as_mut_slice(), stage, now_ns + ANSWER_NS)? {
+                if !stage.is_over() {
+                    end.failure = Some(format!("no answer to question {asked}"));
+                }
+                return Ok(());
+            }
+            // The answer to an earlier question, which was thought lost, does not count.
+            if answer.as_slice() == question.as_slice() || flow.protocol == Protocol::Tcp {
+                break;
+            }
+        }
+        if answer.as_slice() != question.as_slice() {
+            end.failure = Some(format!("the answer to question {asked} is another one"));
+            return Ok(());
+        }
+        let done_ns = monotonic_ns();
+        asked += 1;
+        if from_ns - start_ns >= spec.warm_ns {
+            histogram.record(done_ns.saturating_sub(from_ns));
+        }
+    }
+    end.report.total_bytes = asked * u64::from(spec.block_bytes);
+    end.report.calls = asked;
+    end.latencies = Some(histogram);
+    Ok(())
+}
+
+/// Waits until so long after the beginning, the last bit of it awake.
+fn wait_for(stage: &Stage, due_ns: u64) {
+    pace_until(stage, due_ns.saturating_sub(SPIN_NS));
+    while stage.elapsed_ns() < due_ns && !stage.is_over() {
+        std::hint::spin_loop();
+    }
+}
+
+/// Tells one question from the next, as far as it is long enough.
+fn number(message: &mut [u8], number: u64) {
+    let bytes = number.to_le_bytes();
+    let length = message.len().min(bytes.len());
+    message[..length].copy_from_slice(&bytes[..length]);
+}
+
+/// The server's side: what comes goes back.
+pub fn answer(socket: BorrowedFd<'_>, flow: Flow, stage: &Stage) -> io::Result<()> {
+    let line = line(socket, flow, stage);
+    let mut message = random_block(stage.spec.block_bytes as usize)?;
+    if !stage.wait() {
+        return Ok(());
+    }
+    while !stage.is_over() {
+        if !line.receive(message.as_mut_slice(), stage, u64::MAX)? {
+            break;
+        }
+        line.send(message.as_slice())?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn questions_differ_as_far_as_they_are_long() {
+        let mut message = [9; 3];
+        number(&mut message, 0x0102_0304);
+        assert_eq!(message, [4, 3, 2]);
+        number(&mut message[..1], 300);
+        assert_eq!(message[0], 44);
+    }
+}

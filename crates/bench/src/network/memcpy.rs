@@ -1,0 +1,147 @@
+//! What loopback is held against: blocks copied from core to core through memory that both share,
+//! with no kernel in between.
+//!
+//! Sending with a copy is two copies of each byte, into a slot of a ring by one thread and out of
+//! it by another; sending from a file in memory is one, by the receiver. The hand-over of a slot
+//! is two atomic stores.
+
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use flatout_measure::case::{Sample, TrialError};
+use flatout_sys::affinity;
+use flatout_sys::clock::monotonic_ns;
+use serde_json::json;
+
+use super::flow::bulk::random_block;
+
+/// Bytes of a block.
+const BLOCK_BYTES: usize = 64 << 10;
+/// Blocks between the two threads: as much as a socket's usual buffer.
+const SLOTS: usize = 8;
+
+/// How long the first block may take.
+const MOST_NS: u64 = 5_000_000_000;
+
+/// A ring of blocks. Each slot belongs to one thread at a time, so its lock is never waited for.
+struct Blocks {
+    slots: Vec<Mutex<Vec<u8>>>,
+    filled: AtomicU64,
+    emptied: AtomicU64,
+    stop: AtomicBool,
+}
+
+/// How many copies each byte goes through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Copies {
+    /// Out of shared memory.
+    One,
+    /// Into it, and out.
+    Two,
+}
+
+/// One trial: `warm_ns` and then `window_ns` of copying.
+///
+/// Errors: threads cannot be started or tied.
+pub fn trial(copies: Copies, warm_ns: u64, window_ns: u64) -> Result<Sample, TrialError> {
+    let failed = |error: std::io::Error| TrialError::Failed(error.to_string());
+    let cpus = affinity::allowed_cpus().map_err(failed)?;
+    let [first, second, ..] = cpus[..] else {
+        return Err(TrialError::Unsupported("two CPUs are needed, one is allowed".to_owned()));
+    };
+    let source = random_block(BLOCK_BYTES).map_err(failed)?;
+    let blocks = Blocks {
+        slots: (0..SLOTS).map(|_| Mutex::new(source.as_slice().to_vec())).collect(),
+        filled: AtomicU64::new(0),
+        emptied: AtomicU64::new(0),
+        stop: AtomicBool::new(false),
+    };
+    thread::scope(|scope| {
+        let writer = thread::Builder::new().spawn_scoped(scope, || {
+            affinity::pin_to(first).inspect_err(|_| blocks.stop.store(true, Ordering::Relaxed))?;
+            blocks.fill(source.as_slice(), copies);
+            Ok(())
+        });
+        let reader = thread::Builder::new().spawn_scoped(scope, || {
+            affinity::pin_to(second).inspect_err(|_| blocks.stop.store(true, Ordering::Relaxed))?;
+            blocks.empty();
+            Ok(())
+        });
+        let read = || (monotonic_ns(), blocks.emptied.load(Ordering::Relaxed));
+        thread::sleep(Duration::from_nanos(warm_ns));
+        let (start_ns, before) = read();
+        thread::sleep(Duration::from_nanos(window_ns));
+        let (mut end_ns, mut after) = read();
+        // Where others have the CPUs, it may take longer until a block has gone over.
+        while after == before && end_ns - start_ns < MOST_NS {
+            thread::sleep(Duration::from_nanos(window_ns));
+            (end_ns, after) = read();
+        }
+        blocks.stop.store(true, Ordering::Relaxed);
+        for thread in [writer, reader] {
+            let end = thread.map_err(failed)?.join();
+            end.unwrap_or_else(|panic| std::panic::resume_unwind(panic)).map_err(failed)?;
+        }
+        let bytes = (after - before) * BLOCK_BYTES as u64;
+        let elapsed_ns = end_ns.saturating_sub(start_ns);
+        let mut sample = Sample { amount: bytes as f64, elapsed_ns, ..Sample::default() };
+        sample.audit.insert("bytes".to_owned(), json!(bytes));
+        Ok(sample)
+    })
+}
+
+impl Blocks {
+    fn fill(&self, source: &[u8], copies: Copies) {
+        let mut next = 0_u64;
+        while !self.stop.load(Ordering::Relaxed) {
+            if next - self.emptied.load(Ordering::Acquire) >= SLOTS as u64 {
+                std::hint::spin_loop();
+                continue;
+            }
+            if copies == Copies::Two {
+                self.slot(next).copy_from_slice(source);
+            }
+            next += 1;
+            self.filled.store(next, Ordering::Release);
+        }
+    }
+
+    fn empty(&self) {
+        let mut target = vec![0; BLOCK_BYTES];
+        let mut next = 0_u64;
+        while !self.stop.load(Ordering::Relaxed) {
+            if next == self.filled.load(Ordering::Acquire) {
+                std::hint::spin_loop();
+                continue;
+            }
+            target.copy_from_slice(&self.slot(next));
+            std::hint::black_box(&mut target);
+            next += 1;
+            self.emptied.store(next, Ordering::Release);
+        }
+    }
+
+    fn slot(&self, number: u64) -> std::sync::MutexGuard<'_, Vec<u8>> {
+        let slot = &self.slots[(number % SLOTS as u64) as usize];
+        slot.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_go_from_core_to_core() {
+        for copies in [Copies::One, Copies::Two] {
+            match trial(copies, 1_000_000, 5_000_000) {
+                Ok(sample) => assert!(sample.amount > 0.0 && sample.elapsed_ns >= 5_000_000),
+                Err(TrialError::Unsupported(why)) => eprintln!("skipped: {why}"),
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! One client's turn, as the server sees it: test after test until the client says goodbye, is
+//! silent for five seconds, or its time is over.
+
+use std::collections::BTreeMap;
+use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Duration;
+
+use flatout_sys::affinity;
+use flatout_sys::cancel::{CancelToken, wait_any_readable};
+use flatout_sys::clock::monotonic_ns;
+use flatout_sys::socket::shared_udp;
+
+use super::channel::{Channel, ChannelError};
+use super::flow::{self, End, FlowError, Seen, Socket, Wired};
+use super::frame::{Frame, MAX_POINTS, VERSION};
+use super::spec::{Flow, Protocol, Spec};
+use super::token::{KNOCK_BYTES, Knock};
+
+/// How long a client may say nothing between tests.
+pub const IDLE_NS: u64 = 5_000_000_000;
+/// How long all data connections of a test may take to arrive.
+pub const GATHER_NS: u64 = 5_000_000_000;
+/// The longest session, whatever happens in it.
+pub const SESSION_NS: u64 = 3_600_000_000_000;
+/// How often one who waits for connections looks whether the client is still there.
+const LOOK: Duration = Duration::from_millis(10);
+/// How long a datagram is waited for that a connected socket has not got yet.
+pub const DATAGRAM_TIMEOUT: Duration = Duration::from_millis(20);
+
+/// A data connection that has proved itself.
+pub type Arrival = (Knock, TcpStream);
+
+/// A client's turn.
+pub struct Session {
+    /// The control channel.
+    pub channel: Channel,
+    /// The key of its data connections.
+    pub key: [u8; 32],
+    /// Its data connections, as they come.
+    pub arrivals: Receiver<Arrival>,
+    /// The wish to stop.
+    pub cancel: CancelToken,
+}
+
+/// What tells this machine from others, whatever its addresses: from the kernel's boot id.
+pub fn machine() -> u64 {
+    let id = std::fs::read(Path::new("/proc/sys/kernel/random/boot_id")).unwrap_or_default();
+    let hash = blake3::hash(&id);
+    let head: [u8; 8] = hash.as_bytes().first_chunk().copied().unwrap_or_default();
+    u64::from_be_bytes(head)
+}
+
+impl Session {
+    /// Serves the client until it goes. Returns how many tests it ran.
+    ///
+    /// Errors: why it ended otherwise than by goodbye.
+    pub fn serve(&mut self) -> Result<u32, ChannelError> {
+        let end_ns = monotonic_ns().saturating_add(SESSION_NS);
+        let cpus = u16::try_from(affinity::allowed_cpu_count()).unwrap_or(u16::MAX);
+        self.channel.send(&Frame::Admitted { key: self.key, cpus, machine: machine() })?;
+        let (mut tests, mut last_test) = (0, 0);
+        loop {
+            let left_ns = end_ns.saturating_sub(monotonic_ns());
+            if left_ns == 0 {
+                let text = "the session has taken an hour, which is the limit".to_owned();
+                self.channel.send(&Frame::Refused { text: text.clone() })?;
+                return Err(ChannelError::Refused(text));
+            }
+            match self.channel.receive(IDLE_NS.min(left_ns))? {
+                Frame::Ping { number } => self.channel.send(&Frame::Pong { number })?,
+                Frame::Bye => return Ok(tests),
+                Frame::Prepare(spec) if spec.test > last_test => {
+                    last_test = spec.test;
+                    tests += 1;
+                    self.test(spec)?;
+                }
+                _ => return Err(ChannelError::Garbage),
+            }
+        }
+    }
+
+    fn test(&mut self, spec: Spec) -> Result<(), ChannelError> {
+        if let Err(text) = spec.check() {
+            return self.channel.send(&Frame::Refused { text });
+        }
+        // What is left of a test before has no business in this one.
+        while self.arrivals.try_recv().is_ok() {}
+        self.channel.send(&Frame::Prepared)?;
+        let wired = match self.gather(&spec) {
+            Ok(wired) => wired,
+            Err(FlowError::Channel(error)) => return Err(error),
+            Err(error) => return self.channel.send(&Frame::Refused { text: error.to_string() }),
+        };
+        let begin = |channel: &mut Channel| {
+            channel.send(&Frame::Ready)?;
+            match channel.receive(GATHER_NS)? {
+                Frame::Go => Ok(()),
+                _ => Err(ChannelError::Garbage),
+            }
+        };
+        match flow::run(End::Server, spec, &wired, &mut self.channel, begin) {
+            Ok(seen) => self.report(&seen),
+            Err(FlowError::Channel(error)) => Err(error),
+            Err(error @ (FlowError::Failed(_) | FlowError::Unsupported(_))) => {
+                self.channel.send(&Frame::Refused { text: error.to_string() })
+            }
+            Err(FlowError::Broken(text)) => {
+                self.channel.send(&Frame::Refused { text: text.clone() })?;
+                Err(ChannelError::Refused(text))
+            }
+        }
+    }
+
+    /// Waits for all data connections of a test.
+    fn gather(&mut self, spec: &Spec) -> Result<Vec<Wired>, FlowError> {
+        let deadline_ns = monotonic_ns().saturating_add(GATHER_NS);
+        let (udp, tcp): (Vec<Flow>, Vec<Flow>) =
+            spec.flows().into_iter().partition(|flow| flow.protocol == Protocol::Udp);
+        let mut wired = self.gather_tcp(spec, tcp, deadline_ns)?;
+        wired.extend(self.gather_udp(spec, udp, deadline_ns)?);
+        wired.sort_by_key(|wired| wired.flow.index);
+        Ok(wired)
+    }
+
+    fn gather_tcp(
+        &mut self,
+        spec: &Spec,
+        flows: Vec<Flow>,
+        deadline_ns: u64,
+    ) -> Result<Vec<Wired>, FlowError> {
+        let mut awaited: BTreeMap<u16, Flow> = by_index(flows);
+        let mut wired = Vec::new();
+        while !awaited.is_empty() {
+            self.look(deadline_ns, awaited.len())?;
+            match self.arrivals.recv_timeout(LOOK) {
+                Ok((knock, stream)) if knock.test == spec.test => {
+                    // A flow is taken once: a knock that was recorded opens nothing later.
+                    let Some(flow) = awaited.remove(&knock.flow) else { continue };
+                    ready_tcp(&stream).map_err(|error| failed("a data connection", &error))?;
+                    wired.push(Wired { flow, socket: Socket::Tcp(stream) });
+                }
+                Ok(_) | Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(ChannelError::Cancelled.into());
+                }
+            }
+        }
+        Ok(wired)
+    }
+
+    /// Sockets of datagrams share the server's port: one waits for a knock of anybody, and is then
+    /// connected to who has proved itself. Nothing is sent to anybody before.
+    fn gather_udp(
+        &mut self,
+        spec: &Spec,
+        flows: Vec<Flow>,
+        deadline_ns: u64,
+    ) -> Result<Vec<Wired>, FlowError> {
+        let mut awaited: BTreeMap<u16, Flow> = by_index(flows);
+        let mut wired = Vec::new();
+        let address =
+            self.channel.stream().local_addr().map_err(|error| failed("getsockname", &error))?;
+        while !awaited.is_empty() {
+            let at = format!("UDP {address}");
+            let socket = shared_udp(address).map_err(|error| failed(&at, &error))?;
+            socket.set_nonblocking(true).map_err(|error| failed(&at, &error))?;
+            let flow = loop {
+                self.look(deadline_ns, awaited.len())?;
+                if let Some((knock, peer)) = next_knock(&socket, &self.key)
+                    && knock.test == spec.test
+                    && let Some(flow) = awaited.remove(&knock.flow)
+                {
+                    socket.connect(peer).map_err(|error| failed(&at, &error))?;
+                    break flow;
+                }
+                let sources = [socket.as_fd(), self.channel.stream().as_fd()];
+                wait_any_readable(&sources, Some(LOOK.as_nanos() as u64))
+                    .map_err(|error| failed(&at, &error))?;
+            };
+            ready_udp(&socket).map_err(|error| failed(&at, &error))?;
+            wired.push(Wired { flow, socket: Socket::Udp(socket) });
+        }
+        Ok(wired)
+    }
+
+    /// Whether to go on waiting for connections.
+    fn look(&mut self, deadline_ns: u64, missing: usize) -> Result<(), FlowError> {
+        if self.cancel.is_cancelled() {
+            return Err(ChannelError::Cancelled.into());
+        }
+        if monotonic_ns() > deadline_ns {
+            let text = format!("{missing} data connections did not arrive in 5 s");
+            return Err(FlowError::Failed(text));
+        }
+        match self.channel.poll()? {
+            None => Ok(()),
+            Some(_) => Err(ChannelError::Garbage.into()),
+        }
+    }
+
+    fn report(&mut self, seen: &Seen) -> Result<(), ChannelError> {
+        for report in &seen.flows {
+            self.channel.send(&Frame::Flow(*report))?;
+        }
+        for (flow, points) in &seen.tcp {
+            let points = points.iter().copied().take(MAX_POINTS).collect();
+            self.channel.send(&Frame::Tcp { flow: *flow, points })?;
+        }
+        self.channel.send(&Frame::Curve { points: seen.curve.clone() })?;
+        self.channel.send(&Frame::End(seen.end))
+    }
+}
+
+fn failed(what: &str, error: &std::io::Error) -> FlowError {
+    FlowError::Failed(format!("{what}: {error}"))
+}
+
+fn by_index(flows: Vec<Flow>) -> BTreeMap<u16, Flow> {
+    flows.into_iter().map(|flow| (flow.index, flow)).collect()
+}
+
+fn next_knock(socket: &UdpSocket, key: &[u8; 32]) -> Option<(Knock, SocketAddr)> {
+    let mut bytes = [0; KNOCK_BYTES + 1];
+    let (length, peer) = socket.recv_from(&mut bytes).ok()?;
+    Some((Knock::decode(&bytes[..length], key)?, peer))
+}
+
+/// A data connection as the threads want it.
+pub fn ready_tcp(stream: &TcpStream) -> std::io::Result<()> {
+    stream.set_nonblocking(false)?;
+    stream.set_nodelay(true)
+}
+
+/// As [`ready_tcp`], for datagrams: a lost one must not be waited for.
+pub fn ready_udp(socket: &UdpSocket) -> std::io::Result<()> {
+    socket.set_nonblocking(false)?;
+    socket.set_read_timeout(Some(DATAGRAM_TIMEOUT))
+}
+
+/// Whether a client speaks this version.
+pub fn speaks(frame: &Frame) -> bool {
+    matches!(frame, Frame::Hello { version } if *version == VERSION)
+}

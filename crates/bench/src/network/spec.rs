@@ -1,0 +1,386 @@
+//! What one test is: which connections there are, what they carry, and for how long. Both ends
+//! work from the same [`Spec`]; the server checks it before it allocates anything.
+
+use super::wire::{Reader, Writer};
+
+/// Most streams of a test.
+pub const MAX_STREAMS: u16 = 64;
+/// Longest block.
+pub const MAX_BLOCK_BYTES: u32 = 1 << 20;
+/// Most memory for all blocks of one end.
+pub const MAX_BUFFER_BYTES: u64 = 256 << 20;
+/// Longest test, warm-up and tail included.
+pub const MAX_TEST_NS: u64 = 60_000_000_000;
+/// Most bytes of a test that ends by bytes.
+pub const MAX_BYTES: u64 = 1 << 40;
+/// Bytes of a datagram that carry its number.
+pub const HEADER_BYTES: u32 = 16;
+/// Longest datagram.
+pub const MAX_DATAGRAM_BYTES: u32 = flatout_sys::socket::LONGEST_DATAGRAM_BYTES as u32;
+/// Most datagrams that the kernel cuts one block into (`UDP_MAX_SEGMENTS` before Linux 6.9).
+pub const MAX_SEGMENTS: u32 = 64;
+
+macro_rules! choice {
+    ($(#[doc = $doc:literal])+ $name:ident { $($(#[doc = $variant_doc:literal])+ $variant:ident = $number:literal $word:literal,)+ }) => {
+        $(#[doc = $doc])+
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum $name { $($(#[doc = $variant_doc])+ $variant = $number,)+ }
+
+        impl $name {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$variant),+];
+
+            /// The word on the command line and in records.
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$variant => $word),+ }
+            }
+
+            fn from_byte(byte: u8) -> Option<Self> {
+                match byte { $($number => Some(Self::$variant),)+ _ => None }
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = String;
+
+            fn from_str(text: &str) -> Result<Self, String> {
+                Self::ALL.iter().copied().find(|choice| choice.name() == text).ok_or_else(|| {
+                    let names: Vec<_> = Self::ALL.iter().map(|choice| choice.name()).collect();
+                    format!("there are {}", names.join(", "))
+                })
+            }
+        }
+    };
+}
+
+choice! {
+    /// What is measured.
+    Work {
+        /// Bytes per second.
+        Throughput = 0 "throughput",
+        /// Time from a question to its answer.
+        Latency = 1 "latency",
+    }
+}
+
+choice! {
+    /// Which protocol carries the data.
+    Protocol {
+        /// TCP.
+        Tcp = 0 "tcp",
+        /// UDP.
+        Udp = 1 "udp",
+    }
+}
+
+choice! {
+    /// Which way bulk data flows.
+    Direction {
+        /// From the client to the server.
+        Up = 0 "up",
+        /// From the server to the client.
+        Down = 1 "down",
+        /// Both at once, over connections of their own.
+        Both = 2 "both",
+    }
+}
+
+choice! {
+    /// How a TCP sender hands its bytes to the kernel.
+    Sender {
+        /// send(2) of a buffer, which the kernel copies.
+        Write = 0 "write",
+        /// sendfile(2) from a file in memory.
+        SendFile = 1 "sendfile",
+        /// send(2) with `MSG_ZEROCOPY`.
+        ZeroCopy = 2 "zerocopy",
+        /// io_uring's zero-copy send.
+        RingSend = 3 "uring-zc",
+    }
+}
+
+choice! {
+    /// What a TCP receiver does.
+    Receiver {
+        /// recv(2) into a buffer.
+        Read = 0 "read",
+        /// recv(2) with `MSG_TRUNC`: the kernel throws the bytes away.
+        Discard = 1 "discard",
+    }
+}
+
+choice! {
+    /// Which offloads UDP uses.
+    Offload {
+        /// None: each datagram goes through the stack on its own.
+        Plain = 0 "none",
+        /// The kernel cuts blocks into datagrams (`UDP_SEGMENT`).
+        Gso = 1 "gso",
+        /// The kernel joins datagrams (`UDP_GRO`).
+        Gro = 2 "gro",
+        /// Both.
+        Both = 3 "gso+gro",
+    }
+}
+
+choice! {
+    /// How an end waits for the next message.
+    Waiting {
+        /// In the kernel.
+        Blocking = 0 "blocking",
+        /// In a loop that asks again and again.
+        Spinning = 1 "busy-poll",
+    }
+}
+
+impl Offload {
+    /// Whether the sender's kernel cuts.
+    pub fn cuts(self) -> bool {
+        matches!(self, Self::Gso | Self::Both)
+    }
+
+    /// Whether the receiver's kernel joins.
+    pub fn joins(self) -> bool {
+        matches!(self, Self::Gro | Self::Both)
+    }
+}
+
+/// One test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Spec {
+    /// Number of the test in its session.
+    pub test: u32,
+    /// What is measured.
+    pub work: Work,
+    /// Which protocol carries it.
+    pub protocol: Protocol,
+    /// Which way.
+    pub direction: Direction,
+    /// Streams in each direction.
+    pub streams: u16,
+    /// Bytes handed to the kernel per call; of latency, bytes of a message.
+    pub block_bytes: u32,
+    /// Bytes of a datagram, its number included; 0 for TCP.
+    pub datagram_bytes: u32,
+    /// How TCP sends.
+    pub sender: Sender,
+    /// How TCP receives.
+    pub receiver: Receiver,
+    /// What UDP leaves to the kernel.
+    pub offload: Offload,
+    /// How messages are waited for.
+    pub waiting: Waiting,
+    /// Time before the window.
+    pub warm_ns: u64,
+    /// The timed window.
+    pub window_ns: u64,
+    /// Time after the window in which senders go on.
+    pub tail_ns: u64,
+    /// Bytes of all streams of a direction together; 0: by time.
+    pub bytes: u64,
+    /// Bytes per second of all streams of a direction together, or of latency questions per
+    /// second; 0: as fast as it goes.
+    pub rate_per_s: u64,
+    /// Bulk TCP streams from client to server beside a latency test.
+    pub load_streams: u16,
+    /// Whether client and server share CPUs: the server then begins with another one.
+    pub shared_cpus: u8,
+}
+
+/// One connection of a test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Flow {
+    /// Number within the test.
+    pub index: u16,
+    /// What it carries.
+    pub cargo: Cargo,
+    /// Over which protocol.
+    pub protocol: Protocol,
+}
+
+/// What a connection carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cargo {
+    /// Bulk from client to server.
+    Up,
+    /// Bulk from server to client.
+    Down,
+    /// Questions of the client and the server's answers.
+    Ping,
+}
+
+impl Default for Spec {
+    fn default() -> Self {
+        Self {
+            test: 0,
+            work: Work::Throughput,
+            protocol: Protocol::Tcp,
+            direction: Direction::Up,
+            streams: 1,
+            block_bytes: 64 << 10,
+            datagram_bytes: 0,
+            sender: Sender::Write,
+            receiver: Receiver::Read,
+            offload: Offload::Plain,
+            waiting: Waiting::Blocking,
+            warm_ns: 0,
+            window_ns: 0,
+            tail_ns: 0,
+            bytes: 0,
+            rate_per_s: 0,
+            load_streams: 0,
+            shared_cpus: 0,
+        }
+    }
+}
+
+impl Spec {
+    /// The connections that the test has.
+    pub fn flows(&self) -> Vec<Flow> {
+        let streams = usize::from(self.streams);
+        let mut cargo = match (self.work, self.direction) {
+            (Work::Latency, _) => vec![(Cargo::Ping, self.protocol); streams],
+            (_, Direction::Up) => vec![(Cargo::Up, self.protocol); streams],
+            (_, Direction::Down) => vec![(Cargo::Down, self.protocol); streams],
+            (_, Direction::Both) => [Cargo::Up, Cargo::Down]
+                .into_iter()
+                .flat_map(|cargo| vec![(cargo, self.protocol); streams])
+                .collect(),
+        };
+        cargo.extend(vec![(Cargo::Up, Protocol::Tcp); usize::from(self.load_streams)]);
+        (0..).zip(cargo).map(|(index, (cargo, protocol))| Flow { index, cargo, protocol }).collect()
+    }
+
+    /// Time from the beginning to the end of sending.
+    pub fn whole_ns(&self) -> u64 {
+        self.warm_ns.saturating_add(self.window_ns).saturating_add(self.tail_ns)
+    }
+
+    /// Refuses what is out of bounds, before anything is allocated for it.
+    ///
+    /// Errors: what is too much, in words.
+    pub fn check(&self) -> Result<(), String> {
+        let most = |what: &str, value: u64, least: u64, most: u64| match value {
+            value if (least..=most).contains(&value) => Ok(()),
+            _ => Err(format!("{what} {value}: it must be from {least} to {most}")),
+        };
+        most("streams", self.streams.into(), 1, MAX_STREAMS.into())?;
+        most("load streams", self.load_streams.into(), 0, MAX_STREAMS.into())?;
+        most("block bytes", self.block_bytes.into(), 1, MAX_BLOCK_BYTES.into())?;
+        most("nanoseconds of a test", self.whole_ns(), 0, MAX_TEST_NS)?;
+        most("bytes of a test", self.bytes, 0, MAX_BYTES)?;
+        if self.protocol == Protocol::Udp && self.work == Work::Throughput {
+            let datagram = self.datagram_bytes.into();
+            most("datagram bytes", datagram, HEADER_BYTES.into(), MAX_DATAGRAM_BYTES.into())?;
+        }
+        if self.protocol == Protocol::Udp && self.work == Work::Latency {
+            most("message bytes", self.block_bytes.into(), 1, MAX_DATAGRAM_BYTES.into())?;
+        }
+        let flows = self.flows().len() as u64;
+        let each = u64::from(self.block_bytes.max(self.datagram_bytes)) * BUFFERS_PER_FLOW;
+        most("bytes of buffers", flows.saturating_mul(each), 0, MAX_BUFFER_BYTES)
+    }
+
+    /// As bytes.
+    pub fn write(&self, to: &mut Writer) {
+        to.word(self.test);
+        for byte in [
+            self.work as u8,
+            self.protocol as u8,
+            self.direction as u8,
+            self.sender as u8,
+            self.receiver as u8,
+            self.offload as u8,
+            self.waiting as u8,
+            self.shared_cpus,
+        ] {
+            to.byte(byte);
+        }
+        to.short(self.streams);
+        to.short(self.load_streams);
+        to.word(self.block_bytes);
+        to.word(self.datagram_bytes);
+        for long in [self.warm_ns, self.window_ns, self.tail_ns, self.bytes, self.rate_per_s] {
+            to.long(long);
+        }
+    }
+
+    /// From bytes; `None` if they are no test. It is not checked yet.
+    pub fn read(from: &mut Reader<'_>) -> Option<Self> {
+        Some(Self {
+            test: from.word()?,
+            work: Work::from_byte(from.byte()?)?,
+            protocol: Protocol::from_byte(from.byte()?)?,
+            direction: Direction::from_byte(from.byte()?)?,
+            sender: Sender::from_byte(from.byte()?)?,
+            receiver: Receiver::from_byte(from.byte()?)?,
+            offload: Offload::from_byte(from.byte()?)?,
+            waiting: Waiting::from_byte(from.byte()?)?,
+            shared_cpus: from.byte()?,
+            streams: from.short()?,
+            load_streams: from.short()?,
+            block_bytes: from.word()?,
+            datagram_bytes: from.word()?,
+            warm_ns: from.long()?,
+            window_ns: from.long()?,
+            tail_ns: from.long()?,
+            bytes: from.long()?,
+            rate_per_s: from.long()?,
+        })
+    }
+}
+
+/// Blocks that an end holds per connection at most: UDP hands several to one call.
+const BUFFERS_PER_FLOW: u64 = 2;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_too_much_is_named() {
+        let fine = Spec { window_ns: 1, ..Spec::default() };
+        assert_eq!(fine.check(), Ok(()));
+        let udp = Spec { protocol: Protocol::Udp, datagram_bytes: 1460, ..fine };
+        assert_eq!(udp.check(), Ok(()));
+        for (spec, word) in [
+            (Spec { streams: 0, ..fine }, "streams 0"),
+            (Spec { streams: 65, ..fine }, "streams 65"),
+            (Spec { block_bytes: 0, ..fine }, "block bytes 0"),
+            (Spec { block_bytes: (1 << 20) + 1, ..fine }, "block bytes"),
+            (Spec { window_ns: u64::MAX, ..fine }, "nanoseconds"),
+            (Spec { bytes: u64::MAX, ..fine }, "bytes of a test"),
+            (Spec { datagram_bytes: 15, ..udp }, "datagram bytes 15"),
+            (Spec { datagram_bytes: 65_508, ..udp }, "datagram bytes 65508"),
+            (Spec { work: Work::Latency, block_bytes: 65_508, ..udp }, "message bytes"),
+            (Spec { load_streams: 65, ..fine }, "load streams"),
+        ] {
+            let text = spec.check().unwrap_err();
+            assert!(text.starts_with(word), "{text}");
+        }
+    }
+
+    #[test]
+    fn both_directions_have_connections_of_their_own() {
+        let spec = Spec { streams: 2, direction: Direction::Both, ..Spec::default() };
+        let cargo: Vec<_> = spec.flows().iter().map(|flow| flow.cargo).collect();
+        assert_eq!(cargo, [Cargo::Up, Cargo::Up, Cargo::Down, Cargo::Down]);
+        let spec = Spec {
+            work: Work::Latency,
+            protocol: Protocol::Udp,
+            load_streams: 1,
+            ..Spec::default()
+        };
+        let flows = spec.flows();
+        assert_eq!((flows[0].cargo, flows[0].protocol), (Cargo::Ping, Protocol::Udp));
+        assert_eq!((flows[1].cargo, flows[1].protocol), (Cargo::Up, Protocol::Tcp));
+        assert_eq!(flows[1].index, 1);
+    }
+
+    #[test]
+    fn words_are_read_and_wrong_ones_answered_with_the_right_ones() {
+        assert_eq!("sendfile".parse(), Ok(Sender::SendFile));
+        let error = "tpc".parse::<Protocol>().unwrap_err();
+        assert_eq!(error, "there are tcp, udp");
+    }
+}

@@ -1,0 +1,143 @@
+//! The secret that both ends know, and the proofs made with the key of a session.
+
+use std::io::Read;
+use std::path::Path;
+
+/// Shortest token that is taken: shorter ones can be tried out.
+pub const LEAST_TOKEN_BYTES: usize = 16;
+/// Longest token file that is read.
+const MAX_TOKEN_BYTES: u64 = 4096;
+/// Random bytes of a token that the server makes.
+const NEW_TOKEN_BYTES: usize = 16;
+
+/// What makes a data connection known: its length is that of the first message of a handshake, so
+/// that a server reads as much of everybody before it decides.
+pub const KNOCK_BYTES: usize = 50;
+/// The first two bytes of a knock, as a length of a frame impossible.
+pub const KNOCK_MARK: u16 = 0xda7a;
+const PROOF_BYTES: usize = 32;
+
+/// The key that both ends derive from a token.
+#[derive(Clone)]
+pub struct Key(pub [u8; 32]);
+
+impl std::fmt::Debug for Key {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        to.write_str("Key(…)")
+    }
+}
+
+impl Key {
+    /// The key of a token.
+    pub fn of(token: &str) -> Self {
+        Self(blake3::derive_key("flatout network 1 token", token.trim().as_bytes()))
+    }
+
+    /// The key of loopback without a token: everybody on this machine knows it.
+    pub fn open() -> Self {
+        Self::of("")
+    }
+
+    /// The key of the token in a file; white space around it does not count.
+    ///
+    /// Errors: the file cannot be read, or holds no token, in one line.
+    pub fn from_file(path: &Path) -> Result<Self, String> {
+        let complain = |why: String| format!("cannot read the token file {path:?}: {why}");
+        let mut text = String::new();
+        let file = std::fs::File::open(path).map_err(|error| complain(error.to_string()))?;
+        file.take(MAX_TOKEN_BYTES)
+            .read_to_string(&mut text)
+            .map_err(|error| complain(error.to_string()))?;
+        if text.trim().len() < LEAST_TOKEN_BYTES {
+            return Err(complain(format!("a token has at least {LEAST_TOKEN_BYTES} characters")));
+        }
+        Ok(Self::of(&text))
+    }
+}
+
+/// A new random token.
+///
+/// Errors: the kernel has no random numbers.
+pub fn new_token() -> std::io::Result<String> {
+    let bytes = random::<NEW_TOKEN_BYTES>()?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Random bytes of the kernel.
+pub fn random<const N: usize>() -> std::io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    let mut filled = 0;
+    while filled < N {
+        let flags = rustix::rand::GetRandomFlags::empty();
+        filled += rustix::rand::getrandom(&mut bytes[filled..], flags)?;
+    }
+    Ok(bytes)
+}
+
+/// Which connection a knock is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Knock {
+    /// Number of the test.
+    pub test: u32,
+    /// Number of the flow.
+    pub flow: u16,
+}
+
+impl Knock {
+    /// The bytes that prove the session, for this connection only.
+    pub fn encode(self, session_key: &[u8; 32]) -> [u8; KNOCK_BYTES] {
+        let mut bytes = [0; KNOCK_BYTES];
+        bytes[..2].copy_from_slice(&KNOCK_MARK.to_be_bytes());
+        bytes[2..6].copy_from_slice(&self.test.to_be_bytes());
+        bytes[6..8].copy_from_slice(&self.flow.to_be_bytes());
+        let proof = blake3::keyed_hash(session_key, &bytes[..KNOCK_BYTES - PROOF_BYTES]);
+        bytes[KNOCK_BYTES - PROOF_BYTES..].copy_from_slice(proof.as_bytes());
+        bytes
+    }
+
+    /// What a knock says, if its proof holds. The comparison takes the same time either way.
+    pub fn decode(bytes: &[u8], session_key: &[u8; 32]) -> Option<Self> {
+        let bytes: &[u8; KNOCK_BYTES] = bytes.try_into().ok()?;
+        let (head, proof) = bytes.split_at(KNOCK_BYTES - PROOF_BYTES);
+        let proof: [u8; PROOF_BYTES] = proof.try_into().ok()?;
+        let is_marked = head[..2] == KNOCK_MARK.to_be_bytes() && head[8..].iter().all(|b| *b == 0);
+        let is_proved = blake3::keyed_hash(session_key, head) == blake3::Hash::from(proof);
+        (is_marked && is_proved).then(|| Self {
+            test: u32::from_be_bytes([head[2], head[3], head[4], head[5]]),
+            flow: u16::from_be_bytes([head[6], head[7]]),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_knock_proves_one_connection_of_one_session() {
+        let knock = Knock { test: 3, flow: 2 };
+        let bytes = knock.encode(&[9; 32]);
+        assert_eq!(Knock::decode(&bytes, &[9; 32]), Some(knock));
+        assert_eq!(Knock::decode(&bytes, &[8; 32]), None);
+        for place in 0..KNOCK_BYTES {
+            let mut bytes = bytes;
+            bytes[place] ^= 1;
+            assert_eq!(Knock::decode(&bytes, &[9; 32]), None, "byte {place}");
+        }
+        assert_eq!(Knock::decode(&bytes[..49], &[9; 32]), None);
+    }
+
+    #[test]
+    fn tokens_are_random_and_read_without_white_space() {
+        let token = new_token().unwrap();
+        assert_eq!(token.len(), 32);
+        assert_ne!(token, new_token().unwrap());
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("token");
+        std::fs::write(&path, format!("  {token}\n")).unwrap();
+        assert_eq!(Key::from_file(&path).unwrap().0, Key::of(&token).0);
+        std::fs::write(&path, "short\n").unwrap();
+        assert!(Key::from_file(&path).unwrap_err().contains("at least 16"));
+        assert!(Key::from_file(&folder.path().join("none")).is_err());
+    }
+}

@@ -1,0 +1,63 @@
+//! `flatout serve`: listens, says where and with which token, and tells of sessions as they come
+//! and go. What it measures, the client records.
+
+use std::process::ExitCode;
+
+use flatout_bench::network::channel::ChannelError;
+use flatout_bench::network::server::{Lifetime, Notice, Server};
+use flatout_bench::network::token::{Key, new_token};
+use flatout_sys::cancel::CancelToken;
+
+use crate::arguments::serve::Serve;
+use crate::conclusion::{FAILED, INTERRUPTED};
+use crate::output;
+
+/// Serves until the lifetime is over.
+pub fn run(serve: &Serve, cancel: CancelToken) -> ExitCode {
+    match try_run(serve, cancel) {
+        Ok(()) if cancel.is_cancelled() => ExitCode::from(INTERRUPTED as u8),
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            output::complain(&error);
+            ExitCode::from(FAILED as u8)
+        }
+    }
+}
+
+fn try_run(serve: &Serve, cancel: CancelToken) -> Result<(), String> {
+    let (key, token) = match (&serve.token_file, serve.bind.is_loopback()) {
+        (Some(path), _) => (Key::from_file(path)?, None),
+        (None, true) => (Key::open(), None),
+        (None, false) => {
+            let token = new_token().map_err(|error| format!("cannot make a token: {error}"))?;
+            (Key::of(&token), Some(token))
+        }
+    };
+    let address = (serve.bind, serve.port).into();
+    let server = Server::bind(address, key)
+        .map_err(|error| format!("cannot listen at {address}: {error}"))?;
+    let address = server.address().map_err(|error| format!("getsockname: {error}"))?;
+    output::say(&format!("listening at {address}"));
+    if let Some(token) = token {
+        output::say(&format!("token {token}"));
+    }
+    let lifetime = if serve.forever { Lifetime::Forever } else { Lifetime::Once };
+    let mut last = Ok(());
+    let served = server.serve(lifetime, cancel, &mut |notice| match notice {
+        Notice::Begins(peer) => output::say(&format!("session of {peer} begins")),
+        Notice::Ended(peer, Ok(tests)) => {
+            output::say(&format!("session of {peer} ended after {tests} tests"));
+        }
+        Notice::Ended(_, Err(ChannelError::Cancelled)) => {}
+        Notice::Ended(peer, Err(error)) => {
+            let text = format!("session of {peer} broke off: {error}");
+            if lifetime == Lifetime::Once {
+                last = Err(text);
+            } else {
+                output::complain(&text);
+            }
+        }
+    });
+    served.map_err(|error| format!("cannot serve: {error}"))?;
+    last
+}

@@ -1,0 +1,71 @@
+//! `flatout serve` and `flatout bench network`: two programs on loopback, or in network namespaces
+//! that a test makes. No datagram leaves the machine.
+
+mod account;
+mod hostile;
+mod namespace;
+mod session;
+
+use std::io::{BufRead, BufReader, PipeReader};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use crate::bin::{Folder, Running};
+
+/// One row, in little time.
+pub const LITTLE: [&str; 8] =
+    ["--quick", "--max-time", "1s", "--duration", "20ms", "--format", "json", "--streams"];
+
+/// A server that listens.
+pub struct Serving<'f> {
+    /// Its process.
+    pub running: Running<'f>,
+    /// Where it listens.
+    pub address: SocketAddr,
+    said: BufReader<PipeReader>,
+}
+
+impl<'f> Serving<'f> {
+    /// Starts a server on loopback and waits until it listens.
+    pub fn start(folder: &'f Folder, arguments: &[&str]) -> Self {
+        let (reader, writer) = std::io::pipe().unwrap();
+        let all = ["serve", "--port", "0"].iter().chain(arguments);
+        let running = folder.flatout(all).stdout(writer).start();
+        Self::of(running, reader)
+    }
+
+    /// A server whose output is `reader`.
+    pub fn of(running: Running<'f>, reader: PipeReader) -> Self {
+        let mut said = BufReader::new(reader);
+        let mut line = String::new();
+        said.read_line(&mut line).unwrap();
+        let address = line.trim().strip_prefix("listening at ").expect(&line).parse().unwrap();
+        Self { running, address, said }
+    }
+
+    /// The next line that it says.
+    pub fn says(&mut self) -> String {
+        let mut line = String::new();
+        self.said.read_line(&mut line).unwrap();
+        line.trim().to_owned()
+    }
+
+    /// Its address as an argument.
+    pub fn at(&self) -> String {
+        self.address.to_string()
+    }
+}
+
+/// A file with a token.
+pub fn token(folder: &Folder, text: &str) -> PathBuf {
+    let path = folder.join(&format!("token-{}", text.len()));
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+/// All rows of a document.
+pub fn rows(document: &Value) -> &Vec<Value> {
+    document["results"].as_array().unwrap()
+}

@@ -1,0 +1,148 @@
+//! The account of datagrams, through a proxy that drops, doubles and reorders those it knows.
+
+use std::collections::HashMap;
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use super::{Serving, rows};
+use crate::bin::Folder;
+
+/// Datagrams of a trial.
+const DATAGRAMS: u64 = 500;
+const DATAGRAM_BYTES: u64 = 200;
+
+/// Passes TCP on, and what becomes of datagrams is decided by their number.
+struct Proxy {
+    address: SocketAddr,
+    stop: Arc<AtomicBool>,
+}
+
+impl Proxy {
+    fn before(server: SocketAddr) -> Self {
+        // The same port for both protocols, as the server has.
+        let (tcp, udp) = std::iter::repeat_with(|| {
+            let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+            let udp = UdpSocket::bind(tcp.local_addr().unwrap());
+            udp.map(|udp| (tcp, udp))
+        })
+        .find_map(Result::ok)
+        .unwrap();
+        let address = tcp.local_addr().unwrap();
+        let stop = Arc::new(AtomicBool::new(false));
+        std::thread::spawn(move || {
+            for near in tcp.incoming().map_while(Result::ok) {
+                let Ok(far) = TcpStream::connect(server) else { return };
+                pass_on(near.try_clone().unwrap(), far.try_clone().unwrap());
+                pass_on(far, near);
+            }
+        });
+        let stopped = Arc::clone(&stop);
+        std::thread::spawn(move || pass_datagrams(&udp, server, &stopped));
+        Self { address, stop }
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+fn pass_on(mut from: TcpStream, mut to: TcpStream) {
+    std::thread::spawn(move || {
+        let mut buffer = [0; 4096];
+        while let Ok(length @ 1..) = from.read(&mut buffer) {
+            if to.write_all(&buffer[..length]).is_err() {
+                break;
+            }
+        }
+        let _ = to.shutdown(Shutdown::Write);
+    });
+}
+
+/// The number in a datagram of a test; none in what proves a session.
+fn number_of(datagram: &[u8]) -> Option<u64> {
+    let is_data = datagram.len() as u64 == DATAGRAM_BYTES;
+    is_data.then(|| u64::from_be_bytes(datagram[8..16].try_into().unwrap()))
+}
+
+fn pass_datagrams(near: &UdpSocket, server: SocketAddr, stop: &AtomicBool) {
+    near.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+    let mut far: HashMap<SocketAddr, (UdpSocket, Option<Vec<u8>>)> = HashMap::new();
+    let mut buffer = [0; 2048];
+    while !stop.load(Ordering::Relaxed) {
+        let Ok((length, client)) = near.recv_from(&mut buffer) else { continue };
+        let datagram = &buffer[..length];
+        let (socket, held) = far.entry(client).or_insert_with(|| {
+            let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+            socket.connect(server).unwrap();
+            (socket, None)
+        });
+        let send = |bytes: &[u8]| _ = socket.send(bytes);
+        match number_of(datagram).map(|number| number % 10) {
+            Some(3) => {}
+            Some(5) => (0..3).for_each(|_| send(datagram)),
+            Some(7) => *held = Some(datagram.to_vec()),
+            Some(8) => {
+                send(datagram);
+                held.take().iter().for_each(|held| send(held));
+            }
+            _ => send(datagram),
+        }
+    }
+}
+
+#[test]
+fn what_a_proxy_does_to_datagrams_is_told_to_the_last_one() {
+    let folder = Folder::new();
+    let server = Serving::start(&folder, &[]);
+    let proxy = Proxy::before(server.address);
+    let bytes = (DATAGRAMS * DATAGRAM_BYTES).to_string();
+    let size = DATAGRAM_BYTES.to_string();
+    let document = folder
+        .flatout([
+            "bench",
+            "network",
+            "--connect",
+            &proxy.address.to_string(),
+            "--protocol",
+            "udp",
+            "--streams",
+            "1",
+            "--direction",
+            "up",
+            "--block-size",
+            &size,
+            "--datagram-size",
+            &size,
+            "--bytes",
+            &bytes,
+            "--rate",
+            "1MB",
+            "--max-time",
+            "1s",
+            "--format",
+            "json",
+        ])
+        .run()
+        .exits(0)
+        .document();
+    let row = &rows(&document)[0];
+    let stream = &row["audit"]["streams_last_trial"][0];
+    let of = |key: &str| stream[format!("datagrams_{key}")].as_u64().unwrap();
+    let tenth = DATAGRAMS / 10;
+    assert_eq!(of("sent"), DATAGRAMS, "{row:#}");
+    assert_eq!(of("lost"), tenth, "{row:#}");
+    assert_eq!(of("dropped"), 0, "{row:#}");
+    assert_eq!(of("duplicate"), 2 * tenth, "{row:#}");
+    assert_eq!(of("reordered"), tenth, "{row:#}");
+    assert_eq!(of("unique"), DATAGRAMS - tenth, "{row:#}");
+    assert_eq!(of("received"), DATAGRAMS + tenth, "{row:#}");
+    let trials = row["n"].as_u64().unwrap();
+    let sums = |key: &str| row["audit"][format!("datagrams_{key}")].as_u64().unwrap();
+    assert_eq!((sums("lost"), sums("duplicate")), (trials * tenth, 2 * trials * tenth), "{row:#}");
+    assert!(row["warnings"].to_string().contains("datagrams_lost"));
+}

@@ -1,0 +1,200 @@
+//! Two network namespaces joined by a pair of virtual cards, with a limit to the rate: the program
+//! must find the limit.
+
+use std::ffi::OsString;
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::{Serving, rows, token};
+use crate::bin::{Folder, executable};
+use crate::skip::needs;
+
+/// Bits per second that the card lets through: so few that a busy machine keeps up.
+const LIMIT_BITS_PER_S: f64 = 50e6;
+/// Runs, of which one must be undisturbed by whatever else the machine does.
+const RUNS: u32 = 4;
+/// Bytes of a packet with its Ethernet header, as the limit counts them, and those that are data.
+const PACKET_BYTES: f64 = 1514.0;
+const DATA_BYTES: f64 = 1448.0;
+
+static NEXT: AtomicU32 = AtomicU32::new(0);
+
+/// The two namespaces; gone when dropped.
+struct Pair {
+    near: String,
+    far: String,
+}
+
+fn ip(words: &str) -> Result<(), String> {
+    tool("ip", words)
+}
+
+fn tool(program: &str, words: &str) -> Result<(), String> {
+    let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
+    let output = Command::new(program)
+        .args(words.split(' '))
+        .env("PATH", path)
+        .output()
+        .map_err(|error| format!("{program}: {error}"))?;
+    match output.status.success() {
+        true => Ok(()),
+        false => {
+            Err(format!("{program} {words}: {}", String::from_utf8_lossy(&output.stderr).trim()))
+        }
+    }
+}
+
+impl Pair {
+    fn new() -> Result<Self, String> {
+        if !rustix::process::geteuid().is_root() {
+            return Err("network namespaces need root".to_owned());
+        }
+        let name =
+            format!("flatout-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let pair = Self { near: format!("{name}-a"), far: format!("{name}-b") };
+        ip(&format!("netns add {}", pair.near))?;
+        ip(&format!("netns add {}", pair.far))?;
+        ip(&format!("-n {} link add near type veth peer name far netns {}", pair.near, pair.far))?;
+        for (space, card, address) in
+            [(&pair.near, "near", "10.77.0.1/24"), (&pair.far, "far", "10.77.0.2/24")]
+        {
+            ip(&format!("-n {space} address add {address} dev {card}"))?;
+            ip(&format!("-n {space} link set {card} up"))?;
+            ip(&format!("-n {space} link set lo up"))?;
+        }
+        Ok(pair)
+    }
+
+    /// Limits what leaves the near card.
+    fn limit(&self) -> Result<(), String> {
+        let rate = LIMIT_BITS_PER_S as u64;
+        let words = format!(
+            "netns exec {} tc qdisc add dev near root tbf rate {rate}bit burst 64kb latency 50ms",
+            self.near
+        );
+        ip(&words)
+    }
+}
+
+impl Drop for Pair {
+    fn drop(&mut self) {
+        for space in [&self.near, &self.far] {
+            let _ = ip(&format!("netns delete {space}"));
+        }
+    }
+}
+
+/// The program in a namespace.
+fn inside<'f>(folder: &'f Folder, space: &str, words: &[&str]) -> crate::bin::Flatout<'f> {
+    let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
+    let mut all: Vec<OsString> = ["netns", "exec", space].map(OsString::from).to_vec();
+    all.push(executable().into());
+    all.extend(words.iter().map(OsString::from));
+    folder.program("ip".as_ref(), all).with(|command| {
+        command.env("PATH", path);
+    })
+}
+
+fn serve<'f>(folder: &'f Folder, pair: &Pair, token: &str) -> Serving<'f> {
+    let (reader, writer) = std::io::pipe().unwrap();
+    let words = ["serve", "--bind", "10.77.0.2", "--token-file", token, "--forever"];
+    Serving::of(inside(folder, &pair.far, &words).stdout(writer).start(), reader)
+}
+
+#[test]
+fn a_limit_to_the_rate_is_found() {
+    let pair = needs!(Pair::new());
+    needs!(pair.limit());
+    let folder = Folder::new();
+    let token = token(&folder, "a token that both ends know");
+    let token = token.to_str().unwrap();
+    let server = serve(&folder, &pair, token);
+    let words = [
+        "bench",
+        "network",
+        "--connect",
+        "10.77.0.2:7878",
+        "--token-file",
+        token,
+        "--protocol",
+        "tcp",
+        "--streams",
+        "1",
+        "--direction",
+        "up",
+        "--sender",
+        "write",
+        "--duration",
+        "400ms",
+        "--quick",
+        "--max-time",
+        "3s",
+        "--format",
+        "json",
+    ];
+    let expected = LIMIT_BITS_PER_S / 8.0 * DATA_BYTES / PACKET_BYTES;
+    let row = (0..RUNS)
+        .map(|_| {
+            let document = inside(&folder, &pair.near, &words).run().exits(0).document();
+            let row = rows(&document)[0].clone();
+            (row["median"].as_f64().unwrap() / expected, row)
+        })
+        .find(|(ratio, _)| (0.97..=1.03).contains(ratio))
+        .expect("a run finds the limit")
+        .1;
+    let audit = &row["audit"];
+    assert!(audit["segments"].as_u64().unwrap() > 300, "{row:#}");
+    assert_eq!(row["ceiling"]["provenance"], "unknown", "a virtual card has no speed: {row:#}");
+    let series: Vec<&str> =
+        row["series"].as_array().unwrap().iter().map(|s| s["name"].as_str().unwrap()).collect();
+    for name in ["rate", "round trip, stream 0", "congestion window, stream 0"] {
+        assert!(series.contains(&name), "{series:?}");
+    }
+    drop(server);
+}
+
+#[test]
+fn across_namespaces_everything_works_as_on_loopback() {
+    let pair = needs!(Pair::new());
+    let folder = Folder::new();
+    let token = token(&folder, "a token that both ends know");
+    let token = token.to_str().unwrap();
+    let server = serve(&folder, &pair, token);
+    let words = [
+        "bench",
+        "network",
+        "--connect",
+        "10.77.0.2:7878",
+        "--token-file",
+        token,
+        "--quick",
+        "--max-time",
+        "2s",
+        "--format",
+        "json",
+    ];
+    let document = inside(&folder, &pair.near, &words).run().exits(0).document();
+    assert!(rows(&document).len() >= 8);
+    for row in rows(&document) {
+        assert!(row["median"].as_f64().is_some_and(|median| median > 0.0), "{row:#}");
+    }
+    let words = ["bench", "network", "--connect", "10.77.0.99:7878", "--quick"];
+    let ran = inside(&folder, &pair.near, &words).run();
+    assert!(ran.exits(1).stderr.contains("cannot connect to 10.77.0.99"), "{ran}");
+    drop(server);
+}
+
+#[test]
+fn without_ipv6_its_rows_say_so() {
+    let pair = needs!(Pair::new());
+    let folder = Folder::new();
+    needs!(ip(&format!("netns exec {} sysctl -qw net.ipv6.conf.all.disable_ipv6=1", pair.near)));
+    let words = ["bench", "network", "--max-time", "1s", "--duration", "5ms", "--format", "json"];
+    let document = inside(&folder, &pair.near, &words).run().exits(0).document();
+    let of_ipv6: Vec<_> =
+        rows(&document).iter().filter(|row| row["parameters"]["family"] == "ipv6").collect();
+    assert!(of_ipv6.len() >= 2);
+    for row in of_ipv6 {
+        assert_eq!(row["status"], "unsupported", "{row:#}");
+    }
+}

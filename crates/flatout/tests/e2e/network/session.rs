@@ -1,0 +1,216 @@
+//! Sessions as they should go, and everything that can be wrong with the other end.
+
+use std::net::TcpListener;
+
+use flatout_sys::launcher::{EPERM, IO_URING_SETUP, deny};
+use rustix::process::Signal;
+
+use super::{LITTLE, Serving, rows, token};
+use crate::bin::{Folder, Ran, assert_warned};
+use crate::schema::assert_valid;
+
+fn bench<'f>(folder: &'f Folder, at: &str, arguments: &[&str]) -> crate::bin::Flatout<'f> {
+    let all = ["bench", "network", "--connect", at];
+    folder.flatout(all.iter().chain(&LITTLE).chain(&["1"]).chain(arguments))
+}
+
+fn succeeds(ran: &Ran) {
+    let document = ran.exits(0).document();
+    assert_valid(&document);
+    for row in rows(&document) {
+        assert!(row["median"].as_f64().is_some_and(|median| median > 0.0), "{row:#}");
+    }
+}
+
+#[test]
+fn two_programs_measure_each_other() {
+    let folder = Folder::new();
+    let mut server = Serving::start(&folder, &["--once"]);
+    let ran = bench(&folder, &server.at(), &[]).run();
+    succeeds(&ran);
+    let document = ran.document();
+    let ids: Vec<&str> = rows(&document).iter().map(|row| row["id"].as_str().unwrap()).collect();
+    for id in ["tcp-throughput", "udp-throughput", "tcp-latency", "udp-latency"] {
+        assert!(ids.contains(&format!("network/{id}").as_str()), "{ids:?}");
+    }
+    for row in rows(&document) {
+        let id = row["id"].as_str().unwrap();
+        if !id.ends_with("memcpy") {
+            assert_warned(row, "loopback");
+            assert!(row["audit"]["cpu_busy_ns"].is_number(), "{row:#}");
+        }
+        if id.ends_with("throughput") {
+            assert!(row["series"][0]["points"].as_array().unwrap().len() >= 5, "{row:#}");
+            assert!(!row["ceiling"]["limiter"].as_str().unwrap().is_empty());
+        }
+    }
+    assert!(server.says().contains("begins"));
+    assert!(server.says().contains("ended after"));
+    server.running.wait().exits(0);
+}
+
+#[test]
+fn every_way_to_send_and_receive_works_or_says_why_not() {
+    let folder = Folder::new();
+    let server = Serving::start(&folder, &["--forever"]);
+    for arguments in [
+        &["--sender", "write", "--direction", "up,down,both"][..],
+        &["--sender", "sendfile", "--block-size", "1,1M"],
+        &["--sender", "zerocopy", "--direction", "up,down"],
+        &["--sender", "write", "--receiver", "discard"],
+        &["--offload", "gso+gro", "--direction", "up,down,both"],
+        &["--offload", "gso", "--datagram-size", "1000"],
+        &["--protocol", "udp", "--block-size", "16,1M", "--rate", "20MB"],
+        &["--protocol", "tcp", "--bytes", "3MB", "--direction", "up,both"],
+        &["--protocol", "udp", "--bytes", "300kB", "--rate", "30MB"],
+        &["--measure", "latency", "--block-size", "1,64K", "--wait", "busy-poll"],
+        &["--measure", "latency", "--block-size", "64", "--rate", "500"],
+    ] {
+        succeeds(&bench(&folder, &server.at(), arguments).run());
+    }
+    let uring = ["--sender", "uring-zc"];
+    let document = bench(&folder, &server.at(), &uring).run().document();
+    let status = rows(&document)[0]["status"].as_str().unwrap().to_owned();
+    assert!(status != "failed", "{document:#}");
+    let denied = bench(&folder, &server.at(), &uring).with(|command| {
+        deny(command, &[(IO_URING_SETUP, EPERM)]);
+    });
+    let document = denied.run().document();
+    assert_eq!(rows(&document)[0]["status"], "unsupported", "{document:#}");
+    server.running.signal(Signal::INT);
+    server.running.wait().exits(130);
+}
+
+#[test]
+fn datagrams_are_all_accounted_for() {
+    let folder = Folder::new();
+    let server = Serving::start(&folder, &[]);
+    let arguments = ["--protocol", "udp", "--direction", "up,down"];
+    let document = bench(&folder, &server.at(), &arguments).run().exits(0).document();
+    let is_udp = |row: &&serde_json::Value| row["id"] == "network/udp-throughput";
+    assert_eq!(rows(&document).iter().filter(is_udp).count(), 2);
+    for row in rows(&document).iter().filter(is_udp) {
+        let of = |key: &str| row["audit"][format!("datagrams_{key}")].as_u64().unwrap();
+        assert_eq!(of("sent"), of("unique") + of("lost") + of("dropped"), "{row:#}");
+        assert_eq!(of("received"), of("unique") + of("duplicate"), "{row:#}");
+        assert!(of("unique") > 0 && of("foreign") == 0, "{row:#}");
+        // Loopback drops datagrams where nobody takes them, but neither doubles nor reorders them.
+        assert_eq!((of("duplicate"), of("reordered")), (0, 0), "{row:#}");
+        assert!(row["audit"]["streams_last_trial"][0]["datagrams_sent"].as_u64().unwrap() > 0);
+    }
+}
+
+#[test]
+fn a_token_is_asked_for_off_loopback_and_must_be_right() {
+    let folder = Folder::new();
+    let mut server = Serving::start(&folder, &["--bind", "0.0.0.0"]);
+    let printed = server.says();
+    let printed = printed.strip_prefix("token ").expect("it prints a token");
+    let at = format!("127.0.0.1:{}", server.address.port());
+    bench(&folder, &at, &[]).run().exits(1);
+    let secrets = Folder::new();
+    let wrong = token(&secrets, "a token of somebody else");
+    let ran = bench(&folder, &at, &["--token-file", wrong.to_str().unwrap()]).run();
+    assert!(ran.exits(1).stderr.contains("another token"), "{ran}");
+    let right = token(&secrets, printed);
+    let arguments = ["--token-file", right.to_str().unwrap(), "--protocol", "tcp"];
+    succeeds(&bench(&folder, &at, &arguments).run());
+    server.running.wait().exits(0);
+}
+
+#[test]
+fn a_second_client_waits_in_line_and_is_told() {
+    let folder = Folder::new();
+    let mut server = Serving::start(&folder, &["--forever"]);
+    let long = ["--protocol", "tcp", "--duration", "900ms"];
+    let all = ["bench", "network", "--connect", &server.at(), "--quick", "--format", "json"];
+    let first = folder.flatout(all.iter().chain(&long)).start();
+    assert!(server.says().contains("begins"));
+    let ran = bench(&folder, &server.at(), &["--protocol", "tcp"]).run();
+    assert!(ran.stderr.contains("busy, 1 waiting"), "{ran}");
+    succeeds(&ran);
+    succeeds(&first.wait());
+}
+
+#[test]
+fn what_cannot_be_reached_or_found_is_one_line() {
+    let folder = Folder::new();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let ran = folder.flatout(["serve", "--port", &port]).run();
+    ran.complains(1, &["cannot listen", &port]);
+    drop(taken);
+    let says = |at: &str, arguments: &[&str], words: &[&str]| {
+        let ran = bench(&folder, at, arguments).run();
+        ran.exits(1);
+        for word in words {
+            assert!(ran.stderr.contains(word), "`{word}` is missing: {ran}");
+        }
+        assert_valid(&ran.document());
+    };
+    says(&format!("127.0.0.1:{port}"), &[], &["cannot connect to 127.0.0.1"]);
+    says("no..host:7878", &[], &["cannot resolve", "no..host"]);
+    says("127.0.0.1:7878", &["--ipv6"], &["has no ipv6 address"]);
+    says("127.0.0.1", &[], &["cannot resolve"]);
+    let none = folder.join("none");
+    says("127.0.0.1:1", &["--token-file", none.to_str().unwrap()], &["token file"]);
+    let short = token(&folder, "short");
+    let ran = folder.flatout(["serve", "--token-file", short.to_str().unwrap()]).run();
+    ran.complains(1, &["at least 16 characters"]);
+    for (arguments, word) in [
+        (&["--streams", "65"][..], "streams 65"),
+        (&["--block-size", "0"], "--block-size 0"),
+        (&["--block-size", "2M"], "--block-size 2097152"),
+        (&["--bytes", "0"], "--bytes 0"),
+        (&["--bytes", "2T"], "bytes of a test"),
+        (&["--rate", "0"], "--rate 0"),
+        (&["--datagram-size", "8"], "datagram bytes 8"),
+        (&["--duration", "2h"], "nanoseconds of a test"),
+    ] {
+        let ran = folder.flatout(["bench", "network"].iter().chain(arguments)).run();
+        assert!(ran.exits(2).stderr.contains(word), "{ran}");
+    }
+}
+
+#[test]
+fn a_server_that_vanishes_ends_the_client_with_a_whole_document() {
+    let folder = Folder::new();
+    let mut server = Serving::start(&folder, &[]);
+    let all = ["bench", "network", "--connect", &server.at(), "--protocol", "tcp"];
+    let rest = ["--duration", "5s", "--format", "json"];
+    let client = folder.flatout(all.iter().chain(&rest)).start();
+    assert!(server.says().contains("begins"));
+    server.running.signal(Signal::KILL);
+    let ran = client.wait();
+    let document = ran.exits(1).document();
+    assert_valid(&document);
+    assert!(!document["end"]["errors"].as_array().unwrap().is_empty());
+}
+
+#[test]
+fn a_client_that_vanishes_ends_its_session_alone() {
+    let folder = Folder::new();
+    let mut server = Serving::start(&folder, &["--forever"]);
+    let all = ["bench", "network", "--connect", &server.at(), "--protocol", "udp"];
+    let client = folder.flatout(all.iter().chain(&["--duration", "5s"])).start();
+    assert!(server.says().contains("begins"));
+    client.signal(Signal::KILL);
+    client.wait();
+    succeeds(&bench(&folder, &server.at(), &["--protocol", "tcp"]).run());
+    server.running.signal(Signal::TERM);
+    let ran = server.running.wait();
+    assert!(ran.exits(130).stderr.contains("broke off"), "{ran}");
+}
+
+#[test]
+fn an_interrupted_client_leaves_a_document_and_frees_the_server() {
+    let folder = Folder::new();
+    let mut server = Serving::start(&folder, &[]);
+    let all = ["bench", "network", "--connect", &server.at(), "--format", "json"];
+    let client = folder.flatout(all.iter().chain(&["--duration", "5s"])).start();
+    assert!(server.says().contains("begins"));
+    client.interrupt();
+    let ran = client.wait();
+    assert_valid(&ran.exits(130).document());
+    server.running.wait();
+}
