@@ -43,9 +43,9 @@ impl Parked {
             owner: (facts.st_uid, facts.st_gid),
             times: [
                 facts.st_atime as u64,
-                facts.st_atime_nsec as u64,
+                facts.st_atime_nsec as _,
                 facts.st_mtime as u64,
-                facts.st_mtime_nsec as u64,
+                facts.st_mtime_nsec as _,
             ],
             inheritance: *inheritance,
             made: *made,
