@@ -52,8 +52,11 @@ pub(super) fn outcomes(
             let cases = make(&terms).unwrap_or_else(|error| vec![refusing(id, threads, error)]);
             let mut row = sampler::run(cases, &linpack::plan(&terms, plan), bench.tools());
             linpack::finish(&mut row);
-            let best: Vec<Outcome> = row.iter().filter_map(linpack::best).collect();
-            row.extend(best);
+            // The short set of all areas has room for no further row.
+            if options.extent != Extent::Few {
+                let best: Vec<Outcome> = row.iter().filter_map(linpack::best).collect();
+                row.extend(best);
+            }
             let peak = finish::double_peak(units, threads);
             row.iter_mut().for_each(|row| linpack::against_peak(row, peak.clone()));
             outcomes.extend(row);
