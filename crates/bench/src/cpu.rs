@@ -21,6 +21,7 @@ mod row;
 mod scaling;
 mod sharing;
 mod site;
+mod stint;
 mod trial;
 
 use std::cell::RefCell;
