@@ -45,7 +45,14 @@ pub fn finish(outcomes: &mut [Outcome], rows: &[Row], place: &Place) {
         };
         let limiter = match row.spec.work {
             Work::Latency => latency_limiter(row),
-            Work::Throughput => bottleneck::of(&facts(outcome, row, &ceiling)).to_owned(),
+            Work::Throughput => {
+                let mut facts = facts(outcome, row, &ceiling);
+                if place.is_loopback {
+                    // There is no way in between, and no link that loses anything.
+                    (facts.way, facts.sent_again) = (0.0, 0.0);
+                }
+                bottleneck::of(&facts).to_owned()
+            }
         };
         apply(outcome, Ceiling { limiter, ..ceiling });
     }

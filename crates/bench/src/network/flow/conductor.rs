@@ -44,6 +44,7 @@ impl Test<'_> {
             self.until_sent(&mut readings, lanes, &mut early)?;
         } else {
             self.through_window(&mut readings, &mut early)?;
+            self.until_answered(lanes, &mut early)?;
         }
         let mut seen = readings.seen(self.end, self.wired);
         self.close(&mut early)?;
@@ -66,6 +67,24 @@ impl Test<'_> {
         }
         readings.close();
         self.sleep_until(self.stage.spec.whole_ns(), early)
+    }
+
+    /// The last questions get their answers before the other end hears that it may stop.
+    fn until_answered(
+        &mut self,
+        lanes: &[ScopedJoinHandle<'_, LaneEnd>],
+        early: &mut Vec<Frame>,
+    ) -> Result<(), FlowError> {
+        let deadline_ns = self.stage.elapsed_ns().saturating_add(FINISH_NS);
+        let asks = |wired: &Wired| self.end == End::Client && wired.flow.cargo == Cargo::Ping;
+        let asking: Vec<bool> = self.wired.iter().map(asks).collect();
+        while lanes.iter().zip(&asking).any(|(lane, asks)| *asks && !lane.is_finished()) {
+            if self.stage.elapsed_ns() > deadline_ns {
+                return Err(FlowError::Broken("the last answers did not come".to_owned()));
+            }
+            self.sleep_until(self.stage.elapsed_ns() + 1_000_000, early)?;
+        }
+        Ok(())
     }
 
     /// By bytes: the window is from the beginning to the last byte.
