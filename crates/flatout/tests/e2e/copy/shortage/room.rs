@@ -48,7 +48,14 @@ fn overfill(target: &Path, cause: &str, options: &[&str], make_room: impl FnOnce
     let (wanted, found) = (likeness(&tree), likeness(target));
     for (path, what) in differences(&wanted, &found) {
         let is_directory = tree.join(&path).is_dir();
-        assert!(is_directory || what == "is missing", "{path:?} {what}{ran}");
+        // btrfs may refuse to set the times for want of quota and have them set all the same: then a
+        // file with all its bytes stays private, and is named. The rerun must put it right.
+        let name = path.to_string_lossy();
+        let is_named = ran
+            .stderr
+            .lines()
+            .any(|line| line.contains("cannot set ") && line.contains(&format!("/{name}: ")));
+        assert!(is_directory || what == "is missing" || is_named, "{path:?} {what}{ran}");
     }
     make_room();
     let again = copy(&folder, options, &tree, target);
