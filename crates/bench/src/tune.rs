@@ -1,7 +1,7 @@
 //! The smallest settings that reach 95 % of what a place gives: for reading, writing and copying.
 //!
-//! Each kind of work has a group of settings ([`candidate`]), which are measured in rounds, in a
-//! new random order each, by the code that does the work itself. [`choose`] picks; what it picked
+//! Each kind of work has a group of settings (`tune/candidate.rs`), which are measured in rounds, in a
+//! new random order each, by the code that does the work itself. `tune/choose.rs` picks; what it picked
 //! becomes an entry of an [`flatout_io::Profile`]. Read next: `tune/group.rs`.
 
 mod candidate;
