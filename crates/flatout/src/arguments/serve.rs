@@ -25,7 +25,7 @@ pub struct Serve {
     /// Port to listen at; 0: any that is free
     #[arg(long, value_name = "PORT", default_value_t = 7878)]
     pub port: u16,
-    /// Serve one session and exit [default]
+    /// Serve one session and exit, as by default
     #[arg(long, conflicts_with = "forever")]
     pub once: bool,
     /// Serve until stopped
