@@ -43,6 +43,7 @@ struct Taken {
     audit: Map<String, Value>,
     warnings: Vec<Warning>,
     details: Details,
+    is_disturbed: bool,
 }
 
 /// One row while it is measured.
@@ -113,10 +114,11 @@ impl<'a> Row<'a> {
                 sample.amount, sample.elapsed_ns
             )));
         };
-        let spoil = attempt.spoil.filter(|spoil| counts(*spoil, &sample));
+        let spoil = attempt.spoil.filter(|spoil| counts(*spoil, &sample)).or(sample.spoil);
         let Sample { elapsed_ns, audit, warnings, latencies, series, further, .. } = sample;
         let details = Details { latencies, series, further };
-        let taken = Taken { figure, elapsed_ns, audit, warnings, details };
+        let is_disturbed = spoil.is_some();
+        let taken = Taken { figure, elapsed_ns, audit, warnings, details, is_disturbed };
         match spoil {
             Some(spoil) if self.is_discarded(spoil) => {
                 if self.taken.is_empty() {
@@ -200,6 +202,7 @@ impl<'a> Row<'a> {
     /// The row as it goes into the record, and those of its further figures.
     pub(super) fn finish(mut self, plan: &Plan, overhead: &Overhead) -> Vec<Outcome> {
         self.keep_what_there_is();
+        self.prefer_quiet();
         let mut outcome = self.case.blank_outcome();
         let warmup = self.warmup(plan);
         let mut latencies = std::mem::take(&mut self.latencies);
@@ -287,6 +290,18 @@ impl<'a> Row<'a> {
                 self.count(taken);
             }
         }
+    }
+
+    /// Where quiet trials came after all, and enough of them, only they count. Not where the
+    /// latencies of all have been joined already.
+    fn prefer_quiet(&mut self) {
+        let quiet = self.taken.iter().filter(|taken| !taken.is_disturbed).count();
+        if self.disturbed == 0 || quiet < INTERVAL_LEAST || !self.latencies.is_empty() {
+            return;
+        }
+        self.taken.retain(|taken| !taken.is_disturbed);
+        self.spoiled += self.disturbed;
+        self.disturbed = 0;
     }
 
     fn note_trials(&self, outcome: &mut Outcome, dropped: &[Taken]) {
