@@ -26,6 +26,8 @@ const LEAD_NS: f64 = 100_000.0;
 /// 0.2 to 2 ms at a time, in some seconds half of the time, in others a hundredth of it
 /// (Sapphire Rapids, 2026-11-22).
 const SEARCH_NS: u64 = 20_000_000;
+/// The same where he has hardly rested lately.
+const SHORT_SEARCH_NS: u64 = 3_000_000;
 /// Slices between two readings of the clock: one, and one that is twice as long.
 const SLICES: usize = 2;
 /// Tries of which the quickest sets the pace.
@@ -239,7 +241,9 @@ impl Load {
         let mut stint = Stint::default();
         let cpu_ns = thread_cpu_ns();
         stint.start_ns = monotonic_ns();
-        let until_ns = stint.start_ns.saturating_add(SEARCH_NS);
+        let is_hopeless = lookout.is_some_and(Lookout::is_hopeless);
+        let search_ns = if is_hopeless { SHORT_SEARCH_NS } else { SEARCH_NS };
+        let until_ns = stint.start_ns.saturating_add(search_ns);
         if reading == Reading::Between {
             self.lead_in(&mut stint);
             self.read_clock(&mut stint);

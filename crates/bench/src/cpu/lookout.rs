@@ -22,6 +22,10 @@ const ABOVE: f64 = 0.04;
 /// Glances that make a width known: so many, and such a share of all. Disturbed glances lie anywhere.
 const LEAST_GLANCES: u32 = 8;
 const LEAST_SHARE: f64 = 0.005;
+/// Share of the last glances without a neighbour below which looking for more is given up soon, so that
+/// rows get their trials; and how many glances count as the last ones.
+const HOPELESS_SHARE: f64 = 0.004;
+const MEMORY_GLANCES: u32 = 8192;
 /// For how long a width is looked for before anything is measured, at most.
 const LEARNING_NS: u64 = 60_000_000;
 
@@ -31,6 +35,11 @@ pub(super) struct Lookout {
     /// Glances near each width.
     near: [AtomicU32; WIDEST + 1],
     glances: AtomicU32,
+    /// The width that was learned; 0 before.
+    learned: AtomicU32,
+    /// Of the last glances, those that were alone, and all.
+    last_alone: AtomicU32,
+    last: AtomicU32,
 }
 
 /// What a glance says.
@@ -77,7 +86,28 @@ impl Lookout {
     pub(super) fn width(&self) -> Option<usize> {
         let all = f64::from(self.glances.load(Ordering::Relaxed));
         let least = LEAST_GLANCES.max((all * LEAST_SHARE) as u32);
-        (NARROWEST..=WIDEST).rev().find(|&width| self.near[width].load(Ordering::Relaxed) >= least)
+        let is_seen = |&width: &usize| self.near[width].load(Ordering::Relaxed) >= least;
+        let seen = (NARROWEST..=WIDEST).rev().find(is_seen).unwrap_or(0) as u32;
+        // What was learned stays so when a neighbour no longer rests.
+        let width = self.learned.fetch_max(seen, Ordering::Relaxed).max(seen) as usize;
+        (width > 0).then_some(width)
+    }
+
+    /// Whether moments without a neighbour have become so rare that looking for one is in vain.
+    pub(super) fn is_hopeless(&self) -> bool {
+        let [alone, all] =
+            [&self.last_alone, &self.last].map(|one| f64::from(one.load(Ordering::Relaxed)));
+        all > f64::from(MEMORY_GLANCES / 4) && alone < HOPELESS_SHARE * all
+    }
+
+    /// Keeps in mind what the last glances saw. Threads may lose one to each other.
+    fn remember(&self, sight: Sight) {
+        if self.last.fetch_add(1, Ordering::Relaxed) >= MEMORY_GLANCES {
+            for counter in [&self.last, &self.last_alone] {
+                counter.store(counter.load(Ordering::Relaxed) / 2, Ordering::Relaxed);
+            }
+        }
+        self.last_alone.fetch_add(u32::from(sight == Sight::Alone), Ordering::Relaxed);
     }
 
     fn see(&self, per_cycle: f64) -> Sight {
@@ -90,11 +120,13 @@ impl Lookout {
         if let Some(width) = near {
             self.near[width].fetch_add(1, Ordering::Relaxed);
         }
-        match (self.width(), near) {
+        let sight = match (self.width(), near) {
             (None, _) => Sight::Unknown,
             (Some(known), Some(seen)) if seen == known => Sight::Alone,
             (Some(_), _) => Sight::Shared,
-        }
+        };
+        self.remember(sight);
+        sight
     }
 }
 
@@ -139,6 +171,17 @@ mod tests {
         let lookout = lookout(&[(2.9, 900), (3.1, 500), (6.0, 3)]);
         assert_eq!((lookout.width(), lookout.see(3.0)), (None, Sight::Unknown));
         assert_eq!(Lookout::default().width(), None);
+    }
+
+    #[test]
+    fn a_neighbour_who_hardly_rests_is_waited_for_in_vain_until_he_rests_again() {
+        let lookout = lookout(&[(5.95, 20), (2.9, 1000)]);
+        assert!(!lookout.is_hopeless());
+        (0..20_000).for_each(|_| _ = lookout.see(2.9));
+        assert!(lookout.is_hopeless());
+        // He rests for a hundredth of the time.
+        (0..82).for_each(|_| _ = lookout.see(6.0));
+        assert!(!lookout.is_hopeless());
     }
 
     #[test]

@@ -61,7 +61,8 @@ pub struct Network {
     pub wait: Option<Waiting>,
     /// Where the threads of a stream run: apart (each tied to a CPU, those of the two ends to
     /// different ones), together (both ends to one CPU), free (where the scheduler puts them)
-    /// [default: apart, of latency free; the whole grid has all of latency]
+    /// [default: TCP what is fastest here, UDP apart, latency free; the whole grid has all of
+    /// latency]
     #[arg(long, value_name = "WHERE")]
     pub placement: Option<Placement>,
     /// The timed part of each trial [default: 60ms, of latency 30ms; longer on long ways]
