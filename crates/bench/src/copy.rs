@@ -137,7 +137,7 @@ impl Planned {
 /// Decides what is copied; nothing is made.
 ///
 /// Errors: [`Error::Usage`] for what means nothing; no directory; no right to drop the system's
-/// caches.
+/// caches; nothing fits.
 /// Cost: a few looks at the filesystem.
 pub fn plan(options: &Options) -> Result<Planned, Error> {
     let wanted = options.selection.wanted(options.extent)?;
@@ -169,6 +169,13 @@ pub fn plan(options: &Options) -> Result<Planned, Error> {
         is_durable: options.until == Until::Durable,
     };
     let chosen = choose(wanted, &limits);
+    // Bare `bench` has other areas; the notices say why it goes without this one.
+    if let ([], Some(left), true) =
+        (&chosen.rows[..], chosen.left_out.first(), options.extent != Extent::Few)
+    {
+        let (directory, reason) = (&options.directory, left.reason());
+        return Err(Error::NoRoom(format!("nothing can be copied in {directory:?}: {reason}")));
+    }
     let most_rounds = options.rounds.unwrap_or(MOST_TRIALS);
     let planned_ns = limits.time_ns(&chosen.rows, most_rounds);
     let time_ns = match (options.rounds, options.time_ns) {
@@ -260,7 +267,7 @@ fn measure_in(
 
 /// What was asked for by name and is left out has a row that says why.
 fn left_out_rows(options: &Options, planned: &Planned) -> Vec<Outcome> {
-    let is_asked = |left: &&LeftOut| !left.wanted.is_optional || planned.rows.is_empty();
+    let is_asked = |left: &&LeftOut| !left.wanted.is_optional;
     let row = |left: &LeftOut| Outcome {
         id: left.wanted.experiment.id().to_owned(),
         parameters: left.wanted.parameters(options.state),

@@ -19,18 +19,20 @@ use crate::corpus::{Corpus, Shape};
 /// From this share of its time on, the start of the program limits a copy.
 const START_SHARE: f64 = 0.5;
 const GIB: f64 = (1_u64 << 30) as f64;
+/// Below so many bytes CPU time for each of them says nothing.
+const CPU_LEAST_BYTES: u64 = 16 << 20;
 
 /// Adds the facts, the ceilings and the limiters.
 pub(super) fn finish(outcomes: &mut [Outcome], rows: &[Row], site: &Site) {
     let models = ["cache", "durable"].map(|until| Model::of(outcomes, until));
     for outcome in outcomes {
         let Some(row) = rows.iter().find(|row| row.is_of(outcome)) else {
-            let limiter = match outcome.id.as_str() {
-                CREATE => "making files",
-                WRITE => "copying into the page cache",
-                _ => "the device, or what lies before it",
+            let (name, limiter) = match outcome.id.as_str() {
+                CREATE => ("the making of names", "making files"),
+                WRITE => ("memory bandwidth", "copying into the page cache"),
+                _ => ("the device", "the device, or what lies before it"),
             };
-            ceiling::apply(outcome, unknown("what it is itself", limiter));
+            ceiling::apply(outcome, unknown(name, limiter));
             continue;
         };
         describe(outcome, row, site);
@@ -83,7 +85,7 @@ fn describe(outcome: &mut Outcome, row: &Row, site: &Site) {
     set("user_ns", json!(user_ns));
     set("system_ns", json!(system_ns));
     if let (Some(user_ns), Some(system_ns)) = (user_ns, system_ns)
-        && bytes > 0
+        && bytes >= CPU_LEAST_BYTES
     {
         set("cpu_s_per_gib", json!((user_ns + system_ns) / 1e9 / (bytes as f64 / GIB)));
     }

@@ -111,6 +111,11 @@ impl Site {
         self.folder.join(format!("copy-{number}"))
     }
 
+    /// Whether cold copies are wanted where files live in memory.
+    pub(super) fn is_never_cold(&self) -> bool {
+        self.options.state == State::Cold && self.filesystem.in_memory
+    }
+
     /// Takes bytes from what may be written.
     ///
     /// Errors: not as many are left.

@@ -180,9 +180,13 @@ fn what_has_no_room_has_a_row_that_says_so() {
         assert!(row.warnings[0].text.contains("8M is left out"), "{row:?}");
     }
     ground.options.max_write_bytes = Some(1000);
+    let refused = plan(&ground.options).unwrap_err();
+    assert!(matches!(&refused, Error::NoRoom(text) if text.contains("is left out: no room")));
+    ground.options.extent = Extent::Few;
+    ground.options.selection = Selection::default();
     let planned = plan(&ground.options).unwrap();
-    assert_eq!((planned.rows.len(), planned.write_bytes), (0, 0));
-    assert_eq!(own(&ground.measure().unwrap()).len(), 4);
+    assert_eq!((planned.rows.len(), planned.write_bytes, planned.notices().len()), (0, 0, 1));
+    assert!(ground.measure().unwrap().outcomes.is_empty());
 }
 
 #[test]
@@ -190,14 +194,13 @@ fn a_limit_of_bytes_ends_a_row_that_would_write_more() {
     let mut ground = Ground::new(FAITHFUL);
     ground.options.rounds = None;
     ground.options.least_rounds = 1;
-    ground.options.selection.files = vec![1];
-    // The source, and one to three rounds.
-    ground.options.max_write_bytes = Some(4 << 20);
+    ground.options.selection = Selection { file_bytes: vec![1 << 20], ..Selection::default() };
+    // The source, and two rounds or three of a copy and what it is held against.
+    ground.options.max_write_bytes = Some(6 << 20);
     let measured = ground.measure().unwrap();
     let [row] = own(&measured)[..] else { panic!("{measured:?}") };
-    assert!((1..=3).contains(&row.samples.len()), "{row:?}");
-    let all = measured.outcomes.iter();
-    assert!(all.flat_map(|row| &row.warnings).any(|doubt| doubt.code == warning::WRITE_LIMIT));
+    assert!((1..=4).contains(&row.samples.len()), "{row:?}");
+    assert!(row.warnings.iter().any(|doubt| doubt.code == warning::WRITE_LIMIT), "{row:?}");
 }
 
 #[test]

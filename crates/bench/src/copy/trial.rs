@@ -72,8 +72,7 @@ pub(super) fn case<'a>(row: &'a Row, site: &'a Site) -> Case<'a> {
 }
 
 fn trial(row: &Row, site: &Site) -> Result<Sample, TrialError> {
-    let cold_in_memory = site.options.state == State::Cold && site.filesystem.in_memory;
-    if cold_in_memory {
+    if site.is_never_cold() {
         let text = "files of this filesystem live in memory: nothing here is ever cold";
         return Err(TrialError::Unsupported(text.to_owned()));
     }
