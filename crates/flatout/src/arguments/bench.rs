@@ -76,7 +76,7 @@ Examples:
   flatout bench memory --quick         memory, a coarse grid
   flatout bench network                TCP and UDP over loopback
   flatout bench copy /data --files 1,10,100,900 --file-size 128K,1M --rounds 10
-  flatout bench copy --corpus single --max-write 60G   single files of 4, 8 and 16 GiB
+  flatout bench copy --corpus single --rounds 2 --max-write 120G   4, 8, 16 and 2 × 4 GiB
   flatout bench network --connect fast:7878 --token-file t   to a machine where flatout serves";
 
 /// `flatout bench`.
