@@ -23,6 +23,7 @@ use flatout_measure::{sampler, warning};
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::clock::monotonic_ns;
 use flatout_sys::{memory, page_cache};
+use serde_json::Value;
 
 use crate::bench::{Bench, Extent, Measured};
 use crate::cache::Clearing;
@@ -31,7 +32,7 @@ use crate::place::{COPYING, Place};
 use crate::versus;
 
 pub use choose::LeftOut;
-use choose::{Limits, Wanted, choose};
+use choose::{Limits, Wanted, Why, choose};
 pub use experiment::{Selection, charts};
 use site::Site;
 use trial::Row;
@@ -111,14 +112,20 @@ pub enum Until {
     Durable,
 }
 
+/// Trees that lie there at the same time.
+#[derive(Debug, Clone)]
+struct Phase {
+    rows: Vec<Wanted>,
+    time_ns: u64,
+}
+
 /// What will be measured.
 #[derive(Debug, Clone)]
 pub struct Planned {
-    rows: Vec<Wanted>,
+    phases: Vec<Phase>,
     left_out: Vec<LeftOut>,
     rounds: u32,
     most_rounds: u32,
-    bare_bytes: u64,
     /// Bytes that are written at most, all copies together.
     pub write_bytes: u64,
     /// Time that it takes.
@@ -171,26 +178,29 @@ pub fn plan(options: &Options) -> Result<Planned, Error> {
     let chosen = choose(wanted, &limits);
     // Bare `bench` has other areas; the notices say why it goes without this one.
     if let ([], Some(left), true) =
-        (&chosen.rows[..], chosen.left_out.first(), options.extent != Extent::Few)
+        (&chosen.phases[..], chosen.left_out.first(), options.extent != Extent::Few)
     {
         let (directory, reason) = (&options.directory, left.reason());
         return Err(Error::NoRoom(format!("nothing can be copied in {directory:?}: {reason}")));
     }
     let most_rounds = options.rounds.unwrap_or(MOST_TRIALS);
-    let planned_ns = limits.time_ns(&chosen.rows, most_rounds);
-    let time_ns = match (options.rounds, options.time_ns) {
-        (Some(_), None) => planned_ns.max(LEAST_NS),
-        (_, asked) => planned_ns.min(asked.unwrap_or(usual_ns)).max(LEAST_NS),
-    };
+    let time_ns =
+        |rounds| -> u64 { chosen.phases.iter().map(|rows| limits.time_ns(rows, rounds)).sum() };
+    let (planned_ns, least_ns) = (time_ns(most_rounds), time_ns(1));
+    let written = chosen.phases.iter().map(|rows| limits.written_bytes(rows, most_rounds));
+    let write_bytes = written.fold(0, u64::saturating_add).min(limits.write_bytes);
+    let phase = |rows: Vec<Wanted>| Phase { time_ns: limits.time_ns(&rows, most_rounds), rows };
     Ok(Planned {
-        write_bytes: limits.written_bytes(&chosen.rows, most_rounds).min(limits.write_bytes),
-        bare_bytes: choose::bare_bytes(&chosen.rows),
-        least_ns: limits.time_ns(&chosen.rows, 1),
-        rows: chosen.rows,
+        phases: chosen.phases.into_iter().map(phase).collect(),
         left_out: chosen.left_out,
         rounds,
         most_rounds,
-        time_ns,
+        write_bytes,
+        time_ns: match (options.rounds, options.time_ns) {
+            (Some(_), None) => planned_ns.max(LEAST_NS),
+            (_, asked) => planned_ns.min(asked.unwrap_or(usual_ns)).max(LEAST_NS),
+        },
+        least_ns,
     })
 }
 
@@ -203,8 +213,9 @@ pub fn measure(
     plan: &Plan,
     bench: &mut Bench<'_>,
 ) -> Result<Measured, Error> {
-    let asked = left_out_rows(options, planned);
-    if planned.rows.is_empty() {
+    let asked = planned.left_out.iter().filter(|left| !left.wanted.is_optional);
+    let asked: Vec<Outcome> = asked.map(|left| left_out_row(left, options.state)).collect();
+    if planned.phases.is_empty() {
         return Ok(Measured { outcomes: asked, charts: Vec::new() });
     }
     let directory = options
@@ -234,48 +245,90 @@ fn measure_in(
     (place, bench): (&Place, &mut Bench<'_>),
 ) -> Result<Measured, Error> {
     let begun_ns = monotonic_ns();
-    let left_ns = |most_ns: u64| most_ns.saturating_sub(monotonic_ns() - begun_ns).max(LEAST_NS);
     // Asked for exactly, they are made whatever time they take, unless that is limited.
     let is_unlimited = options.rounds.is_some() && options.time_ns.is_none();
     let budget_ns = if is_unlimited { u64::MAX / 4 } else { plan.budget_ns };
     let plan = Plan { min_trials: planned.rounds, max_trials: planned.most_rounds, ..plan.clone() };
-    let wanted = [Wanted::empty()].into_iter().chain(planned.rows.iter().cloned());
-    let rows: Vec<Row> = wanted.map(Row::new).collect();
-    let made = (&rows[..], planned.bare_bytes);
-    let site = Site::make(options, made, place.targets(), &mut *bench.events)?;
-    let (spread, others): (Vec<&Row>, Vec<&Row>) =
-        rows.iter().partition(|row| row.wanted.experiment.is_spread() && options.rounds.is_none());
+    let site = Site::make(options, place.targets(), &mut *bench.events)?;
     let mut outcomes = Vec::new();
-    if !spread.is_empty() {
-        let budget_ns = left_ns(budget_ns / SPREAD_PART);
-        let (min_trials, max_trials) = (SPREAD_TRIALS, SPREAD_TRIALS);
-        let plan = Plan { min_trials, max_trials, budget_ns, ..plan.clone() };
-        let cases = spread.into_iter().map(|row| trial::case(row, &site)).collect();
-        outcomes.extend(sampler::run(cases, &plan, bench.tools()));
+    for (number, phase) in planned.phases.iter().enumerate() {
+        let left_ns = budget_ns.saturating_sub(monotonic_ns() - begun_ns);
+        let mut rows = phase.rows.clone();
+        if left_ns == 0 && number > 0 {
+            // What nobody asked for by name is not copied beyond the time.
+            let late = rows.extract_if(.., |row| row.is_optional);
+            let late = late.map(|wanted| LeftOut { wanted, why: Why::Time });
+            outcomes.extend(late.map(|left| left_out_row(&left, options.state)));
+        }
+        if rows.is_empty() {
+            continue;
+        }
+        let plan = Plan { budget_ns: share_ns(&planned.phases[number..], left_ns), ..plan.clone() };
+        let mut found = measure_phase((number, rows), &site, &plan, bench)?;
+        if planned.phases.len() > 1 {
+            // What was measured in each phase is told apart by it.
+            let references = found.iter_mut().filter(|row| !row.audit.contains_key("source_files"));
+            let phase = Value::from(number + 1);
+            references.for_each(|row| _ = row.parameters.insert("phase".to_owned(), phase.clone()));
+        }
+        outcomes.extend(found);
     }
-    let plan = Plan { budget_ns: left_ns(budget_ns), ..plan };
-    let mut cases = bare::cases(&site);
-    cases.extend(others.into_iter().map(|row| trial::case(row, &site)));
-    outcomes.extend(sampler::run(cases, &plan, bench.tools()));
-    finish::finish(&mut outcomes, &rows, &site);
     if options.extent == Extent::Few {
         // What rows are held against is named in them, and has no rows of its own there.
-        outcomes.retain(|row| rows[1..].iter().any(|own| own.is_of(row)));
+        outcomes.retain(|row| row.audit.contains_key("source_files"));
     }
     Ok(Measured { charts: charts(&outcomes), outcomes })
 }
 
-/// What was asked for by name and is left out has a row that says why.
-fn left_out_rows(options: &Options, planned: &Planned) -> Vec<Outcome> {
-    let is_asked = |left: &&LeftOut| !left.wanted.is_optional;
-    let row = |left: &LeftOut| Outcome {
+/// The part of the time that the first of these phases gets.
+fn share_ns(phases: &[Phase], left_ns: u64) -> u64 {
+    let all: u128 = phases.iter().map(|phase| u128::from(phase.time_ns)).sum();
+    let first = phases.first().map_or(0, |phase| u128::from(phase.time_ns));
+    (u128::from(left_ns) * first / all.max(1)) as u64
+}
+
+/// Makes the trees of a phase, copies them in rounds, and empties them.
+fn measure_phase(
+    (number, wanted): (usize, Vec<Wanted>),
+    site: &Site,
+    plan: &Plan,
+    bench: &mut Bench<'_>,
+) -> Result<Vec<Outcome>, Error> {
+    let begun_ns = monotonic_ns();
+    let left_ns = |most_ns: u64| most_ns.saturating_sub(monotonic_ns() - begun_ns).max(LEAST_NS);
+    let bare_bytes = choose::bare_bytes(&wanted);
+    let wanted = [Wanted::empty()].into_iter().chain(wanted);
+    let rows: Vec<Row> = wanted.map(Row::new).collect();
+    site.begin_phase(number, &rows, &mut *bench.events)?;
+    let is_exact = site.options.rounds.is_some();
+    let (spread, others): (Vec<&Row>, Vec<&Row>) =
+        rows.iter().partition(|row| row.wanted.experiment.is_spread() && !is_exact);
+    let mut outcomes = Vec::new();
+    if !spread.is_empty() {
+        let budget_ns = left_ns(plan.budget_ns / SPREAD_PART);
+        let (min_trials, max_trials) = (SPREAD_TRIALS, SPREAD_TRIALS);
+        let plan = Plan { min_trials, max_trials, budget_ns, ..plan.clone() };
+        let cases = spread.into_iter().map(|row| trial::case(row, site)).collect();
+        outcomes.extend(sampler::run(cases, &plan, bench.tools()));
+    }
+    let plan = Plan { budget_ns: left_ns(plan.budget_ns), ..plan.clone() };
+    let mut cases = bare::cases(site, bare_bytes);
+    cases.extend(others.into_iter().map(|row| trial::case(row, site)));
+    outcomes.extend(sampler::run(cases, &plan, bench.tools()));
+    finish::finish(&mut outcomes, &rows, site);
+    site.end_phase()?;
+    Ok(outcomes)
+}
+
+/// The row of a tree that is not copied, which says why.
+fn left_out_row(left: &LeftOut, state: State) -> Outcome {
+    Outcome {
         id: left.wanted.experiment.id().to_owned(),
-        parameters: left.wanted.parameters(options.state),
+        parameters: left.wanted.parameters(state),
         unit: "ns".to_owned(),
         better: Better::Lower,
         status: Status::Unsupported,
         warnings: vec![Warning::new(warning::UNSUPPORTED, left.reason())],
         ..Outcome::default()
-    };
-    planned.left_out.iter().filter(is_asked).map(row).collect()
+    }
 }

@@ -39,7 +39,7 @@ const READ_BLOCK_BYTES: u64 = 1 << 20;
 const OWNER_ONLY: Mode = Mode::from_raw_mode(0o600);
 
 /// What rows are held against, measured in the same rounds.
-pub(super) fn cases(site: &Site) -> Vec<Case<'_>> {
+pub(super) fn cases(site: &Site, bare_bytes: u64) -> Vec<Case<'_>> {
     if site.is_never_cold() {
         return Vec::new();
     }
@@ -52,13 +52,13 @@ pub(super) fn cases(site: &Site) -> Vec<Case<'_>> {
         }
         parameters
     };
-    let bytes = [("bytes", json!(site.bare_bytes))];
+    let bytes = [("bytes", json!(bare_bytes))];
     let mut cases = vec![
         case(CREATE, parameters(&[("files", json!(BARE_FILES))]), Box::new(|_| create(site))),
-        case(WRITE, parameters(&bytes), Box::new(|_| write(site))),
+        case(WRITE, parameters(&bytes), Box::new(move |_| write(site, bare_bytes))),
     ];
-    if site.read_file.is_some() {
-        let mut parameters = parameters(&bytes);
+    if let Some(file) = &site.read_file {
+        let mut parameters = parameters(&[("bytes", json!(file.length_bytes()))]);
         parameters.remove("until");
         parameters.insert("threads".to_owned(), json!(1));
         cases.push(case(READ, parameters, Box::new(|_| read(site))));
@@ -102,9 +102,9 @@ fn create(site: &Site) -> Result<Sample, TrialError> {
 }
 
 /// Writes fresh files, one per thread, out of a buffer.
-fn write(site: &Site) -> Result<Sample, TrialError> {
-    let folder = begin(site, site.bare_bytes)?;
-    let (share, seed) = (site.bare_bytes / u64::from(site.cpus), site.options.seed);
+fn write(site: &Site, bare_bytes: u64) -> Result<Sample, TrialError> {
+    let folder = begin(site, bare_bytes)?;
+    let (share, seed) = (bare_bytes / u64::from(site.cpus), site.options.seed);
     let crewed = crew::run(
         site.cpus,
         |index| {

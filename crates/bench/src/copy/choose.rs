@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use super::experiment::{Experiment, SPLIT_BYTES};
+use super::site::READ_BYTES;
 use crate::corpus::Corpus;
 
 /// What a copy takes with all around it (the state of the cache, the comparison, the emptying), for
@@ -19,7 +20,7 @@ const MAKE_BYTE_S: f64 = 1.5e-9;
 const MAKE_ENTRY_S: f64 = 60e-6;
 /// Part of the time for which trees are chosen; the rest is for what takes longer than expected.
 const TIME_PART: f64 = 0.75;
-/// Part of room and time that the split of a large total may take.
+/// Part of time and bytes that the split of a large total may take.
 const SPLIT_PART: f64 = 0.4;
 
 /// Most bytes and files that are made per trial to see what the machine can do; see `bare.rs`.
@@ -110,7 +111,8 @@ pub(super) struct Limits {
 /// What is copied, and what is not.
 #[derive(Debug, Default)]
 pub(super) struct Choice {
-    pub(super) rows: Vec<Wanted>,
+    /// Trees that lie there at the same time, phase by phase.
+    pub(super) phases: Vec<Vec<Wanted>>,
     pub(super) left_out: Vec<LeftOut>,
 }
 
@@ -136,7 +138,7 @@ pub(super) fn choose(wanted: Vec<Wanted>, limits: &Limits) -> Choice {
     let mut choice = Choice::default();
     for (wanted, verdict) in wanted.into_iter().zip(verdicts) {
         match verdict {
-            None => choice.rows.push(wanted),
+            None => limits.pack(wanted, &mut choice.phases),
             Some(why) => choice.left_out.push(LeftOut { wanted, why }),
         }
     }
@@ -150,9 +152,11 @@ fn with_one_split(mut wanted: Vec<Wanted>, limits: &Limits) -> Vec<Wanted> {
     };
     let fits = |total: &u64| {
         let own: Vec<Wanted> = wanted.iter().filter(|one| is_of(one, *total)).cloned().collect();
-        let part = |all: u64| (all as f64 * SPLIT_PART) as u64;
-        room_bytes(&own) <= part(limits.room_bytes)
+        let room = |one: &Wanted| limits.room_bytes(std::slice::from_ref(one));
+        own.iter().all(|one| room(one) <= limits.room_bytes)
             && limits.time_s(&own, limits.rounds) <= limits.time_s * SPLIT_PART
+            && limits.written_bytes(&own, limits.rounds) as f64
+                <= limits.write_bytes as f64 * SPLIT_PART
     };
     let least = SPLIT_BYTES[SPLIT_BYTES.len() - 1];
     let kept = SPLIT_BYTES.into_iter().find(fits).unwrap_or(least);
@@ -160,15 +164,6 @@ fn with_one_split(mut wanted: Vec<Wanted>, limits: &Limits) -> Vec<Wanted> {
         one.corpus.bytes == kept || SPLIT_BYTES.iter().all(|total| !is_of(one, *total))
     });
     wanted
-}
-
-/// Bytes that lie there at once: every source, and one copy of the largest, since copies are
-/// emptied at once.
-fn room_bytes(rows: &[Wanted]) -> u64 {
-    let sources: u64 = sources(rows).map(Corpus::make_bytes).sum();
-    let largest = rows.iter().map(|row| row.corpus.copy_bytes()).max().unwrap_or_default();
-    // What is read to see how fast the device is, and what is written beside a copy.
-    sources.saturating_add(largest).saturating_add(2 * bare_bytes(rows))
 }
 
 /// Each tree once, though several experiments may copy it.
@@ -189,13 +184,42 @@ pub(super) fn expected_s(corpus: &Corpus) -> f64 {
 }
 
 impl Limits {
+    /// Puts a tree into the last phase where there is room for it, else begins another: trees of
+    /// one experiment stay together.
+    fn pack(&self, wanted: Wanted, phases: &mut Vec<Vec<Wanted>>) {
+        if let Some(last) = phases.last_mut() {
+            last.push(wanted);
+            if self.room_bytes(last) <= self.room_bytes {
+                return;
+            }
+            let wanted = last.pop();
+            phases.extend(wanted.map(|wanted| vec![wanted]));
+        } else {
+            phases.push(vec![wanted]);
+        }
+    }
+
+    /// Bytes that lie there at once: every source, and one copy of the largest, since copies are
+    /// emptied at once.
+    fn room_bytes(&self, rows: &[Wanted]) -> u64 {
+        let sources: u64 = sources(rows).map(Corpus::make_bytes).sum();
+        let largest = rows.iter().map(|row| row.corpus.copy_bytes()).max().unwrap_or_default();
+        let beside = bare_bytes(rows).max(largest) + self.read_bytes();
+        sources.saturating_add(beside)
+    }
+
+    /// Bytes of the file that tells how fast the device is read.
+    fn read_bytes(&self) -> u64 {
+        if self.is_cold { READ_BYTES } else { 0 }
+    }
+
     /// Why the last of these cannot be taken beside the others.
     fn obstacle(&self, rows: &[Wanted], last: &Wanted) -> Option<Why> {
         let entries: u64 = rows.iter().map(|row| row.corpus.entries + 1).sum();
         let inodes = (entries + BARE_FILES).saturating_mul(u64::from(self.rounds) + 1);
         let obstacles = [
             (Why::Memory, last.corpus.bytes > self.source_bytes),
-            (Why::Room, room_bytes(rows) > self.room_bytes),
+            (Why::Room, self.room_bytes(std::slice::from_ref(last)) > self.room_bytes),
             (Why::Writes, self.written_bytes(rows, self.rounds) > self.write_bytes),
             (Why::Inodes, inodes > self.inodes),
             (
@@ -214,7 +238,7 @@ impl Limits {
         let made: u64 = sources(rows).map(Corpus::make_bytes).sum();
         let copied: u64 = rows.iter().map(|row| row.corpus.copy_bytes()).sum();
         let round = copied.saturating_add(bare_bytes(rows));
-        let made = made.saturating_add(u64::from(self.is_cold) * bare_bytes(rows));
+        let made = made.saturating_add(self.read_bytes());
         made.saturating_add(round.saturating_mul(u64::from(rounds)))
     }
 
@@ -273,18 +297,20 @@ mod tests {
         let limits = limits();
         let wanted = Selection::default().wanted(Extent::Full).unwrap();
         let choice = choose(wanted, &limits);
-        assert!(room_bytes(&choice.rows) <= limits.room_bytes);
-        assert!(limits.time_s(&choice.rows, 6) <= limits.time_s);
-        let rows = names(&choice.rows);
+        assert!(choice.phases.iter().all(|rows| limits.room_bytes(rows) <= limits.room_bytes));
+        let times = choice.phases.iter().map(|rows| limits.time_s(rows, 6));
+        assert!(times.sum::<f64>() <= limits.time_s);
+        let chosen = choice.phases.concat();
+        let rows = names(&chosen);
         for name in ["1000x128K", "1x128M", "deep-100", "10x32M", "50x4M", "4096x8K"] {
             assert!(rows.contains(&name), "{name} of {rows:?}");
         }
-        let totals: BTreeSet<u64> = choice
-            .rows
+        let totals: BTreeSet<u64> = chosen
             .iter()
             .filter(|row| row.experiment == Experiment::ByPieces)
             .map(|row| row.corpus.bytes)
             .collect();
+        assert!(totals.contains(&(1 << 30)), "{totals:?}");
         assert_eq!(totals.len(), 2, "32 MiB and one large total: {totals:?}");
         let lines = notices(&choice.left_out);
         assert!(lines.iter().any(|line| line.contains("1x16G")), "{lines:?}");
@@ -296,7 +322,8 @@ mod tests {
         let limits = Limits { room_bytes: 1 << 50, source_bytes: 1 << 50, time_s: 1e6, ..limits() };
         let choice = choose(Selection::default().wanted(Extent::Full).unwrap(), &limits);
         assert!(choice.left_out.is_empty(), "{:?}", notices(&choice.left_out));
-        let rows = names(&choice.rows);
+        let chosen = choice.phases.concat();
+        let rows = names(&chosen);
         assert!(rows.contains(&"2000x128M") && rows.contains(&"16384x64K"), "{rows:?}");
     }
 
@@ -304,7 +331,7 @@ mod tests {
     fn what_was_asked_for_takes_any_time_but_no_room_that_is_not_there() {
         let limits = Limits { time_s: 0.001, ..limits() };
         let choice = choose(asked(&["10x1M", "1x16G"]), &limits);
-        assert_eq!(names(&choice.rows), ["10x1M"]);
+        assert_eq!(names(&choice.phases.concat()), ["10x1M"]);
         assert_eq!(choice.left_out[0].why, Why::Memory);
         let small = Limits { room_bytes: 15 << 20, ..limits };
         let left = choose(asked(&["10x1M"]), &small).left_out;

@@ -54,9 +54,11 @@ fn describe(outcome: &mut Outcome, row: &Row, site: &Site) {
     let runs = row.runs.borrow();
     let audit = &mut outcome.audit;
     let mut set = |key: &str, value: Value| audit.insert(key.to_owned(), value);
-    set("source_files", json!(files));
-    set("source_bytes", json!(bytes));
-    if let Some(seconds) = outcome.median.map(|ns| ns / 1e9) {
+    if files > 0 {
+        set("source_files", json!(files));
+        set("source_bytes", json!(bytes));
+    }
+    if let Some(seconds) = outcome.median.map(|ns| ns / 1e9).filter(|_| files > 0) {
         if bytes > 0 {
             set("rate_bytes_per_s", json!(bytes as f64 / seconds));
         }

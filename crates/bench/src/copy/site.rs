@@ -5,7 +5,7 @@
 //! and no inode is freed while there are copies to come: creating files is 10 to 40 times slower
 //! on ext4 for a minute after many were deleted.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
@@ -25,6 +25,8 @@ use crate::error::Error;
 use crate::scratch::{self, Scratch};
 use crate::versus::state;
 
+/// Length of the file that tells how fast the device is read.
+pub(super) const READ_BYTES: u64 = 64 << 20;
 /// What is written to see whether extents can be shared.
 const PROBE_BYTES: usize = 64 << 10;
 
@@ -34,65 +36,88 @@ pub(super) struct Site {
     pub(super) filesystem: Filesystem,
     /// Files of this filesystem can share their bytes, so that copies move none.
     pub(super) shares_extents: bool,
-    /// Bytes written per trial to see what the machine can do.
-    pub(super) bare_bytes: u64,
     /// What tells how fast the device is read; `None` where nothing is cold.
     pub(super) read_file: Option<Scratch>,
     pub(super) cpus: u32,
     folder: PathBuf,
-    sources: PathBuf,
+    /// Where the trees of this phase lie.
+    sources: RefCell<PathBuf>,
     given: Cell<u64>,
     left_to_write_bytes: Cell<u64>,
 }
 
 impl Site {
-    /// Makes the trees below `folder`, which its caller removes. A wish to stop leaves them out,
-    /// and is seen by the sampler.
+    /// Makes `folder`, which its caller removes.
     ///
-    /// Errors: those of making them.
+    /// Errors: those of making it, and what tells how fast the device is read.
     pub(super) fn make(
         options: &Options,
-        (rows, bare_bytes): (&[Row], u64),
         folder: PathBuf,
         events: &mut dyn FnMut(Event),
     ) -> Result<Self, Error> {
         fs::create_dir_all(&folder).map_err(IoError::system("make the directory", &folder))?;
-        let sources = folder.join("sources");
         let filesystem = scratch::on(&folder)?;
         let shares_extents = can_share(&folder).map_err(IoError::system("write in", &folder))?;
-        let corpora = || rows.iter().map(|row| &row.wanted.corpus);
-        let total: u64 = corpora().map(|corpus| corpus.bytes).sum();
-        let mut done = 0;
-        let mut made_bytes = 0;
-        for corpus in corpora() {
-            let what = format!("making {}", corpus.name);
-            events(Event::Preparing { what, done, total });
-            if !make::is_made(corpus, &sources) {
-                made_bytes += corpus.make_bytes();
-            }
-            match make::ensure(corpus, &sources, options.cancel) {
-                Err(_) if options.cancel.is_cancelled() => break,
-                made => made?,
-            };
-            done += corpus.bytes;
-        }
         let wants_read = options.state == State::Cold && !filesystem.in_memory;
         let read_file = wants_read
-            .then(|| Scratch::make(&folder, bare_bytes, options.seed, options.cancel, events))
+            .then(|| Scratch::make(&folder, READ_BYTES, options.seed, options.cancel, events))
             .transpose()?;
+        let read_bytes = read_file.as_ref().map_or(0, Scratch::length_bytes);
         let most_bytes = options.max_write_bytes.unwrap_or(u64::MAX);
         Ok(Self {
             options: options.clone(),
             filesystem,
             shares_extents,
-            bare_bytes,
             read_file,
             cpus: affinity::allowed_cpu_count(),
             folder,
-            sources,
+            sources: RefCell::default(),
             given: Cell::new(0),
-            left_to_write_bytes: Cell::new(most_bytes.saturating_sub(made_bytes)),
+            left_to_write_bytes: Cell::new(most_bytes.saturating_sub(read_bytes)),
         })
+    }
+
+    /// Makes the trees of a phase. A wish to stop leaves them out, and is seen by the sampler.
+    ///
+    /// Errors: those of making them.
+    pub(super) fn begin_phase(
+        &self,
+        number: usize,
+        rows: &[Row],
+        events: &mut dyn FnMut(Event),
+    ) -> Result<(), Error> {
+        let sources = self.folder.join(format!("sources-{number}"));
+        self.sources.replace(sources.clone());
+        let corpora = || rows.iter().map(|row| &row.wanted.corpus);
+        let total: u64 = corpora().map(|corpus| corpus.bytes).sum();
+        let (mut done, mut made_bytes) = (0, 0_u64);
+        for corpus in corpora() {
+            let what = format!("making {}", corpus.name);
+            events(Event::Preparing { what, done, total });
+            if !make::is_made(corpus, &sources) {
+                made_bytes = made_bytes.saturating_add(corpus.make_bytes());
+            }
+            match make::ensure(corpus, &sources, self.options.cancel) {
+                Err(_) if self.options.cancel.is_cancelled() => break,
+                made => made?,
+            };
+            done += corpus.bytes;
+        }
+        let left = self.left_to_write_bytes.get();
+        self.left_to_write_bytes.set(left.saturating_sub(made_bytes));
+        Ok(())
+    }
+
+    /// Makes room for the next phase: its trees are emptied as copies are. Whoever wants to stop
+    /// does not wait for it.
+    ///
+    /// Errors: those of the kernel.
+    pub(super) fn end_phase(&self) -> Result<(), Error> {
+        if self.options.cancel.is_cancelled() {
+            return Ok(());
+        }
+        let sources = self.sources.borrow();
+        Ok(empty(&sources).map_err(IoError::system("empty", &sources))?)
     }
 
     /// Where everything lies.
@@ -102,7 +127,7 @@ impl Site {
 
     /// The tree that is copied.
     pub(super) fn source(&self, corpus: &Corpus) -> PathBuf {
-        self.sources.join(&corpus.name)
+        self.sources.borrow().join(&corpus.name)
     }
 
     /// A name that nothing has had.

@@ -52,7 +52,10 @@ impl Ground {
     }
 
     fn measure(&self) -> Result<Measured, Error> {
-        let planned = plan(&self.options)?;
+        self.measure_planned(&plan(&self.options)?)
+    }
+
+    fn measure_planned(&self, planned: &Planned) -> Result<Measured, Error> {
         let mut witness = FakeWitness::quiet();
         let mut events = |_| {};
         let cancel = self.options.cancel;
@@ -62,7 +65,7 @@ impl Ground {
             events: &mut events,
             cancelled: &|| cancel.is_cancelled(),
         };
-        let measured = measure(&self.options, &planned, &Plan::default(), &mut bench);
+        let measured = measure(&self.options, planned, &Plan::default(), &mut bench);
         assert_eq!(names_in(&self.options.directory), 0, "everything is removed");
         measured
     }
@@ -97,7 +100,7 @@ fn each_tree_has_a_time_with_all_its_samples_and_a_picture() {
         assert!(audit("peak_memory_bytes") > 0.0 && audit("standard_deviation_ns") >= 0.0);
         assert_eq!(audit("compared_entries"), files as f64);
         let command = row.audit["command"].as_str().unwrap();
-        assert!(command.starts_with("flatout copy -T sources/"), "{command}");
+        assert!(command.starts_with("flatout copy -T sources-0/"), "{command}");
         let ceiling = row.ceiling.as_ref().unwrap();
         assert!(!ceiling.limiter.is_empty(), "{row:?}");
     }
@@ -185,8 +188,32 @@ fn what_has_no_room_has_a_row_that_says_so() {
     ground.options.extent = Extent::Few;
     ground.options.selection = Selection::default();
     let planned = plan(&ground.options).unwrap();
-    assert_eq!((planned.rows.len(), planned.write_bytes, planned.notices().len()), (0, 0, 1));
+    assert_eq!((planned.phases.len(), planned.write_bytes, planned.notices().len()), (0, 0, 1));
     assert!(ground.measure().unwrap().outcomes.is_empty());
+}
+
+#[test]
+fn what_does_not_lie_there_at_once_is_copied_one_after_the_other() {
+    let mut ground = Ground::new(FAITHFUL);
+    ground.options.rounds = Some(1);
+    ground.options.selection.file_bytes = vec![5000, 2 << 20];
+    ground.options.selection.files = vec![1, 2];
+    // Room is what may be written: for the largest with its copy, and not for all.
+    ground.options.max_write_bytes = Some(30 << 20);
+    let mut planned = plan(&ground.options).unwrap();
+    let all: Vec<Wanted> = planned.phases.iter().flat_map(|phase| phase.rows.clone()).collect();
+    let phase = |rows: &[Wanted]| Phase { rows: rows.to_vec(), time_ns: 1 };
+    planned.phases = all.chunks(2).map(phase).collect();
+    let measured = ground.measure_planned(&planned).unwrap();
+    let rows = own(&measured);
+    assert_eq!(rows.len(), 4);
+    assert!(rows.iter().all(|row| row.median.is_some() && !row.parameters.contains_key("phase")));
+    for id in ["copy/empty", "copy/bare-create", "copy/bare-write"] {
+        let found = measured.outcomes.iter().filter(|row| row.id == id);
+        let phases: Vec<_> = found.map(|row| row.parameters["phase"].as_u64().unwrap()).collect();
+        assert_eq!(phases, [1, 2], "{id}");
+    }
+    assert_eq!(measured.charts.len(), 1);
 }
 
 #[test]
