@@ -248,6 +248,7 @@ fn few_rows_are_two_and_nothing_else() {
     ground.options.rounds = Some(1);
     let measured = ground.measure().unwrap();
     assert_eq!((measured.outcomes.len(), own(&measured).len()), (2, 2), "{measured:?}");
+    assert!(measured.charts.is_empty(), "two sizes with a point each make no line");
     assert!(
         own(&measured).iter().all(|row| row.ceiling.as_ref().unwrap().value.is_some()
             || row.audit.contains_key("extents"))

@@ -40,8 +40,9 @@ its own files there); for the disk area also a file (only read, unless --overwri
 device (only read, always). A directory with the name of an area is written ./cache.
 
 It needs no root and disturbs nobody: it writes temporary files, unnamed where they need no names,
-says beforehand how many bytes and how long, and takes at most 10 % of the free space. Bare
-`flatout bench` leaves flatout-DATE.json and flatout-DATE.html in the current directory.
+says beforehand how many bytes and how long, and neither a file nor all that lies there of the copy
+area takes more than 10 % of the free space. Bare `flatout bench` leaves flatout-DATE.json and
+flatout-DATE.html in the current directory.
 
 Disk: direct I/O (O_DIRECT) and io_uring by default. A write has two figures: until the device or
 the cache has the bytes, and until they are durable. Latencies are of a closed loop (the next

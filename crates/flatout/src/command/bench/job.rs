@@ -153,7 +153,7 @@ impl Context<'_> {
         cache::check(&options)?;
         let seconds = match (self.size, self.arguments.quick) {
             (Extent::Few, true) => 12,
-            (Extent::Few, false) => 33,
+            (Extent::Few, false) => 32,
             (Extent::Quick, _) => 35,
             (Extent::Full, _) => 240,
         };
