@@ -18,6 +18,7 @@ mod skip;
 mod throttle;
 
 mod bench;
+mod bench_copy;
 mod breakdown;
 mod copy;
 mod digest;
