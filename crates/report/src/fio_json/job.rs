@@ -66,12 +66,12 @@ pub(super) fn job(outcome: &Outcome) -> Option<Job> {
         "jobname": name(outcome),
         "groupid": 0,
         "error": 0,
-        "elapsed": elapsed_ns.map(|ns| (ns / 1e9).ceil()),
+        "elapsed": elapsed_ns.map(|ns| whole((ns / 1e9).ceil())),
         "job options": options,
         "read": read,
         "write": write,
         "trim": empty(),
-        "job_runtime": elapsed_ns.map(|ns| (ns / 1e6).round()),
+        "job_runtime": elapsed_ns.map(|ns| whole(ns / 1e6)),
         "usr_cpu": share("user_ns"),
         "sys_cpu": share("system_ns"),
         "latency_ns": {},
@@ -114,16 +114,16 @@ impl Rates {
         let (mean, deviation) = moments(&self.samples);
         let least = self.samples.iter().copied().reduce(f64::min);
         let most = self.samples.iter().copied().reduce(f64::max);
-        let kib = |bytes: Option<f64>| bytes.map(|bytes| (bytes / 1024.0).round());
+        let kib = |bytes: Option<f64>| bytes.map(|bytes| whole(bytes / 1024.0));
         let operations = |bytes: Option<f64>| bytes.map(|bytes| bytes / self.block_bytes);
         let mut side = json!({
-            "io_bytes": fact("bytes"),
+            "io_bytes": fact("bytes").map(whole),
             "io_kbytes": kib(fact("bytes")),
-            "bw_bytes": self.bytes_per_s.round(),
-            "bw": (self.bytes_per_s / 1024.0).round(),
+            "bw_bytes": whole(self.bytes_per_s),
+            "bw": whole(self.bytes_per_s / 1024.0),
             "iops": self.operations_per_s,
-            "runtime": fact("elapsed_ns").map(|ns| (ns / 1e6).round()),
-            "total_ios": fact("operations"),
+            "runtime": fact("elapsed_ns").map(|ns| whole(ns / 1e6)),
+            "total_ios": fact("operations").map(whole),
             "short_ios": 0,
             "drop_ios": 0,
             "bw_min": kib(least),
@@ -148,6 +148,12 @@ impl Rates {
     }
 }
 
+/// The nearest whole number: fio writes sizes, times and counts so.
+fn whole(value: f64) -> u64 {
+    // A float too large for the type becomes its largest value.
+    value.round() as u64
+}
+
 /// The side that a row has nothing of, as fio writes it.
 fn empty() -> Value {
     let none = json!({"min": 0, "max": 0, "mean": 0.0, "stddev": 0.0, "N": 0});
@@ -162,7 +168,7 @@ fn empty() -> Value {
 
 fn latencies(latency: &Latency, mean_ns: Option<f64>, with_percentiles: bool) -> Value {
     let mut value = json!({
-        "min": latency.min_ns, "max": latency.max_ns, "N": latency.operations,
+        "min": whole(latency.min_ns), "max": whole(latency.max_ns), "N": latency.operations,
         // The record has no deviation. fio-plot stops without one; zero is what fio writes for none.
         "stddev": 0.0,
     });
