@@ -4,8 +4,12 @@
 
 #![forbid(unsafe_code)]
 
+#[path = "report/exchange.rs"]
+mod exchange;
 #[path = "report/golden.rs"]
 mod golden;
+#[path = "report/input.rs"]
+mod input;
 #[path = "report/page.rs"]
 mod page;
 #[path = "report/safety.rs"]

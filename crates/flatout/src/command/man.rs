@@ -1,7 +1,7 @@
 //! `flatout man`: the manual page of the program or of a command, made of the definition of the
 //! command line.
 
-use std::io;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Command;
@@ -40,11 +40,15 @@ fn page(command: Command) -> io::Result<Vec<u8>> {
     let has_commands = command.get_subcommands().any(|command| !command.is_hide_set());
     let notes = command.get_after_help().map(ToString::to_string);
     let version = concat!("flatout ", env!("CARGO_PKG_VERSION"));
-    let page = Page::new(command).title(name.to_uppercase()).source(version).manual("flatout");
+    let usage = command.clone().render_usage().to_string();
+    let usage = usage.strip_prefix("Usage: ").unwrap_or(&usage);
+    let page = Page::new(command);
     let mut out = Vec::new();
-    page.render_title(&mut out)?;
+    // The page's own title leaves an empty date out, so that the version would be taken for it.
+    let title = name.to_uppercase().replace('-', "\\-");
+    writeln!(out, ".TH \"{title}\" 1 \"\" \"{version}\" flatout")?;
     page.render_name_section(&mut out)?;
-    page.render_synopsis_section(&mut out)?;
+    as_written("SYNOPSIS", usage).to_writer(&mut out)?;
     page.render_description_section(&mut out)?;
     page.render_options_section(&mut out)?;
     if has_commands {
@@ -87,8 +91,7 @@ mod tests {
         for command in program.get_subcommands() {
             let page = String::from_utf8(page(command.clone()).unwrap()).unwrap();
             let head = format!("FLATOUT\\-{}", command.get_name().to_uppercase());
-            let title = format!(".TH {head} 1");
-            assert!(page.replace("\"", "").contains(&title), "{title}: {page}");
+            assert!(page.starts_with(&format!(".TH \"{head}\" 1 \"\"")), "{page}");
             assert!(page.contains(".nf\n"), "{page}");
         }
     }
