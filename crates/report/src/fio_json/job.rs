@@ -21,22 +21,29 @@ enum Side {
     Write,
 }
 
-/// The pattern of each id in fio's words, and what it does. Rows that read and write at once are not
-/// here: how their latencies divide is not known. Nor are those whose figure is a latency.
-const PATTERNS: [(&str, &str, Side); 8] = [
-    ("disk/sequential-read", "read", Side::Read),
-    ("disk/sequential-write", "write", Side::Write),
-    ("disk/random-read", "randread", Side::Read),
-    ("disk/random-write", "randwrite", Side::Write),
-    ("disk/rewrite", "write", Side::Write),
-    ("disk/reread", "read", Side::Read),
-    ("disk/backward-read", "read", Side::Read),
-    ("disk/strided-read", "read", Side::Read),
+/// The patterns that only read or only write, in fio's words. Of rows that do both at once it is not
+/// known how their latencies divide.
+const PATTERNS: [(&str, Side); 4] = [
+    ("read", Side::Read),
+    ("randread", Side::Read),
+    ("write", Side::Write),
+    ("randwrite", Side::Write),
 ];
+
+/// What a row does, from the line that checks it with fio: `--rw=read:8k` is a read, too.
+fn pattern(options: &Map<String, Value>) -> Option<(&'static str, Side)> {
+    let rw = options.get("rw")?.as_str()?;
+    let rw = rw.split_once(':').map_or(rw, |(rw, _)| rw);
+    PATTERNS.into_iter().find(|(name, _)| *name == rw)
+}
 
 /// The job of a row; none if fio's shape has no place for it.
 pub(super) fn job(outcome: &Outcome) -> Option<Job> {
-    let (_, rw, side) = PATTERNS.iter().find(|(id, ..)| *id == outcome.id)?;
+    if label::area(&outcome.id) != "disk" {
+        return None;
+    }
+    let mut options = options(outcome);
+    let (rw, side) = pattern(&options)?;
     let number = |key: &str| outcome.parameters.get(key).and_then(Value::as_f64);
     let block_bytes = number("block_bytes").filter(|bytes| *bytes > 0.0)?;
     let rates = Rates::of(outcome, block_bytes)?;
@@ -44,9 +51,8 @@ pub(super) fn job(outcome: &Outcome) -> Option<Job> {
     let is_queued = outcome.parameters.get("engine").and_then(Value::as_str) == Some("uring");
     let depth = if is_queued { number("depth").unwrap_or(1.0).max(1.0) } else { 1.0 };
 
-    let mut options = options(outcome);
     for (key, value) in [
-        ("rw", (*rw).to_owned()),
+        ("rw", rw.to_owned()),
         ("bs", block_bytes.to_string()),
         ("iodepth", depth.to_string()),
         ("numjobs", threads.to_string()),
