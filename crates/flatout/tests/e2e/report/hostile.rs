@@ -63,7 +63,7 @@ fn what_is_no_record_is_refused_in_one_line_that_names_it() {
             "a size below zero",
         ),
         ("negative count", changed("/results/0/n", json!(-1)).into(), "integer `-1`"),
-        ("wrong count", changed("/results/0/n", json!(1 << 40)).into(), "there are"),
+        ("wrong count", changed("/results/0/n", json!(1_u64 << 40)).into(), "there are"),
         ("digits", b"7".repeat(1 << 20), "out of range"),
     ];
     let folder = Folder::new();
