@@ -59,7 +59,7 @@ fn bash_completes_commands_and_forms() {
     let ask = |words: &str, at: usize| {
         let last = words.rsplit(' ').next().unwrap();
         let asked = format!(
-            "source script; COMP_WORDS=({words}); COMP_CWORD={at}; \
+            "source ./script; COMP_WORDS=({words}); COMP_CWORD={at}; \
              _flatout flatout '{last}' x 2>/dev/null; echo \"${{COMPREPLY[@]}}\""
         );
         checked("bash", &["-c", &asked], &folder)
