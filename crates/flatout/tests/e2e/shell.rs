@@ -57,10 +57,11 @@ fn bash_completes_commands_and_forms() {
     let script = folder.flatout(["completions", "bash"]).run().stdout;
     fs::write(folder.join("script"), script).unwrap();
     let ask = |words: &str, at: usize| {
-        let last = words.rsplit(' ').next().unwrap();
+        let (rest, last) = words.rsplit_once(' ').unwrap();
+        let before = rest.rsplit(' ').next().unwrap();
         let asked = format!(
             "source ./script; COMP_WORDS=({words}); COMP_CWORD={at}; \
-             _flatout flatout '{last}' x 2>/dev/null; echo \"${{COMPREPLY[@]}}\""
+             _flatout flatout '{last}' '{before}' 2>/dev/null; echo \"${{COMPREPLY[@]}}\""
         );
         checked("bash", &["-c", &asked], &folder)
     };
