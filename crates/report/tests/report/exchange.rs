@@ -13,8 +13,11 @@ fn is_name(name: &str) -> bool {
         && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
+/// Names and values as they are written.
+type Labels<'a> = Vec<(&'a str, &'a str)>;
+
 /// Name, labels and value of a sample, as OpenMetrics 1.0 writes it; labels escaped.
-fn sample(line: &str) -> Option<(&str, Vec<(&str, &str)>, f64)> {
+fn sample(line: &str) -> Option<(&str, Labels<'_>, f64)> {
     let end = line.find(['{', ' '])?;
     let (name, mut rest) = line.split_at(end);
     let mut labels = Vec::new();

@@ -11,7 +11,7 @@ use crate::FIXTURES;
 
 fn text(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/fixtures/{name}.json"));
-    std::fs::read_to_string(path).unwrap()
+    std::fs::read_to_string(path).expect("fixtures are part of the repository")
 }
 
 /// Reads it, and shows it in every form if that succeeds.
