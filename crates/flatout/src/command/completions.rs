@@ -32,7 +32,7 @@ mod tests {
     fn every_command_is_completed_and_no_hidden_one() {
         for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
             let script = String::from_utf8(script(shell)).unwrap();
-            for word in ["bench", "report", "copy", "openmetrics", "identify", "disk"] {
+            for word in ["bench", "report", "copy", "openmetrics", "identify"] {
                 assert!(script.contains(word), "{shell:?}: {word}");
             }
             assert!(!script.contains("transfer"), "{shell:?}");
