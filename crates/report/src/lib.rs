@@ -13,6 +13,7 @@ mod axis;
 pub mod chart;
 mod commands;
 pub mod csv;
+pub mod document;
 pub mod format;
 mod grid;
 pub mod html;

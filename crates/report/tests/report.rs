@@ -20,6 +20,5 @@ const FIXTURES: [&str; 7] = ["bench", "disk", "versus", "read", "write", "hostil
 
 fn record(name: &str) -> Record {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/fixtures/{name}.json"));
-    let text = std::fs::read_to_string(&path).expect("fixtures are part of the repository");
-    serde_json::from_str(&text).expect("fixtures follow the schema")
+    flatout_report::document::read(&path).expect("fixtures are records")
 }
