@@ -8,9 +8,9 @@
 mod judgement;
 mod matching;
 pub mod noise;
-mod surroundings;
 #[cfg(test)]
 mod simulation;
+mod surroundings;
 #[cfg(test)]
 mod tests;
 
@@ -260,10 +260,21 @@ pub struct Counts {
 /// Each side needs at least one record. Cost: proportional to rows and samples, but for sorting
 /// the samples; at most 20 million rounds of bootstrap, some seconds.
 pub fn compare(old: Runs<'_>, new: Runs<'_>, threshold: &Threshold) -> Comparison {
+    compare_in(old, new, threshold, ROUNDS)
+}
+
+/// [`compare`] with at most so many rounds for an interval.
+fn compare_in(
+    old: Runs<'_>,
+    new: Runs<'_>,
+    threshold: &Threshold,
+    most_rounds: usize,
+) -> Comparison {
     let same_machine = surroundings::same_machine(old.records, new.records);
     let (old_groups, new_groups) = (matching::gather(old.records), matching::gather(new.records));
     let matched = matching::pair(&old_groups, &new_groups);
-    let rounds = (MOST_ROUNDS / matched.pairs.len().max(1)).clamp(LEAST_ROUNDS, ROUNDS);
+    let rounds = (MOST_ROUNDS / matched.pairs.len().max(1))
+        .clamp(LEAST_ROUNDS.min(most_rounds), most_rounds);
     let band = judgement::Bands { threshold, rounds };
     let mut rows: Vec<Row> =
         matched.pairs.iter().map(|(old, new)| judgement::measured(old, new, &band)).collect();

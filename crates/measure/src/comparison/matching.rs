@@ -88,7 +88,7 @@ pub(super) fn pair<'a, 'b>(old: &'b [Group<'a>], new: &'b [Group<'a>]) -> Matche
 fn partners(rows: &[&Outcome], others: &[&Outcome]) -> Vec<Option<usize>> {
     let mut partner = vec![None; rows.len()];
     let mut is_taken = vec![false; others.len()];
-    for key in [whole_key, placeless_key] {
+    for key in [exact_key, placeless_key] {
         let mut waiting: HashMap<String, Vec<usize>> = HashMap::new();
         // From the end, so that the first one is taken first.
         for (index, other) in others.iter().enumerate().rev().filter(|(index, _)| !is_taken[*index])
@@ -130,22 +130,38 @@ pub(super) fn differing(one: &Outcome, other: &Outcome) -> Map<String, Value> {
 }
 
 /// Id and parameters in one text.
-pub(super) fn whole_key(row: &Outcome) -> String {
-    key(row, |_, value| canonical(value))
+pub(super) fn whole_key(id: &str, parameters: &Map<String, Value>) -> String {
+    key(id, parameters, |_, value| canonical(value))
+}
+
+fn exact_key(row: &Outcome) -> String {
+    whole_key(&row.id, &row.parameters)
 }
 
 fn placeless_key(row: &Outcome) -> String {
     let is_place = |name: &str, value: &Value| PLACES.contains(&name) && value.is_string();
-    key(row, |name, value| if is_place(name, value) { String::new() } else { canonical(value) })
+    key(&row.id, &row.parameters, |name, value| {
+        if is_place(name, value) { String::new() } else { canonical(value) }
+    })
 }
 
 fn numberless_key(row: &Outcome) -> String {
-    key(row, |_, value| if value.is_number() { String::new() } else { canonical(value) })
+    key(
+        &row.id,
+        &row.parameters,
+        |_, value| {
+            if value.is_number() { String::new() } else { canonical(value) }
+        },
+    )
 }
 
-fn key(row: &Outcome, shown: impl Fn(&str, &Value) -> String) -> String {
-    let mut key = format!("{:?}", row.id);
-    for (name, value) in &row.parameters {
+fn key(
+    id: &str,
+    parameters: &Map<String, Value>,
+    shown: impl Fn(&str, &Value) -> String,
+) -> String {
+    let mut key = format!("{id:?}");
+    for (name, value) in parameters {
         key.push_str(&format!(" {name:?}={}", shown(name, value)));
     }
     key

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::Difference;
 use super::matching::Group;
@@ -37,6 +37,13 @@ const UNTOLD_OPTIONS: [&str; 3] = ["--output", "--format", "--seed"];
 pub(super) fn same_machine(old: &[Record], new: &[Record]) -> Option<bool> {
     let environment = |records: &[Record]| records.first().map(|r| r.start.environment.clone());
     are_one_machine(&environment(old)?, &environment(new)?)
+}
+
+/// The members of an environment that [`are_one_machine`] looks at.
+pub(super) fn machine(environment: &Value) -> Map<String, Value> {
+    let names = MACHINE.iter().chain([&MEMORY]);
+    let known = names.filter_map(|name| Some(((*name).to_owned(), environment.get(name)?.clone())));
+    known.collect()
 }
 
 /// Whether two environments are of one machine as far as they say.
@@ -81,7 +88,7 @@ pub(super) fn differences(
         }
     }
     if let Some((old, new)) = clocks(pairs) {
-        add("median clock in load_hz", old.into(), new.into());
+        add("clock_in_load_hz", old.into(), new.into());
     }
     found
 }
@@ -106,7 +113,8 @@ fn command(argv: &[String]) -> String {
 /// All members of an environment that are no objects, under their joined names.
 fn members(environment: &Value) -> BTreeMap<String, Value> {
     fn collect(name: &str, value: &Value, into: &mut BTreeMap<String, Value>) {
-        let join = |part: &str| if name.is_empty() { part.into() } else { format!("{name}.{part}") };
+        let join =
+            |part: &str| if name.is_empty() { part.into() } else { format!("{name}.{part}") };
         match value {
             Value::Object(members) => {
                 members.iter().for_each(|(part, value)| collect(&join(part), value, into));
@@ -145,10 +153,10 @@ fn is_restless(name: &str, old: &Value, new: &Value) -> bool {
 /// The median clock of the rows of both sides, if both have it and it differs.
 fn clocks(pairs: &[(&Group<'_>, &Group<'_>)]) -> Option<(f64, f64)> {
     let clock = |row: &Outcome| row.audit.get(CLOCK).and_then(Value::as_f64);
-    let both = pairs.iter().filter_map(|(old, new)| Some((clock(old.first())?, clock(new.first())?)));
+    let both =
+        pairs.iter().filter_map(|(old, new)| Some((clock(old.first())?, clock(new.first())?)));
     let (old, new): (Vec<f64>, Vec<f64>) =
         both.filter(|(a, b)| a.is_normal() && b.is_normal()).unzip();
-    let (old, new) =
-        (crate::statistics::median(&old)?, crate::statistics::median(&new)?);
+    let (old, new) = (crate::statistics::median(&old)?, crate::statistics::median(&new)?);
     ((old - new).abs() > CLOCK_WITHIN * old.abs().max(new.abs())).then_some((old, new))
 }

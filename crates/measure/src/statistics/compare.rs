@@ -293,10 +293,18 @@ mod tests {
             0.986,
         ];
         let adjusted = benjamini_hochberg(&p);
-        for (index, expected) in
-            [(0, 0.025), (1, 0.1), (2, 0.21), (4, 0.21), (5, 0.25), (6, 0.264_285_714_286),
-             (7, 0.491_071_428_571), (14, 0.532_812_5), (16, 0.564_705_882_353), (24, 0.986)]
-        {
+        for (index, expected) in [
+            (0, 0.025),
+            (1, 0.1),
+            (2, 0.21),
+            (4, 0.21),
+            (5, 0.25),
+            (6, 0.264_285_714_286),
+            (7, 0.491_071_428_571),
+            (14, 0.532_812_5),
+            (16, 0.564_705_882_353),
+            (24, 0.986),
+        ] {
             assert!((adjusted[index] - expected).abs() < 1e-11, "{index}: {}", adjusted[index]);
         }
         let mut turned = p;
@@ -357,7 +365,10 @@ mod tests {
     fn a_ratio_needs_six_samples_for_its_interval() {
         let two = ratio(&[2.0; 5], &[1.0; 9], Resampling::seeded(1)).unwrap();
         assert_eq!((two.ratio, two.ci95), (2.0, None));
-        assert_eq!(ratio(&[2.0; 6], &[1.0; 6], Resampling::seeded(1)).unwrap().ci95, Some([2.0, 2.0]));
+        assert_eq!(
+            ratio(&[2.0; 6], &[1.0; 6], Resampling::seeded(1)).unwrap().ci95,
+            Some([2.0, 2.0])
+        );
     }
 
     #[test]

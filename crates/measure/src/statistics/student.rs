@@ -74,8 +74,7 @@ fn incomplete_beta(a: f64, b: f64, x: f64) -> f64 {
     if x >= 1.0 {
         return 1.0;
     }
-    let log_front =
-        a * x.ln() + b * (-x).ln_1p() + log_gamma(a + b) - log_gamma(a) - log_gamma(b);
+    let log_front = a * x.ln() + b * (-x).ln_1p() + log_gamma(a + b) - log_gamma(a) - log_gamma(b);
     if x < (a + 1.0) / (a + b + 2.0) {
         log_front.exp() * beta_fraction(a, b, x) / a
     } else {
