@@ -1,10 +1,11 @@
-//! Records shown: terminal table and chart, HTML page, JSON, CSV, Markdown.
+//! Records shown: terminal table and chart, HTML page, JSON, CSV, Markdown, OpenMetrics, Go's
+//! benchmark lines, fio's JSON; and read back.
 //!
 //! Rule: this room measures nothing and prints nothing; it turns records into strings. Here, and
 //! only here, base units get prefixes and numbers lose digits. Text that comes from data reaches
 //! no reader raw: see [`text`].
 //!
-//! Start reading at [`mod@format`].
+//! Start reading at [`mod@format`]; for the way back at [`document`].
 
 #![forbid(unsafe_code)]
 
@@ -14,7 +15,9 @@ pub mod chart;
 mod commands;
 pub mod csv;
 pub mod document;
+pub mod fio_json;
 pub mod format;
+pub mod go_bench;
 mod grid;
 pub mod html;
 pub mod identity;
@@ -26,6 +29,7 @@ pub mod markdown;
 mod markup;
 mod matrix;
 mod notes;
+pub mod openmetrics;
 pub mod plot;
 pub mod quantity;
 mod sparkline;
@@ -38,7 +42,7 @@ pub mod table;
 pub mod text;
 mod versus;
 
-pub use format::{Format, UnknownFormat, render, write};
+pub use format::{Format, UnknownFormat, render, render_with, write};
 pub use identity::Identity;
 pub use label::parameters as parameters_text;
 pub use style::Style;
