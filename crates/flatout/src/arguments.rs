@@ -2,6 +2,7 @@
 //! command.
 
 pub mod bench;
+pub mod compare;
 pub mod copy;
 pub mod quantity;
 pub mod read;
@@ -46,6 +47,7 @@ impl Arguments {
     /// Refuses options that make no sense together, where the definition cannot say so.
     fn checked(self) -> Result<Self, clap::Error> {
         match &self.command {
+            Command::Compare(compare) => compare.contradiction(),
             Command::Copy(copy) => copy.contradiction(),
             Command::Sum(sum) => sum.contradiction(),
             Command::Recorded(_) | Command::Serve(_) | Command::Transfer(_) => None,
@@ -59,6 +61,8 @@ impl Arguments {
 pub enum Command {
     #[command(flatten)]
     Recorded(Box<Recorded>),
+    /// Compare results, with statistics and a verdict per row
+    Compare(compare::Compare),
     /// Copy files and trees, as faithfully as cp -a
     Copy(Box<copy::Copy>),
     /// Be the far end of `flatout bench network`

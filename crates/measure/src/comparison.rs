@@ -66,6 +66,8 @@ pub struct Comparison {
     pub new: Side,
     /// Whether both seem to be one machine; null where a side does not say.
     pub same_machine: Option<bool>,
+    /// Whether both sides are one and the same run, or runs.
+    pub same_run: bool,
     /// What differs between the two besides their figures.
     pub environment: Vec<Difference>,
     /// Where the thresholds of the rows come from.
@@ -275,7 +277,8 @@ fn compare_in(
     let matched = matching::pair(&old_groups, &new_groups);
     let rounds = (MOST_ROUNDS / matched.pairs.len().max(1))
         .clamp(LEAST_ROUNDS.min(most_rounds), most_rounds);
-    let band = judgement::Bands { threshold, rounds };
+    let same_run = surroundings::same_run(old.records, new.records);
+    let band = judgement::Bands { threshold, rounds, same_run };
     let mut rows: Vec<Row> =
         matched.pairs.iter().map(|(old, new)| judgement::measured(old, new, &band)).collect();
     judgement::mark_repeats(&mut rows, &matched.pairs);
@@ -286,6 +289,7 @@ fn compare_in(
         old: side(old),
         new: side(new),
         same_machine,
+        same_run,
         environment: surroundings::differences(old.records, new.records, &matched.pairs),
         threshold: used(threshold),
         rows,

@@ -4,6 +4,8 @@
 
 #![forbid(unsafe_code)]
 
+#[path = "report/comparison.rs"]
+mod comparison;
 #[path = "report/golden.rs"]
 mod golden;
 #[path = "report/page.rs"]

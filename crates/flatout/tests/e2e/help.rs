@@ -57,3 +57,8 @@ fn the_help_of_tune_is_as_reviewed() {
 fn the_help_of_serve_is_as_reviewed() {
     assert_help(&["serve"], "help-serve");
 }
+
+#[test]
+fn the_help_of_compare_is_as_reviewed() {
+    assert_help(&["compare"], "help-compare");
+}

@@ -19,6 +19,7 @@ mod throttle;
 
 mod bench;
 mod breakdown;
+mod compare;
 mod copy;
 mod digest;
 mod disk;

@@ -28,6 +28,7 @@ const TELLING_VALUES: usize = 4;
 pub(super) struct Bands<'a> {
     pub threshold: &'a Threshold,
     pub rounds: usize,
+    pub same_run: bool,
 }
 
 /// All that can be said of a pair before others are looked at; settles those that say nothing.
@@ -212,7 +213,7 @@ fn gravity(status: Status) -> u8 {
 /// twice they would count as two.
 pub(super) fn mark_repeats(rows: &mut [Row], pairs: &[(&Group<'_>, &Group<'_>)]) {
     let mut seen: HashMap<u64, usize> = HashMap::new();
-    for (index, row) in rows.iter_mut().enumerate().filter(|(_, row)| row.reason.is_none()) {
+    for (index, row) in rows.iter_mut().enumerate().filter(|(_, row)| row.ci95.is_some()) {
         let samples = [samples(pairs[index].0), samples(pairs[index].1)];
         let bits = samples.each_ref().map(|side| side.iter().map(|x| x.to_bits()));
         let mut values: Vec<u64> = bits[0].clone().collect();

@@ -39,6 +39,12 @@ pub(super) fn same_machine(old: &[Record], new: &[Record]) -> Option<bool> {
     are_one_machine(&environment(old)?, &environment(new)?)
 }
 
+/// Whether both sides are the same runs: they began in the same second with the same seed.
+pub(super) fn same_run(old: &[Record], new: &[Record]) -> bool {
+    let began = |record: &Record| (record.start.time.clone(), record.start.seed);
+    old.len() == new.len() && old.iter().zip(new).all(|(old, new)| began(old) == began(new))
+}
+
 /// The members of an environment that [`are_one_machine`] looks at.
 pub(super) fn machine(environment: &Value) -> Map<String, Value> {
     let names = MACHINE.iter().chain([&MEMORY]);

@@ -51,7 +51,12 @@ fn a_file_against_itself_is_the_same_in_every_row() {
     assert_eq!(comparison.counts, Counts { same: 3, ..Counts::default() });
     assert_eq!(comparison.verdict, Verdict::Same);
     assert!(comparison.environment.is_empty() && comparison.only_old.is_empty());
-    assert_eq!(only(&held(vec![row("a/b")], vec![row("a/b")])).verdict, Verdict::Same);
+    assert!(comparison.same_run);
+    // Also what two runs could not show: few samples, zeros, a figure without samples.
+    for samples in [vec![1.0, 5.0], vec![0.0; 8], Vec::new()] {
+        let row = || Outcome { samples: samples.clone(), ..row("a/b") };
+        assert_eq!(only(&held(vec![row()], vec![row()])).verdict, Verdict::Same);
+    }
 }
 
 #[test]
@@ -70,7 +75,8 @@ fn a_wide_interval_is_unclear_and_asks_for_runs() {
         samples: vec![60.0, 140.0, 80.0, 120.0, 100.0, 95.0, 105.0],
         ..around(id, 100.0)
     };
-    let comparison = held(vec![wide("a/b")], vec![wide("a/b")]);
+    let other = Outcome { samples: wide("a/b").samples.into_iter().rev().collect(), ..wide("a/b") };
+    let comparison = held(vec![wide("a/b")], vec![other]);
     let row = only(&comparison);
     assert_eq!((row.verdict, row.reason), (Verdict::Unclear, Some(Reason::WideInterval)));
     assert!(row.runs_needed.unwrap() >= 2, "{row:?}");
@@ -80,7 +86,7 @@ fn a_wide_interval_is_unclear_and_asks_for_runs() {
 #[test]
 fn worse_goes_before_unclear() {
     let old = vec![around("a/b", 100.0), Outcome { samples: vec![1.0; 3], ..row("a/c") }];
-    let new = vec![around("a/b", 50.0), Outcome { samples: vec![1.0; 3], ..row("a/c") }];
+    let new = vec![around("a/b", 50.0), Outcome { samples: vec![2.0; 3], ..row("a/c") }];
     let comparison = held(old, new);
     assert_eq!((comparison.counts.worse, comparison.counts.unclear), (1, 1));
     assert_eq!(comparison.verdict, Verdict::Worse);
@@ -108,7 +114,7 @@ fn what_cannot_be_compared_says_why() {
         (failed(Status::Failed), failed(Status::Failed), Verdict::Incomparable, Reason::NoFigure),
         (
             Outcome { samples: Vec::new(), ..good() },
-            Outcome { samples: Vec::new(), ..good() },
+            good(),
             Verdict::Incomparable,
             Reason::NoSamples,
         ),

@@ -117,7 +117,10 @@ impl Page<'_> {
         if listed.is_empty() {
             return;
         }
-        let mut grid = self.grid(verdict, &listed);
+        let mut grid = self.grid(verdict, &listed, Names::InColumn);
+        if grid.natural_width() > self.style.width() - INDENT {
+            grid = self.grid(verdict, &listed, Names::Above);
+        }
         for head in FIRST_TO_GO {
             if grid.least_width() > self.style.width() - INDENT
                 && grid.drop_column(&self.shown(head))
@@ -131,10 +134,10 @@ impl Page<'_> {
 
     /// The rows of one verdict; those that are not comparable have no interval, unclear ones say
     /// why below.
-    fn grid(&self, verdict: Verdict, rows: &[&Row]) -> Grid {
+    fn grid(&self, verdict: Verdict, rows: &[&Row], names: Names) -> Grid {
         let is_judged = verdict != Verdict::Incomparable;
         let mut heads = vec![
-            ("test", Align::Words),
+            (if names == Names::InColumn { "test" } else { "" }, Align::Words),
             ("old", Align::Decimal),
             ("new", Align::Decimal),
             ("ratio", Align::Decimal),
@@ -153,7 +156,12 @@ impl Page<'_> {
             if is_judged {
                 texts.extend([cells.interval, cells.p, cells.within, cells.shows]);
             }
-            let mut line = vec![Cell::plain(self.name(row))];
+            let mut name = self.name(row);
+            if names == Names::Above {
+                grid.rows.push(vec![Cell::plain(name)]);
+                name = String::new();
+            }
+            let mut line = vec![Cell::plain(name)];
             line.extend(texts.iter().map(|text| Cell::plain(self.shown(text))));
             line[3].tone = tone(verdict);
             grid.rows.push(line);
@@ -188,6 +196,15 @@ impl Page<'_> {
             self.paragraph("", &text, Tone::Dim);
         }
     }
+}
+
+/// Where the name of a row stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Names {
+    /// Beside its figures.
+    InColumn,
+    /// In a line of its own, where the page has no room for both.
+    Above,
 }
 
 fn tone(verdict: Verdict) -> Tone {

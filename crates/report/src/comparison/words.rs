@@ -44,6 +44,7 @@ pub(super) fn side(name: &str, side: &Side) -> String {
 /// Whether one machine or two are compared; what follows of two.
 pub(super) fn machines(comparison: &Comparison) -> &'static str {
     match comparison.same_machine {
+        _ if comparison.same_run => "Both sides are the same run.",
         Some(false) => {
             "Two machines: the figures say how these differ, not what a change of a program did."
         }
