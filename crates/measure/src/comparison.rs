@@ -29,7 +29,7 @@ pub const SIGNIFICANCE: f64 = 0.05;
 
 /// Difference below which two runs count as the same where nothing is known of the machine's own
 /// noise. Of six pairs of bare `flatout bench` on 2 vCPUs of Sapphire Rapids with a busy
-/// neighbour, 2026-11-22, three quarters of the rows differed by less.
+/// neighbour, 2026-11-22, two thirds of the rows differed by less.
 pub const DEFAULT_THRESHOLD_RATIO: f64 = 0.10;
 
 /// Rounds of all bootstraps of a comparison together, so that 100,000 rows take seconds.

@@ -34,15 +34,15 @@ pub(super) struct Bands<'a> {
 /// All that can be said of a pair before others are looked at; settles those that say nothing.
 pub(super) fn measured(old: &Group<'_>, new: &Group<'_>, bands: &Bands<'_>) -> Row {
     let (first, second) = (old.first(), new.first());
-    let (old_samples, new_samples) = (samples(old), samples(new));
+    let samples = [samples(old), samples(new)];
     let mut row = Row {
         id: first.id.clone(),
         parameters: first.parameters.clone(),
         differing_parameters: matching::differing(first, second),
         unit: first.unit.clone(),
         better: first.better,
-        old: figure(old, &old_samples),
-        new: figure(new, &new_samples),
+        old: figure(old, &samples[0]),
+        new: figure(new, &samples[1]),
         ratio: None,
         ci95: None,
         p: None,
@@ -54,6 +54,27 @@ pub(super) fn measured(old: &Group<'_>, new: &Group<'_>, bands: &Bands<'_>) -> R
         reason: None,
         runs_needed: None,
     };
+    if first.unit != second.unit || first.better != second.better {
+        row.reason = Some(Reason::UnitsDiffer);
+        return row;
+    }
+    row.ratio = bare_ratio(&row);
+    if bands.same_run && row.old.median.is_some() && samples[0] == samples[1] {
+        // Not even a ratio is needed to say so.
+        row.verdict = Verdict::Same;
+        return row;
+    }
+    row.reason = missing(&row);
+    match row.reason {
+        None => weigh(&mut row, &samples, bands),
+        Some(Reason::FigureLost) => row.verdict = Verdict::Unclear,
+        Some(_) => {}
+    }
+    row
+}
+
+/// Fills in what the samples of both sides say.
+fn weigh(row: &mut Row, [old, new]: &[Vec<f64>; 2], bands: &Bands<'_>) {
     let runs = [row.old.runs, row.new.runs];
     let spread = match bands.threshold {
         Threshold::Learned(noise) => noise.spread(&row.id, &row.parameters),
@@ -65,37 +86,23 @@ pub(super) fn measured(old: &Group<'_>, new: &Group<'_>, bands: &Bands<'_>) -> R
         row.threshold_ratio = spread.threshold_ratio(runs);
         row.threshold_source = spread.source;
     }
-    let has_other_unit = first.unit != second.unit || first.better != second.better;
-    row.reason = if has_other_unit { Some(Reason::UnitsDiffer) } else { missing(&row) };
-    if has_other_unit {
-        return row;
-    }
-    let resampling = Resampling {
-        seed: seed(&matching::whole_key(&row.id, &row.parameters)),
-        rounds: bands.rounds,
-    };
-    let ratio = statistics::ratio(&new_samples, &old_samples, resampling);
-    row.ratio = ratio.map(|ratio| ratio.ratio).or_else(|| bare_ratio(&row));
-    if row.reason.is_some() {
-        if row.reason == Some(Reason::FigureLost) {
-            row.verdict = Verdict::Unclear;
-        }
-        return row;
-    }
-    let Some(ratio) = ratio else {
+    let seed = seed(&matching::whole_key(&row.id, &row.parameters));
+    let resampling = Resampling { seed, rounds: bands.rounds };
+    let Some(ratio) = statistics::ratio(new, old, resampling) else {
         row.reason = Some(Reason::NoRatio);
-        return row;
+        return;
     };
-    row.ci95 = ratio.ci95;
-    let by_chance = mann_whitney(&new_samples, &old_samples).map(|test| test.p);
+    (row.ratio, row.ci95) = (Some(ratio.ratio), ratio.ci95);
+    let by_chance = mann_whitney(new, old).map(|test| test.p);
     let by_noise = spread.map(|spread| spread.p(ratio.ratio, runs));
     row.p = by_chance.map(|p| by_noise.map_or(p, |noise| p.max(noise)));
-    if row.ci95.is_none() {
+    if old.len().min(new.len()) < LEAST_SAMPLES {
         row.reason = Some(Reason::FewSamples);
         row.verdict = Verdict::Unclear;
-        row.runs_needed = few(&row);
+        row.runs_needed = few(row);
+    } else if row.ci95.is_none() {
+        row.reason = Some(Reason::NoRatio);
     }
-    row
 }
 
 /// The p-values of all rows are in: the verdict.

@@ -21,9 +21,9 @@ use crate::statistics::student::{student_quantile, student_two_sided};
 /// The name of this schema version.
 pub const SCHEMA: &str = "flatout-noise/1";
 
-/// Share of pairs of equal runs that a threshold holds. With 95 % of them, as many rows as not
-/// were unclear between two runs of bare `flatout bench` with nothing changed; with 99 %, a fifth
-/// (2 vCPUs of Sapphire Rapids with a busy neighbour, 2026-11-22).
+/// Share of pairs of equal runs that a threshold holds. Learned from two bare runs of
+/// `flatout bench`, held against two others of the same day with nothing changed, 95 % left 39 % of
+/// the rows unclear, and 99 % left 17 % (2 vCPUs of Sapphire Rapids with busy neighbours, 2026-11-22).
 const BAND: f64 = 0.99;
 
 /// Runs' worth of weight that the kin of a row have: degrees of freedom of the prior.
@@ -77,6 +77,9 @@ pub enum Unlearned {
     /// The environments differ.
     #[error("the runs are not of one machine")]
     Machines,
+    /// The environments do not say.
+    #[error("the runs do not say of which machine they are")]
+    Nameless,
     /// No row has six samples in two runs.
     #[error("no row has a figure of six samples or more in two of the runs")]
     NoRows,
@@ -100,6 +103,9 @@ pub fn learn(records: &[Record]) -> Result<Learned, Unlearned> {
     };
     if records.iter().any(is_other) {
         return Err(Unlearned::Machines);
+    }
+    if surroundings::are_one_machine(environment, environment).is_none() {
+        return Err(Unlearned::Nameless);
     }
     let rows: Vec<RowNoise> = matching::gather(records).iter().filter_map(row_noise).collect();
     if rows.is_empty() {

@@ -39,10 +39,17 @@ pub(super) fn same_machine(old: &[Record], new: &[Record]) -> Option<bool> {
     are_one_machine(&environment(old)?, &environment(new)?)
 }
 
-/// Whether both sides are the same runs: they began in the same second with the same seed.
+/// Whether both sides are the same runs: they began in the same second with the same seed, and
+/// have the same samples.
 pub(super) fn same_run(old: &[Record], new: &[Record]) -> bool {
     let began = |record: &Record| (record.start.time.clone(), record.start.seed);
-    old.len() == new.len() && old.iter().zip(new).all(|(old, new)| began(old) == began(new))
+    let is_same = |(old, new): (&Record, &Record)| {
+        let mut pairs = old.results.iter().zip(&new.results);
+        began(old) == began(new)
+            && old.results.len() == new.results.len()
+            && pairs.all(|(old, new)| old.samples == new.samples)
+    };
+    old.len() == new.len() && old.iter().zip(new).all(is_same)
 }
 
 /// The members of an environment that [`are_one_machine`] looks at.

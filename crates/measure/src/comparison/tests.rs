@@ -267,6 +267,8 @@ fn noise_that_cannot_be_learned_says_why() {
     assert_eq!(learn(&[]), Err(Unlearned::FewRuns));
     assert_eq!(learn(&[run("X", good())]), Err(Unlearned::FewRuns));
     assert_eq!(learn(&[run("X", good()), run("Y", good())]), Err(Unlearned::Machines));
+    let nameless = || record(vec![good()]);
+    assert_eq!(learn(&[nameless(), nameless()]), Err(Unlearned::Nameless));
     let few = || Outcome { samples: vec![1.0; 5], ..row("a/b") };
     assert_eq!(learn(&[run("X", few()), run("X", few())]), Err(Unlearned::NoRows));
 }
@@ -396,7 +398,8 @@ proptest! {
         third in prop::collection::vec(any_row(), 0..8),
         given in prop::option::of(1e-9..1e9),
     ) {
-        let (old, new) = ([record(old), record(third)], [record(new)]);
+        let (mut old, new) = ([record(old), record(third)], [record(new)]);
+        old.iter_mut().for_each(|run| run.start.environment = json!({"cpu_model": "X"}));
         let threshold = match (given, learn(&old)) {
             (Some(ratio), _) => Threshold::Given(ratio),
             (None, Ok(learned)) => Threshold::Learned(Noise::of(&learned)),
