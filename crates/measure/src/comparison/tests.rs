@@ -246,9 +246,9 @@ fn noise_widens_what_counts_as_the_same() {
     assert_eq!(only(&noisy).threshold_source, ThresholdSource::NoiseOfRow);
     let far = held_by(vec![around("a/b", 100.0)], vec![around("a/b", 900.0)], &noise);
     assert_eq!(only(&far).verdict, Verdict::Better);
-    let kin = held_by(vec![around("a/x", 1.0)], vec![around("a/x", 1.0)], &noise);
+    let kin = held_by(vec![around("a/x", 1.0)], vec![around("a/x", 1.01)], &noise);
     assert_eq!(only(&kin).threshold_source, ThresholdSource::NoiseOfArea);
-    let stranger = held_by(vec![around("z/x", 1.0)], vec![around("z/x", 1.0)], &noise);
+    let stranger = held_by(vec![around("z/x", 1.0)], vec![around("z/x", 1.01)], &noise);
     assert_eq!(only(&stranger).threshold_source, ThresholdSource::Default);
     assert!(learned.is_of(&machine));
     assert!(learned.is_of(&json!({"cpu_model": "X", "cpus_online": 2, "memory_bytes": 1001})));
@@ -337,19 +337,13 @@ fn a_clock_that_changed_is_told() {
 }
 
 #[test]
-fn very_many_rows_and_very_many_samples_take_no_harm() {
+fn a_hundred_thousand_rows_take_no_harm() {
     let rows = |level: f64| -> Vec<Outcome> {
         let few = |index| Outcome { samples: vec![level; 3], ..row(&format!("a/{index}")) };
         (0..100_000).map(few).collect()
     };
     let comparison = held(rows(1.0), rows(2.0));
     assert_eq!(comparison.counts.unclear, 100_000);
-    let long = |level: f64| Outcome {
-        samples: (0..1_000_000).map(|k| level + f64::from(k % 977)).collect(),
-        ..row("a/b")
-    };
-    let comparison = held(vec![long(1e4)], vec![long(2e4)]);
-    assert_eq!(only(&comparison).verdict, Verdict::Better);
 }
 
 /// Any number that JSON can hold, extremes often.

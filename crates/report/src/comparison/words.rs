@@ -35,6 +35,7 @@ pub(super) fn heading(verdict: Verdict, count: usize) -> String {
 pub(super) fn side(name: &str, side: &Side) -> String {
     let runs = match side.runs {
         1 => String::new(),
+        2 => " and 1 more run".to_owned(),
         runs => format!(" and {} more runs", quantity::count(runs - 1)),
     };
     let parts = [format!("{name}: {}{runs}", side.name), side.tool.clone(), side.time.clone()];
@@ -44,10 +45,10 @@ pub(super) fn side(name: &str, side: &Side) -> String {
 /// Whether one machine or two are compared; what follows of two.
 pub(super) fn machines(comparison: &Comparison) -> &'static str {
     match comparison.same_machine {
-        _ if comparison.same_run => "Both sides are the same run.",
         Some(false) => {
             "Two machines: the figures say how these differ, not what a change of a program did."
         }
+        _ if comparison.same_run => "Both sides are the same run.",
         Some(true) if comparison.environment.is_empty() => {
             "The same machine, and nothing about it differs that the records know of."
         }
