@@ -2,6 +2,7 @@
 //! command.
 
 pub mod bench;
+pub mod compare;
 pub mod completions;
 pub mod copy;
 pub mod man;
@@ -49,6 +50,7 @@ impl Arguments {
     /// Refuses options that make no sense together, where the definition cannot say so.
     fn checked(self) -> Result<Self, clap::Error> {
         match &self.command {
+            Command::Compare(compare) => compare.contradiction(),
             Command::Copy(copy) => copy.contradiction(),
             Command::Sum(sum) => sum.contradiction(),
             Command::Recorded(_)
@@ -69,6 +71,8 @@ pub enum Command {
     Recorded(Box<Recorded>),
     /// Print what a shell needs to complete command lines of flatout
     Completions(completions::Completions),
+    /// Compare results, with statistics and a verdict per row
+    Compare(compare::Compare),
     /// Copy files and trees, as faithfully as cp -a
     Copy(Box<copy::Copy>),
     /// Print the manual page

@@ -1,6 +1,7 @@
 //! One file per command: from arguments to a record, or to rows that are written as they come.
 
 pub mod bench;
+pub mod compare;
 pub mod completions;
 pub mod copy;
 pub mod man;

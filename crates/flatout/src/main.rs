@@ -38,6 +38,7 @@ fn main() -> ExitCode {
     };
     let command = match &arguments.command {
         Command::Recorded(command) => command.as_ref(),
+        Command::Compare(compare) => return command::compare::run(compare, cancel),
         Command::Copy(copy) => return command::copy::run(copy, cancel),
         // Its rows are written as they come: there may be millions of them.
         Command::Sum(sum) => return command::sum::run(sum, cancel),

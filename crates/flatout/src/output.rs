@@ -244,7 +244,7 @@ pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), String> {
 }
 
 /// What the terminal on standard output can show.
-fn terminal_style() -> Style {
+pub fn terminal_style() -> Style {
     let out = io::stdout();
     if !out.is_terminal() {
         return Style::default();

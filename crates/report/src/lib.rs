@@ -13,6 +13,7 @@ mod audit;
 mod axis;
 pub mod chart;
 mod commands;
+pub mod comparison;
 pub mod csv;
 pub mod document;
 pub mod fio_json;

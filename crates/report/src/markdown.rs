@@ -268,7 +268,7 @@ fn remark(words: &str, marks: &str) -> String {
 }
 
 /// Text from data with control characters spelled out and Markdown's own characters escaped.
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text::visible(text).chars() {
         match c {

@@ -4,6 +4,8 @@
 
 #![forbid(unsafe_code)]
 
+#[path = "report/comparison.rs"]
+mod comparison;
 #[path = "report/exchange.rs"]
 mod exchange;
 #[path = "report/golden.rs"]

@@ -68,3 +68,8 @@ fn the_help_of_completions_and_man_is_as_reviewed() {
     assert_help(&["completions"], "help-completions");
     assert_help(&["man"], "help-man");
 }
+
+#[test]
+fn the_help_of_compare_is_as_reviewed() {
+    assert_help(&["compare"], "help-compare");
+}

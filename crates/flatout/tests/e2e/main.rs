@@ -20,6 +20,7 @@ mod throttle;
 mod bench;
 mod bench_copy;
 mod breakdown;
+mod compare;
 mod copy;
 mod digest;
 mod disk;
