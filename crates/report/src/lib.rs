@@ -10,11 +10,14 @@
 
 mod audit;
 mod axis;
+mod bars;
 pub mod chart;
 mod commands;
 pub mod csv;
+mod facts;
 pub mod format;
 mod grid;
+mod headline;
 pub mod html;
 pub mod identity;
 pub mod json;
@@ -36,6 +39,7 @@ pub mod sweep;
 pub mod table;
 pub mod text;
 mod versus;
+mod view;
 
 pub use format::{Format, UnknownFormat, render, write};
 pub use identity::Identity;

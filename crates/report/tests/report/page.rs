@@ -20,9 +20,14 @@ fn the_record_comes_back() {
 fn nothing_is_loaded_from_anywhere() {
     for name in FIXTURES {
         let page = html::page(&record(name));
-        for sign in ["http://", "https://", " src=", "url(", "@import", "<link", "<iframe", " on"] {
-            let visible = without_text(&page);
-            assert!(!visible.contains(sign), "{name}: {sign}");
+        let tags = without_text(&page);
+        for sign in ["http://", "https://", "url(", "@import"] {
+            assert!(!tags.contains(sign), "{name}: {sign}");
+        }
+        // Values may say anything: what counts are the names before them.
+        let names: String = tags.split('"').step_by(2).collect();
+        for sign in [" src=", " on", "link ", "iframe"] {
+            assert!(!names.contains(sign), "{name}: {sign}");
         }
         assert_eq!(page.matches("<script").count(), 1, "{name}");
         assert_eq!(page.matches("</script").count(), 1, "{name}");
