@@ -61,15 +61,19 @@ pub fn extract(html: &str) -> Option<Record> {
 fn assembled(record: &Record, identity: Identity) -> String {
     let json = json::embeddable(record);
     let embedded = Embedded::of(record, json);
-    for embedded in [embedded, Embedded::nothing()] {
-        for detail in &weight::STEPS {
-            let page = with_detail(record, identity, detail, &embedded);
-            if page.len() <= MOST_BYTES {
-                return page;
-            }
-        }
+    let fitting = |detail: &Detail, embedded: &Embedded| {
+        let page = with_detail(record, identity, detail, embedded);
+        (page.len() <= MOST_BYTES).then_some(page)
+    };
+    let [whole, shorter @ ..] = &weight::STEPS;
+    if let Some(page) = fitting(whole, &embedded) {
+        return page;
     }
-    weight::bare(record)
+    let nothing = Embedded::nothing();
+    let Some(least) = fitting(&weight::LEAST, &nothing) else { return weight::bare(record) };
+    let with_record = shorter.iter().find_map(|detail| fitting(detail, &embedded));
+    let without = || weight::STEPS.iter().find_map(|detail| fitting(detail, &nothing));
+    with_record.or_else(without).unwrap_or(least)
 }
 
 fn with_detail(

@@ -7,7 +7,7 @@
 
 mod hits;
 
-use std::fmt::Write as _;
+use std::{collections::BTreeSet, fmt::Write as _};
 
 use flatout_measure::record::{Outcome, Status};
 
@@ -297,10 +297,19 @@ pub(crate) fn strip(outcome: &Outcome) -> String {
             "<rect class=\"band\" x=\"{low:.1}\" y=\"2\" width=\"{width:.1}\" height=\"16\"/>"
         );
     }
-    for sample in &outcome.samples {
-        let (x, beyond) = place(*sample);
-        let class = if beyond { "sample beyond" } else { "sample" };
-        let _ = write!(out, "<path class=\"{class}\" d=\"M{x:.1} 5v10\"/>");
+    // Strokes at the same place are one, so that a strip of thousands of samples stays short.
+    let places: BTreeSet<(bool, i64)> = outcome
+        .samples
+        .iter()
+        .map(|sample| place(*sample))
+        .map(|(x, beyond)| (beyond, (x * 2.0).round() as i64))
+        .collect();
+    for (class, beyond) in [("sample", false), ("sample beyond", true)] {
+        let own = places.iter().filter(|(is_beyond, _)| *is_beyond == beyond);
+        let path: String = own.map(|(_, x)| format!("M{} 5v10", *x as f64 / 2.0)).collect();
+        if !path.is_empty() {
+            let _ = write!(out, "<path class=\"{class}\" d=\"{path}\"/>");
+        }
     }
     let _ = write!(out, "<path class=\"median\" d=\"M{:.1} 1v18\"/></svg>", place(median).0);
     out

@@ -4,12 +4,18 @@
 
 #![forbid(unsafe_code)]
 
+#[path = "report/browser.rs"]
+mod browser;
 #[path = "report/golden.rs"]
 mod golden;
 #[path = "report/page.rs"]
 mod page;
 #[path = "report/safety.rs"]
 mod safety;
+#[path = "report/sample.rs"]
+mod sample;
+#[path = "report/weight.rs"]
+mod weight;
 
 use std::path::Path;
 

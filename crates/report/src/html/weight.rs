@@ -75,7 +75,7 @@ pub(super) const STEPS: [Detail; 6] = [
     Detail { rows: 100, charts: 6, curves: 2, notes: 200, ..LEAST },
     LEAST,
 ];
-const LEAST: Detail = Detail {
+pub(super) const LEAST: Detail = Detail {
     curve_points: 40,
     curves: 1,
     charts: 2,
