@@ -7,7 +7,7 @@ use flatout_measure::record::{Outcome, Record, Status};
 use serde_json::Value;
 
 use crate::{
-    axis::Axis,
+    axis::{Axis, Spacing},
     label,
     quantity::Scale,
     versus::{Race, Test},
@@ -55,7 +55,7 @@ struct View {
     only: Option<(&'static str, u64)>,
 }
 
-const VIEWS: [View; 8] = [
+const VIEWS: [View; 10] = [
     View {
         key: "passes",
         title: "One file, pass by pass: first, again, after clearing the cache",
@@ -114,6 +114,20 @@ const VIEWS: [View; 8] = [
         only: None,
     },
     View {
+        key: "tcp",
+        title: "TCP, one stream",
+        ids: &["network/tcp-throughput"],
+        unit: "bytes/s",
+        only: Some(("streams", 1)),
+    },
+    View {
+        key: "udp",
+        title: "UDP, one stream",
+        ids: &["network/udp-throughput"],
+        unit: "bytes/s",
+        only: Some(("streams", 1)),
+    },
+    View {
         key: "levels",
         title: "Latency of the levels of memory",
         ids: &["memory/level"],
@@ -124,7 +138,7 @@ const VIEWS: [View; 8] = [
 /// More bars than these are a sweep, and have a chart.
 const MOST_BARS: usize = 40;
 
-/// The pictures of bars of an area, those of rows that the record has no chart for.
+/// The pictures of bars of an area: a part of its rows, or those that the record has no chart for.
 pub(crate) fn of_area(record: &Record, area: &str) -> Vec<Bars> {
     VIEWS.iter().filter_map(|view| of_view(record, area, view)).collect()
 }
@@ -141,12 +155,16 @@ fn of_view(record: &Record, area: &str, view: &View) -> Option<Bars> {
         .filter(|row| label::area(&row.id) == area && row.unit == view.unit)
         .filter(|row| view.ids.iter().any(|start| row.id.starts_with(start)))
         .filter(|row| fits(row).unwrap_or(true) && label::figure(row).is_some())
-        .filter(|row| !is_charted(row))
+        .filter(|row| view.only.is_some() || !is_charted(row))
         .collect();
     if rows.len() < 2 || rows.len() > MOST_BARS {
         return None;
     }
-    let names = label::short_names(&rows);
+    let mut names = label::short_names(&rows);
+    if rows.iter().all(|row| row.id == rows[0].id) {
+        let test = format!("{}, ", label::test(&rows[0].id));
+        names.iter_mut().for_each(|name| *name = name.replacen(&test, "", 1));
+    }
     let bars = rows.iter().zip(names).filter_map(|(row, name)| bar(row, &name, 0)).collect();
     let groups = vec![Group { name: String::new(), bars }];
     Some(Bars::new(view.key, view.title, view.unit, groups))
@@ -200,9 +218,16 @@ impl Bars {
         self.groups.iter().flat_map(|group| &group.bars)
     }
 
-    /// The axis of the figures, in the shown unit.
+    /// The axis of the figures and their intervals, in the shown unit.
     pub fn axis(&self) -> Option<Axis> {
-        Axis::for_y(self.bars().map(|bar| bar.figure / self.scale.divisor))
+        let shown = |base: f64| base / self.scale.divisor;
+        let axis = Axis::for_y(self.bars().map(|bar| shown(bar.figure)))?;
+        let ends = self.bars().filter_map(|bar| bar.interval).flatten();
+        let all = self.bars().map(|bar| bar.figure).chain(ends).map(shown);
+        match axis.spacing {
+            Spacing::Log10 => Axis::by_tens(all.filter(|y| *y > 0.0)),
+            Spacing::Linear | Spacing::Log2 => Axis::from_zero(all),
+        }
     }
 }
 

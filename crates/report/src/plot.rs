@@ -79,9 +79,9 @@ pub struct Level {
 pub struct PlotLine {
     /// Name in the legend.
     pub name: String,
-    /// Which colour: equal for lines that share the value of the first line parameter.
+    /// Which colour: equal for lines that share the value of one switch of the picture.
     pub hue: usize,
-    /// Which pattern: equal for lines that share the values of the other line parameters.
+    /// Which pattern: equal for lines that share the values of its other switches.
     pub dash: usize,
     /// Whether its points belong to one curve.
     pub joint: Joint,
@@ -235,13 +235,25 @@ impl Plot {
 
     /// The y axis in the shown unit, so that labels are round numbers there.
     pub(crate) fn y_axis(&self) -> Option<Axis> {
-        let levels = self.levels.iter().map(|level| level.y);
-        let figures = self.points().map(|point| point.y).chain(levels);
-        let figures = figures.map(|y| y / self.scale.divisor);
+        let figures = self.points().map(|point| point.y / self.scale.divisor);
         match self.y_spacing {
             YSpacing::ByRange => Axis::for_y(figures),
             YSpacing::Linear => Axis::from_zero(figures),
             YSpacing::Logarithmic => Axis::by_tens(figures),
+        }
+    }
+
+    /// The y axis with room for intervals and levels too; spaced as [`Plot::y_axis`].
+    pub(crate) fn y_axis_with_doubt(&self) -> Option<Axis> {
+        let spacing = self.y_axis()?.spacing;
+        let levels = self.levels.iter().map(|level| level.y);
+        let ends = self.points().filter_map(|point| point.interval).flatten();
+        let all = self.points().map(|point| point.y).chain(levels).chain(ends);
+        let all = all.map(|y| y / self.scale.divisor);
+        match spacing {
+            // The end of an interval that is not above zero has no place on this axis.
+            Spacing::Log10 => Axis::by_tens(all.filter(|y| *y > 0.0)),
+            Spacing::Linear | Spacing::Log2 => Axis::from_zero(all),
         }
     }
 

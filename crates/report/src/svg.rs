@@ -87,7 +87,7 @@ struct Frame<'a> {
 
 impl<'a> Frame<'a> {
     fn of(plot: &'a Plot) -> Option<Self> {
-        Some(Self { plot, x: plot.x_axis()?, y: plot.y_axis()? })
+        Some(Self { plot, x: plot.x_axis()?, y: plot.y_axis_with_doubt()? })
     }
 
     fn x_at(&self, x: f64) -> f64 {

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use flatout_measure::record::Status;
+
 use super::Page;
 use crate::{
     axis::{Axis, Spacing},
@@ -12,18 +14,25 @@ use crate::{
     svg::HUES,
 };
 
+/// More bars of one group take the whole width.
+const MOST_BARS_BESIDE: usize = 16;
+
 impl Page {
     pub(super) fn bar_figure(&mut self, bars: &Bars) {
         let Some(axis) = bars.axis() else { return };
         let count = bars.bars().count();
         let (key, title) = (escaped(&bars.key), escaped(&bars.title));
         let by = if axis.spacing == Spacing::Log10 { " (logarithmic)" } else { "" };
+        let unstable = bars.bars().any(|bar| bar.status != Status::Ok);
+        let unstable = if unstable { "; ~ is not precise" } else { "" };
         let unit = escaped(&format!("{}{by}", bars.scale.unit));
         self.figures += 1;
-        let wide = if bars.groups.len() > 2 { " class=\"wide\"" } else { "" };
+        let longest = bars.groups.iter().map(|group| group.bars.len()).max().unwrap_or(0);
+        let is_wide = bars.groups.len() > 2 || longest > MOST_BARS_BESIDE;
+        let wide = if is_wide { " class=\"wide\"" } else { "" };
         self.line(format_args!(
             "<figure{wide} data-chart=\"{key}\" data-points=\"{count}\">\n\
-             <figcaption><h3>{title}</h3><p>{unit}; the thin line is the 95&nbsp;% interval</p></figcaption>\n\
+             <figcaption><h3>{title}</h3><p>{unit}; the thin line is the 95&nbsp;% interval{unstable}</p></figcaption>\n\
              <div class=\"bars\">"
         ));
         let ticks = axis_row(&axis);
@@ -57,7 +66,7 @@ fn bar_row(bars: &Bars, bar: &Bar, axis: &Axis) -> String {
     }
     let _ = write!(told, ", n {}", bar.n);
     let mut sign = "";
-    if bar.status != flatout_measure::record::Status::Ok {
+    if bar.status != Status::Ok {
         let _ = write!(told, ", {}", label::status(bar.status));
         sign = "~";
     }
@@ -77,7 +86,7 @@ fn axis_row(axis: &Axis) -> String {
     let mut out = String::from(
         "<div class=\"bar-row bar-axis\" aria-hidden=\"true\"><span class=\"bar-name\"></span><span class=\"bar-track\">",
     );
-    for tick in axis.ticks(3) {
+    for tick in axis.ticks(2) {
         let (left, text) = (100.0 * axis.position(tick), escaped(&plot::y_tick(tick)));
         let _ = write!(out, "<span class=\"bar-tick\" style=\"left:{left:.1}%\">{text}</span>");
     }

@@ -33,6 +33,24 @@ pub(super) fn add(mut plot: Plot, nouns: &[String], labels: &[Vec<String>]) -> P
         plot.switches.push(Switch { noun: noun.clone(), values });
         parted.push(parts);
     }
+    look(plot)
+}
+
+/// Colour by the switch with the most values, pattern by what the other switches say: so both mean
+/// something. Without a switch lines keep what they have.
+fn look(mut plot: Plot) -> Plot {
+    let most = plot.switches.iter().map(|switch| switch.values.len()).max();
+    let Some(by) = plot.switches.iter().position(|switch| Some(switch.values.len()) == most) else {
+        return plot;
+    };
+    let mut dashes: Vec<Vec<String>> = Vec::new();
+    for line in &mut plot.lines {
+        let mut others = line.values.clone();
+        let own = others.remove(by);
+        let known = plot.switches[by].values.iter().position(|value| *value == own);
+        line.hue = known.unwrap_or(0);
+        line.dash = super::position_or_push(&mut dashes, others);
+    }
     plot
 }
 
@@ -52,5 +70,6 @@ mod tests {
             Switch { noun: "engine".to_owned(), values: vec!["sync".into(), "uring".into()] };
         assert_eq!(plot.switches, [expected]);
         assert_eq!(plot.lines[1].values, ["uring"]);
+        assert_eq!((plot.lines[1].hue, plot.lines[1].dash), (1, 0));
     }
 }
