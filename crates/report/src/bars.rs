@@ -55,7 +55,7 @@ struct View {
     only: Option<(&'static str, u64)>,
 }
 
-const VIEWS: [View; 10] = [
+const VIEWS: [View; 11] = [
     View {
         key: "passes",
         title: "One file, pass by pass: first, again, after clearing the cache",
@@ -126,6 +126,13 @@ const VIEWS: [View; 10] = [
         ids: &["network/udp-throughput"],
         unit: "bytes/s",
         only: Some(("streams", 1)),
+    },
+    View {
+        key: "trees",
+        title: "Copy time of each tree",
+        ids: &["copy/tree", "copy/single", "copy/memory", "copy/deviation"],
+        unit: "ns",
+        only: None,
     },
     View {
         key: "levels",

@@ -26,7 +26,7 @@ const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 380.0;
 const LEFT: f64 = 86.0;
 const RIGHT: f64 = 18.0;
-const TOP: f64 = 34.0;
+const TOP: f64 = 42.0;
 const BOTTOM: f64 = 56.0;
 /// Colours that the style sheet defines as `--line-0` and so on.
 pub(crate) const HUES: usize = 6;

@@ -96,7 +96,9 @@ impl Page {
         }
         self.curves(&rows);
         self.line(format_args!("</div>"));
-        self.runs(&race, room);
+        let mut runs = runs_of_race(&race);
+        runs.extend(runs_of_rows(&rows));
+        self.runs(&runs, room);
     }
 
     /// As many of a list as there is room for, which gets less.
@@ -106,31 +108,18 @@ impl Page {
         some
     }
 
-    /// Each run of each contestant, a picture per heat.
-    fn runs(&mut self, race: &race::Race<'_>, room: usize) {
-        let mut plots: Vec<(String, Plot)> = Vec::new();
-        for test in &race.tests {
-            for heat in &test.heats {
-                let entries = heat.entries.iter();
-                let rows: Vec<(&str, &Outcome)> =
-                    entries.map(|entry| (entry.contestant, entry.outcome)).collect();
-                let words = std::iter::once(test.title()).chain(heat.words.iter().cloned());
-                let title = format!("Each run: {}", words.collect::<Vec<_>>().join(", "));
-                plots.extend(Plot::of_runs(&rows).map(|plot| (title, plot)));
-            }
-        }
+    /// Each run of each row, folded where there are many pictures.
+    fn runs(&mut self, plots: &[(String, Plot)], room: usize) {
         if plots.is_empty() {
             return;
         }
         let is_folded = plots.len() > MOST_OPEN_RUNS;
         if is_folded {
             let count = plots.len();
-            self.line(format_args!(
-                "<details>\n<summary>Each run of each contestant: {count} charts</summary>"
-            ));
+            self.line(format_args!("<details>\n<summary>Each run: {count} charts</summary>"));
         }
         self.line(format_args!("<div class=\"gallery\">"));
-        for (title, plot) in self.bounded(&plots, room, weight::CHARTS) {
+        for (title, plot) in self.bounded(plots, room, weight::CHARTS) {
             self.plot_figure("runs", title, plot);
         }
         self.line(format_args!("</div>"));
@@ -138,6 +127,37 @@ impl Page {
             self.line(format_args!("</details>"));
         }
     }
+}
+
+/// Each run of each contestant, a picture per heat.
+fn runs_of_race(race: &race::Race<'_>) -> Vec<(String, Plot)> {
+    let mut plots: Vec<(String, Plot)> = Vec::new();
+    for test in &race.tests {
+        for heat in &test.heats {
+            let entries = heat.entries.iter();
+            let rows: Vec<(&str, &Outcome)> =
+                entries.map(|entry| (entry.contestant, entry.outcome)).collect();
+            let words = std::iter::once(test.title()).chain(heat.words.iter().cloned());
+            let title = format!("Each run: {}", words.collect::<Vec<_>>().join(", "));
+            plots.extend(Plot::of_runs(&rows).map(|plot| (title, plot)));
+        }
+    }
+    plots
+}
+
+/// Tests whose single runs are worth a picture: the same work again and again.
+const RUNS: [&str; 4] = ["copy/deviation", "copy/single", "copy/memory", "copy/tree"];
+
+fn runs_of_rows(rows: &[&Outcome]) -> Vec<(String, Plot)> {
+    let of_test = |id: &str| {
+        let own: Vec<&Outcome> = rows.iter().copied().filter(|row| row.id == id).collect();
+        let names = label::short_names(&own);
+        let named: Vec<(&str, &Outcome)> =
+            names.iter().map(String::as_str).zip(own.iter().copied()).collect();
+        let title = format!("Each run: {}", label::test(id));
+        Plot::of_runs(&named).map(|plot| (title, plot))
+    };
+    RUNS.into_iter().filter_map(of_test).collect()
 }
 
 /// Percentiles of an area: one picture, or one per test where there are many rows.

@@ -3,7 +3,7 @@
 //!
 //! Everything here is said again in full below; nothing here is calculated.
 
-use flatout_measure::record::{Answer, Outcome, Record};
+use flatout_measure::record::{Answer, Better, Outcome, Record};
 
 use super::{Page, STYLE_SHEET, title};
 use crate::{
@@ -180,6 +180,8 @@ fn glance_item(row: &Outcome, area_index: usize) -> String {
     let limiter = ceiling.map_or("", |ceiling| ceiling.limiter.as_str());
     let limited = if limiter.is_empty() {
         "what limits it is unknown".to_owned()
+    } else if let Some(why) = limiter.strip_prefix("unknown: ") {
+        format!("what limits it is unknown: {}", escaped(why))
     } else {
         format!("limited by {}", escaped(limiter))
     };
@@ -188,13 +190,18 @@ fn glance_item(row: &Outcome, area_index: usize) -> String {
             let width = (share * 100.0).clamp(0.0, 100.0);
             let over = if share > 1.02 { " over" } else { "" };
             let value = ceiling.value.map_or_else(String::new, |value| scale.text(value));
+            let value = escaped(&value);
+            // Of a time the ceiling is the shortest there could be.
+            let against = match row.better {
+                Better::Higher => format!("<b>{figure}</b> of {value}"),
+                Better::Lower => format!("<b>{figure}</b>, at best {value}"),
+            };
             format!(
                 "<li><span class=\"what\">{name}</span>\
                  <span class=\"track{over}\"><span style=\"width:{width:.1}%\"></span></span>\
-                 <span class=\"figure\"><b>{}</b> · <b>{figure}</b> of {}</span>\
+                 <span class=\"figure\"><b>{}</b> · {against}</span>\
                  <span class=\"why\">{limited} <small>ceiling: {}, {}</small></span></li>",
                 quantity::percent(share),
-                escaped(&value),
                 escaped(&ceiling.name),
                 label::provenance(ceiling.provenance),
             )

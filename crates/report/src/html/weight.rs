@@ -61,7 +61,7 @@ const WHOLE: Detail = Detail {
 };
 
 /// From everything to the least.
-pub(super) const STEPS: [Detail; 6] = [
+pub(super) const STEPS: [Detail; 8] = [
     WHOLE,
     Detail { curve_points: 60, spacings: Spacings::One, ..WHOLE },
     Detail {
@@ -71,8 +71,10 @@ pub(super) const STEPS: [Detail; 6] = [
         spacings: Spacings::One,
         ..WHOLE
     },
-    Detail { curve_points: 40, curves: 4, charts: 16, rows: 400, ..LEAST },
-    Detail { rows: 100, charts: 6, curves: 2, notes: 200, ..LEAST },
+    Detail { curves: 4, charts: 36, rows: 400, notes: 400, ..LEAST },
+    Detail { curves: 2, charts: 28, rows: 400, notes: 300, ..LEAST },
+    Detail { curves: 2, charts: 16, rows: 200, notes: 200, ..LEAST },
+    Detail { curves: 2, charts: 6, rows: 100, notes: 200, ..LEAST },
     LEAST,
 ];
 pub(super) const LEAST: Detail = Detail {

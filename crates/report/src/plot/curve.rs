@@ -80,7 +80,7 @@ impl Plot {
             lines,
             ..Self::default()
         };
-        Some(switch::add(plot, &["contestant".to_owned()], &labels))
+        Some(switch::add(plot, &["shown".to_owned()], &labels))
     }
 
     /// The picture of a rate over time, with the burst and what was sustained after it.

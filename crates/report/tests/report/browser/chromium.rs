@@ -20,7 +20,7 @@ use tempfile::TempDir;
 /// Where Debian's package puts it.
 const PROGRAM: &str = "/usr/bin/chromium";
 /// No answer takes so long, on a machine that is busy with other tests either.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The browser with one tab.
 pub struct Browser {
