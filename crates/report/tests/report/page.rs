@@ -119,6 +119,23 @@ fn a_point_tells_its_exact_value() {
 }
 
 #[test]
+fn every_row_of_a_chart_tells_its_exact_value() {
+    let record = sample::everything();
+    let page = html::page(&record);
+    let mut rows = 0;
+    for row in &record.results {
+        let is_charted = record.charts.iter().any(|chart| chart.id == row.id);
+        // Values in ns are exact as they are.
+        if is_charted && row.unit != "ns" {
+            let exact = format!("exactly {} {}", row.median.unwrap(), row.unit);
+            assert!(page.contains(&exact), "{}: {exact}", row.id);
+            rows += 1;
+        }
+    }
+    assert!(rows > 100, "{rows}");
+}
+
+#[test]
 fn the_top_tells_no_more_than_the_rest() {
     let mut told = sample::everything();
     let environment = &mut told.start.environment;

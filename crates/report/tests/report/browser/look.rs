@@ -53,6 +53,12 @@ pub fn every_picture_has_its_values(browser: &mut Browser, url: &str, record: &R
                 told: fields.every(field => /[0-9]/.test(field.dataset.v)),
                 inside: fields.every(field => {{ const b = field.getBoundingClientRect();
                     return b.x >= own.x - 1 && b.right <= own.right + 1 && b.y >= own.y && b.bottom <= own.bottom; }}),
+                rises: [...figure.querySelectorAll('.plot:not(.col)')].every(drawing => {{
+                    const exact = /exactly ([-+.e0-9]+)/;
+                    const known = [...drawing.querySelectorAll('i:not(.col)')].filter(i => exact.test(i.dataset.v));
+                    const at = known.map(i => [+i.dataset.v.match(exact)[1], parseFloat(i.style.top)]);
+                    at.sort((a, b) => a[0] - b[0]);
+                    return at.every(([, top], n) => n === 0 || top <= at[n - 1][1] + 0.02); }}),
                 axes: figure.querySelectorAll('.axis text.y, .bar-tick').length,
                 named: !plot || figure.querySelectorAll('.axis text.name').length >= 2}};
         }})"
@@ -63,7 +69,7 @@ pub fn every_picture_has_its_values(browser: &mut Browser, url: &str, record: &R
         assert!(picture["count"].as_u64() > Some(0), "{picture}");
         assert!(picture["drawn"].as_u64() > Some(0), "{picture}");
         assert!(picture["axes"].as_u64() > Some(1), "{picture}");
-        for sign in ["told", "inside", "named"] {
+        for sign in ["told", "inside", "named", "rises"] {
             assert_eq!(picture[sign], true, "{sign}: {picture}");
         }
     }
