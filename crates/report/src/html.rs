@@ -3,7 +3,7 @@
 //! The page runs no script, and forbids it by its own policy; the `script` element that holds the
 //! record is data. [`extract`] gets the record back. Names that identify the machine are left out
 //! unless asked for: see [`crate::identity`]. A page is at most [`MOST_BYTES`] long; what a long
-//! record loses for it is decided in [`weight`] and said on the page.
+//! record loses for it is decided in `html/weight.rs` and said on the page.
 
 mod area;
 mod bar_figure;

@@ -3,7 +3,7 @@
 //! Own code, since no crate was found that gives all of: powers of two on the x axis, colours left
 //! to the page (dark mode), exact values on every point, intervals as bands and whiskers. Colour is
 //! never the only sign: lines differ in marker and pattern too. Values on hover lie over the
-//! picture, see [`hits`].
+//! picture, see `svg/hits.rs`.
 
 mod hits;
 

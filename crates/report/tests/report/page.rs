@@ -158,11 +158,11 @@ fn the_top_has_a_bar_per_area_and_what_could_not_be_read() {
     let page = html::page(&sample::everything());
     let (_, top) = page.split_once("<section id=\"glance\">").expect("there is a top");
     let (top, _) = top.split_once("<section id=\"area-0\">").expect("areas follow");
-    for area in ["cache", "disk", "syscall", "cpu", "memory", "network"] {
+    for area in ["cache", "disk", "syscall", "cpu", "memory", "network", "copy"] {
         assert!(top.contains(&format!("\">{area}</a>")), "{area}");
     }
-    assert_eq!(top.matches("<span class=\"track\">").count(), 6);
-    assert_eq!(top.matches("limited by the test").count(), 6);
+    assert_eq!(top.matches("<span class=\"track\">").count(), 7);
+    assert_eq!(top.matches("limited by the test").count(), 7);
     assert!(top.contains("<dt>could not be read</dt><dd>governor, link of vda</dd>"));
     assert!(top.contains("2.50 GHz (f64 multiply-add avx512), 3.00 GHz (no load), measured"));
     assert_eq!(top.matches("<details><summary><b>").count(), 6);

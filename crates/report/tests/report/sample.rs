@@ -81,6 +81,7 @@ pub fn everything() -> Record {
     processor(&mut rows, &mut charts);
     memory(&mut rows, &mut charts);
     network(&mut rows, &mut charts);
+    copy(&mut rows, &mut charts);
     race(&mut rows, &mut charts);
     of(rows, charts)
 }
@@ -239,6 +240,26 @@ fn network(rows: &mut Vec<Outcome>, charts: &mut Vec<Chart>) {
     }
     charts.push(chart("TCP throughput", "network/tcp-throughput", "streams", &["direction"]));
     charts.push(chart("TCP round trip", "network/tcp-latency", "streams", &["wait"]));
+}
+
+fn copy(rows: &mut Vec<Outcome>, charts: &mut Vec<Chart>) {
+    for files in [1, 10, 100, 1000] {
+        for size in [1 << 17, 1 << 20] {
+            let parameters = json!({"files": files, "file_bytes": size, "cache_state": "hot"});
+            let ns = f64::from(files) * (2e4 + f64::from(size) / 3.0);
+            rows.push(row("copy/by-count", parameters, "ns", ns));
+        }
+        let parameters = json!({"files": files, "bytes": 1 << 30, "cache_state": "hot"});
+        rows.push(row("copy/by-pieces", parameters, "ns", 3e8 + 2e4 * f64::from(files)));
+        let parameters = json!({"tree_depth": files, "file_bytes": 1 << 27, "cache_state": "hot"});
+        rows.push(row("copy/by-depth", parameters, "ns", 4e7 + 5e4 * f64::from(files)));
+    }
+    for state in ["hot", "cold"] {
+        let parameters = json!({"files": 50, "file_bytes": 4 << 20, "cache_state": state});
+        rows.push(row("copy/deviation", parameters, "ns", 6e7));
+    }
+    let by_count = chart("Copy time by file count", "copy/by-count", "files", &["file_bytes"]);
+    charts.push(Chart { x_log2: true, ..by_count });
 }
 
 fn race(rows: &mut Vec<Outcome>, charts: &mut Vec<Chart>) {

@@ -11,7 +11,7 @@ const FIGURES: &str = "[...document.querySelectorAll('figure[data-chart]')]";
 const LEAST_CONTRAST: f64 = 4.5;
 
 /// Pictures that a page of everything must have, by the beginning of their names.
-const WANTED: [&str; 22] = [
+const WANTED: [&str; 27] = [
     "cache/block-sweep by block_bytes",
     "cache/thread-sweep by threads",
     "cache/series by block_bytes",
@@ -28,6 +28,11 @@ const WANTED: [&str; 22] = [
     "network/tcp-throughput by streams",
     "network/tcp-latency by streams",
     "bars-calls",
+    "copy/by-count by files",
+    "copy/by-pieces by files",
+    "copy/by-depth by tree_depth",
+    "bars-trees",
+    "runs Each run: deviation",
     "versus/dd-copy by bytes",
     "versus/dd-copy-speed by bytes",
     "bars-race-copy",
