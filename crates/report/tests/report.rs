@@ -4,6 +4,8 @@
 
 #![forbid(unsafe_code)]
 
+#[path = "report/browser.rs"]
+mod browser;
 #[path = "report/comparison.rs"]
 mod comparison;
 #[path = "report/exchange.rs"]
@@ -16,6 +18,10 @@ mod input;
 mod page;
 #[path = "report/safety.rs"]
 mod safety;
+#[path = "report/sample.rs"]
+mod sample;
+#[path = "report/weight.rs"]
+mod weight;
 
 use std::path::Path;
 
