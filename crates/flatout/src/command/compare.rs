@@ -31,7 +31,7 @@ const UNCLEAR: i32 = 4;
 
 /// Compares, or learns.
 pub fn run(arguments: &Arguments, cancel: CancelToken) -> ExitCode {
-    let place = Output { format: Format::Json, output: arguments.output.clone() };
+    let place = Output::json(arguments.output.clone());
     let inputs: Vec<PathBuf> = arguments.inputs().into_iter().map(Path::to_owned).collect();
     if let Err(error) = output::check(&place, &inputs) {
         return refuse(arguments, None, error);
