@@ -1,8 +1,12 @@
 //! One file per command: from arguments to a record, or to rows that are written as they come.
 
 pub mod bench;
+pub mod compare;
+pub mod completions;
 pub mod copy;
+pub mod man;
 pub mod read;
+pub mod report;
 pub mod serve;
 pub mod sum;
 pub mod transfer;

@@ -19,20 +19,30 @@ const MOST_BYTES: u64 = 4 << 20;
 /// Hexadecimal digits that stand for a machine.
 const MACHINE_DIGITS: usize = 16;
 
+/// The variable that names the table, and the table's name if it does not.
+const NAMED: &str = "FLATOUT_PROFILE";
+const FILE: &str = "profile.json";
+
 /// Where the table lies, if there is a place for it.
 pub fn path() -> Option<PathBuf> {
-    place(|name| std::env::var_os(name))
+    beside(NAMED, FILE)
 }
 
-fn place(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
-    if let Some(named) = variable("FLATOUT_PROFILE") {
+/// Where a file of the program lies: the one that the variable `named` names, none if that is
+/// empty, else `file` in its directory.
+pub fn beside(named: &str, file: &str) -> Option<PathBuf> {
+    place([named, file], |name| std::env::var_os(name))
+}
+
+fn place([named, file]: [&str; 2], variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    if let Some(named) = variable(named) {
         return (!named.is_empty()).then(|| PathBuf::from(named));
     }
     // A relative path is to be ignored, says the XDG specification.
     let absolute = |name| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let home = || absolute("HOME").map(|home| home.join(".config"));
     let directory = absolute("XDG_CONFIG_HOME").or_else(home)?;
-    Some(directory.join("flatout/profile.json"))
+    Some(directory.join("flatout").join(file))
 }
 
 /// The table, if there is one. One that cannot be read is complained about, and is none.
@@ -120,7 +130,7 @@ mod tests {
     fn the_place_is_the_one_named_or_that_of_the_user() {
         let with = |pairs: &[(&str, &str)]| {
             let find = |name: &str| pairs.iter().find(|pair| pair.0 == name).map(|p| p.1.into());
-            place(find).map(|path| path.to_string_lossy().into_owned())
+            place([NAMED, FILE], find).map(|path| path.to_string_lossy().into_owned())
         };
         let home = ("HOME", "/home/x");
         assert_eq!(with(&[]), None);

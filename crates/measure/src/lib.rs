@@ -12,6 +12,7 @@
 pub mod case;
 pub mod ceiling;
 pub mod clock;
+pub mod comparison;
 pub mod environment;
 #[cfg(test)]
 mod fixture;

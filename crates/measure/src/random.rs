@@ -28,6 +28,36 @@ impl SplitMix64 {
         ((u128::from(self.next_u64()) * bound as u128) >> 64) as usize
     }
 
+    /// A number from 0 to below 1, evenly spread over 2^53 steps.
+    pub fn unit(&mut self) -> f64 {
+        (self.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// A number from the standard normal distribution.
+    ///
+    /// Source: Box and Muller, "A note on the generation of random normal deviates", 1958.
+    pub fn normal(&mut self) -> f64 {
+        // 1 − u is never 0.
+        let radius = (-2.0 * (1.0 - self.unit()).ln()).sqrt();
+        radius * (2.0 * std::f64::consts::PI * self.unit()).cos()
+    }
+
+    /// A number from the gamma distribution of this shape, at least 1, and scale 1.
+    ///
+    /// Source: Marsaglia and Tsang, "A simple method for generating gamma variables", 2000.
+    pub fn gamma(&mut self, shape: f64) -> f64 {
+        let d = shape - 1.0 / 3.0;
+        let c = 1.0 / (9.0 * d).sqrt();
+        loop {
+            let x = self.normal();
+            let v = (1.0 + c * x).powi(3);
+            // ln 0 is −∞, which is below everything.
+            if v > 0.0 && (1.0 - self.unit()).ln() < 0.5 * x * x + d - d * v + d * v.ln() {
+                return d * v;
+            }
+        }
+    }
+
     /// Puts `items` in random order (Fisher–Yates).
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
@@ -59,6 +89,24 @@ mod tests {
         let mut sorted = shuffled(7);
         sorted.sort_unstable();
         assert_eq!(sorted, (0..100).collect::<Vec<u32>>());
+    }
+
+    #[test]
+    fn moments_are_those_of_the_distributions() {
+        let mut random = SplitMix64::new(11);
+        let mut moments = |draw: &mut dyn FnMut(&mut SplitMix64) -> f64| {
+            let drawn: Vec<f64> = (0..20_000).map(|_| draw(&mut random)).collect();
+            let mean = drawn.iter().sum::<f64>() / 20_000.0;
+            (mean, drawn.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / 20_000.0)
+        };
+        let near = |got: (f64, f64), mean: f64, variance: f64| {
+            assert!((got.0 - mean).abs() < 0.03 * variance.sqrt(), "{got:?}");
+            assert!((got.1 / variance - 1.0).abs() < 0.06, "{got:?}");
+        };
+        near(moments(&mut SplitMix64::unit), 0.5, 1.0 / 12.0);
+        near(moments(&mut SplitMix64::normal), 0.0, 1.0);
+        near(moments(&mut |random| random.gamma(1.0)), 1.0, 1.0);
+        near(moments(&mut |random| random.gamma(7.5)), 7.5, 7.5);
     }
 
     #[test]

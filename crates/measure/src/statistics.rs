@@ -1,11 +1,13 @@
 //! What can be said about a handful of samples without assuming how they are distributed.
 //!
 //! Everything rests on order: median, order statistics, ranks. Samples must be finite; whoever
-//! calls has checked that. Comparing two sets of samples: [`compare`].
+//! calls has checked that. Comparing two sets of samples: [`compare`]; distributions that tests
+//! need: [`student`].
 
 pub mod compare;
+pub mod student;
 
-pub use compare::{RankSum, Ratio, mann_whitney, ratio};
+pub use compare::{RankSum, Ratio, benjamini_hochberg, mann_whitney, ratio};
 
 /// Two-sided doubt that a 95 % interval leaves on each side.
 const TAIL: f64 = 0.025;
@@ -67,11 +69,15 @@ pub fn quantile(samples: &[f64], q: f64) -> Option<f64> {
     if samples.is_empty() || !(0.0..=1.0).contains(&q) {
         return None;
     }
-    let sorted = sorted(samples);
+    Some(quantile_of_sorted(&sorted(samples), q))
+}
+
+/// The same of what is sorted and not empty, for `q` from 0 to 1.
+fn quantile_of_sorted(sorted: &[f64], q: f64) -> f64 {
     let position = q * (sorted.len() - 1) as f64;
     let below = position.floor() as usize;
     let above = (below + 1).min(sorted.len() - 1);
-    Some(sorted[below] + (sorted[above] - sorted[below]) * (position - below as f64))
+    sorted[below] + (sorted[above] - sorted[below]) * (position - below as f64)
 }
 
 /// The 95 % confidence interval of the median: the pair of samples, equally far from both ends,

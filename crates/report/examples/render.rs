@@ -3,9 +3,9 @@
 
 #![forbid(unsafe_code)]
 
-use std::{env, error::Error, fs, io};
+use std::{env, error::Error, io, path::Path};
 
-use flatout_report::{Format, Style, summary, write};
+use flatout_report::{Format, Style, document, summary, write};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = env::args().skip(1).collect();
@@ -17,7 +17,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         color: look == "color",
         unicode: look != "ascii",
     };
-    let record: flatout_measure::record::Record = serde_json::from_str(&fs::read_to_string(path)?)?;
+    let record = document::read(Path::new(path))?;
     let mut out = io::stdout().lock();
     match (format, record.results.first()) {
         ("summary", Some(first)) => io::Write::write_all(&mut out, summary(first).as_bytes())?,

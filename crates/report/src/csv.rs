@@ -37,22 +37,42 @@ const AFTER: [&str; 15] = [
 /// What stands before the name of a fact.
 const FACT: &str = "audit_";
 
+/// The column that says from which file a row is, where there are several.
+const SOURCE: &str = "record";
+
 /// The record's results as CSV with a heading line.
 pub fn document(record: &Record) -> String {
-    let keys: BTreeSet<&String> = record.results.iter().flat_map(|o| o.parameters.keys()).collect();
-    let facts: BTreeSet<&String> = record.results.iter().flat_map(facts).map(|(k, _)| k).collect();
+    lines(&[(None, record)])
+}
+
+/// The results of several records in one table; its first column, `record`, names the file.
+pub fn documents(records: &[(String, Record)]) -> String {
+    let named: Vec<(Option<&str>, &Record)> =
+        records.iter().map(|(name, record)| (Some(name.as_str()), record)).collect();
+    lines(&named)
+}
+
+fn lines(records: &[(Option<&str>, &Record)]) -> String {
+    let results = || records.iter().flat_map(|(_, record)| &record.results);
+    let keys: BTreeSet<&String> = results().flat_map(|o| o.parameters.keys()).collect();
+    let facts: BTreeSet<&String> = results().flat_map(facts).map(|(k, _)| k).collect();
     let fact_heads: Vec<String> = facts.iter().map(|key| format!("{FACT}{key}")).collect();
     let mut out = String::new();
-    let heads = BEFORE.iter().map(|head| (*head).to_owned());
+    let has_names = records.iter().any(|(name, _)| name.is_some());
+    let heads = has_names.then(|| SOURCE.to_owned()).into_iter();
+    let heads = heads.chain(BEFORE.iter().map(|head| (*head).to_owned()));
     let heads = heads.chain(keys.iter().map(|key| parameter_head(key, &fact_heads)));
     let heads = heads.chain(AFTER.iter().map(|head| (*head).to_owned()));
     push_line(&mut out, heads.chain(fact_heads.iter().cloned()));
-    for outcome in &record.results {
+    let rows = records.iter().flat_map(|(name, record)| {
+        record.results.iter().map(move |outcome| (name.map(str::to_owned), outcome))
+    });
+    for (name, outcome) in rows {
         let parameters =
             keys.iter().map(|key| outcome.parameters.get(*key).map_or_else(String::new, raw));
         let own: BTreeMap<&String, &Value> = self::facts(outcome).collect();
         let facts = facts.iter().map(|key| own.get(key).map_or_else(String::new, |v| raw(v)));
-        let fields = std::iter::once(outcome.id.clone()).chain(parameters);
+        let fields = name.into_iter().chain([outcome.id.clone()]).chain(parameters);
         push_line(&mut out, fields.chain(figures(outcome)).chain(facts));
     }
     out
@@ -76,7 +96,7 @@ fn facts(outcome: &Outcome) -> impl Iterator<Item = (&String, &Value)> {
 
 /// A parameter's own name, unless another column has it.
 fn parameter_head(key: &str, fact_heads: &[String]) -> String {
-    let fixed = BEFORE.contains(&key) || AFTER.contains(&key);
+    let fixed = key == SOURCE || BEFORE.contains(&key) || AFTER.contains(&key);
     let taken = fixed || fact_heads.iter().any(|head| head == key);
     if taken { format!("parameter_{key}") } else { key.to_owned() }
 }

@@ -4,7 +4,10 @@ use std::{fmt, io, str::FromStr};
 
 use flatout_measure::record::Record;
 
-use crate::{csv, html, json, markdown, style::Style, table::table};
+use crate::identity::Identity;
+use crate::{
+    csv, fio_json, go_bench, html, json, markdown, openmetrics, style::Style, table::table,
+};
 
 /// A form in which a record can be written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -20,16 +23,31 @@ pub enum Format {
     Markdown,
     /// A page for a browser, with the record inside.
     Html,
+    /// Metrics for a collector of Prometheus.
+    OpenMetrics,
+    /// The lines of Go's benchmarks, for benchstat.
+    GoBench,
+    /// The rows of a disk as fio writes them.
+    FioJson,
 }
 
 /// A name that is no format.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown format {0:?}; known are table, json, csv, markdown, html")]
+#[error("unknown format {0:?}; known are {known}", known = Format::ALL.map(Format::name).join(", "))]
 pub struct UnknownFormat(pub String);
 
 impl Format {
     /// Every format, in the order in which help lists them.
-    pub const ALL: [Self; 5] = [Self::Table, Self::Json, Self::Csv, Self::Markdown, Self::Html];
+    pub const ALL: [Self; 8] = [
+        Self::Table,
+        Self::Json,
+        Self::Csv,
+        Self::Markdown,
+        Self::Html,
+        Self::OpenMetrics,
+        Self::GoBench,
+        Self::FioJson,
+    ];
 
     /// The name that [`FromStr`] reads.
     pub fn name(self) -> &'static str {
@@ -39,6 +57,9 @@ impl Format {
             Self::Csv => "csv",
             Self::Markdown => "markdown",
             Self::Html => "html",
+            Self::OpenMetrics => "openmetrics",
+            Self::GoBench => "go-bench",
+            Self::FioJson => "fio-json",
         }
     }
 }
@@ -58,14 +79,24 @@ impl FromStr for Format {
     }
 }
 
-/// The record in the given form; `style` matters for [`Format::Table`] only.
+/// The record in the given form; `style` matters for [`Format::Table`] only. Host name, serial
+/// numbers and paths stay out of the forms that are made to be passed on: see [`render_with`].
 pub fn render(record: &Record, format: Format, style: &Style) -> String {
+    render_with(record, format, style, Identity::Hidden)
+}
+
+/// The record in the given form. `identity` is obeyed by the page, metrics, Go lines and fio's
+/// JSON; a table, JSON, CSV and Markdown hold everything that they can.
+pub fn render_with(record: &Record, format: Format, style: &Style, identity: Identity) -> String {
     match format {
         Format::Table => table(record, style),
         Format::Json => json::document(record),
         Format::Csv => csv::document(record),
         Format::Markdown => markdown::document(record),
-        Format::Html => html::page(record),
+        Format::Html => html::page_with(record, identity),
+        Format::OpenMetrics => openmetrics::document(record, identity),
+        Format::GoBench => go_bench::document(record, identity),
+        Format::FioJson => fio_json::document(record, identity),
     }
 }
 
@@ -92,6 +123,7 @@ mod tests {
         for format in Format::ALL {
             assert_eq!(format.to_string().parse(), Ok(format));
         }
-        assert!("xml".parse::<Format>().is_err());
+        let error = "xml".parse::<Format>().unwrap_err().to_string();
+        assert!(error.ends_with("html, openmetrics, go-bench, fio-json"), "{error}");
     }
 }

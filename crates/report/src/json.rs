@@ -34,14 +34,20 @@ pub fn streamed_end(end: &End) -> String {
     format!("\n],\n\"end\":{}}}\n", safe(serde_json::to_string(end)))
 }
 
+/// A value, indented, with a line feed at its end.
+pub(crate) fn pretty(value: &serde_json::Value) -> String {
+    let pretty = serde_json::to_string_pretty(value);
+    format!("{}\n", safe(pretty))
+}
+
 /// A value on a line of its own, for a log.
 pub fn line(value: &serde_json::Value) -> String {
     format!("{}\n", safe(serde_json::to_string(value)))
 }
 
-fn safe(compact: serde_json::Result<String>) -> String {
-    let compact = compact.expect("string keys and derived serialization, which cannot fail");
-    escaped(&compact, text::is_unsafe_in_json)
+fn safe(json: serde_json::Result<String>) -> String {
+    let json = json.expect("string keys and derived serialization, which cannot fail");
+    escaped(&json, text::is_unsafe_in_json)
 }
 
 /// The document for a `script` element: no character that HTML could take for markup.

@@ -1,10 +1,11 @@
-//! Records shown: terminal table and chart, HTML page, JSON, CSV, Markdown.
+//! Records shown: terminal table and chart, HTML page, JSON, CSV, Markdown, OpenMetrics, Go's
+//! benchmark lines, fio's JSON; and read back.
 //!
 //! Rule: this room measures nothing and prints nothing; it turns records into strings. Here, and
 //! only here, base units get prefixes and numbers lose digits. Text that comes from data reaches
 //! no reader raw: see [`text`].
 //!
-//! Start reading at [`mod@format`].
+//! Start reading at [`mod@format`]; for the way back at [`document`].
 
 #![forbid(unsafe_code)]
 
@@ -13,9 +14,13 @@ mod axis;
 mod bars;
 pub mod chart;
 mod commands;
+pub mod comparison;
 pub mod csv;
+pub mod document;
 mod facts;
+pub mod fio_json;
 pub mod format;
+pub mod go_bench;
 mod grid;
 mod headline;
 pub mod html;
@@ -28,6 +33,7 @@ pub mod markdown;
 mod markup;
 mod matrix;
 mod notes;
+pub mod openmetrics;
 pub mod plot;
 pub mod quantity;
 mod sparkline;
@@ -41,7 +47,7 @@ pub mod text;
 mod versus;
 mod view;
 
-pub use format::{Format, UnknownFormat, render, write};
+pub use format::{Format, UnknownFormat, render, render_with, write};
 pub use identity::Identity;
 pub use label::parameters as parameters_text;
 pub use style::Style;

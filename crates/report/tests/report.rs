@@ -6,8 +6,14 @@
 
 #[path = "report/browser.rs"]
 mod browser;
+#[path = "report/comparison.rs"]
+mod comparison;
+#[path = "report/exchange.rs"]
+mod exchange;
 #[path = "report/golden.rs"]
 mod golden;
+#[path = "report/input.rs"]
+mod input;
 #[path = "report/page.rs"]
 mod page;
 #[path = "report/safety.rs"]
@@ -26,6 +32,5 @@ const FIXTURES: [&str; 7] = ["bench", "disk", "versus", "read", "write", "hostil
 
 fn record(name: &str) -> Record {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/fixtures/{name}.json"));
-    let text = std::fs::read_to_string(&path).expect("fixtures are part of the repository");
-    serde_json::from_str(&text).expect("fixtures follow the schema")
+    flatout_report::document::read(&path).expect("fixtures are records")
 }

@@ -86,6 +86,7 @@ impl Folder {
             .env_remove("NO_COLOR")
             .env("LC_ALL", "C")
             .env("FLATOUT_PROFILE", "")
+            .env("FLATOUT_NOISE", "")
             .process_group(0);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         Flatout { command, folder: self, announced: BTreeSet::new() }

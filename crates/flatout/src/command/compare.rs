@@ -1,0 +1,179 @@
+//! `flatout compare`: records are read, held against each other, and shown; the worst verdict is
+//! the exit code. Learning the noise of the machine: `compare/noise.rs`; the file in which it is
+//! kept: `compare/noise_file.rs`.
+
+mod noise;
+mod noise_file;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use flatout_bench::read::outcome::escape;
+use flatout_measure::comparison::noise::{Learned, Noise};
+use flatout_measure::comparison::{Comparison, Runs, Threshold, Verdict, compare};
+use flatout_measure::record::Record;
+use flatout_report::comparison::{Document, Form, render};
+use flatout_report::{Format, Style, document, identity};
+use flatout_sys::cancel::CancelToken;
+
+use crate::arguments::compare::Compare as Arguments;
+use crate::arguments::shared::Output;
+use crate::conclusion::{DONE, WRONG_USE};
+use crate::output;
+
+/// Some row is worse.
+const WORSE: i32 = 1;
+/// No row is in both, or none of those can be compared.
+const NOTHING: i32 = 3;
+/// Some row is unclear, and none is worse.
+const UNCLEAR: i32 = 4;
+
+/// Compares, or learns.
+pub fn run(arguments: &Arguments, cancel: CancelToken) -> ExitCode {
+    let place = Output::json(arguments.output.clone());
+    let inputs: Vec<PathBuf> = arguments.inputs().into_iter().map(Path::to_owned).collect();
+    if let Err(error) = output::check(&place, &inputs) {
+        return refuse(arguments, None, error);
+    }
+    if arguments.noise {
+        return match noise::learn(arguments, cancel) {
+            Ok(code) => output::exit(code),
+            Err(error) => refuse(arguments, arguments.output.as_deref(), error),
+        };
+    }
+    match comparisons(arguments) {
+        Ok(comparisons) => {
+            let code = comparisons.iter().map(code).max_by_key(|code| urgency(*code));
+            let code = code.unwrap_or(NOTHING);
+            show(arguments, arguments.output.as_deref(), comparisons, Vec::new(), code)
+        }
+        Err(error) => refuse(arguments, arguments.output.as_deref(), error),
+    }
+}
+
+/// Each new side against the old one.
+fn comparisons(arguments: &Arguments) -> Result<Vec<Comparison>, String> {
+    let (old_path, new_paths) =
+        arguments.files.split_first().ok_or("no FILE is given, which the arguments rule out")?;
+    let shape = |record: Record| match arguments.format {
+        // A page does not tell where it comes from.
+        Form::Html => identity::hidden(&record),
+        Form::Table | Form::Markdown | Form::Json => record,
+    };
+    let read = |paths: &[&Path]| -> Result<Vec<Record>, String> {
+        paths.iter().map(|path| read(path).map(shape)).collect()
+    };
+    let old = read(&with_more(old_path, &arguments.more_old))?;
+    let known = match arguments.threshold {
+        Some(_) => Vec::new(),
+        None => noise_file::load(),
+    };
+    let mut found = Vec::new();
+    for new_path in new_paths {
+        let new = read(&with_more(new_path, &arguments.more_new))?;
+        let threshold = match arguments.threshold {
+            Some(ratio) => Threshold::Given(ratio),
+            None => learned(&known, old.iter().chain(&new)),
+        };
+        let (old_name, new_name) = (name(old_path, arguments), name(new_path, arguments));
+        let old = Runs { name: &old_name, records: &old };
+        found.push(compare(old, Runs { name: &new_name, records: &new }, &threshold));
+    }
+    Ok(found)
+}
+
+fn with_more<'a>(first: &'a Path, more: &'a [PathBuf]) -> Vec<&'a Path> {
+    std::iter::once(first).chain(more.iter().map(PathBuf::as_path)).collect()
+}
+
+/// The noise of the one machine that all runs are of, if it is known.
+fn learned<'a>(known: &[Learned], mut records: impl Iterator<Item = &'a Record>) -> Threshold {
+    let Some(first) = records.next() else { return Threshold::Default };
+    let own = known.iter().find(|learned| learned.is_of(&first.start.environment));
+    match own.filter(|own| records.all(|record| own.is_of(&record.start.environment))) {
+        Some(own) => Threshold::Learned(Noise::of(own)),
+        None => Threshold::Default,
+    }
+}
+
+/// Reads a record; says so if its run did not end well.
+fn read(path: &Path) -> Result<Record, String> {
+    let record = if path == Path::new("-") {
+        document::parse_from(io::stdin().lock(), path)
+    } else {
+        document::read(path)
+    };
+    let record = record.map_err(|error| error.to_string())?;
+    if record.end.exit_code != DONE {
+        let why = record.end.errors.first().map_or("it does not say why", String::as_str);
+        output::complain(&format!("the run in {path:?} did not end well: {why}"));
+    }
+    Ok(record)
+}
+
+/// What a side is called; a page does not say where it lies.
+fn name(path: &Path, arguments: &Arguments) -> String {
+    let name = match (arguments.format, path.file_name()) {
+        (Form::Html, Some(name)) => name,
+        _ => path.as_os_str(),
+    };
+    if name == "-" { "standard input".to_owned() } else { escape(name) }
+}
+
+fn code(comparison: &Comparison) -> i32 {
+    match comparison.verdict {
+        Verdict::Worse => WORSE,
+        Verdict::Unclear => UNCLEAR,
+        Verdict::Incomparable => NOTHING,
+        Verdict::Better | Verdict::Same => DONE,
+    }
+}
+
+/// Which code stays when several comparisons have one each.
+fn urgency(code: i32) -> u8 {
+    match code {
+        WORSE => 3,
+        UNCLEAR => 2,
+        NOTHING => 1,
+        _ => 0,
+    }
+}
+
+/// Says what is wrong; in JSON also in the document.
+fn refuse(arguments: &Arguments, place: Option<&Path>, error: String) -> ExitCode {
+    output::complain(&error);
+    if arguments.format != Form::Json {
+        return output::exit(WRONG_USE);
+    }
+    show(arguments, place, Vec::new(), vec![error], WRONG_USE)
+}
+
+fn show(
+    arguments: &Arguments,
+    place: Option<&Path>,
+    comparisons: Vec<Comparison>,
+    errors: Vec<String>,
+    code: i32,
+) -> ExitCode {
+    let tool = concat!("flatout ", env!("CARGO_PKG_VERSION"));
+    let document = Document::new(tool, comparisons, errors, code);
+    let style = if place.is_some() { Style::default() } else { output::terminal_style() };
+    let shown = render(&document, arguments.format, &style);
+    let written = write(place, &shown);
+    match written {
+        Ok(()) => output::exit(code),
+        Err(error) => {
+            output::complain(&error);
+            output::exit(WRONG_USE)
+        }
+    }
+}
+
+/// Puts what is shown where it is wanted.
+fn write(place: Option<&Path>, shown: &str) -> Result<(), String> {
+    match place {
+        None => output::to_standard_output(shown.as_bytes()),
+        Some(path) => output::replace(path, shown.as_bytes()),
+    }
+}

@@ -1,0 +1,108 @@
+//! `flatout compare --noise`: how far runs of this machine differ with nothing changed.
+//!
+//! From files, or from whole runs of `flatout bench`, each a process of its own as the runs are
+//! that will be compared: what a process keeps from one run to the next would hide noise.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use flatout_measure::comparison::noise::{Learned, Noise, learn as learn_from};
+use flatout_measure::record::Record;
+use flatout_report::comparison::Form;
+use flatout_report::{document, quantity, text};
+use flatout_sys::cancel::CancelToken;
+
+use super::{noise_file, read};
+use crate::arguments::compare::Compare as Arguments;
+use crate::conclusion::{DONE, INTERRUPTED};
+use crate::output;
+
+/// Runs from which noise is learned unless another number is given.
+const USUAL_RUNS: u32 = 3;
+
+/// Learns, saves and shows. Returns the exit code.
+///
+/// Errors: nothing was learned or saved; the text says why.
+pub fn learn(arguments: &Arguments, cancel: CancelToken) -> Result<i32, String> {
+    noise_file::check()?;
+    let records = if arguments.files.is_empty() {
+        match made(arguments, cancel)? {
+            Some(records) => records,
+            None => {
+                output::complain("interrupted: nothing is learned");
+                return Ok(INTERRUPTED);
+            }
+        }
+    } else {
+        arguments.files.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?
+    };
+    let learned = learn_from(&records).map_err(|error| error.to_string())?;
+    if learned.runs == 2 {
+        output::complain("two runs know little of the noise: three or more are better");
+    }
+    let path = noise_file::save(&learned)?;
+    let shown = match arguments.format {
+        Form::Json => {
+            let value = serde_json::to_value(&learned).map_err(|error| error.to_string())?;
+            flatout_report::json::line(&value)
+        }
+        Form::Table | Form::Markdown | Form::Html => table(&learned),
+    };
+    super::write(arguments.output.as_deref(), &shown)?;
+    let rows = quantity::count(learned.rows.len() as u64);
+    output::complain(&format!("the noise of {rows} rows is saved in {path:?}; compare uses it"));
+    Ok(DONE)
+}
+
+/// Runs made now; `None` when interrupted.
+fn made(arguments: &Arguments, cancel: CancelToken) -> Result<Option<Vec<Record>>, String> {
+    let program = std::env::current_exe().map_err(|error| format!("who am I: {error}"))?;
+    let count = arguments.runs.unwrap_or(USUAL_RUNS);
+    let mut records = Vec::new();
+    for run in 1..=count {
+        output::complain(&format!("run {run} of {count}"));
+        let mut bench = Command::new(&program);
+        bench.arg("bench").args(&arguments.area).args(["--format", "json"]);
+        if arguments.quick {
+            bench.arg("--quick");
+        }
+        bench.stdin(Stdio::null()).stderr(Stdio::inherit());
+        let ended = bench.output().map_err(|error| format!("cannot start {program:?}: {error}"))?;
+        if cancel.is_cancelled() || ended.status.code() == Some(INTERRUPTED) {
+            return Ok(None);
+        }
+        let record = document::parse(&ended.stdout, Path::new("the run"));
+        records.push(record.map_err(|error| error.to_string())?);
+    }
+    Ok(Some(records))
+}
+
+/// What counts as the same from now on, by test.
+fn table(learned: &Learned) -> String {
+    let noise = Noise::of(learned);
+    let mut tests: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    for row in &learned.rows {
+        if let Some(spread) = noise.spread(&row.id, &row.parameters) {
+            tests.entry(&row.id).or_default().push(spread.threshold_ratio([1, 1]));
+        }
+    }
+    let mut out = format!(
+        "Noise from {} runs: two runs of this machine with nothing changed differ by up to\n",
+        learned.runs
+    );
+    let width = tests.keys().map(|id| text::visible(id).chars().count()).max().unwrap_or(0);
+    for (id, mut within) in tests {
+        within.sort_by(f64::total_cmp);
+        let (least, most) = (within[0], within[within.len() - 1]);
+        let id = text::visible(id);
+        let range = match within.len() {
+            1 => quantity::percent(least),
+            count => {
+                format!("{} to {}, {count} rows", quantity::percent(least), quantity::percent(most))
+            }
+        };
+        out.push_str(&format!("  {id:<width$}  {range}\n"));
+    }
+    out
+}

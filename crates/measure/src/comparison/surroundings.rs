@@ -1,0 +1,175 @@
+//! What differs between two sides besides their figures: machine, settings, command line.
+//!
+//! Members that change from minute to minute are left out, and so is what a page has hidden.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::Difference;
+use super::matching::Group;
+use crate::record::{Outcome, Record};
+
+/// Members that never stand still and bear on no figure by themselves.
+const RESTLESS: [&str; 3] = ["memory_available_bytes", "free_bytes", "flatout_version"];
+
+/// Members that make a machine; memory only within [`MEMORY_WITHIN`].
+const MACHINE: [&str; 2] = ["cpu_model", "cpus_online"];
+const MEMORY: &str = "memory_bytes";
+/// Another kernel keeps a little more or less of the same memory for itself.
+pub(super) const MEMORY_WITHIN: f64 = 0.02;
+
+/// The load below which a machine counts as idle, in runnable tasks; and by how much two loads
+/// must differ to be told.
+const LOAD_APART: f64 = 1.0;
+
+/// What stands on a page where something identifies the machine.
+const HIDDEN: &str = "(hidden)";
+
+/// The rest of a clock measured in the load, where rows have one: how far it may differ untold.
+const CLOCK_WITHIN: f64 = 0.02;
+const CLOCK: &str = "clock_hz";
+
+/// Options whose value says where results go or which numbers were drawn.
+const UNTOLD_OPTIONS: [&str; 3] = ["--output", "--format", "--seed"];
+
+/// Whether two sides are one machine as far as they say; `None` if one says nothing.
+pub(super) fn same_machine(old: &[Record], new: &[Record]) -> Option<bool> {
+    let environment = |records: &[Record]| records.first().map(|r| r.start.environment.clone());
+    are_one_machine(&environment(old)?, &environment(new)?)
+}
+
+/// Whether both sides are the same runs: they began in the same second with the same seed, and
+/// have the same samples.
+pub(super) fn same_run(old: &[Record], new: &[Record]) -> bool {
+    let began = |record: &Record| (record.start.time.clone(), record.start.seed);
+    let is_same = |(old, new): (&Record, &Record)| {
+        let mut pairs = old.results.iter().zip(&new.results);
+        began(old) == began(new)
+            && old.results.len() == new.results.len()
+            && pairs.all(|(old, new)| old.samples == new.samples)
+    };
+    old.len() == new.len() && old.iter().zip(new).all(is_same)
+}
+
+/// The members of an environment that [`are_one_machine`] looks at.
+pub(super) fn machine(environment: &Value) -> Map<String, Value> {
+    let names = MACHINE.iter().chain([&MEMORY]);
+    let known = names.filter_map(|name| Some(((*name).to_owned(), environment.get(name)?.clone())));
+    known.collect()
+}
+
+/// Whether two environments are of one machine as far as they say.
+pub(super) fn are_one_machine(one: &Value, other: &Value) -> Option<bool> {
+    let known = |name: &str| {
+        let pair = (one.get(name)?, other.get(name)?);
+        (!pair.0.is_null() && !pair.1.is_null()).then_some(pair)
+    };
+    let named: Vec<bool> =
+        MACHINE.iter().filter_map(|name| known(name)).map(|(a, b)| a == b).collect();
+    let memory = known(MEMORY).and_then(|(a, b)| Some((a.as_f64()?, b.as_f64()?)));
+    let memory = memory.map(|(a, b)| (a - b).abs() <= MEMORY_WITHIN * a.abs().max(b.abs()));
+    if named.iter().any(|is_same| !is_same) || memory == Some(false) {
+        return Some(false);
+    }
+    (!named.is_empty()).then_some(true)
+}
+
+/// Everything that differs between the first runs of both sides.
+pub(super) fn differences(
+    old: &[Record],
+    new: &[Record],
+    pairs: &[(&Group<'_>, &Group<'_>)],
+) -> Vec<Difference> {
+    let (Some(old), Some(new)) = (old.first(), new.first()) else { return Vec::new() };
+    let mut found = Vec::new();
+    let mut add = |name: &str, old: Value, new: Value| {
+        if old != new {
+            found.push(Difference { name: name.to_owned(), old, new });
+        }
+    };
+    add("tool", old.start.tool.clone().into(), new.start.tool.clone().into());
+    add("command", command(&old.start.argv).into(), command(&new.start.argv).into());
+    let (old, new) = (members(&old.start.environment), members(&new.start.environment));
+    let names = old.keys().chain(new.keys().filter(|name| !old.contains_key(*name)));
+    for name in names {
+        let value = |side: &BTreeMap<String, Value>| side.get(name).cloned().unwrap_or_default();
+        let (old, new) = (value(&old), value(&new));
+        let is_hidden = [&old, &new].iter().any(|value| value.as_str() == Some(HIDDEN));
+        if !is_hidden && !is_restless(name, &old, &new) {
+            add(name, old, new);
+        }
+    }
+    if let Some((old, new)) = clocks(pairs) {
+        add("clock_in_load_hz", old.into(), new.into());
+    }
+    found
+}
+
+/// The command without the path of the program and without what changes no figure.
+fn command(argv: &[String]) -> String {
+    let mut words = Vec::new();
+    let mut rest = argv.iter().skip(1);
+    while let Some(word) = rest.next() {
+        let name = word.split_once('=').map_or(word.as_str(), |(name, _)| name);
+        if UNTOLD_OPTIONS.contains(&name) {
+            if name == word {
+                rest.next();
+            }
+            continue;
+        }
+        words.push(word.as_str());
+    }
+    words.join(" ")
+}
+
+/// All members of an environment that are no objects, under their joined names.
+fn members(environment: &Value) -> BTreeMap<String, Value> {
+    fn collect(name: &str, value: &Value, into: &mut BTreeMap<String, Value>) {
+        let join =
+            |part: &str| if name.is_empty() { part.into() } else { format!("{name}.{part}") };
+        match value {
+            Value::Object(members) => {
+                members.iter().for_each(|(part, value)| collect(&join(part), value, into));
+            }
+            Value::Array(items) if items.iter().any(Value::is_object) => {
+                for (index, item) in items.iter().enumerate() {
+                    collect(&join(&index.to_string()), item, into);
+                }
+            }
+            other => {
+                into.insert(name.to_owned(), other.clone());
+            }
+        }
+    }
+    let mut all = BTreeMap::new();
+    collect("", environment, &mut all);
+    all
+}
+
+fn is_restless(name: &str, old: &Value, new: &Value) -> bool {
+    let last = name.rsplit('.').next().unwrap_or(name);
+    if last == "load_average" {
+        let load = |value: &Value| value.get(0).and_then(Value::as_f64);
+        return match (load(old), load(new)) {
+            (Some(old), Some(new)) => (old - new).abs() < LOAD_APART,
+            _ => false,
+        };
+    }
+    if name == MEMORY {
+        let (old, new) = (old.as_f64(), new.as_f64());
+        return matches!((old, new), (Some(a), Some(b)) if (a - b).abs() <= MEMORY_WITHIN * a.max(b));
+    }
+    RESTLESS.contains(&last)
+}
+
+/// The median clock of the rows of both sides, if both have it and it differs.
+fn clocks(pairs: &[(&Group<'_>, &Group<'_>)]) -> Option<(f64, f64)> {
+    let clock = |row: &Outcome| row.audit.get(CLOCK).and_then(Value::as_f64);
+    let both =
+        pairs.iter().filter_map(|(old, new)| Some((clock(old.first())?, clock(new.first())?)));
+    let (old, new): (Vec<f64>, Vec<f64>) =
+        both.filter(|(a, b)| a.is_normal() && b.is_normal()).unzip();
+    let (old, new) = (crate::statistics::median(&old)?, crate::statistics::median(&new)?);
+    ((old - new).abs() > CLOCK_WITHIN * old.abs().max(new.abs())).then_some((old, new))
+}

@@ -1,0 +1,97 @@
+//! A comparison of runs shown: terminal table, Markdown, JSON document, HTML page.
+//!
+//! What is said in words is put together in `comparison/words.rs`, once for all forms. It measures
+//! and judges nothing: that is `flatout_measure::comparison`.
+
+mod html;
+mod markdown;
+mod table;
+mod words;
+
+use std::{fmt, str::FromStr};
+
+use flatout_measure::comparison::{Comparison, SCHEMA};
+use serde::Serialize;
+
+use crate::{format::UnknownFormat, json, style::Style};
+
+/// What `flatout compare` leaves: one comparison for each new side.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Document {
+    /// Always [`SCHEMA`].
+    pub schema: &'static str,
+    /// Program and version.
+    pub tool: String,
+    /// In the order of the command line.
+    pub comparisons: Vec<Comparison>,
+    /// Why there is no comparison, or an incomplete one; one sentence each.
+    pub errors: Vec<String>,
+    /// 0 same or better, 1 worse, 2 wrong use, 3 nothing matches, 4 unclear.
+    pub exit_code: i32,
+}
+
+impl Document {
+    /// A document of the current schema.
+    pub fn new(tool: &str, comparisons: Vec<Comparison>, errors: Vec<String>, code: i32) -> Self {
+        Self { schema: SCHEMA, tool: tool.to_owned(), comparisons, errors, exit_code: code }
+    }
+}
+
+/// A form in which a comparison can be written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Form {
+    /// Text for a terminal.
+    #[default]
+    Table,
+    /// Tables for a pull request.
+    Markdown,
+    /// The document itself.
+    Json,
+    /// A page for a browser, with the document inside.
+    Html,
+}
+
+impl Form {
+    /// Every form, in the order in which help lists them.
+    pub const ALL: [Self; 4] = [Self::Table, Self::Markdown, Self::Json, Self::Html];
+
+    /// The name that [`FromStr`] reads.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Table => "table",
+            Self::Markdown => "markdown",
+            Self::Json => "json",
+            Self::Html => "html",
+        }
+    }
+}
+
+impl fmt::Display for Form {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(self.name())
+    }
+}
+
+impl FromStr for Form {
+    type Err = UnknownFormat;
+
+    fn from_str(name: &str) -> Result<Self, UnknownFormat> {
+        let known = Self::ALL.into_iter().find(|form| form.name() == name);
+        known.ok_or_else(|| UnknownFormat(name.to_owned()))
+    }
+}
+
+/// The document in the given form; `style` matters for [`Form::Table`] only.
+pub fn render(document: &Document, form: Form, style: &Style) -> String {
+    match form {
+        Form::Table => table::table(document, style),
+        Form::Markdown => markdown::document(document),
+        Form::Json => json::pretty(&value(document)),
+        Form::Html => html::page(document),
+    }
+}
+
+fn value(document: &Document) -> serde_json::Value {
+    serde_json::to_value(document)
+        .expect("string keys and derived serialization of finite numbers, which cannot fail")
+}

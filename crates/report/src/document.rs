@@ -1,0 +1,181 @@
+//! Reads a record back from a file: the JSON document, or a page that holds one.
+//!
+//! What comes in is not trusted: it may be cut off, foreign, of a later schema, or made to harm. Its
+//! length, its depth and the memory that it takes are bounded, and every figure must be one that
+//! flatout could have written. An error is one line that names the file. Which form a file has is
+//! told by what is in it, not by its name. First `survey.rs`, then `validity.rs`.
+
+mod survey;
+mod validity;
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use flatout_measure::record::{Record, SCHEMA};
+
+use self::survey::Survey;
+use crate::text;
+
+/// The longest document that is read. A full run of all areas leaves 2 to 3 MiB.
+pub const MAX_DOCUMENT_BYTES: u64 = 64 << 20;
+
+/// The most memory that a document may take once it is read, as `survey.rs` estimates it.
+pub const MAX_MEMORY_BYTES: u64 = 256 << 20;
+
+/// The longest cause that is told: parts of it come from the document.
+const MAX_CAUSE_CHARS: usize = 300;
+
+/// Why a file gives no record.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read {name}: {cause}")]
+pub struct DocumentError {
+    name: String,
+    cause: Cause,
+}
+
+/// What is wrong.
+#[derive(Debug, thiserror::Error)]
+enum Cause {
+    #[error("{0}")]
+    System(#[from] io::Error),
+    #[error("it is longer than {} MiB, the most that is read", MAX_DOCUMENT_BYTES >> 20)]
+    TooLong,
+    #[error(
+        "it would take more than {} MiB of memory, the most that is given",
+        MAX_MEMORY_BYTES >> 20
+    )]
+    TooMuch,
+    #[error("it is empty")]
+    Empty,
+    #[error("it is no flatout record: byte {0} is no text")]
+    NoText(usize),
+    #[error("it is cut off: the JSON document ends at line {line}, column {column}")]
+    Cut { line: usize, column: usize },
+    #[error("it is cut off: the record in the page has no end")]
+    CutPage,
+    #[error("it is no flatout record: {0}")]
+    Foreign(String),
+    #[error("it was made by a newer flatout: its schema is {0}, this flatout reads {SCHEMA}")]
+    Newer(String),
+    #[error("{0}")]
+    Invalid(String),
+}
+
+/// Reads the record in a file.
+///
+/// # Errors
+///
+/// One line that names the file: it cannot be read, is too long, cut off, foreign, made by a newer
+/// flatout, or holds what no run can leave.
+///
+/// # Cost
+///
+/// At most [`MAX_DOCUMENT_BYTES`] are read, and three times that is taken besides
+/// [`MAX_MEMORY_BYTES`].
+pub fn read(path: &Path) -> Result<Record, DocumentError> {
+    let opened = File::open(path).and_then(|file| Ok((file.metadata()?, file)));
+    let (facts, file) = opened.map_err(|error| named(path, error.into()))?;
+    if facts.is_file() && facts.len() > MAX_DOCUMENT_BYTES {
+        return Err(named(path, Cause::TooLong));
+    }
+    parse_from(file, path)
+}
+
+/// Reads a record to the end of a stream; `path` is what errors call it, `-` standard input.
+///
+/// # Errors
+///
+/// Those of [`read()`].
+pub fn parse_from(reader: impl Read, path: &Path) -> Result<Record, DocumentError> {
+    let mut bytes = Vec::new();
+    let read = reader.take(MAX_DOCUMENT_BYTES + 1).read_to_end(&mut bytes);
+    read.map_err(|error| named(path, error.into()))?;
+    parse(&bytes, path)
+}
+
+/// The record in these bytes; `path` is what errors call them, `-` standard input.
+///
+/// # Errors
+///
+/// Those of [`read()`].
+pub fn parse(bytes: &[u8], path: &Path) -> Result<Record, DocumentError> {
+    record(bytes).map_err(|cause| named(path, cause))
+}
+
+fn named(path: &Path, cause: Cause) -> DocumentError {
+    let name = match path.to_str() {
+        Some("-") => "standard input".to_owned(),
+        _ => format!("{path:?}"),
+    };
+    DocumentError { name, cause }
+}
+
+fn record(bytes: &[u8]) -> Result<Record, Cause> {
+    if bytes.len() as u64 > MAX_DOCUMENT_BYTES {
+        return Err(Cause::TooLong);
+    }
+    let text = std::str::from_utf8(bytes).map_err(|error| Cause::NoText(error.valid_up_to()))?;
+    // Some editors put this before everything.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let json = match text.trim_start().chars().next() {
+        None => return Err(Cause::Empty),
+        Some('<') => embedded(text)?,
+        Some(_) => text,
+    };
+    let survey = Survey::of(json)?;
+    survey.expect_record()?;
+    let record = serde_json::from_str(json).map_err(from_json)?;
+    validity::check(&record).map_err(|why| Cause::Invalid(shortened(&why)))?;
+    Ok(record)
+}
+
+/// The text of the one `script` element of a page that is called `record`.
+fn embedded(page: &str) -> Result<&str, Cause> {
+    const TAG: &str = "<script";
+    let mut found = None;
+    for (at, _) in page.match_indices(TAG) {
+        let Some((tag, rest)) = page[at + TAG.len()..].split_once('>') else {
+            return Err(Cause::CutPage);
+        };
+        if !tag.contains("id=\"record\"") {
+            continue;
+        }
+        let (json, _) = rest.split_once("</script").ok_or(Cause::CutPage)?;
+        if found.replace(json).is_some() {
+            return Err(Cause::Foreign("the page holds two".to_owned()));
+        }
+    }
+    let is_whole = page.trim_end().ends_with("</html>");
+    match found {
+        Some(json) => Ok(json),
+        None if is_whole => Err(Cause::Foreign("a page that holds none".to_owned())),
+        None => Err(Cause::Foreign("a page that holds none, or is cut off before it".to_owned())),
+    }
+}
+
+/// What the JSON parser says, without the part of the document that it may quote at length.
+fn from_json(error: serde_json::Error) -> Cause {
+    let (line, column) = (error.line(), error.column());
+    if error.is_eof() {
+        return Cause::Cut { line, column };
+    }
+    let said = shortened(&error.to_string());
+    match error.classify() {
+        serde_json::error::Category::Syntax => Cause::Foreign(format!("no JSON: {said}")),
+        _ => Cause::Invalid(said),
+    }
+}
+
+/// The text on one line, not too long.
+fn shortened(said: &str) -> String {
+    if said.chars().nth(MAX_CAUSE_CHARS).is_none() {
+        return text::visible(said);
+    }
+    let head: String = said.chars().take(MAX_CAUSE_CHARS / 2).collect();
+    let tail: Vec<char> = said.chars().rev().take(MAX_CAUSE_CHARS / 4).collect();
+    text::visible(&format!("{head} … {}", tail.into_iter().rev().collect::<String>()))
+}
+
+#[cfg(test)]
+mod tests;

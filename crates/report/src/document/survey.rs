@@ -1,0 +1,185 @@
+//! A walk over a JSON document that keeps nothing of it: what it is, whether a key stands twice, and
+//! how much memory it would take.
+//!
+//! serde keeps the last of two equal keys of a map without a word, and a document of 64 MiB may
+//! become gigabytes of small values; so both are looked at before anything is built.
+
+use std::collections::HashSet;
+use std::fmt;
+
+use flatout_measure::record::SCHEMA;
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+
+use super::{Cause, MAX_MEMORY_BYTES, from_json, shortened};
+
+/// What an element takes in a list that was doubled last when it was half as long: 32 bytes of
+/// `serde_json::Value` in the old and the new one.
+const VALUE_BYTES: u64 = 96;
+/// What an object takes: a node of a B-tree has room for eleven members of 56 bytes.
+const OBJECT_BYTES: u64 = 700;
+/// The longest text. The longest in a record is a list of CPU flags or a command line.
+const MAX_TEXT_BYTES: usize = 256 << 10;
+/// Keys of the outermost object that are kept, to say what a foreign document is.
+const MAX_KEYS: usize = 32;
+/// The first member of every schema.
+const FAMILY: &str = "flatout/";
+
+/// What a document is like.
+#[derive(Debug, Default)]
+pub(super) struct Survey {
+    is_object: bool,
+    schema: Option<String>,
+    keys: Vec<String>,
+    memory_bytes: u64,
+    /// The first thing that no record holds.
+    oddity: Option<String>,
+}
+
+impl Survey {
+    /// Walks over the whole document.
+    pub(super) fn of(json: &str) -> Result<Self, Cause> {
+        let mut survey = Self { memory_bytes: json.len() as u64, ..Self::default() };
+        let mut parser = serde_json::Deserializer::from_str(json);
+        let walk = Walk { survey: &mut survey, place: Place::Root };
+        let walked = walk.deserialize(&mut parser).and_then(|()| parser.end());
+        if survey.memory_bytes > MAX_MEMORY_BYTES {
+            return Err(Cause::TooMuch);
+        }
+        walked.map_err(from_json)?;
+        Ok(survey)
+    }
+
+    /// Whether it can be a record of the schema that this program reads.
+    pub(super) fn expect_record(&self) -> Result<(), Cause> {
+        match self.schema.as_deref() {
+            Some(SCHEMA) => {}
+            Some(schema) => {
+                return Err(match schema.strip_prefix(FAMILY).map(str::parse::<u32>) {
+                    Some(Ok(2..)) => Cause::Newer(schema.to_owned()),
+                    _ => Cause::Foreign(format!("its schema is {:?}", shortened(schema))),
+                });
+            }
+            None => return Err(Cause::Foreign(self.kind().to_owned())),
+        }
+        self.oddity.clone().map_or(Ok(()), |oddity| Err(Cause::Invalid(oddity)))
+    }
+
+    /// What else it is, as far as its keys tell.
+    fn kind(&self) -> &'static str {
+        let has = |keys: &[&str]| keys.iter().all(|key| self.keys.iter().any(|k| k == key));
+        match () {
+            () if !self.is_object => "its JSON is no object",
+            () if has(&["fio version"]) => "it is JSON of fio",
+            () if has(&["context", "benchmarks"]) => "it is JSON of Google Benchmark",
+            () if has(&["start", "intervals", "end"]) => "it is JSON of iperf3",
+            // hyperfine's export has this one member.
+            () if self.keys == ["results"] => "it is JSON of hyperfine, or of another program",
+            () => "its JSON has no member \"schema\"",
+        }
+    }
+
+    fn note(&mut self, oddity: impl FnOnce() -> String) {
+        if self.oddity.is_none() {
+            self.oddity = Some(oddity());
+        }
+    }
+
+    fn charge<E: Error>(&mut self, bytes: u64) -> Result<(), E> {
+        self.memory_bytes += bytes;
+        if self.memory_bytes > MAX_MEMORY_BYTES { Err(E::custom("too much")) } else { Ok(()) }
+    }
+
+    fn look_at(&mut self, text: &str) {
+        if text.len() > MAX_TEXT_BYTES {
+            self.note(|| format!("it holds a text of {} bytes", text.len()));
+        }
+    }
+}
+
+/// Where in the document the walk is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Root,
+    Schema,
+    Inside,
+}
+
+struct Walk<'a> {
+    survey: &'a mut Survey,
+    place: Place,
+}
+
+impl<'de> DeserializeSeed<'de> for Walk<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        self.survey.charge(VALUE_BYTES)?;
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Walk<'_> {
+    type Value = ();
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a JSON value")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_bool<E: Error>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_u64<E: Error>(self, _: u64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_i64<E: Error>(self, _: i64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_f64<E: Error>(self, _: f64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<(), E> {
+        self.survey.look_at(text);
+        if self.place == Place::Schema {
+            self.survey.schema = Some(text.to_owned());
+        }
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
+        let survey = self.survey;
+        while items
+            .next_element_seed(Walk { survey: &mut *survey, place: Place::Inside })?
+            .is_some()
+        {}
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
+        let survey = self.survey;
+        survey.is_object |= self.place == Place::Root;
+        survey.charge(OBJECT_BYTES)?;
+        let mut seen: HashSet<String> = HashSet::new();
+        while let Some(key) = members.next_key::<String>()? {
+            survey.look_at(&key);
+            if self.place == Place::Root && survey.keys.len() < MAX_KEYS {
+                survey.keys.push(key.clone());
+            }
+            let is_schema = self.place == Place::Root && key == "schema";
+            let place = if is_schema { Place::Schema } else { Place::Inside };
+            if seen.contains(&key) {
+                survey.note(|| format!("the key {:?} stands twice in one object", shortened(&key)));
+            }
+            seen.insert(key);
+            members.next_value_seed(Walk { survey: &mut *survey, place })?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,120 @@
+//! What the types of a record do not say: which figures can be together in a row.
+//!
+//! The parser has already refused what is no finite number. Text may be anything; it is escaped
+//! where it is shown.
+
+use flatout_measure::record::{Latency, Outcome, Record, Series};
+use serde_json::{Map, Value};
+
+use crate::label;
+
+/// The most rows. The largest run today leaves about a thousand.
+const MAX_ROWS: usize = 100_000;
+/// The most pictures.
+const MAX_CHARTS: usize = 10_000;
+/// The most samples of a row, and points of a curve.
+const MAX_SAMPLES: usize = 1_000_000;
+
+/// Refuses a record that no run leaves. The text names the member and what is wrong with it.
+pub(super) fn check(record: &Record) -> Result<(), String> {
+    at_most("results", record.results.len(), MAX_ROWS)?;
+    at_most("charts", record.charts.len(), MAX_CHARTS)?;
+    if record.end.elapsed_s < 0.0 {
+        return Err("end.elapsed_s: a time below zero".to_owned());
+    }
+    sizes(&record.start.environment).map_err(|why| format!("start.environment.{why}"))?;
+    for (index, outcome) in record.results.iter().enumerate() {
+        row(outcome).map_err(|why| format!("results[{index}].{why}"))?;
+    }
+    Ok(())
+}
+
+fn at_most(name: &str, count: usize, most: usize) -> Result<(), String> {
+    if count > most { Err(format!("{name}: {count} of them, at most {most}")) } else { Ok(()) }
+}
+
+fn row(outcome: &Outcome) -> Result<(), String> {
+    let Outcome { id, samples, median, ci95, n, .. } = outcome;
+    if id.is_empty() {
+        return Err("id: empty".to_owned());
+    }
+    at_most("samples", samples.len(), MAX_SAMPLES)?;
+    if *n != samples.len() as u64 {
+        return Err(format!("n: {n}, but there are {} samples", samples.len()));
+    }
+    // Rates, times, counts and ratios: no unit of a figure goes below zero.
+    let below_zero = |figure: &f64| *figure < 0.0;
+    if samples.iter().chain(median).chain(ci95.iter().flatten()).any(below_zero) {
+        return Err(format!("samples, median or ci95: a figure below zero in {:?}", outcome.unit));
+    }
+    if let Some([low, high]) = ci95 {
+        if low > high {
+            return Err(format!("ci95: it begins at {low} and ends at {high}"));
+        }
+        match median {
+            None => return Err("ci95: an interval without a median".to_owned()),
+            Some(median) if median < low || median > high => {
+                return Err(format!("ci95: the median, {median}, is not in it"));
+            }
+            Some(_) => {}
+        }
+    }
+    let least = samples.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = samples.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    if let Some(median) = median
+        && !samples.is_empty()
+        && (*median < least || *median > most)
+    {
+        return Err(format!("median: {median} is not among samples of {least} to {most}"));
+    }
+    if let Some(value) = outcome.ceiling.as_ref().and_then(|ceiling| ceiling.value)
+        && value < 0.0
+    {
+        return Err(format!("ceiling.value: {value} is below zero"));
+    }
+    outcome.latency.as_ref().map_or(Ok(()), latency)?;
+    outcome.series.iter().try_for_each(curve)?;
+    members(&outcome.parameters).map_err(|why| format!("parameters.{why}"))?;
+    members(&outcome.audit).map_err(|why| format!("audit.{why}"))
+}
+
+fn latency(latency: &Latency) -> Result<(), String> {
+    if latency.min_ns < 0.0 || latency.max_ns < latency.min_ns {
+        let (min, max) = (latency.min_ns, latency.max_ns);
+        return Err(format!("latency: from {min} to {max} ns"));
+    }
+    for (name, value) in &latency.percentiles_ns {
+        let share = name.strip_prefix('p').and_then(|share| share.parse::<f64>().ok());
+        if !share.is_some_and(|share| (0.0..=100.0).contains(&share)) {
+            return Err(format!("latency.percentiles_ns: {name:?} is no percentile"));
+        }
+        if !value.as_f64().is_some_and(|ns| ns >= 0.0) {
+            return Err(format!("latency.percentiles_ns.{name}: {value} is no time"));
+        }
+    }
+    Ok(())
+}
+
+fn curve(series: &Series) -> Result<(), String> {
+    at_most("series.points", series.points.len(), MAX_SAMPLES)
+}
+
+/// Refuses a size below zero, at any depth.
+fn sizes(value: &Value) -> Result<(), String> {
+    match value {
+        Value::Object(map) => members(map),
+        Value::Array(items) => items.iter().try_for_each(sizes),
+        _ => Ok(()),
+    }
+}
+
+fn members(map: &Map<String, Value>) -> Result<(), String> {
+    for (key, value) in map {
+        let is_size = label::unit_of(key) == "bytes";
+        if is_size && value.as_f64().is_some_and(|bytes| bytes < 0.0) {
+            return Err(format!("{key}: {value} is a size below zero"));
+        }
+        sizes(value)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,154 @@
+//! Comparisons in every form: golden files, and what must hold for any of them.
+
+use flatout_measure::comparison::noise::{Noise, learn};
+use flatout_measure::comparison::{Runs, Threshold, compare};
+use flatout_measure::record::{Outcome, Record, Status};
+use flatout_report::Style;
+use flatout_report::comparison::{Document, Form, render};
+use flatout_report::text::visible;
+use serde_json::{Value, json};
+use snapbox::{Assert, Data};
+use unicode_width::UnicodeWidthStr;
+
+use crate::record;
+
+fn same(actual: String, name: &str) {
+    let path = format!("{}/tests/golden/{name}", env!("CARGO_MANIFEST_DIR"));
+    let expected = Data::read_from(std::path::Path::new(&path), None).raw();
+    Assert::new().action_env("SNAPSHOTS").eq(Data::text(actual).raw(), expected);
+}
+
+fn held(old: &[Record], new: &[Record], threshold: &Threshold) -> Document {
+    let old = Runs { name: "old.json", records: old };
+    let comparison = compare(old, Runs { name: "new.json", records: new }, threshold);
+    Document::new("flatout 0.1.0", vec![comparison], Vec::new(), 1)
+}
+
+fn row(id: &str, level: f64, spread: f64) -> Outcome {
+    let steps = (0..12).map(|k| f64::from(k * 5 % 12) - 5.5);
+    let samples: Vec<f64> = steps.map(|step| level * (1.0 + spread * step / 10.0)).collect();
+    Outcome {
+        id: id.to_owned(),
+        parameters: json!({"block_bytes": 4096, "threads": 2}).as_object().unwrap().clone(),
+        unit: "bytes/s".to_owned(),
+        median: Some(level),
+        n: 12,
+        samples,
+        ..Outcome::default()
+    }
+}
+
+/// A run with a row of each kind, at these levels.
+fn run(cpus: u32, level: f64) -> Record {
+    let mut run = record("empty");
+    run.start.environment = json!({"cpu_model": "Example Xeon", "cpus_online": 2,
+        "memory_bytes": 8_u64 << 30, "cpus_allowed": cpus, "governor": null,
+        "mitigations": {"retbleed": "Mitigation: Enhanced IBRS"}});
+    let lower = |row: Outcome| {
+        let better = serde_json::from_value(json!("lower")).unwrap();
+        Outcome { unit: "ns".to_owned(), better, ..row }
+    };
+    let failed = Status::Failed;
+    run.results = vec![
+        row("cache/block-sweep", 8e9 * level, 0.02),
+        lower(row("memory/latency", 80.0 * level, 0.02)),
+        row("disk/sequential-read", 1.5e9, 0.02),
+        row("disk/random-read", 3e8, 0.9),
+        Outcome { samples: vec![1e6, 1.1e6], n: 2, ..row("syscall/read", 1e6, 0.0) },
+        Outcome { samples: Vec::new(), n: 0, ..row("memory/roofline", 4e9, 0.0) },
+        Outcome { status: failed, median: None, samples: Vec::new(), ..row("disk/trim", 1.0, 0.1) },
+    ];
+    if cpus == 1 {
+        run.results.push(row("network/tcp-throughput", 2e9, 0.02));
+    } else {
+        run.results.push(row("cache/thread-sweep", 2e9, 0.02));
+    }
+    run
+}
+
+fn example() -> Document {
+    held(&[run(2, 1.0)], &[run(1, 0.7)], &Threshold::Default)
+}
+
+#[test]
+fn a_comparison_in_every_form_is_as_reviewed() {
+    let document = example();
+    let style = |width_columns, color, unicode| Style { width_columns, color, unicode };
+    same(render(&document, Form::Table, &Style::default()), "compare-80.txt");
+    same(render(&document, Form::Table, &style(120, true, true)), "compare-120-color.txt");
+    same(render(&document, Form::Table, &style(50, false, false)), "compare-50-ascii.txt");
+    same(render(&document, Form::Markdown, &Style::default()), "compare.md");
+    same(render(&document, Form::Json, &Style::default()), "compare.json");
+    same(render(&document, Form::Html, &Style::default()), "compare.html");
+}
+
+#[test]
+fn two_machines_and_learned_noise_are_said() {
+    let old = [run(2, 1.0), run(2, 1.1), run(2, 0.95)];
+    let noise = Threshold::Learned(Noise::of(&learn(&old).unwrap()));
+    let text = render(&held(&old[..1], &old[1..2], &noise), Form::Table, &Style::default());
+    assert!(text.contains("known from 3 runs"), "{text}");
+    let mut other = run(2, 1.0);
+    other.start.environment["cpu_model"] = json!("Another");
+    for form in [Form::Table, Form::Markdown, Form::Html] {
+        let document = held(&old[..1], &[other.clone()], &Threshold::Given(0.03));
+        let text = render(&document, form, &Style::default());
+        let (first, second) = (text.find("Two machines"), text.find("cache/block-sweep"));
+        assert!(first.is_some() && first < second, "{text}");
+        assert!(text.contains("as asked for"), "{text}");
+    }
+}
+
+#[test]
+fn an_error_and_nothing_are_shown_too() {
+    let failed = Document::new("flatout", Vec::new(), vec!["cannot read <x>".to_owned()], 2);
+    for form in Form::ALL {
+        let text = render(&failed, form, &Style::default());
+        assert!(text.contains("cannot read"), "{text}");
+        assert!(form == Form::Json || form == Form::Table || !text.contains("<x>"), "{text}");
+    }
+    let empty = held(&[record("empty")], &[record("empty")], &Threshold::Default);
+    assert!(render(&empty, Form::Table, &Style::default()).contains("nothing matches"));
+}
+
+#[test]
+fn hostile_text_is_shown_safely_in_every_form_at_any_width() {
+    let hostile = || {
+        let mut hostile = record("hostile");
+        for (index, row) in hostile.results.iter_mut().enumerate() {
+            row.samples = (0..8).map(|k| (index + 1) as f64 * (100.0 + f64::from(k))).collect();
+            (row.status, row.median) = (Status::Ok, Some(1.0));
+        }
+        hostile
+    };
+    let mut other = hostile();
+    other.start.environment = json!({"cpu_model": "\u{1b}[31m</script><script>alert(1)</script>|"});
+    other.results.truncate(2);
+    let evil = "\u{1b}[2J</script><img src=x>|`";
+    let mut document = held(&[hostile()], &[other], &Threshold::Default);
+    document.comparisons[0].old.name = evil.to_owned();
+    document.errors.push(evil.to_owned());
+    for form in Form::ALL {
+        let text = render(&document, form, &Style::default());
+        let acts = |c: &char| *c != '\n' && visible(&c.to_string()) != c.to_string();
+        assert_eq!(text.chars().filter(acts).collect::<String>(), "", "{form}");
+    }
+    let html = render(&document, Form::Html, &Style::default());
+    assert_eq!(html.matches("<script").count(), 1, "only the data");
+    assert_eq!(html.matches("</script").count(), 1);
+    assert!(!html.contains("<img"));
+    let (_, data) = html.split_once("id=\"comparison\">").unwrap();
+    let (data, _) = data.split_once("</script>").unwrap();
+    let data: Value = serde_json::from_str(data).unwrap();
+    assert_eq!(data, serde_json::to_value(&document).unwrap(), "nothing is lost");
+    for width_columns in [40, 41, 60, 80, 120, 300] {
+        for unicode in [true, false] {
+            let style = Style { width_columns, color: false, unicode };
+            let text = render(&document, Form::Table, &style);
+            assert!(unicode || text.is_ascii());
+            for line in text.lines() {
+                assert!(line.width() <= width_columns, "{width_columns}: {line:?}");
+            }
+        }
+    }
+}
