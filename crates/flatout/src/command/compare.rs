@@ -14,7 +14,7 @@ use flatout_measure::comparison::noise::{Learned, Noise};
 use flatout_measure::comparison::{Comparison, Runs, Threshold, Verdict, compare};
 use flatout_measure::record::Record;
 use flatout_report::comparison::{Document, Form, render};
-use flatout_report::{Format, Style, document, identity};
+use flatout_report::{Style, document, identity};
 use flatout_sys::cancel::CancelToken;
 
 use crate::arguments::compare::Compare as Arguments;

@@ -46,7 +46,7 @@ fn shells_read_their_completions() {
         }
     }
     folder.flatout(["completions", "tcsh"]).run().exits(2);
-    if missing.contains(&"bash") {
+    if !missing.is_empty() {
         skip!("not installed: {missing:?}");
     }
 }

@@ -157,8 +157,10 @@ fn push_rows(out: &mut String, verdict: Verdict, rows: &[&Row], span: f64) {
 
 fn push_row(out: &mut String, row: &Row, span: f64) {
     let cells = words::cells(row);
+    let direction = Some(words::direction(row).to_owned()).filter(|word| !word.is_empty());
     let chips: Vec<String> = words::parameters(row)
         .iter()
+        .chain(&direction)
         .map(|word| format!("<span class=\"chip\">{}</span>", escaped(word)))
         .collect();
     let remark = match cells.remark.as_str() {
@@ -217,5 +219,9 @@ fn span(comparison: &Comparison) -> f64 {
 }
 
 fn class_of(verdict: Verdict) -> &'static str {
-    verdict.word()
+    match verdict {
+        // The style of all pages has a class of that name already.
+        Verdict::Incomparable => "unjudged",
+        other => other.word(),
+    }
 }

@@ -2,7 +2,7 @@
 
 use flatout_measure::comparison::noise::{Noise, learn};
 use flatout_measure::comparison::{Runs, Threshold, compare};
-use flatout_measure::record::{Outcome, Record, Status};
+use flatout_measure::record::{Better, Outcome, Record, Status};
 use flatout_report::Style;
 use flatout_report::comparison::{Document, Form, render};
 use flatout_report::text::visible;
@@ -29,7 +29,10 @@ fn row(id: &str, level: f64, spread: f64) -> Outcome {
     let samples: Vec<f64> = steps.map(|step| level * (1.0 + spread * step / 10.0)).collect();
     Outcome {
         id: id.to_owned(),
-        parameters: json!({"block_bytes": 4096, "threads": 2}).as_object().unwrap().clone(),
+        parameters: [("block_bytes", 4096), ("threads", 2)]
+            .map(|(k, v)| (k.to_owned(), json!(v)))
+            .into_iter()
+            .collect(),
         unit: "bytes/s".to_owned(),
         median: Some(level),
         n: 12,
@@ -44,10 +47,7 @@ fn run(cpus: u32, level: f64) -> Record {
     run.start.environment = json!({"cpu_model": "Example Xeon", "cpus_online": 2,
         "memory_bytes": 8_u64 << 30, "cpus_allowed": cpus, "governor": null,
         "mitigations": {"retbleed": "Mitigation: Enhanced IBRS"}});
-    let lower = |row: Outcome| {
-        let better = serde_json::from_value(json!("lower")).unwrap();
-        Outcome { unit: "ns".to_owned(), better, ..row }
-    };
+    let lower = |row: Outcome| Outcome { unit: "ns".to_owned(), better: Better::Lower, ..row };
     let failed = Status::Failed;
     run.results = vec![
         row("cache/block-sweep", 8e9 * level, 0.02),
