@@ -50,6 +50,8 @@ pub enum YSpacing {
     Linear,
     /// By powers of ten, where all figures are above zero.
     Logarithmic,
+    /// From zero, and by powers of ten for who asks, however close the figures are.
+    Either,
 }
 
 /// A named place on the x axis.
@@ -200,7 +202,8 @@ impl Plot {
         }
         let figures = || self.points().map(|point| point.y).filter(|y| y.is_finite());
         let (low, high) = (figures().reduce(f64::min), figures().reduce(f64::max));
-        low.zip(high).is_some_and(|(low, high)| low > 0.0 && high >= TELLING_RATIO * low)
+        let ratio = if self.y_spacing == YSpacing::Either { 1.0 } else { TELLING_RATIO };
+        low.zip(high).is_some_and(|(low, high)| low > 0.0 && high >= ratio * low)
     }
 
     /// Whether the y axis is by powers of ten.
@@ -238,7 +241,7 @@ impl Plot {
         let figures = self.points().map(|point| point.y / self.scale.divisor);
         match self.y_spacing {
             YSpacing::ByRange => Axis::for_y(figures),
-            YSpacing::Linear => Axis::from_zero(figures),
+            YSpacing::Linear | YSpacing::Either => Axis::from_zero(figures),
             YSpacing::Logarithmic => Axis::by_tens(figures),
         }
     }

@@ -76,6 +76,7 @@ impl Plot {
         let plot = Self {
             x_name: "run".to_owned(),
             y_unit: unit.clone(),
+            y_spacing: YSpacing::Either,
             scale: Scale::of_all(unit, ys()),
             lines,
             ..Self::default()
