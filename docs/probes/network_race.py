@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Races `flatout bench network` over loopback against iperf3, iperf 2, sockperf and a bare loop.
 
-    network_race.py FLATOUT ROUNDS tcp|udp|latency
+    network_race.py FLATOUT ROUNDS tcp|udp|latency|tied
 
 Each round runs every contestant once, in random order; ratios are taken round by round. Prints
 medians, and the median of the ratios with its 95 % interval by order statistics (from six rounds
@@ -35,10 +35,10 @@ def throughput(*words):
     return lambda: flatout("--duration", "150ms", "--direction", "up", *words)[0]["median"]
 
 
-def latency(protocol):
+def latency(protocol, placement="free"):
     def ask():
         row = flatout("--measure", "latency", "--duration", "150ms", "--block-size", "64",
-                      "--streams", "1", "--protocol", protocol)[0]
+                      "--streams", "1", "--protocol", protocol, "--placement", placement)[0]
         return row["latency"]["percentiles_ns"]["p50"]
     return ask
 
@@ -77,16 +77,17 @@ def iperf2(streams):
                    "-P", str(streams)], read)
 
 
-def sockperf(*words):
+def sockperf(*words, server=(), client=()):
     port = str(PORT + 2)
     def read(text):
         return float(re.search(r"percentile 50\.000 = *([0-9.]+)", text)[1]) * 1000
-    return served(["sockperf", "server", "-i", "127.0.0.1", "-p", port, *words],
-                  ["sockperf", "ping-pong", "-i", "127.0.0.1", "-p", port, "-t", "1",
+    return served([*server, "sockperf", "server", "-i", "127.0.0.1", "-p", port, *words],
+                  [*client, "sockperf", "ping-pong", "-i", "127.0.0.1", "-p", port, "-t", "1",
                    "-m", "64", "--full-rtt", *words], read)
 
 
 BLOCK = ("--block-size", "64K")
+CPU_0, CPU_1 = ("taskset", "-c", "0"), ("taskset", "-c", "1")
 GROUPS = {
     "tcp": ({
         "flatout": throughput("--protocol", "tcp", "--streams", "1", *BLOCK),
@@ -111,6 +112,17 @@ GROUPS = {
         "sockperf tcp": sockperf("--tcp"),
         "sockperf udp": sockperf(),
     }, [("flatout tcp", "sockperf tcp"), ("flatout udp", "sockperf udp")]),
+    "tied": ({
+        "flatout tcp, one CPU": latency("tcp", "together"),
+        "flatout udp, one CPU": latency("udp", "together"),
+        "flatout tcp, two CPUs": latency("tcp", "apart"),
+        "flatout udp, two CPUs": latency("udp", "apart"),
+        "sockperf tcp, one CPU": sockperf("--tcp", server=CPU_0, client=CPU_0),
+        "sockperf udp, one CPU": sockperf(server=CPU_0, client=CPU_0),
+        "sockperf tcp, two CPUs": sockperf("--tcp", server=CPU_1, client=CPU_0),
+        "sockperf udp, two CPUs": sockperf(server=CPU_1, client=CPU_0),
+    }, [(f"flatout {way}", f"sockperf {way}") for way in
+        ("tcp, one CPU", "udp, one CPU", "tcp, two CPUs", "udp, two CPUs")]),
 }
 
 
@@ -134,7 +146,7 @@ for _ in range(ROUNDS):
     for name in names:
         figures[name].append(contestants[name]())
 for name, values in figures.items():
-    print(f"{name:18} median {statistics.median(values):.4g}  {min(values):.4g} – {max(values):.4g}")
+    print(f"{name:22} median {statistics.median(values):.4g}  {min(values):.4g} – {max(values):.4g}")
 for first, second in pairs:
     ratios = [a / b for a, b in zip(figures[first], figures[second])]
     print(f"{first} ÷ {second}: {statistics.median(ratios):.2f} {interval(ratios)}")

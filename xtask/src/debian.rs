@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// A program that tests call, and the package that brings it.
-const NEEDED: [(&str, &str); 9] = [
+const NEEDED: [(&str, &str); 13] = [
     ("strace", "strace"),
     ("mkfs.xfs", "xfsprogs"),
     ("mkfs.btrfs", "btrfs-progs"),
@@ -18,6 +18,10 @@ const NEEDED: [(&str, &str); 9] = [
     ("xxhsum", "xxhash"),
     ("rsync", "rsync"),
     ("ip", "iproute2"),
+    ("chromium", "chromium"),
+    ("zsh", "zsh"),
+    ("fish", "fish"),
+    ("man", "man-db"),
 ];
 
 /// Folders of administration programs, which a user's search path may lack.

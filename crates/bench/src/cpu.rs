@@ -3,7 +3,7 @@
 //! A row of `cpu/throughput` is a loop of arithmetic in registers ([`flatout_sys::throughput`]),
 //! in slices of 0.2 ms; between them chains of dependent instructions tell the clock in that very
 //! load ([`flatout_sys::core_clock`]). Its peak is the product of what `peak` lists, each factor
-//! measured: cores by `sharing`, the clock by `clock`, ports by `census`. Which rows there are:
+//! measured: cores by `sharing`, the clock by `clock`, ports by `census`. `lookout` tells in which slices the core was nobody else's. Which rows there are:
 //! `row`; how one is timed: `trial` and `load`; what they are held against: `finish`. Matrices come
 //! last: `matrix`.
 
@@ -14,6 +14,7 @@ mod fact;
 mod finish;
 pub mod linpack;
 mod load;
+mod lookout;
 mod matrix;
 mod peak;
 mod ports;
@@ -23,6 +24,7 @@ mod sharing;
 mod site;
 mod stint;
 mod trial;
+mod watch;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -9,6 +9,8 @@
 mod bench;
 pub mod cache;
 pub mod choice;
+pub mod copy;
+pub mod corpus;
 pub mod cpu;
 pub mod crew;
 pub mod disk;

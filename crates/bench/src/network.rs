@@ -220,6 +220,9 @@ fn measure_with(
     let best = sender::choose(&rows, &mut client.borrow_mut(), times)?;
     for row in rows.iter_mut().filter(|row| row.is_best_sender) {
         row.spec.sender = best.sender;
+        if row.is_best_placement {
+            row.spec.placement = best.placement;
+        }
     }
     let mut cases: Vec<Case<'_>> = rows
         .iter()
@@ -263,6 +266,7 @@ fn case<'a>(
             let mut sample = patiently(&mut clients[session].1.borrow_mut(), spec, ends)?;
             if let Some(reason) = &reason {
                 sample.audit.insert("sender".to_owned(), spec.sender.name().into());
+                sample.audit.insert("placement".to_owned(), spec.placement.name().into());
                 sample.audit.insert("sender_reason".to_owned(), reason.as_str().into());
             }
             Ok(sample)

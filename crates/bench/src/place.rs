@@ -31,6 +31,8 @@ pub struct Tenant {
 pub const RACE: Tenant = Tenant { folder: ".flatout-versus", noun: "race" };
 /// Runs of `flatout tune`.
 pub const TUNING: Tenant = Tenant { folder: ".flatout-tune", noun: "tuning run" };
+/// Runs of `flatout bench copy`.
+pub const COPYING: Tenant = Tenant { folder: ".flatout-copy", noun: "copying run" };
 
 /// Where targets lie in the folder, and where corpora do.
 pub(crate) const TARGETS: &str = "targets";

@@ -5,7 +5,6 @@
 //! [`digest`], [`disk`] and [`mod@copy`].
 
 pub mod copy;
-pub mod corpus;
 pub mod dd;
 pub mod digest;
 pub mod disk;

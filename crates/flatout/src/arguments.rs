@@ -3,9 +3,12 @@
 
 pub mod bench;
 pub mod compare;
+pub mod completions;
 pub mod copy;
+pub mod man;
 pub mod quantity;
 pub mod read;
+pub mod report;
 pub mod serve;
 pub mod shared;
 pub mod sum;
@@ -50,7 +53,12 @@ impl Arguments {
             Command::Compare(compare) => compare.contradiction(),
             Command::Copy(copy) => copy.contradiction(),
             Command::Sum(sum) => sum.contradiction(),
-            Command::Recorded(_) | Command::Serve(_) | Command::Transfer(_) => None,
+            Command::Recorded(_)
+            | Command::Completions(_)
+            | Command::Man(_)
+            | Command::Report(_)
+            | Command::Serve(_)
+            | Command::Transfer(_) => None,
         }
         .map_or(Ok(self), |text| Err(Self::command().error(ErrorKind::ArgumentConflict, text)))
     }
@@ -61,10 +69,16 @@ impl Arguments {
 pub enum Command {
     #[command(flatten)]
     Recorded(Box<Recorded>),
+    /// Print what a shell needs to complete command lines of flatout
+    Completions(completions::Completions),
     /// Compare results, with statistics and a verdict per row
     Compare(compare::Compare),
     /// Copy files and trees, as faithfully as cp -a
     Copy(Box<copy::Copy>),
+    /// Print the manual page
+    Man(man::Man),
+    /// Show what a run left, in this or another form
+    Report(report::Report),
     /// Be the far end of `flatout bench network`
     Serve(serve::Serve),
     /// Print or check the digests of files and trees
@@ -115,8 +129,21 @@ impl Recorded {
 
     /// The form of the results, for showing them on standard output whatever was asked for.
     pub fn shown(&self) -> Output {
-        Output { output: None, ..self.output().clone() }
+        self.output().shown()
     }
+}
+
+/// The definition without what is hidden, for scripts and pages made of it: the generators of
+/// completions do not leave hidden commands out.
+pub fn shown_definition() -> clap::Command {
+    let whole = Arguments::command();
+    let commands: Vec<clap::Command> =
+        whole.get_subcommands().filter(|command| !command.is_hide_set()).cloned().collect();
+    let program = clap::Command::new("flatout").disable_help_subcommand(true);
+    let program = program.version(env!("CARGO_PKG_VERSION"));
+    let about = whole.get_about().cloned().unwrap_or_default();
+    let after = whole.get_after_help().cloned().unwrap_or_default();
+    program.about(about).after_help(after).subcommands(commands)
 }
 
 /// A command line that cannot be obeyed, or that asks for help.

@@ -2,8 +2,11 @@
 
 pub mod bench;
 pub mod compare;
+pub mod completions;
 pub mod copy;
+pub mod man;
 pub mod read;
+pub mod report;
 pub mod serve;
 pub mod sum;
 pub mod transfer;

@@ -22,6 +22,13 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(refusal) => return output::refuse(&refusal),
     };
+    // These are over at once: they die of a signal as anything does.
+    match &arguments.command {
+        Command::Completions(completions) => return command::completions::run(completions),
+        Command::Man(man) => return command::man::run(man),
+        Command::Report(report) => return command::report::run(report),
+        _ => {}
+    }
     let cancel = match flatout_sys::cancel::listen_for_signals() {
         Ok(cancel) => cancel,
         Err(error) => {
@@ -37,6 +44,9 @@ fn main() -> ExitCode {
         Command::Sum(sum) => return command::sum::run(sum, cancel),
         Command::Serve(serve) => return command::serve::run(serve, cancel),
         Command::Transfer(transfer) => return command::transfer::run(transfer, cancel),
+        Command::Completions(_) | Command::Man(_) | Command::Report(_) => {
+            unreachable!("they were run above")
+        }
     };
     if let Recorded::Versus(versus) = command
         && let Some(code) = command::versus::without_race(versus, cancel)

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 use flatout_measure::record::{Record, Status};
-use flatout_report::{Format, Style, text};
+use flatout_report::{Format, Identity, Style, text};
 
 use crate::arguments::Refusal;
 use crate::arguments::shared::Output;
@@ -89,16 +89,12 @@ pub fn conclude(conclusion: Conclusion, output: &Output) -> ExitCode {
     for error in &record.end.errors {
         complain(error);
     }
-    let style = if output.output.is_some() { Style::default() } else { terminal_style() };
-    let shown = match (output.format, conclusion.view) {
-        (Format::Table, View::Summary) => summaries(record),
-        (format, _) => flatout_report::render(record, format, &style),
-    };
+    let shown = shown(record, conclusion.view, output);
     let written = match &output.output {
         None => to_standard_output(shown.as_bytes()),
         Some(path) => replace(path, shown.as_bytes()),
     };
-    if let Err(error) = written.and_then(|()| keep(&conclusion)) {
+    if let Err(error) = written.and_then(|()| keep(&conclusion, output.identity())) {
         complain(&error);
         if output.output.is_some() {
             // What was measured is not lost: it goes where it can still be seen.
@@ -109,8 +105,28 @@ pub fn conclude(conclusion: Conclusion, output: &Output) -> ExitCode {
     exit(record.end.exit_code)
 }
 
+/// The record as it was asked for.
+pub fn shown(record: &Record, view: View, output: &Output) -> String {
+    let style = if output.output.is_some() { Style::default() } else { terminal_style() };
+    match (output.format, view) {
+        (Format::Table, View::Summary) => summaries(record),
+        (format, _) => flatout_report::render_with(record, format, &style, output.identity()),
+    }
+}
+
+/// Prints what a command is for and returns its exit code.
+pub fn print(bytes: &[u8], code: i32) -> ExitCode {
+    match to_standard_output(bytes) {
+        Ok(()) => exit(code),
+        Err(error) => {
+            complain(&error);
+            exit(conclusion::FAILED)
+        }
+    }
+}
+
 /// Leaves the record and its page in the current directory, under names that were free.
-fn keep(conclusion: &Conclusion) -> Result<(), String> {
+fn keep(conclusion: &Conclusion, identity: Identity) -> Result<(), String> {
     let record = &conclusion.record;
     if conclusion.keep == Keep::Nothing || record.results.is_empty() {
         return Ok(());
@@ -128,7 +144,7 @@ fn keep(conclusion: &Conclusion) -> Result<(), String> {
     let stem = (0..100).find_map(free).ok_or("no free name for flatout-DATE.json")?;
     for format in [Format::Json, Format::Html] {
         let name = format!("{stem}.{}", format.name());
-        let shown = flatout_report::render(record, format, &Style::default());
+        let shown = flatout_report::render_with(record, format, &Style::default(), identity);
         replace(Path::new(&name), shown.as_bytes())?;
     }
     complain(&format!("left {stem}.json and {stem}.html in the current directory"));

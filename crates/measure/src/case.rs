@@ -5,6 +5,7 @@
 
 use serde_json::{Map, Value};
 
+use crate::guard::Spoil;
 use crate::histogram::{Histogram, LoopKind};
 use crate::record::{Better, Outcome, Series, Warning};
 
@@ -27,6 +28,8 @@ pub struct Sample {
     /// Figures that the same trial gave beside its own, in the same order in every trial: each
     /// becomes a row.
     pub further: Vec<Further>,
+    /// Why this trial must not count, where it has a witness of its own.
+    pub spoil: Option<Spoil>,
 }
 
 /// How long the single operations of one trial took.

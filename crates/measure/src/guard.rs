@@ -51,6 +51,8 @@ pub enum Spoil {
     ClockDrift,
     /// Other programs took the CPU again and again.
     Preempted,
+    /// Another hardware thread used the core all the time.
+    CoreShared,
 }
 
 impl Spoil {
@@ -61,6 +63,7 @@ impl Spoil {
             Self::Throttled => "quota throttling",
             Self::ClockDrift => "clock drift",
             Self::Preempted => "preemption",
+            Self::CoreShared => "a neighbour on the core",
         }
     }
 }

@@ -9,6 +9,7 @@
 
 mod audit;
 mod detail;
+mod figure;
 mod row;
 mod warmup;
 

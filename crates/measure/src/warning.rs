@@ -158,6 +158,8 @@ codes! {
     CPUS_CHANGED = "cpus_changed";
     /// CPUs that the row used share a core, whatever the machine says of itself.
     CORES_SHARED = "cores_shared";
+    /// Another hardware thread used the core most of the time; what counts is the time in which it did not.
+    CORE_NEIGHBOUR = "core_neighbour";
     /// Twice the work did not take twice the time.
     NOT_LINEAR = "not_linear";
     /// The hypervisor took a part of the CPU time in trials that count.

@@ -32,14 +32,26 @@ impl Axis {
     pub fn for_y(values: impl Iterator<Item = f64>) -> Option<Self> {
         let (low, high) = extremes(values)?;
         if low > 0.0 && high / low >= LOG_FROM_RATIO {
-            let (low, high) = (low.log10().floor(), high.log10());
-            let top = if high.ceil() - high > 0.5 { high.floor() + 0.5 } else { high.ceil() };
-            return Some(Self {
-                low: 10_f64.powf(low),
-                high: 10_f64.powf(top),
-                spacing: Spacing::Log10,
-            });
+            return Self::by_tens([low, high].into_iter());
         }
+        Self::from_zero([low, high].into_iter())
+    }
+
+    /// The axis for figures by powers of ten; from zero where one is not above it.
+    pub fn by_tens(values: impl Iterator<Item = f64>) -> Option<Self> {
+        let (low, high) = extremes(values)?;
+        if low <= 0.0 {
+            return Self::from_zero([low, high].into_iter());
+        }
+        let (low, high) = (low.log10().floor(), high.log10());
+        let top = if high.ceil() - high > 0.5 { high.floor() + 0.5 } else { high.ceil() };
+        let top = if top > low { top } else { low + 1.0 };
+        Some(Self { low: 10_f64.powf(low), high: 10_f64.powf(top), spacing: Spacing::Log10 })
+    }
+
+    /// The axis for figures from zero.
+    pub fn from_zero(values: impl Iterator<Item = f64>) -> Option<Self> {
+        let (low, high) = extremes(values)?;
         let low = low.min(0.0);
         let high = if high > low { high } else { low + 1.0 };
         let step = nice_step((high - low) / 5.0);

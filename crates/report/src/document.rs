@@ -3,7 +3,7 @@
 //! What comes in is not trusted: it may be cut off, foreign, of a later schema, or made to harm. Its
 //! length, its depth and the memory that it takes are bounded, and every figure must be one that
 //! flatout could have written. An error is one line that names the file. Which form a file has is
-//! told by what is in it, not by its name. First [`survey`], then [`validity`].
+//! told by what is in it, not by its name. First `survey.rs`, then `validity.rs`.
 
 mod survey;
 mod validity;
@@ -20,7 +20,7 @@ use crate::text;
 /// The longest document that is read. A full run of all areas leaves 2 to 3 MiB.
 pub const MAX_DOCUMENT_BYTES: u64 = 64 << 20;
 
-/// The most memory that a document may take once it is read, by the estimate of [`survey`].
+/// The most memory that a document may take once it is read, as `survey.rs` estimates it.
 pub const MAX_MEMORY_BYTES: u64 = 256 << 20;
 
 /// The longest cause that is told: parts of it come from the document.

@@ -5,7 +5,7 @@
 //! the lines, because benchstat makes a table of its own of each such set. The grammar is that of
 //! <https://golang.org/design/14313-benchmark-format>; what is lost stands in `docs/formats.md`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use flatout_measure::record::{Better, Outcome, Record};
 use serde_json::{Map, Value};
@@ -34,14 +34,19 @@ pub fn document(record: &Record, identity: Identity) -> String {
         out.push_str(&format!("Unit {unit} better={better}\n"));
     }
     let cpus = environment.get("cpus_online").and_then(Value::as_u64).unwrap_or(1);
+    // Two rows may be alike once paths are hidden; under one name they would pass for one.
+    let mut seen: HashMap<String, u64> = HashMap::new();
     for outcome in &shown.results {
-        push_row(&mut out, outcome, cpus);
+        let name = name(outcome);
+        let count = seen.entry(name.clone()).or_default();
+        *count += 1;
+        let number = if *count > 1 { format!("/row={count}") } else { String::new() };
+        push_row(&mut out, &format!("{name}{number}-{cpus}"), outcome);
     }
     out
 }
 
-fn push_row(out: &mut String, outcome: &Outcome, cpus: u64) {
-    let name = name(outcome, cpus);
+fn push_row(out: &mut String, name: &str, outcome: &Outcome) {
     let Some(median) = label::figure(outcome) else {
         out.push_str(&format!("# {name}: {}\n", label::reason(outcome, None)));
         return;
@@ -68,8 +73,8 @@ fn directions(results: &[Outcome]) -> BTreeMap<String, &'static str> {
     directions.into_iter().filter_map(|(unit, better)| Some((unit, better?))).collect()
 }
 
-/// `BenchmarkDisk/random-read/block_bytes=4096/threads=1-2`; the number at its end is that of CPUs.
-fn name(outcome: &Outcome, cpus: u64) -> String {
+/// `BenchmarkDisk/random-read/block_bytes=4096/threads=1`; the number of CPUs follows it.
+fn name(outcome: &Outcome) -> String {
     let mut id = outcome.id.split('/').map(word).collect::<Vec<_>>().join("/");
     if let Some(first) = id.get(..1) {
         id.replace_range(..1, &first.to_ascii_uppercase());
@@ -77,7 +82,7 @@ fn name(outcome: &Outcome, cpus: u64) -> String {
     let parameters: String = ordered(&outcome.parameters)
         .map(|(key, value)| format!("/{}={}", word(key), word(&value)))
         .collect();
-    format!("Benchmark{id}{parameters}-{cpus}")
+    format!("Benchmark{id}{parameters}")
 }
 
 fn ordered(parameters: &Map<String, Value>) -> impl Iterator<Item = (&str, String)> {
@@ -128,6 +133,7 @@ fn architecture(environment: &Value) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
+    use flatout_measure::record::{End, Start};
     use serde_json::json;
 
     use super::*;
@@ -143,8 +149,8 @@ mod tests {
             ..Outcome::default()
         };
         assert_eq!(
-            name(&outcome, 4),
-            "BenchmarkDisk/random%20read/engine=a%2Fb%20c%25/threads=2/file=%-4"
+            name(&outcome),
+            "BenchmarkDisk/random%20read/engine=a%2Fb%20c%25/threads=2/file=%"
         );
     }
 
@@ -167,6 +173,32 @@ mod tests {
     }
 
     #[test]
+    fn rows_that_are_alike_once_paths_are_hidden_stay_apart() {
+        let row = |file: &str| Outcome {
+            id: "a/b".to_owned(),
+            parameters: json!({"place": file}).as_object().cloned().unwrap(),
+            median: Some(1.0),
+            ..Outcome::default()
+        };
+        let record = Record {
+            schema: String::new(),
+            start: Start {
+                tool: String::new(),
+                argv: Vec::new(),
+                seed: 0,
+                time: String::new(),
+                environment: json!({"cpus_online": 2}),
+            },
+            results: vec![row("/home/x"), row("/home/y")],
+            charts: Vec::new(),
+            end: End::default(),
+        };
+        let text = document(&record, Identity::Hidden);
+        assert!(text.contains("BenchmarkA/b/place=(hidden)-2 1 1 value\n"), "{text}");
+        assert!(text.contains("BenchmarkA/b/place=(hidden)/row=2-2 1 1 value\n"), "{text}");
+    }
+
+    #[test]
     fn every_sample_is_a_line_and_no_figure_is_a_comment() {
         let mut out = String::new();
         let mut outcome = Outcome {
@@ -176,11 +208,11 @@ mod tests {
             samples: vec![2.0, 3.0],
             ..Outcome::default()
         };
-        push_row(&mut out, &outcome, 2);
+        push_row(&mut out, "BenchmarkA/b-2", &outcome);
         outcome.samples.clear();
-        push_row(&mut out, &outcome, 2);
+        push_row(&mut out, "BenchmarkA/b-2", &outcome);
         outcome.median = None;
-        push_row(&mut out, &outcome, 2);
+        push_row(&mut out, "BenchmarkA/b-2", &outcome);
         let lines: Vec<&str> = out.lines().collect();
         assert_eq!(
             lines,

@@ -40,7 +40,7 @@ impl Cell {
 pub(crate) type Row = Vec<Cell>;
 
 /// Columns and rows.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Grid {
     pub heads: Vec<(String, Align)>,
     pub rows: Vec<Row>,

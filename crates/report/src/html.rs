@@ -2,28 +2,40 @@
 //!
 //! The page runs no script, and forbids it by its own policy; the `script` element that holds the
 //! record is data. [`extract`] gets the record back. Names that identify the machine are left out
-//! unless asked for: see [`crate::identity`].
+//! unless asked for: see [`crate::identity`]. A page is at most [`MOST_BYTES`] long; what a long
+//! record loses for it is decided in `html/weight.rs` and said on the page.
 
+mod area;
+mod bar_figure;
 mod evidence;
+mod figure;
 mod rows;
 mod sweep_figure;
+mod top;
 mod versus;
+mod weight;
 
-use std::fmt::{Arguments, Write as _};
+use std::{
+    collections::BTreeSet,
+    fmt::{Arguments, Write as _},
+};
 
-use flatout_measure::record::{Outcome, Record};
+use flatout_measure::record::Record;
 
+use self::weight::{Detail, Embedded};
 use crate::{
     identity::{self, Identity},
     json, label, machine,
     markup::escaped,
     notes::Notes,
-    quantity, sweep, table, versus as race,
+    quantity,
 };
 
 const STYLE_SHEET: &str = include_str!("html/page.css");
 const RECORD_OPENS: &str = "<script type=\"application/json\" id=\"record\">";
 const RECORD_CLOSES: &str = "</script>";
+/// No page is longer: it can be sent by mail, and opens at once.
+pub const MOST_BYTES: usize = 1 << 20;
 
 /// The page without host name, serial numbers and paths.
 pub fn page(record: &Record) -> String {
@@ -45,15 +57,41 @@ pub fn extract(html: &str) -> Option<Record> {
     serde_json::from_str(record).ok()
 }
 
+/// The page with as much as fits into [`MOST_BYTES`].
 fn assembled(record: &Record, identity: Identity) -> String {
-    let mut page = Page { out: String::new(), notes: Notes::of(record) };
+    let json = json::embeddable(record);
+    let embedded = Embedded::of(record, json);
+    let fitting = |detail: &Detail, embedded: &Embedded| {
+        let page = with_detail(record, identity, detail, embedded);
+        (page.len() <= MOST_BYTES).then_some(page)
+    };
+    let [whole, shorter @ ..] = &weight::STEPS;
+    if let Some(page) = fitting(whole, &embedded) {
+        return page;
+    }
+    let nothing = Embedded::nothing();
+    let Some(least) = fitting(&weight::LEAST, &nothing) else { return weight::bare(record) };
+    let with_record = shorter.iter().find_map(|detail| fitting(detail, &embedded));
+    let without = || weight::STEPS.iter().find_map(|detail| fitting(detail, &nothing));
+    with_record.or_else(without).unwrap_or(least)
+}
+
+fn with_detail(
+    record: &Record,
+    identity: Identity,
+    detail: &Detail,
+    embedded: &Embedded,
+) -> String {
+    let left_out = embedded.left_out.iter().copied().collect();
+    let notes = Notes::of(record);
+    let mut page = Page { out: String::new(), notes, detail: *detail, left_out, figures: 0 };
     page.head(record, identity);
-    page.verdict(record);
     page.errors(record);
+    page.top(record);
     page.areas(record);
     page.footnotes(record);
     page.environment(record);
-    page.foot(record);
+    page.foot(record, embedded);
     page.out
 }
 
@@ -87,132 +125,17 @@ fn title(record: &Record) -> String {
 struct Page {
     out: String,
     notes: Notes,
+    detail: Detail,
+    /// What a reader would look for and does not find here, a sentence each.
+    left_out: BTreeSet<&'static str>,
+    /// Pictures so far; the next one's number.
+    figures: usize,
 }
 
 impl Page {
     fn line(&mut self, line: Arguments<'_>) {
         // Writing into a String cannot fail.
         let _ = writeln!(self.out, "{line}");
-    }
-
-    fn head(&mut self, record: &Record, identity: Identity) {
-        let machine = escaped(&machine::headline(&record.start.environment));
-        let title = escaped(&title(record));
-        let tool = escaped(&record.start.tool);
-        let time = escaped(&record.start.time);
-        let command = escaped(&record.start.argv.join(" "));
-        let seed = record.start.seed;
-        self.line(format_args!(
-            "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-             <meta name=\"color-scheme\" content=\"light dark\">\n\
-             <meta name=\"generator\" content=\"{tool}\">\n\
-             <meta http-equiv=\"Content-Security-Policy\" \
-             content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
-             <title>{title}</title>\n<style>\n{STYLE_SHEET}</style>\n</head>\n<body>\n<header>"
-        ));
-        let heading = if machine.is_empty() { &tool } else { &machine };
-        self.line(format_args!("<h1>{heading}</h1>"));
-        self.line(format_args!("<p class=\"command\"><code>{command}</code></p>"));
-        let elapsed = escaped(&quantity::value("s", record.end.elapsed_s));
-        self.line(format_args!(
-            "<p class=\"meta\">{tool} · <time>{time}</time> · {elapsed} · seed {seed}</p>"
-        ));
-        if identity == Identity::Hidden {
-            self.line(format_args!(
-                "<p class=\"meta\"><small>Host name and paths are left out of pages; \
-                 the JSON (<code>--format json</code>) has them.</small></p>"
-            ));
-        }
-        let areas = table::areas(record);
-        if areas.len() > 1 {
-            self.line(format_args!("<nav aria-label=\"Areas\">"));
-            for (index, area) in areas.iter().enumerate() {
-                self.line(format_args!("<a href=\"#area-{index}\">{}</a>", escaped(area)));
-            }
-            self.line(format_args!("<a href=\"#machine\">machine</a>\n</nav>"));
-        }
-        self.line(format_args!("</header>\n<main>"));
-    }
-
-    fn verdict(&mut self, record: &Record) {
-        if record.end.verdict.is_empty() {
-            return;
-        }
-        self.line(format_args!(
-            "<section id=\"verdict\">\n<h2>Verdict</h2>\n<ul class=\"verdict\">"
-        ));
-        for answer in &record.end.verdict {
-            let (class, mark, word) =
-                if answer.good { ("good", "✓", "good") } else { ("bad", "✗", "look here") };
-            let rests_on: Vec<String> = answer
-                .rests_on
-                .iter()
-                .map(|field| format!("<code>{}</code>", escaped(field)))
-                .collect();
-            self.line(format_args!(
-                "<li class=\"{class}\"><span class=\"mark\" role=\"img\" aria-label=\"{word}\">{mark}</span>\
-                 <div><h3>{}</h3><p>{}</p><p class=\"rests\">{}</p></div></li>",
-                escaped(&answer.question),
-                escaped(&answer.text),
-                rests_on.join(" ")
-            ));
-        }
-        self.line(format_args!("</ul>\n</section>"));
-    }
-
-    fn errors(&mut self, record: &Record) {
-        if record.end.errors.is_empty() {
-            return;
-        }
-        let code = record.end.exit_code;
-        self.line(format_args!("<section class=\"errors\" role=\"alert\">\n<h2>Errors</h2>\n<ul>"));
-        for error in &record.end.errors {
-            self.line(format_args!("<li>{}</li>", escaped(error)));
-        }
-        self.line(format_args!("</ul>\n<p class=\"meta\">exit code {code}</p>\n</section>"));
-    }
-
-    fn areas(&mut self, record: &Record) {
-        let sweeps = sweep::sweeps(record);
-        let rows_left = sweep::rows_left(record, &sweeps);
-        let storage_area = table::storage_area(record);
-        if storage_area.is_empty() {
-            self.storage(record);
-        }
-        for (index, area) in table::areas(record).into_iter().enumerate() {
-            let in_area = |outcome: &&Outcome| label::area(&outcome.id) == area;
-            let rows: Vec<&Outcome> =
-                rows_left.iter().map(|at| &record.results[*at]).filter(in_area).collect();
-            self.line(format_args!("<section id=\"area-{index}\">\n<h2>{}</h2>", escaped(area)));
-            if area == storage_area {
-                self.storage(record);
-            }
-            let own: Vec<&sweep::Sweep<'_>> =
-                sweeps.iter().filter(|sweep| label::area(&sweep.chart.id) == area).collect();
-            if area == race::AREA {
-                self.versus(&table::rows_of(record, area), &own);
-                self.line(format_args!("</section>"));
-                continue;
-            }
-            if !rows.is_empty() {
-                self.rows(&rows);
-                self.latencies(&rows);
-            }
-            for sweep in &own {
-                self.sweep(sweep);
-            }
-            for outcome in &rows {
-                self.series(outcome);
-            }
-            self.audit(&rows, &own);
-            self.commands(&rows, &own);
-            self.facts(&rows);
-            self.line(format_args!("</section>"));
-        }
-        if record.results.is_empty() {
-            self.line(format_args!("<p>No results.</p>"));
-        }
     }
 
     fn footnotes(&mut self, record: &Record) {
@@ -227,6 +150,7 @@ impl Page {
                 )
             })
             .collect();
+        let notes = self.bounded(&notes, self.detail.notes, weight::NOTES).to_vec();
         let has_interval =
             record.results.iter().any(|o| label::figure(o).is_some() && o.ci95.is_some());
         if notes.is_empty() && !has_interval {
@@ -256,13 +180,33 @@ impl Page {
         self.line(format_args!("</dl>\n</section>"));
     }
 
-    fn foot(&mut self, record: &Record) {
-        self.line(format_args!(
-            "</main>\n<footer><p>This page holds its record as JSON ({}, {} results) in the \
-             element <code>record</code>.</p></footer>\n{RECORD_OPENS}{}{RECORD_CLOSES}\n</body>\n</html>",
-            escaped(&record.schema),
-            record.results.len(),
-            json::embeddable(record)
-        ));
+    fn foot(&mut self, record: &Record, embedded: &Embedded) {
+        self.line(format_args!("</main>\n<footer>"));
+        if !self.left_out.is_empty() {
+            let sentences: Vec<&str> = self.left_out.iter().copied().collect();
+            self.line(format_args!(
+                "<p id=\"left-out\">Left out to keep this page below 1 MiB: {}. The JSON document has it all.</p>",
+                sentences.join("; ")
+            ));
+        }
+        if let Some(json) = &embedded.json {
+            self.line(format_args!(
+                "<p>This page holds its record as JSON ({}, {} results) in the element \
+                 <code>record</code>.</p></footer>\n{RECORD_OPENS}{json}{RECORD_CLOSES}",
+                escaped(&record.schema),
+                record.results.len(),
+            ));
+        } else {
+            self.line(format_args!("</footer>"));
+        }
+        self.line(format_args!("</body>\n</html>"));
+    }
+
+    /// The first so many of a list; if there are more, the page says what is missing.
+    fn bounded<'a, T>(&mut self, list: &'a [T], most: usize, what: &'static str) -> &'a [T] {
+        if list.len() > most {
+            self.left_out.insert(what);
+        }
+        &list[..list.len().min(most)]
     }
 }

@@ -67,11 +67,15 @@ fn is_common(path: &str) -> bool {
     matches!(path, "." | "/") || below(&COMMON_ROOTS) && !below(&UNCOMMON_ROOTS)
 }
 
+/// What a system call goes to: kinds of targets, not places.
+const KINDS: [&str; 3] = ["file", "zero", "null"];
+
 /// Whether a member that identifies by its name does so by its value: a source may be a mere word,
 /// such as `tmpfs`.
 fn tells(key: &str, text: &str) -> bool {
     let is_word = key == "source" && !text.contains(['/', ':']);
-    !(is_word || is_place(key) && is_common(text))
+    let is_kind = key == "target" && KINDS.contains(&text);
+    !(is_word || is_kind || is_place(key) && is_common(text))
 }
 
 fn is_place(key: &str) -> bool {

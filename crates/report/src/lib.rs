@@ -11,15 +11,18 @@
 
 mod audit;
 mod axis;
+mod bars;
 pub mod chart;
 mod commands;
 pub mod comparison;
 pub mod csv;
 pub mod document;
+mod facts;
 pub mod fio_json;
 pub mod format;
 pub mod go_bench;
 mod grid;
+mod headline;
 pub mod html;
 pub mod identity;
 pub mod json;
@@ -42,6 +45,7 @@ pub mod sweep;
 pub mod table;
 pub mod text;
 mod versus;
+mod view;
 
 pub use format::{Format, UnknownFormat, render, render_with, write};
 pub use identity::Identity;

@@ -11,9 +11,12 @@ use flatout_measure::record::{Latency, Outcome, Record, Status};
 use serde_json::Value;
 
 use crate::{
-    label, latency, machine, notes::Notes, quantity, storage, summary, sweep, sweep::Sweep, table,
-    text, versus as race,
+    label, latency, machine, markup, notes::Notes, quantity, storage, summary, sweep, sweep::Sweep,
+    table, text, versus as race,
 };
+
+/// Lines of a table or list that a reader scrolls past; longer ones are folded.
+const OPEN_LINES: usize = 16;
 
 /// The record as a Markdown document.
 pub fn document(record: &Record) -> String {
@@ -28,11 +31,15 @@ pub fn document(record: &Record) -> String {
     if !machine.is_empty() {
         push(&mut out, format_args!("\n{}", escaped(&machine)));
     }
+    push_verdict(&mut out, record);
     let sweeps = sweep::sweeps(record);
     let rows_left = sweep::rows_left(record, &sweeps);
     let storage_area = table::storage_area(record);
     if storage_area.is_empty() {
-        push_storage(&mut out, record);
+        let mut chains = String::new();
+        if push_storage(&mut chains, record) {
+            push(&mut out, format_args!("\n{}", chains.trim_end()));
+        }
     }
     for area in table::areas(record) {
         push(&mut out, format_args!("\n## {}\n", escaped(area)));
@@ -60,18 +67,40 @@ pub fn document(record: &Record) -> String {
         evidence::push_audit(&mut out, &rows, &own);
         evidence::push_commands(&mut out, &rows, &own);
     }
+    let mut all = String::new();
     for (number, note) in notes.iter() {
         let (code, sentence) = (escaped(&note.code), escaped(&note.sentence()));
-        push(
-            &mut out,
-            format_args!(
-                "{}- \\[{number}\\] {code}: {sentence}",
-                if number == 1 { "\n" } else { "" }
-            ),
-        );
+        push(&mut all, format_args!("- \\[{number}\\] {code}: {sentence}"));
     }
-    push_end(&mut out, record);
+    if !all.is_empty() {
+        push_part(&mut out, &Part { heading: "", name: "notes", body: &all });
+    }
+    push_errors(&mut out, record);
     out
+}
+
+/// A piece of a document that may be long.
+struct Part<'a> {
+    /// The line above it while it is open, already escaped; may be empty.
+    heading: &'a str,
+    /// What it is called when it is folded.
+    name: &'a str,
+    body: &'a str,
+}
+
+/// Writes the piece, folded when it is long: a pull request shows the name then, and the rest on a
+/// click.
+fn push_part(out: &mut String, part: &Part<'_>) {
+    let Part { heading, name, body } = part;
+    if body.lines().count() > OPEN_LINES {
+        let name = markup::escaped(name);
+        // Without the empty lines the table inside would be text.
+        push(out, format_args!("\n<details><summary>{name}</summary>\n\n{body}\n</details>"));
+    } else if heading.is_empty() {
+        push(out, format_args!("\n{}", body.trim_end()));
+    } else {
+        push(out, format_args!("\n{heading}\n\n{}", body.trim_end()));
+    }
 }
 
 fn push(out: &mut String, line: std::fmt::Arguments<'_>) {
@@ -176,17 +205,17 @@ fn ceiling_cells(outcome: &Outcome) -> (String, String) {
 
 fn push_sweep(out: &mut String, sweep: &Sweep<'_>, notes: &mut Notes) {
     let scale = sweep.scale();
-    let title = sweep.title();
     let constants = if sweep.constants.is_empty() {
         String::new()
     } else {
-        format!(" ({})", escaped(&sweep.constants.join(", ")))
+        format!(" ({})", sweep.constants.join(", "))
     };
-    push(out, format_args!("\n### {}, {}{constants}\n", escaped(title), escaped(&scale.unit)));
+    let name = format!("{}, {}{constants}", sweep.title(), scale.unit);
+    let mut body = String::new();
     let names: Vec<String> = sweep.lines.iter().map(|line| escaped(&line.name())).collect();
     let x_name = escaped(&label::noun(&sweep.chart.x_parameter));
-    push(out, format_args!("| {x_name} | {} |", names.join(" | ")));
-    push(out, format_args!("|--:|{}", "--:|".repeat(names.len())));
+    push(&mut body, format_args!("| {x_name} | {} |", names.join(" | ")));
+    push(&mut body, format_args!("|--:|{}", "--:|".repeat(names.len())));
     for (at, x) in sweep.x_values.iter().enumerate() {
         let cells: Vec<String> = sweep
             .lines
@@ -204,11 +233,13 @@ fn push_sweep(out: &mut String, sweep: &Sweep<'_>, notes: &mut Notes) {
                 }
             })
             .collect();
-        push(out, format_args!("| {} | {} |", escaped(&sweep.x_text(*x)), cells.join(" | ")));
+        push(&mut body, format_args!("| {} | {} |", escaped(&sweep.x_text(*x)), cells.join(" | ")));
     }
+    let heading = format!("### {}", escaped(&name));
+    push_part(out, &Part { heading: &heading, name: &name, body: &body });
 }
 
-fn push_end(out: &mut String, record: &Record) {
+fn push_verdict(out: &mut String, record: &Record) {
     if !record.end.verdict.is_empty() {
         push(out, format_args!("\n## verdict\n"));
     }
@@ -219,6 +250,9 @@ fn push_end(out: &mut String, record: &Record) {
             format_args!("- {mark} **{}** {}", escaped(&answer.question), escaped(&answer.text)),
         );
     }
+}
+
+fn push_errors(out: &mut String, record: &Record) {
     if !record.end.errors.is_empty() {
         push(out, format_args!("\n## errors\n"));
     }

@@ -171,7 +171,10 @@ fn unit(unit: &str) -> (String, f64) {
         "op/s" | "operations/s" => "operations_per_second",
         "Hz" => "hertz",
         "" => "value",
-        other => return (family::name_part(&other.replace("/s", "_per_second")), 1.0),
+        other => {
+            let rate = other.strip_suffix("/s").map(|stem| format!("{stem}_per_second"));
+            return (family::name_part(rate.as_deref().unwrap_or(other)), 1.0);
+        }
     };
     (name.to_owned(), 1.0)
 }

@@ -13,6 +13,13 @@ pub struct Scale {
     pub unit: String,
 }
 
+impl Default for Scale {
+    /// Bare numbers.
+    fn default() -> Self {
+        Self { divisor: 1.0, unit: String::new() }
+    }
+}
+
 /// The largest rate shown in MiB/s; above it GiB/s is used.
 const LARGEST_IN_MIB: f64 = 99_999.5 * MIB;
 /// The unit of how many times as much; it stands at its number.

@@ -85,7 +85,7 @@ fn number_value(x: f64) -> serde_json::Value {
 
 /// All sweeps of a record that have something to show, in the record's order.
 pub fn sweeps(record: &Record) -> Vec<Sweep<'_>> {
-    record.charts.iter().filter_map(|chart| sweep(record, chart)).collect()
+    record.charts.iter().filter_map(|chart| of(&record.results, chart)).collect()
 }
 
 /// Positions of the results that no sweep shows and that are listed as rows.
@@ -95,17 +95,17 @@ pub(crate) fn rows_left(record: &Record, sweeps: &[Sweep<'_>]) -> Vec<usize> {
     (0..record.results.len()).filter(|index| !shown.contains(index)).collect()
 }
 
-fn sweep<'a>(record: &'a Record, chart: &'a Chart) -> Option<Sweep<'a>> {
-    let candidates: Vec<(usize, f64)> = record
-        .results
+/// The sweep that a chart makes of these results; none of fewer than two x values.
+pub(crate) fn of<'a>(results: &'a [Outcome], chart: &'a Chart) -> Option<Sweep<'a>> {
+    let candidates: Vec<(usize, f64)> = results
         .iter()
         .enumerate()
         .filter(|(_, outcome)| outcome.id == chart.id)
         .filter_map(|(index, outcome)| Some((index, x_of(outcome, chart)?)))
         .collect();
-    let unit = record.results[candidates.first()?.0].unit.as_str();
+    let unit = results[candidates.first()?.0].unit.as_str();
     let candidates: Vec<_> =
-        candidates.into_iter().filter(|(index, _)| record.results[*index].unit == unit).collect();
+        candidates.into_iter().filter(|(index, _)| results[*index].unit == unit).collect();
 
     let mut x_values: Vec<f64> = candidates.iter().map(|(_, x)| *x).collect();
     x_values.sort_by(f64::total_cmp);
@@ -114,7 +114,7 @@ fn sweep<'a>(record: &'a Record, chart: &'a Chart) -> Option<Sweep<'a>> {
         return None;
     }
 
-    let rows: Vec<&Outcome> = candidates.iter().map(|(index, _)| &record.results[*index]).collect();
+    let rows: Vec<&Outcome> = candidates.iter().map(|(index, _)| &results[*index]).collect();
     let (varying, constant) = split_parameters(&rows, chart);
     let mut line_parameters: Vec<String> = chart.line_parameters.clone();
     line_parameters.extend(varying);
@@ -129,7 +129,7 @@ fn sweep<'a>(record: &'a Record, chart: &'a Chart) -> Option<Sweep<'a>> {
         constants: constant,
     };
     for (index, x) in candidates {
-        place(&mut sweep, index, x, &record.results[index]);
+        place(&mut sweep, index, x, &results[index]);
     }
     Some(sweep)
 }

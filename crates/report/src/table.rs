@@ -7,6 +7,7 @@
 mod evidence;
 mod foot;
 mod rows;
+mod stacked;
 mod versus;
 
 use std::collections::BTreeSet;

@@ -4,14 +4,24 @@
 
 #![forbid(unsafe_code)]
 
+#[path = "report/browser.rs"]
+mod browser;
 #[path = "report/comparison.rs"]
 mod comparison;
+#[path = "report/exchange.rs"]
+mod exchange;
 #[path = "report/golden.rs"]
 mod golden;
+#[path = "report/input.rs"]
+mod input;
 #[path = "report/page.rs"]
 mod page;
 #[path = "report/safety.rs"]
 mod safety;
+#[path = "report/sample.rs"]
+mod sample;
+#[path = "report/weight.rs"]
+mod weight;
 
 use std::path::Path;
 

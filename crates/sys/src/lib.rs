@@ -27,6 +27,7 @@ pub mod filesystem;
 mod fixture;
 pub mod generator;
 pub mod hand_over;
+pub mod issue_width;
 #[cfg(feature = "launcher")]
 pub mod launcher;
 pub mod mapping;

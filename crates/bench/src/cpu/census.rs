@@ -7,14 +7,15 @@ use flatout_measure::statistics;
 use flatout_sys::affinity;
 use flatout_sys::throughput::{Form, Kernel, Level, Operation};
 
-use super::load::{Load, Reading};
+use super::load::{Load, Reading, Stint};
+use super::lookout::Lookout;
 use super::ports::{self, Ports};
 use super::site::Site;
 
 /// Slices of work of one count: 16.
 const ROUNDS: u32 = 8;
-/// Counts of one kernel on a CPU at least, and at most while the slices of all of them give no whole
-/// number: a neighbour takes ports away for milliseconds.
+/// Counts of one kernel on a CPU at least where none of its slices had the core alone, and at most
+/// while the slices of all of them give no whole number.
 const LEAST_TRIES: u32 = 2;
 const MOST_TRIES: u32 = 6;
 /// CPUs on which a kernel is counted in turn: neighbours differ, ports do not.
@@ -48,6 +49,7 @@ impl Census {
         stop: &dyn Fn() -> bool,
     ) -> Self {
         let mut census = Self::default();
+        site.lookout.learn();
         // Sums first: pairs of a product and a sum are held against them.
         let sums = kernels.iter().map(|kernel| Kernel { operation: Operation::Add, ..*kernel });
         let mut all: Vec<Kernel> = sums.chain(kernels.iter().copied()).collect();
@@ -78,11 +80,14 @@ impl Census {
     fn count(&mut self, kernel: Kernel, site: &Site, seed: u64) {
         let sums = self.of(Kernel { operation: Operation::Add, ..kernel });
         let sums = sums.and_then(|count| count.ports);
-        let counted = |slices: &Vec<f64>| {
+        // How many micro-operations a pair is follows from a fraction, which a neighbour who was there all
+        // the time makes another one: 0.41 pairs for 0.5 were five for four, and the row was beyond its peak.
+        let mut had_core = false;
+        let counted = |slices: &Vec<f64>, had_core: bool| {
             let per_cycle = statistics::quantile(slices, SHARE)?;
             let ports = match kernel.instructions() {
                 1 => ports::of_single(per_cycle),
-                _ => ports::of_pair(per_cycle, sums),
+                _ => ports::of_pair(per_cycle, sums.filter(|_| had_core)),
             };
             Some(Count { per_cycle, ports })
         };
@@ -93,17 +98,22 @@ impl Census {
         };
         let mut slices = vec![Vec::new(); cpus.len()];
         for tried in 1..=MOST_TRIES {
+            had_core = true;
             for (&cpu, slices) in cpus.iter().zip(&mut slices) {
-                slices.extend(per_cycle(&load, cpu));
+                let stint = stint(&load, cpu, &site.lookout);
+                had_core &= !stint.is_beside_neighbour();
+                slices.extend(per_cycle(&load, &stint));
             }
-            let whole = slices.iter().filter_map(counted).any(|count| count.ports.is_some());
-            if tried >= LEAST_TRIES && whole {
+            let counts = slices.iter().filter_map(|slices| counted(slices, had_core));
+            let whole = counts.into_iter().any(|count| count.ports.is_some());
+            if whole && (had_core || tried >= LEAST_TRIES) {
                 break;
             }
         }
         // A whole number is better than none, and of two the higher: whoever else uses the ports
         // lowers a count.
-        let best = slices.iter().filter_map(counted).max_by(|a, b| {
+        let counts = slices.iter().filter_map(|slices| counted(slices, had_core));
+        let best = counts.max_by(|a, b| {
             let rank = |count: &Count| (count.ports.is_some(), count.per_cycle);
             rank(a).partial_cmp(&rank(b)).unwrap_or(std::cmp::Ordering::Equal)
         });
@@ -111,21 +121,23 @@ impl Census {
     }
 }
 
-/// Steps per cycle of the census loop in each of its slices: of a tile, its rows.
-fn per_cycle(load: &Load, cpu: Option<usize>) -> Vec<f64> {
-    let read = || {
-        if cpu.is_some_and(|cpu| affinity::pin_to(cpu).is_err()) {
-            return Vec::new();
-        }
-        let stint = load.stint(ROUNDS, Reading::Between);
-        let kernel = load.workload.kernel();
-        let per_step = (kernel.lanes() * kernel.operation.count()) as f64;
-        let slices = stint.per_cycle().into_iter().filter(|_| !stint.is_wrong);
-        slices.map(|operations| operations / per_step).collect()
+/// The census loop in slices, on one CPU.
+fn stint(load: &Load, cpu: Option<usize>, lookout: &Lookout) -> Stint {
+    let work = || match cpu.map(affinity::pin_to) {
+        Some(Err(_)) => Stint::default(),
+        _ => load.stint(ROUNDS, Reading::Between, Some(lookout)),
     };
     thread::scope(|scope| {
-        scope.spawn(read).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        scope.spawn(work).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
+}
+
+/// Steps per cycle of the census loop in each of its slices: of a tile, its rows.
+fn per_cycle(load: &Load, stint: &Stint) -> Vec<f64> {
+    let kernel = load.workload.kernel();
+    let per_step = (kernel.lanes() * kernel.operation.count()) as f64;
+    let slices = stint.per_cycle().into_iter().filter(|_| !stint.is_wrong);
+    slices.map(|operations| operations / per_step).collect()
 }
 
 /// Why a count gave no ports, in words.

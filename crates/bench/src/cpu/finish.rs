@@ -20,12 +20,17 @@ use crate::crew;
 const MEANS: [&str; 3] = ["cpu_use_ratio", "cpus_got", "stolen_ratio"];
 /// How far twice the work may be from twice the time.
 const DOUBLING: f64 = 0.02;
+/// The same where a neighbour was on the core: he comes and goes. Work that was not done would show as a
+/// factor.
+const DOUBLING_DISTURBED: f64 = 0.15;
 /// A fall of the clock from before the work to after it that is said.
 const CLOCK_FALL: f64 = 0.03;
 /// Stolen share of the time that is said, and the least ticks that it must be: the kernel counts in
 /// ticks of 10 ms, and trials take some 2 ms.
 const STOLEN: f64 = 0.05;
 const STOLEN_TICKS: f64 = 3.0;
+/// Share of the glances at the core that saw a neighbour from which on that is said.
+const NEIGHBOUR: f64 = 0.1;
 /// CPU time of the threads as a share of their time, below which others had the CPU so often that
 /// this is in the slices that count, too. Stolen time is missing in it where the kernel is told.
 const CROWDED: f64 = 0.9;
@@ -82,6 +87,10 @@ fn average(outcome: &mut Outcome) {
         }
     }
     outcome.audit.remove("clock_reads");
+    let shared = number(outcome, "glances_shared").zip(number(outcome, "glances"));
+    let shared = shared.filter(|(_, glances)| *glances > 0.0);
+    let ratio = shared.map(|(shared, glances)| json!(shared / glances));
+    outcome.audit.extend(ratio.map(|ratio| ("neighbour_ratio".to_owned(), ratio)));
 }
 
 fn degrade(outcome: &mut Outcome, code: &str, text: String) {
@@ -161,8 +170,19 @@ fn doubt_share(outcome: &mut Outcome, share: &Share, sets: &[Vec<usize>]) {
         let text = format!("the hypervisor took {:.1} % of the CPU time", ratio * 100.0);
         warn(outcome, warning::STOLEN_TIME, text);
     }
+    let is_apart = !warning::has(&outcome.warnings, warning::DISTURBED);
+    let beside = number(outcome, "neighbour_ratio").filter(|ratio| *ratio > NEIGHBOUR && is_apart);
+    if let Some(ratio) = beside {
+        let text = format!(
+            "another hardware thread used the core in {:.0} % of the glances: slices count in which \
+             it did not",
+            ratio * 100.0
+        );
+        warn(outcome, warning::CORE_NEIGHBOUR, text);
+    }
     let doubling = number(outcome, "doubling_ratio").filter(|_| !share.is_oversubscribed());
-    if let Some(ratio) = doubling.filter(|ratio| (ratio / 2.0 - 1.0).abs() > DOUBLING) {
+    let most = if is_apart { DOUBLING } else { DOUBLING_DISTURBED };
+    if let Some(ratio) = doubling.filter(|ratio| (ratio / 2.0 - 1.0).abs() > most) {
         let text = format!("twice the work took {ratio:.3} times the time, not twice");
         degrade(outcome, warning::NOT_LINEAR, text);
     }

@@ -4,10 +4,11 @@
 use flatout_sys::clock::{monotonic_ns, thread_cpu_ns};
 use flatout_sys::core_clock::{self, Chain};
 use flatout_sys::throughput::{Form, Kernel, Level, Number, Operation, Workload};
-use flatout_sys::usage;
 
 use super::clock;
+use super::lookout::{Lookout, Sight};
 pub(super) use super::stint::{Slice, Stint};
+use super::watch::Watch;
 
 /// Time of a slice of work; the second kind of slice is twice as long. Short against the 4 ms
 /// between two ticks of the scheduler, so that most slices are undisturbed; long against the
@@ -20,7 +21,13 @@ const CLOCK_PIECES: u64 = 2;
 /// Work before the slices that count. A core that has had lighter work, here that with a chain in
 /// it, executes dense 512-bit work more slowly at first: 44 µs were lost, which no slice must have
 /// in it (Sapphire Rapids, single slices beside doubled ones, 2026-11-22).
-const LEAD_NS: f64 = 150_000.0;
+const LEAD_NS: f64 = 100_000.0;
+/// For how long a stint looks for moments in which nobody else uses the core. A neighbour rested for
+/// 0.2 to 2 ms at a time, in some seconds half of the time, in others a hundredth of it
+/// (Sapphire Rapids, 2026-11-22).
+const SEARCH_NS: u64 = 20_000_000;
+/// The same where he has hardly rested lately.
+const SHORT_SEARCH_NS: u64 = 3_000_000;
 /// Slices between two readings of the clock: one, and one that is twice as long.
 const SLICES: usize = 2;
 /// Tries of which the quickest sets the pace.
@@ -213,40 +220,64 @@ impl Load {
     }
 
     /// A slice of work. One in which somebody else had the CPU says how long that was and
-    /// nothing about the units: it is kept apart.
-    fn work(&self, passes: u64, stint: &mut Stint) {
+    /// nothing about the units: it is kept apart, as is one beside a neighbour on the core.
+    fn work(&self, passes: u64, lookout: Option<&Lookout>, stint: &mut Stint) {
+        let before = stint.sight;
         let watch = Watch::start();
         let checked = self.workload.run(passes);
         let (elapsed_ns, is_spoiled) = watch.stop();
+        stint.look(lookout);
         stint.is_wrong |= !checked.is_right;
         let (operations, reading) = (checked.operations, stint.reading);
-        stint.slices.push(Slice { operations, elapsed_ns, passes, reading, is_spoiled });
+        let sight = before.and(stint.sight);
+        stint.slices.push(Slice { operations, elapsed_ns, passes, reading, is_spoiled, sight });
     }
 
     /// What one thread does in a trial: slices of work of one length and of twice that, work before
     /// each two of them that does not count, and before, between and after all the clock, or not.
-    pub(super) fn stint(&self, rounds: u32, reading: Reading) -> Stint {
+    /// With a lookout there are more rounds, until slices of both lengths had the core alone, or for
+    /// 20 ms.
+    pub(super) fn stint(&self, rounds: u32, reading: Reading, lookout: Option<&Lookout>) -> Stint {
         let mut stint = Stint::default();
         let cpu_ns = thread_cpu_ns();
         stint.start_ns = monotonic_ns();
+        let is_hopeless = lookout.is_some_and(Lookout::is_hopeless);
+        let search_ns = if is_hopeless { SHORT_SEARCH_NS } else { SEARCH_NS };
+        let until_ns = stint.start_ns.saturating_add(search_ns);
         if reading == Reading::Between {
             self.lead_in(&mut stint);
+            self.read_clock(&mut stint);
         }
-        for _ in 0..rounds {
+        for round in 1.. {
             if reading == Reading::Between {
-                self.read_clock(&mut stint);
+                stint.wait(lookout, until_ns);
                 self.lead_in(&mut stint);
+                stint.look(lookout);
             }
             for passes in [self.passes, 2 * self.passes] {
-                self.work(passes, &mut stint);
+                self.work(passes, lookout, &mut stint);
             }
-        }
-        if reading == Reading::Between {
-            self.read_clock(&mut stint);
+            if reading == Reading::Between {
+                self.read_clock(&mut stint);
+            }
+            let wants_more = stint.sight != Sight::Unknown && !stint.has_both_alone();
+            if round >= rounds && !(wants_more && monotonic_ns() < until_ns) {
+                break;
+            }
         }
         stint.end_ns = monotonic_ns();
         stint.cpu_ns = thread_cpu_ns().saturating_sub(cpu_ns);
         stint
+    }
+
+    /// Works on, without counting, as long as `others_work`, and no longer than they may: so that the
+    /// slices of other threads have the same beside them from the first to the last.
+    pub(super) fn keep_company(&self, others_work: impl Fn() -> bool) {
+        let mut rest = Stint::default();
+        let until_ns = monotonic_ns().saturating_add(SEARCH_NS);
+        while others_work() && monotonic_ns() < until_ns {
+            self.lead_in(&mut rest);
+        }
     }
 }
 
@@ -257,39 +288,11 @@ impl Load {
         let cpu_ns = thread_cpu_ns();
         stint.start_ns = monotonic_ns();
         while stint.end_ns.saturating_sub(stint.start_ns) < least_ns {
-            self.work(self.passes, &mut stint);
+            self.work(self.passes, None, &mut stint);
             stint.end_ns = monotonic_ns();
         }
         stint.cpu_ns = thread_cpu_ns().saturating_sub(cpu_ns);
         stint
-    }
-}
-
-/// Share of its time that a thread must have had its CPU for a slice to count. What takes it away
-/// (other programs, the hypervisor, interrupts) is missing in its CPU time, which excludes stolen
-/// time where the kernel is told of it (`CONFIG_PARAVIRT_TIME_ACCOUNTING`).
-const CPU_SHARE: f64 = 0.98;
-
-/// What a thread's clocks said when a slice began.
-struct Watch {
-    start_ns: u64,
-    cpu_ns: u64,
-    switches: u64,
-}
-
-impl Watch {
-    fn start() -> Self {
-        let switches = usage::thread().involuntary_switches;
-        let cpu_ns = thread_cpu_ns();
-        Self { start_ns: monotonic_ns(), cpu_ns, switches }
-    }
-
-    /// The time since then, and whether somebody else had the CPU in it.
-    fn stop(self) -> (u64, bool) {
-        let elapsed_ns = monotonic_ns().saturating_sub(self.start_ns).max(1);
-        let cpu_ns = thread_cpu_ns().saturating_sub(self.cpu_ns);
-        let switched = usage::thread().involuntary_switches != self.switches;
-        (elapsed_ns, switched || (cpu_ns as f64) < CPU_SHARE * elapsed_ns as f64)
     }
 }
 
@@ -330,7 +333,7 @@ mod tests {
     #[test]
     fn a_stint_counts_slices_of_both_lengths_and_reads_the_clock_between_them() {
         let Some(load) = load() else { return };
-        let stint = load.stint(3, Reading::Between);
+        let stint = load.stint(3, Reading::Between, None);
         let per_pass = load.workload.run(1).operations;
         assert_eq!(stint.operations(), 3 * 3 * load.passes * per_pass);
         let readings = stint.readings.0.len() + stint.spoiled_readings.0.len();
@@ -340,13 +343,31 @@ mod tests {
         assert!(stint.clock().is_some() && stint.doubling_ratio().is_some());
         let enduring = load.endure(1_000_000);
         assert!(enduring.end_ns - enduring.start_ns >= 1_000_000 && !enduring.slices.is_empty());
-        let apart = load.stint(1, Reading::Apart);
+        let apart = load.stint(1, Reading::Apart, None);
         assert_eq!((apart.clock_ns, apart.readings.0.len()), (0, 0));
         assert!(apart.per_cycle().is_empty());
     }
 
     fn slice(operations: u64, elapsed_ns: u64, is_spoiled: bool) -> Slice {
-        Slice { operations, elapsed_ns, passes: operations, reading: Some(1e9), is_spoiled }
+        let (passes, reading, sight) = (operations, Some(1e9), Sight::Unknown);
+        Slice { operations, elapsed_ns, passes, reading, is_spoiled, sight }
+    }
+
+    #[test]
+    fn of_slices_beside_a_neighbour_and_alone_the_latter_count() {
+        let beside = Slice { sight: Sight::Shared, ..slice(10, 20, false) };
+        let alone = Slice { sight: Sight::Alone, ..slice(10, 10, false) };
+        let robbed = Slice { sight: Sight::Alone, ..slice(10, 15, true) };
+        let of = |slices: &[Slice]| Stint { slices: slices.to_vec(), ..Stint::default() };
+        let stint = of(&[beside, alone, beside, robbed]);
+        assert_eq!((stint.per_s(), stint.discarded()), (Some(1e9), 3));
+        assert!(!stint.is_beside_neighbour() && !stint.has_both_alone());
+        let double = Slice { passes: 20, ..alone };
+        assert!(of(&[alone, double]).has_both_alone());
+        let stint = of(&[beside, robbed]);
+        assert_eq!((stint.per_s(), stint.discarded()), (Some(5e8), 1));
+        assert!(stint.is_beside_neighbour());
+        assert!(!of(&[slice(10, 10, false)]).is_beside_neighbour(), "nobody looked");
     }
 
     #[test]

@@ -80,7 +80,8 @@ pub(super) fn sample(load: &Load, first: usize, second: usize) -> Result<Sample,
     let run = |cpus: &[usize]| -> Result<Vec<Stint>, TrialError> {
         let site = Site { cpus: cpus.to_vec(), ..Site::default() };
         let setting = Setting { threads: cpus.len() as u32, placement: Placement::Pinned };
-        let members = trial::run(load, &site, setting, |load| load.stint(ROUNDS, Reading::Apart))?;
+        let members =
+            trial::run(load, &site, setting, |load| load.stint(ROUNDS, Reading::Apart, None))?;
         Ok(members.into_iter().map(|member| member.stint).collect())
     };
     let rates =

@@ -9,8 +9,10 @@ use std::path::Path;
 use flatout_sys::affinity;
 use flatout_sys::quota::Groups;
 
+use super::lookout::Lookout;
+
 /// The CPUs of this process as they were when the area began.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Default)]
 pub(super) struct Site {
     /// CPUs in the order in which threads get them: one of each core first.
     pub(super) cpus: Vec<usize>,
@@ -18,6 +20,8 @@ pub(super) struct Site {
     pub(super) declared: Vec<Vec<usize>>,
     /// CPUs that the quota of the control group is worth.
     pub(super) quota_cpus: Option<f64>,
+    /// Tells whether others use a core.
+    pub(super) lookout: Lookout,
 }
 
 impl Site {
@@ -26,7 +30,8 @@ impl Site {
         let allowed = affinity::allowed_cpus().unwrap_or_default();
         let declared = declared(root, &allowed);
         let quota_cpus = Groups::discover(root).cpu_quota_cpus();
-        Self { cpus: spread(&allowed, &declared), declared, quota_cpus }
+        let lookout = Lookout::default();
+        Self { cpus: spread(&allowed, &declared), declared, quota_cpus, lookout }
     }
 
     /// CPUs that may be used, at least one.

@@ -2,8 +2,10 @@
 //! them count. How they come about: `load.rs`.
 
 use flatout_measure::statistics::quantile;
+use flatout_sys::clock::monotonic_ns;
 
 use super::clock::{Clock, Readings};
+use super::lookout::{Lookout, Sight};
 
 /// A slice of work.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -15,6 +17,14 @@ pub(super) struct Slice {
     pub(super) reading: Option<f64>,
     /// Whether the thread lost its CPU in it.
     pub(super) is_spoiled: bool,
+    /// Whether the core was its own, right before it and right after it.
+    pub(super) sight: Sight,
+}
+
+impl Slice {
+    fn is_alone(&self) -> bool {
+        self.sight == Sight::Alone && !self.is_spoiled
+    }
 }
 
 /// What one thread did.
@@ -26,6 +36,10 @@ pub(super) struct Stint {
     /// The last reading, if it was not spoiled.
     pub(super) reading: Option<f64>,
     pub(super) slices: Vec<Slice>,
+    /// What the last glance at the core saw; how many there were, and how many saw a neighbour.
+    pub(super) sight: Sight,
+    pub(super) glances: u32,
+    pub(super) shared_glances: u32,
     pub(super) is_wrong: bool,
     pub(super) start_ns: u64,
     pub(super) end_ns: u64,
@@ -44,11 +58,44 @@ impl Stint {
         Readings(all).clock()
     }
 
-    /// Slices that count: those that were not spoiled, or all if most were.
+    /// Takes a glance at the core.
+    pub(super) fn look(&mut self, lookout: Option<&Lookout>) {
+        let Some(lookout) = lookout else { return };
+        self.sight = lookout.look();
+        self.glances += 1;
+        self.shared_glances += u32::from(self.sight == Sight::Shared);
+    }
+
+    /// Looks until nobody else uses the core, until `until_ns`, or once where nothing is known.
+    pub(super) fn wait(&mut self, lookout: Option<&Lookout>, until_ns: u64) {
+        self.look(lookout);
+        while self.sight == Sight::Shared && monotonic_ns() < until_ns {
+            self.look(lookout);
+        }
+    }
+
+    /// Whether a slice of each length had the core alone.
+    pub(super) fn has_both_alone(&self) -> bool {
+        let mut alone = self.slices.iter().filter(|slice| slice.is_alone());
+        alone.next().is_some_and(|first| alone.any(|slice| slice.passes != first.passes))
+    }
+
+    /// Whether a neighbour used the core all the time.
+    pub(super) fn is_beside_neighbour(&self) -> bool {
+        let is_shared = self.slices.iter().any(|slice| slice.sight == Sight::Shared);
+        is_shared && !self.slices.iter().any(Slice::is_alone)
+    }
+
+    /// Slices that count: those that had the core alone; where there are none, those that were not
+    /// spoiled, or all if most were.
     fn counting(&self) -> impl Iterator<Item = &Slice> {
+        let some_alone = self.slices.iter().any(Slice::is_alone);
         let quiet = self.slices.iter().filter(|slice| !slice.is_spoiled).count();
         let keep_all = 2 * quiet < self.slices.len();
-        self.slices.iter().filter(move |slice| keep_all || !slice.is_spoiled)
+        self.slices.iter().filter(move |slice| match some_alone {
+            true => slice.is_alone(),
+            false => keep_all || !slice.is_spoiled,
+        })
     }
 
     /// Slices that were thrown away.

@@ -2,9 +2,11 @@
 //! between and after.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
 use flatout_measure::case::{Sample, TrialError};
+use flatout_measure::guard::Spoil;
 use flatout_measure::record::Warning;
 use flatout_measure::statistics::median;
 use flatout_measure::warning;
@@ -59,7 +61,9 @@ pub(super) fn sample(load: &Load, site: &Site, setting: Setting) -> Result<Sampl
     let before = Taken::read();
     let members = run(load, site, setting, |load| match contained {
         true => load.endure(CONTAINED_NS),
-        false => load.stint(ROUNDS, reading),
+        false => {
+            load.stint(ROUNDS, reading, (reading == Reading::Between).then_some(&site.lookout))
+        }
     })?;
     let stolen = before.until(&Taken::read());
     let mut sample = evaluate(&members, reading)?;
@@ -104,15 +108,25 @@ pub(super) fn run(
     setting: Setting,
     stint: impl Fn(&Load) -> Stint + Sync,
 ) -> Result<Vec<Member>, TrialError> {
+    let working = AtomicU32::new(setting.threads);
+    let leave = || working.fetch_sub(1, Ordering::Relaxed);
     let prepare = |index: u32| -> Result<_, TrialError> {
         if let (Placement::Pinned, false) = (setting.placement, site.cpus.is_empty()) {
             let cpu = site.cpus[index as usize % site.cpus.len()];
-            affinity::pin_to(cpu).map_err(|error| gone(cpu, &error))?;
+            let refused = |error| {
+                leave();
+                gone(cpu, &error)
+            };
+            affinity::pin_to(cpu).map_err(refused)?;
         }
         Ok(load.clock().clock())
     };
     let work = |_, before: &mut Option<Clock>| -> Result<Member, TrialError> {
         let stint = stint(load);
+        leave();
+        if stint.glances > 0 {
+            load.keep_company(|| working.load(Ordering::Relaxed) > 0);
+        }
         Ok(Member { before: *before, stint, after: load.clock().clock() })
     };
     // A crew of one works in the thread that calls, which must not stay pinned.
@@ -146,7 +160,8 @@ fn evaluate(members: &[Member], reading: Reading) -> Result<Sample, TrialError> 
         (Reading::Between, Some(per_s)) => per_s * wall_ns as f64 / 1e9,
         _ => operations as f64,
     };
-    let mut sample = Sample { amount, elapsed_ns: wall_ns, ..Sample::default() };
+    let spoil = stints().any(Stint::is_beside_neighbour).then_some(Spoil::CoreShared);
+    let mut sample = Sample { amount, elapsed_ns: wall_ns, spoil, ..Sample::default() };
     let cpu_ns: u64 = stints().map(|stint| stint.cpu_ns).sum();
     let own_ns: u64 = stints().map(|stint| stint.end_ns.saturating_sub(stint.start_ns)).sum();
     let count = |value: usize| value as f64;
@@ -158,6 +173,9 @@ fn evaluate(members: &[Member], reading: Reading) -> Result<Sample, TrialError> 
         ("cpus_got", cpu_ns as f64 / wall_ns.max(1) as f64),
     ];
     if reading == Reading::Between {
+        let glances: u32 = stints().map(|stint| stint.glances).sum();
+        let shared: u32 = stints().map(|stint| stint.shared_glances).sum();
+        facts.extend([("glances", glances.into()), ("glances_shared", shared.into())]);
         facts.push(("slices_discarded", count(stints().map(Stint::discarded).sum())));
     }
     let facts = facts.into_iter().filter(|(_, value)| value.is_finite());
@@ -260,6 +278,7 @@ fn clock_sample(hz: f64, elapsed_ns: u64) -> Sample {
 mod tests {
     use super::super::clock::Readings;
     use super::super::load::Slice;
+    use super::super::lookout::Sight;
     use super::*;
 
     fn member(start_ns: u64, end_ns: u64, hz: f64) -> Member {
@@ -271,6 +290,7 @@ mod tests {
             passes,
             reading: Some(hz),
             is_spoiled,
+            sight: Sight::Unknown,
         };
         let stint = Stint {
             readings,

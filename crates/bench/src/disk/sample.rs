@@ -67,6 +67,7 @@ pub(super) fn of(row: &Row, site: &Site, pass: &Pass) -> Sample {
         latencies: has_latencies.then_some(latencies),
         series: has_latencies.then(|| series(row, site, pass)).into_iter().collect(),
         further: further.into_iter().filter(|_| row.writes()).collect(),
+        spoil: None,
     }
 }
 

@@ -174,7 +174,7 @@ mod tests {
     use crate::network::spec::Spec;
 
     fn row(spec: Spec) -> Row {
-        Row { spec, is_best_sender: false, family: Family::V4 }
+        Row { spec, is_best_sender: false, is_best_placement: false, family: Family::V4 }
     }
 
     fn outcome(median: f64, audit: Value) -> Outcome {

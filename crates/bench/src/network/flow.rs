@@ -24,7 +24,7 @@ use flatout_sys::clock::{monotonic_ns, thread_cpu_ns};
 
 use super::channel::{Channel, ChannelError};
 use super::frame::{EndReport, FlowReport, TcpPoint};
-use super::spec::{Cargo, Flow, Spec};
+use super::spec::{Cargo, Flow, Placement, Spec};
 
 /// Intervals of a window.
 pub const INTERVALS: u64 = 5;
@@ -278,7 +278,7 @@ fn finish(mut seen: Seen, ends: Vec<LaneEnd>) -> Result<Seen, FlowError> {
     }
 }
 
-/// The work of one flow's thread, tied to its CPU.
+/// The work of one flow's thread, where it is placed.
 fn lane(end: End, wired: &Wired, gauge: &Gauge, stage: &Stage) -> LaneEnd {
     let flow = wired.flow;
     pin(end, &stage.spec, flow);
@@ -320,10 +320,14 @@ fn describe(flow: Flow) -> String {
 }
 
 /// Each end takes the allowed CPUs in turn; where both share them, the server begins with the
-/// second, so that the two ends of a flow have a CPU each.
+/// second, so that the two ends of a flow have a CPU each, unless they are to have one together.
 fn pin(end: End, spec: &Spec, flow: Flow) {
+    if spec.placement == Placement::Free {
+        return;
+    }
     let Ok(cpus) = affinity::allowed_cpus() else { return };
-    let shift = usize::from(end == End::Server && spec.shared_cpus != 0);
+    let is_apart = spec.placement == Placement::Apart && spec.shared_cpus != 0;
+    let shift = usize::from(end == End::Server && is_apart);
     if let Some(&cpu) = cpus.get((usize::from(flow.index) + shift) % cpus.len().max(1)) {
         // Not being tied costs steadiness only.
         let _ = affinity::pin_to(cpu);

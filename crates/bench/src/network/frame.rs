@@ -10,7 +10,7 @@ pub const MAX_FRAME_BYTES: usize = 512;
 /// What encryption adds.
 pub const TAG_BYTES: usize = 16;
 /// Version of the protocol; both ends must have the same.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 /// Most points of a curve in one frame.
 pub const MAX_POINTS: usize = 10;
 

@@ -133,6 +133,18 @@ choice! {
     }
 }
 
+choice! {
+    /// Where the threads of a flow run.
+    Placement {
+        /// Each tied to a CPU of its own; where both ends are one machine, those of a flow to two.
+        Apart = 0 "apart",
+        /// Each tied; where both ends are one machine, those of a flow to one CPU.
+        Together = 1 "together",
+        /// Where the scheduler puts them.
+        Free = 2 "free",
+    }
+}
+
 impl Offload {
     /// Whether the sender's kernel cuts.
     pub fn cuts(self) -> bool {
@@ -170,6 +182,8 @@ pub struct Spec {
     pub offload: Offload,
     /// How messages are waited for.
     pub waiting: Waiting,
+    /// Where threads run.
+    pub placement: Placement,
     /// Time before the window.
     pub warm_ns: u64,
     /// The timed window.
@@ -183,7 +197,7 @@ pub struct Spec {
     pub rate_per_s: u64,
     /// Bulk TCP streams from client to server beside a latency test.
     pub load_streams: u16,
-    /// Whether client and server share CPUs: the server then begins with another one.
+    /// Whether client and server share CPUs.
     pub shared_cpus: u8,
 }
 
@@ -223,6 +237,7 @@ impl Default for Spec {
             receiver: Receiver::Read,
             offload: Offload::Plain,
             waiting: Waiting::Blocking,
+            placement: Placement::Apart,
             warm_ns: 0,
             window_ns: 0,
             tail_ns: 0,
@@ -292,6 +307,7 @@ impl Spec {
             self.receiver as u8,
             self.offload as u8,
             self.waiting as u8,
+            self.placement as u8,
             self.shared_cpus,
         ] {
             to.byte(byte);
@@ -316,6 +332,7 @@ impl Spec {
             receiver: Receiver::from_byte(from.byte()?)?,
             offload: Offload::from_byte(from.byte()?)?,
             waiting: Waiting::from_byte(from.byte()?)?,
+            placement: Placement::from_byte(from.byte()?)?,
             shared_cpus: from.byte()?,
             streams: from.short()?,
             load_streams: from.short()?,

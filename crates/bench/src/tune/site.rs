@@ -12,10 +12,10 @@ use flatout_sys::{affinity, filesystem, memory};
 
 use super::{Options, group};
 use crate::bench::Extent;
+use crate::corpus::{Corpus, Shape, make};
 use crate::error::Error;
 use crate::place::{Place, TUNING};
 use crate::scratch;
-use crate::versus::corpus::{Corpus, Shape, make};
 use crate::versus::{allowed_bytes, state};
 
 /// The large file: long enough that starting is nothing, short enough for many trials.

@@ -18,8 +18,8 @@ use flatout_sys::memory;
 use serde_json::{Map, json};
 
 use crate::cache::Clearing;
+use crate::corpus::{Corpus, make, name};
 use crate::error::Error;
-use crate::versus::corpus::{Corpus, make, name};
 use crate::versus::heat::{Contestant, Figure, Heat};
 use crate::versus::rival::Discipline;
 use crate::versus::{Extent, Ground, State};

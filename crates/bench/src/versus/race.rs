@@ -366,7 +366,7 @@ fn taken(
 }
 
 /// The time that a run may take which is expected to take so long.
-pub(super) fn limit_ns(expected_s: f64) -> u64 {
+pub(crate) fn limit_ns(expected_s: f64) -> u64 {
     RUN_LEAST_NS.saturating_add((expected_s * RUN_STRETCH * 1e9) as u64)
 }
 

@@ -116,7 +116,7 @@ pub fn command_text(invocation: &Invocation) -> String {
 }
 
 /// One line about a program that gave no result.
-pub(super) fn refusal(name: &str, command: &str, error: &RunError) -> String {
+pub(crate) fn refusal(name: &str, command: &str, error: &RunError) -> String {
     match error {
         RunError::Interrupted => format!("{name} was interrupted"),
         RunError::Refused(text) => format!("{name}: {text}"),
@@ -130,7 +130,7 @@ pub(super) fn refusal(name: &str, command: &str, error: &RunError) -> String {
 const COMPLAINT_LETTERS: usize = 200;
 
 /// One line about a program that failed: who, how, the last that it said, and its command.
-pub(super) fn complaint(name: &str, command: &str, finished: &Finished) -> String {
+pub(crate) fn complaint(name: &str, command: &str, finished: &Finished) -> String {
     let end = match finished.exit_code {
         code @ 129..=192 => format!("was killed by signal {}", code - 128),
         code => format!("failed with exit code {code}"),

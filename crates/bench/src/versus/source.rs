@@ -11,9 +11,9 @@ use flatout_sys::page_cache;
 use flatout_tree::remove::remove_tree;
 use serde_json::{Map, Value, json};
 
+use crate::corpus::Tally;
 use crate::error::Error;
 use crate::residency;
-use crate::versus::corpus::Tally;
 use crate::versus::state;
 
 /// Bytes written and compared at a time.

@@ -1,6 +1,7 @@
-//! `flatout bench`. The options of one area alone: `bench/disk.rs`, `bench/cpu.rs`; which option
-//! belongs to which areas: [`Bench::check`].
+//! `flatout bench`. The options of one area alone: `bench/disk.rs`, `bench/copy.rs` and so on;
+//! which option belongs to which areas: [`Bench::check`].
 
+pub mod copy;
 pub mod cpu;
 pub mod disk;
 pub mod network;
@@ -13,6 +14,7 @@ use clap::{Args, ValueEnum};
 
 use super::quantity::{size, time};
 use super::shared::Output;
+use copy::Copy;
 use cpu::Cpu;
 use disk::Disk;
 use network::Network;
@@ -30,20 +32,29 @@ Areas:
             the cache levels that follow from them
   network   bytes per second and round trips over TCP and UDP, between this machine and one where
             `flatout serve` runs (--connect), or over loopback
+  copy      the time of `flatout copy` by number of files of each size, by number of pieces of one
+            total, by depth of the tree; large files, memory, spread; each copy is compared
 Without an AREA a short set of all runs: at most 60 rows and 90 s. A named AREA runs its full
-grid; --quick shortens it. A PLACE is for the disk area: a directory (flatout makes its own file
-there), a file (only read, unless --overwrite) or a block device (only read, always). A directory
-with the name of an area is written ./cache.
+grid; --quick shortens it. A PLACE is for the disk and the copy area: a directory (flatout makes
+its own files there); for the disk area also a file (only read, unless --overwrite) or a block
+device (only read, always). A directory with the name of an area is written ./cache.
 
-It needs no root and disturbs nobody: it writes unnamed temporary files, says beforehand how many
-bytes and how long, and no file takes more than 10 % of the free space. Bare `flatout bench`
-leaves flatout-DATE.json and flatout-DATE.html in the current directory.
+It needs no root and disturbs nobody: it writes temporary files, unnamed where they need no names,
+says beforehand how many bytes and how long, and neither a file nor all that lies there of the copy
+area takes more than 10 % of the free space. Bare `flatout bench` leaves flatout-DATE.json and
+flatout-DATE.html in the current directory.
 
 Disk: direct I/O (O_DIRECT) and io_uring by default. A write has two figures: until the device or
 the cache has the bytes, and until they are durable. Latencies are of a closed loop (the next
 request begins when one has ended); with --rate of an open one, counted from the intended start.
 --matrix: copy file to file, sequential and random reads and writes at 8 KiB, 8 MiB and 80 MiB,
 latency at 8 B, with 1, 2, 4 and 8 threads; rewrite, reread, backward and strided; over 5 GB.
+
+Copy: the program is run as whoever types its name runs it, and its start is part of the time. Its
+sources and copies lie in PLACE/.flatout-copy until the end. A copy counts when the program has
+ended (until cache); with --durable there is a second figure. It is compared with its source, and
+emptied before the next one. The grid is cut to what room, memory and time allow, and says so:
+--max-write and --max-time allow more.
 
 Cold rows: the file is written back (fsync), dropped from the page cache (POSIX_FADV_DONTNEED),
 and that it is gone is proved (cachestat). --drop-caches also drops the caches of the whole system
@@ -65,14 +76,16 @@ Examples:
   flatout bench cpu --threads 1,2      the arithmetic units with one thread and with two
   flatout bench memory --quick         memory, a coarse grid
   flatout bench network                TCP and UDP over loopback
+  flatout bench copy /data --files 1,10,100,900 --file-size 128K,1M --rounds 10
+  flatout bench copy --corpus single --rounds 2 --max-write 120G   4, 8, 16 and 2 × 4 GiB
   flatout bench network --connect fast:7878 --token-file t   to a machine where flatout serves";
 
 /// `flatout bench`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = AFTER, allow_negative_numbers = true)]
 pub struct Bench {
-    /// What to measure [default: a short set of everything], and where the disk area does it
-    /// [default: the current directory]
+    /// What to measure [default: a short set of everything], and where the disk and the copy
+    /// area do it [default: the current directory]
     #[arg(value_name = "AREA|PLACE", value_parser = word())]
     words: Vec<Word>,
     /// A coarser grid and fewer trials
@@ -82,10 +95,10 @@ pub struct Bench {
     #[arg(long, value_name = "DIR", default_value = ".", hide_default_value = true)]
     pub directory: PathBuf,
     /// Time for all trials together; figures that are not precise by then say so
-    /// [default: at most 90s in all; cache 240s, disk by its rows, syscall 120s, cpu and memory 55s each, network 26s; with --quick less]
+    /// [default: at most 90s in all; cache 240s, disk by its rows, syscall 120s, cpu and memory 55s each, network 26s, copy 240s; with --quick less]
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub max_time: Option<u64>,
-    /// Never write more than this
+    /// Never write more than this; of the copy area all copies count
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub max_write: Option<u64>,
     /// Bytes per request: of the disk area [default: 1M sequential, 4K random], several separated
@@ -116,6 +129,8 @@ pub struct Bench {
     #[command(flatten)]
     pub network: Box<Network>,
     #[command(flatten)]
+    pub copy: Box<Copy>,
+    #[command(flatten)]
     pub output: Output,
 }
 
@@ -134,6 +149,8 @@ pub enum Area {
     Memory,
     /// TCP and UDP
     Network,
+    /// Trees of files
+    Copy,
 }
 
 impl Area {
@@ -146,6 +163,7 @@ impl Area {
             Self::Cpu => "cpu",
             Self::Memory => "memory",
             Self::Network => "network",
+            Self::Copy => "copy",
         }
     }
 }
@@ -187,7 +205,7 @@ impl Bench {
         })
     }
 
-    /// What the disk area measures.
+    /// What the disk area measures, and where the copy area works.
     pub fn place(&self) -> &PathBuf {
         self.places().next().unwrap_or(&self.directory)
     }
@@ -208,7 +226,8 @@ impl Bench {
         let of_cpu = self.cpu.options().map(|(name, given)| (name, given, &[Area::Cpu][..]));
         let of_network =
             self.network.options().map(|(name, given)| (name, given, &[Area::Network][..]));
-        let all = shared.into_iter().chain(of_disk).chain(of_cpu).chain(of_network);
+        let of_copy = self.copy.options().map(|(name, given)| (name, given, &[Area::Copy][..]));
+        let all = shared.into_iter().chain(of_disk).chain(of_cpu).chain(of_network).chain(of_copy);
         all.filter(|option| option.1).map(|(name, _, areas)| (name, areas))
     }
 
@@ -217,19 +236,19 @@ impl Bench {
     /// Errors: one line that says which, and what would be right.
     pub fn check(&self) -> Result<(), String> {
         let areas = self.areas();
-        let has_disk = areas.contains(&Area::Disk);
+        let has_place = areas.contains(&Area::Disk) || areas.contains(&Area::Copy);
         let names: Vec<_> = Area::value_variants().iter().map(|area| area.name()).collect();
         if let Some(place) = self.places().next()
-            && !has_disk
+            && !has_place
         {
             return Err(format!(
-                "{place:?} is no area (there are {}), and a place is for the disk area: flatout bench disk {}",
+                "{place:?} is no area (there are {}), and a place is for the disk or the copy area: flatout bench disk {}",
                 names.join(", "),
                 place.display()
             ));
         }
         if let Some(second) = self.places().nth(1) {
-            return Err(format!("{second:?}: the disk area measures one place at a time"));
+            return Err(format!("{second:?}: one place is measured at a time"));
         }
         for (option, owners) in self.given() {
             if !owners.iter().any(|owner| areas.contains(owner)) {
@@ -275,6 +294,11 @@ mod tests {
         assert!(bench.check().is_ok());
         assert_eq!(parsed(&["disk", "./cache"]).place(), &PathBuf::from("./cache"));
         assert_eq!(parsed(&["disk"]).place(), &PathBuf::from("."));
+        let copy = parsed(&["copy", "/data", "--files", "9,1,9", "--file-size", "0,1K"]);
+        assert_eq!((copy.areas(), copy.place()), (vec![Area::Copy], &PathBuf::from("/data")));
+        let selection = copy.copy.selection();
+        assert_eq!((selection.files, selection.file_bytes), (vec![1, 9], vec![0, 1024]));
+        assert!(copy.check().is_ok());
     }
 
     #[test]
@@ -289,6 +313,8 @@ mod tests {
             &["--threads", "2"],
             &["cpu", "--bytes", "1G"],
             &["memory", "--order", "100"],
+            &["disk", "--cold"],
+            &["--rounds", "3"],
         ] {
             assert!(parsed(words).check().is_err(), "{words:?}");
         }
@@ -296,7 +322,7 @@ mod tests {
             parsed(&["cahce"])
                 .check()
                 .unwrap_err()
-                .contains("cache, disk, syscall, cpu, memory, network")
+                .contains("cache, disk, syscall, cpu, memory, network, copy")
         );
     }
 }

@@ -2,22 +2,49 @@
 
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use flatout_bench::choice::Wishes;
 use flatout_io::{Caching, Engine, Split};
-use flatout_report::Format;
+use flatout_report::{Format, Identity};
 
 use super::quantity::size;
 
 /// Where the results go, and in which form.
 #[derive(Debug, Clone, Args)]
 pub struct Output {
-    /// Form of the results: table, json, csv, markdown, html
-    #[arg(long, value_name = "FORMAT", default_value = "table", help_heading = "Output")]
+    /// Form of the results; flatout report --help says what they are for
+    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = format(), help_heading = "Output")]
     pub format: Format,
     /// Write the results into FILE (replaced if it exists) instead of to standard output
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub output: Option<PathBuf>,
+    /// Tell host name, serial numbers and paths in html, openmetrics, go-bench and fio-json
+    #[arg(long, help_heading = "Output")]
+    pub identify: bool,
+}
+
+impl Output {
+    /// The whole record, into a file or on standard output.
+    pub fn json(output: Option<PathBuf>) -> Self {
+        Self { format: Format::Json, output, identify: true }
+    }
+
+    /// The same on standard output.
+    pub fn shown(&self) -> Self {
+        Self { output: None, ..self.clone() }
+    }
+
+    /// What may be told of where the results were made.
+    pub fn identity(&self) -> Identity {
+        if self.identify { Identity::Shown } else { Identity::Hidden }
+    }
+}
+
+/// The names of the formats, which help and completions list.
+fn format() -> impl TypedValueParser<Value = Format> {
+    let names = PossibleValuesParser::new(Format::ALL.map(Format::name));
+    names.try_map(|name| name.parse::<Format>())
 }
 
 /// How bytes are moved.

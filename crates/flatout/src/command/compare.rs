@@ -14,7 +14,7 @@ use flatout_measure::comparison::noise::{Learned, Noise};
 use flatout_measure::comparison::{Comparison, Runs, Threshold, Verdict, compare};
 use flatout_measure::record::Record;
 use flatout_report::comparison::{Document, Form, render};
-use flatout_report::{Format, Style, document, identity};
+use flatout_report::{Style, document, identity};
 use flatout_sys::cancel::CancelToken;
 
 use crate::arguments::compare::Compare as Arguments;
@@ -31,7 +31,7 @@ const UNCLEAR: i32 = 4;
 
 /// Compares, or learns.
 pub fn run(arguments: &Arguments, cancel: CancelToken) -> ExitCode {
-    let place = Output { format: Format::Json, output: arguments.output.clone() };
+    let place = Output::json(arguments.output.clone());
     let inputs: Vec<PathBuf> = arguments.inputs().into_iter().map(Path::to_owned).collect();
     if let Err(error) = output::check(&place, &inputs) {
         return refuse(arguments, None, error);

@@ -19,7 +19,6 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread::{Builder, Scope};
 
-use flatout_report::Format;
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::clock::monotonic_ns;
 use flatout_sys::usage;
@@ -88,7 +87,7 @@ fn prepare(arguments: &Arguments) -> Result<Option<Log>, String> {
     let plan = operand::plan(sources, &destination, arguments.reach()).unwrap_or_default();
     let operands: Vec<Operand> = plan.rounds.into_iter().flatten().collect();
     for path in [&arguments.output, &arguments.log].into_iter().flatten() {
-        let place = Output { format: Format::Json, output: Some(path.clone()) };
+        let place = Output::json(Some(path.clone()));
         output::check(&place, &arguments.paths)?;
         if let Some(error) = aside::obstacle(path, &operands) {
             return Err(error);
@@ -103,7 +102,7 @@ fn prepare(arguments: &Arguments) -> Result<Option<Log>, String> {
 /// The results cannot be written where they are wanted.
 fn refuse(arguments: &Arguments, error: String) -> ExitCode {
     if arguments.figures() == Some(CopyFormat::Json) {
-        let shown = Output { format: Format::Json, output: None };
+        let shown = Output::json(None);
         return output::conclude(conclusion::failed(error), &shown);
     }
     output::complain(&error);

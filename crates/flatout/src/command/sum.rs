@@ -25,7 +25,7 @@ use session::Session;
 
 /// Reads all the files. One that cannot be read does not stop the others.
 pub fn run(arguments: &Arguments, cancel: CancelToken) -> ExitCode {
-    let place = Output { format: flatout_report::Format::Json, output: arguments.output.clone() };
+    let place = Output::json(arguments.output.clone());
     let checked = output::check(&place, &arguments.files);
     let stream = match checked.and_then(|()| Stream::open(arguments.output.as_deref())) {
         Ok(stream) => stream,
@@ -44,7 +44,7 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> ExitCode {
 /// The results cannot be written where they are wanted.
 fn refuse(arguments: &Arguments, error: String) -> ExitCode {
     if arguments.format == SumFormat::Json {
-        let shown = Output { format: flatout_report::Format::Json, output: None };
+        let shown = Output::json(None);
         return output::conclude(conclusion::failed(error), &shown);
     }
     output::complain(&error);

@@ -18,6 +18,7 @@ mod skip;
 mod throttle;
 
 mod bench;
+mod bench_copy;
 mod breakdown;
 mod compare;
 mod copy;
@@ -31,7 +32,9 @@ mod limit;
 mod machine;
 mod network;
 mod read;
+mod report;
 mod residency;
+mod shell;
 mod sum;
 mod trace;
 mod transfer;

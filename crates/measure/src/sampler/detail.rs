@@ -26,6 +26,11 @@ impl LatencyPool {
         }
     }
 
+    /// Whether nothing was moved in here.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
     /// What goes into the record.
     pub(super) fn latency(&self) -> Option<Latency> {
         let Latencies { histogram, loop_kind } = self.0.as_ref()?;

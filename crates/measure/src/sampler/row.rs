@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::detail::{Details, LatencyPool, join_series};
+use super::figure::{figure, quotient};
 use super::{Attempt, audit, warmup};
 use crate::case::{Case, Figure, Further, Plan, Sample, TrialError};
 use crate::guard::Spoil;
@@ -43,6 +44,7 @@ struct Taken {
     audit: Map<String, Value>,
     warnings: Vec<Warning>,
     details: Details,
+    is_disturbed: bool,
 }
 
 /// One row while it is measured.
@@ -113,10 +115,11 @@ impl<'a> Row<'a> {
                 sample.amount, sample.elapsed_ns
             )));
         };
-        let spoil = attempt.spoil.filter(|spoil| counts(*spoil, &sample));
+        let spoil = attempt.spoil.filter(|spoil| counts(*spoil, &sample)).or(sample.spoil);
         let Sample { elapsed_ns, audit, warnings, latencies, series, further, .. } = sample;
         let details = Details { latencies, series, further };
-        let taken = Taken { figure, elapsed_ns, audit, warnings, details };
+        let is_disturbed = spoil.is_some();
+        let taken = Taken { figure, elapsed_ns, audit, warnings, details, is_disturbed };
         match spoil {
             Some(spoil) if self.is_discarded(spoil) => {
                 if self.taken.is_empty() {
@@ -200,6 +203,7 @@ impl<'a> Row<'a> {
     /// The row as it goes into the record, and those of its further figures.
     pub(super) fn finish(mut self, plan: &Plan, overhead: &Overhead) -> Vec<Outcome> {
         self.keep_what_there_is();
+        self.prefer_quiet();
         let mut outcome = self.case.blank_outcome();
         let warmup = self.warmup(plan);
         let mut latencies = std::mem::take(&mut self.latencies);
@@ -289,6 +293,18 @@ impl<'a> Row<'a> {
         }
     }
 
+    /// Where quiet trials came after all, and enough of them, only they count. Not where the
+    /// latencies of all have been joined already.
+    fn prefer_quiet(&mut self) {
+        let quiet = self.taken.iter().filter(|taken| !taken.is_disturbed).count();
+        if self.disturbed == 0 || quiet < INTERVAL_LEAST || !self.latencies.is_empty() {
+            return;
+        }
+        self.taken.retain(|taken| !taken.is_disturbed);
+        self.spoiled += self.disturbed;
+        self.disturbed = 0;
+    }
+
     fn note_trials(&self, outcome: &mut Outcome, dropped: &[Taken]) {
         let audit = &mut outcome.audit;
         audit.insert("trials_run".to_owned(), json!(self.attempts));
@@ -371,35 +387,4 @@ fn is_precise(figures: &[f64], plan: &Plan) -> bool {
 fn counts(spoil: Spoil, sample: &Sample) -> bool {
     let own = [warning::OVERSUBSCRIBED, warning::LOOPBACK];
     spoil != Spoil::Preempted || !own.iter().any(|code| warning::has(&sample.warnings, code))
-}
-
-/// The figure of one trial; `None` when time or amount cannot be true.
-fn figure(kind: Figure, sample: &Sample) -> Option<f64> {
-    quotient(kind, sample.amount, sample.elapsed_ns)
-}
-
-fn quotient(kind: Figure, amount: f64, elapsed_ns: u64) -> Option<f64> {
-    let elapsed_ns = elapsed_ns as f64;
-    let figure = match kind {
-        Figure::Rate => amount / (elapsed_ns / 1e9),
-        Figure::NanosecondsEach => elapsed_ns / amount,
-    };
-    (figure.is_finite() && figure > 0.0).then_some(figure)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn figures_that_cannot_be_are_none() {
-        let sample = |amount, elapsed_ns| Sample { amount, elapsed_ns, ..Sample::default() };
-        assert_eq!(figure(Figure::Rate, &sample(4.0, 2_000_000_000)), Some(2.0));
-        assert_eq!(figure(Figure::NanosecondsEach, &sample(4.0, 20)), Some(5.0));
-        assert_eq!(figure(Figure::Rate, &sample(4.0, 0)), None);
-        assert_eq!(figure(Figure::NanosecondsEach, &sample(0.0, 20)), None);
-        assert_eq!(figure(Figure::NanosecondsEach, &sample(4.0, 0)), None);
-        assert_eq!(figure(Figure::Rate, &sample(f64::NAN, 9)), None);
-        assert_eq!(figure(Figure::Rate, &sample(-1.0, 9)), None);
-    }
 }

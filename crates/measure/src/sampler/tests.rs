@@ -221,6 +221,35 @@ fn a_row_whose_trials_were_all_spoiled_keeps_them_when_time_is_over() {
 }
 
 #[test]
+fn quiet_trials_that_come_late_count_alone() {
+    let clock = FakeClock::default();
+    let plan = Plan { min_trials: 13, ..Plan::default() };
+    let times = |trial| if trial < 7 { 9 * MS } else { MS };
+    let cases = vec![case("a/b", &clock, times)];
+    let outcome = &run_watched(&clock, cases, &plan, throttled(|trial| trial < 7, 40))[0];
+    // The seventh counted, because six before were spoiled, until quiet ones came.
+    assert_eq!((outcome.status, outcome.n), (Status::Ok, 13));
+    assert_eq!(outcome.median, Some(1_000_000.0));
+    assert_eq!(outcome.audit["intervals_spoiled"], 7);
+    assert!(!outcome.audit.contains_key("intervals_disturbed"));
+}
+
+#[test]
+fn a_trial_may_have_a_witness_of_its_own() {
+    let clock = FakeClock::default();
+    let mut trial = 0;
+    let own = scripted("a/b", |_| {
+        trial += 1;
+        clock.advance(MS);
+        let spoil = (trial == 2).then_some(Spoil::CoreShared);
+        Ok(Sample { amount: 1.0, elapsed_ns: MS, spoil, ..Sample::default() })
+    });
+    let outcome = &run_quietly(&clock, vec![own], &Plan::default())[0];
+    assert_eq!(outcome.audit["spoil_reasons"], json!({"a neighbour on the core": 1}));
+    assert_eq!(outcome.n, 6);
+}
+
+#[test]
 fn a_row_that_kept_spoiled_trials_is_at_best_degraded() {
     let clock = FakeClock::default();
     let plan = Plan { budget_ns: 300 * MS, min_trials: 7, ..Plan::default() };

@@ -56,7 +56,7 @@ pub(super) const LABELS: [&str; 6] = [
 ];
 
 /// Does it matter? The figure stands for its name, in circumstances that the reader must know.
-pub(super) const CIRCUMSTANCES: [&str; 12] = [
+pub(super) const CIRCUMSTANCES: [&str; 13] = [
     warning::DONE_OTHERWISE,
     warning::KEEPS_LESS,
     warning::OVERLAY_FILESYSTEM,
@@ -66,6 +66,7 @@ pub(super) const CIRCUMSTANCES: [&str; 12] = [
     warning::WRITE_LIMIT,
     warning::CACHE_DIFFERS,
     warning::CORES_SHARED,
+    warning::CORE_NEIGHBOUR,
     warning::CLOCK_DISAGREES,
     warning::DATAGRAMS_LOST,
     warning::ACCOUNT_INCOMPLETE,

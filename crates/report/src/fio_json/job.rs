@@ -21,22 +21,29 @@ enum Side {
     Write,
 }
 
-/// The pattern of each id in fio's words, and what it does. Rows that read and write at once are not
-/// here: how their latencies divide is not known. Nor are those whose figure is a latency.
-const PATTERNS: [(&str, &str, Side); 8] = [
-    ("disk/sequential-read", "read", Side::Read),
-    ("disk/sequential-write", "write", Side::Write),
-    ("disk/random-read", "randread", Side::Read),
-    ("disk/random-write", "randwrite", Side::Write),
-    ("disk/rewrite", "write", Side::Write),
-    ("disk/reread", "read", Side::Read),
-    ("disk/backward-read", "read", Side::Read),
-    ("disk/strided-read", "read", Side::Read),
+/// The patterns that only read or only write, in fio's words. Of rows that do both at once it is not
+/// known how their latencies divide.
+const PATTERNS: [(&str, Side); 4] = [
+    ("read", Side::Read),
+    ("randread", Side::Read),
+    ("write", Side::Write),
+    ("randwrite", Side::Write),
 ];
+
+/// What a row does, from the line that checks it with fio: `--rw=read:8k` is a read, too.
+fn pattern(options: &Map<String, Value>) -> Option<(&'static str, Side)> {
+    let rw = options.get("rw")?.as_str()?;
+    let rw = rw.split_once(':').map_or(rw, |(rw, _)| rw);
+    PATTERNS.into_iter().find(|(name, _)| *name == rw)
+}
 
 /// The job of a row; none if fio's shape has no place for it.
 pub(super) fn job(outcome: &Outcome) -> Option<Job> {
-    let (_, rw, side) = PATTERNS.iter().find(|(id, ..)| *id == outcome.id)?;
+    if label::area(&outcome.id) != "disk" {
+        return None;
+    }
+    let mut options = options(outcome);
+    let (rw, side) = pattern(&options)?;
     let number = |key: &str| outcome.parameters.get(key).and_then(Value::as_f64);
     let block_bytes = number("block_bytes").filter(|bytes| *bytes > 0.0)?;
     let rates = Rates::of(outcome, block_bytes)?;
@@ -44,9 +51,8 @@ pub(super) fn job(outcome: &Outcome) -> Option<Job> {
     let is_queued = outcome.parameters.get("engine").and_then(Value::as_str) == Some("uring");
     let depth = if is_queued { number("depth").unwrap_or(1.0).max(1.0) } else { 1.0 };
 
-    let mut options = options(outcome);
     for (key, value) in [
-        ("rw", (*rw).to_owned()),
+        ("rw", rw.to_owned()),
         ("bs", block_bytes.to_string()),
         ("iodepth", depth.to_string()),
         ("numjobs", threads.to_string()),
@@ -66,12 +72,12 @@ pub(super) fn job(outcome: &Outcome) -> Option<Job> {
         "jobname": name(outcome),
         "groupid": 0,
         "error": 0,
-        "elapsed": elapsed_ns.map(|ns| (ns / 1e9).ceil()),
+        "elapsed": elapsed_ns.map(|ns| whole((ns / 1e9).ceil())),
         "job options": options,
         "read": read,
         "write": write,
         "trim": empty(),
-        "job_runtime": elapsed_ns.map(|ns| (ns / 1e6).round()),
+        "job_runtime": elapsed_ns.map(|ns| whole(ns / 1e6)),
         "usr_cpu": share("user_ns"),
         "sys_cpu": share("system_ns"),
         "latency_ns": {},
@@ -114,16 +120,16 @@ impl Rates {
         let (mean, deviation) = moments(&self.samples);
         let least = self.samples.iter().copied().reduce(f64::min);
         let most = self.samples.iter().copied().reduce(f64::max);
-        let kib = |bytes: Option<f64>| bytes.map(|bytes| (bytes / 1024.0).round());
+        let kib = |bytes: Option<f64>| bytes.map(|bytes| whole(bytes / 1024.0));
         let operations = |bytes: Option<f64>| bytes.map(|bytes| bytes / self.block_bytes);
         let mut side = json!({
-            "io_bytes": fact("bytes"),
+            "io_bytes": fact("bytes").map(whole),
             "io_kbytes": kib(fact("bytes")),
-            "bw_bytes": self.bytes_per_s.round(),
-            "bw": (self.bytes_per_s / 1024.0).round(),
+            "bw_bytes": whole(self.bytes_per_s),
+            "bw": whole(self.bytes_per_s / 1024.0),
             "iops": self.operations_per_s,
-            "runtime": fact("elapsed_ns").map(|ns| (ns / 1e6).round()),
-            "total_ios": fact("operations"),
+            "runtime": fact("elapsed_ns").map(|ns| whole(ns / 1e6)),
+            "total_ios": fact("operations").map(whole),
             "short_ios": 0,
             "drop_ios": 0,
             "bw_min": kib(least),
@@ -148,6 +154,12 @@ impl Rates {
     }
 }
 
+/// The nearest whole number: fio writes sizes, times and counts so.
+fn whole(value: f64) -> u64 {
+    // A float too large for the type becomes its largest value.
+    value.round() as u64
+}
+
 /// The side that a row has nothing of, as fio writes it.
 fn empty() -> Value {
     let none = json!({"min": 0, "max": 0, "mean": 0.0, "stddev": 0.0, "N": 0});
@@ -162,7 +174,7 @@ fn empty() -> Value {
 
 fn latencies(latency: &Latency, mean_ns: Option<f64>, with_percentiles: bool) -> Value {
     let mut value = json!({
-        "min": latency.min_ns, "max": latency.max_ns, "N": latency.operations,
+        "min": whole(latency.min_ns), "max": whole(latency.max_ns), "N": latency.operations,
         // The record has no deviation. fio-plot stops without one; zero is what fio writes for none.
         "stddev": 0.0,
     });

@@ -1,27 +1,51 @@
-//! Sweeps and curves as figures: picture, legend, and the numbers in a table that unfolds.
+//! Sweeps as figures: picture, legend, and the numbers in a table that unfolds.
 
-use flatout_measure::record::{Outcome, Status};
+use flatout_measure::record::{Outcome, Record, Status};
+use serde_json::Value;
 
 use super::{Page, rows::note_links};
 use crate::{
     label,
     markup::escaped,
-    plot::Plot,
+    plot::{Mark, Plot},
     quantity::{self, Scale},
-    sparkline, svg,
+    svg,
     sweep::Sweep,
 };
 
+/// Sizes of working sets, and the rows whose audit tells how large a cache was found to be.
+const WORKING_SET: &str = "working_set_bytes";
+const LEVELS: &str = "memory/level";
+
+/// Where the measured levels of memory end, if the sweep is over sizes of working sets.
+fn marks(sweep: &Sweep<'_>, record: &Record) -> Vec<Mark> {
+    if sweep.chart.x_parameter != WORKING_SET {
+        return Vec::new();
+    }
+    let levels = record.results.iter().filter(|row| row.id == LEVELS);
+    let mark = |row: &Outcome| {
+        let bytes = row.audit.get("measured_bytes").and_then(Value::as_u64)?;
+        let level = row.parameters.get("level").and_then(Value::as_str)?;
+        let name = format!("{level} {}", quantity::rounded_size(bytes));
+        Some(Mark { x: bytes as f64, name })
+    };
+    levels.filter_map(mark).collect()
+}
+
 impl Page {
-    pub(super) fn sweep(&mut self, sweep: &Sweep<'_>) {
-        let plot = Plot::of_sweep(sweep);
+    pub(super) fn sweep(&mut self, sweep: &Sweep<'_>, record: &Record) {
+        let plot = Plot::of_sweep(sweep).with_marks(marks(sweep, record));
         let title = sweep.title();
-        let constants = escaped(&sweep.constants.join(", "));
+        let only = plot.lines.iter().filter(|line| plot.lines.len() == 1 && line.name != "all");
+        let words = only.map(|line| line.name.clone()).chain(sweep.constants.iter().cloned());
+        let constants = escaped(&words.collect::<Vec<_>>().join(", "));
+        self.open_figure(&format!("{} by {}", sweep.chart.id, sweep.chart.x_parameter), &plot);
         self.line(format_args!(
-            "<figure>\n<figcaption><h3>{}</h3><p>{constants}</p></figcaption>",
+            "<figcaption><h3>{}</h3><p>{constants}</p></figcaption>",
             escaped(title)
         ));
-        self.line(format_args!("{}{}", svg::chart(&plot, title), svg::legend(&plot)));
+        self.drawing(title, &plot);
+        self.line(format_args!("{}", svg::legend(&plot)));
         self.matrix(sweep, &plot.scale);
         self.line(format_args!("</figure>"));
     }
@@ -82,25 +106,5 @@ impl Page {
         };
         let number = scale.number(median);
         format!("<td class=\"number\" title=\"{}\">{sign}{number}{marks}</td>", escaped(&title))
-    }
-
-    /// Curves that belong to a single row; one point makes no curve.
-    pub(super) fn series(&mut self, outcome: &Outcome) {
-        for series in outcome.series.iter().filter(|series| series.points.len() > 1) {
-            let plot = Plot::of_series(series);
-            let parameters = label::parameters(&outcome.parameters);
-            let title = format!("{}: {}", label::test(&outcome.id), series.name);
-            let became = sparkline::sentence(outcome)
-                .map_or_else(String::new, |sentence| format!("<p>{}</p>", escaped(&sentence)));
-            let median = label::figure(outcome).map_or_else(String::new, |median| {
-                format!(", median {}", quantity::value(&outcome.unit, median))
-            });
-            self.line(format_args!(
-                "<figure>\n<figcaption><h3>{}</h3><p>{}</p>{became}</figcaption>\n{}</figure>",
-                escaped(&title),
-                escaped(&format!("{parameters}{median}")),
-                svg::chart(&plot, &title)
-            ));
-        }
     }
 }

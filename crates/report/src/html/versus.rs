@@ -1,13 +1,16 @@
-//! A race as tables: contestants by heat, pairs with the losses first, curves by size.
+//! A race as tables: contestants by heat, pairs with the losses first. Its pictures: `html/area.rs`.
 
 use flatout_measure::record::{Outcome, Status};
 
-use super::{Page, rows::note_links};
+use super::{
+    Page,
+    rows::note_links,
+    weight::{self, Folded},
+};
 use crate::{
     label,
     markup::escaped,
     quantity, svg,
-    sweep::Sweep,
     versus::{self, Entry, Pair, Pairs, Race, Test, Verdict},
 };
 
@@ -15,7 +18,7 @@ use crate::{
 const FIGURES: usize = 7;
 
 impl Page {
-    pub(super) fn versus(&mut self, rows: &[&Outcome], sweeps: &[&Sweep<'_>]) {
+    pub(super) fn versus(&mut self, rows: &[&Outcome]) {
         let race = versus::race(rows);
         for test in &race.tests {
             self.test(test);
@@ -32,15 +35,16 @@ impl Page {
             self.line(format_args!("<p class=\"meta\">ratio: {meaning}</p>"));
         }
         self.race_remarks(&race);
-        for sweep in sweeps {
-            self.sweep(sweep);
-        }
         if !race.others.is_empty() {
             self.rows(&race.others);
         }
         let contestants = race.contestants();
         self.audit(&contestants, &[]);
-        self.facts(&contestants);
+        if self.detail.folded == Folded::Shown {
+            self.facts(&contestants);
+        } else {
+            self.left_out.insert(weight::FOLDED);
+        }
     }
 
     fn test(&mut self, test: &Test<'_>) {

@@ -2,7 +2,7 @@
 
 use flatout_measure::record::Outcome;
 
-use super::{escaped, push};
+use super::{Part, escaped, push, push_part};
 use crate::{
     audit::{self, COLUMNS},
     commands, label, sparkline,
@@ -33,13 +33,15 @@ pub(super) fn push_curves(out: &mut String, rows: &[&Outcome]) {
 pub(super) fn push_audit(out: &mut String, rows: &[&Outcome], sweeps: &[&Sweep<'_>]) {
     let Some(audit) = audit::audit(rows, sweeps) else { return };
     let heads: Vec<&str> = audit.columns.iter().map(|at| COLUMNS[*at].head).collect();
-    push(out, format_args!("\n| audit | {} |", heads.join(" | ")));
-    push(out, format_args!("|---|{}", "--:|".repeat(heads.len())));
+    let mut body = String::new();
+    push(&mut body, format_args!("| audit | {} |", heads.join(" | ")));
+    push(&mut body, format_args!("|---|{}", "--:|".repeat(heads.len())));
     for row in &audit.rows {
         let cell = |cell: &Option<String>| cell.as_deref().map_or("–".to_owned(), escaped);
         let cells: Vec<String> = row.cells.iter().map(cell).collect();
-        push(out, format_args!("| {} | {} |", escaped(&row.name), cells.join(" | ")));
+        push(&mut body, format_args!("| {} | {} |", escaped(&row.name), cells.join(" | ")));
     }
+    push_part(out, &Part { heading: "", name: "audit", body: &body });
 }
 
 /// The distinct lines in one block, each below the names of its rows.

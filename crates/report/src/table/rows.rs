@@ -43,11 +43,15 @@ impl Page<'_> {
             ceilings = Ceilings::default();
             grid = self.grid(rows, Limiter::Legend, &mut ceilings);
         }
-        self.narrow(&mut grid, &FIRST_TO_GO);
+        if self.is_too_narrow(&grid) {
+            self.stacked(&grid);
+        } else {
+            self.narrow(&mut grid, &FIRST_TO_GO);
+            self.out.push_str(&grid.render(INDENT, self.style));
+        }
         if !grid.heads.iter().any(|(head, _)| head == CEILING) {
             ceilings.legends.clear();
         }
-        self.out.push_str(&grid.render(INDENT, self.style));
         for (index, legend) in ceilings.legends.iter().enumerate() {
             self.hang(&format!("    {}  ", letter(index)), legend, Tone::Dim);
         }
@@ -61,6 +65,16 @@ impl Page<'_> {
             self.out.push_str(&latencies.render(INDENT, self.style));
         }
     }
+
+    /// Whether names or numbers would be cut even without the columns that may go.
+    fn is_too_narrow(&self, grid: &Grid) -> bool {
+        let mut least = grid.clone();
+        for head in FIRST_TO_GO {
+            least.drop_column(head);
+        }
+        least.least_width() > self.style.width() - INDENT
+    }
+
     fn grid(&mut self, rows: &[&Outcome], limiter: Limiter, ceilings: &mut Ceilings) -> Grid {
         let plus_minus = self.style.either("±", "+-");
         let mut heads: Vec<(String, Align)> = [

@@ -1,6 +1,6 @@
 //! Output compared with files that a person has looked at.
 
-use flatout_report::{Format, Style, render, summary};
+use flatout_report::{Format, Style, csv, render, summary};
 use snapbox::{Assert, Data};
 
 use crate::record;
@@ -118,4 +118,28 @@ fn page_of_hostile_text() {
 #[test]
 fn document_of_a_write() {
     same(render(&record("write"), Format::Json, &Style::default()), "write.json");
+}
+
+#[test]
+fn metrics_of_a_disk_and_of_hostile_text() {
+    same(render(&record("disk"), Format::OpenMetrics, &Style::default()), "disk.prom");
+    same(render(&record("hostile"), Format::OpenMetrics, &Style::default()), "hostile.prom");
+}
+
+#[test]
+fn go_lines_of_a_disk_a_race_and_hostile_text() {
+    same(render(&record("disk"), Format::GoBench, &Style::default()), "disk.bench");
+    same(render(&record("versus"), Format::GoBench, &Style::default()), "versus.bench");
+    same(render(&record("hostile"), Format::GoBench, &Style::default()), "hostile.bench");
+}
+
+#[test]
+fn fio_document_of_a_disk() {
+    same(render(&record("disk"), Format::FioJson, &Style::default()), "disk.fio.json");
+}
+
+#[test]
+fn lines_of_two_records() {
+    let records = ["read", "write"].map(|name| (format!("{name}, \"x\""), record(name)));
+    same(csv::documents(&records), "two.csv");
 }

@@ -6,7 +6,7 @@ use clap::Args;
 use flatout_bench::network::Selection;
 use flatout_bench::network::client::Family;
 use flatout_bench::network::spec::{
-    Direction, MAX_BLOCK_BYTES, Offload, Protocol, Receiver, Sender, Waiting, Work,
+    Direction, MAX_BLOCK_BYTES, Offload, Placement, Protocol, Receiver, Sender, Waiting, Work,
 };
 
 use crate::arguments::quantity::{size, time};
@@ -59,6 +59,12 @@ pub struct Network {
     /// [default: blocking]
     #[arg(long, value_name = "HOW")]
     pub wait: Option<Waiting>,
+    /// Where the threads of a stream run: apart (each tied to a CPU, those of the two ends to
+    /// different ones), together (both ends to one CPU), free (where the scheduler puts them)
+    /// [default: TCP what is fastest here, UDP apart, latency free; the whole grid has all of
+    /// latency]
+    #[arg(long, value_name = "WHERE")]
+    pub placement: Option<Placement>,
     /// The timed part of each trial [default: 60ms, of latency 30ms; longer on long ways]
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub duration: Option<u64>,
@@ -66,7 +72,7 @@ pub struct Network {
 
 impl Network {
     /// Its options, each with whether it was given.
-    pub fn options(&self) -> [(&'static str, bool); 14] {
+    pub fn options(&self) -> [(&'static str, bool); 15] {
         [
             ("--connect", self.connect.is_some()),
             ("--token-file", self.token_file.is_some()),
@@ -81,6 +87,7 @@ impl Network {
             ("--offload", self.offload.is_some()),
             ("--datagram-size", self.datagram_size.is_some()),
             ("--wait", self.wait.is_some()),
+            ("--placement", self.placement.is_some()),
             ("--duration", self.duration.is_some()),
         ]
     }
@@ -129,6 +136,7 @@ impl Network {
             receiver: self.receiver,
             offload: self.offload,
             waiting: self.wait,
+            placement: self.placement,
             bytes,
             rate_per_s: rate_per_s.map(|rate| rate as u64),
         })

@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use flatout_bench::cache::{self, Clearing};
 use flatout_bench::disk::{self, Grid, Overwriting};
 use flatout_bench::network::{self, token::Key};
-use flatout_bench::{Bench, Error, Extent, Measured, cpu, memory, syscall};
+use flatout_bench::{Bench, Error, Extent, Measured, copy, cpu, memory, syscall};
 use flatout_measure::case::Plan;
 use flatout_measure::record::{Chart, Outcome};
 use flatout_measure::sampler;
@@ -45,6 +45,7 @@ enum Work {
     Cpu(cpu::Options),
     Memory(memory::Options),
     Network(Box<network::Options>),
+    Copy(Box<(copy::Options, copy::Planned)>),
 }
 
 /// What an area found.
@@ -85,6 +86,7 @@ pub(super) fn jobs(
             Area::Cpu => context.cpu()?,
             Area::Memory => context.memory()?,
             Area::Network => context.network()?,
+            Area::Copy => context.copy()?,
         });
     }
     // Time asked for is shared out as the usual time is.
@@ -123,7 +125,8 @@ impl Context<'_> {
         let has = |area| self.areas.contains(&area);
         let (options, _) = self.syscall_options();
         let needed = if has(Area::Syscall) { syscall::file_bytes(&options) } else { 0 };
-        let shares = u64::from(has(Area::Cache)) + u64::from(has(Area::Disk));
+        let shares = [Area::Cache, Area::Disk, Area::Copy].into_iter().filter(|&area| has(area));
+        let shares = shares.count() as u64;
         self.arguments.max_write.map(|most| most.saturating_sub(needed) / shares.max(1))
     }
 
@@ -150,7 +153,8 @@ impl Context<'_> {
         cache::check(&options)?;
         let seconds = match (self.size, self.arguments.quick) {
             (Extent::Few, true) => 12,
-            (Extent::Few, false) | (Extent::Quick, _) => 35,
+            (Extent::Few, false) => 32,
+            (Extent::Quick, _) => 35,
             (Extent::Full, _) => 240,
         };
         let bytes = options.write_bytes()?;
@@ -200,7 +204,7 @@ impl Context<'_> {
         let bytes = syscall::file_bytes(&options);
         let seconds = match (self.size, self.arguments.quick) {
             (Extent::Few, true) => 8,
-            (Extent::Few, false) => 20,
+            (Extent::Few, false) => 19,
             (Extent::Quick, _) => 15,
             (Extent::Full, _) => 120,
         };
@@ -271,6 +275,35 @@ impl Context<'_> {
         let work = Work::Network(Box::new(options));
         Ok(self.job(Area::Network, PathBuf::new(), 0, seconds, work))
     }
+
+    fn copy(&self) -> Result<Job, Error> {
+        let (arguments, chosen) = (self.arguments, &self.arguments.copy);
+        let flatout = std::env::current_exe()
+            .map_err(flatout_io::Error::system("find the program of", "flatout".as_ref()))?;
+        let is_alone = self.areas.len() == 1;
+        let options = copy::Options {
+            directory: arguments.place().clone(),
+            flatout,
+            extent: self.size,
+            selection: chosen.selection(),
+            state: chosen.state(),
+            until: chosen.until(),
+            rounds: chosen.rounds,
+            least_rounds: if arguments.quick { QUICK_TRIALS } else { USUAL_TRIALS },
+            time_ns: arguments.max_time.filter(|_| is_alone),
+            max_write_bytes: self.max_write_bytes(),
+            clearing: self.clearing(),
+            seed: self.seed,
+            cancel: self.cancel,
+        };
+        let planned = copy::plan(&options)?;
+        planned.notices().iter().for_each(|line| crate::output::complain(line));
+        let place = options.directory.clone();
+        let (bytes, least_ns, time_ns) = (planned.write_bytes, planned.least_ns, planned.time_ns);
+        let work = Work::Copy(Box::new((options, planned)));
+        let job = self.job(Area::Copy, place, bytes, 0, work);
+        Ok(Job { least_ns, budget_ns: time_ns, ..job })
+    }
 }
 
 impl Job {
@@ -306,6 +339,7 @@ impl Job {
             Work::Cpu(options) => Ok(cpu::measure(options, &self.plan, bench)?.into()),
             Work::Memory(options) => Ok(memory::measure(options, &self.plan, bench)?.into()),
             Work::Network(options) => Ok(network::measure(options, &self.plan, bench)?.into()),
+            Work::Copy(work) => Ok(copy::measure(&work.0, &work.1, &self.plan, bench)?.into()),
         }
     }
 }

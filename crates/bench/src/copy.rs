@@ -1,0 +1,335 @@
+//! Copying trees: how long `flatout copy` takes by number of files, of pieces and of directories.
+//!
+//! The program itself is run, as whoever types its name runs it: its start is part of the time,
+//! and the kernel accounts for its memory. What is copied: `copy/experiment.rs`; what of it there
+//! is room and time for: `copy/choose.rs`; one copy: `copy/trial.rs`; what the machine does when
+//! nothing but files and bytes are made: `copy/bare.rs`; what rows are held against:
+//! `copy/finish.rs`. Races against other copiers are in [`crate::versus`].
+
+mod bare;
+mod choose;
+mod experiment;
+mod finish;
+mod site;
+#[cfg(test)]
+mod tests;
+mod trial;
+
+use std::path::PathBuf;
+
+use flatout_measure::case::Plan;
+use flatout_measure::record::{Better, Outcome, Status, Warning};
+use flatout_measure::{sampler, warning};
+use flatout_sys::cancel::CancelToken;
+use flatout_sys::clock::monotonic_ns;
+use flatout_sys::{memory, page_cache};
+use serde_json::Value;
+
+use crate::bench::{Bench, Extent, Measured};
+use crate::cache::Clearing;
+use crate::error::Error;
+use crate::place::{COPYING, Place};
+use crate::versus;
+
+pub use choose::LeftOut;
+use choose::{Limits, Wanted, Why, choose};
+pub use experiment::{Selection, charts};
+use site::Site;
+use trial::Row;
+
+/// Trials that a row gets at most: more would tell little, and every copy takes inodes.
+const MOST_TRIALS: u32 = 10;
+/// Trials of the row that shows how far copies of one tree differ.
+const SPREAD_TRIALS: u32 = 10;
+/// Part of the time that it may take.
+const SPREAD_PART: u64 = 4;
+/// A hot source takes at most one part in so many of the available memory: its copy lies there,
+/// too.
+const MEMORY_PART: u64 = 3;
+/// Free inodes that are taken at most: one part in this many.
+const INODES_PART: u64 = 2;
+/// Time of the whole grid, of the coarse one, and of the few rows of bare `bench`.
+const FULL_NS: u64 = 240_000_000_000;
+const QUICK_NS: u64 = 30_000_000_000;
+const FEW_NS: u64 = 3_000_000_000;
+const LEAST_NS: u64 = 1_000_000_000;
+
+/// What the user chose.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The directory where trees are made and copied.
+    pub directory: PathBuf,
+    /// The program of flatout.
+    pub flatout: PathBuf,
+    /// Which rows, unless [`Options::selection`] says so.
+    pub extent: Extent,
+    /// What is copied, where that was asked for.
+    pub selection: Selection,
+    /// Whether sources lie in the page cache.
+    pub state: State,
+    /// Whether the time until storage has the copy is a row, too.
+    pub until: Until,
+    /// How often each tree is copied; `None`: until the time is known well enough.
+    pub rounds: Option<u32>,
+    /// How often it is copied at least in that case.
+    pub least_rounds: u32,
+    /// The time that was asked for.
+    pub time_ns: Option<u64>,
+    /// Never write more than this; `None`: as much as there is room for at a time.
+    pub max_write_bytes: Option<u64>,
+    /// How the cache is cleared before cold copies.
+    pub clearing: Clearing,
+    /// Seed of orders.
+    pub seed: u64,
+    /// The wish to stop.
+    pub cancel: CancelToken,
+}
+
+/// What the page cache holds of a source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// All of it.
+    Hot,
+    /// Nothing.
+    Cold,
+}
+
+impl State {
+    fn of_tree(self) -> versus::State {
+        match self {
+            Self::Hot => versus::State::Hot,
+            Self::Cold => versus::State::Cold,
+        }
+    }
+}
+
+/// When a copy counts as done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Until {
+    /// When the program has ended; the page cache has the bytes.
+    Cached,
+    /// Then, and once more when storage has them.
+    Durable,
+}
+
+/// Trees that lie there at the same time.
+#[derive(Debug, Clone)]
+struct Phase {
+    rows: Vec<Wanted>,
+    time_ns: u64,
+}
+
+/// What will be measured.
+#[derive(Debug, Clone)]
+pub struct Planned {
+    phases: Vec<Phase>,
+    left_out: Vec<LeftOut>,
+    rounds: u32,
+    most_rounds: u32,
+    /// Bytes that are written at most, all copies together.
+    pub write_bytes: u64,
+    /// Time that it takes.
+    pub time_ns: u64,
+    /// Time that it takes at least, whatever is allowed.
+    pub least_ns: u64,
+}
+
+impl Planned {
+    /// What is left out, a line per reason.
+    pub fn notices(&self) -> Vec<String> {
+        choose::notices(&self.left_out)
+    }
+}
+
+/// Decides what is copied; nothing is made.
+///
+/// Errors: [`Error::Usage`] for what means nothing; no directory; no right to drop the system's
+/// caches; nothing fits.
+/// Cost: a few looks at the filesystem.
+pub fn plan(options: &Options) -> Result<Planned, Error> {
+    let wanted = options.selection.wanted(options.extent)?;
+    if options.clearing == Clearing::System && !page_cache::may_drop_system_caches() {
+        let text = "--drop-caches: /proc/sys/vm/drop_caches cannot be written to; it needs root";
+        return Err(Error::NoRoom(text.to_owned()));
+    }
+    let room_bytes = versus::allowed_bytes(&options.directory, options.max_write_bytes)?;
+    let rounds = options.rounds.unwrap_or(options.least_rounds);
+    let facts = rustix::fs::statvfs(&options.directory)
+        .map_err(flatout_io::Error::system("examine", &options.directory))?;
+    let usual_ns = match options.extent {
+        Extent::Full => FULL_NS,
+        Extent::Quick => QUICK_NS,
+        Extent::Few => FEW_NS,
+    };
+    let limits = Limits {
+        room_bytes,
+        write_bytes: options.max_write_bytes.unwrap_or(u64::MAX),
+        // Filesystems without a fixed number of inodes show none.
+        inodes: if facts.f_files == 0 { u64::MAX } else { facts.f_favail / INODES_PART },
+        source_bytes: match options.state {
+            State::Hot => memory::available_bytes().map_or(u64::MAX, |bytes| bytes / MEMORY_PART),
+            State::Cold => u64::MAX,
+        },
+        time_s: options.time_ns.unwrap_or(usual_ns) as f64 / 1e9,
+        rounds,
+        is_cold: options.state == State::Cold,
+        is_durable: options.until == Until::Durable,
+    };
+    let chosen = choose(wanted, &limits);
+    // Bare `bench` has other areas; the notices say why it goes without this one.
+    if let ([], Some(left), true) =
+        (&chosen.phases[..], chosen.left_out.first(), options.extent != Extent::Few)
+    {
+        let (directory, reason) = (&options.directory, left.reason());
+        return Err(Error::NoRoom(format!("nothing can be copied in {directory:?}: {reason}")));
+    }
+    let most_rounds = options.rounds.unwrap_or(MOST_TRIALS);
+    let time_ns =
+        |rounds| -> u64 { chosen.phases.iter().map(|rows| limits.time_ns(rows, rounds)).sum() };
+    let (planned_ns, least_ns) = (time_ns(most_rounds), time_ns(1));
+    let written = chosen.phases.iter().map(|rows| limits.written_bytes(rows, most_rounds));
+    let write_bytes = written.fold(0, u64::saturating_add).min(limits.write_bytes);
+    let phase = |rows: Vec<Wanted>| Phase { time_ns: limits.time_ns(&rows, most_rounds), rows };
+    Ok(Planned {
+        phases: chosen.phases.into_iter().map(phase).collect(),
+        left_out: chosen.left_out,
+        rounds,
+        most_rounds,
+        write_bytes,
+        time_ns: match (options.rounds, options.time_ns) {
+            (Some(_), None) => planned_ns.max(LEAST_NS),
+            (_, asked) => planned_ns.min(asked.unwrap_or(usual_ns)).max(LEAST_NS),
+        },
+        least_ns,
+    })
+}
+
+/// Makes the trees, copies them, and removes everything.
+///
+/// Errors: they cannot be made, or not be removed. What goes wrong with a row is the row's.
+pub fn measure(
+    options: &Options,
+    planned: &Planned,
+    plan: &Plan,
+    bench: &mut Bench<'_>,
+) -> Result<Measured, Error> {
+    let asked = planned.left_out.iter().filter(|left| !left.wanted.is_optional);
+    let asked: Vec<Outcome> = asked.map(|left| left_out_row(left, options.state)).collect();
+    if planned.phases.is_empty() {
+        return Ok(Measured { outcomes: asked, charts: Vec::new() });
+    }
+    let directory = options
+        .directory
+        .canonicalize()
+        .map_err(flatout_io::Error::system("open the directory", &options.directory))?;
+    let place = Place::take(&directory, COPYING)?;
+    let leftovers = place.remove_leftovers()?;
+    let measured = measure_in(options, planned, plan, (&place, &mut *bench));
+    // Everything that was made goes with the place.
+    let left = place.leave();
+    let mut measured = measured?;
+    left?;
+    if let (Some(row), false) = (measured.outcomes.first_mut(), leftovers.is_empty()) {
+        let text = format!("what an earlier run left is still there: {}", leftovers.join("; "));
+        row.warnings.push(Warning::new(warning::FAILED, text));
+    }
+    measured.outcomes.extend(asked);
+    Ok(measured)
+}
+
+/// As [`measure`], in a place that its caller removes.
+fn measure_in(
+    options: &Options,
+    planned: &Planned,
+    plan: &Plan,
+    (place, bench): (&Place, &mut Bench<'_>),
+) -> Result<Measured, Error> {
+    let begun_ns = monotonic_ns();
+    // Asked for exactly, they are made whatever time they take, unless that is limited.
+    let is_unlimited = options.rounds.is_some() && options.time_ns.is_none();
+    let budget_ns = if is_unlimited { u64::MAX / 4 } else { plan.budget_ns };
+    let plan = Plan { min_trials: planned.rounds, max_trials: planned.most_rounds, ..plan.clone() };
+    let site = Site::make(options, place.targets(), &mut *bench.events)?;
+    let mut outcomes = Vec::new();
+    for (number, phase) in planned.phases.iter().enumerate() {
+        let left_ns = budget_ns.saturating_sub(monotonic_ns() - begun_ns);
+        let mut rows = phase.rows.clone();
+        if left_ns == 0 && number > 0 {
+            // What nobody asked for by name is not copied beyond the time.
+            let late = rows.extract_if(.., |row| row.is_optional);
+            let late = late.map(|wanted| LeftOut { wanted, why: Why::Time });
+            outcomes.extend(late.map(|left| left_out_row(&left, options.state)));
+        }
+        if rows.is_empty() {
+            continue;
+        }
+        let plan = Plan { budget_ns: share_ns(&planned.phases[number..], left_ns), ..plan.clone() };
+        let mut found = measure_phase((number, rows), &site, &plan, bench)?;
+        if planned.phases.len() > 1 {
+            // What was measured in each phase is told apart by it.
+            let references = found.iter_mut().filter(|row| !row.audit.contains_key("source_files"));
+            let phase = Value::from(number + 1);
+            references.for_each(|row| _ = row.parameters.insert("phase".to_owned(), phase.clone()));
+        }
+        outcomes.extend(found);
+    }
+    if options.extent == Extent::Few {
+        // What rows are held against is named in them, and has no rows of its own there.
+        outcomes.retain(|row| row.audit.contains_key("source_files"));
+        return Ok(Measured { charts: Vec::new(), outcomes });
+    }
+    Ok(Measured { charts: charts(&outcomes), outcomes })
+}
+
+/// The part of the time that the first of these phases gets.
+fn share_ns(phases: &[Phase], left_ns: u64) -> u64 {
+    let all: u128 = phases.iter().map(|phase| u128::from(phase.time_ns)).sum();
+    let first = phases.first().map_or(0, |phase| u128::from(phase.time_ns));
+    (u128::from(left_ns) * first / all.max(1)) as u64
+}
+
+/// Makes the trees of a phase, copies them in rounds, and empties them.
+fn measure_phase(
+    (number, wanted): (usize, Vec<Wanted>),
+    site: &Site,
+    plan: &Plan,
+    bench: &mut Bench<'_>,
+) -> Result<Vec<Outcome>, Error> {
+    let begun_ns = monotonic_ns();
+    let left_ns = |most_ns: u64| most_ns.saturating_sub(monotonic_ns() - begun_ns).max(LEAST_NS);
+    let bare_bytes = choose::bare_bytes(&wanted);
+    let wanted = [Wanted::empty()].into_iter().chain(wanted);
+    let rows: Vec<Row> = wanted.map(Row::new).collect();
+    site.begin_phase(number, &rows, &mut *bench.events)?;
+    let is_exact = site.options.rounds.is_some();
+    let (spread, others): (Vec<&Row>, Vec<&Row>) =
+        rows.iter().partition(|row| row.wanted.experiment.is_spread() && !is_exact);
+    let mut outcomes = Vec::new();
+    if !spread.is_empty() {
+        let budget_ns = left_ns(plan.budget_ns / SPREAD_PART);
+        let (min_trials, max_trials) = (SPREAD_TRIALS, SPREAD_TRIALS);
+        let plan = Plan { min_trials, max_trials, budget_ns, ..plan.clone() };
+        let cases = spread.into_iter().map(|row| trial::case(row, site)).collect();
+        outcomes.extend(sampler::run(cases, &plan, bench.tools()));
+    }
+    let plan = Plan { budget_ns: left_ns(plan.budget_ns), ..plan.clone() };
+    let mut cases = bare::cases(site, bare_bytes);
+    cases.extend(others.into_iter().map(|row| trial::case(row, site)));
+    outcomes.extend(sampler::run(cases, &plan, bench.tools()));
+    finish::finish(&mut outcomes, &rows, site);
+    site.end_phase()?;
+    Ok(outcomes)
+}
+
+/// The row of a tree that is not copied, which says why.
+fn left_out_row(left: &LeftOut, state: State) -> Outcome {
+    Outcome {
+        id: left.wanted.experiment.id().to_owned(),
+        parameters: left.wanted.parameters(state),
+        unit: "ns".to_owned(),
+        better: Better::Lower,
+        status: Status::Unsupported,
+        warnings: vec![Warning::new(warning::UNSUPPORTED, left.reason())],
+        ..Outcome::default()
+    }
+}

@@ -1,0 +1,199 @@
+//! What the machine does when nothing but names are made, or nothing but bytes written, or read:
+//! no copy of as many files and bytes can take less. The bytes come out of a buffer that the CPU's
+//! caches hold, where a copier has to read them from somewhere.
+
+use std::ffi::CString;
+use std::fs::{self, File};
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use flatout_io::Error as IoError;
+use flatout_io::{Caching, Engine, Split, Tuning};
+use flatout_measure::case::{Case, Figure, Sample, Trial, TrialError};
+use flatout_measure::warning::{self, Warning};
+use flatout_sys::clock::monotonic_ns;
+use flatout_sys::generator::fill_random;
+use rustix::fs::{Mode, OFlags};
+use serde_json::{Map, Value, json};
+
+use super::Until;
+use super::choose::BARE_FILES;
+use super::site::Site;
+use super::trial::durable;
+use crate::choice::Wishes;
+use crate::crew;
+use crate::error::Error;
+use crate::read::{CacheStart, DigestKind, Job, Limit, Reader};
+
+/// The rows of this file.
+pub(super) const CREATE: &str = "copy/bare-create";
+pub(super) const WRITE: &str = "copy/bare-write";
+pub(super) const READ: &str = "copy/bare-read";
+
+/// Bytes per write: the second-level cache holds them.
+const CHUNK_BYTES: usize = 256 << 10;
+/// Requests of the direct read: what keeps the device busy, as in the page cache area.
+const READ_DEPTH: u32 = 16;
+const READ_BLOCK_BYTES: u64 = 1 << 20;
+const OWNER_ONLY: Mode = Mode::from_raw_mode(0o600);
+
+/// What rows are held against, measured in the same rounds.
+pub(super) fn cases(site: &Site, bare_bytes: u64) -> Vec<Case<'_>> {
+    if site.is_never_cold() {
+        return Vec::new();
+    }
+    let threads = json!(site.cpus);
+    let parameters = |more: &[(&str, Value)]| {
+        let mut parameters = Map::new();
+        let common = [("threads", threads.clone()), ("until", json!("cache"))];
+        for (key, value) in common.iter().chain(more) {
+            parameters.insert((*key).to_owned(), value.clone());
+        }
+        parameters
+    };
+    let bytes = [("bytes", json!(bare_bytes))];
+    let mut cases = vec![
+        case(CREATE, parameters(&[("files", json!(BARE_FILES))]), Box::new(|_| create(site))),
+        case(WRITE, parameters(&bytes), Box::new(move |_| write(site, bare_bytes))),
+    ];
+    if let Some(file) = &site.read_file {
+        let mut parameters = parameters(&[("bytes", json!(file.length_bytes()))]);
+        parameters.remove("until");
+        parameters.insert("threads".to_owned(), json!(1));
+        cases.push(case(READ, parameters, Box::new(|_| read(site))));
+    }
+    cases
+}
+
+fn case<'a>(id: &'static str, parameters: Map<String, Value>, trial: Trial<'a>) -> Case<'a> {
+    let (unit, figure) = match id {
+        CREATE => ("ns", Figure::NanosecondsEach),
+        _ => ("bytes/s", Figure::Rate),
+    };
+    Case { id, parameters, unit, figure, trial }
+}
+
+/// Makes empty files, each thread in a directory of its own.
+fn create(site: &Site) -> Result<Sample, TrialError> {
+    let folder = begin(site, 0)?;
+    let threads = u64::from(site.cpus);
+    let crewed = crew::run(
+        site.cpus,
+        |index| {
+            let own = own_folder(&folder, index)?;
+            let opened = File::open(&own).map_err(IoError::system("open the directory", &own))?;
+            let count = BARE_FILES / threads + u64::from(u64::from(index) < BARE_FILES % threads);
+            let names: Result<Vec<_>, _> =
+                (0..count).map(|number| CString::new(format!("file-{number:06}"))).collect();
+            let names = names.expect("digits and letters hold no zero byte");
+            Ok::<_, Error>((own, opened, names))
+        },
+        |_, (own, opened, names)| {
+            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+            for name in names {
+                let made = rustix::fs::openat(opened.as_fd(), name.as_c_str(), flags, OWNER_ONLY);
+                made.map_err(IoError::system("make a file in", own))?;
+            }
+            Ok(())
+        },
+    );
+    end(site, BARE_FILES as f64, (crewed.elapsed_ns, crewed.results))
+}
+
+/// Writes fresh files, one per thread, out of a buffer.
+fn write(site: &Site, bare_bytes: u64) -> Result<Sample, TrialError> {
+    let folder = begin(site, bare_bytes)?;
+    let (share, seed) = (bare_bytes / u64::from(site.cpus), site.options.seed);
+    let crewed = crew::run(
+        site.cpus,
+        |index| {
+            let path = own_folder(&folder, index)?.join("file");
+            let file = File::create_new(&path).map_err(IoError::system("create", &path))?;
+            let mut chunk = vec![0; CHUNK_BYTES];
+            fill_random(&mut chunk, seed, u64::from(index));
+            Ok::<_, Error>((path, file, chunk))
+        },
+        |_, (path, file, chunk)| {
+            let mut offset = 0;
+            while offset < share {
+                let part = (share - offset).min(chunk.len() as u64) as usize;
+                file.write_all_at(&chunk[..part], offset)
+                    .map_err(IoError::system("write", path))?;
+                offset += part as u64;
+            }
+            Ok(())
+        },
+    );
+    let written = share * u64::from(site.cpus);
+    let sample = end(site, written as f64, (crewed.elapsed_ns, crewed.results))?;
+    // So few files that their inodes are not missed.
+    fs::remove_dir_all(&folder).map_err(IoError::system("remove", &folder)).map_err(Error::from)?;
+    Ok(sample)
+}
+
+fn begin(site: &Site, bytes: u64) -> Result<PathBuf, TrialError> {
+    site.take(bytes).map_err(TrialError::NoMore)?;
+    let folder = site.fresh();
+    let made = fs::create_dir(&folder);
+    made.map_err(IoError::system("make the directory", &folder)).map_err(Error::from)?;
+    site.settle()?;
+    Ok(folder)
+}
+
+fn own_folder(folder: &Path, index: u32) -> Result<PathBuf, Error> {
+    let own = folder.join(format!("thread-{index}"));
+    fs::create_dir(&own).map_err(IoError::system("make the directory", &own))?;
+    Ok(own)
+}
+
+fn end(
+    site: &Site,
+    amount: f64,
+    (elapsed_ns, results): (u64, Vec<Result<(), Error>>),
+) -> Result<Sample, TrialError> {
+    let ended_ns = monotonic_ns();
+    results.into_iter().collect::<Result<(), Error>>()?;
+    let mut sample = Sample { amount, elapsed_ns, ..Sample::default() };
+    if site.options.until == Until::Durable {
+        site.settle()?;
+        let durable_ns = elapsed_ns.saturating_add(monotonic_ns() - ended_ns);
+        sample.further.push(durable(amount, durable_ns));
+    }
+    sample.warnings.extend(site.doubt());
+    Ok(sample)
+}
+
+/// Reads a file that is not cached around the cache, with several requests in flight.
+fn read(site: &Site) -> Result<Sample, TrialError> {
+    let Some(file) = &site.read_file else {
+        return Err(TrialError::Unsupported("there is no file to be read".to_owned()));
+    };
+    let tuning = Tuning {
+        engine: Engine::Uring,
+        caching: Caching::Direct,
+        block_bytes: READ_BLOCK_BYTES,
+        depth: READ_DEPTH,
+        threads: 1,
+        split: Split::Contiguous,
+    };
+    let reader = Reader::open(Job {
+        path: file.path(),
+        wishes: Wishes::exactly(&tuning),
+        block_count: None,
+        limit: Limit::Blocks,
+        state: CacheStart::Cold,
+        digest: DigestKind::Xor32,
+        profile: None,
+        cancel: site.options.cancel,
+    })?;
+    let measured = reader.trial()?;
+    let doubts = reader.warnings().iter().chain(&measured.warnings);
+    let refused = |doubt: &&Warning| {
+        [warning::DIRECT_REFUSED, warning::URING_REFUSED].contains(&doubt.code.as_str())
+    };
+    if let Some(doubt) = doubts.into_iter().find(refused) {
+        return Err(TrialError::Unsupported(doubt.text.clone()));
+    }
+    Ok(Reader::sample(&measured))
+}

@@ -1,0 +1,363 @@
+//! What is copied: the experiments, the trees that each has, and the pictures of them.
+
+use std::rc::Rc;
+
+use flatout_measure::record::{Chart, Outcome};
+use serde_json::{Map, Value, json};
+
+use super::State;
+use super::choose::Wanted;
+use crate::bench::Extent;
+use crate::corpus::{Corpus, Shape, name};
+use crate::error::Error;
+
+/// Groups of corpora that are experiments of their own; all others are trees with a name.
+const GROUPS: [(&str, Experiment); 7] = [
+    ("sizes", Experiment::ByCount),
+    ("split-1G", Experiment::ByPieces),
+    ("split-32M", Experiment::ByPieces),
+    ("deep", Experiment::ByDepth),
+    ("single", Experiment::Single),
+    ("memory", Experiment::Memory),
+    ("deviation", Experiment::Spread),
+];
+/// What the whole grid has, beside the split of a large total.
+const FULL: [&str; 6] = ["sizes", "split-32M", "deep", "memory", "deviation", "single"];
+/// Files and lengths of the coarse grid.
+const QUICK_COUNTS: [u64; 3] = [1, 10, 100];
+const QUICK_FILE_BYTES: [u64; 3] = [128 << 10, 1 << 20, 16 << 20];
+const QUICK_PIECES: [u64; 4] = [1, 16, 256, 4096];
+const QUICK_DEPTHS: [u64; 3] = [1, 10, 100];
+/// The trees of bare `bench`: files and their length.
+const FEW: [(u64, u64); 2] = [(16, 1 << 20), (500, 4 << 10)];
+/// The total that is split into more and more pieces: the first for which all of them fit.
+pub(super) const SPLIT_BYTES: [u64; 4] = [1 << 30, 512 << 20, 256 << 20, 128 << 20];
+const SPLIT_STEP: u64 = 4;
+const SPLIT_LEAST_BYTES: u64 = 64 << 10;
+
+/// What is varied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Experiment {
+    /// The number of files of one size.
+    ByCount,
+    /// The number of files that hold the same bytes.
+    ByPieces,
+    /// The directories above a file.
+    ByDepth,
+    /// Few large files.
+    Single,
+    /// Files that show how much memory a copy takes.
+    Memory,
+    /// The same tree ten times, for the spread.
+    Spread,
+    /// A tree with a name.
+    Tree,
+    /// A directory with nothing in it: what the program takes for itself.
+    Empty,
+}
+
+impl Experiment {
+    /// Its rows are called so.
+    pub(super) fn id(self) -> &'static str {
+        match self {
+            Self::ByCount => "copy/by-count",
+            Self::ByPieces => "copy/by-pieces",
+            Self::ByDepth => "copy/by-depth",
+            Self::Single => "copy/single",
+            Self::Memory => "copy/memory",
+            Self::Spread => "copy/deviation",
+            Self::Tree => "copy/tree",
+            Self::Empty => "copy/empty",
+        }
+    }
+
+    pub(super) fn is_spread(self) -> bool {
+        self == Self::Spread
+    }
+}
+
+/// What is asked for instead of the usual.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// Names of corpora and groups, see [`name`].
+    pub corpora: Vec<String>,
+    /// Lengths of files; with the next two every combination is copied.
+    pub file_bytes: Vec<u64>,
+    /// Numbers of files.
+    pub files: Vec<u64>,
+    /// Directories above them.
+    pub depths: Vec<u64>,
+}
+
+impl Selection {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// All trees that are wanted, those of one experiment beside each other.
+    ///
+    /// Errors: [`Error::Usage`] for what means nothing, or no machine has.
+    pub(super) fn wanted(&self, extent: Extent) -> Result<Vec<Wanted>, Error> {
+        if self.is_empty() {
+            return usual(extent);
+        }
+        let mut wanted = self.grid()?;
+        for corpus_name in &self.corpora {
+            wanted.extend(named(corpus_name)?);
+        }
+        let mut kept: Vec<Wanted> = Vec::new();
+        for one in wanted {
+            if !kept.contains(&one) {
+                kept.push(one);
+            }
+        }
+        Ok(kept)
+    }
+
+    /// All combinations of what is asked for; nothing where nothing is.
+    fn grid(&self) -> Result<Vec<Wanted>, Error> {
+        let Self { file_bytes, files, depths, .. } = self;
+        if file_bytes.is_empty() && files.is_empty() && depths.is_empty() {
+            return Ok(Vec::new());
+        }
+        let or = |list: &[u64], usual| if list.is_empty() { vec![usual] } else { list.to_vec() };
+        let is_deep = depths.len() > 1 && files.len() < 2;
+        let experiment = if is_deep { Experiment::ByDepth } else { Experiment::ByCount };
+        let mut wanted = Vec::new();
+        for &length in &or(file_bytes, 1 << 20) {
+            for &depth in &or(depths, 0) {
+                for &count in &or(files, 1) {
+                    let corpus = name::uniform(count, length, depth)?;
+                    wanted.push(Wanted::new(experiment, corpus));
+                }
+            }
+        }
+        Ok(wanted)
+    }
+}
+
+fn named(corpus_name: &str) -> Result<Vec<Wanted>, Error> {
+    let group = GROUPS.iter().find(|(group, _)| *group == corpus_name);
+    let experiment = match group {
+        Some((_, experiment)) => *experiment,
+        None if corpus_name == "all" || corpus_name == "default" => {
+            return apart(corpus_name);
+        }
+        None if corpus_name.starts_with("deep-") => Experiment::ByDepth,
+        None => Experiment::Tree,
+    };
+    let corpora = name::parse(&[corpus_name.to_owned()])?;
+    Ok(corpora.into_iter().map(|corpus| Wanted::new(experiment, corpus)).collect())
+}
+
+/// The trees of a group of groups, each in its own experiment.
+fn apart(group: &str) -> Result<Vec<Wanted>, Error> {
+    let mut wanted = Vec::new();
+    if group == "all" {
+        for (name, _) in GROUPS {
+            wanted.extend(named(name)?);
+        }
+    }
+    let known: Vec<String> = wanted.iter().map(|one: &Wanted| one.corpus.name.clone()).collect();
+    let rest = name::parse(&[group.to_owned()])?;
+    let rest = rest.into_iter().filter(|corpus| !known.contains(&corpus.name));
+    wanted.extend(rest.map(|corpus| Wanted::new(Experiment::Tree, corpus)));
+    Ok(wanted)
+}
+
+/// What is copied when nothing is asked for.
+fn usual(extent: Extent) -> Result<Vec<Wanted>, Error> {
+    let mut wanted = Vec::new();
+    if extent == Extent::Few {
+        for (files, file_bytes) in FEW {
+            wanted.push(Wanted::new(Experiment::ByCount, name::uniform(files, file_bytes, 0)?));
+        }
+    } else {
+        for group in FULL {
+            wanted.extend(named(group)?);
+        }
+    }
+    if extent == Extent::Quick {
+        wanted.retain(is_quick);
+    }
+    if extent == Extent::Full {
+        for total_bytes in SPLIT_BYTES {
+            for corpus in split(total_bytes)? {
+                wanted.push(Wanted::new(Experiment::ByPieces, corpus));
+            }
+        }
+    }
+    wanted.iter_mut().for_each(|one| one.is_optional = true);
+    Ok(wanted)
+}
+
+fn is_quick(wanted: &Wanted) -> bool {
+    let Corpus { files, .. } = *wanted.corpus;
+    match wanted.experiment {
+        Experiment::ByCount => {
+            QUICK_COUNTS.contains(&files) && QUICK_FILE_BYTES.contains(&wanted.file_bytes())
+        }
+        Experiment::ByPieces => QUICK_PIECES.contains(&files),
+        Experiment::ByDepth => QUICK_DEPTHS.contains(&wanted.corpus.depth()),
+        Experiment::Memory => true,
+        Experiment::Single | Experiment::Spread | Experiment::Tree | Experiment::Empty => false,
+    }
+}
+
+/// The same bytes in more and more files.
+fn split(total_bytes: u64) -> Result<Vec<Corpus>, Error> {
+    std::iter::successors(Some(1), |files| Some(files * SPLIT_STEP))
+        .take_while(|files| total_bytes / files >= SPLIT_LEAST_BYTES)
+        .map(|files| name::uniform(files, total_bytes / files, 0))
+        .collect()
+}
+
+impl Wanted {
+    /// A directory with nothing in it.
+    pub(super) fn empty() -> Self {
+        let shape = Shape::Files { files: 0, file_bytes: 0, directories: 1, depth: 0 };
+        Self::new(Experiment::Empty, Corpus::new("empty", shape))
+    }
+
+    /// Length of each file; 0 where they differ.
+    pub(super) fn file_bytes(&self) -> u64 {
+        if let Shape::Files { file_bytes, .. } = self.corpus.shape { file_bytes } else { 0 }
+    }
+
+    /// What tells its row from others with the same id: no more than what is varied, because
+    /// every parameter that varies makes lines of a picture.
+    pub(super) fn parameters(&self, state: State) -> Map<String, Value> {
+        let Corpus { name, bytes, files, .. } = &*self.corpus;
+        let depth = self.corpus.depth();
+        let mut parameters = Map::new();
+        let mut set = |key: &str, value: Value| parameters.insert(key.to_owned(), value);
+        set("cache_state", state.of_tree().name().into());
+        set("until", "cache".into());
+        match self.experiment {
+            Experiment::Tree => {
+                set("corpus", json!(name));
+                return parameters;
+            }
+            Experiment::Empty => return parameters,
+            Experiment::ByPieces => set("bytes", json!(bytes)),
+            _ => set("file_bytes", json!(self.file_bytes())),
+        };
+        let is_by_depth = self.experiment == Experiment::ByDepth;
+        if !is_by_depth || *files > 1 {
+            set("files", json!(files));
+        }
+        if is_by_depth || depth > 0 {
+            set("tree_depth", json!(depth));
+        }
+        parameters
+    }
+}
+
+/// The pictures, of the rows that there are.
+pub fn charts(rows: &[Outcome]) -> Vec<Chart> {
+    let chart = |title: &str, experiment: Experiment, x: &str, lines: &[&str]| Chart {
+        title: title.to_owned(),
+        id: experiment.id().to_owned(),
+        x_parameter: x.to_owned(),
+        x_log2: true,
+        line_parameters: lines.iter().map(|&line| line.to_owned()).collect(),
+    };
+    let all = [
+        chart("Copy time by file count", Experiment::ByCount, "files", &["file_bytes"]),
+        chart("Copy time by number of pieces", Experiment::ByPieces, "files", &["bytes"]),
+        chart("Copy time by tree depth", Experiment::ByDepth, "tree_depth", &["file_bytes"]),
+    ];
+    let has_points = |chart: &Chart| {
+        let own = rows.iter().filter(|row| row.id == chart.id && row.median.is_some());
+        let mut found: Vec<_> =
+            own.filter_map(|row| row.parameters[&chart.x_parameter].as_u64()).collect();
+        found.sort_unstable();
+        found.dedup();
+        found.len() > 1
+    };
+    all.into_iter().filter(has_points).collect()
+}
+
+impl PartialEq for Wanted {
+    fn eq(&self, other: &Self) -> bool {
+        self.experiment == other.experiment && Rc::as_ref(&self.corpus) == other.corpus.as_ref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(selection: &Selection, extent: Extent) -> Vec<(&'static str, String)> {
+        let wanted = selection.wanted(extent).unwrap();
+        wanted.iter().map(|one| (one.experiment.id(), one.corpus.name.clone())).collect()
+    }
+
+    #[test]
+    fn the_whole_grid_has_every_experiment() {
+        let names = names(&Selection::default(), Extent::Full);
+        for (id, name) in [
+            ("copy/by-count", "1x128K"),
+            ("copy/by-count", "2000x400K"),
+            ("copy/by-count", "900x16M"),
+            ("copy/by-pieces", "16384x64K"),
+            ("copy/by-pieces", "1x1G"),
+            ("copy/by-pieces", "4096x8K"),
+            ("copy/by-depth", "deep-100"),
+            ("copy/single", "1x16G"),
+            ("copy/single", "2x4G"),
+            ("copy/memory", "10x32M"),
+            ("copy/deviation", "50x4M"),
+        ] {
+            assert!(names.contains(&(id, name.to_owned())), "{id} {name}: {names:?}");
+        }
+    }
+
+    #[test]
+    fn no_two_rows_are_alike() {
+        let all = Selection { corpora: vec!["all".to_owned()], ..Selection::default() };
+        for (selection, extent) in [
+            (Selection::default(), Extent::Full),
+            (Selection::default(), Extent::Quick),
+            (all, Extent::Full),
+        ] {
+            let wanted = selection.wanted(extent).unwrap();
+            let mut rows: Vec<_> = wanted
+                .iter()
+                .map(|one| format!("{} {:?}", one.experiment.id(), one.parameters(State::Hot)))
+                .collect();
+            rows.sort();
+            let count = rows.len();
+            rows.dedup();
+            assert_eq!(rows.len(), count);
+        }
+        assert_eq!(names(&Selection::default(), Extent::Few).len(), 2);
+    }
+
+    #[test]
+    fn options_make_a_grid_and_names_keep_their_experiment() {
+        let grid = Selection { files: vec![1, 2], file_bytes: vec![0, 7], ..Selection::default() };
+        let of_grid = ["1x0", "2x0", "1x7", "2x7"].map(|name| ("copy/by-count", name.to_owned()));
+        assert_eq!(names(&grid, Extent::Full), of_grid);
+        let deep = Selection { depths: vec![1, 5], ..Selection::default() };
+        let of_depth = ["1x1M@1", "1x1M@5"].map(|name| ("copy/by-depth", name.to_owned()));
+        assert_eq!(names(&deep, Extent::Quick), of_depth);
+        let corpora = ["deep-3", "source-tree", "memory", "memory"].map(str::to_owned).to_vec();
+        let named = Selection { corpora, ..Selection::default() };
+        let ids: Vec<_> = names(&named, Extent::Full).into_iter().map(|(id, _)| id).collect();
+        assert_eq!(ids, ["copy/by-depth", "copy/tree", "copy/memory"]);
+    }
+
+    #[test]
+    fn what_means_nothing_is_wrong_use() {
+        for selection in [
+            Selection { files: vec![0], ..Selection::default() },
+            Selection { depths: vec![1001], ..Selection::default() },
+            Selection { file_bytes: vec![u64::MAX], ..Selection::default() },
+            Selection { corpora: vec!["nothing".to_owned()], ..Selection::default() },
+        ] {
+            let error = selection.wanted(Extent::Full).unwrap_err();
+            assert!(matches!(error, Error::Usage(_)), "{selection:?}");
+        }
+    }
+}

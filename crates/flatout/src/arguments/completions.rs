@@ -1,0 +1,29 @@
+//! `flatout completions`.
+
+use clap::{Args, ValueEnum};
+
+const AFTER: &str = "\
+Examples:
+  flatout completions bash > ~/.local/share/bash-completion/completions/flatout
+  flatout completions zsh > ~/.zfunc/_flatout          with ~/.zfunc in fpath
+  flatout completions fish > ~/.config/fish/completions/flatout.fish";
+
+/// `flatout completions`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = AFTER)]
+pub struct Completions {
+    /// The shell
+    #[arg(value_name = "SHELL", value_enum)]
+    pub shell: Shell,
+}
+
+/// Which shell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Shell {
+    /// GNU Bash, with the bash-completion package
+    Bash,
+    /// Zsh
+    Zsh,
+    /// Fish
+    Fish,
+}

@@ -1,0 +1,156 @@
+//! `flatout report`: what runs left, in another form.
+//!
+//! All files are read before anything is written, so that a wrong one leaves no half of a result.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use flatout_measure::record::Record;
+use flatout_report::document::{self, DocumentError};
+use flatout_report::{Format, csv, fio_json, text};
+
+use crate::arguments::report::Report;
+use crate::conclusion::{self, Draft, View};
+use crate::output;
+
+/// Why there is no result: exit code and what is said.
+type Refusal = (i32, String);
+
+/// Reads the files and shows them.
+pub fn run(arguments: &Report) -> ExitCode {
+    let shown = check(arguments).and_then(|()| records(&arguments.files));
+    let done = shown.and_then(|records| deliver(&records, arguments));
+    match done {
+        Ok(()) => output::exit(conclusion::DONE),
+        Err((code, error)) => refuse(arguments, code, error),
+    }
+}
+
+/// Says why there is no result; who asked for JSON gets a document.
+fn refuse(arguments: &Report, code: i32, error: String) -> ExitCode {
+    if arguments.output.format != Format::Json {
+        output::complain(&error);
+        return output::exit(code);
+    }
+    let mut draft = Draft::begin(0);
+    draft.fail(code, error);
+    let shown = arguments.output.shown();
+    output::conclude(draft.conclude(View::Summary), &shown)
+}
+
+/// Refuses what can be seen without reading.
+fn check(arguments: &Report) -> Result<(), Refusal> {
+    let wrong_use = |text: String| (conclusion::WRONG_USE, text);
+    let Report { files, output } = arguments;
+    let holds_one = match output.format {
+        Format::Table | Format::Markdown | Format::Csv | Format::GoBench => None,
+        Format::Json => Some("a document holds one record; --format csv takes several"),
+        Format::Html => Some("a page holds one record; flatout compare holds several together"),
+        Format::OpenMetrics => Some("a metric has one value"),
+        Format::FioJson => Some("its jobs would be one run"),
+    };
+    if let Some(reason) = holds_one.filter(|_| files.len() > 1) {
+        let format = output.format;
+        return Err(wrong_use(format!("--format {format} takes one FILE: {reason}")));
+    }
+    if files.iter().filter(|file| is_standard_input(file)).count() > 1 {
+        return Err(wrong_use("standard input can be read only once".to_owned()));
+    }
+    if into_folder(arguments).is_some() {
+        return Ok(());
+    }
+    output::check(output, files).map_err(|error| (conclusion::FAILED, error))
+}
+
+fn is_standard_input(file: &Path) -> bool {
+    file == Path::new("-")
+}
+
+/// The folder that gets a file per row.
+fn into_folder(arguments: &Report) -> Option<&Path> {
+    let output = arguments.output.output.as_deref()?;
+    (arguments.output.format == Format::FioJson && output.is_dir()).then_some(output)
+}
+
+fn records(files: &[PathBuf]) -> Result<Vec<(String, Record)>, Refusal> {
+    let named = |file: &PathBuf| {
+        let name =
+            if is_standard_input(file) { "standard input".into() } else { file.to_string_lossy() };
+        let record = read(file).map_err(|error| (conclusion::FAILED, error.to_string()))?;
+        Ok((name.into_owned(), record))
+    };
+    files.iter().map(named).collect()
+}
+
+fn read(file: &Path) -> Result<Record, DocumentError> {
+    if is_standard_input(file) {
+        return document::parse_from(io::stdin().lock(), file);
+    }
+    document::read(file)
+}
+
+fn deliver(records: &[(String, Record)], arguments: &Report) -> Result<(), Refusal> {
+    let failed = |error| (conclusion::FAILED, error);
+    if let Some(folder) = into_folder(arguments) {
+        return records.iter().try_for_each(|(_, record)| {
+            fill(folder, &fio_json::files(record, arguments.output.identity())).map_err(failed)
+        });
+    }
+    let shown = shown(records, arguments);
+    match &arguments.output.output {
+        None => output::to_standard_output(shown.as_bytes()),
+        Some(path) => output::replace(path, shown.as_bytes()),
+    }
+    .map_err(failed)
+}
+
+/// Writes the files into folders of their own below this one.
+fn fill(folder: &Path, files: &[(String, String)]) -> Result<(), String> {
+    if files.is_empty() {
+        return Err("the record has no row that has a place in fio's shape".to_owned());
+    }
+    for (name, text) in files {
+        let path = folder.join(name);
+        if let Some(parent) = path.parent() {
+            let made = std::fs::create_dir_all(parent);
+            made.map_err(|error| format!("cannot make {parent:?}: {error}"))?;
+        }
+        output::replace(&path, text.as_bytes())?;
+    }
+    output::complain(&format!("left {} files in {folder:?}", files.len()));
+    Ok(())
+}
+
+fn shown(records: &[(String, Record)], arguments: &Report) -> String {
+    let format = arguments.output.format;
+    if let (Format::Csv, 2..) = (format, records.len()) {
+        return csv::documents(records);
+    }
+    let mut all = String::new();
+    for (index, (name, record)) in records.iter().enumerate() {
+        let name = text::visible(name);
+        match (format, records.len()) {
+            (Format::Table, 2..) => {
+                let gap = if index > 0 { "\n" } else { "" };
+                all.push_str(&format!("{gap}==> {name} <==\n"));
+            }
+            (Format::Markdown, 2..) => {
+                let gap = if index > 0 { "\n" } else { "" };
+                all.push_str(&format!("{gap}Record `{}`:\n\n", name.replace('`', "'")));
+            }
+            _ => {}
+        }
+        all.push_str(&output::shown(record, view(record), &arguments.output));
+    }
+    all
+}
+
+/// As the command that left the record showed it.
+fn view(record: &Record) -> View {
+    let moves_files = |id: &str| id.starts_with("read/") || id.starts_with("write/");
+    let is_summary = record.end.verdict.is_empty()
+        && !record.results.is_empty()
+        && record.results.iter().all(|outcome| moves_files(&outcome.id));
+    if is_summary { View::Summary } else { View::Report }
+}

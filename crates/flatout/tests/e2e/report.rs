@@ -1,0 +1,177 @@
+//! `flatout report`: what runs left comes back in every form, and nothing else is taken for it.
+
+mod hostile;
+
+use std::fs;
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use crate::bin::{Folder, input};
+use crate::schema::assert_valid;
+
+/// A record that was made by hand, of the room that shows them.
+fn fixture(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("../report/tests/fixtures/{name}.json"))
+}
+
+/// A folder with a record in it, under a name that does not tell its form.
+fn folder_with(name: &str) -> Folder {
+    let folder = Folder::new();
+    fs::copy(fixture(name), folder.join("result")).unwrap();
+    folder
+}
+
+#[test]
+fn a_run_is_shown_again_as_the_command_showed_it() {
+    let folder = Folder::new();
+    fs::write(folder.join("data"), vec![7; 100_000]).unwrap();
+    let read = "read data --engine sync --format json --output record".split(' ');
+    folder.flatout(read).leaves("record").run().exits(0);
+    let shown = folder.flatout(["report", "record"]).run();
+    assert!(shown.exits(0).field("digest").starts_with("xor32 "), "{shown}");
+    assert_eq!(shown.stderr, "");
+    let again = folder.flatout(["report", "record", "--format", "json"]).run();
+    assert_eq!(again.exits(0).stdout, fs::read_to_string(folder.join("record")).unwrap());
+}
+
+#[test]
+fn every_form_comes_out_of_a_document_and_of_a_page() {
+    let folder = folder_with("disk");
+    let page = ["report", "result", "--format", "html", "--identify", "--output", "page"];
+    folder.flatout(page).leaves("page").run().exits(0);
+    let head = [
+        ("table", "flatout 0.1.0"),
+        ("json", "{\n  \"schema\": \"flatout/1\""),
+        ("csv", "id,"),
+        ("markdown", "# flatout"),
+        ("html", "<!doctype html>"),
+        ("openmetrics", "# TYPE flatout_machine_info gauge\n"),
+        ("go-bench", "# flatout 0.1.0"),
+        ("fio-json", "{\n"),
+    ];
+    for (format, begins) in head {
+        let of_document = folder.flatout(["report", "result", "--format", format]).run();
+        let of_page = folder.flatout(["report", "page", "--format", format]).run();
+        assert!(of_document.exits(0).stdout.starts_with(begins), "{of_document}");
+        assert_eq!((&of_page.stdout, of_page.code), (&of_document.stdout, Some(0)), "{format}");
+        assert_eq!(of_document.stderr, "", "{format}");
+    }
+}
+
+#[test]
+fn the_json_of_a_page_is_the_record_that_it_holds() {
+    let folder = folder_with("disk");
+    let page = folder.flatout(["report", "result", "--format", "html"]).run();
+    fs::write(folder.join("page"), &page.exits(0).stdout).unwrap();
+    let json = folder.flatout(["report", "page", "--format", "json"]).run();
+    let document: Value = serde_json::from_str(&json.exits(0).stdout).unwrap();
+    assert_valid(&document);
+    assert!(!json.stdout.contains("/home/anna"), "{json}");
+    let whole = folder.flatout(["report", "result", "--format", "json"]).run();
+    assert!(whole.exits(0).stdout.contains("/home/anna"));
+}
+
+#[test]
+fn host_and_paths_are_told_only_when_asked_for() {
+    let folder = folder_with("disk");
+    fs::copy(fixture("read"), folder.join("read")).unwrap();
+    let cases = [
+        ("result", "html", "/home/anna"),
+        ("result", "openmetrics", "workbench"),
+        ("result", "fio-json", "/home/anna"),
+        ("read", "go-bench", "%2Fhome%2Fanna"),
+    ];
+    for (name, format, told) in cases {
+        let shown = folder.flatout(["report", name, "--format", format]).run();
+        for secret in ["workbench", "/home/anna", "%2Fhome", "0b51c8d2"] {
+            assert!(!shown.exits(0).stdout.contains(secret), "{format}: {secret}");
+        }
+        let all = folder.flatout(["report", name, "--format", format, "--identify"]).run();
+        assert!(all.exits(0).stdout.contains(told), "{all}");
+    }
+}
+
+#[test]
+fn several_records_come_one_after_the_other_or_are_refused() {
+    let folder = folder_with("disk");
+    fs::copy(fixture("write"), folder.join("other")).unwrap();
+    let both = |format: &str| {
+        let words = ["report", "result", "-", "--format", format];
+        folder.flatout(words).stdin(input(&folder.join("other"))).run()
+    };
+    let table = both("table");
+    assert!(table.exits(0).stdout.starts_with("==> result <==\n"), "{table}");
+    assert!(table.stdout.contains("\n\n==> standard input <==\n"), "{table}");
+    assert!(both("markdown").exits(0).stdout.contains("\nRecord `standard input`:\n"));
+    let csv = both("csv");
+    let mut lines = csv.exits(0).stdout.split("\r\n");
+    assert!(lines.next().unwrap().starts_with("record,id,"), "{csv}");
+    assert!(lines.next().unwrap().starts_with("result,disk/"), "{csv}");
+    assert_eq!(lines.filter(|line| line.starts_with("standard input,write/")).count(), 1, "{csv}");
+    let lines = both("go-bench");
+    assert!(lines.exits(0).stdout.matches("\ngoos: linux\n").count() == 2, "{lines}");
+    for format in ["json", "html", "openmetrics", "fio-json"] {
+        let refused = both(format);
+        assert!(refused.exits(2).stderr.contains("takes one FILE"), "{refused}");
+        let is_json = format == "json";
+        assert_eq!(refused.stdout.is_empty(), !is_json, "{refused}");
+    }
+    let twice = folder.flatout(["report", "-", "-"]).run();
+    twice.complains(2, &["standard input can be read only once"]);
+    folder.flatout(["report"]).run().exits(2);
+    let mixed = folder.flatout(["report", "result", "missing"]).run();
+    mixed.complains(1, &["missing", "No such file"]);
+    assert_eq!(mixed.stdout, "", "all files are read before anything is shown");
+}
+
+#[test]
+fn results_go_into_a_file_as_a_whole_or_not_at_all() {
+    let folder = folder_with("disk");
+    let words = "report result --format openmetrics --output flatout.prom".split(' ');
+    folder.flatout(words).leaves("flatout.prom").run().exits(0);
+    let text = fs::read_to_string(folder.join("flatout.prom")).unwrap();
+    assert!(text.ends_with("\n# EOF\n") && text.contains("flatout_result_bytes_per_second{id="));
+    let same = folder.flatout(["report", "result", "--output", "result"]).run();
+    same.complains(1, &["it is the file that is worked on"]);
+    let missing = folder.flatout(["report", "none", "--output", "flatout.prom"]).run();
+    missing.complains(1, &["none"]);
+    assert_eq!(fs::read_to_string(folder.join("flatout.prom")).unwrap(), text);
+    let nowhere = folder.flatout(["report", "result", "--output", "no/such/file"]).run();
+    nowhere.complains(1, &["cannot write", "no/such/file"]);
+}
+
+#[test]
+fn a_folder_gets_a_file_per_row_for_fio_plot() {
+    let folder = folder_with("disk");
+    fs::create_dir(folder.join("plots")).unwrap();
+    let words = "report result --format fio-json --output plots".split(' ');
+    let ran = folder.flatout(words).run();
+    assert!(ran.exits(0).stderr.contains("files in \"plots\""), "{ran}");
+    let mut files = 0;
+    for rows in fs::read_dir(folder.join("plots")).unwrap() {
+        for file in fs::read_dir(rows.unwrap().path()).unwrap() {
+            let text = fs::read(file.unwrap().path()).unwrap();
+            let document: Value = serde_json::from_slice(&text).unwrap();
+            let jobs = document["jobs"].as_array().unwrap();
+            assert_eq!(jobs.len(), 1, "fio-plot adds up the jobs of a file");
+            for option in ["rw", "bs", "iodepth", "numjobs"] {
+                assert!(jobs[0]["job options"][option].is_string(), "{option}: {document:#}");
+            }
+            files += 1;
+        }
+    }
+    assert!(files > 0);
+    let none = folder_with("read");
+    fs::create_dir(none.join("plots")).unwrap();
+    let words = "report result --format fio-json --output plots".split(' ');
+    none.flatout(words).run().complains(1, &["no row that has a place"]);
+}
+
+#[test]
+fn a_closed_pipe_is_no_failure() {
+    let folder = folder_with("bench");
+    let words = ["report", "result", "--format", "html"];
+    let ran = folder.flatout(words).stdout(crate::bin::closed_pipe()).run();
+    assert_eq!((ran.exits(0).stderr.as_str(), ran.stdout.as_str()), ("", ""));
+}

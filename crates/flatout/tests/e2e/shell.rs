@@ -1,0 +1,95 @@
+//! What is made of the definition of the command line for others: completions and manual pages.
+
+use std::fs;
+use std::process::Command;
+
+use crate::bin::Folder;
+use crate::skip::skip;
+
+/// The commands that help lists.
+const COMMANDS: [&str; 11] = [
+    "bench",
+    "completions",
+    "copy",
+    "man",
+    "read",
+    "report",
+    "serve",
+    "sum",
+    "tune",
+    "versus",
+    "write",
+];
+
+/// What the program says of this file; none if it is not installed.
+fn checked(program: &str, arguments: &[&str], folder: &Folder) -> Option<String> {
+    let ran = Command::new(program).args(arguments).current_dir(folder.path()).output();
+    let ran = ran.ok()?;
+    let said = [ran.stdout, ran.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    assert!(ran.status.success(), "{program} {arguments:?}: {said:?}");
+    Some(said.concat())
+}
+
+#[test]
+fn shells_read_their_completions() {
+    let folder = Folder::new();
+    let mut missing = Vec::new();
+    for shell in ["bash", "zsh", "fish"] {
+        let ran = folder.flatout(["completions", shell]).run();
+        for command in COMMANDS {
+            assert!(ran.exits(0).stdout.contains(command), "{shell}: {command}");
+        }
+        assert!(!ran.stdout.contains("transfer"), "{shell}: what is hidden stays hidden");
+        fs::write(folder.join(shell), &ran.stdout).unwrap();
+        if checked(shell, &["-n", shell], &folder).is_none() {
+            missing.push(shell);
+        }
+    }
+    folder.flatout(["completions", "tcsh"]).run().exits(2);
+    if !missing.is_empty() {
+        skip!("not installed: {missing:?}");
+    }
+}
+
+#[test]
+fn bash_completes_commands_and_forms() {
+    let folder = Folder::new();
+    let script = folder.flatout(["completions", "bash"]).run().stdout;
+    fs::write(folder.join("script"), script).unwrap();
+    let ask = |words: &str, at: usize| {
+        let (rest, last) = words.rsplit_once(' ').unwrap();
+        let before = rest.rsplit(' ').next().unwrap();
+        let asked = format!(
+            "source ./script; COMP_WORDS=({words}); COMP_CWORD={at}; \
+             _flatout flatout '{last}' '{before}' 2>/dev/null; echo \"${{COMPREPLY[@]}}\""
+        );
+        checked("bash", &["-c", &asked], &folder)
+    };
+    let Some(commands) = ask("flatout rep", 1) else { skip!("bash is not installed") };
+    assert_eq!(commands.trim(), "report");
+    let forms = ask("flatout report --format open", 3).unwrap();
+    assert_eq!(forms.trim(), "openmetrics");
+}
+
+#[test]
+fn manual_pages_are_clean_and_keep_their_examples() {
+    let folder = Folder::new();
+    let pages = std::iter::once(vec!["man"]).chain(COMMANDS.map(|command| vec!["man", command]));
+    let mut is_checked = false;
+    for words in pages {
+        let page = folder.flatout(&words).run();
+        assert!(page.exits(0).stdout.starts_with(".TH \"FLATOUT"), "{page}");
+        fs::write(folder.join("page"), &page.stdout).unwrap();
+        let path = folder.join("page");
+        let shown = ["--warnings", "-E", "UTF-8", "-l", path.to_str().unwrap()];
+        if let Some(shown) = checked("man", &shown, &folder) {
+            assert!(!shown.contains("warning"), "{words:?}: {shown}");
+            is_checked = true;
+        }
+    }
+    let unknown = folder.flatout(["man", "transfer"]).run();
+    unknown.complains(2, &["transfer", "known are bench"]);
+    if !is_checked {
+        skip!("man is not installed");
+    }
+}

@@ -1,0 +1,139 @@
+//! What a page leaves out so that it stays small: first what is folded or drawn twice, last the
+//! record.
+//!
+//! Pages of usual records are whole. A step is taken only when the page before was too long, and
+//! each thing that is missing is named in the foot of the page.
+
+use flatout_measure::record::Record;
+
+use super::{MOST_BYTES, STYLE_SHEET};
+use crate::{json, markup::escaped, text};
+
+/// How much of a record a page shows.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Detail {
+    /// Points of one curve.
+    pub curve_points: usize,
+    /// Curves of one area.
+    pub curves: usize,
+    /// Pictures of one area, curves not counted.
+    pub charts: usize,
+    /// Rows of one table.
+    pub rows: usize,
+    /// Footnotes.
+    pub notes: usize,
+    pub folded: Folded,
+    pub spacings: Spacings,
+}
+
+/// What a reader has to unfold: counted facts, audits row by row, lines for a shell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Folded {
+    Shown,
+    LeftOut,
+}
+
+/// Whether pictures exist on two axes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Spacings {
+    Both,
+    One,
+}
+
+pub(super) const CURVES: &str = "curves over time beyond the first of an area";
+pub(super) const POINTS: &str = "points of long curves, of which means are drawn";
+pub(super) const CHARTS: &str = "charts beyond the first of an area";
+pub(super) const ROWS: &str = "rows of tables beyond the first of an area";
+pub(super) const NOTES: &str = "notes beyond the first";
+pub(super) const FOLDED: &str = "counted facts, audits of single rows and lines for a shell";
+const RECORD: &str =
+    "the record itself, which alone is too long, so that no program can read it out of this page";
+const RECORD_CURVES: &str = "the curves over time of the embedded record";
+
+const WHOLE: Detail = Detail {
+    curve_points: usize::MAX,
+    curves: usize::MAX,
+    charts: usize::MAX,
+    rows: usize::MAX,
+    notes: usize::MAX,
+    folded: Folded::Shown,
+    spacings: Spacings::Both,
+};
+
+/// From everything to the least.
+pub(super) const STEPS: [Detail; 8] = [
+    WHOLE,
+    Detail { curve_points: 60, spacings: Spacings::One, ..WHOLE },
+    Detail {
+        curve_points: 60,
+        curves: 8,
+        folded: Folded::LeftOut,
+        spacings: Spacings::One,
+        ..WHOLE
+    },
+    Detail { curves: 4, charts: 36, rows: 400, notes: 400, ..LEAST },
+    Detail { curves: 2, charts: 28, rows: 400, notes: 300, ..LEAST },
+    Detail { curves: 2, charts: 16, rows: 200, notes: 200, ..LEAST },
+    Detail { curves: 2, charts: 6, rows: 100, notes: 200, ..LEAST },
+    LEAST,
+];
+pub(super) const LEAST: Detail = Detail {
+    curve_points: 40,
+    curves: 1,
+    charts: 2,
+    rows: 25,
+    notes: 100,
+    folded: Folded::LeftOut,
+    spacings: Spacings::One,
+};
+
+/// The record inside the page.
+#[derive(Debug)]
+pub(super) struct Embedded {
+    pub json: Option<String>,
+    /// What is missing of it.
+    pub left_out: Option<&'static str>,
+}
+
+/// What a page with few rows takes besides its record.
+const PAGE_BYTES: usize = 128 << 10;
+
+impl Embedded {
+    /// The record whole where it fits; else without its curves, on which no comparison rests; else
+    /// nothing. `json` is the whole one.
+    pub fn of(record: &Record, json: String) -> Self {
+        if json.len() <= MOST_BYTES - PAGE_BYTES {
+            return Self { json: Some(json), left_out: None };
+        }
+        let mut record = record.clone();
+        record.results.iter_mut().for_each(|outcome| outcome.series.clear());
+        let json = json::embeddable(&record);
+        if json.len() <= MOST_BYTES - PAGE_BYTES {
+            return Self { json: Some(json), left_out: Some(RECORD_CURVES) };
+        }
+        Self::nothing()
+    }
+
+    /// A page without a record.
+    pub fn nothing() -> Self {
+        Self { json: None, left_out: Some(RECORD) }
+    }
+}
+
+/// Characters of a text on the page of a record that fits into none.
+const BARE_CHARS: usize = 2000;
+
+/// The page of a record of which not even a part can be shown: that it is so, and of which command.
+pub(super) fn bare(record: &Record) -> String {
+    let cut =
+        |text: &str| -> String { escaped(&text.chars().take(BARE_CHARS).collect::<String>()) };
+    let tool = cut(&record.start.tool);
+    let command = cut(&text::visible(&record.start.argv.join(" ")));
+    let count = record.results.len();
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<title>{tool}</title>\n\
+         <style>\n{STYLE_SHEET}</style>\n</head>\n<body>\n<main>\n<h1>{tool}</h1>\n<p><code>{command}</code></p>\n\
+         <p id=\"left-out\">The record of this run has {count} results and texts so long that no page of 1 MiB \
+         can show them. The JSON document has them.</p>\n</main>\n</body>\n</html>\n"
+    )
+}

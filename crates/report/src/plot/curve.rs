@@ -1,0 +1,180 @@
+//! Pictures that no sweep describes: percentiles of latency, runs one after the other, and what a
+//! rate over time became.
+
+use flatout_measure::record::{Outcome, Series, Status};
+use serde_json::Value;
+
+use super::{Level, NINES, Plot, PlotLine, Point, YSpacing, switch};
+use crate::{label, quantity::Scale};
+
+/// Percentiles that are worth a label.
+pub(super) const PERCENTILES: [f64; 8] = [50.0, 90.0, 99.0, 99.9, 99.99, 99.999, 99.9999, 99.99999];
+/// Decimals of a percentile's name at most: `p99.99999`.
+const MOST_DECIMALS: usize = 6;
+
+/// The place of a percentile: how many nines it begins with.
+pub(super) fn nines(percent: f64) -> f64 {
+    -(1.0 - percent / 100.0).log10()
+}
+
+/// The name of a percentile by its place: `p99.9`.
+pub(super) fn percentile_name(place: f64) -> String {
+    let percent = format!("{:.*}", MOST_DECIMALS, 100.0 * (1.0 - 10_f64.powf(-place)));
+    format!("p{}", percent.trim_end_matches('0').trim_end_matches('.'))
+}
+
+impl Plot {
+    /// Percentiles of latency, one line per row that has two of them at least; `None` where no row
+    /// has.
+    pub(crate) fn of_latencies(rows: &[&Outcome]) -> Option<Self> {
+        let timed: Vec<&Outcome> =
+            rows.iter().copied().filter(|row| percentiles(row).len() > 1).collect();
+        if timed.is_empty() {
+            return None;
+        }
+        let names = label::short_names(&timed);
+        let lines: Vec<PlotLine> = timed
+            .iter()
+            .zip(&names)
+            .enumerate()
+            .map(|(at, (row, name))| line(name, at, percentiles(row)))
+            .collect();
+        let ys = || lines.iter().flat_map(PlotLine::points).map(|point| point.y);
+        let plot = Self {
+            x_name: "percentile of the operations".to_owned(),
+            x_unit: NINES.to_owned(),
+            y_unit: "ns".to_owned(),
+            y_spacing: YSpacing::Logarithmic,
+            scale: Scale::of_all("ns", ys()),
+            lines,
+            ..Self::default()
+        };
+        let tests: Vec<Vec<String>> =
+            timed.iter().map(|row| vec![label::test(&row.id).to_owned()]).collect();
+        Some(switch::add(plot, &["test".to_owned()], &tests))
+    }
+
+    /// The samples of each row in the order in which they were taken: run by run. Rows share a
+    /// unit.
+    pub(crate) fn of_runs(rows: &[(&str, &Outcome)]) -> Option<Self> {
+        let unit = &rows.first()?.1.unit;
+        let points = |row: &Outcome| -> Vec<[f64; 2]> {
+            let runs = row.samples.iter().enumerate();
+            runs.map(|(at, sample)| [(at + 1) as f64, *sample]).collect()
+        };
+        let lines: Vec<PlotLine> = rows
+            .iter()
+            .enumerate()
+            .map(|(at, (name, row))| line(name, at, points(row)))
+            .filter(|line| line.points().count() > 1)
+            .collect();
+        if lines.is_empty() {
+            return None;
+        }
+        let ys = || lines.iter().flat_map(PlotLine::points).map(|point| point.y);
+        let labels: Vec<Vec<String>> = lines.iter().map(|line| vec![line.name.clone()]).collect();
+        let plot = Self {
+            x_name: "run".to_owned(),
+            y_unit: unit.clone(),
+            scale: Scale::of_all(unit, ys()),
+            lines,
+            ..Self::default()
+        };
+        Some(switch::add(plot, &["shown".to_owned()], &labels))
+    }
+
+    /// The picture of a rate over time, with the burst and what was sustained after it.
+    pub(crate) fn over_time(series: &Series, outcome: &Outcome) -> Self {
+        let mut plot = Self { y_spacing: YSpacing::Linear, ..Self::of_series(series) };
+        let number = |key: &str| outcome.audit.get(key).and_then(Value::as_f64);
+        if series.y != outcome.unit || label::unit_of(&series.x) != "s" {
+            return plot;
+        }
+        let knee = number("knee_s").unwrap_or(f64::NAN);
+        let mut level = |key: &str, name: &str, from_x: f64, to_x: f64| {
+            if let Some(y) = number(key) {
+                let name = format!("{name} {}", plot.scale.text(y));
+                plot.levels.push(Level { from_x, to_x, y, name });
+            }
+        };
+        let rises = number("sustained_per_s") > number("burst_per_s");
+        level("burst_per_s", if rises { "slow start" } else { "burst" }, f64::NAN, knee);
+        level("sustained_per_s", "sustained", knee, f64::NAN);
+        plot
+    }
+}
+
+fn line(name: &str, at: usize, points: Vec<[f64; 2]>) -> PlotLine {
+    let points = points.into_iter().filter(|[x, y]| x.is_finite() && y.is_finite());
+    let points =
+        points.map(|[x, y]| Point { x, y, interval: None, n: 0, status: Status::Ok }).collect();
+    PlotLine { name: name.to_owned(), hue: at, runs: vec![points], ..PlotLine::default() }
+}
+
+/// Places and nanoseconds of the percentiles that a row has, ascending.
+fn percentiles(row: &Outcome) -> Vec<[f64; 2]> {
+    let Some(latency) = &row.latency else { return Vec::new() };
+    let mut points: Vec<[f64; 2]> = latency
+        .percentiles_ns
+        .iter()
+        .filter_map(|(name, ns)| {
+            let percent: f64 = name.strip_prefix('p')?.parse().ok()?;
+            let within = (0.0..100.0).contains(&percent);
+            within.then_some(())?;
+            Some([nines(percent), ns.as_f64().filter(|ns| *ns > 0.0)?])
+        })
+        .collect();
+    points.sort_by(|a, b| a[0].total_cmp(&b[0]));
+    points
+}
+
+#[cfg(test)]
+mod tests {
+    use flatout_measure::record::Latency;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn percentiles_stand_at_their_nines() {
+        for (percent, name) in [(50.0, "p50"), (99.0, "p99"), (99.99, "p99.99")] {
+            assert_eq!(percentile_name(nines(percent)), name);
+        }
+        let told = json!({"p50": 100.0, "p99.9": 900, "p100": 5, "pnone": 1, "p90": null});
+        let percentiles_ns = told.as_object().cloned().unwrap();
+        let latency = Some(Latency { percentiles_ns, ..Latency::default() });
+        let row = Outcome { id: "disk/random-read".to_owned(), latency, ..Outcome::default() };
+        let plot = Plot::of_latencies(&[&row, &Outcome::default()]).unwrap();
+        let points: Vec<(f64, f64)> = plot.lines[0].points().map(|p| (p.x, p.y)).collect();
+        assert_eq!(points, [(nines(50.0), 100.0), (nines(99.9), 900.0)]);
+        assert_eq!(plot.lines.len(), 1);
+        assert_eq!(Plot::of_latencies(&[&Outcome::default()]), None);
+    }
+
+    #[test]
+    fn a_burst_ends_at_the_knee() {
+        let audit = json!({"burst_per_s": 900.0, "knee_s": 2.0, "sustained_per_s": 300.0});
+        let unit = "operations/s".to_owned();
+        let audit = audit.as_object().cloned().unwrap();
+        let row = Outcome { unit: unit.clone(), audit, ..Outcome::default() };
+        let points = vec![[0.0, 900.0], [4.0, 300.0]];
+        let series = Series { x: "time_s".to_owned(), y: unit, points, ..Series::default() };
+        let plot = Plot::over_time(&series, &row);
+        let levels: Vec<(f64, &str)> =
+            plot.levels.iter().map(|level| (level.y, level.name.as_str())).collect();
+        assert_eq!(levels, [(900.0, "burst 900 op/s"), (300.0, "sustained 300 op/s")]);
+        assert_eq!((plot.levels[0].to_x, plot.levels[1].from_x), (2.0, 2.0));
+        let other = Series { y: "ns".to_owned(), ..series };
+        assert!(Plot::over_time(&other, &row).levels.is_empty());
+    }
+
+    #[test]
+    fn runs_keep_their_order() {
+        let row =
+            Outcome { samples: vec![3.0, 1.0, 2.0], unit: "ns".to_owned(), ..Outcome::default() };
+        let plot = Plot::of_runs(&[("cp-a", &row)]).unwrap();
+        let points: Vec<(f64, f64)> = plot.lines[0].points().map(|p| (p.x, p.y)).collect();
+        assert_eq!(points, [(1.0, 3.0), (2.0, 1.0), (3.0, 2.0)]);
+        assert_eq!(Plot::of_runs(&[]), None);
+    }
+}
