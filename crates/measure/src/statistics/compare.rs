@@ -110,9 +110,9 @@ const EXACT_PAIRS: usize = 400;
 
 /// Tests whether one set tends to have larger samples than the other.
 ///
-/// p is exact where no two samples are equal and both sets together have few (the numbers of samples multiply to 400 at most);
-/// otherwise by normal approximation with corrections for ties and continuity. `None` when a side
-/// is empty. All samples equal: p = 1.
+/// p is exact where no two samples are equal and there are few: the numbers of both sets multiply
+/// to 400 at most. Otherwise it is by normal approximation with corrections for ties and
+/// continuity. `None` when a side is empty. All samples equal: p = 1.
 ///
 /// Cost: three sorts; up to 8,000 additions for an exact p.
 ///
