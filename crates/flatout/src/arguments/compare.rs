@@ -14,9 +14,10 @@ matched by id and parameters. A row is
   unclear        neither is shown; about how many more runs would show it is said
 Whether more or less is better, each row knows. What differs between the machines comes first.
 
-The threshold is the noise of this machine, if `flatout compare --noise` has learned it, else 10 %.
-Two runs differ by more than the samples of one run say; only runs know by how much. It is kept in
-the file that FLATOUT_NOISE names (empty: none), else in flatout/noise.json beside the profile.
+The threshold is the noise of this machine, if `flatout compare --noise` has learned it, else
+10 %, in a virtual machine 25 %. Two runs differ by more than the samples of one run say; only runs
+know by how much. It is kept in the file that FLATOUT_NOISE names (empty: none), else in
+flatout/noise.json beside the profile.
 
 Exit codes: 0 same or better, 1 worse, 2 wrong use or a FILE that cannot be read, 3 nothing matches,
 4 unclear; the first of 1, 4, 3 that some row or NEW calls for.

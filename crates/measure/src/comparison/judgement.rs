@@ -6,8 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::matching::{self, Group};
 use super::{
-    DEFAULT_THRESHOLD_RATIO, Figure, MOST_RUNS_NEEDED, Reason, Row, SIGNIFICANCE, Threshold,
-    ThresholdSource, Verdict,
+    Figure, MOST_RUNS_NEEDED, Reason, Row, SIGNIFICANCE, Threshold, ThresholdSource, Verdict,
 };
 use crate::record::{Better, Outcome, Status};
 use crate::statistics::compare::{LEAST_SAMPLES, Resampling};
@@ -27,6 +26,7 @@ const TELLING_VALUES: usize = 4;
 /// What is the same for all rows.
 pub(super) struct Bands<'a> {
     pub threshold: &'a Threshold,
+    pub default_ratio: f64,
     pub rounds: usize,
     pub same_run: bool,
 }
@@ -47,7 +47,7 @@ pub(super) fn measured(old: &Group<'_>, new: &Group<'_>, bands: &Bands<'_>) -> R
         ci95: None,
         p: None,
         p_corrected: None,
-        threshold_ratio: DEFAULT_THRESHOLD_RATIO,
+        threshold_ratio: bands.default_ratio,
         threshold_source: ThresholdSource::Default,
         detectable_ratio: None,
         verdict: Verdict::Incomparable,

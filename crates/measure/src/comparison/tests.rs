@@ -229,6 +229,23 @@ fn several_runs_of_a_side_are_one() {
 }
 
 #[test]
+fn a_guest_has_a_wider_threshold_unless_its_noise_is_known() {
+    let run = |level: f64, hypervisor: bool| {
+        let mut run = record(vec![around("a/b", level)]);
+        run.start.environment = json!({"hypervisor": hypervisor});
+        run
+    };
+    let verdict = |hypervisor: bool| {
+        let (old, new) = ([run(100.0, hypervisor)], [run(82.0, hypervisor)]);
+        let old = Runs { name: "old", records: &old };
+        let comparison = compare(old, Runs { name: "new", records: &new }, &Threshold::Default);
+        (only(&comparison).verdict, comparison.threshold.ratio)
+    };
+    assert_eq!(verdict(false), (Verdict::Worse, DEFAULT_THRESHOLD_RATIO));
+    assert_eq!(verdict(true), (Verdict::Same, DEFAULT_GUEST_THRESHOLD_RATIO));
+}
+
+#[test]
 fn noise_widens_what_counts_as_the_same() {
     let machine = json!({"cpu_model": "X", "cpus_online": 2, "memory_bytes": 1000});
     let run = |level: f64| {
