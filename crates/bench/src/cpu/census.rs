@@ -110,15 +110,24 @@ impl Census {
                 break;
             }
         }
-        // A whole number is better than none, and of two the higher: whoever else uses the ports
-        // lowers a count.
-        let counts = slices.iter().filter_map(|slices| counted(slices, had_core));
-        let best = counts.max_by(|a, b| {
-            let rank = |count: &Count| (count.ports.is_some(), count.per_cycle);
-            rank(a).partial_cmp(&rank(b)).unwrap_or(std::cmp::Ordering::Equal)
-        });
-        self.0.extend(best.map(|best| (kernel, best)));
+        let counts: Vec<Count> =
+            slices.iter().filter_map(|slices| counted(slices, had_core)).collect();
+        self.0.extend(chosen(&counts).map(|best| (kernel, best)));
     }
+}
+
+/// The count that is taken of those of several CPUs. A whole number is better than none, and of two the
+/// higher: whoever else uses the ports lowers a count. A fraction of ports must be the same on all: a pair that
+/// takes 0.82 per cycle, which is no fraction of ports, was once seen as three for four micro-operations.
+fn chosen(counts: &[Count]) -> Option<Count> {
+    let rank = |count: &Count| (count.ports.is_some(), count.per_cycle);
+    let best = counts
+        .iter()
+        .copied()
+        .max_by(|a, b| rank(a).partial_cmp(&rank(b)).unwrap_or(std::cmp::Ordering::Equal))?;
+    let is_fraction = best.ports.is_some_and(|ports| ports.micro_operations > 2);
+    let is_agreed = counts.iter().all(|count| count.ports == best.ports);
+    Some(Count { ports: best.ports.filter(|_| !is_fraction || is_agreed), ..best })
 }
 
 /// The census loop in slices, on one CPU.
@@ -167,6 +176,24 @@ mod tests {
         assert!(why_unknown(kernel, None).contains("could not be counted"));
         let count = Count { per_cycle: 1.78, ports: None };
         assert!(why_unknown(kernel, Some(count)).contains("1.78 steps per cycle"));
+    }
+
+    #[test]
+    fn a_fraction_that_one_cpu_alone_shows_is_none() {
+        let count = |per_cycle, ports: u64, micro_operations| Count {
+            per_cycle,
+            ports: Some(Ports { ports, micro_operations }),
+        };
+        let none = Count { per_cycle: 0.82, ports: None };
+        let ports = |counts: &[Count]| chosen(counts).and_then(|count| count.ports);
+        assert_eq!(ports(&[count(0.76, 3, 4), none]), None);
+        assert_eq!(ports(&[count(0.76, 3, 4); 2]), count(0.76, 3, 4).ports);
+        // Whole numbers need no second witness: the other CPU has a neighbour.
+        assert_eq!(
+            ports(&[count(1.98, 2, 1), Count { per_cycle: 1.7, ports: None }]),
+            count(2.0, 2, 1).ports
+        );
+        assert_eq!(chosen(&[]), None);
     }
 
     #[test]

@@ -181,7 +181,8 @@ fn doubt_share(outcome: &mut Outcome, share: &Share, sets: &[Vec<usize>]) {
         warn(outcome, warning::CORE_NEIGHBOUR, text);
     }
     let doubling = number(outcome, "doubling_ratio").filter(|_| !share.is_oversubscribed());
-    let most = if is_apart { DOUBLING } else { DOUBLING_DISTURBED };
+    let is_quiet = is_apart && beside.is_none();
+    let most = if is_quiet { DOUBLING } else { DOUBLING_DISTURBED };
     if let Some(ratio) = doubling.filter(|ratio| (ratio / 2.0 - 1.0).abs() > most) {
         let text = format!("twice the work took {ratio:.3} times the time, not twice");
         degrade(outcome, warning::NOT_LINEAR, text);
