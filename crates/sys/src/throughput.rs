@@ -182,7 +182,7 @@ impl Workload {
 
 /// Iterations of one pass over registers. Long against its ends (some 150 instructions), short
 /// enough to be worked out by scalar code in some milliseconds.
-const PASS_ITERATIONS: u64 = 512;
+const PASS_ITERATIONS: u64 = 256;
 /// Pairs of steps in one iteration.
 const PAIRS_PER_ITERATION: u64 = 4;
 /// Pairs of steps in one pass.

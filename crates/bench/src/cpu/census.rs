@@ -12,16 +12,19 @@ use super::lookout::Lookout;
 use super::ports::{self, Ports};
 use super::site::Site;
 
-/// Slices of work of one count: 16.
+/// Rounds of slices of one try.
 const ROUNDS: u32 = 8;
-/// Counts of one kernel on a CPU at least where none of its slices had the core alone, and at most
-/// while the slices of all of them give no whole number.
+/// Slices alone on the core that make a count.
+const LEAST_ALONE: usize = 8;
+/// Tries on a CPU at least where none of its slices had the core alone, and at most while the
+/// slices of all of them give no whole number.
 const LEAST_TRIES: u32 = 2;
-const MOST_TRIES: u32 = 6;
+const MOST_TRIES: u32 = 8;
 /// CPUs on which a kernel is counted in turn: neighbours differ, ports do not.
 const CPUS: usize = 2;
-/// Share of the slices below the one that counts. Neighbours lower a slice; the clock beside it is
-/// too low only if it was disturbed before and after, so the few highest are not to be believed:
+/// Share of the slices below the one that counts where too few had the core alone; of those that had,
+/// the middle one counts. Neighbours lower a slice; the clock beside it is too low only if it was
+/// disturbed before and after, so the few highest are not to be believed:
 /// of 1000 slices beside neighbours nine tenths were below 2.007 and 1.987 steps per cycle on two
 /// CPUs whose cores do 2, the highest was 2.07 (Sapphire Rapids, 2026-11-22).
 const SHARE: f64 = 0.9;
@@ -29,11 +32,45 @@ const SHARE: f64 = 0.9;
 /// What the loop of a kernel's census read.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Count {
-    /// Steps per cycle that nine tenths of the slices do not exceed; the highest of the CPUs where
-    /// none was a whole number.
+    /// Steps per cycle, the higher of two CPUs where neither was a whole number: of slices alone on the
+    /// core the middle one; else what nine tenths do not exceed.
     pub(super) per_cycle: f64,
     /// `None`: no whole number.
     pub(super) ports: Option<Ports>,
+    /// Whether the slices had the core alone.
+    pub(super) is_alone: bool,
+}
+
+/// What the slices on one CPU did, in steps per cycle.
+#[derive(Debug, Default)]
+struct Seen {
+    alone: Vec<f64>,
+    beside: Vec<f64>,
+}
+
+impl Seen {
+    fn take(&mut self, stint: &Stint, per_step: f64) {
+        let is_alone = stint.has_alone(1);
+        let kind = if is_alone { &mut self.alone } else { &mut self.beside };
+        let slices = stint.per_cycle().into_iter().filter(|_| !stint.is_wrong);
+        kind.extend(slices.map(|operations| operations / per_step));
+    }
+
+    /// What they say; `sums` are the ports of sums alone, for a kernel that is a product and a sum.
+    fn count(&self, kernel: Kernel, sums: Option<Ports>) -> Option<Count> {
+        let is_alone = self.alone.len() >= LEAST_ALONE;
+        let per_cycle = match is_alone {
+            true => statistics::median(&self.alone)?,
+            false => statistics::quantile(&[&self.alone[..], &self.beside].concat(), SHARE)?,
+        };
+        // How many micro-operations a pair is follows from a fraction, which a neighbour who was there all
+        // the time makes another one: 0.41 pairs for 0.5 were five for four, and the row was beyond its peak.
+        let ports = match kernel.instructions() {
+            1 => ports::of_single(per_cycle),
+            _ => ports::of_pair(per_cycle, sums.filter(|_| is_alone)),
+        };
+        Some(Count { per_cycle, ports, is_alone })
+    }
 }
 
 /// The counts of all kernels that were asked for and could be counted.
@@ -80,53 +117,41 @@ impl Census {
     fn count(&mut self, kernel: Kernel, site: &Site, seed: u64) {
         let sums = self.of(Kernel { operation: Operation::Add, ..kernel });
         let sums = sums.and_then(|count| count.ports);
-        // How many micro-operations a pair is follows from a fraction, which a neighbour who was there all
-        // the time makes another one: 0.41 pairs for 0.5 were five for four, and the row was beyond its peak.
-        let mut had_core = false;
-        let counted = |slices: &Vec<f64>, had_core: bool| {
-            let per_cycle = statistics::quantile(slices, SHARE)?;
-            let ports = match kernel.instructions() {
-                1 => ports::of_single(per_cycle),
-                _ => ports::of_pair(per_cycle, sums.filter(|_| had_core)),
-            };
-            Some(Count { per_cycle, ports })
-        };
         let Ok(load) = Load::new(kernel, Form::Census, seed) else { return };
         let cpus: Vec<Option<usize>> = match site.cpus.len() {
             0 => vec![None],
             _ => site.cpus.iter().take(CPUS).map(|&cpu| Some(cpu)).collect(),
         };
-        let mut slices = vec![Vec::new(); cpus.len()];
+        let per_step = (kernel.lanes() * kernel.operation.count()) as f64;
+        let mut seen: Vec<Seen> = cpus.iter().map(|_| Seen::default()).collect();
+        let mut counts = Vec::new();
         for tried in 1..=MOST_TRIES {
-            had_core = true;
-            for (&cpu, slices) in cpus.iter().zip(&mut slices) {
-                let stint = stint(&load, cpu, &site.lookout);
-                had_core &= !stint.is_beside_neighbour();
-                slices.extend(per_cycle(&load, &stint));
+            for (&cpu, seen) in cpus.iter().zip(&mut seen) {
+                seen.take(&stint(&load, cpu, &site.lookout), per_step);
             }
-            let counts = slices.iter().filter_map(|slices| counted(slices, had_core));
-            let whole = counts.into_iter().any(|count| count.ports.is_some());
-            if whole && (had_core || tried >= LEAST_TRIES) {
+            counts = seen.iter().filter_map(|seen| seen.count(kernel, sums)).collect();
+            let is_whole =
+                |count: &Count| count.ports.is_some() && (count.is_alone || tried >= LEAST_TRIES);
+            if counts.iter().any(is_whole) {
                 break;
             }
         }
-        let counts: Vec<Count> =
-            slices.iter().filter_map(|slices| counted(slices, had_core)).collect();
         self.0.extend(chosen(&counts).map(|best| (kernel, best)));
     }
 }
 
-/// The count that is taken of those of several CPUs. A whole number is better than none, and of two the
-/// higher: whoever else uses the ports lowers a count. A fraction of ports must be the same on all: a pair that
-/// takes 0.82 per cycle, which is no fraction of ports, was once seen as three for four micro-operations.
+/// The count that is taken of those of several CPUs: of those alone on their cores, if there are any. A
+/// whole number is better than none, and of two the higher: whoever else uses the ports lowers a
+/// count. A fraction of ports must be the same on all: a pair that takes 0.82 per cycle, which is no
+/// fraction of ports, was once seen as three for four micro-operations beside a neighbour.
 fn chosen(counts: &[Count]) -> Option<Count> {
+    let any_alone = counts.iter().any(|count| count.is_alone);
+    let believed = || counts.iter().copied().filter(|count| count.is_alone == any_alone);
     let rank = |count: &Count| (count.ports.is_some(), count.per_cycle);
-    let best = counts
-        .iter()
-        .copied()
+    let best = believed()
         .max_by(|a, b| rank(a).partial_cmp(&rank(b)).unwrap_or(std::cmp::Ordering::Equal))?;
     let is_fraction = best.ports.is_some_and(|ports| ports.micro_operations > 2);
-    let is_agreed = counts.iter().all(|count| count.ports == best.ports);
+    let is_agreed = believed().all(|count| count.ports == best.ports);
     Some(Count { ports: best.ports.filter(|_| !is_fraction || is_agreed), ..best })
 }
 
@@ -139,14 +164,6 @@ fn stint(load: &Load, cpu: Option<usize>, lookout: &Lookout) -> Stint {
     thread::scope(|scope| {
         scope.spawn(work).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
-}
-
-/// Steps per cycle of the census loop in each of its slices: of a tile, its rows.
-fn per_cycle(load: &Load, stint: &Stint) -> Vec<f64> {
-    let kernel = load.workload.kernel();
-    let per_step = (kernel.lanes() * kernel.operation.count()) as f64;
-    let slices = stint.per_cycle().into_iter().filter(|_| !stint.is_wrong);
-    slices.map(|operations| operations / per_step).collect()
 }
 
 /// Why a count gave no ports, in words.
@@ -174,7 +191,7 @@ mod tests {
         let kernel = Kernel { number: Number::F64, operation: Operation::Add, level: Level::Avx2 };
         assert_eq!(Census::default().of(kernel), None);
         assert!(why_unknown(kernel, None).contains("could not be counted"));
-        let count = Count { per_cycle: 1.78, ports: None };
+        let count = Count { per_cycle: 1.78, ports: None, is_alone: true };
         assert!(why_unknown(kernel, Some(count)).contains("1.78 steps per cycle"));
     }
 
@@ -183,16 +200,21 @@ mod tests {
         let count = |per_cycle, ports: u64, micro_operations| Count {
             per_cycle,
             ports: Some(Ports { ports, micro_operations }),
+            is_alone: false,
         };
-        let none = Count { per_cycle: 0.82, ports: None };
+        let none = Count { per_cycle: 0.82, ports: None, is_alone: false };
         let ports = |counts: &[Count]| chosen(counts).and_then(|count| count.ports);
         assert_eq!(ports(&[count(0.76, 3, 4), none]), None);
         assert_eq!(ports(&[count(0.76, 3, 4); 2]), count(0.76, 3, 4).ports);
         // Whole numbers need no second witness: the other CPU has a neighbour.
         assert_eq!(
-            ports(&[count(1.98, 2, 1), Count { per_cycle: 1.7, ports: None }]),
+            ports(&[count(1.98, 2, 1), Count { per_cycle: 1.7, ..none }]),
             count(2.0, 2, 1).ports
         );
+        // Alone on its core one CPU is witness enough.
+        let alone = Count { is_alone: true, ..count(0.5, 2, 4) };
+        assert_eq!(ports(&[alone, none]), alone.ports);
+        assert_eq!(ports(&[Count { is_alone: true, ..none }, count(2.0, 2, 1)]), None);
         assert_eq!(chosen(&[]), None);
     }
 

@@ -10,30 +10,29 @@ use super::lookout::{Lookout, Sight};
 pub(super) use super::stint::{Slice, Stint};
 use super::watch::Watch;
 
-/// Time of a slice of work; the second kind of slice is twice as long. Short against the 4 ms
-/// between two ticks of the scheduler, so that most slices are undisturbed; long against the
-/// reading of the clock.
-const SLICE_NS: f64 = 200_000.0;
-/// Time of a piece with one chain, and how many of each kind make a reading, in turn: a neighbour
-/// who came and went within 100 µs disturbed one kind alone when each had 60 µs in one piece.
-const CLOCK_PIECE_NS: f64 = 25_000.0;
-const CLOCK_PIECES: u64 = 2;
-/// Work before the slices that count. A core that has had lighter work, here that with a chain in
-/// it, executes dense 512-bit work more slowly at first: 44 µs were lost, which no slice must have
-/// in it (Sapphire Rapids, single slices beside doubled ones, 2026-11-22).
+/// Time of a slice of work; the second kind of slice is twice as long. With the reading before it and a
+/// glance at either end it takes 0.06 to 0.1 ms: a neighbour on the core rested for 0.06 to 1 ms at a
+/// time (Sapphire Rapids, 2026-11-22), and slices of 0.2 and 0.4 ms had hardly ever all of that.
+const SLICE_NS: f64 = 40_000.0;
+/// Time of a piece with one chain. A reading is one piece with each kind, right before the slice that
+/// is held against it.
+const CLOCK_PIECE_NS: f64 = 8_000.0;
+const CLOCK_PIECES: u64 = 1;
+/// Work before a trial, and before each slice. A core that has had lighter work begins dense 512-bit work
+/// at a half or two thirds of its rate, for up to 3 µs (Sapphire Rapids alone on its core, bursts of 3 µs,
+/// 2026-11-22).
 const LEAD_NS: f64 = 100_000.0;
-/// For how long a stint looks for moments in which nobody else uses the core. A neighbour rested for
-/// 0.2 to 2 ms at a time, in some seconds half of the time, in others a hundredth of it
-/// (Sapphire Rapids, 2026-11-22).
-const SEARCH_NS: u64 = 20_000_000;
+const LEAD_PASSES: u64 = 1;
+/// For how long a stint looks for moments in which nobody else uses the core.
+const SEARCH_NS: u64 = 40_000_000;
 /// The same where he has hardly rested lately.
 const SHORT_SEARCH_NS: u64 = 3_000_000;
-/// Slices between two readings of the clock: one, and one that is twice as long.
-const SLICES: usize = 2;
+/// Slices of each length that a stint wants to have had alone.
+const ALONE_SLICES: usize = 2;
 /// Tries of which the quickest sets the pace.
 const TRIES: u32 = 5;
 /// Readings of the clock before the work of a trial, and after it.
-const OUTER_READINGS: u32 = 2;
+const OUTER_READINGS: u32 = 3;
 /// Links of a chain alone while the pace is sought: some 30 µs.
 const PACE_LINKS: u64 = 64 << 10;
 
@@ -210,13 +209,7 @@ impl Load {
         };
         let pair = [0, 1].map(|which| hz(which).unwrap_or(f64::NAN));
         stint.clock_ns += elapsed_ns;
-        stint.reading = (!is_spoiled).then(|| pair[0].max(pair[1]));
-        // Disturbed, a reading is too low: the higher one of before and after is the slice's.
-        for slice in stint.slices.iter_mut().rev().take(SLICES) {
-            slice.reading = slice.reading.into_iter().chain(stint.reading).reduce(f64::max);
-        }
-        let readings = if is_spoiled { &mut stint.spoiled_readings } else { &mut stint.readings };
-        readings.0.push(pair);
+        stint.take_reading(pair, is_spoiled);
     }
 
     /// A slice of work. One in which somebody else had the CPU says how long that was and
@@ -224,8 +217,11 @@ impl Load {
     fn work(&self, passes: u64, lookout: Option<&Lookout>, stint: &mut Stint) {
         let before = stint.sight;
         let watch = Watch::start();
+        stint.is_wrong |= !self.workload.run(LEAD_PASSES).is_right;
+        let start_ns = monotonic_ns();
         let checked = self.workload.run(passes);
-        let (elapsed_ns, is_spoiled) = watch.stop();
+        let elapsed_ns = monotonic_ns().saturating_sub(start_ns).max(1);
+        let (_, is_spoiled) = watch.stop();
         stint.look(lookout);
         stint.is_wrong |= !checked.is_right;
         let (operations, reading) = (checked.operations, stint.reading);
@@ -233,10 +229,22 @@ impl Load {
         stint.slices.push(Slice { operations, elapsed_ns, passes, reading, is_spoiled, sight });
     }
 
-    /// What one thread does in a trial: slices of work of one length and of twice that, work before
-    /// each two of them that does not count, and before, between and after all the clock, or not.
-    /// With a lookout there are more rounds, until slices of both lengths had the core alone, or for
-    /// 20 ms.
+    /// Works on until a glance sees nobody else on the core, or until `until_ns`: the core must not come
+    /// to rest meanwhile.
+    fn wait(&self, lookout: Option<&Lookout>, until_ns: u64, stint: &mut Stint) {
+        if stint.glances == 0 {
+            stint.look(lookout);
+        }
+        while stint.sight == Sight::Shared && monotonic_ns() < until_ns {
+            stint.is_wrong |= !self.workload.run(LEAD_PASSES).is_right;
+            stint.look(lookout);
+        }
+    }
+
+    /// What one thread does in a trial: slices of work of one length and of twice that, before each a
+    /// reading of the clock and work that does not count, or neither. With a lookout a glance
+    /// stands between them, and there are more rounds until some slices of both lengths had the
+    /// core alone, or for 40 ms.
     pub(super) fn stint(&self, rounds: u32, reading: Reading, lookout: Option<&Lookout>) -> Stint {
         let mut stint = Stint::default();
         let cpu_ns = thread_cpu_ns();
@@ -246,21 +254,16 @@ impl Load {
         let until_ns = stint.start_ns.saturating_add(search_ns);
         if reading == Reading::Between {
             self.lead_in(&mut stint);
-            self.read_clock(&mut stint);
         }
         for round in 1.. {
-            if reading == Reading::Between {
-                stint.wait(lookout, until_ns);
-                self.lead_in(&mut stint);
-                stint.look(lookout);
-            }
             for passes in [self.passes, 2 * self.passes] {
+                if reading == Reading::Between {
+                    self.wait(lookout, until_ns, &mut stint);
+                    self.read_clock(&mut stint);
+                }
                 self.work(passes, lookout, &mut stint);
             }
-            if reading == Reading::Between {
-                self.read_clock(&mut stint);
-            }
-            let wants_more = stint.sight != Sight::Unknown && !stint.has_both_alone();
+            let wants_more = stint.sight != Sight::Unknown && !stint.has_alone(ALONE_SLICES);
             if round >= rounds && !(wants_more && monotonic_ns() < until_ns) {
                 break;
             }
@@ -316,6 +319,7 @@ fn wrong(kernel: Kernel) -> NoLoad {
 
 #[cfg(test)]
 mod tests {
+    use super::super::clock::Clock;
     use super::*;
 
     fn load() -> Option<Load> {
@@ -337,7 +341,7 @@ mod tests {
         let per_pass = load.workload.run(1).operations;
         assert_eq!(stint.operations(), 3 * 3 * load.passes * per_pass);
         let readings = stint.readings.0.len() + stint.spoiled_readings.0.len();
-        assert_eq!((stint.slices.len(), readings), (6, 4));
+        assert_eq!((stint.slices.len(), readings), (6, 6));
         assert!(!stint.is_wrong && stint.clock_ns > 0);
         assert!(stint.end_ns - stint.start_ns >= stint.clock_ns);
         assert!(stint.clock().is_some() && stint.doubling_ratio().is_some());
@@ -349,7 +353,8 @@ mod tests {
     }
 
     fn slice(operations: u64, elapsed_ns: u64, is_spoiled: bool) -> Slice {
-        let (passes, reading, sight) = (operations, Some(1e9), Sight::Unknown);
+        let clock = Clock { hz: 1e9, agreement_ratio: 1.0 };
+        let (passes, reading, sight) = (operations, Some(clock), Sight::Unknown);
         Slice { operations, elapsed_ns, passes, reading, is_spoiled, sight }
     }
 
@@ -361,9 +366,9 @@ mod tests {
         let of = |slices: &[Slice]| Stint { slices: slices.to_vec(), ..Stint::default() };
         let stint = of(&[beside, alone, beside, robbed]);
         assert_eq!((stint.per_s(), stint.discarded()), (Some(1e9), 3));
-        assert!(!stint.is_beside_neighbour() && !stint.has_both_alone());
+        assert!(!stint.is_beside_neighbour() && !stint.has_alone(1));
         let double = Slice { passes: 20, ..alone };
-        assert!(of(&[alone, double]).has_both_alone());
+        assert!(of(&[alone, double]).has_alone(1) && !of(&[alone, double]).has_alone(2));
         let stint = of(&[beside, robbed]);
         assert_eq!((stint.per_s(), stint.discarded()), (Some(5e8), 1));
         assert!(stint.is_beside_neighbour());
@@ -379,7 +384,7 @@ mod tests {
         };
         assert_eq!((stint(1).per_s(), stint(1).discarded()), (Some(1e9), 1));
         assert_eq!(stint(3).discarded(), 0);
-        assert_eq!(stint(3).per_s(), Some(60.0 * 1e9 / 300.0));
+        assert_eq!(stint(3).per_s(), Some(1e9 / 9.0));
         assert_eq!(stint(1).operations(), 40, "what was done was done");
         assert_eq!((stint(0).doubling_ratio(), stint(0).per_cycle()), (Some(2.0), vec![1.0; 2]));
     }
@@ -387,7 +392,7 @@ mod tests {
     #[test]
     fn a_stint_without_slices_says_nothing() {
         let stint = Stint::default();
-        assert_eq!((stint.clock(), stint.per_s(), stint.median_per_s()), (None, None, None));
+        assert_eq!((stint.clock(), stint.per_s()), (None, None));
         assert_eq!((stint.per_cycle(), stint.doubling_ratio()), (Vec::new(), None));
     }
 }

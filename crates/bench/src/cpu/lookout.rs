@@ -26,6 +26,8 @@ const LEAST_SHARE: f64 = 0.005;
 /// rows get their trials; and how many glances count as the last ones.
 const HOPELESS_SHARE: f64 = 0.004;
 const MEMORY_GLANCES: u32 = 8192;
+/// Share of the last glances without a neighbour from which on there is none to avoid.
+const QUIET_SHARE: f64 = 0.9;
 /// For how long a width is looked for before anything is measured, at most.
 const LEARNING_NS: u64 = 60_000_000;
 
@@ -91,6 +93,18 @@ impl Lookout {
         // What was learned stays so when a neighbour no longer rests.
         let width = self.learned.fetch_max(seen, Ordering::Relaxed).max(seen) as usize;
         (width > 0).then_some(width)
+    }
+
+    /// Whether neighbours were there lately, as far as is known.
+    pub(super) fn sees_neighbours(&self) -> bool {
+        let [alone, all] =
+            [&self.last_alone, &self.last].map(|one| f64::from(one.load(Ordering::Relaxed)));
+        self.width().is_some() && alone < QUIET_SHARE * all
+    }
+
+    /// How many of so many glances see nobody.
+    pub(super) fn alone_of(&self, glances: u32) -> u32 {
+        (0..glances).map(|_| u32::from(self.look() == Sight::Alone)).sum()
     }
 
     /// Whether moments without a neighbour have become so rare that looking for one is in vain.
@@ -176,7 +190,7 @@ mod tests {
     #[test]
     fn a_neighbour_who_hardly_rests_is_waited_for_in_vain_until_he_rests_again() {
         let lookout = lookout(&[(5.95, 20), (2.9, 1000)]);
-        assert!(!lookout.is_hopeless());
+        assert!(!lookout.is_hopeless() && lookout.sees_neighbours());
         (0..20_000).for_each(|_| _ = lookout.see(2.9));
         assert!(lookout.is_hopeless());
         // He rests for a hundredth of the time.
@@ -188,8 +202,9 @@ mod tests {
     fn cores_of_other_widths_are_learned() {
         // Skylake issues four, Zen 3 and Ice Lake five or six, Zen 5 eight.
         for width in [4, 5, 6, 8] {
-            let lookout = lookout(&[(0.98 * width as f64, 30)]);
+            let lookout = lookout(&[(0.98 * width as f64, 300)]);
             assert_eq!(lookout.width(), Some(width));
+            assert!(!lookout.sees_neighbours() && !Lookout::default().sees_neighbours());
         }
     }
 

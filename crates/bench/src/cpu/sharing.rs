@@ -8,7 +8,6 @@ use flatout_measure::case::{Sample, TrialError};
 use serde_json::json;
 
 use super::load::{Load, Reading, Stint};
-use super::site::Site;
 use super::trial::{self, Placement, Setting};
 
 /// Pairs that are measured at most.
@@ -78,14 +77,12 @@ pub(super) fn pairs(cpus: &[usize], declared: &[Vec<usize>]) -> Vec<(usize, usiz
 /// One trial: each CPU alone, then both.
 pub(super) fn sample(load: &Load, first: usize, second: usize) -> Result<Sample, TrialError> {
     let run = |cpus: &[usize]| -> Result<Vec<Stint>, TrialError> {
-        let site = Site { cpus: cpus.to_vec(), ..Site::default() };
         let setting = Setting { threads: cpus.len() as u32, placement: Placement::Pinned };
         let members =
-            trial::run(load, &site, setting, |load| load.stint(ROUNDS, Reading::Apart, None))?;
+            trial::run(load, cpus, setting, |load| load.stint(ROUNDS, Reading::Apart, None))?;
         Ok(members.into_iter().map(|member| member.stint).collect())
     };
-    let rates =
-        |stints: &[Stint]| -> Vec<f64> { stints.iter().filter_map(Stint::median_per_s).collect() };
+    let rates = |stints: &[Stint]| -> Vec<f64> { stints.iter().filter_map(Stint::per_s).collect() };
     let alone = [rates(&run(&[first])?), rates(&run(&[second])?)].concat();
     let both = run(&[first, second])?;
     let wall_ns = both.iter().map(|stint| stint.end_ns.saturating_sub(stint.start_ns)).max();

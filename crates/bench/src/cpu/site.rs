@@ -5,11 +5,16 @@
 
 use std::fs;
 use std::path::Path;
+use std::thread;
 
 use flatout_sys::affinity;
 use flatout_sys::quota::Groups;
 
 use super::lookout::Lookout;
+
+/// CPUs that are looked at for the quietest one, and glances at each.
+const SCOUTED: usize = 4;
+const SCOUTING: u32 = 20;
 
 /// The CPUs of this process as they were when the area began.
 #[derive(Debug, Default)]
@@ -37,6 +42,27 @@ impl Site {
     /// CPUs that may be used, at least one.
     pub(super) fn count(&self) -> u32 {
         self.cpus.len().max(1) as u32
+    }
+
+    /// The CPU for a thread that works alone: where others use cores, of the first ones that whose core was
+    /// its own most often in some glances just now; else the first one.
+    ///
+    /// Cost: 0.2 ms for each CPU looked at, where there are neighbours.
+    pub(super) fn quietest(&self) -> Option<usize> {
+        let first = self.cpus.first().copied();
+        if self.cpus.len() < 2 || !self.lookout.sees_neighbours() {
+            return first;
+        }
+        let look =
+            |cpu: usize| affinity::pin_to(cpu).map_or(0, |()| self.lookout.alone_of(SCOUTING));
+        let scout = || {
+            // Of equals the first one, which comes last here.
+            let candidates = self.cpus.iter().copied().take(SCOUTED).rev();
+            candidates.max_by_key(|&cpu| look(cpu))
+        };
+        thread::scope(|scope| {
+            scope.spawn(scout).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
     }
 
     /// Whether the set of allowed CPUs is still the same.

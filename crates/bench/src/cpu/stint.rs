@@ -1,8 +1,7 @@
 //! What one thread did while it was measured: its slices of work, the clock beside them, and which of
 //! them count. How they come about: `load.rs`.
 
-use flatout_measure::statistics::quantile;
-use flatout_sys::clock::monotonic_ns;
+use flatout_measure::statistics::{median, quantile};
 
 use super::clock::{Clock, Readings};
 use super::lookout::{Lookout, Sight};
@@ -13,8 +12,9 @@ pub(super) struct Slice {
     pub(super) operations: u64,
     pub(super) elapsed_ns: u64,
     pub(super) passes: u64,
-    /// The clock right before it, or right after it, whichever is higher.
-    pub(super) reading: Option<f64>,
+    /// The clock right before it, in the load. Beside a neighbour, who lowers readings: right before or
+    /// right after it, whichever is higher.
+    pub(super) reading: Option<Clock>,
     /// Whether the thread lost its CPU in it.
     pub(super) is_spoiled: bool,
     /// Whether the core was its own, right before it and right after it.
@@ -34,7 +34,7 @@ pub(super) struct Stint {
     /// Those in which somebody else had the CPU.
     pub(super) spoiled_readings: Readings,
     /// The last reading, if it was not spoiled.
-    pub(super) reading: Option<f64>,
+    pub(super) reading: Option<Clock>,
     pub(super) slices: Vec<Slice>,
     /// What the last glance at the core saw; how many there were, and how many saw a neighbour.
     pub(super) sight: Sight,
@@ -49,13 +49,33 @@ pub(super) struct Stint {
 }
 
 impl Stint {
-    /// The clock that its readings tell: those that were not spoiled, or all if most were.
+    /// The clock: that beside the slices which had the core alone, in the middle; where there are none, what
+    /// the readings tell that were not spoiled, or all if most were.
     pub(super) fn clock(&self) -> Option<Clock> {
+        let alone = self.slices.iter().filter(|slice| slice.is_alone());
+        let clocks: Vec<Clock> = alone.filter_map(|slice| slice.reading).collect();
+        let middle = |of: fn(&Clock) -> f64| median(&clocks.iter().map(of).collect::<Vec<_>>());
+        if let Some((hz, agreement_ratio)) =
+            middle(|one| one.hz).zip(middle(|one| one.agreement_ratio))
+        {
+            return Some(Clock { hz, agreement_ratio });
+        }
         if self.readings.0.len() >= self.spoiled_readings.0.len() {
             return self.readings.clock();
         }
         let all = [&self.readings.0[..], &self.spoiled_readings.0].concat();
         Readings(all).clock()
+    }
+
+    /// Takes a pair of readings in, spoiled or not.
+    pub(super) fn take_reading(&mut self, pair: [f64; 2], is_spoiled: bool) {
+        let readings = if is_spoiled { &mut self.spoiled_readings } else { &mut self.readings };
+        readings.0.push(pair);
+        self.reading = Readings(vec![pair]).clock().filter(|_| !is_spoiled);
+        if let Some(last) = self.slices.last_mut().filter(|last| !last.is_alone()) {
+            let both = last.reading.into_iter().chain(self.reading);
+            last.reading = both.max_by(|a, b| a.hz.total_cmp(&b.hz));
+        }
     }
 
     /// Takes a glance at the core.
@@ -66,18 +86,12 @@ impl Stint {
         self.shared_glances += u32::from(self.sight == Sight::Shared);
     }
 
-    /// Looks until nobody else uses the core, until `until_ns`, or once where nothing is known.
-    pub(super) fn wait(&mut self, lookout: Option<&Lookout>, until_ns: u64) {
-        self.look(lookout);
-        while self.sight == Sight::Shared && monotonic_ns() < until_ns {
-            self.look(lookout);
-        }
-    }
-
-    /// Whether a slice of each length had the core alone.
-    pub(super) fn has_both_alone(&self) -> bool {
-        let mut alone = self.slices.iter().filter(|slice| slice.is_alone());
-        alone.next().is_some_and(|first| alone.any(|slice| slice.passes != first.passes))
+    /// Whether at least so many slices of each length had the core alone.
+    pub(super) fn has_alone(&self, least: usize) -> bool {
+        let alone = || self.slices.iter().filter(|slice| slice.is_alone());
+        let single = alone().map(|slice| slice.passes).min();
+        let singles = alone().filter(|slice| Some(slice.passes) == single).count();
+        singles >= least && alone().count() - singles >= least
     }
 
     /// Whether a neighbour used the core all the time.
@@ -108,16 +122,9 @@ impl Stint {
         self.slices.iter().map(|slice| slice.operations).sum()
     }
 
-    /// Operations per second of the slices that count, together.
+    /// Operations per second of the slice in the middle of those that count: a neighbour who came and went
+    /// between two glances was in one of five or ten of them.
     pub(super) fn per_s(&self) -> Option<f64> {
-        let (operations, ns) = self.counting().fold((0, 0), |(operations, ns), slice| {
-            (operations + slice.operations, ns + slice.elapsed_ns)
-        });
-        (ns > 0).then(|| operations as f64 * 1e9 / ns as f64)
-    }
-
-    /// Operations per second of the slice in the middle.
-    pub(super) fn median_per_s(&self) -> Option<f64> {
         let rate = |slice: &Slice| slice.operations as f64 * 1e9 / slice.elapsed_ns as f64;
         quantile(&self.counting().map(rate).collect::<Vec<_>>(), 0.5)
     }
@@ -125,7 +132,7 @@ impl Stint {
     /// Operations per cycle of each slice that counts, at the clock that was read beside it.
     pub(super) fn per_cycle(&self) -> Vec<f64> {
         let each = self.counting().filter_map(|slice| {
-            let hz = slice.reading.filter(|hz| *hz > 0.0)?;
+            let hz = slice.reading.filter(|clock| clock.hz > 0.0)?.hz;
             Some(slice.operations as f64 * 1e9 / slice.elapsed_ns as f64 / hz)
         });
         each.collect()

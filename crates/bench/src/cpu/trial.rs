@@ -19,11 +19,10 @@ use super::load::{Load, Reading, Stint};
 use super::site::Site;
 use crate::crew;
 
-/// Rounds of slices in a trial: four slices, some 2 ms with all that is before and between them. A neighbour on
-/// the core comes and goes within milliseconds; with 24 slices each trial had some of him in it,
-/// and the rows of FMA reached 0.90 to 0.98 of the peak where the slice in the middle had 0.99
-/// (Sapphire Rapids, 2026-11-22). Many short trials give the same time to a row.
-const ROUNDS: u32 = 2;
+/// Rounds of slices in a trial: eight slices, some 1.5 ms with all that is before and between them. A
+/// neighbour on the core comes and goes within milliseconds; many short trials give the same time to a
+/// row as few long ones, each of which would have some of him in it.
+const ROUNDS: u32 = 4;
 /// Length of a trial where a quota leaves the threads a part of the time: two of the usual periods of
 /// 100 ms. In shorter ones they would have their CPUs all the time, or not at all.
 const CONTAINED_NS: u64 = 200_000_000;
@@ -58,8 +57,12 @@ pub(super) fn sample(load: &Load, site: &Site, setting: Setting) -> Result<Sampl
     let contained = crew::contained(setting.threads, site.count(), site.quota_cpus).is_some();
     let is_apart = contained || setting.threads > site.count();
     let reading = if is_apart { Reading::Apart } else { Reading::Between };
+    let cpus = match (setting.threads, setting.placement, is_apart) {
+        (1, Placement::Pinned, false) => site.quietest().into_iter().collect(),
+        _ => site.cpus.clone(),
+    };
     let before = Taken::read();
-    let members = run(load, site, setting, |load| match contained {
+    let members = run(load, &cpus, setting, |load| match contained {
         true => load.endure(CONTAINED_NS),
         false => {
             load.stint(ROUNDS, reading, (reading == Reading::Between).then_some(&site.lookout))
@@ -101,18 +104,18 @@ impl Taken {
     }
 }
 
-/// Runs `stint` in all threads at once.
+/// Runs `stint` in all threads at once, tied to `cpus` in turn if they are to be tied.
 pub(super) fn run(
     load: &Load,
-    site: &Site,
+    cpus: &[usize],
     setting: Setting,
     stint: impl Fn(&Load) -> Stint + Sync,
 ) -> Result<Vec<Member>, TrialError> {
     let working = AtomicU32::new(setting.threads);
     let leave = || working.fetch_sub(1, Ordering::Relaxed);
     let prepare = |index: u32| -> Result<_, TrialError> {
-        if let (Placement::Pinned, false) = (setting.placement, site.cpus.is_empty()) {
-            let cpu = site.cpus[index as usize % site.cpus.len()];
+        if let (Placement::Pinned, false) = (setting.placement, cpus.is_empty()) {
+            let cpu = cpus[index as usize % cpus.len()];
             let refused = |error| {
                 leave();
                 gone(cpu, &error)
@@ -288,7 +291,7 @@ mod tests {
             operations: 500 * passes,
             elapsed_ns: 250 * passes,
             passes,
-            reading: Some(hz),
+            reading: clock,
             is_spoiled,
             sight: Sight::Unknown,
         };

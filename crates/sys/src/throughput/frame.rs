@@ -54,10 +54,10 @@ impl Chains {
     }
 }
 
-/// Contraction of a pair of steps. A chain keeps e^−2 of its distance to where it tends over a
+/// Contraction of a pair of steps. A chain keeps e^−1 of its distance to where it tends over a
 /// pass, so that its end still tells the number of steps, and its numbers stay near 1.
 const CONTRACTION: f64 = 1.0 / 1024.0;
-/// Growth of a pair of additions: 2048 of them add a quarter.
+/// Growth of a pair of additions: 1024 of them add an eighth.
 const GROWTH: f64 = 1.0 / 8192.0;
 /// Where the chains of multiply-add tend.
 const CENTRE: f64 = 1.5;
