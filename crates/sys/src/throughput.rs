@@ -76,7 +76,7 @@ impl Workload {
         }
         let program = Program::of(kernel, form);
         let frame = Frame::new(kernel, program, seed);
-        let expected = program.result(kernel, &frame, PASS_PAIRS).sum(kernel);
+        let expected = program.result(kernel, &frame, pass_pairs(kernel)).sum(kernel);
         let second = (kernel.chains() > frame::CHAINS).then(|| Box::new(frame.second_half()));
         Ok(Self { kernel, form, body: Body::Registers(Box::new(frame), second), expected })
     }
@@ -103,7 +103,7 @@ impl Workload {
     /// Iterations of one pass.
     pub fn iterations_per_pass(&self) -> u64 {
         match &self.body {
-            Body::Registers(..) => PASS_ITERATIONS,
+            Body::Registers(..) => pass_iterations(self.kernel),
             #[cfg(target_arch = "x86_64")]
             Body::Tiles(tiles) => tiles.iterations(),
         }
@@ -121,7 +121,7 @@ impl Workload {
 
     /// Iterations of that loop over one of the halves, or over all where there is one.
     fn half_turns(&self) -> u64 {
-        PASS_PAIRS / chained_pairs(self.kernel)
+        pass_pairs(self.kernel) / chained_pairs(self.kernel)
     }
 
     /// Links of an iteration, where the loop cannot have any other number of them.
@@ -137,6 +137,7 @@ impl Workload {
     pub fn run(&self, passes: u64) -> Checked {
         let mut end = frame::Chains::zero();
         let mut sum = 0_u64;
+        let _shaped = self.shape();
         for _ in 0..passes {
             sum = sum.wrapping_add(self.pass(&mut end));
         }
@@ -151,6 +152,7 @@ impl Workload {
         let loads = links.chain == Chain::Load;
         let mut value = if loads { ring.address(links.start) } else { links.start };
         let (mut sum, mut ends) = (0_u64, frame::Chains::zero());
+        let _shaped = self.shape();
         for _ in 0..passes {
             let links = Links { start: value, ..links };
             let (pass, end) = self.chained_pass(links, &ring, &mut ends);
@@ -181,12 +183,23 @@ impl Workload {
 }
 
 /// Iterations of one pass over registers. Long against its ends (some 150 instructions), short
-/// enough to be worked out by scalar code in some milliseconds.
-const PASS_ITERATIONS: u64 = 256;
+/// enough to be worked out by scalar code in some milliseconds, and to fit into the moments in which
+/// nobody else uses the core: some 5 µs. A product and a sum take twice as long as one instruction
+/// and more, and the wide loops have twice the chains.
+const fn pass_iterations(kernel: Kernel) -> u64 {
+    match (kernel.chains(), kernel.instructions()) {
+        (frame::WIDE_CHAINS, _) => 64,
+        (frame::CHAINS, 2) => 128,
+        _ => 256,
+    }
+}
+
 /// Pairs of steps in one iteration.
 const PAIRS_PER_ITERATION: u64 = 4;
 /// Pairs of steps in one pass.
-const PASS_PAIRS: u64 = PASS_ITERATIONS * PAIRS_PER_ITERATION;
+const fn pass_pairs(kernel: Kernel) -> u64 {
+    pass_iterations(kernel) * PAIRS_PER_ITERATION
+}
 
 /// Pairs of steps in an iteration of the chained loop. Links and work overlap only as far as the
 /// core looks ahead: with four pairs of products and sums, which are up to 384 micro-operations,
@@ -212,6 +225,15 @@ pub(crate) struct Links {
 
 #[cfg(target_arch = "x86_64")]
 impl Workload {
+    /// What passes over tiles need of the thread.
+    fn shape(&self) -> Option<tile::Shaped> {
+        match &self.body {
+            Body::Registers(..) => None,
+            // SAFETY: `new` made sure that the CPU has tiles and the kernel grants them.
+            Body::Tiles(tiles) => Some(unsafe { tiles.shape() }),
+        }
+    }
+
     /// One pass; `end` is where the chains are left.
     fn pass(&self, end: &mut frame::Chains) -> u64 {
         match &self.body {
@@ -221,7 +243,7 @@ impl Workload {
                 unsafe { x86::plain(self.kernel, self.form, frame, end, turns) };
                 end.sum(self.kernel)
             }
-            // SAFETY: `new` made sure that the CPU has tiles and the kernel grants them.
+            // SAFETY: `run` holds the shape.
             Body::Tiles(tiles) => unsafe { tiles.pass(None).0 },
         }
     }
@@ -243,7 +265,7 @@ impl Workload {
                 }
                 (sum, value)
             }
-            // SAFETY: as in `pass`, and the ring outlives the call.
+            // SAFETY: `run_chained` holds the shape, and the ring outlives the call.
             Body::Tiles(tiles) => unsafe { tiles.pass(Some(links)) },
         }
     }
@@ -252,6 +274,8 @@ impl Workload {
 /// No workload can be made here, see [`Kernel::lacks`]: nothing runs.
 #[cfg(not(target_arch = "x86_64"))]
 impl Workload {
+    fn shape(&self) {}
+
     fn pass(&self, _end: &mut frame::Chains) -> u64 {
         self.expected.wrapping_add(1)
     }

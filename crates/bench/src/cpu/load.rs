@@ -1,9 +1,11 @@
 //! A workload with its pace: how many passes make a slice, how many links a clock chain needs;
 //! and what one thread does with it.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use flatout_sys::clock::{monotonic_ns, thread_cpu_ns};
 use flatout_sys::core_clock::{self, Chain};
-use flatout_sys::throughput::{Form, Kernel, Level, Number, Operation, Workload};
+use flatout_sys::throughput::{Form, Kernel, Level, Number, Workload};
 
 use super::clock;
 use super::lookout::{Lookout, Sight};
@@ -47,8 +49,8 @@ const PACE_LINKS: u64 = 64 << 10;
 /// [`LEAD_NS`] (Sapphire Rapids, best of 400, 2026-11-22).
 fn slack(chain: Chain, kernel: Kernel) -> f64 {
     match (chain, kernel.level) {
-        // The chained loop of 64-bit products has 12 chains, and is slower than that of 24.
-        _ if kernel == WIDE => 1.8,
+        // The chained loops of products of integers have 12 chains, and are slower than those of 24.
+        (_, Level::Avx512) if is_wide(kernel) => 1.8,
         (Chain::Load, _) => 1.6,
         // Its products and those of the scalar loop have one port together.
         (Chain::Multiply, Level::Scalar) => 2.0,
@@ -57,9 +59,10 @@ fn slack(chain: Chain, kernel: Kernel) -> f64 {
     }
 }
 
-/// The kernel whose chained loop differs from the plain one.
-const WIDE: Kernel =
-    Kernel { number: Number::I64, operation: Operation::MultiplyAdd, level: Level::Avx512 };
+/// Whether the chained loop of a kernel differs from the plain one.
+fn is_wide(kernel: Kernel) -> bool {
+    kernel.instructions() == 2 && matches!(kernel.number, Number::I32 | Number::I64)
+}
 
 /// The kind of chain that counts, and the one that must agree with it. Beside tiles loads take
 /// six cycles (Sapphire Rapids, 2026-11-22), and additions and products are in nobody's way.
@@ -105,8 +108,10 @@ pub(super) struct Load {
     lead_passes: u64,
     passes: u64,
     clock_passes: u64,
-    /// What a piece of a reading takes without a pass in it: it is no time of the chain.
-    empty_ns: f64,
+    /// What a piece of a reading takes without a pass in it, at best: it is no time of the chain. What it
+    /// takes with one beyond that and the links is 7 ns of 8 µs (means of 40 kernels alone on the core,
+    /// from pieces of one pass and of two; Sapphire Rapids, 2026-11-22).
+    empty_ns: AtomicU64,
     /// The kinds of chain, and the links of each per iteration.
     kinds: [Chain; 2],
     links: [u64; 2],
@@ -146,10 +151,7 @@ impl Load {
         let (lead_passes, passes) = (passes_of(LEAD_NS), passes_of(SLICE_NS));
         let clock_passes = passes_of(CLOCK_PIECE_NS / 1.6);
         let kinds = kinds(kernel.level, latencies.load_cycles);
-        let empty =
-            (0..4 * TRIES).map(|_| core_clock::beside(&workload, kinds[0], 1, 0).elapsed_ns);
-        let empty_ns = empty.min().unwrap_or(0) as f64;
-        let links = [1; 2];
+        let (links, empty_ns) = ([1; 2], AtomicU64::new(u64::MAX));
         let mut load =
             Self { workload, latencies, lead_passes, passes, clock_passes, empty_ns, kinds, links };
         // At the clock without load, which is at least that in the load, no chain is too short.
@@ -198,12 +200,14 @@ impl Load {
     /// One pair of readings.
     fn read_clock(&self, stint: &mut Stint) {
         let chains = [0, 1].map(|which| (self.kinds[which], self.links[which]));
+        let empty = core_clock::beside(&self.workload, self.kinds[0], 1, 0).elapsed_ns;
+        let empty_ns = empty.min(self.empty_ns.fetch_min(empty, Ordering::Relaxed)) as f64;
         let watch = Watch::start();
         let both = core_clock::beside_both(&self.workload, chains, CLOCK_PIECES, self.clock_passes);
         let (elapsed_ns, is_spoiled) = watch.stop();
         stint.is_wrong |= both.iter().any(|stretch| !stretch.is_right);
         let hz = |which: usize| {
-            let chain_ns = both[which].elapsed_ns as f64 - CLOCK_PIECES as f64 * self.empty_ns;
+            let chain_ns = both[which].elapsed_ns as f64 - CLOCK_PIECES as f64 * empty_ns;
             let cycles = self.latencies.cycles(self.kinds[which])? * both[which].links;
             Some(cycles as f64 * 1e9 / chain_ns)
         };
@@ -259,6 +263,7 @@ impl Load {
             for passes in [self.passes, 2 * self.passes] {
                 if reading == Reading::Between {
                     self.wait(lookout, until_ns, &mut stint);
+                    stint.is_wrong |= !self.workload.run(LEAD_PASSES).is_right;
                     self.read_clock(&mut stint);
                 }
                 self.work(passes, lookout, &mut stint);
@@ -320,6 +325,8 @@ fn wrong(kernel: Kernel) -> NoLoad {
 #[cfg(test)]
 mod tests {
     use super::super::clock::Clock;
+    use flatout_sys::throughput::Operation;
+
     use super::*;
 
     fn load() -> Option<Load> {

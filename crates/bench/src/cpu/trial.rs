@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use super::clock::Clock;
 use super::fact;
 use super::load::{Load, Reading, Stint};
+use super::lookout::Sight;
 use super::site::Site;
 use crate::crew;
 
@@ -26,8 +27,8 @@ const ROUNDS: u32 = 4;
 /// Length of a trial where a quota leaves the threads a part of the time: two of the usual periods of
 /// 100 ms. In shorter ones they would have their CPUs all the time, or not at all.
 const CONTAINED_NS: u64 = 200_000_000;
-/// Readings of the clock without load in a trial.
-const IDLE_READINGS: u32 = 12;
+/// Readings of the clock without load in a trial; of those alone on the core, if there are any.
+const IDLE_READINGS: u32 = 40;
 
 /// How the threads of a trial run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -225,15 +226,16 @@ fn clock_facts(members: &[Member], reading: Reading) -> Vec<(&'static str, f64)>
 pub(super) fn idle_clock(site: &Site) -> Result<Sample, TrialError> {
     use super::clock::Readings;
     use flatout_sys::core_clock::{self, Chain};
-    /// Cycles of a slice: some 100 µs.
-    const SLICE_CYCLES: u64 = 300_000;
+    /// Cycles of a slice: some 30 µs.
+    const SLICE_CYCLES: u64 = 80_000;
     let cpu = site.cpus.first().copied();
     let read = || -> Result<Readings, TrialError> {
         if let Some(cpu) = cpu {
             affinity::pin_to(cpu).map_err(|error| gone(cpu, &error))?;
         }
-        let mut readings = Readings::default();
+        let (mut alone, mut all) = (Readings::default(), Readings::default());
         for _ in 0..IDLE_READINGS {
+            let before = site.lookout.look();
             let mut pair = [0.0; 2];
             for (hz, chain) in pair.iter_mut().zip([Chain::Add, Chain::Multiply]) {
                 let cycles = chain.cycles_per_link().unwrap_or(1);
@@ -242,9 +244,12 @@ pub(super) fn idle_clock(site: &Site) -> Result<Sample, TrialError> {
                 })?;
                 *hz = cycles as f64 * 1e9 / stretch.ns_per_link();
             }
-            readings.0.push(pair);
+            all.0.push(pair);
+            if before.and(site.lookout.look()) == Sight::Alone {
+                alone.0.push(pair);
+            }
         }
-        Ok(readings)
+        Ok(if alone.0.is_empty() { all } else { alone })
     };
     let start_ns = time::monotonic_ns();
     let readings = thread::scope(|scope| {
@@ -268,7 +273,7 @@ pub(super) fn loaded_clock(
     let sample = sample(load, site, setting)?;
     let hz = fact::of(&sample.series, "clock_hz").unwrap_or(0.0);
     let clock = clock_sample(hz, sample.elapsed_ns);
-    Ok(Sample { warnings: sample.warnings, series: sample.series, ..clock })
+    Ok(Sample { spoil: sample.spoil, warnings: sample.warnings, series: sample.series, ..clock })
 }
 
 /// A sample whose figure is `hz`: the cycles of its time.
@@ -281,7 +286,6 @@ fn clock_sample(hz: f64, elapsed_ns: u64) -> Sample {
 mod tests {
     use super::super::clock::Readings;
     use super::super::load::Slice;
-    use super::super::lookout::Sight;
     use super::*;
 
     fn member(start_ns: u64, end_ns: u64, hz: f64) -> Member {

@@ -186,7 +186,7 @@ impl Kernel {
     pub(super) const fn chains(self) -> usize {
         match (self.level, self.number, self.operation) {
             (Level::Scalar, ..) => SCALAR_CHAINS,
-            (Level::Avx512, Number::I64, Operation::MultiplyAdd) => WIDE_CHAINS,
+            (Level::Avx512, Number::I32 | Number::I64, Operation::MultiplyAdd) => WIDE_CHAINS,
             _ => CHAINS,
         }
     }

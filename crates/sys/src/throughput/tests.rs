@@ -73,8 +73,9 @@ fn every_number_of_pairs_gives_another_result() {
             let program = Program::of(kernel, form);
             let frame = Frame::new(kernel, program, 3);
             let result = |pairs| program.result(kernel, &frame, pairs).sum(kernel);
-            let right = result(PASS_PAIRS);
-            for wrong in [0, 1, PASS_PAIRS / 2, PASS_PAIRS - 4, PASS_PAIRS - 1] {
+            let pairs = pass_pairs(kernel);
+            let right = result(pairs);
+            for wrong in [0, 1, pairs / 2, pairs - 4, pairs - 1] {
                 assert_ne!(result(wrong), right, "{kernel:?} {form:?} {wrong}");
             }
         }
@@ -90,7 +91,7 @@ fn floating_numbers_stay_near_one() {
         for form in [Form::Work, Form::Census] {
             let program = Program::of(kernel, form);
             let frame = Frame::new(kernel, program, 11);
-            for pairs in [0, 1, 100, PASS_PAIRS] {
+            for pairs in [0, 1, 100, pass_pairs(kernel)] {
                 let end = program.result(kernel, &frame, pairs);
                 for register in &end.0 {
                     for word in register[..kernel.level.register_bytes()].as_chunks::<8>().0 {

@@ -323,10 +323,9 @@ macro_rules! product_and_sum {
     };
 }
 
-/// `multiply x, x, multiplier`, then `add x, x, summand`, 24 chains: the products of all, then their
-/// sums. Each kind of instruction comes in a row, which leaves more to choose from for both ports
-/// than taking turns does. The loop with a row in it has twelve chains, half of them at a time: of
-/// 24 the core does not see far enough ahead to go on beside the row.
+/// `multiply x, x, multiplier`, then `add x, x, summand`, 24 chains, one after the other. The loop with a
+/// row of links in it has twelve chains, half of them at a time: of 24 the core does not see far
+/// enough ahead to go on beside the links.
 macro_rules! wide_product_and_sum {
     ($name:ident, $multiply:literal, $add:literal) => {
         mod $name {
@@ -335,10 +334,24 @@ macro_rules! wide_product_and_sum {
             plain!(
                 load!("zmm", "vmovups", all_24!(), "28,29,30,31"),
                 concat!(
-                    each!(all_24!(), concat!($multiply, " zmm\\c, zmm\\c, zmm28")),
-                    each!(all_24!(), concat!($add, " zmm\\c, zmm\\c, zmm29")),
-                    each!(all_24!(), concat!($multiply, " zmm\\c, zmm\\c, zmm30")),
-                    each!(all_24!(), concat!($add, " zmm\\c, zmm\\c, zmm31")),
+                    each!(
+                        all_24!(),
+                        concat!(
+                            $multiply,
+                            " zmm\\c, zmm\\c, zmm28\n",
+                            $add,
+                            " zmm\\c, zmm\\c, zmm29"
+                        )
+                    ),
+                    each!(
+                        all_24!(),
+                        concat!(
+                            $multiply,
+                            " zmm\\c, zmm\\c, zmm30\n",
+                            $add,
+                            " zmm\\c, zmm\\c, zmm31"
+                        )
+                    ),
                 ),
                 store!("zmm", "vmovups", "vzeroupper", all_24!())
             );
