@@ -35,6 +35,7 @@ use flatout_measure::case::{Case, Figure, Plan, TrialError};
 use flatout_measure::record::Outcome;
 use flatout_measure::sampler;
 use flatout_sys::cancel::CancelToken;
+use flatout_sys::clock::monotonic_ns;
 use flatout_sys::throughput::{Form, Kernel, Number, Operation};
 
 use crate::bench::{Bench, Extent, Measured};
@@ -83,7 +84,9 @@ const MAX_TRIALS: u64 = 10_000;
 /// A matrix of this order takes 8 TiB.
 const MAX_ORDER: u64 = 1 << 20;
 /// Share of the area's time that is the units'; the rest is Linpack's.
-const UNITS_SHARE: f64 = 0.5;
+const UNITS_SHARE: f64 = 0.6;
+/// Share of the units' time in which ports are counted again that a neighbour kept from being counted.
+const CENSUS_SHARE: f64 = 0.1;
 
 /// Measures the area.
 ///
@@ -109,10 +112,13 @@ pub fn measure(options: &Options, plan: &Plan, bench: &mut Bench<'_>) -> Result<
 fn units(options: &Options, plan: &Plan, site: &Site, bench: &mut Bench<'_>) -> Vec<Outcome> {
     let rows = row::rows(options.extent, &options.threads, site);
     let kernels: Vec<Kernel> = rows.iter().filter_map(|row| row.kernel()).collect();
-    let census = Census::take(&kernels, site, options.seed, bench.cancelled);
+    let mut census = Census::take(&kernels, site, options.seed, bench.cancelled);
     let loads = Loads { seed: options.seed, known: RefCell::default() };
     let cases = rows.iter().map(|&row| case(row, &loads, site)).collect();
     let mut outcomes = sampler::run(cases, plan, bench.tools());
+    let until_ns = monotonic_ns().saturating_add((plan.budget_ns as f64 * CENSUS_SHARE) as u64);
+    let is_over = || (bench.cancelled)() || monotonic_ns() > until_ns;
+    census.complete(site, options.seed, &is_over);
     finish::finish(&rows, &mut outcomes, site, &census);
     outcomes
 }

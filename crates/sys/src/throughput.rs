@@ -137,11 +137,17 @@ impl Workload {
     pub fn run(&self, passes: u64) -> Checked {
         let mut end = frame::Chains::zero();
         let mut sum = 0_u64;
-        let _shaped = self.shape();
+        self.shape();
         for _ in 0..passes {
             sum = sum.wrapping_add(self.pass(&mut end));
         }
         self.checked(passes, sum)
+    }
+
+    /// Gives back what runs leave in the registers of this thread for the next ones: the shape of tiles. A
+    /// thread that goes on without it, and is not done, should; after a rest the tile unit begins slowly.
+    pub fn rest(&self) {
+        self.release();
     }
 
     /// Runs `passes` passes with a chain of dependent scalar instructions in each iteration.
@@ -152,7 +158,7 @@ impl Workload {
         let loads = links.chain == Chain::Load;
         let mut value = if loads { ring.address(links.start) } else { links.start };
         let (mut sum, mut ends) = (0_u64, frame::Chains::zero());
-        let _shaped = self.shape();
+        self.shape();
         for _ in 0..passes {
             let links = Links { start: value, ..links };
             let (pass, end) = self.chained_pass(links, &ring, &mut ends);
@@ -225,12 +231,18 @@ pub(crate) struct Links {
 
 #[cfg(target_arch = "x86_64")]
 impl Workload {
-    /// What passes over tiles need of the thread.
-    fn shape(&self) -> Option<tile::Shaped> {
-        match &self.body {
-            Body::Registers(..) => None,
+    /// Shapes what passes over tiles need of the thread.
+    fn shape(&self) {
+        if let Body::Tiles(tiles) = &self.body {
             // SAFETY: `new` made sure that the CPU has tiles and the kernel grants them.
-            Body::Tiles(tiles) => Some(unsafe { tiles.shape() }),
+            unsafe { tiles.shape() };
+        }
+    }
+
+    fn release(&self) {
+        if matches!(self.body, Body::Tiles(_)) {
+            // SAFETY: as in `shape`.
+            unsafe { tile::release() };
         }
     }
 
@@ -243,7 +255,7 @@ impl Workload {
                 unsafe { x86::plain(self.kernel, self.form, frame, end, turns) };
                 end.sum(self.kernel)
             }
-            // SAFETY: `run` holds the shape.
+            // SAFETY: `run` calls `shape`.
             Body::Tiles(tiles) => unsafe { tiles.pass(None).0 },
         }
     }
@@ -265,7 +277,7 @@ impl Workload {
                 }
                 (sum, value)
             }
-            // SAFETY: `run_chained` holds the shape, and the ring outlives the call.
+            // SAFETY: `run_chained` calls `shape`, and the ring outlives the call.
             Body::Tiles(tiles) => unsafe { tiles.pass(Some(links)) },
         }
     }
@@ -275,6 +287,8 @@ impl Workload {
 #[cfg(not(target_arch = "x86_64"))]
 impl Workload {
     fn shape(&self) {}
+
+    fn release(&self) {}
 
     fn pass(&self, _end: &mut frame::Chains) -> u64 {
         self.expected.wrapping_add(1)

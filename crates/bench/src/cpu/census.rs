@@ -1,4 +1,5 @@
-//! The ports of each kernel, counted once before the rows are measured.
+//! The ports of each kernel, counted before the rows are measured, and after it where a neighbour on
+//! the core was in the way.
 
 use std::collections::BTreeMap;
 use std::thread;
@@ -16,10 +17,6 @@ use super::site::Site;
 const ROUNDS: u32 = 8;
 /// Slices alone on the core that make a count.
 const LEAST_ALONE: usize = 8;
-/// Tries on a CPU at least where none of its slices had the core alone, and at most while the
-/// slices of all of them give no whole number.
-const LEAST_TRIES: u32 = 2;
-const MOST_TRIES: u32 = 8;
 /// CPUs on which a kernel is counted in turn: neighbours differ, ports do not.
 const CPUS: usize = 2;
 /// Share of the slices below the one that counts where too few had the core alone; of those that had,
@@ -73,12 +70,17 @@ impl Seen {
     }
 }
 
-/// The counts of all kernels that were asked for and could be counted.
+/// What was seen of all kernels that were asked for and could be counted, on each of the CPUs.
 #[derive(Debug, Default)]
-pub(super) struct Census(BTreeMap<Kernel, Count>);
+pub(super) struct Census {
+    seen: BTreeMap<Kernel, Vec<Seen>>,
+    /// Counts that were taken elsewhere.
+    #[cfg(test)]
+    known: BTreeMap<Kernel, Count>,
+}
 
 impl Census {
-    /// Counts the ports of `kernels` on the first CPUs. Takes some 20 to 80 ms for each.
+    /// Counts the ports of `kernels` on the first CPUs. Takes some 5 to 80 ms for each.
     pub(super) fn take(
         kernels: &[Kernel],
         site: &Site,
@@ -87,56 +89,70 @@ impl Census {
     ) -> Self {
         let mut census = Self::default();
         site.lookout.learn();
-        // Sums first: pairs of a product and a sum are held against them.
         let sums = kernels.iter().map(|kernel| Kernel { operation: Operation::Add, ..*kernel });
-        let mut all: Vec<Kernel> = sums.chain(kernels.iter().copied()).collect();
-        all.sort_by_key(|kernel| kernel.operation != Operation::Add);
-        all.dedup();
-        for kernel in all {
+        for kernel in sums.chain(kernels.iter().copied()) {
             if stop() {
                 break;
             }
-            if kernel.lacks().is_none() && !census.0.contains_key(&kernel) {
+            if kernel.lacks().is_none() && !census.seen.contains_key(&kernel) {
                 census.count(kernel, site, seed);
             }
         }
         census
     }
 
+    /// Counts again, in turn, what no slices alone on a core have counted yet, until `stop`.
+    pub(super) fn complete(&mut self, site: &Site, seed: u64, stop: &dyn Fn() -> bool) {
+        loop {
+            let lacking = |kernel: &Kernel| !self.of(*kernel).is_some_and(|count| count.is_alone);
+            let lacking: Vec<Kernel> = self.seen.keys().copied().filter(lacking).collect();
+            if lacking.is_empty() || !site.lookout.sees_neighbours() {
+                return;
+            }
+            for kernel in lacking {
+                if stop() {
+                    return;
+                }
+                self.count(kernel, site, seed);
+            }
+        }
+    }
+
     /// A census that was taken elsewhere.
     #[cfg(test)]
     pub(super) fn known(kernel: Kernel, count: Count) -> Self {
-        Self(BTreeMap::from([(kernel, count)]))
+        Self { known: BTreeMap::from([(kernel, count)]), ..Self::default() }
     }
 
     /// What is known of a kernel.
     pub(super) fn of(&self, kernel: Kernel) -> Option<Count> {
-        self.0.get(&kernel).copied()
+        #[cfg(test)]
+        if let Some(count) = self.known.get(&kernel) {
+            return Some(*count);
+        }
+        // Pairs of a product and a sum are held against sums.
+        let sums = match kernel.operation {
+            Operation::Add => None,
+            Operation::MultiplyAdd => self.of(Kernel { operation: Operation::Add, ..kernel }),
+        };
+        let sums = sums.filter(|count| count.is_alone).and_then(|count| count.ports);
+        let counts = self.seen.get(&kernel)?.iter().filter_map(|seen| seen.count(kernel, sums));
+        chosen(&counts.collect::<Vec<_>>())
     }
 
+    /// One try on each of the CPUs.
     fn count(&mut self, kernel: Kernel, site: &Site, seed: u64) {
-        let sums = self.of(Kernel { operation: Operation::Add, ..kernel });
-        let sums = sums.and_then(|count| count.ports);
         let Ok(load) = Load::new(kernel, Form::Census, seed) else { return };
         let cpus: Vec<Option<usize>> = match site.cpus.len() {
             0 => vec![None],
             _ => site.cpus.iter().take(CPUS).map(|&cpu| Some(cpu)).collect(),
         };
         let per_step = (kernel.lanes() * kernel.operation.count()) as f64;
-        let mut seen: Vec<Seen> = cpus.iter().map(|_| Seen::default()).collect();
-        let mut counts = Vec::new();
-        for tried in 1..=MOST_TRIES {
-            for (&cpu, seen) in cpus.iter().zip(&mut seen) {
-                seen.take(&stint(&load, cpu, &site.lookout), per_step);
-            }
-            counts = seen.iter().filter_map(|seen| seen.count(kernel, sums)).collect();
-            let is_whole =
-                |count: &Count| count.ports.is_some() && (count.is_alone || tried >= LEAST_TRIES);
-            if counts.iter().any(is_whole) {
-                break;
-            }
+        let seen = self.seen.entry(kernel).or_default();
+        seen.resize_with(cpus.len(), Seen::default);
+        for (cpu, seen) in cpus.into_iter().zip(seen) {
+            seen.take(&stint(&load, cpu, &site.lookout), per_step);
         }
-        self.0.extend(chosen(&counts).map(|best| (kernel, best)));
     }
 }
 
@@ -221,7 +237,8 @@ mod tests {
     #[test]
     fn a_user_who_stops_waits_for_no_count() {
         let kernel = Kernel { number: Number::F64, operation: Operation::Add, level: Level::Sse2 };
-        let census = Census::take(&[kernel], &Site::default(), 1, &|| true);
+        let mut census = Census::take(&[kernel], &Site::default(), 1, &|| true);
+        census.complete(&Site::default(), 1, &|| true);
         assert_eq!(census.of(kernel), None);
     }
 

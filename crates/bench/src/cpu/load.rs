@@ -1,14 +1,15 @@
-//! A workload with its pace: how many passes make a slice, how many links a clock chain needs;
-//! and what one thread does with it.
+//! A workload with its pace: how many passes make a slice, how many links a clock chain needs.
+//! What one thread does with it: `effort`.
+
+mod effort;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use flatout_sys::clock::{monotonic_ns, thread_cpu_ns};
+use flatout_sys::clock::monotonic_ns;
 use flatout_sys::core_clock::{self, Chain};
 use flatout_sys::throughput::{Form, Kernel, Level, Number, Workload};
 
 use super::clock;
-use super::lookout::{Lookout, Sight};
 pub(super) use super::stint::{Slice, Stint};
 use super::watch::Watch;
 
@@ -25,12 +26,6 @@ const CLOCK_PIECES: u64 = 1;
 /// 2026-11-22).
 const LEAD_NS: f64 = 100_000.0;
 const LEAD_PASSES: u64 = 1;
-/// For how long a stint looks for moments in which nobody else uses the core.
-const SEARCH_NS: u64 = 40_000_000;
-/// The same where he has hardly rested lately.
-const SHORT_SEARCH_NS: u64 = 3_000_000;
-/// Slices of each length that a stint wants to have had alone.
-const ALONE_SLICES: usize = 2;
 /// Tries of which the quickest sets the pace.
 const TRIES: u32 = 5;
 /// Readings of the clock before the work of a trial, and after it.
@@ -170,6 +165,7 @@ impl Load {
         let readings = stint.readings.0.iter().chain(&stint.spoiled_readings.0).flatten();
         let hz = readings.copied().reduce(f64::max).unwrap_or(latencies.idle_hz);
         load.set_links(turn_ns, hz.min(latencies.idle_hz));
+        load.workload.rest();
         Ok(load)
     }
 
@@ -203,6 +199,10 @@ impl Load {
         let empty = core_clock::beside(&self.workload, self.kinds[0], 1, 0).elapsed_ns;
         let empty_ns = empty.min(self.empty_ns.fetch_min(empty, Ordering::Relaxed)) as f64;
         let watch = Watch::start();
+        // The first piece after other work takes longer by up to a hundredth: it is not counted.
+        let (chain, links) = chains[0];
+        let lead = core_clock::beside(&self.workload, chain, links, self.clock_passes);
+        stint.is_wrong |= !lead.is_right;
         let both = core_clock::beside_both(&self.workload, chains, CLOCK_PIECES, self.clock_passes);
         let (elapsed_ns, is_spoiled) = watch.stop();
         stint.is_wrong |= both.iter().any(|stretch| !stretch.is_right);
@@ -214,93 +214,6 @@ impl Load {
         let pair = [0, 1].map(|which| hz(which).unwrap_or(f64::NAN));
         stint.clock_ns += elapsed_ns;
         stint.take_reading(pair, is_spoiled);
-    }
-
-    /// A slice of work. One in which somebody else had the CPU says how long that was and
-    /// nothing about the units: it is kept apart, as is one beside a neighbour on the core.
-    fn work(&self, passes: u64, lookout: Option<&Lookout>, stint: &mut Stint) {
-        let before = stint.sight;
-        let watch = Watch::start();
-        stint.is_wrong |= !self.workload.run(LEAD_PASSES).is_right;
-        let start_ns = monotonic_ns();
-        let checked = self.workload.run(passes);
-        let elapsed_ns = monotonic_ns().saturating_sub(start_ns).max(1);
-        let (_, is_spoiled) = watch.stop();
-        stint.look(lookout);
-        stint.is_wrong |= !checked.is_right;
-        let (operations, reading) = (checked.operations, stint.reading);
-        let sight = before.and(stint.sight);
-        stint.slices.push(Slice { operations, elapsed_ns, passes, reading, is_spoiled, sight });
-    }
-
-    /// Works on until a glance sees nobody else on the core, or until `until_ns`: the core must not come
-    /// to rest meanwhile.
-    fn wait(&self, lookout: Option<&Lookout>, until_ns: u64, stint: &mut Stint) {
-        if stint.glances == 0 {
-            stint.look(lookout);
-        }
-        while stint.sight == Sight::Shared && monotonic_ns() < until_ns {
-            stint.is_wrong |= !self.workload.run(LEAD_PASSES).is_right;
-            stint.look(lookout);
-        }
-    }
-
-    /// What one thread does in a trial: slices of work of one length and of twice that, before each a
-    /// reading of the clock and work that does not count, or neither. With a lookout a glance
-    /// stands between them, and there are more rounds until some slices of both lengths had the
-    /// core alone, or for 40 ms.
-    pub(super) fn stint(&self, rounds: u32, reading: Reading, lookout: Option<&Lookout>) -> Stint {
-        let mut stint = Stint::default();
-        let cpu_ns = thread_cpu_ns();
-        stint.start_ns = monotonic_ns();
-        let is_hopeless = lookout.is_some_and(Lookout::is_hopeless);
-        let search_ns = if is_hopeless { SHORT_SEARCH_NS } else { SEARCH_NS };
-        let until_ns = stint.start_ns.saturating_add(search_ns);
-        if reading == Reading::Between {
-            self.lead_in(&mut stint);
-        }
-        for round in 1.. {
-            for passes in [self.passes, 2 * self.passes] {
-                if reading == Reading::Between {
-                    self.wait(lookout, until_ns, &mut stint);
-                    stint.is_wrong |= !self.workload.run(LEAD_PASSES).is_right;
-                    self.read_clock(&mut stint);
-                }
-                self.work(passes, lookout, &mut stint);
-            }
-            let wants_more = stint.sight != Sight::Unknown && !stint.has_alone(ALONE_SLICES);
-            if round >= rounds && !(wants_more && monotonic_ns() < until_ns) {
-                break;
-            }
-        }
-        stint.end_ns = monotonic_ns();
-        stint.cpu_ns = thread_cpu_ns().saturating_sub(cpu_ns);
-        stint
-    }
-
-    /// Works on, without counting, as long as `others_work`, and no longer than they may: so that the
-    /// slices of other threads have the same beside them from the first to the last.
-    pub(super) fn keep_company(&self, others_work: impl Fn() -> bool) {
-        let mut rest = Stint::default();
-        let until_ns = monotonic_ns().saturating_add(SEARCH_NS);
-        while others_work() && monotonic_ns() < until_ns {
-            self.lead_in(&mut rest);
-        }
-    }
-}
-
-impl Load {
-    /// Slices of work, one after the other, for at least `least_ns`.
-    pub(super) fn endure(&self, least_ns: u64) -> Stint {
-        let mut stint = Stint::default();
-        let cpu_ns = thread_cpu_ns();
-        stint.start_ns = monotonic_ns();
-        while stint.end_ns.saturating_sub(stint.start_ns) < least_ns {
-            self.work(self.passes, None, &mut stint);
-            stint.end_ns = monotonic_ns();
-        }
-        stint.cpu_ns = thread_cpu_ns().saturating_sub(cpu_ns);
-        stint
     }
 }
 
@@ -320,86 +233,4 @@ fn wrong(kernel: Kernel) -> NoLoad {
         kernel.operation.word(),
         kernel.level.word()
     ))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::clock::Clock;
-    use flatout_sys::throughput::Operation;
-
-    use super::*;
-
-    fn load() -> Option<Load> {
-        let kernel = Kernel { number: Number::F64, operation: Operation::Add, level: Level::Sse2 };
-        match Load::new(kernel, Form::Work, 5) {
-            Ok(load) => Some(load),
-            Err(NoLoad::Unsupported(text)) => {
-                eprintln!("skipped: {text}");
-                None
-            }
-            Err(NoLoad::Wrong(text)) => panic!("{text}"),
-        }
-    }
-
-    #[test]
-    fn a_stint_counts_slices_of_both_lengths_and_reads_the_clock_between_them() {
-        let Some(load) = load() else { return };
-        let stint = load.stint(3, Reading::Between, None);
-        let per_pass = load.workload.run(1).operations;
-        assert_eq!(stint.operations(), 3 * 3 * load.passes * per_pass);
-        let readings = stint.readings.0.len() + stint.spoiled_readings.0.len();
-        assert_eq!((stint.slices.len(), readings), (6, 6));
-        assert!(!stint.is_wrong && stint.clock_ns > 0);
-        assert!(stint.end_ns - stint.start_ns >= stint.clock_ns);
-        assert!(stint.clock().is_some() && stint.doubling_ratio().is_some());
-        let enduring = load.endure(1_000_000);
-        assert!(enduring.end_ns - enduring.start_ns >= 1_000_000 && !enduring.slices.is_empty());
-        let apart = load.stint(1, Reading::Apart, None);
-        assert_eq!((apart.clock_ns, apart.readings.0.len()), (0, 0));
-        assert!(apart.per_cycle().is_empty());
-    }
-
-    fn slice(operations: u64, elapsed_ns: u64, is_spoiled: bool) -> Slice {
-        let clock = Clock { hz: 1e9, agreement_ratio: 1.0 };
-        let (passes, reading, sight) = (operations, Some(clock), Sight::Unknown);
-        Slice { operations, elapsed_ns, passes, reading, is_spoiled, sight }
-    }
-
-    #[test]
-    fn of_slices_beside_a_neighbour_and_alone_the_latter_count() {
-        let beside = Slice { sight: Sight::Shared, ..slice(10, 20, false) };
-        let alone = Slice { sight: Sight::Alone, ..slice(10, 10, false) };
-        let robbed = Slice { sight: Sight::Alone, ..slice(10, 15, true) };
-        let of = |slices: &[Slice]| Stint { slices: slices.to_vec(), ..Stint::default() };
-        let stint = of(&[beside, alone, beside, robbed]);
-        assert_eq!((stint.per_s(), stint.discarded()), (Some(1e9), 3));
-        assert!(!stint.is_beside_neighbour() && !stint.has_alone(1));
-        let double = Slice { passes: 20, ..alone };
-        assert!(of(&[alone, double]).has_alone(1) && !of(&[alone, double]).has_alone(2));
-        let stint = of(&[beside, robbed]);
-        assert_eq!((stint.per_s(), stint.discarded()), (Some(5e8), 1));
-        assert!(stint.is_beside_neighbour());
-        assert!(!of(&[slice(10, 10, false)]).is_beside_neighbour(), "nobody looked");
-    }
-
-    #[test]
-    fn slices_in_which_others_had_the_cpu_do_not_count_unless_most_are_such() {
-        let quiet = [slice(10, 10, false), slice(20, 20, false)];
-        let stint = |spoiled: usize| {
-            let spoiled = vec![slice(10, 90, true); spoiled];
-            Stint { slices: [quiet.to_vec(), spoiled].concat(), ..Stint::default() }
-        };
-        assert_eq!((stint(1).per_s(), stint(1).discarded()), (Some(1e9), 1));
-        assert_eq!(stint(3).discarded(), 0);
-        assert_eq!(stint(3).per_s(), Some(1e9 / 9.0));
-        assert_eq!(stint(1).operations(), 40, "what was done was done");
-        assert_eq!((stint(0).doubling_ratio(), stint(0).per_cycle()), (Some(2.0), vec![1.0; 2]));
-    }
-
-    #[test]
-    fn a_stint_without_slices_says_nothing() {
-        let stint = Stint::default();
-        assert_eq!((stint.clock(), stint.per_s()), (None, None));
-        assert_eq!((stint.per_cycle(), stint.doubling_ratio()), (Vec::new(), None));
-    }
 }

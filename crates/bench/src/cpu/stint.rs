@@ -148,3 +148,52 @@ impl Stint {
         Some(middle(true)? / middle(false)?)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slice(operations: u64, elapsed_ns: u64, is_spoiled: bool) -> Slice {
+        let clock = Clock { hz: 1e9, agreement_ratio: 1.0 };
+        let (passes, reading, sight) = (operations, Some(clock), Sight::Unknown);
+        Slice { operations, elapsed_ns, passes, reading, is_spoiled, sight }
+    }
+
+    #[test]
+    fn of_slices_beside_a_neighbour_and_alone_the_latter_count() {
+        let beside = Slice { sight: Sight::Shared, ..slice(10, 20, false) };
+        let alone = Slice { sight: Sight::Alone, ..slice(10, 10, false) };
+        let robbed = Slice { sight: Sight::Alone, ..slice(10, 15, true) };
+        let of = |slices: &[Slice]| Stint { slices: slices.to_vec(), ..Stint::default() };
+        let stint = of(&[beside, alone, beside, robbed]);
+        assert_eq!((stint.per_s(), stint.discarded()), (Some(1e9), 3));
+        assert!(!stint.is_beside_neighbour() && !stint.has_alone(1));
+        let double = Slice { passes: 20, ..alone };
+        assert!(of(&[alone, double]).has_alone(1) && !of(&[alone, double]).has_alone(2));
+        let stint = of(&[beside, robbed]);
+        assert_eq!((stint.per_s(), stint.discarded()), (Some(5e8), 1));
+        assert!(stint.is_beside_neighbour());
+        assert!(!of(&[slice(10, 10, false)]).is_beside_neighbour(), "nobody looked");
+    }
+
+    #[test]
+    fn slices_in_which_others_had_the_cpu_do_not_count_unless_most_are_such() {
+        let quiet = [slice(10, 10, false), slice(20, 20, false)];
+        let stint = |spoiled: usize| {
+            let spoiled = vec![slice(10, 90, true); spoiled];
+            Stint { slices: [quiet.to_vec(), spoiled].concat(), ..Stint::default() }
+        };
+        assert_eq!((stint(1).per_s(), stint(1).discarded()), (Some(1e9), 1));
+        assert_eq!(stint(3).discarded(), 0);
+        assert_eq!(stint(3).per_s(), Some(1e9 / 9.0));
+        assert_eq!(stint(1).operations(), 40, "what was done was done");
+        assert_eq!((stint(0).doubling_ratio(), stint(0).per_cycle()), (Some(2.0), vec![1.0; 2]));
+    }
+
+    #[test]
+    fn a_stint_without_slices_says_nothing() {
+        let stint = Stint::default();
+        assert_eq!((stint.clock(), stint.per_s()), (None, None));
+        assert_eq!((stint.per_cycle(), stint.doubling_ratio()), (Vec::new(), None));
+    }
+}

@@ -24,6 +24,9 @@ use crate::crew;
 /// neighbour on the core comes and goes within milliseconds; many short trials give the same time to a
 /// row as few long ones, each of which would have some of him in it.
 const ROUNDS: u32 = 4;
+/// The same of threads that take turns, as long as a turn (3 ms): of shorter trials a good part is
+/// one thread's beginning and another's end.
+const ROUNDS_IN_TURN: u32 = 24;
 /// Length of a trial where a quota leaves the threads a part of the time: two of the usual periods of
 /// 100 ms. In shorter ones they would have their CPUs all the time, or not at all.
 const CONTAINED_NS: u64 = 200_000_000;
@@ -66,7 +69,9 @@ pub(super) fn sample(load: &Load, site: &Site, setting: Setting) -> Result<Sampl
     let members = run(load, &cpus, setting, |load| match contained {
         true => load.endure(CONTAINED_NS),
         false => {
-            load.stint(ROUNDS, reading, (reading == Reading::Between).then_some(&site.lookout))
+            let rounds = if is_apart { ROUNDS_IN_TURN } else { ROUNDS };
+            let lookout = (!is_apart).then_some(&site.lookout);
+            load.stint_beside(rounds, reading, lookout, setting.threads)
         }
     })?;
     let stolen = before.until(&Taken::read());

@@ -17,6 +17,8 @@ use crate::warning::{self, Warning};
 
 /// Spoiled trials after which a row stops waiting for quiet ones, if they are also the majority.
 const SPOILED_MOST: u32 = 6;
+/// Quiet trials from which on disturbed ones do not count beside them: these measured something else.
+const QUIET_LEAST: usize = 3;
 /// Trials below which there is no 95 % interval.
 const INTERVAL_LEAST: usize = 6;
 
@@ -293,11 +295,11 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// Where quiet trials came after all, and enough of them, only they count. Not where the
+    /// Where quiet trials came after all, and some of them, only they count. Not where the
     /// latencies of all have been joined already.
     fn prefer_quiet(&mut self) {
         let quiet = self.taken.iter().filter(|taken| !taken.is_disturbed).count();
-        if self.disturbed == 0 || quiet < INTERVAL_LEAST || !self.latencies.is_empty() {
+        if self.disturbed == 0 || quiet < QUIET_LEAST || !self.latencies.is_empty() {
             return;
         }
         self.taken.retain(|taken| !taken.is_disturbed);

@@ -187,12 +187,11 @@ impl Tiles {
         }
     }
 
-    /// Sets the shape of the tile registers of this thread, until the guard goes: of the time of a pass it
-    /// would be a hundredth.
+    /// Sets the shape of the tile registers of this thread, which takes as long as a hundredth of a pass.
     ///
     /// # Safety
     /// The CPU must have tiles, and the kernel must have granted them ([`lacks`]).
-    pub(super) unsafe fn shape(&self) -> Shaped {
+    pub(super) unsafe fn shape(&self) {
         // SAFETY: the caller's promise; the configuration is 64 bytes long and valid.
         unsafe {
             asm!(
@@ -201,13 +200,12 @@ impl Tiles {
                 options(nostack, readonly),
             );
         }
-        Shaped(())
     }
 
     /// One pass: the sum of all words, and the end of the chain beside it.
     ///
     /// # Safety
-    /// This thread must hold what [`Self::shape`] gave. What the links
+    /// This thread must have called [`Self::shape`], and not [`release`] since. What the links
     /// load must be a ring that outlives the call.
     pub(super) unsafe fn pass(&self, links: Option<Links>) -> (u64, u64) {
         let mut end = [Tile([0; TILE_BYTES]); ACCUMULATORS];
@@ -224,14 +222,13 @@ impl Tiles {
     }
 }
 
-/// Tile registers that have a shape. They are given back, so that no switch between threads carries them.
-pub(super) struct Shaped(());
-
-impl Drop for Shaped {
-    fn drop(&mut self) {
-        // SAFETY: only `shape` makes one, so the CPU has tiles.
-        unsafe { asm!("tilerelease", options(nostack, nomem)) };
-    }
+/// Gives the tile registers of this thread back, so that no switch between threads carries them.
+///
+/// # Safety
+/// As for [`Tiles::shape`].
+pub(super) unsafe fn release() {
+    // SAFETY: the caller's promise.
+    unsafe { asm!("tilerelease", options(nostack, nomem)) };
 }
 
 fn sum_of(tile: &Tile) -> u64 {
