@@ -1,7 +1,7 @@
 //! The CPU: what its units do per second, held against what its clock and its ports allow.
 //!
 //! A row of `cpu/throughput` is a loop of arithmetic in registers ([`flatout_sys::throughput`]),
-//! in slices of 0.2 ms; between them chains of dependent instructions tell the clock in that very
+//! in slices of 0.04 ms; before each, chains of dependent instructions tell the clock in that very
 //! load ([`flatout_sys::core_clock`]). Its peak is the product of what `peak` lists, each factor
 //! measured: cores by `sharing`, the clock by `clock`, ports by `census`. `lookout` tells in which slices the core was nobody else's. Which rows there are:
 //! `row`; how one is timed: `trial` and `load`; what they are held against: `finish`. Matrices come
@@ -103,7 +103,7 @@ pub fn measure(options: &Options, plan: &Plan, bench: &mut Bench<'_>) -> Result<
         Extent::Quick | Extent::Full => scaling::rows(&outcomes),
     };
     let rest = Plan { budget_ns: ends_ns.saturating_sub(bench.clock.now_ns()), ..plan.clone() };
-    outcomes.extend(matrix::outcomes(options, &rest, &outcomes, bench));
+    outcomes.extend(matrix::outcomes(options, &rest, &outcomes, &site, bench));
     outcomes.extend(scaling);
     Ok(Measured { charts: scaling::charts(&outcomes), outcomes })
 }

@@ -15,8 +15,9 @@ use super::site::Site;
 
 /// Rounds of slices of one try.
 const ROUNDS: u32 = 8;
-/// Slices alone on the core that make a count.
-const LEAST_ALONE: usize = 8;
+/// Slices alone on the core that make a count, and as many as are wanted while there is time.
+const LEAST_ALONE: usize = 4;
+const ENOUGH_ALONE: usize = 8;
 /// CPUs on which a kernel is counted in turn: neighbours differ, ports do not.
 const CPUS: usize = 2;
 /// Share of the slices below the one that counts where too few had the core alone; of those that had,
@@ -104,11 +105,15 @@ impl Census {
     /// Counts again, in turn, what no slices alone on a core have counted yet, until `stop`.
     pub(super) fn complete(&mut self, site: &Site, seed: u64, stop: &dyn Fn() -> bool) {
         loop {
-            let lacking = |kernel: &Kernel| !self.of(*kernel).is_some_and(|count| count.is_alone);
-            let lacking: Vec<Kernel> = self.seen.keys().copied().filter(lacking).collect();
+            let lacks = |seen: &Vec<Seen>| seen.iter().all(|one| one.alone.len() < ENOUGH_ALONE);
+            let lacking = self.seen.iter().filter(|(_, seen)| lacks(seen));
+            let mut lacking: Vec<Kernel> = lacking.map(|(kernel, _)| *kernel).collect();
             if lacking.is_empty() || !site.lookout.sees_neighbours() {
                 return;
             }
+            // First those of which nothing is known yet.
+            lacking
+                .sort_by_key(|kernel| self.of(*kernel).is_some_and(|count| count.ports.is_some()));
             for kernel in lacking {
                 if stop() {
                     return;

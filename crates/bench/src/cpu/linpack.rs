@@ -25,8 +25,8 @@ pub(crate) use trial::{crowd, series};
 use std::rc::Rc;
 
 use flatout_measure::case::{Case, Figure, Plan, TrialError};
-use flatout_measure::record::{Ceiling, Outcome, Status};
-use flatout_measure::{ceiling, statistics};
+use flatout_measure::record::{Ceiling, Outcome, Status, Warning};
+use flatout_measure::{ceiling, statistics, warning};
 use flatout_sys::dgemm::Kernels;
 use serde_json::{Map, Value, json};
 
@@ -194,9 +194,29 @@ fn each_trial(outcome: &Outcome) -> Vec<Value> {
 /// doubles, as the registers give them in that load. A figure above it is an alarm: the row
 /// becomes invalid where the peak is derived (see [`ceiling::apply`]).
 pub fn against_peak(outcome: &mut Outcome, peak: Ceiling) {
-    let limiter = "multiply-add units; then packing, cache misses and, in LU, pivoting";
-    let limiter = if peak.limiter.is_empty() { limiter.to_owned() } else { peak.limiter.clone() };
+    let limiter = if peak.limiter.is_empty() { LIMITER.to_owned() } else { peak.limiter.clone() };
     ceiling::apply(outcome, Ceiling { limiter, ..peak });
+}
+
+/// What keeps products of matrices from the peak where nobody else does.
+const LIMITER: &str = "multiply-add units; then packing, cache misses and, in LU, pivoting";
+/// Share of the glances at the cores that saw a neighbour from which on he is named.
+const NEIGHBOUR: f64 = 0.1;
+
+/// Notes how often glances before and after the trials saw somebody else on the cores, and names him.
+pub(super) fn note_neighbour(outcome: &mut Outcome, ratio: Option<f64>) {
+    let Some(ratio) = ratio.filter(|_| outcome.median.is_some()) else { return };
+    outcome.audit.insert("neighbour_ratio".to_owned(), json!(ratio));
+    if ratio <= NEIGHBOUR {
+        return;
+    }
+    let seen = format!("another hardware thread in {:.0} % of the glances", ratio * 100.0);
+    let text =
+        format!("{seen} at the cores before and after: ports and caches were shared with it");
+    warning::add(&mut outcome.warnings, Warning::new(warning::CORE_NEIGHBOUR, text));
+    if let Some(ceiling) = &mut outcome.ceiling {
+        ceiling.limiter = format!("a neighbour on the core ({seen}), then {LIMITER}");
+    }
 }
 
 #[cfg(test)]

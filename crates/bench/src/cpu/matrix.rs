@@ -9,6 +9,7 @@ use flatout_measure::sampler;
 use flatout_sys::affinity;
 use serde_json::json;
 
+use super::site::Site;
 use super::{Options, dgemm, finish, linpack};
 use crate::bench::{Bench, Extent};
 use crate::memory::room::Room;
@@ -35,6 +36,7 @@ pub(super) fn outcomes(
     options: &Options,
     plan: &Plan,
     units: &[Outcome],
+    site: &Site,
     bench: &mut Bench<'_>,
 ) -> Vec<Outcome> {
     let counts = threads(options);
@@ -50,6 +52,7 @@ pub(super) fn outcomes(
             }
             let terms = terms(options, threads, told_ns);
             let cases = make(&terms).unwrap_or_else(|error| vec![refusing(id, threads, error)]);
+            let before = site.neighbour_ratio(threads);
             let mut row = sampler::run(cases, &linpack::plan(&terms, plan), bench.tools());
             linpack::finish(&mut row);
             // The short set of all areas has room for no further row.
@@ -58,7 +61,12 @@ pub(super) fn outcomes(
                 row.extend(best);
             }
             let peak = finish::double_peak(units, threads);
-            row.iter_mut().for_each(|row| linpack::against_peak(row, peak.clone()));
+            let after = site.neighbour_ratio(threads);
+            let neighbour = before.zip(after).map(|(before, after)| f64::midpoint(before, after));
+            for row in &mut row {
+                linpack::against_peak(row, peak.clone());
+                linpack::note_neighbour(row, neighbour);
+            }
             outcomes.extend(row);
         }
     }

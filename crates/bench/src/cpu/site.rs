@@ -15,6 +15,8 @@ use super::lookout::Lookout;
 /// CPUs that are looked at for the quietest one, and glances at each.
 const SCOUTED: usize = 4;
 const SCOUTING: u32 = 20;
+/// Glances at a CPU before and after work that takes seconds.
+const GLANCES: u32 = 64;
 
 /// The CPUs of this process as they were when the area began.
 #[derive(Debug, Default)]
@@ -63,6 +65,25 @@ impl Site {
         thread::scope(|scope| {
             scope.spawn(scout).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })
+    }
+
+    /// Share of some glances that see others on the cores of the first CPUs, as many as `threads`; `None` where
+    /// nobody can tell.
+    ///
+    /// Cost: 0.3 ms for each of at most four CPUs.
+    pub(super) fn neighbour_ratio(&self, threads: u32) -> Option<f64> {
+        self.lookout.width()?;
+        let cpus: Vec<usize> =
+            self.cpus.iter().copied().take(SCOUTED.min(threads as usize)).collect();
+        let look = |cpu: usize| {
+            affinity::pin_to(cpu).ok().map(|()| f64::from(self.lookout.alone_of(GLANCES)))
+        };
+        let alone: Option<f64> = thread::scope(|scope| {
+            let all = scope.spawn(|| cpus.iter().map(|&cpu| look(cpu)).sum());
+            all.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        });
+        let glances = f64::from(GLANCES) * cpus.len() as f64;
+        alone.filter(|_| glances > 0.0).map(|alone| 1.0 - alone / glances)
     }
 
     /// Whether the set of allowed CPUs is still the same.

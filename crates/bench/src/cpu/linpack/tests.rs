@@ -90,6 +90,26 @@ fn a_figure_above_the_peak_is_an_alarm() {
 }
 
 #[test]
+fn a_neighbour_who_was_seen_is_named() {
+    let row = |ratio| {
+        let peak = Ceiling { value: Some(80e9), ..Ceiling::default() };
+        let mut outcome = Outcome { median: Some(50e9), ..Outcome::default() };
+        against_peak(&mut outcome, peak);
+        note_neighbour(&mut outcome, ratio);
+        let limiter = outcome.ceiling.unwrap_or_default().limiter;
+        (outcome.audit.get("neighbour_ratio").cloned(), outcome.warnings.len(), limiter)
+    };
+    assert_eq!(row(None), (None, 0, LIMITER.to_owned()));
+    assert_eq!(row(Some(0.05)), (Some(json!(0.05)), 0, LIMITER.to_owned()));
+    let (ratio, warnings, limiter) = row(Some(0.97));
+    assert_eq!((ratio, warnings), (Some(json!(0.97)), 1));
+    assert!(
+        limiter.contains("in 97 % of the glances") && limiter.contains("pivoting"),
+        "{limiter}"
+    );
+}
+
+#[test]
 fn the_plan_makes_the_trials_that_were_asked_for() {
     let plan = plan(&options(None), &Plan::default());
     assert_eq!((plan.min_trials, plan.max_trials, plan.budget_ns), (3, 3, 1_000_000));
