@@ -144,8 +144,8 @@ impl Workload {
         self.checked(passes, sum)
     }
 
-    /// Gives back what runs leave in the registers of this thread for the next ones: the shape of tiles. A
-    /// thread that goes on without it, and is not done, should; after a rest the tile unit begins slowly.
+    /// Gives back what runs leave in the registers of this thread for the next ones: the shape of tiles. Due
+    /// when a thread goes on with other work.
     pub fn rest(&self) {
         self.release();
     }

@@ -9,7 +9,7 @@ use flatout_sys::affinity;
 use flatout_sys::throughput::{Form, Kernel, Level, Operation};
 
 use super::load::{Load, Reading, Stint};
-use super::lookout::Lookout;
+use super::lookout::{Lookout, Sight};
 use super::ports::{self, Ports};
 use super::site::Site;
 
@@ -35,8 +35,8 @@ pub(super) struct Count {
     pub(super) per_cycle: f64,
     /// `None`: no whole number.
     pub(super) ports: Option<Ports>,
-    /// Whether the slices had the core alone.
-    pub(super) is_alone: bool,
+    /// Whether the slices had the core alone, or nobody can tell.
+    pub(super) is_trusted: bool,
 }
 
 /// What the slices on one CPU did, in steps per cycle.
@@ -44,30 +44,38 @@ pub(super) struct Count {
 struct Seen {
     alone: Vec<f64>,
     beside: Vec<f64>,
+    /// Whether glances could tell one from the other.
+    was_watched: bool,
 }
 
 impl Seen {
     fn take(&mut self, stint: &Stint, per_step: f64) {
         let is_alone = stint.has_alone(1);
+        self.was_watched |= stint.sight != Sight::Unknown;
         let kind = if is_alone { &mut self.alone } else { &mut self.beside };
         let slices = stint.per_cycle().into_iter().filter(|_| !stint.is_wrong);
         kind.extend(slices.map(|operations| operations / per_step));
     }
 
     /// What they say; `sums` are the ports of sums alone, for a kernel that is a product and a sum.
+    ///
+    /// Beside a neighbour who keeps the same ports busy two of them look like one: then nobody knows. How
+    /// many micro-operations a pair is follows from a fraction, which takes more slices to trust.
     fn count(&self, kernel: Kernel, sums: Option<Ports>) -> Option<Count> {
         let is_alone = self.alone.len() >= LEAST_ALONE;
         let per_cycle = match is_alone {
             true => statistics::median(&self.alone)?,
             false => statistics::quantile(&[&self.alone[..], &self.beside].concat(), SHARE)?,
         };
-        // How many micro-operations a pair is follows from a fraction, which a neighbour who was there all
-        // the time makes another one: 0.41 pairs for 0.5 were five for four, and the row was beyond its peak.
+        let (is_trusted, is_sure) = match self.was_watched {
+            true => (is_alone, self.alone.len() >= ENOUGH_ALONE),
+            false => (true, true),
+        };
         let ports = match kernel.instructions() {
             1 => ports::of_single(per_cycle),
-            _ => ports::of_pair(per_cycle, sums.filter(|_| is_alone)),
+            _ => ports::of_pair(per_cycle, sums.filter(|_| is_sure)),
         };
-        Some(Count { per_cycle, ports, is_alone })
+        Some(Count { per_cycle, ports: ports.filter(|_| is_trusted), is_trusted })
     }
 }
 
@@ -108,7 +116,7 @@ impl Census {
             let lacks = |seen: &Vec<Seen>| seen.iter().all(|one| one.alone.len() < ENOUGH_ALONE);
             let lacking = self.seen.iter().filter(|(_, seen)| lacks(seen));
             let mut lacking: Vec<Kernel> = lacking.map(|(kernel, _)| *kernel).collect();
-            if lacking.is_empty() || !site.lookout.sees_neighbours() {
+            if lacking.is_empty() || site.lookout.width().is_none() {
                 return;
             }
             // First those of which nothing is known yet.
@@ -140,7 +148,7 @@ impl Census {
             Operation::Add => None,
             Operation::MultiplyAdd => self.of(Kernel { operation: Operation::Add, ..kernel }),
         };
-        let sums = sums.filter(|count| count.is_alone).and_then(|count| count.ports);
+        let sums = sums.and_then(|count| count.ports);
         let counts = self.seen.get(&kernel)?.iter().filter_map(|seen| seen.count(kernel, sums));
         chosen(&counts.collect::<Vec<_>>())
     }
@@ -166,8 +174,8 @@ impl Census {
 /// count. A fraction of ports must be the same on all: a pair that takes 0.82 per cycle, which is no
 /// fraction of ports, was once seen as three for four micro-operations beside a neighbour.
 fn chosen(counts: &[Count]) -> Option<Count> {
-    let any_alone = counts.iter().any(|count| count.is_alone);
-    let believed = || counts.iter().copied().filter(|count| count.is_alone == any_alone);
+    let any_trusted = counts.iter().any(|count| count.is_trusted);
+    let believed = || counts.iter().copied().filter(|count| count.is_trusted == any_trusted);
     let rank = |count: &Count| (count.ports.is_some(), count.per_cycle);
     let best = believed()
         .max_by(|a, b| rank(a).partial_cmp(&rank(b)).unwrap_or(std::cmp::Ordering::Equal))?;
@@ -192,11 +200,13 @@ pub(super) fn why_unknown(kernel: Kernel, count: Option<Count>) -> String {
     let unit = if kernel.level == Level::Amx { "rows" } else { "steps" };
     count.map_or_else(
         || "its ports could not be counted".to_owned(),
-        |count| {
-            format!(
+        |count| match count.is_trusted {
+            true => format!(
                 "its ports are unknown: {:.2} {unit} per cycle are no whole number within 3 %",
                 count.per_cycle
-            )
+            ),
+            false => "its ports are unknown: a neighbour used the core whenever they were counted"
+                .to_owned(),
         },
     )
 }
@@ -212,8 +222,37 @@ mod tests {
         let kernel = Kernel { number: Number::F64, operation: Operation::Add, level: Level::Avx2 };
         assert_eq!(Census::default().of(kernel), None);
         assert!(why_unknown(kernel, None).contains("could not be counted"));
-        let count = Count { per_cycle: 1.78, ports: None, is_alone: true };
+        let count = Count { per_cycle: 1.78, ports: None, is_trusted: true };
         assert!(why_unknown(kernel, Some(count)).contains("1.78 steps per cycle"));
+    }
+
+    #[test]
+    fn a_count_beside_a_neighbour_is_none() {
+        let single = Kernel { number: Number::F64, operation: Operation::Add, level: Level::Avx2 };
+        let seen = |alone: &[f64], beside: &[f64], was_watched| Seen {
+            alone: alone.to_vec(),
+            beside: beside.to_vec(),
+            was_watched,
+        };
+        let ports = |seen: &Seen| seen.count(single, None).unwrap().ports.map(|ports| ports.ports);
+        // Half of two ports looks like one.
+        assert_eq!(ports(&seen(&[], &[1.0; 16], true)), None);
+        assert_eq!(ports(&seen(&[], &[1.99; 16], false)), Some(2), "nobody could look");
+        assert_eq!(ports(&seen(&[1.99; 3], &[1.0; 16], true)), None);
+        assert_eq!(ports(&seen(&[1.99, 2.0, 1.6, 1.99], &[1.0; 16], true)), Some(2));
+        assert_eq!(Seen::default().count(single, None), None);
+        // What follows from a fraction wants more of them.
+        let pair =
+            Kernel { number: Number::I32, operation: Operation::MultiplyAdd, level: Level::Avx512 };
+        let sums = ports::of_single(2.0);
+        let micro_operations = |count| {
+            let seen = seen(&vec![0.666; count], &[], true);
+            seen.count(pair, sums).unwrap().ports.map(|ports| ports.micro_operations)
+        };
+        assert_eq!(
+            (micro_operations(LEAST_ALONE), micro_operations(ENOUGH_ALONE)),
+            (None, Some(3))
+        );
     }
 
     #[test]
@@ -221,9 +260,9 @@ mod tests {
         let count = |per_cycle, ports: u64, micro_operations| Count {
             per_cycle,
             ports: Some(Ports { ports, micro_operations }),
-            is_alone: false,
+            is_trusted: false,
         };
-        let none = Count { per_cycle: 0.82, ports: None, is_alone: false };
+        let none = Count { per_cycle: 0.82, ports: None, is_trusted: false };
         let ports = |counts: &[Count]| chosen(counts).and_then(|count| count.ports);
         assert_eq!(ports(&[count(0.76, 3, 4), none]), None);
         assert_eq!(ports(&[count(0.76, 3, 4); 2]), count(0.76, 3, 4).ports);
@@ -233,9 +272,9 @@ mod tests {
             count(2.0, 2, 1).ports
         );
         // Alone on its core one CPU is witness enough.
-        let alone = Count { is_alone: true, ..count(0.5, 2, 4) };
+        let alone = Count { is_trusted: true, ..count(0.5, 2, 4) };
         assert_eq!(ports(&[alone, none]), alone.ports);
-        assert_eq!(ports(&[Count { is_alone: true, ..none }, count(2.0, 2, 1)]), None);
+        assert_eq!(ports(&[Count { is_trusted: true, ..none }, count(2.0, 2, 1)]), None);
         assert_eq!(chosen(&[]), None);
     }
 

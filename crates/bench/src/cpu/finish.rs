@@ -26,10 +26,10 @@ const DOUBLING_DISTURBED: f64 = 0.15;
 /// A fall of the clock from before the work to after it that is said.
 const CLOCK_FALL: f64 = 0.03;
 /// Stolen share of the time that is said, and the least ticks that it must be: the kernel counts in
-/// ticks of 10 ms, and trials take some 2 ms.
+/// ticks of 10 ms, and trials take 1 to 80 ms.
 const STOLEN: f64 = 0.05;
 const STOLEN_TICKS: f64 = 3.0;
-/// Share of the glances at the core that saw a neighbour from which on that is said.
+/// Share of the time with a neighbour on the core from which on that is said.
 const NEIGHBOUR: f64 = 0.1;
 /// CPU time of the threads as a share of their time, below which others had the CPU so often that
 /// this is in the slices that count, too. Stolen time is missing in it where the kernel is told.
@@ -87,9 +87,9 @@ fn average(outcome: &mut Outcome) {
         }
     }
     outcome.audit.remove("clock_reads");
-    let shared = number(outcome, "glances_shared").zip(number(outcome, "glances"));
-    let shared = shared.filter(|(_, glances)| *glances > 0.0);
-    let ratio = shared.map(|(shared, glances)| json!(shared / glances));
+    let shared = number(outcome, "shared_ns").zip(number(outcome, "watched_ns"));
+    let shared = shared.filter(|(_, watched_ns)| *watched_ns > 0.0);
+    let ratio = shared.map(|(shared_ns, watched_ns)| json!(shared_ns / watched_ns));
     outcome.audit.extend(ratio.map(|ratio| ("neighbour_ratio".to_owned(), ratio)));
 }
 
@@ -174,8 +174,8 @@ fn doubt_share(outcome: &mut Outcome, share: &Share, sets: &[Vec<usize>]) {
     let beside = number(outcome, "neighbour_ratio").filter(|ratio| *ratio > NEIGHBOUR && is_apart);
     if let Some(ratio) = beside {
         let text = format!(
-            "another hardware thread used the core in {:.0} % of the glances: slices count in which \
-             it did not",
+            "another hardware thread used the core for {:.0} % of the time: slices count in which it \
+             did not",
             ratio * 100.0
         );
         warn(outcome, warning::CORE_NEIGHBOUR, text);
@@ -237,6 +237,8 @@ fn name_limiter(outcome: &mut Outcome, share: &Share) {
     let get = |key: &str| number(outcome, key);
     let (stolen, used) = (stolen(outcome), get("cpu_use_ratio"));
     let best = get("per_cycle_best_decile_ratio").filter(|best| *best >= AT_THE_LIMIT);
+    let was_alone = get("neighbour_ratio").is_some_and(|ratio| ratio <= NEIGHBOUR)
+        && !warning::has(&outcome.warnings, warning::DISTURBED);
     let Some(ceiling) = outcome.ceiling.as_ref() else { return };
     let limiter = match ceiling.ratio {
         Some(ratio) if ratio >= AT_THE_LIMIT => "execution ports".to_owned(),
@@ -247,6 +249,9 @@ fn name_limiter(outcome: &mut Outcome, share: &Share) {
             "other programs, or the hypervisor, took CPU time".to_owned()
         }
         None => "unknown, without a peak".to_owned(),
+        _ if was_alone => {
+            "chains that wait for each other, or ports that no work was ready for".to_owned()
+        }
         _ => match best {
             Some(best) => format!(
                 "a neighbour on the same core: the best tenth of the trials reaches {:.1} % of the \

@@ -200,6 +200,8 @@ pub fn against_peak(outcome: &mut Outcome, peak: Ceiling) {
 
 /// What keeps products of matrices from the peak where nobody else does.
 const LIMITER: &str = "multiply-add units; then packing, cache misses and, in LU, pivoting";
+/// Share of the peak from which on there is nothing to explain.
+const AT_THE_LIMIT: f64 = 0.97;
 /// Share of the glances at the cores that saw a neighbour from which on he is named.
 const NEIGHBOUR: f64 = 0.1;
 
@@ -214,7 +216,8 @@ pub(super) fn note_neighbour(outcome: &mut Outcome, ratio: Option<f64>) {
     let text =
         format!("{seen} at the cores before and after: ports and caches were shared with it");
     warning::add(&mut outcome.warnings, Warning::new(warning::CORE_NEIGHBOUR, text));
-    if let Some(ceiling) = &mut outcome.ceiling {
+    let below = |ceiling: &&mut Ceiling| ceiling.ratio.is_none_or(|ratio| ratio < AT_THE_LIMIT);
+    if let Some(ceiling) = outcome.ceiling.as_mut().filter(below) {
         ceiling.limiter = format!("a neighbour on the core ({seen}), then {LIMITER}");
     }
 }

@@ -28,6 +28,8 @@ const LEAD_NS: f64 = 100_000.0;
 const LEAD_PASSES: u64 = 1;
 /// Tries of which the quickest sets the pace.
 const TRIES: u32 = 5;
+/// The same for the time of a pass: half a millisecond, in which a neighbour rests for a moment.
+const PACE_TRIES: u32 = 50;
 /// Readings of the clock before the work of a trial, and after it.
 const OUTER_READINGS: u32 = 3;
 /// Links of a chain alone while the pace is sought: some 30 µs.
@@ -135,13 +137,15 @@ impl Load {
         while monotonic_ns().saturating_sub(begun_ns) < LEAD_NS as u64 {
             std::hint::black_box(workload.run(1));
         }
-        for _ in 0..TRIES {
+        for _ in 0..PACE_TRIES {
             let start_ns = monotonic_ns();
             if !workload.run(2).is_right {
+                workload.rest();
                 return Err(wrong(kernel));
             }
             pass_ns = pass_ns.min(monotonic_ns().saturating_sub(start_ns) as f64 / 2.0);
         }
+        let pass_ns = pass_ns.max(1.0);
         let passes_of = |ns: f64| (ns / pass_ns).round().max(1.0) as u64;
         let (lead_passes, passes) = (passes_of(LEAD_NS), passes_of(SLICE_NS));
         let clock_passes = passes_of(CLOCK_PIECE_NS / 1.6);
@@ -158,6 +162,7 @@ impl Load {
             load.read_clock(&mut stint);
         }
         if stint.is_wrong {
+            load.workload.rest();
             return Err(wrong(kernel));
         }
         // The highest of them: a disturbed one would make the chains too short, which then read
@@ -197,7 +202,11 @@ impl Load {
     fn read_clock(&self, stint: &mut Stint) {
         let chains = [0, 1].map(|which| (self.kinds[which], self.links[which]));
         let empty = core_clock::beside(&self.workload, self.kinds[0], 1, 0).elapsed_ns;
-        let empty_ns = empty.min(self.empty_ns.fetch_min(empty, Ordering::Relaxed)) as f64;
+        let known = self.empty_ns.load(Ordering::Relaxed);
+        if empty < known {
+            self.empty_ns.fetch_min(empty, Ordering::Relaxed);
+        }
+        let empty_ns = empty.min(known) as f64;
         let watch = Watch::start();
         // The first piece after other work takes longer by up to a hundredth: it is not counted.
         let (chain, links) = chains[0];
@@ -220,7 +229,7 @@ impl Load {
 /// When the clock is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reading {
-    /// Between the slices of work.
+    /// Before each slice of work.
     Between,
     /// Not by the stint: threads that share a CPU would be counted in each other's slices.
     Apart,

@@ -52,7 +52,7 @@ pub(super) fn outcomes(
             }
             let terms = terms(options, threads, told_ns);
             let cases = make(&terms).unwrap_or_else(|error| vec![refusing(id, threads, error)]);
-            let before = site.neighbour_ratio(threads);
+            let before = site.neighbour_ratio();
             let mut row = sampler::run(cases, &linpack::plan(&terms, plan), bench.tools());
             linpack::finish(&mut row);
             // The short set of all areas has room for no further row.
@@ -61,7 +61,7 @@ pub(super) fn outcomes(
                 row.extend(best);
             }
             let peak = finish::double_peak(units, threads);
-            let after = site.neighbour_ratio(threads);
+            let after = site.neighbour_ratio();
             let neighbour = before.zip(after).map(|(before, after)| f64::midpoint(before, after));
             for row in &mut row {
                 linpack::against_peak(row, peak.clone());

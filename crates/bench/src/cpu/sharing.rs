@@ -12,7 +12,7 @@ use super::trial::{self, Placement, Setting};
 
 /// Pairs that are measured at most.
 pub(super) const MOST_PAIRS: usize = 6;
-/// Slices of work of each of the three runs: 12.
+/// Rounds of slices of each of the three runs, of some 0.6 ms: long against the start of threads.
 const ROUNDS: u32 = 6;
 /// From this on the CPUs are two cores; up to the other one they share one. Between them nobody
 /// knows: a clock that falls when both work, or neighbours.

@@ -67,14 +67,12 @@ impl Site {
         })
     }
 
-    /// Share of some glances that see others on the cores of the first CPUs, as many as `threads`; `None` where
-    /// nobody can tell.
+    /// Share of some glances that see others on the cores of the first CPUs; `None` where nobody can tell.
     ///
     /// Cost: 0.3 ms for each of at most four CPUs.
-    pub(super) fn neighbour_ratio(&self, threads: u32) -> Option<f64> {
+    pub(super) fn neighbour_ratio(&self) -> Option<f64> {
         self.lookout.width()?;
-        let cpus: Vec<usize> =
-            self.cpus.iter().copied().take(SCOUTED.min(threads as usize)).collect();
+        let cpus: Vec<usize> = self.cpus.iter().copied().take(SCOUTED).collect();
         let look = |cpu: usize| {
             affinity::pin_to(cpu).ok().map(|()| f64::from(self.lookout.alone_of(GLANCES)))
         };

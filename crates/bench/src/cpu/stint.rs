@@ -1,7 +1,8 @@
 //! What one thread did while it was measured: its slices of work, the clock beside them, and which of
-//! them count. How they come about: `load.rs`.
+//! them count. How they come about: `load/effort.rs`.
 
 use flatout_measure::statistics::{median, quantile};
+use flatout_sys::clock::monotonic_ns;
 
 use super::clock::{Clock, Readings};
 use super::lookout::{Lookout, Sight};
@@ -12,8 +13,8 @@ pub(super) struct Slice {
     pub(super) operations: u64,
     pub(super) elapsed_ns: u64,
     pub(super) passes: u64,
-    /// The clock right before it, in the load. Beside a neighbour, who lowers readings: right before or
-    /// right after it, whichever is higher.
+    /// The clock right before it, in the load. Beside a neighbour, who lowers readings: that or the
+    /// next one, whichever is higher.
     pub(super) reading: Option<Clock>,
     /// Whether the thread lost its CPU in it.
     pub(super) is_spoiled: bool,
@@ -36,10 +37,13 @@ pub(super) struct Stint {
     /// The last reading, if it was not spoiled.
     pub(super) reading: Option<Clock>,
     pub(super) slices: Vec<Slice>,
-    /// What the last glance at the core saw; how many there were, and how many saw a neighbour.
+    /// What the last glance at the core saw, when that was, and how many there were.
     pub(super) sight: Sight,
     pub(super) glances: u32,
-    pub(super) shared_glances: u32,
+    pub(super) looked_ns: u64,
+    /// The time from glance to glance, and the part of it at the end of which a neighbour was there.
+    pub(super) watched_ns: u64,
+    pub(super) shared_ns: u64,
     pub(super) is_wrong: bool,
     pub(super) start_ns: u64,
     pub(super) end_ns: u64,
@@ -52,7 +56,8 @@ impl Stint {
     /// The clock: that beside the slices which had the core alone, in the middle; where there are none, what
     /// the readings tell that were not spoiled, or all if most were.
     pub(super) fn clock(&self) -> Option<Clock> {
-        let alone = self.slices.iter().filter(|slice| slice.is_alone());
+        let is_quiet = self.has_alone(1);
+        let alone = self.slices.iter().filter(|slice| is_quiet && slice.is_alone());
         let clocks: Vec<Clock> = alone.filter_map(|slice| slice.reading).collect();
         let middle = |of: fn(&Clock) -> f64| median(&clocks.iter().map(of).collect::<Vec<_>>());
         if let Some((hz, agreement_ratio)) =
@@ -82,8 +87,14 @@ impl Stint {
     pub(super) fn look(&mut self, lookout: Option<&Lookout>) {
         let Some(lookout) = lookout else { return };
         self.sight = lookout.look();
+        let now_ns = monotonic_ns();
+        if self.glances > 0 {
+            let since_ns = now_ns.saturating_sub(self.looked_ns);
+            self.watched_ns += since_ns;
+            self.shared_ns += if self.sight == Sight::Shared { since_ns } else { 0 };
+        }
+        self.looked_ns = now_ns;
         self.glances += 1;
-        self.shared_glances += u32::from(self.sight == Sight::Shared);
     }
 
     /// Whether at least so many slices of each length had the core alone.
@@ -97,13 +108,13 @@ impl Stint {
     /// Whether a neighbour used the core all the time.
     pub(super) fn is_beside_neighbour(&self) -> bool {
         let is_shared = self.slices.iter().any(|slice| slice.sight == Sight::Shared);
-        is_shared && !self.slices.iter().any(Slice::is_alone)
+        is_shared && !self.has_alone(1)
     }
 
     /// Slices that count: those that had the core alone; where there are none, those that were not
     /// spoiled, or all if most were.
     fn counting(&self) -> impl Iterator<Item = &Slice> {
-        let some_alone = self.slices.iter().any(Slice::is_alone);
+        let some_alone = self.has_alone(1);
         let quiet = self.slices.iter().filter(|slice| !slice.is_spoiled).count();
         let keep_all = 2 * quiet < self.slices.len();
         self.slices.iter().filter(move |slice| match some_alone {
@@ -165,11 +176,11 @@ mod tests {
         let alone = Slice { sight: Sight::Alone, ..slice(10, 10, false) };
         let robbed = Slice { sight: Sight::Alone, ..slice(10, 15, true) };
         let of = |slices: &[Slice]| Stint { slices: slices.to_vec(), ..Stint::default() };
-        let stint = of(&[beside, alone, beside, robbed]);
-        assert_eq!((stint.per_s(), stint.discarded()), (Some(1e9), 3));
-        assert!(!stint.is_beside_neighbour() && !stint.has_alone(1));
-        let double = Slice { passes: 20, ..alone };
-        assert!(of(&[alone, double]).has_alone(1) && !of(&[alone, double]).has_alone(2));
+        let double = Slice { passes: 20, operations: 20, elapsed_ns: 20, ..alone };
+        let stint = of(&[beside, alone, double, robbed]);
+        assert_eq!((stint.per_s(), stint.discarded()), (Some(1e9), 2));
+        assert!(!stint.is_beside_neighbour());
+        assert!(of(&[beside, alone]).is_beside_neighbour(), "one length alone is not enough");
         let stint = of(&[beside, robbed]);
         assert_eq!((stint.per_s(), stint.discarded()), (Some(5e8), 1));
         assert!(stint.is_beside_neighbour());
@@ -188,6 +199,51 @@ mod tests {
         assert_eq!(stint(3).per_s(), Some(1e9 / 9.0));
         assert_eq!(stint(1).operations(), 40, "what was done was done");
         assert_eq!((stint(0).doubling_ratio(), stint(0).per_cycle()), (Some(2.0), vec![1.0; 2]));
+    }
+
+    /// A slice with this clock before it.
+    fn read(passes: u64, hz: f64, sight: Sight) -> Slice {
+        let reading = Some(Clock { hz, agreement_ratio: 1.0 });
+        Slice { reading, sight, passes, ..slice(passes, passes, false) }
+    }
+
+    #[test]
+    fn the_clock_is_that_beside_the_slices_alone_or_the_highest_reading() {
+        use Sight::{Alone, Shared};
+        let readings = Readings(vec![[2.0e9, 2.0e9], [2.6e9, 2.5e9]]);
+        let of =
+            |slices: Vec<Slice>| Stint { slices, readings: readings.clone(), ..Stint::default() };
+        let alone = [read(1, 2.0e9, Alone), read(2, 2.2e9, Alone), read(1, 2.1e9, Alone)];
+        let both = [alone.to_vec(), vec![read(2, 2.6e9, Shared); 5]].concat();
+        assert_eq!(of(both).clock().unwrap().hz, 2.1e9);
+        // One length alone is no trial.
+        assert_eq!(of(vec![alone[0], alone[2]]).clock().unwrap().hz, 2.6e9);
+        let spoiled = Stint { spoiled_readings: Readings(vec![[2.7e9; 2]; 3]), ..of(Vec::new()) };
+        assert_eq!(spoiled.clock().unwrap().hz, 2.7e9, "most were spoiled");
+    }
+
+    #[test]
+    fn the_next_reading_helps_a_slice_beside_a_neighbour_only() {
+        for (sight, expected) in [(Sight::Alone, 2.0e9), (Sight::Shared, 2.2e9)] {
+            let mut stint = Stint { slices: vec![read(1, 2.0e9, sight)], ..Stint::default() };
+            stint.take_reading([2.2e9, 2.1e9], false);
+            assert_eq!(stint.slices[0].reading.unwrap().hz, expected);
+            assert_eq!(stint.reading.unwrap().hz, 2.2e9);
+        }
+        let mut stint = Stint::default();
+        stint.take_reading([2.2e9, 2.1e9], true);
+        assert_eq!((stint.reading, stint.spoiled_readings.0.len()), (None, 1));
+    }
+
+    #[test]
+    fn both_lengths_must_have_been_alone() {
+        let of = |passes: &[u64]| {
+            let slices = passes.iter().map(|&one| read(one, 2e9, Sight::Alone)).collect();
+            Stint { slices, ..Stint::default() }
+        };
+        assert!(!of(&[4, 4, 4]).has_alone(1) && !of(&[8, 8]).has_alone(1));
+        assert!(of(&[4, 8]).has_alone(1) && !of(&[4, 8, 4]).has_alone(2));
+        assert!(of(&[4, 8, 4, 8]).has_alone(2));
     }
 
     #[test]

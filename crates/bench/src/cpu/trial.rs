@@ -17,7 +17,7 @@ use super::clock::Clock;
 use super::fact;
 use super::load::{Load, Reading, Stint};
 use super::lookout::Sight;
-use super::site::Site;
+use super::site::{self, Site};
 use crate::crew;
 
 /// Rounds of slices in a trial: eight slices, some 1.5 ms with all that is before and between them. A
@@ -26,7 +26,7 @@ use crate::crew;
 const ROUNDS: u32 = 4;
 /// The same of threads that take turns, as long as a turn (3 ms): of shorter trials a good part is
 /// one thread's beginning and another's end.
-const ROUNDS_IN_TURN: u32 = 24;
+const ROUNDS_IN_TURN: u32 = 6;
 /// Length of a trial where a quota leaves the threads a part of the time: two of the usual periods of
 /// 100 ms. In shorter ones they would have their CPUs all the time, or not at all.
 const CONTAINED_NS: u64 = 200_000_000;
@@ -65,12 +65,15 @@ pub(super) fn sample(load: &Load, site: &Site, setting: Setting) -> Result<Sampl
         (1, Placement::Pinned, false) => site.quietest().into_iter().collect(),
         _ => site.cpus.clone(),
     };
+    // Siblings of a row are each other's neighbour: nothing is learned from that.
+    let used = cpus.len().min(setting.threads as usize);
+    let shares_cores = site::cores(&cpus[..used], &site.declared) < used;
     let before = Taken::read();
     let members = run(load, &cpus, setting, |load| match contained {
         true => load.endure(CONTAINED_NS),
         false => {
             let rounds = if is_apart { ROUNDS_IN_TURN } else { ROUNDS };
-            let lookout = (!is_apart).then_some(&site.lookout);
+            let lookout = (!is_apart && !shares_cores).then_some(&site.lookout);
             load.stint_beside(rounds, reading, lookout, setting.threads)
         }
     })?;
@@ -173,18 +176,27 @@ fn evaluate(members: &[Member], reading: Reading) -> Result<Sample, TrialError> 
     let mut sample = Sample { amount, elapsed_ns: wall_ns, spoil, ..Sample::default() };
     let cpu_ns: u64 = stints().map(|stint| stint.cpu_ns).sum();
     let own_ns: u64 = stints().map(|stint| stint.end_ns.saturating_sub(stint.start_ns)).sum();
+    // Stints that looked for quiet moments are of different lengths.
+    let cpus_got: f64 = match reading {
+        Reading::Apart => cpu_ns as f64 / wall_ns.max(1) as f64,
+        Reading::Between => stints()
+            .map(|one| one.cpu_ns as f64 / one.end_ns.saturating_sub(one.start_ns).max(1) as f64)
+            .sum(),
+    };
     let count = |value: usize| value as f64;
     let mut facts = vec![
         ("trials_summed", 1.0),
         ("operations", operations as f64),
         ("slices", count(stints().map(|stint| stint.slices.len()).sum())),
         ("cpu_use_ratio", cpu_ns as f64 / own_ns.max(1) as f64),
-        ("cpus_got", cpu_ns as f64 / wall_ns.max(1) as f64),
+        ("cpus_got", cpus_got),
     ];
     if reading == Reading::Between {
         let glances: u32 = stints().map(|stint| stint.glances).sum();
-        let shared: u32 = stints().map(|stint| stint.shared_glances).sum();
-        facts.extend([("glances", glances.into()), ("glances_shared", shared.into())]);
+        let watched_ns: u64 = stints().map(|stint| stint.watched_ns).sum();
+        let shared_ns: u64 = stints().map(|stint| stint.shared_ns).sum();
+        facts.push(("glances", glances.into()));
+        facts.extend([("watched_ns", watched_ns as f64), ("shared_ns", shared_ns as f64)]);
         facts.push(("slices_discarded", count(stints().map(Stint::discarded).sum())));
     }
     let facts = facts.into_iter().filter(|(_, value)| value.is_finite());
@@ -233,14 +245,16 @@ pub(super) fn idle_clock(site: &Site) -> Result<Sample, TrialError> {
     use flatout_sys::core_clock::{self, Chain};
     /// Cycles of a slice: some 30 µs.
     const SLICE_CYCLES: u64 = 80_000;
-    let cpu = site.cpus.first().copied();
-    let read = || -> Result<Readings, TrialError> {
+    let cpu = site.quietest();
+    let read = || -> Result<(Readings, Option<Spoil>), TrialError> {
+        let mut was_watched = false;
         if let Some(cpu) = cpu {
             affinity::pin_to(cpu).map_err(|error| gone(cpu, &error))?;
         }
         let (mut alone, mut all) = (Readings::default(), Readings::default());
         for _ in 0..IDLE_READINGS {
             let before = site.lookout.look();
+            was_watched |= before != Sight::Unknown;
             let mut pair = [0.0; 2];
             for (hz, chain) in pair.iter_mut().zip([Chain::Add, Chain::Multiply]) {
                 let cycles = chain.cycles_per_link().unwrap_or(1);
@@ -254,10 +268,11 @@ pub(super) fn idle_clock(site: &Site) -> Result<Sample, TrialError> {
                 alone.0.push(pair);
             }
         }
-        Ok(if alone.0.is_empty() { all } else { alone })
+        let spoil = (was_watched && alone.0.is_empty()).then_some(Spoil::CoreShared);
+        Ok((if alone.0.is_empty() { all } else { alone }, spoil))
     };
     let start_ns = time::monotonic_ns();
-    let readings = thread::scope(|scope| {
+    let (readings, spoil) = thread::scope(|scope| {
         scope.spawn(read).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })?;
     let elapsed_ns = time::monotonic_ns().saturating_sub(start_ns);
@@ -266,7 +281,7 @@ pub(super) fn idle_clock(site: &Site) -> Result<Sample, TrialError> {
     let facts = clock.into_iter().flat_map(|clock| {
         [("clock_hz", clock.hz), ("chain_agreement_ratio", clock.agreement_ratio)]
     });
-    Ok(Sample { series: fact::series(facts), ..clock_sample(hz, elapsed_ns) })
+    Ok(Sample { spoil, series: fact::series(facts), ..clock_sample(hz, elapsed_ns) })
 }
 
 /// One trial of the clock in a load; the threads work as in a trial of the load itself.

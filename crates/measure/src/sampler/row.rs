@@ -172,8 +172,15 @@ impl<'a> Row<'a> {
         self.suspected().min(self.taken.len().saturating_sub(least(plan)))
     }
 
+    /// The figures that count so far: the quiet ones, if there are some.
     fn figures(&self, plan: &Plan) -> Vec<f64> {
-        self.taken[self.warmup(plan)..].iter().map(|taken| taken.figure).collect()
+        let counted = &self.taken[self.warmup(plan)..];
+        let quiet: Vec<f64> =
+            counted.iter().filter(|taken| !taken.is_disturbed).map(|taken| taken.figure).collect();
+        if quiet.len() >= QUIET_LEAST {
+            return quiet;
+        }
+        counted.iter().map(|taken| taken.figure).collect()
     }
 
     /// Whether as many trials count as the plan asks at least. One that looks like warm-up does

@@ -15,7 +15,7 @@ fn site(cpus: usize) -> Site {
 }
 
 fn census(per_cycle: f64) -> Census {
-    Census::known(KERNEL, Count { per_cycle, ports: of_single(per_cycle), is_alone: true })
+    Census::known(KERNEL, Count { per_cycle, ports: of_single(per_cycle), is_trusted: true })
 }
 
 fn throughput(threads: u32) -> Row {

@@ -85,7 +85,7 @@ fn a_figure_above_the_peak_is_an_alarm() {
     assert_eq!((fine.status, fine.ceiling.unwrap().ratio), (Status::Ok, Some(0.9)));
     let alarm = judged(90e9, Provenance::Inferred);
     assert_eq!((alarm.status, alarm.median), (Status::Invalid, None));
-    assert!(flatout_measure::warning::has(&alarm.warnings, "above_ceiling"));
+    assert!(warning::has(&alarm.warnings, "above_ceiling"));
     assert_eq!(judged(90e9, Provenance::Unknown).status, Status::Ok);
 }
 

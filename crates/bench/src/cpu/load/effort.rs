@@ -13,6 +13,9 @@ const SEARCH_NS: u64 = 40_000_000;
 const SEARCH_TIMES: u32 = 2;
 /// The same where he has hardly rested lately.
 const SHORT_SEARCH_NS: u64 = 3_000_000;
+/// How many times longer slices are where nothing is read before them and their time is not looked at one by
+/// one: what watches them is in the figure.
+const APART: u64 = 5;
 /// Slices of each length that a stint wants to have had alone.
 const ALONE_SLICES: usize = 2;
 
@@ -50,7 +53,7 @@ impl Load {
     /// What one thread does in a trial: slices of work of one length and of twice that, before each a
     /// reading of the clock and work that does not count, or neither. With a lookout a glance
     /// stands between them, and there are more rounds until some slices of both lengths had the
-    /// core alone, or for 40 ms.
+    /// core alone, or for 40 ms; of several threads 80 ms.
     pub(in super::super) fn stint(
         &self,
         rounds: u32,
@@ -78,8 +81,9 @@ impl Load {
         if reading == Reading::Between {
             self.lead_in(&mut stint);
         }
+        let slice = if reading == Reading::Between { self.passes } else { APART * self.passes };
         for round in 1.. {
-            for passes in [self.passes, 2 * self.passes] {
+            for passes in [slice, 2 * slice] {
                 if reading == Reading::Between {
                     self.wait(lookout, until_ns, &mut stint);
                     self.read_clock(&mut stint);
@@ -115,7 +119,7 @@ impl Load {
         let cpu_ns = thread_cpu_ns();
         stint.start_ns = monotonic_ns();
         while stint.end_ns.saturating_sub(stint.start_ns) < least_ns {
-            self.work(self.passes, 0, None, &mut stint);
+            self.work(APART * self.passes, 0, None, &mut stint);
             stint.end_ns = monotonic_ns();
         }
         stint.cpu_ns = thread_cpu_ns().saturating_sub(cpu_ns);
@@ -143,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stint_counts_slices_of_both_lengths_and_reads_the_clock_between_them() {
+    fn a_stint_counts_slices_of_both_lengths_and_reads_the_clock_before_each() {
         let Some(load) = load() else { return };
         let stint = load.stint(3, Reading::Between, None);
         let per_pass = load.workload.run(1).operations;
@@ -156,6 +160,7 @@ mod tests {
         let enduring = load.endure(1_000_000);
         assert!(enduring.end_ns - enduring.start_ns >= 1_000_000 && !enduring.slices.is_empty());
         let apart = load.stint(1, Reading::Apart, None);
+        assert_eq!(apart.operations(), 3 * APART * load.passes * per_pass);
         assert_eq!((apart.clock_ns, apart.readings.0.len()), (0, 0));
         assert!(apart.per_cycle().is_empty());
     }
