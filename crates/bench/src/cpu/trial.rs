@@ -26,7 +26,7 @@ use crate::crew;
 const ROUNDS: u32 = 4;
 /// The same of threads that take turns, as long as a turn (3 ms): of shorter trials a good part is
 /// one thread's beginning and another's end.
-const ROUNDS_IN_TURN: u32 = 6;
+const ROUNDS_IN_TURN: u32 = 4;
 /// Length of a trial where a quota leaves the threads a part of the time: two of the usual periods of
 /// 100 ms. In shorter ones they would have their CPUs all the time, or not at all.
 const CONTAINED_NS: u64 = 200_000_000;

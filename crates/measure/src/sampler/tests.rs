@@ -253,11 +253,11 @@ fn a_trial_may_have_a_witness_of_its_own() {
 fn three_quiet_trials_count_alone_and_two_do_not() {
     for (quiet, expected) in [(2, 9 * MS), (3, MS)] {
         let clock = FakeClock::default();
-        let plan = Plan { max_trials: 30, min_trials: 30, ..Plan::default() };
+        let plan = Plan { max_trials: 30, min_trials: 30, budget_ns: 250 * MS, ..Plan::default() };
         let is_quiet = move |trial: u32| (1..=quiet).any(|which| trial == 8 + 4 * which);
         let times = move |trial| if is_quiet(trial) { MS } else { 9 * MS };
         let cases = vec![case("a/b", &clock, times)];
-        let watch = throttled(move |trial| !is_quiet(trial), 60);
+        let watch = throttled(move |trial| !is_quiet(trial), 200);
         let outcome = &run_watched(&clock, cases, &plan, watch)[0];
         let median = outcome.median.unwrap();
         assert!((median * expected as f64 / 1e12 - 1.0).abs() < 1e-9, "{quiet}: {median}");
