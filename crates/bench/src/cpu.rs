@@ -86,7 +86,7 @@ const MAX_ORDER: u64 = 1 << 20;
 /// Share of the area's time that is the units'; the rest is Linpack's.
 const UNITS_SHARE: f64 = 0.6;
 /// Share of the units' time in which ports are counted again that a neighbour kept from being counted.
-const CENSUS_SHARE: f64 = 0.1;
+const CENSUS_SHARE: f64 = 0.2;
 
 /// Measures the area.
 ///

@@ -104,7 +104,7 @@ impl Census {
                 break;
             }
             if kernel.lacks().is_none() && !census.seen.contains_key(&kernel) {
-                census.count(kernel, site, seed);
+                census.count(kernel, site, seed, None);
             }
         }
         census
@@ -126,7 +126,7 @@ impl Census {
                 if stop() {
                     return;
                 }
-                self.count(kernel, site, seed);
+                self.count(kernel, site, seed, site.quietest());
             }
         }
     }
@@ -153,8 +153,8 @@ impl Census {
         chosen(&counts.collect::<Vec<_>>())
     }
 
-    /// One try on each of the CPUs.
-    fn count(&mut self, kernel: Kernel, site: &Site, seed: u64) {
+    /// One try on each of the CPUs, or on that one if it is one of them.
+    fn count(&mut self, kernel: Kernel, site: &Site, seed: u64, only: Option<usize>) {
         let Ok(load) = Load::new(kernel, Form::Census, seed) else { return };
         let cpus: Vec<Option<usize>> = match site.cpus.len() {
             0 => vec![None],
@@ -163,7 +163,9 @@ impl Census {
         let per_step = (kernel.lanes() * kernel.operation.count()) as f64;
         let seen = self.seen.entry(kernel).or_default();
         seen.resize_with(cpus.len(), Seen::default);
-        for (cpu, seen) in cpus.into_iter().zip(seen) {
+        let only = only.filter(|only| cpus.contains(&Some(*only)));
+        let wanted = |cpu: &Option<usize>| only.is_none() || *cpu == only;
+        for (cpu, seen) in cpus.into_iter().zip(seen).filter(|(cpu, _)| wanted(cpu)) {
             seen.take(&stint(&load, cpu, &site.lookout), per_step);
         }
     }
