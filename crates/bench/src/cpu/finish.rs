@@ -43,7 +43,10 @@ pub(super) fn finish(rows: &[Row], outcomes: &mut [Outcome], site: &Site, census
     let mut sets = site.declared.clone();
     for (row, outcome) in rows.iter().zip(outcomes.iter_mut()) {
         if let Row::Sharing { first, second } = *row {
-            let verdict = outcome.median.map_or(Verdict::Unclear, sharing::judge);
+            let verdict = match outcome.median {
+                Some(_) => sharing::judge_trials(&outcome.samples),
+                None => Verdict::Unclear,
+            };
             outcome.audit.insert("verdict".to_owned(), json!(verdict.words()));
             if verdict == Verdict::Shared {
                 sets.push(vec![first, second]);

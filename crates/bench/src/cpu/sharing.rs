@@ -5,6 +5,7 @@
 //! may show the threads of one core as two CPUs; the kernel's word is then no evidence.
 
 use flatout_measure::case::{Sample, TrialError};
+use flatout_measure::statistics::quantile;
 use serde_json::json;
 
 use super::load::{Load, Reading, Stint};
@@ -30,8 +31,19 @@ pub(super) enum Verdict {
     Unclear,
 }
 
+/// Judges the trials of a row. A hypervisor may move CPUs from one core to two within a run, as a busy one
+/// did (ten trials, most near 1, two near 2; Sapphire Rapids, 2026-11-22): they share one only if
+/// hardly a trial says otherwise.
+pub(super) fn judge_trials(samples: &[f64]) -> Verdict {
+    let at = |share: f64| quantile(samples, share).unwrap_or(0.0);
+    match judge(at(0.5)) {
+        Verdict::Shared if judge(at(0.9)) == Verdict::Apart => Verdict::Unclear,
+        verdict => verdict,
+    }
+}
+
 /// Judges what both CPUs did together, in the work of lone ones.
-pub(super) fn judge(worth_cpus: f64) -> Verdict {
+fn judge(worth_cpus: f64) -> Verdict {
     match worth_cpus {
         worth if worth >= APART_FROM => Verdict::Apart,
         worth if worth > 0.0 && worth <= SHARED_TO => Verdict::Shared,
@@ -113,6 +125,15 @@ mod tests {
         assert_eq!(judge(1.5), Verdict::Unclear);
         assert_eq!(judge(0.0), Verdict::Unclear);
         assert_eq!(judge(f64::NAN), Verdict::Unclear);
+    }
+
+    #[test]
+    fn cpus_that_were_moved_meanwhile_are_unclear() {
+        let moved = [0.99, 1.0, 1.0, 1.01, 1.05, 1.05, 1.23, 1.28, 1.7, 2.02];
+        assert_eq!(judge_trials(&moved), Verdict::Unclear);
+        assert_eq!(judge_trials(&[0.99, 1.0, 1.02, 1.05, 1.2, 1.3]), Verdict::Shared);
+        assert_eq!(judge_trials(&[1.9, 2.0, 1.99, 1.2]), Verdict::Apart);
+        assert_eq!(judge_trials(&[]), Verdict::Unclear);
     }
 
     #[test]
