@@ -33,7 +33,7 @@ pub(super) struct Count {
     /// Steps per cycle, the higher of two CPUs where neither was a whole number: of slices alone on the
     /// core the middle one; else what nine tenths do not exceed.
     pub(super) per_cycle: f64,
-    /// `None`: no whole number.
+    /// `None`: no whole number, or a neighbour was there.
     pub(super) ports: Option<Ports>,
     /// Whether the slices had the core alone, or nobody can tell.
     pub(super) is_trusted: bool,

@@ -106,7 +106,7 @@ pub(super) struct Load {
     passes: u64,
     clock_passes: u64,
     /// What a piece of a reading takes without a pass in it, at best: it is no time of the chain. What it
-    /// takes with one beyond that and the links is 7 ns of 8 µs (means of 40 kernels alone on the core,
+    /// takes with one beyond that and the links is 13 ns of 8 µs (mean of 46 medians alone on the core,
     /// from pieces of one pass and of two; Sapphire Rapids, 2026-11-22).
     empty_ns: AtomicU64,
     /// The kinds of chain, and the links of each per iteration.

@@ -11,7 +11,7 @@ use crate::cpu::watch::Watch;
 /// most where several threads must find some.
 const SEARCH_NS: u64 = 40_000_000;
 const SEARCH_TIMES: u32 = 2;
-/// The same where he has hardly rested lately.
+/// The same where a neighbour has hardly rested lately.
 const SHORT_SEARCH_NS: u64 = 3_000_000;
 /// How many times longer slices are where nothing is read before them and their time is not looked at one by
 /// one: what watches them is in the figure.

@@ -1,46 +1,44 @@
 //! Both loops of each kind of step, as `table` names them: macros around those of the parent.
 
+/// One instruction for each step, with vectors; the operands behind `x` of even and of odd steps.
+macro_rules! single {
+    ($name:ident, $register:literal, $even:expr, $odd:expr) => {
+        loops!($name, "4", $register, "vmovups", "vzeroupper", $even, $odd);
+    };
+}
+
+/// `op x, y, z`: `x` is the chain, and `y` too where it is not named.
+macro_rules! three {
+    ($op:literal, $register:literal, $last:literal) => {
+        concat!($op, " ", $register, "\\c, ", $register, "\\c, ", $register, $last)
+    };
+    ($op:literal, $register:literal, $middle:literal, $last:literal) => {
+        concat!($op, " ", $register, "\\c, ", $register, $middle, ", ", $register, $last)
+    };
+}
+
 /// `op x, x, summand`.
 macro_rules! with_summand {
     ($name:ident, $register:literal, $op:literal) => {
-        loops!(
-            $name,
-            "4",
-            $register,
-            "vmovups",
-            "vzeroupper",
-            concat!($op, " ", $register, "\\c, ", $register, "\\c, ", $register, "13"),
-            concat!($op, " ", $register, "\\c, ", $register, "\\c, ", $register, "15")
-        );
+        single!($name, $register, three!($op, $register, "13"), three!($op, $register, "15"));
     };
 }
 
 /// `op x, x, multiplier`.
 macro_rules! with_multiplier {
     ($name:ident, $register:literal, $op:literal) => {
-        loops!(
-            $name,
-            "4",
-            $register,
-            "vmovups",
-            "vzeroupper",
-            concat!($op, " ", $register, "\\c, ", $register, "\\c, ", $register, "12"),
-            concat!($op, " ", $register, "\\c, ", $register, "\\c, ", $register, "14")
-        );
+        single!($name, $register, three!($op, $register, "12"), three!($op, $register, "14"));
     };
 }
 
 /// `op x, multiplier, summand`, where x is an operand as well.
 macro_rules! with_both {
     ($name:ident, $register:literal, $op:literal) => {
-        loops!(
+        single!(
             $name,
-            "4",
             $register,
-            "vmovups",
-            "vzeroupper",
-            concat!($op, " ", $register, "\\c, ", $register, "12, ", $register, "13"),
-            concat!($op, " ", $register, "\\c, ", $register, "14, ", $register, "15")
+            three!($op, $register, "12", "13"),
+            three!($op, $register, "14", "15")
         );
     };
 }
@@ -48,25 +46,7 @@ macro_rules! with_both {
 /// `multiply x, x, multiplier` and `add x, x, summand`, with the numbers of their registers.
 macro_rules! both {
     ($register:literal, $multiply:literal, $multiplier:literal, $add:literal, $summand:literal) => {
-        concat!(
-            $multiply,
-            " ",
-            $register,
-            "\\c, ",
-            $register,
-            "\\c, ",
-            $register,
-            $multiplier,
-            "\n",
-            $add,
-            " ",
-            $register,
-            "\\c, ",
-            $register,
-            "\\c, ",
-            $register,
-            $summand
-        )
+        concat!(three!($multiply, $register, $multiplier), "\n", three!($add, $register, $summand))
     };
 }
 
