@@ -13,7 +13,8 @@ use flatout_sys::clock::monotonic_ns;
 use flatout_sys::usage;
 use flatout_tree::copy::event::{Event, Watch};
 use flatout_tree::copy::options::{
-    Appearance, Assurance, CopyOptions, Durability, Preserve, Reach, Tuned, Unchanged, When,
+    Appearance, Assurance, CopyOptions, Durability, Overwrite, Preserve, Reach, Tuned, Unchanged,
+    When,
 };
 use flatout_tree::copy::{Copy, Ended, Operand};
 use flatout_tree::remove::remove_tree;
@@ -113,7 +114,8 @@ fn copy_options(tuning: &Tuning, options: &Options) -> CopyOptions {
     CopyOptions {
         preserve: Preserve::ALL,
         appearance: Appearance::Plain,
-        unchanged: Unchanged::SizeAndTime,
+        unchanged: Unchanged::Never,
+        overwrite: Overwrite::Writable,
         reach: Reach::Everything,
         method: Some(method(tuning.engine)),
         reflink: When::Never,

@@ -12,12 +12,12 @@ use flatout_sys::cancel::CancelToken;
 use flatout_sys::ring::MAX_DEPTH;
 use flatout_tree::copy::operand::Destination;
 use flatout_tree::copy::options::{
-    Appearance, Assurance, CopyOptions, Durability, Preserve, Reach, Tuned, Unchanged,
+    Appearance, Assurance, CopyOptions, Durability, Overwrite, Preserve, Reach, Tuned, Unchanged,
 };
 
-use words::{CopyEngine, WhenChoice, attributes, block_size, memory_size};
+use words::{CopyEngine, attributes, block_size, memory_size};
 
-pub use words::CopyFormat;
+pub use words::{CopyFormat, WhenChoice};
 
 const USAGE: &str = "\
 flatout copy [OPTIONS] SOURCE... TARGET
@@ -113,12 +113,23 @@ pub struct Copy {
     /// Cut and rewrite files that are there, as cp does, instead of replacing them
     #[arg(long, help_heading = "Replacing")]
     pub in_place: bool,
-    /// Copy files again that are there with the same size and time
-    #[arg(long, help_heading = "Replacing", conflicts_with = "checksum")]
+    /// Replace files, too, that this user may not write
+    #[arg(short, long, help_heading = "Replacing")]
+    pub force: bool,
+    /// Copy files again, too, that an earlier run is known to have finished
+    #[arg(long, help_heading = "Replacing", conflicts_with_all = ["checksum", "quick_check"])]
     pub always: bool,
-    /// Compare the content of files that are there, instead of size and time
-    #[arg(long, help_heading = "Replacing")]
+    /// Skip files whose copies have the same content
+    #[arg(long, help_heading = "Replacing", conflicts_with = "quick_check")]
     pub checksum: bool,
+    /// Skip files whose copies have the same size and time, as rsync does: it assumes that such files
+    /// hold the same bytes, which nothing guarantees
+    #[arg(long, help_heading = "Replacing")]
+    pub quick_check: bool,
+    /// Note which files are finished, so that the same command, given again, skips them while neither
+    /// side is changed: auto (from the first second of the copy on), always, never [default: auto]
+    #[arg(long, value_name = "WHEN", hide_possible_values = true, help_heading = "Replacing")]
+    pub resume: Option<WhenChoice>,
     /// Digest each file on the way, and read its copy back from the device
     #[arg(long, help_heading = "Certainty")]
     pub verify: bool,
@@ -207,11 +218,13 @@ impl Copy {
                 (_, true) => Appearance::InPlace,
                 _ => Appearance::Plain,
             },
-            unchanged: match (self.always, self.checksum) {
-                (true, _) => Unchanged::Never,
-                (_, true) => Unchanged::Content,
-                _ => Unchanged::SizeAndTime,
+            unchanged: match (self.always, self.checksum, self.quick_check) {
+                (true, _, _) => Unchanged::Never,
+                (_, true, _) => Unchanged::Content,
+                (_, _, true) => Unchanged::SizeAndTime,
+                _ => Unchanged::Recorded,
             },
+            overwrite: if self.force { Overwrite::Protected } else { Overwrite::Writable },
             reach: self.reach(),
             method: self.engine.method(),
             reflink: WhenChoice::when(self.reflink),

@@ -10,6 +10,7 @@ mod document;
 mod limit;
 mod log;
 mod pace;
+mod resume;
 mod survey;
 mod terminal;
 mod witness;
@@ -23,7 +24,7 @@ use flatout_sys::cancel::CancelToken;
 use flatout_sys::clock::monotonic_ns;
 use flatout_sys::usage;
 use flatout_tree::copy::operand::{self, Plan};
-use flatout_tree::copy::options::{CopyOptions, Unchanged};
+use flatout_tree::copy::options::CopyOptions;
 use flatout_tree::copy::{Copy, Ended, Operand};
 
 use crate::arguments::copy::{Copy as Arguments, CopyFormat};
@@ -139,35 +140,23 @@ struct Copied {
 }
 
 /// Has the operands copied by threads of ours.
-fn copy(arguments: &Arguments, usual: CopyOptions, plan: Plan, witness: &Witness<'_>) -> Copied {
-    let cancel = usual.cancel;
+fn copy(arguments: &Arguments, options: CopyOptions, plan: Plan, witness: &Witness<'_>) -> Copied {
     let mut ended = account::nothing_yet();
-    let mut refused_ways = Vec::new();
-    let mut has_one_pair = true;
-    for (index, round) in plan.rounds.into_iter().enumerate() {
-        let mut options = usual;
-        if index > 0 && options.unchanged == Unchanged::SizeAndTime {
-            // What lies there may come from another source, with the same size and time.
-            options.unchanged = Unchanged::Content;
-        }
-        // A copy that has ended takes no more operands. What is lost between rounds is that names
-        // of one file in both become one again; there is one round unless trees are merged.
-        let copy = Copy::new(options, witness);
-        account::add(&mut ended, &run_round(&copy, round, witness));
-        if arguments.verbose && arguments.verify && copy.fills_memory() {
-            witness.remark("a filesystem of the target lives in memory: no device was read back");
-        }
-        has_one_pair &= copy.pairs() <= 1;
-        for way in copy.refused() {
-            if !refused_ways.contains(&way) {
-                refused_ways.push(way);
-            }
-        }
-        if ended.interrupted || ended.out_of_space || cancel.is_cancelled() {
+    let evidence = resume::evidence(arguments, &options);
+    let copy = Copy::new(options, witness).with_evidence(evidence);
+    for round in plan.rounds {
+        // The totals are those of all rounds so far.
+        ended = run_round(&copy, round, witness);
+        if ended.interrupted || ended.out_of_space {
             break;
         }
     }
-    ended.interrupted |= cancel.is_cancelled();
+    if arguments.verbose && arguments.verify && copy.fills_memory() {
+        witness.remark("a filesystem of the target lives in memory: no device was read back");
+    }
+    let (refused_ways, has_one_pair) = (copy.refused(), copy.pairs() <= 1);
+    copy.finish();
+    ended.interrupted |= options.cancel.is_cancelled();
     Copied { ended, refused_ways, has_one_pair }
 }
 

@@ -87,6 +87,7 @@ impl Folder {
             .env("LC_ALL", "C")
             .env("FLATOUT_PROFILE", "")
             .env("FLATOUT_NOISE", "")
+            .env("FLATOUT_RESUME", "")
             .process_group(0);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         Flatout { command, folder: self, announced: BTreeSet::new() }

@@ -12,6 +12,7 @@
 
 mod acl;
 mod extended;
+mod heir;
 mod inheritance;
 mod node;
 mod owner;
@@ -28,6 +29,7 @@ use rustix::fs::{FileType, Mode, Stat, Timespec, Timestamps};
 use rustix::io::Errno;
 
 use self::extended::without_acl;
+pub use self::heir::Predecessor;
 use self::inheritance::Origin;
 pub use self::inheritance::{Inheritance, Made};
 use self::node::{Node, pin};

@@ -144,7 +144,7 @@ impl Lane<'_, '_> {
         match side {
             // A source without room is no reason to stop.
             Side::Source => self.copy.fail_one(&failure),
-            Side::Target => self.copy.fail(failure),
+            Side::Target => self.copy.fail_on(entry.pair.found().target.0, &failure),
         }
     }
 
@@ -189,9 +189,8 @@ impl Lane<'_, '_> {
         match dispatch.claim_link(identity(facts), names).map_err(Trouble::Source)? {
             Claim::Known(known, again) => match self.link(entry, root.as_fd(), &known, facts)? {
                 Some(outcome) => Ok(outcome),
-                // Too many links, or links are not allowed: a file of its own.
+                // A file of its own, of which the names to come are links.
                 None => {
-                    self.copy.lose_links();
                     let outcome = copy(self)?;
                     if let Ok(made) = self.made_of(entry, &outcome) {
                         let path = entry.directory.path_below_base(entry.target);
@@ -207,7 +206,7 @@ impl Lane<'_, '_> {
                     Ok(Ok(made)) => {
                         let path = entry.directory.path_below_base(entry.target);
                         if path.and_then(|path| ticket.done(&path, made)).is_err() {
-                            self.copy.lose_links();
+                            self.copy.lose_links("they cannot be remembered");
                         }
                     }
                     // It is not known what the other names are to be links of.

@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
+use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use crate::compare::content::{Comparer, Pair};
@@ -11,16 +11,21 @@ use super::directory::identity;
 use super::entry::{Entry, Trouble, source as source_trouble, target};
 use super::failure::Refusal;
 use super::lane::Lane;
-use super::options::{Preserve, Unchanged};
+use super::options::{Overwrite, Preserve, Unchanged};
 
 const SECTOR_BYTES: u64 = 512;
+pub(super) const OVERWRITE: &str = "overwrite";
+const SAME_FILE: &str = "it is the same file as the source";
+pub(super) const DIRECTORY_OVER: &str = "it is a directory, the source is none";
 
 /// What is to be done about an entry that is in the way of a regular file.
 pub(super) enum Existing {
     /// It is done already.
     Unchanged(Stat),
-    /// It makes room when the new one is complete.
-    Replace,
+    /// A file that makes room when the new one is complete.
+    Replace(Stat),
+    /// A symlink that makes room when the new one is complete. What it leads to stays as it is.
+    ReplaceSymlink,
     /// It is gone by now.
     Gone,
 }
@@ -35,38 +40,56 @@ impl Lane<'_, '_> {
         file: BorrowedFd<'_>,
         source: &Stat,
     ) -> Result<Existing, Trouble> {
-        let found = match in_the_way(entry)? {
-            Some(found) => found,
-            None => return Ok(Existing::Gone),
-        };
-        refuse_itself(&found, source)?;
-        match FileType::from_raw_mode(found.st_mode) {
-            // Another name of something else: it would be changed, too, and is no copy of ours.
-            FileType::RegularFile if self.is_foreign_link(source, &found) => Ok(Existing::Replace),
-            FileType::RegularFile if self.is_unchanged(entry, file, source, &found)? => {
-                Ok(Existing::Unchanged(found))
-            }
-            FileType::RegularFile => Ok(Existing::Replace),
-            FileType::Symlink => {
-                // It is replaced, never followed; but what dangles was meant for something, and cp
-                // does not touch it either.
-                match rustix::fs::statat(entry.pair.target(), entry.target, AtFlags::empty()) {
-                    Err(Errno::NOENT) => Err(refused("write through", "it is a dangling symlink")),
-                    _ => Ok(Existing::Replace),
-                }
-            }
-            FileType::Directory => {
-                Err(refused("overwrite", "it is a directory, the source is none"))
-            }
-            _ => Err(refused("overwrite", "it is a pipe, socket or device, the source is a file")),
+        let Some(found) = in_the_way(entry)? else { return Ok(Existing::Gone) };
+        refuse_obstacle(entry, source, &found)?;
+        if FileType::from_raw_mode(found.st_mode).is_symlink() {
+            return Ok(Existing::ReplaceSymlink);
         }
+        // Another name of something else would be changed, too, and is no copy of ours.
+        if !self.is_foreign_link(source, &found)
+            && self.is_unchanged(entry, file, source, &found)?
+            && self.is_free(source, &found)?
+        {
+            return Ok(Existing::Unchanged(found));
+        }
+        self.refuse_protected(entry)?;
+        Ok(Existing::Replace(found))
     }
 
     /// Whether a file has several names where its source has one, and that matters.
-    pub(super) fn is_foreign_link(&self, source: &Stat, found: &Stat) -> bool {
+    fn is_foreign_link(&self, source: &Stat, found: &Stat) -> bool {
         self.copy.options.preserve.has(Preserve::LINKS)
             && found.st_nlink > 1
             && source.st_nlink == 1
+    }
+
+    /// Whether a file of the target with several names may stand for this source: it is the copy of
+    /// one source only, or names that hold different bytes would become one.
+    pub(super) fn is_free(&self, source: &Stat, found: &Stat) -> Result<bool, Trouble> {
+        if found.st_nlink < 2 || !self.copy.options.preserve.has(Preserve::LINKS) {
+            return Ok(true);
+        }
+        self.copy.taken.take(identity(found), identity(source)).map_err(Trouble::Target)
+    }
+
+    /// A file that this user may not write is protected, and stays unless it is to be replaced by
+    /// all means.
+    fn refuse_protected(&self, entry: Entry<'_>) -> Result<(), Trouble> {
+        if self.copy.options.overwrite == Overwrite::Protected {
+            return Ok(());
+        }
+        let (at, name) = (entry.pair.target(), entry.target);
+        let flags = AtFlags::EACCESS | AtFlags::SYMLINK_NOFOLLOW;
+        match rustix::fs::accessat(at, name, Access::WRITE_OK, flags) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            // Before Linux 5.8.
+            Err(Errno::NOSYS) => {
+                let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+                let opened = rustix::fs::openat(at, name, flags, Mode::empty());
+                opened.map(drop).map_err(target(OVERWRITE))
+            }
+            Err(errno) => Err(target(OVERWRITE)(errno)),
+        }
     }
 
     fn is_unchanged(
@@ -79,8 +102,12 @@ impl Lane<'_, '_> {
         if source.st_size != found.st_size {
             return Ok(false);
         }
-        match self.copy.options.unchanged {
+        match self.copy.unchanged() {
             Unchanged::Never => Ok(false),
+            Unchanged::Recorded => {
+                let is_known = self.copy.evidence.proves(source, found);
+                is_known.map_err(Trouble::Target)
+            }
             Unchanged::Content => self.is_same_content(entry, file, source, found),
             Unchanged::SizeAndTime => {
                 let directory = entry.pair.target();
@@ -136,9 +163,36 @@ pub(super) fn in_the_way(entry: Entry<'_>) -> Result<Option<Stat>, Trouble> {
 /// A source that is its own target loses nothing.
 pub(super) fn refuse_itself(found: &Stat, source: &Stat) -> Result<(), Trouble> {
     if identity(found) == identity(source) {
-        return Err(refused("overwrite", "it is the same file as the source"));
+        return Err(refused(OVERWRITE, SAME_FILE));
     }
     Ok(())
+}
+
+/// Refuses what a regular file may not take the place of, under whichever of its names it comes:
+/// the source itself, a directory, what is written to and not replaced; a symlink that leads to one
+/// of these, or nowhere. As cp, which follows the symlink.
+pub(super) fn refuse_obstacle(
+    entry: Entry<'_>,
+    source: &Stat,
+    found: &Stat,
+) -> Result<(), Trouble> {
+    refuse_itself(found, source)?;
+    match FileType::from_raw_mode(found.st_mode) {
+        FileType::RegularFile => Ok(()),
+        FileType::Symlink => {
+            match rustix::fs::statat(entry.pair.target(), entry.target, AtFlags::empty()) {
+                Err(Errno::NOENT) => Err(refused("write through", "it is a dangling symlink")),
+                Err(errno) => Err(target("follow")(errno)),
+                Ok(behind) if FileType::from_raw_mode(behind.st_mode).is_dir() => {
+                    let reason = "it is a symlink to a directory, the source is none";
+                    Err(refused(OVERWRITE, reason))
+                }
+                Ok(behind) => refuse_itself(&behind, source),
+            }
+        }
+        FileType::Directory => Err(refused(OVERWRITE, DIRECTORY_OVER)),
+        _ => Err(refused(OVERWRITE, "it is a pipe, socket or device, the source is a file")),
+    }
 }
 
 pub(super) fn refused(operation: &'static str, reason: &'static str) -> Trouble {

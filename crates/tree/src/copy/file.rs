@@ -8,23 +8,25 @@ use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, OwnedFd};
 
 use flatout_sys::descriptor;
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
+use rustix::fs::{FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::attributes::Made;
+use super::attributes::{Made, Predecessor};
 use super::content::{self, FileJob};
 use super::directory::{Side, identity};
 use super::dispatch::Work;
 use super::entry::{Entry, Outcome, Trouble, attribute, look, source, target};
 use super::event::Action;
-use super::existing::{Existing, refuse_itself, refused};
-use super::failure::Refusal;
+use super::existing::{Existing, in_the_way, refuse_itself, refused};
+use super::failure::{Cause, Refusal};
 use super::lane::Lane;
-use super::options::{Appearance, Preserve};
+use super::options::{Appearance, Assurance, Preserve, Unchanged};
 use super::tally::count;
 
 /// A file that changes while it is copied is copied again so often.
 const ATTEMPTS: u32 = 2;
+/// The unit of `st_blocks`, whatever the block size of the filesystem.
+const SECTOR_BYTES: u64 = 512;
 const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
 
 /// A source that is open, and what was known of it then.
@@ -44,8 +46,8 @@ struct Place {
 
 /// Under which name they go there.
 enum Name {
-    /// One that is taken away or moved to its place in the end.
-    Temporary(CString),
+    /// One that is taken away or moved to its place in the end, where this file was.
+    Temporary(CString, Option<Predecessor>),
     /// Its own, which nobody had.
     New,
     /// That of a file that was there, which had this mode.
@@ -61,6 +63,7 @@ enum Where {
 }
 
 /// What became of a source while it was read.
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Same,
     /// Bytes were added behind those that were read.
@@ -70,11 +73,35 @@ enum State {
     Changed,
 }
 
-/// Whether a file that changes is copied again.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Patience {
-    Tries,
-    TakesWhatIsThere,
+/// How an attempt to copy a file goes about it.
+#[derive(Clone, Copy)]
+struct Attempt {
+    /// From 1 on.
+    number: u32,
+    /// Why a file that is there must be written in place.
+    in_place: Option<Errno>,
+}
+
+/// Why an attempt came to nothing.
+enum Setback {
+    /// The source was written meanwhile: it is worth another attempt.
+    Changed,
+    /// No new file can take the place of the one that is there.
+    Irreplaceable(Errno),
+    Trouble(Trouble),
+}
+
+impl From<Trouble> for Setback {
+    fn from(trouble: Trouble) -> Self {
+        Self::Trouble(trouble)
+    }
+}
+
+/// A copy that is complete.
+struct Written {
+    outcome: Outcome,
+    /// What was read is what the source was all the time.
+    is_certain: bool,
 }
 
 impl Lane<'_, '_> {
@@ -86,35 +113,40 @@ impl Lane<'_, '_> {
     }
 
     fn file(&mut self, entry: Entry<'_>, mut opened: Opened) -> Result<Outcome, Trouble> {
-        for attempt in 1.. {
-            let place = match self.place(entry, &opened)? {
+        let mut attempt = Attempt { number: 1, in_place: None };
+        loop {
+            let place = match self.place(entry, &opened, attempt)? {
                 Where::Open(place) => place,
                 Where::Done(found) => return self.put_right(entry, &opened, &found),
             };
-            let patience =
-                if attempt < ATTEMPTS { Patience::Tries } else { Patience::TakesWhatIsThere };
-            match self.fill(entry, &opened, place, patience) {
-                Err(Trouble::Source(refusal)) if refusal == changed() && attempt < ATTEMPTS => {
+            match self.fill(entry, &opened, place, attempt) {
+                Err(Setback::Changed) => {
                     count(&self.copy.tally.retried);
                     self.copy.tell_of_a_change(&entry.path(Side::Source));
                     opened = open(entry)?;
+                    attempt.number += 1;
                 }
-                done => return done,
+                Err(Setback::Irreplaceable(errno)) => attempt.in_place = Some(errno),
+                Err(Setback::Trouble(trouble)) => return Err(trouble),
+                Ok(outcome) => return Ok(outcome),
             }
         }
-        Err(Trouble::Source(changed()))
     }
 
     /// Opens what the bytes go to; or finds that the file is there already.
-    fn place(&mut self, entry: Entry<'_>, opened: &Opened) -> Result<Where, Trouble> {
-        let options = self.copy.options;
+    fn place(
+        &mut self,
+        entry: Entry<'_>,
+        opened: &Opened,
+        attempt: Attempt,
+    ) -> Result<Where, Trouble> {
         let directory = entry.pair.target();
         let device = entry.pair.found().target.0;
-        if options.appearance != Appearance::Atomic {
+        let made = Made::new(entry.pair.found().inheritance);
+        if self.copy.options.appearance != Appearance::Atomic && attempt.in_place.is_none() {
             let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
             match rustix::fs::openat(directory, entry.target, flags | OFlags::CLOEXEC, PRIVATE) {
                 Ok(file) => {
-                    let made = Made::new(entry.pair.found().inheritance);
                     return Ok(Where::Open(Place { file, made, name: Name::New, device }));
                 }
                 Err(Errno::EXIST) => {}
@@ -122,44 +154,112 @@ impl Lane<'_, '_> {
             }
         }
         match self.existing(entry, opened.file.as_fd(), &opened.facts)? {
-            Existing::Unchanged(found) => return Ok(Where::Done(found)),
-            Existing::Replace if options.appearance == Appearance::InPlace => {
-                if let Some(place) = self.cut(entry, &opened.facts)? {
-                    return Ok(Where::Open(place));
-                }
+            Existing::Unchanged(found) => Ok(Where::Done(found)),
+            Existing::Replace(found) => {
+                self.successor(entry, &opened.facts, &found, attempt.in_place).map(Where::Open)
             }
-            Existing::Replace | Existing::Gone => {}
+            Existing::ReplaceSymlink | Existing::Gone => {
+                let temporaries = &self.copy.temporaries;
+                let (file, name) =
+                    temporaries.file(directory, entry.target).map_err(Trouble::Target)?;
+                let name = Name::Temporary(name, None);
+                Ok(Where::Open(Place { file, made, name, device }))
+            }
         }
-        let (file, name) = self.copy.temporaries.file(directory).map_err(Trouble::Target)?;
-        let made = Made::new(entry.pair.found().inheritance);
-        Ok(Where::Open(Place { file, made, name: Name::Temporary(name), device }))
     }
 
-    /// Opens an existing file to be written again; `None`: it is a symlink, or has other names, and
-    /// is replaced.
-    fn cut(&self, entry: Entry<'_>, source: &Stat) -> Result<Option<Place>, Trouble> {
-        let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
-        let flags = flags | OFlags::CLOEXEC;
-        let file = match rustix::fs::openat(entry.pair.target(), entry.target, flags, Mode::empty())
-        {
-            Ok(file) => file,
-            Err(Errno::LOOP) => return Ok(None),
-            Err(errno) => return Err(target("open")(errno)),
+    /// Opens what the bytes go to where a file is in the way: a new file that will take its place, or
+    /// where that cannot be, the file itself.
+    fn successor(
+        &mut self,
+        entry: Entry<'_>,
+        source: &Stat,
+        found: &Stat,
+        in_place: Option<Errno>,
+    ) -> Result<Place, Trouble> {
+        let appearance = self.copy.options.appearance;
+        let is_bound = found.st_nlink > 1 && self.copy.options.preserve.has(Preserve::LINKS);
+        let why = match in_place {
+            Some(errno) => errno,
+            None if appearance == Appearance::InPlace && !is_bound => {
+                return self.cut(entry, source);
+            }
+            None => match self.new_file(entry, source, found)? {
+                Ok(place) => return Ok(place),
+                Err(errno) => errno,
+            },
         };
+        // Whoever wants files to appear as a whole does not want that.
+        if appearance == Appearance::Atomic {
+            return Err(target("replace")(why));
+        }
+        if !self.is_free(source, found)? {
+            let reason = "it cannot be replaced, and is the copy of another file, too";
+            return Err(refused("write in place", reason));
+        }
+        let place = self.cut(entry, source)?;
+        self.copy.tell_in_place(&entry.path(Side::Target), why);
+        Ok(place)
+    }
+
+    /// Makes the file that will take the place of another one; or says why there can be none.
+    fn new_file(
+        &self,
+        entry: Entry<'_>,
+        source: &Stat,
+        found: &Stat,
+    ) -> Result<Result<Place, Errno>, Trouble> {
+        let (directory, device) = (entry.pair.target(), entry.pair.found().target.0);
+        let (file, name) = match self.copy.temporaries.file(directory, entry.target) {
+            Ok(made) => made,
+            Err(Refusal { cause: Cause::System(errno), .. }) if needs_no_directory(errno) => {
+                return Ok(Err(errno));
+            }
+            Err(Refusal { cause: Cause::System(errno), .. })
+                if has_room_in_place(entry, source, found, errno) =>
+            {
+                return Ok(Err(errno));
+            }
+            Err(refusal) => return Err(Trouble::Target(refusal)),
+        };
+        let old = (entry.target_place(), found);
+        let inheritance = entry.pair.found().inheritance;
+        let preceded = self.copy.attributes.precede(file.as_fd(), old, source, inheritance);
+        let refused = match preceded {
+            Ok(Some((made, predecessor))) => {
+                let name = Name::Temporary(name, Some(predecessor));
+                return Ok(Ok(Place { file, made, name, device }));
+            }
+            Ok(None) => Ok(Err(Errno::PERM)),
+            Err(refusal) => Err(Trouble::Target(refusal)),
+        };
+        self.discard(entry, &file, &name);
+        refused
+    }
+
+    /// Opens an existing file to be written again.
+    fn cut(&self, entry: Entry<'_>, source: &Stat) -> Result<Place, Trouble> {
+        let reads = match self.copy.options.assurance {
+            Assurance::Verified => OFlags::RDWR,
+            Assurance::Accepted => OFlags::WRONLY,
+        };
+        let flags = reads | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(entry.pair.target(), entry.target, flags, Mode::empty())
+            .map_err(target("open"))?;
         let facts = rustix::fs::fstat(&file).map_err(target("examine"))?;
         if !FileType::from_raw_mode(facts.st_mode).is_file() {
             return Err(refused("overwrite", "it is no file any more"));
         }
         refuse_itself(&facts, source)?;
-        if self.copy.options.preserve.has(Preserve::LINKS) && facts.st_nlink > 1 {
-            return Ok(None);
+        // What is written is for the eyes of those only who may see both files.
+        let mode = Mode::from_raw_mode(facts.st_mode & 0o7777);
+        let narrow = Mode::from_raw_mode(facts.st_mode & source.st_mode & 0o777);
+        if narrow != mode && self.copy.options.preserve.has(Preserve::MODE) {
+            let _not_ours = rustix::fs::fchmod(&file, narrow);
         }
-        // What is written is for the eyes of those who may see the source.
-        let _not_ours = rustix::fs::fchmod(&file, PRIVATE);
         rustix::fs::ftruncate(&file, 0).map_err(target("cut"))?;
         let made = Made::found(&facts);
-        let mode = Mode::from_raw_mode(facts.st_mode & 0o7777);
-        Ok(Some(Place { file, made, name: Name::Old(mode), device: facts.st_dev }))
+        Ok(Place { file, made, name: Name::Old(mode), device: facts.st_dev })
     }
 
     /// Moves the bytes, sets the attributes, gives it its name.
@@ -168,56 +268,96 @@ impl Lane<'_, '_> {
         entry: Entry<'_>,
         opened: &Opened,
         place: Place,
-        patience: Patience,
-    ) -> Result<Outcome, Trouble> {
-        let result = self.write(opened, &place, patience);
-        let directory = entry.pair.target();
-        let remove = |name: &CStr| {
-            let _stays = rustix::fs::unlinkat(directory, name, AtFlags::empty());
-        };
+        attempt: Attempt,
+    ) -> Result<Outcome, Setback> {
+        let result = self.write(entry, opened, &place, attempt);
         let Place { file, name, .. } = place;
-        let outcome = match (name, result) {
-            (Name::Temporary(name), Ok(outcome)) => {
-                // The lock stays until it has its name.
-                let done = rustix::io::fcntl_dupfd_cloexec(&file, 3)
-                    .map_err(target("close"))
-                    .and_then(closed)
-                    .and_then(|()| {
-                        rustix::fs::renameat(directory, &name, directory, entry.target)
-                            .map_err(target("replace"))
-                    });
-                return match done {
-                    Ok(()) => Ok(outcome),
-                    Err(trouble) => {
-                        remove(&name);
-                        Err(trouble)
-                    }
-                };
-            }
-            (Name::Temporary(name), Err(trouble)) => {
-                remove(&name);
-                return Err(trouble);
-            }
-            (Name::New, Err(trouble)) => {
-                remove(entry.target);
-                return Err(trouble);
-            }
-            (Name::Old(mode), Err(trouble)) => {
-                let _not_ours = rustix::fs::fchmod(&file, mode);
-                return Err(trouble);
-            }
-            (Name::New | Name::Old(_), Ok(outcome)) => outcome,
+        let written = match result {
+            Ok(written) => written,
+            Err(setback) => return Err(self.give_up(entry, opened, (file, name), setback)),
         };
-        // Some filesystems tell only now that bytes were lost.
-        closed(file).map(|()| outcome)
+        let Name::Temporary(temporary, predecessor) = name else {
+            let made = self.made(&file, &written);
+            // Some filesystems tell only now that bytes were lost.
+            closed(file)?;
+            self.note(&opened.facts, made);
+            return Ok(written.outcome);
+        };
+        // The lock stays until it has its name.
+        let done = rustix::io::fcntl_dupfd_cloexec(&file, 3)
+            .map_err(target("close"))
+            .and_then(closed)
+            .and_then(|()| {
+                let directory = entry.pair.target();
+                rustix::fs::renameat(directory, &temporary, directory, entry.target)
+                    .map_err(target("replace"))
+            });
+        match done {
+            Ok(()) => {
+                self.note(&opened.facts, self.made(&file, &written));
+                Ok(written.outcome)
+            }
+            Err(trouble) => {
+                self.discard(entry, &file, &temporary);
+                match (errno_of(&trouble), predecessor) {
+                    (Some(errno), Some(_)) if needs_no_directory(errno) => {
+                        Err(Setback::Irreplaceable(errno))
+                    }
+                    _ => Err(trouble.into()),
+                }
+            }
+        }
+    }
+
+    /// Takes back what was begun. What had no room beside an old file may have it in its place.
+    fn give_up(
+        &self,
+        entry: Entry<'_>,
+        opened: &Opened,
+        (file, name): (OwnedFd, Name),
+        setback: Setback,
+    ) -> Setback {
+        match &name {
+            Name::Temporary(temporary, _) => self.discard(entry, &file, temporary),
+            Name::New => self.discard(entry, &file, entry.target),
+            Name::Old(mode) => {
+                let _not_ours = rustix::fs::fchmod(&file, *mode);
+            }
+        }
+        drop(file);
+        match (&name, &setback) {
+            (Name::Temporary(_, Some(_)), Setback::Trouble(trouble)) => {
+                let found = in_the_way(entry).ok().flatten();
+                match (errno_of(trouble), found) {
+                    (Some(errno), Some(found))
+                        if has_room_in_place(entry, &opened.facts, &found, errno) =>
+                    {
+                        Setback::Irreplaceable(errno)
+                    }
+                    _ => setback,
+                }
+            }
+            _ => setback,
+        }
+    }
+
+    /// Removes a file that was made here, if it is what bears the name.
+    fn discard(&self, entry: Entry<'_>, file: &OwnedFd, name: &CStr) {
+        // Of what nothing is known nothing is removed.
+        let Ok(facts) = rustix::fs::fstat(file) else { return };
+        let directory = entry.pair.target();
+        if let Some(aside) = self.copy.temporaries.discard(directory, name, identity(&facts)) {
+            self.copy.tell_of_something_aside(&entry.path(Side::Target), &aside);
+        }
     }
 
     fn write(
         &mut self,
+        entry: Entry<'_>,
         opened: &Opened,
         place: &Place,
-        patience: Patience,
-    ) -> Result<Outcome, Trouble> {
+        attempt: Attempt,
+    ) -> Result<Written, Setback> {
         let copy = self.copy;
         let (from, to) = (opened.file.as_fd(), place.file.as_fd());
         let copied = self
@@ -232,52 +372,107 @@ impl Lane<'_, '_> {
             })
             .map_err(side_of)?;
         let state = state_of(opened, copied.length_bytes)?;
-        let mut blemish = match state {
-            State::Same => None,
+        match state {
             // What was there when it was opened is a state that a file has which is only added to.
-            State::Grew if patience == Patience::TakesWhatIsThere => {
-                let reason = "it grew while it was copied: what was added is not in the copy";
-                Some(Trouble::Source(Refusal::because("copy all of", reason)))
-            }
+            State::Same | State::Grew => {}
+            // Files of the kernel say how long they might be.
             State::Shorter => {
-                // Files of the kernel say how long they might be.
                 rustix::fs::ftruncate(to, copied.length_bytes).map_err(target("cut"))?;
-                None
             }
-            State::Grew | State::Changed => return Err(Trouble::Source(changed())),
-        };
+            State::Changed if attempt.number < ATTEMPTS => return Err(Setback::Changed),
+            State::Changed => copy.tell_of_unrest(&entry.path(Side::Source)),
+        }
         if let Some(expected) = copied.digest {
             let found = self.content.read_back(to, copied.length_bytes).map_err(side_of)?;
             if found != expected {
-                return Err(refused("verify", "what was read back is not what was written"));
+                let reason = "what was read back is not what was written";
+                return Err(refused("verify", reason).into());
             }
         }
         // Bytes that are all there are not thrown away for an attribute.
-        if let Err(refusal) = copy.attributes.file(from, to, &opened.facts, place.made) {
-            blemish = Some(attribute(refusal));
-        }
+        let blemish = self.finish_attributes(opened, place).err().map(attribute);
         self.begin_writing(to);
         let identity = match opened.facts.st_nlink {
             0 | 1 => None,
             _ => Some(identity(&rustix::fs::fstat(to).map_err(target("examine"))?)),
         };
         let (action, bytes, method) = (Action::Copied, copied.bytes_moved, copied.method);
-        Ok(Outcome { action, bytes, method, identity, blemish })
+        let is_certain = state == State::Same && blemish.is_none();
+        let outcome = Outcome { action, bytes, method, identity, blemish };
+        Ok(Written { outcome, is_certain })
     }
 
-    /// A file that is there already may still have another owner, mode or attribute.
+    fn finish_attributes(&self, opened: &Opened, place: &Place) -> Result<(), Refusal> {
+        let attributes = &self.copy.attributes;
+        let (from, to) = (opened.file.as_fd(), place.file.as_fd());
+        if let Name::Temporary(_, Some(predecessor)) = &place.name {
+            attributes.succeed(predecessor, to, place.made)?;
+        }
+        attributes.file(from, to, &opened.facts, place.made)
+    }
+
+    /// What a complete file is now, where that is to be noted. A call, but only then.
+    fn made(&self, file: &OwnedFd, written: &Written) -> Option<Stat> {
+        let is_wanted = self.copy.evidence.is_noting() && written.is_certain;
+        is_wanted.then(|| rustix::fs::fstat(file).ok())?
+    }
+
+    /// Notes that a file is complete, for a run to come.
+    pub(super) fn note(&self, source: &Stat, made: Option<Stat>) {
+        if let Some(made) = made
+            && self.copy.methods.keep_change_times((source.st_dev, made.st_dev))
+        {
+            self.copy.evidence.note(source, &made);
+        }
+    }
+
+    /// A file that is there already may still have another owner, mode or attribute; not if it is
+    /// known to be what was made of this source.
     fn put_right(
         &mut self,
         entry: Entry<'_>,
         opened: &Opened,
         found: &Stat,
     ) -> Result<Outcome, Trouble> {
-        let place = entry.target_place();
-        self.copy
-            .attributes
-            .repair(opened.file.as_fd(), place, &opened.facts, found)
-            .map_err(attribute)?;
+        if self.copy.unchanged() == Unchanged::Recorded {
+            self.copy.evidence.note(&opened.facts, found);
+        } else {
+            let place = entry.target_place();
+            self.copy
+                .attributes
+                .repair(opened.file.as_fd(), place, &opened.facts, found)
+                .map_err(attribute)?;
+        }
         Ok(Outcome { identity: Some(identity(found)), ..Outcome::of(Action::Unchanged) })
+    }
+}
+
+/// Whether a refusal has to do with the directory, or with the name in it, so that the file may be
+/// written all the same: it is mounted (`EBUSY`), or the directory is not to be written to.
+fn needs_no_directory(errno: Errno) -> bool {
+    matches!(errno, Errno::BUSY | Errno::ACCESS | Errno::PERM | Errno::ROFS)
+}
+
+/// Whether a file that has no room beside the old one has it in its place. A guess that is too high
+/// would cost the old one.
+fn has_room_in_place(entry: Entry<'_>, source: &Stat, found: &Stat, errno: Errno) -> bool {
+    let free_bytes = match errno {
+        Errno::NOSPC => rustix::fs::fstatvfs(entry.pair.target())
+            .map_or(0, |facts| facts.f_bavail.saturating_mul(facts.f_frsize)),
+        Errno::DQUOT => 0,
+        _ => return false,
+    };
+    let held = |facts: &Stat| (facts.st_blocks as u64).saturating_mul(SECTOR_BYTES);
+    let needed = held(source).max(source.st_size as u64);
+    let is_regular = FileType::from_raw_mode(found.st_mode).is_file();
+    is_regular && found.st_nlink == 1 && needed <= held(found).saturating_add(free_bytes)
+}
+
+/// What the kernel said.
+fn errno_of(trouble: &Trouble) -> Option<Errno> {
+    match trouble {
+        Trouble::Target(Refusal { cause: Cause::System(errno), .. }) => Some(*errno),
+        _ => None,
     }
 }
 
@@ -293,10 +488,6 @@ fn side_of(refusal: Refusal) -> Trouble {
         content::READ => Trouble::Source(refusal),
         _ => Trouble::Target(refusal),
     }
-}
-
-fn changed() -> Refusal {
-    Refusal::because("copy", "it changed while it was copied")
 }
 
 /// Opens the source. A pipe that took its place does not block, a symlink is not followed.

@@ -1,16 +1,18 @@
 //! A copy as a whole: what it is asked, who does it, what came of it.
 
-use std::ffi::OsStr;
+use std::ffi::{CStr, OsStr};
 use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use flatout_io::Engine;
 use flatout_io::transfer::Method;
 use flatout_sys::{affinity, occupation};
+use rustix::io::Errno;
 
 use super::attributes::Attributes;
 use super::content::Methods;
@@ -18,11 +20,12 @@ use super::descriptors::Descriptors;
 use super::directory::{Held, Identity};
 use super::dispatch::{Dispatch, Pool, Single, Work};
 use super::event::{Event, Notice, Watch};
+use super::evidence::{Evidence, Reached};
 use super::failure::Failure;
 use super::granularity::Granularity;
 use super::lane::Lane;
-use super::links::Links;
-use super::options::{CopyOptions, Durability};
+use super::links::{Links, Taken};
+use super::options::{CopyOptions, Durability, Unchanged};
 use super::stop::Stop;
 use super::tally::{Snapshot, Tally, count};
 use super::temporary::Temporaries;
@@ -33,6 +36,10 @@ use crate::spool::home::Home;
 const MOST_THREADS: u32 = 32;
 /// Threads from the start for each CPU at most.
 const MOST_THREADS_PER_CPU: u32 = 2;
+/// A copy that has taken so long notes what is finished: to do that again would be felt.
+const NOTE_AFTER: Duration = Duration::from_secs(1);
+/// The part of the memory that may be taken for files of the target that are taken.
+const TAKEN_SHARE: u64 = 8;
 /// How long the thread that hires waits before it looks again.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
@@ -69,7 +76,16 @@ pub struct Copy<'a> {
     pub(super) temporaries: Temporaries,
     pub(super) granularity: Granularity,
     pub(super) targets: Targets,
+    /// What earlier runs made, and what this one does.
+    pub(super) evidence: Evidence,
+    /// Files of the target with several names, by the source for which they stand.
+    pub(super) taken: Taken,
+    begun: Instant,
+    /// Other operands were copied before: what lies in the target may come from them.
+    has_run: AtomicBool,
     lost_links: AtomicBool,
+    /// Reasons for which files were written in place, so that each is said once.
+    in_place: Mutex<Vec<Errno>>,
     crew: Mutex<Crew>,
     /// A thread came or went, or more are wanted.
     changed: Condvar,
@@ -82,8 +98,6 @@ pub(super) struct Targets {
     pub(super) links_root: OnceLock<(OwnedFd, Identity)>,
     /// Copies of what the user named: a source that is one of them would be copied into itself.
     pub(super) own: Mutex<Vec<Identity>>,
-    /// Directories beside whose entries there is nothing left of earlier copies.
-    pub(super) cleaned: Mutex<Vec<Identity>>,
     /// Filesystems that were written to, by device, with a directory on each.
     pub(super) filesystems: Mutex<Vec<(u64, OwnedFd)>>,
 }
@@ -143,6 +157,7 @@ impl<'a> Copy<'a> {
     ) -> Self {
         let stop = Arc::new(Stop::new(options.cancel));
         let links = Links::new(Home::temporary(), options.max_memory_bytes / 3, options.cancel);
+        let taken = Taken::new(Home::temporary(), options.max_memory_bytes / TAKEN_SHARE);
         let (usual, most) = threads(&options, affinity::allowed_cpu_count());
         let descriptors = Descriptors::plan(options.max_fds, most);
         let crew = Crew {
@@ -162,10 +177,20 @@ impl<'a> Copy<'a> {
             temporaries: Temporaries::default(),
             granularity: Granularity::default(),
             targets: Targets::default(),
+            evidence: Evidence::none(),
+            taken,
+            begun: Instant::now(),
+            has_run: AtomicBool::new(false),
             lost_links: AtomicBool::new(false),
+            in_place: Mutex::default(),
             crew: Mutex::new(crew),
             changed: Condvar::new(),
         }
+    }
+
+    /// The same copy, which knows what earlier ones made and notes what it makes.
+    pub fn with_evidence(self, evidence: Evidence) -> Self {
+        Self { evidence, ..self }
     }
 
     fn crew(&self) -> MutexGuard<'_, Crew> {
@@ -173,7 +198,8 @@ impl<'a> Copy<'a> {
     }
 
     /// Copies all operands; returns when everything is done, or the copy was stopped. May be called
-    /// again with others, when all threads have left [`Copy::work`].
+    /// again with others, when all threads have left [`Copy::work`]: they may bring other things to
+    /// the same places, and what both have links to stays one file.
     ///
     /// `hire` is called with a number of threads that would be of use from now on, at first with
     /// one or more: it starts them, and each calls [`Copy::work`]. Fewer may come; where none
@@ -191,6 +217,9 @@ impl<'a> Copy<'a> {
             (crew.hired, crew.wanted, crew.begun) = (0, crew.usual, false);
         }
         loop {
+            if self.begun.elapsed() >= NOTE_AFTER {
+                self.evidence.begin_noting();
+            }
             let mut crew = self.crew();
             let more = crew.wanted.saturating_sub(crew.hired);
             if more == 0 {
@@ -209,10 +238,27 @@ impl<'a> Copy<'a> {
             }
         }
         self.settle();
+        self.has_run.store(true, Ordering::Relaxed);
         Ended {
             interrupted: self.stop.is_cancelled(),
-            out_of_space: self.stop.is_full(),
+            out_of_space: self.stop.has_full(),
             totals: self.progress(),
+        }
+    }
+
+    /// Nothing more will be copied: what was noted of this run becomes what the next one knows.
+    pub fn finish(self) {
+        let totals = self.progress();
+        let is_whole = totals.failed == 0 && !self.stop.is_cancelled() && !self.stop.has_full();
+        self.evidence.finish(if is_whole { Reached::Everything } else { Reached::Part });
+    }
+
+    /// Which files of the target count as done. Where other operands were copied before, size and
+    /// time say nothing at all: those, too, may have had them.
+    pub(super) fn unchanged(&self) -> Unchanged {
+        match self.options.unchanged {
+            Unchanged::SizeAndTime if self.has_run.load(Ordering::Relaxed) => Unchanged::Content,
+            unchanged => unchanged,
         }
     }
 
@@ -241,7 +287,7 @@ impl<'a> Copy<'a> {
 
     /// Methods that filesystems refused, a line each.
     pub fn refused(&self) -> Vec<String> {
-        let line = |(pair, method, errno): ((u64, u64), _, rustix::io::Errno)| {
+        let line = |(pair, method, errno): ((u64, u64), _, Errno)| {
             let [source, target] = [pair.0, pair.1].map(|device| {
                 format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device))
             });
@@ -271,27 +317,60 @@ impl<'a> Copy<'a> {
     }
 
     /// Names of one file became files of their own. Said once.
-    pub(super) fn lose_links(&self) {
+    pub(super) fn lose_links(&self, cause: &str) {
         if !self.lost_links.swap(true, Ordering::Relaxed) {
-            let text = "some names of one file became files of their own: the target takes no \
-                        (more) links to it";
-            self.watch
-                .event(&Event::Notice(&Notice { code: "links_not_kept", text: text.to_owned() }));
+            let text = format!("some names of one file became files of their own: {cause}");
+            self.notice("links_not_kept", text);
         }
     }
 
     /// A file was written while it was copied, and is copied once more.
     pub(super) fn tell_of_a_change(&self, source: &OsStr) {
         let text = format!("{} changed while it was copied; it is copied again", source.display());
-        self.watch.event(&Event::Notice(&Notice { code: "source_changed", text }));
+        self.notice("source_changed", text);
     }
 
-    /// An entry was not copied.
-    pub(super) fn fail(&self, failure: Failure) {
-        if failure.refusal.is_final() {
-            self.stop.fill();
+    /// A file is written all the time, so that no two looks at it are the same.
+    pub(super) fn tell_of_unrest(&self, source: &OsStr) {
+        let text = format!(
+            "{} changed again while it was copied; its copy is what was read",
+            source.display()
+        );
+        self.notice("source_unstable", text);
+    }
+
+    /// A file cannot be replaced for this reason, and is written in place. Said once for each reason.
+    pub(super) fn tell_in_place(&self, target: &OsStr, why: Errno) {
+        let mut said = self.in_place.lock().unwrap_or_else(PoisonError::into_inner);
+        if !said.contains(&why) {
+            said.push(why);
+            let cause = flatout_io::cause_text(&why.into());
+            let text =
+                format!("{} cannot be replaced and is written in place: {cause}", target.display());
+            self.notice("written_in_place", text);
         }
-        self.fail_one(&failure);
+    }
+
+    /// Something that is somebody else's could not get its name back.
+    pub(super) fn tell_of_something_aside(&self, target: &OsStr, aside: &CStr) {
+        let text = format!(
+            "what took the place of {} meanwhile lies beside it now as {}",
+            target.display(),
+            OsStr::from_bytes(aside.to_bytes()).display()
+        );
+        self.notice("left_aside", text);
+    }
+
+    fn notice(&self, code: &'static str, text: String) {
+        self.watch.event(&Event::Notice(&Notice { code, text }));
+    }
+
+    /// An entry was not copied to this device.
+    pub(super) fn fail_on(&self, device: u64, failure: &Failure) {
+        if failure.refusal.is_final() {
+            self.stop.fill(device);
+        }
+        self.fail_one(failure);
     }
 
     /// An entry was not copied, which says nothing about the others.
@@ -307,10 +386,11 @@ impl<'a> Copy<'a> {
         }
         self.tally.wait_for_device();
         let filesystems = self.targets.filesystems.lock().unwrap_or_else(PoisonError::into_inner);
-        for (_, directory) in filesystems.iter() {
+        for (device, directory) in filesystems.iter() {
             if let Err(errno) = rustix::fs::syncfs(directory) {
                 let refusal = super::failure::Refusal::of("write to storage")(errno);
-                self.fail(Failure { refusal, path: "the filesystem of the target".into() });
+                let path = "the filesystem of the target".into();
+                self.fail_on(*device, &Failure { refusal, path });
             }
         }
     }
@@ -328,7 +408,7 @@ impl Drop for AtWork<'_, '_> {
         crew.threads.retain(|&thread| thread != occupation::this_thread());
         crew.panicked |= std::thread::panicking();
         if crew.panicked {
-            self.copy.stop.fill();
+            self.copy.stop.break_off();
         }
         drop(crew);
         self.copy.changed.notify_all();

@@ -13,13 +13,12 @@ use rustix::io::Errno;
 
 use super::attributes::{Attributes, Made};
 use super::content::Content;
-use super::directory::{DIRECTORY, Directory, Found, Identity, Named, Pair, Side, identity};
+use super::directory::{Directory, Found, Identity, Named, Pair, Side, identity};
 use super::dispatch::Work;
 use super::entry::{Entry, look};
-use super::existing::in_the_way;
 use super::failure::{Failure, Refusal};
 use super::job::{Copy, Operand};
-use super::options::{Appearance, Durability};
+use super::options::Durability;
 use crate::compare::content::Comparer;
 use crate::spool::names::{Batch, BatchIter};
 
@@ -74,7 +73,7 @@ impl<'c, 'a> Lane<'c, 'a> {
                     Ok(pair) => self.visit(&directory, &pair, Named::alike(&name), origin),
                     Err(refusal) => {
                         let path = directory.path(Side::Source, Some(&name));
-                        self.copy.fail(Failure { refusal, path });
+                        self.copy.fail_one(&Failure { refusal, path });
                         self.piece_done(&directory);
                         None
                     }
@@ -85,7 +84,7 @@ impl<'c, 'a> Lane<'c, 'a> {
             Work::Below(directory) => self.copy.dispatch.offer(vec![Work::Below(directory)]),
             Work::Lost(directory, refusal) => {
                 let path = directory.path(Side::Source, None);
-                self.copy.fail(Failure { refusal, path });
+                self.copy.fail_one(&Failure { refusal, path });
             }
             Work::Large(large) => large.help(&mut self.content),
         }
@@ -100,7 +99,7 @@ impl<'c, 'a> Lane<'c, 'a> {
         if let Some(pair) = self.pair(directory) {
             let mut rest = names.iter();
             while let Some((name, kind)) = rest.next() {
-                if self.copy.stop.is_due() {
+                if self.copy.stop.is_due_on(pair.found().target.0) {
                     break;
                 }
                 let entry = Entry { directory, pair: &pair, source: name, target: name };
@@ -127,9 +126,7 @@ impl<'c, 'a> Lane<'c, 'a> {
         let mut directory = Arc::clone(directory);
         while self.copy.dispatch.directory_done(&directory) {
             let Some(parent) = directory.parent().cloned() else { return };
-            if !self.copy.stop.is_due() {
-                self.complete(&directory);
-            }
+            self.complete(&directory);
             self.copy.held.leave(&directory);
             directory = parent;
         }
@@ -171,7 +168,7 @@ impl<'c, 'a> Lane<'c, 'a> {
             Ok(pair) => Some(pair),
             Err(refusal) => {
                 let path = directory.path(Side::Source, None);
-                self.copy.fail(Failure { refusal, path });
+                self.copy.fail_one(&Failure { refusal, path });
                 None
             }
         }
@@ -190,7 +187,7 @@ impl<'c, 'a> Lane<'c, 'a> {
         let base = self.base(&operand);
         let (base, pair) = match base {
             Ok(base) => base,
-            Err(failure) => return self.copy.fail(failure),
+            Err(failure) => return self.copy.fail_one(&failure),
         };
         let entry = Entry { directory: &base, pair: &pair, source: &source.1, target: &target.1 };
         let kind = match look(entry) {
@@ -202,31 +199,7 @@ impl<'c, 'a> Lane<'c, 'a> {
             let named = Named { source: source.1.clone(), target: target.1.clone() };
             self.begin(&base, &pair, named);
         } else {
-            self.clean_around(entry);
             self.entry(entry, kind);
-        }
-    }
-
-    /// Removes what an earlier copy of a single file left beside its target. Only where it could
-    /// have left something: the directory may be a large one.
-    fn clean_around(&mut self, entry: Entry<'_>) {
-        let is_there = || in_the_way(entry).is_ok_and(|found| found.is_some());
-        if self.copy.options.appearance != Appearance::Atomic && !is_there() {
-            return;
-        }
-        let base = entry.pair.found().target;
-        {
-            let cleaned = &self.copy.targets.cleaned;
-            let mut cleaned = cleaned.lock().unwrap_or_else(PoisonError::into_inner);
-            if cleaned.contains(&base) {
-                return;
-            }
-            cleaned.push(base);
-        }
-        // The descriptor of the base is shared; a listing wants a position of its own.
-        let here = rustix::fs::openat(entry.pair.target(), c".", DIRECTORY, Mode::empty());
-        if let Ok(here) = here {
-            self.remove_leftovers(here.as_fd());
         }
     }
 

@@ -16,12 +16,14 @@ use crate::spool::Home;
 pub mod path;
 mod slots;
 mod table;
+mod taken;
 #[cfg(test)]
 mod tests;
 
 pub use path::{Linking, link, resolve};
 
-use table::Table;
+pub(in crate::copy) use table::Table;
+pub(in crate::copy) use taken::Taken;
 
 /// How often one who waits asks whether the copy was cancelled.
 const ASK_AGAIN: Duration = Duration::from_millis(100);

@@ -36,6 +36,11 @@ impl Preserve {
         Self(self.0 & !other.0)
     }
 
+    /// The set as a number, which tells it from others.
+    pub const fn bits(self) -> u8 {
+        self.0
+    }
+
     /// Whether all of `other` is kept.
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
@@ -56,12 +61,24 @@ pub enum Appearance {
 /// Which files of the target count as done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unchanged {
-    /// Those of the same type, size and modification time.
+    /// Those that this program is known to have made from that very source, where neither has been
+    /// changed since.
+    Recorded,
+    /// Those of the same type, size and modification time, whatever they hold (`--quick-check`).
     SizeAndTime,
     /// Those of the same content (`--checksum`).
     Content,
     /// None (`--always`).
     Never,
+}
+
+/// Which files make room for their copies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Overwrite {
+    /// Those that this user may write.
+    Writable,
+    /// Read-only ones, too (`--force`).
+    Protected,
 }
 
 /// When something is done at all.
@@ -139,6 +156,8 @@ pub struct CopyOptions {
     pub appearance: Appearance,
     /// What need not be copied again.
     pub unchanged: Unchanged,
+    /// What may be replaced.
+    pub overwrite: Overwrite,
     /// How far it goes.
     pub reach: Reach,
     /// The method (`--engine`); `None`: the best for each file.

@@ -2,18 +2,21 @@
 
 use std::ffi::{CStr, CString};
 
-use rustix::fs::{FileType, Stat};
+use rustix::fs::{AtFlags, FileType, Stat};
 use rustix::io::Errno;
 
 use super::attributes::Place;
 use super::directory::{Identity, identity};
 use super::entry::{Entry, Outcome, Trouble, attribute, look, source};
 use super::event::Action;
-use super::existing::{in_the_way, refuse_itself, refused};
+use super::existing::{
+    DIRECTORY_OVER, OVERWRITE, in_the_way, refuse_itself, refuse_obstacle, refused,
+};
 use super::failure::{Cause, Refusal};
 use super::lane::Lane;
 use super::links::{self, Linking};
 use super::options::Appearance;
+use super::referent;
 
 impl Entry<'_> {
     pub(super) fn source_place(&self) -> Place<'_> {
@@ -60,10 +63,11 @@ impl Lane<'_, '_> {
             }
         }
         if let Some(found) = in_the_way(entry)? {
-            refuse_itself(&found, facts)?;
-            if FileType::from_raw_mode(found.st_mode).is_dir() {
-                return Err(refused("overwrite", "it is a directory, the source is none"));
+            if is_symlink(facts) && identity(&found) == identity(facts) {
+                // Two names of one symlink: cp finds nothing to do either.
+                return Ok(Outcome::of(Action::Unchanged));
             }
+            refuse_loss(entry, facts, &found)?;
             if is_alike(entry, facts, &found, text.as_deref()) {
                 attributes
                     .repair_entry(entry.source_place(), entry.target_place(), facts, &found)
@@ -76,7 +80,7 @@ impl Lane<'_, '_> {
         Ok(Outcome::of(Action::Made))
     }
 
-    /// Makes another name of a copy; `None` where that cannot be had.
+    /// Makes another name of a copy; `None` where that cannot be had: it is to be copied again.
     pub(super) fn link(
         &mut self,
         entry: Entry<'_>,
@@ -95,19 +99,37 @@ impl Lane<'_, '_> {
                     made = links::link(root, known, directory, name)?;
                     match made {
                         Linking::Made => Ok(()),
-                        Linking::Cannot(errno) => Err(Refusal::of("link")(errno)),
+                        Linking::Cannot(_) | Linking::Lost => Err(Refusal::because("link", "")),
                     }
                 });
-                match (replaced, made) {
-                    (Err(_), Linking::Cannot(errno)) => Ok(Linking::Cannot(errno)),
-                    (result, made) => result.map(|()| made),
+                match made {
+                    Linking::Made => replaced.map(|()| made),
+                    Linking::Cannot(_) | Linking::Lost => Ok(made),
                 }
             }
             done => done,
         };
         match made.map_err(Trouble::Target)? {
-            Linking::Made => Ok(Some(Outcome::of(Action::Linked))),
-            Linking::Cannot(_) => Ok(None),
+            Linking::Made => {
+                self.note_link(entry, facts);
+                Ok(Some(Outcome::of(Action::Linked)))
+            }
+            Linking::Cannot(_) => {
+                self.copy.lose_links("the target takes no (more) links to it");
+                Ok(None)
+            }
+            Linking::Lost => {
+                self.copy.lose_links("its copy was moved or replaced meanwhile");
+                Ok(None)
+            }
+        }
+    }
+
+    /// A file that gets another name gets another change time, too.
+    fn note_link(&self, entry: Entry<'_>, facts: &Stat) {
+        if self.copy.evidence.is_noting() && FileType::from_raw_mode(facts.st_mode).is_file() {
+            let (at, name) = (entry.pair.target(), entry.target);
+            self.note(facts, rustix::fs::statat(at, name, AtFlags::SYMLINK_NOFOLLOW).ok());
         }
     }
 
@@ -122,11 +144,33 @@ impl Lane<'_, '_> {
         if identity(&found) == copy {
             return Ok(Some(Outcome::of(Action::Unchanged)));
         }
-        refuse_itself(&found, facts)?;
-        if FileType::from_raw_mode(found.st_mode).is_dir() {
-            return Err(refused("overwrite", "it is a directory, the source is none"));
+        match FileType::from_raw_mode(facts.st_mode) {
+            FileType::RegularFile => refuse_obstacle(entry, facts, &found)?,
+            _ => refuse_loss(entry, facts, &found)?,
         }
         Ok(None)
+    }
+}
+
+fn is_symlink(facts: &Stat) -> bool {
+    FileType::from_raw_mode(facts.st_mode).is_symlink()
+}
+
+/// Refuses what something else than a file may not take the place of: a directory, the source
+/// itself, what a symlink refers to. In that place the symlink would lead to itself, and what it
+/// referred to be gone.
+fn refuse_loss(entry: Entry<'_>, facts: &Stat, found: &Stat) -> Result<(), Trouble> {
+    if FileType::from_raw_mode(found.st_mode).is_dir() {
+        return Err(refused(OVERWRITE, DIRECTORY_OVER));
+    }
+    if !is_symlink(facts) {
+        return refuse_itself(found, facts);
+    }
+    let text = text_of(entry)?;
+    match referent::is_on_the_way(entry.pair.source(), &text, identity(found)) {
+        Ok(false) => Ok(()),
+        Ok(true) => Err(refused(OVERWRITE, "the source is a symlink that refers to it")),
+        Err(errno) => Err(source("follow")(errno)),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Why a copy ends early: the user, or a target without room.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use flatout_sys::cancel::CancelToken;
 
@@ -8,22 +9,46 @@ use flatout_sys::cancel::CancelToken;
 #[derive(Debug)]
 pub(super) struct Stop {
     cancel: CancelToken,
-    full: AtomicBool,
+    /// A thread panicked: what is left is not done.
+    broken: AtomicBool,
+    has_full: AtomicBool,
+    /// Devices of the target without room. A mount inside of it may be full, and the rest not.
+    full: Mutex<Vec<u64>>,
 }
 
 impl Stop {
     pub(super) fn new(cancel: CancelToken) -> Self {
-        Self { cancel, full: AtomicBool::new(false) }
+        Self {
+            cancel,
+            broken: AtomicBool::new(false),
+            has_full: AtomicBool::new(false),
+            full: Mutex::default(),
+        }
     }
 
-    /// There is no room for anything more.
-    pub(super) fn is_full(&self) -> bool {
-        self.full.load(Ordering::Relaxed)
+    /// Whether a filesystem of the target has no room.
+    pub(super) fn has_full(&self) -> bool {
+        self.has_full.load(Ordering::Relaxed)
     }
 
-    /// Ends the copy for want of room.
-    pub(super) fn fill(&self) {
-        self.full.store(true, Ordering::Relaxed);
+    /// Whether this device has no room for anything more.
+    pub(super) fn is_full(&self, device: u64) -> bool {
+        self.has_full()
+            && self.full.lock().unwrap_or_else(PoisonError::into_inner).contains(&device)
+    }
+
+    /// There is no room on this device: nothing more is begun there.
+    pub(super) fn fill(&self, device: u64) {
+        let mut full = self.full.lock().unwrap_or_else(PoisonError::into_inner);
+        if !full.contains(&device) {
+            full.push(device);
+        }
+        self.has_full.store(true, Ordering::Relaxed);
+    }
+
+    /// Nothing more is done at all.
+    pub(super) fn break_off(&self) {
+        self.broken.store(true, Ordering::Relaxed);
     }
 
     pub(super) fn is_cancelled(&self) -> bool {
@@ -32,6 +57,11 @@ impl Stop {
 
     /// Whether nothing more is to be begun.
     pub(super) fn is_due(&self) -> bool {
-        self.is_cancelled() || self.is_full()
+        self.is_cancelled() || self.broken.load(Ordering::Relaxed)
+    }
+
+    /// Whether nothing more is to be begun on this device.
+    pub(super) fn is_due_on(&self, device: u64) -> bool {
+        self.is_due() || self.is_full(device)
     }
 }

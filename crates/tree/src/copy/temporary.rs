@@ -2,24 +2,32 @@
 //!
 //! A file that will replace another, or that must not appear before it is whole, is made under a
 //! name of its own and locked (flock(2)) as long as its maker lives. Whoever comes later removes
-//! what bears such a name and is not locked.
+//! what bears such a name and is not locked. What is removed is known by its inode, not by its name.
 
 use std::ffi::{CStr, CString};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use flatout_sys::clock::monotonic_ns;
-use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags};
+use rustix::fs::{
+    AtFlags, FileType, FlockOperation, Mode, OFlags, RenameFlags, StatxAttributes, StatxFlags,
+};
 use rustix::io::Errno;
 
+use super::directory::{Identity, identity};
 use super::failure::Refusal;
 
 /// How the names begin.
-const PREFIX: &[u8] = b".flatout-copy-";
+const PREFIX: &str = ".flatout-copy-";
+/// How the name begins under which something is looked at before it is removed. Nobody removes what
+/// bears such a name: it may be somebody else's.
+const ASIDE_PREFIX: &str = ".flatout-aside-";
 /// A name that is taken, or taken away by somebody who cleans up, is tried again so often.
 const ATTEMPTS: u32 = 16;
 
 const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
+/// What a filesystem answers that knows no flags of renameat2(2).
+const NO_FLAGS: [Errno; 3] = [Errno::INVAL, Errno::NOSYS, Errno::OPNOTSUPP];
 
 /// Makes names that nobody else has.
 #[derive(Debug, Default)]
@@ -30,25 +38,45 @@ pub(super) struct Temporaries {
 impl Temporaries {
     /// A name that is hardly taken.
     pub(super) fn name(&self) -> CString {
-        let number = self.made.fetch_add(1, Ordering::Relaxed);
-        let process = u64::from(std::process::id());
-        let moment = monotonic_ns();
-        let name = format!("{process:x}-{moment:x}-{number:x}");
-        CString::new([PREFIX, name.as_bytes()].concat()).expect("hexadecimal digits")
+        self.unique(PREFIX)
     }
 
-    /// A new file, locked, that only we can read.
+    fn unique(&self, prefix: &str) -> CString {
+        let number = self.made.fetch_add(1, Ordering::Relaxed);
+        let process = std::process::id();
+        let moment = monotonic_ns();
+        CString::new(format!("{prefix}{process:x}-{moment:x}-{number:x}"))
+            .expect("neither prefixes nor digits have a NUL")
+    }
+
+    /// A new file, locked, that only we can read, for what will be called `target`. What a copy of
+    /// that name left that is gone is removed on the way: it bears the same temporary name.
     ///
-    /// Errors: those of openat(2).
-    pub(super) fn file(&self, directory: BorrowedFd<'_>) -> Result<(OwnedFd, CString), Refusal> {
+    /// Cost: statx, openat, flock and fstat.
+    /// Errors: those of openat(2); the directory is append-only, where nothing can be removed again.
+    pub(super) fn file(
+        &self,
+        directory: BorrowedFd<'_>,
+        target: &CStr,
+    ) -> Result<(OwnedFd, CString), Refusal> {
         let refused = Refusal::of("create a temporary file beside");
+        if is_append_only(directory) {
+            return Err(refused(Errno::PERM));
+        }
+        let mut name = name_for(target);
         for _ in 0..ATTEMPTS {
-            let name = self.name();
             let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
             let made = rustix::fs::openat(directory, &name, flags | OFlags::CLOEXEC, PRIVATE);
             let file = match made {
                 Ok(file) => file,
-                Err(Errno::EXIST | Errno::INTR) => continue,
+                Err(Errno::EXIST) => {
+                    match remove_leftover(directory, &name) {
+                        Leftover::Removed => {}
+                        Leftover::Stays => name = self.name(),
+                    }
+                    continue;
+                }
+                Err(Errno::INTR) => continue,
                 Err(errno) => return Err(refused(errno)),
             };
             // Somebody who cleans up may have come between, and be about to take it away.
@@ -68,13 +96,16 @@ impl Temporaries {
 
     /// Makes something under a name of its own and moves it to `target`, over what is there.
     ///
-    /// Errors: those of `make` and of renameat(2).
+    /// Errors: those of `make` and of renameat(2); the directory is append-only.
     pub(super) fn replace(
         &self,
         directory: BorrowedFd<'_>,
         target: &CStr,
         mut make: impl FnMut(&CStr) -> Result<(), Refusal>,
     ) -> Result<(), Refusal> {
+        if is_append_only(directory) {
+            return Err(Refusal::of("replace")(Errno::PERM));
+        }
         let mut last = Errno::EXIST;
         for _ in 0..ATTEMPTS {
             let name = self.name();
@@ -96,11 +127,72 @@ impl Temporaries {
         }
         Err(Refusal::of("replace")(last))
     }
+
+    /// Removes the file `own` if it is what bears `name`, and nothing else.
+    ///
+    /// unlink(2) takes a name, whatever bears it by then. So it is moved to a name that nobody knows,
+    /// looked at there, and put back if it is somebody else's. Returns that name where it could not
+    /// be put back, because something new bears its own: nothing is lost, but it must be told.
+    pub(super) fn discard(
+        &self,
+        directory: BorrowedFd<'_>,
+        name: &CStr,
+        own: Identity,
+    ) -> Option<CString> {
+        let is_own = |name: &CStr| {
+            let found = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
+            found.is_ok_and(|found| identity(&found) == own)
+        };
+        if !is_own(name) {
+            return None;
+        }
+        let aside = self.unique(ASIDE_PREFIX);
+        rustix::fs::renameat(directory, name, directory, &aside).ok()?;
+        if is_own(&aside) {
+            let _stays = rustix::fs::unlinkat(directory, &aside, AtFlags::empty());
+            return None;
+        }
+        match put_back(directory, &aside, name) {
+            Ok(()) | Err(Errno::NOENT) => None,
+            Err(_) => Some(aside),
+        }
+    }
+}
+
+/// Gives what is aside its name again, unless something bears that by now.
+fn put_back(directory: BorrowedFd<'_>, aside: &CStr, name: &CStr) -> Result<(), Errno> {
+    let flags = RenameFlags::NOREPLACE;
+    match rustix::fs::renameat_with(directory, aside, directory, name, flags) {
+        Err(errno) if NO_FLAGS.contains(&errno) => {
+            rustix::fs::linkat(directory, aside, directory, name, AtFlags::empty())?;
+            rustix::fs::unlinkat(directory, aside, AtFlags::empty())
+        }
+        moved => moved,
+    }
+}
+
+/// The name under which the file is made that will be called `target`: always the same, so that
+/// what was left of it is found without a listing.
+fn name_for(target: &CStr) -> CString {
+    /// FNV-1a with 64 bits (Fowler, Noll, Vo). Two names that meet do no harm: the second one gets
+    /// another temporary name.
+    const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
+    const PRIME: u64 = 0x0100_0000_01b3;
+    let hash = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(PRIME);
+    let number = target.to_bytes().iter().fold(BASIS, hash);
+    CString::new(format!("{PREFIX}{number:x}-0-0")).expect("neither prefix nor digits have a NUL")
+}
+
+/// Whether chattr(1) allows a directory new names only: what is made there can be neither moved
+/// nor removed.
+fn is_append_only(directory: BorrowedFd<'_>) -> bool {
+    rustix::fs::statx(directory, c"", AtFlags::EMPTY_PATH, StatxFlags::empty())
+        .is_ok_and(|facts| facts.stx_attributes.contains(StatxAttributes::APPEND))
 }
 
 /// Whether a name has the very form of ours: three numbers after the prefix.
 pub(super) fn is_temporary(name: &CStr) -> bool {
-    let Some(numbers) = name.to_bytes().strip_prefix(PREFIX) else { return false };
+    let Some(numbers) = name.to_bytes().strip_prefix(PREFIX.as_bytes()) else { return false };
     let mut parts = numbers.split(|&byte| byte == b'-');
     let is_number = |part: Option<&[u8]>| {
         part.is_some_and(|part| {
@@ -114,27 +206,45 @@ pub(super) fn is_temporary(name: &CStr) -> bool {
         && parts.next().is_none()
 }
 
+/// What became of something that bears a temporary name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Leftover {
+    /// It is gone.
+    Removed,
+    /// Its maker lives, or it is not ours to remove.
+    Stays,
+}
+
 /// Removes what a copy left that is gone: an unfinished file that nobody holds locked, another name
 /// of a file, or something without content. What cannot be removed stays.
-pub(super) fn remove_leftover(directory: BorrowedFd<'_>, name: &CStr) {
+pub(super) fn remove_leftover(directory: BorrowedFd<'_>, name: &CStr) -> Leftover {
     let flags = AtFlags::SYMLINK_NOFOLLOW;
-    let Ok(facts) = rustix::fs::statat(directory, name, flags) else { return };
+    let facts = match rustix::fs::statat(directory, name, flags) {
+        Ok(facts) => facts,
+        Err(Errno::NOENT) => return Leftover::Removed,
+        Err(_) => return Leftover::Stays,
+    };
     let kind = FileType::from_raw_mode(facts.st_mode);
     let user = rustix::process::geteuid();
     if kind.is_dir() || !user.is_root() && facts.st_uid != user.as_raw() {
-        return;
+        return Leftover::Stays;
     }
+    let _locked;
     // Its mode says nothing: a copy may have been killed between the mode and the proper name.
     if kind.is_file() && facts.st_nlink < 2 {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let Ok(file) = rustix::fs::openat(directory, name, flags, Mode::empty()) else { return };
+        let Ok(file) = rustix::fs::openat(directory, name, flags, Mode::empty()) else {
+            return Leftover::Stays;
+        };
         if rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
-            return;
+            return Leftover::Stays;
         }
-        let _stays = rustix::fs::unlinkat(directory, name, AtFlags::empty());
-        return;
+        _locked = file;
     }
-    let _stays = rustix::fs::unlinkat(directory, name, AtFlags::empty());
+    match rustix::fs::unlinkat(directory, name, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => Leftover::Removed,
+        Err(_) => Leftover::Stays,
+    }
 }
 
 #[cfg(test)]
@@ -147,7 +257,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let directory = rustix::fs::open(place.path(), OFlags::RDONLY, Mode::empty()).unwrap();
         let temporaries = Temporaries::default();
-        let (file, name) = temporaries.file(directory.as_fd()).unwrap();
+        let (file, name) = temporaries.file(directory.as_fd(), c"target").unwrap();
         assert!(is_temporary(&name));
         remove_leftover(directory.as_fd(), &name);
         assert!(rustix::fs::statat(&directory, &name, AtFlags::empty()).is_ok());
@@ -182,7 +292,7 @@ mod tests {
     fn what_lacked_nothing_but_its_name_goes_too() {
         let place = tempfile::tempdir().unwrap();
         let directory = rustix::fs::open(place.path(), OFlags::RDONLY, Mode::empty()).unwrap();
-        let (file, name) = Temporaries::default().file(directory.as_fd()).unwrap();
+        let (file, name) = Temporaries::default().file(directory.as_fd(), c"target").unwrap();
         rustix::fs::fchmod(&file, Mode::from_raw_mode(0o644)).unwrap();
         drop(file);
         remove_leftover(directory.as_fd(), &name);
@@ -202,5 +312,54 @@ mod tests {
             })
             .unwrap();
         assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_was_left_of_a_file_makes_room_for_the_next_one_of_its_name() {
+        let place = tempfile::tempdir().unwrap();
+        let directory = rustix::fs::open(place.path(), OFlags::RDONLY, Mode::empty()).unwrap();
+        let temporaries = Temporaries::default();
+        let make = |target: &CStr| temporaries.file(directory.as_fd(), target).unwrap();
+        let (left, first) = make(c"file");
+        drop(left);
+        let (held, second) = make(c"file");
+        assert_eq!(first, second, "the name is free again");
+        let (_other, third) = make(c"file");
+        assert_ne!(second, third, "two that are alive have a name each");
+        assert_ne!(make(c"other").1, second);
+        drop(held);
+        assert!(is_temporary(&first) && is_temporary(&third));
+    }
+
+    #[test]
+    fn only_what_was_made_here_is_discarded() {
+        let place = tempfile::tempdir().unwrap();
+        let directory = rustix::fs::open(place.path(), OFlags::RDONLY, Mode::empty()).unwrap();
+        let at = directory.as_fd();
+        let facts = |name: &CStr| rustix::fs::statat(at, name, AtFlags::empty());
+        let temporaries = Temporaries::default();
+        for name in ["own", "foreign"] {
+            std::fs::write(place.path().join(name), name).unwrap();
+        }
+        let own = identity(&facts(c"own").unwrap());
+        assert_eq!(temporaries.discard(at, c"foreign", own), None);
+        assert_eq!(std::fs::read(place.path().join("foreign")).unwrap(), b"foreign");
+        assert_eq!(temporaries.discard(at, c"own", own), None);
+        assert_eq!(facts(c"own").unwrap_err(), Errno::NOENT);
+        assert_eq!(temporaries.discard(at, c"own", own), None, "it is gone already");
+        assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_is_put_back_replaces_nothing() {
+        let place = tempfile::tempdir().unwrap();
+        let directory = rustix::fs::open(place.path(), OFlags::RDONLY, Mode::empty()).unwrap();
+        std::fs::write(place.path().join("aside"), "first").unwrap();
+        put_back(directory.as_fd(), c"aside", c"name").unwrap();
+        assert_eq!(std::fs::read(place.path().join("name")).unwrap(), b"first");
+        std::fs::write(place.path().join("aside"), "second").unwrap();
+        assert_eq!(put_back(directory.as_fd(), c"aside", c"name"), Err(Errno::EXIST));
+        assert_eq!(std::fs::read(place.path().join("name")).unwrap(), b"first");
+        assert_eq!(std::fs::read(place.path().join("aside")).unwrap(), b"second");
     }
 }

@@ -52,7 +52,8 @@ impl Lane<'_, '_> {
             Err(errno) => {
                 let path = base.path(Side::Target, Some(&named.target));
                 let refusal = Refusal::of("make the directory")(errno);
-                return self.copy.fail(Failure { refusal, path });
+                let device = pair.found().target.0;
+                return self.copy.fail_on(device, &Failure { refusal, path });
             }
         };
         self.visit(base, pair, named, origin);
@@ -67,6 +68,10 @@ impl Lane<'_, '_> {
         named: Named,
         origin: Origin,
     ) -> Option<Arc<Directory>> {
+        if origin == Origin::Fresh && self.copy.stop.is_full(pair.found().target.0) {
+            self.piece_done(parent);
+            return None;
+        }
         let entry = Entry { directory: parent, pair, source: &named.source, target: &named.target };
         let opened = self.open(entry, origin);
         let below = match opened {
@@ -81,8 +86,9 @@ impl Lane<'_, '_> {
         let stays_out = is_mount
             && self.copy.options.reach == Reach::OneFilesystem
             && parent.parent().is_some();
+        let is_full = self.copy.stop.is_full(below.found().target.0);
         let directory = self.copy.held.enter(parent, below);
-        if !stays_out {
+        if !stays_out && !is_full {
             self.list(&directory, origin);
         }
         directory.end_use();
@@ -168,7 +174,7 @@ impl Lane<'_, '_> {
             Err(refusal) if refusal.is_interruption() => return,
             Err(refusal) => {
                 let path = directory.path(Side::Source, None);
-                return self.copy.fail(Failure { refusal, path });
+                return self.copy.fail_one(&Failure { refusal, path });
             }
         };
         directory.expect(listed.below);
@@ -210,14 +216,17 @@ impl Lane<'_, '_> {
             if self.copy.stop.is_due() {
                 return Err(Refusal::interrupted("list"));
             }
+            let device = pair.found().target.0;
             if kind.is_dir() {
                 match rustix::fs::mkdirat(pair.target(), name, PRIVATE) {
                     Ok(()) => listed.fresh.push(name, kind)?,
                     Err(Errno::EXIST) => listed.existing.push(name, kind)?,
+                    // That there is no room was said.
+                    Err(_) if self.copy.stop.is_full(device) => return Ok(()),
                     Err(errno) => {
                         let path = directory.path(Side::Target, Some(name));
                         let refusal = Refusal::of("make the directory")(errno);
-                        self.copy.fail(Failure { refusal, path });
+                        self.copy.fail_on(device, &Failure { refusal, path });
                         return Ok(());
                     }
                 }
@@ -252,7 +261,7 @@ impl Lane<'_, '_> {
                 Ok(more) => is_over = !more,
                 Err(refusal) => {
                     let path = directory.path(Side::Source, None);
-                    self.copy.fail(Failure { refusal, path });
+                    self.copy.fail_one(&Failure { refusal, path });
                 }
             }
             for names in files {
@@ -277,7 +286,7 @@ impl Lane<'_, '_> {
                 return Err(Refusal::interrupted("list"));
             }
             if is_temporary(name) {
-                remove_leftover(target, name);
+                let _stays_or_goes = remove_leftover(target, name);
             }
             Ok(())
         });
@@ -286,8 +295,14 @@ impl Lane<'_, '_> {
 
     /// Gives a directory its attributes.
     pub(super) fn complete(&self, directory: &Arc<Directory>) {
+        if self.copy.stop.is_due() {
+            return;
+        }
         let Some(pair) = self.pair(directory) else { return };
-        let Found { facts, made, .. } = pair.found();
+        let Found { facts, made, target: (device, _), .. } = pair.found();
+        if self.copy.stop.is_full(*device) {
+            return;
+        }
         let result = self.copy.attributes.directory(pair.source(), pair.target(), facts, *made);
         match result.map_err(attribute) {
             Err(Trouble::Source(refusal)) => {
@@ -296,7 +311,7 @@ impl Lane<'_, '_> {
             }
             Err(Trouble::Target(refusal)) => {
                 let path = directory.path(Side::Target, None);
-                return self.copy.fail(Failure { refusal, path });
+                return self.copy.fail_on(*device, &Failure { refusal, path });
             }
             Err(Trouble::Became) | Ok(()) => {}
         }

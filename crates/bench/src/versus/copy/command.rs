@@ -119,7 +119,8 @@ const fn slashed(
 
 impl Manner {
     /// Ourselves, held to all that a tree has.
-    pub const FLATOUT: Self = plain("flatout", Class::Archive, Fidelity::ALL, &["copy", "-T"]);
+    pub const FLATOUT: Self =
+        plain("flatout", Class::Archive, Fidelity::ALL, &["copy", "-T", "--resume=never"]);
 
     /// What is known of the rival of this name.
     pub fn of(name: &str) -> Option<Self> {
@@ -203,7 +204,7 @@ mod tests {
     fn flatout_copies_to_the_very_target_and_promises_all() {
         let call =
             Manner::FLATOUT.invocation(Path::new("/bin/f"), Path::new("/s"), Path::new("/t"));
-        assert_eq!(call.argv, ["/bin/f", "copy", "-T", "/s", "/t"]);
+        assert_eq!(call.argv, ["/bin/f", "copy", "-T", "--resume=never", "/s", "/t"]);
         assert_eq!(Manner::FLATOUT.promise_as(true), Fidelity::ALL);
         assert_eq!(Manner::FLATOUT.class, Class::Archive);
         assert!(!Manner::FLATOUT.wants_target());

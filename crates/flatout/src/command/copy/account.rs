@@ -56,27 +56,6 @@ pub fn nothing_yet() -> Ended {
     Ended { interrupted: false, out_of_space: false, totals }
 }
 
-/// Adds what another round has done.
-pub fn add(all: &mut Ended, round: &Ended) {
-    all.interrupted |= round.interrupted;
-    all.out_of_space |= round.out_of_space;
-    let (all, round) = (&mut all.totals, &round.totals);
-    all.files += round.files;
-    all.directories += round.directories;
-    all.others += round.others;
-    all.linked += round.linked;
-    all.unchanged += round.unchanged;
-    all.failed += round.failed;
-    all.retried += round.retried;
-    all.bytes_accepted += round.bytes_accepted;
-    for ((_, files, bytes), (_, more_files, more_bytes)) in
-        all.by_method.iter_mut().zip(&round.by_method)
-    {
-        *files += more_files;
-        *bytes += more_bytes;
-    }
-}
-
 /// What to say to somebody who stopped a copy.
 pub fn hint(arguments: &Arguments) -> &'static str {
     if arguments.always {

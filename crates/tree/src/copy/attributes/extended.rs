@@ -217,7 +217,7 @@ impl Attributes<'_> {
         self.carries(name) && is_removable(name, kind) && !names.has(name)
     }
 
-    fn carries(&self, name: &CStr) -> bool {
+    pub(super) fn carries(&self, name: &CStr) -> bool {
         wanted_by(name).is_some_and(|wanted| self.preserve.has(wanted))
     }
 

@@ -125,6 +125,8 @@ pub struct Made {
     /// What it got from its directory.
     pub(super) inheritance: Inheritance,
     pub(super) origin: Origin,
+    /// Permissions of the file whose place it takes, if they are to stay.
+    pub(super) successor_mode: Option<u32>,
 }
 
 /// What is known of a target before its attributes are set.
@@ -143,12 +145,14 @@ pub(super) enum Origin {
 impl Made {
     /// It was just made in a directory that hands this on.
     pub fn new(inheritance: Inheritance) -> Self {
-        Self { owner: inheritance.owner, inheritance, origin: Origin::Expected }
+        let owner = inheritance.owner;
+        Self { owner, inheritance, origin: Origin::Expected, successor_mode: None }
     }
 
     /// It was just made there, and these facts were read of it.
     pub fn seen(inheritance: Inheritance, facts: &Stat) -> Self {
-        Self { owner: (facts.st_uid, facts.st_gid), inheritance, origin: Origin::Known }
+        let owner = (facts.st_uid, facts.st_gid);
+        Self { owner, inheritance, origin: Origin::Known, successor_mode: None }
     }
 
     /// It was there before: a directory that is merged into, a file that is written again. The
@@ -163,13 +167,13 @@ impl Made {
         let acl = if origin == Origin::Known { DefaultAcl::Absent } else { DefaultAcl::Unknown };
         let device = facts.st_dev as _;
         let inheritance = Inheritance { device, owner, group_is_certain: true, acl };
-        Self { owner, inheritance, origin }
+        Self { owner, inheritance, origin, successor_mode: None }
     }
 
     /// Numbers that [`Made::packed`] makes of it.
     pub const PACKED: usize = Inheritance::PACKED + 2;
 
-    /// The same in numbers, to be kept elsewhere.
+    /// The same in numbers, to be kept elsewhere. Of a directory: it takes nobody's place.
     pub fn packed(&self) -> [u64; Self::PACKED] {
         let origin = match self.origin {
             Origin::Expected => 0,
@@ -190,14 +194,14 @@ impl Made {
             _ => Origin::Found((origin >> 32) as u32),
         };
         let inheritance = Inheritance::unpacked([device, owner, rest]);
-        Self { owner: unpair(own), inheritance, origin }
+        Self { owner: unpair(own), inheritance, origin, successor_mode: None }
     }
 
-    /// The permissions that it had before.
+    /// The permissions that it had before, or that the file had whose place it takes.
     pub(super) fn found_mode(&self) -> Option<u32> {
         match self.origin {
             Origin::Found(mode) => Some(mode),
-            Origin::Expected | Origin::Known | Origin::Uncertain => None,
+            Origin::Expected | Origin::Known | Origin::Uncertain => self.successor_mode,
         }
     }
 }
@@ -220,7 +224,8 @@ mod tests {
                     Origin::Found(0),
                     Origin::Found(0o4755),
                 ] {
-                    let made = Made { owner: (u32::MAX, 2), inheritance, origin };
+                    let owner = (u32::MAX, 2);
+                    let made = Made { owner, inheritance, origin, successor_mode: None };
                     assert_eq!(Made::unpacked(made.packed()), made);
                 }
             }

@@ -39,7 +39,10 @@ impl Attributes<'_> {
             DefaultAcl::Present(permissions) => permissions,
             DefaultAcl::Absent | DefaultAcl::Unknown => self.unmasked,
         };
-        Some(job.made.found_mode().unwrap_or(new & allowed))
+        match job.made.found_mode() {
+            Some(mode) => Some(self.kept_mode(job.kind, (mode, job.made), owner)),
+            None => Some(new & allowed),
+        }
     }
 
     pub(super) fn set_mode(&self, job: &Job<'_>, mode: u32) -> Result<(), Refusal> {

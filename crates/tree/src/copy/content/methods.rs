@@ -57,6 +57,18 @@ impl Methods {
         self.pairs.read().unwrap_or_else(PoisonError::into_inner).len()
     }
 
+    /// Whether both filesystems of a pair that was met keep inode numbers, and note each change with
+    /// a time that nobody can set. Others may do so as well; these are known to.
+    pub(in crate::copy) fn keep_change_times(&self, devices: Devices) -> bool {
+        const KNOWN: [&str; 8] =
+            ["ext4", "xfs", "btrfs", "tmpfs", "f2fs", "bcachefs", "zfs", "overlay"];
+        let pairs = self.pairs.read().unwrap_or_else(PoisonError::into_inner);
+        let pair = pairs.iter().find(|pair| pair.devices == devices);
+        pair.is_some_and(|pair| {
+            [pair.facts.source, pair.facts.target].iter().all(|side| KNOWN.contains(&side.name))
+        })
+    }
+
     /// Whether a target that was met lives in memory.
     pub fn fills_memory(&self) -> bool {
         let pairs = self.pairs.read().unwrap_or_else(PoisonError::into_inner);

@@ -10,7 +10,7 @@ use flatout_sys::page_cache;
 use rustix::io::Errno;
 
 use super::*;
-use crate::copy::options::{Appearance, Durability, Preserve, Reach, Unchanged};
+use crate::copy::options::{Appearance, Durability, Overwrite, Preserve, Reach, Unchanged};
 
 mod faults;
 mod holes;
@@ -24,7 +24,8 @@ pub(super) fn options() -> CopyOptions {
     CopyOptions {
         preserve: Preserve::ALL,
         appearance: Appearance::Plain,
-        unchanged: Unchanged::SizeAndTime,
+        unchanged: Unchanged::Recorded,
+        overwrite: Overwrite::Writable,
         reach: Reach::Everything,
         method: None,
         reflink: When::Auto,

@@ -21,7 +21,6 @@ const PIECE_BYTES: usize = 4095;
 static OPENAT2_IS_MISSING: AtomicBool = AtomicBool::new(false);
 
 const LINK: &str = "link";
-const REPLACED: &str = "its first copy was moved or replaced meanwhile";
 const ODD_PATH: &str = "its path in the target is none";
 
 /// What came of a link.
@@ -31,6 +30,9 @@ pub enum Linking {
     Made,
     /// This filesystem makes none, or none more of this file: it is to be copied.
     Cannot(Errno),
+    /// The copy is not where it was made, or something on the way there is a symlink now: it is to be
+    /// copied again.
+    Lost,
 }
 
 /// Whether an answer of linkat(2) means that a link cannot be had here: too many of them, another
@@ -43,23 +45,23 @@ fn means_cannot(errno: Errno) -> bool {
 
 /// Makes `name` in the directory `to` another name of a copy.
 ///
-/// Errors: what is where the copy was is not the copy; something on the way is a symlink now;
-/// `name` is there already (`EEXIST`); others of the kernel.
+/// Errors: `name` is there already (`EEXIST`); others of the kernel.
 pub fn link(
     root: BorrowedFd<'_>,
     copy: &Copy,
     to: BorrowedFd<'_>,
     name: &CStr,
 ) -> Result<Linking, Refusal> {
-    let directory = resolve(root, &copy.path)?;
+    let Some(directory) = resolve(root, &copy.path)? else { return Ok(Linking::Lost) };
     let leaf = components(&copy.path).last();
     let leaf = leaf.and_then(|leaf| CString::new(leaf).ok());
     let leaf = leaf.ok_or(Refusal::because(LINK, ODD_PATH))?;
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let source = rustix::fs::openat(&directory, &leaf, flags, Mode::empty()).map_err(changed)?;
+    let opened = rustix::fs::openat(&directory, &leaf, flags, Mode::empty());
+    let Some(source) = found(opened)? else { return Ok(Linking::Lost) };
     let facts = rustix::fs::fstat(&source).map_err(Refusal::of(LINK))?;
     if (facts.st_dev, facts.st_ino) != copy.identity {
-        return Err(Refusal::because(LINK, REPLACED));
+        return Ok(Linking::Lost);
     }
     match link_inode(source.as_fd(), to, name) {
         Ok(()) => Ok(Linking::Made),
@@ -86,10 +88,11 @@ fn link_through_proc(source: BorrowedFd<'_>, to: BorrowedFd<'_>, name: &CStr) ->
 }
 
 /// Opens the directory that the last component of `path` is in, as a place to look names up in
-/// (`O_PATH`). No symlink is followed, whichever component it is; `path` is as long as it likes.
+/// (`O_PATH`); `None` where a component is missing, no directory, or a symlink. No symlink is followed,
+/// whichever component it is; `path` is as long as it likes.
 ///
-/// Errors: a component is missing, no directory, a symlink, or `..`.
-pub fn resolve(root: BorrowedFd<'_>, path: &[u8]) -> Result<OwnedFd, Refusal> {
+/// Errors: a component is `..`; others of the kernel.
+pub fn resolve(root: BorrowedFd<'_>, path: &[u8]) -> Result<Option<OwnedFd>, Refusal> {
     let parts: Vec<&[u8]> = components(path).collect();
     let Some((_, parts)) = parts.split_last() else {
         return Err(Refusal::because(LINK, ODD_PATH));
@@ -100,19 +103,23 @@ pub fn resolve(root: BorrowedFd<'_>, path: &[u8]) -> Result<OwnedFd, Refusal> {
     let mut here: Option<OwnedFd> = None;
     for piece in (Pieces { rest: parts }) {
         let above = here.as_ref().map_or(root, AsFd::as_fd);
-        here = Some(descend(above, piece).map_err(changed)?);
+        match found(descend(above, piece))? {
+            Some(below) => here = Some(below),
+            None => return Ok(None),
+        }
     }
     match here {
-        Some(directory) => Ok(directory),
-        None => descend(root, &[b"."]).map_err(Refusal::of(LINK)),
+        Some(directory) => Ok(Some(directory)),
+        None => descend(root, &[b"."]).map(Some).map_err(Refusal::of(LINK)),
     }
 }
 
-/// A symlink, or no directory, stands where we made a directory.
-fn changed(errno: Errno) -> Refusal {
-    match errno {
-        Errno::LOOP | Errno::NOTDIR | Errno::NOENT => Refusal::because(LINK, REPLACED),
-        _ => Refusal::of(LINK)(errno),
+/// What was opened; `None`: a symlink, no directory, or nothing stands where something was made.
+fn found(opened: Result<OwnedFd, Errno>) -> Result<Option<OwnedFd>, Refusal> {
+    match opened {
+        Ok(opened) => Ok(Some(opened)),
+        Err(Errno::LOOP | Errno::NOTDIR | Errno::NOENT) => Ok(None),
+        Err(errno) => Err(Refusal::of(LINK)(errno)),
     }
 }
 

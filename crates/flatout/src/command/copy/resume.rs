@@ -1,0 +1,87 @@
+//! Where it is noted which files a copy has finished, for the same command to go on.
+//!
+//! `$FLATOUT_RESUME` names the directory; an empty one says that there is none. Else it is
+//! `flatout/copies` in `$XDG_STATE_HOME` or `~/.local/state`. A ledger is found by the words of the
+//! command and the current directory; what it proves rests on neither.
+
+use std::env;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use flatout_io::digest::{Algorithm, Hasher};
+use flatout_tree::copy::evidence::{Evidence, Noting};
+use flatout_tree::copy::options::{CopyOptions, Unchanged};
+
+use crate::arguments::copy::{Copy as Arguments, WhenChoice};
+
+const NAMED: &str = "FLATOUT_RESUME";
+/// The part of the memory for what is known of earlier runs.
+const MEMORY_SHARE: u64 = 4;
+
+/// What is known of earlier runs of this command.
+pub fn evidence(arguments: &Arguments, options: &CopyOptions) -> Evidence {
+    let noting = match arguments.resume {
+        Some(WhenChoice::Never) => return Evidence::none(),
+        Some(WhenChoice::Always) => Noting::AtOnce,
+        None | Some(WhenChoice::Auto) => Noting::Later,
+    };
+    // Who compares contents, or sizes and times, asks for no evidence.
+    if !matches!(options.unchanged, Unchanged::Recorded | Unchanged::Never) {
+        return Evidence::none();
+    }
+    match directory(|name| env::var_os(name)) {
+        Some(directory) => {
+            let path = directory.join(name(arguments));
+            let memory_bytes = options.max_memory_bytes / MEMORY_SHARE;
+            Evidence::open(&path, options.preserve, noting, memory_bytes)
+        }
+        None => Evidence::none(),
+    }
+}
+
+fn directory(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    if let Some(named) = variable(NAMED) {
+        return (!named.is_empty()).then(|| PathBuf::from(named));
+    }
+    // A relative path is to be ignored, says the XDG specification.
+    let absolute = |name| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let home = || absolute("HOME").map(|home| home.join(".local/state"));
+    Some(absolute("XDG_STATE_HOME").or_else(home)?.join("flatout/copies"))
+}
+
+/// A name for the operands, as they were given here.
+fn name(arguments: &Arguments) -> String {
+    let mut hasher = Hasher::new(Algorithm::Xxh3);
+    let mut word = |bytes: &[u8]| {
+        hasher.update(bytes);
+        hasher.update(&[0]);
+    };
+    word(env::current_dir().unwrap_or_default().as_os_str().as_bytes());
+    word(&[arguments.no_target_directory.into(), arguments.target_directory.is_some().into()]);
+    let operands = arguments.target_directory.iter().chain(&arguments.paths);
+    operands.for_each(|path| word(path.as_os_str().as_bytes()));
+    hasher.finish().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_directory_is_the_one_that_is_named_or_that_of_the_user() {
+        let at = |set: &[(&str, &str)]| {
+            directory(|name| {
+                let found = set.iter().find(|(known, _)| *known == name);
+                found.map(|(_, value)| OsString::from(value))
+            })
+        };
+        assert_eq!(at(&[]), None);
+        assert_eq!(at(&[("HOME", "/home/x"), (NAMED, "")]), None);
+        assert_eq!(at(&[("HOME", "/home/x"), (NAMED, "here")]), Some("here".into()));
+        let home = at(&[("HOME", "/home/x"), ("XDG_STATE_HOME", "relative")]);
+        assert_eq!(home, Some("/home/x/.local/state/flatout/copies".into()));
+        let state = at(&[("HOME", "/home/x"), ("XDG_STATE_HOME", "/state")]);
+        assert_eq!(state, Some("/state/flatout/copies".into()));
+    }
+}

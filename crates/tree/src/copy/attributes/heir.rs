@@ -1,0 +1,121 @@
+//! What a new file keeps of the one whose place it takes: all that was not asked to change. cp, which
+//! writes into the old file, leaves it its owner, mode, list and attributes in the same way.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::{FileType, Gid, Stat, Uid};
+use rustix::io::Errno;
+
+use super::extended::without_acl;
+use super::inheritance::Origin;
+use super::node::{Names, Node, pin};
+use super::{Attributes, Inheritance, LOOK, MODE_BITS, Made, Place, acl, replaced};
+use crate::copy::failure::Refusal;
+use crate::copy::options::Preserve;
+
+const KEEP: &str = "keep the attributes of";
+/// Lost by whoever writes into a file without privilege, so they do not come back either.
+const SET_ID_BITS: u32 = 0o6000;
+const CAPABILITY: &[u8] = b"security.capability";
+
+/// A file that is to make room, and what was seen of it.
+#[derive(Debug)]
+pub struct Predecessor {
+    /// Pinned where something of it is kept that only it can tell.
+    file: Option<OwnedFd>,
+}
+
+impl Attributes<'_> {
+    /// Prepares a new file to take the place of `found`, which bears the name `old`: it gets the owner
+    /// that it would have had if it had been written into. `None`: that owner cannot be given, and a
+    /// new file would be somebody else's.
+    ///
+    /// Cost: a call where the owners differ; others only where attributes are not carried over.
+    /// Errors: something else bears the name by now.
+    pub fn precede(
+        &self,
+        new: BorrowedFd<'_>,
+        (old, found): (Place<'_>, &Stat),
+        source: &Stat,
+        inheritance: Inheritance,
+    ) -> Result<Option<(Made, Predecessor)>, Refusal> {
+        let mut made = Made::new(inheritance);
+        let owner = (found.st_uid, found.st_gid);
+        let wanted = (source.st_uid, source.st_gid);
+        let will_get_another = self.preserve.has(Preserve::OWNERSHIP) && wanted == made.owner;
+        if owner != made.owner && !will_get_another {
+            let user = (owner.0 != made.owner.0).then(|| Uid::from_raw(owner.0));
+            let group = (owner.1 != made.owner.1).then(|| Gid::from_raw(owner.1));
+            if Node::Open(new).set_owner(user, group).is_err() {
+                return Ok(None);
+            }
+            made = Made { owner, origin: Origin::Known, ..made };
+        }
+        let [keeps_mode, keeps_extended] = [
+            !self.preserve.has(Preserve::MODE),
+            !self.preserve.has(Preserve::XATTR) || !self.preserve.has(Preserve::CONTEXT),
+        ];
+        if keeps_mode {
+            let may_keep_all = rustix::process::geteuid().is_root();
+            let kept = if may_keep_all { MODE_BITS } else { MODE_BITS & !SET_ID_BITS };
+            made.successor_mode = Some(found.st_mode & kept);
+        }
+        if !keeps_mode && !keeps_extended {
+            return Ok(Some((made, Predecessor { file: None })));
+        }
+        let file = pin(old).map_err(Refusal::of(LOOK))?;
+        let now = rustix::fs::fstat(&file).map_err(Refusal::of(LOOK))?;
+        if (now.st_dev, now.st_ino) != (found.st_dev, found.st_ino) {
+            return Err(replaced());
+        }
+        Ok(Some((made, Predecessor { file: Some(file) })))
+    }
+
+    /// Gives a new file what it keeps of its predecessor; to be called when its bytes are complete and
+    /// before [`Attributes::file`].
+    ///
+    /// Errors: the list that says who may use the file cannot be kept.
+    pub fn succeed(
+        &self,
+        predecessor: &Predecessor,
+        new: BorrowedFd<'_>,
+        made: Made,
+    ) -> Result<(), Refusal> {
+        let Some(file) = &predecessor.file else { return Ok(()) };
+        let (old, new) = (Node::Pinned(file.as_fd()), Node::Open(new));
+        let names = match old.names() {
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => Names::none(),
+            names => names.map_err(Refusal::of(KEEP))?,
+        };
+        for name in names.iter().filter(|name| !self.carries(name)) {
+            // Lists come last: as soon as one is there, others may get in.
+            if name == acl::ACCESS || name.to_bytes() == CAPABILITY {
+                continue;
+            }
+            // What is hidden from this user, or cannot be set by it, is not of its making.
+            if let Ok(Some(value)) = old.value(name) {
+                let _not_for_this_user = new.set_value(name, &value);
+            }
+        }
+        if self.preserve.has(Preserve::MODE) {
+            return Ok(());
+        }
+        match old.value(acl::ACCESS) {
+            Ok(Some(list)) => new.set_value(acl::ACCESS, &list).map_err(Refusal::of(KEEP)),
+            Ok(None) if made.inheritance.has_default_acl() => without_acl(new, acl::ACCESS),
+            Ok(None) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
+            Err(errno) => Err(Refusal::of(KEEP)(errno)),
+        }
+    }
+
+    /// The mode that stays with a file: without the bits that lend rights, where its owner changed.
+    pub(super) fn kept_mode(
+        &self,
+        kind: FileType,
+        (mode, made): (u32, Made),
+        owner: (u32, u32),
+    ) -> u32 {
+        let lends = kind == FileType::RegularFile && owner != made.owner;
+        if lends { mode & !SET_ID_BITS } else { mode }
+    }
+}
