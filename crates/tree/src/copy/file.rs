@@ -343,10 +343,8 @@ impl Lane<'_, '_> {
 
     /// Removes a file that was made here, if it is what bears the name.
     fn discard(&self, entry: Entry<'_>, file: &OwnedFd, name: &CStr) {
-        // Of what nothing is known nothing is removed.
-        let Ok(facts) = rustix::fs::fstat(file) else { return };
         let directory = entry.pair.target();
-        if let Some(aside) = self.copy.temporaries.discard(directory, name, identity(&facts)) {
+        if let Some(aside) = self.copy.temporaries.discard(directory, name, file.as_fd()) {
             self.copy.tell_of_something_aside(&entry.path(Side::Target), &aside);
         }
     }

@@ -14,7 +14,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::directory::{Identity, identity};
+use super::directory::identity;
 use super::failure::Refusal;
 
 /// How the names begin.
@@ -128,17 +128,20 @@ impl Temporaries {
         Err(Refusal::of("replace")(last))
     }
 
-    /// Removes the file `own` if it is what bears `name`, and nothing else.
+    /// Removes `file` if it is what bears `name`, and nothing else.
     ///
     /// unlink(2) takes a name, whatever bears it by then. So it is moved to a name that nobody knows,
-    /// looked at there, and put back if it is somebody else's. Returns that name where it could not
-    /// be put back, because something new bears its own: nothing is lost, but it must be told.
+    /// looked at there, and put back if it is somebody else's. A temporary name is known to nobody.
+    /// Returns the name under which something lies that could not be put back, because something new
+    /// bears its own: nothing is lost, but it must be told.
     pub(super) fn discard(
         &self,
         directory: BorrowedFd<'_>,
         name: &CStr,
-        own: Identity,
+        file: BorrowedFd<'_>,
     ) -> Option<CString> {
+        // Of what nothing is known nothing is removed.
+        let own = identity(&rustix::fs::fstat(file).ok()?);
         let is_own = |name: &CStr| {
             let found = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
             found.is_ok_and(|found| identity(&found) == own)
@@ -146,10 +149,26 @@ impl Temporaries {
         if !is_own(name) {
             return None;
         }
+        let remove = |name: &CStr| {
+            let _stays = rustix::fs::unlinkat(directory, name, AtFlags::empty());
+        };
+        if is_temporary(name) {
+            remove(name);
+            return None;
+        }
         let aside = self.unique(ASIDE_PREFIX);
-        rustix::fs::renameat(directory, name, directory, &aside).ok()?;
+        match rustix::fs::renameat(directory, name, directory, &aside) {
+            Ok(()) => {}
+            // btrfs makes no new name when a quota is used up, but removes one. The file could be
+            // replaced between the two calls, in some microseconds; that it stays is certain.
+            Err(Errno::NOSPC | Errno::DQUOT) if is_own(name) => {
+                remove(name);
+                return None;
+            }
+            Err(_) => return None,
+        }
         if is_own(&aside) {
-            let _stays = rustix::fs::unlinkat(directory, &aside, AtFlags::empty());
+            remove(&aside);
             return None;
         }
         match put_back(directory, &aside, name) {
@@ -341,7 +360,8 @@ mod tests {
         for name in ["own", "foreign"] {
             std::fs::write(place.path().join(name), name).unwrap();
         }
-        let own = identity(&facts(c"own").unwrap());
+        let own = std::fs::File::open(place.path().join("own")).unwrap();
+        let own = own.as_fd();
         assert_eq!(temporaries.discard(at, c"foreign", own), None);
         assert_eq!(std::fs::read(place.path().join("foreign")).unwrap(), b"foreign");
         assert_eq!(temporaries.discard(at, c"own", own), None);

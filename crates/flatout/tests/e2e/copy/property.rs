@@ -1,6 +1,6 @@
 //! Random trees copy to equal trees, with any options that are to make no difference.
 
-use super::copier::{copy, is_control};
+use super::copier::{copier, copy, is_control};
 use super::forest::{Plan, plant};
 use super::oracle::{Aspect, Leeway, Portrait, assert_same};
 use crate::bin::Folder;
@@ -48,21 +48,27 @@ fn random_trees_copy_to_equal_trees() {
     }
 }
 
-/// A second run changes nothing; one over a half of it completes it.
+/// A second run changes nothing that the first one noted; one over a half of it completes it.
 #[test]
 fn a_copy_over_a_part_of_the_tree_completes_it() {
     let seed = seed();
     let folder = Folder::new();
-    let (tree, target) = (folder.join("tree"), folder.join("copy"));
+    let (tree, target, state) = (folder.join("tree"), folder.join("copy"), folder.join("state"));
     plant(&tree, Plan::new(seed));
     let source = Portrait::of(&tree);
     if is_control() {
         return;
     }
-    copy::<&str>(&[], &tree, &target).exits(0);
+    settle(&folder);
+    let copy = || {
+        let run = Folder::new();
+        let copier = copier(&run, &["-T", "--resume=always"], (&tree, &target));
+        copier.with(|command| _ = command.current_dir("/").env("FLATOUT_RESUME", &state)).run()
+    };
+    copy().exits(0);
     let first = Portrait::of(&target);
     assert_same(&source, &first, Leeway::NONE, format!("seed {seed}"));
-    copy(&["-T"], &tree, &target).exits(0);
+    copy().exits(0);
     let second = Portrait::of(&target);
     assert_same(&source, &second, ONCE_READ, format!("seed {seed}, again"));
     let kept =
@@ -78,8 +84,24 @@ fn a_copy_over_a_part_of_the_tree_completes_it() {
             Err(_) => {}
         }
     }
-    let ran = copy(&["-T"], &tree, &target);
+    let ran = copy();
     ran.exits(0);
     let context = format!("seed {seed}, completed{ran}");
     assert_same(&source, &Portrait::of(&target), ONCE_READ, context);
+}
+
+/// Waits until a further change of what was written just now would show in its change time.
+fn settle(folder: &Folder) {
+    use std::os::unix::fs::MetadataExt;
+    let probe = folder.join("probe");
+    let changed = |name: &std::path::Path| {
+        std::fs::write(name, "x").unwrap();
+        let facts = name.metadata().unwrap();
+        facts.ctime() * 1_000_000_000 + facts.ctime_nsec()
+    };
+    let begun = changed(&probe);
+    while changed(&probe) - begun < 40_000_000 {
+        std::thread::yield_now();
+    }
+    std::fs::remove_file(probe).unwrap();
 }

@@ -64,8 +64,9 @@ fn a_source_that_shrinks_is_copied_as_it_is_now_or_named() {
     faulty.finish();
 }
 
+/// A file that is only added to is copied up to a length that it had.
 #[test]
-fn a_source_that_grows_is_copied_as_it_is_now_or_named() {
+fn a_source_that_grows_is_copied_up_to_a_length_that_it_had() {
     needs!(under_test());
     let faulty = needs!(Faulty::new(slow()));
     for engine in ENGINES {
@@ -73,9 +74,41 @@ fn a_source_that_grows_is_copied_as_it_is_now_or_named() {
             let file = OpenOptions::new().write(true).open(source).unwrap();
             file.write_all_at(b"more", LENGTH_BYTES as u64 + 100).unwrap();
         });
-        assert_whole_or_named(&faulty, &folder, &ran);
+        assert_eq!(ran.exits(0).stderr, "", "{ran}");
+        let copied = fs::read(folder.join("into/tree-victim")).unwrap();
+        let now = faulty.bytes("tree-victim").unwrap();
+        let lengths = [LENGTH_BYTES, now.len()];
+        assert!(lengths.contains(&copied.len()) && now.starts_with(&copied), "{engine}{ran}");
     }
     faulty.finish();
+}
+
+/// What is written all the time is copied once more, and then taken as it is.
+#[test]
+fn a_source_that_is_written_all_the_time_is_copied_as_it_is_and_said() {
+    needs!(under_test());
+    let folder = Folder::new();
+    let (source, target) = (folder.join("busy"), folder.join("copy"));
+    fs::write(&source, vec![0; 2 << 20]).unwrap();
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let file = OpenOptions::new().write(true).open(&source).unwrap();
+            let mut turn = 0_u8;
+            while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                turn = turn.wrapping_add(1);
+                file.write_all_at(&[turn; 512], u64::from(turn) * 8192).unwrap();
+            }
+        });
+        for engine in ENGINES {
+            let ran = copy(&["--engine", engine, "--threads", "1"], &source, &target);
+            ran.exits(0);
+            let is_said = ran.stderr.contains("changed again while it was copied");
+            assert!(is_said || !ran.stderr.contains("changed"), "{engine}{ran}");
+            assert_eq!(fs::read(&target).unwrap().len(), 2 << 20, "{engine}{ran}");
+        }
+        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
 }
 
 /// Whole it arrives, the old one or the new one, or the failure is named.

@@ -111,31 +111,35 @@ fn read_only_directories_are_filled_by_nobody_too() {
         chmod(&tree.join(name), 0o555);
     }
     let before = Portrait::of(&tree);
-    for words in ["tree copy", "-T tree copy"] {
-        let ran = copy_as_nobody(&folder, words);
-        assert_eq!(ran.exits(0).stderr, "", "{ran}");
-        assert_same(&before, &Portrait::of(&folder.join("copy")), Leeway::but(READ), &ran);
-    }
+    let ran = copy_as_nobody(&folder, "tree copy");
+    assert_eq!(ran.exits(0).stderr, "", "{ran}");
+    assert_same(&before, &Portrait::of(&folder.join("copy")), Leeway::but(READ), &ran);
+    // A second time they are protected, as from cp.
+    let ran = copy_as_nobody(&folder, "-T tree copy");
+    assert_eq!(ran.exits(1).stderr.lines().count(), 3, "{ran}");
+    assert_same(&before, &Portrait::of(&folder.join("copy")), Leeway::but(READ), &ran);
 }
 
-/// A target of mode 0 that is nobody's own is not in the way.
+/// A file that its owner may not write is protected, unless it is to be replaced by all means.
 #[test]
-fn files_of_mode_0_are_put_right_by_their_owner() {
+fn a_read_only_file_is_replaced_only_by_force() {
     needs!(under_test());
     needs!(needs_root("running as somebody else"));
     needs!(needs_program("setpriv"));
     let folder = open_folder();
-    for (place, mode) in [("tree", 0o640), ("copy", 0)] {
+    for (place, mode) in [("tree", 0o640), ("copy", 0o444)] {
         fs::create_dir(folder.join(place)).unwrap();
         let file = folder.join(place).join("file");
-        fs::write(&file, "same").unwrap();
+        fs::write(&file, place).unwrap();
         chmod(&file, mode);
         date(&file, 1_000_000_000, 1);
         chown(&file, Some(NOBODY), Some(NOBODY)).unwrap();
         chown(folder.join(place), Some(NOBODY), Some(NOBODY)).unwrap();
     }
     let before = Portrait::of(&folder.join("tree"));
-    let ran = copy_as_nobody(&folder, "-T tree copy");
+    copy_as_nobody(&folder, "-T tree copy").complains(1, &["copy/file", "Permission denied"]);
+    assert_eq!(fs::read(folder.join("copy/file")).unwrap(), b"copy");
+    let ran = copy_as_nobody(&folder, "-f -T tree copy");
     ran.exits(0);
     assert_same(&before, &Portrait::of(&folder.join("copy")), Leeway::but(READ), &ran);
 }
