@@ -1,16 +1,22 @@
 //! `flatout copy`: trees copied as `cp -a` does, and more safely; and all that can go wrong then.
 
+mod bonds;
+mod cleanup;
 mod copier;
 mod fault;
 mod filesystem_pairs;
 mod forest;
+mod in_place;
 mod interface;
 mod kill;
 mod likeness;
 mod memory;
 mod operand;
 mod oracle;
+mod permissions;
 mod property;
 mod race;
+mod record;
+mod same_file;
 mod shortage;
 mod traps;

@@ -221,7 +221,11 @@ impl<'a> Attributes<'a> {
         let mut changed = owner != current || carried.changed;
         let mode = self.mode(job, owner, carried.group_permissions);
         // What was set so far may have changed the mode.
-        let sets_mode = changed || found.is_none_or(|f| Some(f.st_mode & MODE_BITS) != mode);
+        let sets_mode = changed
+            || match found {
+                Some(found) => Some(found.st_mode & MODE_BITS) != mode,
+                None => !self.has_mode(job, mode),
+            };
         if self.preserve.has(Preserve::TIMESTAMPS) {
             changed |= self.set_times(job, found)?;
         }
@@ -230,6 +234,14 @@ impl<'a> Attributes<'a> {
             changed = true;
         }
         carried.late.map_or(Ok(changed), Err)
+    }
+
+    /// Whether a target that was there, and is to keep its mode, has it still: it may be somebody
+    /// else's, who alone may set it.
+    fn has_mode(&self, job: &Job<'_>, mode: Option<u32>) -> bool {
+        !self.preserve.has(Preserve::MODE)
+            && job.was_there()
+            && job.target.stat().is_ok_and(|now| Some(now.st_mode & MODE_BITS) == mode)
     }
 
     /// Sets the times unless they were found right, and says whether it did.

@@ -14,7 +14,7 @@ use super::directory::{Directory, Identity, Pair, Side, identity};
 use super::event::{Action, Event};
 use super::failure::{Failure, Refusal};
 use super::lane::Lane;
-use super::links::Claim;
+use super::links::{Claim, mark};
 use super::options::Preserve;
 use super::tally::count;
 
@@ -44,15 +44,15 @@ pub(super) struct Outcome {
     pub(super) action: Action,
     pub(super) bytes: u64,
     pub(super) method: Option<Method>,
-    /// What was made, where it was looked at.
-    pub(super) identity: Option<Identity>,
+    /// The mark of what was made, where it was looked at.
+    pub(super) mark: Option<Identity>,
     /// It is there, but not as it should be.
     pub(super) blemish: Option<Trouble>,
 }
 
 impl Outcome {
     pub(super) fn of(action: Action) -> Self {
-        Self { action, bytes: 0, method: None, identity: None, blemish: None }
+        Self { action, bytes: 0, method: None, mark: None, blemish: None }
     }
 }
 
@@ -218,14 +218,14 @@ impl Lane<'_, '_> {
         }
     }
 
-    /// The identity of what was made of an entry.
+    /// The mark of what was made of an entry.
     fn made_of(&self, entry: Entry<'_>, outcome: &Outcome) -> Result<Identity, Errno> {
-        if let Some(identity) = outcome.identity {
-            return Ok(identity);
+        if let Some(mark) = outcome.mark {
+            return Ok(mark);
         }
         let flags = AtFlags::SYMLINK_NOFOLLOW;
         let facts = rustix::fs::statat(entry.pair.target(), entry.target, flags)?;
-        Ok(identity(&facts))
+        Ok(mark(&facts))
     }
 }
 

@@ -123,7 +123,7 @@ impl Evidence {
         }
         let (key, rest) = halves(self.fingerprint(source, found));
         let known = self.state().known.see((0, key))?;
-        Ok(known.is_some_and(|known| known.identity.1 == rest))
+        Ok(known.is_some_and(|known| known.mark.1 == rest))
     }
 
     /// Notes a file that is complete: `source` when it was opened, `made` when nothing more was to be

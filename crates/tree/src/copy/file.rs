@@ -13,13 +13,14 @@ use rustix::io::Errno;
 
 use super::attributes::{Made, Predecessor};
 use super::content::{self, FileJob};
-use super::directory::{Side, identity};
+use super::directory::Side;
 use super::dispatch::Work;
 use super::entry::{Entry, Outcome, Trouble, attribute, look, source, target};
 use super::event::Action;
 use super::existing::{Existing, in_the_way, refuse_itself, refused};
 use super::failure::{Cause, Refusal};
 use super::lane::Lane;
+use super::links::mark;
 use super::options::{Appearance, Assurance, Preserve, Unchanged};
 use super::tally::count;
 
@@ -390,13 +391,13 @@ impl Lane<'_, '_> {
         // Bytes that are all there are not thrown away for an attribute.
         let blemish = self.finish_attributes(opened, place).err().map(attribute);
         self.begin_writing(to);
-        let identity = match opened.facts.st_nlink {
+        let mark = match opened.facts.st_nlink {
             0 | 1 => None,
-            _ => Some(identity(&rustix::fs::fstat(to).map_err(target("examine"))?)),
+            _ => Some(mark(&rustix::fs::fstat(to).map_err(target("examine"))?)),
         };
         let (action, bytes, method) = (Action::Copied, copied.bytes_moved, copied.method);
         let is_certain = state == State::Same && blemish.is_none();
-        let outcome = Outcome { action, bytes, method, identity, blemish };
+        let outcome = Outcome { action, bytes, method, mark, blemish };
         Ok(Written { outcome, is_certain })
     }
 
@@ -434,14 +435,12 @@ impl Lane<'_, '_> {
     ) -> Result<Outcome, Trouble> {
         if self.copy.unchanged() == Unchanged::Recorded {
             self.copy.evidence.note(&opened.facts, found);
-        } else {
-            let place = entry.target_place();
-            self.copy
-                .attributes
-                .repair(opened.file.as_fd(), place, &opened.facts, found)
-                .map_err(attribute)?;
+            return Ok(Outcome { mark: Some(mark(found)), ..Outcome::of(Action::Unchanged) });
         }
-        Ok(Outcome { identity: Some(identity(found)), ..Outcome::of(Action::Unchanged) })
+        let place = entry.target_place();
+        let attributes = &self.copy.attributes;
+        attributes.repair(opened.file.as_fd(), place, &opened.facts, found).map_err(attribute)?;
+        Ok(Outcome::of(Action::Unchanged))
     }
 }
 

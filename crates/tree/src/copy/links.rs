@@ -5,10 +5,12 @@
 //! it is in a file without a name (`table`). How a link is made without following anything that was
 //! swapped meanwhile stands in [`mod@path`].
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use flatout_sys::cancel::CancelToken;
+use rustix::fs::Stat;
 
 use super::failure::Refusal;
 use crate::spool::Home;
@@ -31,13 +33,21 @@ const ASK_AGAIN: Duration = Duration::from_millis(100);
 /// Device and inode.
 pub type Identity = (u64, u64);
 
+/// Tells a copy from what takes its place: its device, and in one number its inode, size and
+/// modification time. The inode alone says little: the next file may get that of one that is gone.
+pub fn mark(facts: &Stat) -> Identity {
+    let mut hasher = DefaultHasher::new();
+    (facts.st_ino, facts.st_size, facts.st_mtime, facts.st_mtime_nsec).hash(&mut hasher);
+    (facts.st_dev, hasher.finish())
+}
+
 /// A copy that may get another name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Copy {
     /// Where it is, from the root of the target on.
     pub path: Vec<u8>,
-    /// What must be there.
-    pub identity: Identity,
+    /// What must be there, as [`mark`] has it.
+    pub mark: Identity,
 }
 
 /// The answer to [`Links::claim`].

@@ -14,7 +14,7 @@ use super::existing::{
 };
 use super::failure::{Cause, Refusal};
 use super::lane::Lane;
-use super::links::{self, Linking};
+use super::links::{self, Linking, mark};
 use super::options::Appearance;
 use super::referent;
 
@@ -91,7 +91,7 @@ impl Lane<'_, '_> {
         let directory = entry.pair.target();
         let made = match links::link(root, known, directory, entry.target) {
             Err(refusal) if refusal.cause == Cause::System(Errno::EXIST) => {
-                if let Some(done) = self.link_over(entry, known.identity, facts)? {
+                if let Some(done) = self.link_over(entry, known.mark, facts)? {
                     return Ok(Some(done));
                 }
                 let mut made = Linking::Made;
@@ -141,7 +141,7 @@ impl Lane<'_, '_> {
         facts: &Stat,
     ) -> Result<Option<Outcome>, Trouble> {
         let Some(found) = in_the_way(entry)? else { return Ok(None) };
-        if identity(&found) == copy {
+        if mark(&found) == copy {
             return Ok(Some(Outcome::of(Action::Unchanged)));
         }
         match FileType::from_raw_mode(facts.st_mode) {

@@ -56,7 +56,8 @@ impl Attributes<'_> {
             !self.preserve.has(Preserve::XATTR) || !self.preserve.has(Preserve::CONTEXT),
         ];
         if keeps_mode {
-            let may_keep_all = rustix::process::geteuid().is_root();
+            let is_given_away = self.preserve.has(Preserve::OWNERSHIP) && wanted != owner;
+            let may_keep_all = rustix::process::geteuid().is_root() && !is_given_away;
             let kept = if may_keep_all { MODE_BITS } else { MODE_BITS & !SET_ID_BITS };
             made.successor_mode = Some(found.st_mode & kept);
         }

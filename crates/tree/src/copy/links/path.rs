@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
-use super::Copy;
+use super::{Copy, mark};
 use crate::copy::failure::Refusal;
 
 /// Bytes of a path that are given to the kernel at once; it takes 4095.
@@ -60,12 +60,14 @@ pub fn link(
     let opened = rustix::fs::openat(&directory, &leaf, flags, Mode::empty());
     let Some(source) = found(opened)? else { return Ok(Linking::Lost) };
     let facts = rustix::fs::fstat(&source).map_err(Refusal::of(LINK))?;
-    if (facts.st_dev, facts.st_ino) != copy.identity {
+    if mark(&facts) != copy.mark {
         return Ok(Linking::Lost);
     }
     match link_inode(source.as_fd(), to, name) {
         Ok(()) => Ok(Linking::Made),
         Err(errno) if means_cannot(errno) => Ok(Linking::Cannot(errno)),
+        // Its last name was removed between the two calls.
+        Err(Errno::NOENT) => Ok(Linking::Lost),
         Err(errno) => Err(Refusal::of(LINK)(errno)),
     }
 }

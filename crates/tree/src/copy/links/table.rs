@@ -81,7 +81,7 @@ impl Table {
     pub(in crate::copy) fn see(&mut self, source: Identity) -> Result<Option<Copy>, Refusal> {
         let Place::Found(index, mut slot) = self.find(source)? else { return Ok(None) };
         let path = path_at(&self.paths, slot.path())?;
-        let identity = (self.pairs[slot.pair as usize].1, slot.target_inode);
+        let mark = (self.pairs[slot.pair as usize].1, slot.target_inode);
         slot.names_left = slot.names_left.saturating_sub(1);
         if slot.names_left == 0 {
             slot = Slot { state: GONE, ..Slot::default() };
@@ -91,7 +91,7 @@ impl Table {
             self.live -= 1;
             self.waste(path.len());
         }
-        Ok(Some(Copy { path, identity }))
+        Ok(Some(Copy { path, mark }))
     }
 
     /// Remembers a source that is not there yet.
@@ -264,7 +264,7 @@ mod tests {
             for inode in 0..100_000 {
                 table.insert((1, inode), 1, &[b'p'; 50], (2, inode)).unwrap();
                 let copy = table.see((1, inode)).unwrap().unwrap();
-                assert_eq!(copy.identity, (2, inode));
+                assert_eq!(copy.mark, (2, inode));
             }
             assert_eq!(table.count(), 1);
             assert_eq!(table.slots.count(), LEAST_SLOTS);

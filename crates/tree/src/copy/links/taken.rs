@@ -31,7 +31,7 @@ impl Taken {
     ) -> Result<bool, Refusal> {
         let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match table.see(target)? {
-            Some(known) => Ok(known.identity == source),
+            Some(known) => Ok(known.mark == source),
             // It may be asked for as often as anybody likes.
             None => table.insert(target, u32::MAX, b"", source).map(|()| true),
         }

@@ -28,7 +28,7 @@ fn seen(links: &Links, source: Identity, names: u64) -> Option<Copy> {
 }
 
 fn expected(source: Identity) -> Copy {
-    Copy { path: path(source.1), identity: (source.0 + 1, source.1 + 7) }
+    Copy { path: path(source.1), mark: (source.0 + 1, source.1 + 7) }
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn a_copy_that_takes_no_more_links_is_followed_by_another() {
         assert_eq!(seen(&links, (1, 5), 3), None);
         assert!(seen(&links, (1, 5), 3).is_some());
         links.copied_again((1, 5), b"again", (9, 9)).unwrap();
-        let again = Copy { path: b"again".to_vec(), identity: (9, 9) };
+        let again = Copy { path: b"again".to_vec(), mark: (9, 9) };
         assert_eq!(seen(&links, (1, 5), 3), Some(again));
         links.copied_again((1, 5), b"too late", (9, 9)).unwrap();
         assert_eq!(links.count(), 0);

@@ -1,7 +1,7 @@
 //! Tests of the way back to a copy: what was swapped is refused, and long ways are walked.
 
 use std::fs;
-use std::os::unix::fs::{MetadataExt, symlink};
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
@@ -53,8 +53,8 @@ fn opened(directory: &Path) -> OwnedFd {
 }
 
 fn copy(root: &Path, path: &str) -> Copy {
-    let facts = fs::symlink_metadata(root.join(path)).unwrap();
-    Copy { path: path.into(), identity: (facts.dev(), facts.ino()) }
+    let facts = rustix::fs::lstat(root.join(path)).unwrap();
+    Copy { path: path.into(), mark: mark(&facts) }
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn every_kind_gets_another_name_by_either_way() {
         let inode = rustix::fs::open(root.join("new"), flags, Mode::empty()).unwrap();
         link_through_proc(inode.as_fd(), fixture.root.as_fd(), c"other").unwrap();
         for name in ["new", "other"] {
-            assert_eq!(self::copy(&root, name).identity, copy.identity, "{path} {name}");
+            assert_eq!(self::copy(&root, name).mark, copy.mark, "{path} {name}");
             fs::remove_file(root.join(name)).unwrap();
         }
     }
@@ -93,7 +93,7 @@ fn a_path_longer_than_the_kernel_takes_is_walked_in_pieces() {
     let facts = rustix::fs::fstat(&leaf).unwrap();
     let path = format!("{}leaf", format!("{name}/").repeat(40)).into_bytes();
     assert!(path.len() > 10_000);
-    let mut copy = Copy { path, identity: (facts.st_dev, facts.st_ino) };
+    let mut copy = Copy { path, mark: mark(&facts) };
     assert_eq!(link(root.as_fd(), &copy, root.as_fd(), c"new"), Ok(Linking::Made));
     assert_eq!(rustix::fs::fstat(&leaf).unwrap().st_nlink, 2);
     // The last component but one is another one now.
@@ -141,7 +141,7 @@ fn a_path_that_could_not_be_ours_is_refused() {
     let fixture = Fixture::new();
     let long = "d".repeat(5_000);
     for path in ["", "/", ".", "..", "way/../way/to/leaf", &format!("{long}/leaf"), "way/\0/leaf"] {
-        let copy = Copy { path: path.into(), identity: fixture.copy.identity };
+        let copy = Copy { path: path.into(), mark: fixture.copy.mark };
         let made = link(fixture.root.as_fd(), &copy, fixture.root.as_fd(), c"new");
         assert!(!matches!(made, Ok(Linking::Made)), "{path:?}");
     }
@@ -163,7 +163,7 @@ fn a_filesystem_that_makes_no_link_is_a_value() {
     let fixture = Fixture::new();
     let elsewhere = match tempfile::tempdir_in("/dev/shm") {
         Ok(elsewhere)
-            if rustix::fs::stat(elsewhere.path()).unwrap().st_dev != fixture.copy.identity.0 =>
+            if rustix::fs::stat(elsewhere.path()).unwrap().st_dev != fixture.copy.mark.0 =>
         {
             elsewhere
         }

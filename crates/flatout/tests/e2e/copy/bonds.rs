@@ -1,0 +1,114 @@
+//! Hard links whose first copy does not stay where it was made, and what bears their names already.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, symlink};
+
+use super::copier::is_control;
+use super::race::held::{Call, Held};
+use crate::bin::Folder;
+use crate::skip::needs;
+
+fn under_test() -> Result<(), String> {
+    if is_control() { Err("cp stands in for the copier".into()) } else { Ok(()) }
+}
+
+fn folder() -> Folder {
+    let folder = Folder::new();
+    for name in ["src", "dst"] {
+        fs::create_dir(folder.join(name)).unwrap();
+    }
+    fs::write(folder.join("src/a"), "linked").unwrap();
+    for name in ["b", "c"] {
+        fs::hard_link(folder.join("src/a"), folder.join("src").join(name)).unwrap();
+    }
+    folder
+}
+
+/// Before each call that follows, the first copy is moved away, replaced, or its place taken by a
+/// symlink: every name is there in the end, with its bytes.
+#[test]
+fn further_names_of_a_copy_that_was_moved_are_copied() {
+    needs!(under_test());
+    for attack in ["move", "replace", "symlink"] {
+        for index in 0..12 {
+            let folder = folder();
+            let words = ["copy", "--threads=1", "-T", "src", "dst"];
+            let mut held = needs!(Held::start(folder.flatout(words), &[]));
+            let first = || {
+                let mut names = fs::read_dir(folder.join("dst")).unwrap().flatten();
+                names.find(|entry| fs::read(entry.path()).is_ok_and(|text| text == b"linked"))
+            };
+            let (mut count, mut struck) = (0, None);
+            while let Some(stop) = held.next() {
+                if Call::of(&stop).is_some()
+                    && let Some(first) = first()
+                {
+                    if count == index {
+                        let away = folder.join("away");
+                        match attack {
+                            "replace" => fs::remove_file(first.path()).unwrap(),
+                            _ => fs::rename(first.path(), &away).unwrap(),
+                        }
+                        match attack {
+                            "replace" => fs::write(first.path(), "foreign").unwrap(),
+                            "symlink" => symlink(&away, first.path()).unwrap(),
+                            _ => {}
+                        }
+                        struck = Some(first.file_name());
+                    }
+                    count += 1;
+                }
+                held.go_on(stop);
+            }
+            fs::remove_file(folder.join("away")).ok();
+            let ran = held.finish();
+            let Some(struck) = struck else { break };
+            for name in ["a", "b", "c"] {
+                if name != struck.to_str().unwrap() {
+                    let found = fs::read(folder.join("dst").join(name));
+                    let is_there = found.is_ok_and(|text| text == b"linked");
+                    assert!(
+                        is_there,
+                        "{name} after {attack} of {struck:?} before call {index}{ran}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// Whichever name comes first: a symlink of the target that leads nowhere stays.
+#[test]
+fn a_dangling_symlink_stays_whichever_name_comes_first() {
+    needs!(under_test());
+    for taken in ["a", "b", "c"] {
+        for order in [["src/a", "src/b", "src/c"], ["src/c", "src/b", "src/a"]] {
+            let folder = folder();
+            symlink("nowhere", folder.join("dst").join(taken)).unwrap();
+            let words = [&["copy", "--threads=1"][..], &order, &["dst"]].concat();
+            let ran = folder.flatout(words).run();
+            ran.complains(1, &["dangling"]);
+            let left = fs::read_link(folder.join("dst").join(taken));
+            assert_eq!(left.unwrap().to_str(), Some("nowhere"), "{ran}");
+            let whole = folder.flatout(["copy", "-T", "src", "dst"]).run();
+            whole.complains(1, &["dangling"]);
+        }
+    }
+}
+
+/// A copy whose name another source takes afterwards is not lost with it.
+#[test]
+fn names_of_the_target_that_are_one_file_become_those_of_the_source() {
+    needs!(under_test());
+    let folder = folder();
+    fs::write(folder.join("dst/x"), "old").unwrap();
+    for name in ["a", "b", "y"] {
+        fs::hard_link(folder.join("dst/x"), folder.join("dst").join(name)).unwrap();
+    }
+    fs::write(folder.join("src/x"), "alone").unwrap();
+    folder.flatout(["copy", "-T", "src", "dst"]).run().exits(0);
+    let inode = |name: &str| folder.join("dst").join(name).metadata().unwrap().ino();
+    assert_eq!((inode("a"), inode("b")), (inode("c"), inode("c")));
+    assert_eq!(fs::read(folder.join("dst/y")).unwrap(), b"old", "nobody named it");
+    assert_eq!(fs::read(folder.join("dst/x")).unwrap(), b"alone");
+}

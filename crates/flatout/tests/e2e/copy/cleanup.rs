@@ -1,0 +1,134 @@
+//! What is removed when a copy is given up: what it made itself, and nothing else.
+
+use std::fs;
+use std::path::Path;
+
+use super::copier::is_control;
+use super::race::held::{Call, Held};
+use crate::bin::{Folder, Ran};
+use crate::faulty::{Begin, Fault, Faults, Faulty};
+use crate::skip::needs;
+
+const FOREIGN: &str = "finished by somebody else";
+
+fn under_test() -> Result<(), String> {
+    if is_control() { Err("cp stands in for the copier".into()) } else { Ok(()) }
+}
+
+/// Whether the bytes of somebody else lie there under any name.
+fn survives(place: &Path) -> bool {
+    fs::read_dir(place)
+        .unwrap()
+        .any(|entry| fs::read(entry.unwrap().path()).unwrap() == FOREIGN.as_bytes())
+}
+
+/// A copy into `t/f` that is interrupted, where somebody else moves a file to that name before the
+/// call `index` after that. Says what came of it; none: it has ended before.
+fn interrupted(options: &[&str], index: usize) -> Result<Option<(Folder, Ran)>, String> {
+    let folder = Folder::new();
+    fs::create_dir(folder.join("t")).unwrap();
+    fs::write(folder.join("big"), vec![7; 3 << 20]).unwrap();
+    fs::write(folder.join("foreign"), FOREIGN).unwrap();
+    if options.contains(&"--in-place") {
+        fs::write(folder.join("t/f"), "old").unwrap();
+    }
+    let words = [&["copy", "--engine=sync", "--threads=1"][..], options, &["-T", "big", "t/f"]];
+    let more = [first_write()];
+    let mut held = Held::start(folder.flatout(words.concat()), &more)?;
+    let mut count = None;
+    let mut has_struck = false;
+    while let Some(stop) = held.next() {
+        let is_write = stop.number == more[0];
+        if count.is_none() && is_write {
+            held.running().interrupt();
+            count = Some(0);
+        } else if let Some(count) = &mut count
+            && Call::of(&stop).is_some()
+        {
+            if *count == index {
+                fs::rename(folder.join("foreign"), folder.join("t/f")).unwrap();
+                has_struck = true;
+            }
+            *count += 1;
+        }
+        held.go_on(stop);
+    }
+    let ran = held.finish();
+    Ok(has_struck.then_some((folder, ran)))
+}
+
+/// The number of pwrite64, before which a copy has begun and is not complete.
+fn first_write() -> i64 {
+    flatout_sys::launcher::PWRITE
+}
+
+/// Whenever it comes: a file of somebody else is there in the end.
+#[test]
+fn what_somebody_else_finished_stays_when_a_copy_is_stopped() {
+    needs!(under_test());
+    for options in [&[][..], &["--atomic"]] {
+        let mut struck = 0;
+        while let Some((folder, ran)) = needs!(interrupted(options, struck)) {
+            struck += 1;
+            assert!(survives(&folder.join("t")), "{options:?} before call {struck}{ran}");
+            let names = Folder::names_in(&folder.join("t"));
+            assert!(names.contains("f") || ran.stderr.contains("lies beside it"), "{names:?}{ran}");
+            assert!(names.iter().all(|name| !name.starts_with(".flatout-copy-")), "{names:?}{ran}");
+        }
+        assert!(struck > 0, "{options:?}");
+    }
+}
+
+/// The case that was reported: another run of the program finishes the same target meanwhile.
+#[test]
+fn a_second_copy_to_the_same_name_outlives_the_first() {
+    needs!(under_test());
+    let folder = Folder::new();
+    fs::create_dir(folder.join("t")).unwrap();
+    fs::write(folder.join("big"), vec![7; 3 << 20]).unwrap();
+    fs::write(folder.join("small"), FOREIGN).unwrap();
+    let words = ["copy", "--engine=sync", "--threads=1", "big", "t/f"];
+    let more = [first_write()];
+    let mut held = needs!(Held::start(folder.flatout(words), &more));
+    while let Some(stop) = held.next() {
+        if stop.number == more[0] {
+            folder.flatout(["copy", "small", "t/f"]).run().exits(0);
+            held.running().signal(rustix::process::Signal::TERM);
+            held.go_on(stop);
+            break;
+        }
+        held.go_on(stop);
+    }
+    let ran = held.finish();
+    assert_ne!(ran.code, Some(0), "{ran}");
+    assert_eq!(fs::read(folder.join("t/f")).unwrap(), FOREIGN.as_bytes(), "{ran}");
+    assert_eq!(Folder::names_in(&folder.join("t")).len(), 1, "{ran}");
+}
+
+/// The same where the device fails.
+#[test]
+fn what_somebody_else_finished_stays_when_a_copy_fails() {
+    needs!(under_test());
+    let faulty = needs!(Faulty::new(Faults { is_uncached: true, ..Faults::default() }));
+    let folder = Folder::new();
+    fs::write(folder.join("big"), vec![7; 3 << 20]).unwrap();
+    faulty.change(|faults| faults.write = Fault::broken(Begin::AtByte(1 << 20)));
+    let target = faulty.path().join("f");
+    let words = ["copy".as_ref(), "--engine=sync".as_ref(), "big".as_ref(), target.as_os_str()];
+    let more = [first_write()];
+    let mut held = needs!(Held::start(folder.flatout(words), &more));
+    let mut has_struck = false;
+    while let Some(stop) = held.next() {
+        if stop.number == more[0] && !has_struck {
+            fs::write(faulty.path().join("foreign"), FOREIGN).unwrap();
+            fs::rename(faulty.path().join("foreign"), &target).unwrap();
+            has_struck = true;
+        }
+        held.go_on(stop);
+    }
+    let ran = held.finish();
+    assert!(has_struck, "{ran}");
+    ran.exits(1);
+    assert_eq!(faulty.bytes("f").unwrap(), FOREIGN.as_bytes(), "{ran}");
+    faulty.finish();
+}

@@ -1,0 +1,213 @@
+//! What may be skipped: only what this program is known to have made of that very source.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
+
+use super::copier::is_control;
+use crate::bin::{Folder, Ran};
+use crate::skip::needs;
+
+fn under_test() -> Result<(), String> {
+    if is_control() { Err("cp stands in for the copier".into()) } else { Ok(()) }
+}
+
+fn date(path: &Path) {
+    let time = Timespec { tv_sec: 1, tv_nsec: 0 };
+    let times = Timestamps { last_access: time, last_modification: time };
+    utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW).unwrap();
+}
+
+fn write(path: PathBuf, text: &str) {
+    fs::write(&path, text).unwrap();
+    date(&path);
+}
+
+fn read(path: PathBuf) -> String {
+    fs::read_to_string(path).unwrap()
+}
+
+/// Waits until a further change of what was written just now would show in its change time.
+fn settle(folder: &Folder) {
+    let probe = folder.join("probe");
+    let changed = || {
+        fs::write(&probe, "x").unwrap();
+        let facts = probe.metadata().unwrap();
+        facts.ctime() * 1_000_000_000 + facts.ctime_nsec()
+    };
+    let begun = changed();
+    while changed() - begun < 40_000_000 {
+        std::thread::yield_now();
+    }
+    fs::remove_file(&probe).unwrap();
+}
+
+/// Copies with a ledger in `state`, and says how many files were copied, and how many skipped.
+fn noted(folder: &Folder, words: &[&str]) -> (Ran, [u64; 2]) {
+    let words = ["copy", "--format", "json"].iter().chain(words);
+    let state = folder.join("state");
+    let ran = folder
+        .flatout(words)
+        .leaves("state")
+        .leaves("dst")
+        .with(|command| _ = command.env("FLATOUT_RESUME", state))
+        .run();
+    let audit = ran.result()["audit"].clone();
+    let count = |key: &str| audit[key].as_u64().unwrap();
+    let counts = [count("files"), count("unchanged")];
+    (ran, counts)
+}
+
+#[test]
+fn equal_sizes_and_times_are_no_reason_to_skip() {
+    needs!(under_test());
+    for options in [&[][..], &["--atomic"], &["--in-place"], &["--resume=always"]] {
+        let folder = Folder::new();
+        let paths = ["f", "g", "src/a", "src/b", "dst/a", "dst/b"];
+        for name in ["src", "dst"] {
+            fs::create_dir(folder.join(name)).unwrap();
+        }
+        paths.iter().for_each(|name| write(folder.join(name), &format!("{name:8}")));
+        let copy = |words: &[&str]| {
+            let words = [&["copy"][..], options, words].concat();
+            folder.flatout(words).run().exits(0);
+        };
+        copy(&["f", "g"]);
+        assert_eq!(read(folder.join("g")), "f       ", "{options:?}");
+        copy(&["src/.", "dst"]);
+        assert_eq!(read(folder.join("dst/b")), "src/b   ", "{options:?}");
+        copy(&["-T", "src", "dst"]);
+        copy(&["src/a", "dst/b"]);
+        assert_eq!(read(folder.join("dst/b")), "src/a   ", "{options:?}");
+    }
+}
+
+/// rsync's rule, for those who want it.
+#[test]
+fn the_quick_check_assumes_what_it_says() {
+    needs!(under_test());
+    let folder = Folder::new();
+    write(folder.join("f"), "one");
+    write(folder.join("g"), "two");
+    let copy = |option: &str| folder.flatout(["copy", option, "f", "g"]).run().exits(0).code;
+    copy("--quick-check");
+    assert_eq!(read(folder.join("g")), "two");
+    copy("--checksum");
+    assert_eq!(read(folder.join("g")), "one");
+}
+
+/// Four names that hold two contents never become one file.
+#[test]
+fn names_that_hold_different_bytes_never_become_one_file() {
+    needs!(under_test());
+    for options in [&[][..], &["--quick-check"], &["--in-place"], &["--threads=1", "--quick-check"]]
+    {
+        for bonds in [["a1", "a2", "b1", "b2"], ["a1", "b1", "a2", "b2"], ["b2", "b1", "a2", "a1"]]
+        {
+            let folder = Folder::new();
+            for name in ["src", "dst"] {
+                fs::create_dir(folder.join(name)).unwrap();
+            }
+            for (first, second, text) in [("a1", "a2", "AAAA"), ("b1", "b2", "BBBB")] {
+                write(folder.join("src").join(first), text);
+                fs::hard_link(folder.join("src").join(first), folder.join("src").join(second))
+                    .unwrap();
+            }
+            // In the target other names are one file, or all of them.
+            write(folder.join("dst").join(bonds[0]), "AAAA");
+            for pair in bonds.windows(2).step_by(1 + usize::from(options.is_empty())) {
+                let _ = fs::hard_link(
+                    folder.join("dst").join(pair[0]),
+                    folder.join("dst").join(pair[1]),
+                );
+            }
+            let words = [&["copy"][..], options, &["-T", "src", "dst"]].concat();
+            let ran = folder.flatout(&words).run();
+            ran.exits(0);
+            let inode = |name: &str| folder.join("dst").join(name).metadata().unwrap().ino();
+            let context = format!("{options:?} {bonds:?}{ran}");
+            assert_ne!(inode("a1"), inode("b1"), "{context}");
+            assert_eq!(inode("a1"), inode("a2"), "{context}");
+            assert_eq!(inode("b1"), inode("b2"), "{context}");
+            if !options.contains(&"--quick-check") {
+                assert_eq!(read(folder.join("dst/a1")), "AAAA", "{context}");
+                assert_eq!(read(folder.join("dst/b1")), "BBBB", "{context}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_rerun_skips_what_it_noted_until_either_side_changes() {
+    needs!(under_test());
+    let folder = Folder::new();
+    fs::create_dir(folder.join("src")).unwrap();
+    for number in 0..20 {
+        write(folder.join(&format!("src/{number}")), &format!("text {number:3}"));
+    }
+    fs::hard_link(folder.join("src/1"), folder.join("src/again")).unwrap();
+    settle(&folder);
+    let words = ["--resume=always", "-T", "src", "dst"];
+    assert_eq!(noted(&folder, &words).1, [20, 0]);
+    assert_eq!(noted(&folder, &words).1, [0, 21]);
+    // Changes that size and time do not tell.
+    write(folder.join("src/3"), "text  X3");
+    write(folder.join("dst/4"), "text  X4");
+    fs::remove_file(folder.join("dst/5")).unwrap();
+    write(folder.join("dst/5"), "text  X5");
+    fs::rename(folder.join("dst/6"), folder.join("dst/7")).unwrap();
+    write(folder.join("dst/6"), "text  X6");
+    settle(&folder);
+    let (ran, counts) = noted(&folder, &words);
+    assert_eq!(counts, [5, 16], "{ran}");
+    for number in 0..20 {
+        let [from, to] = ["src", "dst"].map(|side| read(folder.join(&format!("{side}/{number}"))));
+        assert_eq!(from, to, "{number}");
+    }
+    assert_eq!(noted(&folder, &words).1, [0, 21]);
+    // Another set of attributes is another copy; so is another command.
+    assert_eq!(
+        noted(&folder, &["--resume=always", "--no-preserve=mode", "-T", "src", "dst"]).1[0],
+        20
+    );
+    assert_eq!(noted(&folder, &["--resume=always", "--always", "-T", "src", "dst"]).1, [20, 0]);
+    assert_eq!(noted(&folder, &["--resume=always", "src/.", "dst"]).1[0], 20);
+    assert_eq!(noted(&folder, &["--resume=never", "-T", "src", "dst"]).1[0], 20);
+}
+
+/// A copy that is over within a second leaves nothing behind.
+#[test]
+fn a_short_copy_leaves_no_ledger() {
+    needs!(under_test());
+    let folder = Folder::new();
+    fs::create_dir(folder.join("src")).unwrap();
+    write(folder.join("src/f"), "x");
+    let (ran, _) = noted(&folder, &["-T", "src", "dst"]);
+    let took_long = ran.result()["audit"]["elapsed_ns"].as_u64().unwrap() > 900_000_000;
+    assert!(took_long || !folder.join("state").exists());
+}
+
+/// Trees that are merged bring different files to the same names, whatever their size and time.
+#[test]
+fn merged_operands_replace_each_other_and_keep_their_links() {
+    needs!(under_test());
+    for options in [&[][..], &["--quick-check"], &["--threads=1"]] {
+        let folder = Folder::new();
+        for name in ["a", "b", "d"] {
+            fs::create_dir(folder.join(name)).unwrap();
+        }
+        write(folder.join("a/x"), "of a");
+        write(folder.join("b/x"), "of b");
+        write(folder.join("a/one"), "link");
+        fs::hard_link(folder.join("a/one"), folder.join("b/two")).unwrap();
+        fs::hard_link(folder.join("a/x"), folder.join("b/was-x")).unwrap();
+        let ran = folder.flatout([&["copy"][..], options, &["a/.", "b/.", "d"]].concat()).run();
+        assert!(ran.exits(0).stderr.lines().count() <= 1, "{ran}");
+        assert_eq!(read(folder.join("d/x")), "of b");
+        assert_eq!(read(folder.join("d/was-x")), "of a", "its first name was replaced");
+        let inode = |name: &str| folder.join(name).metadata().unwrap().ino();
+        assert_eq!(inode("d/one"), inode("d/two"), "{options:?}");
+    }
+}

@@ -1,0 +1,144 @@
+//! Sources that are, by one way or another, the target itself: nothing is lost.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, symlink};
+use std::path::Path;
+
+use super::copier::is_control;
+use crate::bin::{Folder, Ran};
+use crate::filesystem::Mounted;
+use crate::skip::needs;
+
+fn under_test() -> Result<(), String> {
+    if is_control() { Err("cp stands in for the copier".into()) } else { Ok(()) }
+}
+
+fn copy(folder: &Folder, words: &[&str]) -> Ran {
+    folder.flatout(["copy"].iter().chain(words)).run()
+}
+
+/// A folder with `src` and `dst`, and DATA in `dst/f`.
+fn folder() -> Folder {
+    let folder = Folder::new();
+    fs::create_dir(folder.join("src")).unwrap();
+    fs::create_dir(folder.join("dst")).unwrap();
+    fs::write(folder.join("dst/f"), "DATA").unwrap();
+    folder
+}
+
+#[track_caller]
+fn has_data(path: &Path) {
+    let facts = path.symlink_metadata().unwrap();
+    assert!(facts.is_file(), "{path:?} is no file any more");
+    assert_eq!(fs::read(path).unwrap(), b"DATA", "{path:?}");
+}
+
+/// A symlink of the source is never put in the place of what it refers to, at whatever remove.
+#[test]
+fn a_symlink_does_not_take_the_place_of_what_it_refers_to() {
+    needs!(under_test());
+    let texts =
+        ["../dst/f", "../dst/./../dst/f", "../src/../dst/f", "near", "../dir/f", "ABSOLUTE"];
+    for text in texts {
+        for words in [
+            &["src/.", "dst"][..],
+            &["src/f", "dst"],
+            &["-T", "src", "dst"],
+            &["-T", "src/f", "dst/f"],
+        ] {
+            for option in [&[][..], &["--atomic"], &["--in-place"], &["--always"], &["-f"]] {
+                let folder = folder();
+                symlink("dst", folder.join("dir")).unwrap();
+                symlink("../dst/f", folder.join("src/near")).unwrap();
+                let absolute = folder.join("dst/f");
+                let text = if text == "ABSOLUTE" { absolute.as_path() } else { Path::new(text) };
+                symlink(text, folder.join("src/f")).unwrap();
+                let ran = copy(&folder, &[option, words].concat());
+                ran.exits(1);
+                assert!(ran.stderr.contains("f: ") || ran.stderr.contains("same file"), "{ran}");
+                has_data(&folder.join("dst/f"));
+            }
+        }
+    }
+}
+
+/// A symlink of the target is something that can be lost, too.
+#[test]
+fn a_symlink_does_not_take_the_place_of_a_symlink_to_which_it_refers() {
+    needs!(under_test());
+    let folder = folder();
+    symlink("f", folder.join("dst/to-f")).unwrap();
+    symlink("../dst/to-f", folder.join("src/to-f")).unwrap();
+    copy(&folder, &["src/.", "dst"]).complains(1, &["to-f", "refers to it"]);
+    assert_eq!(fs::read_link(folder.join("dst/to-f")).unwrap(), Path::new("f"));
+    // The same text in another place refers to something else, and is a symlink as any.
+    symlink("f", folder.join("src/other")).unwrap();
+    symlink("elsewhere", folder.join("dst/other")).unwrap();
+    fs::remove_file(folder.join("src/to-f")).unwrap();
+    copy(&folder, &["src/.", "dst"]).exits(0);
+    assert_eq!(fs::read_link(folder.join("dst/other")).unwrap(), Path::new("f"));
+}
+
+#[test]
+fn other_names_of_a_file_are_the_same_file() {
+    needs!(under_test());
+    for words in [&["src/.", "dst"][..], &["src/f", "dst"], &["-T", "src/f", "dst/f"]] {
+        for option in [&[][..], &["--atomic"], &["--in-place"], &["--always"]] {
+            let folder = folder();
+            fs::hard_link(folder.join("dst/f"), folder.join("src/f")).unwrap();
+            fs::hard_link(folder.join("dst/f"), folder.join("src/g")).unwrap();
+            let ran = copy(&folder, &[option, words].concat());
+            ran.exits(1);
+            assert!(ran.stderr.contains("same file"), "{ran}");
+            has_data(&folder.join("dst/f"));
+            has_data(&folder.join("src/f"));
+        }
+    }
+}
+
+/// A symlink of the target that leads to the source would be all that is left of it.
+#[test]
+fn a_target_that_leads_to_the_source_is_the_same_file() {
+    needs!(under_test());
+    let folder = folder();
+    fs::write(folder.join("src/g"), "DATA").unwrap();
+    symlink("../src/g", folder.join("dst/g")).unwrap();
+    for words in [&["src/.", "dst"][..], &["src/g", "dst"], &["-T", "src/g", "dst/g"]] {
+        copy(&folder, words).complains(1, &["same file"]);
+        has_data(&folder.join("src/g"));
+        assert!(folder.join("dst/g").symlink_metadata().unwrap().is_symlink());
+    }
+}
+
+#[test]
+fn a_bind_mount_hides_nothing() {
+    needs!(under_test());
+    let folder = folder();
+    let shown = needs!(Mounted::shown_again(&folder.join("dst")));
+    let shown_f = shown.path().join("f");
+    symlink(&shown_f, folder.join("src/f")).unwrap();
+    copy(&folder, &["src/.", "dst"]).complains(1, &["refers to it"]);
+    has_data(&folder.join("dst/f"));
+    let place = shown.path();
+    let place = place.to_str().unwrap();
+    copy(&folder, &["src/.", place]).complains(1, &["refers to it"]);
+    copy(&folder, &["dst/f", place]).complains(1, &["same file"]);
+    has_data(&folder.join("dst/f"));
+    shown.finish();
+}
+
+/// Names of one symlink on both sides: there is nothing to do, as for cp.
+#[test]
+fn hard_linked_symlinks_are_the_same_already() {
+    needs!(under_test());
+    let folder = folder();
+    symlink("nowhere", folder.join("src/s")).unwrap();
+    fs::hard_link(folder.join("src/s"), folder.join("dst/s")).unwrap();
+    fs::hard_link(folder.join("src/s"), folder.join("src/t")).unwrap();
+    fs::hard_link(folder.join("src/s"), folder.join("dst/t")).unwrap();
+    for words in [&["src/.", "dst"][..], &["src/s", "dst"]] {
+        assert_eq!(copy(&folder, words).exits(0).stderr, "");
+    }
+    let inode = |name: &str| folder.join(name).symlink_metadata().unwrap().ino();
+    assert_eq!(inode("src/s"), inode("dst/s"));
+}
