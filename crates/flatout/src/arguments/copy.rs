@@ -41,10 +41,9 @@ Examples:
   flatout copy --verify --sync A B     read back from the device, and durable at the end
   flatout copy -x / /mnt          one filesystem, without those that are mounted in it
 
-Everything that `cp -a` keeps is kept. A file of the target that has type, size and modification
-time of the source counts as copied, so an interrupted copy goes on when the same command is given
-again. A file that is there is replaced as a whole when its copy is complete. No symlink inside a
-tree is followed. Where `flatout tune` has measured both filesystems, its settings are used and the
+Everything that `cp -a` keeps is kept. Nothing is skipped for equal size and time: an interrupted
+copy goes on when the same command is given again, because finished files are noted. A file that is
+there is replaced as a whole when its copy is complete. No symlink inside a tree is followed. Where `flatout tune` has measured both filesystems, its settings are used and the
 last line says how close to the limit the copy ran. Off a terminal nothing is printed unless it went wrong or was asked for. Exit
 codes: 0 all copied, 1 something was not, 2 wrong use, 130 interrupted.";
 

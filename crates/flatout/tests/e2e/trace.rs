@@ -105,3 +105,20 @@ fn a_write_is_synced_when_that_is_asked_and_only_then() {
         assert_eq!(!syncs.is_empty(), is_synced, "--sync {when}: {syncs:#?}{}", traced.ran);
     }
 }
+
+/// Who overwrites one file does not want to wait for a listing of all that lies beside it; what an
+/// earlier copy left of this file goes all the same.
+#[test]
+fn overwriting_a_file_does_not_list_its_directory() {
+    let folder = Folder::new();
+    fs::create_dir(folder.join("d")).unwrap();
+    fs::write(folder.join("d/f"), "old").unwrap();
+    fs::write(folder.join("f"), "new").unwrap();
+    for options in ["", " --atomic", " --in-place", " --quick-check"] {
+        let traced = needs!(Traced::new(&folder, &format!("copy{options} f d")));
+        let listed = traced.on_file(&["getdents64("], &folder.join("d"));
+        assert!(listed.is_empty(), "{options}: {listed:?}");
+        assert_eq!(fs::read(folder.join("d/f")).unwrap(), b"new");
+    }
+    assert_eq!(Folder::names_in(&folder.join("d")).len(), 1);
+}

@@ -6,7 +6,7 @@ use flatout_sys::memory;
 use flatout_tree::copy::{Ended, Snapshot, Waiting};
 
 use super::limit::{Limits, Moved, Share};
-use crate::arguments::copy::Copy as Arguments;
+use crate::arguments::copy::{Copy as Arguments, WhenChoice};
 use crate::conclusion::{DONE, FAILED, INTERRUPTED};
 
 /// Figures of a copy that has ended.
@@ -60,8 +60,11 @@ pub fn nothing_yet() -> Ended {
 pub fn hint(arguments: &Arguments) -> &'static str {
     if arguments.always {
         "interrupted; without --always the same command goes on with what is not complete"
+    } else if arguments.resume == Some(WhenChoice::Never) {
+        "interrupted; give the same command again: it copies everything anew"
     } else {
-        "interrupted; give the same command again to go on: what is complete is not copied again"
+        "interrupted; give the same command again to go on: what was noted as finished is not copied \
+         again"
     }
 }
 
