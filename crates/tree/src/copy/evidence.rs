@@ -104,8 +104,15 @@ impl Evidence {
 
     /// From now on finished files are noted, if there is a place for that.
     pub(super) fn begin_noting(&self) {
-        if !self.is_noting() && self.state().ledger.as_mut().is_some_and(Ledger::begin) {
+        if self.is_noting() {
+            return;
+        }
+        let mut state = self.state();
+        if state.ledger.as_mut().is_some_and(Ledger::begin) {
             self.is_noting.store(true, Ordering::Relaxed);
+        } else {
+            // It is not tried again.
+            state.ledger = None;
         }
     }
 

@@ -420,8 +420,29 @@ mod tests {
     use flatout_io::{Caching, Split, Tuning};
 
     use super::*;
-    use crate::copy::options::Tuned;
-    use crate::copy::tests::options;
+    use crate::copy::evidence::Noting;
+    use crate::copy::options::{Preserve, Tuned};
+    use crate::copy::tests::{Heard, options};
+
+    #[test]
+    fn a_copy_that_takes_a_second_notes_what_is_finished() {
+        let place = tempfile::tempdir().unwrap();
+        std::fs::write(place.path().join("source"), "x").unwrap();
+        let ledger = place.path().join("state/ledger");
+        for (begun_s, is_noted) in [(0, false), (2, true)] {
+            let heard = Heard::default();
+            let evidence = Evidence::open(&ledger, Preserve::ALL, Noting::Later, 0);
+            let mut copy = Copy::new(options(), &heard).with_evidence(evidence);
+            copy.begun -= Duration::from_secs(begun_s);
+            let [source, target] = ["source", "target"].map(|name| place.path().join(name));
+            copy.run(vec![Operand { source, target }], |_| {
+                copy.work();
+                ControlFlow::Continue(())
+            });
+            copy.finish();
+            assert_eq!(ledger.exists(), is_noted, "after {begun_s} s");
+        }
+    }
 
     #[test]
     fn threads_are_those_asked_for_those_measured_or_as_many_as_there_are_cpus() {

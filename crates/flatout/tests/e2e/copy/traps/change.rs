@@ -90,6 +90,7 @@ fn a_source_that_is_written_all_the_time_is_copied_as_it_is_and_said() {
     let folder = Folder::new();
     let (source, target) = (folder.join("busy"), folder.join("copy"));
     fs::write(&source, vec![0; 2 << 20]).unwrap();
+    let mut copies = Vec::new();
     let is_over = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -102,13 +103,17 @@ fn a_source_that_is_written_all_the_time_is_copied_as_it_is_and_said() {
         });
         for engine in ENGINES {
             let ran = copy(&["--engine", engine, "--threads", "1"], &source, &target);
-            ran.exits(0);
-            let is_said = ran.stderr.contains("changed again while it was copied");
-            assert!(is_said || !ran.stderr.contains("changed"), "{engine}{ran}");
-            assert_eq!(fs::read(&target).unwrap().len(), 2 << 20, "{engine}{ran}");
+            let length = fs::read(&target).map(|bytes| bytes.len());
+            copies.push((engine, ran, length.unwrap_or(0)));
         }
         is_over.store(true, std::sync::atomic::Ordering::Relaxed);
     });
+    for (engine, ran, length) in copies {
+        assert_eq!((ran.exits(0).code, length), (Some(0), 2 << 20), "{engine}{ran}");
+        // It may have been left alone for once.
+        let is_taken = ran.stderr.contains("changed again while it was copied");
+        assert!(is_taken || ran.stderr.lines().count() <= 1, "{engine}{ran}");
+    }
 }
 
 /// Whole it arrives, the old one or the new one, or the failure is named.
