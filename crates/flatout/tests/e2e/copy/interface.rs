@@ -3,6 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
+use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::bin::{Folder, assert_warned, closed_pipe};
@@ -206,7 +207,7 @@ fn an_interrupted_copy_says_how_to_go_on_and_goes_on() {
     running.wait_until("status", |_| faulty.read_bytes() > 0);
     running.interrupt();
     let ran = running.wait();
-    ran.complains(130, &["interrupted", "same command again"]);
+    ran.died_of(Signal::INT).says(&["interrupted", "same command again"]);
     let document = ran.document();
     schema::assert_valid(&document);
     assert_eq!(document["results"][0]["status"], "interrupted");
