@@ -19,6 +19,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread::{Builder, Scope};
 
+use flatout_io::escape;
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::clock::monotonic_ns;
 use flatout_sys::usage;
@@ -115,7 +116,7 @@ fn plan(arguments: &Arguments, witness: &Witness<'_>) -> Plan {
     match operand::plan(sources, &destination, arguments.reach()) {
         Ok(plan) => {
             for source in &plan.repeated {
-                witness.remark(&format!("{} is named more than once", source.display()));
+                witness.remark(&format!("{} is named more than once", escape(source)));
             }
             for objection in &plan.objections {
                 witness.object(objection);

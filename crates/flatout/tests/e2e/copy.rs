@@ -13,4 +13,5 @@ mod oracle;
 mod property;
 mod race;
 mod shortage;
+mod told;
 mod traps;

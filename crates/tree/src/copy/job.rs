@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use flatout_io::Engine;
 use flatout_io::transfer::Method;
+use flatout_io::{Engine, escape};
 use flatout_sys::{affinity, occupation};
 
 use super::attributes::Attributes;
@@ -282,7 +282,8 @@ impl<'a> Copy<'a> {
 
     /// A file was written while it was copied, and is copied once more.
     pub(super) fn tell_of_a_change(&self, source: &OsStr) {
-        let text = format!("{} changed while it was copied; it is copied again", source.display());
+        let source = escape(source);
+        let text = format!("{source} changed while it was copied; it is copied again");
         self.watch.event(&Event::Notice(&Notice { code: "source_changed", text }));
     }
 

@@ -1,5 +1,6 @@
 //! Operands and options of `flatout copy` that make no sense together.
 
+use flatout_io::escape;
 use flatout_tree::copy::options::Preserve;
 
 use super::Copy;
@@ -12,7 +13,7 @@ impl Copy {
     }
 
     fn wrong_operands(&self) -> Option<String> {
-        let last = self.paths.last().map(|path| path.display());
+        let last = self.paths.last().map(escape);
         match (&self.target_directory, self.paths.len()) {
             (None, 1) => Some(format!("no target after {}", last?)),
             (None, count) if self.no_target_directory && count > 2 => {

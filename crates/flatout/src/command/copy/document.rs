@@ -73,7 +73,7 @@ fn row(account: &Account) -> Outcome {
         ("unchanged", totals.unchanged.into()),
         ("failed", account.failed().into()),
         ("retried", totals.retried.into()),
-        ("bytes", totals.bytes_accepted.into()),
+        ("bytes", totals.bytes_copied().into()),
         ("unwritten_bytes", account.unwritten_bytes.into()),
         ("elapsed_ns", account.elapsed_ns.into()),
         ("limit", account.share.as_ref().map_or(Value::Null, Share::document)),

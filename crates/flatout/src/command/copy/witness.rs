@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use flatout_bench::read::outcome::escape;
+use flatout_io::escape;
 use flatout_tree::copy::event::{Action, Event, Watch};
 use flatout_tree::copy::operand::Objection;
 use serde_json::json;
