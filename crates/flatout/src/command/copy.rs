@@ -29,8 +29,10 @@ use flatout_tree::copy::{Copy, Ended, Operand};
 
 use crate::arguments::copy::{Copy as Arguments, CopyFormat};
 use crate::arguments::shared::Output;
+use crate::output::place::{Place, identity};
 use crate::{conclusion, output, profile};
 use account::Account;
+use aside::Kept;
 use document::Document;
 use limit::Limits;
 use log::Log;
@@ -39,8 +41,8 @@ use witness::Witness;
 
 /// Copies all that is named. What cannot be copied does not stop the rest.
 pub fn run(arguments: &Arguments, cancel: CancelToken) -> ExitCode {
-    let log = match prepare(arguments) {
-        Ok(log) => log,
+    let Own { output, log } = match prepare(arguments) {
+        Ok(own) => own,
         Err(error) => return refuse(arguments, error),
     };
     let document = arguments.figures().map(Document::begin);
@@ -66,7 +68,13 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> ExitCode {
         let fetched_bytes = fetched_bytes().saturating_sub(fetched_before);
         account.hold_against(&limits, fetched_bytes, arguments.verify.into());
     }
-    conclude(arguments, document, &account, witness, &refused_ways)
+    conclude(
+        arguments,
+        document.map(|document| (document, output)),
+        &account,
+        witness,
+        &refused_ways,
+    )
 }
 
 /// What was measured for the filesystems of all that is to be copied.
@@ -81,23 +89,52 @@ fn fetched_bytes() -> u64 {
     usage::process_io().map_or(0, |totals| totals.device_read_bytes)
 }
 
-/// Looks at the places for results before anything is copied.
-fn prepare(arguments: &Arguments) -> Result<Option<Log>, String> {
+/// Files of our own.
+struct Own {
+    /// For the figures.
+    output: Option<Place>,
+    log: Option<Log>,
+}
+
+/// Looks at the places for results before anything is copied, and begins the log.
+fn prepare(arguments: &Arguments) -> Result<Own, String> {
+    let find = |path: &Option<PathBuf>| path.as_deref().map(Place::find).transpose();
+    let (output, log) = (find(&arguments.output)?, find(&arguments.log)?);
+    if output.is_none() && log.is_none() {
+        return Ok(Own { output: None, log: None });
+    }
     let (sources, destination) = arguments.operands();
     // What cannot be planned is said later.
     let plan = operand::plan(sources, &destination, arguments.reach()).unwrap_or_default();
     let operands: Vec<Operand> = plan.rounds.into_iter().flatten().collect();
-    for path in [&arguments.output, &arguments.log].into_iter().flatten() {
-        let place = Output::json(Some(path.clone()));
-        output::check(&place, &arguments.paths)?;
-        if let Some(error) = aside::obstacle(path, &operands) {
+    let kept = Kept { sources, operands: &operands, reach: arguments.reach() };
+    for place in [&output, &log].into_iter().flatten() {
+        if let Some(error) = kept.obstacle(place) {
             return Err(error);
         }
+        place.check()?;
     }
-    if arguments.output.is_some() && arguments.output == arguments.log {
+    if let (Some(output), Some(log)) = (&output, &log)
+        && output.is_same(log)
+    {
         return Err("--output and --log name the same file".to_owned());
     }
-    arguments.log.as_deref().map(Log::create).transpose()
+    let log = log.map(|place| begin(&place, &kept)).transpose()?;
+    Ok(Own { output, log })
+}
+
+fn begin(place: &Place, kept: &Kept<'_>) -> Result<Log, String> {
+    let file = place.open()?;
+    let facts = rustix::fs::fstat(&file).map_err(|errno| {
+        format!("cannot write {:?}: {}", place.path(), std::io::Error::from(errno))
+    })?;
+    match kept.mistaken(identity(&facts)) {
+        Some(error) => {
+            place.withdraw();
+            Err(error)
+        }
+        None => Ok(Log::new(place.path(), file)),
+    }
 }
 
 /// The results cannot be written where they are wanted.
@@ -211,7 +248,7 @@ fn hire<'scope, 'env>(
 /// Says how it ended, and returns the exit code.
 fn conclude(
     arguments: &Arguments,
-    document: Option<Document>,
+    document: Option<(Document, Option<Place>)>,
     account: &Account,
     witness: Witness<'_>,
     refused_ways: &[String],
@@ -236,8 +273,8 @@ fn conclude(
     }
     let mut code = account.exit_code();
     let errors = witness.finish(&mut code);
-    if let Some(document) = document
-        && let Err(error) = document.end(account, errors, code, arguments.output.as_deref())
+    if let Some((document, place)) = document
+        && let Err(error) = document.end(account, errors, code, place.as_ref())
     {
         output::complain(&error);
         code = code.max(conclusion::FAILED);

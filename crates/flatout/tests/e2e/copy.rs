@@ -10,6 +10,7 @@ mod likeness;
 mod memory;
 mod operand;
 mod oracle;
+mod own_files;
 mod property;
 mod race;
 mod shortage;

@@ -146,9 +146,9 @@ fn figures_go_where_they_are_wanted() {
     run("--format json").stdout(closed_pipe()).run().exits(0);
     for option in ["--output", "--log"] {
         let ran = folder.flatout(words("", &["a", "new", option, "a"])).run();
-        ran.complains(1, &["\"a\"", "it is the file that is worked on"]);
+        ran.complains(1, &["results to a:", "a is copied"]);
         let ran = folder.flatout(words("", &["a", "target", option, "target"])).run();
-        ran.complains(1, &["\"target\""]);
+        ran.complains(1, &["results to target:", "copies go to target"]);
     }
     let same = folder.flatout(words("--log one --output one", &["a", "b"])).run();
     same.complains(1, &["same file"]);
