@@ -1,6 +1,7 @@
 //! What `flatout copy` takes and what it says: options, figures, the log, exit codes.
 
 use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::time::Duration;
 
 use rustix::process::Signal;
@@ -15,8 +16,6 @@ use crate::skip::needs;
 
 /// Options that contradict each other or are out of bounds, and a word of the line that says so.
 const WRONG: &[(&str, &str)] = &[
-    ("--atomic --in-place", "--in-place"),
-    ("--always --checksum", "--checksum"),
     ("--engine reflink --reflink=never", "--reflink=never"),
     ("--engine sync --reflink=always", "--reflink=always"),
     ("--engine uring --reflink", "--reflink=always"),
@@ -24,7 +23,7 @@ const WRONG: &[(&str, &str)] = &[
     ("--reflink=always --sparse=never", "--sparse=never"),
     ("--engine mmap --depth 4", "--depth"),
     ("--engine reflink --block-size 1M", "--block-size"),
-    ("--preserve=mode,links --no-preserve=links", "links"),
+    ("-t one -t new", "second directory: new"),
     ("--preserve=modes", "modes"),
     ("--preserve=", "attribute"),
     ("--no-preserve=", "attribute"),
@@ -52,6 +51,12 @@ const RIGHT: &[&str] = &[
     "--no-preserve=mode --no-preserve=links",
     "--in-place",
     "--atomic --sync",
+    "--atomic --in-place --atomic",
+    "--always --checksum --always",
+    "--sync --sync -x -x --verify --verify --threads 2 --threads 3 -T -T",
+    "--engine uring --engine sync --block-size 1M --block-size 2M --max-fds 64 --max-fds 65",
+    "--reflink=always --reflink=never --sparse=always --sparse=auto",
+    "--preserve=mode,links --no-preserve=links --preserve --no-preserve=all --preserve=all",
     "--always --verify",
     "--checksum --sparse=always",
     "-x --sparse never",
@@ -97,6 +102,33 @@ fn options_are_taken_together_and_nothing_is_said() {
         assert_eq!(fs::read(folder.join("new/f")).unwrap(), b"contents", "{options}");
         fs::remove_dir_all(folder.join("new")).unwrap();
     }
+}
+
+#[test]
+fn of_options_given_twice_the_last_one_counts() {
+    let folder = folder();
+    let kept = |options: &str| {
+        let target = format!("new{}", options.len());
+        let ran = folder.flatout(words(options, &["src/f", &target])).leaves(&target).run();
+        ran.exits(0);
+        let facts = fs::metadata(folder.join(&target)).unwrap();
+        (facts.mode() & 0o777, facts.mtime() == 1)
+    };
+    let source = fs::File::options().write(true).open(folder.join("src/f")).unwrap();
+    source.set_permissions(fs::Permissions::from_mode(0o640)).unwrap();
+    source.set_modified(std::time::UNIX_EPOCH + Duration::from_secs(1)).unwrap();
+    drop(source);
+    assert_eq!(kept("--no-preserve=timestamps"), (0o640, false));
+    assert_eq!(kept("--no-preserve=timestamps --preserve=timestamps"), (0o640, true));
+    assert_eq!(
+        kept("--preserve=timestamps --no-preserve=timestamps --preserve=mode"),
+        (0o640, false)
+    );
+    assert_eq!(kept("--preserve=mode --preserve=timestamps"), (0o640, true));
+    let ran =
+        folder.flatout(words("--format table --format json --log a --log log", &["src", "d"]));
+    ran.leaves("d").leaves("log").run().exits(0).document();
+    assert_eq!(fs::read(folder.join("a")).unwrap(), b"a");
 }
 
 #[test]
