@@ -6,6 +6,7 @@
 
 mod account;
 mod aside;
+mod disguise;
 mod document;
 mod limit;
 mod log;
@@ -96,8 +97,12 @@ struct Own {
     log: Option<Log>,
 }
 
-/// Looks at the places for results before anything is copied, and begins the log.
+/// Looks before anything is copied whether it can be, and at the places for results; begins the
+/// log.
 fn prepare(arguments: &Arguments) -> Result<Own, String> {
+    if let Some(error) = disguise::obstacle() {
+        return Err(error);
+    }
     let find = |path: &Option<PathBuf>| path.as_deref().map(Place::find).transpose();
     let (output, log) = (find(&arguments.output)?, find(&arguments.log)?);
     if output.is_none() && log.is_none() {
@@ -137,7 +142,7 @@ fn begin(place: &Place, kept: &Kept<'_>) -> Result<Log, String> {
     }
 }
 
-/// The results cannot be written where they are wanted.
+/// Nothing can be copied here, or results cannot be written where they are wanted.
 fn refuse(arguments: &Arguments, error: String) -> ExitCode {
     if arguments.figures() == Some(CopyFormat::Json) {
         let shown = Output::json(None);
@@ -214,7 +219,7 @@ fn run_round(copy: &Copy<'_>, operands: Vec<Operand>, witness: &Witness<'_>) -> 
     let work = || {
         std::thread::scope(|scope| {
             let mut running = 0;
-            copy.run(operands, |more| hire(scope, copy, more, &mut running, witness))
+            copy.run(operands, |more| hire(scope, copy, more, &mut running))
         })
     };
     match witness.terminal() {
@@ -228,18 +233,17 @@ fn hire<'scope, 'env>(
     copy: &'env Copy<'_>,
     more: u32,
     running: &mut u32,
-    witness: &Witness<'_>,
 ) -> ControlFlow<()> {
     for _ in 0..more {
         let thread = Builder::new().name(format!("copy {running}"));
         match thread.spawn_scoped(scope, || copy.work()) {
             Ok(_) => *running += 1,
-            // With fewer threads than are useful it takes longer, no more.
-            Err(error) if *running == 0 => {
-                witness.fail(format!("cannot start a thread: {error}"));
-                return ControlFlow::Break(());
+            // With fewer threads than are useful it takes longer, no more; this one is always there.
+            Err(_) if *running == 0 => {
+                copy.work();
+                return ControlFlow::Continue(());
             }
-            Err(_) => {}
+            Err(_) => return ControlFlow::Continue(()),
         }
     }
     ControlFlow::Continue(())

@@ -14,5 +14,6 @@ mod own_files;
 mod property;
 mod race;
 mod shortage;
+mod surroundings;
 mod told;
 mod traps;
