@@ -2,14 +2,14 @@
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::bin::{Folder, assert_warned, closed_pipe};
 use crate::faulty::{Faults, Faulty};
-use crate::filesystem::needs_program;
+use crate::filesystem::{Kind, Mounted, needs_program};
 use crate::fixture::random_bytes;
 use crate::schema;
 use crate::skip::needs;
@@ -116,7 +116,7 @@ fn of_options_given_twice_the_last_one_counts() {
     };
     let source = fs::File::options().write(true).open(folder.join("src/f")).unwrap();
     source.set_permissions(fs::Permissions::from_mode(0o640)).unwrap();
-    source.set_modified(std::time::UNIX_EPOCH + Duration::from_secs(1)).unwrap();
+    source.set_modified(UNIX_EPOCH + Duration::from_secs(1)).unwrap();
     drop(source);
     assert_eq!(kept("--no-preserve=timestamps"), (0o640, false));
     assert_eq!(kept("--no-preserve=timestamps --preserve=timestamps"), (0o640, true));
@@ -222,6 +222,35 @@ fn somebody_who_looks_on_is_told_at_the_end() {
     let words = ["-qec", command.as_str(), "/dev/null"].map(std::ffi::OsString::from).to_vec();
     let ran = folder.program("script".as_ref(), words).leaves("new").run();
     assert!(ran.exits(0).stdout.contains("flatout: 1 file, "), "{ran}");
+}
+
+#[test]
+fn access_times_of_directories_are_kept_while_somebody_looks_on() {
+    needs!(needs_program("script"));
+    let folder = folder();
+    // Whatever this machine says of access times: here each reading counts.
+    let mounted = needs!(Mounted::new(Kind::Tmpfs(16 << 20)));
+    needs!(mounted.remount("strictatime"));
+    let source = mounted.path().join("tree");
+    let old = UNIX_EPOCH + Duration::from_secs(1);
+    let directories: Vec<_> = (0..600).map(|index| source.join(format!("d{index}"))).collect();
+    for path in &directories {
+        fs::create_dir_all(path.join("below")).unwrap();
+    }
+    let all = directories.iter().chain([&source]);
+    for path in all.clone() {
+        let times = fs::FileTimes::new().set_accessed(old).set_modified(old);
+        fs::File::open(path).unwrap().set_times(times).unwrap();
+    }
+    let program = crate::bin::executable().display();
+    let command = format!("'{program}' copy --threads 1 {} new", source.display());
+    let words = ["-qec", command.as_str(), "/dev/null"].map(std::ffi::OsString::from).to_vec();
+    folder.program("script".as_ref(), words).leaves("new").run().exits(0);
+    let copies = all.map(|path| folder.join("new").join(path.strip_prefix(&source).unwrap()));
+    // The copier looks at a directory before it reads it, as cp does.
+    let changed = copies.filter(|copy| copy.metadata().unwrap().accessed().unwrap() != old);
+    assert_eq!(changed.count(), 0);
+    mounted.finish();
 }
 
 #[test]
