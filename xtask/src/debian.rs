@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// A program that tests call, and the package that brings it.
-const NEEDED: [(&str, &str); 13] = [
+const NEEDED: [(&str, &str); 14] = [
     ("strace", "strace"),
     ("mkfs.xfs", "xfsprogs"),
     ("mkfs.btrfs", "btrfs-progs"),
@@ -22,6 +22,7 @@ const NEEDED: [(&str, &str); 13] = [
     ("zsh", "zsh"),
     ("fish", "fish"),
     ("man", "man-db"),
+    ("fakeroot", "fakeroot"),
 ];
 
 /// Folders of administration programs, which a user's search path may lack.

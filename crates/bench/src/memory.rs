@@ -121,6 +121,8 @@ pub fn check(options: &Options) -> Result<(), Error> {
 /// There is no memory to measure, or it cannot be had; what goes wrong with a row is the row's.
 pub fn measure(options: &Options, plan: &Plan, bench: &mut Bench<'_>) -> Result<Measured, Error> {
     let started_ns = bench.clock.now_ns();
+    // What is free is shared out below: nobody else may take of it meanwhile.
+    flatout_sys::memory::share_addresses_of_threads();
     let allowed = affinity::allowed_cpus().unwrap_or_default();
     let caches = cpu_cache::data_caches(Path::new("/"), first_cpu());
     let modules = dimm::peak(Path::new("/"));

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 
-use flatout_bench::read::outcome::escape;
+use flatout_io::escape;
 use flatout_measure::clock::{Clock, SystemClock};
 use flatout_measure::environment;
 use flatout_measure::record::{Chart, End, Outcome, Record, SCHEMA, Start, Status};

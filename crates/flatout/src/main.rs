@@ -1,7 +1,8 @@
 //! flatout: how fast a Linux machine really is, and moving data that fast.
 //!
 //! The story: arguments become a job, the job leaves a record, the record is shown, and the
-//! record's end is the exit code. Glue only; the only room that prints.
+//! record's end is the exit code. A command that a signal stopped ends in order and then dies of
+//! that signal, as a shell expects it. Glue only; the only room that prints.
 
 #![forbid(unsafe_code)]
 
@@ -12,12 +13,21 @@ mod output;
 mod profile;
 mod progress;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use arguments::{Command, Recorded};
 use conclusion::Conclusion;
 
 fn main() -> ExitCode {
+    let code = run();
+    // What was printed is out before a signal ends this without the usual tidying up.
+    let _ = std::io::stdout().flush();
+    flatout_sys::cancel::die_of_signal();
+    code
+}
+
+fn run() -> ExitCode {
     let arguments = match arguments::parse(std::env::args_os()) {
         Ok(arguments) => arguments,
         Err(refusal) => return output::refuse(&refusal),

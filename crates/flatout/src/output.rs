@@ -1,5 +1,6 @@
 //! Where results and complaints go: standard output or a file, and standard error.
 
+pub mod place;
 pub mod stream;
 
 use std::fs::File;

@@ -45,23 +45,35 @@ fn place([named, file]: [&str; 2], variable: impl Fn(&str) -> Option<OsString>) 
     Some(directory.join("flatout").join(file))
 }
 
-/// The table, if there is one. One that cannot be read is complained about, and is none.
+/// The table, if there is one. One that makes no sense is complained about, and is none; one that
+/// this user may not read is somebody else's: `HOME` is often that of another user.
 ///
 /// Cost: an open that mostly fails; else a few KiB are read.
 pub fn load() -> Option<Arc<MachineProfile>> {
     match read()? {
         Ok(profile) => Some(Arc::new(MachineProfile { profile, machine: machine() })),
-        Err(error) => {
-            output::complain(&format!("{error}; going on with the defaults"));
+        Err(Unusable { is_private: true, .. }) => None,
+        Err(Unusable { text, .. }) => {
+            output::complain(&format!("{text}; going on with the defaults"));
             None
         }
     }
 }
 
+/// Why a table cannot be used.
+struct Unusable {
+    text: String,
+    /// This user may not read it.
+    is_private: bool,
+}
+
 /// The table; `None` where there is none yet, or no place for one.
-fn read() -> Option<Result<Profile, String>> {
+fn read() -> Option<Result<Profile, Unusable>> {
     let path = path()?;
-    let fail = |cause: String| format!("cannot use the profile {path:?}: {cause}");
+    let fail = |cause: String| Unusable {
+        text: format!("cannot use the profile {path:?}: {cause}"),
+        is_private: false,
+    };
     let read = File::open(&path).and_then(|file| {
         let mut text = String::new();
         file.take(MOST_BYTES + 1).read_to_string(&mut text)?;
@@ -69,7 +81,10 @@ fn read() -> Option<Result<Profile, String>> {
     });
     match read {
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        Err(error) => Some(Err(fail(error.to_string()))),
+        Err(error) => {
+            let is_private = error.kind() == io::ErrorKind::PermissionDenied;
+            Some(Err(Unusable { is_private, ..fail(error.to_string()) }))
+        }
         Ok(text) if text.len() as u64 > MOST_BYTES => {
             Some(Err(fail(format!("it has more than {MOST_BYTES} bytes"))))
         }
@@ -97,8 +112,8 @@ pub fn check() -> Result<PathBuf, String> {
         "there is no place for the profile: none of FLATOUT_PROFILE, XDG_CONFIG_HOME and HOME \
          names one; --no-save measures without leaving one",
     )?;
-    if let Some(Err(error)) = read() {
-        return Err(format!("{error}; it is left as it is, FLATOUT_PROFILE names another place"));
+    if let Some(Err(Unusable { text, .. })) = read() {
+        return Err(format!("{text}; it is left as it is, FLATOUT_PROFILE names another place"));
     }
     if let Some(directory) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         fs::create_dir_all(directory)
@@ -113,7 +128,7 @@ pub fn check() -> Result<PathBuf, String> {
 /// Errors: it cannot be written, or has become something else meanwhile.
 pub fn save(entries: &[ProfileEntry]) -> Result<PathBuf, String> {
     let path = check()?;
-    let mut profile = read().transpose()?.unwrap_or_default();
+    let mut profile = read().transpose().map_err(|error| error.text)?.unwrap_or_default();
     entries.iter().cloned().for_each(|entry| profile.put(entry));
     // A link to where somebody keeps it stays one.
     let path = path.canonicalize().unwrap_or(path);

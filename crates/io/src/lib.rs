@@ -14,6 +14,7 @@ pub mod digest;
 mod direct;
 mod error;
 mod fallback;
+mod name;
 pub mod operations;
 mod order;
 mod profile;
@@ -26,6 +27,7 @@ mod tuning;
 
 pub use error::{Error, cause_text};
 pub use fallback::Fallback;
+pub use name::escape;
 pub use order::Order;
 pub use profile::{
     Evidence, MachineProfile, PROFILE_SCHEMA, Profile, ProfileEntry, ProfileKey, SizeClass, Work,

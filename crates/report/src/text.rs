@@ -31,7 +31,8 @@ pub fn visible(text: &str) -> String {
             '\n' => shown.push_str("\\n"),
             '\r' => shown.push_str("\\r"),
             '\t' => shown.push_str("\\t"),
-            c if is_unsafe(c) && (c as u32) < 0x100 => {
+            // From here on `\xNN` is a byte of a name that is no UTF-8 (`flatout_io::escape`).
+            c if is_unsafe(c) && c.is_ascii() => {
                 shown.push_str(&format!("\\x{:02x}", c as u32));
             }
             c if is_unsafe(c) => shown.push_str(&format!("\\u{{{:x}}}", c as u32)),
@@ -190,7 +191,7 @@ mod tests {
     fn control_characters_are_spelled_out() {
         assert_eq!(
             visible("a\x1b[31mb\n\u{9b}\u{202e}x\u{7f}"),
-            "a\\x1b[31mb\\n\\x9b\\u{202e}x\\x7f"
+            "a\\x1b[31mb\\n\\u{9b}\\u{202e}x\\x7f"
         );
         assert_eq!(visible("C:\\dir Grüße 日本"), "C:\\dir Grüße 日本");
     }

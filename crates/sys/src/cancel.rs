@@ -3,6 +3,7 @@
 //! The first SIGINT, SIGTERM or SIGHUP asks politely. For a second nothing more happens, since
 //! programs and hasty fingers send two at once and the cleaning up must not be cut off; another one
 //! after that ends the process as usual. A signal that the parent had ignored (nohup(1), a background job) stays ignored.
+//! When everything is in order, [`die_of_signal`] ends the process by the signal that came first.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -16,6 +17,10 @@ static SIGNALLED: AtomicBool = AtomicBool::new(false);
 static FIRST_SIGNAL_NS: AtomicU64 = AtomicU64::new(0);
 /// Signals this soon after the first mean the same wish.
 const SAME_WISH_NS: u64 = 1_000_000_000;
+/// The signal that came first; 0 before it.
+static FIRST_SIGNAL: AtomicI32 = AtomicI32::new(0);
+/// Signals that ask for the end.
+const HEEDED: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
 static WAKE_DESCRIPTOR: AtomicI32 = AtomicI32::new(-1);
 static WAKE: OnceLock<OwnedFd> = OnceLock::new();
 
@@ -94,7 +99,7 @@ pub fn listen_for_signals() -> io::Result<CancelToken> {
         let wake = WAKE.get_or_init(|| descriptor);
         let number = std::os::fd::AsRawFd::as_raw_fd(wake);
         WAKE_DESCRIPTOR.store(number, Ordering::SeqCst);
-        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+        for signal in HEEDED {
             listen(signal)?;
         }
         // SAFETY: ignoring a signal runs no code of ours.
@@ -105,23 +110,54 @@ pub fn listen_for_signals() -> io::Result<CancelToken> {
     Ok(CancelToken::signals())
 }
 
-/// Gives the signal our handler, unless whoever started us wanted it ignored.
-fn listen(signal: libc::c_int) -> io::Result<()> {
-    if is_ignored(signal)? { Ok(()) } else { install(signal) }
+/// Ends the process by the signal that came first, if one came: a shell that waits for it learns
+/// from that, and from nothing else, that its loop is to end, too. To be called last, when
+/// everything is written.
+///
+/// Returns where none came, and where it changes nothing, as in the first process of a PID
+/// namespace (pid_namespaces(7)).
+pub fn die_of_signal() {
+    // A signal that comes from now on ends the process at once.
+    for signal in HEEDED {
+        if action_of(signal).is_ok_and(|action| action == handler()) {
+            // SAFETY: the default action runs no code of ours.
+            unsafe { libc::signal(signal, libc::SIG_DFL) };
+        }
+    }
+    let signal = FIRST_SIGNAL.load(Ordering::SeqCst);
+    if signal == 0 {
+        return;
+    }
+    // SAFETY: the set is initialised before it is read, the old mask is not wanted, and raise(3)
+    // takes any number. The signal may have come to another
+    // thread than this one, in which whoever started us had it blocked.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&mut set);
+        libc::sigaddset(&mut set, signal);
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, &set, std::ptr::null_mut());
+        libc::raise(signal);
+    }
 }
 
-fn is_ignored(signal: libc::c_int) -> io::Result<bool> {
+fn handler() -> libc::sighandler_t {
+    on_signal as extern "C" fn(libc::c_int) as usize
+}
+
+/// Gives the signal our handler, unless whoever started us wanted it ignored.
+fn listen(signal: libc::c_int) -> io::Result<()> {
+    if action_of(signal)? == libc::SIG_IGN { Ok(()) } else { install(signal) }
+}
+
+/// What happens when the signal comes.
+fn action_of(signal: libc::c_int) -> io::Result<libc::sighandler_t> {
     // SAFETY: a zeroed sigaction is a valid value; sigaction(2) without a new action only writes
     // the present one into it.
     let (result, present) = unsafe {
         let mut present: libc::sigaction = std::mem::zeroed();
         (libc::sigaction(signal, std::ptr::null(), &mut present), present)
     };
-    if result == 0 {
-        Ok(present.sa_sigaction == libc::SIG_IGN)
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    if result == 0 { Ok(present.sa_sigaction) } else { Err(io::Error::last_os_error()) }
 }
 
 fn install(signal: libc::c_int) -> io::Result<()> {
@@ -129,7 +165,7 @@ fn install(signal: libc::c_int) -> io::Result<()> {
     // allows (atomics, write, clock_gettime, signal, raise).
     let result = unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
-        action.sa_sigaction = on_signal as extern "C" fn(libc::c_int) as usize;
+        action.sa_sigaction = handler();
         libc::sigemptyset(&mut action.sa_mask);
         libc::sigaction(signal, &action, std::ptr::null_mut())
     };
@@ -137,6 +173,8 @@ fn install(signal: libc::c_int) -> io::Result<()> {
 }
 
 extern "C" fn on_signal(signal: libc::c_int) {
+    // Another handler may interrupt this one: which signal came first is settled by one operation.
+    let _ = FIRST_SIGNAL.compare_exchange(0, signal, Ordering::SeqCst, Ordering::SeqCst);
     SIGNALLED.store(true, Ordering::Relaxed);
     let now_ns = crate::clock::monotonic_ns();
     let first = FIRST_SIGNAL_NS.compare_exchange(0, now_ns, Ordering::SeqCst, Ordering::SeqCst);

@@ -13,6 +13,7 @@ pub mod blake3;
 pub mod block_account;
 pub mod buffer;
 pub mod call;
+pub mod caller;
 pub mod cancel;
 pub mod chase;
 pub mod clock;

@@ -13,6 +13,17 @@ pub fn address_space_left_bytes() -> Option<u64> {
     Some(most.saturating_sub(mapped.saturating_mul(rustix::param::page_size() as u64)))
 }
 
+/// Keeps threads that allocate from now on from reserving addresses of their own, where addresses
+/// are limited. glibc reserves 64 MiB for each thread, and 128 MiB for a moment, which count
+/// towards `RLIMIT_AS` though nothing lies there (malloc/arena.c of glibc 2.41, `HEAP_MAX_SIZE`).
+pub fn share_addresses_of_threads() {
+    #[cfg(target_env = "gnu")]
+    if address_space_left_bytes().is_some() {
+        // SAFETY: mallopt(3) may be called at any time, by any thread; a refusal changes nothing.
+        unsafe { libc::mallopt(libc::M_ARENA_MAX, 1) };
+    }
+}
+
 /// The first number of /proc/self/statm.
 fn mapped_pages(statm: &str) -> Option<u64> {
     statm.split_whitespace().next()?.parse().ok()

@@ -11,6 +11,7 @@ mod device;
 mod disk;
 mod limit;
 mod link;
+mod location;
 mod mount;
 mod stack;
 
@@ -25,6 +26,7 @@ pub use device::DeviceNumber;
 pub use disk::Disk;
 pub use limit::{IoLimit, limits};
 pub use link::Link;
+pub use location::Location;
 
 use crate::filesystem::{self, Nature};
 use mount::MountTable;

@@ -26,6 +26,8 @@ pub(crate) const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).uni
 #[derive(Debug)]
 pub struct Ladder {
     rungs: Vec<Rung>,
+    /// How all directories below the root, and those on the way back, are opened.
+    flags: OFlags,
 }
 
 #[derive(Debug)]
@@ -51,6 +53,15 @@ impl Ladder {
         Self::at(rustix::fs::open(root, DIRECTORY, Mode::empty())?)
     }
 
+    /// As [`Ladder::open`], and nothing that is done here changes the access time of a directory.
+    ///
+    /// Errors: as there; `EPERM` where a directory belongs to another user, here and further down.
+    pub fn open_unseen(root: &Path) -> io::Result<Self> {
+        let flags = DIRECTORY | OFlags::NOATIME;
+        let root = rustix::fs::open(root, flags, Mode::empty())?;
+        Ok(Self { rungs: vec![Rung::of(root)?], flags })
+    }
+
     /// As [`Ladder::open`], but a symlink is no directory.
     ///
     /// Errors: as there.
@@ -62,7 +73,7 @@ impl Ladder {
     ///
     /// Errors: nothing is known of it.
     pub fn at(root: OwnedFd) -> io::Result<Self> {
-        Ok(Self { rungs: vec![Rung::of(root)?] })
+        Ok(Self { rungs: vec![Rung::of(root)?], flags: DIRECTORY })
     }
 
     /// The directory that is looked at.
@@ -80,7 +91,7 @@ impl Ladder {
     ///
     /// Errors: it is no directory (a symlink is none), or cannot be opened; then nothing changes.
     pub fn descend(&mut self, name: &CStr) -> io::Result<()> {
-        let flags = DIRECTORY | OFlags::NOFOLLOW;
+        let flags = self.flags | OFlags::NOFOLLOW;
         self.enter(rustix::fs::openat(self.here(), name, flags, Mode::empty())?)
     }
 
@@ -109,7 +120,8 @@ impl Ladder {
         if let (None, Some(descriptor)) =
             (&above.descriptor, below.and_then(|rung| rung.descriptor))
         {
-            let found = Rung::of(rustix::fs::openat(&descriptor, "..", DIRECTORY, Mode::empty())?)?;
+            let opened = rustix::fs::openat(&descriptor, "..", self.flags, Mode::empty())?;
+            let found = Rung::of(opened)?;
             if (found.device, found.inode) != (above.device, above.inode) {
                 return Err(io::Error::other("the directory was moved meanwhile"));
             }

@@ -38,8 +38,19 @@ impl Entry<'_> {
 /// Calls `each` with every entry below `root`, a directory before what is in it.
 ///
 /// Errors: the first that comes, of the kernel or of `each`; it ends the visit.
-pub fn visit(root: &Path, mut each: impl FnMut(&Entry<'_>) -> io::Result<()>) -> io::Result<()> {
-    let mut ladder = Ladder::open(root)?;
+pub fn visit(root: &Path, each: impl FnMut(&Entry<'_>) -> io::Result<()>) -> io::Result<()> {
+    climb(Ladder::open(root)?, each)
+}
+
+/// As [`visit`], and nobody can tell: access times of directories stay as they are.
+///
+/// Errors: as there; `EPERM` at the first directory of another user, unless this one may do what
+/// owners may (`CAP_FOWNER`).
+pub fn visit_unseen(root: &Path, each: impl FnMut(&Entry<'_>) -> io::Result<()>) -> io::Result<()> {
+    climb(Ladder::open_unseen(root)?, each)
+}
+
+fn climb(mut ladder: Ladder, mut each: impl FnMut(&Entry<'_>) -> io::Result<()>) -> io::Result<()> {
     let mut rungs = vec![level(&ladder, &mut each)?];
     while let Some(below) = rungs.last_mut() {
         if let Some(name) = below.pop() {

@@ -37,7 +37,7 @@ fn nature(nature: Nature) -> &'static str {
 }
 
 fn words(path: &Path) -> String {
-    crate::read::outcome::escape(path.as_os_str())
+    flatout_io::escape(path.as_os_str())
 }
 
 fn layer(layer: &Layer) -> Value {
@@ -45,8 +45,8 @@ fn layer(layer: &Layer) -> Value {
         Layer::Mount { filesystem, source, options, .. } => json!({
             "kind": "mount",
             "filesystem": filesystem,
-            "source": crate::read::outcome::escape(source),
-            "options": crate::read::outcome::escape(options),
+            "source": flatout_io::escape(source),
+            "options": flatout_io::escape(options),
         }),
         Layer::Overlay { upper } => {
             json!({ "kind": "overlay", "upper": upper.as_deref().map(words) })

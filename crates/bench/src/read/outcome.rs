@@ -6,7 +6,7 @@ use flatout_measure::warning::{self, Warning};
 use serde_json::{Map, Value, json};
 
 use super::{DigestKind, Limit, Measured, Reader};
-use flatout_io::Kind;
+use flatout_io::{Kind, escape};
 
 /// Id of the row of a read.
 pub const ID: &str = "read/file";
@@ -166,32 +166,5 @@ impl Reader {
             warnings: measured.warnings.clone(),
             ..Sample::default()
         }
-    }
-}
-
-/// A file name as text, without loss: bytes that are not UTF-8 become `\xNN`, a backslash `\\`.
-pub fn escape(name: &std::ffi::OsStr) -> String {
-    use std::os::unix::ffi::OsStrExt;
-    let mut text = String::new();
-    for chunk in name.as_bytes().utf8_chunks() {
-        text.push_str(&chunk.valid().replace('\\', "\\\\"));
-        for byte in chunk.invalid() {
-            text.push_str(&format!("\\x{byte:02x}"));
-        }
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use std::ffi::OsStr;
-    use std::os::unix::ffi::OsStrExt;
-
-    use super::*;
-
-    #[test]
-    fn names_are_escaped_without_loss() {
-        assert_eq!(escape(OsStr::new("größe")), "größe");
-        assert_eq!(escape(OsStr::from_bytes(b"a\\\xffb")), "a\\\\\\xffb");
     }
 }

@@ -3,10 +3,10 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
+use flatout_io::escape;
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::process::{self, End, Limits, Program};
 
-use crate::read::outcome::escape;
 use crate::versus::heat::{Finished, Invocation};
 
 /// What a run cost, and what it left behind.
@@ -111,7 +111,7 @@ pub fn quoted(word: &OsStr) -> OsString {
 
 /// A command as one types it, for the audit.
 pub fn command_text(invocation: &Invocation) -> String {
-    let words: Vec<_> = invocation.argv.iter().map(|word| escape(&quoted(word))).collect();
+    let words: Vec<_> = invocation.argv.iter().map(|word| escape(quoted(word))).collect();
     words.join(" ")
 }
 

@@ -1,5 +1,6 @@
 //! What is known about a write, as an outcome of the record.
 
+use flatout_io::escape;
 use flatout_measure::ceiling;
 use flatout_measure::record::{Outcome, Status};
 use flatout_measure::warning::{self, Warning};
@@ -8,7 +9,6 @@ use serde_json::{Map, Value, json};
 
 use super::limit::{Manner, Times};
 use super::{Data, Measured, Sync, Writer};
-use crate::read::outcome::escape;
 
 /// Id of the row of a write.
 pub const ID: &str = "write/file";

@@ -1,7 +1,9 @@
-//! `flatout copy`. The words that its options take: `copy/words.rs`; what makes no sense together:
-//! `copy/contradiction.rs`.
+//! `flatout copy`. The words that its options take: `copy/words.rs`; which attributes are kept:
+//! `copy/kept.rs`; what makes no sense together: `copy/contradiction.rs`. Options may be repeated,
+//! the last one counts.
 
 mod contradiction;
+mod kept;
 mod words;
 
 use std::path::PathBuf;
@@ -12,10 +14,11 @@ use flatout_sys::cancel::CancelToken;
 use flatout_sys::ring::MAX_DEPTH;
 use flatout_tree::copy::operand::Destination;
 use flatout_tree::copy::options::{
-    Appearance, Assurance, CopyOptions, Durability, Overwrite, Preserve, Reach, Tuned, Unchanged,
+    Appearance, Assurance, CopyOptions, Durability, Overwrite, Reach, Tuned, Unchanged,
 };
 
-use words::{CopyEngine, attributes, block_size, memory_size};
+use kept::Kept;
+use words::{CopyEngine, block_size, memory_size};
 
 pub use words::{CopyFormat, WhenChoice};
 
@@ -53,19 +56,17 @@ const MAX_THREADS: i64 = 1024;
 const MIN_FDS: i64 = 16;
 /// A part of the 32 MiB that a copy may take in all.
 const MEMORY_BYTES: u64 = 8 << 20;
-/// Attributes that a bare `--preserve` means to cp.
-const BARE_PRESERVE: &str = "mode,ownership,timestamps";
 
 /// `flatout copy`.
 #[derive(Debug, Clone, Args)]
-#[command(after_help = AFTER, override_usage = USAGE)]
+#[command(after_help = AFTER, override_usage = USAGE, args_override_self = true)]
 pub struct Copy {
     /// What to copy, and at last where to
     #[arg(value_name = "SOURCE", required = true, value_parser = path())]
     pub paths: Vec<PathBuf>,
     /// Copy all sources into DIR
-    #[arg(short, long, value_name = "DIR", value_parser = path(), conflicts_with = "no_target_directory")]
-    pub target_directory: Option<PathBuf>,
+    #[arg(short, long, value_name = "DIR", value_parser = path(), conflicts_with = "no_target_directory", action = clap::ArgAction::Append)]
+    pub target_directory: Vec<PathBuf>,
     /// What cp needs to be told and this command does anyway: -a -r -R -d -p are taken and mean
     /// nothing
     #[arg(short = 'a', long = "archive", short_aliases = ['r', 'R', 'd', 'p'], alias = "recursive", action = clap::ArgAction::Count)]
@@ -76,20 +77,8 @@ pub struct Copy {
     /// Do not enter other filesystems; where they are mounted, leave an empty directory
     #[arg(short = 'x', long)]
     pub one_file_system: bool,
-    /// Keep only these attributes; without a list: mode,ownership,timestamps [default: all]
-    #[arg(
-        long,
-        value_name = "LIST",
-        value_parser = attributes,
-        num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = BARE_PRESERVE,
-        help_heading = "Fidelity"
-    )]
-    pub preserve: Vec<Preserve>,
-    /// Do not keep these attributes
-    #[arg(long, value_name = "LIST", value_parser = attributes, help_heading = "Fidelity")]
-    pub no_preserve: Vec<Preserve>,
+    #[command(flatten)]
+    pub kept: Kept,
     /// Share the bytes with the source where the filesystem can: auto, always, never; without a
     /// value: always [default: auto]
     #[arg(
@@ -107,7 +96,7 @@ pub struct Copy {
     #[arg(long, value_name = "WHEN", hide_possible_values = true, help_heading = "Fidelity")]
     pub sparse: Option<WhenChoice>,
     /// Let new files, too, appear only when they are complete
-    #[arg(long, help_heading = "Replacing", conflicts_with = "in_place")]
+    #[arg(long, help_heading = "Replacing", overrides_with = "in_place")]
     pub atomic: bool,
     /// Cut and rewrite files that are there, as cp does, instead of replacing them
     #[arg(long, help_heading = "Replacing")]
@@ -116,14 +105,14 @@ pub struct Copy {
     #[arg(short, long, help_heading = "Replacing")]
     pub force: bool,
     /// Copy files again, too, that an earlier run is known to have finished
-    #[arg(long, help_heading = "Replacing", conflicts_with_all = ["checksum", "quick_check"])]
+    #[arg(long, help_heading = "Replacing", overrides_with_all = ["checksum", "quick_check"])]
     pub always: bool,
     /// Skip files whose copies have the same content
-    #[arg(long, help_heading = "Replacing", conflicts_with = "quick_check")]
+    #[arg(long, help_heading = "Replacing", overrides_with_all = ["always", "quick_check"])]
     pub checksum: bool,
     /// Skip files whose copies have the same size and time, as rsync does: it assumes that such files
     /// hold the same bytes, which nothing guarantees
-    #[arg(long, help_heading = "Replacing")]
+    #[arg(long, help_heading = "Replacing", overrides_with_all = ["always", "checksum"])]
     pub quick_check: bool,
     /// Note which files are finished, so that the same command, given again, skips them while neither
     /// side is changed: auto (from the first second of the copy on), always, never [default: auto]
@@ -181,7 +170,7 @@ fn path() -> impl TypedValueParser<Value = PathBuf> {
 impl Copy {
     /// The sources, and where they go.
     pub fn operands(&self) -> (&[PathBuf], Destination) {
-        match (&self.target_directory, self.paths.split_last()) {
+        match (self.target_directory.first(), self.paths.split_last()) {
             (Some(directory), _) => (&self.paths, Destination::Into(directory.clone())),
             (None, Some((target, sources))) if self.no_target_directory => {
                 (sources, Destination::Exactly(target.clone()))
@@ -201,17 +190,10 @@ impl Copy {
         if self.one_file_system { Reach::OneFilesystem } else { Reach::Everything }
     }
 
-    fn kept(&self) -> Preserve {
-        let union =
-            |lists: &[Preserve]| lists.iter().fold(Preserve::NOTHING, |all, one| all.with(*one));
-        let kept = if self.preserve.is_empty() { Preserve::ALL } else { union(&self.preserve) };
-        kept.without(union(&self.no_preserve))
-    }
-
     /// What the copy is to be like.
     pub fn options(&self, cancel: CancelToken) -> CopyOptions {
         CopyOptions {
-            preserve: self.kept(),
+            preserve: self.kept.attributes(),
             appearance: match (self.atomic, self.in_place) {
                 (true, _) => Appearance::Atomic,
                 (_, true) => Appearance::InPlace,

@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use flatout_bench::read::outcome::escape;
+use flatout_io::escape;
 use flatout_measure::comparison::noise::{Learned, Noise};
 use flatout_measure::comparison::{Comparison, Runs, Threshold, Verdict, compare};
 use flatout_measure::record::Record;

@@ -6,6 +6,7 @@
 
 mod account;
 mod aside;
+mod disguise;
 mod document;
 mod limit;
 mod log;
@@ -20,6 +21,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread::{Builder, Scope};
 
+use flatout_io::escape;
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::clock::monotonic_ns;
 use flatout_sys::usage;
@@ -29,8 +31,10 @@ use flatout_tree::copy::{Copy, Ended, Operand};
 
 use crate::arguments::copy::{Copy as Arguments, CopyFormat};
 use crate::arguments::shared::Output;
+use crate::output::place::{Place, identity};
 use crate::{conclusion, output, profile};
 use account::Account;
+use aside::Kept;
 use document::Document;
 use limit::Limits;
 use log::Log;
@@ -39,8 +43,8 @@ use witness::Witness;
 
 /// Copies all that is named. What cannot be copied does not stop the rest.
 pub fn run(arguments: &Arguments, cancel: CancelToken) -> ExitCode {
-    let log = match prepare(arguments) {
-        Ok(log) => log,
+    let Own { output, log } = match prepare(arguments) {
+        Ok(own) => own,
         Err(error) => return refuse(arguments, error),
     };
     let document = arguments.figures().map(Document::begin);
@@ -66,7 +70,13 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> ExitCode {
         let fetched_bytes = fetched_bytes().saturating_sub(fetched_before);
         account.hold_against(&limits, fetched_bytes, arguments.verify.into());
     }
-    conclude(arguments, document, &account, witness, &refused_ways)
+    conclude(
+        arguments,
+        document.map(|document| (document, output)),
+        &account,
+        witness,
+        &refused_ways,
+    )
 }
 
 /// What was measured for the filesystems of all that is to be copied.
@@ -81,26 +91,59 @@ fn fetched_bytes() -> u64 {
     usage::process_io().map_or(0, |totals| totals.device_read_bytes)
 }
 
-/// Looks at the places for results before anything is copied.
-fn prepare(arguments: &Arguments) -> Result<Option<Log>, String> {
+/// Files of our own.
+struct Own {
+    /// For the figures.
+    output: Option<Place>,
+    log: Option<Log>,
+}
+
+/// Looks before anything is copied whether it can be, and at the places for results; begins the
+/// log.
+fn prepare(arguments: &Arguments) -> Result<Own, String> {
+    if let Some(error) = disguise::obstacle() {
+        return Err(error);
+    }
+    let find = |path: &Option<PathBuf>| path.as_deref().map(Place::find).transpose();
+    let (output, log) = (find(&arguments.output)?, find(&arguments.log)?);
+    if output.is_none() && log.is_none() {
+        return Ok(Own { output: None, log: None });
+    }
     let (sources, destination) = arguments.operands();
     // What cannot be planned is said later.
     let plan = operand::plan(sources, &destination, arguments.reach()).unwrap_or_default();
     let operands: Vec<Operand> = plan.rounds.into_iter().flatten().collect();
-    for path in [&arguments.output, &arguments.log].into_iter().flatten() {
-        let place = Output::json(Some(path.clone()));
-        output::check(&place, &arguments.paths)?;
-        if let Some(error) = aside::obstacle(path, &operands) {
+    let kept = Kept { sources, operands: &operands, reach: arguments.reach() };
+    for place in [&output, &log].into_iter().flatten() {
+        if let Some(error) = kept.obstacle(place) {
             return Err(error);
         }
+        place.check()?;
     }
-    if arguments.output.is_some() && arguments.output == arguments.log {
+    if let (Some(output), Some(log)) = (&output, &log)
+        && output.is_same(log)
+    {
         return Err("--output and --log name the same file".to_owned());
     }
-    arguments.log.as_deref().map(Log::create).transpose()
+    let log = log.map(|place| begin(&place, &kept)).transpose()?;
+    Ok(Own { output, log })
 }
 
-/// The results cannot be written where they are wanted.
+fn begin(place: &Place, kept: &Kept<'_>) -> Result<Log, String> {
+    let file = place.open()?;
+    let facts = rustix::fs::fstat(&file).map_err(|errno| {
+        format!("cannot write {:?}: {}", place.path(), std::io::Error::from(errno))
+    })?;
+    match kept.mistaken(identity(&facts)) {
+        Some(error) => {
+            place.withdraw();
+            Err(error)
+        }
+        None => Ok(Log::new(place.path(), file)),
+    }
+}
+
+/// Nothing can be copied here, or results cannot be written where they are wanted.
 fn refuse(arguments: &Arguments, error: String) -> ExitCode {
     if arguments.figures() == Some(CopyFormat::Json) {
         let shown = Output::json(None);
@@ -116,7 +159,7 @@ fn plan(arguments: &Arguments, witness: &Witness<'_>) -> Plan {
     match operand::plan(sources, &destination, arguments.reach()) {
         Ok(plan) => {
             for source in &plan.repeated {
-                witness.remark(&format!("{} is named more than once", source.display()));
+                witness.remark(&format!("{} is named more than once", escape(source)));
             }
             for objection in &plan.objections {
                 witness.object(objection);
@@ -165,7 +208,7 @@ fn run_round(copy: &Copy<'_>, operands: Vec<Operand>, witness: &Witness<'_>) -> 
     let work = || {
         std::thread::scope(|scope| {
             let mut running = 0;
-            copy.run(operands, |more| hire(scope, copy, more, &mut running, witness))
+            copy.run(operands, |more| hire(scope, copy, more, &mut running))
         })
     };
     match witness.terminal() {
@@ -179,18 +222,17 @@ fn hire<'scope, 'env>(
     copy: &'env Copy<'_>,
     more: u32,
     running: &mut u32,
-    witness: &Witness<'_>,
 ) -> ControlFlow<()> {
     for _ in 0..more {
         let thread = Builder::new().name(format!("copy {running}"));
         match thread.spawn_scoped(scope, || copy.work()) {
             Ok(_) => *running += 1,
-            // With fewer threads than are useful it takes longer, no more.
-            Err(error) if *running == 0 => {
-                witness.fail(format!("cannot start a thread: {error}"));
-                return ControlFlow::Break(());
+            // With fewer threads than are useful it takes longer, no more; this one is always there.
+            Err(_) if *running == 0 => {
+                copy.work();
+                return ControlFlow::Continue(());
             }
-            Err(_) => {}
+            Err(_) => return ControlFlow::Continue(()),
         }
     }
     ControlFlow::Continue(())
@@ -199,7 +241,7 @@ fn hire<'scope, 'env>(
 /// Says how it ended, and returns the exit code.
 fn conclude(
     arguments: &Arguments,
-    document: Option<Document>,
+    document: Option<(Document, Option<Place>)>,
     account: &Account,
     witness: Witness<'_>,
     refused_ways: &[String],
@@ -224,8 +266,8 @@ fn conclude(
     }
     let mut code = account.exit_code();
     let errors = witness.finish(&mut code);
-    if let Some(document) = document
-        && let Err(error) = document.end(account, errors, code, arguments.output.as_deref())
+    if let Some((document, place)) = document
+        && let Err(error) = document.end(account, errors, code, place.as_ref())
     {
         output::complain(&error);
         code = code.max(conclusion::FAILED);

@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use flatout_bench::Error;
-use flatout_bench::read::outcome::{ID, escape};
+use flatout_bench::read::outcome::ID;
 use flatout_bench::read::{Job, Measured, Reader};
+use flatout_io::escape;
 use flatout_measure::case::{Case, Figure, Plan, TrialError};
 use flatout_measure::clock::SystemClock;
 use flatout_measure::guard::SystemWitness;

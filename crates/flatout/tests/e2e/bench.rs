@@ -1,6 +1,7 @@
 //! `flatout bench`: rows, ceilings, verdict, what it leaves behind, and how it ends early.
 
 use flatout_sys::launcher::{EPERM, IO_URING_SETUP, deny};
+use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::bin::{Folder, Ran, closed_pipe};
@@ -108,7 +109,7 @@ fn an_interrupted_bench_still_leaves_one_document() {
     running.wait_until_read(1 << 20);
     running.interrupt();
     let ran = running.wait();
-    let document = ran.exits(130).document();
+    let document = ran.died_of(Signal::INT).document();
     assert_valid(&document);
     assert_eq!(document["end"]["exit_code"], 130);
 }

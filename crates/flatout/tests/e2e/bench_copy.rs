@@ -165,7 +165,7 @@ fn an_interrupt_at_any_time_leaves_a_document_and_no_litter() {
         });
         running.signal(signal);
         let ran = running.wait();
-        let document = ran.exits(130).document();
+        let document = ran.died_of(signal).document();
         assert_valid(&document);
         for row in rows(&document, "copy/by-count") {
             assert_eq!(row["status"], "interrupted", "{row:#}");

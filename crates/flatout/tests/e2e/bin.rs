@@ -184,6 +184,11 @@ impl Running<'_> {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
+    /// Sends SIGINT to it and to what it has started, as a terminal does.
+    pub fn interrupt_group(&self) {
+        kill_process_group(Pid::from_child(&self.child), Signal::INT).unwrap();
+    }
+
     /// Lets all its threads run on one CPU only, as `taskset -a -p` does.
     pub fn confine(&self, cpu: usize) {
         let mut set = rustix::thread::CpuSet::new();
@@ -291,10 +296,22 @@ impl Ran {
         self
     }
 
+    /// Fails unless it ended by this signal, as a shell has to be told.
+    #[track_caller]
+    pub fn died_of(&self, signal: Signal) -> &Self {
+        assert_eq!((self.code, self.signal), (None, Some(signal.as_raw())), "{self}");
+        self
+    }
+
     /// Fails unless it failed with this code and one line that contains all of these words.
     #[track_caller]
     pub fn complains(&self, code: i32, words: &[&str]) -> &Self {
-        self.exits(code);
+        self.exits(code).says(words)
+    }
+
+    /// Fails unless it said one line that contains all of these words.
+    #[track_caller]
+    pub fn says(&self, words: &[&str]) -> &Self {
         assert_eq!(self.stderr.trim_end().lines().count(), 1, "one line: {self}");
         for word in words {
             assert!(self.stderr.contains(word), "`{word}` is missing: {self}");
@@ -319,7 +336,9 @@ impl Ran {
         assert_eq!(document["schema"], "flatout/1", "{self}");
         assert!(document["start"]["seed"].is_u64(), "{self}");
         assert!(document["results"].is_array(), "{self}");
-        assert_eq!(document["end"]["exit_code"].as_i64(), self.code.map(i64::from), "{self}");
+        // What a signal stopped says 130 and then dies of the signal.
+        let code = self.signal.map_or(self.code, |_| Some(130));
+        assert_eq!(document["end"]["exit_code"].as_i64(), code.map(i64::from), "{self}");
         let record = serde_json::from_value::<flatout_measure::record::Record>(document.clone());
         assert!(record.is_ok(), "{record:?}: {self}");
         document

@@ -122,6 +122,12 @@ impl Mounted {
         Ok(Self { point, node: None })
     }
 
+    /// Changes how it is mounted.
+    pub fn remount(&self, options: &str) -> Result<(), String> {
+        succeed(tool("mount").args(["-o", &format!("remount,{options}")]).arg(self.path()))
+            .map(drop)
+    }
+
     /// Where it is mounted.
     pub fn path(&self) -> PathBuf {
         self.point.path().to_owned()

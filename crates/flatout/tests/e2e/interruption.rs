@@ -4,16 +4,19 @@ use std::fs::OpenOptions;
 use std::io::Write;
 
 use rustix::fs::{CWD, FileType, Mode, OFlags, fcntl_getfl, fcntl_setfl, mknodat};
+use rustix::process::Signal;
 
 use crate::bin::{Folder, Ran, executable};
+use crate::filesystem::needs_program;
 use crate::fixture::endless_file;
+use crate::skip::needs;
 
 /// Enough to be in the middle, little enough to be there at once.
 const BEGUN_BYTES: u64 = 16 << 20;
 
 #[track_caller]
 fn is_interrupted(ran: &Ran) {
-    let document = ran.exits(130).document();
+    let document = ran.died_of(Signal::INT).document();
     assert!(!ran.stderr.contains("panicked"), "{ran}");
     for result in document["results"].as_array().unwrap() {
         assert_eq!(result["status"], "interrupted", "{ran}");
@@ -149,7 +152,54 @@ fn two_interrupts_at_once_do_not_cut_off_the_cleaning_up() {
     running.interrupt();
     running.interrupt();
     let ran = running.wait();
-    ran.exits(130).document();
+    ran.died_of(Signal::INT).document();
+}
+
+#[test]
+fn a_run_dies_of_the_very_signal_that_stopped_it() {
+    let folder = Folder::new();
+    let path = folder.join("fifo");
+    mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+        let mut running = folder.flatout(["sum", "fifo"]).start();
+        running.wait_until("status", catches_interrupt);
+        running.signal(signal);
+        running.wait().died_of(signal).says(&["interrupted"]);
+    }
+}
+
+#[test]
+fn an_interrupt_ends_the_loop_of_a_shell() {
+    needs!(needs_program("bash"));
+    let folder = Folder::new();
+    let path = folder.join("fifo");
+    mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    for command in ["read fifo", "sum fifo", "transfer fifo /dev/null"] {
+        let script = format!("for i in 1 2 3; do \"$0\" {command} >&2; echo went on; done");
+        let words = ["-c".into(), script.into(), executable().into()].to_vec();
+        let running = folder.program("bash".as_ref(), words).start();
+        // It is opened when somebody reads, who has got a handler by then.
+        let writer = OpenOptions::new().write(true).open(&path).unwrap();
+        running.interrupt_group();
+        let ran = running.wait();
+        drop(writer);
+        assert_eq!(ran.died_of(Signal::INT).stdout, "", "{ran}");
+    }
+}
+
+#[test]
+fn a_series_of_runs_dies_of_the_interrupt_too() {
+    let folder = Folder::new();
+    let words = ["compare", "--noise", "--area", "memory"];
+    let noise = folder.join("noise.json");
+    let flatout = folder.flatout(words).with(|command| {
+        command.env("FLATOUT_NOISE", noise);
+    });
+    let mut running = flatout.start();
+    running.wait_until("status", catches_interrupt);
+    running.interrupt_group();
+    let ran = running.wait();
+    assert!(ran.died_of(Signal::INT).stderr.contains("nothing is learned"), "{ran}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::bin::{Flatout, Folder, Ran};
@@ -239,7 +240,7 @@ fn an_interrupted_run_saves_nothing_and_leaves_nothing() {
     running.wait_until_read(16 << 20);
     running.interrupt();
     let ran = running.wait();
-    assert_valid(&ran.exits(130).document());
+    assert_valid(&ran.died_of(Signal::INT).document());
     assert!(ran.stderr.contains("interrupted: nothing is saved"), "{ran}");
     assert_eq!(Folder::names_in(&folder.join("place")).len(), 0);
 }

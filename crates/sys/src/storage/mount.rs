@@ -14,6 +14,8 @@ use super::{DeviceNumber, Origin};
 pub struct Mount {
     pub id: u64,
     pub device: DeviceNumber,
+    /// The directory, or file, of the filesystem that is shown at the mount point.
+    pub root: PathBuf,
     pub mount_point: PathBuf,
     /// As they stand in the table, not decoded.
     pub options: Vec<u8>,
@@ -50,6 +52,13 @@ impl MountTable {
             .or_else(|| self.above(path, |_| true))
     }
 
+    /// The mounts at places below a path, not at the path itself.
+    pub fn below(&self, path: &Path) -> impl Iterator<Item = &Mount> {
+        let is_below =
+            move |mount: &&Mount| mount.mount_point != path && mount.mount_point.starts_with(path);
+        self.mounts.iter().filter(is_below)
+    }
+
     /// The mount that holds a path, of those that `fits` accepts: the deepest mount point above
     /// the path, and of several at the same place the last.
     pub fn above(&self, path: &Path, fits: impl Fn(&Mount) -> bool) -> Option<&Mount> {
@@ -82,13 +91,15 @@ fn parse_line(line: &[u8]) -> Option<Mount> {
     let mut fields = line.split(|&byte| byte == b' ');
     let id = std::str::from_utf8(fields.next()?).ok()?.parse().ok()?;
     let device = std::str::from_utf8(fields.nth(1)?).ok()?.parse().ok()?;
-    let mount_point = decode(fields.nth(1)?).into();
+    let root = decode(fields.next()?).into();
+    let mount_point = decode(fields.next()?).into();
     let options = fields.next()?.to_vec();
     // Then come any number of tags, and a lone dash behind them.
     fields.find(|field| *field == b"-")?;
     Some(Mount {
         id,
         device,
+        root,
         mount_point,
         options,
         filesystem: decode(fields.next()?).to_string_lossy().into_owned(),
@@ -153,7 +164,7 @@ not a line
         let blank = &table.mounts[1];
         assert_eq!(blank.mount_point, Path::new("/mnt/with blank\\"));
         assert_eq!(blank.source, "/dev/disk\tone");
-        assert_eq!(blank.filesystem, "xfs");
+        assert_eq!((blank.filesystem.as_str(), &*blank.root), ("xfs", Path::new("/")));
         assert_eq!(blank.device, DeviceNumber { major: 8, minor: 1 });
         assert_eq!(table.mounts[2].mount_point.as_os_str().as_bytes(), b"/mnt/\xff\xfe");
         assert_eq!(table.mounts[4].source, "", "an empty source is allowed");

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use flatout_io::Engine;
 use flatout_io::transfer::Method;
+use flatout_io::{Engine, escape};
 use flatout_sys::{affinity, occupation};
 use rustix::io::Errno;
 
@@ -326,7 +326,7 @@ impl<'a> Copy<'a> {
 
     /// A file was written while it was copied, and is copied once more.
     pub(super) fn tell_of_a_change(&self, source: &OsStr) {
-        let text = format!("{} changed while it was copied; it is copied again", source.display());
+        let text = format!("{} changed while it was copied; it is copied again", escape(source));
         self.notice("source_changed", text);
     }
 
@@ -334,7 +334,7 @@ impl<'a> Copy<'a> {
     pub(super) fn tell_of_unrest(&self, source: &OsStr) {
         let text = format!(
             "{} changed again while it was copied; its copy is what was read",
-            source.display()
+            escape(source)
         );
         self.notice("source_unstable", text);
     }
@@ -345,8 +345,8 @@ impl<'a> Copy<'a> {
         if !said.contains(&why) {
             said.push(why);
             let cause = flatout_io::cause_text(&why.into());
-            let text =
-                format!("{} cannot be replaced and is written in place: {cause}", target.display());
+            let target = escape(target);
+            let text = format!("{target} cannot be replaced and is written in place: {cause}");
             self.notice("written_in_place", text);
         }
     }
@@ -355,8 +355,8 @@ impl<'a> Copy<'a> {
     pub(super) fn tell_of_something_aside(&self, target: &OsStr, aside: &CStr) {
         let text = format!(
             "what took the place of {} meanwhile lies beside it now as {}",
-            target.display(),
-            OsStr::from_bytes(aside.to_bytes()).display()
+            escape(target),
+            escape(OsStr::from_bytes(aside.to_bytes()))
         );
         self.notice("left_aside", text);
     }

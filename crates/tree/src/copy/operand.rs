@@ -11,6 +11,7 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use flatout_io::escape;
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
@@ -50,7 +51,7 @@ pub enum Objection {
     #[error(transparent)]
     Failed(#[from] Failure),
     /// It would destroy something, or never end.
-    #[error("cannot copy {from} to {to}: {reason}", from = .operand.source.display(), to = .operand.target.display())]
+    #[error("cannot copy {from} to {to}: {reason}", from = escape(&.operand.source), to = escape(&.operand.target))]
     Refused {
         /// What was to go where.
         operand: Operand,
@@ -58,7 +59,7 @@ pub enum Objection {
         reason: &'static str,
     },
     /// Another source has put something there, and it is not to be lost.
-    #[error("cannot copy {from} to {to}: {other} goes there too, and neither may replace the other", from = .operand.source.display(), to = .operand.target.display(), other = .other.display())]
+    #[error("cannot copy {from} to {to}: {other} goes there too, and neither may replace the other", from = escape(&.operand.source), to = escape(&.operand.target), other = escape(.other))]
     Clash {
         /// What was to go where.
         operand: Operand,

@@ -22,12 +22,20 @@ pub struct Snapshot {
     pub failed: u64,
     /// Files that were begun again, because they changed meanwhile.
     pub retried: u64,
-    /// Bytes that the kernel took, without holes.
+    /// Bytes that the kernel took, without holes: also for files that were not finished.
     pub bytes_accepted: u64,
-    /// Files and bytes that each method moved.
+    /// Files copied by each method, and the bytes in them.
     pub by_method: [(Method, u64, u64); Method::ALL.len()],
     /// What most threads wait for.
     pub waiting: Waiting,
+}
+
+impl Snapshot {
+    /// Bytes that lie in the files copied: fewer than were accepted where files failed, or were
+    /// begun again.
+    pub fn bytes_copied(&self) -> u64 {
+        self.by_method.iter().map(|(_, _, bytes)| bytes).sum()
+    }
 }
 
 /// What a thread is doing in the kernel.

@@ -1,6 +1,6 @@
 //! Operands and options of `flatout copy` that make no sense together.
 
-use flatout_tree::copy::options::Preserve;
+use flatout_io::escape;
 
 use super::Copy;
 use super::words::{CopyEngine, WhenChoice};
@@ -8,14 +8,18 @@ use super::words::{CopyEngine, WhenChoice};
 impl Copy {
     /// Says which operands or options make no sense together.
     pub fn contradiction(&self) -> Option<String> {
-        self.wrong_operands().or_else(|| self.wrong_method()).or_else(|| self.wrong_lists())
+        self.wrong_operands().or_else(|| self.wrong_method())
     }
 
     fn wrong_operands(&self) -> Option<String> {
-        let last = self.paths.last().map(|path| path.display());
-        match (&self.target_directory, self.paths.len()) {
-            (None, 1) => Some(format!("no target after {}", last?)),
-            (None, count) if self.no_target_directory && count > 2 => {
+        let last = self.paths.last().map(escape);
+        match (self.target_directory.as_slice(), self.paths.len()) {
+            // Files would go where nobody looks for them.
+            ([_, second, ..], _) => {
+                Some(format!("-t names a second directory: {}", escape(second)))
+            }
+            ([], 1) => Some(format!("no target after {}", last?)),
+            ([], count) if self.no_target_directory && count > 2 => {
                 Some(format!("-T takes one source and one target, {} is one too many", last?))
             }
             _ => None,
@@ -59,22 +63,5 @@ impl Copy {
             return Some("--block-size means nothing with --engine reflink".to_owned());
         }
         None
-    }
-
-    fn wrong_lists(&self) -> Option<String> {
-        let named = [
-            (Preserve::MODE, "mode"),
-            (Preserve::OWNERSHIP, "ownership"),
-            (Preserve::TIMESTAMPS, "timestamps"),
-            (Preserve::LINKS, "links"),
-            (Preserve::XATTR, "xattr"),
-            (Preserve::CONTEXT, "context"),
-        ];
-        let holds = |lists: &[Preserve], one| {
-            lists.iter().any(|list| *list != Preserve::ALL && list.has(one))
-        };
-        let both = |one| holds(&self.preserve, one) && holds(&self.no_preserve, one);
-        let (_, name) = named.into_iter().find(|(one, _)| both(*one))?;
-        Some(format!("--preserve and --no-preserve both name {name}"))
     }
 }

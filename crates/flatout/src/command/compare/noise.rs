@@ -4,6 +4,7 @@
 //! that will be compared: what a process keeps from one run to the next would hide noise.
 
 use std::collections::BTreeMap;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -69,7 +70,7 @@ fn made(arguments: &Arguments, cancel: CancelToken) -> Result<Option<Vec<Record>
         }
         bench.stdin(Stdio::null()).stderr(Stdio::inherit());
         let ended = bench.output().map_err(|error| format!("cannot start {program:?}: {error}"))?;
-        if cancel.is_cancelled() || ended.status.code() == Some(INTERRUPTED) {
+        if cancel.is_cancelled() || ended.status.signal().is_some() {
             return Ok(None);
         }
         let record = document::parse(&ended.stdout, Path::new("the run"));

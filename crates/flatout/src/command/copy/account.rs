@@ -128,9 +128,9 @@ impl Account {
         self.totals.failed + self.objections
     }
 
-    /// Bytes per second; `None` where nothing was moved.
+    /// Bytes per second that lie in files copied; `None` where there are none.
     pub fn rate(&self) -> Option<f64> {
-        let bytes = self.totals.bytes_accepted;
+        let bytes = self.totals.bytes_copied();
         let is_measurable = bytes > 0 && self.elapsed_ns > 0;
         is_measurable.then(|| bytes as f64 / (self.elapsed_ns as f64 / 1e9))
     }
@@ -146,7 +146,7 @@ impl Account {
         let totals = &self.totals;
         let noun = if totals.files == 1 { "file" } else { "files" };
         let files = quantity::count(totals.files);
-        let bytes = quantity::rounded_size(totals.bytes_accepted);
+        let bytes = quantity::rounded_size(totals.bytes_copied());
         let seconds = quantity::number(self.elapsed_ns as f64 / 1e9);
         let mut line = format!("{files} {noun}, {bytes} in {seconds} s");
         if let Some(rate) = self.rate() {
@@ -240,9 +240,9 @@ mod tests {
     #[test]
     fn nothing_done_has_no_rate() {
         let mut account = account();
-        account.totals.bytes_accepted = 0;
+        account.totals.by_method = nothing_yet().totals.by_method;
         assert_eq!(account.rate(), None);
         account.totals.files = 1;
-        assert!(account.closing_line().starts_with("1 file, 0 B in 2.00 s ("));
+        assert!(account.closing_line().starts_with("1 file, 0 B in 2.00 s"));
     }
 }

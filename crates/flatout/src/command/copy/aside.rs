@@ -1,40 +1,162 @@
-//! Results lie aside: neither among what is copied nor where the copies go. A log in a source would
-//! take the place of what it is to tell of.
+//! Results lie aside: neither among what is copied nor where copies go. A log in a source would take
+//! the place of what it is to tell of.
+//!
+//! Names prove nothing: directories are told by identity, on the way up from the file, and by their
+//! place inside the filesystem, so that no symlink and no bind mount leads round this.
 
+use std::ffi::OsStr;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use flatout_io::escape;
+use flatout_sys::storage::Location;
 use flatout_tree::copy::Operand;
+use flatout_tree::copy::options::Reach;
+use rustix::fs::{FileType, Mode, OFlags, Stat};
 
-/// Says why results cannot be written to `path` while these are copied.
-///
-/// Cost: a few calls for each operand.
-pub fn obstacle(path: &Path, operands: &[Operand]) -> Option<String> {
-    let results = resolved(path)?;
-    operands.iter().find_map(|operand| {
-        let is_in = |place: Option<PathBuf>| place.is_some_and(|place| results.starts_with(place));
-        // What a symlink given as a source points at is not copied.
-        let is_source =
-            is_in(resolved(&operand.source)) || is_in(operand.source.canonicalize().ok());
-        let shown = path.display();
-        if is_source {
-            let source = operand.source.display();
-            return Some(format!("cannot write results to {shown}: it lies in {source}"));
-        }
-        let is_target =
-            is_in(resolved(&operand.target)) || is_in(operand.target.canonicalize().ok());
-        let target = operand.target.display();
-        is_target.then(|| format!("cannot write results to {shown}: copies go to {target}"))
-    })
+use crate::output::place::{Identity, Place, identity};
+
+/// What is to be copied, as far as files of our own may not lie in it.
+pub struct Kept<'a> {
+    /// All that is named as a source, whether or not it can be copied.
+    pub sources: &'a [PathBuf],
+    /// What is copied where.
+    pub operands: &'a [Operand],
+    /// How far the copy goes.
+    pub reach: Reach,
 }
 
-/// The path without symlinks above its last name, which need not be there.
-fn resolved(path: &Path) -> Option<PathBuf> {
-    let Some(name) = path.file_name() else { return path.canonicalize().ok() };
-    let above = match path.parent() {
-        Some(above) if !above.as_os_str().is_empty() => above,
-        _ => Path::new("."),
-    };
-    Some(above.canonicalize().ok()?.join(name))
+/// Where a file of our own would be.
+struct Site {
+    /// The directories from the one that it is in up to the root.
+    above: Vec<Identity>,
+    /// Its name in the first of them.
+    name: Vec<u8>,
+    /// What is there.
+    existing: Option<Identity>,
+    locations: Vec<Location>,
+}
+
+impl Kept<'_> {
+    /// Says why results cannot be written to `place`. Nothing of devices and pipes is lost when
+    /// something is written there, wherever they are.
+    ///
+    /// Cost: a few calls for each operand, and one for each directory above the place.
+    pub fn obstacle(&self, place: &Place) -> Option<String> {
+        let site = Site::of(place)?;
+        let shown = escape(place.path());
+        let sources = self.sources.iter().chain(self.operands.iter().map(|one| &one.source));
+        for source in sources {
+            if self.is_in_source(&site, source) {
+                let source = escape(source);
+                return Some(format!("cannot write results to {shown}: {source} is copied"));
+            }
+        }
+        let target = self.operands.iter().map(|one| &one.target).find(|one| site.is_at(one))?;
+        let target = escape(target);
+        Some(format!("cannot write results to {shown}: copies go to {target}"))
+    }
+
+    /// Says which operand a file of ours is that was made just now: a filesystem may take `LOG` and
+    /// `log` for one name, and somebody else may have been quick.
+    pub fn mistaken(&self, made: Identity) -> Option<String> {
+        let targets = self.operands.iter().map(|one| &one.target);
+        let is_it =
+            |path: &&PathBuf| rustix::fs::lstat(*path).is_ok_and(|facts| identity(&facts) == made);
+        let found = targets.chain(self.sources).find(is_it)?;
+        Some(format!("cannot write results to {}: it is to be copied or replaced", escape(found)))
+    }
+
+    fn is_in_source(&self, site: &Site, source: &Path) -> bool {
+        let goes_there = |facts: &Stat| {
+            let place = site.above.first().or(site.existing.as_ref());
+            self.reach == Reach::Everything || place.is_some_and(|place| place.0 == facts.st_dev)
+        };
+        let facts = [rustix::fs::lstat(source), rustix::fs::stat(source)];
+        let facts: Vec<Stat> = facts.into_iter().flatten().filter(goes_there).collect();
+        if facts.is_empty() {
+            return false;
+        }
+        facts.iter().any(|facts| site.is_in(facts)) || site.is_mounted_in(source)
+    }
+}
+
+impl Site {
+    fn of(place: &Place) -> Option<Self> {
+        let existing = place.existing();
+        let mut site = Self {
+            above: Vec::new(),
+            name: Vec::new(),
+            existing: existing.as_ref().map(|(identity, _)| *identity),
+            locations: existing.iter().filter_map(|(_, file)| Location::of(file)).collect(),
+        };
+        match place.named() {
+            Some((directory, name)) => {
+                site.above = above(directory);
+                site.name = name.as_bytes().to_vec();
+                site.locations.extend(Location::of(directory));
+            }
+            // A file that is open already has a directory only as long as it has a name.
+            None => {
+                existing?;
+            }
+        }
+        Some(site)
+    }
+
+    /// Whether this is what it would take the place of, or a directory above it.
+    fn is_in(&self, facts: &Stat) -> bool {
+        let found = identity(facts);
+        if FileType::from_raw_mode(facts.st_mode).is_dir() {
+            self.above.contains(&found)
+        } else {
+            self.existing == Some(found)
+        }
+    }
+
+    /// Whether a copy goes here, or to a directory above.
+    fn is_at(&self, target: &Path) -> bool {
+        let facts = [rustix::fs::lstat(target), rustix::fs::stat(target)];
+        if facts.iter().flatten().any(|facts| self.is_in(facts)) || self.is_mounted_in(target) {
+            return true;
+        }
+        // A name that is still to be made.
+        let bytes = target.as_os_str().as_bytes();
+        let end = bytes.iter().rposition(|&byte| byte != b'/').map_or(0, |last| last + 1);
+        let target = Path::new(OsStr::from_bytes(&bytes[..end]));
+        let parent = match target.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        target.file_name().is_some_and(|name| name.as_bytes() == self.name)
+            && rustix::fs::stat(parent)
+                .is_ok_and(|facts| self.above.first() == Some(&identity(&facts)))
+    }
+
+    /// Whether it lies in this directory by way of a mount that is not on the way up.
+    fn is_mounted_in(&self, directory: &Path) -> bool {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let Ok(opened) = rustix::fs::open(directory, flags, Mode::empty()) else { return false };
+        let tree = Location::of_tree(opened);
+        self.locations.iter().any(|location| tree.iter().any(|root| location.is_in(root)))
+    }
+}
+
+/// A directory and all above it, up to the root or to where no way up is.
+fn above(directory: &OwnedFd) -> Vec<Identity> {
+    let mut all = Vec::new();
+    let mut next = directory.try_clone().ok();
+    while let Some(directory) = next {
+        let Ok(facts) = rustix::fs::fstat(&directory) else { break };
+        if all.last() == Some(&identity(&facts)) {
+            break;
+        }
+        all.push(identity(&facts));
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        next = rustix::fs::openat(&directory, "..", flags, Mode::empty()).ok();
+    }
+    all
 }
 
 #[cfg(test)]
@@ -48,16 +170,22 @@ mod tests {
         std::fs::create_dir_all(at("source/sub")).unwrap();
         std::fs::create_dir(at("target")).unwrap();
         std::os::unix::fs::symlink("source", at("link")).unwrap();
-        let operand = Operand { source: at("source"), target: at("target/source") };
-        let is_refused = |name: &str| obstacle(&at(name), std::slice::from_ref(&operand)).is_some();
-        for bad in ["source/log", "source/sub/log", "link/log", "target/source", "target/source/x"]
-        {
-            assert_eq!(is_refused(bad), bad != "target/source/x", "{bad}");
+        let is_refused = |name: &str, target: &str| {
+            let operand = Operand { source: at("source"), target: at(target) };
+            let kept = Kept {
+                sources: std::slice::from_ref(&operand.source),
+                operands: std::slice::from_ref(&operand),
+                reach: Reach::Everything,
+            };
+            kept.obstacle(&Place::find(&at(name)).unwrap()).is_some()
+        };
+        for bad in ["source/log", "source/sub/log", "link/log", "target/source"] {
+            assert!(is_refused(bad, "target/source"), "{bad}");
         }
         for good in ["log", "target/log", "target/source.log", "source.log"] {
-            assert!(!is_refused(good), "{good}");
+            assert!(!is_refused(good, "target/source"), "{good}");
         }
-        let merged = Operand { source: at("source"), target: at("target") };
-        assert!(obstacle(&at("target/log"), &[merged]).is_some());
+        assert!(is_refused("target/log", "target"));
+        assert!(is_refused("new", "new/"));
     }
 }

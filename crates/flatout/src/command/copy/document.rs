@@ -1,7 +1,5 @@
 //! The figures of a copy as a record: one row for all of it.
 
-use std::path::Path;
-
 use flatout_measure::record::{Outcome, Status};
 use flatout_measure::warning::{self, Warning};
 use flatout_report::{Format, Style};
@@ -11,7 +9,7 @@ use super::account::Account;
 use super::limit::Share;
 use crate::arguments::copy::CopyFormat;
 use crate::conclusion::{Draft, View};
-use crate::output;
+use crate::output::{self, place::Place};
 
 /// Nothing here is random.
 const SEED: u64 = 1;
@@ -34,7 +32,7 @@ impl Document {
         account: &Account,
         errors: Vec<String>,
         exit_code: i32,
-        path: Option<&Path>,
+        place: Option<&Place>,
     ) -> Result<(), String> {
         let outcome = row(account);
         let shown = match self.format {
@@ -47,9 +45,12 @@ impl Document {
                 flatout_report::render(&record, Format::Json, &Style::default())
             }
         };
-        match path {
+        match place {
             None => output::to_standard_output(shown.as_bytes()),
-            Some(path) => output::replace(path, shown.as_bytes()),
+            Some(place) => place.write(shown.as_bytes()).inspect_err(|_| {
+                // What was measured is not lost: it goes where it can still be seen.
+                let _ = output::to_standard_output(shown.as_bytes());
+            }),
         }
     }
 }
@@ -73,7 +74,7 @@ fn row(account: &Account) -> Outcome {
         ("unchanged", totals.unchanged.into()),
         ("failed", account.failed().into()),
         ("retried", totals.retried.into()),
-        ("bytes", totals.bytes_accepted.into()),
+        ("bytes", totals.bytes_copied().into()),
         ("unwritten_bytes", account.unwritten_bytes.into()),
         ("elapsed_ns", account.elapsed_ns.into()),
         ("limit", account.share.as_ref().map_or(Value::Null, Share::document)),

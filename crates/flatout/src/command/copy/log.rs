@@ -1,7 +1,7 @@
 //! `--log`: a line of JSON for each thing done or not done, as it happens.
 //!
-//! Written in place, not beside it: after a kill it says how far the copy came, except for the
-//! last lines, which were still in memory.
+//! It has its name as soon as it is begun: after a kill it says how far the copy came, except for
+//! the last lines, which were still in memory.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -27,12 +27,10 @@ struct State {
 }
 
 impl Log {
-    /// Begins a log; what the file held is lost.
-    pub fn create(path: &Path) -> Result<Self, String> {
-        let file = File::options().write(true).create(true).truncate(true).open(path);
-        let file = file.map_err(|error| format!("cannot write {path:?}: {error}"))?;
+    /// Begins a log in an empty file.
+    pub fn new(path: &Path, file: File) -> Self {
         let file = BufWriter::with_capacity(BUFFER_BYTES, file);
-        Ok(Self { path: path.to_owned(), state: Mutex::new(State { file, error: None }) })
+        Self { path: path.to_owned(), state: Mutex::new(State { file, error: None }) }
     }
 
     /// Writes a line.

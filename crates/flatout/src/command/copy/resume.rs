@@ -58,7 +58,7 @@ fn name(arguments: &Arguments) -> String {
         hasher.update(&[0]);
     };
     word(env::current_dir().unwrap_or_default().as_os_str().as_bytes());
-    word(&[arguments.no_target_directory.into(), arguments.target_directory.is_some().into()]);
+    word(&[arguments.no_target_directory.into(), (!arguments.target_directory.is_empty()).into()]);
     let operands = arguments.target_directory.iter().chain(&arguments.paths);
     operands.for_each(|path| word(path.as_os_str().as_bytes()));
     hasher.finish().to_string()

@@ -1,5 +1,6 @@
 //! What there is to copy, counted beside the copy so that it can be said how long it still takes.
-//! Only for people who look on; nothing depends on it.
+//! Only for people who look on; nothing depends on it, and nothing is changed by it: where the access
+//! time of a directory would be, there is no count.
 
 use std::io;
 use std::path::PathBuf;
@@ -38,7 +39,7 @@ impl Survey {
             self.add(&facts);
             if FileType::from_raw_mode(facts.st_mode).is_dir() {
                 // Where the count ends early, no share of the whole is shown.
-                let visited = visit::visit(path, |entry| {
+                let visited = visit::visit_unseen(path, |entry| {
                     self.add(&entry.facts);
                     if self.is_abandoned.load(Ordering::Relaxed) {
                         return Err(io::Error::from(io::ErrorKind::Interrupted));
@@ -77,7 +78,33 @@ impl Survey {
 
 #[cfg(test)]
 mod tests {
+    use std::time::{Duration, UNIX_EPOCH};
+
     use super::*;
+
+    #[test]
+    fn counting_changes_no_access_time() {
+        let place = tempfile::tempdir().unwrap();
+        // Deep enough for directories that are let go and opened again.
+        let mut paths = vec![place.path().to_owned()];
+        for depth in 0..100 {
+            let path = paths[depth].join("d");
+            std::fs::create_dir(&path).unwrap();
+            std::fs::create_dir(paths[depth].join("beside")).unwrap();
+            paths.push(path);
+        }
+        let old = UNIX_EPOCH + Duration::from_secs(1);
+        for path in &paths {
+            let directory = std::fs::File::open(path).unwrap();
+            directory.set_times(std::fs::FileTimes::new().set_accessed(old)).unwrap();
+        }
+        let survey = Survey::default();
+        survey.count(&[place.path().to_owned()]);
+        assert_eq!(survey.whole(), Some(Whole { files: 0, bytes: 0 }));
+        for path in &paths {
+            assert_eq!(path.metadata().unwrap().accessed().unwrap(), old, "{path:?}");
+        }
+    }
 
     #[test]
     fn files_are_counted_without_their_holes() {

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use flatout_bench::read::outcome::escape;
+use flatout_io::escape;
 use flatout_tree::copy::event::{Action, Event, Watch};
 use flatout_tree::copy::operand::Objection;
 use serde_json::json;
@@ -42,7 +42,7 @@ impl<'a> Witness<'a> {
         self.terminal
     }
 
-    /// Operands, and other things, that were not even tried.
+    /// Operands that were not even tried.
     pub fn objections(&self) -> u64 {
         self.said().objections
     }
@@ -73,12 +73,6 @@ impl<'a> Witness<'a> {
         self.complain(text);
     }
 
-    /// Says that something failed which is no entry of a tree.
-    pub fn fail(&self, text: String) {
-        self.said().objections += 1;
-        self.note(text);
-    }
-
     /// Says that an operand is not copied.
     pub fn object(&self, objection: &Objection) {
         let text = objection.to_string();
@@ -86,7 +80,8 @@ impl<'a> Witness<'a> {
             let path = escape(objection.path().as_os_str());
             log.write(&json!({"action": "refused", "path": path, "cause": text}));
         }
-        self.fail(text);
+        self.said().objections += 1;
+        self.note(text);
     }
 
     /// Ends the log. Returns the errors for the document.

@@ -2,8 +2,8 @@
 
 use std::ffi::OsStr;
 
-use flatout_bench::read::outcome::escape;
 use flatout_io::digest::Algorithm;
+use flatout_io::escape;
 use flatout_measure::record::{Outcome, Status};
 use flatout_measure::warning::{self, Warning};
 use flatout_report::json;

@@ -1,21 +1,21 @@
 //! What `flatout copy` takes and what it says: options, figures, the log, exit codes.
 
 use std::fs;
-use std::time::Duration;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::time::{Duration, UNIX_EPOCH};
 
+use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::bin::{Folder, assert_warned, closed_pipe};
 use crate::faulty::{Faults, Faulty};
-use crate::filesystem::needs_program;
+use crate::filesystem::{Kind, Mounted, needs_program};
 use crate::fixture::random_bytes;
 use crate::schema;
 use crate::skip::needs;
 
 /// Options that contradict each other or are out of bounds, and a word of the line that says so.
 const WRONG: &[(&str, &str)] = &[
-    ("--atomic --in-place", "--in-place"),
-    ("--always --checksum", "--checksum"),
     ("--engine reflink --reflink=never", "--reflink=never"),
     ("--engine sync --reflink=always", "--reflink=always"),
     ("--engine uring --reflink", "--reflink=always"),
@@ -23,7 +23,7 @@ const WRONG: &[(&str, &str)] = &[
     ("--reflink=always --sparse=never", "--sparse=never"),
     ("--engine mmap --depth 4", "--depth"),
     ("--engine reflink --block-size 1M", "--block-size"),
-    ("--preserve=mode,links --no-preserve=links", "links"),
+    ("-t one -t new", "second directory: new"),
     ("--preserve=modes", "modes"),
     ("--preserve=", "attribute"),
     ("--no-preserve=", "attribute"),
@@ -51,6 +51,12 @@ const RIGHT: &[&str] = &[
     "--no-preserve=mode --no-preserve=links",
     "--in-place",
     "--atomic --sync",
+    "--atomic --in-place --atomic",
+    "--always --checksum --always",
+    "--sync --sync -x -x --verify --verify --threads 2 --threads 3 -T -T",
+    "--engine uring --engine sync --block-size 1M --block-size 2M --max-fds 64 --max-fds 65",
+    "--reflink=always --reflink=never --sparse=always --sparse=auto",
+    "--preserve=mode,links --no-preserve=links --preserve --no-preserve=all --preserve=all",
     "--always --verify",
     "--checksum --sparse=always",
     "-x --sparse never",
@@ -96,6 +102,33 @@ fn options_are_taken_together_and_nothing_is_said() {
         assert_eq!(fs::read(folder.join("new/f")).unwrap(), b"contents", "{options}");
         fs::remove_dir_all(folder.join("new")).unwrap();
     }
+}
+
+#[test]
+fn of_options_given_twice_the_last_one_counts() {
+    let folder = folder();
+    let kept = |options: &str| {
+        let target = format!("new{}", options.len());
+        let ran = folder.flatout(words(options, &["src/f", &target])).leaves(&target).run();
+        ran.exits(0);
+        let facts = fs::metadata(folder.join(&target)).unwrap();
+        (facts.mode() & 0o777, facts.mtime() == 1)
+    };
+    let source = fs::File::options().write(true).open(folder.join("src/f")).unwrap();
+    source.set_permissions(fs::Permissions::from_mode(0o640)).unwrap();
+    source.set_modified(UNIX_EPOCH + Duration::from_secs(1)).unwrap();
+    drop(source);
+    assert_eq!(kept("--no-preserve=timestamps"), (0o640, false));
+    assert_eq!(kept("--no-preserve=timestamps --preserve=timestamps"), (0o640, true));
+    assert_eq!(
+        kept("--preserve=timestamps --no-preserve=timestamps --preserve=mode"),
+        (0o640, false)
+    );
+    assert_eq!(kept("--preserve=mode --preserve=timestamps"), (0o640, true));
+    let ran =
+        folder.flatout(words("--format table --format json --log a --log log", &["src", "d"]));
+    ran.leaves("d").leaves("log").run().exits(0).document();
+    assert_eq!(fs::read(folder.join("a")).unwrap(), b"a");
 }
 
 #[test]
@@ -145,9 +178,9 @@ fn figures_go_where_they_are_wanted() {
     run("--format json").stdout(closed_pipe()).run().exits(0);
     for option in ["--output", "--log"] {
         let ran = folder.flatout(words("", &["a", "new", option, "a"])).run();
-        ran.complains(1, &["\"a\"", "it is the file that is worked on"]);
+        ran.complains(1, &["results to a:", "a is copied"]);
         let ran = folder.flatout(words("", &["a", "target", option, "target"])).run();
-        ran.complains(1, &["\"target\""]);
+        ran.complains(1, &["results to target:", "copies go to target"]);
     }
     let same = folder.flatout(words("--log one --output one", &["a", "b"])).run();
     same.complains(1, &["same file"]);
@@ -192,6 +225,35 @@ fn somebody_who_looks_on_is_told_at_the_end() {
 }
 
 #[test]
+fn access_times_of_directories_are_kept_while_somebody_looks_on() {
+    needs!(needs_program("script"));
+    let folder = folder();
+    // Whatever this machine says of access times: here each reading counts.
+    let mounted = needs!(Mounted::new(Kind::Tmpfs(16 << 20)));
+    needs!(mounted.remount("strictatime"));
+    let source = mounted.path().join("tree");
+    let old = UNIX_EPOCH + Duration::from_secs(1);
+    let directories: Vec<_> = (0..600).map(|index| source.join(format!("d{index}"))).collect();
+    for path in &directories {
+        fs::create_dir_all(path.join("below")).unwrap();
+    }
+    let all = directories.iter().chain([&source]);
+    for path in all.clone() {
+        let times = fs::FileTimes::new().set_accessed(old).set_modified(old);
+        fs::File::open(path).unwrap().set_times(times).unwrap();
+    }
+    let program = crate::bin::executable().display();
+    let command = format!("'{program}' copy --threads 1 {} new", source.display());
+    let words = ["-qec", command.as_str(), "/dev/null"].map(std::ffi::OsString::from).to_vec();
+    folder.program("script".as_ref(), words).leaves("new").run().exits(0);
+    let copies = all.map(|path| folder.join("new").join(path.strip_prefix(&source).unwrap()));
+    // The copier looks at a directory before it reads it, as cp does.
+    let changed = copies.filter(|copy| copy.metadata().unwrap().accessed().unwrap() != old);
+    assert_eq!(changed.count(), 0);
+    mounted.finish();
+}
+
+#[test]
 fn an_interrupted_copy_says_how_to_go_on_and_goes_on() {
     let faults = Faults { delay: Duration::from_millis(100), ..Faults::default() };
     let faulty = needs!(Faulty::new(faults));
@@ -206,7 +268,7 @@ fn an_interrupted_copy_says_how_to_go_on_and_goes_on() {
     running.wait_until("status", |_| faulty.read_bytes() > 0);
     running.interrupt();
     let ran = running.wait();
-    ran.complains(130, &["interrupted", "same command again"]);
+    ran.died_of(Signal::INT).says(&["interrupted", "same command again"]);
     let document = ran.document();
     schema::assert_valid(&document);
     assert_eq!(document["results"][0]["status"], "interrupted");

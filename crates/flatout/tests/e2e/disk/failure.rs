@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use rustix::process::Signal;
+
 use crate::bin::{Folder, Ran};
 use crate::faulty::{Begin, Fault, Faults, Faulty};
 use crate::fixture::{random_bytes, random_file};
@@ -112,7 +114,7 @@ fn an_interrupted_run_ends_with_a_document_and_nothing_left() {
             running.wait_until("status", |_| faulty.written_bytes() >= moment);
             running.interrupt();
             let ran = running.wait();
-            let document = ran.exits(130).document();
+            let document = ran.died_of(Signal::INT).document();
             assert_valid(&document);
             assert!(!ran.stderr.contains("panicked"), "{ran}");
             assert_eq!(faulty.names().len(), 0, "{ran}");
@@ -130,6 +132,6 @@ fn an_interrupted_run_on_a_file_leaves_the_file() {
     running.wait_until_read(32 << 20);
     running.interrupt();
     let ran = running.wait();
-    assert_valid(&ran.exits(130).document());
+    assert_valid(&ran.died_of(Signal::INT).document());
     assert!(std::fs::read(folder.join("data")).unwrap() == bytes, "{ran}");
 }

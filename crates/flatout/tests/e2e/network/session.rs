@@ -78,7 +78,7 @@ fn every_way_to_send_and_receive_works_or_says_why_not() {
     let document = denied.run().document();
     assert_eq!(rows(&document)[0]["status"], "unsupported", "{document:#}");
     server.running.signal(Signal::INT);
-    server.running.wait().exits(130);
+    server.running.wait().died_of(Signal::INT);
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn a_client_that_vanishes_ends_its_session_alone() {
     succeeds(&bench(&folder, &server.at(), &["--protocol", "tcp"]).run());
     server.running.signal(Signal::TERM);
     let ran = server.running.wait();
-    assert!(ran.exits(130).stderr.contains("broke off"), "{ran}");
+    assert!(ran.died_of(Signal::TERM).stderr.contains("broke off"), "{ran}");
 }
 
 #[test]
@@ -211,6 +211,6 @@ fn an_interrupted_client_leaves_a_document_and_frees_the_server() {
     assert!(server.says().contains("begins"));
     client.interrupt();
     let ran = client.wait();
-    assert_valid(&ran.exits(130).document());
+    assert_valid(&ran.died_of(Signal::INT).document());
     server.running.wait();
 }

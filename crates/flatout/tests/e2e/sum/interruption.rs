@@ -61,7 +61,7 @@ fn an_interrupted_run_leaves_whole_lines() {
         wait_until_reading(&mut running);
         running.interrupt();
         let ran = running.wait();
-        ran.complains(130, &["interrupted"]);
+        ran.died_of(Signal::INT).says(&["interrupted"]);
         assert_eq!(ran.stdout.lines().count(), 1, "{ran}");
         assert!(ran.stdout.ends_with('\n') && ran.stdout.contains("(abc) = "), "{ran}");
     }
@@ -75,7 +75,7 @@ fn an_interrupted_run_replaces_no_file_by_half_a_manifest() {
     wait_until_reading(&mut running);
     running.interrupt();
     let ran = running.wait();
-    ran.exits(130);
+    ran.died_of(Signal::INT);
     assert!(ran.stderr.contains("\"SUMS\" was not written"), "{ran}");
     assert_eq!(std::fs::read_to_string(folder.join("SUMS")).unwrap(), "old");
 }
@@ -86,7 +86,7 @@ fn an_interrupted_run_leaves_a_document() {
     let mut running = folder.flatout(["sum", "abc", "endless", "--format", "json"]).start();
     wait_until_reading(&mut running);
     running.interrupt();
-    let document = running.wait().exits(130).document();
+    let document = running.wait().died_of(Signal::INT).document();
     schema::assert_valid(&document);
     let results = document["results"].as_array().unwrap();
     assert_eq!(results.len(), 2);
@@ -102,7 +102,7 @@ fn waiting_for_a_manifest_or_for_data_can_be_interrupted() {
         let mut running = folder.flatout(words).stdin(reader).start();
         running.wait_until("status", catches_interrupt);
         running.interrupt();
-        running.wait().complains(130, &["interrupted"]);
+        running.wait().died_of(Signal::INT).says(&["interrupted"]);
         drop(writer);
     }
 }
@@ -128,7 +128,7 @@ fn a_named_pipe_without_a_writer_can_be_interrupted() {
     let mut running = folder.flatout(["sum", "-c", "pipe"]).start();
     wait_until_asleep(&mut running);
     running.interrupt();
-    running.wait().complains(130, &["interrupted"]);
+    running.wait().died_of(Signal::INT).says(&["interrupted"]);
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use flatout_sys::launcher::{EPERM, PTRACE, deny};
+use rustix::process::Signal;
 
 use super::{Stable, left_in, only_corpora_are_left, rows};
 use crate::bin::Folder;
@@ -61,7 +62,7 @@ fn a_rival_that_hangs_ends_with_the_user() {
     wait_for(|| fs::read_to_string(&mark).is_ok_and(|text| text.ends_with('\n')));
     running.interrupt();
     let ran = running.wait();
-    let document = ran.exits(130).document();
+    let document = ran.died_of(Signal::INT).document();
     assert_valid(&document);
     assert!(ran.stderr.contains("interrupted"), "{ran}");
     assert!(rows(&document, "versus/sum-file").iter().all(|row| row["status"] == "interrupted"));
@@ -207,6 +208,6 @@ fn a_second_race_in_a_directory_and_its_cleaning_are_refused() {
     stable.race(&["b3sum"]).complains(1, &[message]);
     stable.race(&["--clean"]).complains(1, &[message]);
     running.interrupt();
-    running.wait().exits(130);
+    running.wait().died_of(Signal::INT);
     only_corpora_are_left(&stable);
 }

@@ -37,7 +37,7 @@ fn ctrl_c_leaves_no_temporary_and_says_how_to_go_on() {
         }
         running.interrupt();
         let ran = running.wait();
-        ran.exits(130);
+        ran.died_of(Signal::INT);
         let hint = ran.stderr.to_lowercase();
         assert!(hint.contains("again") || hint.contains("rerun"), "{ran}");
         assert_no_litter(faulty.path(), &target);

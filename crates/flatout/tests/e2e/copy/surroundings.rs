@@ -1,0 +1,110 @@
+//! Where a copy runs: under fakeroot, with few threads, with a profile of somebody else.
+
+use std::ffi::OsString;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt, chown};
+
+use crate::bin::{Folder, executable};
+use crate::filesystem::{is_root, needs_program, needs_root};
+use crate::input::as_nobody;
+use crate::skip::needs;
+
+const NOBODY: u32 = 65_534;
+
+/// A folder of nobody's, with something to copy.
+fn folder() -> Folder {
+    let folder = Folder::new();
+    fs::create_dir(folder.join("src")).unwrap();
+    for index in 0..100 {
+        fs::write(folder.join(&format!("src/file{index}")), [7; 1000]).unwrap();
+    }
+    fs::write(folder.join("src/large"), vec![7; 20 << 20]).unwrap();
+    if is_root() {
+        let all = fs::read_dir(folder.join("src")).unwrap().map(|entry| entry.unwrap().path());
+        for path in all.chain([folder.join("src"), folder.path().to_owned()]) {
+            chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+        }
+    }
+    folder
+}
+
+#[test]
+fn under_fakeroot_nothing_is_copied_and_a_way_out_is_named() {
+    let folder = folder();
+    for (name, value) in [
+        ("FAKEROOTKEY", "1234"),
+        ("LD_PRELOAD", "libfakeroot-sysv.so"),
+        ("LD_PRELOAD", "libpseudo.so"),
+    ] {
+        // The program must start: what is not there cannot be loaded, which the loader says.
+        let flatout = folder.flatout(["copy", "src", "new", "--log", "log"]);
+        let ran = flatout.with(|command| {
+            command.env(name, value);
+        });
+        let ran = ran.run();
+        let said = ran.exits(1).stderr.lines().filter(|line| line.starts_with("flatout: "));
+        let said: Vec<&str> = said.collect();
+        assert_eq!(said.len(), 1, "{ran}");
+        assert!(said[0].contains("cp -a") && said[0].contains("owners"), "{ran}");
+    }
+}
+
+#[test]
+fn fakeroot_itself_is_noticed() {
+    needs!(needs_program("fakeroot"));
+    let folder = folder();
+    let words = [executable().as_os_str(), "copy".as_ref(), "src".as_ref(), "new".as_ref()];
+    let words = words.map(OsString::from).to_vec();
+    folder.program("fakeroot".as_ref(), words).run().complains(1, &["fakeroot", "cp -a"]);
+}
+
+#[test]
+fn a_limit_on_threads_means_fewer_threads() {
+    needs!(needs_root("running as somebody else"));
+    needs!(needs_program("setpriv"));
+    let folder = folder();
+    as_nobody(&folder, "copy src new").leaves("new").run().exits(0);
+    fs::remove_dir_all(folder.join("new")).unwrap();
+    for (limit, options) in [(1, ""), (2, "--threads 8 --verify")] {
+        // The limit comes after the change of user: it is that of whoever is limited.
+        let script = format!("ulimit -u {limit} && exec ./program copy {options} src new");
+        let words = ["--reuid=65534", "--regid=65534", "--clear-groups", "bash", "-c", &script];
+        let words = words.map(OsString::from).to_vec();
+        let ran = folder.program("setpriv".as_ref(), words).leaves("new").run();
+        assert_eq!((ran.exits(0).stderr.as_str(), &*ran.stdout), ("", ""), "{ran}");
+        assert_eq!(Folder::names_in(&folder.join("new")).len(), 101, "{ran}");
+        fs::remove_dir_all(folder.join("new")).unwrap();
+    }
+}
+
+#[test]
+fn a_profile_that_may_not_be_read_is_none() {
+    needs!(needs_root("running as somebody else"));
+    needs!(needs_program("setpriv"));
+    let folder = folder();
+    let private = folder.join("home/.config/flatout");
+    fs::create_dir_all(&private).unwrap();
+    let profile = private.join("profile.json");
+    fs::write(&profile, "{}").unwrap();
+    fs::set_permissions(&profile, Permissions::from_mode(0o600)).unwrap();
+    for home_mode in [0o755, 0o700] {
+        let home = folder.join("home");
+        fs::set_permissions(&home, Permissions::from_mode(home_mode)).unwrap();
+        for (name, value) in [("FLATOUT_PROFILE", &profile), ("HOME", &home)] {
+            let ran = as_nobody(&folder, "copy src new").with(|command| {
+                command.env_remove("FLATOUT_PROFILE").env_remove("XDG_CONFIG_HOME");
+                command.env(name, value);
+            });
+            let ran = ran.leaves("new").run();
+            assert_eq!(ran.exits(0).stderr, "", "{ran}");
+            fs::remove_dir_all(folder.join("new")).unwrap();
+        }
+    }
+    // One that can be read and makes no sense is worth a word.
+    fs::set_permissions(&profile, Permissions::from_mode(0o644)).unwrap();
+    fs::set_permissions(folder.join("home"), Permissions::from_mode(0o755)).unwrap();
+    let ran = as_nobody(&folder, "copy src new").with(|command| {
+        command.env("FLATOUT_PROFILE", &profile);
+    });
+    assert!(ran.leaves("new").run().exits(0).stderr.contains("cannot use the profile"));
+}
