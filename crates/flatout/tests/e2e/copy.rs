@@ -1,6 +1,7 @@
 //! `flatout copy`: trees copied as `cp -a` does, and more safely; and all that can go wrong then.
 
 mod copier;
+mod directories;
 mod fault;
 mod filesystem_pairs;
 mod forest;

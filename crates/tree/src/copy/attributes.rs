@@ -32,6 +32,7 @@ use self::inheritance::Origin;
 pub use self::inheritance::{Inheritance, Made};
 use self::node::{Node, pin};
 use self::owner::Expectation;
+pub use self::permissions::open_up;
 use self::remarks::{Loss, Remarks};
 use super::event::Watch;
 use super::failure::Refusal;
@@ -58,7 +59,6 @@ pub struct Place<'a> {
 }
 
 /// One target that gets the attributes of its source.
-#[derive(Clone, Copy)]
 struct Job<'a> {
     source: Node<'a>,
     target: Node<'a>,
@@ -67,7 +67,12 @@ struct Job<'a> {
     made: Made,
 }
 
-impl Job<'_> {
+impl<'a> Job<'a> {
+    fn new(source: Node<'a>, target: Node<'a>, facts: &'a Stat, made: Made) -> Self {
+        let kind = FileType::from_raw_mode(facts.st_mode);
+        Self { source, target, facts, kind, made }
+    }
+
     /// Whether the target may have other attributes than a new file.
     fn was_there(&self) -> bool {
         matches!(self.made.origin, Origin::Uncertain | Origin::Found(_))
@@ -97,7 +102,7 @@ impl<'a> Attributes<'a> {
 
     /// What a target directory hands on to new entries. Asked once per directory.
     ///
-    /// Cost: two calls; what cannot be known is taken for the worst.
+    /// Cost: three calls; what cannot be known is taken for the worst.
     pub fn inherits(directory: BorrowedFd<'_>) -> Inheritance {
         Inheritance::of(directory)
     }
@@ -108,8 +113,9 @@ impl<'a> Attributes<'a> {
     /// Errors: a list stays, and could let somebody in.
     pub fn bare(&self, target: BorrowedFd<'_>, inheritance: Inheritance) -> Result<(), Refusal> {
         if inheritance.has_default_acl() && self.preserve.has(Preserve::MODE) {
-            without_acl(Node::Open(target), acl::ACCESS)?;
-            without_acl(Node::Open(target), acl::DEFAULT)?;
+            let target = Node::of_directory(target);
+            without_acl(target, acl::ACCESS)?;
+            without_acl(target, acl::DEFAULT)?;
         }
         Ok(())
     }
@@ -128,13 +134,13 @@ impl<'a> Attributes<'a> {
         facts: &Stat,
         made: Made,
     ) -> Result<(), Refusal> {
-        let (source, target) = (Node::Open(source), Node::Open(target));
-        self.finish(&Job { source, target, facts, kind: FileType::RegularFile, made })
+        self.finish(&Job::new(Node::Open(source), Node::Open(target), facts, made))
     }
 
     /// Finishes a directory, new or merged into, after all that is in it.
     ///
-    /// Cost and errors: as [`Attributes::file`], and a call more, for the flags of the source.
+    /// Cost and errors: as [`Attributes::file`], and three calls more: the flags of the source, and
+    /// on both sides, how the descriptor was opened.
     pub fn directory(
         &self,
         source: BorrowedFd<'_>,
@@ -142,8 +148,8 @@ impl<'a> Attributes<'a> {
         facts: &Stat,
         made: Made,
     ) -> Result<(), Refusal> {
-        let (source, target) = (Node::Open(source), Node::Open(target));
-        let job = Job { source, target, facts, kind: FileType::Directory, made };
+        let [source, target] = [source, target].map(Node::of_directory);
+        let job = Job::new(source, target, facts, made);
         if source.is_locked() {
             self.lose(&job, Loss::Flags, None);
         }
@@ -201,7 +207,7 @@ impl<'a> Attributes<'a> {
             FileType::Symlink => Made::entry(&found, Origin::Known),
             _ => Made::entry(&found, Origin::Uncertain),
         };
-        self.finish(&Job { source: Node::Named(source), target: node, facts, kind, made })
+        self.finish(&Job::new(Node::Named(source), node, facts, made))
     }
 
     fn finish(&self, job: &Job<'_>) -> Result<(), Refusal> {
@@ -214,10 +220,11 @@ impl<'a> Attributes<'a> {
         let names = self.source_names(job)?;
         self.strip(job, &names)?;
         let current = self.current_owner(job)?;
+        let is_restricted = current != self.wanted_owner(job, current) && self.restrict(job);
         let owner = self.own(job, current)?;
         let carried = self.extend(job, &names)?;
-        let mut changed = owner != current || carried.changed;
-        let mode = self.mode(job, owner, carried.group_permissions);
+        let mut changed = owner != current || is_restricted || carried.changed;
+        let mode = self.mode(job, owner, carried.without_list);
         // What was set so far may have changed the mode.
         let sets_mode = changed || found.is_none_or(|f| Some(f.st_mode & MODE_BITS) != mode);
         if self.preserve.has(Preserve::TIMESTAMPS) {

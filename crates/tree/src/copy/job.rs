@@ -1,5 +1,6 @@
 //! A copy as a whole: what it is asked, who does it, what came of it.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
@@ -84,8 +85,11 @@ pub(super) struct Targets {
     pub(super) own: Mutex<Vec<Identity>>,
     /// Directories beside whose entries there is nothing left of earlier copies.
     pub(super) cleaned: Mutex<Vec<Identity>>,
-    /// Filesystems that were written to, by device, with a directory on each.
-    pub(super) filesystems: Mutex<Vec<(u64, OwnedFd)>>,
+    /// Filesystems that were written to, by device, with a directory or file on each; `None`: nothing
+    /// there could be opened so far.
+    pub(super) filesystems: Mutex<BTreeMap<u64, Option<OwnedFd>>>,
+    /// There was one of which a directory could not be opened: maybe a file can.
+    pub(super) some_unreadable: AtomicBool,
 }
 
 /// Threads at work.
@@ -307,7 +311,10 @@ impl<'a> Copy<'a> {
         }
         self.tally.wait_for_device();
         let filesystems = self.targets.filesystems.lock().unwrap_or_else(PoisonError::into_inner);
-        for (_, directory) in filesystems.iter() {
+        if filesystems.values().any(Option::is_none) {
+            rustix::fs::sync();
+        }
+        for directory in filesystems.values().flatten() {
             if let Err(errno) = rustix::fs::syncfs(directory) {
                 let refusal = super::failure::Refusal::of("write to storage")(errno);
                 self.fail(Failure { refusal, path: "the filesystem of the target".into() });

@@ -39,8 +39,8 @@ const REMOVE_ACL: &str = "remove the access control list of";
 pub(super) struct Carried {
     /// Whether anything was changed: the mode must be set again, for a list has changed it.
     pub(super) changed: bool,
-    /// The list was lost; its group may do no more than this.
-    pub(super) group_permissions: Option<u32>,
+    /// The list was lost; its group and all others may do no more than this.
+    pub(super) without_list: Option<u32>,
     /// An attribute that the target has no room for. The others are carried all the same.
     pub(super) late: Option<Refusal>,
 }
@@ -175,7 +175,7 @@ impl Attributes<'_> {
                 self.lose(job, loss(name), Some(errno));
                 self.strip_lost(job, name)?;
                 if name == acl::ACCESS {
-                    carried.group_permissions = acl::group_permissions(value);
+                    carried.without_list = acl::without_list(value);
                 }
             }
             // ext4 says that when the value does not fit beside the inode and in a block, however
@@ -201,6 +201,9 @@ impl Attributes<'_> {
         let Ok(found) = job.target.names() else { return Ok(()) };
         for name in found.iter().filter(|name| self.is_surplus(name, names, job.kind)) {
             let is_list = loss(name) == Loss::Acl;
+            if name == acl::ACCESS {
+                close_group(job);
+            }
             let mut removed = job.target.remove(name);
             if removed == Err(Errno::ACCESS) && open_up(job) {
                 carried.changed = true;
@@ -232,6 +235,15 @@ pub(super) fn without_acl(target: Node<'_>, list: &CStr) -> Result<(), Refusal> 
     match target.remove(list) {
         Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
         Err(errno) => Err(Refusal::of(REMOVE_ACL)(errno)),
+    }
+}
+
+/// Takes the permissions of the group of a file that loses its list: they are the mask until then,
+/// and would be the group's from then on. The mode is set afterwards.
+fn close_group(job: &Job<'_>) {
+    if let Ok(facts) = job.target.stat() {
+        // Who may not do that may not remove the list.
+        let _refused = job.target.set_mode(facts.st_mode & 0o7777 & !0o070);
     }
 }
 

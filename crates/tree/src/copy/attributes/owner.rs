@@ -58,11 +58,19 @@ impl Attributes<'_> {
         Ok(found)
     }
 
+    /// The owner that the target is to have.
+    pub(super) fn wanted_owner(&self, job: &Job<'_>, current: Owner) -> Owner {
+        match self.preserve.has(Preserve::OWNERSHIP) {
+            true => (job.facts.st_uid, job.facts.st_gid),
+            false => current,
+        }
+    }
+
     /// Gives the target the owner of its source, and says which it has then. Only what differs is
     /// set, and if not both can be had, the group alone.
     pub(super) fn own(&self, job: &Job<'_>, current: Owner) -> Result<Owner, Refusal> {
-        let wanted = (job.facts.st_uid, job.facts.st_gid);
-        if !self.preserve.has(Preserve::OWNERSHIP) || current == wanted {
+        let wanted = self.wanted_owner(job, current);
+        if current == wanted {
             return Ok(current);
         }
         let user = (current.0 != wanted.0).then(|| Uid::from_raw(wanted.0));
