@@ -8,6 +8,7 @@ mod forest;
 mod interface;
 mod kill;
 mod likeness;
+mod losses;
 mod memory;
 mod operand;
 mod oracle;

@@ -240,7 +240,8 @@ impl<'a> Copy<'a> {
     /// Cost: a small file of /proc for each thread.
     pub fn progress(&self) -> Snapshot {
         let threads = self.crew().threads.clone();
-        self.tally.snapshot(threads.into_iter().filter_map(occupation::of_thread))
+        let occupations = threads.into_iter().filter_map(occupation::of_thread);
+        self.tally.snapshot(occupations, self.attributes.incomplete())
     }
 
     /// Methods that filesystems refused, a line each.

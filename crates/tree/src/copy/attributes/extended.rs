@@ -51,7 +51,7 @@ fn loss(name: &CStr) -> Loss {
         b"security.capability" => Loss::Capability,
         b"security.selinux" | b"security.SMACK64" => Loss::Context,
         b"system.posix_acl_access" | b"system.posix_acl_default" => Loss::Acl,
-        b"system.nfs4_acl" | b"system.richacl" | b"system.cifs_acl" => Loss::Acl,
+        b"system.nfs4_acl" | b"system.richacl" | b"system.cifs_acl" => Loss::OtherAcl,
         name if name.starts_with(b"user.") => Loss::UserAttribute,
         name if name.starts_with(b"trusted.") => Loss::TrustedAttribute,
         name if name.starts_with(b"security.") => Loss::SecurityAttribute,
@@ -63,7 +63,7 @@ fn loss(name: &CStr) -> Loss {
 fn wanted_by(name: &CStr) -> Option<Preserve> {
     match loss(name) {
         _ if STORED_LISTS.contains(&name) => None,
-        Loss::Acl => Some(Preserve::MODE),
+        Loss::Acl | Loss::OtherAcl => Some(Preserve::MODE),
         Loss::Context => Some(Preserve::CONTEXT),
         _ => Some(Preserve::XATTR),
     }
@@ -73,7 +73,7 @@ fn wanted_by(name: &CStr) -> Option<Preserve> {
 /// writes by itself (labels, checksums) stays.
 fn is_removable(name: &CStr, kind: FileType) -> bool {
     match loss(name) {
-        Loss::Acl => true,
+        Loss::Acl | Loss::OtherAcl => true,
         Loss::Capability | Loss::UserAttribute | Loss::TrustedAttribute => {
             kind != FileType::Directory
         }
@@ -200,7 +200,7 @@ impl Attributes<'_> {
         }
         let Ok(found) = job.target.names() else { return Ok(()) };
         for name in found.iter().filter(|name| self.is_surplus(name, names, job.kind)) {
-            let is_list = loss(name) == Loss::Acl;
+            let is_list = matches!(loss(name), Loss::Acl | Loss::OtherAcl);
             if name == acl::ACCESS {
                 close_group(job);
             }

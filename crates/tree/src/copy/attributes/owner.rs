@@ -79,13 +79,20 @@ impl Attributes<'_> {
             Ok(()) => Ok(wanted),
             Err(errno) if CANNOT.contains(&errno) => {
                 self.check_lock(job, SET, errno)?;
-                self.lose(job, Loss::Owner, Some(errno));
+                if !self.is_expected(errno) {
+                    self.lose(job, Loss::Owner, Some(errno));
+                }
                 let has_group =
                     user.is_some() && group.is_some() && job.target.set_owner(None, group).is_ok();
                 Ok((current.0, if has_group { wanted.1 } else { current.1 }))
             }
             Err(errno) => Err(Refusal::of(SET)(errno)),
         }
+    }
+
+    /// Whether nobody expects an owner to be kept: the rule of cp, which is silent then.
+    fn is_expected(&self, errno: Errno) -> bool {
+        !self.is_privileged && matches!(errno, Errno::PERM | Errno::INVAL)
     }
 
     /// The mode without the bits that would lend somebody else's rights: a program that runs as its
@@ -100,8 +107,15 @@ impl Attributes<'_> {
             _ => SET_USER_ID | SET_GROUP_ID,
         };
         if mode & lost != 0 {
-            self.lose(job, Loss::SetId, None);
+            self.lose_set_id(job);
         }
         mode & !lost
+    }
+
+    /// Says that set-id bits went with the owner, to whoever may expect owners to be kept.
+    pub(super) fn lose_set_id(&self, job: &Job<'_>) {
+        if self.is_privileged {
+            self.lose(job, Loss::SetId, None);
+        }
     }
 }

@@ -118,7 +118,7 @@ impl Attributes<'_> {
                 .stat()
                 .is_ok_and(|facts| facts.st_mode & SET_ID_BITS != mode & SET_ID_BITS)
         {
-            self.lose(job, Loss::SetId, None);
+            self.lose_set_id(job);
         }
         Ok(())
     }
