@@ -59,12 +59,13 @@ impl Attributes<'_> {
 
     /// Bits of a directory that its source does not decide about: an existing one keeps the set-group-ID
     /// bit, by which people share it, and the sticky bit, which protects their files; a new one whose
-    /// mode is not copied keeps what it inherited.
+    /// mode is not copied keeps the one that it inherited, and the sticky bit of its source, as with cp.
     fn kept_bits(&self, job: &Job<'_>) -> u32 {
         match (job.kind, job.made.found_mode()) {
             (FileType::Directory, Some(found)) => found & (SET_GROUP_ID | STICKY),
             (FileType::Directory, None) if !self.preserve.has(Preserve::MODE) => {
-                job.target.stat().map_or(0, |facts| facts.st_mode & SET_GROUP_ID)
+                let inherited = job.target.stat().map_or(0, |facts| facts.st_mode & SET_GROUP_ID);
+                inherited | job.facts.st_mode & STICKY
             }
             _ => 0,
         }

@@ -75,6 +75,19 @@ fn a_private_directory_stays_private_where_modes_are_not_kept() {
     }
 }
 
+/// The sticky bit protects the files of each from the others: as with cp, it is no matter of modes.
+#[test]
+fn a_sticky_directory_stays_sticky_where_modes_are_not_kept() {
+    let folder = Folder::new();
+    let (tree, target) = (folder.join("tree"), folder.join("copy"));
+    fs::create_dir_all(tree.join("sub")).unwrap();
+    chmod(&tree.join("sub"), 0o1777);
+    for _ in 0..2 {
+        copy(&["-T", "--no-preserve=mode"], &tree, &target).exits(0);
+        assert_eq!([&target, &target.join("sub")].map(|path| mode(path) & 0o7000), [0, 0o1000]);
+    }
+}
+
 /// What a directory hides must not be seen while it is copied into an open one; and neither a new
 /// owner nor the group may get, for a moment, what somebody else was allowed.
 #[test]
