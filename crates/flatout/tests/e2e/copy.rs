@@ -3,6 +3,7 @@
 mod bonds;
 mod cleanup;
 mod copier;
+mod directories;
 mod fault;
 mod filesystem_pairs;
 mod forest;
@@ -10,6 +11,7 @@ mod in_place;
 mod interface;
 mod kill;
 mod likeness;
+mod losses;
 mod memory;
 mod operand;
 mod oracle;

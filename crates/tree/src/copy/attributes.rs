@@ -3,7 +3,8 @@
 //!
 //! chown(2) drops set-id bits and capabilities, so the owner comes first. The mode comes last, when
 //! nothing is missing any more: until then a target lets nobody in but its owner. What this user or
-//! this filesystem cannot keep is said once and is no failure; a full disk and a broken one are.
+//! this filesystem cannot keep is said once and does not fail the entry; where `cp -a` would fail,
+//! the entry counts as incomplete. A full disk and a broken one are failures.
 //!
 //! Flags of chattr(1) and project ids are not copied. A directory that is immutable or append-only
 //! in the source is reason to say so; files are not asked, for that would cost a call each.
@@ -22,8 +23,10 @@ mod repair;
 #[cfg(test)]
 mod tests;
 
+use std::cell::Cell;
 use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{FileType, Mode, Stat, Timespec, Timestamps};
 use rustix::io::Errno;
@@ -34,6 +37,7 @@ use self::inheritance::Origin;
 pub use self::inheritance::{Inheritance, Made};
 use self::node::{Node, pin};
 use self::owner::Expectation;
+pub use self::permissions::open_up;
 use self::remarks::{Loss, Remarks};
 use super::event::Watch;
 use super::failure::Refusal;
@@ -44,6 +48,11 @@ const MODE_BITS: u32 = 0o7777;
 /// What is made is its owner's alone until it is complete.
 const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
 const LAST_NANOSECOND: u64 = 999_999_999;
+/// Seconds that all filesystems can keep, with a day for time zones: FAT begins with 1980, inodes of
+/// 128 bytes (ext4) and xfs without `bigtime` end in January 2038.
+const TIMES_EVERYWHERE: std::ops::Range<i64> = 315_619_200..2_147_396_000;
+/// FAT keeps the day of an access.
+const COARSEST_TIME_S: u64 = 86_400;
 
 const LOOK: &str = "read the attributes of";
 /// The operation of a [`Refusal`] that the source is to blame for; all others are the target's.
@@ -60,16 +69,22 @@ pub struct Place<'a> {
 }
 
 /// One target that gets the attributes of its source.
-#[derive(Clone, Copy)]
 struct Job<'a> {
     source: Node<'a>,
     target: Node<'a>,
     facts: &'a Stat,
     kind: FileType,
     made: Made,
+    /// Something is lost that `cp -a` would fail for.
+    is_incomplete: Cell<bool>,
 }
 
-impl Job<'_> {
+impl<'a> Job<'a> {
+    fn new(source: Node<'a>, target: Node<'a>, facts: &'a Stat, made: Made) -> Self {
+        let kind = FileType::from_raw_mode(facts.st_mode);
+        Self { source, target, facts, kind, made, is_incomplete: Cell::new(false) }
+    }
+
     /// Whether the target may have other attributes than a new file.
     fn was_there(&self) -> bool {
         matches!(self.made.origin, Origin::Uncertain | Origin::Found(_))
@@ -83,6 +98,10 @@ pub struct Attributes<'a> {
     expectation: Expectation,
     /// Permissions that new files may have when modes are not kept.
     unmasked: u32,
+    /// Whether the kernel would let us give files away, as far as cp asks: who is not root expects
+    /// no owner to be kept.
+    is_privileged: bool,
+    incomplete: AtomicU64,
 }
 
 impl<'a> Attributes<'a> {
@@ -94,12 +113,20 @@ impl<'a> Attributes<'a> {
             remarks: Remarks::new(watch),
             expectation: Expectation::default(),
             unmasked,
+            is_privileged: rustix::process::geteuid().is_root(),
+            incomplete: AtomicU64::new(0),
         }
+    }
+
+    /// Entries that were copied without something of their source for which `cp -a` would fail: an
+    /// access control list, an owner that root cannot give, a mode, times.
+    pub fn incomplete(&self) -> u64 {
+        self.incomplete.load(Ordering::Relaxed)
     }
 
     /// What a target directory hands on to new entries. Asked once per directory.
     ///
-    /// Cost: two calls; what cannot be known is taken for the worst.
+    /// Cost: three calls; what cannot be known is taken for the worst.
     pub fn inherits(directory: BorrowedFd<'_>) -> Inheritance {
         Inheritance::of(directory)
     }
@@ -110,8 +137,9 @@ impl<'a> Attributes<'a> {
     /// Errors: a list stays, and could let somebody in.
     pub fn bare(&self, target: BorrowedFd<'_>, inheritance: Inheritance) -> Result<(), Refusal> {
         if inheritance.has_default_acl() && self.preserve.has(Preserve::MODE) {
-            without_acl(Node::Open(target), acl::ACCESS)?;
-            without_acl(Node::Open(target), acl::DEFAULT)?;
+            let target = Node::of_directory(target);
+            without_acl(target, acl::ACCESS)?;
+            without_acl(target, acl::DEFAULT)?;
         }
         Ok(())
     }
@@ -130,13 +158,13 @@ impl<'a> Attributes<'a> {
         facts: &Stat,
         made: Made,
     ) -> Result<(), Refusal> {
-        let (source, target) = (Node::Open(source), Node::Open(target));
-        self.finish(&Job { source, target, facts, kind: FileType::RegularFile, made })
+        self.finish(&Job::new(Node::Open(source), Node::Open(target), facts, made))
     }
 
     /// Finishes a directory, new or merged into, after all that is in it.
     ///
-    /// Cost and errors: as [`Attributes::file`], and a call more, for the flags of the source.
+    /// Cost and errors: as [`Attributes::file`], and three calls more: the flags of the source, and
+    /// on both sides, how the descriptor was opened.
     pub fn directory(
         &self,
         source: BorrowedFd<'_>,
@@ -144,8 +172,8 @@ impl<'a> Attributes<'a> {
         facts: &Stat,
         made: Made,
     ) -> Result<(), Refusal> {
-        let (source, target) = (Node::Open(source), Node::Open(target));
-        let job = Job { source, target, facts, kind: FileType::Directory, made };
+        let [source, target] = [source, target].map(Node::of_directory);
+        let job = Job::new(source, target, facts, made);
         if source.is_locked() {
             self.lose(&job, Loss::Flags, None);
         }
@@ -203,7 +231,7 @@ impl<'a> Attributes<'a> {
             FileType::Symlink => Made::entry(&found, Origin::Known),
             _ => Made::entry(&found, Origin::Uncertain),
         };
-        self.finish(&Job { source: Node::Named(source), target: node, facts, kind, made })
+        self.finish(&Job::new(Node::Named(source), node, facts, made))
     }
 
     fn finish(&self, job: &Job<'_>) -> Result<(), Refusal> {
@@ -211,21 +239,27 @@ impl<'a> Attributes<'a> {
     }
 
     /// Sets all attributes, or where it is known what was found, those that differ. Says whether
-    /// anything was set.
+    /// anything was set. What the target cannot keep makes it one of [`Attributes::incomplete`].
     fn apply(&self, job: &Job<'_>, found: Option<&Stat>) -> Result<bool, Refusal> {
+        let applied = self.set_all(job, found);
+        // One that failed is counted as such.
+        if applied.is_ok() && job.is_incomplete.get() {
+            self.incomplete.fetch_add(1, Ordering::Relaxed);
+        }
+        applied
+    }
+
+    fn set_all(&self, job: &Job<'_>, found: Option<&Stat>) -> Result<bool, Refusal> {
         let names = self.source_names(job)?;
         self.strip(job, &names)?;
         let current = self.current_owner(job)?;
+        let is_restricted = current != self.wanted_owner(job, current) && self.restrict(job);
         let owner = self.own(job, current)?;
         let carried = self.extend(job, &names)?;
-        let mut changed = owner != current || carried.changed;
-        let mode = self.mode(job, owner, carried.group_permissions);
+        let mut changed = owner != current || is_restricted || carried.changed;
+        let mode = self.mode(job, owner, carried.without_list);
         // What was set so far may have changed the mode.
-        let sets_mode = changed
-            || match found {
-                Some(found) => Some(found.st_mode & MODE_BITS) != mode,
-                None => !self.has_mode(job, mode),
-            };
+        let sets_mode = changed || found.is_none_or(|f| Some(f.st_mode & MODE_BITS) != mode);
         if self.preserve.has(Preserve::TIMESTAMPS) {
             changed |= self.set_times(job, found)?;
         }
@@ -236,14 +270,6 @@ impl<'a> Attributes<'a> {
         carried.late.map_or(Ok(changed), Err)
     }
 
-    /// Whether a target that was there, and is to keep its mode, has it still: it may be somebody
-    /// else's, who alone may set it.
-    fn has_mode(&self, job: &Job<'_>, mode: Option<u32>) -> bool {
-        !self.preserve.has(Preserve::MODE)
-            && job.was_there()
-            && job.target.stat().is_ok_and(|now| Some(now.st_mode & MODE_BITS) == mode)
-    }
-
     /// Sets the times unless they were found right, and says whether it did.
     fn set_times(&self, job: &Job<'_>, found: Option<&Stat>) -> Result<bool, Refusal> {
         let (wanted, found) = (times(job.facts), found.map(times));
@@ -252,7 +278,10 @@ impl<'a> Attributes<'a> {
         }
         let [last_access, last_modification] = wanted;
         let errno = match job.target.set_times(&Timestamps { last_access, last_modification }) {
-            Ok(()) => return Ok(true),
+            Ok(()) => {
+                self.look_whether_clamped(job, wanted);
+                return Ok(true);
+            }
             Err(errno) => errno,
         };
         let only_access = found.is_some_and(|[_, modified]| modified == last_modification);
@@ -269,8 +298,26 @@ impl<'a> Attributes<'a> {
         Ok(false)
     }
 
+    /// Says once that the filesystem of the target has no such times. Only times that some
+    /// filesystem has not are read back; the kernel clamps them silently (utimensat(2)).
+    fn look_whether_clamped(&self, job: &Job<'_>, wanted: [Timespec; 2]) {
+        if wanted.iter().all(|time| TIMES_EVERYWHERE.contains(&time.tv_sec)) {
+            return;
+        }
+        let Ok(facts) = job.target.stat() else { return };
+        let is_far = |(wanted, found): (&Timespec, &Timespec)| {
+            wanted.tv_sec.abs_diff(found.tv_sec) > COARSEST_TIME_S
+        };
+        if wanted.iter().zip(&times(&facts)).any(is_far) {
+            self.lose(job, Loss::TimeRange, None);
+        }
+    }
+
     /// Says once that something is not kept on the filesystem of the target.
     fn lose(&self, job: &Job<'_>, loss: Loss, cause: Option<Errno>) {
+        if loss.fails_cp() {
+            job.is_incomplete.set(true);
+        }
         let device = match job.made.inheritance.device {
             0 => job.target.stat().map_or(0, |facts| facts.st_dev as _),
             device => device,

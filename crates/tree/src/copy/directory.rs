@@ -16,7 +16,8 @@ use std::os::unix::ffi::OsStringExt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rustix::fs::{OFlags, Stat};
+use rustix::fs::{Mode, OFlags, Stat};
+use rustix::io::Errno;
 
 use super::attributes::{Inheritance, Made};
 use super::failure::Refusal;
@@ -31,6 +32,28 @@ pub(super) const DIRECTORY: OFlags =
 
 const GO_BACK: &str = "go back to";
 
+/// Opens a directory, not following a symlink. One that may be searched but not read is pinned by
+/// `O_PATH`: names in it can be looked up, made and replaced, but not listed (open(2)).
+pub(super) fn open(at: BorrowedFd<'_>, name: &CStr) -> Result<(OwnedFd, Access), Errno> {
+    match rustix::fs::openat(at, name, DIRECTORY, Mode::empty()) {
+        Ok(opened) => Ok((opened, Access::Full)),
+        Err(Errno::ACCESS) => {
+            let pinned = rustix::fs::openat(at, name, DIRECTORY | OFlags::PATH, Mode::empty())?;
+            Ok((pinned, Access::SearchOnly))
+        }
+        Err(errno) => Err(errno),
+    }
+}
+
+/// What may be done with a directory that was opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Access {
+    /// It can be listed.
+    Full,
+    /// Names can be looked up in it, if anything.
+    SearchOnly,
+}
+
 /// Device and inode number.
 pub(super) type Identity = (u64, u64);
 
@@ -40,6 +63,7 @@ pub(super) fn identity(facts: &Stat) -> Identity {
 }
 
 /// A directory of the source and the one that becomes its copy, open, and what is known of them.
+/// Either may be an `O_PATH` descriptor: see [`open`].
 #[derive(Debug)]
 pub(super) struct Pair {
     source: OwnedFd,

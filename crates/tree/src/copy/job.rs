@@ -1,5 +1,6 @@
 //! A copy as a whole: what it is asked, who does it, what came of it.
 
+use std::collections::BTreeMap;
 use std::ffi::{CStr, OsStr};
 use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
@@ -98,8 +99,11 @@ pub(super) struct Targets {
     pub(super) links_root: OnceLock<(OwnedFd, Identity)>,
     /// Copies of what the user named: a source that is one of them would be copied into itself.
     pub(super) own: Mutex<Vec<Identity>>,
-    /// Filesystems that were written to, by device, with a directory on each.
-    pub(super) filesystems: Mutex<Vec<(u64, OwnedFd)>>,
+    /// Filesystems that were written to, by device, with a directory or file on each; `None`: nothing
+    /// there could be opened so far.
+    pub(super) filesystems: Mutex<BTreeMap<u64, Option<OwnedFd>>>,
+    /// There was one of which a directory could not be opened: maybe a file can.
+    pub(super) some_unreadable: AtomicBool,
 }
 
 /// Threads at work.
@@ -282,7 +286,8 @@ impl<'a> Copy<'a> {
     /// Cost: a small file of /proc for each thread.
     pub fn progress(&self) -> Snapshot {
         let threads = self.crew().threads.clone();
-        self.tally.snapshot(threads.into_iter().filter_map(occupation::of_thread))
+        let occupations = threads.into_iter().filter_map(occupation::of_thread);
+        self.tally.snapshot(occupations, self.attributes.incomplete())
     }
 
     /// Methods that filesystems refused, a line each.
@@ -386,7 +391,11 @@ impl<'a> Copy<'a> {
         }
         self.tally.wait_for_device();
         let filesystems = self.targets.filesystems.lock().unwrap_or_else(PoisonError::into_inner);
+        if filesystems.values().any(Option::is_none) {
+            rustix::fs::sync();
+        }
         for (device, directory) in filesystems.iter() {
+            let Some(directory) = directory else { continue };
             if let Err(errno) = rustix::fs::syncfs(directory) {
                 let refusal = super::failure::Refusal::of("write to storage")(errno);
                 let path = "the filesystem of the target".into();

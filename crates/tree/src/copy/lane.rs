@@ -5,6 +5,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
 use flatout_sys::usage;
@@ -13,7 +14,7 @@ use rustix::io::Errno;
 
 use super::attributes::{Attributes, Made};
 use super::content::Content;
-use super::directory::{Directory, Found, Identity, Named, Pair, Side, identity};
+use super::directory::{DIRECTORY, Directory, Found, Identity, Named, Pair, Side, identity};
 use super::dispatch::Work;
 use super::entry::{Entry, look};
 use super::failure::{Failure, Refusal};
@@ -203,11 +204,12 @@ impl<'c, 'a> Lane<'c, 'a> {
         }
     }
 
-    /// Opens the directories in which an operand and its copy lie.
+    /// Opens the directories in which an operand and its copy lie. They need not be readable: what
+    /// is named is looked up in them, no more.
     fn base(&self, operand: &Operand) -> Result<(Arc<Directory>, Arc<Pair>), Failure> {
         let [source, target] = [&operand.source, &operand.target].map(|path| split(path).0);
         let open = |path: &Path, operation| {
-            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
             let path_or_here = if path.as_os_str().is_empty() { Path::new(".") } else { path };
             let opened = rustix::fs::open(path_or_here, flags, Mode::empty()).and_then(|file| {
                 let facts = rustix::fs::fstat(&file)?;
@@ -254,9 +256,18 @@ impl<'c, 'a> Lane<'c, 'a> {
         }
         let filesystems = &self.copy.targets.filesystems;
         let mut known = filesystems.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.iter().all(|(of, _)| *of != device) {
-            known.push((device, rustix::io::fcntl_dupfd_cloexec(directory, 3)?));
+        if known.get(&device).is_some_and(Option::is_some) {
+            return Ok(());
         }
+        // syncfs(2) takes no descriptor of `O_PATH`.
+        match rustix::fs::openat(directory, c".", DIRECTORY, Mode::empty()) {
+            Ok(opened) => known.insert(device, Some(opened)),
+            Err(Errno::ACCESS) => {
+                self.copy.targets.some_unreadable.store(true, Ordering::Relaxed);
+                known.insert(device, None)
+            }
+            Err(errno) => return Err(errno),
+        };
         Ok(())
     }
 
@@ -264,6 +275,19 @@ impl<'c, 'a> Lane<'c, 'a> {
     pub(super) fn begin_writing(&self, file: BorrowedFd<'_>) {
         if self.copy.options.durability == Durability::Durable {
             let _told_by_syncfs = flatout_sys::page_cache::begin_writeback(file);
+            if self.copy.targets.some_unreadable.load(Ordering::Relaxed) {
+                self.sync_by_file(file);
+            }
+        }
+    }
+
+    /// Has a file stand for its filesystem, where no directory of it could be opened.
+    fn sync_by_file(&self, file: BorrowedFd<'_>) {
+        let Ok(facts) = rustix::fs::fstat(file) else { return };
+        let filesystems = &self.copy.targets.filesystems;
+        let mut known = filesystems.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(missing @ None) = known.get_mut(&facts.st_dev) {
+            *missing = rustix::io::fcntl_dupfd_cloexec(file, 3).ok();
         }
     }
 }

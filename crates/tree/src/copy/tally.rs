@@ -20,6 +20,9 @@ pub struct Snapshot {
     pub unchanged: u64,
     /// Entries that were not copied, or not whole.
     pub failed: u64,
+    /// Entries that were copied without something of their source that `cp -a` would fail for: an
+    /// access control list, an owner that root cannot give, a mode, times.
+    pub incomplete: u64,
     /// Files that were begun again, because they changed meanwhile.
     pub retried: u64,
     /// Bytes that the kernel took, without holes: also for files that were not finished.
@@ -87,8 +90,13 @@ impl Tally {
         self.waits_for_device.store(true, Ordering::Relaxed);
     }
 
-    /// The counters, and what most of the threads wait for that do this.
-    pub(super) fn snapshot(&self, occupations: impl Iterator<Item = Occupation>) -> Snapshot {
+    /// The counters, with those entries that lack something, and what most of the threads wait for
+    /// that do this.
+    pub(super) fn snapshot(
+        &self,
+        occupations: impl Iterator<Item = Occupation>,
+        incomplete: u64,
+    ) -> Snapshot {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Snapshot {
             files: read(&self.files),
@@ -97,6 +105,7 @@ impl Tally {
             linked: read(&self.linked),
             unchanged: read(&self.unchanged),
             failed: read(&self.failed),
+            incomplete,
             retried: read(&self.retried),
             bytes_accepted: read(&self.bytes),
             by_method: std::array::from_fn(|index| {

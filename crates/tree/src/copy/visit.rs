@@ -8,11 +8,11 @@ use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, PoisonError};
 
-use rustix::fs::{FileType, Mode, SeekFrom, Stat};
+use rustix::fs::{AtFlags, FileType, Mode, SeekFrom, Stat};
 use rustix::io::Errno;
 
-use super::attributes::{Attributes, Made};
-use super::directory::{DIRECTORY, Directory, Found, Named, Origin, Pair, Side, identity};
+use super::attributes::{self, Attributes, Made};
+use super::directory::{self, Access, Directory, Found, Named, Origin, Pair, Side, identity};
 use super::dispatch::Work;
 use super::entry::{Entry, Outcome, Trouble, attribute, source, target};
 use super::event::{Action, Event};
@@ -25,8 +25,9 @@ use super::temporary::{is_temporary, remove_leftover};
 use crate::spool::home::Home;
 use crate::spool::names::{Batch, Names};
 
-/// Only we may look into a directory until it is complete.
-const PRIVATE: Mode = Mode::RWXU;
+/// Only we may look into a directory until it is complete. The sticky bit means nothing where nobody
+/// else may write: it tells what a copy was killed over from what somebody keeps for himself.
+const UNFINISHED: Mode = Mode::RWXU.union(Mode::SVTX);
 /// Names of files that one listing keeps in memory; what is more is listed a second time.
 const MOST_NAMES_BYTES: usize = 128 << 10;
 /// Names of directories that are kept in memory for later; what is more lies in a file.
@@ -46,7 +47,7 @@ struct Listed {
 impl Lane<'_, '_> {
     /// Begins with a directory that the user named. Its copy may be there.
     pub(super) fn begin(&mut self, base: &Arc<Directory>, pair: &Pair, named: Named) {
-        let origin = match rustix::fs::mkdirat(pair.target(), &named.target, PRIVATE) {
+        let origin = match rustix::fs::mkdirat(pair.target(), &named.target, UNFINISHED) {
             Ok(()) => Origin::Fresh,
             Err(Errno::EXIST) => Origin::Existing,
             Err(errno) => {
@@ -74,9 +75,12 @@ impl Lane<'_, '_> {
         }
         let entry = Entry { directory: parent, pair, source: &named.source, target: &named.target };
         let opened = self.open(entry, origin);
-        let below = match opened {
+        let (below, access) = match opened {
             Ok(opened) => opened,
             Err(trouble) => {
+                if origin == Origin::Fresh && matches!(trouble, Trouble::Source(_)) {
+                    take_back(entry);
+                }
                 self.report(entry, trouble);
                 self.piece_done(parent);
                 return None;
@@ -88,37 +92,47 @@ impl Lane<'_, '_> {
             && parent.parent().is_some();
         let is_full = self.copy.stop.is_full(below.found().target.0);
         let directory = self.copy.held.enter(parent, below);
-        if !stays_out && !is_full {
-            self.list(&directory, origin);
+        match access {
+            _ if stays_out || is_full => {}
+            Access::Full => self.list(&directory, origin),
+            // Its attributes are copied all the same, as cp does.
+            Access::SearchOnly => {
+                let path = directory.path(Side::Source, None);
+                let refusal = Refusal::of("open")(Errno::ACCESS);
+                self.copy.fail_one(&Failure { refusal, path });
+            }
         }
         directory.end_use();
         self.piece_done(&directory);
         Some(directory)
     }
 
-    /// Opens both sides.
-    fn open(&self, entry: Entry<'_>, origin: Origin) -> Result<Pair, Trouble> {
-        let from = rustix::fs::openat(entry.pair.source(), entry.source, DIRECTORY, Mode::empty())
-            .map_err(|errno| match errno {
-                Errno::LOOP | Errno::NOTDIR => {
-                    let reason = "it is no directory any more";
-                    Trouble::Source(Refusal::because("open", reason))
-                }
-                errno => source("open")(errno),
-            })?;
+    /// Opens both sides. Also tells what may be done with the source.
+    fn open(&self, entry: Entry<'_>, origin: Origin) -> Result<(Pair, Access), Trouble> {
+        let opened = directory::open(entry.pair.source(), entry.source);
+        let (from, access) = opened.map_err(|errno| match errno {
+            Errno::LOOP | Errno::NOTDIR => {
+                let reason = "it is no directory any more";
+                Trouble::Source(Refusal::because("open", reason))
+            }
+            errno => source("open")(errno),
+        })?;
         let facts = rustix::fs::fstat(&from).map_err(source("examine"))?;
         if self.is_own(identity(&facts)) {
             let reason = "it is the copy itself";
             return Err(Trouble::Source(Refusal::because("copy", reason)));
         }
-        let (to, before) = open_target(entry)?;
+        let to = open_target(entry)?;
         let found = rustix::fs::fstat(&to).map_err(target("examine"))?;
-        let before = before.unwrap_or(found);
         if identity(&found) == identity(&facts) {
             let reason = "it is the same directory as the source";
             return Err(Trouble::Target(Refusal::because("copy to", reason)));
         }
         let above = entry.pair.found().inheritance;
+        let is_ours = origin == Origin::Fresh || is_unfinished(&found, &facts);
+        if is_ours {
+            attributes::open_up(to.as_fd(), &found);
+        }
         let (inheritance, made) = match origin {
             Origin::Fresh => {
                 self.copy.attributes.bare(to.as_fd(), above).map_err(Trouble::Target)?;
@@ -127,14 +141,15 @@ impl Lane<'_, '_> {
                 // Its owner was seen: somebody may have put a directory of his own there.
                 (inside, Made::seen(above, &found))
             }
+            Origin::Existing if is_ours => {
+                (Attributes::inherits(to.as_fd()), Made::unfinished(above, &found))
+            }
             Origin::Existing => {
-                self.open_up(to.as_fd(), &found)?;
-                let made =
-                    if is_unfinished(&found) { Made::new(above) } else { Made::found(&before) };
-                (Attributes::inherits(to.as_fd()), made)
+                self.copy.attributes.narrow(to.as_fd(), &facts, &found);
+                (Attributes::inherits(to.as_fd()), Made::found(&found))
             }
         };
-        if found.st_dev != entry.pair.found().target.0 {
+        if found.st_dev != entry.pair.found().target.0 || entry.directory.parent().is_none() {
             self.will_sync(to.as_fd(), found.st_dev).map_err(target("hold"))?;
         }
         if entry.directory.parent().is_none() {
@@ -143,23 +158,13 @@ impl Lane<'_, '_> {
         }
         let named = Named { source: entry.source.to_owned(), target: entry.target.to_owned() };
         let found = Found { named, facts, target: identity(&found), inheritance, made };
-        Ok(Pair::new(from, to, found))
+        Ok((Pair::new(from, to, found), access))
     }
 
     /// Whether a directory is one that this copy makes at its top.
     fn is_own(&self, directory: (u64, u64)) -> bool {
         let own = &self.copy.targets.own;
         own.lock().unwrap_or_else(PoisonError::into_inner).contains(&directory)
-    }
-
-    /// A directory of ours that was there, but closed to us, is opened until it is complete.
-    fn open_up(&self, target: BorrowedFd<'_>, found: &Stat) -> Result<(), Trouble> {
-        let mode = Mode::from_raw_mode(found.st_mode);
-        if !mode.contains(PRIVATE) && found.st_uid == rustix::process::geteuid().as_raw() {
-            let opened = (mode & Mode::from_raw_mode(0o7777)) | PRIVATE;
-            rustix::fs::fchmod(target, opened).map_err(self::target("open up"))?;
-        }
-        Ok(())
     }
 
     /// Lists a directory and makes pieces of its entries; does the first one at once.
@@ -218,7 +223,7 @@ impl Lane<'_, '_> {
             }
             let device = pair.found().target.0;
             if kind.is_dir() {
-                match rustix::fs::mkdirat(pair.target(), name, PRIVATE) {
+                match rustix::fs::mkdirat(pair.target(), name, UNFINISHED) {
                     Ok(()) => listed.fresh.push(name, kind)?,
                     Err(Errno::EXIST) => listed.existing.push(name, kind)?,
                     // That there is no room was said.
@@ -324,39 +329,43 @@ impl Lane<'_, '_> {
     }
 }
 
-/// Whether a directory that was there may be one that a copy was killed over.
-fn is_unfinished(found: &Stat) -> bool {
-    found.st_mode & 0o7777 == PRIVATE.bits()
-        && (found.st_ctime, found.st_ctime_nsec) == (found.st_mtime, found.st_mtime_nsec)
+/// Whether a directory that was there is one that a copy was killed over: it has the mode with which
+/// they are made, as far as a umask or a default ACL lets it. Its times say nothing: they are set
+/// before the mode.
+fn is_unfinished(found: &Stat, source: &Stat) -> bool {
+    // Its owner is the first attribute that is set.
+    is_as_made(found) && (belongs_to_us(found) || found.st_uid == source.st_uid)
 }
 
-/// Opens a directory of the target. Where it had to be opened up for that, also tells what it was.
-fn open_target(entry: Entry<'_>) -> Result<(OwnedFd, Option<Stat>), Trouble> {
-    let at = entry.pair.target();
-    match rustix::fs::openat(at, entry.target, DIRECTORY, Mode::empty()) {
-        Ok(opened) => Ok((opened, None)),
+fn is_as_made(found: &Stat) -> bool {
+    let mode = Mode::from_raw_mode(found.st_mode & 0o7777);
+    mode.contains(Mode::SVTX) && UNFINISHED.union(Mode::SGID).contains(mode)
+}
+
+fn belongs_to_us(found: &Stat) -> bool {
+    found.st_uid == rustix::process::geteuid().as_raw()
+}
+
+/// Takes back a directory that was just made, where its source cannot be opened after all: cp makes
+/// none then. What else bears the name by now is not as it was made, or not empty.
+fn take_back(entry: Entry<'_>) {
+    let (at, name) = (entry.pair.target(), entry.target);
+    let found = rustix::fs::statat(at, name, AtFlags::SYMLINK_NOFOLLOW);
+    if found.is_ok_and(|found| is_as_made(&found) && belongs_to_us(&found)) {
+        let _stays = rustix::fs::unlinkat(at, name, AtFlags::REMOVEDIR);
+    }
+}
+
+/// Opens a directory of the target. It is enough if it may be searched.
+fn open_target(entry: Entry<'_>) -> Result<OwnedFd, Trouble> {
+    match directory::open(entry.pair.target(), entry.target) {
+        Ok((opened, _)) => Ok(opened),
         Err(Errno::LOOP | Errno::NOTDIR) => {
             let reason = "it is no directory, the source is one";
             Err(Trouble::Target(Refusal::because("overwrite", reason)))
         }
-        Err(Errno::ACCESS) => open_closed(entry),
         Err(errno) => Err(target("open")(errno)),
     }
-}
-
-/// Opens a directory of ours that has no permissions for us.
-fn open_closed(entry: Entry<'_>) -> Result<(OwnedFd, Option<Stat>), Trouble> {
-    use std::os::fd::AsRawFd;
-    let flags = DIRECTORY | rustix::fs::OFlags::PATH;
-    let opened = rustix::fs::openat(entry.pair.target(), entry.target, flags, Mode::empty())
-        .map_err(target("open"))?;
-    let before = rustix::fs::fstat(&opened).map_err(target("examine"))?;
-    // What is open without permissions has a path that leads nowhere else.
-    let path = format!("/proc/self/fd/{}", opened.as_raw_fd());
-    rustix::fs::chmod(&path, PRIVATE).map_err(target("open up"))?;
-    let opened =
-        rustix::fs::openat(&opened, c".", DIRECTORY, Mode::empty()).map_err(target("open"))?;
-    Ok((opened, Some(before)))
 }
 
 /// Adds a name to the last batch, or begins another.

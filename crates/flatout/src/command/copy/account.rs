@@ -48,6 +48,7 @@ pub fn nothing_yet() -> Ended {
         linked: 0,
         unchanged: 0,
         failed: 0,
+        incomplete: 0,
         retried: 0,
         bytes_accepted: 0,
         by_method: Method::ALL.map(|method| (method, 0, 0)),
@@ -116,7 +117,7 @@ impl Account {
     pub fn exit_code(&self) -> i32 {
         if self.is_interrupted {
             INTERRUPTED
-        } else if self.failed() > 0 || self.is_out_of_space {
+        } else if self.failed() > 0 || self.totals.incomplete > 0 || self.is_out_of_space {
             FAILED
         } else {
             DONE
@@ -163,6 +164,7 @@ impl Account {
             (totals.linked, "linked"),
             (totals.unchanged, "unchanged"),
             (self.failed(), "failed"),
+            (totals.incomplete, "incomplete"),
             (totals.retried, "retried"),
         ];
         for (count, word) in counts.into_iter().filter(|(count, _)| *count > 0) {
@@ -190,6 +192,7 @@ mod tests {
             linked: 0,
             unchanged: 0,
             failed: 0,
+            incomplete: 0,
             retried: 0,
             bytes_accepted: 3 << 30,
             by_method: [
@@ -232,6 +235,9 @@ mod tests {
         });
         let end = "; 87 % of the limit measured on 2026-11-22 (making files)";
         assert_eq!(account.closing_line(), more + end);
+        assert_eq!(account.exit_code(), FAILED);
+        (account.totals.failed, account.objections, account.totals.incomplete) = (0, 0, 3);
+        assert!(account.closing_line().contains("; 7 unchanged; 3 incomplete; 1 MiB not on"));
         assert_eq!(account.exit_code(), FAILED);
         account.is_interrupted = true;
         assert_eq!(account.exit_code(), INTERRUPTED);

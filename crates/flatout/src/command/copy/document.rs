@@ -73,6 +73,7 @@ fn row(account: &Account) -> Outcome {
         ("linked", totals.linked.into()),
         ("unchanged", totals.unchanged.into()),
         ("failed", account.failed().into()),
+        ("incomplete", totals.incomplete.into()),
         ("retried", totals.retried.into()),
         ("bytes", totals.bytes_copied().into()),
         ("unwritten_bytes", account.unwritten_bytes.into()),
@@ -83,6 +84,12 @@ fn row(account: &Account) -> Outcome {
     ]);
     if account.failed() > 0 {
         let text = format!("{} of the entries were not copied", account.failed());
+        outcome.status = Status::Degraded;
+        outcome.warnings.push(Warning::new(warning::FAILED, text));
+    }
+    if totals.incomplete > 0 {
+        let lost = "owner, access control list, mode or times";
+        let text = format!("{} of the entries were copied without their {lost}", totals.incomplete);
         outcome.status = Status::Degraded;
         outcome.warnings.push(Warning::new(warning::FAILED, text));
     }

@@ -115,6 +115,7 @@ mod tests {
             linked: 0,
             unchanged: 0,
             failed: 0,
+            incomplete: 0,
             retried: 0,
             bytes_accepted,
             by_method: [(Method::Sync, 0, 0); 5],

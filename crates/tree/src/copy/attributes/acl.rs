@@ -16,7 +16,9 @@ const HEADER_BYTES: usize = 4;
 const ENTRY_BYTES: usize = 8;
 
 const OWNER: u16 = 0x01;
+const NAMED_USER: u16 = 0x02;
 const GROUP: u16 = 0x04;
+const NAMED_GROUP: u16 = 0x08;
 const MASK: u16 = 0x10;
 const OTHER: u16 = 0x20;
 
@@ -30,10 +32,20 @@ fn entry(value: &[u8], tag: u16) -> Option<u32> {
     Some(u32::from(u16::from_le_bytes([found[2], found[3]])) & 0o7)
 }
 
-/// What the group of the file may do by this list. The mode does not say it: its group bits are the
-/// mask, which bounds the named users and groups, too.
-pub(super) fn group_permissions(value: &[u8]) -> Option<u32> {
-    Some(entry(value, GROUP)? & entry(value, MASK).unwrap_or(0o7))
+/// What the group of the file and all others may do at most when this list is lost, as six permission
+/// bits. The mode does not say it: its group bits are the mask, which bounds the named users and groups,
+/// too. And those whom an entry names are among the others from then on, or in the group: nobody may
+/// do more than by the list.
+pub(super) fn without_list(value: &[u8]) -> Option<u32> {
+    let mask = entry(value, MASK).unwrap_or(0o7);
+    let named = |tag| {
+        let entries = value.get(HEADER_BYTES..).unwrap_or_default().chunks_exact(ENTRY_BYTES);
+        let of_tag = entries.filter(move |entry: &&[u8]| entry[..2] == u16::to_le_bytes(tag));
+        of_tag.fold(0o7, |all, entry| all & u32::from(entry[2]) & mask)
+    };
+    let group = entry(value, GROUP)? & mask & named(NAMED_USER);
+    let other = entry(value, OTHER)? & named(NAMED_USER) & named(NAMED_GROUP);
+    Some(group << 3 | other)
 }
 
 /// The nine permission bits that a list stands for.
@@ -51,17 +63,31 @@ mod tests {
     fn the_mask_bounds_the_group() {
         let value =
             list(&[(OWNER, 7, !0), (2, 7, 99), (GROUP, 5, !0), (MASK, 3, !0), (OTHER, 1, !0)]);
-        assert_eq!(group_permissions(&value), Some(1));
+        assert_eq!(without_list(&value), Some(0o11));
         assert_eq!(permissions(&value), Some(0o731));
         let plain = list(&[(OWNER, 6, !0), (GROUP, 4, !0), (OTHER, 0, !0)]);
-        assert_eq!((group_permissions(&plain), permissions(&plain)), (Some(4), Some(0o640)));
+        assert_eq!((without_list(&plain), permissions(&plain)), (Some(0o40), Some(0o640)));
+    }
+
+    #[test]
+    fn whom_a_list_keeps_out_stays_out_when_it_is_lost() {
+        let base = [(OWNER, 7, !0), (GROUP, 5, !0), (MASK, 6, !0), (OTHER, 7, !0)];
+        let with = |tag, permissions| {
+            let mut entries = base.to_vec();
+            entries.push((tag, permissions, 99));
+            without_list(&list(&entries))
+        };
+        assert_eq!(without_list(&list(&base)), Some(0o47), "the mask does not bound all others");
+        assert_eq!(with(NAMED_USER, 0), Some(0));
+        assert_eq!(with(NAMED_USER, 7), Some(0o46), "the mask bounds those who are named");
+        assert_eq!(with(NAMED_GROUP, 4), Some(0o44));
     }
 
     #[test]
     fn what_is_no_list_says_nothing() {
         for value in [&b""[..], b"\x02\0\0\0", b"\x03\0\0\0\x04\0\x07\0\0\0\0\0", b"\x02\0\0\0\x04"]
         {
-            assert_eq!(group_permissions(value), None);
+            assert_eq!(without_list(value), None);
             assert_eq!(permissions(value), None);
         }
     }

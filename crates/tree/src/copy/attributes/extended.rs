@@ -39,8 +39,8 @@ const REMOVE_ACL: &str = "remove the access control list of";
 pub(super) struct Carried {
     /// Whether anything was changed: the mode must be set again, for a list has changed it.
     pub(super) changed: bool,
-    /// The list was lost; its group may do no more than this.
-    pub(super) group_permissions: Option<u32>,
+    /// The list was lost; its group and all others may do no more than this.
+    pub(super) without_list: Option<u32>,
     /// An attribute that the target has no room for. The others are carried all the same.
     pub(super) late: Option<Refusal>,
 }
@@ -51,7 +51,7 @@ fn loss(name: &CStr) -> Loss {
         b"security.capability" => Loss::Capability,
         b"security.selinux" | b"security.SMACK64" => Loss::Context,
         b"system.posix_acl_access" | b"system.posix_acl_default" => Loss::Acl,
-        b"system.nfs4_acl" | b"system.richacl" | b"system.cifs_acl" => Loss::Acl,
+        b"system.nfs4_acl" | b"system.richacl" | b"system.cifs_acl" => Loss::OtherAcl,
         name if name.starts_with(b"user.") => Loss::UserAttribute,
         name if name.starts_with(b"trusted.") => Loss::TrustedAttribute,
         name if name.starts_with(b"security.") => Loss::SecurityAttribute,
@@ -63,7 +63,7 @@ fn loss(name: &CStr) -> Loss {
 fn wanted_by(name: &CStr) -> Option<Preserve> {
     match loss(name) {
         _ if STORED_LISTS.contains(&name) => None,
-        Loss::Acl => Some(Preserve::MODE),
+        Loss::Acl | Loss::OtherAcl => Some(Preserve::MODE),
         Loss::Context => Some(Preserve::CONTEXT),
         _ => Some(Preserve::XATTR),
     }
@@ -73,7 +73,7 @@ fn wanted_by(name: &CStr) -> Option<Preserve> {
 /// writes by itself (labels, checksums) stays.
 fn is_removable(name: &CStr, kind: FileType) -> bool {
     match loss(name) {
-        Loss::Acl => true,
+        Loss::Acl | Loss::OtherAcl => true,
         Loss::Capability | Loss::UserAttribute | Loss::TrustedAttribute => {
             kind != FileType::Directory
         }
@@ -175,7 +175,7 @@ impl Attributes<'_> {
                 self.lose(job, loss(name), Some(errno));
                 self.strip_lost(job, name)?;
                 if name == acl::ACCESS {
-                    carried.group_permissions = acl::group_permissions(value);
+                    carried.without_list = acl::without_list(value);
                 }
             }
             // ext4 says that when the value does not fit beside the inode and in a block, however
@@ -200,7 +200,10 @@ impl Attributes<'_> {
         }
         let Ok(found) = job.target.names() else { return Ok(()) };
         for name in found.iter().filter(|name| self.is_surplus(name, names, job.kind)) {
-            let is_list = loss(name) == Loss::Acl;
+            let is_list = matches!(loss(name), Loss::Acl | Loss::OtherAcl);
+            if name == acl::ACCESS {
+                close_group(job);
+            }
             let mut removed = job.target.remove(name);
             if removed == Err(Errno::ACCESS) && open_up(job) {
                 carried.changed = true;
@@ -232,6 +235,15 @@ pub(super) fn without_acl(target: Node<'_>, list: &CStr) -> Result<(), Refusal> 
     match target.remove(list) {
         Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
         Err(errno) => Err(Refusal::of(REMOVE_ACL)(errno)),
+    }
+}
+
+/// Takes the permissions of the group of a file that loses its list: they are the mask until then,
+/// and would be the group's from then on. The mode is set afterwards.
+fn close_group(job: &Job<'_>) {
+    if let Ok(facts) = job.target.stat() {
+        // Who may not do that may not remove the list.
+        let _refused = job.target.set_mode(facts.st_mode & 0o7777 & !0o070);
     }
 }
 

@@ -36,12 +36,12 @@ pub(super) enum DefaultAcl {
 }
 
 impl Inheritance {
-    /// Looks at a directory in which something is to be made. Two calls.
+    /// Looks at a directory in which something is to be made. Three calls.
     ///
     /// It cannot fail: what is not known is taken for the worst.
     pub(super) fn of(directory: BorrowedFd<'_>) -> Self {
         let process = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-        let acl = match Node::Open(directory).value(acl::DEFAULT) {
+        let acl = match Node::of_directory(directory).value(acl::DEFAULT) {
             Ok(None) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => DefaultAcl::Absent,
             Ok(Some(value)) => {
                 acl::permissions(&value).map_or(DefaultAcl::Unknown, DefaultAcl::Present)
@@ -153,6 +153,11 @@ impl Made {
     pub fn seen(inheritance: Inheritance, facts: &Stat) -> Self {
         let owner = (facts.st_uid, facts.st_gid);
         Self { owner, inheritance, origin: Origin::Known, successor_mode: None }
+    }
+
+    /// A copy that was killed has made it there: it may have any of its attributes, or none.
+    pub fn unfinished(inheritance: Inheritance, facts: &Stat) -> Self {
+        Self { origin: Origin::Uncertain, ..Self::seen(inheritance, facts) }
     }
 
     /// It was there before: a directory that is merged into, a file that is written again. The

@@ -2,7 +2,8 @@
 //!
 //! No path of the tree is used, and no symlink followed: what is not open is pinned by `O_PATH`,
 //! and reached through its own descriptor in /proc, for most attribute calls take no such
-//! descriptor (xattr(7), open(2)). It decides nothing.
+//! descriptor (xattr(7), open(2)): so are directories that may be searched but not read. It decides
+//! nothing.
 
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -72,6 +73,16 @@ impl Names {
 
     pub(super) fn has(&self, wanted: &CStr) -> bool {
         self.iter().any(|name| name == wanted)
+    }
+}
+
+impl<'a> Node<'a> {
+    /// A directory by its descriptor, which may be one of `O_PATH`. Cost: fcntl(2).
+    pub(super) fn of_directory(directory: BorrowedFd<'a>) -> Self {
+        match rustix::fs::fcntl_getfl(directory) {
+            Ok(flags) if flags.contains(OFlags::PATH) => Self::Pinned(directory),
+            _ => Self::Open(directory),
+        }
     }
 }
 

@@ -58,11 +58,19 @@ impl Attributes<'_> {
         Ok(found)
     }
 
+    /// The owner that the target is to have.
+    pub(super) fn wanted_owner(&self, job: &Job<'_>, current: Owner) -> Owner {
+        match self.preserve.has(Preserve::OWNERSHIP) {
+            true => (job.facts.st_uid, job.facts.st_gid),
+            false => current,
+        }
+    }
+
     /// Gives the target the owner of its source, and says which it has then. Only what differs is
     /// set, and if not both can be had, the group alone.
     pub(super) fn own(&self, job: &Job<'_>, current: Owner) -> Result<Owner, Refusal> {
-        let wanted = (job.facts.st_uid, job.facts.st_gid);
-        if !self.preserve.has(Preserve::OWNERSHIP) || current == wanted {
+        let wanted = self.wanted_owner(job, current);
+        if current == wanted {
             return Ok(current);
         }
         let user = (current.0 != wanted.0).then(|| Uid::from_raw(wanted.0));
@@ -71,13 +79,20 @@ impl Attributes<'_> {
             Ok(()) => Ok(wanted),
             Err(errno) if CANNOT.contains(&errno) => {
                 self.check_lock(job, SET, errno)?;
-                self.lose(job, Loss::Owner, Some(errno));
+                if !self.is_expected(errno) {
+                    self.lose(job, Loss::Owner, Some(errno));
+                }
                 let has_group =
                     user.is_some() && group.is_some() && job.target.set_owner(None, group).is_ok();
                 Ok((current.0, if has_group { wanted.1 } else { current.1 }))
             }
             Err(errno) => Err(Refusal::of(SET)(errno)),
         }
+    }
+
+    /// Whether nobody expects an owner to be kept: the rule of cp, which is silent then.
+    fn is_expected(&self, errno: Errno) -> bool {
+        !self.is_privileged && matches!(errno, Errno::PERM | Errno::INVAL)
     }
 
     /// The mode without the bits that would lend somebody else's rights: a program that runs as its
@@ -92,8 +107,15 @@ impl Attributes<'_> {
             _ => SET_USER_ID | SET_GROUP_ID,
         };
         if mode & lost != 0 {
-            self.lose(job, Loss::SetId, None);
+            self.lose_set_id(job);
         }
         mode & !lost
+    }
+
+    /// Says that set-id bits went with the owner, to whoever may expect owners to be kept.
+    pub(super) fn lose_set_id(&self, job: &Job<'_>) {
+        if self.is_privileged {
+            self.lose(job, Loss::SetId, None);
+        }
     }
 }

@@ -1,9 +1,12 @@
 //! The mode of a target: the last attribute that it gets.
 
-use rustix::fs::FileType;
+use std::os::fd::BorrowedFd;
+
+use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
 use super::inheritance::DefaultAcl;
+use super::node::Node;
 use super::owner::Owner;
 use super::remarks::Loss;
 use super::{Attributes, Job, MODE_BITS};
@@ -11,7 +14,11 @@ use crate::copy::failure::Refusal;
 use crate::copy::options::Preserve;
 
 const SET_ID_BITS: u32 = 0o6000;
-const GROUP_BITS: u32 = 0o070;
+const SET_GROUP_ID: u32 = 0o2000;
+const STICKY: u32 = 0o1000;
+const PERMISSIONS: u32 = 0o777;
+const OWNER_BITS: u32 = 0o700;
+const GROUP_AND_OTHERS: u32 = 0o077;
 
 const SET: &str = "set the mode of";
 
@@ -21,7 +28,7 @@ impl Attributes<'_> {
         &self,
         job: &Job<'_>,
         owner: Owner,
-        group_permissions: Option<u32>,
+        without_list: Option<u32>,
     ) -> Option<u32> {
         if job.kind == FileType::Symlink {
             return None;
@@ -30,18 +37,60 @@ impl Attributes<'_> {
             let mode = job.facts.st_mode & MODE_BITS;
             // The group bits of a file with a list are the mask. Where the list is lost, the group
             // would get what only the named users had.
-            let kept = group_permissions.map_or(!0, |group| !GROUP_BITS | group << 3);
-            return Some(self.without_foreign_rights(job, mode & kept, owner));
+            let kept = without_list.map_or(!0, |allowed| !GROUP_AND_OTHERS | allowed);
+            let mode = self.without_foreign_rights(job, mode & kept, owner);
+            return Some(mode | self.kept_bits(job));
         }
-        // As any new file, or as it was before.
+        if let Some(found) = job.made.found_mode() {
+            let kept = self.kept_mode(job.kind, (found, job.made), owner);
+            // What was there may be somebody else's, to whom its mode belongs.
+            let is_as_found = || job.target.stat().is_ok_and(|now| now.st_mode & MODE_BITS == kept);
+            let is_untouched = job.was_there() && is_as_found();
+            return (!is_untouched).then_some(kept);
+        }
+        // As any new one: what the directory hands on decides, but never beyond the umask.
         let new = if job.kind == FileType::Directory { 0o777 } else { 0o666 };
         let allowed = match job.made.inheritance.acl {
-            DefaultAcl::Present(permissions) => permissions,
+            DefaultAcl::Present(permissions) => permissions & self.unmasked,
             DefaultAcl::Absent | DefaultAcl::Unknown => self.unmasked,
         };
-        match job.made.found_mode() {
-            Some(mode) => Some(self.kept_mode(job.kind, (mode, job.made), owner)),
-            None => Some(new & allowed),
+        Some(new & allowed | self.kept_bits(job))
+    }
+
+    /// Bits of a directory that its source does not decide about: an existing one keeps the set-group-ID
+    /// bit, by which people share it, and the sticky bit, which protects their files; a new one whose
+    /// mode is not copied keeps the one that it inherited, and the sticky bit of its source, as with cp.
+    fn kept_bits(&self, job: &Job<'_>) -> u32 {
+        match (job.kind, job.made.found_mode()) {
+            (FileType::Directory, Some(found)) => found & (SET_GROUP_ID | STICKY),
+            (FileType::Directory, None) if !self.preserve.has(Preserve::MODE) => {
+                let inherited = job.target.stat().map_or(0, |facts| facts.st_mode & SET_GROUP_ID);
+                inherited | job.facts.st_mode & STICKY
+            }
+            _ => 0,
+        }
+    }
+
+    /// Closes what was there to all but its owner where it gives rights that its source does not
+    /// give: a new owner or group must not have them, for however short a time. Says whether it did.
+    pub(super) fn restrict(&self, job: &Job<'_>) -> bool {
+        let Some(found) = job.made.found_mode() else { return false };
+        let wanted = job.facts.st_mode;
+        job.kind != FileType::Symlink
+            && self.preserve.has(Preserve::MODE)
+            && found & !wanted & PERMISSIONS != 0
+            // Whoever may not do that may not give it another owner, either.
+            && job.target.set_mode(found & wanted & OWNER_BITS | self.kept_bits(job)).is_ok()
+    }
+
+    /// Takes from a directory that was there the permissions that its source does not give to others,
+    /// before anything is copied into it: what is safe behind the source must not be seen until the
+    /// directory is complete. Where it is not ours, that is left to the end.
+    pub fn narrow(&self, target: BorrowedFd<'_>, facts: &Stat, found: &Stat) {
+        let surplus = found.st_mode & !facts.st_mode & GROUP_AND_OTHERS;
+        if surplus != 0 && self.preserve.has(Preserve::MODE) {
+            let mode = found.st_mode & MODE_BITS & !surplus;
+            let _not_ours = Node::of_directory(target).set_mode(mode);
         }
     }
 
@@ -70,10 +119,25 @@ impl Attributes<'_> {
                 .stat()
                 .is_ok_and(|facts| facts.st_mode & SET_ID_BITS != mode & SET_ID_BITS)
         {
-            self.lose(job, Loss::SetId, None);
+            self.lose_set_id(job);
         }
         Ok(())
     }
+}
+
+/// Opens a directory that this copy has made to its owner, where the umask or a default ACL did not
+/// let mkdirat(2) do so. No call where it has all permissions for its owner. Where that is refused,
+/// what is copied into it will tell.
+///
+/// What bears the name may be something else by now. So only what is the user's own and lets nobody
+/// else in is touched, as what was made is, and it lets nobody else in afterwards.
+pub fn open_up(target: BorrowedFd<'_>, found: &Stat) {
+    let mode = found.st_mode & MODE_BITS;
+    let is_own = found.st_uid == rustix::process::geteuid().as_raw();
+    if mode & OWNER_BITS == OWNER_BITS || mode & GROUP_AND_OTHERS != 0 || !is_own {
+        return;
+    }
+    let _refused = Node::of_directory(target).set_mode(mode | OWNER_BITS);
 }
 
 /// The permissions that the umask of the process leaves. Read, not set and set back: other threads

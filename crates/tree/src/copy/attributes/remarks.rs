@@ -20,7 +20,12 @@ pub(super) enum Loss {
     SetId,
     Mode,
     Times,
+    /// The filesystem has times, but none so early or so late.
+    TimeRange,
+    /// A POSIX list.
     Acl,
+    /// A list of another kind, as NFS has them on each file.
+    OtherAcl,
     Capability,
     Context,
     UserAttribute,
@@ -31,13 +36,19 @@ pub(super) enum Loss {
 }
 
 impl Loss {
+    /// Whether `cp -a` has failed where it cannot keep this. What else is lost is said, no more.
+    pub(super) const fn fails_cp(self) -> bool {
+        matches!(self, Self::Owner | Self::Mode | Self::Times | Self::Acl)
+    }
+
     const fn code(self) -> &'static str {
         match self {
             Self::Owner => "owner_not_kept",
             Self::SetId => "set_id_not_kept",
             Self::Mode => "mode_not_kept",
             Self::Times => "times_not_kept",
-            Self::Acl => "acl_not_kept",
+            Self::TimeRange => "times_clamped",
+            Self::Acl | Self::OtherAcl => "acl_not_kept",
             Self::Capability => "capability_not_kept",
             Self::Context => "context_not_kept",
             Self::Flags => "flags_not_kept",
@@ -54,7 +65,9 @@ impl Loss {
             Self::SetId => "cannot keep set-user-ID and set-group-ID bits without their owner",
             Self::Mode => "cannot keep permissions",
             Self::Times => "cannot keep times",
+            Self::TimeRange => "cannot keep times so early or so late: the nearest it has are set",
             Self::Acl => "cannot keep access control lists",
+            Self::OtherAcl => "cannot keep access control lists of this kind",
             Self::Capability => "cannot keep file capabilities",
             Self::Context => "cannot keep security contexts",
             Self::UserAttribute => "cannot keep extended attributes (user.*)",

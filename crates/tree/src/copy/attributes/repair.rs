@@ -67,8 +67,7 @@ impl Attributes<'_> {
         if FileType::from_raw_mode(found.st_mode) != kind {
             return Err(replaced());
         }
-        let made = Made::found(found);
-        let looked_at = Job { source, target: Node::Named(target), facts, kind, made };
+        let looked_at = Job::new(source, Node::Named(target), facts, Made::found(found));
         if self.same_attributes(facts, found) && self.same_extended(&looked_at)? {
             return Ok(false);
         }
@@ -78,8 +77,7 @@ impl Attributes<'_> {
         if identity(&now) != identity(found) {
             return Err(replaced());
         }
-        let job = Job { target: node, made: Made::found(&now), ..looked_at };
-        self.apply(&job, Some(&now))
+        self.apply(&Job::new(source, node, facts, Made::found(&now)), Some(&now))
     }
 
     /// Whether neither side has attributes that matter; where one has, a closer look is taken.

@@ -1,16 +1,15 @@
 //! The directories whose pairs are open: how many may be, which are let go, and how one comes back.
 
 use std::collections::BTreeMap;
-use std::ffi::CStr;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use rustix::fs::{Mode, Stat};
+use rustix::fs::Stat;
 use rustix::io::Errno;
 
 use super::parking::{Parked, Parking};
-use super::{DIRECTORY, Directory, GO_BACK, Identity, Kept, Known, Pair, State, identity};
+use super::{Access, Directory, GO_BACK, Identity, Kept, Known, Pair, State, identity, open};
 use crate::copy::failure::Refusal;
 
 /// The directories whose pairs are open, and how many may be.
@@ -92,8 +91,6 @@ impl Held {
             pair = match below.known()? {
                 Known::Open(pair) => pair,
                 Known::Parked(parked) => {
-                    let open =
-                        |at, name: &CStr| rustix::fs::openat(at, name, DIRECTORY, Mode::empty());
                     let source = open(pair.source(), &parked.named.source);
                     let target = open(pair.target(), &parked.named.target);
                     Arc::new(reopened(parked, source, target)?)
@@ -138,7 +135,7 @@ impl Held {
         let (Some(parent), Kept::Open(pair)) = (directory.parent(), kept) else { return };
         // Where that fails, whoever needs it will look for it by names, and say what is wrong.
         let Ok(Known::Parked(parked)) = parent.known() else { return };
-        let up = |below| rustix::fs::openat(below, c"..", DIRECTORY, Mode::empty());
+        let up = |below| open(below, c"..");
         if let Ok(above) = reopened(parked, up(pair.source()), up(pair.target())) {
             self.keep(parent, Arc::new(above));
         }
@@ -148,8 +145,8 @@ impl Held {
 /// A directory that was let go, opened again. Both sides must be what they were.
 fn reopened(
     parked: Parked,
-    source: Result<OwnedFd, Errno>,
-    target: Result<OwnedFd, Errno>,
+    source: Result<(OwnedFd, Access), Errno>,
+    target: Result<(OwnedFd, Access), Errno>,
 ) -> Result<Pair, Refusal> {
     let (source, now) = expect(source, parked.source)?;
     let (target, _) = expect(target, parked.target)?;
@@ -157,8 +154,11 @@ fn reopened(
 }
 
 /// What was opened again must be what it was.
-fn expect(opened: Result<OwnedFd, Errno>, expected: Identity) -> Result<(OwnedFd, Stat), Refusal> {
-    let opened = opened.map_err(Refusal::of(GO_BACK))?;
+fn expect(
+    opened: Result<(OwnedFd, Access), Errno>,
+    expected: Identity,
+) -> Result<(OwnedFd, Stat), Refusal> {
+    let (opened, _) = opened.map_err(Refusal::of(GO_BACK))?;
     let facts = rustix::fs::fstat(&opened).map_err(Refusal::of(GO_BACK))?;
     if identity(&facts) != expected {
         return Err(Refusal::because(GO_BACK, "it was moved meanwhile"));

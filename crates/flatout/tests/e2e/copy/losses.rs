@@ -1,0 +1,207 @@
+//! What a target cannot keep: where `cp -a` fails, the exit code says so, and the entries are
+//! counted; where it is silent, nothing is said that nobody can change.
+
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
+use std::path::Path;
+use std::process::Command;
+
+use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, XattrFlags, lsetxattr, utimensat};
+use serde_json::Value;
+
+use super::copier::{copy, cp};
+use super::forest::{Acl, acl};
+use crate::bin::{Folder, Ran, executable};
+use crate::filesystem::{Kind, MountPoint, Mounted, needs_program, needs_root};
+use crate::input::as_nobody;
+use crate::skip::needs;
+
+const NOBODY: u32 = 65_534;
+const STRANGER: u32 = 4321;
+
+fn set(path: &Path, name: &str, value: &[u8]) -> Result<(), String> {
+    lsetxattr(path, name, value, XattrFlags::empty()).map_err(|error| format!("{name}: {error}"))
+}
+
+fn chmod(path: &Path, mode: u32) {
+    fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::symlink_metadata(path).unwrap().mode() & 0o7777
+}
+
+fn date(path: &Path, tv_sec: i64) {
+    let time = Timespec { tv_sec, tv_nsec: 0 };
+    let times = Timestamps { last_access: time, last_modification: time };
+    utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW).unwrap();
+}
+
+/// Lines in which a word is said.
+fn count(ran: &Ran, word: &str) -> usize {
+    ran.stderr.lines().filter(|line| line.contains(word)).count()
+}
+
+/// The audit of a copy that tells its figures on standard output.
+fn audit(ran: &Ran) -> Value {
+    let document: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{ran}"));
+    document["results"][0]["audit"].clone()
+}
+
+/// A tree with three entries that have lists, and more that have none.
+fn tree_with_lists(folder: &Folder) -> Result<(), String> {
+    let tree = folder.join("tree");
+    fs::create_dir_all(tree.join("sub")).unwrap();
+    for name in ["one", "two", "plain"] {
+        fs::write(tree.join(name), name).unwrap();
+    }
+    for name in ["one", "two"] {
+        // The group may read, the mask all: the mode of the file says 0670.
+        set(&tree.join(name), Acl::Access.attribute(), &acl([6, 7, 4, 4, 7, 0]))?;
+    }
+    set(&tree.join("sub"), Acl::Access.attribute(), &acl([7, 0, 5, 5, 5, 5]))?;
+    set(&tree.join("sub"), Acl::Default.attribute(), &acl([7, 7, 7, 7, 7, 7]))
+}
+
+#[test]
+fn lists_that_the_target_cannot_hold_are_no_success() {
+    let mounted = needs!(Mounted::new(Kind::Ramfs));
+    let folder = Folder::new();
+    needs!(tree_with_lists(&folder));
+    let (tree, target) = (folder.join("tree"), mounted.path().join("copy"));
+    assert_eq!(cp(&tree, &mounted.path().join("by-cp")).code, Some(1));
+    let ran = copy(&["--format", "json"], &tree, &target);
+    ran.exits(1);
+    assert_eq!((count(&ran, "access control lists"), ran.stderr.lines().count()), (1, 1), "{ran}");
+    let audit = audit(&ran);
+    assert_eq!((&audit["incomplete"], &audit["failed"]), (&3.into(), &0.into()), "{audit:#}");
+    // Nobody may do more than by the list that is lost.
+    let modes = ["one", "plain", "sub"].map(|name| mode(&target.join(name)));
+    assert_eq!(modes, [0o640, 0o644, 0o700]);
+    let ran = copy(&["--verbose", "-T"], &tree, &target);
+    ran.exits(1);
+    assert!(ran.stderr.contains("3 incomplete"), "{ran}");
+    // Nobody asks for lists: nothing is lost.
+    let ran = copy(&["--no-preserve=mode", "-T"], &tree, &target);
+    assert_eq!(ran.exits(0).stderr, "", "{ran}");
+    mounted.finish();
+}
+
+#[test]
+fn lists_are_no_success_on_storage_that_is_mounted_without() {
+    needs!(needs_root("mounts a filesystem"));
+    needs!(needs_program("mkfs.btrfs"));
+    let mut point = MountPoint::new();
+    let image = point.beside("image");
+    File::create_new(&image).unwrap().set_len(120 << 20).unwrap();
+    let made = Command::new("mkfs.btrfs").args(["-q", "-f"]).arg(&image).output().unwrap();
+    assert!(made.status.success(), "{made:?}");
+    needs!(point.mount(&["-t", "btrfs", "-o", "loop,noacl", image.to_str().unwrap()]));
+    let folder = Folder::new();
+    needs!(tree_with_lists(&folder));
+    let (tree, target) = (folder.join("tree"), point.path().join("copy"));
+    assert_eq!(cp(&tree, &point.path().join("by-cp")).code, Some(1));
+    let ran = copy(&["--format", "json"], &tree, &target);
+    assert_eq!((ran.code, audit(&ran)["incomplete"].as_u64()), (Some(1), Some(3)), "{ran}");
+    let modes = ["one", "plain", "sub"].map(|name| mode(&target.join(name)));
+    assert_eq!(modes, [0o640, 0o644, 0o700]);
+    point.finish();
+}
+
+#[test]
+fn extended_attributes_that_the_target_cannot_hold_are_said_and_no_failure() {
+    let mounted = needs!(Mounted::new(Kind::Ramfs));
+    let folder = Folder::new();
+    let (tree, target) = (folder.join("tree"), mounted.path().join("copy"));
+    fs::write(&tree, "").unwrap();
+    needs!(set(&tree, "user.note", b"lost"));
+    assert_eq!(cp(&tree, &mounted.path().join("by-cp")).code, Some(0));
+    let ran = copy::<&str>(&[], &tree, &target);
+    assert_eq!((ran.exits(0).stderr.lines().count(), count(&ran, "user.*")), (1, 1), "{ran}");
+    mounted.finish();
+}
+
+/// Root of a user namespace may not give files to whom the namespace does not know.
+#[test]
+fn owners_that_root_of_a_namespace_cannot_give_are_no_success() {
+    needs!(needs_root("changes owners"));
+    needs!(needs_program("unshare"));
+    let folder = Folder::new();
+    let tree = folder.join("tree");
+    fs::create_dir(&tree).unwrap();
+    for name in ["one", "two", "own"] {
+        fs::write(tree.join(name), name).unwrap();
+    }
+    symlink("nowhere", tree.join("link")).unwrap();
+    for name in ["one", "two", "link"] {
+        std::os::unix::fs::lchown(tree.join(name), Some(STRANGER), Some(STRANGER)).unwrap();
+    }
+    let line = |copier: &str, name: &str| {
+        let words = format!("-r {copier} tree {name}");
+        let words = words.split(' ').map(Into::into).collect();
+        folder.program("unshare".as_ref(), words).leaves(name).run()
+    };
+    let by_cp = line("cp -a", "by-cp");
+    if by_cp.stderr.contains("unshare") {
+        needs!(Err::<(), _>(format!("no user namespaces here: {}", by_cp.stderr)));
+    }
+    let program = executable().to_str().unwrap();
+    let ran = line(&format!("{program} copy --format json"), "copy");
+    assert_eq!((by_cp.code, ran.code), (Some(1), Some(1)), "{ran}");
+    assert_eq!((count(&ran, "owners"), audit(&ran)["incomplete"].as_u64()), (1, Some(3)), "{ran}");
+    assert_eq!(fs::read(folder.join("copy/one")).unwrap(), b"one");
+    // What is there already is looked at again, and no better.
+    assert_eq!(line(&format!("{program} copy -T"), "copy").code, Some(1));
+}
+
+#[test]
+fn owners_are_no_matter_without_root() {
+    needs!(needs_root("running as somebody else"));
+    needs!(needs_program("setpriv"));
+    let folder = Folder::new();
+    chown(folder.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+    let tree = folder.join("tree");
+    fs::create_dir(&tree).unwrap();
+    for (name, bits) in [("file", 0o644), ("program", 0o6755)] {
+        fs::write(tree.join(name), name).unwrap();
+        chmod(&tree.join(name), bits);
+    }
+    chmod(&tree, 0o2755);
+    let ran = as_nobody(&folder, "copy --format json tree copy").leaves("copy").run();
+    assert_eq!(ran.exits(0).stderr, "", "{ran}");
+    assert_eq!(audit(&ran)["incomplete"], 0);
+    assert_eq!(mode(&folder.join("copy/program")), 0o755, "rights of nobody are not lent");
+}
+
+#[test]
+fn times_that_the_target_clamps_are_said_once() {
+    needs!(needs_root("mounts a filesystem"));
+    needs!(needs_program("mkfs.ext4"));
+    let mut point = MountPoint::new();
+    let image = point.beside("image");
+    File::create_new(&image).unwrap().set_len(32 << 20).unwrap();
+    // Inodes of 128 bytes have times until 2038.
+    let mut maker = Command::new("mkfs.ext4");
+    let made = maker.args(["-q", "-F", "-I", "128"]).arg(&image).output().unwrap();
+    assert!(made.status.success(), "{made:?}");
+    needs!(point.mount(&["-t", "ext4", "-o", "loop", image.to_str().unwrap()]));
+    let folder = Folder::new();
+    let tree = folder.join("tree");
+    fs::create_dir(&tree).unwrap();
+    for (name, seconds) in [("early", -5), ("usual", 1_700_000_000), ("late", 5_000_000_000)] {
+        fs::write(tree.join(name), name).unwrap();
+        date(&tree.join(name), seconds);
+    }
+    fs::write(tree.join("later"), "").unwrap();
+    date(&tree.join("later"), 6_000_000_000);
+    assert_eq!(cp(&tree, &point.path().join("by-cp")).code, Some(0));
+    let ran = copy::<&str>(&[], &tree, &point.path().join("copy"));
+    assert_eq!((ran.exits(0).stderr.lines().count(), count(&ran, "times")), (1, 1), "{ran}");
+    let times = ["early", "late"]
+        .map(|name| fs::metadata(point.path().join("copy").join(name)).unwrap().mtime());
+    assert_eq!(times, [-5, i64::from(i32::MAX)]);
+    // Where they can be kept, nothing is said.
+    let ran = copy::<&str>(&[], &tree, &folder.join("copy"));
+    assert_eq!(ran.exits(0).stderr, "", "{ran}");
+    point.finish();
+}
