@@ -1,5 +1,6 @@
 //! `flatout copy`: trees copied as `cp -a` does, and more safely; and all that can go wrong then.
 
+mod campaign;
 mod copier;
 mod fault;
 mod filesystem_pairs;
