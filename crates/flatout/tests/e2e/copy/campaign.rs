@@ -7,6 +7,7 @@
 mod case;
 mod differences;
 mod disturbance;
+mod facts;
 mod item;
 mod judgement;
 mod mapping;

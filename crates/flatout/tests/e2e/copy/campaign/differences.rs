@@ -3,8 +3,7 @@
 //! Where one sentence has several consequences, each is a rule of its own.
 
 use super::super::oracle::{Aspect, Entry, Kind};
-use super::case::parent;
-use super::judgement::{Facts, State};
+use super::facts::{Facts, State};
 use super::mapping::Meeting;
 
 const REPLACED_SYMLINK: &str = "A symlink in the target that bears the name of a file to be copied is replaced, where cp writes to what it points at.";
@@ -23,6 +22,8 @@ const FIDELITY: &str = "extended attributes, ACLs, file capabilities";
 const PARTIAL: &str = "What cannot be set of a directory does not keep the rest from being set.";
 const LATER: &str =
     "What an operand brought is replaced by what a later one has under that name, be it read-only.";
+
+const ONE_INODE: &str = "One inode that two operands bring to one name is copied; cp removes the first copy and then cannot link to it.";
 
 /// One documented difference.
 pub struct Rule {
@@ -184,6 +185,14 @@ pub const RULES: &[Rule] = &[
         },
     },
     Rule {
+        name: "one inode that two operands bring to one place",
+        sentence: ONE_INODE,
+        allows: |facts, place, _| has_one_inode_twice(facts, place),
+        changes_exit: |facts, place| {
+            has_one_inode_twice(facts, place) && facts.trial.flatout.code == Some(0)
+        },
+    },
+    Rule {
         name: "a symlink does not replace the symlink that it refers to",
         sentence: FIRST_HOP,
         allows: |facts, place, _| refers_to_target(facts, place) && facts.is(place, State::Before),
@@ -260,6 +269,16 @@ fn has_known_attributes(facts: &Facts<'_>, place: &[u8]) -> bool {
         && after.attributes.iter().all(|(name, value)| is_known(name, value))
 }
 
+/// cp has removed the copy that it wanted to link to; here it is.
+fn has_one_inode_twice(facts: &Facts<'_>, place: &[u8]) -> bool {
+    let sources = facts.source_entries(place);
+    let is_same = |pair: &[&Entry]| pair[0].identity == pair[1].identity;
+    sources.windows(2).any(is_same)
+        && sources[0].kind != Kind::Directory
+        && !facts.trial.cp.after.entries.contains_key(place)
+        && facts.is(place, State::Copied)
+}
+
 /// The last of several files is there, where an earlier one was read-only for its owner.
 fn replaces_read_only(facts: &Facts<'_>, place: &[u8], _: &[Aspect]) -> bool {
     let sources = facts.source_entries(place);
@@ -293,86 +312,6 @@ fn is_either_way(facts: &Facts<'_>, place: &[u8]) -> bool {
     };
     let is_stopped = facts.is(place, State::Before) && facts.trial.flatout.code == Some(1);
     ways.iter().any(|hop| is_changed(hop)) && (is_stopped || facts.is(place, State::Copied))
-}
-
-impl<'a> Facts<'a> {
-    /// Whether flatout left this place in this state.
-    fn is(&self, place: &[u8], state: State) -> bool {
-        self.state(place, &self.trial.flatout) == state
-    }
-
-    /// Whether it has what the last source has that could come here; one that is refused is named.
-    fn is_done(&self, place: &[u8]) -> bool {
-        let is_complained = self.trial.flatout.code == Some(1);
-        self.is(place, State::Copied) || is_complained && self.is(place, State::CopiedEarlier)
-    }
-
-    /// Whether nothing belongs here and nothing has changed, or what belongs here came or was
-    /// refused.
-    fn is_planned(&self, place: &[u8]) -> bool {
-        let is_before = self.is(place, State::Before);
-        let is_complained = self.trial.flatout.code == Some(1);
-        match self.sources.contains_key(place) {
-            true => self.is_done(place) || is_before && is_complained,
-            false => is_before,
-        }
-    }
-
-    fn has_file_source(&self, place: &[u8]) -> bool {
-        self.source_meetings(place).contains(&Meeting::Is(Kind::File))
-    }
-
-    /// Whether a file comes across a symlink that leads to something, but to no directory.
-    fn leads_to_no_directory(&self, place: &[u8]) -> bool {
-        let end = self.end_under_file(place).and_then(|end| self.before(end));
-        end.is_some_and(|end| end.kind != Kind::Directory) && !self.is_own_source(place)
-    }
-
-    /// Whether a symlink of the target leads to its own source, which both refuse.
-    fn is_own_source(&self, place: &[u8]) -> bool {
-        let end = self.trial.leads.get(place).and_then(Option::as_ref);
-        let end = end.and_then(|end| self.before(end));
-        let same = |identity| self.source_entries(place).iter().any(|one| one.identity == identity);
-        end.is_some_and(|end| same(end.identity))
-    }
-
-    /// Whether a source of this place, or another name of it, was written by cp through a symlink.
-    fn copies_what_cp_wrote(&self, place: &[u8]) -> bool {
-        let pairs = self.sources.get(place).map_or(&[][..], |pairs| &pairs[..]);
-        let is_written = |name: &[u8]| self.written_through.contains_key(name);
-        pairs.iter().any(|pair| {
-            is_written(&pair.source)
-                || self.other_names(&pair.source).iter().any(|name| is_written(name))
-        })
-    }
-
-    /// The places to which other names of its sources belong.
-    fn twins(&self, place: &[u8]) -> Vec<&'a [u8]> {
-        let identities: Vec<(u64, u64)> =
-            self.source_entries(place).iter().map(|entry| entry.identity).collect();
-        let is_twin = |other: &[u8]| {
-            self.source_entries(other).iter().any(|entry| identities.contains(&entry.identity))
-        };
-        let others = self.sources.keys().filter(|other| **other != place && is_twin(other));
-        others.copied().collect()
-    }
-
-    /// A regular file that belongs to another user than the one who copies.
-    fn is_foreign_file(&self, place: &[u8]) -> bool {
-        let Some(runner) = self.trial.case.runner else { return false };
-        let is_foreign = |kind, owner| kind == Kind::File && owner != runner;
-        self.has_file_source(place)
-            && self.before(place).is_some_and(|before| is_foreign(before.kind, before.owner.0))
-    }
-
-    fn is_unmapped_directory(&self, place: &[u8]) -> bool {
-        let is_directory = self.meeting(place) == Meeting::Is(Kind::Directory);
-        is_directory && !self.sources.contains_key(place)
-    }
-
-    fn children(&self, place: &[u8]) -> impl Iterator<Item = &'a [u8]> {
-        self.sources.keys().copied().filter(move |child| parent(child) == place)
-    }
 }
 
 /// What is documented is what the rules say: each sentence stands in docs/copying.md.

@@ -6,7 +6,8 @@ use std::fmt::Write;
 use super::super::oracle::{Entry, Kind};
 use super::case::parent;
 use super::disturbance::{Change, Disturbance};
-use super::judgement::{Facts, Finding, State, is_like};
+use super::facts::{Facts, State, is_like};
+use super::judgement::Finding;
 use super::mapping::Pair;
 use super::trial::Outcome;
 
