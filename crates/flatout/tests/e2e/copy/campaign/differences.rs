@@ -76,12 +76,8 @@ pub const RULES: &[Rule] = &[
     Rule {
         name: "a FIFO, socket or device stays",
         sentence: SPECIAL,
-        allows: |facts, place, _| is_special(facts, place) && facts.is(place, State::Before),
-        changes_exit: |facts, place| {
-            is_special(facts, place)
-                && facts.is(place, State::Before)
-                && facts.trial.flatout.code == Some(1)
-        },
+        allows: |facts, place, _| is_special_still(facts, place),
+        changes_exit: is_special_still,
     },
     Rule {
         name: "another name of a source is no name of what cp wrote into",
@@ -208,7 +204,7 @@ pub const RULES: &[Rule] = &[
         allows: |facts, place, _| {
             let trial = facts.trial;
             facts.sources.contains_key(place)
-                && facts.is(place, State::Before)
+                && (facts.is(place, State::Before) || facts.is(place, State::CopiedEarlier))
                 && !trial.cp.after.entries.contains_key(place)
                 && (trial.cp.code, trial.flatout.code) == (Some(1), Some(1))
         },
@@ -226,11 +222,23 @@ fn never(_: &Facts<'_>, _: &[u8]) -> bool {
     false
 }
 
-/// A regular file is to be copied to where a FIFO, a socket or a device is.
+/// A regular file is to be copied to where a FIFO, a socket or a device is, or has come from an
+/// earlier operand.
 fn is_special(facts: &Facts<'_>, place: &[u8]) -> bool {
     let special = [Kind::Fifo, Kind::Socket, Kind::CharacterDevice, Kind::BlockDevice];
-    let is_there = facts.before(place).is_some_and(|before| special.contains(&before.kind));
-    is_there && facts.has_file_source(place)
+    let is_there = |entry: &Entry| special.contains(&entry.kind);
+    let sources = facts.source_entries(place);
+    let last_file = sources.iter().rposition(|entry| entry.kind == Kind::File);
+    last_file.is_some_and(|last| {
+        facts.before(place).is_some_and(is_there)
+            || sources[..last].iter().any(|entry| is_there(entry))
+    })
+}
+
+/// It is the one that was there, or that came first, and the file was refused.
+fn is_special_still(facts: &Facts<'_>, place: &[u8]) -> bool {
+    let is_first = facts.is(place, State::Before) || facts.is(place, State::CopiedEarlier);
+    is_special(facts, place) && is_first && facts.trial.flatout.code == Some(1)
 }
 
 /// The mode of a directory is the source's, with the set-group-ID bit that it had. Whether an
