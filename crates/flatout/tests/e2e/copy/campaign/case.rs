@@ -89,6 +89,11 @@ impl Case {
         Self { items, form, operands, runner, umask, disturbance }
     }
 
+    /// Whether root copies.
+    pub fn is_privileged(&self) -> bool {
+        self.runner.is_none() && is_root()
+    }
+
     /// Options and operands, as both programs take them.
     pub fn words(&self) -> Vec<Place> {
         let option = matches!(self.form, Form::Exact | Form::One).then(|| b"-T".to_vec());
@@ -297,8 +302,11 @@ impl Gardener<'_> {
             _ => (self.pick(&[0, 1000, RUNNER]), self.pick(&[0, 1000, RUNNER])),
         };
         let list = |gardener: &mut Self| {
+            // A directory that its owner may not search is for root's tests only.
+            let is_open = is_directory && (!is_root() || gardener.one_in(2));
+            let owner = if is_open { 7 } else { 6 };
             let mut bits = || [7, 6, 5, 4, 0][gardener.random.below(5)];
-            [6, bits(), bits(), bits(), bits(), bits()]
+            [owner, bits(), bits(), bits(), bits(), bits()]
         };
         Attributes {
             mode,

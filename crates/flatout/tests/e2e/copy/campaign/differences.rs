@@ -141,7 +141,7 @@ pub const RULES: &[Rule] = &[
         allows: |facts, place, aspects| {
             let after = facts.trial.flatout.after.entries.get(place);
             aspects == [Aspect::Mode]
-                && facts.trial.case.runner.is_some()
+                && !facts.trial.case.is_privileged()
                 && facts.is(place, State::Copied)
                 && after.is_some_and(|after| {
                     let sources = facts.source_entries(place);
@@ -155,7 +155,7 @@ pub const RULES: &[Rule] = &[
         sentence: FIDELITY,
         allows: |facts, place, aspects| {
             let is_made_read_only = facts.trial.case.umask & 0o200 != 0;
-            facts.trial.case.runner.is_some()
+            !facts.trial.case.is_privileged()
                 && facts.before(place).map_or(is_made_read_only, |before| {
                     is_made_read_only || before.kind == Kind::Directory && before.mode & 0o200 == 0
                 })
@@ -250,7 +250,7 @@ fn has_planned_bits(facts: &Facts<'_>, place: &[u8]) -> bool {
         let base = mode | before & 0o2000;
         after.mode == base || after.mode == base | before & 0o1000
     };
-    let is_without_privilege = facts.trial.case.runner.is_some();
+    let is_without_privilege = !facts.trial.case.is_privileged();
     after.kind == Kind::Directory
         && facts.source_entries(place).iter().any(|source| {
             // Without privilege the set-id bits may go with the owner.
@@ -292,7 +292,7 @@ fn replaces_read_only(facts: &Facts<'_>, place: &[u8], _: &[Aspect]) -> bool {
     let sources = facts.source_entries(place);
     let Some((last, earlier)) = sources.split_last() else { return false };
     let is_read_only = |entry: &&&Entry| entry.kind == Kind::File && entry.mode & 0o200 == 0;
-    facts.trial.case.runner.is_some()
+    !facts.trial.case.is_privileged()
         && last.kind == Kind::File
         && earlier.iter().any(|entry| is_read_only(&entry))
         && facts.is(place, State::Copied)

@@ -74,11 +74,11 @@ impl<'a> Facts<'a> {
 
     pub fn state(&self, place: &[u8], outcome: &Outcome) -> State {
         let Some(after) = outcome.after.entries.get(place) else { return State::Absent };
-        let runner = self.trial.case.runner;
+        let is_without_privilege = !self.trial.case.is_privileged();
         let pairs = self.sources.get(place).map_or(&[][..], |pairs| &pairs[..]);
         let is_copy = |pair: &&Pair| {
             let source = &self.trial.before.entries[&pair.source];
-            is_like(source, after, runner.is_some()) || is_merged(source, after)
+            is_like(source, after, is_without_privilege) || is_merged(source, after)
         };
         match pairs.iter().rposition(is_copy) {
             Some(last) if last + 1 == pairs.len() => State::Copied,

@@ -82,7 +82,7 @@ fn unexplained(
     differences: &[&Difference],
 ) -> Finding {
     let trial = facts.trial;
-    let who = if trial.case.runner.is_some() { "user" } else { "root" };
+    let who = if trial.case.is_privileged() { "root" } else { "user" };
     let (sources, target) = (facts.source_meetings(place), facts.meeting(place));
     let (cp, flatout) = (facts.state(place, &trial.cp), facts.state(place, &trial.flatout));
     let linked = if facts.other_names(place).is_empty() { "" } else { " (linked)" };

@@ -73,7 +73,7 @@ fn unmapped(facts: &Facts<'_>, (place, before): (&[u8], &Entry), add: Add<'_>) {
         facts.other_names(place).iter().any(|other| facts.sources.contains_key(other));
     let as_cp = trial.cp.after.entries.get(place).zip(after);
     let is_as_cp = as_cp.is_some_and(|(cp, after)| is_like(cp, after, false));
-    if is_name_of_target && is_as_cp && trial.case.runner.is_some() {
+    if is_name_of_target && is_as_cp && !trial.case.is_privileged() {
         return;
     }
     let what = if after.is_some() { "changes" } else { "is gone" };
@@ -137,7 +137,7 @@ fn complete(facts: &Facts<'_>, add: Add<'_>) {
         let state = facts.state(place, &facts.trial.flatout);
         // What cannot be replaced is written as cp does, and keeps the attributes that it had.
         let after = |outcome: &Outcome| outcome.after.entries.get(*place).cloned();
-        let is_as_cp = facts.trial.case.runner.is_some()
+        let is_as_cp = !facts.trial.case.is_privileged()
             && facts.trial.has_model()
             && after(&facts.trial.cp)
                 .zip(after(&facts.trial.flatout))
