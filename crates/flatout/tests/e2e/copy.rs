@@ -1,6 +1,7 @@
 //! `flatout copy`: trees copied as `cp -a` does, and more safely; and all that can go wrong then.
 
 mod bonds;
+mod campaign;
 mod cleanup;
 mod copier;
 mod directories;

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Advice, OFlags, fadvise, lgetxattr, llistxattr, statfs};
 
-pub use difference::{Aspect, Holes, Leeway, assert_same, differences};
+pub use difference::{Aspect, Difference, Holes, Leeway, assert_same, differences};
 pub use holes::digest_of;
 
 /// The longest list or value of extended attributes (xattr(7)).
