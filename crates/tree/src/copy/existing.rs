@@ -45,29 +45,30 @@ impl Lane<'_, '_> {
         if FileType::from_raw_mode(found.st_mode).is_symlink() {
             return Ok(Existing::ReplaceSymlink);
         }
-        // Another name of something else would be changed, too, and is no copy of ours.
-        if !self.is_foreign_link(source, &found)
-            && self.is_unchanged(entry, file, source, &found)?
-            && self.is_free(source, &found)?
-        {
+        if self.is_unchanged(entry, file, source, &found)? && self.is_free(source, &found)? {
             return Ok(Existing::Unchanged(found));
         }
-        self.refuse_protected(entry)?;
+        // As cp, which writes into a file with one name, and removes one with several.
+        if !self.is_bound(&found) {
+            self.refuse_protected(entry)?;
+        }
         Ok(Existing::Replace(found))
     }
 
-    /// Whether a file has several names where its source has one, and that matters.
-    fn is_foreign_link(&self, source: &Stat, found: &Stat) -> bool {
-        self.copy.options.preserve.has(Preserve::LINKS)
-            && found.st_nlink > 1
-            && source.st_nlink == 1
+    /// Whether something has several names, and that matters: what happens to one happens to all.
+    pub(super) fn is_bound(&self, found: &Stat) -> bool {
+        found.st_nlink > 1 && self.copy.options.preserve.has(Preserve::LINKS)
     }
 
-    /// Whether a file of the target with several names may stand for this source: it is the copy of
-    /// one source only, or names that hold different bytes would become one.
+    /// Whether what bears the name in the target may stand for this source. Another name of something
+    /// else is no copy of ours; and what has several names is the copy of one source only, or names
+    /// that hold different bytes would become one.
     pub(super) fn is_free(&self, source: &Stat, found: &Stat) -> Result<bool, Trouble> {
-        if found.st_nlink < 2 || !self.copy.options.preserve.has(Preserve::LINKS) {
+        if !self.is_bound(found) {
             return Ok(true);
+        }
+        if source.st_nlink == 1 {
+            return Ok(false);
         }
         self.copy.taken.take(identity(found), identity(source)).map_err(Trouble::Target)
     }

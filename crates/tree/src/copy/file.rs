@@ -179,7 +179,8 @@ impl Lane<'_, '_> {
         in_place: Option<Errno>,
     ) -> Result<Place, Trouble> {
         let appearance = self.copy.options.appearance;
-        let is_bound = found.st_nlink > 1 && self.copy.options.preserve.has(Preserve::LINKS);
+        // What is written into one name is in all others.
+        let is_bound = self.is_bound(found);
         let why = match in_place {
             Some(errno) => errno,
             None if appearance == Appearance::InPlace && !is_bound => {
@@ -191,12 +192,8 @@ impl Lane<'_, '_> {
             },
         };
         // Whoever wants files to appear as a whole does not want that.
-        if appearance == Appearance::Atomic {
+        if is_bound || appearance == Appearance::Atomic {
             return Err(target("replace")(why));
-        }
-        if !self.is_free(source, found)? {
-            let reason = "it cannot be replaced, and is the copy of another file, too";
-            return Err(refused("write in place", reason));
         }
         let place = self.cut(entry, source)?;
         self.copy.tell_in_place(&entry.path(Side::Target), why);

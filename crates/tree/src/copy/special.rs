@@ -68,7 +68,7 @@ impl Lane<'_, '_> {
                 return Ok(Outcome::of(Action::Unchanged));
             }
             refuse_loss(entry, facts, &found)?;
-            if is_alike(entry, facts, &found, text.as_deref()) {
+            if is_alike(entry, facts, &found, text.as_deref()) && self.is_free(facts, &found)? {
                 attributes
                     .repair_entry(entry.source_place(), entry.target_place(), facts, &found)
                     .map_err(attribute)?;
@@ -164,7 +164,12 @@ fn refuse_loss(entry: Entry<'_>, facts: &Stat, found: &Stat) -> Result<(), Troub
         return Err(refused(OVERWRITE, DIRECTORY_OVER));
     }
     if !is_symlink(facts) {
-        return refuse_itself(found, facts);
+        refuse_itself(found, facts)?;
+        let (at, name) = (entry.pair.target(), entry.target);
+        return match rustix::fs::statat(at, name, AtFlags::empty()) {
+            Ok(behind) if is_symlink(found) => refuse_itself(&behind, facts),
+            _ => Ok(()),
+        };
     }
     let text = text_of(entry)?;
     match referent::is_on_the_way(entry.pair.source(), &text, identity(found)) {

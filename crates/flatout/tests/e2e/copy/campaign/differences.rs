@@ -11,7 +11,7 @@ const SPECIAL: &str =
     "A FIFO, socket or device in the target is not overwritten by a file: cp would write into it.";
 const RENAMED: &str = "**An existing file is replaced by rename**";
 const NEW_IN_ALL: &str = "A file that replaces another one has nothing of it: no set-id or sticky bit, extended attribute or foreign owner, which cp leaves as they are.";
-const SPECIAL_BITS: &str = "An existing directory keeps its set-group-ID bit, and a new one has that of its source: cp does so only where the source has no special bits.";
+const SPECIAL_BITS: &str = "A directory that was there keeps its set-group-ID and sticky bits.";
 const STICKY: &str = "An owner that cannot be kept costs the set-id bits";
 const FIRST_HOP: &str = "A symlink is not put in the place of a symlink that it refers to.";
 const SURVIVES: &str = "What cannot be replaced stays, where cp may have removed it already.";
@@ -20,8 +20,6 @@ const ENTANGLED: &str = "Where a symlink leads to what the same copy replaces, b
 const FIDELITY: &str = "extended attributes, ACLs, file capabilities";
 
 const PARTIAL: &str = "What cannot be set of a directory does not keep the rest from being set.";
-const LATER: &str =
-    "What an operand brought is replaced by what a later one has under that name, be it read-only.";
 
 const ONE_INODE: &str = "One inode that two operands bring to one name is copied; cp removes the first copy and then cannot link to it.";
 
@@ -108,16 +106,6 @@ pub const RULES: &[Rule] = &[
         changes_exit: never,
     },
     Rule {
-        name: "a file of somebody else that one may write becomes one's own",
-        sentence: RENAMED,
-        allows: |facts, place, _| facts.is_foreign_file(place) && facts.is(place, State::Copied),
-        changes_exit: |facts, place| {
-            facts.is_foreign_file(place)
-                && facts.is(place, State::Copied)
-                && facts.trial.flatout.code == Some(0)
-        },
-    },
-    Rule {
         name: "replacing changes the directory",
         sentence: RENAMED,
         allows: |facts, place, aspects| {
@@ -171,14 +159,6 @@ pub const RULES: &[Rule] = &[
             aspects == [Aspect::Attributes] && has_known_attributes(facts, place)
         },
         changes_exit: never,
-    },
-    Rule {
-        name: "a read-only file of an earlier operand is replaced by a later one",
-        sentence: LATER,
-        allows: replaces_read_only,
-        changes_exit: |facts, place| {
-            replaces_read_only(facts, place, &[]) && facts.trial.flatout.code == Some(0)
-        },
     },
     Rule {
         name: "one inode that two operands bring to one place",
@@ -284,17 +264,6 @@ fn has_one_inode_twice(facts: &Facts<'_>, place: &[u8]) -> bool {
     sources.windows(2).any(is_same)
         && sources[0].kind != Kind::Directory
         && !facts.trial.cp.after.entries.contains_key(place)
-        && facts.is(place, State::Copied)
-}
-
-/// The last of several files is there, where an earlier one was read-only for its owner.
-fn replaces_read_only(facts: &Facts<'_>, place: &[u8], _: &[Aspect]) -> bool {
-    let sources = facts.source_entries(place);
-    let Some((last, earlier)) = sources.split_last() else { return false };
-    let is_read_only = |entry: &&&Entry| entry.kind == Kind::File && entry.mode & 0o200 == 0;
-    !facts.trial.case.is_privileged()
-        && last.kind == Kind::File
-        && earlier.iter().any(|entry| is_read_only(&entry))
         && facts.is(place, State::Copied)
 }
 

@@ -163,14 +163,6 @@ impl<'a> Facts<'a> {
         others.copied().collect()
     }
 
-    /// A regular file that belongs to another user than the one who copies.
-    pub fn is_foreign_file(&self, place: &[u8]) -> bool {
-        let Some(runner) = self.trial.case.runner else { return false };
-        let is_foreign = |kind, owner| kind == Kind::File && owner != runner;
-        self.has_file_source(place)
-            && self.before(place).is_some_and(|before| is_foreign(before.kind, before.owner.0))
-    }
-
     pub fn is_unmapped_directory(&self, place: &[u8]) -> bool {
         let is_directory = self.meeting(place) == Meeting::Is(Kind::Directory);
         is_directory && !self.sources.contains_key(place)
