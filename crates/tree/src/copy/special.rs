@@ -68,7 +68,10 @@ impl Lane<'_, '_> {
                 return Ok(Outcome::of(Action::Unchanged));
             }
             refuse_loss(entry, facts, &found)?;
-            if is_alike(entry, facts, &found, text.as_deref()) && self.is_free(facts, &found)? {
+            if is_alike(entry, facts, &found, text.as_deref())
+                && is_ours(&found)
+                && self.is_free(facts, &found)?
+            {
                 attributes
                     .repair_entry(entry.source_place(), entry.target_place(), facts, &found)
                     .map_err(attribute)?;
@@ -187,6 +190,12 @@ fn text_of(entry: Entry<'_>) -> Result<CString, Trouble> {
         Err(Errno::INVAL) => Err(Trouble::Became),
         Err(errno) => Err(source("read the symlink")(errno)),
     }
+}
+
+/// Whether this user may set the attributes of something that is there.
+fn is_ours(found: &Stat) -> bool {
+    let user = rustix::process::geteuid();
+    user.is_root() || found.st_uid == user.as_raw()
 }
 
 /// Whether what is there is what would be made.
