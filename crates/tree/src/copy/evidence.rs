@@ -178,9 +178,9 @@ impl Evidence {
                 facts.st_ino,
                 facts.st_size as u64,
                 facts.st_mtime as u64,
-                facts.st_mtime_nsec as u64,
+                facts.st_mtime_nsec,
                 facts.st_ctime as u64,
-                facts.st_ctime_nsec as u64,
+                facts.st_ctime_nsec,
             ];
             numbers.iter().for_each(|number| hasher.update(&number.to_le_bytes()));
         }
