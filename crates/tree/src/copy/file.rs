@@ -111,7 +111,7 @@ impl Lane<'_, '_> {
             let made = self.made(&file, &written);
             // Some filesystems tell only now that bytes were lost.
             closed(file)?;
-            self.note(&opened.facts, made);
+            self.note(entry, &opened.facts, made);
             return Ok(written.outcome);
         };
         // The lock stays until it has its name.
@@ -125,7 +125,7 @@ impl Lane<'_, '_> {
             });
         match done {
             Ok(()) => {
-                self.note(&opened.facts, self.made(&file, &written));
+                self.note(entry, &opened.facts, self.made(&file, &written));
                 Ok(written.outcome)
             }
             Err(trouble) => {
@@ -247,9 +247,11 @@ impl Lane<'_, '_> {
     }
 
     /// Notes that a file is complete, for a run to come.
-    pub(super) fn note(&self, source: &Stat, made: Option<Stat>) {
+    pub(super) fn note(&self, entry: Entry<'_>, source: &Stat, made: Option<Stat>) {
+        // A file of an overlay has another device than its directory.
+        let devices = (source.st_dev, entry.pair.found().target.0);
         if let Some(made) = made
-            && self.copy.methods.keep_change_times((source.st_dev, made.st_dev))
+            && self.copy.methods.keep_change_times(devices)
         {
             self.copy.evidence.note(source, &made);
         }

@@ -132,7 +132,7 @@ impl Lane<'_, '_> {
     fn note_link(&self, entry: Entry<'_>, facts: &Stat) {
         if self.copy.evidence.is_noting() && FileType::from_raw_mode(facts.st_mode).is_file() {
             let (at, name) = (entry.pair.target(), entry.target);
-            self.note(facts, rustix::fs::statat(at, name, AtFlags::SYMLINK_NOFOLLOW).ok());
+            self.note(entry, facts, rustix::fs::statat(at, name, AtFlags::SYMLINK_NOFOLLOW).ok());
         }
     }
 
