@@ -279,6 +279,12 @@ impl<'a> Copy<'a> {
         Lane::new(self).run();
     }
 
+    /// A thread could not be started. The kernel starts none for a ring then, either, and its requests
+    /// would wait for ever.
+    pub fn lack_threads(&self) {
+        self.methods.refuse_ring();
+    }
+
     /// How much was done so far, and what is waited for just now.
     ///
     /// Cost: a small file of /proc for each thread.
