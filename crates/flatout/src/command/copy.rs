@@ -255,11 +255,11 @@ fn conclude(
     }
     if account.is_out_of_space {
         output::complain(
-            "stopped: there is no room left; make some and give the same command again",
+            "stopped where there is no room left; make some and give the same command again",
         );
     }
     if account.is_interrupted {
-        output::complain(account::hint(arguments));
+        output::complain(&account::hint(arguments));
     }
     // The figures say it all where they go to the same terminal.
     let is_told = arguments.verbose || witness.terminal().is_some();

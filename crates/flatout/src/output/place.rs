@@ -8,7 +8,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -195,11 +195,25 @@ impl Place {
             let (user, group) = (Uid::from_raw(facts.st_uid), Gid::from_raw(facts.st_gid));
             // What others could read of the old file, they read of a file of theirs.
             let kept = rustix::fs::fchown(&file, Some(user), Some(group));
-            let mode = facts.st_mode & if kept.is_ok() { 0o777 } else { 0o600 };
+            // The group bits of a file with a list are its mask: without the list they are its owner's.
+            let is_plain = kept.is_ok() && !self.has_list(directory);
+            let mode = facts.st_mode & if is_plain { 0o777 } else { 0o600 };
             // A filesystem without modes has none to keep.
             let _private = rustix::fs::fchmod(&file, Mode::from_raw_mode(mode));
         }
         Ok((file.into(), part))
+    }
+
+    /// Whether an access control list says who may use what is there; not known is yes.
+    fn has_list(&self, directory: &OwnedFd) -> bool {
+        let Way::Named { name, .. } = &self.way else { return true };
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let Ok(found) = rustix::fs::openat(directory, name, flags, Mode::empty()) else {
+            return true;
+        };
+        let itself = format!("/proc/self/fd/{}", found.as_raw_fd());
+        let list = rustix::fs::getxattr(itself, "system.posix_acl_access", &mut [0_u8; 0][..]);
+        !matches!(list, Err(Errno::NODATA | Errno::OPNOTSUPP))
     }
 
     fn rename(&self, part: &OsStr) -> Result<(), Errno> {

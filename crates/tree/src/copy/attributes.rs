@@ -77,18 +77,37 @@ struct Job<'a> {
     made: Made,
     /// Something is lost that `cp -a` would fail for.
     is_incomplete: Cell<bool>,
+    /// Something was lost, be it something for which cp does not fail.
+    has_loss: Cell<bool>,
 }
 
 impl<'a> Job<'a> {
     fn new(source: Node<'a>, target: Node<'a>, facts: &'a Stat, made: Made) -> Self {
         let kind = FileType::from_raw_mode(facts.st_mode);
-        Self { source, target, facts, kind, made, is_incomplete: Cell::new(false) }
+        Self {
+            source,
+            target,
+            facts,
+            kind,
+            made,
+            is_incomplete: Cell::new(false),
+            has_loss: Cell::new(false),
+        }
     }
 
     /// Whether the target may have other attributes than a new file.
     fn was_there(&self) -> bool {
         matches!(self.made.origin, Origin::Uncertain | Origin::Found(_))
     }
+}
+
+/// Whether a target has all that was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Completeness {
+    /// As far as this user may give it.
+    Whole,
+    /// Something was lost, which was said.
+    Lacking,
 }
 
 /// Carries attributes over. Shared by all threads.
@@ -157,8 +176,10 @@ impl<'a> Attributes<'a> {
         target: BorrowedFd<'_>,
         facts: &Stat,
         made: Made,
-    ) -> Result<(), Refusal> {
-        self.finish(&Job::new(Node::Open(source), Node::Open(target), facts, made))
+    ) -> Result<Completeness, Refusal> {
+        let job = Job::new(Node::Open(source), Node::Open(target), facts, made);
+        self.finish(&job)?;
+        Ok(if job.has_loss.get() { Completeness::Lacking } else { Completeness::Whole })
     }
 
     /// Finishes a directory, new or merged into, after all that is in it.
@@ -315,6 +336,7 @@ impl<'a> Attributes<'a> {
 
     /// Says once that something is not kept on the filesystem of the target.
     fn lose(&self, job: &Job<'_>, loss: Loss, cause: Option<Errno>) {
+        job.has_loss.set(true);
         if loss.fails_cp() {
             job.is_incomplete.set(true);
         }

@@ -1,13 +1,14 @@
 //! Which files of the target this program itself is known to have made, and of which source.
 //!
 //! A file that is complete is noted as a fingerprint of what the kernel says of the source and of
-//! the copy: device, inode, size, modification time and change time of both, and which attributes
-//! were kept. Whoever changes one of them changes its change time, which nobody can set: a
+//! the copy: device, inode, size, modification time and change time of both, and what the copy was to
+//! be like. Whoever changes one of them by a call changes its change time, which nobody can set: a
 //! fingerprint that is found again proves that both are what they were. Neither names nor contents
-//! are kept.
+//! are kept. What a mapping stores that was writable before changes no time at all.
 //!
-//! Not noted are files on filesystems that make up inode numbers or change times, and sources that
-//! were changed a moment ago, which could be changed again without a sign of it.
+//! Not noted are files on filesystems that make up inode numbers or change times, files that lost an
+//! attribute, further names of a file, and sources that were changed a moment before they were
+//! opened, which could be changed again without a sign of it.
 //! Read next: `evidence/ledger.rs`, the file in which fingerprints outlive the process.
 
 mod ledger;
@@ -15,20 +16,21 @@ mod ledger;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use flatout_io::digest::{Algorithm, Hasher};
+use flatout_io::transfer::Method;
 use rustix::fs::Stat;
 
 use self::ledger::Ledger;
-use super::failure::Refusal;
-use super::links::Table;
-use super::options::Preserve;
-use crate::spool::Home;
+use super::options::{CopyOptions, When};
 
-/// A source that was changed so short a time ago may change again within the same tick of the
-/// kernel's clock (10 ms at most, with CONFIG_HZ=100), and before Linux 6.13 nothing would tell.
+/// A source that was changed so short a time before it was opened may change again within the same
+/// tick of the kernel's clock (10 ms at most, with CONFIG_HZ=100), and before Linux 6.13 nothing
+/// would tell.
 const SETTLED_AFTER: Duration = Duration::from_millis(20);
+/// A copy that has taken so long notes what is finished: to do that again would be felt.
+const NOTE_AFTER: Duration = Duration::from_secs(1);
 
 /// What both files were, in 128 bits: that two differ and have the same is out of the question.
 pub(super) type Fingerprint = u128;
@@ -43,83 +45,70 @@ pub enum Noting {
     Later,
 }
 
+/// When something was looked at, by the clock of the filesystems.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Moment(Duration);
+
+impl Moment {
+    pub(super) fn now() -> Self {
+        Self(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
+    }
+}
+
 /// What is known of earlier runs, and what is noted of this one. Shared by all threads.
 #[derive(Debug)]
 pub struct Evidence {
-    kept: Preserve,
-    /// What was known before, sorted: as much as memory takes.
+    /// What the copies are to be like, as far as two of them may differ by it.
+    manner: [u8; 5],
+    /// What was known before, sorted.
     known: Vec<Fingerprint>,
-    has_more: bool,
+    begun: Instant,
     is_noting: AtomicBool,
-    state: Mutex<State>,
-}
-
-#[derive(Debug)]
-struct State {
-    /// What memory does not take of it.
-    more: Table,
     /// `None`: there is no place for one.
-    ledger: Option<Ledger>,
+    ledger: Mutex<Option<Ledger>>,
 }
 
 impl Evidence {
     /// Nothing is known, and nothing is noted.
     pub fn none() -> Self {
         Self {
-            kept: Preserve::NOTHING,
+            manner: [0; 5],
             known: Vec::new(),
-            has_more: false,
+            begun: Instant::now(),
             is_noting: AtomicBool::new(false),
-            state: Mutex::new(State { more: Table::new(Home::temporary(), 0), ledger: None }),
+            ledger: Mutex::new(None),
         }
     }
 
-    /// What the ledger at `path` holds, which takes `memory_bytes` at most (some KiB at least); what
-    /// is more goes to a file without a name. Notes are added to it.
+    /// What the ledger at `path` holds, as much as `memory_bytes` takes: 16 bytes a file. Notes are
+    /// added to it.
     ///
     /// A ledger that cannot be read is none; where none can be written nothing is noted.
     /// Cost: an open that mostly fails; else 16 bytes are read and sorted for each file.
-    pub fn open(path: &Path, kept: Preserve, noting: Noting, memory_bytes: u64) -> Self {
+    pub fn open(path: &Path, options: &CopyOptions, noting: Noting, memory_bytes: u64) -> Self {
         let most = usize::try_from(memory_bytes).unwrap_or(usize::MAX) / size_of::<Fingerprint>();
-        let mut known = Vec::new();
-        let mut more = Table::new(Home::temporary(), 0);
-        let mut has_more = false;
         // What was read of one that breaks off in the middle is as true as all of it.
-        let ledger = Ledger::open(path, |fingerprint| {
-            if known.len() < most {
-                known.push(fingerprint);
-                return Ok(());
-            }
-            has_more = true;
-            let (key, rest) = halves(fingerprint);
-            more.insert((0, key), u32::MAX, b"", (0, rest))
-        });
+        let (mut known, ledger) = Ledger::open(path, most);
         known.sort_unstable();
-        let has_any = !known.is_empty() || has_more;
-        let state = Mutex::new(State { more, ledger });
-        let evidence = Self { kept, known, has_more, is_noting: AtomicBool::new(false), state };
-        // What was known before must be noted again, or it would be lost with the old ledger.
-        if noting == Noting::AtOnce || has_any {
-            evidence.begin_noting();
+        // What was known before is noted again, or it would be lost with the old ledger.
+        let notes_at_once = noting == Noting::AtOnce || !known.is_empty();
+        Self {
+            manner: manner(options),
+            known,
+            begun: Instant::now(),
+            is_noting: AtomicBool::new(notes_at_once && ledger.is_some()),
+            ledger: Mutex::new(ledger),
         }
-        evidence
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn ledger(&self) -> MutexGuard<'_, Option<Ledger>> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on finished files are noted, if there is a place for that.
-    pub(super) fn begin_noting(&self) {
-        if self.is_noting() {
-            return;
-        }
-        let mut state = self.state();
-        if state.ledger.as_mut().is_some_and(Ledger::begin) {
+    /// Begins to note when the copy has taken long enough, if there is a place for that.
+    pub(super) fn look_at_the_clock(&self) {
+        if !self.is_noting() && self.begun.elapsed() >= NOTE_AFTER && self.ledger().is_some() {
             self.is_noting.store(true, Ordering::Relaxed);
-        } else {
-            // It is not tried again.
-            state.ledger = None;
         }
     }
 
@@ -129,33 +118,20 @@ impl Evidence {
     }
 
     /// Whether `found` is the copy of `source` that this program made, and neither was changed since.
-    ///
-    /// Errors: a temporary file cannot be read.
-    pub(super) fn proves(&self, source: &Stat, found: &Stat) -> Result<bool, Refusal> {
-        if self.known.is_empty() && !self.has_more {
-            return Ok(false);
-        }
-        let fingerprint = self.fingerprint(source, found);
-        if self.known.binary_search(&fingerprint).is_ok() {
-            return Ok(true);
-        }
-        if !self.has_more {
-            return Ok(false);
-        }
-        let (key, rest) = halves(fingerprint);
-        let known = self.state().more.see((0, key))?;
-        Ok(known.is_some_and(|known| known.mark.1 == rest))
+    pub(super) fn proves(&self, source: &Stat, found: &Stat) -> bool {
+        !self.known.is_empty() && self.known.binary_search(&self.fingerprint(source, found)).is_ok()
     }
 
-    /// Notes a file that is complete: `source` when it was opened, `made` when nothing more was to be
-    /// done to its copy.
-    pub(super) fn note(&self, source: &Stat, made: &Stat) {
-        if !self.is_noting() || !is_settled(source) {
+    /// Notes a file that is complete: `source` when it was opened, at that moment, `made` when nothing
+    /// more was to be done to its copy.
+    pub(super) fn note(&self, source: &Stat, opened: Moment, made: &Stat) {
+        if !self.is_noting() || !is_settled(source, opened) {
             return;
         }
         let fingerprint = self.fingerprint(source, made);
-        let is_written = self.state().ledger.as_mut().is_some_and(|ledger| ledger.add(fingerprint));
-        if !is_written {
+        let mut ledger = self.ledger();
+        if !ledger.as_mut().is_some_and(|ledger| ledger.add(fingerprint)) {
+            *ledger = None;
             self.is_noting.store(false, Ordering::Relaxed);
         }
     }
@@ -164,14 +140,14 @@ impl Evidence {
     /// everywhere.
     pub(super) fn finish(&self, reached: Reached) {
         self.is_noting.store(false, Ordering::Relaxed);
-        if let Some(ledger) = self.state().ledger.take() {
-            ledger.finish(reached);
+        if let Some(ledger) = self.ledger().take() {
+            ledger.finish(reached, &self.known);
         }
     }
 
     fn fingerprint(&self, source: &Stat, target: &Stat) -> Fingerprint {
         let mut hasher = Hasher::new(Algorithm::Blake3);
-        hasher.update(&[self.kept.bits()]);
+        hasher.update(&self.manner);
         for facts in [source, target] {
             let numbers = [
                 facts.st_dev,
@@ -190,6 +166,19 @@ impl Evidence {
     }
 }
 
+/// Options by which one copy of a file differs from another.
+fn manner(options: &CopyOptions) -> [u8; 5] {
+    let when = |when: When| when as u8;
+    let shares = options.method == Some(Method::Reflink);
+    [
+        options.preserve.bits(),
+        when(options.sparse),
+        when(options.reflink),
+        shares.into(),
+        options.assurance as u8,
+    ]
+}
+
 /// How far a run got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reached {
@@ -199,24 +188,20 @@ pub(super) enum Reached {
     Part,
 }
 
-/// Whether a file was last changed so long ago that a further change would show.
-fn is_settled(facts: &Stat) -> bool {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+/// Whether a file had been left alone for so long, when it was opened, that a further change shows.
+fn is_settled(facts: &Stat, opened: Moment) -> bool {
     let changed = Duration::new(
         u64::try_from(facts.st_ctime).unwrap_or_default(),
         u32::try_from(facts.st_ctime_nsec).unwrap_or_default(),
     );
-    now.saturating_sub(changed) >= SETTLED_AFTER
-}
-
-/// A fingerprint as the table knows it.
-fn halves(fingerprint: Fingerprint) -> (u64, u64) {
-    ((fingerprint >> 64) as u64, fingerprint as u64)
+    opened.0.saturating_sub(changed) >= SETTLED_AFTER
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::copy::options::Preserve;
+    use crate::copy::tests::options;
 
     fn facts(path: &Path) -> Stat {
         rustix::fs::stat(path).unwrap()
@@ -237,16 +222,17 @@ mod tests {
             std::fs::write(path, "x").unwrap();
         }
         let ledger = place.path().join("state/ledger");
-        let open = |kept| Evidence::open(&ledger, kept, Noting::AtOnce, 1 << 20);
-        let first = open(Preserve::ALL);
+        let open =
+            |options: CopyOptions| Evidence::open(&ledger, &options, Noting::AtOnce, 1 << 20);
+        let first = open(options());
         let (from, to) = (settled(&source), facts(&target));
-        assert!(!first.proves(&from, &to).unwrap());
-        first.note(&from, &to);
-        first.note(&facts(&source), &to);
+        assert!(!first.proves(&from, &to));
+        first.note(&from, Moment::now(), &to);
+        first.note(&facts(&source), Moment::now(), &to);
         first.finish(Reached::Everything);
-        let second = open(Preserve::ALL);
-        assert!(second.proves(&from, &to).unwrap());
-        assert!(!second.proves(&facts(&source), &to).unwrap(), "it was changed just now");
+        let second = open(options());
+        assert!(second.proves(&from, &to));
+        assert!(!second.proves(&facts(&source), &to), "it was changed just now");
         for change in [
             |facts: &mut Stat| facts.st_ino += 1,
             |facts: &mut Stat| facts.st_dev += 1,
@@ -257,11 +243,18 @@ mod tests {
             let (mut other_from, mut other_to) = (from, to);
             change(&mut other_from);
             change(&mut other_to);
-            assert!(!second.proves(&other_from, &to).unwrap());
-            assert!(!second.proves(&from, &other_to).unwrap());
+            assert!(!second.proves(&other_from, &to));
+            assert!(!second.proves(&from, &other_to));
         }
-        assert!(!open(Preserve::NOTHING).proves(&from, &to).unwrap(), "less was kept");
-        assert!(!Evidence::none().proves(&from, &to).unwrap());
+        for other in [
+            CopyOptions { preserve: Preserve::NOTHING, ..options() },
+            CopyOptions { sparse: When::Never, ..options() },
+            CopyOptions { reflink: When::Never, ..options() },
+            CopyOptions { method: Some(Method::Reflink), ..options() },
+        ] {
+            assert!(!open(other).proves(&from, &to), "it was to be another copy");
+        }
+        assert!(!Evidence::none().proves(&from, &to));
     }
 
     #[test]
@@ -270,39 +263,38 @@ mod tests {
         let path = place.path().join("file");
         std::fs::write(&path, "x").unwrap();
         let ledger = place.path().join("state/ledger");
-        // In memory, partly in a file, and nothing in memory.
-        for memory_bytes in [1 << 10, 32, 0] {
-            let _ = std::fs::remove_dir_all(place.path().join("state"));
-            adds_up(&path, &|| {
-                Evidence::open(&ledger, Preserve::ALL, Noting::AtOnce, memory_bytes)
-            });
-        }
-    }
-
-    fn adds_up(path: &Path, open: &dyn Fn() -> Evidence) {
+        let open = || Evidence::open(&ledger, &options(), Noting::AtOnce, 1 << 10);
         let file = |number| {
-            let mut facts = settled(path);
+            let mut facts = settled(&path);
             facts.st_ino = number;
             facts
         };
-        let proved = |evidence: &Evidence| {
-            (0..9).filter(|&n| evidence.proves(&file(n), &file(n)).unwrap()).collect::<Vec<_>>()
+        let note = |evidence: &Evidence, number| {
+            evidence.note(&file(number), Moment::now(), &file(number));
         };
+        let proved = |evidence: &Evidence| {
+            (0..9).filter(|&n| evidence.proves(&file(n), &file(n))).collect::<Vec<_>>()
+        };
+        let length = || std::fs::metadata(&ledger).unwrap().len();
         for (numbers, reached, known) in [
             (&[1, 2][..], Reached::Part, &[1, 2][..]),
-            (&[3], Reached::Part, &[1, 2, 3]),
+            (&[3, 2, 1], Reached::Part, &[1, 2, 3]),
             (&[3, 4], Reached::Everything, &[3, 4]),
             (&[], Reached::Part, &[3, 4]),
         ] {
             let evidence = open();
-            numbers.iter().for_each(|&number| evidence.note(&file(number), &file(number)));
+            numbers.iter().for_each(|&number| note(&evidence, number));
             evidence.finish(reached);
             assert_eq!(proved(&open()), known, "{numbers:?}");
+            assert_eq!(length(), 64 + 16 * known.len() as u64, "nothing stands there twice");
         }
         // One that was killed has finished nothing.
         let killed = open();
-        killed.note(&file(7), &file(7));
+        note(&killed, 7);
         drop(killed);
         assert_eq!(proved(&open()), [3, 4, 7]);
+        // Where memory takes less, less is known.
+        let little = Evidence::open(&ledger, &options(), Noting::AtOnce, 32);
+        assert_eq!(proved(&little).len(), 2);
     }
 }

@@ -106,10 +106,7 @@ impl Lane<'_, '_> {
         }
         match self.copy.unchanged() {
             Unchanged::Never => Ok(false),
-            Unchanged::Recorded => {
-                let is_known = self.copy.evidence.proves(source, found);
-                is_known.map_err(Trouble::Target)
-            }
+            Unchanged::Recorded => Ok(self.copy.evidence.proves(source, found)),
             Unchanged::Content => self.is_same_content(entry, file, source, found),
             Unchanged::SizeAndTime => {
                 let directory = entry.pair.target();

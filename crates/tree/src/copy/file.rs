@@ -10,7 +10,7 @@ mod place;
 mod source;
 
 use std::ffi::CStr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use flatout_sys::descriptor;
 use rustix::fs::Stat;
@@ -18,8 +18,9 @@ use rustix::io::Errno;
 
 use self::place::{Name, Place, Where, errno_of, has_room_in_place, needs_no_directory};
 use self::source::{Opened, State, open, state_of};
+use super::attributes::Completeness;
 use super::content::{self, FileJob};
-use super::directory::Side;
+use super::directory::{Side, identity};
 use super::dispatch::Work;
 use super::entry::{Entry, Outcome, Trouble, attribute, target};
 use super::event::Action;
@@ -29,6 +30,8 @@ use super::lane::Lane;
 use super::links::mark;
 use super::options::Unchanged;
 use super::tally::count;
+use super::temporary::Discarded;
+use crate::compare::content::{Comparer, Pair};
 
 /// A file that changes while it is copied is copied again so often.
 const ATTEMPTS: u32 = 2;
@@ -67,7 +70,7 @@ struct Written {
 impl Lane<'_, '_> {
     /// Copies a regular file.
     pub(super) fn regular(&mut self, entry: Entry<'_>) -> Result<Outcome, Trouble> {
-        let opened = open(entry)?;
+        let opened = open(entry, &self.copy.evidence)?;
         let facts = opened.facts;
         self.once(entry, &facts, |lane| lane.file(entry, opened))
     }
@@ -83,7 +86,12 @@ impl Lane<'_, '_> {
                 Err(Setback::Changed) => {
                     count(&self.copy.tally.retried);
                     self.copy.tell_of_a_change(&entry.path(Side::Source));
-                    opened = open(entry)?;
+                    let again = open(entry, &self.copy.evidence)?;
+                    // Another file has the name by now: it is another one's links, too.
+                    if identity(&again.facts) != identity(&opened.facts) {
+                        return Err(Trouble::Became);
+                    }
+                    opened = again;
                     attempt.number += 1;
                 }
                 Err(Setback::Irreplaceable(errno)) => attempt.in_place = Some(errno),
@@ -108,10 +116,11 @@ impl Lane<'_, '_> {
             Err(setback) => return Err(self.give_up(entry, opened, (file, name), setback)),
         };
         let Name::Temporary(temporary, predecessor) = name else {
-            let made = self.made(&file, &written);
+            // What is written in place may have been the same a moment ago, with other bytes.
+            let made = matches!(name, Name::New).then(|| self.made(&file, &written)).flatten();
             // Some filesystems tell only now that bytes were lost.
             closed(file)?;
-            self.note(entry, &opened.facts, made);
+            self.note(entry, opened, made);
             return Ok(written.outcome);
         };
         // The lock stays until it has its name.
@@ -125,7 +134,7 @@ impl Lane<'_, '_> {
             });
         match done {
             Ok(()) => {
-                self.note(entry, &opened.facts, self.made(&file, &written));
+                self.note(entry, opened, self.made(&file, &written));
                 Ok(written.outcome)
             }
             Err(trouble) => {
@@ -151,8 +160,11 @@ impl Lane<'_, '_> {
         match &name {
             Name::Temporary(temporary, _) => self.discard(entry, &file, temporary),
             Name::New => self.discard(entry, &file, entry.target),
-            Name::Old(mode) => {
-                let _not_ours = rustix::fs::fchmod(&file, *mode);
+            // It may hold a part of the source by now, and stays closed to whom that is closed. Room
+            // behind its end is given back.
+            Name::Old => {
+                let length = rustix::fs::fstat(&file).map(|facts| facts.st_size as u64);
+                let _kept = length.and_then(|length| rustix::fs::ftruncate(&file, length));
             }
         }
         drop(file);
@@ -175,8 +187,12 @@ impl Lane<'_, '_> {
     /// Removes a file that was made here, if it is what bears the name.
     fn discard(&self, entry: Entry<'_>, file: &OwnedFd, name: &CStr) {
         let directory = entry.pair.target();
-        if let Some(aside) = self.copy.temporaries.discard(directory, name, file.as_fd()) {
-            self.copy.tell_of_something_aside(&entry.path(Side::Target), &aside);
+        match self.copy.temporaries.discard(directory, name, file.as_fd()) {
+            Discarded::Gone => {}
+            Discarded::Stays => self.copy.tell_of_a_remainder(&entry.path(Side::Target)),
+            Discarded::Aside(aside) => {
+                self.copy.tell_of_something_aside(&entry.path(Side::Target), &aside);
+            }
         }
     }
 
@@ -200,7 +216,10 @@ impl Lane<'_, '_> {
                 moved: &copy.tally.bytes,
             })
             .map_err(side_of)?;
-        let state = state_of(opened, copied.length_bytes)?;
+        let mut state = state_of(opened, copied.length_bytes)?;
+        if state == State::Grew && !self.is_prefix(opened, to, copied.length_bytes)? {
+            state = State::Changed;
+        }
         match state {
             // What was there when it was opened is a state that a file has which is only added to.
             State::Same | State::Grew => {}
@@ -219,25 +238,51 @@ impl Lane<'_, '_> {
             }
         }
         // Bytes that are all there are not thrown away for an attribute.
-        let blemish = self.finish_attributes(opened, place).err().map(attribute);
+        let finished = self.finish_attributes(opened, place);
+        let is_complete = finished == Ok(Completeness::Whole);
+        let blemish = finished.err().map(attribute);
         self.begin_writing(to);
         let mark = match opened.facts.st_nlink {
             0 | 1 => None,
             _ => Some(mark(&rustix::fs::fstat(to).map_err(target("examine"))?)),
         };
         let (action, bytes, method) = (Action::Copied, copied.bytes_moved, copied.method);
-        let is_certain = state == State::Same && blemish.is_none();
+        let is_certain = state == State::Same && is_complete;
         let outcome = Outcome { action, bytes, method, mark, blemish };
         Ok(Written { outcome, is_certain })
     }
 
-    fn finish_attributes(&self, opened: &Opened, place: &Place) -> Result<(), Refusal> {
+    fn finish_attributes(&self, opened: &Opened, place: &Place) -> Result<Completeness, Refusal> {
         let attributes = &self.copy.attributes;
         let (from, to) = (opened.file.as_fd(), place.file.as_fd());
         if let Name::Temporary(_, Some(predecessor)) = &place.name {
             attributes.succeed(predecessor, to, place.made)?;
         }
         attributes.file(from, to, &opened.facts, place.made)
+    }
+
+    /// Whether a source that grew begins with what was copied of it: then it was only added to.
+    fn is_prefix(
+        &mut self,
+        opened: &Opened,
+        target: BorrowedFd<'_>,
+        length_bytes: u64,
+    ) -> Result<bool, Trouble> {
+        let pair = Pair {
+            source: opened.file.as_fd(),
+            target,
+            length_bytes,
+            // Holes are read as the zeros that they are.
+            sparse: [false; 2],
+        };
+        let stop = &self.copy.stop;
+        let comparer = self.comparer.get_or_insert_with(Comparer::new);
+        match comparer.first_difference(pair, || !stop.is_due()) {
+            _ if stop.is_due() => Err(Trouble::Source(Refusal::interrupted("compare"))),
+            Ok(difference) => Ok(difference.is_none()),
+            // One that is written in place may not be readable: nobody knows.
+            Err(_) => Ok(false),
+        }
     }
 
     /// What a complete file is now, where that is to be noted. A call, but only then.
@@ -247,13 +292,13 @@ impl Lane<'_, '_> {
     }
 
     /// Notes that a file is complete, for a run to come.
-    pub(super) fn note(&self, entry: Entry<'_>, source: &Stat, made: Option<Stat>) {
+    fn note(&self, entry: Entry<'_>, opened: &Opened, made: Option<Stat>) {
         // A file of an overlay has another device than its directory.
-        let devices = (source.st_dev, entry.pair.found().target.0);
-        if let Some(made) = made
+        let devices = (opened.facts.st_dev, entry.pair.found().target.0);
+        if let (Some(made), Some(moment)) = (made, opened.moment)
             && self.copy.methods.keep_change_times(devices)
         {
-            self.copy.evidence.note(source, &made);
+            self.copy.evidence.note(&opened.facts, moment, &made);
         }
     }
 
@@ -266,7 +311,9 @@ impl Lane<'_, '_> {
         found: &Stat,
     ) -> Result<Outcome, Trouble> {
         if self.copy.unchanged() == Unchanged::Recorded {
-            self.copy.evidence.note(&opened.facts, found);
+            if let Some(moment) = opened.moment {
+                self.copy.evidence.note(&opened.facts, moment, found);
+            }
             return Ok(Outcome { mark: Some(mark(found)), ..Outcome::of(Action::Unchanged) });
         }
         let place = entry.target_place();

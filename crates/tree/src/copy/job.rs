@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use flatout_io::Engine;
 use flatout_io::transfer::Method;
@@ -35,8 +35,6 @@ use crate::spool::home::Home;
 const MOST_THREADS: u32 = 32;
 /// Threads from the start for each CPU at most.
 const MOST_THREADS_PER_CPU: u32 = 2;
-/// A copy that has taken so long notes what is finished: to do that again would be felt.
-const NOTE_AFTER: Duration = Duration::from_secs(1);
 /// The part of the memory that may be taken for files of the target that are taken.
 const TAKEN_SHARE: u64 = 8;
 /// How long the thread that hires waits before it looks again.
@@ -79,7 +77,8 @@ pub struct Copy<'a> {
     pub(super) evidence: Evidence,
     /// Files of the target with several names, by the source for which they stand.
     pub(super) taken: Taken,
-    begun: Instant,
+    /// Held while a symlink takes the place of something.
+    symlinks: Mutex<()>,
     /// Other operands were copied before: what lies in the target may come from them.
     has_run: AtomicBool,
     pub(super) lost_links: AtomicBool,
@@ -181,7 +180,7 @@ impl<'a> Copy<'a> {
             targets: Targets::default(),
             evidence: Evidence::none(),
             taken,
-            begun: Instant::now(),
+            symlinks: Mutex::default(),
             has_run: AtomicBool::new(false),
             lost_links: AtomicBool::new(false),
             in_place: Mutex::default(),
@@ -219,9 +218,6 @@ impl<'a> Copy<'a> {
             (crew.hired, crew.wanted, crew.begun) = (0, crew.usual, false);
         }
         loop {
-            if self.begun.elapsed() >= NOTE_AFTER {
-                self.evidence.begin_noting();
-            }
             let mut crew = self.crew();
             let more = crew.wanted.saturating_sub(crew.hired);
             if more == 0 {
@@ -316,6 +312,11 @@ impl<'a> Copy<'a> {
         self.methods.fills_memory()
     }
 
+    /// Until it is dropped, no other symlink takes the place of anything.
+    pub(super) fn one_symlink(&self) -> MutexGuard<'_, ()> {
+        self.symlinks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// More threads than there are CPUs would be of use: those that there are wait for the source.
     pub(super) fn want_more_threads(&self) {
         let mut crew = self.crew();
@@ -384,29 +385,8 @@ mod tests {
     use flatout_io::{Caching, Split, Tuning};
 
     use super::*;
-    use crate::copy::evidence::Noting;
-    use crate::copy::options::{Preserve, Tuned};
-    use crate::copy::tests::{Heard, options};
-
-    #[test]
-    fn a_copy_that_takes_a_second_notes_what_is_finished() {
-        let place = tempfile::tempdir().unwrap();
-        std::fs::write(place.path().join("source"), "x").unwrap();
-        let ledger = place.path().join("state/ledger");
-        for (begun_s, is_noted) in [(0, false), (2, true)] {
-            let heard = Heard::default();
-            let evidence = Evidence::open(&ledger, Preserve::ALL, Noting::Later, 0);
-            let mut copy = Copy::new(options(), &heard).with_evidence(evidence);
-            copy.begun -= Duration::from_secs(begun_s);
-            let [source, target] = ["source", "target"].map(|name| place.path().join(name));
-            copy.run(vec![Operand { source, target }], |_| {
-                copy.work();
-                ControlFlow::Continue(())
-            });
-            copy.finish();
-            assert_eq!(ledger.exists(), is_noted, "after {begun_s} s");
-        }
-    }
+    use crate::copy::options::Tuned;
+    use crate::copy::tests::options;
 
     #[test]
     fn threads_are_those_asked_for_those_measured_or_as_many_as_there_are_cpus() {

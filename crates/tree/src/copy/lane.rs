@@ -52,6 +52,7 @@ impl<'c, 'a> Lane<'c, 'a> {
     pub(super) fn run(&mut self) {
         let mut near = None;
         while let Some(work) = self.copy.dispatch.next_batch(near.as_ref()) {
+            self.copy.evidence.look_at_the_clock();
             near = self.piece(work).or(near);
             self.copy.dispatch.finished();
         }

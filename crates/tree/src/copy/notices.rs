@@ -47,6 +47,13 @@ impl Copy<'_> {
         }
     }
 
+    /// An unfinished file cannot be removed.
+    pub(super) fn tell_of_a_remainder(&self, target: &OsStr) {
+        let text =
+            format!("what was begun of {} cannot be removed: it is empty now", escape(target));
+        self.notice("remainder", text);
+    }
+
     /// Something that is somebody else's could not get its name back.
     pub(super) fn tell_of_something_aside(&self, target: &OsStr, aside: &CStr) {
         let text = format!(

@@ -25,6 +25,9 @@ impl Preserve {
     pub const CONTEXT: Self = Self(32);
     /// All of them, as `cp -a`.
     pub const ALL: Self = Self(63);
+    /// Where modes are not kept: those of any new file, 0666 and 0777 less the umask. Otherwise they
+    /// are those of the source less the umask, as with cp.
+    pub const PLAIN_MODE: Self = Self(64);
 
     /// This, and `other`.
     pub const fn with(self, other: Self) -> Self {

@@ -62,6 +62,9 @@ impl Lane<'_, '_> {
                 Err(refusal) => return Err(Trouble::Target(refusal)),
             }
         }
+        // What a symlink refers to must not become a symlink between the look at it and the
+        // replacement: two that refer to each other's places would both be let in.
+        let _one_at_a_time = is_symlink(facts).then(|| self.copy.one_symlink());
         if let Some(found) = in_the_way(entry)? {
             if is_symlink(facts) && identity(&found) == identity(facts) {
                 // Two names of one symlink: cp finds nothing to do either.
@@ -92,6 +95,7 @@ impl Lane<'_, '_> {
         facts: &Stat,
     ) -> Result<Option<Outcome>, Trouble> {
         let directory = entry.pair.target();
+        let _one_at_a_time = is_symlink(facts).then(|| self.copy.one_symlink());
         let made = match links::link(root, known, directory, entry.target) {
             Err(refusal) if refusal.cause == Cause::System(Errno::EXIST) => {
                 if let Some(done) = self.link_over(entry, known.mark, facts)? {
@@ -113,10 +117,7 @@ impl Lane<'_, '_> {
             done => done,
         };
         match made.map_err(Trouble::Target)? {
-            Linking::Made => {
-                self.note_link(entry, facts);
-                Ok(Some(Outcome::of(Action::Linked)))
-            }
+            Linking::Made => Ok(Some(Outcome::of(Action::Linked))),
             Linking::Cannot(_) => {
                 self.copy.lose_links("the target takes no (more) links to it");
                 Ok(None)
@@ -125,14 +126,6 @@ impl Lane<'_, '_> {
                 self.copy.lose_links("its copy was moved or replaced meanwhile");
                 Ok(None)
             }
-        }
-    }
-
-    /// A file that gets another name gets another change time, too.
-    fn note_link(&self, entry: Entry<'_>, facts: &Stat) {
-        if self.copy.evidence.is_noting() && FileType::from_raw_mode(facts.st_mode).is_file() {
-            let (at, name) = (entry.pair.target(), entry.target);
-            self.note(entry, facts, rustix::fs::statat(at, name, AtFlags::SYMLINK_NOFOLLOW).ok());
         }
     }
 

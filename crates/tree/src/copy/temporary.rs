@@ -132,50 +132,60 @@ impl Temporaries {
     ///
     /// unlink(2) takes a name, whatever bears it by then. So it is moved to a name that nobody knows,
     /// looked at there, and put back if it is somebody else's. A temporary name is known to nobody.
-    /// Returns the name under which something lies that could not be put back, because something new
-    /// bears its own: nothing is lost, but it must be told.
     pub(super) fn discard(
         &self,
         directory: BorrowedFd<'_>,
         name: &CStr,
         file: BorrowedFd<'_>,
-    ) -> Option<CString> {
+    ) -> Discarded {
         // Of what nothing is known nothing is removed.
-        let own = identity(&rustix::fs::fstat(file).ok()?);
+        let Ok(facts) = rustix::fs::fstat(file) else { return Discarded::Stays };
+        let own = identity(&facts);
         let is_own = |name: &CStr| {
             let found = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
             found.is_ok_and(|found| identity(&found) == own)
         };
         if !is_own(name) {
-            return None;
+            return Discarded::Gone;
         }
-        let remove = |name: &CStr| {
-            let _stays = rustix::fs::unlinkat(directory, name, AtFlags::empty());
+        let remove = |name: &CStr| match rustix::fs::unlinkat(directory, name, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => Discarded::Gone,
+            Err(_) => {
+                // Where it must stay it takes no room.
+                let _it_does = rustix::fs::ftruncate(file, 0);
+                Discarded::Stays
+            }
         };
         if is_temporary(name) {
-            remove(name);
-            return None;
+            return remove(name);
         }
         let aside = self.unique(ASIDE_PREFIX);
         match rustix::fs::renameat(directory, name, directory, &aside) {
-            Ok(()) => {}
+            Ok(()) if is_own(&aside) => remove(&aside),
+            Ok(()) => match put_back(directory, &aside, name) {
+                Ok(()) | Err(Errno::NOENT) => Discarded::Gone,
+                Err(_) => Discarded::Aside(aside),
+            },
             // btrfs makes no new name when a quota is used up, but removes one. The file could be
             // replaced between the two calls, in some microseconds; that it stays is certain.
-            Err(Errno::NOSPC | Errno::DQUOT) if is_own(name) => {
-                remove(name);
-                return None;
+            Err(Errno::NOSPC | Errno::DQUOT) if is_own(name) => remove(name),
+            Err(_) => {
+                let _it_takes_room = rustix::fs::ftruncate(file, 0);
+                Discarded::Stays
             }
-            Err(_) => return None,
-        }
-        if is_own(&aside) {
-            remove(&aside);
-            return None;
-        }
-        match put_back(directory, &aside, name) {
-            Ok(()) | Err(Errno::NOENT) => None,
-            Err(_) => Some(aside),
         }
     }
+}
+
+/// What became of a file that was made here and is not wanted any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Discarded {
+    /// It has no name here any more.
+    Gone,
+    /// The directory does not let it go; it is empty.
+    Stays,
+    /// Something of somebody else's lies under this name now: something new bears its own.
+    Aside(CString),
 }
 
 /// Gives what is aside its name again, unless something bears that by now.
@@ -257,6 +267,13 @@ pub(super) fn remove_leftover(directory: BorrowedFd<'_>, name: &CStr) -> Leftove
         };
         if rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
             return Leftover::Stays;
+        }
+        // Its maker may have ended between the two calls, and another one have begun.
+        let now = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
+        match (rustix::fs::fstat(&file), now) {
+            (Ok(held), Ok(now)) if identity(&held) == identity(&now) => {}
+            (_, Err(Errno::NOENT)) => return Leftover::Removed,
+            _ => return Leftover::Stays,
         }
         _locked = file;
     }
@@ -362,11 +379,11 @@ mod tests {
         }
         let own = std::fs::File::open(place.path().join("own")).unwrap();
         let own = own.as_fd();
-        assert_eq!(temporaries.discard(at, c"foreign", own), None);
+        assert_eq!(temporaries.discard(at, c"foreign", own), Discarded::Gone);
         assert_eq!(std::fs::read(place.path().join("foreign")).unwrap(), b"foreign");
-        assert_eq!(temporaries.discard(at, c"own", own), None);
+        assert_eq!(temporaries.discard(at, c"own", own), Discarded::Gone);
         assert_eq!(facts(c"own").unwrap_err(), Errno::NOENT);
-        assert_eq!(temporaries.discard(at, c"own", own), None, "it is gone already");
+        assert_eq!(temporaries.discard(at, c"own", own), Discarded::Gone, "it is gone already");
         assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 1);
     }
 

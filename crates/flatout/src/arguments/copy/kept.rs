@@ -23,16 +23,21 @@ enum Change {
 
 impl Kept {
     /// What is kept in the end: all, unless `--preserve` names some; a further `--preserve` adds to
-    /// what is kept by then, and `--no-preserve` takes away from it.
+    /// what is kept by then, and `--no-preserve` takes away from it. Who names the mode there wants
+    /// that of a new file.
     pub fn attributes(&self) -> Preserve {
         let mut is_first = true;
         self.0.iter().fold(Preserve::ALL, |kept, change| match *change {
+            Change::Remove(list) if list.has(Preserve::MODE) => {
+                kept.without(list).with(Preserve::PLAIN_MODE)
+            }
             Change::Remove(list) => kept.without(list),
             // The first list counts from nothing, unless something was taken away before it.
             Change::Add(list) => {
                 let base = if is_first && kept == Preserve::ALL { Preserve::NOTHING } else { kept };
                 is_first = false;
-                base.with(list)
+                let with = base.with(list);
+                if list.has(Preserve::MODE) { with.without(Preserve::PLAIN_MODE) } else { with }
             }
         })
     }

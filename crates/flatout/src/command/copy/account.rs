@@ -3,6 +3,7 @@
 use flatout_io::transfer::Method;
 use flatout_report::quantity;
 use flatout_sys::memory;
+use flatout_tree::copy::operand::Destination;
 use flatout_tree::copy::{Ended, Snapshot, Waiting};
 
 use super::limit::{Limits, Moved, Share};
@@ -58,14 +59,30 @@ pub fn nothing_yet() -> Ended {
 }
 
 /// What to say to somebody who stopped a copy.
-pub fn hint(arguments: &Arguments) -> &'static str {
+pub fn hint(arguments: &Arguments) -> String {
     if arguments.always {
-        "interrupted; without --always the same command goes on with what is not complete"
-    } else if arguments.resume == Some(WhenChoice::Never) {
-        "interrupted; give the same command again: it copies everything anew"
-    } else {
-        "interrupted; give the same command again to go on: what was noted as finished is not copied \
-         again"
+        return "interrupted; without --always the same command goes on with what is not complete"
+            .to_owned();
+    }
+    if arguments.resume == Some(WhenChoice::Never) {
+        return "interrupted; give the same command again: it copies everything anew".to_owned();
+    }
+    let same = if goes_into_itself(arguments) { "same command, with -T," } else { "same command" };
+    format!(
+        "interrupted; give the {same} again to go on: what was noted as finished is not copied again"
+    )
+}
+
+/// Whether the target became a directory by this very copy, so that the same command would put
+/// another one into it.
+fn goes_into_itself(arguments: &Arguments) -> bool {
+    let (sources, destination) = arguments.operands();
+    match (sources, destination) {
+        ([source], Destination::Named(target)) => {
+            let inside = source.file_name().map(|name| target.join(name));
+            target.is_dir() && inside.is_some_and(|inside| inside.symlink_metadata().is_err())
+        }
+        _ => false,
     }
 }
 

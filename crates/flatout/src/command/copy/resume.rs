@@ -17,7 +17,7 @@ use crate::arguments::copy::{Copy as Arguments, WhenChoice};
 
 const NAMED: &str = "FLATOUT_RESUME";
 /// The part of the memory for what is known of earlier runs.
-const MEMORY_SHARE: u64 = 4;
+const MEMORY_SHARE: u64 = 2;
 
 /// What is known of earlier runs of this command.
 pub fn evidence(arguments: &Arguments, options: &CopyOptions) -> Evidence {
@@ -34,7 +34,7 @@ pub fn evidence(arguments: &Arguments, options: &CopyOptions) -> Evidence {
         Some(directory) => {
             let path = directory.join(name(arguments));
             let memory_bytes = options.max_memory_bytes / MEMORY_SHARE;
-            Evidence::open(&path, options.preserve, noting, memory_bytes)
+            Evidence::open(&path, options, noting, memory_bytes)
         }
         None => Evidence::none(),
     }
@@ -50,7 +50,8 @@ fn directory(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     Some(absolute("XDG_STATE_HOME").or_else(home)?.join("flatout/copies"))
 }
 
-/// A name for the operands, as they were given here.
+/// A name for the operands, as they were given here. `-T` is none of them: who goes on with a new
+/// tree must give it.
 fn name(arguments: &Arguments) -> String {
     let mut hasher = Hasher::new(Algorithm::Xxh3);
     let mut word = |bytes: &[u8]| {
@@ -58,7 +59,6 @@ fn name(arguments: &Arguments) -> String {
         hasher.update(&[0]);
     };
     word(env::current_dir().unwrap_or_default().as_os_str().as_bytes());
-    word(&[arguments.no_target_directory.into(), (!arguments.target_directory.is_empty()).into()]);
     let operands = arguments.target_directory.iter().chain(&arguments.paths);
     operands.for_each(|path| word(path.as_os_str().as_bytes()));
     hasher.finish().to_string()

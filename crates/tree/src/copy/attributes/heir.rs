@@ -109,6 +109,12 @@ impl Attributes<'_> {
         }
     }
 
+    /// Whether a list says who may use a file, besides its mode. A call.
+    pub fn has_list(&self, file: BorrowedFd<'_>) -> bool {
+        let list = Node::Open(file).value(acl::ACCESS);
+        !matches!(list, Ok(None) | Err(Errno::OPNOTSUPP | Errno::NOSYS))
+    }
+
     /// The mode that stays with a file: without the bits that lend rights, where its owner changed.
     pub(super) fn kept_mode(
         &self,

@@ -9,7 +9,7 @@ use super::inheritance::DefaultAcl;
 use super::node::Node;
 use super::owner::Owner;
 use super::remarks::Loss;
-use super::{Attributes, Job, MODE_BITS};
+use super::{Attributes, Job, MODE_BITS, acl};
 use crate::copy::failure::Refusal;
 use crate::copy::options::Preserve;
 
@@ -18,6 +18,7 @@ const SET_GROUP_ID: u32 = 0o2000;
 const STICKY: u32 = 0o1000;
 const PERMISSIONS: u32 = 0o777;
 const OWNER_BITS: u32 = 0o700;
+const GROUP_BITS: u32 = 0o070;
 const GROUP_AND_OTHERS: u32 = 0o077;
 
 const SET: &str = "set the mode of";
@@ -49,7 +50,11 @@ impl Attributes<'_> {
             return (!is_untouched).then_some(kept);
         }
         // As any new one: what the directory hands on decides, but never beyond the umask.
-        let new = if job.kind == FileType::Directory { 0o777 } else { 0o666 };
+        let new = match job.kind {
+            _ if !self.preserve.has(Preserve::PLAIN_MODE) => job.facts.st_mode & PERMISSIONS,
+            FileType::Directory => 0o777,
+            _ => 0o666,
+        };
         let allowed = match job.made.inheritance.acl {
             DefaultAcl::Present(permissions) => permissions & self.unmasked,
             DefaultAcl::Absent | DefaultAcl::Unknown => self.unmasked,
@@ -86,11 +91,22 @@ impl Attributes<'_> {
     /// Takes from a directory that was there the permissions that its source does not give to others,
     /// before anything is copied into it: what is safe behind the source must not be seen until the
     /// directory is complete. Where it is not ours, that is left to the end.
+    ///
+    /// Cost: a call, and another one where something is taken.
     pub fn narrow(&self, target: BorrowedFd<'_>, facts: &Stat, found: &Stat) {
-        let surplus = found.st_mode & !facts.st_mode & GROUP_AND_OTHERS;
-        if surplus != 0 && self.preserve.has(Preserve::MODE) {
-            let mode = found.st_mode & MODE_BITS & !surplus;
-            let _not_ours = Node::of_directory(target).set_mode(mode);
+        if !self.preserve.has(Preserve::MODE) {
+            return;
+        }
+        let node = Node::of_directory(target);
+        let mut given = facts.st_mode;
+        // The same bits are for others, where the group is another or a list names somebody.
+        let has_list = || !matches!(node.value(acl::ACCESS), Ok(None) | Err(Errno::OPNOTSUPP));
+        if facts.st_gid != found.st_gid || has_list() {
+            given &= !GROUP_BITS;
+        }
+        let surplus = found.st_mode & !given & GROUP_AND_OTHERS;
+        if surplus != 0 {
+            let _not_ours = node.set_mode(found.st_mode & MODE_BITS & !surplus);
         }
     }
 

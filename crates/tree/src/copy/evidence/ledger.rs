@@ -5,9 +5,10 @@
 //! and is added to it otherwise. It counts until the next boot: a machine that lost its power may
 //! have kept a note and lost the file. Whatever goes wrong with a ledger, a copy goes on without.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
+use std::ops::ControlFlow;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
@@ -15,11 +16,14 @@ use std::time::{Duration, Instant, SystemTime};
 use rustix::fs::{FlockOperation, OFlags};
 
 use super::{Fingerprint, Reached};
-use crate::copy::failure::Refusal;
 
 const MAGIC: &[u8] = b"flatout evidence 1\n";
 /// Magic, the boot's number, and a line end.
 const HEAD_BYTES: usize = 64;
+/// What follows the name of a ledger in that of the notes of a run.
+const NEXT: &str = ".next";
+/// Hexadecimal digits of a name.
+const NAME_DIGITS: usize = 32;
 const BOOT: &str = "/proc/sys/kernel/random/boot_id";
 /// Notes that wait to be written at most, in number and in time: what SIGKILL may cost.
 const MOST_WAITING_BYTES: usize = 4 << 10;
@@ -32,7 +36,7 @@ const MOST_BYTES: u64 = 256 << 20;
 #[derive(Debug)]
 pub(super) struct Ledger {
     path: PathBuf,
-    /// Begun when there is something to note; locked as long as this process lives.
+    /// Begun when there is something to write; locked as long as this process lives.
     next: Option<File>,
     waiting: Vec<u8>,
     /// When notes were written last; the first one is written at once.
@@ -40,28 +44,22 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    /// Reads what there is. `None`: there is no place for a ledger.
-    ///
-    /// An error of `each` ends the reading, no more.
-    pub(super) fn open(
-        path: &Path,
-        mut each: impl FnMut(Fingerprint) -> Result<(), Refusal>,
-    ) -> Option<Self> {
+    /// Reads what there is, `most` notes of it. `None`: there is no place for a ledger.
+    pub(super) fn open(path: &Path, most: usize) -> (Vec<Fingerprint>, Option<Self>) {
         if !is_in_place_of_ours(path) {
-            return None;
+            return (Vec::new(), None);
         }
         adopt(path);
-        let _as_far_as_it_can_be_read = read(path, &mut each);
-        Some(Self { path: path.to_owned(), next: None, waiting: Vec::new(), written: None })
+        let mut known = Vec::new();
+        let _as_far_as_it_can_be_read = read(path, &mut |fingerprint| {
+            known.push(fingerprint);
+            if known.len() < most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        });
+        let ledger = Self { path: path.to_owned(), next: None, waiting: Vec::new(), written: None };
+        (known, Some(ledger))
     }
 
-    /// Begins to note. False where that cannot be, or another process does it.
-    pub(super) fn begin(&mut self) -> bool {
-        self.next = make(&self.path).ok();
-        self.next.is_some()
-    }
-
-    /// Adds a note; false when that cannot be done any more.
+    /// Adds a note; false when that cannot be done, or another process does it.
     pub(super) fn add(&mut self, fingerprint: Fingerprint) -> bool {
         self.waiting.extend_from_slice(&fingerprint.to_le_bytes());
         let is_due = self.waiting.len() >= MOST_WAITING_BYTES
@@ -70,6 +68,9 @@ impl Ledger {
     }
 
     fn write(&mut self) -> bool {
+        if self.next.is_none() {
+            self.next = make(&self.path).ok();
+        }
         let Some(next) = &mut self.next else { return false };
         let is_written = next.write_all(&self.waiting).is_ok();
         self.waiting.clear();
@@ -77,8 +78,8 @@ impl Ledger {
         is_written
     }
 
-    /// What was noted becomes the ledger, or a part of it.
-    pub(super) fn finish(mut self, reached: Reached) {
+    /// What was noted becomes the ledger, or a part of it, but for what is `known`, sorted, already.
+    pub(super) fn finish(mut self, reached: Reached, known: &[Fingerprint]) {
         if self.next.is_none() {
             return;
         }
@@ -88,7 +89,7 @@ impl Ledger {
             // Where that fails the old one is as true as before.
             let _old_one_stays = fs::rename(&next, &self.path);
         } else {
-            let _next_run_does_it = append(&next, &self.path);
+            let _next_run_does_it = append(&next, &self.path, known);
         }
     }
 }
@@ -103,7 +104,7 @@ fn is_in_place_of_ours(path: &Path) -> bool {
 /// Where the notes of a run stand.
 fn beside(path: &Path) -> PathBuf {
     let mut name = path.file_name().map(OsString::from).unwrap_or_default();
-    name.push(".next");
+    name.push(NEXT);
     path.with_file_name(name)
 }
 
@@ -144,8 +145,8 @@ fn make(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Calls `each` with all notes of a ledger of this boot; removes one of another.
-fn read(path: &Path, each: &mut impl FnMut(Fingerprint) -> Result<(), Refusal>) -> io::Result<()> {
+/// Calls `each` with the notes of a ledger of this boot; removes one of another.
+fn read(path: &Path, each: &mut impl FnMut(Fingerprint) -> ControlFlow<()>) -> io::Result<()> {
     let mut file = io::BufReader::new(open(path, OpenOptions::new().read(true))?);
     let mut found = [0; HEAD_BYTES];
     let is_whole = file.read_exact(&mut found).is_ok();
@@ -155,7 +156,7 @@ fn read(path: &Path, each: &mut impl FnMut(Fingerprint) -> Result<(), Refusal>) 
     let mut note = [0; size_of::<Fingerprint>()];
     // What breaks off in the middle of a note was being written when its maker was killed.
     while file.read_exact(&mut note).is_ok() {
-        if each(Fingerprint::from_le_bytes(note)).is_err() {
+        if each(Fingerprint::from_le_bytes(note)).is_break() {
             break;
         }
     }
@@ -167,31 +168,30 @@ fn adopt(path: &Path) {
     let next = beside(path);
     let Ok(left) = open(&next, OpenOptions::new().read(true)) else { return };
     if lock(&left).is_ok() {
-        let _without_it = append(&next, path);
+        let _without_it = append(&next, path, &[]);
     }
 }
 
-/// Adds the notes of one ledger to another, and removes it.
-fn append(from: &Path, to: &Path) -> io::Result<()> {
+/// Adds the notes of one ledger to another, but for those that are `known`, sorted; and removes it.
+fn append(from: &Path, to: &Path, known: &[Fingerprint]) -> io::Result<()> {
     if fs::symlink_metadata(to).is_err() {
         return fs::rename(from, to);
     }
-    let mut notes = Vec::new();
     let mut ledger = open(to, OpenOptions::new().append(true))?;
     let whole = ledger.metadata()?.len();
     let broken_off = whole.saturating_sub(HEAD_BYTES as u64) % size_of::<Fingerprint>() as u64;
     ledger.set_len(whole - broken_off)?;
+    let mut notes = Vec::new();
     let mut written = Ok(());
     read(from, &mut |fingerprint| {
-        notes.extend_from_slice(&fingerprint.to_le_bytes());
+        if known.binary_search(&fingerprint).is_err() {
+            notes.extend_from_slice(&fingerprint.to_le_bytes());
+        }
         if notes.len() >= MOST_WAITING_BYTES {
             written = ledger.write_all(&notes);
             notes.clear();
         }
-        match written {
-            Ok(()) => Ok(()),
-            Err(_) => Err(Refusal::interrupted("note")),
-        }
+        if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     })?;
     written.and_then(|()| ledger.write_all(&notes))?;
     match fs::remove_file(from) {
@@ -200,12 +200,26 @@ fn append(from: &Path, to: &Path) -> io::Result<()> {
     }
 }
 
-/// Removes the oldest ledgers where there are too many.
+/// Whether this is a ledger that nobody writes: its name is a digest, it is ours, and begins as one.
+fn is_ledger(path: &Path) -> bool {
+    let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+    let digits = name.strip_suffix(NEXT).unwrap_or(name);
+    if digits.len() != NAME_DIGITS || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        return false;
+    }
+    let Ok(mut file) = open(path, OpenOptions::new().read(true)) else { return false };
+    let mut found = [0; MAGIC.len()];
+    lock(&file).is_ok() && file.read_exact(&mut found).is_ok() && found == MAGIC
+}
+
+/// Removes the oldest ledgers where there are too many; nothing else that lies there.
 fn make_room(directory: &Path) {
     let facts = |entry: io::Result<fs::DirEntry>| {
         let entry = entry.ok()?;
-        let facts = entry.metadata().ok().filter(fs::Metadata::is_file)?;
-        Some((facts.modified().unwrap_or(SystemTime::UNIX_EPOCH), facts.len(), entry.path()))
+        let facts = entry.metadata().ok()?;
+        let is_one = facts.is_file() && is_ledger(&entry.path());
+        let modified = facts.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+        is_one.then(|| (modified, facts.len(), entry.path()))
     };
     let Ok(entries) = fs::read_dir(directory) else { return };
     let mut ledgers: Vec<_> = entries.filter_map(facts).collect();
@@ -225,35 +239,32 @@ fn make_room(directory: &Path) {
 mod tests {
     use super::*;
 
-    fn notes(path: &Path) -> Vec<u8> {
-        let mut notes = Vec::new();
-        let each = |fingerprint: Fingerprint| {
-            notes.push(fingerprint as u8);
-            Ok(())
-        };
-        assert!(Ledger::open(path, each).is_some());
-        notes
+    const NAME: &str = "0123456789abcdef0123456789abcdef";
+
+    fn open_all(path: &Path) -> (Vec<Fingerprint>, Ledger) {
+        let (known, ledger) = Ledger::open(path, usize::MAX);
+        (known, ledger.unwrap())
     }
 
     #[test]
     fn a_ledger_of_another_boot_is_removed_and_a_broken_one_read_as_far_as_it_goes() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("state/ledger");
-        let mut ledger = Ledger::open(&path, |_| Ok(())).unwrap();
-        assert!(ledger.begin() && ledger.add(1) && ledger.add(2));
-        ledger.finish(Reached::Everything);
-        assert_eq!(notes(&path), [1, 2]);
+        let (_, mut ledger) = open_all(&path);
+        assert!(ledger.add(1) && ledger.add(2));
+        ledger.finish(Reached::Everything, &[]);
+        assert_eq!(open_all(&path).0, [1, 2]);
         let whole = fs::read(&path).unwrap();
         fs::write(&path, &whole[..whole.len() - 3]).unwrap();
-        assert_eq!(notes(&path), [1]);
-        let mut ledger = Ledger::open(&path, |_| Ok(())).unwrap();
-        assert!(ledger.begin() && ledger.add(3));
-        ledger.finish(Reached::Part);
-        assert_eq!(notes(&path), [1, 3], "what broke off does not shift the rest");
+        let (known, mut ledger) = open_all(&path);
+        assert_eq!(known, [1]);
+        assert!(ledger.add(3) && ledger.add(1));
+        ledger.finish(Reached::Part, &known);
+        assert_eq!(open_all(&path).0, [1, 3], "what broke off does not shift the rest");
         let mut other = fs::read(&path).unwrap();
         other[30] ^= 1;
         fs::write(&path, other).unwrap();
-        assert_eq!(notes(&path), [0_u8; 0]);
+        assert_eq!(open_all(&path).0, []);
         assert!(!path.exists());
     }
 
@@ -261,33 +272,43 @@ mod tests {
     fn two_runs_do_not_write_one_ledger() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("state/ledger");
-        let open = || Ledger::open(&path, |_| Ok(())).unwrap();
-        let (mut one, mut other) = (open(), open());
-        assert!(one.begin());
-        assert!(!other.begin(), "it is locked");
+        let (mut one, mut other) = (open_all(&path).1, open_all(&path).1);
         assert!(one.add(1));
-        let third = open();
-        one.finish(Reached::Part);
-        third.finish(Reached::Everything);
-        assert_eq!(notes(&path), [1]);
+        assert!(!other.add(2), "it is locked");
+        let third = open_all(&path).1;
+        one.finish(Reached::Part, &[]);
+        third.finish(Reached::Everything, &[]);
+        assert_eq!(open_all(&path).0, [1]);
     }
 
     #[test]
-    fn no_symlink_is_followed_and_old_ledgers_make_room() {
+    fn no_symlink_is_followed() {
         let place = tempfile::tempdir().unwrap();
-        let state = place.path().join("state");
-        fs::create_dir(&state).unwrap();
         let elsewhere = place.path().join("elsewhere");
         fs::write(&elsewhere, "precious").unwrap();
-        std::os::unix::fs::symlink(&elsewhere, state.join("ledger.next")).unwrap();
-        let mut ledger = Ledger::open(&state.join("ledger"), |_| Ok(())).unwrap();
-        assert!(!ledger.begin());
+        std::os::unix::fs::symlink(&elsewhere, place.path().join("ledger.next")).unwrap();
+        let (_, mut ledger) = open_all(&place.path().join("ledger"));
+        assert!(!ledger.add(1));
         assert_eq!(fs::read(&elsewhere).unwrap(), b"precious");
-        for number in 0..MOST_LEDGERS + 10 {
-            fs::write(state.join(number.to_string()), "x").unwrap();
+    }
+
+    #[test]
+    fn old_ledgers_make_room_and_nothing_else_does() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        let other = "f".repeat(NAME_DIGITS);
+        for name in ["letter", "0123.json", &other] {
+            fs::write(at(name), "precious").unwrap();
         }
-        let mut ledger = Ledger::open(&state.join("new"), |_| Ok(())).unwrap();
-        assert!(ledger.begin());
-        assert!(fs::read_dir(&state).unwrap().count() <= MOST_LEDGERS + 1);
+        for number in 0..MOST_LEDGERS + 10 {
+            fs::write(at(&format!("{number:032x}")), MAGIC).unwrap();
+        }
+        let (_, mut ledger) = open_all(&at(NAME));
+        assert!(ledger.add(1));
+        ledger.finish(Reached::Everything, &[]);
+        assert!(fs::read_dir(place.path()).unwrap().count() <= MOST_LEDGERS + 3);
+        for name in ["letter", "0123.json", &other] {
+            assert_eq!(fs::read(at(name)).unwrap(), b"precious", "{name}");
+        }
     }
 }

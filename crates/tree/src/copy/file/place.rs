@@ -34,8 +34,8 @@ pub(super) enum Name {
     Temporary(CString, Option<Predecessor>),
     /// Its own, which nobody had.
     New,
-    /// That of a file that was there, which had this mode.
-    Old(Mode),
+    /// That of a file that was there.
+    Old,
 }
 
 /// What there is to do.
@@ -162,15 +162,24 @@ impl Lane<'_, '_> {
             return Err(refused("overwrite", "it is no file any more"));
         }
         refuse_itself(&facts, source)?;
-        // What is written is for the eyes of those only who may see both files.
-        let mode = Mode::from_raw_mode(facts.st_mode & 0o7777);
-        let narrow = Mode::from_raw_mode(facts.st_mode & source.st_mode & 0o777);
-        if narrow != mode && self.copy.options.preserve.has(Preserve::MODE) {
-            let _not_ours = rustix::fs::fchmod(&file, narrow);
-        }
+        self.close(&file, &facts, source);
         rustix::fs::ftruncate(&file, 0).map_err(target("cut"))?;
         let made = Made::found(&facts);
-        Ok(Place { file, made, name: Name::Old(mode), device: facts.st_dev })
+        Ok(Place { file, made, name: Name::Old, device: facts.st_dev })
+    }
+
+    /// Closes a file that is about to get other bytes to all whom the source may be closed to. What is
+    /// alike in owner, mode and lists stays as it is: others may be about to open it.
+    fn close(&self, file: &OwnedFd, facts: &Stat, source: &Stat) {
+        let who = |facts: &Stat| (facts.st_uid, facts.st_gid, facts.st_mode & 0o777);
+        let is_alike = who(facts) == who(source) && !self.copy.attributes.has_list(file.as_fd());
+        if !self.copy.options.preserve.has(Preserve::MODE) || is_alike {
+            return;
+        }
+        // Its owner may open it again, as anybody may what is theirs.
+        let same_owner = if facts.st_uid == source.st_uid { 0o700 } else { 0 };
+        let mode = Mode::from_raw_mode(facts.st_mode & source.st_mode & same_owner);
+        let _not_ours = rustix::fs::fchmod(file, mode);
     }
 }
 
@@ -194,10 +203,13 @@ pub(super) fn has_room_in_place(
         Errno::DQUOT => 0,
         _ => return false,
     };
-    let held = |facts: &Stat| (facts.st_blocks as u64).saturating_mul(SECTOR_BYTES);
-    let needed = held(source).max(source.st_size as u64);
+    // What is cut off comes free at once where no other file can have it, too.
+    let filesystem = flatout_sys::filesystem::of(entry.pair.target());
+    let is_own = filesystem.is_ok_and(|found| matches!(found.name, "ext4" | "tmpfs" | "f2fs"));
+    let held = if is_own { (found.st_blocks as u64).saturating_mul(SECTOR_BYTES) } else { 0 };
     let is_regular = FileType::from_raw_mode(found.st_mode).is_file();
-    is_regular && found.st_nlink == 1 && needed <= held(found).saturating_add(free_bytes)
+    let needed = source.st_size as u64;
+    is_regular && found.st_nlink == 1 && needed <= held.saturating_add(free_bytes)
 }
 
 /// What the kernel said.

@@ -97,7 +97,8 @@ fn without_modes_what_a_directory_hands_on_decides() {
     let strict = list(&[(1, 7, !0), (2, 4, STRANGER), (4, 0, !0), (0x10, 4, !0), (0x20, 0, !0)]);
     needs!(set(&folders.target, acl::DEFAULT, &strict).is_ok(), "no lists here");
     folders.source_file("file", 0o777);
-    let attributes = Attributes::new(Preserve::ALL.without(Preserve::MODE), &folders.heard);
+    let plain = Preserve::ALL.without(Preserve::MODE).with(Preserve::PLAIN_MODE);
+    let attributes = Attributes::new(plain, &folders.heard);
     let facts = folders.copy_with(&attributes, "file").unwrap();
     assert_eq!(mode(&facts), 0o640);
     assert_eq!(names(&folders.target.join("file")), ["system.posix_acl_access"]);
