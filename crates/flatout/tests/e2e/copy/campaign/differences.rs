@@ -4,7 +4,7 @@
 
 use super::super::oracle::{Aspect, Entry, Kind};
 use super::facts::{Facts, State};
-use super::mapping::Meeting;
+use super::mapping::{Meeting, Pair};
 
 const REPLACED_SYMLINK: &str = "A symlink in the target that bears the name of a file to be copied is replaced, where cp writes to what it points at.";
 const SPECIAL: &str =
@@ -75,7 +75,9 @@ pub const RULES: &[Rule] = &[
         name: "a FIFO, socket or device stays",
         sentence: SPECIAL,
         allows: |facts, place, _| is_special_still(facts, place),
-        changes_exit: is_special_still,
+        changes_exit: |facts, place| {
+            is_special_still(facts, place) || is_refused_special_replaced(facts, place)
+        },
     },
     Rule {
         name: "another name of a source is no name of what cp wrote into",
@@ -145,7 +147,11 @@ pub const RULES: &[Rule] = &[
             let is_made_read_only = facts.trial.case.umask & 0o200 != 0;
             !facts.trial.case.is_privileged()
                 && facts.before(place).map_or(is_made_read_only, |before| {
-                    is_made_read_only || before.kind == Kind::Directory && before.mode & 0o200 == 0
+                    let is_closed = |entry: &Entry| entry.mode & 0o200 == 0;
+                    // cp takes from a directory what its source does not have before it sets these.
+                    let is_to_be = || facts.source_entries(place).into_iter().any(is_closed);
+                    is_made_read_only
+                        || before.kind == Kind::Directory && (is_closed(before) || is_to_be())
                 })
                 && aspects == [Aspect::Attributes]
                 && facts.is(place, State::Copied)
@@ -171,12 +177,8 @@ pub const RULES: &[Rule] = &[
     Rule {
         name: "a symlink does not replace the symlink that it refers to",
         sentence: FIRST_HOP,
-        allows: |facts, place, _| refers_to_target(facts, place) && facts.is(place, State::Before),
-        changes_exit: |facts, place| {
-            refers_to_target(facts, place)
-                && facts.is(place, State::Before)
-                && facts.trial.flatout.code == Some(1)
-        },
+        allows: |facts, place, _| is_kept_from_loop(facts, place),
+        changes_exit: is_kept_from_loop,
     },
     Rule {
         name: "what was there survives a failure",
@@ -186,6 +188,28 @@ pub const RULES: &[Rule] = &[
             facts.sources.contains_key(place)
                 && (facts.is(place, State::Before) || facts.is(place, State::CopiedEarlier))
                 && !trial.cp.after.entries.contains_key(place)
+                && (trial.cp.code, trial.flatout.code) == (Some(1), Some(1))
+        },
+        changes_exit: never,
+    },
+    Rule {
+        name: "a device that nobody may make leaves what a later symlink refers to",
+        sentence: SURVIVES,
+        allows: |facts, place, _| {
+            let is_device =
+                |entry: &&Entry| [Kind::CharacterDevice, Kind::BlockDevice].contains(&entry.kind);
+            let refers = |pair: &&Pair| {
+                facts
+                    .trial
+                    .hops
+                    .get(&pair.source)
+                    .is_some_and(|hops| hops.iter().any(|hop| hop == place))
+            };
+            let trial = facts.trial;
+            !trial.case.is_privileged()
+                && facts.source_entries(place).iter().any(is_device)
+                && facts.sources[place].last().is_some_and(refers)
+                && facts.is(place, State::Before)
                 && (trial.cp.code, trial.flatout.code) == (Some(1), Some(1))
         },
         changes_exit: never,
@@ -213,6 +237,14 @@ fn is_special(facts: &Facts<'_>, place: &[u8]) -> bool {
         facts.before(place).is_some_and(is_there)
             || sources[..last].iter().any(|entry| is_there(entry))
     })
+}
+
+/// The file was refused, and what a later operand brings, which is none, has replaced the other.
+fn is_refused_special_replaced(facts: &Facts<'_>, place: &[u8]) -> bool {
+    let is_refused = facts.trial.flatout.stderr.contains("it is a pipe, socket or device");
+    let is_file_last =
+        facts.source_entries(place).last().is_some_and(|last| last.kind == Kind::File);
+    is_special(facts, place) && is_refused && !is_file_last && facts.is(place, State::Copied)
 }
 
 /// It is the one that was there, or that came first, and the file was refused.
@@ -267,12 +299,18 @@ fn has_one_inode_twice(facts: &Facts<'_>, place: &[u8]) -> bool {
         && facts.is(place, State::Copied)
 }
 
-/// A source is a symlink whose text names this place, where a symlink is.
-fn refers_to_target(facts: &Facts<'_>, place: &[u8]) -> bool {
-    let is_link = facts.before(place).is_some_and(|before| before.kind == Kind::Symlink);
-    let pairs = facts.sources.get(place).map_or(&[][..], |pairs| &pairs[..]);
+/// A source is a symlink whose text names this place, where a symlink is that was there, or that an
+/// earlier operand has brought: it is refused.
+fn is_kept_from_loop(facts: &Facts<'_>, place: &[u8]) -> bool {
     let first = |source: &[u8]| facts.trial.hops.get(source).and_then(|hops| hops.first());
-    is_link && pairs.iter().any(|pair| first(&pair.source).is_some_and(|first| first == place))
+    let pairs = facts.sources.get(place).map_or(&[][..], |pairs| &pairs[..]);
+    let names_it = |pair: &&Pair| first(&pair.source).is_some_and(|first| first == place);
+    let is_link = |entry: &Entry| entry.kind == Kind::Symlink;
+    let is_first = facts.is(place, State::Before) || facts.is(place, State::CopiedEarlier);
+    pairs.iter().any(names_it)
+        && facts.trial.flatout.after.entries.get(place).is_some_and(is_link)
+        && is_first
+        && facts.trial.flatout.code == Some(1)
 }
 
 /// The source or the target is a symlink with a hop at a place that this copy changes, too: it is

@@ -131,7 +131,11 @@ impl<'a> Facts<'a> {
     /// Whether a file comes across a symlink that leads to something, but to no directory.
     pub fn leads_to_no_directory(&self, place: &[u8]) -> bool {
         let end = self.end_under_file(place).and_then(|end| self.before(end));
-        end.is_some_and(|end| end.kind != Kind::Directory) && !self.is_own_source(place)
+        // Replaced by what came earlier; its own source was then refused.
+        let is_replaced =
+            self.trial.flatout.code == Some(1) && self.is(place, State::CopiedEarlier);
+        end.is_some_and(|end| end.kind != Kind::Directory)
+            && (is_replaced || !self.is_own_source(place))
     }
 
     /// Whether a symlink of the target leads to its own source, which both refuse.

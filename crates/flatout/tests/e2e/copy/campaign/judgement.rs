@@ -41,7 +41,10 @@ pub fn judge(trial: &Trial<'_>) -> Vec<Finding> {
         // Whoever reads changes when it was read; only a copy is given that time.
         let is_failed_directory =
             facts.meeting(place) == Meeting::Is(Kind::Directory) && trial.flatout.code != Some(0);
-        let is_copy = facts.state(place, &trial.flatout) == State::Copied && !is_failed_directory;
+        // What is copied twice has been read before.
+        let is_copy = facts.state(place, &trial.flatout) == State::Copied
+            && !is_failed_directory
+            && facts.twins(place).is_empty();
         let aspects: Vec<Aspect> =
             aspects.into_iter().filter(|aspect| is_copy || *aspect != Aspect::Accessed).collect();
         if aspects.is_empty() {
