@@ -24,6 +24,7 @@ mod job;
 mod lane;
 pub mod links;
 mod listing;
+mod notices;
 pub mod operand;
 pub mod options;
 mod referent;

@@ -228,11 +228,13 @@ fn hire<'scope, 'env>(
         match thread.spawn_scoped(scope, || copy.work()) {
             Ok(_) => *running += 1,
             // With fewer threads than are useful it takes longer, no more; this one is always there.
-            Err(_) if *running == 0 => {
-                copy.work();
-                return ControlFlow::Continue(());
+            Err(_) => {
+                copy.lack_threads();
+                if *running == 0 {
+                    copy.work();
+                }
+                break;
             }
-            Err(_) => return ControlFlow::Continue(()),
         }
     }
     ControlFlow::Continue(())

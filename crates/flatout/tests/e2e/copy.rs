@@ -5,6 +5,7 @@ mod campaign;
 mod cleanup;
 mod copier;
 mod directories;
+mod everywhere;
 mod fault;
 mod filesystem_pairs;
 mod forest;

@@ -31,7 +31,7 @@ use crate::spool::Home;
 const SETTLED_AFTER: Duration = Duration::from_millis(20);
 
 /// What both files were, in 128 bits: that two differ and have the same is out of the question.
-pub(super) type Fingerprint = [u8; 16];
+pub(super) type Fingerprint = u128;
 
 /// From when on finished files are noted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,14 +47,17 @@ pub enum Noting {
 #[derive(Debug)]
 pub struct Evidence {
     kept: Preserve,
-    has_any: AtomicBool,
+    /// What was known before, sorted: as much as memory takes.
+    known: Vec<Fingerprint>,
+    has_more: bool,
     is_noting: AtomicBool,
     state: Mutex<State>,
 }
 
 #[derive(Debug)]
 struct State {
-    known: Table,
+    /// What memory does not take of it.
+    more: Table,
     /// `None`: there is no place for one.
     ledger: Option<Ledger>,
 }
@@ -64,9 +67,10 @@ impl Evidence {
     pub fn none() -> Self {
         Self {
             kept: Preserve::NOTHING,
-            has_any: AtomicBool::new(false),
+            known: Vec::new(),
+            has_more: false,
             is_noting: AtomicBool::new(false),
-            state: Mutex::new(State { known: Table::new(Home::temporary(), 0), ledger: None }),
+            state: Mutex::new(State { more: Table::new(Home::temporary(), 0), ledger: None }),
         }
     }
 
@@ -74,23 +78,26 @@ impl Evidence {
     /// is more goes to a file without a name. Notes are added to it.
     ///
     /// A ledger that cannot be read is none; where none can be written nothing is noted.
-    /// Cost: an open that mostly fails; else 16 bytes are read for each file.
+    /// Cost: an open that mostly fails; else 16 bytes are read and sorted for each file.
     pub fn open(path: &Path, kept: Preserve, noting: Noting, memory_bytes: u64) -> Self {
-        let memory_bytes = usize::try_from(memory_bytes).unwrap_or(usize::MAX);
-        let mut known = Table::new(Home::temporary(), memory_bytes);
-        let mut has_any = false;
-        let ledger = Ledger::open(path, |fingerprint| {
-            has_any = true;
-            let (key, rest) = halves(fingerprint);
-            known.insert((0, key), u32::MAX, b"", (0, rest))
-        });
+        let most = usize::try_from(memory_bytes).unwrap_or(usize::MAX) / size_of::<Fingerprint>();
+        let mut known = Vec::new();
+        let mut more = Table::new(Home::temporary(), 0);
+        let mut has_more = false;
         // What was read of one that breaks off in the middle is as true as all of it.
-        let evidence = Self {
-            kept,
-            has_any: AtomicBool::new(has_any),
-            is_noting: AtomicBool::new(false),
-            state: Mutex::new(State { known, ledger }),
-        };
+        let ledger = Ledger::open(path, |fingerprint| {
+            if known.len() < most {
+                known.push(fingerprint);
+                return Ok(());
+            }
+            has_more = true;
+            let (key, rest) = halves(fingerprint);
+            more.insert((0, key), u32::MAX, b"", (0, rest))
+        });
+        known.sort_unstable();
+        let has_any = !known.is_empty() || has_more;
+        let state = Mutex::new(State { more, ledger });
+        let evidence = Self { kept, known, has_more, is_noting: AtomicBool::new(false), state };
         // What was known before must be noted again, or it would be lost with the old ledger.
         if noting == Noting::AtOnce || has_any {
             evidence.begin_noting();
@@ -125,11 +132,18 @@ impl Evidence {
     ///
     /// Errors: a temporary file cannot be read.
     pub(super) fn proves(&self, source: &Stat, found: &Stat) -> Result<bool, Refusal> {
-        if !self.has_any.load(Ordering::Relaxed) {
+        if self.known.is_empty() && !self.has_more {
             return Ok(false);
         }
-        let (key, rest) = halves(self.fingerprint(source, found));
-        let known = self.state().known.see((0, key))?;
+        let fingerprint = self.fingerprint(source, found);
+        if self.known.binary_search(&fingerprint).is_ok() {
+            return Ok(true);
+        }
+        if !self.has_more {
+            return Ok(false);
+        }
+        let (key, rest) = halves(fingerprint);
+        let known = self.state().more.see((0, key))?;
         Ok(known.is_some_and(|known| known.mark.1 == rest))
     }
 
@@ -164,14 +178,15 @@ impl Evidence {
                 facts.st_ino,
                 facts.st_size as u64,
                 facts.st_mtime as u64,
-                facts.st_mtime_nsec as u64,
+                facts.st_mtime_nsec,
                 facts.st_ctime as u64,
-                facts.st_ctime_nsec as u64,
+                facts.st_ctime_nsec,
             ];
             numbers.iter().for_each(|number| hasher.update(&number.to_le_bytes()));
         }
         let digest = hasher.finish();
-        std::array::from_fn(|index| digest.as_bytes()[index])
+        let first = std::array::from_fn(|index| digest.as_bytes()[index]);
+        Fingerprint::from_le_bytes(first)
     }
 }
 
@@ -196,8 +211,7 @@ fn is_settled(facts: &Stat) -> bool {
 
 /// A fingerprint as the table knows it.
 fn halves(fingerprint: Fingerprint) -> (u64, u64) {
-    let number = u128::from_le_bytes(fingerprint);
-    ((number >> 64) as u64, number as u64)
+    ((fingerprint >> 64) as u64, fingerprint as u64)
 }
 
 #[cfg(test)]
@@ -256,9 +270,18 @@ mod tests {
         let path = place.path().join("file");
         std::fs::write(&path, "x").unwrap();
         let ledger = place.path().join("state/ledger");
-        let open = || Evidence::open(&ledger, Preserve::ALL, Noting::AtOnce, 0);
+        // In memory, partly in a file, and nothing in memory.
+        for memory_bytes in [1 << 10, 32, 0] {
+            let _ = std::fs::remove_dir_all(place.path().join("state"));
+            adds_up(&path, &|| {
+                Evidence::open(&ledger, Preserve::ALL, Noting::AtOnce, memory_bytes)
+            });
+        }
+    }
+
+    fn adds_up(path: &Path, open: &dyn Fn() -> Evidence) {
         let file = |number| {
-            let mut facts = settled(&path);
+            let mut facts = settled(path);
             facts.st_ino = number;
             facts
         };

@@ -13,7 +13,8 @@ use super::failure::Refusal;
 use super::lane::Lane;
 use super::options::{Overwrite, Preserve, Unchanged};
 
-const SECTOR_BYTES: u64 = 512;
+/// The unit of `st_blocks`, whatever the block size of the filesystem.
+pub(super) const SECTOR_BYTES: u64 = 512;
 pub(super) const OVERWRITE: &str = "overwrite";
 const SAME_FILE: &str = "it is the same file as the source";
 pub(super) const DIRECTORY_OVER: &str = "it is a directory, the source is none";

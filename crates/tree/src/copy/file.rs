@@ -3,76 +3,35 @@
 //! A new file is readable by us only and has a time that is not the source's until it is complete,
 //! so that what a crash leaves is never taken for finished. One that was there is replaced as a
 //! whole: readers see the old or the new one.
+//!
+//! Read next: `file/place.rs`, where the bytes go; `file/source.rs`, where they come from.
 
-use std::ffi::{CStr, CString};
+mod place;
+mod source;
+
+use std::ffi::CStr;
 use std::os::fd::{AsFd, OwnedFd};
 
 use flatout_sys::descriptor;
-use rustix::fs::{FileType, Mode, OFlags, Stat};
+use rustix::fs::Stat;
 use rustix::io::Errno;
 
-use super::attributes::{Made, Predecessor};
+use self::place::{Name, Place, Where, errno_of, has_room_in_place, needs_no_directory};
+use self::source::{Opened, State, open, state_of};
 use super::content::{self, FileJob};
 use super::directory::Side;
 use super::dispatch::Work;
-use super::entry::{Entry, Outcome, Trouble, attribute, look, source, target};
+use super::entry::{Entry, Outcome, Trouble, attribute, target};
 use super::event::Action;
-use super::existing::{Existing, in_the_way, refuse_itself, refused};
-use super::failure::{Cause, Refusal};
+use super::existing::{in_the_way, refused};
+use super::failure::Refusal;
 use super::lane::Lane;
 use super::links::mark;
-use super::options::{Appearance, Assurance, Preserve, Unchanged};
+use super::options::Unchanged;
 use super::tally::count;
 
 /// A file that changes while it is copied is copied again so often.
 const ATTEMPTS: u32 = 2;
-/// The unit of `st_blocks`, whatever the block size of the filesystem.
-const SECTOR_BYTES: u64 = 512;
-const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
-
-/// A source that is open, and what was known of it then.
-struct Opened {
-    file: OwnedFd,
-    facts: Stat,
-}
-
-/// Where the bytes go.
-struct Place {
-    file: OwnedFd,
-    made: Made,
-    name: Name,
-    /// Of the directory that it lies in.
-    device: u64,
-}
-
-/// Under which name they go there.
-enum Name {
-    /// One that is taken away or moved to its place in the end, where this file was.
-    Temporary(CString, Option<Predecessor>),
-    /// Its own, which nobody had.
-    New,
-    /// That of a file that was there, which had this mode.
-    Old(Mode),
-}
-
-/// What there is to do.
-enum Where {
-    /// Bytes go here.
-    Open(Place),
-    /// The file is there.
-    Done(Stat),
-}
-
-/// What became of a source while it was read.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
-    Same,
-    /// Bytes were added behind those that were read.
-    Grew,
-    /// It ends earlier than it says, now as before.
-    Shorter,
-    Changed,
-}
 
 /// How an attempt to copy a file goes about it.
 #[derive(Clone, Copy)]
@@ -134,132 +93,6 @@ impl Lane<'_, '_> {
         }
     }
 
-    /// Opens what the bytes go to; or finds that the file is there already.
-    fn place(
-        &mut self,
-        entry: Entry<'_>,
-        opened: &Opened,
-        attempt: Attempt,
-    ) -> Result<Where, Trouble> {
-        let directory = entry.pair.target();
-        let device = entry.pair.found().target.0;
-        let made = Made::new(entry.pair.found().inheritance);
-        if self.copy.options.appearance != Appearance::Atomic && attempt.in_place.is_none() {
-            let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
-            match rustix::fs::openat(directory, entry.target, flags | OFlags::CLOEXEC, PRIVATE) {
-                Ok(file) => {
-                    return Ok(Where::Open(Place { file, made, name: Name::New, device }));
-                }
-                Err(Errno::EXIST) => {}
-                Err(errno) => return Err(target("create")(errno)),
-            }
-        }
-        match self.existing(entry, opened.file.as_fd(), &opened.facts)? {
-            Existing::Unchanged(found) => Ok(Where::Done(found)),
-            Existing::Replace(found) => {
-                self.successor(entry, &opened.facts, &found, attempt.in_place).map(Where::Open)
-            }
-            Existing::ReplaceSymlink | Existing::Gone => {
-                let temporaries = &self.copy.temporaries;
-                let (file, name) =
-                    temporaries.file(directory, entry.target).map_err(Trouble::Target)?;
-                let name = Name::Temporary(name, None);
-                Ok(Where::Open(Place { file, made, name, device }))
-            }
-        }
-    }
-
-    /// Opens what the bytes go to where a file is in the way: a new file that will take its place, or
-    /// where that cannot be, the file itself.
-    fn successor(
-        &mut self,
-        entry: Entry<'_>,
-        source: &Stat,
-        found: &Stat,
-        in_place: Option<Errno>,
-    ) -> Result<Place, Trouble> {
-        let appearance = self.copy.options.appearance;
-        // What is written into one name is in all others.
-        let is_bound = self.is_bound(found);
-        let why = match in_place {
-            Some(errno) => errno,
-            None if appearance == Appearance::InPlace && !is_bound => {
-                return self.cut(entry, source);
-            }
-            None => match self.new_file(entry, source, found)? {
-                Ok(place) => return Ok(place),
-                Err(errno) => errno,
-            },
-        };
-        // Whoever wants files to appear as a whole does not want that.
-        if is_bound || appearance == Appearance::Atomic {
-            return Err(target("replace")(why));
-        }
-        let place = self.cut(entry, source)?;
-        self.copy.tell_in_place(&entry.path(Side::Target), why);
-        Ok(place)
-    }
-
-    /// Makes the file that will take the place of another one; or says why there can be none.
-    fn new_file(
-        &self,
-        entry: Entry<'_>,
-        source: &Stat,
-        found: &Stat,
-    ) -> Result<Result<Place, Errno>, Trouble> {
-        let (directory, device) = (entry.pair.target(), entry.pair.found().target.0);
-        let (file, name) = match self.copy.temporaries.file(directory, entry.target) {
-            Ok(made) => made,
-            Err(Refusal { cause: Cause::System(errno), .. }) if needs_no_directory(errno) => {
-                return Ok(Err(errno));
-            }
-            Err(Refusal { cause: Cause::System(errno), .. })
-                if has_room_in_place(entry, source, found, errno) =>
-            {
-                return Ok(Err(errno));
-            }
-            Err(refusal) => return Err(Trouble::Target(refusal)),
-        };
-        let old = (entry.target_place(), found);
-        let inheritance = entry.pair.found().inheritance;
-        let preceded = self.copy.attributes.precede(file.as_fd(), old, source, inheritance);
-        let refused = match preceded {
-            Ok(Some((made, predecessor))) => {
-                let name = Name::Temporary(name, Some(predecessor));
-                return Ok(Ok(Place { file, made, name, device }));
-            }
-            Ok(None) => Ok(Err(Errno::PERM)),
-            Err(refusal) => Err(Trouble::Target(refusal)),
-        };
-        self.discard(entry, &file, &name);
-        refused
-    }
-
-    /// Opens an existing file to be written again.
-    fn cut(&self, entry: Entry<'_>, source: &Stat) -> Result<Place, Trouble> {
-        let reads = match self.copy.options.assurance {
-            Assurance::Verified => OFlags::RDWR,
-            Assurance::Accepted => OFlags::WRONLY,
-        };
-        let flags = reads | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(entry.pair.target(), entry.target, flags, Mode::empty())
-            .map_err(target("open"))?;
-        let facts = rustix::fs::fstat(&file).map_err(target("examine"))?;
-        if !FileType::from_raw_mode(facts.st_mode).is_file() {
-            return Err(refused("overwrite", "it is no file any more"));
-        }
-        refuse_itself(&facts, source)?;
-        // What is written is for the eyes of those only who may see both files.
-        let mode = Mode::from_raw_mode(facts.st_mode & 0o7777);
-        let narrow = Mode::from_raw_mode(facts.st_mode & source.st_mode & 0o777);
-        if narrow != mode && self.copy.options.preserve.has(Preserve::MODE) {
-            let _not_ours = rustix::fs::fchmod(&file, narrow);
-        }
-        rustix::fs::ftruncate(&file, 0).map_err(target("cut"))?;
-        let made = Made::found(&facts);
-        Ok(Place { file, made, name: Name::Old(mode), device: facts.st_dev })
-    }
-
     /// Moves the bytes, sets the attributes, gives it its name.
     fn fill(
         &mut self,
@@ -278,7 +111,7 @@ impl Lane<'_, '_> {
             let made = self.made(&file, &written);
             // Some filesystems tell only now that bytes were lost.
             closed(file)?;
-            self.note(&opened.facts, made);
+            self.note(entry, &opened.facts, made);
             return Ok(written.outcome);
         };
         // The lock stays until it has its name.
@@ -292,7 +125,7 @@ impl Lane<'_, '_> {
             });
         match done {
             Ok(()) => {
-                self.note(&opened.facts, self.made(&file, &written));
+                self.note(entry, &opened.facts, self.made(&file, &written));
                 Ok(written.outcome)
             }
             Err(trouble) => {
@@ -414,9 +247,11 @@ impl Lane<'_, '_> {
     }
 
     /// Notes that a file is complete, for a run to come.
-    pub(super) fn note(&self, source: &Stat, made: Option<Stat>) {
+    pub(super) fn note(&self, entry: Entry<'_>, source: &Stat, made: Option<Stat>) {
+        // A file of an overlay has another device than its directory.
+        let devices = (source.st_dev, entry.pair.found().target.0);
         if let Some(made) = made
-            && self.copy.methods.keep_change_times((source.st_dev, made.st_dev))
+            && self.copy.methods.keep_change_times(devices)
         {
             self.copy.evidence.note(source, &made);
         }
@@ -441,35 +276,6 @@ impl Lane<'_, '_> {
     }
 }
 
-/// Whether a refusal has to do with the directory, or with the name in it, so that the file may be
-/// written all the same: it is mounted (`EBUSY`), or the directory is not to be written to.
-fn needs_no_directory(errno: Errno) -> bool {
-    matches!(errno, Errno::BUSY | Errno::ACCESS | Errno::PERM | Errno::ROFS)
-}
-
-/// Whether a file that has no room beside the old one has it in its place. A guess that is too high
-/// would cost the old one.
-fn has_room_in_place(entry: Entry<'_>, source: &Stat, found: &Stat, errno: Errno) -> bool {
-    let free_bytes = match errno {
-        Errno::NOSPC => rustix::fs::fstatvfs(entry.pair.target())
-            .map_or(0, |facts| facts.f_bavail.saturating_mul(facts.f_frsize)),
-        Errno::DQUOT => 0,
-        _ => return false,
-    };
-    let held = |facts: &Stat| (facts.st_blocks as u64).saturating_mul(SECTOR_BYTES);
-    let needed = held(source).max(source.st_size as u64);
-    let is_regular = FileType::from_raw_mode(found.st_mode).is_file();
-    is_regular && found.st_nlink == 1 && needed <= held(found).saturating_add(free_bytes)
-}
-
-/// What the kernel said.
-fn errno_of(trouble: &Trouble) -> Option<Errno> {
-    match trouble {
-        Trouble::Target(Refusal { cause: Cause::System(errno), .. }) => Some(*errno),
-        _ => None,
-    }
-}
-
 /// Closes a file and hears what its filesystem has to say to that.
 fn closed(file: OwnedFd) -> Result<(), Trouble> {
     descriptor::close(file)
@@ -482,46 +288,4 @@ fn side_of(refusal: Refusal) -> Trouble {
         content::READ => Trouble::Source(refusal),
         _ => Trouble::Target(refusal),
     }
-}
-
-/// Opens the source. A pipe that took its place does not block, a symlink is not followed.
-fn open(entry: Entry<'_>) -> Result<Opened, Trouble> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let open = |flags| rustix::fs::openat(entry.pair.source(), entry.source, flags, Mode::empty());
-    let file = match open(flags | OFlags::NONBLOCK) {
-        // Somebody holds a lease on it (fcntl(2)), and is asked to give it back.
-        Err(Errno::AGAIN) if FileType::from_raw_mode(look(entry)?.st_mode).is_file() => open(flags),
-        opened => opened,
-    };
-    let file = match file {
-        Ok(file) => file,
-        // A symlink, a socket.
-        Err(Errno::LOOP | Errno::NXIO) => return Err(Trouble::Became),
-        Err(errno) => return Err(source("open")(errno)),
-    };
-    let facts = rustix::fs::fstat(&file).map_err(source("examine"))?;
-    if !FileType::from_raw_mode(facts.st_mode).is_file() {
-        return Err(Trouble::Became);
-    }
-    Ok(Opened { file, facts })
-}
-
-/// Looks what became of a source while it was read, `length_bytes` of it.
-fn state_of(opened: &Opened, length_bytes: u64) -> Result<State, Trouble> {
-    let before = &opened.facts;
-    let after = rustix::fs::fstat(&opened.file).map_err(source("examine"))?;
-    let all = before.st_size as u64;
-    let is_written =
-        (before.st_mtime, before.st_mtime_nsec) != (after.st_mtime, after.st_mtime_nsec);
-    if after.st_size > before.st_size && length_bytes == all {
-        return Ok(State::Grew);
-    }
-    if is_written || after.st_size != before.st_size {
-        return Ok(State::Changed);
-    }
-    if all > 0 && length_bytes < all {
-        let ends = rustix::io::pread(&opened.file, &mut [0_u8], length_bytes);
-        return Ok(if ends == Ok(0) { State::Shorter } else { State::Changed });
-    }
-    Ok(State::Same)
 }

@@ -1,17 +1,15 @@
 //! A copy as a whole: what it is asked, who does it, what came of it.
 
 use std::collections::BTreeMap;
-use std::ffi::{CStr, OsStr};
 use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use flatout_io::Engine;
 use flatout_io::transfer::Method;
-use flatout_io::{Engine, escape};
 use flatout_sys::{affinity, occupation};
 use rustix::io::Errno;
 
@@ -20,7 +18,7 @@ use super::content::Methods;
 use super::descriptors::Descriptors;
 use super::directory::{Held, Identity};
 use super::dispatch::{Dispatch, Pool, Single, Work};
-use super::event::{Event, Notice, Watch};
+use super::event::{Event, Watch};
 use super::evidence::{Evidence, Reached};
 use super::failure::Failure;
 use super::granularity::Granularity;
@@ -84,9 +82,9 @@ pub struct Copy<'a> {
     begun: Instant,
     /// Other operands were copied before: what lies in the target may come from them.
     has_run: AtomicBool,
-    lost_links: AtomicBool,
+    pub(super) lost_links: AtomicBool,
     /// Reasons for which files were written in place, so that each is said once.
-    in_place: Mutex<Vec<Errno>>,
+    pub(super) in_place: Mutex<Vec<Errno>>,
     crew: Mutex<Crew>,
     /// A thread came or went, or more are wanted.
     changed: Condvar,
@@ -281,6 +279,12 @@ impl<'a> Copy<'a> {
         Lane::new(self).run();
     }
 
+    /// A thread could not be started. The kernel starts none for a ring then, either, and its requests
+    /// would wait for ever.
+    pub fn lack_threads(&self) {
+        self.methods.refuse_ring();
+    }
+
     /// How much was done so far, and what is waited for just now.
     ///
     /// Cost: a small file of /proc for each thread.
@@ -319,55 +323,6 @@ impl<'a> Copy<'a> {
             crew.wanted = crew.most;
             self.changed.notify_all();
         }
-    }
-
-    /// Names of one file became files of their own. Said once.
-    pub(super) fn lose_links(&self, cause: &str) {
-        if !self.lost_links.swap(true, Ordering::Relaxed) {
-            let text = format!("some names of one file became files of their own: {cause}");
-            self.notice("links_not_kept", text);
-        }
-    }
-
-    /// A file was written while it was copied, and is copied once more.
-    pub(super) fn tell_of_a_change(&self, source: &OsStr) {
-        let text = format!("{} changed while it was copied; it is copied again", escape(source));
-        self.notice("source_changed", text);
-    }
-
-    /// A file is written all the time, so that no two looks at it are the same.
-    pub(super) fn tell_of_unrest(&self, source: &OsStr) {
-        let text = format!(
-            "{} changed again while it was copied; its copy is what was read",
-            escape(source)
-        );
-        self.notice("source_unstable", text);
-    }
-
-    /// A file cannot be replaced for this reason, and is written in place. Said once for each reason.
-    pub(super) fn tell_in_place(&self, target: &OsStr, why: Errno) {
-        let mut said = self.in_place.lock().unwrap_or_else(PoisonError::into_inner);
-        if !said.contains(&why) {
-            said.push(why);
-            let cause = flatout_io::cause_text(&why.into());
-            let target = escape(target);
-            let text = format!("{target} cannot be replaced and is written in place: {cause}");
-            self.notice("written_in_place", text);
-        }
-    }
-
-    /// Something that is somebody else's could not get its name back.
-    pub(super) fn tell_of_something_aside(&self, target: &OsStr, aside: &CStr) {
-        let text = format!(
-            "what took the place of {} meanwhile lies beside it now as {}",
-            escape(target),
-            escape(OsStr::from_bytes(aside.to_bytes()))
-        );
-        self.notice("left_aside", text);
-    }
-
-    fn notice(&self, code: &'static str, text: String) {
-        self.watch.event(&Event::Notice(&Notice { code, text }));
     }
 
     /// An entry was not copied to this device.

@@ -68,7 +68,10 @@ impl Lane<'_, '_> {
                 return Ok(Outcome::of(Action::Unchanged));
             }
             refuse_loss(entry, facts, &found)?;
-            if is_alike(entry, facts, &found, text.as_deref()) && self.is_free(facts, &found)? {
+            if is_alike(entry, facts, &found, text.as_deref())
+                && is_ours(&found)
+                && self.is_free(facts, &found)?
+            {
                 attributes
                     .repair_entry(entry.source_place(), entry.target_place(), facts, &found)
                     .map_err(attribute)?;
@@ -129,7 +132,7 @@ impl Lane<'_, '_> {
     fn note_link(&self, entry: Entry<'_>, facts: &Stat) {
         if self.copy.evidence.is_noting() && FileType::from_raw_mode(facts.st_mode).is_file() {
             let (at, name) = (entry.pair.target(), entry.target);
-            self.note(facts, rustix::fs::statat(at, name, AtFlags::SYMLINK_NOFOLLOW).ok());
+            self.note(entry, facts, rustix::fs::statat(at, name, AtFlags::SYMLINK_NOFOLLOW).ok());
         }
     }
 
@@ -187,6 +190,12 @@ fn text_of(entry: Entry<'_>) -> Result<CString, Trouble> {
         Err(Errno::INVAL) => Err(Trouble::Became),
         Err(errno) => Err(source("read the symlink")(errno)),
     }
+}
+
+/// Whether this user may set the attributes of something that is there.
+fn is_ours(found: &Stat) -> bool {
+    let user = rustix::process::geteuid();
+    user.is_root() || found.st_uid == user.as_raw()
 }
 
 /// Whether what is there is what would be made.

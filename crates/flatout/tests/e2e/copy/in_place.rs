@@ -185,8 +185,10 @@ fn a_full_mount_in_the_target_ends_only_what_lies_on_it() {
         }
     }
     for options in [&[][..], &["--threads=1"]] {
-        let words = [&["copy"][..], options, &["-T", "tree", target.to_str().unwrap()]].concat();
-        let ran = folder.flatout(words).run();
+        // What is full comes first.
+        let full = format!("tree/{}", name.to_str().unwrap());
+        let operands = ["-t", target.to_str().unwrap(), &full, "tree/a", "tree/z"];
+        let ran = folder.flatout([&["copy"][..], options, &operands].concat()).run();
         ran.exits(1);
         assert!(ran.stderr.contains("No space left"), "{ran}");
         for directory in ["a", "z"] {

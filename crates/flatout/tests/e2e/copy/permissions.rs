@@ -116,6 +116,11 @@ fn a_file_of_somebody_else_stays_theirs() {
     let facts = folder.join("e").metadata().unwrap();
     assert_eq!((facts.uid(), facts.gid(), facts.mode() & 0o7777), (1234, 4321, 0o666));
     assert_eq!(fs::read(folder.join("e")).unwrap(), b"new");
+    // Also where the source is one's own: cp does not take the file over either.
+    chown(folder.join("n"), Some(NOBODY), Some(NOBODY)).unwrap();
+    let ran = as_nobody(&folder, "copy n e").run();
+    assert!(ran.exits(1).stderr.contains("cannot set the times"), "{ran}");
+    assert_eq!(folder.join("e").metadata().unwrap().uid(), 1234);
     let ran = as_nobody(&folder, "copy n shut").run();
     ran.complains(1, &["shut", "Permission denied"]);
     assert_eq!(fs::read(folder.join("shut")).unwrap(), b"old");

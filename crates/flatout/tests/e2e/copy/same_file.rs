@@ -142,3 +142,39 @@ fn hard_linked_symlinks_are_the_same_already() {
     let inode = |name: &str| folder.join(name).symlink_metadata().unwrap().ino();
     assert_eq!(inode("src/s"), inode("dst/s"));
 }
+
+/// As cp: a file would hide a directory that somebody reaches by that name.
+#[test]
+fn a_symlink_to_a_directory_is_not_replaced_by_a_file() {
+    needs!(under_test());
+    for words in [&["src/.", "dst"][..], &["-T", "src", "dst"]] {
+        let folder = folder();
+        fs::write(folder.join("src/d"), "file").unwrap();
+        fs::create_dir(folder.join("elsewhere")).unwrap();
+        symlink("../elsewhere", folder.join("dst/d")).unwrap();
+        copy(&folder, words).complains(1, &["dst", "d: it is a symlink to a directory"]);
+        assert!(folder.join("dst/d").symlink_metadata().unwrap().is_symlink());
+    }
+}
+
+/// What is set on one name of a FIFO is set on all: another one may be anybody's.
+#[test]
+fn a_fifo_with_another_name_is_replaced_and_not_put_right() {
+    needs!(under_test());
+    let folder = folder();
+    let mode = |name: &str| folder.join(name).symlink_metadata().unwrap().mode() & 0o7777;
+    for (name, mode) in [("src/p", 0o600), ("dst/p", 0o644)] {
+        let mode = rustix::fs::Mode::from_raw_mode(mode);
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            folder.join(name),
+            rustix::fs::FileType::Fifo,
+            mode,
+            0,
+        )
+        .unwrap();
+    }
+    fs::hard_link(folder.join("dst/p"), folder.join("dst/q")).unwrap();
+    copy(&folder, &["src/.", "dst"]).exits(0);
+    assert_eq!((mode("dst/p"), mode("dst/q")), (0o600, 0o644));
+}

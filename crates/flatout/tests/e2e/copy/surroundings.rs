@@ -65,7 +65,7 @@ fn a_limit_on_threads_means_fewer_threads() {
     let folder = folder();
     as_nobody(&folder, "copy src new").leaves("new").run().exits(0);
     fs::remove_dir_all(folder.join("new")).unwrap();
-    for (limit, options) in [(1, ""), (2, "--threads 8 --verify")] {
+    for (limit, options) in [(1, ""), (2, "--threads 8 --verify"), (1, "--engine uring")] {
         // The limit comes after the change of user: it is that of whoever is limited.
         let script = format!("ulimit -u {limit} && exec ./program copy {options} src new");
         let words = ["--reuid=65534", "--regid=65534", "--clear-groups", "bash", "-c", &script];

@@ -42,7 +42,8 @@ impl Attributes<'_> {
         let mut made = Made::new(inheritance);
         let owner = (found.st_uid, found.st_gid);
         let wanted = (source.st_uid, source.st_gid);
-        let will_get_another = self.preserve.has(Preserve::OWNERSHIP) && wanted == made.owner;
+        let is_root = rustix::process::geteuid().is_root();
+        let will_get_another = is_root && self.preserve.has(Preserve::OWNERSHIP);
         if owner != made.owner && !will_get_another {
             let user = (owner.0 != made.owner.0).then(|| Uid::from_raw(owner.0));
             let group = (owner.1 != made.owner.1).then(|| Gid::from_raw(owner.1));
@@ -57,8 +58,7 @@ impl Attributes<'_> {
         ];
         if keeps_mode {
             let is_given_away = self.preserve.has(Preserve::OWNERSHIP) && wanted != owner;
-            let may_keep_all = rustix::process::geteuid().is_root() && !is_given_away;
-            let kept = if may_keep_all { MODE_BITS } else { MODE_BITS & !SET_ID_BITS };
+            let kept = if is_root && !is_given_away { MODE_BITS } else { MODE_BITS & !SET_ID_BITS };
             made.successor_mode = Some(found.st_mode & kept);
         }
         if !keeps_mode && !keeps_extended {

@@ -1,7 +1,7 @@
 //! What was tried and refused, for each pair of filesystems, by all threads.
 
 use std::os::fd::BorrowedFd;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use flatout_io::transfer::Method;
@@ -22,6 +22,8 @@ const MAX_PAIRS: usize = 1024;
 #[derive(Debug, Default)]
 pub struct Methods {
     pairs: RwLock<Vec<Arc<Pair>>>,
+    /// The kernel has no threads for a ring.
+    lacks_threads: AtomicBool,
 }
 
 /// Two filesystems, and what they refused.
@@ -50,6 +52,13 @@ impl Methods {
             })
         };
         pairs.iter().flat_map(of_pair).collect()
+    }
+
+    /// No ring is used from now on.
+    pub(in crate::copy) fn refuse_ring(&self) {
+        self.lacks_threads.store(true, Ordering::Relaxed);
+        let pairs = self.pairs.read().unwrap_or_else(PoisonError::into_inner);
+        pairs.iter().for_each(|pair| pair.refuse_ring());
     }
 
     /// Pairs that were met, as far as they are remembered.
@@ -96,6 +105,9 @@ impl Methods {
         if is_fuse(&facts.source) || is_fuse(&facts.target) {
             pair.refuse(Method::Uring, Errno::OPNOTSUPP);
         }
+        if self.lacks_threads.load(Ordering::Relaxed) {
+            pair.refuse_ring();
+        }
         let mut pairs = self.pairs.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = find(&pairs) {
             return Ok(known);
@@ -130,6 +142,11 @@ impl Pair {
     pub(super) fn could_share(&self) -> bool {
         let is_kin = self.facts.is_one || self.facts.source.name == self.facts.target.name;
         is_kin && self.may(Method::Reflink)
+    }
+
+    fn refuse_ring(&self) {
+        let errno = Errno::AGAIN.raw_os_error();
+        self.refused[Method::Uring.index()].store(errno, Ordering::Relaxed);
     }
 
     /// Remembers a refusal, if it is one of the filesystems or the kernel and not of one file.

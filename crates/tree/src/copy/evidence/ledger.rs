@@ -63,7 +63,7 @@ impl Ledger {
 
     /// Adds a note; false when that cannot be done any more.
     pub(super) fn add(&mut self, fingerprint: Fingerprint) -> bool {
-        self.waiting.extend_from_slice(&fingerprint);
+        self.waiting.extend_from_slice(&fingerprint.to_le_bytes());
         let is_due = self.waiting.len() >= MOST_WAITING_BYTES
             || self.written.is_none_or(|written| written.elapsed() >= LONGEST_WAIT);
         !is_due || self.write()
@@ -152,10 +152,10 @@ fn read(path: &Path, each: &mut impl FnMut(Fingerprint) -> Result<(), Refusal>) 
     if !is_whole || found != head()? {
         return fs::remove_file(path);
     }
-    let mut fingerprint = Fingerprint::default();
+    let mut note = [0; size_of::<Fingerprint>()];
     // What breaks off in the middle of a note was being written when its maker was killed.
-    while file.read_exact(&mut fingerprint).is_ok() {
-        if each(fingerprint).is_err() {
+    while file.read_exact(&mut note).is_ok() {
+        if each(Fingerprint::from_le_bytes(note)).is_err() {
             break;
         }
     }
@@ -183,7 +183,7 @@ fn append(from: &Path, to: &Path) -> io::Result<()> {
     ledger.set_len(whole - broken_off)?;
     let mut written = Ok(());
     read(from, &mut |fingerprint| {
-        notes.extend_from_slice(&fingerprint);
+        notes.extend_from_slice(&fingerprint.to_le_bytes());
         if notes.len() >= MOST_WAITING_BYTES {
             written = ledger.write_all(&notes);
             notes.clear();
@@ -228,7 +228,7 @@ mod tests {
     fn notes(path: &Path) -> Vec<u8> {
         let mut notes = Vec::new();
         let each = |fingerprint: Fingerprint| {
-            notes.push(fingerprint[0]);
+            notes.push(fingerprint as u8);
             Ok(())
         };
         assert!(Ledger::open(path, each).is_some());
@@ -240,14 +240,14 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("state/ledger");
         let mut ledger = Ledger::open(&path, |_| Ok(())).unwrap();
-        assert!(ledger.begin() && ledger.add([1; 16]) && ledger.add([2; 16]));
+        assert!(ledger.begin() && ledger.add(1) && ledger.add(2));
         ledger.finish(Reached::Everything);
         assert_eq!(notes(&path), [1, 2]);
         let whole = fs::read(&path).unwrap();
         fs::write(&path, &whole[..whole.len() - 3]).unwrap();
         assert_eq!(notes(&path), [1]);
         let mut ledger = Ledger::open(&path, |_| Ok(())).unwrap();
-        assert!(ledger.begin() && ledger.add([3; 16]));
+        assert!(ledger.begin() && ledger.add(3));
         ledger.finish(Reached::Part);
         assert_eq!(notes(&path), [1, 3], "what broke off does not shift the rest");
         let mut other = fs::read(&path).unwrap();
@@ -265,7 +265,7 @@ mod tests {
         let (mut one, mut other) = (open(), open());
         assert!(one.begin());
         assert!(!other.begin(), "it is locked");
-        assert!(one.add([1; 16]));
+        assert!(one.add(1));
         let third = open();
         one.finish(Reached::Part);
         third.finish(Reached::Everything);

@@ -1,0 +1,209 @@
+//! Where the bytes of a file go: to a name that nobody had, to a file that will take the place of the
+//! one that is there, or where that cannot be, into that one itself.
+
+use std::ffi::CString;
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::fs::{FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+
+use super::Attempt;
+use super::source::Opened;
+use crate::copy::attributes::{Made, Predecessor};
+use crate::copy::directory::Side;
+use crate::copy::entry::{Entry, Trouble, target};
+use crate::copy::existing::{Existing, SECTOR_BYTES, refuse_itself, refused};
+use crate::copy::failure::{Cause, Refusal};
+use crate::copy::lane::Lane;
+use crate::copy::options::{Appearance, Assurance, Preserve};
+
+const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
+
+/// Where the bytes go.
+pub(super) struct Place {
+    pub(super) file: OwnedFd,
+    pub(super) made: Made,
+    pub(super) name: Name,
+    /// Of the directory that it lies in.
+    pub(super) device: u64,
+}
+
+/// Under which name they go there.
+pub(super) enum Name {
+    /// One that is taken away or moved to its place in the end, where this file was.
+    Temporary(CString, Option<Predecessor>),
+    /// Its own, which nobody had.
+    New,
+    /// That of a file that was there, which had this mode.
+    Old(Mode),
+}
+
+/// What there is to do.
+pub(super) enum Where {
+    /// Bytes go here.
+    Open(Place),
+    /// The file is there.
+    Done(Stat),
+}
+
+impl Lane<'_, '_> {
+    /// Opens what the bytes go to; or finds that the file is there already.
+    pub(super) fn place(
+        &mut self,
+        entry: Entry<'_>,
+        opened: &Opened,
+        attempt: Attempt,
+    ) -> Result<Where, Trouble> {
+        let directory = entry.pair.target();
+        let device = entry.pair.found().target.0;
+        let made = Made::new(entry.pair.found().inheritance);
+        if self.copy.options.appearance != Appearance::Atomic && attempt.in_place.is_none() {
+            let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+            match rustix::fs::openat(directory, entry.target, flags | OFlags::CLOEXEC, PRIVATE) {
+                Ok(file) => {
+                    return Ok(Where::Open(Place { file, made, name: Name::New, device }));
+                }
+                Err(Errno::EXIST) => {}
+                Err(errno) => return Err(target("create")(errno)),
+            }
+        }
+        match self.existing(entry, opened.file.as_fd(), &opened.facts)? {
+            Existing::Unchanged(found) => Ok(Where::Done(found)),
+            Existing::Replace(found) => {
+                self.successor(entry, &opened.facts, &found, attempt.in_place).map(Where::Open)
+            }
+            Existing::ReplaceSymlink | Existing::Gone => {
+                let temporaries = &self.copy.temporaries;
+                let (file, name) =
+                    temporaries.file(directory, entry.target).map_err(Trouble::Target)?;
+                let name = Name::Temporary(name, None);
+                Ok(Where::Open(Place { file, made, name, device }))
+            }
+        }
+    }
+
+    /// Opens what the bytes go to where a file is in the way: a new file that will take its place, or
+    /// where that cannot be, the file itself.
+    fn successor(
+        &mut self,
+        entry: Entry<'_>,
+        source: &Stat,
+        found: &Stat,
+        in_place: Option<Errno>,
+    ) -> Result<Place, Trouble> {
+        let appearance = self.copy.options.appearance;
+        // What is written into one name is in all others.
+        let is_bound = self.is_bound(found);
+        let why = match in_place {
+            Some(errno) => errno,
+            None if appearance == Appearance::InPlace && !is_bound => {
+                return self.cut(entry, source);
+            }
+            None => match self.new_file(entry, source, found)? {
+                Ok(place) => return Ok(place),
+                Err(errno) => errno,
+            },
+        };
+        // Whoever wants files to appear as a whole does not want that.
+        if is_bound || appearance == Appearance::Atomic {
+            return Err(target("replace")(why));
+        }
+        let place = self.cut(entry, source)?;
+        self.copy.tell_in_place(&entry.path(Side::Target), why);
+        Ok(place)
+    }
+
+    /// Makes the file that will take the place of another one; or says why there can be none.
+    fn new_file(
+        &self,
+        entry: Entry<'_>,
+        source: &Stat,
+        found: &Stat,
+    ) -> Result<Result<Place, Errno>, Trouble> {
+        let (directory, device) = (entry.pair.target(), entry.pair.found().target.0);
+        let (file, name) = match self.copy.temporaries.file(directory, entry.target) {
+            Ok(made) => made,
+            Err(Refusal { cause: Cause::System(errno), .. }) if needs_no_directory(errno) => {
+                return Ok(Err(errno));
+            }
+            Err(Refusal { cause: Cause::System(errno), .. })
+                if has_room_in_place(entry, source, found, errno) =>
+            {
+                return Ok(Err(errno));
+            }
+            Err(refusal) => return Err(Trouble::Target(refusal)),
+        };
+        let old = (entry.target_place(), found);
+        let inheritance = entry.pair.found().inheritance;
+        let preceded = self.copy.attributes.precede(file.as_fd(), old, source, inheritance);
+        let refused = match preceded {
+            Ok(Some((made, predecessor))) => {
+                let name = Name::Temporary(name, Some(predecessor));
+                return Ok(Ok(Place { file, made, name, device }));
+            }
+            Ok(None) => Ok(Err(Errno::PERM)),
+            Err(refusal) => Err(Trouble::Target(refusal)),
+        };
+        self.discard(entry, &file, &name);
+        refused
+    }
+
+    /// Opens an existing file to be written again.
+    fn cut(&self, entry: Entry<'_>, source: &Stat) -> Result<Place, Trouble> {
+        let reads = match self.copy.options.assurance {
+            Assurance::Verified => OFlags::RDWR,
+            Assurance::Accepted => OFlags::WRONLY,
+        };
+        let flags = reads | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(entry.pair.target(), entry.target, flags, Mode::empty())
+            .map_err(target("open"))?;
+        let facts = rustix::fs::fstat(&file).map_err(target("examine"))?;
+        if !FileType::from_raw_mode(facts.st_mode).is_file() {
+            return Err(refused("overwrite", "it is no file any more"));
+        }
+        refuse_itself(&facts, source)?;
+        // What is written is for the eyes of those only who may see both files.
+        let mode = Mode::from_raw_mode(facts.st_mode & 0o7777);
+        let narrow = Mode::from_raw_mode(facts.st_mode & source.st_mode & 0o777);
+        if narrow != mode && self.copy.options.preserve.has(Preserve::MODE) {
+            let _not_ours = rustix::fs::fchmod(&file, narrow);
+        }
+        rustix::fs::ftruncate(&file, 0).map_err(target("cut"))?;
+        let made = Made::found(&facts);
+        Ok(Place { file, made, name: Name::Old(mode), device: facts.st_dev })
+    }
+}
+
+/// Whether a refusal has to do with the directory, or with the name in it, so that the file may be
+/// written all the same: it is mounted (`EBUSY`), or the directory is not to be written to.
+pub(super) fn needs_no_directory(errno: Errno) -> bool {
+    matches!(errno, Errno::BUSY | Errno::ACCESS | Errno::PERM | Errno::ROFS)
+}
+
+/// Whether a file that has no room beside the old one has it in its place. A guess that is too high
+/// would cost the old one.
+pub(super) fn has_room_in_place(
+    entry: Entry<'_>,
+    source: &Stat,
+    found: &Stat,
+    errno: Errno,
+) -> bool {
+    let free_bytes = match errno {
+        Errno::NOSPC => rustix::fs::fstatvfs(entry.pair.target())
+            .map_or(0, |facts| facts.f_bavail.saturating_mul(facts.f_frsize)),
+        Errno::DQUOT => 0,
+        _ => return false,
+    };
+    let held = |facts: &Stat| (facts.st_blocks as u64).saturating_mul(SECTOR_BYTES);
+    let needed = held(source).max(source.st_size as u64);
+    let is_regular = FileType::from_raw_mode(found.st_mode).is_file();
+    is_regular && found.st_nlink == 1 && needed <= held(found).saturating_add(free_bytes)
+}
+
+/// What the kernel said.
+pub(super) fn errno_of(trouble: &Trouble) -> Option<Errno> {
+    match trouble {
+        Trouble::Target(Refusal { cause: Cause::System(errno), .. }) => Some(*errno),
+        _ => None,
+    }
+}

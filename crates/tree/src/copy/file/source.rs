@@ -1,0 +1,67 @@
+//! The source of a file: opened, and looked at again when it was read.
+
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+
+use crate::copy::entry::{Entry, Trouble, look, source};
+
+/// A source that is open, and what was known of it then.
+pub(super) struct Opened {
+    pub(super) file: OwnedFd,
+    pub(super) facts: Stat,
+}
+
+/// What became of a source while it was read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    Same,
+    /// Bytes were added behind those that were read.
+    Grew,
+    /// It ends earlier than it says, now as before.
+    Shorter,
+    Changed,
+}
+
+/// Opens the source. A pipe that took its place does not block, a symlink is not followed.
+pub(super) fn open(entry: Entry<'_>) -> Result<Opened, Trouble> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let open = |flags| rustix::fs::openat(entry.pair.source(), entry.source, flags, Mode::empty());
+    let file = match open(flags | OFlags::NONBLOCK) {
+        // Somebody holds a lease on it (fcntl(2)), and is asked to give it back.
+        Err(Errno::AGAIN) if FileType::from_raw_mode(look(entry)?.st_mode).is_file() => open(flags),
+        opened => opened,
+    };
+    let file = match file {
+        Ok(file) => file,
+        // A symlink, a socket.
+        Err(Errno::LOOP | Errno::NXIO) => return Err(Trouble::Became),
+        Err(errno) => return Err(source("open")(errno)),
+    };
+    let facts = rustix::fs::fstat(&file).map_err(source("examine"))?;
+    if !FileType::from_raw_mode(facts.st_mode).is_file() {
+        return Err(Trouble::Became);
+    }
+    Ok(Opened { file, facts })
+}
+
+/// Looks what became of a source while it was read, `length_bytes` of it.
+pub(super) fn state_of(opened: &Opened, length_bytes: u64) -> Result<State, Trouble> {
+    let before = &opened.facts;
+    let after = rustix::fs::fstat(&opened.file).map_err(source("examine"))?;
+    let all = before.st_size as u64;
+    let is_written =
+        (before.st_mtime, before.st_mtime_nsec) != (after.st_mtime, after.st_mtime_nsec);
+    if after.st_size > before.st_size && length_bytes == all {
+        return Ok(State::Grew);
+    }
+    if is_written || after.st_size != before.st_size {
+        return Ok(State::Changed);
+    }
+    if all > 0 && length_bytes < all {
+        let ends = rustix::io::pread(&opened.file, &mut [0_u8], length_bytes);
+        return Ok(if ends == Ok(0) { State::Shorter } else { State::Changed });
+    }
+    Ok(State::Same)
+}
