@@ -11,6 +11,7 @@ mod facts;
 mod item;
 mod judgement;
 mod mapping;
+mod names;
 mod reduction;
 mod safety;
 mod trial;
