@@ -12,6 +12,7 @@ mod item;
 mod judgement;
 mod mapping;
 mod names;
+mod predictions;
 mod reduction;
 mod safety;
 mod trial;
