@@ -51,8 +51,8 @@ pub fn is_protected_or_linked(facts: &Facts<'_>, place: &[u8]) -> bool {
     !facts.trial.case.is_privileged() && has_names && is_file && (is_linked || is_refused)
 }
 
-/// All names but the last of a file of somebody else's are replaced, the last is written in place or
-/// refused; the two programs begin with different names.
+/// All names but the last of a file of somebody else's, or a protected one, are replaced, the last
+/// is written in place or refused; the two programs begin with different names.
 pub fn is_parted_or_written(facts: &Facts<'_>, place: &[u8]) -> bool {
     let Some((runner, before)) = facts.trial.case.runner.zip(facts.before(place)) else {
         return false;
@@ -64,7 +64,7 @@ pub fn is_parted_or_written(facts: &Facts<'_>, place: &[u8]) -> bool {
             && facts.source_entries(place).iter().any(|source| source.digest == after.digest)
     });
     before.kind == Kind::File
-        && before.owner.0 != runner
+        && (before.owner.0 != runner || before.mode & 0o200 == 0)
         && has_names
         && facts.has_file_source(place)
         && (facts.is(place, State::Copied)
