@@ -11,6 +11,8 @@ mod facts;
 mod item;
 mod judgement;
 mod mapping;
+mod names;
+mod predictions;
 mod reduction;
 mod safety;
 mod trial;

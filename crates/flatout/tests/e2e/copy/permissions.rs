@@ -99,6 +99,26 @@ fn a_default_list_does_not_come_to_a_file_that_was_there() {
     assert!(after.entry("").attributes.is_empty(), "{after:?}");
 }
 
+/// As cp, which removes a name of a file that has several, and writes into no other name.
+#[test]
+fn a_name_of_a_file_of_somebody_else_with_several_names_is_replaced() {
+    needs!(needs_root("running as somebody else"));
+    needs!(needs_program("setpriv"));
+    let folder = Folder::new();
+    fs::create_dir(folder.join("d")).unwrap();
+    chown(folder.join("d"), Some(NOBODY), Some(NOBODY)).unwrap();
+    file(&folder.join("n"), "new", 0o644);
+    chown(folder.join("n"), Some(NOBODY), Some(NOBODY)).unwrap();
+    file(&folder.join("d/e"), "old", 0o644);
+    chown(folder.join("d/e"), Some(1234), Some(4321)).unwrap();
+    fs::hard_link(folder.join("d/e"), folder.join("d/other")).unwrap();
+    as_nobody(&folder, "copy n d/e").run().exits(0);
+    assert_eq!(fs::read(folder.join("d/e")).unwrap(), b"new");
+    assert_eq!(folder.join("d/e").metadata().unwrap().uid(), NOBODY);
+    assert_eq!(fs::read(folder.join("d/other")).unwrap(), b"old");
+    assert_eq!(folder.join("d/other").metadata().unwrap().uid(), 1234);
+}
+
 /// Without privilege a file of somebody else stays his, because it is written in place.
 #[test]
 fn a_file_of_somebody_else_stays_theirs() {

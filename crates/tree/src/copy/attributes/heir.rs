@@ -28,7 +28,7 @@ pub struct Predecessor {
 impl Attributes<'_> {
     /// Prepares a new file to take the place of `found`, which bears the name `old`: it gets the owner
     /// that it would have had if it had been written into. `None`: that owner cannot be given, and a
-    /// new file would be somebody else's.
+    /// new file would be somebody else's; one with several names is not written into, and goes.
     ///
     /// Cost: a call where the owners differ; others only where attributes are not carried over.
     /// Errors: something else bears the name by now.
@@ -47,10 +47,13 @@ impl Attributes<'_> {
         if owner != made.owner && !will_get_another {
             let user = (owner.0 != made.owner.0).then(|| Uid::from_raw(owner.0));
             let group = (owner.1 != made.owner.1).then(|| Gid::from_raw(owner.1));
-            if Node::Open(new).set_owner(user, group).is_err() {
-                return Ok(None);
+            // As cp, which writes into a file with one name, and removes one with several.
+            let is_parted = found.st_nlink > 1 && self.preserve.has(Preserve::LINKS);
+            match Node::Open(new).set_owner(user, group) {
+                Ok(()) => made = Made { owner, origin: Origin::Known, ..made },
+                Err(_) if is_parted => {}
+                Err(_) => return Ok(None),
             }
-            made = Made { owner, origin: Origin::Known, ..made };
         }
         let [keeps_mode, keeps_extended] = [
             !self.preserve.has(Preserve::MODE),

@@ -3,8 +3,18 @@
 //! Where one sentence has several consequences, each is a rule of its own.
 
 use super::super::oracle::{Aspect, Entry, Kind};
+use super::case::parent;
 use super::facts::{Facts, State};
 use super::mapping::Meeting;
+use super::names::{
+    is_dangling_still, is_directory_twice, is_kept_from_loop, is_link_beside, is_name_of_replaced,
+    is_name_of_source, is_parted_or_written, is_protected_or_linked, stays_with_other_name,
+};
+use super::predictions::{
+    has_known_attributes, has_one_inode_twice, has_planned_bits, has_time_of_its_own,
+    is_alike_already, is_either_way, is_end_of_new, is_left_by_device, is_locked_out,
+    is_refused_special_replaced, is_special, is_special_behind_name, is_special_still,
+};
 
 const REPLACED_SYMLINK: &str = "A symlink in the target that bears the name of a file to be copied is replaced, where cp writes to what it points at.";
 const SPECIAL: &str =
@@ -19,9 +29,26 @@ const ENTANGLED: &str = "Where a symlink leads to what the same copy replaces, b
 
 const FIDELITY: &str = "extended attributes, ACLs, file capabilities";
 
-const PARTIAL: &str = "What cannot be set of a directory does not keep the rest from being set.";
+const PARTIAL: &str = "What cannot be set of a directory, or of a file that is written in place, does not keep the rest from being set.";
 
 const ONE_INODE: &str = "One inode that two operands bring to one name is copied; cp removes the first copy and then cannot link to it.";
+
+const DANGLING: &str = "A symlink that dangles also stays where a further name of a file comes across it; cp puts a link in its place.";
+
+const ORDER: &str = "Which name of a file is copied, and which become links to it, is left open. A link also takes the place of a file that may not be written, as with cp.";
+
+const PARTED: &str = "Of several names of a file that is somebody else's, or may not be written, the last one is written in place or refused, the others are replaced, as with cp. Their order is left open.";
+
+const AT_ONCE: &str = "What a source directory does not give to group and others goes from the one that was there at once, not in the end.";
+
+const INHERITED: &str = "A new directory has the special bits of its source, no more. cp leaves it a set-group-ID bit that it inherited.";
+
+const MEANWHILE: &str = "a further name of a file that was replaced meanwhile gets that file's bytes; cp makes it a link to what took its place.";
+
+const ALIKE: &str = "A symlink, FIFO, socket or device that is there already, and is the user's, is not made again but gets the attributes. Further names of its source are linked with it.";
+
+const TWICE: &str =
+    "A directory that is in another operand, too, is copied twice; cp refuses it the second time.";
 
 /// One documented difference.
 pub struct Rule {
@@ -51,6 +78,16 @@ pub const RULES: &[Rule] = &[
         },
     },
     Rule {
+        name: "a replaced symlink is no other name of a source any more",
+        sentence: REPLACED_SYMLINK,
+        allows: |facts, place, aspects| {
+            let is_replaced =
+                |twin: &[u8]| facts.leads_to_no_directory(twin) && facts.is_done(twin);
+            is_link_beside((facts, place, aspects), is_replaced)
+        },
+        changes_exit: never,
+    },
+    Rule {
         name: "what such a symlink leads to is not written",
         sentence: REPLACED_SYMLINK,
         allows: |facts, place, _| {
@@ -75,13 +112,17 @@ pub const RULES: &[Rule] = &[
         name: "a FIFO, socket or device stays",
         sentence: SPECIAL,
         allows: |facts, place, _| is_special_still(facts, place),
-        changes_exit: is_special_still,
+        changes_exit: |facts, place| {
+            is_special_still(facts, place)
+                || is_refused_special_replaced(facts, place)
+                || is_special_behind_name(facts, place)
+        },
     },
     Rule {
         name: "another name of a source is no name of what cp wrote into",
         sentence: SPECIAL,
         allows: |facts, place, _| {
-            facts.is(place, State::Copied)
+            facts.is_done(place)
                 && facts.twins(place).iter().any(|twin| {
                     is_special(facts, twin) || matches!(facts.meeting(twin), Meeting::LinkTo(_))
                 })
@@ -139,13 +180,32 @@ pub const RULES: &[Rule] = &[
         changes_exit: never,
     },
     Rule {
+        name: "a FIFO, socket or device of another owner has no set-id bits",
+        sentence: STICKY,
+        allows: |facts, place, aspects| {
+            let after = |entry: &Entry| entry.mode & 0o6000 == 0;
+            let lent =
+                |source: &&Entry| source.kind != Kind::Directory && source.mode & 0o6000 != 0;
+            !facts.trial.case.is_privileged()
+                && aspects == [Aspect::Mode]
+                && facts.is_done(place)
+                && facts.trial.flatout.after.entries.get(place).is_some_and(after)
+                && facts.source_entries(place).iter().any(lent)
+        },
+        changes_exit: never,
+    },
+    Rule {
         name: "attributes that cp cannot set because it made or found the entry read-only",
         sentence: FIDELITY,
         allows: |facts, place, aspects| {
             let is_made_read_only = facts.trial.case.umask & 0o200 != 0;
             !facts.trial.case.is_privileged()
                 && facts.before(place).map_or(is_made_read_only, |before| {
-                    is_made_read_only || before.kind == Kind::Directory && before.mode & 0o200 == 0
+                    let is_closed = |entry: &Entry| entry.mode & 0o200 == 0;
+                    // cp takes from a directory what its source does not have before it sets these.
+                    let is_to_be = || facts.source_entries(place).into_iter().any(is_closed);
+                    is_made_read_only
+                        || before.kind == Kind::Directory && (is_closed(before) || is_to_be())
                 })
                 && aspects == [Aspect::Attributes]
                 && facts.is(place, State::Copied)
@@ -156,7 +216,27 @@ pub const RULES: &[Rule] = &[
         name: "a directory of somebody else gets the attributes that it can be given",
         sentence: PARTIAL,
         allows: |facts, place, aspects| {
-            aspects == [Aspect::Attributes] && has_known_attributes(facts, place)
+            let is_directory = facts.meeting(place) == Meeting::Is(Kind::Directory);
+            aspects == [Aspect::Attributes] && is_directory && has_known_attributes(facts, place)
+        },
+        changes_exit: never,
+    },
+    Rule {
+        name: "a directory that cp has locked itself out of before it gave all",
+        sentence: PARTIAL,
+        allows: |facts, place, aspects| {
+            let is_mode = |aspect: &Aspect| matches!(aspect, Aspect::Mode | Aspect::Attributes);
+            is_locked_out(facts, place) && aspects.iter().all(is_mode)
+        },
+        changes_exit: is_locked_out,
+    },
+    Rule {
+        name: "a file of somebody else that is written in place gets what it can be given",
+        sentence: PARTIAL,
+        allows: |facts, place, aspects| {
+            aspects == [Aspect::Attributes]
+                && facts.trial.flatout.code == Some(1)
+                && has_known_attributes(facts, place)
         },
         changes_exit: never,
     },
@@ -171,12 +251,8 @@ pub const RULES: &[Rule] = &[
     Rule {
         name: "a symlink does not replace the symlink that it refers to",
         sentence: FIRST_HOP,
-        allows: |facts, place, _| refers_to_target(facts, place) && facts.is(place, State::Before),
-        changes_exit: |facts, place| {
-            refers_to_target(facts, place)
-                && facts.is(place, State::Before)
-                && facts.trial.flatout.code == Some(1)
-        },
+        allows: |facts, place, _| is_kept_from_loop(facts, place),
+        changes_exit: is_kept_from_loop,
     },
     Rule {
         name: "what was there survives a failure",
@@ -191,104 +267,122 @@ pub const RULES: &[Rule] = &[
         changes_exit: never,
     },
     Rule {
+        name: "a device that nobody may make leaves what a later symlink refers to",
+        sentence: SURVIVES,
+        allows: |facts, place, _| is_left_by_device(facts, place),
+        changes_exit: never,
+    },
+    Rule {
+        name: "a dangling symlink stays",
+        sentence: DANGLING,
+        allows: |facts, place, aspects| {
+            is_dangling_still(facts, place)
+                || is_link_beside((facts, place, aspects), |twin| is_dangling_still(facts, twin))
+        },
+        changes_exit: is_dangling_still,
+    },
+    Rule {
+        name: "the order of the names of a file decides what is refused",
+        sentence: ORDER,
+        allows: |facts, place, aspects| {
+            is_protected_or_linked(facts, place)
+                || is_link_beside((facts, place, aspects), |twin| {
+                    is_protected_or_linked(facts, twin)
+                })
+        },
+        changes_exit: is_protected_or_linked,
+    },
+    Rule {
+        name: "the order of the names of a file of somebody else decides which is written in place",
+        sentence: PARTED,
+        allows: |facts, place, _| is_parted_or_written(facts, place),
+        changes_exit: is_parted_or_written,
+    },
+    Rule {
+        name: "a set-group-ID bit is inherited no more",
+        sentence: INHERITED,
+        allows: |facts, place, aspects| {
+            let after = facts.trial.flatout.after.entries.get(place);
+            let is_source = |source: &Entry| {
+                let bits = if facts.trial.case.is_privileged() { 0o7777 } else { 0o777 };
+                source.kind == Kind::Directory
+                    && after.is_some_and(|after| (after.mode ^ source.mode) & bits == 0)
+            };
+            aspects == [Aspect::Mode]
+                && facts.before(place).is_none()
+                && facts.is_done(place)
+                && facts.source_entries(place).into_iter().any(is_source)
+        },
+        changes_exit: never,
+    },
+    Rule {
+        name: "a group that is inherited until the directory gets its own",
+        sentence: AT_ONCE,
+        allows: |facts, place, aspects| {
+            let Some(runner) = facts.trial.case.runner else { return false };
+            let after = facts.trial.flatout.after.entries.get(place);
+            aspects == [Aspect::Owner]
+                && facts.is_done(place)
+                && after.is_some_and(|after| after.owner == (runner, runner))
+                && facts.before(parent(place)).is_some_and(|above| above.mode & 0o2000 != 0)
+        },
+        changes_exit: never,
+    },
+    Rule {
+        name: "a further name of a file that was replaced meanwhile",
+        sentence: MEANWHILE,
+        allows: |facts, place, _| is_name_of_replaced(facts, place),
+        changes_exit: never,
+    },
+    Rule {
+        name: "two names of something that stays are one inode still",
+        sentence: SURVIVES,
+        allows: |facts, place, aspects| {
+            let survives = |twin: &[u8]| {
+                let [cp, flatout] = [&facts.trial.cp, &facts.trial.flatout];
+                !cp.after.entries.contains_key(twin)
+                    && flatout.after.entries.contains_key(twin)
+                    && (cp.code, flatout.code) == (Some(1), Some(1))
+            };
+            stays_with_other_name(facts, place, aspects)
+                || is_link_beside((facts, place, aspects), survives)
+        },
+        changes_exit: never,
+    },
+    Rule {
+        name: "a symlink that is the source already gets further names",
+        sentence: ALIKE,
+        allows: is_name_of_source,
+        changes_exit: never,
+    },
+    Rule {
+        name: "what cannot be removed or made is there already",
+        sentence: ALIKE,
+        allows: |facts, place, _| is_alike_already(facts, place),
+        changes_exit: is_alike_already,
+    },
+    Rule {
+        name: "replacing changes the time of a directory that cannot be given another one",
+        sentence: RENAMED,
+        allows: has_time_of_its_own,
+        changes_exit: never,
+    },
+    Rule {
+        name: "a directory that two operands bring",
+        sentence: TWICE,
+        allows: |facts, place, _| is_directory_twice(facts, place),
+        changes_exit: is_directory_twice,
+    },
+    Rule {
         name: "symlinks that lead to what is replaced",
         sentence: ENTANGLED,
-        allows: |facts, place, _| is_either_way(facts, place),
+        allows: |facts, place, _| is_either_way(facts, place) || is_end_of_new(facts, place),
         changes_exit: is_either_way,
     },
 ];
 
 fn never(_: &Facts<'_>, _: &[u8]) -> bool {
     false
-}
-
-/// A regular file is to be copied to where a FIFO, a socket or a device is, or has come from an
-/// earlier operand.
-fn is_special(facts: &Facts<'_>, place: &[u8]) -> bool {
-    let special = [Kind::Fifo, Kind::Socket, Kind::CharacterDevice, Kind::BlockDevice];
-    let is_there = |entry: &Entry| special.contains(&entry.kind);
-    let sources = facts.source_entries(place);
-    let last_file = sources.iter().rposition(|entry| entry.kind == Kind::File);
-    last_file.is_some_and(|last| {
-        facts.before(place).is_some_and(is_there)
-            || sources[..last].iter().any(|entry| is_there(entry))
-    })
-}
-
-/// It is the one that was there, or that came first, and the file was refused.
-fn is_special_still(facts: &Facts<'_>, place: &[u8]) -> bool {
-    let is_first = facts.is(place, State::Before) || facts.is(place, State::CopiedEarlier);
-    is_special(facts, place) && is_first && facts.trial.flatout.code == Some(1)
-}
-
-/// The mode of a directory is the source's, with the set-group-ID bit that it had. Whether an
-/// existing directory keeps its sticky bit, as with cp, is left open.
-fn has_planned_bits(facts: &Facts<'_>, place: &[u8]) -> bool {
-    let Some(after) = facts.trial.flatout.after.entries.get(place) else { return false };
-    let before = facts.before(place).map_or(0, |before| before.mode);
-    let is_planned = |mode: u32| {
-        let base = mode | before & 0o2000;
-        after.mode == base || after.mode == base | before & 0o1000
-    };
-    let is_without_privilege = !facts.trial.case.is_privileged();
-    after.kind == Kind::Directory
-        && facts.source_entries(place).iter().any(|source| {
-            // Without privilege the set-id bits may go with the owner.
-            is_planned(source.mode)
-                || is_without_privilege
-                    && (is_planned(source.mode & 0o777) || is_planned(source.mode & 0o1777))
-        })
-}
-
-/// A directory of somebody else: each attribute that it has now was its own or is a source's.
-fn has_known_attributes(facts: &Facts<'_>, place: &[u8]) -> bool {
-    let trial = facts.trial;
-    let (Some(runner), Some(before)) = (trial.case.runner, facts.before(place)) else {
-        return false;
-    };
-    let Some(after) = trial.flatout.after.entries.get(place) else { return false };
-    let mut models = facts.source_entries(place);
-    models.push(before);
-    let is_known = |name: &[u8], value: &[u8]| {
-        models.iter().any(|model| model.attributes.get(name).is_some_and(|known| known == value))
-    };
-    before.kind == Kind::Directory
-        && before.owner.0 != runner
-        && after.attributes.iter().all(|(name, value)| is_known(name, value))
-}
-
-/// cp has removed the copy that it wanted to link to; here it is.
-fn has_one_inode_twice(facts: &Facts<'_>, place: &[u8]) -> bool {
-    let sources = facts.source_entries(place);
-    let is_same = |pair: &[&Entry]| pair[0].identity == pair[1].identity;
-    sources.windows(2).any(is_same)
-        && sources[0].kind != Kind::Directory
-        && !facts.trial.cp.after.entries.contains_key(place)
-        && facts.is(place, State::Copied)
-}
-
-/// A source is a symlink whose text names this place, where a symlink is.
-fn refers_to_target(facts: &Facts<'_>, place: &[u8]) -> bool {
-    let is_link = facts.before(place).is_some_and(|before| before.kind == Kind::Symlink);
-    let pairs = facts.sources.get(place).map_or(&[][..], |pairs| &pairs[..]);
-    let first = |source: &[u8]| facts.trial.hops.get(source).and_then(|hops| hops.first());
-    is_link && pairs.iter().any(|pair| first(&pair.source).is_some_and(|first| first == place))
-}
-
-/// The source or the target is a symlink with a hop at a place that this copy changes, too: it is
-/// copied or it stays and is complained about.
-fn is_either_way(facts: &Facts<'_>, place: &[u8]) -> bool {
-    let hops = |of: &[u8]| facts.trial.hops.get(of).cloned().unwrap_or_default();
-    let pairs = facts.sources.get(place).map_or(&[][..], |pairs| &pairs[..]);
-    let mut ways = hops(place);
-    ways.extend(pairs.iter().flat_map(|pair| hops(&pair.source)));
-    let is_changed = |hop: &[u8]| {
-        hop != place
-            && facts.sources.contains_key(hop)
-            && facts.before(hop).is_none_or(|before| before.kind != Kind::Directory)
-    };
-    let is_stopped = facts.is(place, State::Before) && facts.trial.flatout.code == Some(1);
-    ways.iter().any(|hop| is_changed(hop)) && (is_stopped || facts.is(place, State::Copied))
 }
 
 /// What is documented is what the rules say: each sentence stands in docs/copying.md.

@@ -53,8 +53,8 @@ impl<'a> Facts<'a> {
         let pairs = self.sources.get(target)?;
         let last_file = pairs.iter().rposition(is_file)?;
         // Trees that are merged have the same depth, so texts lead to the same from both.
-        let earlier = pairs[..last_file].iter().map(|pair| &pair.source[..]);
-        let mut links = std::iter::once(target).chain(earlier);
+        let earlier = pairs[..last_file].iter().rev().map(|pair| &pair.source[..]);
+        let mut links = earlier.chain(std::iter::once(target));
         links.find_map(|link| self.trial.leads.get(link)?.as_deref())
     }
 
@@ -131,7 +131,11 @@ impl<'a> Facts<'a> {
     /// Whether a file comes across a symlink that leads to something, but to no directory.
     pub fn leads_to_no_directory(&self, place: &[u8]) -> bool {
         let end = self.end_under_file(place).and_then(|end| self.before(end));
-        end.is_some_and(|end| end.kind != Kind::Directory) && !self.is_own_source(place)
+        // Replaced by what came earlier; its own source was then refused.
+        let is_replaced =
+            self.trial.flatout.code == Some(1) && self.is(place, State::CopiedEarlier);
+        end.is_some_and(|end| end.kind != Kind::Directory)
+            && (is_replaced || !self.is_own_source(place))
     }
 
     /// Whether a symlink of the target leads to its own source, which both refuse.
@@ -161,6 +165,16 @@ impl<'a> Facts<'a> {
         };
         let others = self.sources.keys().filter(|other| **other != place && is_twin(other));
         others.copied().collect()
+    }
+
+    /// Whether a source of this place is copied to another place, too.
+    pub fn is_read_twice(&self, place: &[u8]) -> bool {
+        let is_elsewhere = |source: &[u8]| {
+            self.trial.pairs.iter().any(|pair| pair.source == source && pair.target != place)
+        };
+        self.sources
+            .get(place)
+            .is_some_and(|pairs| pairs.iter().any(|pair| is_elsewhere(&pair.source)))
     }
 
     pub fn is_unmapped_directory(&self, place: &[u8]) -> bool {

@@ -41,13 +41,19 @@ pub fn judge(trial: &Trial<'_>) -> Vec<Finding> {
         // Whoever reads changes when it was read; only a copy is given that time.
         let is_failed_directory =
             facts.meeting(place) == Meeting::Is(Kind::Directory) && trial.flatout.code != Some(0);
-        let is_copy = facts.state(place, &trial.flatout) == State::Copied && !is_failed_directory;
+        // What is copied twice has been read before.
+        let is_copy = facts.state(place, &trial.flatout) == State::Copied
+            && !is_failed_directory
+            && !facts.is_read_twice(place);
         let aspects: Vec<Aspect> =
             aspects.into_iter().filter(|aspect| is_copy || *aspect != Aspect::Accessed).collect();
         if aspects.is_empty() {
             continue;
         }
-        if !RULES.iter().any(|rule| (rule.allows)(&facts, place, &aspects)) {
+        // One rule for all of them, or one for each.
+        let is_allowed =
+            |aspects: &[Aspect]| RULES.iter().any(|rule| (rule.allows)(&facts, place, aspects));
+        if !is_allowed(&aspects) && !aspects.iter().all(|aspect| is_allowed(&[*aspect])) {
             found.push(unexplained(&facts, place, &aspects, &differences));
         }
     }

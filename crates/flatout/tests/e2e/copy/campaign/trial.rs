@@ -20,7 +20,7 @@ use super::mapping::{Pair, pairs};
 use crate::bin::{Folder, executable};
 
 /// How long cp may take, in seconds: it waits for ever for a reader of a FIFO that it has just made.
-const CP_LIMIT_SECONDS: &str = "3";
+const CP_LIMIT_SECONDS: &str = "1";
 /// What timeout(1) ends with when it is over.
 const IS_TOO_LATE: i32 = 124;
 
