@@ -129,7 +129,7 @@ impl Lane<'_, '_> {
             return Err(Trouble::Target(Refusal::because("copy to", reason)));
         }
         let above = entry.pair.found().inheritance;
-        let is_ours = origin == Origin::Fresh || is_unfinished(&found, &facts);
+        let is_ours = origin == Origin::Fresh || is_unfinished(entry, &found, &facts);
         if is_ours {
             attributes::open_up(to.as_fd(), &found);
         }
@@ -332,9 +332,20 @@ impl Lane<'_, '_> {
 /// Whether a directory that was there is one that a copy was killed over: it has the mode with which
 /// they are made, as far as a umask or a default ACL lets it. Its times say nothing: they are set
 /// before the mode.
-fn is_unfinished(found: &Stat, source: &Stat) -> bool {
+fn is_unfinished(entry: Entry<'_>, found: &Stat, source: &Stat) -> bool {
     // Its owner is the first attribute that is set.
-    is_as_made(found) && (belongs_to_us(found) || found.st_uid == source.st_uid)
+    is_as_made(found)
+        && (belongs_to_us(found) || found.st_uid == source.st_uid)
+        && shares_as_above(entry, found)
+}
+
+/// Whether a directory has the set-group-ID bit where it would have inherited it, and only there.
+fn shares_as_above(entry: Entry<'_>, found: &Stat) -> bool {
+    let shares = |facts: &Stat| Mode::from_raw_mode(facts.st_mode).contains(Mode::SGID);
+    // What the user names as `DIR/.` is the name `.` in itself.
+    let above = if entry.target == c"." { c".." } else { c"." };
+    rustix::fs::statat(entry.pair.target(), above, AtFlags::empty())
+        .is_ok_and(|above| shares(&above) == shares(found))
 }
 
 fn is_as_made(found: &Stat) -> bool {

@@ -1,5 +1,7 @@
 //! What a copy came to: its figures, its last line, its exit code.
 
+use std::os::unix::ffi::OsStrExt;
+
 use flatout_io::transfer::Method;
 use flatout_report::quantity;
 use flatout_sys::memory;
@@ -79,6 +81,11 @@ fn goes_into_itself(arguments: &Arguments) -> bool {
     let (sources, destination) = arguments.operands();
     match (sources, destination) {
         ([source], Destination::Named(target)) => {
+            // What is in a directory goes into the target itself, then as now.
+            let text = source.as_os_str().as_bytes();
+            if matches!(text, b"." | b"..") || text.ends_with(b"/.") || text.ends_with(b"/..") {
+                return false;
+            }
             let inside = source.file_name().map(|name| target.join(name));
             target.is_dir() && inside.is_some_and(|inside| inside.symlink_metadata().is_err())
         }

@@ -114,3 +114,15 @@ fn directories_are_the_same_on_all_filesystems() {
         mounted.finish();
     }
 }
+
+/// A second operand finds what the first one left, be its mode that of an unfinished directory.
+#[test]
+fn a_merge_of_two_operands_keeps_the_bits_of_a_shared_directory() {
+    let folder = Folder::new();
+    for (name, bits) in [("a", 0o700), ("b", 0o755), ("t", 0o3770)] {
+        fs::create_dir(folder.join(name)).unwrap();
+        chmod(&folder.join(name), bits);
+    }
+    folder.flatout(["copy", "a/.", "b/.", "t"]).run().exits(0);
+    assert_eq!(mode(&folder.join("t")), 0o3755);
+}

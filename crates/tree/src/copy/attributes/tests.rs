@@ -340,7 +340,7 @@ fn what_is_not_asked_for_is_not_kept() {
         let attributes = Attributes::new(preserve, &folders.heard);
         let facts = folders.copy_with(&attributes, "file").unwrap();
         assert_eq!(mode(&facts), expected & attributes.unmasked);
-        let _again = std::fs::remove_file(folders.target.join("file"));
+        let _again = fs::remove_file(folders.target.join("file"));
     }
     let attributes = Attributes::new(Preserve::NOTHING, &folders.heard);
     let facts = folders.copy_with(&attributes, "file").unwrap();
