@@ -43,7 +43,7 @@ const AT_ONCE: &str = "What a source directory does not give to group and others
 
 const INHERITED: &str = "A new directory has the special bits of its source, no more. cp leaves it a set-group-ID bit that it inherited.";
 
-const MEANWHILE: &str = "a further name of a file that was replaced meanwhile gets that file's bytes; cp makes it a link to what took its place.";
+const MEANWHILE: &str = "a further name of a file that was replaced meanwhile becomes a file of its own with that file's bytes; cp makes it a link to what took its place, or to another name.";
 
 const ALIKE: &str = "A symlink, FIFO, socket or device that is there already, and is the user's, is not made again but gets the attributes. Further names of its source are linked with it.";
 
