@@ -76,7 +76,8 @@ struct Job<'a> {
     kind: FileType,
     made: Made,
     /// Something is lost that `cp -a` would fail for.
-    is_incomplete: Cell<bool>,
+    /// What was lost for which cp fails.
+    incomplete: Cell<Option<Loss>>,
     /// Something was lost, be it something for which cp does not fail.
     has_loss: Cell<bool>,
 }
@@ -90,7 +91,7 @@ impl<'a> Job<'a> {
             facts,
             kind,
             made,
-            is_incomplete: Cell::new(false),
+            incomplete: Cell::new(None),
             has_loss: Cell::new(false),
         }
     }
@@ -264,8 +265,9 @@ impl<'a> Attributes<'a> {
     fn apply(&self, job: &Job<'_>, found: Option<&Stat>) -> Result<bool, Refusal> {
         let applied = self.set_all(job, found);
         // One that failed is counted as such.
-        if applied.is_ok() && job.is_incomplete.get() {
+        if let (Ok(_), Some(loss)) = (&applied, job.incomplete.get()) {
             self.incomplete.fetch_add(1, Ordering::Relaxed);
+            self.remarks.name(loss, job.source.shown());
         }
         applied
     }
@@ -338,7 +340,7 @@ impl<'a> Attributes<'a> {
     fn lose(&self, job: &Job<'_>, loss: Loss, cause: Option<Errno>) {
         job.has_loss.set(true);
         if loss.fails_cp() {
-            job.is_incomplete.set(true);
+            job.incomplete.set(Some(loss));
         }
         let device = match job.made.inheritance.device {
             0 => job.target.stat().map_or(0, |facts| facts.st_dev as _),

@@ -203,6 +203,10 @@ impl Lane<'_, '_> {
             Claim::First(ticket) => {
                 let result = copy(self);
                 match result.as_ref().map(|outcome| self.made_of(entry, outcome)) {
+                    // One that is not as it should be, maybe somebody else's, gets no other names.
+                    Ok(_) if result.as_ref().is_ok_and(|outcome| outcome.blemish.is_some()) => {
+                        ticket.failed();
+                    }
                     Ok(Ok(made)) => {
                         let path = entry.directory.path_below_base(entry.target);
                         if path.and_then(|path| ticket.done(&path, made)).is_err() {

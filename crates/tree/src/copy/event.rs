@@ -38,6 +38,14 @@ pub enum Event<'a> {
     },
     /// An entry could not be copied.
     Failed(&'a Failure),
+    /// An entry is there, without something of its source for which `cp -a` fails. What it is was
+    /// said once, as a notice with this code.
+    Incomplete {
+        /// The source, by its absolute path.
+        source: OsString,
+        /// As that of the notice.
+        code: &'static str,
+    },
     /// Something could not be kept, said once.
     Notice(&'a Notice),
 }

@@ -26,7 +26,7 @@ use super::entry::{Entry, Outcome, Trouble, attribute, target};
 use super::event::Action;
 use super::existing::{in_the_way, refused};
 use super::failure::Refusal;
-use super::lane::Lane;
+use super::lane::{Lane, MUCH_BYTES};
 use super::links::mark;
 use super::options::Unchanged;
 use super::tally::count;
@@ -70,7 +70,7 @@ struct Written {
 impl Lane<'_, '_> {
     /// Copies a regular file.
     pub(super) fn regular(&mut self, entry: Entry<'_>) -> Result<Outcome, Trouble> {
-        let opened = open(entry, &self.copy.evidence)?;
+        let opened = open(entry)?;
         let facts = opened.facts;
         self.once(entry, &facts, |lane| lane.file(entry, opened))
     }
@@ -86,7 +86,7 @@ impl Lane<'_, '_> {
                 Err(Setback::Changed) => {
                     count(&self.copy.tally.retried);
                     self.copy.tell_of_a_change(&entry.path(Side::Source));
-                    let again = open(entry, &self.copy.evidence)?;
+                    let again = open(entry)?;
                     // Another file has the name by now: it is another one's links, too.
                     if identity(&again.facts) != identity(&opened.facts) {
                         return Err(Trouble::Became);
@@ -117,7 +117,8 @@ impl Lane<'_, '_> {
         };
         let Name::Temporary(temporary, predecessor) = name else {
             // What is written in place may have been the same a moment ago, with other bytes.
-            let made = matches!(name, Name::New).then(|| self.made(&file, &written)).flatten();
+            let made =
+                matches!(name, Name::New).then(|| self.made(opened, &file, &written)).flatten();
             // Some filesystems tell only now that bytes were lost.
             closed(file)?;
             self.note(entry, opened, made);
@@ -134,7 +135,7 @@ impl Lane<'_, '_> {
             });
         match done {
             Ok(()) => {
-                self.note(entry, opened, self.made(&file, &written));
+                self.note(entry, opened, self.made(opened, &file, &written));
                 Ok(written.outcome)
             }
             Err(trouble) => {
@@ -286,7 +287,11 @@ impl Lane<'_, '_> {
     }
 
     /// What a complete file is now, where that is to be noted. A call, but only then.
-    fn made(&self, file: &OwnedFd, written: &Written) -> Option<Stat> {
+    fn made(&self, opened: &Opened, file: &OwnedFd, written: &Written) -> Option<Stat> {
+        // A large file may take so long that the time to note has come meanwhile.
+        if opened.facts.st_size as u64 >= MUCH_BYTES {
+            self.copy.evidence.look_at_the_clock();
+        }
         let is_wanted = self.copy.evidence.is_noting() && written.is_certain;
         is_wanted.then(|| rustix::fs::fstat(file).ok())?
     }
@@ -295,10 +300,10 @@ impl Lane<'_, '_> {
     fn note(&self, entry: Entry<'_>, opened: &Opened, made: Option<Stat>) {
         // A file of an overlay has another device than its directory.
         let devices = (opened.facts.st_dev, entry.pair.found().target.0);
-        if let (Some(made), Some(moment)) = (made, opened.moment)
+        if let Some(made) = made
             && self.copy.methods.keep_change_times(devices)
         {
-            self.copy.evidence.note(&opened.facts, moment, &made);
+            self.copy.evidence.note(&opened.facts, opened.moment, &made);
         }
     }
 
@@ -311,9 +316,7 @@ impl Lane<'_, '_> {
         found: &Stat,
     ) -> Result<Outcome, Trouble> {
         if self.copy.unchanged() == Unchanged::Recorded {
-            if let Some(moment) = opened.moment {
-                self.copy.evidence.note(&opened.facts, moment, found);
-            }
+            self.copy.evidence.note(&opened.facts, opened.moment, found);
             return Ok(Outcome { mark: Some(mark(found)), ..Outcome::of(Action::Unchanged) });
         }
         let place = entry.target_place();

@@ -29,7 +29,7 @@ const LISTING_BYTES: usize = 64 << 10;
 /// So many small files tell whether a thread waits for them.
 const LOOK_FILES: u64 = 16;
 /// A file of this size takes longer than giving away what comes after it.
-const MUCH_BYTES: u64 = 1 << 20;
+pub(super) const MUCH_BYTES: u64 = 1 << 20;
 
 /// A thread with its buffers.
 pub(super) struct Lane<'c, 'a> {

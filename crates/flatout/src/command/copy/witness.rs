@@ -60,6 +60,11 @@ impl<'a> Witness<'a> {
 
     fn note(&self, text: String) {
         self.complain(&text);
+        self.keep(text);
+    }
+
+    /// Keeps an error for the document.
+    fn keep(&self, text: String) {
         let mut said = self.said();
         if said.errors.len() < MAX_ERRORS {
             said.errors.push(text);
@@ -122,6 +127,14 @@ impl Watch for Witness<'_> {
                     }));
                 }
                 self.note(failure.to_string());
+            }
+            Event::Incomplete { source, code } => {
+                let path = escape(source);
+                if let Some(log) = &self.log {
+                    log.write(&json!({"action": "incomplete", "path": path, "code": code}));
+                }
+                // What it is was said once; there may be a million of them.
+                self.keep(format!("{path} is incomplete: {code}"));
             }
             Event::Notice(notice) => {
                 if let Some(log) = &self.log {

@@ -75,6 +75,12 @@ fn lists_that_the_target_cannot_hold_are_no_success() {
     assert_eq!((count(&ran, "access control lists"), ran.stderr.lines().count()), (1, 1), "{ran}");
     let audit = audit(&ran);
     assert_eq!((&audit["incomplete"], &audit["failed"]), (&3.into(), &0.into()), "{audit:#}");
+    // Which they are is told, though what it is was said once.
+    let document: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let errors = document["end"]["errors"].to_string();
+    for name in ["tree/one is incomplete: acl_not_kept", "tree/two is", "tree/sub is"] {
+        assert!(errors.contains(name), "{errors}");
+    }
     // Nobody may do more than by the list that is lost.
     let modes = ["one", "plain", "sub"].map(|name| mode(&target.join(name)));
     assert_eq!(modes, [0o640, 0o644, 0o700]);

@@ -5,8 +5,9 @@
 //! descriptor (xattr(7), open(2)): so are directories that may be searched but not read. It decides
 //! nothing.
 
-use std::ffi::{CStr, CString};
+use std::ffi::{CStr, CString, OsString};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
 
 use rustix::fs::{
     AtFlags, CWD, Gid, Mode, OFlags, Stat, StatxAttributes, StatxFlags, Timestamps, Uid, XattrFlags,
@@ -94,6 +95,21 @@ impl Node<'_> {
                 rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)
             }
         }
+    }
+
+    /// Its absolute path, for people: what the kernel knows of a descriptor.
+    pub(super) fn shown(self) -> OsString {
+        let (file, name) = match self {
+            Self::Open(file) | Self::Pinned(file) => (file, None),
+            Self::Named(Place { directory, name }) => (directory, Some(name)),
+        };
+        let known = rustix::fs::readlink(itself(file), Vec::new());
+        let mut path = known.map_or_else(|_| b"?".to_vec(), CString::into_bytes);
+        if let Some(name) = name {
+            path.push(b'/');
+            path.extend_from_slice(name.to_bytes());
+        }
+        OsString::from_vec(path)
     }
 
     /// Whether chattr(1) locked it; a filesystem that does not say has no such locks.

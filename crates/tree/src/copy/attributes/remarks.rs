@@ -3,6 +3,7 @@
 //! Says it to the watch of the copy; whether something counts as failed is decided elsewhere.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::sync::{Mutex, PoisonError};
 
 use flatout_io::cause_text;
@@ -90,6 +91,11 @@ pub(super) struct Remarks<'a> {
 impl<'a> Remarks<'a> {
     pub(super) fn new(watch: &'a dyn Watch) -> Self {
         Self { watch, said: Mutex::default() }
+    }
+
+    /// Names an entry that lost something for which cp fails.
+    pub(super) fn name(&self, loss: Loss, source: OsString) {
+        self.watch.event(&Event::Incomplete { source, code: loss.code() });
     }
 
     /// Says it, unless it was said for this filesystem.

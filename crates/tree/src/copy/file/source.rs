@@ -6,14 +6,14 @@ use rustix::fs::{FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use crate::copy::entry::{Entry, Trouble, look, source};
-use crate::copy::evidence::{Evidence, Moment};
+use crate::copy::evidence::Moment;
 
 /// A source that is open, and what was known of it then.
 pub(super) struct Opened {
     pub(super) file: OwnedFd,
     pub(super) facts: Stat,
-    /// When, where that matters.
-    pub(super) moment: Option<Moment>,
+    /// Just before.
+    pub(super) moment: Moment,
 }
 
 /// What became of a source while it was read.
@@ -27,9 +27,9 @@ pub(super) enum State {
     Changed,
 }
 
-/// Opens the source, before which the clock is read if it is to be noted. A pipe that took its place does not block, a symlink is not followed.
-pub(super) fn open(entry: Entry<'_>, evidence: &Evidence) -> Result<Opened, Trouble> {
-    let moment = evidence.is_noting().then(Moment::now);
+/// Opens the source. A pipe that took its place does not block, a symlink is not followed.
+pub(super) fn open(entry: Entry<'_>) -> Result<Opened, Trouble> {
+    let moment = Moment::now();
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
     let open = |flags| rustix::fs::openat(entry.pair.source(), entry.source, flags, Mode::empty());
     let file = match open(flags | OFlags::NONBLOCK) {
