@@ -96,6 +96,8 @@ mod tests {
     #[test]
     fn lists_are_taken_in_the_order_given() {
         let (mode, links) = (Preserve::MODE, Preserve::LINKS);
+        // Who says that modes are not to be kept wants those of new files.
+        let plain = Preserve::PLAIN_MODE;
         let bare = mode.with(Preserve::OWNERSHIP).with(Preserve::TIMESTAMPS);
         let all = Preserve::ALL;
         let cases: [(&[&str], Preserve); 11] = [
@@ -105,11 +107,11 @@ mod tests {
             (&["--preserve=mode", "--preserve=links"], mode.with(links)),
             (&["--preserve", "--preserve=links"], bare.with(links)),
             (&["--preserve=links", "--preserve"], bare.with(links)),
-            (&["--no-preserve=mode"], all.without(mode)),
+            (&["--no-preserve=mode"], all.without(mode).with(plain)),
             (&["--no-preserve=mode", "--preserve=mode"], all),
-            (&["--preserve=mode,links", "--no-preserve=mode"], links),
+            (&["--preserve=mode,links", "--no-preserve=mode"], links.with(plain)),
             (&["--no-preserve=all", "--preserve"], bare),
-            (&["--preserve=mode", "--no-preserve=mode", "--preserve=links"], links),
+            (&["--preserve=mode", "--no-preserve=mode", "--preserve=links"], links.with(plain)),
         ];
         for (words, expected) in cases {
             assert_eq!(kept(words), expected, "{words:?}");
