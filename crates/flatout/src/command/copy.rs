@@ -255,7 +255,7 @@ fn conclude(
     }
     if account.is_out_of_space {
         output::complain(
-            "stopped where there is no room left; make some and give the same command again",
+            "stopped: there is no room left on a filesystem of the target; make some and give the same command again",
         );
     }
     if account.is_interrupted {

@@ -49,9 +49,11 @@ impl Copy<'_> {
 
     /// An unfinished file cannot be removed.
     pub(super) fn tell_of_a_remainder(&self, target: &OsStr) {
-        let text =
-            format!("what was begun of {} cannot be removed: it is empty now", escape(target));
-        self.notice("remainder", text);
+        let target = escape(target);
+        self.notice(
+            "remainder",
+            format!("cannot remove what was begun of {target}: it is left empty"),
+        );
     }
 
     /// Something that is somebody else's could not get its name back.

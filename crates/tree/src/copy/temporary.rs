@@ -138,16 +138,6 @@ impl Temporaries {
         name: &CStr,
         file: BorrowedFd<'_>,
     ) -> Discarded {
-        // Of what nothing is known nothing is removed.
-        let Ok(facts) = rustix::fs::fstat(file) else { return Discarded::Stays };
-        let own = identity(&facts);
-        let is_own = |name: &CStr| {
-            let found = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
-            found.is_ok_and(|found| identity(&found) == own)
-        };
-        if !is_own(name) {
-            return Discarded::Gone;
-        }
         let remove = |name: &CStr| match rustix::fs::unlinkat(directory, name, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => Discarded::Gone,
             Err(_) => {
@@ -158,6 +148,19 @@ impl Temporaries {
         };
         if is_temporary(name) {
             return remove(name);
+        }
+        // Of what nothing is known nothing is removed.
+        let Ok(facts) = rustix::fs::fstat(file) else {
+            let _it_takes_room = rustix::fs::ftruncate(file, 0);
+            return Discarded::Stays;
+        };
+        let own = identity(&facts);
+        let is_own = |name: &CStr| {
+            let found = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
+            found.is_ok_and(|found| identity(&found) == own)
+        };
+        if !is_own(name) {
+            return Discarded::Gone;
         }
         let aside = self.unique(ASIDE_PREFIX);
         match rustix::fs::renameat(directory, name, directory, &aside) {
