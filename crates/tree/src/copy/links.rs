@@ -24,7 +24,7 @@ mod tests;
 
 pub use path::{Linking, link, resolve};
 
-pub(in crate::copy) use table::Table;
+use table::Table;
 pub(in crate::copy) use taken::Taken;
 
 /// How often one who waits asks whether the copy was cancelled.

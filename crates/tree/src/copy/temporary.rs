@@ -2,7 +2,7 @@
 //!
 //! A file that will replace another, or that must not appear before it is whole, is made under a
 //! name of its own and locked (flock(2)) as long as its maker lives. Whoever comes later removes
-//! what bears such a name and is not locked. What is removed is known by its inode, not by its name.
+//! what bears such a name and is not locked. Under any other name only the very file goes that was made.
 
 use std::ffi::{CStr, CString};
 use std::os::fd::{BorrowedFd, OwnedFd};

@@ -23,7 +23,7 @@ const TOLERATED_WASTE_BYTES: u64 = 1 << 20;
 
 /// Sources with names to come, and where their copies are.
 #[derive(Debug)]
-pub(in crate::copy) struct Table {
+pub(super) struct Table {
     home: Home,
     /// For the slots, the old ones counted in while new ones are filled.
     slots_share_bytes: usize,
@@ -49,7 +49,7 @@ enum Place {
 }
 
 impl Table {
-    pub(in crate::copy) fn new(home: Home, memory_bytes: usize) -> Self {
+    pub(super) fn new(home: Home, memory_bytes: usize) -> Self {
         let paths_share_bytes = memory_bytes / 4;
         Self {
             paths: Spool::new(home.clone(), paths_share_bytes),
@@ -78,7 +78,7 @@ impl Table {
     }
 
     /// One more name of `source` was seen: tells its copy, and forgets it with its last name.
-    pub(in crate::copy) fn see(&mut self, source: Identity) -> Result<Option<Copy>, Refusal> {
+    pub(super) fn see(&mut self, source: Identity) -> Result<Option<Copy>, Refusal> {
         let Place::Found(index, mut slot) = self.find(source)? else { return Ok(None) };
         let path = path_at(&self.paths, slot.path())?;
         let mark = (self.pairs[slot.pair as usize].1, slot.target_inode);
@@ -95,7 +95,7 @@ impl Table {
     }
 
     /// Remembers a source that is not there yet.
-    pub(in crate::copy) fn insert(
+    pub(super) fn insert(
         &mut self,
         source: Identity,
         names_left: u32,
