@@ -4,22 +4,22 @@
 //! thread, thread sweep at the best block, block sweep at the best number of threads, and the
 //! series first, again, cleared. Within a phase all rows are interleaved. Which rows there are:
 //! `cache/row.rs`; how one is timed: `cache/trial.rs`; what they are held against:
-//! `cache/finish.rs`.
+//! `cache/bound.rs`.
 
-mod finish;
+mod bound;
 mod row;
 mod trial;
 
 use std::path::PathBuf;
 
-use flatout_io::Engine;
-use flatout_measure::case::Plan;
-use flatout_measure::record::{Chart, Outcome};
-use flatout_measure::sampler;
+use flatout_io::{Engine, Tuning};
+use flatout_measure::case::{Measured, record};
+use flatout_measure::record::Chart;
+use flatout_measure::sampler::Sampler;
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::{affinity, page_cache};
 
-use crate::bench::{Bench, Extent};
+use crate::area::{Area, Estimate, Extent, Found, Pace, Seconds};
 use crate::error::Error;
 use crate::scratch::{self, Scratch};
 
@@ -58,6 +58,23 @@ const FEW_BYTES: u64 = 256 << 20;
 /// Number of test files: one is kept hot, the other is cleared again and again.
 const FILES: u64 = 2;
 
+/// Time of the area.
+const SECONDS: Seconds = Seconds { few_quick: 12, few: 32, quick: 35, full: 240 };
+
+impl Clearing {
+    /// Refuses to drop the system's caches without the right to.
+    ///
+    /// Errors: that right is missing.
+    pub(crate) fn check(self) -> Result<(), Error> {
+        if self == Self::System && !page_cache::may_drop_system_caches() {
+            let text =
+                "--drop-caches: /proc/sys/vm/drop_caches cannot be written to; it needs root";
+            return Err(Error::NoRoom(text.to_owned()));
+        }
+        Ok(())
+    }
+}
+
 impl Options {
     /// Length of each of the two test files.
     ///
@@ -79,58 +96,54 @@ impl Options {
     }
 }
 
-/// Refuses what cannot be done, before anything is written.
-///
-/// Errors: no directory, no room, no right to drop the system's caches.
-pub fn check(options: &Options) -> Result<(), Error> {
-    options.file_bytes()?;
-    let forbidden = options.clearing == Clearing::System && !page_cache::may_drop_system_caches();
-    if forbidden {
-        let text = "--drop-caches: /proc/sys/vm/drop_caches cannot be written to; it needs root";
-        return Err(Error::NoRoom(text.to_owned()));
+impl Area for Options {
+    fn plan(&mut self, pace: Pace) -> Result<Estimate, Error> {
+        let write_bytes = self.write_bytes()?;
+        self.clearing.check()?;
+        let usual_ns = SECONDS.nanoseconds(self.extent, pace);
+        let place = Some(self.directory.clone());
+        Ok(Estimate { place, write_bytes, usual_ns, ..Estimate::default() })
     }
-    Ok(())
+
+    fn measure(&mut self, sampler: &mut Sampler<'_>) -> Result<Found, Error> {
+        let outcomes = record(run(self, sampler)?);
+        Ok(Found { outcomes, charts: charts(), storage: None })
+    }
 }
 
-/// Measures, and returns the rows with their ceilings.
+/// Measures, and returns the rows with their bounds.
 ///
 /// Errors: the test files cannot be made. What goes wrong with a row is the row's.
-pub fn run(options: &Options, plan: &Plan, bench: &mut Bench<'_>) -> Result<Vec<Outcome>, Error> {
+fn run(options: &Options, sampler: &mut Sampler<'_>) -> Result<Vec<Measured<Row>>, Error> {
     let length = options.file_bytes()?;
     let Options { directory, seed, cancel, .. } = options;
-    let mut make = |seed| Scratch::make(directory, length, seed, *cancel, &mut *bench.events);
+    let mut make = |seed| Scratch::make(directory, length, seed, *cancel, &mut *sampler.events);
     let site = Site::new(make(*seed)?, make(seed.wrapping_add(1))?, options)?;
-    let mut outcomes = Vec::new();
     let phases = if options.extent == Extent::Full { 4 } else { 1 };
-    let share = Plan { budget_ns: plan.budget_ns / phases, ..plan.clone() };
-    let phase = |rows: Vec<Row>, bench: &mut Bench<'_>| {
-        let cases = rows.into_iter().map(|row| trial::case(row, &site)).collect();
-        let mut outcomes = sampler::run(cases, &share, bench.tools());
-        // Against the ceilings of the same phase, which were measured in between.
-        finish::finish(&mut outcomes);
-        outcomes
+    let mut sampler = sampler.within(sampler.plan.budget_ns / phases);
+    let mut phase = |rows: Vec<Row>| {
+        let mut rows = sampler.run(rows.into_iter().map(|row| trial::case(row, &site)).collect());
+        // Against the bounds of the same phase, which were measured in between.
+        bound::apply(&mut rows);
+        rows
     };
-    match options.extent {
-        Extent::Few | Extent::Quick => {
-            outcomes.extend(phase(row::few(options.extent, affinity::allowed_cpu_count()), bench));
-        }
-        Extent::Full => {
-            outcomes.extend(phase(row::block_sweep(1), bench));
-            let best = best_blocks(&outcomes);
-            let sweep = phase(row::thread_sweep(&best, affinity::allowed_cpu_count()), bench);
-            let threads = best_threads(&sweep);
-            outcomes.extend(sweep);
-            if threads > 1 && !cancel.is_cancelled() {
-                outcomes.extend(phase(row::block_sweep(threads), bench));
-            }
-            outcomes.extend(phase(row::series(), bench));
-        }
+    let cpus = affinity::allowed_cpu_count();
+    if options.extent != Extent::Full {
+        return Ok(phase(row::few(options.extent, cpus)));
     }
-    Ok(outcomes)
+    let mut rows = phase(row::block_sweep(1));
+    let sweep = phase(row::thread_sweep(&best_blocks(&rows), cpus));
+    let threads = best(&sweep, None).map_or(1, |tuning| tuning.threads);
+    rows.extend(sweep);
+    if threads > 1 && !cancel.is_cancelled() {
+        rows.extend(phase(row::block_sweep(threads)));
+    }
+    rows.extend(phase(row::series()));
+    Ok(rows)
 }
 
 /// The pictures of this area.
-pub fn charts() -> Vec<Chart> {
+fn charts() -> Vec<Chart> {
     let words = |list: &[&str]| list.iter().map(|&word| word.to_owned()).collect();
     vec![
         Chart {
@@ -151,41 +164,26 @@ pub fn charts() -> Vec<Chart> {
 }
 
 /// The block size with the best hot rate, per engine.
-fn best_blocks(outcomes: &[Outcome]) -> Vec<(Engine, u64)> {
-    [Engine::Sync, Engine::Mmap, Engine::Uring]
-        .into_iter()
-        .map(|engine| {
-            let best = best(outcomes, Some(engine));
-            (engine, best.and_then(|row| number(row, "block_bytes")).unwrap_or(1 << 20))
-        })
-        .collect()
+fn best_blocks(rows: &[Measured<Row>]) -> Vec<(Engine, u64)> {
+    let engines = [Engine::Sync, Engine::Mmap, Engine::Uring].into_iter();
+    let best = |engine| best(rows, Some(engine)).map_or(1 << 20, |tuning| tuning.block_bytes);
+    engines.map(|engine| (engine, best(engine))).collect()
 }
 
-/// The number of threads with the best hot rate of any engine.
-fn best_threads(outcomes: &[Outcome]) -> u32 {
-    let threads = best(outcomes, None).and_then(|row| number(row, "threads"));
-    threads.map_or(1, |threads| threads as u32)
-}
-
-fn best(outcomes: &[Outcome], engine: Option<Engine>) -> Option<&Outcome> {
-    let hot = |row: &&Outcome| {
-        text(row, "cache_state") == Some(State::Hot.word())
-            && engine.is_none_or(|engine| text(row, "engine") == Some(&engine.to_string()))
+/// The settings with the best hot rate, of one engine or of any.
+fn best(rows: &[Measured<Row>], engine: Option<Engine>) -> Option<Tuning> {
+    let is_hot = |measured: &&Measured<Row>| {
+        let Row { state, tuning, .. } = measured.row;
+        state == State::Hot && engine.is_none_or(|engine| engine == tuning.engine)
     };
-    let rate = |row: &Outcome| row.median.unwrap_or(0.0);
-    outcomes.iter().filter(hot).max_by(|a, b| rate(a).total_cmp(&rate(b)))
-}
-
-fn number(outcome: &Outcome, parameter: &str) -> Option<u64> {
-    outcome.parameters.get(parameter)?.as_u64()
-}
-
-fn text<'a>(outcome: &'a Outcome, parameter: &str) -> Option<&'a str> {
-    outcome.parameters.get(parameter)?.as_str()
+    let rate = |measured: &Measured<Row>| measured.outcome.median.unwrap_or(0.0);
+    let best = rows.iter().filter(is_hot).max_by(|a, b| rate(a).total_cmp(&rate(b)))?;
+    Some(best.row.tuning)
 }
 
 #[cfg(test)]
 mod tests {
+    use flatout_measure::case::Plan;
     use flatout_measure::clock::SystemClock;
     use flatout_measure::guard::FakeWitness;
     use flatout_measure::record::Status;
@@ -207,13 +205,14 @@ mod tests {
             Plan { min_trials: 1, max_trials: 1, budget_ns: u64::MAX / 4, ..Plan::default() };
         let mut witness = FakeWitness::quiet();
         let mut events = |_| {};
-        let mut bench = Bench {
+        let mut sampler = Sampler {
+            plan: plan.clone(),
             clock: &SystemClock,
             witness: &mut witness,
             events: &mut events,
             cancelled: &|| false,
         };
-        let outcomes = run(&options, &plan, &mut bench).unwrap();
+        let outcomes = record(run(&options, &mut sampler).unwrap());
         assert!(outcomes.len() >= 16);
         for outcome in &outcomes {
             let good = outcome.median.is_some_and(|rate| rate > 0.0)

@@ -19,13 +19,14 @@ use std::path::PathBuf;
 
 use flatout_measure::case::Plan;
 use flatout_measure::record::{Better, Outcome, Status, Warning};
-use flatout_measure::{sampler, warning};
+use flatout_measure::sampler::Sampler;
+use flatout_measure::warning;
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::clock::monotonic_ns;
-use flatout_sys::{memory, page_cache};
+use flatout_sys::memory;
 use serde_json::Value;
 
-use crate::bench::{Bench, Extent, Measured};
+use crate::area::{Area, Estimate, Extent, Found, Pace};
 use crate::cache::Clearing;
 use crate::error::Error;
 use crate::place::{COPYING, Place};
@@ -121,7 +122,7 @@ struct Phase {
 
 /// What will be measured.
 #[derive(Debug, Clone)]
-pub struct Planned {
+struct Planned {
     phases: Vec<Phase>,
     left_out: Vec<LeftOut>,
     rounds: u32,
@@ -134,10 +135,39 @@ pub struct Planned {
     pub least_ns: u64,
 }
 
-impl Planned {
-    /// What is left out, a line per reason.
-    pub fn notices(&self) -> Vec<String> {
-        choose::notices(&self.left_out)
+/// The area: what the user chose, and what will be copied of it.
+#[derive(Debug)]
+pub struct Copying {
+    options: Options,
+    planned: Option<Planned>,
+}
+
+impl Copying {
+    /// The area with these options; nothing is looked at yet.
+    pub fn new(options: Options) -> Self {
+        Self { options, planned: None }
+    }
+}
+
+impl Area for Copying {
+    fn plan(&mut self, _pace: Pace) -> Result<Estimate, Error> {
+        let planned = self.planned.insert(plan(&self.options)?);
+        Ok(Estimate {
+            place: Some(self.options.directory.clone()),
+            write_bytes: planned.write_bytes,
+            writes_over: false,
+            usual_ns: planned.time_ns,
+            least_ns: planned.least_ns,
+            notices: choose::notices(&planned.left_out),
+        })
+    }
+
+    fn measure(&mut self, sampler: &mut Sampler<'_>) -> Result<Found, Error> {
+        let planned = match self.planned.take() {
+            Some(planned) => planned,
+            None => plan(&self.options)?,
+        };
+        measure(&self.options, &planned, sampler)
     }
 }
 
@@ -146,12 +176,9 @@ impl Planned {
 /// Errors: [`Error::Usage`] for what means nothing; no directory; no right to drop the system's
 /// caches; nothing fits.
 /// Cost: a few looks at the filesystem.
-pub fn plan(options: &Options) -> Result<Planned, Error> {
+fn plan(options: &Options) -> Result<Planned, Error> {
     let wanted = options.selection.wanted(options.extent)?;
-    if options.clearing == Clearing::System && !page_cache::may_drop_system_caches() {
-        let text = "--drop-caches: /proc/sys/vm/drop_caches cannot be written to; it needs root";
-        return Err(Error::NoRoom(text.to_owned()));
-    }
+    options.clearing.check()?;
     let room_bytes = versus::allowed_bytes(&options.directory, options.max_write_bytes)?;
     let rounds = options.rounds.unwrap_or(options.least_rounds);
     let facts = rustix::fs::statvfs(&options.directory)
@@ -207,16 +234,15 @@ pub fn plan(options: &Options) -> Result<Planned, Error> {
 /// Makes the trees, copies them, and removes everything.
 ///
 /// Errors: they cannot be made, or not be removed. What goes wrong with a row is the row's.
-pub fn measure(
+fn measure(
     options: &Options,
     planned: &Planned,
-    plan: &Plan,
-    bench: &mut Bench<'_>,
-) -> Result<Measured, Error> {
+    sampler: &mut Sampler<'_>,
+) -> Result<Found, Error> {
     let asked = planned.left_out.iter().filter(|left| !left.wanted.is_optional);
     let asked: Vec<Outcome> = asked.map(|left| left_out_row(left, options.state)).collect();
     if planned.phases.is_empty() {
-        return Ok(Measured { outcomes: asked, charts: Vec::new() });
+        return Ok(Found { outcomes: asked, ..Found::default() });
     }
     let directory = options
         .directory
@@ -224,7 +250,7 @@ pub fn measure(
         .map_err(flatout_io::Error::system("open the directory", &options.directory))?;
     let place = Place::take(&directory, COPYING)?;
     let leftovers = place.remove_leftovers()?;
-    let measured = measure_in(options, planned, plan, (&place, &mut *bench));
+    let measured = measure_in(options, planned, &place, sampler);
     // Everything that was made goes with the place.
     let left = place.leave();
     let mut measured = measured?;
@@ -241,15 +267,14 @@ pub fn measure(
 fn measure_in(
     options: &Options,
     planned: &Planned,
-    plan: &Plan,
-    (place, bench): (&Place, &mut Bench<'_>),
-) -> Result<Measured, Error> {
+    place: &Place,
+    sampler: &mut Sampler<'_>,
+) -> Result<Found, Error> {
     let begun_ns = monotonic_ns();
     // Asked for exactly, they are made whatever time they take, unless that is limited.
     let is_unlimited = options.rounds.is_some() && options.time_ns.is_none();
-    let budget_ns = if is_unlimited { u64::MAX / 4 } else { plan.budget_ns };
-    let plan = Plan { min_trials: planned.rounds, max_trials: planned.most_rounds, ..plan.clone() };
-    let site = Site::make(options, place.targets(), &mut *bench.events)?;
+    let budget_ns = if is_unlimited { u64::MAX / 4 } else { sampler.plan.budget_ns };
+    let site = Site::make(options, place.targets(), &mut *sampler.events)?;
     let mut outcomes = Vec::new();
     for (number, phase) in planned.phases.iter().enumerate() {
         let left_ns = budget_ns.saturating_sub(monotonic_ns() - begun_ns);
@@ -263,8 +288,13 @@ fn measure_in(
         if rows.is_empty() {
             continue;
         }
-        let plan = Plan { budget_ns: share_ns(&planned.phases[number..], left_ns), ..plan.clone() };
-        let mut found = measure_phase((number, rows), &site, &plan, bench)?;
+        let plan = Plan {
+            min_trials: planned.rounds,
+            max_trials: planned.most_rounds,
+            budget_ns: share_ns(&planned.phases[number..], left_ns),
+            ..sampler.plan.clone()
+        };
+        let mut found = measure_phase((number, rows), &site, &mut sampler.with(plan))?;
         if planned.phases.len() > 1 {
             // What was measured in each phase is told apart by it.
             let references = found.iter_mut().filter(|row| !row.audit.contains_key("source_files"));
@@ -276,9 +306,9 @@ fn measure_in(
     if options.extent == Extent::Few {
         // What rows are held against is named in them, and has no rows of its own there.
         outcomes.retain(|row| row.audit.contains_key("source_files"));
-        return Ok(Measured { charts: Vec::new(), outcomes });
+        return Ok(Found { outcomes, ..Found::default() });
     }
-    Ok(Measured { charts: charts(&outcomes), outcomes })
+    Ok(Found { charts: charts(&outcomes), outcomes, storage: None })
 }
 
 /// The part of the time that the first of these phases gets.
@@ -292,30 +322,29 @@ fn share_ns(phases: &[Phase], left_ns: u64) -> u64 {
 fn measure_phase(
     (number, wanted): (usize, Vec<Wanted>),
     site: &Site,
-    plan: &Plan,
-    bench: &mut Bench<'_>,
+    sampler: &mut Sampler<'_>,
 ) -> Result<Vec<Outcome>, Error> {
     let begun_ns = monotonic_ns();
     let left_ns = |most_ns: u64| most_ns.saturating_sub(monotonic_ns() - begun_ns).max(LEAST_NS);
     let bare_bytes = choose::bare_bytes(&wanted);
     let wanted = [Wanted::empty()].into_iter().chain(wanted);
     let rows: Vec<Row> = wanted.map(Row::new).collect();
-    site.begin_phase(number, &rows, &mut *bench.events)?;
+    site.begin_phase(number, &rows, &mut *sampler.events)?;
     let is_exact = site.options.rounds.is_some();
     let (spread, others): (Vec<&Row>, Vec<&Row>) =
         rows.iter().partition(|row| row.wanted.experiment.is_spread() && !is_exact);
     let mut outcomes = Vec::new();
     if !spread.is_empty() {
-        let budget_ns = left_ns(plan.budget_ns / SPREAD_PART);
+        let budget_ns = left_ns(sampler.plan.budget_ns / SPREAD_PART);
         let (min_trials, max_trials) = (SPREAD_TRIALS, SPREAD_TRIALS);
-        let plan = Plan { min_trials, max_trials, budget_ns, ..plan.clone() };
+        let plan = Plan { min_trials, max_trials, budget_ns, ..sampler.plan.clone() };
         let cases = spread.into_iter().map(|row| trial::case(row, site)).collect();
-        outcomes.extend(sampler::run(cases, &plan, bench.tools()));
+        outcomes.extend(sampler.with(plan).run_recorded(cases));
     }
-    let plan = Plan { budget_ns: left_ns(plan.budget_ns), ..plan.clone() };
+    let budget_ns = left_ns(sampler.plan.budget_ns);
     let mut cases = bare::cases(site, bare_bytes);
     cases.extend(others.into_iter().map(|row| trial::case(row, site)));
-    outcomes.extend(sampler::run(cases, &plan, bench.tools()));
+    outcomes.extend(sampler.within(budget_ns).run_recorded(cases));
     finish::finish(&mut outcomes, &rows, site);
     site.end_phase()?;
     Ok(outcomes)

@@ -31,14 +31,14 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::rc::Rc;
 
-use flatout_measure::case::{Case, Figure, Plan, TrialError};
+use flatout_measure::case::{Case, Plain, TrialError};
 use flatout_measure::record::Outcome;
-use flatout_measure::sampler;
+use flatout_measure::sampler::Sampler;
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::clock::monotonic_ns;
 use flatout_sys::throughput::{Form, Kernel, Number, Operation};
 
-use crate::bench::{Bench, Extent, Measured};
+use crate::area::{Area, Estimate, Extent, Found, Pace, Seconds};
 use crate::crew::MAX_THREADS;
 use crate::error::Error;
 use crate::limits::within;
@@ -70,7 +70,7 @@ pub struct Options {
 ///
 /// # Errors
 /// `Usage`.
-pub fn check(options: &Options) -> Result<(), Error> {
+fn check(options: &Options) -> Result<(), Error> {
     for &threads in &options.threads {
         within("--threads", Some(threads.into()), MAX_THREADS.into(), "")?;
     }
@@ -88,36 +88,48 @@ const UNITS_SHARE: f64 = 0.6;
 /// Share of the units' time in which ports are counted again that a neighbour kept from being counted.
 const CENSUS_SHARE: f64 = 0.2;
 
-/// Measures the area.
-///
-/// # Errors
-/// It cannot be measured at all; what goes wrong with a row is the row's.
-pub fn measure(options: &Options, plan: &Plan, bench: &mut Bench<'_>) -> Result<Measured, Error> {
-    check(options)?;
-    let ends_ns = bench.clock.now_ns().saturating_add(plan.budget_ns);
+/// Time of the area.
+const SECONDS: Seconds = Seconds { few_quick: 4, few: 9, quick: 9, full: 55 };
+
+impl Area for Options {
+    fn plan(&mut self, pace: Pace) -> Result<Estimate, Error> {
+        check(self)?;
+        let usual_ns = SECONDS.nanoseconds(self.extent, pace);
+        Ok(Estimate { usual_ns, ..Estimate::default() })
+    }
+
+    fn measure(&mut self, sampler: &mut Sampler<'_>) -> Result<Found, Error> {
+        measure(self, sampler)
+    }
+}
+
+fn measure(options: &Options, sampler: &mut Sampler<'_>) -> Result<Found, Error> {
+    let ends_ns = sampler.clock.now_ns().saturating_add(sampler.plan.budget_ns);
     let site = Site::look(Path::new("/"));
-    let share = Plan { budget_ns: (plan.budget_ns as f64 * UNITS_SHARE) as u64, ..plan.clone() };
-    let mut outcomes = units(options, &share, &site, bench);
+    let share_ns = (sampler.plan.budget_ns as f64 * UNITS_SHARE) as u64;
+    let mut outcomes = units(options, &site, &mut sampler.within(share_ns));
     let scaling = match options.extent {
         Extent::Few => Vec::new(),
         Extent::Quick | Extent::Full => scaling::rows(&outcomes),
     };
-    let rest = Plan { budget_ns: ends_ns.saturating_sub(bench.clock.now_ns()), ..plan.clone() };
-    outcomes.extend(matrix::outcomes(options, &rest, &outcomes, &site, bench));
+    let rest_ns = ends_ns.saturating_sub(sampler.clock.now_ns());
+    let matrices = matrix::outcomes(options, &outcomes, &site, &mut sampler.within(rest_ns));
+    outcomes.extend(matrices);
     outcomes.extend(scaling);
-    Ok(Measured { charts: scaling::charts(&outcomes), outcomes })
+    Ok(Found { charts: scaling::charts(&outcomes), outcomes, storage: None })
 }
 
 /// The rows of the arithmetic units, with their ceilings.
-fn units(options: &Options, plan: &Plan, site: &Site, bench: &mut Bench<'_>) -> Vec<Outcome> {
+fn units(options: &Options, site: &Site, sampler: &mut Sampler<'_>) -> Vec<Outcome> {
     let rows = row::rows(options.extent, &options.threads, site);
     let kernels: Vec<Kernel> = rows.iter().filter_map(|row| row.kernel()).collect();
-    let mut census = Census::take(&kernels, site, options.seed, bench.cancelled);
+    let mut census = Census::take(&kernels, site, options.seed, sampler.cancelled);
     let loads = Loads { seed: options.seed, known: RefCell::default() };
     let cases = rows.iter().map(|&row| case(row, &loads, site)).collect();
-    let mut outcomes = sampler::run(cases, plan, bench.tools());
-    let until_ns = monotonic_ns().saturating_add((plan.budget_ns as f64 * CENSUS_SHARE) as u64);
-    let is_over = || (bench.cancelled)() || monotonic_ns() > until_ns;
+    let mut outcomes = sampler.run_recorded(cases);
+    let most_ns = (sampler.plan.budget_ns as f64 * CENSUS_SHARE) as u64;
+    let until_ns = monotonic_ns().saturating_add(most_ns);
+    let is_over = || (sampler.cancelled)() || monotonic_ns() > until_ns;
     census.complete(site, options.seed, &is_over);
     finish::finish(&rows, &mut outcomes, site, &census);
     outcomes
@@ -146,12 +158,9 @@ impl Loads {
     }
 }
 
-fn case<'a>(row: Row, loads: &'a Loads, site: &'a Site) -> Case<'a> {
+fn case<'a>(row: Row, loads: &'a Loads, site: &'a Site) -> Case<'a, Plain> {
     Case {
-        id: row.id(),
-        parameters: row.parameters(),
-        unit: row.unit(),
-        figure: Figure::Rate,
+        row: Plain { id: row.id(), parameters: row.parameters(), unit: row.unit() },
         trial: Box::new(move |_seed| match row {
             Row::Throughput { kernel, setting } => {
                 trial::sample(&*loads.get(kernel)?, site, setting)

@@ -31,12 +31,12 @@ use flatout_io::{Caching, Engine, Split};
 use flatout_measure::case::Plan;
 use flatout_measure::progress::Event;
 use flatout_measure::record::{Chart, Outcome, Status};
-use flatout_measure::sampler;
+use flatout_measure::sampler::Sampler;
 use flatout_measure::warning::{self, Warning};
 use flatout_sys::cancel::CancelToken;
 use serde_json::Value;
 
-use crate::bench::Bench;
+use crate::area::{Area, Estimate, Found, Pace};
 use crate::cache::Clearing;
 use crate::error::Error;
 use crate::scratch::{Content, Scratch};
@@ -46,7 +46,7 @@ use pattern::Test;
 use row::Row;
 use site::Site;
 
-pub use estimate::{Estimate, estimate};
+use estimate::Planned;
 pub use pattern::Pattern;
 pub use place::{Kind, Overwriting, Place};
 
@@ -111,13 +111,41 @@ pub struct Selection {
     pub read_percent: Option<u8>,
 }
 
-/// What was found.
+/// The area: what the user chose, and what will be done of it.
 #[derive(Debug)]
-pub struct Findings {
-    /// The rows.
-    pub outcomes: Vec<Outcome>,
-    /// What lies between the place and its disks: an entry of `start.environment.storage`.
-    pub storage: Value,
+pub struct Disk {
+    options: Options,
+    planned: Option<Planned>,
+}
+
+impl Disk {
+    /// The area with these options; nothing is looked at yet.
+    pub fn new(options: Options) -> Self {
+        Self { options, planned: None }
+    }
+}
+
+impl Area for Disk {
+    fn plan(&mut self, _pace: Pace) -> Result<Estimate, Error> {
+        let planned = self.planned.insert(estimate::plan(&self.options)?);
+        Ok(Estimate {
+            place: Some(self.options.path.clone()),
+            write_bytes: planned.most_write_bytes,
+            writes_over: planned.writes_over,
+            usual_ns: planned.time_ns(),
+            least_ns: planned.least_ns(),
+            notices: Vec::new(),
+        })
+    }
+
+    fn measure(&mut self, sampler: &mut Sampler<'_>) -> Result<Found, Error> {
+        let planned = match self.planned.take() {
+            Some(planned) => planned,
+            None => estimate::plan(&self.options)?,
+        };
+        let (outcomes, storage) = run(&self.options, &planned, sampler)?;
+        Ok(Found { charts: charts(&outcomes), outcomes, storage: Some(storage) })
+    }
 }
 
 /// What all trials of a run obey.
@@ -140,17 +168,16 @@ const CHUNK_BYTES: usize = 1 << 20;
 ///
 /// Errors: the place cannot be measured, or the test file cannot be made. What goes wrong with a
 /// row is the row's.
-pub fn run(
+fn run(
     options: &Options,
-    estimate: &Estimate,
-    plan: &Plan,
-    bench: &mut Bench<'_>,
-) -> Result<Findings, Error> {
+    estimate: &Planned,
+    sampler: &mut Sampler<'_>,
+) -> Result<(Vec<Outcome>, Value), Error> {
     let place = Place::find(&options.path, options.overwriting)?;
     let terms = estimate.terms(options);
     let budget = Budget::new(estimate.trials_write_bytes());
     let scratch = match place.kind() {
-        Kind::Directory => Some(make_file(&place, estimate.file_bytes, options, bench)?),
+        Kind::Directory => Some(make_file(&place, estimate.file_bytes, options, sampler)?),
         Kind::File | Kind::Device => None,
     };
     let site = Site::new(&place, scratch, budget, estimate.reduced_from, options)?;
@@ -159,28 +186,26 @@ pub fn run(
     let rows = plan::each_once(fitted.map(|row| site.fit(row)));
     // The time is shared out as it was estimated, however much of it there is.
     let share = estimate.metadata_ns() as f64 / estimate.time_ns().max(1) as f64;
-    let metadata_ns = (plan.budget_ns as f64 * share) as u64;
-    let metadata_plan = Plan { budget_ns: metadata_ns, ..plan.clone() };
-    let plan = Plan {
-        budget_ns: plan.budget_ns - metadata_ns,
-        max_trials: plan.max_trials.min(estimate.max_trials),
-        ..plan.clone()
-    };
+    let metadata_ns = (sampler.plan.budget_ns as f64 * share) as u64;
+    let whole_ns = sampler.plan.budget_ns - metadata_ns;
+    let max_trials = sampler.plan.max_trials.min(estimate.max_trials);
     // Blocks are cold once only: theirs is the first turn.
     let (cold, rest): (Vec<Row>, Vec<Row>) =
         rows.into_iter().partition(|row| row.test == Test::ColdBlocks);
     let all = (cold.len() + rest.len()).max(1) as u64;
-    let part =
-        |rows: &[Row]| Plan { budget_ns: plan.budget_ns / all * rows.len() as u64, ..plan.clone() };
-    let mut measured = sample(&cold, &site, &terms, &part(&cold), bench);
-    measured.extend(sample(&rest, &site, &terms, &part(&rest), bench));
+    let mut measured = Vec::new();
+    for rows in [&cold, &rest] {
+        let budget_ns = whole_ns / all * rows.len() as u64;
+        let plan = Plan { budget_ns, max_trials, ..sampler.plan.clone() };
+        measured.extend(sample(rows, &site, &terms, &mut sampler.with(plan)));
+    }
     let (rows, mut outcomes): (Vec<Row>, Vec<Outcome>) = measured.into_iter().unzip();
     finish::finish(&rows, &mut outcomes, &site, &terms);
     let storage = storage::describe(&site);
     drop(site);
     let metadata = estimate.metadata.as_ref();
     if let Some(metadata) = metadata.filter(|_| !options.cancel.is_cancelled()) {
-        outcomes.extend(metadata::run(metadata, &metadata_plan, bench)?);
+        outcomes.extend(metadata::run(metadata, &mut sampler.within(metadata_ns))?);
     }
     outcomes.extend(estimate.metadata_refusal.as_ref().map(|why| Outcome {
         id: "disk/metadata".to_owned(),
@@ -188,7 +213,7 @@ pub fn run(
         warnings: vec![Warning::new(warning::UNSUPPORTED, why)],
         ..Outcome::default()
     }));
-    Ok(Findings { outcomes, storage })
+    Ok((outcomes, storage))
 }
 
 /// Runs the rows, and gives each outcome the row that it belongs to.
@@ -196,11 +221,10 @@ fn sample(
     rows: &[Row],
     site: &Site,
     terms: &Terms,
-    plan: &Plan,
-    bench: &mut Bench<'_>,
+    sampler: &mut Sampler<'_>,
 ) -> Vec<(Row, Outcome)> {
     let cases = rows.iter().map(|row| trial::case(row, site, terms)).collect();
-    let outcomes = sampler::run(cases, plan, bench.tools());
+    let outcomes = sampler.run_recorded(cases);
     // A row may have further outcomes, which follow it and bear its id.
     let mut rows = rows.iter();
     let mut current = None;
@@ -227,10 +251,10 @@ fn make_file(
     place: &Place,
     length_bytes: u64,
     options: &Options,
-    bench: &mut Bench<'_>,
+    sampler: &mut Sampler<'_>,
 ) -> Result<Scratch, Error> {
     let content = Content { length_bytes, seed: options.seed, chunk_bytes: CHUNK_BYTES };
-    let events = &mut *bench.events;
+    let events = &mut *sampler.events;
     Scratch::fill(place.path(), content, |done| {
         if done.is_multiple_of(16 << 20) {
             let what = "writing the test file".to_owned();
@@ -241,7 +265,7 @@ fn make_file(
 }
 
 /// The pictures of this area: one for each test of which a setting has more than two values.
-pub fn charts(outcomes: &[Outcome]) -> Vec<Chart> {
+fn charts(outcomes: &[Outcome]) -> Vec<Chart> {
     let mut ids: Vec<&str> = Vec::new();
     for outcome in outcomes {
         if !ids.contains(&outcome.id.as_str()) {

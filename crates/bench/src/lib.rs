@@ -6,7 +6,7 @@
 
 #![forbid(unsafe_code)]
 
-mod bench;
+mod area;
 pub mod cache;
 pub mod choice;
 pub mod copy;
@@ -15,6 +15,7 @@ pub mod cpu;
 pub mod crew;
 pub mod disk;
 mod error;
+mod fact;
 mod limits;
 pub mod memory;
 pub mod network;
@@ -28,5 +29,5 @@ pub mod tune;
 pub mod versus;
 pub mod write;
 
-pub use bench::{Bench, Extent, Measured};
+pub use area::{Area, Estimate, Extent, Found, Pace};
 pub use error::Error;

@@ -28,15 +28,14 @@ mod working_set;
 
 use std::path::Path;
 
-use flatout_measure::case::Plan;
 use flatout_measure::record::{Ceiling, Chart, Outcome};
-use flatout_measure::sampler;
+use flatout_measure::sampler::Sampler;
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::cpu_cache::{self, DataCache};
 use flatout_sys::quota::Groups;
 use flatout_sys::{affinity, numa};
 
-use crate::bench::{Bench, Extent, Measured};
+use crate::area::{Area, Estimate, Extent, Found, Pace, Seconds};
 use crate::crew::MAX_THREADS;
 use crate::error::Error;
 use crate::limits;
@@ -99,7 +98,7 @@ impl Options {
 ///
 /// # Errors
 /// `Usage`.
-pub fn check(options: &Options) -> Result<(), Error> {
+fn check(options: &Options) -> Result<(), Error> {
     for &threads in &options.threads {
         limits::within("--threads", Some(threads.into()), u64::from(MAX_THREADS), "")?;
     }
@@ -115,29 +114,41 @@ pub fn check(options: &Options) -> Result<(), Error> {
     Ok(())
 }
 
-/// Measures the area.
-///
-/// # Errors
-/// There is no memory to measure, or it cannot be had; what goes wrong with a row is the row's.
-pub fn measure(options: &Options, plan: &Plan, bench: &mut Bench<'_>) -> Result<Measured, Error> {
-    let started_ns = bench.clock.now_ns();
+/// Time of the area.
+const SECONDS: Seconds = Seconds { few_quick: 4, few: 9, quick: 9, full: 55 };
+
+impl Area for Options {
+    fn plan(&mut self, pace: Pace) -> Result<Estimate, Error> {
+        check(self)?;
+        let usual_ns = SECONDS.nanoseconds(self.extent, pace);
+        Ok(Estimate { usual_ns, ..Estimate::default() })
+    }
+
+    fn measure(&mut self, sampler: &mut Sampler<'_>) -> Result<Found, Error> {
+        measure(self, sampler)
+    }
+}
+
+fn measure(options: &Options, sampler: &mut Sampler<'_>) -> Result<Found, Error> {
+    let started_ns = sampler.clock.now_ns();
     // What is free is shared out below: nobody else may take of it meanwhile.
     flatout_sys::memory::share_addresses_of_threads();
     let allowed = affinity::allowed_cpus().unwrap_or_default();
     let caches = cpu_cache::data_caches(Path::new("/"), first_cpu());
     let modules = dimm::peak(Path::new("/"));
-    let latency_plan = Plan { budget_ns: plan.budget_ns / LATENCY_PART / STRETCH, ..plan.clone() };
+    let latency_ns = sampler.plan.budget_ns / LATENCY_PART / STRETCH;
     let (mut outcomes, levels, core) =
-        measure_latency(options, &caches, &modules, &latency_plan, bench);
+        measure_latency(options, &caches, &modules, &mut sampler.within(latency_ns));
     if options.cancel.is_cancelled() {
-        return Ok(Measured { outcomes, charts: charts(options.extent) });
+        return Ok(Found { outcomes, charts: charts(options.extent), storage: None });
     }
     let cpus = (allowed.len() as u32).max(1);
     let limits = Limits { modules, core, cpus, allowed, huge_ratio: None };
-    let spent_ns = bench.clock.now_ns().saturating_sub(started_ns);
-    let plan = Plan { budget_ns: plan.budget_ns.saturating_sub(spent_ns), ..plan.clone() };
-    outcomes.extend(measure_bandwidth(options, &levels, limits, &plan, bench)?);
-    Ok(Measured { outcomes, charts: charts(options.extent) })
+    let spent_ns = sampler.clock.now_ns().saturating_sub(started_ns);
+    let left_ns = sampler.plan.budget_ns.saturating_sub(spent_ns);
+    let sampler = &mut sampler.within(left_ns);
+    outcomes.extend(measure_bandwidth(options, &levels, limits, sampler)?);
+    Ok(Found { outcomes, charts: charts(options.extent), storage: None })
 }
 
 fn first_cpu() -> usize {
@@ -149,8 +160,7 @@ fn measure_latency(
     options: &Options,
     caches: &[DataCache],
     modules: &Ceiling,
-    plan: &Plan,
-    bench: &mut Bench<'_>,
+    sampler: &mut Sampler<'_>,
 ) -> (Vec<Outcome>, Levels, Option<Ceiling>) {
     let nodes = numa::nodes(Path::new("/"));
     let cpus = affinity::allowed_cpus().unwrap_or_default();
@@ -168,7 +178,7 @@ fn measure_latency(
     cases.extend(loaded::cases(&chases));
     cases.extend(hand_over::cases(options.extent));
     cases.extend(node::cases(&chases, &nodes, &cpus));
-    let mut outcomes = sampler::run(cases, plan, bench.tools());
+    let mut outcomes = sampler.run_recorded(cases);
     let levels = latency::finish(&mut outcomes, caches);
     let core = parallel::finish(&mut outcomes, modules).map(|core| core.ceiling());
     loaded::finish(&mut outcomes);
@@ -182,8 +192,7 @@ fn measure_bandwidth(
     options: &Options,
     levels: &Levels,
     limits: Limits,
-    plan: &Plan,
-    bench: &mut Bench<'_>,
+    sampler: &mut Sampler<'_>,
 ) -> Result<Vec<Outcome>, Error> {
     let room = Room::now();
     let terms = Terms {
@@ -199,12 +208,18 @@ fn measure_bandwidth(
     let rows = terms.rows().map_err(Error::NoRoom)?;
     let mut outcomes = Vec::new();
     let groups = groups(rows, numa::nodes(Path::new("/")).len());
-    let share = Plan { budget_ns: plan.budget_ns / groups.len().max(1) as u64, ..plan.clone() };
+    let share_ns = sampler.plan.budget_ns / groups.len().max(1) as u64;
     for rows in groups {
         if options.cancel.is_cancelled() {
             break;
         }
-        outcomes.extend(measure_group(options, &rows, levels, &limits, &share, bench)?);
+        outcomes.extend(measure_group(
+            options,
+            &rows,
+            levels,
+            &limits,
+            &mut sampler.within(share_ns),
+        )?);
     }
     Ok(outcomes)
 }
@@ -230,18 +245,17 @@ fn measure_group(
     rows: &[Row],
     levels: &Levels,
     limits: &Limits,
-    plan: &Plan,
-    bench: &mut Bench<'_>,
+    sampler: &mut Sampler<'_>,
 ) -> Result<Vec<Outcome>, Error> {
-    let started_ns = bench.clock.now_ns();
+    let started_ns = sampler.clock.now_ns();
     let threads = rows.iter().map(|row| row.threads).max().unwrap_or(1);
     let mut site = Site::new(row::extents(rows), threads, options.seed, options.cancel)
         .map_err(|error| Error::NoRoom(format!("cannot get memory to measure: {error}")))?;
     site.doubt_since(&limits.allowed);
-    let spent_ns = bench.clock.now_ns().saturating_sub(started_ns);
-    let budget_ns = plan.budget_ns.saturating_sub(spent_ns) / STRETCH;
+    let spent_ns = sampler.clock.now_ns().saturating_sub(started_ns);
+    let budget_ns = sampler.plan.budget_ns.saturating_sub(spent_ns) / STRETCH;
     let cases = rows.iter().map(|row| row.case(&site)).collect();
-    let mut outcomes = sampler::run(cases, &Plan { budget_ns, ..plan.clone() }, bench.tools());
+    let mut outcomes = sampler.within(budget_ns).run_recorded(cases);
     let limits = Limits { huge_ratio: site.huge_ratio, ..limits.clone() };
     finish::finish(rows, &mut outcomes, levels, &limits);
     Ok(outcomes)

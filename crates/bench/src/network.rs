@@ -28,13 +28,14 @@ use std::cell::RefCell;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::thread;
 
-use flatout_measure::case::{Case, Figure, Plan, Sample, Trial, TrialError};
+use flatout_measure::case::{Case, Plain, Sample, Trial, TrialError};
 use flatout_measure::record::{Chart, Outcome};
-use flatout_measure::sampler;
+use flatout_measure::row::Unit;
+use flatout_measure::sampler::Sampler;
 use flatout_sys::affinity;
 use flatout_sys::cancel::CancelToken;
 
-use crate::bench::{Bench, Extent, Measured};
+use crate::area::{Area, Estimate, Extent, Found, Pace, Seconds};
 use crate::error::Error;
 use client::{Client, Family};
 use finish::Place;
@@ -93,7 +94,7 @@ pub struct Options {
 ///
 /// # Errors
 /// `Usage`.
-pub fn check(options: &Options) -> Result<(), Error> {
+fn check(options: &Options) -> Result<(), Error> {
     let family = options.family.unwrap_or(Family::V4);
     for row in row::rows(options.extent, &options.selection, family, false) {
         let times = Times { round_trip_ns: 0, window_ns: options.window_ns };
@@ -126,12 +127,24 @@ impl Times {
     }
 }
 
-/// Measures the area.
-///
-/// # Errors
-/// `Network`: there is no server, or it does not know the key. What goes wrong with a row is the
-/// row's.
-pub fn measure(options: &Options, plan: &Plan, bench: &mut Bench<'_>) -> Result<Measured, Error> {
+/// Time of the area.
+const SECONDS: Seconds = Seconds { few_quick: 2, few: 5, quick: 6, full: 26 };
+
+impl Area for Options {
+    fn plan(&mut self, pace: Pace) -> Result<Estimate, Error> {
+        check(self)?;
+        let usual_ns = SECONDS.nanoseconds(self.extent, pace);
+        Ok(Estimate { usual_ns, ..Estimate::default() })
+    }
+
+    /// # Errors
+    /// `Network`: there is no server, or it does not know the key.
+    fn measure(&mut self, sampler: &mut Sampler<'_>) -> Result<Found, Error> {
+        measure(self, sampler)
+    }
+}
+
+fn measure(options: &Options, sampler: &mut Sampler<'_>) -> Result<Found, Error> {
     let stop = CancelToken::manual();
     thread::scope(|scope| {
         let mut hire = |address: IpAddr| -> Result<(SocketAddr, Key), Error> {
@@ -149,7 +162,7 @@ pub fn measure(options: &Options, plan: &Plan, bench: &mut Bench<'_>) -> Result<
             Ok((at, key))
         };
         let result = sessions(options, &mut hire).and_then(|(clients, missing)| {
-            let measured = measure_with(options, &clients, missing, plan, bench);
+            let measured = measure_with(options, &clients, missing, sampler);
             clients.into_iter().for_each(|(_, client)| client.into_inner().finish());
             measured
         });
@@ -203,9 +216,8 @@ fn measure_with(
     options: &Options,
     clients: &[(Family, RefCell<Client>)],
     missing: Option<String>,
-    plan: &Plan,
-    bench: &mut Bench<'_>,
-) -> Result<Measured, Error> {
+    sampler: &mut Sampler<'_>,
+) -> Result<Found, Error> {
     let (family, client) = &clients[0];
     let times =
         Times { round_trip_ns: client.borrow().round_trip_ns, window_ns: options.window_ns };
@@ -214,7 +226,7 @@ fn measure_with(
     let is_loopback = interface.as_ref().is_some_and(|interface| interface.is_loopback);
     let cpus = affinity::allowed_cpu_count();
     let ends = Ends { is_one_machine: client.borrow().shares_machine, near_cpus: cpus };
-    let started_ns = bench.clock.now_ns();
+    let started_ns = sampler.clock.now_ns();
     let has_second = clients.len() > 1 || missing.is_some();
     let mut rows = row::rows(options.extent, &options.selection, *family, has_second);
     let best = sender::choose(&rows, &mut client.borrow_mut(), times)?;
@@ -224,7 +236,7 @@ fn measure_with(
             row.spec.placement = best.placement;
         }
     }
-    let mut cases: Vec<Case<'_>> = rows
+    let mut cases: Vec<Case<'_, Plain>> = rows
         .iter()
         .map(|row| {
             let session = clients.iter().position(|(family, _)| *family == row.family);
@@ -237,12 +249,11 @@ fn measure_with(
     {
         cases.extend([Copies::One, Copies::Two].map(|copies| memcpy_case(copies, clients)));
     }
-    let spent_ns = bench.clock.now_ns().saturating_sub(started_ns);
-    let budget_ns = plan.budget_ns.saturating_sub(spent_ns) / STRETCH;
-    let plan = Plan { budget_ns, ..plan.clone() };
-    let mut outcomes: Vec<Outcome> = sampler::run(cases, &plan, bench.tools());
+    let spent_ns = sampler.clock.now_ns().saturating_sub(started_ns);
+    let budget_ns = sampler.plan.budget_ns.saturating_sub(spent_ns) / STRETCH;
+    let mut outcomes: Vec<Outcome> = sampler.within(budget_ns).run_recorded(cases);
     finish::finish(&mut outcomes, &rows, &Place { interface, is_loopback, cpus });
-    Ok(Measured { outcomes, charts: charts() })
+    Ok(Found { outcomes, charts: charts(), storage: None })
 }
 
 /// The case of a row; it has no session where there is none of its family.
@@ -252,7 +263,7 @@ fn case<'a>(
     (times, ends): (Times, Ends),
     best: &Best,
     missing: Option<&str>,
-) -> Case<'a> {
+) -> Case<'a, Plain> {
     let spec = times.of(row.spec);
     let reason = row.is_best_sender.then(|| best.reason.clone());
     let trial: Trial<'a> = match session {
@@ -276,11 +287,11 @@ fn case<'a>(
             Box::new(move |_| Err(TrialError::Unsupported(why.clone())))
         }
     };
-    let (unit, figure) = match row.spec.work {
-        Work::Throughput => ("bytes/s", Figure::Rate),
-        Work::Latency => ("ns", Figure::NanosecondsEach),
+    let unit = match row.spec.work {
+        Work::Throughput => Unit::BytesPerSecond,
+        Work::Latency => Unit::Nanoseconds,
     };
-    Case { id: row.id(), parameters: row.parameters(), unit, figure, trial }
+    Case { row: Plain { id: row.id(), parameters: row.parameters(), unit }, trial }
 }
 
 /// Runs a test. One in whose window nothing came, because others had the CPUs or the way is long,
@@ -302,13 +313,14 @@ fn patiently(client: &mut Client, spec: Spec, ends: Ends) -> Result<Sample, Tria
 }
 
 /// A case of the cross-core copy. The sessions are kept alive meanwhile.
-fn memcpy_case(copies: Copies, clients: &[(Family, RefCell<Client>)]) -> Case<'_> {
+fn memcpy_case(copies: Copies, clients: &[(Family, RefCell<Client>)]) -> Case<'_, Plain> {
     let count = if copies == Copies::One { 1 } else { 2 };
     Case {
-        id: row::MEMCPY,
-        parameters: row::memcpy_parameters(count),
-        unit: "bytes/s",
-        figure: Figure::Rate,
+        row: Plain {
+            id: row::MEMCPY,
+            parameters: row::memcpy_parameters(count),
+            unit: Unit::BytesPerSecond,
+        },
         trial: Box::new(move |_| {
             clients.iter().for_each(|(_, client)| client.borrow_mut().keep_alive());
             memcpy::trial(copies, WARM_NS, WINDOW_NS)

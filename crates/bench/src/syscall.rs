@@ -7,11 +7,12 @@
 //! from the first start to the last finish, divided by the calls of one thread. A call that scales
 //! keeps its figure as threads are added; the calls of all threads per second stand in the audit.
 //!
-//! [`cases`] gives the rows, and [`finish`] adds, after the sampling, what follows from several of
-//! them. Which rows there are: `row`; how one is timed: `trial`.
+//! Which rows there are: `row`; how one is timed: `trial`; what follows from several of them:
+//! `bound`.
 
+mod bound;
 mod crowd;
-mod derive;
+mod fact;
 mod pair;
 mod row;
 mod site;
@@ -21,45 +22,79 @@ mod work;
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use flatout_measure::case::{Case, Figure, TrialError};
+use flatout_measure::case::{Case, record};
+use flatout_measure::sampler::Sampler;
+use flatout_sys::cancel::CancelToken;
 
-pub use derive::finish;
-
+use crate::area::{Area, Estimate, Extent, Found, Pace, Seconds};
+use crate::error::Error;
 use crate::scratch;
 
 /// Largest block of the calls that move bytes; each thread holds one.
 pub const MAX_BLOCK_BYTES: u64 = 16 << 20;
+/// Time of the area.
+const SECONDS: Seconds = Seconds { few_quick: 8, few: 19, quick: 15, full: 120 };
 
 /// What the user chose.
-pub struct Options<'a> {
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Which rows: all, or about the sixteen that say most.
+    pub extent: Extent,
     /// Bytes per `read`, `pread` and `write`, from 1 to [`MAX_BLOCK_BYTES`].
     pub block_bytes: u64,
     /// Where the unnamed files lie that are read and written.
     pub directory: PathBuf,
-    /// Rows: all, or about the sixteen that say most.
-    pub quick: bool,
-    /// Whether the user wants to stop; asked before each run of a loop.
-    pub cancelled: &'a (dyn Fn() -> bool + Sync),
+    /// The wish to stop.
+    pub cancel: CancelToken,
 }
 
-/// Refuses options out of bounds, and files that would take more than a tenth of the free space,
-/// in one line. Nothing is written.
-///
-/// # Errors
-/// The line.
-pub fn check(options: &Options<'_>) -> Result<(), String> {
+impl Area for Options {
+    fn plan(&mut self, pace: Pace) -> Result<Estimate, Error> {
+        check(self)?;
+        Ok(Estimate {
+            place: Some(self.directory.clone()),
+            write_bytes: self.file_bytes(),
+            usual_ns: SECONDS.nanoseconds(self.extent, pace),
+            ..Estimate::default()
+        })
+    }
+
+    fn measure(&mut self, sampler: &mut Sampler<'_>) -> Result<Found, Error> {
+        let mut rows = sampler.run(cases(self));
+        bound::apply(&mut rows);
+        Ok(Found { outcomes: record(rows), ..Found::default() })
+    }
+}
+
+impl Options {
+    /// Bytes that the rows lay down in the directory; the rows that write then overwrite these.
+    pub fn file_bytes(&self) -> u64 {
+        let own_files = if self.extent == Extent::Full { u64::from(row::MAX_THREADS) } else { 0 };
+        site::common_file_bytes(self.block_bytes)
+            + own_files * site::own_file_bytes(self.block_bytes)
+    }
+
+    fn rows(&self) -> Vec<row::Row> {
+        let is_full = self.extent == Extent::Full;
+        if is_full { row::all(self.block_bytes) } else { row::short(self.block_bytes) }
+    }
+}
+
+/// Refuses options out of bounds, and files that would take more than a tenth of the free space.
+fn check(options: &Options) -> Result<(), Error> {
     let block_bytes = options.block_bytes;
     if !(1..=MAX_BLOCK_BYTES).contains(&block_bytes) {
-        return Err(format!(
+        return Err(Error::Usage(format!(
             "--block-size {block_bytes}: it must be from 1 to {MAX_BLOCK_BYTES} bytes (16 MiB)"
-        ));
+        )));
     }
-    let free_bytes = scratch::on(&options.directory).map_err(|error| error.to_string())?.free_bytes;
-    check_room(options, free_bytes)
+    // A directory that cannot be looked at is wrong use here: nothing else can be meant by it.
+    let place = scratch::on(&options.directory).map_err(|error| Error::Usage(error.to_string()))?;
+    check_room(options, place.free_bytes).map_err(Error::Usage)
 }
 
-fn check_room(options: &Options<'_>, free_bytes: u64) -> Result<(), String> {
-    let (wanted, most) = (file_bytes(options), scratch::part_of(free_bytes));
+fn check_room(options: &Options, free_bytes: u64) -> Result<(), String> {
+    let (wanted, most) = (options.file_bytes(), scratch::part_of(free_bytes));
     if wanted <= most {
         return Ok(());
     }
@@ -71,116 +106,91 @@ fn check_room(options: &Options<'_>, free_bytes: u64) -> Result<(), String> {
 }
 
 /// The rows, cheap calls first; nothing is opened or written before their first trial.
-///
-/// # Errors
-/// `Failed` for options out of bounds, see [`check`].
-pub fn cases<'a>(options: &'a Options<'a>) -> Result<Vec<Case<'a>>, TrialError> {
-    check(options).map_err(TrialError::Failed)?;
+fn cases(options: &Options) -> Vec<Case<'_, row::Row>> {
     let site = Rc::new(site::Site::new(&options.directory, options.block_bytes));
-    let rows = if options.quick { row::short() } else { row::all() };
-    Ok(rows.into_iter().map(|row| case(row, &site, options)).collect())
-}
-
-/// Bytes that the rows lay down in the directory; the rows that write then overwrite these.
-pub fn file_bytes(options: &Options<'_>) -> u64 {
-    let own_files = if options.quick { 0 } else { u64::from(row::MAX_THREADS) };
-    site::common_file_bytes(options.block_bytes)
-        + own_files * site::own_file_bytes(options.block_bytes)
-}
-
-fn case<'a>(row: row::Row, site: &Rc<site::Site>, options: &'a Options<'a>) -> Case<'a> {
-    let site = Rc::clone(site);
-    let mut calls = None;
-    Case {
-        id: row.call.id(),
-        parameters: row.parameters(options.block_bytes),
-        unit: "ns",
-        figure: Figure::NanosecondsEach,
-        trial: Box::new(move |_seed| trial::sample(&row, &site, &mut calls, options.cancelled)),
-    }
+    let case = |row: row::Row| {
+        let site = Rc::clone(&site);
+        let mut calls = None;
+        let cancelled = || options.cancel.is_cancelled();
+        let trial = Box::new(move |_seed| trial::sample(&row, &site, &mut calls, &cancelled));
+        Case { row, trial }
+    };
+    options.rows().into_iter().map(case).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use flatout_measure::case::TrialError;
+    use flatout_measure::row::Row as _;
+
     use super::*;
 
-    fn options(block_bytes: u64, quick: bool) -> Options<'static> {
-        let directory = std::env::temp_dir();
-        Options { block_bytes, directory, quick, cancelled: &|| false }
+    fn options(block_bytes: u64, extent: Extent) -> Options {
+        let (directory, cancel) = (std::env::temp_dir(), CancelToken::manual());
+        Options { extent, block_bytes, directory, cancel }
     }
 
     #[test]
     fn no_two_rows_are_alike() {
-        for quick in [false, true] {
-            let options = options(4096, quick);
-            let mut names: Vec<_> = cases(&options)
-                .unwrap()
-                .iter()
-                .map(|case| format!("{} {:?}", case.id, case.parameters))
-                .collect();
-            let rows = names.len();
+        for extent in [Extent::Quick, Extent::Full] {
+            let options = options(4096, extent);
+            let rows = options.rows();
+            let mut names: Vec<_> =
+                rows.iter().map(|row| format!("{} {:?}", row.id(), row.parameters())).collect();
             names.sort();
             names.dedup();
-            assert_eq!(names.len(), rows);
+            assert_eq!(names.len(), rows.len());
         }
     }
 
     #[test]
     fn the_short_set_is_part_of_the_full_grid() {
-        let (long, short) = (options(1, false), options(1, true));
-        let all = cases(&long).unwrap();
-        for case in cases(&short).unwrap() {
-            assert!(
-                all.iter().any(|one| one.id == case.id && one.parameters == case.parameters),
-                "{} {:?}",
-                case.id,
-                case.parameters
-            );
-        }
+        let all = options(1, Extent::Full).rows();
+        assert!(options(1, Extent::Quick).rows().iter().all(|row| all.contains(row)));
     }
 
     #[test]
     fn block_sizes_out_of_range_are_refused() {
         for block_bytes in [0, MAX_BLOCK_BYTES + 1] {
-            assert!(matches!(cases(&options(block_bytes, true)), Err(TrialError::Failed(_))));
+            assert!(matches!(check(&options(block_bytes, Extent::Few)), Err(Error::Usage(_))));
         }
     }
 
     #[test]
     fn a_directory_with_too_little_room_is_refused_before_anything_is_written() {
-        let large = options(MAX_BLOCK_BYTES, false);
-        let wanted = file_bytes(&large);
+        let large = options(MAX_BLOCK_BYTES, Extent::Full);
+        let wanted = large.file_bytes();
         assert_eq!(wanted, 256 << 20);
         assert_eq!(check_room(&large, 10 * wanted), Ok(()));
         let text = check_room(&large, 10 * wanted - 1).unwrap_err();
         assert!(text.contains("268435456 bytes") && text.contains("--block-size"), "{text}");
-        assert_eq!(check_room(&options(1, false), 100 << 20), Ok(()));
+        assert_eq!(check_room(&options(1, Extent::Full), 100 << 20), Ok(()));
     }
 
     #[test]
     fn a_directory_that_is_not_there_is_refused_by_name() {
-        let nowhere = Options { directory: "/nowhere/at/all".into(), ..options(1, true) };
-        assert!(check(&nowhere).unwrap_err().contains("/nowhere/at/all"));
+        let nowhere = Options { directory: "/nowhere/at/all".into(), ..options(1, Extent::Quick) };
+        assert!(check(&nowhere).unwrap_err().to_string().contains("/nowhere/at/all"));
     }
 
     #[test]
     fn the_bytes_that_are_announced_are_laid_down() {
         let place = tempfile::tempdir().unwrap();
-        for (block_bytes, quick) in [(1, true), (1, false), (1000, false)] {
-            let options = options(block_bytes, quick);
+        for (block_bytes, extent) in [(1, Extent::Quick), (1, Extent::Full), (1000, Extent::Full)] {
+            let options = options(block_bytes, extent);
             let site = site::Site::new(place.path(), block_bytes);
-            for row in if quick { row::short() } else { row::all() } {
+            for row in options.rows() {
                 // What this machine cannot do needs no file either.
                 let _ = trial::run(&row, &site, 3, &|| false);
             }
-            assert_eq!(site.laid_down_bytes(), file_bytes(&options), "{block_bytes} {quick}");
+            assert_eq!(site.laid_down_bytes(), options.file_bytes(), "{block_bytes} {extent:?}");
         }
     }
 
     #[test]
     fn a_user_who_stops_gets_no_sample() {
-        let options = Options { cancelled: &|| true, ..options(1, true) };
-        let mut cases = cases(&options).unwrap();
-        assert_eq!((cases[0].trial)(1), Err(TrialError::Interrupted));
+        let options = options(1, Extent::Quick);
+        options.cancel.cancel();
+        assert_eq!((cases(&options)[0].trial)(1), Err(TrialError::Interrupted));
     }
 }

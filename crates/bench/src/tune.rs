@@ -16,11 +16,11 @@ use std::path::PathBuf;
 use flatout_io::{Evidence, ProfileEntry, ProfileKey, Work};
 use flatout_measure::case::Plan;
 use flatout_measure::record::Outcome;
-use flatout_measure::sampler;
+use flatout_measure::sampler::Sampler;
 use flatout_sys::affinity;
 use flatout_sys::cancel::CancelToken;
 
-use crate::bench::{Bench, Extent};
+use crate::area::Extent;
 use crate::error::Error;
 
 use group::Group;
@@ -95,7 +95,7 @@ pub fn budget_ns(options: &Options) -> u64 {
 /// Measures, and picks.
 ///
 /// Errors: a place cannot be used. What goes wrong with a setting is its row's.
-pub fn run(options: &Options, plan: &Plan, bench: &mut Bench<'_>) -> Result<Tuned, Error> {
+pub fn run(options: &Options, sampler: &mut Sampler<'_>) -> Result<Tuned, Error> {
     let mut sites = Vec::new();
     for (index, directory) in options.directories.iter().enumerate() {
         match Site::make(index, directory, options) {
@@ -108,7 +108,7 @@ pub fn run(options: &Options, plan: &Plan, bench: &mut Bench<'_>) -> Result<Tune
         }
     }
     let mut tuned = Tuned::default();
-    measure(&sites, options, plan, bench, &mut tuned);
+    measure(&sites, options, sampler, &mut tuned);
     for site in sites {
         if let Err(error) = site.leave() {
             tuned.left_behind.push(error.to_string());
@@ -117,20 +117,15 @@ pub fn run(options: &Options, plan: &Plan, bench: &mut Bench<'_>) -> Result<Tune
     Ok(tuned)
 }
 
-fn measure(
-    sites: &[Site],
-    options: &Options,
-    plan: &Plan,
-    bench: &mut Bench<'_>,
-    tuned: &mut Tuned,
-) {
+fn measure(sites: &[Site], options: &Options, sampler: &mut Sampler<'_>, tuned: &mut Tuned) {
     let groups = group::all(sites, affinity::allowed_cpu_count());
     let whole: f64 = groups.iter().map(|group| group.weight).sum();
     for group in groups {
+        let plan = &sampler.plan;
         let budget_ns = (plan.budget_ns as f64 * group.weight / whole) as u64;
         let share = Plan { budget_ns, max_trials: group.most_trials(plan), ..plan.clone() };
         let cases = group.tunings.iter().map(|tuning| trial::case(&group, *tuning, options));
-        let mut outcomes = sampler::run(cases.collect(), &share, bench.tools());
+        let mut outcomes = sampler.with(share).run_recorded(cases.collect());
         if let Some(choice) =
             choose::among(&group.tunings, &mut outcomes, |taken| group.ceiling_name(taken))
             && !options.cancel.is_cancelled()

@@ -3,11 +3,15 @@
 //! A case knows how to run one trial; it does not decide how many are run, nor in which order.
 //! Read next: [`crate::sampler`].
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
 
+use crate::fact::Facts;
 use crate::guard::Spoil;
 use crate::histogram::{Histogram, LoopKind};
-use crate::record::{Better, Outcome, Series, Warning};
+use crate::record::{Outcome, Series, Warning};
+use crate::row::{Parameters, Row, Unit};
 
 /// What one trial moved and how long it took.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -16,8 +20,10 @@ pub struct Sample {
     pub amount: f64,
     /// The timed region of the trial.
     pub elapsed_ns: u64,
-    /// Counted facts of this trial. Numbers are summed over the trials that count; of anything
-    /// else the last one is kept.
+    /// What else is known of this trial; merged over the trials that count, as the keys say.
+    pub facts: Facts,
+    /// Facts without keys, of areas that have none yet: numbers are summed over the trials that
+    /// count; of anything else the last one is kept.
     pub audit: Map<String, Value>,
     /// Doubts; one per code is kept.
     pub warnings: Vec<Warning>,
@@ -46,12 +52,14 @@ pub struct Latencies {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Further {
     /// What tells its row from the trial's own; replaces parameters of the same name.
-    pub parameters: Map<String, Value>,
+    pub parameters: Parameters,
     /// Bytes or operations.
     pub amount: f64,
     /// The time that it took.
     pub elapsed_ns: u64,
     /// Facts that differ from the trial's own; merged as those are.
+    pub facts: Facts,
+    /// Facts without keys, as in [`Sample::audit`].
     pub audit: Map<String, Value>,
 }
 
@@ -73,46 +81,92 @@ pub enum TrialError {
     NoMore(Warning),
 }
 
-/// How amount and time become the figure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Figure {
-    /// amount ÷ seconds; higher is better.
-    Rate,
-    /// nanoseconds ÷ amount; lower is better.
-    NanosecondsEach,
-}
-
 /// One trial: sets up outside the timed region, runs, and reports. The argument is a seed that
 /// differs from trial to trial (for random orders).
 pub type Trial<'a> = Box<dyn FnMut(u64) -> Result<Sample, TrialError> + 'a>;
 
 /// One row to be measured.
-pub struct Case<'a> {
-    /// `area/test`.
-    pub id: &'static str,
-    /// What makes the row differ from others with the same id.
-    pub parameters: Map<String, Value>,
-    /// Base unit of the figure.
-    pub unit: &'static str,
-    /// How amount and time become the figure.
-    pub figure: Figure,
+pub struct Case<'a, R> {
+    /// Which row.
+    pub row: R,
     /// Runs one trial.
     pub trial: Trial<'a>,
 }
 
-impl Case<'_> {
-    /// The row before anything was measured.
-    pub fn blank_outcome(&self) -> Outcome {
-        Outcome {
-            id: self.id.to_owned(),
-            parameters: self.parameters.clone(),
-            unit: self.unit.to_owned(),
-            better: match self.figure {
-                Figure::Rate => Better::Higher,
-                Figure::NanosecondsEach => Better::Lower,
-            },
-            ..Outcome::default()
-        }
+/// A row of an area that has no type for its rows yet.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plain {
+    /// `area/test`.
+    pub id: &'static str,
+    /// What makes the row differ from others with the same id.
+    pub parameters: Map<String, Value>,
+    /// What its figure is.
+    pub unit: Unit,
+}
+
+impl Row for Plain {
+    fn id(&self) -> Cow<'static, str> {
+        self.id.into()
+    }
+
+    fn parameters(&self) -> Parameters {
+        let members = self.parameters.iter();
+        let mut parameters = Parameters::default();
+        members.for_each(|(name, value)| parameters.set(name.clone(), value));
+        parameters
+    }
+
+    fn unit(&self) -> Unit {
+        self.unit
+    }
+}
+
+/// A row that was measured.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Measured<R> {
+    /// Which row.
+    pub row: R,
+    /// Its figure and its doubt.
+    pub outcome: Outcome,
+    /// What else is known of it.
+    pub facts: Facts,
+    /// The further figures of its trials.
+    pub further: Vec<MeasuredFurther>,
+}
+
+/// A further figure of a row that was measured.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MeasuredFurther {
+    /// The figure and its doubt.
+    pub outcome: Outcome,
+    /// What else is known of it.
+    pub facts: Facts,
+}
+
+impl<R> Measured<R> {
+    /// As rows of the record: its own, then those of its further figures.
+    pub fn record(self) -> impl Iterator<Item = Outcome> {
+        let own = MeasuredFurther { outcome: self.outcome, facts: self.facts };
+        [own].into_iter().chain(self.further).map(|MeasuredFurther { mut outcome, facts }| {
+            outcome.audit.extend(facts.to_json());
+            outcome
+        })
+    }
+}
+
+/// The rows of the record for rows that were measured, in their order.
+pub fn record<R>(rows: Vec<Measured<R>>) -> Vec<Outcome> {
+    rows.into_iter().flat_map(Measured::record).collect()
+}
+
+/// A row of the record before anything was measured.
+pub fn blank(row: &impl Row) -> Outcome {
+    Outcome {
+        id: row.id().into_owned(),
+        parameters: row.parameters().to_json(),
+        unit: row.unit().name().to_owned(),
+        better: row.unit().better(),
+        ..Outcome::default()
     }
 }
 

@@ -9,6 +9,30 @@ use crate::warning::{self, Warning};
 /// How far above its ceiling a figure may be: clocks and counters are no better than this.
 pub const TOLERANCE: f64 = 1.02;
 
+impl Ceiling {
+    /// A bound that nobody knows the value of.
+    pub fn unknown(name: impl Into<String>) -> Self {
+        Self { name: name.into(), ..Self::default() }
+    }
+
+    /// A bound that was measured in this run; unknown where the measurement has no figure.
+    pub fn measured(name: impl Into<String>, value: Option<f64>) -> Self {
+        Self::known(name, value, Provenance::Measured)
+    }
+
+    /// A bound with its origin; unknown without a value.
+    pub fn known(name: impl Into<String>, value: Option<f64>, from: Provenance) -> Self {
+        let provenance = value.map_or(Provenance::Unknown, |_| from);
+        Self { name: name.into(), value, provenance, ..Self::default() }
+    }
+
+    /// The same bound, with what most likely limits the figure.
+    #[must_use]
+    pub fn limited_by(self, limiter: impl Into<String>) -> Self {
+        Self { limiter: limiter.into(), ..self }
+    }
+}
+
 /// Whether `provenance` is a derivation rather than a measurement of this run.
 pub fn is_derived(provenance: Provenance) -> bool {
     match provenance {

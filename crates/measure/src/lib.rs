@@ -14,6 +14,7 @@ pub mod ceiling;
 pub mod clock;
 pub mod comparison;
 pub mod environment;
+pub mod fact;
 #[cfg(test)]
 mod fixture;
 pub mod guard;
@@ -22,6 +23,7 @@ pub mod overhead;
 pub mod progress;
 pub mod random;
 pub mod record;
+pub mod row;
 pub mod sampler;
 pub mod schema;
 pub mod shape;

@@ -1,8 +1,6 @@
 //! What the harness itself costs, found by timing nothing through the same path as a real trial.
 
-use serde_json::Map;
-
-use crate::case::{Case, Figure, Sample};
+use crate::case::{Case, Sample};
 use crate::clock::Clock;
 use crate::guard::FakeWitness;
 use crate::{sampler, statistics};
@@ -38,10 +36,7 @@ impl Overhead {
 pub fn calibrate(clock: &dyn Clock) -> Overhead {
     let batches: Vec<f64> = (0..REPEATS).map(|_| clock_read_ns(clock)).collect();
     let mut nothing = Case {
-        id: "harness/empty",
-        parameters: Map::new(),
-        unit: "ns",
-        figure: Figure::NanosecondsEach,
+        row: (),
         trial: Box::new(|_| {
             let start_ns = clock.now_ns();
             let elapsed_ns = clock.now_ns().saturating_sub(start_ns);

@@ -4,31 +4,38 @@
 //! hits all of them alike. Each trial is wrapped by the guard; a spoiled one does not count.
 //! What a row makes of its trials stands in `sampler/row.rs`; this file decides who runs next.
 //!
-//! A trial may report `clock_reads` in its audit, the readings inside its timed region; they
-//! are charged to the harness.
+//! A trial may report [`CLOCK_READS`], the readings inside its timed region; they are charged to
+//! the harness.
 
 mod audit;
 mod detail;
-mod figure;
+mod doubt;
 mod row;
 mod warmup;
 
-use crate::case::{Case, Plan, Sample, TrialError};
+use crate::case::{Case, Measured, Plan, Sample, TrialError, record};
 use crate::clock::Clock;
+use crate::fact::Key;
 use crate::guard::{self, Spoil, Witness};
 use crate::progress::{Event, Progress};
 use crate::random::SplitMix64;
 use crate::record::Outcome;
+use crate::row::Row;
 
 pub use crate::overhead::{Overhead, calibrate};
 
-use row::{Closed, Row};
+use row::{Closed, Sampled};
+
+/// Readings of the clock inside the timed region of a trial.
+pub const CLOCK_READS: Key = Key::sum("clock_reads");
 
 /// How many times the budget may be exceeded so that each case gets its least trials.
 const BUDGET_STRETCH: u64 = 2;
 
-/// What the sampler needs from outside; tests hand in fakes.
-pub struct Tools<'a> {
+/// What measures: when to stop, and what is needed from outside; tests hand in fakes.
+pub struct Sampler<'a> {
+    /// When to stop, and in which order to go.
+    pub plan: Plan,
     /// Tells the time, for the budget and the estimates; trials read their own.
     pub clock: &'a dyn Clock,
     /// Sees what else happens on the machine.
@@ -39,25 +46,48 @@ pub struct Tools<'a> {
     pub cancelled: &'a dyn Fn() -> bool,
 }
 
-/// Measures `cases` and returns their rows in the same order, each followed by those of its
-/// further figures.
-///
-/// Never fails: what goes wrong becomes the status and a warning of the row. Cost: two readings
-/// of the witness per trial and a calibration of the harness at the start.
-pub fn run(cases: Vec<Case<'_>>, plan: &Plan, tools: Tools<'_>) -> Vec<Outcome> {
-    let overhead = calibrate(tools.clock);
-    let started_ns = tools.clock.now_ns();
-    let rows = cases.into_iter().map(Row::new).collect();
-    let mut run = Run { rows, plan, tools, started_ns };
-    let mut random = SplitMix64::new(plan.seed);
-    let mut order: Vec<usize> = (0..run.rows.len()).collect();
-    while run.rows.iter().any(Row::is_open) {
-        random.shuffle(&mut order);
-        for &index in &order {
-            run.step(index);
+impl Sampler<'_> {
+    /// The same with another plan.
+    pub fn with(&mut self, plan: Plan) -> Sampler<'_> {
+        Sampler {
+            plan,
+            clock: self.clock,
+            witness: &mut *self.witness,
+            events: &mut *self.events,
+            cancelled: self.cancelled,
         }
     }
-    run.rows.into_iter().flat_map(|row| row.finish(plan, &overhead)).collect()
+
+    /// The same with so much time.
+    pub fn within(&mut self, budget_ns: u64) -> Sampler<'_> {
+        self.with(Plan { budget_ns, ..self.plan.clone() })
+    }
+
+    /// Measures `cases` and returns their rows in the same order.
+    ///
+    /// Never fails: what goes wrong becomes the status and a warning of the row. Cost: two
+    /// readings of the witness per trial and a calibration of the harness at the start.
+    pub fn run<R: Row>(&mut self, cases: Vec<Case<'_, R>>) -> Vec<Measured<R>> {
+        let overhead = calibrate(self.clock);
+        let started_ns = self.clock.now_ns();
+        let rows = cases.into_iter().map(Sampled::new).collect();
+        let mut run = Run { rows, sampler: self, started_ns };
+        let mut random = SplitMix64::new(run.sampler.plan.seed);
+        let mut order: Vec<usize> = (0..run.rows.len()).collect();
+        while run.rows.iter().any(Sampled::is_open) {
+            random.shuffle(&mut order);
+            for &index in &order {
+                run.step(index);
+            }
+        }
+        let plan = &run.sampler.plan;
+        run.rows.into_iter().map(|row| row.finish(plan, &overhead)).collect()
+    }
+
+    /// As [`Sampler::run`], for areas whose rows are finished as rows of the record.
+    pub fn run_recorded<R: Row>(&mut self, cases: Vec<Case<'_, R>>) -> Vec<Outcome> {
+        record(self.run(cases))
+    }
 }
 
 /// One trial and what the guard thought of it.
@@ -71,8 +101,8 @@ pub(crate) struct Attempt {
 }
 
 /// Runs one trial between two readings of the witness.
-pub(crate) fn attempt(
-    case: &mut Case<'_>,
+pub(crate) fn attempt<R>(
+    case: &mut Case<'_, R>,
     seed: u64,
     clock: &dyn Clock,
     witness: &mut dyn Witness,
@@ -85,21 +115,20 @@ pub(crate) fn attempt(
     Attempt { result, spoil, spent_ns: clock.now_ns().saturating_sub(started_ns) }
 }
 
-/// State of one call of [`run`].
-struct Run<'c, 'p, 't> {
-    rows: Vec<Row<'c>>,
-    plan: &'p Plan,
-    tools: Tools<'t>,
+/// State of one call of [`Sampler::run`].
+struct Run<'c, 's, 'a, R> {
+    rows: Vec<Sampled<'c, R>>,
+    sampler: &'s mut Sampler<'a>,
     started_ns: u64,
 }
 
-impl Run<'_, '_, '_> {
+impl<R: Row> Run<'_, '_, '_, R> {
     /// Runs one trial of the row at `index` if it still wants one.
     fn step(&mut self, index: usize) {
         if !self.rows[index].is_open() {
             return;
         }
-        if (self.tools.cancelled)() {
+        if (self.sampler.cancelled)() {
             return self.interrupt();
         }
         if !self.wants_more(index) {
@@ -107,13 +136,10 @@ impl Run<'_, '_, '_> {
         }
         let progress = self.progress();
         let row = &mut self.rows[index];
-        (self.tools.events)(Event::Trial {
-            id: row.case.id.to_owned(),
-            parameters: row.case.parameters.clone(),
-            progress,
-        });
-        let seed = trial_seed(self.plan.seed, index, row.attempts);
-        let attempt = attempt(&mut row.case, seed, self.tools.clock, self.tools.witness);
+        let (id, parameters) = row.name();
+        (self.sampler.events)(Event::Trial { id, parameters, progress });
+        let seed = trial_seed(self.sampler.plan.seed, index, row.attempts);
+        let attempt = attempt(&mut row.case, seed, self.sampler.clock, self.sampler.witness);
         match row.take(attempt) {
             Some(Closed::Interrupted) => self.interrupt(),
             Some(reason) => self.close(index, reason),
@@ -123,26 +149,26 @@ impl Run<'_, '_, '_> {
     }
 
     fn elapsed_ns(&self) -> u64 {
-        self.tools.clock.now_ns().saturating_sub(self.started_ns)
+        self.sampler.clock.now_ns().saturating_sub(self.started_ns)
     }
 
     fn wants_more(&self, index: usize) -> bool {
         let row = &self.rows[index];
         let elapsed_ns = self.elapsed_ns();
-        if row.has_least(self.plan) {
-            !row.is_enough(self.plan) && elapsed_ns < self.plan.budget_ns
+        if row.has_least(&self.sampler.plan) {
+            !row.is_enough(&self.sampler.plan) && elapsed_ns < self.sampler.plan.budget_ns
         } else {
             // A row that was never tried says nothing at all; one trial each is always run.
-            row.attempts == 0 || elapsed_ns <= self.plan.budget_ns.saturating_mul(BUDGET_STRETCH)
+            row.attempts == 0
+                || elapsed_ns <= self.sampler.plan.budget_ns.saturating_mul(BUDGET_STRETCH)
         }
     }
 
     fn close(&mut self, index: usize, reason: Closed) {
         self.rows[index].closed = Some(reason);
         let progress = self.progress();
-        let case = &self.rows[index].case;
-        let (id, parameters) = (case.id.to_owned(), case.parameters.clone());
-        (self.tools.events)(Event::Closed { id, parameters, progress });
+        let (id, parameters) = self.rows[index].name();
+        (self.sampler.events)(Event::Closed { id, parameters, progress });
     }
 
     fn interrupt(&mut self) {
@@ -158,7 +184,7 @@ impl Run<'_, '_, '_> {
         let common_ns = spent_ns.checked_div(trials_done);
         let (mut trials_left, mut left_ns, mut untried_ns) = (0_u64, 0_u64, 0_u64);
         for row in self.rows.iter().filter(|row| row.is_open()) {
-            let trials = row.expected_more(self.plan);
+            let trials = row.expected_more(&self.sampler.plan);
             let each_ns = row.spent_ns.checked_div(row.attempts.into()).or(common_ns).unwrap_or(0);
             trials_left = trials_left.saturating_add(trials);
             left_ns = left_ns.saturating_add(trials.saturating_mul(each_ns));
@@ -166,16 +192,18 @@ impl Run<'_, '_, '_> {
                 untried_ns = untried_ns.saturating_add(each_ns);
             }
         }
-        let all_have_least = self.rows.iter().all(|row| !row.is_open() || row.has_least(self.plan));
+        let all_have_least =
+            self.rows.iter().all(|row| !row.is_open() || row.has_least(&self.sampler.plan));
         let stretch = if all_have_least { 1 } else { BUDGET_STRETCH };
-        let most_ns = self.plan.budget_ns.saturating_mul(stretch).saturating_sub(elapsed_ns);
+        let most_ns =
+            self.sampler.plan.budget_ns.saturating_mul(stretch).saturating_sub(elapsed_ns);
         Progress {
             cases_done: self.rows.iter().filter(|row| !row.is_open()).count() as u64,
             cases_total: self.rows.len() as u64,
             trials_done,
             trials_expected: trials_done.saturating_add(trials_left),
             elapsed_ns,
-            budget_ns: self.plan.budget_ns,
+            budget_ns: self.sampler.plan.budget_ns,
             left_ns: (trials_done > 0).then_some(left_ns.min(most_ns.max(untried_ns))),
         }
     }

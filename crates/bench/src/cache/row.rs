@@ -1,9 +1,11 @@
 //! Which rows the page cache area has.
 
-use flatout_io::{Caching, Engine, Split, Tuning};
-use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 
-use crate::bench::Extent;
+use flatout_io::{Caching, Engine, Split, Tuning};
+use flatout_measure::row::{Parameters, Row as Measurable, Unit};
+
+use crate::area::Extent;
 
 /// A row before it is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,7 +93,13 @@ const LEAST_SWEEP_THREADS: u32 = 10;
 const SERIES_BLOCK_BYTES: u64 = 256 << 10;
 
 impl Row {
-    fn new(test: Test, state: State, engine: Engine, block_bytes: u64, threads: u32) -> Self {
+    pub(super) fn new(
+        test: Test,
+        state: State,
+        engine: Engine,
+        block_bytes: u64,
+        threads: u32,
+    ) -> Self {
         let tuning = Tuning {
             engine,
             caching: Caching::Buffered,
@@ -116,31 +124,32 @@ impl Row {
     fn during(self, phase: &'static str) -> Self {
         Self { phase: Some(phase), ..self }
     }
+}
 
-    /// What tells the row from others with the same id.
-    pub(super) fn parameters(&self) -> Map<String, Value> {
+impl Measurable for Row {
+    fn id(&self) -> Cow<'static, str> {
+        self.test.id().into()
+    }
+
+    fn parameters(&self) -> Parameters {
         let tuning = self.tuning;
-        let mut parameters = Map::new();
-        let mut set = |key: &str, value: Value| parameters.insert(key.to_owned(), value);
+        let mut parameters = Parameters::default();
         if self.test != Test::MemoryRead {
-            set("engine", json!(tuning.engine));
-            set("cache_state", json!(self.state.word()));
+            parameters.set("engine", tuning.engine.to_string());
+            parameters.set("cache_state", self.state.word());
         }
-        set("block_bytes", json!(tuning.block_bytes));
-        set("threads", json!(tuning.threads));
-        if tuning.engine == Engine::Uring {
-            set("depth", json!(tuning.depth));
-        }
-        if tuning.caching != Caching::Buffered {
-            set("caching", json!(tuning.caching));
-        }
-        if let Some(phase) = self.phase {
-            set("phase", json!(phase));
-        }
-        if let Some(pass) = self.test.pass() {
-            set("pass", json!(pass));
-        }
+        parameters.set("block_bytes", tuning.block_bytes);
+        parameters.set("threads", tuning.threads);
+        parameters.set_known("depth", (tuning.engine == Engine::Uring).then_some(tuning.depth));
+        let is_special = tuning.caching != Caching::Buffered;
+        parameters.set_known("caching", is_special.then(|| tuning.caching.to_string()));
+        parameters.set_known("phase", self.phase);
+        parameters.set_known("pass", self.test.pass());
         parameters
+    }
+
+    fn unit(&self) -> Unit {
+        Unit::BytesPerSecond
     }
 }
 

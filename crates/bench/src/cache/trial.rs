@@ -1,19 +1,19 @@
 //! How a row of the page cache area is timed: its cache state is set and proved, then it is read
 //! for a while, by the same reader that `flatout read` uses.
 
-use flatout_measure::case::{Case, Figure, Sample, TrialError};
+use flatout_measure::case::{Case, Sample, TrialError};
 use flatout_measure::record::Warning;
 use flatout_measure::warning;
 use flatout_sys::buffer::AlignedBuffer;
 use flatout_sys::generator::fill_random;
 use flatout_sys::xor;
-use serde_json::json;
 
 use super::Options;
 use super::row::{Row, State, Test};
 use crate::choice::{REFUSALS, Wishes};
 use crate::crew;
 use crate::error::Error;
+use crate::fact;
 use crate::read::{CacheStart, DigestKind, Job, Limit, Measured, Reader};
 use crate::residency;
 use crate::scratch::Scratch;
@@ -48,12 +48,9 @@ impl Site {
 }
 
 /// The row as a case for the sampler.
-pub(super) fn case(row: Row, site: &Site) -> Case<'_> {
+pub(super) fn case(row: Row, site: &Site) -> Case<'_, Row> {
     Case {
-        id: row.test.id(),
-        parameters: row.parameters(),
-        unit: "bytes/s",
-        figure: Figure::Rate,
+        row,
         trial: Box::new(move |_seed| {
             let measured = match row.test {
                 Test::MemoryRead => return memory_read(&row, site),
@@ -162,15 +159,10 @@ fn measure(row: &Row, reader: &Reader, length_bytes: u64) -> Result<Measured, Tr
 
 fn sample(row: &Row, measured: Measured) -> Sample {
     let mut sample = Reader::sample(&measured);
-    sample.audit.insert("bytes".to_owned(), json!(measured.bytes));
-    if let Some(bytes) = measured.device_read_bytes {
-        sample.audit.insert("device_read_bytes".to_owned(), json!(bytes));
-    }
-    if row.state == State::Cold
-        && let Some(bytes) = measured.cached_before_bytes
-    {
-        sample.audit.insert("cached_before_bytes".to_owned(), json!(bytes));
-    }
+    sample.facts.set(fact::BYTES, measured.bytes);
+    sample.facts.set_known(fact::DEVICE_READ_BYTES, measured.device_read_bytes);
+    let cached = measured.cached_before_bytes.filter(|_| row.state == State::Cold);
+    sample.facts.set_known(fact::CACHED_BEFORE_BYTES, cached);
     sample
 }
 
@@ -197,6 +189,6 @@ fn memory_read(row: &Row, site: &Site) -> Result<Sample, TrialError> {
         elapsed_ns: crewed.elapsed_ns,
         ..Sample::default()
     };
-    sample.audit.insert("bytes".to_owned(), json!(site.memory.len()));
+    sample.facts.set(fact::BYTES, site.memory.len());
     Ok(sample)
 }

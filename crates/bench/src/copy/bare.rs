@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 
 use flatout_io::Error as IoError;
 use flatout_io::{Caching, Engine, Split, Tuning};
-use flatout_measure::case::{Case, Figure, Sample, Trial, TrialError};
+use flatout_measure::case::{Case, Plain, Sample, Trial, TrialError};
+use flatout_measure::row::Unit;
 use flatout_measure::warning::{self, Warning};
 use flatout_sys::clock::monotonic_ns;
 use flatout_sys::generator::fill_random;
@@ -39,7 +40,7 @@ const READ_BLOCK_BYTES: u64 = 1 << 20;
 const OWNER_ONLY: Mode = Mode::from_raw_mode(0o600);
 
 /// What rows are held against, measured in the same rounds.
-pub(super) fn cases(site: &Site, bare_bytes: u64) -> Vec<Case<'_>> {
+pub(super) fn cases(site: &Site, bare_bytes: u64) -> Vec<Case<'_, Plain>> {
     if site.is_never_cold() {
         return Vec::new();
     }
@@ -66,12 +67,9 @@ pub(super) fn cases(site: &Site, bare_bytes: u64) -> Vec<Case<'_>> {
     cases
 }
 
-fn case<'a>(id: &'static str, parameters: Map<String, Value>, trial: Trial<'a>) -> Case<'a> {
-    let (unit, figure) = match id {
-        CREATE => ("ns", Figure::NanosecondsEach),
-        _ => ("bytes/s", Figure::Rate),
-    };
-    Case { id, parameters, unit, figure, trial }
+fn case<'a>(id: &'static str, parameters: Map<String, Value>, trial: Trial<'a>) -> Case<'a, Plain> {
+    let unit = if id == CREATE { Unit::Nanoseconds } else { Unit::BytesPerSecond };
+    Case { row: Plain { id, parameters, unit }, trial }
 }
 
 /// Makes empty files, each thread in a directory of its own.

@@ -266,7 +266,7 @@ impl Limits {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::Extent;
+    use crate::area::Extent;
     use crate::copy::Selection;
     use crate::corpus::name;
 

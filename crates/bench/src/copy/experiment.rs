@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::State;
 use super::choose::Wanted;
-use crate::bench::Extent;
+use crate::area::Extent;
 use crate::corpus::{Corpus, Shape, name};
 use crate::error::Error;
 

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use flatout_measure::clock::SystemClock;
 use flatout_measure::guard::FakeWitness;
+use flatout_measure::sampler::Sampler;
 
 use super::*;
 use crate::scratch;
@@ -51,21 +52,22 @@ impl Ground {
         Self { place, options }
     }
 
-    fn measure(&self) -> Result<Measured, Error> {
+    fn measure(&self) -> Result<Found, Error> {
         self.measure_planned(&plan(&self.options)?)
     }
 
-    fn measure_planned(&self, planned: &Planned) -> Result<Measured, Error> {
+    fn measure_planned(&self, planned: &Planned) -> Result<Found, Error> {
         let mut witness = FakeWitness::quiet();
         let mut events = |_| {};
         let cancel = self.options.cancel;
-        let mut bench = Bench {
+        let mut sampler = Sampler {
+            plan: Plan::default(),
             clock: &SystemClock,
             witness: &mut witness,
             events: &mut events,
             cancelled: &|| cancel.is_cancelled(),
         };
-        let measured = measure(&self.options, planned, &Plan::default(), &mut bench);
+        let measured = measure(&self.options, planned, &mut sampler);
         assert_eq!(names_in(&self.options.directory), 0, "everything is removed");
         measured
     }
@@ -75,7 +77,7 @@ fn names_in(directory: &Path) -> usize {
     fs::read_dir(directory).unwrap().count()
 }
 
-fn own(measured: &Measured) -> Vec<&Outcome> {
+fn own(measured: &Found) -> Vec<&Outcome> {
     measured.outcomes.iter().filter(|row| row.id == "copy/by-count").collect()
 }
 
@@ -188,7 +190,10 @@ fn what_has_no_room_has_a_row_that_says_so() {
     ground.options.extent = Extent::Few;
     ground.options.selection = Selection::default();
     let planned = plan(&ground.options).unwrap();
-    assert_eq!((planned.phases.len(), planned.write_bytes, planned.notices().len()), (0, 0, 1));
+    assert_eq!(
+        (planned.phases.len(), planned.write_bytes, choose::notices(&planned.left_out).len()),
+        (0, 0, 1)
+    );
     assert!(ground.measure().unwrap().outcomes.is_empty());
 }
 
@@ -262,13 +267,14 @@ fn two_runs_at_once_do_not_share_a_place_and_leftovers_go() {
     let planned = plan(&ground.options).unwrap();
     let mut witness = FakeWitness::quiet();
     let mut events = |_| {};
-    let mut bench = Bench {
+    let mut sampler = Sampler {
+        plan: Plan::default(),
         clock: &SystemClock,
         witness: &mut witness,
         events: &mut events,
         cancelled: &|| false,
     };
-    let refused = measure(&ground.options, &planned, &Plan::default(), &mut bench);
+    let refused = measure(&ground.options, &planned, &mut sampler);
     let text = refused.unwrap_err().to_string();
     assert!(text.contains("another copying run runs in"), "{text}");
     held.leave().unwrap();

@@ -6,12 +6,14 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use flatout_io::Error as IoError;
-use flatout_measure::case::{Case, Figure, Further, Sample, TrialError};
+use flatout_measure::case::{Case, Further, Plain, Sample, TrialError};
 use flatout_measure::record::Outcome;
+use flatout_measure::row::Parameters;
+use flatout_measure::row::Unit;
 use flatout_measure::warning::{self, Warning};
 use flatout_sys::clock::monotonic_ns;
 use flatout_tree::compare::{Asked, Fidelity, compare};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::choose::{self, Wanted};
 use super::site::{self, Site};
@@ -61,12 +63,13 @@ impl Row {
 }
 
 /// The row as a case for the sampler.
-pub(super) fn case<'a>(row: &'a Row, site: &'a Site) -> Case<'a> {
+pub(super) fn case<'a>(row: &'a Row, site: &'a Site) -> Case<'a, Plain> {
     Case {
-        id: row.wanted.experiment.id(),
-        parameters: row.wanted.parameters(site.options.state),
-        unit: "ns",
-        figure: Figure::NanosecondsEach,
+        row: Plain {
+            id: row.wanted.experiment.id(),
+            parameters: row.wanted.parameters(site.options.state),
+            unit: Unit::Nanoseconds,
+        },
         trial: Box::new(move |_seed| trial(row, site)),
     }
 }
@@ -131,9 +134,8 @@ fn copy(row: &Row, site: &Site) -> Result<Sample, TrialError> {
 
 /// The figure of a trial that ends when storage has everything.
 pub(super) fn durable(amount: f64, elapsed_ns: u64) -> Further {
-    let mut parameters = Map::new();
-    parameters.insert("until".to_owned(), json!("durable"));
-    Further { parameters, amount, elapsed_ns, audit: Map::new() }
+    let parameters = Parameters::default().with("until", "durable");
+    Further { parameters, amount, elapsed_ns, ..Further::default() }
 }
 
 fn run(call: &Invocation, row: &Row, site: &Site) -> Result<Spent, TrialError> {

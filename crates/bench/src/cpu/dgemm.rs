@@ -6,7 +6,8 @@
 //!
 //! [`cases`] gives the row; `linpack::finish` adds its trials one by one.
 
-use flatout_measure::case::{Case, Figure, Sample, TrialError};
+use flatout_measure::case::{Case, Plain, Sample, TrialError};
+use flatout_measure::row::Unit;
 use flatout_sys::clock::monotonic_ns;
 use flatout_sys::dgemm::{Block, BlockMut, Doubles, Kernels, Room, Update};
 
@@ -24,7 +25,7 @@ const PROBE_ORDER: usize = 768;
 ///
 /// # Errors
 /// `Failed` for options that `linpack::check` refuses.
-pub fn cases(options: &Options) -> Result<Vec<Case<'static>>, TrialError> {
+pub fn cases(options: &Options) -> Result<Vec<Case<'static, Plain>>, TrialError> {
     let kernels = Kernels::best();
     let (threads, seed) = (options.threads.max(1), options.seed);
     let rate = match options.order {
@@ -36,10 +37,11 @@ pub fn cases(options: &Options) -> Result<Vec<Case<'static>>, TrialError> {
         order::choose(Work::Product, options.order, &limits).map_err(TrialError::Unsupported)?;
     let mut number = 0_u64;
     Ok(vec![Case {
-        id: "cpu/dgemm",
-        parameters: linpack::parameters(kernels, &chosen, threads),
-        unit: "flop/s",
-        figure: Figure::Rate,
+        row: Plain {
+            id: "cpu/dgemm",
+            parameters: linpack::parameters(kernels, &chosen, threads),
+            unit: Unit::FlopPerSecond,
+        },
         trial: Box::new(move |trial_seed| {
             number += 1;
             sample(kernels, chosen, threads, (seed ^ trial_seed, number))

@@ -24,8 +24,9 @@ pub(crate) use trial::{crowd, series};
 
 use std::rc::Rc;
 
-use flatout_measure::case::{Case, Figure, Plan, TrialError};
+use flatout_measure::case::{Case, Plain, Plan, TrialError};
 use flatout_measure::record::{Ceiling, Outcome, Status, Warning};
+use flatout_measure::row::Unit;
 use flatout_measure::{ceiling, statistics, warning};
 use flatout_sys::dgemm::Kernels;
 use serde_json::{Map, Value, json};
@@ -68,7 +69,7 @@ pub fn check(options: &Options) -> Result<(), String> {
 ///
 /// # Errors
 /// `Failed` for options that [`check`] refuses.
-pub fn cases(options: &Options) -> Result<Vec<Case<'static>>, TrialError> {
+pub fn cases(options: &Options) -> Result<Vec<Case<'static, Plain>>, TrialError> {
     let kernels = Kernels::best();
     let rate = match options.order {
         Some(_) => ASSUMED_FLOP_PER_S,
@@ -81,10 +82,11 @@ pub fn cases(options: &Options) -> Result<Vec<Case<'static>>, TrialError> {
     let site = Rc::new(trial::Site::new(kernels, chosen, threads));
     let mut number = 0_u64;
     Ok(vec![Case {
-        id: "cpu/linpack",
-        parameters: parameters(kernels, &chosen, threads),
-        unit: "flop/s",
-        figure: Figure::Rate,
+        row: Plain {
+            id: "cpu/linpack",
+            parameters: parameters(kernels, &chosen, threads),
+            unit: Unit::FlopPerSecond,
+        },
         trial: Box::new(move |trial_seed| {
             number += 1;
             trial::sample(&site, seed ^ trial_seed, number)

@@ -3,19 +3,20 @@
 //! Each row has a run of the sampler to itself: its trials take seconds, and how large its matrices
 //! are follows from its share of the time.
 
-use flatout_measure::case::{Case, Figure, Plan, TrialError};
+use flatout_measure::case::{Case, Plain, TrialError};
 use flatout_measure::record::Outcome;
-use flatout_measure::sampler;
+use flatout_measure::row::Unit;
+use flatout_measure::sampler::Sampler;
 use flatout_sys::affinity;
 use serde_json::json;
 
 use super::site::Site;
 use super::{Options, dgemm, finish, linpack};
-use crate::bench::{Bench, Extent};
+use crate::area::Extent;
 use crate::memory::room::Room;
 
 /// What makes the case of a row.
-type Maker = fn(&linpack::Options) -> Result<Vec<Case<'static>>, TrialError>;
+type Maker = fn(&linpack::Options) -> Result<Vec<Case<'static, Plain>>, TrialError>;
 
 const ROWS: [(&str, Maker); 2] = [("cpu/dgemm", dgemm::cases), ("cpu/linpack", linpack::cases)];
 
@@ -34,26 +35,25 @@ pub(super) fn check(options: &Options) -> Result<(), String> {
 /// The rows, each held against the peak of its number of threads among the rows of the `units`.
 pub(super) fn outcomes(
     options: &Options,
-    plan: &Plan,
     units: &[Outcome],
     site: &Site,
-    bench: &mut Bench<'_>,
+    sampler: &mut Sampler<'_>,
 ) -> Vec<Outcome> {
     let counts = threads(options);
     // Equal shares, of which each row is told less: the guard throws trials out, and the sampler
     // makes others for them.
-    let share_ns = plan.budget_ns / (counts.len() * ROWS.len()).max(1) as u64;
+    let share_ns = sampler.plan.budget_ns / (counts.len() * ROWS.len()).max(1) as u64;
     let told_ns = share_ns / 100 * TOLD_PERCENT;
     let mut outcomes = Vec::new();
     for &threads in &counts {
         for (id, make) in ROWS {
-            if (bench.cancelled)() {
+            if (sampler.cancelled)() {
                 return outcomes;
             }
             let terms = terms(options, threads, told_ns);
             let cases = make(&terms).unwrap_or_else(|error| vec![refusing(id, threads, error)]);
             let before = site.neighbour_ratio();
-            let mut row = sampler::run(cases, &linpack::plan(&terms, plan), bench.tools());
+            let mut row = sampler.with(linpack::plan(&terms, &sampler.plan)).run_recorded(cases);
             linpack::finish(&mut row);
             // The short set of all areas has room for no further row.
             if options.extent != Extent::Few {
@@ -99,13 +99,10 @@ fn terms(options: &Options, threads: u32, time_ns: u64) -> linpack::Options {
 }
 
 /// The case of a row that could not be begun with: it says why.
-fn refusing(id: &'static str, threads: u32, error: TrialError) -> Case<'static> {
+fn refusing(id: &'static str, threads: u32, error: TrialError) -> Case<'static, Plain> {
     let parameters = [("threads".to_owned(), json!(threads)), ("type".to_owned(), json!("f64"))];
     Case {
-        id,
-        parameters: parameters.into_iter().collect(),
-        unit: "flop/s",
-        figure: Figure::Rate,
+        row: Plain { id, parameters: parameters.into_iter().collect(), unit: Unit::FlopPerSecond },
         trial: Box::new(move |_| Err(error.clone())),
     }
 }

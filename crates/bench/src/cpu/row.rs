@@ -1,12 +1,13 @@
 //! Which rows the cpu area has.
 
+use flatout_measure::row::Unit;
 use flatout_sys::throughput::{Kernel, Number, Operation};
 use serde_json::{Map, Value, json};
 
 use super::sharing;
 use super::site::Site;
 use super::trial::{Placement, Setting};
-use crate::bench::Extent;
+use crate::area::Extent;
 
 /// A row before it is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,12 +38,12 @@ impl Row {
     }
 
     /// The base unit of its figure.
-    pub(super) fn unit(self) -> &'static str {
+    pub(super) fn unit(self) -> Unit {
         match self {
-            Self::Throughput { kernel, .. } if kernel.number.is_floating() => "flop/s",
-            Self::Throughput { .. } => "op/s",
-            Self::Clock { .. } => "Hz",
-            Self::Sharing { .. } => "CPUs",
+            Self::Throughput { kernel, .. } if kernel.number.is_floating() => Unit::FlopPerSecond,
+            Self::Throughput { .. } => Unit::OpPerSecond,
+            Self::Clock { .. } => Unit::Hertz,
+            Self::Sharing { .. } => Unit::Cpus,
         }
     }
 

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use flatout_measure::case::Plan;
 use flatout_measure::clock::SystemClock;
 use flatout_measure::guard::FakeWitness;
 use flatout_measure::record::Status;
+use flatout_measure::sampler::Sampler;
 
 use super::*;
 
@@ -36,17 +38,18 @@ fn options_out_of_bounds_are_refused_by_name() {
 }
 
 /// Measures on the real machine, one trial per row.
-fn measured(options: &Options, cancelled: bool) -> Measured {
+fn measured(options: &Options, cancelled: bool) -> Found {
     let plan =
         Plan { min_trials: 1, max_trials: 1, budget_ns: 1, half_width: 1.0, seed: options.seed };
     let mut witness = FakeWitness::quiet();
-    let mut bench = Bench {
+    let mut sampler = Sampler {
+        plan: plan.clone(),
         clock: &SystemClock,
         witness: &mut witness,
         events: &mut |_| {},
         cancelled: &|| cancelled,
     };
-    measure(options, &plan, &mut bench).unwrap()
+    measure(options, &mut sampler).unwrap()
 }
 
 #[test]

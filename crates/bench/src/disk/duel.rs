@@ -58,7 +58,7 @@ impl Duel {
 
     /// Base unit of the figure.
     pub(crate) fn unit(&self) -> &'static str {
-        self.row.unit()
+        self.row.unit().name()
     }
 
     /// What follows fio's name for one trial over `length_bytes`, and what fio does otherwise; none

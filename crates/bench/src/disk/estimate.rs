@@ -9,7 +9,7 @@ use super::bounds;
 use super::metadata;
 use super::pattern::Pattern;
 use super::place::{Kind, Place, Rights};
-use super::plan;
+use super::plan as rows;
 use super::row::{Extents, Row};
 use super::{Grid, Options, Terms};
 use crate::error::Error;
@@ -61,7 +61,7 @@ const FULL_METADATA_NS: u64 = 45_000_000_000;
 
 /// What a run will do at most.
 #[derive(Debug, Clone)]
-pub struct Estimate {
+pub(super) struct Planned {
     /// Length of the test file; 0 where the user's file or device is read.
     pub file_bytes: u64,
     /// Bytes written at most, the test file included.
@@ -81,7 +81,7 @@ pub struct Estimate {
     trial_write_bytes: u64,
 }
 
-impl Estimate {
+impl Planned {
     /// Time that the trials take, as far as can be said beforehand.
     pub fn time_ns(&self) -> u64 {
         let trial_ns = self.runtime_ns.saturating_add(SET_UP_NS);
@@ -122,10 +122,10 @@ impl Estimate {
 ///
 /// Errors: the place cannot be measured in the way asked for, settings are out of bounds, or
 /// there is no room.
-pub fn estimate(options: &Options) -> Result<Estimate, Error> {
+pub(super) fn plan(options: &Options) -> Result<Planned, Error> {
     let place = Place::find(&options.path, options.overwriting)?;
     bounds::check(options, &place)?;
-    let rows = plan::rows(options.grid, &options.selection, &place);
+    let rows = rows::rows(options.grid, &options.selection, &place);
     if options.grid != Grid::Matrix {
         // The grid is fixed: its rows that do not fit into memory say so.
         rows.iter().try_for_each(|row| limits::check_memory(&row.tuning))?;
@@ -189,7 +189,7 @@ pub fn estimate(options: &Options) -> Result<Estimate, Error> {
             }
         }
     }
-    Ok(Estimate {
+    Ok(Planned {
         file_bytes,
         most_write_bytes,
         rows: rows.len(),

@@ -25,12 +25,11 @@ use std::path::PathBuf;
 
 use flatout_measure::case::Plan;
 use flatout_measure::record::{Outcome, Status};
-use flatout_measure::sampler;
+use flatout_measure::sampler::Sampler;
 use flatout_measure::warning::{self, Warning};
 use flatout_sys::affinity;
 use flatout_sys::cancel::CancelToken;
 
-use crate::bench::Bench;
 use crate::error::Error;
 
 pub use room::{check, fitted, inodes, write_bytes};
@@ -104,26 +103,27 @@ const UNLINK_PART: u64 = 5;
 ///
 /// # Errors
 /// [`check`] refuses, or the directory cannot be made.
-pub fn run(options: &Options, plan: &Plan, bench: &mut Bench<'_>) -> Result<Vec<Outcome>, Error> {
+pub fn run(options: &Options, sampler: &mut Sampler<'_>) -> Result<Vec<Outcome>, Error> {
     check(options)?;
-    measure(options, plan, bench)
+    measure(options, sampler)
 }
 
 /// [`run`] without the check.
-fn measure(options: &Options, plan: &Plan, bench: &mut Bench<'_>) -> Result<Vec<Outcome>, Error> {
+fn measure(options: &Options, sampler: &mut Sampler<'_>) -> Result<Vec<Outcome>, Error> {
     let site = Site::make(options)?;
     let most = options.extent.most_trials();
+    let plan = sampler.plan.clone();
     let unlink_ns = plan.budget_ns / UNLINK_PART;
     let plan = Plan {
         min_trials: plan.min_trials.min(most),
         max_trials: plan.max_trials.min(most),
         budget_ns: plan.budget_ns - unlink_ns,
-        ..plan.clone()
+        ..plan
     };
     let mut phase = |tests: &[Test], plan: &Plan| {
         let rows = row::rows(tests, options);
         let cases = rows.into_iter().map(|row| trial::case(row, &site)).collect();
-        sampler::run(cases, plan, bench.tools())
+        sampler.with(plan.clone()).run_recorded(cases)
     };
     let mut outcomes = phase(&Test::FIRST_PHASE, &plan);
     // More trials than there are files left would have to make new ones first.

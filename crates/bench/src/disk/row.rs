@@ -1,8 +1,8 @@
 //! A row of the disk area before it is measured.
 
 use flatout_io::{Caching, Engine, Split, Tuning};
-use flatout_measure::case::Figure;
 use flatout_measure::record::Warning;
+use flatout_measure::row::Unit;
 use serde_json::{Map, Value, json};
 
 use super::pattern::{Course, Test};
@@ -96,24 +96,17 @@ impl Row {
     }
 
     /// Base unit of the figure.
-    pub(super) fn unit(&self) -> &'static str {
+    pub(super) fn unit(&self) -> Unit {
         match self.test {
-            Test::Latency(_) => "ns",
-            _ if self.test.is_random() => "operations/s",
-            _ => "bytes/s",
-        }
-    }
-
-    pub(super) fn figure(&self) -> Figure {
-        match self.test {
-            Test::Latency(_) => Figure::NanosecondsEach,
-            _ => Figure::Rate,
+            Test::Latency(_) => Unit::Nanoseconds,
+            _ if self.test.is_random() => Unit::OperationsPerSecond,
+            _ => Unit::BytesPerSecond,
         }
     }
 
     /// Whether the figure counts bytes.
     pub(super) fn counts_bytes(&self) -> bool {
-        self.unit() == "bytes/s"
+        self.unit() == Unit::BytesPerSecond
     }
 
     /// Whether a trial writes to the file or makes files.

@@ -2,8 +2,10 @@
 
 use flatout_io::Caching;
 use flatout_measure::case::{Further, Latencies, Sample};
+use flatout_measure::fact::Facts;
 use flatout_measure::histogram::LoopKind;
 use flatout_measure::record::{Series, Warning};
+use flatout_measure::row::Parameters;
 use flatout_measure::warning;
 use flatout_sys::filesystem::Nature;
 use serde_json::{Map, Value, json};
@@ -47,12 +49,11 @@ impl Pass {
 /// The sample of one pass. Of a write, the time until the bytes are durable is a further figure.
 pub(super) fn of(row: &Row, site: &Site, pass: &Pass) -> Sample {
     let further = pass.durable_ns.map(|durable_ns| {
-        let mut parameters = Map::new();
-        parameters.insert("until".to_owned(), json!("durable"));
+        let parameters = Parameters::default().with("until", "durable");
         let mut audit = pass.bill.usage_until_synced();
         audit.insert("elapsed_ns".to_owned(), json!(durable_ns));
         let elapsed_ns = pass.figure_ns(row, durable_ns);
-        Further { parameters, amount: pass.amount(row), elapsed_ns, audit }
+        Further { parameters, amount: pass.amount(row), elapsed_ns, audit, facts: Facts::default() }
     });
     let has_latencies = pass.tally.histogram.operations() > 0;
     let latencies = Latencies {
@@ -62,6 +63,7 @@ pub(super) fn of(row: &Row, site: &Site, pass: &Pass) -> Sample {
     Sample {
         amount: pass.amount(row),
         elapsed_ns: pass.figure_ns(row, pass.elapsed_ns),
+        facts: Facts::default(),
         audit: facts(pass),
         warnings: doubts(row, site, pass),
         latencies: has_latencies.then_some(latencies),
@@ -73,11 +75,10 @@ pub(super) fn of(row: &Row, site: &Site, pass: &Pass) -> Sample {
 
 /// The sample of a first read of some blocks; their second read is a further figure.
 pub(super) fn of_two(row: &Row, site: &Site, first: &Pass, second: &Pass) -> Sample {
-    let mut parameters = Map::new();
-    parameters.insert("pass".to_owned(), json!("second"));
+    let parameters = Parameters::default().with("pass", "second");
     let (amount, elapsed_ns) = (second.amount(row), second.elapsed_ns);
     let audit = facts(second);
-    let further = vec![Further { parameters, amount, elapsed_ns, audit }];
+    let further = vec![Further { parameters, amount, elapsed_ns, audit, facts: Facts::default() }];
     Sample { further, ..of(row, site, first) }
 }
 

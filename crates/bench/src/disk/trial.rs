@@ -4,7 +4,7 @@
 use std::cell::Cell;
 use std::path::Path;
 
-use flatout_measure::case::{Case, Sample, Trial, TrialError};
+use flatout_measure::case::{Case, Plain, Sample, Trial, TrialError};
 
 use super::Terms;
 use super::estimate;
@@ -25,7 +25,7 @@ const MOST_REREAD_BYTES: u64 = 512 << 20;
 const PAGE_BYTES: u64 = 4096;
 
 /// The row as a case for the sampler.
-pub(super) fn case<'a>(row: &'a Row, site: &'a Site, terms: &'a Terms) -> Case<'a> {
+pub(super) fn case<'a>(row: &'a Row, site: &'a Site, terms: &'a Terms) -> Case<'a, Plain> {
     let count = Cell::new(0);
     let trial: Trial<'a> = Box::new(move |seed| {
         let number = count.replace(count.get() + 1);
@@ -36,13 +36,7 @@ pub(super) fn case<'a>(row: &'a Row, site: &'a Site, terms: &'a Terms) -> Case<'
         }
         sample
     });
-    Case {
-        id: row.test.id(),
-        parameters: row.parameters(),
-        unit: row.unit(),
-        figure: row.figure(),
-        trial,
-    }
+    Case { row: Plain { id: row.test.id(), parameters: row.parameters(), unit: row.unit() }, trial }
 }
 
 /// One trial, after `number` others of the row.

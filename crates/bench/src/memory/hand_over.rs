@@ -3,16 +3,17 @@
 
 use std::thread;
 
-use flatout_measure::case::{Case, Figure, Sample, TrialError};
+use flatout_measure::case::{Case, Plain, Sample, TrialError};
 use flatout_measure::ceiling;
 use flatout_measure::record::{Ceiling, Outcome};
+use flatout_measure::row::Unit;
 use flatout_sys::affinity;
 use flatout_sys::clock::monotonic_ns;
 use flatout_sys::hand_over::Line;
 use serde_json::{Map, json};
 
 use super::ring;
-use crate::bench::Extent;
+use crate::area::Extent;
 
 /// Id of the rows.
 pub const ID: &str = "memory/hand-over";
@@ -25,7 +26,7 @@ const WARM_UP_ROUNDS: u64 = 1_000;
 const MOST_PAIRS: usize = 28;
 
 /// The rows, one for each pair of allowed CPUs up to a bound; with one CPU a row that says so.
-pub fn cases(extent: Extent) -> Vec<Case<'static>> {
+pub fn cases(extent: Extent) -> Vec<Case<'static, Plain>> {
     if extent == Extent::Few {
         return Vec::new();
     }
@@ -49,8 +50,8 @@ pub fn cases(extent: Extent) -> Vec<Case<'static>> {
 fn case(
     parameters: Map<String, serde_json::Value>,
     trial: flatout_measure::case::Trial<'static>,
-) -> Case<'static> {
-    Case { id: ID, parameters, unit: "ns", figure: Figure::NanosecondsEach, trial }
+) -> Case<'static, Plain> {
+    Case { row: Plain { id: ID, parameters, unit: Unit::Nanoseconds }, trial }
 }
 
 /// All pairs, or, where these are more than `most`, those of the first CPU with others that are

@@ -11,15 +11,16 @@ mod grid;
 
 use std::rc::Rc;
 
-use flatout_measure::case::{Case, Figure, Sample, TrialError};
+use flatout_measure::case::{Case, Plain, Sample, TrialError};
 use flatout_measure::record::Chart;
+use flatout_measure::row::Unit;
 use flatout_measure::warning::{self, Warning};
 use flatout_sys::chase::Pages;
 use flatout_sys::cpu_cache::DataCache;
 use serde_json::{Map, Value, json};
 
 use super::ring::{self, Rings, Shape};
-use crate::bench::Extent;
+use crate::area::Extent;
 
 pub use finish::finish;
 pub(super) use grid::RUN_BYTES;
@@ -75,14 +76,11 @@ impl Chases {
 const UNKNOWN_CACHE_BYTES: u64 = 64 << 20;
 
 /// The rows of the curve.
-pub fn cases(chases: &Chases) -> Vec<Case<'static>> {
+pub fn cases(chases: &Chases) -> Vec<Case<'static, Plain>> {
     let case = |&shape: &Shape| {
         let chases = chases.clone();
         Case {
-            id: ID,
-            parameters: parameters(shape),
-            unit: "ns",
-            figure: Figure::NanosecondsEach,
+            row: Plain { id: ID, parameters: parameters(shape), unit: Unit::Nanoseconds },
             trial: Box::new(move |seed| trial(&chases, shape, seed)),
         }
     };
@@ -178,7 +176,7 @@ mod tests {
         for extent in [Extent::Few, Extent::Quick, Extent::Full] {
             let mut all: Vec<String> = cases(&Chases::new(extent, u64::MAX, &[]))
                 .iter()
-                .map(|case| format!("{:?}", case.parameters))
+                .map(|case| format!("{:?}", case.row.parameters))
                 .collect();
             let count = all.len();
             all.sort();

@@ -8,16 +8,17 @@ mod load;
 
 use std::rc::Rc;
 
-use flatout_measure::case::{Case, Figure, Sample, TrialError};
+use flatout_measure::case::{Case, Plain, Sample, TrialError};
 use flatout_measure::ceiling;
 use flatout_measure::record::{Ceiling, Chart, Outcome, Provenance};
+use flatout_measure::row::Unit;
 use flatout_sys::affinity;
 use flatout_sys::chase::LINE_BYTES;
 use serde_json::{Map, Value, json};
 
 use super::latency::Chases;
 use super::ring::{self, Shape};
-use crate::bench::Extent;
+use crate::area::Extent;
 
 use load::{Load, Loads};
 
@@ -30,7 +31,7 @@ const MOST_BYTES: u64 = 512 << 20;
 
 /// The rows; none where there is not the room for a working set in memory. Where one CPU is
 /// allowed, those with a load say that they need two.
-pub fn cases(chases: &Chases) -> Vec<Case<'static>> {
+pub fn cases(chases: &Chases) -> Vec<Case<'static, Plain>> {
     let shapes = chases.memory_shapes(LINE_BYTES);
     if shapes.is_empty() {
         return Vec::new();
@@ -53,14 +54,16 @@ pub fn memory_bytes(chases: &Chases) -> u64 {
     (2 * chases.cache_bytes).clamp(64 << 20, MOST_BYTES)
 }
 
-fn case(chases: Chases, loads: Rc<Loads>, shapes: Vec<Shape>, percent: u32) -> Case<'static> {
+fn case(
+    chases: Chases,
+    loads: Rc<Loads>,
+    shapes: Vec<Shape>,
+    percent: u32,
+) -> Case<'static, Plain> {
     let mut parameters = Map::new();
     parameters.insert("load_percent".to_owned(), percent.into());
     Case {
-        id: ID,
-        parameters,
-        unit: "ns",
-        figure: Figure::NanosecondsEach,
+        row: Plain { id: ID, parameters, unit: Unit::Nanoseconds },
         trial: Box::new(move |seed| trial(&chases, &loads, &shapes, Load { percent, seed })),
     }
 }

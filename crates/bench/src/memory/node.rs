@@ -3,9 +3,10 @@
 //! There are rows only where there is more than one node. Memory is bound to its node, or touched
 //! first by a CPU of it where binding is forbidden, and then shown to lie there.
 
-use flatout_measure::case::{Case, Figure, Sample, TrialError};
+use flatout_measure::case::{Case, Plain, Sample, TrialError};
 use flatout_measure::ceiling;
 use flatout_measure::record::{Ceiling, Outcome, Provenance};
+use flatout_measure::row::Unit;
 use flatout_sys::chase::LINE_BYTES;
 use flatout_sys::numa::Node;
 use serde_json::{Map, Value};
@@ -35,7 +36,7 @@ struct Pair {
 }
 
 /// The rows on a machine with these nodes, of which `allowed_cpus` may be used.
-pub fn cases(chases: &Chases, nodes: &[Node], allowed_cpus: &[usize]) -> Vec<Case<'static>> {
+pub fn cases(chases: &Chases, nodes: &[Node], allowed_cpus: &[usize]) -> Vec<Case<'static, Plain>> {
     let on = |node: u32, run_bytes: u64| -> Vec<Shape> {
         let shapes = chases.memory_shapes(run_bytes).into_iter();
         shapes.map(|shape| Shape { node: Some(node), ..shape }).collect()
@@ -84,16 +85,17 @@ fn pairs(nodes: &[Node], allowed_cpus: &[usize]) -> Vec<Pair> {
     pairs
 }
 
-fn case(chases: Chases, pair: Pair, shapes: Vec<Shape>) -> Case<'static> {
+fn case(chases: Chases, pair: Pair, shapes: Vec<Shape>) -> Case<'static, Plain> {
     let mut parameters = Map::new();
     parameters.insert("cpu_node".to_owned(), pair.cpu_node.into());
     parameters.insert("memory_node".to_owned(), pair.memory_node.into());
     let is_rate = shapes[0].run_bytes == RUN_BYTES;
     Case {
-        id: if is_rate { RATE_ID } else { LATENCY_ID },
-        parameters,
-        unit: if is_rate { "bytes/s" } else { "ns" },
-        figure: if is_rate { Figure::Rate } else { Figure::NanosecondsEach },
+        row: Plain {
+            id: if is_rate { RATE_ID } else { LATENCY_ID },
+            parameters,
+            unit: if is_rate { Unit::BytesPerSecond } else { Unit::Nanoseconds },
+        },
         trial: Box::new(move |seed| trial(&chases, pair, &shapes, seed)),
     }
 }
@@ -153,7 +155,7 @@ pub fn finish(outcomes: &mut [Outcome]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::Extent;
+    use crate::area::Extent;
     use flatout_measure::record::Better;
     use flatout_sys::affinity;
     use flatout_sys::chase::Pages;

@@ -5,15 +5,16 @@
 //! whole pages before it jumps, prefetchers ask as well. The best of both is the ceiling of one
 //! core.
 
-use flatout_measure::case::{Case, Figure, Sample, TrialError};
+use flatout_measure::case::{Case, Plain, Sample, TrialError};
 use flatout_measure::ceiling;
 use flatout_measure::record::{Ceiling, Chart, Outcome, Provenance};
+use flatout_measure::row::Unit;
 use flatout_sys::chase::{Chase, LINE_BYTES};
 use serde_json::{Map, Value, json};
 
 use super::latency::{Chases, RUN_BYTES};
 use super::ring::{self, Shape};
-use crate::bench::Extent;
+use crate::area::Extent;
 
 /// Id of the rows.
 pub const ID: &str = "memory/parallel-chases";
@@ -28,7 +29,7 @@ pub struct SingleCore {
 }
 
 /// The rows; none where there is not the room for a working set in memory.
-pub fn cases(chases: &Chases) -> Vec<Case<'static>> {
+pub fn cases(chases: &Chases) -> Vec<Case<'static, Plain>> {
     if chases.memory_shapes(LINE_BYTES).is_empty() {
         return Vec::new();
     }
@@ -42,16 +43,13 @@ pub fn cases(chases: &Chases) -> Vec<Case<'static>> {
     all.map(|(count, run_bytes)| case(chases.clone(), count, run_bytes)).collect()
 }
 
-fn case(chases: Chases, count: usize, run_bytes: u64) -> Case<'static> {
+fn case(chases: Chases, count: usize, run_bytes: u64) -> Case<'static, Plain> {
     let mut parameters = Map::new();
     parameters.insert("chases".to_owned(), count.into());
     parameters.insert("run_bytes".to_owned(), run_bytes.into());
     let shapes = chases.memory_shapes(run_bytes);
     Case {
-        id: ID,
-        parameters,
-        unit: "bytes/s",
-        figure: Figure::Rate,
+        row: Plain { id: ID, parameters, unit: Unit::BytesPerSecond },
         trial: Box::new(move |seed| trial(&chases, &shapes, count, seed)),
     }
 }

@@ -1,6 +1,7 @@
 //! Which rows of bandwidth a run has, and how much memory they need.
 
-use flatout_measure::case::{Case, Figure, Sample, TrialError};
+use flatout_measure::case::{Case, Plain, Sample, TrialError};
+use flatout_measure::row::Unit;
 use flatout_measure::warning::{self, Warning};
 use flatout_sys::stream::access::Pattern as Access;
 use flatout_sys::stream::{GRANULE_BYTES, Kernel};
@@ -11,7 +12,7 @@ use super::levels::Levels;
 use super::site::{Extents, Site};
 use super::trial::Job;
 use super::{access, block, stream, trial, working_set};
-use crate::bench::Extent;
+use crate::area::Extent;
 use crate::crew;
 
 /// A row before it is measured.
@@ -259,13 +260,14 @@ impl Row {
     }
 
     /// The row as a case for the sampler.
-    pub(super) fn case<'a>(&self, site: &'a Site) -> Case<'a> {
+    pub(super) fn case<'a>(&self, site: &'a Site) -> Case<'a, Plain> {
         let is_time = matches!(self.work, Work::Access(_));
         Case {
-            id: self.id(),
-            parameters: self.parameters(),
-            unit: if is_time { "ns" } else { "bytes/s" },
-            figure: if is_time { Figure::NanosecondsEach } else { Figure::Rate },
+            row: Plain {
+                id: self.id(),
+                parameters: self.parameters(),
+                unit: if is_time { Unit::Nanoseconds } else { Unit::BytesPerSecond },
+            },
             trial: self.trial(site),
         }
     }

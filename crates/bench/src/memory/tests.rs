@@ -1,8 +1,10 @@
 //! The area as a whole: what it refuses, and that each row of a small run has a figure or a reason.
 
+use flatout_measure::case::Plan;
 use flatout_measure::clock::SystemClock;
 use flatout_measure::guard::FakeWitness;
 use flatout_measure::record::Status;
+use flatout_measure::sampler::Sampler;
 
 use super::*;
 
@@ -81,14 +83,15 @@ fn every_row_of_bandwidth_has_a_figure_or_a_reason() {
     let plan = Plan { min_trials: 1, max_trials: 1, budget_ns: u64::MAX / 4, ..Plan::default() };
     let mut witness = FakeWitness::quiet();
     let mut events = |_| {};
-    let mut bench = Bench {
+    let mut sampler = Sampler {
+        plan: plan.clone(),
         clock: &SystemClock,
         witness: &mut witness,
         events: &mut events,
         cancelled: &|| false,
     };
     let rows = terms.rows().unwrap();
-    let outcomes = measure_group(&options, &rows, &levels, &limits, &plan, &mut bench).unwrap();
+    let outcomes = measure_group(&options, &rows, &levels, &limits, &mut sampler).unwrap();
     assert_eq!(outcomes.len(), rows.len());
     for (row, outcome) in rows.iter().zip(&outcomes) {
         assert_eq!((row.id(), &row.parameters()), (outcome.id.as_str(), &outcome.parameters));

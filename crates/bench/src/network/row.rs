@@ -8,7 +8,7 @@ use super::spec::{
     Direction, MAX_DATAGRAM_BYTES, Offload, Placement, Protocol, Receiver, Sender, Spec, Waiting,
     Work,
 };
-use crate::bench::Extent;
+use crate::area::Extent;
 
 /// Id of the rows of a cross-core copy.
 pub const MEMCPY: &str = "network/loopback-memcpy";

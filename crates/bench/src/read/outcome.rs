@@ -1,7 +1,8 @@
 //! What is known about a read, as an outcome of the record.
 
-use flatout_measure::case::{Case, Figure, Sample};
+use flatout_measure::case::{Plain, Sample, blank};
 use flatout_measure::record::{Outcome, Status};
+use flatout_measure::row::Unit;
 use flatout_measure::warning::{self, Warning};
 use serde_json::{Map, Value, json};
 
@@ -38,10 +39,8 @@ impl Reader {
 
     /// The row before anything was measured.
     pub fn blank(&self) -> Outcome {
-        let trial = Box::new(|_| Ok(Sample::default()));
         let parameters = self.parameters();
-        let mut outcome = Case { id: ID, parameters, unit: "bytes/s", figure: Figure::Rate, trial }
-            .blank_outcome();
+        let mut outcome = blank(&Plain { id: ID, parameters, unit: Unit::BytesPerSecond });
         outcome.warnings.clone_from(&self.warnings);
         outcome
     }

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use flatout_measure::case::TrialError;
 use flatout_sys::call::{self, Subject};
 
+use super::fact;
 use super::row::{Descriptor, Row};
 use super::site::{Site, WorkFile};
 use super::trial::{Timing, nanoseconds, warm_up};
@@ -84,11 +85,8 @@ fn merge(stretches: &[Stretch]) -> Timing {
     let lengths = || stretches.iter().map(|one| one.end - one.start);
     let mut timing = Timing { wall: last - first, ..Timing::default() };
     timing.empty_loop = stretches.iter().map(|one| one.empty_loop).min().unwrap_or_default();
-    let mut set = |key: &str, time: Option<Duration>| {
-        timing.audit.insert(key.to_owned(), nanoseconds(time.unwrap_or_default()).into())
-    };
-    set("fastest_thread_ns", lengths().min());
-    set("slowest_thread_ns", lengths().max());
+    timing.facts.set_known(fact::FASTEST_THREAD_NS, lengths().min().map(nanoseconds));
+    timing.facts.set_known(fact::SLOWEST_THREAD_NS, lengths().max().map(nanoseconds));
     timing
 }
 
@@ -108,7 +106,7 @@ mod tests {
         let timing = merge(&[stretch(1, 5, 20), stretch(3, 9, 10)]);
         assert_eq!(timing.wall, Duration::from_millis(8));
         assert_eq!(timing.empty_loop, Duration::from_nanos(10));
-        assert_eq!(timing.audit["fastest_thread_ns"], 4_000_000);
-        assert_eq!(timing.audit["slowest_thread_ns"], 6_000_000);
+        assert_eq!(timing.facts.count(fact::FASTEST_THREAD_NS), Some(4_000_000));
+        assert_eq!(timing.facts.count(fact::SLOWEST_THREAD_NS), Some(6_000_000));
     }
 }

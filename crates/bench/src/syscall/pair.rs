@@ -13,6 +13,7 @@ use flatout_measure::case::TrialError;
 use flatout_sys::affinity;
 use flatout_sys::call::{self, Turn};
 
+use super::fact;
 use super::row::{Call, Placement};
 use super::trial::{Timing, warm_up};
 use super::work;
@@ -32,10 +33,8 @@ pub(super) fn run(which: Call, placement: Placement, rounds: u64) -> Result<Timi
     };
     let numbers =
         if cpus.0 == cpus.1 { format!("{}", cpus.0) } else { format!("{},{}", cpus.0, cpus.1) };
-    timing.audit.insert("cpu_numbers".to_owned(), numbers.into());
-    if let Some(siblings) = siblings(cpus.0) {
-        timing.audit.insert("first_cpu_shares_core_with".to_owned(), siblings.into());
-    }
+    timing.facts.set(fact::CPU_NUMBERS, numbers);
+    timing.facts.set_known(fact::FIRST_CPU_SHARES_CORE_WITH, siblings(cpus.0));
     Ok(timing)
 }
 

@@ -1,6 +1,8 @@
 //! The rows, as data: which call, under which conditions, and in which order.
 
-use serde_json::{Map, Value};
+use std::borrow::Cow;
+
+use flatout_measure::row::{Parameters, Row as Measurable, Unit};
 
 /// Threads in the widest rows.
 pub(super) const MAX_THREADS: u32 = 8;
@@ -77,10 +79,6 @@ impl Call {
         }
     }
 
-    pub(super) fn from_id(id: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|call| call.id() == id)
-    }
-
     /// Whether the call works on the file that this area writes.
     pub(super) fn is_on_file(self) -> bool {
         matches!(self, Self::Lseek | Self::Read | Self::Pread | Self::Write | Self::Fstat)
@@ -92,7 +90,8 @@ impl Call {
             || matches!(self, Self::Stat | Self::Statx | Self::OpenClose | Self::UringNop)
     }
 
-    fn moves_bytes(self) -> bool {
+    /// Whether it moves bytes.
+    pub(super) fn moves_bytes(self) -> bool {
         matches!(self, Self::Read | Self::Pread | Self::Write)
     }
 
@@ -149,6 +148,8 @@ pub(super) enum Variant {
 pub(super) struct Row {
     pub(super) call: Call,
     pub(super) variant: Variant,
+    /// Bytes of a call, where it moves some.
+    pub(super) block_bytes: u64,
 }
 
 impl Row {
@@ -160,37 +161,29 @@ impl Row {
         }
     }
 
-    /// What tells this row from others of the same id.
-    pub(super) fn parameters(&self, block_bytes: u64) -> Map<String, Value> {
-        let mut parameters = Map::new();
-        let mut set = |key: &str, value: Value| parameters.insert(key.to_owned(), value);
-        if self.call.has_thread_rows() {
-            set("threads", self.threads().into());
-        }
-        if self.call.moves_bytes() {
-            set("block_bytes", block_bytes.into());
-            set(
-                "target",
-                if self.variant == Variant::Device { self.device() } else { "file" }.into(),
-            );
-        }
+    /// The descriptor of a call on the file.
+    pub(super) fn descriptor(&self) -> Option<Descriptor> {
         match self.variant {
-            Variant::Threads(_, Some(descriptor)) => {
-                set("descriptor", descriptor.name().into());
-            }
+            Variant::Threads(_, descriptor) => descriptor,
             Variant::Alone if self.call.has_thread_rows() && self.call.is_on_file() => {
-                set("descriptor", Descriptor::Private.name().into());
+                Some(Descriptor::Private)
             }
-            Variant::Batch(requests) => {
-                set("batch_requests", requests.into());
-            }
-            Variant::Pair(placement) => {
-                let cpus = if placement == Placement::OneCpu { 1 } else { 2 };
-                set("cpus", cpus.into());
-            }
-            _ => {}
+            _ => None,
         }
-        parameters
+    }
+
+    /// Requests of a system call.
+    pub(super) fn batch_requests(&self) -> Option<u32> {
+        if let Variant::Batch(requests) = self.variant { Some(requests) } else { None }
+    }
+
+    /// CPUs on which two threads wake each other.
+    pub(super) fn cpus(&self) -> Option<u32> {
+        match self.variant {
+            Variant::Pair(Placement::OneCpu) => Some(1),
+            Variant::Pair(Placement::TwoCpus) => Some(2),
+            _ => None,
+        }
     }
 
     /// The device that stands for the file in [`Variant::Device`].
@@ -204,13 +197,36 @@ impl Row {
     }
 }
 
-fn row(call: Call, variant: Variant) -> Row {
-    Row { call, variant }
+impl Measurable for Row {
+    fn id(&self) -> Cow<'static, str> {
+        self.call.id().into()
+    }
+
+    fn parameters(&self) -> Parameters {
+        let mut parameters = Parameters::default();
+        if self.call.has_thread_rows() {
+            parameters.set("threads", self.threads());
+        }
+        if self.call.moves_bytes() {
+            let is_device = self.variant == Variant::Device;
+            parameters.set("block_bytes", self.block_bytes);
+            parameters.set("target", if is_device { self.device() } else { "file" });
+        }
+        parameters.set_known("descriptor", self.descriptor().map(Descriptor::name));
+        parameters.set_known("batch_requests", self.batch_requests());
+        parameters.set_known("cpus", self.cpus());
+        parameters
+    }
+
+    fn unit(&self) -> Unit {
+        Unit::Nanoseconds
+    }
 }
 
 /// Every row of the full grid: one thread by rising cost, then the calls that several threads
 /// make.
-pub(super) fn all() -> Vec<Row> {
+pub(super) fn all(block_bytes: u64) -> Vec<Row> {
+    let row = |call, variant| Row { call, variant, block_bytes };
     let mut rows: Vec<_> = [
         Call::EmptyFunction,
         Call::VdsoClock,
@@ -241,28 +257,26 @@ pub(super) fn all() -> Vec<Row> {
     }
     // Stable, so that variants of a call stay in the order in which they stand above.
     rows.sort_by_key(|row| Call::ALL.iter().position(|&call| call == row.call));
-    rows.extend(threaded());
+    rows.extend(threaded().map(|(call, variant)| row(call, variant)));
     rows
 }
 
-fn threaded() -> Vec<Row> {
-    let mut rows = Vec::new();
-    for threads in [2, 4, MAX_THREADS] {
-        rows.push(row(Call::Getppid, Variant::Threads(threads, None)));
-        for call in [Call::Lseek, Call::Read, Call::Pread, Call::Write] {
-            for descriptor in [Descriptor::OwnFile, Descriptor::Private, Descriptor::Shared] {
-                rows.push(row(call, Variant::Threads(threads, Some(descriptor))));
-            }
-        }
-    }
-    rows
+fn threaded() -> impl Iterator<Item = (Call, Variant)> {
+    [2, 4, MAX_THREADS].into_iter().flat_map(|threads| {
+        let calls = [Call::Lseek, Call::Read, Call::Pread, Call::Write];
+        let on_file = calls.into_iter().flat_map(move |call| {
+            [Descriptor::OwnFile, Descriptor::Private, Descriptor::Shared]
+                .map(|descriptor| (call, Variant::Threads(threads, Some(descriptor))))
+        });
+        [(Call::Getppid, Variant::Threads(threads, None))].into_iter().chain(on_file)
+    })
 }
 
 /// The rows that say most, for a run that must be short.
-pub(super) fn short() -> Vec<Row> {
+pub(super) fn short(block_bytes: u64) -> Vec<Row> {
     const LEFT_OUT: [Call; 4] =
         [Call::Stat, Call::FutexPingPong, Call::ThreadCreateJoin, Call::FutexWake];
-    all()
+    all(block_bytes)
         .into_iter()
         .filter(|row| match row.variant {
             Variant::Alone => !LEFT_OUT.contains(&row.call),
@@ -281,32 +295,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_id_leads_back_to_its_call_and_every_call_has_a_row() {
-        let rows = all();
-        for call in Call::ALL {
-            assert_eq!(Call::from_id(call.id()), Some(call));
-            assert!(rows.iter().any(|row| row.call == call));
-        }
-        assert_eq!(Call::from_id("syscall/other"), None);
+    fn every_call_has_a_row() {
+        let rows = all(1);
+        assert!(Call::ALL.into_iter().all(|call| rows.iter().any(|row| row.call == call)));
     }
 
     #[test]
     fn the_short_set_holds_about_sixteen_rows_and_both_descriptors() {
-        let rows = short();
+        let rows = short(1);
         assert!((14..=18).contains(&rows.len()), "{}", rows.len());
         for descriptor in [Descriptor::Shared, Descriptor::Private] {
-            assert!(rows.contains(&row(Call::Read, Variant::Threads(2, Some(descriptor)))));
+            let variant = Variant::Threads(2, Some(descriptor));
+            assert!(rows.contains(&Row { call: Call::Read, variant, block_bytes: 1 }));
         }
     }
 
     #[test]
     fn parameters_tell_target_descriptor_and_threads() {
-        let alone = row(Call::Read, Variant::Alone).parameters(7);
-        assert_eq!(Value::from(alone).to_string().matches("private").count(), 1);
-        let device = row(Call::Write, Variant::Device).parameters(7);
-        assert_eq!(device["target"], "null");
-        assert_eq!(device["block_bytes"], 7);
-        assert!(!device.contains_key("descriptor"));
-        assert!(row(Call::ForkExit, Variant::Alone).parameters(7).is_empty());
+        let row = |call, variant| Row { call, variant, block_bytes: 7 }.parameters();
+        let alone = row(Call::Read, Variant::Alone);
+        assert_eq!(alone.value("descriptor"), Some(&"private".into()));
+        let device = row(Call::Write, Variant::Device);
+        assert_eq!(device.value("target"), Some(&"null".into()));
+        assert_eq!(device.value("block_bytes"), Some(&7_u64.into()));
+        assert_eq!(device.value("descriptor"), None);
+        assert_eq!(row(Call::ForkExit, Variant::Alone), Parameters::default());
     }
 }

@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use flatout_measure::case::{Sample, TrialError};
+use flatout_measure::fact::Facts;
 use flatout_measure::record::Warning;
 use flatout_measure::warning;
 use flatout_sys::affinity;
 use flatout_sys::call::{self, DescriptorTable, Subject};
-use serde_json::{Map, Value};
 
+use super::fact;
 use super::row::{Call, Placement, Row, Variant};
 use super::site::{self, Site};
 use super::work::{self, Source};
@@ -33,8 +34,8 @@ pub(super) struct Timing {
     pub(super) excluded: Duration,
     /// An empty loop of as many turns.
     pub(super) empty_loop: Duration,
-    /// Counted facts.
-    pub(super) audit: Map<String, Value>,
+    /// What else is known.
+    pub(super) facts: Facts,
     /// Doubts.
     pub(super) warnings: Vec<Warning>,
 }
@@ -94,7 +95,7 @@ pub(super) fn run(
         }
         Variant::Pair(placement) => pair::run(row.call, placement, calls)?,
     };
-    timing.audit.append(&mut facts(row, site)?);
+    timing.facts.extend(facts(row, site)?);
     Ok(timing)
 }
 
@@ -128,26 +129,23 @@ pub(super) fn warm_up(calls: u64) -> u64 {
     calls / WARM_UP_SHARE + 1
 }
 
-/// What is known without running: where the file lies, how large the process is. Numbers stand
-/// as text, because the sampler would sum them over the trials.
-fn facts(row: &Row, site: &Site) -> Result<Map<String, Value>, TrialError> {
-    let mut facts = Map::new();
+/// What is known without running: where the file lies, how large the process is.
+fn facts(row: &Row, site: &Site) -> Result<Facts, TrialError> {
+    let mut facts = Facts::default();
     if row.call.is_on_file() && row.variant != Variant::Device {
-        facts.insert("filesystem".to_owned(), site.common()?.filesystem().into());
-        let fill_bytes = site::fill_bytes(site.block_bytes).to_string();
-        facts.insert("filled_by_writes_of_bytes".to_owned(), fill_bytes.into());
+        facts.set(fact::FILESYSTEM, site.common()?.filesystem().to_owned());
+        facts.set(fact::FILLED_BY_WRITES_OF_BYTES, site::fill_bytes(site.block_bytes));
     }
     if row.call == Call::VdsoClock {
         let place = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
         let source = std::fs::read_to_string(place).unwrap_or_else(|_| "unknown".to_owned());
-        facts.insert("clock_source".to_owned(), source.trim().into());
+        facts.set(fact::CLOCK_SOURCE, source.trim().to_owned());
     }
     if matches!(row.call, Call::EmptyFunction | Call::VdsoClock) {
-        facts.insert("is_system_call".to_owned(), false.into());
+        facts.set(fact::IS_SYSTEM_CALL, false);
     }
     if row.call == Call::ForkExit {
-        let resident = resident_bytes().map_or("unknown".to_owned(), |bytes| bytes.to_string());
-        facts.insert("process_resident_bytes".to_owned(), resident.into());
+        facts.set(fact::PROCESS_RESIDENT_BYTES, resident_bytes());
     }
     Ok(facts)
 }
@@ -168,11 +166,11 @@ fn evaluate(row: &Row, calls: u64, mut timing: Timing) -> Result<Sample, TrialEr
             row.call.id()
         )));
     }
-    let mut set = |key: &str, value: u64| timing.audit.insert(key.to_owned(), value.into());
-    set("calls", calls * u64::from(row.threads()));
-    set("empty_loop_ns", nanoseconds(timing.empty_loop));
+    let facts = &mut timing.facts;
+    facts.set(fact::CALLS, calls * u64::from(row.threads()));
+    facts.set(fact::EMPTY_LOOP_NS, nanoseconds(timing.empty_loop));
     if !timing.excluded.is_zero() {
-        set("excluded_ns", nanoseconds(timing.excluded));
+        facts.set(fact::EXCLUDED_NS, nanoseconds(timing.excluded));
     }
     let busy_threads = match row.variant {
         Variant::Threads(threads, _) => threads,
@@ -184,7 +182,7 @@ fn evaluate(row: &Row, calls: u64, mut timing: Timing) -> Result<Sample, TrialEr
     Ok(Sample {
         amount: calls as f64,
         elapsed_ns: nanoseconds(own),
-        audit: timing.audit,
+        facts: timing.facts,
         warnings: timing.warnings,
         ..Sample::default()
     })
@@ -203,7 +201,7 @@ mod tests {
     fn run_rows(wanted: impl Fn(&Row) -> bool) {
         let place = tempfile::tempdir().unwrap();
         let site = Site::new(place.path(), 3);
-        for row in row::all().into_iter().filter(wanted) {
+        for row in row::all(1).into_iter().filter(wanted) {
             let timing = match run(&row, &site, 40, &|| false) {
                 Ok(timing) => timing,
                 Err(TrialError::Unsupported(text)) => {
@@ -236,7 +234,7 @@ mod tests {
     fn blocks_larger_than_the_least_file_are_read_and_written() {
         let place = tempfile::tempdir().unwrap();
         let site = Site::new(place.path(), (4 << 20) + 1);
-        for row in row::all().into_iter().filter(|row| {
+        for row in row::all(1).into_iter().filter(|row| {
             matches!(row.call, Call::Read | Call::Write) && row.threads() == row::MAX_THREADS
         }) {
             run(&row, &site, 3, &|| false).unwrap();
@@ -260,7 +258,7 @@ mod tests {
 
     #[test]
     fn loop_and_excluded_time_are_subtracted() {
-        let row = row::all()[0];
+        let row = row::all(1)[0];
         let timing = Timing {
             wall: Duration::from_nanos(1000),
             excluded: Duration::from_nanos(300),
@@ -275,7 +273,8 @@ mod tests {
 
     #[test]
     fn more_threads_than_cpus_are_called_oversubscribed() {
-        let crowded = Row { call: Call::Getppid, variant: Variant::Threads(100_000, None) };
+        let crowded =
+            Row { call: Call::Getppid, variant: Variant::Threads(100_000, None), block_bytes: 1 };
         let timing = Timing { wall: Duration::from_millis(1), ..Timing::default() };
         let sample = evaluate(&crowded, 1, timing).unwrap();
         assert_eq!(sample.warnings[0].code, "oversubscribed");

@@ -190,7 +190,7 @@ mod tests {
     fn a_row_without_what_it_needs_is_refused_and_not_measured() {
         let target = Target(None);
         for call in [Call::Read, Call::Lseek, Call::Stat, Call::UringNop, Call::FutexPingPong] {
-            let row = Row { call, variant: Variant::Alone };
+            let row = Row { call, variant: Variant::Alone, block_bytes: 1 };
             assert!(matches!(of(&row, &target, Source::None, 1), Err(TrialError::Failed(_))));
         }
     }

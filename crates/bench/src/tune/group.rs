@@ -2,6 +2,7 @@
 
 use flatout_io::{Engine, SizeClass, Tuning, Work};
 use flatout_measure::case::Plan;
+use flatout_measure::row::Unit;
 use serde_json::{Map, Value, json};
 
 use super::candidate;
@@ -141,8 +142,8 @@ impl<'a> Group<'a> {
     }
 
     /// Of small files the number counts, of a large one the bytes.
-    pub(super) fn unit(&self) -> &'static str {
-        if self.size == SizeClass::Tiny { "files/s" } else { "bytes/s" }
+    pub(super) fn unit(&self) -> Unit {
+        if self.size == SizeClass::Tiny { Unit::FilesPerSecond } else { Unit::BytesPerSecond }
     }
 
     /// Bytes that one of the unit stands for.

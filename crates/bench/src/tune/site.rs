@@ -11,7 +11,7 @@ use flatout_io::SizeClass;
 use flatout_sys::{affinity, filesystem, memory};
 
 use super::{Options, group};
-use crate::bench::Extent;
+use crate::area::Extent;
 use crate::corpus::{Corpus, Shape, make};
 use crate::error::Error;
 use crate::place::{Place, TUNING};

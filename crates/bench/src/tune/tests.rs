@@ -4,6 +4,7 @@ use flatout_io::SizeClass;
 use flatout_measure::clock::SystemClock;
 use flatout_measure::guard::FakeWitness;
 use flatout_measure::record::Status;
+use flatout_measure::sampler::Sampler;
 
 use super::*;
 
@@ -22,13 +23,14 @@ fn options(directories: Vec<PathBuf>, most_bytes: u64) -> Options {
 fn run_once(options: &Options) -> Tuned {
     let plan = Plan { min_trials: 1, max_trials: 1, budget_ns: u64::MAX / 4, ..Plan::default() };
     let mut witness = FakeWitness::quiet();
-    let mut bench = Bench {
+    let mut sampler = Sampler {
+        plan: plan.clone(),
         clock: &SystemClock,
         witness: &mut witness,
         events: &mut |_| {},
         cancelled: &|| options.cancel.is_cancelled(),
     };
-    run(options, &plan, &mut bench).unwrap()
+    run(options, &mut sampler).unwrap()
 }
 
 #[test]
@@ -113,13 +115,14 @@ fn a_wish_to_stop_leaves_nothing() {
     let options = options(vec![place.path().to_owned()], 64 << 20);
     options.cancel.cancel();
     let plan = Plan { min_trials: 1, max_trials: 1, budget_ns: u64::MAX / 4, ..Plan::default() };
-    let mut bench = Bench {
+    let mut sampler = Sampler {
+        plan: plan.clone(),
         clock: &SystemClock,
         witness: &mut FakeWitness::quiet(),
         events: &mut |_| {},
         cancelled: &|| options.cancel.is_cancelled(),
     };
-    let tuned = run(&options, &plan, &mut bench);
+    let tuned = run(&options, &mut sampler);
     assert!(tuned.is_err() || tuned.unwrap().entries.is_empty());
     assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
 }

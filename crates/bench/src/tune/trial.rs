@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 
 use flatout_io::{Existing, Tuning, Work};
-use flatout_measure::case::{Case, Figure, Sample, TrialError};
+use flatout_measure::case::{Case, Plain, Sample, TrialError};
 use flatout_measure::warning::{self, Warning};
 use serde_json::json;
 
@@ -20,12 +20,13 @@ use crate::residency;
 use crate::write;
 
 /// The setting as a case for the sampler.
-pub(super) fn case<'a>(group: &'a Group<'_>, tuning: Tuning, options: &'a Options) -> Case<'a> {
+pub(super) fn case<'a>(
+    group: &'a Group<'_>,
+    tuning: Tuning,
+    options: &'a Options,
+) -> Case<'a, Plain> {
     Case {
-        id: group.id(),
-        parameters: group.parameters(&tuning),
-        unit: group.unit(),
-        figure: Figure::Rate,
+        row: Plain { id: group.id(), parameters: group.parameters(&tuning), unit: group.unit() },
         trial: Box::new(move |seed| {
             let sample = match group.work {
                 Work::Read => read(group, &tuning, options),

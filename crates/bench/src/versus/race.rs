@@ -6,15 +6,14 @@
 
 use std::collections::BTreeMap;
 
-use flatout_measure::case::Plan;
 use flatout_measure::guard::{self, Spoil};
 use flatout_measure::progress::{Event, Progress};
 use flatout_measure::random::SplitMix64;
 use flatout_measure::record::{Outcome, Warning};
+use flatout_measure::sampler::Sampler;
 use flatout_measure::{statistics, warning};
 use serde_json::{Map, Value};
 
-use crate::bench::Bench;
 use crate::error::Error;
 use crate::versus::finish;
 use crate::versus::heat::{Checked, Figure, Finished, Heat, Run};
@@ -69,14 +68,9 @@ enum Halt {
 /// per pair. What the runs left is removed.
 ///
 /// Never fails: what goes wrong becomes the status and a warning of the rows.
-pub fn run(
-    mut heat: Heat<'_>,
-    plan: &Plan,
-    runner: &mut dyn Runner,
-    bench: &mut Bench<'_>,
-) -> Vec<Outcome> {
-    let result = Race::new(&mut heat, plan, runner, bench).run();
-    finish::rows(&heat, &result, plan)
+pub fn run(mut heat: Heat<'_>, runner: &mut dyn Runner, sampler: &mut Sampler<'_>) -> Vec<Outcome> {
+    let result = Race::new(&mut heat, runner, sampler).run();
+    finish::rows(&heat, &result, &sampler.plan)
 }
 
 /// The pairs of a heat, as places of subject and opponent: flatout against each rival, or each
@@ -100,9 +94,8 @@ pub(super) fn ratios(figure: Figure, rounds: &[Round], pair: (usize, usize)) -> 
 
 struct Race<'r, 'h, 'b> {
     heat: &'r mut Heat<'h>,
-    plan: &'r Plan,
     runner: &'r mut dyn Runner,
-    bench: &'r mut Bench<'b>,
+    sampler: &'r mut Sampler<'b>,
     result: Raced,
     discarded: Vec<Round>,
     started_ns: u64,
@@ -113,9 +106,8 @@ struct Race<'r, 'h, 'b> {
 impl<'r, 'h, 'b> Race<'r, 'h, 'b> {
     fn new(
         heat: &'r mut Heat<'h>,
-        plan: &'r Plan,
         runner: &'r mut dyn Runner,
-        bench: &'r mut Bench<'b>,
+        sampler: &'r mut Sampler<'b>,
     ) -> Self {
         let count = heat.contestants.len();
         let result = Raced {
@@ -128,13 +120,13 @@ impl<'r, 'h, 'b> Race<'r, 'h, 'b> {
             is_interrupted: false,
             leftovers: None,
         };
-        let started_ns = bench.clock.now_ns();
+        let started_ns = sampler.clock.now_ns();
         let (discarded, begun_rounds, runs) = (Vec::new(), 0, 0);
-        Self { heat, plan, runner, bench, result, discarded, started_ns, begun_rounds, runs }
+        Self { heat, runner, sampler, result, discarded, started_ns, begun_rounds, runs }
     }
 
     fn run(mut self) -> Raced {
-        let mut random = SplitMix64::new(self.plan.seed);
+        let mut random = SplitMix64::new(self.sampler.plan.seed);
         let mut order: Vec<usize> = (0..self.heat.contestants.len()).collect();
         while self.wants_more() {
             random.shuffle(&mut order);
@@ -153,7 +145,7 @@ impl<'r, 'h, 'b> Race<'r, 'h, 'b> {
             }
         }
         // Spoiled rounds are better than none at all.
-        if self.result.rounds.len() < self.plan.min_trials as usize {
+        if self.result.rounds.len() < self.sampler.plan.min_trials as usize {
             self.accept_spoiled();
         }
         self.result.leftovers = self.heat.course.clean().err().map(|error| error.to_string());
@@ -161,7 +153,7 @@ impl<'r, 'h, 'b> Race<'r, 'h, 'b> {
     }
 
     fn elapsed_ns(&self) -> u64 {
-        self.bench.clock.now_ns().saturating_sub(self.started_ns)
+        self.sampler.clock.now_ns().saturating_sub(self.started_ns)
     }
 
     fn is_in(&self, index: usize) -> bool {
@@ -173,12 +165,12 @@ impl<'r, 'h, 'b> Race<'r, 'h, 'b> {
             return false;
         }
         let (counted, elapsed_ns) = (self.result.rounds.len(), self.elapsed_ns());
-        if counted < self.plan.min_trials as usize {
-            let most_ns = self.plan.budget_ns.saturating_mul(STRETCH);
+        if counted < self.sampler.plan.min_trials as usize {
+            let most_ns = self.sampler.plan.budget_ns.saturating_mul(STRETCH);
             return self.begun_rounds == 0 || elapsed_ns < most_ns;
         }
-        counted < self.plan.max_trials as usize
-            && elapsed_ns < self.plan.budget_ns
+        counted < self.sampler.plan.max_trials as usize
+            && elapsed_ns < self.sampler.plan.budget_ns
             && !self.is_precise()
     }
 
@@ -186,7 +178,7 @@ impl<'r, 'h, 'b> Race<'r, 'h, 'b> {
     fn is_precise(&self) -> bool {
         let is_narrow = |samples: &[f64]| {
             statistics::relative_half_width(samples)
-                .is_some_and(|width| width <= self.plan.half_width)
+                .is_some_and(|width| width <= self.sampler.plan.half_width)
         };
         pairs(self.heat)
             .into_iter()
@@ -204,7 +196,7 @@ impl<'r, 'h, 'b> Race<'r, 'h, 'b> {
             if !self.is_in(index) {
                 continue;
             }
-            if (self.bench.cancelled)() {
+            if (self.sampler.cancelled)() {
                 return Err(Halt::Interrupted);
             }
             self.tell(index);
@@ -234,7 +226,7 @@ impl<'r, 'h, 'b> Race<'r, 'h, 'b> {
         }
         self.result.spoiled += 1;
         self.discarded.push(round);
-        let most = SPOILED_MOST.min(self.plan.min_trials as usize);
+        let most = SPOILED_MOST.min(self.sampler.plan.min_trials as usize);
         if self.discarded.len() >= most && self.discarded.len() > self.result.rounds.len() {
             self.accept_spoiled();
         }
@@ -242,7 +234,7 @@ impl<'r, 'h, 'b> Race<'r, 'h, 'b> {
 
     /// Lets the spoiled rounds count, as many as may: there is nothing better.
     fn accept_spoiled(&mut self) {
-        let room = (self.plan.max_trials as usize).saturating_sub(self.result.rounds.len());
+        let room = (self.sampler.plan.max_trials as usize).saturating_sub(self.result.rounds.len());
         let mut spoiled = std::mem::take(&mut self.discarded);
         spoiled.truncate(room);
         self.result.spoiled -= spoiled.len();
@@ -255,7 +247,7 @@ impl<'r, 'h, 'b> Race<'r, 'h, 'b> {
         let contestant = &self.heat.contestants[index];
         let run = Run { contestant, index, round, number: self.runs };
         self.runs += 1;
-        let cancelled = self.bench.cancelled;
+        let cancelled = self.sampler.cancelled;
         let fails = |text: String| Turn::failed(text, cancelled);
         let course = &mut self.heat.course;
         let state = course.prepare(&run).map_err(|error| Turn::impossible(&error, cancelled))?;
@@ -264,7 +256,7 @@ impl<'r, 'h, 'b> Race<'r, 'h, 'b> {
             self.result.commands[index] = command_text(&invocation);
         }
         let limit_ns = limit_ns(self.heat.expected_s);
-        let before = self.bench.witness.read();
+        let before = self.sampler.witness.read();
         let spent = self.runner.run(&invocation, limit_ns).map_err(|error| match error {
             RunError::Interrupted => Turn::Halted(Halt::Interrupted),
             other => fails(refusal(&contestant.name, &command_text(&invocation), &other)),
@@ -273,17 +265,17 @@ impl<'r, 'h, 'b> Race<'r, 'h, 'b> {
             let command = command_text(&invocation);
             return Err(fails(complaint(&contestant.name, &command, &spent.finished)));
         }
-        let ended_ns = self.bench.clock.now_ns();
+        let ended_ns = self.sampler.clock.now_ns();
         let failed = |error: Error| fails(format!("{}: {error}", contestant.name));
         course.complete(&run).map_err(failed)?;
-        let completed_ns = self.bench.clock.now_ns().saturating_sub(ended_ns);
-        let after = self.bench.witness.read();
+        let completed_ns = self.sampler.clock.now_ns().saturating_sub(ended_ns);
+        let after = self.sampler.witness.read();
         let checked = course.check(&run, &spent.finished).map_err(failed)?;
         let elapsed_ns = spent.elapsed_ns.saturating_add(completed_ns);
         let taken = taken(self.heat.figure, elapsed_ns, spent, checked, state)
             .ok_or_else(|| fails(format!("{}: no figure came of a run", contestant.name)))?;
         // Who is preempted by whom cannot be told: the contestant is "others" to the witness.
-        let spoil = guard::judge(&before, &after, self.bench.witness.cpus())
+        let spoil = guard::judge(&before, &after, self.sampler.witness.cpus())
             .filter(|&spoil| spoil != Spoil::Preempted);
         Ok((taken, spoil))
     }
@@ -294,15 +286,16 @@ impl<'r, 'h, 'b> Race<'r, 'h, 'b> {
         parameters.insert("contestant".to_owned(), name.into());
         let id = format!("versus/{}", self.heat.test);
         let progress = self.progress();
-        (self.bench.events)(Event::Trial { id, parameters, progress });
+        (self.sampler.events)(Event::Trial { id, parameters, progress });
     }
 
     fn progress(&self) -> Progress {
         let elapsed_ns = self.elapsed_ns();
         let contestants = self.heat.contestants.len() as u64;
-        let least = (u64::from(self.plan.min_trials) * contestants).saturating_sub(self.runs);
+        let least =
+            (u64::from(self.sampler.plan.min_trials) * contestants).saturating_sub(self.runs);
         let each_ns = elapsed_ns.checked_div(self.runs);
-        let budget_left_ns = self.plan.budget_ns.saturating_sub(elapsed_ns);
+        let budget_left_ns = self.sampler.plan.budget_ns.saturating_sub(elapsed_ns);
         let left_ns = each_ns.map(|each| each.saturating_mul(least).max(budget_left_ns));
         Progress {
             cases_done: 0,
@@ -310,7 +303,7 @@ impl<'r, 'h, 'b> Race<'r, 'h, 'b> {
             trials_done: self.runs,
             trials_expected: self.runs + least,
             elapsed_ns,
-            budget_ns: self.plan.budget_ns,
+            budget_ns: self.sampler.plan.budget_ns,
             left_ns,
         }
     }

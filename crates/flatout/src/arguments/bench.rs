@@ -5,12 +5,14 @@ pub mod copy;
 pub mod cpu;
 pub mod disk;
 pub mod network;
+mod request;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
-use clap::{Args, ValueEnum};
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args, FromArgMatches, ValueEnum};
 
 use super::quantity::{size, time};
 use super::shared::Output;
@@ -18,6 +20,8 @@ use copy::Copy;
 use cpu::Cpu;
 use disk::Disk;
 use network::Network;
+
+pub use request::Request;
 
 const AFTER: &str = "\
 Areas:
@@ -84,6 +88,8 @@ Examples:
 #[derive(Debug, Clone, Args)]
 #[command(after_help = AFTER, allow_negative_numbers = true)]
 pub struct Bench {
+    #[command(flatten)]
+    given: Given,
     /// What to measure [default: a short set of everything], and where the disk and the copy
     /// area do it [default: the current directory]
     #[arg(value_name = "AREA|PLACE", value_parser = word())]
@@ -136,7 +142,7 @@ pub struct Bench {
 
 /// What can be measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-pub enum Area {
+pub enum Name {
     /// The page cache
     Cache,
     /// The disk
@@ -153,9 +159,9 @@ pub enum Area {
     Copy,
 }
 
-impl Area {
+impl Name {
     /// Its name on the command line.
-    pub fn name(self) -> &'static str {
+    pub fn word(self) -> &'static str {
         match self {
             Self::Cache => "cache",
             Self::Disk => "disk",
@@ -171,21 +177,21 @@ impl Area {
 /// A word that stands alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Word {
-    Area(Area),
+    Area(Name),
     Place(PathBuf),
 }
 
 fn word() -> impl TypedValueParser<Value = Word> {
     OsStringValueParser::new().map(|text: OsString| {
-        let area = text.to_str().and_then(|name| Area::from_str(name, false).ok());
+        let area = text.to_str().and_then(|name| Name::from_str(name, false).ok());
         area.map_or_else(|| Word::Place(text.into()), Word::Area)
     })
 }
 
 impl Bench {
     /// The areas named, each once, in the order of a report.
-    pub fn areas(&self) -> Vec<Area> {
-        let mut areas: Vec<Area> = self
+    pub fn areas(&self) -> Vec<Name> {
+        let mut areas: Vec<Name> = self
             .words
             .iter()
             .filter_map(|word| match word {
@@ -216,19 +222,14 @@ impl Bench {
     }
 
     /// The options given that only some areas know, and these areas.
-    fn given(&self) -> impl Iterator<Item = (&'static str, &'static [Area])> {
-        let shared: [(_, _, &'static [Area]); 3] = [
-            ("--threads", !self.threads.is_empty(), &[Area::Disk, Area::Cpu, Area::Memory]),
-            ("--rate", self.disk.rate.is_some(), &[Area::Disk, Area::Network]),
-            ("--bytes", self.bytes.is_some(), &[Area::Disk, Area::Memory, Area::Network]),
-        ];
-        let of_disk = self.disk.options().map(|(name, given)| (name, given, &[Area::Disk][..]));
-        let of_cpu = self.cpu.options().map(|(name, given)| (name, given, &[Area::Cpu][..]));
-        let of_network =
-            self.network.options().map(|(name, given)| (name, given, &[Area::Network][..]));
-        let of_copy = self.copy.options().map(|(name, given)| (name, given, &[Area::Copy][..]));
-        let all = shared.into_iter().chain(of_disk).chain(of_cpu).chain(of_network).chain(of_copy);
-        all.filter(|option| option.1).map(|(name, _, areas)| (name, areas))
+    fn given(&self) -> impl Iterator<Item = (String, Vec<Name>)> {
+        let definition = Self::augment_args(clap::Command::new("bench"));
+        self.given.0.iter().filter_map(move |id| {
+            let owners = owners(id);
+            let argument = definition.get_arguments().find(|argument| argument.get_id() == id)?;
+            (!owners.is_empty())
+                .then(|| (format!("--{}", argument.get_long().unwrap_or(id)), owners))
+        })
     }
 
     /// Refuses words and options that belong to an area which is not measured.
@@ -236,8 +237,8 @@ impl Bench {
     /// Errors: one line that says which, and what would be right.
     pub fn check(&self) -> Result<(), String> {
         let areas = self.areas();
-        let has_place = areas.contains(&Area::Disk) || areas.contains(&Area::Copy);
-        let names: Vec<_> = Area::value_variants().iter().map(|area| area.name()).collect();
+        let has_place = areas.contains(&Name::Disk) || areas.contains(&Name::Copy);
+        let names: Vec<_> = Name::value_variants().iter().map(|area| area.word()).collect();
         if let Some(place) = self.places().next()
             && !has_place
         {
@@ -252,7 +253,7 @@ impl Bench {
         }
         for (option, owners) in self.given() {
             if !owners.iter().any(|owner| areas.contains(owner)) {
-                let names: Vec<_> = owners.iter().map(|area| area.name()).collect();
+                let names: Vec<_> = owners.iter().map(|area| area.word()).collect();
                 let plural = if names.len() > 1 { "areas" } else { "area" };
                 return Err(format!(
                     "{option} is for the {plural} {}: flatout bench {} {option} …",
@@ -261,11 +262,55 @@ impl Bench {
                 ));
             }
         }
-        if self.block_size.len() > 1 && areas != [Area::Disk] && areas != [Area::Network] {
+        if self.block_size.len() > 1 && areas != [Name::Disk] && areas != [Name::Network] {
             let text = "--block-size with several values is for the disk or the network area alone";
             return Err(text.to_owned());
         }
         Ok(())
+    }
+}
+
+/// The options on the command line, by the names of their fields.
+#[derive(Debug, Clone, Default)]
+struct Given(Vec<String>);
+
+impl FromArgMatches for Given {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let is_given = |id: &&str| matches.value_source(id) == Some(ValueSource::CommandLine);
+        Ok(Self(matches.ids().map(clap::Id::as_str).filter(is_given).map(str::to_owned).collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl Args for Given {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        command
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        command
+    }
+}
+
+/// The areas that know an option which not all know; none for one that all know.
+fn owners(id: &str) -> Vec<Name> {
+    fn defines<A: Args>(id: &str) -> bool {
+        let definition = A::augment_args(clap::Command::new("area"));
+        definition.get_arguments().any(|argument| argument.get_id() == id)
+    }
+    match id {
+        "threads" => vec![Name::Disk, Name::Cpu, Name::Memory],
+        "rate" => vec![Name::Disk, Name::Network],
+        "bytes" => vec![Name::Disk, Name::Memory, Name::Network],
+        _ if defines::<Disk>(id) => vec![Name::Disk],
+        _ if defines::<Cpu>(id) => vec![Name::Cpu],
+        _ if defines::<Network>(id) => vec![Name::Network],
+        _ if defines::<Copy>(id) => vec![Name::Copy],
+        _ => Vec::new(),
     }
 }
 
@@ -289,13 +334,13 @@ mod tests {
     #[test]
     fn words_are_areas_or_a_place() {
         let bench = parsed(&["syscall", "disk", "/data", "disk"]);
-        assert_eq!(bench.areas(), [Area::Disk, Area::Syscall]);
+        assert_eq!(bench.areas(), [Name::Disk, Name::Syscall]);
         assert_eq!(bench.place(), &PathBuf::from("/data"));
         assert!(bench.check().is_ok());
         assert_eq!(parsed(&["disk", "./cache"]).place(), &PathBuf::from("./cache"));
         assert_eq!(parsed(&["disk"]).place(), &PathBuf::from("."));
         let copy = parsed(&["copy", "/data", "--files", "9,1,9", "--file-size", "0,1K"]);
-        assert_eq!((copy.areas(), copy.place()), (vec![Area::Copy], &PathBuf::from("/data")));
+        assert_eq!((copy.areas(), copy.place()), (vec![Name::Copy], &PathBuf::from("/data")));
         let selection = copy.copy.selection();
         assert_eq!((selection.files, selection.file_bytes), (vec![1, 9], vec![0, 1024]));
         assert!(copy.check().is_ok());

@@ -2,10 +2,11 @@
 
 mod job;
 
-use flatout_bench::{Bench, Error, roofline};
+use flatout_bench::{Error, Found, roofline};
 use flatout_measure::clock::{Clock, SystemClock};
 use flatout_measure::guard::SystemWitness;
 use flatout_measure::record::{Outcome, Status};
+use flatout_measure::sampler::Sampler;
 use flatout_measure::warning;
 use flatout_report::Format;
 use flatout_sys::cancel::CancelToken;
@@ -15,7 +16,7 @@ use crate::conclusion::{Conclusion, Draft, FAILED, INTERRUPTED, Keep, View, WRON
 use crate::output;
 use crate::progress::Progress;
 
-use job::{Found, Job};
+use job::Job;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -30,26 +31,28 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
         draft.fail(FAILED, error);
         return draft.conclude(View::Summary);
     }
-    let jobs = match job::jobs(arguments, seed, cancel).and_then(|jobs| announce(jobs, arguments)) {
-        Ok(jobs) => jobs,
-        Err(error) => {
-            fail(&mut draft, error);
-            return draft.conclude(View::Summary);
-        }
-    };
+    let mut jobs =
+        match job::jobs(arguments, seed, cancel).and_then(|jobs| announce(jobs, arguments)) {
+            Ok(jobs) => jobs,
+            Err(error) => {
+                fail(&mut draft, error);
+                return draft.conclude(View::Summary);
+            }
+        };
     let mut progress =
         Progress::begin(jobs.iter().fold(0, |sum, job| job.budget_ns.saturating_add(sum)));
     let mut witness = SystemWitness::new();
-    for job in &jobs {
+    for job in &mut jobs {
         progress.area(job.budget_ns);
         let mut events = |event| progress.show(&event);
-        let mut bench = Bench {
+        let mut sampler = Sampler {
+            plan: job::plan(arguments, seed),
             clock: &SystemClock,
             witness: &mut witness,
             events: &mut events,
             cancelled: &|| cancel.is_cancelled(),
         };
-        match job.measure(&mut bench) {
+        match job.measure(&mut sampler) {
             Ok(found) => add(&mut draft, found),
             Err(error) => fail(&mut draft, error),
         }
@@ -113,24 +116,24 @@ fn fail(draft: &mut Draft, error: Error) {
 
 /// Says beforehand what will be written and how long it takes.
 fn announce(jobs: Vec<Job>, arguments: &Arguments) -> Result<Vec<Job>, Error> {
-    let bytes: u64 = jobs.iter().map(|job| job.write_bytes).sum();
+    let bytes: u64 = jobs.iter().map(|job| job.estimate.write_bytes).sum();
     if let Some(most) = arguments.max_write.filter(|&most| bytes > most) {
         return Err(Error::NoRoom(format!(
             "--max-write {most}: the test files of these areas need {bytes} bytes"
         )));
     }
-    let times = jobs.iter().map(|job| job.budget_ns.max(job.least_ns));
+    let times = jobs.iter().map(|job| job.budget_ns.max(job.estimate.least_ns));
     let seconds = times.fold(0_u64, u64::saturating_add).div_ceil(SECOND_NS);
-    let areas: Vec<_> = jobs.iter().map(|job| job.area.name()).collect();
-    let over = jobs.iter().any(|job| job.writes_over);
+    let areas: Vec<_> = jobs.iter().map(|job| job.name.word()).collect();
+    let over = jobs.iter().any(|job| job.estimate.writes_over);
     let target = if over { "over what is there" } else { "into files of its own" };
     let writes = match bytes {
         0 => "only reads".to_owned(),
         _ => format!("writes at most {} {target}", flatout_report::quantity::bytes(bytes)),
     };
     let places: Vec<String> = {
-        let on_disk = jobs.iter().filter(|job| !job.place.as_os_str().is_empty());
-        let mut places: Vec<String> = on_disk.map(|job| format!("{:?}", job.place)).collect();
+        let on_disk = jobs.iter().filter_map(|job| job.estimate.place.as_ref());
+        let mut places: Vec<String> = on_disk.map(|place| format!("{place:?}")).collect();
         places.dedup();
         places
     };

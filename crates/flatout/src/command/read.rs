@@ -6,11 +6,12 @@ use flatout_bench::Error;
 use flatout_bench::read::outcome::ID;
 use flatout_bench::read::{Job, Measured, Reader};
 use flatout_io::escape;
-use flatout_measure::case::{Case, Figure, Plan, TrialError};
+use flatout_measure::case::{Case, Plain, Plan, TrialError};
 use flatout_measure::clock::SystemClock;
 use flatout_measure::guard::SystemWitness;
 use flatout_measure::record::{Outcome, Status};
-use flatout_measure::sampler::{self, Tools};
+use flatout_measure::row::Unit;
+use flatout_measure::sampler::Sampler;
 use flatout_measure::warning::{self, Warning};
 use flatout_sys::cancel::CancelToken;
 
@@ -77,10 +78,7 @@ fn several_trials(reader: &Reader, trials: u32, cancel: CancelToken) -> Result<O
     let mut last: Option<Measured> = None;
     let mut failure = None;
     let case = Case {
-        id: ID,
-        parameters: reader.parameters(),
-        unit: "bytes/s",
-        figure: Figure::Rate,
+        row: Plain { id: ID, parameters: reader.parameters(), unit: Unit::BytesPerSecond },
         trial: Box::new(|_| match reader.trial() {
             Ok(measured) if cancel.is_cancelled() => {
                 last = Some(measured);
@@ -101,13 +99,14 @@ fn several_trials(reader: &Reader, trials: u32, cancel: CancelToken) -> Result<O
         seed: SEED,
         ..Plan::default()
     };
-    let tools = Tools {
+    let mut sampler = Sampler {
+        plan,
         clock: &SystemClock,
         witness: &mut SystemWitness::new(),
         events: &mut |_| {},
         cancelled: &|| cancel.is_cancelled(),
     };
-    let mut outcomes = sampler::run(vec![case], &plan, tools);
+    let mut outcomes = sampler.run_recorded(vec![case]);
     if let Some(error) = failure {
         return Err(error);
     }

@@ -1,11 +1,12 @@
 //! `flatout tune`: settings are tried, a record of them is shown, and what was picked is saved.
 
 use flatout_bench::tune::{self, Options, Tuned};
-use flatout_bench::{Bench, Error, Extent};
+use flatout_bench::{Error, Extent};
 use flatout_measure::case::Plan;
 use flatout_measure::clock::{Clock, SystemClock};
 use flatout_measure::guard::SystemWitness;
 use flatout_measure::record::Status;
+use flatout_measure::sampler::Sampler;
 use flatout_measure::warning;
 use flatout_report::quantity;
 use flatout_sys::cancel::CancelToken;
@@ -34,13 +35,14 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
         let mut progress = Progress::begin(plan.budget_ns);
         progress.area(plan.budget_ns);
         let mut events = |event| progress.show(&event);
-        let mut bench = Bench {
+        let mut sampler = Sampler {
+            plan: plan.clone(),
             clock: &SystemClock,
             witness: &mut SystemWitness::new(),
             events: &mut events,
             cancelled: &|| cancel.is_cancelled(),
         };
-        let tuned = tune::run(&options, &plan, &mut bench);
+        let tuned = tune::run(&options, &mut sampler);
         progress.end();
         tuned
     });

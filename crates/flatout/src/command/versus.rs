@@ -4,15 +4,16 @@ mod field;
 
 use std::process::ExitCode;
 
+use flatout_bench::Error;
 use flatout_bench::place::{self, Place};
 use flatout_bench::versus::heat::Heat;
 use flatout_bench::versus::run::SystemRunner;
 use flatout_bench::versus::{self, Extent, Ground, Trees, finish, race};
-use flatout_bench::{Bench, Error};
 use flatout_measure::case::Plan;
 use flatout_measure::clock::{Clock, SystemClock};
 use flatout_measure::guard::SystemWitness;
 use flatout_measure::record::{Outcome, Status};
+use flatout_measure::sampler::Sampler;
 use flatout_measure::warning;
 use flatout_report::quantity;
 use flatout_sys::cancel::CancelToken;
@@ -192,13 +193,14 @@ fn race_all(arguments: &Arguments, ground: &Ground, mut heats: Vec<Heat<'static>
         let plan = plan(arguments, share_ns, ground.seed.wrapping_add(heats.len() as u64));
         progress.area(share_ns);
         let mut events = |event| progress.show(&event);
-        let mut bench = Bench {
+        let mut sampler = Sampler {
+            plan: plan.clone(),
             clock: &SystemClock,
             witness: &mut witness,
             events: &mut events,
             cancelled: &|| ground.cancel.is_cancelled(),
         };
-        rows.extend(race::run(heats.remove(0), &plan, &mut runner, &mut bench));
+        rows.extend(race::run(heats.remove(0), &mut runner, &mut sampler));
     }
     progress.end();
     rows

@@ -3,15 +3,16 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value, json};
+use serde_json::Map;
 
 use super::detail::{Details, LatencyPool, join_series};
-use super::figure::{figure, quotient};
-use super::{Attempt, audit, warmup};
-use crate::case::{Case, Figure, Further, Plan, Sample, TrialError};
+use super::{Attempt, audit, doubt, warmup};
+use crate::case::{Case, Further, Measured, MeasuredFurther, Plan, Sample, TrialError, blank};
+use crate::fact::{Facts, Key, Value};
 use crate::guard::Spoil;
-use crate::overhead::{OVERHEAD_SHARE, Overhead};
-use crate::record::{Outcome, Status};
+use crate::overhead::Overhead;
+use crate::record::{Better, Outcome, Status};
+use crate::row::Row;
 use crate::statistics;
 use crate::warning::{self, Warning};
 
@@ -19,8 +20,14 @@ use crate::warning::{self, Warning};
 const SPOILED_MOST: u32 = 6;
 /// Quiet trials from which on disturbed ones do not count beside them: these measured something else.
 const QUIET_LEAST: usize = 3;
-/// Trials below which there is no 95 % interval.
-const INTERVAL_LEAST: usize = 6;
+
+const TRIALS_RUN: Key = Key::last("trials_run");
+const INTERVALS_SPOILED: Key = Key::last("intervals_spoiled");
+const INTERVALS_DISTURBED: Key = Key::last("intervals_disturbed");
+const SPOIL_REASONS: Key = Key::last("spoil_reasons");
+const WARMUP_DROPPED: Key = Key::last("warmup_dropped");
+const WARMUP_SAMPLES: Key = Key::last("warmup_samples");
+const REJECTED_SAMPLES: Key = Key::last("rejected_samples");
 
 /// Why a row takes no more trials.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,15 +50,16 @@ pub(super) enum Closed {
 struct Taken {
     figure: f64,
     elapsed_ns: u64,
-    audit: Map<String, Value>,
+    facts: Facts,
+    audit: Map<String, serde_json::Value>,
     warnings: Vec<Warning>,
     details: Details,
     is_disturbed: bool,
 }
 
 /// One row while it is measured.
-pub(super) struct Row<'a> {
-    pub(super) case: Case<'a>,
+pub(super) struct Sampled<'a, R> {
+    pub(super) case: Case<'a, R>,
     /// Trials begun, whatever became of them.
     pub(super) attempts: u32,
     /// Time of all of them with their set-up.
@@ -72,8 +80,8 @@ pub(super) struct Row<'a> {
     end: Option<Warning>,
 }
 
-impl<'a> Row<'a> {
-    pub(super) fn new(case: Case<'a>) -> Self {
+impl<'a, R: Row> Sampled<'a, R> {
+    pub(super) fn new(case: Case<'a, R>) -> Self {
         Self {
             case,
             attempts: 0,
@@ -88,6 +96,11 @@ impl<'a> Row<'a> {
             reasons: BTreeMap::new(),
             end: None,
         }
+    }
+
+    /// Its id and its parameters, for those who watch.
+    pub(super) fn name(&self) -> (String, Map<String, serde_json::Value>) {
+        (self.case.row.id().into_owned(), self.case.row.parameters().to_json())
     }
 
     pub(super) fn is_open(&self) -> bool {
@@ -111,17 +124,17 @@ impl<'a> Row<'a> {
                 return Some(Closed::Done);
             }
         };
-        let Some(figure) = figure(self.case.figure, &sample) else {
+        let Some(figure) = self.case.row.unit().figure(sample.amount, sample.elapsed_ns) else {
             return Some(Closed::Invalid(format!(
                 "a trial reported {} in {} ns",
                 sample.amount, sample.elapsed_ns
             )));
         };
         let spoil = attempt.spoil.filter(|spoil| counts(*spoil, &sample)).or(sample.spoil);
-        let Sample { elapsed_ns, audit, warnings, latencies, series, further, .. } = sample;
+        let Sample { elapsed_ns, facts, audit, warnings, latencies, series, further, .. } = sample;
         let details = Details { latencies, series, further };
         let is_disturbed = spoil.is_some();
-        let taken = Taken { figure, elapsed_ns, audit, warnings, details, is_disturbed };
+        let taken = Taken { figure, elapsed_ns, facts, audit, warnings, details, is_disturbed };
         match spoil {
             Some(spoil) if self.is_discarded(spoil) => {
                 if self.taken.is_empty() {
@@ -160,9 +173,9 @@ impl<'a> Row<'a> {
 
     /// Trials at the start that look like warm-up.
     fn suspected(&self) -> usize {
-        let slowness = |taken: &Taken| match self.case.figure {
-            Figure::Rate => 1.0 / taken.figure,
-            Figure::NanosecondsEach => taken.figure,
+        let slowness = |taken: &Taken| match self.case.row.unit().better() {
+            Better::Higher => 1.0 / taken.figure,
+            Better::Lower => taken.figure,
         };
         warmup::detect(&self.taken.iter().map(slowness).collect::<Vec<_>>())
     }
@@ -209,11 +222,11 @@ impl<'a> Row<'a> {
         to_precise.saturating_sub(count).max(to_least).min(to_most).max(1)
     }
 
-    /// The row as it goes into the record, and those of its further figures.
-    pub(super) fn finish(mut self, plan: &Plan, overhead: &Overhead) -> Vec<Outcome> {
+    /// The row with its figure and those of its further figures.
+    pub(super) fn finish(mut self, plan: &Plan, overhead: &Overhead) -> Measured<R> {
         self.keep_what_there_is();
         self.prefer_quiet();
-        let mut outcome = self.case.blank_outcome();
+        let mut outcome = blank(&self.case.row);
         let warmup = self.warmup(plan);
         let mut latencies = std::mem::take(&mut self.latencies);
         for taken in &mut self.taken[warmup..] {
@@ -225,6 +238,7 @@ impl<'a> Row<'a> {
             join_series(&mut outcome.series, &taken.details.series);
         }
         let figures: Vec<f64> = counted.iter().map(|taken| taken.figure).collect();
+        let mut facts = Facts::merged(counted.iter().map(|taken| &taken.facts));
         for taken in counted {
             audit::merge(&mut outcome.audit, &taken.audit);
             for doubt in &taken.warnings {
@@ -234,45 +248,63 @@ impl<'a> Row<'a> {
         if let Some(end) = &self.end {
             warning::add(&mut outcome.warnings, end.clone());
         }
-        self.note_overhead(&mut outcome, counted, overhead);
-        self.note_trials(&mut outcome, dropped);
-        let refused = match &self.closed {
-            Some(Closed::Failed(text)) => Some((Status::Failed, warning::FAILED, text)),
-            Some(Closed::Unsupported(text)) => {
-                Some((Status::Unsupported, warning::UNSUPPORTED, text))
-            }
-            Some(Closed::Never(why)) => Some((Status::Unsupported, why.code.as_str(), &why.text)),
-            Some(Closed::Invalid(text)) => Some((Status::Invalid, warning::INVALID_TIME, text)),
-            _ => None,
-        };
-        if let Some((status, code, text)) = refused {
+        let times: Vec<f64> = counted.iter().map(|taken| taken.elapsed_ns as f64).collect();
+        doubt::overhead(&mut outcome, &mut facts, &times, overhead);
+        self.note_trials(&mut outcome, &mut facts, dropped);
+        if let Some((status, code, text)) = self.refused() {
             if !figures.is_empty() {
-                outcome.audit.insert("rejected_samples".to_owned(), json!(figures));
+                facts.set(REJECTED_SAMPLES, figures.into_iter().collect::<Value>());
             }
             outcome.status = status;
             warning::add(&mut outcome.warnings, Warning::new(code, text));
-            return vec![outcome];
+            return Measured { row: self.case.row, outcome, facts, further: Vec::new() };
         }
         let more = counted.iter().map(|taken| taken.details.further.len()).min().unwrap_or(0);
         let further = (0..more).map(|index| {
-            let of = |taken: &Taken| taken.details.further[index].clone();
-            let all: Vec<Further> = counted.iter().map(of).collect();
-            let mut own = outcome.clone();
-            own.parameters.extend(all[0].parameters.clone());
-            own.latency = None;
-            own.series.clear();
-            let mut facts = Map::new();
-            all.iter().for_each(|further| audit::merge(&mut facts, &further.audit));
-            own.audit.extend(facts);
-            let figures = all.iter().map(|f| quotient(self.case.figure, f.amount, f.elapsed_ns));
-            self.conclude(own, figures.flatten().collect(), plan)
+            let all: Vec<&Further> =
+                counted.iter().map(|taken| &taken.details.further[index]).collect();
+            self.further(&outcome, &facts, &all, plan)
         });
-        let further: Vec<Outcome> = further.collect();
-        [self.conclude(outcome, figures, plan)].into_iter().chain(further).collect()
+        let further = further.collect();
+        self.conclude(&mut outcome, &mut facts, figures, plan);
+        Measured { row: self.case.row, outcome, facts, further }
+    }
+
+    /// Why the row has no figure, with the code of the warning that says so.
+    fn refused(&self) -> Option<(Status, &str, &str)> {
+        match self.closed.as_ref()? {
+            Closed::Failed(text) => Some((Status::Failed, warning::FAILED, text)),
+            Closed::Unsupported(text) => Some((Status::Unsupported, warning::UNSUPPORTED, text)),
+            Closed::Never(why) => Some((Status::Unsupported, &why.code, &why.text)),
+            Closed::Invalid(text) => Some((Status::Invalid, warning::INVALID_TIME, text)),
+            Closed::Done | Closed::Interrupted => None,
+        }
+    }
+
+    /// A further figure of all trials that count: what differs from the row's own replaces it.
+    fn further(
+        &self,
+        own: &Outcome,
+        facts: &Facts,
+        all: &[&Further],
+        plan: &Plan,
+    ) -> MeasuredFurther {
+        let mut outcome = Outcome { latency: None, series: Vec::new(), ..own.clone() };
+        outcome.parameters.extend(all[0].parameters.to_json());
+        let mut different = Map::new();
+        all.iter().for_each(|further| audit::merge(&mut different, &further.audit));
+        outcome.audit.extend(different);
+        let mut facts = facts.clone();
+        facts.extend(Facts::merged(all.iter().map(|further| &further.facts)));
+        let unit = self.case.row.unit();
+        let figures =
+            all.iter().filter_map(|further| unit.figure(further.amount, further.elapsed_ns));
+        self.conclude(&mut outcome, &mut facts, figures.collect(), plan);
+        MeasuredFurther { outcome, facts }
     }
 
     /// Gives a row its figures, its status and what these say against themselves.
-    fn conclude(&self, mut outcome: Outcome, figures: Vec<f64>, plan: &Plan) -> Outcome {
+    fn conclude(&self, outcome: &mut Outcome, facts: &mut Facts, figures: Vec<f64>, plan: &Plan) {
         outcome.status = match self.closed {
             Some(Closed::Interrupted) => Status::Interrupted,
             _ if !is_precise(&figures, plan) => Status::Unstable,
@@ -287,8 +319,7 @@ impl<'a> Row<'a> {
             let text = format!("interrupted after {} trials that count", outcome.n);
             warning::add(&mut outcome.warnings, Warning::new(warning::INTERRUPTED, text));
         }
-        note_doubts(&mut outcome, plan);
-        outcome
+        doubt::samples(outcome, facts, plan);
     }
 
     /// A doubtful figure says more than none: where every trial was spoiled, those count.
@@ -314,22 +345,20 @@ impl<'a> Row<'a> {
         self.disturbed = 0;
     }
 
-    fn note_trials(&self, outcome: &mut Outcome, dropped: &[Taken]) {
-        let audit = &mut outcome.audit;
-        audit.insert("trials_run".to_owned(), json!(self.attempts));
-        audit.insert("intervals_spoiled".to_owned(), json!(self.spoiled));
-        audit.insert("warmup_dropped".to_owned(), json!(dropped.len()));
+    fn note_trials(&self, outcome: &mut Outcome, facts: &mut Facts, dropped: &[Taken]) {
+        facts.set(TRIALS_RUN, self.attempts);
+        facts.set(INTERVALS_SPOILED, self.spoiled);
+        facts.set(WARMUP_DROPPED, dropped.len());
         if !dropped.is_empty() {
-            let figures: Vec<f64> = dropped.iter().map(|taken| taken.figure).collect();
-            audit.insert("warmup_samples".to_owned(), json!(figures));
+            let figures = dropped.iter().map(|taken| taken.figure);
+            facts.set(WARMUP_SAMPLES, figures.collect::<Value>());
         }
         if !self.reasons.is_empty() {
-            audit.insert("spoil_reasons".to_owned(), json!(self.reasons));
+            let reasons = self.reasons.iter().map(|(&reason, &count)| (reason, count));
+            facts.set(SPOIL_REASONS, Value::fields(reasons));
         }
         if self.disturbed > 0 {
-            audit.insert("intervals_disturbed".to_owned(), json!(self.disturbed));
-        }
-        if self.disturbed > 0 {
+            facts.set(INTERVALS_DISTURBED, self.disturbed);
             let reasons: Vec<&str> = self.reasons.keys().copied().collect();
             let (count, all) = (self.spoiled + self.disturbed, self.attempts);
             let text = format!(
@@ -338,48 +367,6 @@ impl<'a> Row<'a> {
             );
             warning::add(&mut outcome.warnings, Warning::new(warning::DISTURBED, text));
         }
-    }
-
-    fn note_overhead(&self, outcome: &mut Outcome, counted: &[Taken], overhead: &Overhead) {
-        let times: Vec<f64> = counted.iter().map(|taken| taken.elapsed_ns as f64).collect();
-        let Some(elapsed_ns) = statistics::median(&times) else { return };
-        let reads = outcome.audit.get("clock_reads").and_then(Value::as_f64).unwrap_or(0.0);
-        let overhead_ns = overhead.of_trial_ns(reads / counted.len() as f64);
-        let ratio = overhead_ns / elapsed_ns;
-        outcome.audit.insert("harness_overhead_ns".to_owned(), json!(overhead_ns));
-        outcome.audit.insert("overhead_ratio".to_owned(), json!(ratio));
-        if ratio > OVERHEAD_SHARE {
-            let text = format!(
-                "the harness takes {:.1} % of the time of a trial ({overhead_ns:.0} of \
-                 {elapsed_ns:.0} ns)",
-                ratio * 100.0
-            );
-            warning::add(&mut outcome.warnings, Warning::new(warning::OVERHEAD, text));
-        }
-    }
-}
-
-/// Adds what the finished samples say against themselves.
-fn note_doubts(outcome: &mut Outcome, plan: &Plan) {
-    let far = statistics::outliers(&outcome.samples);
-    if !far.is_empty() {
-        let text = format!("{} of {} samples lie far from the others", far.len(), outcome.n);
-        outcome.audit.insert("outlier_indices".to_owned(), json!(far));
-        warning::add(&mut outcome.warnings, Warning::new(warning::OUTLIERS, text));
-    }
-    if outcome.samples.len() < INTERVAL_LEAST {
-        let text = format!("{} trials count; a 95 % interval needs {INTERVAL_LEAST}", outcome.n);
-        warning::add(&mut outcome.warnings, Warning::new(warning::FEW_TRIALS, text));
-    } else if let Some(width) = statistics::relative_half_width(&outcome.samples)
-        && width > plan.half_width
-    {
-        let text = format!(
-            "the 95 % interval is ±{:.1} % after {} trials; ±{:.1} % was asked for",
-            width * 100.0,
-            outcome.n,
-            plan.half_width * 100.0
-        );
-        warning::add(&mut outcome.warnings, Warning::new(warning::UNSTABLE, text));
     }
 }
 

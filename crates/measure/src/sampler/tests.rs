@@ -5,11 +5,13 @@ use std::cell::{Cell, RefCell};
 use serde_json::{Map, json};
 
 use super::*;
-use crate::case::{Figure, Further, Latencies};
+use crate::case::{Further, Latencies, Plain};
 use crate::clock::FakeClock;
+use crate::fact::Facts;
 use crate::guard::{FakeWitness, Reading};
 use crate::histogram::{Histogram, LoopKind};
-use crate::record::Status;
+use crate::record::{Outcome, Status};
+use crate::row::{Parameters, Unit};
 use crate::warning::{self, Warning};
 
 const MS: u64 = 1_000_000;
@@ -19,7 +21,7 @@ fn case<'a>(
     id: &'static str,
     clock: &'a FakeClock,
     mut elapsed_ns: impl FnMut(u32) -> u64 + 'a,
-) -> Case<'a> {
+) -> Case<'a, Plain> {
     let mut trial = 0;
     scripted(id, move |_| {
         let elapsed_ns = elapsed_ns(trial);
@@ -32,29 +34,30 @@ fn case<'a>(
 fn scripted<'a>(
     id: &'static str,
     trial: impl FnMut(u64) -> Result<Sample, TrialError> + 'a,
-) -> Case<'a> {
-    Case {
-        id,
-        parameters: Map::new(),
-        unit: "operations/s",
-        figure: Figure::Rate,
-        trial: Box::new(trial),
-    }
+) -> Case<'a, Plain> {
+    let row = Plain { id, parameters: Map::new(), unit: Unit::OperationsPerSecond };
+    Case { row, trial: Box::new(trial) }
 }
 
 /// Runs without disturbance and without a wish to stop.
-fn run_quietly(clock: &FakeClock, cases: Vec<Case<'_>>, plan: &Plan) -> Vec<Outcome> {
+fn run_quietly(clock: &FakeClock, cases: Vec<Case<'_, Plain>>, plan: &Plan) -> Vec<Outcome> {
     run_watched(clock, cases, plan, FakeWitness::quiet())
 }
 
 fn run_watched(
     clock: &FakeClock,
-    cases: Vec<Case<'_>>,
+    cases: Vec<Case<'_, Plain>>,
     plan: &Plan,
     mut witness: impl Witness,
 ) -> Vec<Outcome> {
-    let tools = Tools { clock, witness: &mut witness, events: &mut |_| {}, cancelled: &|| false };
-    run(cases, plan, tools)
+    let mut sampler = Sampler {
+        plan: plan.clone(),
+        clock,
+        witness: &mut witness,
+        events: &mut |_| {},
+        cancelled: &|| false,
+    };
+    sampler.run_recorded(cases)
 }
 
 fn codes(outcome: &Outcome) -> Vec<&str> {
@@ -293,13 +296,14 @@ fn a_user_who_stops_is_not_made_to_wait_for_the_first_trials() {
     let clock = FakeClock::default();
     let cases = ["a/b", "a/c"].map(|id| case(id, &clock, |_| 100 * MS)).into();
     let mut witness = FakeWitness::quiet();
-    let tools = Tools {
+    let mut sampler = Sampler {
+        plan: Plan::default(),
         clock: &clock,
         witness: &mut witness,
         events: &mut |_| {},
         cancelled: &|| clock.now_ns() > 0,
     };
-    let outcomes = run(cases, &Plan { budget_ns: MS, ..Plan::default() }, tools);
+    let outcomes = sampler.within(MS).run_recorded(cases);
     assert_eq!(outcomes.iter().map(|outcome| outcome.n).sum::<u64>(), 1);
     let untried = outcomes.iter().find(|outcome| outcome.n == 0).unwrap();
     assert_eq!(untried.status, Status::Interrupted);
@@ -425,13 +429,14 @@ fn cancelling_keeps_what_was_complete() {
     };
     let cases = vec![case("a/steady", &clock, |_| MS), case("a/wild", &clock, counted)];
     let mut witness = FakeWitness::quiet();
-    let tools = Tools {
+    let mut sampler = Sampler {
+        plan: Plan::default(),
         clock: &clock,
         witness: &mut witness,
         events: &mut |_| {},
         cancelled: &|| trials.get() >= 8,
     };
-    let outcomes = run(cases, &Plan::default(), tools);
+    let outcomes = sampler.run_recorded(cases);
     assert_eq!((outcomes[0].status, outcomes[0].n), (Status::Ok, 6));
     assert_eq!((outcomes[1].status, outcomes[1].n), (Status::Interrupted, 8));
     assert!(outcomes[1].median.is_some(), "what there is, is shown");
@@ -477,13 +482,14 @@ fn progress_counts_up_and_its_estimate_ends_at_nothing() {
     let clock = FakeClock::default();
     let mut witness = FakeWitness::quiet();
     let mut events = Vec::new();
-    let tools = Tools {
+    let mut sampler = Sampler {
+        plan: Plan::default(),
         clock: &clock,
         witness: &mut witness,
         events: &mut |event| events.push(event),
         cancelled: &|| false,
     };
-    run(vec![case("a/b", &clock, |_| MS), case("a/c", &clock, |_| MS)], &Plan::default(), tools);
+    sampler.run(vec![case("a/b", &clock, |_| MS), case("a/c", &clock, |_| MS)]);
     let progress: Vec<Progress> = events
         .iter()
         .filter_map(|event| match event {
@@ -507,19 +513,19 @@ fn a_further_figure_becomes_a_row_of_the_same_trials() {
         trial += 1;
         let mut histogram = Histogram::new();
         histogram.record(trial * 100);
-        let until = json!({"until": "durable"}).as_object().cloned().unwrap();
         // The first trial is warm-up, and none of what it brought may count.
         let elapsed_ns = if trial == 1 { 9 * MS } else { MS };
         Ok(Sample {
             amount: 10.0,
             elapsed_ns,
-            audit: json!({"bytes": 10}).as_object().cloned().unwrap(),
+            facts: Facts::default().with(Key::sum("bytes"), 10_u64),
             latencies: Some(Latencies { histogram, loop_kind: LoopKind::Closed }),
             further: vec![Further {
-                parameters: until,
+                parameters: Parameters::default().with("until", "durable"),
                 amount: 10.0,
                 elapsed_ns: 2 * elapsed_ns,
-                audit: json!({"own": 1}).as_object().cloned().unwrap(),
+                facts: Facts::default().with(Key::sum("own"), 1_u64),
+                audit: Map::new(),
             }],
             ..Sample::default()
         })

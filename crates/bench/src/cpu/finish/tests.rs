@@ -29,7 +29,7 @@ fn outcome(row: Row, per_s: f64, facts: Value) -> Outcome {
     let mut outcome = Outcome {
         id: row.id().to_owned(),
         parameters: row.parameters(),
-        unit: row.unit().to_owned(),
+        unit: row.unit().name().to_owned(),
         median: Some(per_s),
         samples: vec![per_s; 2],
         n: 2,

@@ -7,8 +7,8 @@ fn options(order: Option<u64>) -> Options {
 }
 
 /// A row as the sampler would leave it after `count` trials.
-fn measured(case: &mut Case<'_>, count: u64) -> Outcome {
-    let mut outcome = case.blank_outcome();
+fn measured(case: &mut Case<'_, Plain>, count: u64) -> Outcome {
+    let mut outcome = flatout_measure::case::blank(&case.row);
     for seed in 0..count {
         let sample = (case.trial)(seed).unwrap();
         outcome.samples.push(sample.amount / sample.elapsed_ns as f64 * 1e9);
@@ -52,7 +52,7 @@ fn a_row_lists_its_trials() {
 #[test]
 fn without_an_order_one_is_found() {
     let cases = cases(&options(None)).unwrap();
-    assert!(cases[0].parameters["order"].as_u64().unwrap() >= 96);
+    assert!(cases[0].row.parameters["order"].as_u64().unwrap() >= 96);
 }
 
 #[test]

@@ -8,6 +8,7 @@ use flatout_measure::case::{Sample, TrialError};
 use flatout_measure::clock::SystemClock;
 use flatout_measure::guard::FakeWitness;
 use flatout_measure::progress::Event;
+use flatout_measure::sampler::Sampler;
 use serde_json::json;
 
 use super::row::{Directories, Row};
@@ -38,13 +39,14 @@ fn measured(
 ) -> Result<Vec<Outcome>, Error> {
     let mut witness = FakeWitness::quiet();
     let cancel = options.cancel;
-    let mut bench = Bench {
+    let mut sampler = Sampler {
+        plan: plan(trials),
         clock: &SystemClock,
         witness: &mut witness,
         events,
         cancelled: &|| cancel.is_cancelled(),
     };
-    measure(options, &plan(trials), &mut bench)
+    measure(options, &mut sampler)
 }
 
 fn is_empty(directory: &Path) -> bool {

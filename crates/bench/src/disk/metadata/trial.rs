@@ -12,9 +12,10 @@
 
 use std::mem::MaybeUninit;
 
-use flatout_measure::case::{Case, Figure, Latencies, Sample, TrialError};
+use flatout_measure::case::{Case, Latencies, Plain, Sample, TrialError};
 use flatout_measure::histogram::{Histogram, LoopKind};
 use flatout_measure::record::Warning;
+use flatout_measure::row::Unit;
 use flatout_measure::warning;
 use flatout_sys::affinity;
 use flatout_sys::generator::fill_random;
@@ -36,12 +37,13 @@ const LOOKING_NS: u64 = 25_000_000;
 const CHANGING_NS: u64 = 500_000_000;
 
 /// The row as a case for the sampler.
-pub(super) fn case<'a>(row: Row, site: &'a Site<'a>) -> Case<'a> {
+pub(super) fn case<'a>(row: Row, site: &'a Site<'a>) -> Case<'a, Plain> {
     Case {
-        id: row.test.id(),
-        parameters: row.parameters(),
-        unit: "operations/s",
-        figure: Figure::Rate,
+        row: Plain {
+            id: row.test.id(),
+            parameters: row.parameters(),
+            unit: Unit::OperationsPerSecond,
+        },
         trial: Box::new(move |seed| sample(&row, site, seed)),
     }
 }

@@ -5,7 +5,7 @@ use flatout_measure::record::Status;
 use super::super::levels::Level;
 use super::super::row::Terms;
 use super::*;
-use crate::bench::Extent;
+use crate::area::Extent;
 
 /// A server with 8 channels of DDR4-3200 and 32 MiB of last cache (AMD Zen 3).
 fn zen() -> (Levels, Limits) {

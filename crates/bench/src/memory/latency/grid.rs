@@ -4,7 +4,7 @@ use flatout_sys::chase::Pages;
 use flatout_sys::cpu_cache::DataCache;
 
 use super::super::ring::{self, Shape};
-use crate::bench::Extent;
+use crate::area::Extent;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;

@@ -4,9 +4,11 @@ use std::cell::Cell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
+use flatout_measure::case::Plan;
 use flatout_measure::clock::FakeClock;
 use flatout_measure::guard::{FakeWitness, Reading};
 use flatout_measure::record::{Better, Status};
+use flatout_measure::sampler::Sampler;
 
 use super::*;
 use crate::versus::heat::{Contestant, Course, Invocation};
@@ -127,9 +129,14 @@ fn race_seen_by(
     mut witness: FakeWitness,
 ) -> Vec<Outcome> {
     let clock = watch.clock;
-    let mut bench =
-        Bench { clock, witness: &mut witness, events: &mut |_| {}, cancelled: &|| false };
-    run(heat, plan, watch, &mut bench)
+    let mut sampler = Sampler {
+        plan: plan.clone(),
+        clock,
+        witness: &mut witness,
+        events: &mut |_| {},
+        cancelled: &|| false,
+    };
+    run(heat, watch, &mut sampler)
 }
 
 fn plan(budget_s: u64) -> Plan {

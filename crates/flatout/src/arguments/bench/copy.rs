@@ -36,19 +36,6 @@ pub struct Copy {
 }
 
 impl Copy {
-    /// Its options, each with whether it was given.
-    pub fn options(&self) -> [(&'static str, bool); 7] {
-        [
-            ("--rounds", self.rounds.is_some()),
-            ("--file-size", !self.file_size.is_empty()),
-            ("--files", !self.files.is_empty()),
-            ("--tree-depth", !self.tree_depth.is_empty()),
-            ("--corpus", !self.corpus.is_empty()),
-            ("--cold", self.cold),
-            ("--durable", self.durable),
-        ]
-    }
-
     /// What is copied.
     pub fn selection(&self) -> Selection {
         let each_once = |list: &[u64]| {

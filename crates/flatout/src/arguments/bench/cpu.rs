@@ -13,10 +13,3 @@ pub struct Cpu {
     #[arg(long, value_name = "N")]
     pub trials: Option<u32>,
 }
-
-impl Cpu {
-    /// Its options, each with whether it was given.
-    pub fn options(&self) -> [(&'static str, bool); 2] {
-        [("--order", self.order.is_some()), ("--trials", self.trials.is_some())]
-    }
-}

@@ -54,21 +54,6 @@ fn pattern(text: &str) -> Result<Pattern, String> {
 }
 
 impl Disk {
-    /// Its options, each with whether it was given.
-    pub fn options(&self) -> [(&'static str, bool); 9] {
-        [
-            ("--pattern", !self.pattern.is_empty()),
-            ("--matrix", self.matrix),
-            ("--depth", !self.depth.is_empty()),
-            ("--engine", self.engine.is_some()),
-            ("--caching", self.caching.is_some()),
-            ("--split", self.split.is_some()),
-            ("--runtime", self.runtime.is_some()),
-            ("--mix", self.mix.is_some()),
-            ("--overwrite", self.overwrite),
-        ]
-    }
-
     /// What the user fixed; each pattern counts once.
     pub fn selection(&self, block_bytes: &[u64], threads: &[u32]) -> Selection {
         let mut patterns: Vec<Pattern> = Vec::new();

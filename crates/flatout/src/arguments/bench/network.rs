@@ -71,27 +71,6 @@ pub struct Network {
 }
 
 impl Network {
-    /// Its options, each with whether it was given.
-    pub fn options(&self) -> [(&'static str, bool); 15] {
-        [
-            ("--connect", self.connect.is_some()),
-            ("--token-file", self.token_file.is_some()),
-            ("--ipv4", self.ipv4),
-            ("--ipv6", self.ipv6),
-            ("--measure", self.measure.is_some()),
-            ("--protocol", !self.protocol.is_empty()),
-            ("--streams", !self.streams.is_empty()),
-            ("--direction", !self.direction.is_empty()),
-            ("--sender", self.sender.is_some()),
-            ("--receiver", self.receiver.is_some()),
-            ("--offload", self.offload.is_some()),
-            ("--datagram-size", self.datagram_size.is_some()),
-            ("--wait", self.wait.is_some()),
-            ("--placement", self.placement.is_some()),
-            ("--duration", self.duration.is_some()),
-        ]
-    }
-
     /// The family asked for.
     pub fn family(&self) -> Option<Family> {
         match (self.ipv4, self.ipv6) {

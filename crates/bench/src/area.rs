@@ -1,0 +1,101 @@
+//! What every area of `flatout bench` is: a plan that is announced, then rows that are measured.
+//!
+//! A new area is a type for its rows, a trial, a bound for each row, and an [`Area`]; the program
+//! knows areas by this trait alone.
+
+use std::path::PathBuf;
+
+use flatout_measure::record::{Chart, Outcome};
+use flatout_measure::sampler::Sampler;
+use serde_json::Value;
+
+use crate::error::Error;
+
+/// One limit of the machine, with all that can be measured of it.
+pub trait Area {
+    /// Looks at the place and at what was asked for. Nothing is written.
+    ///
+    /// # Errors
+    /// What was asked for cannot be done.
+    fn plan(&mut self, pace: Pace) -> Result<Estimate, Error>;
+
+    /// Measures what was planned, in the time that the plan of the sampler allows.
+    ///
+    /// # Errors
+    /// Nothing can be measured; what goes wrong with a row is the row's.
+    fn measure(&mut self, sampler: &mut Sampler<'_>) -> Result<Found, Error>;
+}
+
+/// What measuring an area takes, said before anything is written.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Estimate {
+    /// Where files are made or read; none where none are.
+    pub place: Option<PathBuf>,
+    /// Bytes that are written at most.
+    pub write_bytes: u64,
+    /// Whether they are written over a file of the user's.
+    pub writes_over: bool,
+    /// Time that the trials get unless less or more is allowed.
+    pub usual_ns: u64,
+    /// Time that it takes at least, whatever is allowed.
+    pub least_ns: u64,
+    /// What is left out, and why; a line each.
+    pub notices: Vec<String>,
+}
+
+/// How much of an area is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// A few rows, as part of bare `flatout bench`.
+    Few,
+    /// A coarse grid.
+    Quick,
+    /// All of them.
+    Full,
+}
+
+/// How much time the rows of an area get.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pace {
+    /// Enough for a narrow interval.
+    Usual,
+    /// Enough for a look.
+    Quick,
+}
+
+/// The usual time of an area in seconds, by what is measured.
+#[derive(Debug, Clone, Copy)]
+pub struct Seconds {
+    /// A few rows at a quick pace.
+    pub few_quick: u64,
+    /// A few rows.
+    pub few: u64,
+    /// A coarse grid.
+    pub quick: u64,
+    /// All rows.
+    pub full: u64,
+}
+
+impl Seconds {
+    /// The time for these rows at this pace.
+    pub fn nanoseconds(&self, extent: Extent, pace: Pace) -> u64 {
+        let seconds = match (extent, pace) {
+            (Extent::Few, Pace::Quick) => self.few_quick,
+            (Extent::Few, Pace::Usual) => self.few,
+            (Extent::Quick, _) => self.quick,
+            (Extent::Full, _) => self.full,
+        };
+        seconds * 1_000_000_000
+    }
+}
+
+/// What an area found.
+#[derive(Debug, Clone, Default)]
+pub struct Found {
+    /// Its rows.
+    pub outcomes: Vec<Outcome>,
+    /// Which of them make a picture.
+    pub charts: Vec<Chart>,
+    /// What lies between the place and its disks: an entry of `start.environment.storage`.
+    pub storage: Option<Value>,
+}

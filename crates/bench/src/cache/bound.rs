@@ -1,0 +1,102 @@
+//! What the rows of the page cache area are held against, and what limits them.
+
+use flatout_io::Engine;
+use flatout_measure::case::Measured;
+use flatout_measure::ceiling;
+use flatout_measure::record::Ceiling;
+
+use super::row::{Row, State, Test};
+
+/// Blocks below this are bound by the call that fetches them.
+const CALL_BOUND_BYTES: u64 = 16 << 10;
+/// Share of the bound from which on the bound itself is the limit.
+const AT_THE_LIMIT: f64 = 0.9;
+
+/// Gives each row its bound: memory for hot rows, the device for cold ones.
+pub(super) fn apply(rows: &mut [Measured<Row>]) {
+    let memory = rates(rows, Test::MemoryRead);
+    let device = rates(rows, Test::DeviceRead).into_iter().map(|row| row.1).reduce(f64::max);
+    for Measured { row, outcome, .. } in rows {
+        let threads = row.tuning.threads;
+        let bound = match (row.test, row.state) {
+            (Test::MemoryRead, _) => Ceiling::unknown("memory bandwidth").limited_by("memory"),
+            (Test::DeviceRead, _) => {
+                Ceiling::unknown("the device").limited_by("the device, or what lies before it")
+            }
+            (_, State::Hot) => {
+                // More threads than were tried on memory cannot bring more than those did.
+                let at = memory.iter().find(|row| row.0 == threads);
+                let best = memory.iter().map(|row| row.1).reduce(f64::max);
+                let noun = if threads == 1 { "thread" } else { "threads" };
+                let name = format!("bare memory read, {threads} {noun}");
+                Ceiling::measured(name, at.map(|row| row.1).or(best))
+            }
+            _ => Ceiling::measured("direct device read, depth 16", device),
+        };
+        ceiling::apply(outcome, bound);
+        let bound = outcome.ceiling.as_mut().filter(|bound| bound.limiter.is_empty());
+        if let Some(bound) = bound {
+            bound.limiter = limiter(row, bound.ratio).to_owned();
+        }
+    }
+}
+
+/// Threads and rate of each row of a test.
+fn rates(rows: &[Measured<Row>], test: Test) -> Vec<(u32, f64)> {
+    let of_test = rows.iter().filter(|measured| measured.row.test == test);
+    of_test
+        .filter_map(|measured| Some((measured.row.tuning.threads, measured.outcome.median?)))
+        .collect()
+}
+
+/// What most likely limits the figure.
+fn limiter(row: &Row, ratio: Option<f64>) -> &'static str {
+    let block_bytes = row.tuning.block_bytes;
+    let is_at_the_limit = ratio.is_some_and(|ratio| ratio >= AT_THE_LIMIT);
+    match (row.state, row.tuning.engine) {
+        (State::Hot, _) if is_at_the_limit => "memory",
+        (_, _) if is_at_the_limit => "the device",
+        (State::Hot, Engine::Mmap) if block_bytes < 4096 => "the loop over blocks",
+        (State::Hot, Engine::Mmap) => "page faults",
+        (State::Hot, _) if block_bytes < CALL_BOUND_BYTES => "system call entry",
+        (State::Hot, _) => "copying out of the page cache",
+        (_, _) if block_bytes < 4096 => "readahead and system calls",
+        (_, _) => "readahead depth",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flatout_measure::case::blank;
+    use flatout_measure::fact::Facts;
+
+    use super::*;
+
+    fn measured(test: Test, state: State, block_bytes: u64, median: f64) -> Measured<Row> {
+        let row = Row::new(test, state, Engine::Sync, block_bytes, 1);
+        let mut outcome = blank(&row);
+        outcome.median = Some(median);
+        Measured { row, outcome, facts: Facts::default(), further: Vec::new() }
+    }
+
+    #[test]
+    fn hot_rows_are_held_against_memory_and_cold_ones_against_the_device() {
+        let mut rows = [
+            measured(Test::MemoryRead, State::Apart, 1, 20e9),
+            measured(Test::DeviceRead, State::Cold, 1, 2e9),
+            measured(Test::BlockSweep, State::Hot, 1, 1e9),
+            measured(Test::BlockSweep, State::Hot, 1 << 20, 19e9),
+            measured(Test::BlockSweep, State::Cold, 1 << 20, 1e9),
+        ];
+        apply(&mut rows);
+        let limits: Vec<_> = rows
+            .iter()
+            .map(|measured| measured.outcome.ceiling.as_ref().unwrap())
+            .map(|bound| (bound.ratio, bound.limiter.as_str()))
+            .collect();
+        assert_eq!(limits[0], (None, "memory"));
+        assert_eq!(limits[2], (Some(0.05), "system call entry"));
+        assert_eq!(limits[3], (Some(0.95), "memory"));
+        assert_eq!(limits[4], (Some(0.5), "readahead depth"));
+    }
+}

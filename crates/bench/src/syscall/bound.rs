@@ -1,0 +1,262 @@
+//! What follows from several rows: rates, the ratio to an empty call, and the floor of each call.
+
+use flatout_measure::case::Measured;
+use flatout_measure::record::{Ceiling, Warning};
+use flatout_measure::{ceiling, warning};
+
+use super::fact;
+use super::row::{Call, Descriptor, Row, Variant};
+
+/// Adds the rates and the ratio to an empty call to the facts of each row, and names its floor,
+/// the bare kernel entry.
+pub(super) fn apply(rows: &mut [Measured<Row>]) {
+    let floors = Floors {
+        empty_call_ns: rows
+            .iter()
+            .find(|measured| measured.row.call == Call::EmptyFunction)
+            .and_then(|measured| measured.outcome.median),
+        entry_ns: rows
+            .iter()
+            .filter(|measured| measured.row.call == Call::Getppid)
+            .filter_map(|measured| Some((measured.row.threads(), measured.outcome.median?)))
+            .collect(),
+    };
+    for measured in rows {
+        if let Some(each_ns) = measured.outcome.median.filter(|&each_ns| each_ns > 0.0) {
+            add_rates(measured, each_ns, floors.empty_call_ns);
+            add_floor(measured, each_ns, &floors);
+        }
+    }
+}
+
+/// What other rows are held against.
+struct Floors {
+    empty_call_ns: Option<f64>,
+    /// Threads and nanoseconds of each row of the bare kernel entry.
+    entry_ns: Vec<(u32, f64)>,
+}
+
+impl Floors {
+    /// The entry at so many threads, or else at one.
+    fn entry(&self, threads: u32) -> Option<(u32, f64)> {
+        let at = |wanted| self.entry_ns.iter().find(|&&(threads, _)| threads == wanted).copied();
+        at(threads).or_else(|| at(1))
+    }
+}
+
+fn add_rates(measured: &mut Measured<Row>, each_ns: f64, empty_call_ns: Option<f64>) {
+    let Measured { row, facts, .. } = measured;
+    let calls_per_s = f64::from(row.threads()) * 1e9 / each_ns;
+    facts.set(fact::CALLS_PER_S, calls_per_s);
+    if row.call.moves_bytes() {
+        facts.set(fact::BYTES_PER_S, row.block_bytes as f64 * calls_per_s);
+    }
+    let empty_ns = empty_call_ns.filter(|&empty| empty > 0.0);
+    facts.set_known(fact::RATIO_TO_EMPTY_CALL, empty_ns.map(|empty| each_ns / empty));
+}
+
+fn add_floor(measured: &mut Measured<Row>, each_ns: f64, floors: &Floors) {
+    let Measured { row, outcome, .. } = measured;
+    let Some((entry_threads, entry_ns)) = floors.entry(row.threads()) else { return };
+    if row.call == Call::VdsoClock && each_ns > 0.9 * entry_ns {
+        outcome.warnings.push(Warning::new(
+            warning::VDSO_MISSING,
+            "the clock costs as much as a system call: its source cannot be read from user space",
+        ));
+    }
+    let plural = if entry_threads == 1 { "" } else { "s" };
+    let entry = format!("getppid, bare kernel entry, {entry_threads} thread{plural}");
+    let limit = match floor(row) {
+        Floor::None => Ceiling::unknown("none is known: it is what others are held against"),
+        Floor::Unknown => Ceiling::unknown("a share of the kernel entry of its batch"),
+        Floor::Entry => Ceiling::measured(entry, Some(entry_ns)),
+    };
+    let is_crowded = warning::has(&outcome.warnings, warning::OVERSUBSCRIBED);
+    let limiter = if is_crowded { "threads take turns on too few CPUs" } else { limiter(row) };
+    ceiling::apply(outcome, limit.limited_by(limiter));
+}
+
+/// What a row cannot be faster than.
+enum Floor {
+    /// Makes no system call (a page fault enters the kernel by another door), or is the floor.
+    None,
+    /// One bare entry, as it was measured in this run.
+    Entry,
+    /// Makes system calls, but less than one for each of what is counted.
+    Unknown,
+}
+
+/// The floor is one measured entry also for calls that need several: a product of a noisy figure
+/// is no derivation that would justify to refuse a row which beats it.
+fn floor(row: &Row) -> Floor {
+    match row.call {
+        Call::EmptyFunction | Call::VdsoClock | Call::Getppid | Call::MinorFault => Floor::None,
+        Call::UringNop if row.batch_requests().is_some_and(|requests| requests > 1) => {
+            Floor::Unknown
+        }
+        Call::FutexWake
+        | Call::Lseek
+        | Call::Read
+        | Call::Pread
+        | Call::Write
+        | Call::Fstat
+        | Call::Stat
+        | Call::Statx
+        | Call::OpenClose
+        | Call::MmapMunmap
+        | Call::UringNop
+        | Call::FutexPingPong
+        | Call::PipePingPong
+        | Call::ThreadCreateJoin
+        | Call::ForkExit => Floor::Entry,
+    }
+}
+
+/// What most likely makes the call dearer than a bare entry.
+fn limiter(row: &Row) -> &'static str {
+    const COPYING_BYTES: u64 = 16 << 10;
+    let is_on_file = row.variant != Variant::Device;
+    match (row.call, row.descriptor()) {
+        _ if row.threads() == 1 => {}
+        (Call::Lseek | Call::Read | Call::Write, Some(Descriptor::Shared)) => {
+            return "lock of the shared file position";
+        }
+        (Call::Pread, Some(Descriptor::Shared)) => {
+            return "reference count of the shared descriptor";
+        }
+        (Call::Write, Some(Descriptor::Private)) => return "lock of the shared inode",
+        (Call::Read | Call::Pread, Some(Descriptor::Private)) => {
+            return "reference count of the shared page";
+        }
+        _ => {}
+    }
+    match row.call {
+        Call::Read | Call::Pread | Call::Write
+            if is_on_file && row.block_bytes >= COPYING_BYTES =>
+        {
+            "copying"
+        }
+        Call::Read | Call::Pread if is_on_file => "page-cache lookup",
+        Call::Write if is_on_file => "write path of the file system",
+        Call::Read | Call::Write | Call::Pread | Call::Lseek => "system call entry",
+        Call::Fstat => "copying out the attributes",
+        Call::Stat | Call::Statx => "path walk",
+        Call::OpenClose => "path walk and making the open file",
+        Call::MmapMunmap => "bookkeeping of mappings",
+        Call::FutexWake => "futex lookup",
+        Call::UringNop if row.batch_requests() == Some(1) => "system call entry",
+        Call::UringNop => "handling of each request",
+        Call::FutexPingPong | Call::PipePingPong if row.cpus() == Some(1) => "context switch",
+        Call::FutexPingPong | Call::PipePingPong => "scheduler wake-up of the other CPU",
+        Call::ThreadCreateJoin => "making and waking a thread",
+        Call::ForkExit => "page-table work",
+        Call::EmptyFunction => "the CPU's clock and its call and return",
+        Call::VdsoClock => "reading the time-stamp counter",
+        Call::Getppid => "kernel entry and exit, mitigations included",
+        Call::MinorFault => "exception entry, zeroing and mapping a page",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flatout_measure::case::blank;
+    use flatout_measure::fact::Facts;
+    use flatout_measure::record::{Provenance, Status};
+
+    use super::*;
+    use crate::syscall::row::Placement;
+
+    fn measured(call: Call, variant: Variant, each_ns: f64) -> Measured<Row> {
+        let row = Row { call, variant, block_bytes: 100 };
+        let mut outcome = blank(&row);
+        outcome.median = Some(each_ns);
+        Measured { row, outcome, facts: Facts::default(), further: Vec::new() }
+    }
+
+    fn threads(count: u32, descriptor: Option<Descriptor>) -> Variant {
+        Variant::Threads(count, descriptor)
+    }
+
+    fn bound(measured: &Measured<Row>) -> Ceiling {
+        measured.outcome.ceiling.clone().unwrap()
+    }
+
+    #[test]
+    fn rates_and_ratio_follow_from_the_median() {
+        let mut rows = [
+            measured(Call::EmptyFunction, Variant::Alone, 2.0),
+            measured(Call::Read, threads(4, Some(Descriptor::OwnFile)), 200.0),
+        ];
+        apply(&mut rows);
+        let number = |key| rows[1].facts.number(key);
+        assert_eq!(number(fact::CALLS_PER_S), Some(2e7));
+        assert_eq!(number(fact::BYTES_PER_S), Some(2e9));
+        assert_eq!(number(fact::RATIO_TO_EMPTY_CALL), Some(100.0));
+        assert_eq!(rows[1].outcome.ceiling, None, "no floor was measured");
+        assert_eq!(rows[0].facts.number(fact::BYTES_PER_S), None, "it moves none");
+    }
+
+    #[test]
+    fn the_floor_is_the_entry_at_as_many_threads() {
+        let mut rows = [
+            measured(Call::Getppid, Variant::Alone, 50.0),
+            measured(Call::Getppid, threads(2, None), 60.0),
+            measured(Call::Read, threads(2, Some(Descriptor::Shared)), 120.0),
+            measured(Call::OpenClose, Variant::Alone, 400.0),
+            measured(Call::UringNop, Variant::Batch(8), 25.0),
+            measured(Call::PipePingPong, Variant::Pair(Placement::OneCpu), 900.0),
+        ];
+        apply(&mut rows);
+        assert_eq!(bound(&rows[0]).value, None);
+        let bounds: Vec<_> = rows[2..].iter().map(bound).collect();
+        assert_eq!((bounds[0].value, bounds[0].ratio), (Some(60.0), Some(0.5)));
+        assert_eq!(bounds[0].limiter, "lock of the shared file position");
+        assert_eq!(bounds[0].name, "getppid, bare kernel entry, 2 threads");
+        assert_eq!((bounds[1].value, bounds[1].ratio), (Some(50.0), Some(0.125)));
+        assert_eq!(bounds[1].name, "getppid, bare kernel entry, 1 thread");
+        assert!(bounds[..2].iter().all(|one| one.provenance == Provenance::Measured));
+        assert_eq!((bounds[2].value, bounds[2].ratio), (None, None));
+        assert_eq!(bounds[2].limiter, "handling of each request");
+        assert_eq!(bounds[3].limiter, "context switch");
+    }
+
+    #[test]
+    fn a_kernel_entry_that_was_measured_too_slow_refuses_no_row() {
+        for call in Call::ALL {
+            let mut rows = [
+                measured(Call::Getppid, Variant::Alone, 1000.0),
+                measured(call, Variant::Batch(32), 40.0),
+            ];
+            apply(&mut rows);
+            assert_eq!(rows[1].outcome.median, Some(40.0), "{call:?}");
+            assert_ne!(rows[1].outcome.status, Status::Invalid, "{call:?}");
+        }
+    }
+
+    #[test]
+    fn a_row_below_its_floor_and_a_clock_that_enters_the_kernel_are_doubted() {
+        let mut rows = [
+            measured(Call::Getppid, Variant::Alone, 50.0),
+            measured(Call::Lseek, Variant::Alone, 40.0),
+            measured(Call::VdsoClock, Variant::Alone, 70.0),
+        ];
+        apply(&mut rows);
+        assert_eq!(rows[1].outcome.warnings[0].code, warning::CEILING_LOW);
+        assert_eq!(
+            (rows[1].outcome.status, rows[1].outcome.median),
+            (Status::Degraded, Some(40.0))
+        );
+        assert_eq!(rows[2].outcome.warnings[0].code, warning::VDSO_MISSING);
+        assert_eq!(bound(&rows[2]).value, None);
+    }
+
+    #[test]
+    fn a_row_without_a_figure_stays_as_it_is() {
+        let mut failed = measured(Call::Read, Variant::Alone, 5.0);
+        failed.outcome.median = None;
+        let mut rows = [measured(Call::Getppid, Variant::Alone, 50.0), failed];
+        let before = rows[1].clone();
+        apply(&mut rows);
+        assert_eq!(rows[1], before);
+    }
+}

@@ -1,0 +1,150 @@
+//! What a row of a record is: a name, what tells it from its like, and the unit of its figure.
+//!
+//! Every area has a type for its rows, which stays typed from the plan to the finished figure;
+//! the record gets its words through [`Row`] alone.
+
+use std::borrow::Cow;
+
+use serde_json::Map;
+
+use crate::fact::Value;
+use crate::record::Better;
+
+/// A row of an area, before and after it is measured.
+pub trait Row {
+    /// `area/test` of the record, for example `cache/block-sweep`; stable between versions.
+    fn id(&self) -> Cow<'static, str>;
+
+    /// What tells the row from others of the same id, in base units.
+    fn parameters(&self) -> Parameters;
+
+    /// What its figure is.
+    fn unit(&self) -> Unit;
+}
+
+/// The parameters of a row: names and values, each name once.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Parameters(Vec<(Cow<'static, str>, Value)>);
+
+impl Parameters {
+    /// The same parameters and one more; one of that name is replaced.
+    #[must_use]
+    pub fn with(mut self, name: impl Into<Cow<'static, str>>, value: impl Into<Value>) -> Self {
+        self.set(name, value);
+        self
+    }
+
+    /// Sets a parameter; one of that name is replaced.
+    pub fn set(&mut self, name: impl Into<Cow<'static, str>>, value: impl Into<Value>) {
+        let (name, value) = (name.into(), value.into());
+        match self.0.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, known)) => *known = value,
+            None => self.0.push((name, value)),
+        }
+    }
+
+    /// Sets a parameter that not every row has.
+    pub fn set_known(&mut self, name: &'static str, value: Option<impl Into<Value>>) {
+        if let Some(value) = value {
+            self.set(name, value);
+        }
+    }
+
+    /// Takes over all parameters of `others`.
+    pub fn extend(&mut self, others: Self) {
+        others.0.into_iter().for_each(|(name, value)| self.set(name, value));
+    }
+
+    /// The value of a parameter.
+    pub fn value(&self, name: &str) -> Option<&Value> {
+        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value)
+    }
+
+    /// As the members of a record.
+    pub fn to_json(&self) -> Map<String, serde_json::Value> {
+        self.0.iter().map(|(name, value)| (name.to_string(), value.to_json())).collect()
+    }
+}
+
+/// Unit of a figure, and with it how amount and time become the figure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// Bytes ÷ seconds.
+    BytesPerSecond,
+    /// Operations ÷ seconds.
+    OperationsPerSecond,
+    /// Files ÷ seconds.
+    FilesPerSecond,
+    /// Floating-point operations ÷ seconds.
+    FlopPerSecond,
+    /// Operations on integers ÷ seconds.
+    OpPerSecond,
+    /// Cycles ÷ seconds.
+    Hertz,
+    /// A number of CPUs.
+    Cpus,
+    /// Nanoseconds ÷ operations.
+    Nanoseconds,
+}
+
+impl Unit {
+    /// As it stands in the record.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::BytesPerSecond => "bytes/s",
+            Self::OperationsPerSecond => "operations/s",
+            Self::FilesPerSecond => "files/s",
+            Self::FlopPerSecond => "flop/s",
+            Self::OpPerSecond => "op/s",
+            Self::Hertz => "Hz",
+            Self::Cpus => "CPUs",
+            Self::Nanoseconds => "ns",
+        }
+    }
+
+    /// The direction of improvement.
+    pub fn better(self) -> Better {
+        match self {
+            Self::Nanoseconds => Better::Lower,
+            _ => Better::Higher,
+        }
+    }
+
+    /// The figure of a trial; `None` when time or amount cannot be true.
+    pub fn figure(self, amount: f64, elapsed_ns: u64) -> Option<f64> {
+        let elapsed_ns = elapsed_ns as f64;
+        let figure = match self.better() {
+            Better::Higher => amount / (elapsed_ns / 1e9),
+            Better::Lower => elapsed_ns / amount,
+        };
+        (figure.is_finite() && figure > 0.0).then_some(figure)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_that_cannot_be_are_none() {
+        let rate = |amount, elapsed_ns| Unit::BytesPerSecond.figure(amount, elapsed_ns);
+        let time = |amount, elapsed_ns| Unit::Nanoseconds.figure(amount, elapsed_ns);
+        assert_eq!(rate(4.0, 2_000_000_000), Some(2.0));
+        assert_eq!(time(4.0, 20), Some(5.0));
+        assert_eq!(rate(4.0, 0), None);
+        assert_eq!(time(0.0, 20), None);
+        assert_eq!(time(4.0, 0), None);
+        assert_eq!(rate(f64::NAN, 9), None);
+        assert_eq!(rate(-1.0, 9), None);
+    }
+
+    #[test]
+    fn a_parameter_that_is_set_again_is_replaced() {
+        let mut parameters = Parameters::default().with("until", "device").with("threads", 2_u32);
+        parameters.set_known("depth", None::<u32>);
+        parameters.extend(Parameters::default().with("until", "durable"));
+        assert_eq!(parameters.value("until"), Some(&"durable".into()));
+        let expected = serde_json::json!({"until": "durable", "threads": 2});
+        assert_eq!(serde_json::Value::Object(parameters.to_json()), expected);
+    }
+}

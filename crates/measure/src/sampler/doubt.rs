@@ -1,0 +1,64 @@
+//! What the trials of a row say against its figure: the harness's share, few samples, a wide
+//! interval, samples far from the others.
+
+use super::CLOCK_READS;
+use crate::case::Plan;
+use crate::fact::{Facts, Key, Value};
+use crate::overhead::{OVERHEAD_SHARE, Overhead};
+use crate::record::Outcome;
+use crate::statistics;
+use crate::warning::{self, Warning};
+
+const OUTLIER_INDICES: Key = Key::last("outlier_indices");
+const HARNESS_OVERHEAD_NS: Key = Key::last("harness_overhead_ns");
+const OVERHEAD_RATIO: Key = Key::last("overhead_ratio");
+/// Trials below which there is no 95 % interval.
+const INTERVAL_LEAST: usize = 6;
+
+/// Says how much of the time of a trial is the harness's own; `times_ns` are those of all trials.
+pub(super) fn overhead(
+    outcome: &mut Outcome,
+    facts: &mut Facts,
+    times_ns: &[f64],
+    overhead: &Overhead,
+) {
+    let Some(elapsed_ns) = statistics::median(times_ns) else { return };
+    let without_key = outcome.audit.get(CLOCK_READS.name()).and_then(serde_json::Value::as_f64);
+    let reads = facts.number(CLOCK_READS).or(without_key).unwrap_or(0.0);
+    let overhead_ns = overhead.of_trial_ns(reads / times_ns.len() as f64);
+    let ratio = overhead_ns / elapsed_ns;
+    facts.set(HARNESS_OVERHEAD_NS, overhead_ns);
+    facts.set(OVERHEAD_RATIO, ratio);
+    if ratio > OVERHEAD_SHARE {
+        let text = format!(
+            "the harness takes {:.1} % of the time of a trial ({overhead_ns:.0} of \
+             {elapsed_ns:.0} ns)",
+            ratio * 100.0
+        );
+        warning::add(&mut outcome.warnings, Warning::new(warning::OVERHEAD, text));
+    }
+}
+
+/// Adds what the finished samples say against themselves.
+pub(super) fn samples(outcome: &mut Outcome, facts: &mut Facts, plan: &Plan) {
+    let far = statistics::outliers(&outcome.samples);
+    if !far.is_empty() {
+        let text = format!("{} of {} samples lie far from the others", far.len(), outcome.n);
+        facts.set(OUTLIER_INDICES, far.iter().copied().collect::<Value>());
+        warning::add(&mut outcome.warnings, Warning::new(warning::OUTLIERS, text));
+    }
+    if outcome.samples.len() < INTERVAL_LEAST {
+        let text = format!("{} trials count; a 95 % interval needs {INTERVAL_LEAST}", outcome.n);
+        warning::add(&mut outcome.warnings, Warning::new(warning::FEW_TRIALS, text));
+    } else if let Some(width) = statistics::relative_half_width(&outcome.samples)
+        && width > plan.half_width
+    {
+        let text = format!(
+            "the 95 % interval is ±{:.1} % after {} trials; ±{:.1} % was asked for",
+            width * 100.0,
+            outcome.n,
+            plan.half_width * 100.0
+        );
+        warning::add(&mut outcome.warnings, Warning::new(warning::UNSTABLE, text));
+    }
+}
