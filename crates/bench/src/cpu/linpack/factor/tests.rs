@@ -1,4 +1,4 @@
-//! Factorisations against P A = L U, against another library, and the order of the work.
+//! Factorisations against P A = L U, against the plain elimination, and the order of the work.
 
 use super::super::residual;
 use super::super::solve::solve;
@@ -34,36 +34,59 @@ fn the_factors_multiply_to_the_exchanged_matrix() {
     }
 }
 
-#[test]
-fn another_library_finds_the_same() {
-    use faer::linalg::solvers::Solve;
+/// The textbook: one column after the other, the largest value of it as pivot. Returns L below
+/// the diagonal and U above, as rows, and which row of the matrix each of them was.
+fn eliminated(matrix: impl Fn(usize, usize) -> f64, n: usize) -> (Vec<Vec<f64>>, Vec<usize>) {
+    let mut rows: Vec<Vec<f64>> =
+        (0..n).map(|row| (0..n).map(|column| matrix(row, column)).collect()).collect();
+    let mut places: Vec<usize> = (0..n).collect();
+    for k in 0..n {
+        let size = |row: &usize| rows[*row][k].abs();
+        let pivot = (k..n).max_by(|a, b| size(a).total_cmp(&size(b))).unwrap();
+        rows.swap(k, pivot);
+        places.swap(k, pivot);
+        let (above, below) = rows.split_at_mut(k + 1);
+        for row in below {
+            row[k] /= above[k][k];
+            let factor = row[k];
+            row[k + 1..].iter_mut().zip(&above[k][k + 1..]).for_each(|(x, u)| *x -= factor * u);
+        }
+    }
+    (rows, places)
+}
 
+#[test]
+fn the_plain_elimination_finds_the_same() {
     let (before, values, pivots, shape) = factored(257, 2);
     let n = shape.order;
     let matrix = whole(&before, shape);
-    let theirs = faer::Mat::from_fn(n, n, |row, column| matrix.column(column)[row]);
-    let lu = theirs.partial_piv_lu();
+    let (known, places) = eliminated(|row, column| matrix.column(column)[row], n);
     let factors = whole(&values, shape);
     let mut rows: Vec<usize> = (0..n).collect();
     for (row, &other) in pivots.iter().enumerate() {
         rows.swap(row, other);
     }
-    let (permutation, _) = lu.P().arrays();
-    assert_eq!(rows, permutation);
+    assert_eq!(rows, places);
     for column in 0..n {
-        for row in 0..n {
-            let known = if row > column { lu.L()[(row, column)] } else { lu.U()[(row, column)] };
-            let own = factors.column(column)[row];
+        for (row, known) in known.iter().enumerate() {
+            let (own, known) = (factors.column(column)[row], known[column]);
             assert!((known - own).abs() < 1e-10, "{row},{column}: {own} {known}");
         }
     }
-    let mut x = vec![0.0; n];
-    fill_column(&mut x, 8, n as u64);
-    let b = faer::Col::from_fn(n, |row| x[row]);
+    let mut b = vec![0.0; n];
+    fill_column(&mut b, 8, n as u64);
+    let mut y: Vec<f64> = places.iter().map(|&row| b[row]).collect();
+    for row in 0..n {
+        y[row] -= (0..row).map(|k| known[row][k] * y[k]).sum::<f64>();
+    }
+    for row in (0..n).rev() {
+        y[row] -= (row + 1..n).map(|k| known[row][k] * y[k]).sum::<f64>();
+        y[row] /= known[row][row];
+    }
+    let mut x = b;
     solve(factors, &pivots, &mut x);
-    let known = lu.solve(&b);
     let scale = x.iter().fold(0.0, |most: f64, value| most.max(value.abs()));
-    assert!((0..n).all(|row| (known[row] - x[row]).abs() < 1e-9 * scale));
+    assert!((0..n).all(|row| (y[row] - x[row]).abs() < 1e-9 * scale));
     assert!(residual::of(&x, 8).normalised < 2.0);
 }
 
