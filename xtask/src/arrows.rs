@@ -25,6 +25,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "flatout-tree",
         ],
     ),
+    ("flatout-benches", &["flatout-io", "flatout-measure", "flatout-report", "flatout-sys"]),
     ("xtask", &[]),
 ];
 

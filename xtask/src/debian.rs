@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// A program that tests call, and the package that brings it.
-const NEEDED: [(&str, &str); 14] = [
+const NEEDED: [(&str, &str); 15] = [
     ("strace", "strace"),
     ("mkfs.xfs", "xfsprogs"),
     ("mkfs.btrfs", "btrfs-progs"),
@@ -23,6 +23,7 @@ const NEEDED: [(&str, &str); 14] = [
     ("fish", "fish"),
     ("man", "man-db"),
     ("fakeroot", "fakeroot"),
+    ("jsonschema", "python3-jsonschema"),
 ];
 
 /// Folders of administration programs, which a user's search path may lack.

@@ -42,13 +42,7 @@ fn compare<'a>(folder: &'a Folder, words: &[&str]) -> Flatout<'a> {
 fn document(ran: &Ran) -> Value {
     let document: Value =
         serde_json::from_str(&ran.stdout).unwrap_or_else(|e| panic!("{e}: {ran}"));
-    let path =
-        concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/schema/flatout-comparison-1.schema.json");
-    let schema: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
-    assert!(jsonschema::draft202012::meta::is_valid(&schema));
-    let schema = jsonschema::validator_for(&schema).unwrap();
-    let faults: Vec<_> = schema.iter_errors(&document).map(|fault| fault.to_string()).collect();
-    assert_eq!(faults, Vec::<String>::new(), "{ran}");
+    crate::schema::assert_follows("flatout-comparison-1", &document);
     assert_eq!(document["exit_code"].as_i64(), ran.code.map(i64::from), "{ran}");
     document
 }

@@ -1,4 +1,9 @@
 //! The machine in one line, so that no figure of a bench is seen without it.
+//!
+//! The benches are a package of their own, so that nobody builds Criterion who does not ask for it:
+//! only `cargo bench` and `cargo xtask test --full` do.
+
+#![forbid(unsafe_code)]
 
 use std::path::Path;
 
@@ -7,7 +12,7 @@ use flatout_report::quantity;
 
 /// Prints CPU, number of CPUs, memory, kernel and load; nothing when the benches are only listed,
 /// because other programs read that list.
-pub fn print() {
+pub fn print_machine() {
     if std::env::args().any(|argument| argument == "--list") {
         return;
     }

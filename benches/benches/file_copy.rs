@@ -7,8 +7,6 @@
 
 #![forbid(unsafe_code)]
 
-mod machine;
-
 use std::fs::File;
 use std::io::Write;
 use std::ops::AddAssign;
@@ -18,6 +16,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use criterion::{BenchmarkGroup, Criterion, SamplingMode, Throughput, measurement::WallTime};
+use flatout_benches::print_machine;
 use flatout_io::Stop;
 use flatout_io::transfer::{End, Method, Moved, Route, Transfer};
 use flatout_report::quantity;
@@ -43,7 +42,7 @@ const TEST_MODE_MOST_BYTES: u64 = 10 * MIB;
 const FOLDER: &str = env!("CARGO_TARGET_TMPDIR");
 
 fn main() {
-    machine::print();
+    print_machine();
     // The command line comes last, so that it wins.
     let mut criterion = Criterion::default()
         .warm_up_time(Duration::from_secs(1))

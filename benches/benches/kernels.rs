@@ -6,12 +6,11 @@
 
 #![forbid(unsafe_code)]
 
-mod machine;
-
 use std::hint::black_box;
 use std::time::Duration;
 
 use criterion::{BenchmarkGroup, Criterion, Throughput, measurement::WallTime};
+use flatout_benches::print_machine;
 use flatout_io::digest::{Algorithm, Cut, Cutter, Fold, Hasher};
 use flatout_report::quantity;
 use flatout_sys::buffer::AlignedBuffer;
@@ -22,7 +21,7 @@ use flatout_sys::xor::xor32;
 const LENGTHS_BYTES: [usize; 3] = [4 << 10, 256 << 10, 16 << 20];
 
 fn main() {
-    machine::print();
+    print_machine();
     // The command line comes last, so that it wins.
     let mut criterion = Criterion::default()
         .sample_size(50)
