@@ -17,6 +17,7 @@ mod losses;
 mod memory;
 mod operand;
 mod oracle;
+mod overlap;
 mod own_files;
 mod permissions;
 mod property;

@@ -96,6 +96,9 @@ pub(super) struct Targets {
     pub(super) links_root: OnceLock<(OwnedFd, Identity)>,
     /// Copies of what the user named: a source that is one of them would be copied into itself.
     pub(super) own: Mutex<Vec<Identity>>,
+    /// Directories that the user named and that are being copied now: a target that is one of them
+    /// would be copied over itself while it is read.
+    pub(super) sources: Mutex<Vec<Identity>>,
     /// Filesystems that were written to, by device, with a directory or file on each; `None`: nothing
     /// there could be opened so far.
     pub(super) filesystems: Mutex<BTreeMap<u64, Option<OwnedFd>>>,
@@ -212,6 +215,8 @@ impl<'a> Copy<'a> {
         operands: Vec<Operand>,
         mut hire: impl FnMut(u32) -> ControlFlow<()>,
     ) -> Ended {
+        // Those of an earlier round are read, and may be written.
+        self.targets.sources.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.dispatch.offer(operands.into_iter().map(Work::Operand).collect());
         {
             let mut crew = self.crew();

@@ -35,8 +35,8 @@ pub enum Destination {
 #[derive(Debug, Default)]
 pub struct Plan {
     /// What can be copied at once; a round begins when the one before it has ended. There are
-    /// several only where trees of several sources are merged: a later one replaces what an earlier
-    /// one brought.
+    /// several only where trees of several sources are merged, or one is read where another one is
+    /// written: a later one replaces what an earlier one brought or read.
     pub rounds: Vec<Vec<Operand>>,
     /// What is not copied.
     pub objections: Vec<Objection>,
@@ -106,8 +106,14 @@ pub fn plan(
             Err(failure) => return Err(failure.into()),
         },
     };
-    let mut planner =
-        Planner { place, reach, plan: Plan::default(), taken: HashMap::new(), wholes: Vec::new() };
+    let mut planner = Planner {
+        place,
+        reach,
+        plan: Plan::default(),
+        taken: HashMap::new(),
+        wholes: Vec::new(),
+        overlaps: Overlaps::default(),
+    };
     for source in sources {
         if let Err(objection) = planner.add(source) {
             planner.plan.objections.push(objection);
@@ -184,6 +190,39 @@ struct Planner<'a> {
     taken: HashMap<OsString, Vec<Accepted>>,
     /// Those whose contents go straight into the target directory, as those of `source/.` do.
     wholes: Vec<Accepted>,
+    overlaps: Overlaps,
+}
+
+/// Where operands read and write, each with the last round in which one does.
+#[derive(Default)]
+struct Overlaps {
+    /// Sources, and the directories in which they lie.
+    read: HashMap<Inode, usize>,
+    /// Targets that are there.
+    written: HashMap<Inode, usize>,
+    parents: (PathBuf, Vec<Inode>),
+}
+
+impl Overlaps {
+    /// The round in which an operand can be copied after those that it would disturb, or that would
+    /// disturb it: one of both reads in a tree in which the other one writes. Not before `round`.
+    fn add(&mut self, operand: &Operand, facts: &Stat, round: usize) -> usize {
+        let reads = place::way_to(&operand.source, facts, &mut self.parents);
+        let found = rustix::fs::lstat(&operand.target).ok();
+        let writes = found.as_ref().map(Inode::of);
+        // A directory may be mounted under several names.
+        let merged = writes.filter(|_| found.is_some_and(|found| kind(&found).is_dir()));
+        let readers = writes.iter().filter_map(|inode| self.read.get(inode));
+        let writers = reads.iter().chain(&merged).filter_map(|inode| self.written.get(inode));
+        let round = readers.chain(writers).map(|last| last + 1).fold(round, usize::max);
+        let note = |all: &mut HashMap<Inode, usize>, inode| {
+            let last = all.entry(inode).or_default();
+            *last = round.max(*last);
+        };
+        reads.into_iter().for_each(|inode| note(&mut self.read, inode));
+        writes.into_iter().for_each(|inode| note(&mut self.written, inode));
+        round
+    }
 }
 
 impl Planner<'_> {
@@ -313,6 +352,7 @@ impl Planner<'_> {
                 round = round.max(earlier.round + 1);
             }
         }
+        let round = self.overlaps.add(operand, facts, round);
         let accepted = Accepted { source: operand.source.clone(), inode, is_directory, round };
         match name {
             Some(name) => self.taken.entry(name).or_default().push(accepted),

@@ -6,17 +6,20 @@
 
 use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fs::{AtFlags, FileType, Mode, SeekFrom, Stat};
 use rustix::io::Errno;
 
 use super::attributes::{self, Attributes, Made};
-use super::directory::{self, Access, Directory, Found, Named, Origin, Pair, Side, identity};
+use super::directory::{
+    self, Access, Directory, Found, Identity, Named, Origin, Pair, Side, identity,
+};
 use super::dispatch::Work;
 use super::entry::{Entry, Outcome, Trouble, attribute, source, target};
 use super::event::{Action, Event};
 use super::failure::{Failure, Refusal};
+use super::job::Targets;
 use super::lane::Lane;
 use super::listing::{each, once};
 use super::options::{Preserve, Reach};
@@ -118,7 +121,7 @@ impl Lane<'_, '_> {
             errno => source("open")(errno),
         })?;
         let facts = rustix::fs::fstat(&from).map_err(source("examine"))?;
-        if self.is_own(identity(&facts)) {
+        if has(&self.copy.targets.own, identity(&facts)) {
             let reason = "it is the copy itself";
             return Err(Trouble::Source(Refusal::because("copy", reason)));
         }
@@ -126,6 +129,10 @@ impl Lane<'_, '_> {
         let found = rustix::fs::fstat(&to).map_err(target("examine"))?;
         if identity(&found) == identity(&facts) {
             let reason = "it is the same directory as the source";
+            return Err(Trouble::Target(Refusal::because("copy to", reason)));
+        }
+        if has(&self.copy.targets.sources, identity(&found)) {
+            let reason = "it is the source itself";
             return Err(Trouble::Target(Refusal::because("copy to", reason)));
         }
         let above = entry.pair.found().inheritance;
@@ -153,18 +160,13 @@ impl Lane<'_, '_> {
             self.will_sync(to.as_fd(), found.st_dev).map_err(target("hold"))?;
         }
         if entry.directory.parent().is_none() {
-            let own = &self.copy.targets.own;
+            let Targets { own, sources, .. } = &self.copy.targets;
             own.lock().unwrap_or_else(PoisonError::into_inner).push(identity(&found));
+            sources.lock().unwrap_or_else(PoisonError::into_inner).push(identity(&facts));
         }
         let named = Named { source: entry.source.to_owned(), target: entry.target.to_owned() };
         let found = Found { named, facts, target: identity(&found), inheritance, made };
         Ok((Pair::new(from, to, found), access))
-    }
-
-    /// Whether a directory is one that this copy makes at its top.
-    fn is_own(&self, directory: (u64, u64)) -> bool {
-        let own = &self.copy.targets.own;
-        own.lock().unwrap_or_else(PoisonError::into_inner).contains(&directory)
     }
 
     /// Lists a directory and makes pieces of its entries; does the first one at once.
@@ -327,6 +329,11 @@ impl Lane<'_, '_> {
             self.copy.watch.event(&Event::Done { action, source, bytes, method, elapsed_ns: 0 });
         }
     }
+}
+
+/// Whether a directory is one of those at the top of this copy.
+fn has(known: &Mutex<Vec<Identity>>, directory: Identity) -> bool {
+    known.lock().unwrap_or_else(PoisonError::into_inner).contains(&directory)
 }
 
 /// Whether a directory that was there is one that a copy was killed over: it has the mode with which

@@ -10,7 +10,7 @@ use super::super::job::Operand;
 use super::super::options::Reach;
 
 /// Tells a file from all others.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Inode {
     device: u64,
     number: u64,
@@ -85,30 +85,42 @@ fn followed(path: &Path) -> Option<Inode> {
 /// itself. So it does where a part of the source is mounted a second time, above which the source
 /// does not stand.
 pub fn lies_inside(directory: &Path, source: &Stat, reach: Reach) -> bool {
+    let above = way_up(directory);
+    let is_elsewhere = above.first().is_some_and(|inode| inode.device != source.st_dev);
+    !(reach == Reach::OneFilesystem && is_elsewhere) && above.contains(&Inode::of(source))
+}
+
+/// A directory, and those above it up to the root, as far as they can be looked at.
+pub fn way_up(directory: &Path) -> Vec<Inode> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let wanted = Inode::of(source);
-    let Ok(mut here) = rustix::fs::openat(CWD, directory, flags, Mode::empty()) else {
-        return false;
-    };
-    let Ok(facts) = rustix::fs::fstat(&here) else { return false };
-    if reach == Reach::OneFilesystem && facts.st_dev != source.st_dev {
-        return false;
-    }
-    let mut inode = Inode::of(&facts);
-    loop {
-        if inode == wanted {
-            return true;
+    let mut found: Vec<Inode> = Vec::new();
+    let mut next = rustix::fs::openat(CWD, directory, flags, Mode::empty());
+    while let Ok(here) = next {
+        let Ok(facts) = rustix::fs::fstat(&here) else { break };
+        let inode = Inode::of(&facts);
+        // Nothing is above the root.
+        if found.last() == Some(&inode) {
+            break;
         }
-        let above = rustix::fs::openat(&here, "..", flags, Mode::empty());
-        let Ok((above, facts)) = above.and_then(|above| {
-            let facts = rustix::fs::fstat(&above)?;
-            Ok((above, facts))
-        }) else {
-            return false;
-        };
-        if Inode::of(&facts) == inode {
-            return false;
-        }
-        (here, inode) = (above, Inode::of(&facts));
+        found.push(inode);
+        next = rustix::fs::openat(&here, "..", flags, Mode::empty());
     }
+    found
+}
+
+/// What an operand reads: the source itself, and the directories in which it lies.
+///
+/// `parents` knows those above the last source that was asked for: most have the same.
+pub fn way_to(source: &Path, facts: &Stat, parents: &mut (PathBuf, Vec<Inode>)) -> Vec<Inode> {
+    let is_directory = FileType::from_raw_mode(facts.st_mode).is_dir();
+    let is_plain =
+        without_slashes(source).as_os_str() == source.as_os_str() && last_name(source).is_some();
+    if is_directory && !is_plain {
+        return way_up(source);
+    }
+    let above = parent(source);
+    if parents.0 != above {
+        *parents = (above.clone(), way_up(&above));
+    }
+    std::iter::once(Inode::of(facts)).chain(parents.1.iter().copied()).collect()
 }

@@ -188,6 +188,31 @@ fn trees_are_merged_one_after_the_other() {
     assert_eq!(rounds, [vec!["other → d"], vec!["a → d/a"]]);
 }
 
+/// Whichever of them comes first has been read, or written, before the other one begins.
+#[test]
+fn operands_of_which_one_reads_where_another_one_writes_take_turns() {
+    let folder = folder();
+    fs::create_dir_all(folder.path().join("d/src/sub")).unwrap();
+    fs::write(folder.path().join("d/src/sub/g"), "").unwrap();
+    let into = named(&folder, "d");
+    let rounds = |sources: &[&str]| planned(&folder, sources, &into).len();
+    // A source in a tree that another one fills, in both orders, at whatever depth.
+    assert_eq!(rounds(&["d/src/sub", "src"]), 2);
+    assert_eq!(rounds(&["src", "d/src/sub"]), 2);
+    assert_eq!(rounds(&["d/src/sub/g", "src"]), 2);
+    assert_eq!(rounds(&["d/src/sub/g", "src/."]), 2);
+    assert_eq!(rounds(&["src/.", "d/src/sub/g"]), 2);
+    // One that stands beside what is written is nobody's concern.
+    assert_eq!(rounds(&["d/src/sub/g", "other/a"]), 1);
+    assert_eq!(rounds(&["d/src/sub", "d/src/sub/g", "a", "b"]), 1);
+    symlink("d/src/sub", folder.path().join("way")).unwrap();
+    assert_eq!(rounds(&["src", "way/g"]), 2, "symlinks lead there, too");
+    assert_eq!(rounds(&["src", "way/"]), 2);
+    assert_eq!(rounds(&["src", "d/src/sub/../sub/."]), 2);
+    fs::hard_link(folder.path().join("d/src/sub/g"), folder.path().join("d/b")).unwrap();
+    assert_eq!(rounds(&["d/src/sub/g", "b"]), 2, "another name of what may be written in place");
+}
+
 #[test]
 fn a_source_that_is_named_twice_is_copied_once() {
     let folder = folder();
