@@ -93,6 +93,62 @@ fn lists_that_the_target_cannot_hold_are_no_success() {
     mounted.finish();
 }
 
+/// A list with more users than an inode of ext4 and a block have room for. The mode of its file says
+/// 0660, and the group may do nothing.
+#[test]
+fn a_list_that_is_too_large_for_the_target_widens_nothing() {
+    let (from, to) = (needs!(Mounted::new(Kind::Tmpfs(1 << 20))), needs!(Mounted::new(Kind::Ext4)));
+    let mut list = 2_u32.to_le_bytes().to_vec();
+    let mut add = |tag: u16, permissions: u16, id: u32| {
+        list.extend([tag.to_le_bytes(), permissions.to_le_bytes()].concat());
+        list.extend(id.to_le_bytes());
+    };
+    add(0x01, 6, u32::MAX);
+    (0..900).for_each(|user| add(0x02, 6, 1000 + user));
+    add(0x04, 0, u32::MAX);
+    add(0x10, 6, u32::MAX);
+    add(0x20, 0, u32::MAX);
+    let source = from.path().join("f");
+    for target in ["new", "old", "with"] {
+        let target = to.path().join(target);
+        fs::write(&source, "secret").unwrap();
+        needs!(set(&source, Acl::Access.attribute(), &list));
+        assert_eq!(mode(&source), 0o660);
+        if !target.ends_with("new") {
+            fs::write(&target, "old").unwrap();
+        }
+        if target.ends_with("with") {
+            set(&target, Acl::Access.attribute(), &acl([6, 6, 0, 6, 6, 0])).unwrap();
+        }
+        for option in ["--no-preserve=links", "--in-place"] {
+            let ran = copy(&[option], &source, &target);
+            ran.complains(1, &["too large"]);
+            assert_eq!((mode(&target), fs::read(&target).unwrap()), (0o600, b"secret".to_vec()));
+            let mut names = [0; 64];
+            let left = rustix::fs::llistxattr(&target, &mut names).unwrap();
+            assert!(!String::from_utf8_lossy(&names[..left]).contains("acl"), "{ran}");
+        }
+    }
+    from.finish();
+    to.finish();
+}
+
+/// What a list says that cannot be read is not known: nobody gets what its mask has.
+#[test]
+fn a_list_that_cannot_be_read_widens_nothing() {
+    needs!(needs_program("strace"));
+    let folder = Folder::new();
+    needs!(tree_with_lists(&folder));
+    let program = executable().to_str().unwrap();
+    let strace = "-f -qq -o /dev/null -e inject=fgetxattr:error=EPERM";
+    let line = format!("{strace} {program} copy --threads=1 -T tree copy");
+    let words = line.split(' ').map(Into::into).collect();
+    let ran = folder.program("strace".as_ref(), words).leaves("copy").run();
+    ran.exits(1);
+    let modes = ["one", "plain", "sub"].map(|name| mode(&folder.join("copy").join(name)));
+    assert_eq!(modes, [0o600, 0o644, 0o700], "{ran}");
+}
+
 #[test]
 fn lists_are_no_success_on_storage_that_is_mounted_without() {
     needs!(needs_root("mounts a filesystem"));

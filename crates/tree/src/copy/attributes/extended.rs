@@ -120,10 +120,26 @@ impl Attributes<'_> {
     }
 
     /// A list that the source has and the target cannot have leaves none behind that the target
-    /// got from its directory.
-    fn strip_lost(&self, job: &Job<'_>, name: &CStr) -> Result<(), Refusal> {
-        let inherited = job.made.inheritance.acl != DefaultAcl::Absent;
-        if inherited && (name == acl::ACCESS || name == acl::DEFAULT) {
+    /// got from its directory, and group and others may do no more than by the list; nothing at all
+    /// where it is not known what it says.
+    fn go_without(
+        &self,
+        job: &Job<'_>,
+        name: &CStr,
+        value: Option<&[u8]>,
+        carried: &mut Carried,
+    ) -> Result<(), Refusal> {
+        if name != acl::ACCESS && name != acl::DEFAULT {
+            return Ok(());
+        }
+        if name == acl::ACCESS {
+            carried.without_list = Some(value.and_then(acl::without_list).unwrap_or(0));
+            carried.changed = true;
+        }
+        if job.made.inheritance.acl != DefaultAcl::Absent {
+            if name == acl::ACCESS && job.was_there() {
+                close_group(job);
+            }
             without_acl(job.target, name)?;
         }
         Ok(())
@@ -142,7 +158,7 @@ impl Attributes<'_> {
                 Ok(None) => continue,
                 Err(errno) if CANNOT.contains(&errno) => {
                     self.lose(job, loss(name), Some(errno));
-                    self.strip_lost(job, name)?;
+                    self.go_without(job, name, None, &mut carried)?;
                     continue;
                 }
                 Err(errno) => return Err(Refusal::of(READ)(errno)),
@@ -173,14 +189,12 @@ impl Attributes<'_> {
             Err(errno) if CANNOT.contains(&errno) => {
                 self.check_lock(job, SET, errno)?;
                 self.lose(job, loss(name), Some(errno));
-                self.strip_lost(job, name)?;
-                if name == acl::ACCESS {
-                    carried.without_list = acl::without_list(value);
-                }
+                self.go_without(job, name, Some(value), carried)?;
             }
             // ext4 says that when the value does not fit beside the inode and in a block, however
             // much space there is: the file has failed, but the disk is not full.
             Err(Errno::NOSPC | Errno::TOOBIG) if has_space(job.target) => {
+                self.go_without(job, name, Some(value), carried)?;
                 carried.late = Some(Refusal::because(SET, "they are too large for the filesystem"));
             }
             Err(errno) => return Err(Refusal::of(SET)(errno)),
