@@ -3,11 +3,11 @@
 use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::{FileType, Mode, OFlags};
+use rustix::fs::{FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use rustix::path::Arg;
 
-use super::directory::{Identity, identity};
+use super::directory::identity;
 
 /// Symlinks that the kernel follows at most (path_resolution(7)).
 const MOST_SYMLINKS: u32 = 40;
@@ -17,59 +17,78 @@ const NOWHERE: [Errno; 6] =
     [Errno::NOENT, Errno::NOTDIR, Errno::LOOP, Errno::ACCESS, Errno::NAMETOOLONG, Errno::NXIO];
 
 /// Whether `wanted` is what a symlink in `directory` with this text refers to, or one of the symlinks
-/// on the way there.
+/// through which the way there leads, wherever in a path they stand.
 ///
-/// Cost: two calls for each of them, and a third for each that is a symlink.
+/// Cost: two calls; where `wanted` is a symlink, two for each name on the way, and a third for each
+/// that is a symlink.
 /// Errors: those of the kernel, but for those that say that the way leads nowhere.
 pub(super) fn is_on_the_way(
     directory: BorrowedFd<'_>,
     text: &CStr,
-    wanted: Identity,
+    wanted: &Stat,
 ) -> Result<bool, Errno> {
-    let mut text = text.to_owned();
-    let mut here: Option<OwnedFd> = None;
-    for _ in 0..MOST_SYMLINKS {
-        let at = here.as_ref().map_or(directory, AsFd::as_fd);
-        let reached = match open(at, &text, OFlags::NOFOLLOW) {
-            Ok(reached) => reached,
-            Err(errno) if NOWHERE.contains(&errno) => return Ok(false),
-            Err(errno) => return Err(errno),
-        };
+    let result = match is_the_end(directory, text, wanted) {
+        Ok(false) if FileType::from_raw_mode(wanted.st_mode).is_symlink() => {
+            is_passed(directory, text, wanted)
+        }
+        known => known,
+    };
+    match result {
+        Err(errno) if NOWHERE.contains(&errno) => Ok(false),
+        result => result,
+    }
+}
+
+/// Whether the kernel finds it at the end of the way.
+fn is_the_end(directory: BorrowedFd<'_>, text: &CStr, wanted: &Stat) -> Result<bool, Errno> {
+    match open(directory, text, OFlags::empty()) {
+        Ok(reached) => Ok(identity(&rustix::fs::fstat(&reached)?) == identity(wanted)),
+        // It may lead through what is looked for, and nowhere after that.
+        Err(errno) if NOWHERE.contains(&errno) => Ok(false),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// Whether a symlink is one of those through which the way leads: it is gone name by name.
+fn is_passed(directory: BorrowedFd<'_>, text: &CStr, wanted: &Stat) -> Result<bool, Errno> {
+    // What is still to go, the next name last.
+    let mut ahead = Vec::new();
+    let mut here = begin(directory, text.to_bytes(), &mut ahead)?;
+    let mut symlinks = 0;
+    while let Some(name) = ahead.pop() {
+        let reached = open(here.as_fd(), name, OFlags::NOFOLLOW)?;
         let facts = rustix::fs::fstat(&reached)?;
-        if identity(&facts) == wanted {
+        if identity(&facts) == identity(wanted) {
             return Ok(true);
         }
         if !FileType::from_raw_mode(facts.st_mode).is_symlink() {
+            here = reached;
+            continue;
+        }
+        symlinks += 1;
+        if symlinks > MOST_SYMLINKS {
             return Ok(false);
         }
-        // The next text counts from the directory in which this symlink lies.
-        let above = match open(at, directory_of(&text), OFlags::DIRECTORY) {
-            Ok(above) => above,
-            Err(errno) if NOWHERE.contains(&errno) => return Ok(false),
-            Err(errno) => return Err(errno),
-        };
-        text = rustix::fs::readlinkat(&reached, c"", Vec::new())?;
-        here = Some(above);
+        let text = rustix::fs::readlinkat(&reached, c"", Vec::new())?;
+        here = begin(here.as_fd(), text.to_bytes(), &mut ahead)?;
     }
     Ok(false)
+}
+
+/// Puts the names of a path before what is still to go; returns where they count from.
+fn begin(here: BorrowedFd<'_>, text: &[u8], ahead: &mut Vec<Vec<u8>>) -> Result<OwnedFd, Errno> {
+    let names = text.rsplit(|&byte| byte == b'/').filter(|name| !name.is_empty());
+    ahead.extend(names.map(<[u8]>::to_vec));
+    open(here, if text.starts_with(b"/") { c"/" } else { c"." }, OFlags::DIRECTORY)
 }
 
 fn open(at: BorrowedFd<'_>, path: impl Arg, flags: OFlags) -> Result<OwnedFd, Errno> {
     rustix::fs::openat(at, path, OFlags::PATH | OFlags::CLOEXEC | flags, Mode::empty())
 }
 
-/// What stands before the last name of a path.
-fn directory_of(path: &CStr) -> Vec<u8> {
-    let bytes = path.to_bytes();
-    match bytes.iter().rposition(|&byte| byte == b'/') {
-        Some(slash) => bytes[..=slash].to_vec(),
-        None => b".".to_vec(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::{MetadataExt, symlink};
+    use std::os::unix::fs::symlink;
 
     use super::*;
 
@@ -85,12 +104,9 @@ mod tests {
         symlink("round", at("round")).unwrap();
         symlink("gone", at("dangling")).unwrap();
         let directory = rustix::fs::open(place.path(), OFlags::RDONLY, Mode::empty()).unwrap();
-        let identity = |name: &str| {
-            let facts = std::fs::symlink_metadata(at(name)).unwrap();
-            (facts.dev(), facts.ino())
-        };
         let is_on = |text: &CStr, wanted: &str| {
-            is_on_the_way(directory.as_fd(), text, identity(wanted)).unwrap()
+            let wanted = rustix::fs::lstat(at(wanted)).unwrap();
+            is_on_the_way(directory.as_fd(), text, &wanted).unwrap()
         };
         for wanted in ["sub/file", "sub/near", "far", "absolute"] {
             assert!(is_on(c"absolute", wanted), "{wanted}");
@@ -100,5 +116,13 @@ mod tests {
             assert!(!is_on(text, "sub/file"), "{text:?}");
         }
         assert!(is_on(c"round", "round"), "it refers to itself");
+        // In the middle of a path, too, be there an end to it or not.
+        symlink("sub", at("way")).unwrap();
+        symlink("way/near", at("through")).unwrap();
+        for text in [c"way/near", c"./way/../way/file", c"through", c"way/gone", c"sub/../way/x/y"]
+        {
+            assert!(is_on(text, "way"), "{text:?}");
+        }
+        assert!(is_on(c"through", "sub/file") && !is_on(c"sub/near", "way"));
     }
 }

@@ -168,7 +168,7 @@ fn refuse_loss(entry: Entry<'_>, facts: &Stat, found: &Stat) -> Result<(), Troub
         };
     }
     let text = text_of(entry)?;
-    match referent::is_on_the_way(entry.pair.source(), &text, identity(found)) {
+    match referent::is_on_the_way(entry.pair.source(), &text, found) {
         Ok(false) => Ok(()),
         Ok(true) => Err(refused(OVERWRITE, "the source is a symlink that refers to it")),
         Err(errno) => Err(source("follow")(errno)),

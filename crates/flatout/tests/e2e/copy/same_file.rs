@@ -79,6 +79,28 @@ fn a_symlink_does_not_take_the_place_of_a_symlink_to_which_it_refers() {
     assert_eq!(fs::read_link(folder.join("dst/other")).unwrap(), Path::new("f"));
 }
 
+/// Nor of one through which it leads, in the middle of its text.
+#[test]
+fn a_symlink_does_not_take_the_place_of_a_symlink_through_which_it_leads() {
+    needs!(under_test());
+    let absolute = |folder: &Folder| folder.join("dst/link/x").to_str().unwrap().to_owned();
+    for text in ["../dst/link/x", "../dst/link/gone", "over/link/../link/x", "ABSOLUTE"] {
+        for words in
+            [&["src/.", "dst"][..], &["src/link", "dst/"], &["--atomic", "src/link", "dst"]]
+        {
+            let folder = folder();
+            fs::create_dir(folder.join("D")).unwrap();
+            fs::write(folder.join("D/x"), "x").unwrap();
+            symlink("../D", folder.join("dst/link")).unwrap();
+            symlink("../dst", folder.join("src/over")).unwrap();
+            let text = if text == "ABSOLUTE" { absolute(&folder) } else { text.to_owned() };
+            symlink(text, folder.join("src/link")).unwrap();
+            copy(&folder, words).complains(1, &["link", "refers to it"]);
+            assert_eq!(fs::read_link(folder.join("dst/link")).unwrap(), Path::new("../D"));
+        }
+    }
+}
+
 #[test]
 fn other_names_of_a_file_are_the_same_file() {
     needs!(under_test());
