@@ -7,7 +7,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::ControlFlow;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -44,16 +44,17 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    /// Reads what there is, `most` notes of it. `None`: there is no place for a ledger.
+    /// Reads what there is, the last `most` notes of it: a run that is stopped adds to the end.
+    /// `None`: there is no place for a ledger.
     pub(super) fn open(path: &Path, most: usize) -> (Vec<Fingerprint>, Option<Self>) {
         if !is_in_place_of_ours(path) {
             return (Vec::new(), None);
         }
         adopt(path);
         let mut known = Vec::new();
-        let _as_far_as_it_can_be_read = read(path, &mut |fingerprint| {
+        let _as_far_as_it_can_be_read = read(path, most, &mut |fingerprint| {
             known.push(fingerprint);
-            if known.len() < most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            ControlFlow::Continue(())
         });
         let ledger = Self { path: path.to_owned(), next: None, waiting: Vec::new(), written: None };
         (known, Some(ledger))
@@ -97,7 +98,9 @@ impl Ledger {
 /// Whether the nearest directory that is there belongs to this user: what lies at somebody else's is
 /// not ours to fill, and sudo keeps `$HOME`.
 fn is_in_place_of_ours(path: &Path) -> bool {
-    let found = path.ancestors().skip(1).find_map(|above| fs::metadata(above).ok());
+    let here = |above: &Path| above.as_os_str().is_empty().then_some(Path::new("."));
+    let mut above = path.ancestors().skip(1);
+    let found = above.find_map(|above| fs::metadata(here(above).unwrap_or(above)).ok());
     found.is_some_and(|facts| facts.uid() == rustix::process::geteuid().as_raw())
 }
 
@@ -145,8 +148,12 @@ fn make(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Calls `each` with the notes of a ledger of this boot; removes one of another.
-fn read(path: &Path, each: &mut impl FnMut(Fingerprint) -> ControlFlow<()>) -> io::Result<()> {
+/// Calls `each` with the last `most` notes of a ledger of this boot; removes one of another.
+fn read(
+    path: &Path,
+    most: usize,
+    each: &mut impl FnMut(Fingerprint) -> ControlFlow<()>,
+) -> io::Result<()> {
     let mut file = io::BufReader::new(open(path, OpenOptions::new().read(true))?);
     let mut found = [0; HEAD_BYTES];
     let is_whole = file.read_exact(&mut found).is_ok();
@@ -154,6 +161,9 @@ fn read(path: &Path, each: &mut impl FnMut(Fingerprint) -> ControlFlow<()>) -> i
         return fs::remove_file(path);
     }
     let mut note = [0; size_of::<Fingerprint>()];
+    let length = file.get_ref().metadata()?.len().saturating_sub(HEAD_BYTES as u64);
+    let skipped = (length / note.len() as u64).saturating_sub(most as u64);
+    file.seek(SeekFrom::Start(HEAD_BYTES as u64 + skipped * note.len() as u64))?;
     // What breaks off in the middle of a note was being written when its maker was killed.
     while file.read_exact(&mut note).is_ok() {
         if each(Fingerprint::from_le_bytes(note)).is_break() {
@@ -183,7 +193,7 @@ fn append(from: &Path, to: &Path, known: &[Fingerprint]) -> io::Result<()> {
     ledger.set_len(whole - broken_off)?;
     let mut notes = Vec::new();
     let mut written = Ok(());
-    read(from, &mut |fingerprint| {
+    read(from, usize::MAX, &mut |fingerprint| {
         if known.binary_search(&fingerprint).is_err() {
             notes.extend_from_slice(&fingerprint.to_le_bytes());
         }
@@ -266,6 +276,24 @@ mod tests {
         fs::write(&path, other).unwrap();
         assert_eq!(open_all(&path).0, []);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn what_was_noted_last_is_known_where_memory_takes_less() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("state/ledger");
+        let (_, mut ledger) = open_all(&path);
+        assert!((0..1000).all(|number| ledger.add(number)));
+        ledger.finish(Reached::Part, &[]);
+        assert_eq!(Ledger::open(&path, 3).0, [997, 998, 999]);
+        assert_eq!(Ledger::open(&path, 0).0, []);
+        assert_eq!(Ledger::open(&path, 2000).0.len(), 1000);
+    }
+
+    #[test]
+    fn a_place_below_the_current_directory_is_one() {
+        assert!(is_in_place_of_ours(Path::new("not-there-yet/at-all/ledger")));
+        assert!(is_in_place_of_ours(Path::new("ledger")));
     }
 
     #[test]
