@@ -118,6 +118,8 @@ pub struct Attributes<'a> {
     expectation: Expectation,
     /// Permissions that new files may have when modes are not kept.
     unmasked: u32,
+    /// The umask takes from the owner of a new file what the copy needs.
+    masks_owner: bool,
     /// Whether the kernel would let us give files away, as far as cp asks: who is not root expects
     /// no owner to be kept.
     is_privileged: bool,
@@ -127,12 +129,14 @@ pub struct Attributes<'a> {
 impl<'a> Attributes<'a> {
     /// Attributes of this set are kept; the watch hears what cannot be.
     pub fn new(preserve: Preserve, watch: &'a dyn Watch) -> Self {
-        let unmasked = if preserve.has(Preserve::MODE) { 0o777 } else { permissions::unmasked() };
+        let unmasked = permissions::unmasked();
+        let masks_owner = unmasked & PRIVATE.bits() != PRIVATE.bits();
         Self {
             preserve,
             remarks: Remarks::new(watch),
             expectation: Expectation::default(),
             unmasked,
+            masks_owner,
             is_privileged: rustix::process::geteuid().is_root(),
             incomplete: AtomicU64::new(0),
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use flatout_io::transfer::Method;
 use flatout_sys::clock::monotonic_ns;
-use rustix::fs::{AtFlags, FileType, Stat};
+use rustix::fs::{AtFlags, FileType, Stat, StatxAttributes, StatxFlags};
 use rustix::io::Errno;
 
 use super::attributes;
@@ -144,7 +144,7 @@ impl Lane<'_, '_> {
         match side {
             // A source without room is no reason to stop.
             Side::Source => self.copy.fail_one(&failure),
-            Side::Target => self.copy.fail_on(entry.pair.found().target.0, &failure),
+            Side::Target => self.copy.fail_on(device_of(entry), &failure),
         }
     }
 
@@ -192,7 +192,10 @@ impl Lane<'_, '_> {
                 // A file of its own, of which the names to come are links.
                 None => {
                     let outcome = copy(self)?;
-                    if let Ok(made) = self.made_of(entry, &outcome) {
+                    // One that is not as it should be gets no other names here, either.
+                    if outcome.blemish.is_none()
+                        && let Ok(made) = self.made_of(entry, &outcome)
+                    {
                         let path = entry.directory.path_below_base(entry.target);
                         // Where that cannot be remembered, the next one is a file of its own, too.
                         let _forgotten = path.and_then(|path| again.copied(&path, made));
@@ -230,6 +233,18 @@ impl Lane<'_, '_> {
         let flags = AtFlags::SYMLINK_NOFOLLOW;
         let facts = rustix::fs::statat(entry.pair.target(), entry.target, flags)?;
         Ok(mark(&facts))
+    }
+}
+
+/// The device that an entry of the target lies on: that of its directory, unless something is mounted
+/// there.
+fn device_of(entry: Entry<'_>) -> u64 {
+    let (at, flags) = (entry.pair.target(), AtFlags::SYMLINK_NOFOLLOW);
+    match rustix::fs::statx(at, entry.target, flags, StatxFlags::empty()) {
+        Ok(found) if found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT) => {
+            rustix::fs::makedev(found.stx_dev_major, found.stx_dev_minor)
+        }
+        _ => entry.pair.found().target.0,
     }
 }
 

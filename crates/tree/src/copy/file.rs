@@ -13,10 +13,10 @@ use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use flatout_sys::descriptor;
-use rustix::fs::Stat;
+use rustix::fs::{Mode, OFlags, Stat, Timespec, Timestamps};
 use rustix::io::Errno;
 
-use self::place::{Name, Place, Where, errno_of, has_room_in_place, needs_no_directory};
+use self::place::{Name, PRIVATE, Place, Where, errno_of, has_room_in_place, needs_no_directory};
 use self::source::{Opened, State, open, state_of};
 use super::attributes::Completeness;
 use super::content::{self, FileJob};
@@ -70,7 +70,7 @@ struct Written {
 impl Lane<'_, '_> {
     /// Copies a regular file.
     pub(super) fn regular(&mut self, entry: Entry<'_>) -> Result<Outcome, Trouble> {
-        let opened = open(entry)?;
+        let opened = open(entry, &self.copy.stop)?;
         let facts = opened.facts;
         self.once(entry, &facts, |lane| lane.file(entry, opened))
     }
@@ -86,7 +86,7 @@ impl Lane<'_, '_> {
                 Err(Setback::Changed) => {
                     count(&self.copy.tally.retried);
                     self.copy.tell_of_a_change(&entry.path(Side::Source));
-                    let again = open(entry)?;
+                    let again = open(entry, &self.copy.stop)?;
                     // Another file has the name by now: it is another one's links, too.
                     if identity(&again.facts) != identity(&opened.facts) {
                         return Err(Trouble::Became);
@@ -120,7 +120,11 @@ impl Lane<'_, '_> {
             let made =
                 matches!(name, Name::New).then(|| self.made(opened, &file, &written)).flatten();
             // Some filesystems tell only now that bytes were lost.
-            closed(file)?;
+            closed(file).inspect_err(|_| {
+                if matches!(name, Name::New) {
+                    unfinish(entry, opened);
+                }
+            })?;
             self.note(entry, opened, made);
             return Ok(written.outcome);
         };
@@ -323,6 +327,23 @@ impl Lane<'_, '_> {
         let attributes = &self.copy.attributes;
         attributes.repair(opened.file.as_fd(), place, &opened.facts, found).map_err(attribute)?;
         Ok(Outcome::of(Action::Unchanged))
+    }
+}
+
+/// Has a file that was complete but for what its filesystem said last look as one that is not: it is
+/// private, and has a time of its own. It cannot be removed: its descriptor is gone, and with it what
+/// tells it from a file that somebody else has put there meanwhile.
+fn unfinish(entry: Entry<'_>, opened: &Opened) {
+    let (at, name) = (entry.pair.target(), entry.target);
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let Ok(file) = rustix::fs::openat(at, name, flags, Mode::empty()) else { return };
+    let time = |facts: &Stat| (facts.st_mtime, facts.st_mtime_nsec);
+    let is_made = |found: &Stat| found.st_nlink == 1 && time(found) == time(&opened.facts);
+    if rustix::fs::fstat(&file).is_ok_and(|found| is_made(&found)) {
+        let now = Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_NOW };
+        let times = Timestamps { last_access: now, last_modification: now };
+        let _as_far_as_it_goes =
+            (rustix::fs::fchmod(&file, PRIVATE), rustix::fs::futimens(&file, &times));
     }
 }
 

@@ -28,6 +28,9 @@ const LISTING_BYTES: usize = 64 << 10;
 
 /// So many small files tell whether a thread waits for them.
 const LOOK_FILES: u64 = 16;
+/// Filesystems that are synced one by one at most: each costs a descriptor, and each subvolume of
+/// btrfs looks like one.
+const MOST_SYNCED: usize = 16;
 /// A file of this size takes longer than giving away what comes after it.
 pub(super) const MUCH_BYTES: u64 = 1 << 20;
 
@@ -258,6 +261,11 @@ impl<'c, 'a> Lane<'c, 'a> {
         let filesystems = &self.copy.targets.filesystems;
         let mut known = filesystems.lock().unwrap_or_else(PoisonError::into_inner);
         if known.get(&device).is_some_and(Option::is_some) {
+            return Ok(());
+        }
+        // All filesystems are synced then.
+        if known.values().flatten().count() >= MOST_SYNCED {
+            known.insert(device, None);
             return Ok(());
         }
         // syncfs(2) takes no descriptor of `O_PATH`.

@@ -9,7 +9,8 @@ use flatout_tree::copy::operand::Destination;
 use flatout_tree::copy::{Ended, Snapshot, Waiting};
 
 use super::limit::{Limits, Moved, Share};
-use crate::arguments::copy::{Copy as Arguments, WhenChoice};
+use super::resume;
+use crate::arguments::copy::Copy as Arguments;
 use crate::conclusion::{DONE, FAILED, INTERRUPTED};
 
 /// Figures of a copy that has ended.
@@ -66,13 +67,16 @@ pub fn hint(arguments: &Arguments) -> String {
         return "interrupted; without --always the same command goes on with what is not complete"
             .to_owned();
     }
-    if arguments.resume == Some(WhenChoice::Never) {
-        return "interrupted; give the same command again: it copies everything anew".to_owned();
-    }
     let same = if goes_into_itself(arguments) { "same command, with -T," } else { "same command" };
-    format!(
-        "interrupted; give the {same} again to go on: what was noted as finished is not copied again"
-    )
+    if arguments.checksum || arguments.quick_check {
+        return format!("interrupted; give the {same} again to go on");
+    }
+    match resume::place(arguments) {
+        Some(_) => format!(
+            "interrupted; give the {same} again to go on: what was noted as finished is not copied again"
+        ),
+        None => format!("interrupted; give the {same} again: it copies everything anew"),
+    }
 }
 
 /// Whether the target became a directory by this very copy, so that the same command would put

@@ -22,21 +22,28 @@ const MEMORY_SHARE: u64 = 2;
 /// What is known of earlier runs of this command.
 pub fn evidence(arguments: &Arguments, options: &CopyOptions) -> Evidence {
     let noting = match arguments.resume {
-        Some(WhenChoice::Never) => return Evidence::none(),
         Some(WhenChoice::Always) => Noting::AtOnce,
-        None | Some(WhenChoice::Auto) => Noting::Later,
+        _ => Noting::Later,
     };
     // Who compares contents, or sizes and times, asks for no evidence.
     if !matches!(options.unchanged, Unchanged::Recorded | Unchanged::Never) {
         return Evidence::none();
     }
-    match directory(|name| env::var_os(name)) {
+    match place(arguments) {
         Some(directory) => {
             let path = directory.join(name(arguments));
             let memory_bytes = options.max_memory_bytes / MEMORY_SHARE;
             Evidence::open(&path, options, noting, memory_bytes)
         }
         None => Evidence::none(),
+    }
+}
+
+/// Where finished files are noted; `None`: nowhere.
+pub fn place(arguments: &Arguments) -> Option<PathBuf> {
+    match arguments.resume {
+        Some(WhenChoice::Never) => None,
+        _ => directory(|name| env::var_os(name)),
     }
 }
 

@@ -1,12 +1,14 @@
 //! What is removed when a copy is given up: what it made itself, and nothing else.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use super::copier::is_control;
 use super::race::held::{Call, Held};
 use crate::bin::{Folder, Ran};
 use crate::faulty::{Begin, Fault, Faults, Faulty};
+use crate::filesystem::needs_program;
 use crate::skip::needs;
 
 const FOREIGN: &str = "finished by somebody else";
@@ -82,6 +84,23 @@ fn what_somebody_else_finished_stays_when_a_copy_is_stopped() {
     }
 }
 
+/// Who stops a copy is told what the next run will do, and no more.
+#[test]
+fn who_stops_a_copy_is_told_what_is_true() {
+    needs!(under_test());
+    for (options, said, unsaid) in [
+        (&["--checksum"][..], "to go on", "noted"),
+        (&["--quick-check"], "to go on", "noted"),
+        (&[], "copies everything anew", "noted"),
+        (&["--resume=never"], "copies everything anew", "noted"),
+        (&["--always"], "without --always", "noted"),
+    ] {
+        // Nothing is noted there: the tests set FLATOUT_RESUME to nothing.
+        let (_, ran) = needs!(interrupted(options, 0)).unwrap();
+        assert!(ran.stderr.contains(said) && !ran.stderr.contains(unsaid), "{options:?}{ran}");
+    }
+}
+
 /// The case that was reported: another run of the program finishes the same target meanwhile.
 #[test]
 fn a_second_copy_to_the_same_name_outlives_the_first() {
@@ -106,6 +125,31 @@ fn a_second_copy_to_the_same_name_outlives_the_first() {
     assert_ne!(ran.code, Some(0), "{ran}");
     assert_eq!(fs::read(folder.join("t/f")).unwrap(), FOREIGN.as_bytes(), "{ran}");
     assert_eq!(Folder::names_in(&folder.join("t")).len(), 1, "{ran}");
+}
+
+/// Bytes may be lost that the kernel tells of only now: the file must not look finished.
+#[test]
+fn a_file_whose_close_failed_does_not_look_finished() {
+    needs!(under_test());
+    needs!(needs_program("strace"));
+    let folder = Folder::new();
+    fs::create_dir(folder.join("t")).unwrap();
+    fs::write(folder.join("f"), "whole").unwrap();
+    let long_ago = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000);
+    fs::File::open(folder.join("f")).unwrap().set_modified(long_ago).unwrap();
+    let path = folder.join("t/f");
+    let filter = ["strace", "-f", "-qq", "-o", "/dev/null", "-P", path.to_str().unwrap()];
+    let strace = [&filter[..], &["-e", "inject=close:error=EIO"]].concat();
+    folder
+        .under(&strace, &["copy", "--threads=1", "f", "t/f"])
+        .run()
+        .complains(1, &["close", "t/f"]);
+    let facts = fs::metadata(&path).unwrap();
+    assert_eq!(facts.permissions().mode() & 0o777, 0o600);
+    assert_ne!(facts.modified().unwrap(), long_ago);
+    fs::write(&path, "lost!").unwrap();
+    folder.flatout(["copy", "--quick-check", "f", "t/f"]).run().exits(0);
+    assert_eq!(fs::read(&path).unwrap(), b"whole");
 }
 
 /// The same where the device fails.

@@ -198,3 +198,32 @@ fn a_full_mount_in_the_target_ends_only_what_lies_on_it() {
     }
     mounted.finish();
 }
+
+/// A file may be mounted, too.
+#[test]
+fn a_full_file_that_is_mounted_ends_nothing_else() {
+    const OTHERS: usize = 200;
+    needs!(under_test());
+    let small = needs!(Mounted::new(Kind::Tmpfs(64 << 10)));
+    let folder = Folder::new();
+    for directory in ["S", "T"] {
+        fs::create_dir(folder.join(directory)).unwrap();
+    }
+    fs::write(small.path().join("behind"), "old").unwrap();
+    fs::write(folder.join("T/f"), "").unwrap();
+    fs::write(folder.join("S/f"), random_bytes(1 << 20, 1)).unwrap();
+    for index in 0..OTHERS {
+        fs::write(folder.join(&format!("S/{index}")), "small").unwrap();
+    }
+    let run = |program: &str, words: &[&Path]| {
+        let mut command = Command::new(program);
+        assert!(command.args(words).status().unwrap().success(), "{program}");
+    };
+    run("mount", &[Path::new("--bind"), &small.path().join("behind"), &folder.join("T/f")]);
+    let ran = folder.flatout(["copy", "--threads=1", "-T", "S", "T"]).run();
+    run("umount", &[&folder.join("T/f")]);
+    ran.exits(1);
+    assert!(ran.stderr.contains("cannot write T/f: No space left"), "{ran}");
+    assert_eq!(Folder::names_in(&folder.join("T")).len(), OTHERS + 1, "{ran}");
+    small.finish();
+}

@@ -5,11 +5,11 @@ use std::os::fd::BorrowedFd;
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
-use super::inheritance::DefaultAcl;
+use super::inheritance::{DefaultAcl, Inheritance};
 use super::node::Node;
 use super::owner::Owner;
 use super::remarks::Loss;
-use super::{Attributes, Job, MODE_BITS, acl};
+use super::{Attributes, Job, MODE_BITS, PRIVATE, acl};
 use crate::copy::failure::Refusal;
 use crate::copy::options::Preserve;
 
@@ -107,6 +107,20 @@ impl Attributes<'_> {
         let surplus = found.st_mode & !given & GROUP_AND_OTHERS;
         if surplus != 0 {
             let _not_ours = node.set_mode(found.st_mode & MODE_BITS & !surplus);
+        }
+    }
+
+    /// Opens a file that was just made to its owner, where the umask or a default ACL did not let
+    /// openat(2) do so: what a kill leaves of it must not keep out who completes it. Where that is
+    /// refused, it is as it was made. No call where the owner has what is needed.
+    pub fn let_owner_in(&self, file: BorrowedFd<'_>, inheritance: Inheritance) {
+        let is_masked = match inheritance.acl {
+            DefaultAcl::Absent => self.masks_owner,
+            DefaultAcl::Present(permissions) => permissions & PRIVATE.bits() != PRIVATE.bits(),
+            DefaultAcl::Unknown => true,
+        };
+        if is_masked {
+            let _refused = rustix::fs::fchmod(file, PRIVATE);
         }
     }
 

@@ -17,7 +17,7 @@ use crate::copy::failure::{Cause, Refusal};
 use crate::copy::lane::Lane;
 use crate::copy::options::{Appearance, Assurance, Preserve};
 
-const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
+pub(super) const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
 
 /// Where the bytes go.
 pub(super) struct Place {
@@ -56,11 +56,13 @@ impl Lane<'_, '_> {
     ) -> Result<Where, Trouble> {
         let directory = entry.pair.target();
         let device = entry.pair.found().target.0;
-        let made = Made::new(entry.pair.found().inheritance);
+        let inheritance = entry.pair.found().inheritance;
+        let made = Made::new(inheritance);
         if self.copy.options.appearance != Appearance::Atomic && attempt.in_place.is_none() {
             let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
             match rustix::fs::openat(directory, entry.target, flags | OFlags::CLOEXEC, PRIVATE) {
                 Ok(file) => {
+                    self.copy.attributes.let_owner_in(file.as_fd(), inheritance);
                     return Ok(Where::Open(Place { file, made, name: Name::New, device }));
                 }
                 Err(Errno::EXIST) => {}
@@ -73,9 +75,7 @@ impl Lane<'_, '_> {
                 self.successor(entry, &opened.facts, &found, attempt.in_place).map(Where::Open)
             }
             Existing::ReplaceSymlink | Existing::Gone => {
-                let temporaries = &self.copy.temporaries;
-                let (file, name) =
-                    temporaries.file(directory, entry.target).map_err(Trouble::Target)?;
+                let (file, name) = self.temporary(entry).map_err(Trouble::Target)?;
                 let name = Name::Temporary(name, None);
                 Ok(Where::Open(Place { file, made, name, device }))
             }
@@ -120,8 +120,8 @@ impl Lane<'_, '_> {
         source: &Stat,
         found: &Stat,
     ) -> Result<Result<Place, Errno>, Trouble> {
-        let (directory, device) = (entry.pair.target(), entry.pair.found().target.0);
-        let (file, name) = match self.copy.temporaries.file(directory, entry.target) {
+        let device = entry.pair.found().target.0;
+        let (file, name) = match self.temporary(entry) {
             Ok(made) => made,
             Err(Refusal { cause: Cause::System(errno), .. }) if needs_no_directory(errno) => {
                 return Ok(Err(errno));
@@ -146,6 +146,13 @@ impl Lane<'_, '_> {
         };
         self.discard(entry, &file, &name);
         refused
+    }
+
+    /// Makes a file under a name of ours.
+    fn temporary(&self, entry: Entry<'_>) -> Result<(OwnedFd, CString), Refusal> {
+        let (file, name) = self.copy.temporaries.file(entry.pair.target(), entry.target)?;
+        self.copy.attributes.let_owner_in(file.as_fd(), entry.pair.found().inheritance);
+        Ok((file, name))
     }
 
     /// Opens an existing file to be written again.

@@ -1,12 +1,19 @@
 //! The source of a file: opened, and looked at again when it was read.
 
 use std::os::fd::OwnedFd;
+use std::time::Duration;
 
 use rustix::fs::{FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use crate::copy::entry::{Entry, Trouble, look, source};
+use crate::copy::entry::{Entry, Trouble, source};
 use crate::copy::evidence::Moment;
+use crate::copy::stop::Stop;
+
+/// A lease that is not given back is taken away by the kernel, by default after 45 s
+/// (/proc/sys/fs/lease-break-time).
+const WAIT: Duration = Duration::from_millis(10);
+const MOST_WAITS: u32 = 60_000;
 
 /// A source that is open, and what was known of it then.
 pub(super) struct Opened {
@@ -28,14 +35,21 @@ pub(super) enum State {
 }
 
 /// Opens the source. A pipe that took its place does not block, a symlink is not followed.
-pub(super) fn open(entry: Entry<'_>) -> Result<Opened, Trouble> {
+pub(super) fn open(entry: Entry<'_>, stop: &Stop) -> Result<Opened, Trouble> {
     let moment = Moment::now();
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
     let open = |flags| rustix::fs::openat(entry.pair.source(), entry.source, flags, Mode::empty());
-    let file = match open(flags | OFlags::NONBLOCK) {
-        // Somebody holds a lease on it (fcntl(2)), and is asked to give it back.
-        Err(Errno::AGAIN) if FileType::from_raw_mode(look(entry)?.st_mode).is_file() => open(flags),
-        opened => opened,
+    let mut waits = 0;
+    let file = loop {
+        match open(flags | OFlags::NONBLOCK) {
+            // Somebody holds a lease on it (fcntl(2)), and was asked to give it back. It is waited for
+            // here and not by the kernel: a FIFO may bear the name meanwhile.
+            Err(Errno::AGAIN) if waits < MOST_WAITS && !stop.is_due() => {
+                waits += 1;
+                std::thread::sleep(WAIT);
+            }
+            opened => break opened,
+        }
     };
     let file = match file {
         Ok(file) => file,

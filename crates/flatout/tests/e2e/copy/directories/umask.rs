@@ -7,6 +7,7 @@ use rustix::fs::{XattrFlags, lsetxattr};
 use super::super::forest::{Acl, acl};
 use super::super::oracle::{Portrait, assert_same};
 use super::{READ, by_nobody, folder_of_nobody, give, mode, plant};
+use crate::bin::Folder;
 use crate::filesystem::needs_program;
 use crate::skip::needs;
 
@@ -68,6 +69,32 @@ fn a_copy_killed_under_a_narrow_umask_is_completed() {
             assert_same(&before, &Portrait::of(&folder.join("copy")), READ, &ran);
         } else {
             assert_eq!(mode(&folder.join("copy")), 0o500, "{ran}");
+        }
+    }
+}
+
+/// A file that was begun, and has bytes, is private to its owner, who may go on with it.
+#[test]
+fn a_file_killed_under_a_narrow_umask_is_completed() {
+    let folder = needs!(folder_of_nobody());
+    needs!(needs_program("strace"));
+    plant(&folder.join("tree"));
+    fs::write(folder.join("file"), "whole").unwrap();
+    fs::create_dir(folder.join("t")).unwrap();
+    give(&folder.join("file"));
+    give(&folder.join("t"));
+    for mask in ["277", "777", "177"] {
+        for option in ["--threads=1", "--atomic"] {
+            let _none_yet = fs::remove_file(folder.join("t/copy"));
+            let copy = format!("./program copy {option} file t/copy");
+            let inject = "inject=flistxattr:signal=KILL:when=1";
+            let line = format!("umask {mask}; strace -f -qq -o /dev/null -e {inject} {copy}");
+            let killed = by_nobody(&folder, &line).run();
+            assert_ne!(killed.code, Some(0), "{mask}{killed}");
+            let ran = by_nobody(&folder, &format!("umask {mask}; {copy}")).run();
+            assert_eq!(ran.exits(0).stderr, "", "{mask}{ran}");
+            assert_eq!(fs::read(folder.join("t/copy")).unwrap(), b"whole");
+            assert_eq!(Folder::names_in(&folder.join("t")).len(), 1, "{ran}");
         }
     }
 }
