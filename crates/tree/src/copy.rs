@@ -27,6 +27,7 @@ mod listing;
 mod notices;
 pub mod operand;
 pub mod options;
+mod peculiar;
 mod referent;
 mod special;
 mod stop;

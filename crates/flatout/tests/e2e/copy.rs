@@ -19,6 +19,7 @@ mod operand;
 mod oracle;
 mod overlap;
 mod own_files;
+mod peculiar;
 mod permissions;
 mod property;
 mod race;

@@ -6,6 +6,7 @@
 //! page cache knows nothing of it. `faulty::server` answers the kernel; `faulty::passage` knows what
 //! has gone through, and how long that takes.
 
+mod folding;
 mod passage;
 mod server;
 
@@ -74,6 +75,8 @@ pub struct Faults {
     pub is_uncached: bool,
     /// Whether files and directories can be created.
     pub can_create: bool,
+    /// Whether names that differ in nothing but case are one.
+    pub folds: bool,
     /// What it says about its room.
     pub free_bytes: u64,
 }
@@ -89,6 +92,7 @@ impl Default for Faults {
             bucket: None,
             is_uncached: false,
             can_create: true,
+            folds: false,
             free_bytes: 8 << 30,
         }
     }

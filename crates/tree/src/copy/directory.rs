@@ -169,12 +169,23 @@ impl State {
 }
 
 impl Directory {
+    /// The number that all bases have.
+    pub(super) const NUMBER_OF_BASES: u64 = 0;
+
     /// The directory above an operand: held as long as the copy goes on, and never finished.
     pub(super) fn base(pair: Pair, held: &Held) -> (Arc<Self>, Arc<Pair>) {
         let pair = Arc::new(pair);
         let state = Mutex::new(State::open(Arc::clone(&pair)));
         let (pending, parking) = (AtomicUsize::new(1), Arc::clone(&held.parking));
-        (Arc::new(Self { parent: None, number: 0, pending, state, parking }), pair)
+        (
+            Arc::new(Self { parent: None, number: Self::NUMBER_OF_BASES, pending, state, parking }),
+            pair,
+        )
+    }
+
+    /// What tells it from the others that are copied at this time.
+    pub(super) fn number(&self) -> u64 {
+        self.number
     }
 
     pub(super) fn parent(&self) -> Option<&Arc<Directory>> {

@@ -90,7 +90,7 @@ impl Lane<'_, '_> {
     pub(super) fn entry(&mut self, entry: Entry<'_>, kind: FileType) -> u64 {
         let wants_each = self.copy.watch.wants_each();
         let begun_ns = if wants_each { monotonic_ns() } else { 0 };
-        let outcome = match self.one(entry, kind) {
+        let outcome = match self.carefully(entry, kind) {
             Ok(outcome) => outcome,
             Err(trouble) => {
                 self.report(entry, trouble);
@@ -148,7 +148,7 @@ impl Lane<'_, '_> {
         }
     }
 
-    fn one(&mut self, entry: Entry<'_>, mut kind: FileType) -> Result<Outcome, Trouble> {
+    pub(super) fn one(&mut self, entry: Entry<'_>, mut kind: FileType) -> Result<Outcome, Trouble> {
         for _ in 0..LOOKS {
             let result = match kind {
                 FileType::RegularFile => self.regular(entry),

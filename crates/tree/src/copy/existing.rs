@@ -12,6 +12,7 @@ use super::entry::{Entry, Trouble, source as source_trouble, target};
 use super::failure::Refusal;
 use super::lane::Lane;
 use super::options::{Overwrite, Preserve, Unchanged};
+use super::temporary::{is_held, is_temporary};
 
 /// The unit of `st_blocks`, whatever the block size of the filesystem.
 pub(super) const SECTOR_BYTES: u64 = 512;
@@ -43,6 +44,9 @@ impl Lane<'_, '_> {
     ) -> Result<Existing, Trouble> {
         let Some(found) = in_the_way(entry)? else { return Ok(Existing::Gone) };
         refuse_obstacle(entry, source, &found)?;
+        if is_temporary(entry.target) && is_held(entry.pair.target(), entry.target) {
+            return Err(refused(OVERWRITE, "another copy is at work on it"));
+        }
         if FileType::from_raw_mode(found.st_mode).is_symlink() {
             return Ok(Existing::ReplaceSymlink);
         }

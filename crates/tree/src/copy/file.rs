@@ -143,7 +143,7 @@ impl Lane<'_, '_> {
                 Ok(written.outcome)
             }
             Err(trouble) => {
-                self.discard(entry, &file, &temporary);
+                self.discard(entry, &file, Some(&temporary));
                 match (errno_of(&trouble), predecessor) {
                     (Some(errno), Some(_)) if needs_no_directory(errno) => {
                         Err(Setback::Irreplaceable(errno))
@@ -163,8 +163,8 @@ impl Lane<'_, '_> {
         setback: Setback,
     ) -> Setback {
         match &name {
-            Name::Temporary(temporary, _) => self.discard(entry, &file, temporary),
-            Name::New => self.discard(entry, &file, entry.target),
+            Name::Temporary(temporary, _) => self.discard(entry, &file, Some(temporary)),
+            Name::New => self.discard(entry, &file, None),
             // It may hold a part of the source by now, and stays closed to whom that is closed. Room
             // behind its end is given back.
             Name::Old => {
@@ -189,10 +189,15 @@ impl Lane<'_, '_> {
         }
     }
 
-    /// Removes a file that was made here, if it is what bears the name.
-    fn discard(&self, entry: Entry<'_>, file: &OwnedFd, name: &CStr) {
-        let directory = entry.pair.target();
-        match self.copy.temporaries.discard(directory, name, file.as_fd()) {
+    /// Removes a file that was made here under a temporary name, or its own: then only if it is what
+    /// bears that.
+    fn discard(&self, entry: Entry<'_>, file: &OwnedFd, temporary: Option<&CStr>) {
+        let (directory, temporaries) = (entry.pair.target(), &self.copy.temporaries);
+        let discarded = match temporary {
+            Some(name) => temporaries.discard_temporary(directory, name, file.as_fd()),
+            None => temporaries.discard(directory, entry.target, file.as_fd()),
+        };
+        match discarded {
             Discarded::Gone => {}
             Discarded::Stays => self.copy.tell_of_a_remainder(&entry.path(Side::Target)),
             Discarded::Aside(aside) => {

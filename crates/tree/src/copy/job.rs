@@ -1,6 +1,7 @@
 //! A copy as a whole: what it is asked, who does it, what came of it.
 
 use std::collections::BTreeMap;
+use std::ffi::CString;
 use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -22,9 +23,10 @@ use super::event::{Event, Watch};
 use super::evidence::{Evidence, Reached};
 use super::failure::Failure;
 use super::granularity::Granularity;
-use super::lane::Lane;
+use super::lane::{Lane, split};
 use super::links::{Links, Taken};
 use super::options::{CopyOptions, Durability, Unchanged};
+use super::peculiar::Peculiarities;
 use super::stop::Stop;
 use super::tally::{Snapshot, Tally, count};
 use super::temporary::Temporaries;
@@ -77,11 +79,15 @@ pub struct Copy<'a> {
     pub(super) evidence: Evidence,
     /// Files of the target with several names, by the source for which they stand.
     pub(super) taken: Taken,
+    /// Names that need care.
+    pub(super) peculiarities: Peculiarities,
     /// Held while a symlink takes the place of something.
     symlinks: Mutex<()>,
     /// Other operands were copied before: what lies in the target may come from them.
     has_run: AtomicBool,
     pub(super) lost_links: AtomicBool,
+    /// A name of the source that looks like ours was mentioned.
+    pub(super) kept_temporary: AtomicBool,
     /// Reasons for which files were written in place, so that each is said once.
     pub(super) in_place: Mutex<Vec<Errno>>,
     crew: Mutex<Crew>,
@@ -183,9 +189,11 @@ impl<'a> Copy<'a> {
             targets: Targets::default(),
             evidence: Evidence::none(),
             taken,
+            peculiarities: Peculiarities::default(),
             symlinks: Mutex::default(),
             has_run: AtomicBool::new(false),
             lost_links: AtomicBool::new(false),
+            kept_temporary: AtomicBool::new(false),
             in_place: Mutex::default(),
             crew: Mutex::new(crew),
             changed: Condvar::new(),
@@ -217,6 +225,8 @@ impl<'a> Copy<'a> {
     ) -> Ended {
         // Those of an earlier round are read, and may be written.
         self.targets.sources.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        let names: Vec<CString> = operands.iter().map(|one| split(&one.target).1).collect();
+        self.peculiarities.begin(names.iter().map(CString::as_c_str));
         self.dispatch.offer(operands.into_iter().map(Work::Operand).collect());
         {
             let mut crew = self.crew();

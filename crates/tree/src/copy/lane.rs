@@ -303,7 +303,7 @@ impl<'c, 'a> Lane<'c, 'a> {
 
 /// A path's directory, and its last name. A directory that is not named itself (`a/`, `.`, `..`,
 /// `/`) is the name `.` in itself: the user wants it to be followed.
-fn split(path: &Path) -> (std::path::PathBuf, CString) {
+pub(super) fn split(path: &Path) -> (std::path::PathBuf, CString) {
     let bytes = path.as_os_str().as_bytes();
     let last = bytes.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
     let itself = matches!(last, b"" | b"." | b"..");

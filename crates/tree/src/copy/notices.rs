@@ -56,6 +56,17 @@ impl Copy<'_> {
         );
     }
 
+    /// A file is copied whose name is that of a temporary file. Said once.
+    pub(super) fn tell_of_a_temporary_name(&self, target: &OsStr) {
+        if !self.kept_temporary.swap(true, Ordering::Relaxed) {
+            let text = format!(
+                "{} bears the name of a temporary file of this program: a later copy into the same directory removes it",
+                escape(target)
+            );
+            self.notice("temporary_name", text);
+        }
+    }
+
     /// Something that is somebody else's could not get its name back.
     pub(super) fn tell_of_something_aside(&self, target: &OsStr, aside: &CStr) {
         let text = format!(

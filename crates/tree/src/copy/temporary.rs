@@ -4,9 +4,11 @@
 //! name of its own and locked (flock(2)) as long as its maker lives. Whoever comes later removes
 //! what bears such a name and is not locked. Under any other name only the very file goes that was made.
 
+use std::collections::HashSet;
 use std::ffi::{CStr, CString};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use flatout_sys::clock::monotonic_ns;
 use rustix::fs::{
@@ -14,7 +16,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::directory::identity;
+use super::directory::{Identity, identity};
 use super::failure::Refusal;
 
 /// How the names begin.
@@ -33,9 +35,16 @@ const NO_FLAGS: [Errno; 3] = [Errno::INVAL, Errno::NOSYS, Errno::OPNOTSUPP];
 #[derive(Debug, Default)]
 pub(super) struct Temporaries {
     made: AtomicU64,
+    /// What bears such a name for good: its source does, too.
+    kept: Mutex<HashSet<Identity>>,
 }
 
 impl Temporaries {
+    /// What this copy has finished stays, though it bears such a name.
+    pub(super) fn keep(&self, finished: Identity) {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).insert(finished);
+    }
+
     /// A name that is hardly taken.
     pub(super) fn name(&self) -> CString {
         self.unique(PREFIX)
@@ -59,18 +68,33 @@ impl Temporaries {
         directory: BorrowedFd<'_>,
         target: &CStr,
     ) -> Result<(OwnedFd, CString), Refusal> {
+        self.create(directory, name_for(target))
+    }
+
+    /// The same under a name that nobody has, where the usual one may be that of something else.
+    pub(super) fn unusual_file(
+        &self,
+        directory: BorrowedFd<'_>,
+    ) -> Result<(OwnedFd, CString), Refusal> {
+        self.create(directory, self.name())
+    }
+
+    fn create(
+        &self,
+        directory: BorrowedFd<'_>,
+        mut name: CString,
+    ) -> Result<(OwnedFd, CString), Refusal> {
         let refused = Refusal::of("create a temporary file beside");
         if is_append_only(directory) {
             return Err(refused(Errno::PERM));
         }
-        let mut name = name_for(target);
         for _ in 0..ATTEMPTS {
             let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
             let made = rustix::fs::openat(directory, &name, flags | OFlags::CLOEXEC, PRIVATE);
             let file = match made {
                 Ok(file) => file,
                 Err(Errno::EXIST) => {
-                    match remove_leftover(directory, &name) {
+                    match self.remove_leftover(directory, &name) {
                         Leftover::Removed => {}
                         Leftover::Stays => name = self.name(),
                     }
@@ -128,27 +152,77 @@ impl Temporaries {
         Err(Refusal::of("replace")(last))
     }
 
-    /// Removes `file` if it is what bears `name`, and nothing else.
-    ///
-    /// unlink(2) takes a name, whatever bears it by then. So it is moved to a name that nobody knows,
-    /// looked at there, and put back if it is somebody else's. A temporary name is known to nobody.
-    pub(super) fn discard(
+    /// Removes what a copy left that is gone: an unfinished file that nobody holds locked, another name
+    /// of a file, or something without content. What cannot be removed stays, and what this copy has
+    /// finished.
+    pub(super) fn remove_leftover(&self, directory: BorrowedFd<'_>, name: &CStr) -> Leftover {
+        let flags = AtFlags::SYMLINK_NOFOLLOW;
+        let facts = match rustix::fs::statat(directory, name, flags) {
+            Ok(facts) => facts,
+            Err(Errno::NOENT) => return Leftover::Removed,
+            Err(_) => return Leftover::Stays,
+        };
+        if self.kept.lock().unwrap_or_else(PoisonError::into_inner).contains(&identity(&facts)) {
+            return Leftover::Stays;
+        }
+        let kind = FileType::from_raw_mode(facts.st_mode);
+        let user = rustix::process::geteuid();
+        if kind.is_dir() || !user.is_root() && facts.st_uid != user.as_raw() {
+            return Leftover::Stays;
+        }
+        let _locked;
+        // Its mode says nothing: a copy may have been killed between the mode and the proper name.
+        if kind.is_file() && facts.st_nlink < 2 {
+            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+            let Ok(file) = rustix::fs::openat(directory, name, flags, Mode::empty()) else {
+                return Leftover::Stays;
+            };
+            if rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+                return Leftover::Stays;
+            }
+            // Its maker may have ended between the two calls, and another one have begun.
+            let now = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
+            match (rustix::fs::fstat(&file), now) {
+                (Ok(held), Ok(now)) if identity(&held) == identity(&now) => {}
+                (_, Err(Errno::NOENT)) => return Leftover::Removed,
+                _ => return Leftover::Stays,
+            }
+            _locked = file;
+        }
+        match rustix::fs::unlinkat(directory, name, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => Leftover::Removed,
+            Err(_) => Leftover::Stays,
+        }
+    }
+
+    /// Removes a file under a temporary name, which nobody else knows.
+    pub(super) fn discard_temporary(
         &self,
         directory: BorrowedFd<'_>,
         name: &CStr,
         file: BorrowedFd<'_>,
     ) -> Discarded {
-        let remove = |name: &CStr| match rustix::fs::unlinkat(directory, name, AtFlags::empty()) {
+        match rustix::fs::unlinkat(directory, name, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => Discarded::Gone,
             Err(_) => {
                 // Where it must stay it takes no room.
                 let _it_does = rustix::fs::ftruncate(file, 0);
                 Discarded::Stays
             }
-        };
-        if is_temporary(name) {
-            return remove(name);
         }
+    }
+
+    /// Removes `file` if it is what bears `name`, and nothing else.
+    ///
+    /// unlink(2) takes a name, whatever bears it by then. So it is moved to a name that nobody knows,
+    /// looked at there, and put back if it is somebody else's.
+    pub(super) fn discard(
+        &self,
+        directory: BorrowedFd<'_>,
+        name: &CStr,
+        file: BorrowedFd<'_>,
+    ) -> Discarded {
+        let remove = |name: &CStr| self.discard_temporary(directory, name, file);
         // Of what nothing is known nothing is removed.
         let Ok(facts) = rustix::fs::fstat(file) else {
             let _it_takes_room = rustix::fs::ftruncate(file, 0);
@@ -206,13 +280,25 @@ fn put_back(directory: BorrowedFd<'_>, aside: &CStr, name: &CStr) -> Result<(), 
 /// The name under which the file is made that will be called `target`: always the same, so that
 /// what was left of it is found without a listing.
 fn name_for(target: &CStr) -> CString {
-    /// FNV-1a with 64 bits (Fowler, Noll, Vo). Two names that meet do no harm: the second one gets
-    /// another temporary name.
+    // Two names that meet do no harm: the second one gets another temporary name.
+    let number = fnv1a(target.to_bytes().iter().copied());
+    CString::new(format!("{PREFIX}{number:x}-0-0")).expect("neither prefix nor digits have a NUL")
+}
+
+/// FNV-1a with 64 bits (Fowler, Noll, Vo).
+pub(super) fn fnv1a(bytes: impl Iterator<Item = u8>) -> u64 {
     const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x0100_0000_01b3;
-    let hash = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(PRIME);
-    let number = target.to_bytes().iter().fold(BASIS, hash);
-    CString::new(format!("{PREFIX}{number:x}-0-0")).expect("neither prefix nor digits have a NUL")
+    bytes.fold(BASIS, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(PRIME))
+}
+
+/// Whether somebody makes the file that bears a temporary name: it is locked.
+pub(super) fn is_held(directory: BorrowedFd<'_>, name: &CStr) -> bool {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    rustix::fs::openat(directory, name, flags, Mode::empty()).is_ok_and(|file| {
+        let locked = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive);
+        locked == Err(Errno::WOULDBLOCK)
+    })
 }
 
 /// Whether chattr(1) allows a directory new names only: what is made there can be neither moved
@@ -247,45 +333,6 @@ pub(super) enum Leftover {
     Stays,
 }
 
-/// Removes what a copy left that is gone: an unfinished file that nobody holds locked, another name
-/// of a file, or something without content. What cannot be removed stays.
-pub(super) fn remove_leftover(directory: BorrowedFd<'_>, name: &CStr) -> Leftover {
-    let flags = AtFlags::SYMLINK_NOFOLLOW;
-    let facts = match rustix::fs::statat(directory, name, flags) {
-        Ok(facts) => facts,
-        Err(Errno::NOENT) => return Leftover::Removed,
-        Err(_) => return Leftover::Stays,
-    };
-    let kind = FileType::from_raw_mode(facts.st_mode);
-    let user = rustix::process::geteuid();
-    if kind.is_dir() || !user.is_root() && facts.st_uid != user.as_raw() {
-        return Leftover::Stays;
-    }
-    let _locked;
-    // Its mode says nothing: a copy may have been killed between the mode and the proper name.
-    if kind.is_file() && facts.st_nlink < 2 {
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let Ok(file) = rustix::fs::openat(directory, name, flags, Mode::empty()) else {
-            return Leftover::Stays;
-        };
-        if rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
-            return Leftover::Stays;
-        }
-        // Its maker may have ended between the two calls, and another one have begun.
-        let now = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
-        match (rustix::fs::fstat(&file), now) {
-            (Ok(held), Ok(now)) if identity(&held) == identity(&now) => {}
-            (_, Err(Errno::NOENT)) => return Leftover::Removed,
-            _ => return Leftover::Stays,
-        }
-        _locked = file;
-    }
-    match rustix::fs::unlinkat(directory, name, AtFlags::empty()) {
-        Ok(()) | Err(Errno::NOENT) => Leftover::Removed,
-        Err(_) => Leftover::Stays,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -298,10 +345,10 @@ mod tests {
         let temporaries = Temporaries::default();
         let (file, name) = temporaries.file(directory.as_fd(), c"target").unwrap();
         assert!(is_temporary(&name));
-        remove_leftover(directory.as_fd(), &name);
+        temporaries.remove_leftover(directory.as_fd(), &name);
         assert!(rustix::fs::statat(&directory, &name, AtFlags::empty()).is_ok());
         drop(file);
-        remove_leftover(directory.as_fd(), &name);
+        temporaries.remove_leftover(directory.as_fd(), &name);
         assert!(rustix::fs::statat(&directory, &name, AtFlags::empty()).is_err());
     }
 
@@ -331,10 +378,11 @@ mod tests {
     fn what_lacked_nothing_but_its_name_goes_too() {
         let place = tempfile::tempdir().unwrap();
         let directory = rustix::fs::open(place.path(), OFlags::RDONLY, Mode::empty()).unwrap();
-        let (file, name) = Temporaries::default().file(directory.as_fd(), c"target").unwrap();
+        let temporaries = Temporaries::default();
+        let (file, name) = temporaries.file(directory.as_fd(), c"target").unwrap();
         rustix::fs::fchmod(&file, Mode::from_raw_mode(0o644)).unwrap();
         drop(file);
-        remove_leftover(directory.as_fd(), &name);
+        temporaries.remove_leftover(directory.as_fd(), &name);
         assert!(rustix::fs::statat(&directory, &name, AtFlags::empty()).is_err());
     }
 
@@ -368,6 +416,24 @@ mod tests {
         assert_ne!(make(c"other").1, second);
         drop(held);
         assert!(is_temporary(&first) && is_temporary(&third));
+    }
+
+    #[test]
+    fn what_was_finished_under_such_a_name_stays() {
+        let place = tempfile::tempdir().unwrap();
+        let directory = rustix::fs::open(place.path(), OFlags::RDONLY, Mode::empty()).unwrap();
+        let at = directory.as_fd();
+        let temporaries = Temporaries::default();
+        let name = name_for(c"file");
+        std::fs::write(place.path().join(name.to_str().unwrap()), "finished").unwrap();
+        let facts = rustix::fs::statat(at, &name, AtFlags::empty()).unwrap();
+        temporaries.keep(identity(&facts));
+        assert_eq!(temporaries.remove_leftover(at, &name), Leftover::Stays);
+        assert_ne!(temporaries.file(at, c"file").unwrap().1, name, "it takes another name");
+        // What bears it by now is not removed by its name.
+        let other = tempfile::tempfile().unwrap();
+        assert_eq!(temporaries.discard(at, &name, other.as_fd()), Discarded::Gone);
+        assert!(rustix::fs::statat(at, &name, AtFlags::empty()).is_ok());
     }
 
     #[test]

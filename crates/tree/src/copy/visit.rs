@@ -4,11 +4,13 @@
 //! directory with more names than are kept in memory is listed a second time for its files, piece
 //! by piece.
 
+mod unfinished;
+
 use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::fs::{AtFlags, FileType, Mode, SeekFrom, Stat};
+use rustix::fs::{FileType, SeekFrom};
 use rustix::io::Errno;
 
 use super::attributes::{self, Attributes, Made};
@@ -23,14 +25,13 @@ use super::job::Targets;
 use super::lane::Lane;
 use super::listing::{each, once};
 use super::options::{Preserve, Reach};
+use super::peculiar::{self, ONE_NAME};
 use super::tally::count;
-use super::temporary::{is_temporary, remove_leftover};
+use super::temporary::is_temporary;
 use crate::spool::home::Home;
 use crate::spool::names::{Batch, Names};
+use unfinished::{UNFINISHED, is_unfinished, take_back};
 
-/// Only we may look into a directory until it is complete. The sticky bit means nothing where nobody
-/// else may write: it tells what a copy was killed over from what somebody keeps for himself.
-const UNFINISHED: Mode = Mode::RWXU.union(Mode::SVTX);
 /// Names of files that one listing keeps in memory; what is more is listed a second time.
 const MOST_NAMES_BYTES: usize = 128 << 10;
 /// Names of directories that are kept in memory for later; what is more lies in a file.
@@ -45,6 +46,7 @@ struct Listed {
     existing: Names,
     below: usize,
     is_large: bool,
+    names: peculiar::Names,
 }
 
 impl Lane<'_, '_> {
@@ -172,9 +174,6 @@ impl Lane<'_, '_> {
     /// Lists a directory and makes pieces of its entries; does the first one at once.
     fn list(&mut self, directory: &Arc<Directory>, origin: Origin) {
         let Some(pair) = self.pair(directory) else { return };
-        if origin == Origin::Existing {
-            self.remove_leftovers(pair.target());
-        }
         let mut listed = match self.survey(directory, &pair) {
             Ok(listed) => listed,
             // Why it stops is said elsewhere.
@@ -184,6 +183,11 @@ impl Lane<'_, '_> {
                 return self.copy.fail_one(&Failure { refusal, path });
             }
         };
+        let peculiar = std::mem::take(&mut listed.names).finish();
+        self.copy.peculiarities.remember(directory.number(), peculiar);
+        if origin == Origin::Existing {
+            self.remove_leftovers(pair.target());
+        }
         directory.expect(listed.below);
         directory.leave_for_later(listed.fresh, listed.existing);
         let mut found = Vec::new();
@@ -216,7 +220,14 @@ impl Lane<'_, '_> {
     fn survey(&mut self, directory: &Arc<Directory>, pair: &Pair) -> Result<Listed, Refusal> {
         let names = || Names::new(Home::temporary(), MOST_BELOW_BYTES);
         let (fresh, existing) = (names(), names());
-        let mut listed = Listed { files: Vec::new(), fresh, existing, below: 0, is_large: false };
+        let mut listed = Listed {
+            files: Vec::new(),
+            fresh,
+            existing,
+            below: 0,
+            is_large: false,
+            names: peculiar::Names::default(),
+        };
         let mut bytes = 0;
         let mut space = self.take_listing();
         let result = each(pair.source(), &mut space, |name, kind| {
@@ -224,9 +235,16 @@ impl Lane<'_, '_> {
                 return Err(Refusal::interrupted("list"));
             }
             let device = pair.found().target.0;
+            listed.names.add(name, kind);
             if kind.is_dir() {
                 match rustix::fs::mkdirat(pair.target(), name, UNFINISHED) {
                     Ok(()) => listed.fresh.push(name, kind)?,
+                    Err(Errno::EXIST) if listed.names.is_taken(name, pair) => {
+                        let path = directory.path(Side::Target, Some(name));
+                        let refusal = Refusal::because("make the directory", ONE_NAME);
+                        self.copy.fail_one(&Failure { refusal, path });
+                        return Ok(());
+                    }
                     Err(Errno::EXIST) => listed.existing.push(name, kind)?,
                     // That there is no room was said.
                     Err(_) if self.copy.stop.is_full(device) => return Ok(()),
@@ -293,7 +311,7 @@ impl Lane<'_, '_> {
                 return Err(Refusal::interrupted("list"));
             }
             if is_temporary(name) {
-                let _stays_or_goes = remove_leftover(target, name);
+                let _stays_or_goes = self.copy.temporaries.remove_leftover(target, name);
             }
             Ok(())
         });
@@ -302,6 +320,7 @@ impl Lane<'_, '_> {
 
     /// Gives a directory its attributes.
     pub(super) fn complete(&self, directory: &Arc<Directory>) {
+        self.copy.peculiarities.forget(directory.number());
         if self.copy.stop.is_due() {
             return;
         }
@@ -334,44 +353,6 @@ impl Lane<'_, '_> {
 /// Whether a directory is one of those at the top of this copy.
 fn has(known: &Mutex<Vec<Identity>>, directory: Identity) -> bool {
     known.lock().unwrap_or_else(PoisonError::into_inner).contains(&directory)
-}
-
-/// Whether a directory that was there is one that a copy was killed over: it has the mode with which
-/// they are made, as far as a umask or a default ACL lets it. Its times say nothing: they are set
-/// before the mode.
-fn is_unfinished(entry: Entry<'_>, found: &Stat, source: &Stat) -> bool {
-    // Its owner is the first attribute that is set.
-    is_as_made(found)
-        && (belongs_to_us(found) || found.st_uid == source.st_uid)
-        && shares_as_above(entry, found)
-}
-
-/// Whether a directory has the set-group-ID bit where it would have inherited it, and only there.
-fn shares_as_above(entry: Entry<'_>, found: &Stat) -> bool {
-    let shares = |facts: &Stat| Mode::from_raw_mode(facts.st_mode).contains(Mode::SGID);
-    // What the user names as `DIR/.` is the name `.` in itself.
-    let above = if entry.target == c"." { c".." } else { c"." };
-    rustix::fs::statat(entry.pair.target(), above, AtFlags::empty())
-        .is_ok_and(|above| shares(&above) == shares(found))
-}
-
-fn is_as_made(found: &Stat) -> bool {
-    let mode = Mode::from_raw_mode(found.st_mode & 0o7777);
-    mode.contains(Mode::SVTX) && UNFINISHED.union(Mode::SGID).contains(mode)
-}
-
-fn belongs_to_us(found: &Stat) -> bool {
-    found.st_uid == rustix::process::geteuid().as_raw()
-}
-
-/// Takes back a directory that was just made, where its source cannot be opened after all: cp makes
-/// none then. What else bears the name by now is not as it was made, or not empty.
-fn take_back(entry: Entry<'_>) {
-    let (at, name) = (entry.pair.target(), entry.target);
-    let found = rustix::fs::statat(at, name, AtFlags::SYMLINK_NOFOLLOW);
-    if found.is_ok_and(|found| is_as_made(&found) && belongs_to_us(&found)) {
-        let _stays = rustix::fs::unlinkat(at, name, AtFlags::REMOVEDIR);
-    }
 }
 
 /// Opens a directory of the target. It is enough if it may be searched.

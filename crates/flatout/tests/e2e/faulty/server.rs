@@ -12,6 +12,7 @@ use fuser::{
 };
 
 use super::Faults;
+use super::folding::Place;
 use super::passage::{Passage, Stretch};
 
 /// The kernel asks anew each time, because tests change files behind its back.
@@ -33,7 +34,7 @@ pub struct State {
     pub passage: Passage,
     nodes: BTreeMap<u64, Node>,
     /// Parent and name to the number of a node.
-    names: BTreeMap<(u64, OsString), u64>,
+    pub(super) names: BTreeMap<Place, u64>,
     last_number: u64,
 }
 
@@ -83,18 +84,19 @@ impl State {
         if !self.faults.can_create {
             return Err(Errno::EROFS);
         }
-        if self.names.contains_key(&place) {
+        if self.names.contains_key(&self.meant(place.clone())) {
             return Err(Errno::EEXIST);
         }
         Ok(self.add(place, kind, (mode & 0o7777) as u16))
     }
 
-    fn remove(&mut self, place: &(u64, OsString)) -> Result<(), Errno> {
-        let number = self.names.get(place).copied().ok_or(Errno::ENOENT)?;
+    fn remove(&mut self, place: Place) -> Result<(), Errno> {
+        let place = self.meant(place);
+        let number = self.names.get(&place).copied().ok_or(Errno::ENOENT)?;
         if self.names.keys().any(|(parent, _)| *parent == number) {
             return Err(Errno::ENOTEMPTY);
         }
-        self.names.remove(place);
+        self.names.remove(&place);
         self.nodes.get_mut(&number).unwrap().is_named = false;
         Ok(())
     }
@@ -176,7 +178,7 @@ impl Server {
     }
 
     fn remove(&self, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        match self.state().remove(&(parent.0, name.into())) {
+        match self.state().remove((parent.0, name.into())) {
             Ok(()) => reply.ok(),
             Err(errno) => reply.error(errno),
         }
@@ -186,7 +188,7 @@ impl Server {
 impl Filesystem for Server {
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let state = self.state();
-        let found = state.names.get(&(parent.0, name.into())).ok_or(Errno::ENOENT);
+        let found = state.names.get(&state.meant((parent.0, name.into()))).ok_or(Errno::ENOENT);
         match found.and_then(|&number| state.attributes(number)) {
             Ok(attributes) => reply.entry(&NOT_REMEMBERED, &attributes, Generation(0)),
             Err(errno) => reply.error(errno),
@@ -279,10 +281,12 @@ impl Filesystem for Server {
             return reply.error(Errno::EINVAL);
         }
         let mut state = self.state();
-        let Some(number) = state.names.remove(&(parent.0, name.into())) else {
+        let place = state.meant((parent.0, name.into()));
+        let Some(number) = state.names.remove(&place) else {
             return reply.error(Errno::ENOENT);
         };
-        if let Some(replaced) = state.names.insert((new_parent.0, new_name.into()), number) {
+        let place = state.meant((new_parent.0, new_name.into()));
+        if let Some(replaced) = state.names.insert(place, number) {
             state.nodes.get_mut(&replaced).unwrap().is_named = false;
         }
         reply.ok();

@@ -4,7 +4,7 @@
 use std::ffi::CString;
 use std::os::fd::{AsFd, OwnedFd};
 
-use rustix::fs::{FileType, Mode, OFlags, Stat};
+use rustix::fs::{FileType, FlockOperation, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::Attempt;
@@ -16,6 +16,7 @@ use crate::copy::existing::{Existing, SECTOR_BYTES, refuse_itself, refused};
 use crate::copy::failure::{Cause, Refusal};
 use crate::copy::lane::Lane;
 use crate::copy::options::{Appearance, Assurance, Preserve};
+use crate::copy::temporary::is_temporary;
 
 pub(super) const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
 
@@ -63,6 +64,9 @@ impl Lane<'_, '_> {
             match rustix::fs::openat(directory, entry.target, flags | OFlags::CLOEXEC, PRIVATE) {
                 Ok(file) => {
                     self.copy.attributes.let_owner_in(file.as_fd(), inheritance);
+                    if is_temporary(entry.target) {
+                        claim(&file)?;
+                    }
                     return Ok(Where::Open(Place { file, made, name: Name::New, device }));
                 }
                 Err(Errno::EXIST) => {}
@@ -144,13 +148,17 @@ impl Lane<'_, '_> {
             Ok(None) => Ok(Err(Errno::PERM)),
             Err(refusal) => Err(Trouble::Target(refusal)),
         };
-        self.discard(entry, &file, &name);
+        self.discard(entry, &file, Some(&name));
         refused
     }
 
     /// Makes a file under a name of ours.
     fn temporary(&self, entry: Entry<'_>) -> Result<(OwnedFd, CString), Refusal> {
-        let (file, name) = self.copy.temporaries.file(entry.pair.target(), entry.target)?;
+        let (directory, temporaries) = (entry.pair.target(), &self.copy.temporaries);
+        let (file, name) = match self.copy.peculiarities.has_temporary(entry.directory) {
+            true => temporaries.unusual_file(directory),
+            false => temporaries.file(directory, entry.target),
+        }?;
         self.copy.attributes.let_owner_in(file.as_fd(), entry.pair.found().inheritance);
         Ok((file, name))
     }
@@ -187,6 +195,18 @@ impl Lane<'_, '_> {
         let same_owner = if facts.st_uid == source.st_uid { 0o700 } else { 0 };
         let mode = Mode::from_raw_mode(facts.st_mode & source.st_mode & same_owner);
         let _not_ours = rustix::fs::fchmod(file, mode);
+    }
+}
+
+/// Locks a file that bears a temporary name for good until it is complete, so that nobody takes it for
+/// what somebody left.
+fn claim(file: &OwnedFd) -> Result<(), Trouble> {
+    let _where_there_are_locks = rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive);
+    match rustix::fs::fstat(file) {
+        Ok(facts) if facts.st_nlink == 0 => {
+            Err(refused("create", "it was taken for what a copy has left, and removed"))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -1,0 +1,134 @@
+//! Names of the source that the target takes for one, and names that look like our temporary ones.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use super::copier::is_control;
+use crate::bin::{Folder, Ran};
+use crate::faulty::{Faults, Faulty};
+use crate::skip::needs;
+
+/// So many pairs of names.
+const PAIRS: usize = 40;
+
+fn under_test() -> Result<(), String> {
+    if is_control() { Err("cp stands in for the copier".into()) } else { Ok(()) }
+}
+
+/// The name under which a file is made that will be called `target`.
+fn temporary_of(target: &str) -> String {
+    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    format!(".flatout-copy-{:x}-0-0", target.bytes().fold(0xcbf2_9ce4_8422_2325, step))
+}
+
+/// What the files of a directory hold.
+fn contents(directory: &Path) -> BTreeMap<String, String> {
+    let entries = fs::read_dir(directory).unwrap().map(Result::unwrap);
+    entries
+        .filter(|entry| entry.file_type().unwrap().is_file())
+        .map(|entry| {
+            let name = entry.file_name().into_string().unwrap();
+            (name, fs::read_to_string(entry.path()).unwrap())
+        })
+        .collect()
+}
+
+fn copy(folder: &Folder, options: &[&str], operands: &[&str]) -> Ran {
+    folder.flatout([&["copy"][..], options, operands].concat()).leaves("T").run()
+}
+
+/// Files that are to be replaced, and beside each a file of the very name that the copier would
+/// use for that.
+#[test]
+fn files_that_bear_the_names_of_temporaries_are_copied_and_stay() {
+    needs!(under_test());
+    for options in [&["--threads=1"][..], &["--threads=8"], &["--atomic"], &["--in-place"]] {
+        let folder = Folder::new();
+        for directory in ["S", "T", "other"] {
+            fs::create_dir(folder.join(directory)).unwrap();
+        }
+        for index in 0..PAIRS {
+            let name = format!("x{index}");
+            let temporary = format!("S/{}", temporary_of(&name));
+            fs::write(folder.join(&temporary), format!("kept {index}")).unwrap();
+            fs::write(folder.join(&format!("S/{name}")), format!("new {index}")).unwrap();
+            fs::write(folder.join(&format!("T/{name}")), "old").unwrap();
+            fs::write(folder.join(&format!("other/{name}")), format!("later {index}")).unwrap();
+        }
+        let wanted = contents(&folder.join("S"));
+        for _ in 0..2 {
+            let ran = copy(&folder, options, &["S/.", "T"]);
+            assert_eq!(ran.exits(0).stderr.lines().count(), 1, "{ran}");
+            assert!(ran.stderr.contains("bears the name of a temporary file"), "{ran}");
+            assert!(contents(&folder.join("T")) == wanted, "{options:?}{ran}");
+        }
+        // Another source of the same copy replaces files there.
+        let ran = copy(&folder, options, &["S/.", "other/.", "T"]);
+        ran.exits(0);
+        let found = contents(&folder.join("T"));
+        assert_eq!(found.len(), 2 * PAIRS, "{options:?}{ran}");
+        for index in 0..PAIRS {
+            let name = format!("x{index}");
+            assert_eq!(found[&temporary_of(&name)], format!("kept {index}"), "{ran}");
+            assert_eq!(found[&name], format!("later {index}"), "{ran}");
+        }
+    }
+}
+
+/// As on vfat, or in a directory of ext4 that folds case.
+#[test]
+fn names_that_the_target_takes_for_one_are_refused_and_nothing_is_lost() {
+    needs!(under_test());
+    let faulty = needs!(Faulty::new(Faults { folds: true, ..Faults::default() }));
+    let folder = Folder::new();
+    for directory in ["S/Sub", "S/sub"] {
+        fs::create_dir_all(folder.join(directory)).unwrap();
+        fs::write(folder.join(directory).join("f"), directory).unwrap();
+    }
+    for index in 0..PAIRS {
+        fs::write(folder.join(&format!("S/README{index}")), format!("README{index}")).unwrap();
+        fs::write(folder.join(&format!("S/readme{index}")), format!("readme{index}")).unwrap();
+        fs::write(folder.join(&format!("S/plain{index}")), "plain").unwrap();
+    }
+    for (count, options) in
+        [&["--threads=1"][..], &["--threads=8"], &["--atomic"], &["--in-place"]].iter().enumerate()
+    {
+        let target = faulty.path().join(format!("copy{count}"));
+        // A new directory, then one that is there.
+        for _ in 0..2 {
+            let words = ["copy", "-T", "S", target.to_str().unwrap()];
+            let ran = folder.flatout(words.iter().chain(*options)).run();
+            ran.exits(1);
+            let refused: Vec<&str> =
+                ran.stderr.lines().filter(|l| l.contains("same name")).collect();
+            assert_eq!(refused.len(), PAIRS + 1, "{options:?}{ran}");
+            let found = contents(&target);
+            assert_eq!(found.len(), 2 * PAIRS, "{options:?}{ran}");
+            for index in 0..PAIRS {
+                // The one that is said to be missing is, and the other one is there.
+                let text = [format!("README{index}"), format!("readme{index}")]
+                    .into_iter()
+                    .find_map(|name| found.get(&name))
+                    .unwrap();
+                let other = match text.strip_prefix("README") {
+                    Some(number) => format!("readme{number}:"),
+                    None => text.replace("readme", "README") + ":",
+                };
+                assert!(refused.iter().any(|line| line.contains(&other)), "{text}{ran}");
+            }
+            let sub = ["Sub", "sub"].map(|name| fs::read_to_string(target.join(name).join("f")));
+            assert!(sub.iter().flatten().all(|text| *text == *sub[0].as_ref().unwrap()), "{ran}");
+        }
+    }
+    // Names that a directory tells apart are copied as any.
+    copy(&folder, &[], &["S", "T"]).exits(0);
+    assert_eq!(contents(&folder.join("T")).len(), 3 * PAIRS);
+    // Named one by one.
+    fs::create_dir(folder.join("up")).unwrap();
+    fs::write(folder.join("up/NAME"), "upper").unwrap();
+    fs::write(folder.join("name"), "lower").unwrap();
+    let target = faulty.path().to_str().unwrap();
+    folder.flatout(["copy", "up/NAME", "name", target]).run().complains(1, &["same name"]);
+    faulty.finish();
+}

@@ -1,0 +1,222 @@
+//! Names that need care: those of one directory of the source that the target may take for one
+//! (it folds case, for example), and those that look like temporary names of ours.
+//!
+//! What is kept is next to nothing: of most directories no name is peculiar. Whether a target folds
+//! names is not asked; where two names are told apart after all, care costs a look at what was made.
+
+use std::collections::{HashMap, HashSet};
+use std::ffi::{CStr, CString};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustix::fs::{AtFlags, FileType};
+
+use super::directory::{Directory, Identity, Pair, Side, identity};
+use super::entry::{Entry, Outcome, Trouble, look};
+use super::existing::{OVERWRITE, in_the_way, refused};
+use super::lane::Lane;
+use super::temporary::{fnv1a, is_temporary};
+
+/// Names of one directory that are compared with each other at most.
+const MOST_COMPARED: usize = 1 << 16;
+pub(super) const ONE_NAME: &str = "another name of the source is the same name here";
+
+/// What is peculiar about the names of a directory.
+#[derive(Debug, Default)]
+pub(super) struct Peculiar {
+    /// Keys that several names have.
+    alike: HashSet<u64>,
+    has_temporary: bool,
+}
+
+/// Names of one directory, as they are listed.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    seen: HashSet<u64>,
+    directories: HashMap<u64, CString>,
+    found: Peculiar,
+}
+
+impl Names {
+    /// Takes note of a name.
+    pub(super) fn add(&mut self, name: &CStr, kind: FileType) {
+        let key = key(name);
+        if self.seen.contains(&key) {
+            self.found.alike.insert(key);
+        } else if self.seen.len() < MOST_COMPARED {
+            self.seen.insert(key);
+            if kind.is_dir() {
+                self.directories.insert(key, name.to_owned());
+            }
+        }
+        self.found.has_temporary |= !kind.is_dir() && is_temporary(name);
+    }
+
+    /// Whether another directory of these has the same name in the target.
+    pub(super) fn is_taken(&self, name: &CStr, pair: &Pair) -> bool {
+        let Some(other) = self.directories.get(&key(name)).filter(|other| &***other != name) else {
+            return false;
+        };
+        let flags = AtFlags::SYMLINK_NOFOLLOW;
+        let found = [name, other].map(|name| rustix::fs::statat(pair.target(), name, flags));
+        matches!(found, [Ok(one), Ok(other)] if identity(&one) == identity(&other))
+    }
+
+    /// What is peculiar about them all.
+    pub(super) fn finish(self) -> Option<Peculiar> {
+        let is_usual = self.found.alike.is_empty() && !self.found.has_temporary;
+        (!is_usual).then_some(self.found)
+    }
+}
+
+/// Directories with peculiar names, and what was made under such names. Shared by all threads.
+#[derive(Debug, Default)]
+pub(super) struct Peculiarities {
+    has_any: AtomicBool,
+    /// By the number of the directory.
+    directories: Mutex<HashMap<u64, Arc<Peculiar>>>,
+    /// What bears a name that several names of the source may mean, and its source. Locked as long as
+    /// one of them is copied.
+    taken: Mutex<HashMap<Identity, Identity>>,
+}
+
+impl Peculiarities {
+    fn directories(&self) -> MutexGuard<'_, HashMap<u64, Arc<Peculiar>>> {
+        self.directories.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn taken(&self) -> MutexGuard<'_, HashMap<Identity, Identity>> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Other operands begin, whose names in the target directory are these: they may replace what
+    /// earlier ones brought.
+    pub(super) fn begin<'n>(&self, names: impl Iterator<Item = &'n CStr>) {
+        self.taken().clear();
+        let mut all = Names::default();
+        // Directories are merged, whatever they are called.
+        names.for_each(|name| all.add(name, FileType::RegularFile));
+        self.remember(Directory::NUMBER_OF_BASES, all.finish());
+    }
+
+    /// Remembers what is peculiar about a directory.
+    pub(super) fn remember(&self, directory: u64, peculiar: Option<Peculiar>) {
+        match peculiar {
+            Some(peculiar) => {
+                self.directories().insert(directory, Arc::new(peculiar));
+                self.has_any.store(true, Ordering::Relaxed);
+            }
+            None => self.forget(directory),
+        }
+    }
+
+    /// The directory is complete.
+    pub(super) fn forget(&self, directory: u64) {
+        if self.has_any.load(Ordering::Relaxed) {
+            self.directories().remove(&directory);
+        }
+    }
+
+    fn of(&self, directory: &Directory) -> Option<Arc<Peculiar>> {
+        if !self.has_any.load(Ordering::Relaxed) {
+            return None;
+        }
+        self.directories().get(&directory.number()).cloned()
+    }
+
+    /// Whether names of this directory look like ours: then ours are to be names that nobody has.
+    pub(super) fn has_temporary(&self, directory: &Directory) -> bool {
+        self.of(directory).is_some_and(|peculiar| peculiar.has_temporary)
+    }
+}
+
+impl Lane<'_, '_> {
+    /// Copies an entry, with care where its name needs it.
+    pub(super) fn carefully(
+        &mut self,
+        entry: Entry<'_>,
+        kind: FileType,
+    ) -> Result<Outcome, Trouble> {
+        let copy = self.copy;
+        let Some(peculiar) = copy.peculiarities.of(entry.directory) else {
+            return self.one(entry, kind);
+        };
+        let is_alike = peculiar.alike.contains(&key(entry.target));
+        // One after the other: each must see what the one before it has made.
+        let mut taken = is_alike.then(|| copy.peculiarities.taken());
+        let source = if is_alike { Some(identity(&look(entry)?)) } else { None };
+        if let (Some(taken), Some(found)) = (&taken, in_the_way_of(&peculiar, entry)?) {
+            // Another name of the same file is no loss.
+            if taken.get(&found).is_some_and(|from| Some(*from) != source) {
+                return Err(refused(OVERWRITE, ONE_NAME));
+            }
+        }
+        let outcome = self.one(entry, kind)?;
+        if let Some(made) = in_the_way_of(&peculiar, entry)? {
+            if let (Some(taken), Some(source)) = (&mut taken, source) {
+                taken.insert(made, source);
+            }
+            if is_temporary(entry.target) {
+                copy.temporaries.keep(made);
+                copy.tell_of_a_temporary_name(&entry.path(Side::Target));
+            }
+        }
+        Ok(outcome)
+    }
+}
+
+/// What bears the name in the target, where that matters.
+fn in_the_way_of(peculiar: &Peculiar, entry: Entry<'_>) -> Result<Option<Identity>, Trouble> {
+    if !is_temporary(entry.target) && !peculiar.alike.contains(&key(entry.target)) {
+        return Ok(None);
+    }
+    Ok(in_the_way(entry)?.map(|found| identity(&found)))
+}
+
+/// A number that names have in common if a filesystem may take them for one: without case, and
+/// without dots and spaces at the end. What only Unicode's normal forms make alike is not seen.
+fn key(name: &CStr) -> u64 {
+    let bytes = name.to_bytes();
+    let end =
+        bytes.iter().rposition(|byte| !matches!(byte, b'.' | b' ')).map_or(0, |last| last + 1);
+    let bytes = &bytes[..end];
+    match std::str::from_utf8(bytes) {
+        Ok(text) if !text.is_ascii() => {
+            let folded: String = text.to_uppercase().chars().flat_map(char::to_lowercase).collect();
+            fnv1a(folded.bytes())
+        }
+        _ => fnv1a(bytes.iter().map(u8::to_ascii_lowercase)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_alike_that_a_filesystem_may_take_for_one() {
+        for (one, other) in [
+            (c"README", c"readme"),
+            (c"Straße", c"STRASSE"),
+            (c"\u{c9}t\u{e9}", c"\u{e9}T\u{c9}"),
+            (c"\u{212a}", c"k"),
+            (c"name. .", c"NAME"),
+        ] {
+            assert_eq!(key(one), key(other), "{one:?} {other:?}");
+        }
+        assert_ne!(key(c"a"), key(c"b"));
+        assert_ne!(key(c"\xff"), key(c"\xfe"), "what is no text has no case");
+    }
+
+    #[test]
+    fn of_most_directories_nothing_is_remembered() {
+        let found = |names: &[&CStr]| {
+            let mut all = Names::default();
+            names.iter().for_each(|name| all.add(name, FileType::RegularFile));
+            all.finish()
+        };
+        assert!(found(&[c"a", c"b", c"README", c".flatout-copy-notes"]).is_none());
+        assert_eq!(found(&[c"a", c"b", c"B", c"c"]).unwrap().alike.len(), 1);
+        assert!(found(&[c".flatout-copy-1-2-3"]).unwrap().has_temporary);
+    }
+}

@@ -1,0 +1,47 @@
+//! Directories that are made and not filled: how they look, and how they go.
+
+use rustix::fs::{AtFlags, Mode, Stat};
+
+use crate::copy::entry::Entry;
+
+/// Only we may look into a directory until it is complete. The sticky bit means nothing where nobody
+/// else may write: it tells what a copy was killed over from what somebody keeps for himself.
+pub(super) const UNFINISHED: Mode = Mode::RWXU.union(Mode::SVTX);
+
+/// Whether a directory that was there is one that a copy was killed over: it has the mode with which
+/// they are made, as far as a umask or a default ACL lets it. Its times say nothing: they are set
+/// before the mode.
+pub(super) fn is_unfinished(entry: Entry<'_>, found: &Stat, source: &Stat) -> bool {
+    // Its owner is the first attribute that is set.
+    is_as_made(found)
+        && (belongs_to_us(found) || found.st_uid == source.st_uid)
+        && shares_as_above(entry, found)
+}
+
+/// Whether a directory has the set-group-ID bit where it would have inherited it, and only there.
+fn shares_as_above(entry: Entry<'_>, found: &Stat) -> bool {
+    let shares = |facts: &Stat| Mode::from_raw_mode(facts.st_mode).contains(Mode::SGID);
+    // What the user names as `DIR/.` is the name `.` in itself.
+    let above = if entry.target == c"." { c".." } else { c"." };
+    rustix::fs::statat(entry.pair.target(), above, AtFlags::empty())
+        .is_ok_and(|above| shares(&above) == shares(found))
+}
+
+fn is_as_made(found: &Stat) -> bool {
+    let mode = Mode::from_raw_mode(found.st_mode & 0o7777);
+    mode.contains(Mode::SVTX) && UNFINISHED.union(Mode::SGID).contains(mode)
+}
+
+fn belongs_to_us(found: &Stat) -> bool {
+    found.st_uid == rustix::process::geteuid().as_raw()
+}
+
+/// Takes back a directory that was just made, where its source cannot be opened after all: cp makes
+/// none then. What else bears the name by now is not as it was made, or not empty.
+pub(super) fn take_back(entry: Entry<'_>) {
+    let (at, name) = (entry.pair.target(), entry.target);
+    let found = rustix::fs::statat(at, name, AtFlags::SYMLINK_NOFOLLOW);
+    if found.is_ok_and(|found| is_as_made(&found) && belongs_to_us(&found)) {
+        let _stays = rustix::fs::unlinkat(at, name, AtFlags::REMOVEDIR);
+    }
+}
