@@ -54,7 +54,7 @@ impl Names {
 
     /// Whether another directory of these has the same name in the target.
     pub(super) fn is_taken(&self, name: &CStr, pair: &Pair) -> bool {
-        let Some(other) = self.directories.get(&key(name)).filter(|other| &***other != name) else {
+        let Some(other) = self.directories.get(&key(name)).filter(|other| ***other != *name) else {
             return false;
         };
         let flags = AtFlags::SYMLINK_NOFOLLOW;

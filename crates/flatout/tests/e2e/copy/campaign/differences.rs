@@ -7,8 +7,9 @@ use super::case::parent;
 use super::facts::{Facts, State};
 use super::mapping::Meeting;
 use super::names::{
-    is_dangling_still, is_directory_twice, is_kept_from_loop, is_link_beside, is_name_of_replaced,
-    is_name_of_source, is_parted_or_written, is_protected_or_linked, stays_with_other_name,
+    is_dangling_still, is_directory_twice, is_kept_from_loop, is_link_beside, is_name_left,
+    is_name_of_replaced, is_name_of_source, is_parted_or_written, is_protected_or_linked,
+    stays_with_other_name,
 };
 use super::predictions::{
     has_known_attributes, has_one_inode_twice, has_planned_bits, has_time_of_its_own,
@@ -78,12 +79,13 @@ pub const RULES: &[Rule] = &[
         },
     },
     Rule {
-        name: "a replaced symlink is no other name of a source any more",
+        name: "a replaced symlink is no other name of anything any more",
         sentence: REPLACED_SYMLINK,
         allows: |facts, place, aspects| {
             let is_replaced =
                 |twin: &[u8]| facts.leads_to_no_directory(twin) && facts.is_done(twin);
             is_link_beside((facts, place, aspects), is_replaced)
+                || is_name_left((facts, place, aspects), is_replaced)
         },
         changes_exit: never,
     },

@@ -21,6 +21,16 @@ pub fn is_link_beside(
     aspects == [Aspect::Links] && facts.is_done(place) && facts.twins(place).into_iter().any(holds)
 }
 
+/// Nothing came to this name; another name of what it bears gave way.
+pub fn is_name_left(
+    (facts, place, aspects): (&Facts<'_>, &[u8], &[Aspect]),
+    gave_way: impl Fn(&[u8]) -> bool,
+) -> bool {
+    aspects == [Aspect::Links]
+        && facts.is(place, State::Before)
+        && facts.other_names(place).into_iter().any(gave_way)
+}
+
 /// A symlink that leads nowhere is still there, and a file with several names was refused.
 pub fn is_dangling_still(facts: &Facts<'_>, place: &[u8]) -> bool {
     let is_link = |entry: &Entry| entry.kind == Kind::Symlink;
