@@ -7,9 +7,11 @@
 //! `copy/finish.rs`. Races against other copiers are in [`crate::versus`].
 
 mod bare;
+mod bound;
 mod choose;
 mod experiment;
-mod finish;
+mod fact;
+mod row;
 mod site;
 #[cfg(test)]
 mod tests;
@@ -17,14 +19,13 @@ mod trial;
 
 use std::path::PathBuf;
 
-use flatout_measure::case::Plan;
-use flatout_measure::record::{Better, Outcome, Status, Warning};
+use flatout_measure::case::{Measured, Plan, blank, record};
+use flatout_measure::record::{Outcome, Status, Warning};
 use flatout_measure::sampler::Sampler;
 use flatout_measure::warning;
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::clock::monotonic_ns;
 use flatout_sys::memory;
-use serde_json::Value;
 
 use crate::area::{Area, Estimate, Extent, Found, Pace};
 use crate::cache::Clearing;
@@ -34,9 +35,10 @@ use crate::versus;
 
 pub use choose::LeftOut;
 use choose::{Limits, Wanted, Why, choose};
-pub use experiment::{Selection, charts};
+use experiment::Experiment;
+pub use experiment::Selection;
+use row::{Row, Work};
 use site::Site;
-use trial::Row;
 
 /// Trials that a row gets at most: more would tell little, and every copy takes inodes.
 const MOST_TRIALS: u32 = 10;
@@ -275,7 +277,7 @@ fn measure_in(
     let is_unlimited = options.rounds.is_some() && options.time_ns.is_none();
     let budget_ns = if is_unlimited { u64::MAX / 4 } else { sampler.plan.budget_ns };
     let site = Site::make(options, place.targets(), &mut *sampler.events)?;
-    let mut outcomes = Vec::new();
+    let (mut outcomes, mut measured) = (Vec::new(), Vec::new());
     for (number, phase) in planned.phases.iter().enumerate() {
         let left_ns = budget_ns.saturating_sub(monotonic_ns() - begun_ns);
         let mut rows = phase.rows.clone();
@@ -294,21 +296,18 @@ fn measure_in(
             budget_ns: share_ns(&planned.phases[number..], left_ns),
             ..sampler.plan.clone()
         };
-        let mut found = measure_phase((number, rows), &site, &mut sampler.with(plan))?;
-        if planned.phases.len() > 1 {
-            // What was measured in each phase is told apart by it.
-            let references = found.iter_mut().filter(|row| !row.audit.contains_key("source_files"));
-            let phase = Value::from(number + 1);
-            references.for_each(|row| _ = row.parameters.insert("phase".to_owned(), phase.clone()));
-        }
-        outcomes.extend(found);
+        let phase = Part { number, of: planned.phases.len() };
+        measured.extend(measure_phase((phase, rows), &site, &mut sampler.with(plan))?);
     }
     if options.extent == Extent::Few {
         // What rows are held against is named in them, and has no rows of its own there.
-        outcomes.retain(|row| row.audit.contains_key("source_files"));
-        return Ok(Found { outcomes, ..Found::default() });
+        measured.retain(|measured| !measured.row.is_reference());
+        outcomes.retain(|row| row.id != Experiment::Empty.id());
     }
-    Ok(Found { charts: charts(&outcomes), outcomes, storage: None })
+    let charts =
+        if options.extent == Extent::Few { Vec::new() } else { experiment::charts(&measured) };
+    outcomes.extend(record(measured));
+    Ok(Found { charts, outcomes, storage: None })
 }
 
 /// The part of the time that the first of these phases gets.
@@ -318,47 +317,52 @@ fn share_ns(phases: &[Phase], left_ns: u64) -> u64 {
     (u128::from(left_ns) * first / all.max(1)) as u64
 }
 
+/// A phase among others.
+#[derive(Debug, Clone, Copy)]
+struct Part {
+    number: usize,
+    of: usize,
+}
+
 /// Makes the trees of a phase, copies them in rounds, and empties them.
 fn measure_phase(
-    (number, wanted): (usize, Vec<Wanted>),
+    (part, wanted): (Part, Vec<Wanted>),
     site: &Site,
     sampler: &mut Sampler<'_>,
-) -> Result<Vec<Outcome>, Error> {
+) -> Result<Vec<Measured<Row>>, Error> {
     let begun_ns = monotonic_ns();
     let left_ns = |most_ns: u64| most_ns.saturating_sub(monotonic_ns() - begun_ns).max(LEAST_NS);
     let bare_bytes = choose::bare_bytes(&wanted);
-    let wanted = [Wanted::empty()].into_iter().chain(wanted);
-    let rows: Vec<Row> = wanted.map(Row::new).collect();
-    site.begin_phase(number, &rows, &mut *sampler.events)?;
+    let trees: Vec<Wanted> = [Wanted::empty()].into_iter().chain(wanted).collect();
+    site.begin_phase(part.number, &trees, &mut *sampler.events)?;
+    // What was measured in each phase is told apart by it.
+    let phase = (part.of > 1).then_some(part.number + 1);
     let is_exact = site.options.rounds.is_some();
-    let (spread, others): (Vec<&Row>, Vec<&Row>) =
-        rows.iter().partition(|row| row.wanted.experiment.is_spread() && !is_exact);
-    let mut outcomes = Vec::new();
+    let (spread, others): (Vec<Wanted>, Vec<Wanted>) =
+        trees.into_iter().partition(|wanted| wanted.experiment.is_spread() && !is_exact);
+    let mut rows = Vec::new();
     if !spread.is_empty() {
         let budget_ns = left_ns(sampler.plan.budget_ns / SPREAD_PART);
         let (min_trials, max_trials) = (SPREAD_TRIALS, SPREAD_TRIALS);
         let plan = Plan { min_trials, max_trials, budget_ns, ..sampler.plan.clone() };
-        let cases = spread.into_iter().map(|row| trial::case(row, site)).collect();
-        outcomes.extend(sampler.with(plan).run_recorded(cases));
+        let cases = spread.into_iter().map(|wanted| trial::case(wanted, phase, site)).collect();
+        rows.extend(sampler.with(plan).run(cases));
     }
     let budget_ns = left_ns(sampler.plan.budget_ns);
-    let mut cases = bare::cases(site, bare_bytes);
-    cases.extend(others.into_iter().map(|row| trial::case(row, site)));
-    outcomes.extend(sampler.within(budget_ns).run_recorded(cases));
-    finish::finish(&mut outcomes, &rows, site);
+    let mut cases = bare::cases(site, bare_bytes, phase);
+    cases.extend(others.into_iter().map(|wanted| trial::case(wanted, phase, site)));
+    rows.extend(sampler.within(budget_ns).run(cases));
+    bound::apply(&mut rows, site);
     site.end_phase()?;
-    Ok(outcomes)
+    Ok(rows)
 }
 
 /// The row of a tree that is not copied, which says why.
 fn left_out_row(left: &LeftOut, state: State) -> Outcome {
+    let row = Row { work: Work::Tree(left.wanted.clone()), state, phase: None };
     Outcome {
-        id: left.wanted.experiment.id().to_owned(),
-        parameters: left.wanted.parameters(state),
-        unit: "ns".to_owned(),
-        better: Better::Lower,
         status: Status::Unsupported,
         warnings: vec![Warning::new(warning::UNSUPPORTED, left.reason())],
-        ..Outcome::default()
+        ..blank(&row)
     }
 }

@@ -6,5 +6,13 @@ use flatout_measure::fact::Key;
 pub(crate) const BYTES: Key = Key::sum("bytes");
 /// Bytes that the disks behind the place read meanwhile.
 pub(crate) const DEVICE_READ_BYTES: Key = Key::sum("device_read_bytes");
+/// Bytes that the disks behind the place wrote meanwhile.
+pub(crate) const DEVICE_WRITE_BYTES: Key = Key::sum("device_write_bytes");
 /// Bytes of the file that the page cache held before.
 pub(crate) const CACHED_BEFORE_BYTES: Key = Key::sum("cached_before_bytes");
+/// Bytes of the file that the page cache held afterwards.
+pub(crate) const CACHED_AFTER_BYTES: Key = Key::last("cached_after_bytes");
+/// Why the work ended before all was done, and where.
+pub(crate) const ENDED_EARLY: Key = Key::last("ended_early");
+/// Share of the time that is the harness's own.
+pub(crate) const OVERHEAD_RATIO: Key = Key::last("overhead_ratio");

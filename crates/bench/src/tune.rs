@@ -14,7 +14,7 @@ mod trial;
 use std::path::PathBuf;
 
 use flatout_io::{Evidence, ProfileEntry, ProfileKey, Work};
-use flatout_measure::case::Plan;
+use flatout_measure::case::{Plan, record};
 use flatout_measure::record::Outcome;
 use flatout_measure::sampler::Sampler;
 use flatout_sys::affinity;
@@ -125,14 +125,14 @@ fn measure(sites: &[Site], options: &Options, sampler: &mut Sampler<'_>, tuned: 
         let budget_ns = (plan.budget_ns as f64 * group.weight / whole) as u64;
         let share = Plan { budget_ns, max_trials: group.most_trials(plan), ..plan.clone() };
         let cases = group.tunings.iter().map(|tuning| trial::case(&group, *tuning, options));
-        let mut outcomes = sampler.with(share).run_recorded(cases.collect());
+        let mut rows = sampler.with(share).run(cases.collect());
         if let Some(choice) =
-            choose::among(&group.tunings, &mut outcomes, |taken| group.ceiling_name(taken))
+            choose::among(&group.tunings, &mut rows, |taken| group.ceiling_name(taken))
             && !options.cancel.is_cancelled()
         {
             tuned.entries.push(entry(&group, &choice, options));
         }
-        tuned.outcomes.append(&mut outcomes);
+        tuned.outcomes.extend(record(rows));
         if options.cancel.is_cancelled() {
             return;
         }

@@ -8,6 +8,7 @@ pub mod copy;
 pub mod dd;
 pub mod digest;
 pub mod disk;
+pub(crate) mod fact;
 pub mod finish;
 pub mod heat;
 pub mod race;

@@ -83,6 +83,8 @@ pub enum Unit {
     Hertz,
     /// A number of CPUs.
     Cpus,
+    /// How many times as good one figure is as another.
+    Ratio,
     /// Nanoseconds ÷ operations.
     Nanoseconds,
 }
@@ -98,6 +100,7 @@ impl Unit {
             Self::OpPerSecond => "op/s",
             Self::Hertz => "Hz",
             Self::Cpus => "CPUs",
+            Self::Ratio => "ratio",
             Self::Nanoseconds => "ns",
         }
     }

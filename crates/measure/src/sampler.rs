@@ -10,6 +10,7 @@
 mod audit;
 mod detail;
 mod doubt;
+mod pairs;
 mod row;
 mod warmup;
 
@@ -24,6 +25,7 @@ use crate::row::Row;
 
 pub use crate::overhead::{Overhead, calibrate};
 
+pub use pairs::Pair;
 use row::{Closed, Sampled};
 
 /// Readings of the clock inside the timed region of a trial.
@@ -140,7 +142,7 @@ impl<R: Row> Run<'_, '_, '_, R> {
         (self.sampler.events)(Event::Trial { id, parameters, progress });
         let seed = trial_seed(self.sampler.plan.seed, index, row.attempts);
         let attempt = attempt(&mut row.case, seed, self.sampler.clock, self.sampler.witness);
-        match row.take(attempt) {
+        match row.take(attempt, &self.sampler.plan) {
             Some(Closed::Interrupted) => self.interrupt(),
             Some(reason) => self.close(index, reason),
             None if !self.wants_more(index) => self.close(index, Closed::Done),

@@ -10,27 +10,21 @@ use std::path::{Path, PathBuf};
 
 use flatout_io::Error as IoError;
 use flatout_io::{Caching, Engine, Split, Tuning};
-use flatout_measure::case::{Case, Plain, Sample, Trial, TrialError};
-use flatout_measure::row::Unit;
+use flatout_measure::case::{Case, Sample, Trial, TrialError};
 use flatout_measure::warning::{self, Warning};
 use flatout_sys::clock::monotonic_ns;
 use flatout_sys::generator::fill_random;
 use rustix::fs::{Mode, OFlags};
-use serde_json::{Map, Value, json};
 
 use super::Until;
 use super::choose::BARE_FILES;
+use super::row::{Row, Work};
 use super::site::Site;
 use super::trial::durable;
 use crate::choice::Wishes;
 use crate::crew;
 use crate::error::Error;
 use crate::read::{CacheStart, DigestKind, Job, Limit, Reader};
-
-/// The rows of this file.
-pub(super) const CREATE: &str = "copy/bare-create";
-pub(super) const WRITE: &str = "copy/bare-write";
-pub(super) const READ: &str = "copy/bare-read";
 
 /// Bytes per write: the second-level cache holds them.
 const CHUNK_BYTES: usize = 256 << 10;
@@ -40,36 +34,28 @@ const READ_BLOCK_BYTES: u64 = 1 << 20;
 const OWNER_ONLY: Mode = Mode::from_raw_mode(0o600);
 
 /// What rows are held against, measured in the same rounds.
-pub(super) fn cases(site: &Site, bare_bytes: u64) -> Vec<Case<'_, Plain>> {
+pub(super) fn cases(site: &Site, bare_bytes: u64, phase: Option<usize>) -> Vec<Case<'_, Row>> {
     if site.is_never_cold() {
         return Vec::new();
     }
-    let threads = json!(site.cpus);
-    let parameters = |more: &[(&str, Value)]| {
-        let mut parameters = Map::new();
-        let common = [("threads", threads.clone()), ("until", json!("cache"))];
-        for (key, value) in common.iter().chain(more) {
-            parameters.insert((*key).to_owned(), value.clone());
-        }
-        parameters
-    };
-    let bytes = [("bytes", json!(bare_bytes))];
+    let case =
+        |work: Work, trial| Case { row: Row { work, state: site.options.state, phase }, trial };
+    let threads = site.cpus;
     let mut cases = vec![
-        case(CREATE, parameters(&[("files", json!(BARE_FILES))]), Box::new(|_| create(site))),
-        case(WRITE, parameters(&bytes), Box::new(move |_| write(site, bare_bytes))),
+        case(
+            Work::BareCreate { files: BARE_FILES, threads },
+            Box::new(|_| create(site)) as Trial<'_>,
+        ),
+        case(
+            Work::BareWrite { bytes: bare_bytes, threads },
+            Box::new(move |_| write(site, bare_bytes)),
+        ),
     ];
     if let Some(file) = &site.read_file {
-        let mut parameters = parameters(&[("bytes", json!(file.length_bytes()))]);
-        parameters.remove("until");
-        parameters.insert("threads".to_owned(), json!(1));
-        cases.push(case(READ, parameters, Box::new(|_| read(site))));
+        let bytes = file.length_bytes();
+        cases.push(case(Work::BareRead { bytes }, Box::new(|_| read(site))));
     }
     cases
-}
-
-fn case<'a>(id: &'static str, parameters: Map<String, Value>, trial: Trial<'a>) -> Case<'a, Plain> {
-    let unit = if id == CREATE { Unit::Nanoseconds } else { Unit::BytesPerSecond };
-    Case { row: Plain { id, parameters, unit }, trial }
 }
 
 /// Makes empty files, each thread in a directory of its own.

@@ -2,11 +2,13 @@
 
 use std::rc::Rc;
 
-use flatout_measure::record::{Chart, Outcome};
-use serde_json::{Map, Value, json};
+use flatout_measure::case::Measured;
+use flatout_measure::record::Chart;
+use flatout_measure::row::{Parameters, Row as _};
 
 use super::State;
 use super::choose::Wanted;
+use super::row::Row;
 use crate::area::Extent;
 use crate::corpus::{Corpus, Shape, name};
 use crate::error::Error;
@@ -226,35 +228,27 @@ impl Wanted {
 
     /// What tells its row from others with the same id: no more than what is varied, because
     /// every parameter that varies makes lines of a picture.
-    pub(super) fn parameters(&self, state: State) -> Map<String, Value> {
+    pub(super) fn parameters(&self, state: State) -> Parameters {
         let Corpus { name, bytes, files, .. } = &*self.corpus;
         let depth = self.corpus.depth();
-        let mut parameters = Map::new();
-        let mut set = |key: &str, value: Value| parameters.insert(key.to_owned(), value);
-        set("cache_state", state.of_tree().name().into());
-        set("until", "cache".into());
-        match self.experiment {
-            Experiment::Tree => {
-                set("corpus", json!(name));
-                return parameters;
-            }
-            Experiment::Empty => return parameters,
-            Experiment::ByPieces => set("bytes", json!(bytes)),
-            _ => set("file_bytes", json!(self.file_bytes())),
+        let common = Parameters::default()
+            .with("cache_state", state.of_tree().name())
+            .with("until", "cache");
+        let mut parameters = match self.experiment {
+            Experiment::Tree => return common.with("corpus", name.clone()),
+            Experiment::Empty => return common,
+            Experiment::ByPieces => common.with("bytes", *bytes),
+            _ => common.with("file_bytes", self.file_bytes()),
         };
         let is_by_depth = self.experiment == Experiment::ByDepth;
-        if !is_by_depth || *files > 1 {
-            set("files", json!(files));
-        }
-        if is_by_depth || depth > 0 {
-            set("tree_depth", json!(depth));
-        }
+        parameters.set_known("files", (!is_by_depth || *files > 1).then_some(*files));
+        parameters.set_known("tree_depth", (is_by_depth || depth > 0).then_some(depth));
         parameters
     }
 }
 
 /// The pictures, of the rows that there are.
-pub fn charts(rows: &[Outcome]) -> Vec<Chart> {
+pub(super) fn charts(rows: &[Measured<Row>]) -> Vec<Chart> {
     let chart = |title: &str, experiment: Experiment, x: &str, lines: &[&str]| Chart {
         title: title.to_owned(),
         id: experiment.id().to_owned(),
@@ -268,12 +262,16 @@ pub fn charts(rows: &[Outcome]) -> Vec<Chart> {
         chart("Copy time by tree depth", Experiment::ByDepth, "tree_depth", &["file_bytes"]),
     ];
     let has_points = |chart: &Chart| {
-        let own = rows.iter().filter(|row| row.id == chart.id && row.median.is_some());
-        let mut found: Vec<_> =
-            own.filter_map(|row| row.parameters[&chart.x_parameter].as_u64()).collect();
-        found.sort_unstable();
-        found.dedup();
-        found.len() > 1
+        let has_figure = |measured: &&Measured<Row>| {
+            measured.row.id() == chart.id && measured.outcome.median.is_some()
+        };
+        let own = rows.iter().filter(has_figure);
+        let mut points: Vec<f64> = own
+            .filter_map(|measured| measured.row.parameters().value(&chart.x_parameter)?.number())
+            .collect();
+        points.sort_by(f64::total_cmp);
+        points.dedup();
+        points.len() > 1
     };
     all.into_iter().filter(has_points).collect()
 }

@@ -18,7 +18,7 @@ use flatout_sys::affinity;
 use flatout_sys::filesystem::{Filesystem, Nature};
 use rustix::fs::OFlags;
 
-use super::trial::Row;
+use super::choose::Wanted;
 use super::{Options, State};
 use crate::corpus::{Corpus, make};
 use crate::error::Error;
@@ -83,12 +83,12 @@ impl Site {
     pub(super) fn begin_phase(
         &self,
         number: usize,
-        rows: &[Row],
+        trees: &[Wanted],
         events: &mut dyn FnMut(Event),
     ) -> Result<(), Error> {
         let sources = self.folder.join(format!("sources-{number}"));
         self.sources.replace(sources.clone());
-        let corpora = || rows.iter().map(|row| &row.wanted.corpus);
+        let corpora = || trees.iter().map(|wanted| &wanted.corpus);
         let total: u64 = corpora().map(|corpus| corpus.bytes).sum();
         let (mut done, mut made_bytes) = (0, 0_u64);
         for corpus in corpora() {

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use flatout_measure::clock::SystemClock;
 use flatout_measure::guard::FakeWitness;
+use flatout_measure::record::Better;
 use flatout_measure::sampler::Sampler;
 
 use super::*;

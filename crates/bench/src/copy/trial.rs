@@ -1,87 +1,45 @@
 //! One copy of one tree: the state of the cache is brought about and proved, the program is run
 //! with a fresh target, and the copy is compared with its source.
 
-use std::cell::RefCell;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use flatout_io::Error as IoError;
-use flatout_measure::case::{Case, Further, Plain, Sample, TrialError};
-use flatout_measure::record::Outcome;
+use flatout_measure::case::{Case, Further, Sample, TrialError};
 use flatout_measure::row::Parameters;
-use flatout_measure::row::Unit;
 use flatout_measure::warning::{self, Warning};
 use flatout_sys::clock::monotonic_ns;
 use flatout_tree::compare::{Asked, Fidelity, compare};
-use serde_json::{Map, Value};
 
 use super::choose::{self, Wanted};
+use super::row::{Row, Work};
 use super::site::{self, Site};
-use super::{State, Until};
+use super::{Until, fact};
 use crate::error::Error;
 use crate::versus::copy::command::Manner;
 use crate::versus::heat::Invocation;
 use crate::versus::run::{RunError, Runner, Spent, SystemRunner, command_text, complaint, refusal};
-use crate::versus::{race, state};
+use crate::versus::{fact as run_fact, race, state};
 
 /// Differences of each kind that a message may name.
 const NAMED: usize = 3;
 /// Who is called, in messages.
 const NAME: &str = "flatout";
 
-/// A tree, and what was seen of its copies.
-pub(super) struct Row {
-    pub(super) wanted: Wanted,
-    pub(super) runs: RefCell<Vec<Run>>,
+/// The copy of a tree as a case for the sampler.
+pub(super) fn case(wanted: Wanted, phase: Option<usize>, site: &Site) -> Case<'_, Row> {
+    let state = site.options.state;
+    let row = Row { work: Work::Tree(wanted.clone()), state, phase };
+    Case { row, trial: Box::new(move |_seed| trial(&wanted, site)) }
 }
 
-/// What was seen of one copy besides its time.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Run {
-    pub(super) spent: Spent,
-    /// What the cache held before it.
-    pub(super) facts: Map<String, Value>,
-    pub(super) command: String,
-    pub(super) compared_entries: u64,
-}
-
-impl Row {
-    pub(super) fn new(wanted: Wanted) -> Self {
-        Self { wanted, runs: RefCell::default() }
-    }
-
-    /// Whether an outcome is that of this row, however its copies ended.
-    pub(super) fn is_of(&self, outcome: &Outcome) -> bool {
-        let own = self.wanted.parameters(State::Hot);
-        let mut alike =
-            own.iter().filter(|(key, _)| !["cache_state", "until"].contains(&key.as_str()));
-        let has_all = alike.all(|(key, value)| outcome.parameters.get(key) == Some(value));
-        has_all
-            && outcome.id == self.wanted.experiment.id()
-            && outcome.parameters.len() == own.len()
-    }
-}
-
-/// The row as a case for the sampler.
-pub(super) fn case<'a>(row: &'a Row, site: &'a Site) -> Case<'a, Plain> {
-    Case {
-        row: Plain {
-            id: row.wanted.experiment.id(),
-            parameters: row.wanted.parameters(site.options.state),
-            unit: Unit::Nanoseconds,
-        },
-        trial: Box::new(move |_seed| trial(row, site)),
-    }
-}
-
-fn trial(row: &Row, site: &Site) -> Result<Sample, TrialError> {
+fn trial(wanted: &Wanted, site: &Site) -> Result<Sample, TrialError> {
     if site.is_never_cold() {
         let text = "files of this filesystem live in memory: nothing here is ever cold";
         return Err(TrialError::Unsupported(text.to_owned()));
     }
-    let corpus = &row.wanted.corpus;
-    site.take(corpus.copy_bytes()).map_err(TrialError::NoMore)?;
-    let result = copy(row, site);
+    site.take(wanted.corpus.copy_bytes()).map_err(TrialError::NoMore)?;
+    let result = copy(wanted, site);
     // What fails while the user wants to stop, fails because of that.
     if site.options.cancel.is_cancelled() {
         return Err(TrialError::Interrupted);
@@ -89,19 +47,19 @@ fn trial(row: &Row, site: &Site) -> Result<Sample, TrialError> {
     result
 }
 
-fn copy(row: &Row, site: &Site) -> Result<Sample, TrialError> {
+fn copy(wanted: &Wanted, site: &Site) -> Result<Sample, TrialError> {
     let options = &site.options;
-    let source = site.source(&row.wanted.corpus);
+    let source = site.source(&wanted.corpus);
     site.settle()?;
     let facts = state::bring(&source, options.state.of_tree(), options.clearing, options.cancel);
-    let facts = facts.map_err(|error| match error {
+    let mut facts = facts.map_err(|error| match error {
         // Memory is short, or somebody holds the files.
         Error::Doubt(doubt) => TrialError::NoMore(doubt),
         other => other.into(),
     })?;
     let target = site.fresh();
     let call = Manner::FLATOUT.invocation(&options.flatout, &source, &target);
-    let spent = run(&call, row, site)?;
+    let spent = run(&call, wanted, site)?;
     let ended_ns = monotonic_ns();
     let mut further = Vec::new();
     if options.until == Until::Durable {
@@ -109,27 +67,18 @@ fn copy(row: &Row, site: &Site) -> Result<Sample, TrialError> {
         let elapsed_ns = spent.elapsed_ns.saturating_add(monotonic_ns() - ended_ns);
         further.push(durable(1.0, elapsed_ns));
     }
-    let compared_entries = check(&source, &target, site)?;
+    facts.set(run_fact::COMPARED_ENTRIES, check(&source, &target, site)?);
     site::empty(&target).map_err(IoError::system("empty", &target)).map_err(Error::from)?;
     let mut warnings: Vec<Warning> = site.doubt().into_iter().collect();
-    if facts.get("cache_state_proved") == Some(&Value::Bool(false)) {
+    if facts.flag(run_fact::CACHE_STATE_PROVED) == Some(false) {
         let text = "the kernel does not tell what the page cache held before a run";
         warnings.push(Warning::new(warning::STATE_UNPROVED, text));
     }
-    let sample = Sample {
-        amount: 1.0,
-        elapsed_ns: spent.elapsed_ns,
-        warnings,
-        further,
-        ..Sample::default()
-    };
-    row.runs.borrow_mut().push(Run {
-        spent,
-        facts,
-        command: shown(&call, site.folder()),
-        compared_entries,
-    });
-    Ok(sample)
+    race::describe(&mut facts, &spent, shown(&call, site.folder()));
+    facts.set(run_fact::TARGETS, "fresh; emptied when compared, removed at the end");
+    facts.set_known(fact::EXTENTS, site.shares_extents.then_some("shared"));
+    let elapsed_ns = spent.elapsed_ns;
+    Ok(Sample { amount: 1.0, elapsed_ns, facts, warnings, further, ..Sample::default() })
 }
 
 /// The figure of a trial that ends when storage has everything.
@@ -138,9 +87,9 @@ pub(super) fn durable(amount: f64, elapsed_ns: u64) -> Further {
     Further { parameters, amount, elapsed_ns, ..Further::default() }
 }
 
-fn run(call: &Invocation, row: &Row, site: &Site) -> Result<Spent, TrialError> {
+fn run(call: &Invocation, wanted: &Wanted, site: &Site) -> Result<Spent, TrialError> {
     let mut runner = SystemRunner { cancel: site.options.cancel };
-    let limit_ns = race::limit_ns(choose::expected_s(&row.wanted.corpus));
+    let limit_ns = race::limit_ns(choose::expected_s(&wanted.corpus));
     let text = command_text(call);
     let spent = runner.run(call, limit_ns).map_err(|error| match error {
         RunError::Interrupted => TrialError::Interrupted,

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use serde_json::{Map, Value};
+use flatout_measure::row::{Parameters, Unit};
 
 use super::place::{Kind, Overwriting, Place};
 use super::row::{Extents, Row};
@@ -47,8 +47,11 @@ impl Duel {
     }
 
     /// What tells the row from others of its id, as `bench disk` says it.
-    pub(crate) fn parameters(&self) -> Map<String, Value> {
-        self.row.parameters()
+    pub(crate) fn parameters(&self) -> Parameters {
+        let members = self.row.parameters();
+        members
+            .iter()
+            .fold(Parameters::default(), |all, (name, value)| all.with(name.clone(), value))
     }
 
     /// The id of the row as `bench disk` says it.
@@ -57,8 +60,8 @@ impl Duel {
     }
 
     /// Base unit of the figure.
-    pub(crate) fn unit(&self) -> &'static str {
-        self.row.unit().name()
+    pub(crate) fn unit(&self) -> Unit {
+        self.row.unit()
     }
 
     /// What follows fio's name for one trial over `length_bytes`, and what fio does otherwise; none
@@ -107,7 +110,7 @@ mod tests {
     #[test]
     fn a_fresh_file_is_made_in_the_directory_and_removed() {
         let duel = duel(Pattern::SequentialWrite, Target::Fresh);
-        assert_eq!(duel.parameters()["extents"], "fresh");
+        assert_eq!(duel.parameters().value("extents"), Some(&"fresh".into()));
         let words = duel.fio(1 << 26, 250_000_000).unwrap().words;
         assert!(words.iter().any(|word| word == "--filename=/nowhere/flatout-fio.tmp"));
         assert!(words.iter().any(|word| word == "--unlink=1"), "{words:?}");

@@ -1,89 +1,110 @@
 //! What is known about a read, as an outcome of the record.
 
-use flatout_measure::case::{Plain, Sample, blank};
+use std::borrow::Cow;
+
+use flatout_io::{Kind, escape};
+use flatout_measure::case::{Sample, blank};
+use flatout_measure::fact::{Facts, Key};
 use flatout_measure::record::{Outcome, Status};
-use flatout_measure::row::Unit;
+use flatout_measure::row::{Parameters, Row, Unit};
 use flatout_measure::warning::{self, Warning};
-use serde_json::{Map, Value, json};
 
 use super::{DigestKind, Limit, Measured, Reader};
-use flatout_io::{Kind, escape};
+use crate::fact;
 
 /// Id of the row of a read.
 pub const ID: &str = "read/file";
+/// Blocks that were read.
+const BLOCKS: Key = Key::last("blocks");
+/// Time of the read.
+const SECONDS: Key = Key::last("seconds");
+/// Passes over the file.
+const PASSES: Key = Key::last("passes");
+/// Why the engine is the one that was used.
+const ENGINE_REASON: Key = Key::last("engine_reason");
+/// The digest of a pass.
+const DIGEST_XOR32: Key = Key::last("digest_xor32");
+/// Bytes that took the time which was asked for.
+const SIZE_FOUND_BYTES: Key = Key::last("size_found_bytes");
+/// The harness's own time for a block.
+const HARNESS_NS_PER_BLOCK: Key = Key::last("harness_ns_per_block");
 /// Share of the time that the harness may take without a word.
 const HARNESS_LIMIT: f64 = 0.01;
 
+/// The row of a read.
+#[derive(Debug, Clone)]
+pub struct ReadRow(Parameters);
+
+impl Row for ReadRow {
+    fn id(&self) -> Cow<'static, str> {
+        ID.into()
+    }
+
+    fn parameters(&self) -> Parameters {
+        self.0.clone()
+    }
+
+    fn unit(&self) -> Unit {
+        Unit::BytesPerSecond
+    }
+}
+
 impl Reader {
-    /// What makes this read differ from others.
-    pub fn parameters(&self) -> Map<String, Value> {
+    /// The row of this read.
+    pub fn row(&self) -> ReadRow {
         let tuning = self.choice.tuning;
-        let mut parameters = Map::new();
-        let mut set = |key: &str, value: Value| parameters.insert(key.to_owned(), value);
-        set("file", json!(escape(self.job.path.as_os_str())));
-        set("block_bytes", json!(tuning.block_bytes));
-        set("threads", json!(tuning.threads));
-        set("split", json!(tuning.split));
-        set("engine", json!(tuning.engine));
-        set("caching", json!(tuning.caching));
-        set("depth", json!(tuning.depth));
-        set(
-            "state",
-            json!(match self.job.state {
-                super::CacheStart::Cold => "cold",
-                super::CacheStart::AsItIs => "as_it_is",
-            }),
-        );
-        parameters
+        let parameters = Parameters::default()
+            .with("file", escape(self.job.path.as_os_str()))
+            .with("block_bytes", tuning.block_bytes)
+            .with("threads", tuning.threads)
+            .with("split", tuning.split.to_string())
+            .with("engine", tuning.engine.to_string())
+            .with("caching", tuning.caching.to_string())
+            .with("depth", tuning.depth)
+            .with(
+                "state",
+                match self.job.state {
+                    super::CacheStart::Cold => "cold",
+                    super::CacheStart::AsItIs => "as_it_is",
+                },
+            );
+        ReadRow(parameters)
     }
 
     /// The row before anything was measured.
     pub fn blank(&self) -> Outcome {
-        let parameters = self.parameters();
-        let mut outcome = blank(&Plain { id: ID, parameters, unit: Unit::BytesPerSecond });
-        outcome.warnings.clone_from(&self.warnings);
-        outcome
+        Outcome { warnings: self.warnings.clone(), ..blank(&self.row()) }
     }
 
     /// Writes what one trial found into the row; the figure itself comes from the samples.
     pub fn describe(&self, measured: &Measured, outcome: &mut Outcome) {
         if let Some(engine) = measured.engine {
-            outcome.parameters.insert("engine".to_owned(), json!(engine));
+            outcome.parameters.insert("engine".to_owned(), engine.to_string().into());
         }
-        let audit = &mut outcome.audit;
-        let mut set = |key: &str, value: Value| audit.insert(key.to_owned(), value);
-        set("bytes", json!(measured.bytes));
-        set("blocks", json!(measured.blocks));
-        set("seconds", json!(measured.elapsed_ns as f64 / 1e9));
-        set("passes", json!(measured.passes));
+        let mut facts = Facts::default()
+            .with(fact::BYTES, measured.bytes)
+            .with(BLOCKS, measured.blocks)
+            .with(SECONDS, measured.elapsed_ns as f64 / 1e9)
+            .with(PASSES, measured.passes)
+            .with(ENGINE_REASON, self.engine_reason(measured));
         // Of a pass that was cut off, nobody could say which bytes the digest covers.
         let covers_a_pass = measured.passes > 1 || !measured.stopped;
         if self.job.digest == DigestKind::Xor32 && covers_a_pass {
-            set("digest_xor32", json!(format!("{:08x}", measured.xor32)));
+            facts.set(DIGEST_XOR32, format!("{:08x}", measured.xor32));
         }
-        set("engine_reason", json!(self.engine_reason(measured)));
-        if let Some(bytes) = measured.cached_before_bytes {
-            set("cached_before_bytes", json!(bytes));
-        }
-        if let Some(bytes) = measured.cached_after_bytes {
-            set("cached_after_bytes", json!(bytes));
-        }
-        if let Some(bytes) = measured.device_read_bytes {
-            set("device_read_bytes", json!(bytes));
-        }
+        facts.set_known(fact::CACHED_BEFORE_BYTES, measured.cached_before_bytes);
+        facts.set_known(fact::CACHED_AFTER_BYTES, measured.cached_after_bytes);
+        facts.set_known(fact::DEVICE_READ_BYTES, measured.device_read_bytes);
         match self.job.limit {
-            Limit::MinTime { .. } => {
-                set("size_found_bytes", json!(measured.bytes));
-            }
-            Limit::Duration { ns } => {
-                set("ended_early", json!(self.how_far(measured, ns)));
-            }
+            Limit::MinTime { .. } => facts.set(SIZE_FOUND_BYTES, measured.bytes),
+            Limit::Duration { ns } => facts.set(fact::ENDED_EARLY, self.how_far(measured, ns)),
             Limit::Blocks if measured.stopped => {
                 let text = format!("interrupted after {} bytes", measured.bytes);
-                set("ended_early", json!(text));
+                facts.set(fact::ENDED_EARLY, text);
             }
             Limit::Blocks => {}
         }
+        outcome.audit.extend(facts.to_json());
         for warning in &measured.warnings {
             warning::add(&mut outcome.warnings, warning.clone());
         }
@@ -148,8 +169,9 @@ impl Reader {
         let each_ns = self.harness_ns_per_block();
         let threads = f64::from(self.choice.tuning.threads);
         let share = each_ns * measured.blocks as f64 / threads / measured.elapsed_ns.max(1) as f64;
-        outcome.audit.insert("harness_ns_per_block".to_owned(), json!(each_ns));
-        outcome.audit.insert("overhead_ratio".to_owned(), json!(share));
+        let facts = Facts::default();
+        let facts = facts.with(HARNESS_NS_PER_BLOCK, each_ns).with(fact::OVERHEAD_RATIO, share);
+        outcome.audit.extend(facts.to_json());
         if share > HARNESS_LIMIT {
             let text = format!("the loop over blocks takes {:.1} % of the time", share * 100.0);
             warning::add(&mut outcome.warnings, Warning::new(warning::OVERHEAD, text));
@@ -161,7 +183,6 @@ impl Reader {
         Sample {
             amount: measured.bytes as f64,
             elapsed_ns: measured.elapsed_ns,
-            audit: Map::new(),
             warnings: measured.warnings.clone(),
             ..Sample::default()
         }

@@ -1,10 +1,13 @@
 //! Which of the settings tried is taken: the smallest that reaches 95 % of the best.
 
 use flatout_io::Tuning;
+use flatout_measure::case::Measured;
 use flatout_measure::ceiling;
-use flatout_measure::record::{Ceiling, Outcome, Provenance};
-use serde_json::json;
+use flatout_measure::fact::Key;
+use flatout_measure::record::{Ceiling, Outcome};
 
+/// Whether a row's setting was taken.
+const CHOSEN: Key = Key::last("chosen");
 /// What a setting must reach of the best.
 const ENOUGH: f64 = 0.95;
 
@@ -19,26 +22,22 @@ pub(super) struct Choice {
 }
 
 /// Picks one, marks its row, and holds each row against the best. `None` where none has a figure.
-pub(super) fn among(
+pub(super) fn among<R>(
     tunings: &[Tuning],
-    outcomes: &mut [Outcome],
+    rows: &mut [Measured<R>],
     name: impl FnOnce(&Tuning) -> String,
 ) -> Option<Choice> {
-    let rates: Vec<f64> = outcomes.iter().map(|row| row.median.unwrap_or(0.0)).collect();
+    let rates: Vec<f64> =
+        rows.iter().map(|measured| measured.outcome.median.unwrap_or(0.0)).collect();
     let chosen = smallest(tunings, &rates)?;
     let best = (0..rates.len()).max_by(|&a, &b| rates[a].total_cmp(&rates[b]))?;
-    let Outcome { n, ci95, .. } = outcomes[best];
+    let Outcome { n, ci95, .. } = rows[best].outcome;
     let name = name(&tunings[chosen]);
-    for (index, row) in outcomes.iter_mut().enumerate() {
-        row.audit.insert("chosen".to_owned(), json!(index == chosen));
-        if row.median.is_some() {
-            let ceiling = Ceiling {
-                name: name.clone(),
-                value: Some(rates[best]),
-                provenance: Provenance::Measured,
-                ..Ceiling::default()
-            };
-            ceiling::apply(row, ceiling);
+    for (index, measured) in rows.iter_mut().enumerate() {
+        measured.facts.set(CHOSEN, index == chosen);
+        if measured.outcome.median.is_some() {
+            let bound = Ceiling::measured(name.clone(), Some(rates[best]));
+            ceiling::apply(&mut measured.outcome, bound);
         }
     }
     Some(Choice { tuning: tunings[chosen], limit: rates[best], n, ci95 })
@@ -59,6 +58,7 @@ fn smallest(tunings: &[Tuning], rates: &[f64]) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use flatout_io::{Caching, Engine, Split};
+    use flatout_measure::fact::Facts;
 
     use super::*;
 
@@ -86,19 +86,19 @@ mod tests {
     #[test]
     fn the_limit_is_the_best_and_not_what_was_taken() {
         let tunings = [tuning(1, 1, 1), tuning(1, 1, 2), tuning(1, 1, 4)];
-        let row = |median: Option<f64>| Outcome {
-            median,
-            n: 6,
-            ci95: median.map(|m| [m - 1.0, m + 1.0]),
-            ..Outcome::default()
+        let row = |median: Option<f64>| {
+            let ci95 = median.map(|m| [m - 1.0, m + 1.0]);
+            let outcome = Outcome { median, n: 6, ci95, ..Outcome::default() };
+            Measured { row: (), outcome, facts: Facts::default(), further: Vec::new() }
         };
         let mut rows = [row(Some(97.0)), row(Some(100.0)), row(None)];
         let choice = among(&tunings, &mut rows, |_| "best".to_owned()).unwrap();
         assert_eq!((choice.tuning.threads, choice.limit, choice.n), (1, 100.0, 6));
         assert_eq!(choice.ci95, Some([99.0, 101.0]));
-        let chosen: Vec<_> = rows.iter().map(|row| row.audit["chosen"] == json!(true)).collect();
+        let chosen: Vec<_> = rows.iter().map(|row| row.facts.flag(CHOSEN) == Some(true)).collect();
         assert_eq!(chosen, [true, false, false]);
-        let ratio = |row: &Outcome| row.ceiling.as_ref().and_then(|ceiling| ceiling.ratio);
+        let ratio =
+            |row: &Measured<()>| row.outcome.ceiling.as_ref().and_then(|ceiling| ceiling.ratio);
         assert_eq!((ratio(&rows[0]), ratio(&rows[2])), (Some(0.97), None));
         assert_eq!(
             among(&tunings, &mut [row(None), row(None), row(None)], |_| String::new()),

@@ -18,12 +18,12 @@ use flatout_tree::copy::options::{
 };
 use flatout_tree::copy::{Copy, Ended, Operand};
 use flatout_tree::remove::remove_tree;
-use serde_json::json;
 
 use super::Options;
 use super::group::Group;
 use crate::cache::Clearing;
 use crate::error::Error;
+use crate::fact;
 use crate::versus::{State, state};
 
 /// What a copy may remember in memory.
@@ -44,7 +44,7 @@ pub(super) fn copy(
     };
     group.target.settle()?;
     let wanted = if group.cached { State::Hot } else { State::Cold };
-    let facts = state::bring(source, wanted, Clearing::File, options.cancel)?;
+    let mut facts = state::bring(source, wanted, Clearing::File, options.cancel)?;
     let target = group.target.fresh();
     let fetched_before = device_read_bytes();
     let begun_ns = monotonic_ns();
@@ -66,14 +66,11 @@ pub(super) fn copy(
         SizeClass::Tiny => ended.totals.files,
         SizeClass::Small | SizeClass::Large => ended.totals.bytes_accepted,
     };
-    let mut sample =
-        Sample { amount: amount as f64, elapsed_ns, audit: facts, ..Sample::default() };
-    sample.audit.insert("bytes".to_owned(), json!(ended.totals.bytes_accepted));
-    if let (Some(before), Some(after)) = (fetched_before, fetched_after) {
-        let fetched = after.saturating_sub(before);
-        sample.audit.insert("device_read_bytes".to_owned(), json!(fetched));
-    }
-    Ok(sample)
+    let fetched = fetched_before.zip(fetched_after);
+    let fetched = fetched.map(|(before, after)| after.saturating_sub(before));
+    facts.set(fact::BYTES, ended.totals.bytes_accepted);
+    facts.set_known(fact::DEVICE_READ_BYTES, fetched);
+    Ok(Sample { amount: amount as f64, elapsed_ns, facts, ..Sample::default() })
 }
 
 fn device_read_bytes() -> Option<u64> {

@@ -1,9 +1,10 @@
 //! Kinds of work, each with the settings that compete for it and its share of the time.
 
+use std::borrow::Cow;
+
 use flatout_io::{Engine, SizeClass, Tuning, Work};
 use flatout_measure::case::Plan;
-use flatout_measure::row::Unit;
-use serde_json::{Map, Value, json};
+use flatout_measure::row::{Parameters, Row, Unit};
 
 use super::candidate;
 use super::site::Site;
@@ -77,38 +78,6 @@ impl<'a> Group<'a> {
         Self { work, size, cached, source, target, tunings, weight, has_several_places }
     }
 
-    /// What makes this work and setting differ from others.
-    pub(super) fn parameters(&self, tuning: &Tuning) -> Map<String, Value> {
-        let mut parameters = Map::new();
-        let mut set = |key: &str, value: Value| parameters.insert(key.to_owned(), value);
-        if self.has_several_places {
-            let numbers = [("source_place", self.source), ("target_place", self.target)];
-            let named = match self.work {
-                Work::Read => &numbers[..1],
-                Work::Write => &numbers[1..],
-                Work::Copy => &numbers[..],
-            };
-            for (name, site) in named {
-                set(name, json!(site.number));
-            }
-        }
-        if self.files() > 1 {
-            set("files", json!(self.files()));
-        }
-        set("file_bytes", json!(self.file_bytes()));
-        if self.work != Work::Write {
-            set("cache_state", json!(if self.cached { "hot" } else { "cold" }));
-        }
-        set("engine", json!(tuning.engine));
-        set("caching", json!(tuning.caching));
-        set("block_bytes", json!(tuning.block_bytes));
-        set("threads", json!(tuning.threads));
-        if tuning.engine == Engine::Uring {
-            set("depth", json!(tuning.depth));
-        }
-        parameters
-    }
-
     /// The work, in words.
     fn words(&self) -> String {
         let Self { work, size, cached, .. } = self;
@@ -131,19 +100,6 @@ impl<'a> Group<'a> {
             "the best for {}; taken: {engine}, {caching}, {kib} KiB{ring}, {threads} thread{plural}",
             self.words()
         )
-    }
-
-    pub(super) fn id(&self) -> &'static str {
-        match self.work {
-            Work::Read => "tune/read",
-            Work::Write => "tune/write",
-            Work::Copy => "tune/copy",
-        }
-    }
-
-    /// Of small files the number counts, of a large one the bytes.
-    pub(super) fn unit(&self) -> Unit {
-        if self.size == SizeClass::Tiny { Unit::FilesPerSecond } else { Unit::BytesPerSecond }
     }
 
     /// Bytes that one of the unit stands for.
@@ -175,4 +131,56 @@ impl<'a> Group<'a> {
 pub(super) fn most_tiny_trees(sources: u64, cpus: u32, trials: u32) -> u64 {
     let settings = candidate::tiny(true, cpus).len() + candidate::tiny(false, cpus).len();
     sources * settings as u64 * u64::from(trials.min(MOST_TINY_TRIALS))
+}
+
+/// A row: the work of a group with one of its settings.
+#[derive(Clone)]
+pub(super) struct Setting<'g> {
+    group: &'g Group<'g>,
+    pub(super) tuning: Tuning,
+}
+
+impl<'g> Group<'g> {
+    /// The row of one of its settings.
+    pub(super) fn setting(&'g self, tuning: Tuning) -> Setting<'g> {
+        Setting { group: self, tuning }
+    }
+}
+
+impl Row for Setting<'_> {
+    fn id(&self) -> Cow<'static, str> {
+        match self.group.work {
+            Work::Read => "tune/read",
+            Work::Write => "tune/write",
+            Work::Copy => "tune/copy",
+        }
+        .into()
+    }
+
+    fn parameters(&self) -> Parameters {
+        let (Group { work, source, target, .. }, tuning) = (self.group, &self.tuning);
+        let mut parameters = Parameters::default();
+        if self.group.has_several_places {
+            let (reads, writes) = (*work != Work::Write, *work != Work::Read);
+            parameters.set_known("source_place", reads.then_some(source.number));
+            parameters.set_known("target_place", writes.then_some(target.number));
+        }
+        let files = self.group.files();
+        parameters.set_known("files", (files > 1).then_some(files));
+        parameters.set("file_bytes", self.group.file_bytes());
+        let state = if self.group.cached { "hot" } else { "cold" };
+        parameters.set_known("cache_state", (*work != Work::Write).then_some(state));
+        parameters.set("engine", tuning.engine.to_string());
+        parameters.set("caching", tuning.caching.to_string());
+        parameters.set("block_bytes", tuning.block_bytes);
+        parameters.set("threads", tuning.threads);
+        parameters.set_known("depth", (tuning.engine == Engine::Uring).then_some(tuning.depth));
+        parameters
+    }
+
+    /// Of small files the number counts, of a large one the bytes.
+    fn unit(&self) -> Unit {
+        let is_tiny = self.group.size == SizeClass::Tiny;
+        if is_tiny { Unit::FilesPerSecond } else { Unit::BytesPerSecond }
+    }
 }

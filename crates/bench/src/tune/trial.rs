@@ -6,27 +6,27 @@ use std::os::fd::AsFd;
 use std::path::Path;
 
 use flatout_io::{Existing, Tuning, Work};
-use flatout_measure::case::{Case, Plain, Sample, TrialError};
+use flatout_measure::case::{Case, Sample, TrialError};
 use flatout_measure::warning::{self, Warning};
-use serde_json::json;
 
 use super::Options;
 use super::copying;
-use super::group::Group;
+use super::group::{Group, Setting};
 use crate::choice::{REFUSALS, Wishes};
 use crate::error::Error;
+use crate::fact;
 use crate::read::{CacheStart, DigestKind, Job, Limit, Reader};
 use crate::residency;
 use crate::write;
 
 /// The setting as a case for the sampler.
 pub(super) fn case<'a>(
-    group: &'a Group<'_>,
+    group: &'a Group<'a>,
     tuning: Tuning,
     options: &'a Options,
-) -> Case<'a, Plain> {
+) -> Case<'a, Setting<'a>> {
     Case {
-        row: Plain { id: group.id(), parameters: group.parameters(&tuning), unit: group.unit() },
+        row: group.setting(tuning),
         trial: Box::new(move |seed| {
             let sample = match group.work {
                 Work::Read => read(group, &tuning, options),
@@ -63,10 +63,8 @@ fn read(group: &Group<'_>, tuning: &Tuning, options: &Options) -> Result<Sample,
         return Err(TrialError::Failed(text.to_owned()));
     }
     let mut sample = Reader::sample(&measured);
-    sample.audit.insert("bytes".to_owned(), json!(measured.bytes));
-    if let Some(bytes) = measured.device_read_bytes {
-        sample.audit.insert("device_read_bytes".to_owned(), json!(bytes));
-    }
+    sample.facts.set(fact::BYTES, measured.bytes);
+    sample.facts.set_known(fact::DEVICE_READ_BYTES, measured.device_read_bytes);
     Ok(sample)
 }
 
@@ -116,10 +114,8 @@ fn written(
         return Err(TrialError::Interrupted);
     };
     let mut sample = Sample { amount: measured.bytes as f64, elapsed_ns, ..Sample::default() };
-    sample.audit.insert("bytes".to_owned(), json!(measured.bytes));
-    if let Some(bytes) = measured.device_write_bytes {
-        sample.audit.insert("device_write_bytes".to_owned(), json!(bytes));
-    }
+    sample.facts.set(fact::BYTES, measured.bytes);
+    sample.facts.set_known(fact::DEVICE_WRITE_BYTES, measured.device_write_bytes);
     sample.warnings = measured.warnings;
     Ok(sample)
 }

@@ -14,8 +14,8 @@ use std::cell::RefCell;
 use std::path::PathBuf;
 use std::rc::Rc;
 
+use flatout_measure::row::Parameters;
 use flatout_sys::memory;
-use serde_json::{Map, json};
 
 use crate::cache::Clearing;
 use crate::corpus::{Corpus, make, name};
@@ -266,15 +266,14 @@ fn room_for(corpus: &Corpus, options: &CopyOptions, taken_bytes: u64) -> Result<
     ))
 }
 
-fn parameters(corpus: &Corpus, state: State) -> Map<String, serde_json::Value> {
-    let mut parameters = Map::new();
-    parameters.insert("corpus".to_owned(), json!(corpus.name));
-    parameters.insert("cache_state".to_owned(), json!(state.name()));
-    parameters.insert("bytes".to_owned(), json!(corpus.bytes));
-    parameters.insert("files".to_owned(), json!(corpus.files));
-    if corpus.depth() > 0 {
-        parameters.insert("tree_depth".to_owned(), json!(corpus.depth()));
-    }
+fn parameters(corpus: &Corpus, state: State) -> Parameters {
+    let mut parameters = Parameters::default()
+        .with("corpus", corpus.name.clone())
+        .with("cache_state", state.name())
+        .with("bytes", corpus.bytes)
+        .with("files", corpus.files);
+    let depth = corpus.depth();
+    parameters.set_known("tree_depth", (depth > 0).then_some(depth));
     parameters
 }
 

@@ -7,9 +7,10 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use flatout_measure::fact::Facts;
 use flatout_measure::record::Chart;
+use flatout_measure::row::Parameters;
 use flatout_sys::memory;
-use serde_json::{Map, Value};
 
 use crate::error::Error;
 use crate::versus::heat::{Checked, Contestant, Course, Figure, Finished, Heat, Invocation, Run};
@@ -103,14 +104,10 @@ fn contestants(dd: &Found) -> Vec<Contestant> {
     vec![Contestant::flatout(), other]
 }
 
-fn parameters(bytes: u64, block_bytes: Option<u64>) -> Map<String, Value> {
-    let mut parameters = Map::new();
-    parameters.insert("bytes".to_owned(), bytes.into());
-    if let Some(block_bytes) = block_bytes {
-        parameters.insert("block_bytes".to_owned(), block_bytes.into());
-    }
-    parameters.insert("cache_state".to_owned(), Cache::Hot.name().into());
-    parameters
+fn parameters(bytes: u64, block_bytes: Option<u64>) -> Parameters {
+    let mut parameters = Parameters::default().with("bytes", bytes);
+    parameters.set_known("block_bytes", block_bytes);
+    parameters.with("cache_state", Cache::Hot.name())
 }
 
 fn copy(
@@ -199,7 +196,7 @@ impl CopyCourse {
 }
 
 impl Course for CopyCourse {
-    fn prepare(&mut self, _: &Run<'_>) -> Result<Map<String, Value>, Error> {
+    fn prepare(&mut self, _: &Run<'_>) -> Result<Facts, Error> {
         if self.kept.len() as u64 >= self.most_kept.max(1) {
             self.remove_targets()?;
         }
@@ -254,7 +251,7 @@ struct ReadCourse {
 }
 
 impl Course for ReadCourse {
-    fn prepare(&mut self, _: &Run<'_>) -> Result<Map<String, Value>, Error> {
+    fn prepare(&mut self, _: &Run<'_>) -> Result<Facts, Error> {
         self.source.prepare(Cache::Hot)
     }
 

@@ -11,9 +11,11 @@ use std::path::{Path, PathBuf};
 
 use flatout_io::Error as IoError;
 use flatout_io::digest::{Algorithm, Digest, Hasher};
-use serde_json::{Map, Value, json};
+use flatout_measure::fact::Facts;
+use flatout_measure::row::Parameters;
 
 use crate::error::Error;
+use crate::versus::fact;
 use crate::versus::heat::{Checked, Contestant, Course, Figure, Finished, Heat, Invocation, Run};
 use crate::versus::rival::{Discipline, Found};
 use crate::versus::run::quoted;
@@ -114,13 +116,10 @@ fn heat(
 ) -> Heat<'static> {
     let rival = Contestant { name: found.rival.name.to_owned(), version: found.version.clone() };
     let bytes = source.bytes();
-    let mut parameters = Map::new();
-    parameters.insert("digest".to_owned(), entry.algorithm.name().into());
-    parameters.insert("bytes".to_owned(), bytes.into());
-    if source.files > 0 {
-        parameters.insert("files".to_owned(), source.files.into());
-    }
-    parameters.insert("cache_state".to_owned(), cache.name().into());
+    let mut parameters =
+        Parameters::default().with("digest", entry.algorithm.name()).with("bytes", bytes);
+    parameters.set_known("files", (source.files > 0).then_some(source.files));
+    parameters.set("cache_state", cache.name());
     let expected_s = bytes as f64 / PLANNED_RATE + source.files as f64 / PLANNED_FILES_PER_S;
     let test = if source.files > 0 { "sum-files" } else { "sum-file" };
     let course = SumCourse {
@@ -200,7 +199,7 @@ impl SumCourse {
 }
 
 impl Course for SumCourse {
-    fn prepare(&mut self, _: &Run<'_>) -> Result<Map<String, Value>, Error> {
+    fn prepare(&mut self, _: &Run<'_>) -> Result<Facts, Error> {
         self.source.make()?;
         // Before the state is made, because it reads all files.
         self.expected()?;
@@ -223,8 +222,8 @@ impl Course for SumCourse {
             printed.insert(name, digest);
         }
         compare(expected, &printed)?;
-        let audit = [("digests_checked".to_owned(), json!(printed.len()))].into_iter().collect();
-        Ok(Checked { audit, ..Checked::default() })
+        let facts = Facts::default().with(fact::DIGESTS_CHECKED, printed.len());
+        Ok(Checked { facts, ..Checked::default() })
     }
 }
 

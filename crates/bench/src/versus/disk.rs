@@ -13,9 +13,10 @@ mod work;
 use std::fs;
 use std::path::PathBuf;
 
-use flatout_measure::record::{Better, Outcome, Status};
+use flatout_measure::fact::Facts;
+use flatout_measure::record::{Outcome, Status};
+use flatout_measure::row::Parameters;
 use flatout_measure::warning::{self, Warning};
-use serde_json::{Map, Value, json};
 
 use crate::disk::duel::{Duel, Target};
 use crate::error::Error;
@@ -150,12 +151,11 @@ impl Rival {
 }
 
 fn lacking(found: &Found, row: &str, reason: &str) -> Outcome {
-    let mut parameters = Map::new();
-    parameters.insert("against".to_owned(), json!(found.rival.name));
-    parameters.insert("row".to_owned(), json!(row));
+    let parameters =
+        Parameters::default().with("against", found.rival.name).with("row", row.to_owned());
     Outcome {
         id: INCOMPARABLE.to_owned(),
-        parameters,
+        parameters: parameters.to_json(),
         status: Status::Unsupported,
         warnings: vec![Warning::new(warning::CANNOT_COMPARE, reason)],
         ..Outcome::default()
@@ -194,11 +194,8 @@ fn heat(
         }
     };
     let unit = duel.unit();
-    let mut parameters = duel.parameters();
-    parameters.insert("file_bytes".to_owned(), json!(length_bytes));
-    if work == fio::COLD {
-        parameters.insert("cache_state".to_owned(), json!("cold"));
-    }
+    let mut parameters = duel.parameters().with("file_bytes", length_bytes);
+    parameters.set_known("cache_state", (work == fio::COLD).then_some("cold"));
     let other = Contestant { name: found.rival.name.to_owned(), version: found.version.clone() };
     let trial_s = trial.runtime_ns as f64 / 1e9;
     let turns = if rival == Rival::Iozone { 3.0 } else { 1.0 };
@@ -208,7 +205,7 @@ fn heat(
     Some(Heat {
         test: work.pattern.name(),
         parameters,
-        figure: Figure::Printed { unit, better: Better::Higher },
+        figure: Figure::Printed(unit),
         bytes: 0,
         with_speed: false,
         contestants: vec![Contestant::flatout(), other],
@@ -232,7 +229,7 @@ struct DiskCourse {
 }
 
 impl Course for DiskCourse {
-    fn prepare(&mut self, _run: &Run<'_>) -> Result<Map<String, Value>, Error> {
+    fn prepare(&mut self, _run: &Run<'_>) -> Result<Facts, Error> {
         let targets = &self.targets;
         fs::create_dir_all(targets).map_err(flatout_io::Error::system("create", targets))?;
         if self.work == fio::COLD {
@@ -242,7 +239,7 @@ impl Course for DiskCourse {
         self.file.make()?;
         // What the last run wrote would be written back while this one is timed.
         state::settle(&self.targets)?;
-        Ok(Map::new())
+        Ok(Facts::default())
     }
 
     fn invocation(&mut self, run: &Run<'_>) -> Result<Invocation, Error> {
@@ -254,7 +251,8 @@ impl Course for DiskCourse {
         let unit = self.duel.unit();
         let mut checked = match (run.index, self.rival) {
             (0, _) => {
-                return flatout::check(finished, self.duel.id(), &self.duel.parameters(), unit);
+                let parameters = self.duel.parameters().to_json();
+                return flatout::check(finished, self.duel.id(), &parameters, unit);
             }
             (_, Rival::Fio) => fio::check(finished, self.work.block_bytes, unit)?,
             (_, Rival::Iozone) => iozone::check(finished, &self.work, self.trial, unit)?,

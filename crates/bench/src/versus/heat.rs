@@ -3,8 +3,9 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use flatout_measure::record::{Better, Warning};
-use serde_json::{Map, Value};
+use flatout_measure::fact::Facts;
+use flatout_measure::record::Warning;
+use flatout_measure::row::{Parameters, Unit};
 
 use crate::error::Error;
 
@@ -66,17 +67,17 @@ pub struct Checked {
     pub figure: Option<f64>,
     /// Doubts about the run, for example what a copy lacks.
     pub warnings: Vec<Warning>,
-    /// Counted facts.
-    pub audit: Map<String, Value>,
+    /// What else is known of it.
+    pub facts: Facts,
 }
 
 /// What is raced. Everything but the process and [`Course::complete`] lies outside of the clock.
 pub trait Course {
-    /// Brings the cache into the state of the heat and proves it; what is returned goes into the
-    /// audit of the row.
+    /// Brings the cache into the state of the heat and proves it; what is returned belongs to the
+    /// facts of the row.
     ///
     /// Errors: the state cannot be had, which ends the heat.
-    fn prepare(&mut self, run: &Run<'_>) -> Result<Map<String, Value>, Error>;
+    fn prepare(&mut self, run: &Run<'_>) -> Result<Facts, Error>;
 
     /// How the contestant is called for this run.
     fn invocation(&mut self, run: &Run<'_>) -> Result<Invocation, Error>;
@@ -103,13 +104,8 @@ pub trait Course {
 pub enum Figure {
     /// The time of a run, in nanoseconds.
     Time,
-    /// What the program prints ([`Checked::figure`]).
-    Printed {
-        /// Its unit.
-        unit: &'static str,
-        /// Its direction.
-        better: Better,
-    },
+    /// What the program prints ([`Checked::figure`]), in this unit.
+    Printed(Unit),
 }
 
 /// One work in one state, and those that take part.
@@ -118,7 +114,7 @@ pub struct Heat<'a> {
     pub test: &'static str,
     /// What tells this heat from others of the same test; base units (`bytes`, `files`,
     /// `block_bytes`, `cache_state`, `corpus`, …).
-    pub parameters: Map<String, Value>,
+    pub parameters: Parameters,
     /// What is compared.
     pub figure: Figure,
     /// Bytes that each run moves; 0 where there is no such number.
@@ -132,4 +128,14 @@ pub struct Heat<'a> {
     pub expected_s: f64,
     /// The work.
     pub course: Box<dyn Course + 'a>,
+}
+
+impl Figure {
+    /// Its unit.
+    pub fn unit(self) -> Unit {
+        match self {
+            Self::Time => Unit::Nanoseconds,
+            Self::Printed(unit) => unit,
+        }
+    }
 }

@@ -5,12 +5,13 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use flatout_io::Error as IoError;
+use flatout_measure::fact::Facts;
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::generator::fill_random;
 use flatout_sys::page_cache;
 use flatout_tree::remove::remove_tree;
-use serde_json::{Map, Value, json};
 
+use super::fact;
 use crate::corpus::Tally;
 use crate::error::Error;
 use crate::residency;
@@ -148,7 +149,7 @@ impl Source {
     /// Makes the files, brings them into the state, and proves it.
     ///
     /// Errors: those of the filesystem; the state is not there although everything was done.
-    pub(super) fn prepare(&self, cache: Cache) -> Result<Map<String, Value>, Error> {
+    pub(super) fn prepare(&self, cache: Cache) -> Result<Facts, Error> {
         self.make()?;
         // What earlier runs wrote would be written back while the next one is timed.
         state::settle(&self.path)?;
@@ -178,11 +179,9 @@ impl Source {
                 self.path
             )));
         }
-        let mut facts = Map::new();
-        facts.insert("cache_state_proved".to_owned(), json!(is_proved));
-        if is_proved {
-            facts.insert("cached_bytes_before".to_owned(), json!(cached));
-        }
+        let mut facts = Facts::default().with(fact::CACHE_STATE_PROVED, is_proved);
+        let cached_bytes = is_proved.then_some(cached);
+        facts.set_known(fact::cached_bytes_before(cache == Cache::Hot), cached_bytes);
         Ok(facts)
     }
 }

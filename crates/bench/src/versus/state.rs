@@ -9,14 +9,15 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
 use flatout_io::Error as IoError;
+use flatout_measure::fact::Facts;
 use flatout_measure::warning::{self, Warning};
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::page_cache;
 use flatout_tree::visit::{Entry, visit};
 use rustix::fs::{Advice, SeekFrom, fadvise, seek};
 use rustix::io::Errno;
-use serde_json::{Map, Value, json};
 
+use super::fact;
 use crate::cache::Clearing;
 use crate::error::Error;
 use crate::residency;
@@ -64,7 +65,7 @@ pub fn bring(
     state: State,
     clearing: Clearing,
     cancel: CancelToken,
-) -> Result<Map<String, Value>, Error> {
+) -> Result<Facts, Error> {
     let found = match state {
         State::Cold => cool(root, clearing, cancel)?,
         State::Hot | State::Durable | State::Refresh => {
@@ -74,16 +75,15 @@ pub fn bring(
     if !cancel.is_cancelled() {
         found.refuse_unless(state, root)?;
     }
-    let mut facts = Map::new();
-    facts.insert("source_data_bytes".to_owned(), json!(found.data_bytes));
-    facts.insert("cache_state_proved".to_owned(), json!(found.is_known));
-    if found.is_known {
-        facts.insert("source_cached_bytes".to_owned(), json!(found.cached_bytes));
-    }
+    let mut facts = Facts::default();
+    facts.set(fact::SOURCE_DATA_BYTES, found.data_bytes);
+    facts.set(fact::CACHE_STATE_PROVED, found.is_known);
+    let cached_bytes = found.is_known.then_some(found.cached_bytes);
+    facts.set_known(fact::source_cached_bytes(state), cached_bytes);
     if state == State::Cold {
         // Names and inodes stay, unless the caches of the whole system are dropped.
         let cleared = if clearing == Clearing::System { "contents, names" } else { "contents" };
-        facts.insert("cold".to_owned(), json!(cleared));
+        facts.set(fact::COLD, cleared);
     }
     Ok(facts)
 }
@@ -230,10 +230,6 @@ mod tests {
         place
     }
 
-    fn number(facts: &Map<String, Value>, name: &str) -> u64 {
-        facts[name].as_u64().unwrap()
-    }
-
     #[test]
     fn cold_is_proved_and_so_is_hot() {
         let tree = tree();
@@ -243,12 +239,13 @@ mod tests {
         }
         let bring = |state| bring(tree.path(), state, Clearing::File, CancelToken::manual());
         let cold = bring(State::Cold).unwrap();
-        assert_eq!(number(&cold, "source_cached_bytes"), 0);
-        assert_eq!(cold["cold"], "contents");
+        assert_eq!(cold.count(fact::source_cached_bytes(State::Cold)), Some(0));
+        assert_eq!(cold.text(fact::COLD), Some("contents"));
         for state in [State::Hot, State::Durable, State::Refresh] {
             let hot = bring(state).unwrap();
-            assert_eq!(number(&hot, "source_cached_bytes"), number(&hot, "source_data_bytes"));
-            assert!(number(&hot, "source_data_bytes") < 1 << 20, "holes are no data: {hot:?}");
+            let data_bytes = hot.count(fact::SOURCE_DATA_BYTES).unwrap();
+            assert_eq!(hot.count(fact::source_cached_bytes(state)), Some(data_bytes));
+            assert!(data_bytes < 1 << 20, "holes are no data: {hot:?}");
         }
     }
 

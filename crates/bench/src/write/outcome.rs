@@ -2,16 +2,30 @@
 
 use flatout_io::escape;
 use flatout_measure::ceiling;
+use flatout_measure::fact::{Facts, Key};
 use flatout_measure::record::{Outcome, Status};
+use flatout_measure::row::{Parameters, Unit};
 use flatout_measure::warning::{self, Warning};
 use flatout_sys::affinity;
-use serde_json::{Map, Value, json};
 
 use super::limit::{Manner, Times};
 use super::{Data, Measured, Sync, Writer};
+use crate::fact;
 
 /// Id of the row of a write.
 pub const ID: &str = "write/file";
+/// Whether the file was there before.
+const FILE_STATE: Key = Key::last("file_state");
+/// Time until the page cache, or the device under direct I/O, had all bytes.
+const TIME_TO_CACHE_S: Key = Key::last("time_to_cache_s");
+/// The bytes by that time.
+const RATE_TO_CACHE: Key = Key::last("rate_to_cache");
+/// Time until they were durable.
+const TIME_TO_DURABLE_S: Key = Key::last("time_to_durable_s");
+/// The bytes by that time.
+const RATE_DURABLE: Key = Key::last("rate_durable");
+/// Time in which the data were made.
+const GENERATE_S: Key = Key::last("generate_s");
 
 impl Writer {
     /// The row of a write: the figure is the durable rate, or that to cache when nobody asked
@@ -19,16 +33,16 @@ impl Writer {
     pub fn outcome(&self, measured: &Measured) -> Outcome {
         let mut outcome = Outcome {
             id: ID.to_owned(),
-            parameters: self.parameters(measured),
-            unit: "bytes/s".to_owned(),
-            audit: self.audit(measured),
+            parameters: self.parameters(measured).to_json(),
+            unit: Unit::BytesPerSecond.name().to_owned(),
             warnings: measured.warnings.clone(),
             ..Outcome::default()
         };
+        let mut facts = self.facts(measured);
         let elapsed_ns = measured.to_durable_ns.unwrap_or(measured.to_cache_ns);
         if measured.stopped {
             outcome.status = Status::Interrupted;
-            outcome.audit.insert("ended_early".to_owned(), json!(self.how_far(measured)));
+            facts.set(fact::ENDED_EARLY, self.how_far(measured));
         } else if let Some(rate) = rate(measured.bytes, elapsed_ns) {
             (outcome.median, outcome.n, outcome.samples) = (Some(rate), 1, vec![rate]);
         }
@@ -37,8 +51,9 @@ impl Writer {
             warning::add(&mut outcome.warnings, Warning::new(warning::ZERO_BLOCKS, text));
         }
         if outcome.median.is_some() {
-            self.judge(measured, &mut outcome);
+            self.judge(measured, &mut outcome, &mut facts);
         }
+        outcome.audit.extend(facts.to_json());
         outcome
     }
 
@@ -57,7 +72,7 @@ impl Writer {
     }
 
     /// The generator's share, and what bounds the figure.
-    fn judge(&self, measured: &Measured, outcome: &mut Outcome) {
+    fn judge(&self, measured: &Measured, outcome: &mut Outcome, facts: &mut Facts) {
         let threads = self.choice.tuning.threads.min(affinity::allowed_cpu_count()).max(1);
         let times = Times {
             bytes: measured.bytes,
@@ -65,9 +80,7 @@ impl Writer {
             to_cache_ns: measured.to_cache_ns,
             to_durable_ns: measured.to_durable_ns,
         };
-        if let Some(share) = times.overhead_ratio() {
-            outcome.audit.insert("overhead_ratio".to_owned(), json!(share));
-        }
+        facts.set_known(fact::OVERHEAD_RATIO, times.overhead_ratio());
         if let Some(doubt) = times.doubt(self.job.data) {
             warning::add(&mut outcome.warnings, doubt);
         }
@@ -75,65 +88,47 @@ impl Writer {
         ceiling::apply(outcome, times.ceiling(manner));
     }
 
-    fn parameters(&self, measured: &Measured) -> Map<String, Value> {
+    fn parameters(&self, measured: &Measured) -> Parameters {
         let tuning = self.choice.tuning;
-        let pairs = [
-            ("file", json!(escape(self.job.path.as_os_str()))),
-            ("block_bytes", json!(tuning.block_bytes)),
-            ("threads", json!(tuning.threads)),
-            ("split", json!(tuning.split)),
-            ("engine", json!(measured.engine.unwrap_or(tuning.engine))),
-            ("caching", json!(tuning.caching)),
-            ("depth", json!(tuning.depth)),
-            (
-                "data",
-                json!(match self.job.data {
-                    Data::Random => "random",
-                    Data::Zero => "zero",
-                    Data::Pattern => "pattern",
-                }),
-            ),
-            (
-                "sync",
-                json!(match self.job.sync {
-                    Sync::None => "none",
-                    Sync::End => "end",
-                    Sync::Each => "each",
-                }),
-            ),
-            ("seed", json!(self.job.seed)),
-        ];
-        pairs.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+        let data = match self.job.data {
+            Data::Random => "random",
+            Data::Zero => "zero",
+            Data::Pattern => "pattern",
+        };
+        let sync = match self.job.sync {
+            Sync::None => "none",
+            Sync::End => "end",
+            Sync::Each => "each",
+        };
+        Parameters::default()
+            .with("file", escape(self.job.path.as_os_str()))
+            .with("block_bytes", tuning.block_bytes)
+            .with("threads", tuning.threads)
+            .with("split", tuning.split.to_string())
+            .with("engine", measured.engine.unwrap_or(tuning.engine).to_string())
+            .with("caching", tuning.caching.to_string())
+            .with("depth", tuning.depth)
+            .with("data", data)
+            .with("sync", sync)
+            .with("seed", self.job.seed)
     }
 
-    fn audit(&self, measured: &Measured) -> Map<String, Value> {
-        let mut audit = Map::new();
-        let mut set = |key: &str, value: Value| audit.insert(key.to_owned(), value);
+    fn facts(&self, measured: &Measured) -> Facts {
         let seconds = |ns: u64| ns as f64 / 1e9;
-        set("bytes", json!(measured.bytes));
-        set("blocks", json!(measured.blocks));
-        set("engine_reason", json!(self.choice.engine_reason));
-        set("file_state", json!(if self.target.is_new() { "new" } else { "overwritten" }));
-        set("time_to_cache_s", json!(seconds(measured.to_cache_ns)));
-        if let Some(rate) = rate(measured.bytes, measured.to_cache_ns) {
-            set("rate_to_cache", json!(rate));
-        }
-        if let Some(ns) = measured.to_durable_ns {
-            set("time_to_durable_s", json!(seconds(ns)));
-            if let Some(rate) = rate(measured.bytes, ns) {
-                set("rate_durable", json!(rate));
-            }
-        }
-        if let Some(ns) = measured.harness_ns {
-            set("generate_s", json!(seconds(ns)));
-        }
-        if let Some(bytes) = measured.device_write_bytes {
-            set("device_write_bytes", json!(bytes));
-        }
-        if let Some(bytes) = measured.cached_after_bytes {
-            set("cached_after_bytes", json!(bytes));
-        }
-        audit
+        let mut facts = Facts::default()
+            .with(fact::BYTES, measured.bytes)
+            .with(Key::last("blocks"), measured.blocks)
+            .with(Key::last("engine_reason"), self.choice.engine_reason.clone())
+            .with(FILE_STATE, if self.target.is_new() { "new" } else { "overwritten" })
+            .with(TIME_TO_CACHE_S, seconds(measured.to_cache_ns));
+        facts.set_known(RATE_TO_CACHE, rate(measured.bytes, measured.to_cache_ns));
+        facts.set_known(TIME_TO_DURABLE_S, measured.to_durable_ns.map(seconds));
+        let durable = measured.to_durable_ns.and_then(|ns| rate(measured.bytes, ns));
+        facts.set_known(RATE_DURABLE, durable);
+        facts.set_known(GENERATE_S, measured.harness_ns.map(seconds));
+        facts.set_known(fact::DEVICE_WRITE_BYTES, measured.device_write_bytes);
+        facts.set_known(fact::CACHED_AFTER_BYTES, measured.cached_after_bytes);
+        facts
     }
 }
 

@@ -6,11 +6,10 @@ use flatout_bench::Error;
 use flatout_bench::read::outcome::ID;
 use flatout_bench::read::{Job, Measured, Reader};
 use flatout_io::escape;
-use flatout_measure::case::{Case, Plain, Plan, TrialError};
+use flatout_measure::case::{Case, Plan, TrialError};
 use flatout_measure::clock::SystemClock;
 use flatout_measure::guard::SystemWitness;
 use flatout_measure::record::{Outcome, Status};
-use flatout_measure::row::Unit;
 use flatout_measure::sampler::Sampler;
 use flatout_measure::warning::{self, Warning};
 use flatout_sys::cancel::CancelToken;
@@ -78,7 +77,7 @@ fn several_trials(reader: &Reader, trials: u32, cancel: CancelToken) -> Result<O
     let mut last: Option<Measured> = None;
     let mut failure = None;
     let case = Case {
-        row: Plain { id: ID, parameters: reader.parameters(), unit: Unit::BytesPerSecond },
+        row: reader.row(),
         trial: Box::new(|_| match reader.trial() {
             Ok(measured) if cancel.is_cancelled() => {
                 last = Some(measured);

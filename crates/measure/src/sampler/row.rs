@@ -18,6 +18,8 @@ use crate::warning::{self, Warning};
 
 /// Spoiled trials after which a row stops waiting for quiet ones, if they are also the majority.
 const SPOILED_MOST: u32 = 6;
+/// The same where a trial is a round of whole programs, and dear.
+const SPOILED_ROUNDS_MOST: u32 = 3;
 /// Quiet trials from which on disturbed ones do not count beside them: these measured something else.
 const QUIET_LEAST: usize = 3;
 
@@ -75,6 +77,10 @@ pub(super) struct Sampled<'a, R> {
     /// Spoiled trials that count.
     disturbed: u32,
     keeps_spoiled: bool,
+    spoiled_most: u32,
+    /// Whether each trial is part of a round, which counts for all of its rows or for none: then
+    /// no row drops trials that another one keeps, and spoiled rounds are better than none.
+    is_in_rounds: bool,
     reasons: BTreeMap<&'static str, u64>,
     /// Why there could be no more trials than there are.
     end: Option<Warning>,
@@ -93,9 +99,22 @@ impl<'a, R: Row> Sampled<'a, R> {
             spoiled: 0,
             disturbed: 0,
             keeps_spoiled: false,
+            spoiled_most: SPOILED_MOST,
+            is_in_rounds: false,
             reasons: BTreeMap::new(),
             end: None,
         }
+    }
+
+    /// A row whose trials are parts of rounds.
+    pub(super) fn in_rounds(case: Case<'a, R>, plan: &Plan) -> Self {
+        let spoiled_most = SPOILED_ROUNDS_MOST.min(plan.min_trials);
+        Self { spoiled_most, is_in_rounds: true, ..Self::new(case) }
+    }
+
+    /// The figures of the trials that count so far, in their order.
+    pub(super) fn taken_figures(&self) -> impl Iterator<Item = f64> {
+        self.taken.iter().map(|taken| taken.figure)
     }
 
     /// Its id and its parameters, for those who watch.
@@ -108,7 +127,7 @@ impl<'a, R: Row> Sampled<'a, R> {
     }
 
     /// Takes in one trial; a reason is returned when it ends the row.
-    pub(super) fn take(&mut self, attempt: Attempt) -> Option<Closed> {
+    pub(super) fn take(&mut self, attempt: Attempt, plan: &Plan) -> Option<Closed> {
         self.attempts = self.attempts.saturating_add(1);
         self.spent_ns = self.spent_ns.saturating_add(attempt.spent_ns);
         let sample = match attempt.result {
@@ -137,12 +156,17 @@ impl<'a, R: Row> Sampled<'a, R> {
         let taken = Taken { figure, elapsed_ns, facts, audit, warnings, details, is_disturbed };
         match spoil {
             Some(spoil) if self.is_discarded(spoil) => {
-                if self.taken.is_empty() {
+                if self.taken.is_empty() || self.is_in_rounds {
                     self.discarded.push(taken);
+                }
+                if self.is_in_rounds && self.keeps_spoiled {
+                    self.accept_discarded(plan);
                 }
             }
             _ => {
-                self.discarded.clear();
+                if !self.is_in_rounds {
+                    self.discarded.clear();
+                }
                 self.count(taken);
             }
         }
@@ -167,12 +191,15 @@ impl<'a, R: Row> Sampled<'a, R> {
             return false;
         }
         self.spoiled += 1;
-        self.keeps_spoiled = self.spoiled >= SPOILED_MOST && self.spoiled > self.attempts / 2;
+        self.keeps_spoiled = self.spoiled >= self.spoiled_most && self.spoiled > self.attempts / 2;
         true
     }
 
     /// Trials at the start that look like warm-up.
     fn suspected(&self) -> usize {
+        if self.is_in_rounds {
+            return 0;
+        }
         let slowness = |taken: &Taken| match self.case.row.unit().better() {
             Better::Higher => 1.0 / taken.figure,
             Better::Lower => taken.figure,
@@ -190,7 +217,7 @@ impl<'a, R: Row> Sampled<'a, R> {
         let counted = &self.taken[self.warmup(plan)..];
         let quiet: Vec<f64> =
             counted.iter().filter(|taken| !taken.is_disturbed).map(|taken| taken.figure).collect();
-        if quiet.len() >= QUIET_LEAST {
+        if quiet.len() >= QUIET_LEAST && !self.is_in_rounds {
             return quiet;
         }
         counted.iter().map(|taken| taken.figure).collect()
@@ -224,7 +251,7 @@ impl<'a, R: Row> Sampled<'a, R> {
 
     /// The row with its figure and those of its further figures.
     pub(super) fn finish(mut self, plan: &Plan, overhead: &Overhead) -> Measured<R> {
-        self.keep_what_there_is();
+        self.keep_what_there_is(plan);
         self.prefer_quiet();
         let mut outcome = blank(&self.case.row);
         let warmup = self.warmup(plan);
@@ -271,7 +298,7 @@ impl<'a, R: Row> Sampled<'a, R> {
     }
 
     /// Why the row has no figure, with the code of the warning that says so.
-    fn refused(&self) -> Option<(Status, &str, &str)> {
+    pub(super) fn refused(&self) -> Option<(Status, &str, &str)> {
         match self.closed.as_ref()? {
             Closed::Failed(text) => Some((Status::Failed, warning::FAILED, text)),
             Closed::Unsupported(text) => Some((Status::Unsupported, warning::UNSUPPORTED, text)),
@@ -303,6 +330,15 @@ impl<'a, R: Row> Sampled<'a, R> {
         MeasuredFurther { outcome, facts }
     }
 
+    /// A row of the ratios of two rows, this one being one of them: disturbed and interrupted as
+    /// it is.
+    pub(super) fn ratio<P: Row>(&self, row: P, ratios: Vec<f64>, plan: &Plan) -> Measured<P> {
+        let (mut outcome, mut facts) = (blank(&row), Facts::default());
+        self.note_disturbance(&mut outcome);
+        self.conclude(&mut outcome, &mut facts, ratios, plan);
+        Measured { row, outcome, facts, further: Vec::new() }
+    }
+
     /// Gives a row its figures, its status and what these say against themselves.
     fn conclude(&self, outcome: &mut Outcome, facts: &mut Facts, figures: Vec<f64>, plan: &Plan) {
         outcome.status = match self.closed {
@@ -323,21 +359,32 @@ impl<'a, R: Row> Sampled<'a, R> {
     }
 
     /// A doubtful figure says more than none: where every trial was spoiled, those count.
-    fn keep_what_there_is(&mut self) {
-        if self.taken.is_empty() {
-            self.disturbed += self.spoiled;
-            self.spoiled = 0;
-            for taken in std::mem::take(&mut self.discarded) {
-                self.count(taken);
-            }
+    fn keep_what_there_is(&mut self, plan: &Plan) {
+        if self.taken.is_empty() || (self.is_in_rounds && self.taken.len() < least(plan)) {
+            self.accept_discarded(plan);
         }
+    }
+
+    /// Lets the discarded trials count, as many as may.
+    fn accept_discarded(&mut self, plan: &Plan) {
+        let mut accepted = std::mem::take(&mut self.discarded);
+        if self.is_in_rounds {
+            let most = (plan.max_trials as usize).max(least(plan));
+            accepted.truncate(most.saturating_sub(self.taken.len()));
+            self.spoiled -= accepted.len() as u32;
+            self.disturbed += accepted.len() as u32;
+        } else {
+            self.disturbed += std::mem::take(&mut self.spoiled);
+        }
+        accepted.into_iter().for_each(|taken| self.count(taken));
     }
 
     /// Where quiet trials came after all, and some of them, only they count. Not where the
     /// latencies of all have been joined already.
     fn prefer_quiet(&mut self) {
         let quiet = self.taken.iter().filter(|taken| !taken.is_disturbed).count();
-        if self.disturbed == 0 || quiet < QUIET_LEAST || !self.latencies.is_empty() {
+        let is_kept = self.is_in_rounds || !self.latencies.is_empty();
+        if self.disturbed == 0 || quiet < QUIET_LEAST || is_kept {
             return;
         }
         self.taken.retain(|taken| !taken.is_disturbed);
@@ -359,6 +406,12 @@ impl<'a, R: Row> Sampled<'a, R> {
         }
         if self.disturbed > 0 {
             facts.set(INTERVALS_DISTURBED, self.disturbed);
+        }
+        self.note_disturbance(outcome);
+    }
+
+    fn note_disturbance(&self, outcome: &mut Outcome) {
+        if self.disturbed > 0 {
             let reasons: Vec<&str> = self.reasons.keys().copied().collect();
             let (count, all) = (self.spoiled + self.disturbed, self.attempts);
             let text = format!(

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use flatout_io::Error as IoError;
+use flatout_measure::fact::Facts;
 use flatout_measure::warning::{self, Warning};
 use flatout_sys::cancel::CancelToken;
 use flatout_tree::compare::{Asked, Comparison, Fidelity, Kind, compare};
 use flatout_tree::remove::remove_tree;
-use serde_json::{Map, Value, json};
 
 use super::command::Manner;
 use super::target::Targets;
@@ -19,6 +19,7 @@ use super::{CopyOptions, amount};
 use crate::cache::Clearing;
 use crate::corpus::{Corpus, make};
 use crate::error::Error;
+use crate::versus::fact;
 use crate::versus::heat::{Checked, Course, Finished, Invocation, Run};
 use crate::versus::run::{Runner, SystemRunner, command_text, complaint, refusal};
 use crate::versus::{State, race, state};
@@ -142,13 +143,13 @@ impl CopyCourse {
         Ok(())
     }
 
-    fn facts_of_targets(&self, facts: &mut Map<String, Value>) {
+    fn facts_of_targets(&self, facts: &mut Facts) {
         let text = match (self.state, self.removals) {
             (State::Refresh, _) => "deleted just before each run".to_owned(),
             (_, 0) => "fresh, and kept until the end".to_owned(),
             (_, times) => format!("fresh; {times} times earlier ones were removed, for room"),
         };
-        facts.insert("targets".to_owned(), text.into());
+        facts.set(fact::TARGETS, text);
     }
 
     /// Holds the copy against its source: in the first run of a rider in everything, so that what
@@ -170,7 +171,7 @@ impl CopyCourse {
 }
 
 impl Course for CopyCourse {
-    fn prepare(&mut self, run: &Run<'_>) -> Result<Map<String, Value>, Error> {
+    fn prepare(&mut self, run: &Run<'_>) -> Result<Facts, Error> {
         let source = self.source()?;
         if self.state == State::Refresh {
             self.copy_to_be_deleted(run, &source)?;
@@ -214,11 +215,11 @@ impl Course for CopyCourse {
         let lacks = rider.lacks.get_or_insert_with(|| lacking(&found));
         let doubt = (!lacks.is_empty())
             .then(|| Warning::new(warning::KEEPS_LESS, format!("keeps less than cp -a: {lacks}")));
-        let mut audit = Map::new();
-        audit.insert("fidelity".to_owned(), json!(rider.manner.class.name()));
-        audit.insert("lacks".to_owned(), json!(lacks));
-        audit.insert("compared_entries".to_owned(), json!(found.entries));
-        Ok(Checked { audit, warnings: doubt.into_iter().collect(), ..Checked::default() })
+        let facts = Facts::default()
+            .with(fact::FIDELITY, rider.manner.class.name())
+            .with(fact::LACKS, lacks.clone())
+            .with(fact::COMPARED_ENTRIES, found.entries);
+        Ok(Checked { facts, warnings: doubt.into_iter().collect(), ..Checked::default() })
     }
 
     fn clean(&mut self) -> Result<(), Error> {

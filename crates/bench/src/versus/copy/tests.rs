@@ -7,6 +7,7 @@ use std::process::Command;
 use flatout_sys::cancel::CancelToken;
 
 use super::*;
+use crate::versus::fact;
 use crate::versus::heat::{Checked, Finished, Run};
 use crate::versus::race;
 use crate::versus::rival::{ALL, Found};
@@ -78,7 +79,7 @@ fn turn(heat: &mut Heat<'_>, index: usize, round: u32) -> Result<Checked, Error>
     assert!(ran.status.success(), "{ran:?}");
     heat.course.complete(&run)?;
     let mut checked = heat.course.check(&run, &Finished::default())?;
-    checked.audit.extend(facts);
+    checked.facts.extend(facts);
     Ok(checked)
 }
 
@@ -99,22 +100,23 @@ fn a_faithful_copy_passes_and_what_others_lack_is_noted() {
     let mut heats = heats(&stable.options).unwrap();
     assert_eq!(heats.len(), 1);
     let heat = &mut heats[0];
-    assert_eq!(heat.parameters["corpus"], "3x5000@2");
-    assert_eq!(heat.parameters["cache_state"], "hot");
+    assert_eq!(heat.parameters.value("corpus"), Some(&"3x5000@2".into()));
+    assert_eq!(heat.parameters.value("cache_state"), Some(&"hot".into()));
     assert_eq!(heat.bytes, 15_000);
     let whole = turn(heat, 0, 0).unwrap();
-    assert_eq!(whole.audit["lacks"], "");
-    assert_eq!(whole.audit["fidelity"], "archive");
-    assert_eq!(whole.audit["source_cached_bytes"], whole.audit["source_data_bytes"]);
+    assert_eq!(whole.facts.text(fact::LACKS), Some(""));
+    assert_eq!(whole.facts.text(fact::FIDELITY), Some("archive"));
+    let cached = whole.facts.count(fact::source_cached_bytes(State::Hot));
+    assert!(cached.is_some() && cached == whole.facts.count(fact::SOURCE_DATA_BYTES));
     assert_eq!(whole.warnings, []);
     for round in 0..2 {
         let less = turn(heat, 1, round).unwrap();
         let [doubt] = &less.warnings[..] else { panic!("{less:?}") };
         assert_eq!(doubt.code, flatout_measure::warning::KEEPS_LESS);
         assert!(doubt.text.starts_with("keeps less than cp -a: directory_mode 1"), "{doubt:?}");
-        let lacks = less.audit["lacks"].as_str().unwrap().to_owned();
+        let lacks = less.facts.text(fact::LACKS).unwrap().to_owned();
         assert!(lacks.contains("directory_mode 1"), "{lacks}");
-        assert_eq!(less.audit["fidelity"], "contents+symlinks");
+        assert_eq!(less.facts.text(fact::FIDELITY), Some("contents+symlinks"));
     }
 }
 
@@ -153,7 +155,7 @@ fn a_symlink_that_got_lost_fails_those_who_promise_symlinks() {
     let heat = &mut heats[0];
     turn(heat, 1, 0).unwrap();
     let noted = turn(heat, 2, 0).unwrap();
-    assert!(noted.audit["lacks"].as_str().unwrap().contains("missing_symlink 1"), "{noted:?}");
+    assert!(noted.facts.text(fact::LACKS).unwrap().contains("missing_symlink 1"), "{noted:?}");
     let error = turn(heat, 3, 0).unwrap_err().to_string();
     assert!(error.contains("missing symlink \"a/link\""), "{error}");
     assert!(tree.join("a/link").is_symlink() && !stable.options.ground.corpora().exists());
@@ -207,7 +209,7 @@ fn refresh_deletes_a_copy_before_each_run_and_keeps_none_besides() {
     let mut heats = heats(&stable.options).unwrap();
     for round in 0..3 {
         let checked = turn(&mut heats[0], 0, round).unwrap();
-        assert_eq!(checked.audit["targets"], "deleted just before each run");
+        assert_eq!(checked.facts.text(fact::TARGETS), Some("deleted just before each run"));
         assert_eq!(stable.targets(), 1);
     }
     let log = fs::read_to_string(stable.place.path().join("log")).unwrap();
@@ -245,7 +247,7 @@ fn where_room_is_short_targets_go_between_rounds_and_the_row_says_so() {
     for round in 0..2 {
         for index in 0..2 {
             let checked = turn(&mut heats[0], index, round).unwrap();
-            counts.push((stable.targets(), checked.audit["targets"].as_str().unwrap().len() > 40));
+            counts.push((stable.targets(), checked.facts.text(fact::TARGETS).unwrap().len() > 40));
         }
     }
     assert_eq!(counts, [(1, false), (2, false), (1, true), (2, true)]);

@@ -13,6 +13,7 @@ use crate::disk::Pattern;
 use crate::disk::duel::{Duel, FioTrial, Target};
 use crate::error::Error;
 use crate::versus::heat::{Checked, Finished, Invocation};
+use flatout_measure::row::Unit;
 
 const NAME: &str = "fio";
 const KIB: u64 = 1 << 10;
@@ -97,7 +98,7 @@ pub(super) fn invocation(
 /// The figure of a trial.
 ///
 /// Errors: fio failed, printed no report, or one that cannot be true.
-pub(super) fn check(finished: &Finished, block_bytes: u64, unit: &str) -> Result<Checked, Error> {
+pub(super) fn check(finished: &Finished, block_bytes: u64, unit: Unit) -> Result<Checked, Error> {
     let text = seen::output(NAME, finished)?;
     // What fio has to remark comes before the report, on standard output, too.
     let begins = text.match_indices('{').map(|(at, _)| at);
@@ -150,14 +151,18 @@ mod tests {
     }
 
     fn of(job: Value) -> Result<Checked, Error> {
-        check(&finished(&json!({"fio version": "fio-3.33", "jobs": [job]})), 4096, "operations/s")
+        check(
+            &finished(&json!({"fio version": "fio-3.33", "jobs": [job]})),
+            4096,
+            Unit::OperationsPerSecond,
+        )
     }
 
     #[test]
     fn reads_and_writes_of_a_mix_make_one_figure() {
         let checked = of(json!({"error": 0, "read": side(700), "write": side(300)})).unwrap();
         assert_eq!(checked.figure, Some(1000.0));
-        assert_eq!(checked.audit["moved_bytes"], 4_096_000);
+        assert_eq!(checked.facts.count(crate::versus::fact::MOVED_BYTES), Some(4_096_000));
     }
 
     #[test]
@@ -180,10 +185,10 @@ mod tests {
     fn nonsense_is_no_report() {
         for text in ["", "all is well", "{", "fio: {\"jobs\": []}", "[1]"] {
             let finished = Finished { stdout: text.into(), ..Finished::default() };
-            let error = check(&finished, 4096, "bytes/s").unwrap_err().to_string();
+            let error = check(&finished, 4096, Unit::BytesPerSecond).unwrap_err().to_string();
             assert_eq!(error, "fio printed no report", "{text}");
         }
-        let none = check(&finished(&json!({"jobs": []})), 4096, "bytes/s");
+        let none = check(&finished(&json!({"jobs": []})), 4096, Unit::BytesPerSecond);
         assert!(none.unwrap_err().to_string().contains("reports 0 jobs"));
     }
 }

@@ -1,6 +1,7 @@
 //! What `flatout bench disk --format json` says about one trial.
 
 use flatout_measure::record::{Outcome, Record, Status};
+use flatout_measure::row::Unit;
 use flatout_measure::warning;
 use serde_json::{Map, Value};
 
@@ -23,7 +24,7 @@ pub(super) fn check(
     finished: &Finished,
     id: &str,
     parameters: &Map<String, Value>,
-    unit: &str,
+    unit: Unit,
 ) -> Result<Checked, Error> {
     let text = super::seen::output(NAME, finished)?;
     let record: Record = serde_json::from_str(text)
@@ -43,7 +44,7 @@ pub(super) fn check(
     };
     let fact = |key: &str| row.audit.get(key).and_then(Value::as_f64);
     let block_bytes = parameters.get("block_bytes").and_then(Value::as_u64).unwrap_or(0);
-    let is_counted = unit == "operations/s";
+    let is_counted = unit == Unit::OperationsPerSecond;
     let bytes = fact("bytes").unwrap_or(0.0);
     let seen = Seen {
         bytes_per_s: if is_counted { figure * block_bytes as f64 } else { figure },
@@ -89,7 +90,7 @@ mod tests {
     }
 
     fn of(finished: &Finished) -> Result<Checked, Error> {
-        check(finished, "disk/random-read", &parameters(), "operations/s")
+        check(finished, "disk/random-read", &parameters(), Unit::OperationsPerSecond)
     }
 
     #[test]

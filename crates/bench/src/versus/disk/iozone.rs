@@ -15,6 +15,7 @@ use crate::disk::Pattern;
 use crate::disk::duel::Target;
 use crate::error::Error;
 use crate::versus::heat::{Checked, Finished, Invocation};
+use flatout_measure::row::Unit;
 
 const NAME: &str = "iozone";
 /// The file that it makes.
@@ -119,7 +120,7 @@ pub(super) fn check(
     finished: &Finished,
     work: &Work,
     trial: Trial,
-    unit: &str,
+    unit: Unit,
 ) -> Result<Checked, Error> {
     let text = seen::output(NAME, finished)?;
     let (_, column) = test(work).ok_or_else(|| wrong(format!("{NAME} has no such test")))?;
@@ -206,7 +207,7 @@ mod tests {
 
     fn of(work: Work, figures: &[(usize, u64)]) -> Result<Checked, Error> {
         let finished = output(LENGTH / KIB, work.block_bytes / KIB, figures);
-        check(&finished, &work, TRIAL, "bytes/s")
+        check(&finished, &work, TRIAL, Unit::BytesPerSecond)
     }
 
     #[test]
@@ -226,7 +227,7 @@ mod tests {
     #[test]
     fn operations_follow_from_the_block() {
         let finished = output(LENGTH / KIB, 64, &[(0, 1), (1, 1), (4, 64_000)]);
-        let checked = check(&finished, &RANDOM, TRIAL, "operations/s").unwrap();
+        let checked = check(&finished, &RANDOM, TRIAL, Unit::OperationsPerSecond).unwrap();
         assert_eq!(checked.figure, Some(1000.0));
     }
 
@@ -243,15 +244,22 @@ mod tests {
     fn what_is_no_such_table_is_an_error() {
         let table = [(0, 100), (1, 100), (2, 100)];
         let other = output(1024, 1024, &table);
-        assert!(check(&other, &STREAM, TRIAL, "bytes/s").is_err(), "a file of another length");
+        assert!(
+            check(&other, &STREAM, TRIAL, Unit::BytesPerSecond).is_err(),
+            "a file of another length"
+        );
         let other = output(LENGTH / KIB, 4, &table);
-        assert!(check(&other, &STREAM, TRIAL, "bytes/s").is_err(), "blocks of another size");
+        assert!(
+            check(&other, &STREAM, TRIAL, Unit::BytesPerSecond).is_err(),
+            "blocks of another size"
+        );
         assert!(of(STREAM, &[(2, 0)]).unwrap_err().to_string().contains("cannot be"));
         for text in
             ["", "iozone: interrupted", "kB reclen write rewrite\n", "kB reclen write rewrite\n1 x"]
         {
             let finished = Finished { stdout: text.into(), ..Finished::default() };
-            let error = check(&finished, &STREAM, TRIAL, "bytes/s").unwrap_err().to_string();
+            let error =
+                check(&finished, &STREAM, TRIAL, Unit::BytesPerSecond).unwrap_err().to_string();
             assert_eq!(error, "iozone printed no table", "{text:?}");
         }
     }

@@ -1,8 +1,11 @@
 //! What a program says about its trial, and whether that can be true.
 
-use serde_json::{Map, Value, json};
+use flatout_measure::fact::Facts;
+use flatout_measure::row::Unit;
+use serde_json::Value;
 
 use crate::error::Error;
+use crate::versus::fact;
 use crate::versus::heat::{Checked, Finished};
 
 /// No disk and no page cache moves more in a second: such a figure counts work that was not done.
@@ -52,7 +55,7 @@ impl Seen {
         &self,
         name: &str,
         block_bytes: u64,
-        unit: &str,
+        unit: Unit,
     ) -> Result<Checked, Error> {
         let fail = |text: String| Err(wrong(format!("{name} {text}")));
         if self.bytes == 0 {
@@ -86,12 +89,11 @@ impl Seen {
             ));
         }
         let figure = match unit {
-            "operations/s" => self.operations_per_s.unwrap_or(operations_per_s),
+            Unit::OperationsPerSecond => self.operations_per_s.unwrap_or(operations_per_s),
             _ => self.bytes_per_s,
         };
-        let mut audit = Map::new();
-        audit.insert("moved_bytes".to_owned(), json!(self.bytes));
-        Ok(Checked { figure: Some(figure), warnings: Vec::new(), audit })
+        let facts = Facts::default().with(fact::MOVED_BYTES, self.bytes);
+        Ok(Checked { figure: Some(figure), warnings: Vec::new(), facts })
     }
 }
 
@@ -116,18 +118,24 @@ mod tests {
 
     #[track_caller]
     fn fails(seen: Seen, text: &str) {
-        let error = seen.checked("fio", 4096, "bytes/s").unwrap_err().to_string();
+        let error = seen.checked("fio", 4096, Unit::BytesPerSecond).unwrap_err().to_string();
         assert!(error.starts_with("fio ") && error.contains(text), "{error}");
     }
 
     #[test]
     fn a_sound_trial_has_the_figure_of_its_unit() {
-        assert_eq!(seen().checked("fio", 4096, "bytes/s").unwrap().figure, Some(4096.0e3));
-        assert_eq!(seen().checked("fio", 4096, "operations/s").unwrap().figure, Some(1000.0));
+        assert_eq!(
+            seen().checked("fio", 4096, Unit::BytesPerSecond).unwrap().figure,
+            Some(4096.0e3)
+        );
+        assert_eq!(
+            seen().checked("fio", 4096, Unit::OperationsPerSecond).unwrap().figure,
+            Some(1000.0)
+        );
         let bytes_alone = Seen { operations_per_s: None, elapsed_s: None, ..seen() };
-        let checked = bytes_alone.checked("fio", 4096, "operations/s").unwrap();
+        let checked = bytes_alone.checked("fio", 4096, Unit::OperationsPerSecond).unwrap();
         assert_eq!(checked.figure, Some(1000.0));
-        assert_eq!(checked.audit["moved_bytes"], 4_096_000);
+        assert_eq!(checked.facts.count(fact::MOVED_BYTES), Some(4_096_000));
     }
 
     #[test]

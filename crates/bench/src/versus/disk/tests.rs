@@ -57,7 +57,7 @@ fn both_are_asked_for_the_same() {
         seen.push(key);
         let [own, other] = &heat.contestants[..] else { panic!("two take part") };
         assert_eq!(own.name, "flatout");
-        let block = heat.parameters["block_bytes"].to_string();
+        let block = heat.parameters.to_json()["block_bytes"].to_string();
         let contestants = heat.contestants.clone();
         for (index, contestant) in contestants.iter().enumerate() {
             let run = Run { contestant, index, round: 0, number: 0 };
@@ -69,7 +69,7 @@ fn both_are_asked_for_the_same() {
             assert!([&block, &kib, &bs].iter().any(|word| words.contains(&word.as_str())), "{all}");
             assert!(all.contains("/data/.flatout-versus/"), "{all}");
             let may_write = ["--overwrite", "--allow_file_create=0", "--unlink=1", "-i"];
-            let is_read = !heat.parameters.contains_key("until");
+            let is_read = heat.parameters.value("until").is_none();
             let writes = may_write.iter().any(|word| words.contains(word));
             assert!(!is_read || !writes || other.name == "iozone", "{all}");
         }
@@ -107,7 +107,10 @@ fn a_course_prepares_the_file_and_removes_what_was_left() {
     let mut ground = ground(directory.path(), &["iozone"]);
     ground.room_bytes = 4 * LEAST_BYTES;
     let mut heats = heats(&ground).unwrap();
-    let heat = heats.iter_mut().find(|heat| heat.parameters["caching"] == "direct").unwrap();
+    let heat = heats
+        .iter_mut()
+        .find(|heat| heat.parameters.value("caching") == Some(&"direct".into()))
+        .unwrap();
     let contestant = heat.contestants[1].clone();
     let run = Run { contestant: &contestant, index: 1, round: 0, number: 0 };
     heat.course.prepare(&run).unwrap();

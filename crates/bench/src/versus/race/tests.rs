@@ -6,12 +6,14 @@ use std::rc::Rc;
 
 use flatout_measure::case::Plan;
 use flatout_measure::clock::FakeClock;
+use flatout_measure::fact::Key;
 use flatout_measure::guard::{FakeWitness, Reading};
 use flatout_measure::record::{Better, Status};
 use flatout_measure::sampler::Sampler;
 
 use super::*;
-use crate::versus::heat::{Contestant, Course, Invocation};
+use crate::versus::State;
+use crate::versus::heat::{Checked, Contestant, Course, Finished, Invocation};
 
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000 * MS;
@@ -26,22 +28,22 @@ struct Track {
     figures: Vec<f64>,
     /// The round whose state cannot be proved.
     unproved: Option<u32>,
+    is_cold: bool,
     /// What each contestant keeps.
     fidelities: Vec<&'static str>,
 }
 
 impl Course for Track {
-    fn prepare(&mut self, run: &Run<'_>) -> Result<Map<String, Value>, Error> {
+    fn prepare(&mut self, run: &Run<'_>) -> Result<Facts, Error> {
         if self.impossible {
             return Err(Error::NoRoom("the disk is full".to_owned()));
         }
-        let cached = 100 - u64::from(run.round);
-        let facts = [
-            ("state", Value::from(u64::from(run.round))),
-            ("source_cached_bytes", cached.into()),
-            ("cache_state_proved", (self.unproved != Some(run.round)).into()),
-        ];
-        Ok(facts.map(|(name, value)| (name.to_owned(), value)).into_iter().collect())
+        let is_proved = self.unproved != Some(run.round);
+        let state = if self.is_cold { State::Cold } else { State::Hot };
+        Ok(Facts::default()
+            .with(Key::last("state"), run.round)
+            .with(fact::source_cached_bytes(state), 100 - u64::from(run.round))
+            .with(fact::CACHE_STATE_PROVED, is_proved))
     }
 
     fn invocation(&mut self, run: &Run<'_>) -> Result<Invocation, Error> {
@@ -53,10 +55,9 @@ impl Course for Track {
             return Err(Error::NoRoom("the digest is wrong".to_owned()));
         }
         let figure = self.figures.get(run.index).copied();
-        let fidelity =
-            self.fidelities.get(run.index).map(|&kept| ("fidelity".to_owned(), kept.into()));
-        let audit = fidelity.into_iter().collect();
-        Ok(Checked { figure, audit, ..Checked::default() })
+        let mut facts = Facts::default();
+        facts.set_known(fact::FIDELITY, self.fidelities.get(run.index).copied());
+        Ok(Checked { figure, facts, ..Checked::default() })
     }
 
     fn clean(&mut self) -> Result<(), Error> {
@@ -108,7 +109,7 @@ fn heat(names: &[&str], track: Track) -> Heat<'static> {
     let contestant = |name: &&str| Contestant { name: (*name).to_owned(), version: "1".to_owned() };
     Heat {
         test: "copy",
-        parameters: Map::new(),
+        parameters: Parameters::default(),
         figure: Figure::Time,
         bytes: 1000,
         with_speed: false,
@@ -183,9 +184,8 @@ fn a_state_that_one_run_could_not_prove_is_said_and_the_worst_counts() {
     let clock = FakeClock::new(0);
     for (state, unproved, cached) in [("hot", Some(2), 95), ("cold", None, 100)] {
         let mut watch = Stopwatch::new(&clock, &[&[100], &[200]]);
-        let track = Track { unproved, ..Track::default() };
-        let mut heat = heat(&["flatout", "dd"], track);
-        heat.parameters.insert("cache_state".to_owned(), state.into());
+        let track = Track { unproved, is_cold: state == "cold", ..Track::default() };
+        let heat = heat(&["flatout", "dd"], track);
         let rows = race(heat, &plan(60), &mut watch);
         for row in &rows[..2] {
             assert_eq!(row.audit["cache_state_proved"], unproved.is_none());
@@ -204,7 +204,8 @@ fn a_ratio_of_two_who_do_not_keep_the_same_says_so() {
     let track = Track { fidelities, ..Track::default() };
     let rows = race(heat(&["cp-a", "xcp", "rsync-a"], track), &plan(60), &mut watch);
     let pair = |subject| {
-        let is_it = |row: &&Outcome| row.parameters.get("subject") == Some(&Value::from(subject));
+        let is_it =
+            |row: &&Outcome| row.parameters.get("subject").is_some_and(|name| name == subject);
         rows.iter().find(is_it).unwrap()
     };
     let said = &pair("xcp").warnings[0];
@@ -348,7 +349,7 @@ fn a_spoiled_round_is_discarded_and_counted() {
     assert_eq!(watch.runs.len(), 2 * 7);
     let flatout = &rows[0];
     assert_eq!((flatout.n, flatout.status), (6, Status::Ok));
-    assert_eq!(flatout.audit["rounds_spoiled"], 1);
+    assert_eq!(flatout.audit["intervals_spoiled"], 1);
     assert_eq!(flatout.audit["spoil_reasons"]["stolen time"], 1);
 }
 
@@ -376,15 +377,15 @@ fn rounds_asked_for_exactly_are_so_many_even_when_all_are_spoiled() {
 
 #[test]
 fn printed_figures_are_compared_in_their_own_direction() {
-    for (better, expected) in [(Better::Higher, 4.0), (Better::Lower, 0.25)] {
+    for (unit, expected) in [(Unit::BytesPerSecond, 4.0), (Unit::Nanoseconds, 0.25)] {
         let clock = FakeClock::new(0);
         let mut watch = Stopwatch::new(&clock, &[&[100], &[200]]);
         let track = Track { figures: vec![40.0, 10.0], ..Track::default() };
-        let figure = Figure::Printed { unit: "bytes/s", better };
+        let figure = Figure::Printed(unit);
         let heat = Heat { figure, ..heat(&["flatout", "fio"], track) };
         let rows = race(heat, &plan(60), &mut watch);
         assert_eq!((ratio(&rows, "fio").median, rows[0].median), (Some(expected), Some(40.0)));
-        assert_eq!((rows[0].unit.as_str(), rows[0].better), ("bytes/s", better));
+        assert_eq!((rows[0].unit.as_str(), rows[0].better), (unit.name(), unit.better()));
     }
 }
 
@@ -392,7 +393,7 @@ fn printed_figures_are_compared_in_their_own_direction() {
 fn a_program_that_prints_no_figure_fails() {
     let clock = FakeClock::new(0);
     let mut watch = Stopwatch::new(&clock, &[&[100], &[200]]);
-    let figure = Figure::Printed { unit: "bytes/s", better: Better::Higher };
+    let figure = Figure::Printed(Unit::BytesPerSecond);
     let track = Track { figures: vec![40.0], ..Track::default() };
     let rows = race(Heat { figure, ..heat(&["flatout", "fio"], track) }, &plan(60), &mut watch);
     assert_eq!((rows[0].status, rows[1].status), (Status::Ok, Status::Failed));

@@ -1,0 +1,144 @@
+//! Rows that are raced: whole rounds, of which each counts for all rows or for none, until the
+//! ratios of the pairs are precise.
+//!
+//! The ratio of a pair is taken round by round, so that what drifts hits both figures alike; a
+//! round that something outside spoiled is spoiled for everybody.
+
+use super::{Attempt, Closed, Run, Sampled, Sampler, trial_seed};
+use crate::case::{Case, Measured, TrialError};
+use crate::guard::Spoil;
+use crate::progress::Event;
+use crate::random::SplitMix64;
+use crate::record::{Better, Status};
+use crate::row::Row;
+use crate::statistics;
+use crate::warning::{self, Warning};
+
+/// Two rows that are held against each other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pair<P> {
+    /// The row of their ratio.
+    pub row: P,
+    /// The place of the row that is judged.
+    pub subject: usize,
+    /// The place of the row that it is held against.
+    pub against: usize,
+}
+
+impl Sampler<'_> {
+    /// Runs all cases once per round, in a new random order, until the ratio of each pair is as
+    /// precise as the plan asks, or its trials or time are over. Returns the rows in the order of
+    /// the cases, and those of the ratios in the order of the pairs.
+    ///
+    /// A ratio says how many times as good the subject is. A row that fails is out; the others go
+    /// on. [`TrialError::NoMore`] of one ends the race for all. Nobody can tell by whom a program
+    /// is preempted, so that preemption spoils nothing.
+    pub fn race<R: Row, P: Row>(
+        &mut self,
+        cases: Vec<Case<'_, R>>,
+        pairs: Vec<Pair<P>>,
+    ) -> (Vec<Measured<R>>, Vec<Measured<P>>) {
+        let overhead = super::calibrate(self.clock);
+        let started_ns = self.clock.now_ns();
+        let rows = cases.into_iter().map(|case| Sampled::in_rounds(case, &self.plan)).collect();
+        let mut run = Run { rows, sampler: self, started_ns };
+        let mut random = SplitMix64::new(run.sampler.plan.seed);
+        let mut order: Vec<usize> = (0..run.rows.len()).collect();
+        while run.wants_round(&pairs) {
+            random.shuffle(&mut order);
+            run.round(&order);
+        }
+        let plan = &run.sampler.plan;
+        let ratios = pairs.into_iter().map(|pair| run.ratio(pair)).collect();
+        (run.rows.into_iter().map(|row| row.finish(plan, &overhead)).collect(), ratios)
+    }
+}
+
+impl<R: Row> Run<'_, '_, '_, R> {
+    fn wants_round<P>(&self, pairs: &[Pair<P>]) -> bool {
+        let plan = &self.sampler.plan;
+        let Some(row) = self.rows.iter().find(|row| row.is_open()) else { return false };
+        let elapsed_ns = self.elapsed_ns();
+        if !row.has_least(plan) {
+            let most_ns = plan.budget_ns.saturating_mul(super::BUDGET_STRETCH);
+            return row.attempts == 0 || elapsed_ns < most_ns;
+        }
+        row.taken_figures().count() < plan.max_trials as usize
+            && elapsed_ns < plan.budget_ns
+            && !pairs.iter().all(|pair| self.is_precise(pair))
+    }
+
+    /// Whether a pair needs no more rounds, or will have none.
+    fn is_precise<P>(&self, pair: &Pair<P>) -> bool {
+        let is_over = [pair.subject, pair.against].iter().any(|&at| !self.rows[at].is_open());
+        let width = || statistics::relative_half_width(&self.ratios(pair));
+        is_over || width().is_some_and(|width| width <= self.sampler.plan.half_width)
+    }
+
+    /// How many times as good the subject was, round by round.
+    fn ratios<P>(&self, pair: &Pair<P>) -> Vec<f64> {
+        let [subject, against] = [pair.subject, pair.against].map(|at| &self.rows[at]);
+        let both = subject.taken_figures().zip(against.taken_figures());
+        both.map(|(subject_figure, against_figure)| match subject.case.row.unit().better() {
+            Better::Higher => subject_figure / against_figure,
+            Better::Lower => against_figure / subject_figure,
+        })
+        .collect()
+    }
+
+    /// One round. It counts when all have run: those of an interrupted one do not.
+    fn round(&mut self, order: &[usize]) {
+        let mut attempts: Vec<(usize, Attempt)> = Vec::new();
+        let mut spoil: Option<Spoil> = None;
+        for &index in order {
+            if !self.rows[index].is_open() {
+                continue;
+            }
+            if (self.sampler.cancelled)() {
+                return self.interrupt();
+            }
+            let progress = self.progress();
+            let row = &mut self.rows[index];
+            let (id, parameters) = row.name();
+            (self.sampler.events)(Event::Trial { id, parameters, progress });
+            let seed = trial_seed(self.sampler.plan.seed, index, row.attempts);
+            let attempt =
+                super::attempt(&mut row.case, seed, self.sampler.clock, self.sampler.witness);
+            match &attempt.result {
+                Err(TrialError::Interrupted) => return self.interrupt(),
+                Err(TrialError::NoMore(why)) => return self.close_all(why),
+                Err(_) | Ok(_) => {}
+            }
+            let seen = attempt.spoil.filter(|&spoil| spoil != Spoil::Preempted);
+            spoil = spoil.or(seen);
+            attempts.push((index, attempt));
+        }
+        for (index, attempt) in attempts {
+            let attempt = Attempt { spoil, ..attempt };
+            if let Some(reason) = self.rows[index].take(attempt, &self.sampler.plan) {
+                self.close(index, reason);
+            }
+        }
+    }
+
+    fn close_all(&mut self, why: &Warning) {
+        for row in self.rows.iter_mut().filter(|row| row.is_open()) {
+            row.closed = Some(Closed::Failed(why.text.clone()));
+        }
+    }
+
+    fn ratio<P: Row>(&self, pair: Pair<P>) -> Measured<P> {
+        let ratios = self.ratios(&pair);
+        let rows = [pair.subject, pair.against].map(|at| &self.rows[at]);
+        let mut measured = rows[0].ratio(pair.row, ratios, &self.sampler.plan);
+        if rows.iter().any(|row| row.refused().is_some()) {
+            let row = measured.row;
+            let mut outcome = crate::case::blank(&row);
+            outcome.status = Status::Failed;
+            let text = "no ratio: one of the two has no figure";
+            warning::add(&mut outcome.warnings, Warning::new(warning::FAILED, text));
+            measured = Measured { row, outcome, facts: Default::default(), further: Vec::new() };
+        }
+        measured
+    }
+}
