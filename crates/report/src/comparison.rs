@@ -1,19 +1,14 @@
 //! A comparison of runs shown: terminal table, Markdown, JSON document, HTML page.
 //!
-//! What is said in words is put together in `comparison/words.rs`, once for all forms. It measures
-//! and judges nothing: that is `flatout_measure::comparison`.
-
-mod html;
-mod markdown;
-mod table;
-mod words;
+//! What it says is put together in `page/comparison.rs`, once for all forms. Nothing here measures or
+//! judges: that is `flatout_measure::comparison`.
 
 use std::{fmt, str::FromStr};
 
 use flatout_measure::comparison::{Comparison, SCHEMA};
 use serde::Serialize;
 
-use crate::{format::UnknownFormat, json, style::Style};
+use crate::{export::json, format::UnknownFormat, html, markdown, page, style::Style, terminal};
 
 /// What `flatout compare` leaves: one comparison for each new side.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -84,10 +79,10 @@ impl FromStr for Form {
 /// The document in the given form; `style` matters for [`Form::Table`] only.
 pub fn render(document: &Document, form: Form, style: &Style) -> String {
     match form {
-        Form::Table => table::table(document, style),
-        Form::Markdown => markdown::document(document),
+        Form::Table => terminal::text(&page::of_comparisons(document), style),
+        Form::Markdown => markdown::document(&page::of_comparisons(document)),
         Form::Json => json::pretty(&value(document)),
-        Form::Html => html::page(document),
+        Form::Html => html::page_of_comparisons(document, &value(document)),
     }
 }
 

@@ -4,10 +4,8 @@ use std::{fmt, io, str::FromStr};
 
 use flatout_measure::record::Record;
 
-use crate::identity::Identity;
-use crate::{
-    csv, fio_json, go_bench, html, json, markdown, openmetrics, style::Style, table::table,
-};
+use crate::export::{csv, fio_json, go_bench, json, openmetrics};
+use crate::{html, identity::Identity, markdown, page, style::Style, terminal};
 
 /// A form in which a record can be written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -89,10 +87,10 @@ pub fn render(record: &Record, format: Format, style: &Style) -> String {
 /// JSON; a table, JSON, CSV and Markdown hold everything that they can.
 pub fn render_with(record: &Record, format: Format, style: &Style, identity: Identity) -> String {
     match format {
-        Format::Table => table(record, style),
+        Format::Table => terminal::text(&page::of_record(record), style),
         Format::Json => json::document(record),
         Format::Csv => csv::document(record),
-        Format::Markdown => markdown::document(record),
+        Format::Markdown => markdown::document(&page::of_record(record)),
         Format::Html => html::page_with(record, identity),
         Format::OpenMetrics => openmetrics::document(record, identity),
         Format::GoBench => go_bench::document(record, identity),

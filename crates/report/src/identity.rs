@@ -11,7 +11,7 @@ use flatout_measure::record::Record;
 use serde_json::{Map, Value};
 
 use self::forms::{without_places, without_uuids, without_values};
-use crate::{commands, label};
+use crate::{label, page::commands};
 
 /// What a page may tell about where it was made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

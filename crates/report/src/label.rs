@@ -3,10 +3,10 @@
 //! Keys end in their unit, so the key alone says how its value is written. Unknown keys are shown
 //! generically; nothing is left out because it is new.
 
-use flatout_measure::record::{Latency, Outcome, Provenance, Status};
+use flatout_measure::record::{Latency, Outcome, Provenance, Record, Status};
 use serde_json::{Map, Value};
 
-use crate::quantity;
+use crate::{quantity, style::Tone};
 
 /// Keys in the order in which people ask for them; the others follow by name.
 const ORDER: [&str; 20] = [
@@ -185,6 +185,23 @@ pub(crate) fn area(id: &str) -> &str {
     id.split_once('/').map_or(id, |(area, _)| area)
 }
 
+/// The areas in order of first appearance.
+pub(crate) fn areas(record: &Record) -> Vec<&str> {
+    let mut areas: Vec<&str> = Vec::new();
+    for outcome in &record.results {
+        let area = area(&outcome.id);
+        if !areas.contains(&area) {
+            areas.push(area);
+        }
+    }
+    areas
+}
+
+/// All rows of an area, those of charts included.
+pub(crate) fn rows_of<'a>(record: &'a Record, area: &str) -> Vec<&'a Outcome> {
+    record.results.iter().filter(|outcome| self::area(&outcome.id) == area).collect()
+}
+
 /// Whether the row is that of `flatout read` or `flatout write`: one file, whose facts are asked for.
 pub(crate) fn moves_a_file(outcome: &Outcome) -> bool {
     matches!(area(&outcome.id), "read" | "write")
@@ -244,13 +261,27 @@ pub(crate) fn figure(outcome: &Outcome) -> Option<f64> {
     }
 }
 
-/// What stands in place of a figure: the status, and the reason if there is one.
-pub(crate) fn reason(outcome: &Outcome, text: Option<&str>) -> String {
-    let word = match outcome.status {
+/// What stands in place of a figure.
+pub(crate) fn no_figure(outcome: &Outcome) -> &'static str {
+    match outcome.status {
         Status::Ok | Status::Unstable | Status::Degraded => "no figure",
         other => status(other),
-    };
-    text.map_or_else(|| word.to_owned(), |text| format!("{word}: {text}"))
+    }
+}
+
+/// What stands before a figure that is not precise.
+pub(crate) fn doubt_sign(outcome: &Outcome) -> &'static str {
+    if outcome.status == Status::Unstable { "~" } else { "" }
+}
+
+/// What a status means for whoever reads the row.
+pub(crate) fn tone(status: Status) -> Tone {
+    match status {
+        Status::Ok => Tone::Plain,
+        Status::Failed | Status::Invalid => Tone::Bad,
+        Status::Unsupported | Status::Interrupted => Tone::Dim,
+        Status::Unstable | Status::Degraded => Tone::Warn,
+    }
 }
 
 #[cfg(test)]
@@ -303,6 +334,6 @@ mod tests {
     fn an_impossible_figure_is_not_printed() {
         let outcome = Outcome { status: Status::Invalid, median: Some(1e12), ..Outcome::default() };
         assert_eq!(figure(&outcome), None);
-        assert_eq!(reason(&outcome, None), "invalid");
+        assert_eq!(no_figure(&outcome), "invalid");
     }
 }

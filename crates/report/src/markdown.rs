@@ -1,286 +1,301 @@
-//! The record as Markdown tables (GitHub flavour) for an issue or a page of documentation.
+//! A page as Markdown (GitHub flavour) for an issue, a pull request or a page of documentation.
 //!
 //! Text from data is escaped, so that a name cannot become markup or break a table.
 
-mod evidence;
-mod versus;
-
 use std::fmt::Write as _;
 
-use flatout_measure::record::{Latency, Outcome, Record, Status};
-use serde_json::Value;
-
-use crate::{
-    label, latency, machine, markup, notes::Notes, quantity, storage, summary, sweep, sweep::Sweep,
-    table, text, versus as race,
+use crate::chart::words;
+use crate::page::{
+    Align, Block, Cell, Column, Commands, Curve, Detail, Folded, Page, PairsKind, Part,
 };
+use crate::page::{Row, Section, Table, commands, summary_table};
+use crate::style::Tone;
+use crate::text;
 
 /// Lines of a table or list that a reader scrolls past; longer ones are folded.
 const OPEN_LINES: usize = 16;
 
-/// The record as a Markdown document.
-pub fn document(record: &Record) -> String {
-    let mut out = String::new();
-    let mut notes = Notes::of(record);
-    let title = escaped(&record.start.tool);
-    push(
-        &mut out,
-        format_args!("# {title}\n\n{}, seed {}", escaped(&record.start.time), record.start.seed),
-    );
-    let machine = machine::headline(&record.start.environment);
-    if !machine.is_empty() {
-        push(&mut out, format_args!("\n{}", escaped(&machine)));
+/// A pull request shows what comes first.
+const ORDER: [Part; 10] = [
+    Part::Errors,
+    Part::Summary,
+    Part::Verdict,
+    Part::Facts,
+    Part::Storage,
+    Part::Area,
+    Part::Comparison,
+    Part::Notes,
+    Part::Machine,
+    Part::End,
+];
+
+/// The page as a document.
+pub(crate) fn document(page: &Page) -> String {
+    let mut document = Document::default();
+    document.paragraph(&format!("# {}", escaped(&page.title)));
+    document.paragraph(&escaped(&page.origin.join(" · ")));
+    if !page.title.ends_with(&page.heading) {
+        document.paragraph(&escaped(&page.heading));
     }
-    push_verdict(&mut out, record);
-    let sweeps = sweep::sweeps(record);
-    let rows_left = sweep::rows_left(record, &sweeps);
-    let storage_area = table::storage_area(record);
-    if storage_area.is_empty() {
-        let mut chains = String::new();
-        if push_storage(&mut chains, record) {
-            push(&mut out, format_args!("\n{}", chains.trim_end()));
-        }
+    for part in ORDER {
+        let own = page.sections.iter().filter(|section| section.part == part);
+        own.for_each(|section| document.section(section));
     }
-    for area in table::areas(record) {
-        push(&mut out, format_args!("\n## {}\n", escaped(area)));
-        if area == storage_area && push_storage(&mut out, record) {
-            push(&mut out, format_args!(""));
-        }
-        let in_area = |outcome: &&Outcome| label::area(&outcome.id) == area;
-        let own: Vec<&Sweep<'_>> =
-            sweeps.iter().filter(|sweep| label::area(&sweep.chart.id) == area).collect();
-        if area == race::AREA {
-            versus::push_race(&mut out, &table::rows_of(record, area), &own, &mut notes);
-            continue;
-        }
-        let rows: Vec<&Outcome> =
-            rows_left.iter().map(|i| &record.results[*i]).filter(in_area).collect();
-        if !rows.is_empty() {
-            push_rows(&mut out, &rows, &mut notes);
-            push_latencies(&mut out, &rows);
-            evidence::push_curves(&mut out, &rows);
-            push_facts(&mut out, &rows);
-        }
-        for sweep in &own {
-            push_sweep(&mut out, sweep, &mut notes);
-        }
-        evidence::push_audit(&mut out, &rows, &own);
-        evidence::push_commands(&mut out, &rows, &own);
-    }
-    let mut all = String::new();
-    for (number, note) in notes.iter() {
-        let (code, sentence) = (escaped(&note.code), escaped(&note.sentence()));
-        push(&mut all, format_args!("- \\[{number}\\] {code}: {sentence}"));
-    }
-    if !all.is_empty() {
-        push_part(&mut out, &Part { heading: "", name: "notes", body: &all });
-    }
-    push_errors(&mut out, record);
-    out
+    document.out
 }
 
-/// A piece of a document that may be long.
-struct Part<'a> {
-    /// The line above it while it is open, already escaped; may be empty.
-    heading: &'a str,
-    /// What it is called when it is folded.
-    name: &'a str,
-    body: &'a str,
+#[derive(Default)]
+struct Document {
+    out: String,
+    /// The heading of what comes next, which becomes its name where that is folded.
+    heading: String,
 }
 
-/// Writes the piece, folded when it is long: a pull request shows the name then, and the rest on a
-/// click.
-fn push_part(out: &mut String, part: &Part<'_>) {
-    let Part { heading, name, body } = part;
-    if body.lines().count() > OPEN_LINES {
-        let name = markup::escaped(name);
+impl Document {
+    /// Lines with an empty line before them; nothing for nothing.
+    fn paragraph(&mut self, text: &str) {
+        if !text.is_empty() {
+            let gap = if self.out.is_empty() { "" } else { "\n" };
+            // Writing into a String cannot fail.
+            let _ = writeln!(self.out, "{gap}{}", text.trim_end());
+        }
+    }
+
+    /// A piece under its heading; folded when it is long: a pull request shows the name then, and
+    /// the rest on a click.
+    fn part(&mut self, name: &str, body: &str) {
+        let heading = std::mem::take(&mut self.heading);
+        if body.lines().count() > OPEN_LINES {
+            self.fold(if heading.is_empty() { name } else { &heading }, body);
+        } else {
+            if !heading.is_empty() {
+                self.paragraph(&format!("### {}", escaped(&heading)));
+            }
+            self.paragraph(body);
+        }
+    }
+
+    fn fold(&mut self, name: &str, body: &str) {
+        let name = in_tag(name);
         // Without the empty lines the table inside would be text.
-        push(out, format_args!("\n<details><summary>{name}</summary>\n\n{body}\n</details>"));
-    } else if heading.is_empty() {
-        push(out, format_args!("\n{}", body.trim_end()));
-    } else {
-        push(out, format_args!("\n{heading}\n\n{}", body.trim_end()));
+        self.paragraph(&format!(
+            "<details><summary>{name}</summary>\n\n{}\n\n</details>",
+            body.trim_end()
+        ));
     }
-}
 
-fn push(out: &mut String, line: std::fmt::Arguments<'_>) {
-    // Writing into a String cannot fail.
-    let _ = writeln!(out, "{line}");
-}
-
-/// What the places stand on; whether there is something to say.
-fn push_storage(out: &mut String, record: &Record) -> bool {
-    let chains = storage::chains(&record.start.environment);
-    for chain in &chains {
-        push(out, format_args!("- {}", escaped(&chain.line)));
-        for remark in &chain.remarks {
-            push(out, format_args!("  - {}", escaped(remark)));
+    fn section(&mut self, section: &Section) {
+        if section.blocks_of_text().next().is_none() {
+            return;
         }
-    }
-    !chains.is_empty()
-}
-
-fn push_rows(out: &mut String, rows: &[&Outcome], notes: &mut Notes) {
-    push(
-        out,
-        format_args!(
-            "| test | parameters | median | 95 % interval | n | ceiling | limited by | notes |"
-        ),
-    );
-    push(out, format_args!("|---|---|--:|--:|--:|---|---|---|"));
-    for outcome in rows {
-        let name = escaped(label::test(&outcome.id));
-        let parameters = escaped(&label::parameters(&outcome.parameters));
-        let Some(median) = label::figure(outcome) else {
-            let reason = notes.reason(outcome);
-            let words = escaped(&label::reason(outcome, reason.text.as_deref()));
-            let remark = remark(&words, &reason.marks);
-            push(out, format_args!("| {name} | {parameters} | – | | | | | {remark} |"));
-            continue;
-        };
-        let scale = quantity::Scale::of(&outcome.unit, median);
-        let interval = outcome.ci95.map_or_else(
-            || "–".to_owned(),
-            |[low, high]| format!("{} … {}", scale.number(low), scale.number(high)),
-        );
-        let (ceiling, limiter) = ceiling_cells(outcome);
-        let status = if outcome.status == Status::Ok { "" } else { label::status(outcome.status) };
-        let remark = remark(status, &notes.marks(&outcome.warnings));
-        push(
-            out,
-            format_args!(
-                "| {name} | {parameters} | {} | {interval} | {} | {ceiling} | {limiter} | {remark} |",
-                escaped(&scale.text(median)),
-                quantity::count(outcome.n),
-            ),
-        );
-    }
-}
-
-fn push_latencies(out: &mut String, rows: &[&Outcome]) {
-    for (kind, timed) in latency::by_loop(rows) {
-        push_loop(out, kind, &timed);
-    }
-}
-
-fn push_loop(out: &mut String, kind: &str, timed: &[(&Outcome, &Latency)]) {
-    let names = label::percentiles(timed.iter().map(|(_, latency)| *latency));
-    let heads: Vec<String> = names.iter().map(|name| escaped(name)).collect();
-    let corner = escaped(&latency::head(kind));
-    push(out, format_args!("\n| {corner} | parameters | {} | max |", heads.join(" | ")));
-    push(out, format_args!("|---|---|{}--:|", "--:|".repeat(names.len())));
-    for (outcome, latency) in timed {
-        let percentile = |name: &String| latency.percentiles_ns.get(name).and_then(Value::as_f64);
-        let cells: Vec<String> = names
-            .iter()
-            .map(percentile)
-            .chain([Some(latency.max_ns)])
-            .map(|ns| ns.map_or("–".to_owned(), |ns| quantity::value("ns", ns)))
-            .collect();
-        let name = escaped(label::test(&outcome.id));
-        let parameters = escaped(&label::parameters(&outcome.parameters));
-        push(out, format_args!("| {name} | {parameters} | {} |", cells.join(" | ")));
-    }
-}
-
-/// Everything that a read or write tells, as a list per file.
-fn push_facts(out: &mut String, rows: &[&Outcome]) {
-    for outcome in rows.iter().filter(|outcome| label::moves_a_file(outcome)) {
-        push(out, format_args!("\n### details\n"));
-        for (key, value) in summary::pairs(outcome) {
-            push(out, format_args!("- {}: {}", escaped(&key), escaped(&value)));
+        if !section.heading.is_empty() {
+            self.paragraph(&format!("## {}", escaped(&section.heading)));
         }
+        section.blocks_of_text().for_each(|block| self.block(block));
     }
-}
 
-fn ceiling_cells(outcome: &Outcome) -> (String, String) {
-    let Some(ceiling) = &outcome.ceiling else { return (String::new(), String::new()) };
-    let (name, origin) = (escaped(&ceiling.name), label::provenance(ceiling.provenance));
-    let text = match ceiling.ratio {
-        Some(ratio) => format!("{} of {name} ({origin})", quantity::percent(ratio)),
-        None => format!("unknown share of {name} ({origin})"),
-    };
-    (text, escaped(&ceiling.limiter))
-}
-
-fn push_sweep(out: &mut String, sweep: &Sweep<'_>, notes: &mut Notes) {
-    let scale = sweep.scale();
-    let constants = if sweep.constants.is_empty() {
-        String::new()
-    } else {
-        format!(" ({})", sweep.constants.join(", "))
-    };
-    let name = format!("{}, {}{constants}", sweep.title(), scale.unit);
-    let mut body = String::new();
-    let names: Vec<String> = sweep.lines.iter().map(|line| escaped(&line.name())).collect();
-    let x_name = escaped(&label::noun(&sweep.chart.x_parameter));
-    push(&mut body, format_args!("| {x_name} | {} |", names.join(" | ")));
-    push(&mut body, format_args!("|--:|{}", "--:|".repeat(names.len())));
-    for (at, x) in sweep.x_values.iter().enumerate() {
-        let cells: Vec<String> = sweep
-            .lines
-            .iter()
-            .map(|line| match line.points[at] {
-                None => String::new(),
-                Some(outcome) => {
-                    let marks = notes.marks(&outcome.warnings);
-                    let text = match (label::figure(outcome), outcome.status) {
-                        (Some(median), Status::Unstable) => format!("~{}", scale.number(median)),
-                        (Some(median), _) => scale.number(median),
-                        (None, status) => label::status(status).to_owned(),
-                    };
-                    remark(&text, &marks)
+    fn block(&mut self, block: &Block) {
+        match block {
+            Block::Heading(text, _) => {
+                let waiting = std::mem::replace(&mut self.heading, text.clone());
+                if !waiting.is_empty() {
+                    self.paragraph(&format!("### {}", escaped(&waiting)));
                 }
-            })
+            }
+            Block::Text(text, Tone::Strong) => self.paragraph(&format!("**{}**", escaped(text))),
+            Block::Text(text, Tone::Warn) => self.paragraph(&format!("- ⚠ {}", escaped(text))),
+            Block::Text(text, _) => self.paragraph(&escaped(text)),
+            Block::List(items) => self.part("list", &list(items)),
+            Block::Pairs(pairs) => {
+                let line = |(key, value): &(String, String)| {
+                    let colon = if key.is_empty() { "" } else { ": " };
+                    format!("{key}{colon}{value}")
+                };
+                let lines: Vec<String> = pairs.pairs.iter().map(line).collect();
+                match pairs.kind {
+                    PairsKind::Legend => self.part("what the columns mean", &list(&lines)),
+                    _ => self.paragraph(&list(&lines)),
+                }
+            }
+            Block::Table(table) => self.part(table.name, &rows(table)),
+            Block::Summary(lines) => self.part("summary", &rows(&summary_table(lines))),
+            Block::Chart(chart) => {
+                let Some(table) = &chart.table else { return };
+                let caption = match chart.caption.as_str() {
+                    "" => String::new(),
+                    caption => format!(" ({caption})"),
+                };
+                self.heading = format!("{}, {}{caption}", chart.title, table.unit);
+                self.part("", &rows(table));
+            }
+            Block::Curve(curve) => self.curve(curve),
+            Block::Verdict(answers) => {
+                let item = |answer: &flatout_measure::record::Answer| {
+                    let mark = if answer.good { "✓" } else { "✗" };
+                    let (question, text) = (escaped(&answer.question), escaped(&answer.text));
+                    format!("- {mark} **{question}** {text}")
+                };
+                let items: Vec<String> = answers.iter().map(item).collect();
+                self.paragraph(&items.join("\n"));
+            }
+            Block::Commands(commands) => self.commands(commands),
+            Block::Notes(notes) => {
+                let line = |note: &crate::page::Footnote| {
+                    format!("[{}] {}: {}", note.number, note.code, note.sentence)
+                };
+                self.part("notes", &list(&notes.iter().map(line).collect::<Vec<_>>()));
+            }
+            Block::Folded(folded) => self.folded(folded),
+            // Drawn in a browser only.
+            Block::Bars(_) => {}
+        }
+    }
+
+    fn folded(&mut self, folded: &Folded) {
+        let mut inner = Self::default();
+        folded.blocks.iter().for_each(|block| inner.block(block));
+        if folded.is_open {
+            self.paragraph(&format!("### {}", escaped(&folded.name)));
+            self.paragraph(&inner.out);
+        } else {
+            self.fold(&folded.name, &inner.out);
+        }
+    }
+
+    /// What became of each rate over time, and within which bounds.
+    fn curve(&mut self, curve: &Curve) {
+        let series = curve.series.iter();
+        let curves = series.map(|series| format!("{} {}", series.name, words::extent(series)));
+        let told: Vec<String> = curves.chain(curve.sentence.clone()).collect();
+        if !told.is_empty() {
+            self.paragraph(&list(&[format!("{}: {}", curve.name, told.join("; "))]));
+        }
+    }
+
+    /// The lines in one block, each below the names of its rows.
+    fn commands(&mut self, Commands { commands, .. }: &Commands) {
+        let lines: Vec<String> = commands
+            .iter()
+            .flat_map(|command| [format!("# {}", command.names.join("; ")), command.line.clone()])
+            .map(|line| text::visible(&line))
             .collect();
-        push(&mut body, format_args!("| {} | {} |", escaped(&sweep.x_text(*x)), cells.join(" | ")));
-    }
-    let heading = format!("### {}", escaped(&name));
-    push_part(out, &Part { heading: &heading, name: &name, body: &body });
-}
-
-fn push_verdict(out: &mut String, record: &Record) {
-    if !record.end.verdict.is_empty() {
-        push(out, format_args!("\n## verdict\n"));
-    }
-    for answer in &record.end.verdict {
-        let mark = if answer.good { "✓" } else { "✗" };
-        push(
-            out,
-            format_args!("- {mark} **{}** {}", escaped(&answer.question), escaped(&answer.text)),
-        );
+        let fence = fence(&lines);
+        self.fold(commands::HEAD, &format!("{fence}sh\n{}\n{fence}", lines.join("\n")));
     }
 }
 
-fn push_errors(out: &mut String, record: &Record) {
-    if !record.end.errors.is_empty() {
-        push(out, format_args!("\n## errors\n"));
+fn list(items: &[String]) -> String {
+    let lines: Vec<String> = items.iter().map(|item| format!("- {}", escaped(item))).collect();
+    lines.join("\n")
+}
+
+/// A table line by line; of a row that has fewer cells the rest is empty.
+fn rows(table: &Table) -> String {
+    let is_drawn = |column: &Column| column.known.align == Align::Picture;
+    let columns: Vec<usize> =
+        (0..table.columns.len()).filter(|at| !is_drawn(&table.columns[*at])).collect();
+    let cells = || table.rows.iter().flat_map(|row| &row.cells);
+    let has_notes = table.unit.is_empty() && cells().any(has_note)
+        || table.rows.iter().any(|row| !row.remark.is_empty());
+    let mut heads: Vec<String> =
+        columns.iter().map(|at| escaped(&head(&table.columns[*at]))).collect();
+    let mut rules: Vec<&str> = columns.iter().map(|at| rule(&table.columns[*at])).collect();
+    if has_notes {
+        heads.push("notes".to_owned());
+        rules.push("---");
     }
-    for error in &record.end.errors {
-        push(out, format_args!("- {}", escaped(error)));
+    let line = |row: &Row| {
+        let mut texts: Vec<String> = columns
+            .iter()
+            .map(|at| row.cells.get(*at).map_or_else(String::new, |cell| content(table, cell)))
+            .collect();
+        if row.cells.len() == 1 && table.columns.len() > 1 {
+            texts[0] = format!("**{}**", texts[0]);
+        }
+        if has_notes {
+            texts.push(notes(table, row));
+        }
+        format!("| {} |", texts.join(" | "))
+    };
+    let top = [format!("| {} |", heads.join(" | ")), format!("|{}|", rules.join("|"))];
+    top.into_iter().chain(table.rows.iter().map(line)).collect::<Vec<_>>().join("\n")
+}
+
+fn head(column: &Column) -> String {
+    let told = column.heads.iter().map(String::as_str).filter(|head| !head.is_empty());
+    let heads: Vec<&str> = told.collect();
+    // What stands beside the rows has one name, and the names of the heads above it are not its own.
+    match (column.known.detail, heads.last()) {
+        (Detail::Hover, _) => heads.join(", "),
+        (_, last) => last.copied().unwrap_or_default().to_owned(),
     }
+}
+
+fn rule(column: &Column) -> &'static str {
+    match column.known.align {
+        Align::Right | Align::Decimal => "--:",
+        _ => "---",
+    }
+}
+
+fn content(table: &Table, cell: &Cell) -> String {
+    let text = if cell.words.is_empty() { cell.text.clone() } else { cell.words.join(", ") };
+    let mut text = escaped(&text);
+    if !table.unit.is_empty() {
+        return with_marks(&text, &cell.marks);
+    }
+    if !cell.badge.is_empty() && cell.tone != Tone::Strong {
+        let colon = if text.is_empty() { "" } else { ": " };
+        text = format!("{}{colon}{text}", cell.badge);
+    }
+    if !cell.detail.is_empty() {
+        text = format!("{text} ({})", escaped(&cell.detail));
+    }
+    text
+}
+
+fn notes(table: &Table, row: &Row) -> String {
+    let told = row.cells.iter().filter(|cell| table.unit.is_empty() && has_note(cell));
+    let words = told.map(|cell| {
+        let badge = if cell.tone == Tone::Strong { cell.badge } else { "" };
+        with_marks(badge, &cell.marks)
+    });
+    let words = words.chain([escaped(&row.remark)]).filter(|word| !word.is_empty());
+    words.collect::<Vec<_>>().join("; ")
+}
+
+fn has_note(cell: &Cell) -> bool {
+    !cell.badge.is_empty() || !cell.marks.is_empty()
 }
 
 /// Words and the marks behind them, as literal brackets that no one takes for a link.
-fn remark(words: &str, marks: &str) -> String {
-    let marks = marks.replace('[', "\\[").replace(']', "\\]");
-    format!("{words} {marks}").trim().to_owned()
+fn with_marks(words: &str, marks: &[usize]) -> String {
+    if marks.is_empty() {
+        return words.to_owned();
+    }
+    let marks: Vec<String> = marks.iter().map(usize::to_string).collect();
+    format!("{words} \\[{}\\]", marks.join(",")).trim().to_owned()
+}
+
+/// Longer than any run of backquotes in the lines, so that no line can close the block.
+fn fence(lines: &[String]) -> String {
+    let run = |line: &String| line.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    "`".repeat(lines.iter().map(run).max().unwrap_or(0).max(2) + 1)
+}
+
+/// Text inside of a tag, where Markdown's own characters mean nothing.
+fn in_tag(text: &str) -> String {
+    text::visible(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 /// Text from data with control characters spelled out and Markdown's own characters escaped.
-pub(crate) fn escaped(text: &str) -> String {
+fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in text::visible(text).chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '~' | '$' => {
-                out.push('\\');
-                out.push(c);
-            }
-            c => out.push(c),
+    for c in in_tag(text).chars() {
+        if matches!(c, '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '~' | '$') {
+            out.push('\\');
         }
+        out.push(c);
     }
     out
 }
@@ -292,5 +307,11 @@ mod tests {
     #[test]
     fn names_cannot_become_markup() {
         assert_eq!(escaped("a|b <i> *x*\n"), "a\\|b &lt;i&gt; \\*x\\*\\\\n");
+    }
+
+    #[test]
+    fn no_line_closes_the_block() {
+        assert_eq!(fence(&["fio --rw=read".to_owned()]), "```");
+        assert_eq!(fence(&["````".to_owned(), "a`b".to_owned()]), "`````");
     }
 }

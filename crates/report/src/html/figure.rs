@@ -5,18 +5,12 @@
 
 use std::fmt::Write as _;
 
-use flatout_measure::record::{Outcome, Series};
-
-use super::{
-    Page,
-    weight::{self, Spacings},
-};
-use crate::{
-    label,
-    markup::escaped,
-    plot::{Plot, YSpacing},
-    quantity, sparkline, svg,
-};
+use super::markup::escaped;
+use super::svg;
+use super::weight::{self, Spacings};
+use super::writer::Writer;
+use crate::chart::plot::{Plot, PlotLine, YSpacing};
+use crate::page::{Chart, Curve};
 
 /// Values that the style sheet has rules for, `.k0` and `.v0` to `.k39` and `.v39`.
 const MOST_VALUES: usize = 40;
@@ -25,26 +19,53 @@ const WIDE_FROM_LINES: usize = 7;
 /// Pictures of more points are drawn on one axis only.
 const MOST_POINTS_TWICE: usize = 150;
 
-impl Page {
-    /// A picture that has no table of its own.
-    pub(super) fn plot_figure(&mut self, key: &str, title: &str, plot: &Plot) {
-        self.open_figure(&format!("{key} {title}"), plot);
-        self.line(format_args!("<figcaption><h3>{}</h3></figcaption>", escaped(title)));
-        self.drawing(title, plot);
-        self.line(format_args!("{}</figure>", svg::legend(plot)));
+impl Writer {
+    /// Whether the section may have one more picture.
+    pub(super) fn has_room(&mut self) -> bool {
+        let has_room = self.room[0] > 0;
+        self.room[0] = self.room[0].saturating_sub(1);
+        if !has_room {
+            self.leave_out(weight::CHARTS);
+        }
+        has_room
     }
 
-    /// The opening tag; `key` names the picture for programs.
-    pub(super) fn open_figure(&mut self, key: &str, plot: &Plot) {
+    /// A picture; its figures unfold below it.
+    pub(super) fn chart(&mut self, chart: &Chart) {
+        if !self.has_room() {
+            return;
+        }
+        self.open_figure(&chart.key, &chart.title, &[&chart.caption], &chart.plot);
+        self.drawing(&chart.title, &chart.plot);
+        self.line(format_args!("{}", svg::legend(&chart.plot)));
+        if let Some(table) = &chart.table {
+            let unit = escaped(&table.unit);
+            self.line(format_args!("<details>\n<summary>All figures in {unit}</summary>"));
+            self.table(table);
+            self.line(format_args!("</details>"));
+        }
+        self.line(format_args!("</figure>"));
+    }
+
+    /// The opening tag and the caption; `key` names the picture for programs.
+    fn open_figure(&mut self, key: &str, title: &str, captions: &[&str], plot: &Plot) {
         let wide = if plot.lines.len() >= WIDE_FROM_LINES { " class=\"wide\"" } else { "" };
         let count = plot.lines.iter().flat_map(|line| line.points()).count();
-        let key = escaped(key);
+        let (key, title) = (escaped(key), escaped(title));
         self.figures += 1;
-        self.line(format_args!("<figure{wide} data-chart=\"{key}\" data-points=\"{count}\">"));
+        let captions: String = captions
+            .iter()
+            .filter(|caption| !caption.is_empty())
+            .map(|caption| format!("<p>{}</p>", escaped(caption)))
+            .collect();
+        self.line(format_args!(
+            "<figure{wide} data-chart=\"{key}\" data-points=\"{count}\">\n\
+             <figcaption><h3>{title}</h3>{captions}</figcaption>"
+        ));
     }
 
     /// Switches and drawing, on both axes where both tell something.
-    pub(super) fn drawing(&mut self, name: &str, plot: &Plot) {
+    fn drawing(&mut self, name: &str, plot: &Plot) {
         let count = plot.lines.iter().flat_map(|line| line.points()).count();
         let is_log = plot.is_logarithmic();
         let twice = self.detail.spacings == Spacings::Both
@@ -105,61 +126,38 @@ impl Page {
         if out.is_empty() { out } else { format!("<div class=\"switches\">{out}</div>") }
     }
 
-    /// Curves of single rows, those over time before others; one point makes no curve.
-    pub(super) fn curves(&mut self, rows: &[&Outcome]) {
-        let of_row = |row: &&'_ Outcome| {
-            let curves = row.series.iter().filter(|series| series.points.len() > 1);
-            curves.count()
-        };
-        let with_curves: Vec<&Outcome> =
-            rows.iter().copied().filter(|row| of_row(row) > 0).collect();
-        let first: Vec<(&Outcome, &Series)> = with_curves
-            .iter()
-            .filter_map(|row| Some((*row, row.series.iter().find(|one| one.points.len() > 1)?)))
-            .collect();
-        let names = label::short_names(&with_curves);
-        let most = self.detail.curves.min(first.len());
-        // Where a rate broke in comes first, since that is what a curve is for.
-        let mut order: Vec<usize> = (0..first.len()).collect();
-        order.sort_by_key(|at| !first[*at].0.audit.contains_key("knee_s"));
-        for at in self.bounded(&order, most, weight::CURVES) {
-            let (row, series) = first[*at];
-            self.curve(row, series, &names[*at]);
+    /// The first curve of a row.
+    pub(super) fn curve(&mut self, curve: &Curve) {
+        let Some((name, plot)) = &curve.plot else { return };
+        if self.room[1] == 0 {
+            return self.leave_out(weight::CURVES);
         }
-    }
-
-    fn curve(&mut self, row: &Outcome, series: &Series, name: &str) {
-        let series = self.thinned(series);
-        let plot = Plot::over_time(&series, row);
-        let title = format!("{name}: {}", series.name);
-        self.open_figure(&format!("curve {title}"), &plot);
-        let became = sparkline::sentence(row)
-            .map_or_else(String::new, |sentence| format!("<p>{}</p>", escaped(&sentence)));
-        let parameters = label::parameters(&row.parameters);
-        let median = label::figure(row).map_or_else(String::new, |median| {
-            format!(", median {}", quantity::value(&row.unit, median))
-        });
-        self.line(format_args!(
-            "<figcaption><h3>{}</h3><p>{}</p>{became}</figcaption>",
-            escaped(&title),
-            escaped(&format!("{parameters}{median}")),
-        ));
+        self.room[1] -= 1;
+        let title = format!("{}: {name}", curve.name);
+        let captions = [curve.caption.as_str(), curve.sentence.as_deref().unwrap_or_default()];
+        let plot = self.thinned(plot);
+        self.open_figure(&format!("curve {title}"), &title, &captions, &plot);
         self.drawing(&title, &plot);
         self.line(format_args!("</figure>"));
     }
 
     /// The curve with no more points than the page takes: means over equal numbers of neighbours.
-    fn thinned(&mut self, series: &Series) -> Series {
+    fn thinned(&mut self, plot: &Plot) -> Plot {
         let most = self.detail.curve_points;
-        if series.points.len() <= most {
-            return series.clone();
+        let points: Vec<_> = plot.lines.iter().flat_map(PlotLine::points).copied().collect();
+        if points.len() <= most {
+            return plot.clone();
         }
-        self.left_out.insert(weight::POINTS);
-        let each = series.points.len().div_ceil(most);
-        let mean = |piece: &[[f64; 2]]| {
-            let sum = |axis: usize| piece.iter().map(|point| point[axis]).sum::<f64>();
-            [sum(0) / piece.len() as f64, sum(1) / piece.len() as f64]
-        };
-        Series { points: series.points.chunks(each).map(mean).collect(), ..series.clone() }
+        self.leave_out(weight::POINTS);
+        let each = points.len().div_ceil(most);
+        let thinned = points.chunks(each).map(|piece| {
+            let mean = |sum: f64| sum / piece.len() as f64;
+            let (x, y) = (piece.iter().map(|p| p.x).sum(), piece.iter().map(|p| p.y).sum());
+            crate::chart::plot::Point { x: mean(x), y: mean(y), ..piece[0] }
+        });
+        let mut plot = plot.clone();
+        plot.lines.truncate(1);
+        plot.lines.iter_mut().for_each(|line| line.runs = vec![thinned.clone().collect()]);
+        plot
     }
 }

@@ -1,137 +1,80 @@
-//! The top of a page, which must be understood in ten seconds: what was measured, how near each area
-//! is to its limit, the machine, and the verdict.
-//!
-//! Everything here is said again in full below; nothing here is calculated.
+//! The summary of a page, which must be understood in ten seconds, and the verdict.
 
-use flatout_measure::record::{Answer, Better, Outcome, Record};
+use flatout_measure::record::Answer;
 
-use super::{Page, STYLE_SHEET, title};
-use crate::{
-    facts, headline,
-    identity::Identity,
-    label, machine,
-    markup::escaped,
-    quantity, table,
-    versus::{self as race, Pairs},
-};
+use super::markup::escaped;
+use super::writer::Writer;
+use crate::page::SummaryLine;
+use crate::quantity;
 
 /// A gist is not cut before so many characters: `No: ` says too little.
 const SHORTEST_GIST: usize = 12;
-/// Parameters of a headline row that are worth their place.
-const MOST_WORDS: usize = 4;
 
-impl Page {
-    pub(super) fn head(&mut self, record: &Record, identity: Identity) {
-        let machine = escaped(&machine::headline(&record.start.environment));
-        let title = escaped(&title(record));
-        let tool = escaped(&record.start.tool);
-        let time = escaped(&record.start.time);
-        let command = escaped(&record.start.argv.join(" "));
-        let seed = record.start.seed;
-        self.line(format_args!(
-            "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-             <meta name=\"color-scheme\" content=\"light dark\">\n\
-             <meta name=\"generator\" content=\"{tool}\">\n\
-             <meta http-equiv=\"Content-Security-Policy\" \
-             content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
-             <title>{title}</title>\n<style>\n{STYLE_SHEET}</style>\n</head>\n<body>\n<header>"
-        ));
-        let heading = if machine.is_empty() { &tool } else { &machine };
-        self.line(format_args!("<h1>{heading}</h1>"));
-        self.line(format_args!("<p class=\"command\"><code>{command}</code></p>"));
-        let elapsed = escaped(&quantity::value("s", record.end.elapsed_s));
-        self.line(format_args!(
-            "<p class=\"meta\">{tool} · <time>{time}</time> · {elapsed} · seed {seed}</p>"
-        ));
-        if identity == Identity::Hidden {
-            self.line(format_args!(
-                "<p class=\"meta\"><small>Host name and paths are left out of pages; \
-                 the JSON (<code>--format json</code>) has them.</small></p>"
-            ));
-        }
-        let areas = table::areas(record);
-        if areas.len() > 1 {
-            self.line(format_args!("<nav aria-label=\"Areas\">"));
-            for (index, area) in areas.iter().enumerate() {
-                self.line(format_args!("<a href=\"#area-{index}\">{}</a>", escaped(area)));
+impl Writer {
+    /// Per area one bar against its bound, with what limits it.
+    pub(super) fn summary(&mut self, lines: &[SummaryLine]) {
+        self.line(format_args!("<ul class=\"glance\">"));
+        let mut areas: Vec<&str> = Vec::new();
+        for line in lines {
+            if !areas.contains(&line.area.as_str()) {
+                areas.push(&line.area);
             }
-            self.line(format_args!("<a href=\"#machine\">machine</a>\n</nav>"));
-        }
-        self.line(format_args!("</header>\n<main>"));
-    }
-
-    pub(super) fn top(&mut self, record: &Record) {
-        self.glance(record);
-        self.verdict(record);
-        self.facts_of_machine(record);
-    }
-
-    /// Per area one bar against its ceiling, with what limits it.
-    fn glance(&mut self, record: &Record) {
-        let rows = headline::headlines(record);
-        let race_rows = table::rows_of(record, race::AREA);
-        if rows.is_empty() && race_rows.is_empty() {
-            return;
-        }
-        self.line(format_args!(
-            "<section id=\"glance\">\n<h2>How near to the limit</h2>\n<ul class=\"glance\">"
-        ));
-        let areas = table::areas(record);
-        for row in rows {
-            let area = label::area(&row.id);
-            let at = areas.iter().position(|known| *known == area).unwrap_or(0);
-            let item = glance_item(row, at);
+            let item = summary_item(line, areas.len() - 1);
             self.line(format_args!("{item}"));
         }
-        for pairs in &race::race(&race_rows).pairs {
-            let at = areas.iter().position(|known| *known == race::AREA).unwrap_or(0);
-            let item = race_item(pairs, at);
-            self.line(format_args!("{item}"));
-        }
-        self.line(format_args!("</ul>\n</section>"));
+        self.line(format_args!("</ul>"));
     }
 
-    fn facts_of_machine(&mut self, record: &Record) {
-        let facts = facts::facts(record);
-        if facts.is_empty() {
-            return;
-        }
-        self.line(format_args!(
-            "<section id=\"facts\">\n<h2>The machine</h2>\n<dl class=\"brief\">"
-        ));
-        for fact in facts {
-            let (name, text) = (escaped(fact.name), escaped(&fact.text));
-            self.line(format_args!("<div><dt>{name}</dt><dd>{text}</dd></div>"));
-        }
-        self.line(format_args!("</dl>\n</section>"));
-    }
-
-    fn verdict(&mut self, record: &Record) {
-        if record.end.verdict.is_empty() {
-            return;
-        }
-        self.line(format_args!(
-            "<section id=\"verdict\">\n<h2>Verdict</h2>\n<ul class=\"verdict\">"
-        ));
-        for answer in &record.end.verdict {
+    pub(super) fn verdict(&mut self, answers: &[Answer]) {
+        self.line(format_args!("<ul class=\"verdict\">"));
+        for answer in answers {
             let item = answer_item(answer);
             self.line(format_args!("{item}"));
         }
-        self.line(format_args!("</ul>\n</section>"));
+        self.line(format_args!("</ul>"));
     }
+}
 
-    pub(super) fn errors(&mut self, record: &Record) {
-        if record.end.errors.is_empty() {
-            return;
-        }
-        let code = record.end.exit_code;
-        self.line(format_args!("<section class=\"errors\" role=\"alert\">\n<h2>Errors</h2>\n<ul>"));
-        for error in &record.end.errors {
-            self.line(format_args!("<li>{}</li>", escaped(error)));
-        }
-        self.line(format_args!("</ul>\n<p class=\"meta\">exit code {code}</p>\n</section>"));
+fn summary_item(line: &SummaryLine, area_index: usize) -> String {
+    let (area, name) = (escaped(&line.area), escaped(&line.name));
+    let what = format!(
+        "<span class=\"what\"><a href=\"#area-{area_index}\">{area}</a> <small>{name}</small></span>"
+    );
+    if !line.status.is_empty() {
+        return format!(
+            "<li class=\"none\">{what}<span class=\"track\"></span>\
+             <span class=\"figure\"><span class=\"status\">{}</span></span></li>",
+            line.status
+        );
     }
+    let figure = escaped(&line.figure);
+    if line.bottleneck.is_empty() {
+        return format!(
+            "<li class=\"pairs\">{what}<span class=\"figure\"><b>{figure}</b></span></li>"
+        );
+    }
+    let interval = match line.interval.as_str() {
+        "" => String::new(),
+        half => format!(" <small>± {}</small>", escaped(half)),
+    };
+    let bottleneck = escaped(&line.bottleneck);
+    let Some(share) = line.share else {
+        return format!(
+            "<li class=\"none\">{what}<span class=\"track\"></span>\
+             <span class=\"figure\"><b>{figure}</b>{interval} ceiling unknown</span>\
+             <span class=\"why\">limited by {bottleneck}</span></li>"
+        );
+    };
+    let width = (share * 100.0).clamp(0.0, 100.0);
+    let over = if share > 1.02 { " over" } else { "" };
+    let (share, bound) = (quantity::percent(share), escaped(&line.bound));
+    let of = if line.bound.starts_with("at best") { "," } else { " of" };
+    format!(
+        "<li>{what}<span class=\"track{over}\"><span style=\"width:{width:.1}%\"></span></span>\
+         <span class=\"figure\"><b>{share}</b> · <b>{figure}</b>{interval}{of} {bound}</span>\
+         <span class=\"why\">limited by {bottleneck} <small>ceiling: {}</small></span></li>",
+        escaped(&line.origin)
+    )
 }
 
 /// The answer in short; where it has more to say, the whole of it unfolds.
@@ -156,71 +99,6 @@ fn gist(text: &str) -> &str {
     let cuts = ends.flat_map(|end| text.match_indices(end).map(|(at, _)| at));
     let cut = cuts.filter(|at| *at >= SHORTEST_GIST).min();
     cut.map_or(text, |at| &text[..at])
-}
-
-fn glance_item(row: &Outcome, area_index: usize) -> String {
-    let area = escaped(label::area(&row.id));
-    let test = escaped(label::test(&row.id));
-    let words = label::parameter_words(&row.parameters);
-    let words = escaped(&words[..words.len().min(MOST_WORDS)].join(", "));
-    let name = format!("<a href=\"#area-{area_index}\">{area}</a> <small>{test}, {words}</small>");
-    let Some(median) = label::figure(row) else {
-        let status = label::status(row.status);
-        return format!(
-            "<li class=\"none\"><span class=\"what\">{name}</span><span class=\"track\"></span>\
-             <span class=\"figure\"><span class=\"status {status}\">{status}</span></span></li>"
-        );
-    };
-    let known = row.ceiling.as_ref().and_then(|ceiling| ceiling.value).unwrap_or(median);
-    let scale = quantity::Scale::of_all(&row.unit, [median, known]);
-    let has_share = headline::share(row).is_some();
-    let figure = if has_share { scale.number(median) } else { scale.text(median) };
-    let figure = escaped(&figure);
-    let ceiling = row.ceiling.as_ref();
-    let limiter = ceiling.map_or("", |ceiling| ceiling.limiter.as_str());
-    let limited = if limiter.is_empty() {
-        "what limits it is unknown".to_owned()
-    } else if let Some(why) = limiter.strip_prefix("unknown: ") {
-        format!("what limits it is unknown: {}", escaped(why))
-    } else {
-        format!("limited by {}", escaped(limiter))
-    };
-    match (headline::share(row), ceiling) {
-        (Some(share), Some(ceiling)) => {
-            let width = (share * 100.0).clamp(0.0, 100.0);
-            let over = if share > 1.02 { " over" } else { "" };
-            let value = ceiling.value.map_or_else(String::new, |value| scale.text(value));
-            let value = escaped(&value);
-            // Of a time the ceiling is the shortest there could be.
-            let against = match row.better {
-                Better::Higher => format!("<b>{figure}</b> of {value}"),
-                Better::Lower => format!("<b>{figure}</b>, at best {value}"),
-            };
-            format!(
-                "<li><span class=\"what\">{name}</span>\
-                 <span class=\"track{over}\"><span style=\"width:{width:.1}%\"></span></span>\
-                 <span class=\"figure\"><b>{}</b> · {against}</span>\
-                 <span class=\"why\">{limited} <small>ceiling: {}, {}</small></span></li>",
-                quantity::percent(share),
-                escaped(&ceiling.name),
-                label::provenance(ceiling.provenance),
-            )
-        }
-        _ => format!(
-            "<li class=\"none\"><span class=\"what\">{name}</span><span class=\"track\"></span>\
-             <span class=\"figure\"><b>{figure}</b> ceiling unknown</span><span class=\"why\">{limited}</span></li>"
-        ),
-    }
-}
-
-/// A race in one line: how many pairs were lost, tied and won.
-fn race_item(pairs: &Pairs<'_>, area_index: usize) -> String {
-    let heading = escaped(&pairs.heading);
-    let count = escaped(&pairs.count());
-    format!(
-        "<li class=\"pairs\"><span class=\"what\"><a href=\"#area-{area_index}\">{heading}</a></span>\
-         <span class=\"figure\"><b>{count}</b></span></li>"
-    )
 }
 
 #[cfg(test)]

@@ -6,8 +6,10 @@
 
 use flatout_measure::record::Record;
 
-use super::{MOST_BYTES, STYLE_SHEET};
-use crate::{json, markup::escaped, text};
+use super::MOST_BYTES;
+use super::markup::escaped;
+use super::writer;
+use crate::{export::json, text};
 
 /// How much of a record a page shows.
 #[derive(Debug, Clone, Copy)]
@@ -45,7 +47,8 @@ pub(super) const POINTS: &str = "points of long curves, of which means are drawn
 pub(super) const CHARTS: &str = "charts beyond the first of an area";
 pub(super) const ROWS: &str = "rows of tables beyond the first of an area";
 pub(super) const NOTES: &str = "notes beyond the first";
-pub(super) const FOLDED: &str = "counted facts, audits of single rows and lines for a shell";
+pub(super) const FOLDED: &str =
+    "what unfolds: counted facts, audits of single rows, lines for a shell, many charts of runs";
 const RECORD: &str =
     "the record itself, which alone is too long, so that no program can read it out of this page";
 const RECORD_CURVES: &str = "the curves over time of the embedded record";
@@ -130,9 +133,9 @@ pub(super) fn bare(record: &Record) -> String {
     let tool = cut(&record.start.tool);
     let command = cut(&text::visible(&record.start.argv.join(" ")));
     let count = record.results.len();
+    let opening = writer::opening(&tool, &tool);
     format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<title>{tool}</title>\n\
-         <style>\n{STYLE_SHEET}</style>\n</head>\n<body>\n<main>\n<h1>{tool}</h1>\n<p><code>{command}</code></p>\n\
+        "{opening}\n<main>\n<h1>{tool}</h1>\n<p><code>{command}</code></p>\n\
          <p id=\"left-out\">The record of this run has {count} results and texts so long that no page of 1 MiB \
          can show them. The JSON document has them.</p>\n</main>\n</body>\n</html>\n"
     )

@@ -1,0 +1,297 @@
+//! Rows held against each other as bars: what a call costs, copiers on the same tree, passes over
+//! a file.
+//!
+//! What is drawn is data, here and in [`VIEWS`]; `html/bars.rs` draws it.
+
+use flatout_measure::record::{Outcome, Record, Status};
+use serde_json::Value;
+
+use super::axis::{Axis, Spacing};
+use crate::page::race::{Race, Test};
+use crate::{label, quantity::Scale};
+
+/// Bars with one unit and one axis.
+#[derive(Debug)]
+pub(crate) struct Bars {
+    /// Names the picture in the page: `bars-syscall`.
+    pub key: String,
+    pub title: String,
+    /// Base unit.
+    pub unit: String,
+    pub scale: Scale,
+    pub groups: Vec<Group>,
+}
+
+/// Bars that belong together.
+#[derive(Debug)]
+pub(crate) struct Group {
+    /// What they have in common; empty for the only group.
+    pub name: String,
+    pub bars: Vec<Bar>,
+}
+
+/// One row.
+#[derive(Debug)]
+pub(crate) struct Bar {
+    pub name: String,
+    pub hue: usize,
+    /// Base unit.
+    pub figure: f64,
+    pub interval: Option<[f64; 2]>,
+    pub n: u64,
+    pub status: Status,
+}
+
+/// A picture of bars: rows by their ids, one unit, and what a parameter must be where a row has it.
+struct View {
+    key: &'static str,
+    title: &'static str,
+    /// How ids begin; the longest list of rows is one area.
+    ids: &'static [&'static str],
+    unit: &'static str,
+    only: Option<(&'static str, u64)>,
+}
+
+const VIEWS: [View; 11] = [
+    View {
+        key: "passes",
+        title: "One file, pass by pass: first, again, after clearing the cache",
+        ids: &["cache/series"],
+        unit: "bytes/s",
+        only: None,
+    },
+    View {
+        key: "calls",
+        title: "What a call costs, one thread",
+        ids: &["syscall/"],
+        unit: "ns",
+        only: Some(("threads", 1)),
+    },
+    View {
+        key: "throughput",
+        title: "Throughput of the disk",
+        ids: &["disk/sequential-"],
+        unit: "bytes/s",
+        only: None,
+    },
+    View {
+        key: "operations",
+        title: "Operations of the disk",
+        ids: &["disk/random-", "disk/mixed"],
+        unit: "operations/s",
+        only: None,
+    },
+    View {
+        key: "metadata",
+        title: "Operations on files and directories",
+        ids: &[
+            "disk/create",
+            "disk/stat",
+            "disk/open-close",
+            "disk/rename",
+            "disk/readdir",
+            "disk/fsync",
+            "disk/unlink",
+        ],
+        unit: "operations/s",
+        only: None,
+    },
+    View {
+        key: "products",
+        title: "Matrices",
+        ids: &["cpu/dgemm", "cpu/linpack"],
+        unit: "flop/s",
+        only: None,
+    },
+    View {
+        key: "stream",
+        title: "Memory bandwidth: STREAM",
+        ids: &["memory/stream"],
+        unit: "bytes/s",
+        only: None,
+    },
+    View {
+        key: "tcp",
+        title: "TCP, one stream",
+        ids: &["network/tcp-throughput"],
+        unit: "bytes/s",
+        only: Some(("streams", 1)),
+    },
+    View {
+        key: "udp",
+        title: "UDP, one stream",
+        ids: &["network/udp-throughput"],
+        unit: "bytes/s",
+        only: Some(("streams", 1)),
+    },
+    View {
+        key: "trees",
+        title: "Copy time of each tree",
+        ids: &["copy/tree", "copy/single", "copy/memory", "copy/deviation"],
+        unit: "ns",
+        only: None,
+    },
+    View {
+        key: "levels",
+        title: "Latency of the levels of memory",
+        ids: &["memory/level"],
+        unit: "ns",
+        only: None,
+    },
+];
+/// More bars than these are a sweep, and have a chart.
+const MOST_BARS: usize = 40;
+
+/// The pictures of bars of an area: a part of its rows, or those that the record has no chart for.
+pub(crate) fn of_area(record: &Record, area: &str) -> Vec<Bars> {
+    VIEWS.iter().filter_map(|view| of_view(record, area, view)).collect()
+}
+
+fn of_view(record: &Record, area: &str, view: &View) -> Option<Bars> {
+    let is_charted = |row: &Outcome| record.charts.iter().any(|chart| chart.id == row.id);
+    let fits = |row: &Outcome| {
+        let (key, value) = view.only?;
+        Some(row.parameters.get(key)?.as_u64() == Some(value))
+    };
+    let rows: Vec<&Outcome> = record
+        .results
+        .iter()
+        .filter(|row| label::area(&row.id) == area && row.unit == view.unit)
+        .filter(|row| view.ids.iter().any(|start| row.id.starts_with(start)))
+        .filter(|row| fits(row).unwrap_or(true) && label::figure(row).is_some())
+        .filter(|row| view.only.is_some() || !is_charted(row))
+        .collect();
+    if rows.len() < 2 || rows.len() > MOST_BARS {
+        return None;
+    }
+    let mut names = label::short_names(&rows);
+    if rows.iter().all(|row| row.id == rows[0].id) {
+        let test = format!("{}, ", label::test(&rows[0].id));
+        names.iter_mut().for_each(|name| *name = name.replacen(&test, "", 1));
+    }
+    let bars = rows.iter().zip(names).filter_map(|(row, name)| bar(row, &name, 0)).collect();
+    let groups = vec![Group { name: String::new(), bars }];
+    Some(Bars::new(view.key, view.title, view.unit, groups))
+}
+
+fn bar(row: &Outcome, name: &str, hue: usize) -> Option<Bar> {
+    let (name, figure) = (name.to_owned(), label::figure(row)?);
+    Some(Bar { name, hue, figure, interval: row.ci95, n: row.n, status: row.status })
+}
+
+/// The contestants of each test, heat by heat; by speed where there is one.
+pub(crate) fn of_race(race: &Race<'_>) -> Vec<Bars> {
+    race.tests.iter().filter_map(|test| of_test(test, race)).collect()
+}
+
+fn of_test(test: &Test<'_>, race: &Race<'_>) -> Option<Bars> {
+    let by_speed = test.entries().all(|entry| entry.speed.is_some());
+    let contestants = race.names();
+    let hue = |name: &str| contestants.iter().position(|known| *known == name).unwrap_or(0);
+    let mut groups: Vec<Group> = Vec::new();
+    for heat in &test.heats {
+        let bars = heat.entries.iter().filter_map(|entry| {
+            let row = if by_speed { entry.speed? } else { entry.outcome };
+            bar(row, entry.contestant, hue(entry.contestant))
+        });
+        groups.push(Group { name: heat.words.join(", "), bars: bars.collect() });
+    }
+    groups.retain(|group| group.bars.len() > 1);
+    let first = test.entries().next()?;
+    let unit = if by_speed { &first.speed?.unit } else { &first.outcome.unit };
+    let what = match (by_speed, first.outcome.unit.as_str()) {
+        (true, _) => "speed",
+        (false, "ns" | "s") => "time",
+        (false, _) => "rate",
+    };
+    let title = format!("{}: {what} of each", test.title());
+    let bars = Bars::new(&format!("race-{}", test.name), &title, unit, groups);
+    (!bars.groups.is_empty()).then_some(bars)
+}
+
+impl Bars {
+    fn new(key: &str, title: &str, unit: &str, groups: Vec<Group>) -> Self {
+        let figures = groups.iter().flat_map(|group| &group.bars).map(|bar| bar.figure);
+        let scale = Scale::of_all(unit, figures);
+        let (key, title, unit) = (format!("bars-{key}"), title.to_owned(), unit.to_owned());
+        Self { key, title, unit, scale, groups }
+    }
+
+    /// All bars, group by group.
+    pub fn bars(&self) -> impl Iterator<Item = &Bar> {
+        self.groups.iter().flat_map(|group| &group.bars)
+    }
+
+    /// The axis of the figures and their intervals, in the shown unit.
+    pub fn axis(&self) -> Option<Axis> {
+        let shown = |base: f64| base / self.scale.divisor;
+        let axis = Axis::for_y(self.bars().map(|bar| shown(bar.figure)))?;
+        let ends = self.bars().filter_map(|bar| bar.interval).flatten();
+        let all = self.bars().map(|bar| bar.figure).chain(ends).map(shown);
+        match axis.spacing {
+            Spacing::Log10 => Axis::by_tens(all.filter(|y| *y > 0.0)),
+            Spacing::Linear | Spacing::Log2 => Axis::from_zero(all),
+        }
+    }
+}
+
+impl Race<'_> {
+    /// Who takes part, in order of first appearance.
+    fn names(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = Vec::new();
+        for outcome in self.contestants() {
+            let name = outcome.parameters.get("contestant").and_then(Value::as_str).unwrap_or("");
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        names
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flatout_measure::record::{Chart, End, Start};
+    use serde_json::json;
+
+    use super::*;
+
+    fn record(rows: &[(&str, Value, f64)]) -> Record {
+        let row = |(id, parameters, median): &(&str, Value, f64)| Outcome {
+            id: (*id).to_owned(),
+            parameters: parameters.as_object().cloned().unwrap(),
+            unit: "ns".to_owned(),
+            median: Some(*median),
+            ..Outcome::default()
+        };
+        let (tool, time) = (String::new(), String::new());
+        let start = Start { tool, argv: Vec::new(), seed: 0, time, environment: json!({}) };
+        let results = rows.iter().map(row).collect();
+        Record { schema: String::new(), start, results, charts: vec![], end: End::default() }
+    }
+
+    #[test]
+    fn calls_of_one_thread_are_bars() {
+        let record = record(&[
+            ("syscall/getppid", json!({"threads": 1}), 70.0),
+            ("syscall/getppid", json!({"threads": 2}), 80.0),
+            ("syscall/fork-exit", json!({}), 300_000.0),
+        ]);
+        let bars = of_area(&record, "syscall");
+        let names: Vec<&str> = bars[0].bars().map(|bar| bar.name.as_str()).collect();
+        assert_eq!(names, ["getppid", "fork-exit"]);
+        assert_eq!(bars[0].scale.unit, "µs");
+        assert!(of_area(&record, "disk").is_empty());
+    }
+
+    #[test]
+    fn rows_with_a_chart_are_no_bars() {
+        let mut record = record(&[
+            ("memory/level", json!({"level": "L1"}), 1.0),
+            ("memory/level", json!({"level": "L2"}), 4.0),
+        ]);
+        assert_eq!(of_area(&record, "memory").len(), 1);
+        record.charts.push(Chart { id: "memory/level".to_owned(), ..Chart::default() });
+        assert!(of_area(&record, "memory").is_empty());
+    }
+}

@@ -1,0 +1,242 @@
+//! The results of a chart put in order: x values down, one line per combination of parameters.
+//!
+//! Plots and matrices are made from this.
+
+use std::collections::BTreeSet;
+
+use flatout_measure::record::{Chart, Outcome, Record};
+
+use crate::{label, quantity::Scale};
+
+/// One chart of a record with its results found.
+#[derive(Debug)]
+pub struct Sweep<'a> {
+    /// The record's own description.
+    pub chart: &'a Chart,
+    /// Base unit that all shown results share.
+    pub unit: &'a str,
+    /// Every x that occurs, ascending.
+    pub x_values: Vec<f64>,
+    /// The parameters whose values tell the lines apart.
+    pub line_parameters: Vec<String>,
+    /// The lines in order of first appearance.
+    pub lines: Vec<Line<'a>>,
+    /// Positions in `record.results` of all rows that the sweep shows.
+    pub members: Vec<usize>,
+    /// Parameters that are equal in all rows, in words.
+    pub constants: Vec<String>,
+}
+
+/// One line of a sweep.
+#[derive(Debug)]
+pub struct Line<'a> {
+    /// One word per line parameter.
+    pub labels: Vec<String>,
+    /// One entry per x value of the sweep.
+    pub points: Vec<Option<&'a Outcome>>,
+}
+
+impl Line<'_> {
+    /// The line's name in a legend.
+    pub fn name(&self) -> String {
+        let words: Vec<&str> =
+            self.labels.iter().map(String::as_str).filter(|word| !word.is_empty()).collect();
+        if words.is_empty() { "all".to_owned() } else { words.join(", ") }
+    }
+}
+
+impl<'a> Sweep<'a> {
+    /// The chart's heading, or the test's name where it has none.
+    pub fn title(&self) -> &str {
+        match self.chart.title.as_str() {
+            "" => label::test(&self.chart.id),
+            title => title,
+        }
+    }
+
+    /// The scale that suits all figures of the sweep together.
+    pub fn scale(&self) -> Scale {
+        Scale::of_all(self.unit, self.figures())
+    }
+
+    /// An x value as it is written beside a row.
+    pub fn x_text(&self, x: f64) -> String {
+        label::plain(&self.chart.x_parameter, &number_value(x))
+    }
+
+    /// The rows that the sweep shows, line by line.
+    pub(crate) fn outcomes(&self) -> Vec<&'a Outcome> {
+        self.lines.iter().flat_map(|line| line.points.iter().flatten().copied()).collect()
+    }
+
+    fn figures(&self) -> impl Iterator<Item = f64> + '_ {
+        self.lines
+            .iter()
+            .flat_map(|line| line.points.iter().flatten())
+            .filter_map(|o| label::figure(o))
+    }
+}
+
+/// A float as JSON, whole numbers as such.
+fn number_value(x: f64) -> serde_json::Value {
+    if x >= 0.0 && x.fract() == 0.0 && x < 9e15 { (x as u64).into() } else { x.into() }
+}
+
+/// All sweeps of a record that have something to show, in the record's order.
+pub fn sweeps(record: &Record) -> Vec<Sweep<'_>> {
+    record.charts.iter().filter_map(|chart| of(&record.results, chart)).collect()
+}
+
+/// Positions of the results that no sweep shows and that are listed as rows.
+pub(crate) fn rows_left(record: &Record, sweeps: &[Sweep<'_>]) -> Vec<usize> {
+    let shown: BTreeSet<usize> =
+        sweeps.iter().flat_map(|sweep| sweep.members.iter().copied()).collect();
+    (0..record.results.len()).filter(|index| !shown.contains(index)).collect()
+}
+
+/// The sweep that a chart makes of these results; none of fewer than two x values.
+pub(crate) fn of<'a>(results: &'a [Outcome], chart: &'a Chart) -> Option<Sweep<'a>> {
+    let candidates: Vec<(usize, f64)> = results
+        .iter()
+        .enumerate()
+        .filter(|(_, outcome)| outcome.id == chart.id)
+        .filter_map(|(index, outcome)| Some((index, x_of(outcome, chart)?)))
+        .collect();
+    let unit = results[candidates.first()?.0].unit.as_str();
+    let candidates: Vec<_> =
+        candidates.into_iter().filter(|(index, _)| results[*index].unit == unit).collect();
+
+    let mut x_values: Vec<f64> = candidates.iter().map(|(_, x)| *x).collect();
+    x_values.sort_by(f64::total_cmp);
+    x_values.dedup();
+    if x_values.len() < 2 {
+        return None;
+    }
+
+    let rows: Vec<&Outcome> = candidates.iter().map(|(index, _)| &results[*index]).collect();
+    let (varying, constant) = split_parameters(&rows, chart);
+    let mut line_parameters: Vec<String> = chart.line_parameters.clone();
+    line_parameters.extend(varying);
+
+    let mut sweep = Sweep {
+        chart,
+        unit,
+        x_values,
+        line_parameters,
+        lines: Vec::new(),
+        members: Vec::new(),
+        constants: constant,
+    };
+    for (index, x) in candidates {
+        place(&mut sweep, index, x, &results[index]);
+    }
+    Some(sweep)
+}
+
+fn x_of(outcome: &Outcome, chart: &Chart) -> Option<f64> {
+    let x = outcome.parameters.get(&chart.x_parameter)?.as_f64()?;
+    (x.is_finite() && (x > 0.0 || !chart.x_log2)).then_some(x)
+}
+
+/// Parameters besides x and the named ones: names of those that vary, words for those that do not.
+fn split_parameters(rows: &[&Outcome], chart: &Chart) -> (Vec<String>, Vec<String>) {
+    let keys: BTreeSet<&String> = rows
+        .iter()
+        .flat_map(|outcome| outcome.parameters.keys())
+        .filter(|key| **key != chart.x_parameter && !chart.line_parameters.contains(key))
+        .collect();
+    let mut varying = Vec::new();
+    let mut constant = Vec::new();
+    for key in keys {
+        let first = rows[0].parameters.get(key);
+        if rows.iter().any(|outcome| outcome.parameters.get(key) != first) {
+            varying.push(key.clone());
+        } else if let Some(value) = first {
+            constant.push(label::parameter(key, value));
+        }
+    }
+    (varying, constant)
+}
+
+/// Puts a row into its line. A second row with the same parameters is left to the list of rows.
+fn place<'a>(sweep: &mut Sweep<'a>, index: usize, x: f64, outcome: &'a Outcome) {
+    let Some(column) = sweep.x_values.iter().position(|known| *known == x) else { return };
+    let labels: Vec<String> = sweep
+        .line_parameters
+        .iter()
+        .map(|key| {
+            outcome.parameters.get(key).map_or_else(String::new, |v| label::parameter(key, v))
+        })
+        .collect();
+    let at = match sweep.lines.iter().position(|line| line.labels == labels) {
+        Some(at) => at,
+        None => {
+            sweep.lines.push(Line { labels, points: vec![None; sweep.x_values.len()] });
+            sweep.lines.len() - 1
+        }
+    };
+    let point = &mut sweep.lines[at].points[column];
+    if point.is_none() {
+        *point = Some(outcome);
+        sweep.members.push(index);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flatout_measure::record::{End, Start};
+    use serde_json::json;
+
+    use super::*;
+
+    fn row(parameters: serde_json::Value) -> Outcome {
+        Outcome {
+            id: "cache/block-sweep".to_owned(),
+            parameters: parameters.as_object().cloned().unwrap(),
+            unit: "bytes/s".to_owned(),
+            median: Some(1.0),
+            ..Outcome::default()
+        }
+    }
+
+    fn record(results: Vec<Outcome>) -> Record {
+        let chart = Chart {
+            id: "cache/block-sweep".to_owned(),
+            x_parameter: "block_bytes".to_owned(),
+            x_log2: true,
+            line_parameters: vec!["engine".to_owned()],
+            ..Chart::default()
+        };
+        let start = Start {
+            tool: String::new(),
+            argv: Vec::new(),
+            seed: 0,
+            time: String::new(),
+            environment: json!({}),
+        };
+        Record { schema: String::new(), start, results, charts: vec![chart], end: End::default() }
+    }
+
+    #[test]
+    fn a_parameter_that_varies_unasked_becomes_part_of_the_line() {
+        let record = record(vec![
+            row(json!({"block_bytes": 2, "engine": "read", "threads": 1})),
+            row(json!({"block_bytes": 1, "engine": "read", "threads": 1})),
+            row(json!({"block_bytes": 1, "engine": "read", "threads": 2})),
+            row(json!({"block_bytes": 1, "engine": "read", "threads": 2})),
+            row(json!({"engine": "read", "threads": 2})),
+        ]);
+        let sweeps = sweeps(&record);
+        assert_eq!(sweeps[0].x_values, [1.0, 2.0]);
+        assert_eq!(sweeps[0].lines.len(), 2);
+        assert_eq!(sweeps[0].lines[1].name(), "read, 2 threads");
+        assert_eq!(rows_left(&record, &sweeps), [3, 4]);
+    }
+
+    #[test]
+    fn one_point_is_no_sweep() {
+        let record = record(vec![row(json!({"block_bytes": 1, "engine": "read"}))]);
+        assert!(sweeps(&record).is_empty());
+        assert_eq!(rows_left(&record, &[]), [0]);
+    }
+}

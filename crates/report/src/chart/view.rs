@@ -1,0 +1,232 @@
+//! Pictures that a record has the rows for and does not name: which rows, x and lines, as data.
+//!
+//! A view here is drawn where the record's own charts have none of the same rows by the same
+//! parameter. Nothing is calculated but shares of whole numbers that a name already says, such as
+//! the size of each of 100 equal files. Bars are in `chart/bars.rs`.
+
+use flatout_measure::record::{Chart, Outcome, Record};
+use serde_json::Value;
+
+use crate::label;
+
+/// A picture of lines: all rows whose id begins so, by one parameter.
+struct View {
+    /// How the ids begin; each id that does makes a picture of its own.
+    ids: &'static str,
+    x: &'static str,
+    lines: &'static [&'static str],
+}
+
+const VIEWS: [View; 12] = [
+    View { ids: "cache/series", x: "block_bytes", lines: &["pass"] },
+    View { ids: "disk/", x: "threads", lines: &DISK },
+    View { ids: "disk/", x: "depth", lines: &DISK },
+    View { ids: "syscall/", x: "threads", lines: &["target", "descriptor"] },
+    View { ids: "memory/stream", x: "threads", lines: &["kernel"] },
+    View { ids: "memory/access", x: "threads", lines: &["pattern"] },
+    View { ids: "cpu/dgemm", x: "threads", lines: &["type"] },
+    View { ids: "cpu/linpack", x: "threads", lines: &["type"] },
+    View { ids: "network/", x: "streams", lines: &["family", "direction"] },
+    View { ids: "network/", x: "message_bytes", lines: &["family", "wait"] },
+    View { ids: "copy/", x: "files", lines: &["file_bytes", "cache_state"] },
+    View { ids: "copy/", x: "tree_depth", lines: &["file_bytes", "cache_state"] },
+];
+const DISK: [&str; 5] = ["engine", "caching", "block_bytes", "extents", "until"];
+/// Parameters that are spaced by powers of two.
+const BY_TWO: [&str; 5] = ["block_bytes", "message_bytes", "depth", "files", "streams"];
+
+/// A picture and the rows that it shows.
+#[derive(Debug)]
+pub(crate) struct Derived {
+    pub chart: Chart,
+    pub results: Vec<Outcome>,
+}
+
+/// All pictures of lines that the record has rows of this area for and does not name itself.
+pub(crate) fn derived(record: &Record, area: &str) -> Vec<Derived> {
+    let mut derived = all(record);
+    derived.retain(|view| label::area(&view.chart.id) == area);
+    derived
+}
+
+fn all(record: &Record) -> Vec<Derived> {
+    let mut found: Vec<Derived> = Vec::new();
+    for view in &VIEWS {
+        let mut ids: Vec<&str> = Vec::new();
+        for outcome in record.results.iter().filter(|outcome| outcome.id.starts_with(view.ids)) {
+            if !ids.contains(&outcome.id.as_str()) {
+                ids.push(&outcome.id);
+            }
+        }
+        for id in ids {
+            let is_drawn = record.charts.iter().any(|c| c.id == id && c.x_parameter == view.x);
+            if !is_drawn {
+                found.extend(of_rows(record, id, view));
+            }
+        }
+    }
+    found.extend(of_corpora(record));
+    found
+}
+
+fn of_rows(record: &Record, id: &str, view: &View) -> Option<Derived> {
+    let own =
+        record.results.iter().filter(|row| row.id == id && row.parameters.contains_key(view.x));
+    let results: Vec<Outcome> = own.cloned().collect();
+    let title = format!("{} by {}", label::test(id).replace('-', " "), label::noun(view.x));
+    let chart = chart(&title, id, view.x, &varying(&results, view.lines));
+    has_a_line(&results, view.x).then_some(Derived { chart, results })
+}
+
+fn chart(title: &str, id: &str, x: &str, lines: &[&str]) -> Chart {
+    Chart {
+        title: title.to_owned(),
+        id: id.to_owned(),
+        x_parameter: x.to_owned(),
+        x_log2: BY_TWO.contains(&x),
+        line_parameters: lines.iter().map(|&line| line.to_owned()).collect(),
+    }
+}
+
+/// Those of the parameters that do not have one value in all rows.
+fn varying<'a>(results: &[Outcome], keys: &[&'a str]) -> Vec<&'a str> {
+    let value = |row: &Outcome, key: &str| row.parameters.get(key).cloned();
+    let differs = |key: &str| {
+        results
+            .first()
+            .is_some_and(|first| results.iter().any(|row| value(row, key) != value(first, key)))
+    };
+    keys.iter().copied().filter(|key| differs(key)).collect()
+}
+
+/// Whether two rows that have figures differ in x and in nothing else.
+fn has_a_line(results: &[Outcome], x: &str) -> bool {
+    let with_figure: Vec<&Outcome> =
+        results.iter().filter(|row| label::figure(row).is_some()).collect();
+    let are_neighbours = |a: &Outcome, b: &Outcome| {
+        let mut keys = a.parameters.keys().chain(b.parameters.keys());
+        a.parameters.get(x) != b.parameters.get(x)
+            && keys.all(|key| key == x || a.parameters.get(key) == b.parameters.get(key))
+    };
+    with_figure
+        .iter()
+        .enumerate()
+        .any(|(at, a)| with_figure[at + 1..].iter().any(|b| are_neighbours(a, b)))
+}
+
+/// The race of copiers: corpora of equal files differ in how many these are, how large, and how
+/// deep they lie.
+const COPY: &str = "versus/copy";
+
+/// Copy time by files of one size, by pieces of one total, by depth.
+fn of_corpora(record: &Record) -> Vec<Derived> {
+    let copies: Vec<Outcome> = record.results.iter().filter_map(of_equal_files).collect();
+    let views = [
+        ("Copy time by number of files, for each size of file", "files", "file_bytes", "bytes"),
+        ("Copy time of one total by number of pieces", "files", "bytes", "file_bytes"),
+        ("Copy time by depth of the tree", "tree_depth", "bytes", ""),
+    ];
+    let derived = views.into_iter().filter_map(|(title, x, kept, dropped)| {
+        let own = copies.iter().filter(|row| row.parameters.contains_key(x));
+        // A chain of directories has its own picture, and lies in no other.
+        let own = own.filter(|row| x == "tree_depth" || !row.parameters.contains_key("tree_depth"));
+        let mut results: Vec<Outcome> = own.cloned().collect();
+        for row in &mut results {
+            row.parameters.remove(dropped);
+        }
+        let lines = varying(&results, &["contestant", kept, "cache_state"]);
+        let chart = chart(title, COPY, x, &lines);
+        has_a_line(&results, x).then_some(Derived { chart, results })
+    });
+    derived.collect()
+}
+
+/// The row with the size of its files in place of the corpus' name; none where they are not equal.
+fn of_equal_files(row: &Outcome) -> Option<Outcome> {
+    let number = |key: &str| row.parameters.get(key).and_then(Value::as_u64);
+    let corpus = row.parameters.get("corpus").and_then(Value::as_str)?;
+    let is_equal = corpus.split_once('x').is_some_and(|(count, _)| count.parse::<u64>().is_ok())
+        || corpus.starts_with("deep-");
+    if row.id != COPY || !is_equal {
+        return None;
+    }
+    let (bytes, files) = (number("bytes")?, number("files").filter(|files| *files > 0)?);
+    let mut row = row.clone();
+    row.parameters.remove("corpus");
+    if bytes % files == 0 {
+        row.parameters.insert("file_bytes".to_owned(), (bytes / files).into());
+    }
+    Some(row)
+}
+
+#[cfg(test)]
+mod tests {
+    use flatout_measure::record::{End, Start};
+    use serde_json::json;
+
+    use super::*;
+    use crate::chart::sweep;
+
+    fn row(id: &str, parameters: Value) -> Outcome {
+        let parameters = parameters.as_object().cloned().unwrap();
+        let (id, unit) = (id.to_owned(), "ns".to_owned());
+        Outcome { id, parameters, unit, median: Some(2.0), ..Outcome::default() }
+    }
+
+    fn record(results: Vec<Outcome>, charts: Vec<Chart>) -> Record {
+        let (tool, time) = (String::new(), String::new());
+        let start = Start { tool, argv: Vec::new(), seed: 0, time, environment: json!({}) };
+        Record { schema: String::new(), start, results, charts, end: End::default() }
+    }
+
+    #[test]
+    fn a_picture_that_the_record_names_is_not_drawn_twice() {
+        let rows = [1, 2, 4].map(|threads| row("disk/read", json!({"threads": threads})));
+        let found = all(&record(rows.to_vec(), Vec::new()));
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].chart.title, "read by threads");
+        assert!(all(&record(rows.to_vec(), vec![found[0].chart.clone()])).is_empty());
+    }
+
+    #[test]
+    fn rows_that_differ_in_more_than_x_make_no_line() {
+        let rows = vec![
+            row("memory/stream", json!({"threads": 1, "kernel": "copy"})),
+            row("memory/stream", json!({"threads": 2, "kernel": "add"})),
+        ];
+        assert!(all(&record(rows, Vec::new())).is_empty());
+    }
+
+    #[test]
+    fn copies_are_drawn_by_count_by_pieces_and_by_depth() {
+        let copy = |corpus: &str, files: u64, bytes: u64| {
+            row(
+                "versus/copy",
+                json!({"corpus": corpus, "files": files, "bytes": bytes,
+                "contestant": "cp-a", "cache_state": "hot"}),
+            )
+        };
+        let deep = |depth: u64| {
+            let mut row = copy("deep-5", 1, 128);
+            row.parameters.insert("tree_depth".to_owned(), depth.into());
+            row
+        };
+        let rows = vec![
+            copy("10x4", 10, 40),
+            copy("20x4", 20, 80),
+            copy("20x2", 20, 40),
+            copy("source-tree", 7, 49),
+            deep(5),
+            deep(10),
+        ];
+        let found = all(&record(rows, Vec::new()));
+        let xs: Vec<&str> = found.iter().map(|one| one.chart.x_parameter.as_str()).collect();
+        assert_eq!(xs, ["files", "files", "tree_depth"]);
+        let by_count = sweep::of(&found[0].results, &found[0].chart).unwrap();
+        let names: Vec<String> = by_count.lines.iter().map(sweep::Line::name).collect();
+        assert_eq!(names, ["file 4 B", "file 2 B"]);
+        let by_pieces = sweep::of(&found[1].results, &found[1].chart).unwrap();
+        assert_eq!(by_pieces.x_values, [10.0, 20.0]);
+        assert_eq!(by_pieces.lines[0].points.iter().flatten().count(), 2);
+    }
+}

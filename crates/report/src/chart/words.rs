@@ -1,0 +1,74 @@
+//! The rate of a row over time in words.
+
+use flatout_measure::record::{Outcome, Series};
+use serde_json::Value;
+
+use crate::{label, quantity, quantity::Scale};
+
+/// The curves of a row whose x is time; one point makes no curve.
+pub(crate) fn over_time(outcome: &Outcome) -> impl Iterator<Item = &Series> {
+    let is_time = |series: &&Series| label::unit_of(&series.x) == "s" && series.points.len() > 1;
+    outcome.series.iter().filter(is_time)
+}
+
+/// Least and largest value, and the time: `212 to 639 MiB/s within 29.5 s`.
+pub(crate) fn extent(series: &Series) -> String {
+    let finite = |axis: usize| {
+        series.points.iter().map(move |point| point[axis]).filter(|value| value.is_finite())
+    };
+    let range = |axis: usize| {
+        finite(axis).reduce(f64::min).zip(finite(axis).reduce(f64::max)).unwrap_or_default()
+    };
+    let ((low, high), (start, end)) = (range(1), range(0));
+    let scale = Scale::of(&series.y, high);
+    let time = quantity::value("s", end - start);
+    format!("{} to {} within {time}", scale.number(low), scale.text(high))
+}
+
+/// What became of the rate: `burst 639 MiB/s until 12.0 s, then sustained 212 MiB/s`; none where the
+/// audit names neither.
+pub(crate) fn sentence(outcome: &Outcome) -> Option<String> {
+    let number = |key: &str| outcome.audit.get(key).and_then(Value::as_f64);
+    let rate = |key: &str, word: &str| {
+        number(key).map(|rate| format!("{word} {}", quantity::value(&outcome.unit, rate)))
+    };
+    let until = number("knee_s")
+        .map_or_else(String::new, |knee| format!(" until {}", quantity::value("s", knee)));
+    let rises = number("sustained_per_s") > number("burst_per_s");
+    let word = if rises { "slow start" } else { "burst" };
+    match (rate("burst_per_s", word), rate("sustained_per_s", "sustained")) {
+        (Some(burst), Some(sustained)) => Some(format!("{burst}{until}, then {sustained}")),
+        (Some(burst), None) => Some(format!("{burst}{until}")),
+        (None, sustained) => sustained,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn least_and_largest_share_a_unit() {
+        let (name, x) = (String::new(), "time_s".to_owned());
+        let y = "operations/s".to_owned();
+        let series = Series { name, x, y, points: vec![[0.0, 800.0], [1.0, 1600.0]] };
+        assert_eq!(extent(&series), "0.800 to 1.60 kop/s within 1.00 s");
+    }
+
+    #[test]
+    fn burst_and_knee_are_a_sentence() {
+        let of = |audit: Value| {
+            let audit = audit.as_object().cloned().unwrap();
+            sentence(&Outcome { unit: "operations/s".to_owned(), audit, ..Outcome::default() })
+        };
+        let all = json!({"burst_per_s": 9000.0, "knee_s": 12.0, "sustained_per_s": 500.0});
+        let expected = "burst 9.00 kop/s until 12.0 s, then sustained 500 op/s";
+        assert_eq!(of(all).as_deref(), Some(expected));
+        assert_eq!(of(json!({"sustained_per_s": 500.0})).as_deref(), Some("sustained 500 op/s"));
+        let rising = json!({"burst_per_s": 1.0, "sustained_per_s": 2.0});
+        assert_eq!(of(rising).as_deref(), Some("slow start 1.00 op/s, then sustained 2.00 op/s"));
+        assert_eq!(of(json!({"knee_s": 1.0})), None);
+    }
+}

@@ -1,0 +1,21 @@
+//! The record for programs: JSON, CSV, OpenMetrics, Go's benchmark lines, fio's JSON.
+
+use std::borrow::Cow;
+
+use flatout_measure::record::Record;
+
+use crate::identity::{self, Identity};
+
+pub mod csv;
+pub mod fio_json;
+pub(crate) mod go_bench;
+pub mod json;
+pub(crate) mod openmetrics;
+
+/// The record as far as it may be told.
+fn told(record: &Record, identity: Identity) -> Cow<'_, Record> {
+    match identity {
+        Identity::Hidden => Cow::Owned(identity::hidden(record)),
+        Identity::Shown => Cow::Borrowed(record),
+    }
+}

@@ -1,0 +1,163 @@
+//! One line per result for spreadsheets and scripts (RFC 4180, line ends CR LF).
+//!
+//! Values stay in base units with all their digits: a program reads them. The parameters of all
+//! results become columns of their own. So do, behind all others, the single facts of `read` and
+//! `write` rows; those of a bench would make its lines wide and empty. Of a bench that tells what
+//! the device moved, the columns of the audit are written and the line that checks the row with
+//! fio: `audit_bytes`, `audit_disk_share_ratio`, …, `audit_fio_command`. Ratios are shares of one.
+//! Of a race, what a run cost and what came of a pair are written: `audit_cpu_ns`, …,
+//! `audit_result`. Lists are not written, the JSON document has them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use flatout_measure::record::{Outcome, Record};
+use serde_json::Value;
+
+use crate::page::{audit, commands, race};
+use crate::{label, text};
+
+const BEFORE: [&str; 1] = ["id"];
+const AFTER: [&str; 15] = [
+    "unit",
+    "better",
+    "median",
+    "ci95_low",
+    "ci95_high",
+    "n",
+    "min",
+    "max",
+    "status",
+    "ceiling_name",
+    "ceiling_value",
+    "ceiling_provenance",
+    "ceiling_ratio",
+    "limiter",
+    "warnings",
+];
+
+/// What stands before the name of a fact.
+const FACT: &str = "audit_";
+
+/// The column that says from which file a row is, where there are several.
+const SOURCE: &str = "record";
+
+/// The record's results as CSV with a heading line.
+pub fn document(record: &Record) -> String {
+    lines(&[(None, record)])
+}
+
+/// The results of several records in one table; its first column, `record`, names the file.
+pub fn documents(records: &[(String, Record)]) -> String {
+    let named: Vec<(Option<&str>, &Record)> =
+        records.iter().map(|(name, record)| (Some(name.as_str()), record)).collect();
+    lines(&named)
+}
+
+fn lines(records: &[(Option<&str>, &Record)]) -> String {
+    let results = || records.iter().flat_map(|(_, record)| &record.results);
+    let keys: BTreeSet<&String> = results().flat_map(|o| o.parameters.keys()).collect();
+    let facts: BTreeSet<&String> = results().flat_map(facts).map(|(k, _)| k).collect();
+    let fact_heads: Vec<String> = facts.iter().map(|key| format!("{FACT}{key}")).collect();
+    let mut out = String::new();
+    let has_names = records.iter().any(|(name, _)| name.is_some());
+    let heads = has_names.then(|| SOURCE.to_owned()).into_iter();
+    let heads = heads.chain(BEFORE.iter().map(|head| (*head).to_owned()));
+    let heads = heads.chain(keys.iter().map(|key| parameter_head(key, &fact_heads)));
+    let heads = heads.chain(AFTER.iter().map(|head| (*head).to_owned()));
+    push_line(&mut out, heads.chain(fact_heads.iter().cloned()));
+    let rows = records.iter().flat_map(|(name, record)| {
+        record.results.iter().map(move |outcome| (name.map(str::to_owned), outcome))
+    });
+    for (name, outcome) in rows {
+        let parameters =
+            keys.iter().map(|key| outcome.parameters.get(*key).map_or_else(String::new, raw));
+        let own: BTreeMap<&String, &Value> = self::facts(outcome).collect();
+        let facts = facts.iter().map(|key| own.get(key).map_or_else(String::new, |v| raw(v)));
+        let fields = name.into_iter().chain([outcome.id.clone()]).chain(parameters);
+        push_line(&mut out, fields.chain(figures(outcome)).chain(facts));
+    }
+    out
+}
+
+/// The facts of a row that fit into a field each: all of a row that moved one file, and those that
+/// prove the figure of a bench.
+fn facts(outcome: &Outcome) -> impl Iterator<Item = (&String, &Value)> {
+    let moves_a_file = label::moves_a_file(outcome);
+    let proves = audit::proves(outcome);
+    let is_raced = label::area(&outcome.id) == race::AREA;
+    let is_written = move |key: &str| {
+        moves_a_file
+            || is_raced && race::FACTS.contains(&key)
+            || key == commands::KEY
+            || proves && audit::FACTS.iter().any(|fact| fact.key == key)
+    };
+    let fits = |value: &Value| !value.is_array() && !value.is_object();
+    outcome.audit.iter().filter(move |(key, value)| is_written(key) && fits(value))
+}
+
+/// A parameter's own name, unless another column has it.
+fn parameter_head(key: &str, fact_heads: &[String]) -> String {
+    let fixed = key == SOURCE || BEFORE.contains(&key) || AFTER.contains(&key);
+    let taken = fixed || fact_heads.iter().any(|head| head == key);
+    if taken { format!("parameter_{key}") } else { key.to_owned() }
+}
+
+/// The fixed fields, in the order of [`AFTER`].
+fn figures(outcome: &Outcome) -> [String; 15] {
+    let float = |value: Option<f64>| value.map_or_else(String::new, |v| v.to_string());
+    let figure = label::figure(outcome);
+    let interval = outcome.ci95.filter(|_| figure.is_some());
+    let ceiling = outcome.ceiling.as_ref();
+    let word = |value: Result<Value, serde_json::Error>| value.map(|v| raw(&v)).unwrap_or_default();
+    let codes: Vec<&str> = outcome.warnings.iter().map(|warning| warning.code.as_str()).collect();
+    [
+        outcome.unit.clone(),
+        word(serde_json::to_value(outcome.better)),
+        float(figure),
+        float(interval.map(|i| i[0])),
+        float(interval.map(|i| i[1])),
+        outcome.n.to_string(),
+        float(outcome.samples.iter().copied().reduce(f64::min)),
+        float(outcome.samples.iter().copied().reduce(f64::max)),
+        label::status(outcome.status).to_owned(),
+        ceiling.map_or_else(String::new, |c| c.name.clone()),
+        float(ceiling.and_then(|c| c.value)),
+        ceiling.map_or_else(String::new, |c| word(serde_json::to_value(c.provenance))),
+        float(ceiling.and_then(|c| c.ratio)),
+        ceiling.map_or_else(String::new, |c| c.limiter.clone()),
+        codes.join(" "),
+    ]
+}
+
+fn raw(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        other => other.to_string(),
+    }
+}
+
+fn push_line(out: &mut String, fields: impl Iterator<Item = String>) {
+    let quoted: Vec<String> = fields.map(|field| quoted(&text::visible(&field))).collect();
+    out.push_str(&quoted.join(","));
+    out.push_str("\r\n");
+}
+
+fn quoted(field: &str) -> String {
+    if field.contains(['"', ',']) || field.starts_with(' ') || field.ends_with(' ') {
+        format!("\"{}\"", field.replace('"', "\"\""))
+    } else {
+        field.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quotes_are_doubled_and_commas_enclosed() {
+        assert_eq!(quoted("plain"), "plain");
+        assert_eq!(quoted("a, \"b\""), "\"a, \"\"b\"\"\"");
+    }
+}

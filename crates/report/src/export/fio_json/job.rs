@@ -1,0 +1,251 @@
+//! One row as one job of fio.
+
+use flatout_measure::record::{Latency, Outcome};
+use serde_json::{Map, Value, json};
+
+use crate::{label, page::commands};
+
+/// A row in the shape of a job.
+pub(super) struct Job {
+    /// What rows have in common that differ only in depth and threads.
+    pub(super) folder: String,
+    /// Pattern, depth and threads.
+    pub(super) stem: String,
+    pub(super) value: Value,
+}
+
+/// Which side of a job a row fills.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Read,
+    Write,
+}
+
+/// The patterns that only read or only write, in fio's words. Of rows that do both at once it is not
+/// known how their latencies divide.
+const PATTERNS: [(&str, Side); 4] = [
+    ("read", Side::Read),
+    ("randread", Side::Read),
+    ("write", Side::Write),
+    ("randwrite", Side::Write),
+];
+
+/// What a row does, from the line that checks it with fio: `--rw=read:8k` is a read, too.
+fn pattern(options: &Map<String, Value>) -> Option<(&'static str, Side)> {
+    let rw = options.get("rw")?.as_str()?;
+    let rw = rw.split_once(':').map_or(rw, |(rw, _)| rw);
+    PATTERNS.into_iter().find(|(name, _)| *name == rw)
+}
+
+/// The job of a row; none if fio's shape has no place for it.
+pub(super) fn job(outcome: &Outcome) -> Option<Job> {
+    if label::area(&outcome.id) != "disk" {
+        return None;
+    }
+    let mut options = options(outcome);
+    let (rw, side) = pattern(&options)?;
+    let number = |key: &str| outcome.parameters.get(key).and_then(Value::as_f64);
+    let block_bytes = number("block_bytes").filter(|bytes| *bytes > 0.0)?;
+    let rates = Rates::of(outcome, block_bytes)?;
+    let threads = number("threads").unwrap_or(1.0).max(1.0);
+    let is_queued = outcome.parameters.get("engine").and_then(Value::as_str) == Some("uring");
+    let depth = if is_queued { number("depth").unwrap_or(1.0).max(1.0) } else { 1.0 };
+
+    for (key, value) in [
+        ("rw", rw.to_owned()),
+        ("bs", block_bytes.to_string()),
+        ("iodepth", depth.to_string()),
+        ("numjobs", threads.to_string()),
+    ] {
+        // The line for a shell may say more, such as the stride; fio-plot knows these words only.
+        options.insert(key.to_owned(), value.into());
+    }
+    let fact = |key: &str| outcome.audit.get(key).and_then(Value::as_f64);
+    let elapsed_ns = fact("elapsed_ns").filter(|ns| *ns > 0.0);
+    let share = |key: &str| Some(fact(key)? / elapsed_ns? * 100.0);
+    let filled = rates.side(outcome, mean_ns(outcome, &rates, threads * depth));
+    let (read, write) = match side {
+        Side::Read => (filled, empty()),
+        Side::Write => (empty(), filled),
+    };
+    let value = json!({
+        "jobname": name(outcome),
+        "groupid": 0,
+        "error": 0,
+        "elapsed": elapsed_ns.map(|ns| whole((ns / 1e9).ceil())),
+        "job options": options,
+        "read": read,
+        "write": write,
+        "trim": empty(),
+        "job_runtime": elapsed_ns.map(|ns| whole(ns / 1e6)),
+        "usr_cpu": share("user_ns"),
+        "sys_cpu": share("system_ns"),
+        "latency_ns": {},
+        "latency_us": {},
+        "latency_ms": {},
+    });
+    let stem = format!("{rw}-{depth}-{threads}");
+    Some(Job { folder: folder(outcome), stem, value })
+}
+
+/// The figure of a row in both of fio's units, and its samples.
+struct Rates {
+    bytes_per_s: f64,
+    operations_per_s: f64,
+    /// Bytes per second of each trial.
+    samples: Vec<f64>,
+    block_bytes: f64,
+}
+
+impl Rates {
+    fn of(outcome: &Outcome, block_bytes: f64) -> Option<Self> {
+        let median = label::figure(outcome)?;
+        let bytes_per_figure = match outcome.unit.as_str() {
+            "bytes/s" => 1.0,
+            "operations/s" => block_bytes,
+            _ => return None,
+        };
+        Some(Self {
+            bytes_per_s: median * bytes_per_figure,
+            operations_per_s: median * bytes_per_figure / block_bytes,
+            samples: outcome.samples.iter().map(|sample| sample * bytes_per_figure).collect(),
+            block_bytes,
+        })
+    }
+
+    /// `"read"` or `"write"` of a job. fio's minima and so on are of windows of time, these are of
+    /// trials.
+    fn side(&self, outcome: &Outcome, mean_ns: Option<f64>) -> Value {
+        let fact = |key: &str| outcome.audit.get(key).and_then(Value::as_f64);
+        let (mean, deviation) = moments(&self.samples);
+        let least = self.samples.iter().copied().reduce(f64::min);
+        let most = self.samples.iter().copied().reduce(f64::max);
+        let kib = |bytes: Option<f64>| bytes.map(|bytes| whole(bytes / 1024.0));
+        let operations = |bytes: Option<f64>| bytes.map(|bytes| bytes / self.block_bytes);
+        let mut side = json!({
+            "io_bytes": fact("bytes").map(whole),
+            "io_kbytes": kib(fact("bytes")),
+            "bw_bytes": whole(self.bytes_per_s),
+            "bw": whole(self.bytes_per_s / 1024.0),
+            "iops": self.operations_per_s,
+            "runtime": fact("elapsed_ns").map(|ns| whole(ns / 1e6)),
+            "total_ios": fact("operations").map(whole),
+            "short_ios": 0,
+            "drop_ios": 0,
+            "bw_min": kib(least),
+            "bw_max": kib(most),
+            "bw_agg": 100.0,
+            "bw_mean": mean.map(|mean| mean / 1024.0),
+            "bw_dev": deviation.map(|deviation| deviation / 1024.0),
+            "bw_samples": self.samples.len(),
+            "iops_min": operations(least),
+            "iops_max": operations(most),
+            "iops_mean": operations(mean),
+            "iops_stddev": operations(deviation),
+            "iops_samples": self.samples.len(),
+        });
+        if let Some(latency) = &outcome.latency {
+            side["clat_ns"] = latencies(latency, mean_ns, true);
+            side["lat_ns"] = latencies(latency, mean_ns, false);
+        } else {
+            side["lat_ns"] = latencies(&Latency::default(), mean_ns, false);
+        }
+        side
+    }
+}
+
+/// The nearest whole number: fio writes sizes, times and counts so.
+fn whole(value: f64) -> u64 {
+    // A float too large for the type becomes its largest value.
+    value.round() as u64
+}
+
+/// The side that a row has nothing of, as fio writes it.
+fn empty() -> Value {
+    let none = json!({"min": 0, "max": 0, "mean": 0.0, "stddev": 0.0, "N": 0});
+    json!({
+        "io_bytes": 0, "io_kbytes": 0, "bw_bytes": 0, "bw": 0, "iops": 0.0, "runtime": 0,
+        "total_ios": 0, "short_ios": 0, "drop_ios": 0, "slat_ns": none, "clat_ns": none,
+        "lat_ns": none, "bw_min": 0, "bw_max": 0, "bw_agg": 0.0, "bw_mean": 0.0, "bw_dev": 0.0,
+        "bw_samples": 0, "iops_min": 0, "iops_max": 0, "iops_mean": 0.0, "iops_stddev": 0.0,
+        "iops_samples": 0,
+    })
+}
+
+fn latencies(latency: &Latency, mean_ns: Option<f64>, with_percentiles: bool) -> Value {
+    let mut value = json!({
+        "min": whole(latency.min_ns), "max": whole(latency.max_ns), "N": latency.operations,
+        // The record has no deviation. fio-plot stops without one; zero is what fio writes for none.
+        "stddev": 0.0,
+    });
+    if let Some(mean_ns) = mean_ns {
+        value["mean"] = mean_ns.into();
+    }
+    if with_percentiles {
+        let mut percentiles = Map::new();
+        for (name, ns) in &latency.percentiles_ns {
+            if let Some(share) = name.strip_prefix('p').and_then(|share| share.parse::<f64>().ok())
+            {
+                percentiles.insert(format!("{share:.6}"), ns.clone());
+            }
+        }
+        value["percentile"] = Value::Object(percentiles);
+    }
+    value
+}
+
+/// The mean latency: requests in flight ÷ requests per second (Little's law), which holds where the
+/// next request begins when one has ended, and no flush belongs to the time.
+fn mean_ns(outcome: &Outcome, rates: &Rates, in_flight: f64) -> Option<f64> {
+    let is_closed = outcome.latency.as_ref().is_some_and(|latency| latency.loop_kind == "closed");
+    let is_durable = outcome.parameters.get("until").and_then(Value::as_str) == Some("durable");
+    let holds = is_closed && !is_durable && rates.operations_per_s > 0.0;
+    holds.then(|| in_flight / rates.operations_per_s * 1e9)
+}
+
+/// Mean and standard deviation of a sample, as fio takes them.
+fn moments(samples: &[f64]) -> (Option<f64>, Option<f64>) {
+    if samples.is_empty() {
+        return (None, None);
+    }
+    let count = samples.len() as f64;
+    let mean = samples.iter().sum::<f64>() / count;
+    let squares: f64 = samples.iter().map(|sample| (sample - mean).powi(2)).sum();
+    let deviation = if samples.len() > 1 { (squares / (count - 1.0)).sqrt() } else { 0.0 };
+    (Some(mean), Some(deviation))
+}
+
+/// The options of the line for a shell, where there is one.
+fn options(outcome: &Outcome) -> Map<String, Value> {
+    let line = outcome.audit.get(commands::KEY).and_then(Value::as_str).unwrap_or_default();
+    let words = line.split_whitespace().filter_map(|word| word.strip_prefix("--"));
+    words
+        .map(|word| {
+            let (key, value) = word.split_once('=').unwrap_or((word, "1"));
+            (key.to_owned(), value.trim_matches('\'').into())
+        })
+        .collect()
+}
+
+/// Id and parameters, for people.
+fn name(outcome: &Outcome) -> String {
+    let parameters = label::parameters(&outcome.parameters);
+    let comma = if parameters.is_empty() { "" } else { ", " };
+    crate::text::visible(&format!("{}{comma}{parameters}", label::test(&outcome.id)))
+}
+
+/// Test and parameters except depth and threads, as the name of a folder.
+fn folder(outcome: &Outcome) -> String {
+    let rest = label::ordered(&outcome.parameters)
+        .into_iter()
+        .filter(|(key, _)| !["depth", "threads"].contains(key))
+        .map(|(_, value)| match value {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        });
+    let words: Vec<String> =
+        std::iter::once(label::test(&outcome.id).to_owned()).chain(rest).collect();
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' };
+    let name: String = words.join("-").chars().map(plain).take(100).collect();
+    name.trim_start_matches('.').to_owned()
+}

@@ -1,0 +1,74 @@
+//! The record as a JSON document that is safe to print and safe to embed in a page.
+//!
+//! Nothing is lost: what would be unsafe on a terminal or inside a `script` element is written
+//! as a `\u` escape, which every JSON parser reads as the character itself.
+
+use flatout_measure::record::{End, Outcome, Record, SCHEMA, Start};
+use serde::Serialize;
+
+use crate::text;
+
+/// The document, indented, with a line feed at its end.
+pub fn document(record: &Record) -> String {
+    let pretty = serde_json::to_string_pretty(record)
+        .expect("a record has string keys and derived serialization, which cannot fail");
+    let mut out = escaped(&pretty, text::is_unsafe_in_json);
+    out.push('\n');
+    out
+}
+
+/// The beginning of a document whose rows are not kept: [`streamed_row`] for each of them, then
+/// [`streamed_end`].
+pub fn streamed_start(start: &Start) -> String {
+    let start = serde_json::to_string(start);
+    format!("{{\"schema\":\"{SCHEMA}\",\n\"start\":{},\n\"results\":[\n", safe(start))
+}
+
+/// A row of a document; `index` counts from 0.
+pub fn streamed_row(outcome: &Outcome, index: u64) -> String {
+    let comma = if index == 0 { "" } else { ",\n" };
+    format!("{comma}{}", safe(serde_json::to_string(outcome)))
+}
+
+/// The end of a document.
+pub fn streamed_end(end: &End) -> String {
+    format!("\n],\n\"end\":{}}}\n", safe(serde_json::to_string(end)))
+}
+
+/// A value, indented, with a line feed at its end.
+pub(crate) fn pretty(value: &serde_json::Value) -> String {
+    let pretty = serde_json::to_string_pretty(value);
+    format!("{}\n", safe(pretty))
+}
+
+/// A value on a line of its own, for a log.
+pub fn line(value: &serde_json::Value) -> String {
+    format!("{}\n", safe(serde_json::to_string(value)))
+}
+
+fn safe(json: serde_json::Result<String>) -> String {
+    let json = json.expect("string keys and derived serialization, which cannot fail");
+    escaped(&json, text::is_unsafe_in_json)
+}
+
+/// The document for a `script` element: no character that HTML could take for markup.
+pub(crate) fn embeddable(document: &impl Serialize) -> String {
+    let compact = serde_json::to_string(document)
+        .expect("string keys and derived serialization, which cannot fail");
+    escaped(&compact, |c| matches!(c, '<' | '>' | '&') || text::is_unsafe_in_json(c))
+}
+
+/// Replaces characters that can only stand inside strings by `\u` escapes.
+fn escaped(json: &str, is_unsafe: impl Fn(char) -> bool) -> String {
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        if is_unsafe(c) {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                out.push_str(&format!("\\u{unit:04x}"));
+            }
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}

@@ -1,0 +1,243 @@
+//! A record as metrics (OpenMetrics 1.0 text), for node_exporter's textfile collector.
+//!
+//! Every family is a gauge, also those that end in `_info`: node_exporter reads the older text
+//! format, which knows no other type for them. Base units: nanoseconds become seconds. Rows are
+//! told apart by `id` and by their parameters as labels; how good a row is stands in
+//! `flatout_result_info`, so that the label sets of figures do not change from run to run. Names are
+//! listed in `docs/formats.md`; `family` holds lines together.
+
+mod family;
+
+use flatout_measure::record::{Better, Outcome, Record};
+use serde_json::{Map, Value};
+
+use self::family::{Families, Labels};
+use super::told;
+use crate::identity::Identity;
+use crate::label;
+
+/// Nanoseconds in a second.
+const SECOND_NS: f64 = 1e9;
+
+/// Facts of the environment that become labels of the machine, where they are known.
+const MACHINE: [&str; 9] = [
+    "cpu_model",
+    "cpus_online",
+    "governor",
+    "hypervisor",
+    "io_uring_disabled",
+    "kernel_release",
+    "memory_bytes",
+    "simd",
+    "transparent_hugepages",
+];
+
+/// Facts that name the machine; written only where they are asked for.
+const IDENTITY: [&str; 2] = ["host_name", "host"];
+
+/// Labels that say something else than a parameter.
+const RESERVED: [&str; 8] =
+    ["id", "row", "percentile", "status", "better", "warnings", "ceiling", "limiter"];
+
+/// The metrics, with `# EOF` at their end.
+pub fn document(record: &Record, identity: Identity) -> String {
+    let shown = told(record, identity);
+    let mut families = Families::default();
+    machine(&mut families, &shown, identity);
+    run(&mut families, &shown);
+    let rows = told_apart(&shown.results);
+    for (outcome, labels) in shown.results.iter().zip(&rows) {
+        row(&mut families, outcome, labels);
+    }
+    families.text()
+}
+
+fn machine(families: &mut Families, record: &Record, identity: Identity) {
+    let mut labels = Labels::default();
+    labels.add("tool", &record.start.tool);
+    let identifying = if identity == Identity::Shown { &IDENTITY[..] } else { &[] };
+    for key in MACHINE.iter().chain(identifying) {
+        if let Some(value) = record.start.environment.get(*key).filter(|value| !value.is_null()) {
+            labels.add(key, &word(value));
+        }
+    }
+    families.add("flatout_machine_info", "Machine and program of the run.", &labels, 1.0);
+}
+
+fn run(families: &mut Families, record: &Record) {
+    let none = Labels::default();
+    if let Some(seconds) = unix_seconds(&record.start.time) {
+        let help = "When the run began, in seconds since 1970.";
+        families.add("flatout_run_start_timestamp_seconds", help, &none, seconds);
+    }
+    let help = "How long the run took.";
+    families.add("flatout_run_elapsed_seconds", help, &none, record.end.elapsed_s);
+    let help = "Exit code of the run: 0 done, 1 failed, 2 wrong use, 130 interrupted.";
+    families.add("flatout_run_exit_code", help, &none, f64::from(record.end.exit_code));
+    let help = "What went wrong in the run.";
+    families.add("flatout_run_errors", help, &none, record.end.errors.len() as f64);
+    for answer in &record.end.verdict {
+        let mut labels = Labels::default();
+        labels.add("question", &answer.question);
+        let help = "Whether an answer of the verdict is reassuring.";
+        families.add("flatout_verdict_good", help, &labels, f64::from(u8::from(answer.good)));
+    }
+}
+
+fn row(families: &mut Families, outcome: &Outcome, labels: &Labels) {
+    let ceiling = outcome.ceiling.as_ref();
+    let codes: Vec<&str> = outcome.warnings.iter().map(|warning| warning.code.as_str()).collect();
+    let better = if outcome.better == Better::Lower { "lower" } else { "higher" };
+    let mut info = labels.clone();
+    info.add("status", label::status(outcome.status));
+    info.add("better", better);
+    info.add("warnings", &codes.join(" "));
+    info.add("ceiling", ceiling.map_or("", |ceiling| &ceiling.name));
+    info.add("limiter", ceiling.map_or("", |ceiling| &ceiling.limiter));
+    families.add("flatout_result_info", "How far a row can be trusted.", &info, 1.0);
+    let help = "Trials that count.";
+    families.add("flatout_result_trials", help, labels, outcome.n as f64);
+    let Some(median) = label::figure(outcome) else { return };
+
+    let (unit, divisor) = unit(&outcome.unit);
+    let mut figure = |part: &str, help: &str, value: f64| {
+        families.add(&format!("flatout_result{part}_{unit}"), help, labels, value / divisor);
+    };
+    figure("", "Median of the trials.", median);
+    if let Some([low, high]) = outcome.ci95 {
+        figure("_low", "Lower end of the median's 95 % confidence interval.", low);
+        figure("_high", "Upper end of the median's 95 % confidence interval.", high);
+    }
+    if let Some(value) = ceiling.and_then(|ceiling| ceiling.value) {
+        figure("_ceiling", "What bounds the figure.", value);
+    }
+    if let Some(ratio) = ceiling.and_then(|ceiling| ceiling.ratio) {
+        let help = "Share of its ceiling that a figure reaches.";
+        families.add("flatout_result_of_ceiling_ratio", help, labels, ratio);
+    }
+    let Some(latency) = &outcome.latency else { return };
+    for name in label::percentiles(std::iter::once(latency)) {
+        if let Some(ns) = latency.percentiles_ns.get(&name).and_then(Value::as_f64) {
+            let mut labels = labels.clone();
+            labels.add("percentile", &name);
+            let help = "Latency of single operations, all trials together.";
+            families.add("flatout_result_latency_seconds", help, &labels, ns / SECOND_NS);
+        }
+    }
+}
+
+/// Labels that tell each row from every other: of rows that are alike in all, the later ones are
+/// numbered.
+fn told_apart(results: &[Outcome]) -> Vec<Labels> {
+    let mut seen = std::collections::HashMap::new();
+    let own = results.iter().map(|outcome| {
+        let mut labels = Labels::default();
+        labels.add("id", &outcome.id);
+        add_parameters(&mut labels, &outcome.parameters);
+        let count: &mut u64 = seen.entry(labels.to_string()).or_default();
+        *count += 1;
+        if *count > 1 {
+            labels.add("row", &count.to_string());
+        }
+        labels
+    });
+    own.collect()
+}
+
+fn add_parameters(labels: &mut Labels, parameters: &Map<String, Value>) {
+    for (key, value) in parameters {
+        if RESERVED.contains(&key.to_ascii_lowercase().as_str()) {
+            labels.add(&format!("parameter_{key}"), &word(value));
+        } else {
+            labels.add(key, &word(value));
+        }
+    }
+}
+
+fn word(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// The unit as the end of a name, and by what a figure is divided to be in it.
+fn unit(unit: &str) -> (String, f64) {
+    let name = match unit {
+        "ns" => return ("seconds".to_owned(), SECOND_NS),
+        "s" => "seconds",
+        "op/s" | "operations/s" => "operations_per_second",
+        "Hz" => "hertz",
+        "" => "value",
+        other => {
+            let rate = other.strip_suffix("/s").map(|stem| format!("{stem}_per_second"));
+            return (family::name_part(rate.as_deref().unwrap_or(other)), 1.0);
+        }
+    };
+    (name.to_owned(), 1.0)
+}
+
+/// Seconds since 1970 of an RFC 3339 time; none if it is something else.
+fn unix_seconds(time: &str) -> Option<f64> {
+    let number = |from: usize, to: usize| time.get(from..to)?.parse::<i64>().ok();
+    let separators = [(4, "-"), (7, "-"), (13, ":"), (16, ":")];
+    if separators.iter().any(|(at, c)| time.get(*at..at + 1) != Some(*c)) {
+        return None;
+    }
+    let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);
+    let of_day = number(11, 13)? * 3600 + number(14, 16)? * 60 + number(17, 19)?;
+    let rest = time.get(19..)?;
+    let zone = rest.trim_start_matches(|c: char| c == '.' || c.is_ascii_digit());
+    let offset = match zone {
+        "Z" | "z" => 0,
+        _ => {
+            let sign = match zone.get(..1)? {
+                "+" => 1,
+                "-" => -1,
+                _ => return None,
+            };
+            let part = |from: usize, to: usize| zone.get(from..to)?.parse::<i64>().ok();
+            sign * (part(1, 3)? * 3600 + part(4, 6)? * 60)
+        }
+    };
+    if !(1..=12).contains(&month) || !(1..=31).contains(&day) || !(1970..=9999).contains(&year) {
+        return None;
+    }
+    // Days of the Gregorian calendar, years beginning in March: Hinnant, "chrono-Compatible
+    // Low-Level Date Algorithms", days_from_civil.
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let days = year * 365 + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1;
+    Some(((days - 719_468) * 86_400 + of_day - offset) as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_counted_from_1970() {
+        assert_eq!(unix_seconds("1970-01-01T00:00:00+00:00"), Some(0.0));
+        assert_eq!(unix_seconds("2026-11-21T23:59:43+00:00"), Some(1_795_305_583.0));
+        assert_eq!(unix_seconds("2024-02-29T12:00:00.5-02:30"), Some(1_709_217_000.0));
+        for wrong in ["", "yesterday", "2024-13-01T00:00:00Z", "2024-01-01T00:00:00", "é"] {
+            assert_eq!(unix_seconds(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn units_end_a_name() {
+        assert_eq!(unit("ns"), ("seconds".to_owned(), SECOND_NS));
+        assert_eq!(unit("bytes/s"), ("bytes_per_second".to_owned(), 1.0));
+        assert_eq!(unit("flop/s"), ("flop_per_second".to_owned(), 1.0));
+        assert_eq!(unit("CPUs"), ("cpus".to_owned(), 1.0));
+        assert_eq!(unit("\u{1b}<a b>"), ("a_b".to_owned(), 1.0));
+    }
+
+    #[test]
+    fn rows_that_are_alike_are_numbered() {
+        let row = || Outcome { id: "a/b".to_owned(), ..Outcome::default() };
+        let labels = told_apart(&[row(), row(), row()]);
+        let texts: Vec<String> = labels.iter().map(Labels::to_string).collect();
+        assert_eq!(texts, ["{id=\"a/b\"}", "{id=\"a/b\",row=\"2\"}", "{id=\"a/b\",row=\"3\"}"]);
+    }
+}

@@ -1,0 +1,96 @@
+//! A picture of bars as HTML: names and values stay text, and keep their size on a small screen.
+
+use std::fmt::Write as _;
+
+use flatout_measure::record::Status;
+
+use super::markup::escaped;
+use super::svg::HUES;
+use super::writer::Writer;
+use crate::chart::axis::{Axis, Spacing};
+use crate::chart::bars::{Bar, Bars};
+use crate::chart::plot;
+use crate::{label, quantity};
+
+/// More bars of one group take the whole width.
+const MOST_BARS_BESIDE: usize = 16;
+
+impl Writer {
+    pub(super) fn bars(&mut self, bars: &Bars) {
+        let Some(axis) = bars.axis() else { return };
+        if !self.has_room() {
+            return;
+        }
+        let count = bars.bars().count();
+        let (key, title) = (escaped(&bars.key), escaped(&bars.title));
+        let by = if axis.spacing == Spacing::Log10 { " (logarithmic)" } else { "" };
+        let unstable = bars.bars().any(|bar| bar.status != Status::Ok);
+        let unstable = if unstable { "; ~ is not precise" } else { "" };
+        let unit = escaped(&format!("{}{by}", bars.scale.unit));
+        self.figures += 1;
+        let longest = bars.groups.iter().map(|group| group.bars.len()).max().unwrap_or(0);
+        let is_wide = bars.groups.len() > 2 || longest > MOST_BARS_BESIDE;
+        let wide = if is_wide { " class=\"wide\"" } else { "" };
+        self.line(format_args!(
+            "<figure{wide} data-chart=\"{key}\" data-points=\"{count}\">\n\
+             <figcaption><h3>{title}</h3><p>{unit}; the thin line is the 95&nbsp;% interval{unstable}</p></figcaption>\n\
+             <div class=\"bars\">"
+        ));
+        let ticks = axis_row(&axis);
+        for group in &bars.groups {
+            self.line(format_args!("<div class=\"group\">"));
+            if !group.name.is_empty() {
+                self.line(format_args!("<h4>{}</h4>", escaped(&group.name)));
+            }
+            for bar in &group.bars {
+                let row = bar_row(bars, bar, &axis);
+                self.line(format_args!("{row}"));
+            }
+            self.line(format_args!("{ticks}</div>"));
+        }
+        self.line(format_args!("</div>\n</figure>"));
+    }
+}
+
+fn bar_row(bars: &Bars, bar: &Bar, axis: &Axis) -> String {
+    let at = |base: f64| 100.0 * axis.position(base / bars.scale.divisor);
+    let text = quantity::value(&bars.unit, bar.figure);
+    let mut told = format!("{}: {text}", bar.name);
+    let mut doubt = String::new();
+    if let Some([low, high]) = bar.interval {
+        let (from, to) = (at(low), at(high));
+        let width = (to - from).max(0.3);
+        let _ =
+            write!(doubt, "<span class=\"ci\" style=\"left:{from:.1}%;width:{width:.1}%\"></span>");
+        let value = |base: f64| quantity::value(&bars.unit, base);
+        let _ = write!(told, " ({} … {})", value(low), value(high));
+    }
+    let _ = write!(told, ", n {}", bar.n);
+    let mut sign = "";
+    if bar.status != Status::Ok {
+        let _ = write!(told, ", {}", label::status(bar.status));
+        sign = "~";
+    }
+    format!(
+        "<div class=\"bar-row hue-{}\" tabindex=\"-1\" data-v=\"{}\"><span class=\"bar-name\">{}</span>\
+         <span class=\"bar-track\"><span class=\"bar-fill\" style=\"width:{:.1}%\"></span>{doubt}</span>\
+         <span class=\"bar-value\">{sign}{}</span></div>",
+        bar.hue % HUES,
+        escaped(&told),
+        escaped(&bar.name),
+        at(bar.figure),
+        escaped(&text),
+    )
+}
+
+fn axis_row(axis: &Axis) -> String {
+    let mut out = String::from(
+        "<div class=\"bar-row bar-axis\" aria-hidden=\"true\"><span class=\"bar-name\"></span><span class=\"bar-track\">",
+    );
+    for tick in axis.ticks(2) {
+        let (left, text) = (100.0 * axis.position(tick), escaped(&plot::y_tick(tick)));
+        let _ = write!(out, "<span class=\"bar-tick\" style=\"left:{left:.1}%\">{text}</span>");
+    }
+    out.push_str("</span><span class=\"bar-value\"></span></div>\n");
+    out
+}

@@ -1,0 +1,265 @@
+//! Line charts for the page.
+//!
+//! Own code, since no crate was found that gives all of: powers of two on the x axis, colours left
+//! to the page (dark mode), exact values on every point, intervals as bands and whiskers. Colour is
+//! never the only sign: lines differ in marker and pattern too. Values on hover lie over the
+//! picture, see `svg/hits.rs`.
+
+mod hits;
+
+use std::fmt::Write as _;
+
+use flatout_measure::record::Status;
+
+use super::markup::escaped;
+use crate::chart::axis::Axis;
+use crate::chart::plot::{self, Joint, Plot, PlotLine, Point};
+
+pub(super) use hits::hits;
+
+/// Size of a chart in its own units; the page scales it.
+const WIDTH: f64 = 760.0;
+const HEIGHT: f64 = 380.0;
+const LEFT: f64 = 86.0;
+const RIGHT: f64 = 18.0;
+const TOP: f64 = 42.0;
+const BOTTOM: f64 = 56.0;
+/// Colours that the style sheet defines as `--line-0` and so on.
+pub(crate) const HUES: usize = 6;
+/// Beyond so many points a line is only a line.
+const MOST_MARKERS: usize = 60;
+/// Stroke patterns by the `dash` of a line; the first is solid.
+const DASHES: [&str; 4] = ["", "7 4", "2 4", "10 3 2 3"];
+
+/// The chart as an `svg` element whose colours come from the page; empty if there is nothing to
+/// draw. `name` is read out by screen readers.
+pub fn chart(plot: &Plot, name: &str) -> String {
+    let Some(frame) = Frame::of(plot) else { return String::new() };
+    let mut out = format!(
+        "<svg class=\"chart\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">\n",
+        escaped(name)
+    );
+    frame.push_axes(&mut out);
+    frame.push_notes(&mut out);
+    for (index, line) in plot.lines.iter().enumerate() {
+        frame.push_line(&mut out, line, index);
+    }
+    out.push_str("</svg>\n");
+    out
+}
+
+/// The legend of a chart as an HTML list, each entry with a piece of its line.
+///
+/// A picture of one line that nothing tells apart has none.
+pub(crate) fn legend(plot: &Plot) -> String {
+    if plot.lines.len() == 1 {
+        return String::new();
+    }
+    let mut out = String::from("<ul class=\"legend\">\n");
+    for (index, line) in plot.lines.iter().enumerate() {
+        push(
+            &mut out,
+            format_args!(
+                "<li class=\"{}\"><svg class=\"swatch\" viewBox=\"0 0 34 12\" aria-hidden=\"true\"><g class=\"{}\">\
+                 {}<path class=\"marker\" d=\"{}\"/></g></svg>{}</li>",
+                value_classes(plot, line).trim_start(),
+                hue_class(line),
+                stroke(line),
+                marker(index, 17.0, 6.0),
+                escaped(&line.name)
+            ),
+        );
+    }
+    out.push_str("</ul>\n");
+    out
+}
+
+/// What takes part in drawing: the picture and its axes.
+struct Frame<'a> {
+    plot: &'a Plot,
+    x: Axis,
+    y: Axis,
+}
+
+impl<'a> Frame<'a> {
+    fn of(plot: &'a Plot) -> Option<Self> {
+        Some(Self { plot, x: plot.x_axis()?, y: plot.y_axis_with_doubt()? })
+    }
+
+    fn x_at(&self, x: f64) -> f64 {
+        LEFT + self.x.position(x) * (WIDTH - LEFT - RIGHT)
+    }
+
+    /// The height of a value in base units.
+    fn y_at(&self, y: f64) -> f64 {
+        self.y_at_shown(y / self.plot.scale.divisor)
+    }
+
+    fn y_at_shown(&self, y: f64) -> f64 {
+        HEIGHT - BOTTOM - self.y.position(y) * (HEIGHT - TOP - BOTTOM)
+    }
+
+    fn push_axes(&self, out: &mut String) {
+        let (right, foot) = (WIDTH - RIGHT, HEIGHT - BOTTOM);
+        out.push_str("<g class=\"axis\">\n");
+        for tick in self.y.ticks(6) {
+            let at = self.y_at_shown(tick);
+            push(out, format_args!("<path class=\"grid\" d=\"M{LEFT} {at:.1}H{right}\"/>"));
+            let (x, y) = (LEFT - 8.0, at + 4.5);
+            let text = escaped(&plot::y_tick(tick));
+            push(out, format_args!("<text class=\"y\" x=\"{x}\" y=\"{y:.1}\">{text}</text>"));
+        }
+        for (index, tick) in self.plot.x_ticks(&self.x, 13).into_iter().enumerate() {
+            let at = self.x_at(tick);
+            push(out, format_args!("<path class=\"tick\" d=\"M{at:.1} {foot}v5\"/>"));
+            let minor = if index % 2 == 1 { " minor" } else { "" };
+            let text = escaped(&self.plot.x_tick(tick));
+            let y = foot + 22.0;
+            push(
+                out,
+                format_args!("<text class=\"x{minor}\" x=\"{at:.1}\" y=\"{y}\">{text}</text>"),
+            );
+        }
+        push(out, format_args!("<path class=\"base\" d=\"M{LEFT} {foot}H{right}\"/>"));
+        let name = escaped(&self.plot.y_name());
+        push(out, format_args!("<text class=\"name\" x=\"6\" y=\"17\">{name}</text>"));
+        let name = escaped(&self.plot.x_name);
+        let y = HEIGHT - 7.0;
+        push(out, format_args!("<text class=\"name end\" x=\"{right}\" y=\"{y}\">{name}</text>"));
+        out.push_str("</g>\n");
+    }
+
+    /// Names of places on the x axis, at the head of the picture, and figures that hold for a while.
+    fn push_notes(&self, out: &mut String) {
+        let within = |x: f64| (self.x.low..=self.x.high).contains(&x);
+        for mark in self.plot.marks.iter().filter(|mark| within(mark.x)) {
+            let (x, foot) = (self.x_at(mark.x), HEIGHT - BOTTOM);
+            let (class, text) = if x > WIDTH * 0.8 { (" end", x - 5.0) } else { ("", x + 5.0) };
+            let name = escaped(&mark.name);
+            push(out, format_args!("<path class=\"mark\" d=\"M{x:.1} {TOP}V{foot}\"/>"));
+            let y = TOP + 12.0;
+            push(
+                out,
+                format_args!("<text class=\"note{class}\" x=\"{text:.1}\" y=\"{y}\">{name}</text>"),
+            );
+        }
+        for level in &self.plot.levels {
+            let ends = |x: f64, end: f64| if x.is_finite() { self.x_at(x) } else { end };
+            let (from, to) = (ends(level.from_x, LEFT), ends(level.to_x, WIDTH - RIGHT));
+            let y = self.y_at(level.y);
+            let name = escaped(&level.name);
+            push(out, format_args!("<path class=\"level\" d=\"M{from:.1} {y:.1}H{to:.1}\"/>"));
+            let (x, y) = (from + 6.0, y - 7.0);
+            push(out, format_args!("<text class=\"note\" x=\"{x:.1}\" y=\"{y:.1}\">{name}</text>"));
+        }
+    }
+
+    fn push_line(&self, out: &mut String, line: &PlotLine, index: usize) {
+        let class = format!("{}{}", hue_class(line), value_classes(self.plot, line));
+        push(out, format_args!("<g class=\"{class}\">"));
+        for run in &line.runs {
+            self.push_doubt(out, run);
+            if line.joint == Joint::Line {
+                let mut path = String::new();
+                for (at, point) in run.iter().enumerate() {
+                    let verb = if at == 0 { 'M' } else { 'L' };
+                    let (x, y) = (self.x_at(point.x), self.y_at(point.y));
+                    let _ = write!(path, "{verb}{x:.1} {y:.1}");
+                }
+                push(out, format_args!("<path class=\"run\"{} d=\"{path}\"/>", dash(line)));
+            }
+        }
+        let count = line.points().count();
+        if count <= MOST_MARKERS {
+            for (class, is_ok) in [("marker", true), ("marker hollow", false)] {
+                let own = line.points().filter(|point| (point.status == Status::Ok) == is_ok);
+                let path: String =
+                    own.map(|p| marker(index, self.x_at(p.x), self.y_at(p.y))).collect();
+                if !path.is_empty() {
+                    push(out, format_args!("<path class=\"{class}\" d=\"{path}\"/>"));
+                }
+            }
+        }
+        out.push_str("</g>\n");
+    }
+
+    /// The 95 % intervals of a run: a band where neighbours have one, and a whisker at each point.
+    fn push_doubt(&self, out: &mut String, run: &[Point]) {
+        let mut whiskers = String::new();
+        for piece in run.split(|point| point.interval.is_none()) {
+            let edge = |which: usize| {
+                piece
+                    .iter()
+                    .filter_map(move |p| Some((self.x_at(p.x), self.y_at(p.interval?[which]))))
+            };
+            if piece.len() > 1 {
+                let back: Vec<(f64, f64)> = edge(0).collect();
+                let corners = edge(1).chain(back.into_iter().rev()).enumerate();
+                let path: String = corners
+                    .map(|(at, (x, y))| format!("{}{x:.1} {y:.1}", if at == 0 { 'M' } else { 'L' }))
+                    .collect();
+                push(out, format_args!("<path class=\"doubt\" d=\"{path}Z\"/>"));
+            }
+            for ((x, low), (_, high)) in edge(0).zip(edge(1)) {
+                let (left, right) = (x - 3.0, x + 3.0);
+                let _ = write!(
+                    whiskers,
+                    "M{x:.1} {low:.1}V{high:.1}M{left:.1} {low:.1}H{right:.1}M{left:.1} {high:.1}H{right:.1}"
+                );
+            }
+        }
+        if !whiskers.is_empty() {
+            push(out, format_args!("<path class=\"whisker\" d=\"{whiskers}\"/>"));
+        }
+    }
+}
+
+/// One class per switch of the picture: the number of the value that the line has there.
+pub(crate) fn value_classes(plot: &Plot, line: &PlotLine) -> String {
+    let mut classes = String::new();
+    let mut first = 0;
+    for (switch, value) in plot.switches.iter().zip(&line.values) {
+        if let Some(at) = switch.values.iter().position(|known| known == value) {
+            let _ = write!(classes, " v{}", first + at);
+        }
+        first += switch.values.len();
+    }
+    classes
+}
+
+fn hue_class(line: &PlotLine) -> String {
+    format!("hue-{}", line.hue % HUES)
+}
+
+/// The piece of line in the legend; none where points are not joined.
+fn stroke(line: &PlotLine) -> String {
+    match line.joint {
+        Joint::Line => format!("<path class=\"run\"{} d=\"M1 6H33\"/>", dash(line)),
+        Joint::None => String::new(),
+    }
+}
+
+/// Where there are more lines than colours, the second round has another pattern.
+fn dash(line: &PlotLine) -> String {
+    match DASHES[(line.dash + line.hue / HUES) % DASHES.len()] {
+        "" => String::new(),
+        pattern => format!(" stroke-dasharray=\"{pattern}\""),
+    }
+}
+
+/// One of five shapes around a place, as a piece of a path.
+fn marker(index: usize, x: f64, y: f64) -> String {
+    let moves = match index % 5 {
+        0 => "m-3.4 0a3.4 3.4 0 1 0 6.8 0a3.4 3.4 0 1 0 -6.8 0z",
+        1 => "m-3.2 -3.2h6.4v6.4h-6.4z",
+        2 => "m0 -4.4l4.2 7.4h-8.4z",
+        3 => "m0 -4.6l4.6 4.6l-4.6 4.6l-4.6 -4.6z",
+        _ => "m0 4.4l4.2 -7.4h-8.4z",
+    };
+    format!("M{x:.1} {y:.1}{moves}")
+}
+
+fn push(out: &mut String, line: std::fmt::Arguments<'_>) {
+    // Writing into a String cannot fail.
+    let _ = writeln!(out, "{line}");
+}

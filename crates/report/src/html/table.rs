@@ -1,0 +1,147 @@
+//! Tables of a page: names with their parameters as small labels, figures with their doubt below.
+
+use super::markup::{class, escaped};
+use super::strip;
+use super::weight;
+use super::writer::Writer;
+use crate::page::{Align, Cell, Column, Detail, Picture, Row, Table};
+use crate::style::Tone;
+
+impl Writer {
+    pub(super) fn table(&mut self, table: &Table) {
+        if table.rows.len() > self.detail.rows {
+            self.leave_out(weight::ROWS);
+        }
+        let name = table.name;
+        self.line(format_args!(
+            "<div class=\"scroll\" tabindex=\"0\"><table class=\"{name}\">\n<thead>"
+        ));
+        // What belongs to the column before has no column of its own.
+        let columns: Vec<&Column> =
+            table.columns.iter().filter(|column| column.known.align != Align::Parameters).collect();
+        let levels = columns.iter().map(|column| column.heads.len()).max().unwrap_or(0);
+        for level in 0..levels {
+            let head = |column: &&Column| {
+                let head = column.heads.get(level).map_or("", String::as_str);
+                let kind = column_class(column);
+                format!("<th scope=\"col\"{kind}>{}</th>", escaped(head))
+            };
+            let heads: String = columns.iter().map(head).collect();
+            self.line(format_args!("<tr>{heads}</tr>"));
+        }
+        self.line(format_args!("</thead>\n<tbody>"));
+        for row in table.rows.iter().take(self.detail.rows) {
+            let cells = row_cells(table, row, columns.len());
+            self.line(format_args!("<tr{}>{cells}</tr>", class(row.tone)));
+        }
+        self.line(format_args!("</tbody>\n</table></div>"));
+    }
+}
+
+fn column_class(column: &Column) -> &'static str {
+    match column.known.align {
+        Align::Right | Align::Decimal => " class=\"number\"",
+        _ => "",
+    }
+}
+
+/// The cells of a row; one that is shorter than the table ends in a cell that takes all the rest.
+fn row_cells(table: &Table, row: &Row, columns: usize) -> String {
+    let is_full = row.cells.len() == table.columns.len();
+    if !is_full && row.cells.len() == 1 {
+        let text = escaped(&row.cells[0].text);
+        return format!("<th scope=\"rowgroup\" class=\"heat\" colspan=\"{columns}\">{text}</th>");
+    }
+    let mut out = String::new();
+    let mut pairs = table.columns.iter().zip(&row.cells).peekable();
+    let mut used = 0;
+    while let Some((column, cell)) = pairs.next() {
+        let is_last = pairs.peek().is_none();
+        let parameters = pairs.next_if(|(next, _)| next.known.align == Align::Parameters);
+        if used == 0 {
+            out.push_str(&row_head(row, column, cell, parameters.map(|(_, cell)| cell)));
+        } else if is_last && !is_full {
+            let (span, content) = (columns - used, content(table, column, cell));
+            out.push_str(&format!("<td colspan=\"{span}\" class=\"reason\">{content}</td>"));
+        } else {
+            let title = match column.known.detail {
+                Detail::Hover if !cell.detail.is_empty() => {
+                    format!(" title=\"{}\"", escaped(&cell.detail))
+                }
+                _ => String::new(),
+            };
+            let content = content(table, column, cell);
+            out.push_str(&format!("<td{}{title}>{content}</td>", column_class(column)));
+        }
+        used += 1;
+    }
+    out
+}
+
+/// The name of a row, and below it what tells it from others as labels that do not break inside.
+fn row_head(row: &Row, column: &Column, name: &Cell, parameters: Option<&Cell>) -> String {
+    let text = if name.words.is_empty() { name.text.clone() } else { name.words.join(", ") };
+    let mut head = escaped(&text);
+    if let Some(parameters) = parameters {
+        let chip = |word: &String| format!("<span class=\"chip\">{}</span>", escaped(word));
+        let chips: Vec<String> = parameters.words.iter().map(chip).collect();
+        head.push_str(&format!("<div class=\"chips\">{}</div>", chips.join(" ")));
+    }
+    if !row.remark.is_empty() {
+        head.push_str(&format!("<div class=\"remark\">{}</div>", escaped(&row.remark)));
+    }
+    format!("<th scope=\"row\"{}>{head}</th>", column_class(column))
+}
+
+fn content(table: &Table, column: &Column, cell: &Cell) -> String {
+    let text = escaped(&cell.text);
+    let mut out = match (column.known.align, cell.tone) {
+        (Align::Badge, tone) => badge(&cell.text, tone),
+        // The colour of a change says which way it went.
+        (_, Tone::Strong | Tone::Good | Tone::Bad)
+            if table.unit.is_empty() && cell.badge.is_empty() =>
+        {
+            format!("<b>{text}</b>")
+        }
+        (_, Tone::Bad) if !table.unit.is_empty() => badge(&cell.text, Tone::Bad),
+        _ => text,
+    };
+    let links: Vec<String> = cell
+        .marks
+        .iter()
+        .map(|number| format!("<a href=\"#note-{number}\">{number}</a>"))
+        .collect();
+    if !links.is_empty() {
+        out.push_str(&format!("<sup class=\"notes\">{}</sup>", links.join(" ")));
+    }
+    if !cell.badge.is_empty() {
+        let tone = if cell.tone == Tone::Strong { Tone::Warn } else { cell.tone };
+        out = format!("{} {out}", badge(cell.badge, tone));
+    }
+    match &cell.picture {
+        None => {}
+        Some(Picture::Share(share)) => {
+            let width = (share * 100.0).clamp(0.0, 100.0);
+            let over = if *share > 1.02 { " over" } else { "" };
+            out.push_str(&format!(
+                "<span class=\"bar{over}\"><span style=\"width:{width:.1}%\"></span></span>"
+            ));
+        }
+        Some(Picture::Samples(samples)) => out.push_str(&strip::samples(samples)),
+        Some(Picture::Ratio(ratio)) => out.push_str(&strip::ratio(ratio)),
+    }
+    if !cell.detail.is_empty() && column.known.detail != Detail::Hover {
+        out.push_str(&format!("<small class=\"detail\">{}</small>", escaped(&cell.detail)));
+    }
+    out
+}
+
+fn badge(word: &str, tone: Tone) -> String {
+    let kind = match tone {
+        Tone::Bad => " bad",
+        Tone::Good => " good",
+        Tone::Warn => "",
+        _ => " soft",
+    };
+    format!("<span class=\"status{kind}\">{}</span>", escaped(word))
+}

@@ -1,0 +1,285 @@
+//! Writes a page section by section, block by block.
+
+use std::{
+    collections::BTreeSet,
+    fmt::{Arguments, Write as _},
+};
+
+use super::markup::{class, escaped};
+use super::weight::{self, Detail, Folded as Weight};
+use crate::identity::Identity;
+use crate::page::{Block, Folded, Footnote, Page, Pairs, PairsKind, Part, Section};
+
+const STYLE_SHEETS: [&str; 2] = [include_str!("page.css"), include_str!("comparison.css")];
+pub(super) const DATA_CLOSES: &str = "</script>";
+
+/// What comes first is what a reader needs first.
+const ORDER: [Part; 10] = [
+    Part::Errors,
+    Part::Summary,
+    Part::Verdict,
+    Part::Facts,
+    Part::Storage,
+    Part::Area,
+    Part::Comparison,
+    Part::Notes,
+    Part::Machine,
+    Part::End,
+];
+
+/// The tag before the data of a page.
+pub(super) fn data_opens(id: &str) -> String {
+    format!("<script type=\"application/json\" id=\"{id}\">")
+}
+
+/// The opening of a page, up to its header.
+pub(super) fn opening(title: &str, tool: &str) -> String {
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n\
+         <meta name=\"generator\" content=\"{tool}\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" \
+         content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
+         <title>{title}</title>\n<style>\n{}</style>\n</head>\n<body>",
+        STYLE_SHEETS.concat()
+    )
+}
+
+/// What a page holds for programs.
+pub(super) struct Data<'a> {
+    pub id: &'static str,
+    pub what: String,
+    pub json: Option<&'a str>,
+}
+
+/// A page as far as it is written.
+pub(super) struct Writer {
+    pub(super) out: String,
+    pub(super) detail: Detail,
+    /// What a reader would look for and does not find here, a sentence each.
+    left_out: BTreeSet<&'static str>,
+    /// Pictures so far; the next one's number.
+    pub(super) figures: usize,
+    /// Pictures, and curves, that the section may still have.
+    pub(super) room: [usize; 2],
+}
+
+impl Writer {
+    pub(super) fn new(detail: Detail, left_out: &[&'static str]) -> Self {
+        let left_out = left_out.iter().copied().collect();
+        Self { out: String::new(), detail, left_out, figures: 0, room: [0, 0] }
+    }
+
+    pub(super) fn line(&mut self, line: Arguments<'_>) {
+        // Writing into a String cannot fail.
+        let _ = writeln!(self.out, "{line}");
+    }
+
+    /// Remembers that something is missing.
+    pub(super) fn leave_out(&mut self, what: &'static str) {
+        self.left_out.insert(what);
+    }
+
+    pub(super) fn page(mut self, page: &Page, identity: Identity, data: &Data<'_>) -> String {
+        let areas = || page.sections.iter().filter(|section| section.part == Part::Area);
+        self.head(page, identity);
+        if areas().count() > 1 {
+            self.line(format_args!("<nav aria-label=\"Areas\">"));
+            for (index, area) in areas().enumerate() {
+                let name = escaped(&area.heading);
+                self.line(format_args!("<a href=\"#area-{index}\">{name}</a>"));
+            }
+            self.line(format_args!("<a href=\"#machine\">machine</a>\n</nav>"));
+        }
+        self.line(format_args!("</header>\n<main>"));
+        for part in ORDER {
+            let own = page.sections.iter().filter(|section| section.part == part);
+            own.enumerate().for_each(|(index, section)| self.section(section, index));
+        }
+        self.foot(data);
+        self.out
+    }
+
+    fn head(&mut self, page: &Page, identity: Identity) {
+        let tool = escaped(page.origin.first().map_or("", String::as_str));
+        let opening = opening(&escaped(&page.title), &tool);
+        self.line(format_args!("{opening}\n<header>"));
+        let heading = if page.heading.is_empty() { &page.title } else { &page.heading };
+        self.line(format_args!("<h1>{}</h1>", escaped(heading)));
+        if !page.command.is_empty() {
+            let command = escaped(&page.command);
+            self.line(format_args!("<p class=\"command\"><code>{command}</code></p>"));
+        }
+        let origin = escaped(&page.origin.join(" · "));
+        self.line(format_args!("<p class=\"meta\">{origin}</p>"));
+        if identity == Identity::Hidden {
+            self.line(format_args!(
+                "<p class=\"meta\"><small>Host name and paths are left out of pages; \
+                 the JSON (<code>--format json</code>) has them.</small></p>"
+            ));
+        }
+    }
+
+    fn section(&mut self, section: &Section, index: usize) {
+        if section.blocks.is_empty() {
+            return;
+        }
+        let attributes = match section.part {
+            Part::Errors => "class=\"errors\" role=\"alert\"".to_owned(),
+            Part::Summary => "id=\"glance\"".to_owned(),
+            Part::Verdict => "id=\"verdict\"".to_owned(),
+            Part::Facts => "id=\"facts\"".to_owned(),
+            Part::Area => format!("id=\"area-{index}\""),
+            Part::Notes => "id=\"notes\"".to_owned(),
+            Part::Machine => "id=\"machine\"".to_owned(),
+            Part::Comparison => "class=\"comparison\"".to_owned(),
+            Part::Storage | Part::End => "class=\"storage\"".to_owned(),
+        };
+        self.line(format_args!("<section {attributes}>"));
+        if !section.heading.is_empty() {
+            let class = class(section.tone);
+            self.line(format_args!("<h2{class}>{}</h2>", escaped(&section.heading)));
+        }
+        self.room = [self.detail.charts, self.detail.curves];
+        let (drawn, told): (Vec<&Block>, Vec<&Block>) =
+            section.blocks.iter().map(|(_, block)| block).partition(|block| is_drawn(block));
+        // Where the figures come from stands before the pictures of them.
+        let is_origin = |block: &&&Block| matches!(block, Block::Text(..) | Block::Folded(_));
+        let origin = told.iter().take_while(is_origin).count();
+        told[..origin].iter().for_each(|block| self.block(block));
+        self.gallery(&drawn);
+        told[origin..].iter().for_each(|block| self.block(block));
+        self.line(format_args!("</section>"));
+    }
+
+    fn gallery(&mut self, drawn: &[&Block]) {
+        if !drawn.is_empty() {
+            self.line(format_args!("<div class=\"gallery\">"));
+            let (bars, others): (Vec<&Block>, Vec<&Block>) =
+                drawn.iter().partition(|block| matches!(block, Block::Bars(_)));
+            bars.iter().chain(&others).for_each(|block| self.block(block));
+            self.line(format_args!("</div>"));
+        }
+    }
+
+    fn block(&mut self, block: &Block) {
+        match block {
+            Block::Heading(text, tone) => {
+                self.line(format_args!("<h3{}>{}</h3>", class(*tone), escaped(text)));
+            }
+            Block::Text(text, tone) => {
+                self.line(format_args!("<p{}>{}</p>", class(*tone), escaped(text)));
+            }
+            Block::List(items) => {
+                self.line(format_args!("<ul>"));
+                for item in items {
+                    self.line(format_args!("<li>{}</li>", escaped(item)));
+                }
+                self.line(format_args!("</ul>"));
+            }
+            Block::Pairs(pairs) => self.pairs(pairs),
+            Block::Table(table) => self.table(table),
+            Block::Chart(chart) => self.chart(chart),
+            Block::Curve(curve) => self.curve(curve),
+            Block::Bars(bars) => self.bars(bars),
+            Block::Summary(lines) => self.summary(lines),
+            Block::Verdict(answers) => self.verdict(answers),
+            Block::Commands(commands) => {
+                if self.folds_are_shown() {
+                    self.line(format_args!(
+                        "<details class=\"commands\">\n<summary>Check with fio</summary>"
+                    ));
+                    for command in &commands.commands {
+                        let (names, line) =
+                            (escaped(&command.names.join("; ")), escaped(&command.line));
+                        self.line(format_args!("<p>{names}</p>\n<pre><code>{line}</code></pre>"));
+                    }
+                    self.line(format_args!("</details>"));
+                }
+            }
+            Block::Notes(notes) => self.notes(notes),
+            Block::Folded(folded) => self.folded(folded),
+        }
+    }
+
+    fn folds_are_shown(&mut self) -> bool {
+        let is_shown = self.detail.folded == Weight::Shown;
+        if !is_shown {
+            self.leave_out(weight::FOLDED);
+        }
+        is_shown
+    }
+
+    fn pairs(&mut self, Pairs { kind, pairs }: &Pairs) {
+        let (class, open, close) = match kind {
+            PairsKind::Legend => ("facts meta", "", ""),
+            PairsKind::Facts => ("facts", "", ""),
+            PairsKind::Brief => ("brief", "<div>", "</div>"),
+            PairsKind::Members => ("machine", "<div>", "</div>"),
+        };
+        if pairs.is_empty() {
+            return;
+        }
+        self.line(format_args!("<dl class=\"{class}\">"));
+        for (key, value) in pairs {
+            let (key, value) = (escaped(key), escaped(value));
+            self.line(format_args!("{open}<dt>{key}</dt><dd>{value}</dd>{close}"));
+        }
+        self.line(format_args!("</dl>"));
+    }
+
+    fn notes(&mut self, notes: &[Footnote]) {
+        if notes.len() > self.detail.notes {
+            self.leave_out(weight::NOTES);
+        }
+        if notes.is_empty() {
+            return;
+        }
+        self.line(format_args!("<ol>"));
+        for Footnote { number, code, sentence } in notes.iter().take(self.detail.notes) {
+            let (code, sentence) = (escaped(code), escaped(sentence));
+            self.line(format_args!("<li id=\"note-{number}\"><code>{code}</code> {sentence}</li>"));
+        }
+        self.line(format_args!("</ol>"));
+    }
+
+    fn folded(&mut self, folded: &Folded) {
+        if !self.folds_are_shown() {
+            return;
+        }
+        let open = if folded.is_open { " open" } else { "" };
+        let name = escaped(&folded.name);
+        self.line(format_args!("<details{open}>\n<summary>{name}</summary>"));
+        let (drawn, told): (Vec<&Block>, Vec<&Block>) =
+            folded.blocks.iter().partition(|block| is_drawn(block));
+        self.gallery(&drawn);
+        told.iter().for_each(|block| self.block(block));
+        self.line(format_args!("</details>"));
+    }
+
+    fn foot(&mut self, data: &Data<'_>) {
+        self.line(format_args!("</main>\n<footer>"));
+        if !self.left_out.is_empty() {
+            let sentences: Vec<&str> = self.left_out.iter().copied().collect();
+            self.line(format_args!(
+                "<p id=\"left-out\">Left out to keep this page below 1 MiB: {}. The JSON document has it all.</p>",
+                sentences.join("; ")
+            ));
+        }
+        if let Some(json) = data.json {
+            let (what, id, opens) = (escaped(&data.what), data.id, data_opens(data.id));
+            self.line(format_args!(
+                "<p>This page holds {what} in the element <code>{id}</code>.</p></footer>\n\
+                 {opens}{json}{DATA_CLOSES}"
+            ));
+        } else {
+            self.line(format_args!("</footer>"));
+        }
+        self.line(format_args!("</body>\n</html>"));
+    }
+}
+
+fn is_drawn(block: &Block) -> bool {
+    matches!(block, Block::Chart(_) | Block::Curve(_) | Block::Bars(_))
+}

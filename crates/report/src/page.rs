@@ -1,0 +1,318 @@
+//! What a report says, as blocks: built once from a record (`page/record.rs`) or from a comparison
+//! (`page/comparison.rs`), with all numbers rounded and all notes numbered.
+//!
+//! The forms (`terminal`, `html`, `markdown`) only render blocks: width, colour, escaping, and a
+//! picture as SVG or as characters. Text in a block is not safe to show yet: each form escapes it.
+
+pub(crate) mod audit;
+pub(crate) mod column;
+pub(crate) mod commands;
+mod comparison;
+mod facts;
+mod headline;
+mod latency;
+mod machine;
+mod matrix;
+mod notes;
+mod pictures;
+pub(crate) mod race;
+mod race_tables;
+mod record;
+mod rows;
+mod storage;
+mod words;
+
+use flatout_measure::record::{Answer, Series};
+
+pub(crate) use self::column::{Align, Column, Detail};
+pub(crate) use self::comparison::of_comparisons;
+pub(crate) use self::headline::summary_table;
+pub(crate) use self::record::of_record;
+use crate::chart::{bars::Bars, plot::Plot};
+use crate::style::Tone;
+
+/// A whole report.
+#[derive(Debug, Default)]
+pub(crate) struct Page {
+    /// What it is about, in one line.
+    pub title: String,
+    /// What was looked at: the machine.
+    pub heading: String,
+    /// The command line; empty where it is not told.
+    pub command: String,
+    /// Program, start, elapsed time, seed.
+    pub origin: Vec<String>,
+    pub sections: Vec<Section>,
+}
+
+/// Which part of a report a section is; each form has an order of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    Errors,
+    Summary,
+    Verdict,
+    Facts,
+    Storage,
+    Area,
+    Comparison,
+    Notes,
+    Machine,
+    End,
+}
+
+/// A part of a report with its heading, which may be empty.
+#[derive(Debug)]
+pub(crate) struct Section {
+    pub part: Part,
+    pub heading: String,
+    pub tone: Tone,
+    pub blocks: Vec<(Shown, Block)>,
+}
+
+/// Where a block is worth its room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shown {
+    Everywhere,
+    /// Only on a page for a browser, which draws, folds and has room.
+    InBrowser,
+}
+
+impl Section {
+    pub fn new(part: Part, heading: &str) -> Self {
+        Self { part, heading: heading.to_owned(), tone: Tone::Plain, blocks: Vec::new() }
+    }
+
+    pub fn with(mut self, block: Block) -> Self {
+        self.push(block);
+        self
+    }
+
+    pub fn push(&mut self, block: Block) {
+        self.blocks.push((Shown::Everywhere, block));
+    }
+
+    pub fn push_for_browser(&mut self, block: Block) {
+        self.blocks.push((Shown::InBrowser, block));
+    }
+
+    /// The blocks for a terminal or a document.
+    pub fn blocks_of_text(&self) -> impl Iterator<Item = &Block> {
+        let told = self.blocks.iter().filter(|(shown, _)| *shown == Shown::Everywhere);
+        told.map(|(_, block)| block)
+    }
+}
+
+/// One thing that a report says.
+#[derive(Debug)]
+pub(crate) enum Block {
+    /// A heading within a section.
+    Heading(String, Tone),
+    Text(String, Tone),
+    List(Vec<String>),
+    Pairs(Pairs),
+    Table(Table),
+    Chart(Chart),
+    Curve(Curve),
+    Bars(Bars),
+    Summary(Vec<SummaryLine>),
+    Verdict(Vec<Answer>),
+    Commands(Commands),
+    Notes(Vec<Footnote>),
+    Folded(Folded),
+}
+
+/// Names and what they stand for.
+#[derive(Debug)]
+pub(crate) struct Pairs {
+    pub kind: PairsKind,
+    pub pairs: Vec<(String, String)>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PairsKind {
+    /// What heads and signs mean.
+    Legend,
+    /// Facts of one row or one layer.
+    Facts,
+    /// The machine in a dozen facts.
+    Brief,
+    /// All members of the environment.
+    Members,
+}
+
+/// What stands behind a name until a reader wants it.
+#[derive(Debug)]
+pub(crate) struct Folded {
+    pub name: String,
+    pub is_open: bool,
+    pub blocks: Vec<Block>,
+}
+
+/// Columns and rows.
+#[derive(Debug, Default)]
+pub(crate) struct Table {
+    /// What it is called where it is folded, and its class on a page.
+    pub name: &'static str,
+    /// The unit of all its figures; empty where each has its own. A table with a unit belongs to a
+    /// picture, and its columns to the lines there.
+    pub unit: String,
+    pub columns: Vec<Column>,
+    pub rows: Vec<Row>,
+    pub wide: Wide,
+}
+
+/// What becomes of a table that is too wide.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Wide {
+    /// The name of a row stands above its figures; then columns go.
+    #[default]
+    NameAbove,
+    /// Parts below each other, each with the first column.
+    Split,
+}
+
+/// As many cells as there are columns, or fewer, of which the last then takes all the rest.
+#[derive(Debug, Default)]
+pub(crate) struct Row {
+    pub cells: Vec<Cell>,
+    /// What more there is to say of the row.
+    pub remark: String,
+    pub tone: Tone,
+}
+
+impl Row {
+    pub fn new(cells: Vec<Cell>) -> Self {
+        Self { cells, ..Self::default() }
+    }
+}
+
+/// One cell.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Cell {
+    pub text: String,
+    /// Parts of a text that are not broken inside; where there are some, they are the text.
+    pub words: Vec<String>,
+    /// More, where there is room.
+    pub detail: String,
+    pub tone: Tone,
+    /// The status in a word, where it is worth one.
+    pub badge: &'static str,
+    /// Numbers of notes.
+    pub marks: Vec<usize>,
+    pub picture: Option<Picture>,
+}
+
+impl Cell {
+    pub fn new(text: impl Into<String>, tone: Tone) -> Self {
+        Self { text: text.into(), tone, ..Self::default() }
+    }
+
+    pub fn plain(text: impl Into<String>) -> Self {
+        Self::new(text, Tone::Plain)
+    }
+
+    /// The text, or a dash for what is not known.
+    pub fn or_dash(text: Option<String>) -> Self {
+        text.map_or_else(|| Self::new("–", Tone::Dim), Self::plain)
+    }
+
+    pub fn words(words: Vec<String>) -> Self {
+        Self { words, ..Self::default() }
+    }
+
+    pub fn with_detail(self, detail: impl Into<String>) -> Self {
+        Self { detail: detail.into(), ..self }
+    }
+}
+
+/// What a cell draws where it can.
+#[derive(Debug, Clone)]
+pub(crate) enum Picture {
+    /// A share as a bar.
+    Share(f64),
+    /// Every sample around the median.
+    Samples(Samples),
+    /// A ratio and its interval around 1.
+    Ratio(Ratio),
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Samples {
+    pub unit: String,
+    pub median: f64,
+    pub interval: Option<[f64; 2]>,
+    pub samples: Vec<f64>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Ratio {
+    /// Natural logarithms, positive is better.
+    pub ratio: f64,
+    pub interval: [f64; 2],
+    /// Half the width of what counts as the same.
+    pub same: f64,
+    /// What half of the picture is wide: one scale for all rows.
+    pub span: f64,
+    pub text: String,
+}
+
+/// A picture of lines.
+#[derive(Debug)]
+pub(crate) struct Chart {
+    /// Names the picture for programs.
+    pub key: String,
+    pub title: String,
+    /// What all its lines have in common.
+    pub caption: String,
+    pub plot: Plot,
+    /// Its figures.
+    pub table: Option<Table>,
+}
+
+/// The rates of a row over time.
+#[derive(Debug)]
+pub(crate) struct Curve {
+    pub name: String,
+    pub caption: String,
+    /// What became of the rate.
+    pub sentence: Option<String>,
+    /// All curves over time.
+    pub series: Vec<Series>,
+    /// The first curve, whatever it is over.
+    pub plot: Option<(String, Plot)>,
+}
+
+/// A row that stands for its area, or what came of pairs.
+#[derive(Debug, Default)]
+pub(crate) struct SummaryLine {
+    pub area: String,
+    pub name: String,
+    pub figure: String,
+    /// Half the width of the interval.
+    pub interval: String,
+    /// Share of the bound, where that is known.
+    pub share: Option<f64>,
+    /// The bound's value: `2,150 MiB/s`, `at best 62.4 ns`.
+    pub bound: String,
+    /// What the bound is, and where it comes from.
+    pub origin: String,
+    pub bottleneck: String,
+    /// In place of a figure.
+    pub status: &'static str,
+}
+
+/// Lines for a shell; those of rows before those of charts.
+#[derive(Debug)]
+pub(crate) struct Commands {
+    pub commands: Vec<commands::Command>,
+    /// How many are of rows.
+    pub of_rows: usize,
+}
+
+/// A doubt under its number.
+#[derive(Debug)]
+pub(crate) struct Footnote {
+    pub number: usize,
+    pub code: String,
+    pub sentence: String,
+}

@@ -1,0 +1,163 @@
+//! Every column of a table that is told apart by name: its head, what it means, how it is set, and
+//! when a narrow page goes without it.
+
+use crate::quantity;
+
+/// How the cells of a column stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Align {
+    Words,
+    /// The words that tell rows of one test apart; they belong to the column before.
+    Parameters,
+    Right,
+    /// Numbers with a unit behind them.
+    Decimal,
+    /// A word in the colour of its meaning.
+    Badge,
+    /// Something drawn.
+    Picture,
+}
+
+/// Where the details of cells stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Detail {
+    /// Below the text, or left out where there is no room.
+    Beside,
+    /// Below the table where there is no room, each once and under a letter.
+    Legend,
+    /// Behind the text, for whoever points at it.
+    Hover,
+}
+
+/// What is known of a column.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Known {
+    pub head: &'static str,
+    /// The head where there is little room; empty where it is the same.
+    pub short: &'static str,
+    pub meaning: &'static str,
+    pub align: Align,
+    pub detail: Detail,
+    /// The column with the least number goes first from a page too narrow for all; 0 stays.
+    pub goes: usize,
+}
+
+/// A column of one table.
+#[derive(Debug, Clone)]
+pub(crate) struct Column {
+    /// One head, or one below the other.
+    pub heads: Vec<String>,
+    pub known: Known,
+}
+
+impl Column {
+    pub fn named(heads: Vec<String>, known: Known) -> Self {
+        Self { heads, known }
+    }
+
+    /// The one head, where there is little room.
+    pub fn short(&self) -> &str {
+        match self.known.short {
+            "" => self.heads.last().map_or("", String::as_str),
+            short => short,
+        }
+    }
+}
+
+impl From<Known> for Column {
+    fn from(known: Known) -> Self {
+        Self { heads: vec![known.head.to_owned()], known }
+    }
+}
+
+const fn column(head: &'static str, align: Align) -> Known {
+    Known { head, short: "", meaning: "", align, detail: Detail::Beside, goes: 0 }
+}
+
+pub(crate) const fn words(head: &'static str) -> Known {
+    column(head, Align::Words)
+}
+
+pub(crate) const fn number(head: &'static str) -> Known {
+    column(head, Align::Right)
+}
+
+pub(crate) const fn decimal(head: &'static str) -> Known {
+    column(head, Align::Decimal)
+}
+
+const fn going(known: Known, goes: usize) -> Known {
+    Known { goes, ..known }
+}
+
+const fn meaning(known: Known, meaning: &'static str) -> Known {
+    Known { meaning, ..known }
+}
+
+/// What a row is, and how it differs from others of its name.
+pub(crate) const TEST: Known = words("test");
+pub(crate) const PARAMETERS: Known = column("parameters", Align::Parameters);
+
+/// The figure with its doubt and its bound.
+pub(crate) const MEDIAN: Known = decimal("median");
+pub(crate) const INTERVAL: Known =
+    Known { short: "±", ..meaning(number("± (95 % interval)"), quantity::PLUS_MINUS) };
+pub(crate) const N: Known = going(number("n"), 1);
+pub(crate) const SAMPLES: Known = column("samples (5 % to each side)", Align::Picture);
+pub(crate) const CEILING: Known = Known { detail: Detail::Legend, ..going(number("ceiling"), 2) };
+
+/// A point of a chart; its details are those of the figure.
+pub(crate) const POINT: Known = Known { detail: Detail::Hover, ..decimal("") };
+
+/// Latencies; percentiles have heads of their own.
+pub(crate) const OPERATIONS: Known = going(number("operations"), 1);
+pub(crate) const LEAST: Known = going(number("min"), 2);
+pub(crate) const PERCENTILE: Known = number("");
+pub(crate) const MOST: Known = number("max");
+
+/// The row that stands for an area.
+pub(crate) const OF_BOUND: Known = going(number("of bound"), 2);
+pub(crate) const BOTTLENECK: Known = words("limited by");
+
+/// Those who take part in a race.
+pub(crate) const CONTESTANT: Known = words("contestant");
+pub(crate) const SPEED: Known = decimal("speed");
+pub(crate) const CPU: Known =
+    going(meaning(decimal("CPU"), "user and system CPU time of one run"), 3);
+pub(crate) const MEMORY: Known =
+    going(meaning(number("memory"), "peak resident memory of one run, the largest seen"), 2);
+pub(crate) const AGAINST: Known = words("against");
+pub(crate) const RATIO: Known = meaning(
+    number("ratio"),
+    "how many times as fast the first is as the second: median of the ratios of the rounds and its \
+     95 % interval; a tie is an interval with 1 in it",
+);
+pub(crate) const RATIO_INTERVAL: Known = words("95 % interval");
+pub(crate) const RESULT: Known = column("result", Align::Badge);
+
+/// Two runs held against each other.
+pub(crate) const OLD: Known = going(decimal("old"), 4);
+pub(crate) const NEW: Known = going(decimal("new"), 5);
+pub(crate) const CHANGE: Known = meaning(
+    decimal("ratio"),
+    "NEW ÷ OLD of the medians, with its 95 % interval (bootstrap of the samples)",
+);
+pub(crate) const CHANGE_STRIP: Known = column("worse · better", Align::Picture);
+pub(crate) const CHANGE_INTERVAL: Known = going(number("95 % interval"), 6);
+pub(crate) const CHANCE: Known = going(
+    meaning(
+        number("p"),
+        "chance of such a difference if nothing changed (Mann–Whitney U), all rows counted in \
+         (Benjamini–Hochberg)",
+    ),
+    2,
+);
+pub(crate) const WITHIN: Known =
+    going(meaning(number("within"), "differences up to this count as the same"), 3);
+pub(crate) const SHOWS: Known = going(
+    meaning(
+        number("shows"),
+        "the least change that runs like these would show in four of five cases",
+    ),
+    1,
+);

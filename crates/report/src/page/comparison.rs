@@ -1,0 +1,174 @@
+//! A comparison as a page: the machines, the verdict, then the rows by verdict.
+
+use flatout_measure::comparison::{Comparison, Figure, Row as Judged, Verdict};
+
+use super::column::{self, Column, Known};
+use super::words;
+use super::{
+    Block, Cell, Folded, Page, Pairs, PairsKind, Part, Picture, Ratio, Row, Section, Table,
+};
+use crate::comparison::Document;
+use crate::style::Tone;
+use crate::{label, quantity, quantity::Scale};
+
+/// Half the width of a picture is a factor of this, at most.
+const WIDEST: f64 = 4.0;
+/// Half the width of a picture is a factor of this, at least.
+const NARROWEST: f64 = 1.2;
+/// The columns of rows that were judged; those that were not end with the ratio.
+const COLUMNS: [Known; 10] = [
+    column::TEST,
+    column::PARAMETERS,
+    column::OLD,
+    column::NEW,
+    column::CHANGE,
+    column::CHANGE_STRIP,
+    column::CHANGE_INTERVAL,
+    column::CHANCE,
+    column::WITHIN,
+    column::SHOWS,
+];
+const COLUMNS_UNJUDGED: usize = 5;
+
+/// Everything that comparisons say.
+pub(crate) fn of_comparisons(document: &Document) -> Page {
+    let mut sections = Vec::new();
+    if !document.errors.is_empty() {
+        let errors = Block::List(document.errors.clone());
+        sections.push(Section::new(Part::Errors, "Errors").with(errors));
+    }
+    sections.extend(document.comparisons.iter().map(section));
+    if document.comparisons.iter().any(|comparison| !comparison.rows.is_empty()) {
+        sections.push(Section::new(Part::Notes, "What the columns mean").with(meanings()));
+    }
+    let origin = vec![document.tool.clone()];
+    Page { title: "flatout compare".to_owned(), origin, sections, ..Page::default() }
+}
+
+fn meanings() -> Block {
+    let known = COLUMNS.iter().filter(|known| !known.meaning.is_empty());
+    let pairs = known.map(|known| (known.head, known.meaning)).chain([words::VERDICTS]);
+    let pairs = pairs.map(|(head, meaning)| (head.to_owned(), meaning.to_owned())).collect();
+    Block::Pairs(Pairs { kind: PairsKind::Legend, pairs })
+}
+
+fn section(comparison: &Comparison) -> Section {
+    let mut section = Section::new(Part::Comparison, &words::total(comparison));
+    section.tone = tone(comparison.verdict);
+    for (name, side) in [("OLD", &comparison.old), ("NEW", &comparison.new)] {
+        section.push(Block::Text(words::side(name, side), Tone::Strong));
+    }
+    let is_other = comparison.same_machine == Some(false);
+    let machines = words::machines(comparison).to_owned();
+    section.push(Block::Text(machines, if is_other { Tone::Warn } else { Tone::Plain }));
+    if !comparison.environment.is_empty() {
+        section.push(Block::Table(differences(comparison)));
+    }
+    section.push(Block::Text(words::threshold(comparison), Tone::Plain));
+    let span = span(comparison);
+    for verdict in words::ORDER {
+        let rows: Vec<&Judged> =
+            comparison.rows.iter().filter(|row| row.verdict == verdict).collect();
+        if !rows.is_empty() {
+            let heading = words::heading(verdict, rows.len());
+            section.push(Block::Heading(heading, tone(verdict)));
+        }
+        let listed = rows.into_iter().filter(|row| !words::is_only_counted(row));
+        let rows: Vec<Row> = listed.map(|row| row_of(row, span)).collect();
+        if !rows.is_empty() {
+            let is_judged = verdict != Verdict::Incomparable;
+            let count = if is_judged { COLUMNS.len() } else { COLUMNS_UNJUDGED };
+            let columns = COLUMNS[..count].iter().map(|known| Column::from(*known)).collect();
+            section.push(Block::Table(Table {
+                name: "changes",
+                columns,
+                rows,
+                ..Table::default()
+            }));
+        }
+    }
+    let counted = words::only_counted(&comparison.rows);
+    if !counted.is_empty() {
+        section.push(Block::Text(counted, Tone::Dim));
+    }
+    for (side, names) in [("OLD", &comparison.only_old), ("NEW", &comparison.only_new)] {
+        if !names.is_empty() {
+            let name = format!("only in {side} ({})", names.len());
+            let blocks = vec![Block::List(names.iter().map(words::name).collect())];
+            section.push(Block::Folded(Folded { name, is_open: false, blocks }));
+        }
+    }
+    section
+}
+
+fn differences(comparison: &Comparison) -> Table {
+    let columns = ["differs", "OLD", "NEW"].map(|head| column::words(head).into()).into();
+    let row = |difference| Row::new(words::difference(difference).map(Cell::plain).into());
+    let rows = comparison.environment.iter().map(row).collect();
+    Table { name: "differences", columns, rows, ..Table::default() }
+}
+
+/// A row with as many cells as its verdict has columns.
+fn row_of(row: &Judged, span: f64) -> Row {
+    let largest = [row.old.median, row.new.median].into_iter().flatten().fold(0.0, f64::max);
+    let scale = Scale::of(&row.unit, largest);
+    let value = |figure: &Figure| {
+        let median = figure.median.map(|median| scale.text(median));
+        Cell::plain(median.unwrap_or_else(|| label::status(figure.status).to_owned()))
+    };
+    let mut parameters = words::parameters(row);
+    parameters.extend(Some(words::direction(row).to_owned()).filter(|word| !word.is_empty()));
+    let tone = tone(row.verdict);
+    let ratio = Cell { tone, ..Cell::or_dash(row.ratio.map(words::ratio_text)) };
+    let mut cells = vec![
+        Cell::plain(row.id.as_str()),
+        Cell::words(parameters),
+        value(&row.old),
+        value(&row.new),
+        ratio,
+    ];
+    if row.verdict != Verdict::Incomparable {
+        let interval = row
+            .ci95
+            .map(|[low, high]| format!("{} … {}", words::ratio_text(low), words::ratio_text(high)));
+        let picture = picture(row, span, interval.as_deref()).map(Picture::Ratio);
+        let within = row.ci95.map(|_| quantity::percent(row.threshold_ratio));
+        cells.push(Cell { picture, ..Cell::default() });
+        cells.push(Cell::or_dash(interval));
+        cells.push(Cell::or_dash(row.p_corrected.map(words::p_text)));
+        cells.push(Cell::or_dash(within));
+        cells.push(Cell::or_dash(row.detectable_ratio.map(quantity::percent)));
+    }
+    Row { cells, remark: words::remark(row), tone }
+}
+
+/// Better to the right, over the band that counts as the same.
+fn picture(row: &Judged, span: f64, interval: Option<&str>) -> Option<Ratio> {
+    let (ratio, [low, high]) = (row.ratio?, row.ci95?);
+    let turn = if words::direction(row).is_empty() { 1.0 } else { -1.0 };
+    let (low, high) = (turn * low.ln(), turn * high.ln());
+    Some(Ratio {
+        ratio: turn * ratio.ln(),
+        interval: [low.min(high), low.max(high)],
+        same: row.threshold_ratio.ln_1p(),
+        span,
+        text: format!("ratio {}, interval {}", words::ratio_text(ratio), interval?),
+    })
+}
+
+/// The logarithm that half of a picture is wide: one scale for all rows.
+fn span(comparison: &Comparison) -> f64 {
+    let ends = comparison.rows.iter().filter_map(|row| row.ci95).flatten();
+    let widest = ends.map(|end| end.ln().abs()).fold(NARROWEST.ln(), f64::max);
+    widest.min(WIDEST.ln())
+}
+
+fn tone(verdict: Verdict) -> Tone {
+    match verdict {
+        Verdict::Better => Tone::Good,
+        Verdict::Worse => Tone::Bad,
+        Verdict::Unclear => Tone::Warn,
+        Verdict::Same => Tone::Strong,
+        Verdict::Incomparable => Tone::Dim,
+    }
+}

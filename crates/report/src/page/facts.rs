@@ -1,0 +1,245 @@
+//! The machine in a dozen facts, for the top of a page; and the names of what could not be read.
+//!
+//! Facts come from the environment and, where the environment only repeats what the machine says
+//! of itself, from rows that measured it: the clock under load. Members are looked for by name;
+//! whatever else the environment holds is listed by [`super::machine`].
+
+use flatout_measure::record::{Outcome, Record};
+use serde_json::Value;
+
+use super::storage;
+use crate::{label, quantity};
+
+/// One fact.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Fact {
+    pub name: &'static str,
+    pub text: String,
+}
+
+/// Members that are null where there is none of it: nothing was left unread.
+const ABSENT: [&str; 3] = ["cpu_quota_cpus", "memory_limit_bytes", "io_uring_disabled"];
+
+/// The facts in the order in which a reader asks.
+pub(crate) fn facts(record: &Record) -> Vec<Fact> {
+    let environment = &record.start.environment;
+    if environment.as_object().is_none_or(serde_json::Map::is_empty) {
+        return Vec::new();
+    }
+    let text = |key: &str| environment.get(key).and_then(Value::as_str).map(str::to_owned);
+    let told = |name, text: Option<String>| Fact {
+        name,
+        text: text.unwrap_or_else(|| "could not be read".to_owned()),
+    };
+    let chains = storage::chains(environment);
+    let mut facts = vec![
+        told("CPU", processor(environment)),
+        Fact { name: "clock in load", text: clock(record) },
+        told("memory", memory(environment)),
+    ];
+    facts.extend(chains.into_iter().map(|chain| Fact { name: "disk", text: chain.line }));
+    if let Some(filesystems) = filesystems(environment) {
+        facts.push(Fact { name: "filesystem", text: filesystems });
+    }
+    facts.extend([
+        told("kernel", text("kernel_release").map(|release| format!("Linux {release}"))),
+        told("virtual machine", environment.get("hypervisor").and_then(Value::as_bool).map(word)),
+        told("governor", text("governor")),
+        told("mitigations", mitigations(environment)),
+        told("load before", load(environment)),
+    ]);
+    facts.push(Fact { name: "could not be read", text: unread(environment) });
+    facts
+}
+
+fn word(yes: bool) -> String {
+    if yes { "yes: neighbours share its hardware" } else { "no" }.to_owned()
+}
+
+fn processor(environment: &Value) -> Option<String> {
+    let model = environment.get("cpu_model")?.as_str()?.to_owned();
+    let count = |key: &str| environment.get(key).and_then(Value::as_u64);
+    let mut text = model;
+    if let Some(online) = count("cpus_online") {
+        let noun = if online == 1 { "CPU" } else { "CPUs" };
+        text.push_str(&format!(", {online} {noun}"));
+        if let Some(allowed) = count("cpus_allowed").filter(|allowed| *allowed != online) {
+            text.push_str(&format!(", {allowed} of them allowed"));
+        }
+    }
+    if let Some(quota) = environment.get("cpu_quota_cpus").and_then(Value::as_f64) {
+        text.push_str(&format!(", quota of {}", quantity::number(quota)));
+    }
+    if let Some(simd) = environment.get("simd").and_then(Value::as_str) {
+        text.push_str(&format!(", {simd}"));
+    }
+    Some(text)
+}
+
+fn memory(environment: &Value) -> Option<String> {
+    let bytes = |key: &str| environment.get(key).and_then(Value::as_u64);
+    let mut text = quantity::rounded_size(bytes("memory_bytes")?);
+    if let Some(available) = bytes("memory_available_bytes") {
+        text.push_str(&format!(", {} available", quantity::rounded_size(available)));
+    }
+    if let Some(limit) = bytes("memory_limit_bytes") {
+        text.push_str(&format!(", limited to {}", quantity::rounded_size(limit)));
+    }
+    Some(text)
+}
+
+/// The clock as rows of the area cpu measured it: each load, or the range over the rows of loops.
+fn clock(record: &Record) -> String {
+    let of_load = |row: &Outcome| {
+        let load = row.parameters.get("load")?.as_str()?.to_owned();
+        Some((load, label::figure(row)?))
+    };
+    let mut loads: Vec<(String, f64)> = Vec::new();
+    for (load, hz) in record.results.iter().filter(|row| row.id == "cpu/clock").filter_map(of_load)
+    {
+        match loads.iter_mut().find(|(known, _)| *known == load) {
+            // Of several numbers of threads the slowest is the one that work gets.
+            Some((_, slowest)) => *slowest = slowest.min(hz),
+            None => loads.push((load, hz)),
+        }
+    }
+    if let (Some(first), Some(last)) = (loads.first(), loads.last()) {
+        let told = if loads.len() == 1 { vec![first] } else { vec![last, first] };
+        let words: Vec<String> = told
+            .into_iter()
+            .map(|(load, hz)| {
+                let load = if load == "none" { "no load" } else { load };
+                format!("{} ({load})", quantity::value("Hz", *hz))
+            })
+            .collect();
+        return format!("{}, measured", words.join(", "));
+    }
+    let in_loops = record
+        .results
+        .iter()
+        .filter(|row| row.id == "cpu/throughput" && label::figure(row).is_some())
+        .filter_map(|row| row.audit.get("clock_hz")?.as_f64());
+    let (low, high) =
+        in_loops.fold((f64::INFINITY, 0.0_f64), |(low, high), hz| (low.min(hz), high.max(hz)));
+    let text = |hz: f64| quantity::value("Hz", hz);
+    match (low.is_finite(), text(low) == text(high)) {
+        (false, _) => "not measured in this run".to_owned(),
+        (true, true) => format!("{}, measured in the loops", text(low)),
+        (true, false) => format!("{} to {}, measured in the loops", text(low), text(high)),
+    }
+}
+
+fn filesystems(environment: &Value) -> Option<String> {
+    let places = environment.get("storage")?.as_array()?;
+    let mut names: Vec<&str> =
+        places.iter().filter_map(|place| place.get("filesystem")?.as_str()).collect();
+    names.dedup();
+    (!names.is_empty()).then(|| names.join(", "))
+}
+
+/// How many weaknesses are mitigated, and which are open; all are named below, with the machine.
+fn mitigations(environment: &Value) -> Option<String> {
+    let known = environment.get("mitigations")?.as_object().filter(|known| !known.is_empty())?;
+    let of = |start: &str| -> Vec<&str> {
+        let own = known
+            .iter()
+            .filter(|(_, state)| state.as_str().is_some_and(|state| state.starts_with(start)));
+        own.map(|(name, _)| name.as_str()).collect()
+    };
+    let (on, open) = (of("Mitigation"), of("Vulnerable"));
+    let mut text = match on.len() {
+        0 => "none switched on".to_owned(),
+        count => format!("{count} on: {}", on.join(", ")),
+    };
+    match open.len() {
+        0 => {}
+        _ => text.push_str(&format!("; vulnerable: {}", open.join(", "))),
+    }
+    Some(text)
+}
+
+fn load(environment: &Value) -> Option<String> {
+    let averages = environment.get("load_average")?.as_array()?;
+    let words: Vec<String> =
+        averages.iter().filter_map(Value::as_f64).map(|load| format!("{load:.2}")).collect();
+    (!words.is_empty()).then(|| format!("{} (1, 5, 15 minutes)", words.join(", ")))
+}
+
+/// Names of the members that are null though every machine has such a thing.
+fn unread(environment: &Value) -> String {
+    let mut names: Vec<String> = Vec::new();
+    gather("", environment, &mut names);
+    names.dedup();
+    if names.is_empty() { "nothing".to_owned() } else { names.join(", ") }
+}
+
+fn gather(owner: &str, value: &Value, names: &mut Vec<String>) {
+    match value {
+        Value::Object(members) => {
+            let own = members.get("name").and_then(Value::as_str).unwrap_or(owner);
+            for (key, member) in members {
+                match member {
+                    Value::Null if ABSENT.contains(&key.as_str()) => {}
+                    Value::Null => {
+                        let noun = label::noun(key);
+                        let text = if own.is_empty() { noun } else { format!("{noun} of {own}") };
+                        names.push(text);
+                    }
+                    nested => gather(own, nested, names),
+                }
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| gather(owner, item, names)),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flatout_measure::record::{End, Start};
+    use serde_json::json;
+
+    use super::*;
+
+    fn record(environment: Value, results: Vec<Outcome>) -> Record {
+        let (tool, time) = (String::new(), String::new());
+        let start = Start { tool, argv: Vec::new(), seed: 0, time, environment };
+        Record { schema: String::new(), start, results, charts: vec![], end: End::default() }
+    }
+
+    fn text(record: &Record, name: &str) -> String {
+        facts(record).into_iter().find(|fact| fact.name == name).unwrap().text
+    }
+
+    #[test]
+    fn what_could_not_be_read_is_named_and_what_is_not_there_is_not() {
+        let environment = json!({
+            "cpu_model": "Xeon", "cpus_online": 2, "cpus_allowed": 1, "cpu_quota_cpus": null,
+            "governor": null, "hypervisor": true,
+            "storage": [{"filesystem": "ext4", "layers": [{"name": "vda", "link": null}]}],
+            "mitigations": {"a": "Mitigation: x", "b": "Vulnerable", "c": "Not affected"}
+        });
+        let told = record(environment, Vec::new());
+        assert_eq!(text(&told, "could not be read"), "governor, link of vda");
+        assert_eq!(text(&told, "CPU"), "Xeon, 2 CPUs, 1 of them allowed");
+        assert_eq!(text(&told, "governor"), "could not be read");
+        assert_eq!(text(&told, "memory"), "could not be read");
+        assert_eq!(text(&told, "mitigations"), "1 on: a; vulnerable: b");
+        assert_eq!(text(&told, "clock in load"), "not measured in this run");
+        assert!(facts(&record(json!({}), Vec::new())).is_empty());
+    }
+
+    #[test]
+    fn the_clock_is_the_slowest_under_the_heaviest_load() {
+        let row = |load: &str, hz: f64| Outcome {
+            id: "cpu/clock".to_owned(),
+            parameters: json!({"load": load}).as_object().cloned().unwrap(),
+            unit: "Hz".to_owned(),
+            median: Some(hz),
+            ..Outcome::default()
+        };
+        let rows = vec![row("none", 3.0e9), row("avx512", 2.5e9), row("avx512", 2.4e9)];
+        let expected = "2.40 GHz (avx512), 3.00 GHz (no load), measured";
+        assert_eq!(clock(&record(json!({}), rows)), expected);
+    }
+}

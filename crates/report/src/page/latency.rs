@@ -1,0 +1,73 @@
+//! Latencies of an area's rows as tables: percentiles across, one row per timed figure.
+
+use flatout_measure::record::{Latency, Outcome};
+use serde_json::Value;
+
+use super::column::{self, Column};
+use super::{Block, Cell, Row, Section, Table, rows};
+use crate::{label, quantity, style::Tone};
+
+/// Rows whose operations were timed one by one, by how these were paced, in order of appearance.
+///
+/// Figures of different loops cannot be held against each other, so each gets a table of its own.
+fn by_loop<'a>(rows: &[&'a Outcome]) -> Vec<(&'a str, Vec<(&'a Outcome, &'a Latency)>)> {
+    let mut loops: Vec<(&str, Vec<(&Outcome, &Latency)>)> = Vec::new();
+    for outcome in rows {
+        let Some(latency) = &outcome.latency else { continue };
+        let kind = latency.loop_kind.as_str();
+        match loops.iter_mut().find(|(known, _)| *known == kind) {
+            Some((_, timed)) => timed.push((outcome, latency)),
+            None => loops.push((kind, vec![(outcome, latency)])),
+        }
+    }
+    loops
+}
+
+/// What a loop of this kind counts from; none for a kind that is not known here.
+pub(super) fn meaning(kind: &str) -> Option<&'static str> {
+    match kind {
+        "closed" => Some(
+            "closed loop: an operation starts when one before it is done, so time spent waiting \
+             to start is not counted",
+        ),
+        "open" => Some(
+            "open loop: counted from the intended start, so time spent waiting to start is \
+             included",
+        ),
+        _ => None,
+    }
+}
+
+/// Adds a table for each kind of loop.
+pub(super) fn push(section: &mut Section, rows: &[&Outcome]) {
+    for (kind, timed) in by_loop(rows) {
+        let head = if kind.is_empty() { "latency".to_owned() } else { format!("latency ({kind})") };
+        section.push(Block::Heading(head, Tone::Plain));
+        section.push(Block::Table(table(&timed)));
+    }
+}
+
+fn table(timed: &[(&Outcome, &Latency)]) -> Table {
+    let names = label::percentiles(timed.iter().map(|(_, latency)| *latency));
+    let mut columns: Vec<Column> =
+        [column::TEST, column::PARAMETERS, column::LEAST].map(Column::from).into();
+    // The rarest percentiles go first, behind what nobody misses.
+    columns.extend(names.iter().enumerate().map(|(at, name)| {
+        let goes = column::LEAST.goes + names.len() - at;
+        Column::named(vec![name.clone()], column::Known { goes, ..column::PERCENTILE })
+    }));
+    columns.extend([column::MOST, column::OPERATIONS].map(Column::from));
+    let row = |(outcome, latency): &(&Outcome, &Latency)| {
+        let time = |ns: f64| quantity::value("ns", ns);
+        let percentile = |name: &String| {
+            Cell::or_dash(latency.percentiles_ns.get(name).and_then(Value::as_f64).map(time))
+        };
+        let mut cells = rows::name(outcome).to_vec();
+        cells.push(Cell::plain(time(latency.min_ns)));
+        cells.extend(names.iter().map(percentile));
+        cells.push(Cell::plain(time(latency.max_ns)));
+        cells.push(Cell::plain(quantity::count(latency.operations)));
+        Row::new(cells)
+    };
+    Table { name: "latency", columns, rows: timed.iter().map(row).collect(), ..Table::default() }
+}

@@ -1,0 +1,100 @@
+//! The environment of a record in words, without knowing its members by heart.
+//!
+//! The record stores the machine as a free document, so it is shown generically: every member
+//! becomes a pair of words. Only the headline looks for a few well-known names.
+
+use serde_json::Value;
+
+use crate::{label, quantity};
+
+/// The member that [`super::storage`] shows.
+const STORAGE: &str = "storage";
+
+/// Members and their values, nested names joined by a space; empty and unread members last.
+pub(crate) fn pairs(environment: &Value) -> Vec<(String, String)> {
+    let mut pairs = Vec::new();
+    collect("", environment, &mut pairs);
+    pairs.sort_by_key(|(_, value)| value == "unknown");
+    pairs
+}
+
+fn collect(prefix: &str, value: &Value, pairs: &mut Vec<(String, String)>) {
+    let Value::Object(members) = value else {
+        if !prefix.is_empty() {
+            let key = prefix.rsplit(' ').next().unwrap_or(prefix);
+            let words: Vec<String> = prefix.split(' ').map(label::noun).collect();
+            let text = match (unit_bytes(key), value.as_u64()) {
+                (true, Some(bytes)) => quantity::rounded_size(bytes),
+                _ => label::plain(key, value),
+            };
+            pairs.push((words.join(" "), text));
+        }
+        return;
+    };
+    let is_shown_elsewhere = |key: &str| prefix.is_empty() && key == STORAGE;
+    for (key, member) in members.iter().filter(|(key, _)| !is_shown_elsewhere(key)) {
+        let path = if prefix.is_empty() { key.clone() } else { format!("{prefix} {key}") };
+        collect(&path, member, pairs);
+    }
+}
+
+/// Names under which a fact of the headline may be found.
+const HEADLINE: [(&[&str], &str); 4] = [
+    (&["cpu_model", "model_name", "model", "brand"], ""),
+    (&["cpus_online", "logical_cpus", "cpus", "cpu_count"], " CPUs"),
+    (&["memory_total_bytes", "memory_bytes", "total_bytes"], " memory"),
+    (&["kernel_release", "kernel", "release"], ""),
+];
+
+/// The machine in one line: model, CPUs, memory, kernel; what is unknown is left out.
+pub(crate) fn headline(environment: &Value) -> String {
+    let words = HEADLINE.iter().filter_map(|(names, noun)| {
+        let (key, value) = names.iter().find_map(|name| find(environment, name))?;
+        let text = match (unit_bytes(key), value.as_f64()) {
+            (true, Some(bytes)) => quantity::value("bytes", bytes),
+            _ => label::plain(key, value),
+        };
+        let kernel =
+            if names[0] == "kernel_release" && !text.contains("Linux") { "Linux " } else { "" };
+        Some(format!("{kernel}{text}{noun}"))
+    });
+    words.collect::<Vec<String>>().join(", ")
+}
+
+fn unit_bytes(key: &str) -> bool {
+    label::unit_of(key) == "bytes"
+}
+
+/// The first string or number under this name, at any depth.
+fn find<'a>(value: &'a Value, name: &'a str) -> Option<(&'a str, &'a Value)> {
+    let Value::Object(members) = value else { return None };
+    if let Some(found @ (Value::String(_) | Value::Number(_))) = members.get(name) {
+        return Some((name, found));
+    }
+    members.values().find_map(|member| find(member, name))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn nested_members_become_pairs() {
+        let environment =
+            json!({"cpu": {"model": "X", "mhz": null}, "memory": {"total_bytes": 1 << 30}});
+        let expected = [("cpu model", "X"), ("memory total", "1 GiB"), ("cpu mhz", "unknown")];
+        let found = pairs(&environment);
+        let found: Vec<(&str, &str)> =
+            found.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn the_headline_takes_what_is_there() {
+        let environment = json!({"cpu": {"model_name": "Xeon", "cpus": 2}, "kernel": "6.1.0"});
+        assert_eq!(headline(&environment), "Xeon, 2 CPUs, Linux 6.1.0");
+        assert_eq!(headline(&json!(null)), "");
+    }
+}

@@ -1,0 +1,180 @@
+//! The pictures of an area: what the record names and what it has rows for, as data.
+
+use flatout_measure::record::{Outcome, Record};
+use serde_json::Value;
+
+use super::notes::Notes;
+use super::race::Race;
+use super::{Block, Chart, Curve, Folded, Section, matrix};
+use crate::chart::plot::{Mark, Plot};
+use crate::chart::sweep::{self, Sweep};
+use crate::chart::{bars, view, words};
+use crate::{label, quantity};
+
+/// Rows with percentiles that one picture takes; more get a picture per test.
+const MOST_LATENCY_LINES: usize = 8;
+/// Pictures of runs that stand open; more are folded.
+const MOST_OPEN_RUNS: usize = 4;
+/// Sizes of working sets, and the rows whose audit tells how large a cache was found to be.
+const WORKING_SET: &str = "working_set_bytes";
+const LEVELS: &str = "memory/level";
+/// Tests whose single runs are worth a picture: the same work again and again.
+const RUNS: [&str; 4] = ["copy/deviation", "copy/single", "copy/memory", "copy/tree"];
+
+/// Adds a picture for each sweep of the record, with its figures.
+pub(super) fn push_sweeps(
+    section: &mut Section,
+    sweeps: &[&Sweep<'_>],
+    record: &Record,
+    notes: &mut Notes,
+) {
+    sweeps.iter().for_each(|sweep| section.push(Block::Chart(chart(sweep, record, notes))));
+}
+
+fn chart(sweep: &Sweep<'_>, record: &Record, notes: &mut Notes) -> Chart {
+    let plot = Plot::of_sweep(sweep).with_marks(marks(sweep, record));
+    let only = plot.lines.iter().filter(|line| plot.lines.len() == 1 && line.name != "all");
+    let words = only.map(|line| line.name.clone()).chain(sweep.constants.iter().cloned());
+    Chart {
+        key: format!("{} by {}", sweep.chart.id, sweep.chart.x_parameter),
+        title: sweep.title().to_owned(),
+        caption: words.collect::<Vec<_>>().join(", "),
+        table: Some(matrix::table(sweep, notes)),
+        plot,
+    }
+}
+
+/// Where the measured levels of memory end, if the sweep is over sizes of working sets.
+fn marks(sweep: &Sweep<'_>, record: &Record) -> Vec<Mark> {
+    if sweep.chart.x_parameter != WORKING_SET {
+        return Vec::new();
+    }
+    let levels = record.results.iter().filter(|row| row.id == LEVELS);
+    let mark = |row: &Outcome| {
+        let bytes = row.audit.get("measured_bytes").and_then(Value::as_u64)?;
+        let level = row.parameters.get("level").and_then(Value::as_str)?;
+        let name = format!("{level} {}", quantity::rounded_size(bytes));
+        Some(Mark { x: bytes as f64, name })
+    };
+    levels.filter_map(mark).collect()
+}
+
+/// Adds what only a browser draws: bars, pictures that the record does not name, percentiles, runs.
+pub(super) fn push_for_browser(
+    section: &mut Section,
+    record: &Record,
+    race: &Race<'_>,
+    notes: &mut Notes,
+) {
+    let area = section.heading.clone();
+    let area = area.as_str();
+    let rows = label::rows_of(record, area);
+    let bars = bars::of_area(record, area).into_iter().chain(bars::of_race(race));
+    bars.for_each(|bars| section.push_for_browser(Block::Bars(bars)));
+    for view in view::derived(record, area) {
+        if let Some(sweep) = sweep::of(&view.results, &view.chart) {
+            section.push_for_browser(Block::Chart(chart(&sweep, record, notes)));
+        }
+    }
+    let drawn = |key: &str, (title, plot): (String, Plot)| {
+        let (key, caption) = (format!("{key} {title}"), String::new());
+        Block::Chart(Chart { key, title, caption, plot, table: None })
+    };
+    for plot in latency_plots(&rows) {
+        section.push_for_browser(drawn("latency", plot));
+    }
+    let runs = runs_of_race(race).into_iter().chain(runs_of_rows(&rows));
+    let runs: Vec<Block> = runs.map(|plot| drawn("runs", plot)).collect();
+    if runs.len() > MOST_OPEN_RUNS {
+        let name = format!("Each run: {} charts", runs.len());
+        section.push_for_browser(Block::Folded(Folded { name, is_open: false, blocks: runs }));
+    } else {
+        runs.into_iter().for_each(|block| section.push_for_browser(block));
+    }
+}
+
+/// Each run of each contestant, a picture per heat.
+fn runs_of_race(race: &Race<'_>) -> Vec<(String, Plot)> {
+    let mut plots: Vec<(String, Plot)> = Vec::new();
+    for test in &race.tests {
+        for heat in &test.heats {
+            let entries = heat.entries.iter();
+            let rows: Vec<(&str, &Outcome)> =
+                entries.map(|entry| (entry.contestant, entry.outcome)).collect();
+            let words = std::iter::once(test.title()).chain(heat.words.iter().cloned());
+            let title = format!("Each run: {}", words.collect::<Vec<_>>().join(", "));
+            plots.extend(Plot::of_runs(&rows).map(|plot| (title, plot)));
+        }
+    }
+    plots
+}
+
+fn runs_of_rows(rows: &[&Outcome]) -> Vec<(String, Plot)> {
+    let of_test = |id: &str| {
+        let own: Vec<&Outcome> = rows.iter().copied().filter(|row| row.id == id).collect();
+        let names = label::short_names(&own);
+        let named: Vec<(&str, &Outcome)> =
+            names.iter().map(String::as_str).zip(own.iter().copied()).collect();
+        let title = format!("Each run: {}", label::test(id));
+        Plot::of_runs(&named).map(|plot| (title, plot))
+    };
+    RUNS.into_iter().filter_map(of_test).collect()
+}
+
+/// Percentiles of an area: one picture, or one per test where there are many rows.
+fn latency_plots(rows: &[&Outcome]) -> Vec<(String, Plot)> {
+    let timed: Vec<&Outcome> =
+        rows.iter().copied().filter(|outcome| outcome.latency.is_some()).collect();
+    if timed.len() <= MOST_LATENCY_LINES {
+        let plot = Plot::of_latencies(&timed);
+        return plot.map(|plot| ("Latency percentiles".to_owned(), plot)).into_iter().collect();
+    }
+    let mut ids: Vec<&str> = Vec::new();
+    timed.iter().for_each(|row| {
+        if !ids.contains(&row.id.as_str()) {
+            ids.push(&row.id);
+        }
+    });
+    let of_test = |id: &&str| {
+        let own: Vec<&Outcome> = timed.iter().copied().filter(|row| row.id == **id).collect();
+        let title = format!("Latency percentiles: {}", label::test(id).replace('-', " "));
+        Plot::of_latencies(&own).map(|plot| (title, plot))
+    };
+    ids.iter().filter_map(of_test).collect()
+}
+
+/// Adds the curves of each row of an area, those where a rate broke in before others: that is what a
+/// curve is for. Those of rows that are not listed are for a browser.
+pub(super) fn push_curves(section: &mut Section, rows: &[&Outcome], listed: &[&Outcome]) {
+    let names = label::short_names(rows);
+    let mut named: Vec<(String, &Outcome)> = names.into_iter().zip(rows.iter().copied()).collect();
+    named.sort_by_key(|(_, row)| !row.audit.contains_key("knee_s"));
+    for (name, row) in named {
+        let Some(curve) = curve_of(name, row).map(Block::Curve) else { continue };
+        if listed.iter().any(|listed| std::ptr::eq(*listed, row)) {
+            section.push(curve);
+        } else {
+            section.push_for_browser(curve);
+        }
+    }
+}
+
+fn curve_of(name: String, row: &Outcome) -> Option<Curve> {
+    let sentence = words::sentence(row);
+    // One point makes no curve.
+    let first = row.series.iter().find(|series| series.points.len() > 1);
+    let series: Vec<_> = words::over_time(row).cloned().collect();
+    if sentence.is_none() && first.is_none() {
+        return None;
+    }
+    let median = label::figure(row).map_or_else(String::new, |median| {
+        format!(", median {}", quantity::value(&row.unit, median))
+    });
+    Some(Curve {
+        caption: format!("{}{median}", label::parameters(&row.parameters)),
+        sentence,
+        series,
+        plot: first.map(|series| (series.name.clone(), Plot::over_time(series, row))),
+        name,
+    })
+}

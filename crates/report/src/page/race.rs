@@ -1,0 +1,228 @@
+//! A race put in order: tests, their heats and contestants; pairs, losses first; who is missing.
+//!
+//! The tables that are made of it: `page/race_tables.rs`; its pictures: `page/pictures.rs`.
+
+mod pair;
+mod remark;
+
+use flatout_measure::record::Outcome;
+use serde_json::{Map, Value};
+
+pub(crate) use pair::{Pair, Pairs, Verdict};
+pub(crate) use remark::{Incomparable, Missing};
+
+use crate::{label, quantity};
+
+/// The area whose rows are those of a race.
+pub(crate) const AREA: &str = "versus";
+/// Rows of pairs, of rivals that are not installed, and of what cannot be raced.
+const RATIO: &str = "ratio";
+const MISSING: &str = "missing";
+const INCOMPARABLE: &str = "incomparable";
+/// What the row of a speed is called behind that of its time.
+const SPEED: &str = "-speed";
+/// The parameter that tells who took part.
+const CONTESTANT: &str = "contestant";
+
+/// Facts that the lines for a spreadsheet have.
+pub(crate) const FACTS: [&str; 8] = [
+    "version",
+    "user_ns",
+    "system_ns",
+    "cpu_ns",
+    "peak_memory_bytes",
+    "peak_memory_of",
+    "result",
+    "package",
+];
+
+/// What stands before a peak of memory that may be another's.
+pub(super) const INHERITED_MEANING: &str =
+    "the peak may be that of the process that started the program";
+
+/// A race.
+#[derive(Debug, Default)]
+pub(crate) struct Race<'a> {
+    pub tests: Vec<Test<'a>>,
+    pub pairs: Vec<Pairs<'a>>,
+    pub missing: Vec<Missing>,
+    /// Why others that are known are not raced, a sentence each.
+    pub not_raced: Vec<String>,
+    pub incomparable: Vec<Incomparable>,
+    /// Rows that are none of these, to be shown as rows of any bench are.
+    pub others: Vec<&'a Outcome>,
+}
+
+/// All heats of one name.
+#[derive(Debug)]
+pub(crate) struct Test<'a> {
+    pub name: &'a str,
+    /// What all its heats have in common, in words.
+    pub constants: Vec<String>,
+    pub heats: Vec<Heat<'a>>,
+}
+
+/// One work in one state.
+#[derive(Debug)]
+pub(crate) struct Heat<'a> {
+    /// What tells it from the other heats of its test; empty where there is none.
+    pub words: Vec<String>,
+    pub entries: Vec<Entry<'a>>,
+    parameters: Map<String, Value>,
+}
+
+/// One who took part.
+#[derive(Debug)]
+pub(crate) struct Entry<'a> {
+    pub contestant: &'a str,
+    pub outcome: &'a Outcome,
+    pub speed: Option<&'a Outcome>,
+}
+
+/// The race in these rows, which are all of its area.
+pub(crate) fn race<'a>(rows: &[&'a Outcome]) -> Race<'a> {
+    let mut race = Race::default();
+    let mut pairs = Vec::new();
+    let mut speeds = Vec::new();
+    for outcome in rows.iter().copied() {
+        let test = label::test(&outcome.id);
+        match (test, outcome.parameters.get(CONTESTANT).and_then(Value::as_str)) {
+            (RATIO, _) => pairs.push(outcome),
+            (MISSING, _) if remark::is_absent(outcome) => race.missing.push(Missing::of(outcome)),
+            (MISSING, _) => race.not_raced.push(remark::reason(outcome)),
+            (INCOMPARABLE, _) => remark::gather(&mut race.incomparable, outcome),
+            (_, Some(_)) if test.ends_with(SPEED) => speeds.push(outcome),
+            (_, Some(contestant)) => race.enter(test, contestant, outcome),
+            (_, None) => race.others.push(outcome),
+        }
+    }
+    for speed in speeds {
+        if !race.has_speed_row(speed) {
+            race.others.push(speed);
+        }
+    }
+    race.tests.iter_mut().for_each(Test::name_heats);
+    race.pairs = pair::lists(&pairs);
+    race
+}
+
+impl<'a> Race<'a> {
+    fn enter(&mut self, name: &'a str, contestant: &'a str, outcome: &'a Outcome) {
+        let parameters = without_contestant(outcome);
+        let at = self.tests.iter().position(|test| test.name == name).unwrap_or_else(|| {
+            self.tests.push(Test { name, constants: Vec::new(), heats: Vec::new() });
+            self.tests.len() - 1
+        });
+        let heats = &mut self.tests[at].heats;
+        let entry = Entry { contestant, outcome, speed: None };
+        match heats.iter_mut().find(|heat| heat.parameters == parameters) {
+            Some(heat) => heat.entries.push(entry),
+            None => heats.push(Heat { words: Vec::new(), entries: vec![entry], parameters }),
+        }
+    }
+
+    /// Puts a speed beside its time; whether there is one.
+    fn has_speed_row(&mut self, speed: &'a Outcome) -> bool {
+        let test = label::test(&speed.id).trim_end_matches(SPEED);
+        let heats = self.tests.iter_mut().filter(|known| known.name == test);
+        let mut entries = heats.flat_map(|test| &mut test.heats).flat_map(|heat| &mut heat.entries);
+        let own = entries
+            .find(|entry| entry.speed.is_none() && entry.outcome.parameters == speed.parameters);
+        own.map(|entry| entry.speed = Some(speed)).is_some()
+    }
+
+    /// The rows of all contestants.
+    pub fn contestants(&self) -> Vec<&'a Outcome> {
+        let entries = self.tests.iter().flat_map(|test| &test.heats).flat_map(|heat| &heat.entries);
+        entries.map(|entry| entry.outcome).collect()
+    }
+}
+
+fn without_contestant(outcome: &Outcome) -> Map<String, Value> {
+    let own = outcome.parameters.iter().filter(|(key, _)| *key != CONTESTANT);
+    own.map(|(key, value)| (key.clone(), value.clone())).collect()
+}
+
+impl Test<'_> {
+    fn name_heats(&mut self) {
+        let all: Vec<&Map<String, Value>> =
+            self.heats.iter().map(|heat| &heat.parameters).collect();
+        let (constants, words) = told_apart(&all);
+        self.constants = constants;
+        for (heat, words) in self.heats.iter_mut().zip(words) {
+            heat.words = words;
+        }
+    }
+
+    /// Name and constants in one line.
+    pub fn title(&self) -> String {
+        let words = self.constants.iter().map(String::as_str);
+        std::iter::once(self.name).chain(words).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The head of the column with the figures.
+    pub fn figure_head(&self) -> &'static str {
+        match self.entries().map(|entry| entry.outcome.unit.as_str()).next() {
+            Some("ns" | "s") => "time",
+            Some("bytes/s") => "speed",
+            Some(unit) if unit.ends_with("/s") => "rate",
+            _ => "figure",
+        }
+    }
+
+    pub fn entries(&self) -> impl Iterator<Item = &Entry<'_>> {
+        self.heats.iter().flat_map(|heat| &heat.entries)
+    }
+}
+
+/// What all of these have in common, in words, and what each has besides.
+fn told_apart(all: &[&Map<String, Value>]) -> (Vec<String>, Vec<Vec<String>>) {
+    let Some(first) = all.first() else { return (Vec::new(), Vec::new()) };
+    let is_common = |key: &str| all.iter().all(|parameters| parameters.get(key) == first.get(key));
+    let words = |parameters: &Map<String, Value>, common: bool| -> Vec<String> {
+        let pairs = label::ordered(parameters).into_iter();
+        let own = pairs.filter(|(key, _)| is_common(key) == common);
+        own.map(|(key, value)| label::parameter(key, value)).collect()
+    };
+    (words(first, true), all.iter().map(|parameters| words(parameters, false)).collect())
+}
+
+impl Entry<'_> {
+    fn fact(&self, key: &str) -> Option<f64> {
+        self.outcome.audit.get(key).and_then(Value::as_f64)
+    }
+
+    /// User and system CPU time of one run.
+    pub fn cpu(&self) -> Option<String> {
+        let sum = || Some(self.fact("user_ns")? + self.fact("system_ns")?);
+        let ns = self.fact("cpu_ns").or_else(sum)?;
+        Some(quantity::value("ns", ns))
+    }
+
+    /// The parts of the CPU time, in words.
+    pub fn cpu_parts(&self) -> Option<String> {
+        let text = |key: &str| Some(quantity::value("ns", self.fact(key)?));
+        Some(format!("user {}, system {}", text("user_ns")?, text("system_ns")?))
+    }
+
+    /// Peak resident memory; with a sign where it may be another's.
+    pub fn memory(&self) -> Option<String> {
+        let bytes = self.fact("peak_memory_bytes")?;
+        let sign = if self.may_be_inherited() { "≤ " } else { "" };
+        Some(format!("{sign}{}", quantity::value("bytes", bytes)))
+    }
+
+    pub fn may_be_inherited(&self) -> bool {
+        let of = self.outcome.audit.get("peak_memory_of").and_then(Value::as_str);
+        of.is_some_and(|of| of != "itself") && self.fact("peak_memory_bytes").is_some()
+    }
+
+    /// Its speed, where the heat has one besides its time.
+    pub fn speed_text(&self) -> Option<String> {
+        let speed = self.speed?;
+        label::figure(speed).map(|figure| quantity::value(&speed.unit, figure))
+    }
+}
+
+#[cfg(test)]
+mod tests;

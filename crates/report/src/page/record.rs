@@ -1,0 +1,230 @@
+//! A record as a page.
+
+use flatout_measure::record::{Outcome, Record, Status};
+
+use super::notes::Notes;
+use super::race::{self, Race};
+use super::{Block, Commands, Folded, Page, Pairs, PairsKind, Part, Section};
+use super::{audit, commands, facts, headline, latency, machine, pictures, race_tables};
+use super::{rows, storage};
+use crate::chart::sweep::{self, Sweep};
+use crate::style::Tone;
+use crate::{identity, label, quantity, summary};
+
+/// Everything that a record says.
+pub(crate) fn of_record(record: &Record) -> Page {
+    let start = &record.start;
+    let elapsed = quantity::value("s", record.end.elapsed_s);
+    let heading = machine::headline(&start.environment);
+    let seed = format!("seed {}", start.seed);
+    let origin = [start.tool.clone(), start.time.clone(), elapsed.clone(), seed];
+    let mut page = Page {
+        title: title(record, &heading),
+        heading,
+        command: start.argv.join(" "),
+        origin: origin.into_iter().filter(|word| !word.is_empty()).collect(),
+        sections: Vec::new(),
+    };
+    let race = race::race(&label::rows_of(record, race::AREA));
+    if !record.end.errors.is_empty() {
+        let errors = Block::List(record.end.errors.clone());
+        page.sections.push(Section::new(Part::Errors, "Errors").with(errors));
+    }
+    page.sections.extend(headline::summary(record, &race));
+    if !record.end.verdict.is_empty() {
+        let verdict = Block::Verdict(record.end.verdict.clone());
+        page.sections.push(Section::new(Part::Verdict, "Verdict").with(verdict));
+    }
+    page.sections.extend(facts_of_machine(record));
+    let mut notes = Notes::of(record);
+    page.sections.extend(areas(record, &race, &mut notes));
+    page.sections.extend(footnotes(record, &notes));
+    let members = Pairs { kind: PairsKind::Members, pairs: machine::pairs(&start.environment) };
+    let mut section = Section::new(Part::Machine, "Machine");
+    section.push_for_browser(Block::Pairs(members));
+    page.sections.push(section);
+    let end = match record.end.exit_code {
+        0 => format!("{elapsed} in all"),
+        code => format!("{elapsed} in all, exit code {code}"),
+    };
+    page.sections.push(Section::new(Part::End, "").with(Block::Text(end, Tone::Dim)));
+    page
+}
+
+/// What the page is: the command, and what it was about.
+fn title(record: &Record, machine: &str) -> String {
+    let moved = record.results.first().filter(|outcome| label::moves_a_file(outcome));
+    let (command, about) = match moved {
+        Some(first) => {
+            let mut files: Vec<&str> = record.results.iter().filter_map(label::file).collect();
+            files.dedup();
+            let name = files.first().map_or("", |file| identity::base_name(file)).to_owned();
+            let about = match files.len() {
+                0 | 1 => name,
+                count => format!("{name} and {} more", count - 1),
+            };
+            (label::area(&first.id), about)
+        }
+        None => {
+            let known =
+                |word: &&String| ["read", "write", "bench", "versus"].contains(&word.as_str());
+            let command = record.start.argv.iter().skip(1).find(known);
+            (command.map_or("bench", String::as_str), machine.to_owned())
+        }
+    };
+    let colon = if about.is_empty() { "" } else { ": " };
+    format!("flatout {command}{colon}{about}")
+}
+
+fn facts_of_machine(record: &Record) -> Option<Section> {
+    let facts = facts::facts(record);
+    let pairs: Vec<(String, String)> =
+        facts.into_iter().map(|fact| (fact.name.to_owned(), fact.text)).collect();
+    let mut section = Section::new(Part::Facts, "The machine");
+    let is_told = !pairs.is_empty();
+    section.push_for_browser(Block::Pairs(Pairs { kind: PairsKind::Brief, pairs }));
+    is_told.then_some(section)
+}
+
+fn areas(record: &Record, race: &Race<'_>, notes: &mut Notes) -> Vec<Section> {
+    let sweeps = sweep::sweeps(record);
+    let rows_left = sweep::rows_left(record, &sweeps);
+    let areas = label::areas(record);
+    let mut sections = Vec::new();
+    // Below the name of the area that it is about, or before all.
+    if !areas.contains(&"disk") {
+        let mut section = Section::new(Part::Storage, "");
+        storage::push(&mut section, &record.start.environment);
+        sections.push(section);
+    }
+    for area in areas {
+        let mut section = Section::new(Part::Area, area);
+        if area == "disk" {
+            storage::push(&mut section, &record.start.environment);
+        }
+        let rows = rows_left.iter().map(|at| &record.results[*at]);
+        let rows: Vec<&Outcome> = rows.filter(|outcome| label::area(&outcome.id) == area).collect();
+        let sweeps: Vec<&Sweep<'_>> =
+            sweeps.iter().filter(|sweep| label::area(&sweep.chart.id) == area).collect();
+        if area == race::AREA {
+            push_race(&mut section, record, (race, &sweeps), notes);
+        } else {
+            push_area(&mut section, record, (&rows, &sweeps), notes);
+        }
+        sections.push(section);
+    }
+    if record.results.is_empty() {
+        let nothing = Block::Text("no results".to_owned(), Tone::Plain);
+        sections.push(Section::new(Part::End, "").with(nothing));
+    }
+    sections
+}
+
+fn push_area(
+    section: &mut Section,
+    record: &Record,
+    (rows, sweeps): (&[&Outcome], &[&Sweep<'_>]),
+    notes: &mut Notes,
+) {
+    push_rows(section, rows, notes);
+    pictures::push_sweeps(section, sweeps, record, notes);
+    pictures::push_for_browser(section, record, &Race::default(), notes);
+    let all = label::rows_of(record, &section.heading);
+    pictures::push_curves(section, &all, rows);
+    push_audit(section, rows, sweeps);
+    let of_charts = sweeps.iter().flat_map(|sweep| sweep.outcomes());
+    let with_charts: Vec<&Outcome> = rows.iter().copied().chain(of_charts).collect();
+    let commands = commands::commands(&with_charts);
+    if !commands.is_empty() {
+        let of_rows = commands::commands(rows).len();
+        section.push(Block::Commands(Commands { commands, of_rows }));
+    }
+    push_facts(section, rows);
+}
+
+fn push_race(
+    section: &mut Section,
+    record: &Record,
+    (race, sweeps): (&Race<'_>, &[&Sweep<'_>]),
+    notes: &mut Notes,
+) {
+    race_tables::push_contestants(section, race, notes);
+    pictures::push_sweeps(section, sweeps, record, notes);
+    pictures::push_for_browser(section, record, race, notes);
+    pictures::push_curves(section, &label::rows_of(record, race::AREA), &[]);
+    push_rows(section, &race.others, notes);
+    let contestants = race.contestants();
+    push_audit(section, &contestants, &[]);
+    race_tables::push_pairs(section, race, notes);
+    push_facts(section, &contestants);
+}
+
+fn push_rows(section: &mut Section, rows: &[&Outcome], notes: &mut Notes) {
+    if !rows.is_empty() {
+        section.push(Block::Table(rows::table(rows, notes)));
+        latency::push(section, rows);
+    }
+}
+
+/// The audit, and that of the rows of charts one by one.
+fn push_audit(section: &mut Section, rows: &[&Outcome], sweeps: &[&Sweep<'_>]) {
+    let Some((table, legend)) = audit::audit(rows, sweeps) else { return };
+    section.push(Block::Heading("audit: what really happened".to_owned(), Tone::Plain));
+    section.push(Block::Table(table));
+    section.push(Block::Pairs(legend));
+    for sweep in sweeps {
+        let Some((table, _)) = audit::audit(&sweep.outcomes(), &[]) else { continue };
+        let name = format!("Audit of each row: {}", sweep.title());
+        let blocks = vec![Block::Table(table)];
+        section.push_for_browser(Block::Folded(Folded { name, is_open: false, blocks }));
+    }
+}
+
+/// Everything that each row tells, audit included.
+fn push_facts(section: &mut Section, rows: &[&Outcome]) {
+    let told: Vec<&&Outcome> = rows.iter().filter(|outcome| !outcome.audit.is_empty()).collect();
+    let mut blocks = Vec::new();
+    for outcome in &told {
+        if rows.len() > 1 {
+            blocks.push(Block::Heading(label::test(&outcome.id).to_owned(), Tone::Plain));
+        }
+        // The lines for a shell have a place of their own.
+        let pairs = summary::pairs(outcome).into_iter();
+        let pairs = pairs.filter(|(key, _)| key != commands::HEAD).collect();
+        blocks.push(Block::Pairs(Pairs { kind: PairsKind::Facts, pairs }));
+    }
+    let (name, is_open) = ("Counted facts".to_owned(), rows.len() == 1);
+    let facts = Block::Folded(Folded { name, is_open, blocks });
+    match told.first() {
+        None => {}
+        Some(first) if label::moves_a_file(first) => section.push(facts),
+        Some(_) => section.push_for_browser(facts),
+    }
+}
+
+/// Notes, and what signs mean.
+fn footnotes(record: &Record, notes: &Notes) -> Option<Section> {
+    let figures = || record.results.iter().filter(|row| label::figure(row).is_some());
+    let mut legend: Vec<(&str, String)> = Vec::new();
+    if figures().any(|row| row.ci95.is_some()) {
+        legend.push(("±", quantity::PLUS_MINUS.to_owned()));
+    }
+    if figures().any(|row| row.status == Status::Unstable) {
+        let text = "unstable: the time budget ended before the interval was narrow";
+        legend.push(("~", text.to_owned()));
+    }
+    let mut loops: Vec<&str> =
+        record.results.iter().filter_map(|row| Some(&*row.latency.as_ref()?.loop_kind)).collect();
+    loops.sort_unstable();
+    loops.dedup();
+    let meanings = loops.into_iter().filter_map(latency::meaning).map(str::to_owned);
+    legend.extend(meanings.chain(notes.outliers()).map(|text| ("", text)));
+    let footnotes = notes.footnotes();
+    if legend.is_empty() && footnotes.is_empty() {
+        return None;
+    }
+    let pairs = legend.into_iter().map(|(sign, text)| (sign.to_owned(), text)).collect();
+    let legend = Block::Pairs(Pairs { kind: PairsKind::Legend, pairs });
+    let section = Section::new(Part::Notes, "Notes").with(legend);
+    Some(section.with(Block::Notes(footnotes)))
+}

@@ -1,0 +1,338 @@
+//! The way from a place to its device in words, from `start.environment.storage`.
+//!
+//! Every layer that the record names is shown in its order, also one of a kind that is not known
+//! here. What the record does not know is called unknown where a reader would ask for it.
+
+use serde_json::{Map, Value};
+
+use super::{Block, Folded, Pairs, PairsKind, Section};
+use crate::{label, quantity, style::Tone};
+
+/// Mount options longer than this, all together, are left to the JSON document.
+const LONGEST_OPTIONS: usize = 60;
+
+/// One place and what it stands on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Chain {
+    /// `. on ext4 (rw,relatime) → vda, virtio, 256 GiB · link unknown`.
+    pub line: String,
+    /// What a reader must know before the figures: no disk below, limits of control groups.
+    pub remarks: Vec<String>,
+}
+
+/// Adds what the places stand on: one chain each, and every layer in full behind a name.
+pub(super) fn push(section: &mut Section, environment: &Value) {
+    let chains = chains(environment);
+    if chains.is_empty() {
+        return;
+    }
+    for Chain { line, remarks } in chains {
+        section.push(Block::Text(line, Tone::Plain));
+        remarks.into_iter().for_each(|remark| section.push(Block::Text(remark, Tone::Warn)));
+    }
+    let layers = details(environment).into_iter().flat_map(|(heading, pairs)| {
+        [
+            Block::Heading(heading, Tone::Plain),
+            Block::Pairs(Pairs { kind: PairsKind::Facts, pairs }),
+        ]
+    });
+    let blocks: Vec<Block> = layers.collect();
+    if !blocks.is_empty() {
+        let name = "Every layer".to_owned();
+        section.push_for_browser(Block::Folded(Folded { name, is_open: false, blocks }));
+    }
+}
+
+/// The chains of an environment, in its order; none where it has no storage.
+pub(super) fn chains(environment: &Value) -> Vec<Chain> {
+    let places = environment.get("storage").and_then(Value::as_array);
+    places.into_iter().flatten().filter_map(Value::as_object).map(chain).collect()
+}
+
+fn chain(place: &Map<String, Value>) -> Chain {
+    let layers: Vec<&Map<String, Value>> =
+        objects(place, "layers").filter(|layer| !is_repeated(place, layer)).collect();
+    let mut line = words(place, "place").unwrap_or("a place without a name").to_owned();
+    let mut links: Vec<String> = Vec::new();
+    let mut has_mount = false;
+    for layer in &layers {
+        let is_mount = kind(layer) == "mount";
+        let joint = if is_mount && !has_mount { " on " } else { " → " };
+        has_mount |= is_mount;
+        line.push_str(joint);
+        line.push_str(&layer_text(layer));
+        if kind(layer) == "disk" {
+            let link = link_text(layer);
+            if !links.contains(&link) {
+                links.push(link);
+            }
+        }
+    }
+    if !has_mount && let Some(filesystem) = words(place, "filesystem") {
+        line.push_str(&format!(" (filesystem {filesystem})"));
+    }
+    for link in links {
+        line.push_str(&format!(" · {link}"));
+    }
+    if let Some(room) = room(place) {
+        line.push_str(&format!(" · {room}"));
+    }
+    let nature = words(place, "nature").and_then(nature_text);
+    let no_device = || {
+        let found = layers.iter().any(|layer| matches!(kind(layer), "disk" | "partition" | "md"));
+        let is_disk = words(place, "nature").is_none_or(|nature| nature == "disk");
+        (is_disk && !found).then(|| "the device below is unknown".to_owned())
+    };
+    let mut remarks: Vec<String> = nature.or_else(no_device).into_iter().collect();
+    remarks.extend(objects(place, "limits").filter_map(limit_text));
+    Chain { line, remarks }
+}
+
+fn objects<'a>(
+    of: &'a Map<String, Value>,
+    key: &str,
+) -> impl Iterator<Item = &'a Map<String, Value>> {
+    of.get(key).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_object)
+}
+
+fn words<'a>(of: &'a Map<String, Value>, key: &str) -> Option<&'a str> {
+    of.get(key).and_then(Value::as_str).filter(|text| !text.is_empty())
+}
+
+fn kind(layer: &Map<String, Value>) -> &str {
+    words(layer, "kind").unwrap_or("layer")
+}
+
+/// Whether a layer only says that the place itself is the device.
+fn is_repeated(place: &Map<String, Value>, layer: &Map<String, Value>) -> bool {
+    let name = words(layer, "name").filter(|_| layer.len() <= 2);
+    name.is_some_and(|name| words(place, "place") == Some(&format!("/dev/{name}")))
+}
+
+fn layer_text(layer: &Map<String, Value>) -> String {
+    let name = words(layer, "name").unwrap_or("unnamed");
+    match kind(layer) {
+        "mount" => mount_text(layer),
+        "overlay" => match words(layer, "upper") {
+            Some(upper) => format!("overlay, upper layer {upper}"),
+            None => "overlay without an upper layer".to_owned(),
+        },
+        "loop" => {
+            let backing = words(layer, "backing").unwrap_or("unknown");
+            let caching = match layer.get("direct_io").and_then(Value::as_bool) {
+                Some(true) => ", direct",
+                Some(false) => ", through the page cache",
+                None => "",
+            };
+            format!("{name}, a loop device on the file {backing}{caching}")
+        }
+        "partition" => name.to_owned(),
+        "dm" => match words(layer, "type") {
+            Some("crypt") => format!("{name}, encrypted (dm-crypt)"),
+            Some("lvm" | "linear") => format!("{name}, a logical volume"),
+            Some(kind) if kind != "unknown" => format!("{name}, device mapper ({kind})"),
+            _ => format!("{name}, device mapper"),
+        },
+        "md" => format!("{name}, {}{}", raid_level(layer), members(layer)),
+        "disk" => disk_text(name, layer),
+        kind => unknown_layer(kind, layer),
+    }
+}
+
+fn raid_level(layer: &Map<String, Value>) -> &str {
+    words(layer, "level").unwrap_or("RAID of unknown level")
+}
+
+/// The devices that an array is made of, where the record names them.
+fn members(layer: &Map<String, Value>) -> String {
+    let names = layer.get("members").and_then(Value::as_array).into_iter().flatten();
+    let names: Vec<&str> = names.filter_map(Value::as_str).collect();
+    if names.is_empty() { String::new() } else { format!(" of {}", names.join(", ")) }
+}
+
+fn mount_text(layer: &Map<String, Value>) -> String {
+    let mut text = words(layer, "filesystem").unwrap_or("an unknown filesystem").to_owned();
+    // A device below has a layer of its own; a server or a dataset has not.
+    if let Some(source) = words(layer, "source")
+        && !source.starts_with("/dev/")
+        && source.contains(['/', ':'])
+    {
+        text.push_str(&format!(" from {source}"));
+    }
+    let options = words(layer, "options").unwrap_or_default();
+    let short: Vec<&str> = options.split(',').filter(|option| !option.contains('/')).collect();
+    let short = short.join(",");
+    if !short.is_empty() && short.len() <= LONGEST_OPTIONS {
+        text.push_str(&format!(" ({short})"));
+    }
+    text
+}
+
+fn disk_text(name: &str, layer: &Map<String, Value>) -> String {
+    let mut parts = vec![name.to_owned()];
+    let plain = |key: &str| words(layer, key).map(|text| text.trim().to_owned());
+    parts.extend(plain("model"));
+    parts.extend(plain("transport"));
+    if layer.get("rotational").and_then(Value::as_bool) == Some(true) {
+        parts.push("rotating".to_owned());
+    }
+    parts.extend(plain("write_cache"));
+    parts.extend(words(layer, "scheduler").map(|scheduler| format!("scheduler {scheduler}")));
+    let bytes = layer.get("size_bytes").and_then(Value::as_u64);
+    parts.push(bytes.map_or("size unknown".to_owned(), quantity::rounded_size));
+    parts.join(", ")
+}
+
+fn link_text(disk: &Map<String, Value>) -> String {
+    let Some(link) = disk.get("link").and_then(Value::as_object) else {
+        return "link unknown".to_owned();
+    };
+    let name = words(link, "name").unwrap_or("unnamed");
+    match link.get("bytes_per_s").and_then(Value::as_f64) {
+        Some(rate) => format!("link {name}, {}", quantity::value("bytes/s", rate)),
+        None => format!("link {name}"),
+    }
+}
+
+/// Free bytes of the filesystem, with its size where that is known too.
+fn room(place: &Map<String, Value>) -> Option<String> {
+    let bytes = |key: &str| place.get(key).and_then(Value::as_f64);
+    let free = quantity::value("bytes", bytes("free_bytes")?);
+    Some(match bytes("size_bytes") {
+        Some(size) => format!("{free} free of {}", quantity::value("bytes", size)),
+        None => format!("{free} free"),
+    })
+}
+
+/// A sentence where the place is no disk; none where it is.
+fn nature_text(nature: &str) -> Option<String> {
+    Some(match nature {
+        "disk" => return None,
+        "memory" => "in memory: no figure here is one of a disk".to_owned(),
+        "network" => {
+            "on another machine: the figures include the network and the server".to_owned()
+        }
+        "userspace" => "served by a program (FUSE): the figures include that program".to_owned(),
+        "overlay" => "an overlay: the first write to a file copies it up".to_owned(),
+        other => format!("of an unfamiliar nature: {other}"),
+    })
+}
+
+/// What a control group allows, for example `control group /a limits reads to 95.4 MiB/s`.
+fn limit_text(limit: &Map<String, Value>) -> Option<String> {
+    let known = [
+        ("read_bytes_per_s", "bytes/s", "reads"),
+        ("write_bytes_per_s", "bytes/s", "writes"),
+        ("read_operations_per_s", "operations/s", "reads"),
+        ("write_operations_per_s", "operations/s", "writes"),
+    ];
+    let bounds: Vec<String> = known
+        .iter()
+        .filter_map(|(key, unit, what)| {
+            let bound = limit.get(*key).and_then(Value::as_f64)?;
+            Some(format!("{what} to {}", quantity::value(unit, bound)))
+        })
+        .collect();
+    if bounds.is_empty() {
+        return None;
+    }
+    let group = words(limit, "group").unwrap_or("of an unknown name");
+    let device =
+        words(limit, "device").map_or_else(String::new, |device| format!(" on device {device}"));
+    Some(format!("control group {group} limits {}{device}", bounds.join(", ")))
+}
+
+/// A layer of a kind that this version has not heard of: whatever the record says.
+fn unknown_layer(kind: &str, layer: &Map<String, Value>) -> String {
+    let told = layer.iter().filter(|(key, value)| *key != "kind" && !value.is_null());
+    let words: Vec<String> = std::iter::once(kind.to_owned())
+        .chain(told.map(|(key, value)| label::parameter(key, value)))
+        .collect();
+    words.join(" ")
+}
+
+/// Every member of every layer as pairs.
+fn details(environment: &Value) -> Vec<(String, Vec<(String, String)>)> {
+    let places = environment.get("storage").and_then(Value::as_array);
+    let places = places.into_iter().flatten().filter_map(Value::as_object);
+    places.flat_map(|place| objects(place, "layers")).map(layer_details).collect()
+}
+
+fn layer_details(layer: &Map<String, Value>) -> (String, Vec<(String, String)>) {
+    let heading = match words(layer, "name") {
+        Some(name) => format!("{} {name}", kind(layer)),
+        None => kind(layer).to_owned(),
+    };
+    let told = layer.iter().filter(|(key, _)| !matches!(key.as_str(), "kind" | "name"));
+    (heading, told.map(|(key, value)| (label::noun(key), label::plain(key, value))).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn only(place: Value) -> Chain {
+        let mut found = chains(&json!({ "storage": [place] }));
+        assert_eq!(found.len(), 1);
+        found.remove(0)
+    }
+
+    #[test]
+    fn a_plain_disk_is_one_line() {
+        let chain = only(json!({"place": ".", "filesystem": "ext4", "nature": "disk", "layers": [
+            {"kind": "mount", "filesystem": "ext4", "source": "/dev/vda", "options": "rw,relatime"},
+            {"kind": "disk", "name": "vda", "model": null, "transport": "virtio",
+             "rotational": false, "scheduler": "none", "write_cache": "write back",
+             "size_bytes": 274877906944_u64, "link": null}]}));
+        let expected = ". on ext4 (rw,relatime) → vda, virtio, write back, scheduler none, \
+                        256 GiB · link unknown";
+        assert_eq!(chain.line, expected);
+        assert!(chain.remarks.is_empty());
+    }
+
+    #[test]
+    fn layers_between_are_named() {
+        let chain = only(json!({"place": "img", "nature": "disk", "layers": [
+            {"kind": "mount", "filesystem": "xfs", "source": "/dev/loop0"},
+            {"kind": "loop", "name": "loop0", "backing": "/srv/disk.img", "direct_io": false},
+            {"kind": "mount", "filesystem": "ext4"},
+            {"kind": "dm", "name": "vg-home", "type": "crypt"},
+            {"kind": "md", "name": "md0", "level": "raid1", "members": ["sda1", "sdb1"]},
+            {"kind": "partition", "name": "sda1"},
+            {"kind": "bcache", "name": "bcache0", "cache_bytes": 4096},
+            {"kind": "disk", "name": "sda", "rotational": true,
+             "link": {"name": "SATA 6 Gb/s", "bytes_per_s": 629145600}}],
+            "free_bytes": 1073741824_u64}));
+        let expected = "img on xfs → loop0, a loop device on the file /srv/disk.img, through the \
+            page cache → ext4 → vg-home, encrypted (dm-crypt) → md0, raid1 of sda1, sdb1 → sda1 → bcache cache \
+            4 KiB bcache0 → sda, rotating, size unknown · link SATA 6 Gb/s, 600 MiB/s · 1.00 GiB free";
+        assert_eq!(chain.line, expected);
+    }
+
+    #[test]
+    fn what_is_no_disk_is_called_so() {
+        let chain = only(json!({"place": "/tmp", "filesystem": "tmpfs", "nature": "memory",
+            "layers": [{"kind": "mount", "filesystem": "tmpfs", "source": "tmpfs"}]}));
+        assert_eq!(chain.line, "/tmp on tmpfs");
+        assert_eq!(chain.remarks, ["in memory: no figure here is one of a disk"]);
+        let chain = only(json!({"place": "x", "filesystem": "ext4", "nature": "disk"}));
+        assert_eq!(chain.line, "x (filesystem ext4)");
+        assert_eq!(chain.remarks, ["the device below is unknown"]);
+        assert!(chains(&json!({"storage": "none"})).is_empty());
+        assert!(chains(&Value::Null).is_empty());
+    }
+
+    #[test]
+    fn limits_of_groups_are_sentences() {
+        let chain = only(json!({"place": "x", "nature": "overlay", "limits": [
+            {"group": "/a", "device": "254:0", "read_bytes_per_s": 104857600,
+             "write_bytes_per_s": null, "write_operations_per_s": 500},
+            {"group": "/b", "device": "254:0"}]}));
+        assert_eq!(
+            chain.remarks[1..],
+            ["control group /a limits reads to 100 MiB/s, writes to 500 op/s on device 254:0"]
+        );
+    }
+}

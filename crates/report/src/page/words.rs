@@ -1,0 +1,210 @@
+//! What a comparison says, in words and short numbers.
+
+use flatout_measure::comparison::{
+    Comparison, Counts, Difference, Figure, Reason, Row, RowName, Side, ThresholdSource, Verdict,
+};
+use flatout_measure::record::{Better, Status};
+
+use crate::{label, quantity};
+
+/// The verdicts in the order in which a reader wants them.
+pub(super) const ORDER: [Verdict; 5] =
+    [Verdict::Worse, Verdict::Better, Verdict::Unclear, Verdict::Same, Verdict::Incomparable];
+
+/// What the verdicts mean, below the tables.
+pub(super) const VERDICTS: (&str, &str) = (
+    "better and worse",
+    "p below 0.05, and the whole interval beyond the threshold; same: the whole interval within it",
+);
+
+/// The heading of a group of rows.
+pub(super) fn heading(verdict: Verdict, count: usize) -> String {
+    let word = match verdict {
+        Verdict::Incomparable => "not comparable",
+        other => other.word(),
+    };
+    format!("{word} ({})", quantity::count(count as u64))
+}
+
+/// Both sides in a line each.
+pub(super) fn side(name: &str, side: &Side) -> String {
+    let runs = match side.runs {
+        1 => String::new(),
+        2 => " and 1 more run".to_owned(),
+        runs => format!(" and {} more runs", quantity::count(runs - 1)),
+    };
+    let parts = [format!("{name}: {}{runs}", side.name), side.tool.clone(), side.time.clone()];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ")
+}
+
+/// Whether one machine or two are compared; what follows of two.
+pub(super) fn machines(comparison: &Comparison) -> &'static str {
+    match comparison.same_machine {
+        Some(false) => {
+            "Two machines: the figures say how these differ, not what a change of a program did."
+        }
+        _ if comparison.same_run => "Both sides are the same run.",
+        Some(true) if comparison.environment.is_empty() => {
+            "The same machine, and nothing about it differs that the records know of."
+        }
+        Some(true) => "The same machine, but not in the same state:",
+        None => "The records do not say whether this is one machine.",
+    }
+}
+
+/// A difference of the environment: its name, the old value and the new one.
+pub(super) fn difference(difference: &Difference) -> [String; 3] {
+    let parts: Vec<&str> = difference.name.split('.').collect();
+    let key = parts.last().copied().unwrap_or_default();
+    let words: Vec<String> = parts.iter().map(|part| label::noun(part)).collect();
+    let shown = |value: &serde_json::Value| match value {
+        serde_json::Value::Number(number) if label::unit_of(key) == "bytes" => {
+            number.as_u64().map_or_else(|| number.to_string(), quantity::rounded_size)
+        }
+        serde_json::Value::String(text) if text.is_empty() => "nothing".to_owned(),
+        value => label::plain(key, value),
+    };
+    [words.join(" "), shown(&difference.old), shown(&difference.new)]
+}
+
+/// Where the thresholds come from, and what to do about it.
+pub(super) fn threshold(comparison: &Comparison) -> String {
+    let used = &comparison.threshold;
+    let percent = quantity::percent(used.ratio);
+    match (used.source, used.noise_runs) {
+        (ThresholdSource::Given, _) => {
+            format!("Differences up to {percent} count as the same, as asked for.")
+        }
+        (_, Some(runs)) => format!(
+            "The noise of this machine is known from {runs} runs: what counts as the same is what 99 % of its runs \
+             differ by with nothing changed, row by row; {percent} where nothing is known."
+        ),
+        _ => format!(
+            "Differences up to {percent} count as the same, which is a guess: how far two runs of this machine \
+             differ by themselves is not known. flatout compare --noise learns it; --threshold sets another."
+        ),
+    }
+}
+
+/// The verdict of all rows in one line.
+pub(super) fn total(comparison: &Comparison) -> String {
+    let Counts { better, worse, same, unclear, incomparable } = comparison.counts;
+    let all = [
+        (worse, "worse"),
+        (better, "better"),
+        (unclear, "unclear"),
+        (same, "the same"),
+        (incomparable, "not comparable"),
+    ];
+    let told = all.iter().filter(|(count, _)| *count > 0);
+    let words: Vec<String> =
+        told.map(|(count, word)| format!("{} {word}", quantity::count(*count))).collect();
+    if words.is_empty() {
+        return "nothing matches: no row is in both".to_owned();
+    }
+    let word = match comparison.verdict {
+        Verdict::Incomparable => "nothing can be compared",
+        other => other.word(),
+    };
+    format!("{word}: {}", words.join(", "))
+}
+
+/// A row's name and what differs in its parameters.
+pub(super) fn parameters(row: &Row) -> Vec<String> {
+    let mut words = label::parameter_words(&row.parameters);
+    for (key, value) in &row.differing_parameters {
+        words.push(format!("NEW has {}", label::parameter(key, value)));
+    }
+    words
+}
+
+/// A row that only one side has.
+pub(super) fn name(name: &RowName) -> String {
+    let parameters = label::parameters(&name.parameters);
+    if parameters.is_empty() { name.id.clone() } else { format!("{}: {parameters}", name.id) }
+}
+
+/// A ratio with so many digits that a percent can be seen.
+pub(super) fn ratio_text(ratio: f64) -> String {
+    if (0.1..10.0).contains(&ratio) { format!("{ratio:.3}") } else { quantity::number(ratio) }
+}
+
+/// A probability with the digits that it deserves.
+pub(super) fn p_text(p: f64) -> String {
+    if p < 0.0001 { "<0.0001".to_owned() } else { format!("{p:.4}") }
+}
+
+/// Why a row is unclear and what would help; also what must be known of its figures.
+pub(super) fn remark(row: &Row) -> String {
+    let mut words: Vec<String> =
+        row.reason.map(|reason| reason_text(row, reason)).into_iter().collect();
+    if let Some(runs) = row.runs_needed {
+        let more = if runs == 1 { "run" } else { "runs" };
+        words.push(format!("needs about {runs} more {more} of each"));
+    } else if matches!(row.reason, Some(Reason::WideInterval | Reason::NotSignificant)) {
+        words.push("more runs will hardly settle it".to_owned());
+    }
+    for (side, figure) in [("OLD", &row.old), ("NEW", &row.new)] {
+        if matches!(figure.status, Status::Degraded | Status::Interrupted)
+            && figure.median.is_some()
+        {
+            words.push(format!("{side} is {}", label::status(figure.status)));
+        }
+    }
+    words.join("; ")
+}
+
+fn reason_text(row: &Row, reason: Reason) -> String {
+    let status = |figure: &Figure| label::status(figure.status);
+    match reason {
+        Reason::WideInterval => "interval too wide".to_owned(),
+        Reason::NotSignificant => "may be chance among so many rows".to_owned(),
+        Reason::FewSamples => {
+            format!("too few samples, {} and {}, for an interval", row.old.n, row.new.n)
+        }
+        Reason::FigureLost => format!("the figure is lost: NEW {}", status(&row.new)),
+        Reason::NoFigure => {
+            let sides = [("OLD", &row.old), ("NEW", &row.new)];
+            let without = sides.iter().filter(|(_, figure)| figure.median.is_none());
+            let words: Vec<String> = without
+                .map(|(side, figure)| match figure.status {
+                    Status::Ok | Status::Unstable | Status::Degraded => {
+                        format!("{side} has no figure")
+                    }
+                    status => format!("{side} {}", label::status(status)),
+                })
+                .collect();
+            words.join(", ")
+        }
+        Reason::NoSamples => "derived from other rows: it has no samples".to_owned(),
+        Reason::NoRatio => "zero or less has no ratio".to_owned(),
+        Reason::UnitsDiffer => "unit or direction differ".to_owned(),
+        Reason::Repeats => "repeats another row".to_owned(),
+    }
+}
+
+/// Rows that are only counted: there is nothing in them that another row has not.
+pub(super) fn is_only_counted(row: &Row) -> bool {
+    matches!(row.reason, Some(Reason::NoSamples | Reason::Repeats))
+}
+
+/// A sentence on the rows that are only counted; empty without any.
+pub(super) fn only_counted(rows: &[Row]) -> String {
+    let count = |reason| rows.iter().filter(|row| row.reason == Some(reason)).count() as u64;
+    let kinds = [
+        (count(Reason::NoSamples), "derived from others (no samples)"),
+        (count(Reason::Repeats), "repeating others"),
+    ];
+    let told = kinds.iter().filter(|(count, _)| *count > 0);
+    let words: Vec<String> =
+        told.map(|(count, word)| format!("{} {word}", quantity::count(*count))).collect();
+    if words.is_empty() { String::new() } else { format!("Rows not listed: {}.", words.join(", ")) }
+}
+
+/// Which way is up, for rows where less is better.
+pub(super) fn direction(row: &Row) -> &'static str {
+    match row.better {
+        Better::Higher => "",
+        Better::Lower => "less is better",
+    }
+}

@@ -1,0 +1,301 @@
+//! Cells set in columns within a given width; knows nothing about records.
+//!
+//! Numbers are aligned at the decimal point and never cut; columns of words are narrowed and
+//! wrapped when the page is too narrow.
+
+use crate::page::Align;
+use crate::{
+    style::{Style, Tone},
+    text,
+};
+
+/// Safe text and its meaning.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Cell {
+    pub text: String,
+    pub tone: Tone,
+}
+
+impl Cell {
+    pub fn new(text: impl Into<String>, tone: Tone) -> Self {
+        Self { text: text.into(), tone }
+    }
+
+    pub fn plain(text: impl Into<String>) -> Self {
+        Self::new(text, Tone::Plain)
+    }
+}
+
+/// A row: as many cells as there are columns, or fewer, of which the last then takes all the rest.
+pub(super) type Row = Vec<Cell>;
+
+/// Columns and rows.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Grid {
+    pub heads: Vec<(String, Align)>,
+    pub rows: Vec<Row>,
+}
+
+/// Spaces between columns.
+pub(super) const GAP: usize = 2;
+/// A column of words is not made narrower than this, unless nothing else helps.
+const NARROWEST: usize = 10;
+/// A longer part of a word may be cut anywhere, so that one name cannot push out the numbers.
+const LONGEST_PIECE: usize = 16;
+
+impl Grid {
+    /// Width of the grid if nothing is wrapped.
+    pub fn natural_width(&self) -> usize {
+        let widths = self.natural_widths();
+        widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1)
+    }
+
+    /// Width of each column if nothing is wrapped.
+    pub fn natural_widths(&self) -> Vec<usize> {
+        self.widths_of(&self.aligned())
+    }
+
+    /// Width below which names or numbers would be cut inside.
+    pub fn least_width(&self) -> usize {
+        let rows = self.aligned();
+        let natural = self.widths_of(&rows);
+        let least = |(column, width): (usize, &usize)| match self.heads[column].1 {
+            Align::Words | Align::Parameters | Align::Badge => {
+                self.longest_piece(&rows, column).min(*width)
+            }
+            _ => *width,
+        };
+        let widths: usize = natural.iter().enumerate().map(least).sum();
+        widths + GAP * natural.len().saturating_sub(1)
+    }
+
+    /// Takes out the column under this head; returns whether there was one. A cell that takes all
+    /// the rest must still find more than one column there.
+    pub fn drop_column(&mut self, head: &str) -> bool {
+        let Some(column) = self.heads.iter().position(|(known, _)| known == head) else {
+            return false;
+        };
+        let full = self.heads.len();
+        self.heads.remove(column);
+        for row in self.rows.iter_mut().filter(|row| row.len() == full) {
+            row.remove(column);
+        }
+        true
+    }
+
+    /// The grid as lines, each ended by a line feed; the head is dimmed.
+    pub fn render(&self, indent: usize, style: &Style) -> String {
+        let rows = self.aligned();
+        let available = style.width().saturating_sub(indent);
+        let widths = self.fitted_widths(&rows, available);
+        let mut out = String::new();
+        let heads: Row = self.heads.iter().map(|(head, _)| Cell::new(head, Tone::Dim)).collect();
+        if heads.iter().any(|head| !head.text.is_empty()) {
+            self.push_row(&mut out, &heads, &widths, indent, style);
+        }
+        for row in &rows {
+            self.push_row(&mut out, row, &widths, indent, style);
+        }
+        out
+    }
+
+    /// The rows with decimal cells padded so that they only need to stand left.
+    fn aligned(&self) -> Vec<Row> {
+        let mut rows = self.rows.clone();
+        for (column, (_, align)) in self.heads.iter().enumerate() {
+            if *align != Align::Decimal {
+                continue;
+            }
+            let full = |row: &&mut Row| row.len() == self.heads.len();
+            let mut split: Vec<(usize, usize)> = Vec::new();
+            for row in rows.iter_mut().filter(full) {
+                let (whole, fraction, _) = decimal_parts(&row[column].text);
+                split.push((text::width(whole), text::width(fraction)));
+            }
+            let whole_width = split.iter().map(|s| s.0).max().unwrap_or(0);
+            let fraction_width = split.iter().map(|s| s.1).max().unwrap_or(0);
+            for row in rows.iter_mut().filter(full) {
+                let (whole, fraction, unit) = decimal_parts(&row[column].text);
+                let padded = if whole.is_empty() && fraction.is_empty() {
+                    text::pad_left(unit, whole_width + fraction_width)
+                } else {
+                    let whole = text::pad_left(whole, whole_width);
+                    format!("{whole}{}{unit}", text::pad_right(fraction, fraction_width))
+                };
+                row[column].text = padded.trim_end().to_owned();
+            }
+        }
+        rows
+    }
+
+    fn widths_of(&self, rows: &[Row]) -> Vec<usize> {
+        let mut widths: Vec<usize> = self.heads.iter().map(|(head, _)| text::width(head)).collect();
+        for row in rows {
+            let spans = row.len() < self.heads.len();
+            let own = if spans { row.len().saturating_sub(1) } else { row.len() };
+            for (width, cell) in widths.iter_mut().zip(&row[..own]) {
+                *width = (*width).max(text::width(&cell.text));
+            }
+        }
+        widths
+    }
+
+    /// Natural widths; then the widest columns of words are narrowed until the sum fits: first down
+    /// to their longest word, then to the longest part of a word, then cutting words, and as the
+    /// last resort any column.
+    fn fitted_widths(&self, rows: &[Row], available: usize) -> Vec<usize> {
+        let mut widths = self.widths_of(rows);
+        let gaps = GAP * widths.len().saturating_sub(1);
+        let words = |column: usize| !matches!(self.heads[column].1, Align::Right | Align::Decimal);
+        let longest: Vec<usize> =
+            (0..widths.len()).map(|column| self.longest_word(rows, column)).collect();
+        let pieces: Vec<usize> =
+            (0..widths.len()).map(|column| self.longest_piece(rows, column)).collect();
+        while widths.iter().sum::<usize>() + gaps > available {
+            let widest_where = |may_shrink: &dyn Fn(usize) -> bool| {
+                (0..widths.len()).filter(|c| may_shrink(*c)).max_by_key(|c| widths[*c])
+            };
+            let column = widest_where(&|c| words(c) && widths[c] > longest[c].max(NARROWEST))
+                .or_else(|| widest_where(&|c| words(c) && widths[c] > pieces[c]))
+                .or_else(|| widest_where(&|c| words(c) && widths[c] > NARROWEST))
+                .or_else(|| widest_where(&|c| widths[c] > text::NARROWEST_WRAP));
+            let Some(column) = column else { break };
+            widths[column] -= 1;
+        }
+        widths
+    }
+
+    fn longest_word(&self, rows: &[Row], column: usize) -> usize {
+        self.words(rows, column).map(text::width).max().unwrap_or(0)
+    }
+
+    /// Columns that the words of a column need without being cut between their joints.
+    fn longest_piece(&self, rows: &[Row], column: usize) -> usize {
+        let words = self.words(rows, column).flat_map(text::pieces);
+        let widths = words.map(|piece| text::width(piece.trim_end_matches(text::UNBREAKABLE)));
+        widths.max().unwrap_or(0).min(LONGEST_PIECE)
+    }
+
+    /// The words of a column, its head included.
+    fn words<'a>(&'a self, rows: &'a [Row], column: usize) -> impl Iterator<Item = &'a str> {
+        let own = move |row: &&Row| row.len() == self.heads.len() || column + 1 < row.len();
+        let cells = rows.iter().filter(own).map(move |row| row[column].text.as_str());
+        cells.chain([self.heads[column].0.as_str()]).flat_map(|cell| cell.split(' '))
+    }
+
+    fn push_row(
+        &self,
+        out: &mut String,
+        row: &[Cell],
+        widths: &[usize],
+        indent: usize,
+        style: &Style,
+    ) {
+        let spans = row.len() < widths.len();
+        let mut cells: Vec<Vec<String>> = Vec::with_capacity(row.len());
+        let mut starts: Vec<(usize, usize)> = Vec::with_capacity(row.len());
+        let mut start = indent;
+        for (column, cell) in row.iter().enumerate() {
+            let width = if spans && column + 1 == row.len() {
+                style.width().saturating_sub(start)
+            } else {
+                widths[column]
+            };
+            starts.push((start, width));
+            start += width + GAP;
+            let fits = text::width(&cell.text) <= width;
+            cells.push(if fits { vec![cell.text.clone()] } else { text::wrap(&cell.text, width) });
+        }
+        let height = cells.iter().map(Vec::len).max().unwrap_or(0);
+        for line in 0..height {
+            let mut at = 0;
+            let mut painted = String::new();
+            for (column, cell) in cells.iter().enumerate() {
+                let part = cell.get(line).map_or("", String::as_str);
+                let part = part.replace(text::UNBREAKABLE, " ").trim_end().to_owned();
+                if part.is_empty() {
+                    continue;
+                }
+                let (start, width) = starts[column];
+                let spanning = spans && column + 1 == row.len();
+                let right = self.heads[column].1 == Align::Right && !spanning;
+                let lead = if right { width.saturating_sub(text::width(&part)) } else { 0 };
+                painted.push_str(&" ".repeat((start + lead).saturating_sub(at)));
+                painted.push_str(&style.paint(&part, row[column].tone));
+                at = (start + lead).max(at) + text::width(&part);
+            }
+            out.push_str(&painted);
+            out.push('\n');
+        }
+    }
+}
+
+/// Splits `12,345.6 MiB/s` into `12,345`, `.6` and ` MiB/s`.
+fn decimal_parts(cell: &str) -> (&str, &str, &str) {
+    let end = cell
+        .find(|c: char| !c.is_ascii_digit() && !matches!(c, ',' | '.' | '-' | '<' | '~'))
+        .unwrap_or(cell.len());
+    let (number, unit) = cell.split_at(end);
+    let (whole, fraction) = number.split_at(number.find('.').unwrap_or(number.len()));
+    (whole, fraction, unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn grid() -> Grid {
+        let row = |a: &str, b: &str, c: &str| vec![Cell::plain(a), Cell::plain(b), Cell::plain(c)];
+        Grid {
+            heads: vec![
+                ("name".to_owned(), Align::Words),
+                ("value".to_owned(), Align::Decimal),
+                ("n".to_owned(), Align::Right),
+            ],
+            rows: vec![
+                row("a rather long name that wraps", "12,345 MiB/s", "6"),
+                row("b", "3.25 MiB/s", "12"),
+                vec![
+                    Cell::plain("c"),
+                    Cell::plain("failed: no such thing as this on that machine here"),
+                ],
+            ],
+        }
+    }
+
+    #[test]
+    fn decimal_points_stand_below_each_other() {
+        let out = grid().render(0, &Style { width_columns: 80, ..Style::default() });
+        let lines: Vec<&str> = out.lines().collect();
+        assert_eq!(lines[1], "a rather long name that wraps  12,345    MiB/s   6");
+        assert_eq!(lines[2], "b                                   3.25 MiB/s  12");
+    }
+
+    #[test]
+    fn a_narrow_page_wraps_words_and_keeps_numbers() {
+        let style = Style { width_columns: 40, ..Style::default() };
+        let out = grid().render(2, &style);
+        assert!(out.lines().all(|line| text::width(line) <= 40), "{out}");
+        assert!(out.contains("12,345    MiB/s"));
+    }
+
+    #[test]
+    fn names_are_broken_at_hyphens_before_they_are_cut() {
+        let row = vec![Cell::plain("memory-read"), Cell::plain("12,345 MiB/s"), Cell::plain("6")];
+        let grid = Grid { heads: grid().heads, rows: vec![row] };
+        let out = grid.render(14, &Style { width_columns: 40, ..Style::default() });
+        assert!(out.contains("memory-\n") || out.contains("memory- "), "{out}");
+        assert_eq!(grid.least_width(), 7 + 2 + 12 + 2 + 1);
+    }
+
+    #[test]
+    fn a_column_can_be_left_out() {
+        let mut grid = grid();
+        grid.heads.insert(2, ("share".to_owned(), Align::Right));
+        grid.rows[0].insert(2, Cell::plain("7 %"));
+        grid.rows[1].insert(2, Cell::plain("8 %"));
+        assert!(grid.drop_column("share") && !grid.drop_column("share"));
+        let out = grid.render(0, &Style::default());
+        assert!(!out.contains('%') && out.contains("failed: no such thing"), "{out}");
+    }
+}
