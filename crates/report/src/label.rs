@@ -167,17 +167,51 @@ pub(crate) fn plain(key: &str, value: &Value) -> String {
     }
 }
 
+/// What all of these have in common, in words, and what each has besides.
+pub(crate) fn told_apart(all: &[&Map<String, Value>]) -> (Vec<String>, Vec<Vec<String>>) {
+    let Some(first) = all.first() else { return (Vec::new(), Vec::new()) };
+    let is_common = |key: &str| all.iter().all(|one| one.get(key) == first.get(key));
+    let words = |parameters: &Map<String, Value>, common: bool| -> Vec<String> {
+        let pairs = ordered(parameters).into_iter();
+        let own = pairs.filter(|(key, _)| is_common(key) == common);
+        own.map(|(key, value)| parameter(key, value)).collect()
+    };
+    (words(first, true), all.iter().map(|parameters| words(parameters, false)).collect())
+}
+
+/// Of each name with parameters the words that tell it from others of its name.
+pub(crate) fn own_words(named: &[(&str, &Map<String, Value>)]) -> Vec<Vec<String>> {
+    let mut found = vec![Vec::new(); named.len()];
+    let mut names: Vec<&str> = Vec::new();
+    for (name, _) in named {
+        if names.contains(name) {
+            continue;
+        }
+        names.push(name);
+        let places = (0..named.len()).filter(|at| named[*at].0 == *name);
+        let places: Vec<usize> = places.collect();
+        let alike: Vec<&Map<String, Value>> = places.iter().map(|at| named[*at].1).collect();
+        for (at, words) in places.iter().zip(told_apart(&alike).1) {
+            found[*at] = words;
+        }
+    }
+    found
+}
+
 /// Names of rows without what all rows of the same test have in common: `write, until durable`.
 pub(crate) fn short_names(rows: &[&Outcome]) -> Vec<String> {
-    let name = |outcome: &&Outcome| {
-        let alike: Vec<&Outcome> = rows.iter().copied().filter(|o| o.id == outcome.id).collect();
-        let differs =
-            |key: &str| alike.iter().any(|o| o.parameters.get(key) != outcome.parameters.get(key));
-        let own = ordered(&outcome.parameters).into_iter().filter(|(key, _)| differs(key));
-        let words = own.map(|(key, value)| parameter(key, value));
-        std::iter::once(test(&outcome.id).to_owned()).chain(words).collect::<Vec<_>>().join(", ")
+    let named: Vec<(&str, &Map<String, Value>)> =
+        rows.iter().map(|row| (row.id.as_str(), &row.parameters)).collect();
+    let words = own_words(&named).into_iter().zip(rows);
+    let name = |(words, row): (Vec<String>, &&Outcome)| {
+        std::iter::once(test(&row.id).to_owned()).chain(words).collect::<Vec<_>>().join(", ")
     };
-    rows.iter().map(name).collect()
+    words.map(name).collect()
+}
+
+/// A number of the audit.
+pub(crate) fn fact(outcome: &Outcome, key: &str) -> Option<f64> {
+    outcome.audit.get(key).and_then(Value::as_f64)
 }
 
 /// The part of an id before the first `/`.
@@ -270,7 +304,7 @@ pub(crate) fn no_figure(outcome: &Outcome) -> &'static str {
 }
 
 /// What stands before a figure that is not precise.
-pub(crate) fn doubt_sign(outcome: &Outcome) -> &'static str {
+pub(crate) fn precision_sign(outcome: &Outcome) -> &'static str {
     if outcome.status == Status::Unstable { "~" } else { "" }
 }
 

@@ -309,7 +309,7 @@ pub(crate) struct Commands {
     pub of_rows: usize,
 }
 
-/// A doubt under its number.
+/// A warning under its number.
 #[derive(Debug)]
 pub(crate) struct Footnote {
     pub number: usize,

@@ -99,14 +99,14 @@ pub(crate) fn pairs(outcome: &Outcome) -> Vec<(String, String)> {
         }
     }
     lines.harness(&outcome.audit);
-    lines.doubts(outcome);
+    lines.warnings(outcome);
     lines.pairs
 }
 
 /// Whether another line says it already: a reason beside its parameter, a rate as the figure.
 fn is_told_elsewhere(key: &str, outcome: &Outcome) -> bool {
     let told = key.strip_suffix("_reason").is_some_and(|of| outcome.parameters.contains_key(of));
-    let fact = || outcome.audit.get(key).and_then(Value::as_f64);
+    let fact = || label::fact(outcome, key);
     told || key.starts_with("rate_") && fact().is_some() && fact() == label::figure(outcome)
 }
 
@@ -278,7 +278,7 @@ impl Lines {
         }
     }
 
-    fn doubts(&mut self, outcome: &Outcome) {
+    fn warnings(&mut self, outcome: &Outcome) {
         if outcome.status != Status::Ok {
             self.push("status", label::status(outcome.status));
         }

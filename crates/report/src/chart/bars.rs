@@ -4,7 +4,6 @@
 //! What is drawn is data, here and in [`VIEWS`]; `html/bars.rs` draws it.
 
 use flatout_measure::record::{Outcome, Record, Status};
-use serde_json::Value;
 
 use super::axis::{Axis, Spacing};
 use crate::page::race::{Race, Test};
@@ -52,39 +51,30 @@ struct View {
     only: Option<(&'static str, u64)>,
 }
 
+const fn view(
+    [key, title, unit]: [&'static str; 3],
+    ids: &'static [&'static str],
+    only: Option<(&'static str, u64)>,
+) -> View {
+    View { key, title, ids, unit, only }
+}
+
 const VIEWS: [View; 11] = [
-    View {
-        key: "passes",
-        title: "One file, pass by pass: first, again, after clearing the cache",
-        ids: &["cache/series"],
-        unit: "bytes/s",
-        only: None,
-    },
-    View {
-        key: "calls",
-        title: "What a call costs, one thread",
-        ids: &["syscall/"],
-        unit: "ns",
-        only: Some(("threads", 1)),
-    },
-    View {
-        key: "throughput",
-        title: "Throughput of the disk",
-        ids: &["disk/sequential-"],
-        unit: "bytes/s",
-        only: None,
-    },
-    View {
-        key: "operations",
-        title: "Operations of the disk",
-        ids: &["disk/random-", "disk/mixed"],
-        unit: "operations/s",
-        only: None,
-    },
-    View {
-        key: "metadata",
-        title: "Operations on files and directories",
-        ids: &[
+    view(
+        ["passes", "One file, pass by pass: first, again, after clearing the cache", "bytes/s"],
+        &["cache/series"],
+        None,
+    ),
+    view(["calls", "What a call costs, one thread", "ns"], &["syscall/"], Some(("threads", 1))),
+    view(["throughput", "Throughput of the disk", "bytes/s"], &["disk/sequential-"], None),
+    view(
+        ["operations", "Operations of the disk", "operations/s"],
+        &["disk/random-", "disk/mixed"],
+        None,
+    ),
+    view(
+        ["metadata", "Operations on files and directories", "operations/s"],
+        &[
             "disk/create",
             "disk/stat",
             "disk/open-close",
@@ -93,51 +83,18 @@ const VIEWS: [View; 11] = [
             "disk/fsync",
             "disk/unlink",
         ],
-        unit: "operations/s",
-        only: None,
-    },
-    View {
-        key: "products",
-        title: "Matrices",
-        ids: &["cpu/dgemm", "cpu/linpack"],
-        unit: "flop/s",
-        only: None,
-    },
-    View {
-        key: "stream",
-        title: "Memory bandwidth: STREAM",
-        ids: &["memory/stream"],
-        unit: "bytes/s",
-        only: None,
-    },
-    View {
-        key: "tcp",
-        title: "TCP, one stream",
-        ids: &["network/tcp-throughput"],
-        unit: "bytes/s",
-        only: Some(("streams", 1)),
-    },
-    View {
-        key: "udp",
-        title: "UDP, one stream",
-        ids: &["network/udp-throughput"],
-        unit: "bytes/s",
-        only: Some(("streams", 1)),
-    },
-    View {
-        key: "trees",
-        title: "Copy time of each tree",
-        ids: &["copy/tree", "copy/single", "copy/memory", "copy/deviation"],
-        unit: "ns",
-        only: None,
-    },
-    View {
-        key: "levels",
-        title: "Latency of the levels of memory",
-        ids: &["memory/level"],
-        unit: "ns",
-        only: None,
-    },
+        None,
+    ),
+    view(["products", "Matrices", "flop/s"], &["cpu/dgemm", "cpu/linpack"], None),
+    view(["stream", "Memory bandwidth: STREAM", "bytes/s"], &["memory/stream"], None),
+    view(["tcp", "TCP, one stream", "bytes/s"], &["network/tcp-throughput"], Some(("streams", 1))),
+    view(["udp", "UDP, one stream", "bytes/s"], &["network/udp-throughput"], Some(("streams", 1))),
+    view(
+        ["trees", "Copy time of each tree", "ns"],
+        &["copy/tree", "copy/single", "copy/memory", "copy/deviation"],
+        None,
+    ),
+    view(["levels", "Latency of the levels of memory", "ns"], &["memory/level"], None),
 ];
 /// More bars than these are a sweep, and have a chart.
 const MOST_BARS: usize = 40;
@@ -179,22 +136,27 @@ fn bar(row: &Outcome, name: &str, hue: usize) -> Option<Bar> {
     Some(Bar { name, hue, figure, interval: row.ci95, n: row.n, status: row.status })
 }
 
-/// The contestants of each test, heat by heat; by speed where there is one.
+/// The contestants of each test, workload by workload; by speed where there is one.
 pub(crate) fn of_race(race: &Race<'_>) -> Vec<Bars> {
     race.tests.iter().filter_map(|test| of_test(test, race)).collect()
 }
 
 fn of_test(test: &Test<'_>, race: &Race<'_>) -> Option<Bars> {
     let by_speed = test.entries().all(|entry| entry.speed.is_some());
-    let contestants = race.names();
+    let mut contestants: Vec<&str> = Vec::new();
+    for entry in race.tests.iter().flat_map(Test::entries) {
+        if !contestants.contains(&entry.contestant) {
+            contestants.push(entry.contestant);
+        }
+    }
     let hue = |name: &str| contestants.iter().position(|known| *known == name).unwrap_or(0);
     let mut groups: Vec<Group> = Vec::new();
-    for heat in &test.heats {
-        let bars = heat.entries.iter().filter_map(|entry| {
+    for workload in &test.workloads {
+        let bars = workload.entries.iter().filter_map(|entry| {
             let row = if by_speed { entry.speed? } else { entry.outcome };
             bar(row, entry.contestant, hue(entry.contestant))
         });
-        groups.push(Group { name: heat.words.join(", "), bars: bars.collect() });
+        groups.push(Group { name: workload.words.join(", "), bars: bars.collect() });
     }
     groups.retain(|group| group.bars.len() > 1);
     let first = test.entries().next()?;
@@ -235,24 +197,10 @@ impl Bars {
     }
 }
 
-impl Race<'_> {
-    /// Who takes part, in order of first appearance.
-    fn names(&self) -> Vec<&str> {
-        let mut names: Vec<&str> = Vec::new();
-        for outcome in self.contestants() {
-            let name = outcome.parameters.get("contestant").and_then(Value::as_str).unwrap_or("");
-            if !names.contains(&name) {
-                names.push(name);
-            }
-        }
-        names
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use flatout_measure::record::{Chart, End, Start};
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 

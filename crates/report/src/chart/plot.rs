@@ -247,7 +247,7 @@ impl Plot {
     }
 
     /// The y axis with room for intervals and levels too; spaced as [`Plot::y_axis`].
-    pub(crate) fn y_axis_with_doubt(&self) -> Option<Axis> {
+    pub(crate) fn y_axis_with_intervals(&self) -> Option<Axis> {
         let spacing = self.y_axis()?.spacing;
         let levels = self.levels.iter().map(|level| level.y);
         let ends = self.points().filter_map(|point| point.interval).flatten();

@@ -103,7 +103,7 @@ fn varying<'a>(results: &[Outcome], keys: &[&'a str]) -> Vec<&'a str> {
 fn has_a_line(results: &[Outcome], x: &str) -> bool {
     let with_figure: Vec<&Outcome> =
         results.iter().filter(|row| label::figure(row).is_some()).collect();
-    let are_neighbours = |a: &Outcome, b: &Outcome| {
+    let differ_in_x_alone = |a: &Outcome, b: &Outcome| {
         let mut keys = a.parameters.keys().chain(b.parameters.keys());
         a.parameters.get(x) != b.parameters.get(x)
             && keys.all(|key| key == x || a.parameters.get(key) == b.parameters.get(key))
@@ -111,7 +111,7 @@ fn has_a_line(results: &[Outcome], x: &str) -> bool {
     with_figure
         .iter()
         .enumerate()
-        .any(|(at, a)| with_figure[at + 1..].iter().any(|b| are_neighbours(a, b)))
+        .any(|(at, a)| with_figure[at + 1..].iter().any(|b| differ_in_x_alone(a, b)))
 }
 
 /// The race of copiers: corpora of equal files differ in how many these are, how large, and how

@@ -1,7 +1,6 @@
 //! The rate of a row over time in words.
 
 use flatout_measure::record::{Outcome, Series};
-use serde_json::Value;
 
 use crate::{label, quantity, quantity::Scale};
 
@@ -28,7 +27,7 @@ pub(crate) fn extent(series: &Series) -> String {
 /// What became of the rate: `burst 639 MiB/s until 12.0 s, then sustained 212 MiB/s`; none where the
 /// audit names neither.
 pub(crate) fn sentence(outcome: &Outcome) -> Option<String> {
-    let number = |key: &str| outcome.audit.get(key).and_then(Value::as_f64);
+    let number = |key: &str| label::fact(outcome, key);
     let rate = |key: &str, word: &str| {
         number(key).map(|rate| format!("{word} {}", quantity::value(&outcome.unit, rate)))
     };
@@ -45,7 +44,7 @@ pub(crate) fn sentence(outcome: &Outcome) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 

@@ -56,12 +56,14 @@ fn bar_row(bars: &Bars, bar: &Bar, axis: &Axis) -> String {
     let at = |base: f64| 100.0 * axis.position(base / bars.scale.divisor);
     let text = quantity::value(&bars.unit, bar.figure);
     let mut told = format!("{}: {text}", bar.name);
-    let mut doubt = String::new();
+    let mut interval = String::new();
     if let Some([low, high]) = bar.interval {
         let (from, to) = (at(low), at(high));
         let width = (to - from).max(0.3);
-        let _ =
-            write!(doubt, "<span class=\"ci\" style=\"left:{from:.1}%;width:{width:.1}%\"></span>");
+        let _ = write!(
+            interval,
+            "<span class=\"ci\" style=\"left:{from:.1}%;width:{width:.1}%\"></span>"
+        );
         let value = |base: f64| quantity::value(&bars.unit, base);
         let _ = write!(told, " ({} … {})", value(low), value(high));
     }
@@ -73,7 +75,7 @@ fn bar_row(bars: &Bars, bar: &Bar, axis: &Axis) -> String {
     }
     format!(
         "<div class=\"bar-row hue-{}\" tabindex=\"-1\" data-v=\"{}\"><span class=\"bar-name\">{}</span>\
-         <span class=\"bar-track\"><span class=\"bar-fill\" style=\"width:{:.1}%\"></span>{doubt}</span>\
+         <span class=\"bar-track\"><span class=\"bar-fill\" style=\"width:{:.1}%\"></span>{interval}</span>\
          <span class=\"bar-value\">{sign}{}</span></div>",
         bar.hue % HUES,
         escaped(&told),

@@ -141,7 +141,7 @@ impl Writer {
         self.line(format_args!("</figure>"));
     }
 
-    /// The curve with no more points than the page takes: means over equal numbers of neighbours.
+    /// The curve with no more points than the page takes: means over equal numbers of points.
     fn thinned(&mut self, plot: &Plot) -> Plot {
         let most = self.detail.curve_points;
         let points: Vec<_> = plot.lines.iter().flat_map(PlotLine::points).copied().collect();

@@ -83,7 +83,7 @@ struct Frame<'a> {
 
 impl<'a> Frame<'a> {
     fn of(plot: &'a Plot) -> Option<Self> {
-        Some(Self { plot, x: plot.x_axis()?, y: plot.y_axis_with_doubt()? })
+        Some(Self { plot, x: plot.x_axis()?, y: plot.y_axis_with_intervals()? })
     }
 
     fn x_at(&self, x: f64) -> f64 {
@@ -158,7 +158,7 @@ impl<'a> Frame<'a> {
         let class = format!("{}{}", hue_class(line), value_classes(self.plot, line));
         push(out, format_args!("<g class=\"{class}\">"));
         for run in &line.runs {
-            self.push_doubt(out, run);
+            self.push_intervals(out, run);
             if line.joint == Joint::Line {
                 let mut path = String::new();
                 for (at, point) in run.iter().enumerate() {
@@ -183,8 +183,8 @@ impl<'a> Frame<'a> {
         out.push_str("</g>\n");
     }
 
-    /// The 95 % intervals of a run: a band where neighbours have one, and a whisker at each point.
-    fn push_doubt(&self, out: &mut String, run: &[Point]) {
+    /// The 95 % intervals of a run: a band between points that have one, and a whisker at each point.
+    fn push_intervals(&self, out: &mut String, run: &[Point]) {
         let mut whiskers = String::new();
         for piece in run.split(|point| point.interval.is_none()) {
             let edge = |which: usize| {
@@ -198,7 +198,7 @@ impl<'a> Frame<'a> {
                 let path: String = corners
                     .map(|(at, (x, y))| format!("{}{x:.1} {y:.1}", if at == 0 { 'M' } else { 'L' }))
                     .collect();
-                push(out, format_args!("<path class=\"doubt\" d=\"{path}Z\"/>"));
+                push(out, format_args!("<path class=\"interval-band\" d=\"{path}Z\"/>"));
             }
             for ((x, low), (_, high)) in edge(0).zip(edge(1)) {
                 let (left, right) = (x - 3.0, x + 3.0);

@@ -1,4 +1,4 @@
-//! Tables of a page: names with their parameters as small labels, figures with their doubt below.
+//! Tables of a page: names with their parameters as small labels, figures with their interval below.
 
 use super::markup::{class, escaped};
 use super::strip;
@@ -50,7 +50,9 @@ fn row_cells(table: &Table, row: &Row, columns: usize) -> String {
     let is_full = row.cells.len() == table.columns.len();
     if !is_full && row.cells.len() == 1 {
         let text = escaped(&row.cells[0].text);
-        return format!("<th scope=\"rowgroup\" class=\"heat\" colspan=\"{columns}\">{text}</th>");
+        return format!(
+            "<th scope=\"rowgroup\" class=\"group-head\" colspan=\"{columns}\">{text}</th>"
+        );
     }
     let mut out = String::new();
     let mut pairs = table.columns.iter().zip(&row.cells).peekable();

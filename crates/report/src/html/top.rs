@@ -13,7 +13,7 @@ const SHORTEST_GIST: usize = 12;
 impl Writer {
     /// Per area one bar against its bound, with what limits it.
     pub(super) fn summary(&mut self, lines: &[SummaryLine]) {
-        self.line(format_args!("<ul class=\"glance\">"));
+        self.line(format_args!("<ul class=\"summary\">"));
         let mut areas: Vec<&str> = Vec::new();
         for line in lines {
             if !areas.contains(&line.area.as_str()) {

@@ -127,7 +127,7 @@ impl Writer {
         }
         let attributes = match section.part {
             Part::Errors => "class=\"errors\" role=\"alert\"".to_owned(),
-            Part::Summary => "id=\"glance\"".to_owned(),
+            Part::Summary => "id=\"summary\"".to_owned(),
             Part::Verdict => "id=\"verdict\"".to_owned(),
             Part::Facts => "id=\"facts\"".to_owned(),
             Part::Area => format!("id=\"area-{index}\""),

@@ -4,7 +4,6 @@
 //! number for it. Rows of a chart share one line, in which each column tells its range.
 
 use flatout_measure::record::Outcome;
-use serde_json::Value;
 
 use super::column;
 use super::{Cell, Column, Pairs, PairsKind, Row, Table, Wide};
@@ -19,6 +18,19 @@ enum Spelling {
     Seconds,
     Count,
 }
+use Spelling::{Count, Seconds, Share, Times, Unit};
+
+/// What a fact is worth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Worth {
+    /// Rows that have it prove something that is worth a table.
+    Proof,
+    /// It has a column where there is a table.
+    Side,
+    /// It has a column only where some figure is above zero.
+    Exception,
+}
+use Worth::{Exception, Proof, Side};
 
 /// The share of the time that measuring took.
 const HARNESS: &str = "overhead_ratio";
@@ -28,133 +40,103 @@ const HARNESS: &str = "overhead_ratio";
 pub(crate) struct Fact {
     pub key: &'static str,
     head: &'static str,
-    meaning: &'static str,
+    worth: Worth,
     spelling: Spelling,
-    /// Whether rows with this key prove something that is worth a grid.
-    is_proof: bool,
-    /// Whether the column is worth its width only where some figure is above zero.
-    is_exception: bool,
+    meaning: &'static str,
 }
 
-const fn proof(
-    key: &'static str,
-    head: &'static str,
+const fn fact(
+    (key, head): (&'static str, &'static str),
+    worth: Worth,
     spelling: Spelling,
     meaning: &'static str,
 ) -> Fact {
-    Fact { key, head, meaning, spelling, is_proof: true, is_exception: false }
-}
-
-/// A fact that has a column only where something is wrong.
-const fn exception(
-    key: &'static str,
-    head: &'static str,
-    spelling: Spelling,
-    meaning: &'static str,
-) -> Fact {
-    Fact { is_proof: false, is_exception: true, ..proof(key, head, spelling, meaning) }
+    Fact { key, head, worth, spelling, meaning }
 }
 
 /// The facts that have a column: first what was moved, then what it cost and who disturbed.
 pub(crate) const FACTS: [Fact; 19] = [
-    Fact {
-        is_proof: false,
-        ..proof("bytes", "asked", Spelling::Unit("bytes"), "bytes asked for in all trials")
-    },
-    proof(
-        "disk_share_ratio",
-        "by disk",
-        Spelling::Share,
+    fact(("bytes", "asked"), Side, Unit("bytes"), "bytes asked for in all trials"),
+    fact(
+        ("disk_share_ratio", "by disk"),
+        Proof,
+        Share,
         "bytes that the device moved, as a share of those asked for: less came from a cache, \
          more is read-ahead, bookkeeping or another program",
     ),
-    proof("cache_hit_ratio", "cached", Spelling::Share, "share that the page cache served"),
-    proof(
-        "disk_requests_per_request_ratio",
-        "splits",
-        Spelling::Times,
+    fact(("cache_hit_ratio", "cached"), Proof, Share, "share that the page cache served"),
+    fact(
+        ("disk_requests_per_request_ratio", "splits"),
+        Proof,
+        Times,
         "requests that reached the device for each one asked: above 1 they were split, below 1 \
          merged",
     ),
-    Fact {
-        is_proof: false,
-        ..proof("minor_faults", "faults", Spelling::Count, "pages entered into a mapping")
-    },
-    exception(
-        "hole_bytes",
-        "holes",
-        Spelling::Unit("bytes"),
+    fact(("minor_faults", "faults"), Side, Count, "pages entered into a mapping"),
+    fact(
+        ("hole_bytes", "holes"),
+        Exception,
+        Unit("bytes"),
         "bytes of the file that were never written and have no place on the device",
     ),
-    exception(
-        "unwritten_bytes",
-        "unwritten",
-        Spelling::Unit("bytes"),
+    fact(
+        ("unwritten_bytes", "unwritten"),
+        Exception,
+        Unit("bytes"),
         "bytes of the file that have a place on the device but were never written",
     ),
-    exception(
-        "zero_block_ratio",
-        "zeros",
-        Spelling::Share,
-        "share of sampled blocks full of zeros",
-    ),
-    proof(
-        "lost_ratio",
-        "lost",
-        Spelling::Share,
+    fact(("zero_block_ratio", "zeros"), Exception, Share, "share of sampled blocks full of zeros"),
+    fact(
+        ("lost_ratio", "lost"),
+        Proof,
+        Share,
         "share of the datagrams sent that were lost on the way",
     ),
-    proof(
-        "dropped_ratio",
-        "dropped",
-        Spelling::Share,
+    fact(
+        ("dropped_ratio", "dropped"),
+        Proof,
+        Share,
         "share of the datagrams sent that the receiver's socket dropped",
     ),
-    exception(
-        "retransmit_ratio",
-        "sent again",
-        Spelling::Share,
+    fact(
+        ("retransmit_ratio", "sent again"),
+        Exception,
+        Share,
         "share of TCP's segments that were sent again",
     ),
-    proof(
-        "cpu_s_per_gbit",
-        "CPU s/Gbit",
-        Spelling::Seconds,
+    fact(
+        ("cpu_s_per_gbit", "CPU s/Gbit"),
+        Proof,
+        Seconds,
         "CPU seconds for one gigabit: all CPUs of both ends, interrupts included",
     ),
-    proof("softirq_s_per_gbit", "softirq", Spelling::Seconds, "of them in deferred interrupts"),
-    proof(
-        "cpu_ns_per_operation",
-        "CPU/op",
-        Spelling::Unit("ns"),
+    fact(("softirq_s_per_gbit", "softirq"), Proof, Seconds, "of them in deferred interrupts"),
+    fact(
+        ("cpu_ns_per_operation", "CPU/op"),
+        Proof,
+        Unit("ns"),
         "CPU time of one operation, in the program and in the kernel",
     ),
-    proof("cpu_s_per_gib", "CPU s/GiB", Spelling::Seconds, "CPU seconds for one GiB"),
-    Fact {
-        is_proof: false,
-        ..proof(HARNESS, "harness", Spelling::Share, "share of the time that measuring took")
-    },
-    proof(
-        "others_disk_ratio",
-        "others",
-        Spelling::Share,
+    fact(("cpu_s_per_gib", "CPU s/GiB"), Proof, Seconds, "CPU seconds for one GiB"),
+    fact((HARNESS, "harness"), Side, Share, "share of the time that measuring took"),
+    fact(
+        ("others_disk_ratio", "others"),
+        Proof,
+        Share,
         "share of what the device moved that was not for this run",
     ),
-    proof(
-        "io_pressure_ratio",
-        "I/O wait",
-        Spelling::Share,
+    fact(
+        ("io_pressure_ratio", "I/O wait"),
+        Proof,
+        Share,
         "share of the time in which some task of the machine waited for I/O (pressure stall)",
     ),
-    Fact {
-        is_proof: false,
-        ..proof(
-            "stolen_ratio",
-            "stolen",
-            Spelling::Share,
-            "share of the CPU time that the hypervisor gave to others",
-        )
-    },
+    fact(
+        ("stolen_ratio", "stolen"),
+        Side,
+        Share,
+        "share of the CPU time that the hypervisor gave to others",
+    ),
 ];
 
 /// Rows that share one line, under one name.
@@ -216,14 +198,14 @@ fn facts_told(groups: &[Group<'_>]) -> Vec<&'static Fact> {
     let all = || groups.iter().flat_map(|group| &group.outcomes);
     let is_told = |fact: &&Fact| {
         let mut numbers = all().filter_map(|outcome| number(outcome, fact));
-        numbers.any(|number| !fact.is_exception || number > 0.0)
+        numbers.any(|number| fact.worth != Exception || number > 0.0)
     };
     FACTS.iter().filter(is_told).collect()
 }
 
 /// What measuring itself costs per operation, from the cheapest row to the dearest.
 fn own_cost<'a>(rows: impl Iterator<Item = &'a Outcome>) -> Option<String> {
-    let costs = rows.filter_map(|row| row.audit.get("harness_ns_per_operation")?.as_f64());
+    let costs = rows.filter_map(|row| label::fact(row, "harness_ns_per_operation"));
     let (least, most) = costs.fold(None, |range: Option<(f64, f64)>, ns| match range {
         Some((least, most)) => Some((least.min(ns), most.max(ns))),
         None => Some((ns, ns)),
@@ -237,11 +219,11 @@ fn own_cost<'a>(rows: impl Iterator<Item = &'a Outcome>) -> Option<String> {
 
 /// Whether a row carries a fact that proves something about its figure.
 pub(crate) fn proves(outcome: &Outcome) -> bool {
-    FACTS.iter().any(|fact| fact.is_proof && number(outcome, fact).is_some())
+    FACTS.iter().any(|fact| fact.worth == Proof && number(outcome, fact).is_some())
 }
 
 fn number(outcome: &Outcome, fact: &Fact) -> Option<f64> {
-    outcome.audit.get(fact.key).and_then(Value::as_f64)
+    label::fact(outcome, fact.key)
 }
 
 fn range(outcomes: &[&Outcome], fact: &Fact) -> Option<String> {
@@ -261,19 +243,19 @@ fn range(outcomes: &[&Outcome], fact: &Fact) -> Option<String> {
 impl Fact {
     fn text(&self, value: f64) -> String {
         match self.spelling {
-            Spelling::Share => quantity::percent(value),
-            Spelling::Unit(unit) => quantity::value(unit, value),
-            Spelling::Times if value > 0.0 && value < 0.01 => "<0.01×".to_owned(),
-            Spelling::Times => format!("{value:.2}×"),
-            Spelling::Seconds => quantity::number(value),
-            Spelling::Count => quantity::count(value.max(0.0) as u64),
+            Share => quantity::percent(value),
+            Unit(unit) => quantity::value(unit, value),
+            Times if value > 0.0 && value < 0.01 => "<0.01×".to_owned(),
+            Times => format!("{value:.2}×"),
+            Seconds => quantity::number(value),
+            Count => quantity::count(value.max(0.0) as u64),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 

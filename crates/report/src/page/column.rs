@@ -98,7 +98,7 @@ const fn meaning(known: Known, meaning: &'static str) -> Known {
 pub(crate) const TEST: Known = words("test");
 pub(crate) const PARAMETERS: Known = column("parameters", Align::Parameters);
 
-/// The figure with its doubt and its bound.
+/// The figure with its interval and its bound.
 pub(crate) const MEDIAN: Known = decimal("median");
 pub(crate) const INTERVAL: Known =
     Known { short: "±", ..meaning(number("± (95 % interval)"), quantity::PLUS_MINUS) };

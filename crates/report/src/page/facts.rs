@@ -53,7 +53,7 @@ pub(crate) fn facts(record: &Record) -> Vec<Fact> {
 }
 
 fn word(yes: bool) -> String {
-    if yes { "yes: neighbours share its hardware" } else { "no" }.to_owned()
+    if yes { "yes: others share its hardware" } else { "no" }.to_owned()
 }
 
 fn processor(environment: &Value) -> Option<String> {

@@ -68,7 +68,7 @@ fn line(row: &Outcome) -> SummaryLine {
         (limiter, None) => limiter.to_owned(),
     };
     let scale = Scale::of_all(&row.unit, [median, ceiling.value.unwrap_or(median)]);
-    line.figure = format!("{}{}", label::doubt_sign(row), scale.text(median));
+    line.figure = format!("{}{}", label::precision_sign(row), scale.text(median));
     line.share = share(row);
     if let (Some(_), Some(value)) = (line.share, ceiling.value) {
         // Of a time the bound is the shortest there could be.

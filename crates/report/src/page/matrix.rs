@@ -41,7 +41,7 @@ fn cell(outcome: &Outcome, scale: &Scale, notes: &mut Notes) -> Cell {
     let interval = outcome.ci95.map_or_else(String::new, |[low, high]| {
         format!("{} … {}, ", scale.number(low), scale.text(high))
     });
-    let text = format!("{}{}", label::doubt_sign(outcome), scale.number(median));
+    let text = format!("{}{}", label::precision_sign(outcome), scale.number(median));
     let detail = format!("{interval}n {}, {status}", outcome.n);
     Cell { marks, ..Cell::new(text, tone).with_detail(detail) }
 }

@@ -93,15 +93,15 @@ pub(super) fn push_for_browser(
     }
 }
 
-/// Each run of each contestant, a picture per heat.
+/// Each run of each contestant, a picture per workload.
 fn runs_of_race(race: &Race<'_>) -> Vec<(String, Plot)> {
     let mut plots: Vec<(String, Plot)> = Vec::new();
     for test in &race.tests {
-        for heat in &test.heats {
-            let entries = heat.entries.iter();
+        for workload in &test.workloads {
+            let entries = workload.entries.iter();
             let rows: Vec<(&str, &Outcome)> =
                 entries.map(|entry| (entry.contestant, entry.outcome)).collect();
-            let words = std::iter::once(test.title()).chain(heat.words.iter().cloned());
+            let words = std::iter::once(test.title()).chain(workload.words.iter().cloned());
             let title = format!("Each run: {}", words.collect::<Vec<_>>().join(", "));
             plots.extend(Plot::of_runs(&rows).map(|plot| (title, plot)));
         }

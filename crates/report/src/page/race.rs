@@ -1,4 +1,4 @@
-//! A race put in order: tests, their heats and contestants; pairs, losses first; who is missing.
+//! A race put in order: tests, their workloads and contestants; pairs, losses first; who is missing.
 //!
 //! The tables that are made of it: `page/race_tables.rs`; its pictures: `page/pictures.rs`.
 
@@ -53,19 +53,19 @@ pub(crate) struct Race<'a> {
     pub others: Vec<&'a Outcome>,
 }
 
-/// All heats of one name.
+/// All workloads of one name.
 #[derive(Debug)]
 pub(crate) struct Test<'a> {
     pub name: &'a str,
-    /// What all its heats have in common, in words.
+    /// What all its workloads have in common, in words.
     pub constants: Vec<String>,
-    pub heats: Vec<Heat<'a>>,
+    pub workloads: Vec<Workload<'a>>,
 }
 
 /// One work in one state.
 #[derive(Debug)]
-pub(crate) struct Heat<'a> {
-    /// What tells it from the other heats of its test; empty where there is none.
+pub(crate) struct Workload<'a> {
+    /// What tells it from the other workloads of its test; empty where there is none.
     pub words: Vec<String>,
     pub entries: Vec<Entry<'a>>,
     parameters: Map<String, Value>,
@@ -101,7 +101,7 @@ pub(crate) fn race<'a>(rows: &[&'a Outcome]) -> Race<'a> {
             race.others.push(speed);
         }
     }
-    race.tests.iter_mut().for_each(Test::name_heats);
+    race.tests.iter_mut().for_each(Test::name_workloads);
     race.pairs = pair::lists(&pairs);
     race
 }
@@ -110,22 +110,26 @@ impl<'a> Race<'a> {
     fn enter(&mut self, name: &'a str, contestant: &'a str, outcome: &'a Outcome) {
         let parameters = without_contestant(outcome);
         let at = self.tests.iter().position(|test| test.name == name).unwrap_or_else(|| {
-            self.tests.push(Test { name, constants: Vec::new(), heats: Vec::new() });
+            self.tests.push(Test { name, constants: Vec::new(), workloads: Vec::new() });
             self.tests.len() - 1
         });
-        let heats = &mut self.tests[at].heats;
+        let workloads = &mut self.tests[at].workloads;
         let entry = Entry { contestant, outcome, speed: None };
-        match heats.iter_mut().find(|heat| heat.parameters == parameters) {
-            Some(heat) => heat.entries.push(entry),
-            None => heats.push(Heat { words: Vec::new(), entries: vec![entry], parameters }),
+        match workloads.iter_mut().find(|workload| workload.parameters == parameters) {
+            Some(workload) => workload.entries.push(entry),
+            None => {
+                workloads.push(Workload { words: Vec::new(), entries: vec![entry], parameters })
+            }
         }
     }
 
     /// Puts a speed beside its time; whether there is one.
     fn has_speed_row(&mut self, speed: &'a Outcome) -> bool {
         let test = label::test(&speed.id).trim_end_matches(SPEED);
-        let heats = self.tests.iter_mut().filter(|known| known.name == test);
-        let mut entries = heats.flat_map(|test| &mut test.heats).flat_map(|heat| &mut heat.entries);
+        let workloads = self.tests.iter_mut().filter(|known| known.name == test);
+        let mut entries = workloads
+            .flat_map(|test| &mut test.workloads)
+            .flat_map(|workload| &mut workload.entries);
         let own = entries
             .find(|entry| entry.speed.is_none() && entry.outcome.parameters == speed.parameters);
         own.map(|entry| entry.speed = Some(speed)).is_some()
@@ -133,7 +137,11 @@ impl<'a> Race<'a> {
 
     /// The rows of all contestants.
     pub fn contestants(&self) -> Vec<&'a Outcome> {
-        let entries = self.tests.iter().flat_map(|test| &test.heats).flat_map(|heat| &heat.entries);
+        let entries = self
+            .tests
+            .iter()
+            .flat_map(|test| &test.workloads)
+            .flat_map(|workload| &workload.entries);
         entries.map(|entry| entry.outcome).collect()
     }
 }
@@ -144,13 +152,13 @@ fn without_contestant(outcome: &Outcome) -> Map<String, Value> {
 }
 
 impl Test<'_> {
-    fn name_heats(&mut self) {
+    fn name_workloads(&mut self) {
         let all: Vec<&Map<String, Value>> =
-            self.heats.iter().map(|heat| &heat.parameters).collect();
-        let (constants, words) = told_apart(&all);
+            self.workloads.iter().map(|workload| &workload.parameters).collect();
+        let (constants, words) = label::told_apart(&all);
         self.constants = constants;
-        for (heat, words) in self.heats.iter_mut().zip(words) {
-            heat.words = words;
+        for (workload, words) in self.workloads.iter_mut().zip(words) {
+            workload.words = words;
         }
     }
 
@@ -171,25 +179,13 @@ impl Test<'_> {
     }
 
     pub fn entries(&self) -> impl Iterator<Item = &Entry<'_>> {
-        self.heats.iter().flat_map(|heat| &heat.entries)
+        self.workloads.iter().flat_map(|workload| &workload.entries)
     }
-}
-
-/// What all of these have in common, in words, and what each has besides.
-fn told_apart(all: &[&Map<String, Value>]) -> (Vec<String>, Vec<Vec<String>>) {
-    let Some(first) = all.first() else { return (Vec::new(), Vec::new()) };
-    let is_common = |key: &str| all.iter().all(|parameters| parameters.get(key) == first.get(key));
-    let words = |parameters: &Map<String, Value>, common: bool| -> Vec<String> {
-        let pairs = label::ordered(parameters).into_iter();
-        let own = pairs.filter(|(key, _)| is_common(key) == common);
-        own.map(|(key, value)| label::parameter(key, value)).collect()
-    };
-    (words(first, true), all.iter().map(|parameters| words(parameters, false)).collect())
 }
 
 impl Entry<'_> {
     fn fact(&self, key: &str) -> Option<f64> {
-        self.outcome.audit.get(key).and_then(Value::as_f64)
+        label::fact(self.outcome, key)
     }
 
     /// User and system CPU time of one run.
@@ -217,7 +213,7 @@ impl Entry<'_> {
         of.is_some_and(|of| of != "itself") && self.fact("peak_memory_bytes").is_some()
     }
 
-    /// Its speed, where the heat has one besides its time.
+    /// Its speed, where the workload has one besides its time.
     pub fn speed_text(&self) -> Option<String> {
         let speed = self.speed?;
         label::figure(speed).map(|figure| quantity::value(&speed.unit, figure))

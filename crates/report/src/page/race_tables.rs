@@ -1,4 +1,4 @@
-//! A race as tables: contestants heat by heat; pairs, the losses first; who is missing.
+//! A race as tables: contestants workload by workload; pairs, the losses first; who is missing.
 
 use super::column::{self, Column};
 use super::notes::Notes;
@@ -50,11 +50,11 @@ fn contestants(test: &Test<'_>, notes: &mut Notes) -> Table {
     columns.extend(facts.iter().map(|(known, _)| Column::from(*known)));
     columns.extend([column::N, column::SAMPLES].map(Column::from));
     let mut rows = Vec::new();
-    for heat in &test.heats {
-        if !heat.words.is_empty() {
-            rows.push(Row::new(vec![Cell::new(heat.words.join(", "), Tone::Dim)]));
+    for workload in &test.workloads {
+        if !workload.words.is_empty() {
+            rows.push(Row::new(vec![Cell::new(workload.words.join(", "), Tone::Dim)]));
         }
-        for entry in &heat.entries {
+        for entry in &workload.entries {
             let mut cells = vec![Cell::plain(entry.contestant)];
             match rows::figure(entry.outcome, notes) {
                 Some(figure) => {

@@ -1,4 +1,4 @@
-//! Rows of an area as a table: figures with their doubt and bound; and latencies.
+//! Rows of an area as a table: figures with interval and bound; and latencies.
 
 use flatout_measure::record::{Ceiling, Outcome, Status};
 
@@ -50,7 +50,7 @@ pub(super) fn figure(outcome: &Outcome, notes: &mut Notes) -> Option<[Cell; 2]> 
         other => label::status(other),
     };
     let scale = Scale::of(&outcome.unit, median);
-    let text = format!("{}{}", label::doubt_sign(outcome), scale.text(median));
+    let text = format!("{}{}", label::precision_sign(outcome), scale.text(median));
     let marks = notes.marks(&outcome.warnings);
     let figure = Cell { badge, marks, ..Cell::new(text, Tone::Strong) };
     let half = outcome.ci95.and_then(|interval| quantity::half_width(median, interval));

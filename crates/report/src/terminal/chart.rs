@@ -205,7 +205,7 @@ impl Canvas {
         }
     }
 
-    /// Sets the line's letter onto some of its points, others than those of its neighbours.
+    /// Sets the line's letter onto some of its points, others than those of the lines beside it.
     fn draw_letters(&mut self, points: &[(f64, f64)], line: usize, lines: usize) {
         let stride = points.len().div_ceil(LETTERS_PER_LINE).max(1);
         let first = line * stride / lines.max(1);

@@ -57,16 +57,22 @@ impl Grid {
 
     /// Width below which names or numbers would be cut inside.
     pub fn least_width(&self) -> usize {
-        let rows = self.aligned();
-        let natural = self.widths_of(&rows);
-        let least = |(column, width): (usize, &usize)| match self.heads[column].1 {
-            Align::Words | Align::Parameters | Align::Badge => {
-                self.longest_piece(&rows, column).min(*width)
-            }
-            _ => *width,
+        let least = self.least_widths(&self.aligned());
+        least.iter().sum::<usize>() + GAP * least.len().saturating_sub(1)
+    }
+
+    /// The widest part of a word in columns of words; of the others what they take.
+    fn least_widths(&self, rows: &[Row]) -> Vec<usize> {
+        let natural = self.widths_of(rows).into_iter().enumerate();
+        let least = |(column, width): (usize, usize)| match self.is_words(column) {
+            true => self.longest(rows, column, text::pieces).min(LONGEST_PIECE).min(width),
+            false => width,
         };
-        let widths: usize = natural.iter().enumerate().map(least).sum();
-        widths + GAP * natural.len().saturating_sub(1)
+        natural.map(least).collect()
+    }
+
+    fn is_words(&self, column: usize) -> bool {
+        !matches!(self.heads[column].1, Align::Right | Align::Decimal)
     }
 
     /// Takes out the column under this head; returns whether there was one. A cell that takes all
@@ -141,23 +147,19 @@ impl Grid {
     }
 
     /// Natural widths; then the widest columns of words are narrowed until the sum fits: first down
-    /// to their longest word, then to the longest part of a word, then cutting words, and as the
-    /// last resort any column.
+    /// to their longest word, then to the longest part of a word, and as the last resort any column.
     fn fitted_widths(&self, rows: &[Row], available: usize) -> Vec<usize> {
         let mut widths = self.widths_of(rows);
         let gaps = GAP * widths.len().saturating_sub(1);
-        let words = |column: usize| !matches!(self.heads[column].1, Align::Right | Align::Decimal);
-        let longest: Vec<usize> =
-            (0..widths.len()).map(|column| self.longest_word(rows, column)).collect();
-        let pieces: Vec<usize> =
-            (0..widths.len()).map(|column| self.longest_piece(rows, column)).collect();
+        let whole = |column| self.longest(rows, column, |word| vec![word]).max(NARROWEST);
+        let words: Vec<usize> = (0..widths.len()).map(whole).collect();
+        let least = self.least_widths(rows);
         while widths.iter().sum::<usize>() + gaps > available {
             let widest_where = |may_shrink: &dyn Fn(usize) -> bool| {
                 (0..widths.len()).filter(|c| may_shrink(*c)).max_by_key(|c| widths[*c])
             };
-            let column = widest_where(&|c| words(c) && widths[c] > longest[c].max(NARROWEST))
-                .or_else(|| widest_where(&|c| words(c) && widths[c] > pieces[c]))
-                .or_else(|| widest_where(&|c| words(c) && widths[c] > NARROWEST))
+            let column = widest_where(&|c| self.is_words(c) && widths[c] > words[c])
+                .or_else(|| widest_where(&|c| self.is_words(c) && widths[c] > least[c]))
                 .or_else(|| widest_where(&|c| widths[c] > text::NARROWEST_WRAP));
             let Some(column) = column else { break };
             widths[column] -= 1;
@@ -165,22 +167,14 @@ impl Grid {
         widths
     }
 
-    fn longest_word(&self, rows: &[Row], column: usize) -> usize {
-        self.words(rows, column).map(text::width).max().unwrap_or(0)
-    }
-
-    /// Columns that the words of a column need without being cut between their joints.
-    fn longest_piece(&self, rows: &[Row], column: usize) -> usize {
-        let words = self.words(rows, column).flat_map(text::pieces);
-        let widths = words.map(|piece| text::width(piece.trim_end_matches(text::UNBREAKABLE)));
-        widths.max().unwrap_or(0).min(LONGEST_PIECE)
-    }
-
-    /// The words of a column, its head included.
-    fn words<'a>(&'a self, rows: &'a [Row], column: usize) -> impl Iterator<Item = &'a str> {
-        let own = move |row: &&Row| row.len() == self.heads.len() || column + 1 < row.len();
-        let cells = rows.iter().filter(own).map(move |row| row[column].text.as_str());
-        cells.chain([self.heads[column].0.as_str()]).flat_map(|cell| cell.split(' '))
+    /// The widest part of a column's words, its head included.
+    fn longest(&self, rows: &[Row], column: usize, parts: fn(&str) -> Vec<&str>) -> usize {
+        let own = |row: &&Row| row.len() == self.heads.len() || column + 1 < row.len();
+        let cells = rows.iter().filter(own).map(|row| row[column].text.as_str());
+        let words = cells.chain([self.heads[column].0.as_str()]).flat_map(|cell| cell.split(' '));
+        let widths =
+            words.flat_map(parts).map(|part| text::width(part.trim_end_matches(text::UNBREAKABLE)));
+        widths.max().unwrap_or(0)
     }
 
     fn push_row(

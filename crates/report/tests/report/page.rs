@@ -156,7 +156,7 @@ fn the_top_tells_no_more_than_the_rest() {
 #[test]
 fn the_top_has_a_bar_per_area_and_what_could_not_be_read() {
     let page = html::page(&sample::everything());
-    let (_, top) = page.split_once("<section id=\"glance\">").expect("there is a top");
+    let (_, top) = page.split_once("<section id=\"summary\">").expect("there is a top");
     let (top, _) = top.split_once("<section id=\"area-0\">").expect("areas follow");
     for area in ["cache", "disk", "syscall", "cpu", "memory", "network", "copy"] {
         assert!(top.contains(&format!("\">{area}</a>")), "{area}");

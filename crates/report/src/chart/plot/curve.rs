@@ -2,7 +2,6 @@
 //! rate over time became.
 
 use flatout_measure::record::{Outcome, Series, Status};
-use serde_json::Value;
 
 use super::{Level, NINES, Plot, PlotLine, Point, YSpacing, switch};
 use crate::{label, quantity::Scale};
@@ -87,7 +86,7 @@ impl Plot {
     /// The picture of a rate over time, with the burst and what was sustained after it.
     pub(crate) fn over_time(series: &Series, outcome: &Outcome) -> Self {
         let mut plot = Self { y_spacing: YSpacing::Linear, ..Self::of_series(series) };
-        let number = |key: &str| outcome.audit.get(key).and_then(Value::as_f64);
+        let number = |key: &str| label::fact(outcome, key);
         if series.y != outcome.unit || label::unit_of(&series.x) != "s" {
             return plot;
         }

@@ -60,7 +60,7 @@ pub(super) fn job(outcome: &Outcome) -> Option<Job> {
         // The line for a shell may say more, such as the stride; fio-plot knows these words only.
         options.insert(key.to_owned(), value.into());
     }
-    let fact = |key: &str| outcome.audit.get(key).and_then(Value::as_f64);
+    let fact = |key: &str| label::fact(outcome, key);
     let elapsed_ns = fact("elapsed_ns").filter(|ns| *ns > 0.0);
     let share = |key: &str| Some(fact(key)? / elapsed_ns? * 100.0);
     let filled = rates.side(outcome, mean_ns(outcome, &rates, threads * depth));
@@ -116,7 +116,7 @@ impl Rates {
     /// `"read"` or `"write"` of a job. fio's minima and so on are of windows of time, these are of
     /// trials.
     fn side(&self, outcome: &Outcome, mean_ns: Option<f64>) -> Value {
-        let fact = |key: &str| outcome.audit.get(key).and_then(Value::as_f64);
+        let fact = |key: &str| label::fact(outcome, key);
         let (mean, deviation) = moments(&self.samples);
         let least = self.samples.iter().copied().reduce(f64::min);
         let most = self.samples.iter().copied().reduce(f64::max);

@@ -109,24 +109,20 @@ fn text<'a>(outcome: &'a Outcome, key: &str) -> &'a str {
 
 /// Test and parameters of each row, without what all pairs of its test have in common.
 fn works(rows: &[&Outcome]) -> Vec<Vec<String>> {
+    let is_work = |key: &str| !matches!(key, "test" | "subject" | "against");
     let own: Vec<Map<String, Value>> = rows
         .iter()
         .map(|outcome| {
-            let is_work = |key: &str| !matches!(key, "test" | "subject" | "against");
             let own = outcome.parameters.iter().filter(|(key, _)| is_work(key));
             own.map(|(key, value)| (key.clone(), value.clone())).collect()
         })
         .collect();
-    let work = |at: usize| {
-        let test = text(rows[at], "test");
-        let alike = (0..rows.len()).filter(|other| text(rows[*other], "test") == test);
-        let alike: Vec<&Map<String, Value>> = alike.map(|other| &own[other]).collect();
-        let differs = |key: &str| alike.iter().any(|other| other.get(key) != own[at].get(key));
-        let pairs = label::ordered(&own[at]).into_iter().filter(|(key, _)| differs(key));
-        let words = pairs.map(|(key, value)| label::parameter(key, value));
-        std::iter::once(test.to_owned()).chain(words).collect()
-    };
-    (0..rows.len()).map(work).collect()
+    let tests = rows.iter().map(|row| text(row, "test"));
+    let named: Vec<(&str, &Map<String, Value>)> = tests.zip(&own).collect();
+    let words = label::own_words(&named).into_iter().zip(&named);
+    words
+        .map(|(words, (test, _))| std::iter::once((*test).to_owned()).chain(words).collect())
+        .collect()
 }
 
 impl<'a> Pairs<'a> {

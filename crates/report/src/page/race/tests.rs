@@ -26,7 +26,7 @@ fn of(rows: &[Outcome]) -> Race<'_> {
 }
 
 #[test]
-fn contestants_stand_in_their_heats() {
+fn contestants_stand_by_workload() {
     let of_dd = |bytes: u64| json!({"contestant": "dd", "bytes": bytes, "cache_state": "hot"});
     let rows = [
         row(
@@ -44,10 +44,16 @@ fn contestants_stand_in_their_heats() {
     assert_eq!(race.tests.len(), 1);
     let test = &race.tests[0];
     assert_eq!((test.title().as_str(), test.figure_head()), ("copy, hot", "time"));
-    let heats: Vec<(&str, usize)> =
-        test.heats.iter().map(|heat| (heat.words[0].as_str(), heat.entries.len())).collect();
-    assert_eq!(heats, [("size 1 KiB", 2), ("size 2 KiB", 1)]);
-    assert!(test.heats[0].entries[1].speed.is_some() && test.heats[1].entries[0].speed.is_none());
+    let workloads: Vec<(&str, usize)> = test
+        .workloads
+        .iter()
+        .map(|workload| (workload.words[0].as_str(), workload.entries.len()))
+        .collect();
+    assert_eq!(workloads, [("size 1 KiB", 2), ("size 2 KiB", 1)]);
+    assert!(
+        test.workloads[0].entries[1].speed.is_some()
+            && test.workloads[1].entries[0].speed.is_none()
+    );
     let others: Vec<&str> = race.others.iter().map(|row| row.id.as_str()).collect();
     assert_eq!(others, ["versus/refused", "versus/lone-speed"]);
 }
@@ -108,7 +114,7 @@ fn memory_that_may_be_inherited_is_an_upper_bound() {
     row.audit = facts.as_object().cloned().unwrap();
     let rows = [row];
     let race = of(&rows);
-    let entry = &race.tests[0].heats[0].entries[0];
+    let entry = &race.tests[0].workloads[0].entries[0];
     assert_eq!(entry.memory().as_deref(), Some("≤ 2.00 MiB"));
     assert_eq!(entry.cpu().as_deref(), Some("3.00 µs"));
 }
