@@ -132,9 +132,12 @@ impl Terminal<'_> {
         self.gap();
         // Everybody sees what the others are.
         let named = [Part::Summary, Part::Verdict, Part::Area, Part::Comparison];
-        if named.contains(&section.part) {
+        if named.contains(&section.part) && !section.heading.is_empty() {
             let tone = if section.tone == Tone::Plain { Tone::Strong } else { section.tone };
             self.paragraph(0, &section.heading, tone);
+            if section.part == Part::Comparison {
+                self.gap();
+            }
         }
         let mut blocks = section.blocks_of_text().peekable();
         while let Some(block) = blocks.next() {

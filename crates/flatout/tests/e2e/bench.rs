@@ -63,7 +63,7 @@ fn the_bare_command_leaves_a_record_and_a_page_and_no_test_file() {
     let text = std::fs::read_to_string(place.join(json)).unwrap();
     assert_valid(&serde_json::from_str(&text).unwrap());
     assert!(ran.stderr.contains("writes"), "said beforehand: {ran}");
-    assert!(ran.stdout.contains("verdict"), "{ran}");
+    assert!(ran.stdout.contains("\nVerdict\n"), "{ran}");
 }
 
 #[test]

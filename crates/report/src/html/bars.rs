@@ -31,24 +31,23 @@ impl Writer {
         let longest = bars.groups.iter().map(|group| group.bars.len()).max().unwrap_or(0);
         let is_wide = bars.groups.len() > 2 || longest > MOST_BARS_BESIDE;
         let wide = if is_wide { " class=\"wide\"" } else { "" };
-        self.line(format_args!(
+        self.line(&format!(
             "<figure{wide} data-chart=\"{key}\" data-points=\"{count}\">\n\
              <figcaption><h3>{title}</h3><p>{unit}; the thin line is the 95&nbsp;% interval{unstable}</p></figcaption>\n\
              <div class=\"bars\">"
         ));
         let ticks = axis_row(&axis);
         for group in &bars.groups {
-            self.line(format_args!("<div class=\"group\">"));
+            self.line("<div class=\"group\">");
             if !group.name.is_empty() {
-                self.line(format_args!("<h4>{}</h4>", escaped(&group.name)));
+                self.line(&format!("<h4>{}</h4>", escaped(&group.name)));
             }
             for bar in &group.bars {
-                let row = bar_row(bars, bar, &axis);
-                self.line(format_args!("{row}"));
+                self.line(&bar_row(bars, bar, &axis));
             }
-            self.line(format_args!("{ticks}</div>"));
+            self.line(&format!("{ticks}</div>"));
         }
-        self.line(format_args!("</div>\n</figure>"));
+        self.line("</div>\n</figure>");
     }
 }
 

@@ -37,14 +37,14 @@ impl Writer {
         }
         self.open_figure(&chart.key, &chart.title, &[&chart.caption], &chart.plot);
         self.drawing(&chart.title, &chart.plot);
-        self.line(format_args!("{}", svg::legend(&chart.plot)));
+        self.line(&svg::legend(&chart.plot));
         if let Some(table) = &chart.table {
             let unit = escaped(&table.unit);
-            self.line(format_args!("<details>\n<summary>All figures in {unit}</summary>"));
+            self.line(&format!("<details>\n<summary>All figures in {unit}</summary>"));
             self.table(table);
-            self.line(format_args!("</details>"));
+            self.line("</details>");
         }
-        self.line(format_args!("</figure>"));
+        self.line("</figure>");
     }
 
     /// The opening tag and the caption; `key` names the picture for programs.
@@ -58,7 +58,7 @@ impl Writer {
             .filter(|caption| !caption.is_empty())
             .map(|caption| format!("<p>{}</p>", escaped(caption)))
             .collect();
-        self.line(format_args!(
+        self.line(&format!(
             "<figure{wide} data-chart=\"{key}\" data-points=\"{count}\">\n\
              <figcaption><h3>{title}</h3>{captions}</figcaption>"
         ));
@@ -72,9 +72,9 @@ impl Writer {
             && count <= MOST_POINTS_TWICE
             && plot.has_two_spacings();
         let switches = self.switches(plot, twice, is_log);
-        self.line(format_args!("{switches}"));
+        self.line(&switches);
         let usual = if is_log { "log" } else { "linear" };
-        self.line(format_args!(
+        self.line(&format!(
             "<div class=\"plot {usual}\">{}{}</div>",
             svg::chart(plot, name),
             svg::hits(plot)
@@ -85,7 +85,7 @@ impl Writer {
                 false => ("log", YSpacing::Logarithmic),
             };
             let plot = plot.spaced(spacing);
-            self.line(format_args!(
+            self.line(&format!(
                 "<div class=\"plot other {other}\">{}{}</div>",
                 svg::chart(&plot, name),
                 svg::hits(&plot)
@@ -138,7 +138,7 @@ impl Writer {
         let plot = self.thinned(plot);
         self.open_figure(&format!("curve {title}"), &title, &captions, &plot);
         self.drawing(&title, &plot);
-        self.line(format_args!("</figure>"));
+        self.line("</figure>");
     }
 
     /// The curve with no more points than the page takes: means over equal numbers of points.

@@ -13,7 +13,7 @@ impl Writer {
             self.leave_out(weight::ROWS);
         }
         let name = table.name;
-        self.line(format_args!(
+        self.line(&format!(
             "<div class=\"scroll\" tabindex=\"0\"><table class=\"{name}\">\n<thead>"
         ));
         // What belongs to the column before has no column of its own.
@@ -27,14 +27,14 @@ impl Writer {
                 format!("<th scope=\"col\"{kind}>{}</th>", escaped(head))
             };
             let heads: String = columns.iter().map(head).collect();
-            self.line(format_args!("<tr>{heads}</tr>"));
+            self.line(&format!("<tr>{heads}</tr>"));
         }
-        self.line(format_args!("</thead>\n<tbody>"));
+        self.line("</thead>\n<tbody>");
         for row in table.rows.iter().take(self.detail.rows) {
             let cells = row_cells(table, row, columns.len());
-            self.line(format_args!("<tr{}>{cells}</tr>", class(row.tone)));
+            self.line(&format!("<tr{}>{cells}</tr>", class(row.tone)));
         }
-        self.line(format_args!("</tbody>\n</table></div>"));
+        self.line("</tbody>\n</table></div>");
     }
 }
 
@@ -97,29 +97,27 @@ fn row_head(row: &Row, column: &Column, name: &Cell, parameters: Option<&Cell>) 
 
 fn content(table: &Table, column: &Column, cell: &Cell) -> String {
     let text = escaped(&cell.text);
-    let mut out = match (column.known.align, cell.tone) {
-        (Align::Badge, tone) => badge(&cell.text, tone),
-        // The colour of a change says which way it went.
-        (_, Tone::Strong | Tone::Good | Tone::Bad)
-            if table.unit.is_empty() && cell.badge.is_empty() =>
-        {
+    let is_bold =
+        table.unit.is_empty() && matches!(cell.tone, Tone::Strong | Tone::Good | Tone::Bad);
+    let mut out = match column.known.align {
+        Align::Badge => badge(&cell.text, cell.tone),
+        _ if cell.tone == Tone::Bad && !table.unit.is_empty() => badge(&cell.text, Tone::Bad),
+        // The colour of a change says which way it went; that of a reason is in its badge.
+        _ if is_bold && (cell.tone == Tone::Strong || cell.badge.is_empty()) => {
             format!("<b>{text}</b>")
         }
-        (_, Tone::Bad) if !table.unit.is_empty() => badge(&cell.text, Tone::Bad),
         _ => text,
     };
-    let links: Vec<String> = cell
-        .marks
-        .iter()
-        .map(|number| format!("<a href=\"#note-{number}\">{number}</a>"))
-        .collect();
+    let link = |number: &usize| format!("<a href=\"#note-{number}\">{number}</a>");
+    let links: Vec<String> = cell.marks.iter().map(link).collect();
     if !links.is_empty() {
         out.push_str(&format!("<sup class=\"notes\">{}</sup>", links.join(" ")));
     }
-    if !cell.badge.is_empty() {
-        let tone = if cell.tone == Tone::Strong { Tone::Warn } else { cell.tone };
-        out = format!("{} {out}", badge(cell.badge, tone));
-    }
+    out = match (cell.badge, cell.tone) {
+        ("", _) => out,
+        (word, Tone::Strong) => format!("{out} {}", badge(word, Tone::Warn)),
+        (word, tone) => format!("{} {out}", badge(word, tone)),
+    };
     match &cell.picture {
         None => {}
         Some(Picture::Share(share)) => {

@@ -13,25 +13,23 @@ const SHORTEST_GIST: usize = 12;
 impl Writer {
     /// Per area one bar against its bound, with what limits it.
     pub(super) fn summary(&mut self, lines: &[SummaryLine]) {
-        self.line(format_args!("<ul class=\"summary\">"));
+        self.line("<ul class=\"summary\">");
         let mut areas: Vec<&str> = Vec::new();
         for line in lines {
             if !areas.contains(&line.area.as_str()) {
                 areas.push(&line.area);
             }
-            let item = summary_item(line, areas.len() - 1);
-            self.line(format_args!("{item}"));
+            self.line(&summary_item(line, areas.len() - 1));
         }
-        self.line(format_args!("</ul>"));
+        self.line("</ul>");
     }
 
     pub(super) fn verdict(&mut self, answers: &[Answer]) {
-        self.line(format_args!("<ul class=\"verdict\">"));
+        self.line("<ul class=\"verdict\">");
         for answer in answers {
-            let item = answer_item(answer);
-            self.line(format_args!("{item}"));
+            self.line(&answer_item(answer));
         }
-        self.line(format_args!("</ul>"));
+        self.line("</ul>");
     }
 }
 

@@ -1,9 +1,6 @@
 //! Writes a page section by section, block by block.
 
-use std::{
-    collections::BTreeSet,
-    fmt::{Arguments, Write as _},
-};
+use std::collections::BTreeSet;
 
 use super::markup::{class, escaped};
 use super::weight::{self, Detail, Folded as Weight};
@@ -71,9 +68,9 @@ impl Writer {
         Self { out: String::new(), detail, left_out, figures: 0, room: [0, 0] }
     }
 
-    pub(super) fn line(&mut self, line: Arguments<'_>) {
-        // Writing into a String cannot fail.
-        let _ = writeln!(self.out, "{line}");
+    pub(super) fn line(&mut self, line: &str) {
+        self.out.push_str(line);
+        self.out.push('\n');
     }
 
     /// Remembers that something is missing.
@@ -85,14 +82,14 @@ impl Writer {
         let areas = || page.sections.iter().filter(|section| section.part == Part::Area);
         self.head(page, identity);
         if areas().count() > 1 {
-            self.line(format_args!("<nav aria-label=\"Areas\">"));
+            self.line("<nav aria-label=\"Areas\">");
             for (index, area) in areas().enumerate() {
                 let name = escaped(&area.heading);
-                self.line(format_args!("<a href=\"#area-{index}\">{name}</a>"));
+                self.line(&format!("<a href=\"#area-{index}\">{name}</a>"));
             }
-            self.line(format_args!("<a href=\"#machine\">machine</a>\n</nav>"));
+            self.line("<a href=\"#machine\">machine</a>\n</nav>");
         }
-        self.line(format_args!("</header>\n<main>"));
+        self.line("</header>\n<main>");
         for part in ORDER {
             let own = page.sections.iter().filter(|section| section.part == part);
             own.enumerate().for_each(|(index, section)| self.section(section, index));
@@ -104,17 +101,17 @@ impl Writer {
     fn head(&mut self, page: &Page, identity: Identity) {
         let tool = escaped(page.origin.first().map_or("", String::as_str));
         let opening = opening(&escaped(&page.title), &tool);
-        self.line(format_args!("{opening}\n<header>"));
+        self.line(&format!("{opening}\n<header>"));
         let heading = if page.heading.is_empty() { &page.title } else { &page.heading };
-        self.line(format_args!("<h1>{}</h1>", escaped(heading)));
+        self.line(&format!("<h1>{}</h1>", escaped(heading)));
         if !page.command.is_empty() {
             let command = escaped(&page.command);
-            self.line(format_args!("<p class=\"command\"><code>{command}</code></p>"));
+            self.line(&format!("<p class=\"command\"><code>{command}</code></p>"));
         }
         let origin = escaped(&page.origin.join(" · "));
-        self.line(format_args!("<p class=\"meta\">{origin}</p>"));
+        self.line(&format!("<p class=\"meta\">{origin}</p>"));
         if identity == Identity::Hidden {
-            self.line(format_args!(
+            self.line(&format!(
                 "<p class=\"meta\"><small>Host name and paths are left out of pages; \
                  the JSON (<code>--format json</code>) has them.</small></p>"
             ));
@@ -136,10 +133,10 @@ impl Writer {
             Part::Comparison => "class=\"comparison\"".to_owned(),
             Part::Storage | Part::End => "class=\"storage\"".to_owned(),
         };
-        self.line(format_args!("<section {attributes}>"));
+        self.line(&format!("<section {attributes}>"));
         if !section.heading.is_empty() {
             let class = class(section.tone);
-            self.line(format_args!("<h2{class}>{}</h2>", escaped(&section.heading)));
+            self.line(&format!("<h2{class}>{}</h2>", escaped(&section.heading)));
         }
         self.room = [self.detail.charts, self.detail.curves];
         let (drawn, told): (Vec<&Block>, Vec<&Block>) =
@@ -150,33 +147,33 @@ impl Writer {
         told[..origin].iter().for_each(|block| self.block(block));
         self.gallery(&drawn);
         told[origin..].iter().for_each(|block| self.block(block));
-        self.line(format_args!("</section>"));
+        self.line("</section>");
     }
 
     fn gallery(&mut self, drawn: &[&Block]) {
         if !drawn.is_empty() {
-            self.line(format_args!("<div class=\"gallery\">"));
+            self.line("<div class=\"gallery\">");
             let (bars, others): (Vec<&Block>, Vec<&Block>) =
                 drawn.iter().partition(|block| matches!(block, Block::Bars(_)));
             bars.iter().chain(&others).for_each(|block| self.block(block));
-            self.line(format_args!("</div>"));
+            self.line("</div>");
         }
     }
 
     fn block(&mut self, block: &Block) {
         match block {
             Block::Heading(text, tone) => {
-                self.line(format_args!("<h3{}>{}</h3>", class(*tone), escaped(text)));
+                self.line(&format!("<h3{}>{}</h3>", class(*tone), escaped(text)));
             }
             Block::Text(text, tone) => {
-                self.line(format_args!("<p{}>{}</p>", class(*tone), escaped(text)));
+                self.line(&format!("<p{}>{}</p>", class(*tone), escaped(text)));
             }
             Block::List(items) => {
-                self.line(format_args!("<ul>"));
+                self.line("<ul>");
                 for item in items {
-                    self.line(format_args!("<li>{}</li>", escaped(item)));
+                    self.line(&format!("<li>{}</li>", escaped(item)));
                 }
-                self.line(format_args!("</ul>"));
+                self.line("</ul>");
             }
             Block::Pairs(pairs) => self.pairs(pairs),
             Block::Table(table) => self.table(table),
@@ -187,15 +184,15 @@ impl Writer {
             Block::Verdict(answers) => self.verdict(answers),
             Block::Commands(commands) => {
                 if self.folds_are_shown() {
-                    self.line(format_args!(
+                    self.line(&format!(
                         "<details class=\"commands\">\n<summary>Check with fio</summary>"
                     ));
                     for command in &commands.commands {
                         let (names, line) =
                             (escaped(&command.names.join("; ")), escaped(&command.line));
-                        self.line(format_args!("<p>{names}</p>\n<pre><code>{line}</code></pre>"));
+                        self.line(&format!("<p>{names}</p>\n<pre><code>{line}</code></pre>"));
                     }
-                    self.line(format_args!("</details>"));
+                    self.line("</details>");
                 }
             }
             Block::Notes(notes) => self.notes(notes),
@@ -221,12 +218,12 @@ impl Writer {
         if pairs.is_empty() {
             return;
         }
-        self.line(format_args!("<dl class=\"{class}\">"));
+        self.line(&format!("<dl class=\"{class}\">"));
         for (key, value) in pairs {
             let (key, value) = (escaped(key), escaped(value));
-            self.line(format_args!("{open}<dt>{key}</dt><dd>{value}</dd>{close}"));
+            self.line(&format!("{open}<dt>{key}</dt><dd>{value}</dd>{close}"));
         }
-        self.line(format_args!("</dl>"));
+        self.line("</dl>");
     }
 
     fn notes(&mut self, notes: &[Footnote]) {
@@ -236,12 +233,12 @@ impl Writer {
         if notes.is_empty() {
             return;
         }
-        self.line(format_args!("<ol>"));
+        self.line("<ol>");
         for Footnote { number, code, sentence } in notes.iter().take(self.detail.notes) {
             let (code, sentence) = (escaped(code), escaped(sentence));
-            self.line(format_args!("<li id=\"note-{number}\"><code>{code}</code> {sentence}</li>"));
+            self.line(&format!("<li id=\"note-{number}\"><code>{code}</code> {sentence}</li>"));
         }
-        self.line(format_args!("</ol>"));
+        self.line("</ol>");
     }
 
     fn folded(&mut self, folded: &Folded) {
@@ -250,33 +247,33 @@ impl Writer {
         }
         let open = if folded.is_open { " open" } else { "" };
         let name = escaped(&folded.name);
-        self.line(format_args!("<details{open}>\n<summary>{name}</summary>"));
+        self.line(&format!("<details{open}>\n<summary>{name}</summary>"));
         let (drawn, told): (Vec<&Block>, Vec<&Block>) =
             folded.blocks.iter().partition(|block| is_drawn(block));
         self.gallery(&drawn);
         told.iter().for_each(|block| self.block(block));
-        self.line(format_args!("</details>"));
+        self.line("</details>");
     }
 
     fn foot(&mut self, data: &Data<'_>) {
-        self.line(format_args!("</main>\n<footer>"));
+        self.line("</main>\n<footer>");
         if !self.left_out.is_empty() {
             let sentences: Vec<&str> = self.left_out.iter().copied().collect();
-            self.line(format_args!(
+            self.line(&format!(
                 "<p id=\"left-out\">Left out to keep this page below 1 MiB: {}. The JSON document has it all.</p>",
                 sentences.join("; ")
             ));
         }
         if let Some(json) = data.json {
             let (what, id, opens) = (escaped(&data.what), data.id, data_opens(data.id));
-            self.line(format_args!(
+            self.line(&format!(
                 "<p>This page holds {what} in the element <code>{id}</code>.</p></footer>\n\
                  {opens}{json}{DATA_CLOSES}"
             ));
         } else {
-            self.line(format_args!("</footer>"));
+            self.line("</footer>");
         }
-        self.line(format_args!("</body>\n</html>"));
+        self.line("</body>\n</html>");
     }
 }
 

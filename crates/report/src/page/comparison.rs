@@ -37,7 +37,9 @@ pub(crate) fn of_comparisons(document: &Document) -> Page {
         let errors = Block::List(document.errors.clone());
         sections.push(Section::new(Part::Errors, "Errors").with(errors));
     }
-    sections.extend(document.comparisons.iter().map(section));
+    sections.extend(
+        document.comparisons.iter().flat_map(|comparison| [machines(comparison), rows(comparison)]),
+    );
     if document.comparisons.iter().any(|comparison| !comparison.rows.is_empty()) {
         sections.push(Section::new(Part::Notes, "What the columns mean").with(meanings()));
     }
@@ -52,9 +54,9 @@ fn meanings() -> Block {
     Block::Pairs(Pairs { kind: PairsKind::Legend, pairs })
 }
 
-fn section(comparison: &Comparison) -> Section {
-    let mut section = Section::new(Part::Comparison, &words::total(comparison));
-    section.tone = tone(comparison.verdict);
+/// What is held against what, and where differences begin.
+fn machines(comparison: &Comparison) -> Section {
+    let mut section = Section::new(Part::Comparison, "");
     for (name, side) in [("OLD", &comparison.old), ("NEW", &comparison.new)] {
         section.push(Block::Text(words::side(name, side), Tone::Strong));
     }
@@ -64,7 +66,13 @@ fn section(comparison: &Comparison) -> Section {
     if !comparison.environment.is_empty() {
         section.push(Block::Table(differences(comparison)));
     }
-    section.push(Block::Text(words::threshold(comparison), Tone::Plain));
+    section.with(Block::Text(words::threshold(comparison), Tone::Plain))
+}
+
+/// The verdict, and the rows by verdict.
+fn rows(comparison: &Comparison) -> Section {
+    let mut section = Section::new(Part::Comparison, &words::total(comparison));
+    section.tone = tone(comparison.verdict);
     let span = span(comparison);
     for verdict in words::ORDER {
         let rows: Vec<&Judged> =
@@ -97,6 +105,10 @@ fn section(comparison: &Comparison) -> Section {
             let blocks = vec![Block::List(names.iter().map(words::name).collect())];
             section.push(Block::Folded(Folded { name, is_open: false, blocks }));
         }
+    }
+    if section.blocks.is_empty() {
+        let total = std::mem::take(&mut section.heading);
+        section.push(Block::Text(total, section.tone));
     }
     section
 }
