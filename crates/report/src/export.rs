@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use flatout_measure::record::Record;
+use flatout_measure::record::{Better, Record};
+use serde_json::Value;
 
 use crate::identity::{self, Identity};
 
@@ -17,5 +18,22 @@ fn told(record: &Record, identity: Identity) -> Cow<'_, Record> {
     match identity {
         Identity::Hidden => Cow::Owned(identity::hidden(record)),
         Identity::Shown => Cow::Borrowed(record),
+    }
+}
+
+/// A value without the quotes of a text.
+fn raw(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        other => other.to_string(),
+    }
+}
+
+/// The direction of improvement in a word.
+fn better(better: Better) -> &'static str {
+    match better {
+        Better::Higher => "higher",
+        Better::Lower => "lower",
     }
 }

@@ -3,6 +3,8 @@
 //! Keys end in their unit, so the key alone says how its value is written. Unknown keys are shown
 //! generically; nothing is left out because it is new.
 
+use std::collections::BTreeSet;
+
 use flatout_measure::record::{Latency, Outcome, Provenance, Record, Status};
 use serde_json::{Map, Value};
 
@@ -170,13 +172,17 @@ pub(crate) fn plain(key: &str, value: &Value) -> String {
 /// What all of these have in common, in words, and what each has besides.
 pub(crate) fn told_apart(all: &[&Map<String, Value>]) -> (Vec<String>, Vec<Vec<String>>) {
     let Some(first) = all.first() else { return (Vec::new(), Vec::new()) };
-    let is_common = |key: &str| all.iter().all(|one| one.get(key) == first.get(key));
-    let words = |parameters: &Map<String, Value>, common: bool| -> Vec<String> {
-        let pairs = ordered(parameters).into_iter();
-        let own = pairs.filter(|(key, _)| is_common(key) == common);
+    let is_common = |(key, value): &(&String, &Value)| {
+        all.iter().all(|parameters| parameters.get(*key) == Some(*value))
+    };
+    let common: BTreeSet<&str> =
+        first.iter().filter(is_common).map(|(key, _)| key.as_str()).collect();
+    let words = |parameters: &Map<String, Value>, is_wanted: &dyn Fn(&str) -> bool| {
+        let own = ordered(parameters).into_iter().filter(|(key, _)| is_wanted(key));
         own.map(|(key, value)| parameter(key, value)).collect()
     };
-    (words(first, true), all.iter().map(|parameters| words(parameters, false)).collect())
+    let own = all.iter().map(|parameters| words(parameters, &|key| !common.contains(key)));
+    (words(first, &|key| common.contains(key)), own.collect())
 }
 
 /// Of each name with parameters the words that tell it from others of its name.

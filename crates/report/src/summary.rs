@@ -4,6 +4,7 @@
 //! follows generically. Values are not wrapped, so that a path can be copied.
 
 use flatout_measure::record::{Outcome, Status};
+use flatout_measure::statistics;
 use serde_json::{Map, Value};
 
 use crate::{label, quantity, text};
@@ -271,8 +272,7 @@ impl Lines {
                 &format!("{} to {} (95 %{half})", scale.number(low), scale.text(high)),
             );
         }
-        let extreme = |pick: fn(f64, f64) -> f64| outcome.samples.iter().copied().reduce(pick);
-        if let (Some(min), Some(max)) = (extreme(f64::min), extreme(f64::max)) {
+        if let Some((min, max)) = statistics::extremes(&outcome.samples) {
             self.push("min", &scale.text(min));
             self.push("max", &scale.text(max));
         }

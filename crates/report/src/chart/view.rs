@@ -44,16 +44,11 @@ pub(crate) struct Derived {
 
 /// All pictures of lines that the record has rows of this area for and does not name itself.
 pub(crate) fn derived(record: &Record, area: &str) -> Vec<Derived> {
-    let mut derived = all(record);
-    derived.retain(|view| label::area(&view.chart.id) == area);
-    derived
-}
-
-fn all(record: &Record) -> Vec<Derived> {
+    let rows = label::rows_of(record, area);
     let mut found: Vec<Derived> = Vec::new();
     for view in &VIEWS {
         let mut ids: Vec<&str> = Vec::new();
-        for outcome in record.results.iter().filter(|outcome| outcome.id.starts_with(view.ids)) {
+        for outcome in rows.iter().filter(|outcome| outcome.id.starts_with(view.ids)) {
             if !ids.contains(&outcome.id.as_str()) {
                 ids.push(&outcome.id);
             }
@@ -61,18 +56,17 @@ fn all(record: &Record) -> Vec<Derived> {
         for id in ids {
             let is_drawn = record.charts.iter().any(|c| c.id == id && c.x_parameter == view.x);
             if !is_drawn {
-                found.extend(of_rows(record, id, view));
+                found.extend(of_rows(&rows, id, view));
             }
         }
     }
-    found.extend(of_corpora(record));
+    found.extend(of_corpora(&rows));
     found
 }
 
-fn of_rows(record: &Record, id: &str, view: &View) -> Option<Derived> {
-    let own =
-        record.results.iter().filter(|row| row.id == id && row.parameters.contains_key(view.x));
-    let results: Vec<Outcome> = own.cloned().collect();
+fn of_rows(rows: &[&Outcome], id: &str, view: &View) -> Option<Derived> {
+    let own = rows.iter().filter(|row| row.id == id && row.parameters.contains_key(view.x));
+    let results: Vec<Outcome> = own.map(|row| (*row).clone()).collect();
     let title = format!("{} by {}", label::test(id).replace('-', " "), label::noun(view.x));
     let chart = chart(&title, id, view.x, &varying(&results, view.lines));
     has_a_line(&results, view.x).then_some(Derived { chart, results })
@@ -119,8 +113,8 @@ fn has_a_line(results: &[Outcome], x: &str) -> bool {
 const COPY: &str = "versus/copy";
 
 /// Copy time by files of one size, by pieces of one total, by depth.
-fn of_corpora(record: &Record) -> Vec<Derived> {
-    let copies: Vec<Outcome> = record.results.iter().filter_map(of_equal_files).collect();
+fn of_corpora(rows: &[&Outcome]) -> Vec<Derived> {
+    let copies: Vec<Outcome> = rows.iter().filter_map(|row| of_equal_files(row)).collect();
     let views = [
         ("Copy time by number of files, for each size of file", "files", "file_bytes", "bytes"),
         ("Copy time of one total by number of pieces", "files", "bytes", "file_bytes"),
@@ -182,10 +176,10 @@ mod tests {
     #[test]
     fn a_picture_that_the_record_names_is_not_drawn_twice() {
         let rows = [1, 2, 4].map(|threads| row("disk/read", json!({"threads": threads})));
-        let found = all(&record(rows.to_vec(), Vec::new()));
+        let found = derived(&record(rows.to_vec(), Vec::new()), "disk");
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].chart.title, "read by threads");
-        assert!(all(&record(rows.to_vec(), vec![found[0].chart.clone()])).is_empty());
+        assert!(derived(&record(rows.to_vec(), vec![found[0].chart.clone()]), "disk").is_empty());
     }
 
     #[test]
@@ -194,7 +188,7 @@ mod tests {
             row("memory/stream", json!({"threads": 1, "kernel": "copy"})),
             row("memory/stream", json!({"threads": 2, "kernel": "add"})),
         ];
-        assert!(all(&record(rows, Vec::new())).is_empty());
+        assert!(derived(&record(rows, Vec::new()), "memory").is_empty());
     }
 
     #[test]
@@ -219,7 +213,7 @@ mod tests {
             deep(5),
             deep(10),
         ];
-        let found = all(&record(rows, Vec::new()));
+        let found = derived(&record(rows, Vec::new()), "versus");
         let xs: Vec<&str> = found.iter().map(|one| one.chart.x_parameter.as_str()).collect();
         assert_eq!(xs, ["files", "files", "tree_depth"]);
         let by_count = sweep::of(&found[0].results, &found[0].chart).unwrap();

@@ -11,8 +11,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use flatout_measure::record::{Outcome, Record};
+use flatout_measure::statistics;
 use serde_json::Value;
 
+use super::{better, raw};
 use crate::page::{audit, commands, race};
 use crate::{label, text};
 
@@ -108,33 +110,26 @@ fn figures(outcome: &Outcome) -> [String; 15] {
     let figure = label::figure(outcome);
     let interval = outcome.ci95.filter(|_| figure.is_some());
     let ceiling = outcome.ceiling.as_ref();
-    let word = |value: Result<Value, serde_json::Error>| value.map(|v| raw(&v)).unwrap_or_default();
+    let origin =
+        |provenance| serde_json::to_value(provenance).map_or_else(|_| String::new(), |v| raw(&v));
     let codes: Vec<&str> = outcome.warnings.iter().map(|warning| warning.code.as_str()).collect();
     [
         outcome.unit.clone(),
-        word(serde_json::to_value(outcome.better)),
+        better(outcome.better).to_owned(),
         float(figure),
         float(interval.map(|i| i[0])),
         float(interval.map(|i| i[1])),
         outcome.n.to_string(),
-        float(outcome.samples.iter().copied().reduce(f64::min)),
-        float(outcome.samples.iter().copied().reduce(f64::max)),
+        float(statistics::min(&outcome.samples)),
+        float(statistics::max(&outcome.samples)),
         label::status(outcome.status).to_owned(),
         ceiling.map_or_else(String::new, |c| c.name.clone()),
         float(ceiling.and_then(|c| c.value)),
-        ceiling.map_or_else(String::new, |c| word(serde_json::to_value(c.provenance))),
+        ceiling.map_or_else(String::new, |c| origin(c.provenance)),
         float(ceiling.and_then(|c| c.ratio)),
         ceiling.map_or_else(String::new, |c| c.limiter.clone()),
         codes.join(" "),
     ]
-}
-
-fn raw(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        Value::Null => String::new(),
-        other => other.to_string(),
-    }
 }
 
 fn push_line(out: &mut String, fields: impl Iterator<Item = String>) {

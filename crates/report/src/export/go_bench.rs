@@ -7,10 +7,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use flatout_measure::record::{Better, Outcome, Record};
+use flatout_measure::record::{Outcome, Record};
 use serde_json::{Map, Value};
 
-use super::told;
+use super::{better, raw, told};
 use crate::identity::Identity;
 use crate::{label, text};
 
@@ -62,7 +62,7 @@ fn push_row(out: &mut String, name: &str, outcome: &Outcome) {
 fn directions(results: &[Outcome]) -> BTreeMap<String, &'static str> {
     let mut directions: BTreeMap<String, Option<&'static str>> = BTreeMap::new();
     for outcome in results.iter().filter(|outcome| label::figure(outcome).is_some()) {
-        let better = if outcome.better == Better::Lower { "lower" } else { "higher" };
+        let better = better(outcome.better);
         let known = directions.entry(unit(&outcome.unit)).or_insert(Some(better));
         if *known != Some(better) {
             *known = None;
@@ -84,10 +84,7 @@ fn name(outcome: &Outcome) -> String {
 }
 
 fn ordered(parameters: &Map<String, Value>) -> impl Iterator<Item = (&str, String)> {
-    label::ordered(parameters).into_iter().map(|(key, value)| match value {
-        Value::String(text) => (key, text.clone()),
-        other => (key, other.to_string()),
-    })
+    label::ordered(parameters).into_iter().map(|(key, value)| (key, raw(value)))
 }
 
 /// The text as a part of a name: what would end the part, or is no text, is written as `%` and the
@@ -131,7 +128,7 @@ fn architecture(environment: &Value) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use flatout_measure::record::{End, Start};
+    use flatout_measure::record::{Better, End, Start};
     use serde_json::json;
 
     use super::*;

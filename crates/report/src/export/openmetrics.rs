@@ -8,11 +8,11 @@
 
 mod family;
 
-use flatout_measure::record::{Better, Outcome, Record};
+use flatout_measure::record::{Outcome, Record};
 use serde_json::{Map, Value};
 
 use self::family::{Families, Labels};
-use super::told;
+use super::{better, raw, told};
 use crate::identity::Identity;
 use crate::label;
 
@@ -58,7 +58,7 @@ fn machine(families: &mut Families, record: &Record, identity: Identity) {
     let identifying = if identity == Identity::Shown { &IDENTITY[..] } else { &[] };
     for key in MACHINE.iter().chain(identifying) {
         if let Some(value) = record.start.environment.get(*key).filter(|value| !value.is_null()) {
-            labels.add(key, &word(value));
+            labels.add(key, &raw(value));
         }
     }
     families.add("flatout_machine_info", "Machine and program of the run.", &labels, 1.0);
@@ -87,10 +87,9 @@ fn run(families: &mut Families, record: &Record) {
 fn row(families: &mut Families, outcome: &Outcome, labels: &Labels) {
     let ceiling = outcome.ceiling.as_ref();
     let codes: Vec<&str> = outcome.warnings.iter().map(|warning| warning.code.as_str()).collect();
-    let better = if outcome.better == Better::Lower { "lower" } else { "higher" };
     let mut info = labels.clone();
     info.add("status", label::status(outcome.status));
-    info.add("better", better);
+    info.add("better", better(outcome.better));
     info.add("warnings", &codes.join(" "));
     info.add("ceiling", ceiling.map_or("", |ceiling| &ceiling.name));
     info.add("limiter", ceiling.map_or("", |ceiling| &ceiling.limiter));
@@ -147,17 +146,10 @@ fn told_apart(results: &[Outcome]) -> Vec<Labels> {
 fn add_parameters(labels: &mut Labels, parameters: &Map<String, Value>) {
     for (key, value) in parameters {
         if RESERVED.contains(&key.to_ascii_lowercase().as_str()) {
-            labels.add(&format!("parameter_{key}"), &word(value));
+            labels.add(&format!("parameter_{key}"), &raw(value));
         } else {
-            labels.add(key, &word(value));
+            labels.add(key, &raw(value));
         }
-    }
-}
-
-fn word(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
     }
 }
 
@@ -179,35 +171,7 @@ fn unit(unit: &str) -> (String, f64) {
 
 /// Seconds since 1970 of an RFC 3339 time; none if it is something else.
 fn unix_seconds(time: &str) -> Option<f64> {
-    let number = |from: usize, to: usize| time.get(from..to)?.parse::<i64>().ok();
-    let separators = [(4, "-"), (7, "-"), (13, ":"), (16, ":")];
-    if separators.iter().any(|(at, c)| time.get(*at..at + 1) != Some(*c)) {
-        return None;
-    }
-    let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);
-    let of_day = number(11, 13)? * 3600 + number(14, 16)? * 60 + number(17, 19)?;
-    let rest = time.get(19..)?;
-    let zone = rest.trim_start_matches(|c: char| c == '.' || c.is_ascii_digit());
-    let offset = match zone {
-        "Z" | "z" => 0,
-        _ => {
-            let sign = match zone.get(..1)? {
-                "+" => 1,
-                "-" => -1,
-                _ => return None,
-            };
-            let part = |from: usize, to: usize| zone.get(from..to)?.parse::<i64>().ok();
-            sign * (part(1, 3)? * 3600 + part(4, 6)? * 60)
-        }
-    };
-    if !(1..=12).contains(&month) || !(1..=31).contains(&day) || !(1970..=9999).contains(&year) {
-        return None;
-    }
-    // Days of the Gregorian calendar, years beginning in March: Hinnant, "chrono-Compatible
-    // Low-Level Date Algorithms", days_from_civil.
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let days = year * 365 + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1;
-    Some(((days - 719_468) * 86_400 + of_day - offset) as f64)
+    time.parse::<jiff::Timestamp>().ok().map(|time| time.as_second() as f64)
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeSet, fmt::Write as _};
 
+use flatout_measure::statistics;
+
 use super::markup::escaped;
 use crate::page::{Ratio, Samples};
 use crate::quantity;
@@ -23,8 +25,7 @@ pub(super) fn samples(of: &Samples) -> String {
         ((share.clamp(-1.0, 1.0) + 1.0) / 2.0 * (WIDTH - 4.0) + 2.0, share.abs() > 1.0)
     };
     let unit = |value: f64| quantity::value(&of.unit, value);
-    let low = of.samples.iter().copied().fold(f64::INFINITY, f64::min);
-    let high = of.samples.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let Some((low, high)) = statistics::extremes(&of.samples) else { return String::new() };
     let title = format!("{} samples, {} to {}", of.samples.len(), unit(low), unit(high));
     let mut out = format!(
         "<svg class=\"strip\" viewBox=\"0 0 {WIDTH} 20\" role=\"img\" aria-label=\"{0}\"><title>{0}</title>",

@@ -111,10 +111,10 @@ impl Writer {
         let origin = escaped(&page.origin.join(" · "));
         self.line(&format!("<p class=\"meta\">{origin}</p>"));
         if identity == Identity::Hidden {
-            self.line(&format!(
+            self.line(
                 "<p class=\"meta\"><small>Host name and paths are left out of pages; \
-                 the JSON (<code>--format json</code>) has them.</small></p>"
-            ));
+                 the JSON (<code>--format json</code>) has them.</small></p>",
+            );
         }
     }
 
@@ -184,9 +184,7 @@ impl Writer {
             Block::Verdict(answers) => self.verdict(answers),
             Block::Commands(commands) => {
                 if self.folds_are_shown() {
-                    self.line(&format!(
-                        "<details class=\"commands\">\n<summary>Check with fio</summary>"
-                    ));
+                    self.line("<details class=\"commands\">\n<summary>Check with fio</summary>");
                     for command in &commands.commands {
                         let (names, line) =
                             (escaped(&command.names.join("; ")), escaped(&command.line));

@@ -1,9 +1,10 @@
 //! One row as one job of fio.
 
 use flatout_measure::record::{Latency, Outcome};
+use flatout_measure::statistics;
 use serde_json::{Map, Value, json};
 
-use crate::{label, page::commands};
+use crate::{export::raw, label, page::commands};
 
 /// A row in the shape of a job.
 pub(super) struct Job {
@@ -118,8 +119,8 @@ impl Rates {
     fn side(&self, outcome: &Outcome, mean_ns: Option<f64>) -> Value {
         let fact = |key: &str| label::fact(outcome, key);
         let (mean, deviation) = moments(&self.samples);
-        let least = self.samples.iter().copied().reduce(f64::min);
-        let most = self.samples.iter().copied().reduce(f64::max);
+        let least = statistics::min(&self.samples);
+        let most = statistics::max(&self.samples);
         let kib = |bytes: Option<f64>| bytes.map(|bytes| whole(bytes / 1024.0));
         let operations = |bytes: Option<f64>| bytes.map(|bytes| bytes / self.block_bytes);
         let mut side = json!({
@@ -239,10 +240,7 @@ fn folder(outcome: &Outcome) -> String {
     let rest = label::ordered(&outcome.parameters)
         .into_iter()
         .filter(|(key, _)| !["depth", "threads"].contains(key))
-        .map(|(_, value)| match value {
-            Value::String(text) => text.clone(),
-            other => other.to_string(),
-        });
+        .map(|(_, value)| raw(value));
     let words: Vec<String> =
         std::iter::once(label::test(&outcome.id).to_owned()).chain(rest).collect();
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' };
