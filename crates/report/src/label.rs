@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use flatout_measure::record::{Latency, Outcome, Provenance, Record, Status};
+use flatout_measure::record::{Ceiling, Latency, Outcome, Provenance, Record, Status};
 use serde_json::{Map, Value};
 
 use crate::{quantity, style::Tone};
@@ -139,15 +139,20 @@ pub(crate) fn unit_of(key: &str) -> &'static str {
     }
 }
 
-/// A value by the unit in its key, without the key's name.
+/// A value by the unit in its key, without the key's name; sizes are exact.
 pub(crate) fn plain(key: &str, value: &Value) -> String {
+    spelled(key, value, quantity::size)
+}
+
+/// The same with sizes as rounded as a reader wants them.
+pub(crate) fn spelled(key: &str, value: &Value, size: fn(u64) -> String) -> String {
     match value {
         Value::String(text) => text.clone(),
         Value::Bool(true) => "yes".to_owned(),
         Value::Bool(false) => "no".to_owned(),
         Value::Null => "unknown".to_owned(),
         Value::Number(number) => match (unit_of(key), number.as_u64(), number.as_f64()) {
-            ("bytes", Some(bytes), _) => quantity::size(bytes),
+            ("bytes", Some(bytes), _) => size(bytes),
             ("", Some(whole), _) => quantity::count(whole),
             ("", None, Some(float)) if float.fract() == 0.0 && float.abs() < 1e15 => {
                 float.to_string()
@@ -156,13 +161,13 @@ pub(crate) fn plain(key: &str, value: &Value) -> String {
             _ => number.to_string(),
         },
         Value::Array(items) => {
-            let words: Vec<String> = items.iter().map(|item| plain(key, item)).collect();
+            let words: Vec<String> = items.iter().map(|item| spelled(key, item, size)).collect();
             words.join(", ")
         }
         Value::Object(members) => {
             let words: Vec<String> = members
                 .iter()
-                .map(|(key, value)| format!("{} {}", noun(key), plain(key, value)))
+                .map(|(key, value)| format!("{} {}", noun(key), spelled(key, value, size)))
                 .collect();
             words.join(", ")
         }
@@ -291,6 +296,13 @@ pub(crate) fn provenance(provenance: Provenance) -> &'static str {
         Provenance::Given => "given by the user",
         Provenance::Unknown => "unknown",
     }
+}
+
+/// Name, value and origin of a bound: `link of the device: 600 MiB/s (from the link)`.
+pub(crate) fn bound(ceiling: &Ceiling, unit: &str) -> String {
+    let name = if ceiling.name.is_empty() { "unnamed ceiling" } else { &ceiling.name };
+    let value = ceiling.value.map(|value| format!(": {}", quantity::value(unit, value)));
+    format!("{name}{} ({})", value.unwrap_or_default(), provenance(ceiling.provenance))
 }
 
 /// The figure that may be printed: never one that cannot be true.

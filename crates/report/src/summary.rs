@@ -170,8 +170,8 @@ impl Lines {
         if let Some(spoiled) = count("intervals_spoiled") {
             text.push_str(&format!(", {} discarded", quantity::count(spoiled)));
         }
-        if let Some(Value::Object(reasons)) = outcome.audit.get("spoil_reasons") {
-            text.push_str(&format!(" ({})", object_text(reasons)));
+        if let Some(reasons) = outcome.audit.get("spoil_reasons") {
+            text.push_str(&format!(" ({})", fact_text("spoil_reasons", reasons)));
         }
         self.push("trials", &text);
         if let Some(Value::Array(samples)) = outcome.audit.get("warmup_samples") {
@@ -233,15 +233,9 @@ impl Lines {
                 self.spread(outcome, median);
             }
             if let Some(ceiling) = &outcome.ceiling {
-                let share = ceiling.ratio.map_or("unknown share".to_owned(), quantity::percent);
-                let value = ceiling
-                    .value
-                    .map_or_else(String::new, |v| format!(", {}", quantity::value(unit, v)));
-                let origin = label::provenance(ceiling.provenance);
-                let text = match ceiling.ratio {
-                    Some(_) => format!("{share} of {}{value} ({origin})", ceiling.name),
-                    None => format!("{}: {origin}", ceiling.name),
-                };
+                let bound = label::bound(ceiling, unit);
+                let share = ceiling.ratio.map(|ratio| format!("{} of ", quantity::percent(ratio)));
+                let text = format!("{}{bound}", share.unwrap_or_default());
                 self.push("ceiling", &text);
                 if !ceiling.limiter.is_empty() {
                     self.push("limited by", &ceiling.limiter);
@@ -302,21 +296,8 @@ fn fact_text(key: &str, value: &Value) -> String {
         },
         ("block_bytes", Value::Number(_)) => label::plain(key, value),
         ("state", Value::String(state)) => state.replace('_', " "),
-        (_, Value::Number(number)) if label::unit_of(key) == "bytes" => match number.as_u64() {
-            Some(bytes) => quantity::bytes(bytes),
-            None => label::plain(key, value),
-        },
-        (_, Value::Object(members)) => object_text(members),
-        _ => label::plain(key, value),
+        _ => label::spelled(key, value, quantity::bytes),
     }
-}
-
-fn object_text(members: &Map<String, Value>) -> String {
-    let words: Vec<String> = members
-        .iter()
-        .map(|(key, value)| format!("{} {}", label::noun(key), fact_text(key, value)))
-        .collect();
-    words.join(", ")
 }
 
 #[cfg(test)]

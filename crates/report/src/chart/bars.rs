@@ -3,9 +3,10 @@
 //!
 //! What is drawn is data, here and in [`VIEWS`]; `html/bars.rs` draws it.
 
-use flatout_measure::record::{Outcome, Record, Status};
+use flatout_measure::record::{Outcome, Record};
 
 use super::axis::{Axis, Spacing};
+use super::plot::Point;
 use crate::page::race::{Race, Test};
 use crate::{label, quantity::Scale};
 
@@ -34,11 +35,7 @@ pub(crate) struct Group {
 pub(crate) struct Bar {
     pub name: String,
     pub hue: usize,
-    /// Base unit.
-    pub figure: f64,
-    pub interval: Option<[f64; 2]>,
-    pub n: u64,
-    pub status: Status,
+    pub point: Point,
 }
 
 /// A picture of bars: rows by their ids, one unit, and what a parameter must be where a row has it.
@@ -132,8 +129,7 @@ fn of_view(record: &Record, area: &str, view: &View) -> Option<Bars> {
 }
 
 fn bar(row: &Outcome, name: &str, hue: usize) -> Option<Bar> {
-    let (name, figure) = (name.to_owned(), label::figure(row)?);
-    Some(Bar { name, hue, figure, interval: row.ci95, n: row.n, status: row.status })
+    Some(Bar { name: name.to_owned(), hue, point: Point::of(0.0, row)? })
 }
 
 /// The contestants of each test, workload by workload; by speed where there is one.
@@ -173,7 +169,7 @@ fn of_test(test: &Test<'_>, race: &Race<'_>) -> Option<Bars> {
 
 impl Bars {
     fn new(key: &str, title: &str, unit: &str, groups: Vec<Group>) -> Self {
-        let figures = groups.iter().flat_map(|group| &group.bars).map(|bar| bar.figure);
+        let figures = groups.iter().flat_map(|group| &group.bars).map(|bar| bar.point.y);
         let scale = Scale::of_all(unit, figures);
         let (key, title, unit) = (format!("bars-{key}"), title.to_owned(), unit.to_owned());
         Self { key, title, unit, scale, groups }
@@ -187,9 +183,9 @@ impl Bars {
     /// The axis of the figures and their intervals, in the shown unit.
     pub fn axis(&self) -> Option<Axis> {
         let shown = |base: f64| base / self.scale.divisor;
-        let axis = Axis::for_y(self.bars().map(|bar| shown(bar.figure)))?;
-        let ends = self.bars().filter_map(|bar| bar.interval).flatten();
-        let all = self.bars().map(|bar| bar.figure).chain(ends).map(shown);
+        let axis = Axis::for_y(self.bars().map(|bar| shown(bar.point.y)))?;
+        let ends = self.bars().filter_map(|bar| bar.point.interval).flatten();
+        let all = self.bars().map(|bar| bar.point.y).chain(ends).map(shown);
         match axis.spacing {
             Spacing::Log10 => Axis::by_tens(all.filter(|y| *y > 0.0)),
             Spacing::Linear | Spacing::Log2 => Axis::from_zero(all),

@@ -134,6 +134,34 @@ pub struct Point {
     pub status: Status,
 }
 
+impl Point {
+    /// The figure of a row, if it has one.
+    pub fn of(x: f64, outcome: &Outcome) -> Option<Self> {
+        let y = label::figure(outcome)?;
+        Some(Self { x, y, interval: outcome.ci95, n: outcome.n, status: outcome.status })
+    }
+
+    /// A point of a curve, of which nothing more is known.
+    pub fn bare(x: f64, y: f64) -> Self {
+        Self { x, y, interval: None, n: 0, status: Status::Ok }
+    }
+
+    /// Figure, interval, number of samples, and the status unless it is ok.
+    pub fn told(&self, scale: &Scale) -> String {
+        let mut text = scale.text(self.y);
+        if let Some([low, high]) = self.interval {
+            text.push_str(&format!(" ({} … {})", scale.number(low), scale.number(high)));
+        }
+        if self.n > 0 {
+            text.push_str(&format!(", n {}", self.n));
+        }
+        if self.status != Status::Ok {
+            text.push_str(&format!(", {}", label::status(self.status)));
+        }
+        text
+    }
+}
+
 impl Plot {
     /// The picture of a sweep; rows without a figure leave a gap.
     pub fn of_sweep(sweep: &Sweep<'_>) -> Self {
@@ -175,8 +203,7 @@ impl Plot {
     /// The picture of one curve of an outcome.
     pub fn of_series(series: &Series) -> Self {
         let points = series.points.iter().filter(|[x, y]| x.is_finite() && y.is_finite());
-        let points =
-            points.map(|[x, y]| Point { x: *x, y: *y, interval: None, n: 0, status: Status::Ok });
+        let points = points.map(|[x, y]| Point::bare(*x, *y));
         let runs = vec![points.collect()];
         Self {
             x_name: label::noun(&series.x),
@@ -300,12 +327,7 @@ pub(crate) fn y_tick(value: f64) -> String {
 /// not.
 fn runs(x_values: &[f64], outcomes: &[Option<&Outcome>]) -> Vec<Vec<Point>> {
     let rows = x_values.iter().zip(outcomes).filter_map(|(x, outcome)| Some((*x, (*outcome)?)));
-    let points: Vec<Option<Point>> = rows
-        .map(|(x, outcome)| {
-            let y = label::figure(outcome)?;
-            Some(Point { x, y, interval: outcome.ci95, n: outcome.n, status: outcome.status })
-        })
-        .collect();
+    let points: Vec<Option<Point>> = rows.map(|(x, outcome)| Point::of(x, outcome)).collect();
     let runs = points.split(Option::is_none).filter(|run| !run.is_empty());
     runs.map(|run| run.iter().copied().flatten().collect()).collect()
 }

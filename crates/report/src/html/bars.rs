@@ -10,7 +10,7 @@ use super::writer::Writer;
 use crate::chart::axis::{Axis, Spacing};
 use crate::chart::bars::{Bar, Bars};
 use crate::chart::plot;
-use crate::{label, quantity};
+use crate::quantity::Scale;
 
 /// More bars of one group take the whole width.
 const MOST_BARS_BESIDE: usize = 16;
@@ -24,7 +24,7 @@ impl Writer {
         let count = bars.bars().count();
         let (key, title) = (escaped(&bars.key), escaped(&bars.title));
         let by = if axis.spacing == Spacing::Log10 { " (logarithmic)" } else { "" };
-        let unstable = bars.bars().any(|bar| bar.status != Status::Ok);
+        let unstable = bars.bars().any(|bar| bar.point.status != Status::Ok);
         let unstable = if unstable { "; ~ is not precise" } else { "" };
         let unit = escaped(&format!("{}{by}", bars.scale.unit));
         self.figures += 1;
@@ -53,25 +53,13 @@ impl Writer {
 
 fn bar_row(bars: &Bars, bar: &Bar, axis: &Axis) -> String {
     let at = |base: f64| 100.0 * axis.position(base / bars.scale.divisor);
-    let text = quantity::value(&bars.unit, bar.figure);
-    let mut told = format!("{}: {text}", bar.name);
-    let mut interval = String::new();
-    if let Some([low, high]) = bar.interval {
-        let (from, to) = (at(low), at(high));
-        let width = (to - from).max(0.3);
-        let _ = write!(
-            interval,
-            "<span class=\"ci\" style=\"left:{from:.1}%;width:{width:.1}%\"></span>"
-        );
-        let value = |base: f64| quantity::value(&bars.unit, base);
-        let _ = write!(told, " ({} … {})", value(low), value(high));
-    }
-    let _ = write!(told, ", n {}", bar.n);
-    let mut sign = "";
-    if bar.status != Status::Ok {
-        let _ = write!(told, ", {}", label::status(bar.status));
-        sign = "~";
-    }
+    let scale = Scale::of(&bars.unit, bar.point.y);
+    let interval = bar.point.interval.map_or_else(String::new, |[low, high]| {
+        let (from, width) = (at(low), (at(high) - at(low)).max(0.3));
+        format!("<span class=\"ci\" style=\"left:{from:.1}%;width:{width:.1}%\"></span>")
+    });
+    let told = format!("{}: {}", bar.name, bar.point.told(&scale));
+    let sign = if bar.point.status == Status::Ok { "" } else { "~" };
     format!(
         "<div class=\"bar-row hue-{}\" tabindex=\"-1\" data-v=\"{}\"><span class=\"bar-name\">{}</span>\
          <span class=\"bar-track\"><span class=\"bar-fill\" style=\"width:{:.1}%\"></span>{interval}</span>\
@@ -79,8 +67,8 @@ fn bar_row(bars: &Bars, bar: &Bar, axis: &Axis) -> String {
         bar.hue % HUES,
         escaped(&told),
         escaped(&bar.name),
-        at(bar.figure),
-        escaped(&text),
+        at(bar.point.y),
+        escaped(&scale.text(bar.point.y)),
     )
 }
 

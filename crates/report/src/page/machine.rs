@@ -23,10 +23,7 @@ fn collect(prefix: &str, value: &Value, pairs: &mut Vec<(String, String)>) {
         if !prefix.is_empty() {
             let key = prefix.rsplit(' ').next().unwrap_or(prefix);
             let words: Vec<String> = prefix.split(' ').map(label::noun).collect();
-            let text = match (unit_bytes(key), value.as_u64()) {
-                (true, Some(bytes)) => quantity::rounded_size(bytes),
-                _ => label::plain(key, value),
-            };
+            let text = label::spelled(key, value, quantity::rounded_size);
             pairs.push((words.join(" "), text));
         }
         return;

@@ -5,6 +5,7 @@ use flatout_measure::record::{Outcome, Status};
 use super::column::{self, Column};
 use super::notes::Notes;
 use super::{Cell, Row, Table, Wide};
+use crate::chart::plot::Point;
 use crate::chart::sweep::Sweep;
 use crate::{label, quantity::Scale, style::Tone};
 
@@ -32,16 +33,11 @@ pub(super) fn table(sweep: &Sweep<'_>, notes: &mut Notes) -> Table {
 
 fn cell(outcome: &Outcome, scale: &Scale, notes: &mut Notes) -> Cell {
     let marks = notes.marks(&outcome.warnings);
-    let status = label::status(outcome.status);
-    let Some(median) = label::figure(outcome) else {
+    let Some(point) = Point::of(0.0, outcome) else {
         let tone = label::tone(outcome.status);
-        return Cell { marks, ..Cell::new(status, tone) };
+        return Cell { marks, ..Cell::new(label::status(outcome.status), tone) };
     };
     let tone = if outcome.status == Status::Unstable { Tone::Warn } else { Tone::Plain };
-    let interval = outcome.ci95.map_or_else(String::new, |[low, high]| {
-        format!("{} … {}, ", scale.number(low), scale.text(high))
-    });
-    let text = format!("{}{}", label::precision_sign(outcome), scale.number(median));
-    let detail = format!("{interval}n {}, {status}", outcome.n);
-    Cell { marks, ..Cell::new(text, tone).with_detail(detail) }
+    let text = format!("{}{}", label::precision_sign(outcome), scale.number(point.y));
+    Cell { marks, ..Cell::new(text, tone).with_detail(point.told(scale)) }
 }

@@ -1,6 +1,6 @@
 //! Rows of an area as a table: figures with interval and bound; and latencies.
 
-use flatout_measure::record::{Ceiling, Outcome, Status};
+use flatout_measure::record::{Outcome, Status};
 
 use super::column::{self, Column};
 use super::notes::Notes;
@@ -84,18 +84,12 @@ pub(super) fn samples(outcome: &Outcome) -> Cell {
 /// The share of the bound; name, value, origin and bottleneck as its detail.
 fn ceiling(outcome: &Outcome) -> Cell {
     let Some(ceiling) = &outcome.ceiling else { return Cell::default() };
-    let name = if ceiling.name.is_empty() { "unnamed ceiling" } else { &ceiling.name };
-    let value = ceiling.value.map(|value| format!(": {}", quantity::value(&outcome.unit, value)));
     let limiter = match ceiling.limiter.as_str() {
         "" => String::new(),
         limiter => format!("; limited by {limiter}"),
     };
-    let detail = format!("{name}{} {}{limiter}", value.unwrap_or_default(), origin(ceiling));
+    let detail = format!("{}{limiter}", label::bound(ceiling, &outcome.unit));
     let picture = ceiling.ratio.filter(|ratio| ratio.is_finite()).map(Picture::Share);
     let share = ceiling.ratio.map_or("?".to_owned(), quantity::percent);
     Cell { picture, ..Cell::plain(share).with_detail(detail) }
-}
-
-fn origin(ceiling: &Ceiling) -> String {
-    format!("({})", label::provenance(ceiling.provenance))
 }

@@ -58,11 +58,8 @@ pub(super) fn difference(difference: &Difference) -> [String; 3] {
     let key = parts.last().copied().unwrap_or_default();
     let words: Vec<String> = parts.iter().map(|part| label::noun(part)).collect();
     let shown = |value: &serde_json::Value| match value {
-        serde_json::Value::Number(number) if label::unit_of(key) == "bytes" => {
-            number.as_u64().map_or_else(|| number.to_string(), quantity::rounded_size)
-        }
         serde_json::Value::String(text) if text.is_empty() => "nothing".to_owned(),
-        value => label::plain(key, value),
+        value => label::spelled(key, value, quantity::rounded_size),
     };
     [words.join(" "), shown(&difference.old), shown(&difference.new)]
 }

@@ -1,7 +1,7 @@
 //! Pictures that no sweep describes: percentiles of latency, runs one after the other, and what a
 //! rate over time became.
 
-use flatout_measure::record::{Outcome, Series, Status};
+use flatout_measure::record::{Outcome, Series};
 
 use super::{Level, NINES, Plot, PlotLine, Point, YSpacing, switch};
 use crate::{label, quantity::Scale};
@@ -106,8 +106,7 @@ impl Plot {
 
 fn line(name: &str, at: usize, points: Vec<[f64; 2]>) -> PlotLine {
     let points = points.into_iter().filter(|[x, y]| x.is_finite() && y.is_finite());
-    let points =
-        points.map(|[x, y]| Point { x, y, interval: None, n: 0, status: Status::Ok }).collect();
+    let points = points.map(|[x, y]| Point::bare(x, y)).collect();
     PlotLine { name: name.to_owned(), hue: at, runs: vec![points], ..PlotLine::default() }
 }
 

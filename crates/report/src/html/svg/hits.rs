@@ -5,12 +5,10 @@
 
 use std::fmt::Write as _;
 
-use flatout_measure::record::Status;
-
 use super::{Frame, HEIGHT, WIDTH, value_classes};
 use crate::chart::plot::{NINES, Plot, PlotLine, Point};
 use crate::html::markup::escaped;
-use crate::{label, quantity};
+use crate::quantity;
 
 /// From so many points on a single line, each point takes its column of the picture.
 const COLUMNS_FROM: usize = 40;
@@ -49,16 +47,7 @@ pub(crate) fn hits(plot: &Plot) -> String {
 fn text(frame: &Frame<'_>, line: &PlotLine, point: &Point) -> String {
     let scale = &frame.plot.scale;
     let name = if line.name.is_empty() { "" } else { &format!("{}, ", line.name) };
-    let mut text = format!("{name}{}: {}", x_text(frame.plot, point.x), scale.text(point.y));
-    if let Some([low, high]) = point.interval {
-        let _ = write!(text, " ({} … {})", scale.number(low), scale.number(high));
-    }
-    if point.n > 0 {
-        let _ = write!(text, ", n {}", point.n);
-    }
-    if point.status != Status::Ok {
-        let _ = write!(text, ", {}", label::status(point.status));
-    }
+    let mut text = format!("{name}{}: {}", x_text(frame.plot, point.x), point.told(scale));
     if scale.divisor != 1.0 && point.n > 0 {
         let _ = write!(text, "; exactly {} {}", point.y, frame.plot.y_unit);
     }
