@@ -74,7 +74,11 @@ fn assembled(record: &Record, identity: Identity) -> String {
         return page;
     }
     let nothing = Embedded::nothing();
-    let Some(least) = fitting(&weight::LEAST, &nothing) else { return weight::bare(record) };
+    let Some(least) = fitting(&weight::LEAST, &nothing) else {
+        let data = Data { id: RECORD, what, json: None };
+        let writer = Writer::new(weight::LEAST, &[weight::EVERYTHING]);
+        return writer.page(&weight::bare(record), Identity::Shown, &data);
+    };
     let with_record = shorter.iter().find_map(|detail| fitting(detail, &embedded));
     let without = || weight::STEPS.iter().find_map(|detail| fitting(detail, &nothing));
     with_record.or_else(without).unwrap_or(least)

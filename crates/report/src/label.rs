@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use flatout_measure::record::{Ceiling, Latency, Outcome, Provenance, Record, Status};
 use serde_json::{Map, Value};
 
-use crate::{quantity, style::Tone};
+use crate::{order, quantity, style::Tone};
 
 /// Keys in the order in which people ask for them; the others follow by name.
 const ORDER: [&str; 20] = [
@@ -193,17 +193,11 @@ pub(crate) fn told_apart(all: &[&Map<String, Value>]) -> (Vec<String>, Vec<Vec<S
 /// Of each name with parameters the words that tell it from others of its name.
 pub(crate) fn own_words(named: &[(&str, &Map<String, Value>)]) -> Vec<Vec<String>> {
     let mut found = vec![Vec::new(); named.len()];
-    let mut names: Vec<&str> = Vec::new();
-    for (name, _) in named {
-        if names.contains(name) {
-            continue;
-        }
-        names.push(name);
-        let places = (0..named.len()).filter(|at| named[*at].0 == *name);
-        let places: Vec<usize> = places.collect();
+    let places = named.iter().enumerate().map(|(at, (name, _))| (*name, at));
+    for (_, places) in order::grouped(places) {
         let alike: Vec<&Map<String, Value>> = places.iter().map(|at| named[*at].1).collect();
-        for (at, words) in places.iter().zip(told_apart(&alike).1) {
-            found[*at] = words;
+        for (at, words) in places.into_iter().zip(told_apart(&alike).1) {
+            found[at] = words;
         }
     }
     found
@@ -232,14 +226,7 @@ pub(crate) fn area(id: &str) -> &str {
 
 /// The areas in order of first appearance.
 pub(crate) fn areas(record: &Record) -> Vec<&str> {
-    let mut areas: Vec<&str> = Vec::new();
-    for outcome in &record.results {
-        let area = area(&outcome.id);
-        if !areas.contains(&area) {
-            areas.push(area);
-        }
-    }
-    areas
+    order::distinct(record.results.iter().map(|outcome| area(&outcome.id)))
 }
 
 /// All rows of an area, those of charts included.

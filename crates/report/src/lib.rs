@@ -20,6 +20,7 @@ pub mod html;
 pub mod identity;
 mod label;
 mod markdown;
+mod order;
 mod page;
 pub mod quantity;
 pub mod style;

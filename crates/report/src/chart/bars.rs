@@ -8,7 +8,7 @@ use flatout_measure::record::{Outcome, Record};
 use super::axis::{Axis, Spacing};
 use super::plot::Point;
 use crate::page::race::{Race, Test};
-use crate::{label, quantity::Scale};
+use crate::{label, order, quantity::Scale};
 
 /// Bars with one unit and one axis.
 #[derive(Debug)]
@@ -139,12 +139,8 @@ pub(crate) fn of_race(race: &Race<'_>) -> Vec<Bars> {
 
 fn of_test(test: &Test<'_>, race: &Race<'_>) -> Option<Bars> {
     let by_speed = test.entries().all(|entry| entry.speed.is_some());
-    let mut contestants: Vec<&str> = Vec::new();
-    for entry in race.tests.iter().flat_map(Test::entries) {
-        if !contestants.contains(&entry.contestant) {
-            contestants.push(entry.contestant);
-        }
-    }
+    let entries = race.tests.iter().flat_map(Test::entries);
+    let contestants = order::distinct(entries.map(|entry| entry.contestant));
     let hue = |name: &str| contestants.iter().position(|known| *known == name).unwrap_or(0);
     let mut groups: Vec<Group> = Vec::new();
     for workload in &test.workloads {

@@ -11,7 +11,7 @@ use flatout_measure::record::{Outcome, Series, Status};
 use super::axis::{Axis, Spacing};
 use super::sweep::Sweep;
 use crate::{
-    label,
+    label, order,
     quantity::{self, Scale},
 };
 
@@ -176,8 +176,8 @@ impl Plot {
                 |(id, start): &(&str, &str)| *id == sweep.chart.id && first.starts_with(start);
             PlotLine {
                 name: line.name(),
-                hue: position_or_push(&mut hues, first),
-                dash: position_or_push(&mut dashes, rest),
+                hue: order::place(&mut hues, first),
+                dash: order::place(&mut dashes, rest),
                 joint: if UNJOINED.iter().any(is_unjoined) { Joint::None } else { Joint::Line },
                 values: Vec::new(),
                 runs: runs(&sweep.x_values, &line.points),
@@ -330,11 +330,4 @@ fn runs(x_values: &[f64], outcomes: &[Option<&Outcome>]) -> Vec<Vec<Point>> {
     let points: Vec<Option<Point>> = rows.map(|(x, outcome)| Point::of(x, outcome)).collect();
     let runs = points.split(Option::is_none).filter(|run| !run.is_empty());
     runs.map(|run| run.iter().copied().flatten().collect()).collect()
-}
-
-fn position_or_push<T: PartialEq>(known: &mut Vec<T>, item: T) -> usize {
-    known.iter().position(|other| *other == item).unwrap_or_else(|| {
-        known.push(item);
-        known.len() - 1
-    })
 }

@@ -7,7 +7,7 @@
 use flatout_measure::record::{Chart, Outcome, Record};
 use serde_json::Value;
 
-use crate::label;
+use crate::{label, order};
 
 /// A picture of lines: all rows whose id begins so, by one parameter.
 struct View {
@@ -47,12 +47,8 @@ pub(crate) fn derived(record: &Record, area: &str) -> Vec<Derived> {
     let rows = label::rows_of(record, area);
     let mut found: Vec<Derived> = Vec::new();
     for view in &VIEWS {
-        let mut ids: Vec<&str> = Vec::new();
-        for outcome in rows.iter().filter(|outcome| outcome.id.starts_with(view.ids)) {
-            if !ids.contains(&outcome.id.as_str()) {
-                ids.push(&outcome.id);
-            }
-        }
+        let own = rows.iter().filter(|outcome| outcome.id.starts_with(view.ids));
+        let ids = order::distinct(own.map(|outcome| outcome.id.as_str()));
         for id in ids {
             let is_drawn = record.charts.iter().any(|c| c.id == id && c.x_parameter == view.x);
             if !is_drawn {

@@ -5,7 +5,7 @@ use flatout_measure::record::Answer;
 use super::markup::escaped;
 use super::writer::Writer;
 use crate::page::SummaryLine;
-use crate::quantity;
+use crate::{order, quantity};
 
 /// A gist is not cut before so many characters: `No: ` says too little.
 const SHORTEST_GIST: usize = 12;
@@ -14,12 +14,10 @@ impl Writer {
     /// Per area one bar against its bound, with what limits it.
     pub(super) fn summary(&mut self, lines: &[SummaryLine]) {
         self.line("<ul class=\"summary\">");
-        let mut areas: Vec<&str> = Vec::new();
+        let areas = order::distinct(lines.iter().map(|line| line.area.as_str()));
         for line in lines {
-            if !areas.contains(&line.area.as_str()) {
-                areas.push(&line.area);
-            }
-            self.line(&summary_item(line, areas.len() - 1));
+            let index = areas.iter().position(|area| *area == line.area).unwrap_or(0);
+            self.line(&summary_item(line, index));
         }
         self.line("</ul>");
     }

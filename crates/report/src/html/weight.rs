@@ -7,9 +7,7 @@
 use flatout_measure::record::Record;
 
 use super::MOST_BYTES;
-use super::markup::escaped;
-use super::writer;
-use crate::{export::json, text};
+use crate::{export::json, page::Page};
 
 /// How much of a record a page shows.
 #[derive(Debug, Clone, Copy)]
@@ -51,6 +49,8 @@ pub(super) const FOLDED: &str =
     "what unfolds: counted facts, audits of single rows, lines for a shell, many charts of runs";
 const RECORD: &str =
     "the record itself, which alone is too long, so that no program can read it out of this page";
+pub(super) const EVERYTHING: &str =
+    "everything, since this record holds texts so long that no page can show them";
 const RECORD_CURVES: &str = "the curves over time of the embedded record";
 
 const WHOLE: Detail = Detail {
@@ -127,16 +127,10 @@ impl Embedded {
 const BARE_CHARS: usize = 2000;
 
 /// The page of a record of which not even a part can be shown: that it is so, and of which command.
-pub(super) fn bare(record: &Record) -> String {
-    let cut =
-        |text: &str| -> String { escaped(&text.chars().take(BARE_CHARS).collect::<String>()) };
+pub(super) fn bare(record: &Record) -> Page {
+    let cut = |text: &str| -> String { text.chars().take(BARE_CHARS).collect() };
     let tool = cut(&record.start.tool);
-    let command = cut(&text::visible(&record.start.argv.join(" ")));
-    let count = record.results.len();
-    let opening = writer::opening(&tool, &tool);
-    format!(
-        "{opening}\n<main>\n<h1>{tool}</h1>\n<p><code>{command}</code></p>\n\
-         <p id=\"left-out\">The record of this run has {count} results and texts so long that no page of 1 MiB \
-         can show them. The JSON document has them.</p>\n</main>\n</body>\n</html>\n"
-    )
+    let results = format!("{} results", record.results.len());
+    let command = cut(&record.start.argv.join(" "));
+    Page { title: tool.clone(), command, origin: vec![tool, results], ..Page::default() }
 }

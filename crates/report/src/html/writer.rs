@@ -10,37 +10,24 @@ use crate::page::{Block, Folded, Footnote, Page, Pairs, PairsKind, Part, Section
 const STYLE_SHEETS: [&str; 2] = [include_str!("page.css"), include_str!("comparison.css")];
 pub(super) const DATA_CLOSES: &str = "</script>";
 
-/// What comes first is what a reader needs first.
-const ORDER: [Part; 10] = [
-    Part::Errors,
-    Part::Summary,
-    Part::Verdict,
-    Part::Facts,
-    Part::Storage,
-    Part::Area,
-    Part::Comparison,
-    Part::Notes,
-    Part::Machine,
-    Part::End,
+/// What comes first is what a reader needs first; with the attributes of its sections.
+const ORDER: [(Part, &str); 10] = [
+    (Part::Errors, "class=\"errors\" role=\"alert\""),
+    (Part::Summary, "id=\"summary\""),
+    (Part::Verdict, "id=\"verdict\""),
+    (Part::Facts, "id=\"facts\""),
+    (Part::Storage, "class=\"storage\""),
+    // Numbered, so that the summary can point at them.
+    (Part::Area, ""),
+    (Part::Comparison, "class=\"comparison\""),
+    (Part::Notes, "id=\"notes\""),
+    (Part::Machine, "id=\"machine\""),
+    (Part::End, "class=\"end\""),
 ];
 
 /// The tag before the data of a page.
 pub(super) fn data_opens(id: &str) -> String {
     format!("<script type=\"application/json\" id=\"{id}\">")
-}
-
-/// The opening of a page, up to its header.
-pub(super) fn opening(title: &str, tool: &str) -> String {
-    format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n\
-         <meta name=\"generator\" content=\"{tool}\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" \
-         content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
-         <title>{title}</title>\n<style>\n{}</style>\n</head>\n<body>",
-        STYLE_SHEETS.concat()
-    )
 }
 
 /// What a page holds for programs.
@@ -90,9 +77,14 @@ impl Writer {
             self.line("<a href=\"#machine\">machine</a>\n</nav>");
         }
         self.line("</header>\n<main>");
-        for part in ORDER {
+        for (part, attributes) in ORDER {
             let own = page.sections.iter().filter(|section| section.part == part);
-            own.enumerate().for_each(|(index, section)| self.section(section, index));
+            for (index, section) in own.enumerate() {
+                match attributes {
+                    "" => self.section(section, &format!("id=\"area-{index}\"")),
+                    _ => self.section(section, attributes),
+                }
+            }
         }
         self.foot(data);
         self.out
@@ -100,8 +92,16 @@ impl Writer {
 
     fn head(&mut self, page: &Page, identity: Identity) {
         let tool = escaped(page.origin.first().map_or("", String::as_str));
-        let opening = opening(&escaped(&page.title), &tool);
-        self.line(&format!("{opening}\n<header>"));
+        let (title, style) = (escaped(&page.title), STYLE_SHEETS.concat());
+        self.line(&format!(
+            "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+             <meta name=\"color-scheme\" content=\"light dark\">\n\
+             <meta name=\"generator\" content=\"{tool}\">\n\
+             <meta http-equiv=\"Content-Security-Policy\" \
+             content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
+             <title>{title}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<header>"
+        ));
         let heading = if page.heading.is_empty() { &page.title } else { &page.heading };
         self.line(&format!("<h1>{}</h1>", escaped(heading)));
         if !page.command.is_empty() {
@@ -118,21 +118,10 @@ impl Writer {
         }
     }
 
-    fn section(&mut self, section: &Section, index: usize) {
+    fn section(&mut self, section: &Section, attributes: &str) {
         if section.blocks.is_empty() {
             return;
         }
-        let attributes = match section.part {
-            Part::Errors => "class=\"errors\" role=\"alert\"".to_owned(),
-            Part::Summary => "id=\"summary\"".to_owned(),
-            Part::Verdict => "id=\"verdict\"".to_owned(),
-            Part::Facts => "id=\"facts\"".to_owned(),
-            Part::Area => format!("id=\"area-{index}\""),
-            Part::Notes => "id=\"notes\"".to_owned(),
-            Part::Machine => "id=\"machine\"".to_owned(),
-            Part::Comparison => "class=\"comparison\"".to_owned(),
-            Part::Storage | Part::End => "class=\"storage\"".to_owned(),
-        };
         self.line(&format!("<section {attributes}>"));
         if !section.heading.is_empty() {
             let class = class(section.tone);

@@ -5,7 +5,7 @@
 use flatout_measure::record::Outcome;
 use serde_json::Value;
 
-use crate::label;
+use crate::{label, order};
 
 /// The key of the audit, and what the block above such lines is called.
 pub(crate) const KEY: &str = "fio_command";
@@ -21,17 +21,17 @@ pub(crate) struct Command {
 
 /// The distinct lines of these rows, in order of first appearance.
 pub(crate) fn commands(rows: &[&Outcome]) -> Vec<Command> {
-    let mut commands: Vec<Command> = Vec::new();
-    for (name, outcome) in label::short_names(rows).into_iter().zip(rows) {
-        let line = outcome.audit.get(KEY).and_then(Value::as_str).unwrap_or_default().trim();
-        match commands.iter_mut().find(|known| known.line == line) {
-            _ if line.is_empty() => {}
-            Some(known) if known.names.contains(&name) => {}
-            Some(known) => known.names.push(name),
-            None => commands.push(Command { names: vec![name], line: line.to_owned() }),
-        }
-    }
+    let lines = label::short_names(rows).into_iter().zip(rows).filter_map(|(name, outcome)| {
+        let line = outcome.audit.get(KEY).and_then(Value::as_str)?.trim();
+        (!line.is_empty()).then_some((line, name))
+    });
+    let commands = order::grouped(lines).into_iter();
     commands
+        .map(|(line, names)| {
+            let names = order::distinct(names.into_iter());
+            Command { names, line: line.to_owned() }
+        })
+        .collect()
 }
 
 #[cfg(test)]

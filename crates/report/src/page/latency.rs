@@ -5,22 +5,14 @@ use serde_json::Value;
 
 use super::column::{self, Column};
 use super::{Block, Cell, Row, Section, Table, rows};
-use crate::{label, quantity, style::Tone};
+use crate::{label, order, quantity, style::Tone};
 
 /// Rows whose operations were timed one by one, by how these were paced, in order of appearance.
 ///
 /// Figures of different loops cannot be held against each other, so each gets a table of its own.
 fn by_loop<'a>(rows: &[&'a Outcome]) -> Vec<(&'a str, Vec<(&'a Outcome, &'a Latency)>)> {
-    let mut loops: Vec<(&str, Vec<(&Outcome, &Latency)>)> = Vec::new();
-    for outcome in rows {
-        let Some(latency) = &outcome.latency else { continue };
-        let kind = latency.loop_kind.as_str();
-        match loops.iter_mut().find(|(known, _)| *known == kind) {
-            Some((_, timed)) => timed.push((outcome, latency)),
-            None => loops.push((kind, vec![(outcome, latency)])),
-        }
-    }
-    loops
+    let timed = rows.iter().filter_map(|row| Some((*row, row.latency.as_ref()?)));
+    order::grouped(timed.map(|(row, latency)| (latency.loop_kind.as_str(), (row, latency))))
 }
 
 /// What a loop of this kind counts from; none for a kind that is not known here.

@@ -9,7 +9,7 @@ use super::{Block, Chart, Curve, Folded, Section, matrix};
 use crate::chart::plot::{Mark, Plot};
 use crate::chart::sweep::{self, Sweep};
 use crate::chart::{bars, view, words};
-use crate::{label, quantity};
+use crate::{label, order, quantity};
 
 /// Rows with percentiles that one picture takes; more get a picture per test.
 const MOST_LATENCY_LINES: usize = 8;
@@ -129,18 +129,12 @@ fn latency_plots(rows: &[&Outcome]) -> Vec<(String, Plot)> {
         let plot = Plot::of_latencies(&timed);
         return plot.map(|plot| ("Latency percentiles".to_owned(), plot)).into_iter().collect();
     }
-    let mut ids: Vec<&str> = Vec::new();
-    timed.iter().for_each(|row| {
-        if !ids.contains(&row.id.as_str()) {
-            ids.push(&row.id);
-        }
-    });
-    let of_test = |id: &&str| {
-        let own: Vec<&Outcome> = timed.iter().copied().filter(|row| row.id == **id).collect();
+    let of_test = |(id, own): (&str, Vec<&Outcome>)| {
         let title = format!("Latency percentiles: {}", label::test(id).replace('-', " "));
         Plot::of_latencies(&own).map(|plot| (title, plot))
     };
-    ids.iter().filter_map(of_test).collect()
+    let tests = order::grouped(timed.into_iter().map(|row| (row.id.as_str(), row)));
+    tests.into_iter().filter_map(of_test).collect()
 }
 
 /// Adds the curves of each row of an area, those where a rate broke in before others: that is what a

@@ -84,13 +84,14 @@ pub(crate) fn race<'a>(rows: &[&'a Outcome]) -> Race<'a> {
     let mut race = Race::default();
     let mut pairs = Vec::new();
     let mut speeds = Vec::new();
+    let mut incomparable = Vec::new();
     for outcome in rows.iter().copied() {
         let test = label::test(&outcome.id);
         match (test, outcome.parameters.get(CONTESTANT).and_then(Value::as_str)) {
             (RATIO, _) => pairs.push(outcome),
             (MISSING, _) if remark::is_absent(outcome) => race.missing.push(Missing::of(outcome)),
             (MISSING, _) => race.not_raced.push(remark::reason(outcome)),
-            (INCOMPARABLE, _) => remark::gather(&mut race.incomparable, outcome),
+            (INCOMPARABLE, _) => incomparable.push(outcome),
             (_, Some(_)) if test.ends_with(SPEED) => speeds.push(outcome),
             (_, Some(contestant)) => race.enter(test, contestant, outcome),
             (_, None) => race.others.push(outcome),
@@ -103,6 +104,7 @@ pub(crate) fn race<'a>(rows: &[&'a Outcome]) -> Race<'a> {
     }
     race.tests.iter_mut().for_each(Test::name_workloads);
     race.pairs = pair::lists(&pairs);
+    race.incomparable = remark::incomparable(&incomparable);
     race
 }
 
@@ -137,11 +139,8 @@ impl<'a> Race<'a> {
 
     /// The rows of all contestants.
     pub fn contestants(&self) -> Vec<&'a Outcome> {
-        let entries = self
-            .tests
-            .iter()
-            .flat_map(|test| &test.workloads)
-            .flat_map(|workload| &workload.entries);
+        let workloads = self.tests.iter().flat_map(|test| &test.workloads);
+        let entries = workloads.flat_map(|workload| &workload.entries);
         entries.map(|entry| entry.outcome).collect()
     }
 }

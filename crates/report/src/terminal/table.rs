@@ -7,7 +7,7 @@ use super::grid::{Cell, Grid};
 use super::{INDENT, Terminal, letter};
 use crate::page::{self, Align, Column, Detail, Table, Wide};
 use crate::style::Tone;
-use crate::text;
+use crate::{order, text};
 
 /// Names in the first column of a part may be wrapped to this, so that more columns stand beside it.
 const FIRST_COLUMN: usize = 16;
@@ -19,29 +19,13 @@ enum Names {
     Above,
 }
 
-/// Details of one table, each under its letter.
-#[derive(Default)]
-struct Legend {
-    texts: Vec<String>,
-}
-
-impl Legend {
-    fn letter(&mut self, text: &str) -> String {
-        let at = self.texts.iter().position(|known| known == text).unwrap_or_else(|| {
-            self.texts.push(text.to_owned());
-            self.texts.len() - 1
-        });
-        letter(at)
-    }
-}
-
 impl Terminal<'_> {
     pub(super) fn table(&mut self, table: &Table) {
         let width = self.style.width() - INDENT;
         let columns: Vec<usize> = (0..table.columns.len())
             .filter(|at| table.columns[*at].known.align != Align::Picture)
             .collect();
-        let mut legend = Legend::default();
+        let mut legend: Vec<String> = Vec::new();
         let whole = self.grid(table, &columns, Names::InColumns, &mut legend);
         if whole.natural_width() <= width {
             self.out.push_str(&whole.render(INDENT, self.style));
@@ -52,7 +36,7 @@ impl Terminal<'_> {
             self.narrow(table, &mut grid, &mut legend, width);
             self.out.push_str(&grid.render(INDENT, self.style));
         }
-        for (index, text) in legend.texts.iter().enumerate() {
+        for (index, text) in legend.iter().enumerate() {
             self.hang(&format!("    {}  ", letter(index)), text, Tone::Dim);
         }
     }
@@ -61,7 +45,7 @@ impl Terminal<'_> {
     fn parts(&mut self, table: &Table, columns: &[usize], whole: &Grid, width: usize) {
         let widths = whole.natural_widths();
         let Some((first, others)) = widths.split_first() else { return };
-        let legend = &mut Legend::default();
+        let legend = &mut Vec::new();
         let first = if table.unit.is_empty() { (*first).min(FIRST_COLUMN) } else { *first };
         for (part, range) in chunks(first, others, width).into_iter().enumerate() {
             let chosen: Vec<usize> =
@@ -80,7 +64,7 @@ impl Terminal<'_> {
     }
 
     /// Leaves out columns until no name or number must be cut.
-    fn narrow(&mut self, table: &Table, grid: &mut Grid, legend: &mut Legend, width: usize) {
+    fn narrow(&mut self, table: &Table, grid: &mut Grid, legend: &mut Vec<String>, width: usize) {
         let mut going: Vec<&Column> =
             table.columns.iter().filter(|column| column.known.goes > 0).collect();
         going.sort_by_key(|column| column.known.goes);
@@ -88,7 +72,7 @@ impl Terminal<'_> {
             let head = self.shown(column.short());
             if grid.least_width() > width && grid.drop_column(&head) {
                 if column.known.detail == Detail::Legend {
-                    legend.texts.clear();
+                    legend.clear();
                 }
                 if !self.left_out.contains(&head) {
                     self.left_out.push(head);
@@ -97,7 +81,13 @@ impl Terminal<'_> {
         }
     }
 
-    fn grid(&self, table: &Table, columns: &[usize], names: Names, legend: &mut Legend) -> Grid {
+    fn grid(
+        &self,
+        table: &Table,
+        columns: &[usize],
+        names: Names,
+        legend: &mut Vec<String>,
+    ) -> Grid {
         let mut grid = Grid { heads: self.heads(table, columns, names), rows: Vec::new() };
         grid.rows.extend(self.upper_heads(table, columns));
         let has_notes =
@@ -186,7 +176,7 @@ impl Terminal<'_> {
         table: &Table,
         cell: &page::Cell,
         column: Option<&Column>,
-        legend: &mut Legend,
+        legend: &mut Vec<String>,
     ) -> Cell {
         let mut text = match cell.words.is_empty() {
             true => self.shown(&cell.text),
@@ -198,7 +188,7 @@ impl Terminal<'_> {
         match column {
             Some(column) => {
                 if column.known.detail == Detail::Legend && !cell.detail.is_empty() {
-                    text = format!("{text} {}", legend.letter(&cell.detail));
+                    text = format!("{text} {}", letter(order::place(legend, cell.detail.clone())));
                 }
                 if !table.unit.is_empty() {
                     text.push_str(&marks(&cell.marks));

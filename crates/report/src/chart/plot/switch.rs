@@ -4,6 +4,7 @@
 //! two parameters part the lines in the same way, the second tells nothing new.
 
 use super::Plot;
+use crate::order;
 
 /// A parameter that tells lines apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,8 +22,7 @@ pub(super) fn add(mut plot: Plot, nouns: &[String], labels: &[Vec<String>]) -> P
         let words: Vec<&str> =
             labels.iter().map(|line| line.get(at).map_or("", String::as_str)).collect();
         let mut values: Vec<&str> = Vec::new();
-        let parts: Vec<usize> =
-            words.iter().map(|word| super::position_or_push(&mut values, *word)).collect();
+        let parts: Vec<usize> = words.iter().map(|word| order::place(&mut values, *word)).collect();
         if values.len() < 2 || words.contains(&"") || parted.contains(&parts) {
             continue;
         }
@@ -49,7 +49,7 @@ fn look(mut plot: Plot) -> Plot {
         let own = others.remove(by);
         let known = plot.switches[by].values.iter().position(|value| *value == own);
         line.hue = known.unwrap_or(0);
-        line.dash = super::position_or_push(&mut dashes, others);
+        line.dash = order::place(&mut dashes, others);
     }
     plot
 }

@@ -3,7 +3,7 @@
 use flatout_measure::record::{Outcome, Status};
 use serde_json::{Map, Value};
 
-use crate::{label, quantity};
+use crate::{label, order, quantity};
 
 /// The contestant whose losses come first of all.
 const OURS: &str = "flatout";
@@ -77,26 +77,18 @@ pub(crate) struct Pairs<'a> {
 
 /// The lists of these rows, flatout's first.
 pub(super) fn lists<'a>(rows: &[&'a Outcome]) -> Vec<Pairs<'a>> {
-    let mut ours = Vec::new();
-    let mut baselines: Vec<(&str, Vec<Pair<'a>>)> = Vec::new();
-    for (outcome, work) in rows.iter().zip(works(rows)) {
-        let pair = Pair {
-            outcome,
-            subject: text(outcome, "subject"),
-            against: text(outcome, "against"),
-            verdict: Verdict::of(outcome),
-            work,
-        };
-        if pair.subject == OURS {
-            ours.push(pair);
-            continue;
-        }
-        match baselines.iter_mut().find(|(known, _)| *known == pair.against) {
-            Some((_, pairs)) => pairs.push(pair),
-            None => baselines.push((pair.against, vec![pair])),
-        }
-    }
+    let pair = |(outcome, work): (&&'a Outcome, Vec<String>)| Pair {
+        outcome,
+        subject: text(outcome, "subject"),
+        against: text(outcome, "against"),
+        verdict: Verdict::of(outcome),
+        work,
+    };
+    let pairs = rows.iter().zip(works(rows)).map(pair);
+    let (ours, others): (Vec<Pair<'a>>, Vec<Pair<'a>>) =
+        pairs.partition(|pair| pair.subject == OURS);
     let ours = (!ours.is_empty()).then(|| Pairs::new(format!("{OURS} against its rivals"), ours));
+    let baselines = order::grouped(others.into_iter().map(|pair| (pair.against, pair)));
     let others = baselines.into_iter().map(|(against, pairs)| {
         Pairs::new(format!("rivals against {against}, {OURS} takes no part"), pairs)
     });

@@ -4,7 +4,7 @@ use flatout_measure::record::{Outcome, Warning};
 use flatout_measure::warning;
 use serde_json::Value;
 
-use crate::label;
+use crate::{label, order};
 
 /// A rival that is not installed.
 #[derive(Debug)]
@@ -49,16 +49,15 @@ impl Missing {
     }
 }
 
-/// Adds a row to those of the same rival and reason.
-pub(super) fn gather(all: &mut Vec<Incomparable>, outcome: &Outcome) {
-    let against = text(outcome, "against").unwrap_or("?");
-    let row = text(outcome, "row").map(str::to_owned);
-    let row = row.unwrap_or_else(|| label::parameters(&outcome.parameters));
-    let reason = reason(outcome);
-    match all.iter_mut().find(|known| known.against == against && known.reason == reason) {
-        Some(known) => known.rows.push(row),
-        None => all.push(Incomparable { against: against.to_owned(), rows: vec![row], reason }),
-    }
+/// What cannot be raced, by rival and reason.
+pub(super) fn incomparable(rows: &[&Outcome]) -> Vec<Incomparable> {
+    let keyed = rows.iter().map(|outcome| {
+        let row = text(outcome, "row").map(str::to_owned);
+        let row = row.unwrap_or_else(|| label::parameters(&outcome.parameters));
+        ((text(outcome, "against").unwrap_or("?").to_owned(), reason(outcome)), row)
+    });
+    let groups = order::grouped(keyed).into_iter();
+    groups.map(|((against, reason), rows)| Incomparable { against, rows, reason }).collect()
 }
 
 impl Incomparable {
