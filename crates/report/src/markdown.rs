@@ -191,12 +191,8 @@ fn list(items: &[String]) -> String {
 
 /// A table line by line; of a row that has fewer cells the rest is empty.
 fn rows(table: &Table) -> String {
-    let is_drawn = |column: &Column| column.known.align == Align::Picture;
-    let columns: Vec<usize> =
-        (0..table.columns.len()).filter(|at| !is_drawn(&table.columns[*at])).collect();
-    let cells = || table.rows.iter().flat_map(|row| &row.cells);
-    let has_notes = table.unit.is_empty() && cells().any(has_note)
-        || table.rows.iter().any(|row| !row.remark.is_empty());
+    let columns = table.columns_of_text();
+    let has_notes = table.has_notes() || table.rows.iter().any(|row| !row.remark.is_empty());
     let mut heads: Vec<String> =
         columns.iter().map(|at| escaped(&head(&table.columns[*at]))).collect();
     let mut rules: Vec<&str> = columns.iter().map(|at| rule(&table.columns[*at])).collect();
@@ -239,10 +235,9 @@ fn rule(column: &Column) -> &'static str {
 }
 
 fn content(table: &Table, cell: &Cell) -> String {
-    let text = if cell.words.is_empty() { cell.text.clone() } else { cell.words.join(", ") };
-    let mut text = escaped(&text);
+    let mut text = escaped(&cell.line());
     if !table.unit.is_empty() {
-        return with_marks(&text, &cell.marks);
+        return with_marks(&text, cell);
     }
     if !cell.badge.is_empty() && cell.tone != Tone::Strong {
         let colon = if text.is_empty() { "" } else { ": " };
@@ -255,26 +250,21 @@ fn content(table: &Table, cell: &Cell) -> String {
 }
 
 fn notes(table: &Table, row: &Row) -> String {
-    let told = row.cells.iter().filter(|cell| table.unit.is_empty() && has_note(cell));
+    let told = row.cells.iter().filter(|cell| table.unit.is_empty() && cell.has_note());
     let words = told.map(|cell| {
         let badge = if cell.tone == Tone::Strong { cell.badge } else { "" };
-        with_marks(badge, &cell.marks)
+        with_marks(badge, cell)
     });
     let words = words.chain([escaped(&row.remark)]).filter(|word| !word.is_empty());
     words.collect::<Vec<_>>().join("; ")
 }
 
-fn has_note(cell: &Cell) -> bool {
-    !cell.badge.is_empty() || !cell.marks.is_empty()
-}
-
 /// Words and the marks behind them, as literal brackets that no one takes for a link.
-fn with_marks(words: &str, marks: &[usize]) -> String {
-    if marks.is_empty() {
-        return words.to_owned();
+fn with_marks(words: &str, cell: &Cell) -> String {
+    match cell.numbers().as_str() {
+        "" => words.to_owned(),
+        numbers => format!("{words} \\[{numbers}\\]").trim().to_owned(),
     }
-    let marks: Vec<String> = marks.iter().map(usize::to_string).collect();
-    format!("{words} \\[{}\\]", marks.join(",")).trim().to_owned()
 }
 
 /// Longer than any run of backquotes in the lines, so that no line can close the block.

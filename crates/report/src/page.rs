@@ -161,6 +161,20 @@ pub(crate) struct Table {
     pub wide: Wide,
 }
 
+impl Table {
+    /// The places of the columns that forms without pictures have.
+    pub fn columns_of_text(&self) -> Vec<usize> {
+        let is_text = |at: &usize| self.columns[*at].known.align != Align::Picture;
+        (0..self.columns.len()).filter(is_text).collect()
+    }
+
+    /// Whether notes stand in a column of their own. In a matrix they stand at the figures.
+    pub fn has_notes(&self) -> bool {
+        let mut cells = self.rows.iter().flat_map(|row| &row.cells);
+        self.unit.is_empty() && cells.any(Cell::has_note)
+    }
+}
+
 /// What becomes of a table that is too wide.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Wide {
@@ -222,6 +236,21 @@ impl Cell {
 
     pub fn with_detail(self, detail: impl Into<String>) -> Self {
         Self { detail: detail.into(), ..self }
+    }
+
+    /// The text, or the words in one line.
+    pub fn line(&self) -> String {
+        if self.words.is_empty() { self.text.clone() } else { self.words.join(", ") }
+    }
+
+    /// Whether it has something to say in a column of notes.
+    pub fn has_note(&self) -> bool {
+        !self.badge.is_empty() || !self.marks.is_empty()
+    }
+
+    /// The numbers of its notes: `1,2`; empty for none.
+    pub fn numbers(&self) -> String {
+        self.marks.iter().map(usize::to_string).collect::<Vec<_>>().join(",")
     }
 }
 

@@ -82,8 +82,7 @@ fn row_cells(table: &Table, row: &Row, columns: usize) -> String {
 
 /// The name of a row, and below it what tells it from others as labels that do not break inside.
 fn row_head(row: &Row, column: &Column, name: &Cell, parameters: Option<&Cell>) -> String {
-    let text = if name.words.is_empty() { name.text.clone() } else { name.words.join(", ") };
-    let mut head = escaped(&text);
+    let mut head = escaped(&name.line());
     if let Some(parameters) = parameters {
         let chip = |word: &String| format!("<span class=\"chip\">{}</span>", escaped(word));
         let chips: Vec<String> = parameters.words.iter().map(chip).collect();

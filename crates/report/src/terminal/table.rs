@@ -22,9 +22,7 @@ enum Names {
 impl Terminal<'_> {
     pub(super) fn table(&mut self, table: &Table) {
         let width = self.style.width() - INDENT;
-        let columns: Vec<usize> = (0..table.columns.len())
-            .filter(|at| table.columns[*at].known.align != Align::Picture)
-            .collect();
+        let columns = table.columns_of_text();
         let mut legend: Vec<String> = Vec::new();
         let whole = self.grid(table, &columns, Names::InColumns, &mut legend);
         if whole.natural_width() <= width {
@@ -90,8 +88,7 @@ impl Terminal<'_> {
     ) -> Grid {
         let mut grid = Grid { heads: self.heads(table, columns, names), rows: Vec::new() };
         grid.rows.extend(self.upper_heads(table, columns));
-        let has_notes =
-            table.unit.is_empty() && table.rows.iter().flat_map(|row| &row.cells).any(has_note);
+        let has_notes = table.has_notes();
         if has_notes {
             grid.heads.push(("notes".to_owned(), Align::Words));
         }
@@ -191,12 +188,12 @@ impl Terminal<'_> {
                     text = format!("{text} {}", letter(order::place(legend, cell.detail.clone())));
                 }
                 if !table.unit.is_empty() {
-                    text.push_str(&marks(&cell.marks));
+                    text.push_str(&marks(cell));
                 }
             }
-            None if has_note(cell) => {
+            None if cell.has_note() => {
                 let colon = if cell.badge.is_empty() || text.is_empty() { "" } else { ": " };
-                text = format!("{}{colon}{text} {}", cell.badge, marks(&cell.marks));
+                text = format!("{}{colon}{text} {}", cell.badge, marks(cell));
             }
             None => {}
         }
@@ -204,8 +201,8 @@ impl Terminal<'_> {
     }
 
     fn notes(&self, cells: &[page::Cell]) -> Cell {
-        let told: Vec<&page::Cell> = cells.iter().filter(|cell| has_note(cell)).collect();
-        let words = told.iter().flat_map(|cell| [cell.badge.to_owned(), marks(&cell.marks)]);
+        let told: Vec<&page::Cell> = cells.iter().filter(|cell| cell.has_note()).collect();
+        let words = told.iter().flat_map(|cell| [cell.badge.to_owned(), marks(cell)]);
         let words: Vec<String> = words.filter(|word| !word.is_empty()).collect();
         Cell::new(words.join(" "), Tone::Warn)
     }
@@ -219,14 +216,10 @@ fn name_columns(table: &Table) -> usize {
     }
 }
 
-fn has_note(cell: &page::Cell) -> bool {
-    !cell.badge.is_empty() || !cell.marks.is_empty()
-}
-
 /// `[1,2]`; nothing for no notes.
-fn marks(numbers: &[usize]) -> String {
-    let numbers: Vec<String> = numbers.iter().map(usize::to_string).collect();
-    if numbers.is_empty() { String::new() } else { format!("[{}]", numbers.join(",")) }
+fn marks(cell: &page::Cell) -> String {
+    let numbers = cell.numbers();
+    if numbers.is_empty() { numbers } else { format!("[{numbers}]") }
 }
 
 /// Ranges of columns that fit beside the first one, as even as possible; at least one each.
