@@ -3,7 +3,7 @@
 /// What was asked for, could not be done, and what was done instead.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fallback {
-    /// Stable code of the doubt, for example `direct_refused`.
+    /// Stable code of the warning, for example `direct_refused`.
     pub code: &'static str,
     /// One sentence: what from, what to, and why.
     pub text: String,

@@ -8,6 +8,8 @@ mod blocking;
 mod progress;
 mod ringed;
 
+pub(crate) use ringed::run as run_ring;
+
 use std::io;
 use std::os::fd::BorrowedFd;
 
@@ -20,14 +22,13 @@ use crate::source::DONTCACHE;
 use crate::stop::Stop;
 use crate::tuning::Caching;
 
-/// Direction of a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Direction {
-    /// From the file.
-    Read,
-    /// To the file.
-    Write,
-}
+pub use flatout_sys::ring::Direction;
+
+/// Longest wait before the wish to stop is looked at again, while nothing is in flight.
+const NAP_NS: u64 = 50_000_000;
+/// The kernel lets a sleeper wake this much late (timer slack, 50 µs by default) or later; the rest
+/// of the time before a request is due is spent looking at the clock.
+const SPIN_NS: u64 = 100_000;
 
 /// One request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,7 +86,8 @@ pub enum After {
 
 /// What is to be done, and the sink for what was done.
 pub trait Workload {
-    /// The next request; `None` when there is no more.
+    /// The next request; `None` when there is none as long as those in flight have not ended, of
+    /// which the last one ends the run.
     fn next(&mut self) -> Option<Request>;
     /// Fills the bytes of a write before it is submitted. They still hold what the slot held
     /// last.
@@ -94,8 +96,8 @@ pub trait Workload {
     fn done(&mut self, done: Done<'_>) -> After;
 }
 
-/// Whether each request is timed. Cost: a clock reading per request and one per batch; with one
-/// request at a time, two per request.
+/// Whether each request is timed. Cost: two clock readings per batch, when it is handed over and
+/// when its end is seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Timestamps {
     /// Each request gets its two times.
@@ -414,6 +416,47 @@ mod tests {
             let mut stop = Stop::new(CancelToken::manual(), deadline_ns);
             engine.run(&mut work, Timestamps::Each, &mut stop).unwrap();
             assert_eq!(work.ended, 0, "depth {depth}");
+        }
+    }
+
+    /// Has a next request only while none is in flight.
+    struct OneByOne {
+        left: u32,
+        in_flight: u32,
+    }
+
+    impl Workload for OneByOne {
+        fn next(&mut self) -> Option<Request> {
+            if self.left == 0 || self.in_flight > 0 {
+                return None;
+            }
+            self.in_flight += 1;
+            Some(Request::read(0, 1000))
+        }
+
+        fn fill(&mut self, _: &Request, _: &mut [u8]) {}
+
+        fn done(&mut self, _: Done<'_>) -> After {
+            self.in_flight -= 1;
+            self.left -= 1;
+            After::Next
+        }
+    }
+
+    #[test]
+    fn a_workload_that_has_nothing_for_now_is_asked_again() {
+        let file = tempfile::tempfile().unwrap();
+        for depth in [0, 1, 7] {
+            let mut engine = match depth {
+                0 => Operations::sync(&[file.as_fd()], Access::BUFFERED, 1000).unwrap(),
+                _ => match Operations::uring(&[file.as_fd()], Access::BUFFERED, 1000, depth) {
+                    Ok(engine) => engine,
+                    Err(_) => continue,
+                },
+            };
+            let mut work = OneByOne { left: 20, in_flight: 0 };
+            engine.run(&mut work, Timestamps::None, &mut Stop::never()).unwrap();
+            assert_eq!(work.left, 0, "depth {depth}");
         }
     }
 

@@ -10,11 +10,12 @@ mod streamed;
 
 use flatout_sys::buffer::AlignedBuffer;
 use flatout_sys::filesystem::{self, Nature};
-use flatout_sys::ring::{self, Ring};
+use flatout_sys::ring::Ring;
 use flatout_sys::view::ByteView;
 
 use crate::error::Error;
 use crate::fallback::Fallback;
+use crate::operations::uring_refusal;
 use crate::source::{Kind, Source};
 use crate::stop::Stop;
 use crate::tuning::{Caching, Engine, Lane, Split, Tuning};
@@ -117,12 +118,13 @@ impl Scanner {
             }
             Engine::Uring => match Ring::new(&[source.file()], tuning.depth, length) {
                 Ok(ring) => (Prepared::Ringed(Box::new(ring)), None),
-                Err(error) if is_refusal(&error) => {
-                    let why = ring::refusal(&error);
+                Err(error) => {
+                    let Some(why) = uring_refusal(&error) else {
+                        return Err(Error::system("make a ring for", &path)(error));
+                    };
                     let text = format!("io_uring was not possible: {why}; read with sync");
                     (Prepared::Blocking(buffer()?), Some(Fallback::new("uring_refused", text)))
                 }
-                Err(error) => return Err(Error::system("make a ring for", &path)(error)),
             },
         };
         Ok((Self { source, engine }, fallback))
@@ -192,13 +194,6 @@ fn is_served(source: &Source) -> bool {
     filesystem::of(source.file()).is_ok_and(|filesystem| {
         filesystem.nature == Nature::Userspace || filesystem.name == "virtiofs"
     })
-}
-
-/// The errnos with which a kernel or a policy says that it gives no ring.
-fn is_refusal(error: &std::io::Error) -> bool {
-    use rustix::io::Errno;
-    let errno = Errno::from_io_error(error);
-    matches!(errno, Some(Errno::PERM | Errno::NOSYS | Errno::ACCESS | Errno::OPNOTSUPP))
 }
 
 /// What a lane says when the file ended too early.

@@ -7,16 +7,28 @@
 use std::collections::VecDeque;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
-use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::{io, slice};
 
-use io_uring::types::{CancelBuilder, Fd, Fixed, SubmitArgs, Timespec};
+use io_uring::types::{CancelBuilder, Fd, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode, squeue};
 
 use crate::buffer::AlignedBuffer;
 
 /// Most requests that a ring of this room holds at once.
 pub const MAX_DEPTH: u32 = 4096;
+/// Most files that it holds: a source and a target.
+pub const MAX_FILES: usize = 2;
+
+/// Direction of a request.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Direction {
+    /// From the file.
+    #[default]
+    Read,
+    /// To the file.
+    Write,
+}
 
 /// What the kernel has to say about one request.
 #[derive(Debug)]
@@ -30,9 +42,11 @@ pub struct Completion {
 /// One request: bytes between a slot and a file.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Move {
+    /// Which way.
+    pub direction: Direction,
     /// The slot.
     pub slot: u32,
-    /// Which of the ring's files, from 0 on.
+    /// Which of the files that the ring holds, from 0 on.
     pub file: u32,
     /// Where in the file.
     pub offset_bytes: u64,
@@ -44,7 +58,7 @@ pub struct Move {
     pub flags: u32,
 }
 
-/// A few files, a ring, and a buffer per slot.
+/// A ring, a buffer per slot, and the files that it holds.
 ///
 /// It stays in the thread that made it: the kernel is told that one thread submits, and then
 /// runs completions in that thread alone.
@@ -54,20 +68,21 @@ pub struct Ring {
     slot_bytes: usize,
     in_flight: Vec<bool>,
     in_flight_count: u32,
+    most_in_flight: u32,
     completed: VecDeque<(u32, i32)>,
-    files: Vec<RawFd>,
+    /// Descriptors of its own, where the kernel's table cannot be had.
+    copies: Vec<OwnedFd>,
     fixed_files: bool,
     fixed_buffers: bool,
     one_thread: PhantomData<*const ()>,
 }
 
 impl Ring {
-    /// Makes a ring of `depth` slots of `slot_bytes` each on `files`, which stay open as long as
-    /// the ring lives, because the kernel's file table holds them.
+    /// Makes a ring of `depth` slots of `slot_bytes` each, which holds `files`: see [`Ring::hold`].
     ///
     /// Errors: those of io_uring_setup(2): `EPERM` (sysctl or seccomp), `ENOSYS` (no such call),
-    /// `ENOMEM`; and of the buffer's mmap.
-    /// Cost: setup, two registrations, one mapping. Registered buffers count as locked memory;
+    /// `ENOMEM`; of the buffer's mmap; and of [`Ring::hold`].
+    /// Cost: setup, three registrations, one mapping. Registered buffers count as locked memory;
     /// where that is refused, plain ones are used.
     pub fn new(files: &[BorrowedFd<'_>], depth: u32, slot_bytes: usize) -> io::Result<Self> {
         let depth = depth.clamp(1, MAX_DEPTH);
@@ -82,21 +97,49 @@ impl Ring {
             .collect();
         // SAFETY: the vectors describe `buffers`, which this ring owns and drops after itself.
         let fixed_buffers = unsafe { ring.submitter().register_buffers(&vectors) }.is_ok();
-        let raw: Vec<RawFd> = files.iter().map(|file| file.as_raw_fd()).collect();
-        let fixed_files = ring.submitter().register_files(&raw).is_ok();
-        let files = if fixed_files { raw } else { own_copies(files)? };
-        Ok(Self {
+        let fixed_files = ring.submitter().register_files(&NO_FILES).is_ok();
+        let mut ring = Self {
             ring,
             buffers: ManuallyDrop::new(buffers),
             slot_bytes,
             in_flight: vec![false; depth as usize],
             in_flight_count: 0,
+            most_in_flight: 0,
             completed: VecDeque::with_capacity(depth as usize),
-            files,
+            copies: Vec::new(),
             fixed_files,
             fixed_buffers,
             one_thread: PhantomData,
-        })
+        };
+        ring.hold(files)?;
+        Ok(ring)
+    }
+
+    /// Takes files in the place of those that it holds. They stay open until [`Ring::release`], the
+    /// next ones, or drop, because the kernel's table of files holds them.
+    ///
+    /// Panics: while requests are in flight, or when there are more than [`MAX_FILES`].
+    /// Errors: of the table; `EMFILE` where there is none.
+    pub fn hold(&mut self, files: &[BorrowedFd<'_>]) -> io::Result<()> {
+        assert_eq!(self.in_flight_count, 0, "the files of requests in flight stay");
+        assert!(files.len() <= MAX_FILES);
+        if self.fixed_files {
+            let mut table = NO_FILES;
+            for (entry, file) in table[..].iter_mut().zip(files) {
+                *entry = file.as_raw_fd();
+            }
+            return self.ring.submitter().register_files_update(0, &table).map(drop);
+        }
+        let copy = |file| rustix::io::fcntl_dupfd_cloexec(file, 3);
+        self.copies = files.iter().map(copy).collect::<Result<_, _>>()?;
+        Ok(())
+    }
+
+    /// Lets go of the files, so that nobody finds one open for writing.
+    ///
+    /// Panics: while requests are in flight.
+    pub fn release(&mut self) -> io::Result<()> {
+        self.hold(&[])
     }
 
     /// Number of slots.
@@ -104,9 +147,24 @@ impl Ring {
         self.in_flight.len() as u32
     }
 
+    /// Bytes of a slot.
+    pub fn slot_bytes(&self) -> usize {
+        self.slot_bytes
+    }
+
     /// Requests that the kernel has not answered yet.
     pub fn in_flight(&self) -> u32 {
         self.in_flight_count
+    }
+
+    /// Most requests that were handed over and not answered at one time.
+    pub fn most_in_flight(&self) -> u32 {
+        self.most_in_flight
+    }
+
+    /// Whether all requests in flight had ended when the last wait was over.
+    pub fn is_all_ended(&self) -> bool {
+        self.completed.len() == self.in_flight_count as usize
     }
 
     /// The bytes of an idle slot.
@@ -134,121 +192,92 @@ impl Ring {
         unsafe { self.buffers.start().add(slot as usize * self.slot_bytes) }
     }
 
-    /// Queues a read from the file into the slot.
+    /// Queues a request between the slot and the file.
     ///
-    /// Panics: when the slot is in flight or too short, or there is no such file.
-    pub fn read(&mut self, request: Move) {
-        let (start, length) = self.claim(&request);
-        let Move { slot, offset_bytes, flags, .. } = request;
-        let flags = flags as i32;
-        let file = self.files[request.file as usize];
-        macro_rules! entry {
-            ($file:expr) => {
-                if self.fixed_buffers {
-                    opcode::ReadFixed::new($file, start, length, slot as u16)
-                        .offset(offset_bytes)
-                        .rw_flags(flags)
-                        .build()
-                } else {
-                    opcode::Read::new($file, start, length)
-                        .offset(offset_bytes)
-                        .rw_flags(flags)
-                        .build()
-                }
-            };
-        }
-        let entry = if self.fixed_files { entry!(Fixed(request.file)) } else { entry!(Fd(file)) };
-        self.queue(slot, entry);
-    }
-
-    /// Queues a write of the slot to the file.
-    ///
-    /// Panics: when the slot is in flight or too short, or there is no such file.
-    pub fn write(&mut self, request: Move) {
-        let (start, length) = self.claim(&request);
-        let start = start.cast_const();
-        let Move { slot, offset_bytes, flags, .. } = request;
-        let flags = flags as i32;
-        let file = self.files[request.file as usize];
-        macro_rules! entry {
-            ($file:expr) => {
-                if self.fixed_buffers {
-                    opcode::WriteFixed::new($file, start, length, slot as u16)
-                        .offset(offset_bytes)
-                        .rw_flags(flags)
-                        .build()
-                } else {
-                    opcode::Write::new($file, start, length)
-                        .offset(offset_bytes)
-                        .rw_flags(flags)
-                        .build()
-                }
-            };
-        }
-        let entry = if self.fixed_files { entry!(Fixed(request.file)) } else { entry!(Fd(file)) };
-        self.queue(slot, entry);
-    }
-
-    fn claim(&mut self, request: &Move) -> (*mut u8, u32) {
-        let Move { slot, skip_bytes, length_bytes, .. } = *request;
+    /// Panics: when the slot is in flight or too short.
+    pub fn queue(&mut self, request: Move) {
+        let Move { slot, skip_bytes, length_bytes, offset_bytes, .. } = request;
         assert!(!self.in_flight[slot as usize], "the kernel still owns this slot");
         assert!(skip_bytes <= self.slot_bytes && length_bytes <= self.slot_bytes - skip_bytes);
         let length = u32::try_from(length_bytes).expect("slots are limited to 2^32 bytes");
         // SAFETY: skip_bytes ≤ slot_bytes, so the pointer stays inside the slot.
-        (unsafe { self.slot_start(slot).add(skip_bytes) }, length)
-    }
-
-    fn queue(&mut self, slot: u32, entry: squeue::Entry) {
+        let start = unsafe { self.slot_start(slot).add(skip_bytes) };
+        let flags = request.flags as i32;
+        let file = Fd(match self.fixed_files {
+            true => request.file as RawFd,
+            false => self.copies[request.file as usize].as_raw_fd(),
+        });
+        macro_rules! entry {
+            ($new:expr) => {
+                $new.offset(offset_bytes).rw_flags(flags).build()
+            };
+        }
+        let index = slot as u16;
+        let entry = match (request.direction, self.fixed_buffers) {
+            (Direction::Read, true) => entry!(opcode::ReadFixed::new(file, start, length, index)),
+            (Direction::Read, false) => entry!(opcode::Read::new(file, start, length)),
+            (Direction::Write, true) => entry!(opcode::WriteFixed::new(file, start, length, index)),
+            (Direction::Write, false) => entry!(opcode::Write::new(file, start, length)),
+        };
+        let entry = match self.fixed_files {
+            true => entry.flags(squeue::Flags::FIXED_FILE),
+            false => entry,
+        };
         let entry = entry.user_data(u64::from(slot));
         // SAFETY: the buffer is the ring's own and stays mapped until the request has ended:
         // `in_flight` keeps callers away from it, and drop waits. The file is in the kernel's
-        // table or a descriptor that the ring closes after draining.
+        // table or a descriptor of the ring's own.
         let pushed = unsafe { self.ring.submission().push(&entry) };
         pushed.expect("the queue has an entry for each slot");
         self.in_flight[slot as usize] = true;
         self.in_flight_count += 1;
     }
 
+    /// Hands the queued requests to the kernel, and waits for nothing.
+    ///
+    /// Errors: as [`Ring::submit_and_wait`].
+    pub fn submit(&mut self) -> io::Result<()> {
+        self.most_in_flight = self.most_in_flight.max(self.in_flight_count);
+        entered(self.ring.submit())
+    }
+
     /// Hands the queued requests to the kernel and waits until at least `wanted` have ended.
+    /// [`Ring::reap`] gives them out, and all others that had ended by then.
     ///
     /// Errors: those of io_uring_enter(2). `EINTR` is reported as success with fewer completions,
     /// so that the caller can look whether it should stop.
     pub fn submit_and_wait(&mut self, wanted: u32) -> io::Result<()> {
-        match self.ring.submit_and_wait(wanted.min(self.in_flight_count) as usize) {
-            Ok(_) => Ok(()),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
-            // Completions must be reaped before the kernel takes more.
-            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => Ok(()),
-            Err(error) => Err(error),
-        }
+        self.most_in_flight = self.most_in_flight.max(self.in_flight_count);
+        entered(self.ring.submit_and_wait(wanted.min(self.in_flight_count) as usize))?;
+        self.collect();
+        Ok(())
     }
 
     /// As [`Ring::submit_and_wait`] for one request, but waits no longer than `timeout_ns`.
     ///
     /// Errors: those of io_uring_enter(2); the end of the time is none. Needs Linux 5.11.
     pub fn submit_and_wait_for(&mut self, timeout_ns: u64) -> io::Result<()> {
+        self.most_in_flight = self.most_in_flight.max(self.in_flight_count);
         let time = Timespec::new()
             .sec(timeout_ns / 1_000_000_000)
             .nsec((timeout_ns % 1_000_000_000) as u32);
         let arguments = SubmitArgs::new().timespec(&time);
-        match self.ring.submitter().submit_with_args(1, &arguments) {
-            Ok(_) => Ok(()),
-            Err(error) => match error.raw_os_error() {
-                Some(libc::ETIME | libc::EINTR | libc::EBUSY) => Ok(()),
-                _ => Err(error),
-            },
-        }
+        entered(self.ring.submitter().submit_with_args(1, &arguments))?;
+        self.collect();
+        Ok(())
     }
 
-    /// The next request that has ended, if any. Its slot is idle from now on.
+    fn collect(&mut self) {
+        let queue = self.ring.completion();
+        self.completed.extend(queue.filter_map(|entry: cqueue::Entry| {
+            let slot = entry.user_data();
+            (slot != CANCEL_TAG).then(|| (slot as u32, entry.result()))
+        }));
+    }
+
+    /// The next request that had ended when the last wait was over, if any. Its slot is idle from
+    /// now on.
     pub fn reap(&mut self) -> Option<Completion> {
-        if self.completed.is_empty() {
-            let queue = self.ring.completion();
-            self.completed.extend(queue.filter_map(|entry: cqueue::Entry| {
-                let slot = entry.user_data();
-                (slot != CANCEL_TAG).then(|| (slot as u32, entry.result()))
-            }));
-        }
         let (slot, result) = self.completed.pop_front()?;
         self.in_flight[slot as usize] = false;
         self.in_flight_count -= 1;
@@ -282,16 +311,21 @@ impl Drop for Ring {
             // flight it is leaked instead: better than written to after it was given back.
             unsafe { ManuallyDrop::drop(&mut self.buffers) };
         }
-        if !self.fixed_files {
-            for file in &self.files {
-                // SAFETY: without fixed files the descriptors are the ring's own copies.
-                unsafe { libc::close(*file) };
-            }
-        }
     }
 }
 
 const CANCEL_TAG: u64 = u64::MAX;
+/// A table of files without a file.
+const NO_FILES: [RawFd; MAX_FILES] = [-1; MAX_FILES];
+
+/// What io_uring_enter(2) said: a signal, the end of the time and completions that must be reaped
+/// before the kernel takes more (`EBUSY`) are no errors.
+fn entered(answer: io::Result<usize>) -> io::Result<()> {
+    match answer.as_ref().err().and_then(io::Error::raw_os_error) {
+        Some(libc::EINTR | libc::ETIME | libc::EBUSY) => Ok(()),
+        _ => answer.map(drop),
+    }
+}
 
 /// Sets a ring up, with the newest of the flags that this kernel knows: one submitting thread and
 /// deferred completions (6.1), cooperative completions (5.19), none.
@@ -305,13 +339,6 @@ pub(crate) fn set_up(depth: u32) -> io::Result<IoUring> {
         return newer;
     }
     IoUring::new(depth)
-}
-
-fn own_copies(files: &[BorrowedFd<'_>]) -> io::Result<Vec<RawFd>> {
-    use std::os::fd::{IntoRawFd, OwnedFd};
-    let copy = |file| rustix::io::fcntl_dupfd_cloexec(file, 3);
-    let copies: Vec<OwnedFd> = files.iter().map(copy).collect::<Result<_, _>>()?;
-    Ok(copies.into_iter().map(IntoRawFd::into_raw_fd).collect())
 }
 
 /// Whether io_uring can be used here, and if not, why. Cost: one setup and close.
@@ -360,20 +387,8 @@ mod tests {
         }
         let file = written("both", &[1; 8192]);
         let mut ring = Ring::new(&[file.as_fd()], 4, 4096).unwrap();
-        ring.read(Move {
-            slot: 0,
-            offset_bytes: 0,
-            skip_bytes: 0,
-            length_bytes: 4096,
-            ..Move::default()
-        });
-        ring.read(Move {
-            slot: 1,
-            offset_bytes: 4096,
-            skip_bytes: 0,
-            length_bytes: 4096,
-            ..Move::default()
-        });
+        ring.queue(Move { slot: 0, offset_bytes: 0, length_bytes: 4096, ..Move::default() });
+        ring.queue(Move { slot: 1, offset_bytes: 4096, length_bytes: 4096, ..Move::default() });
         ring.submit_and_wait(2).unwrap();
         let mut seen = Vec::new();
         while let Some(done) = ring.reap() {
@@ -384,7 +399,8 @@ mod tests {
         seen.sort_unstable();
         assert_eq!(seen, [0, 1]);
         ring.bytes_mut(2).fill(9);
-        ring.write(Move {
+        ring.queue(Move {
+            direction: Direction::Write,
             slot: 2,
             offset_bytes: 8192,
             skip_bytes: 96,
@@ -403,33 +419,54 @@ mod tests {
         }
         let (reader, _writer) = rustix::pipe::pipe().unwrap();
         let mut ring = Ring::new(&[reader.as_fd()], 2, 16).unwrap();
-        ring.read(Move {
-            slot: 0,
-            offset_bytes: u64::MAX,
-            skip_bytes: 0,
-            length_bytes: 16,
-            ..Move::default()
-        });
+        ring.queue(Move { slot: 0, offset_bytes: u64::MAX, length_bytes: 16, ..Move::default() });
         ring.submit_and_wait(0).unwrap();
         assert_eq!(ring.in_flight(), 1);
         drop(ring);
     }
 
     #[test]
-    #[should_panic(expected = "the kernel still owns this slot")]
-    fn a_slot_in_flight_cannot_be_touched() {
+    fn files_are_taken_and_let_go_one_after_the_other() {
+        if probe().is_err() {
+            return;
+        }
+        let files = [written("first", &[1; 100]), written("second", &[2; 100])];
+        let mut ring = Ring::new(&[], 1, 16).unwrap();
+        let read = |ring: &mut Ring| {
+            ring.queue(Move { length_bytes: 16, ..Move::default() });
+            ring.submit_and_wait(1).unwrap();
+            ring.reap().unwrap().result.map(|_| ring.bytes(0)[15])
+        };
+        for (file, byte) in files.iter().zip([1, 2]) {
+            ring.hold(&[file.as_fd()]).unwrap();
+            assert_eq!(read(&mut ring).unwrap(), byte);
+        }
+        if ring.fixed_files {
+            ring.release().unwrap();
+            assert_eq!(read(&mut ring).unwrap_err().raw_os_error(), Some(libc::EBADF));
+        }
+        assert_eq!((ring.in_flight(), ring.most_in_flight()), (0, 1));
+    }
+
+    fn ring_with_a_slot_in_flight(name: &str) -> Ring {
         if probe().is_err() {
             panic!("the kernel still owns this slot (io_uring is denied here)");
         }
-        let file = written("owned", &[1; 16]);
+        let file = written(name, &[1; 16]);
         let mut ring = Ring::new(&[file.as_fd()], 1, 16).unwrap();
-        ring.read(Move {
-            slot: 0,
-            offset_bytes: 0,
-            skip_bytes: 0,
-            length_bytes: 16,
-            ..Move::default()
-        });
-        ring.bytes_mut(0);
+        ring.queue(Move { length_bytes: 16, ..Move::default() });
+        ring
+    }
+
+    #[test]
+    #[should_panic(expected = "the kernel still owns this slot")]
+    fn a_slot_in_flight_cannot_be_touched() {
+        ring_with_a_slot_in_flight("owned").bytes_mut(0);
+    }
+
+    #[test]
+    #[should_panic(expected = "the kernel still owns this slot")]
+    fn a_slot_in_flight_cannot_be_sent_again() {
+        ring_with_a_slot_in_flight("sent").queue(Move { length_bytes: 16, ..Move::default() });
     }
 }

@@ -9,14 +9,8 @@ use flatout_sys::buffer::AlignedBuffer;
 use flatout_sys::clock::monotonic_ns;
 
 use super::progress::Progress;
-use super::{Access, After, Direction, Done, Request, Timestamps, Workload};
+use super::{Access, After, Direction, Done, NAP_NS, Request, SPIN_NS, Timestamps, Workload};
 use crate::stop::Stop;
-
-/// Longest sleep before the wish to stop is looked at again.
-const NAP_NS: u64 = 50_000_000;
-/// The kernel lets a sleeper wake this much late (timer slack, 50 µs by default) or later; the rest
-/// of the time before a request is due is spent looking at the clock.
-const SPIN_NS: u64 = 100_000;
 
 pub(super) fn run(
     buffer: &mut AlignedBuffer,

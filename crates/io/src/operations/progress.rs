@@ -54,6 +54,10 @@ impl Progress {
                 self.put_off += 1;
                 ControlFlow::Continue(())
             }
+            // A direct read that stopped within a sector has met the end of the file.
+            Some(Errno::INVAL) if self.moved > 0 && request.direction == Direction::Read => {
+                ControlFlow::Break(Ok(self.moved))
+            }
             _ => ControlFlow::Break(Err(error)),
         }
     }
@@ -97,6 +101,18 @@ mod tests {
         let mut progress = Progress::default();
         assert!(progress.take(&READ, Ok(60), &stop).is_continue());
         assert_eq!(ended(progress.take(&READ, Ok(0), &stop)).unwrap(), 60);
+    }
+
+    #[test]
+    fn a_read_that_stopped_within_a_sector_has_met_the_end() {
+        let stop = Stop::never();
+        let refused = || Err(Errno::INVAL.into());
+        for (request, is_end) in [(&READ, true), (&WRITE, false)] {
+            let mut progress = Progress::default();
+            assert!(ended(progress.take(request, refused(), &stop)).is_err());
+            assert!(progress.take(request, Ok(60), &stop).is_continue());
+            assert_eq!(ended(progress.take(request, refused(), &stop)).is_ok(), is_end);
+        }
     }
 
     #[test]

@@ -1,180 +1,160 @@
 //! The uring engine: several blocks in flight, consumed in the order of their arrival.
 
-use flatout_sys::ring::{Move, Ring};
+use std::collections::VecDeque;
+
+use flatout_sys::ring::Ring;
 use flatout_sys::view::ByteView;
-use rustix::io::Errno;
 
 use super::{Pass, Plan, request_length, truncated};
 use crate::error::Error;
+use crate::operations::{Access, After, Completion, Done, Request, Timestamps, Workload, run_ring};
 use crate::source::Source;
 use crate::stop::Stop;
-use crate::tuning::Caching;
-
-/// A block on its way.
-#[derive(Clone, Copy, Default)]
-struct Flight {
-    offset: u64,
-    length: usize,
-    got: usize,
-    retries: u32,
-    is_out: bool,
-}
-
-/// Blocks of this length on are asked for as soon as a slot is free, before the next block is
-/// consumed: completions come in clumps, and the device would have nothing to do while all of a
-/// clump are digested. Figure: 1 GiB cold, 1 thread, 2-vCPU Xeon, virtio disk, 2026-11-22: 1.33
-/// [1.19, 1.54] times the rate with BLAKE3 at 512 KiB and depth 8, and 1.29 with xor32.
-const PROMPT_BYTES: u64 = 128 << 10;
 
 /// Blocks that come before one which is late, in depths of the ring: consumers that need an order
 /// keep what they learnt of each until its turn.
-const MAX_LEAD: u64 = 4;
+const MAX_LEAD: usize = 4;
 
-/// Times that the kernel may put off one block before that is an error.
-const MAX_RETRIES: u32 = 1000;
-
-struct Run<'a> {
+/// The blocks of a lane.
+struct Blocks<'a, C> {
     source: &'a Source,
     plan: &'a Plan,
-    flights: Vec<Flight>,
+    /// The next block, their end and the distance of two.
     next: u64,
     end: u64,
     step: u64,
-    /// Slots without a block.
-    idle: Vec<u32>,
-    /// No block before this one is on its way.
-    oldest: u64,
+    /// Whether they have arrived, from the first one on that has not; and its offset.
+    arrived: VecDeque<bool>,
+    oldest_bytes: u64,
+    most_ahead: usize,
+    /// Asked whether a block that came short was given up.
+    stop: Stop,
+    pass: Pass,
     failure: Option<Error>,
-    stopped: bool,
-    /// A block was given up because of the stop.
-    dropped: bool,
+    consumer: &'a mut C,
 }
 
-pub(super) fn run(
+pub(super) fn run<C: FnMut(u64, ByteView<'_>)>(
     source: &Source,
     ring: &mut Ring,
     plan: &Plan,
     stop: &mut Stop,
-    consumer: &mut impl FnMut(u64, ByteView<'_>),
+    consumer: &mut C,
 ) -> Result<Pass, Error> {
-    let mut pass = Pass::default();
-    let (next, end, step) = plan.lane.blocks(plan.blocks(), plan.split);
-    let flights = vec![Flight::default(); ring.depth() as usize];
-    let mut run = Run {
-        source,
-        plan,
-        flights,
-        next,
-        end,
-        step,
-        idle: (0..ring.depth()).rev().collect(),
-        oldest: next,
-        failure: None,
-        stopped: false,
-        dropped: false,
-    };
-    run.launch_idle(ring);
-    while ring.in_flight() > 0 {
-        ring.submit_and_wait(1).map_err(Error::system("read", source.path()))?;
-        while let Some(done) = ring.reap() {
-            if !run.landed(ring, done.slot, done.result) {
-                continue;
-            }
-            let flight = run.flights[done.slot as usize];
-            if flight.got > 0 && run.failure.is_none() {
-                consumer(flight.offset, ByteView::of(&ring.bytes(done.slot)[..flight.got]));
-                pass.add(flight.got);
-            }
-            run.stopped |= stop.is_due();
-            run.flights[done.slot as usize].is_out = false;
-            run.idle.push(done.slot);
-            run.launch_idle(ring);
-            if plan.block_bytes >= PROMPT_BYTES {
-                ring.submit_and_wait(0).map_err(Error::system("read", source.path()))?;
-            }
-        }
-        run.stopped |= stop.is_cancelled();
-    }
-    pass.stopped = run.stopped && (run.next < run.end || run.dropped);
-    run.failure.map_or(Ok(pass), Err)
+    let mut blocks = Blocks::new(source, plan, ring.depth(), stop, consumer);
+    let access = Access { caching: source.caching(), completion: Completion::Accepted };
+    run_ring(ring, access, &mut blocks, Timestamps::None, stop)
+        .map_err(Error::system("read", source.path()))?;
+    let Blocks { next, end, mut pass, failure, .. } = blocks;
+    pass.stopped |= next < end;
+    failure.map_or(Ok(pass), Err)
 }
 
-impl Run<'_> {
-    /// Gives slots without a block the next ones, as far as these may go.
-    fn launch_idle(&mut self, ring: &mut Ring) {
-        while !self.is_far() && self.next < self.end && !self.stopped && self.failure.is_none() {
-            let Some(slot) = self.idle.pop() else { break };
-            self.launch(ring, slot);
+impl<'a, C> Blocks<'a, C> {
+    fn new(
+        source: &'a Source,
+        plan: &'a Plan,
+        depth: u32,
+        stop: &Stop,
+        consumer: &'a mut C,
+    ) -> Self {
+        let (next, end, step) = plan.lane.blocks(plan.blocks(), plan.split);
+        Self {
+            source,
+            plan,
+            next,
+            end,
+            step,
+            arrived: VecDeque::new(),
+            oldest_bytes: plan.start_bytes + next * plan.block_bytes,
+            most_ahead: depth as usize * MAX_LEAD,
+            stop: stop.clone(),
+            pass: Pass::default(),
+            failure: None,
+            consumer,
         }
     }
 
-    /// Whether the next block lies too far behind one that has not come.
-    fn is_far(&mut self) -> bool {
-        let reach = (self.flights.len() as u64 * MAX_LEAD).saturating_mul(self.step);
-        if self.next.saturating_sub(self.oldest) <= reach {
-            return false;
+    /// Takes down that the block at an offset is no longer on its way.
+    fn arrive(&mut self, offset_bytes: u64) {
+        let distance_bytes = self.step * self.plan.block_bytes;
+        let position = (offset_bytes - self.oldest_bytes) / distance_bytes;
+        self.arrived[position as usize] = true;
+        while self.arrived.front() == Some(&true) {
+            self.arrived.pop_front();
+            self.oldest_bytes += distance_bytes;
         }
-        let out = self.flights.iter().filter(|flight| flight.is_out);
-        let first =
-            out.map(|flight| (flight.offset - self.plan.start_bytes) / self.plan.block_bytes);
-        self.oldest = first.min().unwrap_or(self.next);
-        self.next.saturating_sub(self.oldest) > reach
     }
+}
 
-    /// Sends the next block of the lane out.
-    fn launch(&mut self, ring: &mut Ring, slot: u32) {
+impl<C: FnMut(u64, ByteView<'_>)> Workload for Blocks<'_, C> {
+    fn next(&mut self) -> Option<Request> {
+        if self.next >= self.end || self.arrived.len() >= self.most_ahead {
+            return None;
+        }
         let (offset, length) = self.plan.block(self.next);
         self.next = self.next.saturating_add(self.step);
-        self.flights[slot as usize] = Flight { offset, length, is_out: true, ..Flight::default() };
-        self.request(ring, slot);
+        self.arrived.push_back(false);
+        Some(Request::read(offset, request_length(self.source, self.plan, length)))
     }
 
-    fn request(&self, ring: &mut Ring, slot: u32) {
-        let Flight { offset, length, got, .. } = self.flights[slot as usize];
-        let dontcache = self.source.caching() == Caching::Dontcache;
-        let flags = if dontcache { crate::source::DONTCACHE.bits() } else { 0 };
-        let asked = request_length(self.source, self.plan, length);
-        ring.read(Move {
-            slot,
-            offset_bytes: offset + got as u64,
-            skip_bytes: got,
-            length_bytes: asked - got,
-            flags,
-            ..Move::default()
-        });
-    }
+    fn fill(&mut self, _: &Request, _: &mut [u8]) {}
 
-    /// Takes an answer in. True when the block is complete, or as complete as it will be.
-    fn landed(&mut self, ring: &mut Ring, slot: u32, result: std::io::Result<u32>) -> bool {
-        let flight = &mut self.flights[slot as usize];
-        match result {
-            Ok(0) => self.failure = Some(truncated(self.source, self.plan)),
-            Ok(got) => {
-                flight.got = flight.length.min(flight.got + got as usize);
-                if flight.got < flight.length {
-                    self.request(ring, slot);
-                    return false;
+    fn done(&mut self, done: Done<'_>) -> After {
+        let offset = done.request.offset_bytes;
+        self.arrive(offset);
+        let length = self.plan.block_bytes.min(self.plan.end_bytes - offset) as usize;
+        match done.result {
+            Ok(got) if got >= length => {
+                if self.failure.is_none() {
+                    (self.consumer)(offset, ByteView::of(&done.bytes[..length]));
+                    self.pass.add(length);
                 }
+                return After::Next;
             }
-            Err(error) => match Errno::from_io_error(&error) {
-                Some(Errno::INTR | Errno::AGAIN)
-                    if flight.retries < MAX_RETRIES && !self.stopped && self.failure.is_none() =>
-                {
-                    flight.retries += 1;
-                    self.request(ring, slot);
-                    return false;
-                }
-                // A direct read that stopped within a sector has met the end of the file.
-                Some(Errno::INVAL) if flight.got > 0 => {
-                    self.failure = Some(truncated(self.source, self.plan));
-                }
-                Some(Errno::INTR | Errno::AGAIN) if self.stopped => {
-                    flight.got = 0;
-                    self.dropped = true;
-                }
-                _ => self.failure = Some(Error::system("read", self.source.path())(error)),
-            },
+            Ok(_) if self.stop.is_cancelled() => self.pass.stopped = true,
+            Ok(_) => self.failure = Some(truncated(self.source, self.plan)),
+            Err(error) => {
+                self.failure = Some(Error::system("read", self.source.path())(error));
+            }
         }
-        true
+        After::End
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tuning::{Lane, Split};
+
+    #[test]
+    fn a_late_block_is_not_left_too_far_behind() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), vec![1; 10_000]).unwrap();
+        let source = Source::open(file.path()).unwrap();
+        let lane = Lane { index: 1, count: 2 };
+        let split = Split::Interleaved;
+        let plan = Plan { start_bytes: 500, end_bytes: 10_000, block_bytes: 100, split, lane };
+        let mut seen = Vec::new();
+        let mut consumer = |offset: u64, _: ByteView<'_>| seen.push(offset);
+        let mut blocks = Blocks::new(&source, &plan, 2, &Stop::never(), &mut consumer);
+        let arrive = |blocks: &mut Blocks<'_, _>, request: Request| {
+            let bytes = &[1; 100][..];
+            let (result, submitted_ns, completed_ns) = (Ok(bytes.len()), 0, 0);
+            blocks.done(Done { request, result, submitted_ns, completed_ns, bytes })
+        };
+        let late = blocks.next().unwrap();
+        let mut others = 0;
+        while let Some(request) = blocks.next() {
+            assert_eq!(arrive(&mut blocks, request), After::Next);
+            others += 1;
+        }
+        assert_eq!(others, 2 * MAX_LEAD - 1);
+        assert_eq!(arrive(&mut blocks, late), After::Next);
+        while let Some(request) = blocks.next() {
+            arrive(&mut blocks, request);
+        }
+        seen.sort_unstable();
+        assert!(seen.into_iter().eq((600..10_000).step_by(200)));
     }
 }
