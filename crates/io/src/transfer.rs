@@ -18,7 +18,7 @@ use std::str::FromStr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use flatout_sys::buffer::AlignedBuffer;
-use flatout_sys::pair_ring::PairRing;
+use flatout_sys::ring::Ring;
 use rustix::io::Errno;
 
 use crate::stop::Stop;
@@ -45,7 +45,7 @@ pub enum Method {
     Sync,
     /// pwrite(2) straight out of a mapping of the source.
     Mmap,
-    /// io_uring: reads linked with writes, many at a time.
+    /// io_uring: each block read and then written, many at a time.
     Uring,
 }
 
@@ -166,7 +166,7 @@ pub struct Transfer {
     depth: u32,
     buffer: Option<AlignedBuffer>,
     pieces: Option<Pieces>,
-    ring: Option<PairRing>,
+    ring: Option<Ring>,
 }
 
 impl Transfer {
@@ -205,8 +205,8 @@ impl Transfer {
                     Err(errno) => return Ok(Moved { bytes: 0, end: End::Cannot(errno) }),
                 };
                 let moved = ringed::run(route, ring, stop);
-                if ring.in_flight() > 0 {
-                    // It does not answer any more; dropping it waits as long as there is hope.
+                // One that does not answer any more is dropped, which waits as long as there is hope.
+                if ring.in_flight() > 0 || ring.release().is_err() {
                     self.ring = None;
                 }
                 moved
@@ -214,10 +214,9 @@ impl Transfer {
         }
     }
 
-    /// Most requests of the uring method that were in the kernel's hands at once; a pair counts as
-    /// two.
+    /// Most requests of the uring method that were in the kernel's hands at once.
     pub fn most_in_flight(&self) -> u32 {
-        self.ring.as_ref().map_or(0, PairRing::most_in_flight)
+        self.ring.as_ref().map_or(0, Ring::most_in_flight)
     }
 
     /// Moves a range by the sync method, and shows each block on its way with its offset. Blocks
@@ -247,7 +246,7 @@ impl Transfer {
         Ok(sync::Tools { buffer, pieces: self.pieces.as_mut() })
     }
 
-    /// The buffer of the sync method, for whoever moves bytes in a way of his own: as long as is
+    /// The buffer of the sync method, for callers that move bytes in a way of their own: as long as is
     /// good for a range of `length_bytes`.
     ///
     /// Errors: no memory.

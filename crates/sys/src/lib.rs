@@ -36,7 +36,6 @@ pub mod memory;
 pub mod numa;
 pub mod occupation;
 pub mod page_cache;
-pub mod pair_ring;
 pub mod pressure;
 pub mod process;
 pub mod quota;

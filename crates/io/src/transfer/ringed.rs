@@ -1,13 +1,14 @@
-//! The uring method: reads linked with writes, many blocks on their way at a time.
-//!
-//! A read that fails or comes short cancels its write. What was cut short is sent again from where
-//! it stopped; the range counts as moved up to the first block that is not there.
+//! The uring method: a workload whose blocks are read and then written, many on their way at a
+//! time. The range counts as moved up to the first block that is not there.
 
-use flatout_sys::pair_ring::{Block, MAX_PAIRS, PairEnd, PairRing};
+use std::io;
+
+use flatout_sys::ring::{Direction, Ring};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use super::{End, Moved, Route, TransferError};
+use crate::operations::{Access, After, Done, Request, Timestamps, Workload, run_ring};
 use crate::stop::Stop;
 
 /// Blocks in flight and their length, where nothing else is asked for: 2 MiB of buffers a lane.
@@ -17,12 +18,10 @@ const BLOCK_BYTES: u64 = 128 << 10;
 /// Memory of a ring, whatever is asked for.
 const MOST_RING_BYTES: u64 = 64 << 20;
 
-/// Times that the kernel may put off one block before another method is tried.
-const MAX_RETRIES: u32 = 1000;
-
 /// What the kernel says where there is no ring for us (`NOSYS`, `PERM`, `ACCESS`, `INVAL`, no
-/// memory or descriptors), or it does not do these requests on these files (`INVAL`, `OPNOTSUPP`).
-const CANNOT: [Errno; 9] = [
+/// memory or descriptors), or it does not do these requests on these files (`INVAL`, `OPNOTSUPP`,
+/// `AGAIN` and `INTR` time and again).
+const CANNOT: [Errno; 10] = [
     Errno::NOSYS,
     Errno::PERM,
     Errno::ACCESS,
@@ -32,34 +31,29 @@ const CANNOT: [Errno; 9] = [
     Errno::MFILE,
     Errno::NFILE,
     Errno::AGAIN,
+    Errno::INTR,
 ];
 
 /// The ring of a lane, made when it is needed first.
 pub(super) fn ring(
-    slot: &mut Option<PairRing>,
+    slot: &mut Option<Ring>,
     block_bytes: u64,
     depth: u32,
-) -> Result<&mut PairRing, Errno> {
+) -> Result<&mut Ring, Errno> {
     let ring = match slot.take() {
         Some(ring) => ring,
         None => {
             let block_bytes = if block_bytes == 0 { BLOCK_BYTES } else { block_bytes };
-            let depth = if depth == 0 { DEPTH } else { depth.min(MAX_PAIRS) };
+            let depth = if depth == 0 { DEPTH } else { depth };
             let depth = (MOST_RING_BYTES / block_bytes).clamp(1, u64::from(depth)) as u32;
-            PairRing::new(depth, block_bytes as usize)
-                .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::NOMEM))?
+            Ring::new(&[], depth, block_bytes as usize).map_err(|error| errno(&error))?
         }
     };
     Ok(slot.insert(ring))
 }
 
-/// A block and how far it is.
-#[derive(Clone, Copy, Default)]
-struct Flight {
-    block: Block,
-    read: usize,
-    written: usize,
-    retries: u32,
+fn errno(error: &io::Error) -> Errno {
+    Errno::from_io_error(error).unwrap_or(Errno::IO)
 }
 
 /// Why no more blocks are sent.
@@ -69,10 +63,12 @@ enum Trouble {
     Ended(End),
 }
 
-struct Run<'a> {
+/// The blocks of a range: what was read is written.
+struct Blocks<'a> {
     route: Route<'a>,
-    flights: Vec<Flight>,
-    idle: Vec<u32>,
+    block_bytes: u64,
+    /// Asked whether a block that came short was given up.
+    stop: Stop,
     /// Bytes of the range that were sent out.
     sent: u64,
     /// Bytes of the range before which all is written, once something is missing.
@@ -82,13 +78,9 @@ struct Run<'a> {
 
 pub(super) fn run(
     route: Route<'_>,
-    ring: &mut PairRing,
+    ring: &mut Ring,
     stop: &mut Stop,
 ) -> Result<Moved, TransferError> {
-    let cannot = |error: std::io::Error| {
-        let errno = Errno::from_io_error(&error).unwrap_or(Errno::INVAL);
-        Ok(Moved { bytes: 0, end: End::Cannot(errno) })
-    };
     // A descriptor that must not wait makes the kernel put off each block that is not in memory.
     for file in [route.source, route.target] {
         if let Ok(flags) = rustix::fs::fcntl_getfl(file)
@@ -97,59 +89,31 @@ pub(super) fn run(
             let _as_it_was = rustix::fs::fcntl_setfl(file, flags - OFlags::NONBLOCK);
         }
     }
-    if let Err(error) = ring.hold(route.source, route.target) {
-        return cannot(error);
-    }
-    let mut run = Run {
+    let mut blocks = Blocks {
         route,
-        flights: vec![Flight::default(); ring.depth() as usize],
-        idle: (0..ring.depth()).rev().collect(),
+        block_bytes: ring.slot_bytes() as u64,
+        stop: stop.clone(),
         sent: 0,
         hole: u64::MAX,
         trouble: None,
     };
-    run.launch_idle(ring);
-    while ring.in_flight() > 0 {
-        if let Err(error) = ring.submit_and_wait(1) {
-            // What is in flight is drained by the ring; nobody knows how far it came.
-            return cannot(error);
-        }
-        while let Some(end) = ring.reap() {
-            run.landed(ring, &end);
-        }
-        if run.trouble.is_none() && (stop.is_cancelled() || stop.is_due()) {
-            run.give_up(run.sent, Trouble::Ended(End::Stopped));
-        }
-        run.launch_idle(ring);
+    let ended = ring
+        .hold(&[route.source, route.target])
+        .and_then(|()| run_ring(ring, Access::BUFFERED, &mut blocks, Timestamps::None, stop));
+    if let Err(error) = ended {
+        // What is in flight is drained by the ring; nobody knows how far it came.
+        return Ok(Moved { bytes: 0, end: End::Cannot(errno(&error)) });
     }
-    let released = ring.release();
-    let bytes = run.hole.min(run.sent);
-    match run.trouble {
+    let bytes = blocks.hole.min(blocks.sent);
+    match blocks.trouble {
         Some(Trouble::Failed(error)) => Err(error),
-        Some(Trouble::Ended(End::Stopped)) if bytes == route.length_bytes => {
-            Ok(Moved { bytes, end: End::Whole })
-        }
         Some(Trouble::Ended(end)) => Ok(Moved { bytes, end }),
-        None => released.map(|()| Moved { bytes, end: End::Whole }).map_err(|error| {
-            TransferError::Target(Errno::from_io_error(&error).unwrap_or(Errno::IO))
-        }),
+        None if bytes < route.length_bytes => Ok(Moved { bytes, end: End::Stopped }),
+        None => Ok(Moved { bytes, end: End::Whole }),
     }
 }
 
-impl Run<'_> {
-    fn launch_idle(&mut self, ring: &mut PairRing) {
-        while self.trouble.is_none() && self.sent < self.route.length_bytes {
-            let Some(slot) = self.idle.pop() else { break };
-            let left = self.route.length_bytes - self.sent;
-            let length_bytes = left.min(ring.slot_bytes() as u64) as usize;
-            let offset_bytes = self.route.offset_bytes + self.sent;
-            let block = Block { slot, offset_bytes, length_bytes };
-            self.flights[slot as usize] = Flight { block, ..Flight::default() };
-            self.sent += length_bytes as u64;
-            ring.send(block, 0);
-        }
-    }
-
+impl Blocks<'_> {
     /// Says that the range is not there from `bytes` on. A failure is told before all else, then
     /// what happened first in the file.
     fn give_up(&mut self, bytes: u64, trouble: Trouble) {
@@ -160,83 +124,50 @@ impl Run<'_> {
         }
         self.hole = self.hole.min(bytes);
     }
+}
 
-    /// Takes the answers of a block in, and sends the rest of it again.
-    fn landed(&mut self, ring: &mut PairRing, end: &PairEnd) {
-        let flight = &mut self.flights[end.slot as usize];
-        let reads = end.read.is_some();
-        match &end.read {
-            Some(Ok(got)) => flight.read += *got as usize,
-            Some(Err(error)) => {
-                let errno = Errno::from_io_error(error).unwrap_or(Errno::IO);
-                return self.refused(ring, end.slot, TransferError::Source(errno));
-            }
-            None => {}
+impl Workload for Blocks<'_> {
+    fn next(&mut self) -> Option<Request> {
+        let left = self.route.length_bytes - self.sent;
+        if left == 0 || self.trouble.is_some() {
+            return None;
         }
-        let missing = flight.block.length_bytes - flight.read;
-        if reads && missing > 0 {
-            // The write was cancelled.
-            if matches!(end.read, Some(Ok(0))) {
-                return self.source_ended(ring, end.slot);
-            }
-            ring.send(flight.block, flight.read);
-            return;
-        }
-        match &end.written {
-            Ok(0) => self.refused(ring, end.slot, TransferError::Target(Errno::IO)),
-            Ok(got) => {
-                flight.written += *got as usize;
-                self.route.add(u64::from(*got));
-                if flight.written < flight.block.length_bytes {
-                    ring.send_write(flight.block, flight.written);
-                } else {
-                    self.idle.push(end.slot);
-                }
-            }
+        let offset_bytes = self.route.offset_bytes + self.sent;
+        let length_bytes = left.min(self.block_bytes);
+        self.sent += length_bytes;
+        Some(Request::read(offset_bytes, length_bytes as usize))
+    }
+
+    fn fill(&mut self, _: &Request, _: &mut [u8]) {}
+
+    fn done(&mut self, done: Done<'_>) -> After {
+        let Done { request, result, .. } = done;
+        let reached = request.offset_bytes - self.route.offset_bytes;
+        let moved = match result {
+            Ok(moved) => moved,
             Err(error) => {
-                let errno = Errno::from_io_error(error).unwrap_or(Errno::IO);
-                self.refused(ring, end.slot, TransferError::Target(errno));
+                let trouble = match (errno(&error), request.direction) {
+                    (errno, _) if CANNOT.contains(&errno) => Trouble::Ended(End::Cannot(errno)),
+                    (errno, Direction::Read) => Trouble::Failed(TransferError::Source(errno)),
+                    (errno, Direction::Write) => Trouble::Failed(TransferError::Target(errno)),
+                };
+                self.give_up(reached, trouble);
+                return After::Next;
             }
-        }
-    }
-
-    /// The source has no more bytes than the block got; these are written alone.
-    fn source_ended(&mut self, ring: &mut PairRing, slot: u32) {
-        let flight = &mut self.flights[slot as usize];
-        flight.block.length_bytes = flight.read;
-        let reached = flight.block.offset_bytes + flight.read as u64 - self.route.offset_bytes;
-        if flight.read > 0 {
-            ring.send_write(flight.block, 0);
-        } else {
-            self.idle.push(slot);
-        }
-        self.give_up(reached, Trouble::Ended(End::SourceEnded));
-    }
-
-    /// A request that failed: sent again when the kernel only put it off, else the end of the run.
-    fn refused(&mut self, ring: &mut PairRing, slot: u32, error: TransferError) {
-        let (TransferError::Source(errno)
-        | TransferError::Target(errno)
-        | TransferError::Memory(errno)) = error;
-        let flight = &mut self.flights[slot as usize];
-        let Flight { block, read, written, .. } = *flight;
-        let again = matches!(errno, Errno::INTR | Errno::AGAIN | Errno::CANCELED);
-        if again && flight.retries < MAX_RETRIES && self.trouble.is_none() {
-            flight.retries += 1;
-            if read < block.length_bytes {
-                ring.send(block, read);
-            } else {
-                ring.send_write(block, written);
-            }
-            return;
-        }
-        let reached = block.offset_bytes + written as u64 - self.route.offset_bytes;
-        self.idle.push(slot);
-        let trouble = if again || CANNOT.contains(&errno) {
-            Trouble::Ended(End::Cannot(errno))
-        } else {
-            Trouble::Failed(error)
         };
-        self.give_up(reached, trouble);
+        if moved < request.length_bytes {
+            let end = if self.stop.is_cancelled() { End::Stopped } else { End::SourceEnded };
+            self.give_up(reached + moved as u64, Trouble::Ended(end));
+        }
+        match request.direction {
+            Direction::Read if moved > 0 => {
+                After::Then(Request { file: 1, ..Request::write(request.offset_bytes, moved) })
+            }
+            Direction::Read => After::Next,
+            Direction::Write => {
+                self.route.add(moved as u64);
+                After::Next
+            }
+        }
     }
 }

@@ -88,6 +88,21 @@ fn the_failing_side_is_named() {
 }
 
 #[test]
+fn a_read_that_fails_writes_nothing() {
+    let folder = File::open("/").unwrap();
+    for method in [Method::Sync, Method::Uring] {
+        let (target, moved) = (tempfile::tempfile().unwrap(), AtomicU64::new(0));
+        let route = Route { length_bytes: 4096, ..route(&folder, &target, &moved) };
+        match Transfer::new(4096, 1).run(method, route, &mut Stop::never()) {
+            Ok(Moved { end: End::Cannot(errno), .. }) => eprintln!("skipped: {method}: {errno}"),
+            answer => assert_eq!(answer, Err(TransferError::Source(Errno::ISDIR)), "{method}"),
+        }
+        assert_eq!(target.metadata().unwrap().len(), 0);
+        assert_eq!(moved.load(Ordering::Relaxed), 0);
+    }
+}
+
+#[test]
 fn words_and_methods_belong_together() {
     for method in Method::ALL {
         assert_eq!(method.to_string().parse(), Ok(method));

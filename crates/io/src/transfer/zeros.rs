@@ -34,7 +34,7 @@ pub(super) fn run(
     moved_to(moved, End::Whole, written)
 }
 
-/// Writes what is not zero, neighbours together.
+/// Writes what is not zero, adjacent blocks together.
 fn write_runs(route: Route<'_>, bytes: &[u8], place: u64) -> Result<u64, TransferError> {
     let (mut start, mut run, mut written) = (0, 0, 0);
     let mut flush = |run: usize, end: usize| {
