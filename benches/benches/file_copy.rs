@@ -6,6 +6,7 @@
 //! Criterion shows no CPU time, so each case ends with a line of its own. Up to 2 GiB of disk.
 
 #![forbid(unsafe_code)]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "benches print what they find")]
 
 use std::fs::File;
 use std::io::Write;

@@ -4,6 +4,7 @@
 //! only `cargo bench` and `cargo xtask test --full` do.
 
 #![forbid(unsafe_code)]
+#![allow(clippy::print_stdout, reason = "benches print what they find")]
 
 use std::path::Path;
 

@@ -1,6 +1,6 @@
 //! Arrows: which room may use which. The table is the drawing of the house, as data.
 
-use crate::metadata::Package;
+use crate::workspace::Room;
 
 /// Room, and the rooms that it may name in its manifest, tests included.
 ///
@@ -30,12 +30,11 @@ const ALLOWED: &[(&str, &[&str])] = &[
 ];
 
 /// One complaint per arrow that the table does not draw, and per room that it does not know.
-pub fn complaints(packages: &[Package]) -> Vec<String> {
-    let members = packages.iter().filter(|package| package.is_member);
-    members.flat_map(complaints_of).collect()
+pub fn complaints(rooms: &[Room]) -> Vec<String> {
+    rooms.iter().flat_map(complaints_of).collect()
 }
 
-fn complaints_of(room: &Package) -> Vec<String> {
+fn complaints_of(room: &Room) -> Vec<String> {
     let name = &room.name;
     let Some((_, allowed)) = ALLOWED.iter().find(|(known, _)| known == name) else {
         return vec![format!("{name}: a room without a row in the table of arrows")];
@@ -56,13 +55,9 @@ fn said(allowed: &[&str]) -> String {
 mod tests {
     use super::*;
 
-    fn room(name: &str, declared: &[&str]) -> Package {
-        Package {
-            name: name.to_owned(),
-            is_member: true,
-            declared: declared.iter().map(|&used| used.to_owned()).collect(),
-            ..Package::default()
-        }
+    fn room(name: &str, declared: &[&str]) -> Room {
+        let declared = declared.iter().map(|&used| used.to_owned()).collect();
+        Room { name: name.to_owned(), declared, ..Room::default() }
     }
 
     #[test]
@@ -98,12 +93,5 @@ mod tests {
     fn a_room_that_nobody_drew_is_named() {
         let found = complaints(&[room("flatout-attic", &[])]);
         assert_eq!(found, ["flatout-attic: a room without a row in the table of arrows"]);
-    }
-
-    #[test]
-    fn foreign_packages_are_left_alone() {
-        let mut foreign = room("somebody", &["flatout-bench"]);
-        foreign.is_member = false;
-        assert!(complaints(&[foreign]).is_empty());
     }
 }

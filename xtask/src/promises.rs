@@ -25,7 +25,7 @@ fn tests(document: &str) -> impl Iterator<Item = &str> {
 
 /// Names of the functions of a file.
 fn functions(source: &Source) -> impl Iterator<Item = &str> {
-    source.code.lines().filter_map(|line| {
+    source.text.lines().filter_map(|line| {
         let name = line.trim_start().strip_prefix("fn ")?;
         name.split_once('(').map(|(name, _)| name)
     })
@@ -37,7 +37,7 @@ mod tests {
 
     #[test]
     fn a_test_that_does_not_exist_is_found() {
-        let source = Source::new("a.rs", "#[test]\nfn it_holds() {}\n");
+        let source = Source { path: "a.rs".into(), text: "#[test]\nfn it_holds() {}\n".into() };
         let document = "| promised | held by |\n|---|---|\n| `x` | `it_holds`, `it_flies` |\n";
         let complaints = complaints(document, &[source]);
         assert_eq!(complaints, ["docs/copying.md: there is no test `it_flies`"]);

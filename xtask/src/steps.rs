@@ -14,7 +14,8 @@ pub struct Steps {
     cargo: OsString,
     environment: Vec<(OsString, OsString)>,
     begun: Instant,
-    count: usize,
+    /// Name and seconds of each step that passed.
+    passed: Vec<(String, f64)>,
 }
 
 impl Steps {
@@ -25,7 +26,7 @@ impl Steps {
             cargo: cargo(),
             environment: Vec::new(),
             begun: Instant::now(),
-            count: 0,
+            passed: Vec::new(),
         }
     }
 
@@ -58,15 +59,6 @@ impl Steps {
         .map_err(|why| format!("{name} failed: {why}"))
     }
 
-    /// As [`Steps::cargo`] when the subcommand is installed, otherwise a visible skip.
-    pub fn cargo_if_installed(&mut self, name: &str, arguments: &[&str]) -> Result<(), String> {
-        if self.has_subcommand(arguments[0]) {
-            return self.cargo(name, arguments);
-        }
-        println!("==> {name}: skipped, cargo-{} is not installed", arguments[0]);
-        Ok(())
-    }
-
     /// Runs a check of this program itself and prints the summary that it returns.
     pub fn inside(
         &mut self,
@@ -78,7 +70,6 @@ impl Steps {
         let outcome = check();
         let word = name.split(':').next().unwrap_or(name);
         let seconds = begun.elapsed().as_secs_f64();
-        self.count += 1;
         match outcome {
             Ok(summary) if summary.is_empty() => println!("<== {word}: ok, {seconds:.1} s"),
             Ok(summary) => println!("<== {word}: ok, {seconds:.1} s; {summary}"),
@@ -87,16 +78,20 @@ impl Steps {
                 return Err(why);
             }
         }
+        self.passed.push((word.to_owned(), seconds));
         Ok(())
     }
 
-    /// Says how many steps passed and how long they took together.
+    /// Says how long each step took, and all together.
     pub fn finish(self) {
+        let each: Vec<String> =
+            self.passed.iter().map(|(name, seconds)| format!("{name} {seconds:.1}")).collect();
         let seconds = self.begun.elapsed().as_secs_f64();
-        println!("xtask: all {} steps passed in {seconds:.1} s", self.count);
+        println!("xtask: all steps passed in {seconds:.1} s: {}", each.join(", "));
     }
 
-    fn has_subcommand(&self, name: &str) -> bool {
+    /// Whether cargo has such a subcommand.
+    pub fn has_subcommand(&self, name: &str) -> bool {
         Command::new(&self.cargo)
             .args([name, "--version"])
             .stdin(Stdio::null())
@@ -142,7 +137,7 @@ mod tests {
         let mut steps = Steps::new(Path::new("/"));
         assert_eq!(steps.inside("good", || Ok(String::new())), Ok(()));
         assert_eq!(steps.inside("bad", || Err("why".into())), Err("why".into()));
-        assert_eq!(steps.count, 2);
+        assert_eq!(steps.passed.len(), 1);
     }
 
     #[test]
@@ -154,6 +149,6 @@ mod tests {
         steps.cargo = "/nonexistent/cargo".into();
         let why = steps.cargo("fmt", &["fmt"]).unwrap_err();
         assert!(why.contains("cannot be started"), "{why}");
-        assert_eq!(steps.cargo_if_installed("deny", &["deny"]), Ok(()));
+        assert!(!steps.has_subcommand("deny"));
     }
 }

@@ -3,6 +3,7 @@
 //! `SNAPSHOTS=overwrite cargo test -p flatout-report` writes the golden files anew.
 
 #![forbid(unsafe_code)]
+#![allow(clippy::print_stdout, reason = "shown with the test that fails")]
 
 #[path = "report/browser.rs"]
 mod browser;

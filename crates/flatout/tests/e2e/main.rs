@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::print_stdout, reason = "shown with the test that fails")]
 
 mod bin;
 mod faulty;
