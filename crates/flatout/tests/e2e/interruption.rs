@@ -200,6 +200,7 @@ fn a_series_of_runs_dies_of_the_interrupt_too() {
     running.interrupt_group();
     let ran = running.wait();
     assert!(ran.died_of(Signal::INT).stderr.contains("nothing is learned"), "{ran}");
+    assert!(!ran.stderr.contains("run 2"), "{ran}");
 }
 
 #[test]

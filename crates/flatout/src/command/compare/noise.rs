@@ -62,6 +62,10 @@ fn made(arguments: &Arguments, cancel: CancelToken) -> Result<Option<Vec<Record>
     let count = arguments.runs.unwrap_or(USUAL_RUNS);
     let mut records = Vec::new();
     for run in 1..=count {
+        // What came before there was a run to hear it.
+        if cancel.is_cancelled() {
+            return Ok(None);
+        }
         output::complain(&format!("run {run} of {count}"));
         let mut bench = Command::new(&program);
         bench.arg("bench").args(&arguments.area).args(["--format", "json"]);
