@@ -9,6 +9,9 @@ use crate::schema::assert_valid;
 use crate::skip::{needs, skip};
 use crate::throttle::Throttle;
 
+/// Where the size of memory is not what is tested: arrays that are made in an instant.
+const SMALL: [&str; 2] = ["--bytes", "8M"];
+
 /// What a derived ceiling may be exceeded by: clocks are no better.
 const TOLERANCE: f64 = 1.02;
 
@@ -71,8 +74,8 @@ fn the_units_of_the_cpu_are_held_against_their_peak() {
 
 #[test]
 fn memory_has_latencies_levels_and_rates() {
-    let ran = bench(&["memory", "--quick", "--max-time", "4s", "--format", "json"]);
-    let document = ran.exits(0).document();
+    let words = ["memory", "--bytes", "64M", "--quick", "--max-time", "2s", "--format", "json"];
+    let document = bench(&words).exits(0).document();
     assert_possible(&document);
     let latency = rows(&document, "memory/latency");
     assert!(latency.len() >= 4, "{}", latency.len());
@@ -110,6 +113,12 @@ fn more_threads_than_cpus_are_called_so() {
     }
 }
 
+/// The short set of an area, in a time.
+fn short<'a>(area: &'a str, time: &'a str) -> Vec<&'a str> {
+    let small: &[&str] = if area == "memory" { &SMALL } else { &[] };
+    [&[area], small, &["--quick", "--max-time", time, "--format", "json"]].concat()
+}
+
 #[test]
 fn one_cpu_is_enough() {
     let Some(cpu) = affinity::allowed_cpus().ok().and_then(|cpus| cpus.first().copied()) else {
@@ -120,7 +129,7 @@ fn one_cpu_is_enough() {
         // Programs inherit the CPUs of the thread that starts them.
         let confined = std::thread::spawn(move || {
             affinity::pin_to(cpu).unwrap();
-            bench(&[area, "--quick", "--max-time", "2s", "--format", "json"])
+            bench(&short(area, "2s"))
         });
         let document = confined.join().unwrap().exits(0).document();
         assert_possible(&document);
@@ -134,15 +143,15 @@ fn a_quota_lowers_the_peak_and_is_named() {
     let wrapper: Vec<&str> = wrapper.iter().map(String::as_str).collect();
     let folder = Folder::new();
     let run = |arguments: &[&str]| folder.under(&wrapper, arguments).run().exits(0).document();
-    let short = ["--quick", "--threads", "1", "--max-time", "2s", "--format", "json"];
-    let document = run(&[&["bench", "cpu"], &short[..]].concat());
+    let options = ["--quick", "--threads", "1", "--max-time", "2s", "--format", "json"];
+    let document = run(&[&["bench", "cpu"], &options[..]].concat());
     assert_possible(&document);
     for row in rows(&document, "cpu/throughput").iter().filter(|row| row["median"].is_number()) {
         assert!(codes(row).contains(&"cpu_quota"), "{row:#}");
         let name = row["ceiling"]["name"].as_str().unwrap();
         assert!(!name.contains("peak of 1 core"), "the peak of a whole core: {row:#}");
     }
-    let document = run(&[&["bench", "memory", "--bytes", "8M"], &short[..]].concat());
+    let document = run(&[&["bench", "memory"], &SMALL[..], &options].concat());
     assert_possible(&document);
     let copies = rows(&document, "memory/sequential-copy");
     assert!(copies.iter().all(|row| codes(row).contains(&"cpu_quota")), "{copies:#?}");
@@ -156,7 +165,7 @@ fn cpus_that_are_taken_away_meanwhile_are_noticed() {
     };
     for area in ["cpu", "memory"] {
         let folder = Folder::new();
-        let arguments = ["bench", area, "--quick", "--max-time", "3s", "--format", "json"];
+        let arguments = [&["bench"], &short(area, "3s")[..]].concat();
         let mut running = folder.flatout(arguments).start();
         // Threads of trials come and go: the first of them is a sign that measuring has begun.
         running.wait_until("status", |status| {
@@ -186,7 +195,7 @@ fn a_neighbour_on_the_same_cpu_makes_no_figure_impossible() {
         let run = |area: &'static str| {
             let confined = scope.spawn(move || {
                 affinity::pin_to(cpu).unwrap();
-                bench(&[area, "--quick", "--max-time", "2s", "--format", "json"])
+                bench(&short(area, "2s"))
             });
             confined.join()
         };
