@@ -5,11 +5,12 @@ use std::thread;
 
 use flatout_measure::case::{Case, Plain, Sample, TrialError};
 use flatout_measure::ceiling;
+use flatout_measure::guard::Spoil;
 use flatout_measure::record::{Ceiling, Outcome};
 use flatout_measure::row::Unit;
 use flatout_sys::affinity;
 use flatout_sys::clock::monotonic_ns;
-use flatout_sys::hand_over::Line;
+use flatout_sys::hand_over::{Line, Unanswered};
 use serde_json::{Map, json};
 
 use super::ring;
@@ -67,42 +68,52 @@ fn pairs(cpus: &[usize], most: usize) -> Vec<(usize, usize)> {
     (0..cpus.len()).flat_map(with).collect()
 }
 
-fn trial((first, second): (usize, usize), rounds: u64) -> Result<Sample, TrialError> {
+/// Hands a new line back and forth. A thread that does not come, because others have its CPU,
+/// spoils the trial.
+fn trial(cpus: (usize, usize), rounds: u64) -> Result<Sample, TrialError> {
     let line = Line::default();
-    let (elapsed_ns, answered) = thread::scope(|scope| {
-        let answerer = thread::Builder::new()
-            .spawn_scoped(scope, || {
-                let answer = || {
-                    let result = line.answer(0, WARM_UP_ROUNDS + rounds);
-                    result.map_err(|error| TrialError::Failed(error.to_string()))
-                };
-                // Who cannot even begin frees the other, or it would wait for nothing.
-                ring::on_cpu(second, answer).inspect_err(|_| line.give_up())
-            })
-            .map_err(|error| TrialError::Failed(format!("cannot start a thread: {error}")))?;
-        let serve =
-            |rounds| line.serve(rounds).map_err(|error| TrialError::Failed(error.to_string()));
-        let served = ring::on_cpu(first, || {
-            serve(WARM_UP_ROUNDS)?;
-            let start_ns = monotonic_ns();
-            serve(rounds)?;
-            Ok(monotonic_ns().saturating_sub(start_ns))
-        });
-        let served = served.inspect_err(|_| line.give_up());
-        let answered = answerer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        Ok::<_, TrialError>((served?, answered))
-    })?;
-    answered?;
+    let Some(elapsed_ns) = exchange(&line, cpus, rounds)? else {
+        return Ok(Sample { spoil: Some(Spoil::Preempted), ..Sample::default() });
+    };
     if line.hand_overs() != 2 * (WARM_UP_ROUNDS + rounds) {
         return Err(TrialError::Failed("the line was not handed over each time".to_owned()));
     }
     let mut sample = Sample { amount: (2 * rounds) as f64, elapsed_ns, ..Sample::default() };
     sample.audit.insert("hand_overs".to_owned(), json!(2 * rounds));
     sample.audit.insert("clock_reads".to_owned(), json!(2));
-    if let Some(siblings) = siblings(first) {
+    if let Some(siblings) = siblings(cpus.0) {
         sample.audit.insert("first_cpu_shares_core_with".to_owned(), siblings.into());
     }
     Ok(sample)
+}
+
+/// The time of `rounds` round trips after a warm-up; none if one side waited in vain.
+fn exchange(
+    line: &Line,
+    (first, second): (usize, usize),
+    rounds: u64,
+) -> Result<Option<u64>, TrialError> {
+    let serve = || {
+        line.serve(WARM_UP_ROUNDS)?;
+        let start_ns = monotonic_ns();
+        line.serve(rounds)?;
+        Ok::<_, Unanswered>(monotonic_ns().saturating_sub(start_ns))
+    };
+    // Who cannot even begin frees the other, or it would wait for nothing.
+    let give_up = |_: &TrialError| line.give_up();
+    let answer = || {
+        ring::on_cpu(second, || Ok(line.answer(0, WARM_UP_ROUNDS + rounds))).inspect_err(give_up)
+    };
+    let (served, answered) = thread::scope(|scope| {
+        let answerer = thread::Builder::new()
+            .spawn_scoped(scope, answer)
+            .map_err(|error| TrialError::Failed(format!("cannot start a thread: {error}")))?;
+        let served = ring::on_cpu(first, || Ok(serve())).inspect_err(give_up);
+        let answered = answerer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        Ok::<_, TrialError>((served, answered))
+    })?;
+    let (served, answered) = (served?, answered?);
+    Ok(served.ok().filter(|_| answered.is_ok()))
 }
 
 /// The CPUs that the kernel lists as hardware threads of the same core.
@@ -149,6 +160,15 @@ mod tests {
         let sample = trial((first, second), 50).unwrap();
         assert_eq!(sample.amount, 100.0);
         assert!(sample.elapsed_ns > 0);
+    }
+
+    #[test]
+    fn a_thread_that_comes_too_late_gives_no_time_and_no_failure() {
+        let cpu = affinity::allowed_cpus().unwrap()[0];
+        let line = Line::default();
+        // As a side does that has waited for half a second.
+        line.give_up();
+        assert_eq!(exchange(&line, (cpu, cpu), 10), Ok(None));
     }
 
     #[test]

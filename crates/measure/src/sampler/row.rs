@@ -135,15 +135,12 @@ impl<'a, R: Row> Sampled<'a, R> {
             Err(TrialError::Failed(text)) => return Some(Closed::Failed(text)),
             Err(TrialError::Unsupported(text)) => return Some(Closed::Unsupported(text)),
             Err(TrialError::Interrupted) => return Some(Closed::Interrupted),
-            Err(TrialError::NoMore(why)) if self.taken.is_empty() && self.discarded.is_empty() => {
-                return Some(Closed::Never(why));
-            }
-            Err(TrialError::NoMore(why)) => {
-                self.end = Some(why);
-                return Some(Closed::Done);
-            }
+            Err(TrialError::NoMore(why)) => return Some(self.ends(why)),
         };
         let Some(figure) = self.case.row.unit().figure(sample.amount, sample.elapsed_ns) else {
+            if let Some(spoil) = sample.spoil {
+                return self.lose(spoil);
+            }
             return Some(Closed::Invalid(format!(
                 "a trial reported {} in {} ns",
                 sample.amount, sample.elapsed_ns
@@ -171,6 +168,23 @@ impl<'a, R: Row> Sampled<'a, R> {
             }
         }
         None
+    }
+
+    /// Ends the row with the trials that it has.
+    fn ends(&mut self, why: Warning) -> Closed {
+        if self.taken.is_empty() && self.discarded.is_empty() {
+            return Closed::Never(why);
+        }
+        self.end = Some(why);
+        Closed::Done
+    }
+
+    /// Counts a trial that was spoiled before it had a figure; it cannot be kept for want of
+    /// better ones. Where most are like that, the row ends.
+    fn lose(&mut self, spoil: Spoil) -> Option<Closed> {
+        self.is_discarded(spoil);
+        let text = format!("trials ended without a figure ({})", spoil.name());
+        self.keeps_spoiled.then(|| self.ends(Warning::new(warning::DISTURBED, text)))
     }
 
     /// Lets a trial count. Its latencies join the others' at once unless it may yet turn out to be

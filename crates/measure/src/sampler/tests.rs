@@ -223,6 +223,43 @@ fn a_row_whose_trials_were_all_spoiled_keeps_them_when_time_is_over() {
     assert_eq!(outcome.audit["intervals_disturbed"], 3);
 }
 
+/// A case of which the trials with these numbers end without a figure.
+fn lossy<'a>(clock: &'a FakeClock, is_lost: impl Fn(u32) -> bool + 'a) -> Case<'a, Plain> {
+    let mut trial = 0;
+    scripted("a/b", move |_| {
+        clock.advance(MS);
+        trial += 1;
+        let sample = Sample { amount: 1_000.0, elapsed_ns: MS, ..Sample::default() };
+        let lost = Sample { spoil: Some(Spoil::Preempted), ..Sample::default() };
+        Ok(if is_lost(trial - 1) { lost } else { sample })
+    })
+}
+
+#[test]
+fn a_spoiled_trial_without_a_figure_is_repeated() {
+    let clock = FakeClock::default();
+    let cases = vec![lossy(&clock, |trial| trial == 0 || trial == 4)];
+    let outcome = &run_quietly(&clock, cases, &Plan::default())[0];
+    assert_eq!((outcome.status, outcome.n), (Status::Ok, 6));
+    assert_eq!(outcome.audit["intervals_spoiled"], 2);
+    assert_eq!(outcome.audit["spoil_reasons"], json!({"preemption": 2}));
+    assert!(outcome.warnings.is_empty());
+}
+
+#[test]
+fn a_row_whose_trials_never_have_a_figure_is_disturbed_and_not_failed() {
+    let clock = FakeClock::default();
+    let outcome = &run_quietly(&clock, vec![lossy(&clock, |_| true)], &Plan::default())[0];
+    assert_eq!((outcome.status, outcome.median, outcome.n), (Status::Unsupported, None, 0));
+    assert_eq!(codes(outcome), [warning::DISTURBED]);
+    assert_eq!(outcome.audit["trials_run"], 6);
+    let clock = FakeClock::default();
+    let cases = vec![lossy(&clock, |trial| trial != 2)];
+    let outcome = &run_quietly(&clock, cases, &Plan::default())[0];
+    assert_eq!((outcome.status, outcome.n), (Status::Unstable, 1), "what there is counts");
+    assert_eq!(codes(outcome), [warning::DISTURBED, warning::FEW_TRIALS]);
+}
+
 #[test]
 fn quiet_trials_that_come_late_count_alone() {
     let clock = FakeClock::default();
