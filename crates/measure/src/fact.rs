@@ -8,6 +8,8 @@ use std::borrow::Cow;
 
 use serde_json::Map;
 
+use crate::statistics;
+
 /// How the values of several trials become the value of their row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Merge {
@@ -17,12 +19,16 @@ pub enum Merge {
     Mean,
     /// The median of numbers.
     Median,
+    /// What nine tenths of the numbers do not exceed.
+    UpperDecile,
     /// The largest number.
     Max,
     /// The smallest number; of flags whether all are set.
     Min,
     /// That of the last trial.
     Last,
+    /// The lists of all trials, one after the other.
+    Concat,
 }
 
 /// The name of a fact in the record, and how its values are merged.
@@ -290,9 +296,16 @@ fn merge(key: Key, values: &[&Value]) -> Value {
         (Merge::Mean, _, Some(numbers), _) => {
             (numbers.iter().sum::<f64>() / numbers.len() as f64).into()
         }
-        (Merge::Median, _, Some(numbers), _) => crate::statistics::median(&numbers).into(),
+        (Merge::Median, _, Some(numbers), _) => statistics::median(&numbers).into(),
+        (Merge::UpperDecile, _, Some(numbers), _) => statistics::quantile(&numbers, 0.9).into(),
+        (Merge::Concat, ..) => Value::List(values.iter().flat_map(|value| items(value)).collect()),
         _ => last(),
     }
+}
+
+/// The values of a list; of anything else itself.
+fn items(value: &Value) -> Vec<Value> {
+    if let Value::List(values) = value { values.clone() } else { vec![value.clone()] }
 }
 
 fn count(value: &Value) -> Option<u64> {
@@ -326,6 +339,15 @@ mod tests {
         assert_eq!(merged(Merge::Min, [3.0, 2.5]), Value::Number(2.5));
         assert_eq!(merged(Merge::Min, [true, false, true]), Value::Flag(false));
         assert_eq!(merged(Merge::Last, ["a", "b"]), Value::Text("b".into()));
+        let tenths = (0..=10).map(|tenth| f64::from(tenth) / 10.0);
+        assert_eq!(merged(Merge::UpperDecile, tenths), Value::Number(0.9));
+    }
+
+    #[test]
+    fn lists_are_joined_in_the_order_of_the_trials() {
+        let lists = [vec![1_u64, 2], Vec::new(), vec![1]];
+        let lists = lists.map(|list| list.into_iter().collect::<Value>());
+        assert_eq!(merged(Merge::Concat, lists), [1_u64, 2, 1].into_iter().collect());
     }
 
     #[test]
