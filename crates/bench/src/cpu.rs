@@ -3,36 +3,34 @@
 //! A row of `cpu/throughput` is a loop of arithmetic in registers ([`flatout_sys::throughput`]),
 //! in slices of 0.04 ms; before each, chains of dependent instructions tell the clock in that very
 //! load ([`flatout_sys::core_clock`]). Its peak is the product of what `peak` lists, each factor
-//! measured: cores by `sharing`, the clock by `clock`, ports by `census`. `lookout` tells in which slices the core was nobody else's. Which rows there are:
-//! `row`; how one is timed: `trial` and `load`; what they are held against: `finish`. Matrices come
-//! last: `matrix`.
+//! measured: cores by `sharing`, the clock by `clock`, ports by `port_count`. `contention` tells in
+//! which slices no SMT sibling used the core. Which rows there are: `row`; how one is timed: `trial`
+//! and `load`; what they are held against: `bound`. Matrices come last: `matrix`.
 
-mod census;
+mod bound;
+mod caveat;
 mod clock;
-pub mod dgemm;
+mod contention;
 mod fact;
-mod finish;
-pub mod linpack;
 mod load;
-mod lookout;
 mod matrix;
 mod peak;
+mod port_count;
 mod ports;
+mod preemption;
 mod row;
 mod scaling;
 mod sharing;
-mod site;
-mod stint;
+mod topology;
 mod trial;
-mod watch;
+mod window;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::rc::Rc;
 
-use flatout_measure::case::{Case, Plain, TrialError};
-use flatout_measure::record::Outcome;
+use flatout_measure::case::{Case, Measured, TrialError, record};
 use flatout_measure::sampler::Sampler;
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::clock::monotonic_ns;
@@ -43,10 +41,10 @@ use crate::crew::MAX_THREADS;
 use crate::error::Error;
 use crate::limits::within;
 
-use census::Census;
-use load::{Load, NoLoad};
-use row::Row;
-use site::Site;
+use load::Load;
+use port_count::PortCounts;
+use row::UnitRow;
+use topology::Topology;
 use trial::{Placement, Setting};
 
 /// What the user chose.
@@ -85,8 +83,8 @@ const MAX_TRIALS: u64 = 10_000;
 const MAX_ORDER: u64 = 1 << 20;
 /// Share of the area's time that is the units'; the rest is Linpack's.
 const UNITS_SHARE: f64 = 0.6;
-/// Share of the units' time in which ports are counted again that a neighbour kept from being counted.
-const CENSUS_SHARE: f64 = 0.2;
+/// Share of the units' time in which ports are counted again that contention kept from being counted.
+const PORT_COUNT_SHARE: f64 = 0.2;
 
 /// Time of the area.
 const SECONDS: Seconds = Seconds { few_quick: 4, few: 9, quick: 9, full: 55 };
@@ -105,34 +103,42 @@ impl Area for Options {
 
 fn measure(options: &Options, sampler: &mut Sampler<'_>) -> Result<Found, Error> {
     let ends_ns = sampler.clock.now_ns().saturating_add(sampler.plan.budget_ns);
-    let site = Site::look(Path::new("/"));
+    let topology = Topology::look(Path::new("/"));
     let share_ns = (sampler.plan.budget_ns as f64 * UNITS_SHARE) as u64;
-    let mut outcomes = units(options, &site, &mut sampler.within(share_ns));
+    let units = units(options, &topology, &mut sampler.within(share_ns));
     let scaling = match options.extent {
         Extent::Few => Vec::new(),
-        Extent::Quick | Extent::Full => scaling::rows(&outcomes),
+        Extent::Quick | Extent::Full => scaling::rows(&units),
     };
     let rest_ns = ends_ns.saturating_sub(sampler.clock.now_ns());
-    let matrices = matrix::outcomes(options, &outcomes, &site, &mut sampler.within(rest_ns));
-    outcomes.extend(matrices);
-    outcomes.extend(scaling);
-    Ok(Found { charts: scaling::charts(&outcomes), outcomes, storage: None })
+    let matrices = matrix::outcomes(options, &units, &topology, &mut sampler.within(rest_ns));
+    let charts = scaling::charts(&scaling);
+    let outcomes = [record(units), matrices, scaling].concat();
+    Ok(Found { outcomes, charts, storage: None })
 }
 
-/// The rows of the arithmetic units, with their ceilings.
-fn units(options: &Options, site: &Site, sampler: &mut Sampler<'_>) -> Vec<Outcome> {
-    let rows = row::rows(options.extent, &options.threads, site);
-    let kernels: Vec<Kernel> = rows.iter().filter_map(|row| row.kernel()).collect();
-    let mut census = Census::take(&kernels, site, options.seed, sampler.cancelled);
+/// The rows of the arithmetic units, with their bounds.
+fn units(
+    options: &Options,
+    topology: &Topology,
+    sampler: &mut Sampler<'_>,
+) -> Vec<Measured<UnitRow>> {
+    let rows = row::rows(options.extent, &options.threads, topology);
+    let kernel = |row: &UnitRow| match row {
+        UnitRow::Throughput { kernel, .. } => Some(*kernel),
+        UnitRow::Clock { .. } | UnitRow::Sharing { .. } => None,
+    };
+    let kernels: Vec<Kernel> = rows.iter().filter_map(kernel).collect();
+    let mut ports = PortCounts::take(&kernels, topology, options.seed, sampler.cancelled);
     let loads = Loads { seed: options.seed, known: RefCell::default() };
-    let cases = rows.iter().map(|&row| case(row, &loads, site)).collect();
-    let mut outcomes = sampler.run_recorded(cases);
-    let most_ns = (sampler.plan.budget_ns as f64 * CENSUS_SHARE) as u64;
+    let cases = rows.into_iter().map(|row| case(row, &loads, topology)).collect();
+    let mut measured = sampler.run(cases);
+    let most_ns = (sampler.plan.budget_ns as f64 * PORT_COUNT_SHARE) as u64;
     let until_ns = monotonic_ns().saturating_add(most_ns);
     let is_over = || (sampler.cancelled)() || monotonic_ns() > until_ns;
-    census.complete(site, options.seed, &is_over);
-    finish::finish(&rows, &mut outcomes, site, &census);
-    outcomes
+    ports.complete(topology, options.seed, &is_over);
+    bound::apply(&mut measured, topology, &ports.counts());
+    measured
 }
 
 /// Workloads that several rows share, made when the first of them needs one.
@@ -146,38 +152,30 @@ impl Loads {
         if let Some(load) = self.known.borrow().get(&kernel) {
             return Ok(Rc::clone(load));
         }
-        let load = Load::new(kernel, Form::Work, self.seed).map_err(|error| match error {
-            NoLoad::Unsupported(text) => {
-                TrialError::Unsupported(format!("{}: {text}", row::name(kernel)))
-            }
-            NoLoad::Wrong(text) => TrialError::Failed(text),
-        })?;
-        let load = Rc::new(load);
+        let load = Rc::new(Load::new(kernel, Form::Work, self.seed)?);
         self.known.borrow_mut().insert(kernel, Rc::clone(&load));
         Ok(load)
     }
 }
 
-fn case<'a>(row: Row, loads: &'a Loads, site: &'a Site) -> Case<'a, Plain> {
-    Case {
-        row: Plain { id: row.id(), parameters: row.parameters(), unit: row.unit() },
-        trial: Box::new(move |_seed| match row {
-            Row::Throughput { kernel, setting } => {
-                trial::sample(&*loads.get(kernel)?, site, setting)
-            }
-            Row::Clock { load: None, .. } => trial::idle_clock(site),
-            Row::Clock { load: Some(kernel), threads } => {
-                let setting = Setting { threads, placement: Placement::Pinned };
-                trial::loaded_clock(&*loads.get(kernel)?, site, setting)
-            }
-            Row::Sharing { first, second } => {
-                let kernel = row::best(Number::F64, Operation::MultiplyAdd).ok_or_else(|| {
-                    TrialError::Unsupported("no kernel keeps the ports busy here".to_owned())
-                })?;
-                sharing::sample(&*loads.get(kernel)?, first, second)
-            }
-        }),
-    }
+fn case<'a>(row: UnitRow, loads: &'a Loads, topology: &'a Topology) -> Case<'a, UnitRow> {
+    let trial = move |_seed| match row {
+        UnitRow::Throughput { kernel, setting } => {
+            trial::sample(&*loads.get(kernel)?, topology, setting)
+        }
+        UnitRow::Clock { load: None, .. } => trial::idle_clock(topology),
+        UnitRow::Clock { load: Some(kernel), threads } => {
+            let setting = Setting { threads, placement: Placement::Pinned };
+            trial::sample(&*loads.get(kernel)?, topology, setting).map(trial::clock_sample)
+        }
+        UnitRow::Sharing { first, second } => {
+            let kernel = row::best(Number::F64, Operation::MultiplyAdd).ok_or_else(|| {
+                TrialError::Unsupported("no kernel keeps the ports busy here".to_owned())
+            })?;
+            sharing::sample(&*loads.get(kernel)?, first, second)
+        }
+    };
+    Case { row, trial: Box::new(trial) }
 }
 
 #[cfg(test)]

@@ -1,15 +1,15 @@
 //! How many instructions a core begins per cycle, for a moment: whether anybody else uses it.
 //!
 //! Two hardware threads of a core take turns to bring instructions in. A stretch of instructions that
-//! do nothing is limited by that alone: no port executes them. Beside a busy neighbour their
-//! number per cycle falls to about a half, at once, whatever the neighbour does; a chain of
+//! do nothing is limited by that alone: no port executes them. While a busy sibling contends, their
+//! number per cycle falls to about a half, at once, whatever the sibling does; a chain of
 //! additions, one per cycle, is hardly touched, and tells the cycles. So no counter of the CPU is
 //! needed, and no word of the hypervisor. Not here: how many there are on a core of one's own.
 
 use crate::core_clock::Chain;
 use crate::{clock, core_clock};
 
-/// Instructions of one glance: some 2 µs at six per cycle.
+/// Instructions of one measurement: some 2 µs at six per cycle.
 const INSTRUCTIONS: u64 = 300 * INSTRUCTIONS_PER_TURN;
 /// Links of the chain that tells the cycles: some 2 µs.
 const LINKS: u64 = 5 << 10;
@@ -17,31 +17,31 @@ const LINKS: u64 = 5 << 10;
 /// as one.
 const INSTRUCTIONS_PER_TURN: u64 = 97;
 
-/// What one glance saw.
+/// How many instructions a core begins, for a moment.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Glance {
+pub struct IssueRate {
     /// Instructions per nanosecond, of those that do nothing.
     pub per_ns: f64,
     /// Cycles per nanosecond, from the chain. One that was interrupted says too little.
     pub cycles_per_ns: f64,
 }
 
-impl Glance {
+impl IssueRate {
     /// Instructions per cycle.
     pub fn per_cycle(self) -> f64 {
         self.per_ns / self.cycles_per_ns
     }
 }
 
-/// Takes a glance at the core of this thread; `None` on a kind of CPU that has no such code yet.
+/// Measures the core of this thread; `None` on a kind of CPU that has no such code yet.
 ///
 /// Cost: 4 µs, in which the clock is read four times. Source of the idea: two threads of a core
 /// share its allocation, cycle by cycle (Intel 64 and IA-32 Architectures Optimization Reference
 /// Manual, "Hyper-Threading"; for AMD the Software Optimization Guides, "Resource Sharing").
-pub fn glance() -> Option<Glance> {
+pub fn measure() -> Option<IssueRate> {
     let elapsed_ns = do_nothing(INSTRUCTIONS / INSTRUCTIONS_PER_TURN)?;
     let chain = core_clock::alone(Chain::Add, LINKS)?;
-    Some(Glance {
+    Some(IssueRate {
         per_ns: INSTRUCTIONS as f64 / elapsed_ns.max(1) as f64,
         cycles_per_ns: 1.0 / chain.ns_per_link(),
     })
@@ -77,14 +77,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_glance_sees_instructions_and_cycles() {
-        let Some(glance) = glance() else { return eprintln!("skipped: no code for this CPU") };
-        assert!(glance.per_ns > 0.0 && glance.cycles_per_ns > 0.0);
-        assert!(glance.per_cycle().is_finite());
+    fn instructions_and_cycles_are_measured() {
+        let Some(rate) = measure() else { return eprintln!("skipped: no code for this CPU") };
+        assert!(rate.per_ns > 0.0 && rate.cycles_per_ns > 0.0);
+        assert!(rate.per_cycle().is_finite());
     }
 
     #[test]
     fn instructions_per_cycle_are_a_quotient() {
-        assert_eq!(Glance { per_ns: 12.0, cycles_per_ns: 2.0 }.per_cycle(), 6.0);
+        assert_eq!(IssueRate { per_ns: 12.0, cycles_per_ns: 2.0 }.per_cycle(), 6.0);
     }
 }

@@ -19,8 +19,8 @@ pub(super) struct Readings(pub(super) Vec<[f64; 2]>);
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Clock {
     pub(super) hz: f64,
-    /// What the second kind of chain reads at best, as a share of what the first reads at best: a
-    /// neighbour lowers both, loads more than products, and neither is the clock then.
+    /// What the second kind of chain reads at best, as a share of what the first reads at best:
+    /// contention lowers both, loads more than products, and neither is the clock then.
     pub(super) agreement_ratio: f64,
 }
 
@@ -46,7 +46,7 @@ pub(super) fn agrees(ratio: f64) -> bool {
 
 /// How far a load's latency may lie from a whole number of cycles. A core with four cycles and one
 /// with five are told apart by far; a chain of loads alone read 5.0 to 5.3 cycles, 5.0 beside work
-/// (Sapphire Rapids with a busy neighbour, 2026-11-22).
+/// (Sapphire Rapids with a busy sibling, 2026-11-22).
 const LATENCY_TOLERANCE: f64 = 0.35;
 
 /// Cycles of a load, from the time of a link of loads and of one of additions; `None` where they

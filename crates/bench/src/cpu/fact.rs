@@ -1,93 +1,56 @@
-//! Facts of single trials of which a row gives the median: the clock and what belongs to it.
-//!
-//! They travel as curves with a point for each trial, because the sampler sums up what stands in the
-//! audit: a mean would follow the one trial in which a neighbour came.
+//! What is known of a row of the cpu area besides its figure.
 
-use flatout_measure::record::{Outcome, Series};
-use flatout_measure::statistics::{median, quantile};
-use serde_json::json;
+use flatout_measure::fact::{Key, Merge};
 
-const NAMES: [&str; 7] = [
-    "clock_hz",
-    "clock_slowest_thread_hz",
-    "clock_fastest_thread_hz",
-    "clock_before_hz",
-    "clock_after_hz",
-    "chain_agreement_ratio",
-    "doubling_ratio",
-];
-
-/// Curves of one point each.
-pub(super) fn series(facts: impl Iterator<Item = (&'static str, f64)>) -> Vec<Series> {
-    let curve = |(name, value): (&str, f64)| Series {
-        name: name.to_owned(),
-        x: "trial".to_owned(),
-        y: String::new(),
-        points: vec![[0.0, value]],
-    };
-    facts.filter(|(_, value)| value.is_finite()).map(curve).collect()
-}
-
-/// The values of a fact, one for each trial that had it.
-fn values(series: &[Series], name: &str) -> Vec<f64> {
-    let curve = series.iter().find(|one| one.name == name);
-    curve.map(|one| one.points.iter().map(|point| point[1]).collect()).unwrap_or_default()
-}
-
-/// The median of a fact; none where no trial had it.
-pub(super) fn of(series: &[Series], name: &str) -> Option<f64> {
-    median(&values(series, name))
-}
-
-/// Puts the medians into the audit, and operations per cycle: in the middle trial, and in the best
-/// tenth of them, each trial at its own clock. Takes the curves away.
-pub(super) fn settle(outcome: &mut Outcome) {
-    for name in NAMES {
-        if let Some(value) = of(&outcome.series, name) {
-            outcome.audit.insert(name.to_owned(), json!(value));
-        }
-    }
-    let clocks = values(&outcome.series, "clock_hz");
-    if clocks.len() == outcome.samples.len() && outcome.unit != "Hz" {
-        let each: Vec<f64> =
-            outcome.samples.iter().zip(&clocks).map(|(rate, hz)| rate / hz).collect();
-        for (key, share) in
-            [("operations_per_cycle", 0.5), ("operations_per_cycle_best_decile", 0.9)]
-        {
-            outcome.audit.extend(quantile(&each, share).map(|one| (key.to_owned(), json!(one))));
-        }
-    }
-    outcome.series.retain(|series| !NAMES.contains(&series.name.as_str()));
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn one_disturbed_trial_moves_no_median() {
-        let curve = |name: &str, values: &[f64]| Series {
-            points: values.iter().map(|&value| [0.0, value]).collect(),
-            name: name.to_owned(),
-            ..Series::default()
-        };
-        let mut outcome = Outcome {
-            unit: "flop/s".to_owned(),
-            samples: vec![40.0, 30.0, 20.0],
-            series: vec![curve("clock_hz", &[2.0, 2.0, 1.0]), curve("other", &[1.0])],
-            ..Outcome::default()
-        };
-        settle(&mut outcome);
-        assert_eq!(outcome.audit["clock_hz"], 2.0);
-        assert_eq!(outcome.audit["operations_per_cycle"], 20.0);
-        assert_eq!(outcome.audit["operations_per_cycle_best_decile"], 20.0);
-        assert_eq!(outcome.series.len(), 1);
-    }
-
-    #[test]
-    fn what_is_no_number_is_no_fact() {
-        assert!(series([("clock_hz", f64::NAN)].into_iter()).is_empty());
-        assert_eq!(of(&series([("clock_hz", 2.0)].into_iter()), "clock_hz"), Some(2.0));
-        assert_eq!(of(&[], "clock_hz"), None);
-    }
-}
+/// The clock in the load, in the mean of its threads.
+pub(super) const CLOCK_HZ: Key = Key::new("clock_hz", Merge::Median);
+/// That of the slowest thread.
+pub(super) const CLOCK_SLOWEST_THREAD_HZ: Key = Key::new("clock_slowest_thread_hz", Merge::Median);
+/// That of the fastest one.
+pub(super) const CLOCK_FASTEST_THREAD_HZ: Key = Key::new("clock_fastest_thread_hz", Merge::Median);
+/// The clock right before the work.
+pub(super) const CLOCK_BEFORE_HZ: Key = Key::new("clock_before_hz", Merge::Median);
+/// The clock right after it.
+pub(super) const CLOCK_AFTER_HZ: Key = Key::new("clock_after_hz", Merge::Median);
+/// What the second kind of chain reads ÷ what the first does.
+pub(super) const CHAIN_AGREEMENT_RATIO: Key = Key::new("chain_agreement_ratio", Merge::Median);
+/// The time of twice the work ÷ that of the work.
+pub(super) const DOUBLING_RATIO: Key = Key::new("doubling_ratio", Merge::Median);
+/// The rate of a trial at its own clock: in the middle one, and in the best tenth of them.
+pub(super) const OPERATIONS_PER_CYCLE: Key = Key::new("operations_per_cycle", Merge::Median);
+pub(super) const OPERATIONS_PER_CYCLE_BEST_DECILE: Key =
+    Key::new("operations_per_cycle_best_decile", Merge::UpperDecile);
+/// Their shares of the peak.
+pub(super) const PER_CYCLE_RATIO: Key = Key::last("per_cycle_ratio");
+pub(super) const PER_CYCLE_BEST_DECILE_RATIO: Key = Key::last("per_cycle_best_decile_ratio");
+/// Operations of all slices.
+pub(super) const OPERATIONS: Key = Key::sum("operations");
+/// Slices of work, and those of them that do not count.
+pub(super) const SLICES: Key = Key::sum("slices");
+pub(super) const SLICES_DISCARDED: Key = Key::sum("slices_discarded");
+/// CPU time of the threads ÷ their time.
+pub(super) const CPU_USE_RATIO: Key = Key::new("cpu_use_ratio", Merge::Mean);
+/// CPU time of the threads ÷ the time.
+pub(super) const CPUS_GOT: Key = Key::new("cpus_got", Merge::Mean);
+/// Time of all CPUs that the hypervisor took: the share, and in ticks.
+pub(super) const STOLEN_RATIO: Key = Key::new("stolen_ratio", Merge::Mean);
+pub(super) const STOLEN_TICKS: Key = Key::sum("stolen_ticks");
+/// Probes for contention, the time between them, and the part of it in which there was some.
+pub(super) const PROBES: Key = Key::sum("glances");
+pub(super) const WATCHED_NS: Key = Key::sum("watched_ns");
+pub(super) const CONTENDED_NS: Key = Key::sum("shared_ns");
+/// Share of the time, or of the probes, with contention by an SMT sibling.
+pub(super) const CONTENTION_RATIO: Key = Key::last("neighbour_ratio");
+/// The peak, factor by factor, in words.
+pub(super) const PEAK: Key = Key::last("peak");
+/// Whether two CPUs share a core, in words.
+pub(super) const VERDICT: Key = Key::last("verdict");
+/// The trials of matrices one by one.
+pub(super) const TRIALS: Key = Key::new("trials", Merge::Concat);
+/// Mean and largest of their figures.
+pub(super) const AVERAGE_FLOP_PER_S: Key = Key::new("average_flop_per_s", Merge::Mean);
+pub(super) const BEST_FLOP_PER_S: Key = Key::new("best_flop_per_s", Merge::Max);
+/// Half of the 95 % interval of these ÷ their median.
+pub(super) const HALF_WIDTH: Key = Key::last("half_width");
+/// Trials of which the best one is the figure.
+pub(super) const CHOSEN_FROM_TRIALS: Key = Key::last("chosen_from_trials");

@@ -1,20 +1,22 @@
 //! A workload with its pace: how many passes make a slice, how many links a clock chain needs.
-//! What one thread does with it: `effort`.
+//! What one thread does with it: `sampling`.
 
-mod effort;
+mod sampling;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use flatout_measure::case::TrialError;
 use flatout_sys::clock::monotonic_ns;
 use flatout_sys::core_clock::{self, Chain};
 use flatout_sys::throughput::{Form, Kernel, Level, Number, Workload};
 
-use super::clock;
-pub(super) use super::stint::{Slice, Stint};
-use super::watch::Watch;
+use super::clock::{self, Clock};
+use super::preemption::PreemptionCheck;
+use super::row;
+pub(super) use super::window::{SampleWindow, Slice};
 
 /// Time of a slice of work; the second kind of slice is twice as long. With the reading before it and a
-/// glance at either end it takes 0.06 to 0.1 ms: a neighbour on the core rested for 0.06 to 1 ms at a
+/// probe at either end it takes 0.06 to 0.1 ms: the SMT sibling rested for 0.06 to 1 ms at a
 /// time (Sapphire Rapids, 2026-11-22), and slices of 0.2 and 0.4 ms had hardly ever all of that.
 const SLICE_NS: f64 = 40_000.0;
 /// Time of a piece with one chain. A reading is one piece with each kind, right before the slice that
@@ -28,16 +30,19 @@ const LEAD_NS: f64 = 100_000.0;
 const LEAD_PASSES: u64 = 1;
 /// Tries of which the quickest sets the pace.
 const TRIES: u32 = 5;
-/// The same for the time of a pass: half a millisecond, in which a neighbour rests for a moment.
+/// The same for the time of a pass: half a millisecond, in which the SMT sibling rests for a moment.
 const PACE_TRIES: u32 = 50;
 /// Readings of the clock before the work of a trial, and after it.
 const OUTER_READINGS: u32 = 3;
 /// Links of a chain alone while the pace is sought: some 30 µs.
 const PACE_LINKS: u64 = 64 << 10;
 
+/// Why there is no clock.
+pub(super) const NO_CHAIN: &str = "no clock chain for this kind of CPU yet";
+
 /// How much longer than the work the chain is. Too short a chain waits for the work and reads too
 /// low; too long a one leaves the units idle, and the clock is that of a lighter load. The work is
-/// longer than it was when the pace was sought as soon as a neighbour takes some of its ports.
+/// longer than it was when the pace was sought as soon as the SMT sibling takes some of its ports.
 ///
 /// Loads wait for nothing, additions and products share ports with the work and wait beside it: on a
 /// quiet core loads of 1.2 times the work read 2.486 GHz beside 512-bit multiply-add, of 2.4 times
@@ -114,24 +119,18 @@ pub(super) struct Load {
     links: [u64; 2],
 }
 
-/// Why there is no load.
-#[derive(Debug)]
-pub(super) enum NoLoad {
-    /// This machine cannot do it.
-    Unsupported(String),
-    /// A result was wrong.
-    Wrong(String),
-}
-
 impl Load {
     /// Makes the workload and finds its pace, on the CPU where it is called. Takes some
     /// milliseconds.
-    pub(super) fn new(kernel: Kernel, form: Form, seed: u64) -> Result<Self, NoLoad> {
-        let workload = Workload::new(kernel, form, seed)
-            .map_err(|error| NoLoad::Unsupported(error.to_string()))?;
-        let Some(latencies) = Latencies::measure() else {
-            return Err(NoLoad::Unsupported("no clock chain for this kind of CPU yet".to_owned()));
+    ///
+    /// # Errors
+    /// `Unsupported` where this machine cannot do it, `Failed` where a result was wrong.
+    pub(super) fn new(kernel: Kernel, form: Form, seed: u64) -> Result<Self, TrialError> {
+        let lacks = |what: &dyn std::fmt::Display| {
+            TrialError::Unsupported(format!("{}: {what}", row::name(kernel)))
         };
+        let workload = Workload::new(kernel, form, seed).map_err(|error| lacks(&error))?;
+        let latencies = Latencies::measure().ok_or_else(|| lacks(&NO_CHAIN))?;
         let mut pass_ns = f64::INFINITY;
         let begun_ns = monotonic_ns();
         while monotonic_ns().saturating_sub(begun_ns) < LEAD_NS as u64 {
@@ -157,17 +156,17 @@ impl Load {
         // What they read then is the clock, or nearly.
         let turn_ns = pass_ns / load.workload.turns_per_pass() as f64;
         load.set_links(turn_ns, latencies.idle_hz);
-        let mut stint = Stint::default();
+        let mut window = SampleWindow::default();
         for _ in 0..TRIES {
-            load.read_clock(&mut stint);
+            load.read_clock(&mut window);
         }
-        if stint.is_wrong {
+        if window.is_wrong {
             load.workload.rest();
             return Err(wrong(kernel));
         }
         // The highest of them: a disturbed one would make the chains too short, which then read
         // too low for ever.
-        let readings = stint.readings.0.iter().chain(&stint.spoiled_readings.0).flatten();
+        let readings = window.readings.0.iter().chain(&window.preempted_readings.0).flatten();
         let hz = readings.copied().reduce(f64::max).unwrap_or(latencies.idle_hz);
         load.set_links(turn_ns, hz.min(latencies.idle_hz));
         load.workload.rest();
@@ -184,22 +183,22 @@ impl Load {
     }
 
     /// Reads the clock in the load some times, without anything else.
-    pub(super) fn clock(&self) -> Stint {
-        let mut stint = Stint::default();
-        self.lead_in(&mut stint);
+    pub(super) fn clock(&self) -> Option<Clock> {
+        let mut window = SampleWindow::default();
+        self.lead_in(&mut window);
         for _ in 0..OUTER_READINGS {
-            self.read_clock(&mut stint);
+            self.read_clock(&mut window);
         }
-        stint
+        window.clock()
     }
 
     /// Work that brings the core into the state that dense work leaves, and does not count.
-    fn lead_in(&self, stint: &mut Stint) {
-        stint.is_wrong |= !self.workload.run(self.lead_passes).is_right;
+    fn lead_in(&self, window: &mut SampleWindow) {
+        window.is_wrong |= !self.workload.run(self.lead_passes).is_right;
     }
 
     /// One pair of readings.
-    fn read_clock(&self, stint: &mut Stint) {
+    fn read_clock(&self, window: &mut SampleWindow) {
         let chains = [0, 1].map(|which| (self.kinds[which], self.links[which]));
         let empty = core_clock::beside(&self.workload, self.kinds[0], 1, 0).elapsed_ns;
         let known = self.empty_ns.load(Ordering::Relaxed);
@@ -207,22 +206,22 @@ impl Load {
             self.empty_ns.fetch_min(empty, Ordering::Relaxed);
         }
         let empty_ns = empty.min(known) as f64;
-        let watch = Watch::start();
+        let check = PreemptionCheck::start();
         // The first piece after other work takes longer by up to a hundredth: it is not counted.
         let (chain, links) = chains[0];
         let lead = core_clock::beside(&self.workload, chain, links, self.clock_passes);
-        stint.is_wrong |= !lead.is_right;
+        window.is_wrong |= !lead.is_right;
         let both = core_clock::beside_both(&self.workload, chains, CLOCK_PIECES, self.clock_passes);
-        let (elapsed_ns, is_spoiled) = watch.stop();
-        stint.is_wrong |= both.iter().any(|stretch| !stretch.is_right);
+        let (elapsed_ns, is_preempted) = check.stop();
+        window.is_wrong |= both.iter().any(|stretch| !stretch.is_right);
         let hz = |which: usize| {
             let chain_ns = both[which].elapsed_ns as f64 - CLOCK_PIECES as f64 * empty_ns;
             let cycles = self.latencies.cycles(self.kinds[which])? * both[which].links;
             Some(cycles as f64 * 1e9 / chain_ns)
         };
         let pair = [0, 1].map(|which| hz(which).unwrap_or(f64::NAN));
-        stint.clock_ns += elapsed_ns;
-        stint.take_reading(pair, is_spoiled);
+        window.clock_ns += elapsed_ns;
+        window.take_reading(pair, is_preempted);
     }
 }
 
@@ -231,15 +230,13 @@ impl Load {
 pub(super) enum Reading {
     /// Before each slice of work.
     Between,
-    /// Not by the stint: threads that share a CPU would be counted in each other's slices.
+    /// Not in the window: threads that share a CPU would be counted in each other's slices.
     Apart,
 }
 
-fn wrong(kernel: Kernel) -> NoLoad {
-    NoLoad::Wrong(format!(
-        "{} {} {} gave a wrong result: this CPU, or its memory, cannot be trusted",
-        kernel.number.word(),
-        kernel.operation.word(),
-        kernel.level.word()
+fn wrong(kernel: Kernel) -> TrialError {
+    let name = row::name(kernel);
+    TrialError::Failed(format!(
+        "{name} gave a wrong result: this CPU, or its memory, cannot be trusted"
     ))
 }

@@ -1,74 +1,206 @@
 //! The rows of matrices, Linpack and DGEMM, in the time that the loops of the units have left.
 //!
-//! Each row has a run of the sampler to itself: its trials take seconds, and how large its matrices
-//! are follows from its share of the time.
+//! A result is checked outside the clock, and one whose normalised residual is 16 or more fails the
+//! row. Each row has a run of the sampler to itself: its trials take seconds, and how large its
+//! matrices are (`order`) follows from its share of the time.
 
-use flatout_measure::case::{Case, Plain, TrialError};
-use flatout_measure::record::Outcome;
-use flatout_measure::row::Unit;
+mod dgemm;
+mod linpack;
+mod order;
+mod residual;
+mod system;
+
+use std::borrow::Cow;
+
+use flatout_measure::case::{Case, Measured, Plan, Sample, TrialError, blank, record};
+use flatout_measure::fact::{Facts, Value};
+use flatout_measure::record::{Ceiling, Outcome, Warning};
+use flatout_measure::row::{Parameters, Row, Unit};
 use flatout_measure::sampler::Sampler;
+use flatout_measure::{ceiling, statistics, warning};
 use flatout_sys::affinity;
-use serde_json::json;
+use flatout_sys::dgemm::Kernels;
 
-use super::site::Site;
-use super::{Options, dgemm, finish, linpack};
+use super::bound::{AT_THE_LIMIT, double_peak};
+use super::contention::NOTABLE;
+use super::row::UnitRow;
+use super::topology::Topology;
+use super::{Options, fact};
 use crate::area::Extent;
+use crate::crew;
 use crate::memory::room::Room;
 
-/// What makes the case of a row.
-type Maker = fn(&linpack::Options) -> Result<Vec<Case<'static, Plain>>, TrialError>;
-
-const ROWS: [(&str, Maker); 2] = [("cpu/dgemm", dgemm::cases), ("cpu/linpack", linpack::cases)];
+use order::{ALIGNMENT_BYTES, Shape, operations};
+use residual::{Residual, THRESHOLD};
 
 /// Part of its share of the time that a row is told of, in percent: of 10 trials that were wanted 16
-/// were made, 2 vCPUs beside neighbours, 2026-11-22.
+/// were made, 2 vCPUs beside other work, 2026-11-22.
 const TOLD_PERCENT: u64 = 60;
+/// Trials where nobody says otherwise.
+const TRIALS: u32 = 10;
+/// Operations per second by which the number of trials is chosen where the order is given, and so
+/// nothing is probed: a slow core, so that time is rather left over.
+const ASSUMED_FLOP_PER_S: f64 = 20e9;
+/// What keeps products of matrices from the peak where nobody else does.
+const LIMITER: &str = "multiply-add units; then packing, cache misses and, in LU, pivoting";
+
+/// What is done with the matrices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Work {
+    /// Linpack, A x = b: one matrix.
+    Solve,
+    /// DGEMM, C = A B: three.
+    Product,
+}
+
+/// What a run did.
+struct Ran {
+    elapsed_ns: u64,
+    /// Works out how far the result is off, which takes about as long as making the matrices.
+    residual: Box<dyn FnOnce() -> Residual>,
+}
+
+impl Work {
+    fn id(self) -> &'static str {
+        match self {
+            Self::Solve => "cpu/linpack",
+            Self::Product => "cpu/dgemm",
+        }
+    }
+
+    fn run(self, shape: Shape, threads: u32, seed: u64) -> Result<Ran, TrialError> {
+        let kernels = Kernels::best();
+        match self {
+            Self::Solve => linpack::run(kernels, shape, threads, seed),
+            Self::Product => dgemm::run(kernels, shape, threads, seed),
+        }
+    }
+
+    /// Operations per second of a small run, the better of two: 25 ms on one core of 2026.
+    fn probe(self, threads: u32) -> Result<f64, TrialError> {
+        let shape = Shape::of_order(if self == Self::Solve { 1152 } else { 768 });
+        let elapsed_ns =
+            self.run(shape, threads, 0)?.elapsed_ns.min(self.run(shape, threads, 1)?.elapsed_ns);
+        Ok(operations(self, shape.order) / elapsed_ns.max(1) as f64 * 1e9)
+    }
+}
+
+/// A row of matrices.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct MatrixRow {
+    id: &'static str,
+    threads: u32,
+    /// That of its matrices; none of a row that could not be begun with.
+    shape: Option<Shape>,
+}
+
+impl Row for MatrixRow {
+    fn id(&self) -> Cow<'static, str> {
+        self.id.into()
+    }
+
+    fn parameters(&self) -> Parameters {
+        let parameters = Parameters::default().with("threads", self.threads).with("type", "f64");
+        let Some(shape) = self.shape else { return parameters };
+        parameters
+            .with("order", shape.order)
+            .with("leading_dimension", shape.stride)
+            .with("alignment_bytes", ALIGNMENT_BYTES)
+            .with("level", Kernels::best().level().name())
+    }
+
+    fn unit(&self) -> Unit {
+        Unit::FlopPerSecond
+    }
+}
+
+/// What a row is to be.
+struct Terms {
+    /// Order of the matrices; without one it follows from time and memory.
+    order: Option<u64>,
+    /// Trials, as the time allows; at least one is made.
+    trials: u32,
+    /// Threads, this one included; at least 1.
+    threads: u32,
+    /// Time for all trials together.
+    time_ns: u64,
+    /// Memory that may be taken.
+    room: Room,
+    /// Seed of the matrices.
+    seed: u64,
+}
+
+impl Terms {
+    fn new(options: &Options, threads: u32, time_ns: u64) -> Self {
+        let trials = options.trials.unwrap_or(TRIALS);
+        let Options { order, seed, .. } = *options;
+        Self { order, trials, threads, time_ns, room: Room::now(), seed }
+    }
+
+    /// As many trials as were asked for, whatever the interval says earlier, and no more time than
+    /// there is.
+    fn plan(&self, base: &Plan) -> Plan {
+        let Self { trials, time_ns: budget_ns, .. } = *self;
+        Plan { min_trials: trials, max_trials: trials, budget_ns, ..base.clone() }
+    }
+
+    /// The matrices of a row; without an order some milliseconds are spent on a small run that tells
+    /// how large ones the time allows.
+    fn shape(&self, work: Work) -> Result<Shape, TrialError> {
+        let flop_per_s = match self.order {
+            Some(_) => ASSUMED_FLOP_PER_S,
+            None => work.probe(self.threads)?,
+        };
+        order::choose(work, self, flop_per_s).map_err(TrialError::Unsupported)
+    }
+}
 
 /// Refuses an order for which there is not the memory, in one line.
 pub(super) fn check(options: &Options) -> Result<(), String> {
-    match options.order {
-        Some(_) => linpack::check(&terms(options, 1, 0)),
-        None => Ok(()),
+    if options.order.is_some() {
+        let terms = Terms::new(options, 1, 0);
+        for work in [Work::Solve, Work::Product] {
+            order::choose(work, &terms, ASSUMED_FLOP_PER_S)?;
+        }
     }
+    Ok(())
 }
 
 /// The rows, each held against the peak of its number of threads among the rows of the `units`.
 pub(super) fn outcomes(
     options: &Options,
-    units: &[Outcome],
-    site: &Site,
+    units: &[Measured<UnitRow>],
+    topology: &Topology,
     sampler: &mut Sampler<'_>,
 ) -> Vec<Outcome> {
     let counts = threads(options);
+    let rows: Vec<(u32, Work)> = counts
+        .into_iter()
+        .flat_map(|threads| [Work::Product, Work::Solve].map(|work| (threads, work)))
+        .collect();
     // Equal shares, of which each row is told less: the guard throws trials out, and the sampler
     // makes others for them.
-    let share_ns = sampler.plan.budget_ns / (counts.len() * ROWS.len()).max(1) as u64;
-    let told_ns = share_ns / 100 * TOLD_PERCENT;
+    let told_ns = sampler.plan.budget_ns / rows.len().max(1) as u64 / 100 * TOLD_PERCENT;
     let mut outcomes = Vec::new();
-    for &threads in &counts {
-        for (id, make) in ROWS {
-            if (sampler.cancelled)() {
-                return outcomes;
-            }
-            let terms = terms(options, threads, told_ns);
-            let cases = make(&terms).unwrap_or_else(|error| vec![refusing(id, threads, error)]);
-            let before = site.neighbour_ratio();
-            let mut row = sampler.with(linpack::plan(&terms, &sampler.plan)).run_recorded(cases);
-            linpack::finish(&mut row);
-            // The short set of all areas has room for no further row.
-            if options.extent != Extent::Few {
-                let best: Vec<Outcome> = row.iter().filter_map(linpack::best).collect();
-                row.extend(best);
-            }
-            let peak = finish::double_peak(units, threads);
-            let after = site.neighbour_ratio();
-            let neighbour = before.zip(after).map(|(before, after)| f64::midpoint(before, after));
-            for row in &mut row {
-                linpack::against_peak(row, peak.clone());
-                linpack::note_neighbour(row, neighbour);
-            }
-            outcomes.extend(row);
+    for (threads, work) in rows {
+        if (sampler.cancelled)() {
+            break;
         }
+        let terms = Terms::new(options, threads, told_ns);
+        let case = case(work, &terms, topology);
+        let before = topology.contention_ratio();
+        let mut rows = sampler.with(terms.plan(&sampler.plan)).run(vec![case]);
+        let after = topology.contention_ratio();
+        let contention = before.zip(after).map(|(before, after)| f64::midpoint(before, after));
+        // The short set of all areas has room for no further row.
+        if work == Work::Solve && options.extent != Extent::Few {
+            let best: Vec<_> = rows.iter().filter_map(best).collect();
+            rows.extend(best);
+        }
+        for row in &mut rows {
+            hold(row, double_peak(units, threads), contention);
+        }
+        outcomes.extend(record(rows));
     }
     outcomes
 }
@@ -87,22 +219,90 @@ fn threads(options: &Options) -> Vec<u32> {
     counts
 }
 
-fn terms(options: &Options, threads: u32, time_ns: u64) -> linpack::Options {
-    linpack::Options {
-        order: options.order,
-        trials: options.trials.unwrap_or(linpack::TRIALS),
-        threads,
-        time_ns,
-        free_bytes: Room::now().free_bytes(),
-        seed: options.seed,
+/// The case of a row; one that could not be begun with says why in its first trial.
+fn case<'a>(work: Work, terms: &Terms, topology: &'a Topology) -> Case<'a, MatrixRow> {
+    let Terms { threads, seed, .. } = *terms;
+    let shape = terms.shape(work);
+    let row = MatrixRow { id: work.id(), threads, shape: shape.as_ref().ok().copied() };
+    let trial = move |trial_seed| {
+        let warnings = crowd(threads, topology);
+        Ok(Sample { warnings, ..sample(work, shape.clone()?, threads, seed ^ trial_seed)? })
+    };
+    Case { row, trial: Box::new(trial) }
+}
+
+/// What is to be said of so many threads on this machine.
+fn crowd(threads: u32, topology: &Topology) -> Vec<Warning> {
+    let cpus = affinity::allowed_cpu_count();
+    let contained = crew::contained(threads, cpus, topology.quota_cpus);
+    crew::oversubscribed(threads, cpus).into_iter().chain(contained).collect()
+}
+
+/// One trial, with all that is known of it as a fact.
+fn sample(work: Work, shape: Shape, threads: u32, seed: u64) -> Result<Sample, TrialError> {
+    let Ran { elapsed_ns, residual } = work.run(shape, threads, seed)?;
+    let residual = residual();
+    if !residual.passes() {
+        return Err(TrialError::Failed(format!(
+            "{}: the result is wrong: normalised residual {} (limit {THRESHOLD}), order {}, seed \
+             {seed}",
+            work.id(),
+            residual.normalised,
+            shape.order
+        )));
+    }
+    let amount = operations(work, shape.order);
+    let flop_per_s = Unit::FlopPerSecond.figure(amount, elapsed_ns);
+    let trial = Value::fields([
+        ("order", Value::from(shape.order)),
+        ("leading_dimension", shape.stride.into()),
+        ("alignment_bytes", ALIGNMENT_BYTES.into()),
+        ("seconds", (elapsed_ns as f64 / 1e9).into()),
+        ("flop_per_s", flop_per_s.into()),
+        ("residual", residual.absolute.into()),
+        ("normalised_residual", residual.normalised.into()),
+        ("passed", true.into()),
+    ]);
+    let mut facts = Facts::default().with(fact::TRIALS, vec![trial]);
+    facts.set_known(fact::AVERAGE_FLOP_PER_S, flop_per_s);
+    facts.set_known(fact::BEST_FLOP_PER_S, flop_per_s);
+    Ok(Sample { amount, elapsed_ns, facts, ..Sample::default() })
+}
+
+/// The row of the best trial of Linpack, which is what lists of machines show; none without a
+/// figure.
+fn best(measured: &Measured<MatrixRow>) -> Option<Measured<MatrixRow>> {
+    let Measured { row, outcome, .. } = measured;
+    outcome.median?;
+    let row = MatrixRow { id: "cpu/linpack-best", ..*row };
+    let rate = statistics::max(&outcome.samples)?;
+    let facts = Facts::default().with(fact::CHOSEN_FROM_TRIALS, outcome.n);
+    let outcome = Outcome { median: Some(rate), n: 1, samples: vec![rate], ..blank(&row) };
+    Some(Measured { row, outcome, facts, further: Vec::new() })
+}
+
+/// Holds a row against the peak of the CPUs that it used: multiply-adds of doubles, as the registers
+/// give them in that load. A figure above it is an alarm (see [`ceiling::apply`]). Notes how often
+/// probes before and after the trials saw contention for the cores, and names it.
+fn hold(measured: &mut Measured<MatrixRow>, peak: Ceiling, contention: Option<f64>) {
+    let Measured { outcome, facts, .. } = measured;
+    facts.set_known(fact::HALF_WIDTH, statistics::relative_half_width(&outcome.samples));
+    ceiling::apply(outcome, peak.limited_by(LIMITER));
+    let Some(ratio) = contention.filter(|_| outcome.median.is_some()) else { return };
+    facts.set(fact::CONTENTION_RATIO, ratio);
+    if ratio <= NOTABLE {
+        return;
+    }
+    let seen = format!("contention by an SMT sibling in {:.0} % of the probes", ratio * 100.0);
+    let text = format!(
+        "{seen} of the cores before and after: ports and caches were shared with another thread"
+    );
+    warning::add(&mut outcome.warnings, Warning::new(warning::CORE_NEIGHBOUR, text));
+    let below = |bound: &&mut Ceiling| bound.ratio.is_none_or(|ratio| ratio < AT_THE_LIMIT);
+    if let Some(bound) = outcome.ceiling.as_mut().filter(below) {
+        bound.limiter = format!("{seen}, then {LIMITER}");
     }
 }
 
-/// The case of a row that could not be begun with: it says why.
-fn refusing(id: &'static str, threads: u32, error: TrialError) -> Case<'static, Plain> {
-    let parameters = [("threads".to_owned(), json!(threads)), ("type".to_owned(), json!("f64"))];
-    Case {
-        row: Plain { id, parameters: parameters.into_iter().collect(), unit: Unit::FlopPerSecond },
-        trial: Box::new(move |_| Err(error.clone())),
-    }
-}
+#[cfg(test)]
+mod tests;

@@ -62,7 +62,7 @@ pub(super) struct Factors {
     pub(super) share: Share,
     pub(super) clock_hz: f64,
     pub(super) ports: Ports,
-    /// What the census loop read.
+    /// What the counts loop read.
     pub(super) counted_per_cycle: f64,
 }
 

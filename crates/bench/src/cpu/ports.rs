@@ -1,6 +1,6 @@
 //! How many ports execute an instruction, counted by a loop of its own.
 //!
-//! The loop is the census form of a kernel: other instructions for the same ports, so that the
+//! The loop is the counting form of a kernel: other instructions for the same ports, so that the
 //! share which the measured loop reaches says something. Its steps per cycle, at the clock read
 //! beside it, must be a whole number within 3 %; otherwise nobody knows.
 
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn other_counts_are_unknown() {
-        // A neighbour on the core takes a part of the ports.
+        // An SMT sibling takes a part of the ports.
         assert_eq!((single(1.78), single(0.5), single(0.0)), (None, None, None));
         assert_eq!((single(9.0), single(f64::NAN), single(f64::INFINITY)), (None, None, None));
         assert_eq!(single(1.93), None);

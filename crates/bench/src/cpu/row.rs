@@ -1,17 +1,18 @@
-//! Which rows the cpu area has.
+//! Which rows the arithmetic units have.
 
-use flatout_measure::row::Unit;
+use std::borrow::Cow;
+
+use flatout_measure::row::{Parameters, Row, Unit};
 use flatout_sys::throughput::{Kernel, Number, Operation};
-use serde_json::{Map, Value, json};
 
 use super::sharing;
-use super::site::Site;
+use super::topology::Topology;
 use super::trial::{Placement, Setting};
 use crate::area::Extent;
 
-/// A row before it is measured.
+/// A row of the arithmetic units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Row {
+pub(super) enum UnitRow {
     /// Operations per second.
     Throughput { kernel: Kernel, setting: Setting },
     /// The clock in a load, or without any.
@@ -21,60 +22,52 @@ pub(super) enum Row {
 }
 
 /// Types that every CPU has.
-const NUMBERS: [Number; 4] = [Number::F32, Number::F64, Number::I32, Number::I64];
+pub(super) const NUMBERS: [Number; 4] = [Number::F32, Number::F64, Number::I32, Number::I64];
 /// Types of matrix and dot-product instructions.
 const NARROW: [Number; 2] = [Number::I8, Number::Bf16];
 const OPERATIONS: [Operation; 2] = [Operation::MultiplyAdd, Operation::Add];
 /// Threads of the full grid, besides all CPUs.
 const THREADS: [u32; 4] = [1, 2, 4, 8];
 
-impl Row {
-    pub(super) fn id(self) -> &'static str {
-        match self {
+impl Row for UnitRow {
+    fn id(&self) -> Cow<'static, str> {
+        Cow::Borrowed(match self {
             Self::Throughput { .. } => "cpu/throughput",
             Self::Clock { .. } => "cpu/clock",
             Self::Sharing { .. } => "cpu/core-sharing",
+        })
+    }
+
+    fn parameters(&self) -> Parameters {
+        let parameters = Parameters::default();
+        match *self {
+            Self::Throughput { kernel, setting } => parameters
+                .with("type", kernel.number.word())
+                .with("operation", kernel.operation.word())
+                .with("level", kernel.level.word())
+                .with("threads", setting.threads)
+                .with("pinned", setting.placement == Placement::Pinned),
+            Self::Clock { load, threads } => parameters
+                .with("load", load.map_or_else(|| "none".to_owned(), name))
+                .with("threads", threads),
+            Self::Sharing { first, second } => {
+                parameters.with("first_cpu", first).with("second_cpu", second)
+            }
         }
     }
 
-    /// The base unit of its figure.
-    pub(super) fn unit(self) -> Unit {
+    fn unit(&self) -> Unit {
         match self {
-            Self::Throughput { kernel, .. } if kernel.number.is_floating() => Unit::FlopPerSecond,
-            Self::Throughput { .. } => Unit::OpPerSecond,
+            Self::Throughput { kernel, .. } => unit(*kernel),
             Self::Clock { .. } => Unit::Hertz,
             Self::Sharing { .. } => Unit::Cpus,
         }
     }
+}
 
-    /// What tells the row from others with the same id.
-    pub(super) fn parameters(self) -> Map<String, Value> {
-        let pairs = match self {
-            Self::Throughput { kernel, setting } => vec![
-                ("type", json!(kernel.number.word())),
-                ("operation", json!(kernel.operation.word())),
-                ("level", json!(kernel.level.word())),
-                ("threads", json!(setting.threads)),
-                ("pinned", json!(setting.placement == Placement::Pinned)),
-            ],
-            Self::Clock { load, threads } => {
-                let load = load.map_or_else(|| "none".to_owned(), name);
-                vec![("load", json!(load)), ("threads", json!(threads))]
-            }
-            Self::Sharing { first, second } => {
-                vec![("first_cpu", json!(first)), ("second_cpu", json!(second))]
-            }
-        };
-        pairs.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
-    }
-
-    /// The kernel whose ports must be known for its ceiling.
-    pub(super) fn kernel(self) -> Option<Kernel> {
-        match self {
-            Self::Throughput { kernel, .. } => Some(kernel),
-            Self::Clock { .. } | Self::Sharing { .. } => None,
-        }
-    }
+/// What the operations of a kernel are counted in.
+pub(super) fn unit(kernel: Kernel) -> Unit {
+    if kernel.number.is_floating() { Unit::FlopPerSecond } else { Unit::OpPerSecond }
 }
 
 /// A kernel in words.
@@ -83,17 +76,19 @@ pub(super) fn name(kernel: Kernel) -> String {
     format!("{} {} {}", number.word(), operation.word(), level.word())
 }
 
-/// The widest rung that this machine has; the widest of all where it has none, whose row then
-/// says what is missing.
+/// The kernel of the widest level that this machine has; of the widest of all where it has none,
+/// whose row then says what is missing.
 pub(super) fn best(number: Number, operation: Operation) -> Option<Kernel> {
-    let ladder = Kernel::ladder(number, operation);
-    let possible = ladder.iter().rev().find(|kernel| kernel.lacks().is_none());
-    possible.or(ladder.last()).copied()
+    let levels = Kernel::levels(number, operation);
+    let possible = levels.iter().rev().find(|kernel| kernel.lacks().is_none());
+    possible.or(levels.last()).copied()
 }
 
 /// The rows for so much of the area; `threads` is what the user asked for, empty for the usual.
-pub(super) fn rows(extent: Extent, threads: &[u32], site: &Site) -> Vec<Row> {
-    let all = site.count();
+pub(super) fn rows(extent: Extent, threads: &[u32], topology: &Topology) -> Vec<UnitRow> {
+    use Operation::{Add, MultiplyAdd};
+    use Placement::{Free, Pinned};
+    let all = topology.count();
     let counts = |usual: &[u32]| {
         let mut counts =
             if threads.is_empty() { [usual, &[all]].concat() } else { threads.to_vec() };
@@ -102,56 +97,44 @@ pub(super) fn rows(extent: Extent, threads: &[u32], site: &Site) -> Vec<Row> {
         counts
     };
     let ends = counts(&[1]);
-    let fused = best(Number::F64, Operation::MultiplyAdd);
+    let (fewest, most) = (&ends[..1], &ends[ends.len() - 1..]);
     let mut rows = Vec::new();
     match extent {
         Extent::Few => {
-            for (number, operation) in [
-                (Number::F32, Operation::MultiplyAdd),
-                (Number::F64, Operation::MultiplyAdd),
-                (Number::I32, Operation::Add),
-            ] {
-                let most = &ends[ends.len() - 1..];
-                rows.extend(best(number, operation).into_iter().flat_map(|one| pinned(one, most)));
-            }
+            rows.extend(widest(Number::F32, MultiplyAdd, most, Pinned));
+            rows.extend(widest(Number::F64, MultiplyAdd, most, Pinned));
+            rows.extend(widest(Number::I32, Add, most, Pinned));
         }
         Extent::Quick => {
             for (number, operation) in pairs(&NUMBERS) {
-                rows.extend(best(number, operation).into_iter().flat_map(|one| pinned(one, &ends)));
+                rows.extend(widest(number, operation, &ends, Pinned));
             }
-            rows.extend(rungs(Number::F64, Operation::MultiplyAdd, &ends[..1]));
+            rows.extend(narrower(Number::F64, MultiplyAdd, fewest));
             for number in NARROW {
-                rows.extend(
-                    best(number, Operation::MultiplyAdd)
-                        .into_iter()
-                        .flat_map(|one| pinned(one, &ends[..1])),
-                );
+                rows.extend(widest(number, MultiplyAdd, fewest, Pinned));
             }
-            rows.extend([None, fused].map(|load| Row::Clock { load, threads: ends[0] }));
+            let fused = best(Number::F64, MultiplyAdd);
+            rows.extend([None, fused].map(|load| UnitRow::Clock { load, threads: ends[0] }));
         }
         Extent::Full => {
             let sweep = counts(&THREADS);
             for (number, operation) in pairs(&NUMBERS) {
-                if let Some(kernel) = best(number, operation) {
-                    rows.extend(pinned(kernel, &sweep));
-                    rows.extend(placed(kernel, &sweep, Placement::Free));
-                }
-                rows.extend(rungs(number, operation, &ends[..1]));
+                rows.extend(widest(number, operation, &sweep, Pinned));
+                rows.extend(widest(number, operation, &sweep, Free));
+                rows.extend(narrower(number, operation, fewest));
             }
-            for number in NARROW {
-                for kernel in Kernel::ladder(number, Operation::MultiplyAdd) {
-                    rows.extend(pinned(kernel, &ends));
-                }
-            }
-            rows.push(Row::Clock { load: None, threads: 1 });
-            for kernel in Kernel::ladder(Number::F64, Operation::MultiplyAdd) {
-                rows.extend(ends.iter().map(|&threads| Row::Clock { load: Some(kernel), threads }));
+            let narrow = NARROW.into_iter().flat_map(|number| Kernel::levels(number, MultiplyAdd));
+            rows.extend(narrow.flat_map(|kernel| placed(kernel, &ends, Pinned)));
+            rows.push(UnitRow::Clock { load: None, threads: 1 });
+            for kernel in Kernel::levels(Number::F64, MultiplyAdd) {
+                let load = Some(kernel);
+                rows.extend(ends.iter().map(|&threads| UnitRow::Clock { load, threads }));
             }
         }
     }
     let most = if extent == Extent::Full { sharing::MOST_PAIRS } else { 1 };
-    let pairs = sharing::pairs(&site.cpus, &site.declared).into_iter().take(most);
-    rows.extend(pairs.map(|(first, second)| Row::Sharing { first, second }));
+    let pairs = sharing::pairs(&topology.cpus, &topology.siblings).into_iter().take(most);
+    rows.extend(pairs.map(|(first, second)| UnitRow::Sharing { first, second }));
     rows.dedup();
     rows
 }
@@ -160,19 +143,27 @@ fn pairs(numbers: &[Number]) -> impl Iterator<Item = (Number, Operation)> + '_ {
     numbers.iter().flat_map(|&number| OPERATIONS.map(|operation| (number, operation)))
 }
 
-/// The rungs below the best one.
-fn rungs(number: Number, operation: Operation, threads: &[u32]) -> Vec<Row> {
+/// The widest level.
+fn widest(
+    number: Number,
+    operation: Operation,
+    threads: &[u32],
+    placement: Placement,
+) -> Vec<UnitRow> {
+    let best = best(number, operation).into_iter();
+    best.flat_map(|kernel| placed(kernel, threads, placement)).collect()
+}
+
+/// The levels below that.
+fn narrower(number: Number, operation: Operation, threads: &[u32]) -> Vec<UnitRow> {
     let best = best(number, operation);
-    let others = Kernel::ladder(number, operation).into_iter().filter(|one| Some(*one) != best);
-    others.flat_map(|kernel| pinned(kernel, threads)).collect()
+    let others = Kernel::levels(number, operation).into_iter().filter(|one| Some(*one) != best);
+    others.flat_map(|kernel| placed(kernel, threads, Placement::Pinned)).collect()
 }
 
-fn pinned(kernel: Kernel, threads: &[u32]) -> Vec<Row> {
-    placed(kernel, threads, Placement::Pinned)
-}
-
-fn placed(kernel: Kernel, threads: &[u32], placement: Placement) -> Vec<Row> {
-    let row = |&threads: &u32| Row::Throughput { kernel, setting: Setting { threads, placement } };
+fn placed(kernel: Kernel, threads: &[u32], placement: Placement) -> Vec<UnitRow> {
+    let row =
+        |&threads: &u32| UnitRow::Throughput { kernel, setting: Setting { threads, placement } };
     threads.iter().map(row).collect()
 }
 
@@ -180,14 +171,14 @@ fn placed(kernel: Kernel, threads: &[u32], placement: Placement) -> Vec<Row> {
 mod tests {
     use super::*;
 
-    fn site(cpus: usize) -> Site {
-        Site { cpus: (0..cpus).collect(), ..Site::default() }
+    fn topology(cpus: usize) -> Topology {
+        Topology { cpus: (0..cpus).collect(), ..Topology::default() }
     }
 
     #[test]
     fn no_two_rows_are_alike_and_all_types_are_there() {
         for (extent, cpus) in [(Extent::Few, 1), (Extent::Quick, 2), (Extent::Full, 64)] {
-            let rows = rows(extent, &[], &site(cpus));
+            let rows = rows(extent, &[], &topology(cpus));
             let mut names: Vec<String> =
                 rows.iter().map(|row| format!("{} {:?}", row.id(), row.parameters())).collect();
             names.sort();
@@ -195,15 +186,15 @@ mod tests {
             names.dedup();
             assert_eq!(names.len(), count, "{extent:?}");
         }
-        let full = rows(Extent::Full, &[], &site(64));
+        let full = rows(Extent::Full, &[], &topology(64));
         for word in ["f32", "f64", "i32", "i64", "i8", "bf16"] {
-            assert!(full.iter().any(|row| row.parameters().get("type") == Some(&json!(word))));
+            assert!(full.iter().any(|row| row.parameters().value("type") == Some(&word.into())));
         }
-        for threads in [1, 2, 4, 8, 64] {
+        for threads in [1_u32, 2, 4, 8, 64] {
             for pinned in [true, false] {
-                let is = |row: &&Row| {
-                    row.parameters().get("threads") == Some(&json!(threads))
-                        && row.parameters().get("pinned") == Some(&json!(pinned))
+                let is = |row: &&UnitRow| {
+                    row.parameters().value("threads") == Some(&threads.into())
+                        && row.parameters().value("pinned") == Some(&pinned.into())
                 };
                 assert!(full.iter().filter(is).count() >= 8, "{threads} {pinned}");
             }
@@ -212,14 +203,14 @@ mod tests {
 
     #[test]
     fn the_short_set_leaves_room_for_linpack_and_memory() {
-        assert!(rows(Extent::Few, &[], &site(64)).len() <= 4);
+        assert!(rows(Extent::Few, &[], &topology(64)).len() <= 4);
     }
 
     #[test]
     fn threads_asked_for_replace_the_usual_ones() {
         for extent in [Extent::Few, Extent::Quick, Extent::Full] {
-            for row in rows(extent, &[3], &site(4)) {
-                if let Row::Throughput { setting, .. } = row {
+            for row in rows(extent, &[3], &topology(4)) {
+                if let UnitRow::Throughput { setting, .. } = row {
                     assert_eq!(setting.threads, 3);
                 }
             }
@@ -228,8 +219,8 @@ mod tests {
 
     #[test]
     fn one_cpu_has_no_pair() {
-        let is_pair = |row: &Row| matches!(row, Row::Sharing { .. });
-        assert!(!rows(Extent::Full, &[], &site(1)).iter().any(is_pair));
-        assert!(rows(Extent::Few, &[], &site(2)).iter().any(is_pair));
+        let is_pair = |row: &UnitRow| matches!(row, UnitRow::Sharing { .. });
+        assert!(!rows(Extent::Full, &[], &topology(1)).iter().any(is_pair));
+        assert!(rows(Extent::Few, &[], &topology(2)).iter().any(is_pair));
     }
 }

@@ -1,69 +1,77 @@
 //! Threads against rate, beside the peak: rows made of other rows, for a picture.
 
-use std::collections::BTreeSet;
+use std::borrow::Cow;
 
-use flatout_measure::record::{Chart, Outcome, Provenance, Status};
-use serde_json::{Value, json};
+use flatout_measure::case::{Measured, blank};
+use flatout_measure::record::{Chart, Outcome, Provenance};
+use flatout_measure::row::{Parameters, Row, Unit};
+use flatout_sys::throughput::{Kernel, Operation};
+
+use super::row::{self, UnitRow};
+use super::trial::Placement;
 
 const FLOATING: &str = "cpu/scaling";
 const INTEGER: &str = "cpu/integer-scaling";
 
-/// Which row a curve is made of: pinned multiply-add of the rung that has several threads.
-fn is_curve(outcome: &Outcome) -> bool {
-    let text = |key: &str| outcome.parameters.get(key).and_then(Value::as_str);
-    outcome.id == "cpu/throughput"
-        && text("operation") == Some("multiply-add")
-        && matches!(text("type"), Some("f32" | "f64" | "i32" | "i64"))
-        && outcome.parameters.get("pinned") == Some(&json!(true))
-        && outcome.median.is_some()
+/// A point of a curve.
+struct Point {
+    kernel: Kernel,
+    threads: u32,
+    curve: &'static str,
+}
+
+impl Row for Point {
+    fn id(&self) -> Cow<'static, str> {
+        if self.kernel.number.is_floating() { FLOATING } else { INTEGER }.into()
+    }
+
+    fn parameters(&self) -> Parameters {
+        Parameters::default()
+            .with("type", self.kernel.number.word())
+            .with("level", self.kernel.level.word())
+            .with("threads", self.threads)
+            .with("curve", self.curve)
+    }
+
+    fn unit(&self) -> Unit {
+        row::unit(self.kernel)
+    }
+}
+
+/// The kernel and threads of a row that a curve is made of: pinned multiply-add, of the level that has
+/// several numbers of threads.
+fn place(measured: &Measured<UnitRow>) -> Option<(Kernel, u32)> {
+    match measured.row {
+        UnitRow::Throughput { kernel, setting }
+            if setting.placement == Placement::Pinned
+                && kernel.operation == Operation::MultiplyAdd
+                && row::NUMBERS.contains(&kernel.number)
+                && measured.outcome.median.is_some() =>
+        {
+            Some((kernel, setting.threads))
+        }
+        _ => None,
+    }
 }
 
 /// For each point of a curve the figure, and its peak where that is known; no curve of one point.
-pub(super) fn rows(outcomes: &[Outcome]) -> Vec<Outcome> {
-    let word = |outcome: &Outcome, key: &str| outcome.parameters.get(key).cloned();
-    let key =
-        |outcome: &Outcome| format!("{:?} {:?}", word(outcome, "type"), word(outcome, "level"));
-    let points: Vec<&Outcome> = outcomes.iter().filter(|outcome| is_curve(outcome)).collect();
-    let mut seen = BTreeSet::new();
-    let repeated: BTreeSet<String> =
-        points.iter().map(|outcome| key(outcome)).filter(|key| !seen.insert(key.clone())).collect();
+pub(super) fn rows(units: &[Measured<UnitRow>]) -> Vec<Outcome> {
+    let points = || units.iter().filter_map(|one| Some((place(one)?, &one.outcome)));
     let mut rows = Vec::new();
-    for outcome in points.into_iter().filter(|outcome| repeated.contains(&key(outcome))) {
-        rows.push(point(outcome, "measured"));
+    for ((kernel, threads), outcome) in points() {
+        if points().filter(|((other, _), _)| *other == kernel).count() < 2 {
+            continue;
+        }
+        let Outcome { median, ci95, n, ref samples, status, .. } = *outcome;
+        let samples = samples.clone();
+        let figure = blank(&Point { kernel, threads, curve: "measured" });
+        rows.push(Outcome { median, ci95, n, samples, status, ..figure });
         let peak = outcome.ceiling.as_ref().filter(|one| one.provenance != Provenance::Unknown);
-        if let Some(value) = peak.and_then(|peak| peak.value) {
-            let figure = Outcome {
-                median: Some(value),
-                ci95: None,
-                n: 0,
-                samples: Vec::new(),
-                status: Status::Ok,
-                ..point(outcome, "peak")
-            };
-            rows.push(figure);
+        if let median @ Some(_) = peak.and_then(|peak| peak.value) {
+            rows.push(Outcome { median, ..blank(&Point { kernel, threads, curve: "peak" }) });
         }
     }
     rows
-}
-
-fn point(outcome: &Outcome, curve: &str) -> Outcome {
-    let floating = outcome.unit == "flop/s";
-    let keys = ["type", "level", "threads"];
-    let mut parameters: serde_json::Map<String, Value> = keys
-        .into_iter()
-        .filter_map(|key| Some((key.to_owned(), outcome.parameters.get(key)?.clone())))
-        .collect();
-    parameters.insert("curve".to_owned(), json!(curve));
-    Outcome {
-        id: if floating { FLOATING } else { INTEGER }.to_owned(),
-        parameters,
-        audit: serde_json::Map::new(),
-        ceiling: None,
-        warnings: Vec::new(),
-        series: Vec::new(),
-        latency: None,
-        ..outcome.clone()
-    }
 }
 
 /// The pictures that these rows make.
@@ -85,32 +93,31 @@ pub(super) fn charts(outcomes: &[Outcome]) -> Vec<Chart> {
 
 #[cfg(test)]
 mod tests {
+    use flatout_measure::fact::Facts;
     use flatout_measure::record::Ceiling;
+    use flatout_sys::throughput::{Level, Number};
 
+    use super::super::trial::Setting;
     use super::*;
 
-    fn row(threads: u32, level: &str, peak: Option<f64>) -> Outcome {
-        let parameters = json!({
-            "type": "f64", "operation": "multiply-add", "level": level, "threads": threads,
-            "pinned": true
-        });
-        let provenance = peak.map_or(Provenance::Unknown, |_| Provenance::Inferred);
-        Outcome {
-            id: "cpu/throughput".to_owned(),
-            parameters: parameters.as_object().cloned().unwrap(),
-            unit: "flop/s".to_owned(),
-            median: Some(10.0),
-            samples: vec![10.0],
-            n: 1,
-            ceiling: Some(Ceiling { value: peak, provenance, ..Ceiling::default() }),
-            ..Outcome::default()
-        }
+    fn row(threads: u32, level: Level, peak: Option<f64>) -> Measured<UnitRow> {
+        let kernel = Kernel { number: Number::F64, operation: Operation::MultiplyAdd, level };
+        let setting = Setting { threads, placement: Placement::Pinned };
+        let row = UnitRow::Throughput { kernel, setting };
+        let ceiling = Some(Ceiling::known("peak", peak, Provenance::Inferred));
+        let outcome =
+            Outcome { median: Some(10.0), samples: vec![10.0], n: 1, ceiling, ..blank(&row) };
+        Measured { row, outcome, facts: Facts::default(), further: Vec::new() }
     }
 
     #[test]
     fn a_curve_stands_beside_its_peak() {
-        let outcomes = [row(1, "avx512", Some(11.0)), row(2, "avx512", None), row(1, "sse2", None)];
-        let rows = rows(&outcomes);
+        let units = [
+            row(1, Level::Avx512, Some(11.0)),
+            row(2, Level::Avx512, None),
+            row(1, Level::Sse2, None),
+        ];
+        let rows = rows(&units);
         let figures: Vec<_> = rows
             .iter()
             .map(|row| (row.parameters["curve"].as_str().unwrap(), row.median.unwrap(), row.n))

@@ -6,9 +6,8 @@
 
 use flatout_measure::case::{Sample, TrialError};
 use flatout_measure::statistics::quantile;
-use serde_json::json;
 
-use super::load::{Load, Reading, Stint};
+use super::load::{Load, Reading, SampleWindow};
 use super::trial::{self, Placement, Setting};
 
 /// Pairs that are measured at most.
@@ -16,7 +15,7 @@ pub(super) const MOST_PAIRS: usize = 6;
 /// Rounds of slices of each of the three runs, of some 0.6 ms: long against the start of threads.
 const ROUNDS: u32 = 6;
 /// From this on the CPUs are two cores; up to the other one they share one. Between them nobody
-/// knows: a clock that falls when both work, or neighbours.
+/// knows: a clock that falls when both work, or contention by others.
 const APART_FROM: f64 = 1.6;
 const SHARED_TO: f64 = 1.35;
 
@@ -61,9 +60,9 @@ impl Verdict {
     }
 }
 
-/// The pairs that are worth a look: neighbours, and CPUs half the machine apart, as siblings are
+/// The pairs that are worth a look: adjacent CPUs, and those half the machine apart, as siblings are
 /// numbered; of few CPUs all. Those of which the kernel says that they share a core are left out.
-pub(super) fn pairs(cpus: &[usize], declared: &[Vec<usize>]) -> Vec<(usize, usize)> {
+pub(super) fn pairs(cpus: &[usize], siblings: &[Vec<usize>]) -> Vec<(usize, usize)> {
     let count = cpus.len();
     let mut sorted = cpus.to_vec();
     sorted.sort_unstable();
@@ -78,7 +77,7 @@ pub(super) fn pairs(cpus: &[usize], declared: &[Vec<usize>]) -> Vec<(usize, usiz
         }
     }
     let known = |pair: &(usize, usize)| {
-        declared.iter().any(|set| set.contains(&pair.0) && set.contains(&pair.1))
+        siblings.iter().any(|set| set.contains(&pair.0) && set.contains(&pair.1))
     };
     pairs.retain(|pair| !known(pair));
     // Both ways of numbering first, then further ones.
@@ -88,21 +87,20 @@ pub(super) fn pairs(cpus: &[usize], declared: &[Vec<usize>]) -> Vec<(usize, usiz
 
 /// One trial: each CPU alone, then both.
 pub(super) fn sample(load: &Load, first: usize, second: usize) -> Result<Sample, TrialError> {
-    let run = |cpus: &[usize]| -> Result<Vec<Stint>, TrialError> {
+    let run = |cpus: &[usize]| -> Result<Vec<SampleWindow>, TrialError> {
         let setting = Setting { threads: cpus.len() as u32, placement: Placement::Pinned };
-        let members =
-            trial::run(load, cpus, setting, |load| load.stint(ROUNDS, Reading::Apart, None))?;
-        Ok(members.into_iter().map(|member| member.stint).collect())
+        let sample = |load: &Load| load.sample(ROUNDS, Reading::Apart, None, 1);
+        let members = trial::run(load, cpus, setting, sample)?;
+        Ok(members.into_iter().map(|member| member.window).collect())
     };
-    let rates = |stints: &[Stint]| -> Vec<f64> { stints.iter().filter_map(Stint::per_s).collect() };
+    let rates = |windows: &[SampleWindow]| -> Vec<f64> {
+        windows.iter().filter_map(SampleWindow::per_s).collect()
+    };
     let alone = [rates(&run(&[first])?), rates(&run(&[second])?)].concat();
     let both = run(&[first, second])?;
-    let wall_ns = both.iter().map(|stint| stint.end_ns.saturating_sub(stint.start_ns)).max();
-    let (together, elapsed_ns) = (rates(&both), wall_ns.unwrap_or(0));
-    let worth = worth_cpus(&alone, &together);
-    let mut audit = serde_json::Map::new();
-    audit.insert("trials_summed".to_owned(), json!(1));
-    Ok(Sample { amount: worth * elapsed_ns as f64 / 1e9, elapsed_ns, audit, ..Sample::default() })
+    let elapsed_ns = both.iter().map(SampleWindow::elapsed_ns).max().unwrap_or(0);
+    let worth = worth_cpus(&alone, &rates(&both));
+    Ok(Sample { amount: worth * elapsed_ns as f64 / 1e9, elapsed_ns, ..Sample::default() })
 }
 
 /// The sum of what each does beside the other, as shares of what it does alone.
@@ -121,7 +119,7 @@ mod tests {
         assert_eq!(judge(worth_cpus(&[52.7e9, 52.6e9], &[26.5e9, 26.2e9])), Verdict::Shared);
         // An Ice Lake whose clock falls from 3.5 to 3.1 GHz when two cores work.
         assert_eq!(judge(worth_cpus(&[112e9, 112e9], &[99e9, 99e9])), Verdict::Apart);
-        // A neighbour came in between.
+        // Another thread came in between.
         assert_eq!(judge(1.5), Verdict::Unclear);
         assert_eq!(judge(0.0), Verdict::Unclear);
         assert_eq!(judge(f64::NAN), Verdict::Unclear);

@@ -72,7 +72,7 @@ fn every_row_has_a_figure_or_a_reason_and_a_ceiling() {
 
 #[test]
 fn more_threads_than_cpus_are_called_oversubscribed() {
-    let count = 2 * Site::look(Path::new("/")).count();
+    let count = 2 * Topology::look(Path::new("/")).count();
     let found = measured(&Options { threads: vec![count], ..options() }, false);
     let rows = found.outcomes.iter().filter(|one| one.id == "cpu/throughput");
     for row in rows.filter(|row| row.status != Status::Unsupported) {

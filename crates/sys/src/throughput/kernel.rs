@@ -67,7 +67,7 @@ pub enum Form {
     Work,
     /// A loop of other instructions that the same ports execute: a product for the fused
     /// multiply-add, a difference for a sum. It counts the ports; its own rate is no figure.
-    Census,
+    PortCount,
 }
 
 impl Number {
@@ -143,7 +143,7 @@ impl Level {
 }
 
 /// Levels from the narrowest to the widest.
-const LADDER: [Level; 7] = [
+const LEVELS: [Level; 7] = [
     Level::Scalar,
     Level::Sse2,
     Level::Avx2,
@@ -155,11 +155,11 @@ const LADDER: [Level; 7] = [
 
 impl Kernel {
     /// The kernels of a type and operation that some CPU has, the narrowest first, whether this
-    /// machine can run them or not. A rung that no instruction set has (SSE2 and AVX2 multiply no
+    /// machine can run them or not. A level that no instruction set has (SSE2 and AVX2 multiply no
     /// 64-bit integers) is left out.
-    pub fn ladder(number: Number, operation: Operation) -> Vec<Self> {
+    pub fn levels(number: Number, operation: Operation) -> Vec<Self> {
         let kernel = |level| Self { number, operation, level };
-        LADDER.into_iter().map(kernel).filter(|kernel| kernel.exists()).collect()
+        LEVELS.into_iter().map(kernel).filter(|kernel| kernel.exists()).collect()
     }
 
     fn exists(self) -> bool {

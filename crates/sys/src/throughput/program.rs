@@ -31,13 +31,13 @@ impl Program {
         let fused = kernel.instructions() == 1;
         match (kernel.number, kernel.operation, form) {
             (Number::I8, _, Form::Work) => Self::DotBytes,
-            (Number::I8, _, Form::Census) => Self::DotWords,
+            (Number::I8, _, Form::PortCount) => Self::DotWords,
             (_, Operation::Add, Form::Work) => Self::Add,
-            (_, Operation::Add, Form::Census) => Self::Subtract,
+            (_, Operation::Add, Form::PortCount) => Self::Subtract,
             (_, Operation::MultiplyAdd, Form::Work) if fused => Self::Fused,
             (_, Operation::MultiplyAdd, Form::Work) => Self::MultiplyThenAdd,
-            (_, Operation::MultiplyAdd, Form::Census) if fused => Self::Multiply,
-            (_, Operation::MultiplyAdd, Form::Census) => Self::MultiplyThenSubtract,
+            (_, Operation::MultiplyAdd, Form::PortCount) if fused => Self::Multiply,
+            (_, Operation::MultiplyAdd, Form::PortCount) => Self::MultiplyThenSubtract,
         }
     }
 

@@ -8,7 +8,7 @@ const NUMBERS: [Number; 6] =
 
 fn all() -> Vec<Kernel> {
     let pairs = NUMBERS.into_iter().flat_map(|number| {
-        [Operation::MultiplyAdd, Operation::Add].map(|operation| Kernel::ladder(number, operation))
+        [Operation::MultiplyAdd, Operation::Add].map(|operation| Kernel::levels(number, operation))
     });
     pairs.flatten().collect()
 }
@@ -17,7 +17,7 @@ fn all() -> Vec<Kernel> {
 fn possible() -> Vec<Workload> {
     let mut workloads = Vec::new();
     for kernel in all() {
-        for form in [Form::Work, Form::Census] {
+        for form in [Form::Work, Form::PortCount] {
             match Workload::new(kernel, form, 7) {
                 Ok(workload) => workloads.push(workload),
                 Err(error) => eprintln!("skipped: {kernel:?}: {error}"),
@@ -69,7 +69,7 @@ fn a_wrong_result_is_seen() {
 fn every_number_of_pairs_gives_another_result() {
     // A loop that left out a turn, or took one too many, would end elsewhere.
     for kernel in all().into_iter().filter(|kernel| kernel.level != Level::Amx) {
-        for form in [Form::Work, Form::Census] {
+        for form in [Form::Work, Form::PortCount] {
             let program = Program::of(kernel, form);
             let frame = Frame::new(kernel, program, 3);
             let result = |pairs| program.result(kernel, &frame, pairs).sum(kernel);
@@ -88,7 +88,7 @@ fn floating_numbers_stay_near_one() {
         if kernel.number != Number::F64 {
             continue;
         }
-        for form in [Form::Work, Form::Census] {
+        for form in [Form::Work, Form::PortCount] {
             let program = Program::of(kernel, form);
             let frame = Frame::new(kernel, program, 11);
             for pairs in [0, 1, 100, pass_pairs(kernel)] {
@@ -121,15 +121,15 @@ fn operations_are_counted_by_lane_and_kind() {
 }
 
 #[test]
-fn the_ladder_has_the_rungs_that_exist() {
-    let rungs = |number, operation| -> Vec<&str> {
-        Kernel::ladder(number, operation).iter().map(|kernel| kernel.level.word()).collect()
+fn the_levels_that_exist_are_listed() {
+    let levels = |number, operation| -> Vec<&str> {
+        Kernel::levels(number, operation).iter().map(|kernel| kernel.level.word()).collect()
     };
-    assert_eq!(rungs(Number::F64, Operation::Add), ["sse2", "avx2", "avx512"]);
-    assert_eq!(rungs(Number::I64, Operation::MultiplyAdd), ["scalar", "avx512"]);
-    assert_eq!(rungs(Number::I8, Operation::MultiplyAdd), ["avx-vnni", "avx512-vnni", "amx"]);
-    assert_eq!(rungs(Number::Bf16, Operation::MultiplyAdd), ["amx"]);
-    assert!(rungs(Number::Bf16, Operation::Add).is_empty());
+    assert_eq!(levels(Number::F64, Operation::Add), ["sse2", "avx2", "avx512"]);
+    assert_eq!(levels(Number::I64, Operation::MultiplyAdd), ["scalar", "avx512"]);
+    assert_eq!(levels(Number::I8, Operation::MultiplyAdd), ["avx-vnni", "avx512-vnni", "amx"]);
+    assert_eq!(levels(Number::Bf16, Operation::MultiplyAdd), ["amx"]);
+    assert!(levels(Number::Bf16, Operation::Add).is_empty());
     let odd = Kernel { number: Number::F32, operation: Operation::Add, level: Level::Amx };
     assert_eq!(odd.lacks().as_deref(), Some("amx has no f32"));
     assert!(Workload::new(odd, Form::Work, 1).is_err());

@@ -96,7 +96,7 @@ impl Tiles {
     /// do that.
     pub(super) fn new(number: Number, form: Form, seed: u64) -> Self {
         let product = match (number, form) {
-            (_, Form::Census) => Product::SignedBytes,
+            (_, Form::PortCount) => Product::SignedBytes,
             (Number::Bf16, Form::Work) => Product::Bf16,
             (_, Form::Work) => Product::UnsignedBytes,
         };

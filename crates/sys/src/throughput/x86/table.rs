@@ -68,10 +68,10 @@ macro_rules! pick {
     ($name:ident) => {
         Some(Loops { plain: $name::plain, chained: $name::chained })
     };
-    ($form:expr, $work:ident, $census:ident) => {
+    ($form:expr, $work:ident, $port_count:ident) => {
         match $form {
             Form::Work => pick!($work),
-            Form::Census => pick!($census),
+            Form::PortCount => pick!($port_count),
         }
     };
 }

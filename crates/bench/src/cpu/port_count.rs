@@ -1,39 +1,38 @@
-//! The ports of each kernel, counted before the rows are measured, and after it where a neighbour on
-//! the core was in the way.
+//! The execution ports of each kernel, counted before the rows are measured, and after it where SMT
+//! sibling contention was in the way.
 
 use std::collections::BTreeMap;
-use std::thread;
 
 use flatout_measure::statistics;
 use flatout_sys::affinity;
 use flatout_sys::throughput::{Form, Kernel, Level, Operation};
 
-use super::load::{Load, Reading, Stint};
-use super::lookout::{Lookout, Sight};
+use super::contention::{ContentionProbe, CoreUse};
+use super::load::{Load, Reading, SampleWindow};
 use super::ports::{self, Ports};
-use super::site::Site;
+use super::topology::{Topology, in_own_thread};
 
 /// Rounds of slices of one try.
 const ROUNDS: u32 = 8;
 /// Slices alone on the core that make a count, and as many as are wanted while there is time.
 const LEAST_ALONE: usize = 4;
 const ENOUGH_ALONE: usize = 8;
-/// CPUs on which a kernel is counted in turn: neighbours differ, ports do not.
+/// CPUs on which a kernel is counted in turn: contention differs, ports do not.
 const CPUS: usize = 2;
 /// Share of the slices below the one that counts where too few had the core alone; of those that had,
-/// the middle one counts. Neighbours lower a slice; the clock beside it is too low only if it was
+/// the middle one counts. Contention lowers a slice; the clock beside it is too low only if it was
 /// disturbed before and after, so the few highest are not to be believed:
-/// of 1000 slices beside neighbours nine tenths were below 2.007 and 1.987 steps per cycle on two
+/// of 1000 slices with contention nine tenths were below 2.007 and 1.987 steps per cycle on two
 /// CPUs whose cores do 2, the highest was 2.07 (Sapphire Rapids, 2026-11-22).
 const SHARE: f64 = 0.9;
 
-/// What the loop of a kernel's census read.
+/// What the counting loop of a kernel read.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Count {
     /// Steps per cycle, the higher of two CPUs where neither was a whole number: of slices alone on the
     /// core the middle one; else what nine tenths do not exceed.
     pub(super) per_cycle: f64,
-    /// `None`: no whole number, or a neighbour was there.
+    /// `None`: no whole number, or there was contention.
     pub(super) ports: Option<Ports>,
     /// Whether the slices had the core alone, or nobody can tell.
     pub(super) is_trusted: bool,
@@ -43,31 +42,31 @@ pub(super) struct Count {
 #[derive(Debug, Default)]
 struct Seen {
     alone: Vec<f64>,
-    beside: Vec<f64>,
-    /// Whether glances could tell one from the other.
-    was_watched: bool,
+    contended: Vec<f64>,
+    /// Whether probes could tell one from the other.
+    was_probed: bool,
 }
 
 impl Seen {
-    fn take(&mut self, stint: &Stint, per_step: f64) {
-        let is_alone = stint.has_alone(1);
-        self.was_watched |= stint.sight != Sight::Unknown;
-        let kind = if is_alone { &mut self.alone } else { &mut self.beside };
-        let slices = stint.per_cycle().into_iter().filter(|_| !stint.is_wrong);
+    fn take(&mut self, window: &SampleWindow, per_step: f64) {
+        let is_alone = window.has_alone(1);
+        self.was_probed |= window.core_use != CoreUse::Unknown;
+        let kind = if is_alone { &mut self.alone } else { &mut self.contended };
+        let slices = window.per_cycle().into_iter().filter(|_| !window.is_wrong);
         kind.extend(slices.map(|operations| operations / per_step));
     }
 
     /// What they say; `sums` are the ports of sums alone, for a kernel that is a product and a sum.
     ///
-    /// Beside a neighbour who keeps the same ports busy two of them look like one: then nobody knows. How
+    /// Under contention for the same ports two of them look like one: then nobody knows. How
     /// many micro-operations a pair is follows from a fraction, which takes more slices to trust.
     fn count(&self, kernel: Kernel, sums: Option<Ports>) -> Option<Count> {
         let is_alone = self.alone.len() >= LEAST_ALONE;
         let per_cycle = match is_alone {
             true => statistics::median(&self.alone)?,
-            false => statistics::quantile(&[&self.alone[..], &self.beside].concat(), SHARE)?,
+            false => statistics::quantile(&[&self.alone[..], &self.contended].concat(), SHARE)?,
         };
-        let (is_trusted, is_sure) = match self.was_watched {
+        let (is_trusted, is_sure) = match self.was_probed {
             true => (is_alone, self.alone.len() >= ENOUGH_ALONE),
             false => (true, true),
         };
@@ -81,42 +80,39 @@ impl Seen {
 
 /// What was seen of all kernels that were asked for and could be counted, on each of the CPUs.
 #[derive(Debug, Default)]
-pub(super) struct Census {
+pub(super) struct PortCounts {
     seen: BTreeMap<Kernel, Vec<Seen>>,
-    /// Counts that were taken elsewhere.
-    #[cfg(test)]
-    known: BTreeMap<Kernel, Count>,
 }
 
-impl Census {
+impl PortCounts {
     /// Counts the ports of `kernels` on the first CPUs. Takes some 5 to 80 ms for each.
     pub(super) fn take(
         kernels: &[Kernel],
-        site: &Site,
+        topology: &Topology,
         seed: u64,
         stop: &dyn Fn() -> bool,
     ) -> Self {
-        let mut census = Self::default();
-        site.lookout.learn();
+        let mut counts = Self::default();
+        topology.probe.learn();
         let sums = kernels.iter().map(|kernel| Kernel { operation: Operation::Add, ..*kernel });
         for kernel in sums.chain(kernels.iter().copied()) {
             if stop() {
                 break;
             }
-            if kernel.lacks().is_none() && !census.seen.contains_key(&kernel) {
-                census.count(kernel, site, seed, None);
+            if kernel.lacks().is_none() && !counts.seen.contains_key(&kernel) {
+                counts.count(kernel, topology, seed, None);
             }
         }
-        census
+        counts
     }
 
     /// Counts again, in turn, what no slices alone on a core have counted yet, until `stop`.
-    pub(super) fn complete(&mut self, site: &Site, seed: u64, stop: &dyn Fn() -> bool) {
+    pub(super) fn complete(&mut self, topology: &Topology, seed: u64, stop: &dyn Fn() -> bool) {
         loop {
             let lacks = |seen: &Vec<Seen>| seen.iter().all(|one| one.alone.len() < ENOUGH_ALONE);
             let lacking = self.seen.iter().filter(|(_, seen)| lacks(seen));
             let mut lacking: Vec<Kernel> = lacking.map(|(kernel, _)| *kernel).collect();
-            if lacking.is_empty() || site.lookout.width().is_none() {
+            if lacking.is_empty() || topology.probe.width().is_none() {
                 return;
             }
             // First those of which nothing is known yet.
@@ -126,23 +122,17 @@ impl Census {
                 if stop() {
                     return;
                 }
-                self.count(kernel, site, seed, site.quietest());
+                self.count(kernel, topology, seed, topology.quietest());
             }
         }
     }
 
-    /// A census that was taken elsewhere.
-    #[cfg(test)]
-    pub(super) fn known(kernel: Kernel, count: Count) -> Self {
-        Self { known: BTreeMap::from([(kernel, count)]), ..Self::default() }
+    /// What is known of each kernel.
+    pub(super) fn counts(&self) -> BTreeMap<Kernel, Count> {
+        self.seen.keys().filter_map(|&kernel| Some((kernel, self.of(kernel)?))).collect()
     }
 
-    /// What is known of a kernel.
-    pub(super) fn of(&self, kernel: Kernel) -> Option<Count> {
-        #[cfg(test)]
-        if let Some(count) = self.known.get(&kernel) {
-            return Some(*count);
-        }
+    fn of(&self, kernel: Kernel) -> Option<Count> {
         // Pairs of a product and a sum are held against sums.
         let sums = match kernel.operation {
             Operation::Add => None,
@@ -154,11 +144,11 @@ impl Census {
     }
 
     /// One try on each of the CPUs, or on that one if it is one of them.
-    fn count(&mut self, kernel: Kernel, site: &Site, seed: u64, only: Option<usize>) {
-        let Ok(load) = Load::new(kernel, Form::Census, seed) else { return };
-        let cpus: Vec<Option<usize>> = match site.cpus.len() {
+    fn count(&mut self, kernel: Kernel, topology: &Topology, seed: u64, only: Option<usize>) {
+        let Ok(load) = Load::new(kernel, Form::PortCount, seed) else { return };
+        let cpus: Vec<Option<usize>> = match topology.cpus.len() {
             0 => vec![None],
-            _ => site.cpus.iter().take(CPUS).map(|&cpu| Some(cpu)).collect(),
+            _ => topology.cpus.iter().take(CPUS).map(|&cpu| Some(cpu)).collect(),
         };
         let per_step = (kernel.lanes() * kernel.operation.count()) as f64;
         let seen = self.seen.entry(kernel).or_default();
@@ -166,7 +156,7 @@ impl Census {
         let only = only.filter(|only| cpus.contains(&Some(*only)));
         let wanted = |cpu: &Option<usize>| only.is_none() || *cpu == only;
         for (cpu, seen) in cpus.into_iter().zip(seen).filter(|(cpu, _)| wanted(cpu)) {
-            seen.take(&stint(&load, cpu, &site.lookout), per_step);
+            seen.take(&counted(&load, cpu, &topology.probe), per_step);
         }
     }
 }
@@ -174,7 +164,7 @@ impl Census {
 /// The count that is taken of those of several CPUs: of those alone on their cores, if there are any. A
 /// whole number is better than none, and of two the higher: whoever else uses the ports lowers a
 /// count. A fraction of ports must be the same on all: a pair that takes 0.82 per cycle, which is no
-/// fraction of ports, was once seen as three for four micro-operations beside a neighbour.
+/// fraction of ports, was once seen as three for four micro-operations under contention.
 fn chosen(counts: &[Count]) -> Option<Count> {
     let any_trusted = counts.iter().any(|count| count.is_trusted);
     let believed = || counts.iter().copied().filter(|count| count.is_trusted == any_trusted);
@@ -186,31 +176,26 @@ fn chosen(counts: &[Count]) -> Option<Count> {
     Some(Count { ports: best.ports.filter(|_| !is_fraction || is_agreed), ..best })
 }
 
-/// The census loop in slices, on one CPU.
-fn stint(load: &Load, cpu: Option<usize>, lookout: &Lookout) -> Stint {
-    let work = || match cpu.map(affinity::pin_to) {
-        Some(Err(_)) => Stint::default(),
-        _ => load.stint(ROUNDS, Reading::Between, Some(lookout)),
-    };
-    thread::scope(|scope| {
-        scope.spawn(work).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+/// The counting loop in slices, on one CPU.
+fn counted(load: &Load, cpu: Option<usize>, probe: &ContentionProbe) -> SampleWindow {
+    in_own_thread(|| match cpu.map(affinity::pin_to) {
+        Some(Err(_)) => SampleWindow::default(),
+        _ => load.sample(ROUNDS, Reading::Between, Some(probe), 1),
     })
 }
 
 /// Why a count gave no ports, in words.
 pub(super) fn why_unknown(kernel: Kernel, count: Option<Count>) -> String {
+    let Some(count) = count else { return "its ports could not be counted".to_owned() };
     let unit = if kernel.level == Level::Amx { "rows" } else { "steps" };
-    count.map_or_else(
-        || "its ports could not be counted".to_owned(),
-        |count| match count.is_trusted {
-            true => format!(
-                "its ports are unknown: {:.2} {unit} per cycle are no whole number within 3 %",
-                count.per_cycle
-            ),
-            false => "its ports are unknown: a neighbour used the core whenever they were counted"
-                .to_owned(),
-        },
-    )
+    match count.is_trusted {
+        true => format!(
+            "its ports are unknown: {:.2} {unit} per cycle are no whole number within 3 %",
+            count.per_cycle
+        ),
+        false => "its ports are unknown: an SMT sibling used the core whenever they were counted"
+            .to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -222,24 +207,24 @@ mod tests {
     #[test]
     fn what_was_not_counted_is_unknown() {
         let kernel = Kernel { number: Number::F64, operation: Operation::Add, level: Level::Avx2 };
-        assert_eq!(Census::default().of(kernel), None);
+        assert_eq!(PortCounts::default().of(kernel), None);
         assert!(why_unknown(kernel, None).contains("could not be counted"));
         let count = Count { per_cycle: 1.78, ports: None, is_trusted: true };
         assert!(why_unknown(kernel, Some(count)).contains("1.78 steps per cycle"));
     }
 
     #[test]
-    fn a_count_beside_a_neighbour_is_none() {
+    fn a_count_under_contention_is_none() {
         let single = Kernel { number: Number::F64, operation: Operation::Add, level: Level::Avx2 };
-        let seen = |alone: &[f64], beside: &[f64], was_watched| Seen {
+        let seen = |alone: &[f64], contended: &[f64], was_probed| Seen {
             alone: alone.to_vec(),
-            beside: beside.to_vec(),
-            was_watched,
+            contended: contended.to_vec(),
+            was_probed,
         };
         let ports = |seen: &Seen| seen.count(single, None).unwrap().ports.map(|ports| ports.ports);
         // Half of two ports looks like one.
         assert_eq!(ports(&seen(&[], &[1.0; 16], true)), None);
-        assert_eq!(ports(&seen(&[], &[1.99; 16], false)), Some(2), "nobody could look");
+        assert_eq!(ports(&seen(&[], &[1.99; 16], false)), Some(2), "nobody could probe");
         assert_eq!(ports(&seen(&[1.99; 3], &[1.0; 16], true)), None);
         assert_eq!(ports(&seen(&[1.99, 2.0, 1.6, 1.99], &[1.0; 16], true)), Some(2));
         assert_eq!(Seen::default().count(single, None), None);
@@ -268,7 +253,7 @@ mod tests {
         let ports = |counts: &[Count]| chosen(counts).and_then(|count| count.ports);
         assert_eq!(ports(&[count(0.76, 3, 4), none]), None);
         assert_eq!(ports(&[count(0.76, 3, 4); 2]), count(0.76, 3, 4).ports);
-        // Whole numbers need no second witness: the other CPU has a neighbour.
+        // Whole numbers need no second witness: the other CPU is contended for.
         assert_eq!(
             ports(&[count(1.98, 2, 1), Count { per_cycle: 1.7, ..none }]),
             count(2.0, 2, 1).ports
@@ -283,16 +268,16 @@ mod tests {
     #[test]
     fn a_user_who_stops_waits_for_no_count() {
         let kernel = Kernel { number: Number::F64, operation: Operation::Add, level: Level::Sse2 };
-        let mut census = Census::take(&[kernel], &Site::default(), 1, &|| true);
-        census.complete(&Site::default(), 1, &|| true);
-        assert_eq!(census.of(kernel), None);
+        let mut counts = PortCounts::take(&[kernel], &Topology::default(), 1, &|| true);
+        counts.complete(&Topology::default(), 1, &|| true);
+        assert_eq!(counts.of(kernel), None);
     }
 
     #[test]
     fn a_count_is_a_figure_above_nothing() {
         let kernel = Kernel { number: Number::I32, operation: Operation::Add, level: Level::Sse2 };
-        let census = Census::take(&[kernel], &Site::default(), 1, &|| false);
-        match census.of(kernel) {
+        let counts = PortCounts::take(&[kernel], &Topology::default(), 1, &|| false);
+        match counts.of(kernel) {
             Some(count) => assert!(count.per_cycle > 0.0),
             None => assert!(kernel.lacks().is_some()),
         }

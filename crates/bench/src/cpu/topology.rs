@@ -10,35 +10,35 @@ use std::thread;
 use flatout_sys::affinity;
 use flatout_sys::quota::Groups;
 
-use super::lookout::Lookout;
+use super::contention::ContentionProbe;
 
-/// CPUs that are looked at for the quietest one, and glances at each.
-const SCOUTED: usize = 4;
-const SCOUTING: u32 = 20;
-/// Glances at a CPU before and after work that takes seconds.
-const GLANCES: u32 = 64;
+/// CPUs that are probed for the quietest one, and how often each.
+const PROBED_CPUS: usize = 4;
+const PROBES: u32 = 20;
+/// Probes of a CPU before and after work that takes seconds.
+const PROBES_OF_LONG_WORK: u32 = 64;
 
 /// The CPUs of this process as they were when the area began.
 #[derive(Debug, Default)]
-pub(super) struct Site {
+pub(super) struct Topology {
     /// CPUs in the order in which threads get them: one of each core first.
     pub(super) cpus: Vec<usize>,
     /// Sets of CPUs that share a core, as the kernel says; lone ones are left out.
-    pub(super) declared: Vec<Vec<usize>>,
+    pub(super) siblings: Vec<Vec<usize>>,
     /// CPUs that the quota of the control group is worth.
     pub(super) quota_cpus: Option<f64>,
-    /// Tells whether others use a core.
-    pub(super) lookout: Lookout,
+    /// Tells whether an SMT sibling contends for a core.
+    pub(super) probe: ContentionProbe,
 }
 
-impl Site {
+impl Topology {
     /// Looks at the machine below `root`, `/` for this one.
     pub(super) fn look(root: &Path) -> Self {
         let allowed = affinity::allowed_cpus().unwrap_or_default();
-        let declared = declared(root, &allowed);
+        let siblings = siblings(root, &allowed);
         let quota_cpus = Groups::discover(root).cpu_quota_cpus();
-        let lookout = Lookout::default();
-        Self { cpus: spread(&allowed, &declared), declared, quota_cpus, lookout }
+        let probe = ContentionProbe::default();
+        Self { cpus: spread(&allowed, &siblings), siblings, quota_cpus, probe }
     }
 
     /// CPUs that may be used, at least one.
@@ -46,42 +46,37 @@ impl Site {
         self.cpus.len().max(1) as u32
     }
 
-    /// The CPU for a thread that works alone: where others use cores, of the first ones that whose core was
-    /// its own most often in some glances just now; else the first one.
+    /// The CPU for a thread that works alone: where there is contention, of the first ones that whose core
+    /// was its own most often in some probes just now; else the first one.
     ///
-    /// Cost: 0.2 ms for each CPU looked at, where there are neighbours.
+    /// Cost: 0.2 ms for each CPU probed, where there is contention.
     pub(super) fn quietest(&self) -> Option<usize> {
         let first = self.cpus.first().copied();
-        if self.cpus.len() < 2 || !self.lookout.sees_neighbours() {
+        if self.cpus.len() < 2 || !self.probe.is_contended() {
             return first;
         }
-        let look =
-            |cpu: usize| affinity::pin_to(cpu).map_or(0, |()| self.lookout.alone_of(SCOUTING));
-        let scout = || {
-            // Of equals the first one, which comes last here.
-            let candidates = self.cpus.iter().copied().take(SCOUTED).rev();
-            candidates.max_by_key(|&cpu| look(cpu))
-        };
-        thread::scope(|scope| {
-            scope.spawn(scout).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        })
+        let alone = self.alone_of(PROBES);
+        // Of equals the first one, which comes last here.
+        let best = self.cpus.iter().zip(alone).rev().max_by_key(|(_, alone)| alone.unwrap_or(0));
+        best.map(|(&cpu, _)| cpu)
     }
 
-    /// Share of some glances that see others on the cores of the first CPUs; `None` where nobody can tell.
+    /// Share of some probes that see contention on the cores of the first CPUs; `None` where nobody can
+    /// tell.
     ///
     /// Cost: 0.3 ms for each of at most four CPUs.
-    pub(super) fn neighbour_ratio(&self) -> Option<f64> {
-        self.lookout.width()?;
-        let cpus: Vec<usize> = self.cpus.iter().copied().take(SCOUTED).collect();
-        let look = |cpu: usize| {
-            affinity::pin_to(cpu).ok().map(|()| f64::from(self.lookout.alone_of(GLANCES)))
-        };
-        let alone: Option<f64> = thread::scope(|scope| {
-            let all = scope.spawn(|| cpus.iter().map(|&cpu| look(cpu)).sum());
-            all.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        });
-        let glances = f64::from(GLANCES) * cpus.len() as f64;
-        alone.filter(|_| glances > 0.0).map(|alone| 1.0 - alone / glances)
+    pub(super) fn contention_ratio(&self) -> Option<f64> {
+        self.probe.width()?;
+        let alone: Option<Vec<u32>> = self.alone_of(PROBES_OF_LONG_WORK).into_iter().collect();
+        let alone = alone.filter(|alone| !alone.is_empty())?;
+        let probes = PROBES_OF_LONG_WORK * alone.len() as u32;
+        Some(1.0 - f64::from(alone.iter().sum::<u32>()) / f64::from(probes))
+    }
+
+    /// Of so many probes on each of the first CPUs those that saw nobody; none of a CPU that is gone.
+    fn alone_of(&self, probes: u32) -> Vec<Option<u32>> {
+        let probe = |&cpu: &usize| affinity::pin_to(cpu).ok().map(|()| self.probe.alone_of(probes));
+        in_own_thread(|| self.cpus.iter().take(PROBED_CPUS).map(probe).collect())
     }
 
     /// Whether the set of allowed CPUs is still the same.
@@ -92,8 +87,15 @@ impl Site {
     }
 }
 
+/// Does `work` in a thread of its own, which may be tied to CPUs without the caller's being so.
+pub(super) fn in_own_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    thread::scope(|scope| {
+        scope.spawn(work).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
 /// Sets of allowed CPUs that share a core according to sysfs.
-fn declared(root: &Path, allowed: &[usize]) -> Vec<Vec<usize>> {
+fn siblings(root: &Path, allowed: &[usize]) -> Vec<Vec<usize>> {
     let mut sets: Vec<Vec<usize>> = Vec::new();
     for cpu in allowed {
         let path = format!("sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
@@ -118,9 +120,9 @@ fn list(text: &str) -> Vec<usize> {
 
 /// One CPU of each core first, then the others; of equals the last first, because the first one of
 /// a machine serves most interrupts.
-fn spread(allowed: &[usize], declared: &[Vec<usize>]) -> Vec<usize> {
+fn spread(allowed: &[usize], siblings: &[Vec<usize>]) -> Vec<usize> {
     let place = |cpu: &usize| {
-        let set = declared.iter().find(|set| set.contains(cpu));
+        let set = siblings.iter().find(|set| set.contains(cpu));
         set.and_then(|set| set.iter().position(|one| one == cpu)).unwrap_or(0)
     };
     let mut order: Vec<usize> = allowed.iter().rev().copied().collect();
@@ -147,9 +149,9 @@ mod tests {
     use super::*;
 
     /// A machine whose CPUs have these siblings.
-    fn machine(siblings: &[&str]) -> tempfile::TempDir {
+    fn machine(lists: &[&str]) -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
-        for (cpu, text) in siblings.iter().enumerate() {
+        for (cpu, text) in lists.iter().enumerate() {
             let folder = root.path().join(format!("sys/devices/system/cpu/cpu{cpu}/topology"));
             fs::create_dir_all(&folder).unwrap();
             fs::write(folder.join("thread_siblings_list"), text).unwrap();
@@ -162,16 +164,16 @@ mod tests {
         let zen =
             machine(&["0,4\n", "1,5\n", "2,6\n", "3,7\n", "0,4\n", "1,5\n", "2,6\n", "3,7\n"]);
         let allowed: Vec<usize> = (0..8).collect();
-        let sets = declared(zen.path(), &allowed);
+        let sets = siblings(zen.path(), &allowed);
         assert_eq!(sets, [[0, 4], [1, 5], [2, 6], [3, 7]]);
         assert_eq!(spread(&allowed, &sets), [3, 2, 1, 0, 7, 6, 5, 4]);
         assert_eq!((cores(&allowed[..4], &sets), cores(&allowed, &sets)), (4, 4));
     }
 
     #[test]
-    fn siblings_of_an_ice_lake_cloud_machine_are_neighbours() {
+    fn siblings_of_an_ice_lake_cloud_machine_have_adjacent_numbers() {
         let ice_lake = machine(&["0-1\n", "0-1\n", "2-3\n", "2-3\n"]);
-        let sets = declared(ice_lake.path(), &[0, 1, 2, 3]);
+        let sets = siblings(ice_lake.path(), &[0, 1, 2, 3]);
         assert_eq!(spread(&[0, 1, 2, 3], &sets), [2, 0, 3, 1]);
         assert_eq!(cores(&[0, 2], &sets), 2);
         assert_eq!(cores(&[0, 1], &sets), 1);
@@ -180,7 +182,7 @@ mod tests {
     #[test]
     fn an_aarch64_neoverse_has_one_thread_per_core() {
         let neoverse = machine(&["0\n", "1\n", "2\n", "3\n"]);
-        let sets = declared(neoverse.path(), &[0, 1, 2, 3]);
+        let sets = siblings(neoverse.path(), &[0, 1, 2, 3]);
         assert!(sets.is_empty());
         assert_eq!(cores(&[0, 1, 2, 3], &sets), 4);
     }
@@ -188,8 +190,8 @@ mod tests {
     #[test]
     fn a_sibling_outside_the_allowed_set_does_not_count() {
         let ice_lake = machine(&["0-1\n", "0-1\n", "2-3\n", "2-3\n"]);
-        assert!(declared(ice_lake.path(), &[0, 2]).is_empty());
-        assert!(declared(Path::new("/nowhere"), &[0, 1]).is_empty());
+        assert!(siblings(ice_lake.path(), &[0, 2]).is_empty());
+        assert!(siblings(Path::new("/nowhere"), &[0, 1]).is_empty());
     }
 
     #[test]
@@ -201,9 +203,9 @@ mod tests {
 
     #[test]
     fn the_real_set_does_not_change_by_itself() {
-        let site = Site::look(Path::new("/"));
-        assert!(site.is_unchanged() && site.count() >= 1);
-        let other = Site { cpus: vec![usize::MAX], ..site };
+        let topology = Topology::look(Path::new("/"));
+        assert!(topology.is_unchanged() && topology.count() >= 1);
+        let other = Topology { cpus: vec![usize::MAX], ..topology };
         assert!(!other.is_unchanged());
     }
 }

@@ -1,8 +1,8 @@
 //! Factorisations against P A = L U, against the plain elimination, and the order of the work.
 
-use super::super::residual;
+use super::super::super::residual;
+use super::super::super::system::{fill, fill_column};
 use super::super::solve::solve;
-use super::super::system::{fill, fill_column};
 use super::*;
 
 fn factored(order: usize, threads: u32) -> (Vec<f64>, Vec<f64>, Vec<usize>, Shape) {
@@ -19,8 +19,8 @@ fn the_factors_multiply_to_the_exchanged_matrix() {
     for (order, threads) in [(1, 1), (7, 3), (33, 1), (64, 2), (150, 2), (261, 5), (300, 1)] {
         let (mut before, values, pivots, shape) = factored(order, threads);
         BlockMut::new(&mut before, order, order, shape.stride).exchange_rows(&pivots);
-        let factors = whole(&values, shape);
-        let expected = whole(&before, shape);
+        let factors = shape.block(&values);
+        let expected = shape.block(&before);
         for column in 0..order {
             let u = factors.column(column);
             for row in 0..order {
@@ -59,9 +59,9 @@ fn eliminated(matrix: impl Fn(usize, usize) -> f64, n: usize) -> (Vec<Vec<f64>>,
 fn the_plain_elimination_finds_the_same() {
     let (before, values, pivots, shape) = factored(257, 2);
     let n = shape.order;
-    let matrix = whole(&before, shape);
+    let matrix = shape.block(&before);
     let (known, places) = eliminated(|row, column| matrix.column(column)[row], n);
-    let factors = whole(&values, shape);
+    let factors = shape.block(&values);
     let mut rows: Vec<usize> = (0..n).collect();
     for (row, &other) in pivots.iter().enumerate() {
         rows.swap(row, other);
@@ -87,7 +87,7 @@ fn the_plain_elimination_finds_the_same() {
     solve(factors, &pivots, &mut x);
     let scale = x.iter().fold(0.0, |most: f64, value| most.max(value.abs()));
     assert!((0..n).all(|row| (y[row] - x[row]).abs() < 1e-9 * scale));
-    assert!(residual::of(&x, 8).normalised < 2.0);
+    assert!(residual::of_solution(&x, 8).normalised < 2.0);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use flatout_sys::dgemm::{BlockMut, Kernels, NARROW_COLUMNS, Room};
 /// Factors `panel` in place, at least as many rows as columns; `pivots[j]` becomes the row that
 /// row j was exchanged with. Returns whether all pivots were usable.
 #[must_use]
-pub(crate) fn factor(
+pub(super) fn factor(
     kernels: Kernels,
     mut panel: BlockMut<'_>,
     pivots: &mut [usize],

@@ -10,8 +10,9 @@
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 
-use flatout_sys::dgemm::{Block, BlockMut, Kernels, Room, Step};
+use flatout_sys::dgemm::{BlockMut, Kernels, Room, Step};
 
+use super::super::order::Shape;
 use super::panel;
 
 /// Panels that may be in use at a time: the memory of as many packed copies.
@@ -19,18 +20,9 @@ const STEPS_MOST: usize = 3;
 /// Columns of a block below which small matrices are not cut.
 const COLUMNS_LEAST: usize = 32;
 
-/// Where a matrix lies: column j begins at j × `stride`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Shape {
-    /// Rows and columns.
-    pub(crate) order: usize,
-    /// Numbers from one column to the next, at least `order`.
-    pub(crate) stride: usize,
-}
-
 /// Why there is no factorisation.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Error {
+pub(super) enum Error {
     /// No memory for the packed copies.
     #[error("no memory for the factorisation: {0}")]
     Memory(#[from] io::Error),
@@ -123,7 +115,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Columns of a block: see docs/measuring.md for the figures. Small matrices are cut so
 /// that there are some blocks for each thread.
-pub(crate) fn block_columns(order: usize, threads: u32) -> usize {
+pub(super) fn block_columns(order: usize, threads: u32) -> usize {
     let blocks = 4 * threads as usize;
     let columns = (order / blocks).next_multiple_of(8);
     columns.clamp(COLUMNS_LEAST, PANEL_COLUMNS)
@@ -139,7 +131,7 @@ const PANEL_COLUMNS: usize = 256;
 ///
 /// # Errors
 /// No memory, no thread, or a singular matrix.
-pub(crate) fn factor(
+pub(super) fn factor(
     kernels: Kernels,
     values: &mut [f64],
     shape: Shape,
@@ -160,7 +152,7 @@ pub(crate) fn factor(
         spare: spare?,
         singular: false,
     };
-    let rooms: io::Result<Vec<Room>> = (0..threads.max(1)).map(|_| Room::new(width)).collect();
+    let rooms: io::Result<Vec<Room>> = (0..threads).map(|_| Room::new(width)).collect();
     let mut rooms = rooms?;
     let pivots = (0..all).map(|_| Mutex::new(Vec::new())).collect();
     let work = Work {
@@ -271,17 +263,12 @@ impl Work<'_> {
             }
         };
         std::thread::scope(|scope| {
-            for _ in 1..threads.max(1) {
+            for _ in 1..threads {
                 let _ = std::thread::Builder::new().spawn_scoped(scope, member);
             }
             member();
         });
     }
-}
-
-/// The matrix as a block to be read.
-pub(crate) fn whole(values: &[f64], shape: Shape) -> Block<'_> {
-    Block::new(values, shape.order, shape.order, shape.stride)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Whether a thread had its CPU to itself for a stretch of time, as the kernel tells.
+//! Whether a thread lost its CPU in a stretch of time, as the kernel tells.
 
 use flatout_sys::clock::{monotonic_ns, thread_cpu_ns};
 use flatout_sys::usage;
@@ -9,20 +9,20 @@ use flatout_sys::usage;
 const CPU_SHARE: f64 = 0.98;
 
 /// What a thread's clocks said when the stretch began.
-pub(super) struct Watch {
+pub(super) struct PreemptionCheck {
     start_ns: u64,
     cpu_ns: u64,
     switches: u64,
 }
 
-impl Watch {
+impl PreemptionCheck {
     pub(super) fn start() -> Self {
         let switches = usage::thread().involuntary_switches;
         let cpu_ns = thread_cpu_ns();
         Self { start_ns: monotonic_ns(), cpu_ns, switches }
     }
 
-    /// The time since then, and whether somebody else had the CPU in it.
+    /// The time since then, and whether the CPU was lost in it.
     pub(super) fn stop(self) -> (u64, bool) {
         let elapsed_ns = monotonic_ns().saturating_sub(self.start_ns).max(1);
         let cpu_ns = thread_cpu_ns().saturating_sub(self.cpu_ns);

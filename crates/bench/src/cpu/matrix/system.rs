@@ -2,7 +2,7 @@
 
 use flatout_measure::random::SplitMix64;
 
-use super::factor::Shape;
+use super::order::Shape;
 
 /// Columns of one seed: more than any matrix has.
 const COLUMNS: u64 = 1 << 32;
@@ -11,7 +11,7 @@ const COLUMNS: u64 = 1 << 32;
 ///
 /// Units: plain numbers; the mean of their squares is 1/12, so that no pivot of a matrix is small
 /// and the residual of its solution means something.
-pub(crate) fn fill_column(values: &mut [f64], seed: u64, column: u64) {
+pub(super) fn fill_column(values: &mut [f64], seed: u64, column: u64) {
     let start = SplitMix64::new(seed.wrapping_mul(COLUMNS) ^ column).next_u64();
     let mut random = SplitMix64::new(start);
     for value in values {
@@ -21,7 +21,7 @@ pub(crate) fn fill_column(values: &mut [f64], seed: u64, column: u64) {
 }
 
 /// Fills a whole matrix, in `threads` threads; padding between the columns stays as it is.
-pub(crate) fn fill(values: &mut [f64], shape: Shape, seed: u64, threads: u32) {
+pub(super) fn fill(values: &mut [f64], shape: Shape, seed: u64, threads: u32) {
     let Shape { order, stride } = shape;
     let width = order.div_ceil(threads.max(1) as usize).max(1);
     std::thread::scope(|scope| {

@@ -1,0 +1,189 @@
+//! What the rows of the units are held against, and what limits them.
+
+use std::collections::BTreeMap;
+
+use flatout_measure::case::Measured;
+use flatout_measure::fact::Facts;
+use flatout_measure::record::{Ceiling, Outcome, Provenance};
+use flatout_measure::{ceiling, warning};
+use flatout_sys::throughput::{Kernel, Number, Operation};
+
+use super::contention::NOTABLE;
+use super::peak::{Factors, Share};
+use super::port_count::{Count, why_unknown};
+use super::row::UnitRow;
+use super::sharing::{self, Verdict};
+use super::topology::{self, Topology};
+use super::trial::{Placement, Setting};
+use super::{caveat, fact};
+
+/// CPU time of the threads as a share of their time, below which others had the CPU so often that
+/// this is in the slices that count, too. Stolen time is missing in it where the kernel is told.
+const CROWDED: f64 = 0.9;
+/// Share of the peak from which on there is nothing to explain: the ports are the limit.
+pub(super) const AT_THE_LIMIT: f64 = 0.97;
+
+/// Gives each row its bound, what limits it, and its warnings; `counts` are those of the ports.
+pub(super) fn apply(
+    rows: &mut [Measured<UnitRow>],
+    topology: &Topology,
+    counts: &BTreeMap<Kernel, Count>,
+) {
+    let mut sets = topology.siblings.clone();
+    for measured in rows.iter_mut() {
+        if let UnitRow::Sharing { first, second } = measured.row
+            && judge_sharing(measured) == Verdict::Shared
+        {
+            sets.push(vec![first, second]);
+        }
+    }
+    for Measured { row, outcome, facts, .. } in rows {
+        match *row {
+            UnitRow::Throughput { kernel, setting } => {
+                settle_contention(facts);
+                let share = share(facts, setting, topology, &sets);
+                caveat::add_of_clock(outcome, facts);
+                caveat::add_of_share(outcome, facts, &share, &sets);
+                hold(outcome, facts, counts.get(&kernel).copied(), (kernel, share));
+            }
+            UnitRow::Clock { .. } => {
+                settle_contention(facts);
+                caveat::add_of_clock(outcome, facts);
+                let name = "none is known: it is what others are held against";
+                let limiter = "what power, heat and load let the core run at";
+                ceiling::apply(outcome, Ceiling::unknown(name).limited_by(limiter));
+            }
+            UnitRow::Sharing { .. } => {}
+        }
+    }
+}
+
+/// Says whether two CPUs share a core.
+fn judge_sharing(measured: &mut Measured<UnitRow>) -> Verdict {
+    let Measured { outcome, facts, .. } = measured;
+    let verdict = match outcome.median {
+        Some(_) => sharing::judge_trials(&outcome.samples),
+        None => Verdict::Unclear,
+    };
+    facts.set(fact::VERDICT, verdict.words());
+    let bound = Ceiling::unknown("two CPUs that share nothing").limited_by(verdict.words());
+    ceiling::apply(outcome, bound);
+    verdict
+}
+
+/// The share of the time with contention, of all trials together.
+fn settle_contention(facts: &mut Facts) {
+    let watched_ns = facts.number(fact::WATCHED_NS).filter(|&watched_ns| watched_ns > 0.0);
+    let times = facts.number(fact::CONTENDED_NS).zip(watched_ns);
+    facts.set_known(fact::CONTENTION_RATIO, times.map(|(contended, all)| contended / all));
+}
+
+/// What the threads of the row had to themselves.
+fn share(facts: &Facts, setting: Setting, topology: &Topology, sets: &[Vec<usize>]) -> Share {
+    let used = match setting.placement {
+        Placement::Pinned => topology.cpus.len().min(setting.threads as usize),
+        Placement::Free => topology.cpus.len(),
+    };
+    Share {
+        threads: setting.threads,
+        cpus: topology.count(),
+        cores: topology::cores(&topology.cpus[..used], sets).max(1) as u32,
+        quota_cpus: topology.quota_cpus,
+        cpus_got: facts.number(fact::CPUS_GOT).unwrap_or(0.0),
+    }
+}
+
+/// Holds a row against its peak.
+fn hold(
+    outcome: &mut Outcome,
+    facts: &mut Facts,
+    count: Option<Count>,
+    (kernel, share): (Kernel, Share),
+) {
+    let used = share.cores_used();
+    let plural = if used == 1.0 { "" } else { "s" };
+    let name = format!("peak of {} core{plural} at the clock in this load", round(used));
+    let clock_hz = facts.number(fact::CLOCK_HZ);
+    let bound = match (clock_hz, count.and_then(|count| Some((count.ports?, count.per_cycle)))) {
+        (Some(clock_hz), Some((ports, counted_per_cycle))) => {
+            let factors = Factors { kernel, share, clock_hz, ports, counted_per_cycle };
+            facts.set(fact::PEAK, factors.words());
+            Ceiling::known(name, Some(factors.per_s()), Provenance::Inferred)
+        }
+        (None, _) => Ceiling::unknown(format!("{name}, which could not be read")),
+        (_, None) => Ceiling::unknown(format!("{name}; {}", why_unknown(kernel, count))),
+    };
+    // At the clock of each moment, which no change of it can spoil.
+    let per_cycle = bound.value.zip(clock_hz).map(|(peak, hz)| peak / hz);
+    for (key, of) in [
+        (fact::PER_CYCLE_RATIO, fact::OPERATIONS_PER_CYCLE),
+        (fact::PER_CYCLE_BEST_DECILE_RATIO, fact::OPERATIONS_PER_CYCLE_BEST_DECILE),
+    ] {
+        let ratio = facts.number(of).zip(per_cycle).map(|(reached, peak)| reached / peak);
+        facts.set_known(key, ratio);
+    }
+    ceiling::apply(outcome, bound);
+    let limiter = limiter(outcome, facts, &share);
+    if let Some(bound) = outcome.ceiling.as_mut() {
+        bound.limiter = limiter;
+    }
+}
+
+fn round(cores: f64) -> String {
+    if cores.fract() == 0.0 { format!("{cores}") } else { format!("{cores:.2}") }
+}
+
+/// What most likely keeps a row from its peak.
+fn limiter(outcome: &Outcome, facts: &Facts, share: &Share) -> String {
+    let contention = facts.number(fact::CONTENTION_RATIO);
+    let was_alone = contention.is_some_and(|ratio| ratio <= NOTABLE)
+        && !warning::has(&outcome.warnings, warning::DISTURBED);
+    let best = facts.number(fact::PER_CYCLE_BEST_DECILE_RATIO);
+    let text = match outcome.ceiling.as_ref().and_then(|bound| bound.ratio) {
+        Some(ratio) if ratio >= AT_THE_LIMIT => "execution ports",
+        _ if share.is_limited_by_quota() => "the CPU quota",
+        _ if share.is_oversubscribed() => "threads take turns on too few CPUs",
+        _ if caveat::stolen(facts).is_some() => "the hypervisor: stolen time",
+        _ if facts.number(fact::CPU_USE_RATIO).is_some_and(|ratio| ratio < CROWDED) => {
+            "other programs, or the hypervisor, took CPU time"
+        }
+        None => "unknown, without a peak",
+        _ if was_alone => "chains that wait for each other, or ports that no work was ready for",
+        _ => match best.filter(|&best| best >= AT_THE_LIMIT) {
+            Some(best) => {
+                let percent = best.min(1.0) * 100.0;
+                return format!(
+                    "contention by an SMT sibling: the best tenth of the trials reaches \
+                     {percent:.1} % of the peak"
+                );
+            }
+            None => "contention by an SMT sibling all the time, or chains that wait for each other",
+        },
+    };
+    text.to_owned()
+}
+
+/// The peak of f64 multiply-add with so many threads, for work that is made of it; unknown where
+/// no row has it.
+pub(super) fn double_peak(rows: &[Measured<UnitRow>], threads: u32) -> Ceiling {
+    let is = |row: &UnitRow| match row {
+        UnitRow::Throughput { kernel, setting } => {
+            let work = (kernel.number, kernel.operation);
+            work == (Number::F64, Operation::MultiplyAdd) && setting.threads == threads
+        }
+        _ => false,
+    };
+    let of_work = rows.iter().filter(|measured| is(&measured.row));
+    let bounds = of_work.filter_map(|measured| measured.outcome.ceiling.as_ref());
+    let known = bounds.filter_map(|bound| Some((bound.value?, bound.provenance)));
+    let highest = known.max_by(|a, b| a.0.total_cmp(&b.0));
+    let plural = if threads == 1 { "" } else { "s" };
+    let name = format!("peak of f64 multiply-add, {threads} thread{plural}");
+    match highest {
+        Some((value, provenance)) => Ceiling::known(name, Some(value), provenance),
+        None => Ceiling::unknown(name),
+    }
+}
+
+#[cfg(test)]
+mod tests;

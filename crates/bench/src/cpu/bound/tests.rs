@@ -1,0 +1,199 @@
+//! Rows of recorded and imagined machines.
+
+use flatout_measure::case::blank;
+use flatout_measure::record::Status;
+use flatout_sys::throughput::Level;
+
+use super::super::ports::of_single;
+use super::*;
+
+const KERNEL: Kernel =
+    Kernel { number: Number::F64, operation: Operation::MultiplyAdd, level: Level::Avx2 };
+
+fn topology(cpus: usize) -> Topology {
+    Topology { cpus: (0..cpus).collect(), ..Topology::default() }
+}
+
+fn counts(per_cycle: f64) -> BTreeMap<Kernel, Count> {
+    let count = Count { per_cycle, ports: of_single(per_cycle), is_trusted: true };
+    BTreeMap::from([(KERNEL, count)])
+}
+
+fn throughput(threads: u32) -> UnitRow {
+    let setting = Setting { threads, placement: Placement::Pinned };
+    UnitRow::Throughput { kernel: KERNEL, setting }
+}
+
+fn measured(row: UnitRow, per_s: f64, facts: Facts) -> Measured<UnitRow> {
+    let samples = vec![per_s; 2];
+    let outcome = Outcome { median: Some(per_s), samples, n: 2, ..blank(&row) };
+    Measured { row, outcome, facts, further: Vec::new() }
+}
+
+/// The row of an AMD Zen 2 at 3.3 GHz: 52.8 GFLOPS per core.
+fn zen(threads: u32, per_s: f64) -> Measured<UnitRow> {
+    let facts = Facts::default()
+        .with(fact::CLOCK_HZ, 3.3e9)
+        .with(fact::CLOCK_BEFORE_HZ, 3.3e9)
+        .with(fact::CLOCK_AFTER_HZ, 3.29e9)
+        .with(fact::CHAIN_AGREEMENT_RATIO, 0.998)
+        .with(fact::CPU_USE_RATIO, 0.999)
+        .with(fact::CPUS_GOT, f64::from(threads))
+        .with(fact::DOUBLING_RATIO, 2.001)
+        .with(fact::OPERATIONS_PER_CYCLE, per_s / 3.3e9)
+        .with(fact::OPERATIONS_PER_CYCLE_BEST_DECILE, per_s / 3.3e9)
+        .with(fact::STOLEN_RATIO, 0.0)
+        .with(fact::STOLEN_TICKS, 0_u64);
+    measured(throughput(threads), per_s, facts)
+}
+
+/// The row after all, on a machine of so many CPUs whose ports do so many steps per cycle.
+fn bounded(row: Measured<UnitRow>, topology: &Topology, per_cycle: f64) -> Measured<UnitRow> {
+    let mut rows = [row];
+    apply(&mut rows, topology, &counts(per_cycle));
+    let [row] = rows;
+    row
+}
+
+fn bound(row: &Measured<UnitRow>) -> &Ceiling {
+    row.outcome.ceiling.as_ref().unwrap()
+}
+
+fn codes(row: &Measured<UnitRow>) -> Vec<&str> {
+    row.outcome.warnings.iter().map(|warning| warning.code.as_str()).collect()
+}
+
+#[test]
+fn a_row_at_its_peak_says_how_the_peak_came_about() {
+    let row = bounded(zen(1, 52.5e9), &topology(4), 1.99);
+    let bound = bound(&row);
+    assert!((bound.value.unwrap() - 52.8e9).abs() < 1.0);
+    assert_eq!(bound.provenance, Provenance::Inferred);
+    assert!((bound.ratio.unwrap() - 52.5 / 52.8).abs() < 1e-9);
+    assert_eq!(bound.limiter, "execution ports");
+    assert!(row.facts.text(fact::PEAK).unwrap().contains("3.300 GHz"));
+    assert!(row.outcome.warnings.is_empty(), "{:?}", row.outcome.warnings);
+    assert_eq!(row.outcome.status, Status::Ok);
+}
+
+#[test]
+fn a_figure_above_its_peak_is_not_given() {
+    let row = bounded(zen(1, 60e9), &topology(4), 2.0);
+    assert_eq!((row.outcome.median, row.outcome.status), (None, Status::Invalid));
+    assert_eq!(codes(&row), [warning::ABOVE_CEILING]);
+}
+
+#[test]
+fn ports_that_are_no_whole_number_leave_the_peak_unknown() {
+    let row = bounded(zen(1, 52.5e9), &topology(4), 1.78);
+    assert_eq!((bound(&row).value, bound(&row).provenance), (None, Provenance::Unknown));
+    assert!(bound(&row).name.contains("1.78 steps per cycle"), "{}", bound(&row).name);
+    assert_eq!(row.outcome.median, Some(52.5e9));
+}
+
+#[test]
+fn siblings_that_only_the_measurement_shows_halve_the_peak() {
+    let pair = |worth| {
+        let row = UnitRow::Sharing { first: 0, second: 1 };
+        measured(row, worth, Facts::default())
+    };
+    let mut rows = [zen(2, 52.6e9), pair(1.01)];
+    apply(&mut rows, &topology(2), &counts(2.0));
+    assert_eq!(rows[1].facts.text(fact::VERDICT), Some("they share one core"));
+    assert!((bound(&rows[0]).value.unwrap() - 52.8e9).abs() < 1.0);
+    assert_eq!(codes(&rows[0]), [warning::CORES_SHARED]);
+    let mut apart = [zen(2, 104e9), pair(1.99)];
+    apply(&mut apart, &topology(2), &counts(2.0));
+    assert!((bound(&apart[0]).value.unwrap() - 105.6e9).abs() < 1.0);
+    assert!(apart[0].outcome.warnings.is_empty());
+}
+
+#[test]
+fn a_container_with_a_quota_is_held_against_its_share() {
+    let mut row = zen(4, 78e9);
+    row.facts.set(fact::CPUS_GOT, 1.49);
+    let row = bounded(row, &Topology { quota_cpus: Some(1.5), ..topology(8) }, 2.0);
+    assert!((bound(&row).value.unwrap() - 1.5 * 52.8e9).abs() < 1.0);
+    assert!(codes(&row).contains(&warning::CPU_QUOTA));
+}
+
+#[test]
+fn clocks_that_disagree_degrade_the_row_and_a_falling_one_is_named() {
+    let mut row = zen(1, 50e9);
+    row.facts.set(fact::CHAIN_AGREEMENT_RATIO, 0.97);
+    row.facts.set(fact::CLOCK_AFTER_HZ, 3.1e9);
+    let row = bounded(row, &topology(4), 2.0);
+    assert_eq!(row.outcome.status, Status::Degraded);
+    assert_eq!(codes(&row), [warning::CLOCK_DISAGREES, warning::CLOCK_DRIFT]);
+}
+
+#[test]
+fn twice_the_work_in_less_than_twice_the_time_is_said() {
+    let mut row = zen(1, 50e9);
+    row.facts.set(fact::DOUBLING_RATIO, 1.4);
+    let row = bounded(row, &topology(4), 2.0);
+    assert_eq!(codes(&row), [warning::NOT_LINEAR]);
+    assert_eq!(row.outcome.status, Status::Degraded);
+}
+
+#[test]
+fn contention_is_said_and_forgives_a_time_that_is_not_quite_twice() {
+    let mut row = zen(1, 50e9);
+    row.facts.set(fact::WATCHED_NS, 1000_u64);
+    row.facts.set(fact::CONTENDED_NS, 900_u64);
+    row.facts.set(fact::DOUBLING_RATIO, 2.1);
+    let row = bounded(row, &topology(4), 2.0);
+    assert_eq!(row.facts.number(fact::CONTENTION_RATIO), Some(0.9));
+    assert_eq!(codes(&row), [warning::CORE_NEIGHBOUR]);
+}
+
+#[test]
+fn what_took_the_time_is_named() {
+    let limiter = |facts: Facts| {
+        let mut row = zen(1, 45e9);
+        row.facts.extend(facts);
+        bound(&bounded(row, &topology(4), 2.0)).limiter.clone()
+    };
+    let facts = Facts::default();
+    let stolen = facts.clone().with(fact::STOLEN_RATIO, 0.1);
+    assert!(limiter(stolen.clone().with(fact::STOLEN_TICKS, 6_u64)).contains("stolen"));
+    assert!(limiter(stolen).contains("SMT sibling"), "no tick is none");
+    assert!(limiter(facts.clone().with(fact::CPU_USE_RATIO, 0.8)).contains("other programs"));
+    assert!(limiter(facts).contains("SMT sibling all the time"));
+}
+
+#[test]
+fn contention_that_comes_and_goes_is_told_by_the_best_trials() {
+    let mut row = zen(1, 48e9);
+    row.facts.set(fact::OPERATIONS_PER_CYCLE_BEST_DECILE, 52.5 / 3.3);
+    let row = bounded(row, &topology(4), 2.0);
+    let limiter = &bound(&row).limiter;
+    assert!(limiter.contains("the best tenth of the trials reaches 99.4 %"), "{limiter}");
+    let ratio = row.facts.number(fact::PER_CYCLE_RATIO).unwrap();
+    assert!((ratio - 48.0 / 52.8).abs() < 1e-9);
+}
+
+#[test]
+fn more_threads_than_cpus_are_held_against_the_cpus() {
+    let row = bounded(zen(8, 208e9), &topology(4), 2.0);
+    assert!((bound(&row).value.unwrap() - 211.2e9).abs() < 10.0);
+}
+
+#[test]
+fn the_peak_for_matrices_is_that_of_the_row_with_as_many_threads() {
+    let rows = [bounded(zen(2, 104e9), &topology(4), 2.0)];
+    let peak = double_peak(&rows, 2);
+    assert!((peak.value.unwrap() - 105.6e9).abs() < 1.0);
+    assert_eq!((peak.provenance, peak.ratio), (Provenance::Inferred, None));
+    assert_eq!(peak.name, "peak of f64 multiply-add, 2 threads");
+    assert_eq!(double_peak(&rows, 1).value, None);
+}
+
+#[test]
+fn a_row_that_cannot_run_has_no_warnings_of_its_own() {
+    let row = throughput(1);
+    let outcome = Outcome { status: Status::Unsupported, ..blank(&row) };
+    let row = Measured { row, outcome, facts: Facts::default(), further: Vec::new() };
+    let row = bounded(row, &topology(1), 2.0);
+    assert_eq!((row.outcome.status, row.outcome.warnings.len()), (Status::Unsupported, 0));
+}

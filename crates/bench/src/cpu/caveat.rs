@@ -1,0 +1,109 @@
+//! What the facts of a row say against its figure.
+
+use flatout_measure::fact::Facts;
+use flatout_measure::record::{Outcome, Status, Warning};
+use flatout_measure::warning;
+
+use super::clock::{AGREEMENT, agrees};
+use super::contention::NOTABLE;
+use super::fact;
+use super::peak::Share;
+use crate::crew;
+
+/// How far twice the work may be from twice the time.
+const DOUBLING: f64 = 0.02;
+/// The same under contention, which comes and goes. Work that was not done would show as a factor.
+const DOUBLING_DISTURBED: f64 = 0.15;
+/// A fall of the clock from before the work to after it that is said.
+const CLOCK_FALL: f64 = 0.03;
+/// Stolen share of the time that is said, and the least ticks that it must be: the kernel counts in
+/// ticks of 10 ms, and trials take 1 to 80 ms.
+const STOLEN: f64 = 0.05;
+const STOLEN_TICKS: f64 = 3.0;
+
+fn warn(outcome: &mut Outcome, code: &str, text: String) {
+    warning::add(&mut outcome.warnings, Warning::new(code, text));
+}
+
+fn degrade(outcome: &mut Outcome, code: &str, text: String) {
+    if outcome.status == Status::Ok {
+        outcome.status = Status::Degraded;
+    }
+    warn(outcome, code, text);
+}
+
+/// Whether the clock can be believed, and whether it fell.
+pub(super) fn add_of_clock(outcome: &mut Outcome, facts: &Facts) {
+    if outcome.median.is_none() {
+        return;
+    }
+    let agreement = facts.number(fact::CHAIN_AGREEMENT_RATIO);
+    if let Some(ratio) = agreement.filter(|&ratio| !agrees(ratio)) {
+        let text = format!(
+            "two kinds of dependency chain read clocks that differ by {:.1} %, more than {:.0} %: \
+             the peak is as doubtful",
+            (1.0 - ratio) * 100.0,
+            AGREEMENT * 100.0
+        );
+        degrade(outcome, warning::CLOCK_DISAGREES, text);
+    }
+    let before = facts.number(fact::CLOCK_BEFORE_HZ);
+    let fall =
+        facts.number(fact::CLOCK_AFTER_HZ).zip(before).map(|(after, before)| 1.0 - after / before);
+    if let Some(fall) = fall.filter(|&fall| fall > CLOCK_FALL) {
+        let text = format!(
+            "the clock fell by {:.1} % from before the work to after it: power, heat, or \
+             contention by an SMT sibling",
+            fall * 100.0
+        );
+        warn(outcome, warning::CLOCK_DRIFT, text);
+    }
+}
+
+/// The share of the time that was stolen, if it is one to speak of.
+pub(super) fn stolen(facts: &Facts) -> Option<f64> {
+    let ticks = facts.number(fact::STOLEN_TICKS)?;
+    facts.number(fact::STOLEN_RATIO).filter(|&ratio| ratio > STOLEN && ticks >= STOLEN_TICKS)
+}
+
+/// What took CPU time away, and whether the time followed the work.
+pub(super) fn add_of_share(
+    outcome: &mut Outcome,
+    facts: &Facts,
+    share: &Share,
+    sets: &[Vec<usize>],
+) {
+    if outcome.median.is_none() {
+        return;
+    }
+    let contained = crew::contained(share.threads, share.cpus, share.quota_cpus);
+    if let Some(contained) = contained.filter(|_| share.is_limited_by_quota()) {
+        warning::add(&mut outcome.warnings, contained);
+    }
+    if share.cores < share.threads.min(share.cpus) {
+        let sets: Vec<String> = sets.iter().map(|set| format!("{set:?}")).collect();
+        let text = format!("some CPUs share a core: {}", sets.join(", "));
+        warn(outcome, warning::CORES_SHARED, text);
+    }
+    if let Some(ratio) = stolen(facts) {
+        let text = format!("the hypervisor took {:.1} % of the CPU time", ratio * 100.0);
+        warn(outcome, warning::STOLEN_TIME, text);
+    }
+    let is_apart = !warning::has(&outcome.warnings, warning::DISTURBED);
+    let contention = facts.number(fact::CONTENTION_RATIO);
+    let contention = contention.filter(|&ratio| ratio > NOTABLE && is_apart);
+    if let Some(ratio) = contention {
+        let text = format!(
+            "an SMT sibling used the core for {:.0} % of the time: slices count in which it did not",
+            ratio * 100.0
+        );
+        warn(outcome, warning::CORE_NEIGHBOUR, text);
+    }
+    let is_quiet = is_apart && contention.is_none();
+    let most = if is_quiet { DOUBLING } else { DOUBLING_DISTURBED };
+    let doubling = facts.number(fact::DOUBLING_RATIO).filter(|_| !share.is_oversubscribed());
+    if let Some(ratio) = doubling.filter(|ratio| (ratio / 2.0 - 1.0).abs() > most) {
+        let text = format!("twice the work took {ratio:.3} times the time, not twice");
+        degrade(outcome, warning::NOT_LINEAR, text);
+    }
+}

@@ -1,0 +1,223 @@
+//! Whether the SMT sibling contends for the core, probed before and after each slice of work.
+//!
+//! What a slice reaches under contention says nothing about the units, and contention is not
+//! recognised by that: the probe has work of its own ([`flatout_sys::issue_width`]). On a core of
+//! one's own it sees as many instructions per cycle as the core is wide, a whole number, which is
+//! learned here. Where none is seen, nothing is known and every slice counts.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use flatout_sys::clock::monotonic_ns;
+use flatout_sys::issue_width;
+
+/// Share of the time, or of the probes, with contention above which that is said.
+pub(super) const NOTABLE: f64 = 0.1;
+/// Widths that a core can have: narrower ones are no longer made, and contention on one of six
+/// leaves three.
+const NARROWEST: usize = 4;
+const WIDEST: usize = 12;
+/// How far below a width a probe may lie, and how far above, where the chain that tells the cycles was
+/// disturbed. Of 400,000 probes of cores of six those without contention lay between 5.8 and 6.1,
+/// most with it between 2.3 and 3.7 (Sapphire Rapids, 2026-11-22).
+const BELOW: f64 = 0.05;
+const ABOVE: f64 = 0.04;
+/// Probes that make a width known: so many, and such a share of all. Disturbed probes lie anywhere.
+const LEAST_PROBES: u32 = 8;
+const LEAST_SHARE: f64 = 0.005;
+/// Share of the last probes without contention below which looking for more is given up soon, so that
+/// rows get their trials; and how many probes count as the last ones.
+const HOPELESS_SHARE: f64 = 0.004;
+const MEMORY_PROBES: u32 = 8192;
+/// Share of the last probes without contention from which on there is none to avoid.
+const QUIET_SHARE: f64 = 0.9;
+/// For how long a width is looked for before anything is measured, at most.
+const LEARNING_NS: u64 = 60_000_000;
+
+/// What was seen so far, by all threads together.
+#[derive(Debug, Default)]
+pub(super) struct ContentionProbe {
+    /// Probes near each width.
+    near: [AtomicU32; WIDEST + 1],
+    probes: AtomicU32,
+    /// The width that was learned; 0 before.
+    learned: AtomicU32,
+    /// Of the last probes, those that were alone, and all.
+    last_alone: AtomicU32,
+    last: AtomicU32,
+}
+
+/// What a probe says.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum CoreUse {
+    /// Nobody else uses the core.
+    Alone,
+    /// The SMT sibling does, or the probe was disturbed.
+    Contended,
+    /// It is not known how wide the core is, or nobody probed.
+    #[default]
+    Unknown,
+}
+
+impl CoreUse {
+    /// What two probes say of the time between them.
+    pub(super) fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Alone, Self::Alone) => Self::Alone,
+            (Self::Unknown, _) | (_, Self::Unknown) => Self::Unknown,
+            _ => Self::Contended,
+        }
+    }
+}
+
+impl ContentionProbe {
+    /// Probes until a width is known, for 60 ms at most, on the CPU where it is called.
+    pub(super) fn learn(&self) {
+        let begun_ns = monotonic_ns();
+        let is_over = || monotonic_ns().saturating_sub(begun_ns) > LEARNING_NS;
+        while self.probe() != CoreUse::Alone && !is_over() {
+            if self.probes.load(Ordering::Relaxed) == 0 {
+                return;
+            }
+        }
+    }
+
+    /// Probes the core once, and learns from it.
+    pub(super) fn probe(&self) -> CoreUse {
+        issue_width::measure().map_or(CoreUse::Unknown, |rate| self.take(rate.per_cycle()))
+    }
+
+    /// How many instructions the core begins per cycle when it is not shared.
+    pub(super) fn width(&self) -> Option<usize> {
+        let all = f64::from(self.probes.load(Ordering::Relaxed));
+        let least = LEAST_PROBES.max((all * LEAST_SHARE) as u32);
+        let is_seen = |&width: &usize| self.near[width].load(Ordering::Relaxed) >= least;
+        let seen = (NARROWEST..=WIDEST).rev().find(is_seen).unwrap_or(0) as u32;
+        // What was learned stays so when the sibling no longer rests.
+        let width = self.learned.fetch_max(seen, Ordering::Relaxed).max(seen) as usize;
+        (width > 0).then_some(width)
+    }
+
+    /// Of the last probes, those that were alone, and all.
+    fn last(&self) -> [f64; 2] {
+        [&self.last_alone, &self.last].map(|one| f64::from(one.load(Ordering::Relaxed)))
+    }
+
+    /// Whether there was contention lately, as far as is known.
+    pub(super) fn is_contended(&self) -> bool {
+        let [alone, all] = self.last();
+        self.width().is_some() && alone < QUIET_SHARE * all
+    }
+
+    /// How many of so many probes see nobody.
+    pub(super) fn alone_of(&self, probes: u32) -> u32 {
+        (0..probes).map(|_| u32::from(self.probe() == CoreUse::Alone)).sum()
+    }
+
+    /// Whether moments without contention have become so rare that looking for one is in vain.
+    pub(super) fn is_hopeless(&self) -> bool {
+        let [alone, all] = self.last();
+        all > f64::from(MEMORY_PROBES / 4) && alone < HOPELESS_SHARE * all
+    }
+
+    /// Keeps in mind what the last probes saw. Threads may lose one to each other.
+    fn remember(&self, core_use: CoreUse) {
+        if self.last.fetch_add(1, Ordering::Relaxed) >= MEMORY_PROBES {
+            for counter in [&self.last, &self.last_alone] {
+                counter.store(counter.load(Ordering::Relaxed) / 2, Ordering::Relaxed);
+            }
+        }
+        self.last_alone.fetch_add(u32::from(core_use == CoreUse::Alone), Ordering::Relaxed);
+    }
+
+    fn take(&self, per_cycle: f64) -> CoreUse {
+        self.probes.fetch_add(1, Ordering::Relaxed);
+        let whole = |width: &usize| {
+            let share = per_cycle / *width as f64;
+            (1.0 - BELOW..=1.0 + ABOVE).contains(&share)
+        };
+        let near = (NARROWEST..=WIDEST).find(whole);
+        if let Some(width) = near {
+            self.near[width].fetch_add(1, Ordering::Relaxed);
+        }
+        let core_use = match (self.width(), near) {
+            (None, _) => CoreUse::Unknown,
+            (Some(known), Some(seen)) if seen == known => CoreUse::Alone,
+            (Some(_), _) => CoreUse::Contended,
+        };
+        self.remember(core_use);
+        core_use
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A probe that saw so many of each kind.
+    fn probe(seen: &[(f64, u32)]) -> ContentionProbe {
+        let probe = ContentionProbe::default();
+        for &(per_cycle, count) in seen {
+            (0..count).for_each(|_| {
+                probe.take(per_cycle);
+            });
+        }
+        probe
+    }
+
+    #[test]
+    fn contention_at_either_end_counts_for_the_time_between() {
+        use CoreUse::{Alone, Contended, Unknown};
+        assert_eq!(
+            (Alone.and(Alone), Alone.and(Contended), Contended.and(Alone)),
+            (Alone, Contended, Contended)
+        );
+        assert_eq!((Alone.and(Unknown), Unknown.and(Contended)), (Unknown, Unknown));
+    }
+
+    #[test]
+    fn contention_halves_what_a_probe_sees() {
+        // As on a Sapphire Rapids whose sibling rests now and then.
+        let probe = probe(&[(2.9, 900), (5.95, 20), (3.4, 400), (11.4, 1)]);
+        assert_eq!(probe.width(), Some(6));
+        assert_eq!(probe.take(5.9), CoreUse::Alone);
+        for per_cycle in [2.9, 3.4, 4.6, 5.6, 7.0, 11.4, f64::NAN, f64::INFINITY, 0.0] {
+            assert_eq!(probe.take(per_cycle), CoreUse::Contended, "{per_cycle}");
+        }
+    }
+
+    #[test]
+    fn a_sibling_that_never_rests_leaves_the_width_unknown() {
+        let probe = probe(&[(2.9, 900), (3.1, 500), (6.0, 3)]);
+        assert_eq!((probe.width(), probe.take(3.0)), (None, CoreUse::Unknown));
+        assert_eq!(ContentionProbe::default().width(), None);
+    }
+
+    #[test]
+    fn a_sibling_that_hardly_rests_is_waited_for_in_vain_until_it_rests_again() {
+        let probe = probe(&[(5.95, 20), (2.9, 1000)]);
+        assert!(!probe.is_hopeless() && probe.is_contended());
+        (0..20_000).for_each(|_| _ = probe.take(2.9));
+        assert!(probe.is_hopeless());
+        // It rests for a hundredth of the time.
+        (0..82).for_each(|_| _ = probe.take(6.0));
+        assert!(!probe.is_hopeless());
+    }
+
+    #[test]
+    fn cores_of_other_widths_are_learned() {
+        // Skylake issues four, Zen 3 and Ice Lake five or six, Zen 5 eight.
+        for width in [4, 5, 6, 8] {
+            let probe = probe(&[(0.98 * width as f64, 300)]);
+            assert_eq!(probe.width(), Some(width));
+            assert!(!probe.is_contended() && !ContentionProbe::default().is_contended());
+        }
+    }
+
+    #[test]
+    fn probing_this_machine_ends() {
+        let probe = ContentionProbe::default();
+        probe.learn();
+        let core_use = probe.probe();
+        assert!(probe.width().is_some() || core_use == CoreUse::Unknown);
+    }
+}

@@ -1,0 +1,42 @@
+//! Linpack: random equations A x = b of order n, solved by LU factorisation with partial pivoting
+//! and substitution.
+//!
+//! The figure counts 2/3 n³ + 2 n² operations, whatever was really done, divided by the time from
+//! the first touch of A to the solution. Source of the count: J. Dongarra, P. Luszczek, A. Petitet,
+//! "The LINPACK Benchmark: past, present and future", Concurrency and Computation 15, 2003.
+//!
+//! Read next: `factor`, where the time goes.
+
+mod factor;
+mod panel;
+mod solve;
+
+use flatout_measure::case::TrialError;
+use flatout_sys::clock::monotonic_ns;
+use flatout_sys::dgemm::{Doubles, Kernels};
+
+use super::Ran;
+use super::order::Shape;
+use super::residual;
+use super::system::{fill, fill_column};
+
+/// Makes the system of `seed` and solves it; the clock runs for factorisation and substitution.
+pub(super) fn run(
+    kernels: Kernels,
+    shape: Shape,
+    threads: u32,
+    seed: u64,
+) -> Result<Ran, TrialError> {
+    let failed = |what: &dyn std::fmt::Display| TrialError::Failed(format!("linpack: {what}"));
+    let mut matrix = Doubles::new(shape.order * shape.stride).map_err(|error| failed(&error))?;
+    fill(matrix.as_mut_slice(), shape, seed, threads);
+    let mut x = vec![0.0; shape.order];
+    fill_column(&mut x, seed, shape.order as u64);
+    let start_ns = monotonic_ns();
+    let pivots = factor::factor(kernels, matrix.as_mut_slice(), shape, threads)
+        .map_err(|error| failed(&error))?;
+    solve::solve(shape.block(matrix.as_slice()), &pivots, &mut x);
+    let elapsed_ns = monotonic_ns().saturating_sub(start_ns);
+    // The matrix is not kept: the check makes it again from its seed.
+    Ok(Ran { elapsed_ns, residual: Box::new(move || residual::of_solution(&x, seed)) })
+}

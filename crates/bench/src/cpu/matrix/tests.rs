@@ -1,0 +1,114 @@
+//! Whole rows, from the terms to the facts.
+
+use flatout_measure::record::{Provenance, Status};
+
+use super::*;
+
+fn terms(order: Option<u64>) -> Terms {
+    let room = Room::of(Some(1 << 30), None, None);
+    Terms { order, trials: 3, threads: 2, time_ns: 1_000_000, room, seed: 5 }
+}
+
+/// The facts of a row after three trials, and the figures of these.
+fn measured(case: &mut Case<'_, MatrixRow>) -> (Facts, Vec<f64>) {
+    let samples: Vec<Sample> = (0..3).map(|seed| (case.trial)(seed).unwrap()).collect();
+    let figure = |one: &Sample| case.row.unit().figure(one.amount, one.elapsed_ns).unwrap();
+    let figures = samples.iter().map(figure).collect();
+    (Facts::merged(samples.iter().map(|sample| &sample.facts)), figures)
+}
+
+#[test]
+fn a_row_lists_its_trials() {
+    for work in [Work::Solve, Work::Product] {
+        let topology = Topology::default();
+        let mut case = case(work, &terms(Some(100)), &topology);
+        assert_eq!((case.row.id(), case.row.unit().name()), (work.id().into(), "flop/s"));
+        let parameters = case.row.parameters();
+        assert_eq!(parameters.value("order"), Some(&100_u64.into()));
+        assert_eq!(parameters.value("leading_dimension"), Some(&104_u64.into()));
+        let (facts, figures) = measured(&mut case);
+        let record = facts.to_json();
+        let trials = record["trials"].as_array().unwrap();
+        assert_eq!(trials.len(), 3);
+        for (trial, figure) in trials.iter().zip(&figures) {
+            assert_eq!((&trial["passed"], &trial["order"]), (&true.into(), &100.into()));
+            let (seconds, rate) =
+                (trial["seconds"].as_f64().unwrap(), trial["flop_per_s"].as_f64().unwrap());
+            assert_eq!(rate, *figure);
+            assert!((seconds * rate / operations(work, 100) - 1.0).abs() < 1e-9);
+            let normalised = trial["normalised_residual"].as_f64().unwrap();
+            assert!(normalised > 0.0 && normalised < 16.0, "{normalised}");
+        }
+        assert_ne!(trials[0]["residual"], trials[1]["residual"], "each trial has its own matrix");
+        let average = figures.iter().sum::<f64>() / 3.0;
+        assert_eq!(facts.number(fact::AVERAGE_FLOP_PER_S), Some(average));
+        assert!(facts.number(fact::BEST_FLOP_PER_S).unwrap() >= average);
+    }
+}
+
+#[test]
+fn without_an_order_one_is_found() {
+    for work in [Work::Solve, Work::Product] {
+        assert!(terms(None).shape(work).unwrap().order >= 96);
+    }
+}
+
+#[test]
+fn an_order_without_room_is_refused_and_its_row_says_why() {
+    let topology = Topology::default();
+    let mut case = case(Work::Solve, &terms(Some(1 << 20)), &topology);
+    assert_eq!(case.row.shape, None);
+    let Err(TrialError::Unsupported(text)) = (case.trial)(1) else { panic!("it is taken") };
+    assert!(text.starts_with("--order 1048576:"), "{text}");
+}
+
+/// A row with this figure, held against a peak of 80 GFLOPS.
+fn held(median: f64, provenance: Provenance, contention: Option<f64>) -> Measured<MatrixRow> {
+    let row = MatrixRow { id: "cpu/dgemm", threads: 1, shape: None };
+    let outcome = Outcome { median: Some(median), samples: vec![median; 6], n: 6, ..blank(&row) };
+    let mut row = Measured { row, outcome, facts: Facts::default(), further: Vec::new() };
+    hold(&mut row, Ceiling::known("peak", Some(80e9), provenance), contention);
+    row
+}
+
+#[test]
+fn a_figure_above_the_peak_is_an_alarm() {
+    let fine = held(72e9, Provenance::Inferred, None).outcome;
+    assert_eq!((fine.status, fine.ceiling.unwrap().ratio), (Status::Ok, Some(0.9)));
+    let alarm = held(90e9, Provenance::Inferred, None).outcome;
+    assert_eq!((alarm.status, alarm.median), (Status::Invalid, None));
+    assert!(warning::has(&alarm.warnings, "above_ceiling"));
+    assert_eq!(held(90e9, Provenance::Unknown, None).outcome.status, Status::Ok);
+}
+
+#[test]
+fn contention_that_was_seen_is_named() {
+    let row = |ratio| {
+        let Measured { outcome, facts, .. } = held(50e9, Provenance::Inferred, ratio);
+        let limiter = outcome.ceiling.unwrap().limiter;
+        (facts.number(fact::CONTENTION_RATIO), outcome.warnings.len(), limiter)
+    };
+    assert_eq!(row(None), (None, 0, LIMITER.to_owned()));
+    assert_eq!(row(Some(0.05)), (Some(0.05), 0, LIMITER.to_owned()));
+    let (ratio, warnings, limiter) = row(Some(0.97));
+    assert_eq!((ratio, warnings), (Some(0.97), 1));
+    assert!(limiter.contains("in 97 % of the probes") && limiter.contains("pivoting"), "{limiter}");
+}
+
+#[test]
+fn the_best_trial_of_linpack_is_a_row() {
+    let mut row = held(50e9, Provenance::Inferred, None);
+    row.outcome.samples[2] = 60e9;
+    let best = best(&row).unwrap();
+    assert_eq!(
+        (best.row.id, best.outcome.median, best.outcome.n),
+        ("cpu/linpack-best", Some(60e9), 1)
+    );
+    assert_eq!(best.facts.count(fact::CHOSEN_FROM_TRIALS), Some(6));
+}
+
+#[test]
+fn the_plan_makes_the_trials_that_were_asked_for() {
+    let plan = terms(None).plan(&Plan::default());
+    assert_eq!((plan.min_trials, plan.max_trials, plan.budget_ns), (3, 3, 1_000_000));
+}
