@@ -51,8 +51,8 @@ pub enum Spoil {
     ClockDrift,
     /// Other programs took the CPU again and again.
     Preempted,
-    /// Another hardware thread used the core all the time.
-    CoreShared,
+    /// The SMT sibling used the core all the time.
+    SiblingContention,
 }
 
 impl Spoil {
@@ -63,7 +63,7 @@ impl Spoil {
             Self::Throttled => "quota throttling",
             Self::ClockDrift => "clock drift",
             Self::Preempted => "preemption",
-            Self::CoreShared => "a neighbour on the core",
+            Self::SiblingContention => "SMT sibling contention",
         }
     }
 }

@@ -150,7 +150,7 @@ codes! {
     CACHE_DIFFERS = "cache_differs";
     /// Two kinds of dependency chain read clocks that differ by more than 1 %.
     CLOCK_DISAGREES = "clock_disagrees";
-    /// The clock fell while the row was measured: power, heat, or a neighbour.
+    /// The clock fell while the row was measured: power, heat, or contention by an SMT sibling.
     CLOCK_DRIFT = "clock_drift";
     /// The control group has a CPU quota below what the threads could use.
     CPU_QUOTA = "cpu_quota";
@@ -158,8 +158,8 @@ codes! {
     CPUS_CHANGED = "cpus_changed";
     /// CPUs that the row used share a core, whatever the machine says of itself.
     CORES_SHARED = "cores_shared";
-    /// Another hardware thread used the core most of the time; what counts is the time in which it did not.
-    CORE_NEIGHBOUR = "core_neighbour";
+    /// An SMT sibling used the core for more than a tenth of the time, or in more than a tenth of the probes.
+    SMT_CONTENTION = "smt_contention";
     /// Twice the work did not take twice the time.
     NOT_LINEAR = "not_linear";
     /// The hypervisor took a part of the CPU time in trials that count.

@@ -97,7 +97,7 @@ pub(super) fn add_of_share(
             "an SMT sibling used the core for {:.0} % of the time: slices count in which it did not",
             ratio * 100.0
         );
-        warn(outcome, warning::CORE_NEIGHBOUR, text);
+        warn(outcome, warning::SMT_CONTENTION, text);
     }
     let is_quiet = is_apart && contention.is_none();
     let most = if is_quiet { DOUBLING } else { DOUBLING_DISTURBED };

@@ -297,7 +297,7 @@ fn hold(measured: &mut Measured<MatrixRow>, peak: Ceiling, contention: Option<f6
     let text = format!(
         "{seen} of the cores before and after: ports and caches were shared with another thread"
     );
-    warning::add(&mut outcome.warnings, Warning::new(warning::CORE_NEIGHBOUR, text));
+    warning::add(&mut outcome.warnings, Warning::new(warning::SMT_CONTENTION, text));
     let below = |bound: &&mut Ceiling| bound.ratio.is_none_or(|ratio| ratio < AT_THE_LIMIT);
     if let Some(bound) = outcome.ceiling.as_mut().filter(below) {
         bound.limiter = format!("{seen}, then {LIMITER}");

@@ -197,7 +197,7 @@ fn evaluate(members: &[Member], reading: Reading) -> Result<Sample, TrialError> 
         facts.set(fact::OPERATIONS_PER_CYCLE, per_cycle);
         facts.set(fact::OPERATIONS_PER_CYCLE_BEST_DECILE, per_cycle);
     }
-    let spoil = windows().any(SampleWindow::is_contended).then_some(Spoil::CoreShared);
+    let spoil = windows().any(SampleWindow::is_contended).then_some(Spoil::SiblingContention);
     Ok(Sample { amount, elapsed_ns, facts, spoil, ..Sample::default() })
 }
 
@@ -273,7 +273,7 @@ fn read_idle(topology: &Topology) -> Result<(Option<Clock>, Option<Spoil>), Tria
         }
     }
     if alone.0.is_empty() {
-        return Ok((all.clock(), was_probed.then_some(Spoil::CoreShared)));
+        return Ok((all.clock(), was_probed.then_some(Spoil::SiblingContention)));
     }
     Ok((alone.clock(), None))
 }

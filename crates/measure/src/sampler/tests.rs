@@ -281,7 +281,7 @@ fn a_trial_may_have_a_witness_of_its_own() {
     let own = scripted("a/b", |_| {
         trial += 1;
         clock.advance(MS);
-        let spoil = (trial == 2).then_some(Spoil::CoreShared);
+        let spoil = (trial == 2).then_some(Spoil::SiblingContention);
         Ok(Sample { amount: 1.0, elapsed_ns: MS, spoil, ..Sample::default() })
     });
     let outcome = &run_quietly(&clock, vec![own], &Plan::default())[0];

@@ -66,7 +66,7 @@ pub(super) const CIRCUMSTANCES: [&str; 13] = [
     warning::WRITE_LIMIT,
     warning::CACHE_DIFFERS,
     warning::CORES_SHARED,
-    warning::CORE_NEIGHBOUR,
+    warning::SMT_CONTENTION,
     warning::CLOCK_DISAGREES,
     warning::DATAGRAMS_LOST,
     warning::ACCOUNT_INCOMPLETE,

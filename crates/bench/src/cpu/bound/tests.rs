@@ -144,7 +144,7 @@ fn contention_is_said_and_forgives_a_time_that_is_not_quite_twice() {
     row.facts.set(fact::DOUBLING_RATIO, 2.1);
     let row = bounded(row, &topology(4), 2.0);
     assert_eq!(row.facts.number(fact::CONTENTION_RATIO), Some(0.9));
-    assert_eq!(codes(&row), [warning::CORE_NEIGHBOUR]);
+    assert_eq!(codes(&row), [warning::SMT_CONTENTION]);
 }
 
 #[test]
