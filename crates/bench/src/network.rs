@@ -3,49 +3,43 @@
 //!
 //! `client.rs` and `server.rs` are the two ends, `channel.rs` what they say to each other,
 //! `flow.rs` one test as either end runs it. Which rows there are stands in `row.rs`, what a trial
-//! becomes in `sample.rs`, what it is held against in `finish.rs`. docs/network.md explains the
+//! becomes in `sample.rs`, what it is held against in `bound.rs`. docs/network.md explains the
 //! protocol and each figure.
 
-pub mod account;
-pub mod bottleneck;
-pub mod ceiling;
+mod account;
+mod bottleneck;
+mod bound;
 pub mod channel;
 pub mod client;
-mod finish;
-pub mod flow;
+mod fact;
+mod flow;
 pub mod frame;
 mod memcpy;
 mod row;
 mod sample;
 mod sender;
 pub mod server;
-pub mod session;
+mod session;
+mod sessions;
 pub mod spec;
 pub mod token;
+mod topology;
 mod wire;
 
-use std::cell::RefCell;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::thread;
-
-use flatout_measure::case::{Case, Plain, Sample, Trial, TrialError};
-use flatout_measure::record::{Chart, Outcome};
-use flatout_measure::row::Unit;
+use flatout_measure::case::{Case, Sample, TrialError, record};
 use flatout_measure::sampler::Sampler;
-use flatout_sys::affinity;
 use flatout_sys::cancel::CancelToken;
 
 use crate::area::{Area, Estimate, Extent, Found, Pace, Seconds};
 use crate::error::Error;
-use client::{Client, Family};
-use finish::Place;
+use client::Family;
 use memcpy::Copies;
-use row::Row;
-use sample::Ends;
+use row::{NetworkRow, TestRow};
 use sender::Best;
-use server::{Lifetime, Server};
+use sessions::Sessions;
 use spec::{Spec, Work};
 use token::Key;
+use topology::Topology;
 
 pub use row::Selection;
 
@@ -96,9 +90,9 @@ pub struct Options {
 /// `Usage`.
 fn check(options: &Options) -> Result<(), Error> {
     let family = options.family.unwrap_or(Family::V4);
-    for row in row::rows(options.extent, &options.selection, family, false) {
-        let times = Times { round_trip_ns: 0, window_ns: options.window_ns };
-        times.of(row.spec).check().map_err(Error::Usage)?;
+    let times = Times { round_trip_ns: 0, window_ns: options.window_ns };
+    for test in row::tests(options.extent, &options.selection, family, None) {
+        times.of(test.spec).check().map_err(Error::Usage)?;
     }
     if options.window_ns.is_some_and(|window_ns| window_ns < 1_000_000) {
         return Err(Error::Usage("--duration: it must be from 1ms".to_owned()));
@@ -140,195 +134,81 @@ impl Area for Options {
     /// # Errors
     /// `Network`: there is no server, or it does not know the key.
     fn measure(&mut self, sampler: &mut Sampler<'_>) -> Result<Found, Error> {
-        measure(self, sampler)
+        sessions::with(self, |sessions| measure(self, sessions, sampler))
     }
 }
 
-fn measure(options: &Options, sampler: &mut Sampler<'_>) -> Result<Found, Error> {
-    let stop = CancelToken::manual();
-    thread::scope(|scope| {
-        let mut hire = |address: IpAddr| -> Result<(SocketAddr, Key), Error> {
-            let broken = |error: std::io::Error| {
-                Error::Network(format!("cannot listen at {address}: {error}"))
-            };
-            let key = Key(token::random::<32>().map_err(broken)?);
-            let server = Server::bind((address, 0).into(), key.clone()).map_err(broken)?;
-            let at = server.address().map_err(broken)?;
-            let serve = move || server.serve(Lifetime::Once, stop, &mut |_| ());
-            thread::Builder::new()
-                .name("server".to_owned())
-                .spawn_scoped(scope, serve)
-                .map_err(broken)?;
-            Ok((at, key))
-        };
-        let result = sessions(options, &mut hire).and_then(|(clients, missing)| {
-            let measured = measure_with(options, &clients, missing, sampler);
-            clients.into_iter().for_each(|(_, client)| client.into_inner().finish());
-            measured
-        });
-        // Servers whose client never came must not be waited for.
-        stop.cancel();
-        result
-    })
+/// What all trials need.
+struct Setting<'s> {
+    sessions: &'s Sessions,
+    topology: Topology,
+    times: Times,
+    best: Best,
 }
 
-/// A session for each family, and why the second is missing.
-type Sessions = (Vec<(Family, RefCell<Client>)>, Option<String>);
-
-/// Opens the session, or on loopback that over IPv6, too.
-fn sessions(
-    options: &Options,
-    hire: &mut dyn FnMut(IpAddr) -> Result<(SocketAddr, Key), Error>,
-) -> Result<Sessions, Error> {
-    let mut busy = |waiting: u16| {
-        (options.notice)(&format!("the server is busy, {waiting} waiting (with this one)"));
-    };
-    let mut connect = |addresses: &[SocketAddr], key: &Key| {
-        let client = Client::connect(addresses, key, options.cancel, &mut busy);
-        let client = client.map_err(Error::Network)?;
-        Ok::<_, Error>((Family::of(client.server()), RefCell::new(client)))
-    };
-    if let Some(target) = &options.connect {
-        let addresses = client::resolve(target, options.family).map_err(Error::Network)?;
-        let key = options.key.clone().unwrap_or_else(Key::open);
-        return Ok((vec![connect(&addresses, &key)?], None));
-    }
-    let first: IpAddr = match options.family {
-        Some(Family::V6) => Ipv6Addr::LOCALHOST.into(),
-        _ => Ipv4Addr::LOCALHOST.into(),
-    };
-    let (address, key) = hire(first)?;
-    let mut clients = vec![connect(&[address], &key)?];
-    let wants_second =
-        options.extent == Extent::Full && options.selection.is_empty() && options.family.is_none();
-    let mut missing = None;
-    if wants_second {
-        let second = hire(Ipv6Addr::LOCALHOST.into()).and_then(|(at, key)| connect(&[at], &key));
-        match second {
-            Ok(second) => clients.push(second),
-            Err(error) => missing = Some(error.to_string()),
-        }
-    }
-    Ok((clients, missing))
-}
-
-fn measure_with(
-    options: &Options,
-    clients: &[(Family, RefCell<Client>)],
-    missing: Option<String>,
-    sampler: &mut Sampler<'_>,
-) -> Result<Found, Error> {
-    let (family, client) = &clients[0];
-    let times =
-        Times { round_trip_ns: client.borrow().round_trip_ns, window_ns: options.window_ns };
-    let own = client.borrow().address().map(|address| address.ip());
-    let interface = own.and_then(ceiling::interface_of);
-    let is_loopback = interface.as_ref().is_some_and(|interface| interface.is_loopback);
-    let cpus = affinity::allowed_cpu_count();
-    let ends = Ends { is_one_machine: client.borrow().shares_machine, near_cpus: cpus };
+fn measure(options: &Options, sessions: &Sessions, sampler: &mut Sampler<'_>) -> Found {
     let started_ns = sampler.clock.now_ns();
-    let has_second = clients.len() > 1 || missing.is_some();
-    let mut rows = row::rows(options.extent, &options.selection, *family, has_second);
-    let best = sender::choose(&rows, &mut client.borrow_mut(), times)?;
-    for row in rows.iter_mut().filter(|row| row.is_best_sender) {
-        row.spec.sender = best.sender;
-        if row.is_best_placement {
-            row.spec.placement = best.placement;
+    let (family, round_trip_ns, topology) = {
+        let client = sessions.first();
+        (client.family(), client.round_trip_ns, Topology::of(&client))
+    };
+    let times = Times { round_trip_ns, window_ns: options.window_ns };
+    let second = sessions.second_family();
+    let mut tests = row::tests(options.extent, &options.selection, family, second);
+    let best = sender::choose(&tests, sessions, &topology, times);
+    for test in tests.iter_mut().filter(|test| test.is_best_sender) {
+        test.spec.sender = best.sender;
+        if test.is_best_placement {
+            test.spec.placement = best.placement;
         }
     }
-    let mut cases: Vec<Case<'_, Plain>> = rows
-        .iter()
-        .map(|row| {
-            let session = clients.iter().position(|(family, _)| *family == row.family);
-            case(row, (clients, session), (times, ends), &best, missing.as_deref())
-        })
-        .collect();
-    if is_loopback
-        && rows.iter().any(|row| row.spec.work == Work::Throughput)
-        && options.extent != Extent::Few
-    {
-        cases.extend([Copies::One, Copies::Two].map(|copies| memcpy_case(copies, clients)));
+    let has_throughput = tests.iter().any(|test| test.spec.work == Work::Throughput);
+    let mut rows: Vec<NetworkRow> = tests.into_iter().map(NetworkRow::Test).collect();
+    if topology.is_loopback() && has_throughput && options.extent != Extent::Few {
+        rows.extend([Copies::One, Copies::Two].map(NetworkRow::Memcpy));
     }
+    let setting = &Setting { sessions, topology, times, best };
+    let case = |row| Case { row, trial: Box::new(move |_| setting.trial(row)) };
+    let cases = rows.into_iter().map(case).collect();
     let spent_ns = sampler.clock.now_ns().saturating_sub(started_ns);
     let budget_ns = sampler.plan.budget_ns.saturating_sub(spent_ns) / STRETCH;
-    let mut outcomes: Vec<Outcome> = sampler.within(budget_ns).run_recorded(cases);
-    finish::finish(&mut outcomes, &rows, &Place { interface, is_loopback, cpus });
-    Ok(Found { outcomes, charts: charts(), storage: None })
+    let mut rows = sampler.within(budget_ns).run(cases);
+    bound::apply(&mut rows, &setting.topology);
+    Found { outcomes: record(rows), charts: row::charts(), storage: None }
 }
 
-/// The case of a row; it has no session where there is none of its family.
-fn case<'a>(
-    row: &Row,
-    (clients, session): (&'a [(Family, RefCell<Client>)], Option<usize>),
-    (times, ends): (Times, Ends),
-    best: &Best,
-    missing: Option<&str>,
-) -> Case<'a, Plain> {
-    let spec = times.of(row.spec);
-    let reason = row.is_best_sender.then(|| best.reason.clone());
-    let trial: Trial<'a> = match session {
-        Some(session) => Box::new(move |_| {
-            // The others must not be idle for too long.
-            for (index, (_, client)) in clients.iter().enumerate() {
-                if index != session {
-                    client.borrow_mut().keep_alive();
+impl Setting<'_> {
+    fn trial(&self, row: NetworkRow) -> Result<Sample, TrialError> {
+        match row {
+            NetworkRow::Test(test) => self.test(&test),
+            NetworkRow::Memcpy(copies) => {
+                self.sessions.keep_alive();
+                memcpy::trial(copies, WARM_NS, WINDOW_NS)
+            }
+        }
+    }
+
+    /// Runs a test. One in whose window nothing came, because others had the CPUs or the path is
+    /// long, is run again with longer ones.
+    fn test(&self, test: &TestRow) -> Result<Sample, TrialError> {
+        let mut spec = self.times.of(test.spec);
+        loop {
+            let report = self.sessions.run(test.family, spec)?;
+            let mut sample = sample::sample(&report, &self.topology)?;
+            if sample.amount > 0.0 {
+                if test.is_best_sender {
+                    sample.facts.set(fact::SENDER, spec.sender.name());
+                    sample.facts.set(fact::PLACEMENT, spec.placement.name());
+                    sample.facts.set(fact::SENDER_REASON, self.best.reason.clone());
                 }
+                return Ok(sample);
             }
-            let mut sample = patiently(&mut clients[session].1.borrow_mut(), spec, ends)?;
-            if let Some(reason) = &reason {
-                sample.audit.insert("sender".to_owned(), spec.sender.name().into());
-                sample.audit.insert("placement".to_owned(), spec.placement.name().into());
-                sample.audit.insert("sender_reason".to_owned(), reason.as_str().into());
+            spec.window_ns = spec.window_ns.saturating_mul(LONGER);
+            if spec.bytes > 0 || spec.window_ns > LONGEST_WINDOW_NS || spec.check().is_err() {
+                let window_ms = spec.window_ns / LONGER / 1_000_000;
+                let text = format!("nothing arrived within a window of {window_ms} ms");
+                return Err(TrialError::Failed(text));
             }
-            Ok(sample)
-        }),
-        None => {
-            let why = missing.unwrap_or("there is no such session").to_owned();
-            Box::new(move |_| Err(TrialError::Unsupported(why.clone())))
-        }
-    };
-    let unit = match row.spec.work {
-        Work::Throughput => Unit::BytesPerSecond,
-        Work::Latency => Unit::Nanoseconds,
-    };
-    Case { row: Plain { id: row.id(), parameters: row.parameters(), unit }, trial }
-}
-
-/// Runs a test. One in whose window nothing came, because others had the CPUs or the way is long,
-/// is run again with longer ones.
-fn patiently(client: &mut Client, spec: Spec, ends: Ends) -> Result<Sample, TrialError> {
-    let mut spec = spec;
-    loop {
-        let sample = sample::sample(&client.run(spec)?, ends)?;
-        if sample.amount > 0.0 {
-            return Ok(sample);
-        }
-        spec.window_ns = spec.window_ns.saturating_mul(LONGER);
-        if spec.bytes > 0 || spec.window_ns > LONGEST_WINDOW_NS || spec.check().is_err() {
-            let window_ms = spec.window_ns / LONGER / 1_000_000;
-            let text = format!("nothing arrived within a window of {window_ms} ms");
-            return Err(TrialError::Failed(text));
         }
     }
-}
-
-/// A case of the cross-core copy. The sessions are kept alive meanwhile.
-fn memcpy_case(copies: Copies, clients: &[(Family, RefCell<Client>)]) -> Case<'_, Plain> {
-    let count = if copies == Copies::One { 1 } else { 2 };
-    Case {
-        row: Plain {
-            id: row::MEMCPY,
-            parameters: row::memcpy_parameters(count),
-            unit: Unit::BytesPerSecond,
-        },
-        trial: Box::new(move |_| {
-            clients.iter().for_each(|(_, client)| client.borrow_mut().keep_alive());
-            memcpy::trial(copies, WARM_NS, WINDOW_NS)
-        }),
-    }
-}
-
-/// The pictures of the rows.
-pub fn charts() -> Vec<Chart> {
-    row::charts()
 }

@@ -158,6 +158,12 @@ impl From<&serde_json::Value> for Value {
     }
 }
 
+impl From<Facts> for Value {
+    fn from(facts: Facts) -> Self {
+        Self::fields(facts.0.into_iter().map(|fact| (fact.key.name, fact.value)))
+    }
+}
+
 impl<V: Into<Value>> From<Option<V>> for Value {
     fn from(value: Option<V>) -> Self {
         value.map_or(Self::Unknown, Into::into)
@@ -386,6 +392,7 @@ mod tests {
             .with(Key::last("nested"), nested);
         let expected =
             json!({"list": [1.5, 2.5], "none": null, "nested": {"low": 1, "high": null}});
+        assert_eq!(Value::from(facts.clone()).to_json(), expected);
         assert_eq!(serde_json::Value::Object(facts.to_json()), expected);
     }
 }

@@ -1,6 +1,10 @@
 //! The account of one UDP stream: which datagrams came, which came twice or out of order, and
 //! what became of the others. Pure; the receiver feeds it numbers.
 
+use flatout_measure::fact::Facts;
+
+use super::fact;
+
 /// Datagrams that the account remembers one by one. A datagram that is further behind the newest
 /// cannot be told from a duplicate, and is counted apart.
 const REMEMBERED: u64 = 1 << 20;
@@ -70,13 +74,20 @@ impl Account {
         })
     }
 
-    /// Adds another stream's.
-    pub fn add(&mut self, other: &Self) {
-        let mut sums =
-            self.to_longs().into_iter().zip(other.to_longs()).map(|(a, b)| a.saturating_add(b));
-        if let Some(sum) = Self::from_longs(|| sums.next()) {
-            *self = sum;
-        }
+    /// Its numbers as facts.
+    pub fn facts(&self) -> Facts {
+        Facts::default()
+            .with(fact::DATAGRAMS_SENT, self.sent)
+            .with(fact::DATAGRAMS_RECEIVED, self.received)
+            .with(fact::DATAGRAMS_UNIQUE, self.unique)
+            .with(fact::DATAGRAMS_DUPLICATE, self.duplicate)
+            .with(fact::DATAGRAMS_REORDERED, self.reordered)
+            .with(fact::DATAGRAMS_LATE, self.late)
+            .with(fact::DATAGRAMS_DROPPED, self.dropped)
+            .with(fact::DATAGRAMS_LOST, self.lost)
+            .with(fact::DATAGRAMS_FORGOTTEN, self.forgotten)
+            .with(fact::DATAGRAMS_FOREIGN, self.foreign)
+            .with(fact::SOCKET_DROPS, self.socket_drops)
     }
 
     /// Whether the sums match.

@@ -1,31 +1,18 @@
 //! What most likely holds a row back. Pure: facts in, a name out.
 
-/// What is known about a row, as shares of 1.
+use flatout_measure::fact::Facts;
+
+use super::fact;
+
+/// What is known of a row besides its facts.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Facts {
-    /// CPU time of the sending threads ÷ their time.
-    pub sender_cpu: f64,
-    /// The same of the receiving threads.
-    pub receiver_cpu: f64,
-    /// Busy CPUs of all machines, interrupts included.
-    pub all_cpus: f64,
-    /// Time limited by the receiver's window ÷ time with something to send.
-    pub receiver_window: f64,
-    /// Time limited by the send buffer ÷ the same.
-    pub send_buffer: f64,
-    /// Time in which TCP waited for the way alone: something was on it, and neither the receiver's
-    /// window nor the send buffer held it back ÷ all time.
-    pub way: f64,
-    /// Datagrams lost on the way ÷ datagrams.
-    pub lost: f64,
-    /// Segments sent again ÷ segments.
-    pub sent_again: f64,
-    /// Datagrams that the receiver's socket dropped ÷ datagrams.
-    pub dropped: f64,
-    /// Figure ÷ what the link can do, where that is known.
+pub struct Limits {
+    /// Figure ÷ what the link can carry, where that is known.
     pub link: Option<f64>,
     /// Figure ÷ the rate asked for, where one was.
     pub asked: Option<f64>,
+    /// Whether there is no path between the ends, and no link that loses anything.
+    pub is_loopback: bool,
 }
 
 /// A thread that works so much of its time does little but work.
@@ -41,61 +28,110 @@ const LOSSY: f64 = 0.001;
 const MANY: f64 = 0.01;
 
 /// The name of the bottleneck.
-pub fn of(facts: &Facts) -> &'static str {
-    let Facts { sender_cpu, receiver_cpu, .. } = *facts;
-    if facts.asked.is_some_and(|share| share >= 0.98) {
+pub fn of(facts: &Facts, limits: &Limits) -> &'static str {
+    let ratio = |key| facts.number(key).unwrap_or(0.0);
+    let (sender_cpu, receiver_cpu) =
+        (ratio(fact::SENDER_CPU_RATIO), ratio(fact::RECEIVER_CPU_RATIO));
+    let has_path = !limits.is_loopback;
+    if limits.asked.is_some_and(|share| share >= 0.98) {
         "the rate asked for"
-    } else if facts.link.is_some_and(|share| share >= FULL) {
+    } else if limits.link.is_some_and(|share| share >= FULL) {
         "the link"
-    } else if facts.dropped >= MANY && receiver_cpu >= sender_cpu.min(BUSY) {
+    } else if ratio(fact::DROPPED_RATIO) >= MANY && receiver_cpu >= sender_cpu.min(BUSY) {
         "receiver CPU"
-    } else if facts.lost >= MANY {
+    } else if ratio(fact::LOST_RATIO) >= MANY {
         "loss on the way"
     } else if sender_cpu >= BUSY && sender_cpu >= receiver_cpu {
         "sender CPU"
     } else if receiver_cpu >= BUSY {
         "receiver CPU"
-    } else if facts.all_cpus >= BUSY {
+    } else if ratio(fact::CPU_BUSY_RATIO) >= BUSY {
         "all CPUs"
-    } else if facts.sent_again >= LOSSY {
+    } else if has_path && ratio(fact::RETRANSMIT_RATIO) >= LOSSY {
         "loss on the way"
-    } else if facts.receiver_window >= MOSTLY {
+    } else if ratio(fact::RECEIVER_WINDOW_RATIO) >= MOSTLY {
         "the receiver's window"
-    } else if facts.send_buffer >= MOSTLY {
+    } else if ratio(fact::SEND_BUFFER_RATIO) >= MOSTLY {
         "the send buffer"
-    } else if facts.way >= MOSTLY {
+    } else if has_path && waits_for_path(facts) >= MOSTLY {
         "the way: a link or a queue between the ends (congestion window)"
     } else {
         "unknown: no CPU, window, link or loss stands out"
     }
 }
 
+/// The share of time in which TCP waited for the path alone: something was on it, and neither the
+/// receiver's window nor the send buffer held it back.
+fn waits_for_path(facts: &Facts) -> f64 {
+    let share = |part| fact::share(facts, part, fact::TCP_TIME_NS).unwrap_or(0.0);
+    share(fact::TCP_BUSY_NS)
+        - share(fact::TCP_RECEIVER_LIMITED_NS)
+        - share(fact::TCP_BUFFER_LIMITED_NS)
+}
+
 #[cfg(test)]
 mod tests {
+    use flatout_measure::fact::Key;
+
     use super::*;
+
+    const IDLE: [(Key, f64); 3] = [
+        (fact::SENDER_CPU_RATIO, 0.2),
+        (fact::RECEIVER_CPU_RATIO, 0.2),
+        (fact::CPU_BUSY_RATIO, 0.2),
+    ];
+
+    fn name(limits: Limits, more: &[(Key, f64)]) -> &'static str {
+        let mut facts = Facts::default();
+        IDLE.iter().chain(more).for_each(|&(key, ratio)| facts.set(key, ratio));
+        of(&facts, &limits)
+    }
 
     #[test]
     fn each_bottleneck_has_its_facts() {
-        let idle = Facts { sender_cpu: 0.2, receiver_cpu: 0.2, all_cpus: 0.2, ..Facts::default() };
-        for (facts, name) in [
-            (Facts { link: Some(0.97), sender_cpu: 0.99, ..idle }, "the link"),
-            (Facts { asked: Some(1.0), ..idle }, "the rate asked for"),
-            (Facts { lost: 0.02, sender_cpu: 1.0, ..idle }, "loss on the way"),
-            (Facts { sent_again: 0.01, receiver_window: 0.6, ..idle }, "loss on the way"),
-            (Facts { sent_again: 0.01, sender_cpu: 0.97, ..idle }, "sender CPU"),
-            (Facts { sender_cpu: 0.97, receiver_cpu: 0.95, ..idle }, "sender CPU"),
-            (Facts { sender_cpu: 0.7, receiver_cpu: 0.95, ..idle }, "receiver CPU"),
-            (Facts { dropped: 0.2, sender_cpu: 0.99, receiver_cpu: 0.95, ..idle }, "receiver CPU"),
-            (Facts { all_cpus: 0.98, ..idle }, "all CPUs"),
-            (Facts { receiver_window: 0.8, ..idle }, "the receiver's window"),
-            (Facts { send_buffer: 0.8, ..idle }, "the send buffer"),
+        use fact::{
+            CPU_BUSY_RATIO, DROPPED_RATIO, LOST_RATIO, RECEIVER_CPU_RATIO, RECEIVER_WINDOW_RATIO,
+            RETRANSMIT_RATIO, SEND_BUFFER_RATIO, SENDER_CPU_RATIO, TCP_BUFFER_LIMITED_NS,
+            TCP_BUSY_NS, TCP_RECEIVER_LIMITED_NS, TCP_TIME_NS,
+        };
+        let none = Limits::default();
+        let link = Limits { link: Some(0.97), ..none };
+        assert_eq!(name(link, &[(SENDER_CPU_RATIO, 0.99)]), "the link");
+        assert_eq!(name(Limits { asked: Some(1.0), ..none }, &[]), "the rate asked for");
+        for (facts, expected) in [
+            (&[(LOST_RATIO, 0.02), (SENDER_CPU_RATIO, 1.0)][..], "loss on the way"),
+            (&[(RETRANSMIT_RATIO, 0.01), (RECEIVER_WINDOW_RATIO, 0.6)], "loss on the way"),
+            (&[(RETRANSMIT_RATIO, 0.01), (SENDER_CPU_RATIO, 0.97)], "sender CPU"),
+            (&[(SENDER_CPU_RATIO, 0.97), (RECEIVER_CPU_RATIO, 0.95)], "sender CPU"),
+            (&[(SENDER_CPU_RATIO, 0.7), (RECEIVER_CPU_RATIO, 0.95)], "receiver CPU"),
             (
-                Facts { way: 0.95, ..idle },
+                &[(DROPPED_RATIO, 0.2), (SENDER_CPU_RATIO, 0.99), (RECEIVER_CPU_RATIO, 0.95)],
+                "receiver CPU",
+            ),
+            (&[(CPU_BUSY_RATIO, 0.98)], "all CPUs"),
+            (&[(RECEIVER_WINDOW_RATIO, 0.8)], "the receiver's window"),
+            (&[(SEND_BUFFER_RATIO, 0.8)], "the send buffer"),
+            (
+                &[
+                    (TCP_TIME_NS, 100.0),
+                    (TCP_BUSY_NS, 98.0),
+                    (TCP_RECEIVER_LIMITED_NS, 1.0),
+                    (TCP_BUFFER_LIMITED_NS, 2.0),
+                ],
                 "the way: a link or a queue between the ends (congestion window)",
             ),
-            (idle, "unknown: no CPU, window, link or loss stands out"),
+            (&[], "unknown: no CPU, window, link or loss stands out"),
         ] {
-            assert_eq!(of(&facts), name, "{facts:?}");
+            assert_eq!(name(none, facts), expected, "{facts:?}");
+        }
+    }
+
+    #[test]
+    fn loopback_has_no_path_to_wait_for_and_no_loss_on_it() {
+        let loopback = Limits { is_loopback: true, ..Limits::default() };
+        let waiting = [(fact::TCP_TIME_NS, 100.0), (fact::TCP_BUSY_NS, 98.0)];
+        for facts in [&[(fact::RETRANSMIT_RATIO, 0.01)][..], &waiting] {
+            assert!(name(loopback, facts).starts_with("unknown"), "{facts:?}");
         }
     }
 }

@@ -47,6 +47,17 @@ pub enum ChannelError {
     Io(#[from] io::Error),
 }
 
+impl ChannelError {
+    /// Whether the other end has no more to say, or never spoke this protocol.
+    pub fn is_hang_up(&self) -> bool {
+        match self {
+            Self::Closed | Self::Garbage => true,
+            Self::Io(error) => error.kind() == io::ErrorKind::ConnectionReset,
+            Self::Silent(_) | Self::Cancelled | Self::Refused(_) => false,
+        }
+    }
+}
+
 /// Collects bytes until a whole message is there.
 #[derive(Debug, Default)]
 pub struct Inbox(Vec<u8>);

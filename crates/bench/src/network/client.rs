@@ -39,7 +39,7 @@ pub enum Family {
 }
 
 impl Family {
-    /// The word in records.
+    /// That of an address.
     pub fn of(address: SocketAddr) -> Self {
         // An IPv4 address that is written as one of IPv6 travels as IPv4.
         if address.ip().to_canonical().is_ipv4() { Self::V4 } else { Self::V6 }
@@ -79,8 +79,6 @@ pub struct Client {
     over: Option<String>,
     /// Whether both ends are one machine.
     pub shares_machine: bool,
-    /// CPUs of the other end.
-    pub far_cpus: u16,
     /// The shortest round trip of the control channel.
     pub round_trip_ns: u64,
 }
@@ -124,15 +122,10 @@ impl Client {
     ) -> Result<Self, String> {
         let (stream, server) = dial(addresses)?;
         let complain = |error: ChannelError| match error {
-            ChannelError::Closed | ChannelError::Garbage => format!(
+            ChannelError::Silent(_) => format!("{server}: no flatout serve answers there"),
+            error if error.is_hang_up() => format!(
                 "{server}: it hung up during the handshake: another token, or no flatout serve"
             ),
-            ChannelError::Io(error) if error.kind() == std::io::ErrorKind::ConnectionReset => {
-                format!(
-                    "{server}: it hung up during the handshake: another token, or no flatout serve"
-                )
-            }
-            ChannelError::Silent(_) => format!("{server}: no flatout serve answers there"),
             error => format!("{server}: {error}"),
         };
         stream
@@ -142,19 +135,17 @@ impl Client {
         let deadline_ns = monotonic_ns().saturating_add(HANDSHAKE_NS);
         let mut channel = Channel::open(stream, key, cancel, deadline_ns).map_err(complain)?;
         channel.send(&Frame::Hello { version: VERSION }).map_err(complain)?;
-        let (mut wait_ns, mut session) = (HANDSHAKE_NS, None);
-        while session.is_none() {
-            match channel.receive(wait_ns) {
-                Ok(Frame::Waiting { waiting }) => {
+        let mut wait_ns = HANDSHAKE_NS;
+        let (key, far_machine) = loop {
+            match channel.receive(wait_ns).map_err(complain)? {
+                Frame::Waiting { waiting } => {
                     wait_ns = LINE_NS;
                     busy(waiting);
                 }
-                Ok(Frame::Admitted { key, cpus, machine }) => session = Some((key, cpus, machine)),
-                Ok(_) => return Err(complain(ChannelError::Garbage)),
-                Err(error) => return Err(complain(error)),
+                Frame::Admitted { key, machine, .. } => break (key, machine),
+                _ => return Err(complain(ChannelError::Garbage)),
             }
-        }
-        let (key, far_cpus, far_machine) = session.unwrap_or_default();
+        };
         let mut client = Self {
             channel,
             server,
@@ -163,7 +154,6 @@ impl Client {
             started_ns: monotonic_ns(),
             over: None,
             shares_machine: far_machine == machine(),
-            far_cpus,
             round_trip_ns: u64::MAX,
         };
         for number in 0..PINGS {
@@ -172,9 +162,9 @@ impl Client {
         Ok(client)
     }
 
-    /// Where the server is.
-    pub fn server(&self) -> SocketAddr {
-        self.server
+    /// Over which addresses it goes.
+    pub fn family(&self) -> Family {
+        Family::of(self.server)
     }
 
     /// The address of this end.

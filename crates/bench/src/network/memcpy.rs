@@ -5,21 +5,21 @@
 //! it by another; sending from a file in memory is one, by the receiver. The hand-over of a slot
 //! is two atomic stores.
 
-use std::sync::Mutex;
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use flatout_measure::case::{Sample, TrialError};
+use flatout_measure::fact::Facts;
 use flatout_sys::affinity;
 use flatout_sys::clock::monotonic_ns;
-use serde_json::json;
 
 use super::flow::bulk::random_block;
+use crate::fact::BYTES;
 
 /// Bytes of a block.
-const BLOCK_BYTES: usize = 64 << 10;
+pub const BLOCK_BYTES: usize = 64 << 10;
 /// Blocks between the two threads: as much as a socket's usual buffer.
 const SLOTS: usize = 8;
 
@@ -41,6 +41,13 @@ pub enum Copies {
     One,
     /// Into it, and out.
     Two,
+}
+
+impl Copies {
+    /// As a number.
+    pub fn per_byte(self) -> u32 {
+        if self == Self::One { 1 } else { 2 }
+    }
 }
 
 /// One trial: `warm_ns` and then `window_ns` of copying.
@@ -87,9 +94,8 @@ pub fn trial(copies: Copies, warm_ns: u64, window_ns: u64) -> Result<Sample, Tri
         }
         let bytes = (after - before) * BLOCK_BYTES as u64;
         let elapsed_ns = end_ns.saturating_sub(start_ns);
-        let mut sample = Sample { amount: bytes as f64, elapsed_ns, ..Sample::default() };
-        sample.audit.insert("bytes".to_owned(), json!(bytes));
-        Ok(sample)
+        let facts = Facts::default().with(BYTES, bytes);
+        Ok(Sample { amount: bytes as f64, elapsed_ns, facts, ..Sample::default() })
     })
 }
 

@@ -1,17 +1,18 @@
 //! Which rows there are: tests, and what tells them apart in the record. Pure.
 
+use std::borrow::Cow;
+
 use flatout_measure::record::Chart;
-use serde_json::{Map, Value, json};
+use flatout_measure::row::{Parameters, Row, Unit};
 
 use super::client::Family;
+use super::memcpy::{self, Copies};
 use super::spec::{
     Direction, MAX_DATAGRAM_BYTES, Offload, Placement, Protocol, Receiver, Sender, Spec, Waiting,
     Work,
 };
 use crate::area::Extent;
 
-/// Id of the rows of a cross-core copy.
-pub const MEMCPY: &str = "network/loopback-memcpy";
 /// Streams of a whole run.
 const STREAMS: [u16; 4] = [1, 2, 4, 8];
 /// Messages whose latency is measured.
@@ -24,7 +25,7 @@ const SMALL_DATAGRAM_BYTES: u32 = 1460;
 const OPEN_RATE: u64 = 2000;
 
 /// What the user fixed; empty lists and `None` leave it to the plan.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Selection {
     /// Throughput or latency alone.
     pub work: Option<Work>,
@@ -54,10 +55,19 @@ pub struct Selection {
     pub rate_per_s: Option<u64>,
 }
 
-/// One row.
+/// A row of the area.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Row {
-    /// Its test, without times.
+pub enum NetworkRow {
+    /// A test between two ends.
+    Test(TestRow),
+    /// The cross-core copy that loopback is held against.
+    Memcpy(Copies),
+}
+
+/// A test as a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TestRow {
+    /// The test, without times.
     pub spec: Spec,
     /// Whether the sender is the best one measured.
     pub is_best_sender: bool,
@@ -67,8 +77,9 @@ pub struct Row {
     pub family: Family,
 }
 
-impl Row {
-    fn new(spec: Spec, family: Family) -> Self {
+impl TestRow {
+    /// A row with all settings as they are given.
+    pub fn new(spec: Spec, family: Family) -> Self {
         Self { spec, is_best_sender: false, is_best_placement: false, family }
     }
 
@@ -78,60 +89,64 @@ impl Row {
         Self { is_best_sender: true, is_best_placement, ..Self::new(spec, family) }
     }
 
-    /// Id of the row.
-    pub fn id(&self) -> &'static str {
-        match (self.spec.work, self.spec.protocol) {
+    fn parameters(&self) -> Parameters {
+        let spec = &self.spec;
+        let placement = if self.is_best_placement { "auto" } else { spec.placement.name() };
+        let mut parameters = Parameters::default()
+            .with("family", self.family.name())
+            .with("streams", u64::from(spec.streams))
+            .with("placement", placement);
+        if spec.work == Work::Latency {
+            parameters.set("message_bytes", spec.block_bytes);
+            parameters.set("wait", spec.waiting.name());
+            parameters.set_known("questions_per_s", above_zero(spec.rate_per_s));
+            parameters.set_known("load_streams", above_zero(spec.load_streams.into()));
+            return parameters;
+        }
+        parameters.set("direction", spec.direction.name());
+        parameters.set("block_bytes", spec.block_bytes);
+        parameters.set_known("bytes", above_zero(spec.bytes));
+        parameters.set_known("rate_bytes_per_s", above_zero(spec.rate_per_s));
+        if spec.protocol == Protocol::Tcp {
+            let sender = if self.is_best_sender { "auto" } else { spec.sender.name() };
+            return parameters.with("sender", sender).with("receiver", spec.receiver.name());
+        }
+        parameters.with("datagram_bytes", spec.datagram_bytes).with("offload", spec.offload.name())
+    }
+}
+
+fn above_zero(number: u64) -> Option<u64> {
+    (number > 0).then_some(number)
+}
+
+impl Row for NetworkRow {
+    fn id(&self) -> Cow<'static, str> {
+        let Self::Test(TestRow { spec, .. }) = self else {
+            return "network/loopback-memcpy".into();
+        };
+        match (spec.work, spec.protocol) {
             (Work::Throughput, Protocol::Tcp) => "network/tcp-throughput",
             (Work::Throughput, Protocol::Udp) => "network/udp-throughput",
             (Work::Latency, Protocol::Tcp) => "network/tcp-latency",
             (Work::Latency, Protocol::Udp) => "network/udp-latency",
         }
+        .into()
     }
 
-    /// What tells it from others of the same id.
-    pub fn parameters(&self) -> Map<String, Value> {
-        let spec = &self.spec;
-        let mut map = Map::new();
-        let mut put = |key: &str, value: Value| _ = map.insert(key.to_owned(), value);
-        put("family", self.family.name().into());
-        put("streams", spec.streams.into());
-        let placement = if self.is_best_placement { "auto" } else { spec.placement.name() };
-        put("placement", placement.into());
-        match spec.work {
-            Work::Latency => {
-                put("message_bytes", spec.block_bytes.into());
-                put("wait", spec.waiting.name().into());
-                if spec.rate_per_s > 0 {
-                    put("questions_per_s", spec.rate_per_s.into());
-                }
-                if spec.load_streams > 0 {
-                    put("load_streams", spec.load_streams.into());
-                }
-            }
-            Work::Throughput => {
-                put("direction", spec.direction.name().into());
-                put("block_bytes", spec.block_bytes.into());
-                if spec.bytes > 0 {
-                    put("bytes", spec.bytes.into());
-                }
-                if spec.rate_per_s > 0 {
-                    put("rate_bytes_per_s", spec.rate_per_s.into());
-                }
-            }
+    fn parameters(&self) -> Parameters {
+        match self {
+            Self::Test(test) => test.parameters(),
+            Self::Memcpy(copies) => Parameters::default()
+                .with("copies_per_byte", copies.per_byte())
+                .with("block_bytes", memcpy::BLOCK_BYTES),
         }
-        match (spec.work, spec.protocol) {
-            (Work::Throughput, Protocol::Tcp) => {
-                let sender = if self.is_best_sender { "auto" } else { spec.sender.name() };
-                put("sender", sender.into());
-                put("receiver", spec.receiver.name().into());
-            }
-            (Work::Throughput, Protocol::Udp) => {
-                put("datagram_bytes", spec.datagram_bytes.into());
-                put("offload", spec.offload.name().into());
-            }
-            (Work::Latency, _) => {}
+    }
+
+    fn unit(&self) -> Unit {
+        match self {
+            Self::Test(test) if test.spec.work == Work::Latency => Unit::Nanoseconds,
+            _ => Unit::BytesPerSecond,
         }
-        map
     }
 }
 
@@ -154,6 +169,11 @@ fn udp(streams: u16, block_bytes: u32, datagram_bytes: u32, offload: Offload) ->
     }
 }
 
+/// A UDP throughput row of the longest datagrams.
+fn longest_datagrams(streams: u16) -> Spec {
+    udp(streams, BLOCK_BYTES, MAX_DATAGRAM_BYTES, Offload::Plain)
+}
+
 /// A row of round trips. Threads that wait for each other are placed by the scheduler, as those of programs are:
 /// on one CPU the answer costs two switches, on two it costs two wake-ups of an idle CPU, which
 /// takes three times as long in a guest (10.7 and 28 µs on Sapphire Rapids, 2026-11-22).
@@ -164,42 +184,36 @@ fn latency(protocol: Protocol, streams: u16, message_bytes: u32) -> Spec {
     Spec { work: Work::Latency, protocol, streams, block_bytes, placement, ..Spec::default() }
 }
 
-/// The rows of a run.
-pub fn rows(extent: Extent, selection: &Selection, family: Family, has_second: bool) -> Vec<Row> {
+/// The tests of a run.
+pub fn tests(
+    extent: Extent,
+    selection: &Selection,
+    family: Family,
+    second: Option<Family>,
+) -> Vec<TestRow> {
     let mut specs =
         if selection.is_empty() { plan(extent, &selection.streams) } else { selection.specs() };
     specs.dedup();
-    let is_auto = |spec: &Spec| {
-        spec.work == Work::Throughput
-            && spec.protocol == Protocol::Tcp
-            && selection.sender.is_none()
+    let row = |spec: Spec| {
+        let is_bulk_tcp = spec.work == Work::Throughput && spec.protocol == Protocol::Tcp;
+        match is_bulk_tcp && selection.sender.is_none() {
+            true => TestRow::best(spec, family, selection),
+            false => TestRow::new(spec, family),
+        }
     };
-    let mut rows: Vec<Row> = specs
-        .into_iter()
-        .map(|spec| match is_auto(&spec) {
-            true => Row::best(spec, family, selection),
-            false => Row::new(spec, family),
-        })
-        .collect();
+    let mut rows: Vec<TestRow> = specs.into_iter().map(row).collect();
     if selection.is_empty() && extent != Extent::Few {
-        rows.extend(ladder(extent, family));
+        let base = tcp(1, Direction::Up);
+        let each = Sender::ALL.iter().map(|&sender| Spec { sender, ..base });
+        rows.extend(each.map(|spec| TestRow::new(spec, family)));
+        if extent == Extent::Full {
+            let discarding = Spec { receiver: Receiver::Discard, ..base };
+            rows.push(TestRow::best(discarding, family, selection));
+        }
     }
-    if has_second {
-        let other = Family::V6;
-        rows.push(Row::best(tcp(1, Direction::Up), other, selection));
-        rows.push(Row::new(udp(1, BLOCK_BYTES, MAX_DATAGRAM_BYTES, Offload::Plain), other));
-    }
-    rows
-}
-
-/// One row for each way to send, and one for a receiver that throws away.
-fn ladder(extent: Extent, family: Family) -> Vec<Row> {
-    let base = tcp(1, Direction::Up);
-    let mut rows: Vec<Row> =
-        Sender::ALL.iter().map(|&sender| Row::new(Spec { sender, ..base }, family)).collect();
-    if extent == Extent::Full {
-        let receiver = Receiver::Discard;
-        rows.push(Row::best(Spec { receiver, ..base }, family, &Selection::default()));
+    if let Some(second) = second {
+        rows.push(TestRow::best(tcp(1, Direction::Up), second, selection));
+        rows.push(TestRow::new(longest_datagrams(1), second));
     }
     rows
 }
@@ -214,8 +228,7 @@ fn plan(extent: Extent, streams: &[u16]) -> Vec<Spec> {
     };
     let first = streams[0];
     let mut specs: Vec<Spec> = streams.iter().map(|&count| tcp(count, Direction::Up)).collect();
-    let longest = |count| udp(count, BLOCK_BYTES, MAX_DATAGRAM_BYTES, Offload::Plain);
-    specs.extend(streams.iter().map(|&count| longest(count)));
+    specs.extend(streams.iter().map(|&count| longest_datagrams(count)));
     let messages = match extent {
         Extent::Full => &MESSAGES[..],
         Extent::Quick | Extent::Few => &[64],
@@ -235,7 +248,7 @@ fn plan(extent: Extent, streams: &[u16]) -> Vec<Spec> {
         Extent::Quick => specs.extend([small(Offload::Plain), small(Offload::Both)]),
         Extent::Full => {
             specs.extend([tcp(first, Direction::Down), tcp(first, Direction::Both)]);
-            specs.push(Spec { direction: Direction::Down, ..longest(first) });
+            specs.push(Spec { direction: Direction::Down, ..longest_datagrams(first) });
             specs.extend(Offload::ALL.iter().map(|&offload| small(offload)));
             for protocol in [Protocol::Tcp, Protocol::Udp] {
                 let one = latency(protocol, 1, 64);
@@ -253,73 +266,47 @@ fn plan(extent: Extent, streams: &[u16]) -> Vec<Spec> {
 impl Selection {
     /// Whether the usual plan is wanted; the number of streams only fills it in.
     pub fn is_empty(&self) -> bool {
-        self.work.is_none()
-            && self.protocols.is_empty()
-            && self.directions.is_empty()
-            && self.block_bytes.is_empty()
-            && self.datagram_bytes.is_none()
-            && self.sender.is_none()
-            && self.receiver.is_none()
-            && self.offload.is_none()
-            && self.waiting.is_none()
-            && self.placement.is_none()
-            && self.bytes.is_none()
-            && self.rate_per_s.is_none()
+        Self { streams: Vec::new(), ..self.clone() } == Self::default()
     }
 
     /// All combinations of what the user fixed.
     fn specs(&self) -> Vec<Spec> {
-        let or = |list: &[u16]| if list.is_empty() { vec![1] } else { list.to_vec() };
-        let protocols = match (self.protocols.is_empty(), self.of_one_protocol()) {
-            (false, _) => self.protocols.clone(),
-            (true, Some(protocol)) => vec![protocol],
-            (true, None) => Protocol::ALL.to_vec(),
-        };
-        let directions =
-            if self.directions.is_empty() { vec![Direction::Up] } else { self.directions.clone() };
         let is_latency = self.work == Some(Work::Latency) || self.waiting.is_some();
+        let (usual_blocks, directions) = match is_latency {
+            true => (&MESSAGES[..], &[Direction::Up][..]),
+            false => (&[BLOCK_BYTES][..], or(&self.directions, &[Direction::Up])),
+        };
         let mut specs = Vec::new();
-        for &protocol in &protocols {
-            for &streams in &or(&self.streams) {
-                if is_latency {
-                    let sizes = if self.block_bytes.is_empty() {
-                        &MESSAGES[..]
-                    } else {
-                        &self.block_bytes[..]
-                    };
-                    specs.extend(sizes.iter().map(|&bytes| Spec {
-                        waiting: self.waiting.unwrap_or(Waiting::Blocking),
-                        rate_per_s: self.rate_per_s.unwrap_or(0),
-                        placement: self.placement.unwrap_or(Placement::Free),
-                        ..latency(protocol, streams, bytes)
+        for &protocol in or(&self.protocols, self.usual_protocols()) {
+            for &streams in or(&self.streams, &[1]) {
+                for &block in or(&self.block_bytes, usual_blocks) {
+                    specs.extend(directions.iter().map(|&direction| match is_latency {
+                        true => self.latency(protocol, streams, block),
+                        false => self.throughput(protocol, streams, block, direction),
                     }));
-                    continue;
-                }
-                let blocks = if self.block_bytes.is_empty() {
-                    vec![BLOCK_BYTES]
-                } else {
-                    self.block_bytes.clone()
-                };
-                for &block in &blocks {
-                    specs.extend(
-                        directions
-                            .iter()
-                            .map(|&direction| self.throughput(protocol, streams, block, direction)),
-                    );
                 }
             }
         }
         specs
     }
 
-    /// The protocol that options for one protocol alone are about.
-    fn of_one_protocol(&self) -> Option<Protocol> {
+    /// The protocol that options for one protocol alone are about, or all.
+    fn usual_protocols(&self) -> &'static [Protocol] {
         if self.sender.is_some() || self.receiver.is_some() {
-            Some(Protocol::Tcp)
+            &[Protocol::Tcp]
         } else if self.offload.is_some() || self.datagram_bytes.is_some() {
-            Some(Protocol::Udp)
+            &[Protocol::Udp]
         } else {
-            None
+            Protocol::ALL
+        }
+    }
+
+    fn latency(&self, protocol: Protocol, streams: u16, message_bytes: u32) -> Spec {
+        Spec {
+            waiting: self.waiting.unwrap_or(Waiting::Blocking),
+            rate_per_s: self.rate_per_s.unwrap_or(0),
+            placement: self.placement.unwrap_or(Placement::Free),
+            ..latency(protocol, streams, message_bytes)
         }
     }
 
@@ -327,18 +314,19 @@ impl Selection {
         &self,
         protocol: Protocol,
         streams: u16,
-        block: u32,
+        block_bytes: u32,
         direction: Direction,
     ) -> Spec {
         let offload = self.offload.unwrap_or(Offload::Plain);
         let usual = if offload.cuts() { SMALL_DATAGRAM_BYTES } else { MAX_DATAGRAM_BYTES };
+        let datagram_bytes = self.datagram_bytes.unwrap_or(usual);
         let base = match protocol {
             Protocol::Tcp => tcp(streams, direction),
-            Protocol::Udp => udp(streams, block, self.datagram_bytes.unwrap_or(usual), offload),
+            Protocol::Udp => udp(streams, block_bytes, datagram_bytes, offload),
         };
         Spec {
             direction,
-            block_bytes: block,
+            block_bytes,
             sender: self.sender.unwrap_or(Sender::Write),
             receiver: self.receiver.unwrap_or(Receiver::Read),
             bytes: self.bytes.unwrap_or(0),
@@ -347,6 +335,10 @@ impl Selection {
             ..base
         }
     }
+}
+
+fn or<'a, T>(chosen: &'a [T], usual: &'a [T]) -> &'a [T] {
+    if chosen.is_empty() { usual } else { chosen }
 }
 
 /// The pictures.
@@ -370,26 +362,21 @@ pub fn charts() -> Vec<Chart> {
     ]
 }
 
-/// Parameters of a row of the cross-core copy.
-pub fn memcpy_parameters(copies: u32) -> Map<String, Value> {
-    let mut map = Map::new();
-    map.insert("copies_per_byte".to_owned(), json!(copies));
-    map.insert("block_bytes".to_owned(), json!(BLOCK_BYTES));
-    map
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn the_plan_has_what_it_promises() {
-        let rows = rows(Extent::Full, &Selection::default(), Family::V4, true);
-        let count = |id: &str| rows.iter().filter(|row| row.id() == id).count();
+        let rows = tests(Extent::Full, &Selection::default(), Family::V4, Some(Family::V6));
+        let id = |row: &TestRow| NetworkRow::Test(*row).id();
+        let count = |wanted: &str| rows.iter().filter(|row| id(row) == wanted).count();
         for streams in STREAMS {
-            let has = |id: &str| {
+            let has = |wanted: &str| {
                 rows.iter().any(|row| {
-                    row.id() == id && row.spec.streams == streams && row.spec.block_bytes == 65_536
+                    id(row) == wanted
+                        && row.spec.streams == streams
+                        && row.spec.block_bytes == 65_536
                 })
             };
             assert!(has("network/tcp-throughput") && has("network/udp-throughput"), "{streams}");
@@ -399,16 +386,16 @@ mod tests {
         for (index, row) in rows.iter().enumerate() {
             assert_eq!(row.spec.check(), Ok(()));
             let alike =
-                |other: &&Row| other.id() == row.id() && other.parameters() == row.parameters();
+                |other: &&TestRow| id(other) == id(row) && other.parameters() == row.parameters();
             assert_eq!(rows[index + 1..].iter().find(alike), None);
         }
     }
 
     #[test]
     fn the_short_set_is_short() {
-        let few = rows(Extent::Few, &Selection::default(), Family::V4, false);
+        let few = tests(Extent::Few, &Selection::default(), Family::V4, None);
         assert_eq!(few.len(), 4);
-        assert!(rows(Extent::Quick, &Selection::default(), Family::V4, false).len() <= 14);
+        assert!(tests(Extent::Quick, &Selection::default(), Family::V4, None).len() <= 14);
     }
 
     #[test]
@@ -421,7 +408,7 @@ mod tests {
             bytes: Some(1 << 20),
             ..Selection::default()
         };
-        let rows = rows(Extent::Full, &selection, Family::V4, false);
+        let rows = tests(Extent::Full, &selection, Family::V4, None);
         assert_eq!(rows.len(), 2, "a sender is TCP's alone");
         let spec = rows[0].spec;
         assert_eq!((spec.sender, spec.block_bytes, spec.bytes), (Sender::ZeroCopy, 1000, 1 << 20));

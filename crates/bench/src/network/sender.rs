@@ -4,11 +4,11 @@ use flatout_measure::case::TrialError;
 use flatout_measure::statistics;
 
 use super::Times;
-use super::client::Client;
-use super::row::Row;
-use super::sample::{Ends, sample};
+use super::row::TestRow;
+use super::sample;
+use super::sessions::Sessions;
 use super::spec::{Placement, Sender, Spec};
-use crate::error::Error;
+use super::topology::Topology;
 
 /// Rounds in which each way runs once.
 const ROUNDS: usize = 3;
@@ -27,15 +27,15 @@ pub struct Best {
     pub reason: String,
 }
 
-/// Measures all ways, in turn, if a row wants the best one.
-///
-/// Errors: the session is over. A way that this machine cannot go is left out.
-pub fn choose(rows: &[Row], client: &mut Client, times: Times) -> Result<Best, Error> {
-    let Some(row) = rows.iter().find(|row| row.is_best_sender) else {
-        return Ok(Best::unmeasured(Placement::Apart));
-    };
-    let nothing = Best::unmeasured(row.spec.placement);
-    let long = times.of(row.spec);
+/// Measures all ways, in turn, if a row wants the best one. A way that this machine cannot go is
+/// left out.
+pub fn choose(tests: &[TestRow], sessions: &Sessions, topology: &Topology, times: Times) -> Best {
+    let test = tests.iter().find(|test| test.is_best_sender);
+    let placement = test.map_or(Placement::Apart, |test| test.spec.placement);
+    let reason = "nothing was measured".to_owned();
+    let unmeasured = Best { sender: Sender::Write, placement, reason };
+    let Some(test) = test else { return unmeasured };
+    let long = times.of(test.spec);
     let spec = Spec {
         streams: 1,
         bytes: 0,
@@ -43,46 +43,34 @@ pub fn choose(rows: &[Row], client: &mut Client, times: Times) -> Result<Best, E
         warm_ns: WARM_NS.max(long.warm_ns / 2),
         window_ns: WINDOW_NS.max(long.window_ns / 3).min(long.window_ns),
         tail_ns: long.tail_ns,
-        ..row.spec
+        ..test.spec
     };
-    let ends = Ends { is_one_machine: true, near_cpus: u32::MAX };
-    let placements = match (row.is_best_placement, client.shares_machine) {
-        (true, true) => &[Placement::Apart, Placement::Together][..],
-        _ => &[row.spec.placement],
+    let placements = match test.is_best_placement && topology.is_one_machine {
+        true => &[Placement::Apart, Placement::Together][..],
+        false => &[placement],
     };
-    let ways =
-        placements.iter().flat_map(|&place| Sender::ALL.iter().map(move |&way| (way, place)));
-    let mut rates: Vec<((Sender, Placement), Vec<f64>)> =
-        ways.map(|way| (way, Vec::new())).collect();
+    let ways = placements.iter().flat_map(|&placement| {
+        Sender::ALL.iter().map(move |&sender| Spec { sender, placement, ..spec })
+    });
+    let mut rates: Vec<(Spec, Vec<f64>)> = ways.map(|way| (way, Vec::new())).collect();
     for _ in 0..ROUNDS {
         for (way, rates) in &mut rates {
-            let run = client.run(Spec { sender: way.0, placement: way.1, ..spec });
-            match run.and_then(|report| sample(&report, ends)) {
+            match sessions.run(test.family, *way).and_then(|report| sample::throughput(&report)) {
                 Ok(sample) => rates.push(sample.amount * 1e9 / sample.elapsed_ns as f64),
                 // The rows will say that the user wants to stop, or that the server has gone.
-                Err(TrialError::Interrupted) => return Ok(nothing),
+                Err(TrialError::Interrupted) => return unmeasured,
                 Err(_) => {}
             }
         }
     }
-    let medians: Vec<((Sender, Placement), f64)> =
-        rates.iter().filter_map(|(way, rates)| Some((*way, statistics::median(rates)?))).collect();
-    let best = medians.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1));
-    let Some(((sender, placement), _)) = best else { return Ok(nothing) };
-    let figures: Vec<String> = medians
-        .iter()
-        .map(|((way, place), rate)| {
-            format!("{} {} {:.2} GB/s", way.name(), place.name(), rate / 1e9)
-        })
-        .collect();
-    let reason = format!("median of {ROUNDS} short runs: {}", figures.join(", "));
-    Ok(Best { sender, placement, reason })
-}
-
-impl Best {
-    /// What is taken where nothing could be measured.
-    fn unmeasured(placement: Placement) -> Self {
-        let reason = "nothing was measured".to_owned();
-        Self { sender: Sender::Write, placement, reason }
-    }
+    let median = |(way, rates): &(Spec, Vec<f64>)| Some((*way, statistics::median(rates)?));
+    let medians: Vec<(Spec, f64)> = rates.iter().filter_map(median).collect();
+    let best = medians.iter().max_by(|a, b| a.1.total_cmp(&b.1));
+    let Some((Spec { sender, placement, .. }, _)) = best else { return unmeasured };
+    let figure = |(way, rate): &(Spec, f64)| {
+        format!("{} {} {:.2} GB/s", way.sender.name(), way.placement.name(), rate / 1e9)
+    };
+    let figures = medians.iter().map(figure).collect::<Vec<_>>().join(", ");
+    let reason = format!("median of {ROUNDS} short runs: {figures}");
+    Best { sender: *sender, placement: *placement, reason }
 }

@@ -1,0 +1,239 @@
+//! What the rows are held against, and what limits them: a link's speed less what headers and gaps
+//! take, or, over loopback, a copy from core to core. Which bottleneck it is: `bottleneck`.
+
+use flatout_measure::case::Measured;
+use flatout_measure::ceiling;
+use flatout_measure::record::{Ceiling, Provenance};
+use flatout_sys::socket::interface::Interface;
+
+use super::bottleneck::{self, Limits};
+use super::client::Family;
+use super::fact;
+use super::memcpy::Copies;
+use super::row::{NetworkRow, TestRow};
+use super::spec::{Direction, Protocol, Receiver, Sender, Spec, Waiting, Work};
+use super::topology::Topology;
+
+/// Preamble, start of frame, header, checksum and gap of an Ethernet frame.
+const ETHERNET_BYTES: f64 = 38.0;
+const TCP_BYTES: f64 = 20.0;
+/// Time stamps, which Linux sends with each segment unless told otherwise.
+const TCP_OPTION_BYTES: f64 = 12.0;
+const UDP_BYTES: f64 = 8.0;
+
+/// Gives each row its ratios, its bound, and the name of its bottleneck.
+pub fn apply(rows: &mut [Measured<NetworkRow>], topology: &Topology) {
+    let copied: Vec<(Copies, f64)> = rows.iter().filter_map(copy_rate).collect();
+    for Measured { row, outcome, facts, .. } in rows {
+        fact::add_ratios(facts);
+        let none = Ceiling::unknown("none is known");
+        let bound = match row {
+            NetworkRow::Memcpy(_) => {
+                none.limited_by("copying, and lines that go from core to core")
+            }
+            NetworkRow::Test(test) if test.spec.work == Work::Latency => {
+                none.limited_by(latency_limiter(&test.spec))
+            }
+            NetworkRow::Test(test) => {
+                let bound = throughput(test, &copied, topology);
+                let share = |value| outcome.median.zip(value).map(|(median, of)| median / of);
+                let link = bound.value.filter(|_| bound.provenance == Provenance::Link);
+                let asked = (test.spec.rate_per_s > 0)
+                    .then_some(test.spec.rate_per_s as f64 * ways(&test.spec));
+                let limits = Limits {
+                    link: share(link),
+                    asked: share(asked),
+                    is_loopback: topology.is_loopback(),
+                };
+                bound.limited_by(bottleneck::of(facts, &limits))
+            }
+        };
+        ceiling::apply(outcome, bound);
+    }
+}
+
+fn copy_rate(measured: &Measured<NetworkRow>) -> Option<(Copies, f64)> {
+    match measured.row {
+        NetworkRow::Memcpy(copies) => Some((copies, measured.outcome.median?)),
+        NetworkRow::Test(_) => None,
+    }
+}
+
+fn throughput(test: &TestRow, copied: &[(Copies, f64)], topology: &Topology) -> Ceiling {
+    match &topology.interface {
+        Some(interface) if interface.is_loopback => of_copies(&test.spec, copied, topology.cpus),
+        Some(interface) => of_link(test, interface),
+        None => Ceiling::unknown("unknown: no interface has the address"),
+    }
+}
+
+fn latency_limiter(spec: &Spec) -> &'static str {
+    match (spec.waiting, spec.load_streams) {
+        (_, 1..) => "waiting behind the bulk stream",
+        (Waiting::Blocking, _) => "two trips through the kernels, two wake-ups",
+        (Waiting::Spinning, _) => "two trips through the kernels",
+    }
+}
+
+/// Directions that carry data at the same time.
+fn ways(spec: &Spec) -> f64 {
+    if spec.direction == Direction::Both { 2.0 } else { 1.0 }
+}
+
+fn of_link(test: &TestRow, interface: &Interface) -> Ceiling {
+    let name = &interface.name;
+    let Some(bits_per_s) = interface.bits_per_s else {
+        return Ceiling::unknown(format!("unknown: {name} tells no speed, or has no hardware"));
+    };
+    let Some(mtu_bytes) = interface.mtu_bytes else {
+        return Ceiling::unknown(format!("unknown: {name} tells no MTU"));
+    };
+    let share = goodput(&test.spec, test.family, mtu_bytes);
+    Ceiling::known(
+        format!("{name}: {bits_per_s} bit/s × {share:.4} (goodput at an MTU of {mtu_bytes})"),
+        Some(bits_per_s as f64 / 8.0 * share * ways(&test.spec)),
+        Provenance::Link,
+    )
+}
+
+/// The share of an Ethernet link's bits that are data of the program, at best.
+///
+/// TCP: (MTU − IP − TCP − 12) ÷ (MTU + 38). UDP: datagram ÷ what it takes in one frame, or in as
+/// many fragments as it needs, which carry a multiple of eight bytes each.
+fn goodput(spec: &Spec, family: Family, mtu_bytes: u64) -> f64 {
+    let mtu = mtu_bytes as f64;
+    // A fragment header of IPv6 takes eight bytes more.
+    let (ip, fragment) = if family == Family::V6 { (40.0, 48.0) } else { (20.0, 20.0) };
+    if spec.protocol == Protocol::Tcp {
+        let carried = mtu - ip - TCP_BYTES - TCP_OPTION_BYTES;
+        return (carried / (mtu + ETHERNET_BYTES)).max(0.0);
+    }
+    let datagram = f64::from(spec.datagram_bytes.max(1));
+    let carried = datagram + UDP_BYTES;
+    if carried + ip <= mtu {
+        return datagram / (carried + ip + ETHERNET_BYTES);
+    }
+    let each = ((mtu - fragment) / 8.0).floor() * 8.0;
+    let frames = (carried / each.max(8.0)).ceil();
+    datagram / (carried + frames * (fragment + ETHERNET_BYTES))
+}
+
+/// The cross-core copy, times the pairs of CPUs that the streams can use.
+fn of_copies(spec: &Spec, copied: &[(Copies, f64)], cpus: u32) -> Ceiling {
+    let Some(copies) = copies(spec) else { return Ceiling::unknown("none: no byte is copied") };
+    let rate = copied.iter().find(|(known, _)| *known == copies).map(|(_, rate)| rate);
+    let Some(rate) = rate else { return Ceiling::unknown("unknown: the copy was not measured") };
+    let pairs = u32::from(spec.streams).min((cpus / 2).max(1));
+    let word = if copies == Copies::One { "1 copy" } else { "2 copies" };
+    let name = format!("memcpy from core to core, {word}, {pairs} × 2 CPUs");
+    Ceiling::measured(name, Some(rate * f64::from(pairs)))
+}
+
+/// How often a byte is copied on its way over loopback: zero-copy sends are copied there, by the
+/// kernel, before the receiver gets them.
+fn copies(spec: &Spec) -> Option<Copies> {
+    let is_tcp = spec.protocol == Protocol::Tcp;
+    let is_sent_in_place = is_tcp && spec.sender == Sender::SendFile;
+    let is_thrown_away = is_tcp && spec.receiver == Receiver::Discard;
+    match (is_sent_in_place, is_thrown_away) {
+        (true, true) => None,
+        (false, false) => Some(Copies::Two),
+        _ => Some(Copies::One),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flatout_measure::case::blank;
+    use flatout_measure::fact::Facts;
+
+    use super::*;
+
+    fn measured(row: NetworkRow, median: f64) -> Measured<NetworkRow> {
+        let mut outcome = blank(&row);
+        outcome.median = Some(median);
+        Measured { row, outcome, facts: Facts::default(), further: Vec::new() }
+    }
+
+    fn test(spec: Spec) -> NetworkRow {
+        NetworkRow::Test(TestRow::new(spec, Family::V4))
+    }
+
+    fn over(bits_per_s: Option<u64>, is_loopback: bool) -> Topology {
+        let interface =
+            Interface { name: "eth0".to_owned(), bits_per_s, mtu_bytes: Some(1500), is_loopback };
+        Topology { interface: Some(interface), is_one_machine: is_loopback, cpus: 4 }
+    }
+
+    fn bound(measured: &Measured<NetworkRow>) -> &Ceiling {
+        measured.outcome.ceiling.as_ref().unwrap()
+    }
+
+    #[test]
+    fn loopback_is_held_against_as_many_copies_as_it_makes() {
+        let sendfile = Spec { sender: Sender::SendFile, ..Spec::default() };
+        let mut rows = [
+            measured(test(Spec::default()), 5e9),
+            measured(test(Spec { streams: 8, ..sendfile }), 5e9),
+            measured(test(Spec { receiver: Receiver::Discard, ..sendfile }), 5e9),
+            measured(NetworkRow::Memcpy(Copies::One), 20e9),
+            measured(NetworkRow::Memcpy(Copies::Two), 10e9),
+        ];
+        apply(&mut rows, &over(None, true));
+        let values: Vec<_> = rows.iter().map(|row| bound(row).value).collect();
+        assert_eq!(values[..3], [Some(10e9), Some(40e9), None], "two pairs of four CPUs");
+        assert_eq!(bound(&rows[0]).ratio, Some(0.5));
+        assert_eq!(bound(&rows[0]).name, "memcpy from core to core, 2 copies, 1 × 2 CPUs");
+    }
+
+    #[test]
+    fn the_bottleneck_follows_from_the_facts_of_the_row() {
+        let mut rows = [measured(test(Spec::default()), 1e9)];
+        rows[0].facts.set(fact::SENDER_CPU_NS, 95_u64);
+        rows[0].facts.set(fact::SENDER_TIME_NS, 100_u64);
+        apply(&mut rows, &over(None, true));
+        assert_eq!(bound(&rows[0]).limiter, "sender CPU");
+    }
+
+    #[test]
+    fn a_figure_above_the_link_is_refused() {
+        let mut rows = [117e6, 130e6].map(|median| measured(test(Spec::default()), median));
+        apply(&mut rows, &over(Some(1_000_000_000), false));
+        assert_eq!(bound(&rows[0]).limiter, "the link");
+        assert_eq!((rows[0].outcome.median, rows[1].outcome.median), (Some(117e6), None));
+    }
+
+    fn udp(datagram_bytes: u32) -> Spec {
+        Spec { protocol: Protocol::Udp, datagram_bytes, ..Spec::default() }
+    }
+
+    #[test]
+    fn goodput_is_that_of_the_textbook() {
+        let near = |share: f64, expected: f64| assert!((share - expected).abs() < 1e-4, "{share}");
+        near(goodput(&Spec::default(), Family::V4, 1500), 1448.0 / 1538.0);
+        near(goodput(&Spec::default(), Family::V6, 1500), 1428.0 / 1538.0);
+        near(goodput(&Spec::default(), Family::V4, 9000), 8948.0 / 9038.0);
+        near(goodput(&udp(1472), Family::V4, 1500), 1472.0 / 1538.0);
+        near(goodput(&udp(100), Family::V4, 1500), 100.0 / 166.0);
+        // 65,515 bytes in fragments of 1480, and of 1448 with the fragment header of IPv6.
+        near(goodput(&udp(65_507), Family::V4, 1500), 65_507.0 / (65_515.0 + 45.0 * 58.0));
+        near(goodput(&udp(65_507), Family::V6, 1500), 65_507.0 / (65_515.0 + 46.0 * 86.0));
+        near(goodput(&Spec::default(), Family::V4, 10), 0.0);
+    }
+
+    #[test]
+    fn a_link_without_speed_is_unknown_and_both_ways_are_two() {
+        let link = |spec: Spec, bits_per_s| {
+            let mut rows = [measured(test(spec), 1.0)];
+            apply(&mut rows, &over(bits_per_s, false));
+            bound(&rows[0]).clone()
+        };
+        let unknown = link(Spec::default(), None);
+        assert_eq!((unknown.value, unknown.provenance), (None, Provenance::Unknown));
+        let one = link(Spec::default(), Some(1_000_000_000));
+        assert!((one.value.unwrap() - 125e6 * 1448.0 / 1538.0).abs() < 1.0);
+        let both = Spec { direction: Direction::Both, ..Spec::default() };
+        let two = link(both, Some(1_000_000_000));
+        assert_eq!(two.value.unwrap(), 2.0 * one.value.unwrap());
+    }
+}

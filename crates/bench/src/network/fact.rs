@@ -1,0 +1,132 @@
+//! What is known of a row of the network area besides its figure, and the ratios that follow.
+
+use flatout_measure::fact::{Facts, Key};
+
+use crate::fact::BYTES;
+
+/// The way of sending that was measured to be the fastest.
+pub const SENDER: Key = Key::last("sender");
+/// Where its threads ran.
+pub const PLACEMENT: Key = Key::last("placement");
+/// What was measured to choose these.
+pub const SENDER_REASON: Key = Key::last("sender_reason");
+
+/// Round trips of a latency row.
+pub const QUESTIONS: Key = Key::sum("questions");
+
+/// Busy time of all CPUs within the windows, of both machines.
+pub const CPU_BUSY_NS: Key = Key::sum("cpu_busy_ns");
+/// The part of it in deferred interrupt work.
+pub const CPU_SOFTIRQ_NS: Key = Key::sum("cpu_softirq_ns");
+/// The CPU time that there was.
+pub const CPU_CAPACITY_NS: Key = Key::sum("cpu_capacity_ns");
+/// CPU time of the sending threads, and how long they ran.
+pub const SENDER_CPU_NS: Key = Key::sum("sender_cpu_ns");
+pub const SENDER_TIME_NS: Key = Key::sum("sender_time_ns");
+/// CPU time of the receiving threads, and how long they ran.
+pub const RECEIVER_CPU_NS: Key = Key::sum("receiver_cpu_ns");
+pub const RECEIVER_TIME_NS: Key = Key::sum("receiver_time_ns");
+/// Zero-copy calls, and those that the kernel has answered for so far and copied after all.
+pub const ZERO_COPY_CALLS: Key = Key::sum("zero_copy_calls");
+pub const ZERO_COPY_COPIED: Key = Key::sum("zero_copy_copied");
+
+/// The streams of the last trial, each with what is known of it.
+pub const STREAMS_LAST_TRIAL: Key = Key::last("streams_last_trial");
+
+/// The number of a stream, and its receive buffer as the kernel granted it.
+pub const STREAM: Key = Key::last("stream");
+pub const BUFFER_BYTES: Key = Key::last("buffer_bytes");
+
+/// Segments that TCP sent again within the windows, and all that it sent.
+pub const RETRANSMITS: Key = Key::sum("retransmits");
+pub const SEGMENTS: Key = Key::sum("segments");
+/// Time of the windows, all sending streams together.
+pub const TCP_TIME_NS: Key = Key::sum("tcp_time_ns");
+/// The part of it with something to send.
+pub const TCP_BUSY_NS: Key = Key::sum("tcp_busy_ns");
+/// The parts of that held back by the receiver's window, and by the send buffer.
+pub const TCP_RECEIVER_LIMITED_NS: Key = Key::sum("tcp_receiver_limited_ns");
+pub const TCP_BUFFER_LIMITED_NS: Key = Key::sum("tcp_buffer_limited_ns");
+
+/// The account of datagrams, as [`super::account::Account`] has it.
+pub const DATAGRAMS_SENT: Key = Key::sum("datagrams_sent");
+pub const DATAGRAMS_RECEIVED: Key = Key::sum("datagrams_received");
+pub const DATAGRAMS_UNIQUE: Key = Key::sum("datagrams_unique");
+pub const DATAGRAMS_DUPLICATE: Key = Key::sum("datagrams_duplicate");
+pub const DATAGRAMS_REORDERED: Key = Key::sum("datagrams_reordered");
+pub const DATAGRAMS_LATE: Key = Key::sum("datagrams_late");
+pub const DATAGRAMS_DROPPED: Key = Key::sum("datagrams_dropped");
+pub const DATAGRAMS_LOST: Key = Key::sum("datagrams_lost");
+pub const DATAGRAMS_FORGOTTEN: Key = Key::sum("datagrams_forgotten");
+pub const DATAGRAMS_FOREIGN: Key = Key::sum("datagrams_foreign");
+pub const SOCKET_DROPS: Key = Key::sum("socket_drops");
+
+/// CPU time of the sending threads ÷ their time.
+pub const SENDER_CPU_RATIO: Key = Key::last("sender_cpu_ratio");
+/// The same of the receiving threads.
+pub const RECEIVER_CPU_RATIO: Key = Key::last("receiver_cpu_ratio");
+/// Busy time of all CPUs of all machines ÷ what there was.
+pub const CPU_BUSY_RATIO: Key = Key::last("cpu_busy_ratio");
+/// Segments sent again ÷ segments.
+pub const RETRANSMIT_RATIO: Key = Key::last("retransmit_ratio");
+/// Time limited by the receiver's window ÷ time with something to send.
+pub const RECEIVER_WINDOW_RATIO: Key = Key::last("receiver_window_ratio");
+/// Time limited by the send buffer ÷ the same.
+pub const SEND_BUFFER_RATIO: Key = Key::last("send_buffer_ratio");
+/// Datagrams lost on the way ÷ datagrams.
+pub const LOST_RATIO: Key = Key::last("lost_ratio");
+/// Datagrams that the receiver's socket dropped ÷ datagrams.
+pub const DROPPED_RATIO: Key = Key::last("dropped_ratio");
+/// Seconds of busy CPUs for 10⁹ bits, and those in deferred interrupt work.
+pub const CPU_S_PER_GBIT: Key = Key::last("cpu_s_per_gbit");
+pub const SOFTIRQ_S_PER_GBIT: Key = Key::last("softirq_s_per_gbit");
+
+/// Each ratio with its part and its whole.
+const RATIOS: [(Key, Key, Key); 8] = [
+    (SENDER_CPU_RATIO, SENDER_CPU_NS, SENDER_TIME_NS),
+    (RECEIVER_CPU_RATIO, RECEIVER_CPU_NS, RECEIVER_TIME_NS),
+    (CPU_BUSY_RATIO, CPU_BUSY_NS, CPU_CAPACITY_NS),
+    (RETRANSMIT_RATIO, RETRANSMITS, SEGMENTS),
+    (RECEIVER_WINDOW_RATIO, TCP_RECEIVER_LIMITED_NS, TCP_BUSY_NS),
+    (SEND_BUFFER_RATIO, TCP_BUFFER_LIMITED_NS, TCP_BUSY_NS),
+    (LOST_RATIO, DATAGRAMS_LOST, DATAGRAMS_SENT),
+    (DROPPED_RATIO, DATAGRAMS_DROPPED, DATAGRAMS_SENT),
+];
+
+/// Adds the ratios, and the cost in CPU time, over all trials of a row.
+pub fn add_ratios(facts: &mut Facts) {
+    for (ratio, part, whole) in RATIOS {
+        facts.set_known(ratio, share(facts, part, whole));
+    }
+    let gigabits = facts.number(BYTES).unwrap_or(0.0) * 8.0 / 1e9;
+    for (cost, time) in [(CPU_S_PER_GBIT, CPU_BUSY_NS), (SOFTIRQ_S_PER_GBIT, CPU_SOFTIRQ_NS)] {
+        let time_ns = facts.number(time).filter(|_| gigabits > 0.0);
+        facts.set_known(cost, time_ns.map(|ns| ns / 1e9 / gigabits));
+    }
+}
+
+/// A part of a whole; `None` where there is nothing to divide by.
+pub fn share(facts: &Facts, part: Key, whole: Key) -> Option<f64> {
+    let whole = facts.number(whole).filter(|&whole| whole > 0.0)?;
+    Some(facts.number(part).unwrap_or(0.0) / whole)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cost_counts_all_cpus_per_bit() {
+        let mut facts = Facts::default()
+            .with(BYTES, 125_000_000_u64)
+            .with(CPU_BUSY_NS, 500_000_000_u64)
+            .with(CPU_SOFTIRQ_NS, 100_000_000_u64)
+            .with(SENDER_CPU_NS, 95_u64)
+            .with(SENDER_TIME_NS, 100_u64);
+        add_ratios(&mut facts);
+        assert_eq!(facts.number(CPU_S_PER_GBIT), Some(0.5));
+        assert_eq!(facts.number(SOFTIRQ_S_PER_GBIT), Some(0.1));
+        assert_eq!(facts.number(SENDER_CPU_RATIO), Some(0.95));
+        assert_eq!(facts.number(LOST_RATIO), None, "nothing was sent");
+    }
+}

@@ -1,0 +1,130 @@
+//! The sessions of a run: one with the server that was named, or, over loopback, one for each
+//! family of addresses, with servers of this process's own.
+
+use std::cell::{RefCell, RefMut};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::thread::{self, Scope};
+
+use flatout_measure::case::TrialError;
+use flatout_sys::cancel::CancelToken;
+
+use super::Options;
+use super::client::{self, Client, Family, Report};
+use super::server::{Lifetime, Server};
+use super::spec::Spec;
+use super::token::{self, Key};
+use crate::area::Extent;
+use crate::error::Error;
+
+/// The open sessions.
+#[derive(Debug)]
+pub struct Sessions {
+    clients: Vec<RefCell<Client>>,
+    /// Why there is none over IPv6 although there should be.
+    missing: Option<String>,
+}
+
+/// Opens the sessions, does `work` with them, and ends them and the servers that were started.
+///
+/// # Errors
+/// `Network`: there is no server, or it does not know the key.
+pub fn with<T>(options: &Options, work: impl FnOnce(&Sessions) -> T) -> Result<T, Error> {
+    let stop = CancelToken::manual();
+    thread::scope(|scope| {
+        let result = Sessions::open(options, &|address| start_server(scope, address, stop));
+        let result = result.map(|sessions| {
+            let result = work(&sessions);
+            sessions.clients.into_iter().for_each(|client| client.into_inner().finish());
+            result
+        });
+        // Servers whose client never came must not be waited for.
+        stop.cancel();
+        result
+    })
+}
+
+/// Starts a server for one session, and says where it is and which key it knows.
+fn start_server<'s>(
+    scope: &'s Scope<'s, '_>,
+    address: IpAddr,
+    stop: CancelToken,
+) -> Result<(SocketAddr, Key), Error> {
+    let broken = |error: io::Error| Error::Network(format!("cannot listen at {address}: {error}"));
+    let key = Key(token::random::<32>().map_err(broken)?);
+    let server = Server::bind((address, 0).into(), key.clone()).map_err(broken)?;
+    let at = server.address().map_err(broken)?;
+    let serve = move || server.serve(Lifetime::Once, stop, &mut |_| ());
+    let thread = thread::Builder::new().name("server".to_owned());
+    thread.spawn_scoped(scope, serve).map_err(broken)?;
+    Ok((at, key))
+}
+
+fn connect(
+    options: &Options,
+    addresses: &[SocketAddr],
+    key: &Key,
+) -> Result<RefCell<Client>, Error> {
+    let mut busy = |waiting: u16| {
+        (options.notice)(&format!("the server is busy, {waiting} waiting (with this one)"));
+    };
+    let client = Client::connect(addresses, key, options.cancel, &mut busy);
+    client.map(RefCell::new).map_err(Error::Network)
+}
+
+impl Sessions {
+    fn open(
+        options: &Options,
+        start_server: &dyn Fn(IpAddr) -> Result<(SocketAddr, Key), Error>,
+    ) -> Result<Self, Error> {
+        if let Some(target) = &options.connect {
+            let addresses = client::resolve(target, options.family).map_err(Error::Network)?;
+            let key = options.key.clone().unwrap_or_else(Key::open);
+            return Ok(Self { clients: vec![connect(options, &addresses, &key)?], missing: None });
+        }
+        let own = |address: IpAddr| {
+            let (at, key) = start_server(address)?;
+            connect(options, &[at], &key)
+        };
+        let first = match options.family {
+            Some(Family::V6) => own(Ipv6Addr::LOCALHOST.into()),
+            _ => own(Ipv4Addr::LOCALHOST.into()),
+        };
+        let mut sessions = Self { clients: vec![first?], missing: None };
+        let is_whole = options.extent == Extent::Full && options.selection.is_empty();
+        if is_whole && options.family.is_none() {
+            match own(Ipv6Addr::LOCALHOST.into()) {
+                Ok(second) => sessions.clients.push(second),
+                Err(error) => sessions.missing = Some(error.to_string()),
+            }
+        }
+        Ok(sessions)
+    }
+
+    /// The session that most rows use.
+    pub fn first(&self) -> RefMut<'_, Client> {
+        self.clients[0].borrow_mut()
+    }
+
+    /// The family of the second session, be it open or missing.
+    pub fn second_family(&self) -> Option<Family> {
+        (self.clients.len() > 1 || self.missing.is_some()).then_some(Family::V6)
+    }
+
+    /// Keeps all sessions from being idle for too long.
+    pub fn keep_alive(&self) {
+        self.clients.iter().for_each(|client| client.borrow_mut().keep_alive());
+    }
+
+    /// Runs a test in the session of a family, and keeps the others from being idle.
+    ///
+    /// # Errors
+    /// Those of the test; `Unsupported` where there is no such session.
+    pub fn run(&self, family: Family, spec: Spec) -> Result<Report, TrialError> {
+        let all = self.clients.iter().map(RefCell::borrow_mut);
+        let (mut own, others): (Vec<_>, Vec<_>) = all.partition(|client| client.family() == family);
+        others.into_iter().for_each(|mut other| other.keep_alive());
+        let missing = || self.missing.clone().unwrap_or("there is no such session".to_owned());
+        own.first_mut().ok_or_else(|| TrialError::Unsupported(missing()))?.run(spec)
+    }
+}
