@@ -16,7 +16,7 @@ fuzz_target!(|bytes: &[u8]| {
     if !matches!(frame, Frame::Refused { .. }) {
         assert_eq!(Frame::decode(&written).as_ref(), Some(&frame));
     }
-    if let Frame::Prepare(spec) = frame
+    if let Frame::Prepare { spec } = frame
         && spec.check().is_ok()
     {
         assert!(spec.streams <= MAX_STREAMS && spec.block_bytes <= MAX_BLOCK_BYTES);

@@ -223,7 +223,7 @@ impl Client {
     }
 
     fn try_test(&mut self, spec: Spec) -> Result<Report, FlowError> {
-        self.channel.send(&Frame::Prepare(spec))?;
+        self.channel.send(&Frame::Prepare { spec })?;
         match self.channel.receive(ANSWER_NS)? {
             Frame::Prepared => {}
             _ => return Err(ChannelError::Garbage.into()),
@@ -266,13 +266,13 @@ impl Client {
         let mut seen = Seen::default();
         loop {
             match self.channel.receive(ANSWER_NS)? {
-                Frame::Flow(report) if seen.flows.len() < flows => seen.flows.push(report),
+                Frame::Flow { report } if seen.flows.len() < flows => seen.flows.push(report),
                 Frame::Tcp { flow, points } if seen.tcp.len() < flows => {
                     seen.tcp.push((flow, points));
                 }
                 Frame::Curve { points } if points.len() <= MAX_POINTS => seen.curve = points,
-                Frame::End(end) if seen.flows.len() == flows => {
-                    seen.end = end;
+                Frame::End { report } if seen.flows.len() == flows => {
+                    seen.end = report;
                     return Ok(seen);
                 }
                 _ => return Err(ChannelError::Garbage),

@@ -3,7 +3,9 @@
 
 use super::account::Account;
 use super::spec::Spec;
-use super::wire::{Reader, Writer};
+use super::wire::{Wire, wire_struct};
+
+pub use super::wire::MAX_POINTS;
 
 /// Longest frame on the wire, encrypted, without its two bytes of length.
 pub const MAX_FRAME_BYTES: usize = 512;
@@ -11,289 +13,148 @@ pub const MAX_FRAME_BYTES: usize = 512;
 pub const TAG_BYTES: usize = 16;
 /// Version of the protocol; both ends must have the same.
 pub const VERSION: u16 = 2;
-/// Most points of a curve in one frame.
-pub const MAX_POINTS: usize = 10;
 
-/// One message.
-#[derive(Debug, Clone, PartialEq)]
-#[allow(missing_docs, reason = "each variant says what its numbers are")]
-pub enum Frame {
-    /// Client: it knows the key; its version of the protocol.
-    Hello { version: u16 },
-    /// Server: busy; how many wait before this client, itself included.
-    Waiting { waiting: u16 },
-    /// Server: it is this client's turn. The key proves data connections.
-    Admitted { key: [u8; 32], cpus: u16, machine: u64 },
-    /// Either: it cannot or will not, and why.
-    Refused { text: String },
-    /// Client: the test to come.
-    Prepare(Spec),
-    /// Server: it has room for it; data connections may come.
-    Prepared,
-    /// Server: all data connections are there.
-    Ready,
-    /// Client: begin.
-    Go,
-    /// Either: how many datagrams it sent on a flow.
-    Sent { flow: u16, datagrams: u64 },
-    /// Either: its window is over; and again, that it has said what it sent.
-    Finished,
-    /// Server: what it saw of a flow.
-    Flow(FlowReport),
-    /// Server: how TCP went on a flow, interval by interval.
-    Tcp { flow: u16, points: Vec<TcpPoint> },
-    /// Server: bytes received until each moment, all flows together.
-    Curve { points: Vec<[u64; 2]> },
-    /// Server: what it saw as a whole. The test is over.
-    End(EndReport),
-    /// Client: is it there? Keeps the session from being idle.
-    Ping { number: u32 },
-    /// Server: it is.
-    Pong { number: u32 },
-    /// Client: no more tests.
-    Bye,
-}
-
-/// What one end saw of one flow.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct FlowReport {
-    /// Number of the flow.
-    pub flow: u16,
-    /// Bytes received within the window.
-    pub window_bytes: u64,
-    /// Bytes received or sent in all.
-    pub total_bytes: u64,
-    /// CPU time of the flow's thread.
-    pub cpu_ns: u64,
-    /// How long that thread worked.
-    pub lane_ns: u64,
-    /// Zero-copy calls of a sender.
-    pub calls: u64,
-    /// Those that were copied after all.
-    pub copied: u64,
-    /// Bytes of the receive buffer, as the kernel granted it.
-    pub buffer_bytes: u64,
-    /// 1 if it ended before the window was over.
-    pub ended_early: u64,
-    /// The account of datagrams.
-    pub account: Account,
-    /// The last point of TCP, of a sender.
-    pub tcp: TcpPoint,
-}
-
-/// What TCP said at a moment; counters since the connection began.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct TcpPoint {
-    /// Since the beginning of the test.
-    pub time_us: u32,
-    /// Segments sent again.
-    pub retransmits: u32,
-    /// All segments sent.
-    pub segments: u32,
-    /// Smoothed round trip.
-    pub round_trip_us: u32,
-    /// Congestion window in segments.
-    pub window_segments: u32,
-    /// Bytes of a segment.
-    pub segment_bytes: u32,
-    /// Time with something to send.
-    pub busy_us: u32,
-    /// Part of it with the receiver's window shut.
-    pub receiver_limited_us: u32,
-    /// Part of it with the send buffer too small.
-    pub buffer_limited_us: u32,
-}
-
-/// What one end saw as a whole.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct EndReport {
-    /// Length of the window, as measured.
-    pub window_ns: u64,
-    /// CPU time of all CPUs in it, whoever used it.
-    pub busy_ns: u64,
-    /// Part of it in deferred interrupt work.
-    pub softirq_ns: u64,
-    /// CPU time that there was.
-    pub capacity_ns: u64,
-}
-
-impl FlowReport {
-    const LONGS: usize = 8;
-
-    fn write(&self, to: &mut Writer) {
-        to.short(self.flow);
-        let longs: [u64; Self::LONGS] = [
-            self.window_bytes,
-            self.total_bytes,
-            self.cpu_ns,
-            self.lane_ns,
-            self.calls,
-            self.copied,
-            self.buffer_bytes,
-            self.ended_early,
-        ];
-        longs.into_iter().chain(self.account.to_longs()).for_each(|long| to.long(long));
-        self.tcp.write(to);
-    }
-
-    fn read(from: &mut Reader<'_>) -> Option<Self> {
-        Some(Self {
-            flow: from.short()?,
-            window_bytes: from.long()?,
-            total_bytes: from.long()?,
-            cpu_ns: from.long()?,
-            lane_ns: from.long()?,
-            calls: from.long()?,
-            copied: from.long()?,
-            buffer_bytes: from.long()?,
-            ended_early: from.long()?,
-            account: Account::from_longs(|| from.long())?,
-            tcp: TcpPoint::read(from)?,
-        })
-    }
-}
-
-impl TcpPoint {
-    fn write(&self, to: &mut Writer) {
-        for word in [
-            self.time_us,
-            self.retransmits,
-            self.segments,
-            self.round_trip_us,
-            self.window_segments,
-            self.segment_bytes,
-            self.busy_us,
-            self.receiver_limited_us,
-            self.buffer_limited_us,
-        ] {
-            to.word(word);
+/// Messages: a byte with the number of its kind, then its fields in their order.
+macro_rules! frames {
+    ($($(#[doc = $doc:literal])+ $number:literal $kind:ident $({ $($field:ident: $type:ty),+ })?,)+) => {
+        /// One message.
+        #[derive(Debug, Clone, PartialEq)]
+        #[allow(missing_docs, reason = "each variant says what its numbers are")]
+        pub enum Frame {
+            $($(#[doc = $doc])+ $kind $({ $($field: $type),+ })?,)+
         }
-    }
 
-    fn read(from: &mut Reader<'_>) -> Option<Self> {
-        Some(Self {
-            time_us: from.word()?,
-            retransmits: from.word()?,
-            segments: from.word()?,
-            round_trip_us: from.word()?,
-            window_segments: from.word()?,
-            segment_bytes: from.word()?,
-            busy_us: from.word()?,
-            receiver_limited_us: from.word()?,
-            buffer_limited_us: from.word()?,
-        })
-    }
-}
-
-impl Frame {
-    /// Its bytes, before encryption.
-    pub fn encode(&self) -> Vec<u8> {
-        let mut to = Writer::default();
-        to.byte(self.number());
-        match self {
-            Self::Hello { version: short } | Self::Waiting { waiting: short } => to.short(*short),
-            Self::Admitted { key, cpus, machine } => {
-                to.bytes(key);
-                to.short(*cpus);
-                to.long(*machine);
-            }
-            Self::Refused { text } => to.text(text),
-            Self::Prepare(spec) => spec.write(&mut to),
-            Self::Prepared | Self::Ready | Self::Go | Self::Finished | Self::Bye => {}
-            Self::Sent { flow, datagrams } => {
-                to.short(*flow);
-                to.long(*datagrams);
-            }
-            Self::Flow(report) => report.write(&mut to),
-            Self::Tcp { flow, points } => {
-                to.short(*flow);
-                points.iter().take(MAX_POINTS).for_each(|point| point.write(&mut to));
-            }
-            Self::Curve { points } => {
-                points.iter().take(MAX_POINTS).flatten().for_each(|long| to.long(*long));
-            }
-            Self::End(end) => {
-                for long in [end.window_ns, end.busy_ns, end.softirq_ns, end.capacity_ns] {
-                    to.long(long);
+        impl Frame {
+            /// Its bytes, before encryption.
+            pub fn encode(&self) -> Vec<u8> {
+                let mut to = Vec::new();
+                match self {
+                    $(Self::$kind $({ $($field),+ })? => {
+                        to.push($number);
+                        $($($field.write(&mut to);)+)?
+                    })+
                 }
+                debug_assert!(to.len() + TAG_BYTES <= MAX_FRAME_BYTES);
+                to
             }
-            Self::Ping { number } | Self::Pong { number } => to.word(*number),
+
+            /// From bytes; `None` if they are no frame, or more than one.
+            pub fn decode(mut bytes: &[u8]) -> Option<Self> {
+                let from = &mut bytes;
+                let frame = match u8::read(from)? {
+                    $($number => Self::$kind $({ $($field: Wire::read(from)?),+ })?,)+
+                    _ => return None,
+                };
+                bytes.is_empty().then_some(frame)
+            }
         }
-        debug_assert!(to.0.len() + TAG_BYTES <= MAX_FRAME_BYTES);
-        to.0
-    }
+    };
+}
 
-    fn number(&self) -> u8 {
-        match self {
-            Self::Hello { .. } => 1,
-            Self::Waiting { .. } => 2,
-            Self::Admitted { .. } => 3,
-            Self::Refused { .. } => 4,
-            Self::Prepare(_) => 5,
-            Self::Prepared => 6,
-            Self::Ready => 7,
-            Self::Go => 8,
-            Self::Sent { .. } => 9,
-            Self::Finished => 10,
-            Self::Flow(_) => 11,
-            Self::Tcp { .. } => 12,
-            Self::Curve { .. } => 13,
-            Self::End(_) => 14,
-            Self::Ping { .. } => 15,
-            Self::Pong { .. } => 16,
-            Self::Bye => 17,
-        }
-    }
+frames! {
+    /// Client: it knows the key; its version of the protocol.
+    1 Hello { version: u16 },
+    /// Server: busy; how many wait before this client, itself included.
+    2 Waiting { waiting: u16 },
+    /// Server: it is this client's turn. The key proves data connections.
+    3 Admitted { key: [u8; 32], cpus: u16, machine: u64 },
+    /// Either: it cannot or will not, and why.
+    4 Refused { text: String },
+    /// Client: the test to come.
+    5 Prepare { spec: Spec },
+    /// Server: it has room for it; data connections may come.
+    6 Prepared,
+    /// Server: all data connections are there.
+    7 Ready,
+    /// Client: begin.
+    8 Go,
+    /// Either: how many datagrams it sent on a flow.
+    9 Sent { flow: u16, datagrams: u64 },
+    /// Either: its window is over; and again, that it has said what it sent.
+    10 Finished,
+    /// Server: what it saw of a flow.
+    11 Flow { report: FlowReport },
+    /// Server: how TCP went on a flow, interval by interval.
+    12 Tcp { flow: u16, points: Vec<TcpPoint> },
+    /// Server: bytes received until each moment, all flows together.
+    13 Curve { points: Vec<[u64; 2]> },
+    /// Server: what it saw as a whole. The test is over.
+    14 End { report: EndReport },
+    /// Client: is it there? Keeps the session from being idle.
+    15 Ping { number: u32 },
+    /// Server: it is.
+    16 Pong { number: u32 },
+    /// Client: no more tests.
+    17 Bye,
+}
 
-    /// From bytes; `None` if they are no frame, or more than one.
-    pub fn decode(bytes: &[u8]) -> Option<Self> {
-        let mut from = Reader(bytes);
-        let frame = Self::read(&mut from)?;
-        from.is_empty().then_some(frame)
-    }
-
-    fn read(from: &mut Reader<'_>) -> Option<Self> {
-        Some(match from.byte()? {
-            1 => Self::Hello { version: from.short()? },
-            2 => Self::Waiting { waiting: from.short()? },
-            3 => Self::Admitted { key: from.array()?, cpus: from.short()?, machine: from.long()? },
-            4 => Self::Refused { text: from.text()? },
-            5 => Self::Prepare(Spec::read(from)?),
-            6 => Self::Prepared,
-            7 => Self::Ready,
-            8 => Self::Go,
-            9 => Self::Sent { flow: from.short()?, datagrams: from.long()? },
-            10 => Self::Finished,
-            11 => Self::Flow(FlowReport::read(from)?),
-            12 => Self::Tcp { flow: from.short()?, points: points(from, TcpPoint::read)? },
-            13 => Self::Curve { points: points(from, |from| Some([from.long()?, from.long()?]))? },
-            14 => Self::End(EndReport {
-                window_ns: from.long()?,
-                busy_ns: from.long()?,
-                softirq_ns: from.long()?,
-                capacity_ns: from.long()?,
-            }),
-            15 => Self::Ping { number: from.word()? },
-            16 => Self::Pong { number: from.word()? },
-            17 => Self::Bye,
-            _ => return None,
-        })
+wire_struct! {
+    /// What one end saw of one flow.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+    pub struct FlowReport {
+        /// Number of the flow.
+        pub flow: u16,
+        /// Bytes received within the window.
+        pub window_bytes: u64,
+        /// Bytes received or sent in all.
+        pub total_bytes: u64,
+        /// CPU time of the flow's thread.
+        pub cpu_ns: u64,
+        /// How long that thread worked.
+        pub lane_ns: u64,
+        /// Zero-copy calls of a sender.
+        pub calls: u64,
+        /// Those that were copied after all.
+        pub copied: u64,
+        /// Bytes of the receive buffer, as the kernel granted it.
+        pub buffer_bytes: u64,
+        /// 1 if it ended before the window was over.
+        pub ended_early: u64,
+        /// The account of datagrams.
+        pub account: Account,
+        /// The last point of TCP, of a sender.
+        pub tcp: TcpPoint,
     }
 }
 
-/// Points up to the end of the frame, within bounds.
-fn points<T>(
-    from: &mut Reader<'_>,
-    mut read: impl FnMut(&mut Reader<'_>) -> Option<T>,
-) -> Option<Vec<T>> {
-    let mut points = Vec::new();
-    while !from.is_empty() {
-        if points.len() == MAX_POINTS {
-            return None;
-        }
-        points.push(read(from)?);
+wire_struct! {
+    /// What TCP said at a moment; counters since the connection began.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+    pub struct TcpPoint {
+        /// Since the beginning of the test.
+        pub time_us: u32,
+        /// Segments sent again.
+        pub retransmits: u32,
+        /// All segments sent.
+        pub segments: u32,
+        /// Smoothed round trip.
+        pub round_trip_us: u32,
+        /// Congestion window in segments.
+        pub window_segments: u32,
+        /// Bytes of a segment.
+        pub segment_bytes: u32,
+        /// Time with something to send.
+        pub busy_us: u32,
+        /// Part of it with the receiver's window shut.
+        pub receiver_limited_us: u32,
+        /// Part of it with the send buffer too small.
+        pub buffer_limited_us: u32,
     }
-    Some(points)
+}
+
+wire_struct! {
+    /// What one end saw as a whole.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+    pub struct EndReport {
+        /// Length of the window, as measured.
+        pub window_ns: u64,
+        /// CPU time of all CPUs in it, whoever used it.
+        pub busy_ns: u64,
+        /// Part of it in deferred interrupt work.
+        pub softirq_ns: u64,
+        /// CPU time that there was.
+        pub capacity_ns: u64,
+    }
 }
 
 #[cfg(test)]
@@ -301,6 +162,9 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::network::spec::{
+        Direction, Offload, Placement, Protocol, Receiver, Sender, Waiting, Work,
+    };
 
     fn samples() -> Vec<Frame> {
         let point =
@@ -317,16 +181,20 @@ mod tests {
             Frame::Waiting { waiting: 3 },
             Frame::Admitted { key: [7; 32], cpus: 2, machine: u64::MAX },
             Frame::Refused { text: "no room".to_owned() },
-            Frame::Prepare(Spec { test: 7, streams: 8, rate_per_s: 12, ..Spec::default() }),
+            Frame::Prepare {
+                spec: Spec { test: 7, streams: 8, rate_per_s: 12, ..Spec::default() },
+            },
             Frame::Prepared,
             Frame::Ready,
             Frame::Go,
             Frame::Sent { flow: 2, datagrams: 10 },
             Frame::Finished,
-            Frame::Flow(report),
+            Frame::Flow { report },
             Frame::Tcp { flow: 1, points: vec![point; MAX_POINTS] },
             Frame::Curve { points: vec![[1, 2]; MAX_POINTS] },
-            Frame::End(EndReport { window_ns: 1, busy_ns: 2, softirq_ns: 3, capacity_ns: 4 }),
+            Frame::End {
+                report: EndReport { window_ns: 1, busy_ns: 2, softirq_ns: 3, capacity_ns: 4 },
+            },
             Frame::Ping { number: 1 },
             Frame::Pong { number: 1 },
             Frame::Bye,
@@ -341,6 +209,84 @@ mod tests {
             assert!(bytes.len() + TAG_BYTES <= MAX_FRAME_BYTES, "{frame:?}: {}", bytes.len());
             assert_eq!(Frame::decode(&bytes), Some(frame));
         }
+    }
+
+    #[test]
+    fn bytes_are_those_of_version_two() {
+        let hex = |frame: Frame| -> String {
+            frame.encode().iter().map(|byte| format!("{byte:02x}")).collect()
+        };
+        assert_eq!(hex(Frame::Hello { version: VERSION }), "010002");
+        assert_eq!(hex(Frame::Sent { flow: 2, datagrams: 10 }), "090002000000000000000a");
+        let spec = Spec {
+            test: 1,
+            work: Work::Latency,
+            protocol: Protocol::Udp,
+            direction: Direction::Both,
+            sender: Sender::RingSend,
+            receiver: Receiver::Discard,
+            offload: Offload::Both,
+            waiting: Waiting::Spinning,
+            placement: Placement::Free,
+            shared_cpus: 1,
+            streams: 8,
+            load_streams: 16,
+            block_bytes: 9,
+            datagram_bytes: 10,
+            warm_ns: 11,
+            window_ns: 12,
+            tail_ns: 13,
+            bytes: 14,
+            rate_per_s: 15,
+        };
+        let bytes = "050000000101010203010301020100080010000000090000000a00000000\
+                     0000000b000000000000000c000000000000000d000000000000000e000000000000000f";
+        assert_eq!(hex(Frame::Prepare { spec }), bytes);
+    }
+
+    #[test]
+    fn the_fields_of_a_report_follow_one_another() {
+        let account = Account {
+            sent: 9,
+            received: 10,
+            unique: 11,
+            duplicate: 12,
+            reordered: 13,
+            late: 14,
+            dropped: 15,
+            lost: 16,
+            forgotten: 17,
+            foreign: 18,
+            socket_drops: 19,
+        };
+        let tcp = TcpPoint {
+            time_us: 20,
+            retransmits: 21,
+            segments: 22,
+            round_trip_us: 23,
+            window_segments: 24,
+            segment_bytes: 25,
+            busy_us: 26,
+            receiver_limited_us: 27,
+            buffer_limited_us: 28,
+        };
+        let report = FlowReport {
+            flow: 5,
+            window_bytes: 1,
+            total_bytes: 2,
+            cpu_ns: 3,
+            lane_ns: 4,
+            calls: 5,
+            copied: 6,
+            buffer_bytes: 7,
+            ended_early: 8,
+            account,
+            tcp,
+        };
+        let mut expected = vec![11, 0, 5];
+        (1..20_u64).for_each(|long| expected.extend(long.to_be_bytes()));
+        (20..29_u32).for_each(|word| expected.extend(word.to_be_bytes()));
+        assert_eq!(Frame::Flow { report }.encode(), expected);
     }
 
     #[test]
@@ -381,7 +327,7 @@ mod tests {
             let mut bytes = samples()[which].encode();
             let place = place.index(bytes.len());
             bytes[place] = byte;
-            if let Some(Frame::Prepare(spec)) = Frame::decode(&bytes) {
+            if let Some(Frame::Prepare { spec }) = Frame::decode(&bytes) {
                 let _ = spec.check();
             }
         }

@@ -72,7 +72,7 @@ impl Session {
             match self.channel.receive(IDLE_NS.min(left_ns))? {
                 Frame::Ping { number } => self.channel.send(&Frame::Pong { number })?,
                 Frame::Bye => return Ok(tests),
-                Frame::Prepare(spec) if spec.test > last_test => {
+                Frame::Prepare { spec } if spec.test > last_test => {
                     last_test = spec.test;
                     tests += 1;
                     self.test(spec)?;
@@ -203,14 +203,14 @@ impl Session {
 
     fn report(&mut self, seen: &Seen) -> Result<(), ChannelError> {
         for report in &seen.flows {
-            self.channel.send(&Frame::Flow(*report))?;
+            self.channel.send(&Frame::Flow { report: *report })?;
         }
         for (flow, points) in &seen.tcp {
             let points = points.iter().copied().take(MAX_POINTS).collect();
             self.channel.send(&Frame::Tcp { flow: *flow, points })?;
         }
         self.channel.send(&Frame::Curve { points: seen.curve.clone() })?;
-        self.channel.send(&Frame::End(seen.end))
+        self.channel.send(&Frame::End { report: seen.end })
     }
 }
 

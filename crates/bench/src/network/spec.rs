@@ -1,7 +1,7 @@
 //! What one test is: which connections there are, what they carry, and for how long. Both ends
 //! work from the same [`Spec`]; the server checks it before it allocates anything.
 
-use super::wire::{Reader, Writer};
+use super::wire::{Wire, wire_struct};
 
 /// Most streams of a test.
 pub const MAX_STREAMS: u16 = 64;
@@ -35,8 +35,15 @@ macro_rules! choice {
                 match self { $(Self::$variant => $word),+ }
             }
 
-            fn from_byte(byte: u8) -> Option<Self> {
-                match byte { $($number => Some(Self::$variant),)+ _ => None }
+        }
+
+        impl Wire for $name {
+            fn write(&self, to: &mut Vec<u8>) {
+                to.push(*self as u8);
+            }
+
+            fn read(from: &mut &[u8]) -> Option<Self> {
+                match u8::read(from)? { $($number => Some(Self::$variant),)+ _ => None }
             }
         }
 
@@ -157,48 +164,50 @@ impl Offload {
     }
 }
 
-/// One test.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Spec {
-    /// Number of the test in its session.
-    pub test: u32,
-    /// What is measured.
-    pub work: Work,
-    /// Which protocol carries it.
-    pub protocol: Protocol,
-    /// Which way.
-    pub direction: Direction,
-    /// Streams in each direction.
-    pub streams: u16,
-    /// Bytes handed to the kernel per call; of latency, bytes of a message.
-    pub block_bytes: u32,
-    /// Bytes of a datagram, its number included; 0 for TCP.
-    pub datagram_bytes: u32,
-    /// How TCP sends.
-    pub sender: Sender,
-    /// How TCP receives.
-    pub receiver: Receiver,
-    /// What UDP leaves to the kernel.
-    pub offload: Offload,
-    /// How messages are waited for.
-    pub waiting: Waiting,
-    /// Where threads run.
-    pub placement: Placement,
-    /// Time before the window.
-    pub warm_ns: u64,
-    /// The timed window.
-    pub window_ns: u64,
-    /// Time after the window in which senders go on.
-    pub tail_ns: u64,
-    /// Bytes of all streams of a direction together; 0: by time.
-    pub bytes: u64,
-    /// Bytes per second of all streams of a direction together, or of latency questions per
-    /// second; 0: as fast as it goes.
-    pub rate_per_s: u64,
-    /// Bulk TCP streams from client to server beside a latency test.
-    pub load_streams: u16,
-    /// Whether client and server share CPUs.
-    pub shared_cpus: u8,
+wire_struct! {
+    /// One test.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct Spec {
+        /// Number of the test in its session.
+        pub test: u32,
+        /// What is measured.
+        pub work: Work,
+        /// Which protocol carries it.
+        pub protocol: Protocol,
+        /// Which way.
+        pub direction: Direction,
+        /// How TCP sends.
+        pub sender: Sender,
+        /// How TCP receives.
+        pub receiver: Receiver,
+        /// What UDP leaves to the kernel.
+        pub offload: Offload,
+        /// How messages are waited for.
+        pub waiting: Waiting,
+        /// Where threads run.
+        pub placement: Placement,
+        /// Whether client and server share CPUs.
+        pub shared_cpus: u8,
+        /// Streams in each direction.
+        pub streams: u16,
+        /// Bulk TCP streams from client to server beside a latency test.
+        pub load_streams: u16,
+        /// Bytes handed to the kernel per call; of latency, bytes of a message.
+        pub block_bytes: u32,
+        /// Bytes of a datagram, its number included; 0 for TCP.
+        pub datagram_bytes: u32,
+        /// Time before the window.
+        pub warm_ns: u64,
+        /// The timed window.
+        pub window_ns: u64,
+        /// Time after the window in which senders go on.
+        pub tail_ns: u64,
+        /// Bytes of all streams of a direction together; 0: by time.
+        pub bytes: u64,
+        /// Bytes per second of all streams of a direction together, or of latency questions per
+        /// second; 0: as fast as it goes.
+        pub rate_per_s: u64,
+    }
 }
 
 /// One connection of a test.
@@ -294,56 +303,6 @@ impl Spec {
         let flows = self.flows().len() as u64;
         let each = u64::from(self.block_bytes.max(self.datagram_bytes)) * BUFFERS_PER_FLOW;
         most("bytes of buffers", flows.saturating_mul(each), 0, MAX_BUFFER_BYTES)
-    }
-
-    /// As bytes.
-    pub fn write(&self, to: &mut Writer) {
-        to.word(self.test);
-        for byte in [
-            self.work as u8,
-            self.protocol as u8,
-            self.direction as u8,
-            self.sender as u8,
-            self.receiver as u8,
-            self.offload as u8,
-            self.waiting as u8,
-            self.placement as u8,
-            self.shared_cpus,
-        ] {
-            to.byte(byte);
-        }
-        to.short(self.streams);
-        to.short(self.load_streams);
-        to.word(self.block_bytes);
-        to.word(self.datagram_bytes);
-        for long in [self.warm_ns, self.window_ns, self.tail_ns, self.bytes, self.rate_per_s] {
-            to.long(long);
-        }
-    }
-
-    /// From bytes; `None` if they are no test. It is not checked yet.
-    pub fn read(from: &mut Reader<'_>) -> Option<Self> {
-        Some(Self {
-            test: from.word()?,
-            work: Work::from_byte(from.byte()?)?,
-            protocol: Protocol::from_byte(from.byte()?)?,
-            direction: Direction::from_byte(from.byte()?)?,
-            sender: Sender::from_byte(from.byte()?)?,
-            receiver: Receiver::from_byte(from.byte()?)?,
-            offload: Offload::from_byte(from.byte()?)?,
-            waiting: Waiting::from_byte(from.byte()?)?,
-            placement: Placement::from_byte(from.byte()?)?,
-            shared_cpus: from.byte()?,
-            streams: from.short()?,
-            load_streams: from.short()?,
-            block_bytes: from.word()?,
-            datagram_bytes: from.word()?,
-            warm_ns: from.long()?,
-            window_ns: from.long()?,
-            tail_ns: from.long()?,
-            bytes: from.long()?,
-            rate_per_s: from.long()?,
-        })
     }
 }
 
