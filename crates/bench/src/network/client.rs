@@ -9,7 +9,7 @@ use flatout_sys::cancel::CancelToken;
 use flatout_sys::clock::monotonic_ns;
 
 use super::channel::{Channel, ChannelError};
-use super::flow::{self, End, FlowError, Seen, Socket, Wired};
+use super::flow::{self, Connection, End, FlowError, Seen, Socket};
 use super::frame::{Frame, MAX_POINTS, VERSION};
 use super::server::HANDSHAKE_NS;
 use super::session::{GATHER_NS, machine, ready_tcp, ready_udp};
@@ -228,13 +228,13 @@ impl Client {
             Frame::Prepared => {}
             _ => return Err(ChannelError::Garbage.into()),
         }
-        let wired = self.wire(&spec).map_err(FlowError::Broken)?;
+        let connections = self.connect_flows(&spec).map_err(FlowError::Broken)?;
         let key = self.key;
         let begin = |channel: &mut Channel| {
             let deadline_ns = monotonic_ns().saturating_add(2 * GATHER_NS);
             let mut wait_ns = KNOCK_NS;
             loop {
-                knock_by_datagram(&wired, spec.test, &key);
+                knock_by_datagram(&connections, spec.test, &key);
                 wait_ns += KNOCK_GROWTH_NS;
                 match channel.receive(wait_ns) {
                     Ok(Frame::Ready) => return channel.send(&Frame::Go),
@@ -245,7 +245,7 @@ impl Client {
             }
         };
         let start_ns = monotonic_ns().saturating_sub(self.started_ns);
-        let near = flow::run(End::Client, spec, &wired, &mut self.channel, begin);
+        let near = flow::run(End::Client, spec, &connections, &mut self.channel, begin);
         // Even where this end failed the other one reports, and has to be heard.
         let near = match near {
             Err(error @ (FlowError::Failed(_) | FlowError::Unsupported(_))) => Err(error),
@@ -281,10 +281,10 @@ impl Client {
     }
 
     /// Makes the data connections of a test.
-    fn wire(&self, spec: &Spec) -> Result<Vec<Wired>, String> {
+    fn connect_flows(&self, spec: &Spec) -> Result<Vec<Connection>, String> {
         let complain = |error: std::io::Error| format!("cannot open a data connection: {error}");
         let own = self.address().ok_or("the control connection has no address")?;
-        let mut wired = Vec::new();
+        let mut connections = Vec::new();
         for flow in spec.flows() {
             let socket = match flow.protocol {
                 Protocol::Tcp => {
@@ -304,9 +304,9 @@ impl Client {
                     Socket::Udp(socket)
                 }
             };
-            wired.push(Wired { flow, socket });
+            connections.push(Connection::new(flow, socket));
         }
-        Ok(wired)
+        Ok(connections)
     }
 
     /// Ends the session.
@@ -320,10 +320,10 @@ impl Client {
 
 /// Proves the session on every flow of datagrams. One that is lost, or comes too early, is
 /// repeated until the server says that it has all.
-fn knock_by_datagram(wired: &[Wired], test: u32, key: &[u8; 32]) {
-    for wired in wired {
-        if let Socket::Udp(socket) = &wired.socket {
-            let knock = Knock { test, flow: wired.flow.index };
+fn knock_by_datagram(connections: &[Connection], test: u32, key: &[u8; 32]) {
+    for connection in connections {
+        if let Socket::Udp(socket) = &connection.socket {
+            let knock = Knock { test, flow: connection.flow.index };
             // Refused means only that the server's socket is not there yet.
             let _ = socket.send(&knock.encode(key));
         }

@@ -3,13 +3,13 @@
 //!
 //! Both ends run the same code; which end it is decides which flows it sends. Counters are read
 //! beside a clock, so a coordinator that wakes late makes the window longer, not the rate wrong.
-//! The coordinator: `flow/conductor.rs`. The threads: `flow/bulk.rs` (TCP), `flow/datagrams.rs` (UDP), `flow/ping.rs` (latency).
+//! The coordinator: `flow/coordinator.rs`. The threads: `flow/bulk.rs` (TCP), `flow/datagrams.rs` (UDP), `flow/ping.rs` (latency).
 
 pub mod bulk;
-mod conductor;
-pub mod datagrams;
-pub mod ping;
-pub mod readings;
+mod coordinator;
+mod datagrams;
+mod ping;
+mod readings;
 
 use std::io;
 use std::net::{TcpStream, UdpSocket};
@@ -24,13 +24,12 @@ use flatout_sys::clock::{monotonic_ns, thread_cpu_ns};
 
 use super::channel::{Channel, ChannelError};
 use super::frame::{EndReport, FlowReport, TcpPoint};
-use super::spec::{Cargo, Flow, Placement, Spec};
+use super::spec::{Flow, Placement, Spec, Traffic};
+use coordinator::Coordinator;
 
-/// Intervals of a window.
-pub const INTERVALS: u64 = 5;
 /// How long what is missing is waited for, once its sender has ended. On a busy machine the kernel's
 /// thread that carries loopback waited more than 60 ms for a CPU.
-pub const GRACE_NS: u64 = 300_000_000;
+const GRACE_NS: u64 = 300_000_000;
 
 /// Which end of a session this is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,13 +42,13 @@ pub enum End {
 
 impl End {
     /// Whether this end sends the bulk of a flow.
-    pub fn sends(self, cargo: Cargo) -> bool {
-        matches!((self, cargo), (Self::Client, Cargo::Up) | (Self::Server, Cargo::Down))
+    pub fn sends(self, traffic: Traffic) -> bool {
+        matches!((self, traffic), (Self::Client, Traffic::Up) | (Self::Server, Traffic::Down))
     }
 
     /// Whether this end receives the bulk of a flow.
-    pub fn receives(self, cargo: Cargo) -> bool {
-        matches!((self, cargo), (Self::Client, Cargo::Down) | (Self::Server, Cargo::Up))
+    pub fn receives(self, traffic: Traffic) -> bool {
+        matches!((self, traffic), (Self::Client, Traffic::Down) | (Self::Server, Traffic::Up))
     }
 }
 
@@ -71,104 +70,116 @@ impl AsFd for Socket {
     }
 }
 
-/// A flow and its socket.
+/// The connection of a flow.
 #[derive(Debug)]
-pub struct Wired {
+pub struct Connection {
     /// The flow.
     pub flow: Flow,
     /// Its socket.
     pub socket: Socket,
+    counters: Counters,
 }
 
-/// What the thread of a flow shares with the coordinator. Each has cache lines of its own.
+impl Connection {
+    /// A connection that has carried nothing yet.
+    pub fn new(flow: Flow, socket: Socket) -> Self {
+        Self { flow, socket, counters: Counters::default() }
+    }
+}
+
+/// What the thread of a flow shares with the coordinator, in cache lines of their own.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-pub struct Gauge {
+struct Counters {
     /// Bytes received so far.
-    pub bytes: AtomicU64,
+    bytes: AtomicU64,
     /// Datagrams: of a receiver, how many the other end says that it sent; of a sender that has
     /// ended, one more than it sent.
-    pub expected: AtomicU64,
+    expected: AtomicU64,
 }
 
-/// What all threads of a test look at.
+/// A test as all threads of this end see it.
 #[derive(Debug)]
-pub struct Stage {
-    /// The test.
-    pub spec: Spec,
+struct Test {
+    end: End,
+    spec: Spec,
     /// When it began; 0 before.
-    pub start_ns: AtomicU64,
+    start_ns: AtomicU64,
     /// Senders end.
-    pub stop: AtomicBool,
+    stop: AtomicBool,
     /// Receivers of datagrams know what they wait for.
-    pub closing: AtomicBool,
+    closing: AtomicBool,
     /// Nobody needs the test any more.
-    pub aborted: AtomicBool,
-    gate: Mutex<Option<bool>>,
-    opened: Condvar,
+    aborted: AtomicBool,
+    start: Mutex<Option<Start>>,
+    decided: Condvar,
 }
 
-impl Stage {
-    fn new(spec: Spec) -> Self {
+/// What becomes of a test whose threads are there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Start {
+    Run,
+    Abort,
+}
+
+impl Test {
+    fn new(end: End, spec: Spec) -> Self {
         Self {
+            end,
             spec,
             start_ns: AtomicU64::new(0),
             stop: AtomicBool::new(false),
             closing: AtomicBool::new(false),
             aborted: AtomicBool::new(false),
-            gate: Mutex::new(None),
-            opened: Condvar::new(),
+            start: Mutex::new(None),
+            decided: Condvar::new(),
         }
     }
 
-    /// Lets the threads begin, or sends them home.
-    fn open(&self, goes: Gate) {
-        if goes == Gate::Run {
-            self.start_ns.store(monotonic_ns(), Ordering::Release);
-        }
-        self.gate.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(goes == Gate::Run);
-        self.opened.notify_all();
+    /// Lets the threads begin.
+    fn begin(&self) {
+        self.start_ns.store(monotonic_ns(), Ordering::Release);
+        self.decide(Start::Run);
     }
 
-    /// Waits for the beginning. False: go home.
-    pub fn wait(&self) -> bool {
-        let mut gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
-        loop {
-            if let Some(goes) = *gate {
-                return goes;
-            }
-            gate = self.opened.wait(gate).unwrap_or_else(PoisonError::into_inner);
+    /// Ends all threads, whether they have begun or not.
+    fn abort(&self) {
+        for flag in [&self.aborted, &self.stop, &self.closing] {
+            flag.store(true, Ordering::Relaxed);
         }
+        self.decide(Start::Abort);
+    }
+
+    fn decide(&self, start: Start) {
+        self.start.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(start);
+        self.decided.notify_all();
+    }
+
+    /// Waits for the beginning. False: there is none.
+    fn wait(&self) -> bool {
+        let start = self.start.lock().unwrap_or_else(PoisonError::into_inner);
+        let start = self.decided.wait_while(start, |start| start.is_none());
+        *start.unwrap_or_else(PoisonError::into_inner) == Some(Start::Run)
     }
 
     /// Whether senders should end.
-    pub fn is_over(&self) -> bool {
+    fn is_over(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
     /// Nanoseconds since the beginning.
-    pub fn elapsed_ns(&self) -> u64 {
+    fn elapsed_ns(&self) -> u64 {
         monotonic_ns().saturating_sub(self.start_ns.load(Ordering::Acquire))
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Gate {
-    Run,
-    Home,
-}
-
 /// What the thread of a flow has to say in the end.
 #[derive(Debug, Default)]
-pub struct LaneEnd {
-    /// Its report.
-    pub report: FlowReport,
+struct WorkerEnd {
+    report: FlowReport,
     /// How long each answer took.
-    pub latencies: Option<Histogram>,
-    /// What went wrong.
-    pub failure: Option<String>,
-    /// What this kernel cannot do.
-    pub unsupported: Option<String>,
+    latencies: Option<Histogram>,
+    failure: Option<FlowError>,
 }
 
 /// What one end saw.
@@ -208,58 +219,42 @@ pub enum FlowError {
 pub fn run(
     end: End,
     spec: Spec,
-    wired: &[Wired],
+    connections: &[Connection],
     channel: &mut Channel,
     begin: impl FnOnce(&mut Channel) -> Result<(), ChannelError>,
 ) -> Result<Seen, FlowError> {
-    let stage = Stage::new(spec);
-    let gauges: Vec<Gauge> = wired.iter().map(|_| Gauge::default()).collect();
+    let test = &Test::new(end, spec);
     thread::scope(|scope| {
-        let lanes: Result<Vec<_>, io::Error> = wired
-            .iter()
-            .zip(&gauges)
-            .map(|(wired, gauge)| {
-                let stage = &stage;
-                thread::Builder::new()
-                    .name("flow".to_owned())
-                    .spawn_scoped(scope, move || lane(end, wired, gauge, stage))
-            })
-            .collect();
-        let lanes = match lanes {
-            Ok(lanes) => lanes,
-            Err(error) => {
-                stage.open(Gate::Home);
-                return Err(FlowError::Failed(format!("cannot start a thread: {error}")));
-            }
+        let start = |connection| {
+            let thread = thread::Builder::new().name("flow".to_owned());
+            thread.spawn_scoped(scope, move || work(test, connection))
         };
-        let mut test = conductor::Test { end, stage: &stage, wired, gauges: &gauges, channel };
-        let result = test.conduct(begin, &lanes);
+        let workers: io::Result<Vec<_>> = connections.iter().map(start).collect();
+        let workers = workers.map_err(|error| {
+            test.abort();
+            FlowError::Failed(format!("cannot start a thread: {error}"))
+        })?;
+        let result = Coordinator::new(test, connections, &workers, channel).run(begin);
         if result.is_err() {
-            stage.aborted.store(true, Ordering::Relaxed);
-            stage.stop.store(true, Ordering::Relaxed);
-            stage.closing.store(true, Ordering::Relaxed);
-            stage.open(Gate::Home);
-            stop_all(wired);
+            test.abort();
+            for connection in connections {
+                flatout_sys::socket::stop(connection.socket.as_fd());
+            }
         }
-        let ends = lanes.into_iter().map(join).collect::<Vec<_>>();
-        result.and_then(|seen| finish(seen, ends))
+        let ends = workers.into_iter().map(join).collect();
+        finish(result?, ends)
     })
 }
 
-fn join(lane: ScopedJoinHandle<'_, LaneEnd>) -> LaneEnd {
-    lane.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-}
-
-fn stop_all(wired: &[Wired]) {
-    wired.iter().for_each(|wired| flatout_sys::socket::stop(wired.socket.as_fd()));
+fn join(worker: ScopedJoinHandle<'_, WorkerEnd>) -> WorkerEnd {
+    worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// Puts the reports of the threads together.
-fn finish(mut seen: Seen, ends: Vec<LaneEnd>) -> Result<Seen, FlowError> {
-    let (mut failure, mut unsupported) = (None, None);
+fn finish(mut seen: Seen, ends: Vec<WorkerEnd>) -> Result<Seen, FlowError> {
+    let mut failures = Vec::new();
     for end in ends {
-        failure = failure.or(end.failure);
-        unsupported = unsupported.or(end.unsupported);
+        failures.extend(end.failure);
         if let Some(latencies) = end.latencies {
             match &mut seen.latencies {
                 Some(all) => all.merge(&latencies),
@@ -271,63 +266,59 @@ fn finish(mut seen: Seen, ends: Vec<LaneEnd>) -> Result<Seen, FlowError> {
             *report = FlowReport { window_bytes, tcp, ..end.report };
         }
     }
-    match (unsupported, failure) {
-        (Some(text), _) => Err(FlowError::Unsupported(text)),
-        (_, Some(text)) => Err(FlowError::Failed(text)),
-        (None, None) => Ok(seen),
-    }
+    // What the kernel cannot do explains the other failures.
+    let is_unsupported = |failure: &FlowError| matches!(failure, FlowError::Unsupported(_));
+    failures.sort_by_key(|failure| !is_unsupported(failure));
+    failures.into_iter().next().map_or(Ok(seen), Err)
 }
 
 /// The work of one flow's thread, where it is placed.
-fn lane(end: End, wired: &Wired, gauge: &Gauge, stage: &Stage) -> LaneEnd {
-    let flow = wired.flow;
-    pin(end, &stage.spec, flow);
-    let mut result = LaneEnd::default();
-    let done = match (&wired.socket, flow.cargo, end) {
-        (Socket::Tcp(stream), cargo, end) if end.sends(cargo) => {
-            bulk::send(stream, stage, &mut result)
+fn work(test: &Test, connection: &Connection) -> WorkerEnd {
+    let Connection { flow, counters, .. } = connection;
+    place(test, *flow);
+    let mut end = WorkerEnd::default();
+    let sends = test.end.sends(flow.traffic);
+    let done = match (&connection.socket, flow.traffic) {
+        (socket, Traffic::Ping) if test.end == End::Client => {
+            ping::ask(test, socket.as_fd(), *flow, &mut end)
         }
-        (Socket::Tcp(stream), Cargo::Up | Cargo::Down, _) => {
-            bulk::receive(stream, gauge, stage, &mut result)
-        }
-        (Socket::Udp(socket), cargo, end) if end.sends(cargo) => {
-            let done = datagrams::send(socket, flow.index, stage, &mut result);
-            gauge.expected.store(result.report.account.sent + 1, Ordering::Release);
+        (socket, Traffic::Ping) => ping::answer(test, socket.as_fd(), *flow),
+        (Socket::Tcp(stream), _) if sends => bulk::send(test, stream, &mut end),
+        (Socket::Tcp(stream), _) => bulk::receive(test, stream, counters, &mut end),
+        (Socket::Udp(socket), _) if sends => {
+            let done = datagrams::send(test, socket, flow.index, &mut end);
+            counters.expected.store(end.report.account.sent + 1, Ordering::Release);
             done
         }
-        (Socket::Udp(socket), Cargo::Up | Cargo::Down, _) => {
-            datagrams::receive(socket, flow.index, gauge, stage, &mut result)
+        (Socket::Udp(socket), _) => {
+            datagrams::receive(test, socket, (flow.index, counters), &mut end)
         }
-        (socket, Cargo::Ping, End::Client) => ping::ask(socket.as_fd(), flow, stage, &mut result),
-        (socket, Cargo::Ping, End::Server) => ping::answer(socket.as_fd(), flow, stage),
     };
-    result.report.flow = flow.index;
+    end.report.flow = flow.index;
     if let Err(error) = done {
         // Who is told to stop in the middle of a call has not failed.
-        if !stage.is_over() {
-            result.failure.get_or_insert(format!("{}: {error}", describe(flow)));
+        if !test.is_over() {
+            let text = format!("{} connection {}: {error}", flow.protocol.name(), flow.index);
+            end.failure.get_or_insert(FlowError::Failed(text));
         }
     }
-    result.report.cpu_ns = thread_cpu_ns();
-    if result.report.lane_ns == 0 {
-        result.report.lane_ns = stage.elapsed_ns();
+    end.report.cpu_ns = thread_cpu_ns();
+    if end.report.worker_ns == 0 {
+        end.report.worker_ns = test.elapsed_ns();
     }
-    result
-}
-
-fn describe(flow: Flow) -> String {
-    format!("{} connection {}", flow.protocol.name(), flow.index)
+    end
 }
 
 /// Each end takes the allowed CPUs in turn; where both share them, the server begins with the
 /// second, so that the two ends of a flow have a CPU each, unless they are to have one together.
-fn pin(end: End, spec: &Spec, flow: Flow) {
-    if spec.placement == Placement::Free {
+fn place(test: &Test, flow: Flow) {
+    let Spec { placement, shared_cpus, .. } = test.spec;
+    if placement == Placement::Free {
         return;
     }
     let Ok(cpus) = affinity::allowed_cpus() else { return };
-    let is_apart = spec.placement == Placement::Apart && spec.shared_cpus != 0;
-    let shift = usize::from(end == End::Server && is_apart);
+    let is_apart = placement == Placement::Apart && shared_cpus != 0;
+    let shift = usize::from(test.end == End::Server && is_apart);
     if let Some(&cpu) = cpus.get((usize::from(flow.index) + shift) % cpus.len().max(1)) {
         // Not being tied costs steadiness only.
         let _ = affinity::pin_to(cpu);

@@ -101,7 +101,7 @@ wire_struct! {
         /// CPU time of the flow's thread.
         pub cpu_ns: u64,
         /// How long that thread worked.
-        pub lane_ns: u64,
+        pub worker_ns: u64,
         /// Zero-copy calls of a sender.
         pub calls: u64,
         /// Those that were copied after all.
@@ -275,7 +275,7 @@ mod tests {
             window_bytes: 1,
             total_bytes: 2,
             cpu_ns: 3,
-            lane_ns: 4,
+            worker_ns: 4,
             calls: 5,
             copied: 6,
             buffer_bytes: 7,

@@ -12,7 +12,7 @@ use super::client::Report;
 use super::fact;
 use super::flow::{End, Seen};
 use super::frame::{EndReport, FlowReport, TcpPoint};
-use super::spec::{Cargo, Protocol, Receiver, Sender, Work};
+use super::spec::{Protocol, Receiver, Sender, Traffic, Work};
 use super::topology::Topology;
 use crate::fact::BYTES;
 
@@ -49,12 +49,12 @@ pub fn sample(report: &Report, topology: &Topology) -> Result<Sample, TrialError
     Ok(sample)
 }
 
-/// What the receiver of a cargo saw, and its reports of the flows that carried it.
-fn received(report: &Report, cargo: Cargo) -> (&Seen, Vec<&FlowReport>) {
-    let seen = if End::Client.receives(cargo) { &report.near } else { &report.far };
+/// What the receiver of a traffic saw, and its reports of the flows that carried it.
+fn received(report: &Report, traffic: Traffic) -> (&Seen, Vec<&FlowReport>) {
+    let seen = if End::Client.receives(traffic) { &report.near } else { &report.far };
     let flows = report.spec.flows();
     let carries = |seen: &&FlowReport| {
-        flows.iter().any(|flow| flow.index == seen.flow && flow.cargo == cargo)
+        flows.iter().any(|flow| flow.index == seen.flow && flow.traffic == traffic)
     };
     (seen, seen.flows.iter().filter(carries).collect())
 }
@@ -65,13 +65,13 @@ fn received(report: &Report, cargo: Cargo) -> (&Seen, Vec<&FlowReport>) {
 pub fn throughput(report: &Report) -> Result<Sample, TrialError> {
     let (mut rate, mut elapsed_ns, mut bytes) = (0.0, 0, 0);
     let mut streams = Vec::new();
-    for cargo in [Cargo::Up, Cargo::Down] {
-        let (seen, flows) = received(report, cargo);
+    for traffic in [Traffic::Up, Traffic::Down] {
+        let (seen, flows) = received(report, traffic);
         if flows.is_empty() {
             continue;
         }
         let (moved, time_ns): (u64, u64) = if report.spec.bytes > 0 {
-            let last_ns = flows.iter().map(|flow| flow.lane_ns).max().unwrap_or(0);
+            let last_ns = flows.iter().map(|flow| flow.worker_ns).max().unwrap_or(0);
             (flows.iter().map(|flow| flow.total_bytes).sum(), last_ns)
         } else {
             (flows.iter().map(|flow| flow.window_bytes).sum(), seen.end.window_ns)
@@ -90,7 +90,7 @@ pub fn throughput(report: &Report) -> Result<Sample, TrialError> {
     if report.spec.protocol == Protocol::Udp {
         add_datagrams(&mut sample, &streams)?;
     }
-    let first = report.spec.flows().first().map_or(Cargo::Up, |flow| flow.cargo);
+    let first = report.spec.flows().first().map_or(Traffic::Up, |flow| flow.traffic);
     let curve = match &report.near.curve {
         near if near.len() > 1 && End::Client.receives(first) => near,
         _ => &report.far.curve,
@@ -205,10 +205,10 @@ fn add_cpu_time(facts: &mut Facts, report: &Report, topology: &Topology) {
             let Some(of) = seen.flows.iter().find(|known| known.flow == flow.index) else {
                 continue;
             };
-            let sends = end.sends(flow.cargo);
+            let sends = end.sends(flow.traffic);
             let (cpu, time) = if sends { sender } else { receiver };
             add(facts, cpu, of.cpu_ns);
-            add(facts, time, of.lane_ns);
+            add(facts, time, of.worker_ns);
             if sends && report.spec.sender == Sender::ZeroCopy && of.calls > 0 {
                 add(facts, fact::ZERO_COPY_CALLS, of.calls);
                 add(facts, fact::ZERO_COPY_COPIED, of.copied);
@@ -221,10 +221,10 @@ fn add_cpu_time(facts: &mut Facts, report: &Report, topology: &Topology) {
 fn add_tcp(sample: &mut Sample, report: &Report) {
     let mut streams = Vec::new();
     for flow in report.spec.flows() {
-        if flow.protocol != Protocol::Tcp || flow.cargo == Cargo::Ping {
+        if flow.protocol != Protocol::Tcp || flow.traffic == Traffic::Ping {
             continue;
         }
-        let seen = if End::Client.sends(flow.cargo) { &report.near } else { &report.far };
+        let seen = if End::Client.sends(flow.traffic) { &report.near } else { &report.far };
         let Some((_, points)) = seen.tcp.iter().find(|(index, _)| *index == flow.index) else {
             continue;
         };

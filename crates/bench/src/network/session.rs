@@ -14,7 +14,7 @@ use flatout_sys::clock::monotonic_ns;
 use flatout_sys::socket::shared_udp;
 
 use super::channel::{Channel, ChannelError};
-use super::flow::{self, End, FlowError, Seen, Socket, Wired};
+use super::flow::{self, Connection, End, FlowError, Seen, Socket};
 use super::frame::{Frame, MAX_POINTS, VERSION};
 use super::spec::{Flow, Protocol, Spec};
 use super::token::{KNOCK_BYTES, Knock};
@@ -89,8 +89,8 @@ impl Session {
         // What is left of a test before has no business in this one.
         while self.arrivals.try_recv().is_ok() {}
         self.channel.send(&Frame::Prepared)?;
-        let wired = match self.gather(&spec) {
-            Ok(wired) => wired,
+        let connections = match self.gather(&spec) {
+            Ok(connections) => connections,
             Err(FlowError::Channel(error)) => return Err(error),
             Err(error) => return self.channel.send(&Frame::Refused { text: error.to_string() }),
         };
@@ -101,7 +101,7 @@ impl Session {
                 _ => Err(ChannelError::Garbage),
             }
         };
-        match flow::run(End::Server, spec, &wired, &mut self.channel, begin) {
+        match flow::run(End::Server, spec, &connections, &mut self.channel, begin) {
             Ok(seen) => self.report(&seen),
             Err(FlowError::Channel(error)) => Err(error),
             Err(error @ (FlowError::Failed(_) | FlowError::Unsupported(_))) => {
@@ -115,14 +115,14 @@ impl Session {
     }
 
     /// Waits for all data connections of a test.
-    fn gather(&mut self, spec: &Spec) -> Result<Vec<Wired>, FlowError> {
+    fn gather(&mut self, spec: &Spec) -> Result<Vec<Connection>, FlowError> {
         let deadline_ns = monotonic_ns().saturating_add(GATHER_NS);
         let (udp, tcp): (Vec<Flow>, Vec<Flow>) =
             spec.flows().into_iter().partition(|flow| flow.protocol == Protocol::Udp);
-        let mut wired = self.gather_tcp(spec, tcp, deadline_ns)?;
-        wired.extend(self.gather_udp(spec, udp, deadline_ns)?);
-        wired.sort_by_key(|wired| wired.flow.index);
-        Ok(wired)
+        let mut connections = self.gather_tcp(spec, tcp, deadline_ns)?;
+        connections.extend(self.gather_udp(spec, udp, deadline_ns)?);
+        connections.sort_by_key(|connection| connection.flow.index);
+        Ok(connections)
     }
 
     fn gather_tcp(
@@ -130,9 +130,9 @@ impl Session {
         spec: &Spec,
         flows: Vec<Flow>,
         deadline_ns: u64,
-    ) -> Result<Vec<Wired>, FlowError> {
+    ) -> Result<Vec<Connection>, FlowError> {
         let mut awaited: BTreeMap<u16, Flow> = by_index(flows);
-        let mut wired = Vec::new();
+        let mut connections = Vec::new();
         while !awaited.is_empty() {
             self.look(deadline_ns, awaited.len())?;
             match self.arrivals.recv_timeout(LOOK) {
@@ -140,7 +140,7 @@ impl Session {
                     // A flow is taken once: a knock that was recorded opens nothing later.
                     let Some(flow) = awaited.remove(&knock.flow) else { continue };
                     ready_tcp(&stream).map_err(|error| failed("a data connection", &error))?;
-                    wired.push(Wired { flow, socket: Socket::Tcp(stream) });
+                    connections.push(Connection::new(flow, Socket::Tcp(stream)));
                 }
                 Ok(_) | Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
@@ -148,7 +148,7 @@ impl Session {
                 }
             }
         }
-        Ok(wired)
+        Ok(connections)
     }
 
     /// Sockets of datagrams share the server's port: one waits for a knock of anybody, and is then
@@ -158,9 +158,9 @@ impl Session {
         spec: &Spec,
         flows: Vec<Flow>,
         deadline_ns: u64,
-    ) -> Result<Vec<Wired>, FlowError> {
+    ) -> Result<Vec<Connection>, FlowError> {
         let mut awaited: BTreeMap<u16, Flow> = by_index(flows);
-        let mut wired = Vec::new();
+        let mut connections = Vec::new();
         let address =
             self.channel.stream().local_addr().map_err(|error| failed("getsockname", &error))?;
         while !awaited.is_empty() {
@@ -181,9 +181,9 @@ impl Session {
                     .map_err(|error| failed(&at, &error))?;
             };
             ready_udp(&socket).map_err(|error| failed(&at, &error))?;
-            wired.push(Wired { flow, socket: Socket::Udp(socket) });
+            connections.push(Connection::new(flow, Socket::Udp(socket)));
         }
-        Ok(wired)
+        Ok(connections)
     }
 
     /// Whether to go on waiting for connections.

@@ -216,14 +216,14 @@ pub struct Flow {
     /// Number within the test.
     pub index: u16,
     /// What it carries.
-    pub cargo: Cargo,
+    pub traffic: Traffic,
     /// Over which protocol.
     pub protocol: Protocol,
 }
 
 /// What a connection carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cargo {
+pub enum Traffic {
     /// Bulk from client to server.
     Up,
     /// Bulk from server to client.
@@ -262,17 +262,20 @@ impl Spec {
     /// The connections that the test has.
     pub fn flows(&self) -> Vec<Flow> {
         let streams = usize::from(self.streams);
-        let mut cargo = match (self.work, self.direction) {
-            (Work::Latency, _) => vec![(Cargo::Ping, self.protocol); streams],
-            (_, Direction::Up) => vec![(Cargo::Up, self.protocol); streams],
-            (_, Direction::Down) => vec![(Cargo::Down, self.protocol); streams],
-            (_, Direction::Both) => [Cargo::Up, Cargo::Down]
+        let mut traffic = match (self.work, self.direction) {
+            (Work::Latency, _) => vec![(Traffic::Ping, self.protocol); streams],
+            (_, Direction::Up) => vec![(Traffic::Up, self.protocol); streams],
+            (_, Direction::Down) => vec![(Traffic::Down, self.protocol); streams],
+            (_, Direction::Both) => [Traffic::Up, Traffic::Down]
                 .into_iter()
-                .flat_map(|cargo| vec![(cargo, self.protocol); streams])
+                .flat_map(|traffic| vec![(traffic, self.protocol); streams])
                 .collect(),
         };
-        cargo.extend(vec![(Cargo::Up, Protocol::Tcp); usize::from(self.load_streams)]);
-        (0..).zip(cargo).map(|(index, (cargo, protocol))| Flow { index, cargo, protocol }).collect()
+        traffic.extend(vec![(Traffic::Up, Protocol::Tcp); usize::from(self.load_streams)]);
+        (0..)
+            .zip(traffic)
+            .map(|(index, (traffic, protocol))| Flow { index, traffic, protocol })
+            .collect()
     }
 
     /// Time from the beginning to the end of sending.
@@ -339,8 +342,8 @@ mod tests {
     #[test]
     fn both_directions_have_connections_of_their_own() {
         let spec = Spec { streams: 2, direction: Direction::Both, ..Spec::default() };
-        let cargo: Vec<_> = spec.flows().iter().map(|flow| flow.cargo).collect();
-        assert_eq!(cargo, [Cargo::Up, Cargo::Up, Cargo::Down, Cargo::Down]);
+        let traffic: Vec<_> = spec.flows().iter().map(|flow| flow.traffic).collect();
+        assert_eq!(traffic, [Traffic::Up, Traffic::Up, Traffic::Down, Traffic::Down]);
         let spec = Spec {
             work: Work::Latency,
             protocol: Protocol::Udp,
@@ -348,8 +351,8 @@ mod tests {
             ..Spec::default()
         };
         let flows = spec.flows();
-        assert_eq!((flows[0].cargo, flows[0].protocol), (Cargo::Ping, Protocol::Udp));
-        assert_eq!((flows[1].cargo, flows[1].protocol), (Cargo::Up, Protocol::Tcp));
+        assert_eq!((flows[0].traffic, flows[0].protocol), (Traffic::Ping, Protocol::Udp));
+        assert_eq!((flows[1].traffic, flows[1].protocol), (Traffic::Up, Protocol::Tcp));
         assert_eq!(flows[1].index, 1);
     }
 

@@ -13,26 +13,28 @@ use flatout_sys::socket::ring_send::RingSend;
 use flatout_sys::socket::zero_copy::ZeroCopy;
 use flatout_sys::{clock, generator, socket};
 
-use super::{Gauge, LaneEnd, Stage};
+use super::{Counters, FlowError, Test, WorkerEnd};
 use crate::network::spec::{Receiver, Sender};
 
 /// Longest sleep of a sender that keeps a rate, so that it sees when it should end.
 const PACE_NS: u64 = 5_000_000;
 
 /// Sends until told to stop, or the bytes of the test are sent.
-pub fn send(stream: &TcpStream, stage: &Stage, end: &mut LaneEnd) -> io::Result<()> {
-    let spec = &stage.spec;
+pub(super) fn send(test: &Test, stream: &TcpStream, end: &mut WorkerEnd) -> io::Result<()> {
+    let spec = &test.spec;
     let block = random_block(spec.block_bytes as usize)?;
-    let mut quota = Quota::new(stage);
+    let mut quota = Quota::new(test);
     let to = stream.as_fd();
     let sent = match spec.sender {
-        Sender::Write => go(stage, &mut quota, |most| socket::send(to, &block.as_slice()[..most])),
+        Sender::Write => {
+            send_blocks(test, &mut quota, |most| socket::send(to, &block.as_slice()[..most]))
+        }
         Sender::SendFile => {
             let file = socket::memory_file(block.as_slice())?;
-            go(stage, &mut quota, |most| socket::send_file(to, file.as_fd(), 0, most))
+            send_blocks(test, &mut quota, |most| socket::send_file(to, file.as_fd(), 0, most))
         }
-        Sender::ZeroCopy => send_by_zero_copy(to, block.as_slice(), stage, (&mut quota, end)),
-        Sender::RingSend => send_by_ring(to, block.as_slice(), stage, &mut quota),
+        Sender::ZeroCopy => send_by_zero_copy(test, to, block.as_slice(), (&mut quota, end)),
+        Sender::RingSend => send_by_ring(test, to, block.as_slice(), &mut quota),
     };
     end.report.total_bytes = quota.sent;
     if spec.bytes > 0 && sent.is_ok() {
@@ -41,7 +43,8 @@ pub fn send(stream: &TcpStream, stage: &Stage, end: &mut LaneEnd) -> io::Result<
     }
     match sent {
         Err(error) if quota.sent == 0 && socket::is_unsupported(&error) => {
-            end.unsupported = Some(format!("{} is not possible here: {error}", spec.sender.name()));
+            let text = format!("{} is not possible here: {error}", spec.sender.name());
+            end.failure = Some(FlowError::Unsupported(text));
             Ok(())
         }
         // Whoever receives decides when a test by time is over; it also sees if that is too early.
@@ -70,8 +73,8 @@ struct Quota {
 }
 
 impl Quota {
-    fn new(stage: &Stage) -> Self {
-        let spec = &stage.spec;
+    fn new(test: &Test) -> Self {
+        let spec = &test.spec;
         let streams = u64::from(spec.streams.max(1));
         let share = spec.bytes.div_ceil(streams);
         let rate = if spec.load_streams > 0 { 0 } else { spec.rate_per_s };
@@ -85,20 +88,20 @@ impl Quota {
     }
 
     /// Waits until the rate allows the next block.
-    fn pace(&self, stage: &Stage) {
+    fn pace(&self, test: &Test) {
         if self.rate_bytes_per_s == 0 {
             return;
         }
         let due = u128::from(self.sent) * 1_000_000_000 / u128::from(self.rate_bytes_per_s);
-        pace_until(stage, u64::try_from(due).unwrap_or(u64::MAX));
+        pace_until(test, u64::try_from(due).unwrap_or(u64::MAX));
     }
 }
 
 /// Sleeps until so long after the beginning, or the end of the test.
-pub fn pace_until(stage: &Stage, due_ns: u64) {
+pub(super) fn pace_until(test: &Test, due_ns: u64) {
     loop {
-        let now_ns = stage.elapsed_ns();
-        if now_ns >= due_ns || stage.is_over() {
+        let now_ns = test.elapsed_ns();
+        if now_ns >= due_ns || test.is_over() {
             return;
         }
         let slice_ns = (due_ns - now_ns).min(PACE_NS);
@@ -107,17 +110,17 @@ pub fn pace_until(stage: &Stage, due_ns: u64) {
 }
 
 /// Sends block after block, partial ones completed first, with a call that takes a length.
-fn go(
-    stage: &Stage,
+fn send_blocks(
+    test: &Test,
     quota: &mut Quota,
     mut send: impl FnMut(usize) -> io::Result<usize>,
 ) -> io::Result<()> {
-    if !stage.wait() {
+    if !test.wait() {
         return Ok(());
     }
-    let block_bytes = stage.spec.block_bytes as usize;
-    while !stage.is_over() {
-        quota.pace(stage);
+    let block_bytes = test.spec.block_bytes as usize;
+    while !test.is_over() {
+        quota.pace(test);
         match quota.next(block_bytes) {
             0 => break,
             length => match send(length) {
@@ -131,13 +134,13 @@ fn go(
 }
 
 fn send_by_zero_copy(
+    test: &Test,
     to: BorrowedFd<'_>,
     block: &[u8],
-    stage: &Stage,
-    (quota, end): (&mut Quota, &mut LaneEnd),
+    (quota, end): (&mut Quota, &mut WorkerEnd),
 ) -> io::Result<()> {
     let mut zero = ZeroCopy::new(to)?;
-    let sent = go(stage, quota, |most| zero.send(&block[..most]));
+    let sent = send_blocks(test, quota, |most| zero.send(&block[..most]));
     let (calls, copied) = zero.account();
     end.report.calls = calls.into();
     end.report.copied = copied.into();
@@ -145,19 +148,19 @@ fn send_by_zero_copy(
 }
 
 fn send_by_ring(
+    test: &Test,
     to: BorrowedFd<'_>,
     block: &[u8],
-    stage: &Stage,
     quota: &mut Quota,
 ) -> io::Result<()> {
-    let mut ring = RingSend::new(to, block, &stage.stop)?;
-    if !stage.wait() {
+    let mut ring = RingSend::new(to, block, &test.stop)?;
+    if !test.wait() {
         return Ok(());
     }
     let mut queued = Quota { ..*quota };
-    while !stage.is_over() {
-        queued.pace(stage);
-        match queued.next(stage.spec.block_bytes as usize) {
+    while !test.is_over() {
+        queued.pace(test);
+        match queued.next(test.spec.block_bytes as usize) {
             0 => break,
             length => {
                 queued.sent += length as u64;
@@ -165,23 +168,23 @@ fn send_by_ring(
             }
         }
     }
-    if stage.spec.bytes > 0 {
+    if test.spec.bytes > 0 {
         quota.sent += ring.finish()?;
     }
     Ok(())
 }
 
 /// Receives until the end, counting.
-pub fn receive(
+pub(super) fn receive(
+    test: &Test,
     stream: &TcpStream,
-    gauge: &Gauge,
-    stage: &Stage,
-    end: &mut LaneEnd,
+    counters: &Counters,
+    end: &mut WorkerEnd,
 ) -> io::Result<()> {
-    let spec = &stage.spec;
+    let spec = &test.spec;
     let mut buffer = AlignedBuffer::new(spec.block_bytes as usize)?;
     let from = stream.as_fd();
-    if !stage.wait() {
+    if !test.wait() {
         return Ok(());
     }
     let mut total = 0_u64;
@@ -194,7 +197,7 @@ pub fn receive(
             Ok(0) => break Ok(()),
             Ok(length) => {
                 total += length as u64;
-                gauge.bytes.store(total, Ordering::Relaxed);
+                counters.bytes.store(total, Ordering::Relaxed);
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => break Err(error),
@@ -204,12 +207,13 @@ pub fn receive(
     end.report.buffer_bytes = socket::buffers(from).map_or(0, |(_, receive)| receive as u64);
     let due_ns = spec.warm_ns.saturating_add(spec.window_ns);
     let is_early = match spec.bytes {
-        0 => stage.elapsed_ns() < due_ns,
+        0 => test.elapsed_ns() < due_ns,
         bytes => total < bytes.div_ceil(spec.streams.max(1).into()),
     };
-    if is_early && !stage.aborted.load(Ordering::Relaxed) {
+    if is_early && !test.aborted.load(Ordering::Relaxed) {
         end.report.ended_early = 1;
-        end.failure = Some(format!("the other end closed a data connection after {total} bytes"));
+        let text = format!("the other end closed a data connection after {total} bytes");
+        end.failure = Some(FlowError::Failed(text));
     }
     match result {
         Err(error) if is_gone(&error) => Ok(()),

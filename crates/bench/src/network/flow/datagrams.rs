@@ -14,7 +14,7 @@ use flatout_sys::socket::datagrams::{Incoming, Outgoing, Wait, set_segment};
 use flatout_sys::socket::{self, LONGEST_DATAGRAM_BYTES, Switch};
 
 use super::bulk::pace_until;
-use super::{GRACE_NS, Gauge, LaneEnd, Stage};
+use super::{Counters, GRACE_NS, Test, WorkerEnd};
 use crate::network::account::Ledger;
 use crate::network::spec::{HEADER_BYTES, MAX_SEGMENTS, Spec};
 use crate::network::token::{KNOCK_BYTES, KNOCK_MARK};
@@ -77,8 +77,13 @@ fn number_of(datagram: &[u8], spec: &Spec, flow: u16) -> Option<u64> {
 }
 
 /// Sends until told to stop, or the bytes of the test are sent.
-pub fn send(socket: &UdpSocket, flow: u16, stage: &Stage, end: &mut LaneEnd) -> io::Result<()> {
-    let spec = &stage.spec;
+pub(super) fn send(
+    test: &Test,
+    socket: &UdpSocket,
+    flow: u16,
+    end: &mut WorkerEnd,
+) -> io::Result<()> {
+    let spec = &test.spec;
     let cut = Cut::of(spec);
     let to = socket.as_fd();
     if spec.offload.cuts() {
@@ -88,22 +93,22 @@ pub fn send(socket: &UdpSocket, flow: u16, stage: &Stage, end: &mut LaneEnd) -> 
     for index in 0..cut.messages {
         flatout_sys::generator::fill_random(outgoing.slot_mut(index), monotonic_ns(), 0);
     }
-    if !stage.wait() {
+    if !test.wait() {
         return Ok(());
     }
-    let result = send_all(to, flow, stage, (&mut outgoing, cut), &mut end.report.account.sent);
+    let result = send_all(test, to, flow, (&mut outgoing, cut), &mut end.report.account.sent);
     end.report.total_bytes = end.report.account.sent * cut.datagram_bytes as u64;
     result
 }
 
 fn send_all(
+    test: &Test,
     to: BorrowedFd<'_>,
     flow: u16,
-    stage: &Stage,
     (outgoing, cut): (&mut Outgoing, Cut),
     sent: &mut u64,
 ) -> io::Result<()> {
-    let spec = &stage.spec;
+    let spec = &test.spec;
     let streams = u64::from(spec.streams.max(1));
     let per_message = cut.per_message as u64;
     let whole = match spec.bytes {
@@ -111,7 +116,7 @@ fn send_all(
         bytes => bytes.div_ceil(streams).div_ceil(cut.message_bytes() as u64) * per_message,
     };
     let rate = spec.rate_per_s.div_ceil(streams);
-    while !stage.is_over() && *sent < whole {
+    while !test.is_over() && *sent < whole {
         let left = (whole - *sent) / per_message;
         let mut count = cut.messages.min(usize::try_from(left).unwrap_or(usize::MAX));
         if rate > 0 {
@@ -119,7 +124,7 @@ fn send_all(
             count = 1;
             let bytes = u128::from(*sent) * cut.datagram_bytes as u128;
             let due_ns = bytes * 1_000_000_000 / u128::from(rate);
-            pace_until(stage, u64::try_from(due_ns).unwrap_or(u64::MAX));
+            pace_until(test, u64::try_from(due_ns).unwrap_or(u64::MAX));
         }
         for index in 0..count {
             let datagrams = outgoing.slot_mut(index).chunks_mut(cut.datagram_bytes);
@@ -147,14 +152,13 @@ fn is_passing(error: &io::Error) -> bool {
 }
 
 /// Receives until all that was sent has come, or does not come any more.
-pub fn receive(
+pub(super) fn receive(
+    test: &Test,
     socket: &UdpSocket,
-    flow: u16,
-    gauge: &Gauge,
-    stage: &Stage,
-    end: &mut LaneEnd,
+    (flow, counters): (u16, &Counters),
+    end: &mut WorkerEnd,
 ) -> io::Result<()> {
-    let spec = &stage.spec;
+    let spec = &test.spec;
     let from = socket.as_fd();
     if spec.offload.joins() {
         socket::set_gro(from, Switch::On)?;
@@ -169,8 +173,8 @@ pub fn receive(
         (spec.datagram_bytes as usize).max(KNOCK_BYTES) + 1
     };
     let mut incoming = Incoming::new((BATCH_BYTES * 4 / room).clamp(1, 2 * BATCH), room)?;
-    let mut books = Books { spec: *spec, flow, ledger: Ledger::default(), bytes: 0 };
-    if !stage.wait() {
+    let mut received = Received { spec: *spec, flow, ledger: Ledger::default(), bytes: 0 };
+    if !test.wait() {
         return Ok(());
     }
     let mut last_ns = 0;
@@ -178,28 +182,28 @@ pub fn receive(
     loop {
         match incoming.receive(from, Wait::First) {
             Ok(count) => {
-                (0..count).for_each(|index| books.note(incoming.message(index)));
-                gauge.bytes.store(books.bytes, Ordering::Relaxed);
-                last_ns = stage.elapsed_ns();
+                (0..count).for_each(|index| received.note(incoming.message(index)));
+                counters.bytes.store(received.bytes, Ordering::Relaxed);
+                last_ns = test.elapsed_ns();
             }
             Err(error) if is_passing(&error) => {
-                if stage.closing.load(Ordering::Acquire) {
+                if test.closing.load(Ordering::Acquire) {
                     // The sender has ended, and nothing is left in the socket.
-                    books.ledger.begin_late();
+                    received.ledger.begin_late();
                     empty_since_ns.get_or_insert_with(monotonic_ns);
                 }
             }
             Err(error) => return Err(error),
         }
-        if stage.aborted.load(Ordering::Relaxed) {
+        if test.aborted.load(Ordering::Relaxed) {
             break;
         }
-        let is_closing = stage.closing.load(Ordering::Acquire);
+        let is_closing = test.closing.load(Ordering::Acquire);
         let is_whole = is_closing && {
             // What the socket has dropped will not come, and need not be waited for.
             let drops = socket::drops(from)?.saturating_sub(drops_before);
-            let known = books.ledger.unique().saturating_add(drops.saturating_mul(per_packet));
-            known >= gauge.expected.load(Ordering::Acquire)
+            let known = received.ledger.unique().saturating_add(drops.saturating_mul(per_packet));
+            known >= counters.expected.load(Ordering::Acquire)
                 && (empty_since_ns.is_some() || drops == 0)
         };
         let grace_ns = GRACE_NS.max(spec.tail_ns.saturating_mul(2));
@@ -208,16 +212,16 @@ pub fn receive(
             break;
         }
     }
-    let sent = gauge.expected.load(Ordering::Acquire);
+    let sent = counters.expected.load(Ordering::Acquire);
     let drops = socket::drops(from)?.saturating_sub(drops_before);
-    end.report.account = books.ledger.close(sent, drops, per_packet);
-    end.report.total_bytes = books.bytes;
-    end.report.lane_ns = last_ns.max(1);
+    end.report.account = received.ledger.close(sent, drops, per_packet);
+    end.report.total_bytes = received.bytes;
+    end.report.worker_ns = last_ns.max(1);
     Ok(())
 }
 
-/// What a receiver writes down.
-struct Books {
+/// What came of a flow.
+struct Received {
     spec: Spec,
     flow: u16,
     ledger: Ledger,
@@ -225,7 +229,7 @@ struct Books {
     bytes: u64,
 }
 
-impl Books {
+impl Received {
     /// Takes note of a message, which may be several datagrams joined.
     fn note(&mut self, (message, segment): (&[u8], Option<usize>)) {
         let segment = segment.unwrap_or(message.len()).max(1);
@@ -274,18 +278,18 @@ mod tests {
     #[test]
     fn only_datagrams_of_the_flow_are_counted() {
         let spec = Spec { test: 7, ..spec(100, 100, Offload::Plain) };
-        let mut books = Books { spec, flow: 3, ledger: Ledger::default(), bytes: 0 };
+        let mut received = Received { spec, flow: 3, ledger: Ledger::default(), bytes: 0 };
         let mut joined = vec![0; 250];
         write_header(&mut joined, &spec, 3, 0);
         write_header(&mut joined[100..], &spec, 3, 1);
         write_header(&mut joined[200..], &spec, 3, 2);
-        books.note((&joined, Some(100)));
+        received.note((&joined, Some(100)));
         let mut other = vec![0; 100];
         write_header(&mut other, &spec, 4, 9);
-        books.note((&other, None));
-        books.note((&[1, 2, 3], None));
-        let account = books.ledger.close(3, 0, 1);
+        received.note((&other, None));
+        received.note((&[1, 2, 3], None));
+        let account = received.ledger.close(3, 0, 1);
         assert_eq!((account.unique, account.foreign, account.lost), (2, 3, 1));
-        assert_eq!(books.bytes, 200, "what is cut short does not count");
+        assert_eq!(received.bytes, 200, "what is cut short does not count");
     }
 }

@@ -13,7 +13,7 @@ use flatout_sys::clock::monotonic_ns;
 use flatout_sys::socket;
 
 use super::bulk::{pace_until, random_block};
-use super::{LaneEnd, Stage};
+use super::{FlowError, Test, WorkerEnd};
 use crate::network::spec::{Flow, Protocol, Waiting};
 
 /// How long an answer may take before the test is given up (a datagram may be lost).
@@ -23,15 +23,15 @@ const ANSWER_NS: u64 = 1_000_000_000;
 const SPIN_NS: u64 = 80_000;
 
 /// How the bytes of a message are received.
-struct Line<'s> {
+struct Messages<'s> {
     socket: BorrowedFd<'s>,
     protocol: Protocol,
     waiting: Waiting,
 }
 
-impl Line<'_> {
+impl Messages<'_> {
     /// Receives a message that fills the buffer. False where the other end or the test has ended.
-    fn receive(&self, buffer: &mut [u8], stage: &Stage, deadline_ns: u64) -> io::Result<bool> {
+    fn receive(&self, test: &Test, buffer: &mut [u8], deadline_ns: u64) -> io::Result<bool> {
         let mut filled = 0;
         while filled < buffer.len() {
             let rest = &mut buffer[filled..];
@@ -43,7 +43,7 @@ impl Line<'_> {
                 Ok(0) => return Ok(false),
                 Ok(length) => filled += length,
                 Err(error) if is_again(&error) => {
-                    if stage.is_over() || monotonic_ns() > deadline_ns {
+                    if test.is_over() || monotonic_ns() > deadline_ns {
                         return Ok(false);
                     }
                     std::hint::spin_loop();
@@ -78,47 +78,53 @@ fn is_again(error: &io::Error) -> bool {
     )
 }
 
-fn line<'s>(socket: BorrowedFd<'s>, flow: Flow, stage: &Stage) -> Line<'s> {
-    let waiting = stage.spec.waiting;
+fn messages<'s>(test: &Test, socket: BorrowedFd<'s>, flow: Flow) -> Messages<'s> {
+    let waiting = test.spec.waiting;
     if waiting == Waiting::Spinning {
         // Only a network card has a queue to poll, and only root may ask for it: the loop does
         // not depend on it.
         let _ = socket::set_busy_poll(socket, 50);
     }
-    Line { socket, protocol: flow.protocol, waiting }
+    Messages { socket, protocol: flow.protocol, waiting }
 }
 
 /// The client's side.
-pub fn ask(socket: BorrowedFd<'_>, flow: Flow, stage: &Stage, end: &mut LaneEnd) -> io::Result<()> {
-    let spec = &stage.spec;
-    let line = line(socket, flow, stage);
+pub(super) fn ask(
+    test: &Test,
+    socket: BorrowedFd<'_>,
+    flow: Flow,
+    end: &mut WorkerEnd,
+) -> io::Result<()> {
+    let spec = &test.spec;
+    let messages = messages(test, socket, flow);
     let mut question = random_block(spec.block_bytes as usize)?;
     let mut answer = random_block(spec.block_bytes as usize)?;
     let mut histogram = Histogram::new();
     let share = spec.rate_per_s.div_ceil(spec.streams.max(1).into());
     let step_ns = 1_000_000_000_u64.checked_div(share).unwrap_or(0);
     let end_ns = spec.warm_ns.saturating_add(spec.window_ns);
-    if !stage.wait() {
+    if !test.wait() {
         return Ok(());
     }
-    let start_ns = stage.start_ns.load(Ordering::Acquire);
+    let start_ns = test.start_ns.load(Ordering::Acquire);
     let mut asked = 0_u64;
     loop {
         let intended_ns = asked.saturating_mul(step_ns);
         if step_ns > 0 {
-            wait_for(stage, intended_ns);
+            wait_for(test, intended_ns);
         }
         let now_ns = monotonic_ns();
         let from_ns = if step_ns > 0 { start_ns + intended_ns } else { now_ns };
-        if now_ns - start_ns >= end_ns || stage.is_over() {
+        if now_ns - start_ns >= end_ns || test.is_over() {
             break;
         }
         number(question.as_mut_slice(), asked);
-        line.send(question.as_slice())?;
+        messages.send(question.as_slice())?;
         loop {
-            if !line.receive(answer.as_mut_slice(), stage, now_ns + ANSWER_NS)? {
-                if !stage.is_over() {
-                    end.failure = Some(format!("no answer to question {asked}"));
+            if !messages.receive(test, answer.as_mut_slice(), now_ns + ANSWER_NS)? {
+                if !test.is_over() {
+                    let text = format!("no answer to question {asked}");
+                    end.failure = Some(FlowError::Failed(text));
                 }
                 return Ok(());
             }
@@ -128,7 +134,8 @@ pub fn ask(socket: BorrowedFd<'_>, flow: Flow, stage: &Stage, end: &mut LaneEnd)
             }
         }
         if answer.as_slice() != question.as_slice() {
-            end.failure = Some(format!("the answer to question {asked} is another one"));
+            let text = format!("the answer to question {asked} is another one");
+            end.failure = Some(FlowError::Failed(text));
             return Ok(());
         }
         let done_ns = monotonic_ns();
@@ -144,9 +151,9 @@ pub fn ask(socket: BorrowedFd<'_>, flow: Flow, stage: &Stage, end: &mut LaneEnd)
 }
 
 /// Waits until so long after the beginning, the last bit of it awake.
-fn wait_for(stage: &Stage, due_ns: u64) {
-    pace_until(stage, due_ns.saturating_sub(SPIN_NS));
-    while stage.elapsed_ns() < due_ns && !stage.is_over() {
+fn wait_for(test: &Test, due_ns: u64) {
+    pace_until(test, due_ns.saturating_sub(SPIN_NS));
+    while test.elapsed_ns() < due_ns && !test.is_over() {
         std::hint::spin_loop();
     }
 }
@@ -159,17 +166,17 @@ fn number(message: &mut [u8], number: u64) {
 }
 
 /// The server's side: what comes goes back.
-pub fn answer(socket: BorrowedFd<'_>, flow: Flow, stage: &Stage) -> io::Result<()> {
-    let line = line(socket, flow, stage);
-    let mut message = random_block(stage.spec.block_bytes as usize)?;
-    if !stage.wait() {
+pub(super) fn answer(test: &Test, socket: BorrowedFd<'_>, flow: Flow) -> io::Result<()> {
+    let messages = messages(test, socket, flow);
+    let mut message = random_block(test.spec.block_bytes as usize)?;
+    if !test.wait() {
         return Ok(());
     }
-    while !stage.is_over() {
-        if !line.receive(message.as_mut_slice(), stage, u64::MAX)? {
+    while !test.is_over() {
+        if !messages.receive(test, message.as_mut_slice(), u64::MAX)? {
             break;
         }
-        line.send(message.as_slice())?;
+        messages.send(message.as_slice())?;
     }
     Ok(())
 }

@@ -8,13 +8,18 @@ use std::sync::atomic::Ordering;
 use flatout_sys::socket::tcp_info;
 use flatout_sys::steal::{self, CpuTimes};
 
-use super::{End, Gauge, Seen, Socket, Stage, Wired};
+use super::{Connection, Seen, Socket, Test};
 use crate::network::frame::{EndReport, FlowReport, MAX_POINTS, TcpPoint};
-use crate::network::spec::Cargo;
+use crate::network::spec::Traffic;
+
+/// Least time between readings of a test of unknown length, at its beginning.
+const STEP_NS: u64 = 20_000_000;
 
 /// The readings of one test.
-#[derive(Debug, Default)]
-pub struct Readings {
+#[derive(Debug)]
+pub(super) struct Readings<'t> {
+    test: &'t Test,
+    connections: &'t [Connection],
     opened_ns: u64,
     first: Vec<u64>,
     last: Vec<u64>,
@@ -26,40 +31,51 @@ pub struct Readings {
     step_ns: u64,
 }
 
-impl Readings {
+impl<'t> Readings<'t> {
     /// Nothing yet.
-    pub fn begin() -> Self {
-        Self { step_ns: 20_000_000, ..Self::default() }
+    pub(super) fn new(test: &'t Test, connections: &'t [Connection]) -> Self {
+        Self {
+            test,
+            connections,
+            opened_ns: 0,
+            first: Vec::new(),
+            last: Vec::new(),
+            curve: Vec::new(),
+            tcp: vec![Vec::new(); connections.len()],
+            times: None,
+            end: EndReport::default(),
+            step_ns: STEP_NS,
+        }
     }
 
     /// The window begins.
-    pub fn open(&mut self, stage: &Stage, wired: &[Wired], gauges: &[Gauge]) {
+    pub(super) fn open(&mut self) {
         self.times = steal::cpu_times(Path::new("/"));
-        self.tcp = vec![Vec::new(); wired.len()];
-        self.take(stage, wired, gauges);
+        self.take();
         self.first.clone_from(&self.last);
         self.opened_ns = self.curve.last().map_or(0, |point| point[0]);
     }
 
     /// Reads all counters beside the clock.
-    pub fn take(&mut self, stage: &Stage, wired: &[Wired], gauges: &[Gauge]) {
-        let now_ns = stage.elapsed_ns();
-        self.last = gauges.iter().map(|gauge| gauge.bytes.load(Ordering::Relaxed)).collect();
+    pub(super) fn take(&mut self) {
+        let now_ns = self.test.elapsed_ns();
+        let bytes = |of: &Connection| of.counters.bytes.load(Ordering::Relaxed);
+        self.last = self.connections.iter().map(bytes).collect();
         self.end.window_ns = now_ns.saturating_sub(self.opened_ns);
         if self.curve.len() == MAX_POINTS {
             return;
         }
         self.curve.push([now_ns, self.last.iter().sum()]);
-        for (points, wired) in self.tcp.iter_mut().zip(wired) {
-            points.extend(tcp_point(&wired.socket, now_ns));
+        for (points, connection) in self.tcp.iter_mut().zip(self.connections) {
+            points.extend(tcp_point(&connection.socket, now_ns));
         }
     }
 
     /// As [`Readings::take`], in a test whose length nobody knows: half of the points are dropped
     /// when there are many.
-    pub fn thin(&mut self, stage: &Stage, wired: &[Wired], gauges: &[Gauge]) {
+    pub(super) fn thin(&mut self) {
         let last_ns = self.curve.last().map_or(0, |point| point[0]);
-        if stage.elapsed_ns() < last_ns + self.step_ns {
+        if self.test.elapsed_ns() < last_ns + self.step_ns {
             return;
         }
         if self.curve.len() + 1 >= MAX_POINTS {
@@ -67,11 +83,11 @@ impl Readings {
             halve(&mut self.curve);
             self.tcp.iter_mut().for_each(halve);
         }
-        self.take(stage, wired, gauges);
+        self.take();
     }
 
     /// The window ends.
-    pub fn close(&mut self) {
+    pub(super) fn close(&mut self) {
         let after = steal::cpu_times(Path::new("/"));
         let (Some(before), Some(after)) = (self.times, after) else { return };
         let ns = |ticks: u64| ticks.saturating_mul(steal::tick_ns());
@@ -81,26 +97,29 @@ impl Readings {
     }
 
     /// What there is to say, but for what only the threads know.
-    pub fn seen(self, end: End, wired: &[Wired]) -> Seen {
-        let flows = wired.iter().enumerate().map(|(index, wired)| {
-            let receives = end.receives(wired.flow.cargo);
-            let bytes = self.last[index].saturating_sub(self.first[index]);
-            FlowReport {
-                flow: wired.flow.index,
-                window_bytes: if receives { bytes } else { 0 },
-                tcp: self.tcp[index].last().copied().unwrap_or_default(),
+    pub(super) fn seen(&mut self) -> Seen {
+        let end = self.test.end;
+        let mut seen =
+            Seen { end: self.end, curve: std::mem::take(&mut self.curve), ..Seen::default() };
+        let bytes =
+            self.last.iter().zip(&self.first).map(|(last, first)| last.saturating_sub(*first));
+        let points = std::mem::take(&mut self.tcp);
+        for ((Connection { flow, .. }, bytes), points) in
+            self.connections.iter().zip(bytes).zip(points)
+        {
+            seen.flows.push(FlowReport {
+                flow: flow.index,
+                window_bytes: if end.receives(flow.traffic) { bytes } else { 0 },
+                tcp: points.last().copied().unwrap_or_default(),
                 ..FlowReport::default()
+            });
+            let is_sent = end.sends(flow.traffic) || flow.traffic == Traffic::Ping;
+            if is_sent && !points.is_empty() {
+                seen.tcp.push((flow.index, points));
             }
-        });
-        let flows: Vec<FlowReport> = flows.collect();
-        let is_sent =
-            |wired: &Wired| end.sends(wired.flow.cargo) || wired.flow.cargo == Cargo::Ping;
-        let tcp = wired
-            .iter()
-            .zip(self.tcp)
-            .filter(|(wired, points)| is_sent(wired) && !points.is_empty());
-        let tcp = tcp.map(|(wired, points)| (wired.flow.index, points)).collect();
-        Seen { flows, end: self.end, curve: self.curve, tcp, ..Seen::default() }
+        }
+        seen.flows.sort_by_key(|report| report.flow);
+        seen
     }
 }
 
