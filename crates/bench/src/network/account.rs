@@ -142,7 +142,7 @@ impl Ledger {
     /// of up to `packet_datagrams` each.
     ///
     /// What is missing was dropped at the socket as far as that dropped any; the rest was lost on
-    /// the way. (A copy of a datagram that came may be among the drops, too.)
+    /// the path. (A copy of a datagram that came may be among the drops, too.)
     pub fn close(&self, sent: u64, socket_drops: u64, packet_datagrams: u64) -> Account {
         let missing = sent.saturating_sub(self.account.unique);
         let dropped = missing.min(socket_drops.saturating_mul(packet_datagrams.max(1)));

@@ -40,7 +40,7 @@ pub fn of(facts: &Facts, limits: &Limits) -> &'static str {
     } else if ratio(fact::DROPPED_RATIO) >= MANY && receiver_cpu >= sender_cpu.min(BUSY) {
         "receiver CPU"
     } else if ratio(fact::LOST_RATIO) >= MANY {
-        "loss on the way"
+        "packet loss"
     } else if sender_cpu >= BUSY && sender_cpu >= receiver_cpu {
         "sender CPU"
     } else if receiver_cpu >= BUSY {
@@ -48,13 +48,13 @@ pub fn of(facts: &Facts, limits: &Limits) -> &'static str {
     } else if ratio(fact::CPU_BUSY_RATIO) >= BUSY {
         "all CPUs"
     } else if has_path && ratio(fact::RETRANSMIT_RATIO) >= LOSSY {
-        "loss on the way"
+        "packet loss"
     } else if ratio(fact::RECEIVER_WINDOW_RATIO) >= MOSTLY {
         "the receiver's window"
     } else if ratio(fact::SEND_BUFFER_RATIO) >= MOSTLY {
         "the send buffer"
     } else if has_path && waits_for_path(facts) >= MOSTLY {
-        "the way: a link or a queue between the ends (congestion window)"
+        "the path: a link or a queue between the ends (congestion window)"
     } else {
         "unknown: no CPU, window, link or loss stands out"
     }
@@ -99,8 +99,8 @@ mod tests {
         assert_eq!(name(link, &[(SENDER_CPU_RATIO, 0.99)]), "the link");
         assert_eq!(name(Limits { asked: Some(1.0), ..none }, &[]), "the rate asked for");
         for (facts, expected) in [
-            (&[(LOST_RATIO, 0.02), (SENDER_CPU_RATIO, 1.0)][..], "loss on the way"),
-            (&[(RETRANSMIT_RATIO, 0.01), (RECEIVER_WINDOW_RATIO, 0.6)], "loss on the way"),
+            (&[(LOST_RATIO, 0.02), (SENDER_CPU_RATIO, 1.0)][..], "packet loss"),
+            (&[(RETRANSMIT_RATIO, 0.01), (RECEIVER_WINDOW_RATIO, 0.6)], "packet loss"),
             (&[(RETRANSMIT_RATIO, 0.01), (SENDER_CPU_RATIO, 0.97)], "sender CPU"),
             (&[(SENDER_CPU_RATIO, 0.97), (RECEIVER_CPU_RATIO, 0.95)], "sender CPU"),
             (&[(SENDER_CPU_RATIO, 0.7), (RECEIVER_CPU_RATIO, 0.95)], "receiver CPU"),
@@ -118,7 +118,7 @@ mod tests {
                     (TCP_RECEIVER_LIMITED_NS, 1.0),
                     (TCP_BUFFER_LIMITED_NS, 2.0),
                 ],
-                "the way: a link or a queue between the ends (congestion window)",
+                "the path: a link or a queue between the ends (congestion window)",
             ),
             (&[], "unknown: no CPU, window, link or loss stands out"),
         ] {

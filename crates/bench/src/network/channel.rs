@@ -13,7 +13,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use snow::{Builder, HandshakeState, TransportState};
 
 use super::frame::{Frame, MAX_FRAME_BYTES, TAG_BYTES};
-use super::token::{KNOCK_BYTES, Key};
+use super::token::{Key, PROOF_BYTES};
 
 const PATTERN: &str = "Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s";
 const PROLOGUE: &[u8] = b"flatout network 1";
@@ -108,10 +108,10 @@ impl Inbox {
         Ok(Some(message))
     }
 
-    /// The first bytes of a connection, as many as a knock or the first message of a handshake
+    /// The first bytes of a connection, as many as a proof or the first message of a handshake
     /// has; the rest stays.
     pub fn first(&mut self) -> Option<Vec<u8>> {
-        (self.0.len() >= KNOCK_BYTES).then(|| self.0.drain(..KNOCK_BYTES).collect())
+        (self.0.len() >= PROOF_BYTES).then(|| self.0.drain(..PROOF_BYTES).collect())
     }
 }
 

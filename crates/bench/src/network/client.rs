@@ -14,18 +14,18 @@ use super::frame::{Frame, MAX_POINTS, VERSION};
 use super::server::HANDSHAKE_NS;
 use super::session::{GATHER_NS, machine, ready_tcp, ready_udp};
 use super::spec::{Protocol, Spec};
-use super::token::{Key, Knock};
+use super::token::{Key, Proof};
 
 /// How long a connection may take.
 const CONNECT: Duration = Duration::from_secs(5);
-/// How long a client stands in line.
-const LINE_NS: u64 = 600_000_000_000;
+/// How long a client waits for its session.
+const QUEUE_NS: u64 = 600_000_000_000;
 /// How long the server may take for an answer.
 const ANSWER_NS: u64 = 5_000_000_000;
-/// How soon a knock by datagram is repeated until the server has all of them, and how much longer
+/// How soon a proof in a datagram is repeated until the server has all of them, and how much longer
 /// each time: the server takes them one by one.
-const KNOCK_NS: u64 = 500_000;
-const KNOCK_GROWTH_NS: u64 = 500_000;
+const PROOF_NS: u64 = 500_000;
+const PROOF_GROWTH_NS: u64 = 500_000;
 /// Questions that tell the round trip.
 const PINGS: u32 = 5;
 
@@ -139,7 +139,7 @@ impl Client {
         let (key, far_machine) = loop {
             match channel.receive(wait_ns).map_err(complain)? {
                 Frame::Waiting { waiting } => {
-                    wait_ns = LINE_NS;
+                    wait_ns = QUEUE_NS;
                     busy(waiting);
                 }
                 Frame::Admitted { key, machine, .. } => break (key, machine),
@@ -232,10 +232,10 @@ impl Client {
         let key = self.key;
         let begin = |channel: &mut Channel| {
             let deadline_ns = monotonic_ns().saturating_add(2 * GATHER_NS);
-            let mut wait_ns = KNOCK_NS;
+            let mut wait_ns = PROOF_NS;
             loop {
-                knock_by_datagram(&connections, spec.test, &key);
-                wait_ns += KNOCK_GROWTH_NS;
+                send_proofs(&connections, spec.test, &key);
+                wait_ns += PROOF_GROWTH_NS;
                 match channel.receive(wait_ns) {
                     Ok(Frame::Ready) => return channel.send(&Frame::Go),
                     Ok(_) => return Err(ChannelError::Garbage),
@@ -290,8 +290,8 @@ impl Client {
                 Protocol::Tcp => {
                     let mut stream =
                         TcpStream::connect_timeout(&self.server, CONNECT).map_err(complain)?;
-                    let knock = Knock { test: spec.test, flow: flow.index }.encode(&self.key);
-                    stream.write_all(&knock).map_err(complain)?;
+                    let proof = Proof { test: spec.test, flow: flow.index }.encode(&self.key);
+                    stream.write_all(&proof).map_err(complain)?;
                     ready_tcp(&stream).map_err(complain)?;
                     Socket::Tcp(stream)
                 }
@@ -320,12 +320,12 @@ impl Client {
 
 /// Proves the session on every flow of datagrams. One that is lost, or comes too early, is
 /// repeated until the server says that it has all.
-fn knock_by_datagram(connections: &[Connection], test: u32, key: &[u8; 32]) {
+fn send_proofs(connections: &[Connection], test: u32, key: &[u8; 32]) {
     for connection in connections {
         if let Socket::Udp(socket) = &connection.socket {
-            let knock = Knock { test, flow: connection.flow.index };
+            let proof = Proof { test, flow: connection.flow.index };
             // Refused means only that the server's socket is not there yet.
-            let _ = socket.send(&knock.encode(key));
+            let _ = socket.send(&proof.encode(key));
         }
     }
 }

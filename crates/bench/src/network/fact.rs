@@ -37,7 +37,7 @@ pub const STREAMS_LAST_TRIAL: Key = Key::last("streams_last_trial");
 pub const STREAM: Key = Key::last("stream");
 pub const BUFFER_BYTES: Key = Key::last("buffer_bytes");
 
-/// Segments that TCP sent again within the windows, and all that it sent.
+/// Segments that TCP retransmitted within the windows, and all that it sent.
 pub const RETRANSMITS: Key = Key::sum("retransmits");
 pub const SEGMENTS: Key = Key::sum("segments");
 /// Time of the windows, all sending streams together.
@@ -67,13 +67,13 @@ pub const SENDER_CPU_RATIO: Key = Key::last("sender_cpu_ratio");
 pub const RECEIVER_CPU_RATIO: Key = Key::last("receiver_cpu_ratio");
 /// Busy time of all CPUs of all machines ÷ what there was.
 pub const CPU_BUSY_RATIO: Key = Key::last("cpu_busy_ratio");
-/// Segments sent again ÷ segments.
+/// Retransmitted segments ÷ segments.
 pub const RETRANSMIT_RATIO: Key = Key::last("retransmit_ratio");
 /// Time limited by the receiver's window ÷ time with something to send.
 pub const RECEIVER_WINDOW_RATIO: Key = Key::last("receiver_window_ratio");
 /// Time limited by the send buffer ÷ the same.
 pub const SEND_BUFFER_RATIO: Key = Key::last("send_buffer_ratio");
-/// Datagrams lost on the way ÷ datagrams.
+/// Datagrams lost on the path ÷ datagrams.
 pub const LOST_RATIO: Key = Key::last("lost_ratio");
 /// Datagrams that the receiver's socket dropped ÷ datagrams.
 pub const DROPPED_RATIO: Key = Key::last("dropped_ratio");

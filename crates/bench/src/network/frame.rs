@@ -56,7 +56,7 @@ frames! {
     1 Hello { version: u16 },
     /// Server: busy; how many wait before this client, itself included.
     2 Waiting { waiting: u16 },
-    /// Server: it is this client's turn. The key proves data connections.
+    /// Server: this client's session begins. The key proves data connections.
     3 Admitted { key: [u8; 32], cpus: u16, machine: u64 },
     /// Either: it cannot or will not, and why.
     4 Refused { text: String },
@@ -123,7 +123,7 @@ wire_struct! {
     pub struct TcpPoint {
         /// Since the beginning of the test.
         pub time_us: u32,
-        /// Segments sent again.
+        /// Retransmitted segments.
         pub retransmits: u32,
         /// All segments sent.
         pub segments: u32,

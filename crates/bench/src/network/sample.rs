@@ -137,7 +137,7 @@ fn add_datagrams(sample: &mut Sample, streams: &[&FlowReport]) -> Result<(), Tri
     if dropped > 0 || lost > 0 {
         let text = format!(
             "{} of {} datagrams did not arrive: {dropped} dropped at the receiver's socket, {lost} \
-             lost on the way",
+             lost on the path",
             lost.saturating_add(dropped),
             count(fact::DATAGRAMS_SENT),
         );

@@ -1,11 +1,11 @@
-//! The far end: a door that everybody may knock at, a line for those who know the key, and one
+//! The far end: a listener that anybody may connect to, a queue of those who know the key, and one
 //! session at a time.
 //!
-//! One thread keeps the door and never waits for anybody; the session has a thread of its own.
+//! One thread does all handshakes and never waits for anybody; the session has a thread of its own.
 //! Whoever has proved nothing costs a socket and at most 50 bytes, for two seconds.
 
 use std::collections::VecDeque;
-use std::io;
+use std::io::{self, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::mpsc::{self, Sender};
@@ -15,17 +15,17 @@ use flatout_sys::cancel::{CancelToken, wait_any_readable};
 use flatout_sys::clock::monotonic_ns;
 
 use super::channel::{self, Channel, ChannelError, Inbox};
-use super::frame::Frame;
-use super::session::{self, Arrival, Session};
-use super::token::{KNOCK_MARK, Key, Knock, random};
+use super::frame::{Frame, VERSION};
+use super::session::{Arrival, Session};
+use super::token::{Key, PROOF_MARK, Proof, random};
 
 /// How long a connection may take to prove itself.
-pub const HANDSHAKE_NS: u64 = 2_000_000_000;
-/// Connections at the door at once; one more sends the oldest away.
-pub const MAX_GUESTS: usize = 256;
-/// Clients in line at once.
-pub const MAX_LINE: usize = 16;
-/// How often the door is looked after when nothing happens there.
+pub(super) const HANDSHAKE_NS: u64 = 2_000_000_000;
+/// Handshakes at once; one more ends the oldest.
+const MAX_HANDSHAKES: usize = 256;
+/// Clients that wait at once.
+const MAX_WAITING: usize = 16;
+/// How often handshakes are looked at when nothing comes.
 const ROUND_NS: u64 = 50_000_000;
 
 /// How long the server lives.
@@ -83,112 +83,123 @@ impl Server {
         notice: &mut dyn FnMut(Notice),
     ) -> io::Result<()> {
         thread::scope(|scope| {
-            let mut door = Door {
+            let mut acceptor = Acceptor {
                 server: self,
                 cancel,
-                guests: VecDeque::new(),
-                line: VecDeque::new(),
-                turn: None,
+                handshakes: VecDeque::new(),
+                waiting: VecDeque::new(),
+                active: None,
                 is_paused: false,
             };
             while !cancel.is_cancelled() {
-                door.wait();
-                door.accept();
-                door.hear_guests();
-                door.hear_line();
-                if let Some((peer, end)) = door.ended() {
+                acceptor.wait();
+                acceptor.accept();
+                acceptor.advance_handshakes();
+                acceptor.drop_gone();
+                if let Some((peer, end)) = acceptor.ended() {
                     notice(Notice::Ended(peer, end));
                     if lifetime == Lifetime::Once {
                         break;
                     }
                 }
-                if let Some(peer) = door.admit(scope)? {
+                if let Some(peer) = acceptor.start_next(scope)? {
                     notice(Notice::Begins(peer));
                 }
             }
-            door.close();
+            acceptor.refuse_waiting();
             Ok(())
         })
     }
 }
 
-/// A connection that has proved nothing yet, or a handshake that is half done.
-struct Guest {
-    stream: TcpStream,
-    inbox: Inbox,
+/// A connection that has proved nothing yet.
+struct Handshake {
     since_ns: u64,
-    channel: Option<Channel>,
+    state: State,
 }
 
-/// A client who has proved that it knows the key.
-struct Client {
+/// How far a handshake has come.
+enum State {
+    /// Nothing was answered.
+    Begun(TcpStream, Inbox),
+    /// The first message was made with the key; a greeting has to follow.
+    Answered(Channel),
+}
+
+impl State {
+    fn stream(&self) -> &TcpStream {
+        match self {
+            Self::Begun(stream, _) => stream,
+            Self::Answered(channel) => channel.stream(),
+        }
+    }
+}
+
+/// A client that knows the key and waits for its session.
+struct Waiting {
     peer: SocketAddr,
     channel: Channel,
 }
 
-/// The client whose turn it is.
-struct Turn<'s> {
+/// The session that runs.
+struct Active<'s> {
     peer: SocketAddr,
     key: [u8; 32],
     arrivals: Sender<Arrival>,
     thread: ScopedJoinHandle<'s, Result<u32, ChannelError>>,
 }
 
-struct Door<'a, 's> {
+struct Acceptor<'a, 's> {
     server: &'a Server,
     cancel: CancelToken,
-    guests: VecDeque<Guest>,
-    line: VecDeque<Client>,
-    turn: Option<Turn<'s>>,
+    handshakes: VecDeque<Handshake>,
+    waiting: VecDeque<Waiting>,
+    active: Option<Active<'s>>,
     /// Whether accepting failed for want of descriptors: it is left alone for a round.
     is_paused: bool,
 }
 
-/// What became of a guest.
-enum Fate {
-    Stays(Guest),
+/// What becomes of a handshake.
+enum Step {
+    Stays(State),
     Gone,
-    /// A client that goes to the line.
+    /// A client that knows the key.
     Client(Channel),
     /// A data connection of the session.
-    Data(Knock, TcpStream),
+    Data(Proof, TcpStream),
 }
 
-impl<'s> Door<'_, 's> {
+impl<'s> Acceptor<'_, 's> {
     fn wait(&mut self) {
         let mut sources: Vec<BorrowedFd<'_>> = Vec::new();
         if !self.is_paused {
             sources.push(self.server.listener.as_fd());
         }
-        sources.extend(self.guests.iter().map(|guest| match &guest.channel {
-            Some(channel) => channel.stream().as_fd(),
-            None => guest.stream.as_fd(),
-        }));
-        sources.extend(self.line.iter().map(|client| client.channel.stream().as_fd()));
+        sources.extend(self.handshakes.iter().map(|handshake| handshake.state.stream().as_fd()));
+        sources.extend(self.waiting.iter().map(|client| client.channel.stream().as_fd()));
         // An error here is one of the descriptors, which whoever owns it finds by reading.
         let _ = wait_any_readable(&sources, Some(ROUND_NS));
         self.is_paused = false;
     }
 
     fn accept(&mut self) {
-        for _ in 0..MAX_GUESTS {
+        for _ in 0..MAX_HANDSHAKES {
             match self.server.listener.accept() {
                 // Small frames follow one another: none may wait for the answer to the one before.
                 Ok((stream, _))
                     if stream.set_nonblocking(true).and(stream.set_nodelay(true)).is_ok() =>
                 {
-                    if self.guests.len() >= MAX_GUESTS {
-                        self.guests.pop_front();
+                    if self.handshakes.len() >= MAX_HANDSHAKES {
+                        self.handshakes.pop_front();
                     }
-                    let inbox = Inbox::default();
-                    let since_ns = monotonic_ns();
-                    self.guests.push_back(Guest { stream, inbox, since_ns, channel: None });
+                    let state = State::Begun(stream, Inbox::default());
+                    self.handshakes.push_back(Handshake { since_ns: monotonic_ns(), state });
                 }
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(_) => {
                     // No descriptors, or a connection that is gone already.
-                    self.guests.pop_front();
+                    self.handshakes.pop_front();
                     self.is_paused = true;
                     return;
                 }
@@ -196,117 +207,121 @@ impl<'s> Door<'_, 's> {
         }
     }
 
-    fn hear_guests(&mut self) {
-        for guest in std::mem::take(&mut self.guests) {
-            match self.hear(guest) {
-                Fate::Stays(guest) => self.guests.push_back(guest),
-                Fate::Gone => {}
-                Fate::Client(channel) => self.queue(channel),
-                Fate::Data(knock, stream) => {
-                    if let Some(turn) = &self.turn {
+    /// One step of each handshake; whoever does anything wrong is gone without a word.
+    fn advance_handshakes(&mut self) {
+        for Handshake { since_ns, state } in std::mem::take(&mut self.handshakes) {
+            let is_late = monotonic_ns().saturating_sub(since_ns) > HANDSHAKE_NS;
+            let step = match state {
+                _ if is_late => Step::Gone,
+                State::Begun(stream, inbox) => self.first(stream, inbox),
+                State::Answered(channel) => greeting(channel),
+            };
+            match step {
+                Step::Stays(state) => self.handshakes.push_back(Handshake { since_ns, state }),
+                Step::Gone => {}
+                Step::Client(channel) => self.enqueue(channel),
+                Step::Data(proof, stream) => {
+                    if let Some(active) = &self.active {
                         // A session that has just ended needs it no more.
-                        let _ = turn.arrivals.send((knock, stream));
+                        let _ = active.arrivals.send((proof, stream));
                     }
                 }
             }
         }
     }
 
-    /// One step of a guest; whoever does anything wrong is gone without a word.
-    fn hear(&self, mut guest: Guest) -> Fate {
-        if monotonic_ns().saturating_sub(guest.since_ns) > HANDSHAKE_NS {
-            return Fate::Gone;
-        }
-        if let Some(mut channel) = guest.channel.take() {
-            return match channel.poll() {
-                Ok(None) => Fate::Stays(Guest { channel: Some(channel), ..guest }),
-                Ok(Some(frame)) if session::speaks(&frame) => Fate::Client(channel),
-                Ok(Some(Frame::Hello { .. })) => {
-                    let text = "another version of flatout".to_owned();
-                    let _ = channel.send(&Frame::Refused { text });
-                    Fate::Gone
-                }
-                _ => Fate::Gone,
-            };
-        }
-        let is_open = matches!(guest.inbox.fill(&guest.stream), Ok(true));
-        let Some(first) = guest.inbox.first() else {
-            return if is_open { Fate::Stays(guest) } else { Fate::Gone };
+    /// Takes the first bytes of a connection: a proof of the session that runs, or a message that
+    /// was made with the key.
+    fn first(&self, stream: TcpStream, mut inbox: Inbox) -> Step {
+        let is_open = matches!(inbox.fill(&stream), Ok(true));
+        let Some(first) = inbox.first() else {
+            return if is_open { Step::Stays(State::Begun(stream, inbox)) } else { Step::Gone };
         };
-        if first[..2] == KNOCK_MARK.to_be_bytes() {
-            let key = self.turn.as_ref().map(|turn| turn.key);
-            let knock = key.and_then(|key| Knock::decode(&first, &key));
-            return knock.map_or(Fate::Gone, |knock| Fate::Data(knock, guest.stream));
+        if first[..2] == PROOF_MARK.to_be_bytes() {
+            let active = self.active.as_ref();
+            let proof = active.and_then(|active| Proof::decode(&first, &active.key));
+            return proof.map_or(Step::Gone, |proof| Step::Data(proof, stream));
         }
-        self.shake(&first, guest).map_or(Fate::Gone, Fate::Stays)
-    }
-
-    /// Answers the first message of a handshake, if it was made with the key.
-    fn shake(&self, first: &[u8], guest: Guest) -> Option<Guest> {
-        use std::io::Write;
-        let (answer, noise) = channel::answer(first, &self.server.key).ok()?;
-        let mut to = &guest.stream;
+        let Ok((answer, noise)) = channel::answer(&first, &self.server.key) else {
+            return Step::Gone;
+        };
         // Fifty bytes fit into the buffer of a new connection.
-        (to.write(&answer).ok()? == answer.len()).then_some(())?;
-        let stream = guest.stream.try_clone().ok()?;
-        let channel = Channel::of(stream, noise, guest.inbox, self.cancel);
-        Some(Guest { channel: Some(channel), inbox: Inbox::default(), ..guest })
+        let written = (&stream).write(&answer);
+        if !matches!(written, Ok(length) if length == answer.len()) {
+            return Step::Gone;
+        }
+        Step::Stays(State::Answered(Channel::of(stream, noise, inbox, self.cancel)))
     }
 
-    /// Puts a client at the end of the line.
-    fn queue(&mut self, mut channel: Channel) {
+    /// Puts a client at the end of the queue.
+    fn enqueue(&mut self, mut channel: Channel) {
         let Ok(peer) = channel.stream().peer_addr() else { return };
-        if self.line.len() >= MAX_LINE {
-            let text = format!("busy, and {MAX_LINE} wait already");
-            let _ = channel.send(&Frame::Refused { text });
+        if self.waiting.len() >= MAX_WAITING {
+            refuse(&mut channel, format!("busy, and {MAX_WAITING} wait already"));
             return;
         }
-        self.line.push_back(Client { peer, channel });
-        if self.turn.is_some() {
-            let place = self.line.len() - 1;
-            self.tell_place(place);
+        self.waiting.push_back(Waiting { peer, channel });
+        if self.active.is_some() {
+            self.tell_position(self.waiting.len() - 1);
         }
     }
 
-    fn tell_place(&mut self, place: usize) {
-        let waiting = u16::try_from(place + 1).unwrap_or(u16::MAX);
-        let _ = self.line[place].channel.send(&Frame::Waiting { waiting });
+    fn tell_position(&mut self, index: usize) {
+        let waiting = u16::try_from(index + 1).unwrap_or(u16::MAX);
+        let _ = self.waiting[index].channel.send(&Frame::Waiting { waiting });
     }
 
-    /// Clients in line may only wait or leave.
-    fn hear_line(&mut self) {
-        self.line.retain_mut(|client| matches!(client.channel.poll(), Ok(None)));
+    /// Clients that wait may only wait or leave.
+    fn drop_gone(&mut self) {
+        self.waiting.retain_mut(|client| matches!(client.channel.poll(), Ok(None)));
     }
 
-    /// How the turn ended, if it has.
+    /// How the session ended, if it has.
     fn ended(&mut self) -> Option<(SocketAddr, Result<u32, ChannelError>)> {
-        let turn = self.turn.take_if(|turn| turn.thread.is_finished())?;
-        let end = turn.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        Some((turn.peer, end))
+        let active = self.active.take_if(|active| active.thread.is_finished())?;
+        let end = active.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        Some((active.peer, end))
     }
 
-    /// Gives the next in line its turn, if nobody has one.
-    fn admit<'e>(&mut self, scope: &'s Scope<'s, 'e>) -> io::Result<Option<SocketAddr>> {
-        if self.turn.is_some() {
+    /// Starts the session of the client that has waited longest, if none runs.
+    fn start_next<'e>(&mut self, scope: &'s Scope<'s, 'e>) -> io::Result<Option<SocketAddr>> {
+        if self.active.is_some() {
             return Ok(None);
         }
-        let Some(Client { peer, channel }) = self.line.pop_front() else { return Ok(None) };
+        let Some(Waiting { peer, channel }) = self.waiting.pop_front() else { return Ok(None) };
         let key = random::<32>()?;
         let (arrivals, incoming) = mpsc::channel();
         let mut session = Session { channel, key, arrivals: incoming, cancel: self.cancel };
         let thread = thread::Builder::new()
             .name("session".to_owned())
             .spawn_scoped(scope, move || session.serve())?;
-        self.turn = Some(Turn { peer, key, arrivals, thread });
-        (0..self.line.len()).for_each(|place| self.tell_place(place));
+        self.active = Some(Active { peer, key, arrivals, thread });
+        (0..self.waiting.len()).for_each(|index| self.tell_position(index));
         Ok(Some(peer))
     }
 
-    /// Tells who still waits that there will be no turn.
-    fn close(&mut self) {
-        for client in &mut self.line {
-            let text = "the server ends".to_owned();
-            let _ = client.channel.send(&Frame::Refused { text });
+    /// Tells who still waits that there will be no session.
+    fn refuse_waiting(&mut self) {
+        for client in &mut self.waiting {
+            refuse(&mut client.channel, "the server ends".to_owned());
         }
     }
+}
+
+/// What a client says first once its handshake was answered: the version that it speaks.
+fn greeting(mut channel: Channel) -> Step {
+    match channel.poll() {
+        Ok(None) => Step::Stays(State::Answered(channel)),
+        Ok(Some(Frame::Hello { version: VERSION })) => Step::Client(channel),
+        Ok(Some(Frame::Hello { .. })) => {
+            refuse(&mut channel, "another version of flatout".to_owned());
+            Step::Gone
+        }
+        _ => Step::Gone,
+    }
+}
+
+fn refuse(channel: &mut Channel, text: String) {
+    // Who does not hear it sees the end of the connection.
+    let _ = channel.send(&Frame::Refused { text });
 }

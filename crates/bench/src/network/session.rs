@@ -1,4 +1,4 @@
-//! One client's turn, as the server sees it: test after test until the client says goodbye, is
+//! One client's session, as the server sees it: test after test until the client says goodbye, is
 //! silent for five seconds, or its time is over.
 
 use std::collections::BTreeMap;
@@ -15,9 +15,9 @@ use flatout_sys::socket::shared_udp;
 
 use super::channel::{Channel, ChannelError};
 use super::flow::{self, Connection, End, FlowError, Seen, Socket};
-use super::frame::{Frame, MAX_POINTS, VERSION};
+use super::frame::Frame;
 use super::spec::{Flow, Protocol, Spec};
-use super::token::{KNOCK_BYTES, Knock};
+use super::token::{PROOF_BYTES, Proof};
 
 /// How long a client may say nothing between tests.
 pub const IDLE_NS: u64 = 5_000_000_000;
@@ -31,9 +31,9 @@ const LOOK: Duration = Duration::from_millis(10);
 pub const DATAGRAM_TIMEOUT: Duration = Duration::from_millis(20);
 
 /// A data connection that has proved itself.
-pub type Arrival = (Knock, TcpStream);
+pub type Arrival = (Proof, TcpStream);
 
-/// A client's turn.
+/// A client's session.
 pub struct Session {
     /// The control channel.
     pub channel: Channel,
@@ -136,9 +136,9 @@ impl Session {
         while !awaited.is_empty() {
             self.look(deadline_ns, awaited.len())?;
             match self.arrivals.recv_timeout(LOOK) {
-                Ok((knock, stream)) if knock.test == spec.test => {
-                    // A flow is taken once: a knock that was recorded opens nothing later.
-                    let Some(flow) = awaited.remove(&knock.flow) else { continue };
+                Ok((proof, stream)) if proof.test == spec.test => {
+                    // A flow is taken once: a proof that was recorded opens nothing later.
+                    let Some(flow) = awaited.remove(&proof.flow) else { continue };
                     ready_tcp(&stream).map_err(|error| failed("a data connection", &error))?;
                     connections.push(Connection::new(flow, Socket::Tcp(stream)));
                 }
@@ -151,8 +151,8 @@ impl Session {
         Ok(connections)
     }
 
-    /// Sockets of datagrams share the server's port: one waits for a knock of anybody, and is then
-    /// connected to who has proved itself. Nothing is sent to anybody before.
+    /// Sockets of datagrams share the server's port: one waits for a proof, whoever sends it, and is
+    /// then connected to the sender. Nothing is sent to anybody before.
     fn gather_udp(
         &mut self,
         spec: &Spec,
@@ -169,9 +169,9 @@ impl Session {
             socket.set_nonblocking(true).map_err(|error| failed(&at, &error))?;
             let flow = loop {
                 self.look(deadline_ns, awaited.len())?;
-                if let Some((knock, peer)) = next_knock(&socket, &self.key)
-                    && knock.test == spec.test
-                    && let Some(flow) = awaited.remove(&knock.flow)
+                if let Some((proof, peer)) = next_proof(&socket, &self.key)
+                    && proof.test == spec.test
+                    && let Some(flow) = awaited.remove(&proof.flow)
                 {
                     socket.connect(peer).map_err(|error| failed(&at, &error))?;
                     break flow;
@@ -206,8 +206,7 @@ impl Session {
             self.channel.send(&Frame::Flow { report: *report })?;
         }
         for (flow, points) in &seen.tcp {
-            let points = points.iter().copied().take(MAX_POINTS).collect();
-            self.channel.send(&Frame::Tcp { flow: *flow, points })?;
+            self.channel.send(&Frame::Tcp { flow: *flow, points: points.clone() })?;
         }
         self.channel.send(&Frame::Curve { points: seen.curve.clone() })?;
         self.channel.send(&Frame::End { report: seen.end })
@@ -222,10 +221,10 @@ fn by_index(flows: Vec<Flow>) -> BTreeMap<u16, Flow> {
     flows.into_iter().map(|flow| (flow.index, flow)).collect()
 }
 
-fn next_knock(socket: &UdpSocket, key: &[u8; 32]) -> Option<(Knock, SocketAddr)> {
-    let mut bytes = [0; KNOCK_BYTES + 1];
+fn next_proof(socket: &UdpSocket, key: &[u8; 32]) -> Option<(Proof, SocketAddr)> {
+    let mut bytes = [0; PROOF_BYTES + 1];
     let (length, peer) = socket.recv_from(&mut bytes).ok()?;
-    Some((Knock::decode(&bytes[..length], key)?, peer))
+    Some((Proof::decode(&bytes[..length], key)?, peer))
 }
 
 /// A data connection as the threads want it.
@@ -238,9 +237,4 @@ pub fn ready_tcp(stream: &TcpStream) -> std::io::Result<()> {
 pub fn ready_udp(socket: &UdpSocket) -> std::io::Result<()> {
     socket.set_nonblocking(false)?;
     socket.set_read_timeout(Some(DATAGRAM_TIMEOUT))
-}
-
-/// Whether a client speaks this version.
-pub fn speaks(frame: &Frame) -> bool {
-    matches!(frame, Frame::Hello { version } if *version == VERSION)
 }

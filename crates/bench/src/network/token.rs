@@ -12,10 +12,10 @@ const NEW_TOKEN_BYTES: usize = 16;
 
 /// What makes a data connection known: its length is that of the first message of a handshake, so
 /// that a server reads as much of everybody before it decides.
-pub const KNOCK_BYTES: usize = 50;
-/// The first two bytes of a knock, as a length of a frame impossible.
-pub const KNOCK_MARK: u16 = 0xda7a;
-const PROOF_BYTES: usize = 32;
+pub const PROOF_BYTES: usize = 50;
+/// The first two bytes of a proof, as a length of a frame impossible.
+pub const PROOF_MARK: u16 = 0xda7a;
+const HASH_BYTES: usize = 32;
 
 /// The key that both ends derive from a token.
 #[derive(Clone)]
@@ -74,33 +74,33 @@ pub fn random<const N: usize>() -> std::io::Result<[u8; N]> {
     Ok(bytes)
 }
 
-/// Which connection a knock is for.
+/// Proves that a connection belongs to a session, and says which one it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Knock {
+pub struct Proof {
     /// Number of the test.
     pub test: u32,
     /// Number of the flow.
     pub flow: u16,
 }
 
-impl Knock {
+impl Proof {
     /// The bytes that prove the session, for this connection only.
-    pub fn encode(self, session_key: &[u8; 32]) -> [u8; KNOCK_BYTES] {
-        let mut bytes = [0; KNOCK_BYTES];
-        bytes[..2].copy_from_slice(&KNOCK_MARK.to_be_bytes());
+    pub fn encode(self, session_key: &[u8; 32]) -> [u8; PROOF_BYTES] {
+        let mut bytes = [0; PROOF_BYTES];
+        bytes[..2].copy_from_slice(&PROOF_MARK.to_be_bytes());
         bytes[2..6].copy_from_slice(&self.test.to_be_bytes());
         bytes[6..8].copy_from_slice(&self.flow.to_be_bytes());
-        let proof = blake3::keyed_hash(session_key, &bytes[..KNOCK_BYTES - PROOF_BYTES]);
-        bytes[KNOCK_BYTES - PROOF_BYTES..].copy_from_slice(proof.as_bytes());
+        let proof = blake3::keyed_hash(session_key, &bytes[..PROOF_BYTES - HASH_BYTES]);
+        bytes[PROOF_BYTES - HASH_BYTES..].copy_from_slice(proof.as_bytes());
         bytes
     }
 
-    /// What a knock says, if its proof holds. The comparison takes the same time either way.
+    /// What a proof says, if it holds. The comparison takes the same time either way.
     pub fn decode(bytes: &[u8], session_key: &[u8; 32]) -> Option<Self> {
-        let bytes: &[u8; KNOCK_BYTES] = bytes.try_into().ok()?;
-        let (head, proof) = bytes.split_at(KNOCK_BYTES - PROOF_BYTES);
-        let proof: [u8; PROOF_BYTES] = proof.try_into().ok()?;
-        let is_marked = head[..2] == KNOCK_MARK.to_be_bytes() && head[8..].iter().all(|b| *b == 0);
+        let bytes: &[u8; PROOF_BYTES] = bytes.try_into().ok()?;
+        let (head, proof) = bytes.split_at(PROOF_BYTES - HASH_BYTES);
+        let proof: [u8; HASH_BYTES] = proof.try_into().ok()?;
+        let is_marked = head[..2] == PROOF_MARK.to_be_bytes() && head[8..].iter().all(|b| *b == 0);
         let is_proved = blake3::keyed_hash(session_key, head) == blake3::Hash::from(proof);
         (is_marked && is_proved).then(|| Self {
             test: u32::from_be_bytes([head[2], head[3], head[4], head[5]]),
@@ -114,17 +114,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_knock_proves_one_connection_of_one_session() {
-        let knock = Knock { test: 3, flow: 2 };
-        let bytes = knock.encode(&[9; 32]);
-        assert_eq!(Knock::decode(&bytes, &[9; 32]), Some(knock));
-        assert_eq!(Knock::decode(&bytes, &[8; 32]), None);
-        for place in 0..KNOCK_BYTES {
+    fn a_proof_is_for_one_connection_of_one_session() {
+        let proof = Proof { test: 3, flow: 2 };
+        let bytes = proof.encode(&[9; 32]);
+        assert_eq!(Proof::decode(&bytes, &[9; 32]), Some(proof));
+        assert_eq!(Proof::decode(&bytes, &[8; 32]), None);
+        for place in 0..PROOF_BYTES {
             let mut bytes = bytes;
             bytes[place] ^= 1;
-            assert_eq!(Knock::decode(&bytes, &[9; 32]), None, "byte {place}");
+            assert_eq!(Proof::decode(&bytes, &[9; 32]), None, "byte {place}");
         }
-        assert_eq!(Knock::decode(&bytes[..49], &[9; 32]), None);
+        assert_eq!(Proof::decode(&bytes[..49], &[9; 32]), None);
     }
 
     #[test]

@@ -17,7 +17,7 @@ use super::bulk::pace_until;
 use super::{Counters, GRACE_NS, Test, WorkerEnd};
 use crate::network::account::Ledger;
 use crate::network::spec::{HEADER_BYTES, MAX_SEGMENTS, Spec};
-use crate::network::token::{KNOCK_BYTES, KNOCK_MARK};
+use crate::network::token::{PROOF_BYTES, PROOF_MARK};
 
 /// Datagrams per call. Above 32 the rate no longer rose: 16 0.97, 32 1, 64 1.00 of the rate at
 /// 1460 bytes (2 vCPUs of Sapphire Rapids, loopback, 2026-11-22).
@@ -170,7 +170,7 @@ pub(super) fn receive(
     let room = if spec.offload.joins() {
         65_536
     } else {
-        (spec.datagram_bytes as usize).max(KNOCK_BYTES) + 1
+        (spec.datagram_bytes as usize).max(PROOF_BYTES) + 1
     };
     let mut incoming = Incoming::new((BATCH_BYTES * 4 / room).clamp(1, 2 * BATCH), room)?;
     let mut received = Received { spec: *spec, flow, ledger: Ledger::default(), bytes: 0 };
@@ -241,15 +241,15 @@ impl Received {
                     }
                 }
                 // A proof that was repeated once more than needed is on its way at the beginning.
-                _ if is_knock(datagram) => {}
+                _ if is_proof(datagram) => {}
                 _ => self.ledger.take_foreign(),
             }
         }
     }
 }
 
-fn is_knock(datagram: &[u8]) -> bool {
-    datagram.len() == KNOCK_BYTES && datagram.starts_with(&KNOCK_MARK.to_be_bytes())
+fn is_proof(datagram: &[u8]) -> bool {
+    datagram.len() == PROOF_BYTES && datagram.starts_with(&PROOF_MARK.to_be_bytes())
 }
 
 #[cfg(test)]
