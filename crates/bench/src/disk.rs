@@ -2,39 +2,39 @@
 //!
 //! What is measured: `disk/place.rs`. Which rows there are: `disk/plan.rs`. How one is timed:
 //! `disk/trial.rs`, whose threads run `disk/lane.rs`. What the figures mean: `disk/finish.rs` and
-//! `disk/limit.rs`. Names and attributes have rows of another kind: [`metadata`].
+//! `disk/bound.rs`. Names and attributes have rows of another kind: `disk/metadata.rs`.
 
-mod account;
-mod bounds;
+mod accounting;
+mod bound;
 mod budget;
+mod check;
 pub(crate) mod duel;
 mod estimate;
+mod fact;
 mod finish;
 mod fio;
-mod harness;
 mod lane;
-mod limit;
-pub mod metadata;
+mod metadata;
+mod overhead;
 mod pass;
 mod pattern;
 mod place;
 mod plan;
 mod row;
 mod sample;
-mod site;
 mod storage;
+mod test_file;
 mod trial;
 
 use std::path::PathBuf;
 
 use flatout_io::{Caching, Engine, Split};
-use flatout_measure::case::Plan;
+use flatout_measure::case::{Plan, record};
 use flatout_measure::progress::Event;
 use flatout_measure::record::{Chart, Outcome, Status};
 use flatout_measure::sampler::Sampler;
 use flatout_measure::warning::{self, Warning};
 use flatout_sys::cancel::CancelToken;
-use serde_json::Value;
 
 use crate::area::{Area, Estimate, Found, Pace};
 use crate::cache::Clearing;
@@ -44,7 +44,7 @@ use crate::scratch::{Content, Scratch};
 use budget::Budget;
 use pattern::Test;
 use row::Row;
-use site::Site;
+use test_file::TestFile;
 
 use estimate::Planned;
 pub use pattern::Pattern;
@@ -143,8 +143,7 @@ impl Area for Disk {
             Some(planned) => planned,
             None => estimate::plan(&self.options)?,
         };
-        let (outcomes, storage) = run(&self.options, &planned, sampler)?;
-        Ok(Found { charts: charts(&outcomes), outcomes, storage: Some(storage) })
+        run(&self.options, &planned, sampler)
     }
 }
 
@@ -168,11 +167,7 @@ const CHUNK_BYTES: usize = 1 << 20;
 ///
 /// Errors: the place cannot be measured, or the test file cannot be made. What goes wrong with a
 /// row is the row's.
-fn run(
-    options: &Options,
-    estimate: &Planned,
-    sampler: &mut Sampler<'_>,
-) -> Result<(Vec<Outcome>, Value), Error> {
+fn run(options: &Options, estimate: &Planned, sampler: &mut Sampler<'_>) -> Result<Found, Error> {
     let place = Place::find(&options.path, options.overwriting)?;
     let terms = estimate.terms(options);
     let budget = Budget::new(estimate.trials_write_bytes());
@@ -180,10 +175,10 @@ fn run(
         Kind::Directory => Some(make_file(&place, estimate.file_bytes, options, sampler)?),
         Kind::File | Kind::Device => None,
     };
-    let site = Site::new(&place, scratch, budget, estimate.reduced_from, options)?;
+    let file = TestFile::new(&place, scratch, budget, estimate.reduced_from, options)?;
     // Rows that could not have what they asked for may have become the same.
     let fitted = plan::rows(options.grid, &options.selection, &place).into_iter();
-    let rows = plan::each_once(fitted.map(|row| site.fit(row)));
+    let rows = plan::each_once(fitted.map(|row| file.fit(row)));
     // The time is shared out as it was estimated, however much of it there is.
     let share = estimate.metadata_ns() as f64 / estimate.time_ns().max(1) as f64;
     let metadata_ns = (sampler.plan.budget_ns as f64 * share) as u64;
@@ -197,12 +192,13 @@ fn run(
     for rows in [&cold, &rest] {
         let budget_ns = whole_ns / all * rows.len() as u64;
         let plan = Plan { budget_ns, max_trials, ..sampler.plan.clone() };
-        measured.extend(sample(rows, &site, &terms, &mut sampler.with(plan)));
+        let cases = rows.iter().map(|row| trial::case(row, &file, &terms)).collect();
+        measured.extend(sampler.with(plan).run(cases));
     }
-    let (rows, mut outcomes): (Vec<Row>, Vec<Outcome>) = measured.into_iter().unzip();
-    finish::finish(&rows, &mut outcomes, &site, &terms);
-    let storage = storage::describe(&site);
-    drop(site);
+    finish::apply(&mut measured, &file, &terms);
+    let mut outcomes = record(measured);
+    let storage = storage::describe(&file);
+    drop(file);
     let metadata = estimate.metadata.as_ref();
     if let Some(metadata) = metadata.filter(|_| !options.cancel.is_cancelled()) {
         outcomes.extend(metadata::run(metadata, &mut sampler.within(metadata_ns))?);
@@ -213,38 +209,7 @@ fn run(
         warnings: vec![Warning::new(warning::UNSUPPORTED, why)],
         ..Outcome::default()
     }));
-    Ok((outcomes, storage))
-}
-
-/// Runs the rows, and gives each outcome the row that it belongs to.
-fn sample(
-    rows: &[Row],
-    site: &Site,
-    terms: &Terms,
-    sampler: &mut Sampler<'_>,
-) -> Vec<(Row, Outcome)> {
-    let cases = rows.iter().map(|row| trial::case(row, site, terms)).collect();
-    let outcomes = sampler.run_recorded(cases);
-    // A row may have further outcomes, which follow it and bear its id.
-    let mut rows = rows.iter();
-    let mut current = None;
-    let mut measured = Vec::new();
-    for outcome in outcomes {
-        let is_further = current.is_some_and(|row: &Row| is_further(row, &outcome));
-        if !is_further {
-            current = rows.next();
-        }
-        measured.extend(current.map(|row| (row.clone(), outcome)));
-    }
-    measured
-}
-
-/// Whether an outcome is a further one of a row, and not its own.
-fn is_further(row: &Row, outcome: &Outcome) -> bool {
-    outcome.id == row.test.id()
-        && row.parameters() != outcome.parameters
-        && (outcome.parameters.get("until").and_then(Value::as_str) == Some("durable")
-            || outcome.parameters.get("pass").and_then(Value::as_str) == Some("second"))
+    Ok(Found { charts: charts(&outcomes), outcomes, storage: Some(storage) })
 }
 
 fn make_file(
@@ -285,9 +250,13 @@ const LINES: [&str; 8] =
 fn chart(id: &str, outcomes: &[Outcome]) -> Option<Chart> {
     let values = |parameter: &str| {
         let own = outcomes.iter().filter(|outcome| outcome.id == id);
-        let mut values: Vec<Option<&Value>> =
-            own.map(|outcome| outcome.parameters.get(parameter)).collect();
-        values.sort_by_key(|value| value.map(Value::to_string));
+        let mut values: Vec<Option<String>> = own
+            .map(|outcome| {
+                let value = outcome.parameters.get(parameter)?;
+                Some(value.as_str().map_or_else(|| format!("{parameter} {value}"), str::to_owned))
+            })
+            .collect();
+        values.sort_unstable();
         values.dedup();
         values
     };
@@ -295,15 +264,7 @@ fn chart(id: &str, outcomes: &[Outcome]) -> Option<Chart> {
     // What all lines have in common stands once, in the title.
     let (lines, common): (Vec<&str>, Vec<&str>) =
         LINES.into_iter().filter(|line| *line != x).partition(|line| values(line).len() > 1);
-    let common: Vec<String> = common
-        .into_iter()
-        .filter_map(|parameter| {
-            Some(match (parameter, (*values(parameter).first()?)?) {
-                (_, Value::String(text)) => text.clone(),
-                (parameter, value) => format!("{parameter} {value}"),
-            })
-        })
-        .collect();
+    let common: Vec<String> = common.into_iter().flat_map(values).flatten().collect();
     let test = id.trim_start_matches("disk/").replace('-', " ");
     let title = match common.is_empty() {
         true => format!("{test} by {by}"),

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use flatout_measure::row::{Parameters, Unit};
+use flatout_measure::row::{Parameters, Row as _, Unit};
 
 use super::place::{Kind, Overwriting, Place};
 use super::row::{Extents, Row};
@@ -48,10 +48,7 @@ impl Duel {
 
     /// What tells the row from others of its id, as `bench disk` says it.
     pub(crate) fn parameters(&self) -> Parameters {
-        let members = self.row.parameters();
-        members
-            .iter()
-            .fold(Parameters::default(), |all, (name, value)| all.with(name.clone(), value))
+        self.row.parameters()
     }
 
     /// The id of the row as `bench disk` says it.

@@ -5,8 +5,8 @@ use std::os::unix::fs::MetadataExt;
 use flatout_io::Error as IoError;
 use flatout_sys::memory;
 
-use super::bounds;
-use super::metadata;
+use super::check;
+use super::metadata::{self, MetadataOptions};
 use super::pattern::Pattern;
 use super::place::{Kind, Place, Rights};
 use super::plan as rows;
@@ -72,7 +72,7 @@ pub(super) struct Planned {
     pub writes_over: bool,
     /// Length that the test file should have had, where there was no room for it.
     pub(super) reduced_from: Option<u64>,
-    pub(super) metadata: Option<metadata::Options>,
+    pub(super) metadata: Option<MetadataOptions>,
     /// Why names and attributes are not measured, though they should be.
     pub(super) metadata_refusal: Option<String>,
     metadata_bytes: u64,
@@ -124,7 +124,7 @@ impl Planned {
 /// there is no room.
 pub(super) fn plan(options: &Options) -> Result<Planned, Error> {
     let place = Place::find(&options.path, options.overwriting)?;
-    bounds::check(options, &place)?;
+    check::options(options, &place)?;
     let rows = rows::rows(options.grid, &options.selection, &place);
     if options.grid != Grid::Matrix {
         // The grid is fixed: its rows that do not fit into memory say so.
@@ -219,7 +219,7 @@ fn room_in_holes(place: &Place) -> Result<u64, Error> {
     Ok(if is_sparse { scratch::part_of(free) } else { u64::MAX })
 }
 
-fn metadata_options(options: &Options, place: &Place) -> Result<Option<metadata::Options>, Error> {
+fn metadata_options(options: &Options, place: &Place) -> Result<Option<MetadataOptions>, Error> {
     let selection = &options.selection;
     let is_asked = match selection.patterns.is_empty() {
         true => matches!(options.grid, Grid::Quick | Grid::Short),
@@ -229,7 +229,7 @@ fn metadata_options(options: &Options, place: &Place) -> Result<Option<metadata:
     if !(is_asked && is_possible) {
         return Ok(None);
     }
-    let wanted = metadata::Options {
+    let wanted = MetadataOptions {
         directory: place.path().to_owned(),
         files: if options.grid == Grid::Quick { QUICK_METADATA_FILES } else { METADATA_FILES },
         directories_many: METADATA_DIRECTORIES,
@@ -239,7 +239,6 @@ fn metadata_options(options: &Options, place: &Place) -> Result<Option<metadata:
             (false, Grid::Short) => metadata::Extent::Full,
             _ => metadata::Extent::Quick,
         },
-        seed: options.seed,
         cancel: options.cancel,
     };
     // Of what may be written an eighth; it takes a tenth of what it is told is free.

@@ -10,11 +10,12 @@ mod share;
 pub(super) mod word;
 
 use flatout_io::{Caching, Engine, Tuning};
+use flatout_measure::fact::{Facts, Value};
 
-use super::Terms;
-use super::pattern::{Course, Test, Tiny};
+use super::pattern::{IoType, Test, Tiny};
 use super::place::{Kind, Place};
-use super::row::{Extents, Row};
+use super::row::{Extents, Figure, Row};
+use super::{Terms, fact};
 use share::Share;
 
 /// fio needs this long to be steady; our trials are many and shorter.
@@ -26,49 +27,49 @@ const LAYOUT_BYTES: u64 = 1 << 20;
 /// Smaller blocks than this are not fit to fill a file with.
 const LEAST_LAYOUT_BYTES: u64 = 4096;
 
+/// Options of a job of fio: a name and a value each; that of a flag is empty.
+type JobOptions = Vec<(&'static str, String)>;
+
 /// What fio can do to check a row.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Nearest {
     /// A line for a shell; none where fio has nothing like the row.
-    pub(super) command: Option<String>,
-    /// What fio does otherwise.
-    pub(super) note: Option<String>,
+    command: Option<String>,
+    /// The options of the job that does the row.
+    options: JobOptions,
+    /// What fio does otherwise, or why it has nothing like the row; empty where there is nothing.
+    note: String,
 }
 
-/// The command line nearest to a row whose figure was taken at `until` (of a row that writes:
-/// cache, device or durable).
+impl Nearest {
+    pub(super) fn facts(self) -> Facts {
+        let mut facts = Facts::default();
+        if self.command.is_some() {
+            let set = |value: String| if value.is_empty() { "1".to_owned() } else { value };
+            let options = self.options.into_iter().map(|(name, value)| (name, set(value)));
+            facts.set(fact::FIO_OPTIONS, Value::fields(options));
+        }
+        facts.set_known(fact::FIO_COMMAND, self.command);
+        facts.set_known(fact::FIO_NOTE, Some(self.note).filter(|note| !note.is_empty()));
+        facts
+    }
+}
+
+/// The command line nearest to a figure of a row.
 pub(super) fn nearest(
     row: &Row,
     place: &Place,
     length_bytes: u64,
     terms: &Terms,
-    until: Option<&str>,
+    figure: Figure,
 ) -> Nearest {
-    let none = |note: &str| Nearest { command: None, note: Some(note.to_owned()) };
-    if row.test.course() == Course::Copy {
-        return none("fio has nothing that copies from file to file");
-    }
-    let path = match place.kind() {
-        Kind::Directory => place.path().join(FILE_NAME),
-        Kind::File | Kind::Device => place.path().to_owned(),
-    };
-    let Some(file_name) = word::file_name(&path) else {
-        return none("fio cannot be told this name: it would cut it and take another file");
-    };
-    let is_durable = until == Some("durable");
-    let Some(share) = Share::new(row, length_bytes, terms, is_durable) else {
-        return none("the file is shorter than a block");
-    };
-    let kind = place.kind();
-    let is_left = kind == Kind::Directory && share.jobs > 1;
-    let leftover = path.to_str().filter(|_| is_left).map(str::to_owned);
-    let steady_ns = LEAST_RUNTIME_NS;
-    let job =
-        Job { row, kind, file_name, leftover, length_bytes, terms, share, is_durable, steady_ns };
-    let notes = job.notes();
-    Nearest {
-        command: Some(job.command()),
-        note: Some(notes.join("; ")).filter(|note| !note.is_empty()),
+    match Job::new(row, place, length_bytes, terms, figure) {
+        Ok(job) => Nearest {
+            command: Some(job.command()),
+            options: job.options(),
+            note: job.notes().join("; "),
+        },
+        Err(why) => Nearest { note: why.to_owned(), ..Nearest::default() },
     }
 }
 
@@ -84,20 +85,9 @@ pub(crate) struct Trial {
 /// A trial of a row by fio, as long as the row's own; none where fio has nothing like it. The file
 /// must be there, unless each trial has a fresh one.
 pub(super) fn trial(row: &Row, place: &Place, length_bytes: u64, terms: &Terms) -> Option<Trial> {
-    if row.test.course() == Course::Copy {
-        return None;
-    }
-    let kind = place.kind();
-    let path = match kind {
-        Kind::Directory => place.path().join(FILE_NAME),
-        Kind::File | Kind::Device => place.path().to_owned(),
-    };
-    let file_name = word::file_name(&path)?;
-    let share = Share::new(row, length_bytes, terms, false)?;
-    let (leftover, is_durable, steady_ns) = (None, false, 0);
-    let job =
-        Job { row, kind, file_name, leftover, length_bytes, terms, share, is_durable, steady_ns };
-    Some(Trial { words: job.words().split_off(1), note: job.notes().join("; ") })
+    let job = Job::new(row, place, length_bytes, terms, Figure::Own).ok()?;
+    let job = Job { leftover: None, steady_ns: 0, ..job };
+    Some(Trial { words: job.words(), note: job.notes().join("; ") })
 }
 
 /// What the options of a command line depend on.
@@ -116,10 +106,47 @@ struct Job<'a> {
     steady_ns: u64,
 }
 
-impl Job<'_> {
+impl<'a> Job<'a> {
+    /// Errors: why fio has nothing like the row.
+    fn new(
+        row: &'a Row,
+        place: &Place,
+        length_bytes: u64,
+        terms: &'a Terms,
+        figure: Figure,
+    ) -> Result<Self, &'static str> {
+        if row.test.io_type() == IoType::Copy {
+            return Err("fio has nothing that copies from file to file");
+        }
+        let kind = place.kind();
+        let path = match kind {
+            Kind::Directory => place.path().join(FILE_NAME),
+            Kind::File | Kind::Device => place.path().to_owned(),
+        };
+        let file_name = word::file_name(&path)
+            .ok_or("fio cannot be told this name: it would cut it and take another file")?;
+        let is_durable = figure == Figure::Durable;
+        let share = Share::new(row, length_bytes, terms, is_durable)
+            .ok_or("the file is shorter than a block")?;
+        let is_left = kind == Kind::Directory && share.jobs > 1;
+        let leftover = path.to_str().filter(|_| is_left).map(str::to_owned);
+        let steady_ns = LEAST_RUNTIME_NS;
+        Ok(Self {
+            row,
+            kind,
+            file_name,
+            leftover,
+            length_bytes,
+            terms,
+            share,
+            is_durable,
+            steady_ns,
+        })
+    }
+
     fn command(&self) -> String {
-        let words = self.words();
-        let mut line = words.iter().map(|word| word::quoted(word)).collect::<Vec<_>>().join(" ");
+        let words = std::iter::once("fio".to_owned()).chain(self.words());
+        let mut line = words.map(|word| word::quoted(&word)).collect::<Vec<_>>().join(" ");
         if let Some(path) = &self.leftover {
             line.push_str("; rm -f -- ");
             line.push_str(&word::quoted(path));
@@ -127,25 +154,30 @@ impl Job<'_> {
         line
     }
 
+    /// What follows fio's name.
     fn words(&self) -> Vec<String> {
-        let mut words = vec!["fio".to_owned()];
-        let is_filled_first = self.fills_first();
-        if is_filled_first {
-            words.extend(self.layout());
-        }
-        words.push(format!("--name={}", self.row.test.id().trim_start_matches("disk/")));
-        if is_filled_first {
-            words.push("--stonewall".to_owned());
-        }
-        words.push(format!("--filename={}", self.file_name));
-        words.extend(self.rails());
-        words.extend(self.requests());
-        words.extend(self.share.words());
-        words.extend(self.rate());
-        words.extend(self.file_and_cache());
-        words.extend(self.end());
-        words.extend(["--thread", "--group_reporting"].map(str::to_owned));
-        words
+        let word = |(name, value): (&str, String)| match value.is_empty() {
+            true => format!("--{name}"),
+            false => format!("--{name}={value}"),
+        };
+        let layout = self.fills_first().then(|| self.layout()).unwrap_or_default();
+        layout.into_iter().chain(self.options()).map(word).collect()
+    }
+
+    /// The job of the row.
+    fn options(&self) -> JobOptions {
+        let name = self.row.test.id().trim_start_matches("disk/");
+        let mut options = vec![("name", name.to_owned())];
+        options.extend(self.fills_first().then(|| flag("stonewall")));
+        options.push(("filename", self.file_name.clone()));
+        options.extend(self.rails());
+        options.extend(self.requests());
+        options.extend(self.share.options());
+        options.extend(self.rate());
+        options.extend(self.file_and_cache());
+        options.extend(self.end());
+        options.extend([flag("thread"), flag("group_reporting")]);
+        options
     }
 
     /// Whether the file has to be written before, by a job of its own: the row's own job would
@@ -157,70 +189,66 @@ impl Job<'_> {
             && self.row.tuning.block_bytes < LEAST_LAYOUT_BYTES
     }
 
-    fn layout(&self) -> Vec<String> {
+    fn layout(&self) -> JobOptions {
         vec![
-            "--name=layout".to_owned(),
-            format!("--filename={}", self.file_name),
-            "--rw=write".to_owned(),
-            format!("--bs={LAYOUT_BYTES}"),
-            format!("--size={}", self.length_bytes),
-            "--fallocate=none".to_owned(),
-            "--end_fsync=1".to_owned(),
-            "--thread".to_owned(),
+            ("name", "layout".to_owned()),
+            ("filename", self.file_name.clone()),
+            ("rw", "write".to_owned()),
+            ("bs", LAYOUT_BYTES.to_string()),
+            ("size", self.length_bytes.to_string()),
+            ("fallocate", "none".to_owned()),
+            ("end_fsync", "1".to_owned()),
+            flag("thread"),
         ]
     }
 
     /// What keeps a slip of the hand from doing harm.
-    fn rails(&self) -> Option<String> {
-        let word = match (self.kind, self.row.writes()) {
-            (Kind::Directory, _) => {
-                return self.leftover.is_none().then(|| "--unlink=1".to_owned());
-            }
-            (Kind::File | Kind::Device, false) => "--readonly",
-            (Kind::File | Kind::Device, true) => "--allow_file_create=0",
-        };
-        Some(word.to_owned())
+    fn rails(&self) -> Option<(&'static str, String)> {
+        match (self.kind, self.row.writes()) {
+            (Kind::Directory, _) => self.leftover.is_none().then(|| ("unlink", "1".to_owned())),
+            (Kind::File | Kind::Device, false) => Some(flag("readonly")),
+            (Kind::File | Kind::Device, true) => Some(("allow_file_create", "0".to_owned())),
+        }
     }
 
     /// Direction, length, engine and caching of requests.
-    fn requests(&self) -> Vec<String> {
+    fn requests(&self) -> JobOptions {
         let Tuning { engine, caching, block_bytes, depth, .. } = self.row.tuning;
         // fio fills a file to be read in blocks of the size of writes. Its buffers have the larger
         // of both sizes, so that this is for tiny blocks only.
         let is_in_directory = self.kind == Kind::Directory && !self.row.writes();
-        let layout = if is_in_directory && block_bytes < LEAST_LAYOUT_BYTES {
-            format!(",{LAYOUT_BYTES}")
-        } else {
-            String::new()
+        let block = match is_in_directory && block_bytes < LEAST_LAYOUT_BYTES {
+            true => format!("{block_bytes},{LAYOUT_BYTES}"),
+            false => block_bytes.to_string(),
         };
         let engine_name = match (engine, caching) {
             (Engine::Uring, _) => "io_uring",
             (_, Caching::Dontcache) => "pvsync2",
             (_, Caching::Direct | Caching::Buffered) => "psync",
         };
-        let mut words = vec![
-            format!("--rw={}{}", direction(self.row.test), self.share.step_word()),
-            format!("--bs={block_bytes}{layout}"),
-            format!("--ioengine={engine_name}"),
+        let mut options = vec![
+            ("rw", format!("{}{}", direction(self.row.test), self.share.step())),
+            ("bs", block),
+            ("ioengine", engine_name.to_owned()),
         ];
         if engine == Engine::Uring {
-            words.push(format!("--iodepth={depth}"));
+            options.push(("iodepth", depth.to_string()));
         }
-        words.push(format!("--direct={}", u8::from(caching == Caching::Direct)));
+        options.push(("direct", u8::from(caching == Caching::Direct).to_string()));
         if caching == Caching::Dontcache {
-            words.push("--uncached=1".to_owned());
+            options.push(("uncached", "1".to_owned()));
         }
         if self.row.test == Test::Mixed {
-            words.push(format!("--rwmixread={}", self.row.read_percent));
+            options.push(("rwmixread", self.row.read_percent.to_string()));
         }
         if self.row.test.is_random() {
-            words.push("--randrepeat=0".to_owned());
+            options.push(("randrepeat", "0".to_owned()));
         }
-        words
+        options
     }
 
     /// The pace of each job. fio counts whole operations, or whole bytes, per second.
-    fn rate(&self) -> Option<String> {
+    fn rate(&self) -> Option<(&'static str, String)> {
         let of_job = self.row.rate_per_s? / self.share.jobs as f64;
         let read = f64::from(self.row.read_percent) / 100.0;
         let rates = match self.row.test {
@@ -235,43 +263,48 @@ impl Job<'_> {
         // fio takes 0 for no limit.
         let number = |rate: &f64| ((rate * unit + 1e-6).floor() as u64).max(u64::from(*rate > 0.0));
         let numbers: Vec<_> = rates.iter().map(|rate| number(rate).to_string()).collect();
-        Some(format!("--{name}={}", numbers.join(",")))
+        Some((name, numbers.join(",")))
     }
 
     /// What fio does with file and page cache before it starts the clock.
-    fn file_and_cache(&self) -> Vec<String> {
-        let mut words = Vec::new();
+    fn file_and_cache(&self) -> JobOptions {
+        let mut options = Vec::new();
         if self.row.test == Test::Reread {
-            words.extend(["--pre_read=1", "--invalidate=0"]);
+            options.extend([("pre_read", "1"), ("invalidate", "0")]);
         }
         // The cache of a device holds the metadata of whoever has mounted it.
         if self.kind == Kind::Device && self.row.tuning.caching == Caching::Direct {
-            words.push("--invalidate=0");
+            options.push(("invalidate", "0"));
         }
         let writes_over = self.row.writes() && self.row.extents == Extents::Written;
         if writes_over && !self.fills_first() {
-            words.push("--overwrite=1");
+            options.push(("overwrite", "1"));
         }
-        words.extend(["--fallocate=none", "--fadvise_hint=0"]);
-        words.into_iter().map(str::to_owned).collect()
+        options.extend([("fallocate", "none"), ("fadvise_hint", "0")]);
+        options.into_iter().map(|(name, value)| (name, value.to_owned())).collect()
     }
 
     /// When the clock stops.
-    fn end(&self) -> Vec<String> {
+    fn end(&self) -> JobOptions {
         let runtime_ns = self.terms.runtime_ns;
         let is_steady = share::repeats(self.row) && !self.is_durable;
         let is_long = is_steady || self.row.test == Test::ColdBlocks;
         let runtime_ns = if is_long { runtime_ns.max(self.steady_ns) } else { runtime_ns };
-        let mut words = vec![format!("--runtime={}", word::duration(runtime_ns))];
+        let mut options = vec![("runtime", word::duration(runtime_ns))];
         if is_steady && !self.row.writes() {
-            words.push("--time_based".to_owned());
+            options.push(flag("time_based"));
         }
         // Within fio's runtime: only where the row's time includes it, too.
         if self.is_durable {
-            words.push("--end_fsync=1".to_owned());
+            options.push(("end_fsync", "1".to_owned()));
         }
-        words
+        options
     }
+}
+
+/// An option without a value.
+fn flag(name: &'static str) -> (&'static str, String) {
+    (name, String::new())
 }
 
 fn direction(test: Test) -> &'static str {

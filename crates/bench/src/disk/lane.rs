@@ -8,7 +8,7 @@ use flatout_measure::histogram::Histogram;
 use flatout_measure::random::SplitMix64;
 use flatout_sys::generator::fill_random;
 
-use super::pattern::Course;
+use super::pattern::IoType;
 
 /// Of so many requests that read, one is looked at for zeros: looking at all would cost as much
 /// as the system call of a small read.
@@ -31,7 +31,7 @@ const LATE_NS: u64 = 1_000_000;
 /// The work of one thread, as data.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Work {
-    pub(super) course: Course,
+    pub(super) io_type: IoType,
     pub(super) order: Order,
     pub(super) split: Split,
     pub(super) lane: Lane,
@@ -169,10 +169,10 @@ impl LaneWork {
     }
 
     fn direction(&mut self) -> Direction {
-        match self.work.course {
-            Course::Read | Course::Copy => Direction::Read,
-            Course::Write => Direction::Write,
-            Course::Mixed => match self.coin.below(100) < usize::from(self.work.read_percent) {
+        match self.work.io_type {
+            IoType::Read | IoType::Copy => Direction::Read,
+            IoType::Write => Direction::Write,
+            IoType::Mixed => match self.coin.below(100) < usize::from(self.work.read_percent) {
                 true => Direction::Read,
                 false => Direction::Write,
             },
@@ -272,7 +272,7 @@ impl Workload for LaneWork {
         };
         self.tally.requests += 1;
         let due_ns = done.request.due_ns;
-        let is_first = self.work.course != Course::Copy || direction == Direction::Read;
+        let is_first = self.work.io_type != IoType::Copy || direction == Direction::Read;
         if due_ns > 0 && is_first && done.submitted_ns > due_ns.saturating_add(LATE_NS) {
             self.tally.late += 1;
         }
@@ -288,7 +288,7 @@ impl Workload for LaneWork {
             self.failure.get_or_insert((direction, io::Error::other(text)));
             return After::End;
         }
-        if self.work.course == Course::Copy && direction == Direction::Read {
+        if self.work.io_type == IoType::Copy && direction == Direction::Read {
             // The time of the operation goes with it.
             let begun_ns = match done.request.due_ns {
                 0 => done.submitted_ns,
@@ -309,9 +309,9 @@ mod tests {
 
     use super::*;
 
-    fn work(course: Course, blocks: u64) -> Work {
+    fn work(io_type: IoType, blocks: u64) -> Work {
         Work {
-            course,
+            io_type,
             order: Order::Random { seed: 7 },
             split: Split::Contiguous,
             lane: Lane::ONLY,
@@ -338,7 +338,7 @@ mod tests {
 
     #[test]
     fn one_turn_visits_each_block_once_and_counts_it() {
-        let lane = run(work(Course::Read, 1000));
+        let lane = run(work(IoType::Read, 1000));
         assert_eq!((lane.tally.operations, lane.tally.bytes), (1000, 1_024_000));
         assert_eq!(lane.tally.histogram.operations(), 1000);
         // The null engine's buffer holds zeros, and one request in sixteen is looked at.
@@ -348,7 +348,7 @@ mod tests {
     #[test]
     fn operations_have_a_limit_and_turns_repeat_until_it() {
         let limited =
-            Work { most_operations: 2500, turns: Turns::Many, ..work(Course::Write, 1000) };
+            Work { most_operations: 2500, turns: Turns::Many, ..work(IoType::Write, 1000) };
         let lane = run(limited);
         assert_eq!((lane.tally.operations, lane.turn), (2500, 2));
         assert_eq!(lane.tally.written_bytes, 2500 * 1024);
@@ -356,14 +356,14 @@ mod tests {
 
     #[test]
     fn a_mix_keeps_its_share() {
-        let lane = run(work(Course::Mixed, 10_000));
+        let lane = run(work(IoType::Mixed, 10_000));
         let share = lane.tally.read_bytes as f64 / lane.tally.bytes as f64;
         assert!((share - 0.7).abs() < 0.02, "{share}");
     }
 
     #[test]
     fn a_copy_is_one_operation_of_two_requests() {
-        let lane = run(work(Course::Copy, 100));
+        let lane = run(work(IoType::Copy, 100));
         let Tally { operations, requests, bytes, read_bytes, written_bytes, .. } = lane.tally;
         assert_eq!((operations, requests), (100, 200));
         assert_eq!((bytes, read_bytes, written_bytes), (102_400, 102_400, 102_400));
@@ -374,7 +374,7 @@ mod tests {
         let mut seen = [0; 97];
         for index in 0..4 {
             let lane = Lane { index, count: 4 };
-            let mut lane = LaneWork::new(Work { lane, ..work(Course::Read, 97) });
+            let mut lane = LaneWork::new(Work { lane, ..work(IoType::Read, 97) });
             while let Some(request) = lane.next() {
                 seen[(request.offset_bytes / 1024) as usize] += 1;
             }
@@ -385,7 +385,7 @@ mod tests {
     #[test]
     fn written_blocks_differ_from_each_other() {
         for block_bytes in [1024_usize, 256 << 10] {
-            let block = Work { block_bytes: block_bytes as u64, ..work(Course::Write, 20) };
+            let block = Work { block_bytes: block_bytes as u64, ..work(IoType::Write, 20) };
             let mut lane = LaneWork::new(Work { turns: Turns::Many, most_operations: 40, ..block });
             let mut seen = std::collections::BTreeSet::new();
             let mut buffer = vec![7; block_bytes];
@@ -401,7 +401,7 @@ mod tests {
     #[test]
     fn a_pace_gives_each_operation_its_time() {
         let pace = Some(Pace { first_ns: 1000, interval_ns: 2.5 });
-        let mut lane = LaneWork::new(Work { pace, ..work(Course::Read, 10) });
+        let mut lane = LaneWork::new(Work { pace, ..work(IoType::Read, 10) });
         let due: Vec<_> = std::iter::from_fn(|| lane.next()).map(|r| r.due_ns).collect();
         assert_eq!(due[..4], [1000, 1002, 1005, 1007]);
     }
@@ -409,7 +409,7 @@ mod tests {
     #[test]
     fn operations_that_never_began_are_counted() {
         let pace = Some(Pace { first_ns: 1000, interval_ns: 10.0 });
-        let mut lane = LaneWork::new(Work { pace, ..work(Course::Read, 1000) });
+        let mut lane = LaneWork::new(Work { pace, ..work(IoType::Read, 1000) });
         (0..30).for_each(|_| _ = lane.next());
         lane.count_unstarted(1500);
         assert_eq!(lane.tally.unstarted, 20);
@@ -417,7 +417,7 @@ mod tests {
 
     #[test]
     fn zero_pages_within_a_large_block_are_seen() {
-        let mut lane = LaneWork::new(work(Course::Read, 10));
+        let mut lane = LaneWork::new(work(IoType::Read, 10));
         let mut block = vec![1; 16 * 4096];
         block[4096..3 * 4096].fill(0);
         lane.tally.requests = 1;

@@ -8,22 +8,22 @@
 //! left. For the same reason two runs within a minute cannot be compared there.
 //!
 //! Which rows there are and what one operation is: `metadata/row.rs`; how they are timed:
-//! `metadata/trial.rs`; how the names are kept and removed: `metadata/place.rs`.
+//! `metadata/trial.rs`; how the names are kept and removed: `metadata/test_directory.rs`.
 
-mod finish;
+mod bound;
+mod file_set;
 mod fio;
 mod operation;
-mod place;
-mod plot;
 mod room;
 mod row;
-mod site;
-mod stretch;
+mod test_directory;
+mod test_files;
+mod timed;
 mod trial;
 
 use std::path::PathBuf;
 
-use flatout_measure::case::Plan;
+use flatout_measure::case::{Measured, Plan, record};
 use flatout_measure::record::{Outcome, Status};
 use flatout_measure::sampler::Sampler;
 use flatout_measure::warning::{self, Warning};
@@ -32,37 +32,35 @@ use flatout_sys::cancel::CancelToken;
 
 use crate::error::Error;
 
-pub use room::{check, fitted, inodes, write_bytes};
+pub(super) use room::{check, fitted, write_bytes};
 
-use row::Test;
-use site::Site;
+use row::{MetadataRow, Test};
+use test_files::TestFiles;
 
 /// What the user chose.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub(super) struct MetadataOptions {
     /// Where the directory with the test files is made.
-    pub directory: PathBuf,
+    pub(super) directory: PathBuf,
     /// Files that a trial works on; those of fsync take a twentieth, and a slow filesystem gets as far
     /// as time allows.
-    pub files: u32,
+    pub(super) files: u32,
     /// Directories over which the files are spread in the rows of `many`; rounded up so that
     /// threads have equal shares.
-    pub directories_many: u32,
+    pub(super) directories_many: u32,
     /// Numbers of threads; `None` for one, and in full extent also one per CPU.
-    pub threads: Option<Vec<u32>>,
+    pub(super) threads: Option<Vec<u32>>,
     /// Bytes written to each file that is made durable.
-    pub small_file_bytes: u64,
+    pub(super) small_file_bytes: u64,
     /// Which rows.
-    pub extent: Extent,
-    /// Seed of the orders of names.
-    pub seed: u64,
+    pub(super) extent: Extent,
     /// The wish to stop.
-    pub cancel: CancelToken,
+    pub(super) cancel: CancelToken,
 }
 
 /// Which rows are measured, and how often.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Extent {
+pub(super) enum Extent {
     /// One thread, few trials.
     Quick,
     /// One thread and one per CPU.
@@ -79,7 +77,7 @@ impl Extent {
     }
 }
 
-impl Options {
+impl MetadataOptions {
     /// The numbers of threads, ascending, each once.
     fn thread_counts(&self) -> Vec<u32> {
         let mut counts = match (&self.threads, self.extent) {
@@ -103,14 +101,17 @@ const UNLINK_PART: u64 = 5;
 ///
 /// # Errors
 /// [`check`] refuses, or the directory cannot be made.
-pub fn run(options: &Options, sampler: &mut Sampler<'_>) -> Result<Vec<Outcome>, Error> {
+pub(super) fn run(
+    options: &MetadataOptions,
+    sampler: &mut Sampler<'_>,
+) -> Result<Vec<Outcome>, Error> {
     check(options)?;
     measure(options, sampler)
 }
 
 /// [`run`] without the check.
-fn measure(options: &Options, sampler: &mut Sampler<'_>) -> Result<Vec<Outcome>, Error> {
-    let site = Site::make(options)?;
+fn measure(options: &MetadataOptions, sampler: &mut Sampler<'_>) -> Result<Vec<Outcome>, Error> {
+    let files = TestFiles::make(options)?;
     let most = options.extent.most_trials();
     let plan = sampler.plan.clone();
     let unlink_ns = plan.budget_ns / UNLINK_PART;
@@ -120,18 +121,19 @@ fn measure(options: &Options, sampler: &mut Sampler<'_>) -> Result<Vec<Outcome>,
         budget_ns: plan.budget_ns - unlink_ns,
         ..plan
     };
-    let mut phase = |tests: &[Test], plan: &Plan| {
+    let mut phase = |tests: &[Test], plan: &Plan| -> Vec<Measured<MetadataRow>> {
         let rows = row::rows(tests, options);
-        let cases = rows.into_iter().map(|row| trial::case(row, &site)).collect();
-        sampler.with(plan.clone()).run_recorded(cases)
+        let cases = rows.into_iter().map(|row| trial::case(row, &files)).collect();
+        sampler.with(plan.clone()).run(cases)
     };
-    let mut outcomes = phase(&Test::FIRST_PHASE, &plan);
+    let mut rows = phase(&Test::FIRST_PHASE, &plan);
     // More trials than there are files left would have to make new ones first.
-    let left = site.least_left() / options.thread_counts().len().max(1);
+    let left = files.least_left() / options.thread_counts().len().max(1);
     let max_trials = plan.max_trials.min(left as u32).max(plan.min_trials);
-    outcomes.extend(phase(&[Test::Unlink], &Plan { max_trials, budget_ns: unlink_ns, ..plan }));
-    finish::finish(&mut outcomes);
-    if let (Err(error), Some(last)) = (site.finish(), outcomes.last_mut()) {
+    rows.extend(phase(&[Test::Unlink], &Plan { max_trials, budget_ns: unlink_ns, ..plan }));
+    bound::apply(&mut rows);
+    let mut outcomes = record(rows);
+    if let (Err(error), Some(last)) = (files.finish(), outcomes.last_mut()) {
         let text = format!("test files stay behind: {error}");
         warning::add(&mut last.warnings, Warning::new(warning::FAILED, text));
         if last.status == Status::Ok {

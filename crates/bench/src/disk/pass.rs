@@ -17,11 +17,11 @@ use rustix::fs::fdatasync;
 use rustix::io::Errno;
 
 use super::Terms;
-use super::account::{Account, Bill};
+use super::accounting::{Account, Accounts};
 use super::lane::{LaneWork, Pace, Stamps, Tally, Turns, Work};
-use super::pattern::{Course, Test};
+use super::pattern::{IoType, Test};
 use super::row::{Extents, Row};
-use super::site::Site;
+use super::test_file::TestFile;
 use crate::crew::{self, Crewed, Watch};
 use crate::error::Error;
 use crate::residency;
@@ -42,7 +42,7 @@ const UNREAD: u8 = 0xa5;
 #[derive(Clone, Copy)]
 pub(super) struct Attempt<'a> {
     pub(super) row: &'a Row,
-    pub(super) site: &'a Site,
+    pub(super) file: &'a TestFile,
     pub(super) terms: &'a Terms,
     pub(super) seed: u64,
 }
@@ -68,7 +68,7 @@ pub(super) struct Pass {
     pub(super) elapsed_ns: u64,
     /// From the first request to durable bytes, where something was written.
     pub(super) durable_ns: Option<u64>,
-    pub(super) bill: Bill,
+    pub(super) accounts: Accounts,
     pub(super) cached_before: Option<CacheState>,
     pub(super) cached_after: Option<CacheState>,
     pub(super) epoch_ns: u64,
@@ -97,7 +97,7 @@ impl Attempt<'_> {
         let threads = self.row.tuning.threads;
         let handles: Vec<Vec<Handle>> =
             (0..threads).map(|_| self.open(fresh)).collect::<Result<_, _>>()?;
-        let disks = self.site.chain.disks();
+        let disks = self.file.chain.disks();
         let epoch_ns = AtomicU64::new(0);
         let readings = Mutex::new((Account::default(), Account::default()));
         let lock = || readings.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -132,7 +132,7 @@ impl Attempt<'_> {
         // The bytes go on to the disk while the accounts are read: one clock for all of it.
         let durable_ns = match handles[0].last() {
             Some(Handle::Target(target)) => {
-                let fail = IoError::system("sync", self.site.place.path());
+                let fail = IoError::system("sync", self.file.place.path());
                 fdatasync(target.file()).map_err(|errno| Error::from(fail(errno)))?;
                 Some((monotonic_ns() - epoch_ns).max(crewed.elapsed_ns))
             }
@@ -144,7 +144,7 @@ impl Attempt<'_> {
             tally,
             elapsed_ns: crewed.elapsed_ns,
             durable_ns,
-            bill: Bill { before, worked, synced },
+            accounts: Accounts { before, worked, synced },
             cached_before,
             cached_after: self.cache_state(),
             epoch_ns,
@@ -154,20 +154,20 @@ impl Attempt<'_> {
 
     /// Brings the page cache into the state in which the row begins, and says what it holds.
     fn set_cache_state(&self, limits: Limits) -> Result<Option<CacheState>, TrialError> {
-        let (file, length) = (self.site.file(), self.site.length_bytes);
+        let (file, length) = (self.file.descriptor(), self.file.length_bytes);
         let fail = |error: std::io::Error| {
-            let path = self.site.place.path();
+            let path = self.file.place.path();
             Error::from(IoError::system("set the cache state of", path)(error))
         };
         residency::clear_system(self.terms.clearing).map_err(fail)?;
         if self.row.test == Test::Reread {
             let length_bytes = limits.range.blocks * self.row.tuning.block_bytes;
-            let read = residency::warm(file, length_bytes, self.site.cancel);
+            let read = residency::warm(file, length_bytes, self.file.cancel);
             read.map_err(|error| self.failed(Direction::Read, error))?;
             return Ok(self.cache_state());
         }
         // The cache of a device holds the metadata of whoever has mounted it.
-        let is_device = self.site.place.kind() == super::place::Kind::Device;
+        let is_device = self.file.place.kind() == super::place::Kind::Device;
         if is_device && self.row.tuning.caching == Caching::Direct {
             return Ok(self.cache_state());
         }
@@ -180,19 +180,19 @@ impl Attempt<'_> {
     }
 
     fn cache_state(&self) -> Option<CacheState> {
-        page_cache::state(self.site.file(), 0, self.site.length_bytes).ok()
+        page_cache::state(self.file.descriptor(), 0, self.file.length_bytes).ok()
     }
 
     /// The files of one thread, in the order in which its requests number them.
     fn open(&self, fresh: Option<&Scratch>) -> Result<Vec<Handle>, Error> {
         let tuning = self.row.tuning;
-        // The site has tried this caching on this file: a refusal now is no fallback, but a change.
+        // The file has tried this caching on this file: a refusal now is no fallback, but a change.
         let changed = |why: String| {
-            let path = self.site.place.path().to_owned();
+            let path = self.file.place.path().to_owned();
             Error::from(IoError::Refused { operation: "measure", path, reason: why })
         };
         let source = || -> Result<Handle, Error> {
-            let source = Source::open(&self.site.path)?;
+            let source = Source::open(&self.file.path)?;
             let opened = source.with_caching(tuning.caching, tuning.block_bytes);
             match opened.fallback {
                 Some(fallback) => Err(changed(fallback.text)),
@@ -205,16 +205,16 @@ impl Attempt<'_> {
             block_bytes: tuning.block_bytes,
         };
         let target = || -> Result<Handle, Error> {
-            let path = fresh.map_or_else(|| self.site.path.clone(), Scratch::path);
+            let path = fresh.map_or_else(|| self.file.path.clone(), Scratch::path);
             match Target::open(&path, options)? {
                 (_, Some(fallback)) => Err(changed(fallback.text)),
                 (target, None) => Ok(Handle::Target(target)),
             }
         };
-        Ok(match self.row.test.course() {
-            Course::Read => vec![source()?],
-            Course::Write | Course::Mixed => vec![target()?],
-            Course::Copy => vec![source()?, target()?],
+        Ok(match self.row.test.io_type() {
+            IoType::Read => vec![source()?],
+            IoType::Write | IoType::Mixed => vec![target()?],
+            IoType::Copy => vec![source()?, target()?],
         })
     }
 
@@ -224,14 +224,14 @@ impl Attempt<'_> {
         let files: Vec<BorrowedFd<'h>> = handles.iter().map(Handle::file).collect();
         let access = Access { caching: tuning.caching, completion: Completion::Accepted };
         let slot_bytes = tuning.block_bytes as usize;
-        let fail = || IoError::system("get buffers to measure", self.site.place.path());
+        let fail = || IoError::system("get buffers to measure", self.file.place.path());
         let made = match tuning.engine {
             Engine::Uring => Operations::uring(&files, access, slot_bytes, tuning.depth),
             Engine::Sync | Engine::Mmap => Operations::sync(&files, access, slot_bytes),
         };
         let mut engine = made.map_err(fail())?;
         let mut place = (self.seed ^ u64::from(index) << 48) & !4095;
-        let writes = matches!(self.row.test.course(), Course::Write | Course::Mixed);
+        let writes = matches!(self.row.test.io_type(), IoType::Write | IoType::Mixed);
         engine.prime(|bytes| {
             if writes {
                 fill_random(bytes, self.seed, place);
@@ -269,7 +269,7 @@ impl Attempt<'_> {
             _ => (Stamps::Each, Timestamps::Each),
         };
         let mut lane = LaneWork::new(Work {
-            course: test.course(),
+            io_type: test.io_type(),
             order: test.order(self.seed),
             // A random order is split by contiguous shares of its positions.
             split: if test.is_random() { Split::Contiguous } else { tuning.split },
@@ -290,10 +290,10 @@ impl Attempt<'_> {
             Test::ColdBlocks => None,
             _ => Some(epoch_ns.saturating_add(self.runtime_ns())),
         };
-        let mut stop = Stop::new(self.site.cancel, deadline_ns);
+        let mut stop = Stop::new(self.file.cancel, deadline_ns);
         engine
             .run(&mut lane, timestamps, &mut stop)
-            .map_err(IoError::system("hand requests to the kernel for", self.site.place.path()))?;
+            .map_err(IoError::system("hand requests to the kernel for", self.file.place.path()))?;
         if let Some(deadline_ns) = deadline_ns {
             lane.count_unstarted(deadline_ns);
         }
@@ -311,13 +311,13 @@ impl Attempt<'_> {
     }
 
     fn failed(&self, direction: Direction, error: std::io::Error) -> Error {
-        let operation = match (direction, self.site.directory()) {
+        let operation = match (direction, self.file.directory()) {
             (Direction::Read, None) => "read",
             (Direction::Write, None) => "write",
             (Direction::Read, Some(_)) => "read the test file in",
             (Direction::Write, Some(_)) => "write the test file in",
         };
-        IoError::system(operation, self.site.place.path())(error).into()
+        IoError::system(operation, self.file.place.path())(error).into()
     }
 }
 

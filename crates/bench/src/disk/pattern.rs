@@ -140,7 +140,7 @@ pub(super) enum Tiny {
 
 /// Where a test moves bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Course {
+pub(super) enum IoType {
     Read,
     Write,
     Copy,
@@ -172,15 +172,15 @@ impl Test {
         }
     }
 
-    pub(super) const fn course(self) -> Course {
+    pub(super) const fn io_type(self) -> IoType {
         match self {
             Self::SequentialWrite
             | Self::RandomWrite
             | Self::Rewrite
-            | Self::Latency(Tiny::Write | Tiny::RandomWrite) => Course::Write,
-            Self::SequentialCopy | Self::Latency(Tiny::Copy) => Course::Copy,
-            Self::Mixed => Course::Mixed,
-            _ => Course::Read,
+            | Self::Latency(Tiny::Write | Tiny::RandomWrite) => IoType::Write,
+            Self::SequentialCopy | Self::Latency(Tiny::Copy) => IoType::Copy,
+            Self::Mixed => IoType::Mixed,
+            _ => IoType::Read,
         }
     }
 

@@ -2,6 +2,7 @@
 
 use flatout_io::{Caching, Engine, Split, Tuning};
 
+use flatout_measure::row::Row as _;
 use flatout_measure::warning::{self, Warning};
 
 use super::pattern::{Pattern, Test, Tiny};
@@ -45,7 +46,9 @@ pub(super) fn rows(grid: Grid, selection: &Selection, place: &Place) -> Vec<Row>
 /// The first of the rows that a record could not tell apart.
 pub(super) fn each_once(rows: impl Iterator<Item = Row>) -> Vec<Row> {
     rows.fold(Vec::new(), |mut kept, row| {
-        if !kept.iter().any(|known: &Row| known.id_and_parameters() == row.id_and_parameters()) {
+        let is_same =
+            |known: &Row| known.test == row.test && known.parameters() == row.parameters();
+        if !kept.iter().any(is_same) {
             kept.push(row);
         }
         kept
@@ -67,7 +70,7 @@ fn row(test: Test, block_bytes: u64, depth: u32) -> Row {
         extents: Extents::Written,
         rate_per_s: None,
         read_percent: READ_PERCENT,
-        doubts: Vec::new(),
+        warnings: Vec::new(),
     }
 }
 
@@ -257,7 +260,7 @@ impl Selection {
                 let text = format!(
                     "the sync engine has one request in flight: --depth {depth} has no effect"
                 );
-                warning::add(&mut row.doubts, Warning::new(warning::DEPTH_UNUSED, text));
+                warning::add(&mut row.warnings, Warning::new(warning::DEPTH_UNUSED, text));
             }
             tuning.depth = 1;
         }

@@ -1,11 +1,12 @@
 //! A row of the disk area before it is measured.
 
+use std::borrow::Cow;
+
 use flatout_io::{Caching, Engine, Split, Tuning};
 use flatout_measure::record::Warning;
-use flatout_measure::row::Unit;
-use serde_json::{Map, Value, json};
+use flatout_measure::row::{Parameters, Row as Measurable, Unit};
 
-use super::pattern::{Course, Test};
+use super::pattern::{IoType, Test};
 
 /// A row before it is measured.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,7 +20,7 @@ pub(super) struct Row {
     /// Per cent of the operations of a mix that read.
     pub(super) read_percent: u8,
     /// What was asked for and could not be had, known before the first trial.
-    pub(super) doubts: Vec<Warning>,
+    pub(super) warnings: Vec<Warning>,
 }
 
 /// What a write finds where it goes.
@@ -40,67 +41,81 @@ impl Extents {
     }
 }
 
-impl Row {
-    /// What tells the row from others with the same id.
-    pub(super) fn parameters(&self) -> Map<String, Value> {
+/// Which figure of a trial a row of the record shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Figure {
+    /// The trial's own: until the last request completed, or the first read of cold blocks.
+    Own,
+    /// A further one of a trial that writes: until the bytes were durable.
+    Durable,
+    /// A further one of cold blocks: the second read.
+    Second,
+}
+
+impl Figure {
+    /// What tells its row of the record from the trial's own.
+    pub(super) fn parameters(self) -> Parameters {
+        let parameters = Parameters::default();
+        match self {
+            Self::Own => parameters,
+            Self::Durable => parameters.with("until", "durable"),
+            Self::Second => parameters.with("pass", "second"),
+        }
+    }
+}
+
+impl Measurable for Row {
+    fn id(&self) -> Cow<'static, str> {
+        self.test.id().into()
+    }
+
+    fn parameters(&self) -> Parameters {
         let Tuning { engine, caching, block_bytes, depth, threads, split } = self.tuning;
-        let mut map = Map::new();
-        let mut insert = |key: &str, value: Value| map.insert(key.to_owned(), value);
-        insert("engine", json!(engine));
-        insert("caching", json!(caching));
-        insert("block_bytes", json!(block_bytes));
-        insert("threads", json!(threads));
-        insert("depth", json!(depth));
+        let mut parameters = Parameters::default()
+            .with("engine", engine.to_string())
+            .with("caching", caching.to_string())
+            .with("block_bytes", block_bytes)
+            .with("threads", threads)
+            .with("depth", depth);
         // Contiguous is what goes without saying; so rows of one sweep differ by threads alone.
         if threads > 1 && !self.test.is_random() && split != Split::Contiguous {
-            insert("split", json!(split));
+            parameters.set("split", split.to_string());
         }
-        match self.test.course() {
-            Course::Write => {
-                insert("extents", json!(self.extents.word()));
-                insert("until", json!(self.until()));
-            }
-            Course::Copy => {
-                insert("until", json!(self.until()));
-            }
-            Course::Mixed => {
-                insert("read_share", json!(f64::from(self.read_percent) / 100.0));
-                if self.writes() {
-                    insert("until", json!(self.until()));
-                }
-            }
-            Course::Read => {}
+        match self.test.io_type() {
+            IoType::Write => parameters.set("extents", self.extents.word()),
+            IoType::Mixed => parameters.set("read_share", f64::from(self.read_percent) / 100.0),
+            IoType::Read | IoType::Copy => {}
         }
-        if let Some(rate) = self.rate_per_s {
-            insert("rate_operations_per_s", json!(rate));
-        }
+        parameters.set_known("until", self.writes().then(|| self.until()));
+        parameters.set_known("rate_operations_per_s", self.rate_per_s);
         match self.test {
-            Test::ColdBlocks => insert("pass", json!("first")),
-            Test::Reread => insert("cache_state", json!("hot")),
-            _ => None,
-        };
-        map
-    }
-
-    /// What makes two rows the same in a record.
-    pub(super) fn id_and_parameters(&self) -> (&'static str, Map<String, Value>) {
-        (self.test.id(), self.parameters())
-    }
-
-    /// How far the bytes of a write have come when its first figure is taken.
-    pub(super) fn until(&self) -> &'static str {
-        match self.tuning.caching {
-            Caching::Direct => "device",
-            Caching::Buffered | Caching::Dontcache => "cache",
+            Test::ColdBlocks => parameters.set("pass", "first"),
+            Test::Reread => parameters.set("cache_state", "hot"),
+            _ => {}
         }
+        parameters
     }
 
-    /// Base unit of the figure.
-    pub(super) fn unit(&self) -> Unit {
+    fn unit(&self) -> Unit {
         match self.test {
             Test::Latency(_) => Unit::Nanoseconds,
             _ if self.test.is_random() => Unit::OperationsPerSecond,
             _ => Unit::BytesPerSecond,
+        }
+    }
+}
+
+impl Row {
+    /// The further figure of its trials, where they have one.
+    pub(super) fn further(&self) -> Figure {
+        if self.writes() { Figure::Durable } else { Figure::Second }
+    }
+
+    /// How far the bytes of a write have come when its first figure is taken.
+    fn until(&self) -> &'static str {
+        match self.tuning.caching {
+            Caching::Direct => "device",
+            Caching::Buffered | Caching::Dontcache => "cache",
         }
     }
 
@@ -111,10 +126,10 @@ impl Row {
 
     /// Whether a trial writes to the file or makes files.
     pub(super) fn writes(&self) -> bool {
-        match self.test.course() {
-            Course::Read => false,
-            Course::Write | Course::Copy => true,
-            Course::Mixed => self.read_percent < 100,
+        match self.test.io_type() {
+            IoType::Read => false,
+            IoType::Write | IoType::Copy => true,
+            IoType::Mixed => self.read_percent < 100,
         }
     }
 

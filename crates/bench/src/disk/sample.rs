@@ -1,20 +1,19 @@
-//! What a trial of the disk area tells the sampler: its figures, its facts, its doubts.
+//! What a trial of the disk area tells the sampler: its figures, its facts, its warnings.
 
 use flatout_io::Caching;
 use flatout_measure::case::{Further, Latencies, Sample};
 use flatout_measure::fact::Facts;
 use flatout_measure::histogram::LoopKind;
 use flatout_measure::record::{Series, Warning};
-use flatout_measure::row::Parameters;
 use flatout_measure::warning;
 use flatout_sys::filesystem::Nature;
-use serde_json::{Map, Value, json};
 
 use super::Terms;
+use super::fact;
 use super::pass::{LEAD_NS, Pass};
 use super::pattern::Test;
-use super::row::Row;
-use super::site::Site;
+use super::row::{Figure, Row};
+use super::test_file::TestFile;
 
 /// The guard sees stolen time in ticks of 10 ms: shorter trials cannot be judged.
 const SHORT_RUN_NS: u64 = 20_000_000;
@@ -47,14 +46,14 @@ impl Pass {
 }
 
 /// The sample of one pass. Of a write, the time until the bytes are durable is a further figure.
-pub(super) fn of(row: &Row, site: &Site, pass: &Pass) -> Sample {
-    let further = pass.durable_ns.map(|durable_ns| {
-        let parameters = Parameters::default().with("until", "durable");
-        let mut audit = pass.bill.usage_until_synced();
-        audit.insert("elapsed_ns".to_owned(), json!(durable_ns));
-        let elapsed_ns = pass.figure_ns(row, durable_ns);
-        Further { parameters, amount: pass.amount(row), elapsed_ns, audit, facts: Facts::default() }
-    });
+pub(super) fn of(row: &Row, file: &TestFile, pass: &Pass) -> Sample {
+    let durable = |durable_ns| Further {
+        parameters: Figure::Durable.parameters(),
+        amount: pass.amount(row),
+        elapsed_ns: pass.figure_ns(row, durable_ns),
+        facts: pass.accounts.cpu_time_until_synced().with(fact::ELAPSED_NS, durable_ns),
+        ..Further::default()
+    };
     let has_latencies = pass.tally.histogram.operations() > 0;
     let latencies = Latencies {
         histogram: pass.tally.histogram.clone(),
@@ -63,23 +62,25 @@ pub(super) fn of(row: &Row, site: &Site, pass: &Pass) -> Sample {
     Sample {
         amount: pass.amount(row),
         elapsed_ns: pass.figure_ns(row, pass.elapsed_ns),
-        facts: Facts::default(),
-        audit: facts(pass),
-        warnings: doubts(row, site, pass),
+        facts: facts(pass),
+        warnings: warnings(row, file, pass),
         latencies: has_latencies.then_some(latencies),
-        series: has_latencies.then(|| series(row, site, pass)).into_iter().collect(),
-        further: further.into_iter().filter(|_| row.writes()).collect(),
-        spoil: None,
+        series: has_latencies.then(|| series(row, file, pass)).into_iter().collect(),
+        further: pass.durable_ns.filter(|_| row.writes()).map(durable).into_iter().collect(),
+        ..Sample::default()
     }
 }
 
 /// The sample of a first read of some blocks; their second read is a further figure.
-pub(super) fn of_two(row: &Row, site: &Site, first: &Pass, second: &Pass) -> Sample {
-    let parameters = Parameters::default().with("pass", "second");
-    let (amount, elapsed_ns) = (second.amount(row), second.elapsed_ns);
-    let audit = facts(second);
-    let further = vec![Further { parameters, amount, elapsed_ns, audit, facts: Facts::default() }];
-    Sample { further, ..of(row, site, first) }
+pub(super) fn of_two(row: &Row, file: &TestFile, first: &Pass, second: &Pass) -> Sample {
+    let second = Further {
+        parameters: Figure::Second.parameters(),
+        amount: second.amount(row),
+        elapsed_ns: second.elapsed_ns,
+        facts: facts(second),
+        ..Further::default()
+    };
+    Sample { further: vec![second], ..of(row, file, first) }
 }
 
 /// Why a row that writes gets no more trials.
@@ -94,43 +95,44 @@ pub(super) fn no_more_cold_blocks() -> Warning {
     Warning::new(warning::FEW_TRIALS, text)
 }
 
-fn facts(pass: &Pass) -> Map<String, Value> {
+fn facts(pass: &Pass) -> Facts {
     let tally = &pass.tally;
-    let mut facts = pass.bill.facts();
-    let mut insert = |key: &str, value: u64| facts.insert(key.to_owned(), json!(value));
-    insert("bytes", tally.bytes);
-    insert("operations", tally.operations);
-    insert("requests", tally.requests);
-    insert("read_bytes", tally.read_bytes);
-    insert("written_bytes", tally.written_bytes);
-    insert("elapsed_ns", pass.elapsed_ns);
-    insert("blocks_sampled", tally.looked_at);
-    insert("zero_blocks", tally.zero);
-    insert("late_operations", tally.late);
-    insert("unstarted_operations", tally.unstarted);
-    insert("trials_summed", 1);
-    if let Some(state) = pass.cached_before {
-        insert("cached_before_bytes", state.cached_bytes);
-        if let Some(dirty) = state.dirty_bytes {
-            insert("dirty_before_bytes", dirty);
-        }
-    }
-    if let Some(state) = pass.cached_after {
-        insert("cached_after_bytes", state.cached_bytes);
-    }
+    let mut facts = pass.accounts.facts();
+    let counts = [
+        (fact::BYTES, tally.bytes),
+        (fact::OPERATIONS, tally.operations),
+        (fact::REQUESTS, tally.requests),
+        (fact::READ_BYTES, tally.read_bytes),
+        (fact::WRITTEN_BYTES, tally.written_bytes),
+        (fact::ELAPSED_NS, pass.elapsed_ns),
+        (fact::BLOCKS_SAMPLED, tally.looked_at),
+        (fact::ZERO_BLOCKS, tally.zero),
+        (fact::LATE_OPERATIONS, tally.late),
+        (fact::UNSTARTED_OPERATIONS, tally.unstarted),
+    ];
+    counts.into_iter().for_each(|(key, count)| facts.set(key, count));
+    let (before, after) = (pass.cached_before, pass.cached_after);
+    facts.set_known(fact::CACHED_BEFORE_BYTES, before.map(|state| state.cached_bytes));
+    facts.set_known(fact::DIRTY_BEFORE_BYTES, before.and_then(|state| state.dirty_bytes));
+    facts.set_known(fact::CACHED_AFTER_BYTES, after.map(|state| state.cached_bytes));
     facts
 }
 
-fn doubts(row: &Row, site: &Site, pass: &Pass) -> Vec<Warning> {
-    let mut doubts = Vec::new();
-    let mut doubt = |code: &str, text: String| doubts.push(Warning::new(code, text));
+fn warnings(row: &Row, file: &TestFile, pass: &Pass) -> Vec<Warning> {
+    let requests = of_requests(pass).into_iter().chain(of_threads(row, file));
+    requests.chain(of_cache(row, file, pass)).collect()
+}
+
+/// What the requests of a trial say against it.
+fn of_requests(pass: &Pass) -> Vec<Warning> {
+    let mut warnings = Vec::new();
     let tally = &pass.tally;
     if pass.elapsed_ns < SHORT_RUN_NS {
         let text = format!(
             "a trial lasted {:.1} ms: too short to tell whether something disturbed it",
             pass.elapsed_ns as f64 / 1e6
         );
-        doubt(warning::SHORT_RUN, text);
+        warnings.push(Warning::new(warning::SHORT_RUN, text));
     }
     if tally.looked_at > 0 && tally.zero as f64 > ZERO_SHARE * tally.looked_at as f64 {
         let share = 100.0 * tally.zero as f64 / tally.looked_at as f64;
@@ -138,7 +140,7 @@ fn doubts(row: &Row, site: &Site, pass: &Pass) -> Vec<Warning> {
             "{share:.0} % of the blocks looked at hold nothing but zeros, which thin storage need \
              not read"
         );
-        doubt(warning::ZERO_BLOCKS, text);
+        warnings.push(Warning::new(warning::ZERO_BLOCKS, text));
     }
     let (late, meant) = (tally.late + tally.unstarted, tally.operations + tally.unstarted);
     if late as f64 > LATE_SHARE * meant as f64 {
@@ -147,53 +149,62 @@ fn doubts(row: &Row, site: &Site, pass: &Pass) -> Vec<Warning> {
             "{share:.0} % of the operations began more than 1 ms after their time, or not at all: \
              the rate is above what this place can do"
         );
-        doubt(warning::LATE_STARTS, text);
+        warnings.push(Warning::new(warning::LATE_STARTS, text));
     }
-    let in_memory = site.chain.nature == Nature::Memory;
+    warnings
+}
+
+fn of_threads(row: &Row, file: &TestFile) -> Option<Warning> {
+    let (blocks, threads) = (file.length_bytes / row.tuning.block_bytes, row.tuning.threads);
+    let text = format!(
+        "the file has {blocks} blocks for {threads} threads: the others have nothing to do"
+    );
+    (blocks < u64::from(threads)).then(|| Warning::new(warning::THREADS_REDUCED, text))
+}
+
+/// What the page cache holds and should not, or the other way round.
+fn of_cache(row: &Row, file: &TestFile, pass: &Pass) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    let mut warn = |code: &str, text: String| warnings.push(Warning::new(code, text));
     let before = pass.cached_before.map_or(0, |state| state.cached_bytes);
     let after = pass.cached_after.map_or(0, |state| state.cached_bytes);
-    let is_device = site.directory().is_none() && site.extents.is_none();
-    let is_cold = row.test != Test::Reread && !in_memory && !is_device;
-    if is_cold && before > 0 {
+    if row.test == Test::Reread {
+        let read_bytes = pass.tally.read_bytes.min(file.length_bytes);
+        if pass.cached_before.is_some() && before < read_bytes {
+            let text = "of the file were in the page cache: memory is short";
+            warn(warning::NOT_HOT, format!("only {before} bytes {text}"));
+        }
+        return warnings;
+    }
+    let is_device = file.directory().is_none() && file.extents.is_none();
+    if is_device || file.chain.nature == Nature::Memory {
+        return warnings;
+    }
+    if before > 0 {
         let text = format!("{before} bytes of the file were still in the page cache");
-        doubt(warning::NOT_COLD, text);
+        warn(warning::NOT_COLD, text);
     }
-    if is_cold && pass.cached_before.is_none() {
+    if pass.cached_before.is_none() {
         let text = "what the page cache holds of the file is not told here: it may not be cold";
-        doubt(warning::NOT_COLD, text.to_owned());
+        warn(warning::NOT_COLD, text.to_owned());
     }
-    let read_bytes = tally.read_bytes.min(site.length_bytes);
-    if row.test == Test::Reread && pass.cached_before.is_some() && before < read_bytes {
-        let text =
-            format!("only {before} bytes of the file were in the page cache: memory is short");
-        doubt(warning::NOT_HOT, text);
-    }
-    let blocks = site.length_bytes / row.tuning.block_bytes;
-    if blocks < u64::from(row.tuning.threads) {
-        let text = format!(
-            "the file has {blocks} blocks for {} threads: the others have nothing to do",
-            row.tuning.threads
-        );
-        doubt(warning::THREADS_REDUCED, text);
-    }
-    let is_direct = row.tuning.caching == Caching::Direct;
-    if is_cold && is_direct && after > before + CACHE_GROWTH_BYTES {
+    if row.tuning.caching == Caching::Direct && after > before + CACHE_GROWTH_BYTES {
         let text = format!(
             "direct I/O was accepted, but {} bytes of the file came into the page cache",
             after - before
         );
-        doubt(warning::DIRECT_CACHED, text);
+        warn(warning::DIRECT_CACHED, text);
     }
-    doubts
+    warnings
 }
 
 /// The rate over time: of each whole bin of the trial, at the time since the run began at which
 /// the bin begins. The first bin, in which the queue fills, and the last, which is cut, are left
 /// out.
-fn series(row: &Row, site: &Site, pass: &Pass) -> Series {
+fn series(row: &Row, file: &TestFile, pass: &Pass) -> Series {
     let column = usize::from(row.counts_bytes());
     let width_s = pass.bin_ns as f64 / 1e9;
-    let start_s = pass.epoch_ns.saturating_sub(site.began_ns) as f64 / 1e9;
+    let start_s = pass.epoch_ns.saturating_sub(file.began_ns) as f64 / 1e9;
     let bins = &pass.tally.bins;
     let whole = (pass.elapsed_ns / pass.bin_ns.max(1)) as usize;
     let points = (1..bins.len().min(whole))

@@ -7,22 +7,22 @@ use flatout_sys::storage::{Disk, IoLimit, Layer};
 use serde_json::{Value, json};
 
 use super::place::Kind;
-use super::site::Site;
+use super::test_file::TestFile;
 
 /// The entry of `start.environment.storage` for a place.
-pub(super) fn describe(site: &Site) -> Value {
-    let chain = &site.chain;
+pub(super) fn describe(file: &TestFile) -> Value {
+    let chain = &file.chain;
     // The space around a device's node says nothing about the device.
-    let is_device = site.place.kind() == Kind::Device;
-    let space = |bytes: u64| (!is_device && site.filesystem.size_bytes > 0).then_some(bytes);
+    let is_device = file.place.kind() == Kind::Device;
+    let space = |bytes: u64| (!is_device && file.filesystem.size_bytes > 0).then_some(bytes);
     json!({
-        "place": words(site.place.path()),
+        "place": words(file.place.path()),
         "filesystem": chain.filesystem,
         "nature": nature(chain.nature),
-        "free_bytes": space(site.filesystem.free_bytes),
-        "size_bytes": space(site.filesystem.size_bytes),
+        "free_bytes": space(file.filesystem.free_bytes),
+        "size_bytes": space(file.filesystem.size_bytes),
         "layers": chain.layers.iter().map(layer).collect::<Vec<_>>(),
-        "limits": site.limits.iter().map(limit).collect::<Vec<_>>(),
+        "limits": file.limits.iter().map(limit).collect::<Vec<_>>(),
     })
 }
 

@@ -4,7 +4,7 @@
 use std::cell::Cell;
 use std::path::Path;
 
-use flatout_measure::case::{Case, Plain, Sample, Trial, TrialError};
+use flatout_measure::case::{Case, Sample, Trial, TrialError};
 
 use super::Terms;
 use super::estimate;
@@ -12,7 +12,7 @@ use super::pass::{Attempt, Limits, Pass, Range};
 use super::pattern::Test;
 use super::row::{Extents, Row};
 use super::sample;
-use super::site::Site;
+use super::test_file::TestFile;
 use crate::limits;
 use crate::scratch::Scratch;
 
@@ -25,29 +25,29 @@ const MOST_REREAD_BYTES: u64 = 512 << 20;
 const PAGE_BYTES: u64 = 4096;
 
 /// The row as a case for the sampler.
-pub(super) fn case<'a>(row: &'a Row, site: &'a Site, terms: &'a Terms) -> Case<'a, Plain> {
+pub(super) fn case<'a>(row: &'a Row, file: &'a TestFile, terms: &'a Terms) -> Case<'a, Row> {
     let count = Cell::new(0);
     let trial: Trial<'a> = Box::new(move |seed| {
         let number = count.replace(count.get() + 1);
-        let attempt = Attempt { row, site, terms, seed };
+        let attempt = Attempt { row, file, terms, seed };
         let sample = run(&attempt, number);
-        if site.cancel.is_cancelled() {
+        if file.cancel.is_cancelled() {
             return Err(TrialError::Interrupted);
         }
         sample
     });
-    Case { row: Plain { id: row.test.id(), parameters: row.parameters(), unit: row.unit() }, trial }
+    Case { row: row.clone(), trial }
 }
 
 /// One trial, after `number` others of the row.
 fn run(attempt: &Attempt<'_>, number: u64) -> Result<Sample, TrialError> {
-    let Attempt { row, site, .. } = *attempt;
+    let Attempt { row, file, .. } = *attempt;
     let block_bytes = row.tuning.block_bytes;
-    let blocks = site.length_bytes / block_bytes;
+    let blocks = file.length_bytes / block_bytes;
     if blocks == 0 {
         return Err(TrialError::Unsupported(format!(
             "the file has {} bytes, less than one block of {block_bytes}",
-            site.length_bytes
+            file.length_bytes
         )));
     }
     limits::check_memory(&row.tuning)
@@ -59,15 +59,15 @@ fn run(attempt: &Attempt<'_>, number: u64) -> Result<Sample, TrialError> {
             let piece = cold_piece(row, blocks, number)?;
             let first = attempt.pass(free(piece), None)?;
             let second = attempt.pass(free(piece), None)?;
-            Ok(sample::of_two(row, site, &first, &second))
+            Ok(sample::of_two(row, file, &first, &second))
         }
         Test::Reread => {
             let most = (MOST_REREAD_BYTES / block_bytes).max(1);
             let pass = attempt.pass(free(Range { blocks: blocks.min(most), ..whole }), None)?;
-            Ok(sample::of(row, site, &pass))
+            Ok(sample::of(row, file, &pass))
         }
-        _ if row.writes() => Ok(sample::of(row, site, &written(attempt, whole)?)),
-        _ => Ok(sample::of(row, site, &attempt.pass(free(whole), None)?)),
+        _ if row.writes() => Ok(sample::of(row, file, &written(attempt, whole)?)),
+        _ => Ok(sample::of(row, file, &attempt.pass(free(whole), None)?)),
     }
 }
 
@@ -84,7 +84,7 @@ fn cold_piece(row: &Row, blocks: u64, number: u64) -> Result<Range, TrialError> 
 
 /// A pass that writes, within what may yet be written. What a trial does not need goes back.
 fn written(attempt: &Attempt<'_>, whole: Range) -> Result<Pass, TrialError> {
-    let Attempt { row, site, terms, .. } = *attempt;
+    let Attempt { row, file, terms, .. } = *attempt;
     let block_bytes = row.tuning.block_bytes;
     // A page that is written in part is written in whole.
     let cost_bytes = match row.test.is_random() && !block_bytes.is_multiple_of(PAGE_BYTES) {
@@ -92,14 +92,14 @@ fn written(attempt: &Attempt<'_>, whole: Range) -> Result<Pass, TrialError> {
         false => block_bytes,
     };
     let wanted = estimate::of_trial(row, terms.trial_write_bytes).max(cost_bytes);
-    let taken = site.budget.take(wanted, cost_bytes);
+    let taken = file.budget.take(wanted, cost_bytes);
     if taken == 0 {
         return Err(TrialError::NoMore(sample::write_limit(terms)));
     }
     let most_operations = taken / cost_bytes;
     let passed = match row.extents {
         Extents::Fresh => {
-            let directory = site.directory().unwrap_or(Path::new("."));
+            let directory = file.directory().unwrap_or(Path::new("."));
             let fresh = Scratch::empty(directory)?;
             let range = Range { blocks: whole.blocks.min(most_operations), ..whole };
             attempt.pass(Limits { range, most_operations }, Some(&fresh))
@@ -108,6 +108,6 @@ fn written(attempt: &Attempt<'_>, whole: Range) -> Result<Pass, TrialError> {
     };
     let used =
         passed.as_ref().map_or(taken, |pass| pass.tally.written_bytes / block_bytes * cost_bytes);
-    site.budget.give_back(taken.saturating_sub(used));
+    file.budget.give_back(taken.saturating_sub(used));
     passed
 }

@@ -120,23 +120,17 @@ impl Share {
     }
 
     /// What follows the direction: the bytes that are added after each request.
-    pub(super) fn step_word(&self) -> String {
+    pub(super) fn step(&self) -> String {
         let bytes = |blocks: i64| format!(":{}", i128::from(blocks) * i128::from(self.block_bytes));
         self.step_blocks.map(bytes).unwrap_or_default()
     }
 
-    pub(super) fn words(&self) -> Vec<String> {
-        let bytes = |blocks: u64| blocks.saturating_mul(self.block_bytes);
-        let mut words = vec![format!("--size={}", bytes(self.blocks))];
-        if let Some(apart) = self.apart_blocks {
-            words.push(format!("--offset_increment={}", bytes(apart)));
-        }
-        if let Some(moved) = self.moved_blocks {
-            words.push(format!("--io_size={}", bytes(moved)));
-        }
-        if self.jobs > 1 {
-            words.push(format!("--numjobs={}", self.jobs));
-        }
-        words
+    pub(super) fn options(&self) -> super::JobOptions {
+        let bytes = |blocks: u64| blocks.saturating_mul(self.block_bytes).to_string();
+        let mut options = vec![("size", bytes(self.blocks))];
+        options.extend(self.apart_blocks.map(|apart| ("offset_increment", bytes(apart))));
+        options.extend(self.moved_blocks.map(|moved| ("io_size", bytes(moved))));
+        options.extend((self.jobs > 1).then(|| ("numjobs", self.jobs.to_string())));
+        options
     }
 }

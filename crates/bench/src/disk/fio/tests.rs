@@ -33,7 +33,7 @@ fn row(test: Test, block_bytes: u64) -> Row {
         extents: Extents::Written,
         rate_per_s: None,
         read_percent: 70,
-        doubts: Vec::new(),
+        warnings: Vec::new(),
     }
 }
 
@@ -55,24 +55,24 @@ fn interleaved(row: Row) -> Row {
     tuned(row, |tuning| tuning.split = Split::Interleaved)
 }
 
-fn in_directory(row: &Row, length_bytes: u64, until: Option<&str>) -> Nearest {
+fn in_directory(row: &Row, length_bytes: u64, figure: Figure) -> Nearest {
     let directory = tempfile::tempdir().unwrap();
     let place = Place::find(directory.path(), Overwriting::Refused).unwrap();
-    nearest(row, &place, length_bytes, &TERMS, until)
+    nearest(row, &place, length_bytes, &TERMS, figure)
 }
 
 fn on_file(row: &Row, overwriting: Overwriting) -> Nearest {
     let file = tempfile::NamedTempFile::new().unwrap();
     file.as_file().set_len(64 * MIB).unwrap();
     let place = Place::find(file.path(), overwriting).unwrap();
-    nearest(row, &place, 64 * MIB, &TERMS, None)
+    nearest(row, &place, 64 * MIB, &TERMS, Figure::Own)
 }
 
 /// Fails unless the words are in the command of a row in a directory, at a file of 64 MiB, and
 /// those after a `!` are not.
 #[track_caller]
-fn has(row: &Row, until: Option<&str>, words: &str) {
-    check(&in_directory(row, 64 * MIB, until), words);
+fn has(row: &Row, figure: Figure, words: &str) {
+    check(&in_directory(row, 64 * MIB, figure), words);
 }
 
 #[track_caller]
@@ -88,7 +88,7 @@ fn check(nearest: &Nearest, words: &str) {
 }
 
 fn note(nearest: &Nearest) -> &str {
-    nearest.note.as_deref().unwrap_or_default()
+    &nearest.note
 }
 
 #[test]
@@ -105,26 +105,26 @@ fn each_test_has_its_direction() {
         (Test::ColdBlocks, "--rw=read --runtime=5 !time_based"),
         (Test::Reread, "--rw=read --pre_read=1 --invalidate=0 --time_based"),
     ] {
-        has(&row(test, 65536), None, words);
+        has(&row(test, 65536), Figure::Own, words);
     }
-    let nearest = in_directory(&row(Test::SequentialCopy, 4096), MIB, Some("device"));
+    let nearest = in_directory(&row(Test::SequentialCopy, 4096), MIB, Figure::Own);
     assert_eq!((nearest.command.as_ref(), note(&nearest).contains("copies")), (None, true));
-    let nearest = in_directory(&row(Test::Latency(Tiny::Copy), 8), MIB, Some("cache"));
+    let nearest = in_directory(&row(Test::Latency(Tiny::Copy), 8), MIB, Figure::Own);
     assert_eq!(nearest.command, None);
 }
 
 #[test]
 fn engines_and_caching_are_told() {
     let read = row(Test::RandomRead, 4096);
-    has(&read, None, "--ioengine=psync --direct=1 !iodepth");
+    has(&read, Figure::Own, "--ioengine=psync --direct=1 !iodepth");
     let ring = tuned(read.clone(), |tuning| {
         (tuning.engine, tuning.depth) = (Engine::Uring, 64);
     });
-    has(&ring, None, "--ioengine=io_uring --iodepth=64 --direct=1");
-    has(&buffered(read.clone()), None, "--direct=0 !uncached");
+    has(&ring, Figure::Own, "--ioengine=io_uring --iodepth=64 --direct=1");
+    has(&buffered(read.clone()), Figure::Own, "--direct=0 !uncached");
     let dropped = |row| tuned(row, |tuning| tuning.caching = Caching::Dontcache);
-    has(&dropped(read), None, "--ioengine=pvsync2 --direct=0 --uncached=1");
-    let nearest = in_directory(&dropped(ring), MIB, None);
+    has(&dropped(read), Figure::Own, "--ioengine=pvsync2 --direct=0 --uncached=1");
+    let nearest = in_directory(&dropped(ring), MIB, Figure::Own);
     check(&nearest, "--ioengine=io_uring --uncached=1");
     assert!(note(&nearest).contains("2025"));
 }
@@ -132,25 +132,25 @@ fn engines_and_caching_are_told() {
 #[test]
 fn only_the_durable_row_syncs_and_only_once_per_trial() {
     let fresh = Row { extents: Extents::Fresh, ..row(Test::SequentialWrite, 65536) };
-    has(&fresh, Some("device"), "!fsync --size=16777216 --runtime=500ms !overwrite !time_based");
-    has(&fresh, Some("durable"), "--end_fsync=1 --size=16777216 --runtime=500ms !overwrite");
-    has(&buffered(fresh), Some("cache"), "!fsync --size=16777216 --runtime=500ms");
+    has(&fresh, Figure::Own, "!fsync --size=16777216 --runtime=500ms !overwrite !time_based");
+    has(&fresh, Figure::Durable, "--end_fsync=1 --size=16777216 --runtime=500ms !overwrite");
+    has(&buffered(fresh), Figure::Own, "!fsync --size=16777216 --runtime=500ms");
     let written = row(Test::RandomWrite, 4096);
     let words = "!fsync --overwrite=1 --size=67108864 --io_size=335544320 --runtime=5 !time_based";
-    has(&written, Some("device"), words);
+    has(&written, Figure::Own, words);
     let words = "--end_fsync=1 --overwrite=1 --size=67108864 --io_size=16777216 --runtime=500ms";
-    has(&written, Some("durable"), words);
-    has(&buffered(written), Some("cache"), "--io_size=16777216 --runtime=500ms !fsync");
+    has(&written, Figure::Durable, words);
+    has(&buffered(written), Figure::Own, "--io_size=16777216 --runtime=500ms !fsync");
 }
 
 #[test]
 fn every_command_ends_and_cold_blocks_are_read_once() {
-    has(&row(Test::RandomRead, 4096), None, "--runtime=5 --time_based");
-    has(&buffered(row(Test::RandomRead, 4096)), None, "--runtime=500ms !time_based");
-    has(&buffered(row(Test::SequentialRead, 4096)), None, "--runtime=500ms !time_based");
+    has(&row(Test::RandomRead, 4096), Figure::Own, "--runtime=5 --time_based");
+    has(&buffered(row(Test::RandomRead, 4096)), Figure::Own, "--runtime=500ms !time_based");
+    has(&buffered(row(Test::SequentialRead, 4096)), Figure::Own, "--runtime=500ms !time_based");
     let once = buffered(row(Test::StridedRead, 4096));
-    has(&once, None, "--io_size=3944448 --runtime=500ms !time_based");
-    let cold = in_directory(&row(Test::ColdBlocks, 4096), MIB, None);
+    has(&once, Figure::Own, "--io_size=3944448 --runtime=500ms !time_based");
+    let cold = in_directory(&row(Test::ColdBlocks, 4096), MIB, Figure::Own);
     assert!(note(&cold).contains("second pass"));
 }
 
@@ -159,44 +159,46 @@ fn jobs_get_whole_blocks() {
     let three = |row| threaded(row, 3);
     // 64 MiB are 1024 blocks of 64 KiB: 341 for each of three.
     let words = "--numjobs=3 --size=22347776 --offset_increment=22347776 --time_based";
-    has(&three(row(Test::SequentialRead, 65536)), None, words);
-    has(&three(row(Test::BackwardRead, 65536)), None, words);
+    has(&three(row(Test::SequentialRead, 65536)), Figure::Own, words);
+    has(&three(row(Test::BackwardRead, 65536)), Figure::Own, words);
     let taking_turns = interleaved(three(row(Test::SequentialRead, 65536)));
     let words = "--rw=read:131072 --offset_increment=65536 --size=66977792 !io_size";
-    has(&taking_turns, None, words);
-    has(&buffered(taking_turns), None, "--rw=read:131072 --io_size=22347776");
+    has(&taking_turns, Figure::Own, words);
+    has(&buffered(taking_turns), Figure::Own, "--rw=read:131072 --io_size=22347776");
     let words = "--numjobs=3 --rw=read:1048576 --offset_increment=327680 --size=66453504";
-    has(&three(row(Test::StridedRead, 65536)), None, words);
+    has(&three(row(Test::StridedRead, 65536)), Figure::Own, words);
 
-    let random = in_directory(&three(row(Test::RandomRead, 65536)), 64 * MIB, None);
+    let random = in_directory(&three(row(Test::RandomRead, 65536)), 64 * MIB, Figure::Own);
     check(&random, "--size=67108864 --numjobs=3 !increment");
     assert!(note(&random).contains("visits all blocks"));
-    let random = in_directory(&three(buffered(row(Test::RandomRead, 65536))), 64 * MIB, None);
+    let random =
+        in_directory(&three(buffered(row(Test::RandomRead, 65536))), 64 * MIB, Figure::Own);
     check(&random, "--size=22347776 --numjobs=3 --offset_increment=22347776");
     assert!(note(&random).contains("to itself"));
 
-    let few = in_directory(&threaded(row(Test::SequentialRead, 65536), 8), 2 * 65536 + 1, None);
+    let few =
+        in_directory(&threaded(row(Test::SequentialRead, 65536), 8), 2 * 65536 + 1, Figure::Own);
     check(&few, "--numjobs=2 --size=65536 --offset_increment=65536");
     assert!(note(&few).contains("fewer blocks"));
-    let none = in_directory(&row(Test::SequentialRead, 65536), 65535, None);
+    let none = in_directory(&row(Test::SequentialRead, 65536), 65535, Figure::Own);
     assert_eq!((none.command.as_ref(), note(&none)), (None, "the file is shorter than a block"));
     // Few blocks have one row of columns: they are read from front to end.
-    check(&in_directory(&row(Test::StridedRead, MIB), 17 * MIB, None), "--rw=read");
+    check(&in_directory(&row(Test::StridedRead, MIB), 17 * MIB, Figure::Own), "--rw=read");
 }
 
 #[test]
 fn rates_are_those_of_one_job_and_one_direction() {
     let paced = |test, rate| Row { rate_per_s: Some(rate), ..row(test, 4096) };
-    has(&paced(Test::RandomRead, 1000.0), None, "--rate_iops=1000");
-    has(&threaded(paced(Test::RandomRead, 1000.0), 4), None, "--rate_iops=250");
-    has(&threaded(paced(Test::RandomRead, 1000.0), 3), None, "--rate=1365333 !rate_iops");
-    has(&paced(Test::RandomRead, 0.5), None, "--rate=2048");
-    has(&paced(Test::RandomRead, 1e-9), None, "--rate=1");
-    has(&paced(Test::Mixed, 1000.0), None, "--rate_iops=700,300");
-    has(&threaded(paced(Test::Mixed, 1000.0), 3), None, "--rate=955733,409600");
+    has(&paced(Test::RandomRead, 1000.0), Figure::Own, "--rate_iops=1000");
+    has(&threaded(paced(Test::RandomRead, 1000.0), 4), Figure::Own, "--rate_iops=250");
+    has(&threaded(paced(Test::RandomRead, 1000.0), 3), Figure::Own, "--rate=1365333 !rate_iops");
+    has(&paced(Test::RandomRead, 0.5), Figure::Own, "--rate=2048");
+    has(&paced(Test::RandomRead, 1e-9), Figure::Own, "--rate=1");
+    has(&paced(Test::Mixed, 1000.0), Figure::Own, "--rate_iops=700,300");
+    has(&threaded(paced(Test::Mixed, 1000.0), 3), Figure::Own, "--rate=955733,409600");
     let reads = Row { read_percent: 100, ..paced(Test::Mixed, 1000.0) };
-    has(&reads, None, "--rate_iops=1000,0 --rwmixread=100");
-    let nearest = in_directory(&paced(Test::RandomRead, 10.0), MIB, None);
+    has(&reads, Figure::Own, "--rate_iops=1000,0 --rwmixread=100");
+    let nearest = in_directory(&paced(Test::RandomRead, 10.0), MIB, Figure::Own);
     assert!(note(&nearest).contains("intended start"));
 }
 
@@ -212,8 +214,8 @@ fn what_is_somebody_elses_is_only_read() {
         let nearest = on_file(&row(test, 4096), Overwriting::Allowed);
         check(&nearest, "--allow_file_create=0 --overwrite=1 !unlink !layout");
     }
-    has(&row(Test::RandomRead, 4096), None, "--unlink=1 !readonly !rm");
-    let several = in_directory(&threaded(row(Test::RandomRead, 4096), 2), MIB, None);
+    has(&row(Test::RandomRead, 4096), Figure::Own, "--unlink=1 !readonly !rm");
+    let several = in_directory(&threaded(row(Test::RandomRead, 4096), 2), MIB, Figure::Own);
     check(&several, "!unlink !readonly");
     assert!(several.command.is_some_and(|line| line.ends_with("/flatout-fio.tmp")));
 }
@@ -231,18 +233,18 @@ fn a_device_in_use_keeps_its_cache() {
     };
     let place = Place::find(&node, Overwriting::Refused).unwrap();
     let read = row(Test::RandomRead, 4096);
-    let nearest = |row: &Row| nearest(row, &place, 64 * MIB, &TERMS, None);
+    let nearest = |row: &Row| nearest(row, &place, 64 * MIB, &TERMS, Figure::Own);
     check(&nearest(&read), "--readonly --invalidate=0");
     check(&nearest(&buffered(read)), "--readonly !invalidate");
 }
 
 #[test]
 fn files_are_not_filled_in_tiny_blocks() {
-    has(&row(Test::RandomRead, 4096), None, "--bs=4096 !layout");
-    has(&row(Test::RandomWrite, 4096), None, "--bs=4096 --overwrite=1 !layout");
+    has(&row(Test::RandomRead, 4096), Figure::Own, "--bs=4096 !layout");
+    has(&row(Test::RandomWrite, 4096), Figure::Own, "--bs=4096 --overwrite=1 !layout");
     let tiny = buffered(row(Test::Latency(Tiny::RandomWrite), 8));
-    has(&tiny, None, "--name=layout --bs=1048576 --stonewall --bs=8 !overwrite");
-    has(&buffered(row(Test::Latency(Tiny::Read), 8)), None, "--bs=8,1048576 !layout");
+    has(&tiny, Figure::Own, "--name=layout --bs=1048576 --stonewall --bs=8 !overwrite");
+    has(&buffered(row(Test::Latency(Tiny::Read), 8)), Figure::Own, "--bs=8,1048576 !layout");
 }
 
 #[test]
@@ -250,13 +252,13 @@ fn large_requests_say_that_pages_differ() {
     let read = tuned(row(Test::SequentialRead, MIB), |tuning| {
         (tuning.engine, tuning.depth, tuning.threads) = (Engine::Uring, 16, 2);
     });
-    let nearest = in_directory(&read, 64 * MIB, None);
+    let nearest = in_directory(&read, 64 * MIB, Figure::Own);
     assert!(note(&nearest).contains("vm.nr_hugepages=18`"), "{nearest:?}");
     assert!(note(&nearest).contains("--mem=mmaphuge --hugepage-size=2m"), "{nearest:?}");
     // One buffer of 1 MiB is not on huge pages, and the page cache needs no long requests.
     let one = tuned(read.clone(), |tuning| tuning.depth = 1);
     for row in [one, buffered(read), row(Test::RandomRead, 4096)] {
-        assert!(!note(&in_directory(&row, 64 * MIB, None)).contains("hugepages"));
+        assert!(!note(&in_directory(&row, 64 * MIB, Figure::Own)).contains("hugepages"));
     }
 }
 
@@ -266,7 +268,7 @@ fn a_name_that_fio_would_cut_is_not_printed() {
     let path = directory.path().join("disk#1");
     std::fs::write(&path, [1; 8192]).unwrap();
     let place = Place::find(Path::new(&path), Overwriting::Allowed).unwrap();
-    let nearest = nearest(&row(Test::RandomWrite, 4096), &place, 8192, &TERMS, None);
+    let nearest = nearest(&row(Test::RandomWrite, 4096), &place, 8192, &TERMS, Figure::Own);
     assert_eq!(nearest.command, None);
     assert!(note(&nearest).contains("another file"));
 }

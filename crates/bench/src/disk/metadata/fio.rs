@@ -1,39 +1,38 @@
 //! The nearest fio job of each row, so that anybody can check.
 
-use super::row::{Directories, Row, Test};
-use super::{Options, room};
+use flatout_measure::fact::Facts;
+
+use super::row::{Directories, MetadataRow, Test};
+use super::{MetadataOptions, room};
+use crate::disk::fact;
 use crate::disk::fio::word::{file_name, quoted};
 
-/// Keys and texts for the audit: a command where fio has one, and what is different about it.
-pub(super) fn audit(row: &Row, options: &Options) -> Vec<(&'static str, String)> {
-    let refusal = match row.test {
-        Test::Rename => Some("fio has no engine that renames"),
-        Test::Readdir => Some("fio has no engine that lists directories"),
-        Test::OpenClose => Some("fio has no engine that opens and closes"),
-        Test::Create | Test::Stat | Test::Fsync | Test::Unlink => None,
-    };
-    if let Some(text) = refusal {
-        return vec![("fio_note", text.to_owned())];
-    }
-    let mut notes = Vec::new();
-    if row.directories == Directories::Many {
-        notes.push("fio puts the files of all its jobs into one directory");
-    }
-    if matches!(row.test, Test::Stat | Test::Unlink) {
-        notes.push("fio's files hold 4 KiB, these are empty; fio walks whole paths");
+/// A command where fio has one, and what is different about it.
+pub(super) fn facts(row: &MetadataRow, options: &MetadataOptions) -> Facts {
+    let refused = |why: &'static str| Facts::default().with(fact::FIO_NOTE, why);
+    match row.test {
+        Test::Rename => return refused("fio has no engine that renames"),
+        Test::Readdir => return refused("fio has no engine that lists directories"),
+        Test::OpenClose => return refused("fio has no engine that opens and closes"),
+        Test::Create | Test::Stat | Test::Fsync | Test::Unlink => {}
     }
     let Some(command) = command(row, options) else {
-        return vec![("fio_note", "fio cannot be told the name of this directory".to_owned())];
+        return refused("fio cannot be told the name of this directory");
     };
-    let mut entries = vec![("fio_command", command)];
-    if !notes.is_empty() {
-        entries.push(("fio_note", notes.join("; ")));
-    }
-    entries
+    let spread = "fio puts the files of all its jobs into one directory";
+    let content = "fio's files hold 4 KiB, these are empty; fio walks whole paths";
+    let notes = [
+        (row.directories == Directories::Many).then_some(spread),
+        matches!(row.test, Test::Stat | Test::Unlink).then_some(content),
+    ];
+    let notes: Vec<&str> = notes.into_iter().flatten().collect();
+    let mut facts = Facts::default().with(fact::FIO_COMMAND, command);
+    facts.set_known(fact::FIO_NOTE, Some(notes.join("; ")).filter(|note| !note.is_empty()));
+    facts
 }
 
 /// Tried with fio 3.33.
-fn command(row: &Row, options: &Options) -> Option<String> {
+fn command(row: &MetadataRow, options: &MetadataOptions) -> Option<String> {
     let files = room::files_of(row.test, options).div_ceil(row.threads);
     let bytes = options.small_file_bytes;
     let directory = file_name(&options.directory)?;

@@ -7,7 +7,7 @@ use std::os::fd::BorrowedFd;
 use rustix::fs::{AtFlags, Mode, OFlags, RawDir};
 use rustix::io::Errno;
 
-use super::place::DIRECTORY;
+use super::test_directory::DIRECTORY;
 
 const OWNER_ONLY: Mode = Mode::from_raw_mode(0o600);
 const NEW_FILE: OFlags = OFlags::WRONLY

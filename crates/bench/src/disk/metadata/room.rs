@@ -5,7 +5,7 @@ use rustix::fs::{Mode, OFlags};
 use flatout_io::Error as IoError;
 
 use super::row::{self, Directories, Test};
-use super::{Extent, Options};
+use super::{Extent, MetadataOptions};
 use crate::crew;
 use crate::error::Error;
 use crate::scratch;
@@ -41,10 +41,10 @@ const MOST_SMALL_FILE_BYTES: u64 = 1 << 20;
 
 /// Files and directories that exist at the end at most, should as many trials be repeated as the
 /// sampler ever repeats; usually it is a third of that.
-pub fn inodes(options: &Options) -> u64 {
-    1 + plots(options)
+pub(super) fn inodes(options: &MetadataOptions) -> u64 {
+    1 + file_sets(options)
         .iter()
-        .map(|plot| plot.count * inodes_of_plot(plot.files, plot.directories))
+        .map(|set| set.count * inodes_of_set(set.files, set.directories))
         .sum::<u64>()
 }
 
@@ -52,14 +52,14 @@ pub fn inodes(options: &Options) -> u64 {
 /// journal's share differs between filesystems.
 ///
 /// Units: bytes.
-pub fn write_bytes(options: &Options) -> u64 {
+pub(in crate::disk) fn write_bytes(options: &MetadataOptions) -> u64 {
     let content_bytes = options.small_file_bytes.next_multiple_of(BLOCK_BYTES) + SYNC_BYTES;
-    let of_plot = |plot: &Plots| {
-        let each = if plot.test == Test::Fsync { content_bytes } else { 0 };
-        u64::from(plot.files) * (FILE_BYTES + each)
-            + u64::from(plot.directories + 1) * DIRECTORY_BYTES
+    let of_set = |set: &FileSets| {
+        let each = if set.test == Test::Fsync { content_bytes } else { 0 };
+        u64::from(set.files) * (FILE_BYTES + each)
+            + u64::from(set.directories + 1) * DIRECTORY_BYTES
     };
-    DIRECTORY_BYTES + plots(options).iter().map(|plot| plot.count * of_plot(plot)).sum::<u64>()
+    DIRECTORY_BYTES + file_sets(options).iter().map(|set| set.count * of_set(set)).sum::<u64>()
 }
 
 /// Refuses what makes no sense and what the filesystem has not the inodes or the room for.
@@ -67,7 +67,7 @@ pub fn write_bytes(options: &Options) -> u64 {
 ///
 /// # Errors
 /// [`Error::Usage`] and [`Error::NoRoom`]; or the directory cannot be opened.
-pub fn check(options: &Options) -> Result<(), Error> {
+pub(in crate::disk) fn check(options: &MetadataOptions) -> Result<(), Error> {
     check_bounds(options)?;
     Free::of(options)?.refuse_unless_enough(options)
 }
@@ -77,7 +77,10 @@ pub fn check(options: &Options) -> Result<(), Error> {
 ///
 /// # Errors
 /// As [`check`], where not even a few files fit.
-pub fn fitted(options: &Options, most_bytes: Option<u64>) -> Result<Options, Error> {
+pub(in crate::disk) fn fitted(
+    options: &MetadataOptions,
+    most_bytes: Option<u64>,
+) -> Result<MetadataOptions, Error> {
     check_bounds(options)?;
     let free = Free::of(options)?;
     let free = Free { bytes: free.bytes.min(most_bytes.unwrap_or(u64::MAX)), ..free };
@@ -89,7 +92,7 @@ pub fn fitted(options: &Options, most_bytes: Option<u64>) -> Result<Options, Err
     Ok(fitted)
 }
 
-fn check_bounds(options: &Options) -> Result<(), Error> {
+fn check_bounds(options: &MetadataOptions) -> Result<(), Error> {
     let within = |what: &str, value: u64, least: u64, most: u64| {
         let text = format!("{what} {value}: it must be from {least} to {most}");
         if (least..=most).contains(&value) { Ok(()) } else { Err(Error::Usage(text)) }
@@ -112,7 +115,7 @@ struct Free {
 }
 
 impl Free {
-    fn of(options: &Options) -> Result<Self, Error> {
+    fn of(options: &MetadataOptions) -> Result<Self, Error> {
         let directory = &options.directory;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let opened = rustix::fs::open(directory, flags, Mode::empty())
@@ -124,11 +127,11 @@ impl Free {
         Ok(Self { inodes, bytes })
     }
 
-    fn is_enough(&self, options: &Options) -> bool {
+    fn is_enough(&self, options: &MetadataOptions) -> bool {
         self.inodes.is_none_or(|most| inodes(options) <= most) && write_bytes(options) <= self.bytes
     }
 
-    fn refuse_unless_enough(&self, options: &Options) -> Result<(), Error> {
+    fn refuse_unless_enough(&self, options: &MetadataOptions) -> Result<(), Error> {
         if self.is_enough(options) {
             return Ok(());
         }
@@ -144,17 +147,17 @@ impl Free {
     }
 }
 
-/// Plots of one kind.
-struct Plots {
+/// FileSets of one kind.
+struct FileSets {
     test: Test,
     count: u64,
     files: u32,
     directories: u32,
 }
 
-/// All plots of a run. The unlink rows use those that the create rows left, or as many as those
+/// All file_sets of a run. The unlink rows use those that the create rows left, or as many as those
 /// could have made.
-fn plots(options: &Options) -> Vec<Plots> {
+fn file_sets(options: &MetadataOptions) -> Vec<FileSets> {
     let rows = row::rows(&[Test::Create, Test::Fsync], options);
     let attempts = u64::from(attempts_most(options.extent));
     let fresh = rows.iter().map(|row| (row.test, attempts, row.directories));
@@ -165,7 +168,7 @@ fn plots(options: &Options) -> Vec<Plots> {
     fresh
         .chain(standing)
         .chain(moving)
-        .map(|(test, count, spread)| Plots {
+        .map(|(test, count, spread)| FileSets {
             test,
             count,
             files: files_of(test, options),
@@ -181,11 +184,11 @@ fn attempts_most(extent: Extent) -> u32 {
     counted + SPOILED_TRIALS.max(counted + 1)
 }
 
-pub(super) fn files_of(test: Test, options: &Options) -> u32 {
+pub(super) fn files_of(test: Test, options: &MetadataOptions) -> u32 {
     let few = (options.files / FSYNC_PART).max(FSYNC_LEAST_FILES).min(options.files);
     if test == Test::Fsync { few } else { options.files }
 }
 
-pub(super) fn inodes_of_plot(files: u32, directories: u32) -> u64 {
+pub(super) fn inodes_of_set(files: u32, directories: u32) -> u64 {
     u64::from(files) + u64::from(directories) + 1
 }

@@ -1,8 +1,10 @@
 //! Which rows there are, and what one operation of each consists of.
 
-use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 
-use super::Options;
+use flatout_measure::row::{Parameters, Row as Measurable, Unit};
+
+use super::MetadataOptions;
 
 /// What is done to the files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,7 +83,7 @@ impl Test {
     }
 
     /// Why the figure is not about durable names, for the tests that change some.
-    pub(super) fn durability_doubt(self) -> Option<&'static str> {
+    pub(super) fn not_durable(self) -> Option<&'static str> {
         let text = "the names change in memory and in the journal; nothing was synced";
         matches!(self, Self::Create | Self::Rename | Self::Unlink).then_some(text)
     }
@@ -105,7 +107,7 @@ impl Directories {
     }
 
     /// The number of directories; a multiple of the largest number of threads for `Many`.
-    pub(super) fn count(self, options: &Options) -> u32 {
+    pub(super) fn count(self, options: &MetadataOptions) -> u32 {
         match self {
             Self::One => 1,
             Self::Many => {
@@ -117,31 +119,35 @@ impl Directories {
 }
 
 /// One row.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Row {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct MetadataRow {
     pub(super) test: Test,
     pub(super) directories: Directories,
     pub(super) threads: u32,
 }
 
-impl Row {
-    pub(super) fn parameters(&self) -> Map<String, Value> {
-        let mut parameters = Map::new();
-        parameters.insert("directories".to_owned(), json!(self.directories.word()));
-        parameters.insert("threads".to_owned(), json!(self.threads));
-        parameters
+impl Measurable for MetadataRow {
+    fn id(&self) -> Cow<'static, str> {
+        self.test.id().into()
+    }
+
+    fn parameters(&self) -> Parameters {
+        let directories = self.directories.word();
+        Parameters::default().with("directories", directories).with("threads", self.threads)
+    }
+
+    fn unit(&self) -> Unit {
+        Unit::OperationsPerSecond
     }
 }
 
 /// The rows of `tests`.
-pub(super) fn rows(tests: &[Test], options: &Options) -> Vec<Row> {
-    let mut rows = Vec::new();
-    for &test in tests {
-        for directories in Directories::ALL {
-            for threads in options.thread_counts() {
-                rows.push(Row { test, directories, threads });
-            }
-        }
-    }
-    rows
+pub(super) fn rows(tests: &[Test], options: &MetadataOptions) -> Vec<MetadataRow> {
+    let counts = options.thread_counts();
+    let spread = tests.iter().flat_map(|&test| Directories::ALL.map(|spread| (test, spread)));
+    spread
+        .flat_map(|(test, directories)| {
+            counts.iter().map(move |&threads| MetadataRow { test, directories, threads })
+        })
+        .collect()
 }

@@ -9,20 +9,20 @@ use flatout_measure::clock::SystemClock;
 use flatout_measure::guard::FakeWitness;
 use flatout_measure::progress::Event;
 use flatout_measure::sampler::Sampler;
-use serde_json::json;
 
-use super::row::{Directories, Row};
+use super::room::inodes;
+use super::row::{Directories, MetadataRow};
 use super::*;
+use crate::disk::fact;
 
-fn options(directory: &Path) -> Options {
-    Options {
+fn options(directory: &Path) -> MetadataOptions {
+    MetadataOptions {
         directory: directory.to_owned(),
         files: 50,
         directories_many: 3,
         threads: Some(vec![1, 2]),
         small_file_bytes: 4096,
         extent: Extent::Quick,
-        seed: 7,
         cancel: CancelToken::manual(),
     }
 }
@@ -33,7 +33,7 @@ fn plan(trials: u32) -> Plan {
 }
 
 fn measured(
-    options: &Options,
+    options: &MetadataOptions,
     trials: u32,
     events: &mut dyn FnMut(Event),
 ) -> Result<Vec<Outcome>, Error> {
@@ -68,9 +68,9 @@ fn names(directory: &Path) -> Vec<String> {
     names
 }
 
-fn trial(site: &Site<'_>, test: Test, directories: Directories, threads: u32) -> Sample {
-    let row = Row { test, directories, threads };
-    (trial::case(row, site).trial)(3).unwrap()
+fn trial(test_files: &TestFiles<'_>, test: Test, directories: Directories, threads: u32) -> Sample {
+    let row = MetadataRow { test, directories, threads };
+    (trial::case(row, test_files).trial)(3).unwrap()
 }
 
 #[test]
@@ -105,42 +105,42 @@ fn operations_are_counted_and_really_happen() {
         (Directories::Many, 1),
         (Directories::Many, 2),
     ] {
-        let site = Site::make(&options).unwrap();
+        let test_files = TestFiles::make(&options).unwrap();
         let here = || names(directory.path());
         let numbered = |word: &str| -> Vec<String> {
             (0..50).map(|number| format!("{word}-{number:06}")).collect()
         };
 
-        let created = trial(&site, Test::Create, spread, threads);
-        assert_eq!((created.amount, &created.audit["requests"]), (50.0, &json!(50)));
+        let created = trial(&test_files, Test::Create, spread, threads);
+        assert_eq!((created.amount, created.facts.count(fact::REQUESTS)), (50.0, Some(50)));
         assert_eq!(created.latencies.unwrap().histogram.operations(), 50);
         assert_eq!(here(), numbered("file"));
 
-        let removed = trial(&site, Test::Unlink, spread, threads);
+        let removed = trial(&test_files, Test::Unlink, spread, threads);
         assert_eq!(removed.amount, 50.0);
         assert!(here().is_empty(), "those that the first trial left are gone");
 
         for word in ["moved", "file"] {
-            let renamed = trial(&site, Test::Rename, spread, threads);
+            let renamed = trial(&test_files, Test::Rename, spread, threads);
             assert_eq!(renamed.amount, 50.0);
             assert_eq!(here(), numbered(word));
         }
 
-        let synced = trial(&site, Test::Fsync, spread, threads);
-        assert_eq!((synced.amount, &synced.audit["bytes"]), (8.0, &json!(8 * 4096)));
+        let synced = trial(&test_files, Test::Fsync, spread, threads);
+        assert_eq!((synced.amount, synced.facts.count(fact::BYTES)), (8.0, Some(8 * 4096)));
         assert_eq!(here().len(), 58);
 
-        let listed = trial(&site, Test::Readdir, spread, threads);
+        let listed = trial(&test_files, Test::Readdir, spread, threads);
         assert_eq!(here().len(), 108, "files to be looked at were made");
         let latencies = listed.latencies.unwrap().histogram.operations();
         let largest = if spread == Directories::One { 50 } else { 50_u64.div_ceil(3) };
         assert!(listed.amount as u64 <= latencies * largest && listed.amount >= 1.0);
         for test in [Test::Stat, Test::OpenClose] {
-            let looked = trial(&site, test, spread, threads);
-            assert!(looked.audit["requests"].as_f64().unwrap() > looked.amount);
+            let looked = trial(&test_files, test, spread, threads);
+            assert!(looked.facts.number(fact::REQUESTS).unwrap() > looked.amount);
         }
         assert_eq!(here().len(), 108, "and looking changed nothing");
-        site.finish().unwrap();
+        test_files.finish().unwrap();
         assert!(is_empty(directory.path()));
     }
 }
@@ -148,14 +148,14 @@ fn operations_are_counted_and_really_happen() {
 #[test]
 fn each_file_has_a_content_of_its_length_when_it_is_synced() {
     let directory = tempfile::tempdir().unwrap();
-    let options = Options { small_file_bytes: 777, ..options(directory.path()) };
-    let site = Site::make(&options).unwrap();
-    trial(&site, Test::Fsync, Directories::One, 1);
+    let options = MetadataOptions { small_file_bytes: 777, ..options(directory.path()) };
+    let test_files = TestFiles::make(&options).unwrap();
+    trial(&test_files, Test::Fsync, Directories::One, 1);
     let place = fs::read_dir(directory.path()).unwrap().next().unwrap().unwrap();
-    let file = place.path().join("plot-0000/d-000/file-000007");
+    let file = place.path().join("set-0000/d-000/file-000007");
     let content = fs::read(file).unwrap();
     assert!(content.len() == 777 && content.iter().any(|&byte| byte != 0));
-    site.finish().unwrap();
+    test_files.finish().unwrap();
 }
 
 #[test]
@@ -184,14 +184,14 @@ fn a_user_who_stops_leaves_rows_that_say_so_and_no_files() {
 fn a_trial_that_is_cancelled_gives_no_sample() {
     let directory = tempfile::tempdir().unwrap();
     let options = options(directory.path());
-    let site = Site::make(&options).unwrap();
-    let row = Row { test: Test::Stat, directories: Directories::One, threads: 2 };
-    let mut case = trial::case(row, &site);
+    let test_files = TestFiles::make(&options).unwrap();
+    let row = MetadataRow { test: Test::Stat, directories: Directories::One, threads: 2 };
+    let mut case = trial::case(row, &test_files);
     (case.trial)(1).unwrap();
     options.cancel.cancel();
     assert_eq!((case.trial)(2), Err(TrialError::Interrupted));
     drop(case);
-    site.finish().unwrap();
+    test_files.finish().unwrap();
     assert!(is_empty(directory.path()));
 }
 
@@ -219,10 +219,10 @@ fn removing_follows_no_link() {
     let outside = tempfile::tempdir().unwrap();
     fs::write(outside.path().join("file-000000"), "dear").unwrap();
     let options = options(directory.path());
-    let site = Site::make(&options).unwrap();
+    let test_files = TestFiles::make(&options).unwrap();
     let place = fs::read_dir(directory.path()).unwrap().next().unwrap().unwrap().path();
-    std::os::unix::fs::symlink(outside.path(), place.join("plot-9999")).unwrap();
-    site.finish().unwrap();
+    std::os::unix::fs::symlink(outside.path(), place.join("set-9999")).unwrap();
+    test_files.finish().unwrap();
     assert!(is_empty(directory.path()));
     assert_eq!(names(outside.path()), ["file-000000"]);
 }
@@ -232,8 +232,8 @@ fn a_panic_leaves_nothing_either() {
     let directory = tempfile::tempdir().unwrap();
     let options = options(directory.path());
     let body = || {
-        let site = Site::make(&options).unwrap();
-        trial(&site, Test::Create, Directories::Many, 1);
+        let test_files = TestFiles::make(&options).unwrap();
+        trial(&test_files, Test::Create, Directories::Many, 1);
         panic!("on purpose");
     };
     assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)).is_err());
@@ -296,7 +296,8 @@ fn a_directory_that_cannot_be_written_to_is_refused_in_one_line() {
     let Some(mount) = Mount::make("ro") else { return };
     let text = measured(&options(mount.0.path()), 1, &mut |_| {}).unwrap_err().to_string();
     assert!(text.starts_with("cannot make a directory in ") && !text.contains('\n'), "{text}");
-    let nowhere = Options { directory: "/nowhere/at/all".into(), ..options(mount.0.path()) };
+    let nowhere =
+        MetadataOptions { directory: "/nowhere/at/all".into(), ..options(mount.0.path()) };
     assert!(check(&nowhere).unwrap_err().to_string().contains("/nowhere/at/all"));
 }
 
@@ -306,11 +307,11 @@ fn options_out_of_bounds_are_refused() {
     let good = options(directory.path());
     check(&good).unwrap();
     for bad in [
-        Options { files: 0, ..good.clone() },
-        Options { directories_many: 1, ..good.clone() },
-        Options { small_file_bytes: 0, ..good.clone() },
-        Options { threads: Some(vec![]), ..good.clone() },
-        Options { threads: Some(vec![0]), ..good.clone() },
+        MetadataOptions { files: 0, ..good.clone() },
+        MetadataOptions { directories_many: 1, ..good.clone() },
+        MetadataOptions { small_file_bytes: 0, ..good.clone() },
+        MetadataOptions { threads: Some(vec![]), ..good.clone() },
+        MetadataOptions { threads: Some(vec![0]), ..good.clone() },
     ] {
         assert!(matches!(check(&bad), Err(Error::Usage(_))), "{bad:?}");
     }
@@ -319,7 +320,7 @@ fn options_out_of_bounds_are_refused() {
 #[test]
 fn as_many_files_are_taken_as_there_is_room_for() {
     let Some(mount) = Mount::make("size=8g,nr_inodes=60000") else { return };
-    let wanted = Options { files: 100_000, ..options(mount.0.path()) };
+    let wanted = MetadataOptions { files: 100_000, ..options(mount.0.path()) };
     let fitted = fitted(&wanted, None).unwrap();
     assert!(fitted.files < wanted.files && inodes(&fitted) <= 30_000);
     check(&fitted).unwrap();

@@ -3,7 +3,7 @@
 //!
 //! Where an operation takes microseconds, each is timed: the end of one is the start of the next,
 //! so the clock is read once per operation. Looking up and opening take less than one, and the
-//! clock would be several per cent of them: their rate comes from a stretch in which the clock is
+//! clock would be several per cent of them: their rate comes from a window in which the clock is
 //! read once in many operations, and their latencies from a shorter one behind it, each with one
 //! reading of the clock in it.
 //!
@@ -12,23 +12,24 @@
 
 use std::mem::MaybeUninit;
 
-use flatout_measure::case::{Case, Latencies, Plain, Sample, TrialError};
+use flatout_measure::case::{Case, Latencies, Sample, TrialError};
+use flatout_measure::fact::Value;
 use flatout_measure::histogram::{Histogram, LoopKind};
 use flatout_measure::record::Warning;
-use flatout_measure::row::Unit;
+use flatout_measure::sampler::CLOCK_READS;
 use flatout_measure::warning;
 use flatout_sys::affinity;
 use flatout_sys::generator::fill_random;
 use flatout_sys::usage::{self, Usage};
-use serde_json::{Map, Value, json};
 
-use super::place::LISTING_BYTES;
-use super::plot::{Name, Order, Plot, Share};
-use super::row::{Row, Test};
-use super::site::{self, Site};
-use super::stretch::{Pace, Refusal, Stop, Stretch, again, again_in_batches, once};
-use super::{Options, fio, operation};
+use super::file_set::{FileSet, Name, Order, Share};
+use super::row::{MetadataRow, Test};
+use super::test_directory::LISTING_BYTES;
+use super::test_files::{self, TestFiles};
+use super::timed::{Pace, Refusal, Stop, Timed, again, again_in_batches, once};
+use super::{MetadataOptions, fio, operation};
 use crate::crew;
+use crate::disk::fact;
 
 /// How long files are looked at.
 const LOOKING_NS: u64 = 25_000_000;
@@ -37,47 +38,39 @@ const LOOKING_NS: u64 = 25_000_000;
 const CHANGING_NS: u64 = 500_000_000;
 
 /// The row as a case for the sampler.
-pub(super) fn case<'a>(row: Row, site: &'a Site<'a>) -> Case<'a, Plain> {
-    Case {
-        row: Plain {
-            id: row.test.id(),
-            parameters: row.parameters(),
-            unit: Unit::OperationsPerSecond,
-        },
-        trial: Box::new(move |seed| sample(&row, site, seed)),
-    }
+pub(super) fn case<'a>(row: MetadataRow, files: &'a TestFiles<'a>) -> Case<'a, MetadataRow> {
+    Case { row, trial: Box::new(move |seed| sample(&row, files, seed)) }
 }
 
-fn sample(row: &Row, site: &Site<'_>, seed: u64) -> Result<Sample, TrialError> {
-    let options = site.options;
+fn sample(row: &MetadataRow, files: &TestFiles<'_>, seed: u64) -> Result<Sample, TrialError> {
+    let options = files.options;
     if options.cancel.is_cancelled() {
         return Err(TrialError::Interrupted);
     }
-    let mut plot = site.take(row.test, row.directories)?;
+    let mut set = files.take(row.test, row.directories)?;
     if row.test.changes_names() {
-        site.settle(&plot)?;
+        files.settle(&set)?;
     }
     let written_before = usage::process_io();
     let crewed = crew::run(
         row.threads,
-        |thread| Desk::prepare(row, options, &plot, thread, seed),
-        |_, desk| desk.work(row, options, &plot),
+        |thread| Worker::prepare(row, options, &set, thread, seed),
+        |_, worker| worker.work(row, options, &set),
     );
     let written_after = usage::process_io();
-    let stretches = crewed.results.into_iter().collect::<Result<Vec<_>, _>>()?;
-    let mut sample = evaluate(row, site, &stretches);
-    if let (Some(before), Some(after)) = (written_before, written_after) {
-        let bytes = after.device_write_bytes.saturating_sub(before.device_write_bytes);
-        sample.audit.insert("process_write_bytes".to_owned(), bytes.into());
-    }
-    for number in stretches.iter().flat_map(|stretch| &stretch.changed) {
-        let name = &mut plot.files[*number as usize];
+    let threads = crewed.results.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let mut sample = evaluate(row, files, &threads);
+    let written = written_after
+        .zip(written_before)
+        .map(|(after, before)| after.device_write_bytes.saturating_sub(before.device_write_bytes));
+    sample.facts.set_known(fact::PROCESS_WRITE_BYTES, written);
+    let spread = [("files", set.files.len() as u64), ("directories", set.directories.into())];
+    sample.facts.set(fact::SPREAD, Value::fields(spread));
+    for number in threads.iter().flat_map(|timed| &timed.changed) {
+        let name = &mut set.files[*number as usize];
         *name = row.test.name_after(*name);
     }
-    let noun = if plot.directories == 1 { "directory" } else { "directories" };
-    let spread = format!("{} files in {} {noun}", plot.files.len(), plot.directories);
-    sample.audit.insert("spread".to_owned(), spread.into());
-    site.give_back(row.test, plot);
+    files.give_back(row.test, set);
     Ok(sample)
 }
 
@@ -99,27 +92,27 @@ impl Test {
 }
 
 /// What one thread has at hand before the clock runs.
-struct Desk {
+struct Worker {
     share: Share,
     histogram: Histogram,
     listing: Vec<MaybeUninit<u8>>,
     content: Vec<u8>,
 }
 
-impl Desk {
+impl Worker {
     fn prepare(
-        row: &Row,
-        options: &Options,
-        plot: &Plot,
+        row: &MetadataRow,
+        options: &MetadataOptions,
+        set: &FileSet,
         thread: u32,
         seed: u64,
     ) -> Result<Self, TrialError> {
         let creates = matches!(row.test, Test::Create | Test::Fsync);
         let order = if creates { Order::Ascending } else { Order::Random(seed) };
         let wanted = |name| (name == Name::Absent) == creates;
-        let share = plot
-            .share(thread, row.threads, order, wanted)
-            .map_err(|errno| site::failure(options, errno, "open a directory in", &plot.path))?;
+        let share = set.share(thread, row.threads, order, wanted).map_err(|errno| {
+            test_files::failure(options, errno, "open a directory in", &set.path)
+        })?;
         let length = if row.test == Test::Fsync { options.small_file_bytes } else { 0 };
         let mut content = vec![0; length as usize];
         fill_random(&mut content, seed, 0);
@@ -127,119 +120,110 @@ impl Desk {
         Ok(Self { share, histogram: Histogram::new(), listing, content })
     }
 
-    fn work(&mut self, row: &Row, options: &Options, plot: &Plot) -> Result<Stretch, TrialError> {
+    fn work(
+        &mut self,
+        row: &MetadataRow,
+        options: &MetadataOptions,
+        set: &FileSet,
+    ) -> Result<Timed, TrialError> {
         let Self { share, histogram, listing, content } = self;
         let cancel = options.cancel;
         let (changing, looking) = (Pace::new(CHANGING_NS, cancel), Pace::new(LOOKING_NS, cancel));
-        let files = share.items.len();
-        let at = |index: usize| {
+        let one = |index: usize| -> Result<u64, Refusal> {
+            if row.test == Test::Readdir {
+                let listed = operation::list(share.directory_at(index), listing)?;
+                let wanted = share.entries[index];
+                let refusal = Refusal::Entries(listed, wanted);
+                return if listed == wanted { Ok(listed) } else { Err(refusal) };
+            }
             let item = &share.items[index];
-            (share.directory(item), item)
+            let directory = share.directory(item);
+            let done = match row.test {
+                Test::Create => operation::create(directory, &item.name),
+                Test::Rename => operation::rename(directory, &item.name, &item.new_name),
+                Test::Unlink => operation::unlink(directory, &item.name),
+                Test::Fsync => operation::create_synced(directory, &item.name, content),
+                Test::OpenClose => operation::open_close(directory, &item.name),
+                Test::Stat | Test::Readdir => operation::stat(directory, &item.name),
+            };
+            Ok(done.map(|()| 1)?)
         };
+        let files = share.items.len();
         let before = usage::usage();
         let done = match row.test {
-            Test::Create => once(files, changing, histogram, |index| {
-                let (directory, item) = at(index);
-                operation::create(directory, &item.name)
-            }),
-            Test::Rename => once(files, changing, histogram, |index| {
-                let (directory, item) = at(index);
-                operation::rename(directory, &item.name, &item.new_name)
-            }),
-            Test::Unlink => once(files, changing, histogram, |index| {
-                let (directory, item) = at(index);
-                operation::unlink(directory, &item.name)
-            }),
-            Test::Fsync => once(files, changing, histogram, |index| {
-                let (directory, item) = at(index);
-                operation::create_synced(directory, &item.name, content)
-            }),
-            Test::Stat => again_in_batches(files, looking, histogram, |index| {
-                let (directory, item) = at(index);
-                operation::stat(directory, &item.name)
-            }),
-            Test::OpenClose => again_in_batches(files, looking, histogram, |index| {
-                let (directory, item) = at(index);
-                operation::open_close(directory, &item.name)
-            }),
-            Test::Readdir => again(share.directories.len(), looking, histogram, |slot| {
-                let listed = operation::list(share.directory_at(slot), listing)?;
-                let wanted = share.entries[slot];
-                if listed == wanted { Ok(listed) } else { Err(Refusal::Entries(listed, wanted)) }
-            }),
+            Test::Create | Test::Rename | Test::Unlink | Test::Fsync => {
+                once(files, changing, histogram, one)
+            }
+            Test::Stat | Test::OpenClose => again_in_batches(files, looking, histogram, one),
+            Test::Readdir => again(share.directories.len(), looking, histogram, one),
         };
         let after = usage::usage();
-        let mut stretch = done.map_err(|stop| match stop {
+        let mut timed = done.map_err(|stop| match stop {
             Stop::Cancelled => TrialError::Interrupted,
             Stop::Refused(_, Refusal::Entries(listed, wanted)) => TrialError::Failed(format!(
                 "a directory in {:?} was listed with {listed} of its {wanted} entries",
-                plot.path
+                set.path
             )),
             Stop::Refused(index, Refusal::Kernel(errno)) => {
                 let item = share.items.get(index).filter(|_| row.test != Test::Readdir);
-                let path = item.map_or(plot.path.clone(), |item| plot.path_of(item));
-                site::failure(options, errno, row.test.verb(), &path)
+                let path = item.map_or(set.path.clone(), |item| set.path_of(item));
+                test_files::failure(options, errno, row.test.verb(), &path)
             }
         })?;
         if row.test.changes_names() {
-            let done = share.items.iter().take(stretch.requests as usize);
-            stretch.changed = done.map(|item| item.number).collect();
+            let done = share.items.iter().take(timed.requests as usize);
+            timed.changed = done.map(|item| item.number).collect();
         }
-        stretch.usage = (before, after);
-        stretch.histogram = std::mem::take(histogram);
-        Ok(stretch)
+        timed.usage = (before, after);
+        timed.histogram = std::mem::take(histogram);
+        Ok(timed)
     }
 }
 
 /// Joins what the threads did; one that had no file says nothing about the time.
-fn evaluate(row: &Row, site: &Site<'_>, stretches: &[Stretch]) -> Sample {
-    let busy = || stretches.iter().filter(|stretch| stretch.amount > 0);
-    let start_ns = busy().map(|stretch| stretch.start_ns).min().unwrap_or(0);
-    let end_ns = busy().map(|stretch| stretch.end_ns).max().unwrap_or(0);
-    let sum = |of: fn(&Stretch) -> u64| stretches.iter().map(of).sum::<u64>();
+fn evaluate(row: &MetadataRow, files: &TestFiles<'_>, threads: &[Timed]) -> Sample {
+    let busy = || threads.iter().filter(|timed| timed.amount > 0);
+    let start_ns = busy().map(|timed| timed.start_ns).min().unwrap_or(0);
+    let end_ns = busy().map(|timed| timed.end_ns).max().unwrap_or(0);
+    let sum = |of: fn(&Timed) -> u64| threads.iter().map(of).sum::<u64>();
     let mut histogram = Histogram::new();
-    stretches.iter().for_each(|stretch| histogram.merge(&stretch.histogram));
-    let requests = sum(|stretch| stretch.requests);
-    // Threads read the clock at the same time.
-    let clock_reads = stretches.iter().map(|stretch| stretch.clock_reads).max().unwrap_or(0);
-    let mut audit = Map::new();
-    let mut set = |key: &str, value: Value| audit.insert(key.to_owned(), value);
-    set("requests", json!(requests));
-    set("clock_reads", json!(clock_reads));
+    threads.iter().for_each(|timed| histogram.merge(&timed.histogram));
+    let requests = sum(|timed| timed.requests);
     // Of the whole process, so from the first start to the last end.
     let used = |of: fn(&Usage) -> u64| {
-        let before = stretches.iter().map(|stretch| of(&stretch.usage.0)).min();
-        let after = stretches.iter().map(|stretch| of(&stretch.usage.1)).max();
+        let before = threads.iter().map(|timed| of(&timed.usage.0)).min();
+        let after = threads.iter().map(|timed| of(&timed.usage.1)).max();
         after.unwrap_or(0).saturating_sub(before.unwrap_or(0))
     };
-    set("user_ns", json!(used(|usage| usage.user_ns)));
-    set("system_ns", json!(used(|usage| usage.system_ns)));
-    set("threads_ns", json!(sum(|stretch| stretch.busy_ns)));
-    set("operation", row.test.operation().into());
+    let mut facts = fio::facts(row, files.options)
+        .with(fact::OPERATION, row.test.operation())
+        .with(fact::REQUESTS, requests)
+        // Threads read the clock at the same time.
+        .with(CLOCK_READS, threads.iter().map(|timed| timed.clock_reads).max().unwrap_or(0))
+        .with(fact::USER_NS, used(|usage| usage.user_ns))
+        .with(fact::SYSTEM_NS, used(|usage| usage.system_ns))
+        .with(fact::THREADS_NS, sum(|timed| timed.busy_ns));
     if row.test == Test::Fsync {
-        set("bytes", json!(requests * site.options.small_file_bytes));
-    }
-    for (key, text) in fio::audit(row, site.options) {
-        set(key, text.into());
+        facts.set(fact::BYTES, requests * files.options.small_file_bytes);
     }
     Sample {
-        amount: sum(|stretch| stretch.amount) as f64,
+        amount: sum(|timed| timed.amount) as f64,
         elapsed_ns: end_ns.saturating_sub(start_ns),
-        audit,
-        warnings: warnings(row, site),
+        facts,
+        warnings: warnings(row, files),
         latencies: Some(Latencies { histogram, loop_kind: LoopKind::Closed }),
         ..Sample::default()
     }
 }
 
-fn warnings(row: &Row, site: &Site<'_>) -> Vec<Warning> {
+fn warnings(row: &MetadataRow, files: &TestFiles<'_>) -> Vec<Warning> {
     let mut warnings = Vec::new();
-    if let Some(text) = row.test.durability_doubt() {
+    if let Some(text) = row.test.not_durable() {
         warnings.push(Warning::new(warning::NOT_DURABLE, text));
     }
-    if site.filesystem.in_memory {
+    if files.filesystem.in_memory {
         let text =
-            format!("files of {} live in memory: no storage is involved", site.filesystem.name);
+            format!("files of {} live in memory: no storage is involved", files.filesystem.name);
         warnings.push(Warning::new(warning::MEMORY_FILESYSTEM, text));
     }
     warnings.extend(crew::oversubscribed(row.threads, affinity::allowed_cpu_count()));

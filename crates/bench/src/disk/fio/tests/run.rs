@@ -91,12 +91,12 @@ fn run_in_directory(is_meant: impl Fn(&Row) -> bool) {
     fs::create_dir(&directory).unwrap();
     let place = Place::find(&directory, Overwriting::Refused).unwrap();
     for row in TESTS.into_iter().flat_map(rows).filter(is_meant) {
-        let untils: &[_] = match row.test.course() {
-            Course::Write => &[Some("device"), Some("durable")],
-            _ => &[None],
+        let figures: &[_] = match row.test.io_type() {
+            IoType::Write => &[Figure::Own, Figure::Durable],
+            _ => &[Figure::Own],
         };
-        for &until in untils {
-            let nearest = nearest(&row, &place, LENGTH_BYTES, &TERMS, until);
+        for &figure in figures {
+            let nearest = nearest(&row, &place, LENGTH_BYTES, &TERMS, figure);
             run(&nearest);
             assert_eq!(fs::read_dir(&directory).unwrap().count(), 0, "{nearest:?}");
         }
@@ -131,7 +131,7 @@ fn on_a_file_they_run_and_change_it_only_where_they_write() {
     fs::write(&path, &bytes).unwrap();
     let place = Place::find(&path, Overwriting::Allowed).unwrap();
     for row in TESTS.into_iter().flat_map(rows).filter(|row| row.extents == Extents::Written) {
-        run(&nearest(&row, &place, bytes.len() as u64, &TERMS, Some("device")));
+        run(&nearest(&row, &place, bytes.len() as u64, &TERMS, Figure::Own));
         let now = fs::read(&path).unwrap();
         assert_eq!(now.len(), bytes.len(), "{row:?}");
         if now != bytes {
@@ -183,7 +183,7 @@ fn on_a_device_they_run_and_read() {
     let place = Place::find(&device.0, Overwriting::Refused).unwrap();
     let reads = TESTS.into_iter().flat_map(rows).filter(|row| !row.writes());
     for row in reads {
-        run(&nearest(&row, &place, LENGTH_BYTES, &TERMS, None));
+        run(&nearest(&row, &place, LENGTH_BYTES, &TERMS, Figure::Own));
     }
 }
 
@@ -193,7 +193,7 @@ fn visited(row: &Row) -> Vec<u64> {
     let (path, log) = (directory.path().join("data"), directory.path().join("log"));
     fs::write(&path, vec![1; LENGTH_BYTES as usize]).unwrap();
     let place = Place::find(&path, Overwriting::Refused).unwrap();
-    let mut nearest = nearest(row, &place, LENGTH_BYTES, &TERMS, None);
+    let mut nearest = nearest(row, &place, LENGTH_BYTES, &TERMS, Figure::Own);
     let command = nearest.command.as_mut().unwrap();
     // The size bounds it; time must not, however slow the machine is.
     let words: Vec<String> = command

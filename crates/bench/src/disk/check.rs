@@ -12,7 +12,7 @@ const MOST_RATE: f64 = 1e9;
 /// Refuses settings out of bounds, and patterns that this place must not see.
 ///
 /// Errors: one line that names the option and what would be right.
-pub(super) fn check(options: &Options, place: &Place) -> Result<(), Error> {
+pub(super) fn options(options: &Options, place: &Place) -> Result<(), Error> {
     let selection = &options.selection;
     let usage = |text: String| Err(Error::Usage(text));
     for &block_bytes in &selection.block_bytes {

@@ -8,7 +8,7 @@ use flatout_sys::cancel::CancelToken;
 use flatout_sys::clock::monotonic_ns;
 
 use super::lane::{LaneWork, Stamps, Turns, Work};
-use super::pattern::{Course, Test};
+use super::pattern::{IoType, Test};
 use super::row::Row;
 
 /// Operations of a round at most, and rounds; the median counts. About 10 ms for small reads.
@@ -42,10 +42,10 @@ pub(super) fn ns_per_operation(row: &Row) -> f64 {
         let start_ns = monotonic_ns();
         let mut lane = LaneWork::new(Work {
             // A copy is two requests and no data of its own.
-            course: if row.test.course() == Course::Mixed {
-                Course::Write
+            io_type: if row.test.io_type() == IoType::Mixed {
+                IoType::Write
             } else {
-                row.test.course()
+                row.test.io_type()
             },
             order: Order::Random { seed: 1 },
             split: Split::Contiguous,

@@ -10,12 +10,12 @@ use flatout_sys::cancel::CancelToken;
 use flatout_sys::clock::monotonic_ns;
 use flatout_sys::extent::{self, Extents};
 use flatout_sys::filesystem::{Filesystem, Nature};
-use flatout_sys::storage::{self, Chain, IoLimit};
+use flatout_sys::storage::{self, Chain, Disk, IoLimit, Layer};
 use flatout_sys::{filesystem, memory, page_cache, ring, steal};
 
 use super::Options;
 use super::budget::Budget;
-use super::pattern::Course;
+use super::pattern::{IoType, Test};
 use super::place::{Kind, Place, Rights};
 use super::row::Row;
 use crate::error::Error;
@@ -25,7 +25,7 @@ use crate::scratch::Scratch;
 const NEARLY_FULL_SHARE: f64 = 0.05;
 
 /// Everything that the rows of a run share.
-pub(super) struct Site {
+pub(super) struct TestFile {
     pub(super) place: Place,
     pub(super) path: PathBuf,
     /// The file made for this run; none where the user named one.
@@ -38,7 +38,7 @@ pub(super) struct Site {
     pub(super) extents: Option<Extents>,
     pub(super) budget: Budget,
     /// What speaks against every figure of this place.
-    pub(super) doubts: Vec<Warning>,
+    pub(super) warnings: Vec<Warning>,
     pub(super) began_ns: u64,
     /// CPUs over which the kernel sums what was stolen.
     pub(super) cpus: f64,
@@ -47,7 +47,7 @@ pub(super) struct Site {
     pub(super) cancel: CancelToken,
 }
 
-impl Site {
+impl TestFile {
     /// Looks at the file: the one in `scratch`, or the user's.
     ///
     /// Errors: it cannot be opened or examined.
@@ -80,7 +80,7 @@ impl Site {
                 extent::extents(source.file(), 0, length_bytes).map_err(examine())?
             }
         };
-        let mut site = Self {
+        let mut file = Self {
             place: place.clone(),
             path,
             scratch,
@@ -91,23 +91,31 @@ impl Site {
             limits,
             extents,
             budget,
-            doubts: dirty.into_iter().collect(),
+            warnings: dirty.into_iter().collect(),
             began_ns: monotonic_ns(),
             cpus: steal::cpu_times(root).map_or(1.0, |times| f64::from(times.cpus.max(1))),
             is_virtual: environment::capture(root).hypervisor != Some(false),
             cancel: options.cancel,
         };
-        site.doubt_the_file();
-        site.doubt_the_place(reduced_from);
-        Ok(site)
+        file.examine_file();
+        file.examine_place(reduced_from);
+        Ok(file)
     }
 
     /// A descriptor of the file.
-    pub(super) fn file(&self) -> BorrowedFd<'_> {
+    pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
         match &self.scratch {
             Some(scratch) => scratch.file(),
             None => self.source.file(),
         }
+    }
+
+    /// The disks at the end of the chain.
+    pub(super) fn disks(&self) -> impl Iterator<Item = &Disk> {
+        self.chain.layers.iter().filter_map(|layer| match layer {
+            Layer::Disk(disk) => Some(disk),
+            _ => None,
+        })
     }
 
     /// The directory in which further files can be made.
@@ -115,11 +123,11 @@ impl Site {
         (self.place.rights() == Rights::MakeFiles).then(|| self.place.path())
     }
 
-    fn doubt(&mut self, code: &str, text: String) {
-        warning::add(&mut self.doubts, Warning::new(code, text));
+    fn warn(&mut self, code: &str, text: String) {
+        warning::add(&mut self.warnings, Warning::new(code, text));
     }
 
-    fn doubt_the_file(&mut self) {
+    fn examine_file(&mut self) {
         if let Some(extents) = self.extents {
             let length = self.length_bytes.max(1) as f64;
             let share = |bytes: u64| 100.0 * bytes as f64 / length;
@@ -128,7 +136,7 @@ impl Site {
                     "{:.1} % of the file are holes: reading them touches no storage",
                     share(extents.hole_bytes)
                 );
-                self.doubt(warning::SPARSE_FILE, text);
+                self.warn(warning::SPARSE_FILE, text);
             }
             if let Some(unwritten) = extents.unwritten_bytes.filter(|&bytes| bytes > 0) {
                 let text = format!(
@@ -136,12 +144,12 @@ impl Site {
                      storage",
                     share(unwritten)
                 );
-                self.doubt(warning::UNWRITTEN_EXTENTS, text);
+                self.warn(warning::UNWRITTEN_EXTENTS, text);
             }
         }
     }
 
-    fn doubt_the_place(&mut self, reduced_from: Option<u64>) {
+    fn examine_place(&mut self, reduced_from: Option<u64>) {
         let name = self.chain.filesystem.clone();
         let nature = match self.chain.nature {
             Nature::Memory => Some((
@@ -167,15 +175,15 @@ impl Site {
             Nature::Disk => None,
         };
         if let Some((code, text)) = nature {
-            self.doubt(code, text);
+            self.warn(code, text);
         }
         if self.chain.disks().is_empty() && self.chain.nature == Nature::Disk {
             let text =
                 "no block device is known behind this place: what a device moved cannot be shown";
-            self.doubt(warning::DEVICE_UNKNOWN, text.to_owned());
+            self.warn(warning::DEVICE_UNKNOWN, text.to_owned());
         }
         let cached_loop = self.chain.layers.iter().find_map(|layer| match layer {
-            storage::Layer::Loop { name, direct_io, .. } if *direct_io != Some(true) => Some(name),
+            Layer::Loop { name, direct_io, .. } if *direct_io != Some(true) => Some(name),
             _ => None,
         });
         if let Some(name) = cached_loop.cloned() {
@@ -183,7 +191,7 @@ impl Site {
                 "{name} is a loop device that goes through the page cache: around the cache for us is \
                  not around the cache for its file"
             );
-            self.doubt(warning::LOOP_CACHED, text);
+            self.warn(warning::LOOP_CACHED, text);
         }
         let size = self.filesystem.size_bytes;
         let free = self.filesystem.free_bytes;
@@ -193,7 +201,7 @@ impl Site {
                 "{:.1} % of the filesystem are free: places for new blocks are hard to find",
                 100.0 * free as f64 / size as f64
             );
-            self.doubt(warning::NEARLY_FULL, text);
+            self.warn(warning::NEARLY_FULL, text);
         }
         if let Some(wanted) = reduced_from {
             let text = format!(
@@ -201,14 +209,14 @@ impl Site {
                  --max-write, allows no more",
                 self.length_bytes
             );
-            self.doubt(warning::SIZE_REDUCED, text);
+            self.warn(warning::SIZE_REDUCED, text);
         }
     }
 
     /// Fits a row to what this machine and file can do; what it could not have is said.
     pub(super) fn fit(&self, mut row: Row) -> Row {
         let refuse = |row: &mut Row, code: &str, text: String| {
-            warning::add(&mut row.doubts, Warning::new(code, text));
+            warning::add(&mut row.warnings, Warning::new(code, text));
         };
         if row.tuning.engine == Engine::Uring
             && let Err(why) = ring::probe()
@@ -228,11 +236,10 @@ impl Site {
             refuse(&mut row, fallback.code, fallback.text);
         }
         let memory = memory::available_bytes().unwrap_or(0);
-        let is_cold =
-            !matches!(row.test, super::pattern::Test::Reread | super::pattern::Test::Latency(_));
+        let is_cold = !matches!(row.test, Test::Reread | Test::Latency(_));
         if row.tuning.caching != Caching::Direct
             && is_cold
-            && row.test.course() != Course::Write
+            && row.test.io_type() != IoType::Write
             && self.length_bytes < memory
             && self.chain.nature != Nature::Memory
         {

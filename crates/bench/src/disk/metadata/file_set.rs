@@ -8,8 +8,8 @@ use flatout_measure::random::SplitMix64;
 use rustix::fs::Mode;
 use rustix::io::Errno;
 
-use super::place::{self, DIRECTORY, Place};
 use super::row::Directories;
+use super::test_directory::{self, DIRECTORY, TestDirectory};
 
 /// What a file is called at present.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub(super) enum Name {
 
 /// A set of files below a directory of its own.
 #[derive(Debug)]
-pub(super) struct Plot {
+pub(super) struct FileSet {
     own: OwnedFd,
     pub(super) path: PathBuf,
     pub(super) directories: u32,
@@ -46,14 +46,14 @@ pub(super) enum Order {
 #[derive(Debug)]
 pub(super) struct Item {
     pub(super) number: u32,
-    /// Place of its directory in [`Share::directories`].
+    /// TestDirectory of its directory in [`Share::directories`].
     pub(super) slot: usize,
     pub(super) name: CString,
     /// The name that it takes when it is renamed.
     pub(super) new_name: CString,
 }
 
-/// The part of a plot that one thread works on.
+/// The part of a file_set that one thread works on.
 #[derive(Debug)]
 pub(super) struct Share {
     pub(super) directories: Vec<OwnedFd>,
@@ -62,7 +62,7 @@ pub(super) struct Share {
     pub(super) items: Vec<Item>,
 }
 
-/// The number of the plot, how many files it will have, and over how many directories they are
+/// The number of the file_set, how many files it will have, and over how many directories they are
 /// spread.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Layout {
@@ -72,15 +72,15 @@ pub(super) struct Layout {
     pub(super) spread: Directories,
 }
 
-impl Plot {
-    /// Makes the directories of a plot; files come later.
-    pub(super) fn make(place: &Place, layout: Layout) -> Result<Self, Errno> {
+impl FileSet {
+    /// Makes the directories of a file_set; files come later.
+    pub(super) fn make(place: &TestDirectory, layout: Layout) -> Result<Self, Errno> {
         let Layout { number, files, directories, spread } = layout;
-        let text = format!("plot-{number:04}");
+        let text = format!("set-{number:04}");
         let path = place.path().join(&text);
-        let own = place::make_directory(place.descriptor(), &c_string(text))?;
+        let own = test_directory::make_directory(place.descriptor(), &c_string(text))?;
         for index in 0..directories {
-            place::make_directory(own.as_fd(), &directory_name(index))?;
+            test_directory::make_directory(own.as_fd(), &directory_name(index))?;
         }
         Ok(Self { own, path, directories, spread, files: vec![Name::Absent; files as usize] })
     }

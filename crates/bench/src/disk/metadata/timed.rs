@@ -7,10 +7,11 @@ use flatout_sys::usage::Usage;
 use rustix::io::Errno;
 
 /// Operations between two readings of the clock where each would cost too much.
-const BATCH: u32 = 64;
+const BATCH: u64 = 64;
 /// How long looking is timed one by one for the latencies.
 const LATENCY_NS: u64 = 5_000_000;
-/// When a stretch ends at the latest.
+
+/// When a thread ends at the latest.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pace {
     most_ns: u64,
@@ -36,7 +37,7 @@ impl From<Errno> for Refusal {
     }
 }
 
-/// Why a stretch ended before its time.
+/// Why a thread ended before its time.
 pub(super) enum Stop {
     Cancelled,
     /// At which file or directory, and why.
@@ -45,7 +46,7 @@ pub(super) enum Stop {
 
 /// What one thread did.
 #[derive(Debug, Default)]
-pub(super) struct Stretch {
+pub(super) struct Timed {
     pub(super) start_ns: u64,
     pub(super) end_ns: u64,
     /// Operations from start to end.
@@ -68,22 +69,10 @@ pub(super) fn once(
     count: usize,
     pace: Pace,
     histogram: &mut Histogram,
-    mut operation: impl FnMut(usize) -> Result<(), Errno>,
-) -> Result<Stretch, Stop> {
-    let start_ns = monotonic_ns();
-    let mut end_ns = start_ns;
-    let mut done = 0;
-    while done < count && end_ns - start_ns < pace.most_ns {
-        if pace.cancel.is_cancelled() {
-            return Err(Stop::Cancelled);
-        }
-        operation(done).map_err(|errno| Stop::Refused(done, errno.into()))?;
-        let now_ns = monotonic_ns();
-        histogram.record(now_ns - end_ns);
-        end_ns = now_ns;
-        done += 1;
-    }
-    Ok(stretch(start_ns, end_ns, done as u64, done as u64))
+    operation: impl FnMut(usize) -> Result<u64, Refusal>,
+) -> Result<Timed, Stop> {
+    let pass = Pass { count, most: count as u64, batch: 1, pace };
+    pass.run(|ns| histogram.record(ns), operation)
 }
 
 /// Does and times the operations over and over; each says how much it was.
@@ -91,23 +80,10 @@ pub(super) fn again(
     count: usize,
     pace: Pace,
     histogram: &mut Histogram,
-    mut operation: impl FnMut(usize) -> Result<u64, Refusal>,
-) -> Result<Stretch, Stop> {
-    let start_ns = monotonic_ns();
-    let mut end_ns = start_ns;
-    let (mut index, mut amount, mut clock_reads) = (0, 0, 0);
-    while count > 0 && end_ns - start_ns < pace.most_ns {
-        if pace.cancel.is_cancelled() {
-            return Err(Stop::Cancelled);
-        }
-        amount += operation(index).map_err(|refusal| Stop::Refused(index, refusal))?;
-        let now_ns = monotonic_ns();
-        histogram.record(now_ns - end_ns);
-        end_ns = now_ns;
-        clock_reads += 1;
-        index = if index + 1 < count { index + 1 } else { 0 };
-    }
-    Ok(stretch(start_ns, end_ns, amount, clock_reads))
+    operation: impl FnMut(usize) -> Result<u64, Refusal>,
+) -> Result<Timed, Stop> {
+    let pass = Pass { count, most: u64::MAX, batch: 1, pace };
+    pass.run(|ns| histogram.record(ns), operation)
 }
 
 /// Does the operations over and over, reading the clock between batches; then for a shorter while
@@ -116,34 +92,53 @@ pub(super) fn again_in_batches(
     count: usize,
     pace: Pace,
     histogram: &mut Histogram,
-    mut operation: impl FnMut(usize) -> Result<(), Errno>,
-) -> Result<Stretch, Stop> {
-    let start_ns = monotonic_ns();
-    let mut end_ns = start_ns;
-    let (mut index, mut batches) = (0, 0);
-    while count > 0 && end_ns - start_ns < pace.most_ns {
-        if pace.cancel.is_cancelled() {
-            return Err(Stop::Cancelled);
-        }
-        for _ in 0..BATCH {
-            operation(index).map_err(|errno| Stop::Refused(index, errno.into()))?;
-            index = if index + 1 < count { index + 1 } else { 0 };
-        }
-        end_ns = monotonic_ns();
-        batches += 1;
-    }
-    let timed_pace = Pace { most_ns: LATENCY_NS, ..pace };
-    let timed = again(count, timed_pace, histogram, |index| Ok(operation(index).map(|()| 1)?))?;
-    let mut stretch = stretch(start_ns, end_ns, batches * u64::from(BATCH), batches);
-    stretch.requests += timed.requests;
-    stretch.busy_ns += timed.busy_ns;
-    Ok(stretch)
+    mut operation: impl FnMut(usize) -> Result<u64, Refusal>,
+) -> Result<Timed, Stop> {
+    let pass = Pass { count, most: u64::MAX, batch: BATCH, pace };
+    let mut timed = pass.run(|_| (), &mut operation)?;
+    let pace = Pace { most_ns: LATENCY_NS, ..pace };
+    let singly = again(count, pace, histogram, operation)?;
+    timed.requests += singly.requests;
+    timed.busy_ns += singly.busy_ns;
+    Ok(timed)
 }
 
-fn stretch(start_ns: u64, end_ns: u64, amount: u64, clock_reads: u64) -> Stretch {
-    let busy_ns = end_ns - start_ns;
-    let requests = amount;
-    Stretch { start_ns, end_ns, amount, requests, busy_ns, clock_reads, ..Stretch::default() }
+/// Operations in order, from the first again after the last.
+struct Pass {
+    count: usize,
+    /// How many are done at most.
+    most: u64,
+    /// How many are done between two readings of the clock.
+    batch: u64,
+    pace: Pace,
+}
+
+impl Pass {
+    fn run(
+        &self,
+        mut record: impl FnMut(u64),
+        mut operation: impl FnMut(usize) -> Result<u64, Refusal>,
+    ) -> Result<Timed, Stop> {
+        let start_ns = monotonic_ns();
+        let mut end_ns = start_ns;
+        let (mut index, mut amount, mut clock_reads) = (0, 0, 0);
+        let most_batches = if self.count == 0 { 0 } else { self.most / self.batch };
+        while clock_reads < most_batches && end_ns - start_ns < self.pace.most_ns {
+            if self.pace.cancel.is_cancelled() {
+                return Err(Stop::Cancelled);
+            }
+            for _ in 0..self.batch {
+                amount += operation(index).map_err(|refusal| Stop::Refused(index, refusal))?;
+                index = if index + 1 < self.count { index + 1 } else { 0 };
+            }
+            let now_ns = monotonic_ns();
+            record(now_ns - end_ns);
+            end_ns = now_ns;
+            clock_reads += 1;
+        }
+        let (requests, busy_ns) = (amount, end_ns - start_ns);
+        Ok(Timed { start_ns, end_ns, amount, requests, busy_ns, clock_reads, ..Timed::default() })
+    }
 }
 
 #[cfg(test)]
@@ -158,7 +153,7 @@ mod tests {
         let pace = Pace::new(LONG_NS, CancelToken::manual());
         let done = once(3, pace, &mut histogram, |index| {
             seen.push(index);
-            Ok(())
+            Ok(1)
         });
         let done = done.ok().unwrap();
         assert_eq!((done.amount, done.requests, histogram.operations()), (3, 3, 3));
@@ -179,7 +174,7 @@ mod tests {
         let mut histogram = Histogram::new();
         let stopped = once(10, pace, &mut histogram, |_| {
             operation(2);
-            Ok(())
+            Ok(1)
         });
         assert!(matches!(stopped, Err(Stop::Cancelled)));
         assert_eq!(calls, 2);
@@ -190,7 +185,7 @@ mod tests {
     #[test]
     fn a_refusal_names_the_file() {
         let pace = Pace::new(LONG_NS, CancelToken::manual());
-        let refuse = |index| if index == 2 { Err(Errno::NOENT) } else { Ok(()) };
+        let refuse = |index| if index == 2 { Err(Errno::NOENT.into()) } else { Ok(1) };
         let stopped = once(5, pace, &mut Histogram::new(), refuse);
         assert!(matches!(stopped, Err(Stop::Refused(2, Refusal::Kernel(Errno::NOENT)))));
         let stopped = again_in_batches(5, pace, &mut Histogram::new(), refuse);
@@ -201,9 +196,9 @@ mod tests {
     fn nothing_to_do_and_no_time_end_at_once() {
         let mut histogram = Histogram::new();
         let pace = Pace::new(LONG_NS, CancelToken::manual());
-        assert_eq!(again_in_batches(0, pace, &mut histogram, |_| Ok(())).ok().unwrap().requests, 0);
+        assert_eq!(again_in_batches(0, pace, &mut histogram, |_| Ok(1)).ok().unwrap().requests, 0);
         let pace = Pace::new(0, CancelToken::manual());
-        assert_eq!(once(9, pace, &mut histogram, |_| Ok(())).ok().unwrap().requests, 0);
+        assert_eq!(once(9, pace, &mut histogram, |_| Ok(1)).ok().unwrap().requests, 0);
         assert_eq!(histogram.operations(), 0);
     }
 }

@@ -14,8 +14,8 @@ use rustix::io::{Errno, retry_on_intr};
 
 use crate::error::Error;
 
-/// First letters of all names below the place, and how deep they lie: plot, directory, file.
-const NAMES: [&[u8]; 4] = [b"plot-", b"d-", b"file-", b"moved-"];
+/// First letters of all names below the directory, and how deep they lie: set, directory, file.
+const NAMES: [&[u8]; 4] = [b"set-", b"d-", b"file-", b"moved-"];
 const DEPTH: u32 = 2;
 /// Names that are tried for the place itself.
 const ATTEMPTS: u32 = 16;
@@ -30,9 +30,9 @@ const OWNER_ONLY: Mode = Mode::from_raw_mode(0o700);
 pub(super) const DIRECTORY: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// A fresh directory. [`Place::finish`] removes it with all that flatout put into it.
+/// A fresh directory. [`TestDirectory::finish`] removes it with all that flatout put into it.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct TestDirectory {
     parent: OwnedFd,
     own: OwnedFd,
     name: CString,
@@ -40,7 +40,7 @@ pub(super) struct Place {
     is_removed: bool,
 }
 
-impl Place {
+impl TestDirectory {
     /// Makes a directory of a name that nobody has, in `directory`.
     ///
     /// Errors: `directory` cannot be opened or written to.
@@ -93,8 +93,8 @@ impl Place {
     }
 }
 
-impl Drop for Place {
-    /// For panics only: everybody else calls [`Place::finish`] and reads what it says.
+impl Drop for TestDirectory {
+    /// For panics only: everybody else calls [`TestDirectory::finish`] and reads what it says.
     fn drop(&mut self) {
         if !self.is_removed {
             let _unread = self.remove();

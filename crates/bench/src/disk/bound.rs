@@ -1,0 +1,199 @@
+//! What a figure of the disk area is held against, and its bottleneck.
+
+use flatout_io::{Caching, Engine};
+use flatout_measure::case::Measured;
+use flatout_measure::ceiling::{self, TOLERANCE};
+use flatout_measure::record::{Ceiling, Provenance};
+use flatout_measure::row::Row as _;
+use flatout_measure::warning;
+use flatout_sys::filesystem::Nature;
+use flatout_sys::storage::IoLimit;
+
+use super::fact;
+use super::finish::{Finding, findings};
+use super::pattern::{IoType, Test};
+use super::row::Row;
+use super::test_file::TestFile;
+
+/// Share of a ceiling from which on the ceiling is the limit.
+const AT_THE_LIMIT: f64 = 0.9;
+/// Share of a limit of the control group from which on it is what holds a row back: the kernel
+/// hands out a limit in slices.
+const AT_THE_GROUPS_LIMIT: f64 = 0.8;
+/// CPU time of a thread over the time from which on the thread is the limit.
+const BUSY_SHARE: f64 = 0.9;
+
+/// Gives each figure its bound and names the bottleneck.
+pub(super) fn apply(rows: &mut [Measured<Row>], file: &TestFile) {
+    let best = Best::of(rows);
+    for mut finding in rows.iter_mut().flat_map(findings) {
+        let Some(median) = finding.outcome.median else { continue };
+        let group = group_limit(finding.row, file);
+        if let Some((name, value)) = &group {
+            let unit = finding.row.unit().name();
+            let text = format!("{name} allows {value:.0} {unit}");
+            finding.warn(warning::IO_LIMIT, text);
+        }
+        let bound = match group {
+            Some((name, value))
+                if (AT_THE_GROUPS_LIMIT..=TOLERANCE).contains(&(median / value)) =>
+            {
+                Ceiling::known(name, Some(value), Provenance::Given)
+                    .limited_by("the control group's limit")
+            }
+            _ => bound(&finding, median, &best, file),
+        };
+        ceiling::apply(finding.outcome, bound);
+    }
+}
+
+/// The best figures of the run, by direction.
+#[derive(Debug, Clone, Copy, Default)]
+struct Best {
+    read_bytes_per_s: f64,
+    write_bytes_per_s: f64,
+    read_operations_per_s: f64,
+    write_operations_per_s: f64,
+}
+
+impl Best {
+    /// The best of what went around the page cache.
+    fn of(rows: &[Measured<Row>]) -> Self {
+        let mut best = Self::default();
+        for Measured { row, outcome, further, .. } in rows {
+            let further = further.iter().map(|further| &further.outcome);
+            let medians = std::iter::once(outcome).chain(further).filter_map(|one| one.median);
+            let Some(median) = medians.reduce(f64::max) else { continue };
+            let block = row.tuning.block_bytes as f64;
+            let (bytes, operations) = match row.counts_bytes() {
+                true => (median, median / block),
+                false => (median * block, median),
+            };
+            let known = match row.test.io_type() {
+                _ if row.tuning.caching != Caching::Direct => continue,
+                IoType::Read => (&mut best.read_bytes_per_s, &mut best.read_operations_per_s),
+                IoType::Write => (&mut best.write_bytes_per_s, &mut best.write_operations_per_s),
+                IoType::Copy | IoType::Mixed => continue,
+            };
+            (*known.0, *known.1) = (known.0.max(bytes), known.1.max(operations));
+        }
+        best
+    }
+
+    /// What is best in the unit of a row. The best row itself is held against nothing: that would
+    /// be itself.
+    fn bound(&self, row: &Row, median: f64) -> Ceiling {
+        let (value, name) = match (row.test.io_type(), row.counts_bytes()) {
+            (IoType::Read, true) => (self.read_bytes_per_s, "the best direct read of this run"),
+            (IoType::Read, false) => {
+                (self.read_operations_per_s, "the most direct reads a second of this run")
+            }
+            (IoType::Write, true) => (self.write_bytes_per_s, "the best direct write of this run"),
+            (IoType::Write, false) => {
+                (self.write_operations_per_s, "the most direct writes a second of this run")
+            }
+            (IoType::Copy | IoType::Mixed, _) => return Ceiling::unknown("the device"),
+        };
+        Ceiling::measured(name, Some(value).filter(|&value| value > median * 1.0001))
+    }
+}
+
+/// The bound of a figure: what it cannot be above, as far as anybody knows.
+fn bound(finding: &Finding<'_>, median: f64, best: &Best, file: &TestFile) -> Ceiling {
+    let row = finding.row;
+    if is_from_memory(row, file) {
+        return Ceiling::unknown("memory bandwidth").limited_by("copying out of the page cache");
+    }
+    if matches!(row.test, Test::Latency(_)) {
+        return Ceiling::unknown("an empty system call")
+            .limited_by("system calls, and readahead where the file is cold");
+    }
+    // A hypervisor may show links that it does not have; elsewhere a figure above one is judged.
+    let link = link(row, file).filter(|link| median <= TOLERANCE * link.1 || !file.is_virtual);
+    let bound = match link {
+        Some((name, value)) => Ceiling::known(name, Some(value), Provenance::Link),
+        None => best.bound(row, median),
+    };
+    let is_at_the_link = bound.provenance == Provenance::Link
+        && bound.value.is_some_and(|value| median / value >= AT_THE_LIMIT);
+    let limiter = limiter(finding, is_at_the_link);
+    bound.limited_by(limiter)
+}
+
+/// Whether no storage is involved.
+fn is_from_memory(row: &Row, file: &TestFile) -> bool {
+    file.chain.nature == Nature::Memory || row.test == Test::Reread
+}
+
+/// In words, what most likely holds the row back.
+fn limiter(finding: &Finding<'_>, is_at_the_link: bool) -> &'static str {
+    let (row, facts) = (finding.row, &*finding.facts);
+    let fact = |key| facts.number(key).unwrap_or(0.0);
+    let cpu_ns = fact(fact::USER_NS) + fact(fact::SYSTEM_NS);
+    let threads_ns = fact(fact::ELAPSED_NS) * f64::from(row.tuning.threads);
+    if row.rate_per_s.is_some() && !warning::has(&finding.outcome.warnings, warning::LATE_STARTS) {
+        "the rate asked for"
+    } else if threads_ns > 0.0 && cpu_ns / threads_ns >= BUSY_SHARE {
+        "the CPU of the threads that ask"
+    } else if is_at_the_link {
+        "the link of the device"
+    } else if row.tuning.caching != Caching::Direct && row.test.io_type() == IoType::Read {
+        if row.test.is_random() { "the latency of one read at a time" } else { "readahead" }
+    } else if row.tuning.caching != Caching::Direct {
+        "the page cache and its write-back"
+    } else if row.requests_in_flight() == 1 {
+        "the latency of one request at a time"
+    } else if row.tuning.engine != Engine::Uring && row.tuning.block_bytes < 1 << 20 {
+        "the latency of one request per thread at a time"
+    } else {
+        "the device, or what lies before it"
+    }
+}
+
+/// The tightest limit that the control groups set on what the row does, in its unit.
+fn group_limit(row: &Row, file: &TestFile) -> Option<(String, f64)> {
+    if is_from_memory(row, file) || matches!(row.test, Test::Latency(_)) {
+        return None;
+    }
+    let limits = file.limits.iter().filter_map(|limit| Some((limit, tightest(row, limit)?)));
+    let (limit, value) = limits.min_by(|a, b| a.1.total_cmp(&b.1))?;
+    Some((format!("the I/O limit of the control group {}", limit.group), value))
+}
+
+fn tightest(row: &Row, limit: &IoLimit) -> Option<f64> {
+    let block = row.tuning.block_bytes as f64;
+    let reads = match row.test.io_type() {
+        IoType::Mixed => f64::from(row.read_percent) / 100.0,
+        _ => 1.0,
+    };
+    let writes = if row.test.io_type() == IoType::Mixed { 1.0 - reads } else { 1.0 };
+    let of = |bytes: Option<u64>, operations: Option<u64>, share: f64| {
+        let bytes = bytes.map(|bytes| bytes as f64);
+        let operations = operations.map(|operations| operations as f64);
+        let in_unit = match row.counts_bytes() {
+            true => [bytes, operations.map(|count| count * block)],
+            false => [bytes.map(|bytes| bytes / block), operations],
+        };
+        let least = in_unit.into_iter().flatten().reduce(f64::min);
+        least.filter(|_| share > 0.0).map(|least| least / share)
+    };
+    let read = of(limit.read_bytes_per_s, limit.read_operations_per_s, reads);
+    let write = of(limit.write_bytes_per_s, limit.write_operations_per_s, writes);
+    match row.test.io_type() {
+        IoType::Read => read,
+        IoType::Write => write,
+        IoType::Copy | IoType::Mixed => [read, write].into_iter().flatten().reduce(f64::min),
+    }
+}
+
+/// What the slowest link of the disks carries, in the unit of the row. Several disks share the
+/// work, so a filesystem on many has no such bound.
+fn link(row: &Row, file: &TestFile) -> Option<(String, f64)> {
+    let disks: Vec<_> = file.disks().collect();
+    let [disk] = disks[..] else { return None };
+    let link = disk.link.as_ref().filter(|_| row.tuning.caching == Caching::Direct)?;
+    let bytes_per_s = link.bytes_per_s as f64;
+    let is_bytes = row.counts_bytes();
+    let value = if is_bytes { bytes_per_s } else { bytes_per_s / row.tuning.block_bytes as f64 };
+    Some((link.name.clone(), value))
+}
