@@ -90,8 +90,7 @@ pub(super) fn sample(load: &Load, first: usize, second: usize) -> Result<Sample,
     let run = |cpus: &[usize]| -> Result<Vec<SampleWindow>, TrialError> {
         let setting = Setting { threads: cpus.len() as u32, placement: Placement::Pinned };
         let sample = |load: &Load| load.sample(ROUNDS, Reading::Apart, None, 1);
-        let members = trial::run(load, cpus, setting, sample)?;
-        Ok(members.into_iter().map(|member| member.window).collect())
+        trial::run(load, cpus, setting, sample)
     };
     let rates = |windows: &[SampleWindow]| -> Vec<f64> {
         windows.iter().filter_map(SampleWindow::per_s).collect()

@@ -50,13 +50,6 @@ pub(super) enum Placement {
     Free,
 }
 
-/// What one thread did, and the clock before and after.
-pub(super) struct Member {
-    before: Option<Clock>,
-    pub(super) window: SampleWindow,
-    after: Option<Clock>,
-}
-
 /// Runs one trial of `load`.
 pub(super) fn sample(
     load: &Load,
@@ -76,12 +69,12 @@ pub(super) fn sample(
     let shares_cores = topology::cores(&cpus[..used], &topology.siblings) < used;
     let probe = (!is_apart && !shares_cores).then_some(&topology.probe);
     let before = Taken::read();
-    let members = run(load, &cpus, setting, |load| match contained {
+    let windows = run(load, &cpus, setting, |load| match contained {
         true => load.sample_for(CONTAINED_NS),
         false => load.sample(ROUNDS, reading, probe, setting.threads),
     })?;
     let stolen = before.until(&Taken::read());
-    let mut sample = evaluate(&members, reading)?;
+    let mut sample = evaluate(&windows, reading)?;
     sample.facts.extend(stolen);
     if !topology.is_unchanged() {
         let text = "the CPUs that this process may use changed while it was measured";
@@ -120,7 +113,7 @@ pub(super) fn run(
     cpus: &[usize],
     setting: Setting,
     sample: impl Fn(&Load) -> SampleWindow + Sync,
-) -> Result<Vec<Member>, TrialError> {
+) -> Result<Vec<SampleWindow>, TrialError> {
     let working = AtomicU32::new(setting.threads);
     let leave = || working.fetch_sub(1, Ordering::Relaxed);
     let prepare = |index: u32| -> Result<_, TrialError> {
@@ -129,13 +122,13 @@ pub(super) fn run(
         }
         Ok(load.clock())
     };
-    let work = |_, before: &mut Option<Clock>| -> Result<Member, TrialError> {
+    let work = |_, before: &mut Option<Clock>| -> Result<SampleWindow, TrialError> {
         let window = sample(load);
         leave();
         if window.probes > 0 {
             load.keep_busy(|| working.load(Ordering::Relaxed) > 0);
         }
-        Ok(Member { before: *before, window, after: load.clock() })
+        Ok(SampleWindow { before: *before, after: load.clock(), ..window })
     };
     // A crew of one works in the thread that calls, which must not stay pinned.
     in_own_thread(|| crew::run(setting.threads, prepare, work)).results.into_iter().collect()
@@ -150,20 +143,19 @@ fn pin_to(cpu: usize) -> Result<(), TrialError> {
 }
 
 /// Makes figure and facts of what the threads did.
-fn evaluate(members: &[Member], reading: Reading) -> Result<Sample, TrialError> {
-    let windows = || members.iter().map(|member| &member.window);
-    if windows().any(|window| window.is_wrong) {
+fn evaluate(windows: &[SampleWindow], reading: Reading) -> Result<Sample, TrialError> {
+    if windows.iter().any(|window| window.is_wrong) {
         let text = "a result was wrong: this CPU, or its memory, cannot be trusted";
         return Err(TrialError::Failed(text.to_owned()));
     }
-    let start_ns = windows().map(|window| window.start_ns).min().unwrap_or(0);
-    let end_ns = windows().map(|window| window.end_ns).max().unwrap_or(0);
+    let start_ns = windows.iter().map(|window| window.start_ns).min().unwrap_or(0);
+    let end_ns = windows.iter().map(|window| window.end_ns).max().unwrap_or(0);
     let elapsed_ns = end_ns.saturating_sub(start_ns);
-    let sum = |of: fn(&SampleWindow) -> u64| windows().map(of).sum::<u64>();
+    let sum = |of: fn(&SampleWindow) -> u64| windows.iter().map(of).sum::<u64>();
     // Threads that take turns, or that a quota holds back, have all of the time together. Otherwise
     // each has its own rate, from the slices in which it had its CPU.
     let operations = sum(SampleWindow::operations);
-    let each: Option<f64> = windows().map(SampleWindow::per_s).sum();
+    let each: Option<f64> = windows.iter().map(SampleWindow::per_s).sum();
     let amount = match (reading, each) {
         (Reading::Between, Some(per_s)) => per_s * elapsed_ns as f64 / 1e9,
         _ => operations as f64,
@@ -173,7 +165,7 @@ fn evaluate(members: &[Member], reading: Reading) -> Result<Sample, TrialError> 
     let cpus_got: f64 = match reading {
         Reading::Apart => cpu_ns / elapsed_ns.max(1) as f64,
         Reading::Between => {
-            windows().map(|one| one.cpu_ns as f64 / one.elapsed_ns().max(1) as f64).sum()
+            windows.iter().map(|one| one.cpu_ns as f64 / one.elapsed_ns().max(1) as f64).sum()
         }
     };
     let own_ns = sum(SampleWindow::elapsed_ns).max(1) as f64;
@@ -189,35 +181,35 @@ fn evaluate(members: &[Member], reading: Reading) -> Result<Sample, TrialError> 
         facts.set(fact::CONTENDED_NS, sum(|window| window.contended_ns));
         facts.set(fact::SLICES_DISCARDED, sum(|window| window.discarded() as u64));
     }
-    let doublings: Vec<f64> = windows().filter_map(SampleWindow::doubling_ratio).collect();
+    let doublings: Vec<f64> = windows.iter().filter_map(SampleWindow::doubling_ratio).collect();
     facts.set_known(fact::DOUBLING_RATIO, median(&doublings));
-    facts.extend(clock_facts(members, reading));
+    facts.extend(clock_facts(windows, reading));
     if let Some(hz) = facts.number(fact::CLOCK_HZ) {
         let per_cycle = amount * 1e9 / elapsed_ns.max(1) as f64 / hz;
         facts.set(fact::OPERATIONS_PER_CYCLE, per_cycle);
         facts.set(fact::OPERATIONS_PER_CYCLE_BEST_DECILE, per_cycle);
     }
-    let spoil = windows().any(SampleWindow::is_contended).then_some(Spoil::SiblingContention);
+    let spoil = windows.iter().any(SampleWindow::is_contended).then_some(Spoil::SiblingContention);
     Ok(Sample { amount, elapsed_ns, facts, spoil, ..Sample::default() })
 }
 
 /// The clock of all threads: in the mean, of the slowest and the fastest, before and after; and
 /// what the second kind of chain says.
-fn clock_facts(members: &[Member], reading: Reading) -> Facts {
-    let during = |member: &Member| match reading {
-        Reading::Between => member.window.clock(),
+fn clock_facts(windows: &[SampleWindow], reading: Reading) -> Facts {
+    let during = |window: &SampleWindow| match reading {
+        Reading::Between => window.clock(),
         Reading::Apart => {
-            let both = member.before.into_iter().chain(member.after);
+            let both = window.before.into_iter().chain(window.after);
             both.max_by(|a, b| a.hz.total_cmp(&b.hz))
         }
     };
     let mut facts = Facts::default();
-    let Some(clocks) = members.iter().map(during).collect::<Option<Vec<Clock>>>() else {
+    let Some(clocks) = windows.iter().map(during).collect::<Option<Vec<Clock>>>() else {
         return facts;
     };
     let hz: Vec<f64> = clocks.iter().map(|clock| clock.hz).collect();
-    let of = |pick: fn(&Member) -> Option<Clock>| -> Vec<f64> {
-        members.iter().filter_map(pick).map(|clock| clock.hz).collect()
+    let of = |pick: fn(&SampleWindow) -> Option<Clock>| -> Vec<f64> {
+        windows.iter().filter_map(pick).map(|clock| clock.hz).collect()
     };
     let agreement: Vec<f64> = clocks.iter().map(|clock| clock.agreement_ratio).collect();
     let mut set = |key: Key, value: Option<f64>| {
@@ -226,8 +218,8 @@ fn clock_facts(members: &[Member], reading: Reading) -> Facts {
     set(fact::CLOCK_HZ, mean(&hz));
     set(fact::CLOCK_SLOWEST_THREAD_HZ, statistics::min(&hz));
     set(fact::CLOCK_FASTEST_THREAD_HZ, statistics::max(&hz));
-    set(fact::CLOCK_BEFORE_HZ, mean(&of(|member| member.before)));
-    set(fact::CLOCK_AFTER_HZ, mean(&of(|member| member.after)));
+    set(fact::CLOCK_BEFORE_HZ, mean(&of(|window| window.before)));
+    set(fact::CLOCK_AFTER_HZ, mean(&of(|window| window.after)));
     set(fact::CHAIN_AGREEMENT_RATIO, mean(&agreement));
     facts
 }
@@ -289,7 +281,7 @@ mod tests {
     use super::super::load::Slice;
     use super::*;
 
-    fn member(start_ns: u64, end_ns: u64, hz: f64) -> Member {
+    fn window(start_ns: u64, end_ns: u64, hz: f64) -> SampleWindow {
         let readings = Readings(vec![[hz, 0.995 * hz]]);
         let clock = Some(Clock { hz, agreement_ratio: 1.0 });
         let slice = |passes: u64, is_preempted| Slice {
@@ -300,16 +292,17 @@ mod tests {
             is_preempted,
             core_use: CoreUse::Unknown,
         };
-        let window = SampleWindow {
+        SampleWindow {
             readings,
             slices: vec![slice(1, false), slice(2, false), slice(1, true)],
             start_ns,
             end_ns,
+            before: clock,
+            after: Some(Clock { hz: 0.9 * hz, agreement_ratio: 1.0 }),
             clock_ns: 100,
             cpu_ns: end_ns - start_ns,
             ..SampleWindow::default()
-        };
-        Member { before: clock, window, after: Some(Clock { hz: 0.9 * hz, agreement_ratio: 1.0 }) }
+        }
     }
 
     fn number(sample: &Sample, key: Key) -> f64 {
@@ -318,8 +311,8 @@ mod tests {
 
     #[test]
     fn each_thread_has_the_rate_of_the_slices_in_which_it_had_its_cpu() {
-        let members = [member(0, 1000, 3e9), member(50, 1100, 2e9)];
-        let sample = evaluate(&members, Reading::Between).unwrap();
+        let windows = [window(0, 1000, 3e9), window(50, 1100, 2e9)];
+        let sample = evaluate(&windows, Reading::Between).unwrap();
         let rate = sample.amount * 1e9 / sample.elapsed_ns as f64;
         // 500 operations in 250 ns, in each of two threads.
         assert!((rate - 4e9).abs() < 1.0, "{rate}");
@@ -350,15 +343,15 @@ mod tests {
 
     #[test]
     fn a_wrong_result_fails_the_trial() {
-        let mut members = [member(0, 1000, 3e9)];
-        members[0].window.is_wrong = true;
-        assert!(matches!(evaluate(&members, Reading::Between), Err(TrialError::Failed(_))));
+        let mut windows = [window(0, 1000, 3e9)];
+        windows[0].is_wrong = true;
+        assert!(matches!(evaluate(&windows, Reading::Between), Err(TrialError::Failed(_))));
     }
 
     #[test]
     fn threads_that_take_turns_have_the_higher_clock_of_before_and_after() {
-        let members = [member(0, 1000, 3e9)];
-        let sample = evaluate(&members, Reading::Apart).unwrap();
+        let windows = [window(0, 1000, 3e9)];
+        let sample = evaluate(&windows, Reading::Apart).unwrap();
         assert_eq!(number(&sample, fact::CLOCK_HZ), 3e9);
         assert_eq!((sample.amount, sample.elapsed_ns), (2000.0, 1000));
         assert_eq!(sample.facts.value(fact::SLICES_DISCARDED), None);

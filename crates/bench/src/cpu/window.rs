@@ -51,6 +51,9 @@ pub(super) struct SampleWindow {
     pub(super) is_wrong: bool,
     pub(super) start_ns: u64,
     pub(super) end_ns: u64,
+    /// The clock before the work and after it.
+    pub(super) before: Option<Clock>,
+    pub(super) after: Option<Clock>,
     /// The part of the time that went into reading the clock.
     pub(super) clock_ns: u64,
     pub(super) cpu_ns: u64,
