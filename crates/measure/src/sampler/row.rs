@@ -1,17 +1,18 @@
-//! One row while it is measured: which trials count, whether they are enough, and what the
-//! record says about them in the end.
+//! One row while it is measured: which trials count, and whether they are enough. What it says in
+//! the end: `row/finish.rs`.
+
+mod finish;
 
 use std::collections::BTreeMap;
 
 use serde_json::Map;
 
-use super::detail::{Details, LatencyPool, join_series};
-use super::{Attempt, audit, doubt, warmup};
-use crate::case::{Case, Further, Measured, MeasuredFurther, Plan, Sample, TrialError, blank};
-use crate::fact::{Facts, Key, Value};
+use super::detail::{Details, LatencyPool};
+use super::{Attempt, warmup};
+use crate::case::{Case, Plan, Sample, TrialError};
+use crate::fact::Facts;
 use crate::guard::Spoil;
-use crate::overhead::Overhead;
-use crate::record::{Better, Outcome, Status};
+use crate::record::Better;
 use crate::row::Row;
 use crate::statistics;
 use crate::warning::{self, Warning};
@@ -22,14 +23,6 @@ const SPOILED_MOST: u32 = 6;
 const SPOILED_ROUNDS_MOST: u32 = 3;
 /// Quiet trials from which on disturbed ones do not count beside them: these measured something else.
 const QUIET_LEAST: usize = 3;
-
-const TRIALS_RUN: Key = Key::last("trials_run");
-const INTERVALS_SPOILED: Key = Key::last("intervals_spoiled");
-const INTERVALS_DISTURBED: Key = Key::last("intervals_disturbed");
-const SPOIL_REASONS: Key = Key::last("spoil_reasons");
-const WARMUP_DROPPED: Key = Key::last("warmup_dropped");
-const WARMUP_SAMPLES: Key = Key::last("warmup_samples");
-const REJECTED_SAMPLES: Key = Key::last("rejected_samples");
 
 /// Why a row takes no more trials.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -263,115 +256,6 @@ impl<'a, R: Row> Sampled<'a, R> {
         to_precise.saturating_sub(count).max(to_least).min(to_most).max(1)
     }
 
-    /// The row with its figure and those of its further figures.
-    pub(super) fn finish(mut self, plan: &Plan, overhead: &Overhead) -> Measured<R> {
-        self.keep_what_there_is(plan);
-        self.prefer_quiet();
-        let mut outcome = blank(&self.case.row);
-        let warmup = self.warmup(plan);
-        let mut latencies = std::mem::take(&mut self.latencies);
-        for taken in &mut self.taken[warmup..] {
-            latencies.take(&mut taken.details);
-        }
-        outcome.latency = latencies.latency();
-        let (dropped, counted) = self.taken.split_at(warmup);
-        for taken in counted {
-            join_series(&mut outcome.series, &taken.details.series);
-        }
-        let figures: Vec<f64> = counted.iter().map(|taken| taken.figure).collect();
-        let mut facts = Facts::merged(counted.iter().map(|taken| &taken.facts));
-        for taken in counted {
-            audit::merge(&mut outcome.audit, &taken.audit);
-            for doubt in &taken.warnings {
-                warning::add(&mut outcome.warnings, doubt.clone());
-            }
-        }
-        if let Some(end) = &self.end {
-            warning::add(&mut outcome.warnings, end.clone());
-        }
-        let times: Vec<f64> = counted.iter().map(|taken| taken.elapsed_ns as f64).collect();
-        doubt::overhead(&mut outcome, &mut facts, &times, overhead);
-        self.note_trials(&mut outcome, &mut facts, dropped);
-        if let Some((status, code, text)) = self.refused() {
-            if !figures.is_empty() {
-                facts.set(REJECTED_SAMPLES, figures.into_iter().collect::<Value>());
-            }
-            outcome.status = status;
-            warning::add(&mut outcome.warnings, Warning::new(code, text));
-            return Measured { row: self.case.row, outcome, facts, further: Vec::new() };
-        }
-        let more = counted.iter().map(|taken| taken.details.further.len()).min().unwrap_or(0);
-        let further = (0..more).map(|index| {
-            let all: Vec<&Further> =
-                counted.iter().map(|taken| &taken.details.further[index]).collect();
-            self.further(&outcome, &facts, &all, plan)
-        });
-        let further = further.collect();
-        self.conclude(&mut outcome, &mut facts, figures, plan);
-        Measured { row: self.case.row, outcome, facts, further }
-    }
-
-    /// Why the row has no figure, with the code of the warning that says so.
-    pub(super) fn refused(&self) -> Option<(Status, &str, &str)> {
-        match self.closed.as_ref()? {
-            Closed::Failed(text) => Some((Status::Failed, warning::FAILED, text)),
-            Closed::Unsupported(text) => Some((Status::Unsupported, warning::UNSUPPORTED, text)),
-            Closed::Never(why) => Some((Status::Unsupported, &why.code, &why.text)),
-            Closed::Invalid(text) => Some((Status::Invalid, warning::INVALID_TIME, text)),
-            Closed::Done | Closed::Interrupted => None,
-        }
-    }
-
-    /// A further figure of all trials that count: what differs from the row's own replaces it.
-    fn further(
-        &self,
-        own: &Outcome,
-        facts: &Facts,
-        all: &[&Further],
-        plan: &Plan,
-    ) -> MeasuredFurther {
-        let mut outcome = Outcome { latency: None, series: Vec::new(), ..own.clone() };
-        outcome.parameters.extend(all[0].parameters.to_json());
-        let mut different = Map::new();
-        all.iter().for_each(|further| audit::merge(&mut different, &further.audit));
-        outcome.audit.extend(different);
-        let mut facts = facts.clone();
-        facts.extend(Facts::merged(all.iter().map(|further| &further.facts)));
-        let unit = self.case.row.unit();
-        let figures =
-            all.iter().filter_map(|further| unit.figure(further.amount, further.elapsed_ns));
-        self.conclude(&mut outcome, &mut facts, figures.collect(), plan);
-        MeasuredFurther { outcome, facts }
-    }
-
-    /// A row of the ratios of two rows, this one being one of them: disturbed and interrupted as
-    /// it is.
-    pub(super) fn ratio<P: Row>(&self, row: P, ratios: Vec<f64>, plan: &Plan) -> Measured<P> {
-        let (mut outcome, mut facts) = (blank(&row), Facts::default());
-        self.note_disturbance(&mut outcome);
-        self.conclude(&mut outcome, &mut facts, ratios, plan);
-        Measured { row, outcome, facts, further: Vec::new() }
-    }
-
-    /// Gives a row its figures, its status and what these say against themselves.
-    fn conclude(&self, outcome: &mut Outcome, facts: &mut Facts, figures: Vec<f64>, plan: &Plan) {
-        outcome.status = match self.closed {
-            Some(Closed::Interrupted) => Status::Interrupted,
-            _ if !is_precise(&figures, plan) => Status::Unstable,
-            _ if self.disturbed > 0 => Status::Degraded,
-            _ => Status::Ok,
-        };
-        outcome.median = statistics::median(&figures);
-        outcome.ci95 = statistics::median_interval(&figures);
-        outcome.n = figures.len() as u64;
-        outcome.samples = figures;
-        if outcome.status == Status::Interrupted {
-            let text = format!("interrupted after {} trials that count", outcome.n);
-            warning::add(&mut outcome.warnings, Warning::new(warning::INTERRUPTED, text));
-        }
-        doubt::samples(outcome, facts, plan);
-    }
-
     /// A doubtful figure says more than none: where every trial was spoiled, those count.
     fn keep_what_there_is(&mut self, plan: &Plan) {
         if self.taken.is_empty() || (self.is_in_rounds && self.taken.len() < least(plan)) {
@@ -404,36 +288,6 @@ impl<'a, R: Row> Sampled<'a, R> {
         self.taken.retain(|taken| !taken.is_disturbed);
         self.spoiled += self.disturbed;
         self.disturbed = 0;
-    }
-
-    fn note_trials(&self, outcome: &mut Outcome, facts: &mut Facts, dropped: &[Taken]) {
-        facts.set(TRIALS_RUN, self.attempts);
-        facts.set(INTERVALS_SPOILED, self.spoiled);
-        facts.set(WARMUP_DROPPED, dropped.len());
-        if !dropped.is_empty() {
-            let figures = dropped.iter().map(|taken| taken.figure);
-            facts.set(WARMUP_SAMPLES, figures.collect::<Value>());
-        }
-        if !self.reasons.is_empty() {
-            let reasons = self.reasons.iter().map(|(&reason, &count)| (reason, count));
-            facts.set(SPOIL_REASONS, Value::fields(reasons));
-        }
-        if self.disturbed > 0 {
-            facts.set(INTERVALS_DISTURBED, self.disturbed);
-        }
-        self.note_disturbance(outcome);
-    }
-
-    fn note_disturbance(&self, outcome: &mut Outcome) {
-        if self.disturbed > 0 {
-            let reasons: Vec<&str> = self.reasons.keys().copied().collect();
-            let (count, all) = (self.spoiled + self.disturbed, self.attempts);
-            let text = format!(
-                "{count} of {all} trials were disturbed from outside ({})",
-                reasons.join(", ")
-            );
-            warning::add(&mut outcome.warnings, Warning::new(warning::DISTURBED, text));
-        }
     }
 }
 
