@@ -120,7 +120,9 @@ impl Run<'_> {
         self.queued.push(slot);
         self.queued_bytes += request.length_bytes;
         let is_full = match self.ends_at_once {
-            // The page cache answers at once: each call of the kernel less is time won.
+            // The page cache answers at once: each call of the kernel less is time won. Batches of
+            // four made a hot scan of 4 KiB blocks at depth 16 take 1.155 (1.135–1.217) of the time
+            // (2 vCPUs of Zen 4, 2026-11-23).
             true => request.length_bytes >= BATCH_BYTES,
             false => self.queued.len() >= BATCH_REQUESTS || self.queued_bytes >= BATCH_BYTES,
         };

@@ -285,7 +285,7 @@ fn a_trial_may_have_a_witness_of_its_own() {
         Ok(Sample { amount: 1.0, elapsed_ns: MS, spoil, ..Sample::default() })
     });
     let outcome = &run_quietly(&clock, vec![own], &Plan::default())[0];
-    assert_eq!(outcome.audit["spoil_reasons"], json!({"a neighbour on the core": 1}));
+    assert_eq!(outcome.audit["spoil_reasons"], json!({"SMT sibling contention": 1}));
     assert_eq!(outcome.n, 6);
 }
 
