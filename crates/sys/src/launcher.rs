@@ -55,7 +55,8 @@ pub fn deny<'a>(command: &'a mut Command, calls: &[Denied]) -> &'a mut Command {
     unsafe { command.pre_exec(move || install(&program)) }
 }
 
-/// Limits the descriptors, or the size of files, that `command` may have (setrlimit(2)).
+/// Limits the descriptors, or the size of files, that `command` may have (setrlimit(2)). It inherits
+/// none but the first three: what other tests have open at that moment would count.
 pub fn limit(command: &mut Command, resource: Resource, most: u64) -> &mut Command {
     let resource = match resource {
         Resource::FileSize => libc::RLIMIT_FSIZE,
@@ -63,11 +64,16 @@ pub fn limit(command: &mut Command, resource: Resource, most: u64) -> &mut Comma
         Resource::LockedMemory => libc::RLIMIT_MEMLOCK,
     };
     let limit = libc::rlimit { rlim_cur: most, rlim_max: most };
-    // SAFETY: between fork and exec the closure makes one system call on memory that it owns.
+    // SAFETY: between fork and exec the closure makes two system calls, one with plain numbers and
+    // one on memory that it owns.
     unsafe {
-        command.pre_exec(move || match libc::setrlimit(resource, &limit) {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
+        command.pre_exec(move || {
+            // Before Linux 5.11 it is refused, and what is inherited counts.
+            libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC);
+            match libc::setrlimit(resource, &limit) {
+                0 => Ok(()),
+                _ => Err(io::Error::last_os_error()),
+            }
         })
     }
 }

@@ -150,12 +150,12 @@ fn shared_extents_have_no_limit_in_bytes() {
 fn an_interrupt_at_any_time_leaves_a_document_and_no_litter() {
     let folder = Folder::new();
     let arguments = "bench copy --files 300 --file-size 16K --rounds 400 --format json";
-    // Before anything is made, among the sources, among the copies.
+    // Before anything is made, among the sources (5 MiB), among the copies.
     for (written_bytes, signal) in [
         (0, Signal::INT),
         (1 << 20, Signal::INT),
-        (40 << 20, Signal::INT),
-        (40 << 20, Signal::TERM),
+        (12 << 20, Signal::INT),
+        (12 << 20, Signal::TERM),
     ] {
         let mut running = folder.flatout(arguments.split(' ')).start();
         running.wait_until("status", catches_interrupt);

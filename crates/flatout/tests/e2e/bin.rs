@@ -22,8 +22,8 @@ use tempfile::TempDir;
 /// reaches it hangs. The longest takes twenty seconds of a machine of its own.
 const LIMIT: Duration = Duration::from_secs(240);
 
-/// How often a process is looked at.
-const POLL: Duration = Duration::from_millis(2);
+/// How often a test looks whether something is so; it costs no CPU in between.
+pub const POLL: Duration = Duration::from_millis(2);
 
 /// The program under test.
 pub fn executable() -> &'static Path {
@@ -218,9 +218,11 @@ impl Running<'_> {
                 return;
             }
             if let Some(status) = self.step() {
+                let said = self.stderr.take().map(|thread| thread.join().unwrap());
                 panic!(
-                    "{}: ended with {status} before {proc_file} showed what it should",
-                    self.said
+                    "{}: ended with {status} before {proc_file} showed what it should: {}",
+                    self.said,
+                    String::from_utf8_lossy(&said.unwrap_or_default())
                 );
             }
         }

@@ -174,10 +174,10 @@ fn an_interrupt_ends_the_loop_of_a_shell() {
     let folder = Folder::new();
     let path = folder.join("fifo");
     mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
-    for command in ["read fifo", "sum fifo", "transfer fifo /dev/null"] {
+    for command in ["read fifo", "sum fifo", "transfer fifo out"] {
         let script = format!("for i in 1 2 3; do \"$0\" {command} >&2; echo went on; done");
         let words = ["-c".into(), script.into(), executable().into()].to_vec();
-        let running = folder.program("bash".as_ref(), words).start();
+        let running = folder.program("bash".as_ref(), words).leaves("out").start();
         // It is opened when somebody reads, who has got a handler by then.
         let writer = OpenOptions::new().write(true).open(&path).unwrap();
         running.interrupt_group();

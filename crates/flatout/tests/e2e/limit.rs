@@ -11,7 +11,7 @@ use crate::bin::Folder;
 use crate::fixture::{endless_file, random_bytes, random_file, xor32_hex};
 
 /// Far beyond any time that these reads ask for, well below the frame's own limit.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(100);
 
 fn read(folder: &Folder, arguments: &str) -> Value {
     let arguments = format!("read {arguments} --format json");
@@ -28,8 +28,9 @@ fn a_short_file_is_passed_over_until_the_time_is_reached() {
     let bytes = random_file(&folder.join("data"), 7, 1);
     let begun = Instant::now();
     for engine in ["sync", "mmap", "uring"] {
-        let result = read(&folder, &format!("data --min-time 50ms --engine {engine}"));
-        assert!(seconds(&result) >= 0.05, "{result:#}");
+        // Long enough for a second pass, even if others keep the CPU during the first.
+        let result = read(&folder, &format!("data --min-time 300ms --engine {engine}"));
+        assert!(seconds(&result) >= 0.3, "{result:#}");
         let passes = result["audit"]["passes"].as_u64().unwrap();
         assert!(passes.is_power_of_two() && passes > 1, "{result:#}");
         assert_eq!(result["audit"]["bytes"], 7 * passes);

@@ -113,7 +113,7 @@ fn what_was_noted_is_skipped_and_what_was_changed_is_not_on_any_filesystem() {
         };
         let begun = changed();
         while changed() - begun < 40_000_000 {
-            std::thread::yield_now();
+            std::thread::sleep(crate::bin::POLL);
         }
         let noted = || {
             let words = ["copy", "--resume=always", "--format=json", "-T", "src", "dst"];

@@ -202,7 +202,7 @@ fn a_log_has_its_name_before_anything_is_copied() {
     let running = folder.flatout(words).leaves("new").start();
     // The figures come at the end, and wait for their reader: until then the log is there.
     while !folder.join("new").exists() {
-        std::thread::yield_now();
+        std::thread::sleep(crate::bin::POLL);
     }
     assert!(folder.join("aside/first").is_file());
     assert!(fs::read_to_string(out).unwrap().contains("files"));

@@ -104,7 +104,7 @@ fn settle(folder: &Folder) {
     };
     let begun = changed(&probe);
     while changed(&probe) - begun < 40_000_000 {
-        std::thread::yield_now();
+        std::thread::sleep(crate::bin::POLL);
     }
     std::fs::remove_file(probe).unwrap();
 }

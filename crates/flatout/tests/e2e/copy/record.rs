@@ -39,7 +39,7 @@ fn settle(folder: &Folder) {
     };
     let begun = changed();
     while changed() - begun < 40_000_000 {
-        std::thread::yield_now();
+        std::thread::sleep(crate::bin::POLL);
     }
     fs::remove_file(&probe).unwrap();
 }

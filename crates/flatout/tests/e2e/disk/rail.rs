@@ -167,7 +167,7 @@ fn no_more_is_written_than_was_allowed() {
     if ran.code == Some(0) {
         let document = document(&ran);
         let all = document["results"].as_array().unwrap();
-        assert!(all.iter().any(|row| warnings(row).contains(&"write_limit")), "{ran}");
+        let is_named = all.iter().any(|row| warnings(row).contains(&"write_limit"));
         let counted: f64 = ["disk/sequential-write", "disk/random-write"]
             .iter()
             .flat_map(|id| rows(&document, id))
@@ -177,6 +177,8 @@ fn no_more_is_written_than_was_allowed() {
             .filter_map(|row| row["audit"]["bytes"].as_f64())
             .sum();
         assert!(counted <= most as f64, "{counted}: {ran}");
+        // Where others keep the disk busy, the time may end before the limit does.
+        assert!(is_named || counted < most as f64 / 2.0, "{counted}: {ran}");
     } else {
         refused(&ran, &["--max-write"]);
     }

@@ -15,6 +15,9 @@ use super::{
     LENGTH_BYTES, all_warned, audit, disk, disk_in, document, nobody_warned, refused, rows,
 };
 
+/// Runs, in one of which another who is always at work should get to it.
+const ATTEMPTS: u32 = 10;
+
 #[test]
 fn a_sparse_file_is_named() {
     let folder = Folder::new();
@@ -96,10 +99,14 @@ fn direct_that_memory_refuses_or_feigns_is_named() {
 fn dirty_pages_before_a_read_are_named() {
     needs!(needs_storage(&std::env::temp_dir()));
     let folder = Folder::new();
-    random_file(&folder.join("data"), LENGTH_BYTES, 1);
     let options = "--pattern random-read --caching direct --block-size 4KiB";
-    let document = document(&disk(&folder, "data", options).run());
-    all_warned(&document, "disk/random-read", "dirty_pages");
+    // The kernel may have written them before it is looked, if others sync the same filesystem.
+    let is_named = (0..ATTEMPTS).any(|_| {
+        random_file(&folder.join("data"), LENGTH_BYTES, 1);
+        let document = document(&disk(&folder, "data", options).run());
+        rows(&document, "disk/random-read").iter().all(|row| warnings(row).contains(&"dirty_pages"))
+    });
+    assert!(is_named, "the pages were clean in each of {ATTEMPTS} runs");
 }
 
 #[test]
@@ -240,12 +247,22 @@ fn others_who_use_the_device_are_named() {
     let node = mounted.node().display();
     let script = format!("while :; do dd if={node} of=/dev/null bs=1M iflag=direct; done");
     let other = folder.program("sh".as_ref(), vec!["-c".into(), script.into()]).start();
-    let options = "--pattern random-read --caching direct --block-size 4KiB --depth 1";
+    let mut is_noticed = false;
+    let options =
+        "--pattern random-read --caching direct --block-size 4KiB --depth 1 --runtime 200ms";
     let place = mounted.path();
-    let document = document(&disk_in(&folder, place.to_str().unwrap(), options).run());
+    // The other may get no CPU during a whole run; what it read stands in the account.
+    for _ in 0..ATTEMPTS {
+        let document = document(&disk_in(&folder, place.to_str().unwrap(), options).run());
+        let row = rows(&document, "disk/random-read")[0];
+        let ratio = row["audit"]["others_disk_ratio"].as_f64().unwrap_or(0.0);
+        is_noticed = ratio > 0.1;
+        if is_noticed {
+            all_warned(&document, "disk/random-read", "shared_device");
+            break;
+        }
+    }
     drop(other);
-    all_warned(&document, "disk/random-read", "shared_device");
-    let row = rows(&document, "disk/random-read")[0];
-    assert!(audit(row, "others_disk_ratio") > 0.1, "{row:#}");
+    assert!(is_noticed, "the other did not read in any of {ATTEMPTS} runs");
     mounted.finish();
 }

@@ -99,6 +99,10 @@ fn too_few_descriptors_are_an_error_and_no_panic() {
                 limit(command, Resource::Descriptors, most);
             })
             .run();
+        // With so few that its libraries cannot be opened, it has not begun.
+        if ran.code == Some(127) && ran.stderr.contains("error while loading shared libraries") {
+            continue;
+        }
         assert!(matches!(ran.code, Some(0 | 1)) && !ran.stderr.contains("panicked"), "{ran}");
         if ran.code == Some(0) {
             assert_alike(&likeness(&folder.join("tree")), &likeness(&folder.join("copy")), &ran);

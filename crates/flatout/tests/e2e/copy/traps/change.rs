@@ -33,7 +33,7 @@ fn copy_while(faulty: &Faulty, engine: &str, change: impl FnOnce(&Path)) -> (Fol
     let running = copier(&run, &["--engine", engine], (&source, &target)).start();
     // Whatever the method, it reads through the filesystem.
     while faulty.read_bytes() < LENGTH_BYTES as u64 / 12 {
-        std::thread::yield_now();
+        std::thread::sleep(crate::bin::POLL);
     }
     change(&source);
     let ran = running.wait();

@@ -33,7 +33,7 @@ fn ctrl_c_leaves_no_temporary_and_says_how_to_go_on() {
         let run = Folder::new();
         let running = copier(&run, options, (faulty.path(), &target)).start();
         while faulty.read_bytes() < 1 << 20 {
-            std::thread::yield_now();
+            std::thread::sleep(crate::bin::POLL);
         }
         running.interrupt();
         let ran = running.wait();
