@@ -9,7 +9,7 @@ use crate::faulty::{Bucket, Faults, Faulty};
 use crate::fixture::random_bytes;
 use crate::skip::needs;
 
-use super::{LENGTH_BYTES, all_warned, audit, disk, document, nobody_warned, rows};
+use super::{LENGTH_BYTES, all_warned, audit, disk, document, rows};
 
 /// A run of one pattern that is long enough to see how it goes on.
 const LONG: &str = "--pattern sequential-read --block-size 16KiB --engine sync --runtime 4s";
@@ -20,16 +20,15 @@ const LIMIT_BYTES_PER_S: u64 = 8_000_000;
 /// Runs in one of which the curve should be flat: the server shares two CPUs with other tests.
 const ATTEMPTS: u32 = 4;
 
-/// Whether the curve shows the burst and its end, as it does when nobody disturbs: all that was
-/// read in the first second came at twice the limit at least, all after two seconds at the limit.
+/// Whether the curve shows the burst as it is when nobody disturbs: some bins at twice the limit at
+/// least, one at most in which the burst ends, and from there on the limit.
 fn has_burst(row: &Value) -> bool {
-    let limit = LIMIT_BYTES_PER_S as f64;
     let points = row["series"][0]["points"].as_array().unwrap().iter();
-    let points = points.map(|point| (point[0].as_f64().unwrap(), point[1].as_f64().unwrap()));
-    let (early, late): (Vec<_>, Vec<_>) =
-        points.filter(|(at, _)| !(1.0..2.0).contains(at)).partition(|(at, _)| *at < 1.0);
-    let is_fast = early.iter().all(|(_, rate)| *rate > 2.0 * limit);
-    is_fast && late.len() >= 10 && late.iter().all(|(_, rate)| *rate < 1.1 * limit)
+    let over_limit = points.map(|point| point[1].as_f64().unwrap() / LIMIT_BYTES_PER_S as f64);
+    let rates: Vec<f64> = over_limit.collect();
+    let fast = rates.iter().take_while(|rate| **rate > 2.0).count();
+    let slow = rates.iter().rev().take_while(|rate| (0.9..1.1).contains(*rate)).count();
+    fast >= 5 && slow >= 10 && fast + slow + 1 >= rates.len()
 }
 
 /// Whether the rate behind the knee is as even as a bucket makes it when nobody disturbs.
@@ -84,8 +83,13 @@ fn a_pace_that_stays_is_no_burst() {
     let folder = Folder::new();
     let path = faulty.path().join("data");
     let options = LONG.replace("4s", "1s");
-    let document = document(&disk(&folder, path.to_str().unwrap(), &options).run());
-    nobody_warned(&document, "burst");
+    // Others who take the CPU from the server for the rest of a run look like the end of a burst.
+    let is_steady = (0..ATTEMPTS).any(|_| {
+        let document = document(&disk(&folder, path.to_str().unwrap(), &options).run());
+        let all = rows(&document, "disk/sequential-read");
+        !all.is_empty() && all.iter().all(|row| !warnings(row).contains(&"burst"))
+    });
+    assert!(is_steady, "a burst in each of {ATTEMPTS} runs");
     faulty.finish();
 }
 
