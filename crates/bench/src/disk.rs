@@ -130,7 +130,7 @@ impl Area for Disk {
         let planned = self.planned.insert(estimate::plan(&self.options)?);
         Ok(Estimate {
             place: Some(self.options.path.clone()),
-            write_bytes: planned.most_write_bytes,
+            write_bytes: planned.terms.most_write_bytes,
             writes_over: planned.writes_over,
             usual_ns: planned.time_ns(),
             least_ns: planned.least_ns(),
@@ -162,14 +162,14 @@ struct Terms {
 /// Bytes of the test file that are written at a time.
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// Measures, and returns the rows with their ceilings. `estimate` is what was made of the same
+/// Measures, and returns the rows with their bounds. `estimate` is what was made of the same
 /// options, and no more is written than it says.
 ///
 /// Errors: the place cannot be measured, or the test file cannot be made. What goes wrong with a
 /// row is the row's.
 fn run(options: &Options, estimate: &Planned, sampler: &mut Sampler<'_>) -> Result<Found, Error> {
     let place = Place::find(&options.path, options.overwriting)?;
-    let terms = estimate.terms(options);
+    let terms = &estimate.terms;
     let budget = Budget::new(estimate.trials_write_bytes());
     let scratch = match place.kind() {
         Kind::Directory => Some(make_file(&place, estimate.file_bytes, options, sampler)?),
@@ -192,10 +192,10 @@ fn run(options: &Options, estimate: &Planned, sampler: &mut Sampler<'_>) -> Resu
     for rows in [&cold, &rest] {
         let budget_ns = whole_ns / all * rows.len() as u64;
         let plan = Plan { budget_ns, max_trials, ..sampler.plan.clone() };
-        let cases = rows.iter().map(|row| trial::case(row, &file, &terms)).collect();
+        let cases = rows.iter().map(|row| trial::case(row, &file, terms)).collect();
         measured.extend(sampler.with(plan).run(cases));
     }
-    finish::apply(&mut measured, &file, &terms);
+    finish::apply(&mut measured, &file, terms);
     let mut outcomes = record(measured);
     let storage = storage::describe(&file);
     drop(file);

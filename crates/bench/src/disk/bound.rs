@@ -15,7 +15,7 @@ use super::pattern::{IoType, Test};
 use super::row::Row;
 use super::test_file::TestFile;
 
-/// Share of a ceiling from which on the ceiling is the limit.
+/// Share of a bound from which on the bound is the limit.
 const AT_THE_LIMIT: f64 = 0.9;
 /// Share of a limit of the control group from which on it is what holds a row back: the kernel
 /// hands out a limit in slices.
@@ -196,4 +196,47 @@ fn link(row: &Row, file: &TestFile) -> Option<(String, f64)> {
     let is_bytes = row.counts_bytes();
     let value = if is_bytes { bytes_per_s } else { bytes_per_s / row.tuning.block_bytes as f64 };
     Some((link.name.clone(), value))
+}
+
+#[cfg(test)]
+mod tests {
+    use flatout_measure::case::blank;
+    use flatout_measure::fact::Facts;
+
+    use super::*;
+    use crate::disk::plan::tests_rows;
+    use crate::disk::row::Figure;
+
+    fn measured(row: Row) -> Measured<Row> {
+        let mut outcome = blank(&row);
+        outcome.median = Some(if row.counts_bytes() { 1e9 } else { 1e5 });
+        Measured { row, outcome, facts: Facts::default(), further: Vec::new() }
+    }
+
+    #[test]
+    fn a_row_is_held_against_the_best_of_its_direction_and_the_best_against_nothing() {
+        let rows: Vec<_> = tests_rows().into_iter().map(measured).collect();
+        let best = Best::of(&rows);
+        let of = |test: Test| rows.iter().find(|measured| measured.row.test == test).unwrap();
+        let read = best.bound(&of(Test::RandomRead).row, 5e4);
+        assert_eq!((read.value, read.provenance), (Some(1e5), Provenance::Measured));
+        let write = best.bound(&of(Test::SequentialWrite).row, 1e9);
+        assert_eq!((write.value, write.provenance), (None, Provenance::Unknown));
+        assert_eq!(best.bound(&of(Test::Mixed).row, 1.0).name, "the device");
+    }
+
+    #[test]
+    fn threads_that_are_busy_are_the_limit() {
+        let mut row = measured(tests_rows().remove(0));
+        row.facts.set(fact::ELAPSED_NS, 1000_u64);
+        row.facts.set(fact::SYSTEM_NS, 100_u64);
+        for (user_ns, expected) in [
+            (100_u64, "the device, or what lies before it"),
+            (850, "the CPU of the threads that ask"),
+        ] {
+            row.facts.set(fact::USER_NS, user_ns);
+            let finding = findings(&mut row).next().unwrap();
+            assert_eq!((finding.figure, limiter(&finding, false)), (Figure::Own, expected));
+        }
+    }
 }

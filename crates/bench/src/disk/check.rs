@@ -15,20 +15,14 @@ const MOST_RATE: f64 = 1e9;
 pub(super) fn options(options: &Options, place: &Place) -> Result<(), Error> {
     let selection = &options.selection;
     let usage = |text: String| Err(Error::Usage(text));
-    for &block_bytes in &selection.block_bytes {
-        limits::within(
-            "--block-size",
-            Some(block_bytes),
-            limits::MAX_BLOCK_BYTES,
-            " bytes (1 GiB)",
-        )?;
-    }
-    for &threads in &selection.threads {
-        limits::within("--threads", Some(threads.into()), crate::crew::MAX_THREADS.into(), "")?;
-    }
-    for &depth in &selection.depths {
-        limits::within("--depth", Some(depth.into()), flatout_sys::ring::MAX_DEPTH.into(), "")?;
-    }
+    let each = |option, values: Vec<u64>, most: u64, unit: &str| {
+        values.into_iter().try_for_each(|value| limits::within(option, Some(value), most, unit))
+    };
+    let wide = |values: &[u32]| values.iter().map(|&value| value.into()).collect();
+    let blocks = selection.block_bytes.clone();
+    each("--block-size", blocks, limits::MAX_BLOCK_BYTES, " bytes (1 GiB)")?;
+    each("--threads", wide(&selection.threads), crate::crew::MAX_THREADS.into(), "")?;
+    each("--depth", wide(&selection.depths), flatout_sys::ring::MAX_DEPTH.into(), "")?;
     if selection.engine == Some(flatout_io::Engine::Mmap) {
         return usage(
             "--engine mmap: page faults make no requests of a size; the cache area measures them"

@@ -17,28 +17,14 @@ use crate::limits;
 use crate::scratch;
 
 const MIB: u64 = 1 << 20;
-/// Length of the test file, where nobody asks for another.
-const FEW_BYTES: u64 = 256 * MIB;
-const SHORT_BYTES: u64 = 1024 * MIB;
-const MATRIX_BYTES: u64 = 5_000_000_000;
 /// Available memory that a file in memory takes at most: one part in this many.
 const MEMORY_PART: u64 = 4;
 /// The unit of `st_blocks` (inode(7)).
 const STAT_BLOCK_BYTES: u64 = 512;
 /// Smallest test file.
 const LEAST_BYTES: u64 = MIB;
-/// Time of a trial, where nobody asks for another.
-const FEW_NS: u64 = 150_000_000;
-const QUICK_NS: u64 = 200_000_000;
-const SHORT_NS: u64 = 500_000_000;
-const MATRIX_NS: u64 = 400_000_000;
 /// Trials of a row at most: those that write wear a disk out, and the matrix has many rows.
 pub(super) const MAX_TRIALS: u32 = 20;
-const MATRIX_MAX_TRIALS: u32 = 8;
-/// Bytes that a trial writes at most, unless its time was asked for.
-const TRIAL_WRITE_BYTES: u64 = 64 * MIB;
-const MATRIX_TRIAL_WRITE_BYTES: u64 = 128 * MIB;
-const FEW_TRIAL_WRITE_BYTES: u64 = 64 * MIB;
 /// Bytes that a run with a time of its own writes at most, where nobody allows more.
 const USUAL_MOST_WRITE_BYTES: u64 = 100_000_000_000;
 /// What a trial with a time of its own may write in each second of it, where nobody said how much
@@ -59,13 +45,45 @@ const SET_UP_NS: u64 = 200_000_000;
 const METADATA_NS: u64 = 15_000_000_000;
 const FULL_METADATA_NS: u64 = 45_000_000_000;
 
+/// What a grid takes, where nobody asks for something else.
+struct Usual {
+    /// Length of the test file.
+    file_bytes: u64,
+    /// Time of a trial.
+    trial_ns: u64,
+    /// Bytes that a trial writes at most.
+    trial_write_bytes: u64,
+    /// Trials of a row at most.
+    max_trials: u32,
+}
+
+impl Grid {
+    const fn usual(self) -> Usual {
+        let short = Usual {
+            file_bytes: 1024 * MIB,
+            trial_ns: 500_000_000,
+            trial_write_bytes: 64 * MIB,
+            max_trials: MAX_TRIALS,
+        };
+        match self {
+            Self::Few => Usual { file_bytes: 256 * MIB, trial_ns: 150_000_000, ..short },
+            Self::Quick => Usual { trial_ns: 200_000_000, ..short },
+            Self::Short => short,
+            Self::Matrix => Usual {
+                file_bytes: 5_000_000_000,
+                trial_ns: 400_000_000,
+                trial_write_bytes: 128 * MIB,
+                max_trials: 8,
+            },
+        }
+    }
+}
+
 /// What a run will do at most.
 #[derive(Debug, Clone)]
 pub(super) struct Planned {
     /// Length of the test file; 0 where the user's file or device is read.
     pub file_bytes: u64,
-    /// Bytes written at most, the test file included.
-    pub most_write_bytes: u64,
     /// Rows of requests.
     pub rows: usize,
     /// Whether the user's own file is written over.
@@ -77,21 +95,21 @@ pub(super) struct Planned {
     pub(super) metadata_refusal: Option<String>,
     metadata_bytes: u64,
     pub(super) max_trials: u32,
-    runtime_ns: u64,
-    trial_write_bytes: u64,
+    /// What all trials obey.
+    pub(super) terms: Terms,
 }
 
 impl Planned {
     /// Time that the trials take, as far as can be said beforehand.
     pub fn time_ns(&self) -> u64 {
-        let trial_ns = self.runtime_ns.saturating_add(SET_UP_NS);
+        let trial_ns = self.terms.runtime_ns.saturating_add(SET_UP_NS);
         let rows_ns = (self.rows as u64 * USUAL_TRIALS).saturating_mul(trial_ns);
         rows_ns.saturating_add(self.metadata_ns())
     }
 
     /// Time that it takes at least: each row has one trial, however short the time allowed is.
     pub fn least_ns(&self) -> u64 {
-        (self.rows as u64).saturating_mul(self.runtime_ns)
+        (self.rows as u64).saturating_mul(self.terms.runtime_ns)
     }
 
     /// The part of it that names and attributes take.
@@ -105,16 +123,10 @@ impl Planned {
 
     /// Bytes that the trials of rows may write together.
     pub(super) fn trials_write_bytes(&self) -> u64 {
-        self.most_write_bytes.saturating_sub(self.file_bytes).saturating_sub(self.metadata_bytes)
-    }
-
-    pub(super) fn terms(&self, options: &Options) -> Terms {
-        Terms {
-            runtime_ns: self.runtime_ns,
-            trial_write_bytes: self.trial_write_bytes,
-            most_write_bytes: self.most_write_bytes,
-            clearing: options.clearing,
-        }
+        self.terms
+            .most_write_bytes
+            .saturating_sub(self.file_bytes)
+            .saturating_sub(self.metadata_bytes)
     }
 }
 
@@ -137,13 +149,11 @@ pub(super) fn plan(options: &Options) -> Result<Planned, Error> {
         metadata => (metadata?, None),
     };
     let metadata_bytes = metadata.as_ref().map_or(0, metadata::write_bytes);
-    let max_trials = if options.grid == Grid::Matrix { MATRIX_MAX_TRIALS } else { MAX_TRIALS };
-    let cap_bytes = match (options.runtime_ns, options.grid) {
-        (Some(_), _) if options.max_write_bytes.is_some() => u64::MAX,
-        (Some(ns), _) => (ns as f64 / 1e9 * USUAL_MOST_BYTES_PER_S) as u64,
-        (None, Grid::Few | Grid::Quick) => FEW_TRIAL_WRITE_BYTES,
-        (None, Grid::Matrix) => MATRIX_TRIAL_WRITE_BYTES,
-        (None, Grid::Short) => TRIAL_WRITE_BYTES,
+    let usual = options.grid.usual();
+    let cap_bytes = match options.runtime_ns {
+        Some(_) if options.max_write_bytes.is_some() => u64::MAX,
+        Some(ns) => (ns as f64 / 1e9 * USUAL_MOST_BYTES_PER_S) as u64,
+        None => usual.trial_write_bytes,
     };
     let needs_file = place.kind() == Kind::Directory && !rows.is_empty();
     let file = match needs_file {
@@ -151,56 +161,41 @@ pub(super) fn plan(options: &Options) -> Result<Planned, Error> {
         false => FileBytes::default(),
     };
     let file_bytes = file.bytes;
-    let of_row = |row: &Row| match (row.writes(), row.extents) {
+    let each_bytes = rows.iter().map(|row| match (row.writes(), row.extents) {
         (false, _) => 0,
         (true, Extents::Fresh) => of_trial(row, cap_bytes).min(file_bytes),
         (true, Extents::Written) => of_trial(row, cap_bytes),
-    };
-    let of_rows = rows.iter().fold(0_u64, |sum, row| {
-        sum.saturating_add(of_row(row).saturating_mul(u64::from(max_trials)))
     });
-    let of_rows = match options.runtime_ns {
-        Some(_) => of_rows.min(USUAL_MOST_WRITE_BYTES),
-        None => of_rows,
-    };
-    // Space that a sparse file of the user's has not got yet is taken as sparingly as any other.
-    let of_rows = match place.rights() {
-        Rights::Overwrite => of_rows.min(room_in_holes(&place)?),
-        Rights::MakeFiles | Rights::Read => of_rows,
-    };
+    let all_bytes = each_bytes.fold(0, u64::saturating_add).saturating_mul(usual.max_trials.into());
+    let cap = if options.runtime_ns.is_some() { USUAL_MOST_WRITE_BYTES } else { u64::MAX };
+    let of_rows = all_bytes.min(cap).min(room_in_holes(&place)?);
     let wanted = file_bytes.saturating_add(of_rows).saturating_add(metadata_bytes);
     let most_write_bytes = wanted.min(options.max_write_bytes.unwrap_or(u64::MAX));
-    let runtime_ns = options.runtime_ns.unwrap_or(match options.grid {
-        Grid::Few => FEW_NS,
-        Grid::Quick => QUICK_NS,
-        Grid::Short => SHORT_NS,
-        Grid::Matrix => MATRIX_NS,
-    });
     let left = most_write_bytes.saturating_sub(file_bytes).saturating_sub(metadata_bytes);
     let writing = rows.iter().filter(|row| row.writes()).count() as u64;
     let share = left.checked_div(writing * LEAST_TRIALS).unwrap_or(u64::MAX);
     let writes_over = place.rights() == Rights::Overwrite && writing > 0;
-    match place.kind() {
-        Kind::Directory => place.check_writable()?,
-        Kind::File | Kind::Device => {
-            place.check_readable()?;
-            if writes_over {
-                place.check_writable()?;
-            }
-        }
+    if place.kind() != Kind::Directory {
+        place.check_readable()?;
+    }
+    if place.kind() == Kind::Directory || writes_over {
+        place.check_writable()?;
     }
     Ok(Planned {
         file_bytes,
-        most_write_bytes,
         rows: rows.len(),
         writes_over,
         reduced_from: file.reduced_from,
         metadata,
         metadata_refusal,
         metadata_bytes,
-        max_trials,
-        runtime_ns,
-        trial_write_bytes: share.min(cap_bytes),
+        max_trials: usual.max_trials,
+        terms: Terms {
+            runtime_ns: options.runtime_ns.unwrap_or(usual.trial_ns),
+            trial_write_bytes: share.min(cap_bytes),
+            most_write_bytes,
+            clearing: options.clearing,
+        },
     })
 }
 
@@ -210,8 +205,12 @@ pub(super) fn of_trial(row: &Row, bytes: u64) -> u64 {
     bytes.max(row.tuning.block_bytes.saturating_mul(u64::from(row.tuning.threads)))
 }
 
-/// Bytes that may be written into a file that has holes, or into one that has none.
+/// Bytes that may be written into a file of the user's. Space that a sparse one has not got yet is
+/// taken as sparingly as any other.
 fn room_in_holes(place: &Place) -> Result<u64, Error> {
+    if place.rights() != Rights::Overwrite {
+        return Ok(u64::MAX);
+    }
     let facts =
         std::fs::metadata(place.path()).map_err(IoError::system("examine", place.path()))?;
     let is_sparse = facts.blocks().saturating_mul(STAT_BLOCK_BYTES) < facts.len();
@@ -250,12 +249,7 @@ fn metadata_options(options: &Options, place: &Place) -> Result<Option<MetadataO
 /// may be written is not spent on it alone.
 fn file_bytes(options: &Options, place: &Place, needs: &Needs<'_>) -> Result<FileBytes, Error> {
     let Needs { rows, metadata_bytes, cap_bytes } = *needs;
-    let usual = match options.grid {
-        Grid::Few => FEW_BYTES,
-        Grid::Quick | Grid::Short => SHORT_BYTES,
-        Grid::Matrix => MATRIX_BYTES,
-    };
-    let wanted = options.bytes.unwrap_or(usual);
+    let wanted = options.bytes.unwrap_or(options.grid.usual().file_bytes);
     let filesystem = place.filesystem()?;
     // Where nobody counts, as on ramfs, nothing is known to be short but memory.
     let free = if filesystem.size_bytes == 0 { u64::MAX } else { filesystem.free_bytes };

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use flatout_io::operations::{After, Direction, Done, Request, Workload};
+use flatout_io::operations::{After, Direction, Done, Request, Timestamps, Workload};
 use flatout_io::{Lane, Order, Split};
 use flatout_measure::histogram::Histogram;
 use flatout_measure::random::SplitMix64;
@@ -49,14 +49,8 @@ pub(super) struct Work {
     pub(super) epoch_ns: u64,
     pub(super) bin_ns: u64,
     pub(super) seed: u64,
-    pub(super) stamps: Stamps,
-}
-
-/// Whether operations have times of their own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stamps {
-    Each,
-    None,
+    /// Whether operations have times of their own.
+    pub(super) timestamps: Timestamps,
 }
 
 /// How often all blocks are visited.
@@ -192,14 +186,10 @@ impl LaneWork {
         let tally = &mut self.tally;
         tally.operations += 1;
         tally.bytes += moved;
-        if self.work.stamps == Stamps::None {
+        if self.work.timestamps == Timestamps::None {
             return;
         }
-        let begun_ns = match done.request.due_ns {
-            0 => done.submitted_ns,
-            due_ns => due_ns,
-        };
-        tally.histogram.record(done.completed_ns.saturating_sub(begun_ns));
+        tally.histogram.record(done.completed_ns.saturating_sub(begun_ns(done)));
         let bin = done.completed_ns.saturating_sub(self.work.epoch_ns) / self.work.bin_ns.max(1);
         let bin = bin.min(MOST_BINS) as usize;
         if bin >= tally.bins.len() {
@@ -219,6 +209,11 @@ impl LaneWork {
             self.tally.zero += u64::from(is_zero(&page[..page.len().min(PAGE_BYTES)]));
         }
     }
+}
+
+/// When an operation was meant to begin, or did where it had no time.
+fn begun_ns(done: &Done<'_>) -> u64 {
+    if done.request.due_ns == 0 { done.submitted_ns } else { done.request.due_ns }
 }
 
 /// Whether a sample of the words of a page is zero.
@@ -290,12 +285,8 @@ impl Workload for LaneWork {
         }
         if self.work.io_type == IoType::Copy && direction == Direction::Read {
             // The time of the operation goes with it.
-            let begun_ns = match done.request.due_ns {
-                0 => done.submitted_ns,
-                due_ns => due_ns,
-            };
             let write = Request::write(done.request.offset_bytes, moved);
-            return After::Then(Request { file: 1, due_ns: begun_ns, ..write });
+            return After::Then(Request { file: 1, due_ns: begun_ns(&done), ..write });
         }
         self.count(&done, moved as u64);
         After::Next
@@ -305,7 +296,7 @@ impl Workload for LaneWork {
 #[cfg(test)]
 mod tests {
     use flatout_io::Stop;
-    use flatout_io::operations::{Operations, Timestamps};
+    use flatout_io::operations::Operations;
 
     use super::*;
 
@@ -325,7 +316,7 @@ mod tests {
             epoch_ns: 0,
             bin_ns: u64::MAX,
             seed: 1,
-            stamps: Stamps::Each,
+            timestamps: Timestamps::Each,
         }
     }
 

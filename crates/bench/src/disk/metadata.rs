@@ -30,6 +30,7 @@ use flatout_measure::warning::{self, Warning};
 use flatout_sys::affinity;
 use flatout_sys::cancel::CancelToken;
 
+use crate::crew;
 use crate::error::Error;
 
 pub(super) use room::{check, fitted, write_bytes};
@@ -83,7 +84,9 @@ impl MetadataOptions {
         let mut counts = match (&self.threads, self.extent) {
             (Some(counts), _) => counts.clone(),
             (None, Extent::Quick) => vec![1],
-            (None, Extent::Full) => vec![1, affinity::allowed_cpu_count()],
+            (None, Extent::Full) => {
+                vec![1, affinity::allowed_cpu_count().min(crew::MAX_THREADS)]
+            }
         };
         counts.sort_unstable();
         counts.dedup();

@@ -7,8 +7,8 @@ use flatout_measure::statistics;
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::clock::monotonic_ns;
 
-use super::lane::{LaneWork, Stamps, Turns, Work};
-use super::pattern::{IoType, Test};
+use super::lane::{LaneWork, Turns, Work};
+use super::pattern::IoType;
 use super::row::Row;
 
 /// Operations of a round at most, and rounds; the median counts. About 10 ms for small reads.
@@ -27,13 +27,9 @@ pub(super) fn ns_per_operation(row: &Row) -> f64 {
     let Ok(mut null) = Operations::null(block_bytes as usize) else { return 0.0 };
     null.prime(|bytes| bytes.fill(1));
     let operations = (BYTES / block_bytes).clamp(1, OPERATIONS);
-    let (stamps, timestamps) = match row.test {
-        Test::Latency(_) => (Stamps::None, Timestamps::None),
-        _ => (Stamps::Each, Timestamps::Each),
-    };
     // The ring reads the clock once per batch of four and once per turn.
     let shares_clock = row.tuning.engine == Engine::Uring && row.tuning.depth > 1;
-    let (timestamps, clock_ns) = match timestamps {
+    let (timestamps, clock_ns) = match row.test.timestamps() {
         Timestamps::Each if shares_clock => (Timestamps::None, clock_read_ns() / 2.0),
         as_it_is => (as_it_is, 0.0),
     };
@@ -60,7 +56,7 @@ pub(super) fn ns_per_operation(row: &Row) -> f64 {
             epoch_ns: start_ns,
             bin_ns: ROUND_NS,
             seed: 1,
-            stamps,
+            timestamps: row.test.timestamps(),
         });
         let mut stop = Stop::new(CancelToken::manual(), Some(start_ns + ROUND_NS));
         let start_ns = monotonic_ns();

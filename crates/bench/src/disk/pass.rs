@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use flatout_io::operations::{Access, Completion, Direction, Operations, Timestamps};
+use flatout_io::operations::{Access, Completion, Direction, Operations};
 use flatout_io::{
     Caching, Engine, Error as IoError, Existing, Lane, Source, Split, Stop, Target, TargetOptions,
 };
@@ -18,7 +18,7 @@ use rustix::io::Errno;
 
 use super::Terms;
 use super::accounting::{Account, Accounts};
-use super::lane::{LaneWork, Pace, Stamps, Tally, Turns, Work};
+use super::lane::{LaneWork, Pace, Tally, Turns, Work};
 use super::pattern::{IoType, Test};
 use super::row::{Extents, Row};
 use super::test_file::TestFile;
@@ -263,11 +263,7 @@ impl Attempt<'_> {
         // Another turn through the page cache would find what the first one left there.
         let again = tuning.caching == Caching::Direct && self.row.extents == Extents::Written;
         let turns = if again && test != Test::ColdBlocks { Turns::Many } else { Turns::One };
-        // Two clock readings would be a good part of so small a request.
-        let (stamps, timestamps) = match test {
-            Test::Latency(_) => (Stamps::None, Timestamps::None),
-            _ => (Stamps::Each, Timestamps::Each),
-        };
+        let timestamps = test.timestamps();
         let mut lane = LaneWork::new(Work {
             io_type: test.io_type(),
             order: test.order(self.seed),
@@ -284,7 +280,7 @@ impl Attempt<'_> {
             epoch_ns,
             bin_ns: self.bin_ns(),
             seed: self.seed,
-            stamps,
+            timestamps,
         });
         let deadline_ns = match test {
             Test::ColdBlocks => None,

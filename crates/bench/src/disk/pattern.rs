@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use flatout_io::Order;
+use flatout_io::operations::Timestamps;
 
 /// A kind of work that the user can name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,32 +51,27 @@ impl Pattern {
 
     /// The word on the command line.
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::SequentialRead => "sequential-read",
-            Self::SequentialWrite => "sequential-write",
-            Self::SequentialCopy => "sequential-copy",
-            Self::RandomRead => "random-read",
-            Self::RandomWrite => "random-write",
-            Self::Mixed => "mixed",
-            Self::BackwardRead => "backward-read",
-            Self::StridedRead => "strided-read",
-            Self::Reread => "reread",
-            Self::ColdBlocks => "cold-blocks",
-            Self::Metadata => "metadata",
-        }
+        self.described().0
     }
 
     /// Whether it writes to the file, or needs a directory to make files in.
     pub const fn needs(self) -> Needs {
+        self.described().1
+    }
+
+    const fn described(self) -> (&'static str, Needs) {
         match self {
-            Self::SequentialRead
-            | Self::RandomRead
-            | Self::BackwardRead
-            | Self::StridedRead
-            | Self::ColdBlocks
-            | Self::Reread => Needs::Nothing,
-            Self::SequentialWrite | Self::RandomWrite | Self::Mixed => Needs::Writing,
-            Self::SequentialCopy | Self::Metadata => Needs::Directory,
+            Self::SequentialRead => ("sequential-read", Needs::Nothing),
+            Self::SequentialWrite => ("sequential-write", Needs::Writing),
+            Self::SequentialCopy => ("sequential-copy", Needs::Directory),
+            Self::RandomRead => ("random-read", Needs::Nothing),
+            Self::RandomWrite => ("random-write", Needs::Writing),
+            Self::Mixed => ("mixed", Needs::Writing),
+            Self::BackwardRead => ("backward-read", Needs::Nothing),
+            Self::StridedRead => ("strided-read", Needs::Nothing),
+            Self::Reread => ("reread", Needs::Nothing),
+            Self::ColdBlocks => ("cold-blocks", Needs::Nothing),
+            Self::Metadata => ("metadata", Needs::Directory),
         }
     }
 }
@@ -193,6 +189,14 @@ impl Test {
                 | Self::Mixed
                 | Self::Latency(Tiny::RandomRead | Tiny::RandomWrite)
         )
+    }
+
+    /// Whether requests are timed: two clock readings would be a good part of a tiny one.
+    pub(super) const fn timestamps(self) -> Timestamps {
+        match self {
+            Self::Latency(_) => Timestamps::None,
+            _ => Timestamps::Each,
+        }
     }
 
     pub(super) const fn order(self, seed: u64) -> Order {

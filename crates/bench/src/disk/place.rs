@@ -70,10 +70,10 @@ impl Place {
         if kind == Kind::Device && overwriting == Overwriting::Allowed {
             let reason =
                 "it is a block device, which flatout never writes to; --overwrite is for files";
-            return Err(doubt(warning::WRITE_REFUSED, refusal("write to", path, reason)));
+            return Err(coded(warning::WRITE_REFUSED, refusal("write to", path, reason)));
         }
         if kind == Kind::File && facts.len() == 0 {
-            return Err(doubt(warning::EMPTY_FILE, refusal("measure", path, "it is empty")));
+            return Err(coded(warning::EMPTY_FILE, refusal("measure", path, "it is empty")));
         }
         Ok(Self { path: path.to_owned(), kind, overwriting })
     }
@@ -118,7 +118,7 @@ impl Place {
                 format!("{pattern} makes files of its own and needs a directory")
             }
         };
-        Err(doubt(warning::WRITE_REFUSED, refusal("write to", path, &reason)))
+        Err(coded(warning::WRITE_REFUSED, refusal("write to", path, &reason)))
     }
 
     /// Refuses a file or device that cannot be read.
@@ -139,7 +139,7 @@ impl Place {
         };
         tried.map_err(|error| match error {
             Error::Io(IoError::System { ref source, .. }) if is_denied(source) => {
-                doubt(warning::READ_ONLY, error)
+                coded(warning::READ_ONLY, error)
             }
             other => other,
         })
@@ -160,7 +160,7 @@ fn refusal(operation: &'static str, path: &Path, reason: &str) -> IoError {
 }
 
 /// An error that programs know by a code.
-fn doubt(code: &str, error: impl std::fmt::Display) -> Error {
+fn coded(code: &str, error: impl std::fmt::Display) -> Error {
     Error::Doubt(Warning::new(code, error.to_string()))
 }
 

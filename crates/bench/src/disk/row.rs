@@ -139,3 +139,20 @@ impl Row {
         if engine == Engine::Uring { depth * threads } else { threads }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::plan::tests_rows;
+
+    #[test]
+    fn rows_that_write_say_until_when_and_have_a_durable_figure() {
+        for row in tests_rows() {
+            let until = row.parameters().value("until").is_some();
+            assert_eq!((until, row.further() == Figure::Durable), (row.writes(), row.writes()));
+        }
+        let mut further = tests_rows()[1].parameters();
+        further.extend(Figure::Durable.parameters());
+        assert_eq!(further.value("until"), Some(&"durable".into()));
+    }
+}

@@ -272,3 +272,19 @@ fn a_name_that_fio_would_cut_is_not_printed() {
     assert_eq!(nearest.command, None);
     assert!(note(&nearest).contains("another file"));
 }
+
+#[test]
+fn the_options_of_the_rows_own_job_are_a_fact() {
+    let tiny = buffered(row(Test::Latency(Tiny::RandomWrite), 8));
+    let facts = in_directory(&tiny, 64 * MIB, Figure::Own).facts();
+    let Some(Value::Fields(options)) = facts.value(fact::FIO_OPTIONS) else { panic!("{facts:?}") };
+    let option = |name: &str| {
+        options.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone())
+    };
+    assert_eq!(option("rw"), Some("randwrite".into()));
+    assert_eq!(option("bs"), Some("8".into()), "not that of the job that fills the file");
+    assert_eq!(option("thread"), Some("1".into()), "a flag");
+    let copy = in_directory(&row(Test::SequentialCopy, 4096), MIB, Figure::Own).facts();
+    assert_eq!((copy.value(fact::FIO_OPTIONS), copy.value(fact::FIO_COMMAND)), (None, None));
+    assert!(copy.text(fact::FIO_NOTE).is_some_and(|note| note.contains("copies")));
+}

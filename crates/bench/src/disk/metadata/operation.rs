@@ -1,13 +1,12 @@
 //! One operation of each row, as bare system calls below the descriptor of a directory.
 
 use std::ffi::CStr;
-use std::mem::MaybeUninit;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 
-use rustix::fs::{AtFlags, Mode, OFlags, RawDir};
+use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::test_directory::DIRECTORY;
+use super::test_directory::{self, DIRECTORY, Listing};
 
 const OWNER_ONLY: Mode = Mode::from_raw_mode(0o600);
 const NEW_FILE: OFlags = OFlags::WRONLY
@@ -59,17 +58,9 @@ pub(super) fn create_synced(
 }
 
 /// Lists a directory, opened anew, and counts its entries but `.` and `..`.
-pub(super) fn list(
-    directory: BorrowedFd<'_>,
-    buffer: &mut [MaybeUninit<u8>],
-) -> Result<u64, Errno> {
+pub(super) fn list(directory: BorrowedFd<'_>, listing: &mut Listing) -> Result<u64, Errno> {
     let opened = rustix::fs::openat(directory, c".", DIRECTORY, Mode::empty())?;
-    let mut entries = RawDir::new(&opened, buffer);
     let mut count = 0;
-    while let Some(entry) = entries.next() {
-        let entry = entry?;
-        let name = entry.file_name().to_bytes();
-        count += u64::from(name != b"." && name != b"..");
-    }
+    test_directory::each_entry(opened.as_fd(), listing, |_| count += 1)?;
     Ok(count)
 }

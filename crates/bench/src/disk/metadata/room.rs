@@ -6,7 +6,6 @@ use flatout_io::Error as IoError;
 
 use super::row::{self, Directories, Test};
 use super::{Extent, MetadataOptions};
-use crate::crew;
 use crate::error::Error;
 use crate::scratch;
 
@@ -34,11 +33,6 @@ const BLOCK_BYTES: u64 = 4 << 10;
 const INODES_PART: u64 = 2;
 /// Below this a trial is over before it says anything.
 const LEAST_FILES: u32 = 16;
-const MOST_FILES: u32 = 1_000_000;
-/// Each directory keeps a descriptor open while a trial runs, and 1024 is the usual limit.
-const MOST_DIRECTORIES: u32 = 256;
-const MOST_SMALL_FILE_BYTES: u64 = 1 << 20;
-
 /// Files and directories that exist at the end at most, should as many trials be repeated as the
 /// sampler ever repeats; usually it is a third of that.
 pub(super) fn inodes(options: &MetadataOptions) -> u64 {
@@ -66,9 +60,8 @@ pub(in crate::disk) fn write_bytes(options: &MetadataOptions) -> u64 {
 /// Nothing is written.
 ///
 /// # Errors
-/// [`Error::Usage`] and [`Error::NoRoom`]; or the directory cannot be opened.
+/// [`Error::NoRoom`]; or the directory cannot be opened.
 pub(in crate::disk) fn check(options: &MetadataOptions) -> Result<(), Error> {
-    check_bounds(options)?;
     Free::of(options)?.refuse_unless_enough(options)
 }
 
@@ -81,7 +74,6 @@ pub(in crate::disk) fn fitted(
     options: &MetadataOptions,
     most_bytes: Option<u64>,
 ) -> Result<MetadataOptions, Error> {
-    check_bounds(options)?;
     let free = Free::of(options)?;
     let free = Free { bytes: free.bytes.min(most_bytes.unwrap_or(u64::MAX)), ..free };
     let mut fitted = options.clone();
@@ -90,21 +82,6 @@ pub(in crate::disk) fn fitted(
     }
     free.refuse_unless_enough(&fitted)?;
     Ok(fitted)
-}
-
-fn check_bounds(options: &MetadataOptions) -> Result<(), Error> {
-    let within = |what: &str, value: u64, least: u64, most: u64| {
-        let text = format!("{what} {value}: it must be from {least} to {most}");
-        if (least..=most).contains(&value) { Ok(()) } else { Err(Error::Usage(text)) }
-    };
-    within("files per trial", options.files.into(), 1, MOST_FILES.into())?;
-    within("directories", options.directories_many.into(), 2, MOST_DIRECTORIES.into())?;
-    within("bytes per small file", options.small_file_bytes, 1, MOST_SMALL_FILE_BYTES)?;
-    let counts = options.thread_counts();
-    within("numbers of threads", counts.len() as u64, 1, 64)?;
-    counts
-        .iter()
-        .try_for_each(|&count| within("threads", count.into(), 1, crew::MAX_THREADS.into()))
 }
 
 /// What may be taken of the filesystem.

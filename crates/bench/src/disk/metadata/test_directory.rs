@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use flatout_io::Error as IoError;
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir};
+use rustix::fs::{AtFlags, Mode, OFlags, RawDir};
 use rustix::io::{Errno, retry_on_intr};
 
 use crate::error::Error;
@@ -22,7 +22,14 @@ const ATTEMPTS: u32 = 16;
 /// Times that a directory is listed anew because something is left in it.
 const SWEEPS: u32 = 16;
 /// Bytes that getdents64 may fill at a time; the C library's size.
-pub(super) const LISTING_BYTES: usize = 32 << 10;
+const LISTING_BYTES: usize = 32 << 10;
+
+/// What getdents64 fills.
+pub(super) type Listing = [MaybeUninit<u8>; LISTING_BYTES];
+/// An empty one.
+pub(super) const fn no_listing() -> Listing {
+    [MaybeUninit::uninit(); LISTING_BYTES]
+}
 
 const OWNER_ONLY: Mode = Mode::from_raw_mode(0o700);
 
@@ -107,7 +114,7 @@ impl Drop for TestDirectory {
 fn open_empty(parent: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Errno> {
     let own = rustix::fs::openat(parent, name, DIRECTORY, Mode::empty())?;
     let mut is_empty = true;
-    each_entry(own.as_fd(), |_, _| is_empty = false)?;
+    each_entry(own.as_fd(), &mut no_listing(), |_| is_empty = false)?;
     if is_empty { Ok(own) } else { Err(Errno::NOTEMPTY) }
 }
 
@@ -117,17 +124,17 @@ pub(super) fn make_directory(parent: BorrowedFd<'_>, name: &CStr) -> Result<Owne
     rustix::fs::openat(parent, name, DIRECTORY, Mode::empty())
 }
 
-/// Calls `each` with the name and type of all entries but `.` and `..`.
+/// Calls `each` with the names of all entries but `.` and `..`.
 pub(super) fn each_entry(
     directory: BorrowedFd<'_>,
-    mut each: impl FnMut(&CStr, FileType),
+    buffer: &mut Listing,
+    mut each: impl FnMut(&CStr),
 ) -> Result<(), Errno> {
-    let mut buffer = [MaybeUninit::uninit(); LISTING_BYTES];
-    let mut entries = RawDir::new(directory, &mut buffer);
+    let mut entries = RawDir::new(directory, buffer);
     while let Some(entry) = entries.next() {
         let entry = entry?;
         if entry.file_name() != c"." && entry.file_name() != c".." {
-            each(entry.file_name(), entry.file_type());
+            each(entry.file_name());
         }
     }
     Ok(())
@@ -142,7 +149,7 @@ fn empty(directory: BorrowedFd<'_>, depth: u32) -> Result<(), Errno> {
     for _ in 0..SWEEPS {
         let mut names = Vec::new();
         rustix::fs::seek(directory, rustix::fs::SeekFrom::Start(0))?;
-        each_entry(directory, |name, _| {
+        each_entry(directory, &mut no_listing(), |name| {
             if NAMES.iter().any(|known| name.to_bytes().starts_with(known)) {
                 names.push(name.to_owned());
             }

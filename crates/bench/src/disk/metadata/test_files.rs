@@ -19,35 +19,26 @@ use crate::error::Error;
 const CANNOT_SYNC_DIRECTORIES: [Errno; 4] =
     [Errno::INVAL, Errno::NOSYS, Errno::OPNOTSUPP, Errno::BADF];
 
-/// One of something for each way of spreading files.
-#[derive(Debug, Default)]
-struct Both<T> {
-    one: T,
-    many: T,
+/// What files that are kept are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Use {
+    /// They are looked at and never change.
+    Look,
+    /// They are renamed to and fro.
+    Rename,
+    /// The create rows left them to be removed.
+    Unlink,
 }
 
-impl<T> Both<T> {
-    fn of(&self, spread: Directories) -> &T {
-        match spread {
-            Directories::One => &self.one,
-            Directories::Many => &self.many,
-        }
-    }
-}
-
-/// TestDirectory and file_sets.
+/// The directory of a run, and its file_sets.
 pub(super) struct TestFiles<'a> {
     pub(super) options: &'a MetadataOptions,
     pub(super) filesystem: Filesystem,
     place: TestDirectory,
     sets_made: Cell<u32>,
     inodes_made: Cell<u64>,
-    /// Files that are looked at and never change.
-    standing: Both<RefCell<Option<FileSet>>>,
-    /// Files that are renamed to and fro.
-    moving: Both<RefCell<Option<FileSet>>>,
-    /// What the create rows left for the unlink rows.
-    created: Both<RefCell<Vec<FileSet>>>,
+    /// What earlier trials left for others.
+    kept: RefCell<Vec<(Use, FileSet)>>,
 }
 
 impl<'a> TestFiles<'a> {
@@ -64,9 +55,7 @@ impl<'a> TestFiles<'a> {
             place,
             sets_made: Cell::new(0),
             inodes_made: Cell::new(0),
-            standing: Both::default(),
-            moving: Both::default(),
-            created: Both::default(),
+            kept: RefCell::default(),
         })
     }
 
@@ -77,38 +66,40 @@ impl<'a> TestFiles<'a> {
         self.place.finish()
     }
 
-    /// The fewer of the file_sets that wait to be unlinked, of both ways of spreading.
+    /// The fewer of the sets that wait to be unlinked, of both ways of spreading.
     pub(super) fn least_left(&self) -> usize {
-        self.created.one.borrow().len().min(self.created.many.borrow().len())
+        let kept = self.kept.borrow();
+        let left = |spread| {
+            kept.iter().filter(|(of, set)| *of == Use::Unlink && set.spread == spread).count()
+        };
+        Directories::ALL.map(left).into_iter().min().unwrap_or(0)
     }
 
     /// Files for a trial of `test`: none yet for those that create.
     pub(super) fn take(&self, test: Test, spread: Directories) -> Result<FileSet, TrialError> {
-        let kept = match test {
+        let wanted = match test {
             Test::Create | Test::Fsync => return self.fresh(test, spread),
-            Test::Stat | Test::OpenClose | Test::Readdir => self.standing.of(spread).take(),
-            Test::Rename => self.moving.of(spread).take(),
-            Test::Unlink => self.created.of(spread).borrow_mut().pop(),
+            Test::Stat | Test::OpenClose | Test::Readdir => Use::Look,
+            Test::Rename => Use::Rename,
+            Test::Unlink => Use::Unlink,
         };
-        match kept {
-            Some(file_set) => Ok(file_set),
+        let mut kept = self.kept.borrow_mut();
+        let found = kept.iter().rposition(|(of, set)| *of == wanted && set.spread == spread);
+        match found {
+            Some(index) => Ok(kept.remove(index).1),
             None => self.populated(test, spread),
         }
     }
 
-    /// Keeps the file_set of a trial that went well for those that can use it.
-    pub(super) fn give_back(&self, test: Test, file_set: FileSet) {
-        let spread = file_set.spread;
-        match test {
-            Test::Create => self.created.of(spread).borrow_mut().push(file_set),
-            Test::Stat | Test::OpenClose | Test::Readdir => {
-                self.standing.of(spread).replace(Some(file_set));
-            }
-            Test::Rename => {
-                self.moving.of(spread).replace(Some(file_set));
-            }
-            Test::Fsync | Test::Unlink => {}
-        }
+    /// Keeps the files of a trial that went well for those that can use them.
+    pub(super) fn give_back(&self, test: Test, set: FileSet) {
+        let next = match test {
+            Test::Create => Use::Unlink,
+            Test::Stat | Test::OpenClose | Test::Readdir => Use::Look,
+            Test::Rename => Use::Rename,
+            Test::Fsync | Test::Unlink => return,
+        };
+        self.kept.borrow_mut().push((next, set));
     }
 
     /// Writes back what earlier trials left in the journal, so that it is not this one that pays.

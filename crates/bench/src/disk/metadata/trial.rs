@@ -10,8 +10,6 @@
 //! Threads share one descriptor table, as those of most programs do: opening and closing contend
 //! for it.
 
-use std::mem::MaybeUninit;
-
 use flatout_measure::case::{Case, Latencies, Sample, TrialError};
 use flatout_measure::fact::Value;
 use flatout_measure::histogram::{Histogram, LoopKind};
@@ -24,7 +22,7 @@ use flatout_sys::usage::{self, Usage};
 
 use super::file_set::{FileSet, Name, Order, Share};
 use super::row::{MetadataRow, Test};
-use super::test_directory::LISTING_BYTES;
+use super::test_directory::{Listing, no_listing};
 use super::test_files::{self, TestFiles};
 use super::timed::{Pace, Refusal, Stop, Timed, again, again_in_batches, once};
 use super::{MetadataOptions, fio, operation};
@@ -95,7 +93,7 @@ impl Test {
 struct Worker {
     share: Share,
     histogram: Histogram,
-    listing: Vec<MaybeUninit<u8>>,
+    listing: Box<Listing>,
     content: Vec<u8>,
 }
 
@@ -116,7 +114,7 @@ impl Worker {
         let length = if row.test == Test::Fsync { options.small_file_bytes } else { 0 };
         let mut content = vec![0; length as usize];
         fill_random(&mut content, seed, 0);
-        let listing = vec![MaybeUninit::uninit(); LISTING_BYTES];
+        let listing = Box::new(no_listing());
         Ok(Self { share, histogram: Histogram::new(), listing, content })
     }
 
