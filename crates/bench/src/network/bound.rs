@@ -171,9 +171,9 @@ mod tests {
 
     #[test]
     fn loopback_is_held_against_as_many_copies_as_it_makes() {
-        let sendfile = Spec { sender: Sender::SendFile, ..Spec::default() };
+        let sendfile = Spec { sender: Sender::SendFile, ..Spec::one_stream() };
         let mut rows = [
-            measured(test(Spec::default()), 5e9),
+            measured(test(Spec::one_stream()), 5e9),
             measured(test(Spec { streams: 8, ..sendfile }), 5e9),
             measured(test(Spec { receiver: Receiver::Discard, ..sendfile }), 5e9),
             measured(NetworkRow::Memcpy(Copies::One), 20e9),
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn the_bottleneck_follows_from_the_facts_of_the_row() {
-        let mut rows = [measured(test(Spec::default()), 1e9)];
+        let mut rows = [measured(test(Spec::one_stream()), 1e9)];
         rows[0].facts.set(fact::SENDER_CPU_NS, 95_u64);
         rows[0].facts.set(fact::SENDER_TIME_NS, 100_u64);
         apply(&mut rows, &over(None, true));
@@ -197,28 +197,28 @@ mod tests {
 
     #[test]
     fn a_figure_above_the_link_is_refused() {
-        let mut rows = [117e6, 130e6].map(|median| measured(test(Spec::default()), median));
+        let mut rows = [117e6, 130e6].map(|median| measured(test(Spec::one_stream()), median));
         apply(&mut rows, &over(Some(1_000_000_000), false));
         assert_eq!(bound(&rows[0]).limiter, "the link");
         assert_eq!((rows[0].outcome.median, rows[1].outcome.median), (Some(117e6), None));
     }
 
     fn udp(datagram_bytes: u32) -> Spec {
-        Spec { protocol: Protocol::Udp, datagram_bytes, ..Spec::default() }
+        Spec { protocol: Protocol::Udp, datagram_bytes, ..Spec::one_stream() }
     }
 
     #[test]
     fn goodput_is_that_of_the_textbook() {
         let near = |share: f64, expected: f64| assert!((share - expected).abs() < 1e-4, "{share}");
-        near(goodput(&Spec::default(), Family::V4, 1500), 1448.0 / 1538.0);
-        near(goodput(&Spec::default(), Family::V6, 1500), 1428.0 / 1538.0);
-        near(goodput(&Spec::default(), Family::V4, 9000), 8948.0 / 9038.0);
+        near(goodput(&Spec::one_stream(), Family::V4, 1500), 1448.0 / 1538.0);
+        near(goodput(&Spec::one_stream(), Family::V6, 1500), 1428.0 / 1538.0);
+        near(goodput(&Spec::one_stream(), Family::V4, 9000), 8948.0 / 9038.0);
         near(goodput(&udp(1472), Family::V4, 1500), 1472.0 / 1538.0);
         near(goodput(&udp(100), Family::V4, 1500), 100.0 / 166.0);
         // 65,515 bytes in fragments of 1480, and of 1448 with the fragment header of IPv6.
         near(goodput(&udp(65_507), Family::V4, 1500), 65_507.0 / (65_515.0 + 45.0 * 58.0));
         near(goodput(&udp(65_507), Family::V6, 1500), 65_507.0 / (65_515.0 + 46.0 * 86.0));
-        near(goodput(&Spec::default(), Family::V4, 10), 0.0);
+        near(goodput(&Spec::one_stream(), Family::V4, 10), 0.0);
     }
 
     #[test]
@@ -228,11 +228,11 @@ mod tests {
             apply(&mut rows, &over(bits_per_s, false));
             bound(&rows[0]).clone()
         };
-        let unknown = link(Spec::default(), None);
+        let unknown = link(Spec::one_stream(), None);
         assert_eq!((unknown.value, unknown.provenance), (None, Provenance::Unknown));
-        let one = link(Spec::default(), Some(1_000_000_000));
+        let one = link(Spec::one_stream(), Some(1_000_000_000));
         assert!((one.value.unwrap() - 125e6 * 1448.0 / 1538.0).abs() < 1.0);
-        let both = Spec { direction: Direction::Both, ..Spec::default() };
+        let both = Spec { direction: Direction::Both, ..Spec::one_stream() };
         let two = link(both, Some(1_000_000_000));
         assert_eq!(two.value.unwrap(), 2.0 * one.value.unwrap());
     }

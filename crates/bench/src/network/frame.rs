@@ -182,7 +182,7 @@ mod tests {
             Frame::Admitted { key: [7; 32], cpus: 2, machine: u64::MAX },
             Frame::Refused { text: "no room".to_owned() },
             Frame::Prepare {
-                spec: Spec { test: 7, streams: 8, rate_per_s: 12, ..Spec::default() },
+                spec: Spec { test: 7, streams: 8, rate_per_s: 12, ..Spec::one_stream() },
             },
             Frame::Prepared,
             Frame::Ready,

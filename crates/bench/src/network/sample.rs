@@ -314,7 +314,7 @@ mod tests {
 
     #[test]
     fn what_was_received_counts_and_each_way_has_its_own_window() {
-        let spec = Spec { direction: Direction::Both, ..Spec::default() };
+        let spec = Spec { direction: Direction::Both, ..Spec::one_stream() };
         // Up: 4000 bytes in 2 s at the server. Down: 3000 bytes in 1 s at the client.
         let near = seen(&[(0, 99), (1, 3000)], 1_000_000_000);
         let far = seen(&[(0, 4000), (1, 99)], 2_000_000_000);
@@ -324,14 +324,14 @@ mod tests {
         assert_eq!(sample.facts.count(fact::CPU_BUSY_NS), Some(20), "both machines");
         let near = seen(&[(0, 0)], 1_000_000_000);
         let far = seen(&[(0, 1000)], 1_000_000_000);
-        let sample = super::sample(&report(Spec::default(), near, far), &ONE).unwrap();
+        let sample = super::sample(&report(Spec::one_stream(), near, far), &ONE).unwrap();
         assert_eq!(sample.facts.count(fact::CPU_BUSY_NS), Some(10), "one machine, counted once");
         assert!(warning::has(&sample.warnings, warning::LOOPBACK));
     }
 
     #[test]
     fn an_account_that_does_not_match_is_no_figure() {
-        let spec = Spec { protocol: Protocol::Udp, datagram_bytes: 100, ..Spec::default() };
+        let spec = Spec { protocol: Protocol::Udp, datagram_bytes: 100, ..Spec::one_stream() };
         let mut far = seen(&[(0, 1000)], 1_000_000_000);
         let near = seen(&[(0, 0)], 1_000_000_000);
         far.flows[0].account = Account { sent: 10, received: 9, unique: 9, ..Account::default() };
@@ -341,7 +341,7 @@ mod tests {
 
     #[test]
     fn lost_datagrams_are_told() {
-        let spec = Spec { protocol: Protocol::Udp, datagram_bytes: 100, ..Spec::default() };
+        let spec = Spec { protocol: Protocol::Udp, datagram_bytes: 100, ..Spec::one_stream() };
         let mut far = seen(&[(0, 1000)], 1_000_000_000);
         let near = seen(&[(0, 0)], 1_000_000_000);
         far.flows[0].account = Account {
@@ -363,7 +363,8 @@ mod tests {
 
     #[test]
     fn a_window_of_no_time_is_a_failure_not_infinity() {
-        let sample = sample(&report(Spec::default(), seen(&[(0, 0)], 0), seen(&[(0, 9)], 0)), &TWO);
+        let sample =
+            sample(&report(Spec::one_stream(), seen(&[(0, 0)], 0), seen(&[(0, 9)], 0)), &TWO);
         assert!(sample.is_err());
     }
 

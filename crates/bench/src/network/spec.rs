@@ -37,6 +37,12 @@ macro_rules! choice {
 
         }
 
+        impl Default for $name {
+            fn default() -> Self {
+                Self::ALL[0]
+            }
+        }
+
         impl Wire for $name {
             fn write(&self, to: &mut Vec<u8>) {
                 to.push(*self as u8);
@@ -165,8 +171,8 @@ impl Offload {
 }
 
 wire_struct! {
-    /// One test.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    /// One test; by default each choice is the first of its kind, and all numbers are 0.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
     pub struct Spec {
         /// Number of the test in its session.
         pub test: u32,
@@ -232,33 +238,13 @@ pub enum Traffic {
     Ping,
 }
 
-impl Default for Spec {
-    fn default() -> Self {
-        Self {
-            test: 0,
-            work: Work::Throughput,
-            protocol: Protocol::Tcp,
-            direction: Direction::Up,
-            streams: 1,
-            block_bytes: 64 << 10,
-            datagram_bytes: 0,
-            sender: Sender::Write,
-            receiver: Receiver::Read,
-            offload: Offload::Plain,
-            waiting: Waiting::Blocking,
-            placement: Placement::Apart,
-            warm_ns: 0,
-            window_ns: 0,
-            tail_ns: 0,
-            bytes: 0,
-            rate_per_s: 0,
-            load_streams: 0,
-            shared_cpus: 0,
-        }
-    }
-}
-
 impl Spec {
+    /// One TCP stream to the server, for tests.
+    #[cfg(test)]
+    pub fn one_stream() -> Self {
+        Self { streams: 1, block_bytes: 64 << 10, ..Self::default() }
+    }
+
     /// The connections that the test has.
     pub fn flows(&self) -> Vec<Flow> {
         let streams = usize::from(self.streams);
@@ -318,7 +304,7 @@ mod tests {
 
     #[test]
     fn what_is_too_much_is_named() {
-        let fine = Spec { window_ns: 1, ..Spec::default() };
+        let fine = Spec { window_ns: 1, ..Spec::one_stream() };
         assert_eq!(fine.check(), Ok(()));
         let udp = Spec { protocol: Protocol::Udp, datagram_bytes: 1460, ..fine };
         assert_eq!(udp.check(), Ok(()));
@@ -341,14 +327,14 @@ mod tests {
 
     #[test]
     fn both_directions_have_connections_of_their_own() {
-        let spec = Spec { streams: 2, direction: Direction::Both, ..Spec::default() };
+        let spec = Spec { streams: 2, direction: Direction::Both, ..Spec::one_stream() };
         let traffic: Vec<_> = spec.flows().iter().map(|flow| flow.traffic).collect();
         assert_eq!(traffic, [Traffic::Up, Traffic::Up, Traffic::Down, Traffic::Down]);
         let spec = Spec {
             work: Work::Latency,
             protocol: Protocol::Udp,
             load_streams: 1,
-            ..Spec::default()
+            ..Spec::one_stream()
         };
         let flows = spec.flows();
         assert_eq!((flows[0].traffic, flows[0].protocol), (Traffic::Ping, Protocol::Udp));

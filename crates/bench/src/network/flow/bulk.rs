@@ -66,14 +66,14 @@ pub fn random_block(bytes: usize) -> io::Result<AlignedBuffer> {
 }
 
 /// How much a stream may send yet, and how soon.
-struct Quota {
-    sent: u64,
+pub(super) struct Quota {
+    pub(super) sent: u64,
     whole: u64,
     rate_bytes_per_s: u64,
 }
 
 impl Quota {
-    fn new(test: &Test) -> Self {
+    pub(super) fn new(test: &Test) -> Self {
         let spec = &test.spec;
         let streams = u64::from(spec.streams.max(1));
         let share = spec.bytes.div_ceil(streams);
@@ -82,14 +82,24 @@ impl Quota {
         Self { sent: 0, whole, rate_bytes_per_s: rate.div_ceil(streams) }
     }
 
+    /// Bytes that are to be sent yet.
+    pub(super) fn left(&self) -> u64 {
+        self.whole.saturating_sub(self.sent)
+    }
+
     /// Bytes of the next block; 0 at the end.
     fn next(&self, block_bytes: usize) -> usize {
-        (self.whole - self.sent).min(block_bytes as u64) as usize
+        self.left().min(block_bytes as u64) as usize
+    }
+
+    /// Whether a rate is to be kept.
+    pub(super) fn has_rate(&self) -> bool {
+        self.rate_bytes_per_s > 0
     }
 
     /// Waits until the rate allows the next block.
-    fn pace(&self, test: &Test) {
-        if self.rate_bytes_per_s == 0 {
+    pub(super) fn pace(&self, test: &Test) {
+        if !self.has_rate() {
             return;
         }
         let due = u128::from(self.sent) * 1_000_000_000 / u128::from(self.rate_bytes_per_s);

@@ -13,7 +13,7 @@ use flatout_sys::clock::monotonic_ns;
 use flatout_sys::socket::datagrams::{Incoming, Outgoing, Wait, set_segment};
 use flatout_sys::socket::{self, LONGEST_DATAGRAM_BYTES, Switch};
 
-use super::bulk::pace_until;
+use super::bulk::Quota;
 use super::{Counters, GRACE_NS, Test, WorkerEnd};
 use crate::network::account::Ledger;
 use crate::network::spec::{HEADER_BYTES, MAX_SEGMENTS, Spec};
@@ -108,33 +108,28 @@ fn send_all(
     (outgoing, cut): (&mut Outgoing, Cut),
     sent: &mut u64,
 ) -> io::Result<()> {
-    let spec = &test.spec;
-    let streams = u64::from(spec.streams.max(1));
     let per_message = cut.per_message as u64;
-    let whole = match spec.bytes {
-        0 => u64::MAX,
-        bytes => bytes.div_ceil(streams).div_ceil(cut.message_bytes() as u64) * per_message,
-    };
-    let rate = spec.rate_per_s.div_ceil(streams);
-    while !test.is_over() && *sent < whole {
-        let left = (whole - *sent) / per_message;
+    let mut quota = Quota::new(test);
+    while !test.is_over() && quota.left() > 0 {
+        let left = quota.left().div_ceil(cut.message_bytes() as u64);
         let mut count = cut.messages.min(usize::try_from(left).unwrap_or(usize::MAX));
-        if rate > 0 {
+        if quota.has_rate() {
             // One by one: a rate is not kept by bursts.
             count = 1;
-            let bytes = u128::from(*sent) * cut.datagram_bytes as u128;
-            let due_ns = bytes * 1_000_000_000 / u128::from(rate);
-            pace_until(test, u64::try_from(due_ns).unwrap_or(u64::MAX));
+            quota.pace(test);
         }
         for index in 0..count {
             let datagrams = outgoing.slot_mut(index).chunks_mut(cut.datagram_bytes);
             let first = *sent + index as u64 * per_message;
             for (number, datagram) in (first..).zip(datagrams) {
-                write_header(datagram, spec, flow, number);
+                write_header(datagram, &test.spec, flow, number);
             }
         }
         match outgoing.send(to, count, cut.message_bytes()) {
-            Ok(messages) => *sent += messages as u64 * per_message,
+            Ok(messages) => {
+                *sent += messages as u64 * per_message;
+                quota.sent += (messages * cut.message_bytes()) as u64;
+            }
             Err(error) if is_passing(&error) => {}
             Err(error) => return Err(error),
         }
@@ -258,7 +253,7 @@ mod tests {
     use crate::network::spec::Offload;
 
     fn spec(block_bytes: u32, datagram_bytes: u32, offload: Offload) -> Spec {
-        Spec { block_bytes, datagram_bytes, offload, ..Spec::default() }
+        Spec { block_bytes, datagram_bytes, offload, ..Spec::one_stream() }
     }
 
     #[test]

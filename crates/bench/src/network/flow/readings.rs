@@ -15,80 +15,70 @@ use crate::network::spec::Traffic;
 /// Least time between readings of a test of unknown length, at its beginning.
 const STEP_NS: u64 = 20_000_000;
 
+/// All counters at a moment.
+#[derive(Debug)]
+struct Reading {
+    at_ns: u64,
+    bytes: Vec<u64>,
+    tcp: Vec<Option<TcpPoint>>,
+}
+
 /// The readings of one test.
 #[derive(Debug)]
 pub(super) struct Readings<'t> {
     test: &'t Test,
     connections: &'t [Connection],
-    opened_ns: u64,
-    first: Vec<u64>,
-    last: Vec<u64>,
-    curve: Vec<[u64; 2]>,
-    tcp: Vec<Vec<TcpPoint>>,
+    taken: Vec<Reading>,
     times: Option<CpuTimes>,
     end: EndReport,
-    /// Least time between readings of a test of unknown length.
     step_ns: u64,
 }
 
 impl<'t> Readings<'t> {
     /// Nothing yet.
     pub(super) fn new(test: &'t Test, connections: &'t [Connection]) -> Self {
-        Self {
-            test,
-            connections,
-            opened_ns: 0,
-            first: Vec::new(),
-            last: Vec::new(),
-            curve: Vec::new(),
-            tcp: vec![Vec::new(); connections.len()],
-            times: None,
-            end: EndReport::default(),
-            step_ns: STEP_NS,
-        }
+        let end = EndReport::default();
+        Self { test, connections, taken: Vec::new(), times: None, end, step_ns: STEP_NS }
     }
 
     /// The window begins.
     pub(super) fn open(&mut self) {
         self.times = steal::cpu_times(Path::new("/"));
         self.take();
-        self.first.clone_from(&self.last);
-        self.opened_ns = self.curve.last().map_or(0, |point| point[0]);
     }
 
-    /// Reads all counters beside the clock.
+    /// Reads all counters beside the clock. When there are as many readings as a frame takes, the
+    /// last one is replaced.
     pub(super) fn take(&mut self) {
-        let now_ns = self.test.elapsed_ns();
+        let at_ns = self.test.elapsed_ns();
         let bytes = |of: &Connection| of.counters.bytes.load(Ordering::Relaxed);
-        self.last = self.connections.iter().map(bytes).collect();
-        self.end.window_ns = now_ns.saturating_sub(self.opened_ns);
-        if self.curve.len() == MAX_POINTS {
-            return;
-        }
-        self.curve.push([now_ns, self.last.iter().sum()]);
-        for (points, connection) in self.tcp.iter_mut().zip(self.connections) {
-            points.extend(tcp_point(&connection.socket, now_ns));
-        }
+        let bytes = self.connections.iter().map(bytes).collect();
+        let tcp = |of: &Connection| tcp_point(&of.socket, at_ns);
+        let tcp = self.connections.iter().map(tcp).collect();
+        self.taken.truncate(MAX_POINTS - 1);
+        self.taken.push(Reading { at_ns, bytes, tcp });
     }
 
-    /// As [`Readings::take`], in a test whose length nobody knows: half of the points are dropped
+    /// As [`Readings::take`], in a test whose length nobody knows: half of the readings are dropped
     /// when there are many.
     pub(super) fn thin(&mut self) {
-        let last_ns = self.curve.last().map_or(0, |point| point[0]);
+        let last_ns = self.taken.last().map_or(0, |reading| reading.at_ns);
         if self.test.elapsed_ns() < last_ns + self.step_ns {
             return;
         }
-        if self.curve.len() + 1 >= MAX_POINTS {
+        if self.taken.len() + 1 >= MAX_POINTS {
             self.step_ns *= 2;
-            halve(&mut self.curve);
-            self.tcp.iter_mut().for_each(halve);
+            halve(&mut self.taken);
         }
         self.take();
     }
 
-    /// The window ends.
+    /// The window has ended with the last reading.
     pub(super) fn close(&mut self) {
         let after = steal::cpu_times(Path::new("/"));
+        if let [first, .., last] = &self.taken[..] {
+            self.end.window_ns = last.at_ns.saturating_sub(first.at_ns);
+        }
         let (Some(before), Some(after)) = (self.times, after) else { return };
         let ns = |ticks: u64| ticks.saturating_mul(steal::tick_ns());
         self.end.busy_ns = ns(after.busy().saturating_sub(before.busy()));
@@ -97,16 +87,16 @@ impl<'t> Readings<'t> {
     }
 
     /// What there is to say, but for what only the threads know.
-    pub(super) fn seen(&mut self) -> Seen {
+    pub(super) fn seen(&self) -> Seen {
         let end = self.test.end;
-        let mut seen =
-            Seen { end: self.end, curve: std::mem::take(&mut self.curve), ..Seen::default() };
-        let bytes =
-            self.last.iter().zip(&self.first).map(|(last, first)| last.saturating_sub(*first));
-        let points = std::mem::take(&mut self.tcp);
-        for ((Connection { flow, .. }, bytes), points) in
-            self.connections.iter().zip(bytes).zip(points)
-        {
+        let point = |reading: &Reading| [reading.at_ns, reading.bytes.iter().sum()];
+        let curve = self.taken.iter().map(point).collect();
+        let mut seen = Seen { end: self.end, curve, ..Seen::default() };
+        for (index, Connection { flow, .. }) in self.connections.iter().enumerate() {
+            let at = |reading: Option<&Reading>| reading.map_or(0, |reading| reading.bytes[index]);
+            let bytes = at(self.taken.last()).saturating_sub(at(self.taken.first()));
+            let points = self.taken.iter().filter_map(|reading| reading.tcp[index]);
+            let points: Vec<TcpPoint> = points.collect();
             seen.flows.push(FlowReport {
                 flow: flow.index,
                 window_bytes: if end.receives(flow.traffic) { bytes } else { 0 },
@@ -118,7 +108,6 @@ impl<'t> Readings<'t> {
                 seen.tcp.push((flow.index, points));
             }
         }
-        seen.flows.sort_by_key(|report| report.flow);
         seen
     }
 }
