@@ -28,6 +28,8 @@ pub(crate) const PEAK_MEMORY_OF: Key = Key::last("peak_memory_of");
 pub(crate) const COMMAND: Key = Key::last("command");
 /// What the program says its version is.
 pub(super) const VERSION: Key = Key::last("version");
+/// Runs that count; after each somebody looked at what it left.
+pub(super) const RUNS: Key = Key::last("runs");
 /// What kind of copy it makes.
 pub(super) const FIDELITY: Key = Key::last("fidelity");
 /// What kind of copy its opponent makes.

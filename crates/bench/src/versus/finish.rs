@@ -21,6 +21,7 @@ pub(super) fn rows(
     for measured in &mut rows {
         let version = measured.row.contestant.version.clone();
         measured.facts.set(fact::VERSION, version);
+        measured.facts.set(fact::RUNS, measured.outcome.n);
     }
     ratios.iter_mut().for_each(|ratio| judge(ratio, &rows));
     if let (Some(text), Some(first)) = (leftovers, rows.first_mut()) {
