@@ -20,45 +20,61 @@ pub const CPU_BUSY_NS: Key = Key::sum("cpu_busy_ns");
 pub const CPU_SOFTIRQ_NS: Key = Key::sum("cpu_softirq_ns");
 /// The CPU time that there was.
 pub const CPU_CAPACITY_NS: Key = Key::sum("cpu_capacity_ns");
-/// CPU time of the sending threads, and how long they ran.
+/// CPU time of the sending threads.
 pub const SENDER_CPU_NS: Key = Key::sum("sender_cpu_ns");
+/// How long these ran.
 pub const SENDER_TIME_NS: Key = Key::sum("sender_time_ns");
-/// CPU time of the receiving threads, and how long they ran.
+/// CPU time of the receiving threads.
 pub const RECEIVER_CPU_NS: Key = Key::sum("receiver_cpu_ns");
+/// How long these ran.
 pub const RECEIVER_TIME_NS: Key = Key::sum("receiver_time_ns");
-/// Zero-copy calls, and those that the kernel has answered for so far and copied after all.
+/// Zero-copy calls.
 pub const ZERO_COPY_CALLS: Key = Key::sum("zero_copy_calls");
+/// Those that the kernel has answered for so far, and copied after all.
 pub const ZERO_COPY_COPIED: Key = Key::sum("zero_copy_copied");
 
 /// The streams of the last trial, each with what is known of it.
 pub const STREAMS_LAST_TRIAL: Key = Key::last("streams_last_trial");
 
-/// The number of a stream, and its receive buffer as the kernel granted it.
+/// The number of a stream.
 pub const STREAM: Key = Key::last("stream");
+/// Its receive buffer, as the kernel granted it.
 pub const BUFFER_BYTES: Key = Key::last("buffer_bytes");
 
-/// Segments that TCP retransmitted within the windows, and all that it sent.
+/// Segments that TCP retransmitted within the windows.
 pub const RETRANSMITS: Key = Key::sum("retransmits");
+/// All segments that it sent.
 pub const SEGMENTS: Key = Key::sum("segments");
 /// Time of the windows, all sending streams together.
 pub const TCP_TIME_NS: Key = Key::sum("tcp_time_ns");
 /// The part of it with something to send.
 pub const TCP_BUSY_NS: Key = Key::sum("tcp_busy_ns");
-/// The parts of that held back by the receiver's window, and by the send buffer.
+/// The part of that held back by the receiver's window.
 pub const TCP_RECEIVER_LIMITED_NS: Key = Key::sum("tcp_receiver_limited_ns");
+/// The part of it held back by the send buffer.
 pub const TCP_BUFFER_LIMITED_NS: Key = Key::sum("tcp_buffer_limited_ns");
 
-/// The account of datagrams, as [`super::account::Account`] has it.
+/// Datagrams that the sending end says that the kernel took.
 pub const DATAGRAMS_SENT: Key = Key::sum("datagrams_sent");
+/// All that came, copies included.
 pub const DATAGRAMS_RECEIVED: Key = Key::sum("datagrams_received");
+/// Different ones among them.
 pub const DATAGRAMS_UNIQUE: Key = Key::sum("datagrams_unique");
+/// Further copies.
 pub const DATAGRAMS_DUPLICATE: Key = Key::sum("datagrams_duplicate");
+/// Those that came after one that was sent later.
 pub const DATAGRAMS_REORDERED: Key = Key::sum("datagrams_reordered");
+/// Those that came when the sender had ended and the socket had been found empty.
 pub const DATAGRAMS_LATE: Key = Key::sum("datagrams_late");
+/// Missing ones that the receiver's socket dropped.
 pub const DATAGRAMS_DROPPED: Key = Key::sum("datagrams_dropped");
+/// Missing ones that never reached the socket.
 pub const DATAGRAMS_LOST: Key = Key::sum("datagrams_lost");
+/// Those too far behind the newest to be told from duplicates.
 pub const DATAGRAMS_FORGOTTEN: Key = Key::sum("datagrams_forgotten");
+/// Datagrams of something else.
 pub const DATAGRAMS_FOREIGN: Key = Key::sum("datagrams_foreign");
+/// Packets that the socket dropped, as the kernel counts.
 pub const SOCKET_DROPS: Key = Key::sum("socket_drops");
 
 /// CPU time of the sending threads ÷ their time.
@@ -77,8 +93,9 @@ pub const SEND_BUFFER_RATIO: Key = Key::last("send_buffer_ratio");
 pub const LOST_RATIO: Key = Key::last("lost_ratio");
 /// Datagrams that the receiver's socket dropped ÷ datagrams.
 pub const DROPPED_RATIO: Key = Key::last("dropped_ratio");
-/// Seconds of busy CPUs for 10⁹ bits, and those in deferred interrupt work.
+/// Seconds of busy CPUs for 10⁹ bits.
 pub const CPU_S_PER_GBIT: Key = Key::last("cpu_s_per_gbit");
+/// The part of them in deferred interrupt work.
 pub const SOFTIRQ_S_PER_GBIT: Key = Key::last("softirq_s_per_gbit");
 
 /// Each ratio with its part and its whole.

@@ -48,7 +48,7 @@ impl End {
 
     /// Whether this end receives the bulk of a flow.
     pub fn receives(self, traffic: Traffic) -> bool {
-        matches!((self, traffic), (Self::Client, Traffic::Down) | (Self::Server, Traffic::Up))
+        traffic != Traffic::Ping && !self.sends(traffic)
     }
 }
 

@@ -66,26 +66,24 @@ pub fn trial(copies: Copies, warm_ns: u64, window_ns: u64) -> Result<Sample, Tri
         emptied: AtomicU64::new(0),
         stop: AtomicBool::new(false),
     };
+    let (blocks, block) = (&blocks, source.as_slice());
     thread::scope(|scope| {
-        let writer = thread::Builder::new().spawn_scoped(scope, || {
-            affinity::pin_to(first).inspect_err(|_| blocks.stop.store(true, Ordering::Relaxed))?;
-            blocks.fill(source.as_slice(), copies);
-            Ok(())
-        });
-        let reader = thread::Builder::new().spawn_scoped(scope, || {
-            affinity::pin_to(second).inspect_err(|_| blocks.stop.store(true, Ordering::Relaxed))?;
-            blocks.empty();
-            Ok(())
-        });
-        let read = || (monotonic_ns(), blocks.emptied.load(Ordering::Relaxed));
+        let tied = move |cpu| {
+            affinity::pin_to(cpu).inspect_err(|_| blocks.stop.store(true, Ordering::Relaxed))
+        };
+        let write = move || tied(first).map(|()| blocks.fill(block, copies));
+        let read = move || tied(second).map(|()| blocks.empty());
+        let writer = thread::Builder::new().spawn_scoped(scope, write);
+        let reader = thread::Builder::new().spawn_scoped(scope, read);
+        let count = || (monotonic_ns(), blocks.emptied.load(Ordering::Relaxed));
         thread::sleep(Duration::from_nanos(warm_ns));
-        let (start_ns, before) = read();
+        let (start_ns, before) = count();
         thread::sleep(Duration::from_nanos(window_ns));
-        let (mut end_ns, mut after) = read();
+        let (mut end_ns, mut after) = count();
         // Where others have the CPUs, it may take longer until a block has gone over.
         while after == before && end_ns - start_ns < MOST_NS {
             thread::sleep(Duration::from_nanos(window_ns));
-            (end_ns, after) = read();
+            (end_ns, after) = count();
         }
         blocks.stop.store(true, Ordering::Relaxed);
         for thread in [writer, reader] {

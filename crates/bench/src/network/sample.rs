@@ -362,6 +362,34 @@ mod tests {
     }
 
     #[test]
+    fn tcp_counts_from_the_first_point_to_the_last() {
+        let point = |time_us, retransmits, busy_us| TcpPoint {
+            time_us,
+            retransmits,
+            busy_us,
+            round_trip_us: 7,
+            ..TcpPoint::default()
+        };
+        let spec = Spec { streams: 2, ..Spec::one_stream() };
+        let mut near = seen(&[(0, 0), (1, 0)], 1_000_000_000);
+        let far = seen(&[(0, 1000), (1, 1000)], 1_000_000_000);
+        near.tcp = vec![
+            (0, vec![point(100, 5, 90), point(200, 6, 150), point(300, 8, 190)]),
+            (1, vec![point(100, 0, 0), point(300, 1, 50)]),
+        ];
+        let sample = sample(&report(spec, near, far), &TWO).unwrap();
+        let count = |key| sample.facts.count(key);
+        assert_eq!(count(fact::RETRANSMITS), Some(4));
+        assert_eq!(count(fact::TCP_TIME_NS), Some(400_000));
+        assert_eq!(count(fact::TCP_BUSY_NS), Some(150_000));
+        let record = sample.facts.to_json();
+        assert_eq!(record["streams_last_trial"][0]["busy_ns"], 100_000);
+        assert_eq!(record["streams_last_trial"][1]["round_trip_ns"], 7000);
+        let curve = sample.series.iter().find(|curve| curve.name == "retransmits, stream 0");
+        assert_eq!(curve.unwrap().points, [[0.0002, 1.0], [0.0003, 2.0]]);
+    }
+
+    #[test]
     fn a_window_of_no_time_is_a_failure_not_infinity() {
         let sample =
             sample(&report(Spec::one_stream(), seen(&[(0, 0)], 0), seen(&[(0, 9)], 0)), &TWO);

@@ -139,7 +139,7 @@ fn send_all(
 
 /// Errors that say nothing about the next call: a full queue, a signal, or that the peer's socket
 /// was away for a moment (the receiver's account tells if it stays away).
-fn is_passing(error: &io::Error) -> bool {
+pub(super) fn is_passing(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock | io::ErrorKind::ConnectionRefused

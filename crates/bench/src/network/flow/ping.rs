@@ -13,6 +13,7 @@ use flatout_sys::clock::monotonic_ns;
 use flatout_sys::socket;
 
 use super::bulk::{pace_until, random_block};
+use super::datagrams::is_passing;
 use super::{FlowError, Test, WorkerEnd};
 use crate::network::spec::{Flow, Protocol, Waiting};
 
@@ -42,7 +43,7 @@ impl Messages<'_> {
             match received {
                 Ok(0) => return Ok(false),
                 Ok(length) => filled += length,
-                Err(error) if is_again(&error) => {
+                Err(error) if is_passing(&error) => {
                     if test.is_over() || monotonic_ns() > deadline_ns {
                         return Ok(false);
                     }
@@ -69,13 +70,6 @@ impl Messages<'_> {
         }
         Ok(())
     }
-}
-
-fn is_again(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted | io::ErrorKind::ConnectionRefused
-    )
 }
 
 fn messages<'s>(test: &Test, socket: BorrowedFd<'s>, flow: Flow) -> Messages<'s> {
