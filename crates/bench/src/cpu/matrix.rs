@@ -286,7 +286,9 @@ fn best(measured: &Measured<MatrixRow>) -> Option<Measured<MatrixRow>> {
 /// probes before and after the trials saw contention for the cores, and names it.
 fn hold(measured: &mut Measured<MatrixRow>, peak: Ceiling, contention: Option<f64>) {
     let Measured { outcome, facts, .. } = measured;
-    facts.set_known(fact::HALF_WIDTH, statistics::relative_half_width(&outcome.samples));
+    if outcome.n > 0 {
+        facts.set(fact::HALF_WIDTH, statistics::relative_half_width(&outcome.samples));
+    }
     ceiling::apply(outcome, peak.limited_by(LIMITER));
     let Some(ratio) = contention.filter(|_| outcome.median.is_some()) else { return };
     facts.set(fact::CONTENTION_RATIO, ratio);

@@ -160,7 +160,7 @@ impl<'a> Job<'a> {
             true => format!("--{name}"),
             false => format!("--{name}={value}"),
         };
-        let layout = self.fills_first().then(|| self.layout()).unwrap_or_default();
+        let layout = if self.fills_first() { self.layout() } else { Vec::new() };
         layout.into_iter().chain(self.options()).map(word).collect()
     }
 
