@@ -4,48 +4,42 @@
 //! are, which decides how long arrays must be and names the working sets, and its parallel chases
 //! bound what one core can fetch. The rows of bandwidth follow, all interleaved: which there are
 //! stands in `memory/row.rs`, how one is timed and checked in `memory/trial.rs`, what they are
-//! held against in `memory/finish.rs`. How much memory may be taken: `memory/room.rs`.
+//! held against in `memory/bound.rs`. How much memory may be taken: `memory/room.rs`.
 
 mod access;
 mod block;
-pub mod dimm;
-mod finish;
+mod bound;
+mod dimm;
+pub(crate) mod fact;
 #[cfg(test)]
 mod fixture;
-pub mod hand_over;
-pub mod latency;
-pub mod levels;
-pub mod loaded;
-pub mod node;
-pub mod parallel;
-mod ring;
-pub mod room;
+mod latency;
+mod levels;
+pub(crate) mod room;
 mod row;
-mod site;
 mod stream;
+mod test_memory;
 mod trial;
 mod working_set;
 
 use std::path::Path;
 
-use flatout_measure::record::{Ceiling, Chart, Outcome};
+use flatout_measure::case::record;
+use flatout_measure::record::{Chart, Outcome};
 use flatout_measure::sampler::Sampler;
 use flatout_sys::cancel::CancelToken;
-use flatout_sys::cpu_cache::{self, DataCache};
 use flatout_sys::quota::Groups;
-use flatout_sys::{affinity, numa};
+use flatout_sys::{affinity, cpu_cache, numa};
 
 use crate::area::{Area, Estimate, Extent, Found, Pace, Seconds};
 use crate::crew::MAX_THREADS;
 use crate::error::Error;
 use crate::limits;
 
-use finish::Limits;
-use latency::Chases;
-use levels::Levels;
+use bound::Machine;
 use room::Room;
-use row::{Row, Terms};
-use site::Site;
+use row::{RateRow, Terms};
+use test_memory::TestMemory;
 
 /// What the user chose.
 #[derive(Debug, Clone)]
@@ -133,106 +127,69 @@ fn measure(options: &Options, sampler: &mut Sampler<'_>) -> Result<Found, Error>
     let started_ns = sampler.clock.now_ns();
     // What is free is shared out below: nobody else may take of it meanwhile.
     flatout_sys::memory::share_addresses_of_threads();
-    let allowed = affinity::allowed_cpus().unwrap_or_default();
-    let caches = cpu_cache::data_caches(Path::new("/"), first_cpu());
-    let modules = dimm::peak(Path::new("/"));
-    let latency_ns = sampler.plan.budget_ns / LATENCY_PART / STRETCH;
-    let (mut outcomes, levels, core) =
-        measure_latency(options, &caches, &modules, &mut sampler.within(latency_ns));
-    if options.cancel.is_cancelled() {
-        return Ok(Found { outcomes, charts: charts(options.extent), storage: None });
-    }
-    let cpus = (allowed.len() as u32).max(1);
-    let limits = Limits { modules, core, cpus, allowed, huge_ratio: None };
-    let spent_ns = sampler.clock.now_ns().saturating_sub(started_ns);
-    let left_ns = sampler.plan.budget_ns.saturating_sub(spent_ns);
-    let sampler = &mut sampler.within(left_ns);
-    outcomes.extend(measure_bandwidth(options, &levels, limits, sampler)?);
-    Ok(Found { outcomes, charts: charts(options.extent), storage: None })
-}
-
-fn first_cpu() -> usize {
-    affinity::allowed_cpus().ok().and_then(|cpus| cpus.first().copied()).unwrap_or(0)
-}
-
-/// The rows of latency, what they say of the levels, and what they say of one core.
-fn measure_latency(
-    options: &Options,
-    caches: &[DataCache],
-    modules: &Ceiling,
-    sampler: &mut Sampler<'_>,
-) -> (Vec<Outcome>, Levels, Option<Ceiling>) {
-    let nodes = numa::nodes(Path::new("/"));
+    let root = Path::new("/");
     let cpus = affinity::allowed_cpus().unwrap_or_default();
-    let room_bytes = Room::now().bytes;
-    let taken = |chases: &Chases| {
-        let beside = [loaded::memory_bytes(chases), node::memory_bytes(chases, &nodes, &cpus)];
-        beside.into_iter().fold(chases.memory_bytes(), u64::saturating_add)
-    };
-    let halves = (0..u64::BITS).map(|halvings| room_bytes >> halvings);
-    let mut tries = halves.map(|bytes| Chases::new(options.extent, bytes, caches));
-    let fitting = tries.find(|chases| taken(chases) <= room_bytes);
-    let chases = fitting.unwrap_or_else(|| Chases::new(options.extent, 0, caches));
-    let mut cases = latency::cases(&chases);
-    cases.extend(parallel::cases(&chases));
-    cases.extend(loaded::cases(&chases));
-    cases.extend(hand_over::cases(options.extent));
-    cases.extend(node::cases(&chases, &nodes, &cpus));
-    let mut outcomes = sampler.run_recorded(cases);
-    let levels = latency::finish(&mut outcomes, caches);
-    let core = parallel::finish(&mut outcomes, modules).map(|core| core.ceiling());
-    loaded::finish(&mut outcomes);
-    hand_over::finish(&mut outcomes);
-    node::finish(&mut outcomes);
-    (outcomes, levels, core)
+    let caches = cpu_cache::data_caches(root, cpus.first().copied().unwrap_or(0));
+    let (nodes, modules) = (numa::nodes(root), dimm::peak(root));
+    let place = latency::Place { caches: &caches, nodes: &nodes, cpus: &cpus, modules: &modules };
+    let latency_ns = sampler.plan.budget_ns / LATENCY_PART / STRETCH;
+    let found = latency::measure(
+        options.extent,
+        Room::now().bytes,
+        &place,
+        &mut sampler.within(latency_ns),
+    );
+    let latency::Found { mut outcomes, levels, core } = found;
+    if !options.cancel.is_cancelled() {
+        let machine = Machine { levels, modules, core, cpus };
+        let spent_ns = sampler.clock.now_ns().saturating_sub(started_ns);
+        let left_ns = sampler.plan.budget_ns.saturating_sub(spent_ns);
+        let sampler = &mut sampler.within(left_ns);
+        outcomes.extend(measure_rates(options, &machine, nodes.len(), sampler)?);
+    }
+    Ok(Found { outcomes, charts: charts(options.extent), ..Found::default() })
 }
 
-/// The rows of bandwidth.
-fn measure_bandwidth(
+/// The rows of bandwidth, on so many memory nodes.
+fn measure_rates(
     options: &Options,
-    levels: &Levels,
-    limits: Limits,
+    machine: &Machine,
+    nodes: usize,
     sampler: &mut Sampler<'_>,
 ) -> Result<Vec<Outcome>, Error> {
     let room = Room::now();
     let terms = Terms {
         extent: options.extent,
-        threads: options.threads(limits.cpus),
-        cpus: limits.cpus,
+        threads: options.threads(machine.cpu_count()),
+        cpus: machine.cpu_count(),
         quota_cpus: Groups::discover(Path::new("/")).cpu_quota_cpus(),
         bytes: options.bytes(),
         room_bytes: room.bytes,
         room_reason: room.reason(),
-        levels,
+        levels: &machine.levels,
     };
-    let rows = terms.rows().map_err(Error::NoRoom)?;
-    let mut outcomes = Vec::new();
-    let groups = groups(rows, numa::nodes(Path::new("/")).len());
+    let groups = groups(terms.rows().map_err(Error::NoRoom)?, nodes);
     let share_ns = sampler.plan.budget_ns / groups.len().max(1) as u64;
+    let mut outcomes = Vec::new();
     for rows in groups {
         if options.cancel.is_cancelled() {
             break;
         }
-        outcomes.extend(measure_group(
-            options,
-            &rows,
-            levels,
-            &limits,
-            &mut sampler.within(share_ns),
-        )?);
+        outcomes.extend(measure_group(options, rows, machine, &mut sampler.within(share_ns))?);
     }
     Ok(outcomes)
 }
 
-/// The rows that can share a site: all of them where memory is near to every CPU, otherwise those
-/// of one number of threads.
-fn groups(rows: Vec<Row>, nodes: usize) -> Vec<Vec<Row>> {
+/// The rows that can share memory: all of them where it is near to every CPU, otherwise those of
+/// one number of threads.
+fn groups(rows: Vec<RateRow>, nodes: usize) -> Vec<Vec<RateRow>> {
     if nodes <= 1 {
         return vec![rows];
     }
-    let mut groups: Vec<Vec<Row>> = Vec::new();
+    let mut groups: Vec<Vec<RateRow>> = Vec::new();
     for row in rows {
-        match groups.iter_mut().find(|group| group[0].threads == row.threads) {
+        let threads = row.parts.threads;
+        match groups.iter_mut().find(|group| group[0].parts.threads == threads) {
             Some(group) => group.push(row),
             None => groups.push(vec![row]),
         }
@@ -242,23 +199,21 @@ fn groups(rows: Vec<Row>, nodes: usize) -> Vec<Vec<Row>> {
 
 fn measure_group(
     options: &Options,
-    rows: &[Row],
-    levels: &Levels,
-    limits: &Limits,
+    rows: Vec<RateRow>,
+    machine: &Machine,
     sampler: &mut Sampler<'_>,
 ) -> Result<Vec<Outcome>, Error> {
     let started_ns = sampler.clock.now_ns();
-    let threads = rows.iter().map(|row| row.threads).max().unwrap_or(1);
-    let mut site = Site::new(row::extents(rows), threads, options.seed, options.cancel)
+    let threads = rows.iter().map(|row| row.parts.threads).max().unwrap_or(1);
+    let mut memory = TestMemory::new(row::extents(&rows), threads, options.seed, options.cancel)
         .map_err(|error| Error::NoRoom(format!("cannot get memory to measure: {error}")))?;
-    site.doubt_since(&limits.allowed);
+    memory.check_cpus_since(&machine.cpus);
     let spent_ns = sampler.clock.now_ns().saturating_sub(started_ns);
     let budget_ns = sampler.plan.budget_ns.saturating_sub(spent_ns) / STRETCH;
-    let cases = rows.iter().map(|row| row.case(&site)).collect();
-    let mut outcomes = sampler.within(budget_ns).run_recorded(cases);
-    let limits = Limits { huge_ratio: site.huge_ratio, ..limits.clone() };
-    finish::finish(rows, &mut outcomes, levels, &limits);
-    Ok(outcomes)
+    let cases = rows.into_iter().map(|row| row.case(&memory)).collect();
+    let mut rows = sampler.within(budget_ns).run(cases);
+    bound::apply(&mut rows, machine, memory.huge_ratio);
+    Ok(record(rows))
 }
 
 /// The pictures of this area.
@@ -266,25 +221,25 @@ fn charts(extent: Extent) -> Vec<Chart> {
     if extent == Extent::Few {
         return Vec::new();
     }
-    let words = |list: &[&str]| list.iter().map(|&word| word.to_owned()).collect();
     let mut charts = latency::charts();
-    charts.extend(parallel::charts());
-    charts.extend(loaded::charts());
-    charts.push(Chart {
-        title: "Memory rate by working set".to_owned(),
-        id: working_set::ID.to_owned(),
-        x_parameter: "working_set_bytes".to_owned(),
-        x_log2: true,
-        line_parameters: words(&["kernel"]),
-    });
-    charts.extend(block::Pattern::ALL.map(|pattern| Chart {
-        title: format!("{} by threads", pattern.title()),
-        id: pattern.id().to_owned(),
-        x_parameter: "threads".to_owned(),
-        x_log2: false,
-        line_parameters: words(&["block_bytes"]),
+    let title = "Memory rate by working set";
+    charts.push(chart(title, working_set::ID, "working_set_bytes", &["kernel"]));
+    charts.extend(block::Pattern::ALL.map(|pattern| {
+        let title = format!("{} by threads", pattern.title());
+        chart(&title, pattern.id(), "threads", &["block_bytes"])
     }));
     charts
+}
+
+/// A picture; working sets are drawn over powers of two.
+fn chart(title: &str, id: &str, x_parameter: &str, line_parameters: &[&str]) -> Chart {
+    Chart {
+        title: title.to_owned(),
+        id: id.to_owned(),
+        x_parameter: x_parameter.to_owned(),
+        x_log2: x_parameter == "working_set_bytes",
+        line_parameters: line_parameters.iter().map(|&name| name.to_owned()).collect(),
+    }
 }
 
 #[cfg(test)]

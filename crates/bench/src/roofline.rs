@@ -1,19 +1,52 @@
 //! The roofline of a run: what a loop can do that does so many operations for each byte it moves.
 //!
 //! Nothing is measured for it: the roofs are the rates of memory and of its caches and the rate of
-//! f64 multiply-adds, all from rows of the same run; the kernels of STREAM are its points. Without
-//! the area cpu the roofs have no end. What the rows are made from: `memory/finish.rs`, `cpu`.
+//! f64 multiply-adds, all from rows of the record of this run; the kernels of STREAM are its points.
+//! Without the area cpu the roofs have no end. What the rows are made from: `memory/bound.rs`, `cpu`.
 //!
 //! Source: S. Williams, A. Waterman, D. Patterson, "Roofline: an insightful visual performance
 //! model for multicore architectures", 2009.
 
-use flatout_measure::record::{Better, Chart, Outcome, Status};
-use serde_json::{Map, Value, json};
+use std::borrow::Cow;
+
+use flatout_measure::case::{Measured, blank};
+use flatout_measure::fact::{Facts, Key};
+use flatout_measure::record::{Chart, Outcome};
+use flatout_measure::row::{Parameters, Row, Unit};
+use serde_json::{Value, json};
+
+use crate::memory::fact::{FLOP_PER_BYTE, FLOP_PER_S, LEVEL};
 
 /// Id of the rows.
-pub const ID: &str = "memory/roofline";
+const ID: &str = "memory/roofline";
+/// The rate of the level.
+const BYTES_PER_S: Key = Key::last("bytes_per_s");
+/// The rate of the arithmetic units.
+const UNITS_FLOP_PER_S: Key = Key::last("units_flop_per_s");
 /// Operations per byte, as powers of two: copies do next to nothing, products of matrices dozens.
 const INTENSITIES: std::ops::RangeInclusive<i32> = -5..=6;
+
+/// A point of a curve.
+struct Point {
+    curve: String,
+    flop_per_byte: f64,
+}
+
+impl Row for Point {
+    fn id(&self) -> Cow<'static, str> {
+        ID.into()
+    }
+
+    fn parameters(&self) -> Parameters {
+        Parameters::default()
+            .with("curve", self.curve.clone())
+            .with(FLOP_PER_BYTE.name(), self.flop_per_byte)
+    }
+
+    fn unit(&self) -> Unit {
+        Unit::FlopPerSecond
+    }
+}
 
 /// A rate at which some number of threads moves bytes, and how it is called.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,11 +65,11 @@ pub fn of(outcomes: &[Outcome]) -> (Vec<Outcome>, Option<Chart>) {
     }
     let mut rows: Vec<Outcome> =
         roofs.iter().flat_map(|roof| line(roof, flop_per_s(outcomes, roof.threads))).collect();
-    rows.extend(outcomes.iter().filter_map(point));
+    rows.extend(outcomes.iter().filter_map(stream));
     let chart = Chart {
         title: "Roofline: operations per second by operations per byte".to_owned(),
         id: ID.to_owned(),
-        x_parameter: "flop_per_byte".to_owned(),
+        x_parameter: FLOP_PER_BYTE.name().to_owned(),
         x_log2: true,
         line_parameters: vec!["curve".to_owned()],
     };
@@ -48,7 +81,7 @@ fn roofs(outcomes: &[Outcome]) -> Vec<Roof> {
     let mut roofs: Vec<Roof> = Vec::new();
     let sets = outcomes.iter().filter(|row| row.id == "memory/working-set");
     for row in sets {
-        let level = row.audit.get("level").and_then(Value::as_str);
+        let level = row.audit.get(LEVEL.name()).and_then(Value::as_str);
         // Memory is STREAM's, with arrays that are longer; what may be either is no roof.
         if let Some(level) = level.filter(|level| level.starts_with('L') && level.len() == 2) {
             raise(&mut roofs, level, 1, row.median);
@@ -98,52 +131,38 @@ fn flop_per_s(outcomes: &[Outcome], threads: u64) -> Option<f64> {
 
 /// A roof as a curve: what memory allows, until the units are the limit.
 fn line(roof: &Roof, flop_per_s: Option<f64>) -> Vec<Outcome> {
+    let mut facts = Facts::default().with(BYTES_PER_S, roof.bytes_per_s);
+    facts.set_known(UNITS_FLOP_PER_S, flop_per_s);
     let at = |log2: i32| {
-        let intensity = 2_f64.powi(log2);
-        let allowed = roof.bytes_per_s * intensity;
+        let flop_per_byte = 2_f64.powi(log2);
+        let allowed = roof.bytes_per_s * flop_per_byte;
         let rate = flop_per_s.map_or(allowed, |most| allowed.min(most));
-        let mut audit = Map::new();
-        audit.insert("bytes_per_s".to_owned(), json!(roof.bytes_per_s));
-        if let Some(most) = flop_per_s {
-            audit.insert("units_flop_per_s".to_owned(), json!(most));
-        }
-        let status = Status::Ok;
-        Outcome { median: Some(rate), audit, status, ..blank(&roof.name, intensity) }
+        let row = Point { curve: roof.name.clone(), flop_per_byte };
+        let outcome = Outcome { median: Some(rate), ..blank(&row) };
+        Measured { row, outcome, facts: facts.clone(), further: Vec::new() }
     };
-    INTENSITIES.map(at).collect()
+    INTENSITIES.map(at).flat_map(Measured::record).collect()
 }
 
 /// A kernel of STREAM as a point.
-fn point(row: &Outcome) -> Option<Outcome> {
-    let fact = |key: &str| row.audit.get(key).and_then(Value::as_f64).filter(|one| *one > 0.0);
-    let (intensity, rate) = (fact("flop_per_byte")?, fact("flop_per_s")?);
+fn stream(row: &Outcome) -> Option<Outcome> {
+    let fact = |key: Key| row.audit.get(key.name())?.as_f64().filter(|one| *one > 0.0);
+    let (flop_per_byte, rate) = (fact(FLOP_PER_BYTE)?, fact(FLOP_PER_S)?);
     // Kernels that go past the caches have the same operations per byte.
     let kernel = row.parameters.get("kernel")?.as_str()?;
     if row.id != "memory/stream" || kernel.starts_with("nt-") {
         return None;
     }
-    let name = label("STREAM measured", number(row, "threads")?);
-    let scaled = |value: f64| value * intensity;
+    let curve = label("STREAM measured", number(row, "threads")?);
+    let scaled = |value: f64| value * flop_per_byte;
     Some(Outcome {
         median: Some(rate),
         ci95: row.ci95.map(|interval| interval.map(scaled)),
         n: row.n,
         samples: row.samples.iter().copied().map(scaled).collect(),
         status: row.status,
-        ..blank(&name, intensity)
+        ..blank(&Point { curve, flop_per_byte })
     })
-}
-
-fn blank(curve: &str, intensity: f64) -> Outcome {
-    let parameters =
-        [("curve".to_owned(), json!(curve)), ("flop_per_byte".to_owned(), json!(intensity))];
-    Outcome {
-        id: ID.to_owned(),
-        parameters: parameters.into_iter().collect(),
-        unit: "flop/s".to_owned(),
-        better: Better::Higher,
-        ..Outcome::default()
-    }
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 
 use flatout_sys::stream::{Kernel, Stream};
 
-use super::trial::{Job, Sequence, Way};
+use super::trial::{Sequence, StreamTest, Way};
 
 /// The sizes: 8 KiB lie in the first cache, 8 MiB beyond the second, 80 MiB beyond most last ones.
 pub(super) const SIZES: [u64; 3] = [8 << 10, 8 << 20, 80 << 20];
@@ -83,17 +83,11 @@ impl Stores {
 }
 
 /// What a trial runs; none where this CPU has no such kernel.
-pub(super) fn job(
-    pattern: Pattern,
-    block_bytes: u64,
-    threads: u32,
-    share_bytes: u64,
-    stores: Stores,
-) -> Option<Job> {
+pub(super) fn test(pattern: Pattern, block_bytes: u64, stores: Stores) -> Option<StreamTest> {
     let stream = pattern.stream(stores)?;
     let stream = if block_bytes >= FAR_BYTES { stream.far() } else { stream };
     let way = Way::Blocks { block_bytes, is: pattern.sequence() };
-    Some(Job { stream, threads, share_bytes, way })
+    Some(StreamTest { stream, way })
 }
 
 #[cfg(test)]
@@ -114,15 +108,15 @@ mod tests {
         for pattern in Pattern::ALL {
             for stores in [Stores::PastCaches, Stores::ThroughCaches] {
                 for block_bytes in SIZES {
-                    let job = job(pattern, block_bytes, 1, 1 << 20, stores).unwrap();
-                    let kernel = job.stream.kernel();
+                    let test = test(pattern, block_bytes, stores).unwrap();
+                    let kernel = test.stream.kernel();
                     let writes = pattern != Pattern::RandomRead;
                     assert_eq!(kernel.uses().target, writes);
                     let is_x86 = cfg!(target_arch = "x86_64");
                     let past = is_x86 && writes && stores == Stores::PastCaches;
                     assert_eq!(kernel.is_non_temporal(), past);
                     let far = is_x86 && block_bytes >= FAR_BYTES;
-                    assert_eq!(job.stream.reach() == Reach::Far, far);
+                    assert_eq!(test.stream.reach() == Reach::Far, far);
                 }
             }
         }

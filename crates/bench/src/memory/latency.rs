@@ -1,140 +1,156 @@
-//! Latency of a dependent load over the working set: the curve, on base pages and on pages of
-//! 2 MiB that were shown to be such.
+//! Latency, and what follows from it: the first phase, whose rows are all interleaved.
 //!
-//! A figure is the time of a walk divided by its steps. Before the clock starts, the part of the
-//! ring before the walk is gone through, so that caches, translation and page tables are as in an
-//! endless walk. What the curve says of the levels: `memory/levels.rs`; rows of several chases at
-//! once share the large rings: `memory/parallel.rs`, `memory/loaded.rs`.
+//! The curve is the latency of a dependent load over the working set, on base pages and on pages of
+//! 2 MiB that were shown to be such; it tells the levels. Several chases at once tell what one
+//! core can fetch. Which rows there are: `row`; how one is timed: `walk`, `hand_over`; the rings:
+//! `ring`, `grid`; what follows from the rows: `level`, `bound`.
 
-mod finish;
+mod bound;
 mod grid;
+mod hand_over;
+mod level;
+mod load;
+mod node;
+mod ring;
+mod row;
+mod walk;
 
-use std::rc::Rc;
-
-use flatout_measure::case::{Case, Plain, Sample, TrialError};
-use flatout_measure::record::Chart;
-use flatout_measure::row::Unit;
-use flatout_measure::warning::{self, Warning};
-use flatout_sys::chase::Pages;
+use flatout_measure::case::{Case, record};
+use flatout_measure::record::{Ceiling, Chart, Outcome};
+use flatout_measure::sampler::Sampler;
+use flatout_sys::chase::LINE_BYTES;
 use flatout_sys::cpu_cache::DataCache;
-use serde_json::{Map, Value, json};
+use flatout_sys::numa::Node;
 
-use super::ring::{self, Rings, Shape};
+use super::chart;
+use super::levels::Levels;
 use crate::area::Extent;
 
-pub use finish::finish;
-pub(super) use grid::RUN_BYTES;
-
-/// Id of the curve's rows.
-pub const ID: &str = "memory/latency";
-/// Id of the rows of levels, which [`finish`] adds.
-pub const LEVEL_ID: &str = "memory/level";
+use grid::Grid;
+use load::Loads;
+use ring::{Rings, Shape};
+use row::LatencyRow;
 
 /// Length of a timed walk: an interrupt of five microseconds in it is a thousandth.
-pub(super) const WALK_NS: u64 = 5_000_000;
+const WALK_NS: u64 = 5_000_000;
 /// Length of a timed walk where few rows have to be quick.
 const SHORT_WALK_NS: u64 = 4_000_000;
+/// What is warmed where no cache is known: more than most have.
+const UNKNOWN_CACHE_BYTES: u64 = 64 << 20;
+/// Least and most memory that a load reads.
+const LOAD_BYTES: [u64; 2] = [64 << 20, 512 << 20];
+
+/// The machine as far as it is known beforehand.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place<'a> {
+    pub(super) caches: &'a [DataCache],
+    pub(super) nodes: &'a [Node],
+    /// CPUs that threads may run on.
+    pub(super) cpus: &'a [usize],
+    /// What the memory modules can deliver together.
+    pub(super) modules: &'a Ceiling,
+}
+
+/// What the first phase found.
+pub(super) struct Found {
+    pub(super) outcomes: Vec<Outcome>,
+    pub(super) levels: Levels,
+    /// The most that one core took from memory; none where that was not measured.
+    pub(super) core: Option<Ceiling>,
+}
 
 /// What the rows of chases share.
-#[derive(Clone)]
-pub struct Chases {
-    pub(super) extent: Extent,
-    pub(super) cache_bytes: u64,
-    pub(super) walk_ns: u64,
-    pub(super) rings: Rc<Rings>,
-    grid: grid::Grid,
+struct Chases {
+    extent: Extent,
+    cache_bytes: u64,
+    walk_ns: u64,
+    rings: Rings,
+    loads: Loads,
+    grid: Grid,
 }
 
 impl Chases {
-    /// Chases that take at most `room_bytes` of memory together, on a CPU with these caches.
-    pub fn new(extent: Extent, room_bytes: u64, caches: &[DataCache]) -> Self {
+    /// Chases whose rings take at most `room_bytes` of memory together, on a CPU with these caches.
+    fn new(extent: Extent, room_bytes: u64, caches: &[DataCache]) -> Self {
         let cache_bytes =
             caches.iter().map(|cache| cache.bytes).max().unwrap_or(UNKNOWN_CACHE_BYTES);
-        let grid = grid::Grid::new(extent, room_bytes, caches);
+        let grid = Grid::new(extent, room_bytes, caches);
         let walk_ns = if extent == Extent::Full { WALK_NS } else { SHORT_WALK_NS };
-        Self { extent, cache_bytes, walk_ns, rings: Rings::new(grid.kept()), grid }
+        // No cache holds what a load reads.
+        let [least, most] = LOAD_BYTES;
+        let loads = Loads::new((2 * cache_bytes).clamp(least, most));
+        Self { extent, cache_bytes, walk_ns, rings: Rings::new(grid.kept()), loads, grid }
     }
 
-    /// Chases whose walks are as short as can be.
+    /// Chases that take at most `room_bytes` with all that they need beside the rings.
+    fn fitting(extent: Extent, room_bytes: u64, place: &Place<'_>) -> Self {
+        let halves = (0..u64::BITS).map(|halvings| room_bytes >> halvings);
+        let mut tries = halves.map(|bytes| Self::new(extent, bytes, place.caches));
+        let fitting = tries.find(|chases| chases.memory_bytes(place) <= room_bytes);
+        fitting.unwrap_or_else(|| Self::new(extent, 0, place.caches))
+    }
+
+    /// Chases whose walks are as short as can be, and for which 1 MiB is memory.
     #[cfg(test)]
-    pub(super) fn hasty(room_bytes: u64) -> Self {
-        Self { walk_ns: 1, ..Self::new(Extent::Few, room_bytes, &[]) }
+    fn hasty() -> Self {
+        let caches = super::fixture::caches(&[256 << 10]);
+        let chases = Self::new(Extent::Quick, 8 << 20, &caches);
+        Self { walk_ns: 1, loads: Loads::new(4 << 20), ..chases }
     }
 
-    /// Most memory that the rows of the curve and of parallel chases hold at one time.
-    pub fn memory_bytes(&self) -> u64 {
-        self.grid.room_bytes()
+    /// Most memory that the rows hold at one time.
+    fn memory_bytes(&self, place: &Place<'_>) -> u64 {
+        let has_load = self.extent != Extent::Few && self.reaches_memory();
+        let load_bytes = if has_load { self.loads.total_bytes() } else { 0 };
+        let on_nodes = node::memories(place.nodes, place.cpus) as u64;
+        let set_bytes =
+            self.memory_shapes(LINE_BYTES).first().map_or(0, |shape| shape.working_set_bytes);
+        let beside = load_bytes.saturating_add(on_nodes.saturating_mul(set_bytes));
+        self.grid.room_bytes().saturating_add(beside)
     }
 
     /// Rings in memory for rows that need one, best first; none where there is not the room.
-    pub(super) fn memory_shapes(&self, run_bytes: u64) -> Vec<Shape> {
+    fn memory_shapes(&self, run_bytes: u64) -> Vec<Shape> {
         self.grid.memory_shapes(run_bytes)
     }
-}
 
-/// What is warmed where no cache is known: more than most have.
-const UNKNOWN_CACHE_BYTES: u64 = 64 << 20;
-
-/// The rows of the curve.
-pub fn cases(chases: &Chases) -> Vec<Case<'static, Plain>> {
-    let case = |&shape: &Shape| {
-        let chases = chases.clone();
-        Case {
-            row: Plain { id: ID, parameters: parameters(shape), unit: Unit::Nanoseconds },
-            trial: Box::new(move |seed| trial(&chases, shape, seed)),
-        }
-    };
-    chases.grid.shapes().iter().map(case).collect()
-}
-
-fn parameters(shape: Shape) -> Map<String, Value> {
-    let mut parameters = Map::new();
-    parameters.insert("working_set_bytes".to_owned(), shape.working_set_bytes.into());
-    parameters.insert("page_bytes".to_owned(), ring::page_bytes(shape.pages).into());
-    parameters
-}
-
-fn trial(chases: &Chases, shape: Shape, seed: u64) -> Result<Sample, TrialError> {
-    let cpu = ring::chase_cpu()?;
-    let chase = &*chases.rings.ring(shape, cpu, seed)?;
-    let warm_nodes = ring::warm_nodes(shape, chases.cache_bytes);
-    let walk_ns = chases.walk_ns;
-    let mut sample = ring::on_cpu(cpu, || {
-        let index = seed as usize % chase.places();
-        chase.warm(index, warm_nodes);
-        let mut place = chase.place(index);
-        let (steps, elapsed_ns) = ring::time_steps(walk_ns, |steps| {
-            let from = place;
-            place = chase.walk(from, steps);
-            chase.is_after(from, steps, place)
-        })?;
-        let mut sample = Sample { amount: steps as f64, elapsed_ns, ..Sample::default() };
-        ring::note_cpu(&mut sample, cpu);
-        Ok(sample)
-    })?;
-    sample.audit.insert("steps".to_owned(), json!(sample.amount));
-    sample.audit.insert("clock_reads".to_owned(), json!(2));
-    if shape.pages == Pages::Huge {
-        sample.audit.insert("pages_verified".to_owned(), json!(true));
+    fn reaches_memory(&self) -> bool {
+        !self.memory_shapes(LINE_BYTES).is_empty()
     }
-    if let Some(wanted_bytes) = chases.grid.cut_from(shape) {
-        let text = format!(
-            "memory is short: the longest working set is this one instead of {wanted_bytes} bytes"
-        );
-        warning::add(&mut sample.warnings, Warning::new(warning::SIZE_REDUCED, text));
+
+    fn case(&self, row: LatencyRow) -> Case<'_, LatencyRow> {
+        let trial = move |seed| match row {
+            LatencyRow::HandOver(cpus) => hand_over::sample(cpus),
+            _ => walk::sample(&row, self, seed),
+        };
+        Case { row, trial: Box::new(trial) }
     }
-    Ok(sample)
 }
 
-/// The picture of the curve.
-pub fn charts() -> Vec<Chart> {
-    vec![Chart {
-        title: "Latency by working set".to_owned(),
-        id: ID.to_owned(),
-        x_parameter: "working_set_bytes".to_owned(),
-        x_log2: true,
-        line_parameters: vec!["page_bytes".to_owned()],
-    }]
+/// Measures the rows, in at most `room_bytes` of memory.
+pub(super) fn measure(
+    extent: Extent,
+    room_bytes: u64,
+    place: &Place<'_>,
+    sampler: &mut Sampler<'_>,
+) -> Found {
+    let chases = Chases::fitting(extent, room_bytes, place);
+    let rows = row::all(&chases, place.nodes, place.cpus).into_iter();
+    let mut rows = sampler.run(rows.map(|row| chases.case(row)).collect());
+    let (levels, level_rows) = level::find(&rows, place.caches);
+    let core = bound::apply(&mut rows, &levels, place.modules);
+    let mut outcomes = record(rows);
+    outcomes.extend(record(level_rows));
+    Found { outcomes, levels, core }
+}
+
+/// The pictures of these rows.
+pub(super) fn charts() -> Vec<Chart> {
+    vec![
+        chart("Latency by working set", row::CURVE_ID, "working_set_bytes", &["page_bytes"]),
+        chart("Rate of one core by parallel chases", row::PARALLEL_ID, "chases", &["run_bytes"]),
+        chart("Latency of memory by load", row::LOADED_ID, "load_percent", &[]),
+    ]
 }
 
 #[cfg(test)]
@@ -142,47 +158,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_trial_counts_its_steps_and_its_time() {
-        let chases = Chases::hasty(1 << 20);
-        for bytes in [1 << 10, 100 << 10] {
-            let shape = Shape::random(bytes, Pages::Base);
-            for seed in 1..4 {
-                let sample = trial(&chases, shape, seed).unwrap();
-                assert!(sample.amount >= 1024.0 && sample.elapsed_ns > 0);
-                assert_eq!(sample.audit["steps"], json!(sample.amount));
-                assert!(sample.warnings.is_empty(), "{:?}", sample.warnings);
-            }
-        }
-    }
-
-    #[test]
-    fn huge_pages_are_verified_or_refused_by_code() {
-        let chases = Chases::hasty(8 << 20);
-        let shape = Shape::random(64 << 10, Pages::Huge);
-        for seed in 1..3 {
-            match trial(&chases, shape, seed) {
-                Ok(sample) => assert_eq!(sample.audit["pages_verified"], json!(true)),
-                Err(TrialError::NoMore(doubt)) => {
-                    eprintln!("skipped: {}", doubt.text);
-                    assert_eq!(doubt.code, warning::NO_HUGE_PAGES);
-                }
-                Err(error) => panic!("{error}"),
-            }
-        }
-    }
-
-    #[test]
-    fn rows_differ_in_working_set_or_pages() {
-        for extent in [Extent::Few, Extent::Quick, Extent::Full] {
-            let mut all: Vec<String> = cases(&Chases::new(extent, u64::MAX, &[]))
-                .iter()
-                .map(|case| format!("{:?}", case.row.parameters))
-                .collect();
-            let count = all.len();
-            all.sort();
-            all.dedup();
-            assert!(count >= 1);
-            assert_eq!(all.len(), count);
+    fn what_lies_beside_the_rings_is_counted_in() {
+        let node = |number, cpu| Node {
+            number,
+            cpus: vec![cpu],
+            memory_bytes: 1 << 36,
+            distances: Vec::new(),
+        };
+        let (nodes, modules) = ([node(0, 0), node(1, 1)], Ceiling::default());
+        let place = Place { caches: &[], nodes: &nodes, cpus: &[0, 1], modules: &modules };
+        let chases = Chases::new(Extent::Full, u64::MAX, &[]);
+        let beside = chases.memory_bytes(&place) - chases.grid.room_bytes();
+        assert_eq!(beside, (128 << 20) + 2 * (128 << 20), "a load and a ring on each node");
+        for room_bytes in [4 << 30, 1 << 30, 100 << 20] {
+            let chases = Chases::fitting(Extent::Full, room_bytes, &place);
+            assert!(chases.memory_bytes(&place) <= room_bytes);
         }
     }
 }

@@ -13,60 +13,56 @@ use flatout_sys::cpu_cache::DataCache;
 use climb::Climb;
 
 /// The name of the level behind the last cache.
-pub const MEMORY: &str = "DRAM";
+pub(super) const MEMORY: &str = "DRAM";
 const CACHES: [&str; 5] = ["L1", "L2", "L3", "L4", "L5"];
 
 /// One point of a latency curve.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Point {
+pub(super) struct Point {
     /// Length of what the chase walks through.
-    pub working_set_bytes: u64,
+    pub(super) working_set_bytes: u64,
     /// Time per step.
-    pub latency_ns: f64,
+    pub(super) latency_ns: f64,
 }
 
 /// One level of the hierarchy.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Level {
+pub(super) struct Level {
     /// `L1`, `L2`, `L3`, … or [`MEMORY`].
-    pub name: &'static str,
+    pub(super) name: &'static str,
     /// The largest working set that lives in it; none where no end was seen (memory).
-    pub bytes: Option<u64>,
+    pub(super) bytes: Option<u64>,
     /// Time of one dependent load; none where nothing was measured.
-    pub latency_ns: Option<f64>,
+    pub(super) latency_ns: Option<f64>,
     /// Where `bytes` is from: measured, or the CPU's own description.
-    pub provenance: Provenance,
+    pub(super) provenance: Provenance,
     /// What the CPU says of this level, if it says anything.
-    pub declared_bytes: Option<u64>,
+    pub(super) declared_bytes: Option<u64>,
 }
 
 /// The hierarchy, nearest level first.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Levels {
+pub(super) struct Levels {
     /// One entry per level, nearest first; the last one has no end.
-    pub levels: Vec<Level>,
+    pub(super) levels: Vec<Level>,
     /// The largest cache that the CPU says it has, seen in the curve or not.
-    pub largest_declared_bytes: Option<u64>,
+    pub(super) largest_declared_bytes: Option<u64>,
 }
 
 impl Levels {
     /// The levels as the CPU describes them, without latencies.
-    pub fn declared(caches: &[DataCache]) -> Self {
-        let cache = |cache: &DataCache| Level {
-            name: cache_name(cache.level as usize - 1),
-            bytes: Some(cache.bytes),
+    pub(super) fn declared(caches: &[DataCache]) -> Self {
+        let level = |name, bytes| Level {
+            name,
+            bytes,
             latency_ns: None,
             provenance: Provenance::Cpuid,
-            declared_bytes: Some(cache.bytes),
+            declared_bytes: bytes,
         };
+        let cache =
+            |cache: &DataCache| level(cache_name(cache.level as usize - 1), Some(cache.bytes));
         let known = sane(caches);
-        let memory = Level {
-            name: MEMORY,
-            bytes: None,
-            latency_ns: None,
-            provenance: Provenance::Cpuid,
-            declared_bytes: None,
-        };
+        let memory = level(MEMORY, None);
         let memory = (!known.is_empty()).then_some(memory);
         Self {
             levels: known.iter().map(cache).chain(memory).collect(),
@@ -75,23 +71,18 @@ impl Levels {
     }
 
     /// The level in which a working set of one thread lives; none if nothing is known.
-    pub fn of(&self, working_set_bytes: u64) -> Option<&Level> {
+    pub(super) fn of(&self, working_set_bytes: u64) -> Option<&Level> {
         self.levels.iter().find(|level| level.bytes.is_none_or(|bytes| working_set_bytes <= bytes))
     }
 
     /// Size of the last cache: what arrays must exceed to be in memory.
     ///
-    /// The larger one of what was measured and what the CPU says, because a neighbour can take a
-    /// part of a shared cache away for a while and give it back.
-    pub fn last_cache_bytes(&self) -> Option<u64> {
+    /// The larger one of what was measured and what the CPU says, because others can take a part of a
+    /// shared cache away for a while and give it back.
+    pub(super) fn last_cache_bytes(&self) -> Option<u64> {
         let sizes = self.levels.iter().filter(|level| level.name != MEMORY);
         let seen = sizes.filter_map(|level| level.bytes);
         seen.chain(self.largest_declared_bytes).max()
-    }
-
-    /// Latency of memory, if the curve got there.
-    pub fn memory_latency_ns(&self) -> Option<f64> {
-        self.levels.iter().find(|level| level.name == MEMORY)?.latency_ns
     }
 }
 
@@ -109,7 +100,7 @@ impl Levels {
 /// The last stretch is memory if the curve goes to twice the largest cache that is declared, or if
 /// nothing is declared; otherwise it is that cache, without an end. A curve with fewer than four
 /// points, or with latencies that are no positive numbers, gives what is declared.
-pub fn detect(curve: &[Point], caches: &[DataCache]) -> Levels {
+pub(super) fn detect(curve: &[Point], caches: &[DataCache]) -> Levels {
     let caches = sane(caches);
     let usable = curve.len() >= 4
         && curve.iter().all(|point| point.latency_ns.is_finite() && point.latency_ns > 0.0)
@@ -189,18 +180,12 @@ fn last_level(
     let cache = caches
         .last()
         .filter(|last| longest_bytes < last.bytes.saturating_mul(2) && last.level as usize > next);
-    let latency_ns = Some(latency_ns);
-    let (bytes, provenance) = (None, Provenance::Measured);
-    match cache {
-        Some(_) => Level {
-            name: cache_name(next),
-            bytes,
-            latency_ns,
-            provenance,
-            declared_bytes: declared_bytes(caches, next),
-        },
-        None => Level { name: MEMORY, bytes, latency_ns, provenance, declared_bytes: None },
-    }
+    let (name, declared_bytes) = match cache {
+        Some(_) => (cache_name(next), declared_bytes(caches, next)),
+        None => (MEMORY, None),
+    };
+    let (latency_ns, provenance) = (Some(latency_ns), Provenance::Measured);
+    Level { name, bytes: None, latency_ns, provenance, declared_bytes }
 }
 
 fn largest(caches: &[DataCache]) -> Option<u64> {

@@ -1,31 +1,30 @@
 //! Which rows of bandwidth a run has, and how much memory they need.
 
-use flatout_measure::case::{Case, Plain, Sample, TrialError};
-use flatout_measure::row::Unit;
+use std::borrow::Cow;
+
+use flatout_measure::case::{Case, Sample, TrialError};
+use flatout_measure::row::{Parameters, Row, Unit};
 use flatout_measure::warning::{self, Warning};
 use flatout_sys::stream::access::Pattern as Access;
 use flatout_sys::stream::{GRANULE_BYTES, Kernel};
-use serde_json::{Map, Value, json};
 
 use super::block::{Pattern, SIZES, Stores};
 use super::levels::Levels;
-use super::site::{Extents, Site};
-use super::trial::Job;
+use super::test_memory::{Extents, Parts, TestMemory};
+use super::trial::StreamTest;
 use super::{access, block, stream, trial, working_set};
 use crate::area::Extent;
 use crate::crew;
 
 /// A row before it is measured.
 #[derive(Debug, Clone)]
-pub(super) struct Row {
+pub(super) struct RateRow {
     pub(super) work: Work,
-    pub(super) threads: u32,
-    /// Bytes of each array of one thread.
-    pub(super) share_bytes: u64,
+    pub(super) parts: Parts,
     /// What a trial runs; none for single accesses, and where this CPU has no such kernel.
-    pub(super) job: Option<Job>,
+    pub(super) test: Option<StreamTest>,
     /// What is to be said of it beforehand.
-    pub(super) doubts: Vec<Warning>,
+    pub(super) warnings: Vec<Warning>,
 }
 
 /// What a row is about.
@@ -63,7 +62,7 @@ const LEAST_BYTES: u64 = 4 << 20;
 
 impl Terms<'_> {
     /// The rows; an error in one line where there is no room for any.
-    pub(super) fn rows(&self) -> Result<Vec<Row>, String> {
+    pub(super) fn rows(&self) -> Result<Vec<RateRow>, String> {
         let usable = self.room_bytes.saturating_sub(SLACK_BYTES);
         if usable < LEAST_BYTES {
             return Err(format!(
@@ -86,47 +85,22 @@ impl Terms<'_> {
         self.levels.last_cache_bytes()
     }
 
-    fn block_rows(&self, bytes: u64) -> Vec<Row> {
+    fn block_rows(&self, bytes: u64) -> Vec<RateRow> {
         let sizes: &[u64] = match self.extent {
             Extent::Few => return Vec::new(),
             Extent::Quick => &SIZES[..2],
             Extent::Full => &SIZES,
         };
-        let mut rows = Vec::new();
-        for &threads in &self.threads {
-            for &block_bytes in sizes {
-                for pattern in Pattern::ALL {
-                    rows.push(self.block_row(pattern, block_bytes, threads, bytes));
-                }
-            }
-            for pattern in access::ALL {
-                let share_bytes = part(bytes, threads);
-                let doubts = self.doubts(threads, bytes);
-                let work = Work::Access(pattern);
-                rows.push(Row { work, threads, share_bytes, job: None, doubts });
-            }
-        }
-        rows
+        let blocks = |block_bytes| Pattern::ALL.map(|pattern| Work::Block { pattern, block_bytes });
+        let blocks = sizes.iter().copied().flat_map(blocks);
+        let works: Vec<Work> = blocks.chain(access::ALL.map(Work::Access)).collect();
+        let row = |threads| {
+            works.iter().map(move |&work| self.row(work, threads, part(bytes, threads), bytes))
+        };
+        self.threads.iter().copied().flat_map(row).collect()
     }
 
-    fn block_row(&self, pattern: Pattern, block_bytes: u64, threads: u32, bytes: u64) -> Row {
-        let share_bytes = part(bytes, threads);
-        let mut doubts = self.doubts(threads, bytes);
-        if share_bytes < block_bytes {
-            let text =
-                format!("a thread's part has {share_bytes} bytes: blocks are no longer than that");
-            warning::add(&mut doubts, Warning::new(warning::SIZE_REDUCED, text));
-        }
-        let stores = Stores::for_bytes(bytes, self.last_cache_bytes());
-        if stores == Stores::ThroughCaches {
-            let text = format!("{bytes} bytes fit into the last cache");
-            warning::add(&mut doubts, Warning::new(warning::FITS_IN_CACHE, text));
-        }
-        let job = block::job(pattern, block_bytes, threads, share_bytes, stores);
-        Row { work: Work::Block { pattern, block_bytes }, threads, share_bytes, job, doubts }
-    }
-
-    fn stream_rows(&self, array_bytes: u64) -> Vec<Row> {
+    fn stream_rows(&self, array_bytes: u64) -> Vec<RateRow> {
         let kernels: &[Kernel] = match self.extent {
             Extent::Few | Extent::Quick => &[Kernel::Triad, Kernel::NtTriad],
             Extent::Full => &stream::KERNELS,
@@ -135,19 +109,18 @@ impl Terms<'_> {
         let fitting: Vec<u32> =
             self.threads.iter().copied().filter(|&threads| threads <= self.cpus).collect();
         let threads = if fitting.is_empty() { &self.threads } else { &fitting };
-        let row = |threads: u32, kernel: Kernel| {
+        let wanted = stream::array_bytes(self.last_cache_bytes());
+        let row = |(threads, kernel)| {
             let share_bytes = part(array_bytes, threads);
-            let mut doubts = self.doubts(threads, self.bytes);
-            let wanted = stream::array_bytes(self.last_cache_bytes());
+            let mut row = self.row(Work::Stream(kernel), threads, share_bytes, self.bytes);
             if array_bytes < wanted {
                 let text = format!(
                     "arrays have {array_bytes} bytes, not four times the last cache ({wanted}): {}",
                     self.room_reason
                 );
-                warning::add(&mut doubts, Warning::new(warning::FITS_IN_CACHE, text));
+                row.warn(warning::FITS_IN_CACHE, text);
             }
-            let job = stream::job(kernel, threads, share_bytes);
-            Row { work: Work::Stream(kernel), threads, share_bytes, job, doubts }
+            row
         };
         threads
             .iter()
@@ -158,43 +131,71 @@ impl Terms<'_> {
                     || kernel == Kernel::Triad
                     || Some(&count) == threads.last()
             })
-            .map(|(threads, kernel)| row(threads, kernel))
+            .map(row)
             .collect()
     }
 
-    fn working_set_rows(&self, most_bytes: u64) -> Vec<Row> {
+    fn working_set_rows(&self, most_bytes: u64) -> Vec<RateRow> {
         let mut points = working_set::points(self.extent, self.levels);
         let count = points.len();
         points.retain(|(bytes, _)| *bytes <= most_bytes);
         let (left_out, last) = (points.len() < count, points.last().map(|(bytes, _)| *bytes));
-        let mut rows = Vec::new();
-        for (bytes, kernels) in points {
-            for &kernel in kernels {
-                let mut doubts = self.doubts(1, self.bytes);
-                if left_out && Some(bytes) == last {
-                    let text = format!("larger working sets are left out: {}", self.room_reason);
-                    warning::add(&mut doubts, Warning::new(warning::SIZE_REDUCED, text));
-                }
-                let job = working_set::job(kernel, bytes, self.levels);
-                let share_bytes = working_set::share_bytes(kernel, bytes);
-                let work = Work::WorkingSet { kernel, bytes };
-                rows.push(Row { work, threads: 1, share_bytes, job, doubts });
+        let row = |bytes, &kernel: &Kernel| {
+            let share_bytes = working_set::share_bytes(kernel, bytes);
+            let mut row = self.row(Work::WorkingSet { kernel, bytes }, 1, share_bytes, self.bytes);
+            if left_out && Some(bytes) == last {
+                let text = format!("larger working sets are left out: {}", self.room_reason);
+                row.warn(warning::SIZE_REDUCED, text);
+            }
+            row
+        };
+        let rows = |(bytes, kernels): (u64, &'static [Kernel])| {
+            kernels.iter().map(move |kernel| row(bytes, kernel))
+        };
+        points.into_iter().flat_map(rows).collect()
+    }
+
+    /// A row whose threads have arrays of `share_bytes`; `bytes` are used instead of what was asked
+    /// for.
+    fn row(&self, work: Work, threads: u32, share_bytes: u64, bytes: u64) -> RateRow {
+        let stores = Stores::for_bytes(bytes, self.last_cache_bytes());
+        let second = |kernel: Kernel| u64::from(kernel.uses().second);
+        let (test, sources) = match work {
+            Work::Block { pattern, block_bytes } => (block::test(pattern, block_bytes, stores), 1),
+            Work::Access(_) => (None, 1),
+            Work::Stream(kernel) => (stream::test(kernel), 1 + second(kernel)),
+            Work::WorkingSet { kernel, bytes } => {
+                (working_set::test(kernel, bytes, self.levels), 1 + second(kernel))
+            }
+        };
+        let parts = Parts { threads, share_bytes, sources };
+        let mut row = RateRow { work, parts, test, warnings: self.warnings(threads, bytes) };
+        if let Work::Block { block_bytes, .. } = work {
+            if share_bytes < block_bytes {
+                let text = format!(
+                    "a thread's part has {share_bytes} bytes: blocks are no longer than that"
+                );
+                row.warn(warning::SIZE_REDUCED, text);
+            }
+            if stores == Stores::ThroughCaches {
+                let text = format!("{bytes} bytes fit into the last cache");
+                row.warn(warning::FITS_IN_CACHE, text);
             }
         }
-        rows
+        row
     }
 
     /// What is to be said of a row with so many threads that uses `bytes` instead of what was
     /// asked for.
-    fn doubts(&self, threads: u32, bytes: u64) -> Vec<Warning> {
+    fn warnings(&self, threads: u32, bytes: u64) -> Vec<Warning> {
         let crowd = crew::oversubscribed(threads, self.cpus);
         let contained = crew::contained(threads, self.cpus, self.quota_cpus);
-        let mut doubts: Vec<Warning> = crowd.into_iter().chain(contained).collect();
+        let mut warnings: Vec<Warning> = crowd.into_iter().chain(contained).collect();
         if bytes < self.bytes {
             let text = format!("{bytes} bytes instead of {}: {}", self.bytes, self.room_reason);
-            doubts.push(Warning::new(warning::SIZE_REDUCED, text));
+            warnings.push(Warning::new(warning::SIZE_REDUCED, text));
         }
-        doubts
+        warnings
     }
 }
 
@@ -205,100 +206,89 @@ pub(super) fn part(bytes: u64, threads: u32) -> u64 {
 }
 
 /// The memory that these rows need.
-pub(super) fn extents(rows: &[Row]) -> Extents {
-    let of = |row: &Row| {
-        let sources = match row.work {
-            Work::Access(_) => 1,
-            Work::Block { .. } => 1,
-            Work::Stream(kernel) | Work::WorkingSet { kernel, .. } => {
-                1 + u64::from(kernel.uses().second)
-            }
-        };
-        Extents::of(row.threads, row.share_bytes, sources)
-    };
-    rows.iter().map(of).fold(Extents::default(), Extents::or)
+pub(super) fn extents(rows: &[RateRow]) -> Extents {
+    rows.iter().map(|row| Extents::of(row.parts)).fold(Extents::default(), Extents::or)
 }
 
-impl Row {
-    pub(super) fn id(&self) -> &'static str {
-        match self.work {
+impl RateRow {
+    fn warn(&mut self, code: &str, text: String) {
+        warning::add(&mut self.warnings, Warning::new(code, text));
+    }
+
+    pub(super) fn kernel(&self) -> Option<Kernel> {
+        self.test.map(|test| test.stream.kernel())
+    }
+
+    /// Bytes of an array, all threads together.
+    pub(super) fn array_bytes(&self) -> u64 {
+        self.parts.share_bytes * u64::from(self.parts.threads)
+    }
+
+    /// The row as a case for the sampler.
+    pub(super) fn case(self, memory: &TestMemory) -> Case<'_, Self> {
+        let row = self.clone();
+        // By the rules of STREAM.
+        let mut drops_first = matches!(row.work, Work::Stream(_));
+        let trial = move |seed: u64| {
+            if std::mem::take(&mut drops_first) {
+                row.sample(memory, seed.wrapping_add(1))?;
+            }
+            let mut sample = row.sample(memory, seed)?;
+            for warning in row.warnings.iter().chain(&memory.warnings).cloned() {
+                warning::add(&mut sample.warnings, warning);
+            }
+            Ok(sample)
+        };
+        Case { row: self, trial: Box::new(trial) }
+    }
+
+    fn sample(&self, memory: &TestMemory, seed: u64) -> Result<Sample, TrialError> {
+        let mut sample = match (self.work, &self.test) {
+            (Work::Access(pattern), _) => access::run(memory, pattern, self.parts, seed),
+            (_, Some(test)) => trial::run(memory, test, self.parts, seed),
+            (_, None) => {
+                let text = "this CPU has no such instructions, or nobody has written the kernel";
+                Err(TrialError::Unsupported(text.to_owned()))
+            }
+        }?;
+        sample.warnings.extend(memory.changed_cpus());
+        Ok(sample)
+    }
+}
+
+impl Row for RateRow {
+    fn id(&self) -> Cow<'static, str> {
+        let id = match self.work {
             Work::Block { pattern, .. } => pattern.id(),
             Work::Access(_) => "memory/access",
             Work::Stream(_) => stream::ID,
             Work::WorkingSet { .. } => working_set::ID,
-        }
+        };
+        id.into()
     }
 
-    pub(super) fn kernel(&self) -> Option<Kernel> {
-        self.job.map(|job| job.stream.kernel())
-    }
-
-    /// What tells the row from others with the same id.
-    pub(super) fn parameters(&self) -> Map<String, Value> {
-        let mut parameters = Map::new();
-        let mut set = |key: &str, value: Value| parameters.insert(key.to_owned(), value);
+    fn parameters(&self) -> Parameters {
+        let (none, threads) = (Parameters::default(), self.parts.threads);
         match self.work {
             Work::Block { block_bytes, .. } => {
-                set("block_bytes", json!(block_bytes));
-                set("threads", json!(self.threads));
+                none.with("block_bytes", block_bytes).with("threads", threads)
             }
-            Work::Access(pattern) => {
-                set("pattern", json!(access::name(pattern)));
-                set("block_bytes", json!(access::BYTES));
-                set("threads", json!(self.threads));
-            }
-            Work::Stream(kernel) => {
-                set("kernel", json!(kernel.name()));
-                set("threads", json!(self.threads));
-            }
+            Work::Access(pattern) => none
+                .with("pattern", access::name(pattern))
+                .with("block_bytes", access::BYTES)
+                .with("threads", threads),
+            Work::Stream(kernel) => none.with("kernel", kernel.name()).with("threads", threads),
             Work::WorkingSet { kernel, bytes } => {
-                set("kernel", json!(kernel.name()));
-                set("working_set_bytes", json!(bytes));
+                none.with("kernel", kernel.name()).with("working_set_bytes", bytes)
             }
-        }
-        parameters
-    }
-
-    /// The row as a case for the sampler.
-    pub(super) fn case<'a>(&self, site: &'a Site) -> Case<'a, Plain> {
-        let is_time = matches!(self.work, Work::Access(_));
-        Case {
-            row: Plain {
-                id: self.id(),
-                parameters: self.parameters(),
-                unit: if is_time { Unit::Nanoseconds } else { Unit::BytesPerSecond },
-            },
-            trial: self.trial(site),
         }
     }
 
-    fn trial<'a>(&self, site: &'a Site) -> Box<dyn FnMut(u64) -> Result<Sample, TrialError> + 'a> {
-        let doubts: Vec<Warning> = self.doubts.iter().chain(&site.doubts).cloned().collect();
-        let (work, threads, share_bytes, job) =
-            (self.work, self.threads, self.share_bytes, self.job);
-        // By the rules of STREAM.
-        let mut drops_first = matches!(work, Work::Stream(_));
-        Box::new(move |seed| {
-            let run = |seed| match (work, &job) {
-                (Work::Access(pattern), _) => {
-                    access::run(site, pattern, threads, share_bytes, seed)
-                }
-                (_, Some(job)) => trial::run(site, job, seed),
-                (_, None) => {
-                    let text =
-                        "this CPU has no such instructions, or nobody has written the kernel";
-                    Err(TrialError::Unsupported(text.to_owned()))
-                }
-            };
-            if std::mem::take(&mut drops_first) {
-                run(seed.wrapping_add(1))?;
-            }
-            let mut sample = run(seed)?;
-            for doubt in &doubts {
-                warning::add(&mut sample.warnings, doubt.clone());
-            }
-            Ok(sample)
-        })
+    fn unit(&self) -> Unit {
+        match self.work {
+            Work::Access(_) => Unit::Nanoseconds,
+            _ => Unit::BytesPerSecond,
+        }
     }
 }
 

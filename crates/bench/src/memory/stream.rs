@@ -7,11 +7,11 @@
 
 use flatout_sys::stream::{Kernel, Stream};
 
-use super::trial::{Job, Way};
+use super::trial::{StreamTest, Way};
 
 pub(super) const ID: &str = "memory/stream";
 /// How much longer than the last cache an array is at least.
-pub(super) const TIMES_CACHE: u64 = 4;
+const TIMES_CACHE: u64 = 4;
 /// The cache where neither the CPU nor the curve tells one.
 const ASSUMED_CACHE_BYTES: u64 = 64 << 20;
 
@@ -25,9 +25,8 @@ pub(super) fn array_bytes(last_cache_bytes: Option<u64>) -> u64 {
 }
 
 /// What a trial runs; none where this CPU has no such kernel.
-pub(super) fn job(kernel: Kernel, threads: u32, share_bytes: u64) -> Option<Job> {
-    let stream = Stream::best(kernel)?.far();
-    Some(Job { stream, threads, share_bytes, way: Way::Once })
+pub(super) fn test(kernel: Kernel) -> Option<StreamTest> {
+    Some(StreamTest { stream: Stream::best(kernel)?.far(), way: Way::Once })
 }
 
 /// Floating-point operations per byte that the program moves, for a roofline.

@@ -4,6 +4,7 @@ use flatout_measure::case::Plan;
 use flatout_measure::clock::SystemClock;
 use flatout_measure::guard::FakeWitness;
 use flatout_measure::record::Status;
+use flatout_measure::row::Row;
 use flatout_measure::sampler::Sampler;
 
 use super::*;
@@ -41,8 +42,8 @@ fn the_usual_threads_hold_the_number_of_cpus_once() {
 }
 
 #[test]
-fn machines_with_several_nodes_get_a_site_per_number_of_threads() {
-    let levels = Levels::default();
+fn machines_with_several_nodes_get_memory_per_number_of_threads() {
+    let levels = levels::Levels::default();
     let terms = Terms {
         extent: Extent::Quick,
         threads: vec![1, 4],
@@ -59,26 +60,29 @@ fn machines_with_several_nodes_get_a_site_per_number_of_threads() {
     assert_eq!(groups(rows.clone(), 0).len(), 1);
     let several = groups(rows, 2);
     assert_eq!(several.iter().map(Vec::len).sum::<usize>(), count);
-    let threads: Vec<_> = several.iter().map(|group| group[0].threads).collect();
+    let threads: Vec<_> = several.iter().map(|group| group[0].parts.threads).collect();
     assert_eq!(threads, [1, 4]);
-    assert!(several.iter().all(|group| group.iter().all(|row| row.threads == group[0].threads)));
+    assert!(
+        several
+            .iter()
+            .all(|group| group.iter().all(|row| row.parts.threads == group[0].parts.threads))
+    );
 }
 
 #[test]
 fn every_row_of_bandwidth_has_a_figure_or_a_reason() {
-    let levels = Levels::default();
-    let limits = Limits { cpus: affinity::allowed_cpu_count(), ..Limits::default() };
+    let machine = Machine { cpus: affinity::allowed_cpus().unwrap(), ..Machine::default() };
     let options = options(Extent::Full, &[1, 3], Some(1 << 20));
     let terms = Terms {
         extent: Extent::Full,
         threads: vec![1, 3],
-        cpus: limits.cpus,
+        cpus: machine.cpu_count(),
         quota_cpus: None,
         bytes: 1 << 20,
         // Little, so that the test is short.
         room_bytes: 24 << 20,
         room_reason: "a test".to_owned(),
-        levels: &levels,
+        levels: &machine.levels,
     };
     let plan = Plan { min_trials: 1, max_trials: 1, budget_ns: u64::MAX / 4, ..Plan::default() };
     let mut witness = FakeWitness::quiet();
@@ -91,10 +95,11 @@ fn every_row_of_bandwidth_has_a_figure_or_a_reason() {
         cancelled: &|| false,
     };
     let rows = terms.rows().unwrap();
-    let outcomes = measure_group(&options, &rows, &levels, &limits, &mut sampler).unwrap();
+    let outcomes = measure_group(&options, rows.clone(), &machine, &mut sampler).unwrap();
     assert_eq!(outcomes.len(), rows.len());
     for (row, outcome) in rows.iter().zip(&outcomes) {
-        assert_eq!((row.id(), &row.parameters()), (outcome.id.as_str(), &outcome.parameters));
+        assert_eq!(row.id(), outcome.id);
+        assert_eq!(row.parameters().to_json(), outcome.parameters);
         let has_figure = outcome.median.is_some_and(|figure| figure > 0.0);
         assert!(has_figure || outcome.status == Status::Unsupported, "{outcome:?}");
         assert!(outcome.ceiling.is_some(), "{outcome:?}");
@@ -103,7 +108,7 @@ fn every_row_of_bandwidth_has_a_figure_or_a_reason() {
 
 #[test]
 fn every_picture_shows_rows_that_a_run_has() {
-    let levels = Levels::default();
+    let levels = levels::Levels::default();
     let terms = Terms {
         extent: Extent::Full,
         threads: vec![1],
@@ -120,7 +125,7 @@ fn every_picture_shows_rows_that_a_run_has() {
         let charts = charts(Extent::Full);
         let chart = charts.iter().find(|chart| chart.id == id).unwrap();
         for row in rows.iter().filter(|row| row.id() == id) {
-            let parameters = row.parameters();
+            let parameters = row.parameters().to_json();
             assert!(parameters[&chart.x_parameter].is_number());
             assert!(chart.line_parameters.iter().all(|name| parameters.contains_key(name)));
         }

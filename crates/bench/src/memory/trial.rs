@@ -5,24 +5,20 @@
 //! and leaves marks in the target, spread over all of it. Afterwards each mark must be gone and
 //! the number there must be the right one; of a read the sum must be right.
 
-use std::sync::Mutex;
-
+use flatout_io::Order;
 use flatout_measure::case::{Sample, TrialError};
+use flatout_measure::fact::Facts;
 use flatout_measure::random::SplitMix64;
 use flatout_sys::clock::monotonic_ns;
 use flatout_sys::stream::{Arrays, GRANULE_BYTES, Kernel, Stream};
-use serde_json::json;
 
-use super::site::{Lane, Site, take};
-use flatout_io::Order;
+use super::fact;
+use super::test_memory::{Lane, Parts, TestMemory};
 
-/// What is run, by how many.
+/// What is run over the parts.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Job {
+pub(super) struct StreamTest {
     pub(super) stream: Stream,
-    pub(super) threads: u32,
-    /// Bytes of each array of one thread: a multiple of the granule.
-    pub(super) share_bytes: u64,
     pub(super) way: Way,
 }
 
@@ -56,9 +52,8 @@ const MARKS: usize = 1 << 13;
 /// No kernel leaves this: all numbers and values are positive.
 const MARK: f64 = -1.0;
 
-/// A thread that is ready.
-struct Ready<'m> {
-    lane: Lane<'m>,
+/// What a thread needs beside its part.
+struct Ready {
     passes: u64,
     order: Vec<u32>,
     /// What a read of one pass must find.
@@ -68,73 +63,62 @@ struct Ready<'m> {
 /// What a thread did.
 struct Done {
     passes: u64,
-    sum: u64,
-    expected_sum: u64,
+    /// What it read is what was there.
+    is_right: bool,
 }
 
 /// Runs one trial.
 ///
 /// # Errors
 /// `Unsupported` where the memory is too short, `Failed` where the result is wrong, `Interrupted`.
-pub(super) fn run(site: &Site, job: &Job, seed: u64) -> Result<Sample, TrialError> {
-    if site.cancel.is_cancelled() {
-        return Err(TrialError::Interrupted);
-    }
+pub(super) fn run(
+    memory: &TestMemory,
+    test: &StreamTest,
+    parts: Parts,
+    seed: u64,
+) -> Result<Sample, TrialError> {
     let value = value_of(seed);
-    let uses = job.stream.kernel().uses();
-    let sources = usize::from(uses.first) + usize::from(uses.second);
-    let share = job.share_bytes as usize / size_of::<f64>();
-    let mut memory = site.memory();
-    let no_room = || TrialError::Unsupported("there is not enough free memory".to_owned());
-    let lanes = memory.lanes(job.threads, share, sources).filter(|_| share > 0);
-    let slots: Vec<_> =
-        lanes.ok_or_else(no_room)?.into_iter().map(|lane| Mutex::new(Some(lane))).collect();
-    let crewed = site.crew(
-        job.threads,
-        |index| {
-            let lane = take(&slots[index as usize]).ok_or_else(no_room)?;
-            Ok::<_, TrialError>(prepare(site, job, lane, seed.wrapping_add(index.into())))
-        },
-        |_, ready| Ok(work(job, ready, value)),
-    );
-    drop(slots);
-    let mut passes = 0;
-    for done in crewed.results {
-        let done = done?;
-        if job.stream.kernel() == Kernel::Read
-            && done.sum != done.expected_sum.wrapping_mul(done.passes)
-        {
-            return Err(TrialError::Failed("what was read is not what was there".to_owned()));
-        }
-        passes = done.passes;
+    let kernel = test.stream.kernel();
+    let seed_of = |index: u32| seed.wrapping_add(index.into());
+    let prepare = |index, lane: &mut Lane<'_>| prepare(memory, test, parts, lane, seed_of(index));
+    let work = |lane: &mut Lane<'_>, ready: &Ready| work(test, lane, ready, value);
+    let check = |index, lane: &Lane<'_>| match kernel.uses().target {
+        true => check(kernel, lane, parts.threads, value, seed_of(index)),
+        false => Ok(()),
+    };
+    let (done, elapsed_ns) = memory.run(parts, prepare, work, check)?;
+    if kernel == Kernel::Read && done.iter().any(|done| !done.is_right) {
+        return Err(TrialError::Failed("what was read is not what was there".to_owned()));
     }
-    if uses.target {
-        let lanes = memory.lanes(job.threads, share, sources).ok_or_else(no_room)?;
-        for (index, lane) in lanes.iter().enumerate() {
-            check(job, lane, value, seed.wrapping_add(index as u64))?;
-        }
-    }
-    Ok(sample(site, job, passes, crewed.elapsed_ns))
+    let passes = done.last().map_or(0, |done| done.passes);
+    Ok(sample(kernel, parts, passes, elapsed_ns))
 }
 
-fn prepare<'m>(site: &Site, job: &Job, mut lane: Lane<'m>, seed: u64) -> Ready<'m> {
-    let passes = match job.way {
-        Way::Again => passes_of(&job.stream, &mut lane),
+fn prepare(
+    memory: &TestMemory,
+    test: &StreamTest,
+    parts: Parts,
+    lane: &mut Lane<'_>,
+    seed: u64,
+) -> Ready {
+    let passes = match test.way {
+        Way::Again => passes_of(&test.stream, lane),
         Way::Once | Way::Blocks { .. } => 1,
     };
-    let is_read = job.stream.kernel() == Kernel::Read;
+    let kernel = test.stream.kernel();
     let count = lane.first.len() as u64;
-    let expected_sum = if is_read { site.expected_sum(lane.first_index, count) } else { 0 };
-    if job.stream.kernel().uses().target {
-        marks(lane.target.len(), job.threads, seed).for_each(|place| lane.target[place] = MARK);
+    let is_read = kernel == Kernel::Read;
+    let expected_sum = if is_read { memory.expected_sum(lane.first_index, count) } else { 0 };
+    if kernel.uses().target {
+        marks(lane.target.len(), parts.threads, seed).for_each(|place| lane.target[place] = MARK);
     }
-    Ready { lane, passes, order: order_of(job, seed), expected_sum }
+    Ready { passes, order: order_of(test.way, parts.share_bytes, seed), expected_sum }
 }
 
 /// The blocks of a part in their order; empty where there are none.
-fn order_of(job: &Job, seed: u64) -> Vec<u32> {
-    let Way::Blocks { block_bytes, is } = job.way else { return Vec::new() };
-    let count = job.share_bytes.div_ceil(block_bytes);
+fn order_of(way: Way, share_bytes: u64, seed: u64) -> Vec<u32> {
+    let Way::Blocks { block_bytes, is } = way else { return Vec::new() };
+    let count = share_bytes.div_ceil(block_bytes);
     let order = match is {
         Sequence::Forward => Order::Forward,
         Sequence::Random => Order::Random { seed },
@@ -169,17 +153,18 @@ fn arrays<'a>(lane: &'a mut Lane<'_>) -> Arrays<'a> {
     Arrays { target: &mut *lane.target, first: lane.first, second: lane.second }
 }
 
-fn work(job: &Job, ready: &mut Ready<'_>, value: f64) -> Done {
-    let Ready { lane, passes, order, expected_sum } = ready;
+fn work(test: &StreamTest, lane: &mut Lane<'_>, ready: &Ready, value: f64) -> Done {
+    let Ready { passes, order, expected_sum } = ready;
     let mut arrays = arrays(lane);
-    let sum = match job.way {
-        Way::Once | Way::Again => job.stream.run(&mut arrays, value, *passes),
+    let sum = match test.way {
+        Way::Once | Way::Again => test.stream.run(&mut arrays, value, *passes),
         Way::Blocks { block_bytes, .. } => {
             let block = block_bytes as usize / size_of::<f64>();
-            job.stream.run_blocks(&mut arrays, value, block, order)
+            test.stream.run_blocks(&mut arrays, value, block, order)
         }
     };
-    Done { passes: *passes, sum: std::hint::black_box(sum), expected_sum: *expected_sum }
+    let is_right = std::hint::black_box(sum) == expected_sum.wrapping_mul(*passes);
+    Done { passes: *passes, is_right }
 }
 
 /// The value of a trial, between 1 and 2.
@@ -199,9 +184,14 @@ fn marks(length: usize, threads: u32, seed: u64) -> impl Iterator<Item = usize> 
 }
 
 /// Holds what lies at the marks against the definition of the kernel.
-fn check(job: &Job, lane: &Lane<'_>, value: f64, seed: u64) -> Result<(), TrialError> {
-    let kernel = job.stream.kernel();
-    for place in marks(lane.target.len(), job.threads, seed) {
+fn check(
+    kernel: Kernel,
+    lane: &Lane<'_>,
+    threads: u32,
+    value: f64,
+    seed: u64,
+) -> Result<(), TrialError> {
+    for place in marks(lane.target.len(), threads, seed) {
         let first = lane.first.get(place).copied().unwrap_or(0.0);
         let second = lane.second.get(place).copied().unwrap_or(0.0);
         let expected = match kernel {
@@ -224,57 +214,56 @@ fn check(job: &Job, lane: &Lane<'_>, value: f64, seed: u64) -> Result<(), TrialE
     Ok(())
 }
 
-fn sample(site: &Site, job: &Job, passes: u64, elapsed_ns: u64) -> Sample {
-    debug_assert!(job.share_bytes.is_multiple_of(GRANULE_BYTES as u64));
-    let uses = job.stream.kernel().uses();
-    let array_bytes = job.share_bytes * u64::from(job.threads) * passes;
+fn sample(kernel: Kernel, parts: Parts, passes: u64, elapsed_ns: u64) -> Sample {
+    debug_assert!(parts.share_bytes.is_multiple_of(GRANULE_BYTES as u64));
+    let uses = kernel.uses();
+    let array_bytes = parts.share_bytes * u64::from(parts.threads) * passes;
     let read_bytes = array_bytes * (u64::from(uses.first) + u64::from(uses.second));
     let written_bytes = array_bytes * u64::from(uses.target);
-    let mut sample = Sample {
-        amount: (read_bytes + written_bytes) as f64,
-        elapsed_ns,
-        warnings: site.doubt_of_cpus().into_iter().collect(),
-        ..Sample::default()
-    };
-    for (key, number) in [
-        ("application_bytes", read_bytes + written_bytes),
-        ("read_bytes", read_bytes),
-        ("written_bytes", written_bytes),
-        ("elapsed_ns", elapsed_ns),
-    ] {
-        sample.audit.insert(key.to_owned(), json!(number));
-    }
-    sample
+    let bytes = read_bytes + written_bytes;
+    let facts = Facts::default()
+        .with(fact::APPLICATION_BYTES, bytes)
+        .with(fact::READ_BYTES, read_bytes)
+        .with(fact::WRITTEN_BYTES, written_bytes)
+        .with(fact::ELAPSED_NS, elapsed_ns);
+    Sample { amount: bytes as f64, elapsed_ns, facts, ..Sample::default() }
 }
 
 #[cfg(test)]
 mod tests {
     use flatout_sys::cancel::CancelToken;
 
-    use super::super::site::Extents;
+    use super::super::test_memory::Extents;
     use super::*;
 
-    fn site() -> Site {
-        Site::new(Extents::of(4, 1 << 16, 2), 2, 3, CancelToken::manual()).unwrap()
+    fn memory() -> TestMemory {
+        let extents = Extents::of(Parts { threads: 4, share_bytes: 1 << 16, sources: 2 });
+        TestMemory::new(extents, 2, 3, CancelToken::manual()).unwrap()
+    }
+
+    fn alone(share_bytes: u64) -> Parts {
+        Parts { threads: 1, share_bytes, sources: 2 }
     }
 
     #[test]
     fn every_kernel_in_every_way_gives_a_sample_with_its_bytes() {
-        let site = site();
+        let memory = memory();
         let blocks = |is| Way::Blocks { block_bytes: 8192, is };
         for kernel in Kernel::ALL {
             let Some(stream) = Stream::best(kernel) else { continue };
             for stream in [stream, stream.far()] {
                 for way in [Way::Once, blocks(Sequence::Forward), blocks(Sequence::Random)] {
                     // A part that is no multiple of the block.
-                    let job = Job { stream, threads: 3, share_bytes: 40_960 + 256, way };
-                    let sample = run(&site, &job, 11).unwrap();
+                    let parts = Parts { threads: 3, share_bytes: 40_960 + 256, sources: 2 };
+                    let test = StreamTest { stream, way };
+                    let sample = run(&memory, &test, parts, 11).unwrap();
                     let uses = kernel.uses();
                     let arrays = [uses.target, uses.first, uses.second];
                     let arrays = arrays.into_iter().filter(|used| *used).count() as u64;
-                    assert_eq!(sample.amount, (arrays * 3 * (40_960 + 256)) as f64, "{job:?}");
+                    assert_eq!(sample.amount, (arrays * 3 * (40_960 + 256)) as f64, "{test:?}");
                     assert!(sample.elapsed_ns > 0);
-                    assert_eq!(sample.audit["application_bytes"], json!(sample.amount as u64));
+                    let bytes = sample.facts.number(fact::APPLICATION_BYTES);
+                    assert_eq!(bytes, Some(sample.amount));
                 }
             }
         }
@@ -283,30 +272,30 @@ mod tests {
     #[test]
     fn caches_are_gone_through_again_and_again() {
         let stream = Stream::best(Kernel::Read).unwrap();
-        let job = Job { stream, threads: 1, share_bytes: 4096, way: Way::Again };
-        let sample = run(&site(), &job, 1).unwrap();
+        let test = StreamTest { stream, way: Way::Again };
+        let sample = run(&memory(), &test, alone(4096), 1).unwrap();
         assert!(sample.amount > 4096.0 && sample.amount % 4096.0 == 0.0);
     }
 
     #[test]
     fn a_kernel_that_leaves_anything_out_fails() {
-        let site = site();
-        let mut memory = site.memory();
-        let mut lanes = memory.lanes(1, 4096, 2).unwrap();
+        let memory = memory();
+        let mut memory = memory.memory();
+        let mut lanes = memory.lanes(alone(8 * 4096)).unwrap();
         let lane = &mut lanes[0];
         let (value, seed) = (value_of(5), 5);
         let stream = Stream::best(Kernel::Triad).unwrap();
-        let job = Job { stream, threads: 1, share_bytes: 8 * 4096, way: Way::Once };
+        let check = |lane: &Lane<'_>, value| check(Kernel::Triad, lane, 1, value, seed);
         stream.run(&mut arrays(lane), value, 1);
-        assert_eq!(check(&job, lane, value, seed), Ok(()));
-        assert!(check(&job, lane, value_of(6), seed).is_err(), "another trial's work");
+        assert_eq!(check(lane, value), Ok(()));
+        assert!(check(lane, value_of(6)).is_err(), "another trial's work");
         for place in [0, 1000, 4095] {
             let good = std::mem::replace(&mut lane.target[place], MARK);
-            assert!(check(&job, lane, value, seed).is_err(), "element {place}");
+            assert!(check(lane, value).is_err(), "element {place}");
             lane.target[place] = good;
         }
         lane.target[7] *= 1.0 + 4.0 * f64::EPSILON;
-        assert!(check(&job, lane, value, seed).is_err(), "wrong in the last bits");
+        assert!(check(lane, value).is_err(), "wrong in the last bits");
     }
 
     #[test]
@@ -326,17 +315,20 @@ mod tests {
     #[test]
     fn a_user_who_stops_gets_no_sample() {
         let cancel = CancelToken::manual();
-        let site = Site::new(Extents::of(1, 256, 1), 1, 3, cancel).unwrap();
+        let memory = TestMemory::new(Extents::of(alone(256)), 1, 3, cancel).unwrap();
         cancel.cancel();
         let stream = Stream::best(Kernel::Read).unwrap();
-        let job = Job { stream, threads: 1, share_bytes: 256, way: Way::Once };
-        assert_eq!(run(&site, &job, 1), Err(TrialError::Interrupted));
+        let test = StreamTest { stream, way: Way::Once };
+        assert_eq!(run(&memory, &test, alone(256), 1), Err(TrialError::Interrupted));
     }
 
     #[test]
     fn arrays_that_do_not_fit_are_said_to_be_unsupported() {
         let stream = Stream::best(Kernel::Add).unwrap();
-        let job = Job { stream, threads: 1, share_bytes: 1 << 30, way: Way::Once };
-        assert!(matches!(run(&site(), &job, 1), Err(TrialError::Unsupported(_))));
+        let test = StreamTest { stream, way: Way::Once };
+        assert!(matches!(
+            run(&memory(), &test, alone(1 << 30), 1),
+            Err(TrialError::Unsupported(_))
+        ));
     }
 }

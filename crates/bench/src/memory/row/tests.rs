@@ -31,8 +31,8 @@ fn terms(extent: Extent, levels: &Levels) -> Terms<'_> {
     }
 }
 
-fn codes(row: &Row) -> Vec<&str> {
-    row.doubts.iter().map(|doubt| doubt.code.as_str()).collect()
+fn codes(row: &RateRow) -> Vec<&str> {
+    row.warnings.iter().map(|warning| warning.code.as_str()).collect()
 }
 
 #[test]
@@ -53,13 +53,13 @@ fn the_full_grid_has_every_row_once() {
     assert_eq!(count(working_set::ID), 11 * 8 + 3 * 7);
     let blocks = rows.iter().filter(|row| matches!(row.work, Work::Block { .. }));
     for row in blocks {
-        assert_eq!(row.share_bytes * u64::from(row.threads), 1_280_000_000, "nothing is rounded");
-        assert_eq!(codes(row).contains(&warning::OVERSUBSCRIBED), row.threads > 2);
+        assert_eq!(row.array_bytes(), 1_280_000_000, "nothing is rounded");
+        assert_eq!(codes(row).contains(&warning::OVERSUBSCRIBED), row.parts.threads > 2);
         assert!(!codes(row).contains(&warning::SIZE_REDUCED));
     }
     let streams = rows.iter().filter(|row| matches!(row.work, Work::Stream(_)));
     for row in streams {
-        assert_eq!(row.share_bytes * u64::from(row.threads), 4 * (105 << 20));
+        assert_eq!(row.array_bytes(), 4 * (105 << 20));
     }
 }
 
@@ -146,8 +146,8 @@ fn a_quota_of_less_than_the_threads_is_said() {
     let levels = levels(105 << 20);
     let terms = Terms { quota_cpus: Some(1.5), ..terms(Extent::Full, &levels) };
     for row in terms.rows().unwrap() {
-        assert_eq!(codes(&row).contains(&warning::CPU_QUOTA), row.threads > 1);
-        assert_eq!(codes(&row).contains(&warning::OVERSUBSCRIBED), row.threads > 2);
+        assert_eq!(codes(&row).contains(&warning::CPU_QUOTA), row.parts.threads > 1);
+        assert_eq!(codes(&row).contains(&warning::OVERSUBSCRIBED), row.parts.threads > 2);
     }
 }
 

@@ -2,8 +2,8 @@
 //! are known by their place, and one to write to.
 //!
 //! Both are divided among the threads of a row anew. On a machine with several memory nodes there
-//! is a site per number of threads instead, so that each part lies where the thread runs that
-//! touched it first.
+//! is a test memory per number of threads instead, so that each part lies where the thread runs
+//! that touched it first.
 
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -16,7 +16,7 @@ use flatout_sys::cancel::CancelToken;
 use flatout_sys::stream::arena::Arena;
 use flatout_sys::stream::{GRANULE_ELEMENTS, numbers};
 
-use crate::crew::{self, Crewed, ThreadError};
+use crate::crew::{self, ThreadError};
 
 /// Elements of a page of 4 KiB, at which each thread's part begins.
 const PAGE_ELEMENTS: usize = 512;
@@ -29,15 +29,15 @@ const SKEW_ELEMENTS: usize = 544;
 const HUGE_SHARE: f64 = 0.99;
 
 /// The memory, and who may run on what.
-pub(super) struct Site {
+pub(super) struct TestMemory {
     memory: Mutex<Memory>,
     /// CPUs that threads are tied to, in turn.
-    pub(super) cpus: Vec<usize>,
+    cpus: Vec<usize>,
     /// What is to be said of every row.
-    pub(super) doubts: Vec<Warning>,
+    pub(super) warnings: Vec<Warning>,
     /// Share of the memory on large pages; none if the kernel does not say.
     pub(super) huge_ratio: Option<f64>,
-    pub(super) cancel: CancelToken,
+    cancel: CancelToken,
     seed: u64,
     /// Sum of the words of all pages before each page of the source, as they were filled.
     sums: Vec<u64>,
@@ -57,6 +57,16 @@ pub(super) struct Lane<'m> {
     pub(super) first_index: u64,
 }
 
+/// How the memory is divided for a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Parts {
+    pub(super) threads: u32,
+    /// Bytes of each array of one thread: a multiple of the granule.
+    pub(super) share_bytes: u64,
+    /// Arrays that are read: up to two.
+    pub(super) sources: u64,
+}
+
 /// How much of the source and of the target all threads together need.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Extents {
@@ -65,8 +75,9 @@ pub(super) struct Extents {
 }
 
 impl Extents {
-    /// For `threads` parts of `share_bytes` per array, `sources` of them to be read.
-    pub(super) fn of(threads: u32, share_bytes: u64, sources: u64) -> Self {
+    /// What these parts need.
+    pub(super) fn of(parts: Parts) -> Self {
+        let Parts { threads, share_bytes, sources } = parts;
         let page = 8 * PAGE_ELEMENTS as u64;
         let skew = 8 * SKEW_ELEMENTS as u64;
         let part = |bytes: u64| bytes.next_multiple_of(page).saturating_mul(u64::from(threads));
@@ -85,7 +96,7 @@ impl Extents {
     }
 }
 
-impl Site {
+impl TestMemory {
     /// Gets the memory and has it touched and filled by `threads` threads, each tied to the CPU
     /// on which it will run.
     ///
@@ -99,17 +110,17 @@ impl Site {
     ) -> io::Result<Self> {
         let source = Arena::new(extents.source_bytes as usize)?;
         let target = Arena::new(extents.target_bytes as usize)?;
-        let mut site = Self {
+        let mut new = Self {
             memory: Mutex::new(Memory { source, target }),
             cpus: affinity::allowed_cpus()?,
-            doubts: Vec::new(),
+            warnings: Vec::new(),
             huge_ratio: None,
             cancel,
             seed,
             sums: Vec::new(),
         };
-        site.sums = site.touch(threads)?;
-        Ok(site.proved())
+        new.sums = new.touch(threads)?;
+        Ok(new.proved())
     }
 
     /// The memory, for one trial at a time.
@@ -133,18 +144,15 @@ impl Site {
             .zip(cut(source, &source_starts).into_iter().zip(cut(target, &target_starts)))
             .map(|(&start, lane)| Mutex::new(Some((start as u64, lane))))
             .collect();
-        let crewed = self.crew(
-            threads,
-            |index| Ok::<_, TrialError>(take(&lanes[index as usize])),
-            |_, lane| {
-                let Some((start, (source, target))) = lane else { return Ok(Vec::new()) };
-                target.fill(0.0);
-                let pages = source.chunks_mut(PAGE_ELEMENTS).zip((*start..).step_by(PAGE_ELEMENTS));
-                Ok(pages.map(|(page, first)| numbers::fill(page, self.seed, first)).collect())
-            },
-        );
-        let pages: Result<Vec<Vec<u64>>, _> = crewed.results.into_iter().collect();
-        let pages = pages.map_err(io::Error::other)?.into_iter().flatten();
+        let fill = |lane: &mut Option<(u64, (&mut [f64], &mut [f64]))>| -> Vec<u64> {
+            let Some((start, (source, target))) = lane else { return Vec::new() };
+            target.fill(0.0);
+            let pages = source.chunks_mut(PAGE_ELEMENTS).zip((*start..).step_by(PAGE_ELEMENTS));
+            pages.map(|(page, first)| numbers::fill(page, self.seed, first)).collect()
+        };
+        let filled = self.crew(threads, |index| Ok(take(&lanes[index as usize])), fill);
+        let (pages, _) = filled.map_err(io::Error::other)?;
+        let pages = pages.into_iter().flatten();
         let before = pages.scan(0_u64, |sum, page| {
             let before = *sum;
             *sum = sum.wrapping_add(page);
@@ -165,38 +173,67 @@ impl Site {
         let length = (memory.source.length_bytes() + memory.target.length_bytes()) as f64;
         let huge = memory.source.huge_bytes().zip(memory.target.huge_bytes());
         self.huge_ratio = huge.map(|(source, target)| (source + target) as f64 / length);
-        if let Some(doubt) = doubt_of_pages(self.huge_ratio) {
-            self.doubts.push(doubt);
+        if let Some(warning) = small_pages(self.huge_ratio) {
+            self.warnings.push(warning);
         }
         self
     }
 
-    /// Runs a crew whose members are tied to CPUs, in turn. The caller's thread is left free.
-    pub(super) fn crew<P, T: Send, E: Send + From<ThreadError>>(
+    /// Runs a crew whose members are tied to CPUs, in turn; what they found, and the time. The
+    /// caller's thread is left free.
+    fn crew<P, T: Send>(
         &self,
         threads: u32,
-        prepare: impl Fn(u32) -> Result<P, E> + Sync,
-        work: impl Fn(u32, &mut P) -> Result<T, E> + Sync,
-    ) -> Crewed<Result<T, E>> {
+        prepare: impl Fn(u32) -> Result<P, TrialError> + Sync,
+        work: impl Fn(&mut P) -> T + Sync,
+    ) -> Result<(Vec<T>, u64), TrialError> {
         let cpus = &self.cpus;
         let pinned = |index: u32| {
             // A CPU that was taken away meanwhile is noticed after the trial.
             let _ = affinity::pin_to(cpus[index as usize % cpus.len().max(1)]);
             prepare(index)
         };
-        let failed = |source| {
-            let error = ThreadError { number: 1, count: threads, source };
-            Crewed { results: vec![Err(error.into())], elapsed_ns: 0 }
+        let run = || crew::run(threads, pinned, |_, prepared| Ok::<_, TrialError>(work(prepared)));
+        let crewed = thread::scope(|scope| {
+            let thread = thread::Builder::new().spawn_scoped(scope, run);
+            let thread =
+                thread.map_err(|source| ThreadError { number: 1, count: threads, source })?;
+            let crewed = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            Ok::<_, TrialError>(crewed)
+        })?;
+        Ok((crewed.results.into_iter().collect::<Result<_, _>>()?, crewed.elapsed_ns))
+    }
+
+    /// Runs `work` over the parts, a thread each, timed from the first start to the last end;
+    /// `prepare` runs before and `check` afterwards. The results of all threads and the time.
+    ///
+    /// # Errors
+    /// `Unsupported` where the memory is too short, `Interrupted`, and what `check` says.
+    pub(super) fn run<P, T: Send>(
+        &self,
+        parts: Parts,
+        prepare: impl Fn(u32, &mut Lane<'_>) -> P + Sync,
+        work: impl Fn(&mut Lane<'_>, &P) -> T + Sync,
+        check: impl Fn(u32, &Lane<'_>) -> Result<(), TrialError>,
+    ) -> Result<(Vec<T>, u64), TrialError> {
+        if self.cancel.is_cancelled() {
+            return Err(TrialError::Interrupted);
+        }
+        let no_room = || TrialError::Unsupported("there is not enough free memory".to_owned());
+        let mut memory = self.memory();
+        let lanes = memory.lanes(parts).ok_or_else(no_room)?;
+        let slots: Vec<_> = lanes.into_iter().map(|lane| Mutex::new(Some(lane))).collect();
+        let prepare = |index: u32| {
+            let mut lane = take(&slots[index as usize]).ok_or_else(no_room)?;
+            let prepared = prepare(index, &mut lane);
+            Ok((lane, prepared))
         };
-        thread::scope(|scope| {
-            let run = || crew::run(threads, pinned, &work);
-            match thread::Builder::new().spawn_scoped(scope, run) {
-                Ok(thread) => {
-                    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-                }
-                Err(error) => failed(error),
-            }
-        })
+        let done = self.crew(parts.threads, prepare, |(lane, prepared)| work(lane, prepared))?;
+        drop(slots);
+        for (index, lane) in (0..).zip(memory.lanes(parts).ok_or_else(no_room)?) {
+            check(index, &lane)?;
+        }
+        Ok(done)
     }
 
     /// The sum that a read of `count` numbers from `first_index` on must find.
@@ -214,16 +251,16 @@ impl Site {
     }
 
     /// Whether the CPUs are still those that the run began with.
-    pub(super) fn doubt_of_cpus(&self) -> Option<Warning> {
+    pub(super) fn changed_cpus(&self) -> Option<Warning> {
         let now = affinity::allowed_cpus().ok()?;
         (now != self.cpus).then(|| changed(&self.cpus, &now))
     }
 
     /// Says of every row if the CPUs are others than those `before`, when the area began; none
     /// are not known.
-    pub(super) fn doubt_since(&mut self, before: &[usize]) {
+    pub(super) fn check_cpus_since(&mut self, before: &[usize]) {
         if !before.is_empty() && before != self.cpus {
-            self.doubts.push(changed(before, &self.cpus));
+            self.warnings.push(changed(before, &self.cpus));
         }
     }
 }
@@ -234,22 +271,21 @@ fn changed(before: &[usize], now: &[usize]) -> Warning {
 }
 
 impl Memory {
-    /// The parts of `threads` threads, `share_elements` per array, `sources` arrays to be read;
-    /// none where the memory does not hold them.
-    pub(super) fn lanes(
-        &mut self,
-        threads: u32,
-        share_elements: usize,
-        sources: usize,
-    ) -> Option<Vec<Lane<'_>>> {
+    /// The parts; none where they are empty, or where the memory does not hold them.
+    pub(super) fn lanes(&mut self, parts: Parts) -> Option<Vec<Lane<'_>>> {
+        let threads = parts.threads.max(1) as usize;
+        let sources = parts.sources;
+        let share_elements = parts.share_bytes as usize / size_of::<f64>();
         debug_assert!(share_elements.is_multiple_of(GRANULE_ELEMENTS));
-        let threads = threads.max(1) as usize;
         let (source, target) = (self.source.as_slice(), self.target.as_mut_slice());
         let source_part = source.len() / threads / PAGE_ELEMENTS * PAGE_ELEMENTS;
         let target_part = target.len() / threads / PAGE_ELEMENTS * PAGE_ELEMENTS;
         let second = share_elements + SKEW_ELEMENTS;
         let needed = if sources > 1 { second + share_elements } else { share_elements };
-        if source_part < needed || target_part < share_elements + 2 * SKEW_ELEMENTS {
+        if share_elements == 0
+            || source_part < needed
+            || target_part < share_elements + 2 * SKEW_ELEMENTS
+        {
             return None;
         }
         let lanes = source.chunks(source_part).zip(target.chunks_mut(target_part)).take(threads);
@@ -269,7 +305,7 @@ impl Memory {
 }
 
 /// Takes what a thread was given; each gets its own once.
-pub(super) fn take<T>(slot: &Mutex<Option<T>>) -> Option<T> {
+fn take<T>(slot: &Mutex<Option<T>>) -> Option<T> {
     slot.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
@@ -285,7 +321,7 @@ fn cut<'m>(mut whole: &'m mut [f64], starts: &[usize]) -> Vec<&'m mut [f64]> {
     pieces
 }
 
-fn doubt_of_pages(huge_ratio: Option<f64>) -> Option<Warning> {
+fn small_pages(huge_ratio: Option<f64>) -> Option<Warning> {
     let text = match huge_ratio {
         Some(ratio) if ratio >= HUGE_SHARE => return None,
         Some(ratio) => format!("{:.0} % of the memory lies on large pages", ratio * 100.0),
@@ -298,13 +334,20 @@ fn doubt_of_pages(huge_ratio: Option<f64>) -> Option<Warning> {
 mod tests {
     use super::*;
 
+    /// Memory for one thread.
+    fn memory_of(share_bytes: u64) -> TestMemory {
+        let extents = Extents::of(Parts { threads: 1, share_bytes, sources: 1 });
+        TestMemory::new(extents, 1, 5, CancelToken::manual()).unwrap()
+    }
+
     #[test]
     fn parts_lie_apart_and_hold_the_numbers_of_their_places() {
         for (threads, share, sources) in [(1, 1024, 2), (2, 32, 2), (3, 4096 + 32, 1), (8, 64, 2)] {
-            let extents = Extents::of(threads, 8 * share as u64, sources as u64);
-            let site = Site::new(extents, 2, 5, CancelToken::manual()).unwrap();
-            let mut memory = site.memory();
-            let lanes = memory.lanes(threads, share, sources).unwrap();
+            let parts = Parts { threads, share_bytes: 8 * share as u64, sources };
+            let extents = Extents::of(parts);
+            let test = TestMemory::new(extents, 2, 5, CancelToken::manual()).unwrap();
+            let mut memory = test.memory();
+            let lanes = memory.lanes(parts).unwrap();
             assert_eq!(lanes.len(), threads as usize);
             for lane in lanes {
                 assert_eq!((lane.first.len(), lane.target.len()), (share, share));
@@ -317,11 +360,11 @@ mod tests {
                 assert!(holds(lane.second, second_index));
                 let sum = lane.first.iter().map(|number| number.to_bits());
                 let sum = sum.fold(0, u64::wrapping_add);
-                assert_eq!(site.expected_sum(lane.first_index, share as u64), sum);
+                assert_eq!(test.expected_sum(lane.first_index, share as u64), sum);
                 let half = share as u64 / 2;
-                let parts = site
+                let parts = test
                     .expected_sum(lane.first_index, half)
-                    .wrapping_add(site.expected_sum(lane.first_index + half, share as u64 - half));
+                    .wrapping_add(test.expected_sum(lane.first_index + half, share as u64 - half));
                 assert_eq!(parts, sum);
             }
         }
@@ -329,43 +372,50 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_no_lane() {
-        let site = Site::new(Extents::of(1, 4096, 1), 1, 5, CancelToken::manual()).unwrap();
+        let test = memory_of(4096);
+        let fits = |elements: u64, sources| {
+            let parts = Parts { threads: 1, share_bytes: 8 * elements, sources };
+            test.memory().lanes(parts).is_some()
+        };
         // Memory comes in large pages, so there is more than was asked for.
-        assert!(site.memory().lanes(1, 1 << 20, 1).is_none());
-        assert!(site.memory().lanes(1, 1 << 17, 2).is_none());
-        assert!(site.memory().lanes(1, 1 << 16, 2).is_some());
+        assert!(!fits(1 << 20, 1));
+        assert!(!fits(1 << 17, 2));
+        assert!(fits(1 << 16, 2));
+        assert!(!fits(0, 1));
     }
 
     #[test]
     fn cpus_that_were_taken_away_before_are_said_too() {
-        let mut site = Site::new(Extents::of(1, 256, 1), 1, 5, CancelToken::manual()).unwrap();
-        let known = site.doubts.len();
-        let own = site.cpus.clone();
-        site.doubt_since(&own);
-        site.doubt_since(&[]);
-        assert_eq!(site.doubts.len(), known);
-        site.doubt_since(&[usize::MAX]);
-        assert_eq!(site.doubts[known].code, warning::CPUS_CHANGED);
+        let mut test = memory_of(256);
+        let known = test.warnings.len();
+        let own = test.cpus.clone();
+        test.check_cpus_since(&own);
+        test.check_cpus_since(&[]);
+        assert_eq!(test.warnings.len(), known);
+        test.check_cpus_since(&[usize::MAX]);
+        assert_eq!(test.warnings[known].code, warning::CPUS_CHANGED);
     }
 
     #[test]
     fn pages_that_are_not_large_or_not_known_are_said() {
-        assert_eq!(doubt_of_pages(Some(1.0)), None);
-        assert!(doubt_of_pages(Some(0.25)).unwrap().text.starts_with("25 %"));
-        assert_eq!(doubt_of_pages(None).unwrap().code, warning::NO_HUGE_PAGES);
+        assert_eq!(small_pages(Some(1.0)), None);
+        assert!(small_pages(Some(0.25)).unwrap().text.starts_with("25 %"));
+        assert_eq!(small_pages(None).unwrap().code, warning::NO_HUGE_PAGES);
     }
 
     #[test]
     fn a_crew_leaves_the_callers_thread_free() {
-        let site = Site::new(Extents::of(1, 256, 1), 1, 5, CancelToken::manual()).unwrap();
+        let test = memory_of(256);
         let own = thread::current().id();
-        let crewed = site.crew(
-            1,
-            |_| Ok::<_, TrialError>(affinity::allowed_cpu_count()),
-            |_, count| Ok((*count, thread::current().id())),
-        );
-        let (count, other) = crewed.results.into_iter().next().unwrap().unwrap();
+        let (found, _) = test
+            .crew(
+                1,
+                |_| Ok(affinity::allowed_cpu_count()),
+                |count| (*count, thread::current().id()),
+            )
+            .unwrap();
+        let (count, other) = found[0];
         assert_eq!((count, other == own), (1, false));
-        assert_eq!(site.doubt_of_cpus(), None);
+        assert_eq!(test.changed_cpus(), None);
     }
 }

@@ -38,6 +38,11 @@ impl Loads {
         Self { total_bytes, buffers: RefCell::new(Vec::new()) }
     }
 
+    /// Memory that all loads together read.
+    pub(super) fn total_bytes(&self) -> u64 {
+        self.total_bytes
+    }
+
     /// Runs `work` while a thread on each of `cpus` makes the load. `work` is handed a function
     /// that tells the bytes that all of them have read.
     pub(super) fn during<T>(
@@ -82,7 +87,7 @@ impl Loads {
     fn make(&self, cpus: &[usize], seed: u64) -> Result<Vec<AlignedBuffer>, TrialError> {
         let bytes = (self.total_bytes as usize / cpus.len()).max(2 * PIECE_BYTES);
         let of = |(index, &cpu): (usize, &usize)| {
-            super::super::ring::on_cpu(cpu, || {
+            super::ring::on_cpu(cpu, || {
                 let mut buffer = AlignedBuffer::new(bytes).map_err(failed)?;
                 fill_random(buffer.as_mut_slice(), seed.wrapping_add(index as u64), 0);
                 Ok(buffer)

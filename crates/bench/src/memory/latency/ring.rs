@@ -3,24 +3,20 @@
 
 use std::cell::RefCell;
 use std::io;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::thread;
 
-use flatout_measure::case::{Sample, TrialError};
+use flatout_measure::case::TrialError;
 use flatout_measure::warning::{self, Warning};
 use flatout_sys::affinity;
 use flatout_sys::chase::{
     Arena, Chase, HUGE_PAGE_BYTES, LINE_BYTES, Order, Pages, SLOTS, Slot, base_page_bytes,
 };
-use flatout_sys::clock::monotonic_ns;
 
 /// From this length on a ring is made once: its order takes as long as a trial (here 5 ms for
 /// 8 MiB and 35 ms for 32 MiB, virtual Sapphire Rapids, November 2026), a trial walks a part of it,
 /// each time another one, and several pages of 2 MiB may not be there in the next trial.
 pub(super) const KEPT_BYTES: u64 = 8 << 20;
-/// Bytes of base pages that one line of page-table entries covers: eight entries of 8 bytes.
-const TABLE_LINE_BYTES: u64 = 8 * 4096;
 
 /// Share of a ring that may lie on base pages where huge ones were asked for: one in so many. On a
 /// busy machine the kernel fails to free a few of hundreds of pages; translation costs a third
@@ -68,20 +64,13 @@ pub(super) fn page_bytes(pages: Pages) -> u64 {
     }
 }
 
-/// Memory that several rings share.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Shared {
-    pub(super) pages: Pages,
-    pub(super) length_bytes: u64,
-}
-
 /// Lengths up to which rings share an arena with others of similar length: a short one in a long
 /// arena would only be on memory that was hard to get.
 const ARENA_CLASSES: [u64; 2] = [64 << 20, 256 << 20];
 
-/// The arenas for rings of these shapes: large pages before base pages, which break them up, and
-/// long ones first.
-pub(super) fn arenas(shapes: &[Shape]) -> Vec<Shared> {
+/// The arenas for rings of these shapes, each as its longest ring: large pages before base pages,
+/// which break them up, and long ones first.
+pub(super) fn arenas(shapes: &[Shape]) -> Vec<Shape> {
     let class = |shape: &Shape| {
         let class = ARENA_CLASSES.iter().position(|&most| shape.working_set_bytes <= most);
         class.unwrap_or(ARENA_CLASSES.len())
@@ -91,9 +80,8 @@ pub(super) fn arenas(shapes: &[Shape]) -> Vec<Shared> {
         for wanted in (0..=ARENA_CLASSES.len()).rev() {
             let sets = shapes.iter().filter(|shape| shape.pages == pages && class(shape) == wanted);
             let lengths: Vec<u64> = sets.map(|shape| shape.working_set_bytes).collect();
-            let length_bytes = lengths.iter().copied().max().unwrap_or(0);
-            let count = lengths.len().div_ceil(SLOTS);
-            all.extend(std::iter::repeat_n(Shared { pages, length_bytes }, count));
+            let longest = Shape::random(lengths.iter().copied().max().unwrap_or(0), pages);
+            all.extend(std::iter::repeat_n(longest, lengths.len().div_ceil(SLOTS)));
         }
     }
     all
@@ -119,8 +107,8 @@ pub(super) struct Rings {
 
 impl Rings {
     /// Rings of which those in `planned` will be asked for.
-    pub(super) fn new(planned: Vec<Shape>) -> Rc<Self> {
-        Rc::new(Self { planned, ..Self::default() })
+    pub(super) fn new(planned: Vec<Shape>) -> Self {
+        Self { planned, ..Self::default() }
     }
 
     /// A ring of that shape, made on `cpu`. Small ones have new memory each time: which physical
@@ -176,21 +164,18 @@ impl Rings {
             // switched off.
             let probe = Shape::random(HUGE_PAGE_BYTES as u64, Pages::Huge);
             let refused = on_cpu(cpu, || make_arena(probe)).err();
-            let planned = arenas(&self.planned).into_iter();
-            let planned = planned.filter(|shared| shared.pages == Pages::Base || refused.is_none());
-            self.no_huge.replace(refused.clone());
-            let make = |Shared { pages, length_bytes }| {
-                let shape = Shape::random(length_bytes, pages);
-                Some((None, Arc::new(on_cpu(cpu, || make_arena(shape)).ok()?)))
-            };
+            let can_be = |shape: &Shape| shape.pages == Pages::Base || refused.is_none();
+            let planned = arenas(&self.planned).into_iter().filter(can_be);
             // One that cannot be made is tried again in the length of each ring.
-            planned.filter_map(make).collect()
+            let make = |shape| on_cpu(cpu, || make_arena(shape)).ok();
+            let made = planned.filter_map(make).map(|arena| (None, Arc::new(arena))).collect();
+            self.no_huge.replace(refused);
+            made
         });
     }
 
     /// A free slot in the shortest arena that is long enough, or in a new one.
     fn slot(&self, shape: Shape, cpu: usize) -> Result<Slot, TrialError> {
-        self.prepare(cpu);
         let mut arenas = self.arenas.borrow_mut();
         let arenas = arenas.get_or_insert_default();
         arenas.sort_by_key(|(_, arena)| arena.len());
@@ -312,64 +297,6 @@ pub(super) fn chase_cpu() -> Result<usize, TrialError> {
     cpus.last().copied().ok_or_else(|| TrialError::Failed("no CPU is allowed".to_owned()))
 }
 
-/// Says so if the calling thread, tied to `cpu`, may run elsewhere by now.
-pub(super) fn note_cpu(sample: &mut Sample, cpu: usize) {
-    if affinity::allowed_cpus().is_ok_and(|cpus| cpus != [cpu]) {
-        let text = format!("the thread was tied to CPU {cpu}, and something else has moved it");
-        warning::add(&mut sample.warnings, Warning::new(warning::CPUS_CHANGED, text));
-    }
-    sample.audit.insert("cpu".to_owned(), cpu.to_string().into());
-}
-
-/// Says what a row of a ring in memory, `wanted` or the next best, was measured on. Numbers stand
-/// as text, because the sampler would sum them.
-pub(super) fn note_ring(sample: &mut Sample, shape: Shape, wanted: Shape) {
-    let facts =
-        [("working_set_bytes", shape.working_set_bytes), ("page_bytes", page_bytes(shape.pages))];
-    for (key, value) in facts {
-        sample.audit.insert(key.to_owned(), value.to_string().into());
-    }
-    if shape.pages != wanted.pages {
-        let text = "on base pages, because there were too few of 2 MiB: translation is part of it";
-        warning::add(&mut sample.warnings, Warning::new(warning::NO_HUGE_PAGES, text));
-    }
-}
-
-/// Nodes that are walked before the clock starts: as many as the caches that `cache_bytes` long
-/// hold, and enough that each line of the page tables was used.
-pub(super) fn warm_nodes(shape: Shape, cache_bytes: u64) -> u64 {
-    let tables = match shape.pages {
-        Pages::Base => 2 * shape.working_set_bytes / TABLE_LINE_BYTES,
-        Pages::Huge => shape.working_set_bytes / page_bytes(Pages::Huge),
-    };
-    (cache_bytes / 4 * 5 / LINE_BYTES).max(tables)
-}
-
-/// Finds the steps that take about `target_ns`, and times them: `walk` walks so many steps and
-/// says whether all were made.
-///
-/// Steps and nanoseconds of the last, long enough walk.
-pub(super) fn time_steps(
-    target_ns: u64,
-    mut walk: impl FnMut(u64) -> bool,
-) -> Result<(u64, u64), TrialError> {
-    let mut steps = 1 << 10;
-    loop {
-        let start_ns = monotonic_ns();
-        let is_whole = walk(steps);
-        let elapsed_ns = monotonic_ns().saturating_sub(start_ns).max(1);
-        if !is_whole {
-            return Err(TrialError::Failed("a chase ended at the wrong node".to_owned()));
-        }
-        if elapsed_ns >= target_ns {
-            return Ok((steps, elapsed_ns));
-        }
-        // A twentieth more, so that the next walk is long enough; from a short one not too far.
-        let wanted = (target_ns as f64 / elapsed_ns as f64 * 1.05).clamp(1.2, 16.0);
-        steps = (steps as f64 * wanted).ceil() as u64;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -380,8 +307,8 @@ mod tests {
         assert_eq!(check_huge(Some(510 << 20), 512 << 20), Ok(()));
         assert!(check_huge(Some(502 << 20), 512 << 20).is_err());
         for huge_bytes in [Some(2 << 20), Some(0), None] {
-            let doubt = check_huge(huge_bytes, 4 << 20).unwrap_err();
-            assert_eq!(doubt.code, warning::NO_HUGE_PAGES);
+            let warning = check_huge(huge_bytes, 4 << 20).unwrap_err();
+            assert_eq!(warning.code, warning::NO_HUGE_PAGES);
         }
     }
 
@@ -414,7 +341,7 @@ mod tests {
             huge.iter().map(|mib| Shape::random(mib * MIB, Pages::Huge)).collect();
         shapes.push(Shape::random(512 * MIB, Pages::Base));
         let lengths: Vec<_> =
-            arenas(&shapes).iter().map(|one| (one.pages, one.length_bytes / MIB)).collect();
+            arenas(&shapes).iter().map(|one| (one.pages, one.working_set_bytes / MIB)).collect();
         let expected = [
             (Pages::Huge, 1024),
             (Pages::Huge, 256),
@@ -453,20 +380,6 @@ mod tests {
         assert_eq!(shape.room_bytes(), (2 << 20) + (1 << 16));
         let runs = Shape { run_bytes: 4096, ..shape };
         assert_eq!(runs.room_bytes(), (2 << 20) + (1 << 10));
-    }
-
-    #[test]
-    fn warming_covers_the_caches_and_the_page_tables() {
-        let shape = Shape::random(1 << 30, Pages::Base);
-        assert_eq!(warm_nodes(shape, 64 << 20), (80 << 20) / 64);
-        assert_eq!(warm_nodes(shape, 0), 2 * (1 << 30) / (8 * 4096));
-    }
-
-    #[test]
-    fn a_walk_that_ends_wrong_gives_no_figure() {
-        assert!(matches!(time_steps(1, |_| false), Err(TrialError::Failed(_))));
-        let (steps, elapsed_ns) = time_steps(1, |_| true).unwrap();
-        assert!(steps >= 1 << 10 && elapsed_ns >= 1);
     }
 
     #[test]

@@ -1,0 +1,188 @@
+//! What the curve says: the levels, and a row for each that was seen.
+
+use std::borrow::Cow;
+
+use flatout_measure::case::{Measured, blank};
+use flatout_measure::fact::Facts;
+use flatout_measure::record::{Outcome, Status};
+use flatout_measure::row::{Parameters, Row, Unit};
+use flatout_measure::warning::{self, Warning};
+use flatout_measure::{ceiling, statistics};
+use flatout_sys::chase::Pages;
+use flatout_sys::cpu_cache::DataCache;
+
+use super::super::fact;
+use super::super::levels::{self, Level, Levels, Point};
+use super::bound;
+use super::ring::page_bytes;
+use super::row::LatencyRow;
+
+/// Points from which on a curve shows levels; fewer are single rows.
+const CURVE_POINTS: usize = 12;
+
+/// A level. Its latency is the median of the flat stretch of the curve, whose points are the
+/// samples.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct LevelRow(&'static str);
+
+impl Row for LevelRow {
+    fn id(&self) -> Cow<'static, str> {
+        "memory/level".into()
+    }
+
+    fn parameters(&self) -> Parameters {
+        Parameters::default().with("level", self.0)
+    }
+
+    fn unit(&self) -> Unit {
+        Unit::Nanoseconds
+    }
+}
+
+/// The levels that the rows of the curve show, and a row for each that was seen.
+///
+/// The curve on huge pages counts; where there is none, that on base pages, whose end translation
+/// makes slower. Without enough points the levels are what the CPU declares.
+pub(super) fn find(
+    rows: &[Measured<LatencyRow>],
+    caches: &[DataCache],
+) -> (Levels, Vec<Measured<LevelRow>>) {
+    let both = [Pages::Huge, Pages::Base].map(|pages| (pages, curve(rows, pages)));
+    let is_enough = |(_, curve): &&(Pages, Vec<Point>)| curve.len() >= CURVE_POINTS;
+    let Some((pages, curve)) = both.iter().find(is_enough) else {
+        return (Levels::declared(caches), Vec::new());
+    };
+    let levels = levels::detect(curve, caches);
+    let row = |level: &Level| Some(level_row(level, level.latency_ns?, curve, &levels, *pages));
+    let rows = levels.levels.iter().filter_map(row).collect();
+    (levels, rows)
+}
+
+/// The points on such pages that have a figure, working sets ascending.
+fn curve(rows: &[Measured<LatencyRow>], pages: Pages) -> Vec<Point> {
+    let point = |measured: &Measured<LatencyRow>| match measured.row {
+        LatencyRow::Curve(shape) if shape.pages == pages => {
+            let working_set_bytes = shape.working_set_bytes;
+            Some(Point { working_set_bytes, latency_ns: measured.outcome.median? })
+        }
+        _ => None,
+    };
+    let mut points: Vec<Point> = rows.iter().filter_map(point).collect();
+    points.sort_by_key(|point| point.working_set_bytes);
+    points
+}
+
+fn level_row(
+    level: &Level,
+    latency_ns: f64,
+    curve: &[Point],
+    levels: &Levels,
+    pages: Pages,
+) -> Measured<LevelRow> {
+    // The points of the level without those of the climbs at both ends.
+    let lives = |point: &&Point| {
+        levels.of(point.working_set_bytes).is_some_and(|of| of.name == level.name)
+            && (point.latency_ns / latency_ns).log2().abs() < 0.5
+    };
+    let samples: Vec<f64> = curve.iter().filter(lives).map(|point| point.latency_ns).collect();
+    let row = LevelRow(level.name);
+    let mut outcome = Outcome {
+        median: Some(latency_ns),
+        ci95: statistics::median_interval(&samples)
+            .filter(|[low, high]| (*low..=*high).contains(&latency_ns)),
+        n: samples.len() as u64,
+        samples,
+        status: Status::Ok,
+        warnings: warnings(level, pages),
+        ..blank(&row)
+    };
+    let mut facts = Facts::default();
+    facts.set_known(fact::MEASURED_BYTES, level.bytes);
+    facts.set_known(fact::DECLARED_BYTES, level.declared_bytes);
+    facts.set(fact::PAGE_BYTES, page_bytes(pages));
+    facts.set(fact::SAMPLES_ARE, "the medians of the working sets of its flat stretch");
+    ceiling::apply(&mut outcome, bound::of_curve(level.name));
+    Measured { row, outcome, facts, further: Vec::new() }
+}
+
+fn warnings(level: &Level, pages: Pages) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    if let (Some(measured), Some(declared)) = (level.bytes, level.declared_bytes)
+        && (measured as f64 / declared as f64).log2().abs() > 1.0
+    {
+        let text = format!(
+            "the curve leaves {} at {measured} bytes, the CPU declares {declared}: others use the \
+             cache, or this machine has a part of it",
+            level.name
+        );
+        warnings.push(Warning::new(warning::CACHE_DIFFERS, text));
+    }
+    if pages == Pages::Base {
+        let text = "found on base pages, because there are no pages of 2 MiB: translation is part of \
+                    the latency";
+        warnings.push(Warning::new(warning::NO_HUGE_PAGES, text));
+    }
+    warnings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::fixture::caches;
+    use super::super::ring::Shape;
+    use super::*;
+
+    const KIB: u64 = 1 << 10;
+    const MIB: u64 = 1 << 20;
+
+    fn point(working_set_bytes: u64, pages: Pages, latency_ns: f64) -> Measured<LatencyRow> {
+        let row = LatencyRow::Curve(Shape::random(working_set_bytes, pages));
+        let outcome = Outcome { median: Some(latency_ns), ..blank(&row) };
+        Measured { row, outcome, facts: Facts::default(), further: Vec::new() }
+    }
+
+    /// 32 KiB at 2 ns, 1 MiB at 6 ns, memory at 100 ns.
+    fn points(pages: Pages) -> Vec<Measured<LatencyRow>> {
+        let latency = |bytes: u64| match bytes {
+            0..=32_768 => 2.0,
+            32_769..=1_048_576 => 6.0,
+            _ => 100.0,
+        };
+        (10..=30).map(|log2| point(1 << log2, pages, latency(1 << log2))).collect()
+    }
+
+    #[test]
+    fn levels_become_rows_with_both_sizes() {
+        let rows = [points(Pages::Huge), points(Pages::Base)].concat();
+        let (levels, found) = find(&rows, &caches(&[32 * KIB, 4 * MIB]));
+        assert_eq!((levels.levels.len(), found.len()), (3, 3));
+        let latencies: Vec<_> = found.iter().map(|row| row.outcome.median.unwrap()).collect();
+        assert_eq!(latencies, [2.0, 6.0, 100.0]);
+        assert_eq!(found[1].facts.count(fact::MEASURED_BYTES), Some(MIB));
+        assert_eq!(found[1].facts.count(fact::DECLARED_BYTES), Some(4 * MIB));
+        assert_eq!(found[1].outcome.warnings[0].code, warning::CACHE_DIFFERS);
+        assert!([0, 2].iter().all(|&index| found[index].outcome.warnings.is_empty()));
+        assert_eq!((found[0].outcome.n, found[2].outcome.n), (6, 10));
+        assert_eq!(found[2].facts.value(fact::MEASURED_BYTES), None);
+        assert_eq!(found[0].outcome.ceiling.as_ref().unwrap().value, None);
+        assert_eq!(found[2].outcome.parameters["level"], "DRAM");
+    }
+
+    #[test]
+    fn base_pages_serve_where_there_are_no_huge_ones() {
+        let mut rows = points(Pages::Base);
+        let mut refused = point(KIB, Pages::Huge, 1.0);
+        refused.outcome.median = None;
+        rows.push(refused);
+        let (levels, found) = find(&rows, &[]);
+        assert_eq!(levels.levels.len(), 3);
+        assert_eq!(found[0].outcome.warnings[0].code, warning::NO_HUGE_PAGES);
+        assert_eq!(found[0].facts.count(fact::PAGE_BYTES), Some(page_bytes(Pages::Base)));
+    }
+
+    #[test]
+    fn a_few_points_are_named_by_what_the_cpu_says() {
+        let rows = [point(16 * KIB, Pages::Huge, 2.0), point(256 * MIB, Pages::Huge, 99.0)];
+        let caches = caches(&[32 * KIB, MIB]);
+        assert_eq!(find(&rows, &caches), (Levels::declared(&caches), Vec::new()));
+    }
+}

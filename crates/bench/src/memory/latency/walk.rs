@@ -1,0 +1,265 @@
+//! One trial of a row that walks through a ring.
+//!
+//! A figure is the time of a walk and its steps. Before the clock starts, the part of the ring
+//! before the walk is gone through, so that caches, translation and page tables are as in an
+//! endless walk.
+
+use flatout_measure::case::{Sample, TrialError};
+use flatout_measure::row::{Row, Unit};
+use flatout_measure::sampler::CLOCK_READS;
+use flatout_measure::warning::{self, Warning};
+use flatout_sys::affinity;
+use flatout_sys::chase::{Chase, LINE_BYTES, Pages, Place};
+use flatout_sys::clock::monotonic_ns;
+
+use super::super::fact;
+use super::Chases;
+use super::load::Load;
+use super::ring::{self, Shape, page_bytes};
+use super::row::LatencyRow;
+
+/// Bytes of base pages that one line of page-table entries covers: eight entries of 8 bytes.
+const TABLE_LINE_BYTES: u64 = 8 * 4096;
+/// Most CPUs that make a load; more than a memory controller needs.
+const MOST_LOADERS: usize = 32;
+
+/// What a walk brought.
+struct Walked {
+    steps: u64,
+    elapsed_ns: u64,
+    /// Bytes that the load read meanwhile.
+    load_bytes: u64,
+    moved: Option<Warning>,
+}
+
+/// Runs one trial of `row`.
+pub(super) fn sample(row: &LatencyRow, chases: &Chases, seed: u64) -> Result<Sample, TrialError> {
+    let (cpu, home_cpu) = match row {
+        LatencyRow::NodeLatency(pair) | LatencyRow::NodeRate(pair) => (pair.cpu, pair.home_cpu),
+        _ => {
+            let cpu = ring::chase_cpu()?;
+            (cpu, cpu)
+        }
+    };
+    let percent = if let LatencyRow::Loaded { load_percent } = row { *load_percent } else { 0 };
+    let loaders = loaders(percent, cpu)?;
+    let wanted = row.shapes(chases);
+    let (shape, chase) = chases.rings.first(&wanted, home_cpu, seed)?;
+    let chase = &*chase;
+    let (walk_ns, warm_nodes) = (chases.walk_ns, warm_nodes(shape, chases.cache_bytes));
+    let (start, count) = (seed as usize % chase.places(), row.chases());
+    let walked = chases.loads.during(Load { percent, seed }, &loaders, |load_bytes| {
+        ring::on_cpu(cpu, || {
+            chase.warm(start, warm_nodes);
+            let walked = walk(chase, chase.apart(start, count), walk_ns, load_bytes)?;
+            Ok(Walked { moved: moved_from(cpu), ..walked })
+        })
+    })?;
+    let lines = walked.steps * count as u64;
+    let amount = if row.unit() == Unit::Nanoseconds { lines } else { lines * LINE_BYTES };
+    let elapsed_ns = walked.elapsed_ns;
+    let mut sample = Sample { amount: amount as f64, elapsed_ns, ..Sample::default() };
+    sample.facts.set(fact::CPU, cpu);
+    sample.facts.set(CLOCK_READS, 2_u64);
+    if let LatencyRow::Loaded { .. } = row {
+        let bytes_per_s = walked.load_bytes as f64 / elapsed_ns as f64 * 1e9;
+        sample.facts.set(fact::LOAD_BYTES, walked.load_bytes);
+        sample.facts.set(fact::LOAD_BYTES_PER_S, bytes_per_s);
+        sample.facts.set(fact::LOAD_THREADS, loaders.len());
+    }
+    let warning = if let LatencyRow::Curve(_) = row {
+        sample.facts.set(fact::STEPS, walked.steps);
+        let is_huge = shape.pages == Pages::Huge;
+        sample.facts.set_known(fact::PAGES_VERIFIED, is_huge.then_some(true));
+        cut_short(chases.grid.cut_from(shape))
+    } else {
+        sample.facts.set(fact::LINES, lines);
+        sample.facts.set(fact::WORKING_SET_BYTES, shape.working_set_bytes);
+        sample.facts.set(fact::PAGE_BYTES, page_bytes(shape.pages));
+        on_other_pages(shape, wanted[0])
+    };
+    sample.warnings.extend(warning.into_iter().chain(walked.moved));
+    Ok(sample)
+}
+
+/// The CPUs that make a load beside `cpu`.
+fn loaders(percent: u32, cpu: usize) -> Result<Vec<usize>, TrialError> {
+    if percent == 0 {
+        return Ok(Vec::new());
+    }
+    let cpus = affinity::allowed_cpus().unwrap_or_default().into_iter();
+    let others: Vec<usize> = cpus.filter(|&other| other != cpu).take(MOST_LOADERS).collect();
+    if others.is_empty() {
+        let text = "two CPUs are needed, one is allowed: the other one makes the load";
+        return Err(TrialError::Unsupported(text.to_owned()));
+    }
+    Ok(others)
+}
+
+/// Walks from all places at once, for about `walk_ns`; `load_bytes` tells what a load has read.
+fn walk<'c>(
+    chase: &'c Chase,
+    mut places: Vec<Place<'c>>,
+    walk_ns: u64,
+    load_bytes: &dyn Fn() -> u64,
+) -> Result<Walked, TrialError> {
+    let mut read_bytes = 0;
+    let (steps, elapsed_ns) = time_steps(walk_ns, |steps| {
+        let before = load_bytes();
+        let ends = match places[..] {
+            [place] => Some(vec![chase.walk(place, steps)]),
+            _ => chase.walk_together(&places, steps),
+        };
+        read_bytes = load_bytes() - before;
+        let Some(ends) = ends else { return false };
+        let is_whole = places.iter().zip(&ends).all(|(&from, &to)| chase.is_after(from, steps, to));
+        places = ends;
+        is_whole
+    })?;
+    Ok(Walked { steps, elapsed_ns, load_bytes: read_bytes, moved: None })
+}
+
+/// Finds the steps that take about `target_ns`, and times them: `walk` walks so many steps and
+/// says whether all were made.
+///
+/// Steps and nanoseconds of the last, long enough walk.
+fn time_steps(target_ns: u64, mut walk: impl FnMut(u64) -> bool) -> Result<(u64, u64), TrialError> {
+    let mut steps = 1 << 10;
+    loop {
+        let start_ns = monotonic_ns();
+        let is_whole = walk(steps);
+        let elapsed_ns = monotonic_ns().saturating_sub(start_ns).max(1);
+        if !is_whole {
+            return Err(TrialError::Failed("a chase ended at the wrong node".to_owned()));
+        }
+        if elapsed_ns >= target_ns {
+            return Ok((steps, elapsed_ns));
+        }
+        // A twentieth more, so that the next walk is long enough; from a short one not too far.
+        let wanted = (target_ns as f64 / elapsed_ns as f64 * 1.05).clamp(1.2, 16.0);
+        steps = (steps as f64 * wanted).ceil() as u64;
+    }
+}
+
+/// Nodes that are walked before the clock starts: as many as the caches that `cache_bytes` long
+/// hold, and enough that each line of the page tables was used.
+fn warm_nodes(shape: Shape, cache_bytes: u64) -> u64 {
+    let tables = match shape.pages {
+        Pages::Base => 2 * shape.working_set_bytes / TABLE_LINE_BYTES,
+        Pages::Huge => shape.working_set_bytes / page_bytes(Pages::Huge),
+    };
+    (cache_bytes / 4 * 5 / LINE_BYTES).max(tables)
+}
+
+/// Says so if the calling thread, tied to `cpu`, may run elsewhere by now.
+fn moved_from(cpu: usize) -> Option<Warning> {
+    let text = || format!("the thread was tied to CPU {cpu}, and something else has moved it");
+    let is_moved = affinity::allowed_cpus().is_ok_and(|cpus| cpus != [cpu]);
+    is_moved.then(|| Warning::new(warning::CPUS_CHANGED, text()))
+}
+
+fn cut_short(wanted_bytes: Option<u64>) -> Option<Warning> {
+    let text = format!(
+        "memory is short: the longest working set is this one instead of {} bytes",
+        wanted_bytes?
+    );
+    Some(Warning::new(warning::SIZE_REDUCED, text))
+}
+
+fn on_other_pages(shape: Shape, wanted: Shape) -> Option<Warning> {
+    let text = "on base pages, because there were too few of 2 MiB: translation is part of it";
+    (shape.pages != wanted.pages).then(|| Warning::new(warning::NO_HUGE_PAGES, text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::grid::RUN_BYTES;
+    use super::super::node::Pair;
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    /// A trial of every kind of row, as short as can be; a ring of 1 MiB passes for memory.
+    fn trial(row: LatencyRow) -> Result<Sample, TrialError> {
+        sample(&row, &Chases::hasty(), 5)
+    }
+
+    #[test]
+    fn a_trial_of_the_curve_counts_its_steps_and_its_time() {
+        for bytes in [1 << 10, 100 << 10] {
+            let sample = trial(LatencyRow::Curve(Shape::random(bytes, Pages::Base))).unwrap();
+            assert!(sample.amount >= 1024.0 && sample.elapsed_ns > 0);
+            assert_eq!(sample.facts.number(fact::STEPS), Some(sample.amount));
+            assert!(sample.warnings.is_empty(), "{:?}", sample.warnings);
+        }
+    }
+
+    #[test]
+    fn huge_pages_are_verified_or_refused_by_code() {
+        match trial(LatencyRow::Curve(Shape::random(64 << 10, Pages::Huge))) {
+            Ok(sample) => assert_eq!(sample.facts.flag(fact::PAGES_VERIFIED), Some(true)),
+            Err(TrialError::NoMore(warning)) => {
+                eprintln!("skipped: {}", warning.text);
+                assert_eq!(warning.code, warning::NO_HUGE_PAGES);
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    #[test]
+    fn a_trial_counts_the_lines_of_all_chases() {
+        for (chases, run_bytes) in [(1, LINE_BYTES), (4, RUN_BYTES), (32, LINE_BYTES)] {
+            let sample = trial(LatencyRow::Parallel { chases, run_bytes }).unwrap();
+            assert_eq!(sample.amount % (chases as f64 * 64.0), 0.0);
+            assert_eq!(sample.facts.number(fact::LINES), Some(sample.amount / 64.0));
+            assert_eq!(sample.facts.count(fact::WORKING_SET_BYTES), Some(MIB));
+            assert!(sample.elapsed_ns > 0);
+        }
+    }
+
+    #[test]
+    fn the_load_is_what_was_read_while_the_chase_ran() {
+        for load_percent in [0, 50, 100] {
+            match trial(LatencyRow::Loaded { load_percent }) {
+                Ok(sample) => {
+                    assert!(sample.amount > 0.0);
+                    let threads = sample.facts.count(fact::LOAD_THREADS).unwrap();
+                    assert_eq!(threads == 0, load_percent == 0);
+                    assert!(threads > 0 || sample.facts.count(fact::LOAD_BYTES) == Some(0));
+                }
+                Err(TrialError::Unsupported(text)) => {
+                    assert_eq!(affinity::allowed_cpu_count(), 1);
+                    eprintln!("skipped: {text}");
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_trial_on_a_real_node_gives_a_figure_or_says_why_not() {
+        let cpu = affinity::allowed_cpus().unwrap()[0];
+        let pair = Pair { cpu_node: 0, cpu, memory_node: 0, home_cpu: cpu };
+        for row in [LatencyRow::NodeLatency(pair), LatencyRow::NodeRate(pair)] {
+            match trial(row) {
+                Ok(sample) => assert!(sample.amount >= 1024.0 && sample.elapsed_ns > 0),
+                Err(TrialError::Unsupported(text)) => eprintln!("skipped: {text}"),
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+
+    #[test]
+    fn warming_covers_the_caches_and_the_page_tables() {
+        let shape = Shape::random(1 << 30, Pages::Base);
+        assert_eq!(warm_nodes(shape, 64 * MIB), 80 * MIB / 64);
+        assert_eq!(warm_nodes(shape, 0), 2 * (1 << 30) / (8 * 4096));
+    }
+
+    #[test]
+    fn a_walk_that_ends_wrong_gives_no_figure() {
+        assert!(matches!(time_steps(1, |_| false), Err(TrialError::Failed(_))));
+        let (steps, elapsed_ns) = time_steps(1, |_| true).unwrap();
+        assert!(steps >= 1 << 10 && elapsed_ns >= 1);
+    }
+}
