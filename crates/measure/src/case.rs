@@ -3,15 +3,11 @@
 //! A case knows how to run one trial; it does not decide how many are run, nor in which order.
 //! Read next: [`crate::sampler`].
 
-use std::borrow::Cow;
-
-use serde_json::{Map, Value};
-
 use crate::fact::Facts;
 use crate::guard::Spoil;
 use crate::histogram::{Histogram, LoopKind};
 use crate::record::{Outcome, Series, Warning};
-use crate::row::{Parameters, Row, Unit};
+use crate::row::{Parameters, Row};
 
 /// What one trial moved and how long it took.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -22,9 +18,6 @@ pub struct Sample {
     pub elapsed_ns: u64,
     /// What else is known of this trial; merged over the trials that count, as the keys say.
     pub facts: Facts,
-    /// Facts without keys, of areas that have none yet: numbers are summed over the trials that
-    /// count; of anything else the last one is kept.
-    pub audit: Map<String, Value>,
     /// Doubts; one per code is kept.
     pub warnings: Vec<Warning>,
     /// Latency of its single operations; merged over the trials that count.
@@ -60,8 +53,6 @@ pub struct Further {
     pub elapsed_ns: u64,
     /// Facts that differ from the trial's own; merged as those are.
     pub facts: Facts,
-    /// Facts without keys, as in [`Sample::audit`].
-    pub audit: Map<String, Value>,
 }
 
 /// Why a trial gave no sample.
@@ -92,34 +83,6 @@ pub struct Case<'a, R> {
     pub row: R,
     /// Runs one trial.
     pub trial: Trial<'a>,
-}
-
-/// A row of an area that has no type for its rows yet.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Plain {
-    /// `area/test`.
-    pub id: &'static str,
-    /// What makes the row differ from others with the same id.
-    pub parameters: Map<String, Value>,
-    /// What its figure is.
-    pub unit: Unit,
-}
-
-impl Row for Plain {
-    fn id(&self) -> Cow<'static, str> {
-        self.id.into()
-    }
-
-    fn parameters(&self) -> Parameters {
-        let members = self.parameters.iter();
-        let mut parameters = Parameters::default();
-        members.for_each(|(name, value)| parameters.set(name.clone(), value));
-        parameters
-    }
-
-    fn unit(&self) -> Unit {
-        self.unit
-    }
 }
 
 /// A row that was measured.

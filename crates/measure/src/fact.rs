@@ -141,23 +141,6 @@ value_from! {
     Vec<Value> => List(values),
 }
 
-impl From<&serde_json::Value> for Value {
-    fn from(json: &serde_json::Value) -> Self {
-        use serde_json::Value as Json;
-        match json {
-            Json::Null => Self::Unknown,
-            Json::Bool(flag) => Self::Flag(*flag),
-            Json::Number(number) => {
-                let float = || number.as_f64().map_or(Self::Unknown, Self::Number);
-                number.as_u64().map_or_else(float, Self::Count)
-            }
-            Json::String(text) => Self::Text(text.clone().into()),
-            Json::Array(values) => values.iter().collect(),
-            Json::Object(members) => Self::fields(members.iter().map(|(k, v)| (k.clone(), v))),
-        }
-    }
-}
-
 impl From<Facts> for Value {
     fn from(facts: Facts) -> Self {
         Self::fields(facts.0.into_iter().map(|fact| (fact.key.name, fact.value)))

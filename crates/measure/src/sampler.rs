@@ -7,7 +7,6 @@
 //! A trial may report [`CLOCK_READS`], the readings inside its timed region; they are charged to
 //! the harness.
 
-mod audit;
 mod detail;
 mod doubt;
 mod pairs;
@@ -86,7 +85,7 @@ impl Sampler<'_> {
         run.rows.into_iter().map(|row| row.finish(plan, &overhead)).collect()
     }
 
-    /// As [`Sampler::run`], for areas whose rows are finished as rows of the record.
+    /// As [`Sampler::run`], with the rows as the record has them.
     pub fn run_recorded<R: Row>(&mut self, cases: Vec<Case<'_, R>>) -> Vec<Outcome> {
         record(self.run(cases))
     }

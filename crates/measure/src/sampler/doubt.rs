@@ -23,8 +23,7 @@ pub(super) fn overhead(
     overhead: &Overhead,
 ) {
     let Some(elapsed_ns) = statistics::median(times_ns) else { return };
-    let without_key = outcome.audit.get(CLOCK_READS.name()).and_then(serde_json::Value::as_f64);
-    let reads = facts.number(CLOCK_READS).or(without_key).unwrap_or(0.0);
+    let reads = facts.number(CLOCK_READS).unwrap_or(0.0);
     let overhead_ns = overhead.of_trial_ns(reads / times_ns.len() as f64);
     let ratio = overhead_ns / elapsed_ns;
     facts.set(HARNESS_OVERHEAD_NS, overhead_ns);

@@ -46,7 +46,6 @@ struct Taken {
     figure: f64,
     elapsed_ns: u64,
     facts: Facts,
-    audit: Map<String, serde_json::Value>,
     warnings: Vec<Warning>,
     details: Details,
     is_disturbed: bool,
@@ -140,10 +139,10 @@ impl<'a, R: Row> Sampled<'a, R> {
             )));
         };
         let spoil = attempt.spoil.filter(|spoil| counts(*spoil, &sample)).or(sample.spoil);
-        let Sample { elapsed_ns, facts, audit, warnings, latencies, series, further, .. } = sample;
+        let Sample { elapsed_ns, facts, warnings, latencies, series, further, .. } = sample;
         let details = Details { latencies, series, further };
         let is_disturbed = spoil.is_some();
-        let taken = Taken { figure, elapsed_ns, facts, audit, warnings, details, is_disturbed };
+        let taken = Taken { figure, elapsed_ns, facts, warnings, details, is_disturbed };
         match spoil {
             Some(spoil) if self.is_discarded(spoil) => {
                 if self.taken.is_empty() || self.is_in_rounds {

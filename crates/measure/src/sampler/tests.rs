@@ -1,11 +1,12 @@
 //! The sampler against made-up cases, a fake clock and a fake witness.
 
+use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 
-use serde_json::{Map, json};
+use serde_json::json;
 
 use super::*;
-use crate::case::{Further, Latencies, Plain};
+use crate::case::{Further, Latencies};
 use crate::clock::FakeClock;
 use crate::fact::Facts;
 use crate::guard::{FakeWitness, Reading};
@@ -15,6 +16,23 @@ use crate::row::{Parameters, Unit};
 use crate::warning::{self, Warning};
 
 const MS: u64 = 1_000_000;
+
+/// A row that has nothing but its name.
+struct Plain(&'static str);
+
+impl Row for Plain {
+    fn id(&self) -> Cow<'static, str> {
+        self.0.into()
+    }
+
+    fn parameters(&self) -> Parameters {
+        Parameters::default()
+    }
+
+    fn unit(&self) -> Unit {
+        Unit::OperationsPerSecond
+    }
+}
 
 /// A case whose trials take the times that `elapsed_ns` says, for 1000 operations each.
 fn case<'a>(
@@ -35,8 +53,7 @@ fn scripted<'a>(
     id: &'static str,
     trial: impl FnMut(u64) -> Result<Sample, TrialError> + 'a,
 ) -> Case<'a, Plain> {
-    let row = Plain { id, parameters: Map::new(), unit: Unit::OperationsPerSecond };
-    Case { row, trial: Box::new(trial) }
+    Case { row: Plain(id), trial: Box::new(trial) }
 }
 
 /// Runs without disturbance and without a wish to stop.
@@ -393,17 +410,19 @@ fn warm_up_is_kept_when_time_ran_out_before_the_least_trials() {
 }
 
 #[test]
-fn audits_are_merged_over_the_trials_that_count() {
+fn facts_are_merged_over_the_trials_that_count() {
     let clock = FakeClock::default();
     let witness = throttled(|interval| interval == 0, 7);
     let mut trial = 0;
     let cases = vec![scripted("a/b", |_| {
         trial += 1;
-        let audit = json!({"bytes": 10, "engine": format!("e{trial}")});
+        let facts = Facts::default()
+            .with(Key::sum("bytes"), 10_u64)
+            .with(Key::last("engine"), format!("e{trial}"));
         Ok(Sample {
             amount: 10.0,
             elapsed_ns: MS,
-            audit: audit.as_object().cloned().unwrap(),
+            facts,
             warnings: vec![Warning::new(warning::NOT_COLD, format!("trial {trial}"))],
             ..Sample::default()
         })
@@ -498,7 +517,7 @@ fn a_harness_that_takes_too_long_is_a_doubt() {
     let sample = |elapsed_ns, reads: u64| Sample {
         amount: 1.0,
         elapsed_ns,
-        audit: json!({"clock_reads": reads}).as_object().cloned().unwrap(),
+        facts: Facts::default().with(CLOCK_READS, reads),
         ..Sample::default()
     };
     let cases = vec![
@@ -562,7 +581,6 @@ fn a_further_figure_becomes_a_row_of_the_same_trials() {
                 amount: 10.0,
                 elapsed_ns: 2 * elapsed_ns,
                 facts: Facts::default().with(Key::sum("own"), 1_u64),
-                audit: Map::new(),
             }],
             ..Sample::default()
         })

@@ -1,9 +1,7 @@
 //! What a row says when its trials are over: its figures, its status, and what became of trials.
 
-use serde_json::Map;
-
 use super::super::detail::join_series;
-use super::super::{audit, doubt};
+use super::super::doubt;
 use super::{Closed, Sampled, Taken, is_precise};
 use crate::case::{Further, Measured, MeasuredFurther, Plan, blank};
 use crate::fact::{Facts, Key, Value};
@@ -40,7 +38,6 @@ impl<R: Row> Sampled<'_, R> {
         let figures: Vec<f64> = counted.iter().map(|taken| taken.figure).collect();
         let mut facts = Facts::merged(counted.iter().map(|taken| &taken.facts));
         for taken in counted {
-            audit::merge(&mut outcome.audit, &taken.audit);
             for doubt in &taken.warnings {
                 warning::add(&mut outcome.warnings, doubt.clone());
             }
@@ -91,9 +88,6 @@ impl<R: Row> Sampled<'_, R> {
     ) -> MeasuredFurther {
         let mut outcome = Outcome { latency: None, series: Vec::new(), ..own.clone() };
         outcome.parameters.extend(all[0].parameters.to_json());
-        let mut different = Map::new();
-        all.iter().for_each(|further| audit::merge(&mut different, &further.audit));
-        outcome.audit.extend(different);
         let mut facts = facts.clone();
         facts.extend(Facts::merged(all.iter().map(|further| &further.facts)));
         let unit = self.case.row.unit();
