@@ -52,7 +52,6 @@ pub(super) fn of(row: &Row, file: &TestFile, pass: &Pass) -> Sample {
         amount: pass.amount(row),
         elapsed_ns: pass.figure_ns(row, durable_ns),
         facts: pass.accounts.cpu_time_until_synced().with(fact::ELAPSED_NS, durable_ns),
-        ..Further::default()
     };
     let has_latencies = pass.tally.histogram.operations() > 0;
     let latencies = Latencies {
@@ -78,7 +77,6 @@ pub(super) fn of_two(row: &Row, file: &TestFile, first: &Pass, second: &Pass) ->
         amount: second.amount(row),
         elapsed_ns: second.elapsed_ns,
         facts: facts(second),
-        ..Further::default()
     };
     Sample { further: vec![second], ..of(row, file, first) }
 }

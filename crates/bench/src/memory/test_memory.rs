@@ -144,13 +144,16 @@ impl TestMemory {
             .zip(cut(source, &source_starts).into_iter().zip(cut(target, &target_starts)))
             .map(|(&start, lane)| Mutex::new(Some((start as u64, lane))))
             .collect();
-        let fill = |lane: &mut Option<(u64, (&mut [f64], &mut [f64]))>| -> Vec<u64> {
-            let Some((start, (source, target))) = lane else { return Vec::new() };
-            target.fill(0.0);
-            let pages = source.chunks_mut(PAGE_ELEMENTS).zip((*start..).step_by(PAGE_ELEMENTS));
-            pages.map(|(page, first)| numbers::fill(page, self.seed, first)).collect()
-        };
-        let filled = self.crew(threads, |index| Ok(take(&lanes[index as usize])), fill);
+        let filled = self.crew(
+            threads,
+            |index| Ok(take(&lanes[index as usize])),
+            |lane| {
+                let Some((start, (source, target))) = lane else { return Vec::new() };
+                target.fill(0.0);
+                let pages = source.chunks_mut(PAGE_ELEMENTS).zip((*start..).step_by(PAGE_ELEMENTS));
+                pages.map(|(page, first)| numbers::fill(page, self.seed, first)).collect()
+            },
+        );
         let (pages, _) = filled.map_err(io::Error::other)?;
         let pages = pages.into_iter().flatten();
         let before = pages.scan(0_u64, |sum, page| {
