@@ -169,15 +169,26 @@ fn a_run_dies_of_the_very_signal_that_stopped_it() {
 }
 
 #[test]
+fn a_transfer_dies_of_the_signal_too() {
+    let folder = Folder::new();
+    // Holes, which it reads and writes as zeros: seconds of work.
+    std::fs::File::create(folder.join("long")).unwrap().set_len(8 << 30).unwrap();
+    let mut running = folder.flatout(["transfer", "long", "out"]).leaves("out").start();
+    running.wait_until("status", catches_interrupt);
+    running.interrupt();
+    running.wait().died_of(Signal::INT);
+}
+
+#[test]
 fn an_interrupt_ends_the_loop_of_a_shell() {
     needs!(needs_program("bash"));
     let folder = Folder::new();
     let path = folder.join("fifo");
     mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
-    for command in ["read fifo", "sum fifo", "transfer fifo out"] {
+    for command in ["read fifo", "sum fifo"] {
         let script = format!("for i in 1 2 3; do \"$0\" {command} >&2; echo went on; done");
         let words = ["-c".into(), script.into(), executable().into()].to_vec();
-        let running = folder.program("bash".as_ref(), words).leaves("out").start();
+        let running = folder.program("bash".as_ref(), words).start();
         // It is opened when somebody reads, who has got a handler by then.
         let writer = OpenOptions::new().write(true).open(&path).unwrap();
         running.interrupt_group();
