@@ -24,7 +24,7 @@ const RENAMED: &str = "**An existing file is replaced by rename**";
 const NEW_IN_ALL: &str = "A file that replaces another one has nothing of it: no set-id or sticky bit, extended attribute or foreign owner, which cp leaves as they are.";
 const SPECIAL_BITS: &str = "A directory that was there keeps its set-group-ID and sticky bits.";
 const STICKY: &str = "An owner that cannot be kept costs the set-id bits";
-const FIRST_HOP: &str = "A symlink is not put in the place of a symlink that it refers to.";
+const FIRST_HOP: &str = "A symlink is not put in the place of a symlink that it refers to. cp does that, and it leads to itself. Nor is it put in the place of one through which it leads, in the middle of its text or of another one on the way.";
 const SURVIVES: &str = "What cannot be replaced stays, where cp may have removed it already.";
 const ENTANGLED: &str = "Where a symlink leads to what the same copy replaces, both what was there and what comes are seen.";
 
@@ -36,7 +36,7 @@ const ONE_INODE: &str = "One inode that two operands bring to one name is copied
 
 const DANGLING: &str = "A symlink that dangles also stays where a further name of a file comes across it; cp puts a link in its place.";
 
-const ORDER: &str = "Which name of a file is copied, and which become links to it, is left open. A link also takes the place of a file that may not be written, as with cp.";
+const ORDER: &str = "Which name of a file is copied, and which become links to it, is left open. A link also takes the place of a file that may not be written, or is somebody else's, as with cp.";
 
 const PARTED: &str = "Of several names of a file that is somebody else's, or may not be written, the last one is written in place or refused, the others are replaced, as with cp. Their order is left open.";
 

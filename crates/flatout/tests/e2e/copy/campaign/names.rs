@@ -4,6 +4,7 @@
 use super::super::oracle::{Aspect, Entry, Kind};
 use super::facts::{Facts, State};
 use super::mapping::{Meeting, Pair};
+use super::trial::Outcome;
 
 fn is_said(facts: &Facts<'_>, complaint: &str) -> bool {
     facts.trial.flatout.code == Some(1) && facts.trial.flatout.stderr.contains(complaint)
@@ -48,8 +49,9 @@ pub fn is_dangling_still(facts: &Facts<'_>, place: &[u8]) -> bool {
     is_still && !facts.twins(place).is_empty() && is_said(facts, "it is a dangling symlink")
 }
 
-/// The first name that comes is refused where a file may not be written, a further one takes its
-/// place; the two programs begin with different names.
+/// The first name that comes is refused where a file may not be written, and written in place where
+/// it is somebody else's; a further one takes its place. The two programs begin with different
+/// names.
 pub fn is_protected_or_linked(facts: &Facts<'_>, place: &[u8]) -> bool {
     const DENIED: &str = "Permission denied";
     let has_names = facts.has_file_source(place) && !facts.twins(place).is_empty();
@@ -58,7 +60,21 @@ pub fn is_protected_or_linked(facts: &Facts<'_>, place: &[u8]) -> bool {
         && facts.state(place, &facts.trial.cp) == State::Before
         && is_said_by_cp(facts, DENIED);
     let is_refused = facts.is(place, State::Before) && is_said(facts, DENIED);
-    !facts.trial.case.is_privileged() && has_names && is_file && (is_linked || is_refused)
+    let is_foreign = |before: &Entry| Some(before.owner.0) != facts.trial.case.runner;
+    let is_in_place = |outcome: &Outcome| {
+        let (before, after) = (facts.before(place), outcome.after.entries.get(place));
+        outcome.code == Some(1)
+            && before.zip(after).is_some_and(|(before, after)| {
+                let is_source = |source: &Entry| source.digest == after.digest;
+                is_foreign(before)
+                    && after.owner == before.owner
+                    && facts.source_entries(place).into_iter().any(is_source)
+            })
+    };
+    let is_written = is_in_place(&facts.trial.flatout)
+        || facts.is(place, State::Copied) && is_in_place(&facts.trial.cp);
+    let is_ordered = is_linked || is_refused || is_written;
+    !facts.trial.case.is_privileged() && has_names && is_file && is_ordered
 }
 
 /// All names but the last of a file of somebody else's, or a protected one, are replaced, the last
@@ -125,14 +141,18 @@ pub fn is_directory_twice(facts: &Facts<'_>, place: &[u8]) -> bool {
         && is_said_by_cp(facts, "will not create hard link")
 }
 
-/// A source is a symlink whose text names this place, where a symlink is that was there, or that an
-/// earlier operand has brought: it is refused.
+/// A source is a symlink that leads through this place, where a symlink is that was there, or that
+/// an earlier operand has brought: it is refused.
 pub fn is_kept_from_loop(facts: &Facts<'_>, place: &[u8]) -> bool {
     let first = |source: &[u8]| facts.trial.hops.get(source).and_then(|hops| hops.first());
+    let way = |source: &[u8]| facts.trial.ways.get(source).map_or(&[][..], |way| &way[..]);
     let pairs = facts.sources.get(place).map_or(&[][..], |pairs| &pairs[..]);
     let other_names = facts.other_names(place);
     let is_it = |hop: &[u8]| hop == place || other_names.contains(&hop);
-    let names_it = |pair: &&Pair| first(&pair.source).is_some_and(|first| is_it(first));
+    let names_it = |pair: &&Pair| {
+        let mut all = first(&pair.source).into_iter().chain(way(&pair.source));
+        all.any(|hop| is_it(hop))
+    };
     let is_link = |entry: &Entry| entry.kind == Kind::Symlink;
     let is_first = facts.is(place, State::Before) || facts.is(place, State::CopiedEarlier);
     pairs.iter().any(names_it)

@@ -50,6 +50,8 @@ pub struct Trial<'a> {
     pub leads: BTreeMap<Place, Option<Place>>,
     /// The places that each symlink leads to, one after the other; the last one need not exist.
     pub hops: BTreeMap<Place, Vec<Place>>,
+    /// The places of all names on the way of each symlink, be they in the middle of a text or not.
+    pub ways: BTreeMap<Place, Vec<Place>>,
     /// What is to be copied, and where to.
     pub pairs: Vec<Pair>,
     pub cp: Outcome,
@@ -84,6 +86,7 @@ impl Arena {
         let before = portrait(&world);
         let leads = leads(&world, &before);
         let hops = hops(&world, &before);
+        let ways = ways(&world, &before);
         let pairs = pairs(case, &before, &leads);
         let cp = self.outcome_of_cp(case, &before);
         clear(&world);
@@ -93,7 +96,7 @@ impl Arena {
             false => self.outcome(case, self.program.as_os_str(), &["copy"]),
         };
         clear(&world);
-        Trial { case, before, leads, hops, pairs, cp, flatout }
+        Trial { case, before, leads, hops, ways, pairs, cp, flatout }
     }
 
     fn outcome_of_cp(&self, case: &Case, before: &Portrait) -> Outcome {
@@ -183,6 +186,41 @@ fn hops(world: &Path, before: &Portrait) -> BTreeMap<Place, Vec<Place>> {
         hops
     };
     links.map(|(place, _)| (place.clone(), hops_of(place))).collect()
+}
+
+/// Names that are gone at most, so that a loop has an end.
+const MOST_NAMES: usize = 100;
+
+fn ways(world: &Path, before: &Portrait) -> BTreeMap<Place, Vec<Place>> {
+    let world = world.canonicalize().unwrap();
+    let links = before.entries.iter().filter(|(_, entry)| entry.kind == Kind::Symlink);
+    let way_of = |place: &Place| {
+        let path = path_of(&world, place);
+        let mut here = path.parent().unwrap().to_owned();
+        // What is still to go, the next name last.
+        let mut ahead: Vec<OsString> = Vec::new();
+        let put = |ahead: &mut Vec<OsString>, text: &Path| {
+            let names = text.components().rev();
+            ahead.extend(names.map(|name| name.as_os_str().to_owned()));
+        };
+        put(&mut ahead, &fs::read_link(&path).unwrap());
+        let mut way = Vec::new();
+        for _ in 0..MOST_NAMES {
+            let Some(name) = ahead.pop() else { break };
+            if name == ".." {
+                here.pop();
+                continue;
+            }
+            let next = here.join(name);
+            way.extend(next.strip_prefix(&world).map(|it| it.as_os_str().as_bytes().to_vec()).ok());
+            match fs::read_link(&next) {
+                Ok(text) => put(&mut ahead, &text),
+                Err(_) => here = next,
+            }
+        }
+        way
+    };
+    links.map(|(place, _)| (place.clone(), way_of(place))).collect()
 }
 
 fn readers(world: &Path, before: &Portrait) -> Vec<File> {
