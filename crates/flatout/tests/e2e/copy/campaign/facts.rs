@@ -55,7 +55,11 @@ impl<'a> Facts<'a> {
         // Trees that are merged have the same depth, so texts lead to the same from both.
         let earlier = pairs[..last_file].iter().rev().map(|pair| &pair.source[..]);
         let mut links = earlier.chain(std::iter::once(target));
-        links.find_map(|link| self.trial.leads.get(link)?.as_deref())
+        links.find_map(|link| {
+            // What it leads to may come only from an operand.
+            let new = || self.trial.hops.get(link)?.last().map(|hop| &hop[..]);
+            self.trial.leads.get(link)?.as_deref().or_else(new)
+        })
     }
 
     pub fn before(&self, place: &[u8]) -> Option<&'a Entry> {

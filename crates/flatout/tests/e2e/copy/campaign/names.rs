@@ -154,7 +154,10 @@ pub fn is_kept_from_loop(facts: &Facts<'_>, place: &[u8]) -> bool {
         all.any(|hop| is_it(hop))
     };
     let is_link = |entry: &Entry| entry.kind == Kind::Symlink;
-    let is_first = facts.is(place, State::Before) || facts.is(place, State::CopiedEarlier);
+    // What a later operand brings takes the place nevertheless.
+    let is_first = facts.is(place, State::Before)
+        || facts.is(place, State::CopiedEarlier)
+        || pairs.len() > 1 && facts.is(place, State::Copied);
     pairs.iter().any(names_it)
         && facts.trial.flatout.after.entries.get(place).is_some_and(is_link)
         && is_first

@@ -144,12 +144,23 @@ pub fn is_end_of_new(facts: &Facts<'_>, place: &[u8]) -> bool {
     facts.is_planned(place) && facts.sources.keys().any(|target| leads_here(target))
 }
 
-/// A device of an earlier operand could not be made, so the symlink that comes is refused.
+/// A device of an earlier operand could not be made, so what was there stays, and the symlink or the
+/// directory that comes is refused, with all that is in it.
 pub fn is_left_by_device(facts: &Facts<'_>, place: &[u8]) -> bool {
+    let above = (0..place.len()).filter(|at| place[*at] == b'/').map(|at| &place[..at]);
+    let is_refused =
+        |above: &[u8]| facts.sources.contains_key(above) && is_left_by_device_itself(facts, above);
+    is_left_by_device_itself(facts, place)
+        || facts.is(place, State::Absent) && above.into_iter().any(is_refused)
+}
+
+fn is_left_by_device_itself(facts: &Facts<'_>, place: &[u8]) -> bool {
     let is_device =
         |entry: &&Entry| [Kind::CharacterDevice, Kind::BlockDevice].contains(&entry.kind);
     let refers = |pair: &&Pair| {
-        facts.trial.hops.get(&pair.source).is_some_and(|hops| hops.iter().any(|hop| hop == place))
+        let is_directory = facts.meeting(&pair.source) == Meeting::Is(Kind::Directory);
+        let hops = facts.trial.hops.get(&pair.source);
+        is_directory || hops.is_some_and(|hops| hops.iter().any(|hop| hop == place))
     };
     let trial = facts.trial;
     !trial.case.is_privileged()

@@ -179,7 +179,14 @@ impl Facts<'_> {
         let is_source =
             |place: &[u8]| place == disturbed || self.other_names(disturbed).contains(&place);
         let pairs = self.sources.get(place).map_or(&[][..], |pairs| &pairs[..]);
+        // Or the name by which the user called it, a symlink, is gone in between.
+        let is_named = self
+            .trial
+            .leads
+            .get(disturbed)
+            .is_some_and(|end| end.as_deref().is_some_and(|end| end == place));
         is_source(place)
+            || is_named
             || (*change != Change::Plant && pairs.iter().any(|pair| is_source(&pair.source)))
     }
 }
