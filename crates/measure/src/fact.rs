@@ -199,11 +199,6 @@ impl Facts {
         others.0.into_iter().for_each(|fact| self.set(fact.key, fact.value));
     }
 
-    /// Whether nothing is known.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     /// The value of a fact.
     pub fn value(&self, key: Key) -> Option<&Value> {
         self.0.iter().find(|fact| fact.key.name == key.name).map(|fact| &fact.value)
@@ -363,7 +358,7 @@ mod tests {
         facts.set_known(key, Some(true));
         assert_eq!((facts.number(key), facts.flag(key)), (None, Some(true)));
         assert_eq!(facts.take(key), Some(Value::Flag(true)));
-        assert!(facts.is_empty());
+        assert_eq!(facts, Facts::default());
     }
 
     #[test]

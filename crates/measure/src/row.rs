@@ -50,11 +50,6 @@ impl Parameters {
         }
     }
 
-    /// Takes over all parameters of `others`.
-    pub fn extend(&mut self, others: Self) {
-        others.0.into_iter().for_each(|(name, value)| self.set(name, value));
-    }
-
     /// The value of a parameter.
     pub fn value(&self, name: &str) -> Option<&Value> {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value)
@@ -145,7 +140,7 @@ mod tests {
     fn a_parameter_that_is_set_again_is_replaced() {
         let mut parameters = Parameters::default().with("until", "device").with("threads", 2_u32);
         parameters.set_known("depth", None::<u32>);
-        parameters.extend(Parameters::default().with("until", "durable"));
+        parameters.set("until", "durable");
         assert_eq!(parameters.value("until"), Some(&"durable".into()));
         let expected = serde_json::json!({"until": "durable", "threads": 2});
         assert_eq!(serde_json::Value::Object(parameters.to_json()), expected);

@@ -13,13 +13,12 @@ mod pairs;
 mod row;
 mod warmup;
 
-use crate::case::{Case, Measured, Plan, Sample, TrialError, record};
+use crate::case::{Case, Measured, Plan, Sample, TrialError};
 use crate::clock::Clock;
 use crate::fact::Key;
 use crate::guard::{self, Spoil, Witness};
 use crate::progress::{Event, Progress};
 use crate::random::SplitMix64;
-use crate::record::Outcome;
 use crate::row::Row;
 
 pub use crate::overhead::{Overhead, calibrate};
@@ -83,11 +82,6 @@ impl Sampler<'_> {
         }
         let plan = &run.sampler.plan;
         run.rows.into_iter().map(|row| row.finish(plan, &overhead)).collect()
-    }
-
-    /// As [`Sampler::run`], with the rows as the record has them.
-    pub fn run_recorded<R: Row>(&mut self, cases: Vec<Case<'_, R>>) -> Vec<Outcome> {
-        record(self.run(cases))
     }
 }
 

@@ -74,7 +74,8 @@ fn copy(wanted: &Wanted, site: &Site) -> Result<Sample, TrialError> {
         let text = "the kernel does not tell what the page cache held before a run";
         warnings.push(Warning::new(warning::STATE_UNPROVED, text));
     }
-    race::describe(&mut facts, &spent, shown(&call, site.folder()));
+    race::describe(&mut facts, &spent);
+    facts.set(run_fact::COMMAND, shown(&call, site.folder()));
     facts.set(run_fact::TARGETS, "fresh; emptied when compared, removed at the end");
     facts.set_known(fact::EXTENTS, site.shares_extents.then_some("shared"));
     let elapsed_ns = spent.elapsed_ns;

@@ -151,8 +151,6 @@ mod tests {
             let until = row.parameters().value("until").is_some();
             assert_eq!((until, row.further() == Figure::Durable), (row.writes(), row.writes()));
         }
-        let mut further = tests_rows()[1].parameters();
-        further.extend(Figure::Durable.parameters());
-        assert_eq!(further.value("until"), Some(&"durable".into()));
+        assert_eq!(Figure::Durable.parameters().value("until"), Some(&"durable".into()));
     }
 }

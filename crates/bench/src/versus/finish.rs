@@ -24,16 +24,16 @@ pub(super) fn rows(
         measured.facts.set(fact::RUNS, measured.outcome.n);
     }
     ratios.iter_mut().for_each(|ratio| judge(ratio, &rows));
-    if let (Some(text), Some(first)) = (leftovers, rows.first_mut()) {
-        let text = format!("what the race made is still there: {text}");
-        first.outcome.warnings.push(Warning::new(warning::FAILED, text));
-    }
     let mut outcomes = record(rows);
     if let Some(bytes) = speed_bytes {
         let speeds: Vec<Outcome> = outcomes.iter().map(|row| speed(row, bytes as f64)).collect();
         outcomes.extend(speeds);
     }
     outcomes.extend(record(ratios));
+    if let (Some(text), Some(first)) = (leftovers, outcomes.first_mut()) {
+        let text = format!("what the race made is still there: {text}");
+        first.warnings.push(Warning::new(warning::FAILED, text));
+    }
     outcomes
 }
 

@@ -10,6 +10,7 @@ use std::cell::RefCell;
 use flatout_measure::case::{Case, Sample, TrialError};
 use flatout_measure::clock::Clock;
 use flatout_measure::fact::Facts;
+use flatout_measure::guard::{self, FakeWitness, Spoil, Witness};
 use flatout_measure::record::{Better, Outcome, Warning};
 use flatout_measure::row::{Parameters, Row, Unit};
 use flatout_measure::sampler::{Pair, Sampler};
@@ -85,13 +86,16 @@ pub fn run(mut heat: Heat<'_>, runner: &mut dyn Runner, sampler: &mut Sampler<'_
         Pair { row, subject, against }
     });
     let pairs = pairs.collect();
+    let Sampler { plan, clock, witness, events, cancelled } = sampler;
     let track = RefCell::new(Track {
         course: heat.course.as_mut(),
         runner,
-        clock: sampler.clock,
-        cancelled: sampler.cancelled,
+        witness: &mut **witness,
+        clock: *clock,
+        cancelled: *cancelled,
         figure: heat.figure,
         limit_ns: limit_ns(heat.expected_s),
+        commands: vec![String::new(); heat.contestants.len()],
         runs: 0,
     });
     let cases = heat.contestants.iter().enumerate().map(|(index, contestant)| {
@@ -106,7 +110,20 @@ pub fn run(mut heat: Heat<'_>, runner: &mut dyn Runner, sampler: &mut Sampler<'_
             }),
         }
     });
-    let (rows, ratios) = sampler.race(cases.collect(), pairs);
+    // What happens while a run is prepared or checked says nothing of it: each run is watched apart.
+    let mut nobody = FakeWitness::quiet();
+    let mut sampler = Sampler {
+        plan: plan.clone(),
+        clock: *clock,
+        witness: &mut nobody,
+        events: &mut **events,
+        cancelled: *cancelled,
+    };
+    let (mut rows, ratios) = sampler.race(cases.collect(), pairs);
+    let commands = track.into_inner().commands;
+    for (measured, command) in rows.iter_mut().zip(commands) {
+        measured.facts.set(fact::COMMAND, command);
+    }
     let leftovers = heat.course.clean().err().map(|error| error.to_string());
     let speed_bytes = (heat.with_speed && heat.bytes > 0).then_some(heat.bytes);
     finish::rows(rows, ratios, speed_bytes, leftovers)
@@ -124,10 +141,13 @@ pub(super) fn pairs(heat: &Heat<'_>) -> Vec<(usize, usize)> {
 struct Track<'a, 'h> {
     course: &'a mut (dyn Course + 'h),
     runner: &'a mut dyn Runner,
+    witness: &'a mut dyn Witness,
     clock: &'a dyn Clock,
     cancelled: &'a dyn Fn() -> bool,
     figure: Figure,
     limit_ns: u64,
+    /// How each contestant was called first.
+    commands: Vec<String>,
     runs: u64,
 }
 
@@ -148,7 +168,11 @@ impl Track<'_, '_> {
         let invocation = self.course.invocation(&run);
         let invocation = invocation.map_err(|error| self.failed(error.to_string()))?;
         let command = command_text(&invocation);
+        if self.commands[index].is_empty() {
+            self.commands[index].clone_from(&command);
+        }
         let name = &contestant.name;
+        let before = self.witness.read();
         let spent = self.runner.run(&invocation, self.limit_ns).map_err(|error| match error {
             RunError::Interrupted => TrialError::Interrupted,
             other => self.failed(refusal(name, &command, &other)),
@@ -161,6 +185,10 @@ impl Track<'_, '_> {
         completed.map_err(|error: Error| self.failed(format!("{name}: {error}")))?;
         let elapsed_ns =
             spent.elapsed_ns.saturating_add(self.clock.now_ns().saturating_sub(ended_ns));
+        let after = self.witness.read();
+        // Who is preempted by whom cannot be told: the contestant is "others" to the witness.
+        let spoil = guard::judge(&before, &after, self.witness.cpus())
+            .filter(|&spoil| spoil != Spoil::Preempted);
         let checked = self.course.check(&run, &spent.finished);
         let checked = checked.map_err(|error| self.failed(format!("{name}: {error}")))?;
         let Some(amount) = amount(self.figure, elapsed_ns, checked.figure) else {
@@ -168,13 +196,13 @@ impl Track<'_, '_> {
         };
         let mut facts = facts;
         facts.extend(checked.facts);
-        describe(&mut facts, &spent, command);
+        describe(&mut facts, &spent);
         let mut warnings = checked.warnings;
         if facts.flag(fact::CACHE_STATE_PROVED) == Some(false) {
             let text = "the kernel does not tell what the page cache held before a run";
             warnings.push(Warning::new(warning::STATE_UNPROVED, text));
         }
-        Ok(Sample { amount, elapsed_ns, facts, warnings, ..Sample::default() })
+        Ok(Sample { amount, elapsed_ns, facts, warnings, spoil, ..Sample::default() })
     }
 
     fn failed(&self, text: String) -> TrialError {
@@ -188,13 +216,12 @@ impl Track<'_, '_> {
 }
 
 /// What a run cost besides its time.
-pub(crate) fn describe(facts: &mut Facts, spent: &Spent, command: String) {
+pub(crate) fn describe(facts: &mut Facts, spent: &Spent) {
     facts.set(fact::USER_NS, spent.user_ns);
     facts.set(fact::SYSTEM_NS, spent.system_ns);
     facts.set(fact::CPU_NS, spent.user_ns.saturating_add(spent.system_ns));
     facts.set(fact::PEAK_MEMORY_BYTES, spent.peak_memory_bytes);
     facts.set(fact::PEAK_MEMORY_OF, spent.peak_memory_of);
-    facts.set(fact::COMMAND, command);
 }
 
 /// The amount that makes the figure of a run in its time; `None` where there is no figure.

@@ -6,7 +6,7 @@ use flatout_bench::Error;
 use flatout_bench::read::outcome::ID;
 use flatout_bench::read::{Job, Measured, Reader};
 use flatout_io::escape;
-use flatout_measure::case::{Case, Plan, TrialError};
+use flatout_measure::case::{Case, Plan, TrialError, record};
 use flatout_measure::clock::SystemClock;
 use flatout_measure::guard::SystemWitness;
 use flatout_measure::record::{Outcome, Status};
@@ -105,7 +105,7 @@ fn several_trials(reader: &Reader, trials: u32, cancel: CancelToken) -> Result<O
         events: &mut |_| {},
         cancelled: &|| cancel.is_cancelled(),
     };
-    let mut outcomes = sampler.run_recorded(vec![case]);
+    let mut outcomes = record(sampler.run(vec![case]));
     if let Some(error) = failure {
         return Err(error);
     }

@@ -31,8 +31,7 @@ impl Sampler<'_> {
     /// the cases, and those of the ratios in the order of the pairs.
     ///
     /// A ratio says how many times as good the subject is. A row that fails is out; the others go
-    /// on. [`TrialError::NoMore`] of one ends the race for all. Nobody can tell by whom a program
-    /// is preempted, so that preemption spoils nothing.
+    /// on. [`TrialError::NoMore`] of one ends the race for all.
     pub fn race<R: Row, P: Row>(
         &mut self,
         cases: Vec<Case<'_, R>>,
@@ -109,8 +108,8 @@ impl<R: Row> Run<'_, '_, '_, R> {
                 Err(TrialError::NoMore(why)) => return self.close_all(why),
                 Err(_) | Ok(_) => {}
             }
-            let seen = attempt.spoil.filter(|&spoil| spoil != Spoil::Preempted);
-            spoil = spoil.or(seen);
+            let own = attempt.result.as_ref().ok().and_then(|sample| sample.spoil);
+            spoil = spoil.or(attempt.spoil).or(own);
             attempts.push((index, attempt));
         }
         for (index, attempt) in attempts {

@@ -6,7 +6,7 @@ use std::cell::{Cell, RefCell};
 use serde_json::json;
 
 use super::*;
-use crate::case::{Further, Latencies};
+use crate::case::{Further, Latencies, record};
 use crate::clock::FakeClock;
 use crate::fact::Facts;
 use crate::guard::{FakeWitness, Reading};
@@ -74,7 +74,7 @@ fn run_watched(
         events: &mut |_| {},
         cancelled: &|| false,
     };
-    sampler.run_recorded(cases)
+    record(sampler.run(cases))
 }
 
 fn codes(outcome: &Outcome) -> Vec<&str> {
@@ -357,7 +357,7 @@ fn a_user_who_stops_is_not_made_to_wait_for_the_first_trials() {
         events: &mut |_| {},
         cancelled: &|| clock.now_ns() > 0,
     };
-    let outcomes = sampler.within(MS).run_recorded(cases);
+    let outcomes = record(sampler.within(MS).run(cases));
     assert_eq!(outcomes.iter().map(|outcome| outcome.n).sum::<u64>(), 1);
     let untried = outcomes.iter().find(|outcome| outcome.n == 0).unwrap();
     assert_eq!(untried.status, Status::Interrupted);
@@ -492,7 +492,7 @@ fn cancelling_keeps_what_was_complete() {
         events: &mut |_| {},
         cancelled: &|| trials.get() >= 8,
     };
-    let outcomes = sampler.run_recorded(cases);
+    let outcomes = record(sampler.run(cases));
     assert_eq!((outcomes[0].status, outcomes[0].n), (Status::Ok, 6));
     assert_eq!((outcomes[1].status, outcomes[1].n), (Status::Interrupted, 8));
     assert!(outcomes[1].median.is_some(), "what there is, is shown");

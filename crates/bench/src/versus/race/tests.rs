@@ -7,7 +7,7 @@ use std::rc::Rc;
 use flatout_measure::case::Plan;
 use flatout_measure::clock::FakeClock;
 use flatout_measure::fact::Key;
-use flatout_measure::guard::{FakeWitness, Reading};
+use flatout_measure::guard::{FakeWitness, Reading, Witness};
 use flatout_measure::record::{Better, Status};
 use flatout_measure::sampler::Sampler;
 
@@ -21,6 +21,8 @@ const SECOND: u64 = 1_000 * MS;
 /// A course whose contestants are told apart by their first argument.
 #[derive(Default)]
 struct Track {
+    /// How many runs were prepared.
+    prepared: Rc<Cell<u64>>,
     cleaned: Rc<Cell<u32>>,
     /// Who prints nonsense, and in which round.
     wrong: Option<(usize, u32)>,
@@ -35,6 +37,7 @@ struct Track {
 
 impl Course for Track {
     fn prepare(&mut self, run: &Run<'_>) -> Result<Facts, Error> {
+        self.prepared.set(self.prepared.get() + 1);
         if self.impossible {
             return Err(Error::NoRoom("the disk is full".to_owned()));
         }
@@ -351,6 +354,38 @@ fn a_spoiled_round_is_discarded_and_counted() {
     assert_eq!((flatout.n, flatout.status), (6, Status::Ok));
     assert_eq!(flatout.audit["intervals_spoiled"], 1);
     assert_eq!(flatout.audit["spoil_reasons"]["stolen time"], 1);
+}
+
+/// A witness that sees a hypervisor take the CPU whenever a run is prepared.
+struct Unquiet<'a> {
+    clock: &'a FakeClock,
+    prepared: Rc<Cell<u64>>,
+}
+
+impl Witness for Unquiet<'_> {
+    fn read(&mut self) -> Reading {
+        let now_ns = self.clock.now_ns();
+        let steal_ns = self.prepared.get() * SECOND;
+        Reading { steal_ns, monotonic_ns: now_ns, raw_ns: now_ns, ..Reading::default() }
+    }
+}
+
+#[test]
+fn what_happens_while_a_run_is_prepared_spoils_no_round() {
+    let clock = FakeClock::new(0);
+    let mut watch = Stopwatch::new(&clock, &[&[SECOND], &[2 * SECOND]]);
+    let track = Track::default();
+    let mut witness = Unquiet { clock: &clock, prepared: Rc::clone(&track.prepared) };
+    let mut sampler = Sampler {
+        plan: plan(60),
+        clock: &clock,
+        witness: &mut witness,
+        events: &mut |_| {},
+        cancelled: &|| false,
+    };
+    let rows = run(heat(&["flatout", "dd"], track), &mut watch, &mut sampler);
+    assert_eq!((rows[0].n, rows[0].status), (6, Status::Ok));
+    assert_eq!(rows[0].audit["intervals_spoiled"], 0);
 }
 
 #[test]
