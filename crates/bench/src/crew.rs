@@ -64,7 +64,7 @@ pub fn run<P, T: Send, E: Send + From<ThreadError>>(
     prepare: impl Fn(u32) -> Result<P, E> + Sync,
     work: impl Fn(u32, &mut P) -> Result<T, E> + Sync,
 ) -> Crewed<Result<T, E>> {
-    run_in(|_| Builder::new(), count, Watch::NOBODY, prepare, work)
+    run_in(&|_| Builder::new(), count, Watch::NOBODY, prepare, work)
 }
 
 /// Who wants to know when a crew begins and ends its work: readings taken there hold neither what
@@ -89,19 +89,22 @@ pub fn run_watched<P, T: Send, E: Send + From<ThreadError>>(
     prepare: impl Fn(u32) -> Result<P, E> + Sync,
     work: impl Fn(u32, &mut P) -> Result<T, E> + Sync,
 ) -> Crewed<Result<T, E>> {
-    run_in(|_| Builder::new(), count, watch, prepare, work)
+    run_in(&|_| Builder::new(), count, watch, prepare, work)
 }
 
-/// What one member did, and when.
-struct Stint<T> {
-    result: T,
+/// When a member worked.
+#[derive(Debug, Clone, Copy)]
+struct Worked {
     start_ns: u64,
     end_ns: u64,
 }
 
 /// [`run`], with the threads that `builder` describes.
+///
+/// Only what prepares and works is compiled anew for each kind of work; the threads and their
+/// start are [`together`], once.
 fn run_in<P, T: Send, E: Send + From<ThreadError>>(
-    builder: impl Fn(u32) -> Builder,
+    builder: &dyn Fn(u32) -> Builder,
     count: u32,
     watch: Watch<'_>,
     prepare: impl Fn(u32) -> Result<P, E> + Sync,
@@ -109,7 +112,9 @@ fn run_in<P, T: Send, E: Send + From<ThreadError>>(
 ) -> Crewed<Result<T, E>> {
     let line = StartLine::default();
     let working = AtomicU32::new(count.max(1));
-    let member = |index| -> Option<Stint<Result<T, E>>> {
+    let results: Vec<Mutex<Option<Result<T, E>>>> =
+        (0..count.max(1)).map(|_| Mutex::default()).collect();
+    let member = |index: u32| -> Option<Worked> {
         let absence = Absence(&line);
         let prepared = prepare(index);
         std::mem::forget(absence);
@@ -129,17 +134,37 @@ fn run_in<P, T: Send, E: Send + From<ThreadError>>(
         if working.fetch_sub(1, Ordering::AcqRel) == 1 {
             (watch.ended)();
         }
-        Some(Stint { result, start_ns, end_ns })
+        *results[index as usize].lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+        Some(Worked { start_ns, end_ns })
     };
-    let stints: Result<Vec<_>, ThreadError> = if count <= 1 {
+    match together(builder, count, &line, watch.begins, &member) {
+        Ok(elapsed_ns) => {
+            let results = results.into_iter();
+            let results = results
+                .filter_map(|result| result.into_inner().unwrap_or_else(PoisonError::into_inner));
+            Crewed { results: results.collect(), elapsed_ns }
+        }
+        Err(error) => Crewed { results: vec![Err(error.into())], elapsed_ns: 0 },
+    }
+}
+
+/// Runs `member` in `count` threads, a single one in the calling thread, and returns the time from
+/// the first start to the last end.
+fn together(
+    builder: &dyn Fn(u32) -> Builder,
+    count: u32,
+    line: &StartLine,
+    begins: &dyn Fn(),
+    member: &(dyn Fn(u32) -> Option<Worked> + Sync),
+) -> Result<u64, ThreadError> {
+    let worked: Vec<Worked> = if count <= 1 {
         line.let_go(Go::Run);
-        Ok(member(0).into_iter().collect())
+        member(0).into_iter().collect()
     } else {
         thread::scope(|scope| {
             let mut threads = Vec::new();
             for index in 0..count {
-                let body = move || member(index);
-                match builder(index).spawn_scoped(scope, body) {
+                match builder(index).spawn_scoped(scope, move || member(index)) {
                     Ok(thread) => threads.push(thread),
                     Err(source) => {
                         line.let_go(Go::Home);
@@ -147,18 +172,13 @@ fn run_in<P, T: Send, E: Send + From<ThreadError>>(
                     }
                 }
             }
-            line.release(count, watch.begins);
+            line.release(count, begins);
             Ok(threads.into_iter().filter_map(join).collect())
-        })
+        })?
     };
-    let stints = match stints {
-        Ok(stints) => stints,
-        Err(error) => return Crewed { results: vec![Err(error.into())], elapsed_ns: 0 },
-    };
-    let start_ns = stints.iter().map(|stint| stint.start_ns).min().unwrap_or(0);
-    let end_ns = stints.iter().map(|stint| stint.end_ns).max().unwrap_or(0);
-    let results = stints.into_iter().map(|stint| stint.result).collect();
-    Crewed { results, elapsed_ns: end_ns.saturating_sub(start_ns) }
+    let start_ns = worked.iter().map(|worked| worked.start_ns).min().unwrap_or(0);
+    let end_ns = worked.iter().map(|worked| worked.end_ns).max().unwrap_or(0);
+    Ok(end_ns.saturating_sub(start_ns))
 }
 
 fn join<T>(thread: ScopedJoinHandle<'_, T>) -> T {
@@ -308,7 +328,7 @@ mod tests {
         };
         let worked = AtomicU32::new(0);
         let work = |_, (): &mut ()| Ok::<_, Text>(worked.fetch_add(1, Ordering::SeqCst));
-        let crew = run_in(builder, 4, Watch::NOBODY, |_| Ok(()), work);
+        let crew = run_in(&builder, 4, Watch::NOBODY, |_| Ok(()), work);
         let [Err(Text(text))] = &crew.results[..] else { panic!("{crew:?}") };
         assert!(text.starts_with("cannot start thread 3 of 4: "), "{text}");
         assert_eq!((worked.into_inner(), crew.elapsed_ns), (0, 0));
