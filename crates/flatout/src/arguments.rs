@@ -64,8 +64,10 @@ impl Arguments {
     }
 }
 
-/// What to do.
+/// What to do. A command's options are defined when it is the one that was named: each start of
+/// the program pays for one command, not for all.
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub enum Command {
     #[command(flatten)]
     Recorded(Box<Recorded>),
@@ -90,6 +92,7 @@ pub enum Command {
 
 /// What leaves a record that is shown when it is complete.
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub enum Recorded {
     /// Measure this machine's limits: disk, page cache, system calls, CPU, memory, network
     Bench(bench::Bench),
