@@ -12,6 +12,7 @@ mod conclusion;
 mod output;
 mod profile;
 mod progress;
+mod watchdog;
 
 use std::io::Write;
 use std::process::ExitCode;

@@ -1,0 +1,162 @@
+//! Ends a run in which nothing happens any more: storage that never answers, a far end that is
+//! gone, a fault of our own.
+//!
+//! It ends the run as an interrupt does, so that what was measured is still written down. Where
+//! not even that helps, the second signal ends the process at once.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::Builder;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Signal, getpid, kill_process};
+
+use crate::output;
+
+/// What the kernel, too, takes for a hung task.
+const SILENCE: Duration = Duration::from_secs(120);
+/// Time for ending in order.
+const ORDERLY: Duration = Duration::from_secs(10);
+
+/// Watches until it is dropped.
+pub struct Watchdog(Arc<Watched>);
+
+struct Watched {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+struct State {
+    /// When something happened last.
+    last: Instant,
+    /// What began then.
+    what: String,
+    is_over: bool,
+}
+
+impl Watchdog {
+    /// Ends this process when nothing happened for two minutes more than the whole run is to take.
+    pub fn over(expected: Duration) -> Self {
+        Self::begin(SILENCE.saturating_add(expected), ORDERLY, || {
+            // That this process cannot be told leaves it as it was.
+            let _ = kill_process(getpid(), Signal::TERM);
+        })
+    }
+
+    /// Calls `end` after `limit` without a [`Watchdog::beat`], and once more after `orderly`.
+    fn begin(limit: Duration, orderly: Duration, end: impl Fn() + Send + 'static) -> Self {
+        let state = State { last: Instant::now(), what: "the preparation".into(), is_over: false };
+        let watched = Arc::new(Watched { state: Mutex::new(state), changed: Condvar::new() });
+        let own = Arc::clone(&watched);
+        // Without a thread to spare nobody watches, and the run is as good.
+        let _ = Builder::new().name("watchdog".to_owned()).spawn(move || {
+            if let Some(what) = own.silence(limit) {
+                let seconds = limit.as_secs();
+                output::complain(&format!(
+                    "nothing happened for {seconds} s since {what} began{}: ending as after an \
+                     interrupt",
+                    waits()
+                ));
+                end();
+                if own.silence(orderly).is_some() {
+                    end();
+                }
+            }
+        });
+        Self(watched)
+    }
+
+    /// Something happened: `what` begins now.
+    pub fn beat(&self, what: &str) {
+        let mut state = self.0.lock();
+        state.last = Instant::now();
+        what.clone_into(&mut state.what);
+    }
+}
+
+impl Drop for Watchdog {
+    fn drop(&mut self) {
+        self.0.lock().is_over = true;
+        self.0.changed.notify_all();
+    }
+}
+
+impl Watched {
+    /// Waits until nothing happened for `limit`, from the last beat or from now on, whichever is
+    /// later; says what began last. `None`: the run is over.
+    fn silence(&self, limit: Duration) -> Option<String> {
+        let begun = Instant::now();
+        let mut state = self.lock();
+        loop {
+            if state.is_over {
+                return None;
+            }
+            let silent = state.last.max(begun).elapsed();
+            let Some(left) = limit.checked_sub(silent).filter(|left| !left.is_zero()) else {
+                return Some(state.what.clone());
+            };
+            let woken = self.changed.wait_timeout(state, left);
+            state = woken.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Where in the kernel the threads of this process wait, as /proc tells.
+fn waits() -> String {
+    let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let wait = |path| std::fs::read_to_string(path).ok().filter(|wait| wait != "0");
+    let waits: BTreeSet<String> =
+        threads.filter_map(|thread| wait(thread.path().join("wchan"))).collect();
+    match waits.is_empty() {
+        true => String::new(),
+        false => {
+            let waits: Vec<String> = waits.into_iter().collect();
+            format!("; threads wait in {}", waits.join(", "))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{RecvTimeoutError, channel};
+
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(600);
+
+    #[test]
+    fn silence_ends_the_run_and_more_silence_ends_it_at_once() {
+        let (told, ends) = channel();
+        let watchdog = Watchdog::begin(Duration::ZERO, Duration::ZERO, move || {
+            told.send(()).unwrap();
+        });
+        ends.recv_timeout(LONG).unwrap();
+        ends.recv_timeout(LONG).unwrap();
+        drop(watchdog);
+        assert_eq!(ends.recv_timeout(LONG), Err(RecvTimeoutError::Disconnected), "it ended twice");
+    }
+
+    #[test]
+    fn a_run_that_is_over_is_not_ended() {
+        let (told, ends) = channel();
+        let watchdog = Watchdog::begin(LONG, LONG, move || told.send(()).unwrap());
+        watchdog.beat("a trial");
+        drop(watchdog);
+        assert_eq!(ends.recv_timeout(LONG), Err(RecvTimeoutError::Disconnected));
+    }
+
+    #[test]
+    fn it_says_what_began_last() {
+        let state = State { last: Instant::now(), what: "a".to_owned(), is_over: false };
+        let watched = Arc::new(Watched { state: Mutex::new(state), changed: Condvar::new() });
+        Watchdog(Arc::clone(&watched)).0.lock().what = "b".to_owned();
+        watched.lock().is_over = false;
+        assert_eq!(watched.silence(Duration::ZERO).as_deref(), Some("b"));
+        watched.lock().is_over = true;
+        assert_eq!(watched.silence(LONG), None);
+    }
+}
