@@ -16,15 +16,16 @@ use flatout_io::{Engine, Tuning};
 use flatout_measure::case::{Measured, record};
 use flatout_measure::record::Chart;
 use flatout_measure::sampler::Sampler;
+use flatout_sys::affinity;
 use flatout_sys::cancel::CancelToken;
-use flatout_sys::{affinity, page_cache};
 
 use crate::area::{Area, Estimate, Extent, Found, Pace, Seconds};
 use crate::error::Error;
 use crate::scratch::{self, Scratch};
 
+pub use crate::file_trial::page_cache::Clearing;
 use row::{Row, State, Test};
-use trial::Site;
+use trial::TestFiles;
 
 /// What the user chose.
 #[derive(Debug, Clone)]
@@ -43,15 +44,6 @@ pub struct Options {
     pub cancel: CancelToken,
 }
 
-/// How the cache is cleared before a cold row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Clearing {
-    /// This file only: write back, DONTNEED, cachestat.
-    File,
-    /// This file, and then the caches of the whole system (drop_caches 3). Needs root.
-    System,
-}
-
 /// Bytes of the hot and of the cold file.
 const FULL_BYTES: u64 = 512 << 20;
 const FEW_BYTES: u64 = 256 << 20;
@@ -60,20 +52,6 @@ const FILES: u64 = 2;
 
 /// Time of the area.
 const SECONDS: Seconds = Seconds { few_quick: 12, few: 32, quick: 35, full: 240 };
-
-impl Clearing {
-    /// Refuses to drop the system's caches without the right to.
-    ///
-    /// Errors: that right is missing.
-    pub(crate) fn check(self) -> Result<(), Error> {
-        if self == Self::System && !page_cache::may_drop_system_caches() {
-            let text =
-                "--drop-caches: /proc/sys/vm/drop_caches cannot be written to; it needs root";
-            return Err(Error::NoRoom(text.to_owned()));
-        }
-        Ok(())
-    }
-}
 
 impl Options {
     /// Length of each of the two test files.
@@ -118,11 +96,11 @@ fn run(options: &Options, sampler: &mut Sampler<'_>) -> Result<Vec<Measured<Row>
     let length = options.file_bytes()?;
     let Options { directory, seed, cancel, .. } = options;
     let mut make = |seed| Scratch::make(directory, length, seed, *cancel, &mut *sampler.events);
-    let site = Site::new(make(*seed)?, make(seed.wrapping_add(1))?, options)?;
+    let files = TestFiles::new(make(*seed)?, make(seed.wrapping_add(1))?, options)?;
     let phases = if options.extent == Extent::Full { 4 } else { 1 };
     let mut sampler = sampler.within(sampler.plan.budget_ns / phases);
     let mut phase = |rows: Vec<Row>| {
-        let mut rows = sampler.run(rows.into_iter().map(|row| trial::case(row, &site)).collect());
+        let mut rows = sampler.run(rows.into_iter().map(|row| trial::case(row, &files)).collect());
         // Against the bounds of the same phase, which were measured in between.
         bound::apply(&mut rows);
         rows

@@ -74,13 +74,6 @@ pub struct Choice {
     pub notes: Vec<(&'static str, String)>,
 }
 
-/// Codes that say that an engine or a caching was not to be had.
-pub(crate) const REFUSALS: [&str; 4] = [
-    warning::URING_REFUSED,
-    warning::MMAP_REFUSED,
-    warning::DIRECT_REFUSED,
-    warning::DONTCACHE_REFUSED,
-];
 /// From this share in the cache on, a file counts as hot.
 const HOT_PERCENT: u8 = 50;
 /// Threads that a table may name for each CPU that there is today.

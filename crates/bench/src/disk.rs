@@ -4,7 +4,6 @@
 //! `disk/trial.rs`, whose threads run `disk/lane.rs`. What the figures mean: `disk/finish.rs` and
 //! `disk/bound.rs`. Names and attributes have rows of another kind: `disk/metadata.rs`.
 
-mod accounting;
 mod bound;
 mod budget;
 mod check;

@@ -10,15 +10,20 @@ pub mod outcome;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use flatout_io::{Engine, Kind, MachineProfile, ProfileEntry, SizeClass, Source, Work};
+use flatout_io::{Engine, Kind, MachineProfile, ProfileEntry, SizeClass, Source, Tuning, Work};
+use flatout_measure::case::{Sample, TrialError};
 use flatout_measure::warning::{self, Warning};
 use flatout_sys::cancel::CancelToken;
-use flatout_sys::{affinity, filesystem, page_cache};
+use flatout_sys::{affinity, filesystem};
 
 use crate::choice::{self, Choice, Facts, Wishes};
 use crate::crew;
 use crate::error::Error;
+use crate::fact;
+use crate::file_trial::{self, page_cache::Pages};
 use crate::limits;
+
+pub use crate::file_trial::page_cache::{CacheStart, Clearing};
 
 /// What is to be read, and how far.
 #[derive(Debug, Clone)]
@@ -41,6 +46,44 @@ pub struct Job {
     pub cancel: CancelToken,
 }
 
+impl Job {
+    /// Reads a whole file with these settings and no others.
+    pub(crate) fn exactly(
+        path: PathBuf,
+        tuning: &Tuning,
+        state: CacheStart,
+        cancel: CancelToken,
+    ) -> Self {
+        Self {
+            path,
+            wishes: Wishes::exactly(tuning),
+            block_count: None,
+            limit: Limit::Blocks,
+            state,
+            digest: DigestKind::Xor32,
+            profile: None,
+            cancel,
+        }
+    }
+
+    /// One trial as a row has it that names these settings.
+    ///
+    /// Errors: as [`Reader::trial`]; the settings were not to be had, so that there is no figure.
+    pub(crate) fn sample(self) -> Result<Sample, TrialError> {
+        let reader = Reader::open(self)?;
+        let measured = reader.trial()?;
+        let mut sample = Reader::sample(&measured);
+        if let CacheStart::Cold(_) = reader.job.state {
+            sample.facts.set_known(fact::CACHED_BEFORE_BYTES, measured.cached_before_bytes);
+        }
+        for doubt in reader.warnings() {
+            warning::add(&mut sample.warnings, doubt.clone());
+        }
+        file_trial::refuse(&sample.warnings)?;
+        Ok(sample)
+    }
+}
+
 /// When a trial is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
@@ -56,15 +99,6 @@ pub enum Limit {
         /// The time.
         ns: u64,
     },
-}
-
-/// What the page cache holds at the start of a pass.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CacheStart {
-    /// Whatever it holds.
-    AsItIs,
-    /// Nothing of this file.
-    Cold,
 }
 
 /// What is computed of the bytes.
@@ -196,7 +230,7 @@ impl Reader {
         if let Some(doubt) = crew::oversubscribed(tuning.threads, facts.cpus) {
             warn(warning::OVERSUBSCRIBED, doubt.text);
         }
-        let cold = self.job.state == CacheStart::Cold;
+        let cold = matches!(self.job.state, CacheStart::Cold(_));
         let in_memory = self.source.is_regular()
             && filesystem::of(self.source.file()).is_ok_and(|filesystem| filesystem.in_memory);
         if in_memory && sized {
@@ -238,6 +272,7 @@ fn measured<'a>(job: &'a Job, source: &Source, facts: &Facts) -> Option<&'a Prof
 fn facts(job: &Job, source: &Source, end_bytes: u64) -> Facts {
     let (cached_percent, sampled, dirty) = match (source.kind(), job.state) {
         (Kind::Sized, CacheStart::AsItIs) => residency(source, end_bytes),
+        (Kind::Sized, CacheStart::Hot | CacheStart::HotAlready) => (100, false, false),
         _ => (0, false, false),
     };
     Facts {
@@ -255,11 +290,12 @@ fn facts(job: &Job, source: &Source, end_bytes: u64) -> Facts {
 /// of it is dirty. Unknown counts as cold and clean: then the device is asked, and a cached file
 /// is only read more slowly than it could be.
 fn residency(source: &Source, end_bytes: u64) -> (u8, bool, bool) {
-    match page_cache::state(source.file(), 0, end_bytes) {
-        Ok(state) => {
+    let pages = Pages { file: source.file(), path: source.path(), length_bytes: end_bytes };
+    match pages.held() {
+        Some(state) => {
             let percent = u128::from(state.cached_bytes) * 100 / u128::from(end_bytes.max(1));
             (percent.min(100) as u8, false, state.dirty_bytes.is_some_and(|dirty| dirty > 0))
         }
-        Err(_) => (source.sampled_cache_percent(end_bytes).unwrap_or(0), true, false),
+        None => (source.sampled_cache_percent(end_bytes).unwrap_or(0), true, false),
     }
 }

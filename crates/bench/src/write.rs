@@ -2,7 +2,6 @@
 //!
 //! Read next: `write/lanes.rs`, the timed region.
 
-mod account;
 mod lanes;
 mod limit;
 pub mod outcome;

@@ -18,9 +18,10 @@ use flatout_sys::clock::monotonic_ns;
 use flatout_sys::ring::{self, Ring};
 use rustix::io::{Errno, ReadWriteFlags};
 
+use crate::fallback::Fallback;
 use crate::source::DONTCACHE;
 use crate::stop::Stop;
-use crate::tuning::Caching;
+use crate::tuning::{Caching, Engine, Tuning};
 
 pub use flatout_sys::ring::Direction;
 
@@ -182,10 +183,42 @@ impl<'a> Operations<'a> {
         Ok(Self { files: files.to_vec(), access, engine: Prepared::Uring(Box::new(ring)) })
     }
 
+    /// The engine of `tuning`, with its buffers; one without requests (mmap) becomes sync. So does a
+    /// ring that is refused, and the fallback says why.
+    ///
+    /// Errors: no memory for the buffers.
+    pub fn prepare(
+        files: &[BorrowedFd<'a>],
+        access: Access,
+        tuning: &Tuning,
+    ) -> io::Result<(Self, Option<Fallback>)> {
+        let slot_bytes = tuning.block_bytes as usize;
+        if tuning.engine != Engine::Uring {
+            return Ok((Self::sync(files, access, slot_bytes)?, None));
+        }
+        match Self::uring(files, access, slot_bytes, tuning.depth) {
+            Ok(operations) => Ok((operations, None)),
+            Err(error) => {
+                let Some(why) = uring_refusal(&error) else { return Err(error) };
+                let text = format!("io_uring was not possible: {why}; written with sync");
+                let fallback = Fallback::new("uring_refused", text);
+                Ok((Self::sync(files, access, slot_bytes)?, Some(fallback)))
+            }
+        }
+    }
+
     /// Moves nothing and says that it did: what a run costs then is the harness's own share.
     pub fn null(slot_bytes: usize) -> io::Result<Self> {
         let engine = Prepared::Null(AlignedBuffer::new(slot_bytes)?);
         Ok(Self { files: Vec::new(), access: Access::BUFFERED, engine })
+    }
+
+    /// How the kernel is asked.
+    pub fn engine(&self) -> Engine {
+        match self.engine {
+            Prepared::Null(_) | Prepared::Sync(_) => Engine::Sync,
+            Prepared::Uring(_) => Engine::Uring,
+        }
     }
 
     /// Hands each buffer of the engine out once, so that what a workload writes need not be made

@@ -194,6 +194,11 @@ impl Source {
         self.file.as_fd()
     }
 
+    /// The descriptor alone.
+    pub fn into_file(self) -> OwnedFd {
+        self.file
+    }
+
     /// The name under which it was opened.
     pub fn path(&self) -> &Path {
         &self.path

@@ -11,7 +11,6 @@ use std::path::{Path, PathBuf};
 use flatout_io::Error as IoError;
 use flatout_io::{Caching, Engine, Split, Tuning};
 use flatout_measure::case::{Case, Sample, Trial, TrialError};
-use flatout_measure::warning::{self, Warning};
 use flatout_sys::clock::monotonic_ns;
 use flatout_sys::generator::fill_random;
 use rustix::fs::{Mode, OFlags};
@@ -21,10 +20,9 @@ use super::choose::BARE_FILES;
 use super::row::{Row, Work};
 use super::site::Site;
 use super::trial::durable;
-use crate::choice::Wishes;
 use crate::crew;
 use crate::error::Error;
-use crate::read::{CacheStart, DigestKind, Job, Limit, Reader};
+use crate::read::{CacheStart, Clearing, Job};
 
 /// Bytes per write: the second-level cache holds them.
 const CHUNK_BYTES: usize = 256 << 10;
@@ -161,23 +159,6 @@ fn read(site: &Site) -> Result<Sample, TrialError> {
         threads: 1,
         split: Split::Contiguous,
     };
-    let reader = Reader::open(Job {
-        path: file.path(),
-        wishes: Wishes::exactly(&tuning),
-        block_count: None,
-        limit: Limit::Blocks,
-        state: CacheStart::Cold,
-        digest: DigestKind::Xor32,
-        profile: None,
-        cancel: site.options.cancel,
-    })?;
-    let measured = reader.trial()?;
-    let doubts = reader.warnings().iter().chain(&measured.warnings);
-    let refused = |doubt: &&Warning| {
-        [warning::DIRECT_REFUSED, warning::URING_REFUSED].contains(&doubt.code.as_str())
-    };
-    if let Some(doubt) = doubts.into_iter().find(refused) {
-        return Err(TrialError::Unsupported(doubt.text.clone()));
-    }
-    Ok(Reader::sample(&measured))
+    let cold = CacheStart::Cold(Clearing::File);
+    Job::exactly(file.path(), &tuning, cold, site.options.cancel).sample()
 }

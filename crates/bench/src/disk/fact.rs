@@ -2,7 +2,8 @@
 
 use flatout_measure::fact::{Key, Merge};
 
-pub(super) use crate::fact::BYTES;
+pub(super) use crate::fact::{BYTES, OVERHEAD_RATIO};
+pub(super) use crate::file_trial::accounting::*;
 
 /// Operations that completed, and requests: a copy of a block is one operation of two requests.
 pub(super) const OPERATIONS: Key = Key::sum("operations");
@@ -27,22 +28,6 @@ pub(super) const CACHED_BEFORE_BYTES: Key = Key::new("cached_before_bytes", Merg
 pub(super) const CACHED_AFTER_BYTES: Key = Key::new("cached_after_bytes", Merge::Mean);
 pub(super) const DIRTY_BEFORE_BYTES: Key = Key::new("dirty_before_bytes", Merge::Mean);
 
-/// CPU time and page faults of this process.
-pub(super) const USER_NS: Key = Key::sum("user_ns");
-pub(super) const SYSTEM_NS: Key = Key::sum("system_ns");
-pub(super) const MINOR_FAULTS: Key = Key::sum("minor_faults");
-/// I/O accounting of this process: fetched from storage, made dirty or sent there.
-pub(super) const PROCESS_READ_BYTES: Key = Key::sum("process_read_bytes");
-pub(super) const PROCESS_WRITE_BYTES: Key = Key::sum("process_write_bytes");
-/// I/O accounting of the disks, for whomever they worked.
-pub(super) const DISK_READ_BYTES: Key = Key::sum("disk_read_bytes");
-pub(super) const DISK_WRITE_BYTES: Key = Key::sum("disk_write_bytes");
-pub(super) const DISK_READ_REQUESTS: Key = Key::sum("disk_read_requests");
-pub(super) const DISK_WRITE_REQUESTS: Key = Key::sum("disk_write_requests");
-/// Time in which a task of the machine waited for I/O, and CPU time stolen by the hypervisor.
-pub(super) const IO_PRESSURE_NS: Key = Key::sum("io_pressure_ns");
-pub(super) const STOLEN_NS: Key = Key::sum("stolen_ns");
-
 /// What follows from these, once all trials are over.
 pub(super) const DISK_SHARE_RATIO: Key = Key::last("disk_share_ratio");
 pub(super) const DISK_REQUESTS: Key = Key::last("disk_requests");
@@ -57,7 +42,6 @@ pub(super) const CPU_NS_PER_OPERATION: Key = Key::last("cpu_ns_per_operation");
 pub(super) const CPU_S_PER_GIB: Key = Key::last("cpu_s_per_gib");
 /// Cost of flatout's own code, and its share of the threads' time.
 pub(super) const HARNESS_NS_PER_OPERATION: Key = Key::last("harness_ns_per_operation");
-pub(super) const OVERHEAD_RATIO: Key = Key::last("overhead_ratio");
 /// The sampler's own estimate, for areas that read the clock around a trial only.
 pub(super) const HARNESS_OVERHEAD_NS: Key = Key::last("harness_overhead_ns");
 

@@ -1,30 +1,29 @@
 //! One timed pass over some blocks: the cache is brought into its state, a crew of threads runs
 //! the requests, what was written is synced, and the accounts are read around each step.
 
-use std::os::fd::BorrowedFd;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use flatout_io::operations::{Access, Completion, Direction, Operations};
 use flatout_io::{
-    Caching, Engine, Error as IoError, Existing, Lane, Source, Split, Stop, Target, TargetOptions,
+    Caching, Error as IoError, Existing, Fallback, Lane, Source, Split, Stop, Target,
+    TargetOptions, Tuning,
 };
 use flatout_measure::case::TrialError;
 use flatout_sys::clock::monotonic_ns;
 use flatout_sys::generator::fill_random;
-use flatout_sys::page_cache::{self, CacheState};
+use flatout_sys::page_cache::CacheState;
 use rustix::fs::fdatasync;
-use rustix::io::Errno;
 
 use super::Terms;
-use super::accounting::{Account, Accounts};
 use super::lane::{LaneWork, Pace, Tally, Turns, Work};
 use super::pattern::{IoType, Test};
+use super::place::Kind;
 use super::row::{Extents, Row};
 use super::test_file::TestFile;
-use crate::crew::{self, Crewed, Watch};
 use crate::error::Error;
-use crate::residency;
+use crate::file_trial;
+use crate::file_trial::accounting::{Account, Accounts, Scope};
+use crate::file_trial::page_cache::{self, CacheStart, Clearing, Pages};
 use crate::scratch::Scratch;
 
 /// Bins of the rate over time in one trial, and the narrowest.
@@ -75,141 +74,80 @@ pub(super) struct Pass {
     pub(super) bin_ns: u64,
 }
 
-/// A file opened by one thread.
-enum Handle {
-    Source(Source),
-    Target(Target),
-}
-
-impl Handle {
-    fn file(&self) -> BorrowedFd<'_> {
-        match self {
-            Self::Source(source) => source.file(),
-            Self::Target(target) => target.file(),
-        }
-    }
-}
-
 impl Attempt<'_> {
     /// One timed pass over a range, of the file or of a fresh one.
     pub(super) fn pass(&self, limits: Limits, fresh: Option<&Scratch>) -> Result<Pass, TrialError> {
         let cached_before = self.set_cache_state(limits)?;
         let threads = self.row.tuning.threads;
-        let handles: Vec<Vec<Handle>> =
+        let files: Vec<Vec<OwnedFd>> =
             (0..threads).map(|_| self.open(fresh)).collect::<Result<_, _>>()?;
         let disks = self.file.chain.disks();
-        let epoch_ns = AtomicU64::new(0);
-        let readings = Mutex::new((Account::default(), Account::default()));
-        let lock = || readings.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let watch = Watch {
-            begins: &|| {
-                lock().0 = Account::read(&disks);
-                epoch_ns.store(monotonic_ns(), Ordering::Release);
-            },
-            ended: &|| lock().1 = Account::read(&disks),
-        };
-        let crewed: Crewed<Result<LaneWork, Error>> = crew::run_watched(
-            threads,
-            watch,
-            |index| self.prepare(&handles[index as usize], index),
-            |index, engine| {
-                // Shares add up to what is allowed; a thread may get none.
-                let (count, most) = (u64::from(threads), limits.most_operations);
-                let share = most / count + u64::from(u64::from(index) < most % count);
-                let limits = Limits { most_operations: share, ..limits };
-                self.work(engine, index, limits, epoch_ns.load(Ordering::Acquire))
-            },
-        );
+        let scope = Scope::Machine(&disks);
+        let prepare = |index| self.prepare(&files[index as usize], index);
+        let mut ran = file_trial::run(threads, scope, prepare, |index, engine, begun_ns| {
+            // Shares add up to what is allowed; a thread may get none.
+            let (count, most) = (u64::from(threads), limits.most_operations);
+            let share = most / count + u64::from(u64::from(index) < most % count);
+            self.work(engine, index, Limits { most_operations: share, ..limits }, begun_ns)
+        })?;
         let mut tally = Tally::default();
-        for lane in crewed.results {
-            let mut lane = lane?;
+        for mut lane in ran.results {
             if let Some((direction, error)) = lane.failure.take() {
                 return Err(self.failed(direction, error).into());
             }
             tally.merge(&lane.tally);
         }
-        let epoch_ns = epoch_ns.into_inner();
-        // The bytes go on to the disk while the accounts are read: one clock for all of it.
-        let durable_ns = match handles[0].last() {
-            Some(Handle::Target(target)) => {
-                let fail = IoError::system("sync", self.file.place.path());
-                fdatasync(target.file()).map_err(|errno| Error::from(fail(errno)))?;
-                Some((monotonic_ns() - epoch_ns).max(crewed.elapsed_ns))
-            }
-            _ => None,
-        };
-        let (before, worked) = readings.into_inner().unwrap_or_else(|dead| dead.into_inner());
-        let synced = if durable_ns.is_some() { Account::read(&disks) } else { worked.clone() };
+        let mut durable_ns = None;
+        if let Some(target) = files[0].last().filter(|_| self.row.test.io_type() != IoType::Read) {
+            let fail = IoError::system("sync", self.file.place.path());
+            fdatasync(target).map_err(|errno| Error::from(fail(errno)))?;
+            // The bytes go on to the disk while the accounts are read: one clock for all of it.
+            durable_ns = Some((monotonic_ns() - ran.begun_ns).max(ran.elapsed_ns));
+            ran.accounts.synced = Account::read(scope);
+        }
         Ok(Pass {
             tally,
-            elapsed_ns: crewed.elapsed_ns,
+            elapsed_ns: ran.elapsed_ns,
             durable_ns,
-            accounts: Accounts { before, worked, synced },
+            accounts: ran.accounts,
             cached_before,
-            cached_after: self.cache_state(),
-            epoch_ns,
+            cached_after: self.file.pages().held(),
+            epoch_ns: ran.begun_ns,
             bin_ns: self.bin_ns(),
         })
     }
 
     /// Brings the page cache into the state in which the row begins, and says what it holds.
-    fn set_cache_state(&self, limits: Limits) -> Result<Option<CacheState>, TrialError> {
-        let (file, length) = (self.file.descriptor(), self.file.length_bytes);
-        let fail = |error: std::io::Error| {
-            let path = self.file.place.path();
-            Error::from(IoError::system("set the cache state of", path)(error))
-        };
-        residency::clear_system(self.terms.clearing).map_err(fail)?;
+    fn set_cache_state(&self, limits: Limits) -> Result<Option<CacheState>, Error> {
+        let (pages, cancel) = (self.file.pages(), self.file.cancel);
+        let cleared = page_cache::clear_system(self.terms.clearing);
+        cleared.map_err(IoError::system("set the cache state of", pages.path))?;
         if self.row.test == Test::Reread {
             let length_bytes = limits.range.blocks * self.row.tuning.block_bytes;
-            let read = residency::warm(file, length_bytes, self.file.cancel);
-            read.map_err(|error| self.failed(Direction::Read, error))?;
-            return Ok(self.cache_state());
+            Pages { length_bytes, ..pages }.bring(CacheStart::Hot, cancel)?;
+            return Ok(pages.held());
         }
         // The cache of a device holds the metadata of whoever has mounted it.
-        let is_device = self.file.place.kind() == super::place::Kind::Device;
-        if is_device && self.row.tuning.caching == Caching::Direct {
-            return Ok(self.cache_state());
-        }
-        match page_cache::evict(file, 0, length) {
-            Ok(state) => Ok(Some(state)),
-            // Somebody else's file, some network filesystems and old kernels tell nothing.
-            Err(error) if tells_nothing(&error) => Ok(None),
-            Err(error) => Err(fail(error).into()),
-        }
-    }
-
-    fn cache_state(&self) -> Option<CacheState> {
-        page_cache::state(self.file.descriptor(), 0, self.file.length_bytes).ok()
+        let is_device = self.file.place.kind() == Kind::Device;
+        let start = match is_device && self.row.tuning.caching == Caching::Direct {
+            true => CacheStart::AsItIs,
+            false => CacheStart::Cold(Clearing::File),
+        };
+        pages.bring(start, cancel)
     }
 
     /// The files of one thread, in the order in which its requests number them.
-    fn open(&self, fresh: Option<&Scratch>) -> Result<Vec<Handle>, Error> {
-        let tuning = self.row.tuning;
-        // The file has tried this caching on this file: a refusal now is no fallback, but a change.
-        let changed = |why: String| {
-            let path = self.file.place.path().to_owned();
-            Error::from(IoError::Refused { operation: "measure", path, reason: why })
+    fn open(&self, fresh: Option<&Scratch>) -> Result<Vec<OwnedFd>, Error> {
+        let Tuning { caching, block_bytes, .. } = self.row.tuning;
+        let source = || {
+            let opened = Source::open(&self.file.path)?.with_caching(caching, block_bytes);
+            self.unchanged(opened.fallback).map(|()| opened.source.into_file())
         };
-        let source = || -> Result<Handle, Error> {
-            let source = Source::open(&self.file.path)?;
-            let opened = source.with_caching(tuning.caching, tuning.block_bytes);
-            match opened.fallback {
-                Some(fallback) => Err(changed(fallback.text)),
-                None => Ok(Handle::Source(opened.source)),
-            }
-        };
-        let options = TargetOptions {
-            existing: Existing::Overwrite,
-            caching: tuning.caching,
-            block_bytes: tuning.block_bytes,
-        };
-        let target = || -> Result<Handle, Error> {
+        let target = || {
             let path = fresh.map_or_else(|| self.file.path.clone(), Scratch::path);
-            match Target::open(&path, options)? {
-                (_, Some(fallback)) => Err(changed(fallback.text)),
-                (target, None) => Ok(Handle::Target(target)),
-            }
+            let options = TargetOptions { existing: Existing::Overwrite, caching, block_bytes };
+            let (target, fallback) = Target::open(&path, options)?;
+            self.unchanged(fallback).map(|()| target.into_file())
         };
         Ok(match self.row.test.io_type() {
             IoType::Read => vec![source()?],
@@ -218,18 +156,21 @@ impl Attempt<'_> {
         })
     }
 
+    /// The row was fitted to this machine and file: a refusal now is no fallback, but a change.
+    fn unchanged(&self, fallback: Option<Fallback>) -> Result<(), Error> {
+        let Some(Fallback { text: reason, .. }) = fallback else { return Ok(()) };
+        let path = self.file.place.path().to_owned();
+        Err(IoError::Refused { operation: "measure", path, reason }.into())
+    }
+
     /// An engine with buffers that are there and filled, before the clock runs.
-    fn prepare<'h>(&self, handles: &'h [Handle], index: u32) -> Result<Operations<'h>, Error> {
+    fn prepare<'f>(&self, files: &'f [OwnedFd], index: u32) -> Result<Operations<'f>, Error> {
         let tuning = self.row.tuning;
-        let files: Vec<BorrowedFd<'h>> = handles.iter().map(Handle::file).collect();
+        let files: Vec<BorrowedFd<'f>> = files.iter().map(AsFd::as_fd).collect();
         let access = Access { caching: tuning.caching, completion: Completion::Accepted };
-        let slot_bytes = tuning.block_bytes as usize;
-        let fail = || IoError::system("get buffers to measure", self.file.place.path());
-        let made = match tuning.engine {
-            Engine::Uring => Operations::uring(&files, access, slot_bytes, tuning.depth),
-            Engine::Sync | Engine::Mmap => Operations::sync(&files, access, slot_bytes),
-        };
-        let mut engine = made.map_err(fail())?;
+        let fail = IoError::system("get buffers to measure", self.file.place.path());
+        let (mut engine, fallback) = Operations::prepare(&files, access, &tuning).map_err(fail)?;
+        self.unchanged(fallback)?;
         let mut place = (self.seed ^ u64::from(index) << 48) & !4095;
         let writes = matches!(self.row.test.io_type(), IoType::Write | IoType::Mixed);
         engine.prime(|bytes| {
@@ -315,12 +256,4 @@ impl Attempt<'_> {
         };
         IoError::system(operation, self.file.place.path())(error).into()
     }
-}
-
-/// Whether an error only says that nobody may know what the page cache holds of the file.
-fn tells_nothing(error: &std::io::Error) -> bool {
-    matches!(
-        Errno::from_io_error(error),
-        Some(Errno::PERM | Errno::ACCESS | Errno::NOSYS | Errno::OPNOTSUPP)
-    )
 }

@@ -1,12 +1,12 @@
 //! What a trial of the disk area tells the sampler: its figures, its facts, its warnings.
 
-use flatout_io::Caching;
 use flatout_measure::case::{Further, Latencies, Sample};
 use flatout_measure::fact::Facts;
 use flatout_measure::histogram::LoopKind;
 use flatout_measure::record::{Series, Warning};
 use flatout_measure::warning;
 use flatout_sys::filesystem::Nature;
+use flatout_sys::page_cache::CacheState;
 
 use super::Terms;
 use super::fact;
@@ -14,6 +14,7 @@ use super::pass::{LEAD_NS, Pass};
 use super::pattern::Test;
 use super::row::{Figure, Row};
 use super::test_file::TestFile;
+use crate::file_trial::page_cache::{CacheStart, Clearing, growth_doubt, start_doubt};
 
 /// The guard sees stolen time in ticks of 10 ms: shorter trials cannot be judged.
 const SHORT_RUN_NS: u64 = 20_000_000;
@@ -162,38 +163,19 @@ fn of_threads(row: &Row, file: &TestFile) -> Option<Warning> {
 
 /// What the page cache holds and should not, or the other way round.
 fn of_cache(row: &Row, file: &TestFile, pass: &Pass) -> Vec<Warning> {
-    let mut warnings = Vec::new();
-    let mut warn = |code: &str, text: String| warnings.push(Warning::new(code, text));
-    let before = pass.cached_before.map_or(0, |state| state.cached_bytes);
-    let after = pass.cached_after.map_or(0, |state| state.cached_bytes);
+    let before = pass.cached_before;
     if row.test == Test::Reread {
         let read_bytes = pass.tally.read_bytes.min(file.length_bytes);
-        if pass.cached_before.is_some() && before < read_bytes {
-            let text = "of the file were in the page cache: memory is short";
-            warn(warning::NOT_HOT, format!("only {before} bytes {text}"));
-        }
-        return warnings;
+        return start_doubt(CacheStart::Hot, before, read_bytes).into_iter().collect();
     }
     let is_device = file.directory().is_none() && file.extents.is_none();
     if is_device || file.chain.nature == Nature::Memory {
-        return warnings;
+        return Vec::new();
     }
-    if before > 0 {
-        let text = format!("{before} bytes of the file were still in the page cache");
-        warn(warning::NOT_COLD, text);
-    }
-    if pass.cached_before.is_none() {
-        let text = "what the page cache holds of the file is not told here: it may not be cold";
-        warn(warning::NOT_COLD, text.to_owned());
-    }
-    if row.tuning.caching == Caching::Direct && after > before + CACHE_GROWTH_BYTES {
-        let text = format!(
-            "direct I/O was accepted, but {} bytes of the file came into the page cache",
-            after - before
-        );
-        warn(warning::DIRECT_CACHED, text);
-    }
-    warnings
+    let bytes = |held: Option<CacheState>| held.map(|held| held.cached_bytes);
+    let (caching, after) = (row.tuning.caching, bytes(pass.cached_after));
+    let grown = growth_doubt(caching, bytes(before), after, CACHE_GROWTH_BYTES);
+    start_doubt(CacheStart::Cold(Clearing::File), before, 0).into_iter().chain(grown).collect()
 }
 
 /// The rate over time: of each whole bin of the trial, at the time since the run began at which

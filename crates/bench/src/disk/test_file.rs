@@ -19,6 +19,7 @@ use super::pattern::{IoType, Test};
 use super::place::{Kind, Place, Rights};
 use super::row::Row;
 use crate::error::Error;
+use crate::file_trial::page_cache::Pages;
 use crate::scratch::Scratch;
 
 /// Share of the free space below which a filesystem counts as nearly full.
@@ -103,11 +104,16 @@ impl TestFile {
     }
 
     /// A descriptor of the file.
-    pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
+    fn descriptor(&self) -> BorrowedFd<'_> {
         match &self.scratch {
             Some(scratch) => scratch.file(),
             None => self.source.file(),
         }
+    }
+
+    /// What of the file may lie in the page cache.
+    pub(super) fn pages(&self) -> Pages<'_> {
+        Pages { file: self.descriptor(), path: self.place.path(), length_bytes: self.length_bytes }
     }
 
     /// The disks at the end of the chain.

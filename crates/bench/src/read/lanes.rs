@@ -1,20 +1,17 @@
 //! The timed region of a read: lanes over a range, passes over a file, caches cleared between.
 
-use std::io::ErrorKind::{PermissionDenied, Unsupported};
-use std::sync::OnceLock;
-
 use flatout_io::digest::Xor32;
 use flatout_io::scan::{self, Pass, Plan, Scanner};
 use flatout_io::{Caching, Engine, Fallback, Kind, Lane, Stop};
 use flatout_measure::warning;
 use flatout_sys::clock::monotonic_ns;
-use flatout_sys::page_cache::{self, CacheState};
-use flatout_sys::usage;
 use flatout_sys::view::ByteView;
 
 use super::{CacheStart, DigestKind, Limit, Measured, Reader};
-use crate::crew;
 use crate::error::Error;
+use crate::file_trial;
+use crate::file_trial::accounting::Scope;
+use crate::file_trial::page_cache::{self, Pages};
 
 /// Blocks shorter than this are too often all zero by chance to be counted.
 const ZERO_BLOCK_BYTES: usize = 512;
@@ -29,10 +26,8 @@ const CALIBRATION_BLOCKS: u64 = 20_000;
 /// Bytes of a suspected zero block that are read once more before anything is said.
 const ZERO_SAMPLE_BYTES: usize = 4096;
 
-/// Bytes that storage was asked to fetch for this process so far.
-fn device_read_bytes() -> Option<u64> {
-    usage::process_io().map(|totals| totals.device_read_bytes)
-}
+/// Direct reads may leave one part in this many of their bytes in the page cache.
+const CACHED_PART: u64 = 10;
 
 /// Bytes to be read, and how often.
 #[derive(Debug, Clone, Copy)]
@@ -122,23 +117,16 @@ impl Reader {
 
     /// Holds the page cache before and after against what the caching promises.
     fn audit_caching(&self, measured: &mut Measured) {
-        let before = measured.cached_before_bytes.unwrap_or(0);
-        let after = measured.cached_after_bytes.unwrap_or(0);
-        match self.source.caching() {
-            Caching::Direct if after.saturating_sub(before) > measured.bytes / 10 => {
-                let grown = after - before;
-                let text = format!(
-                    "the page cache grew by {grown} bytes during direct reads: they went through it"
-                );
-                measured.warn(warning::DIRECT_CACHED, text);
-            }
-            Caching::Dontcache if before > 0 => {
-                let text = format!(
-                    "{before} bytes were in the page cache already and were served from there"
-                );
-                measured.warn(warning::DONTCACHE_HIT, text);
-            }
-            _ => {}
+        let caching = self.source.caching();
+        let (before, after) = (measured.cached_before_bytes, measured.cached_after_bytes);
+        let grown = page_cache::growth_doubt(caching, before, after, measured.bytes / CACHED_PART);
+        if let Some(doubt) = grown {
+            measured.warn(&doubt.code, doubt.text);
+        }
+        if let Some(before) = before.filter(|&bytes| caching == Caching::Dontcache && bytes > 0) {
+            let text =
+                format!("{before} bytes were in the page cache already and were served from there");
+            measured.warn(warning::DONTCACHE_HIT, text);
         }
     }
 
@@ -200,8 +188,8 @@ impl Reader {
         while left > 0 && !total.stopped {
             let share = left.min(blocks_in_range);
             let repeats = match self.job.state {
-                CacheStart::AsItIs => (left / blocks_in_range).max(1),
-                CacheStart::Cold => 1,
+                CacheStart::Cold(_) => 1,
+                _ => (left / blocks_in_range).max(1),
             };
             let end_bytes =
                 share.saturating_mul(self.choice.tuning.block_bytes).min(self.end_bytes);
@@ -210,12 +198,7 @@ impl Reader {
                 total.cached_before_bytes = cached_before;
             }
             let (first, digest) = (total.passes == 0, total.xor32);
-            let fetched_before = device_read_bytes();
             self.pass(Range { start_bytes: 0, end_bytes, repeats }, duration_ns, &mut total)?;
-            let fetched = device_read_bytes().zip(fetched_before);
-            total.device_read_bytes = fetched.map(|(after, before)| {
-                total.device_read_bytes.unwrap_or(0) + after.saturating_sub(before)
-            });
             if !first {
                 let differs = share == blocks_in_range && total.xor32 != digest && !total.stopped;
                 total.xor32 = digest;
@@ -228,64 +211,46 @@ impl Reader {
                 break;
             }
         }
-        total.cached_after_bytes = self.cache_state(self.end_bytes).map(|state| state.cached_bytes);
+        let held = Some(self.pages(self.end_bytes)).filter(|_| self.source.kind() == Kind::Sized);
+        total.cached_after_bytes =
+            held.and_then(|pages| pages.held()).map(|held| held.cached_bytes);
         Ok(total)
     }
 
-    /// Clears the file from the cache where that is asked for, and proves it. Returns the bytes
-    /// of the range that are cached.
+    /// Brings the page cache into the state asked for, and proves it. Returns the bytes of the range
+    /// that are cached.
     fn set_cache_state(&self, end_bytes: u64, total: &mut Measured) -> Result<Option<u64>, Error> {
-        if self.job.state == CacheStart::AsItIs {
-            let state = self.cache_state(end_bytes);
-            let dirty = state.and_then(|state| state.dirty_bytes).filter(|&dirty| dirty > 0);
-            if let Some(dirty) = dirty.filter(|_| self.source.caching() == Caching::Direct) {
-                let text = format!(
-                    "{dirty} bytes had not reached the device yet: direct reads write them back first, \
-                     while the clock runs"
-                );
-                total.warn(warning::DIRTY_PAGES, text);
-            }
-            return Ok(state.map(|state| state.cached_bytes));
-        }
+        let state = self.job.state;
+        let is_cold = matches!(state, CacheStart::Cold(_));
         if self.source.kind() != Kind::Sized {
-            total.warn(
-                warning::NOT_COLD,
-                "what has no known length has no page cache that could be cleared",
-            );
+            if is_cold {
+                let text = "what has no known length has no page cache that could be cleared";
+                total.warn(warning::NOT_COLD, text);
+            }
             return Ok(None);
         }
-        let file = self.source.file();
-        let fail = || flatout_io::Error::system("clear the cache of", self.source.path());
-        let before = page_cache::state(file, 0, self.source.length_bytes()).ok();
-        let dirty = before.and_then(|before| before.dirty_bytes);
-        if let Some(dirty) = dirty.filter(|&dirty| dirty > 0) {
-            let text = format!(
-                "{dirty} bytes had not reached the device yet; they were written back first"
-            );
+        // The whole file is cleared, whatever of it is read.
+        let pages = self.pages(if is_cold { self.source.length_bytes() } else { end_bytes });
+        let found = pages.held();
+        let dirty = found.and_then(|found| found.dirty_bytes).filter(|&dirty| dirty > 0);
+        let goes_around = self.source.caching() == Caching::Direct;
+        if let Some(dirty) = dirty.filter(|_| is_cold || goes_around) {
+            let when = match is_cold {
+                true => "they were written back first",
+                false => "direct reads write them back first, while the clock runs",
+            };
+            let text = format!("{dirty} bytes had not reached the device yet; {when}");
             total.warn(warning::DIRTY_PAGES, text);
         }
-        let left = match page_cache::evict(file, 0, 0) {
-            Ok(left) => left,
-            Err(error) if matches!(error.kind(), PermissionDenied | Unsupported) => {
-                let text = "the file was dropped from the page cache, but whether it is gone cannot be proved: it belongs to somebody else";
-                total.warn(warning::NOT_COLD, text);
-                return Ok(None);
-            }
-            Err(error) => return Err(fail()(error).into()),
-        };
-        if left.cached_bytes > 0 {
-            let bytes = left.cached_bytes;
-            let text = format!("{bytes} bytes stayed in the page cache: this pass is not cold");
-            total.warn(warning::NOT_COLD, text);
+        let held = pages.bring(state, self.job.cancel)?;
+        if let Some(doubt) = page_cache::start_doubt(state, held, end_bytes) {
+            total.warn(&doubt.code, doubt.text);
         }
-        Ok(Some(left.cached_bytes))
+        Ok(held.map(|held| held.cached_bytes))
     }
 
-    fn cache_state(&self, end_bytes: u64) -> Option<CacheState> {
-        if self.source.kind() != Kind::Sized {
-            return None;
-        }
-        page_cache::state(self.source.file(), 0, end_bytes).ok()
+    fn pages(&self, length_bytes: u64) -> Pages<'_> {
+        Pages { file: self.source.file(), path: self.source.path(), length_bytes }
     }
 
     /// The passes over a range, by all lanes together; adds to `total`.
@@ -296,10 +261,9 @@ impl Reader {
         total: &mut Measured,
     ) -> Result<(), Error> {
         let tuning = self.choice.tuning;
-        let deadline = OnceLock::new();
         let prepare =
             |_| -> Result<_, Error> { Ok(Scanner::prepare(self.source.reopen()?, &tuning)?) };
-        let work = |index, lane: &mut (Scanner, Option<Fallback>)| -> Result<Tally, Error> {
+        let work = |index, lane: &mut (Scanner, Option<Fallback>), begun_ns| {
             let plan = Plan {
                 start_bytes: range.start_bytes,
                 end_bytes: range.end_bytes,
@@ -307,8 +271,7 @@ impl Reader {
                 split: tuning.split,
                 lane: Lane { index, count: tuning.threads },
             };
-            let ends_ns = duration_ns.map(|ns| *deadline.get_or_init(|| monotonic_ns() + ns));
-            let mut stop = Stop::new(self.job.cancel, ends_ns);
+            let mut stop = Stop::new(self.job.cancel, duration_ns.map(|ns| begun_ns + ns));
             let (scanner, fallback) = lane;
             let mut tally =
                 Tally { engine: scanner.engine(), fallback: fallback.take(), ..Tally::default() };
@@ -330,13 +293,14 @@ impl Reader {
             }
             Ok(tally)
         };
-        let crewed = crew::run(tuning.threads, prepare, work);
-        total.elapsed_ns += crewed.elapsed_ns;
+        let ran = file_trial::run(tuning.threads, Scope::Process, prepare, work)?;
+        total.elapsed_ns += ran.elapsed_ns;
+        let fetched = ran.accounts.device_read_bytes();
+        total.device_read_bytes = fetched.map(|bytes| total.device_read_bytes.unwrap_or(0) + bytes);
         total.passes += range.repeats;
         let mut digest = Xor32::default();
         let mut zeros = Vec::new();
-        for tally in crewed.results {
-            let tally = tally?;
+        for tally in ran.results {
             digest.merge(tally.digest);
             total.bytes += tally.pass.bytes;
             total.blocks += tally.pass.blocks;

@@ -9,7 +9,7 @@ use flatout_measure::record::{Outcome, Status};
 use flatout_measure::row::{Parameters, Row, Unit};
 use flatout_measure::warning::{self, Warning};
 
-use super::{DigestKind, Limit, Measured, Reader};
+use super::{CacheStart, DigestKind, Limit, Measured, Reader};
 use crate::fact;
 
 /// Id of the row of a read.
@@ -64,8 +64,9 @@ impl Reader {
             .with(
                 "state",
                 match self.job.state {
-                    super::CacheStart::Cold => "cold",
-                    super::CacheStart::AsItIs => "as_it_is",
+                    CacheStart::Cold(_) => "cold",
+                    CacheStart::Hot | CacheStart::HotAlready => "hot",
+                    CacheStart::AsItIs => "as_it_is",
                 },
             );
         ReadRow(parameters)
@@ -180,9 +181,12 @@ impl Reader {
 
     /// What the sampler wants to know of a trial.
     pub fn sample(measured: &Measured) -> Sample {
+        let mut facts = Facts::default().with(fact::BYTES, measured.bytes);
+        facts.set_known(fact::DEVICE_READ_BYTES, measured.device_read_bytes);
         Sample {
             amount: measured.bytes as f64,
             elapsed_ns: measured.elapsed_ns,
+            facts,
             warnings: measured.warnings.clone(),
             ..Sample::default()
         }

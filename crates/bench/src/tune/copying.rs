@@ -10,7 +10,6 @@ use flatout_io::transfer::{BUFFER_BYTES, Method};
 use flatout_io::{Engine, SizeClass, Tuning};
 use flatout_measure::case::{Sample, TrialError};
 use flatout_sys::clock::monotonic_ns;
-use flatout_sys::usage;
 use flatout_tree::copy::event::{Event, Watch};
 use flatout_tree::copy::options::{
     Appearance, Assurance, CopyOptions, Durability, Overwrite, Preserve, Reach, Tuned, Unchanged,
@@ -24,6 +23,7 @@ use super::group::Group;
 use crate::cache::Clearing;
 use crate::error::Error;
 use crate::fact;
+use crate::file_trial::accounting::{self, Account};
 use crate::versus::{State, state};
 
 /// What a copy may remember in memory.
@@ -46,11 +46,11 @@ pub(super) fn copy(
     let wanted = if group.cached { State::Hot } else { State::Cold };
     let mut facts = state::bring(source, wanted, Clearing::File, options.cancel)?;
     let target = group.target.fresh();
-    let fetched_before = device_read_bytes();
+    let before = Account::read(accounting::Scope::Process);
     let begun_ns = monotonic_ns();
     let ended = run(source, &target, tuning, options);
     let elapsed_ns = monotonic_ns() - begun_ns;
-    let fetched_after = device_read_bytes();
+    let accounts = before.until_now();
     if group.size != SizeClass::Tiny {
         let removed = remove_tree(&target).map_err(IoError::system("remove", &target));
         removed.map_err(Error::from)?;
@@ -66,15 +66,9 @@ pub(super) fn copy(
         SizeClass::Tiny => ended.totals.files,
         SizeClass::Small | SizeClass::Large => ended.totals.bytes_accepted,
     };
-    let fetched = fetched_before.zip(fetched_after);
-    let fetched = fetched.map(|(before, after)| after.saturating_sub(before));
     facts.set(fact::BYTES, ended.totals.bytes_accepted);
-    facts.set_known(fact::DEVICE_READ_BYTES, fetched);
+    facts.set_known(fact::DEVICE_READ_BYTES, accounts.device_read_bytes());
     Ok(Sample { amount: amount as f64, elapsed_ns, facts, ..Sample::default() })
-}
-
-fn device_read_bytes() -> Option<u64> {
-    usage::process_io().map(|totals| totals.device_read_bytes)
 }
 
 /// The method that stands for an engine where files are copied.

@@ -1,23 +1,21 @@
 //! One trial of a setting: the state of the page cache is set and proved, then the work is done by
 //! the code that does it for `flatout read`, `write` and `copy`.
 
-use std::fs::{self, File};
-use std::os::fd::AsFd;
-use std::path::Path;
+use std::fs;
 
 use flatout_io::{Existing, Tuning, Work};
 use flatout_measure::case::{Case, Sample, TrialError};
-use flatout_measure::warning::{self, Warning};
+use flatout_measure::fact::Facts;
+use flatout_measure::warning;
 
 use super::Options;
 use super::copying;
 use super::group::{Group, Setting};
-use crate::choice::{REFUSALS, Wishes};
+use crate::choice::Wishes;
 use crate::error::Error;
-use crate::fact;
-use crate::read::{CacheStart, DigestKind, Job, Limit, Reader};
-use crate::residency;
+use crate::read::{CacheStart, Clearing, Job};
 use crate::write;
+use crate::{fact, file_trial};
 
 /// The setting as a case for the sampler.
 pub(super) fn case<'a>(
@@ -39,50 +37,16 @@ pub(super) fn case<'a>(
     }
 }
 
+/// A state that was not to be had has no figure here.
 fn read(group: &Group<'_>, tuning: &Tuning, options: &Options) -> Result<Sample, TrialError> {
-    let path = group.source.large_file();
-    if group.cached {
-        warm(&path, group, options)?;
+    let state = if group.cached { CacheStart::Hot } else { CacheStart::Cold(Clearing::File) };
+    let sample = Job::exactly(group.source.large_file(), tuning, state, options.cancel).sample()?;
+    let find = |code| sample.warnings.iter().find(|warning| warning.code == code);
+    match (find(warning::NOT_COLD), find(warning::NOT_HOT)) {
+        (Some(doubt), _) => Err(TrialError::Unsupported(doubt.text.clone())),
+        (_, Some(doubt)) => Err(TrialError::Failed(doubt.text.clone())),
+        _ => Ok(sample),
     }
-    let reader = Reader::open(Job {
-        path,
-        wishes: Wishes::exactly(tuning),
-        block_count: None,
-        limit: Limit::Blocks,
-        state: if group.cached { CacheStart::AsItIs } else { CacheStart::Cold },
-        digest: DigestKind::Xor32,
-        profile: None,
-        cancel: options.cancel,
-    })?;
-    let measured = reader.trial()?;
-    refuse(reader.warnings())?;
-    refuse(&measured.warnings)?;
-    let before = measured.cached_before_bytes;
-    if group.cached && before.is_some_and(|bytes| bytes < group.file_bytes()) {
-        let text = "the file did not stay in the page cache: memory is short";
-        return Err(TrialError::Failed(text.to_owned()));
-    }
-    let mut sample = Reader::sample(&measured);
-    sample.facts.set(fact::BYTES, measured.bytes);
-    sample.facts.set_known(fact::DEVICE_READ_BYTES, measured.device_read_bytes);
-    Ok(sample)
-}
-
-/// Settings that were not to be had, and states that were not, have no figure.
-fn refuse(warnings: &[Warning]) -> Result<(), TrialError> {
-    let is_refusal = |code: &str| REFUSALS.contains(&code) || code == warning::NOT_COLD;
-    match warnings.iter().find(|warning| is_refusal(&warning.code)) {
-        Some(refusal) => Err(TrialError::Unsupported(refusal.text.clone())),
-        None => Ok(()),
-    }
-}
-
-fn warm(path: &Path, group: &Group<'_>, options: &Options) -> Result<(), TrialError> {
-    let file = File::open(path).map_err(flatout_io::Error::system("open", path));
-    let file = file.map_err(Error::from)?;
-    residency::warm(file.as_fd(), group.file_bytes(), options.cancel).map_err(|error| {
-        TrialError::Failed(format!("cannot bring {path:?} into the page cache: {error}"))
-    })
 }
 
 /// Writes a new file until it is durable; it is gone afterwards.
@@ -109,13 +73,10 @@ fn written(
     let removed = fs::remove_file(&path).map_err(flatout_io::Error::system("remove", &path));
     let measured = measured?;
     removed.map_err(Error::from)?;
-    refuse(&measured.warnings)?;
-    let Some(elapsed_ns) = measured.to_durable_ns else {
-        return Err(TrialError::Interrupted);
-    };
-    let mut sample = Sample { amount: measured.bytes as f64, elapsed_ns, ..Sample::default() };
-    sample.facts.set(fact::BYTES, measured.bytes);
-    sample.facts.set_known(fact::DEVICE_WRITE_BYTES, measured.device_write_bytes);
-    sample.warnings = measured.warnings;
-    Ok(sample)
+    file_trial::refuse(&measured.warnings)?;
+    let elapsed_ns = measured.to_durable_ns.ok_or(TrialError::Interrupted)?;
+    let mut facts = Facts::default().with(fact::BYTES, measured.bytes);
+    facts.set_known(fact::DEVICE_WRITE_BYTES, measured.device_write_bytes);
+    let (amount, warnings) = (measured.bytes as f64, measured.warnings);
+    Ok(Sample { amount, elapsed_ns, facts, warnings, ..Sample::default() })
 }

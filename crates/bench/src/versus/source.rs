@@ -14,7 +14,7 @@ use flatout_tree::remove::remove_tree;
 use super::fact;
 use crate::corpus::Tally;
 use crate::error::Error;
-use crate::residency;
+use crate::file_trial;
 use crate::versus::state;
 
 /// Bytes written and compared at a time.
@@ -159,7 +159,7 @@ impl Source {
             let length = self.file_bytes;
             let state = match cache {
                 Cache::Hot => {
-                    let warmed = residency::warm(file.as_fd(), length, self.cancel);
+                    let warmed = file_trial::page_cache::warm(file.as_fd(), length, self.cancel);
                     warmed.map_err(IoError::system("read", &path))?;
                     page_cache::state(file.as_fd(), 0, length)
                 }

@@ -20,7 +20,7 @@ use rustix::io::Errno;
 use super::fact;
 use crate::cache::Clearing;
 use crate::error::Error;
-use crate::residency;
+use crate::file_trial;
 use crate::versus::State;
 
 /// Part of the source that must be in the cache for it to be hot.
@@ -172,7 +172,7 @@ fn data_bytes(entry: &Entry<'_>) -> u64 {
 fn warm(file: BorrowedFd<'_>, entry: &Entry<'_>, cancel: CancelToken) -> io::Result<()> {
     let end = entry.facts.st_size as u64;
     if !is_sparse(entry) {
-        return residency::warm(file, end, cancel);
+        return file_trial::page_cache::warm(file, end, cancel);
     }
     let mut buffer = vec![0; 256 << 10];
     let mut position = 0;
@@ -197,7 +197,7 @@ fn warm(file: BorrowedFd<'_>, entry: &Entry<'_>, cancel: CancelToken) -> io::Res
 /// made them long ago; dirty pages would stay, and be found.
 fn cool(root: &Path, clearing: Clearing, cancel: CancelToken) -> Result<Found, Error> {
     settle(root)?;
-    residency::clear_system(clearing)
+    file_trial::page_cache::clear_system(clearing)
         .map_err(IoError::system("drop the caches by", Path::new("/proc/sys/vm/drop_caches")))?;
     let mut sweep = 0;
     loop {

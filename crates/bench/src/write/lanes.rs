@@ -2,18 +2,21 @@
 
 use std::io;
 
-use flatout_io::operations::{
-    Access, After, Done, Operations, Request, Timestamps, Workload, uring_refusal,
-};
+use flatout_io::operations::{Access, After, Done, Operations, Request, Timestamps, Workload};
 use flatout_io::{Engine, Error as IoError, Fallback, Lane, Stop, Target};
 use flatout_measure::warning::{self, Warning};
 use flatout_sys::clock::monotonic_ns;
 use flatout_sys::generator::{fill_pattern, fill_random};
 
-use super::account::Account;
 use super::{Data, Measured, Sync, Writer};
 use crate::crew;
 use crate::error::Error;
+use crate::file_trial::accounting::{Account, Scope};
+use crate::file_trial::page_cache::{self, Pages};
+
+/// Direct writes may leave one part in this many of their bytes in the page cache: odd ends of a
+/// file go through it.
+const CACHED_PART: u64 = 10;
 
 /// Bytes that the null engine is given to find the harness's own share.
 const CALIBRATION_BYTES: u64 = 64 << 20;
@@ -71,11 +74,7 @@ impl Workload for Blocks {
     }
 }
 
-struct Prepared<'a> {
-    operations: Operations<'a>,
-    engine: Engine,
-    fallback: Option<Fallback>,
-}
+type Prepared<'a> = (Operations<'a>, Option<Fallback>);
 
 impl Writer {
     /// Writes all blocks, and makes them durable where that is asked for.
@@ -87,7 +86,14 @@ impl Writer {
         let tuning = self.choice.tuning;
         let targets: Vec<Target> =
             (0..tuning.threads).map(|_| self.target.reopen()).collect::<Result<_, _>>()?;
-        let before = Account::read(&self.target, self.length_bytes);
+        let pages = Pages {
+            file: self.target.file(),
+            path: self.target.path(),
+            length_bytes: self.length_bytes,
+        };
+        let cached = || pages.held().map(|held| held.cached_bytes);
+        let cached_before_bytes = cached();
+        let before = Account::read(Scope::Process);
         let crewed = crew::run(
             tuning.threads,
             |index| self.prepare(&targets[index as usize]),
@@ -109,8 +115,14 @@ impl Writer {
             self.target.set_length(self.length_bytes)?;
             self.make_durable(&mut measured)?;
         }
-        let after = Account::read(&self.target, self.length_bytes);
-        before.settle(after, self.target.caching(), &mut measured);
+        measured.device_write_bytes = before.until_now().device_write_bytes();
+        measured.cached_after_bytes = cached();
+        let (caching, most_bytes) = (self.target.caching(), measured.bytes / CACHED_PART);
+        let after = measured.cached_after_bytes;
+        let doubt = page_cache::growth_doubt(caching, cached_before_bytes, after, most_bytes);
+        if let Some(doubt) = doubt {
+            warning::add(&mut measured.warnings, doubt);
+        }
         if !measured.stopped {
             measured.harness_ns = self.harness_ns();
         }
@@ -141,37 +153,23 @@ impl Writer {
     }
 
     fn prepare<'a>(&self, target: &'a Target) -> Result<Prepared<'a>, Error> {
-        let tuning = self.choice.tuning;
-        let slot_bytes = tuning.block_bytes as usize;
         let access = Access { caching: target.caching(), completion: self.job.sync.completion() };
-        let fail = || IoError::system("get buffers to write", target.path());
-        let sync = || Operations::sync(&[target.file()], access, slot_bytes).map_err(fail());
-        if tuning.engine != Engine::Uring {
-            return Ok(Prepared { operations: sync()?, engine: Engine::Sync, fallback: None });
-        }
-        match Operations::uring(&[target.file()], access, slot_bytes, tuning.depth) {
-            Ok(operations) => Ok(Prepared { operations, engine: Engine::Uring, fallback: None }),
-            Err(error) => {
-                let Some(why) = uring_refusal(&error) else { return Err(fail()(error).into()) };
-                let text = format!("io_uring was not possible: {why}; written with sync");
-                let fallback = Some(Fallback::new("uring_refused", text));
-                Ok(Prepared { operations: sync()?, engine: Engine::Sync, fallback })
-            }
-        }
+        let made = Operations::prepare(&[target.file()], access, &self.choice.tuning);
+        Ok(made.map_err(IoError::system("get buffers to write", target.path()))?)
     }
 
     fn write_lane(
         &self,
         lane: Lane,
-        prepared: &mut Prepared<'_>,
+        (operations, fallback): &mut Prepared<'_>,
     ) -> Result<(Blocks, Engine, Option<Fallback>), Error> {
         let mut blocks = self.blocks(lane, self.length_bytes);
         let mut stop = Stop::new(self.job.cancel, None);
         let fail = || IoError::system("write", self.target.path());
-        prepared.operations.run(&mut blocks, Timestamps::None, &mut stop).map_err(fail())?;
+        operations.run(&mut blocks, Timestamps::None, &mut stop).map_err(fail())?;
         match blocks.failure.take() {
             Some(error) => Err(fail()(error).into()),
-            None => Ok((blocks, prepared.engine, prepared.fallback.take())),
+            None => Ok((blocks, operations.engine(), fallback.take())),
         }
     }
 

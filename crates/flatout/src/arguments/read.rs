@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
-use flatout_bench::read::{CacheStart, DigestKind, Job, Limit};
+use flatout_bench::read::{CacheStart, Clearing, DigestKind, Job, Limit};
 use flatout_io::MachineProfile;
 use flatout_sys::cancel::CancelToken;
 
@@ -96,7 +96,7 @@ impl Read {
             wishes: self.moving.wishes(self.engine, self.split),
             block_count: self.moving.block_count,
             limit,
-            state: if self.cold { CacheStart::Cold } else { CacheStart::AsItIs },
+            state: if self.cold { CacheStart::Cold(Clearing::File) } else { CacheStart::AsItIs },
             digest: match self.digest {
                 DigestChoice::Xor32 => DigestKind::Xor32,
                 DigestChoice::None => DigestKind::None,

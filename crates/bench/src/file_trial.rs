@@ -1,0 +1,82 @@
+//! What all trials on a file share, in `read`, `write` and the areas cache, disk and tune: the page
+//! cache is brought into a state that is proved (`file_trial/page_cache.rs`), workers run between two
+//! readings of the I/O accounting (`file_trial/accounting.rs`), and what was not to be had is no
+//! figure.
+
+pub(crate) mod accounting;
+pub(crate) mod page_cache;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use flatout_measure::case::TrialError;
+use flatout_measure::warning::{self, Warning};
+use flatout_sys::clock::monotonic_ns;
+
+use crate::crew::{self, ThreadError, Watch};
+use accounting::{Account, Accounts, Scope};
+
+/// What the workers of a trial did.
+#[derive(Debug)]
+pub(crate) struct Ran<T> {
+    /// One result per worker, in order.
+    pub(crate) results: Vec<T>,
+    /// When all were ready, right before the first one began.
+    pub(crate) begun_ns: u64,
+    /// From the first start to the last end.
+    pub(crate) elapsed_ns: u64,
+    /// The I/O accounting, read outside of that time.
+    pub(crate) accounts: Accounts,
+}
+
+/// Runs `prepare` and then `work` in so many threads. The clock runs for `work` alone, which is told
+/// when that began; the accounts hold neither what the preparation costs nor what giving buffers
+/// back costs.
+///
+/// Errors: the first of a worker, or that a thread cannot be started.
+pub(crate) fn run<P, T: Send, E: Send + From<ThreadError>>(
+    threads: u32,
+    scope: Scope<'_>,
+    prepare: impl Fn(u32) -> Result<P, E> + Sync,
+    work: impl Fn(u32, &mut P, u64) -> Result<T, E> + Sync,
+) -> Result<Ran<T>, E> {
+    let begun_ns = AtomicU64::new(0);
+    let readings = Mutex::new((Account::default(), Account::default()));
+    let lock = || readings.lock().unwrap_or_else(PoisonError::into_inner);
+    let watch = Watch {
+        begins: &|| {
+            lock().0 = Account::read(scope);
+            begun_ns.store(monotonic_ns(), Ordering::Release);
+        },
+        ended: &|| lock().1 = Account::read(scope),
+    };
+    let crewed = crew::run_watched(threads, watch, prepare, |index, prepared| {
+        work(index, prepared, begun_ns.load(Ordering::Acquire))
+    });
+    let results = crewed.results.into_iter().collect::<Result<_, _>>()?;
+    let (before, worked) = readings.into_inner().unwrap_or_else(PoisonError::into_inner);
+    Ok(Ran {
+        results,
+        begun_ns: begun_ns.into_inner(),
+        elapsed_ns: crewed.elapsed_ns,
+        accounts: Accounts { before, synced: worked.clone(), worked },
+    })
+}
+
+/// Codes that say that an engine or a caching was not to be had.
+const REFUSALS: [&str; 4] = [
+    warning::URING_REFUSED,
+    warning::MMAP_REFUSED,
+    warning::DIRECT_REFUSED,
+    warning::DONTCACHE_REFUSED,
+];
+
+/// A row that names settings that were not to be had has no figure: what was measured instead has
+/// rows of its own.
+pub(crate) fn refuse(warnings: &[Warning]) -> Result<(), TrialError> {
+    let is_refusal = |warning: &&Warning| REFUSALS.contains(&warning.code.as_str());
+    match warnings.iter().find(is_refusal) {
+        Some(refusal) => Err(TrialError::Unsupported(refusal.text.clone())),
+        None => Ok(()),
+    }
+}

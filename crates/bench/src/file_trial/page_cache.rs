@@ -1,0 +1,221 @@
+//! What the page cache holds of a file when a trial begins, and the proof of it.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+
+use flatout_io::{Caching, Error as IoError};
+use flatout_measure::warning::{self, Warning};
+use flatout_sys::cancel::CancelToken;
+use flatout_sys::page_cache::{self, CacheState};
+use rustix::io::Errno;
+
+use crate::error::Error;
+
+/// Bytes read at a time.
+const CHUNK_BYTES: usize = 1 << 20;
+
+/// What the page cache holds of the file when a trial begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CacheStart {
+    /// Whatever it holds.
+    AsItIs,
+    /// All of it: what is not there is read before.
+    Hot,
+    /// All of it, because of what was read before; nothing is done for that.
+    HotAlready,
+    /// Nothing of it.
+    Cold(Clearing),
+}
+
+/// How the cache is cleared before a cold trial.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Clearing {
+    /// This file only: write back, DONTNEED, cachestat.
+    File,
+    /// This file, and then the caches of the whole system (drop_caches 3). Needs root.
+    System,
+}
+
+impl Clearing {
+    /// Refuses to drop the system's caches without the right to.
+    ///
+    /// Errors: that right is missing.
+    pub(crate) fn check(self) -> Result<(), Error> {
+        if self == Self::System && !page_cache::may_drop_system_caches() {
+            let text =
+                "--drop-caches: /proc/sys/vm/drop_caches cannot be written to; it needs root";
+            return Err(Error::NoRoom(text.to_owned()));
+        }
+        Ok(())
+    }
+}
+
+/// The first bytes of a file, of which the page cache may hold some.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pages<'a> {
+    pub(crate) file: BorrowedFd<'a>,
+    /// Its name in messages.
+    pub(crate) path: &'a Path,
+    pub(crate) length_bytes: u64,
+}
+
+impl Pages<'_> {
+    /// What the page cache holds of them; none where nobody tells.
+    pub(crate) fn held(&self) -> Option<CacheState> {
+        page_cache::state(self.file, 0, self.length_bytes).ok()
+    }
+
+    /// Brings the page cache into a state, and says what it holds then. To be called outside of any
+    /// timed region; a wish to stop ends it early.
+    ///
+    /// Errors: those of the kernel. Somebody else's file, some network filesystems and old kernels
+    /// tell nothing, which is none.
+    pub(crate) fn bring(
+        &self,
+        start: CacheStart,
+        cancel: CancelToken,
+    ) -> Result<Option<CacheState>, Error> {
+        let done = match start {
+            CacheStart::AsItIs | CacheStart::HotAlready => Ok(()),
+            CacheStart::Hot => warm(self.file, self.length_bytes, cancel)
+                .map_err(IoError::system("bring into the page cache", self.path)),
+            CacheStart::Cold(clearing) => {
+                let evicted = clear_system(clearing)
+                    .and_then(|()| page_cache::evict(self.file, 0, self.length_bytes));
+                match evicted {
+                    Ok(left) => return Ok(Some(left)),
+                    Err(error) if tells_nothing(&error) => return Ok(None),
+                    Err(error) => Err(IoError::system("clear the cache of", self.path)(error)),
+                }
+            }
+        };
+        done?;
+        Ok(self.held())
+    }
+}
+
+/// Whether an error only says that nobody may know what the page cache holds of the file.
+fn tells_nothing(error: &io::Error) -> bool {
+    use io::ErrorKind::{PermissionDenied, Unsupported};
+    matches!(error.kind(), PermissionDenied | Unsupported)
+}
+
+/// The doubt about a state that was asked for, of which `wanted_bytes` should be there.
+pub(crate) fn start_doubt(
+    start: CacheStart,
+    held: Option<CacheState>,
+    wanted_bytes: u64,
+) -> Option<Warning> {
+    let held_bytes = held.map(|held| held.cached_bytes);
+    let (code, text) = match (start, held_bytes) {
+        (CacheStart::Cold(_), Some(bytes)) if bytes > 0 => (
+            warning::NOT_COLD,
+            format!("{bytes} bytes of the file stayed in the page cache: it is not cold"),
+        ),
+        (CacheStart::Cold(_), None) => (
+            warning::NOT_COLD,
+            "the file was dropped from the page cache, but whether it is gone cannot be proved: it \
+             belongs to somebody else, or nobody tells here"
+                .to_owned(),
+        ),
+        (CacheStart::Hot | CacheStart::HotAlready, Some(bytes)) if bytes < wanted_bytes => (
+            warning::NOT_HOT,
+            format!(
+                "only {bytes} of {wanted_bytes} bytes stayed in the page cache: memory is short"
+            ),
+        ),
+        _ => return None,
+    };
+    Some(Warning::new(code, text))
+}
+
+/// The doubt where direct I/O made the page cache grow by more than so many bytes.
+pub(crate) fn growth_doubt(
+    caching: Caching,
+    before: Option<u64>,
+    after: Option<u64>,
+    most_bytes: u64,
+) -> Option<Warning> {
+    let grown = after?.saturating_sub(before?);
+    let text =
+        format!("the page cache grew by {grown} bytes during direct I/O: it went through it");
+    (caching == Caching::Direct && grown > most_bytes)
+        .then(|| Warning::new(warning::DIRECT_CACHED, text))
+}
+
+/// Reads the first `length_bytes` of a file unless the page cache holds as many of it; a wish to
+/// stop ends it early. To be called outside of any timed region.
+///
+/// Errors: those of the kernel. Where nobody tells what the cache holds, the file is read.
+pub(crate) fn warm(file: BorrowedFd<'_>, length_bytes: u64, cancel: CancelToken) -> io::Result<()> {
+    let state = page_cache::state(file, 0, length_bytes);
+    if state.is_ok_and(|state| state.cached_bytes >= length_bytes) {
+        return Ok(());
+    }
+    let mut buffer = vec![0; CHUNK_BYTES];
+    let mut offset = 0;
+    while offset < length_bytes && !cancel.is_cancelled() {
+        match rustix::io::pread(file, &mut buffer, offset) {
+            Ok(0) => break,
+            Ok(got) => offset += got as u64,
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    Ok(())
+}
+
+/// Drops the caches of the whole system, where that is asked for.
+///
+/// Errors: those of writing to `/proc/sys/vm/drop_caches`.
+pub(crate) fn clear_system(clearing: Clearing) -> io::Result<()> {
+    if clearing == Clearing::System {
+        rustix::fs::sync();
+        page_cache::drop_system_caches(3)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::os::fd::AsFd;
+
+    use super::*;
+
+    #[test]
+    fn a_file_that_was_dropped_is_brought_back() {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&vec![1; 3 << 20]).unwrap();
+        page_cache::evict(file.as_fd(), 0, 3 << 20).unwrap();
+        warm(file.as_fd(), 3 << 20, CancelToken::manual()).unwrap();
+        let state = page_cache::state(file.as_fd(), 0, 3 << 20).unwrap();
+        assert_eq!(state.cached_bytes, 3 << 20);
+    }
+
+    #[test]
+    fn direct_requests_that_fill_the_page_cache_are_doubted() {
+        let doubt = |caching, after| growth_doubt(caching, Some(4096), after, 10_000);
+        assert_eq!(doubt(Caching::Direct, Some(104_096)).unwrap().code, warning::DIRECT_CACHED);
+        assert_eq!(doubt(Caching::Buffered, Some(104_096)), None);
+        assert_eq!(growth_doubt(Caching::Direct, None, Some(1 << 30), 10_000), None);
+        for after in [None, Some(0), Some(4096), Some(4096 + 10_000)] {
+            assert_eq!(doubt(Caching::Direct, after), None, "an odd end, or unknown: {after:?}");
+        }
+    }
+
+    #[test]
+    fn a_state_that_is_not_there_or_not_proved_is_doubted() {
+        let held = |cached_bytes| Some(CacheState { cached_bytes, dirty_bytes: None });
+        let code = |start, held| start_doubt(start, held, 100).map(|doubt| doubt.code);
+        let cold = CacheStart::Cold(Clearing::File);
+        assert_eq!(code(cold, held(0)), None);
+        for left in [held(1), None] {
+            assert_eq!(code(cold, left).as_deref(), Some(warning::NOT_COLD));
+        }
+        assert_eq!(code(CacheStart::Hot, held(99)).as_deref(), Some(warning::NOT_HOT));
+        assert_eq!((code(CacheStart::Hot, held(100)), code(CacheStart::Hot, None)), (None, None));
+        assert_eq!(code(CacheStart::AsItIs, None), None);
+    }
+}
