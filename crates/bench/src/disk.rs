@@ -200,6 +200,7 @@ fn run(options: &Options, estimate: &Planned, sampler: &mut Sampler<'_>) -> Resu
     drop(file);
     let metadata = estimate.metadata.as_ref();
     if let Some(metadata) = metadata.filter(|_| !options.cancel.is_cancelled()) {
+        metadata::check(metadata)?;
         outcomes.extend(metadata::run(metadata, &mut sampler.within(metadata_ns))?);
     }
     outcomes.extend(estimate.metadata_refusal.as_ref().map(|why| Outcome {

@@ -148,7 +148,7 @@ pub(super) fn plan(options: &Options) -> Result<Planned, Error> {
         Err(Error::NoRoom(why)) if !rows.is_empty() => (None, Some(why)),
         metadata => (metadata?, None),
     };
-    let metadata_bytes = metadata.as_ref().map_or(0, metadata::write_bytes);
+    let metadata_bytes = metadata.as_ref().map_or(0, |options| metadata::Needs::of(options).bytes);
     let usual = options.grid.usual();
     let cap_bytes = match options.runtime_ns {
         Some(_) if options.max_write_bytes.is_some() => u64::MAX,
@@ -228,16 +228,17 @@ fn metadata_options(options: &Options, place: &Place) -> Result<Option<MetadataO
     if !(is_asked && is_possible) {
         return Ok(None);
     }
+    let extent = match (selection.patterns.is_empty(), options.grid) {
+        (false, Grid::Short) => metadata::Extent::Full,
+        _ => metadata::Extent::Quick,
+    };
     let wanted = MetadataOptions {
         directory: place.path().to_owned(),
         files: if options.grid == Grid::Quick { QUICK_METADATA_FILES } else { METADATA_FILES },
         directories_many: METADATA_DIRECTORIES,
-        threads: None,
+        threads: extent.threads(),
         small_file_bytes: SMALL_FILE_BYTES,
-        extent: match (selection.patterns.is_empty(), options.grid) {
-            (false, Grid::Short) => metadata::Extent::Full,
-            _ => metadata::Extent::Quick,
-        },
+        extent,
         cancel: options.cancel,
     };
     // Of what may be written an eighth; it takes a tenth of what it is told is free.

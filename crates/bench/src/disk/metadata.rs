@@ -33,7 +33,7 @@ use flatout_sys::cancel::CancelToken;
 use crate::crew;
 use crate::error::Error;
 
-pub(super) use room::{check, fitted, write_bytes};
+pub(super) use room::{Needs, check, fitted};
 
 use row::{MetadataRow, Test};
 use test_files::TestFiles;
@@ -49,8 +49,8 @@ pub(super) struct MetadataOptions {
     /// Directories over which the files are spread in the rows of `many`; rounded up so that
     /// threads have equal shares.
     pub(super) directories_many: u32,
-    /// Numbers of threads; `None` for one, and in full extent also one per CPU.
-    pub(super) threads: Option<Vec<u32>>,
+    /// Numbers of threads, ascending, each once.
+    pub(super) threads: Vec<u32>,
     /// Bytes written to each file that is made durable.
     pub(super) small_file_bytes: u64,
     /// Which rows.
@@ -69,28 +69,18 @@ pub(super) enum Extent {
 }
 
 impl Extent {
+    /// The numbers of threads.
+    pub(super) fn threads(self) -> Vec<u32> {
+        let cpus = affinity::allowed_cpu_count().min(crew::MAX_THREADS);
+        if self == Self::Full && cpus > 1 { vec![1, cpus] } else { vec![1] }
+    }
+
     /// Trials of a row at most: each leaves files until the end of the run.
     fn most_trials(self) -> u32 {
         match self {
             Self::Quick => 6,
             Self::Full => 10,
         }
-    }
-}
-
-impl MetadataOptions {
-    /// The numbers of threads, ascending, each once.
-    fn thread_counts(&self) -> Vec<u32> {
-        let mut counts = match (&self.threads, self.extent) {
-            (Some(counts), _) => counts.clone(),
-            (None, Extent::Quick) => vec![1],
-            (None, Extent::Full) => {
-                vec![1, affinity::allowed_cpu_count().min(crew::MAX_THREADS)]
-            }
-        };
-        counts.sort_unstable();
-        counts.dedup();
-        counts
     }
 }
 
@@ -103,17 +93,11 @@ const UNLINK_PART: u64 = 5;
 /// last row is degraded and says so.
 ///
 /// # Errors
-/// [`check`] refuses, or the directory cannot be made.
+/// The directory cannot be made.
 pub(super) fn run(
     options: &MetadataOptions,
     sampler: &mut Sampler<'_>,
 ) -> Result<Vec<Outcome>, Error> {
-    check(options)?;
-    measure(options, sampler)
-}
-
-/// [`run`] without the check.
-fn measure(options: &MetadataOptions, sampler: &mut Sampler<'_>) -> Result<Vec<Outcome>, Error> {
     let files = TestFiles::make(options)?;
     let most = options.extent.most_trials();
     let plan = sampler.plan.clone();
@@ -131,7 +115,7 @@ fn measure(options: &MetadataOptions, sampler: &mut Sampler<'_>) -> Result<Vec<O
     };
     let mut rows = phase(&Test::FIRST_PHASE, &plan);
     // More trials than there are files left would have to make new ones first.
-    let left = files.least_left() / options.thread_counts().len().max(1);
+    let left = files.least_left() / options.threads.len().max(1);
     let max_trials = plan.max_trials.min(left as u32).max(plan.min_trials);
     rows.extend(phase(&[Test::Unlink], &Plan { max_trials, budget_ns: unlink_ns, ..plan }));
     bound::apply(&mut rows);

@@ -33,27 +33,43 @@ const BLOCK_BYTES: u64 = 4 << 10;
 const INODES_PART: u64 = 2;
 /// Below this a trial is over before it says anything.
 const LEAST_FILES: u32 = 16;
-/// Files and directories that exist at the end at most, should as many trials be repeated as the
-/// sampler ever repeats; usually it is a third of that.
-pub(super) fn inodes(options: &MetadataOptions) -> u64 {
-    1 + file_sets(options)
-        .iter()
-        .map(|set| set.count * inodes_of_set(set.files, set.directories))
-        .sum::<u64>()
+
+/// What a run takes at most, should as many trials be repeated as the sampler ever repeats; usually
+/// it is a third of that.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::disk) struct Needs {
+    /// Files and directories that exist at the end.
+    pub(in crate::disk) inodes: u64,
+    /// Bytes that are written to the device; an estimate, because the journal's share differs between
+    /// filesystems.
+    pub(in crate::disk) bytes: u64,
 }
 
-/// Bytes that are written to the device at most, counted as [`inodes`]; an estimate, because the
-/// journal's share differs between filesystems.
-///
-/// Units: bytes.
-pub(in crate::disk) fn write_bytes(options: &MetadataOptions) -> u64 {
-    let content_bytes = options.small_file_bytes.next_multiple_of(BLOCK_BYTES) + SYNC_BYTES;
-    let of_set = |set: &FileSets| {
-        let each = if set.test == Test::Fsync { content_bytes } else { 0 };
-        u64::from(set.files) * (FILE_BYTES + each)
-            + u64::from(set.directories + 1) * DIRECTORY_BYTES
-    };
-    DIRECTORY_BYTES + file_sets(options).iter().map(|set| set.count * of_set(set)).sum::<u64>()
+impl Needs {
+    pub(in crate::disk) fn of(options: &MetadataOptions) -> Self {
+        let synced_bytes = options.small_file_bytes.next_multiple_of(BLOCK_BYTES) + SYNC_BYTES;
+        let mut needs = Self { inodes: 1, bytes: DIRECTORY_BYTES };
+        let mut add = |test, sets: u64, spread: Directories| {
+            let (files, directories) = (files_of(test, options), spread.count(options));
+            let each_bytes = FILE_BYTES + if test == Test::Fsync { synced_bytes } else { 0 };
+            let bytes =
+                u64::from(files) * each_bytes + u64::from(directories + 1) * DIRECTORY_BYTES;
+            needs.inodes += sets * inodes_of_set(files, directories);
+            needs.bytes += sets * bytes;
+        };
+        // The unlink rows use the files that the create rows left, or as many as those could have
+        // made.
+        let attempts = u64::from(attempts_most(options.extent));
+        for row in row::rows(&[Test::Create, Test::Fsync], options) {
+            add(row.test, attempts, row.directories);
+        }
+        Directories::ALL.into_iter().for_each(|spread| add(Test::Stat, 1, spread));
+        // A failed trial throws its files away, once per row.
+        for row in row::rows(&[Test::Rename], options) {
+            add(row.test, 1, row.directories);
+        }
+        needs
+    }
 }
 
 /// Refuses what makes no sense and what the filesystem has not the inodes or the room for.
@@ -105,53 +121,25 @@ impl Free {
     }
 
     fn is_enough(&self, options: &MetadataOptions) -> bool {
-        self.inodes.is_none_or(|most| inodes(options) <= most) && write_bytes(options) <= self.bytes
+        let needs = Needs::of(options);
+        self.inodes.is_none_or(|most| needs.inodes <= most) && needs.bytes <= self.bytes
     }
 
     fn refuse_unless_enough(&self, options: &MetadataOptions) -> Result<(), Error> {
         if self.is_enough(options) {
             return Ok(());
         }
+        let needs = Needs::of(options);
         Err(Error::NoRoom(format!(
             "cannot measure metadata in {:?}: up to {} files and directories and {} bytes are \
              needed, but {} and {} may be taken",
             options.directory,
-            inodes(options),
-            write_bytes(options),
+            needs.inodes,
+            needs.bytes,
             self.inodes.map_or("any number".to_owned(), |inodes| inodes.to_string()),
             self.bytes
         )))
     }
-}
-
-/// FileSets of one kind.
-struct FileSets {
-    test: Test,
-    count: u64,
-    files: u32,
-    directories: u32,
-}
-
-/// All file_sets of a run. The unlink rows use those that the create rows left, or as many as those
-/// could have made.
-fn file_sets(options: &MetadataOptions) -> Vec<FileSets> {
-    let rows = row::rows(&[Test::Create, Test::Fsync], options);
-    let attempts = u64::from(attempts_most(options.extent));
-    let fresh = rows.iter().map(|row| (row.test, attempts, row.directories));
-    let standing = Directories::ALL.map(|spread| (Test::Stat, 1, spread));
-    // A failed trial throws its files away, once per row.
-    let moving = row::rows(&[Test::Rename], options);
-    let moving = moving.iter().map(|row| (row.test, 1, row.directories));
-    fresh
-        .chain(standing)
-        .chain(moving)
-        .map(|(test, count, spread)| FileSets {
-            test,
-            count,
-            files: files_of(test, options),
-            directories: spread.count(options),
-        })
-        .collect()
 }
 
 /// Trials of a row that the sampler begins at most: those that count, and as many spoiled ones

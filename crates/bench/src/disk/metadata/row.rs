@@ -111,7 +111,7 @@ impl Directories {
         match self {
             Self::One => 1,
             Self::Many => {
-                let threads = options.thread_counts().last().copied().unwrap_or(1);
+                let threads = options.threads.last().copied().unwrap_or(1);
                 options.directories_many.max(2).next_multiple_of(threads.max(1))
             }
         }
@@ -143,11 +143,9 @@ impl Measurable for MetadataRow {
 
 /// The rows of `tests`.
 pub(super) fn rows(tests: &[Test], options: &MetadataOptions) -> Vec<MetadataRow> {
-    let counts = options.thread_counts();
     let spread = tests.iter().flat_map(|&test| Directories::ALL.map(|spread| (test, spread)));
-    spread
-        .flat_map(|(test, directories)| {
-            counts.iter().map(move |&threads| MetadataRow { test, directories, threads })
-        })
-        .collect()
+    let rows = |(test, directories)| {
+        options.threads.iter().map(move |&threads| MetadataRow { test, directories, threads })
+    };
+    spread.flat_map(rows).collect()
 }

@@ -17,8 +17,6 @@ use crate::error::Error;
 /// First letters of all names below the directory, and how deep they lie: set, directory, file.
 const NAMES: [&[u8]; 4] = [b"set-", b"d-", b"file-", b"moved-"];
 const DEPTH: u32 = 2;
-/// Names that are tried for the place itself.
-const ATTEMPTS: u32 = 16;
 /// Times that a directory is listed anew because something is left in it.
 const SWEEPS: u32 = 16;
 /// Bytes that getdents64 may fill at a time; the C library's size.
@@ -55,23 +53,15 @@ impl TestDirectory {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let parent = rustix::fs::open(directory, flags, Mode::empty())
             .map_err(IoError::system("open the directory", directory))?;
-        let failed = || IoError::system("make a directory in", directory);
-        let mut taken = Errno::EXIST;
-        for _ in 0..ATTEMPTS {
-            let now_ns = flatout_sys::clock::monotonic_ns();
-            let text = format!(".flatout-{}-{now_ns}", std::process::id());
-            let name = CString::new(text.as_str()).expect("digits and letters hold no zero byte");
-            match rustix::fs::mkdirat(&parent, &name, OWNER_ONLY) {
-                Ok(()) => {
-                    let own = open_empty(parent.as_fd(), &name).map_err(failed())?;
-                    let path = directory.join(text);
-                    return Ok(Self { parent, own, name, path, is_removed: false });
-                }
-                Err(Errno::EXIST) => taken = Errno::EXIST,
-                Err(errno) => return Err(failed()(errno).into()),
-            }
-        }
-        Err(failed()(taken).into())
+        // Nobody has this name: a process does not live twice at a time.
+        let now_ns = flatout_sys::clock::monotonic_ns();
+        let text = format!(".flatout-{}-{now_ns}", std::process::id());
+        let name = CString::new(text.as_str()).expect("digits and letters hold no zero byte");
+        let made = rustix::fs::mkdirat(&parent, &name, OWNER_ONLY);
+        let own = made
+            .and_then(|()| open_empty(parent.as_fd(), &name))
+            .map_err(IoError::system("make a directory in", directory))?;
+        Ok(Self { parent, own, name, path: directory.join(text), is_removed: false })
     }
 
     pub(super) fn descriptor(&self) -> BorrowedFd<'_> {

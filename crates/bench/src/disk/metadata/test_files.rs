@@ -119,7 +119,7 @@ impl<'a> TestFiles<'a> {
         let files = room::files_of(test, self.options);
         let directories = spread.count(self.options);
         let inodes = self.inodes_made.get() + room::inodes_of_set(files, directories);
-        if inodes > room::inodes(self.options) {
+        if inodes > room::Needs::of(self.options).inodes {
             let text = "more trials had to be repeated than files were announced for";
             return Err(TrialError::Failed(text.to_owned()));
         }

@@ -10,7 +10,6 @@ use flatout_measure::guard::FakeWitness;
 use flatout_measure::progress::Event;
 use flatout_measure::sampler::Sampler;
 
-use super::room::inodes;
 use super::row::{Directories, MetadataRow};
 use super::*;
 use crate::disk::fact;
@@ -20,7 +19,7 @@ fn options(directory: &Path) -> MetadataOptions {
         directory: directory.to_owned(),
         files: 50,
         directories_many: 3,
-        threads: Some(vec![1, 2]),
+        threads: vec![1, 2],
         small_file_bytes: 4096,
         extent: Extent::Quick,
         cancel: CancelToken::manual(),
@@ -46,7 +45,7 @@ fn measured(
         events,
         cancelled: &|| cancel.is_cancelled(),
     };
-    measure(options, &mut sampler)
+    run(options, &mut sampler)
 }
 
 fn is_empty(directory: &Path) -> bool {
@@ -306,9 +305,9 @@ fn as_many_files_are_taken_as_there_is_room_for() {
     let Some(mount) = Mount::make("size=8g,nr_inodes=60000") else { return };
     let wanted = MetadataOptions { files: 100_000, ..options(mount.0.path()) };
     let fitted = fitted(&wanted, None).unwrap();
-    assert!(fitted.files < wanted.files && inodes(&fitted) <= 30_000);
+    assert!(fitted.files < wanted.files && Needs::of(&fitted).inodes <= 30_000);
     check(&fitted).unwrap();
-    let thrifty = super::fitted(&wanted, Some(write_bytes(&fitted) / 4 * 3)).unwrap();
+    let thrifty = super::fitted(&wanted, Some(Needs::of(&fitted).bytes / 4 * 3)).unwrap();
     assert!(thrifty.files < fitted.files);
     let Some(tiny) = Mount::make("size=1m,nr_inodes=40") else { return };
     assert!(matches!(super::fitted(&options(tiny.0.path()), None), Err(Error::NoRoom(_))));

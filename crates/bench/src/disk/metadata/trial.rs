@@ -18,16 +18,17 @@ use flatout_measure::sampler::CLOCK_READS;
 use flatout_measure::warning;
 use flatout_sys::affinity;
 use flatout_sys::generator::fill_random;
-use flatout_sys::usage::{self, Usage};
 
 use super::file_set::{FileSet, Name, Order, Share};
 use super::row::{MetadataRow, Test};
 use super::test_directory::{Listing, no_listing};
 use super::test_files::{self, TestFiles};
-use super::timed::{Pace, Refusal, Stop, Timed, again, again_in_batches, once};
+use super::timed::{Refusal, Rounds, Stop, Timed, Work};
 use super::{MetadataOptions, fio, operation};
 use crate::crew;
 use crate::disk::fact;
+use crate::file_trial::accounting::Scope;
+use crate::file_trial::{self, Ran};
 
 /// How long files are looked at.
 const LOOKING_NS: u64 = 25_000_000;
@@ -49,19 +50,15 @@ fn sample(row: &MetadataRow, files: &TestFiles<'_>, seed: u64) -> Result<Sample,
     if row.test.changes_names() {
         files.settle(&set)?;
     }
-    let written_before = usage::process_io();
-    let crewed = crew::run(
+    let Ran { results: threads, accounts, .. } = file_trial::run(
         row.threads,
+        Scope::Process,
         |thread| Worker::prepare(row, options, &set, thread, seed),
-        |_, worker| worker.work(row, options, &set),
-    );
-    let written_after = usage::process_io();
-    let threads = crewed.results.into_iter().collect::<Result<Vec<_>, _>>()?;
+        |_, worker, _| worker.work(row, options, &set),
+    )?;
     let mut sample = evaluate(row, files, &threads);
-    let written = written_after
-        .zip(written_before)
-        .map(|(after, before)| after.device_write_bytes.saturating_sub(before.device_write_bytes));
-    sample.facts.set_known(fact::PROCESS_WRITE_BYTES, written);
+    sample.facts.extend(accounts.cpu_time_until_synced());
+    sample.facts.set_known(fact::PROCESS_WRITE_BYTES, accounts.device_write_bytes());
     let spread = [("files", set.files.len() as u64), ("directories", set.directories.into())];
     sample.facts.set(fact::SPREAD, Value::fields(spread));
     for number in threads.iter().flat_map(|timed| &timed.changed) {
@@ -74,7 +71,15 @@ fn sample(row: &MetadataRow, files: &TestFiles<'_>, seed: u64) -> Result<Sample,
 
 impl Test {
     fn changes_names(self) -> bool {
-        matches!(self, Self::Create | Self::Rename | Self::Fsync | Self::Unlink)
+        self.rounds() == Rounds::Once
+    }
+
+    fn rounds(self) -> Rounds {
+        match self {
+            Self::Create | Self::Rename | Self::Fsync | Self::Unlink => Rounds::Once,
+            Self::Stat | Self::OpenClose => Rounds::Batches,
+            Self::Readdir => Rounds::Many,
+        }
     }
 
     /// What a file is called once the operation was done to it.
@@ -125,8 +130,6 @@ impl Worker {
         set: &FileSet,
     ) -> Result<Timed, TrialError> {
         let Self { share, histogram, listing, content } = self;
-        let cancel = options.cancel;
-        let (changing, looking) = (Pace::new(CHANGING_NS, cancel), Pace::new(LOOKING_NS, cancel));
         let one = |index: usize| -> Result<u64, Refusal> {
             if row.test == Test::Readdir {
                 let listed = operation::list(share.directory_at(index), listing)?;
@@ -146,24 +149,21 @@ impl Worker {
             };
             Ok(done.map(|()| 1)?)
         };
-        let files = share.items.len();
-        let before = usage::usage();
-        let done = match row.test {
-            Test::Create | Test::Rename | Test::Unlink | Test::Fsync => {
-                once(files, changing, histogram, one)
-            }
-            Test::Stat | Test::OpenClose => again_in_batches(files, looking, histogram, one),
-            Test::Readdir => again(share.directories.len(), looking, histogram, one),
+        let is_listing = row.test == Test::Readdir;
+        let work = Work {
+            rounds: row.test.rounds(),
+            operations: if is_listing { share.directories.len() } else { share.items.len() },
+            most_ns: if row.test.changes_names() { CHANGING_NS } else { LOOKING_NS },
+            cancel: options.cancel,
         };
-        let after = usage::usage();
-        let mut timed = done.map_err(|stop| match stop {
+        let mut timed = work.run(histogram, one).map_err(|stop| match stop {
             Stop::Cancelled => TrialError::Interrupted,
             Stop::Refused(_, Refusal::Entries(listed, wanted)) => TrialError::Failed(format!(
                 "a directory in {:?} was listed with {listed} of its {wanted} entries",
                 set.path
             )),
             Stop::Refused(index, Refusal::Kernel(errno)) => {
-                let item = share.items.get(index).filter(|_| row.test != Test::Readdir);
+                let item = share.items.get(index).filter(|_| !is_listing);
                 let path = item.map_or(set.path.clone(), |item| set.path_of(item));
                 test_files::failure(options, errno, row.test.verb(), &path)
             }
@@ -172,7 +172,6 @@ impl Worker {
             let done = share.items.iter().take(timed.requests as usize);
             timed.changed = done.map(|item| item.number).collect();
         }
-        timed.usage = (before, after);
         timed.histogram = std::mem::take(histogram);
         Ok(timed)
     }
@@ -187,19 +186,11 @@ fn evaluate(row: &MetadataRow, files: &TestFiles<'_>, threads: &[Timed]) -> Samp
     let mut histogram = Histogram::new();
     threads.iter().for_each(|timed| histogram.merge(&timed.histogram));
     let requests = sum(|timed| timed.requests);
-    // Of the whole process, so from the first start to the last end.
-    let used = |of: fn(&Usage) -> u64| {
-        let before = threads.iter().map(|timed| of(&timed.usage.0)).min();
-        let after = threads.iter().map(|timed| of(&timed.usage.1)).max();
-        after.unwrap_or(0).saturating_sub(before.unwrap_or(0))
-    };
     let mut facts = fio::facts(row, files.options)
         .with(fact::OPERATION, row.test.operation())
         .with(fact::REQUESTS, requests)
         // Threads read the clock at the same time.
         .with(CLOCK_READS, threads.iter().map(|timed| timed.clock_reads).max().unwrap_or(0))
-        .with(fact::USER_NS, used(|usage| usage.user_ns))
-        .with(fact::SYSTEM_NS, used(|usage| usage.system_ns))
         .with(fact::THREADS_NS, sum(|timed| timed.busy_ns));
     if row.test == Test::Fsync {
         facts.set(fact::BYTES, requests * files.options.small_file_bytes);
