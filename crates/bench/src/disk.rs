@@ -29,7 +29,6 @@ use std::path::PathBuf;
 
 use flatout_io::{Caching, Engine, Split};
 use flatout_measure::case::{Plan, record};
-use flatout_measure::progress::Event;
 use flatout_measure::record::{Chart, Outcome, Status};
 use flatout_measure::sampler::Sampler;
 use flatout_measure::warning::{self, Warning};
@@ -38,7 +37,7 @@ use flatout_sys::cancel::CancelToken;
 use crate::area::{Area, Estimate, Found, Pace};
 use crate::cache::Clearing;
 use crate::error::Error;
-use crate::scratch::{Content, Scratch};
+use crate::scratch::Scratch;
 
 use budget::Budget;
 use pattern::Test;
@@ -158,9 +157,6 @@ struct Terms {
     clearing: Clearing,
 }
 
-/// Bytes of the test file that are written at a time.
-const CHUNK_BYTES: usize = 1 << 20;
-
 /// Measures, and returns the rows with their bounds. `estimate` is what was made of the same
 /// options, and no more is written than it says.
 ///
@@ -171,7 +167,11 @@ fn run(options: &Options, estimate: &Planned, sampler: &mut Sampler<'_>) -> Resu
     let terms = &estimate.terms;
     let budget = Budget::new(estimate.trials_write_bytes());
     let scratch = match place.kind() {
-        Kind::Directory => Some(make_file(&place, estimate.file_bytes, options, sampler)?),
+        Kind::Directory => {
+            let (length_bytes, cancel) = (estimate.file_bytes, options.cancel);
+            let events = &mut *sampler.events;
+            Some(Scratch::make(place.path(), length_bytes, options.seed, cancel, events)?)
+        }
         Kind::File | Kind::Device => None,
     };
     let file = TestFile::new(&place, scratch, budget, estimate.reduced_from, options)?;
@@ -210,23 +210,6 @@ fn run(options: &Options, estimate: &Planned, sampler: &mut Sampler<'_>) -> Resu
         ..Outcome::default()
     }));
     Ok(Found { charts: charts(&outcomes), outcomes, storage: Some(storage) })
-}
-
-fn make_file(
-    place: &Place,
-    length_bytes: u64,
-    options: &Options,
-    sampler: &mut Sampler<'_>,
-) -> Result<Scratch, Error> {
-    let content = Content { length_bytes, seed: options.seed, chunk_bytes: CHUNK_BYTES };
-    let events = &mut *sampler.events;
-    Scratch::fill(place.path(), content, |done| {
-        if done.is_multiple_of(16 << 20) {
-            let what = "writing the test file".to_owned();
-            events(Event::Preparing { what, done, total: length_bytes });
-        }
-        !options.cancel.is_cancelled()
-    })
 }
 
 /// The pictures of this area: one for each test of which a setting has more than two values.

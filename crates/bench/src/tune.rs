@@ -8,8 +8,8 @@ mod candidate;
 mod choose;
 mod copying;
 mod group;
-mod site;
 mod trial;
+mod tuned_place;
 
 use std::path::PathBuf;
 
@@ -24,7 +24,7 @@ use crate::area::Extent;
 use crate::error::Error;
 
 use group::Group;
-use site::{Site, Sizes};
+use tuned_place::{Sizes, TunedPlace};
 
 /// What the user chose.
 #[derive(Debug, Clone)]
@@ -96,29 +96,29 @@ pub fn budget_ns(options: &Options) -> u64 {
 ///
 /// Errors: a place cannot be used. What goes wrong with a setting is its row's.
 pub fn run(options: &Options, sampler: &mut Sampler<'_>) -> Result<Tuned, Error> {
-    let mut sites = Vec::new();
+    let mut places = Vec::new();
     for (index, directory) in options.directories.iter().enumerate() {
-        match Site::make(index, directory, options) {
-            Ok(site) => sites.push(site),
+        match TunedPlace::make(index, directory, options) {
+            Ok(place) => places.push(place),
             Err(error) => {
                 // What was made for the others goes first.
-                sites.into_iter().for_each(|site| drop(site.leave()));
+                places.into_iter().for_each(|place| drop(place.leave()));
                 return Err(error);
             }
         }
     }
     let mut tuned = Tuned::default();
-    measure(&sites, options, sampler, &mut tuned);
-    for site in sites {
-        if let Err(error) = site.leave() {
+    measure(&places, options, sampler, &mut tuned);
+    for place in places {
+        if let Err(error) = place.leave() {
             tuned.left_behind.push(error.to_string());
         }
     }
     Ok(tuned)
 }
 
-fn measure(sites: &[Site], options: &Options, sampler: &mut Sampler<'_>, tuned: &mut Tuned) {
-    let groups = group::all(sites, affinity::allowed_cpu_count());
+fn measure(places: &[TunedPlace], options: &Options, sampler: &mut Sampler<'_>, tuned: &mut Tuned) {
+    let groups = group::all(places, affinity::allowed_cpu_count());
     let whole: f64 = groups.iter().map(|group| group.weight).sum();
     for group in groups {
         let plan = &sampler.plan;

@@ -47,17 +47,14 @@ pub(super) fn apply(rows: &mut [Measured<Row>], file: &TestFile) {
     }
 }
 
-/// The best figures of the run, by direction.
+/// The best figures of the run that went around the page cache: bytes and operations per second.
 #[derive(Debug, Clone, Copy, Default)]
 struct Best {
-    read_bytes_per_s: f64,
-    write_bytes_per_s: f64,
-    read_operations_per_s: f64,
-    write_operations_per_s: f64,
+    read: [f64; 2],
+    write: [f64; 2],
 }
 
 impl Best {
-    /// The best of what went around the page cache.
     fn of(rows: &[Measured<Row>]) -> Self {
         let mut best = Self::default();
         for Measured { row, outcome, further, .. } in rows {
@@ -65,17 +62,17 @@ impl Best {
             let medians = std::iter::once(outcome).chain(further).filter_map(|one| one.median);
             let Some(median) = medians.reduce(f64::max) else { continue };
             let block = row.tuning.block_bytes as f64;
-            let (bytes, operations) = match row.counts_bytes() {
-                true => (median, median / block),
-                false => (median * block, median),
+            let rates = match row.counts_bytes() {
+                true => [median, median / block],
+                false => [median * block, median],
             };
             let known = match row.test.io_type() {
                 _ if row.tuning.caching != Caching::Direct => continue,
-                IoType::Read => (&mut best.read_bytes_per_s, &mut best.read_operations_per_s),
-                IoType::Write => (&mut best.write_bytes_per_s, &mut best.write_operations_per_s),
+                IoType::Read => &mut best.read,
+                IoType::Write => &mut best.write,
                 IoType::Copy | IoType::Mixed => continue,
             };
-            (*known.0, *known.1) = (known.0.max(bytes), known.1.max(operations));
+            *known = [known[0].max(rates[0]), known[1].max(rates[1])];
         }
         best
     }
@@ -84,13 +81,11 @@ impl Best {
     /// be itself.
     fn bound(&self, row: &Row, median: f64) -> Ceiling {
         let (value, name) = match (row.test.io_type(), row.counts_bytes()) {
-            (IoType::Read, true) => (self.read_bytes_per_s, "the best direct read of this run"),
-            (IoType::Read, false) => {
-                (self.read_operations_per_s, "the most direct reads a second of this run")
-            }
-            (IoType::Write, true) => (self.write_bytes_per_s, "the best direct write of this run"),
+            (IoType::Read, true) => (self.read[0], "the best direct read of this run"),
+            (IoType::Read, false) => (self.read[1], "the most direct reads a second of this run"),
+            (IoType::Write, true) => (self.write[0], "the best direct write of this run"),
             (IoType::Write, false) => {
-                (self.write_operations_per_s, "the most direct writes a second of this run")
+                (self.write[1], "the most direct writes a second of this run")
             }
             (IoType::Copy | IoType::Mixed, _) => return Ceiling::unknown("the device"),
         };

@@ -156,11 +156,10 @@ pub(super) fn plan(options: &Options) -> Result<Planned, Error> {
         None => usual.trial_write_bytes,
     };
     let needs_file = place.kind() == Kind::Directory && !rows.is_empty();
-    let file = match needs_file {
-        true => file_bytes(options, &place, &Needs { rows: &rows, metadata_bytes, cap_bytes })?,
-        false => FileBytes::default(),
+    let (file_bytes, reduced_from) = match needs_file {
+        true => file_bytes(options, &place, &rows, metadata_bytes, cap_bytes)?,
+        false => (0, None),
     };
-    let file_bytes = file.bytes;
     let each_bytes = rows.iter().map(|row| match (row.writes(), row.extents) {
         (false, _) => 0,
         (true, Extents::Fresh) => of_trial(row, cap_bytes).min(file_bytes),
@@ -185,7 +184,7 @@ pub(super) fn plan(options: &Options) -> Result<Planned, Error> {
         file_bytes,
         rows: rows.len(),
         writes_over,
-        reduced_from: file.reduced_from,
+        reduced_from,
         metadata,
         metadata_refusal,
         metadata_bytes,
@@ -247,9 +246,15 @@ fn metadata_options(options: &Options, place: &Place) -> Result<Option<MetadataO
 }
 
 /// Length of the test file: what is wanted, at most a tenth of the free space, and so that what
-/// may be written is not spent on it alone.
-fn file_bytes(options: &Options, place: &Place, needs: &Needs<'_>) -> Result<FileBytes, Error> {
-    let Needs { rows, metadata_bytes, cap_bytes } = *needs;
+/// may be written is not spent on it alone. Then what was wanted, where that is more.
+/// `metadata_bytes` and `cap_bytes` for each trial that writes want room beside it.
+fn file_bytes(
+    options: &Options,
+    place: &Place,
+    rows: &[Row],
+    metadata_bytes: u64,
+    cap_bytes: u64,
+) -> Result<(u64, Option<u64>), Error> {
     let wanted = options.bytes.unwrap_or(options.grid.usual().file_bytes);
     let filesystem = place.filesystem()?;
     // Where nobody counts, as on ramfs, nothing is known to be short but memory.
@@ -276,21 +281,5 @@ fn file_bytes(options: &Options, place: &Place, needs: &Needs<'_>) -> Result<Fil
         )));
     }
     let is_less = size < wanted - wanted % LEAST_BYTES;
-    Ok(FileBytes { bytes: size, reduced_from: is_less.then_some(wanted) })
-}
-
-/// What else wants room beside the test file.
-struct Needs<'a> {
-    rows: &'a [Row],
-    metadata_bytes: u64,
-    /// Bytes of a trial that writes.
-    cap_bytes: u64,
-}
-
-/// Length of the test file.
-#[derive(Debug, Clone, Copy, Default)]
-struct FileBytes {
-    bytes: u64,
-    /// What was wanted, where that is more.
-    reduced_from: Option<u64>,
+    Ok((size, is_less.then_some(wanted)))
 }

@@ -64,9 +64,9 @@ pub(super) fn apply(rows: &mut [Measured<Row>], file: &TestFile, terms: &Terms) 
             if finding.row.rate_per_s.is_none() {
                 finding.look_at_curve(file);
             }
-            let nearest =
-                fio::nearest(finding.row, &file.place, file.length_bytes, terms, finding.figure);
-            finding.facts.extend(nearest.facts());
+            let (row, length_bytes) = (finding.row, file.length_bytes);
+            let nearest = fio::nearest(row, &file.place, length_bytes, terms, finding.figure);
+            finding.facts.extend(nearest);
         }
         compare_passes(measured);
     }

@@ -30,47 +30,27 @@ const LEAST_LAYOUT_BYTES: u64 = 4096;
 /// Options of a job of fio: a name and a value each; that of a flag is empty.
 type JobOptions = Vec<(&'static str, String)>;
 
-/// What fio can do to check a row.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Nearest {
-    /// A line for a shell; none where fio has nothing like the row.
-    command: Option<String>,
-    /// The options of the job that does the row.
-    options: JobOptions,
-    /// What fio does otherwise, or why it has nothing like the row; empty where there is nothing.
-    note: String,
-}
-
-impl Nearest {
-    pub(super) fn facts(self) -> Facts {
-        let mut facts = Facts::default();
-        if self.command.is_some() {
-            let set = |value: String| if value.is_empty() { "1".to_owned() } else { value };
-            let options = self.options.into_iter().map(|(name, value)| (name, set(value)));
-            facts.set(fact::FIO_OPTIONS, Value::fields(options));
-        }
-        facts.set_known(fact::FIO_COMMAND, self.command);
-        facts.set_known(fact::FIO_NOTE, Some(self.note).filter(|note| !note.is_empty()));
-        facts
-    }
-}
-
-/// The command line nearest to a figure of a row.
+/// The command line nearest to a figure of a row, the options of the job that does the row, and what
+/// fio does otherwise, or why it has nothing like it.
 pub(super) fn nearest(
     row: &Row,
     place: &Place,
     length_bytes: u64,
     terms: &Terms,
     figure: Figure,
-) -> Nearest {
-    match Job::new(row, place, length_bytes, terms, figure) {
-        Ok(job) => Nearest {
-            command: Some(job.command()),
-            options: job.options(),
-            note: job.notes().join("; "),
-        },
-        Err(why) => Nearest { note: why.to_owned(), ..Nearest::default() },
-    }
+) -> Facts {
+    let mut facts = Facts::default();
+    let job = match Job::new(row, place, length_bytes, terms, figure) {
+        Ok(job) => job,
+        Err(why) => return facts.with(fact::FIO_NOTE, why),
+    };
+    let set = |value: String| if value.is_empty() { "1".to_owned() } else { value };
+    let options = job.options().into_iter().map(|(name, value)| (name, set(value)));
+    facts.set(fact::FIO_OPTIONS, Value::fields(options));
+    facts.set(fact::FIO_COMMAND, job.command());
+    let note = job.notes().join("; ");
+    facts.set_known(fact::FIO_NOTE, Some(note).filter(|note| !note.is_empty()));
+    facts
 }
 
 /// One trial of a row by fio.
@@ -101,7 +81,7 @@ struct Job<'a> {
     length_bytes: u64,
     terms: &'a Terms,
     share: Share,
-    is_durable: bool,
+    is_fsynced: bool,
     /// A row that begins again once it is through takes at least this long.
     steady_ns: u64,
 }
@@ -125,8 +105,8 @@ impl<'a> Job<'a> {
         };
         let file_name = word::file_name(&path)
             .ok_or("fio cannot be told this name: it would cut it and take another file")?;
-        let is_durable = figure == Figure::Durable;
-        let share = Share::new(row, length_bytes, terms, is_durable)
+        let is_fsynced = figure == Figure::Fsynced;
+        let share = Share::new(row, length_bytes, terms, is_fsynced)
             .ok_or("the file is shorter than a block")?;
         let is_left = kind == Kind::Directory && share.jobs > 1;
         let leftover = path.to_str().filter(|_| is_left).map(str::to_owned);
@@ -139,7 +119,7 @@ impl<'a> Job<'a> {
             length_bytes,
             terms,
             share,
-            is_durable,
+            is_fsynced,
             steady_ns,
         })
     }
@@ -287,7 +267,7 @@ impl<'a> Job<'a> {
     /// When the clock stops.
     fn end(&self) -> JobOptions {
         let runtime_ns = self.terms.runtime_ns;
-        let is_steady = share::repeats(self.row) && !self.is_durable;
+        let is_steady = share::repeats(self.row) && !self.is_fsynced;
         let is_long = is_steady || self.row.test == Test::ColdBlocks;
         let runtime_ns = if is_long { runtime_ns.max(self.steady_ns) } else { runtime_ns };
         let mut options = vec![("runtime", word::duration(runtime_ns))];
@@ -295,7 +275,7 @@ impl<'a> Job<'a> {
             options.push(flag("time_based"));
         }
         // Within fio's runtime: only where the row's time includes it, too.
-        if self.is_durable {
+        if self.is_fsynced {
             options.push(("end_fsync", "1".to_owned()));
         }
         options

@@ -46,17 +46,11 @@ pub(super) struct Attempt<'a> {
     pub(super) seed: u64,
 }
 
-/// The blocks of a file that a pass works on.
+/// The blocks of a file that a pass works on, and what it may do at most, all threads together.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Range {
     pub(super) first: u64,
     pub(super) blocks: u64,
-}
-
-/// What a pass may do at most, all threads together.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Limits {
-    pub(super) range: Range,
     pub(super) most_operations: u64,
 }
 
@@ -66,7 +60,7 @@ pub(super) struct Pass {
     pub(super) tally: Tally,
     pub(super) elapsed_ns: u64,
     /// From the first request to durable bytes, where something was written.
-    pub(super) durable_ns: Option<u64>,
+    pub(super) fsynced_ns: Option<u64>,
     pub(super) accounts: Accounts,
     pub(super) cached_before: Option<CacheState>,
     pub(super) cached_after: Option<CacheState>,
@@ -76,8 +70,8 @@ pub(super) struct Pass {
 
 impl Attempt<'_> {
     /// One timed pass over a range, of the file or of a fresh one.
-    pub(super) fn pass(&self, limits: Limits, fresh: Option<&Scratch>) -> Result<Pass, TrialError> {
-        let cached_before = self.set_cache_state(limits)?;
+    pub(super) fn pass(&self, range: Range, fresh: Option<&Scratch>) -> Result<Pass, TrialError> {
+        let cached_before = self.set_cache_state(range)?;
         let threads = self.row.tuning.threads;
         let files: Vec<Vec<OwnedFd>> =
             (0..threads).map(|_| self.open(fresh)).collect::<Result<_, _>>()?;
@@ -86,9 +80,9 @@ impl Attempt<'_> {
         let prepare = |index| self.prepare(&files[index as usize], index);
         let mut ran = file_trial::run(threads, scope, prepare, |index, engine, begun_ns| {
             // Shares add up to what is allowed; a thread may get none.
-            let (count, most) = (u64::from(threads), limits.most_operations);
+            let (count, most) = (u64::from(threads), range.most_operations);
             let share = most / count + u64::from(u64::from(index) < most % count);
-            self.work(engine, index, Limits { most_operations: share, ..limits }, begun_ns)
+            self.work(engine, index, Range { most_operations: share, ..range }, begun_ns)
         })?;
         let mut tally = Tally::default();
         for mut lane in ran.results {
@@ -97,18 +91,18 @@ impl Attempt<'_> {
             }
             tally.merge(&lane.tally);
         }
-        let mut durable_ns = None;
+        let mut fsynced_ns = None;
         if let Some(target) = files[0].last().filter(|_| self.row.test.io_type() != IoType::Read) {
             let fail = IoError::system("sync", self.file.place.path());
             fdatasync(target).map_err(|errno| Error::from(fail(errno)))?;
             // The bytes go on to the disk while the accounts are read: one clock for all of it.
-            durable_ns = Some((monotonic_ns() - ran.begun_ns).max(ran.elapsed_ns));
+            fsynced_ns = Some((monotonic_ns() - ran.begun_ns).max(ran.elapsed_ns));
             ran.accounts.synced = Account::read(scope);
         }
         Ok(Pass {
             tally,
             elapsed_ns: ran.elapsed_ns,
-            durable_ns,
+            fsynced_ns,
             accounts: ran.accounts,
             cached_before,
             cached_after: self.file.pages().held(),
@@ -118,12 +112,12 @@ impl Attempt<'_> {
     }
 
     /// Brings the page cache into the state in which the row begins, and says what it holds.
-    fn set_cache_state(&self, limits: Limits) -> Result<Option<CacheState>, Error> {
+    fn set_cache_state(&self, range: Range) -> Result<Option<CacheState>, Error> {
         let (pages, cancel) = (self.file.pages(), self.file.cancel);
         let cleared = page_cache::clear_system(self.terms.clearing);
         cleared.map_err(IoError::system("set the cache state of", pages.path))?;
         if self.row.test == Test::Reread {
-            let length_bytes = limits.range.blocks * self.row.tuning.block_bytes;
+            let length_bytes = range.blocks * self.row.tuning.block_bytes;
             Pages { length_bytes, ..pages }.bring(CacheStart::Hot, cancel)?;
             return Ok(pages.held());
         }
@@ -189,10 +183,9 @@ impl Attempt<'_> {
         &self,
         engine: &mut Operations<'_>,
         index: u32,
-        limits: Limits,
+        range: Range,
         epoch_ns: u64,
     ) -> Result<LaneWork, Error> {
-        let Limits { range, most_operations } = limits;
         let Row { test, tuning, rate_per_s, read_percent, .. } = *self.row;
         let threads = tuning.threads;
         let pace = rate_per_s.map(|rate| {
@@ -214,7 +207,7 @@ impl Attempt<'_> {
             block_bytes: tuning.block_bytes,
             first_block: range.first,
             blocks: range.blocks,
-            most_operations,
+            most_operations: range.most_operations,
             turns,
             read_percent,
             pace,

@@ -143,52 +143,53 @@ pub(super) enum IoType {
     Mixed,
 }
 
+/// In which order a test visits blocks.
+enum Visits {
+    InOrder,
+    Backward,
+    Strided,
+    Random,
+}
+
 /// Distance of two blocks of a strided read, in blocks; the stride of IOzone.
 const STRIDE_BLOCKS: u64 = 17;
 
 impl Test {
-    pub(super) const fn id(self) -> &'static str {
+    /// Its id, where it moves bytes, and the order of its blocks.
+    const fn described(self) -> (&'static str, IoType, Visits) {
+        use IoType::{Copy, Mixed, Read, Write};
+        use Visits::{Backward, InOrder, Random, Strided};
         match self {
-            Self::SequentialRead => "disk/sequential-read",
-            Self::SequentialWrite => "disk/sequential-write",
-            Self::SequentialCopy => "disk/sequential-copy",
-            Self::RandomRead => "disk/random-read",
-            Self::RandomWrite => "disk/random-write",
-            Self::Mixed => "disk/mixed",
-            Self::Rewrite => "disk/rewrite",
-            Self::Reread => "disk/reread",
-            Self::BackwardRead => "disk/backward-read",
-            Self::StridedRead => "disk/strided-read",
-            Self::ColdBlocks => "disk/cold-blocks",
-            Self::Latency(Tiny::Read) => "disk/latency-sequential-read",
-            Self::Latency(Tiny::Write) => "disk/latency-sequential-write",
-            Self::Latency(Tiny::Copy) => "disk/latency-sequential-copy",
-            Self::Latency(Tiny::RandomRead) => "disk/latency-random-read",
-            Self::Latency(Tiny::RandomWrite) => "disk/latency-random-write",
+            Self::SequentialRead => ("disk/sequential-read", Read, InOrder),
+            Self::SequentialWrite => ("disk/sequential-write", Write, InOrder),
+            Self::SequentialCopy => ("disk/sequential-copy", Copy, InOrder),
+            Self::RandomRead => ("disk/random-read", Read, Random),
+            Self::RandomWrite => ("disk/random-write", Write, Random),
+            Self::Mixed => ("disk/mixed", Mixed, Random),
+            Self::Rewrite => ("disk/rewrite", Write, InOrder),
+            Self::Reread => ("disk/reread", Read, InOrder),
+            Self::BackwardRead => ("disk/backward-read", Read, Backward),
+            Self::StridedRead => ("disk/strided-read", Read, Strided),
+            Self::ColdBlocks => ("disk/cold-blocks", Read, InOrder),
+            Self::Latency(Tiny::Read) => ("disk/latency-sequential-read", Read, InOrder),
+            Self::Latency(Tiny::Write) => ("disk/latency-sequential-write", Write, InOrder),
+            Self::Latency(Tiny::Copy) => ("disk/latency-sequential-copy", Copy, InOrder),
+            Self::Latency(Tiny::RandomRead) => ("disk/latency-random-read", Read, Random),
+            Self::Latency(Tiny::RandomWrite) => ("disk/latency-random-write", Write, Random),
         }
     }
 
+    pub(super) const fn id(self) -> &'static str {
+        self.described().0
+    }
+
     pub(super) const fn io_type(self) -> IoType {
-        match self {
-            Self::SequentialWrite
-            | Self::RandomWrite
-            | Self::Rewrite
-            | Self::Latency(Tiny::Write | Tiny::RandomWrite) => IoType::Write,
-            Self::SequentialCopy | Self::Latency(Tiny::Copy) => IoType::Copy,
-            Self::Mixed => IoType::Mixed,
-            _ => IoType::Read,
-        }
+        self.described().1
     }
 
     /// Whether its figure counts operations rather than bytes.
     pub(super) const fn is_random(self) -> bool {
-        matches!(
-            self,
-            Self::RandomRead
-                | Self::RandomWrite
-                | Self::Mixed
-                | Self::Latency(Tiny::RandomRead | Tiny::RandomWrite)
-        )
+        matches!(self.described().2, Visits::Random)
     }
 
     /// Whether requests are timed: two clock readings would be a good part of a tiny one.
@@ -200,11 +201,11 @@ impl Test {
     }
 
     pub(super) const fn order(self, seed: u64) -> Order {
-        match self {
-            Self::BackwardRead => Order::Backward,
-            Self::StridedRead => Order::Strided { step: STRIDE_BLOCKS },
-            _ if self.is_random() => Order::Random { seed },
-            _ => Order::Forward,
+        match self.described().2 {
+            Visits::InOrder => Order::Forward,
+            Visits::Backward => Order::Backward,
+            Visits::Strided => Order::Strided { step: STRIDE_BLOCKS },
+            Visits::Random => Order::Random { seed },
         }
     }
 }

@@ -5,7 +5,7 @@ use flatout_io::{Caching, Engine, Split, Tuning};
 use flatout_measure::row::Row as _;
 use flatout_measure::warning::{self, Warning};
 
-use super::pattern::{Pattern, Test, Tiny};
+use super::pattern::{IoType, Pattern, Test, Tiny};
 use super::place::{Place, Rights};
 use super::row::{Extents, Row};
 use super::{Grid, Selection};
@@ -84,61 +84,76 @@ fn buffered(row: Row) -> Row {
     Row { tuning, ..row }
 }
 
+/// A row of a test with the settings that bring a disk to its best rate.
+fn usual(test: Test) -> Row {
+    let row = match test.is_random() {
+        true => row(test, RANDOM_BYTES, RANDOM_DEPTH),
+        false => row(test, STREAM_BYTES, STREAM_DEPTH),
+    };
+    match test {
+        Test::SequentialCopy => fresh(row),
+        Test::Reread => buffered(row),
+        _ => row,
+    }
+}
+
 /// Throughput, IOPS and latency in a dozen rows; the shortest form leaves out what a first look
 /// can do without.
 fn in_directory(grid: Grid) -> Vec<Row> {
     let all = [
-        (row(Test::SequentialRead, STREAM_BYTES, STREAM_DEPTH), true),
-        (fresh(row(Test::SequentialWrite, STREAM_BYTES, STREAM_DEPTH)), true),
-        (row(Test::SequentialWrite, STREAM_BYTES, STREAM_DEPTH), false),
-        (fresh(buffered(row(Test::SequentialWrite, STREAM_BYTES, 1))), false),
-        (fresh(row(Test::SequentialCopy, STREAM_BYTES, STREAM_DEPTH)), false),
-        (row(Test::RandomRead, RANDOM_BYTES, RANDOM_DEPTH), true),
+        (usual(Test::SequentialRead), true),
+        (fresh(usual(Test::SequentialWrite)), true),
+        (usual(Test::SequentialWrite), false),
+        (fresh(buffered(usual(Test::SequentialWrite))), false),
+        (usual(Test::SequentialCopy), false),
+        (usual(Test::RandomRead), true),
         (row(Test::RandomRead, RANDOM_BYTES, 1), true),
-        (row(Test::RandomWrite, RANDOM_BYTES, RANDOM_DEPTH), false),
+        (usual(Test::RandomWrite), false),
         (row(Test::RandomWrite, RANDOM_BYTES, 1), true),
-        (row(Test::Mixed, RANDOM_BYTES, RANDOM_DEPTH), false),
+        (usual(Test::Mixed), false),
     ];
     all.into_iter().filter(|(_, is_few)| *is_few || grid != Grid::Few).map(|row| row.0).collect()
 }
 
 /// What can be found out about a file or a device that is somebody else's.
 fn on_file(rights: Rights) -> Vec<Row> {
-    let mut rows = vec![
-        row(Test::ColdBlocks, STREAM_BYTES, STREAM_DEPTH),
-        row(Test::SequentialRead, STREAM_BYTES, STREAM_DEPTH),
-        row(Test::RandomRead, RANDOM_BYTES, RANDOM_DEPTH),
+    let all = [
+        usual(Test::ColdBlocks),
+        usual(Test::SequentialRead),
+        usual(Test::RandomRead),
         row(Test::RandomRead, RANDOM_BYTES, 1),
+        usual(Test::SequentialWrite),
+        usual(Test::RandomWrite),
+        row(Test::RandomWrite, RANDOM_BYTES, 1),
+        usual(Test::Mixed),
     ];
-    if rights == Rights::Overwrite {
-        rows.extend([
-            row(Test::SequentialWrite, STREAM_BYTES, STREAM_DEPTH),
-            row(Test::RandomWrite, RANDOM_BYTES, RANDOM_DEPTH),
-            row(Test::RandomWrite, RANDOM_BYTES, 1),
-            row(Test::Mixed, RANDOM_BYTES, RANDOM_DEPTH),
-        ]);
+    all.into_iter().filter(|row| is_possible(row.test, rights)).collect()
+}
+
+fn is_possible(test: Test, rights: Rights) -> bool {
+    match test.io_type() {
+        IoType::Read => true,
+        IoType::Write | IoType::Mixed => rights != Rights::Read,
+        IoType::Copy => rights == Rights::MakeFiles,
     }
-    rows
 }
 
 /// The rows of one pattern: every block size with every depth and number of threads asked for.
 fn asked(pattern: Pattern, selection: &Selection, place: &Place) -> Vec<Row> {
-    let stream = |test| row(test, STREAM_BYTES, STREAM_DEPTH);
-    let random = |test| row(test, RANDOM_BYTES, RANDOM_DEPTH);
-    let base = match pattern {
-        Pattern::SequentialRead => stream(Test::SequentialRead),
-        Pattern::SequentialWrite => stream(Test::SequentialWrite),
-        Pattern::SequentialCopy => fresh(stream(Test::SequentialCopy)),
-        Pattern::RandomRead => random(Test::RandomRead),
-        Pattern::RandomWrite => random(Test::RandomWrite),
-        Pattern::Mixed => random(Test::Mixed),
-        Pattern::BackwardRead => stream(Test::BackwardRead),
-        Pattern::StridedRead => stream(Test::StridedRead),
-        Pattern::ColdBlocks => stream(Test::ColdBlocks),
-        Pattern::Reread => buffered(stream(Test::Reread)),
+    let base = usual(match pattern {
+        Pattern::SequentialRead => Test::SequentialRead,
+        Pattern::SequentialWrite => Test::SequentialWrite,
+        Pattern::SequentialCopy => Test::SequentialCopy,
+        Pattern::RandomRead => Test::RandomRead,
+        Pattern::RandomWrite => Test::RandomWrite,
+        Pattern::Mixed => Test::Mixed,
+        Pattern::BackwardRead => Test::BackwardRead,
+        Pattern::StridedRead => Test::StridedRead,
+        Pattern::ColdBlocks => Test::ColdBlocks,
+        Pattern::Reread => Test::Reread,
         // Its rows are of another kind.
         Pattern::Metadata => return Vec::new(),
-    };
+    });
     let is_twice = pattern == Pattern::SequentialWrite && place.rights() == Rights::MakeFiles;
     let first = is_twice.then(|| fresh(base.clone()));
     let bases = first.into_iter().chain([base]);
@@ -175,48 +190,32 @@ fn asked_or<T: Copy>(asked: &[T], usual: T) -> Vec<T> {
 /// Five tests at three block sizes and four numbers of threads, each thread with one request in
 /// flight unless a depth is asked for; the latency of 8 bytes; and IOzone's further tests.
 fn matrix(selection: &Selection, place: &Place) -> Vec<Row> {
-    let reads = [Test::SequentialRead, Test::RandomRead];
-    let writes = [Test::SequentialCopy, Test::SequentialWrite, Test::RandomWrite];
-    let may_make = place.rights() == Rights::MakeFiles;
-    let may_write = place.rights() != Rights::Read;
-    let tests: Vec<Test> = match place.rights() {
-        Rights::MakeFiles => {
-            writes[..1].iter().chain(&reads).chain(&writes[1..]).copied().collect()
-        }
-        Rights::Overwrite => reads.iter().chain(&writes[1..]).copied().collect(),
-        Rights::Read => reads.to_vec(),
-    };
+    use Test::{BackwardRead, Latency, Reread, Rewrite, StridedRead};
+    use Test::{RandomRead, RandomWrite, SequentialCopy, SequentialRead, SequentialWrite};
+    let tests = [SequentialCopy, SequentialRead, RandomRead, SequentialWrite, RandomWrite];
+    let tiny = [Tiny::Copy, Tiny::Read, Tiny::RandomRead, Tiny::Write, Tiny::RandomWrite];
+    let further = [Rewrite, Reread, BackwardRead, StridedRead];
+    let rights = place.rights();
     let depth = selection.depths.first().copied().unwrap_or(1);
     let mut rows = Vec::new();
-    for threads in MATRIX_THREADS {
-        for block_bytes in MATRIX_BLOCKS {
-            for &test in &tests {
-                let base = row(test, block_bytes, depth);
-                let is_first = matches!(test, Test::SequentialWrite | Test::SequentialCopy);
-                let base = if is_first && may_make { fresh(base) } else { base };
-                rows.push(Row { tuning: Tuning { threads, ..base.tuning }, ..base });
-            }
-        }
-        let tiny = [Tiny::Copy, Tiny::Read, Tiny::RandomRead, Tiny::Write, Tiny::RandomWrite];
-        let is_possible = |tiny: &Tiny| match tiny {
-            Tiny::Read | Tiny::RandomRead => true,
-            Tiny::Write | Tiny::RandomWrite => may_write,
-            Tiny::Copy => may_make,
-        };
-        for tiny in tiny.into_iter().filter(is_possible) {
-            let base = buffered(row(Test::Latency(tiny), TINY_BYTES, 1));
-            let base = if tiny == Tiny::Copy { fresh(base) } else { base };
+    let mut add = |tests: &[Test], block_bytes, threads| {
+        for &test in tests.iter().filter(|&&test| is_possible(test, rights)) {
+            let base = row(test, block_bytes, depth);
+            let base = match test {
+                SequentialWrite if rights == Rights::MakeFiles => fresh(base),
+                SequentialCopy => fresh(base),
+                Latency(Tiny::Copy) => fresh(buffered(base)),
+                Latency(_) | Reread => buffered(base),
+                _ => base,
+            };
             rows.push(Row { tuning: Tuning { threads, ..base.tuning }, ..base });
         }
+    };
+    for threads in MATRIX_THREADS {
+        MATRIX_BLOCKS.into_iter().for_each(|block_bytes| add(&tests, block_bytes, threads));
+        add(&tiny.map(Latency), TINY_BYTES, threads);
     }
-    for block_bytes in MATRIX_BLOCKS {
-        if may_write {
-            rows.push(row(Test::Rewrite, block_bytes, depth));
-        }
-        rows.push(buffered(row(Test::Reread, block_bytes, 1)));
-        rows.push(row(Test::BackwardRead, block_bytes, depth));
-        rows.push(row(Test::StridedRead, block_bytes, depth));
-    }
+    MATRIX_BLOCKS.into_iter().for_each(|block_bytes| add(&further, block_bytes, 1));
     for row in &mut rows {
         // One request at a time needs no ring, and is what other programs do.
         if row.tuning.depth == 1 {

@@ -47,7 +47,7 @@ pub(super) enum Figure {
     /// The trial's own: until the last request completed, or the first read of cold blocks.
     Own,
     /// A further one of a trial that writes: until the bytes were durable.
-    Durable,
+    Fsynced,
     /// A further one of cold blocks: the second read.
     Second,
 }
@@ -58,7 +58,7 @@ impl Figure {
         let parameters = Parameters::default();
         match self {
             Self::Own => parameters,
-            Self::Durable => parameters.with("until", "durable"),
+            Self::Fsynced => parameters.with("until", "durable"),
             Self::Second => parameters.with("pass", "second"),
         }
     }
@@ -108,7 +108,7 @@ impl Measurable for Row {
 impl Row {
     /// The further figure of its trials, where they have one.
     pub(super) fn further(&self) -> Figure {
-        if self.writes() { Figure::Durable } else { Figure::Second }
+        if self.writes() { Figure::Fsynced } else { Figure::Second }
     }
 
     /// How far the bytes of a write have come when its first figure is taken.
@@ -149,8 +149,8 @@ mod tests {
     fn rows_that_write_say_until_when_and_have_a_durable_figure() {
         for row in tests_rows() {
             let until = row.parameters().value("until").is_some();
-            assert_eq!((until, row.further() == Figure::Durable), (row.writes(), row.writes()));
+            assert_eq!((until, row.further() == Figure::Fsynced), (row.writes(), row.writes()));
         }
-        assert_eq!(Figure::Durable.parameters().value("until"), Some(&"durable".into()));
+        assert_eq!(Figure::Fsynced.parameters().value("until"), Some(&"durable".into()));
     }
 }

@@ -48,11 +48,11 @@ impl Pass {
 
 /// The sample of one pass. Of a write, the time until the bytes are durable is a further figure.
 pub(super) fn of(row: &Row, file: &TestFile, pass: &Pass) -> Sample {
-    let durable = |durable_ns| Further {
-        parameters: Figure::Durable.parameters(),
+    let fsynced = |fsynced_ns| Further {
+        parameters: Figure::Fsynced.parameters(),
         amount: pass.amount(row),
-        elapsed_ns: pass.figure_ns(row, durable_ns),
-        facts: pass.accounts.cpu_time_until_synced().with(fact::ELAPSED_NS, durable_ns),
+        elapsed_ns: pass.figure_ns(row, fsynced_ns),
+        facts: pass.accounts.cpu_time_until_synced().with(fact::ELAPSED_NS, fsynced_ns),
     };
     let has_latencies = pass.tally.histogram.operations() > 0;
     let latencies = Latencies {
@@ -66,7 +66,7 @@ pub(super) fn of(row: &Row, file: &TestFile, pass: &Pass) -> Sample {
         warnings: warnings(row, file, pass),
         latencies: has_latencies.then_some(latencies),
         series: has_latencies.then(|| series(row, file, pass)).into_iter().collect(),
-        further: pass.durable_ns.filter(|_| row.writes()).map(durable).into_iter().collect(),
+        further: pass.fsynced_ns.filter(|_| row.writes()).map(fsynced).into_iter().collect(),
         ..Sample::default()
     }
 }

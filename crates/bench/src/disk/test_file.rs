@@ -129,34 +129,26 @@ impl TestFile {
         (self.place.rights() == Rights::MakeFiles).then(|| self.place.path())
     }
 
-    fn warn(&mut self, code: &str, text: String) {
-        warning::add(&mut self.warnings, Warning::new(code, text));
-    }
-
     fn examine_file(&mut self) {
-        if let Some(extents) = self.extents {
-            let length = self.length_bytes.max(1) as f64;
-            let share = |bytes: u64| 100.0 * bytes as f64 / length;
-            if extents.hole_bytes > 0 {
-                let text = format!(
-                    "{:.1} % of the file are holes: reading them touches no storage",
-                    share(extents.hole_bytes)
-                );
-                self.warn(warning::SPARSE_FILE, text);
-            }
-            if let Some(unwritten) = extents.unwritten_bytes.filter(|&bytes| bytes > 0) {
-                let text = format!(
-                    "{:.1} % of the file were allocated but never written: reading them touches no \
-                     storage",
-                    share(unwritten)
-                );
-                self.warn(warning::UNWRITTEN_EXTENTS, text);
+        let Some(extents) = self.extents else { return };
+        let share = |bytes: u64| 100.0 * bytes as f64 / self.length_bytes.max(1) as f64;
+        let (holes, unwritten) = (extents.hole_bytes, extents.unwritten_bytes.unwrap_or(0));
+        for (code, bytes, what) in [
+            (warning::SPARSE_FILE, holes, "are holes"),
+            (warning::UNWRITTEN_EXTENTS, unwritten, "were allocated but never written"),
+        ] {
+            let text = format!(
+                "{:.1} % of the file {what}: reading them touches no storage",
+                share(bytes)
+            );
+            if bytes > 0 {
+                warning::add(&mut self.warnings, Warning::new(code, text));
             }
         }
     }
 
     fn examine_place(&mut self, reduced_from: Option<u64>) {
-        let name = self.chain.filesystem.clone();
+        let name = &self.chain.filesystem;
         let nature = match self.chain.nature {
             Nature::Memory => Some((
                 warning::MEMORY_FILESYSTEM,
@@ -180,42 +172,47 @@ impl TestFile {
             )),
             Nature::Disk => None,
         };
-        if let Some((code, text)) = nature {
-            self.warn(code, text);
-        }
-        if self.chain.disks().is_empty() && self.chain.nature == Nature::Disk {
-            let text =
-                "no block device is known behind this place: what a device moved cannot be shown";
-            self.warn(warning::DEVICE_UNKNOWN, text.to_owned());
-        }
+        let is_unknown = self.chain.disks().is_empty() && self.chain.nature == Nature::Disk;
         let cached_loop = self.chain.layers.iter().find_map(|layer| match layer {
             Layer::Loop { name, direct_io, .. } if *direct_io != Some(true) => Some(name),
             _ => None,
         });
-        if let Some(name) = cached_loop.cloned() {
-            let text = format!(
-                "{name} is a loop device that goes through the page cache: around the cache for us is \
-                 not around the cache for its file"
-            );
-            self.warn(warning::LOOP_CACHED, text);
-        }
-        let size = self.filesystem.size_bytes;
-        let free = self.filesystem.free_bytes;
+        let Filesystem { size_bytes, free_bytes, .. } = self.filesystem;
+        let free_share = free_bytes as f64 / size_bytes.max(1) as f64;
         let is_disk = matches!(self.chain.nature, Nature::Disk | Nature::Overlay);
-        if size > 0 && (free as f64) < NEARLY_FULL_SHARE * size as f64 && is_disk {
-            let text = format!(
-                "{:.1} % of the filesystem are free: places for new blocks are hard to find",
-                100.0 * free as f64 / size as f64
-            );
-            self.warn(warning::NEARLY_FULL, text);
-        }
-        if let Some(wanted) = reduced_from {
-            let text = format!(
-                "the test file has {} bytes instead of {wanted}: a tenth of the free space, or \
-                 --max-write, allows no more",
-                self.length_bytes
-            );
-            self.warn(warning::SIZE_REDUCED, text);
+        let is_full = size_bytes > 0 && free_share < NEARLY_FULL_SHARE && is_disk;
+        let found = [
+            nature,
+            is_unknown.then(|| (
+                warning::DEVICE_UNKNOWN,
+                "no block device is known behind this place: what a device moved cannot be shown"
+                    .to_owned(),
+            )),
+            cached_loop.map(|name| (
+                warning::LOOP_CACHED,
+                format!(
+                    "{name} is a loop device that goes through the page cache: around the cache for \
+                     us is not around the cache for its file"
+                ),
+            )),
+            is_full.then(|| (
+                warning::NEARLY_FULL,
+                format!(
+                    "{:.1} % of the filesystem are free: places for new blocks are hard to find",
+                    100.0 * free_share
+                ),
+            )),
+            reduced_from.map(|wanted| (
+                warning::SIZE_REDUCED,
+                format!(
+                    "the test file has {} bytes instead of {wanted}: a tenth of the free space, or \
+                     --max-write, allows no more",
+                    self.length_bytes
+                ),
+            )),
+        ];
+        for (code, text) in found.into_iter().flatten() {
+            warning::add(&mut self.warnings, Warning::new(code, text));
         }
     }
 

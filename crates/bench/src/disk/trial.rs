@@ -8,7 +8,7 @@ use flatout_measure::case::{Case, Sample, Trial, TrialError};
 
 use super::Terms;
 use super::estimate;
-use super::pass::{Attempt, Limits, Pass, Range};
+use super::pass::{Attempt, Pass, Range};
 use super::pattern::Test;
 use super::row::{Extents, Row};
 use super::sample;
@@ -52,34 +52,33 @@ fn run(attempt: &Attempt<'_>, number: u64) -> Result<Sample, TrialError> {
     }
     limits::check_memory(&row.tuning)
         .map_err(|error| TrialError::Unsupported(error.to_string()))?;
-    let whole = Range { first: 0, blocks };
-    let free = |range| Limits { range, most_operations: u64::MAX };
+    let whole = Range { first: 0, blocks, most_operations: u64::MAX };
     match row.test {
         Test::ColdBlocks => {
-            let piece = cold_piece(row, blocks, number)?;
-            let first = attempt.pass(free(piece), None)?;
-            let second = attempt.pass(free(piece), None)?;
+            let piece = cold_piece(row, whole, number)?;
+            let first = attempt.pass(piece, None)?;
+            let second = attempt.pass(piece, None)?;
             Ok(sample::of_two(row, file, &first, &second))
         }
         Test::Reread => {
             let most = (MOST_REREAD_BYTES / block_bytes).max(1);
-            let pass = attempt.pass(free(Range { blocks: blocks.min(most), ..whole }), None)?;
+            let pass = attempt.pass(Range { blocks: blocks.min(most), ..whole }, None)?;
             Ok(sample::of(row, file, &pass))
         }
         _ if row.writes() => Ok(sample::of(row, file, &written(attempt, whole)?)),
-        _ => Ok(sample::of(row, file, &attempt.pass(free(whole), None)?)),
+        _ => Ok(sample::of(row, file, &attempt.pass(whole, None)?)),
     }
 }
 
 /// The piece of the file that nobody in this run has read before.
-fn cold_piece(row: &Row, blocks: u64, number: u64) -> Result<Range, TrialError> {
-    let pieces = COLD_PIECES.min(blocks);
+fn cold_piece(row: &Row, whole: Range, number: u64) -> Result<Range, TrialError> {
+    let pieces = COLD_PIECES.min(whole.blocks);
     if number >= pieces {
         return Err(TrialError::NoMore(sample::no_more_cold_blocks()));
     }
-    let share = blocks / pieces;
+    let share = whole.blocks / pieces;
     let most = (MOST_COLD_BYTES / row.tuning.block_bytes).max(1);
-    Ok(Range { first: share * number, blocks: share.min(most) })
+    Ok(Range { first: share * number, blocks: share.min(most), ..whole })
 }
 
 /// A pass that writes, within what may yet be written. What a trial does not need goes back.
@@ -101,10 +100,10 @@ fn written(attempt: &Attempt<'_>, whole: Range) -> Result<Pass, TrialError> {
         Extents::Fresh => {
             let directory = file.directory().unwrap_or(Path::new("."));
             let fresh = Scratch::empty(directory)?;
-            let range = Range { blocks: whole.blocks.min(most_operations), ..whole };
-            attempt.pass(Limits { range, most_operations }, Some(&fresh))
+            let blocks = whole.blocks.min(most_operations);
+            attempt.pass(Range { blocks, most_operations, ..whole }, Some(&fresh))
         }
-        Extents::Written => attempt.pass(Limits { range: whole, most_operations }, None),
+        Extents::Written => attempt.pass(Range { most_operations, ..whole }, None),
     };
     let used =
         passed.as_ref().map_or(taken, |pass| pass.tally.written_bytes / block_bytes * cost_bytes);

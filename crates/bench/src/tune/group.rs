@@ -7,7 +7,7 @@ use flatout_measure::case::Plan;
 use flatout_measure::row::{Parameters, Row, Unit};
 
 use super::candidate;
-use super::site::Site;
+use super::tuned_place::TunedPlace;
 
 /// Trees of small files are kept until the end, because removing them slows down the making of the
 /// next: so many at most for each setting.
@@ -19,8 +19,8 @@ pub(super) struct Group<'a> {
     pub(super) size: SizeClass,
     pub(super) cached: bool,
     /// Where is read, and where is written; both the same where only one is done.
-    pub(super) source: &'a Site,
-    pub(super) target: &'a Site,
+    pub(super) source: &'a TunedPlace,
+    pub(super) target: &'a TunedPlace,
     pub(super) tunings: Vec<Tuning>,
     /// Share of the time, in no unit.
     pub(super) weight: f64,
@@ -30,9 +30,9 @@ pub(super) struct Group<'a> {
 
 /// All kinds of work that these places can do: nothing is ever cold, nor durable, where files live
 /// in memory.
-pub(super) fn all(sites: &[Site], cpus: u32) -> Vec<Group<'_>> {
+pub(super) fn all(places: &[TunedPlace], cpus: u32) -> Vec<Group<'_>> {
     let mut groups = Vec::new();
-    for source in sites {
+    for source in places {
         let states = if source.in_memory { &[true][..] } else { &[true, false] };
         for &cached in states {
             groups.push(Group::new(Work::Read, (SizeClass::Large, cached), [source; 2], cpus));
@@ -40,7 +40,7 @@ pub(super) fn all(sites: &[Site], cpus: u32) -> Vec<Group<'_>> {
         if !source.in_memory {
             groups.push(Group::new(Work::Write, (SizeClass::Large, true), [source; 2], cpus));
         }
-        for target in sites {
+        for target in places {
             for size in [SizeClass::Large, SizeClass::Tiny] {
                 let classes = states.iter().map(|&cached| (size, cached));
                 let build = |class| Group::new(Work::Copy, class, [source, target], cpus);
@@ -48,7 +48,7 @@ pub(super) fn all(sites: &[Site], cpus: u32) -> Vec<Group<'_>> {
             }
         }
     }
-    let has_several_places = sites.len() > 1;
+    let has_several_places = places.len() > 1;
     groups.into_iter().map(|group| Group { has_several_places, ..group }).collect()
 }
 
@@ -66,7 +66,7 @@ impl<'a> Group<'a> {
     fn new(
         work: Work,
         (size, cached): (SizeClass, bool),
-        [source, target]: [&'a Site; 2],
+        [source, target]: [&'a TunedPlace; 2],
         cpus: u32,
     ) -> Self {
         let tunings = match size {

@@ -52,7 +52,7 @@ impl Job<'_> {
                 "needs a fio of 2025 or later: 3.33 sets a flag for --uncached that kernels refuse",
             );
         }
-        if self.is_durable {
+        if self.is_fsynced {
             note("fio ends with fsync, this with fdatasync");
         }
         let is_on_huge_pages = u64::from(depth) * block_bytes >= HUGE_PAGE_BYTES;

@@ -35,7 +35,7 @@ impl Share {
         row: &Row,
         length_bytes: u64,
         terms: &Terms,
-        is_durable: bool,
+        is_fsynced: bool,
     ) -> Option<Self> {
         let block_bytes = row.tuning.block_bytes;
         let trial_blocks = (terms.trial_write_bytes / block_bytes).max(1);
@@ -57,7 +57,7 @@ impl Share {
         share.lay_out(row);
         if row.writes() && !is_fresh {
             // Of a row that repeats, as much as its trials wrote together.
-            let is_long = repeats(row) && !is_durable;
+            let is_long = repeats(row) && !is_fsynced;
             let trials = if is_long { u64::from(MAX_TRIALS) } else { 1 };
             let most =
                 trial_blocks.saturating_mul(trials).min(terms.most_write_bytes / block_bytes);

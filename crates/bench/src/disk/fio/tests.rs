@@ -19,6 +19,21 @@ const TERMS: Terms = Terms {
     clearing: Clearing::File,
 };
 
+/// What is said of fio, as tests look at it.
+#[derive(Debug)]
+struct Nearest {
+    command: Option<String>,
+    note: String,
+    facts: Facts,
+}
+
+fn nearest(row: &Row, place: &Place, length: u64, terms: &Terms, figure: Figure) -> Nearest {
+    let facts = super::nearest(row, place, length, terms, figure);
+    let command = facts.text(fact::FIO_COMMAND).map(str::to_owned);
+    let note = facts.text(fact::FIO_NOTE).unwrap_or_default().to_owned();
+    Nearest { command, note, facts }
+}
+
 fn row(test: Test, block_bytes: u64) -> Row {
     Row {
         test,
@@ -133,13 +148,13 @@ fn engines_and_caching_are_told() {
 fn only_the_durable_row_syncs_and_only_once_per_trial() {
     let fresh = Row { extents: Extents::Fresh, ..row(Test::SequentialWrite, 65536) };
     has(&fresh, Figure::Own, "!fsync --size=16777216 --runtime=500ms !overwrite !time_based");
-    has(&fresh, Figure::Durable, "--end_fsync=1 --size=16777216 --runtime=500ms !overwrite");
+    has(&fresh, Figure::Fsynced, "--end_fsync=1 --size=16777216 --runtime=500ms !overwrite");
     has(&buffered(fresh), Figure::Own, "!fsync --size=16777216 --runtime=500ms");
     let written = row(Test::RandomWrite, 4096);
     let words = "!fsync --overwrite=1 --size=67108864 --io_size=335544320 --runtime=5 !time_based";
     has(&written, Figure::Own, words);
     let words = "--end_fsync=1 --overwrite=1 --size=67108864 --io_size=16777216 --runtime=500ms";
-    has(&written, Figure::Durable, words);
+    has(&written, Figure::Fsynced, words);
     has(&buffered(written), Figure::Own, "--io_size=16777216 --runtime=500ms !fsync");
 }
 
@@ -276,7 +291,7 @@ fn a_name_that_fio_would_cut_is_not_printed() {
 #[test]
 fn the_options_of_the_rows_own_job_are_a_fact() {
     let tiny = buffered(row(Test::Latency(Tiny::RandomWrite), 8));
-    let facts = in_directory(&tiny, 64 * MIB, Figure::Own).facts();
+    let facts = in_directory(&tiny, 64 * MIB, Figure::Own).facts;
     let Some(Value::Fields(options)) = facts.value(fact::FIO_OPTIONS) else { panic!("{facts:?}") };
     let option = |name: &str| {
         options.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone())
@@ -284,7 +299,7 @@ fn the_options_of_the_rows_own_job_are_a_fact() {
     assert_eq!(option("rw"), Some("randwrite".into()));
     assert_eq!(option("bs"), Some("8".into()), "not that of the job that fills the file");
     assert_eq!(option("thread"), Some("1".into()), "a flag");
-    let copy = in_directory(&row(Test::SequentialCopy, 4096), MIB, Figure::Own).facts();
+    let copy = in_directory(&row(Test::SequentialCopy, 4096), MIB, Figure::Own).facts;
     assert_eq!((copy.value(fact::FIO_OPTIONS), copy.value(fact::FIO_COMMAND)), (None, None));
     assert!(copy.text(fact::FIO_NOTE).is_some_and(|note| note.contains("copies")));
 }

@@ -92,7 +92,7 @@ fn run_in_directory(is_meant: impl Fn(&Row) -> bool) {
     let place = Place::find(&directory, Overwriting::Refused).unwrap();
     for row in TESTS.into_iter().flat_map(rows).filter(is_meant) {
         let figures: &[_] = match row.test.io_type() {
-            IoType::Write => &[Figure::Own, Figure::Durable],
+            IoType::Write => &[Figure::Own, Figure::Fsynced],
             _ => &[Figure::Own],
         };
         for &figure in figures {

@@ -89,7 +89,7 @@ fn trees(options: &Options) -> u64 {
 }
 
 /// A place with its files.
-pub(super) struct Site {
+pub(super) struct TunedPlace {
     place: Place,
     /// Counted from 1, as the user named them.
     pub(super) number: usize,
@@ -105,7 +105,7 @@ pub(super) struct Site {
     made: Cell<u64>,
 }
 
-impl Site {
+impl TunedPlace {
     /// Makes the files that are read.
     ///
     /// Errors: the place cannot be used; what was made is gone again.
