@@ -223,7 +223,7 @@ fn matrix(selection: &Selection, place: &Place) -> Vec<Row> {
         }
         let kept = row.tuning;
         selection.bend(row);
-        if matches!(row.test, Test::Latency(_) | Test::Reread) {
+        if matches!(row.test, Latency(_) | Reread) {
             row.tuning = kept;
         }
     }
