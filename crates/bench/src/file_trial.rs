@@ -1,9 +1,10 @@
 //! What all trials on a file share, in `read`, `write` and the areas cache, disk and tune: the page
 //! cache is brought into a state that is proved (`file_trial/page_cache.rs`), workers run between two
 //! readings of the I/O accounting (`file_trial/accounting.rs`), and what was not to be had is no
-//! figure.
+//! figure. What a read or a write did: `file_trial/measured.rs`.
 
 pub(crate) mod accounting;
+pub(crate) mod measured;
 pub(crate) mod page_cache;
 
 use std::sync::atomic::{AtomicU64, Ordering};

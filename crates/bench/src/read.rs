@@ -23,6 +23,7 @@ use crate::fact;
 use crate::file_trial::{self, page_cache::Pages};
 use crate::limits;
 
+pub use crate::file_trial::measured::Measured;
 pub use crate::file_trial::page_cache::{CacheStart, Clearing};
 
 /// What is to be read, and how far.
@@ -72,7 +73,7 @@ impl Job {
     pub(crate) fn sample(self) -> Result<Sample, TrialError> {
         let reader = Reader::open(self)?;
         let measured = reader.trial()?;
-        let mut sample = Reader::sample(&measured);
+        let mut sample = measured.sample();
         if let CacheStart::Cold(_) = reader.job.state {
             sample.facts.set_known(fact::CACHED_BEFORE_BYTES, measured.cached_before_bytes);
         }
@@ -108,40 +109,6 @@ pub enum DigestKind {
     Xor32,
     /// Nothing; each page is still touched.
     None,
-}
-
-/// What one trial did.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Measured {
-    /// Bytes read, of all passes.
-    pub bytes: u64,
-    /// Blocks read, of all passes.
-    pub blocks: u64,
-    /// The timed region, of all passes.
-    pub elapsed_ns: u64,
-    /// Passes over the file; the last may be partial.
-    pub passes: u64,
-    /// xor32 of the first pass.
-    pub xor32: u32,
-    /// Whether a deadline or a signal ended it.
-    pub stopped: bool,
-    /// Bytes of the range in the page cache before the first pass.
-    pub cached_before_bytes: Option<u64>,
-    /// Bytes of the range in the page cache afterwards.
-    pub cached_after_bytes: Option<u64>,
-    /// Bytes that storage was asked to fetch for this process meanwhile.
-    pub device_read_bytes: Option<u64>,
-    /// Engine that was really used; `None` for a stream.
-    pub engine: Option<Engine>,
-    /// Doubts that arose on the way.
-    pub warnings: Vec<Warning>,
-}
-
-impl Measured {
-    /// Notes a doubt, once per code.
-    fn warn(&mut self, code: &str, text: impl Into<String>) {
-        warning::add(&mut self.warnings, Warning::new(code, text));
-    }
 }
 
 /// A file that was looked at, with the settings chosen for it.

@@ -19,6 +19,8 @@ use crate::crew;
 use crate::error::Error;
 use crate::limits;
 
+pub use crate::file_trial::measured::Measured;
+
 /// What is to be written.
 #[derive(Debug, Clone)]
 pub struct Job {
@@ -66,31 +68,6 @@ pub enum Sync {
 pub const DEFAULT_BYTES: u64 = 1 << 30;
 /// Bytes of a filesystem that are left free, whatever is asked for.
 const RESERVE_BYTES: u64 = 64 << 20;
-
-/// What a write did.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Measured {
-    /// Bytes written.
-    pub bytes: u64,
-    /// Blocks written.
-    pub blocks: u64,
-    /// Until the kernel had all bytes.
-    pub to_cache_ns: u64,
-    /// Until all bytes were durable; `None` when nobody asked.
-    pub to_durable_ns: Option<u64>,
-    /// The same work without the writes, by one thread: generating data, and the harness itself.
-    pub harness_ns: Option<u64>,
-    /// Bytes that the kernel counted as sent towards storage, until the sync was done.
-    pub device_write_bytes: Option<u64>,
-    /// Bytes of the file that the page cache held at the end.
-    pub cached_after_bytes: Option<u64>,
-    /// Whether a signal ended it.
-    pub stopped: bool,
-    /// Engine that was really used.
-    pub engine: Option<flatout_io::Engine>,
-    /// Doubts that arose on the way.
-    pub warnings: Vec<Warning>,
-}
 
 /// A file that is open for writing, with the settings chosen for it.
 pub struct Writer {

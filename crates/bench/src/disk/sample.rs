@@ -14,7 +14,7 @@ use super::pass::{LEAD_NS, Pass};
 use super::pattern::Test;
 use super::row::{Figure, Row};
 use super::test_file::TestFile;
-use crate::file_trial::page_cache::{CacheStart, Clearing, growth_doubt, start_doubt};
+use crate::file_trial::page_cache::{CacheStart, Clearing, growth_warning, start_warning};
 
 /// The guard sees stolen time in ticks of 10 ms: shorter trials cannot be judged.
 const SHORT_RUN_NS: u64 = 20_000_000;
@@ -166,7 +166,7 @@ fn of_cache(row: &Row, file: &TestFile, pass: &Pass) -> Vec<Warning> {
     let before = pass.cached_before;
     if row.test == Test::Reread {
         let read_bytes = pass.tally.read_bytes.min(file.length_bytes);
-        return start_doubt(CacheStart::Hot, before, read_bytes).into_iter().collect();
+        return start_warning(CacheStart::Hot, before, read_bytes).into_iter().collect();
     }
     let is_device = file.directory().is_none() && file.extents.is_none();
     if is_device || file.chain.nature == Nature::Memory {
@@ -174,8 +174,8 @@ fn of_cache(row: &Row, file: &TestFile, pass: &Pass) -> Vec<Warning> {
     }
     let bytes = |held: Option<CacheState>| held.map(|held| held.cached_bytes);
     let (caching, after) = (row.tuning.caching, bytes(pass.cached_after));
-    let grown = growth_doubt(caching, bytes(before), after, CACHE_GROWTH_BYTES);
-    start_doubt(CacheStart::Cold(Clearing::File), before, 0).into_iter().chain(grown).collect()
+    let grown = growth_warning(caching, bytes(before), after, CACHE_GROWTH_BYTES);
+    start_warning(CacheStart::Cold(Clearing::File), before, 0).into_iter().chain(grown).collect()
 }
 
 /// The rate over time: of each whole bin of the trial, at the time since the run began at which

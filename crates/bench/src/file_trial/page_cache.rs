@@ -101,8 +101,8 @@ fn tells_nothing(error: &io::Error) -> bool {
     matches!(error.kind(), PermissionDenied | Unsupported)
 }
 
-/// The doubt about a state that was asked for, of which `wanted_bytes` should be there.
-pub(crate) fn start_doubt(
+/// The warning about a state that was asked for, of which `wanted_bytes` should be there.
+pub(crate) fn start_warning(
     start: CacheStart,
     held: Option<CacheState>,
     wanted_bytes: u64,
@@ -130,8 +130,8 @@ pub(crate) fn start_doubt(
     Some(Warning::new(code, text))
 }
 
-/// The doubt where direct I/O made the page cache grow by more than so many bytes.
-pub(crate) fn growth_doubt(
+/// The warning where direct I/O made the page cache grow by more than so many bytes.
+pub(crate) fn growth_warning(
     caching: Caching,
     before: Option<u64>,
     after: Option<u64>,
@@ -195,20 +195,20 @@ mod tests {
     }
 
     #[test]
-    fn direct_requests_that_fill_the_page_cache_are_doubted() {
-        let doubt = |caching, after| growth_doubt(caching, Some(4096), after, 10_000);
-        assert_eq!(doubt(Caching::Direct, Some(104_096)).unwrap().code, warning::DIRECT_CACHED);
-        assert_eq!(doubt(Caching::Buffered, Some(104_096)), None);
-        assert_eq!(growth_doubt(Caching::Direct, None, Some(1 << 30), 10_000), None);
+    fn direct_requests_that_fill_the_page_cache_are_warned_of() {
+        let warn = |caching, after| growth_warning(caching, Some(4096), after, 10_000);
+        assert_eq!(warn(Caching::Direct, Some(104_096)).unwrap().code, warning::DIRECT_CACHED);
+        assert_eq!(warn(Caching::Buffered, Some(104_096)), None);
+        assert_eq!(growth_warning(Caching::Direct, None, Some(1 << 30), 10_000), None);
         for after in [None, Some(0), Some(4096), Some(4096 + 10_000)] {
-            assert_eq!(doubt(Caching::Direct, after), None, "an odd end, or unknown: {after:?}");
+            assert_eq!(warn(Caching::Direct, after), None, "an odd end, or unknown: {after:?}");
         }
     }
 
     #[test]
-    fn a_state_that_is_not_there_or_not_proved_is_doubted() {
+    fn a_state_that_is_not_there_or_not_proved_is_warned_of() {
         let held = |cached_bytes| Some(CacheState { cached_bytes, dirty_bytes: None });
-        let code = |start, held| start_doubt(start, held, 100).map(|doubt| doubt.code);
+        let code = |start, held| start_warning(start, held, 100).map(|warning| warning.code);
         let cold = CacheStart::Cold(Clearing::File);
         assert_eq!(code(cold, held(0)), None);
         for left in [held(1), None] {

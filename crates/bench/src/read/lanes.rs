@@ -3,7 +3,7 @@
 use flatout_io::digest::Xor32;
 use flatout_io::scan::{self, Pass, Plan, Scanner};
 use flatout_io::{Caching, Engine, Fallback, Kind, Lane, Stop};
-use flatout_measure::warning;
+use flatout_measure::warning::{self, Warning};
 use flatout_sys::clock::monotonic_ns;
 use flatout_sys::view::ByteView;
 
@@ -119,9 +119,10 @@ impl Reader {
     fn audit_caching(&self, measured: &mut Measured) {
         let caching = self.source.caching();
         let (before, after) = (measured.cached_before_bytes, measured.cached_after_bytes);
-        let grown = page_cache::growth_doubt(caching, before, after, measured.bytes / CACHED_PART);
-        if let Some(doubt) = grown {
-            measured.warn(&doubt.code, doubt.text);
+        let grown =
+            page_cache::growth_warning(caching, before, after, measured.bytes / CACHED_PART);
+        if let Some(Warning { code, text }) = grown {
+            measured.warn(&code, text);
         }
         if let Some(before) = before.filter(|&bytes| caching == Caching::Dontcache && bytes > 0) {
             let text =
@@ -243,8 +244,8 @@ impl Reader {
             total.warn(warning::DIRTY_PAGES, text);
         }
         let held = pages.bring(state, self.job.cancel)?;
-        if let Some(doubt) = page_cache::start_doubt(state, held, end_bytes) {
-            total.warn(&doubt.code, doubt.text);
+        if let Some(Warning { code, text }) = page_cache::start_warning(state, held, end_bytes) {
+            total.warn(&code, text);
         }
         Ok(held.map(|held| held.cached_bytes))
     }

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use flatout_io::{Kind, escape};
-use flatout_measure::case::{Sample, blank};
+use flatout_io::Kind;
+use flatout_measure::case::blank;
 use flatout_measure::fact::{Facts, Key};
 use flatout_measure::record::{Outcome, Status};
 use flatout_measure::row::{Parameters, Row, Unit};
@@ -11,17 +11,14 @@ use flatout_measure::warning::{self, Warning};
 
 use super::{CacheStart, DigestKind, Limit, Measured, Reader};
 use crate::fact;
+use crate::file_trial::measured::{self, ENGINE_REASON};
 
 /// Id of the row of a read.
 pub const ID: &str = "read/file";
-/// Blocks that were read.
-const BLOCKS: Key = Key::last("blocks");
 /// Time of the read.
 const SECONDS: Key = Key::last("seconds");
 /// Passes over the file.
 const PASSES: Key = Key::last("passes");
-/// Why the engine is the one that was used.
-const ENGINE_REASON: Key = Key::last("engine_reason");
 /// The digest of a pass.
 const DIGEST_XOR32: Key = Key::last("digest_xor32");
 /// Bytes that took the time which was asked for.
@@ -52,24 +49,13 @@ impl Row for ReadRow {
 impl Reader {
     /// The row of this read.
     pub fn row(&self) -> ReadRow {
-        let tuning = self.choice.tuning;
-        let parameters = Parameters::default()
-            .with("file", escape(self.job.path.as_os_str()))
-            .with("block_bytes", tuning.block_bytes)
-            .with("threads", tuning.threads)
-            .with("split", tuning.split.to_string())
-            .with("engine", tuning.engine.to_string())
-            .with("caching", tuning.caching.to_string())
-            .with("depth", tuning.depth)
-            .with(
-                "state",
-                match self.job.state {
-                    CacheStart::Cold(_) => "cold",
-                    CacheStart::Hot | CacheStart::HotAlready => "hot",
-                    CacheStart::AsItIs => "as_it_is",
-                },
-            );
-        ReadRow(parameters)
+        let state = match self.job.state {
+            CacheStart::Cold(_) => "cold",
+            CacheStart::Hot | CacheStart::HotAlready => "hot",
+            CacheStart::AsItIs => "as_it_is",
+        };
+        let parameters = measured::parameters(&self.job.path, &self.choice.tuning);
+        ReadRow(parameters.with("state", state))
     }
 
     /// The row before anything was measured.
@@ -82,9 +68,8 @@ impl Reader {
         if let Some(engine) = measured.engine {
             outcome.parameters.insert("engine".to_owned(), engine.to_string().into());
         }
-        let mut facts = Facts::default()
-            .with(fact::BYTES, measured.bytes)
-            .with(BLOCKS, measured.blocks)
+        let mut facts = measured
+            .facts()
             .with(SECONDS, measured.elapsed_ns as f64 / 1e9)
             .with(PASSES, measured.passes)
             .with(ENGINE_REASON, self.engine_reason(measured));
@@ -93,9 +78,6 @@ impl Reader {
         if self.job.digest == DigestKind::Xor32 && covers_a_pass {
             facts.set(DIGEST_XOR32, format!("{:08x}", measured.xor32));
         }
-        facts.set_known(fact::CACHED_BEFORE_BYTES, measured.cached_before_bytes);
-        facts.set_known(fact::CACHED_AFTER_BYTES, measured.cached_after_bytes);
-        facts.set_known(fact::DEVICE_READ_BYTES, measured.device_read_bytes);
         match self.job.limit {
             Limit::MinTime { .. } => facts.set(SIZE_FOUND_BYTES, measured.bytes),
             Limit::Duration { ns } => facts.set(fact::ENDED_EARLY, self.how_far(measured, ns)),
@@ -151,8 +133,7 @@ impl Reader {
         let mut outcome = self.blank();
         self.describe(measured, &mut outcome);
         self.judge_harness(measured, &mut outcome);
-        if measured.bytes > 0 && measured.elapsed_ns > 0 {
-            let rate = measured.bytes as f64 * 1e9 / measured.elapsed_ns as f64;
+        if let Some(rate) = measured.rate(measured.elapsed_ns) {
             (outcome.median, outcome.n, outcome.samples) = (Some(rate), 1, vec![rate]);
         }
         if self.job.cancel.is_cancelled() {
@@ -176,19 +157,6 @@ impl Reader {
         if share > HARNESS_LIMIT {
             let text = format!("the loop over blocks takes {:.1} % of the time", share * 100.0);
             warning::add(&mut outcome.warnings, Warning::new(warning::OVERHEAD, text));
-        }
-    }
-
-    /// What the sampler wants to know of a trial.
-    pub fn sample(measured: &Measured) -> Sample {
-        let mut facts = Facts::default().with(fact::BYTES, measured.bytes);
-        facts.set_known(fact::DEVICE_READ_BYTES, measured.device_read_bytes);
-        Sample {
-            amount: measured.bytes as f64,
-            elapsed_ns: measured.elapsed_ns,
-            facts,
-            warnings: measured.warnings.clone(),
-            ..Sample::default()
         }
     }
 }

@@ -5,7 +5,6 @@ use std::fs;
 
 use flatout_io::{Existing, Tuning, Work};
 use flatout_measure::case::{Case, Sample, TrialError};
-use flatout_measure::fact::Facts;
 use flatout_measure::warning;
 
 use super::Options;
@@ -13,9 +12,9 @@ use super::copying;
 use super::group::{Group, Setting};
 use crate::choice::Wishes;
 use crate::error::Error;
+use crate::file_trial;
 use crate::read::{CacheStart, Clearing, Job};
 use crate::write;
-use crate::{fact, file_trial};
 
 /// The setting as a case for the sampler.
 pub(super) fn case<'a>(
@@ -74,9 +73,6 @@ fn written(
     let measured = measured?;
     removed.map_err(Error::from)?;
     file_trial::refuse(&measured.warnings)?;
-    let elapsed_ns = measured.to_durable_ns.ok_or(TrialError::Interrupted)?;
-    let mut facts = Facts::default().with(fact::BYTES, measured.bytes);
-    facts.set_known(fact::DEVICE_WRITE_BYTES, measured.device_write_bytes);
-    let (amount, warnings) = (measured.bytes as f64, measured.warnings);
-    Ok(Sample { amount, elapsed_ns, facts, warnings, ..Sample::default() })
+    let elapsed_ns = measured.fsynced_ns.ok_or(TrialError::Interrupted)?;
+    Ok(Sample { elapsed_ns, ..measured.sample() })
 }

@@ -1,6 +1,8 @@
 //! The timed region of a write: lanes over a range, then the sync.
 
 use std::io;
+use std::iter::StepBy;
+use std::ops::Range;
 
 use flatout_io::operations::{Access, After, Done, Operations, Request, Timestamps, Workload};
 use flatout_io::{Engine, Error as IoError, Fallback, Lane, Stop, Target};
@@ -26,9 +28,7 @@ const CALIBRATION_NS: u64 = 100_000_000;
 
 /// The blocks of one lane: what comes next, what it holds, what became of it.
 struct Blocks {
-    next: u64,
-    end: u64,
-    step: u64,
+    left: StepBy<Range<u64>>,
     block_bytes: u64,
     data: Data,
     seed: u64,
@@ -39,13 +39,8 @@ struct Blocks {
 
 impl Workload for Blocks {
     fn next(&mut self) -> Option<Request> {
-        if self.next >= self.end {
-            return None;
-        }
-        let offset_bytes = self.next * self.block_bytes;
-        self.next = self.next.saturating_add(self.step);
-        let length_bytes = self.block_bytes as usize;
-        Some(Request::write(offset_bytes, length_bytes))
+        let offset_bytes = self.left.next()? * self.block_bytes;
+        Some(Request::write(offset_bytes, self.block_bytes as usize))
     }
 
     fn fill(&mut self, request: &Request, bytes: &mut [u8]) {
@@ -99,7 +94,7 @@ impl Writer {
             |index| self.prepare(&targets[index as usize]),
             |index, prepared| self.write_lane(Lane { index, count: tuning.threads }, prepared),
         );
-        let mut measured = Measured { to_cache_ns: crewed.elapsed_ns, ..Measured::default() };
+        let mut measured = Measured { elapsed_ns: crewed.elapsed_ns, ..Measured::default() };
         measured.warnings.clone_from(&self.warnings);
         for result in crewed.results {
             let (blocks, engine, fallback) = result?;
@@ -107,7 +102,7 @@ impl Writer {
             measured.blocks += blocks.blocks;
             measured.engine = Some(engine);
             if let Some(Fallback { code, text }) = fallback {
-                warning::add(&mut measured.warnings, Warning::new(code, text));
+                measured.warn(code, text);
             }
         }
         measured.stopped = measured.bytes < self.length_bytes;
@@ -119,9 +114,9 @@ impl Writer {
         measured.cached_after_bytes = cached();
         let (caching, most_bytes) = (self.target.caching(), measured.bytes / CACHED_PART);
         let after = measured.cached_after_bytes;
-        let doubt = page_cache::growth_doubt(caching, cached_before_bytes, after, most_bytes);
-        if let Some(doubt) = doubt {
-            warning::add(&mut measured.warnings, doubt);
+        let grown = page_cache::growth_warning(caching, cached_before_bytes, after, most_bytes);
+        if let Some(Warning { code, text }) = grown {
+            measured.warn(&code, text);
         }
         if !measured.stopped {
             measured.harness_ns = self.harness_ns();
@@ -135,19 +130,19 @@ impl Writer {
         match self.job.sync {
             Sync::None => {
                 let text = "nothing was synced: the figure is the page cache's, not the device's";
-                warning::add(&mut measured.warnings, Warning::new(warning::NOT_DURABLE, text));
+                measured.warn(warning::NOT_DURABLE, text);
                 return Ok(());
             }
-            Sync::Each => measured.to_durable_ns = Some(measured.to_cache_ns),
+            Sync::Each => measured.fsynced_ns = Some(measured.elapsed_ns),
             Sync::End => {
                 let start_ns = monotonic_ns();
                 self.target.sync()?;
-                measured.to_durable_ns = Some(measured.to_cache_ns + monotonic_ns() - start_ns);
+                measured.fsynced_ns = Some(measured.elapsed_ns + monotonic_ns() - start_ns);
             }
         }
         if let Err(error) = self.target.sync_name() {
             let text = format!("the bytes are durable, the file's name may not be: {error}");
-            warning::add(&mut measured.warnings, Warning::new(warning::NOT_DURABLE, text));
+            measured.warn(warning::NOT_DURABLE, text);
         }
         Ok(())
     }
@@ -175,12 +170,10 @@ impl Writer {
 
     fn blocks(&self, lane: Lane, length_bytes: u64) -> Blocks {
         let tuning = self.choice.tuning;
-        let (next, end, step) =
-            lane.blocks(length_bytes.div_ceil(tuning.block_bytes), tuning.split);
+        let blocks = length_bytes.div_ceil(tuning.block_bytes);
+        let (first, end, step) = lane.blocks(blocks, tuning.split);
         Blocks {
-            next,
-            end,
-            step,
+            left: (first..end).step_by(step as usize),
             block_bytes: tuning.block_bytes,
             data: self.job.data,
             seed: self.job.seed,

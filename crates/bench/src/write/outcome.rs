@@ -1,6 +1,6 @@
 //! What is known about a write, as an outcome of the record.
 
-use flatout_io::escape;
+use flatout_io::Tuning;
 use flatout_measure::ceiling;
 use flatout_measure::fact::{Facts, Key};
 use flatout_measure::record::{Outcome, Status};
@@ -11,6 +11,7 @@ use flatout_sys::affinity;
 use super::limit::{Manner, Times};
 use super::{Data, Measured, Sync, Writer};
 use crate::fact;
+use crate::file_trial::measured::{self, ENGINE_REASON};
 
 /// Id of the row of a write.
 pub const ID: &str = "write/file";
@@ -39,11 +40,11 @@ impl Writer {
             ..Outcome::default()
         };
         let mut facts = self.facts(measured);
-        let elapsed_ns = measured.to_durable_ns.unwrap_or(measured.to_cache_ns);
+        let elapsed_ns = measured.fsynced_ns.unwrap_or(measured.elapsed_ns);
         if measured.stopped {
             outcome.status = Status::Interrupted;
             facts.set(fact::ENDED_EARLY, self.how_far(measured));
-        } else if let Some(rate) = rate(measured.bytes, elapsed_ns) {
+        } else if let Some(rate) = measured.rate(elapsed_ns) {
             (outcome.median, outcome.n, outcome.samples) = (Some(rate), 1, vec![rate]);
         }
         if self.job.data == Data::Zero {
@@ -77,8 +78,8 @@ impl Writer {
         let times = Times {
             bytes: measured.bytes,
             harness_ns: measured.harness_ns.map(|ns| ns as f64 / f64::from(threads)),
-            to_cache_ns: measured.to_cache_ns,
-            to_durable_ns: measured.to_durable_ns,
+            to_cache_ns: measured.elapsed_ns,
+            to_durable_ns: measured.fsynced_ns,
         };
         facts.set_known(fact::OVERHEAD_RATIO, times.overhead_ratio());
         if let Some(doubt) = times.doubt(self.job.data) {
@@ -100,14 +101,8 @@ impl Writer {
             Sync::End => "end",
             Sync::Each => "each",
         };
-        Parameters::default()
-            .with("file", escape(self.job.path.as_os_str()))
-            .with("block_bytes", tuning.block_bytes)
-            .with("threads", tuning.threads)
-            .with("split", tuning.split.to_string())
-            .with("engine", measured.engine.unwrap_or(tuning.engine).to_string())
-            .with("caching", tuning.caching.to_string())
-            .with("depth", tuning.depth)
+        let engine = measured.engine.unwrap_or(tuning.engine);
+        measured::parameters(&self.job.path, &Tuning { engine, ..tuning })
             .with("data", data)
             .with("sync", sync)
             .with("seed", self.job.seed)
@@ -115,23 +110,16 @@ impl Writer {
 
     fn facts(&self, measured: &Measured) -> Facts {
         let seconds = |ns: u64| ns as f64 / 1e9;
-        let mut facts = Facts::default()
-            .with(fact::BYTES, measured.bytes)
-            .with(Key::last("blocks"), measured.blocks)
-            .with(Key::last("engine_reason"), self.choice.engine_reason.clone())
+        let Measured { elapsed_ns, fsynced_ns, harness_ns, .. } = *measured;
+        let mut facts = measured
+            .facts()
+            .with(ENGINE_REASON, self.choice.engine_reason.clone())
             .with(FILE_STATE, if self.target.is_new() { "new" } else { "overwritten" })
-            .with(TIME_TO_CACHE_S, seconds(measured.to_cache_ns));
-        facts.set_known(RATE_TO_CACHE, rate(measured.bytes, measured.to_cache_ns));
-        facts.set_known(TIME_TO_DURABLE_S, measured.to_durable_ns.map(seconds));
-        let durable = measured.to_durable_ns.and_then(|ns| rate(measured.bytes, ns));
-        facts.set_known(RATE_DURABLE, durable);
-        facts.set_known(GENERATE_S, measured.harness_ns.map(seconds));
-        facts.set_known(fact::DEVICE_WRITE_BYTES, measured.device_write_bytes);
-        facts.set_known(fact::CACHED_AFTER_BYTES, measured.cached_after_bytes);
+            .with(TIME_TO_CACHE_S, seconds(elapsed_ns));
+        facts.set_known(RATE_TO_CACHE, measured.rate(elapsed_ns));
+        facts.set_known(TIME_TO_DURABLE_S, fsynced_ns.map(seconds));
+        facts.set_known(RATE_DURABLE, fsynced_ns.and_then(|ns| measured.rate(ns)));
+        facts.set_known(GENERATE_S, harness_ns.map(seconds));
         facts
     }
-}
-
-fn rate(bytes: u64, elapsed_ns: u64) -> Option<f64> {
-    (elapsed_ns > 0 && bytes > 0).then(|| bytes as f64 * 1e9 / elapsed_ns as f64)
 }

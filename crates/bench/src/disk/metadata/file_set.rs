@@ -33,15 +33,6 @@ pub(super) struct FileSet {
     pub(super) files: Vec<Name>,
 }
 
-/// In which order a thread takes its files.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Order {
-    /// By number, as an unpacked archive would come.
-    Ascending,
-    /// Shuffled with this seed.
-    Random(u64),
-}
-
 /// One file as a thread sees it.
 #[derive(Debug)]
 pub(super) struct Item {
@@ -62,20 +53,15 @@ pub(super) struct Share {
     pub(super) items: Vec<Item>,
 }
 
-/// The number of the file_set, how many files it will have, and over how many directories they are
-/// spread.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Layout {
-    pub(super) number: u32,
-    pub(super) files: u32,
-    pub(super) directories: u32,
-    pub(super) spread: Directories,
-}
-
 impl FileSet {
     /// Makes the directories of a file_set; files come later.
-    pub(super) fn make(place: &TestDirectory, layout: Layout) -> Result<Self, Errno> {
-        let Layout { number, files, directories, spread } = layout;
+    pub(super) fn make(
+        place: &TestDirectory,
+        number: u32,
+        files: u32,
+        directories: u32,
+        spread: Directories,
+    ) -> Result<Self, Errno> {
         let text = format!("set-{number:04}");
         let path = place.path().join(&text);
         let own = test_directory::make_directory(place.descriptor(), &c_string(text))?;
@@ -87,12 +73,13 @@ impl FileSet {
 
     /// Opens thread `thread`'s part of the files that `wanted` picks.
     ///
-    /// In one directory all threads take turns at its files; of many, each has its own.
+    /// In one directory all threads take turns at its files; of many, each has its own. They come
+    /// by number, as an unpacked archive would, or in the order of a seed.
     pub(super) fn share(
         &self,
         thread: u32,
         threads: u32,
-        order: Order,
+        order_seed: Option<u64>,
         wanted: impl Fn(Name) -> bool,
     ) -> Result<Share, Errno> {
         let step = if self.spread == Directories::One { 1 } else { threads };
@@ -119,7 +106,7 @@ impl FileSet {
                 items.push(Item { number, slot, name, new_name });
             }
         }
-        if let Order::Random(seed) = order {
+        if let Some(seed) = order_seed {
             SplitMix64::new(seed.wrapping_add(u64::from(thread))).shuffle(&mut items);
         }
         Ok(Share { directories, entries, items })

@@ -8,7 +8,7 @@ use flatout_measure::case::TrialError;
 use flatout_sys::filesystem::{self, Filesystem};
 use rustix::io::Errno;
 
-use super::file_set::{FileSet, Layout, Name, Order};
+use super::file_set::{FileSet, Name};
 use super::operation;
 use super::row::{Directories, Test};
 use super::test_directory::TestDirectory;
@@ -126,7 +126,7 @@ impl<'a> TestFiles<'a> {
         self.inodes_made.set(inodes);
         let number = self.sets_made.get();
         self.sets_made.set(number + 1);
-        FileSet::make(&self.place, Layout { number, files, directories, spread })
+        FileSet::make(&self.place, number, files, directories, spread)
             .map_err(|errno| failure(self.options, errno, "make directories in", self.place.path()))
     }
 
@@ -134,7 +134,7 @@ impl<'a> TestFiles<'a> {
     fn populated(&self, test: Test, spread: Directories) -> Result<FileSet, TrialError> {
         let mut file_set = self.fresh(test, spread)?;
         let failed = |errno| failure(self.options, errno, "create files in", &file_set.path);
-        let share = file_set.share(0, 1, Order::Ascending, |_| true).map_err(failed)?;
+        let share = file_set.share(0, 1, None, |_| true).map_err(failed)?;
         for item in &share.items {
             if self.options.cancel.is_cancelled() {
                 return Err(TrialError::Interrupted);

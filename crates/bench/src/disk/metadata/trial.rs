@@ -19,7 +19,7 @@ use flatout_measure::warning;
 use flatout_sys::affinity;
 use flatout_sys::generator::fill_random;
 
-use super::file_set::{FileSet, Name, Order, Share};
+use super::file_set::{FileSet, Name, Share};
 use super::row::{MetadataRow, Test};
 use super::test_directory::{Listing, no_listing};
 use super::test_files::{self, TestFiles};
@@ -111,9 +111,9 @@ impl Worker {
         seed: u64,
     ) -> Result<Self, TrialError> {
         let creates = matches!(row.test, Test::Create | Test::Fsync);
-        let order = if creates { Order::Ascending } else { Order::Random(seed) };
+        let order_seed = (!creates).then_some(seed);
         let wanted = |name| (name == Name::Absent) == creates;
-        let share = set.share(thread, row.threads, order, wanted).map_err(|errno| {
+        let share = set.share(thread, row.threads, order_seed, wanted).map_err(|errno| {
             test_files::failure(options, errno, "open a directory in", &set.path)
         })?;
         let length = if row.test == Test::Fsync { options.small_file_bytes } else { 0 };

@@ -1,0 +1,98 @@
+//! What one read or write of a file did, in the words of the record.
+
+use std::path::Path;
+
+use flatout_io::{Engine, Tuning, escape};
+use flatout_measure::case::Sample;
+use flatout_measure::fact::{Facts, Key};
+use flatout_measure::row::Parameters;
+use flatout_measure::warning::{self, Warning};
+
+use crate::fact;
+
+/// Blocks that were moved.
+const BLOCKS: Key = Key::last("blocks");
+/// Why the engine is the one that was used.
+pub(crate) const ENGINE_REASON: Key = Key::last("engine_reason");
+
+/// What one read or write of a file did.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Measured {
+    /// Bytes moved, of all passes.
+    pub bytes: u64,
+    /// Blocks moved, of all passes.
+    pub blocks: u64,
+    /// The timed region, of all passes; of a write until the kernel had all bytes.
+    pub elapsed_ns: u64,
+    /// Until all bytes were durable; `None` when nobody asked.
+    pub fsynced_ns: Option<u64>,
+    /// Passes over the file; the last may be partial.
+    pub passes: u64,
+    /// xor32 of the first pass.
+    pub xor32: u32,
+    /// Whether a deadline or a signal ended it.
+    pub stopped: bool,
+    /// Of a write the same work without the writes, by one thread: generating data, and the harness
+    /// itself.
+    pub harness_ns: Option<u64>,
+    /// Bytes of the range in the page cache before the first pass of a read.
+    pub cached_before_bytes: Option<u64>,
+    /// Bytes of the range in the page cache afterwards.
+    pub cached_after_bytes: Option<u64>,
+    /// Bytes that storage was asked to fetch for this process meanwhile.
+    pub device_read_bytes: Option<u64>,
+    /// Bytes that the kernel counted as sent towards storage, until the sync was done.
+    pub device_write_bytes: Option<u64>,
+    /// Engine that was really used; `None` for a stream.
+    pub engine: Option<Engine>,
+    /// Warnings that arose on the way.
+    pub warnings: Vec<Warning>,
+}
+
+impl Measured {
+    /// Notes a warning, once per code.
+    pub(crate) fn warn(&mut self, code: &str, text: impl Into<String>) {
+        warning::add(&mut self.warnings, Warning::new(code, text));
+    }
+
+    /// The bytes over a time, where there is a rate.
+    pub(crate) fn rate(&self, elapsed_ns: u64) -> Option<f64> {
+        (elapsed_ns > 0 && self.bytes > 0).then(|| self.bytes as f64 * 1e9 / elapsed_ns as f64)
+    }
+
+    /// What is known of it besides its times.
+    pub(crate) fn facts(&self) -> Facts {
+        let mut facts = Facts::default().with(fact::BYTES, self.bytes).with(BLOCKS, self.blocks);
+        facts.set_known(fact::CACHED_BEFORE_BYTES, self.cached_before_bytes);
+        facts.set_known(fact::CACHED_AFTER_BYTES, self.cached_after_bytes);
+        facts.set_known(fact::DEVICE_READ_BYTES, self.device_read_bytes);
+        facts.set_known(fact::DEVICE_WRITE_BYTES, self.device_write_bytes);
+        facts
+    }
+
+    /// What the sampler wants to know of it.
+    pub fn sample(&self) -> Sample {
+        let mut facts = Facts::default().with(fact::BYTES, self.bytes);
+        facts.set_known(fact::DEVICE_READ_BYTES, self.device_read_bytes);
+        facts.set_known(fact::DEVICE_WRITE_BYTES, self.device_write_bytes);
+        Sample {
+            amount: self.bytes as f64,
+            elapsed_ns: self.elapsed_ns,
+            facts,
+            warnings: self.warnings.clone(),
+            ..Sample::default()
+        }
+    }
+}
+
+/// What tells the row of a file that is read or written from others.
+pub(crate) fn parameters(path: &Path, tuning: &Tuning) -> Parameters {
+    Parameters::default()
+        .with("file", escape(path.as_os_str()))
+        .with("block_bytes", tuning.block_bytes)
+        .with("threads", tuning.threads)
+        .with("split", tuning.split.to_string())
+        .with("engine", tuning.engine.to_string())
+        .with("caching", tuning.caching.to_string())
+        .with("depth", tuning.depth)
+}
