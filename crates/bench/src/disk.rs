@@ -46,7 +46,8 @@ use test_file::TestFile;
 
 use estimate::Planned;
 pub use pattern::Pattern;
-pub use place::{Kind, Overwriting, Place};
+pub use place::Overwriting;
+use place::{Kind, Place};
 
 /// What the user chose.
 #[derive(Debug, Clone)]
@@ -166,11 +167,11 @@ fn run(options: &Options, estimate: &Planned, sampler: &mut Sampler<'_>) -> Resu
     let place = Place::find(&options.path, options.overwriting)?;
     let terms = &estimate.terms;
     let budget = Budget::new(estimate.trials_write_bytes());
-    let scratch = match place.kind() {
+    let scratch = match place.kind {
         Kind::Directory => {
             let (length_bytes, cancel) = (estimate.file_bytes, options.cancel);
             let events = &mut *sampler.events;
-            Some(Scratch::make(place.path(), length_bytes, options.seed, cancel, events)?)
+            Some(Scratch::make(&place.path, length_bytes, options.seed, cancel, events)?)
         }
         Kind::File | Kind::Device => None,
     };

@@ -155,11 +155,6 @@ impl Reader {
         Ok(reader)
     }
 
-    /// The settings and the reasons for them.
-    pub fn choice(&self) -> &Choice {
-        &self.choice
-    }
-
     /// Doubts that arose before anything was measured.
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings

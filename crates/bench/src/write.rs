@@ -65,7 +65,7 @@ pub enum Sync {
 }
 
 /// Bytes that are written when nothing else is said.
-pub const DEFAULT_BYTES: u64 = 1 << 30;
+const DEFAULT_BYTES: u64 = 1 << 30;
 /// Bytes of a filesystem that are left free, whatever is asked for.
 const RESERVE_BYTES: u64 = 64 << 20;
 
@@ -134,11 +134,6 @@ impl Writer {
     /// Removes the file if it was made here. For writes that did not end well.
     pub fn discard(self) -> Result<(), Error> {
         Ok(self.target.remove_if_created()?)
-    }
-
-    /// The settings and the reasons for them.
-    pub fn choice(&self) -> &Choice {
-        &self.choice
     }
 }
 

@@ -46,7 +46,7 @@ pub(super) fn options(options: &Options, place: &Place) -> Result<(), Error> {
         (options.runtime_ns == Some(0), "--runtime: it must be above 0".to_owned()),
         (options.bytes == Some(0), "--bytes: it must be above 0".to_owned()),
         (
-            place.kind() == Kind::Directory && options.overwriting == Overwriting::Allowed,
+            place.kind == Kind::Directory && options.overwriting == Overwriting::Allowed,
             "--overwrite is for a FILE; in a directory flatout writes to its own".to_owned(),
         ),
         (

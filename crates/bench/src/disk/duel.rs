@@ -4,7 +4,7 @@ use std::path::Path;
 
 use flatout_measure::row::{Parameters, Row as _, Unit};
 
-use super::place::{Kind, Overwriting, Place};
+use super::place::{Kind, Place};
 use super::row::{Extents, Row};
 use super::{Grid, Selection, Terms, fio, plan};
 use crate::cache::Clearing;
@@ -40,7 +40,7 @@ impl Duel {
             Target::Written => (Kind::File, Extents::Written),
             Target::Fresh => (Kind::Directory, Extents::Fresh),
         };
-        let place = Place::to_come(path, kind, Overwriting::Allowed);
+        let place = Place::to_come(path, kind);
         let rows = plan::rows(Grid::Short, selection, &place);
         let row = rows.into_iter().find(|row| row.extents == extents)?;
         Some(Self { row, place })

@@ -155,7 +155,7 @@ pub(super) fn plan(options: &Options) -> Result<Planned, Error> {
         Some(ns) => (ns as f64 / 1e9 * USUAL_MOST_BYTES_PER_S) as u64,
         None => usual.trial_write_bytes,
     };
-    let needs_file = place.kind() == Kind::Directory && !rows.is_empty();
+    let needs_file = place.kind == Kind::Directory && !rows.is_empty();
     let (file_bytes, reduced_from) = match needs_file {
         true => file_bytes(options, &place, &rows, metadata_bytes, cap_bytes)?,
         false => (0, None),
@@ -174,10 +174,10 @@ pub(super) fn plan(options: &Options) -> Result<Planned, Error> {
     let writing = rows.iter().filter(|row| row.writes()).count() as u64;
     let share = left.checked_div(writing * LEAST_TRIALS).unwrap_or(u64::MAX);
     let writes_over = place.rights() == Rights::Overwrite && writing > 0;
-    if place.kind() != Kind::Directory {
+    if place.kind != Kind::Directory {
         place.check_readable()?;
     }
-    if place.kind() == Kind::Directory || writes_over {
+    if place.kind == Kind::Directory || writes_over {
         place.check_writable()?;
     }
     Ok(Planned {
@@ -210,8 +210,7 @@ fn room_in_holes(place: &Place) -> Result<u64, Error> {
     if place.rights() != Rights::Overwrite {
         return Ok(u64::MAX);
     }
-    let facts =
-        std::fs::metadata(place.path()).map_err(IoError::system("examine", place.path()))?;
+    let facts = std::fs::metadata(&place.path).map_err(IoError::system("examine", &place.path))?;
     let is_sparse = facts.blocks().saturating_mul(STAT_BLOCK_BYTES) < facts.len();
     let free = place.filesystem()?.free_bytes;
     Ok(if is_sparse { scratch::part_of(free) } else { u64::MAX })
@@ -232,7 +231,7 @@ fn metadata_options(options: &Options, place: &Place) -> Result<Option<MetadataO
         _ => metadata::Extent::Quick,
     };
     let wanted = MetadataOptions {
-        directory: place.path().to_owned(),
+        directory: place.path.clone(),
         files: if options.grid == Grid::Quick { QUICK_METADATA_FILES } else { METADATA_FILES },
         directories_many: METADATA_DIRECTORIES,
         threads: extent.threads(),
@@ -277,7 +276,7 @@ fn file_bytes(
         return Err(Error::NoRoom(format!(
             "cannot measure in {:?}: a test file of at least {LEAST_BYTES} bytes is needed, but {size} \
              may be taken ({free} bytes free, of which one tenth; --bytes; --max-write)",
-            place.path()
+            &place.path
         )));
     }
     let is_less = size < wanted - wanted % LEAST_BYTES;

@@ -98,10 +98,10 @@ impl<'a> Job<'a> {
         if row.test.io_type() == IoType::Copy {
             return Err("fio has nothing that copies from file to file");
         }
-        let kind = place.kind();
+        let kind = place.kind;
         let path = match kind {
-            Kind::Directory => place.path().join(FILE_NAME),
-            Kind::File | Kind::Device => place.path().to_owned(),
+            Kind::Directory => place.path.join(FILE_NAME),
+            Kind::File | Kind::Device => place.path.clone(),
         };
         let file_name = word::file_name(&path)
             .ok_or("fio cannot be told this name: it would cut it and take another file")?;

@@ -93,7 +93,7 @@ impl Attempt<'_> {
         }
         let mut fsynced_ns = None;
         if let Some(target) = files[0].last().filter(|_| self.row.test.io_type() != IoType::Read) {
-            let fail = IoError::system("sync", self.file.place.path());
+            let fail = IoError::system("sync", &self.file.place.path);
             fdatasync(target).map_err(|errno| Error::from(fail(errno)))?;
             // The bytes go on to the disk while the accounts are read: one clock for all of it.
             fsynced_ns = Some((monotonic_ns() - ran.begun_ns).max(ran.elapsed_ns));
@@ -122,7 +122,7 @@ impl Attempt<'_> {
             return Ok(pages.held());
         }
         // The cache of a device holds the metadata of whoever has mounted it.
-        let is_device = self.file.place.kind() == Kind::Device;
+        let is_device = self.file.place.kind == Kind::Device;
         let start = match is_device && self.row.tuning.caching == Caching::Direct {
             true => CacheStart::AsItIs,
             false => CacheStart::Cold(Clearing::File),
@@ -153,7 +153,7 @@ impl Attempt<'_> {
     /// The row was fitted to this machine and file: a refusal now is no fallback, but a change.
     fn unchanged(&self, fallback: Option<Fallback>) -> Result<(), Error> {
         let Some(Fallback { text: reason, .. }) = fallback else { return Ok(()) };
-        let path = self.file.place.path().to_owned();
+        let path = self.file.place.path.clone();
         Err(IoError::Refused { operation: "measure", path, reason }.into())
     }
 
@@ -162,7 +162,7 @@ impl Attempt<'_> {
         let tuning = self.row.tuning;
         let files: Vec<BorrowedFd<'f>> = files.iter().map(AsFd::as_fd).collect();
         let access = Access { caching: tuning.caching, completion: Completion::Accepted };
-        let fail = IoError::system("get buffers to measure", self.file.place.path());
+        let fail = IoError::system("get buffers to measure", &self.file.place.path);
         let (mut engine, fallback) = Operations::prepare(&files, access, &tuning).map_err(fail)?;
         self.unchanged(fallback)?;
         let mut place = (self.seed ^ u64::from(index) << 48) & !4095;
@@ -223,7 +223,7 @@ impl Attempt<'_> {
         let mut stop = Stop::new(self.file.cancel, deadline_ns);
         engine
             .run(&mut lane, timestamps, &mut stop)
-            .map_err(IoError::system("hand requests to the kernel for", self.file.place.path()))?;
+            .map_err(IoError::system("hand requests to the kernel for", &self.file.place.path))?;
         if let Some(deadline_ns) = deadline_ns {
             lane.count_unstarted(deadline_ns);
         }
@@ -247,6 +247,6 @@ impl Attempt<'_> {
             (Direction::Read, Some(_)) => "read the test file in",
             (Direction::Write, Some(_)) => "write the test file in",
         };
-        IoError::system(operation, self.file.place.path())(error).into()
+        IoError::system(operation, &self.file.place.path)(error).into()
     }
 }

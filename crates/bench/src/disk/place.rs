@@ -15,7 +15,7 @@ use crate::scratch;
 
 /// What may be done at a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rights {
+pub(super) enum Rights {
     /// Make files, and do with them what it takes.
     MakeFiles,
     /// Read, and nothing else.
@@ -35,7 +35,7 @@ pub enum Overwriting {
 
 /// The kind of a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub(super) enum Kind {
     /// A directory.
     Directory,
     /// A regular file.
@@ -46,9 +46,9 @@ pub enum Kind {
 
 /// What is measured.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
-    path: PathBuf,
-    kind: Kind,
+pub(super) struct Place {
+    pub(super) path: PathBuf,
+    pub(super) kind: Kind,
     overwriting: Overwriting,
 }
 
@@ -56,7 +56,7 @@ impl Place {
     /// Looks at what `path` is.
     ///
     /// Errors: it is not there, or neither a directory nor a regular file nor a block device.
-    pub fn find(path: &Path, overwriting: Overwriting) -> Result<Self, Error> {
+    pub(super) fn find(path: &Path, overwriting: Overwriting) -> Result<Self, Error> {
         let facts = std::fs::metadata(path).map_err(IoError::system("examine", path))?;
         let kind = match facts.file_type() {
             kind if kind.is_dir() => Kind::Directory,
@@ -79,22 +79,12 @@ impl Place {
     }
 
     /// A place that is there when it is needed: a race makes its files later.
-    pub(super) fn to_come(path: &Path, kind: Kind, overwriting: Overwriting) -> Self {
-        Self { path: path.to_owned(), kind, overwriting }
-    }
-
-    /// Its name.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Its kind.
-    pub fn kind(&self) -> Kind {
-        self.kind
+    pub(super) fn to_come(path: &Path, kind: Kind) -> Self {
+        Self { path: path.to_owned(), kind, overwriting: Overwriting::Allowed }
     }
 
     /// What may be done here.
-    pub fn rights(&self) -> Rights {
+    pub(super) fn rights(&self) -> Rights {
         match (self.kind, self.overwriting) {
             (Kind::Directory, _) => Rights::MakeFiles,
             (Kind::File, Overwriting::Allowed) => Rights::Overwrite,
@@ -103,7 +93,7 @@ impl Place {
     }
 
     /// Refuses a pattern that would do here what must not be done.
-    pub fn check(&self, pattern: Pattern) -> Result<(), Error> {
+    pub(super) fn check(&self, pattern: Pattern) -> Result<(), Error> {
         let Self { path, kind, .. } = self;
         let reason = match (pattern.needs(), self.rights(), kind) {
             (Needs::Nothing, _, _) | (_, Rights::MakeFiles, _) => return Ok(()),
@@ -122,13 +112,13 @@ impl Place {
     }
 
     /// Refuses a file or device that cannot be read.
-    pub fn check_readable(&self) -> Result<(), Error> {
+    pub(super) fn check_readable(&self) -> Result<(), Error> {
         let opened = std::fs::File::open(&self.path);
         Ok(opened.map(drop).map_err(IoError::system("open", &self.path))?)
     }
 
     /// Refuses a directory in which no file can be made, and a file that cannot be written to.
-    pub fn check_writable(&self) -> Result<(), Error> {
+    pub(super) fn check_writable(&self) -> Result<(), Error> {
         let tried = match self.kind {
             Kind::Directory => scratch::probe(&self.path),
             Kind::File | Kind::Device => {
@@ -146,7 +136,7 @@ impl Place {
     }
 
     /// The filesystem with the place on it; of a device, the one that its name lies on.
-    pub fn filesystem(&self) -> Result<Filesystem, Error> {
+    pub(super) fn filesystem(&self) -> Result<Filesystem, Error> {
         use std::os::fd::AsFd;
         let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::CLOEXEC;
         let file = rustix::fs::open(&self.path, flags, rustix::fs::Mode::empty())
@@ -178,7 +168,7 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         file.as_file().set_len(4096).unwrap();
         let place = Place::find(file.path(), Overwriting::Refused).unwrap();
-        assert_eq!((place.kind(), place.rights()), (Kind::File, Rights::Read));
+        assert_eq!((place.kind, place.rights()), (Kind::File, Rights::Read));
         assert!(place.check(Pattern::RandomRead).is_ok());
         for pattern in [Pattern::RandomWrite, Pattern::Mixed, Pattern::SequentialWrite] {
             let text = place.check(pattern).unwrap_err().to_string();

@@ -13,10 +13,10 @@ use super::test_file::TestFile;
 pub(super) fn describe(file: &TestFile) -> Value {
     let chain = &file.chain;
     // The space around a device's node says nothing about the device.
-    let is_device = file.place.kind() == Kind::Device;
+    let is_device = file.place.kind == Kind::Device;
     let space = |bytes: u64| (!is_device && file.filesystem.size_bytes > 0).then_some(bytes);
     json!({
-        "place": words(file.place.path()),
+        "place": words(&file.place.path),
         "filesystem": chain.filesystem,
         "nature": nature(chain.nature),
         "free_bytes": space(file.filesystem.free_bytes),

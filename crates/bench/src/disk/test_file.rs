@@ -59,23 +59,23 @@ impl TestFile {
         reduced_from: Option<u64>,
         options: &Options,
     ) -> Result<Self, Error> {
-        let name = scratch.as_ref().map_or_else(|| place.path().to_owned(), Scratch::path);
+        let name = scratch.as_ref().map_or_else(|| place.path.clone(), Scratch::path);
         let source = Source::open(&name)?;
         // From here on the file is what this descriptor means, whatever happens to its name.
         let path = PathBuf::from(format!("/proc/self/fd/{}", source.file().as_raw_fd()));
-        let examine = || IoError::system("examine", place.path());
+        let examine = || IoError::system("examine", &place.path);
         let filesystem = filesystem::of(source.file()).map_err(examine())?;
         let root = Path::new("/");
-        let chain = storage::chain(root, source.file(), place.path()).map_err(examine())?;
+        let chain = storage::chain(root, source.file(), &place.path).map_err(examine())?;
         let limits = storage::limits(root, &chain.devices());
         let length_bytes = source.length_bytes();
-        let length_bytes = match place.kind() {
+        let length_bytes = match place.kind {
             Kind::Directory => length_bytes,
             Kind::File | Kind::Device => length_bytes.min(options.bytes.unwrap_or(u64::MAX)),
         };
         // Before the extents, asking for which writes back what is dirty.
         let dirty = dirty_pages(place, source.file(), length_bytes);
-        let extents = match place.kind() {
+        let extents = match place.kind {
             Kind::Device => None,
             Kind::Directory | Kind::File => {
                 extent::extents(source.file(), 0, length_bytes).map_err(examine())?
@@ -113,7 +113,7 @@ impl TestFile {
 
     /// What of the file may lie in the page cache.
     pub(super) fn pages(&self) -> Pages<'_> {
-        Pages { file: self.descriptor(), path: self.place.path(), length_bytes: self.length_bytes }
+        Pages { file: self.descriptor(), path: &self.place.path, length_bytes: self.length_bytes }
     }
 
     /// The disks at the end of the chain.
@@ -126,7 +126,7 @@ impl TestFile {
 
     /// The directory in which further files can be made.
     pub(super) fn directory(&self) -> Option<&Path> {
-        (self.place.rights() == Rights::MakeFiles).then(|| self.place.path())
+        (self.place.rights() == Rights::MakeFiles).then_some(self.place.path.as_path())
     }
 
     fn examine_file(&mut self) {
@@ -255,7 +255,7 @@ impl TestFile {
 
 /// A file of the user's may just have been written by somebody.
 fn dirty_pages(place: &Place, file: BorrowedFd<'_>, length_bytes: u64) -> Option<Warning> {
-    if place.kind() != Kind::File {
+    if place.kind != Kind::File {
         return None;
     }
     let dirty = page_cache::state(file, 0, length_bytes).ok()?.dirty_bytes.filter(|&b| b > 0)?;
