@@ -264,7 +264,7 @@ impl Reader {
         let tuning = self.choice.tuning;
         let prepare =
             |_| -> Result<_, Error> { Ok(Scanner::prepare(self.source.reopen()?, &tuning)?) };
-        let work = |index, lane: &mut (Scanner, Option<Fallback>), begun_ns| {
+        let work = |index, lane: &mut (Scanner, Option<Fallback>), begun_ns: u64| {
             let plan = Plan {
                 start_bytes: range.start_bytes,
                 end_bytes: range.end_bytes,
@@ -272,7 +272,8 @@ impl Reader {
                 split: tuning.split,
                 lane: Lane { index, count: tuning.threads },
             };
-            let mut stop = Stop::new(self.job.cancel, duration_ns.map(|ns| begun_ns + ns));
+            let mut stop =
+                Stop::new(self.job.cancel, duration_ns.map(|ns| begun_ns.saturating_add(ns)));
             let (scanner, fallback) = lane;
             let mut tally =
                 Tally { engine: scanner.engine(), fallback: fallback.take(), ..Tally::default() };

@@ -23,29 +23,25 @@ impl Test {
     pub(super) const FIRST_PHASE: [Self; 6] =
         [Self::Create, Self::Stat, Self::OpenClose, Self::Rename, Self::Readdir, Self::Fsync];
 
-    pub(super) fn id(self) -> &'static str {
+    /// Its id, and the verb of its error messages.
+    fn named(self) -> (&'static str, &'static str) {
         match self {
-            Self::Create => "disk/create",
-            Self::Stat => "disk/stat",
-            Self::OpenClose => "disk/open-close",
-            Self::Rename => "disk/rename",
-            Self::Readdir => "disk/readdir",
-            Self::Fsync => "disk/fsync",
-            Self::Unlink => "disk/unlink",
+            Self::Create => ("disk/create", "create"),
+            Self::Stat => ("disk/stat", "stat"),
+            Self::OpenClose => ("disk/open-close", "open"),
+            Self::Rename => ("disk/rename", "rename"),
+            Self::Readdir => ("disk/readdir", "list"),
+            Self::Fsync => ("disk/fsync", "create, write and sync"),
+            Self::Unlink => ("disk/unlink", "remove"),
         }
     }
 
-    /// The verb of its error messages.
+    pub(super) fn id(self) -> &'static str {
+        self.named().0
+    }
+
     pub(super) fn verb(self) -> &'static str {
-        match self {
-            Self::Create => "create",
-            Self::Stat => "stat",
-            Self::OpenClose => "open",
-            Self::Rename => "rename",
-            Self::Readdir => "list",
-            Self::Fsync => "create, write and sync",
-            Self::Unlink => "remove",
-        }
+        self.named().1
     }
 
     /// The system calls of one operation, which files they meet, and in which order. Every name

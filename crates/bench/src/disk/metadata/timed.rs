@@ -1,9 +1,9 @@
 //! The loops that are timed: each operation once, or over and over until the time is up.
 
+use flatout_measure::case::TrialError;
 use flatout_measure::histogram::Histogram;
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::clock::monotonic_ns;
-use rustix::io::Errno;
 
 /// Operations between two readings of the clock where each would cost too much.
 const BATCH: u64 = 64;
@@ -32,26 +32,6 @@ pub(super) struct Work {
     pub(super) cancel: CancelToken,
 }
 
-/// Why one operation gave nothing.
-pub(super) enum Refusal {
-    Kernel(Errno),
-    /// Entries that were listed, and that there are.
-    Entries(u64, u64),
-}
-
-impl From<Errno> for Refusal {
-    fn from(errno: Errno) -> Self {
-        Self::Kernel(errno)
-    }
-}
-
-/// Why a thread ended before its time.
-pub(super) enum Stop {
-    Cancelled,
-    /// At which file or directory, and why.
-    Refused(usize, Refusal),
-}
-
 /// What one thread did.
 #[derive(Debug, Default)]
 pub(super) struct Timed {
@@ -75,8 +55,8 @@ impl Work {
     pub(super) fn run(
         &self,
         histogram: &mut Histogram,
-        mut operation: impl FnMut(usize) -> Result<u64, Refusal>,
-    ) -> Result<Timed, Stop> {
+        mut operation: impl FnMut(usize) -> Result<u64, TrialError>,
+    ) -> Result<Timed, TrialError> {
         if self.rounds != Rounds::Batches {
             return self.pass(1, |ns| histogram.record(ns), operation);
         }
@@ -93,8 +73,8 @@ impl Work {
         &self,
         batch: u64,
         mut record: impl FnMut(u64),
-        mut operation: impl FnMut(usize) -> Result<u64, Refusal>,
-    ) -> Result<Timed, Stop> {
+        mut operation: impl FnMut(usize) -> Result<u64, TrialError>,
+    ) -> Result<Timed, TrialError> {
         let start_ns = monotonic_ns();
         let mut end_ns = start_ns;
         let (mut index, mut amount, mut clock_reads) = (0, 0, 0);
@@ -105,10 +85,10 @@ impl Work {
         };
         while clock_reads < most_batches && end_ns - start_ns < self.most_ns {
             if self.cancel.is_cancelled() {
-                return Err(Stop::Cancelled);
+                return Err(TrialError::Interrupted);
             }
             for _ in 0..batch {
-                amount += operation(index).map_err(|refusal| Stop::Refused(index, refusal))?;
+                amount += operation(index)?;
                 index = if index + 1 < self.operations { index + 1 } else { 0 };
             }
             let now_ns = monotonic_ns();
@@ -160,20 +140,21 @@ mod tests {
             operation(2);
             Ok(1)
         });
-        assert!(matches!(stopped, Err(Stop::Cancelled)));
+        assert!(matches!(stopped, Err(TrialError::Interrupted)));
         assert_eq!(calls, 2);
         let stopped = Work { rounds: Rounds::Many, ..once }.run(&mut histogram, |_| Ok(1));
-        assert!(matches!(stopped, Err(Stop::Cancelled)));
+        assert!(matches!(stopped, Err(TrialError::Interrupted)));
     }
 
     #[test]
-    fn a_refusal_names_the_file() {
+    fn a_failure_ends_it_as_it_is() {
         let once = work(Rounds::Once, 5, LONG_NS, CancelToken::manual());
-        let refuse = |index| if index == 2 { Err(Errno::NOENT.into()) } else { Ok(1) };
+        let refuse =
+            |index| if index == 2 { Err(TrialError::Failed("2".to_owned())) } else { Ok(1) };
         let stopped = once.run(&mut Histogram::new(), refuse);
-        assert!(matches!(stopped, Err(Stop::Refused(2, Refusal::Kernel(Errno::NOENT)))));
+        assert!(matches!(stopped, Err(TrialError::Failed(text)) if text == "2"));
         let stopped = Work { rounds: Rounds::Batches, ..once }.run(&mut Histogram::new(), refuse);
-        assert!(matches!(stopped, Err(Stop::Refused(2, _))));
+        assert!(matches!(stopped, Err(TrialError::Failed(text)) if text == "2"));
     }
 
     #[test]

@@ -10,6 +10,8 @@
 //! Threads share one descriptor table, as those of most programs do: opening and closing contend
 //! for it.
 
+use std::path::Path;
+
 use flatout_measure::case::{Case, Latencies, Sample, TrialError};
 use flatout_measure::fact::Value;
 use flatout_measure::histogram::{Histogram, LoopKind};
@@ -23,7 +25,7 @@ use super::file_set::{FileSet, Name, Share};
 use super::row::{MetadataRow, Test};
 use super::test_directory::{Listing, no_listing};
 use super::test_files::{self, TestFiles};
-use super::timed::{Refusal, Rounds, Stop, Timed, Work};
+use super::timed::{Rounds, Timed, Work};
 use super::{MetadataOptions, fio, operation};
 use crate::crew;
 use crate::disk::fact;
@@ -130,12 +132,20 @@ impl Worker {
         set: &FileSet,
     ) -> Result<Timed, TrialError> {
         let Self { share, histogram, listing, content } = self;
-        let one = |index: usize| -> Result<u64, Refusal> {
+        let one = |index: usize| -> Result<u64, TrialError> {
+            let failed =
+                |errno, path: &Path| test_files::failure(options, errno, row.test.verb(), path);
             if row.test == Test::Readdir {
-                let listed = operation::list(share.directory_at(index), listing)?;
+                let listed = operation::list(share.directory_at(index), listing)
+                    .map_err(|errno| failed(errno, &set.path))?;
                 let wanted = share.entries[index];
-                let refusal = Refusal::Entries(listed, wanted);
-                return if listed == wanted { Ok(listed) } else { Err(refusal) };
+                if listed != wanted {
+                    return Err(TrialError::Failed(format!(
+                        "a directory in {:?} was listed with {listed} of its {wanted} entries",
+                        set.path
+                    )));
+                }
+                return Ok(listed);
             }
             let item = &share.items[index];
             let directory = share.directory(item);
@@ -147,7 +157,7 @@ impl Worker {
                 Test::OpenClose => operation::open_close(directory, &item.name),
                 Test::Stat | Test::Readdir => operation::stat(directory, &item.name),
             };
-            Ok(done.map(|()| 1)?)
+            done.map(|()| 1).map_err(|errno| failed(errno, &set.path_of(item)))
         };
         let is_listing = row.test == Test::Readdir;
         let work = Work {
@@ -156,18 +166,7 @@ impl Worker {
             most_ns: if row.test.changes_names() { CHANGING_NS } else { LOOKING_NS },
             cancel: options.cancel,
         };
-        let mut timed = work.run(histogram, one).map_err(|stop| match stop {
-            Stop::Cancelled => TrialError::Interrupted,
-            Stop::Refused(_, Refusal::Entries(listed, wanted)) => TrialError::Failed(format!(
-                "a directory in {:?} was listed with {listed} of its {wanted} entries",
-                set.path
-            )),
-            Stop::Refused(index, Refusal::Kernel(errno)) => {
-                let item = share.items.get(index).filter(|_| !is_listing);
-                let path = item.map_or(set.path.clone(), |item| set.path_of(item));
-                test_files::failure(options, errno, row.test.verb(), &path)
-            }
-        })?;
+        let mut timed = work.run(histogram, one)?;
         if row.test.changes_names() {
             let done = share.items.iter().take(timed.requests as usize);
             timed.changed = done.map(|item| item.number).collect();
