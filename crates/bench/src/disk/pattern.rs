@@ -50,41 +50,26 @@ impl Pattern {
     ];
 
     /// The word on the command line.
-    pub const fn name(self) -> &'static str {
-        self.described().0
+    pub fn name(self) -> &'static str {
+        self.test().map_or("metadata", |test| test.id().trim_start_matches("disk/"))
     }
 
-    /// Whether it writes to the file, or needs a directory to make files in.
-    pub const fn needs(self) -> Needs {
-        self.described().1
+    /// What its rows do to the file; none where they are about names and attributes.
+    pub(super) const fn test(self) -> Option<Test> {
+        Some(match self {
+            Self::SequentialRead => Test::SequentialRead,
+            Self::SequentialWrite => Test::SequentialWrite,
+            Self::SequentialCopy => Test::SequentialCopy,
+            Self::RandomRead => Test::RandomRead,
+            Self::RandomWrite => Test::RandomWrite,
+            Self::Mixed => Test::Mixed,
+            Self::BackwardRead => Test::BackwardRead,
+            Self::StridedRead => Test::StridedRead,
+            Self::Reread => Test::Reread,
+            Self::ColdBlocks => Test::ColdBlocks,
+            Self::Metadata => return None,
+        })
     }
-
-    const fn described(self) -> (&'static str, Needs) {
-        match self {
-            Self::SequentialRead => ("sequential-read", Needs::Nothing),
-            Self::SequentialWrite => ("sequential-write", Needs::Writing),
-            Self::SequentialCopy => ("sequential-copy", Needs::Directory),
-            Self::RandomRead => ("random-read", Needs::Nothing),
-            Self::RandomWrite => ("random-write", Needs::Writing),
-            Self::Mixed => ("mixed", Needs::Writing),
-            Self::BackwardRead => ("backward-read", Needs::Nothing),
-            Self::StridedRead => ("strided-read", Needs::Nothing),
-            Self::Reread => ("reread", Needs::Nothing),
-            Self::ColdBlocks => ("cold-blocks", Needs::Nothing),
-            Self::Metadata => ("metadata", Needs::Directory),
-        }
-    }
-}
-
-/// What a pattern needs beside a file to read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Needs {
-    /// Nothing.
-    Nothing,
-    /// The right to write over the file.
-    Writing,
-    /// A directory, in which it makes files of its own.
-    Directory,
 }
 
 impl fmt::Display for Pattern {

@@ -9,7 +9,7 @@ use flatout_measure::warning::{self, Warning};
 use flatout_sys::filesystem::{self, Filesystem};
 use rustix::io::Errno;
 
-use super::pattern::{Needs, Pattern};
+use super::pattern::{IoType, Pattern, Test};
 use crate::error::Error;
 use crate::scratch;
 
@@ -95,18 +95,19 @@ impl Place {
     /// Refuses a pattern that would do here what must not be done.
     pub(super) fn check(&self, pattern: Pattern) -> Result<(), Error> {
         let Self { path, kind, .. } = self;
-        let reason = match (pattern.needs(), self.rights(), kind) {
-            (Needs::Nothing, _, _) | (_, Rights::MakeFiles, _) => return Ok(()),
-            (Needs::Writing, Rights::Overwrite, _) => return Ok(()),
-            (Needs::Writing, _, Kind::Device) => {
+        let io_type = pattern.test().map(Test::io_type);
+        let writes = matches!(io_type, Some(IoType::Write | IoType::Mixed));
+        let reason = match (self.rights(), kind) {
+            _ if io_type == Some(IoType::Read) => return Ok(()),
+            (Rights::MakeFiles, _) => return Ok(()),
+            (Rights::Overwrite, _) if writes => return Ok(()),
+            (_, Kind::Device) if writes => {
                 format!("{pattern} writes, and it is a block device, which flatout never writes to")
             }
-            (Needs::Writing, _, _) => {
+            _ if writes => {
                 format!("{pattern} writes; --overwrite allows it, and the file's content is lost")
             }
-            (Needs::Directory, _, _) => {
-                format!("{pattern} makes files of its own and needs a directory")
-            }
+            _ => format!("{pattern} makes files of its own and needs a directory"),
         };
         Err(coded(warning::WRITE_REFUSED, refusal("write to", path, &reason)))
     }

@@ -140,20 +140,8 @@ fn is_possible(test: Test, rights: Rights) -> bool {
 
 /// The rows of one pattern: every block size with every depth and number of threads asked for.
 fn asked(pattern: Pattern, selection: &Selection, place: &Place) -> Vec<Row> {
-    let base = usual(match pattern {
-        Pattern::SequentialRead => Test::SequentialRead,
-        Pattern::SequentialWrite => Test::SequentialWrite,
-        Pattern::SequentialCopy => Test::SequentialCopy,
-        Pattern::RandomRead => Test::RandomRead,
-        Pattern::RandomWrite => Test::RandomWrite,
-        Pattern::Mixed => Test::Mixed,
-        Pattern::BackwardRead => Test::BackwardRead,
-        Pattern::StridedRead => Test::StridedRead,
-        Pattern::ColdBlocks => Test::ColdBlocks,
-        Pattern::Reread => Test::Reread,
-        // Its rows are of another kind.
-        Pattern::Metadata => return Vec::new(),
-    });
+    let Some(test) = pattern.test() else { return Vec::new() };
+    let base = usual(test);
     let is_twice = pattern == Pattern::SequentialWrite && place.rights() == Rights::MakeFiles;
     let first = is_twice.then(|| fresh(base.clone()));
     let bases = first.into_iter().chain([base]);

@@ -168,9 +168,7 @@ impl Reader {
             let start_bytes = total.bytes;
             let end_bytes = start_bytes.saturating_add(count.saturating_mul(block_bytes));
             let range = Range { start_bytes, end_bytes, repeats: 1 };
-            let xor32 = total.xor32;
-            self.pass(range, None, &mut total)?;
-            total.xor32 ^= xor32;
+            total.xor32 ^= self.pass(range, None, &mut total)?;
             if total.bytes < end_bytes {
                 break;
             }
@@ -198,23 +196,23 @@ impl Reader {
             if total.passes == 0 {
                 total.cached_before_bytes = cached_before;
             }
-            let (first, digest) = (total.passes == 0, total.xor32);
-            self.pass(Range { start_bytes: 0, end_bytes, repeats }, duration_ns, &mut total)?;
-            if !first {
-                let differs = share == blocks_in_range && total.xor32 != digest && !total.stopped;
+            let is_first = total.passes == 0;
+            let range = Range { start_bytes: 0, end_bytes, repeats };
+            let digest = self.pass(range, duration_ns, &mut total)?;
+            if is_first {
                 total.xor32 = digest;
-                if differs {
-                    total.warn(warning::DIGEST_DIFFERS, DIGEST_DIFFERS);
-                }
+            } else if share == blocks_in_range && total.xor32 != digest && !total.stopped {
+                total.warn(warning::DIGEST_DIFFERS, DIGEST_DIFFERS);
             }
             left -= share * repeats;
             if self.source.kind() != Kind::Sized || end_bytes == 0 {
                 break;
             }
         }
-        let held = Some(self.pages(self.end_bytes)).filter(|_| self.source.kind() == Kind::Sized);
-        total.cached_after_bytes =
-            held.and_then(|pages| pages.held()).map(|held| held.cached_bytes);
+        if self.source.kind() == Kind::Sized {
+            let held = self.pages(self.end_bytes).held();
+            total.cached_after_bytes = held.map(|held| held.cached_bytes);
+        }
         Ok(total)
     }
 
@@ -254,13 +252,13 @@ impl Reader {
         Pages { file: self.source.file(), path: self.source.path(), length_bytes }
     }
 
-    /// The passes over a range, by all lanes together; adds to `total`.
+    /// The passes over a range, by all lanes together; adds to `total`. Returns the digest of one.
     fn pass(
         &self,
         range: Range,
         duration_ns: Option<u64>,
         total: &mut Measured,
-    ) -> Result<(), Error> {
+    ) -> Result<u32, Error> {
         let tuning = self.choice.tuning;
         let prepare =
             |_| -> Result<_, Error> { Ok(Scanner::prepare(self.source.reopen()?, &tuning)?) };
@@ -316,9 +314,8 @@ impl Reader {
             }
             zeros.extend((tally.zeros.bytes > 0).then_some(tally.zeros));
         }
-        total.xor32 = digest.0;
         self.judge_zeros(&zeros, total);
-        Ok(())
+        Ok(digest.0)
     }
 
     /// Blocks whose words XOR to nothing are read once more, and named if they are all zero.

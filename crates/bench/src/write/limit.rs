@@ -23,15 +23,6 @@ pub(super) struct Times {
     pub(super) to_durable_ns: Option<u64>,
 }
 
-/// How a write was asked for, as far as that decides what can limit it.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Manner {
-    /// How the page cache took part.
-    pub(super) caching: Caching,
-    /// When the bytes had to be durable.
-    pub(super) sync: Sync,
-}
-
 impl Times {
     /// Share of the time to cache that making the data takes.
     pub(super) fn overhead_ratio(&self) -> Option<f64> {
@@ -51,7 +42,7 @@ impl Times {
 
     /// What bounds the figure. Only the generator has a rate of its own; what the page cache or
     /// the device could do at most is not known.
-    pub(super) fn ceiling(&self, manner: Manner) -> Ceiling {
+    pub(super) fn ceiling(&self, caching: Caching, sync: Sync) -> Ceiling {
         let figure_ns = self.to_durable_ns.unwrap_or(self.to_cache_ns).max(1) as f64;
         let generator_ns = self.harness_ns.filter(|ns| *ns > DOMINANT_SHARE * figure_ns);
         if let Some(ns) = generator_ns {
@@ -64,9 +55,7 @@ impl Times {
             };
         }
         let synced = 1.0 - self.to_cache_ns as f64 / figure_ns;
-        let waits = manner.caching == Caching::Direct
-            || manner.sync == Sync::Each
-            || synced > DOMINANT_SHARE;
+        let waits = caching == Caching::Direct || sync == Sync::Each || synced > DOMINANT_SHARE;
         let limiter = if waits { "device" } else { "page cache" };
         Ceiling { name: limiter.to_owned(), limiter: limiter.to_owned(), ..Ceiling::default() }
     }
@@ -82,7 +71,6 @@ mod tests {
         to_cache_ns: 10_000,
         to_durable_ns: Some(12_000),
     };
-    const MANNER: Manner = Manner { caching: Caching::Buffered, sync: Sync::End };
 
     #[test]
     fn a_generator_that_takes_more_than_one_percent_is_a_doubt_in_words() {
@@ -98,7 +86,7 @@ mod tests {
     #[test]
     fn a_generator_that_takes_most_of_the_time_is_the_ceiling() {
         let slow = Times { harness_ns: Some(8000.0), ..TIMES };
-        let ceiling = slow.ceiling(MANNER);
+        let ceiling = slow.ceiling(Caching::Buffered, Sync::End);
         assert_eq!(
             (ceiling.name.as_str(), ceiling.limiter.as_str()),
             ("data generation", "data generation")
@@ -110,20 +98,21 @@ mod tests {
     #[test]
     fn a_slow_generator_before_a_slower_sync_is_not_the_ceiling() {
         let times = Times { harness_ns: Some(9000.0), to_durable_ns: Some(1_000_000), ..TIMES };
-        assert_eq!(times.ceiling(MANNER).limiter, "device");
+        assert_eq!(times.ceiling(Caching::Buffered, Sync::End).limiter, "device");
         assert!(times.doubt(Data::Random).is_some());
     }
 
     #[test]
     fn otherwise_page_cache_or_device_limit_it_and_by_how_much_is_unknown() {
-        for (manner, limiter) in [
-            (MANNER, "page cache"),
-            (Manner { sync: Sync::None, ..MANNER }, "page cache"),
-            (Manner { sync: Sync::Each, ..MANNER }, "device"),
-            (Manner { caching: Caching::Direct, ..MANNER }, "device"),
+        use Caching::{Buffered, Direct};
+        for (caching, sync, limiter) in [
+            (Buffered, Sync::End, "page cache"),
+            (Buffered, Sync::None, "page cache"),
+            (Buffered, Sync::Each, "device"),
+            (Direct, Sync::End, "device"),
         ] {
-            let ceiling = TIMES.ceiling(manner);
-            assert_eq!(ceiling.limiter, limiter, "{manner:?}");
+            let ceiling = TIMES.ceiling(caching, sync);
+            assert_eq!(ceiling.limiter, limiter, "{caching}, {sync:?}");
             assert_eq!((ceiling.value, ceiling.provenance), (None, Provenance::Unknown));
         }
     }

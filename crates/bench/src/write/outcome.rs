@@ -8,7 +8,7 @@ use flatout_measure::row::{Parameters, Unit};
 use flatout_measure::warning::{self, Warning};
 use flatout_sys::affinity;
 
-use super::limit::{Manner, Times};
+use super::limit::Times;
 use super::{Data, Measured, Sync, Writer};
 use crate::fact;
 use crate::file_trial::measured::{self, ENGINE_REASON};
@@ -85,8 +85,7 @@ impl Writer {
         if let Some(doubt) = times.doubt(self.job.data) {
             warning::add(&mut outcome.warnings, doubt);
         }
-        let manner = Manner { caching: self.target.caching(), sync: self.job.sync };
-        ceiling::apply(outcome, times.ceiling(manner));
+        ceiling::apply(outcome, times.ceiling(self.target.caching(), self.job.sync));
     }
 
     fn parameters(&self, measured: &Measured) -> Parameters {
