@@ -76,21 +76,20 @@ impl Pages<'_> {
         start: CacheStart,
         cancel: CancelToken,
     ) -> Result<Option<CacheState>, Error> {
-        let done = match start {
-            CacheStart::AsItIs | CacheStart::HotAlready => Ok(()),
+        match start {
+            CacheStart::AsItIs | CacheStart::HotAlready => {}
             CacheStart::Hot => warm(self.file, self.length_bytes, cancel)
-                .map_err(IoError::system("bring into the page cache", self.path)),
+                .map_err(IoError::system("bring into the page cache", self.path))?,
             CacheStart::Cold(clearing) => {
-                let evicted = clear_system(clearing)
-                    .and_then(|()| page_cache::evict(self.file, 0, self.length_bytes));
-                match evicted {
-                    Ok(left) => return Ok(Some(left)),
-                    Err(error) if tells_nothing(&error) => return Ok(None),
-                    Err(error) => Err(IoError::system("clear the cache of", self.path)(error)),
-                }
+                let fail = || IoError::system("clear the cache of", self.path);
+                clear_system(clearing).map_err(fail())?;
+                return match page_cache::evict(self.file, 0, self.length_bytes) {
+                    Ok(left) => Ok(Some(left)),
+                    Err(error) if tells_nothing(&error) => Ok(None),
+                    Err(error) => Err(fail()(error).into()),
+                };
             }
-        };
-        done?;
+        }
         Ok(self.held())
     }
 }
