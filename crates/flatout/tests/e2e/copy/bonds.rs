@@ -3,6 +3,9 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
 
+use flatout_sys::launcher::calls::OF_PATHS;
+use flatout_sys::launcher::{EIO, deny};
+
 use super::copier::is_control;
 use super::race::held::{Call, Held};
 use crate::bin::Folder;
@@ -111,4 +114,26 @@ fn names_of_the_target_that_are_one_file_become_those_of_the_source() {
     assert_eq!((inode("a"), inode("b")), (inode("c"), inode("c")));
     assert_eq!(fs::read(folder.join("dst/y")).unwrap(), b"old", "nobody named it");
     assert_eq!(fs::read(folder.join("dst/x")).unwrap(), b"alone");
+}
+
+/// A copy whose times were refused may be somebody else's, or is to be made again: its further names
+/// are tried on their own, and each of them is named.
+#[test]
+fn a_copy_that_lacks_something_gets_no_further_names() {
+    needs!(under_test());
+    let folder = folder();
+    let set_times = OF_PATHS.iter().find(|call| call.name == "utimensat").unwrap().number;
+    let words = ["copy", "--threads=1", "src/a", "src/b", "src/c", "dst"];
+    let run = folder.flatout(words).with(|command| {
+        deny(command, &[(set_times, EIO)]);
+    });
+    let ran = run.run();
+    ran.exits(1);
+    for name in ["a", "b", "c"] {
+        let copy = folder.join("dst").join(name);
+        assert_eq!(fs::read(&copy).unwrap(), b"linked", "the bytes are there{ran}");
+        assert_eq!(fs::metadata(&copy).unwrap().nlink(), 1, "{name}{ran}");
+        let said = format!("cannot set the times of dst/{name}:");
+        assert_eq!(ran.stderr.matches(&said).count(), 1, "{name}{ran}");
+    }
 }

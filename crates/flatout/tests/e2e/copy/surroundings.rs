@@ -2,7 +2,9 @@
 
 use std::ffi::OsString;
 use std::fs::{self, Permissions};
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{PermissionsExt, chown};
+use std::process::{Command, Stdio};
 
 use crate::bin::{Folder, executable};
 use crate::filesystem::{is_root, needs_program, needs_root};
@@ -107,4 +109,38 @@ fn a_profile_that_may_not_be_read_is_none() {
         command.env("FLATOUT_PROFILE", &profile);
     });
     assert!(ran.leaves("new").run().exits(0).stderr.contains("cannot use the profile"));
+}
+
+/// Takes a lease on the file that is named, says so, and gives it back as soon as it is asked to.
+const LEASE_HOLDER: &str = "
+import fcntl, signal, sys
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGIO])
+file = open(sys.argv[1])
+fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+print('held', flush=True)
+was_asked = signal.sigtimedwait([signal.SIGIO], 30)
+fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+sys.exit(was_asked is None)
+";
+
+/// The kernel answers EAGAIN to whoever opens such a file without waiting (fcntl(2)).
+#[test]
+fn a_source_under_a_lease_is_copied_when_it_is_given_back() {
+    needs!(needs_program("python3"));
+    let folder = Folder::new();
+    fs::write(folder.join("file"), "leased").unwrap();
+    let mut holder = Command::new("python3")
+        .args(["-c", LEASE_HOLDER, "file"])
+        .current_dir(folder.path())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(holder.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "held\n");
+    let ran = folder.flatout(["copy", "file", "copy"]).leaves("copy").run();
+    let was_asked = holder.wait().unwrap().success();
+    assert_eq!(ran.exits(0).stderr, "", "{ran}");
+    assert_eq!(fs::read(folder.join("copy")).unwrap(), b"leased", "{ran}");
+    assert!(was_asked, "the lease was in the way{ran}");
 }

@@ -1,12 +1,15 @@
 //! 64 descriptors, whatever the shape of the tree.
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use flatout_sys::launcher::{Resource, limit};
 
-use crate::bin::{Folder, Ran};
+use crate::bin::{Folder, Ran, executable};
 use crate::copy::likeness::{assert_alike, likeness};
+use crate::filesystem::{needs_program, needs_root};
+use crate::skip::needs;
 
 const FEW: u64 = 64;
 
@@ -111,4 +114,28 @@ fn too_few_descriptors_are_an_error_and_no_panic() {
         }
         let _ = fs::remove_dir_all(folder.join("copy"));
     }
+}
+
+/// Each filesystem of the target would be held open until it is synced, were there no bound: all are
+/// synced by one call then.
+#[test]
+fn many_filesystems_of_the_target_are_synced_with_few_descriptors() {
+    const FILESYSTEMS: usize = 70;
+    needs!(needs_root("mounts filesystems"));
+    needs!(needs_program("unshare"));
+    let folder = Folder::new();
+    for index in 0..FILESYSTEMS {
+        fs::create_dir_all(folder.join(&format!("copy/{index}"))).unwrap();
+        fs::create_dir_all(folder.join(&format!("tree/{index}"))).unwrap();
+        file_in(&folder.join(&format!("tree/{index}")), "file");
+    }
+    let program = executable().display();
+    let script = format!(
+        "for mount in copy/*; do mount -t tmpfs none $mount || exit 9; done\n\
+         ulimit -n {FEW}\n{program} copy --sync -T tree copy || exit\ndiff -r tree copy"
+    );
+    // The mounts go with the namespace.
+    let words = ["--mount", "sh", "-c", &script].map(OsString::from).to_vec();
+    let ran = folder.program("unshare".as_ref(), words).run();
+    assert_eq!(ran.exits(0).stderr, "", "{ran}");
 }
