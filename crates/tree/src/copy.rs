@@ -9,6 +9,7 @@
 //! `copy/file.rs`, a file; `copy/attributes.rs`, what else there is to keep.
 
 pub mod attributes;
+mod bond;
 pub mod content;
 mod descriptors;
 mod directory;
@@ -32,6 +33,7 @@ mod referent;
 mod special;
 mod stop;
 mod tally;
+mod targets;
 mod temporary;
 #[cfg(test)]
 mod tests;

@@ -10,8 +10,8 @@ use rustix::io::Errno;
 /// Bytes of each file that are looked at at a time.
 const CHUNK_BYTES: usize = 256 << 10;
 
-/// What is needed to compare; made once for many files.
-#[derive(Debug)]
+/// What is needed to compare many files; its memory is taken with the first.
+#[derive(Debug, Default)]
 pub(crate) struct Comparer {
     source: Vec<u8>,
     target: Vec<u8>,
@@ -28,10 +28,6 @@ pub(crate) struct Pair<'a> {
 }
 
 impl Comparer {
-    pub(crate) fn new() -> Self {
-        Self { source: vec![0; CHUNK_BYTES], target: vec![0; CHUNK_BYTES] }
-    }
-
     /// Where the first difference lies. A file that ends early differs there. `go_on` is asked now
     /// and then; when it says no, the files count as equal so far.
     ///
@@ -41,6 +37,8 @@ impl Comparer {
         pair: Pair<'_>,
         go_on: impl Fn() -> bool,
     ) -> io::Result<Option<u64>> {
+        self.source.resize(CHUNK_BYTES, 0);
+        self.target.resize(CHUNK_BYTES, 0);
         let mut data = [0, 0];
         let mut position = 0;
         while position < pair.length_bytes && go_on() {

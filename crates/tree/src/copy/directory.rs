@@ -96,12 +96,6 @@ pub(super) struct Named {
     pub(super) target: CString,
 }
 
-impl Named {
-    pub(super) fn alike(name: &CStr) -> Self {
-        Self { source: name.to_owned(), target: name.to_owned() }
-    }
-}
-
 /// Whether the target was there before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Origin {

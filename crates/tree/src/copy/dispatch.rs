@@ -1,25 +1,25 @@
-//! What is to be done next, and by whom: the one trait through which a copy gets its work.
+//! What is to be done next, and by whom: pieces of work for the threads of one process.
 //!
 //! Work is cut into pieces that can be done in any order: entries of one directory, a part of a
 //! large listing, a directory to begin with, a large file that others may help with. A directory
 //! is complete when all of its pieces are; its attributes are set then.
 
-mod pool;
 mod ready;
-mod single;
 
 use std::ffi::CString;
-use std::sync::Arc;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use super::content::Large;
-use super::directory::{Directory, Identity, Origin};
+use super::directory::{Directory, Origin};
 use super::failure::Refusal;
 use super::job::Operand;
-use super::links::Claim;
+use super::stop::Stop;
 use crate::spool::names::Batch;
+use ready::Ready;
 
-pub(super) use pool::Pool;
-pub(super) use single::Single;
+/// How long a thread without work waits before it looks whether the copy is stopped.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// A piece of work.
 pub(super) enum Work {
@@ -39,38 +39,100 @@ pub(super) enum Work {
     Large(Arc<Large>),
 }
 
-/// A directory in which a thread was.
-pub(super) type Near<'a> = Option<&'a Arc<Directory>>;
+/// Pieces of work, shared by threads.
+pub(super) struct Dispatch {
+    state: Mutex<State>,
+    /// There is work, or there will be none.
+    changed: Condvar,
+    stop: Arc<Stop>,
+}
 
-impl Work {
-    /// The directory of whose entries it is a piece.
-    pub(super) fn directory(&self) -> Near<'_> {
-        match self {
-            Self::Entries(directory, _) | Self::Listing(directory) => Some(directory),
-            _ => None,
+#[derive(Default)]
+struct State {
+    ready: Ready,
+    /// Threads that have a piece, and may find more.
+    busy: usize,
+    /// Threads that wait for one.
+    idle: usize,
+    /// For tests: the order is random, and this decides it.
+    random: Option<u64>,
+}
+
+impl Dispatch {
+    /// The same seed, the same order; `None`: the best.
+    pub(super) fn new(stop: Arc<Stop>, seed: Option<u64>) -> Self {
+        let state = State { random: seed, ..State::default() };
+        Self { state: Mutex::new(state), changed: Condvar::new(), stop }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The next piece for this thread, which has none; waits for one. `near` is the directory in
+    /// which it was. `None`: everything is done, or the copy was stopped.
+    pub(super) fn next(&self, near: Option<&Arc<Directory>>) -> Option<Work> {
+        let mut state = self.state();
+        loop {
+            if self.stop.is_due() {
+                return None;
+            }
+            let State { ready, random, .. } = &mut *state;
+            let work = match random {
+                None => ready.next(near, &mut |_| 0),
+                Some(random) => {
+                    ready.next(None, &mut |count| (step(random) % count as u64) as usize)
+                }
+            };
+            if work.is_some() {
+                state.busy += 1;
+                return work;
+            }
+            if state.busy == 0 {
+                drop(state);
+                self.changed.notify_all();
+                return None;
+            }
+            state.idle += 1;
+            let waited = self.changed.wait_timeout(state, LOOK_EVERY);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            state.idle -= 1;
+        }
+    }
+
+    /// This thread found more to do, for itself or others.
+    pub(super) fn offer(&self, found: Vec<Work>) {
+        if found.is_empty() {
+            return;
+        }
+        let mut state = self.state();
+        let several = found.len() > 1;
+        found.into_iter().for_each(|work| state.ready.add(work));
+        let idle = state.idle;
+        drop(state);
+        match (idle, several) {
+            (0, _) => {}
+            (1, _) | (_, false) => self.changed.notify_one(),
+            _ => self.changed.notify_all(),
+        }
+    }
+
+    /// This thread has done its piece.
+    pub(super) fn finished(&self) {
+        let mut state = self.state();
+        state.busy -= 1;
+        if state.busy == 0 && state.idle > 0 {
+            drop(state);
+            self.changed.notify_all();
         }
     }
 }
 
-/// Gives out work to those who do it.
-pub(super) trait Dispatch: Sync {
-    /// The next piece for this thread, which has none; waits for one. `near` is the directory in
-    /// which it was. `None`: everything is done, or the copy was stopped.
-    fn next_batch(&self, near: Near<'_>) -> Option<Work>;
-
-    /// This thread found more to do, for itself or others.
-    fn offer(&self, found: Vec<Work>);
-
-    /// This thread has done its piece.
-    fn finished(&self);
-
-    /// One of several names of a file turned up: whether it was copied, and where to.
-    ///
-    /// Errors: what is remembered of links lies in a file that cannot be read.
-    fn claim_link(&self, identity: Identity, names: u64) -> Result<Claim<'_>, Refusal>;
-
-    /// A piece of this directory is done; true when it was the last.
-    fn directory_done(&self, directory: &Directory) -> bool {
-        directory.is_last()
-    }
+/// SplitMix64 (Steele, Lea, Flood 2014), one step.
+fn step(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let mut word = *state;
+    word = (word ^ (word >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    word = (word ^ (word >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    word ^ (word >> 31)
 }

@@ -1,24 +1,28 @@
 //! What bears the name of a copy already, and whether it may go.
 
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 
 use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use crate::compare::content::{Comparer, Pair};
+use crate::compare::content::Pair;
 
 use super::directory::identity;
-use super::entry::{Entry, Trouble, source as source_trouble, target};
+use super::entry::{Entry, Trouble, refused, source as source_trouble, target};
 use super::failure::Refusal;
+use super::file::Opened;
+use super::job::Copy;
 use super::lane::Lane;
 use super::options::{Overwrite, Preserve, Unchanged};
+use super::referent;
+use super::special::text_of;
 use super::temporary::{is_held, is_temporary};
 
 /// The unit of `st_blocks`, whatever the block size of the filesystem.
 pub(super) const SECTOR_BYTES: u64 = 512;
 pub(super) const OVERWRITE: &str = "overwrite";
 const SAME_FILE: &str = "it is the same file as the source";
-pub(super) const DIRECTORY_OVER: &str = "it is a directory, the source is none";
+const DIRECTORY_OVER: &str = "it is a directory, the source is none";
 
 /// What is to be done about an entry that is in the way of a regular file.
 pub(super) enum Existing {
@@ -32,135 +36,119 @@ pub(super) enum Existing {
     Gone,
 }
 
-impl Lane<'_, '_> {
+impl Existing {
     /// Looks at what is in the way of a regular file.
     ///
     /// Errors: it is the source itself, or nothing that a file may take the place of.
-    pub(super) fn existing(
-        &mut self,
+    pub(super) fn of(
+        lane: &mut Lane<'_, '_>,
         entry: Entry<'_>,
-        file: BorrowedFd<'_>,
-        source: &Stat,
-    ) -> Result<Existing, Trouble> {
-        let Some(found) = in_the_way(entry)? else { return Ok(Existing::Gone) };
+        opened: &Opened,
+    ) -> Result<Self, Trouble> {
+        let (copy, source) = (lane.copy, &opened.facts);
+        let Some(found) = entry.in_the_way()? else { return Ok(Self::Gone) };
         refuse_obstacle(entry, source, &found)?;
         if is_temporary(entry.target) && is_held(entry.pair.target(), entry.target) {
             return Err(refused(OVERWRITE, "another copy is at work on it"));
         }
         if FileType::from_raw_mode(found.st_mode).is_symlink() {
-            return Ok(Existing::ReplaceSymlink);
+            return Ok(Self::ReplaceSymlink);
         }
-        if self.is_unchanged(entry, file, source, &found)? && self.is_free(source, &found)? {
-            return Ok(Existing::Unchanged(found));
+        if is_unchanged(lane, entry, opened, &found)? && is_free(copy, source, &found)? {
+            return Ok(Self::Unchanged(found));
         }
         // As cp, which writes into a file with one name, and removes one with several.
-        if !self.is_bound(&found) {
-            self.refuse_protected(entry)?;
+        if !is_bound(copy, &found) && copy.options.overwrite != Overwrite::Protected {
+            refuse_protected(entry)?;
         }
-        Ok(Existing::Replace(found))
-    }
-
-    /// Whether something has several names, and that matters: what happens to one happens to all.
-    pub(super) fn is_bound(&self, found: &Stat) -> bool {
-        found.st_nlink > 1 && self.copy.options.preserve.has(Preserve::LINKS)
-    }
-
-    /// Whether what bears the name in the target may stand for this source. Another name of something
-    /// else is no copy of ours; and what has several names is the copy of one source only, or names
-    /// that hold different bytes would become one.
-    pub(super) fn is_free(&self, source: &Stat, found: &Stat) -> Result<bool, Trouble> {
-        if !self.is_bound(found) {
-            return Ok(true);
-        }
-        if source.st_nlink == 1 {
-            return Ok(false);
-        }
-        self.copy.taken.take(identity(found), identity(source)).map_err(Trouble::Target)
-    }
-
-    /// A file that this user may not write is protected, and stays unless it is to be replaced by
-    /// all means.
-    fn refuse_protected(&self, entry: Entry<'_>) -> Result<(), Trouble> {
-        if self.copy.options.overwrite == Overwrite::Protected {
-            return Ok(());
-        }
-        let (at, name) = (entry.pair.target(), entry.target);
-        let flags = AtFlags::EACCESS | AtFlags::SYMLINK_NOFOLLOW;
-        match rustix::fs::accessat(at, name, Access::WRITE_OK, flags) {
-            Ok(()) | Err(Errno::NOENT) => Ok(()),
-            // Before Linux 5.8.
-            Err(Errno::NOSYS) => {
-                let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-                let opened = rustix::fs::openat(at, name, flags, Mode::empty());
-                opened.map(drop).map_err(target(OVERWRITE))
-            }
-            Err(errno) => Err(target(OVERWRITE)(errno)),
-        }
-    }
-
-    fn is_unchanged(
-        &mut self,
-        entry: Entry<'_>,
-        file: BorrowedFd<'_>,
-        source: &Stat,
-        found: &Stat,
-    ) -> Result<bool, Trouble> {
-        if source.st_size != found.st_size {
-            return Ok(false);
-        }
-        match self.copy.unchanged() {
-            Unchanged::Never => Ok(false),
-            Unchanged::Recorded => Ok(self.copy.evidence.proves(source, found)),
-            Unchanged::Content => self.is_same_content(entry, file, source, found),
-            Unchanged::SizeAndTime => {
-                let directory = entry.pair.target();
-                let temporaries = &self.copy.temporaries;
-                let granularity = &self.copy.granularity;
-                Ok(granularity.is_same_time(source, found, directory, temporaries)
-                    && !granularity.is_untouched(found, directory, temporaries))
-            }
-        }
-    }
-
-    fn is_same_content(
-        &mut self,
-        entry: Entry<'_>,
-        file: BorrowedFd<'_>,
-        source: &Stat,
-        found: &Stat,
-    ) -> Result<bool, Trouble> {
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let Ok(copy) = rustix::fs::openat(entry.pair.target(), entry.target, flags, Mode::empty())
-        else {
-            return Ok(false);
-        };
-        let length_bytes = source.st_size as u64;
-        let has_holes = |facts: &Stat| (facts.st_blocks as u64) * SECTOR_BYTES < length_bytes;
-        let pair = Pair {
-            source: file,
-            target: copy.as_fd(),
-            length_bytes,
-            sparse: [has_holes(source), has_holes(found)],
-        };
-        let stop = &self.copy.stop;
-        let comparer = self.comparer.get_or_insert_with(Comparer::new);
-        let difference = comparer.first_difference(pair, || !stop.is_due()).map_err(|error| {
-            source_trouble("compare")(Errno::from_io_error(&error).unwrap_or(Errno::IO))
-        })?;
-        if stop.is_due() {
-            return Err(Trouble::Source(Refusal::interrupted("compare")));
-        }
-        Ok(difference.is_none())
+        Ok(Self::Replace(found))
     }
 }
 
-/// What bears the name in the target; `None`: nothing.
-pub(super) fn in_the_way(entry: Entry<'_>) -> Result<Option<Stat>, Trouble> {
-    match rustix::fs::statat(entry.pair.target(), entry.target, AtFlags::SYMLINK_NOFOLLOW) {
-        Ok(found) => Ok(Some(found)),
-        Err(Errno::NOENT) => Ok(None),
-        Err(errno) => Err(target("examine")(errno)),
+/// Whether something has several names, and that matters: what happens to one happens to all.
+pub(super) fn is_bound(copy: &Copy<'_>, found: &Stat) -> bool {
+    found.st_nlink > 1 && copy.options.preserve.has(Preserve::LINKS)
+}
+
+/// Whether what bears the name in the target may stand for this source. Another name of something
+/// else is no copy of ours; and what has several names is the copy of one source only, or names
+/// that hold different bytes would become one.
+pub(super) fn is_free(copy: &Copy<'_>, source: &Stat, found: &Stat) -> Result<bool, Trouble> {
+    if !is_bound(copy, found) {
+        return Ok(true);
     }
+    if source.st_nlink == 1 {
+        return Ok(false);
+    }
+    copy.taken.take(identity(found), identity(source)).map_err(Trouble::Target)
+}
+
+/// A file that this user may not write is protected, and stays unless it is to be replaced by all
+/// means.
+fn refuse_protected(entry: Entry<'_>) -> Result<(), Trouble> {
+    let (at, name) = (entry.pair.target(), entry.target);
+    let flags = AtFlags::EACCESS | AtFlags::SYMLINK_NOFOLLOW;
+    match rustix::fs::accessat(at, name, Access::WRITE_OK, flags) {
+        Ok(()) | Err(Errno::NOENT) => Ok(()),
+        // Before Linux 5.8.
+        Err(Errno::NOSYS) => {
+            let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+            let opened = rustix::fs::openat(at, name, flags, Mode::empty());
+            opened.map(drop).map_err(target(OVERWRITE))
+        }
+        Err(errno) => Err(target(OVERWRITE)(errno)),
+    }
+}
+
+fn is_unchanged(
+    lane: &mut Lane<'_, '_>,
+    entry: Entry<'_>,
+    opened: &Opened,
+    found: &Stat,
+) -> Result<bool, Trouble> {
+    let (copy, source) = (lane.copy, &opened.facts);
+    if source.st_size != found.st_size {
+        return Ok(false);
+    }
+    match copy.unchanged() {
+        Unchanged::Never => Ok(false),
+        Unchanged::Recorded => Ok(copy.evidence.proves(source, found)),
+        Unchanged::Content => is_same_content(lane, entry, opened, found),
+        Unchanged::SizeAndTime => {
+            let (directory, temporaries) = (entry.pair.target(), &copy.temporaries);
+            Ok(copy.granularity.is_same_time(source, found, directory, temporaries)
+                && !copy.granularity.is_untouched(found, directory, temporaries))
+        }
+    }
+}
+
+fn is_same_content(
+    lane: &mut Lane<'_, '_>,
+    entry: Entry<'_>,
+    opened: &Opened,
+    found: &Stat,
+) -> Result<bool, Trouble> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let Ok(copy) = rustix::fs::openat(entry.pair.target(), entry.target, flags, Mode::empty())
+    else {
+        return Ok(false);
+    };
+    let length_bytes = opened.facts.st_size as u64;
+    let has_holes = |facts: &Stat| (facts.st_blocks as u64) * SECTOR_BYTES < length_bytes;
+    let pair = Pair {
+        source: opened.file.as_fd(),
+        target: copy.as_fd(),
+        length_bytes,
+        sparse: [has_holes(&opened.facts), has_holes(found)],
+    };
+    let stop = &lane.copy.stop;
+    let difference = lane.comparer.first_difference(pair, || !stop.is_due()).map_err(|error| {
+        source_trouble("compare")(Errno::from_io_error(&error).unwrap_or(Errno::IO))
+    })?;
+    if stop.is_due() {
+        return Err(Trouble::Source(Refusal::interrupted("compare")));
+    }
+    Ok(difference.is_none())
 }
 
 /// A source that is its own target loses nothing.
@@ -198,6 +186,26 @@ pub(super) fn refuse_obstacle(
     }
 }
 
-pub(super) fn refused(operation: &'static str, reason: &'static str) -> Trouble {
-    Trouble::Target(Refusal::because(operation, reason))
+/// Refuses what something else than a file may not take the place of: a directory, the source
+/// itself, what a symlink refers to. In that place the symlink would lead to itself, and what it
+/// referred to be gone.
+pub(super) fn refuse_loss(entry: Entry<'_>, facts: &Stat, found: &Stat) -> Result<(), Trouble> {
+    let is_symlink = |facts: &Stat| FileType::from_raw_mode(facts.st_mode).is_symlink();
+    if FileType::from_raw_mode(found.st_mode).is_dir() {
+        return Err(refused(OVERWRITE, DIRECTORY_OVER));
+    }
+    if !is_symlink(facts) {
+        refuse_itself(found, facts)?;
+        let (at, name) = (entry.pair.target(), entry.target);
+        return match rustix::fs::statat(at, name, AtFlags::empty()) {
+            Ok(behind) if is_symlink(found) => refuse_itself(&behind, facts),
+            _ => Ok(()),
+        };
+    }
+    let text = text_of(entry)?;
+    match referent::is_on_the_way(entry.pair.source(), &text, found) {
+        Ok(false) => Ok(()),
+        Ok(true) => Err(refused(OVERWRITE, "the source is a symlink that refers to it")),
+        Err(errno) => Err(source_trouble("follow")(errno)),
+    }
 }

@@ -54,9 +54,17 @@ impl Refusal {
         self.cause == Cause::Reason(INTERRUPTED)
     }
 
+    /// What the kernel said of the entry itself.
+    pub fn errno(&self) -> Option<Errno> {
+        match self.cause {
+            Cause::System(errno) => Some(errno),
+            Cause::Aside(_) | Cause::Reason(_) => None,
+        }
+    }
+
     /// Whether there is no room: the copy ends.
     pub fn is_final(&self) -> bool {
-        matches!(self.cause, Cause::System(Errno::NOSPC | Errno::DQUOT))
+        matches!(self.errno(), Some(Errno::NOSPC | Errno::DQUOT))
     }
 }
 

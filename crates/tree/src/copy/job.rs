@@ -1,34 +1,34 @@
 //! A copy as a whole: what it is asked, who does it, what came of it.
 
-use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::ops::ControlFlow;
-use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use flatout_io::Engine;
 use flatout_io::transfer::Method;
 use flatout_sys::{affinity, occupation};
+use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
 use super::attributes::Attributes;
 use super::content::Methods;
 use super::descriptors::Descriptors;
-use super::directory::{Held, Identity};
-use super::dispatch::{Dispatch, Pool, Single, Work};
-use super::event::{Event, Watch};
+use super::directory::Held;
+use super::dispatch::{Dispatch, Work};
+use super::event::Watch;
 use super::evidence::{Evidence, Reached};
-use super::failure::Failure;
+use super::failure::{Failure, Refusal};
 use super::granularity::Granularity;
 use super::lane::{Lane, split};
 use super::links::{Links, Taken};
 use super::options::{CopyOptions, Durability, Unchanged};
 use super::peculiar::Peculiarities;
 use super::stop::Stop;
-use super::tally::{Snapshot, Tally, count};
+use super::tally::{Snapshot, Tally};
+use super::targets::Targets;
 use super::temporary::Temporaries;
 use crate::spool::home::Home;
 
@@ -67,7 +67,9 @@ pub struct Copy<'a> {
     pub(super) options: CopyOptions,
     pub(super) watch: &'a dyn Watch,
     pub(super) stop: Arc<Stop>,
-    pub(super) dispatch: Box<dyn Dispatch + 'a>,
+    pub(super) dispatch: Dispatch,
+    /// Sources with several names.
+    pub(super) links: Links,
     pub(super) attributes: Attributes<'a>,
     pub(super) methods: Methods,
     pub(super) held: Held,
@@ -85,36 +87,16 @@ pub struct Copy<'a> {
     symlinks: Mutex<()>,
     /// Other operands were copied before: what lies in the target may come from them.
     has_run: AtomicBool,
-    pub(super) lost_links: AtomicBool,
-    /// A name of the source that looks like ours was mentioned.
-    pub(super) kept_temporary: AtomicBool,
-    /// Reasons for which files were written in place, so that each is said once.
-    pub(super) in_place: Mutex<Vec<Errno>>,
-    crew: Mutex<Crew>,
+    /// Notices that are made once, by their codes and reasons.
+    pub(super) said: Mutex<Vec<(&'static str, Option<Errno>)>>,
+    workers: Mutex<Workers>,
     /// A thread came or went, or more are wanted.
     changed: Condvar,
 }
 
-/// What is known of the places where copies appear.
-#[derive(Debug, Default)]
-pub(super) struct Targets {
-    /// The directory below which links are looked up: that of the first operand.
-    pub(super) links_root: OnceLock<(OwnedFd, Identity)>,
-    /// Copies of what the user named: a source that is one of them would be copied into itself.
-    pub(super) own: Mutex<Vec<Identity>>,
-    /// Directories that the user named and that are being copied now: a target that is one of them
-    /// would be copied over itself while it is read.
-    pub(super) sources: Mutex<Vec<Identity>>,
-    /// Filesystems that were written to, by device, with a directory or file on each; `None`: nothing
-    /// there could be opened so far.
-    pub(super) filesystems: Mutex<BTreeMap<u64, Option<OwnedFd>>>,
-    /// There was one of which a directory could not be opened: maybe a file can.
-    pub(super) some_unreadable: AtomicBool,
-}
-
 /// Threads at work.
 #[derive(Debug, Default)]
-struct Crew {
+struct Workers {
     /// So many from the start, and so many when it turns out that they wait.
     usual: u32,
     most: u32,
@@ -150,35 +132,31 @@ fn threads(options: &CopyOptions, cpus: u32) -> (u32, u32) {
 impl<'a> Copy<'a> {
     /// Nothing to do yet. `watch` is told what happens.
     pub fn new(options: CopyOptions, watch: &'a dyn Watch) -> Self {
-        Self::with(options, watch, |links, stop| Box::new(Pool::new(links, stop)))
+        Self::with(options, watch, None)
     }
 
     /// A copy by one thread in an order that the seed decides, for tests: all orders must yield
     /// the same tree.
     pub fn in_order(options: CopyOptions, watch: &'a dyn Watch, seed: u64) -> Self {
-        let options = CopyOptions { threads: 1, ..options };
-        Self::with(options, watch, |links, stop| Box::new(Single::new(links, stop, seed)))
+        Self::with(CopyOptions { threads: 1, ..options }, watch, Some(seed))
     }
 
-    fn with(
-        options: CopyOptions,
-        watch: &'a dyn Watch,
-        dispatch: impl FnOnce(Links, Arc<Stop>) -> Box<dyn Dispatch + 'a>,
-    ) -> Self {
+    fn with(options: CopyOptions, watch: &'a dyn Watch, seed: Option<u64>) -> Self {
         let stop = Arc::new(Stop::new(options.cancel));
         let links = Links::new(Home::temporary(), options.max_memory_bytes / 3, options.cancel);
         let taken = Taken::new(Home::temporary(), options.max_memory_bytes / TAKEN_SHARE);
         let (usual, most) = threads(&options, affinity::allowed_cpu_count());
         let descriptors = Descriptors::plan(options.max_fds, most);
-        let crew = Crew {
+        let workers = Workers {
             usual: usual.min(descriptors.threads),
             most: descriptors.threads,
-            ..Crew::default()
+            ..Workers::default()
         };
         Self {
             options,
             watch,
-            dispatch: dispatch(links, Arc::clone(&stop)),
+            dispatch: Dispatch::new(Arc::clone(&stop), seed),
+            links,
             stop,
             attributes: Attributes::new(options.preserve, watch),
             methods: Methods::default(),
@@ -186,16 +164,14 @@ impl<'a> Copy<'a> {
             tally: Tally::default(),
             temporaries: Temporaries::default(),
             granularity: Granularity::default(),
-            targets: Targets::default(),
+            targets: Targets::new(options.durability),
             evidence: Evidence::none(),
             taken,
             peculiarities: Peculiarities::default(),
             symlinks: Mutex::default(),
             has_run: AtomicBool::new(false),
-            lost_links: AtomicBool::new(false),
-            kept_temporary: AtomicBool::new(false),
-            in_place: Mutex::default(),
-            crew: Mutex::new(crew),
+            said: Mutex::default(),
+            workers: Mutex::new(workers),
             changed: Condvar::new(),
         }
     }
@@ -205,8 +181,8 @@ impl<'a> Copy<'a> {
         Self { evidence, ..self }
     }
 
-    fn crew(&self) -> MutexGuard<'_, Crew> {
-        self.crew.lock().unwrap_or_else(PoisonError::into_inner)
+    fn workers(&self) -> MutexGuard<'_, Workers> {
+        self.workers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Copies all operands; returns when everything is done, or the copy was stopped. May be called
@@ -223,29 +199,28 @@ impl<'a> Copy<'a> {
         operands: Vec<Operand>,
         mut hire: impl FnMut(u32) -> ControlFlow<()>,
     ) -> Ended {
-        // Those of an earlier round are read, and may be written.
-        self.targets.sources.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.targets.begin_round();
         let names: Vec<CString> = operands.iter().map(|one| split(&one.target).1).collect();
         self.peculiarities.begin(names.iter().map(CString::as_c_str));
         self.dispatch.offer(operands.into_iter().map(Work::Operand).collect());
         {
-            let mut crew = self.crew();
-            (crew.hired, crew.wanted, crew.begun) = (0, crew.usual, false);
+            let mut workers = self.workers();
+            (workers.hired, workers.wanted, workers.begun) = (0, workers.usual, false);
         }
         loop {
-            let mut crew = self.crew();
-            let more = crew.wanted.saturating_sub(crew.hired);
+            let mut workers = self.workers();
+            let more = workers.wanted.saturating_sub(workers.hired);
             if more == 0 {
-                if crew.begun && crew.working == 0 {
-                    assert!(!crew.panicked, "a thread that copies panicked");
+                if workers.begun && workers.working == 0 {
+                    assert!(!workers.panicked, "a thread that copies panicked");
                     break;
                 }
-                let waited = self.changed.wait_timeout(crew, LOOK_EVERY);
+                let waited = self.changed.wait_timeout(workers, LOOK_EVERY);
                 drop(waited.unwrap_or_else(PoisonError::into_inner));
                 continue;
             }
-            crew.hired = crew.wanted;
-            drop(crew);
+            workers.hired = workers.wanted;
+            drop(workers);
             if hire(more).is_break() {
                 break;
             }
@@ -281,10 +256,10 @@ impl<'a> Copy<'a> {
     /// Cost: memory for its buffers, once there is something to copy.
     pub fn work(&self) {
         {
-            let mut crew = self.crew();
-            crew.working += 1;
-            crew.begun = true;
-            crew.threads.push(occupation::this_thread());
+            let mut workers = self.workers();
+            workers.working += 1;
+            workers.begun = true;
+            workers.threads.push(occupation::this_thread());
         }
         let _watch = AtWork { copy: self };
         Lane::new(self).run();
@@ -300,7 +275,7 @@ impl<'a> Copy<'a> {
     ///
     /// Cost: a small file of /proc for each thread.
     pub fn progress(&self) -> Snapshot {
-        let threads = self.crew().threads.clone();
+        let threads = self.workers().threads.clone();
         let occupations = threads.into_iter().filter_map(occupation::of_thread);
         self.tally.snapshot(occupations, self.attributes.incomplete())
     }
@@ -327,32 +302,19 @@ impl<'a> Copy<'a> {
         self.methods.fills_memory()
     }
 
-    /// Until it is dropped, no other symlink takes the place of anything.
-    pub(super) fn one_symlink(&self) -> MutexGuard<'_, ()> {
-        self.symlinks.lock().unwrap_or_else(PoisonError::into_inner)
+    /// If this is a symlink: until it is dropped, no other one takes the place of anything.
+    pub(super) fn one_symlink(&self, facts: &Stat) -> Option<MutexGuard<'_, ()>> {
+        let is_symlink = FileType::from_raw_mode(facts.st_mode).is_symlink();
+        is_symlink.then(|| self.symlinks.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// More threads than there are CPUs would be of use: those that there are wait for the source.
     pub(super) fn want_more_threads(&self) {
-        let mut crew = self.crew();
-        if crew.wanted < crew.most {
-            crew.wanted = crew.most;
+        let mut workers = self.workers();
+        if workers.wanted < workers.most {
+            workers.wanted = workers.most;
             self.changed.notify_all();
         }
-    }
-
-    /// An entry was not copied to this device.
-    pub(super) fn fail_on(&self, device: u64, failure: &Failure) {
-        if failure.refusal.is_final() {
-            self.stop.fill(device);
-        }
-        self.fail_one(failure);
-    }
-
-    /// An entry was not copied, which says nothing about the others.
-    pub(super) fn fail_one(&self, failure: &Failure) {
-        count(&self.tally.failed);
-        self.watch.event(&Event::Failed(failure));
     }
 
     /// Waits until storage has everything, where that is asked for.
@@ -361,18 +323,11 @@ impl<'a> Copy<'a> {
             return;
         }
         self.tally.wait_for_device();
-        let filesystems = self.targets.filesystems.lock().unwrap_or_else(PoisonError::into_inner);
-        if filesystems.values().any(Option::is_none) {
-            rustix::fs::sync();
-        }
-        for (device, directory) in filesystems.iter() {
-            let Some(directory) = directory else { continue };
-            if let Err(errno) = rustix::fs::syncfs(directory) {
-                let refusal = super::failure::Refusal::of("write to storage")(errno);
-                let path = "the filesystem of the target".into();
-                self.fail_on(*device, &Failure { refusal, path });
-            }
-        }
+        self.targets.sync(|device, errno| {
+            let refusal = Refusal::of("write to storage")(errno);
+            let path = "the filesystem of the target".into();
+            self.fail_on(device, &Failure { refusal, path });
+        });
     }
 }
 
@@ -383,14 +338,14 @@ struct AtWork<'c, 'a> {
 
 impl Drop for AtWork<'_, '_> {
     fn drop(&mut self) {
-        let mut crew = self.copy.crew();
-        crew.working -= 1;
-        crew.threads.retain(|&thread| thread != occupation::this_thread());
-        crew.panicked |= std::thread::panicking();
-        if crew.panicked {
+        let mut workers = self.copy.workers();
+        workers.working -= 1;
+        workers.threads.retain(|&thread| thread != occupation::this_thread());
+        workers.panicked |= std::thread::panicking();
+        if workers.panicked {
             self.copy.stop.break_off();
         }
-        drop(crew);
+        drop(workers);
         self.copy.changed.notify_all();
     }
 }

@@ -161,8 +161,8 @@ impl Links {
     }
 }
 
-/// The task to make the first copy of a source. One that is dropped counts as failed, so that
-/// nobody waits for a thread that is gone.
+/// The task to make the first copy of a source. One that is dropped has failed: another thread that
+/// has a name of this source is to try, and nobody waits for a thread that is gone.
 #[derive(Debug)]
 #[must_use]
 pub struct Ticket<'a> {
@@ -184,9 +184,6 @@ impl Ticket<'_> {
         // Those who wait are woken when the ticket is dropped, behind the lock.
         self.links.lock().table.insert(self.source, others, path, target)
     }
-
-    /// There is no copy: another thread that has a name of this source is to try.
-    pub fn failed(self) {}
 }
 
 impl Drop for Ticket<'_> {

@@ -9,44 +9,54 @@ use rustix::io::Errno;
 
 use super::failure::Refusal;
 
-/// Calls `visit` with all names of a directory from where it stands, and their kinds.
-pub(super) fn each(
-    directory: BorrowedFd<'_>,
-    space: &mut [MaybeUninit<u8>],
-    mut visit: impl FnMut(&CStr, FileType) -> Result<(), Refusal>,
-) -> Result<(), Refusal> {
-    while once(directory, space, &mut visit)? {}
-    Ok(())
-}
+/// Bytes that getdents64(2) may fill at a time: some 1,500 names.
+const LISTING_BYTES: usize = 64 << 10;
 
-/// Calls `visit` with the names that one call of the kernel yields; false when there were none.
-pub(super) fn once(
-    directory: BorrowedFd<'_>,
-    space: &mut [MaybeUninit<u8>],
-    mut visit: impl FnMut(&CStr, FileType) -> Result<(), Refusal>,
-) -> Result<bool, Refusal> {
-    let mut listing = RawDir::new(directory, space);
-    let mut any = false;
-    loop {
-        let entry = match listing.next() {
-            None => return Ok(any),
-            Some(Err(Errno::INTR)) => continue,
-            // It was removed meanwhile: then nothing is in it.
-            Some(Err(Errno::NOENT)) => return Ok(false),
-            Some(Err(errno)) => return Err(Refusal::of("list")(errno)),
-            Some(Ok(entry)) => entry,
-        };
-        any = true;
-        let name = entry.file_name();
-        if !matches!(name.to_bytes(), b"." | b"..") {
-            let kind = match entry.file_type() {
-                FileType::Unknown => kind_of(directory, name),
-                kind => kind,
+/// Reads directories into the same memory, which is taken when there is one.
+#[derive(Default)]
+pub(super) struct Lister(Vec<MaybeUninit<u8>>);
+
+impl Lister {
+    /// Calls `visit` with all names of a directory from where it stands, and their kinds.
+    pub(super) fn each(
+        &mut self,
+        directory: BorrowedFd<'_>,
+        mut visit: impl FnMut(&CStr, FileType) -> Result<(), Refusal>,
+    ) -> Result<(), Refusal> {
+        while self.once(directory, &mut visit)? {}
+        Ok(())
+    }
+
+    /// Calls `visit` with the names that one call of the kernel yields; false when there were none.
+    pub(super) fn once(
+        &mut self,
+        directory: BorrowedFd<'_>,
+        mut visit: impl FnMut(&CStr, FileType) -> Result<(), Refusal>,
+    ) -> Result<bool, Refusal> {
+        self.0.resize(LISTING_BYTES, MaybeUninit::uninit());
+        let mut listing = RawDir::new(directory, &mut self.0);
+        let mut any = false;
+        loop {
+            let entry = match listing.next() {
+                None => return Ok(any),
+                Some(Err(Errno::INTR)) => continue,
+                // It was removed meanwhile: then nothing is in it.
+                Some(Err(Errno::NOENT)) => return Ok(false),
+                Some(Err(errno)) => return Err(Refusal::of("list")(errno)),
+                Some(Ok(entry)) => entry,
             };
-            visit(name, kind)?;
-        }
-        if listing.is_buffer_empty() {
-            return Ok(any);
+            any = true;
+            let name = entry.file_name();
+            if !matches!(name.to_bytes(), b"." | b"..") {
+                let kind = match entry.file_type() {
+                    FileType::Unknown => kind_of(directory, name),
+                    kind => kind,
+                };
+                visit(name, kind)?;
+            }
+            if listing.is_buffer_empty() {
+                return Ok(any);
+            }
         }
     }
 }

@@ -1,80 +1,181 @@
-//! What a copy says besides what failed: what it could not keep, and what it did otherwise.
+//! What a copy says of its entries: what was done, what failed, what it could not keep, and what it
+//! did otherwise.
 
 use std::ffi::{CStr, OsStr};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::PoisonError;
-use std::sync::atomic::Ordering;
 
 use flatout_io::escape;
+use flatout_sys::clock::monotonic_ns;
 use rustix::io::Errno;
 
-use super::event::{Event, Notice};
+use super::directory::{Directory, Side};
+use super::entry::{Entry, Outcome, Trouble};
+use super::event::{Action, Event, Notice};
+use super::failure::{Failure, Refusal};
 use super::job::Copy;
+use super::tally::count;
 
 impl Copy<'_> {
-    /// Names of one file became files of their own. Said once.
-    pub(super) fn lose_links(&self, cause: &str) {
-        if !self.lost_links.swap(true, Ordering::Relaxed) {
-            let text = format!("some names of one file became files of their own: {cause}");
-            self.notice("links_not_kept", text);
+    /// Counts what came of an entry that is no directory, and tells it. Returns the bytes moved.
+    pub(super) fn tell(
+        &self,
+        entry: Entry<'_>,
+        result: Result<Outcome, Trouble>,
+        begun_ns: u64,
+    ) -> u64 {
+        let outcome = match result {
+            Ok(outcome) => outcome,
+            Err(trouble) => {
+                self.report(entry, trouble);
+                return 0;
+            }
+        };
+        if let Some(trouble) = outcome.blemish {
+            self.report(entry, trouble);
+            return outcome.bytes;
+        }
+        count(match outcome.action {
+            Action::Copied => &self.tally.files,
+            Action::Unchanged => &self.tally.unchanged,
+            Action::Linked => &self.tally.linked,
+            Action::Made => &self.tally.others,
+            Action::Directory => &self.tally.directories,
+        });
+        if let Some(method) = outcome.method {
+            self.tally.moved(method, outcome.bytes);
+        }
+        if self.watch.wants_each() {
+            self.watch.event(&Event::Done {
+                action: outcome.action,
+                source: entry.path(Side::Source),
+                bytes: outcome.bytes,
+                method: outcome.method,
+                elapsed_ns: monotonic_ns() - begun_ns,
+            });
+        }
+        outcome.bytes
+    }
+
+    /// Tells why an entry was not copied.
+    pub(super) fn report(&self, entry: Entry<'_>, trouble: Trouble) {
+        let (refusal, side) = match trouble {
+            // Said once, for the whole copy.
+            Trouble::Source(refusal) | Trouble::Target(refusal)
+                if self.stop.is_cancelled() && refusal.is_interruption() =>
+            {
+                return;
+            }
+            Trouble::Source(refusal) => (refusal, Side::Source),
+            Trouble::Target(refusal) => (refusal, Side::Target),
+            Trouble::Became => {
+                let reason = "it changes its kind again and again";
+                (Refusal::because("copy", reason), Side::Source)
+            }
+        };
+        let failure = Failure { refusal, path: entry.path(side) };
+        match side {
+            // A source without room is no reason to stop.
+            Side::Source => self.fail(&failure),
+            Side::Target => self.fail_on(entry.device(), &failure),
         }
     }
 
+    /// A name in a directory of the source, or the directory itself, cannot be looked at.
+    pub(super) fn fail_source(&self, directory: &Directory, name: Option<&CStr>, refusal: Refusal) {
+        self.fail(&Failure { refusal, path: directory.path(Side::Source, name) });
+    }
+
+    /// A directory was not made, or not completed, on this device.
+    pub(super) fn fail_target(
+        &self,
+        (directory, device): (&Directory, u64),
+        name: Option<&CStr>,
+        refusal: Refusal,
+    ) {
+        self.fail_on(device, &Failure { refusal, path: directory.path(Side::Target, name) });
+    }
+
+    /// An entry was not copied to this device.
+    pub(super) fn fail_on(&self, device: u64, failure: &Failure) {
+        if failure.refusal.is_final() {
+            self.stop.fill(device);
+        }
+        self.fail(failure);
+    }
+
+    /// An entry was not copied, which says nothing about the others.
+    pub(super) fn fail(&self, failure: &Failure) {
+        count(&self.tally.failed);
+        self.watch.event(&Event::Failed(failure));
+    }
+
+    /// Names of one file became files of their own. Said once.
+    pub(super) fn lose_links(&self, cause: &str) {
+        self.notice_once("links_not_kept", None, || {
+            format!("some names of one file became files of their own: {cause}")
+        });
+    }
+
     /// A file was written while it was copied, and is copied once more.
-    pub(super) fn tell_of_a_change(&self, source: &OsStr) {
-        let text = format!("{} changed while it was copied; it is copied again", escape(source));
+    pub(super) fn tell_of_a_change(&self, entry: Entry<'_>) {
+        let source = entry.shown(Side::Source);
+        let text = format!("{source} changed while it was copied; it is copied again");
         self.notice("source_changed", text);
     }
 
     /// A file is written all the time, so that no two looks at it are the same.
-    pub(super) fn tell_of_unrest(&self, source: &OsStr) {
-        let text = format!(
-            "{} changed again while it was copied; its copy is what was read",
-            escape(source)
-        );
+    pub(super) fn tell_of_unrest(&self, entry: Entry<'_>) {
+        let source = entry.shown(Side::Source);
+        let text = format!("{source} changed again while it was copied; its copy is what was read");
         self.notice("source_unstable", text);
     }
 
     /// A file cannot be replaced for this reason, and is written in place. Said once for each reason.
-    pub(super) fn tell_in_place(&self, target: &OsStr, why: Errno) {
-        let mut said = self.in_place.lock().unwrap_or_else(PoisonError::into_inner);
-        if !said.contains(&why) {
-            said.push(why);
-            let cause = flatout_io::cause_text(&why.into());
-            let target = escape(target);
-            let text = format!("{target} cannot be replaced and is written in place: {cause}");
-            self.notice("written_in_place", text);
-        }
+    pub(super) fn tell_in_place(&self, entry: Entry<'_>, why: Errno) {
+        self.notice_once("written_in_place", Some(why), || {
+            let (target, cause) = (entry.shown(Side::Target), flatout_io::cause_text(&why.into()));
+            format!("{target} cannot be replaced and is written in place: {cause}")
+        });
     }
 
     /// An unfinished file cannot be removed.
-    pub(super) fn tell_of_a_remainder(&self, target: &OsStr) {
-        let target = escape(target);
-        self.notice(
-            "remainder",
-            format!("cannot remove what was begun of {target}: it is left empty"),
-        );
+    pub(super) fn tell_of_a_remainder(&self, entry: Entry<'_>) {
+        let target = entry.shown(Side::Target);
+        let text = format!("cannot remove what was begun of {target}: it is left empty");
+        self.notice("remainder", text);
     }
 
     /// A file is copied whose name is that of a temporary file. Said once.
-    pub(super) fn tell_of_a_temporary_name(&self, target: &OsStr) {
-        if !self.kept_temporary.swap(true, Ordering::Relaxed) {
-            let text = format!(
+    pub(super) fn tell_of_a_temporary_name(&self, entry: Entry<'_>) {
+        self.notice_once("temporary_name", None, || {
+            format!(
                 "{} bears the name of a temporary file of this program: a later copy into the same directory removes it",
-                escape(target)
-            );
-            self.notice("temporary_name", text);
-        }
+                entry.shown(Side::Target)
+            )
+        });
     }
 
     /// Something that is somebody else's could not get its name back.
-    pub(super) fn tell_of_something_aside(&self, target: &OsStr, aside: &CStr) {
-        let text = format!(
-            "what took the place of {} meanwhile lies beside it now as {}",
-            escape(target),
-            escape(OsStr::from_bytes(aside.to_bytes()))
-        );
+    pub(super) fn tell_of_something_aside(&self, entry: Entry<'_>, aside: &CStr) {
+        let aside = escape(OsStr::from_bytes(aside.to_bytes()));
+        let target = entry.shown(Side::Target);
+        let text =
+            format!("what took the place of {target} meanwhile lies beside it now as {aside}");
         self.notice("left_aside", text);
+    }
+
+    /// Says something unless it was said before, for this reason.
+    fn notice_once(&self, code: &'static str, why: Option<Errno>, text: impl FnOnce() -> String) {
+        let is_new = {
+            let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+            let is_new = !said.contains(&(code, why));
+            said.extend(is_new.then_some((code, why)));
+            is_new
+        };
+        if is_new {
+            self.notice(code, text());
+        }
     }
 
     fn notice(&self, code: &'static str, text: String) {

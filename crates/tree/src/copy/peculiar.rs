@@ -11,10 +11,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{AtFlags, FileType};
 
-use super::directory::{Directory, Identity, Pair, Side, identity};
-use super::entry::{Entry, Outcome, Trouble, look};
-use super::existing::{OVERWRITE, in_the_way, refused};
-use super::lane::Lane;
+use super::directory::{Directory, Identity, Pair, identity};
+use super::entry::{Entry, Trouble, refused};
+use super::existing::OVERWRITE;
+use super::job::Copy;
 use super::temporary::{fnv1a, is_temporary};
 
 /// Names of one directory that are compared with each other at most.
@@ -130,47 +130,56 @@ impl Peculiarities {
     }
 }
 
-impl Lane<'_, '_> {
-    /// Copies an entry, with care where its name needs it.
-    pub(super) fn carefully(
-        &mut self,
-        entry: Entry<'_>,
-        kind: FileType,
-    ) -> Result<Outcome, Trouble> {
-        let copy = self.copy;
-        let Some(peculiar) = copy.peculiarities.of(entry.directory) else {
-            return self.one(entry, kind);
+/// Care for an entry whose name needs it, until it is copied.
+pub(super) struct Care<'c> {
+    peculiar: Arc<Peculiar>,
+    /// Of a name that several names of the source may mean: its source. One after the other: each
+    /// must see what the one before it has made.
+    alike: Option<(MutexGuard<'c, HashMap<Identity, Identity>>, Identity)>,
+}
+
+impl Peculiarities {
+    /// Care for this entry; `None`: it needs none.
+    ///
+    /// Errors: another name of the source has brought what bears the name.
+    pub(super) fn care(&self, entry: Entry<'_>) -> Result<Option<Care<'_>>, Trouble> {
+        let Some(peculiar) = self.of(entry.directory) else { return Ok(None) };
+        let alike = match peculiar.alike.contains(&key(entry.target)) {
+            true => Some((self.taken(), identity(&entry.look()?))),
+            false => None,
         };
-        let is_alike = peculiar.alike.contains(&key(entry.target));
-        // One after the other: each must see what the one before it has made.
-        let mut taken = is_alike.then(|| copy.peculiarities.taken());
-        let source = if is_alike { Some(identity(&look(entry)?)) } else { None };
-        if let (Some(taken), Some(found)) = (&taken, in_the_way_of(&peculiar, entry)?) {
+        let care = Care { peculiar, alike };
+        if let (Some((taken, source)), Some(found)) = (&care.alike, care.in_the_way(entry)?) {
             // Another name of the same file is no loss.
-            if taken.get(&found).is_some_and(|from| Some(*from) != source) {
+            if taken.get(&found).is_some_and(|from| from != source) {
                 return Err(refused(OVERWRITE, ONE_NAME));
             }
         }
-        let outcome = self.one(entry, kind)?;
-        if let Some(made) = in_the_way_of(&peculiar, entry)? {
-            if let (Some(taken), Some(source)) = (&mut taken, source) {
-                taken.insert(made, source);
-            }
-            if is_temporary(entry.target) {
-                copy.temporaries.keep(made);
-                copy.tell_of_a_temporary_name(&entry.path(Side::Target));
-            }
-        }
-        Ok(outcome)
+        Ok(Some(care))
     }
 }
 
-/// What bears the name in the target, where that matters.
-fn in_the_way_of(peculiar: &Peculiar, entry: Entry<'_>) -> Result<Option<Identity>, Trouble> {
-    if !is_temporary(entry.target) && !peculiar.alike.contains(&key(entry.target)) {
-        return Ok(None);
+impl Care<'_> {
+    /// The entry was copied.
+    pub(super) fn copied(mut self, copy: &Copy<'_>, entry: Entry<'_>) -> Result<(), Trouble> {
+        let Some(made) = self.in_the_way(entry)? else { return Ok(()) };
+        if let Some((taken, source)) = &mut self.alike {
+            taken.insert(made, *source);
+        }
+        if is_temporary(entry.target) {
+            copy.temporaries.keep(made);
+            copy.tell_of_a_temporary_name(entry);
+        }
+        Ok(())
     }
-    Ok(in_the_way(entry)?.map(|found| identity(&found)))
+
+    /// What bears the name in the target, where that matters.
+    fn in_the_way(&self, entry: Entry<'_>) -> Result<Option<Identity>, Trouble> {
+        if !is_temporary(entry.target) && !self.peculiar.alike.contains(&key(entry.target)) {
+            return Ok(None);
+        }
+        Ok(entry.in_the_way()?.map(|found| identity(&found)))
+    }
 }
 
 /// A number that names have in common if a filesystem may take them for one: without case, and

@@ -8,22 +8,19 @@ mod unfinished;
 
 use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use rustix::fs::{FileType, SeekFrom};
 use rustix::io::Errno;
 
 use super::attributes::{self, Attributes, Made};
-use super::directory::{
-    self, Access, Directory, Found, Identity, Named, Origin, Pair, Side, identity,
-};
+use super::directory::{self, Access, Directory, Found, Named, Origin, Pair, Side, identity};
 use super::dispatch::Work;
-use super::entry::{Entry, Outcome, Trouble, attribute, source, target};
+use super::entry::{Entry, Trouble, attribute, refused, source, target};
 use super::event::{Action, Event};
-use super::failure::{Failure, Refusal};
-use super::job::Targets;
-use super::lane::Lane;
-use super::listing::{each, once};
+use super::failure::Refusal;
+use super::job::Copy;
+use super::listing::Lister;
 use super::options::{Preserve, Reach};
 use super::peculiar::{self, ONE_NAME};
 use super::tally::count;
@@ -39,320 +36,309 @@ const MOST_BELOW_BYTES: usize = 64 << 10;
 /// Entries of a batch. A lock costs less than one file; larger batches end unevenly.
 const BATCH_ENTRIES: usize = 32;
 
+const LIST: &str = "list";
+const MAKE: &str = "make the directory";
+
 /// What a listing found.
 struct Listed {
     files: Vec<Batch>,
     fresh: Names,
     existing: Names,
-    below: usize,
     is_large: bool,
     names: peculiar::Names,
 }
 
-impl Lane<'_, '_> {
-    /// Begins with a directory that the user named. Its copy may be there.
-    pub(super) fn begin(&mut self, base: &Arc<Directory>, pair: &Pair, named: Named) {
-        let origin = match rustix::fs::mkdirat(pair.target(), &named.target, UNFINISHED) {
-            Ok(()) => Origin::Fresh,
-            Err(Errno::EXIST) => Origin::Existing,
-            Err(errno) => {
-                let path = base.path(Side::Target, Some(&named.target));
-                let refusal = Refusal::of("make the directory")(errno);
-                let device = pair.found().target.0;
-                return self.copy.fail_on(device, &Failure { refusal, path });
-            }
-        };
-        self.visit(base, pair, named, origin);
-    }
-
-    /// Opens a directory whose copy is there, lists it, and does the first of what is in it.
-    /// Returns it; `None`: it could not be opened.
-    pub(super) fn visit(
-        &mut self,
-        parent: &Arc<Directory>,
-        pair: &Pair,
-        named: Named,
-        origin: Origin,
-    ) -> Option<Arc<Directory>> {
-        if origin == Origin::Fresh && self.copy.stop.is_full(pair.found().target.0) {
-            self.piece_done(parent);
+/// Begins with a directory that the user named. Its copy may be there.
+pub(super) fn begin(
+    copy: &Copy<'_>,
+    lister: &mut Lister,
+    entry: Entry<'_>,
+) -> Option<(Arc<Directory>, Batch)> {
+    let origin = match rustix::fs::mkdirat(entry.pair.target(), entry.target, UNFINISHED) {
+        Ok(()) => Origin::Fresh,
+        Err(Errno::EXIST) => Origin::Existing,
+        Err(errno) => {
+            let base = (&**entry.directory, entry.pair.found().target.0);
+            copy.fail_target(base, Some(entry.target), Refusal::of(MAKE)(errno));
             return None;
         }
-        let entry = Entry { directory: parent, pair, source: &named.source, target: &named.target };
-        let opened = self.open(entry, origin);
-        let (below, access) = match opened {
-            Ok(opened) => opened,
-            Err(trouble) => {
-                if origin == Origin::Fresh && matches!(trouble, Trouble::Source(_)) {
-                    take_back(entry);
-                }
-                self.report(entry, trouble);
-                self.piece_done(parent);
-                return None;
-            }
-        };
-        let is_mount = below.found().facts.st_dev != pair.found().facts.st_dev;
-        let stays_out = is_mount
-            && self.copy.options.reach == Reach::OneFilesystem
-            && parent.parent().is_some();
-        let is_full = self.copy.stop.is_full(below.found().target.0);
-        let directory = self.copy.held.enter(parent, below);
-        match access {
-            _ if stays_out || is_full => {}
-            Access::Full => self.list(&directory, origin),
-            // Its attributes are copied all the same, as cp does.
-            Access::SearchOnly => {
-                let path = directory.path(Side::Source, None);
-                let refusal = Refusal::of("open")(Errno::ACCESS);
-                self.copy.fail_one(&Failure { refusal, path });
-            }
-        }
-        directory.end_use();
-        self.piece_done(&directory);
-        Some(directory)
-    }
+    };
+    visit(copy, lister, entry, origin)
+}
 
-    /// Opens both sides. Also tells what may be done with the source.
-    fn open(&self, entry: Entry<'_>, origin: Origin) -> Result<(Pair, Access), Trouble> {
-        let opened = directory::open(entry.pair.source(), entry.source);
-        let (from, access) = opened.map_err(|errno| match errno {
-            Errno::LOOP | Errno::NOTDIR => {
-                let reason = "it is no directory any more";
-                Trouble::Source(Refusal::because("open", reason))
-            }
-            errno => source("open")(errno),
-        })?;
-        let facts = rustix::fs::fstat(&from).map_err(source("examine"))?;
-        if has(&self.copy.targets.own, identity(&facts)) {
-            let reason = "it is the copy itself";
-            return Err(Trouble::Source(Refusal::because("copy", reason)));
-        }
-        let to = open_target(entry)?;
-        let found = rustix::fs::fstat(&to).map_err(target("examine"))?;
-        if identity(&found) == identity(&facts) {
-            let reason = "it is the same directory as the source";
-            return Err(Trouble::Target(Refusal::because("copy to", reason)));
-        }
-        if has(&self.copy.targets.sources, identity(&found)) {
-            let reason = "it is the source itself";
-            return Err(Trouble::Target(Refusal::because("copy to", reason)));
-        }
-        let above = entry.pair.found().inheritance;
-        let is_ours = origin == Origin::Fresh || is_unfinished(entry, &found, &facts);
-        if is_ours {
-            attributes::open_up(to.as_fd(), &found);
-        }
-        let (inheritance, made) = match origin {
-            Origin::Fresh => {
-                self.copy.attributes.bare(to.as_fd(), above).map_err(Trouble::Target)?;
-                let keeps_modes = self.copy.options.preserve.has(Preserve::MODE);
-                let inside = if keeps_modes { above.inside_new() } else { above };
-                // Its owner was seen: somebody may have put a directory of his own there.
-                (inside, Made::seen(above, &found))
-            }
-            Origin::Existing if is_ours => {
-                (Attributes::inherits(to.as_fd()), Made::unfinished(above, &found))
-            }
-            Origin::Existing => {
-                self.copy.attributes.narrow(to.as_fd(), &facts, &found);
-                (Attributes::inherits(to.as_fd()), Made::found(&found))
-            }
-        };
-        if found.st_dev != entry.pair.found().target.0 || entry.directory.parent().is_none() {
-            self.will_sync(to.as_fd(), found.st_dev).map_err(target("hold"))?;
-        }
-        if entry.directory.parent().is_none() {
-            let Targets { own, sources, .. } = &self.copy.targets;
-            own.lock().unwrap_or_else(PoisonError::into_inner).push(identity(&found));
-            sources.lock().unwrap_or_else(PoisonError::into_inner).push(identity(&facts));
-        }
-        let named = Named { source: entry.source.to_owned(), target: entry.target.to_owned() };
-        let found = Found { named, facts, target: identity(&found), inheritance, made };
-        Ok((Pair::new(from, to, found), access))
+/// Opens a directory whose copy is there and lists it. Returns it, in use, with the first of what is
+/// in it, to be copied at once; `None`: it could not be opened.
+pub(super) fn visit(
+    copy: &Copy<'_>,
+    lister: &mut Lister,
+    entry: Entry<'_>,
+    origin: Origin,
+) -> Option<(Arc<Directory>, Batch)> {
+    let parent = entry.directory;
+    if origin == Origin::Fresh && copy.stop.is_full(entry.pair.found().target.0) {
+        piece_done(copy, parent);
+        return None;
     }
+    let (below, access) = match open(copy, entry, origin) {
+        Ok(opened) => opened,
+        Err(trouble) => {
+            if origin == Origin::Fresh && matches!(trouble, Trouble::Source(_)) {
+                take_back(entry);
+            }
+            copy.report(entry, trouble);
+            piece_done(copy, parent);
+            return None;
+        }
+    };
+    let is_mount = below.found().facts.st_dev != entry.pair.found().facts.st_dev;
+    let stays_out =
+        is_mount && copy.options.reach == Reach::OneFilesystem && parent.parent().is_some();
+    let is_full = copy.stop.is_full(below.found().target.0);
+    let directory = copy.held.enter(parent, below);
+    let first = match access {
+        _ if stays_out || is_full => Batch::default(),
+        Access::Full => list(copy, lister, &directory, origin),
+        // Its attributes are copied all the same, as cp does.
+        Access::SearchOnly => {
+            copy.fail_source(&directory, None, Refusal::of("open")(Errno::ACCESS));
+            Batch::default()
+        }
+    };
+    Some((directory, first))
+}
 
-    /// Lists a directory and makes pieces of its entries; does the first one at once.
-    fn list(&mut self, directory: &Arc<Directory>, origin: Origin) {
-        let Some(pair) = self.pair(directory) else { return };
-        let mut listed = match self.survey(directory, &pair) {
-            Ok(listed) => listed,
+/// Opens both sides. Also tells what may be done with the source.
+fn open(copy: &Copy<'_>, entry: Entry<'_>, origin: Origin) -> Result<(Pair, Access), Trouble> {
+    let opened = directory::open(entry.pair.source(), entry.source);
+    let (from, access) = opened.map_err(|errno| match errno {
+        Errno::LOOP | Errno::NOTDIR => {
+            Trouble::Source(Refusal::because("open", "it is no directory any more"))
+        }
+        errno => source("open")(errno),
+    })?;
+    let facts = rustix::fs::fstat(&from).map_err(source("examine"))?;
+    if copy.targets.is_copy(&facts) {
+        return Err(Trouble::Source(Refusal::because("copy", "it is the copy itself")));
+    }
+    let to = open_target(entry)?;
+    let found = rustix::fs::fstat(&to).map_err(target("examine"))?;
+    if identity(&found) == identity(&facts) {
+        return Err(refused("copy to", "it is the same directory as the source"));
+    }
+    if copy.targets.is_source(&found) {
+        return Err(refused("copy to", "it is the source itself"));
+    }
+    let above = entry.pair.found().inheritance;
+    let is_ours = origin == Origin::Fresh || is_unfinished(entry, &found, &facts);
+    if is_ours {
+        attributes::open_up(to.as_fd(), &found);
+    }
+    let (inheritance, made) = match origin {
+        Origin::Fresh => {
+            copy.attributes.bare(to.as_fd(), above).map_err(Trouble::Target)?;
+            let keeps_modes = copy.options.preserve.has(Preserve::MODE);
+            let inside = if keeps_modes { above.inside_new() } else { above };
+            // Its owner was seen: somebody may have put a directory of his own there.
+            (inside, Made::seen(above, &found))
+        }
+        Origin::Existing if is_ours => {
+            (Attributes::inherits(to.as_fd()), Made::unfinished(above, &found))
+        }
+        Origin::Existing => {
+            copy.attributes.narrow(to.as_fd(), &facts, &found);
+            (Attributes::inherits(to.as_fd()), Made::found(&found))
+        }
+    };
+    let is_top = entry.directory.parent().is_none();
+    if found.st_dev != entry.pair.found().target.0 || is_top {
+        copy.targets.will_sync(to.as_fd(), found.st_dev).map_err(target("hold"))?;
+    }
+    if is_top {
+        copy.targets.remember_top(&facts, &found);
+    }
+    let named = Named { source: entry.source.to_owned(), target: entry.target.to_owned() };
+    let found = Found { named, facts, target: identity(&found), inheritance, made };
+    Ok((Pair::new(from, to, found), access))
+}
+
+/// Lists a directory and makes pieces of its entries; returns the first one.
+fn list(copy: &Copy<'_>, lister: &mut Lister, directory: &Arc<Directory>, origin: Origin) -> Batch {
+    let Some(pair) = pair(copy, directory) else { return Batch::default() };
+    let mut listed = match read_names(copy, lister, directory, &pair) {
+        Ok(listed) => listed,
+        Err(refusal) => {
             // Why it stops is said elsewhere.
-            Err(refusal) if refusal.is_interruption() => return,
-            Err(refusal) => {
-                let path = directory.path(Side::Source, None);
-                return self.copy.fail_one(&Failure { refusal, path });
+            if !refusal.is_interruption() {
+                copy.fail_source(directory, None, refusal);
             }
-        };
-        let peculiar = std::mem::take(&mut listed.names).finish();
-        self.copy.peculiarities.remember(directory.number(), peculiar);
-        if origin == Origin::Existing {
-            self.remove_leftovers(pair.target());
+            return Batch::default();
         }
-        directory.expect(listed.below);
-        directory.leave_for_later(listed.fresh, listed.existing);
-        let mut found = Vec::new();
-        let first = if listed.is_large {
-            directory.expect(1);
-            // How far it is listed is known to the descriptor only.
-            directory.begin_use();
-            found.push(Work::Listing(Arc::clone(directory)));
-            None
-        } else if listed.files.is_empty() {
-            None
-        } else {
-            Some(listed.files.remove(0))
-        };
-        for names in listed.files {
-            directory.expect(1);
-            found.push(Work::Entries(Arc::clone(directory), names));
-        }
-        if listed.below > 0 {
-            found.push(Work::Below(Arc::clone(directory)));
-        }
-        self.copy.dispatch.offer(found);
-        if let Some(names) = first {
-            directory.expect(1);
-            self.entries(directory, &names);
-        }
+    };
+    let peculiar = std::mem::take(&mut listed.names).finish();
+    copy.peculiarities.remember(directory.number(), peculiar);
+    if origin == Origin::Existing {
+        remove_leftovers(copy, lister, pair.target());
     }
+    let below = listed.fresh.count() + listed.existing.count();
+    directory.expect(below as usize);
+    directory.leave_for_later(listed.fresh, listed.existing);
+    let mut files = listed.files.into_iter();
+    let first = files.next().unwrap_or_default();
+    let mut found = offered(directory, files);
+    if listed.is_large {
+        directory.expect(1);
+        // How far it is listed is known to the descriptor only.
+        directory.begin_use();
+        found.push(Work::Listing(Arc::clone(directory)));
+    }
+    if below > 0 {
+        found.push(Work::Below(Arc::clone(directory)));
+    }
+    copy.dispatch.offer(found);
+    first
+}
 
-    /// Reads all names, and makes the directories among them.
-    fn survey(&mut self, directory: &Arc<Directory>, pair: &Pair) -> Result<Listed, Refusal> {
-        let names = || Names::new(Home::temporary(), MOST_BELOW_BYTES);
-        let (fresh, existing) = (names(), names());
-        let mut listed = Listed {
-            files: Vec::new(),
-            fresh,
-            existing,
-            below: 0,
-            is_large: false,
-            names: peculiar::Names::default(),
+/// Batches of a directory as pieces of work, which it waits for from now on.
+pub(super) fn offered(
+    directory: &Arc<Directory>,
+    batches: impl Iterator<Item = Batch>,
+) -> Vec<Work> {
+    let work = |names| {
+        directory.expect(1);
+        Work::Entries(Arc::clone(directory), names)
+    };
+    batches.map(work).collect()
+}
+
+/// Reads all names, and makes the directories among them.
+fn read_names(
+    copy: &Copy<'_>,
+    lister: &mut Lister,
+    directory: &Directory,
+    pair: &Pair,
+) -> Result<Listed, Refusal> {
+    let names = || Names::new(Home::temporary(), MOST_BELOW_BYTES);
+    let mut listed = Listed {
+        files: Vec::new(),
+        fresh: names(),
+        existing: names(),
+        is_large: false,
+        names: peculiar::Names::default(),
+    };
+    let mut bytes = 0;
+    let device = pair.found().target.0;
+    let result = lister.each(pair.source(), |name, kind| {
+        if copy.stop.is_due() {
+            return Err(Refusal::interrupted(LIST));
+        }
+        listed.names.add(name, kind);
+        if !kind.is_dir() {
+            if listed.is_large {
+                return Ok(());
+            }
+            bytes += name.to_bytes().len() + 2;
+            listed.is_large = bytes > MOST_NAMES_BYTES;
+            return add(&mut listed.files, name, kind);
+        }
+        let refusal = match rustix::fs::mkdirat(pair.target(), name, UNFINISHED) {
+            Ok(()) => return listed.fresh.push(name, kind),
+            Err(Errno::EXIST) if listed.names.is_taken(name, pair) => {
+                Refusal::because(MAKE, ONE_NAME)
+            }
+            Err(Errno::EXIST) => return listed.existing.push(name, kind),
+            // That there is no room was said.
+            Err(_) if copy.stop.is_full(device) => return Ok(()),
+            Err(errno) => Refusal::of(MAKE)(errno),
         };
-        let mut bytes = 0;
-        let mut space = self.take_listing();
-        let result = each(pair.source(), &mut space, |name, kind| {
-            if self.copy.stop.is_due() {
-                return Err(Refusal::interrupted("list"));
-            }
-            let device = pair.found().target.0;
-            listed.names.add(name, kind);
-            if kind.is_dir() {
-                match rustix::fs::mkdirat(pair.target(), name, UNFINISHED) {
-                    Ok(()) => listed.fresh.push(name, kind)?,
-                    Err(Errno::EXIST) if listed.names.is_taken(name, pair) => {
-                        let path = directory.path(Side::Target, Some(name));
-                        let refusal = Refusal::because("make the directory", ONE_NAME);
-                        self.copy.fail_one(&Failure { refusal, path });
-                        return Ok(());
-                    }
-                    Err(Errno::EXIST) => listed.existing.push(name, kind)?,
-                    // That there is no room was said.
-                    Err(_) if self.copy.stop.is_full(device) => return Ok(()),
-                    Err(errno) => {
-                        let path = directory.path(Side::Target, Some(name));
-                        let refusal = Refusal::of("make the directory")(errno);
-                        self.copy.fail_on(device, &Failure { refusal, path });
-                        return Ok(());
-                    }
-                }
-                listed.below += 1;
-            } else if !listed.is_large {
-                bytes += name.to_bytes().len() + 2;
-                listed.is_large = bytes > MOST_NAMES_BYTES;
-                add(&mut listed.files, name, kind)?;
-            }
-            Ok(())
+        copy.fail_target((directory, device), Some(name), refusal);
+        Ok(())
+    });
+    if listed.is_large {
+        listed.files.clear();
+        rustix::fs::seek(pair.source(), SeekFrom::Start(0)).map_err(Refusal::of(LIST))?;
+    }
+    result.map(|()| listed)
+}
+
+/// Takes the next names of a large directory.
+pub(super) fn go_on_listing(copy: &Copy<'_>, lister: &mut Lister, directory: &Arc<Directory>) {
+    let mut files = Vec::new();
+    let mut is_over = true;
+    if let Some(pair) = pair(copy, directory) {
+        let result = lister.once(pair.source(), |name, kind| {
+            if kind.is_dir() { Ok(()) } else { add(&mut files, name, kind) }
         });
-        self.listing = space;
-        if listed.is_large {
-            listed.files.clear();
-            rustix::fs::seek(pair.source(), SeekFrom::Start(0)).map_err(Refusal::of("list"))?;
+        match result {
+            Ok(more) => is_over = !more,
+            Err(refusal) => copy.fail_source(directory, None, refusal),
         }
-        result.map(|()| listed)
     }
-
-    /// Takes the next names of a large directory.
-    pub(super) fn go_on_listing(&mut self, directory: &Arc<Directory>) {
-        let mut found = Vec::new();
-        let mut is_over = true;
-        if let Some(pair) = self.pair(directory) {
-            let mut files = Vec::new();
-            let mut space = self.take_listing();
-            let result = once(pair.source(), &mut space, |name, kind| {
-                if kind.is_dir() { Ok(()) } else { add(&mut files, name, kind) }
-            });
-            self.listing = space;
-            match result {
-                Ok(more) => is_over = !more,
-                Err(refusal) => {
-                    let path = directory.path(Side::Source, None);
-                    self.copy.fail_one(&Failure { refusal, path });
-                }
-            }
-            for names in files {
-                directory.expect(1);
-                found.push(Work::Entries(Arc::clone(directory), names));
-            }
-        }
-        if !is_over {
-            found.push(Work::Listing(Arc::clone(directory)));
-            return self.copy.dispatch.offer(found);
-        }
-        self.copy.dispatch.offer(found);
-        directory.end_use();
-        self.piece_done(directory);
+    let mut found = offered(directory, files.into_iter());
+    if !is_over {
+        found.push(Work::Listing(Arc::clone(directory)));
+        return copy.dispatch.offer(found);
     }
+    copy.dispatch.offer(found);
+    directory.end_use();
+    piece_done(copy, directory);
+}
 
-    /// Removes what a copy left that is gone.
-    pub(super) fn remove_leftovers(&mut self, target: BorrowedFd<'_>) {
-        let mut space = self.take_listing();
-        let _unread = each(target, &mut space, |name, _| {
-            if self.copy.stop.is_due() {
-                return Err(Refusal::interrupted("list"));
-            }
-            if is_temporary(name) {
-                let _stays_or_goes = self.copy.temporaries.remove_leftover(target, name);
-            }
-            Ok(())
-        });
-        self.listing = space;
-    }
+/// Removes what a copy left that is gone.
+fn remove_leftovers(copy: &Copy<'_>, lister: &mut Lister, target: BorrowedFd<'_>) {
+    let _unread = lister.each(target, |name, _| {
+        if copy.stop.is_due() {
+            return Err(Refusal::interrupted(LIST));
+        }
+        if is_temporary(name) {
+            let _stays_or_goes = copy.temporaries.remove_leftover(target, name);
+        }
+        Ok(())
+    });
+}
 
-    /// Gives a directory its attributes.
-    pub(super) fn complete(&self, directory: &Arc<Directory>) {
-        self.copy.peculiarities.forget(directory.number());
-        if self.copy.stop.is_due() {
-            return;
-        }
-        let Some(pair) = self.pair(directory) else { return };
-        let Found { facts, made, target: (device, _), .. } = pair.found();
-        if self.copy.stop.is_full(*device) {
-            return;
-        }
-        let result = self.copy.attributes.directory(pair.source(), pair.target(), facts, *made);
-        match result.map_err(attribute) {
-            Err(Trouble::Source(refusal)) => {
-                let path = directory.path(Side::Source, None);
-                return self.copy.fail_one(&Failure { refusal, path });
-            }
-            Err(Trouble::Target(refusal)) => {
-                let path = directory.path(Side::Target, None);
-                return self.copy.fail_on(*device, &Failure { refusal, path });
-            }
-            Err(Trouble::Became) | Ok(()) => {}
-        }
-        count(&self.copy.tally.directories);
-        if self.copy.watch.wants_each() {
-            let Outcome { action, bytes, method, .. } = Outcome::of(Action::Directory);
-            let source = directory.path(Side::Source, None);
-            self.copy.watch.event(&Event::Done { action, source, bytes, method, elapsed_ns: 0 });
-        }
+/// The pair of a directory that is in use; `None`: it cannot be found again, which is reported.
+pub(super) fn pair(copy: &Copy<'_>, directory: &Arc<Directory>) -> Option<Arc<Pair>> {
+    let pair = copy.held.pair(directory);
+    pair.map_err(|refusal| copy.fail_source(directory, None, refusal)).ok()
+}
+
+/// A piece of a directory is done. After the last one it gets its attributes, and so does the one
+/// above it when that was its last, and so on.
+pub(super) fn piece_done(copy: &Copy<'_>, directory: &Arc<Directory>) {
+    let mut directory = Arc::clone(directory);
+    while directory.is_last() {
+        let Some(parent) = directory.parent().cloned() else { return };
+        complete(copy, &directory);
+        copy.held.leave(&directory);
+        directory = parent;
     }
 }
 
-/// Whether a directory is one of those at the top of this copy.
-fn has(known: &Mutex<Vec<Identity>>, directory: Identity) -> bool {
-    known.lock().unwrap_or_else(PoisonError::into_inner).contains(&directory)
+/// Gives a directory its attributes.
+fn complete(copy: &Copy<'_>, directory: &Arc<Directory>) {
+    copy.peculiarities.forget(directory.number());
+    if copy.stop.is_due() {
+        return;
+    }
+    let Some(pair) = pair(copy, directory) else { return };
+    let Found { facts, made, target: (device, _), .. } = pair.found();
+    if copy.stop.is_full(*device) {
+        return;
+    }
+    let result = copy.attributes.directory(pair.source(), pair.target(), facts, *made);
+    match result.map_err(attribute) {
+        Err(Trouble::Source(refusal)) => return copy.fail_source(directory, None, refusal),
+        Err(Trouble::Target(refusal)) => {
+            return copy.fail_target((directory, *device), None, refusal);
+        }
+        Err(Trouble::Became) | Ok(()) => {}
+    }
+    count(&copy.tally.directories);
+    if copy.watch.wants_each() {
+        let source = directory.path(Side::Source, None);
+        let action = Action::Directory;
+        copy.watch.event(&Event::Done { action, source, bytes: 0, method: None, elapsed_ns: 0 });
+    }
 }
 
 /// Opens a directory of the target. It is enough if it may be searched.
@@ -360,8 +346,7 @@ fn open_target(entry: Entry<'_>) -> Result<OwnedFd, Trouble> {
     match directory::open(entry.pair.target(), entry.target) {
         Ok((opened, _)) => Ok(opened),
         Err(Errno::LOOP | Errno::NOTDIR) => {
-            let reason = "it is no directory, the source is one";
-            Err(Trouble::Target(Refusal::because("overwrite", reason)))
+            Err(refused("overwrite", "it is no directory, the source is one"))
         }
         Err(errno) => Err(target("open")(errno)),
     }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use crate::copy::content::Large;
 use crate::copy::directory::Directory;
 
-use super::{Near, Work};
+use super::Work;
 
 /// Pieces that may wait while another directory is begun with. Each holds some 32 names.
 const MOST_WAITING: usize = 64;
@@ -28,12 +28,7 @@ pub(super) struct Ready {
 }
 
 /// Chooses one of so many; at least one.
-pub(super) type Choose<'a> = &'a mut dyn FnMut(usize) -> usize;
-
-/// The first of them, always.
-pub(super) fn first(_count: usize) -> usize {
-    0
-}
+type Choose<'a> = &'a mut dyn FnMut(usize) -> usize;
 
 impl Ready {
     /// One piece more.
@@ -48,9 +43,15 @@ impl Ready {
 
     /// The next piece for a thread that was in the directory `near`; `choose` says which of those
     /// that could be next.
-    pub(super) fn next(&mut self, near: Near<'_>, choose: Choose<'_>) -> Option<Work> {
-        let in_it = |work: &Work| match (near, work.directory()) {
-            (Some(near), Some(directory)) => Arc::ptr_eq(near, directory),
+    pub(super) fn next(
+        &mut self,
+        near: Option<&Arc<Directory>>,
+        choose: Choose<'_>,
+    ) -> Option<Work> {
+        let in_it = |work: &Work| match work {
+            Work::Entries(directory, _) | Work::Listing(directory) => {
+                near.is_some_and(|near| Arc::ptr_eq(near, directory))
+            }
             _ => false,
         };
         if let Some(index) = self.pieces.iter().position(in_it) {

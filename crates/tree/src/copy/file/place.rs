@@ -7,13 +7,13 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::fs::{FileType, FlockOperation, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::Attempt;
+use super::finish::discard;
 use super::source::Opened;
 use crate::copy::attributes::{Made, Predecessor};
-use crate::copy::directory::Side;
-use crate::copy::entry::{Entry, Trouble, target};
-use crate::copy::existing::{Existing, SECTOR_BYTES, refuse_itself, refused};
-use crate::copy::failure::{Cause, Refusal};
+use crate::copy::entry::{Entry, Trouble, refused, target};
+use crate::copy::existing::{Existing, SECTOR_BYTES, is_bound, refuse_itself};
+use crate::copy::failure::Refusal;
+use crate::copy::job::Copy;
 use crate::copy::lane::Lane;
 use crate::copy::options::{Appearance, Assurance, Preserve};
 use crate::copy::temporary::is_temporary;
@@ -47,41 +47,43 @@ pub(super) enum Where {
     Done(Stat),
 }
 
-impl Lane<'_, '_> {
-    /// Opens what the bytes go to; or finds that the file is there already.
-    pub(super) fn place(
-        &mut self,
+impl Place {
+    /// Opens what the bytes go to; or finds that the file is there already. `in_place`: why no new
+    /// file can take the place of one that is there.
+    pub(super) fn open(
+        lane: &mut Lane<'_, '_>,
         entry: Entry<'_>,
         opened: &Opened,
-        attempt: Attempt,
+        in_place: Option<Errno>,
     ) -> Result<Where, Trouble> {
+        let copy = lane.copy;
         let directory = entry.pair.target();
         let device = entry.pair.found().target.0;
         let inheritance = entry.pair.found().inheritance;
         let made = Made::new(inheritance);
-        if self.copy.options.appearance != Appearance::Atomic && attempt.in_place.is_none() {
+        if copy.options.appearance != Appearance::Atomic && in_place.is_none() {
             let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
             match rustix::fs::openat(directory, entry.target, flags | OFlags::CLOEXEC, PRIVATE) {
                 Ok(file) => {
-                    self.copy.attributes.let_owner_in(file.as_fd(), inheritance);
+                    copy.attributes.let_owner_in(file.as_fd(), inheritance);
                     if is_temporary(entry.target) {
                         claim(&file)?;
                     }
-                    return Ok(Where::Open(Place { file, made, name: Name::New, device }));
+                    return Ok(Where::Open(Self { file, made, name: Name::New, device }));
                 }
                 Err(Errno::EXIST) => {}
                 Err(errno) => return Err(target("create")(errno)),
             }
         }
-        match self.existing(entry, opened.file.as_fd(), &opened.facts)? {
+        match Existing::of(lane, entry, opened)? {
             Existing::Unchanged(found) => Ok(Where::Done(found)),
             Existing::Replace(found) => {
-                self.successor(entry, &opened.facts, &found, attempt.in_place).map(Where::Open)
+                Self::successor(copy, entry, (&opened.facts, &found), in_place).map(Where::Open)
             }
             Existing::ReplaceSymlink | Existing::Gone => {
-                let (file, name) = self.temporary(entry).map_err(Trouble::Target)?;
+                let (file, name) = temporary(copy, entry).map_err(Trouble::Target)?;
                 let name = Name::Temporary(name, None);
-                Ok(Where::Open(Place { file, made, name, device }))
+                Ok(Where::Open(Self { file, made, name, device }))
             }
         }
     }
@@ -89,21 +91,20 @@ impl Lane<'_, '_> {
     /// Opens what the bytes go to where a file is in the way: a new file that will take its place, or
     /// where that cannot be, the file itself.
     fn successor(
-        &mut self,
+        copy: &Copy<'_>,
         entry: Entry<'_>,
-        source: &Stat,
-        found: &Stat,
+        (source, found): (&Stat, &Stat),
         in_place: Option<Errno>,
-    ) -> Result<Place, Trouble> {
-        let appearance = self.copy.options.appearance;
+    ) -> Result<Self, Trouble> {
+        let appearance = copy.options.appearance;
         // What is written into one name is in all others.
-        let is_bound = self.is_bound(found);
+        let is_bound = is_bound(copy, found);
         let why = match in_place {
             Some(errno) => errno,
             None if appearance == Appearance::InPlace && !is_bound => {
-                return self.cut(entry, source);
+                return Self::cut(copy, entry, source);
             }
-            None => match self.new_file(entry, source, found)? {
+            None => match Self::new_file(copy, entry, source, found)? {
                 Ok(place) => return Ok(place),
                 Err(errno) => errno,
             },
@@ -112,60 +113,49 @@ impl Lane<'_, '_> {
         if is_bound || appearance == Appearance::Atomic {
             return Err(target("replace")(why));
         }
-        let place = self.cut(entry, source)?;
-        self.copy.tell_in_place(&entry.path(Side::Target), why);
+        let place = Self::cut(copy, entry, source)?;
+        copy.tell_in_place(entry, why);
         Ok(place)
     }
 
     /// Makes the file that will take the place of another one; or says why there can be none.
     fn new_file(
-        &self,
+        copy: &Copy<'_>,
         entry: Entry<'_>,
         source: &Stat,
         found: &Stat,
-    ) -> Result<Result<Place, Errno>, Trouble> {
+    ) -> Result<Result<Self, Errno>, Trouble> {
         let device = entry.pair.found().target.0;
-        let (file, name) = match self.temporary(entry) {
+        let (file, name) = match temporary(copy, entry) {
             Ok(made) => made,
-            Err(Refusal { cause: Cause::System(errno), .. }) if needs_no_directory(errno) => {
-                return Ok(Err(errno));
-            }
-            Err(Refusal { cause: Cause::System(errno), .. })
-                if has_room_in_place(entry, source, found, errno) =>
-            {
-                return Ok(Err(errno));
-            }
-            Err(refusal) => return Err(Trouble::Target(refusal)),
+            Err(refusal) => match refusal.errno() {
+                Some(errno)
+                    if needs_no_directory(errno)
+                        || has_room_in_place(entry, source, found, errno) =>
+                {
+                    return Ok(Err(errno));
+                }
+                _ => return Err(Trouble::Target(refusal)),
+            },
         };
         let old = (entry.target_place(), found);
         let inheritance = entry.pair.found().inheritance;
-        let preceded = self.copy.attributes.precede(file.as_fd(), old, source, inheritance);
+        let preceded = copy.attributes.precede(file.as_fd(), old, source, inheritance);
         let refused = match preceded {
             Ok(Some((made, predecessor))) => {
                 let name = Name::Temporary(name, Some(predecessor));
-                return Ok(Ok(Place { file, made, name, device }));
+                return Ok(Ok(Self { file, made, name, device }));
             }
             Ok(None) => Ok(Err(Errno::PERM)),
             Err(refusal) => Err(Trouble::Target(refusal)),
         };
-        self.discard(entry, &file, Some(&name));
+        discard(copy, entry, &file, Some(&name));
         refused
     }
 
-    /// Makes a file under a name of ours.
-    fn temporary(&self, entry: Entry<'_>) -> Result<(OwnedFd, CString), Refusal> {
-        let (directory, temporaries) = (entry.pair.target(), &self.copy.temporaries);
-        let (file, name) = match self.copy.peculiarities.has_temporary(entry.directory) {
-            true => temporaries.unusual_file(directory),
-            false => temporaries.file(directory, entry.target),
-        }?;
-        self.copy.attributes.let_owner_in(file.as_fd(), entry.pair.found().inheritance);
-        Ok((file, name))
-    }
-
     /// Opens an existing file to be written again.
-    fn cut(&self, entry: Entry<'_>, source: &Stat) -> Result<Place, Trouble> {
-        let reads = match self.copy.options.assurance {
+    fn cut(copy: &Copy<'_>, entry: Entry<'_>, source: &Stat) -> Result<Self, Trouble> {
+        let reads = match copy.options.assurance {
             Assurance::Verified => OFlags::RDWR,
             Assurance::Accepted => OFlags::WRONLY,
         };
@@ -177,27 +167,37 @@ impl Lane<'_, '_> {
             return Err(refused("overwrite", "it is no file any more"));
         }
         refuse_itself(&facts, source)?;
-        self.close(&file, &facts, source);
+        close(copy, &file, &facts, source);
         rustix::fs::ftruncate(&file, 0).map_err(target("cut"))?;
         let made = Made::found(&facts);
-        Ok(Place { file, made, name: Name::Old, device: facts.st_dev })
-    }
-
-    /// Closes a file that is about to get other bytes to all whom the source may be closed to. What is
-    /// alike in owner, mode and lists stays as it is: others may be about to open it.
-    fn close(&self, file: &OwnedFd, facts: &Stat, source: &Stat) {
-        let who = |facts: &Stat| (facts.st_uid, facts.st_gid, facts.st_mode & 0o777);
-        let is_alike = who(facts) == who(source) && !self.copy.attributes.has_list(file.as_fd());
-        if !self.copy.options.preserve.has(Preserve::MODE) || is_alike {
-            return;
-        }
-        // Its owner may open it again, as anybody may what is theirs.
-        let same_owner = if facts.st_uid == source.st_uid { 0o700 } else { 0 };
-        let mode = Mode::from_raw_mode(facts.st_mode & source.st_mode & same_owner);
-        let _not_ours = rustix::fs::fchmod(file, mode);
+        Ok(Self { file, made, name: Name::Old, device: facts.st_dev })
     }
 }
 
+/// Makes a file under a name of ours.
+fn temporary(copy: &Copy<'_>, entry: Entry<'_>) -> Result<(OwnedFd, CString), Refusal> {
+    let (directory, temporaries) = (entry.pair.target(), &copy.temporaries);
+    let (file, name) = match copy.peculiarities.has_temporary(entry.directory) {
+        true => temporaries.unusual_file(directory),
+        false => temporaries.file(directory, entry.target),
+    }?;
+    copy.attributes.let_owner_in(file.as_fd(), entry.pair.found().inheritance);
+    Ok((file, name))
+}
+
+/// Closes a file that is about to get other bytes to all whom the source may be closed to. What is
+/// alike in owner, mode and lists stays as it is: others may be about to open it.
+fn close(copy: &Copy<'_>, file: &OwnedFd, facts: &Stat, source: &Stat) {
+    let who = |facts: &Stat| (facts.st_uid, facts.st_gid, facts.st_mode & 0o777);
+    let is_alike = who(facts) == who(source) && !copy.attributes.has_list(file.as_fd());
+    if !copy.options.preserve.has(Preserve::MODE) || is_alike {
+        return;
+    }
+    // Its owner may open it again, as anybody may what is theirs.
+    let same_owner = if facts.st_uid == source.st_uid { 0o700 } else { 0 };
+    let mode = Mode::from_raw_mode(facts.st_mode & source.st_mode & same_owner);
+    let _not_ours = rustix::fs::fchmod(file, mode);
+}
 /// Locks a file that bears a temporary name for good until it is complete, so that nobody takes it for
 /// what somebody left.
 fn claim(file: &OwnedFd) -> Result<(), Trouble> {
@@ -239,12 +239,4 @@ pub(super) fn has_room_in_place(
     // Where there was room enough, and yet there was none, nobody knows.
     let is_clear = is_own && (errno == Errno::DQUOT || free_bytes < needed);
     is_regular && is_clear && found.st_nlink == 1 && needed <= held.saturating_add(free_bytes)
-}
-
-/// What the kernel said.
-pub(super) fn errno_of(trouble: &Trouble) -> Option<Errno> {
-    match trouble {
-        Trouble::Target(Refusal { cause: Cause::System(errno), .. }) => Some(*errno),
-        _ => None,
-    }
 }

@@ -16,9 +16,9 @@ const WAIT: Duration = Duration::from_millis(10);
 const MOST_WAITS: u32 = 60_000;
 
 /// A source that is open, and what was known of it then.
-pub(super) struct Opened {
-    pub(super) file: OwnedFd,
-    pub(super) facts: Stat,
+pub(in crate::copy) struct Opened {
+    pub(in crate::copy) file: OwnedFd,
+    pub(in crate::copy) facts: Stat,
     /// Just before.
     pub(super) moment: Moment,
 }
@@ -34,52 +34,55 @@ pub(super) enum State {
     Changed,
 }
 
-/// Opens the source. A pipe that took its place does not block, a symlink is not followed.
-pub(super) fn open(entry: Entry<'_>, stop: &Stop) -> Result<Opened, Trouble> {
-    let moment = Moment::now();
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let open = |flags| rustix::fs::openat(entry.pair.source(), entry.source, flags, Mode::empty());
-    let mut waits = 0;
-    let file = loop {
-        match open(flags | OFlags::NONBLOCK) {
-            // Somebody holds a lease on it (fcntl(2)), and was asked to give it back. It is waited for
-            // here and not by the kernel: a FIFO may bear the name meanwhile.
-            Err(Errno::AGAIN) if waits < MOST_WAITS && !stop.is_due() => {
-                waits += 1;
-                std::thread::sleep(WAIT);
+impl Opened {
+    /// Opens the source. A pipe that took its place does not block, a symlink is not followed.
+    pub(super) fn open(entry: Entry<'_>, stop: &Stop) -> Result<Self, Trouble> {
+        let moment = Moment::now();
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let open =
+            |flags| rustix::fs::openat(entry.pair.source(), entry.source, flags, Mode::empty());
+        let mut waits = 0;
+        let file = loop {
+            match open(flags | OFlags::NONBLOCK) {
+                // Somebody holds a lease on it (fcntl(2)), and was asked to give it back. It is waited for
+                // here and not by the kernel: a FIFO may bear the name meanwhile.
+                Err(Errno::AGAIN) if waits < MOST_WAITS && !stop.is_due() => {
+                    waits += 1;
+                    std::thread::sleep(WAIT);
+                }
+                opened => break opened,
             }
-            opened => break opened,
+        };
+        let file = match file {
+            Ok(file) => file,
+            // A symlink, a socket.
+            Err(Errno::LOOP | Errno::NXIO) => return Err(Trouble::Became),
+            Err(errno) => return Err(source("open")(errno)),
+        };
+        let facts = rustix::fs::fstat(&file).map_err(source("examine"))?;
+        if !FileType::from_raw_mode(facts.st_mode).is_file() {
+            return Err(Trouble::Became);
         }
-    };
-    let file = match file {
-        Ok(file) => file,
-        // A symlink, a socket.
-        Err(Errno::LOOP | Errno::NXIO) => return Err(Trouble::Became),
-        Err(errno) => return Err(source("open")(errno)),
-    };
-    let facts = rustix::fs::fstat(&file).map_err(source("examine"))?;
-    if !FileType::from_raw_mode(facts.st_mode).is_file() {
-        return Err(Trouble::Became);
+        Ok(Self { file, facts, moment })
     }
-    Ok(Opened { file, facts, moment })
-}
 
-/// Looks what became of a source while it was read, `length_bytes` of it.
-pub(super) fn state_of(opened: &Opened, length_bytes: u64) -> Result<State, Trouble> {
-    let before = &opened.facts;
-    let after = rustix::fs::fstat(&opened.file).map_err(source("examine"))?;
-    let all = before.st_size as u64;
-    let is_written =
-        (before.st_mtime, before.st_mtime_nsec) != (after.st_mtime, after.st_mtime_nsec);
-    if after.st_size > before.st_size && length_bytes == all {
-        return Ok(State::Grew);
+    /// Looks what became of a source while it was read, `length_bytes` of it.
+    pub(super) fn state(&self, length_bytes: u64) -> Result<State, Trouble> {
+        let before = &self.facts;
+        let after = rustix::fs::fstat(&self.file).map_err(source("examine"))?;
+        let all = before.st_size as u64;
+        let is_written =
+            (before.st_mtime, before.st_mtime_nsec) != (after.st_mtime, after.st_mtime_nsec);
+        if after.st_size > before.st_size && length_bytes == all {
+            return Ok(State::Grew);
+        }
+        if is_written || after.st_size != before.st_size {
+            return Ok(State::Changed);
+        }
+        if all > 0 && length_bytes < all {
+            let ends = rustix::io::pread(&self.file, &mut [0_u8], length_bytes);
+            return Ok(if ends == Ok(0) { State::Shorter } else { State::Changed });
+        }
+        Ok(State::Same)
     }
-    if is_written || after.st_size != before.st_size {
-        return Ok(State::Changed);
-    }
-    if all > 0 && length_bytes < all {
-        let ends = rustix::io::pread(&opened.file, &mut [0_u8], length_bytes);
-        return Ok(if ends == Ok(0) { State::Shorter } else { State::Changed });
-    }
-    Ok(State::Same)
 }

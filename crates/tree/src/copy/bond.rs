@@ -1,0 +1,140 @@
+//! What an entry has to do with other names of its source: the first one that comes is copied, the
+//! others become links to the copy.
+
+use std::ops::ControlFlow;
+use std::os::fd::BorrowedFd;
+
+use rustix::fs::{FileType, Stat};
+use rustix::io::Errno;
+
+use super::directory::{Identity, identity};
+use super::entry::{Entry, Outcome, Trouble, target};
+use super::event::Action;
+use super::existing::{refuse_loss, refuse_obstacle};
+use super::failure::Refusal;
+use super::job::Copy;
+use super::links::{self, Again, Claim, Linking, Ticket, mark};
+use super::options::Preserve;
+
+/// What there is to be remembered when an entry is copied.
+pub(super) enum Bond<'c> {
+    /// Nothing: its source has one name, or links are not kept.
+    None,
+    /// The names to come are links to it.
+    First(Ticket<'c>),
+    /// The same, where an earlier copy takes no more links.
+    Again(Again<'c>),
+}
+
+impl<'c> Bond<'c> {
+    /// Where another name of the source was copied, makes this one a link to the copy, and breaks.
+    /// Otherwise the entry is to be copied.
+    pub(super) fn of(
+        copy: &'c Copy<'_>,
+        entry: Entry<'_>,
+        facts: &Stat,
+    ) -> Result<ControlFlow<Outcome, Self>, Trouble> {
+        let names: u64 = facts.st_nlink as _;
+        if names < 2 || !copy.options.preserve.has(Preserve::LINKS) {
+            return Ok(ControlFlow::Continue(Self::None));
+        }
+        let Some(root) = copy.targets.links_root(entry.directory) else {
+            return Ok(ControlFlow::Continue(Self::None));
+        };
+        match copy.links.claim(identity(facts), names).map_err(Trouble::Source)? {
+            Claim::First(ticket) => Ok(ControlFlow::Continue(Self::First(ticket))),
+            Claim::Known(known, again) => Ok(match link(copy, entry, (root, &known), facts)? {
+                Some(action) => ControlFlow::Break(Outcome::of(action)),
+                None => ControlFlow::Continue(Self::Again(again)),
+            }),
+        }
+    }
+
+    /// The entry was copied. One that is not as it should be, maybe somebody else's, gets no other
+    /// names.
+    pub(super) fn copied(
+        self,
+        copy: &Copy<'_>,
+        entry: Entry<'_>,
+        outcome: &Outcome,
+    ) -> Result<(), Trouble> {
+        if matches!(self, Self::None) || outcome.blemish.is_some() {
+            return Ok(());
+        }
+        let made = match outcome.mark {
+            Some(mark) => Ok(mark),
+            None => entry.in_the_way().and_then(|found| {
+                found.map(|found| mark(&found)).ok_or_else(|| target("examine")(Errno::NOENT))
+            }),
+        };
+        let path = || entry.directory.path_below_base(entry.target);
+        match (self, made) {
+            (Self::First(ticket), made) => {
+                // Without it nobody knows what the other names are to be links of.
+                let made = made?;
+                if path().and_then(|path| ticket.done(&path, made)).is_err() {
+                    copy.lose_links("they cannot be remembered");
+                }
+            }
+            (Self::Again(again), Ok(made)) => {
+                // Where that cannot be remembered, the next one is a file of its own, too.
+                let _forgotten = path().and_then(|path| again.copied(&path, made));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// Makes another name of a copy; `None` where that cannot be had: it is to be copied again.
+fn link(
+    copy: &Copy<'_>,
+    entry: Entry<'_>,
+    (root, known): (BorrowedFd<'_>, &links::Copy),
+    facts: &Stat,
+) -> Result<Option<Action>, Trouble> {
+    let directory = entry.pair.target();
+    let _one_at_a_time = copy.one_symlink(facts);
+    let made = match links::link(root, known, directory, entry.target) {
+        Err(refusal) if refusal.errno() == Some(Errno::EXIST) => {
+            if is_linked(entry, known.mark, facts)? {
+                return Ok(Some(Action::Unchanged));
+            }
+            let mut made = Linking::Made;
+            let replaced = copy.temporaries.replace(directory, entry.target, |name| {
+                made = links::link(root, known, directory, name)?;
+                match made {
+                    Linking::Made => Ok(()),
+                    Linking::Cannot(_) | Linking::Lost => Err(Refusal::because("link", "")),
+                }
+            });
+            match made {
+                Linking::Made => replaced.map(|()| made),
+                Linking::Cannot(_) | Linking::Lost => Ok(made),
+            }
+        }
+        done => done,
+    };
+    let cause = match made.map_err(Trouble::Target)? {
+        Linking::Made => return Ok(Some(Action::Linked)),
+        Linking::Cannot(_) => "the target takes no (more) links to it",
+        Linking::Lost => "its copy was moved or replaced meanwhile",
+    };
+    copy.lose_links(cause);
+    Ok(None)
+}
+
+/// Looks whether what bears the name of a link to be is that link.
+///
+/// Errors: it is something that this source may not take the place of.
+fn is_linked(entry: Entry<'_>, copy: Identity, facts: &Stat) -> Result<bool, Trouble> {
+    let Some(found) = entry.in_the_way()? else { return Ok(false) };
+    if mark(&found) == copy {
+        return Ok(true);
+    }
+    match FileType::from_raw_mode(facts.st_mode) {
+        FileType::RegularFile => refuse_obstacle(entry, facts, &found)?,
+        _ => refuse_loss(entry, facts, &found)?,
+    }
+    Ok(false)
+}

@@ -1,0 +1,177 @@
+//! The end of a file: it gets its attributes and its name, and is noted; or it is taken back.
+
+use std::ffi::CStr;
+use std::os::fd::{AsFd, OwnedFd};
+
+use flatout_sys::descriptor;
+use rustix::fs::{Mode, OFlags, Stat, Timespec, Timestamps};
+use rustix::io::Errno;
+
+use super::Setback;
+use super::place::{Name, PRIVATE, Place, has_room_in_place, needs_no_directory};
+use super::source::{Opened, State};
+use crate::copy::attributes::Completeness;
+use crate::copy::content::Copied;
+use crate::copy::entry::{Entry, Outcome, Trouble, attribute, target};
+use crate::copy::event::Action;
+use crate::copy::failure::Refusal;
+use crate::copy::job::Copy;
+use crate::copy::lane::MUCH_BYTES;
+use crate::copy::links::mark;
+use crate::copy::temporary::Discarded;
+
+impl Place {
+    /// Sets the attributes of a file whose bytes are all there, gives it its name, and notes it.
+    pub(super) fn finish(
+        self,
+        copy: &Copy<'_>,
+        entry: Entry<'_>,
+        opened: &Opened,
+        (copied, state): (Copied, State),
+    ) -> Result<Outcome, Setback> {
+        // Bytes that are all there are not thrown away for an attribute.
+        let finished = self.set_attributes(copy, opened);
+        copy.targets.begin_writing(self.file.as_fd());
+        let mark = match opened.facts.st_nlink {
+            0 | 1 => None,
+            _ => match rustix::fs::fstat(&self.file) {
+                Ok(facts) => Some(mark(&facts)),
+                Err(errno) => {
+                    let setback = target("examine")(errno).into();
+                    return Err(self.give_up(copy, entry, opened, setback));
+                }
+            },
+        };
+        // What was read is what the source was all the time, and nothing of it is missing.
+        let is_certain = state == State::Same && finished == Ok(Completeness::Whole);
+        let made = |file: &OwnedFd| if is_certain { seen(copy, opened, file) } else { None };
+        let Self { file, name, .. } = self;
+        let made = match name {
+            Name::New => {
+                let made = made(&file);
+                // Some filesystems tell only now that bytes were lost.
+                closed(file).inspect_err(|_| unfinish(entry, opened))?;
+                made
+            }
+            // It may have been the same a moment ago, with other bytes.
+            Name::Old => {
+                closed(file)?;
+                None
+            }
+            Name::Temporary(name, predecessor) => {
+                if let Err(trouble) = move_in(entry, &file, &name) {
+                    discard(copy, entry, &file, Some(&name));
+                    return Err(match (trouble.target_errno(), predecessor) {
+                        (Some(errno), Some(_)) if needs_no_directory(errno) => {
+                            Setback::Irreplaceable(errno)
+                        }
+                        _ => trouble.into(),
+                    });
+                }
+                made(&file)
+            }
+        };
+        // A file of an overlay has another device than its directory.
+        let devices = (opened.facts.st_dev, entry.pair.found().target.0);
+        if let Some(made) = made
+            && copy.methods.keep_change_times(devices)
+        {
+            copy.evidence.note(&opened.facts, opened.moment, &made);
+        }
+        let Copied { bytes_moved: bytes, method, .. } = copied;
+        let blemish = finished.err().map(attribute);
+        Ok(Outcome { action: Action::Copied, bytes, method, mark, blemish })
+    }
+
+    fn set_attributes(&self, copy: &Copy<'_>, opened: &Opened) -> Result<Completeness, Refusal> {
+        let (from, to) = (opened.file.as_fd(), self.file.as_fd());
+        if let Name::Temporary(_, Some(predecessor)) = &self.name {
+            copy.attributes.succeed(predecessor, to, self.made)?;
+        }
+        copy.attributes.file(from, to, &opened.facts, self.made)
+    }
+
+    /// Takes back what was begun. What had no room beside an old file may have it in its place.
+    pub(super) fn give_up(
+        self,
+        copy: &Copy<'_>,
+        entry: Entry<'_>,
+        opened: &Opened,
+        setback: Setback,
+    ) -> Setback {
+        let Self { file, name, .. } = self;
+        match &name {
+            Name::Temporary(temporary, _) => discard(copy, entry, &file, Some(temporary)),
+            Name::New => discard(copy, entry, &file, None),
+            // It may hold a part of the source by now, and stays closed to whom that is closed. Room
+            // behind its end is given back.
+            Name::Old => {
+                let length = rustix::fs::fstat(&file).map(|facts| facts.st_size as u64);
+                let _kept = length.and_then(|length| rustix::fs::ftruncate(&file, length));
+            }
+        }
+        drop(file);
+        if let (Name::Temporary(_, Some(_)), Setback::Trouble(trouble)) = (&name, &setback)
+            && let Ok(Some(found)) = entry.in_the_way()
+            && let Some(errno) = trouble.target_errno()
+            && has_room_in_place(entry, &opened.facts, &found, errno)
+        {
+            return Setback::Irreplaceable(errno);
+        }
+        setback
+    }
+}
+
+/// Moves a complete file to its name. The lock stays until it has that.
+fn move_in(entry: Entry<'_>, file: &OwnedFd, name: &CStr) -> Result<(), Trouble> {
+    closed(rustix::io::fcntl_dupfd_cloexec(file, 3).map_err(target("close"))?)?;
+    let directory = entry.pair.target();
+    rustix::fs::renameat(directory, name, directory, entry.target).map_err(target("replace"))
+}
+
+/// Removes a file that was made here under a temporary name, or its own: then only if it is what
+/// bears that.
+pub(super) fn discard(copy: &Copy<'_>, entry: Entry<'_>, file: &OwnedFd, temporary: Option<&CStr>) {
+    let (directory, temporaries) = (entry.pair.target(), &copy.temporaries);
+    let discarded = match temporary {
+        Some(name) => temporaries.discard_temporary(directory, name, file.as_fd()),
+        None => temporaries.discard(directory, entry.target, file.as_fd()),
+    };
+    match discarded {
+        Discarded::Gone => {}
+        Discarded::Stays => copy.tell_of_a_remainder(entry),
+        Discarded::Aside(aside) => copy.tell_of_something_aside(entry, &aside),
+    }
+}
+
+/// What a complete file is now, where that is to be noted. A call, but only then.
+fn seen(copy: &Copy<'_>, opened: &Opened, file: &OwnedFd) -> Option<Stat> {
+    // A large file may take so long that the time to note has come meanwhile.
+    if opened.facts.st_size as u64 >= MUCH_BYTES {
+        copy.evidence.look_at_the_clock();
+    }
+    copy.evidence.is_noting().then(|| rustix::fs::fstat(file).ok())?
+}
+
+/// Has a file that was complete but for what its filesystem said last look as one that is not: it is
+/// private, and has a time of its own. It cannot be removed: its descriptor is gone, and with it what
+/// tells it from a file that somebody else has put there meanwhile.
+fn unfinish(entry: Entry<'_>, opened: &Opened) {
+    let (at, name) = (entry.pair.target(), entry.target);
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let Ok(file) = rustix::fs::openat(at, name, flags, Mode::empty()) else { return };
+    let time = |facts: &Stat| (facts.st_mtime, facts.st_mtime_nsec);
+    let is_made = |found: &Stat| found.st_nlink == 1 && time(found) == time(&opened.facts);
+    if rustix::fs::fstat(&file).is_ok_and(|found| is_made(&found)) {
+        let now = Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_NOW };
+        let times = Timestamps { last_access: now, last_modification: now };
+        let _as_far_as_it_goes =
+            (rustix::fs::fchmod(&file, PRIVATE), rustix::fs::futimens(&file, &times));
+    }
+}
+
+/// Closes a file and hears what its filesystem has to say to that.
+fn closed(file: OwnedFd) -> Result<(), Trouble> {
+    descriptor::close(file)
+        .map_err(|error| target("close")(Errno::from_io_error(&error).unwrap_or(Errno::IO)))
+}

@@ -1,0 +1,145 @@
+//! Places where copies appear: what they must not be, and how they get to storage in the end.
+
+use std::collections::BTreeMap;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use rustix::fs::{Mode, Stat};
+use rustix::io::Errno;
+
+use super::directory::{DIRECTORY, Directory, Identity, identity};
+use super::options::Durability;
+
+/// Filesystems that are synced one by one at most: each costs a descriptor, and each subvolume of
+/// btrfs looks like one.
+const MOST_SYNCED: usize = 16;
+
+/// What is known of the places where copies appear.
+#[derive(Debug)]
+pub(super) struct Targets {
+    durability: Durability,
+    /// The directory below which links are looked up: that of the first operand.
+    links_root: OnceLock<(OwnedFd, Identity)>,
+    /// Copies of what the user named: a source that is one of them would be copied into itself.
+    copies: Mutex<Vec<Identity>>,
+    /// Directories that the user named and that are being copied now: a target that is one of them
+    /// would be copied over itself while it is read.
+    sources: Mutex<Vec<Identity>>,
+    /// Filesystems that were written to, by device, with a directory or file on each; `None`: nothing
+    /// there could be opened so far.
+    filesystems: Mutex<BTreeMap<u64, Option<OwnedFd>>>,
+    /// There was one of which a directory could not be opened: maybe a file can.
+    some_unreadable: AtomicBool,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Targets {
+    pub(super) fn new(durability: Durability) -> Self {
+        Self {
+            durability,
+            links_root: OnceLock::new(),
+            copies: Mutex::default(),
+            sources: Mutex::default(),
+            filesystems: Mutex::default(),
+            some_unreadable: AtomicBool::new(false),
+        }
+    }
+
+    /// Other operands begin: the sources of an earlier round are read, and may be written.
+    pub(super) fn begin_round(&self) {
+        lock(&self.sources).clear();
+    }
+
+    /// Remembers where links are looked up, and what is to be synced in the end.
+    ///
+    /// Errors: as [`Targets::will_sync`].
+    pub(super) fn remember_base(&self, directory: &OwnedFd, facts: &Stat) -> Result<(), Errno> {
+        if self.links_root.get().is_none() {
+            let copy = rustix::io::fcntl_dupfd_cloexec(directory, 3)?;
+            let _others_did = self.links_root.set((copy, identity(facts)));
+        }
+        self.will_sync(directory.as_fd(), facts.st_dev)
+    }
+
+    /// Where links are looked up, if this directory lies below it.
+    pub(super) fn links_root(&self, directory: &Directory) -> Option<BorrowedFd<'_>> {
+        let (root, base) = self.links_root.get()?;
+        directory.is_below(*base).then(|| root.as_fd())
+    }
+
+    /// Remembers a directory that the user named, and its copy.
+    pub(super) fn remember_top(&self, source: &Stat, copy: &Stat) {
+        lock(&self.copies).push(identity(copy));
+        lock(&self.sources).push(identity(source));
+    }
+
+    /// Whether a directory of the source is one of those that this copy makes.
+    pub(super) fn is_copy(&self, source: &Stat) -> bool {
+        lock(&self.copies).contains(&identity(source))
+    }
+
+    /// Whether a directory of the target is one of those that are being copied.
+    pub(super) fn is_source(&self, target: &Stat) -> bool {
+        lock(&self.sources).contains(&identity(target))
+    }
+
+    /// Notes that something is written to a filesystem, if that matters.
+    ///
+    /// Errors: no descriptor is left with which it could be synced in the end.
+    pub(super) fn will_sync(&self, directory: BorrowedFd<'_>, device: u64) -> Result<(), Errno> {
+        if self.durability == Durability::Cached {
+            return Ok(());
+        }
+        let mut known = lock(&self.filesystems);
+        if known.get(&device).is_some_and(Option::is_some) {
+            return Ok(());
+        }
+        // All filesystems are synced then.
+        if known.values().flatten().count() >= MOST_SYNCED {
+            known.insert(device, None);
+            return Ok(());
+        }
+        // syncfs(2) takes no descriptor of `O_PATH`.
+        match rustix::fs::openat(directory, c".", DIRECTORY, Mode::empty()) {
+            Ok(opened) => known.insert(device, Some(opened)),
+            Err(Errno::ACCESS) => {
+                self.some_unreadable.store(true, Ordering::Relaxed);
+                known.insert(device, None)
+            }
+            Err(errno) => return Err(errno),
+        };
+        Ok(())
+    }
+
+    /// Has the kernel begin to write a file to storage, if the copy ends only when it is there.
+    pub(super) fn begin_writing(&self, file: BorrowedFd<'_>) {
+        if self.durability == Durability::Cached {
+            return;
+        }
+        let _told_by_syncfs = flatout_sys::page_cache::begin_writeback(file);
+        if self.some_unreadable.load(Ordering::Relaxed)
+            && let Ok(facts) = rustix::fs::fstat(file)
+            && let Some(missing @ None) = lock(&self.filesystems).get_mut(&facts.st_dev)
+        {
+            // It stands for its filesystem, where no directory of it could be opened.
+            *missing = rustix::io::fcntl_dupfd_cloexec(file, 3).ok();
+        }
+    }
+
+    /// Waits until storage has everything. Calls `fail` with the devices that do not take it.
+    pub(super) fn sync(&self, fail: impl Fn(u64, Errno)) {
+        let filesystems = lock(&self.filesystems);
+        if filesystems.values().any(Option::is_none) {
+            rustix::fs::sync();
+        }
+        for (device, directory) in filesystems.iter() {
+            if let Some(Err(errno)) = directory.as_ref().map(rustix::fs::syncfs) {
+                fail(*device, errno);
+            }
+        }
+    }
+}
