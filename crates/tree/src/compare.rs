@@ -22,7 +22,7 @@ use flatout_sys::cancel::CancelToken;
 use rustix::fs::{AtFlags, Stat};
 use rustix::io::Errno;
 
-use crate::ladder::Ladder;
+use crate::directory_stack::DirectoryStack;
 use content::Comparer;
 use link::Links;
 
@@ -87,9 +87,10 @@ impl Comparison {
 /// below is a difference ([`Kind::Unreadable`]).
 /// Cost: both trees read once, in one thread; about ten system calls per file.
 pub fn compare(source: &Path, target: &Path, asked: Asked) -> Result<Comparison, IoError> {
-    let at_source = Ladder::open(source).map_err(IoError::system("compare", source))?;
+    let at_source = DirectoryStack::open(source).map_err(IoError::system("compare", source))?;
     // A link to the source is no copy of it.
-    let at_target = Ladder::open_itself(target).map_err(IoError::system("compare", target))?;
+    let at_target =
+        DirectoryStack::open_itself(target).map_err(IoError::system("compare", target))?;
     let mut walk = Walk {
         source: at_source,
         target: at_target,
@@ -106,8 +107,8 @@ pub fn compare(source: &Path, target: &Path, asked: Asked) -> Result<Comparison,
 
 /// A comparison on its way.
 struct Walk {
-    source: Ladder,
-    target: Ladder,
+    source: DirectoryStack,
+    target: DirectoryStack,
     asked: Asked,
     comparer: Comparer,
     links: Links,
@@ -153,7 +154,7 @@ impl Walk {
         Ok(())
     }
 
-    /// Compares the directories that the ladders stand at, without what is below; returns the
+    /// Compares the directories that the stacks stand at, without what is below; returns the
     /// subdirectories that both have.
     fn directory(&mut self) -> Vec<CString> {
         let mut names = Vec::new();
@@ -251,8 +252,8 @@ impl Walk {
 }
 
 /// What is known of a name here; `None` where nobody has it.
-fn stat(ladder: &Ladder, name: &CStr) -> io::Result<Option<Stat>> {
-    match rustix::fs::statat(ladder.here(), name, AtFlags::SYMLINK_NOFOLLOW) {
+fn stat(stack: &DirectoryStack, name: &CStr) -> io::Result<Option<Stat>> {
+    match rustix::fs::statat(stack.here(), name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(facts) => Ok(Some(facts)),
         Err(Errno::NOENT) => Ok(None),
         Err(errno) => Err(errno.into()),

@@ -23,7 +23,7 @@ mod file;
 mod granularity;
 mod job;
 mod lane;
-pub mod links;
+mod links;
 mod listing;
 mod notices;
 pub mod operand;

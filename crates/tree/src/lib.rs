@@ -6,7 +6,7 @@
 //! - [`compare`]: is one tree a copy of another, and how faithful;
 //! - [`mod@copy`]: trees copied;
 //! - [`item`]: a file to be read, and where it is;
-//! - [`ladder`]: down a tree and up again, by descriptor;
+//! - [`directory_stack`]: down a tree and up again, by descriptor;
 //! - [`mod@remove`]: a tree taken away;
 //! - [`mod@visit`]: every entry of a tree, for whoever wants to look;
 //! - [`walk`]: the files of a tree, in order;
@@ -18,11 +18,11 @@
 
 pub mod compare;
 pub mod copy;
+mod directory_stack;
 pub mod item;
-pub mod ladder;
 pub mod manifest;
 pub mod remove;
-pub mod spool;
+mod spool;
 pub mod sum;
 pub mod visit;
 pub mod walk;

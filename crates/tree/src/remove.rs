@@ -9,7 +9,7 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::path::Arg;
 
-use crate::ladder::{DIRECTORY, Ladder};
+use crate::directory_stack::{DIRECTORY, DirectoryStack};
 
 /// Removes a directory and all that is in it. One that is not there is no error, a
 /// symlink is no directory.
@@ -24,28 +24,28 @@ pub fn remove_tree(root: &Path) -> io::Result<()> {
 ///
 /// Errors: as there.
 pub fn remove_tree_at(folder: BorrowedFd<'_>, name: impl Arg + Copy) -> io::Result<()> {
-    let mut ladder = match open(folder, name) {
+    let mut stack = match open(folder, name) {
         Err(Errno::NOENT) => return Ok(()),
-        opened => Ladder::at(opened?)?,
+        opened => DirectoryStack::at(opened?)?,
     };
     let mut first = None;
-    // Per rung: its name in the one above, and what is still to be gone into.
-    let mut rungs = vec![(CString::default(), empty(&ladder, &mut first))];
-    while let Some((_, below)) = rungs.last_mut() {
+    // Per level: its name in the one above, and what is still to be gone into.
+    let mut levels = vec![(CString::default(), empty(&stack, &mut first))];
+    while let Some((_, below)) = levels.last_mut() {
         if let Some(name) = below.pop() {
-            let opened = open(ladder.here(), name.as_c_str()).map_err(io::Error::from);
-            match opened.and_then(|below| ladder.enter(below)) {
-                Ok(()) => rungs.push((name, empty(&ladder, &mut first))),
+            let opened = open(stack.here(), name.as_c_str()).map_err(io::Error::from);
+            match opened.and_then(|below| stack.enter(below)) {
+                Ok(()) => levels.push((name, empty(&stack, &mut first))),
                 Err(error) => keep(&mut first, error),
             }
             continue;
         }
-        let Some((name, _)) = rungs.pop() else { break };
-        if rungs.is_empty() {
+        let Some((name, _)) = levels.pop() else { break };
+        if levels.is_empty() {
             break;
         }
-        ladder.ascend()?;
-        if let Err(errno) = rustix::fs::unlinkat(ladder.here(), &name, AtFlags::REMOVEDIR) {
+        stack.ascend()?;
+        if let Err(errno) = rustix::fs::unlinkat(stack.here(), &name, AtFlags::REMOVEDIR) {
             keep(&mut first, errno.into());
         }
     }
@@ -55,14 +55,14 @@ pub fn remove_tree_at(folder: BorrowedFd<'_>, name: impl Arg + Copy) -> io::Resu
 }
 
 /// Unlinks all but the directories here, and gives the names of those.
-fn empty(ladder: &Ladder, first: &mut Option<io::Error>) -> Vec<CString> {
+fn empty(stack: &DirectoryStack, first: &mut Option<io::Error>) -> Vec<CString> {
     let mut below = Vec::new();
-    let listed = ladder.entries(|name, kind| {
+    let listed = stack.entries(|name, kind| {
         if kind == FileType::Directory {
             below.push(name.to_owned());
             return Ok(());
         }
-        match rustix::fs::unlinkat(ladder.here(), name, AtFlags::empty()) {
+        match rustix::fs::unlinkat(stack.here(), name, AtFlags::empty()) {
             // Filesystems may leave the type open; unlinking says it then.
             Err(Errno::ISDIR) => below.push(name.to_owned()),
             Err(errno) => keep(first, errno.into()),
@@ -163,10 +163,10 @@ mod tests {
         let tree = place.path().join("tree");
         fs::create_dir(&tree).unwrap();
         let name = CString::new("d".repeat(200)).unwrap();
-        let mut ladder = Ladder::open(&tree).unwrap();
+        let mut stack = DirectoryStack::open(&tree).unwrap();
         for _ in 0..200 {
-            rustix::fs::mkdirat(ladder.here(), &name, Mode::RWXU).unwrap();
-            ladder.descend(&name).unwrap();
+            rustix::fs::mkdirat(stack.here(), &name, Mode::RWXU).unwrap();
+            stack.descend(&name).unwrap();
         }
         remove_tree(&tree).unwrap();
         assert!(!tree.exists());

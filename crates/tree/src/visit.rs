@@ -7,7 +7,7 @@ use std::path::Path;
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 
-use crate::ladder::Ladder;
+use crate::directory_stack::DirectoryStack;
 
 /// An entry, as it is handed out.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ impl Entry<'_> {
 ///
 /// Errors: the first that comes, of the kernel or of `each`; it ends the visit.
 pub fn visit(root: &Path, each: impl FnMut(&Entry<'_>) -> io::Result<()>) -> io::Result<()> {
-    climb(Ladder::open(root)?, each)
+    climb(DirectoryStack::open(root)?, each)
 }
 
 /// As [`visit`], and nobody can tell: access times of directories stay as they are.
@@ -47,35 +47,38 @@ pub fn visit(root: &Path, each: impl FnMut(&Entry<'_>) -> io::Result<()>) -> io:
 /// Errors: as there; `EPERM` at the first directory of another user, unless this one may do what
 /// owners may (`CAP_FOWNER`).
 pub fn visit_unseen(root: &Path, each: impl FnMut(&Entry<'_>) -> io::Result<()>) -> io::Result<()> {
-    climb(Ladder::open_unseen(root)?, each)
+    climb(DirectoryStack::open_unseen(root)?, each)
 }
 
-fn climb(mut ladder: Ladder, mut each: impl FnMut(&Entry<'_>) -> io::Result<()>) -> io::Result<()> {
-    let mut rungs = vec![level(&ladder, &mut each)?];
-    while let Some(below) = rungs.last_mut() {
+fn climb(
+    mut stack: DirectoryStack,
+    mut each: impl FnMut(&Entry<'_>) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut levels = vec![level(&stack, &mut each)?];
+    while let Some(below) = levels.last_mut() {
         if let Some(name) = below.pop() {
-            ladder.descend(&name)?;
-            rungs.push(level(&ladder, &mut each)?);
+            stack.descend(&name)?;
+            levels.push(level(&stack, &mut each)?);
         } else {
-            rungs.pop();
-            ladder.ascend()?;
+            levels.pop();
+            stack.ascend()?;
         }
     }
     Ok(())
 }
 
-/// Visits what is in the directory where the ladder stands; returns the directories among it.
+/// Visits what is in the directory where the stack stands; returns the directories among it.
 fn level(
-    ladder: &Ladder,
+    stack: &DirectoryStack,
     each: &mut impl FnMut(&Entry<'_>) -> io::Result<()>,
 ) -> io::Result<Vec<CString>> {
     let mut below = Vec::new();
-    ladder.entries(|name, _| {
-        let facts = rustix::fs::statat(ladder.here(), name, AtFlags::SYMLINK_NOFOLLOW)?;
+    stack.entries(|name, _| {
+        let facts = rustix::fs::statat(stack.here(), name, AtFlags::SYMLINK_NOFOLLOW)?;
         if FileType::from_raw_mode(facts.st_mode).is_dir() {
             below.push(name.to_owned());
         }
-        each(&Entry { directory: ladder.here(), name, facts })
+        each(&Entry { directory: stack.here(), name, facts })
     })?;
     Ok(below)
 }

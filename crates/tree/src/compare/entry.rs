@@ -139,8 +139,8 @@ impl Walk {
     }
 
     fn symlink(&mut self, name: &CStr) {
-        let read = |ladder: &crate::ladder::Ladder| {
-            rustix::fs::readlinkat(ladder.here(), name, Vec::new())
+        let read = |stack: &crate::directory_stack::DirectoryStack| {
+            rustix::fs::readlinkat(stack.here(), name, Vec::new())
         };
         match (read(&self.source), read(&self.target)) {
             (Ok(source), Ok(target)) if source == target => {}
@@ -192,7 +192,7 @@ impl Walk {
             return;
         }
         let [source, target] =
-            [&self.source, &self.target].map(|ladder| attributes(ladder.here(), name));
+            [&self.source, &self.target].map(|stack| attributes(stack.here(), name));
         match (source, target) {
             (Ok(source), Ok(target)) => {
                 let odd = source

@@ -268,12 +268,12 @@ fn trees_deeper_than_a_path_may_be_long_are_compared_to_the_bottom() {
     let twins = Twins::new();
     let name = CString::new("d".repeat(200)).unwrap();
     for (root, bottom) in [(&twins.source, c"bottom"), (&twins.target, c"bottoM")] {
-        let mut ladder = Ladder::open(root).unwrap();
+        let mut stack = DirectoryStack::open(root).unwrap();
         for _ in 0..100 {
-            rustix::fs::mkdirat(ladder.here(), &name, Mode::RWXU).unwrap();
-            ladder.descend(&name).unwrap();
+            rustix::fs::mkdirat(stack.here(), &name, Mode::RWXU).unwrap();
+            stack.descend(&name).unwrap();
         }
-        rustix::fs::mknodat(ladder.here(), bottom, Type::RegularFile, Mode::RWXU, 0).unwrap();
+        rustix::fs::mknodat(stack.here(), bottom, Type::RegularFile, Mode::RWXU, 0).unwrap();
     }
     let found = twins.compare(Fidelity::CONTENTS);
     assert_eq!(found.counts, BTreeMap::from([(Kind::Missing, 1), (Kind::Extra, 1)]));

@@ -13,7 +13,7 @@ use super::event::Action;
 use super::existing::{refuse_loss, refuse_obstacle};
 use super::failure::Refusal;
 use super::job::Copy;
-use super::links::{self, Again, Claim, Linking, Ticket, mark};
+use super::links::{self, Claim, Linking, Ticket, mark};
 use super::options::Preserve;
 
 /// What there is to be remembered when an entry is copied.
@@ -23,7 +23,7 @@ pub(super) enum Bond<'c> {
     /// The names to come are links to it.
     First(Ticket<'c>),
     /// The same, where an earlier copy takes no more links.
-    Again(Again<'c>),
+    Again(Identity),
 }
 
 impl<'c> Bond<'c> {
@@ -43,9 +43,9 @@ impl<'c> Bond<'c> {
         };
         match copy.links.claim(identity(facts), names).map_err(Trouble::Source)? {
             Claim::First(ticket) => Ok(ControlFlow::Continue(Self::First(ticket))),
-            Claim::Known(known, again) => Ok(match link(copy, entry, (root, &known), facts)? {
+            Claim::Known(known) => Ok(match link(copy, entry, (root, &known), facts)? {
                 Some(action) => ControlFlow::Break(Outcome::of(action)),
-                None => ControlFlow::Continue(Self::Again(again)),
+                None => ControlFlow::Continue(Self::Again(identity(facts))),
             }),
         }
     }
@@ -76,9 +76,10 @@ impl<'c> Bond<'c> {
                     copy.lose_links("they cannot be remembered");
                 }
             }
-            (Self::Again(again), Ok(made)) => {
+            (Self::Again(source), Ok(made)) => {
                 // Where that cannot be remembered, the next one is a file of its own, too.
-                let _forgotten = path().and_then(|path| again.copied(&path, made));
+                let _forgotten =
+                    path().and_then(|path| copy.links.copied_again(source, &path, made));
             }
             _ => {}
         }

@@ -5,10 +5,10 @@
 //! finishes a directory opens the pair above it again through `..`; where that cannot be, it is
 //! opened name by name from above. Either way it must be the one that it was: no path is ever put
 //! together, and a tree may be deeper than any path. With its pair goes what is known of it
-//! ([`parking`]): what stays in memory of a directory that waits is some 100 bytes.
+//! ([`closed`]): what stays in memory of a directory that waits is some 100 bytes.
 
+mod closed;
 mod held;
-mod parking;
 
 use std::ffi::{CStr, CString, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -23,8 +23,8 @@ use super::attributes::{Inheritance, Made};
 use super::failure::Refusal;
 use crate::spool::names::Names;
 
+use closed::{Closed, Record};
 pub(super) use held::Held;
-use parking::{Parked, Parking, Slot};
 
 /// How directories are opened.
 pub(super) const DIRECTORY: OFlags =
@@ -126,7 +126,6 @@ pub(super) struct Directory {
     /// What must be done before it is finished: its listing, batches, directories below it.
     pending: AtomicUsize,
     state: Mutex<State>,
-    parking: Arc<Parking>,
 }
 
 struct State {
@@ -142,9 +141,9 @@ enum Kept {
     /// It is open.
     Open(Arc<Pair>),
     /// It was let go, and is known there.
-    Parked(Slot),
+    Recorded(Record),
     /// Likewise, where nothing can be put away.
-    Here(Box<Parked>),
+    Here(Box<Closed>),
     /// It is finished.
     Nothing,
 }
@@ -155,26 +154,20 @@ struct Below {
     existing: Names,
 }
 
-impl State {
-    /// Of a directory that is open, and in use by whoever opened it.
-    fn open(pair: Arc<Pair>) -> Self {
-        Self { kept: Kept::Open(pair), users: 1, below: None }
-    }
-}
-
 impl Directory {
     /// The number that all bases have.
     pub(super) const NUMBER_OF_BASES: u64 = 0;
 
     /// The directory above an operand: held as long as the copy goes on, and never finished.
-    pub(super) fn base(pair: Pair, held: &Held) -> (Arc<Self>, Arc<Pair>) {
+    pub(super) fn base(pair: Pair) -> (Arc<Self>, Arc<Pair>) {
         let pair = Arc::new(pair);
-        let state = Mutex::new(State::open(Arc::clone(&pair)));
-        let (pending, parking) = (AtomicUsize::new(1), Arc::clone(&held.parking));
-        (
-            Arc::new(Self { parent: None, number: Self::NUMBER_OF_BASES, pending, state, parking }),
-            pair,
-        )
+        (Arc::new(Self::open(None, Self::NUMBER_OF_BASES, Arc::clone(&pair))), pair)
+    }
+
+    /// A directory that is in use by whoever opened it. Its listing counts as a thing to be done.
+    fn open(parent: Option<Arc<Self>>, number: u64, pair: Arc<Pair>) -> Self {
+        let state = Mutex::new(State { kept: Kept::Open(pair), users: 1, below: None });
+        Self { parent, number, pending: AtomicUsize::new(1), state }
     }
 
     /// What tells it from the others that are copied at this time.
@@ -194,7 +187,7 @@ impl Directory {
     fn pair(&self) -> Option<Arc<Pair>> {
         match &self.state().kept {
             Kept::Open(pair) => Some(Arc::clone(pair)),
-            Kept::Parked(_) | Kept::Here(_) | Kept::Nothing => None,
+            _ => None,
         }
     }
 
@@ -202,20 +195,10 @@ impl Directory {
     fn known(&self) -> Result<Known, Refusal> {
         match &self.state().kept {
             Kept::Open(pair) => Ok(Known::Open(Arc::clone(pair))),
-            Kept::Parked(slot) => self.parking.look(*slot).map(Known::Parked),
-            Kept::Here(parked) => Ok(Known::Parked(Parked::clone(parked))),
+            Kept::Recorded(record) => record.read().map(Known::Closed),
+            Kept::Here(closed) => Ok(Known::Closed(Closed::clone(closed))),
             Kept::Nothing => Err(Refusal::because(GO_BACK, "it is finished")),
         }
-    }
-
-    /// Lets the pair go; what is known stays.
-    fn park(&self, state: &mut State) {
-        let Kept::Open(pair) = &state.kept else { return };
-        let parked = Parked::of(&pair.found);
-        state.kept = match self.parking.put(&parked) {
-            Ok(slot) => Kept::Parked(slot),
-            Err(_) => Kept::Here(Box::new(parked)),
-        };
     }
 
     /// The pair is needed until [`Directory::end_use`].
@@ -316,14 +299,14 @@ impl Directory {
 /// What is known of a directory, be it open or not.
 enum Known {
     Open(Arc<Pair>),
-    Parked(Parked),
+    Closed(Closed),
 }
 
 impl Known {
     fn name(&self, side: Side) -> &CStr {
         let named = match self {
             Self::Open(pair) => &pair.found.named,
-            Self::Parked(parked) => &parked.named,
+            Self::Closed(closed) => &closed.named,
         };
         if side == Side::Source { &named.source } else { &named.target }
     }
@@ -341,9 +324,6 @@ pub(super) enum Side {
 impl Drop for Directory {
     /// One after the other: a chain may be deeper than the stack.
     fn drop(&mut self) {
-        if let Kept::Parked(slot) = self.state().kept {
-            self.parking.free(slot);
-        }
         let mut above = self.parent.take();
         while let Some(directory) = above {
             above = Arc::into_inner(directory).and_then(|mut directory| directory.parent.take());

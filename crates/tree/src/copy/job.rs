@@ -30,7 +30,6 @@ use super::stop::Stop;
 use super::tally::{Snapshot, Tally};
 use super::targets::Targets;
 use super::temporary::Temporaries;
-use crate::spool::home::Home;
 
 /// Threads at most that are worth having where none is asked for: readers of cold small files,
 /// which wait nearly all of the time.
@@ -143,8 +142,8 @@ impl<'a> Copy<'a> {
 
     fn with(options: CopyOptions, watch: &'a dyn Watch, seed: Option<u64>) -> Self {
         let stop = Arc::new(Stop::new(options.cancel));
-        let links = Links::new(Home::temporary(), options.max_memory_bytes / 3, options.cancel);
-        let taken = Taken::new(Home::temporary(), options.max_memory_bytes / TAKEN_SHARE);
+        let links = Links::new(options.max_memory_bytes / 3, options.cancel);
+        let taken = Taken::new(options.max_memory_bytes / TAKEN_SHARE);
         let (usual, most) = threads(&options, affinity::allowed_cpu_count());
         let descriptors = Descriptors::plan(options.max_fds, most);
         let workers = Workers {

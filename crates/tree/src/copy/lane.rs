@@ -247,7 +247,7 @@ fn base(
         refusal: Refusal::of("hold the directory")(errno),
         path: target.as_os_str().to_owned(),
     })?;
-    Ok(Directory::base(Pair::new(from, to, found), &copy.held))
+    Ok(Directory::base(Pair::new(from, to, found)))
 }
 
 /// A path's directory, and its last name. A directory that is not named itself (`a/`, `.`, `..`,

@@ -13,16 +13,15 @@ use flatout_sys::cancel::CancelToken;
 use rustix::fs::Stat;
 
 use super::failure::Refusal;
-use crate::spool::Home;
 
-pub mod path;
+mod path;
 mod slots;
 mod table;
 mod taken;
 #[cfg(test)]
 mod tests;
 
-pub use path::{Linking, link, resolve};
+pub(super) use path::{Linking, link};
 
 use table::Table;
 pub(in crate::copy) use taken::Taken;
@@ -31,11 +30,11 @@ pub(in crate::copy) use taken::Taken;
 const ASK_AGAIN: Duration = Duration::from_millis(100);
 
 /// Device and inode.
-pub type Identity = (u64, u64);
+pub(super) type Identity = (u64, u64);
 
 /// Tells a copy from what takes its place: its device, and in one number its inode, size and
 /// modification time. The inode alone says little: the next file may get that of one that is gone.
-pub fn mark(facts: &Stat) -> Identity {
+pub(super) fn mark(facts: &Stat) -> Identity {
     let mut hasher = DefaultHasher::new();
     (facts.st_ino, facts.st_size, facts.st_mtime, facts.st_mtime_nsec).hash(&mut hasher);
     (facts.st_dev, hasher.finish())
@@ -43,42 +42,26 @@ pub fn mark(facts: &Stat) -> Identity {
 
 /// A copy that may get another name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Copy {
+pub(super) struct Copy {
     /// Where it is, from the root of the target on.
-    pub path: Vec<u8>,
+    pub(super) path: Vec<u8>,
     /// What must be there, as [`mark`] has it.
-    pub mark: Identity,
+    pub(super) mark: Identity,
 }
 
 /// The answer to [`Links::claim`].
 #[derive(Debug)]
-pub enum Claim<'a> {
+pub(super) enum Claim<'a> {
     /// Nobody has copied it, or all who tried failed: the caller is to do it.
     First(Ticket<'a>),
     /// It was copied: the caller is to link it ([`link`]), or to copy it once more where it takes no
     /// more links.
-    Known(Copy, Again<'a>),
-}
-
-/// Leave to say that a source was copied once more.
-#[derive(Debug)]
-pub struct Again<'a> {
-    links: &'a Links,
-    source: Identity,
-}
-
-impl Again<'_> {
-    /// The names to come are links of the copy at `path`.
-    ///
-    /// Errors: the temporary file cannot be read or written.
-    pub fn copied(self, path: &[u8], target: Identity) -> Result<(), Refusal> {
-        self.links.copied_again(self.source, path, target)
-    }
+    Known(Copy),
 }
 
 /// Sources with several names, shared by all threads.
 #[derive(Debug)]
-pub struct Links {
+pub(super) struct Links {
     state: Mutex<State>,
     /// A first copy was done, or failed.
     ended: Condvar,
@@ -97,9 +80,9 @@ struct State {
 
 impl Links {
     /// None known yet. What is remembered takes `memory_bytes` at most (some KiB at least); what is
-    /// more goes to files of `home`.
-    pub fn new(home: Home, memory_bytes: u64, cancel: CancelToken) -> Self {
-        let table = Table::new(home, usize::try_from(memory_bytes).unwrap_or(usize::MAX));
+    /// more goes to files.
+    pub(super) fn new(memory_bytes: u64, cancel: CancelToken) -> Self {
+        let table = Table::new(usize::try_from(memory_bytes).unwrap_or(usize::MAX));
         let state = Mutex::new(State { begun: Vec::new(), waiting: 0, table });
         Self { state, ended: Condvar::new(), cancel }
     }
@@ -110,7 +93,7 @@ impl Links {
     /// When all its names were seen, a source is forgotten.
     ///
     /// Errors: the copy was cancelled; the temporary file cannot be read or written.
-    pub fn claim(&self, source: Identity, names: u64) -> Result<Claim<'_>, Refusal> {
+    pub(super) fn claim(&self, source: Identity, names: u64) -> Result<Claim<'_>, Refusal> {
         let mut state = self.lock();
         while state.begun.contains(&source) {
             if self.cancel.is_cancelled() {
@@ -122,7 +105,7 @@ impl Links {
             state.waiting -= 1;
         }
         if let Some(copy) = state.table.see(source)? {
-            return Ok(Claim::Known(copy, Again { links: self, source }));
+            return Ok(Claim::Known(copy));
         }
         state.begun.push(source);
         Ok(Claim::First(Ticket { links: self, source, names }))
@@ -132,7 +115,7 @@ impl Links {
     /// links of that.
     ///
     /// Errors: the temporary file cannot be read or written.
-    pub fn copied_again(
+    pub(super) fn copied_again(
         &self,
         source: Identity,
         path: &[u8],
@@ -142,17 +125,20 @@ impl Links {
     }
 
     /// Sources that are remembered.
-    pub fn count(&self) -> u64 {
+    #[cfg(test)]
+    pub(super) fn count(&self) -> u64 {
         self.lock().table.count()
     }
 
     /// Bytes of memory in use.
-    pub fn memory_bytes(&self) -> usize {
+    #[cfg(test)]
+    pub(super) fn memory_bytes(&self) -> usize {
         self.lock().table.memory_bytes()
     }
 
     /// Whether anything went to a file.
-    pub fn has_file(&self) -> bool {
+    #[cfg(test)]
+    pub(super) fn has_file(&self) -> bool {
         self.lock().table.has_file()
     }
 
@@ -165,7 +151,7 @@ impl Links {
 /// has a name of this source is to try, and nobody waits for a thread that is gone.
 #[derive(Debug)]
 #[must_use]
-pub struct Ticket<'a> {
+pub(super) struct Ticket<'a> {
     links: &'a Links,
     source: Identity,
     names: u64,
@@ -176,7 +162,7 @@ impl Ticket<'_> {
     ///
     /// Errors: it cannot be remembered, for the temporary file cannot be written; then another name
     /// of this source will be copied, not linked.
-    pub fn done(self, path: &[u8], target: Identity) -> Result<(), Refusal> {
+    pub(super) fn done(self, path: &[u8], target: Identity) -> Result<(), Refusal> {
         let others = u32::try_from(self.names.saturating_sub(1)).unwrap_or(u32::MAX);
         if others == 0 {
             return Ok(());

@@ -184,12 +184,12 @@ fn a_tree_deeper_than_a_path_may_be_long_needs_few_descriptors() {
     let source = place.path().join("source");
     fs::create_dir(&source).unwrap();
     let name = CString::new("d".repeat(100)).unwrap();
-    let mut ladder = crate::ladder::Ladder::open(&source).unwrap();
+    let mut stack = crate::directory_stack::DirectoryStack::open(&source).unwrap();
     for _ in 0..200 {
-        rustix::fs::mkdirat(ladder.here(), &name, rustix::fs::Mode::RWXU).unwrap();
+        rustix::fs::mkdirat(stack.here(), &name, rustix::fs::Mode::RWXU).unwrap();
         // Two directories at each level, so that somebody comes back.
-        rustix::fs::mkdirat(ladder.here(), c"other", rustix::fs::Mode::RWXU).unwrap();
-        ladder.descend(&name).unwrap();
+        rustix::fs::mkdirat(stack.here(), c"other", rustix::fs::Mode::RWXU).unwrap();
+        stack.descend(&name).unwrap();
     }
     for (threads, most) in [(1, 40), (3, 0), (2, 64)] {
         let target = place.path().join(format!("target {threads}"));

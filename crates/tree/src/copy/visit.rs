@@ -25,7 +25,6 @@ use super::options::{Preserve, Reach};
 use super::peculiar::{self, ONE_NAME};
 use super::tally::count;
 use super::temporary::is_temporary;
-use crate::spool::home::Home;
 use crate::spool::names::{Batch, Names};
 use unfinished::{UNFINISHED, is_unfinished, take_back};
 
@@ -217,7 +216,7 @@ fn read_names(
     directory: &Directory,
     pair: &Pair,
 ) -> Result<Listed, Refusal> {
-    let names = || Names::new(Home::temporary(), MOST_BELOW_BYTES);
+    let names = || Names::new(MOST_BELOW_BYTES);
     let mut listed = Listed {
         files: Vec::new(),
         fresh: names(),

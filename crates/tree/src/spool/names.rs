@@ -1,14 +1,13 @@
 //! Names: what a directory has, packed as a byte for the type, the name, and its NUL.
 //!
-//! They are taken from the front or from the back in pieces that fit into memory, however many
-//! there are. Their order is the one in which they came.
+//! They are taken from the back in pieces that fit into memory, however many there are.
 
 use std::ffi::CStr;
 
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
-use super::{Home, Reader, Spool};
+use super::Spool;
 use crate::copy::failure::Refusal;
 
 /// Bytes of a piece at most.
@@ -23,170 +22,109 @@ const LIST: &str = "list";
 
 /// Names with their types, in any number.
 #[derive(Debug)]
-pub struct Names {
+pub(crate) struct Names {
     spool: Spool,
-    /// What is before it was taken.
-    front: u64,
     count: u64,
 }
 
 impl Names {
-    /// None yet; `memory_bytes` may be in memory, the rest goes to a file of `home`.
-    pub fn new(home: Home, memory_bytes: usize) -> Self {
-        Self { spool: Spool::new(home, memory_bytes), front: 0, count: 0 }
+    /// None yet; `memory_bytes` may be in memory, the rest goes to a file.
+    pub(crate) fn new(memory_bytes: usize) -> Self {
+        Self { spool: Spool::new(memory_bytes), count: 0 }
     }
 
     /// Names that were not taken yet.
-    pub fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         self.count
     }
 
     /// Whether all were taken.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.count == 0
     }
 
     /// Bytes of memory in use.
-    pub fn memory_bytes(&self) -> usize {
+    #[cfg(test)]
+    pub(crate) fn memory_bytes(&self) -> usize {
         self.spool.memory_bytes()
     }
 
     /// Whether any went to a file.
-    pub fn has_file(&self) -> bool {
+    #[cfg(test)]
+    pub(crate) fn has_file(&self) -> bool {
         self.spool.has_file()
     }
 
     /// Adds a name behind the others.
     ///
     /// Errors: it is longer than names are; those of [`Spool::append`].
-    pub fn push(&mut self, name: &CStr, kind: FileType) -> Result<(), Refusal> {
+    pub(crate) fn push(&mut self, name: &CStr, kind: FileType) -> Result<(), Refusal> {
         let name = fitting(name)?;
         self.spool.append(&[&[code(kind)], name])?;
         self.count += 1;
         Ok(())
     }
 
-    /// Takes the first names, `most` of them, or fewer where they are long; none only if there
-    /// are none.
-    ///
-    /// Errors: those of [`Spool::read`]; then nothing was taken.
-    pub fn take_front(&mut self, most: usize) -> Result<Batch, Refusal> {
-        let (_, mut bytes) = self.window(most, End::Front)?;
-        let (mut length, mut count) = (0, 0);
-        while count < most
-            && let Some(end) = bytes[length..].iter().position(|&byte| byte == 0)
-        {
-            length += end + 1;
-            count += 1;
-        }
-        bytes.truncate(length);
-        self.front += length as u64;
-        self.taken(count);
-        Ok(Batch { bytes, count })
-    }
-
     /// Takes the last names, `most` of them, or fewer where they are long; none only if there
     /// are none. In the piece they stand as they came.
     ///
     /// Errors: those of [`Spool::read`]; then nothing was taken.
-    pub fn take_back(&mut self, most: usize) -> Result<Batch, Refusal> {
-        let (start, mut bytes) = self.window(most, End::Back)?;
-        let (mut begin, mut count) = (bytes.len(), 0);
+    pub(crate) fn take_back(&mut self, most: usize) -> Result<Batch, Refusal> {
+        let there = self.spool.length_bytes();
+        // One byte more than an entry: the NUL of the one before it.
+        let wanted = most.saturating_mul(USUAL_BYTES).clamp(LONGEST_BYTES + 1, PIECE_BYTES);
+        let length = usize::try_from(there).map_or(wanted, |there| there.min(wanted));
+        let start = there - length as u64;
+        let mut bytes = vec![0; length];
+        self.spool.read(start, &mut bytes)?;
+        let (mut begin, mut count) = (length, 0);
         while count < most && begin > 0 {
             // The byte before `begin` is the NUL of the entry that is looked for.
             begin = match bytes[..begin - 1].iter().rposition(|&byte| byte == 0) {
                 Some(end_before) => end_before + 1,
-                None if start == self.front => 0,
+                None if start == 0 => 0,
                 None => break,
             };
             count += 1;
         }
         bytes.drain(..begin);
-        self.spool.cut(start + begin as u64);
-        self.taken(count);
-        Ok(Batch { bytes, count })
-    }
-
-    /// Reads all names that were not taken, from the first to the last.
-    pub fn reader(&self) -> NamesReader<'_> {
-        NamesReader(self.spool.reader(self.front))
-    }
-
-    /// The bytes at an end that `most` names may take, and where they begin.
-    fn window(&self, most: usize, end: End) -> Result<(u64, Vec<u8>), Refusal> {
-        let there = self.spool.length_bytes() - self.front;
-        // One byte more than an entry: the NUL of the one before it.
-        let wanted = most.saturating_mul(USUAL_BYTES).clamp(LONGEST_BYTES + 1, PIECE_BYTES);
-        let length = usize::try_from(there).map_or(wanted, |there| there.min(wanted));
-        let start = match end {
-            End::Front => self.front,
-            End::Back => self.spool.length_bytes() - length as u64,
-        };
-        let mut bytes = vec![0; length];
-        self.spool.read(start, &mut bytes)?;
-        Ok((start, bytes))
-    }
-
-    fn taken(&mut self, count: usize) {
         self.count -= count as u64;
-        if self.count == 0 {
-            self.front = 0;
-            self.spool.clear();
+        match self.count {
+            0 => self.spool.clear(),
+            _ => self.spool.cut(start + begin as u64),
         }
-    }
-}
-
-enum End {
-    Front,
-    Back,
-}
-
-/// See [`Names::reader`].
-#[derive(Debug)]
-pub struct NamesReader<'a>(Reader<'a>);
-
-impl NamesReader<'_> {
-    /// The next name and its type; `None` at the end.
-    ///
-    /// Errors: those of [`Spool::read`].
-    pub fn read(&mut self) -> Result<Option<(&CStr, FileType)>, Refusal> {
-        match self.0.until(0)? {
-            Some(entry) => match entry_of(entry) {
-                Some((name, kind, _)) => Ok(Some((name, kind))),
-                None => Err(Refusal::because(LIST, "the temporary file is damaged")),
-            },
-            None => Ok(None),
-        }
+        Ok(Batch { bytes, count })
     }
 }
 
 /// Some names in one piece of memory.
 #[derive(Debug, Default, Clone)]
-pub struct Batch {
+pub(crate) struct Batch {
     bytes: Vec<u8>,
     count: usize,
 }
 
 impl Batch {
     /// How many they are.
-    pub fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.count
     }
 
     /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.count == 0
     }
 
     /// Bytes of memory in use.
-    pub fn memory_bytes(&self) -> usize {
+    #[cfg(test)]
+    pub(crate) fn memory_bytes(&self) -> usize {
         self.bytes.capacity()
     }
 
     /// Adds a name behind the others.
     ///
     /// Errors: it is longer than names are.
-    pub fn push(&mut self, name: &CStr, kind: FileType) -> Result<(), Refusal> {
+    pub(crate) fn push(&mut self, name: &CStr, kind: FileType) -> Result<(), Refusal> {
         let name = fitting(name)?;
         self.bytes.push(code(kind));
         self.bytes.extend_from_slice(name);
@@ -195,29 +133,14 @@ impl Batch {
     }
 
     /// Goes through them.
-    pub fn iter(&self) -> BatchIter<'_> {
+    pub(crate) fn iter(&self) -> BatchIter<'_> {
         BatchIter { rest: &self.bytes }
-    }
-
-    /// Forgets them, but not the memory.
-    pub fn clear(&mut self) {
-        self.bytes.clear();
-        self.count = 0;
-    }
-}
-
-impl<'a> IntoIterator for &'a Batch {
-    type Item = (&'a CStr, FileType);
-    type IntoIter = BatchIter<'a>;
-
-    fn into_iter(self) -> BatchIter<'a> {
-        self.iter()
     }
 }
 
 /// See [`Batch::iter`].
 #[derive(Debug, Clone)]
-pub struct BatchIter<'a> {
+pub(crate) struct BatchIter<'a> {
     rest: &'a [u8],
 }
 

@@ -6,6 +6,7 @@ use std::process::Command;
 use flatout_sys::launcher::{Resource, limit};
 use rustix::fs::FileType;
 
+use super::names::{Batch, Names};
 use super::*;
 use crate::copy::failure::Cause;
 
@@ -20,7 +21,7 @@ fn name(number: u64) -> CString {
 }
 
 fn filled(memory_bytes: usize, count: u64) -> Names {
-    let mut names = Names::new(Home::temporary(), memory_bytes);
+    let mut names = Names::new(memory_bytes);
     for number in 0..count {
         names.push(&name(number), kind(number)).unwrap();
     }
@@ -37,7 +38,7 @@ fn kind(number: u64) -> FileType {
 #[test]
 fn bytes_are_found_again_in_memory_and_in_the_file() {
     for memory_bytes in [0, 1, 7, LITTLE_BYTES, 1 << 20] {
-        let mut spool = Spool::new(Home::temporary(), memory_bytes);
+        let mut spool = Spool::new(memory_bytes);
         let mut all = Vec::new();
         for length in 0..100_u8 {
             let (one, other) = (vec![length; length.into()], [length; 3]);
@@ -61,7 +62,7 @@ fn bytes_are_found_again_in_memory_and_in_the_file() {
 #[test]
 fn a_cut_spool_goes_on_where_it_was_cut() {
     for cut in [0, 1, 63, 64, 65, 150, 199, 200, 300] {
-        let mut spool = Spool::new(Home::temporary(), LITTLE_BYTES);
+        let mut spool = Spool::new(LITTLE_BYTES);
         for _ in 0..20 {
             spool.append(&[b"0123456789"]).unwrap();
         }
@@ -78,46 +79,22 @@ fn a_cut_spool_goes_on_where_it_was_cut() {
 }
 
 #[test]
-fn records_come_one_by_one_and_the_last_may_lack_its_end() {
-    for memory_bytes in [LITTLE_BYTES, 1 << 20] {
-        let mut spool = Spool::new(Home::temporary(), memory_bytes);
-        let long = vec![b'l'; 3 * WINDOW_BYTES];
-        for record in [b"a\n".as_slice(), b"\n", &long, b"\nlast"] {
-            spool.append(&[record]).unwrap();
-        }
-        let mut reader = spool.reader(0);
-        assert_eq!(reader.until(b'\n').unwrap(), Some(b"a\n".as_slice()));
-        assert_eq!(reader.until(b'\n').unwrap(), Some(b"\n".as_slice()));
-        assert_eq!(reader.until(b'\n').unwrap().map(<[u8]>::len), Some(long.len() + 1));
-        assert_eq!(reader.until(b'\n').unwrap(), Some(b"last".as_slice()));
-        assert_eq!(reader.until(b'\n').unwrap(), None);
-    }
-}
-
-#[test]
-fn names_come_from_both_ends_in_pieces_and_all_of_them_once() {
+fn names_come_from_the_back_in_pieces_and_all_of_them_once() {
     for memory_bytes in [LITTLE_BYTES, 10_000, 1 << 20] {
         let mut names = filled(memory_bytes, 3_000);
-        let (mut low, mut high) = (0, 3_000);
+        let mut high = 3_000;
         while !names.is_empty() {
-            let most = 1 + (low as usize * 31) % 900;
-            let batch = names.take_front(most).unwrap();
-            assert!((1..=most).contains(&batch.count()));
-            for (found, found_kind) in &batch {
-                assert_eq!((found, found_kind), (name(low).as_c_str(), kind(low)));
-                low += 1;
-            }
+            let most = 1 + (high as usize * 31) % 900;
             let batch = names.take_back(most).unwrap();
-            assert!(batch.count() <= most && (!batch.is_empty() || names.is_empty()));
+            assert!((1..=most).contains(&batch.count()));
             high -= batch.count() as u64;
-            for (number, (found, found_kind)) in (high..).zip(&batch) {
+            for (number, (found, found_kind)) in (high..).zip(batch.iter()) {
                 assert_eq!((found, found_kind), (name(number).as_c_str(), kind(number)));
             }
-            assert_eq!(names.count(), high - low);
+            assert_eq!(names.count(), high);
             assert!(names.memory_bytes() <= memory_bytes);
         }
-        assert_eq!(low, high);
-        assert!(names.take_front(1).unwrap().is_empty());
+        assert_eq!(high, 0);
         assert!(names.take_back(1).unwrap().is_empty());
     }
 }
@@ -127,29 +104,25 @@ fn names_may_come_while_others_are_taken() {
     let mut names = filled(LITTLE_BYTES, 100);
     assert_eq!(names.take_back(25).unwrap().count(), 25);
     assert_eq!(names.take_back(15).unwrap().count(), 15);
-    assert_eq!(names.take_front(10).unwrap().count(), 10);
     for number in 60..80 {
         names.push(&name(number), kind(number)).unwrap();
     }
-    let mut reader = names.reader();
-    for number in 10..80 {
-        let expected = name(number);
-        assert_eq!(reader.read().unwrap(), Some((expected.as_c_str(), kind(number))));
+    for number in (0..80).rev() {
+        let batch = names.take_back(1).unwrap();
+        assert_eq!(batch.iter().next(), Some((name(number).as_c_str(), kind(number))));
     }
-    assert_eq!(reader.read().unwrap(), None);
-    assert_eq!(names.count(), 70);
+    assert!(names.is_empty());
 }
 
 #[test]
-fn the_longest_name_is_taken_from_both_ends_and_a_longer_one_refused() {
+fn the_longest_name_is_taken_and_a_longer_one_refused() {
     let longest = CString::new(vec![b'n'; 4095]).unwrap();
-    let mut names = Names::new(Home::temporary(), LITTLE_BYTES);
+    let mut names = Names::new(LITTLE_BYTES);
     for _ in 0..4 {
         names.push(&longest, FileType::RegularFile).unwrap();
     }
-    for batch in [names.take_front(1), names.take_back(1), names.take_back(1), names.take_front(1)]
-    {
-        let batch = batch.unwrap();
+    for _ in 0..4 {
+        let batch = names.take_back(1).unwrap();
         assert_eq!(batch.iter().next(), Some((longest.as_c_str(), FileType::RegularFile)));
         assert_eq!(batch.count(), 1);
     }
@@ -161,7 +134,7 @@ fn the_longest_name_is_taken_from_both_ends_and_a_longer_one_refused() {
 
 #[test]
 fn a_million_names_take_little_memory() {
-    let mut names = Names::new(Home::temporary(), 128 << 10);
+    let mut names = Names::new(128 << 10);
     for number in 0..1_000_000 {
         names.push(&CString::new(format!("name-{number}")).unwrap(), FileType::Directory).unwrap();
     }
@@ -186,7 +159,7 @@ fn a_file_that_takes_no_more_is_an_error_and_what_was_there_is_not_lost() {
         return;
     }
     flatout_sys::cancel::listen_for_signals().unwrap();
-    let mut names = Names::new(Home::temporary(), 3_000);
+    let mut names = Names::new(3_000);
     let (refusal, count) = (0..)
         .find_map(|number| Some((names.push(&name(number), kind(number)).err()?, number)))
         .unwrap();
@@ -194,8 +167,8 @@ fn a_file_that_takes_no_more_is_an_error_and_what_was_there_is_not_lost() {
     assert_eq!(refusal.operation, "write the temporary file for");
     assert!(names.push(&name(count), kind(count)).is_err());
     assert_eq!(names.count(), count);
-    for number in 0..count {
-        let batch = names.take_front(1).unwrap();
+    for number in (0..count).rev() {
+        let batch = names.take_back(1).unwrap();
         assert_eq!(batch.iter().next(), Some((name(number).as_c_str(), kind(number))));
     }
     names.push(c"again", FileType::Fifo).unwrap();

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use rustix::fs::Stat;
 use rustix::io::Errno;
 
-use super::parking::{Parked, Parking};
-use super::{Access, Directory, GO_BACK, Identity, Kept, Known, Pair, State, identity, open};
+use super::closed::{Closed, Record, Records};
+use super::{Access, Directory, GO_BACK, Identity, Kept, Known, Pair, identity, open};
 use crate::copy::failure::Refusal;
 
 /// The directories whose pairs are open, and how many may be.
@@ -17,30 +17,25 @@ pub(in crate::copy) struct Held {
     most: usize,
     open: Mutex<BTreeMap<u64, Weak<Directory>>>,
     numbers: AtomicUsize,
-    pub(super) parking: Arc<Parking>,
+    records: Arc<Records>,
 }
 
 impl Held {
     /// So many pairs at most. More only where each of them is needed at once.
     pub(in crate::copy) fn new(most: usize) -> Self {
-        let (numbers, parking) = (AtomicUsize::new(1), Arc::new(Parking::new()));
-        Self { most: most.max(1), open: Mutex::default(), numbers, parking }
+        let (numbers, records) = (AtomicUsize::new(1), Arc::new(Records::new()));
+        Self { most: most.max(1), open: Mutex::default(), numbers, records }
     }
 
     fn open(&self) -> MutexGuard<'_, BTreeMap<u64, Weak<Directory>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A directory begins. Its listing counts as a thing to be done.
+    /// A directory begins.
     pub(in crate::copy) fn enter(&self, parent: &Arc<Directory>, pair: Pair) -> Arc<Directory> {
         let number = self.numbers.fetch_add(1, Ordering::Relaxed) as u64;
-        let directory = Arc::new(Directory {
-            parent: Some(Arc::clone(parent)),
-            number,
-            pending: AtomicUsize::new(1),
-            state: Mutex::new(State::open(Arc::new(pair))),
-            parking: Arc::clone(&self.parking),
-        });
+        let parent = Some(Arc::clone(parent));
+        let directory = Arc::new(Directory::open(parent, number, Arc::new(pair)));
         let mut open = self.open();
         open.insert(number, Arc::downgrade(&directory));
         self.let_go(&mut open);
@@ -62,7 +57,13 @@ impl Held {
             if state.users > 0 {
                 return true;
             }
-            directory.park(&mut state);
+            if let Kept::Open(pair) = &state.kept {
+                let closed = Closed::of(&pair.found);
+                state.kept = match Record::of(&closed, &self.records) {
+                    Ok(record) => Kept::Recorded(record),
+                    Err(_) => Kept::Here(Box::new(closed)),
+                };
+            }
             waiting -= 1;
             false
         });
@@ -90,10 +91,10 @@ impl Held {
         while let Some(below) = closed.pop() {
             pair = match below.known()? {
                 Known::Open(pair) => pair,
-                Known::Parked(parked) => {
-                    let source = open(pair.source(), &parked.named.source);
-                    let target = open(pair.target(), &parked.named.target);
-                    Arc::new(reopened(parked, source, target)?)
+                Known::Closed(closed) => {
+                    let source = open(pair.source(), &closed.named.source);
+                    let target = open(pair.target(), &closed.named.target);
+                    Arc::new(reopened(closed, source, target)?)
                 }
             };
         }
@@ -107,11 +108,8 @@ impl Held {
             match &state.kept {
                 Kept::Open(other) => Arc::clone(other),
                 Kept::Nothing => pair,
-                Kept::Parked(_) | Kept::Here(_) => {
-                    let parked = std::mem::replace(&mut state.kept, Kept::Open(Arc::clone(&pair)));
-                    if let Kept::Parked(slot) = parked {
-                        directory.parking.free(slot);
-                    }
+                Kept::Recorded(_) | Kept::Here(_) => {
+                    state.kept = Kept::Open(Arc::clone(&pair));
                     pair
                 }
             }
@@ -129,14 +127,11 @@ impl Held {
     pub(in crate::copy) fn leave(&self, directory: &Arc<Directory>) {
         self.open().remove(&directory.number);
         let kept = std::mem::replace(&mut directory.state().kept, Kept::Nothing);
-        if let Kept::Parked(slot) = kept {
-            directory.parking.free(slot);
-        }
         let (Some(parent), Kept::Open(pair)) = (directory.parent(), kept) else { return };
         // Where that fails, whoever needs it will look for it by names, and say what is wrong.
-        let Ok(Known::Parked(parked)) = parent.known() else { return };
+        let Ok(Known::Closed(closed)) = parent.known() else { return };
         let up = |below| open(below, c"..");
-        if let Ok(above) = reopened(parked, up(pair.source()), up(pair.target())) {
+        if let Ok(above) = reopened(closed, up(pair.source()), up(pair.target())) {
             self.keep(parent, Arc::new(above));
         }
     }
@@ -144,13 +139,13 @@ impl Held {
 
 /// A directory that was let go, opened again. Both sides must be what they were.
 fn reopened(
-    parked: Parked,
+    closed: Closed,
     source: Result<(OwnedFd, Access), Errno>,
     target: Result<(OwnedFd, Access), Errno>,
 ) -> Result<Pair, Refusal> {
-    let (source, now) = expect(source, parked.source)?;
-    let (target, _) = expect(target, parked.target)?;
-    Ok(Pair { source, target, found: parked.found(now) })
+    let (source, now) = expect(source, closed.source)?;
+    let (target, _) = expect(target, closed.target)?;
+    Ok(Pair { source, target, found: closed.found(now) })
 }
 
 /// What was opened again must be what it was.

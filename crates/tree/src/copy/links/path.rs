@@ -25,7 +25,7 @@ const ODD_PATH: &str = "its path in the target is none";
 
 /// What came of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Linking {
+pub(in crate::copy) enum Linking {
     /// The name is there.
     Made,
     /// This filesystem makes none, or none more of this file: it is to be copied.
@@ -46,7 +46,7 @@ fn means_cannot(errno: Errno) -> bool {
 /// Makes `name` in the directory `to` another name of a copy.
 ///
 /// Errors: `name` is there already (`EEXIST`); others of the kernel.
-pub fn link(
+pub(in crate::copy) fn link(
     root: BorrowedFd<'_>,
     copy: &Copy,
     to: BorrowedFd<'_>,
@@ -94,7 +94,7 @@ fn link_through_proc(source: BorrowedFd<'_>, to: BorrowedFd<'_>, name: &CStr) ->
 /// whichever component it is; `path` is as long as it likes.
 ///
 /// Errors: a component is `..`; others of the kernel.
-pub fn resolve(root: BorrowedFd<'_>, path: &[u8]) -> Result<Option<OwnedFd>, Refusal> {
+fn resolve(root: BorrowedFd<'_>, path: &[u8]) -> Result<Option<OwnedFd>, Refusal> {
     let parts: Vec<&[u8]> = components(path).collect();
     let Some((_, parts)) = parts.split_last() else {
         return Err(Refusal::because(LINK, ODD_PATH));

@@ -1,8 +1,7 @@
 //! Slots of the table of links: an array in memory, or the same array in a file without a name.
 
 use super::super::failure::Refusal;
-use crate::spool::Home;
-use crate::spool::home::Unnamed;
+use crate::spool::unnamed::Unnamed;
 
 /// Bytes of a slot, in memory as in the file.
 pub(super) const SLOT_BYTES: usize = 32;
@@ -79,8 +78,8 @@ impl Slots {
     }
 
     /// In a file, which takes room only where something is written.
-    pub(super) fn in_file(home: &Home, count: usize) -> Result<Self, Refusal> {
-        let file = home.file()?;
+    pub(super) fn in_file(count: usize) -> Result<Self, Refusal> {
+        let file = Unnamed::new()?;
         file.set_length((count * SLOT_BYTES) as u64)?;
         file.expect_random_reads();
         Ok(Self::File { file, count })
@@ -139,7 +138,7 @@ mod tests {
     #[test]
     fn a_slot_is_the_same_in_memory_and_in_the_file() {
         assert_eq!(size_of::<Slot>(), SLOT_BYTES);
-        let mut both = [Slots::in_memory(32), Slots::in_file(&Home::temporary(), 32).unwrap()];
+        let mut both = [Slots::in_memory(32), Slots::in_file(32).unwrap()];
         let slot =
             Slot { source_inode: u64::MAX, target_inode: 2, state: 3, names_left: 4, pair: 5 };
         for slots in &mut both {

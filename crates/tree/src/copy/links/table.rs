@@ -9,7 +9,7 @@ use std::hash::{BuildHasher, RandomState};
 use super::slots::{EMPTY, FIRST_PATH, GONE, SLOT_BYTES, Slot, Slots, WINDOW_SLOTS, Window};
 use super::{Copy, Identity};
 use crate::copy::failure::Refusal;
-use crate::spool::{Home, Spool};
+use crate::spool::Spool;
 
 /// Slots of the smallest table.
 const LEAST_SLOTS: usize = 4 * WINDOW_SLOTS;
@@ -24,7 +24,6 @@ const TOLERATED_WASTE_BYTES: u64 = 1 << 20;
 /// Sources with names to come, and where their copies are.
 #[derive(Debug)]
 pub(super) struct Table {
-    home: Home,
     /// For the slots, the old ones counted in while new ones are filled.
     slots_share_bytes: usize,
     /// For the paths; twice that while they are put together again.
@@ -49,11 +48,10 @@ enum Place {
 }
 
 impl Table {
-    pub(super) fn new(home: Home, memory_bytes: usize) -> Self {
+    pub(super) fn new(memory_bytes: usize) -> Self {
         let paths_share_bytes = memory_bytes / 4;
         Self {
-            paths: Spool::new(home.clone(), paths_share_bytes),
-            home,
+            paths: Spool::new(paths_share_bytes),
             slots_share_bytes: memory_bytes / 2,
             paths_share_bytes,
             hasher: RandomState::new(),
@@ -65,14 +63,17 @@ impl Table {
         }
     }
 
+    #[cfg(test)]
     pub(super) fn count(&self) -> u64 {
         self.live as u64
     }
 
+    #[cfg(test)]
     pub(super) fn memory_bytes(&self) -> usize {
         self.slots.memory_bytes() + self.paths.memory_bytes()
     }
 
+    #[cfg(test)]
     pub(super) fn has_file(&self) -> bool {
         matches!(self.slots, Slots::File { .. }) || self.paths.has_file()
     }
@@ -170,10 +171,8 @@ impl Table {
         let count = (2 * (self.live + 1)).next_power_of_two().max(LEAST_SLOTS);
         let both_bytes = self.slots.memory_bytes() + count * SLOT_BYTES;
         let is_small = count == LEAST_SLOTS || both_bytes <= self.slots_share_bytes;
-        let mut slots =
-            if is_small { Slots::in_memory(count) } else { Slots::in_file(&self.home, count)? };
-        let mut paths =
-            self.is_wasteful().then(|| Spool::new(self.home.clone(), self.paths_share_bytes));
+        let mut slots = if is_small { Slots::in_memory(count) } else { Slots::in_file(count)? };
+        let mut paths = self.is_wasteful().then(|| Spool::new(self.paths_share_bytes));
         let mut space = Window::default();
         for begin in (0..self.slots.count()).step_by(WINDOW_SLOTS) {
             for slot in self.slots.window(begin, &mut space)? {
@@ -259,7 +258,7 @@ mod tests {
     #[test]
     fn what_came_and_went_leaves_no_room_taken() {
         for memory_bytes in [0, 4 << 10, 1 << 20] {
-            let mut table = Table::new(Home::temporary(), memory_bytes);
+            let mut table = Table::new(memory_bytes);
             table.insert((1, u64::MAX), 1, b"stays", (2, 1)).unwrap();
             for inode in 0..100_000 {
                 table.insert((1, inode), 1, &[b'p'; 50], (2, inode)).unwrap();
@@ -276,7 +275,7 @@ mod tests {
 
     #[test]
     fn a_table_in_a_file_comes_back_to_memory_when_it_is_small_again() {
-        let mut table = Table::new(Home::temporary(), 16 << 10);
+        let mut table = Table::new(16 << 10);
         for inode in 0..5_000 {
             table.insert((1, inode), 1, b"path", (2, inode)).unwrap();
         }

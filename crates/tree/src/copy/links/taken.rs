@@ -8,7 +8,6 @@ use std::sync::{Mutex, PoisonError};
 use super::Identity;
 use super::table::Table;
 use crate::copy::failure::Refusal;
-use crate::spool::Home;
 
 /// Shared by all threads.
 #[derive(Debug)]
@@ -16,9 +15,9 @@ pub(in crate::copy) struct Taken(Mutex<Table>);
 
 impl Taken {
     /// None taken yet. What is remembered takes `memory_bytes` at most (some KiB at least); what is
-    /// more goes to files of `home`.
-    pub(in crate::copy) fn new(home: Home, memory_bytes: u64) -> Self {
-        Self(Mutex::new(Table::new(home, usize::try_from(memory_bytes).unwrap_or(usize::MAX))))
+    /// more goes to files.
+    pub(in crate::copy) fn new(memory_bytes: u64) -> Self {
+        Self(Mutex::new(Table::new(usize::try_from(memory_bytes).unwrap_or(usize::MAX))))
     }
 
     /// Takes a file of the target for a source; false where it stands for another one already.
@@ -44,7 +43,7 @@ mod tests {
 
     #[test]
     fn a_file_of_the_target_is_the_copy_of_one_source() {
-        let taken = Taken::new(Home::temporary(), 0);
+        let taken = Taken::new(0);
         for target in 0..500 {
             assert!(taken.take((1, target), (2, target)).unwrap());
             assert!(taken.take((1, target), (2, target)).unwrap(), "again");

@@ -8,7 +8,7 @@ use super::*;
 use crate::copy::failure::Cause;
 
 fn links(memory_bytes: u64) -> Links {
-    Links::new(Home::temporary(), memory_bytes, CancelToken::manual())
+    Links::new(memory_bytes, CancelToken::manual())
 }
 
 fn path(number: u64) -> Vec<u8> {
@@ -23,7 +23,7 @@ fn seen(links: &Links, source: Identity, names: u64) -> Option<Copy> {
             ticket.done(&path(source.1), (source.0 + 1, source.1 + 7)).unwrap();
             None
         }
-        Claim::Known(copy, _) => Some(copy),
+        Claim::Known(copy) => Some(copy),
     }
 }
 
@@ -48,7 +48,7 @@ fn of_threads_that_claim_at_once_one_copies_and_the_others_link() {
                             thread::yield_now();
                             ticket.done(&path(inode), (2, inode + 7)).unwrap();
                         }
-                        Claim::Known(copy, _) => assert_eq!(copy, expected((1, inode))),
+                        Claim::Known(copy) => assert_eq!(copy, expected((1, inode))),
                     }
                 }
             });
@@ -97,7 +97,7 @@ fn a_thread_that_dies_leaves_nobody_waiting() {
 #[test]
 fn one_who_waits_stops_when_the_copy_is_cancelled() {
     let cancel = CancelToken::manual();
-    let links = Links::new(Home::temporary(), 1 << 20, cancel);
+    let links = Links::new(1 << 20, cancel);
     let ticket = links.claim((1, 1), 2).unwrap();
     let refusal = thread::scope(|scope| {
         let waiting = scope.spawn(|| links.claim((1, 1), 2).map(drop).unwrap_err());

@@ -5,14 +5,13 @@
 
 use std::ffi::OsString;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::Arc;
 
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::copy::failure::Refusal;
 
-/// Asked in this order after the directory of the caller and `$TMPDIR`. `/tmp` is the last one,
+/// Asked in this order after `$TMPDIR`. `/tmp` is the last one,
 /// for it is often in memory.
 const FOLDERS: [&str; 2] = ["/var/tmp", "/tmp"];
 /// Names that are tried in a folder where a file needs one for a moment.
@@ -21,43 +20,6 @@ const ATTEMPTS: u32 = 100;
 const MAKE: &str = "make a temporary file for";
 const WRITE: &str = "write the temporary file for";
 const READ: &str = "read the temporary file for";
-
-/// Where files without a name are made. Cloning it costs nothing.
-#[derive(Debug, Clone, Default)]
-pub struct Home(Option<Arc<OwnedFd>>);
-
-impl Home {
-    /// In `$TMPDIR`, else in `/var/tmp`, else in `/tmp`.
-    pub fn temporary() -> Self {
-        Self(None)
-    }
-
-    /// On the filesystem of `directory`, where it can make files without a name (`O_TMPFILE`);
-    /// else as [`Home::temporary`].
-    pub fn below(directory: OwnedFd) -> Self {
-        Self(Some(Arc::new(directory)))
-    }
-
-    /// Makes a file.
-    ///
-    /// Errors: the last answer of the kernel, if it can be made nowhere.
-    pub fn file(&self) -> Result<Unnamed, Refusal> {
-        if let Some(directory) = &self.0
-            && let Ok(file) = without_a_name(directory.as_fd())
-        {
-            return Ok(Unnamed(file));
-        }
-        let own = std::env::var_os("TMPDIR").filter(|folder| !folder.is_empty());
-        let mut answer = Errno::NOENT;
-        for folder in own.into_iter().chain(FOLDERS.map(OsString::from)) {
-            match made_in(&folder) {
-                Ok(file) => return Ok(Unnamed(file)),
-                Err(errno) => answer = errno,
-            }
-        }
-        Err(Refusal::aside(MAKE)(answer))
-    }
-}
 
 /// `O_EXCL` says that the file shall never get a name.
 fn without_a_name(directory: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
@@ -91,13 +53,28 @@ fn named_for_a_moment(folder: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
 
 /// A file without a name.
 #[derive(Debug)]
-pub struct Unnamed(OwnedFd);
+pub(crate) struct Unnamed(OwnedFd);
 
 impl Unnamed {
+    /// Makes a file in `$TMPDIR`, else in `/var/tmp`, else in `/tmp`.
+    ///
+    /// Errors: the last answer of the kernel, if it can be made nowhere.
+    pub(crate) fn new() -> Result<Self, Refusal> {
+        let own = std::env::var_os("TMPDIR").filter(|folder| !folder.is_empty());
+        let mut answer = Errno::NOENT;
+        for folder in own.into_iter().chain(FOLDERS.map(OsString::from)) {
+            match made_in(&folder) {
+                Ok(file) => return Ok(Self(file)),
+                Err(errno) => answer = errno,
+            }
+        }
+        Err(Refusal::aside(MAKE)(answer))
+    }
+
     /// Writes all `bytes`.
     ///
     /// Errors: the kernel's answer; how much was written is not known then.
-    pub fn write(&self, mut offset: u64, mut bytes: &[u8]) -> Result<(), Refusal> {
+    pub(crate) fn write(&self, mut offset: u64, mut bytes: &[u8]) -> Result<(), Refusal> {
         while !bytes.is_empty() {
             match rustix::io::pwrite(&self.0, bytes, offset) {
                 Ok(0) => return Err(Refusal::because(WRITE, "the kernel takes no bytes")),
@@ -115,7 +92,7 @@ impl Unnamed {
     /// Fills `into`.
     ///
     /// Errors: the kernel's answer, or the file is too short.
-    pub fn read(&self, mut offset: u64, into: &mut [u8]) -> Result<(), Refusal> {
+    pub(crate) fn read(&self, mut offset: u64, into: &mut [u8]) -> Result<(), Refusal> {
         let mut filled = 0;
         while filled < into.len() {
             match rustix::io::pread(&self.0, &mut into[filled..], offset) {
@@ -135,7 +112,7 @@ impl Unnamed {
     /// folios, and ext4 goes through all blocks of a folio at each small write: 800,000 links in a
     /// table on disk cost 13.6 s in the kernel so, and 4.0 s without (one run each, debug build on a
     /// busy machine with 2 CPUs, Linux 6.18, 2026-11-22).
-    pub fn expect_random_reads(&self) {
+    pub(crate) fn expect_random_reads(&self) {
         // A hint: where it is not understood, nothing is lost.
         let _ = rustix::fs::fadvise(&self.0, 0, None, rustix::fs::Advice::Random);
     }
@@ -143,7 +120,7 @@ impl Unnamed {
     /// Makes the file as long as this; what is new is zero and takes no room.
     ///
     /// Errors: the kernel's answer.
-    pub fn set_length(&self, length_bytes: u64) -> Result<(), Refusal> {
+    pub(crate) fn set_length(&self, length_bytes: u64) -> Result<(), Refusal> {
         rustix::io::retry_on_intr(|| rustix::fs::ftruncate(&self.0, length_bytes))
             .map_err(Refusal::aside(WRITE))
     }
@@ -161,8 +138,8 @@ mod tests {
             rustix::fs::open(place.path(), flags, Mode::empty()).unwrap()
         };
         let files = [
-            Home::below(open()).file().unwrap(),
-            Home::temporary().file().unwrap(),
+            Unnamed(without_a_name(open().as_fd()).unwrap()),
+            Unnamed::new().unwrap(),
             Unnamed(named_for_a_moment(open().as_fd()).unwrap()),
         ];
         for file in files {
@@ -174,12 +151,5 @@ mod tests {
             assert_eq!(rustix::fs::fstat(&file.0).unwrap().st_nlink, 0);
         }
         assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
-    }
-
-    #[test]
-    fn a_home_that_can_make_no_such_file_is_passed_over() {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let nowhere = rustix::fs::open("/proc", flags, Mode::empty()).unwrap();
-        Home::below(nowhere).file().unwrap().write(0, b"x").unwrap();
     }
 }

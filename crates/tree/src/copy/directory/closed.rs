@@ -2,14 +2,14 @@
 //! in a file without a name, so that memory does not grow with the depth of a tree.
 
 use std::ffi::{CStr, CString};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::Stat;
 
 use super::{Found, Identity, Named, identity};
 use crate::copy::attributes::{Inheritance, Made};
 use crate::copy::failure::Refusal;
-use crate::spool::{Home, Spool};
+use crate::spool::Spool;
 
 /// Bytes that stay in memory: some thousand directories.
 const MEMORY_BYTES: usize = 512 << 10;
@@ -20,7 +20,7 @@ const CANNOT_READ: &str = "find";
 
 /// What must be known of a directory to go on with it after it was closed.
 #[derive(Debug, Clone)]
-pub(super) struct Parked {
+pub(super) struct Closed {
     pub(super) named: Named,
     pub(super) source: Identity,
     pub(super) target: Identity,
@@ -32,7 +32,7 @@ pub(super) struct Parked {
     made: Made,
 }
 
-impl Parked {
+impl Closed {
     pub(super) fn of(found: &Found) -> Self {
         let Found { named, facts, target, inheritance, made } = found;
         Self {
@@ -97,65 +97,68 @@ impl Parked {
     }
 }
 
-/// Where a record lies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Slot {
-    offset: u64,
-    length_bytes: u32,
-}
-
-/// All records of a copy. Those that were parked last are mostly fetched first, and their room is
-/// used again; what is fetched out of order leaves a gap until nothing is parked.
+/// All records of a copy. Those that were made last are mostly dropped first, and their room is used
+/// again; what goes out of order leaves a gap until there is no record.
 #[derive(Debug)]
-pub(super) struct Parking(Mutex<Records>);
+pub(super) struct Records(Mutex<Packed>);
 
 #[derive(Debug)]
-struct Records {
+struct Packed {
     spool: Spool,
     count: u64,
 }
 
-impl Parking {
+/// A record, which gives its room back when it is dropped.
+#[derive(Debug)]
+pub(super) struct Record {
+    records: Arc<Records>,
+    offset: u64,
+    length_bytes: u32,
+}
+
+impl Records {
     pub(super) fn new() -> Self {
-        let spool = Spool::new(Home::temporary(), MEMORY_BYTES);
-        Self(Mutex::new(Records { spool, count: 0 }))
+        Self(Mutex::new(Packed { spool: Spool::new(MEMORY_BYTES), count: 0 }))
     }
 
-    fn records(&self) -> MutexGuard<'_, Records> {
+    fn packed(&self) -> MutexGuard<'_, Packed> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
 
-    /// Puts a record away.
+impl Record {
+    /// Puts away what is known of a directory.
     ///
     /// Errors: no file can be made for it, or written.
-    pub(super) fn put(&self, parked: &Parked) -> Result<Slot, Refusal> {
-        let bytes = parked.packed();
-        let mut records = self.records();
-        let offset = records.spool.append(&[&bytes])?;
-        records.count += 1;
+    pub(super) fn of(closed: &Closed, records: &Arc<Records>) -> Result<Self, Refusal> {
+        let bytes = closed.packed();
+        let mut packed = records.packed();
+        let offset = packed.spool.append(&[&bytes])?;
+        packed.count += 1;
         // A name ends at 4,095 bytes.
-        Ok(Slot { offset, length_bytes: bytes.len() as u32 })
+        Ok(Self { records: Arc::clone(records), offset, length_bytes: bytes.len() as u32 })
     }
 
-    /// What a slot holds.
+    /// What was put away.
     ///
     /// Errors: the file cannot be read.
-    pub(super) fn look(&self, slot: Slot) -> Result<Parked, Refusal> {
-        let mut bytes = vec![0; slot.length_bytes as usize];
-        let count = self.records().spool.read(slot.offset, &mut bytes)?;
-        let parked = Parked::unpacked(&bytes[..count]);
-        parked.ok_or_else(|| Refusal::because(CANNOT_READ, "what was known of it is lost"))
+    pub(super) fn read(&self) -> Result<Closed, Refusal> {
+        let mut bytes = vec![0; self.length_bytes as usize];
+        let count = self.records.packed().spool.read(self.offset, &mut bytes)?;
+        let closed = Closed::unpacked(&bytes[..count]);
+        closed.ok_or_else(|| Refusal::because(CANNOT_READ, "what was known of it is lost"))
     }
+}
 
-    /// Gives the room of a slot back.
-    pub(super) fn free(&self, slot: Slot) {
-        let mut records = self.records();
-        records.count -= 1;
-        let end = slot.offset + u64::from(slot.length_bytes);
-        if records.count == 0 {
-            records.spool.cut(0);
-        } else if records.spool.length_bytes() == end {
-            records.spool.cut(slot.offset);
+impl Drop for Record {
+    fn drop(&mut self) {
+        let mut packed = self.records.packed();
+        packed.count -= 1;
+        let end = self.offset + u64::from(self.length_bytes);
+        if packed.count == 0 {
+            packed.spool.cut(0);
+        } else if packed.spool.length_bytes() == end {
+            packed.spool.cut(self.offset);
         }
     }
 }
@@ -164,7 +167,7 @@ impl Parking {
 mod tests {
     use super::*;
 
-    fn parked(name: &str) -> Parked {
+    fn closed(name: &str) -> Closed {
         let facts = rustix::fs::stat("/").unwrap();
         let name = CString::new(name).unwrap();
         let named = Named { source: name.clone(), target: CString::new("other").unwrap() };
@@ -173,16 +176,15 @@ mod tests {
         let mut found = Found { named, facts, target: (1 << 40, 3), inheritance, made };
         found.facts.st_atime = -5;
         found.facts.st_mtime_nsec = 999_999_999;
-        Parked::of(&found)
+        Closed::of(&found)
     }
 
     #[test]
     fn a_record_comes_back_as_it_was() {
-        let parking = Parking::new();
+        let records = Arc::new(Records::new());
         for name in ["a", "\u{1}\u{2}", &"x".repeat(4095), "."] {
-            let before = parked(name);
-            let slot = parking.put(&before).unwrap();
-            let after = parking.look(slot).unwrap();
+            let before = closed(name);
+            let after = Record::of(&before, &records).unwrap().read().unwrap();
             assert_eq!(format!("{before:?}"), format!("{after:?}"));
             let now = rustix::fs::stat("/proc").unwrap();
             let found = after.found(now);
@@ -192,24 +194,28 @@ mod tests {
                 "what it is was proved by whoever opened it"
             );
         }
-        assert!(Parked::unpacked(&[]).is_none());
-        assert!(Parked::unpacked(&[1; 500]).is_none(), "no name ends");
+        assert!(Closed::unpacked(&[]).is_none());
+        assert!(Closed::unpacked(&[1; 500]).is_none(), "no name ends");
     }
 
     #[test]
     fn room_is_used_again() {
-        let parking = Parking::new();
-        let record = parked("name");
-        let slots: Vec<Slot> = (0..20_000).map(|_| parking.put(&record).unwrap()).collect();
-        assert!(parking.records().spool.has_file(), "more than memory is to take");
-        assert!(parking.records().spool.memory_bytes() <= MEMORY_BYTES);
-        assert_eq!(parking.look(slots[3]).unwrap().named.source, record.named.source);
-        let whole = parking.records().spool.length_bytes();
-        slots[100..].iter().rev().for_each(|slot| parking.free(*slot));
-        assert!(parking.records().spool.length_bytes() < whole / 100);
-        parking.free(slots[0]);
-        assert!(parking.records().spool.length_bytes() > 0);
-        slots[1..100].iter().for_each(|slot| parking.free(*slot));
-        assert_eq!(parking.records().spool.length_bytes(), 0);
+        let records = Arc::new(Records::new());
+        let closed = closed("name");
+        let mut kept: Vec<Record> =
+            (0..20_000).map(|_| Record::of(&closed, &records).unwrap()).collect();
+        assert!(records.packed().spool.has_file(), "more than memory is to take");
+        assert!(records.packed().spool.memory_bytes() <= MEMORY_BYTES);
+        assert_eq!(kept[3].read().unwrap().named.source, closed.named.source);
+        let length = || records.packed().spool.length_bytes();
+        let whole = length();
+        while kept.len() > 100 {
+            kept.pop();
+        }
+        assert!(length() < whole / 100);
+        drop(kept.remove(0));
+        assert!(length() > 0);
+        drop(kept);
+        assert_eq!(length(), 0);
     }
 }

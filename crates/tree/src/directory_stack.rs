@@ -14,7 +14,7 @@ use rustix::fs::{FileType, Mode, OFlags, RawDir, SeekFrom};
 use rustix::io::Errno;
 
 /// Directories held open at most. Far below the usual limit of 1024 descriptors, for there may be
-/// two ladders and others beside them.
+/// two stacks and others beside them.
 const HELD: usize = 64;
 /// Bytes that getdents64 may fill at a time; the C library's size.
 const LISTING_BYTES: usize = 32 << 10;
@@ -24,73 +24,74 @@ pub(crate) const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).uni
 
 /// The directories from the root of a tree to the one that is looked at.
 #[derive(Debug)]
-pub struct Ladder {
-    rungs: Vec<Rung>,
+pub(crate) struct DirectoryStack {
+    levels: Vec<Level>,
     /// How all directories below the root, and those on the way back, are opened.
     flags: OFlags,
 }
 
 #[derive(Debug)]
-struct Rung {
+struct Level {
     /// `None` while it is let go.
     descriptor: Option<OwnedFd>,
     device: u64,
     inode: u64,
 }
 
-impl Rung {
+impl Level {
     fn of(descriptor: OwnedFd) -> io::Result<Self> {
         let facts = rustix::fs::fstat(&descriptor)?;
         Ok(Self { descriptor: Some(descriptor), device: facts.st_dev, inode: facts.st_ino })
     }
 }
 
-impl Ladder {
+impl DirectoryStack {
     /// Stands at the root of a tree. A symlink that the caller names is followed.
     ///
     /// Errors: it is no directory, or cannot be opened.
-    pub fn open(root: &Path) -> io::Result<Self> {
+    pub(crate) fn open(root: &Path) -> io::Result<Self> {
         Self::at(rustix::fs::open(root, DIRECTORY, Mode::empty())?)
     }
 
-    /// As [`Ladder::open`], and nothing that is done here changes the access time of a directory.
+    /// As [`DirectoryStack::open`], and nothing that is done here changes the access time of a directory.
     ///
     /// Errors: as there; `EPERM` where a directory belongs to another user, here and further down.
-    pub fn open_unseen(root: &Path) -> io::Result<Self> {
+    pub(crate) fn open_unseen(root: &Path) -> io::Result<Self> {
         let flags = DIRECTORY | OFlags::NOATIME;
         let root = rustix::fs::open(root, flags, Mode::empty())?;
-        Ok(Self { rungs: vec![Rung::of(root)?], flags })
+        Ok(Self { levels: vec![Level::of(root)?], flags })
     }
 
-    /// As [`Ladder::open`], but a symlink is no directory.
+    /// As [`DirectoryStack::open`], but a symlink is no directory.
     ///
     /// Errors: as there.
-    pub fn open_itself(root: &Path) -> io::Result<Self> {
+    pub(crate) fn open_itself(root: &Path) -> io::Result<Self> {
         Self::at(rustix::fs::open(root, DIRECTORY | OFlags::NOFOLLOW, Mode::empty())?)
     }
 
     /// Stands at a directory that is open.
     ///
     /// Errors: nothing is known of it.
-    pub fn at(root: OwnedFd) -> io::Result<Self> {
-        Ok(Self { rungs: vec![Rung::of(root)?], flags: DIRECTORY })
+    pub(crate) fn at(root: OwnedFd) -> io::Result<Self> {
+        Ok(Self { levels: vec![Level::of(root)?], flags: DIRECTORY })
     }
 
     /// The directory that is looked at.
-    pub fn here(&self) -> BorrowedFd<'_> {
-        let lowest = self.rungs.last().and_then(|rung| rung.descriptor.as_ref());
-        lowest.expect("the lowest rung is always held").as_fd()
+    pub(crate) fn here(&self) -> BorrowedFd<'_> {
+        let lowest = self.levels.last().and_then(|level| level.descriptor.as_ref());
+        lowest.expect("the lowest level is always held").as_fd()
     }
 
     /// Directories above the one that is looked at.
-    pub fn depth(&self) -> usize {
-        self.rungs.len() - 1
+    #[cfg(test)]
+    pub(crate) fn depth(&self) -> usize {
+        self.levels.len() - 1
     }
 
     /// Goes down into `name`.
     ///
     /// Errors: it is no directory (a symlink is none), or cannot be opened; then nothing changes.
-    pub fn descend(&mut self, name: &CStr) -> io::Result<()> {
+    pub(crate) fn descend(&mut self, name: &CStr) -> io::Result<()> {
         let flags = self.flags | OFlags::NOFOLLOW;
         self.enter(rustix::fs::openat(self.here(), name, flags, Mode::empty())?)
     }
@@ -98,12 +99,12 @@ impl Ladder {
     /// Goes down into a directory of the one that is looked at, which is open already.
     ///
     /// Errors: nothing is known of it; then nothing changes.
-    pub fn enter(&mut self, below: OwnedFd) -> io::Result<()> {
-        self.rungs.push(Rung::of(below)?);
+    pub(crate) fn enter(&mut self, below: OwnedFd) -> io::Result<()> {
+        self.levels.push(Level::of(below)?);
         // The root is never let go: nobody asks it for its `..`.
-        let let_go = self.rungs.len().saturating_sub(HELD + 1);
+        let let_go = self.levels.len().saturating_sub(HELD + 1);
         if let_go > 0 {
-            self.rungs[let_go].descriptor = None;
+            self.levels[let_go].descriptor = None;
         }
         Ok(())
     }
@@ -111,17 +112,17 @@ impl Ladder {
     /// Goes up again; at the root nothing happens.
     ///
     /// Errors: the directory above is not the one that was come through.
-    pub fn ascend(&mut self) -> io::Result<()> {
-        if self.rungs.len() < 2 {
+    pub(crate) fn ascend(&mut self) -> io::Result<()> {
+        if self.levels.len() < 2 {
             return Ok(());
         }
-        let below = self.rungs.pop();
-        let Some(above) = self.rungs.last_mut() else { return Ok(()) };
+        let below = self.levels.pop();
+        let Some(above) = self.levels.last_mut() else { return Ok(()) };
         if let (None, Some(descriptor)) =
-            (&above.descriptor, below.and_then(|rung| rung.descriptor))
+            (&above.descriptor, below.and_then(|level| level.descriptor))
         {
             let opened = rustix::fs::openat(&descriptor, "..", self.flags, Mode::empty())?;
-            let found = Rung::of(opened)?;
+            let found = Level::of(opened)?;
             if (found.device, found.inode) != (above.device, above.inode) {
                 return Err(io::Error::other("the directory was moved meanwhile"));
             }
@@ -134,7 +135,7 @@ impl Ladder {
     /// the order of the filesystem, without `.` and `..`.
     ///
     /// Errors: those of the kernel, and that of `each`, which ends it.
-    pub fn entries(
+    pub(crate) fn entries(
         &self,
         mut each: impl FnMut(&CStr, FileType) -> io::Result<()>,
     ) -> io::Result<()> {
@@ -163,21 +164,21 @@ mod tests {
     fn a_tree_deeper_than_a_path_may_be_long_is_climbed_with_few_descriptors() {
         let directory = tempfile::tempdir().unwrap();
         let name = CString::new("d".repeat(200)).unwrap();
-        let mut ladder = Ladder::open(directory.path()).unwrap();
-        let root = rustix::fs::fstat(ladder.here()).unwrap().st_ino;
+        let mut stack = DirectoryStack::open(directory.path()).unwrap();
+        let root = rustix::fs::fstat(stack.here()).unwrap().st_ino;
         for depth in 1..=300 {
-            rustix::fs::mkdirat(ladder.here(), &name, Mode::RWXU).unwrap();
-            ladder.descend(&name).unwrap();
-            assert_eq!(ladder.depth(), depth);
+            rustix::fs::mkdirat(stack.here(), &name, Mode::RWXU).unwrap();
+            stack.descend(&name).unwrap();
+            assert_eq!(stack.depth(), depth);
         }
-        let held = ladder.rungs.iter().filter(|rung| rung.descriptor.is_some()).count();
+        let held = stack.levels.iter().filter(|level| level.descriptor.is_some()).count();
         assert!(held <= HELD + 1, "{held}");
-        while ladder.depth() > 0 {
-            ladder.ascend().unwrap();
+        while stack.depth() > 0 {
+            stack.ascend().unwrap();
         }
-        assert_eq!(rustix::fs::fstat(ladder.here()).unwrap().st_ino, root);
+        assert_eq!(rustix::fs::fstat(stack.here()).unwrap().st_ino, root);
         let mut names = Vec::new();
-        ladder
+        stack
             .entries(|found, _| {
                 names.push(found.to_owned());
                 Ok(())
@@ -190,8 +191,8 @@ mod tests {
     fn a_symlink_is_no_way_down() {
         let directory = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink("/", directory.path().join("out")).unwrap();
-        let mut ladder = Ladder::open(directory.path()).unwrap();
-        assert!(ladder.descend(c"out").is_err());
-        assert_eq!(ladder.depth(), 0);
+        let mut stack = DirectoryStack::open(directory.path()).unwrap();
+        assert!(stack.descend(c"out").is_err());
+        assert_eq!(stack.depth(), 0);
     }
 }
