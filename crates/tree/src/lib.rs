@@ -20,6 +20,7 @@ pub mod compare;
 pub mod copy;
 mod directory_stack;
 pub mod item;
+mod lock;
 pub mod manifest;
 pub mod remove;
 mod spool;

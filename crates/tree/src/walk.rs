@@ -16,12 +16,13 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rustix::fs::FileType;
 use rustix::io::Errno;
 
 use crate::item::{Item, Place, Wanted};
 use crate::sum::Failure;
 use level::{Inode, Level};
-use listing::{Kind, Lister};
+use listing::Lister;
 
 /// Directories held open at a time. More are let go of, the outermost first, and found again
 /// through `..`.
@@ -182,7 +183,7 @@ impl Walk {
         let name = OsStr::from_bytes(name).to_owned();
         let directory = level.directory.as_ref()?;
         let kind = match kind {
-            Kind::Unknown => match level::kind_of(directory, &name) {
+            FileType::Unknown => match level::kind_of(directory, &name) {
                 Ok(kind) => kind,
                 // Removed since the directory was read.
                 Err(Errno::NOENT) => return None,
@@ -193,8 +194,8 @@ impl Walk {
             kind => kind,
         };
         match kind {
-            Kind::Directory => self.descend(&name),
-            Kind::File => {
+            FileType::Directory => self.descend(&name),
+            FileType::RegularFile => {
                 let found = Inode { device: level.inode.device, inode };
                 if self.left_out.contains(&found) {
                     return None;
@@ -203,7 +204,7 @@ impl Walk {
                 let place = Place::In { directory: Arc::clone(directory), name };
                 Some(Ok(Item { place, shown, wanted: self.wanted.clone() }))
             }
-            Kind::Other | Kind::Unknown => None,
+            _ => None,
         }
     }
 }

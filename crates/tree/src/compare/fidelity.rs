@@ -49,56 +49,34 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Every kind.
-    pub const ALL: [Self; 21] = [
-        Self::Missing,
-        Self::MissingSymlink,
-        Self::MissingSpecial,
-        Self::Extra,
-        Self::Type,
-        Self::Size,
-        Self::Content,
-        Self::LinkTarget,
-        Self::Device,
-        Self::Mode,
-        Self::DirectoryMode,
-        Self::SpecialBits,
-        Self::Owner,
-        Self::FileTime,
-        Self::DirectoryTime,
-        Self::SymlinkTime,
-        Self::TimeFraction,
-        Self::HardLink,
-        Self::Attribute,
-        Self::Hole,
-        Self::Unreadable,
+    /// Every kind, and a word for it, for programs.
+    pub const ALL: [(Self, &'static str); 21] = [
+        (Self::Missing, "missing"),
+        (Self::MissingSymlink, "missing_symlink"),
+        (Self::MissingSpecial, "missing_special"),
+        (Self::Extra, "extra"),
+        (Self::Type, "type"),
+        (Self::Size, "size"),
+        (Self::Content, "content"),
+        (Self::LinkTarget, "link_target"),
+        (Self::Device, "device"),
+        (Self::Mode, "mode"),
+        (Self::DirectoryMode, "directory_mode"),
+        (Self::SpecialBits, "special_bits"),
+        (Self::Owner, "owner"),
+        (Self::FileTime, "file_time"),
+        (Self::DirectoryTime, "directory_time"),
+        (Self::SymlinkTime, "symlink_time"),
+        (Self::TimeFraction, "time_fraction"),
+        (Self::HardLink, "hard_link"),
+        (Self::Attribute, "attribute"),
+        (Self::Hole, "hole"),
+        (Self::Unreadable, "unreadable"),
     ];
 
     /// A word for it, for programs.
     pub fn code(self) -> &'static str {
-        match self {
-            Self::Missing => "missing",
-            Self::MissingSymlink => "missing_symlink",
-            Self::MissingSpecial => "missing_special",
-            Self::Extra => "extra",
-            Self::Type => "type",
-            Self::Size => "size",
-            Self::Content => "content",
-            Self::LinkTarget => "link_target",
-            Self::Device => "device",
-            Self::Mode => "mode",
-            Self::DirectoryMode => "directory_mode",
-            Self::SpecialBits => "special_bits",
-            Self::Owner => "owner",
-            Self::FileTime => "file_time",
-            Self::DirectoryTime => "directory_time",
-            Self::SymlinkTime => "symlink_time",
-            Self::TimeFraction => "time_fraction",
-            Self::HardLink => "hard_link",
-            Self::Attribute => "attribute",
-            Self::Hole => "hole",
-            Self::Unreadable => "unreadable",
-        }
+        Self::ALL[self as usize].1
     }
 
     const fn bit(self) -> u32 {
@@ -148,11 +126,11 @@ mod tests {
 
     #[test]
     fn kinds_have_bits_and_words_of_their_own() {
-        for (index, kind) in Kind::ALL.into_iter().enumerate() {
+        for (index, (kind, code)) in Kind::ALL.into_iter().enumerate() {
             assert_eq!(kind as usize, index);
             assert!(Fidelity::ALL.has(kind) && !Fidelity::ALL.without(kind).has(kind));
             let others = &Kind::ALL[index + 1..];
-            assert!(others.iter().all(|other| other.code() != kind.code()), "{kind:?}");
+            assert!(others.iter().all(|other| other.1 != code), "{kind:?}");
         }
         assert!(!Fidelity::CONTENTS.has(Kind::MissingSymlink));
         assert!(Fidelity::CONTENTS_AND_SYMLINKS.has(Kind::LinkTarget));

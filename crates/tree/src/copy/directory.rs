@@ -14,13 +14,14 @@ use std::ffi::{CStr, CString, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use rustix::fs::{Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::attributes::{Inheritance, Made};
 use super::failure::Refusal;
+use crate::lock::lock;
 use crate::spool::names::Names;
 
 use closed::{Closed, Record};
@@ -179,13 +180,9 @@ impl Directory {
         self.parent.as_ref()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The pair, if it is not let go.
     fn pair(&self) -> Option<Arc<Pair>> {
-        match &self.state().kept {
+        match &lock(&self.state).kept {
             Kept::Open(pair) => Some(Arc::clone(pair)),
             _ => None,
         }
@@ -193,7 +190,7 @@ impl Directory {
 
     /// What was known of it when it was let go; or its pair, which somebody has opened again.
     fn known(&self) -> Result<Known, Refusal> {
-        match &self.state().kept {
+        match &lock(&self.state).kept {
             Kept::Open(pair) => Ok(Known::Open(Arc::clone(pair))),
             Kept::Recorded(record) => record.read().map(Known::Closed),
             Kept::Here(closed) => Ok(Known::Closed(Closed::clone(closed))),
@@ -203,12 +200,12 @@ impl Directory {
 
     /// The pair is needed until [`Directory::end_use`].
     pub(super) fn begin_use(&self) {
-        self.state().users += 1;
+        lock(&self.state).users += 1;
     }
 
     /// The pair is not needed any more.
     pub(super) fn end_use(&self) {
-        self.state().users -= 1;
+        lock(&self.state).users -= 1;
     }
 
     /// More is to be done before it is finished.
@@ -224,7 +221,7 @@ impl Directory {
     /// Directories below it are to be visited.
     pub(super) fn leave_for_later(&self, fresh: Names, existing: Names) {
         if !fresh.is_empty() || !existing.is_empty() {
-            self.state().below = Some(Box::new(Below { fresh, existing }));
+            lock(&self.state).below = Some(Box::new(Below { fresh, existing }));
         }
     }
 
@@ -232,7 +229,7 @@ impl Directory {
     ///
     /// Errors: the name lies in a file, which cannot be read.
     pub(super) fn take_below(&self) -> Result<Option<(CString, Origin)>, Refusal> {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         let State { below, users, .. } = &mut *state;
         let Some(names) = below else { return Ok(None) };
         let Below { fresh, existing } = names.as_mut();

@@ -7,7 +7,7 @@
 mod ready;
 
 use std::ffi::CString;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::content::Large;
@@ -15,6 +15,7 @@ use super::directory::{Directory, Origin};
 use super::failure::Refusal;
 use super::job::Operand;
 use super::stop::Stop;
+use crate::lock::lock;
 use crate::spool::names::Batch;
 use ready::Ready;
 
@@ -65,14 +66,10 @@ impl Dispatch {
         Self { state: Mutex::new(state), changed: Condvar::new(), stop }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The next piece for this thread, which has none; waits for one. `near` is the directory in
     /// which it was. `None`: everything is done, or the copy was stopped.
     pub(super) fn next(&self, near: Option<&Arc<Directory>>) -> Option<Work> {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         loop {
             if self.stop.is_due() {
                 return None;
@@ -105,7 +102,7 @@ impl Dispatch {
         if found.is_empty() {
             return;
         }
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         let several = found.len() > 1;
         found.into_iter().for_each(|work| state.ready.add(work));
         let idle = state.idle;
@@ -119,7 +116,7 @@ impl Dispatch {
 
     /// This thread has done its piece.
     pub(super) fn finished(&self) {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         state.busy -= 1;
         if state.busy == 0 && state.idle > 0 {
             drop(state);

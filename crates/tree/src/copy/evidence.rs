@@ -14,8 +14,8 @@
 mod ledger;
 
 use std::path::Path;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use flatout_io::digest::{Algorithm, Hasher};
@@ -24,6 +24,7 @@ use rustix::fs::Stat;
 
 use self::ledger::Ledger;
 use super::options::{CopyOptions, When};
+use crate::lock::lock;
 
 /// A source that was changed so short a time before it was opened may change again within the same
 /// tick of the kernel's clock (10 ms at most, with CONFIG_HZ=100), and before Linux 6.13 nothing
@@ -101,13 +102,9 @@ impl Evidence {
         }
     }
 
-    fn ledger(&self) -> MutexGuard<'_, Option<Ledger>> {
-        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Begins to note when the copy has taken long enough, if there is a place for that.
     pub(super) fn look_at_the_clock(&self) {
-        if !self.is_noting() && self.begun.elapsed() >= NOTE_AFTER && self.ledger().is_some() {
+        if !self.is_noting() && self.begun.elapsed() >= NOTE_AFTER && lock(&self.ledger).is_some() {
             self.is_noting.store(true, Ordering::Relaxed);
         }
     }
@@ -129,7 +126,7 @@ impl Evidence {
             return;
         }
         let fingerprint = self.fingerprint(source, made);
-        let mut ledger = self.ledger();
+        let mut ledger = lock(&self.ledger);
         if !ledger.as_mut().is_some_and(|ledger| ledger.add(fingerprint)) {
             *ledger = None;
             self.is_noting.store(false, Ordering::Relaxed);
@@ -140,7 +137,7 @@ impl Evidence {
     /// everywhere.
     pub(super) fn finish(&self, reached: Reached) {
         self.is_noting.store(false, Ordering::Relaxed);
-        if let Some(ledger) = self.ledger().take() {
+        if let Some(ledger) = lock(&self.ledger).take() {
             ledger.finish(reached, &self.known);
         }
     }

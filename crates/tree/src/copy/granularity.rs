@@ -2,11 +2,12 @@
 //! time of its source.
 
 use std::os::fd::BorrowedFd;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use rustix::fs::{AtFlags, Stat, Timespec, Timestamps};
 
 use super::temporary::Temporaries;
+use crate::lock::lock;
 
 const SECOND_NS: i64 = 1_000_000_000;
 /// What the file of the trial gets: odd in each digit, and a second that two do not divide.
@@ -65,7 +66,7 @@ impl Granularity {
     }
 
     fn clock(&self, device: u64, directory: BorrowedFd<'_>, temporaries: &Temporaries) -> Clock {
-        let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = || lock(&self.known);
         if let Some(&(_, clock)) = known().iter().find(|(of, _)| *of == device) {
             return clock;
         }

@@ -30,6 +30,7 @@ use super::stop::Stop;
 use super::tally::{Snapshot, Tally};
 use super::targets::Targets;
 use super::temporary::Temporaries;
+use crate::lock::lock;
 
 /// Threads at most that are worth having where none is asked for: readers of cold small files,
 /// which wait nearly all of the time.
@@ -180,10 +181,6 @@ impl<'a> Copy<'a> {
         Self { evidence, ..self }
     }
 
-    fn workers(&self) -> MutexGuard<'_, Workers> {
-        self.workers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Copies all operands; returns when everything is done, or the copy was stopped. May be called
     /// again with others, when all threads have left [`Copy::work`]: they may bring other things to
     /// the same places, and what both have links to stays one file.
@@ -203,11 +200,11 @@ impl<'a> Copy<'a> {
         self.peculiarities.begin(names.iter().map(CString::as_c_str));
         self.dispatch.offer(operands.into_iter().map(Work::Operand).collect());
         {
-            let mut workers = self.workers();
+            let mut workers = lock(&self.workers);
             (workers.hired, workers.wanted, workers.begun) = (0, workers.usual, false);
         }
         loop {
-            let mut workers = self.workers();
+            let mut workers = lock(&self.workers);
             let more = workers.wanted.saturating_sub(workers.hired);
             if more == 0 {
                 if workers.begun && workers.working == 0 {
@@ -255,7 +252,7 @@ impl<'a> Copy<'a> {
     /// Cost: memory for its buffers, once there is something to copy.
     pub fn work(&self) {
         {
-            let mut workers = self.workers();
+            let mut workers = lock(&self.workers);
             workers.working += 1;
             workers.begun = true;
             workers.threads.push(occupation::this_thread());
@@ -274,7 +271,7 @@ impl<'a> Copy<'a> {
     ///
     /// Cost: a small file of /proc for each thread.
     pub fn progress(&self) -> Snapshot {
-        let threads = self.workers().threads.clone();
+        let threads = lock(&self.workers).threads.clone();
         let occupations = threads.into_iter().filter_map(occupation::of_thread);
         self.tally.snapshot(occupations, self.attributes.incomplete())
     }
@@ -304,12 +301,12 @@ impl<'a> Copy<'a> {
     /// If this is a symlink: until it is dropped, no other one takes the place of anything.
     pub(super) fn one_symlink(&self, facts: &Stat) -> Option<MutexGuard<'_, ()>> {
         let is_symlink = FileType::from_raw_mode(facts.st_mode).is_symlink();
-        is_symlink.then(|| self.symlinks.lock().unwrap_or_else(PoisonError::into_inner))
+        is_symlink.then(|| lock(&self.symlinks))
     }
 
     /// More threads than there are CPUs would be of use: those that there are wait for the source.
     pub(super) fn want_more_threads(&self) {
-        let mut workers = self.workers();
+        let mut workers = lock(&self.workers);
         if workers.wanted < workers.most {
             workers.wanted = workers.most;
             self.changed.notify_all();
@@ -337,7 +334,7 @@ struct AtWork<'c, 'a> {
 
 impl Drop for AtWork<'_, '_> {
     fn drop(&mut self) {
-        let mut workers = self.copy.workers();
+        let mut workers = lock(&self.copy.workers);
         workers.working -= 1;
         workers.threads.retain(|&thread| thread != occupation::this_thread());
         workers.panicked |= std::thread::panicking();

@@ -6,13 +6,14 @@
 //! swapped meanwhile stands in [`mod@path`].
 
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use flatout_sys::cancel::CancelToken;
 use rustix::fs::Stat;
 
 use super::failure::Refusal;
+use crate::lock::lock;
 
 mod path;
 mod slots;
@@ -94,7 +95,7 @@ impl Links {
     ///
     /// Errors: the copy was cancelled; the temporary file cannot be read or written.
     pub(super) fn claim(&self, source: Identity, names: u64) -> Result<Claim<'_>, Refusal> {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         while state.begun.contains(&source) {
             if self.cancel.is_cancelled() {
                 return Err(Refusal::because("link", "interrupted"));
@@ -121,29 +122,25 @@ impl Links {
         path: &[u8],
         target: Identity,
     ) -> Result<(), Refusal> {
-        self.lock().table.replace(source, path, target)
+        lock(&self.state).table.replace(source, path, target)
     }
 
     /// Sources that are remembered.
     #[cfg(test)]
     pub(super) fn count(&self) -> u64 {
-        self.lock().table.count()
+        lock(&self.state).table.count()
     }
 
     /// Bytes of memory in use.
     #[cfg(test)]
     pub(super) fn memory_bytes(&self) -> usize {
-        self.lock().table.memory_bytes()
+        lock(&self.state).table.memory_bytes()
     }
 
     /// Whether anything went to a file.
     #[cfg(test)]
     pub(super) fn has_file(&self) -> bool {
-        self.lock().table.has_file()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state).table.has_file()
     }
 }
 
@@ -168,13 +165,13 @@ impl Ticket<'_> {
             return Ok(());
         }
         // Those who wait are woken when the ticket is dropped, behind the lock.
-        self.links.lock().table.insert(self.source, others, path, target)
+        lock(&self.links.state).table.insert(self.source, others, path, target)
     }
 }
 
 impl Drop for Ticket<'_> {
     fn drop(&mut self) {
-        let mut state = self.links.lock();
+        let mut state = lock(&self.links.state);
         state.begun.retain(|&begun| begun != self.source);
         if state.waiting > 0 {
             self.links.ended.notify_all();

@@ -3,7 +3,6 @@
 
 use std::ffi::{CStr, OsStr};
 use std::os::unix::ffi::OsStrExt;
-use std::sync::PoisonError;
 
 use flatout_io::escape;
 use flatout_sys::clock::monotonic_ns;
@@ -15,6 +14,7 @@ use super::event::{Action, Event, Notice};
 use super::failure::{Failure, Refusal};
 use super::job::Copy;
 use super::tally::count;
+use crate::lock::lock;
 
 impl Copy<'_> {
     /// Counts what came of an entry that is no directory, and tells it. Returns the bytes moved.
@@ -168,7 +168,7 @@ impl Copy<'_> {
     /// Says something unless it was said before, for this reason.
     fn notice_once(&self, code: &'static str, why: Option<Errno>, text: impl FnOnce() -> String) {
         let is_new = {
-            let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut said = lock(&self.said);
             let is_new = !said.contains(&(code, why));
             said.extend(is_new.then_some((code, why)));
             is_new

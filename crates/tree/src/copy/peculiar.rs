@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet};
 use std::ffi::{CStr, CString};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use rustix::fs::{AtFlags, FileType};
 
@@ -16,6 +16,7 @@ use super::entry::{Entry, Trouble, refused};
 use super::existing::OVERWRITE;
 use super::job::Copy;
 use super::temporary::{fnv1a, is_temporary};
+use crate::lock::lock;
 
 /// Names of one directory that are compared with each other at most.
 const MOST_COMPARED: usize = 1 << 16;
@@ -81,18 +82,10 @@ pub(super) struct Peculiarities {
 }
 
 impl Peculiarities {
-    fn directories(&self) -> MutexGuard<'_, HashMap<u64, Arc<Peculiar>>> {
-        self.directories.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn taken(&self) -> MutexGuard<'_, HashMap<Identity, Identity>> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Other operands begin, whose names in the target directory are these: they may replace what
     /// earlier ones brought.
     pub(super) fn begin<'n>(&self, names: impl Iterator<Item = &'n CStr>) {
-        self.taken().clear();
+        lock(&self.taken).clear();
         let mut all = Names::default();
         // Directories are merged, whatever they are called.
         names.for_each(|name| all.add(name, FileType::RegularFile));
@@ -103,7 +96,7 @@ impl Peculiarities {
     pub(super) fn remember(&self, directory: u64, peculiar: Option<Peculiar>) {
         match peculiar {
             Some(peculiar) => {
-                self.directories().insert(directory, Arc::new(peculiar));
+                lock(&self.directories).insert(directory, Arc::new(peculiar));
                 self.has_any.store(true, Ordering::Relaxed);
             }
             None => self.forget(directory),
@@ -113,7 +106,7 @@ impl Peculiarities {
     /// The directory is complete.
     pub(super) fn forget(&self, directory: u64) {
         if self.has_any.load(Ordering::Relaxed) {
-            self.directories().remove(&directory);
+            lock(&self.directories).remove(&directory);
         }
     }
 
@@ -121,7 +114,7 @@ impl Peculiarities {
         if !self.has_any.load(Ordering::Relaxed) {
             return None;
         }
-        self.directories().get(&directory.number()).cloned()
+        lock(&self.directories).get(&directory.number()).cloned()
     }
 
     /// Whether names of this directory look like ours: then ours are to be names that nobody has.
@@ -145,7 +138,7 @@ impl Peculiarities {
     pub(super) fn care(&self, entry: Entry<'_>) -> Result<Option<Care<'_>>, Trouble> {
         let Some(peculiar) = self.of(entry.directory) else { return Ok(None) };
         let alike = match peculiar.alike.contains(&key(entry.target)) {
-            true => Some((self.taken(), identity(&entry.look()?))),
+            true => Some((lock(&self.taken), identity(&entry.look()?))),
             false => None,
         };
         let care = Care { peculiar, alike };

@@ -1,8 +1,9 @@
 //! Why a copy ends early: the user, or a target without room.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 
+use crate::lock::lock;
 use flatout_sys::cancel::CancelToken;
 
 /// Looked at between two pieces, and between two entries.
@@ -33,13 +34,12 @@ impl Stop {
 
     /// Whether this device has no room for anything more.
     pub(super) fn is_full(&self, device: u64) -> bool {
-        self.has_full()
-            && self.full.lock().unwrap_or_else(PoisonError::into_inner).contains(&device)
+        self.has_full() && lock(&self.full).contains(&device)
     }
 
     /// There is no room on this device: nothing more is begun there.
     pub(super) fn fill(&self, device: u64) {
-        let mut full = self.full.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut full = lock(&self.full);
         if !full.contains(&device) {
             full.push(device);
         }

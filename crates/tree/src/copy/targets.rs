@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 
 use rustix::fs::{Mode, Stat};
 use rustix::io::Errno;
 
 use super::directory::{DIRECTORY, Directory, Identity, identity};
 use super::options::Durability;
+use crate::lock::lock;
 
 /// Filesystems that are synced one by one at most: each costs a descriptor, and each subvolume of
 /// btrfs looks like one.
@@ -31,10 +32,6 @@ pub(super) struct Targets {
     filesystems: Mutex<BTreeMap<u64, Option<OwnedFd>>>,
     /// There was one of which a directory could not be opened: maybe a file can.
     some_unreadable: AtomicBool,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Targets {

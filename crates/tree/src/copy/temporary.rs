@@ -7,8 +7,8 @@
 use std::collections::HashSet;
 use std::ffi::{CStr, CString};
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use flatout_sys::clock::monotonic_ns;
 use rustix::fs::{
@@ -18,6 +18,7 @@ use rustix::io::Errno;
 
 use super::directory::{Identity, identity};
 use super::failure::Refusal;
+use crate::lock::lock;
 
 /// How the names begin.
 const PREFIX: &str = ".flatout-copy-";
@@ -42,7 +43,7 @@ pub(super) struct Temporaries {
 impl Temporaries {
     /// What this copy has finished stays, though it bears such a name.
     pub(super) fn keep(&self, finished: Identity) {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).insert(finished);
+        lock(&self.kept).insert(finished);
     }
 
     /// A name that is hardly taken.
@@ -162,7 +163,7 @@ impl Temporaries {
             Err(Errno::NOENT) => return Leftover::Removed,
             Err(_) => return Leftover::Stays,
         };
-        if self.kept.lock().unwrap_or_else(PoisonError::into_inner).contains(&identity(&facts)) {
+        if lock(&self.kept).contains(&identity(&facts)) {
             return Leftover::Stays;
         }
         let kind = FileType::from_raw_mode(facts.st_mode);

@@ -3,6 +3,7 @@
 
 use std::sync::{Condvar, Mutex, PoisonError};
 
+use crate::lock::lock;
 use flatout_io::digest::{MAX_SEGMENT_BYTES, MIN_SEGMENT_BYTES};
 use flatout_io::{Caching, Engine, ProfileEntry, Split, Tuning};
 
@@ -55,7 +56,7 @@ impl Permits {
 
     /// Waits for one.
     pub(super) fn take(&self) -> Permit<'_> {
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free = lock(&self.free);
         while *free == 0 {
             free = self.freed.wait(free).unwrap_or_else(PoisonError::into_inner);
         }
@@ -66,7 +67,7 @@ impl Permits {
 
 impl Drop for Permit<'_> {
     fn drop(&mut self) {
-        *self.0.free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        *lock(&self.0.free) += 1;
         self.0.freed.notify_one();
     }
 }

@@ -2,13 +2,14 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError};
 
 use flatout_io::digest::{Cut, Digest, Fold, Part};
 use flatout_sys::mapping::Window;
 use flatout_sys::view::ByteView;
 
 use super::reader::Reader;
+use crate::lock::lock;
 
 /// Parts that may wait for one before them: a thread that was held up holds the others up then,
 /// and not their memory.
@@ -36,14 +37,14 @@ struct Helper<'a>(&'a Large);
 
 impl<'a> Helper<'a> {
     fn join(large: &'a Large) -> Self {
-        large.lock().helpers += 1;
+        lock(&large.fold).helpers += 1;
         Self(large)
     }
 }
 
 impl Drop for Helper<'_> {
     fn drop(&mut self) {
-        let mut progress = self.0.lock();
+        let mut progress = lock(&self.0.fold);
         progress.helpers -= 1;
         if std::thread::panicking() {
             self.0.failed.store(true, Ordering::Relaxed);
@@ -103,7 +104,7 @@ impl Large {
 
     /// Waits until all that was taken is handed in, and closes the file.
     pub(super) fn finish(&self) -> Result<Digest, Trouble> {
-        let mut progress = self.lock();
+        let mut progress = lock(&self.fold);
         let is_done = |progress: &Progress| {
             let joined = progress.fold.as_ref().is_some_and(Fold::is_whole);
             progress.helpers == 0 && (joined || progress.failure.is_some())
@@ -122,12 +123,8 @@ impl Large {
         &self.file
     }
 
-    fn lock(&self) -> MutexGuard<'_, Progress> {
-        self.fold.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn hand_in(&self, index: u64, part: Result<Part, Trouble>) {
-        let mut progress = self.lock();
+        let mut progress = lock(&self.fold);
         match part {
             Err(trouble) => {
                 self.failed.store(true, Ordering::Relaxed);

@@ -3,9 +3,10 @@
 //! Bounded: so many batches are on their way at most, from the walk to the answer.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use crate::item::{Item, Place};
+use crate::lock::lock;
 
 use super::Summed;
 use super::large::Large;
@@ -83,7 +84,7 @@ pub(super) struct Watch<'a>(&'a Queue);
 impl Drop for Watch<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            let mut state = self.0.lock();
+            let mut state = lock(&self.0.state);
             (state.broken, state.closed) = (true, true);
             self.0.work.notify_all();
             self.0.answers.notify_all();
@@ -110,10 +111,6 @@ impl Queue {
         Self { state: Mutex::new(state), work: Condvar::new(), answers: Condvar::new() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// A thread comes to work.
     pub(super) fn enter(&self) -> Watch<'_> {
         Watch(self)
@@ -121,7 +118,7 @@ impl Queue {
 
     /// What a thread does next; `None` when there is no more.
     pub(super) fn next(&self) -> Option<Job> {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         loop {
             state.large.retain(|large| large.has_more());
             if let Some(large) = state.large.first() {
@@ -139,7 +136,7 @@ impl Queue {
 
     /// Threads to be hired now. They count as hired, whether they come or not.
     pub(super) fn to_hire(&self) -> u32 {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         let more = state.wanted.saturating_sub(state.hired);
         state.hired += more;
         more
@@ -147,12 +144,12 @@ impl Queue {
 
     /// Threads that share the memory of windows.
     pub(super) fn usual(&self) -> u32 {
-        self.lock().usual
+        lock(&self.state).usual
     }
 
     /// Asks for twice as many threads, up to `most`.
     pub(super) fn want_more(&self, most: u32) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         // Not before those that were asked for are there.
         if state.hired == state.wanted && state.wanted < most {
             state.wanted = (state.wanted * 2).min(most);
@@ -162,7 +159,7 @@ impl Queue {
 
     /// Lets others help with a file.
     pub(super) fn share(&self, large: &Arc<Large>) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.large.push(Arc::clone(large));
         state.wanted = state.wanted.max(state.usual);
         drop(state);
@@ -172,7 +169,7 @@ impl Queue {
 
     /// Whether a batch can be added.
     pub(super) fn has_room(&self) -> bool {
-        let state = self.lock();
+        let state = lock(&self.state);
         state.added - state.answered < MAX_BATCHES
             && state.directories < MAX_DIRECTORIES
             && !state.answers.contains_key(&state.answered)
@@ -180,7 +177,7 @@ impl Queue {
 
     /// Adds a batch; false when there is nothing more.
     pub(super) fn add(&self, entries: &mut impl Iterator<Item = Entry>) -> bool {
-        let number = self.lock().added;
+        let number = lock(&self.state).added;
         let most = if number < SINGLE_BATCHES { 1 } else { BATCH_FILES };
         // The walk is not held up by the lock, nor the threads by the walk.
         let entries: Vec<Entry> = entries.take(most).collect();
@@ -189,7 +186,7 @@ impl Queue {
         }
         let more = entries.len() == most;
         let directories = held(&entries);
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.added += 1;
         state.directories += directories;
         state.batches.push_back(Batch { number, entries, directories });
@@ -202,7 +199,7 @@ impl Queue {
 
     /// Gives in the answers of a batch.
     pub(super) fn finish(&self, batch: &Batch, answers: Vec<Summed>) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.directories -= batch.directories;
         state.answers.insert(batch.number, answers);
         let is_next = batch.number == state.answered;
@@ -216,7 +213,7 @@ impl Queue {
     /// `more`. While there are more files to come and room for them, or threads are to be hired, the
     /// answer may be empty.
     pub(super) fn answers(&self, more: bool) -> Option<Vec<Summed>> {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         loop {
             assert!(!state.broken, "a thread that reads files died");
             let number = state.answered;
@@ -236,7 +233,7 @@ impl Queue {
 
     /// There will be no more work; what is not begun is dropped.
     pub(super) fn close(&self) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.closed = true;
         state.batches.clear();
         drop(state);

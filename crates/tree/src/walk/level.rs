@@ -13,7 +13,7 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, fstat, openat, statat};
 use rustix::io::Errno;
 
-use super::listing::{Kind, Listing};
+use super::listing::Listing;
 
 /// Bytes of a path that the kernel takes in one piece, with the zero byte at its end
 /// (path_resolution(7)).
@@ -71,13 +71,9 @@ pub fn inode_of(file: &OwnedFd) -> Result<Inode, Errno> {
 }
 
 /// What a name in a directory is, where reading the directory did not tell.
-pub fn kind_of(directory: &OwnedFd, name: &OsStr) -> Result<Kind, Errno> {
+pub fn kind_of(directory: &OwnedFd, name: &OsStr) -> Result<FileType, Errno> {
     let facts = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
-    Ok(match FileType::from_raw_mode(facts.st_mode) {
-        FileType::RegularFile => Kind::File,
-        FileType::Directory => Kind::Directory,
-        _ => Kind::Other,
-    })
+    Ok(FileType::from_raw_mode(facts.st_mode))
 }
 
 /// Opens the directory of a path of any length, and names what lies in it.

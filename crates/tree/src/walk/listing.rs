@@ -9,19 +9,6 @@ use rustix::io::Errno;
 /// Bytes asked of getdents64(2) at a time: some hundred entries, like glibc's readdir(3).
 const BUFFER_BYTES: usize = 32 << 10;
 
-/// What an entry is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// A regular file.
-    File,
-    /// A directory.
-    Directory,
-    /// A symlink, a pipe, a socket or a device.
-    Other,
-    /// The filesystem does not say.
-    Unknown,
-}
-
 /// An entry whose name lies in [`Listing::names`].
 #[derive(Clone, Copy)]
 struct Entry {
@@ -30,7 +17,7 @@ struct Entry {
     start: usize,
     inode: u64,
     length: u16,
-    kind: Kind,
+    kind: FileType,
 }
 
 /// The entries of a directory that have not been taken yet.
@@ -43,7 +30,7 @@ pub struct Listing {
 
 impl Listing {
     /// Takes the next entry: its name, its kind, its inode number.
-    pub fn next(&mut self) -> Option<(&[u8], Kind, u64)> {
+    pub fn next(&mut self) -> Option<(&[u8], FileType, u64)> {
         let entry = self.entries.pop()?;
         Some((name_of(&self.names, &entry), entry.kind, entry.inode))
     }
@@ -58,8 +45,10 @@ impl Listing {
         self.entries.clear();
     }
 
-    fn add(&mut self, name: &[u8], kind: Kind, inode: u64) {
-        if name == b"." || name == b".." || kind == Kind::Other {
+    fn add(&mut self, name: &[u8], kind: FileType, inode: u64) {
+        let is_wanted =
+            matches!(kind, FileType::RegularFile | FileType::Directory | FileType::Unknown);
+        if name == b"." || name == b".." || !is_wanted {
             return;
         }
         let length = u16::try_from(name.len()).expect("a name has at most 255 bytes");
@@ -106,13 +95,7 @@ impl Lister {
                 None => break Ok(()),
                 Some(Err(error)) => break Err(error),
                 Some(Ok(entry)) => {
-                    let kind = match entry.file_type() {
-                        FileType::RegularFile => Kind::File,
-                        FileType::Directory => Kind::Directory,
-                        FileType::Unknown => Kind::Unknown,
-                        _ => Kind::Other,
-                    };
-                    listing.add(entry.file_name().to_bytes(), kind, entry.ino());
+                    listing.add(entry.file_name().to_bytes(), entry.file_type(), entry.ino());
                 }
             }
         };
@@ -142,7 +125,7 @@ mod tests {
             "12345678",
             "12345678a",
         ] {
-            let kind = if name == "pipe" { Kind::Other } else { Kind::File };
+            let kind = if name == "pipe" { FileType::Fifo } else { FileType::RegularFile };
             listing.add(name.as_bytes(), kind, 1);
         }
         listing.sort();

@@ -4,15 +4,17 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use flatout_io::cause_text;
 use rustix::io::Errno;
 
 use crate::copy::event::{Event, Notice, Watch};
+use crate::lock::lock;
 
 /// Remarks that are made. Kinds are few; who copies to so many filesystems has heard enough.
 const MOST_REMARKS: usize = 4096;
+const XATTR: &str = "xattr_not_kept";
 
 /// Something that is not kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,42 +44,32 @@ impl Loss {
         matches!(self, Self::Owner | Self::Mode | Self::Times | Self::Acl)
     }
 
-    const fn code(self) -> &'static str {
+    /// A stable code, and a sentence.
+    const fn said(self) -> (&'static str, &'static str) {
         match self {
-            Self::Owner => "owner_not_kept",
-            Self::SetId => "set_id_not_kept",
-            Self::Mode => "mode_not_kept",
-            Self::Times => "times_not_kept",
-            Self::TimeRange => "times_clamped",
-            Self::Acl | Self::OtherAcl => "acl_not_kept",
-            Self::Capability => "capability_not_kept",
-            Self::Context => "context_not_kept",
-            Self::Flags => "flags_not_kept",
-            Self::UserAttribute
-            | Self::TrustedAttribute
-            | Self::SecurityAttribute
-            | Self::OtherAttribute => "xattr_not_kept",
-        }
-    }
-
-    const fn text(self) -> &'static str {
-        match self {
-            Self::Owner => "cannot keep owners",
-            Self::SetId => "cannot keep set-user-ID and set-group-ID bits without their owner",
-            Self::Mode => "cannot keep permissions",
-            Self::Times => "cannot keep times",
-            Self::TimeRange => "cannot keep times so early or so late: the nearest it has are set",
-            Self::Acl => "cannot keep access control lists",
-            Self::OtherAcl => "cannot keep access control lists of this kind",
-            Self::Capability => "cannot keep file capabilities",
-            Self::Context => "cannot keep security contexts",
-            Self::UserAttribute => "cannot keep extended attributes (user.*)",
-            Self::TrustedAttribute => "cannot keep extended attributes (trusted.*)",
-            Self::SecurityAttribute => "cannot keep extended attributes (security.*)",
-            Self::OtherAttribute => "cannot keep some extended attributes",
-            Self::Flags => {
-                "cannot keep the flags of chattr, and a directory of the source is locked by them"
-            }
+            Self::Owner => ("owner_not_kept", "cannot keep owners"),
+            Self::SetId => (
+                "set_id_not_kept",
+                "cannot keep set-user-ID and set-group-ID bits without their owner",
+            ),
+            Self::Mode => ("mode_not_kept", "cannot keep permissions"),
+            Self::Times => ("times_not_kept", "cannot keep times"),
+            Self::TimeRange => (
+                "times_clamped",
+                "cannot keep times so early or so late: the nearest it has are set",
+            ),
+            Self::Acl => ("acl_not_kept", "cannot keep access control lists"),
+            Self::OtherAcl => ("acl_not_kept", "cannot keep access control lists of this kind"),
+            Self::Capability => ("capability_not_kept", "cannot keep file capabilities"),
+            Self::Context => ("context_not_kept", "cannot keep security contexts"),
+            Self::UserAttribute => (XATTR, "cannot keep extended attributes (user.*)"),
+            Self::TrustedAttribute => (XATTR, "cannot keep extended attributes (trusted.*)"),
+            Self::SecurityAttribute => (XATTR, "cannot keep extended attributes (security.*)"),
+            Self::OtherAttribute => (XATTR, "cannot keep some extended attributes"),
+            Self::Flags => (
+                "flags_not_kept",
+                "cannot keep the flags of chattr, and a directory of the source is locked by them",
+            ),
         }
     }
 }
@@ -95,22 +87,23 @@ impl<'a> Remarks<'a> {
 
     /// Names an entry that lost something for which cp fails.
     pub(super) fn name(&self, loss: Loss, source: OsString) {
-        self.watch.event(&Event::Incomplete { source, code: loss.code() });
+        self.watch.event(&Event::Incomplete { source, code: loss.said().0 });
     }
 
     /// Says it, unless it was said for this filesystem.
     pub(super) fn say(&self, loss: Loss, device: u64, cause: Option<Errno>) {
         {
             // A thread that panicked here left a set as good as any.
-            let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut said = lock(&self.said);
             if said.len() >= MOST_REMARKS || !said.insert((loss, device)) {
                 return;
             }
         }
+        let (code, text) = loss.said();
         let text = match cause {
-            Some(errno) => format!("{}: {}", loss.text(), cause_text(&errno.into())),
-            None => loss.text().to_owned(),
+            Some(errno) => format!("{text}: {}", cause_text(&errno.into())),
+            None => text.to_owned(),
         };
-        self.watch.event(&Event::Notice(&Notice { code: loss.code(), text }));
+        self.watch.event(&Event::Notice(&Notice { code, text }));
     }
 }

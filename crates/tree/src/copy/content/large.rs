@@ -5,7 +5,7 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use flatout_io::transfer::{End, Method, Route};
 use rustix::io::Errno;
@@ -13,6 +13,7 @@ use rustix::io::Errno;
 use super::methods::Pair;
 use super::{Content, FileJob, INTERRUPTED, READ, Tally, whole_route};
 use crate::copy::failure::Refusal;
+use crate::lock::lock;
 
 /// Bytes that a thread takes at a time. Small, so that all end at one time.
 const RANGE_BYTES: u64 = 4 << 20;
@@ -66,7 +67,7 @@ struct Helper<'a> {
 impl Drop for Helper<'_> {
     fn drop(&mut self) {
         self.files = None;
-        let mut state = self.large.lock();
+        let mut state = lock(&self.large.state);
         state.helpers -= 1;
         state.tally.merge(&self.tally);
         if std::thread::panicking() {
@@ -122,12 +123,8 @@ impl Large {
         self.work(content, None);
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn join(&self) -> Option<Helper<'_>> {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         let files = Some(Arc::clone(state.files.as_ref()?));
         state.helpers += 1;
         Some(Helper { large: self, files, tally: Tally::default() })
@@ -158,7 +155,7 @@ impl Large {
                 Ok(_) => {}
                 Err(refusal) => {
                     self.failed.store(true, Ordering::Relaxed);
-                    self.lock().failure.get_or_insert(refusal);
+                    lock(&self.state).failure.get_or_insert(refusal);
                 }
             }
             if let Some(watched) = watched {
@@ -170,7 +167,7 @@ impl Large {
 
     /// Waits until all that was taken is done.
     fn finish(&self, watched: &AtomicU64, tally: &mut Tally) -> Result<u64, Refusal> {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.files = None;
         while state.helpers > 0 {
             state = self.left.wait(state).unwrap_or_else(PoisonError::into_inner);

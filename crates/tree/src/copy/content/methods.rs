@@ -2,7 +2,7 @@
 
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex};
 
 use flatout_io::transfer::Method;
 use flatout_sys::filesystem::{self, Filesystem, Nature};
@@ -11,6 +11,7 @@ use rustix::io::Errno;
 use super::choice::PairFacts;
 use super::{READ, WRITE};
 use crate::copy::failure::Refusal;
+use crate::lock::lock;
 
 /// `st_dev` of a source and of a target.
 pub type Devices = (u64, u64);
@@ -21,7 +22,7 @@ const MAX_PAIRS: usize = 1024;
 /// What all threads know of the methods. One per copy.
 #[derive(Debug, Default)]
 pub struct Methods {
-    pairs: RwLock<Vec<Arc<Pair>>>,
+    pairs: Mutex<Vec<Arc<Pair>>>,
     /// The kernel has no threads for a ring.
     lacks_threads: AtomicBool,
 }
@@ -36,14 +37,9 @@ pub(super) struct Pair {
 }
 
 impl Methods {
-    /// Nothing was tried yet.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// What was refused, with the errno that said so.
     pub fn refused(&self) -> Vec<(Devices, Method, Errno)> {
-        let pairs = self.pairs.read().unwrap_or_else(PoisonError::into_inner);
+        let pairs = lock(&self.pairs);
         let of_pair = |pair: &Arc<Pair>| {
             let pair = Arc::clone(pair);
             Method::ALL.into_iter().filter_map(move |method| {
@@ -57,13 +53,13 @@ impl Methods {
     /// No ring is used from now on.
     pub(in crate::copy) fn refuse_ring(&self) {
         self.lacks_threads.store(true, Ordering::Relaxed);
-        let pairs = self.pairs.read().unwrap_or_else(PoisonError::into_inner);
+        let pairs = lock(&self.pairs);
         pairs.iter().for_each(|pair| pair.refuse_ring());
     }
 
     /// Pairs that were met, as far as they are remembered.
     pub fn pairs(&self) -> usize {
-        self.pairs.read().unwrap_or_else(PoisonError::into_inner).len()
+        lock(&self.pairs).len()
     }
 
     /// Whether both filesystems of a pair that was met keep inode numbers, and note each change with
@@ -71,7 +67,7 @@ impl Methods {
     pub(in crate::copy) fn keep_change_times(&self, devices: Devices) -> bool {
         const KNOWN: [&str; 8] =
             ["ext4", "xfs", "btrfs", "tmpfs", "f2fs", "bcachefs", "zfs", "overlay"];
-        let pairs = self.pairs.read().unwrap_or_else(PoisonError::into_inner);
+        let pairs = lock(&self.pairs);
         let pair = pairs.iter().find(|pair| pair.devices == devices);
         pair.is_some_and(|pair| {
             [pair.facts.source, pair.facts.target].iter().all(|side| KNOWN.contains(&side.name))
@@ -80,7 +76,7 @@ impl Methods {
 
     /// Whether a target that was met lives in memory.
     pub fn fills_memory(&self) -> bool {
-        let pairs = self.pairs.read().unwrap_or_else(PoisonError::into_inner);
+        let pairs = lock(&self.pairs);
         pairs.iter().any(|pair| pair.facts.target.in_memory)
     }
 
@@ -93,7 +89,7 @@ impl Methods {
     ) -> Result<Arc<Pair>, Refusal> {
         let find =
             |pairs: &[Arc<Pair>]| pairs.iter().find(|pair| pair.devices == devices).map(Arc::clone);
-        if let Some(pair) = find(&self.pairs.read().unwrap_or_else(PoisonError::into_inner)) {
+        if let Some(pair) = find(&lock(&self.pairs)) {
             return Ok(pair);
         }
         let facts = PairFacts {
@@ -108,7 +104,7 @@ impl Methods {
         if self.lacks_threads.load(Ordering::Relaxed) {
             pair.refuse_ring();
         }
-        let mut pairs = self.pairs.write().unwrap_or_else(PoisonError::into_inner);
+        let mut pairs = lock(&self.pairs);
         if let Some(known) = find(&pairs) {
             return Ok(known);
         }

@@ -128,7 +128,7 @@ const LENGTHS: [u64; 14] = [
 fn each_method_copies_files_of_any_length_and_says_that_it_did() {
     for method in [Method::CopyFileRange, Method::Sync, Method::Mmap, Method::Uring] {
         let options = CopyOptions { method: Some(method), ..options() };
-        let methods = Methods::new();
+        let methods = Methods::default();
         for length in LENGTHS {
             let (source, target) = (random(length), tempfile::tempfile().unwrap());
             let copied = copy(&source, &target, &options, &methods).unwrap();
@@ -149,7 +149,7 @@ fn a_ring_has_eight_requests_in_flight_and_more() {
     let (source, target) = (random(16 << 20), tempfile::tempfile().unwrap());
     page_cache::evict(source.as_fd(), 0, 0).unwrap();
     let facts = rustix::fs::fstat(&source).unwrap();
-    let (methods, moved) = (Methods::new(), AtomicU64::new(0));
+    let (methods, moved) = (Methods::default(), AtomicU64::new(0));
     let mut content = Content::new(&options, &methods);
     let copied = content.copy(job(&source, &target, (&facts, &moved))).unwrap();
     assert_same(&source, &target);
@@ -172,7 +172,7 @@ fn odd_blocks_copy_as_well() {
     ] {
         let options = CopyOptions { method: Some(method), block_bytes, depth, ..options() };
         let (source, target) = (random(10_001), tempfile::tempfile().unwrap());
-        let copied = copy(&source, &target, &options, &Methods::new()).unwrap();
+        let copied = copy(&source, &target, &options, &Methods::default()).unwrap();
         assert_same(&source, &target);
         assert_eq!(copied.bytes_moved, 10_001, "{method} {block_bytes}");
     }
@@ -184,7 +184,7 @@ fn files_that_say_they_are_empty_are_read_to_their_end() {
         for method in [None, Some(Method::CopyFileRange), Some(Method::Uring), Some(Method::Mmap)] {
             let (source, target) = (File::open(name).unwrap(), tempfile::tempfile().unwrap());
             let options = CopyOptions { method, ..options() };
-            let copied = copy(&source, &target, &options, &Methods::new()).unwrap();
+            let copied = copy(&source, &target, &options, &Methods::default()).unwrap();
             let length = target.metadata().unwrap().len();
             assert!(length > 0, "{name} by {method:?}");
             assert_eq!((copied.bytes_moved, copied.length_bytes), (length, length));
@@ -201,7 +201,7 @@ fn files_that_say_they_are_longer_than_they_are_end_where_they_do() {
         return;
     };
     let target = tempfile::tempfile().unwrap();
-    let copied = copy(&source, &target, &options(), &Methods::new()).unwrap();
+    let copied = copy(&source, &target, &options(), &Methods::default()).unwrap();
     let length = std::fs::read(name).unwrap().len() as u64;
     assert_eq!((copied.length_bytes, target.metadata().unwrap().len()), (length, length));
 }
@@ -209,7 +209,7 @@ fn files_that_say_they_are_longer_than_they_are_end_where_they_do() {
 #[test]
 fn an_empty_file_moves_nothing() {
     let (source, target) = (tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap());
-    let copied = copy(&source, &target, &options(), &Methods::new()).unwrap();
+    let copied = copy(&source, &target, &options(), &Methods::default()).unwrap();
     let nothing = Copied { bytes_moved: 0, method: None, digest: None, length_bytes: 0 };
     assert_eq!(copied, nothing);
 }
@@ -220,7 +220,7 @@ fn a_wish_to_stop_is_a_refusal() {
         let options = CopyOptions { method, ..options() };
         let (source, target) = (random(10 << 20), tempfile::tempfile().unwrap());
         options.cancel.cancel();
-        let refusal = copy(&source, &target, &options, &Methods::new()).unwrap_err();
+        let refusal = copy(&source, &target, &options, &Methods::default()).unwrap_err();
         assert_eq!(refusal, Refusal::because(READ, INTERRUPTED));
     }
 }

@@ -2,13 +2,14 @@
 //! in a file without a name, so that memory does not grow with the depth of a tree.
 
 use std::ffi::{CStr, CString};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use rustix::fs::Stat;
 
 use super::{Found, Identity, Named, identity};
 use crate::copy::attributes::{Inheritance, Made};
 use crate::copy::failure::Refusal;
+use crate::lock::lock;
 use crate::spool::Spool;
 
 /// Bytes that stay in memory: some thousand directories.
@@ -120,10 +121,6 @@ impl Records {
     pub(super) fn new() -> Self {
         Self(Mutex::new(Packed { spool: Spool::new(MEMORY_BYTES), count: 0 }))
     }
-
-    fn packed(&self) -> MutexGuard<'_, Packed> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Record {
@@ -132,7 +129,7 @@ impl Record {
     /// Errors: no file can be made for it, or written.
     pub(super) fn of(closed: &Closed, records: &Arc<Records>) -> Result<Self, Refusal> {
         let bytes = closed.packed();
-        let mut packed = records.packed();
+        let mut packed = lock(&records.0);
         let offset = packed.spool.append(&[&bytes])?;
         packed.count += 1;
         // A name ends at 4,095 bytes.
@@ -144,7 +141,7 @@ impl Record {
     /// Errors: the file cannot be read.
     pub(super) fn read(&self) -> Result<Closed, Refusal> {
         let mut bytes = vec![0; self.length_bytes as usize];
-        let count = self.records.packed().spool.read(self.offset, &mut bytes)?;
+        let count = lock(&self.records.0).spool.read(self.offset, &mut bytes)?;
         let closed = Closed::unpacked(&bytes[..count]);
         closed.ok_or_else(|| Refusal::because(CANNOT_READ, "what was known of it is lost"))
     }
@@ -152,7 +149,7 @@ impl Record {
 
 impl Drop for Record {
     fn drop(&mut self) {
-        let mut packed = self.records.packed();
+        let mut packed = lock(&self.records.0);
         packed.count -= 1;
         let end = self.offset + u64::from(self.length_bytes);
         if packed.count == 0 {
@@ -204,10 +201,10 @@ mod tests {
         let closed = closed("name");
         let mut kept: Vec<Record> =
             (0..20_000).map(|_| Record::of(&closed, &records).unwrap()).collect();
-        assert!(records.packed().spool.has_file(), "more than memory is to take");
-        assert!(records.packed().spool.memory_bytes() <= MEMORY_BYTES);
+        assert!(lock(&records.0).spool.has_file(), "more than memory is to take");
+        assert!(lock(&records.0).spool.memory_bytes() <= MEMORY_BYTES);
         assert_eq!(kept[3].read().unwrap().named.source, closed.named.source);
-        let length = || records.packed().spool.length_bytes();
+        let length = || lock(&records.0).spool.length_bytes();
         let whole = length();
         while kept.len() > 100 {
             kept.pop();

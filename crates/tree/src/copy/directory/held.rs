@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use rustix::fs::Stat;
 use rustix::io::Errno;
@@ -11,6 +11,7 @@ use rustix::io::Errno;
 use super::closed::{Closed, Record, Records};
 use super::{Access, Directory, GO_BACK, Identity, Kept, Known, Pair, identity, open};
 use crate::copy::failure::Refusal;
+use crate::lock::lock;
 
 /// The directories whose pairs are open, and how many may be.
 pub(in crate::copy) struct Held {
@@ -27,16 +28,12 @@ impl Held {
         Self { most: most.max(1), open: Mutex::default(), numbers, records }
     }
 
-    fn open(&self) -> MutexGuard<'_, BTreeMap<u64, Weak<Directory>>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// A directory begins.
     pub(in crate::copy) fn enter(&self, parent: &Arc<Directory>, pair: Pair) -> Arc<Directory> {
         let number = self.numbers.fetch_add(1, Ordering::Relaxed) as u64;
         let parent = Some(Arc::clone(parent));
         let directory = Arc::new(Directory::open(parent, number, Arc::new(pair)));
-        let mut open = self.open();
+        let mut open = lock(&self.open);
         open.insert(number, Arc::downgrade(&directory));
         self.let_go(&mut open);
         directory
@@ -53,7 +50,7 @@ impl Held {
                 return true;
             }
             let Some(directory) = directory.upgrade() else { return false };
-            let mut state = directory.state();
+            let mut state = lock(&directory.state);
             if state.users > 0 {
                 return true;
             }
@@ -104,7 +101,7 @@ impl Held {
     /// Gives a directory its pair back, unless another thread has done it.
     fn keep(&self, directory: &Arc<Directory>, pair: Arc<Pair>) -> Arc<Pair> {
         let pair = {
-            let mut state = directory.state();
+            let mut state = lock(&directory.state);
             match &state.kept {
                 Kept::Open(other) => Arc::clone(other),
                 Kept::Nothing => pair,
@@ -115,7 +112,7 @@ impl Held {
             }
         };
         if directory.parent().is_some() {
-            let mut open = self.open();
+            let mut open = lock(&self.open);
             open.insert(directory.number, Arc::downgrade(directory));
             self.let_go(&mut open);
         }
@@ -125,8 +122,8 @@ impl Held {
     /// A directory is finished, or given up. The one above it has its pair again, if that is easy:
     /// through `..`, which leads there from however deep.
     pub(in crate::copy) fn leave(&self, directory: &Arc<Directory>) {
-        self.open().remove(&directory.number);
-        let kept = std::mem::replace(&mut directory.state().kept, Kept::Nothing);
+        lock(&self.open).remove(&directory.number);
+        let kept = std::mem::replace(&mut lock(&directory.state).kept, Kept::Nothing);
         let (Some(parent), Kept::Open(pair)) = (directory.parent(), kept) else { return };
         // Where that fails, whoever needs it will look for it by names, and say what is wrong.
         let Ok(Known::Closed(closed)) = parent.known() else { return };

@@ -33,31 +33,17 @@ impl Slot {
     }
 
     fn encoded(&self) -> [u8; SLOT_BYTES] {
-        let mut bytes = [0; SLOT_BYTES];
-        bytes[..8].copy_from_slice(&self.source_inode.to_ne_bytes());
-        bytes[8..16].copy_from_slice(&self.target_inode.to_ne_bytes());
-        bytes[16..24].copy_from_slice(&self.state.to_ne_bytes());
-        bytes[24..28].copy_from_slice(&self.names_left.to_ne_bytes());
-        bytes[28..].copy_from_slice(&self.pair.to_ne_bytes());
-        bytes
+        let rest = u64::from(self.names_left) << 32 | u64::from(self.pair);
+        let words = [self.source_inode, self.target_inode, self.state, rest];
+        let words = words.map(u64::to_ne_bytes);
+        std::array::from_fn(|index| words[index / 8][index % 8])
     }
 
     fn decoded(bytes: &[u8; SLOT_BYTES]) -> Self {
-        let word = |at: usize| {
-            let word: [u8; 8] = std::array::from_fn(|index| bytes[at + index]);
-            u64::from_ne_bytes(word)
-        };
-        let half = |at: usize| {
-            let half: [u8; 4] = std::array::from_fn(|index| bytes[at + index]);
-            u32::from_ne_bytes(half)
-        };
-        Self {
-            source_inode: word(0),
-            target_inode: word(8),
-            state: word(16),
-            names_left: half(24),
-            pair: half(28),
-        }
+        let word = |at: usize| u64::from_ne_bytes(std::array::from_fn(|index| bytes[at + index]));
+        let [source_inode, target_inode, state, rest] = [0, 8, 16, 24].map(word);
+        let (names_left, pair) = ((rest >> 32) as u32, rest as u32);
+        Self { source_inode, target_inode, state, names_left, pair }
     }
 }
 

@@ -3,11 +3,12 @@
 //! Where names of the target are one file and those of the source are two, only one of the two may
 //! find its copy there: the other would be written over, or lost.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use super::Identity;
 use super::table::Table;
 use crate::copy::failure::Refusal;
+use crate::lock::lock;
 
 /// Shared by all threads.
 #[derive(Debug)]
@@ -28,7 +29,7 @@ impl Taken {
         target: Identity,
         source: Identity,
     ) -> Result<bool, Refusal> {
-        let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut table = lock(&self.0);
         match table.see(target)? {
             Some(known) => Ok(known.mark == source),
             // It may be asked for as often as anybody likes.

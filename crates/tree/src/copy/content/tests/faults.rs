@@ -45,7 +45,7 @@ fn calls_that_are_not_there_are_done_without() {
         }
         return;
     }
-    let methods = Methods::new();
+    let methods = Methods::default();
     for method in METHODS {
         for length in [5, 10 << 20] {
             let options = CopyOptions { method, reflink: When::Never, ..options() };
@@ -78,7 +78,7 @@ fn the_limit_of_a_files_size_is_an_error_of_the_target() {
             let options = CopyOptions { method, ..options() };
             let source = File::open(folder.join(name)).unwrap();
             let target = tempfile::tempfile().unwrap();
-            let refusal = copy(&source, &target, &options, &Methods::new()).unwrap_err();
+            let refusal = copy(&source, &target, &options, &Methods::default()).unwrap_err();
             assert_eq!(refusal, Refusal::of(WRITE)(Errno::FBIG), "{method:?} {name}");
             assert!(target.metadata().unwrap().len() <= LIMIT);
         }
@@ -93,7 +93,7 @@ fn a_full_filesystem_is_a_final_error_of_the_target() {
             for sparse in [When::Auto, When::Always] {
                 let options = CopyOptions { method, sparse, ..options() };
                 let refusal =
-                    copy(&random(length), &home.file(), &options, &Methods::new()).unwrap_err();
+                    copy(&random(length), &home.file(), &options, &Methods::default()).unwrap_err();
                 assert_eq!(refusal, Refusal::of(WRITE)(Errno::NOSPC), "{kind} {method:?}");
                 assert!(refusal.is_final());
             }
@@ -109,13 +109,13 @@ fn the_side_that_fails_is_named() {
         let options = CopyOptions { method, reflink: When::Never, ..options() };
         std::fs::write(&name, b"").unwrap();
         let (source, target) = (random(10_000), File::open(&name).unwrap());
-        let refusal = copy(&source, &target, &options, &Methods::new()).unwrap_err();
+        let refusal = copy(&source, &target, &options, &Methods::default()).unwrap_err();
         assert_eq!(refusal, Refusal::of(WRITE)(Errno::BADF), "{method:?}");
 
         std::fs::write(&name, [7; 10_000]).unwrap();
         let source = File::options().write(true).open(&name).unwrap();
         let target = tempfile::tempfile().unwrap();
-        let refusal = copy(&source, &target, &options, &Methods::new()).unwrap_err();
+        let refusal = copy(&source, &target, &options, &Methods::default()).unwrap_err();
         assert_eq!(refusal, Refusal::of(READ)(Errno::BADF), "{method:?}");
     }
 }
@@ -130,7 +130,7 @@ fn a_program_that_a_ring_copied_can_be_started_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let name = folder.path().join("program");
     let options = CopyOptions { method: Some(Method::Uring), ..options() };
-    let methods = Methods::new();
+    let methods = Methods::default();
     let mut content = Content::new(&options, &methods);
     let (source, target) = (File::open("/bin/true").unwrap(), File::create(&name).unwrap());
     let (facts, moved) = (rustix::fs::fstat(&source).unwrap(), AtomicU64::new(0));

@@ -59,7 +59,7 @@ fn holes_stay_where_they_are_by_each_method() {
         for (name, length, data) in LAYOUTS {
             let (source, target) = (sparse(length, data), tempfile::tempfile().unwrap());
             let options = CopyOptions { method, ..options() };
-            let copied = copy(&source, &target, &options, &Methods::new()).unwrap();
+            let copied = copy(&source, &target, &options, &Methods::default()).unwrap();
             assert_same_data(&source, &target);
             assert_eq!(copied.length_bytes, length, "{name} by {method:?}");
             let moved: u64 = segments(&source).iter().map(|(start, end)| end - start).sum();
@@ -72,7 +72,7 @@ fn holes_stay_where_they_are_by_each_method() {
 fn holes_throughout_stay() {
     let data: Vec<(u64, u64)> = (0..500).map(|index| (index * 16_384, 4096)).collect();
     let (source, target) = (sparse(500 * 16_384, &data), tempfile::tempfile().unwrap());
-    let copied = copy(&source, &target, &options(), &Methods::new()).unwrap();
+    let copied = copy(&source, &target, &options(), &Methods::default()).unwrap();
     assert_same_data(&source, &target);
     assert_eq!(copied.bytes_moved, 500 * 4096);
 }
@@ -85,14 +85,14 @@ fn zeros_become_holes_where_that_is_wanted() {
     source.write_all_at(&vec![0; MIB as usize], 4096).unwrap();
     source.write_all_at(&[0; 17], 3 * MIB).unwrap();
     let target = tempfile::tempfile().unwrap();
-    let copied = copy(&source, &target, &options, &Methods::new()).unwrap();
+    let copied = copy(&source, &target, &options, &Methods::default()).unwrap();
     assert_same(&source, &target);
     assert_eq!(copied.bytes_moved, 2 * MIB);
     assert_eq!(segments(&target), [(0, 4096), (MIB + 4096, 3 * MIB)]);
     // Odd blocks find the same.
     let options = CopyOptions { block_bytes: 10_000, ..options };
     let target = tempfile::tempfile().unwrap();
-    copy(&source, &target, &options, &Methods::new()).unwrap();
+    copy(&source, &target, &options, &Methods::default()).unwrap();
     assert_same(&source, &target);
 }
 
@@ -102,7 +102,7 @@ fn a_sparse_terabyte_is_looked_through_only_where_it_has_data() {
     let source = sparse(1 << 40, &[(1 << 39, 8192)]);
     source.write_all_at(&[0; 4096], 1 << 39).unwrap();
     let target = tempfile::tempfile().unwrap();
-    let copied = copy(&source, &target, &options, &Methods::new()).unwrap();
+    let copied = copy(&source, &target, &options, &Methods::default()).unwrap();
     assert_eq!((copied.bytes_moved, copied.length_bytes), (4096, 1 << 40));
     assert_eq!(segments(&target), [((1 << 39) + 4096, (1 << 39) + 8192)]);
 }
@@ -113,7 +113,7 @@ fn holes_are_filled_where_that_is_wanted() {
         let options = CopyOptions { sparse: When::Never, method, ..options() };
         let (_, length, data) = LAYOUTS[2];
         let (source, target) = (sparse(length, data), tempfile::tempfile().unwrap());
-        let copied = copy(&source, &target, &options, &Methods::new()).unwrap();
+        let copied = copy(&source, &target, &options, &Methods::default()).unwrap();
         assert_same(&source, &target);
         assert_eq!(copied.bytes_moved, length);
         assert_eq!(segments(&target), [(0, length)], "{method:?}");

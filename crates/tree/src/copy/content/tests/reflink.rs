@@ -19,7 +19,7 @@ fn filesystems_that_share_extents_share_them() {
         for options in [options(), CopyOptions { reflink: When::Always, ..options() }] {
             let (source, target) = (home.file(), home.file());
             fill(&source);
-            let copied = copy(&source, &target, &options, &Methods::new()).unwrap();
+            let copied = copy(&source, &target, &options, &Methods::default()).unwrap();
             assert_same(&source, &target);
             assert_eq!(copied.method, Some(Method::Reflink), "{kind}");
             assert_eq!((copied.bytes_moved, copied.length_bytes), (300_000, 300_000));
@@ -27,7 +27,7 @@ fn filesystems_that_share_extents_share_them() {
         let options = CopyOptions { reflink: When::Never, ..options() };
         let (source, target) = (home.file(), home.file());
         fill(&source);
-        let copied = copy(&source, &target, &options, &Methods::new()).unwrap();
+        let copied = copy(&source, &target, &options, &Methods::default()).unwrap();
         assert_same(&source, &target);
         assert_eq!(copied.method, Some(Method::Sync), "{kind}");
     }
@@ -43,7 +43,7 @@ fn subvolumes_share_extents_though_their_numbers_differ() {
     let (source, target) = (home.file(), tempfile::tempfile_in(volume).unwrap());
     assert_ne!(source.metadata().unwrap().dev(), target.metadata().unwrap().dev());
     fill(&source);
-    let copied = copy(&source, &target, &options(), &Methods::new()).unwrap();
+    let copied = copy(&source, &target, &options(), &Methods::default()).unwrap();
     assert_same(&source, &target);
     assert_eq!(copied.method, Some(Method::Reflink));
 }
@@ -52,7 +52,7 @@ fn subvolumes_share_extents_though_their_numbers_differ() {
 fn a_pair_that_refused_is_not_asked_again() {
     for kind in ["ext4", "tmpfs"] {
         let Some(home) = Mounted::new(kind, 64 << 20) else { continue };
-        let methods = Methods::new();
+        let methods = Methods::default();
         for _ in 0..2 {
             let (source, target) = (home.file(), home.file());
             fill(&source);
@@ -75,7 +75,7 @@ fn a_pair_that_refused_is_not_asked_again() {
 fn two_filesystems_share_nothing_and_are_not_asked() {
     let Some(home) = Mounted::new("tmpfs", 64 << 20) else { return };
     let (source, target) = (random(100_000), home.file());
-    let methods = Methods::new();
+    let methods = Methods::default();
     for method in [None, Some(Method::CopyFileRange), Some(Method::Uring), Some(Method::Mmap)] {
         let options = CopyOptions { method, ..options() };
         target.set_len(0).unwrap();

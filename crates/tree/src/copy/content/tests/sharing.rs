@@ -12,7 +12,7 @@ fn share(
     facts: &Stat,
     help: &dyn Fn(Arc<Large>),
 ) -> Result<(u64, Tally), Refusal> {
-    let (options, methods, moved) = (options(), Methods::new(), AtomicU64::new(0));
+    let (options, methods, moved) = (options(), Methods::default(), AtomicU64::new(0));
     let mut content = Content::new(&options, &methods);
     let job = FileJob { share: help, ..job(source, target, (facts, &moved)) };
     let pair = content.pair(&job)?;
@@ -29,7 +29,7 @@ fn helpers_do_all_where_the_owner_comes_late() {
     let facts = rustix::fs::fstat(&source).unwrap();
     for method in [Method::Sync, Method::Mmap] {
         let help = |large: Arc<Large>| {
-            let (options, methods) = (options(), Methods::new());
+            let (options, methods) = (options(), Methods::default());
             assert!(large.has_more());
             large.help(&mut Content::new(&options, &methods));
             assert!(!large.has_more());
@@ -51,7 +51,7 @@ fn threads_copy_one_file_together() {
         let (send, receive) = std::sync::mpsc::channel::<Arc<Large>>();
         let (reached, _) = std::thread::scope(|scope| {
             scope.spawn(move || {
-                let (options, methods) = (options(), Methods::new());
+                let (options, methods) = (options(), Methods::default());
                 for large in receive {
                     large.help(&mut Content::new(&options, &methods));
                 }
@@ -96,7 +96,7 @@ fn large_cached_files_are_shared_out_by_the_table() {
         eprintln!("skipped: temporary files lie on {}", home.name);
         return;
     }
-    let (options, methods) = (CopyOptions { threads: 2, ..options() }, Methods::new());
+    let (options, methods) = (CopyOptions { threads: 2, ..options() }, Methods::default());
     let (facts, moved) = (rustix::fs::fstat(&source).unwrap(), AtomicU64::new(0));
     let shared = AtomicU64::new(0);
     let share = |_| {

@@ -23,7 +23,8 @@ fn a_source_cut_after_it_was_examined_ends_where_it_ends() {
                 let facts = rustix::fs::fstat(&source).unwrap();
                 source.set_len(cut_to).unwrap();
                 let moved = AtomicU64::new(0);
-                let copied = copy_as(&source, &target, &options, &Methods::new(), (&facts, &moved));
+                let copied =
+                    copy_as(&source, &target, &options, &Methods::default(), (&facts, &moved));
                 assert_eq!(copied.unwrap().length_bytes, cut_to, "{method:?}");
                 assert_same(&source, &target);
             }
@@ -44,7 +45,7 @@ fn a_file_with_holes_cut_after_it_was_examined_ends_where_it_ends() {
             let target = tempfile::tempfile().unwrap();
             let options = CopyOptions { method, ..options() };
             let moved = AtomicU64::new(0);
-            let copied = copy_as(&source, &target, &options, &Methods::new(), (&facts, &moved));
+            let copied = copy_as(&source, &target, &options, &Methods::default(), (&facts, &moved));
             assert_eq!(copied.unwrap().length_bytes, cut_to, "{method:?}");
             assert_same(&source, &target);
         }
@@ -66,7 +67,7 @@ fn a_source_cut_in_the_middle_of_the_copy_ends_it() {
                 }
                 source.set_len(1_000_001).unwrap();
             });
-            let copied = copy_as(&source, &target, &options, &Methods::new(), (&facts, &moved));
+            let copied = copy_as(&source, &target, &options, &Methods::default(), (&facts, &moved));
             done.store(true, Ordering::Relaxed);
             copied.unwrap()
         });

@@ -7,7 +7,7 @@ fn verified(options: CopyOptions) -> CopyOptions {
 }
 
 fn read_back(options: &CopyOptions, target: &File) -> Digest {
-    let methods = Methods::new();
+    let methods = Methods::default();
     let length = target.metadata().unwrap().len();
     Content::new(options, &methods).read_back(target.as_fd(), length).unwrap()
 }
@@ -31,7 +31,7 @@ fn what_is_read_back_is_what_was_read_by_each_method() {
         for length in [0, 1, 4096, 65_535, 65_536, 65_537, 262_145, (9 << 20) + 1] {
             let options = verified(CopyOptions { method, ..options() });
             let (source, target) = (random(length), tempfile::tempfile().unwrap());
-            let copied = copy(&source, &target, &options, &Methods::new()).unwrap();
+            let copied = copy(&source, &target, &options, &Methods::default()).unwrap();
             assert_eq!(copied.digest, Some(read_back(&options, &target)), "{length} {method:?}");
         }
     }
@@ -45,7 +45,7 @@ fn the_device_is_what_is_read() {
         return;
     }
     let source = random(3 << 20);
-    copy(&source, &target, &options, &Methods::new()).unwrap();
+    copy(&source, &target, &options, &Methods::default()).unwrap();
     let before = device_bytes();
     read_back(&options, &target);
     assert!(device_bytes() - before >= 3 << 20, "the bytes came from the page cache");
@@ -56,7 +56,7 @@ fn one_flipped_byte_is_found() {
     let options = verified(CopyOptions { block_bytes: 1000, ..options() });
     let (source, target) = (random((1 << 20) + 1), tempfile::tempfile().unwrap());
     source.write_all_at(&vec![0; 200_000], 300_000).unwrap();
-    let copied = copy(&source, &target, &options, &Methods::new()).unwrap();
+    let copied = copy(&source, &target, &options, &Methods::default()).unwrap();
     assert_eq!(copied.digest, Some(read_back(&options, &target)));
     for place in [0, 65_535, 65_536, 400_000, 1 << 20] {
         let mut byte = [0];
@@ -77,7 +77,7 @@ fn holes_do_not_change_it_and_cost_nothing() {
     source.write_all_at(&[1; 10], 1 << 39).unwrap();
     let target = tempfile::tempfile().unwrap();
     let of_holes = verified(options());
-    let copied = copy(&source, &target, &of_holes, &Methods::new()).unwrap();
+    let copied = copy(&source, &target, &of_holes, &Methods::default()).unwrap();
     assert_eq!(copied.digest, Some(read_back(&of_holes, &target)));
 
     let source = tempfile::tempfile().unwrap();
@@ -86,7 +86,7 @@ fn holes_do_not_change_it_and_cost_nothing() {
     let digests = [When::Auto, When::Always, When::Never].map(|sparse| {
         let options = verified(CopyOptions { sparse, ..options() });
         let target = tempfile::tempfile().unwrap();
-        let copied = copy(&source, &target, &options, &Methods::new()).unwrap();
+        let copied = copy(&source, &target, &options, &Methods::default()).unwrap();
         assert_eq!(copied.digest, Some(read_back(&options, &target)), "{sparse:?}");
         copied.digest
     });
@@ -98,6 +98,6 @@ fn holes_do_not_change_it_and_cost_nothing() {
 fn files_of_proc_are_verified_as_they_were_read() {
     let options = verified(options());
     let (source, target) = (File::open("/proc/version").unwrap(), tempfile::tempfile().unwrap());
-    let copied = copy(&source, &target, &options, &Methods::new()).unwrap();
+    let copied = copy(&source, &target, &options, &Methods::default()).unwrap();
     assert_eq!(copied.digest, Some(read_back(&options, &target)));
 }

@@ -1,0 +1,8 @@
+//! Locks whose holder may have panicked: what is kept under them is true at any time.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Waits for the lock, whatever became of those who held it.
+pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
