@@ -19,6 +19,7 @@
 pub mod compare;
 pub mod copy;
 mod directory_stack;
+mod file_data;
 pub mod item;
 mod lock;
 pub mod manifest;

@@ -5,9 +5,10 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, FileType, Stat};
 
 use crate::directory_stack::DirectoryStack;
+use crate::file_data;
 
 /// An entry, as it is handed out.
 #[derive(Debug)]
@@ -30,8 +31,7 @@ impl Entry<'_> {
     ///
     /// Errors: those of the kernel.
     pub fn open(&self) -> io::Result<std::os::fd::OwnedFd> {
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        Ok(rustix::fs::openat(self.directory, self.name, flags, Mode::empty())?)
+        Ok(file_data::open(self.directory, self.name)?)
     }
 }
 

@@ -194,10 +194,11 @@ fn copy(arguments: &Arguments, options: CopyOptions, plan: Plan, witness: &Witne
             break;
         }
     }
-    if arguments.verbose && arguments.verify && copy.fills_memory() {
+    if arguments.verbose && arguments.verify && copy.methods().fills_memory() {
         witness.remark("a filesystem of the target lives in memory: no device was read back");
     }
-    let (refused_ways, has_one_pair) = (copy.refused(), copy.pairs() <= 1);
+    let (refused_ways, has_one_pair) =
+        (copy.methods().refused_lines(), copy.methods().pairs() <= 1);
     copy.finish();
     ended.interrupted |= options.cancel.is_cancelled();
     Copied { ended, refused_ways, has_one_pair }

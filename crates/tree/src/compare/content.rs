@@ -4,8 +4,7 @@
 use std::io;
 use std::os::fd::BorrowedFd;
 
-use rustix::fs::{SeekFrom, seek};
-use rustix::io::Errno;
+use crate::file_data;
 
 /// Bytes of each file that are looked at at a time.
 const CHUNK_BYTES: usize = 256 << 10;
@@ -46,7 +45,8 @@ impl Comparer {
                 data.iter_mut().zip([pair.source, pair.target].into_iter().zip(pair.sparse))
             {
                 if is_sparse && *known <= position {
-                    *known = next_data(file, position, pair.length_bytes)?;
+                    let data = file_data::next_data(file, position, pair.length_bytes)?;
+                    *known = data.unwrap_or(pair.length_bytes);
                 }
             }
             let both = data[0].min(data[1]);
@@ -71,17 +71,6 @@ impl Comparer {
     }
 }
 
-/// Where data begins at or after `position`; `end` where there is none, `position` where the
-/// filesystem does not tell.
-fn next_data(file: BorrowedFd<'_>, position: u64, end: u64) -> io::Result<u64> {
-    match seek(file, SeekFrom::Data(position)) {
-        Ok(found) => Ok(found.min(end)),
-        Err(Errno::NXIO) => Ok(end),
-        Err(Errno::INVAL | Errno::OPNOTSUPP | Errno::NOSYS) => Ok(position),
-        Err(errno) => Err(errno.into()),
-    }
-}
-
 /// Fills `buffer` from the file, or with zeros; tells how many bytes there were.
 fn fetch(
     file: BorrowedFd<'_>,
@@ -93,14 +82,5 @@ fn fetch(
         buffer.fill(0);
         return Ok(buffer.len());
     }
-    let mut done = 0;
-    while done < buffer.len() {
-        match rustix::io::pread(file, &mut buffer[done..], position + done as u64) {
-            Ok(0) => break,
-            Ok(got) => done += got,
-            Err(Errno::INTR) => {}
-            Err(errno) => return Err(errno.into()),
-        }
-    }
-    Ok(done)
+    Ok(file_data::read(file, buffer, position)?)
 }

@@ -5,11 +5,12 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 
-use rustix::fs::{FileType, Mode, OFlags, Stat};
+use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
 use super::content::Pair;
 use super::{Kind, Walk, stat};
+use crate::file_data;
 
 /// Space that a copy may take beyond its source before holes count as filled: filesystems allocate
 /// ahead, and in clusters.
@@ -212,8 +213,7 @@ impl Walk {
 
 /// Opens a file for reading, and nothing else: whatever bears the name by now.
 fn open(directory: BorrowedFd<'_>, name: &CStr) -> io::Result<OwnedFd> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let opened = rustix::fs::openat(directory, name, flags, Mode::empty())?;
+    let opened = file_data::open(directory, name)?;
     let facts = rustix::fs::fstat(&opened)?;
     if FileType::from_raw_mode(facts.st_mode).is_file() {
         Ok(opened)

@@ -35,7 +35,8 @@ use self::extended::without_acl;
 pub use self::heir::Predecessor;
 use self::inheritance::Origin;
 pub use self::inheritance::{Inheritance, Made};
-use self::node::{Node, pin};
+pub use self::node::Node;
+use self::node::pin;
 use self::owner::Expectation;
 pub use self::permissions::open_up;
 use self::remarks::{Loss, Remarks};
@@ -146,13 +147,6 @@ impl<'a> Attributes<'a> {
     /// access control list, an owner that root cannot give, a mode, times.
     pub fn incomplete(&self) -> u64 {
         self.incomplete.load(Ordering::Relaxed)
-    }
-
-    /// What a target directory hands on to new entries. Asked once per directory.
-    ///
-    /// Cost: three calls; what cannot be known is taken for the worst.
-    pub fn inherits(directory: BorrowedFd<'_>) -> Inheritance {
-        Inheritance::of(directory)
     }
 
     /// Takes from a new directory the lists that it inherited, before anything is made in it: its

@@ -9,6 +9,7 @@ use rustix::fs::{AtFlags, Stat, StatxAttributes, StatxFlags};
 use rustix::io::Errno;
 
 use super::attributes::{self, Place};
+use super::content;
 use super::directory::{Directory, Identity, Pair, Side};
 use super::event::Action;
 use super::failure::Refusal;
@@ -100,20 +101,20 @@ pub(super) enum Trouble {
 }
 
 impl Trouble {
+    /// Puts a refusal on the side that its operation is to blame for.
+    pub(super) fn of(refusal: Refusal) -> Self {
+        match refusal.operation {
+            attributes::READ_SOURCE | content::READ => Self::Source(refusal),
+            _ => Self::Target(refusal),
+        }
+    }
+
     /// What the kernel said of the target.
     pub(super) fn target_errno(&self) -> Option<Errno> {
         match self {
             Self::Target(refusal) => refusal.errno(),
             _ => None,
         }
-    }
-}
-
-/// Whose fault it is that an attribute is not as it should be.
-pub(super) fn attribute(refusal: Refusal) -> Trouble {
-    match refusal.operation {
-        attributes::READ_SOURCE => Trouble::Source(refusal),
-        _ => Trouble::Target(refusal),
     }
 }
 

@@ -6,6 +6,7 @@ use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use crate::compare::content::Pair;
+use crate::file_data;
 
 use super::directory::identity;
 use super::entry::{Entry, Trouble, refused, source as source_trouble, target};
@@ -128,11 +129,7 @@ fn is_same_content(
     opened: &Opened,
     found: &Stat,
 ) -> Result<bool, Trouble> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let Ok(copy) = rustix::fs::openat(entry.pair.target(), entry.target, flags, Mode::empty())
-    else {
-        return Ok(false);
-    };
+    let Ok(copy) = file_data::open(entry.pair.target(), entry.target) else { return Ok(false) };
     let length_bytes = opened.facts.st_size as u64;
     let has_holes = |facts: &Stat| (facts.st_blocks as u64) * SECTOR_BYTES < length_bytes;
     let pair = Pair {

@@ -20,11 +20,12 @@ use rustix::io::Errno;
 use self::place::{Place, Where};
 pub(super) use self::source::Opened;
 use self::source::State;
+use super::attributes::Node;
 use super::bond::Bond;
-use super::content::{self, Copied, FileJob};
+use super::content::{Copied, FileJob};
 use super::directory::identity;
 use super::dispatch::Work;
-use super::entry::{Entry, Outcome, Trouble, attribute, refused, target};
+use super::entry::{Entry, Outcome, Trouble, refused, target};
 use super::event::Action;
 use super::failure::Refusal;
 use super::job::Copy;
@@ -109,7 +110,7 @@ fn fill(
         share: &|large| copy.dispatch.offer(vec![Work::Large(large)]),
         moved: &copy.tally.bytes,
     };
-    let copied = lane.content.copy(job).map_err(side_of)?;
+    let copied = lane.content.copy(job).map_err(Trouble::of)?;
     let mut state = opened.state(copied.length_bytes)?;
     if state == State::Grew && !is_prefix(lane, opened, to, copied.length_bytes)? {
         state = State::Changed;
@@ -125,7 +126,7 @@ fn fill(
         State::Changed => copy.tell_of_unrest(entry),
     }
     if let Some(expected) = copied.digest {
-        let found = lane.content.read_back(to, copied.length_bytes).map_err(side_of)?;
+        let found = lane.content.read_back(to, copied.length_bytes).map_err(Trouble::of)?;
         if found != expected {
             return Err(refused("verify", "what was read back is not what was written").into());
         }
@@ -164,14 +165,7 @@ fn put_right(
         return Ok(Outcome { mark: Some(mark(found)), ..Outcome::of(Action::Unchanged) });
     }
     let place = entry.target_place();
-    copy.attributes.repair(opened.file.as_fd(), place, &opened.facts, found).map_err(attribute)?;
+    let source = Node::Open(opened.file.as_fd());
+    copy.attributes.repair(source, place, &opened.facts, found).map_err(Trouble::of)?;
     Ok(Outcome::of(Action::Unchanged))
-}
-
-/// Whose fault it is that bytes did not get across.
-fn side_of(refusal: Refusal) -> Trouble {
-    match refusal.operation {
-        content::READ => Trouble::Source(refusal),
-        _ => Trouble::Target(refusal),
-    }
 }

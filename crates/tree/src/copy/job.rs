@@ -276,26 +276,9 @@ impl<'a> Copy<'a> {
         self.tally.snapshot(occupations, self.attributes.incomplete())
     }
 
-    /// Methods that filesystems refused, a line each.
-    pub fn refused(&self) -> Vec<String> {
-        let line = |(pair, method, errno): ((u64, u64), _, Errno)| {
-            let [source, target] = [pair.0, pair.1].map(|device| {
-                format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device))
-            });
-            let cause = flatout_io::cause_text(&errno.into());
-            format!("{method} from {source} to {target} is not possible: {cause}")
-        };
-        self.methods.refused().into_iter().map(line).collect()
-    }
-
-    /// Pairs of filesystems that files went from and to.
-    pub fn pairs(&self) -> usize {
-        self.methods.pairs()
-    }
-
-    /// Whether a filesystem of the target lives in memory: there is no device to read back from.
-    pub fn fills_memory(&self) -> bool {
-        self.methods.fills_memory()
+    /// What the filesystems can do that were met, and what they refused.
+    pub fn methods(&self) -> &Methods {
+        &self.methods
     }
 
     /// If this is a symlink: until it is dropped, no other one takes the place of anything.

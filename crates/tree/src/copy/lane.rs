@@ -10,7 +10,7 @@ use flatout_sys::clock::monotonic_ns;
 use flatout_sys::usage;
 use rustix::fs::{FileType, Mode, OFlags};
 
-use super::attributes::{Attributes, Made};
+use super::attributes::{Inheritance, Made};
 use super::content::Content;
 use super::directory::{Directory, Found, Named, Pair, identity};
 use super::dispatch::Work;
@@ -240,7 +240,7 @@ fn base(
         named: Named { source: path_text(source), target: path_text(target) },
         facts,
         target: identity(&target_facts),
-        inheritance: Attributes::inherits(to.as_fd()),
+        inheritance: Inheritance::of(to.as_fd()),
         made: Made::found(&target_facts),
     };
     copy.targets.remember_base(&to, &target_facts).map_err(|errno| Failure {

@@ -161,6 +161,10 @@ fn exact_target(path: &Path, source: &Stat) -> Result<PathBuf, Failure> {
     }
 }
 
+fn refused(operand: &Operand, reason: &'static str) -> Result<(), Objection> {
+    Err(Objection::Refused { operand: operand.clone(), reason })
+}
+
 fn is_there(path: &Path) -> Result<bool, Failure> {
     match rustix::fs::lstat(path) {
         Ok(_) => Ok(true),
@@ -254,9 +258,6 @@ impl Planner<'_> {
 
     /// Looks at what is there already.
     fn examine(&self, operand: &mut Operand, facts: &Stat) -> Result<(), Objection> {
-        let refused = |operand: &Operand, reason| {
-            Err(Objection::Refused { operand: operand.clone(), reason })
-        };
         let found = match rustix::fs::lstat(&operand.target) {
             Ok(found) => Some(found),
             Err(Errno::NOENT) => {
@@ -295,9 +296,6 @@ impl Planner<'_> {
     /// Looks at the target of a regular file. A symlink that the user names is followed, as cp
     /// does; one that is found in a directory is not.
     fn examine_for_bytes(&self, operand: &mut Operand, found: &Stat) -> Result<(), Objection> {
-        let refused = |operand: &Operand, reason| {
-            Err(Objection::Refused { operand: operand.clone(), reason })
-        };
         let is_named = matches!(self.place, Place::Exactly(_));
         let found = if kind(found).is_symlink() && is_named {
             match rustix::fs::stat(&operand.target) {
@@ -362,22 +360,16 @@ impl Planner<'_> {
     }
 
     /// Earlier sources that may bring something to the same place, each with its name there.
-    fn earlier(&self, name: Option<&OsString>) -> Vec<(&Accepted, Option<&OsString>)> {
-        let mut found: Vec<_> = self.wholes.iter().map(|accepted| (accepted, None)).collect();
+    fn earlier<'s>(&'s self, name: Option<&OsString>) -> Vec<(&'s Accepted, Option<&'s OsString>)> {
+        let with_name = |(name, all): (&'s OsString, &'s Vec<Accepted>)| {
+            all.iter().map(move |accepted| (accepted, Some(name)))
+        };
+        let wholes = self.wholes.iter().map(|accepted| (accepted, None));
         match name {
-            Some(name) => {
-                let same = self.taken.get_key_value(name).into_iter();
-                found.extend(
-                    same.flat_map(|(name, all)| all.iter().map(move |one| (one, Some(name)))),
-                );
-            }
-            None => {
-                let all = self.taken.iter();
-                found.extend(
-                    all.flat_map(|(name, all)| all.iter().map(move |one| (one, Some(name)))),
-                );
-            }
+            Some(name) => wholes
+                .chain(self.taken.get_key_value(name).into_iter().flat_map(with_name))
+                .collect(),
+            None => wholes.chain(self.taken.iter().flat_map(with_name)).collect(),
         }
-        found
     }
 }

@@ -6,10 +6,10 @@ use std::ops::ControlFlow;
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
-use super::attributes::Place;
+use super::attributes::{Node, Place};
 use super::bond::Bond;
 use super::directory::identity;
-use super::entry::{Entry, Outcome, Trouble, attribute, source};
+use super::entry::{Entry, Outcome, Trouble, source};
 use super::event::Action;
 use super::existing::{is_free, refuse_loss};
 use super::job::Copy;
@@ -39,7 +39,7 @@ fn make(copy: &Copy<'_>, entry: Entry<'_>, facts: &Stat) -> Result<Action, Troub
     if copy.options.appearance != Appearance::Atomic {
         match attributes.make(to, facts, text.as_deref()) {
             Ok(()) => {
-                attributes.entry(from, to, facts).map_err(attribute)?;
+                attributes.entry(from, to, facts).map_err(Trouble::of)?;
                 return Ok(Action::Made);
             }
             Err(refusal) if refusal.errno() == Some(Errno::EXIST) => {}
@@ -59,7 +59,7 @@ fn make(copy: &Copy<'_>, entry: Entry<'_>, facts: &Stat) -> Result<Action, Troub
             && is_ours(&found)
             && is_free(copy, facts, &found)?
         {
-            attributes.repair_entry(from, to, facts, &found).map_err(attribute)?;
+            attributes.repair(Node::Named(from), to, facts, &found).map_err(Trouble::of)?;
             return Ok(Action::Unchanged);
         }
     }

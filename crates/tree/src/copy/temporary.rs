@@ -18,6 +18,7 @@ use rustix::io::Errno;
 
 use super::directory::{Identity, identity};
 use super::failure::Refusal;
+use crate::file_data;
 use crate::lock::lock;
 
 /// How the names begin.
@@ -134,21 +135,17 @@ impl Temporaries {
         let mut last = Errno::EXIST;
         for _ in 0..ATTEMPTS {
             let name = self.name();
-            make(&name).inspect_err(|_| {
-                let _gone = rustix::fs::unlinkat(directory, &name, AtFlags::empty());
-            })?;
-            match rustix::fs::renameat(directory, &name, directory, target) {
-                Ok(()) => {
-                    // Two names of one file: then the kernel renames nothing.
-                    let _gone = rustix::fs::unlinkat(directory, &name, AtFlags::empty());
-                    return Ok(());
-                }
-                Err(Errno::NOENT) => last = Errno::NOENT,
-                Err(errno) => {
-                    let _gone = rustix::fs::unlinkat(directory, &name, AtFlags::empty());
-                    return Err(Refusal::of("replace")(errno));
-                }
+            let made = make(&name);
+            let moved =
+                made.is_ok().then(|| rustix::fs::renameat(directory, &name, directory, target));
+            if moved == Some(Err(Errno::NOENT)) {
+                last = Errno::NOENT;
+                continue;
             }
+            // Of two names of one file the kernel renames none.
+            let _gone = rustix::fs::unlinkat(directory, &name, AtFlags::empty());
+            made?;
+            return moved.unwrap_or(Ok(())).map_err(Refusal::of("replace"));
         }
         Err(Refusal::of("replace")(last))
     }
@@ -174,10 +171,7 @@ impl Temporaries {
         let _locked;
         // Its mode says nothing: a copy may have been killed between the mode and the proper name.
         if kind.is_file() && facts.st_nlink < 2 {
-            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-            let Ok(file) = rustix::fs::openat(directory, name, flags, Mode::empty()) else {
-                return Leftover::Stays;
-            };
+            let Ok(file) = file_data::open(directory, name) else { return Leftover::Stays };
             if rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
                 return Leftover::Stays;
             }
@@ -295,8 +289,7 @@ pub(super) fn fnv1a(bytes: impl Iterator<Item = u8>) -> u64 {
 
 /// Whether somebody makes the file that bears a temporary name: it is locked.
 pub(super) fn is_held(directory: BorrowedFd<'_>, name: &CStr) -> bool {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    rustix::fs::openat(directory, name, flags, Mode::empty()).is_ok_and(|file| {
+    file_data::open(directory, name).is_ok_and(|file| {
         let locked = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive);
         locked == Err(Errno::WOULDBLOCK)
     })

@@ -13,10 +13,10 @@ use std::sync::Arc;
 use rustix::fs::{FileType, SeekFrom};
 use rustix::io::Errno;
 
-use super::attributes::{self, Attributes, Made};
+use super::attributes::{self, Inheritance, Made};
 use super::directory::{self, Access, Directory, Found, Named, Origin, Pair, Side, identity};
 use super::dispatch::Work;
-use super::entry::{Entry, Trouble, attribute, refused, source, target};
+use super::entry::{Entry, Trouble, refused, source, target};
 use super::event::{Action, Event};
 use super::failure::Refusal;
 use super::job::Copy;
@@ -141,11 +141,11 @@ fn open(copy: &Copy<'_>, entry: Entry<'_>, origin: Origin) -> Result<(Pair, Acce
             (inside, Made::seen(above, &found))
         }
         Origin::Existing if is_ours => {
-            (Attributes::inherits(to.as_fd()), Made::unfinished(above, &found))
+            (Inheritance::of(to.as_fd()), Made::unfinished(above, &found))
         }
         Origin::Existing => {
             copy.attributes.narrow(to.as_fd(), &facts, &found);
-            (Attributes::inherits(to.as_fd()), Made::found(&found))
+            (Inheritance::of(to.as_fd()), Made::found(&found))
         }
     };
     let is_top = entry.directory.parent().is_none();
@@ -325,7 +325,7 @@ fn complete(copy: &Copy<'_>, directory: &Arc<Directory>) {
         return;
     }
     let result = copy.attributes.directory(pair.source(), pair.target(), facts, *made);
-    match result.map_err(attribute) {
+    match result.map_err(Trouble::of) {
         Err(Trouble::Source(refusal)) => return copy.fail_source(directory, None, refusal),
         Err(Trouble::Target(refusal)) => {
             return copy.fail_target((directory, *device), None, refusal);

@@ -10,6 +10,7 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::copy::failure::Refusal;
+use crate::file_data;
 
 /// Asked in this order after `$TMPDIR`. `/tmp` is the last one,
 /// for it is often in memory.
@@ -92,20 +93,12 @@ impl Unnamed {
     /// Fills `into`.
     ///
     /// Errors: the kernel's answer, or the file is too short.
-    pub(crate) fn read(&self, mut offset: u64, into: &mut [u8]) -> Result<(), Refusal> {
-        let mut filled = 0;
-        while filled < into.len() {
-            match rustix::io::pread(&self.0, &mut into[filled..], offset) {
-                Ok(0) => return Err(Refusal::because(READ, "it is too short")),
-                Ok(count) => {
-                    filled += count;
-                    offset += count as u64;
-                }
-                Err(Errno::INTR) => {}
-                Err(errno) => return Err(Refusal::aside(READ)(errno)),
-            }
+    pub(crate) fn read(&self, offset: u64, into: &mut [u8]) -> Result<(), Refusal> {
+        match file_data::read(self.0.as_fd(), into, offset) {
+            Ok(filled) if filled < into.len() => Err(Refusal::because(READ, "it is too short")),
+            Ok(_) => Ok(()),
+            Err(errno) => Err(Refusal::aside(READ)(errno)),
         }
-        Ok(())
     }
 
     /// Says that the file is read here and there. Read ahead, it would lie in the cache in large

@@ -9,6 +9,7 @@ use flatout_sys::mapping::Window;
 use flatout_sys::view::ByteView;
 
 use super::reader::Reader;
+use crate::file_data;
 use crate::lock::lock;
 
 /// Parts that may wait for one before them: a thread that was held up holds the others up then,
@@ -157,20 +158,11 @@ impl Large {
         }
         // A page that is not there, or that the device cannot read: read(2) says which.
         let mut bytes = vec![0; length];
-        self.read_at(&mut bytes, offset)?;
-        Ok(reader.cutter.part(&self.cut, index, ByteView::of(&bytes)))
-    }
-
-    fn read_at(&self, bytes: &mut [u8], offset_bytes: u64) -> Result<(), Trouble> {
-        let mut got = 0;
-        while got < bytes.len() {
-            match rustix::io::pread(&self.file, &mut bytes[got..], offset_bytes + got as u64) {
-                Ok(0) => return Err(Trouble::CutShort),
-                Ok(more) => got += more,
-                Err(rustix::io::Errno::INTR) => {}
-                Err(errno) => return Err(Trouble::System(errno.into())),
-            }
+        match file_data::read(self.file.as_fd(), &mut bytes, offset) {
+            Ok(got) if got < length => return Err(Trouble::CutShort),
+            Ok(_) => {}
+            Err(errno) => return Err(Trouble::System(errno.into())),
         }
-        Ok(())
+        Ok(reader.cutter.part(&self.cut, index, ByteView::of(&bytes)))
     }
 }

@@ -16,6 +16,7 @@ use flatout_io::{
     Work,
 };
 use flatout_sys::clock::monotonic_ns;
+use flatout_sys::view::ByteView;
 use flatout_sys::{filesystem, page_cache, usage};
 use rustix::fs::{CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
@@ -230,33 +231,19 @@ impl<'a> Reader<'a> {
         rustix::fs::fcntl_setfl(&opened.file, OFlags::empty())
             .map_err(|errno| cannot("open", &item.shown, errno))?;
         let cut = Cut { segment_bytes: tuning.block_bytes, ..cut };
-        let fail = || io_failure(&item.shown);
-        let source = Source::of(opened.file, Path::new(&item.shown)).map_err(fail())?;
-        let watched =
-            rustix::io::dup(source.file()).map_err(|errno| cannot("read", &item.shown, errno))?;
-        let source = source.with_caching(tuning.caching, tuning.block_bytes).source;
-        let (mut scanner, _) = Scanner::prepare(source, &tuning).map_err(fail())?;
-        let mut fold = Fold::new(&cut);
-        let plan = Plan {
-            start_bytes: 0,
-            end_bytes: cut.length_bytes,
-            block_bytes: cut.segment_bytes,
-            split: Split::Contiguous,
-            lane: Lane::ONLY,
-        };
-        let mut stop = Stop::new(self.sum.options.cancel, None);
-        let pass = scanner.run(&plan, &mut stop, |offset, bytes| {
+        let source = Source::of(opened.file, Path::new(&item.shown));
+        let source = source.map_err(io_failure(&item.shown))?;
+        let (mut fold, mut cutter) = (Fold::new(&cut), std::mem::take(&mut self.cutter));
+        let about = (item, &opened.facts, cut.length_bytes);
+        let done = self.scan(source, &tuning, about, |offset, bytes| {
             let index = offset / cut.segment_bytes;
             // Of a file that ends too early, or a pass that is stopped, the last block is short.
             if bytes.len() == cut.segment(index).1 {
-                fold.take(index, self.cutter.part(&cut, index, bytes));
+                fold.take(index, cutter.part(&cut, index, bytes));
             }
         });
-        let pass = pass.map_err(fail())?;
-        if pass.stopped {
-            return Err(Failure::Interrupted);
-        }
-        unchanged(&watched, &opened.facts, item)?;
+        self.cutter = cutter;
+        done?;
         if !fold.is_whole() {
             return Err(Failure::Changed { shown: item.shown.clone() });
         }
@@ -280,14 +267,33 @@ impl<'a> Reader<'a> {
         };
         let before = rustix::fs::fstat(source.file());
         let before = before.map_err(|errno| cannot("examine", &item.shown, errno))?;
-        let watched =
-            rustix::io::dup(source.file()).map_err(|errno| cannot("read", &item.shown, errno))?;
         let end_bytes = match source.kind() {
             flatout_io::Kind::Sized => source.length_bytes(),
             _ => u64::MAX,
         };
+        let mut hashers: Vec<Hasher> = algorithms.iter().map(|&a| Hasher::new(a)).collect();
+        let length = self.scan(source, &tuning, (item, &before, end_bytes), |_, bytes| {
+            let bytes = bytes.as_slice().expect("the sync engine reads into buffers");
+            hashers.iter_mut().for_each(|hasher| hasher.update(bytes));
+        })?;
+        Ok((hashers.into_iter().map(Hasher::finish).collect(), length))
+    }
+
+    /// Reads a source up to `end_bytes` in blocks of one size. Returns how far that was.
+    ///
+    /// Errors: it is a file that is not what it was `before`.
+    fn scan(
+        &self,
+        source: Source,
+        tuning: &Tuning,
+        (item, before, end_bytes): (&Item, &Stat, u64),
+        each: impl FnMut(u64, ByteView<'_>),
+    ) -> Result<u64, Failure> {
+        let watched =
+            rustix::io::dup(source.file()).map_err(|errno| cannot("read", &item.shown, errno))?;
+        let source = source.with_caching(tuning.caching, tuning.block_bytes).source;
         let fail = || io_failure(&item.shown);
-        let (mut scanner, _) = Scanner::prepare(source, &tuning).map_err(fail())?;
+        let (mut scanner, _) = Scanner::prepare(source, tuning).map_err(fail())?;
         let plan = Plan {
             start_bytes: 0,
             end_bytes,
@@ -295,20 +301,15 @@ impl<'a> Reader<'a> {
             split: Split::Contiguous,
             lane: Lane::ONLY,
         };
-        let mut hashers: Vec<Hasher> = algorithms.iter().map(|&a| Hasher::new(a)).collect();
         let mut stop = Stop::new(self.sum.options.cancel, None);
-        let pass = scanner.run(&plan, &mut stop, |_, bytes| {
-            let bytes = bytes.as_slice().expect("the sync engine reads into buffers");
-            hashers.iter_mut().for_each(|hasher| hasher.update(bytes));
-        });
-        let pass = pass.map_err(fail())?;
+        let pass = scanner.run(&plan, &mut stop, each).map_err(fail())?;
         if pass.stopped {
             return Err(Failure::Interrupted);
         }
         if FileType::from_raw_mode(before.st_mode) == FileType::RegularFile {
-            unchanged(&watched, &before, item)?;
+            unchanged(&watched, before, item)?;
         }
-        Ok((hashers.into_iter().map(Hasher::finish).collect(), pass.bytes))
+        Ok(pass.bytes)
     }
 }
 

@@ -18,8 +18,10 @@ const SET_GROUP_ID: u32 = 0o2000;
 pub struct Inheritance {
     /// Where the directory lies; 0: not known.
     pub(super) device: u64,
-    /// User and group that a new entry should have.
-    owner: (u32, u32),
+    /// User and group that a new entry should have. Mount options (`grpid`) and filesystems that
+    /// know one user only may have it otherwise; [`super::Attributes`] makes sure once per
+    /// filesystem and rule.
+    pub(super) owner: (u32, u32),
     /// Whether the group is the same by both rules, that of the process and that of the directory.
     pub(super) group_is_certain: bool,
     pub(super) acl: DefaultAcl,
@@ -39,7 +41,7 @@ impl Inheritance {
     /// Looks at a directory in which something is to be made. Three calls.
     ///
     /// It cannot fail: what is not known is taken for the worst.
-    pub(super) fn of(directory: BorrowedFd<'_>) -> Self {
+    pub fn of(directory: BorrowedFd<'_>) -> Self {
         let process = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
         let acl = match Node::of_directory(directory).value(acl::DEFAULT) {
             Ok(None) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => DefaultAcl::Absent,
@@ -57,20 +59,13 @@ impl Inheritance {
         Self { device: facts.st_dev as _, owner, group_is_certain, acl }
     }
 
-    /// User and group that a new entry should have. Mount options (`grpid`) and filesystems that
-    /// know one user only may have it otherwise; [`super::Attributes`] makes sure once per
-    /// filesystem and rule.
-    pub fn owner(&self) -> (u32, u32) {
-        self.owner
-    }
-
     /// Whether new entries get an ACL.
     pub fn has_default_acl(&self) -> bool {
         self.acl != DefaultAcl::Absent
     }
 
     /// What a directory hands on that was just made here and has no default ACL, be it that none
-    /// was inherited or that it was taken away. Spares the calls of [`super::Attributes::inherits`].
+    /// was inherited or that it was taken away. Spares the calls of [`Inheritance::of`].
     pub fn inside_new(self) -> Self {
         Self { acl: DefaultAcl::Absent, ..self }
     }

@@ -25,7 +25,7 @@ const MOST_BYTES: usize = 64 << 10;
 
 /// A file, and how it is reached.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Node<'a> {
+pub enum Node<'a> {
     /// Open for reading or writing.
     Open(BorrowedFd<'a>),
     /// Opened with `O_PATH`: whatever bears its name by now, it is the same file.

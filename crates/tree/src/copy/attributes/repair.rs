@@ -3,7 +3,7 @@
 //! The target is looked at by name and changed by a descriptor that pins it, after it proved to be
 //! what was looked at. It need not be readable for that, nor be opened.
 
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 
 use rustix::fs::{FileType, Stat};
 
@@ -13,50 +13,13 @@ use crate::copy::failure::Refusal;
 use crate::copy::options::Preserve;
 
 impl Attributes<'_> {
-    /// Puts right what differs on a file that was there and is up to date, and says whether
+    /// Puts right what differs on something that was there and is up to date, and says whether
     /// anything did. `found` is what was seen under the name; it works whatever the mode is.
     ///
     /// Cost: two calls when nothing differs.
     ///
     /// Errors: as [`Attributes::file`]; something else bears the name by now.
     pub fn repair(
-        &self,
-        source: BorrowedFd<'_>,
-        target: Place<'_>,
-        facts: &Stat,
-        found: &Stat,
-    ) -> Result<bool, Refusal> {
-        self.mend(Node::Open(source), target, facts, found)
-    }
-
-    /// As [`Attributes::repair`], of what cannot be opened: a symlink, FIFO, socket or device.
-    ///
-    /// Errors: as there.
-    pub fn repair_entry(
-        &self,
-        source: Place<'_>,
-        target: Place<'_>,
-        facts: &Stat,
-        found: &Stat,
-    ) -> Result<bool, Refusal> {
-        self.mend(Node::Named(source), target, facts, found)
-    }
-
-    /// Whether owner, mode and times, as far as they are kept, are the same already. Extended
-    /// attributes are not looked at.
-    pub fn same_attributes(&self, facts: &Stat, found: &Stat) -> bool {
-        let is_symlink = FileType::from_raw_mode(facts.st_mode) == FileType::Symlink;
-        let [same_owner, same_mode, same_times] = [
-            (facts.st_uid, facts.st_gid) == (found.st_uid, found.st_gid),
-            is_symlink || facts.st_mode & MODE_BITS == found.st_mode & MODE_BITS,
-            times(facts) == times(found),
-        ];
-        (same_owner || !self.preserve.has(Preserve::OWNERSHIP))
-            && (same_mode || !self.preserve.has(Preserve::MODE))
-            && (same_times || !self.preserve.has(Preserve::TIMESTAMPS))
-    }
-
-    fn mend(
         &self,
         source: Node<'_>,
         target: Place<'_>,
@@ -78,6 +41,20 @@ impl Attributes<'_> {
             return Err(replaced());
         }
         self.apply(&Job::new(source, node, facts, Made::found(&now)), Some(&now))
+    }
+
+    /// Whether owner, mode and times, as far as they are kept, are the same already. Extended
+    /// attributes are not looked at.
+    fn same_attributes(&self, facts: &Stat, found: &Stat) -> bool {
+        let is_symlink = FileType::from_raw_mode(facts.st_mode) == FileType::Symlink;
+        let [same_owner, same_mode, same_times] = [
+            (facts.st_uid, facts.st_gid) == (found.st_uid, found.st_gid),
+            is_symlink || facts.st_mode & MODE_BITS == found.st_mode & MODE_BITS,
+            times(facts) == times(found),
+        ];
+        (same_owner || !self.preserve.has(Preserve::OWNERSHIP))
+            && (same_mode || !self.preserve.has(Preserve::MODE))
+            && (same_times || !self.preserve.has(Preserve::TIMESTAMPS))
     }
 
     /// Whether neither side has attributes that matter; where one has, a closer look is taken.

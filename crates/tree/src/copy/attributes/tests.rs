@@ -120,7 +120,7 @@ impl Folders {
     fn copy_with(&self, attributes: &Attributes<'_>, name: &str) -> Result<Metadata, Refusal> {
         let source = File::open(self.source.join(name)).unwrap();
         let directory = File::open(&self.target).unwrap();
-        let made = Made::new(Attributes::inherits(directory.as_fd()));
+        let made = Made::new(Inheritance::of(directory.as_fd()));
         let path = self.target.join(name);
         let target = File::options().write(true).create_new(true).mode(0o600).open(&path).unwrap();
         let facts = rustix::fs::fstat(&source).unwrap();
@@ -132,7 +132,7 @@ impl Folders {
     fn copy_directory(&self, name: &str) -> Result<Metadata, Refusal> {
         let source = File::open(self.source.join(name)).unwrap();
         let parent = File::open(&self.target).unwrap();
-        let made = Made::new(Attributes::inherits(parent.as_fd()));
+        let made = Made::new(Inheritance::of(parent.as_fd()));
         let path = self.target.join(name);
         rustix::fs::mkdirat(&parent, name, Mode::RWXU).unwrap();
         let target = File::open(&path).unwrap();
@@ -160,7 +160,7 @@ impl Folders {
         let target = Place { directory: directory.as_fd(), name };
         let facts = rustix::fs::fstat(&source).unwrap();
         let found = Node::Named(target).stat().unwrap();
-        self.attributes().repair(source.as_fd(), target, &facts, &found)
+        self.attributes().repair(Node::Open(source.as_fd()), target, &facts, &found)
     }
 }
 
@@ -287,7 +287,7 @@ fn an_attribute_that_does_not_fit_fails_the_file_and_not_the_copy() {
     let folder = File::open(&to.target).unwrap();
     let target = File::create_new(to.target.join("file")).unwrap();
     let facts = rustix::fs::fstat(&source).unwrap();
-    let made = Made::new(Attributes::inherits(folder.as_fd()));
+    let made = Made::new(Inheritance::of(folder.as_fd()));
     let refusal = to.attributes().file(source.as_fd(), target.as_fd(), &facts, made).unwrap_err();
     assert!(matches!(refusal.cause, Cause::Reason(_)) && !refusal.is_final(), "{refusal:?}");
     let facts = target.metadata().unwrap();
@@ -371,7 +371,7 @@ fn an_owner_that_was_expected_in_vain_is_found_out() {
     let folders = Folders::new();
     let attributes = folders.attributes();
     let directory = File::open(&folders.target).unwrap();
-    let made = Made::new(Attributes::inherits(directory.as_fd()));
+    let made = Made::new(Inheritance::of(directory.as_fd()));
     for name in ["a", "b"] {
         let source = File::open(folders.source_file(name, 0o644)).unwrap();
         let target = File::create_new(folders.target.join(name)).unwrap();

@@ -14,6 +14,7 @@ use rustix::io::Errno;
 
 use super::{INTERRUPTED, READ_BACK};
 use crate::copy::failure::Refusal;
+use crate::file_data;
 
 /// Pieces that are looked at, aligned in the file. No filesystem here has larger blocks.
 pub(super) const PIECE_BYTES: usize = 64 << 10;
@@ -67,7 +68,7 @@ pub(super) fn of(
             // Whole pieces are asked for, as direct reads need; the end of the file cuts the last.
             let wanted = (end - place).next_multiple_of(PIECE_BYTES as u64);
             let wanted = wanted.min(buffer.len() as u64) as usize;
-            let got = read_pieces(file, &mut buffer[..wanted], place)
+            let got = file_data::read(file, &mut buffer[..wanted], place)
                 .map_err(Refusal::of(operation))?
                 .min((length_bytes - place) as usize);
             fingerprint.take(place, &buffer[..got]);
@@ -91,34 +92,11 @@ fn pieces(
     if place >= length {
         return Ok(None);
     }
-    let data = match seek(file, SeekFrom::Data(place)) {
-        Err(Errno::NXIO) => return Ok(None),
-        Err(Errno::INVAL | Errno::OPNOTSUPP) => return Ok(Some((place, length))),
-        known => known.map_err(Refusal::of(operation))?.max(place),
-    };
-    let hole = match seek(file, SeekFrom::Hole(data)) {
-        Err(Errno::NXIO) => length,
-        known => known.map_err(Refusal::of(operation))?.max(data + 1),
-    };
+    let extent = file_data::next_extent(file, place, length).map_err(Refusal::of(operation))?;
+    let Some((data, hole)) = extent else { return Ok(None) };
     let piece = PIECE_BYTES as u64;
     let (start, end) = (data - data % piece, hole.next_multiple_of(piece).min(length));
     Ok((start < length).then_some((start, end)))
-}
-
-/// Fills the buffer as far as the file goes.
-fn read_pieces(file: BorrowedFd<'_>, buffer: &mut [u8], offset: u64) -> Result<usize, Errno> {
-    let mut got = 0;
-    while got < buffer.len() {
-        match rustix::io::pread(file, &mut buffer[got..], offset + got as u64) {
-            Ok(0) => break,
-            Ok(more) => got += more,
-            Err(Errno::INTR) => {}
-            // A direct read that stopped within a sector has met the end of the file.
-            Err(Errno::INVAL) if got > 0 => break,
-            Err(errno) => return Err(errno),
-        }
-    }
-    Ok(got)
 }
 
 /// The fingerprint of a target as its device has it: see [`super::Content::read_back`].

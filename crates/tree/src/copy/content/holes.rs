@@ -2,15 +2,12 @@
 
 use flatout_io::transfer::{End, Method, Moved, Route};
 use rustix::fs::{SeekFrom, seek};
-use rustix::io::Errno;
 
 use super::methods::Pair;
 use super::{Content, FileJob, INTERRUPTED, READ, Tally, is_sparse, refusal, set_length};
 use crate::copy::failure::Refusal;
 use crate::copy::options::When;
-
-/// What lseek(2) says where a filesystem does not know of holes.
-const NO_HOLES: [Errno; 3] = [Errno::INVAL, Errno::OPNOTSUPP, Errno::NOSYS];
+use crate::file_data;
 
 impl Content<'_> {
     /// Copies the data of a file to its places, and leaves holes between. Returns where it ended.
@@ -73,18 +70,5 @@ fn segment(job: &FileJob<'_>, place: u64, length: u64) -> Result<Option<(u64, u6
     if !is_sparse(job.facts) {
         return Ok(Some((place, length)));
     }
-    let data = match seek(job.source, SeekFrom::Data(place)) {
-        Err(Errno::NXIO) => return Ok(None),
-        Err(errno) if NO_HOLES.contains(&errno) => return Ok(Some((place, length))),
-        known => known.map_err(Refusal::of(READ))?.max(place),
-    };
-    if data >= length {
-        return Ok(None);
-    }
-    let hole = match seek(job.source, SeekFrom::Hole(data)) {
-        // It became shorter between the two calls; reading finds out where it ends.
-        Err(Errno::NXIO) => length,
-        known => known.map_err(Refusal::of(READ))?.clamp(data, length),
-    };
-    Ok(Some((data, if hole > data { hole } else { length })))
+    file_data::next_extent(job.source, place, length).map_err(Refusal::of(READ))
 }

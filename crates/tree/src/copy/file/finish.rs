@@ -4,7 +4,7 @@ use std::ffi::CStr;
 use std::os::fd::{AsFd, OwnedFd};
 
 use flatout_sys::descriptor;
-use rustix::fs::{Mode, OFlags, Stat, Timespec, Timestamps};
+use rustix::fs::{Stat, Timespec, Timestamps};
 use rustix::io::Errno;
 
 use super::Setback;
@@ -12,13 +12,14 @@ use super::place::{Name, PRIVATE, Place, has_room_in_place, needs_no_directory};
 use super::source::{Opened, State};
 use crate::copy::attributes::Completeness;
 use crate::copy::content::Copied;
-use crate::copy::entry::{Entry, Outcome, Trouble, attribute, target};
+use crate::copy::entry::{Entry, Outcome, Trouble, target};
 use crate::copy::event::Action;
 use crate::copy::failure::Refusal;
 use crate::copy::job::Copy;
 use crate::copy::lane::MUCH_BYTES;
 use crate::copy::links::mark;
 use crate::copy::temporary::Discarded;
+use crate::file_data;
 
 impl Place {
     /// Sets the attributes of a file whose bytes are all there, gives it its name, and notes it.
@@ -79,7 +80,7 @@ impl Place {
             copy.evidence.note(&opened.facts, opened.moment, &made);
         }
         let Copied { bytes_moved: bytes, method, .. } = copied;
-        let blemish = finished.err().map(attribute);
+        let blemish = finished.err().map(Trouble::of);
         Ok(Outcome { action: Action::Copied, bytes, method, mark, blemish })
     }
 
@@ -157,9 +158,7 @@ fn seen(copy: &Copy<'_>, opened: &Opened, file: &OwnedFd) -> Option<Stat> {
 /// private, and has a time of its own. It cannot be removed: its descriptor is gone, and with it what
 /// tells it from a file that somebody else has put there meanwhile.
 fn unfinish(entry: Entry<'_>, opened: &Opened) {
-    let (at, name) = (entry.pair.target(), entry.target);
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let Ok(file) = rustix::fs::openat(at, name, flags, Mode::empty()) else { return };
+    let Ok(file) = file_data::open(entry.pair.target(), entry.target) else { return };
     let time = |facts: &Stat| (facts.st_mtime, facts.st_mtime_nsec);
     let is_made = |found: &Stat| found.st_nlink == 1 && time(found) == time(&opened.facts);
     if rustix::fs::fstat(&file).is_ok_and(|found| is_made(&found)) {

@@ -50,7 +50,7 @@ fn a_new_directory_can_be_bared_before_it_is_filled() {
     let folders = Folders::new();
     needs!(set(&folders.target, acl::DEFAULT, &handed_on()).is_ok(), "no lists here");
     let parent = File::open(&folders.target).unwrap();
-    let inheritance = Attributes::inherits(parent.as_fd());
+    let inheritance = Inheritance::of(parent.as_fd());
     assert!(inheritance.has_default_acl() && !inheritance.inside_new().has_default_acl());
     let path = folders.target.join("directory");
     rustix::fs::mkdirat(&parent, "directory", Mode::RWXU).unwrap();
@@ -59,7 +59,7 @@ fn a_new_directory_can_be_bared_before_it_is_filled() {
     folders.attributes().bare(directory.as_fd(), inheritance).unwrap();
     assert_eq!(names(&path), [""; 0]);
     assert_eq!(mode(&directory.metadata().unwrap()), 0o700);
-    let asked = Attributes::inherits(directory.as_fd());
+    let asked = Inheritance::of(directory.as_fd());
     assert_eq!(asked, inheritance.inside_new());
 }
 

@@ -107,14 +107,14 @@ fn a_symlink_that_was_there_is_put_right() {
     let facts = Node::Named(source).stat().unwrap();
     let found = Node::Named(place).stat().unwrap();
     let attributes = folders.attributes();
-    assert_eq!(attributes.repair_entry(source, place, &facts, &found), Ok(true));
+    assert_eq!(attributes.repair(Node::Named(source), place, &facts, &found), Ok(true));
     let now = Node::Named(place).stat().unwrap();
     assert_eq!(now.st_uid, STRANGER);
-    assert_eq!(attributes.repair_entry(source, place, &facts, &now), Ok(false));
+    assert_eq!(attributes.repair(Node::Named(source), place, &facts, &now), Ok(false));
     // Something else bears the name by now.
     fs::remove_file(&target).unwrap();
     std::os::unix::fs::symlink("elsewhere", &target).unwrap();
-    assert!(attributes.repair_entry(source, place, &facts, &found).is_err());
+    assert!(attributes.repair(Node::Named(source), place, &facts, &found).is_err());
 }
 
 #[test]

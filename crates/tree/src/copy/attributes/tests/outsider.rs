@@ -141,7 +141,7 @@ fn a_filesystem_without_attributes_is_mentioned_once_and_widens_nothing() {
         needs!(all_set.iter().all(rustix::io::Result::is_ok), "no attributes here");
     }
     let directory = File::open(plain.0.path()).unwrap();
-    let inheritance = Attributes::inherits(directory.as_fd());
+    let inheritance = Inheritance::of(directory.as_fd());
     assert!(!inheritance.has_default_acl());
     let attributes = folders.attributes();
     for name in ["a", "b"] {
@@ -171,7 +171,7 @@ fn sources_without_attributes_are_no_reason_to_speak() {
     let folder = File::open(&folders.target).unwrap();
     let target = File::create_new(folders.target.join("file")).unwrap();
     let facts = rustix::fs::fstat(&source).unwrap();
-    let made = Made::new(Attributes::inherits(folder.as_fd()));
+    let made = Made::new(Inheritance::of(folder.as_fd()));
     folders.attributes().file(source.as_fd(), target.as_fd(), &facts, made).unwrap();
     assert_eq!(mode(&target.metadata().unwrap()), facts.st_mode & MODE_BITS);
     assert_eq!(folders.heard.codes(), [""; 0]);
