@@ -14,7 +14,7 @@ use super::attributes::{Inheritance, Made};
 use super::content::Content;
 use super::directory::{Directory, Found, Named, Pair, identity};
 use super::dispatch::Work;
-use super::entry::{Entry, Outcome, Trouble};
+use super::entry::{Entry, Trouble};
 use super::failure::{Failure, Refusal};
 use super::job::{Copy, Operand};
 use super::listing::Lister;
@@ -132,37 +132,42 @@ impl<'c, 'a> Lane<'c, 'a> {
         visit::piece_done(self.copy, directory);
     }
 
-    /// Has an entry that is no directory copied by whoever copies its kind, and tells what came of
-    /// it. Returns the bytes moved.
-    fn entry(&mut self, entry: Entry<'_>, kind: FileType) -> u64 {
-        let begun_ns = if self.copy.watch.wants_each() { monotonic_ns() } else { 0 };
-        let copied = match self.copy.peculiarities.care(entry) {
-            Ok(None) => self.by_kind(entry, kind),
-            Ok(Some(care)) => self.by_kind(entry, kind).and_then(|outcome| {
-                care.copied(self.copy, entry)?;
-                Ok(outcome)
-            }),
-            Err(trouble) => Err(trouble),
+    /// Decides who copies an entry that is no directory, by what it is now, and tells what came of it.
+    /// Returns the bytes moved.
+    fn entry(&mut self, entry: Entry<'_>, mut kind: FileType) -> u64 {
+        let copy = self.copy;
+        let begun_ns = if copy.watch.wants_each() { monotonic_ns() } else { 0 };
+        let care = match copy.peculiarities.care(entry) {
+            Ok(care) => care,
+            Err(trouble) => return copy.tell(entry, Err(trouble), begun_ns),
         };
-        self.copy.tell(entry, copied, begun_ns)
-    }
-
-    fn by_kind(&mut self, entry: Entry<'_>, mut kind: FileType) -> Result<Outcome, Trouble> {
+        let mut copied = Err(Trouble::Became);
         for _ in 0..LOOKS {
-            let copied = match kind {
+            copied = match kind {
                 FileType::RegularFile => file::copy(self, entry),
                 FileType::Directory => {
                     let reason = "it became a directory while its names were read";
-                    return Err(Trouble::Source(Refusal::because("copy", reason)));
+                    Err(Trouble::Source(Refusal::because("copy", reason)))
                 }
-                _ => special::copy(self.copy, entry),
+                _ => special::copy(copy, entry),
             };
-            match copied {
-                Err(Trouble::Became) => kind = FileType::from_raw_mode(entry.look()?.st_mode),
-                copied => return copied,
+            if !matches!(copied, Err(Trouble::Became)) {
+                break;
+            }
+            match entry.look() {
+                Ok(facts) => kind = FileType::from_raw_mode(facts.st_mode),
+                Err(trouble) => {
+                    copied = Err(trouble);
+                    break;
+                }
             }
         }
-        Err(Trouble::Became)
+        if let (Some(care), Ok(_)) = (care, &copied)
+            && let Err(trouble) = care.copied(copy, entry)
+        {
+            copied = Err(trouble);
+        }
+        copy.tell(entry, copied, begun_ns)
     }
 
     /// A thread that has to wait for most of its small files is not held up by the CPUs: more of
