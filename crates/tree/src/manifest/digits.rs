@@ -14,40 +14,22 @@ pub fn append(line: &mut Vec<u8>, digest: &Digest) {
 /// The longest digest.
 const MAX_BYTES: usize = 32;
 
-/// The bytes that digits stand for, whatever the algorithm.
-pub struct Digits {
-    bytes: [u8; MAX_BYTES],
-    length_bytes: usize,
+/// The bytes that digits stand for; `None`: they are none, or more than any digest has.
+pub fn bytes(digits: &[u8]) -> Option<Vec<u8>> {
+    if digits.is_empty() || digits.len() > 2 * MAX_BYTES {
+        return None;
+    }
+    from_hex(digits).or_else(|| from_base64(digits).filter(|read| read.len() <= MAX_BYTES))
 }
 
-impl Digits {
-    /// Reads digits; `None` when they are none, or more than any digest has.
-    pub fn parse(digits: &[u8]) -> Option<Self> {
-        if digits.is_empty() || digits.len() > 2 * MAX_BYTES {
-            return None;
-        }
-        Self::from_hex(digits).or_else(|| {
-            let read = from_base64(digits).filter(|read| read.len() <= MAX_BYTES)?;
-            let mut bytes = [0; MAX_BYTES];
-            bytes[..read.len()].copy_from_slice(&read);
-            Some(Self { bytes, length_bytes: read.len() })
-        })
-    }
+/// The digest of this algorithm that the bytes are, if they are as many as it has.
+pub fn digest(algorithm: Algorithm, bytes: &[u8]) -> Option<Digest> {
+    (bytes.len() == algorithm.length_bytes()).then(|| Digest::new(algorithm, bytes))
+}
 
-    fn from_hex(digits: &[u8]) -> Option<Self> {
-        let (pairs, []) = digits.as_chunks::<2>() else { return None };
-        let mut bytes = [0; MAX_BYTES];
-        for (byte, pair) in bytes.iter_mut().zip(pairs) {
-            *byte = (value(pair[0])? << 4) | value(pair[1])?;
-        }
-        Some(Self { bytes, length_bytes: pairs.len() })
-    }
-
-    /// The digest that they are by this algorithm; `None` when its digests have another length.
-    pub fn digest(&self, algorithm: Algorithm) -> Option<Digest> {
-        let bytes = &self.bytes[..self.length_bytes];
-        (bytes.len() == algorithm.length_bytes()).then(|| Digest::new(algorithm, bytes))
-    }
+fn from_hex(digits: &[u8]) -> Option<Vec<u8>> {
+    let (pairs, []) = digits.as_chunks::<2>() else { return None };
+    pairs.iter().map(|pair| Some((value(pair[0])? << 4) | value(pair[1])?)).collect()
 }
 
 /// The value of a hexadecimal digit.
@@ -62,14 +44,12 @@ fn value(digit: u8) -> Option<u8> {
 
 /// Reads the digits of a digest; `None` when they are none of this algorithm's.
 pub fn parse(algorithm: Algorithm, digits: &[u8]) -> Option<Digest> {
-    Digits::parse(digits)?.digest(algorithm)
+    digest(algorithm, &bytes(digits)?)
 }
 
 /// Whether these could be the digits of some digest.
 pub fn are_digits(digits: &[u8]) -> bool {
-    let is_hex =
-        digits.len().is_multiple_of(2) && digits.iter().all(|&digit| value(digit).is_some());
-    !digits.is_empty() && (is_hex || from_base64(digits).is_some())
+    !digits.is_empty() && (from_hex(digits).is_some() || from_base64(digits).is_some())
 }
 
 /// Base64 with its padding (RFC 4648, 4).

@@ -143,11 +143,11 @@ fn turned(digest: Digest) -> Digest {
 fn untagged(text: &[u8], escaped: Escaped, asked: Option<Algorithm>) -> Option<Entry> {
     let blank = text.iter().position(|byte| matches!(byte, b' ' | b'\t'))?;
     let (digits, rest) = text.split_at(blank);
-    let parsed = digits::Digits::parse(digits)?;
+    let bytes = digits::bytes(digits)?;
     let digests: Vec<Digest> = Algorithm::ALL
         .into_iter()
         .filter(|&algorithm| asked.is_none_or(|asked| asked == algorithm))
-        .filter_map(|algorithm| parsed.digest(algorithm))
+        .filter_map(|algorithm| digits::digest(algorithm, &bytes))
         .collect();
     if digests.is_empty() {
         return None;

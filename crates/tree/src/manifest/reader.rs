@@ -31,63 +31,40 @@ pub struct Reader<R> {
     asked: Option<Algorithm>,
     pub(super) line: Vec<u8>,
     number: u64,
-    /// What the end of the first line tells of all.
-    returns: Returns,
+    /// Whether a carriage return before the end of a line is a part of the end: the first line tells.
+    ends_with_return: bool,
     is_done: bool,
-}
-
-/// What a carriage return before the end of a line is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Returns {
-    /// A part of the end.
-    End,
-    /// A part of the line.
-    Line,
-}
-
-/// What was found up to the end of a line.
-enum Step {
-    Line,
-    TooLong,
-    End,
 }
 
 impl<R: BufRead> Reader<R> {
     /// Reads lines with this end. With `asked`, only digests of that algorithm count.
     pub fn new(input: R, end: LineEnd, asked: Option<Algorithm>) -> Self {
-        let (line, returns) = (Vec::new(), Returns::Line);
-        Self { input, end, asked, line, number: 0, returns, is_done: false }
+        let line = Vec::new();
+        Self { input, end, asked, line, number: 0, ends_with_return: false, is_done: false }
     }
 
-    /// Reads one line into `line`, without its end.
-    fn step(&mut self) -> io::Result<Step> {
+    /// Reads one line into `line`, without its end. `None`: there is none.
+    fn step(&mut self) -> io::Result<Option<Result<(), Fault>>> {
         self.line.clear();
         let end = self.end.byte();
         let mut limited = (&mut self.input).take(MAX_LINE_BYTES as u64 + 1);
         if limited.read_until(end, &mut self.line)? == 0 {
-            return Ok(Step::End);
+            return Ok(None);
         }
         self.number += 1;
         if self.line.last() == Some(&end) {
             self.line.pop();
         } else if self.line.len() > MAX_LINE_BYTES {
             self.input.skip_until(end)?;
-            return Ok(Step::TooLong);
+            return Ok(Some(Err(Fault::TooLong)));
         }
-        self.strip_return();
-        Ok(Step::Line)
-    }
-
-    fn strip_return(&mut self) {
-        if self.end == LineEnd::Zero || self.line.last() != Some(&b'\r') {
-            return;
+        if self.end != LineEnd::Zero && self.line.last() == Some(&b'\r') {
+            self.ends_with_return |= self.number == 1;
+            if self.ends_with_return {
+                self.line.pop();
+            }
         }
-        if self.number == 1 {
-            self.returns = Returns::End;
-        }
-        if self.returns == Returns::End {
-            self.line.pop();
-        }
+        Ok(Some(Ok(())))
     }
 }
 
@@ -97,9 +74,9 @@ impl<R: BufRead> Iterator for Reader<R> {
     fn next(&mut self) -> Option<io::Result<Line>> {
         while !self.is_done {
             let content = match self.step() {
-                Ok(Step::Line) => parse(&self.line, self.end, self.asked),
-                Ok(Step::TooLong) => Some(Err(Fault::TooLong)),
-                Ok(Step::End) => {
+                Ok(Some(Ok(()))) => parse(&self.line, self.end, self.asked),
+                Ok(Some(Err(fault))) => Some(Err(fault)),
+                Ok(None) => {
                     self.is_done = true;
                     None
                 }

@@ -18,6 +18,9 @@ const LONGEST_BYTES: usize = 1 + 4095 + 1;
 /// What an entry usually takes, generously: so much is read for each that is asked for.
 const USUAL_BYTES: usize = 64;
 
+/// Where the kind stands in a mode (inode(7)).
+const KIND_SHIFT: u32 = 12;
+
 const LIST: &str = "list";
 
 /// Names with their types, in any number.
@@ -169,27 +172,9 @@ fn entry_of(bytes: &[u8]) -> Option<(&CStr, FileType, &[u8])> {
 
 /// Never 0: an entry has one NUL, and that is its end.
 fn code(kind: FileType) -> u8 {
-    match kind {
-        FileType::RegularFile => b'f',
-        FileType::Directory => b'd',
-        FileType::Symlink => b'l',
-        FileType::Fifo => b'p',
-        FileType::Socket => b's',
-        FileType::CharacterDevice => b'c',
-        FileType::BlockDevice => b'b',
-        FileType::Unknown => b'?',
-    }
+    (kind.as_raw_mode() >> KIND_SHIFT) as u8
 }
 
 fn kind_of(code: u8) -> FileType {
-    match code {
-        b'f' => FileType::RegularFile,
-        b'd' => FileType::Directory,
-        b'l' => FileType::Symlink,
-        b'p' => FileType::Fifo,
-        b's' => FileType::Socket,
-        b'c' => FileType::CharacterDevice,
-        b'b' => FileType::BlockDevice,
-        _ => FileType::Unknown,
-    }
+    FileType::from_raw_mode(u32::from(code) << KIND_SHIFT)
 }
