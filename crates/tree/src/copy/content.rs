@@ -120,13 +120,10 @@ impl<'a> Content<'a> {
             return Ok(Copied { bytes_moved: bytes, method, digest, length_bytes: length });
         }
         let mut tally = Tally::default();
-        if length == 0 {
-            return self.sizeless(&job, &mut tally);
-        }
-        let is_sparse = is_sparse(job.facts);
         let (length_bytes, digest) = match self.options.sparse {
+            _ if length == 0 => self.sizeless(&job, &mut tally)?,
             When::Always => (self.with_holes(&job, &pair, &mut tally)?, None),
-            When::Auto if is_sparse => (self.with_holes(&job, &pair, &mut tally)?, None),
+            When::Auto if is_sparse(job.facts) => (self.with_holes(&job, &pair, &mut tally)?, None),
             When::Auto | When::Never => self.whole(&job, &pair, &mut tally)?,
         };
         let digest = match digest {
@@ -209,19 +206,18 @@ impl<'a> Content<'a> {
 
     /// A file that says that it is empty. Those of /proc say so whatever they hold; those of a
     /// block device's filesystem are.
-    fn sizeless(&mut self, job: &FileJob<'_>, tally: &mut Tally) -> Result<Copied, Refusal> {
-        let mut copied = Copied { bytes_moved: 0, method: None, digest: None, length_bytes: 0 };
+    fn sizeless(
+        &mut self,
+        job: &FileJob<'_>,
+        tally: &mut Tally,
+    ) -> Result<(u64, Option<Digest>), Refusal> {
         let mut fingerprint = self.fingerprint();
+        let mut length = 0;
         if rustix::fs::major(job.facts.st_dev) == 0 {
-            let route = whole_route(job, u64::MAX);
-            let moved = self.seen(route, &mut fingerprint)?;
-            tally.add(Method::Sync, moved);
-            copied.bytes_moved = moved;
-            copied.method = tally.most();
-            copied.length_bytes = moved;
+            length = self.seen(whole_route(job, u64::MAX), &mut fingerprint)?;
+            tally.add(Method::Sync, length);
         }
-        copied.digest = fingerprint.map(|fingerprint| fingerprint.finish(copied.length_bytes));
-        Ok(copied)
+        Ok((length, fingerprint.map(|fingerprint| fingerprint.finish(length))))
     }
 
     /// A file without holes, or whose holes are to be filled. Returns where it ended.
@@ -294,14 +290,13 @@ impl<'a> Content<'a> {
         let mut bytes = 0;
         loop {
             let moved = self.transfer.run(method, route.behind(bytes), &mut self.stop);
-            let moved = moved.map_err(refusal)?;
+            let moved = unless_stopped(moved)?;
             tally.add(method, moved.bytes);
             bytes += moved.bytes;
             match moved.end {
-                End::Whole | End::SourceEnded => return Ok(Moved { bytes, end: moved.end }),
-                End::Stopped => return Err(Refusal::because(READ, INTERRUPTED)),
                 End::Unclear => {}
                 End::Cannot(errno) => pair.refuse(method, errno),
+                end => return Ok(Moved { bytes, end }),
             }
             method = Method::Sync;
         }
@@ -320,11 +315,7 @@ impl<'a> Content<'a> {
                 self.transfer.run_seen(route, &mut self.stop, &mut seen)
             }
         };
-        let moved = moved.map_err(refusal)?;
-        match moved.end {
-            End::Stopped => Err(Refusal::because(READ, INTERRUPTED)),
-            _ => Ok(moved.bytes),
-        }
+        Ok(unless_stopped(moved)?.bytes)
     }
 
     fn fingerprint(&self) -> Option<Fingerprint> {
@@ -357,6 +348,16 @@ fn is_sparse(facts: &Stat) -> bool {
 fn whole_route<'a>(job: &FileJob<'a>, length_bytes: u64) -> Route<'a> {
     let FileJob { source, target, moved, .. } = *job;
     Route { source, target, offset_bytes: 0, length_bytes, moved }
+}
+
+/// What was moved.
+///
+/// Errors: which side failed, as an operation; or the user wants to stop.
+fn unless_stopped(moved: Result<Moved, TransferError>) -> Result<Moved, Refusal> {
+    match moved.map_err(refusal)? {
+        Moved { end: End::Stopped, .. } => Err(Refusal::because(READ, INTERRUPTED)),
+        moved => Ok(moved),
+    }
 }
 
 /// Which side failed, as an operation.

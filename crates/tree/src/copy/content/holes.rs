@@ -4,7 +4,7 @@ use flatout_io::transfer::{End, Method, Moved, Route};
 use rustix::fs::{SeekFrom, seek};
 
 use super::methods::Pair;
-use super::{Content, FileJob, INTERRUPTED, READ, Tally, is_sparse, refusal, set_length};
+use super::{Content, FileJob, READ, Tally, is_sparse, refusal, set_length, unless_stopped};
 use crate::copy::failure::Refusal;
 use crate::copy::options::When;
 use crate::file_data;
@@ -57,10 +57,7 @@ impl Content<'_> {
         let result = self.transfer.run_without_zeros(route, &mut self.stop);
         let (moved, written) = result.map_err(refusal)?;
         tally.add(Method::Sync, written);
-        match moved.end {
-            End::Stopped => Err(Refusal::because(READ, INTERRUPTED)),
-            _ => Ok(moved),
-        }
+        unless_stopped(Ok(moved))
     }
 }
 

@@ -167,7 +167,7 @@ impl Place {
             return Err(refused("overwrite", "it is no file any more"));
         }
         refuse_itself(&facts, source)?;
-        close(copy, &file, &facts, source);
+        close_to_others(copy, &file, &facts, source);
         rustix::fs::ftruncate(&file, 0).map_err(target("cut"))?;
         let made = Made::found(&facts);
         Ok(Self { file, made, name: Name::Old, device: facts.st_dev })
@@ -187,7 +187,7 @@ fn temporary(copy: &Copy<'_>, entry: Entry<'_>) -> Result<(OwnedFd, CString), Re
 
 /// Closes a file that is about to get other bytes to all whom the source may be closed to. What is
 /// alike in owner, mode and lists stays as it is: others may be about to open it.
-fn close(copy: &Copy<'_>, file: &OwnedFd, facts: &Stat, source: &Stat) {
+fn close_to_others(copy: &Copy<'_>, file: &OwnedFd, facts: &Stat, source: &Stat) {
     let who = |facts: &Stat| (facts.st_uid, facts.st_gid, facts.st_mode & 0o777);
     let is_alike = who(facts) == who(source) && !copy.attributes.has_list(file.as_fd());
     if !copy.options.preserve.has(Preserve::MODE) || is_alike {
@@ -198,6 +198,7 @@ fn close(copy: &Copy<'_>, file: &OwnedFd, facts: &Stat, source: &Stat) {
     let mode = Mode::from_raw_mode(facts.st_mode & source.st_mode & same_owner);
     let _not_ours = rustix::fs::fchmod(file, mode);
 }
+
 /// Locks a file that bears a temporary name for good until it is complete, so that nobody takes it for
 /// what somebody left.
 fn claim(file: &OwnedFd) -> Result<(), Trouble> {

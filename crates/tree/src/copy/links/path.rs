@@ -103,12 +103,21 @@ fn resolve(root: BorrowedFd<'_>, path: &[u8]) -> Result<Option<OwnedFd>, Refusal
         return Err(Refusal::because(LINK, ODD_PATH));
     }
     let mut here: Option<OwnedFd> = None;
-    for piece in (Pieces { rest: parts }) {
+    let mut rest = parts;
+    while !rest.is_empty() {
+        // As many components as together are no longer than the kernel takes.
+        let mut length = 0;
+        let fits = |part: &&&[u8]| {
+            length += part.len() + usize::from(length > 0);
+            length <= PIECE_BYTES
+        };
+        let (piece, behind) = rest.split_at(rest.iter().take_while(fits).count());
         let above = here.as_ref().map_or(root, AsFd::as_fd);
         match found(descend(above, piece))? {
             Some(below) => here = Some(below),
             None => return Ok(None),
         }
+        rest = behind;
     }
     match here {
         Some(directory) => Ok(Some(directory)),
@@ -127,27 +136,6 @@ fn found(opened: Result<OwnedFd, Errno>) -> Result<Option<OwnedFd>, Refusal> {
 
 fn components(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     path.split(|&byte| byte == b'/').filter(|part| !part.is_empty() && *part != b".")
-}
-
-/// Runs of components that together are no longer than the kernel takes.
-struct Pieces<'a> {
-    rest: &'a [&'a [u8]],
-}
-
-impl<'a> Iterator for Pieces<'a> {
-    type Item = &'a [&'a [u8]];
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let mut length = 0;
-        let fits = |part: &&&[u8]| {
-            length += part.len() + usize::from(length > 0);
-            length <= PIECE_BYTES
-        };
-        let count = self.rest.iter().take_while(fits).count();
-        let (piece, rest) = self.rest.split_at(count);
-        self.rest = rest;
-        (!piece.is_empty()).then_some(piece)
-    }
 }
 
 const DIRECTORY: OFlags =
