@@ -76,25 +76,14 @@ struct Job<'a> {
     facts: &'a Stat,
     kind: FileType,
     made: Made,
-    /// Something is lost that `cp -a` would fail for.
-    /// What was lost for which cp fails.
-    incomplete: Cell<Option<Loss>>,
-    /// Something was lost, be it something for which cp does not fail.
-    has_loss: Cell<bool>,
+    /// What was lost; before anything else, something for which `cp -a` fails.
+    lost: Cell<Option<Loss>>,
 }
 
 impl<'a> Job<'a> {
     fn new(source: Node<'a>, target: Node<'a>, facts: &'a Stat, made: Made) -> Self {
         let kind = FileType::from_raw_mode(facts.st_mode);
-        Self {
-            source,
-            target,
-            facts,
-            kind,
-            made,
-            incomplete: Cell::new(None),
-            has_loss: Cell::new(false),
-        }
+        Self { source, target, facts, kind, made, lost: Cell::new(None) }
     }
 
     /// Whether the target may have other attributes than a new file.
@@ -178,7 +167,7 @@ impl<'a> Attributes<'a> {
     ) -> Result<Completeness, Refusal> {
         let job = Job::new(Node::Open(source), Node::Open(target), facts, made);
         self.finish(&job)?;
-        Ok(if job.has_loss.get() { Completeness::Lacking } else { Completeness::Whole })
+        Ok(job.lost.get().map_or(Completeness::Whole, |_| Completeness::Lacking))
     }
 
     /// Finishes a directory, new or merged into, after all that is in it.
@@ -263,7 +252,7 @@ impl<'a> Attributes<'a> {
     fn apply(&self, job: &Job<'_>, found: Option<&Stat>) -> Result<bool, Refusal> {
         let applied = self.set_all(job, found);
         // One that failed is counted as such.
-        if let (Ok(_), Some(loss)) = (&applied, job.incomplete.get()) {
+        if let (Ok(_), Some(loss)) = (&applied, job.lost.get().filter(|loss| loss.fails_cp())) {
             self.incomplete.fetch_add(1, Ordering::Relaxed);
             self.remarks.name(loss, job.source.shown());
         }
@@ -336,10 +325,8 @@ impl<'a> Attributes<'a> {
 
     /// Says once that something is not kept on the filesystem of the target.
     fn lose(&self, job: &Job<'_>, loss: Loss, cause: Option<Errno>) {
-        job.has_loss.set(true);
-        if loss.fails_cp() {
-            job.incomplete.set(Some(loss));
-        }
+        let graver = job.lost.get().filter(|lost| lost.fails_cp() && !loss.fails_cp());
+        job.lost.set(graver.or(Some(loss)));
         let device = match job.made.inheritance.device {
             0 => job.target.stat().map_or(0, |facts| facts.st_dev as _),
             device => device,
