@@ -6,12 +6,13 @@
 //! - [`compare`]: is one tree a copy of another, and how faithful;
 //! - [`mod@copy`]: trees copied;
 //! - [`item`]: a file to be read, and where it is;
-//! - [`directory_stack`]: down a tree and up again, by descriptor;
+//! - `directory_stack`: down a tree and up again, by descriptor;
+//! - `file_data`: the bytes and holes of an open file;
 //! - [`mod@remove`]: a tree taken away;
 //! - [`mod@visit`]: every entry of a tree, for whoever wants to look;
 //! - [`walk`]: the files of a tree, in order;
 //! - [`manifest`]: digests and names as lines of text;
-//! - [`spool`]: bytes and names that may be more than memory takes;
+//! - `spool`: bytes and names that may be more than memory takes;
 //! - [`sum`]: digests of many files, and of large ones in parts, by the threads of the caller.
 
 #![forbid(unsafe_code)]
