@@ -13,7 +13,7 @@ use super::names::{
 };
 use super::predictions::{
     has_known_attributes, has_one_inode_twice, has_planned_bits, has_time_of_its_own,
-    is_alike_already, is_either_way, is_end_of_new, is_left_by_device, is_locked_out,
+    is_alike_already, is_either_way, is_end_of_new, is_left_by_failure, is_locked_out,
     is_refused_special_replaced, is_special, is_special_behind_name, is_special_still,
 };
 
@@ -269,9 +269,9 @@ pub const RULES: &[Rule] = &[
         changes_exit: never,
     },
     Rule {
-        name: "a device that nobody may make leaves what a later symlink refers to",
+        name: "what cannot be made or read leaves what a later symlink refers to",
         sentence: SURVIVES,
-        allows: |facts, place, _| is_left_by_device(facts, place),
+        allows: |facts, place, _| is_left_by_failure(facts, place),
         changes_exit: never,
     },
     Rule {

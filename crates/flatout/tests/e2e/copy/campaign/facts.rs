@@ -135,9 +135,11 @@ impl<'a> Facts<'a> {
     /// Whether a file comes across a symlink that leads to something, but to no directory.
     pub fn leads_to_no_directory(&self, place: &[u8]) -> bool {
         let end = self.end_under_file(place).and_then(|end| self.before(end));
-        // Replaced by what came earlier; its own source was then refused.
-        let is_replaced =
-            self.trial.flatout.code == Some(1) && self.is(place, State::CopiedEarlier);
+        // Replaced by what another operand brings; its own source was refused.
+        let is_replaced = self.trial.flatout.code == Some(1)
+            && (self.is(place, State::CopiedEarlier)
+                || self.sources.get(place).is_some_and(|pairs| pairs.len() > 1)
+                    && self.is(place, State::Copied));
         end.is_some_and(|end| end.kind != Kind::Directory)
             && (is_replaced || !self.is_own_source(place))
     }

@@ -144,19 +144,24 @@ pub fn is_end_of_new(facts: &Facts<'_>, place: &[u8]) -> bool {
     facts.is_planned(place) && facts.sources.keys().any(|target| leads_here(target))
 }
 
-/// A device of an earlier operand could not be made, so what was there stays, and the symlink or the
-/// directory that comes is refused, with all that is in it.
-pub fn is_left_by_device(facts: &Facts<'_>, place: &[u8]) -> bool {
+/// What an earlier operand brings could not be made, so what was there stays, and the symlink or
+/// the directory that comes is refused, with all that is in it. cp has removed it by then: for a
+/// device, and one of several names also for a file, which then could not be read.
+pub fn is_left_by_failure(facts: &Facts<'_>, place: &[u8]) -> bool {
     let above = (0..place.len()).filter(|at| place[*at] == b'/').map(|at| &place[..at]);
     let is_refused =
-        |above: &[u8]| facts.sources.contains_key(above) && is_left_by_device_itself(facts, above);
-    is_left_by_device_itself(facts, place)
+        |above: &[u8]| facts.sources.contains_key(above) && is_left_by_failure_itself(facts, above);
+    is_left_by_failure_itself(facts, place)
         || facts.is(place, State::Absent) && above.into_iter().any(is_refused)
 }
 
-fn is_left_by_device_itself(facts: &Facts<'_>, place: &[u8]) -> bool {
-    let is_device =
-        |entry: &&Entry| [Kind::CharacterDevice, Kind::BlockDevice].contains(&entry.kind);
+fn is_left_by_failure_itself(facts: &Facts<'_>, place: &[u8]) -> bool {
+    let has_names = !facts.other_names(place).is_empty();
+    let is_failure = |entry: &&Entry| match entry.kind {
+        Kind::CharacterDevice | Kind::BlockDevice => true,
+        Kind::File => has_names && entry.mode & 0o444 != 0o444,
+        _ => false,
+    };
     let refers = |pair: &&Pair| {
         let is_directory = facts.meeting(&pair.source) == Meeting::Is(Kind::Directory);
         let hops = facts.trial.hops.get(&pair.source);
@@ -164,7 +169,7 @@ fn is_left_by_device_itself(facts: &Facts<'_>, place: &[u8]) -> bool {
     };
     let trial = facts.trial;
     !trial.case.is_privileged()
-        && facts.source_entries(place).iter().any(is_device)
+        && facts.source_entries(place).iter().any(is_failure)
         && facts.sources[place].last().is_some_and(refers)
         && facts.is(place, State::Before)
         && (trial.cp.code, trial.flatout.code) == (Some(1), Some(1))
