@@ -1,18 +1,32 @@
-//! The stream kernels of x86-64: one module per instruction set, all made by one macro.
+//! The stream kernels of x86-64: what each does with a vector stands here once per instruction set
+//! (`three_operands`, `two_operands`); how it goes through the arrays is the order.
 //!
-//! A kernel goes through its arrays in steps of four vectors. Pointers are moved on rather than
-//! indexed, because an indexed operand costs a slot more in the front end of several cores. For
-//! arrays that no near cache holds there is another order: [`far`].
+//! The near order takes steps of four vectors. Pointers are moved on rather than indexed, because
+//! an indexed operand costs a slot more in the front end of several cores. For arrays that no near
+//! cache holds there is another order: [`far`].
 
 use std::arch::asm;
 
 use super::Run;
 
-/// The same instructions once per offset, which stands between the two texts of each.
-macro_rules! unrolled {
-    ([$($offset:literal)+] $pieces:tt) => { concat!($(unrolled!(@one $offset $pieces)),+) };
-    (@one $offset:literal [$($before:expr, $after:expr);+]) => {
-        concat!($($before, $offset, $after, "\n"),+)
+/// Instructions once per offset: `\o` stands for the offset and `\v` for the kind of register.
+macro_rules! each {
+    ($vector:literal, $offsets:literal, $text:expr) => {
+        vectors!($vector, concat!(".irp o,", $offsets, "\n", $text, "\n.endr\n"))
+    };
+}
+
+/// Instructions in which `\v` stands for the kind of register.
+macro_rules! vectors {
+    ($vector:literal, $text:expr) => {
+        concat!(".irp v,", $vector, "\n", $text, "\n.endr\n")
+    };
+}
+
+/// Instructions four times: `\c` stands for 0 to 3.
+macro_rules! four {
+    ($text:expr) => {
+        concat!(".irp c,0,1,2,3\n", $text, "\n.endr\n")
     };
 }
 
@@ -23,11 +37,37 @@ macro_rules! advance {
     };
 }
 
-pub(super) mod far;
+/// Assembly to which all vector registers are given up; `xmm15` begins with the factor.
+macro_rules! vector_asm {
+    ($run:ident, $($part:tt)*) => {
+        asm!(
+            $($part)*
+            out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _,
+            out("xmm4") _, out("xmm5") _, out("xmm6") _, out("xmm7") _,
+            out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _,
+            out("xmm12") _, out("xmm13") _, out("xmm14") _,
+            inout("xmm15") $run.value => _,
+            options(nostack),
+        )
+    };
+}
 
-/// A kernel: what comes before the passes, a step, and what comes after the passes.
-macro_rules! kernel {
-    ($name:ident, $before:expr, $step:expr, $after:expr) => {
+/// A kernel in the near order: registers with the offsets and the length of a step; how it stores,
+/// and what it reads beside; what comes before the passes, what is done with each vector, and what
+/// comes after the passes.
+macro_rules! near {
+    (
+        $name:ident ($vector:literal, $offsets:literal, $step:literal)
+        $store:ident [$($read:ident)*], $before:expr, $each:expr, $after:expr
+    ) => {
+        near!(
+            @function $name,
+            vectors!($vector, $before),
+            concat!(each!($vector, $offsets, $each), advance!($step t $($read)*)),
+            $after
+        );
+    };
+    (@function $name:ident, $before:expr, $step:expr, $after:expr) => {
         /// Contract: that of [`super::super::Body`].
         pub(in super::super) unsafe fn $name(run: &Run) {
             // SAFETY: the pointers stay within `length_bytes` of where they begin, because the
@@ -35,7 +75,8 @@ macro_rules! kernel {
             // has the instructions. Stack and direction flag are left alone, and all vector
             // registers are given up.
             unsafe {
-                asm!(
+                vector_asm!(
+                    run,
                     $before,
                     "2:",
                     "mov {t}, {target}",
@@ -60,12 +101,6 @@ macro_rules! kernel {
                     end = in(reg) run.target.wrapping_add(run.length_bytes),
                     sums = in(reg) run.sums,
                     passes = inout(reg) run.passes => _,
-                    out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _,
-                    out("xmm4") _, out("xmm5") _, out("xmm6") _, out("xmm7") _,
-                    out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _,
-                    out("xmm12") _, out("xmm13") _, out("xmm14") _,
-                    inout("xmm15") run.value => _,
-                    options(nostack),
                 );
             }
         }
@@ -75,7 +110,7 @@ macro_rules! kernel {
 /// Which function does what.
 macro_rules! bodies {
     () => {
-        pub(in super::super) fn body(kernel: Kernel) -> Option<Body> {
+        pub(in crate::stream) fn body(kernel: Kernel) -> Option<Body> {
             match kernel {
                 Kernel::Read => Some(read),
                 Kernel::Write => Some(write),
@@ -92,253 +127,144 @@ macro_rules! bodies {
     };
 }
 
-/// The kernels of AVX2 and of AVX-512F differ in the name of the registers, in the offsets of four
-/// of them in memory, and in the length of a step.
+/// All kernels but `read`, in instructions of three operands: AVX2 and AVX-512F differ in the name
+/// of the registers, and in the offsets that `$vectors` tells the order.
 macro_rules! three_operands {
-    ($r:literal, $offsets:tt, $step:literal) => {
+    ($order:ident $vectors:tt) => {
+        three_operands!(
+            @stores $order $vectors cached "vmovupd" write copy triad
+        );
+        three_operands!(
+            @stores $order $vectors streamed "vmovntpd" nt_write nt_copy nt_triad
+        );
+        $order!(
+            scale $vectors cached [f], "vbroadcastsd \\v\\()15, xmm15",
+            "vmulpd \\v\\()0, \\v\\()15, [{f} + \\o]\nvmovupd [{t} + \\o], \\v\\()0",
+            "vzeroupper"
+        );
+        $order!(
+            add $vectors cached [f s], "",
+            "vmovupd \\v\\()0, [{f} + \\o]\nvaddpd \\v\\()0, \\v\\()0, [{s} + \\o]\n\
+             vmovupd [{t} + \\o], \\v\\()0",
+            "vzeroupper"
+        );
+    };
+    (
+        @stores $order:ident $vectors:tt $store:ident $move:literal
+        $write:ident $copy:ident $triad:ident
+    ) => {
+        $order!(
+            $write $vectors $store [], "vbroadcastsd \\v\\()15, xmm15",
+            concat!($move, " [{t} + \\o], \\v\\()15"),
+            "vzeroupper"
+        );
+        $order!(
+            $copy $vectors $store [f], "",
+            concat!("vmovupd \\v\\()0, [{f} + \\o]\n", $move, " [{t} + \\o], \\v\\()0"),
+            "vzeroupper"
+        );
+        $order!(
+            $triad $vectors $store [f s], "vbroadcastsd \\v\\()15, xmm15",
+            concat!(
+                "vmovupd \\v\\()0, [{s} + \\o]\nvfmadd213pd \\v\\()0, \\v\\()15, [{f} + \\o]\n",
+                $move, " [{t} + \\o], \\v\\()0"
+            ),
+            "vzeroupper"
+        );
+    };
+}
+
+/// All kernels but `read`, in the instructions of SSE2: multiplication and addition are two.
+macro_rules! two_operands {
+    ($order:ident $vectors:tt) => {
+        two_operands!(@stores $order $vectors cached "movaps" write copy triad);
+        two_operands!(@stores $order $vectors streamed "movntps" nt_write nt_copy nt_triad);
+        $order!(
+            scale $vectors cached [f], "unpcklpd xmm15, xmm15",
+            "movaps xmm0, [{f} + \\o]\nmulpd xmm0, xmm15\nmovaps [{t} + \\o], xmm0",
+            ""
+        );
+        $order!(
+            add $vectors cached [f s], "",
+            "movaps xmm0, [{f} + \\o]\naddpd xmm0, [{s} + \\o]\nmovaps [{t} + \\o], xmm0",
+            ""
+        );
+    };
+    (
+        @stores $order:ident $vectors:tt $store:ident $move:literal
+        $write:ident $copy:ident $triad:ident
+    ) => {
+        $order!(
+            $write $vectors $store [], "unpcklpd xmm15, xmm15",
+            concat!($move, " [{t} + \\o], xmm15"),
+            ""
+        );
+        $order!(
+            $copy $vectors $store [f], "",
+            concat!("movaps xmm0, [{f} + \\o]\n", $move, " [{t} + \\o], xmm0"),
+            ""
+        );
+        $order!(
+            $triad $vectors $store [f s], "unpcklpd xmm15, xmm15",
+            concat!(
+                "movaps xmm0, [{s} + \\o]\nmulpd xmm0, xmm15\naddpd xmm0, [{f} + \\o]\n",
+                $move, " [{t} + \\o], xmm0"
+            ),
+            ""
+        );
+    };
+}
+
+pub(super) mod far;
+
+/// The near kernels of an instruction set, from its table. `read` stands beside it: four sums are
+/// under way at a time, so as not to wait for one another.
+macro_rules! near_kernels {
+    ($table:ident, $vectors:tt, $zero:literal, $sum:expr, $end:expr) => {
         use std::arch::asm;
 
         use super::super::{Body, Kernel, Run};
 
         bodies!();
-
-        kernel!(
-            read,
-            zeroed!(),
-            three_operands!(@sum $r $offsets $step),
-            three_operands!(@end $r $offsets)
-        );
-        kernel!(
-            write,
-            concat!("vbroadcastsd ", $r, "15, xmm15"),
-            concat!(
-                unrolled!($offsets ["vmovupd [{t} + ", concat!("], ", $r, "15")]),
-                advance!($step t)
-            ),
-            "vzeroupper"
-        );
-        kernel!(
-            nt_write,
-            concat!("vbroadcastsd ", $r, "15, xmm15"),
-            concat!(
-                unrolled!($offsets ["vmovntpd [{t} + ", concat!("], ", $r, "15")]),
-                advance!($step t)
-            ),
-            "vzeroupper"
-        );
-        kernel!(
-            copy,
-            "",
-            concat!(
-                unrolled!($offsets [
-                    concat!("vmovupd ", $r, "0, [{f} + "), "]";
-                    "vmovupd [{t} + ", concat!("], ", $r, "0")
-                ]),
-                advance!($step t f)
-            ),
-            "vzeroupper"
-        );
-        kernel!(
-            nt_copy,
-            "",
-            concat!(
-                unrolled!($offsets [
-                    concat!("vmovupd ", $r, "0, [{f} + "), "]";
-                    "vmovntpd [{t} + ", concat!("], ", $r, "0")
-                ]),
-                advance!($step t f)
-            ),
-            "vzeroupper"
-        );
-        kernel!(
-            scale,
-            concat!("vbroadcastsd ", $r, "15, xmm15"),
-            concat!(
-                unrolled!($offsets [
-                    concat!("vmulpd ", $r, "0, ", $r, "15, [{f} + "), "]";
-                    "vmovupd [{t} + ", concat!("], ", $r, "0")
-                ]),
-                advance!($step t f)
-            ),
-            "vzeroupper"
-        );
-        kernel!(
-            add,
-            "",
-            concat!(
-                unrolled!($offsets [
-                    concat!("vmovupd ", $r, "0, [{f} + "), "]";
-                    concat!("vaddpd ", $r, "0, ", $r, "0, [{s} + "), "]";
-                    "vmovupd [{t} + ", concat!("], ", $r, "0")
-                ]),
-                advance!($step t f s)
-            ),
-            "vzeroupper"
-        );
-        kernel!(
-            triad,
-            concat!("vbroadcastsd ", $r, "15, xmm15"),
-            concat!(
-                unrolled!($offsets [
-                    concat!("vmovupd ", $r, "0, [{s} + "), "]";
-                    concat!("vfmadd213pd ", $r, "0, ", $r, "15, [{f} + "), "]";
-                    "vmovupd [{t} + ", concat!("], ", $r, "0")
-                ]),
-                advance!($step t f s)
-            ),
-            "vzeroupper"
-        );
-        kernel!(
-            nt_triad,
-            concat!("vbroadcastsd ", $r, "15, xmm15"),
-            concat!(
-                unrolled!($offsets [
-                    concat!("vmovupd ", $r, "0, [{s} + "), "]";
-                    concat!("vfmadd213pd ", $r, "0, ", $r, "15, [{f} + "), "]";
-                    "vmovntpd [{t} + ", concat!("], ", $r, "0")
-                ]),
-                advance!($step t f s)
-            ),
-            "vzeroupper"
-        );
+        $table!(near $vectors);
+        near!(@function read, four!($zero), $sum, $end);
     };
-    (@sum $r:literal [$o0:literal $o1:literal $o2:literal $o3:literal] $step:literal) => {
-        concat!(
-            "vpaddq ", $r, "0, ", $r, "0, [{f} + ", $o0, "]\n",
-            "vpaddq ", $r, "1, ", $r, "1, [{f} + ", $o1, "]\n",
-            "vpaddq ", $r, "2, ", $r, "2, [{f} + ", $o2, "]\n",
-            "vpaddq ", $r, "3, ", $r, "3, [{f} + ", $o3, "]\n",
-            advance!($step t f)
-        )
-    };
-    (@end $r:literal [$o0:literal $o1:literal $o2:literal $o3:literal]) => {
-        concat!(
-            "vmovupd [{sums} + ", $o0, "], ", $r, "0\n",
-            "vmovupd [{sums} + ", $o1, "], ", $r, "1\n",
-            "vmovupd [{sums} + ", $o2, "], ", $r, "2\n",
-            "vmovupd [{sums} + ", $o3, "], ", $r, "3\n",
-            "vzeroupper"
-        )
+    ($vector:literal, $bytes:literal, $step:literal, $offsets:literal) => {
+        near_kernels!(
+            three_operands, ($vector, $offsets, $step), "vpxor xmm\\c, xmm\\c, xmm\\c",
+            concat!(
+                vectors!(
+                    $vector,
+                    four!(concat!("vpaddq \\v\\c, \\v\\c, [{f} + ", $bytes, "*\\c]"))
+                ),
+                advance!($step t f)
+            ),
+            concat!(
+                vectors!(
+                    $vector,
+                    four!(concat!("vmovupd [{sums} + ", $bytes, "*\\c], \\v\\c"))
+                ),
+                "vzeroupper"
+            )
+        );
     };
 }
 
-/// Four whole vector registers set to zero.
-macro_rules! zeroed {
-    () => {
-        "vpxor xmm0, xmm0, xmm0\nvpxor xmm1, xmm1, xmm1\n\
-         vpxor xmm2, xmm2, xmm2\nvpxor xmm3, xmm3, xmm3"
-    };
-}
-
-/// 64 bytes at a time.
 pub(super) mod avx512 {
-    three_operands!("zmm", [0 64 128 192], 256);
+    near_kernels!("zmm", 64, 256, "0,64,128,192");
 }
 
-/// 32 bytes at a time.
 pub(super) mod avx2 {
-    three_operands!("ymm", [0 32 64 96], 128);
+    near_kernels!("ymm", 32, 128, "0,32,64,96");
 }
 
-/// 16 bytes at a time; multiplication and addition are two instructions.
 pub(super) mod sse2 {
-    use std::arch::asm;
-
-    use super::super::{Body, Kernel, Run};
-
-    bodies!();
-
-    kernel!(
-        read,
-        "pxor xmm0, xmm0\npxor xmm1, xmm1\npxor xmm2, xmm2\npxor xmm3, xmm3",
-        concat!(
-            "paddq xmm0, [{f}]\npaddq xmm1, [{f} + 16]\n",
-            "paddq xmm2, [{f} + 32]\npaddq xmm3, [{f} + 48]\n",
-            advance!(64 t f)
-        ),
-        "movups [{sums}], xmm0\nmovups [{sums} + 16], xmm1\n\
-         movups [{sums} + 32], xmm2\nmovups [{sums} + 48], xmm3"
-    );
-    kernel!(
-        write,
-        "unpcklpd xmm15, xmm15",
-        concat!(unrolled!([0 16 32 48] ["movaps [{t} + ", "], xmm15"]), advance!(64 t)),
-        ""
-    );
-    kernel!(
-        nt_write,
-        "unpcklpd xmm15, xmm15",
-        concat!(unrolled!([0 16 32 48] ["movntps [{t} + ", "], xmm15"]), advance!(64 t)),
-        ""
-    );
-    kernel!(
-        copy,
-        "",
-        concat!(
-            unrolled!([0 16 32 48] ["movaps xmm0, [{f} + ", "]"; "movaps [{t} + ", "], xmm0"]),
-            advance!(64 t f)
-        ),
-        ""
-    );
-    kernel!(
-        nt_copy,
-        "",
-        concat!(
-            unrolled!([0 16 32 48] ["movaps xmm0, [{f} + ", "]"; "movntps [{t} + ", "], xmm0"]),
-            advance!(64 t f)
-        ),
-        ""
-    );
-    kernel!(
-        scale,
-        "unpcklpd xmm15, xmm15",
-        concat!(
-            unrolled!([0 16 32 48] [
-                "movaps xmm0, [{f} + ", "]\nmulpd xmm0, xmm15";
-                "movaps [{t} + ", "], xmm0"
-            ]),
-            advance!(64 t f)
-        ),
-        ""
-    );
-    kernel!(
-        add,
-        "",
-        concat!(
-            unrolled!([0 16 32 48] [
-                "movaps xmm0, [{f} + ", "]";
-                "addpd xmm0, [{s} + ", "]";
-                "movaps [{t} + ", "], xmm0"
-            ]),
-            advance!(64 t f s)
-        ),
-        ""
-    );
-    kernel!(
-        triad,
-        "unpcklpd xmm15, xmm15",
-        concat!(
-            unrolled!([0 16 32 48] [
-                "movaps xmm0, [{s} + ", "]\nmulpd xmm0, xmm15";
-                "addpd xmm0, [{f} + ", "]";
-                "movaps [{t} + ", "], xmm0"
-            ]),
-            advance!(64 t f s)
-        ),
-        ""
-    );
-    kernel!(
-        nt_triad,
-        "unpcklpd xmm15, xmm15",
-        concat!(
-            unrolled!([0 16 32 48] [
-                "movaps xmm0, [{s} + ", "]\nmulpd xmm0, xmm15";
-                "addpd xmm0, [{f} + ", "]";
-                "movntps [{t} + ", "], xmm0"
-            ]),
-            advance!(64 t f s)
-        ),
-        ""
+    near_kernels!(
+        two_operands,
+        ("xmm", "0,16,32,48", 64),
+        "pxor xmm\\c, xmm\\c",
+        concat!(four!("paddq xmm\\c, [{f} + 16*\\c]"), advance!(64 t f)),
+        four!("movups [{sums} + 16*\\c], xmm\\c")
     );
 }
 

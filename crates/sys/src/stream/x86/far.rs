@@ -64,9 +64,13 @@ unsafe fn split(run: &Run, far: Body, near: Body) {
     unsafe { run.sums.cast::<[u64; 32]>().write_unaligned(sums) };
 }
 
-/// A kernel: what comes before all, what is done with a line of each page, what comes after all.
-macro_rules! far_kernel {
-    ($name:ident, $near:path, $before:expr, $lines:expr, $after:expr) => {
+/// A kernel in the far order: registers with the offsets of a line of each page; how it stores, and
+/// what it reads beside; what comes before all, what is done with each vector, what comes after all.
+macro_rules! far {
+    (
+        $name:ident ($vector:literal, $offsets:literal)
+        $store:ident [$($read:ident)*], $before:expr, $each:expr, $after:expr
+    ) => {
         /// Contract: that of [`Body`].
         unsafe fn $name(run: &Run) {
             /// Contract: that of [`Body`], for whole stretches and one pass.
@@ -76,21 +80,23 @@ macro_rules! far_kernel {
                 // CPU has the instructions. Prefetches beyond the end touch nothing. Stack and
                 // direction flag are left alone, and all vector registers are given up.
                 unsafe {
-                    asm!(
-                        $before,
+                    vector_asm!(
+                        run,
+                        vectors!($vector, $before),
                         "2:",
                         "mov {lines:e}, 64",
                         ".p2align 6",
                         "3:",
-                        $lines,
+                        $(ahead!("prefetcht0" $read),)*
+                        far!(@own $store),
+                        each!($vector, $offsets, $each),
+                        advance!(64 t f s),
                         "dec {lines:e}",
                         "jnz 3b",
-                        "add {t}, 28672",
-                        "add {f}, 28672",
-                        "add {s}, 28672",
+                        advance!(28672 t f s),
                         "cmp {t}, {end}",
                         "jb 2b",
-                        $after,
+                        vectors!($vector, $after),
                         "# {sums}",
                         t = inout(reg) run.target => _,
                         f = inout(reg) run.first => _,
@@ -98,209 +104,78 @@ macro_rules! far_kernel {
                         end = in(reg) run.target.wrapping_add(run.length_bytes),
                         sums = in(reg) run.sums,
                         lines = out(reg) _,
-                        out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _,
-                        out("xmm4") _, out("xmm5") _, out("xmm6") _, out("xmm7") _,
-                        out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _,
-                        out("xmm12") _, out("xmm13") _, out("xmm14") _,
-                        inout("xmm15") run.value => _,
-                        options(nostack),
                     );
                 }
             }
             // SAFETY: the caller's promise; both are this kernel.
-            unsafe { split(run, stretches, $near) }
+            unsafe { split(run, stretches, near::$name) }
         }
     };
+    // Lines that are written through the cache are fetched to be owned.
+    (@own cached) => { ahead!("prefetchw" t) };
+    (@own streamed) => { "" };
+    (@own nothing) => { "" };
 }
 
-/// Which function does what.
-macro_rules! far_bodies {
-    () => {
-        pub(super) fn body(kernel: Kernel) -> Option<Body> {
-            match kernel {
-                Kernel::Read => Some(read),
-                Kernel::Write => Some(write),
-                Kernel::NtWrite => Some(nt_write),
-                Kernel::Copy => Some(copy),
-                Kernel::NtCopy => Some(nt_copy),
-                Kernel::Scale => Some(scale),
-                Kernel::Add => Some(add),
-                Kernel::Triad => Some(triad),
-                Kernel::NtTriad => Some(nt_triad),
-                Kernel::RepMovsb | Kernel::Memcpy => None,
-            }
-        }
-    };
-}
-
-/// Asks for the lines four ahead, one per page: to be read (`ahead`) or to be written (`owned`).
+/// Asks for the lines four ahead, one per page.
 macro_rules! ahead {
-    ($pointer:literal) => {
-        ahead!(@all "prefetcht0 [{" $pointer)
-    };
-    (owned $pointer:literal) => {
-        ahead!(@all "prefetchw [{" $pointer)
-    };
-    (@all $before:literal $pointer:literal) => {
-        unrolled!([256 4352 8448 12544 16640 20736 24832 28928]
-            [concat!($before, $pointer, "} + "), "]"])
+    ($prefetch:literal $pointer:ident) => {
+        concat!(
+            ".irp o,256,4352,8448,12544,16640,20736,24832,28928\n",
+            $prefetch,
+            " [{",
+            stringify!($pointer),
+            "} + \\o]\n.endr"
+        )
     };
 }
 
-/// The far kernels of an instruction set with three operands: its near module, the name of its
-/// registers, and the offsets of a line of each page.
-macro_rules! three_operands {
-    ($near:ident, $r:literal, $offsets:tt) => {
+/// The far kernels of an instruction set, from its table; only `read` stands beside it.
+macro_rules! far_kernels {
+    ($near:ident, $table:ident, $vectors:tt, $zero:literal, $sum:literal, $end:literal) => {
         use std::arch::asm;
 
         use super::super::$near as near;
         use super::{Body, Kernel, Run, split};
 
-        far_bodies!();
-
-        far_kernel!(
-            read,
-            near::read,
-            "vpxor xmm0, xmm0, xmm0",
-            concat!(
-                ahead!("f"),
-                unrolled!($offsets [concat!("vpaddq ", $r, "0, ", $r, "0, [{f} + "), "]"]),
-                advance!(64 t f s)
-            ),
-            concat!("vmovupd [{sums}], ", $r, "0\nvzeroupper")
-        );
-        far_kernel!(
-            write,
-            near::write,
-            concat!("vbroadcastsd ", $r, "15, xmm15"),
-            concat!(
-                ahead!(owned "t"),
-                unrolled!($offsets [
-                    "vmovupd [{t} + ", concat!("], ", $r, "15")
-                ]),
-                advance!(64 t f s)
-            ),
-            "vzeroupper"
-        );
-        far_kernel!(
-            nt_write,
-            near::nt_write,
-            concat!("vbroadcastsd ", $r, "15, xmm15"),
-            concat!(
-                unrolled!($offsets [
-                    "vmovntpd [{t} + ", concat!("], ", $r, "15")
-                ]),
-                advance!(64 t f s)
-            ),
-            "vzeroupper"
-        );
-        far_kernel!(
-            copy,
-            near::copy,
-            "",
-            concat!(
-                ahead!("f"),
-                ahead!(owned "t"),
-                unrolled!($offsets [
-                    concat!("vmovupd ", $r, "0, [{f} + "), "]";
-                    "vmovupd [{t} + ", concat!("], ", $r, "0")
-                ]),
-                advance!(64 t f s)
-            ),
-            "vzeroupper"
-        );
-        far_kernel!(
-            nt_copy,
-            near::nt_copy,
-            "",
-            concat!(
-                ahead!("f"),
-                unrolled!($offsets [
-                    concat!("vmovupd ", $r, "0, [{f} + "), "]";
-                    "vmovntpd [{t} + ", concat!("], ", $r, "0")
-                ]),
-                advance!(64 t f s)
-            ),
-            "vzeroupper"
-        );
-        far_kernel!(
-            scale,
-            near::scale,
-            concat!("vbroadcastsd ", $r, "15, xmm15"),
-            concat!(
-                ahead!("f"),
-                ahead!(owned "t"),
-                unrolled!($offsets [
-                    concat!("vmulpd ", $r, "0, ", $r, "15, [{f} + "), "]";
-                    "vmovupd [{t} + ", concat!("], ", $r, "0")
-                ]),
-                advance!(64 t f s)
-            ),
-            "vzeroupper"
-        );
-        far_kernel!(
-            add,
-            near::add,
-            "",
-            concat!(
-                ahead!("f"),
-                ahead!("s"),
-                ahead!(owned "t"),
-                unrolled!($offsets [
-                    concat!("vmovupd ", $r, "0, [{f} + "), "]";
-                    concat!("vaddpd ", $r, "0, ", $r, "0, [{s} + "), "]";
-                    "vmovupd [{t} + ", concat!("], ", $r, "0")
-                ]),
-                advance!(64 t f s)
-            ),
-            "vzeroupper"
-        );
-        far_kernel!(
-            triad,
-            near::triad,
-            concat!("vbroadcastsd ", $r, "15, xmm15"),
-            concat!(
-                ahead!("f"),
-                ahead!("s"),
-                ahead!(owned "t"),
-                unrolled!($offsets [
-                    concat!("vmovupd ", $r, "0, [{s} + "), "]";
-                    concat!("vfmadd213pd ", $r, "0, ", $r, "15, [{f} + "), "]";
-                    "vmovupd [{t} + ", concat!("], ", $r, "0")
-                ]),
-                advance!(64 t f s)
-            ),
-            "vzeroupper"
-        );
-        far_kernel!(
-            nt_triad,
-            near::nt_triad,
-            concat!("vbroadcastsd ", $r, "15, xmm15"),
-            concat!(
-                ahead!("f"),
-                ahead!("s"),
-                unrolled!($offsets [
-                    concat!("vmovupd ", $r, "0, [{s} + "), "]";
-                    concat!("vfmadd213pd ", $r, "0, ", $r, "15, [{f} + "), "]";
-                    "vmovntpd [{t} + ", concat!("], ", $r, "0")
-                ]),
-                advance!(64 t f s)
-            ),
-            "vzeroupper"
+        bodies!();
+        $table!(far $vectors);
+        far!(read $vectors nothing [f], $zero, $sum, $end);
+    };
+    ($near:ident, $vectors:tt) => {
+        far_kernels!(
+            $near, three_operands, $vectors, "vpxor xmm0, xmm0, xmm0",
+            "vpaddq \\v\\()0, \\v\\()0, [{f} + \\o]", "vmovupd [{sums}], \\v\\()0\nvzeroupper"
         );
     };
 }
 
-/// 64 bytes at a time.
 mod avx512 {
-    three_operands!(avx512, "zmm", [0 4096 8192 12288 16384 20480 24576 28672]);
+    far_kernels!(avx512, ("zmm", "0,4096,8192,12288,16384,20480,24576,28672"));
 }
 
-/// 32 bytes at a time.
 mod avx2 {
-    three_operands!(avx2, "ymm", [
-        0 32 4096 4128 8192 8224 12288 12320 16384 16416 20480 20512 24576 24608 28672 28704
-    ]);
+    far_kernels!(
+        avx2,
+        (
+            "ymm",
+            "0,32,4096,4128,8192,8224,12288,12320,16384,16416,20480,20512,24576,24608,28672,28704"
+        )
+    );
 }
 
-mod sse2;
+mod sse2 {
+    far_kernels!(
+        sse2,
+        two_operands,
+        (
+            "xmm",
+            "0,16,32,48,4096,4112,4128,4144,8192,8208,8224,8240,12288,12304,12320,12336,\
+             16384,16400,16416,16432,20480,20496,20512,20528,24576,24592,24608,24624,\
+             28672,28688,28704,28720"
+        ),
+        "pxor xmm0, xmm0",
+        "paddq xmm0, [{f} + \\o]",
+        "movups [{sums}], xmm0"
+    );
+}
