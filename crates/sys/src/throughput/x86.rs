@@ -86,179 +86,106 @@ macro_rules! aim {
     };
 }
 
-/// The numbers of twelve chains, and of the wide loop's.
-macro_rules! twelve {
-    () => {
-        "0,1,2,3,4,5,6,7,8,9,10,11"
-    };
-}
-macro_rules! all_24 {
-    () => {
-        concat!(twelve!(), ",12,13,14,15,16,17,18,19,20,21,22,23")
-    };
-}
-
-/// Loads the chains of that list, and the constants from register `first` on.
-macro_rules! load {
-    ($register:literal, $move:literal) => {
-        load!($register, $move, twelve!(), "12,13,14,15")
-    };
-    ($register:literal, $move:literal, $list:expr, $constants:literal) => {
-        concat!(
-            ".irp c,",
-            $list,
-            "\n",
-            $move,
-            " ",
-            $register,
-            "\\c, [{chains} + 64*\\c]\n",
-            ".endr\n",
-            ".irp c,",
-            $constants,
-            "\n",
-            $move,
-            " ",
-            $register,
-            // Constants lie in multiples of four: 12 to 15, or 28 to 31.
-            "\\c, [{constants} + 64*(\\c & 3)]\n",
-            ".endr\n",
-        )
-    };
-}
-
-/// Stores the chains.
-macro_rules! store {
-    ($register:literal, $move:literal, $leave:literal) => {
-        store!($register, $move, $leave, twelve!())
-    };
-    ($register:literal, $move:literal, $leave:literal, $list:expr) => {
-        concat!(
-            ".irp c,",
-            $list,
-            "\n",
-            $move,
-            " [{end} + 64*\\c], ",
-            $register,
-            "\\c\n",
-            ".endr\n",
-            $leave,
-        )
-    };
-}
-
-/// Every chain by one step, and by another one.
-macro_rules! pair {
-    ($even:expr, $odd:expr) => {
-        concat!(each!(twelve!(), $even), each!(twelve!(), $odd))
-    };
-}
-
-/// Something for every chain of a list.
+/// Instructions for every register of a list: `\v` is their kind, `\c` the number.
 macro_rules! each {
-    ($list:expr, $what:expr) => {
-        concat!(".irp c,", $list, "\n", $what, "\n.endr\n")
+    ($vector:literal, $list:literal, $text:expr) => {
+        concat!(".irp v,", $vector, "\n.irp c,", $list, "\n", $text, "\n.endr\n.endr\n")
     };
 }
 
-/// Both loops of one kind of step; `\c` in a step is the chain's number. `$pairs` is what the
-/// chained one has in an iteration, see [`super::chained_pairs`].
+/// A loop over vectors, with so many chains: it loads them and the constants, takes every chain
+/// through `$pairs` pairs of steps in each iteration, and stores the chains. In a step `\v` is the
+/// kind of register, `\c` the chain, `\a` the multiplier and `\b` the summand.
+macro_rules! vector_asm {
+    (12, $($rest:tt)*) => {
+        vector_asm!(
+            @ "0,1,2,3,4,5,6,7,8,9,10,11", "12,13,14,15", ("12", "13") ("14", "15"), $($rest)*
+        )
+    };
+    (24, $($rest:tt)*) => {
+        vector_asm!(
+            @ "0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23", "28,29,30,31",
+            ("28", "29") ("30", "31"), $($rest)*
+        )
+    };
+    (
+        @ $chains:literal, $constants:literal, $(($a:literal, $b:literal))+,
+        ($vector:literal, $move:literal, $leave:literal), $pairs:literal, $step:expr,
+        [$($before:expr)?], [$($within:expr)?], $frame:ident, $end:ident, $($operand:tt)*
+    ) => {
+        asm!(
+            each!($vector, $chains, concat!($move, " \\v\\c, [{chains} + 64*\\c]")),
+            // Constants lie in multiples of four: 12 to 15, or 28 to 31.
+            each!($vector, $constants, concat!($move, " \\v\\c, [{constants} + 64*(\\c & 3)]")),
+            $($before,)?
+            ".p2align 6",
+            "2:",
+            concat!(".rept ", $pairs),
+            $(each!(
+                $vector, $chains,
+                concat!(".irp a,", $a, "\n.irp b,", $b, "\n", $step, "\n.endr\n.endr")
+            ),)+
+            ".endr",
+            $($within,)?
+            "dec {n}",
+            "jnz 2b",
+            each!($vector, $chains, concat!($move, " [{end} + 64*\\c], \\v\\c")),
+            $leave,
+            chains = in(reg) &raw const $frame.chains,
+            constants = in(reg) &raw const $frame.constants,
+            end = in(reg) $end,
+            $($operand)*
+            out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _,
+            out("xmm4") _, out("xmm5") _, out("xmm6") _, out("xmm7") _,
+            out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _,
+            out("xmm12") _, out("xmm13") _, out("xmm14") _, out("xmm15") _,
+            out("xmm16") _, out("xmm17") _, out("xmm18") _, out("xmm19") _,
+            out("xmm20") _, out("xmm21") _, out("xmm22") _, out("xmm23") _,
+            out("xmm28") _, out("xmm29") _, out("xmm30") _, out("xmm31") _,
+            options(nostack),
+        )
+    };
+}
+
+/// Both loops of one kind of step. `$pairs` is what the chained one has in an iteration, see
+/// [`super::chained_pairs`].
+///
+/// The loop with a row of links in it has twelve chains: of 24 it takes half of them at a time,
+/// because the core does not see far enough ahead to go on beside the links.
 macro_rules! loops {
-    ($name:ident, $pairs:literal, $register:literal, $move:literal, $leave:literal, $even:expr, $odd:expr) => {
-        mod $name {
-            use super::*;
-
-            plain!(load!($register, $move), pair!($even, $odd), store!($register, $move, $leave));
-            chained!(
-                $pairs,
-                load!($register, $move),
-                pair!($even, $odd),
-                store!($register, $move, $leave)
-            );
-        }
-    };
-}
-
-/// The loop alone.
-macro_rules! plain {
-    ($load:expr, $pair:expr, $store:expr) => {
+    ($registers:tt, $count:tt, $pairs:literal, $step:expr) => {{
         /// The CPU must have the instructions; `iterations` is above 0.
-        pub(super) unsafe fn plain(frame: &Frame, end: &mut Chains, iterations: u64) {
+        unsafe fn plain(frame: &Frame, end: &mut Chains, iterations: u64) {
             // SAFETY: the caller promises the instructions. Reads 64 × 24 and 64 × 4 bytes at
             // most and writes 64 × 24, which is what the types hold; the registers are named.
             unsafe {
-                asm!(
-                    $load,
-                    ".p2align 6",
-                    "2:",
-                    ".rept 4",
-                    $pair,
-                    ".endr",
-                    "dec {n}",
-                    "jnz 2b",
-                    $store,
-                    chains = in(reg) &raw const frame.chains,
-                    constants = in(reg) &raw const frame.constants,
-                    end = in(reg) end,
+                vector_asm!(
+                    $count, $registers, "4", $step, [], [], frame, end,
                     n = inout(reg) iterations => _,
-                    out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _,
-                    out("xmm4") _, out("xmm5") _, out("xmm6") _, out("xmm7") _,
-                    out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _,
-                    out("xmm12") _, out("xmm13") _, out("xmm14") _, out("xmm15") _,
-                    out("xmm16") _, out("xmm17") _, out("xmm18") _, out("xmm19") _,
-                    out("xmm20") _, out("xmm21") _, out("xmm22") _, out("xmm23") _,
-                    out("xmm28") _, out("xmm29") _, out("xmm30") _, out("xmm31") _,
-                    options(nostack),
                 );
             }
         }
-    };
-}
 
-/// The loop with a row of dependent instructions in it.
-macro_rules! chained {
-    ($pairs:literal, $load:expr, $pair:expr, $store:expr) => {
         /// As `plain`; `sled.iterations` is above 0 and its tail fits into the row.
-        pub(super) unsafe fn chained(frame: &Frame, end: &mut Chains, sled: &mut Sled) {
+        unsafe fn chained(frame: &Frame, end: &mut Chains, sled: &mut Sled) {
             // SAFETY: as in `plain`. Loads follow the ring that the caller of `Sled::new`
             // keeps alive, or there are none. The jump lands in the row, at the start of one of its
             // instructions, because `Sled::new` cuts the tail and counts whole instructions.
             unsafe {
-                asm!(
-                    $load,
-                    aim!(),
-                    ".p2align 6",
-                    "2:",
-                    concat!(".rept ", $pairs),
-                    $pair,
-                    ".endr",
-                    sled!(),
-                    "dec {n}",
-                    "jnz 2b",
-                    $store,
-                    chains = in(reg) &raw const frame.chains,
-                    constants = in(reg) &raw const frame.constants,
-                    end = in(reg) end,
+                vector_asm!(
+                    12, $registers, $pairs, $step, [aim!()], [sled!()], frame, end,
                     n = inout(reg) sled.iterations => _,
                     t = inout(reg) sled.row => _,
                     u = in(reg) sled.tail_bytes,
                     inout("r10") sled.value,
                     in("r11") sled.operand,
-                    out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _,
-                    out("xmm4") _, out("xmm5") _, out("xmm6") _, out("xmm7") _,
-                    out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _,
-                    out("xmm12") _, out("xmm13") _, out("xmm14") _, out("xmm15") _,
-                    out("xmm16") _, out("xmm17") _, out("xmm18") _, out("xmm19") _,
-                    out("xmm20") _, out("xmm21") _, out("xmm22") _, out("xmm23") _,
-                    out("xmm28") _, out("xmm29") _, out("xmm30") _, out("xmm31") _,
-                    options(nostack),
                 );
             }
         }
-    };
-}
 
-#[macro_use]
-mod step;
+        Loops { plain, chained }
+    }};
+}
 
 mod lacks;
 mod table;
