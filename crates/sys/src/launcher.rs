@@ -49,7 +49,8 @@ pub const ENOSYS: i32 = libc::ENOSYS;
 
 /// Makes `command` start with the given calls denied.
 pub fn deny<'a>(command: &'a mut Command, calls: &[Denied]) -> &'a mut Command {
-    let program = filter(calls);
+    let answer = |errno: i32| libc::SECCOMP_RET_ERRNO | (errno as u32 & libc::SECCOMP_RET_DATA);
+    let program = filter(calls.iter().map(|&(call, errno)| (call, answer(errno))));
     // SAFETY: between fork and exec the closure makes only two system calls on memory that it
     // owns; it neither allocates nor takes a lock.
     unsafe { command.pre_exec(move || install(&program)) }
@@ -94,17 +95,12 @@ fn statement(code: u32, k: u32) -> libc::sock_filter {
     libc::sock_filter { code: code as u16, jt: 0, jf: 0, k }
 }
 
-/// The BPF program: load the call's number, compare with each denied one, else allow.
-fn filter(calls: &[Denied]) -> Vec<libc::sock_filter> {
+/// The BPF program: load the call's number, compare with each of these and answer it, else allow.
+fn filter(calls: impl IntoIterator<Item = (libc::c_long, u32)>) -> Vec<libc::sock_filter> {
     let mut program = vec![statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0)];
-    for &(call, errno) in calls {
-        program.push(libc::sock_filter {
-            code: (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16,
-            jt: 0,
-            jf: 1,
-            k: call as u32,
-        });
-        let answer = libc::SECCOMP_RET_ERRNO | (errno as u32 & libc::SECCOMP_RET_DATA);
+    for (call, answer) in calls {
+        let equal = statement(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, call as u32);
+        program.push(libc::sock_filter { jf: 1, ..equal });
         program.push(statement(libc::BPF_RET | libc::BPF_K, answer));
     }
     program.push(statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ALLOW));

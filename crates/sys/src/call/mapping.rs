@@ -88,13 +88,7 @@ impl FaultRegion {
 
     /// Minor faults of the calling thread so far.
     pub fn faults_so_far() -> u64 {
-        let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
-        // SAFETY: the kernel writes one `struct rusage`, for which all zeros is valid too.
-        let usage = unsafe {
-            libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr());
-            usage.assume_init()
-        };
-        u64::try_from(usage.ru_minflt).unwrap_or(0)
+        crate::usage::thread().minor_faults
     }
 }
 

@@ -4,17 +4,20 @@
 //! started the program; the thread waits until the listener lets the call happen. Other threads go
 //! on. Nothing is answered in the kernel's place.
 
-use std::io;
+use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
-use std::ptr;
 
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
+};
 use rustix::time::Timespec;
 
-use super::statement;
+use super::filter;
 
 /// A call that has not happened yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,44 +44,23 @@ pub struct Listener(OwnedFd);
 ///
 /// Errors: there is no pair of sockets to be had.
 pub fn supervise(command: &mut Command, calls: &[libc::c_long]) -> io::Result<Expected> {
-    let mut ends = [0; 2];
-    let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;
-    // SAFETY: the kernel writes two integers into a live array.
-    if unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, ends.as_mut_ptr()) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: both descriptors were just made and belong to nobody else.
-    let [ours, theirs] = ends.map(|end| unsafe { OwnedFd::from_raw_fd(end) });
-    let program = filter(calls);
+    let (family, kind) = (AddressFamily::UNIX, SocketType::STREAM);
+    let (ours, theirs) = socketpair(family, kind, SocketFlags::CLOEXEC, None)?;
+    let program = filter(calls.iter().map(|&call| (call, libc::SECCOMP_RET_USER_NOTIF)));
     // SAFETY: between fork and exec the closure makes only system calls on memory that it owns or
     // that lies on its stack; it neither allocates nor takes a lock.
     unsafe {
         command.pre_exec(move || {
             let listener = install(&program)?;
-            hand_over(theirs.as_raw_fd(), listener)
+            hand_over(theirs.as_fd(), listener)
         });
     }
     Ok(Expected(ours))
 }
 
-/// The BPF program: the given calls are sent to the listener, the others happen.
-fn filter(calls: &[libc::c_long]) -> Vec<libc::sock_filter> {
-    let mut program = vec![statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0)];
-    for &call in calls {
-        program.push(libc::sock_filter {
-            code: (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16,
-            jt: 0,
-            jf: 1,
-            k: call as u32,
-        });
-        program.push(statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_USER_NOTIF));
-    }
-    program.push(statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ALLOW));
-    program
-}
-
-/// Installs a filter for this process and returns its listener, which execve(2) closes here.
-fn install(program: &[libc::sock_filter]) -> io::Result<RawFd> {
+/// Installs a filter for this process and returns its listener, which execve(2) closes here: close(2)
+/// may be one of the calls that are held up already.
+fn install(program: &[libc::sock_filter]) -> io::Result<BorrowedFd<'static>> {
     let header =
         libc::sock_fprog { len: program.len() as u16, filter: program.as_ptr().cast_mut() };
     let ask = |flags: libc::c_ulong| {
@@ -96,43 +78,24 @@ fn install(program: &[libc::sock_filter]) -> io::Result<RawFd> {
     if listener < 0 && io::Error::last_os_error().raw_os_error() == Some(libc::EINVAL) {
         listener = ask(flags);
     }
-    if listener < 0 { Err(io::Error::last_os_error()) } else { Ok(listener as RawFd) }
+    if listener < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the descriptor was just made, and nobody closes it before this image of the program ends.
+    Ok(unsafe { BorrowedFd::borrow_raw(listener as RawFd) })
 }
 
 /// Bytes of one control message with one descriptor.
-const CONTROL_BYTES: usize = 24;
+const CONTROL_BYTES: usize = rustix::cmsg_space!(ScmRights(1));
 
-/// Memory for a control message, aligned as its header wants it.
-#[repr(C, align(8))]
-struct Control([u8; CONTROL_BYTES]);
-
-/// A message with one byte and room for one descriptor.
-fn message(vector: &mut libc::iovec, control: &mut Control) -> libc::msghdr {
-    // SAFETY: zeros are a valid, empty header.
-    let mut header: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
-    header.msg_iov = vector;
-    header.msg_iovlen = 1;
-    header.msg_control = control.0.as_mut_ptr().cast();
-    header.msg_controllen = CONTROL_BYTES as _;
-    header
-}
-
-/// Sends a descriptor through a socket.
-fn hand_over(socket: RawFd, descriptor: RawFd) -> io::Result<()> {
-    let (mut byte, mut control) = ([0_u8; 1], Control([0; CONTROL_BYTES]));
-    let mut vector = libc::iovec { iov_base: byte.as_mut_ptr().cast(), iov_len: 1 };
-    let header = message(&mut vector, &mut control);
-    // SAFETY: the header points at `control`, which has room for one message with a descriptor
-    // and lives until the end of the function, as all that sendmsg(2) reads.
-    let sent = unsafe {
-        let first = libc::CMSG_FIRSTHDR(&raw const header);
-        (*first).cmsg_level = libc::SOL_SOCKET;
-        (*first).cmsg_type = libc::SCM_RIGHTS;
-        (*first).cmsg_len = libc::CMSG_LEN(size_of::<RawFd>() as u32) as _;
-        ptr::write_unaligned(libc::CMSG_DATA(first).cast::<RawFd>(), descriptor);
-        libc::sendmsg(socket, &raw const header, 0)
-    };
-    if sent == 1 { Ok(()) } else { Err(io::Error::last_os_error()) }
+/// Sends a descriptor through a socket. Without allocation: it is called between fork and exec.
+fn hand_over(socket: BorrowedFd<'_>, descriptor: BorrowedFd<'_>) -> io::Result<()> {
+    let mut room = [MaybeUninit::uninit(); CONTROL_BYTES];
+    let mut control = SendAncillaryBuffer::new(&mut room);
+    let descriptors = [descriptor];
+    control.push(SendAncillaryMessage::ScmRights(&descriptors));
+    sendmsg(socket, &[IoSlice::new(&[0])], &mut control, SendFlags::empty())?;
+    Ok(())
 }
 
 impl Expected {
@@ -140,26 +103,15 @@ impl Expected {
     ///
     /// Errors: the program did not start.
     pub fn attach(self) -> io::Result<Listener> {
-        let (mut byte, mut control) = ([0_u8; 1], Control([0; CONTROL_BYTES]));
-        let mut vector = libc::iovec { iov_base: byte.as_mut_ptr().cast(), iov_len: 1 };
-        let mut header = message(&mut vector, &mut control);
-        let flags = libc::MSG_CMSG_CLOEXEC;
-        // SAFETY: the kernel writes into `byte` and `control` only, within their lengths.
-        let got = unsafe { libc::recvmsg(self.0.as_raw_fd(), &raw mut header, flags) };
-        if got < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the header was filled by the kernel and points at `control`, which is alive.
-        let first = unsafe { libc::CMSG_FIRSTHDR(&raw const header) };
-        if got != 1 || first.is_null() {
-            return Err(io::Error::other("the program has sent no listener"));
-        }
-        // SAFETY: a message of the other end of our own pair holds one descriptor, which is ours
-        // from now on.
-        let listener = unsafe {
-            OwnedFd::from_raw_fd(ptr::read_unaligned(libc::CMSG_DATA(first).cast::<RawFd>()))
-        };
-        Ok(Listener(listener))
+        let mut room = [MaybeUninit::uninit(); CONTROL_BYTES];
+        let mut control = RecvAncillaryBuffer::new(&mut room);
+        let mut byte = [0];
+        recvmsg(&self.0, &mut [IoSliceMut::new(&mut byte)], &mut control, RecvFlags::CMSG_CLOEXEC)?;
+        let received = control.drain().find_map(|message| match message {
+            RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
+            _ => None,
+        });
+        received.map(Listener).ok_or_else(|| io::Error::other("the program has sent no listener"))
     }
 }
 

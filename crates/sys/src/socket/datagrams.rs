@@ -4,6 +4,7 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
+use super::option;
 use crate::buffer::AlignedBuffer;
 
 /// Words of control data per received message: room for the size of joined datagrams.
@@ -108,18 +109,7 @@ impl Outgoing {
 /// # Errors
 /// Those of setsockopt(2).
 pub fn set_segment(socket: BorrowedFd<'_>, bytes: u16) -> io::Result<()> {
-    let value = libc::c_int::from(bytes);
-    // SAFETY: setsockopt(2) reads one integer, whose address and length it is given.
-    let result = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_UDP,
-            libc::UDP_SEGMENT,
-            (&raw const value).cast(),
-            size_of_val(&value) as libc::socklen_t,
-        )
-    };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    option::set(socket, libc::SOL_UDP, libc::UDP_SEGMENT, bytes.into())
 }
 
 /// Messages received.

@@ -56,30 +56,38 @@ pub enum Switch {
 /// # Errors
 /// Those of getsockopt(2); `SO_MEMINFO` is of Linux 4.12.
 pub fn drops(socket: BorrowedFd<'_>) -> io::Result<u64> {
-    let mut numbers = [0_u32; MEMINFO_NUMBERS];
-    let mut length = size_of_val(&numbers) as libc::socklen_t;
-    // SAFETY: getsockopt(2) writes at most `length` bytes to the array, which is that long, and
-    // then the length to `length`.
-    let result = unsafe {
-        libc::getsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            SO_MEMINFO,
-            numbers.as_mut_ptr().cast(),
-            &mut length,
-        )
-    };
-    if result != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    if (length as usize) <= MEMINFO_DROPS * size_of::<u32>() {
+    // SAFETY: any bytes are valid integers.
+    let (numbers, length) = unsafe { get(socket, libc::SOL_SOCKET, SO_MEMINFO) }?;
+    let numbers: [u32; MEMINFO_NUMBERS] = numbers;
+    if length <= MEMINFO_DROPS * size_of::<u32>() {
         return Err(io::Error::from_raw_os_error(libc::ENOPROTOOPT));
     }
     Ok(numbers[MEMINFO_DROPS].into())
 }
 
+/// The value of an option, and how many of its bytes the kernel has filled in; the others are zero.
+///
+/// # Safety
+/// Any bytes, zeros too, must be a valid `T`.
+pub(super) unsafe fn get<T>(
+    socket: BorrowedFd<'_>,
+    level: libc::c_int,
+    option: libc::c_int,
+) -> io::Result<(T, usize)> {
+    let mut value = std::mem::MaybeUninit::<T>::zeroed();
+    let mut length = size_of::<T>() as libc::socklen_t;
+    let (socket, place) = (socket.as_raw_fd(), value.as_mut_ptr().cast());
+    // SAFETY: getsockopt(2) writes at most `length` bytes through the pointer, which is valid for
+    // that many, and then the length.
+    if unsafe { libc::getsockopt(socket, level, option, place, &mut length) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: all bytes were zeroed, and the caller promises that any are valid.
+    Ok((unsafe { value.assume_init() }, length as usize))
+}
+
 /// Sets an option that is one whole number.
-fn set(
+pub(super) fn set(
     socket: BorrowedFd<'_>,
     level: libc::c_int,
     option: libc::c_int,
