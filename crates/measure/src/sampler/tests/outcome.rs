@@ -1,0 +1,130 @@
+//! What a row makes of its trials: warm-up, facts, far samples, overhead, further figures.
+
+use serde_json::json;
+
+use super::*;
+use crate::case::{Further, Latencies};
+use crate::fact::Facts;
+use crate::histogram::{Histogram, LoopKind};
+
+#[test]
+fn warm_up_is_dropped_shown_and_made_up_for() {
+    let clock = FakeClock::default();
+    let cases = vec![case("a/b", &clock, |trial| if trial < 2 { 2 * MS } else { MS })];
+    let outcome = &run_quietly(&clock, cases, &Plan::default())[0];
+    assert_eq!((outcome.status, outcome.n), (Status::Ok, 6));
+    assert_eq!(outcome.samples, [1_000_000.0; 6]);
+    assert_eq!(outcome.audit["warmup_dropped"], 2);
+    assert_eq!(outcome.audit["warmup_samples"], json!([500_000.0, 500_000.0]));
+    assert_eq!(outcome.audit["trials_run"], 8);
+}
+
+#[test]
+fn warm_up_is_kept_when_time_ran_out_before_the_least_trials() {
+    let clock = FakeClock::default();
+    let plan = Plan { budget_ns: 200 * MS, ..Plan::default() };
+    let cases = vec![case("a/b", &clock, |trial| if trial == 0 { 200 * MS } else { 100 * MS })];
+    let outcome = &run_quietly(&clock, cases, &plan)[0];
+    assert_eq!(outcome.n, 4);
+    assert_eq!(outcome.audit["warmup_dropped"], 0);
+}
+
+#[test]
+fn facts_are_merged_over_the_trials_that_count() {
+    let clock = FakeClock::default();
+    let witness = throttled(|interval| interval == 0, 7);
+    let mut trial = 0;
+    let cases = vec![scripted("a/b", |_| {
+        trial += 1;
+        let facts = Facts::default()
+            .with(Key::sum("bytes"), 10_u64)
+            .with(Key::last("engine"), format!("e{trial}"));
+        Ok(Sample {
+            amount: 10.0,
+            elapsed_ns: MS,
+            facts,
+            warnings: vec![Warning::new(warning::NOT_COLD, format!("trial {trial}"))],
+            ..Sample::default()
+        })
+    })];
+    let outcome = &run_watched(&clock, cases, &Plan::default(), witness)[0];
+    assert_eq!(outcome.audit["bytes"], 60);
+    assert_eq!(outcome.audit["engine"], "e7");
+    assert_eq!(outcome.warnings, [Warning::new(warning::NOT_COLD, "trial 2")]);
+}
+
+#[test]
+fn a_far_sample_is_flagged_and_kept() {
+    let clock = FakeClock::default();
+    let cases = vec![case("a/b", &clock, |trial| if trial == 3 { 9 * MS } else { MS })];
+    let plan = Plan { min_trials: 12, ..Plan::default() };
+    let outcome = &run_quietly(&clock, cases, &plan)[0];
+    assert_eq!(outcome.n, 12);
+    assert_eq!(codes(outcome), [warning::OUTLIERS]);
+    assert_eq!(outcome.audit["outlier_indices"], json!([3]));
+}
+
+#[test]
+fn a_harness_that_takes_too_long_is_a_doubt() {
+    let clock = FakeClock::default();
+    clock.set_step(30);
+    let sample = |elapsed_ns, reads: u64| Sample {
+        amount: 1.0,
+        elapsed_ns,
+        facts: Facts::default().with(CLOCK_READS, reads),
+        ..Sample::default()
+    };
+    let cases = vec![
+        scripted("a/short", |_| Ok(sample(1_000, 0))),
+        scripted("a/long", |_| Ok(sample(1_000_000, 0))),
+        scripted("a/chatty", |_| Ok(sample(1_000_000, 1_000))),
+    ];
+    let outcomes = run_quietly(&clock, cases, &Plan::default());
+    assert_eq!(outcomes[0].audit["overhead_ratio"], 0.03);
+    assert_eq!(codes(&outcomes[0]), [warning::OVERHEAD]);
+    assert_eq!(codes(&outcomes[1]), [] as [&str; 0]);
+    assert_eq!(outcomes[2].audit["harness_overhead_ns"], 30_030.0);
+    assert_eq!(codes(&outcomes[2]), [warning::OVERHEAD]);
+}
+
+#[test]
+fn a_further_figure_becomes_a_row_of_the_same_trials() {
+    let clock = FakeClock::default();
+    let mut trial = 0;
+    let cases = vec![scripted("a/b", |_| {
+        trial += 1;
+        let mut histogram = Histogram::new();
+        histogram.record(trial * 100);
+        // The first trial is warm-up, and none of what it brought may count.
+        let elapsed_ns = if trial == 1 { 9 * MS } else { MS };
+        Ok(Sample {
+            amount: 10.0,
+            elapsed_ns,
+            facts: Facts::default().with(Key::sum("bytes"), 10_u64),
+            latencies: Some(Latencies { histogram, loop_kind: LoopKind::Closed }),
+            further: vec![Further {
+                parameters: Parameters::default().with("until", "durable"),
+                amount: 10.0,
+                elapsed_ns: 2 * elapsed_ns,
+                facts: Facts::default().with(Key::sum("own"), 1_u64),
+            }],
+            ..Sample::default()
+        })
+    })];
+    let outcomes = run_quietly(&clock, cases, &Plan::default());
+    assert_eq!(outcomes.len(), 2);
+    let [own, further] = &outcomes[..] else { panic!("{outcomes:?}") };
+    assert_eq!((own.median, further.median), (Some(10_000.0), Some(5_000.0)));
+    assert_eq!(
+        (own.parameters.get("until"), &further.parameters["until"]),
+        (None, &json!("durable"))
+    );
+    assert_eq!((own.n, further.n, further.ci95), (6, 6, Some([5_000.0; 2])));
+    assert_eq!(
+        (own.audit["bytes"].as_u64(), further.audit["bytes"].as_u64()),
+        (Some(60), Some(60))
+    );
+    assert_eq!((own.audit.get("own"), &further.audit["own"]), (None, &json!(6)));
+    let latency = own.latency.as_ref().unwrap();
+    assert_eq!((latency.operations, latency.min_ns, latency.max_ns), (6, 200.0, 700.0));
+}

@@ -1,0 +1,163 @@
+//! Trials that others spoiled: what is repeated, what counts after all, and what is said of it.
+
+use serde_json::json;
+
+use super::*;
+use crate::guard::Reading;
+
+#[test]
+fn spoiled_trials_do_not_count_but_are_counted() {
+    let clock = FakeClock::default();
+    let witness = throttled(|interval| interval == 1 || interval == 4, 8);
+    let cases =
+        vec![case("a/b", &clock, |trial| if trial == 1 || trial == 4 { 9 * MS } else { MS })];
+    let outcome = &run_watched(&clock, cases, &Plan::default(), witness)[0];
+    assert_eq!((outcome.status, outcome.n), (Status::Ok, 6));
+    assert_eq!(outcome.samples, [1_000_000.0; 6]);
+    assert_eq!(outcome.audit["intervals_spoiled"], 2);
+    assert_eq!(outcome.audit["trials_run"], 8);
+    assert_eq!(outcome.audit["spoil_reasons"], json!({"quota throttling": 2}));
+}
+
+#[test]
+fn a_case_that_is_always_spoiled_ends_degraded() {
+    let clock = FakeClock::default();
+    let cases = vec![case("a/b", &clock, |_| MS)];
+    let outcome = &run_watched(&clock, cases, &Plan::default(), throttled(|_| true, 40))[0];
+    assert_eq!((outcome.status, outcome.n), (Status::Degraded, 6));
+    assert_eq!(codes(outcome), [warning::DISTURBED]);
+    assert_eq!(outcome.audit["intervals_spoiled"], 6);
+    assert_eq!(outcome.audit["intervals_disturbed"], 6);
+}
+
+#[test]
+fn a_row_whose_trials_were_all_spoiled_keeps_them_when_time_is_over() {
+    let clock = FakeClock::default();
+    let plan = Plan { budget_ns: 100 * MS, ..Plan::default() };
+    let cases = vec![case("a/b", &clock, |_| 100 * MS)];
+    let outcome = &run_watched(&clock, cases, &plan, throttled(|_| true, 40))[0];
+    assert_eq!((outcome.status, outcome.n), (Status::Unstable, 3));
+    assert_eq!(outcome.median, Some(10_000.0));
+    assert_eq!(codes(outcome), [warning::DISTURBED, warning::FEW_TRIALS]);
+    assert_eq!(outcome.audit["intervals_spoiled"], 0);
+    assert_eq!(outcome.audit["intervals_disturbed"], 3);
+}
+
+/// A case of which the trials with these numbers end without a figure.
+fn lossy<'a>(clock: &'a FakeClock, is_lost: impl Fn(u32) -> bool + 'a) -> Case<'a, Plain> {
+    let mut trial = 0;
+    scripted("a/b", move |_| {
+        clock.advance(MS);
+        trial += 1;
+        let sample = Sample { amount: 1_000.0, elapsed_ns: MS, ..Sample::default() };
+        let lost = Sample { spoil: Some(Spoil::Preempted), ..Sample::default() };
+        Ok(if is_lost(trial - 1) { lost } else { sample })
+    })
+}
+
+#[test]
+fn a_spoiled_trial_without_a_figure_is_repeated() {
+    let clock = FakeClock::default();
+    let cases = vec![lossy(&clock, |trial| trial == 0 || trial == 4)];
+    let outcome = &run_quietly(&clock, cases, &Plan::default())[0];
+    assert_eq!((outcome.status, outcome.n), (Status::Ok, 6));
+    assert_eq!(outcome.audit["intervals_spoiled"], 2);
+    assert_eq!(outcome.audit["spoil_reasons"], json!({"preemption": 2}));
+    assert!(outcome.warnings.is_empty());
+}
+
+#[test]
+fn a_row_whose_trials_never_have_a_figure_is_disturbed_and_not_failed() {
+    let clock = FakeClock::default();
+    let outcome = &run_quietly(&clock, vec![lossy(&clock, |_| true)], &Plan::default())[0];
+    assert_eq!((outcome.status, outcome.median, outcome.n), (Status::Unsupported, None, 0));
+    assert_eq!(codes(outcome), [warning::DISTURBED]);
+    assert_eq!(outcome.audit["trials_run"], 6);
+    let clock = FakeClock::default();
+    let cases = vec![lossy(&clock, |trial| trial != 2)];
+    let outcome = &run_quietly(&clock, cases, &Plan::default())[0];
+    assert_eq!((outcome.status, outcome.n), (Status::Unstable, 1), "what there is counts");
+    assert_eq!(codes(outcome), [warning::DISTURBED, warning::FEW_TRIALS]);
+}
+
+#[test]
+fn quiet_trials_that_come_late_count_alone() {
+    let clock = FakeClock::default();
+    let plan = Plan { min_trials: 13, ..Plan::default() };
+    let times = |trial| if trial < 7 { 9 * MS } else { MS };
+    let cases = vec![case("a/b", &clock, times)];
+    let outcome = &run_watched(&clock, cases, &plan, throttled(|trial| trial < 7, 40))[0];
+    // The seventh counted, because six before were spoiled, until quiet ones came.
+    assert_eq!((outcome.status, outcome.n), (Status::Ok, 13));
+    assert_eq!(outcome.median, Some(1_000_000.0));
+    assert_eq!(outcome.audit["intervals_spoiled"], 7);
+    assert!(!outcome.audit.contains_key("intervals_disturbed"));
+}
+
+#[test]
+fn a_trial_may_have_a_witness_of_its_own() {
+    let clock = FakeClock::default();
+    let mut trial = 0;
+    let own = scripted("a/b", |_| {
+        trial += 1;
+        clock.advance(MS);
+        let spoil = (trial == 2).then_some(Spoil::SiblingContention);
+        Ok(Sample { amount: 1.0, elapsed_ns: MS, spoil, ..Sample::default() })
+    });
+    let outcome = &run_quietly(&clock, vec![own], &Plan::default())[0];
+    assert_eq!(outcome.audit["spoil_reasons"], json!({"SMT sibling contention": 1}));
+    assert_eq!(outcome.n, 6);
+}
+
+#[test]
+fn three_quiet_trials_count_alone_and_two_do_not() {
+    for (quiet, expected) in [(2, 9 * MS), (3, MS)] {
+        let clock = FakeClock::default();
+        let plan = Plan { max_trials: 30, min_trials: 30, budget_ns: 250 * MS, ..Plan::default() };
+        let is_quiet = move |trial: u32| (1..=quiet).any(|which| trial == 8 + 4 * which);
+        let times = move |trial| if is_quiet(trial) { MS } else { 9 * MS };
+        let cases = vec![case("a/b", &clock, times)];
+        let watch = throttled(move |trial| !is_quiet(trial), 200);
+        let outcome = &run_watched(&clock, cases, &plan, watch)[0];
+        let median = outcome.median.unwrap();
+        assert!((median * expected as f64 / 1e12 - 1.0).abs() < 1e-9, "{quiet}: {median}");
+    }
+}
+
+#[test]
+fn a_row_that_kept_spoiled_trials_is_at_best_degraded() {
+    let clock = FakeClock::default();
+    let plan = Plan { budget_ns: 300 * MS, min_trials: 7, ..Plan::default() };
+    let cases = vec![case("a/b", &clock, |_| 100 * MS)];
+    let outcome = &run_watched(&clock, cases, &plan, throttled(|trial| trial < 6, 40))[0];
+    assert_eq!(outcome.n, 1, "one quiet trial is better than six spoiled ones");
+    let cases = vec![case("a/b", &clock, |_| 1_000 * MS)];
+    let plan = Plan { budget_ns: 2_500 * MS, ..plan };
+    clock.set(0);
+    let outcome = &run_watched(&clock, cases, &plan, throttled(|_| true, 40))[0];
+    assert_eq!((outcome.status, outcome.n), (Status::Degraded, 6));
+}
+
+#[test]
+fn preemption_is_no_news_when_threads_outnumber_cpus() {
+    let mut reading = Reading::default();
+    let busy = FakeWitness::new(
+        std::iter::repeat_with(|| {
+            reading.monotonic_ns += 1_000 * MS;
+            reading.raw_ns += 1_000 * MS;
+            reading.involuntary_switches += 9_999;
+            reading.others_busy_ns += 900 * MS;
+            reading
+        })
+        .take(40),
+    );
+    let clock = FakeClock::default();
+    let cases = vec![scripted("a/b", |_| {
+        let warnings = vec![Warning::new(warning::OVERSUBSCRIBED, "8 threads on 1 CPU")];
+        Ok(Sample { amount: 1.0, elapsed_ns: MS, warnings, ..Sample::default() })
+    })];
+    let outcome = &run_watched(&clock, cases, &Plan::default(), busy)[0];
+    assert_eq!((outcome.status, outcome.n), (Status::Ok, 6));
+    assert_eq!(outcome.audit["intervals_spoiled"], 0);
+    assert_eq!(codes(outcome), [warning::OVERSUBSCRIBED]);
+}
