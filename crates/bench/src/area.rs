@@ -10,6 +10,7 @@ use flatout_measure::sampler::Sampler;
 use serde_json::Value;
 
 use crate::error::Error;
+use crate::roofline::Part;
 
 /// One limit of the machine, with all that can be measured of it.
 pub trait Area {
@@ -96,6 +97,8 @@ pub struct Found {
     pub outcomes: Vec<Outcome>,
     /// Which of them make a picture.
     pub charts: Vec<Chart>,
+    /// What a roofline can be made of.
+    pub roofline: Vec<Part>,
     /// What lies between the place and its disks: an entry of `start.environment.storage`.
     pub storage: Option<Value>,
 }

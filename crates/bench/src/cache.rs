@@ -85,7 +85,7 @@ impl Area for Options {
 
     fn measure(&mut self, sampler: &mut Sampler<'_>) -> Result<Found, Error> {
         let outcomes = record(run(self, sampler)?);
-        Ok(Found { outcomes, charts: charts(), storage: None })
+        Ok(Found { outcomes, charts: charts(), ..Found::default() })
     }
 }
 

@@ -307,7 +307,7 @@ fn measure_in(
     let charts =
         if options.extent == Extent::Few { Vec::new() } else { experiment::charts(&measured) };
     outcomes.extend(record(measured));
-    Ok(Found { charts, outcomes, storage: None })
+    Ok(Found { charts, outcomes, ..Found::default() })
 }
 
 /// The part of the time that the first of these phases gets.

@@ -40,6 +40,7 @@ use crate::area::{Area, Estimate, Extent, Found, Pace, Seconds};
 use crate::crew::MAX_THREADS;
 use crate::error::Error;
 use crate::limits::within;
+use crate::roofline::Part;
 
 use load::Load;
 use port_count::PortCounts;
@@ -113,8 +114,18 @@ fn measure(options: &Options, sampler: &mut Sampler<'_>) -> Result<Found, Error>
     let rest_ns = ends_ns.saturating_sub(sampler.clock.now_ns());
     let matrices = matrix::outcomes(options, &units, &topology, &mut sampler.within(rest_ns));
     let charts = scaling::charts(&scaling);
+    let roofline = units.iter().filter_map(multiply_adds).collect();
     let outcomes = [record(units), matrices, scaling].concat();
-    Ok(Found { outcomes, charts, storage: None })
+    Ok(Found { outcomes, charts, roofline, ..Found::default() })
+}
+
+/// What a roofline ends at: the rate of f64 multiply-adds.
+fn multiply_adds(measured: &Measured<UnitRow>) -> Option<Part> {
+    let UnitRow::Throughput { kernel, setting } = measured.row else { return None };
+    let work = (kernel.number, kernel.operation);
+    let flop_per_s =
+        measured.outcome.median.filter(|_| work == (Number::F64, Operation::MultiplyAdd))?;
+    Some(Part::Units { threads: setting.threads, flop_per_s })
 }
 
 /// The rows of the arithmetic units, with their bounds.

@@ -210,7 +210,8 @@ fn run(options: &Options, estimate: &Planned, sampler: &mut Sampler<'_>) -> Resu
         warnings: vec![Warning::new(warning::UNSUPPORTED, why)],
         ..Outcome::default()
     }));
-    Ok(Found { charts: charts(&outcomes), outcomes, storage: Some(storage) })
+    let charts = charts(&outcomes);
+    Ok(Found { charts, outcomes, storage: Some(storage), ..Found::default() })
 }
 
 /// The pictures of this area: one for each test of which a setting has more than two values.

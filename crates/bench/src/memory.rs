@@ -10,7 +10,7 @@ mod access;
 mod block;
 mod bound;
 mod dimm;
-pub(crate) mod fact;
+mod fact;
 #[cfg(test)]
 mod fixture;
 mod latency;
@@ -24,8 +24,8 @@ mod working_set;
 
 use std::path::Path;
 
-use flatout_measure::case::record;
-use flatout_measure::record::{Chart, Outcome};
+use flatout_measure::case::{Measured, record};
+use flatout_measure::record::Chart;
 use flatout_measure::sampler::Sampler;
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::quota::Groups;
@@ -140,14 +140,17 @@ fn measure(options: &Options, sampler: &mut Sampler<'_>) -> Result<Found, Error>
         &mut sampler.within(latency_ns),
     );
     let latency::Found { mut outcomes, levels, core } = found;
+    let mut roofline = Vec::new();
     if !options.cancel.is_cancelled() {
         let machine = Machine { levels, modules, core, cpus };
         let spent_ns = sampler.clock.now_ns().saturating_sub(started_ns);
         let left_ns = sampler.plan.budget_ns.saturating_sub(spent_ns);
         let sampler = &mut sampler.within(left_ns);
-        outcomes.extend(measure_rates(options, &machine, nodes.len(), sampler)?);
+        let rates = measure_rates(options, &machine, nodes.len(), sampler)?;
+        roofline = rates.iter().flat_map(|rate| bound::roofline(rate, &machine)).collect();
+        outcomes.extend(record(rates));
     }
-    Ok(Found { outcomes, charts: charts(options.extent), ..Found::default() })
+    Ok(Found { outcomes, charts: charts(options.extent), roofline, ..Found::default() })
 }
 
 /// The rows of bandwidth, on so many memory nodes.
@@ -156,7 +159,7 @@ fn measure_rates(
     machine: &Machine,
     nodes: usize,
     sampler: &mut Sampler<'_>,
-) -> Result<Vec<Outcome>, Error> {
+) -> Result<Vec<Measured<RateRow>>, Error> {
     let room = Room::now();
     let terms = Terms {
         extent: options.extent,
@@ -170,14 +173,14 @@ fn measure_rates(
     };
     let groups = groups(terms.rows().map_err(Error::NoRoom)?, nodes);
     let share_ns = sampler.plan.budget_ns / groups.len().max(1) as u64;
-    let mut outcomes = Vec::new();
+    let mut measured = Vec::new();
     for rows in groups {
         if options.cancel.is_cancelled() {
             break;
         }
-        outcomes.extend(measure_group(options, rows, machine, &mut sampler.within(share_ns))?);
+        measured.extend(measure_group(options, rows, machine, &mut sampler.within(share_ns))?);
     }
-    Ok(outcomes)
+    Ok(measured)
 }
 
 /// The rows that can share memory: all of them where it is near to every CPU, otherwise those of
@@ -202,7 +205,7 @@ fn measure_group(
     rows: Vec<RateRow>,
     machine: &Machine,
     sampler: &mut Sampler<'_>,
-) -> Result<Vec<Outcome>, Error> {
+) -> Result<Vec<Measured<RateRow>>, Error> {
     let started_ns = sampler.clock.now_ns();
     let threads = rows.iter().map(|row| row.parts.threads).max().unwrap_or(1);
     let mut memory = TestMemory::new(row::extents(&rows), threads, options.seed, options.cancel)
@@ -213,7 +216,7 @@ fn measure_group(
     let cases = rows.into_iter().map(|row| row.case(&memory)).collect();
     let mut rows = sampler.within(budget_ns).run(cases);
     bound::apply(&mut rows, machine, memory.huge_ratio);
-    Ok(record(rows))
+    Ok(rows)
 }
 
 /// The pictures of this area.

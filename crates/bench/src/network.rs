@@ -174,7 +174,7 @@ fn measure(options: &Options, sessions: &Sessions, sampler: &mut Sampler<'_>) ->
     let budget_ns = sampler.plan.budget_ns.saturating_sub(spent_ns) / STRETCH;
     let mut rows = sampler.within(budget_ns).run(cases);
     bound::apply(&mut rows, &setting.topology);
-    Found { outcomes: record(rows), charts: row::charts(), storage: None }
+    Found { outcomes: record(rows), charts: row::charts(), ..Found::default() }
 }
 
 impl Setting<'_> {

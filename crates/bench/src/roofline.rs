@@ -1,7 +1,7 @@
 //! The roofline of a run: what a loop can do that does so many operations for each byte it moves.
 //!
 //! Nothing is measured for it: the roofs are the rates of memory and of its caches and the rate of
-//! f64 multiply-adds, all from rows of the record of this run; the kernels of STREAM are its points.
+//! f64 multiply-adds, which the areas hand over as [`Part`]s; the kernels of STREAM are its points.
 //! Without the area cpu the roofs have no end. What the rows are made from: `memory/bound.rs`, `cpu`.
 //!
 //! Source: S. Williams, A. Waterman, D. Patterson, "Roofline: an insightful visual performance
@@ -13,18 +13,56 @@ use flatout_measure::case::{Measured, blank};
 use flatout_measure::fact::{Facts, Key};
 use flatout_measure::record::{Chart, Outcome};
 use flatout_measure::row::{Parameters, Row, Unit};
-use serde_json::{Value, json};
-
-use crate::memory::fact::{FLOP_PER_BYTE, FLOP_PER_S, LEVEL};
 
 /// Id of the rows.
 const ID: &str = "memory/roofline";
+/// What a loop does for each byte: the abscissa.
+pub(crate) const FLOP_PER_BYTE: Key = Key::last("flop_per_byte");
 /// The rate of the level.
 const BYTES_PER_S: Key = Key::last("bytes_per_s");
 /// The rate of the arithmetic units.
 const UNITS_FLOP_PER_S: Key = Key::last("units_flop_per_s");
 /// Operations per byte, as powers of two: copies do next to nothing, products of matrices dozens.
 const INTENSITIES: std::ops::RangeInclusive<i32> = -5..=6;
+
+/// A figure of an area that the roofline is made of.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Part {
+    /// The rate at which so many threads move bytes.
+    Rate {
+        /// The level of memory.
+        level: Level,
+        /// Threads.
+        threads: u32,
+        /// Bytes per second.
+        bytes_per_s: f64,
+    },
+    /// The rate of f64 multiply-adds.
+    Units {
+        /// Threads.
+        threads: u32,
+        /// Operations per second.
+        flop_per_s: f64,
+    },
+    /// A measured loop over memory.
+    Loop {
+        /// Threads.
+        threads: u32,
+        /// Operations for each byte.
+        flop_per_byte: f64,
+        /// Its row, in bytes per second.
+        outcome: Outcome,
+    },
+}
+
+/// Where bytes come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Level {
+    /// A cache, by name.
+    Cache(&'static str),
+    /// The memory itself.
+    Memory,
+}
 
 /// A point of a curve.
 struct Point {
@@ -52,20 +90,20 @@ impl Row for Point {
 #[derive(Debug, Clone, PartialEq)]
 struct Roof {
     name: String,
-    threads: u64,
+    threads: u32,
     bytes_per_s: f64,
 }
 
 /// The rows and their picture; none where no working sets were measured, as in the short set of
 /// all areas.
-pub fn of(outcomes: &[Outcome]) -> (Vec<Outcome>, Option<Chart>) {
-    let roofs = roofs(outcomes);
-    if roofs.is_empty() {
+pub fn of(parts: &[Part]) -> (Vec<Outcome>, Option<Chart>) {
+    let is_cache = |part: &Part| matches!(part, Part::Rate { level: Level::Cache(_), .. });
+    if !parts.iter().any(is_cache) {
         return (Vec::new(), None);
     }
     let mut rows: Vec<Outcome> =
-        roofs.iter().flat_map(|roof| line(roof, flop_per_s(outcomes, roof.threads))).collect();
-    rows.extend(outcomes.iter().filter_map(stream));
+        roofs(parts).iter().flat_map(|roof| line(roof, flop_per_s(parts, roof.threads))).collect();
+    rows.extend(parts.iter().filter_map(point));
     let chart = Chart {
         title: "Roofline: operations per second by operations per byte".to_owned(),
         id: ID.to_owned(),
@@ -76,57 +114,38 @@ pub fn of(outcomes: &[Outcome]) -> (Vec<Outcome>, Option<Chart>) {
     (rows, Some(chart))
 }
 
-/// The fastest row of each level of one thread, and of STREAM for each number of threads.
-fn roofs(outcomes: &[Outcome]) -> Vec<Roof> {
+/// The fastest of each level and number of threads, caches first.
+fn roofs(parts: &[Part]) -> Vec<Roof> {
     let mut roofs: Vec<Roof> = Vec::new();
-    let sets = outcomes.iter().filter(|row| row.id == "memory/working-set");
-    for row in sets {
-        let level = row.audit.get(LEVEL.name()).and_then(Value::as_str);
-        // Memory is STREAM's, with arrays that are longer; what may be either is no roof.
-        if let Some(level) = level.filter(|level| level.starts_with('L') && level.len() == 2) {
-            raise(&mut roofs, level, 1, row.median);
-        }
-    }
-    if roofs.is_empty() {
-        return roofs;
-    }
-    for row in outcomes.iter().filter(|row| row.id == "memory/stream") {
-        if let Some(threads) = number(row, "threads") {
-            raise(&mut roofs, "DRAM", threads, row.median);
+    for is_memory in [false, true] {
+        for part in parts {
+            let Part::Rate { level, threads, bytes_per_s } = *part else { continue };
+            if (level == Level::Memory) != is_memory {
+                continue;
+            }
+            let level = if let Level::Cache(name) = level { name } else { "DRAM" };
+            let name = label(level, threads);
+            match roofs.iter_mut().find(|roof| roof.name == name) {
+                Some(roof) => roof.bytes_per_s = roof.bytes_per_s.max(bytes_per_s),
+                None => roofs.push(Roof { name, threads, bytes_per_s }),
+            }
         }
     }
     roofs
 }
 
-/// Takes in a rate: the highest of a level and number of threads is the roof.
-fn raise(roofs: &mut Vec<Roof>, level: &str, threads: u64, rate: Option<f64>) {
-    let Some(bytes_per_s) = rate.filter(|rate| *rate > 0.0) else { return };
-    let name = label(level, threads);
-    match roofs.iter_mut().find(|roof| roof.name == name) {
-        Some(roof) => roof.bytes_per_s = roof.bytes_per_s.max(bytes_per_s),
-        None => roofs.push(Roof { name, threads, bytes_per_s }),
-    }
-}
-
-fn label(what: &str, threads: u64) -> String {
+fn label(what: &str, threads: u32) -> String {
     let plural = if threads == 1 { "" } else { "s" };
     format!("{what}, {threads} thread{plural}")
 }
 
-fn number(row: &Outcome, key: &str) -> Option<u64> {
-    row.parameters.get(key).and_then(Value::as_u64)
-}
-
 /// The rate of f64 multiply-adds with so many threads; none where it was not measured.
-fn flop_per_s(outcomes: &[Outcome], threads: u64) -> Option<f64> {
-    let is = |row: &&Outcome| {
-        let has = |key: &str, value: Value| row.parameters.get(key) == Some(&value);
-        row.id == "cpu/throughput"
-            && has("type", json!("f64"))
-            && has("operation", json!("multiply-add"))
-            && has("threads", json!(threads))
+fn flop_per_s(parts: &[Part], wanted: u32) -> Option<f64> {
+    let rate = |part: &Part| match *part {
+        Part::Units { threads, flop_per_s } if threads == wanted => Some(flop_per_s),
+        _ => None,
     };
-    outcomes.iter().filter(is).filter_map(|row| row.median).reduce(f64::max)
+    parts.iter().filter_map(rate).reduce(f64::max)
 }
 
 /// A roof as a curve: what memory allows, until the units are the limit.
@@ -144,24 +163,18 @@ fn line(roof: &Roof, flop_per_s: Option<f64>) -> Vec<Outcome> {
     INTENSITIES.map(at).flat_map(Measured::record).collect()
 }
 
-/// A kernel of STREAM as a point.
-fn stream(row: &Outcome) -> Option<Outcome> {
-    let fact = |key: Key| row.audit.get(key.name())?.as_f64().filter(|one| *one > 0.0);
-    let (flop_per_byte, rate) = (fact(FLOP_PER_BYTE)?, fact(FLOP_PER_S)?);
-    // Kernels that go past the caches have the same operations per byte.
-    let kernel = row.parameters.get("kernel")?.as_str()?;
-    if row.id != "memory/stream" || kernel.starts_with("nt-") {
-        return None;
-    }
-    let curve = label("STREAM measured", number(row, "threads")?);
+/// A loop as a point.
+fn point(part: &Part) -> Option<Outcome> {
+    let Part::Loop { threads, flop_per_byte, outcome } = part else { return None };
     let scaled = |value: f64| value * flop_per_byte;
+    let curve = label("STREAM measured", *threads);
     Some(Outcome {
-        median: Some(rate),
-        ci95: row.ci95.map(|interval| interval.map(scaled)),
-        n: row.n,
-        samples: row.samples.iter().copied().map(scaled).collect(),
-        status: row.status,
-        ..blank(&Point { curve, flop_per_byte })
+        median: Some(scaled(outcome.median?)),
+        ci95: outcome.ci95.map(|interval| interval.map(scaled)),
+        n: outcome.n,
+        samples: outcome.samples.iter().copied().map(scaled).collect(),
+        status: outcome.status,
+        ..blank(&Point { curve, flop_per_byte: *flop_per_byte })
     })
 }
 
@@ -169,33 +182,21 @@ fn stream(row: &Outcome) -> Option<Outcome> {
 mod tests {
     use super::*;
 
-    fn row(id: &str, parameters: Value, audit: Value, median: f64) -> Outcome {
-        Outcome {
-            id: id.to_owned(),
-            parameters: parameters.as_object().cloned().unwrap(),
-            audit: audit.as_object().cloned().unwrap(),
-            median: Some(median),
-            samples: vec![median],
-            n: 1,
-            ..Outcome::default()
-        }
-    }
-
-    fn memory() -> Vec<Outcome> {
-        let set = |level: &str, rate| {
-            row("memory/working-set", json!({"kernel": "read"}), json!({"level": level}), rate)
-        };
-        let stream = |kernel: &str, threads: u64, rate: f64| {
-            let audit = json!({"flop_per_byte": 0.125, "flop_per_s": rate / 8.0});
-            row("memory/stream", json!({"kernel": kernel, "threads": threads}), audit, rate)
+    fn memory() -> Vec<Part> {
+        let rate = |level, threads, bytes_per_s| Part::Rate { level, threads, bytes_per_s };
+        let triad = |threads, rate: f64| {
+            let figure =
+                Outcome { median: Some(rate), samples: vec![rate], n: 1, ..Outcome::default() };
+            Part::Loop { threads, flop_per_byte: 0.125, outcome: figure }
         };
         vec![
-            set("L1", 90e9),
-            set("L1", 100e9),
-            set("last cache or DRAM", 900e9),
-            stream("triad", 1, 8e9),
-            stream("nt-triad", 1, 10e9),
-            stream("triad", 2, 16e9),
+            rate(Level::Memory, 1, 8e9),
+            rate(Level::Memory, 1, 10e9),
+            rate(Level::Memory, 2, 16e9),
+            rate(Level::Cache("L1"), 1, 90e9),
+            rate(Level::Cache("L1"), 1, 100e9),
+            triad(1, 8e9),
+            triad(2, 16e9),
         ]
     }
 
@@ -208,10 +209,9 @@ mod tests {
 
     #[test]
     fn a_roof_rises_with_the_operations_per_byte_until_the_units_are_busy() {
-        let mut outcomes = memory();
-        let units = json!({"type": "f64", "operation": "multiply-add", "threads": 1});
-        outcomes.push(row("cpu/throughput", units, json!({}), 60e9));
-        let (rows, chart) = of(&outcomes);
+        let mut parts = memory();
+        parts.push(Part::Units { threads: 1, flop_per_s: 60e9 });
+        let (rows, chart) = of(&parts);
         assert_eq!(at(&rows, "L1, 1 thread", 0.25), Some(25e9));
         assert_eq!(at(&rows, "L1, 1 thread", 1.0), Some(60e9));
         assert_eq!(at(&rows, "DRAM, 1 thread", 1.0), Some(10e9), "the fastest of STREAM");
@@ -225,7 +225,8 @@ mod tests {
 
     #[test]
     fn a_few_rows_make_no_roofline() {
-        let few: Vec<_> = memory().into_iter().filter(|row| row.id == "memory/stream").collect();
+        let is_cache = |part: &Part| matches!(part, Part::Rate { level: Level::Cache(_), .. });
+        let few: Vec<_> = memory().into_iter().filter(|part| !is_cache(part)).collect();
         assert_eq!(of(&few), (Vec::new(), None));
     }
 }

@@ -10,6 +10,7 @@ use flatout_sys::stream::{Kernel, Reach};
 use super::levels::{Levels, MEMORY};
 use super::row::{RateRow, Work};
 use super::{fact, stream};
+use crate::roofline::{self, Part};
 
 /// What a working set lives in that the curve places in memory, but that the last cache could hold.
 const CACHE_OR_MEMORY: &str = "last cache or DRAM";
@@ -108,9 +109,34 @@ fn add_facts(measured: &mut Measured<RateRow>, machine: &Machine, huge_ratio: Op
     facts.set_known(fact::BUS_BYTES, bus_bytes);
     if let Work::Stream(kernel) = row.work {
         let operations = stream::operations_per_byte(kernel);
-        facts.set(fact::FLOP_PER_BYTE, operations);
+        facts.set(roofline::FLOP_PER_BYTE, operations);
         facts.set_known(fact::FLOP_PER_S, outcome.median.map(|median| median * operations));
         facts.set_known(fact::BEST_BYTES_PER_S, statistics::max(&outcome.samples));
+    }
+}
+
+/// What a row is to the roofline: a roof, and of STREAM a point.
+pub(super) fn roofline(measured: &Measured<RateRow>, machine: &Machine) -> Vec<Part> {
+    let Measured { row, outcome, .. } = measured;
+    let Some(bytes_per_s) = outcome.median.filter(|rate| *rate > 0.0) else { return Vec::new() };
+    let threads = row.parts.threads;
+    let rate = |level| Part::Rate { level, threads, bytes_per_s };
+    match row.work {
+        Work::Stream(kernel) => {
+            let flop_per_byte = stream::operations_per_byte(kernel);
+            // Kernels that go past the caches have the same operations per byte.
+            let is_point = flop_per_byte > 0.0 && !kernel.is_non_temporal();
+            let point =
+                is_point.then(|| Part::Loop { threads, flop_per_byte, outcome: outcome.clone() });
+            [rate(roofline::Level::Memory)].into_iter().chain(point).collect()
+        }
+        // Memory is STREAM's, with arrays that are longer; what may be either is no roof.
+        Work::WorkingSet { .. } => {
+            let level = machine.level_of(row);
+            let cache = level.filter(|name| ![MEMORY, CACHE_OR_MEMORY].contains(name));
+            cache.map(|name| rate(roofline::Level::Cache(name))).into_iter().collect()
+        }
+        Work::Block { .. } | Work::Access(_) => Vec::new(),
     }
 }
 

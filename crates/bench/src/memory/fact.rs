@@ -26,15 +26,13 @@ pub(super) const KERNEL: Key = Key::last("kernel");
 pub(super) const INSTRUCTION_SET: Key = Key::last("instruction_set");
 /// In which order it goes over an array.
 pub(super) const ORDER: Key = Key::last("order");
-/// Arithmetic intensity of a kernel of STREAM.
-pub(crate) const FLOP_PER_BYTE: Key = Key::last("flop_per_byte");
 /// Rate of its operations.
-pub(crate) const FLOP_PER_S: Key = Key::last("flop_per_s");
+pub(super) const FLOP_PER_S: Key = Key::last("flop_per_s");
 /// The best trial, as STREAM prints it.
 pub(super) const BEST_BYTES_PER_S: Key = Key::last("best_bytes_per_s");
 
 /// The level that the data live in.
-pub(crate) const LEVEL: Key = Key::last("level");
+pub(super) const LEVEL: Key = Key::last("level");
 /// Whether the size of that level was measured, or is what the CPU says.
 pub(super) const LEVEL_PROVENANCE: Key = Key::last("level_provenance");
 /// Size of a level by the curve.

@@ -95,7 +95,7 @@ fn every_row_of_bandwidth_has_a_figure_or_a_reason() {
         cancelled: &|| false,
     };
     let rows = terms.rows().unwrap();
-    let outcomes = measure_group(&options, rows.clone(), &machine, &mut sampler).unwrap();
+    let outcomes = record(measure_group(&options, rows.clone(), &machine, &mut sampler).unwrap());
     assert_eq!(outcomes.len(), rows.len());
     for (row, outcome) in rows.iter().zip(&outcomes) {
         assert_eq!(row.id(), outcome.id);

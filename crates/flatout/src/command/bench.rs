@@ -42,6 +42,7 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
     let mut progress =
         Progress::begin(jobs.iter().fold(0, |sum, job| job.budget_ns.saturating_add(sum)));
     let mut witness = SystemWitness::new();
+    let mut roofline = Vec::new();
     for job in &mut jobs {
         progress.area(job.budget_ns);
         let mut events = |event| progress.show(&event);
@@ -53,7 +54,10 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
             cancelled: &|| cancel.is_cancelled(),
         };
         match job.measure(&mut sampler) {
-            Ok(found) => add(&mut draft, found),
+            Ok(mut found) => {
+                roofline.append(&mut found.roofline);
+                add(&mut draft, found);
+            }
             Err(error) => fail(&mut draft, error),
         }
         if cancel.is_cancelled() {
@@ -62,7 +66,7 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
         }
     }
     progress.end();
-    let (rows, chart) = roofline::of(&draft.results);
+    let (rows, chart) = roofline::of(&roofline);
     rows.into_iter().for_each(|row| draft.add(row));
     draft.charts.extend(chart);
     Conclusion { keep, ..draft.conclude(View::Report) }
@@ -161,7 +165,7 @@ mod tests {
             ..Outcome::default()
         };
         let mut draft = Draft::begin(1);
-        add(&mut draft, Found { outcomes: vec![row], charts: Vec::new(), storage: None });
+        add(&mut draft, Found { outcomes: vec![row], ..Found::default() });
         let end = draft.conclude(View::Report).record.end;
         assert_eq!(
             (end.exit_code, end.errors),

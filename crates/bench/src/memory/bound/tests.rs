@@ -141,6 +141,21 @@ fn the_best_run_stands_beside_the_median_with_what_a_roofline_needs() {
     let facts = &of(&rows, Work::Stream(Kernel::Triad), 1).facts;
     let number = |key| facts.number(key).unwrap();
     assert!((number(fact::BEST_BYTES_PER_S) - 8.25e9).abs() < 1.0);
-    assert!((number(fact::FLOP_PER_BYTE) - 1.0 / 12.0).abs() < 1e-12);
+    assert!((number(roofline::FLOP_PER_BYTE) - 1.0 / 12.0).abs() < 1e-12);
     assert!((number(fact::FLOP_PER_S) - 7.5e9 / 12.0).abs() < 1.0);
+}
+
+#[test]
+fn a_roofline_has_the_caches_and_the_memory_as_roofs_and_plain_kernels_as_points() {
+    let machine = zen();
+    let rows = finished(&machine, 10e9);
+    let of = |work| roofline(of(&rows, work, 1), &machine);
+    let is_point = |part: &Part| matches!(part, Part::Loop { .. });
+    let triad = of(Work::Stream(Kernel::Triad));
+    assert_eq!((triad.len(), triad.iter().filter(|part| is_point(part)).count()), (2, 1));
+    assert_eq!(of(Work::Stream(Kernel::NtTriad)).iter().filter(|part| is_point(part)).count(), 0);
+    let set = |bytes| of(Work::WorkingSet { kernel: Kernel::Read, bytes });
+    let is_roof = |parts: Vec<Part>, wanted| matches!(parts[..], [Part::Rate { level, .. }] if level == wanted);
+    assert!(is_roof(set(16 << 10), roofline::Level::Cache("L1")));
+    assert_eq!(set(32 << 21), [], "what may be either is no roof");
 }
