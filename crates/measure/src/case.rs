@@ -18,7 +18,7 @@ pub struct Sample {
     pub elapsed_ns: u64,
     /// What else is known of this trial; merged over the trials that count, as the keys say.
     pub facts: Facts,
-    /// Doubts; one per code is kept.
+    /// Warnings; one per code is kept.
     pub warnings: Vec<Warning>,
     /// Latency of its single operations; merged over the trials that count.
     pub latencies: Option<Latencies>,
@@ -90,7 +90,7 @@ pub struct Case<'a, R> {
 pub struct Measured<R> {
     /// Which row.
     pub row: R,
-    /// Its figure and its doubt.
+    /// Its figure with interval and warnings.
     pub outcome: Outcome,
     /// What else is known of it.
     pub facts: Facts,
@@ -101,7 +101,7 @@ pub struct Measured<R> {
 /// A further figure of a row that was measured.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MeasuredFurther {
-    /// The figure and its doubt.
+    /// The figure with interval and warnings.
     pub outcome: Outcome,
     /// What else is known of it.
     pub facts: Facts,

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn above_a_measured_ceiling_the_ceiling_is_doubted() {
+    fn above_a_measured_bound_the_bound_is_called_low() {
         let row = judged(120.0, Better::Higher, 100.0, Provenance::Measured);
         assert_eq!((row.status, row.median), (Status::Degraded, Some(120.0)));
         assert_eq!(row.warnings[0].code, warning::CEILING_LOW);

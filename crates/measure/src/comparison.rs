@@ -1,4 +1,4 @@
-//! Two runs held against each other: row by row, with the doubt that two runs always leave.
+//! Two runs held against each other: row by row, with the uncertainty that two runs always leave.
 //!
 //! Pure: records in, a [`Comparison`] out, and the same one each time. It reads no file and
 //! prints nothing. Which rows belong together: `matching.rs`; what is said of a pair:

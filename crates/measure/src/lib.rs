@@ -1,4 +1,4 @@
-//! A number and its doubt: units, sampler, statistics, histogram, guard, environment, record.
+//! A number and how far it can be trusted: units, sampler, statistics, histogram, guard, environment, record.
 //!
 //! Rule: this room knows no workload. It times what it is handed, decides when enough trials
 //! have run, and writes down what is known about the figure and what is not. Where time or

@@ -5,7 +5,7 @@ use crate::clock::Clock;
 use crate::guard::FakeWitness;
 use crate::{sampler, statistics};
 
-/// Share of a trial's time from which the harness is a doubt.
+/// Share of a trial's time from which the harness is a warning.
 pub const OVERHEAD_SHARE: f64 = 0.01;
 
 /// Clock readings per batch; the cost of one is the time of a batch over this.

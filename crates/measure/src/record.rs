@@ -41,7 +41,7 @@ pub struct Start {
     pub environment: Value,
 }
 
-/// One figure and its doubt.
+/// One figure with interval and warnings.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// `area/test`, for example `cache/block-sweep`; stable between versions.
@@ -73,7 +73,7 @@ pub struct Outcome {
     pub audit: Map<String, Value>,
     /// What bounds this figure; null when the row has no such thing.
     pub ceiling: Option<Ceiling>,
-    /// Doubts, each with a stable code.
+    /// Warnings, each with a stable code.
     pub warnings: Vec<Warning>,
 }
 
@@ -173,7 +173,7 @@ pub enum Provenance {
     Unknown,
 }
 
-/// A doubt about a figure.
+/// What speaks against a figure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Warning {
     /// Stable, `snake_case`; programs match on it. All codes stand in [`crate::warning`].
@@ -183,7 +183,7 @@ pub struct Warning {
 }
 
 impl Warning {
-    /// A doubt with its stable code and a sentence.
+    /// A warning with its stable code and a sentence.
     pub fn new(code: &str, text: impl Into<String>) -> Self {
         Self { code: code.to_owned(), text: text.into() }
     }

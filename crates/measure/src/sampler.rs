@@ -8,10 +8,10 @@
 //! the harness.
 
 mod detail;
-mod doubt;
 mod pairs;
 mod row;
 mod warmup;
+mod warnings;
 
 use crate::case::{Case, Measured, Plan, Sample, TrialError};
 use crate::clock::Clock;

@@ -9,7 +9,7 @@ pub mod student;
 
 pub use compare::{RankSum, Ratio, benjamini_hochberg, mann_whitney, ratio};
 
-/// Two-sided doubt that a 95 % interval leaves on each side.
+/// Probability that a 95 % interval leaves on each side.
 const TAIL: f64 = 0.025;
 
 /// Scales a median absolute deviation to the standard deviation of normal data: 1 ÷ Φ⁻¹(3/4).

@@ -285,7 +285,7 @@ fn does_it_matter(record: &Record) -> Answer {
     }
     let is_virtual = record.start.environment.get("hypervisor").and_then(|v| v.as_bool());
     if is_virtual == Some(true) && rows > 0 {
-        text.push_str(" This is a virtual machine: neighbours share its hardware.");
+        text.push_str(" This is a virtual machine: others share its hardware.");
     }
     let mut rests_on = vec![
         "results[].warnings",

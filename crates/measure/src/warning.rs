@@ -1,6 +1,6 @@
 //! Every warning code of the schema. Codes are stable: programs match on them.
 //!
-//! A doubt about a number travels inside the record as a [`Warning`]; nothing is printed here.
+//! What speaks against a number travels inside the record as a [`Warning`]; nothing is printed here.
 
 pub use crate::record::Warning;
 

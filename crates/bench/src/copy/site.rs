@@ -162,7 +162,7 @@ impl Site {
     }
 
     /// What the filesystem makes of every figure.
-    pub(super) fn doubt(&self) -> Option<Warning> {
+    pub(super) fn filesystem_warning(&self) -> Option<Warning> {
         let name = self.filesystem.name;
         let (code, text) = match self.filesystem.nature {
             Nature::Disk => return None,

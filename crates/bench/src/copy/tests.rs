@@ -233,7 +233,7 @@ fn a_limit_of_bytes_ends_a_row_that_would_write_more() {
     let measured = ground.measure().unwrap();
     let [row] = own(&measured)[..] else { panic!("{measured:?}") };
     assert!((1..=4).contains(&row.samples.len()), "{row:?}");
-    assert!(row.warnings.iter().any(|doubt| doubt.code == warning::WRITE_LIMIT), "{row:?}");
+    assert!(row.warnings.iter().any(|warning| warning.code == warning::WRITE_LIMIT), "{row:?}");
 }
 
 #[test]

@@ -69,7 +69,7 @@ fn copy(wanted: &Wanted, site: &Site) -> Result<Sample, TrialError> {
     }
     facts.set(run_fact::COMPARED_ENTRIES, check(&source, &target, site)?);
     site::empty(&target).map_err(IoError::system("empty", &target)).map_err(Error::from)?;
-    let mut warnings: Vec<Warning> = site.doubt().into_iter().collect();
+    let mut warnings: Vec<Warning> = site.filesystem_warning().into_iter().collect();
     if facts.flag(run_fact::CACHE_STATE_PROVED) == Some(false) {
         let text = "the kernel does not tell what the page cache held before a run";
         warnings.push(Warning::new(warning::STATE_UNPROVED, text));

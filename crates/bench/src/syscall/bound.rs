@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_below_its_floor_and_a_clock_that_enters_the_kernel_are_doubted() {
+    fn a_row_below_its_floor_and_a_clock_that_enters_the_kernel_get_warnings() {
         let mut rows = [
             measured(Call::Getppid, Variant::Alone, 50.0),
             measured(Call::Lseek, Variant::Alone, 40.0),

@@ -16,7 +16,7 @@ use super::work::{self, Source};
 use super::{crowd, pair};
 use crate::crew;
 
-/// What a trial should take: long against the start of threads, short against a noisy neighbour.
+/// What a trial should take: long against the start of threads, short against other programs.
 const TRIAL_NS: u64 = 30_000_000;
 /// A run of this length is enough to work out how many calls fill a trial.
 const CALIBRATION_NS: u64 = 4_000_000;
@@ -36,7 +36,7 @@ pub(super) struct Timing {
     pub(super) empty_loop: Duration,
     /// What else is known.
     pub(super) facts: Facts,
-    /// Doubts.
+    /// Warnings.
     pub(super) warnings: Vec<Warning>,
 }
 

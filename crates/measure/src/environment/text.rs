@@ -27,7 +27,7 @@ pub(super) fn cpu_model(cpuinfo: &str) -> Option<String> {
 /// The widest vector extension. The kernel clears a flag whose registers it does not save, so
 /// what is listed can be used.
 pub(super) fn simd(cpuinfo: &str) -> Option<&'static str> {
-    const LADDER: [(&str, &str); 8] = [
+    const LEVELS: [(&str, &str); 8] = [
         ("avx512f", "avx512"),
         ("avx2", "avx2"),
         ("avx", "avx"),
@@ -39,7 +39,7 @@ pub(super) fn simd(cpuinfo: &str) -> Option<&'static str> {
     ];
     let flags = flags(cpuinfo)?;
     let has = |wanted: &str| flags.split_ascii_whitespace().any(|flag| flag == wanted);
-    LADDER.iter().find(|(flag, _)| has(flag)).map(|(_, level)| *level)
+    LEVELS.iter().find(|(flag, _)| has(flag)).map(|(_, level)| *level)
 }
 
 fn flags(cpuinfo: &str) -> Option<&str> {
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ladder_of_vector_extensions() {
+    fn the_levels_of_vector_extensions() {
         let level = |flags: &str| simd(&format!("model name\t: x\nflags\t\t: {flags}\n"));
         assert_eq!(level("fpu sse2 avx avx2 avx512f"), Some("avx512"));
         assert_eq!(level("fpu sse2 sse4_2 avx avx2"), Some("avx2"));

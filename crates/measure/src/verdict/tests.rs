@@ -18,8 +18,8 @@ fn ask(question: usize, rows: Vec<Outcome>) -> Answer {
     answer(&record(rows)).remove(question)
 }
 
-fn doubted(id: &str, code: &str) -> Outcome {
-    Outcome { warnings: vec![Warning::new(code, "a doubt")], ..row(id) }
+fn warned(id: &str, code: &str) -> Outcome {
+    Outcome { warnings: vec![Warning::new(code, "a warning")], ..row(id) }
 }
 
 fn at(id: &str, ratio: Option<f64>, limiter: &str) -> Outcome {
@@ -102,7 +102,7 @@ fn did_it_break_limits_bad() {
     let answer = ask(LIMITS, vec![invalid]);
     assert!(!answer.good);
     assert_eq!(answer.text, "1 row lies beyond a limit: a/b (340 %).");
-    assert!(!ask(LIMITS, vec![doubted("a/b", warning::CEILING_LOW)]).good);
+    assert!(!ask(LIMITS, vec![warned("a/b", warning::CEILING_LOW)]).good);
     assert!(!ask(LIMITS, vec![at("a/b", None, "")]).good, "nothing was checked");
 }
 
@@ -110,7 +110,7 @@ fn did_it_break_limits_bad() {
 fn a_limit_that_somebody_set_is_told_and_broken_by_nobody() {
     for code in SET_LIMITS {
         let held =
-            Outcome { warnings: vec![Warning::new(code, "a doubt")], ..at("a/b", Some(0.8), "") };
+            Outcome { warnings: vec![Warning::new(code, "a warning")], ..at("a/b", Some(0.8), "") };
         let answer = ask(LIMITS, vec![held]);
         assert!(answer.good, "{answer:?}");
         assert!(answer.text.ends_with(&format!("Somebody may have set a limit for a/b ({code}).")));
@@ -136,7 +136,7 @@ fn did_it_error_bad() {
         assert!(!answer.good);
         assert_eq!(answer.text, "Without a sound end: a/b.");
     }
-    assert!(!ask(ERROR, vec![doubted("a/b", warning::DIGEST_DIFFERS)]).good);
+    assert!(!ask(ERROR, vec![warned("a/b", warning::DIGEST_DIFFERS)]).good);
     let mut ended = record(vec![row("a/b")]);
     ended.end.errors = vec!["copy x: no space".to_owned()];
     assert_eq!(answer(&ended)[ERROR].text, "1 error, first: copy x: no space.");
@@ -167,12 +167,12 @@ fn does_it_reproduce_bad() {
         "Not shown for 2 of 3 rows: a/b (±20 %), a/c (no interval from 3 trials)."
     );
     for code in NOT_LASTING {
-        let doubted = Outcome { parameters: serde_json::Map::new(), ..doubted("a/b", code) };
-        let answer = ask(REPRODUCE, vec![doubted]);
+        let warned = Outcome { parameters: serde_json::Map::new(), ..warned("a/b", code) };
+        let answer = ask(REPRODUCE, vec![warned]);
         assert!(!answer.good);
         assert_eq!(answer.text, format!("Not shown for 1 of 1 rows: a/b (±1.0 %, {code})."));
     }
-    let mut disturbed = doubted("a/b", warning::DISTURBED);
+    let mut disturbed = warned("a/b", warning::DISTURBED);
     disturbed.audit.insert("intervals_spoiled".to_owned(), json!(6));
     let answer = ask(REPRODUCE, vec![disturbed]);
     assert!(!answer.good && answer.text.contains("6 trials were discarded"));
@@ -180,7 +180,7 @@ fn does_it_reproduce_bad() {
 
 #[test]
 fn does_it_matter_good() {
-    let answer = ask(MATTER, vec![row("a/b"), doubted("a/c", warning::SYSCALL_BOUND)]);
+    let answer = ask(MATTER, vec![row("a/b"), warned("a/c", warning::SYSCALL_BOUND)]);
     assert!(answer.good);
     assert!(answer.text.starts_with("1 of 2 figures stand for what they are named after."));
     assert!(answer.text.ends_with("The harness takes 0.10 % of the time at most."));
@@ -188,18 +188,18 @@ fn does_it_matter_good() {
 
 #[test]
 fn does_it_matter_bad() {
-    let answer = ask(MATTER, vec![row("a/b"), doubted("a/c", warning::MEMORY_FILESYSTEM)]);
+    let answer = ask(MATTER, vec![row("a/b"), warned("a/c", warning::MEMORY_FILESYSTEM)]);
     assert!(!answer.good && answer.text.contains("a/c"));
     for code in BESIDE_THE_POINT {
-        assert!(!ask(MATTER, vec![doubted("a/b", code)]).good, "{code}");
+        assert!(!ask(MATTER, vec![warned("a/b", code)]).good, "{code}");
     }
-    assert!(!ask(MATTER, vec![doubted("a/b", warning::READAHEAD_BOUND)]).good, "labels only");
+    assert!(!ask(MATTER, vec![warned("a/b", warning::READAHEAD_BOUND)]).good, "labels only");
 }
 
 #[test]
 fn circumstances_are_told_and_spoil_nothing() {
     for code in CIRCUMSTANCES {
-        let answers = answer(&record(vec![row("a/b"), doubted("a/c", code)]));
+        let answers = answer(&record(vec![row("a/b"), warned("a/c", code)]));
         assert!(answers.iter().all(|answer| answer.good), "{answers:?}");
         assert!(answers[MATTER].text.contains("circumstances of a/c block_bytes"));
         assert!(answers[MATTER].text.contains(code), "{code}");
@@ -223,11 +223,11 @@ fn did_it_even_happen_good() {
 #[test]
 fn did_it_even_happen_bad() {
     for code in NOT_DONE {
-        let answer = ask(HAPPEN, vec![doubted("a/b", code)]);
+        let answer = ask(HAPPEN, vec![warned("a/b", code)]);
         assert!(!answer.good && answer.text.contains(code), "{answer:?}");
     }
     for code in UNPROVEN {
-        let answer = ask(HAPPEN, vec![row("a/b"), doubted("a/c", code)]);
+        let answer = ask(HAPPEN, vec![row("a/b"), warned("a/c", code)]);
         assert!(!answer.good, "{answer:?}");
         assert!(answer.text.starts_with("Not shown for a/c") && answer.text.contains(code));
     }

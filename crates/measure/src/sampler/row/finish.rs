@@ -1,7 +1,7 @@
 //! What a row says when its trials are over: its figures, its status, and what became of trials.
 
 use super::super::detail::join_series;
-use super::super::doubt;
+use super::super::warnings;
 use super::{Closed, Sampled, Taken, is_precise};
 use crate::case::{Further, Measured, MeasuredFurther, Plan, blank};
 use crate::fact::{Facts, Key, Value};
@@ -38,15 +38,15 @@ impl<R: Row> Sampled<'_, R> {
         let figures: Vec<f64> = counted.iter().map(|taken| taken.figure).collect();
         let mut facts = Facts::merged(counted.iter().map(|taken| &taken.facts));
         for taken in counted {
-            for doubt in &taken.warnings {
-                warning::add(&mut outcome.warnings, doubt.clone());
+            for warning in &taken.warnings {
+                warning::add(&mut outcome.warnings, warning.clone());
             }
         }
         if let Some(end) = &self.end {
             warning::add(&mut outcome.warnings, end.clone());
         }
         let times: Vec<f64> = counted.iter().map(|taken| taken.elapsed_ns as f64).collect();
-        doubt::overhead(&mut outcome, &mut facts, &times, overhead);
+        warnings::overhead(&mut outcome, &mut facts, &times, overhead);
         self.note_trials(&mut outcome, &mut facts, dropped);
         if let Some((status, code, text)) = self.refused() {
             if !figures.is_empty() {
@@ -127,7 +127,7 @@ impl<R: Row> Sampled<'_, R> {
             let text = format!("interrupted after {} trials that count", outcome.n);
             warning::add(&mut outcome.warnings, Warning::new(warning::INTERRUPTED, text));
         }
-        doubt::samples(outcome, facts, plan);
+        warnings::samples(outcome, facts, plan);
     }
 
     fn note_trials(&self, outcome: &mut Outcome, facts: &mut Facts, dropped: &[Taken]) {

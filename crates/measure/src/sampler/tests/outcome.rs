@@ -65,7 +65,7 @@ fn a_far_sample_is_flagged_and_kept() {
 }
 
 #[test]
-fn a_harness_that_takes_too_long_is_a_doubt() {
+fn a_harness_that_takes_too_long_is_a_warning() {
     let clock = FakeClock::default();
     clock.set_step(30);
     let sample = |elapsed_ns, reads: u64| Sample {
