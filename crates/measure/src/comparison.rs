@@ -8,8 +8,6 @@
 mod judgement;
 mod matching;
 pub mod noise;
-#[cfg(test)]
-mod simulation;
 mod surroundings;
 #[cfg(test)]
 mod tests;

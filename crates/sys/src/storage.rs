@@ -216,6 +216,4 @@ fn origin_of_path(root: &Path, _: &MountTable, path: &Path) -> Option<Origin> {
 }
 
 #[cfg(test)]
-mod mounted;
-#[cfg(test)]
 mod tests;

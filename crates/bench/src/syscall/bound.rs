@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn a_kernel_entry_that_was_measured_too_slow_refuses_no_row() {
-        for call in Call::ALL {
+        for call in Call::all() {
             let mut rows = [
                 measured(Call::Getppid, Variant::Alone, 1000.0),
                 measured(call, Variant::Batch(32), 40.0),

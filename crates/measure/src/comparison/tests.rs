@@ -4,6 +4,8 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::noise::{Learned, Noise, Unlearned, learn};
+mod simulation;
+
 use super::*;
 use crate::fixture::{map, record, row};
 use crate::record::Outcome;

@@ -1,5 +1,7 @@
 //! Chains through recorded trees of /proc and /sys of machines that are not this one.
 
+mod mounted;
+
 use super::*;
 use crate::fixture::Tree;
 

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, json};
 
-use super::noise::{Noise, learn};
+use super::super::noise::{Noise, learn};
 use super::*;
 use crate::fixture::record;
 use crate::random::SplitMix64;

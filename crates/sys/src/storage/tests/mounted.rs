@@ -170,7 +170,7 @@ fn a_limit_that_the_kernel_was_given_is_read_back() {
     let device = found.top_device().unwrap();
     // A group of its own, in which no process is: nobody is slowed down.
     let name = format!("flatout-limit-{}", std::process::id());
-    let tree = crate::fixture::Tree::new(&[
+    let tree = Tree::new(&[
         ("proc/self/cgroup", &format!("7:blkio:/{name}\n0::/{name}\n")),
         ("proc/self/mountinfo", &fs::read_to_string("/proc/self/mountinfo").unwrap()),
     ]);
