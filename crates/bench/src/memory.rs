@@ -236,13 +236,8 @@ fn charts(extent: Extent) -> Vec<Chart> {
 
 /// A picture; working sets are drawn over powers of two.
 fn chart(title: &str, id: &str, x_parameter: &str, line_parameters: &[&str]) -> Chart {
-    Chart {
-        title: title.to_owned(),
-        id: id.to_owned(),
-        x_parameter: x_parameter.to_owned(),
-        x_log2: x_parameter == "working_set_bytes",
-        line_parameters: line_parameters.iter().map(|&name| name.to_owned()).collect(),
-    }
+    let x_log2 = x_parameter == "working_set_bytes";
+    Chart { x_log2, ..Chart::new(title, id, x_parameter, line_parameters) }
 }
 
 #[cfg(test)]

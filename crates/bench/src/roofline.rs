@@ -104,14 +104,9 @@ pub fn of(parts: &[Part]) -> (Vec<Outcome>, Option<Chart>) {
     let mut rows: Vec<Outcome> =
         roofs(parts).iter().flat_map(|roof| line(roof, flop_per_s(parts, roof.threads))).collect();
     rows.extend(parts.iter().filter_map(point));
-    let chart = Chart {
-        title: "Roofline: operations per second by operations per byte".to_owned(),
-        id: ID.to_owned(),
-        x_parameter: FLOP_PER_BYTE.name().to_owned(),
-        x_log2: true,
-        line_parameters: vec!["curve".to_owned()],
-    };
-    (rows, Some(chart))
+    let title = "Roofline: operations per second by operations per byte";
+    let chart = Chart::new(title, ID, FLOP_PER_BYTE.name(), &["curve"]);
+    (rows, Some(chart.by_powers_of_two()))
 }
 
 /// The fastest of each level and number of threads, caches first.

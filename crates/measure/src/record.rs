@@ -204,6 +204,25 @@ pub struct Chart {
     pub line_parameters: Vec<String>,
 }
 
+impl Chart {
+    /// A picture whose x is spaced evenly.
+    pub fn new(title: &str, id: &str, x_parameter: &str, line_parameters: &[&str]) -> Self {
+        Self {
+            title: title.to_owned(),
+            id: id.to_owned(),
+            x_parameter: x_parameter.to_owned(),
+            x_log2: false,
+            line_parameters: line_parameters.iter().map(|&name| name.to_owned()).collect(),
+        }
+    }
+
+    /// The same with x spaced by powers of two.
+    #[must_use]
+    pub fn by_powers_of_two(self) -> Self {
+        Self { x_log2: true, ..self }
+    }
+}
+
 /// How a run ended.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct End {

@@ -35,6 +35,12 @@ pub fn unwritten_bytes() -> Option<u64> {
     unwritten(&std::fs::read_to_string("/proc/meminfo").ok()?)
 }
 
+/// What `/proc/PROCESS/status` says of the memory of a process, a number or `self`, for example
+/// `VmRSS:`; `None` if unknown.
+pub fn process_bytes(process: &str, member: &str) -> Option<u64> {
+    field(&std::fs::read_to_string(format!("/proc/{process}/status")).ok()?, member)
+}
+
 fn available(meminfo: &str) -> Option<u64> {
     field(meminfo, "MemAvailable:")
 }
@@ -57,6 +63,12 @@ mod tests {
     fn what_is_mapped_comes_first() {
         assert_eq!(mapped_pages("2189 480 448 9 0 154 0\n"), Some(2189));
         assert_eq!(mapped_pages(""), None);
+    }
+
+    #[test]
+    fn our_own_status_can_be_read() {
+        assert!(process_bytes("self", "VmHWM:").is_some_and(|bytes| bytes > 0));
+        assert_eq!(process_bytes("self", "NoSuchMember:"), None);
     }
 
     #[test]

@@ -92,15 +92,19 @@ fn cpus(quota: &str, period: &str) -> Option<f64> {
     (quota > 0 && period > 0).then(|| quota as f64 / period as f64)
 }
 
+/// The number behind a name, in a file with one of each to a line.
+fn field(text: &str, name: &str) -> Option<u64> {
+    let found = text.lines().filter_map(|line| line.split_once(' ')).find(|(key, _)| *key == name);
+    found?.1.trim().parse().ok()
+}
+
 /// Reads `cpu.stat`: the time that the group was held back by its quota.
 pub fn parse_throttled_ns(text: &str, version: Version) -> Option<u64> {
     let (key, factor) = match version {
         Version::V1 => ("throttled_time", 1),
         Version::V2 => ("throttled_usec", 1_000),
     };
-    text.lines().filter_map(|line| line.split_once(' ')).find(|(name, _)| *name == key).and_then(
-        |(_, value)| value.trim().parse::<u64>().ok().and_then(|time| time.checked_mul(factor)),
-    )
+    field(text, key)?.checked_mul(factor)
 }
 
 /// Version 1 has no word for "unlimited": it shows the largest multiple of the page size that
@@ -227,12 +231,7 @@ impl Levels {
         let limit_bytes = parse_memory_limit(&read(limit)?)?;
         let taken_bytes: u64 = read(taken)?.trim().parse().ok()?;
         let stat = read("memory.stat").unwrap_or_default();
-        let unused_bytes = stat
-            .lines()
-            .filter_map(|line| line.split_once(' '))
-            .find(|(name, _)| *name == unused)
-            .and_then(|(_, bytes)| bytes.trim().parse().ok());
-        let taken_bytes = taken_bytes.saturating_sub(unused_bytes.unwrap_or(0));
+        let taken_bytes = taken_bytes.saturating_sub(field(&stat, unused).unwrap_or(0));
         Some(limit_bytes.saturating_sub(taken_bytes))
     }
 

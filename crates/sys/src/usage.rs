@@ -78,7 +78,7 @@ fn of(whom: libc::c_int) -> Usage {
     }
 }
 
-fn timeval_ns(time: libc::timeval) -> u64 {
+pub(crate) fn timeval_ns(time: libc::timeval) -> u64 {
     count(time.tv_sec).saturating_mul(1_000_000_000).saturating_add(count(time.tv_usec) * 1_000)
 }
 

@@ -249,12 +249,8 @@ impl Wanted {
 
 /// The pictures, of the rows that there are.
 pub(super) fn charts(rows: &[Measured<Row>]) -> Vec<Chart> {
-    let chart = |title: &str, experiment: Experiment, x: &str, lines: &[&str]| Chart {
-        title: title.to_owned(),
-        id: experiment.id().to_owned(),
-        x_parameter: x.to_owned(),
-        x_log2: true,
-        line_parameters: lines.iter().map(|&line| line.to_owned()).collect(),
+    let chart = |title: &str, experiment: Experiment, x: &str, lines: &[&str]| {
+        Chart::new(title, experiment.id(), x, lines).by_powers_of_two()
     };
     let all = [
         chart("Copy time by file count", Experiment::ByCount, "files", &["file_bytes"]),

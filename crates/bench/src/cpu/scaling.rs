@@ -81,12 +81,8 @@ pub(super) fn charts(outcomes: &[Outcome]) -> Vec<Chart> {
         (INTEGER, "Integer multiply-add by threads, and its peak"),
     ];
     let has = |id: &str| outcomes.iter().any(|outcome| outcome.id == id);
-    let chart = |(id, title): (&str, &str)| Chart {
-        title: title.to_owned(),
-        id: id.to_owned(),
-        x_parameter: "threads".to_owned(),
-        x_log2: true,
-        line_parameters: ["type", "curve", "level"].map(str::to_owned).to_vec(),
+    let chart = |(id, title): (&str, &str)| {
+        Chart::new(title, id, "threads", &["type", "curve", "level"]).by_powers_of_two()
     };
     titles.into_iter().filter(|(id, _)| has(id)).map(chart).collect()
 }

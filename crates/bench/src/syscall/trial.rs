@@ -6,8 +6,8 @@ use flatout_measure::case::{Sample, TrialError};
 use flatout_measure::fact::Facts;
 use flatout_measure::record::Warning;
 use flatout_measure::warning;
-use flatout_sys::affinity;
 use flatout_sys::call::{self, DescriptorTable, Subject};
+use flatout_sys::{affinity, memory};
 
 use super::fact;
 use super::row::{Call, Placement, Row, Variant};
@@ -145,17 +145,9 @@ fn facts(row: &Row, site: &Site) -> Result<Facts, TrialError> {
         facts.set(fact::IS_SYSTEM_CALL, false);
     }
     if row.call == Call::ForkExit {
-        facts.set(fact::PROCESS_RESIDENT_BYTES, resident_bytes());
+        facts.set(fact::PROCESS_RESIDENT_BYTES, memory::process_bytes("self", "VmRSS:"));
     }
     Ok(facts)
-}
-
-/// Memory of this process, on which the cost of a fork depends.
-fn resident_bytes() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kibibytes * 1024)
 }
 
 fn evaluate(row: &Row, calls: u64, mut timing: Timing) -> Result<Sample, TrialError> {

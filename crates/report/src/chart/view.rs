@@ -69,13 +69,7 @@ fn of_rows(rows: &[&Outcome], id: &str, view: &View) -> Option<Derived> {
 }
 
 fn chart(title: &str, id: &str, x: &str, lines: &[&str]) -> Chart {
-    Chart {
-        title: title.to_owned(),
-        id: id.to_owned(),
-        x_parameter: x.to_owned(),
-        x_log2: BY_TWO.contains(&x),
-        line_parameters: lines.iter().map(|&line| line.to_owned()).collect(),
-    }
+    Chart { x_log2: BY_TWO.contains(&x), ..Chart::new(title, id, x, lines) }
 }
 
 /// Those of the parameters that do not have one value in all rows.

@@ -6,8 +6,6 @@
 //! program there is `ru_maxrss` only, which tells the truth where it is larger than what can have
 //! been inherited.
 
-use std::fs;
-
 /// Readings of the resident set are sums of per-CPU parts, and off by what lies in these.
 const SLACK_BYTES: u64 = 2 << 20;
 
@@ -61,14 +59,6 @@ impl Peaks {
     }
 }
 
-/// A member of `/proc/PID/status` that is given in kB.
-pub(super) fn status_bytes(process: &str, member: &str) -> Option<u64> {
-    let text = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix(member))?;
-    let kilobytes: u64 = line.trim_start_matches(':').split_whitespace().next()?.parse().ok()?;
-    Some(kilobytes.saturating_mul(1024))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -98,11 +88,5 @@ mod tests {
         assert_eq!(judged(Some(2 * MIB), 50 * MIB, 20 * MIB, true), largest);
         assert_eq!(judged(Some(2 * MIB), 50 * MIB, 20 * MIB, false), largest);
         assert_eq!(judged(None, 50 * MIB, 20 * MIB, false), largest);
-    }
-
-    #[test]
-    fn our_own_status_can_be_read() {
-        assert!(status_bytes("self", "VmHWM").is_some_and(|bytes| bytes > 0));
-        assert_eq!(status_bytes("self", "NoSuchMember"), None);
     }
 }

@@ -13,9 +13,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use super::memory::{self, Peaks};
+use super::memory::Peaks;
 use super::{Account, End, Program};
 use crate::clock::monotonic_ns;
+use crate::memory::process_bytes;
+use crate::usage::timeval_ns;
 
 /// A program that runs.
 pub(super) struct Started {
@@ -143,7 +145,7 @@ struct Before {
 
 /// Our resident set, which a child inherits as its high-water mark.
 fn parent_bytes() -> u64 {
-    memory::status_bytes("self", "VmRSS").unwrap_or(u64::MAX / 2)
+    process_bytes("self", "VmRSS:").unwrap_or(u64::MAX / 2)
 }
 
 /// Starts the program; tells whether it waits, traced, before its first instruction.
@@ -203,7 +205,7 @@ fn watch(process: libc::pid_t, is_traced: bool, before: &Before) -> io::Result<L
             continue;
         }
         if stop.status >> 8 == libc::PTRACE_EVENT_EXIT {
-            life.own_bytes = memory::status_bytes(&process.to_string(), "VmHWM");
+            life.own_bytes = process_bytes(&process.to_string(), "VmHWM:");
         }
         let signal = passed_on(process, stop.status);
         held_ns += monotonic_ns().saturating_sub(stopped_ns);
@@ -322,17 +324,12 @@ fn reap(leader: &Leader, life: Life, before: &Before) -> io::Result<Account> {
         stderr: Vec::new(),
         exit_code,
         elapsed_ns: life.elapsed_ns,
-        user_ns: nanoseconds(usage.ru_utime),
-        system_ns: nanoseconds(usage.ru_stime),
+        user_ns: timeval_ns(usage.ru_utime),
+        system_ns: timeval_ns(usage.ru_stime),
         peak_memory_bytes,
         peak_memory_of,
         end: End::Itself,
     })
-}
-
-fn nanoseconds(time: libc::timeval) -> u64 {
-    let part = |value: i64| u64::try_from(value).unwrap_or(0);
-    part(time.tv_sec).saturating_mul(1_000_000_000).saturating_add(part(time.tv_usec) * 1_000)
 }
 
 #[cfg(test)]

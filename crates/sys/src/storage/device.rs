@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// Major and minor number of a device. Written `254:0`, as in `/sys/dev/block`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DeviceNumber {
     /// The driver; 0 for a filesystem without a block device of its own.
     pub major: u32,

@@ -9,7 +9,7 @@ const SECTOR_BYTES: u64 = 512;
 
 /// A block device with nothing below it, as far as the kernel shows. What cannot be read, and
 /// what the kernel only invents, is `None`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Disk {
     /// The kernel's name, or the device number where the kernel shows no name.
     pub name: String,
@@ -44,22 +44,7 @@ pub struct Disk {
 impl Disk {
     /// A disk of which only the number is known.
     pub(super) fn unknown(device: DeviceNumber) -> Self {
-        Self {
-            name: device.to_string(),
-            device,
-            model: None,
-            transport: None,
-            rotational: None,
-            scheduler: None,
-            write_cache: None,
-            size_bytes: None,
-            logical_block_bytes: None,
-            physical_block_bytes: None,
-            max_request_bytes: None,
-            queue_requests: None,
-            read_ahead_bytes: None,
-            link: None,
-        }
+        Self { name: device.to_string(), device, ..Self::default() }
     }
 
     /// Reads the facts in a disk's own folder of `/sys/devices`.

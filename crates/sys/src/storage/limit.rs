@@ -12,7 +12,7 @@ use super::{DeviceNumber, attribute};
 use crate::quota::{Levels, Version};
 
 /// The limits that one group sets on one disk; `None` where it sets none.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct IoLimit {
     /// The group, as its path below the mounted tree: `/` is the top of what is mounted.
     pub group: String,
@@ -71,14 +71,7 @@ fn disk_of(root: &Path, device: DeviceNumber) -> Option<DeviceNumber> {
 
 impl IoLimit {
     fn none(group: &str, device: DeviceNumber) -> Self {
-        Self {
-            group: group.to_owned(),
-            device,
-            read_bytes_per_s: None,
-            write_bytes_per_s: None,
-            read_operations_per_s: None,
-            write_operations_per_s: None,
-        }
+        Self { group: group.to_owned(), device, ..Self::default() }
     }
 
     fn is_none(&self) -> bool {
