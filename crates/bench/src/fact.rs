@@ -1,6 +1,7 @@
 //! Facts that rows of several areas have; those of one area stand in its own `fact.rs`.
 
 use flatout_measure::fact::Key;
+pub(crate) use flatout_measure::sampler::fact::OVERHEAD_RATIO;
 
 /// Bytes that the work moved, as it counted them itself.
 pub(crate) const BYTES: Key = Key::sum("bytes");
@@ -14,8 +15,6 @@ pub(crate) const CACHED_BEFORE_BYTES: Key = Key::sum("cached_before_bytes");
 pub(crate) const CACHED_AFTER_BYTES: Key = Key::last("cached_after_bytes");
 /// Why the work ended before all was done, and where.
 pub(crate) const ENDED_EARLY: Key = Key::last("ended_early");
-/// Share of the time that is the harness's own.
-pub(crate) const OVERHEAD_RATIO: Key = Key::last("overhead_ratio");
 /// The hardware threads of the first CPU's core.
 pub(crate) const FIRST_CPU_SHARES_CORE_WITH: Key = Key::last("first_cpu_shares_core_with");
 

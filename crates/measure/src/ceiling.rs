@@ -4,6 +4,7 @@
 use serde_json::json;
 
 use crate::record::{Better, Ceiling, Outcome, Provenance, Status};
+use crate::sampler::fact::REJECTED_SAMPLES;
 use crate::warning::{self, Warning};
 
 /// How far above its ceiling a figure may be: clocks and counters are no better than this.
@@ -70,7 +71,7 @@ pub fn apply(outcome: &mut Outcome, ceiling: Ceiling) {
     let Some(ratio) = ratio.filter(|ratio| *ratio > TOLERANCE) else { return };
     let text = format!("{:.0} % of {}, which is its limit", ratio * 100.0, ceiling.name);
     if is_derived(ceiling.provenance) {
-        outcome.audit.insert("rejected_samples".to_owned(), json!(outcome.samples));
+        outcome.audit.insert(REJECTED_SAMPLES.name().to_owned(), json!(outcome.samples));
         outcome.samples.clear();
         outcome.median = None;
         outcome.ci95 = None;

@@ -8,6 +8,7 @@
 //! the harness.
 
 mod detail;
+pub mod fact;
 mod pairs;
 mod row;
 mod warmup;

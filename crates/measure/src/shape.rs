@@ -7,6 +7,7 @@
 
 mod plateau;
 
+use crate::fact::Key;
 use crate::statistics::{MAD_TO_SIGMA, median};
 
 pub use plateau::{GROUPS_LEAST, Plateau, plateau};
@@ -30,6 +31,13 @@ const LINE_SHARE: f64 = 0.75;
 const JUMP_SHARE: f64 = 0.6;
 /// Bins of the curve for each bin that "right at the knee" spans.
 const BINS_PER_JUMP_BIN: usize = 16;
+
+/// A [`Shape`] in a record: the rate before and after it changed its level, and when it did.
+pub const BURST_PER_S: Key = Key::last("burst_per_s");
+/// See [`BURST_PER_S`].
+pub const KNEE_S: Key = Key::last("knee_s");
+/// See [`BURST_PER_S`].
+pub const SUSTAINED_PER_S: Key = Key::last("sustained_per_s");
 
 /// Two levels of a rate and when the first one ended.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -13,6 +13,7 @@ mod rows;
 
 use crate::ceiling::TOLERANCE;
 use crate::record::{Answer, Outcome, Record, Status};
+use crate::sampler::fact::{INTERVALS_SPOILED, OVERHEAD_RATIO};
 use crate::warning::{self, has};
 
 use codes::{BESIDE_THE_POINT, CIRCUMSTANCES, LABELS, NOT_DONE, NOT_LASTING, SET_LIMITS, UNPROVEN};
@@ -216,7 +217,7 @@ fn does_it_reproduce(results: &[Outcome]) -> Answer {
         })
         .collect();
     let spoiled: u64 =
-        results.iter().filter_map(|row| row.audit.get("intervals_spoiled")?.as_u64()).sum();
+        results.iter().filter_map(|row| row.audit.get(INTERVALS_SPOILED.name())?.as_u64()).sum();
     let widest = judged().max_by(|a, b| {
         f64::total_cmp(&half_width(a).unwrap_or(0.0), &half_width(b).unwrap_or(0.0))
     });
@@ -253,7 +254,7 @@ fn does_it_matter(record: &Record) -> Answer {
     let beside = named(results, |row| row.median.is_some() && any_of(row, &BESIDE_THE_POINT));
     let labelled = figures(results).filter(|row| any_of(row, &LABELS)).count();
     let harness = figures(results)
-        .filter_map(|row| row.audit.get("overhead_ratio")?.as_f64())
+        .filter_map(|row| row.audit.get(OVERHEAD_RATIO.name())?.as_f64())
         .max_by(f64::total_cmp);
     let pairs = Pairs::of(results);
     let (shows_something, told) = pairs.sentence();

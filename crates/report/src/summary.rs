@@ -4,6 +4,8 @@
 //! follows generically. Values are not wrapped, so that a path can be copied.
 
 use flatout_measure::record::{Outcome, Status};
+use flatout_measure::sampler::fact;
+use flatout_measure::shape::{BURST_PER_S, SUSTAINED_PER_S};
 use flatout_measure::statistics;
 use serde_json::{Map, Value};
 
@@ -51,16 +53,16 @@ const FACTS_AFTER: [(&str, &str); 14] = [
 /// and the outliers, of which a warning tells.
 const FACTS_MERGED: [&str; 11] = [
     "harness_ns_per_block",
-    "harness_overhead_ns",
+    fact::HARNESS_OVERHEAD_NS.name(),
     "generate_s",
-    "outlier_indices",
-    "overhead_ratio",
-    "trials_run",
-    "warmup_dropped",
-    "warmup_samples",
-    "intervals_spoiled",
-    "intervals_disturbed",
-    "spoil_reasons",
+    fact::OUTLIER_INDICES.name(),
+    fact::OVERHEAD_RATIO.name(),
+    fact::TRIALS_RUN.name(),
+    fact::WARMUP_DROPPED.name(),
+    fact::WARMUP_SAMPLES.name(),
+    fact::INTERVALS_SPOILED.name(),
+    fact::INTERVALS_DISTURBED.name(),
+    fact::SPOIL_REASONS.name(),
 ];
 
 /// The outcome as lines `key  value`, keys in one column, each ended by a line feed.
@@ -89,13 +91,15 @@ pub(crate) fn pairs(outcome: &Outcome) -> Vec<(String, String)> {
             lines.fact(heading, key, outcome.audit.get(key));
         }
     }
+    let is_level =
+        |key: &str| [BURST_PER_S, SUSTAINED_PER_S].iter().any(|level| level.name() == key);
     let known = |key: &str| {
         let all = FACTS_BEFORE.iter().chain(&FACTS_AFTER).map(|(known, _)| known);
         all.chain(&FACTS_MERGED).any(|known| *known == key)
     };
     for (key, value) in outcome.audit.iter().filter(|(key, _)| !known(key)) {
         match key.as_str() {
-            "burst_per_s" | "sustained_per_s" => lines.rate(key, value, &outcome.unit),
+            key if is_level(key) => lines.rate(key, value, &outcome.unit),
             _ => lines.fact(&label::noun(key), key, Some(value)),
         }
     }
@@ -157,24 +161,24 @@ impl Lines {
     /// What became of several trials; of a single one there is nothing to say.
     fn trials(&mut self, outcome: &Outcome) {
         let count = |key: &str| outcome.audit.get(key).and_then(Value::as_u64);
-        if outcome.n < 2 && count("trials_run").unwrap_or(0) < 2 {
+        if outcome.n < 2 && count(fact::TRIALS_RUN.name()).unwrap_or(0) < 2 {
             return;
         }
         let mut text = format!("{} counted", quantity::count(outcome.n));
-        if let Some(disturbed) = count("intervals_disturbed") {
+        if let Some(disturbed) = count(fact::INTERVALS_DISTURBED.name()) {
             text.push_str(&format!(" ({} of them disturbed)", quantity::count(disturbed)));
         }
-        if let Some(dropped) = count("warmup_dropped") {
+        if let Some(dropped) = count(fact::WARMUP_DROPPED.name()) {
             text.push_str(&format!(", {} dropped as warm-up", quantity::count(dropped)));
         }
-        if let Some(spoiled) = count("intervals_spoiled") {
+        if let Some(spoiled) = count(fact::INTERVALS_SPOILED.name()) {
             text.push_str(&format!(", {} discarded", quantity::count(spoiled)));
         }
-        if let Some(reasons) = outcome.audit.get("spoil_reasons") {
-            text.push_str(&format!(" ({})", fact_text("spoil_reasons", reasons)));
+        if let Some(reasons) = outcome.audit.get(fact::SPOIL_REASONS.name()) {
+            text.push_str(&format!(" ({})", fact_text(fact::SPOIL_REASONS.name(), reasons)));
         }
         self.push("trials", &text);
-        if let Some(Value::Array(samples)) = outcome.audit.get("warmup_samples") {
+        if let Some(Value::Array(samples)) = outcome.audit.get(fact::WARMUP_SAMPLES.name()) {
             let samples: Vec<f64> = samples.iter().filter_map(Value::as_f64).collect();
             let scale = quantity::Scale::of_all(&outcome.unit, samples.iter().copied());
             let words: Vec<String> = samples.iter().map(|sample| scale.text(*sample)).collect();
@@ -189,11 +193,11 @@ impl Lines {
             number(key).map(|ns| format!("{} per {what}", quantity::value("ns", ns)))
         };
         let cost = per("harness_ns_per_block", "block");
-        let cost = cost.or_else(|| per("harness_overhead_ns", "trial")).or_else(|| {
+        let cost = cost.or_else(|| per(fact::HARNESS_OVERHEAD_NS.name(), "trial")).or_else(|| {
             let seconds = number("generate_s")?;
             Some(format!("{} generating data", quantity::value("s", seconds)))
         });
-        let share = number("overhead_ratio")
+        let share = number(fact::OVERHEAD_RATIO.name())
             .map(|share| format!("{} of the time", quantity::percent(share)));
         match (cost, share) {
             (Some(cost), Some(share)) => self.push("harness", &format!("{cost} ({share})")),

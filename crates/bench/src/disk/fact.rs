@@ -50,9 +50,7 @@ pub(super) const FILE_BYTES: Key = Key::last("file_bytes");
 pub(super) const HOLE_BYTES: Key = Key::last("hole_bytes");
 pub(super) const UNWRITTEN_BYTES: Key = Key::last("unwritten_bytes");
 /// The rate before and after it changed its level, and when it did.
-pub(super) const BURST_PER_S: Key = Key::last("burst_per_s");
-pub(super) const KNEE_S: Key = Key::last("knee_s");
-pub(super) const SUSTAINED_PER_S: Key = Key::last("sustained_per_s");
+pub(super) use flatout_measure::shape::{BURST_PER_S, KNEE_S, SUSTAINED_PER_S};
 /// The nearest command line of fio, the options of its job, and what it does otherwise.
 pub(super) const FIO_COMMAND: Key = Key::last("fio_command");
 pub(super) const FIO_OPTIONS: Key = Key::last("fio_options");

@@ -2,16 +2,14 @@
 //! interval, samples far from the others.
 
 use super::CLOCK_READS;
+use super::fact::{HARNESS_OVERHEAD_NS, OUTLIER_INDICES, OVERHEAD_RATIO};
 use crate::case::Plan;
-use crate::fact::{Facts, Key, Value};
+use crate::fact::{Facts, Value};
 use crate::overhead::{OVERHEAD_SHARE, Overhead};
 use crate::record::Outcome;
 use crate::statistics;
 use crate::warning::{self, Warning};
 
-const OUTLIER_INDICES: Key = Key::last("outlier_indices");
-const HARNESS_OVERHEAD_NS: Key = Key::last("harness_overhead_ns");
-const OVERHEAD_RATIO: Key = Key::last("overhead_ratio");
 /// Trials below which there is no 95 % interval.
 const INTERVAL_LEAST: usize = 6;
 

@@ -1,6 +1,8 @@
 //! The rate of a row over time in words.
 
+use flatout_measure::fact::Key;
 use flatout_measure::record::{Outcome, Series};
+use flatout_measure::shape::{BURST_PER_S, KNEE_S, SUSTAINED_PER_S};
 
 use crate::{label, quantity, quantity::Scale};
 
@@ -24,18 +26,37 @@ pub(crate) fn extent(series: &Series) -> String {
     format!("{} to {} within {time}", scale.number(low), scale.text(high))
 }
 
+/// The levels that a rate over time had, as the audit names them.
+pub(crate) struct Levels {
+    pub first: Option<f64>,
+    pub knee_s: Option<f64>,
+    pub sustained: Option<f64>,
+}
+
+impl Levels {
+    pub fn of(outcome: &Outcome) -> Self {
+        let number = |key: Key| label::fact(outcome, key.name());
+        let (first, sustained) = (number(BURST_PER_S), number(SUSTAINED_PER_S));
+        Self { first, knee_s: number(KNEE_S), sustained }
+    }
+
+    /// What the level before the knee was.
+    pub fn first_word(&self) -> &'static str {
+        if self.sustained > self.first { "slow start" } else { "burst" }
+    }
+}
+
 /// What became of the rate: `burst 639 MiB/s until 12.0 s, then sustained 212 MiB/s`; none where the
 /// audit names neither.
 pub(crate) fn sentence(outcome: &Outcome) -> Option<String> {
-    let number = |key: &str| label::fact(outcome, key);
-    let rate = |key: &str, word: &str| {
-        number(key).map(|rate| format!("{word} {}", quantity::value(&outcome.unit, rate)))
+    let levels = Levels::of(outcome);
+    let rate = |rate: Option<f64>, word: &str| {
+        rate.map(|rate| format!("{word} {}", quantity::value(&outcome.unit, rate)))
     };
-    let until = number("knee_s")
+    let until = levels
+        .knee_s
         .map_or_else(String::new, |knee| format!(" until {}", quantity::value("s", knee)));
-    let rises = number("sustained_per_s") > number("burst_per_s");
-    let word = if rises { "slow start" } else { "burst" };
-    match (rate("burst_per_s", word), rate("sustained_per_s", "sustained")) {
+    match (rate(levels.first, levels.first_word()), rate(levels.sustained, "sustained")) {
         (Some(burst), Some(sustained)) => Some(format!("{burst}{until}, then {sustained}")),
         (Some(burst), None) => Some(format!("{burst}{until}")),
         (None, sustained) => sustained,

@@ -4,6 +4,7 @@
 //! number for it. Rows of a chart share one line, in which each column tells its range.
 
 use flatout_measure::record::Outcome;
+use flatout_measure::sampler::fact::OVERHEAD_RATIO;
 
 use super::column;
 use super::{Cell, Column, Pairs, PairsKind, Row, Table, Wide};
@@ -33,7 +34,7 @@ enum Worth {
 use Worth::{Exception, Proof, Side};
 
 /// The share of the time that measuring took.
-const HARNESS: &str = "overhead_ratio";
+const HARNESS: &str = OVERHEAD_RATIO.name();
 
 /// One fact of rows: key of the audit, head, what the head means.
 #[derive(Debug)]

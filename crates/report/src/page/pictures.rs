@@ -1,6 +1,7 @@
 //! The pictures of an area: what the record names and what it has rows for, as data.
 
 use flatout_measure::record::{Outcome, Record};
+use flatout_measure::shape::KNEE_S;
 use serde_json::Value;
 
 use super::notes::Notes;
@@ -142,7 +143,7 @@ fn latency_plots(rows: &[&Outcome]) -> Vec<(String, Plot)> {
 pub(super) fn push_curves(section: &mut Section, rows: &[&Outcome], listed: &[&Outcome]) {
     let names = label::short_names(rows);
     let mut named: Vec<(String, &Outcome)> = names.into_iter().zip(rows.iter().copied()).collect();
-    named.sort_by_key(|(_, row)| !row.audit.contains_key("knee_s"));
+    named.sort_by_key(|(_, row)| !row.audit.contains_key(KNEE_S.name()));
     for (name, row) in named {
         let Some(curve) = curve_of(name, row).map(Block::Curve) else { continue };
         if listed.iter().any(|listed| std::ptr::eq(*listed, row)) {

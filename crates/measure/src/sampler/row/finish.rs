@@ -1,23 +1,19 @@
 //! What a row says when its trials are over: its figures, its status, and what became of trials.
 
 use super::super::detail::join_series;
+use super::super::fact::{
+    INTERVALS_DISTURBED, INTERVALS_SPOILED, REJECTED_SAMPLES, SPOIL_REASONS, TRIALS_RUN,
+    WARMUP_DROPPED, WARMUP_SAMPLES,
+};
 use super::super::warnings;
 use super::{Closed, Sampled, Taken, is_precise};
 use crate::case::{Further, Measured, MeasuredFurther, Plan, blank};
-use crate::fact::{Facts, Key, Value};
+use crate::fact::{Facts, Value};
 use crate::overhead::Overhead;
 use crate::record::{Outcome, Status};
 use crate::row::Row;
 use crate::statistics;
 use crate::warning::{self, Warning};
-
-const TRIALS_RUN: Key = Key::last("trials_run");
-const INTERVALS_SPOILED: Key = Key::last("intervals_spoiled");
-const INTERVALS_DISTURBED: Key = Key::last("intervals_disturbed");
-const SPOIL_REASONS: Key = Key::last("spoil_reasons");
-const WARMUP_DROPPED: Key = Key::last("warmup_dropped");
-const WARMUP_SAMPLES: Key = Key::last("warmup_samples");
-const REJECTED_SAMPLES: Key = Key::last("rejected_samples");
 
 impl<R: Row> Sampled<'_, R> {
     /// The row with its figure and those of its further figures.

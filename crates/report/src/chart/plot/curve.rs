@@ -4,6 +4,7 @@
 use flatout_measure::record::{Outcome, Series};
 
 use super::{Level, NINES, Plot, PlotLine, Point, YSpacing, switch};
+use crate::chart::words::Levels;
 use crate::{label, quantity::Scale};
 
 /// Percentiles that are worth a label.
@@ -86,20 +87,19 @@ impl Plot {
     /// The picture of a rate over time, with the burst and what was sustained after it.
     pub(crate) fn over_time(series: &Series, outcome: &Outcome) -> Self {
         let mut plot = Self { y_spacing: YSpacing::Linear, ..Self::of_series(series) };
-        let number = |key: &str| label::fact(outcome, key);
         if series.y != outcome.unit || label::unit_of(&series.x) != "s" {
             return plot;
         }
-        let knee = number("knee_s").unwrap_or(f64::NAN);
-        let mut level = |key: &str, name: &str, from_x: f64, to_x: f64| {
-            if let Some(y) = number(key) {
+        let levels = Levels::of(outcome);
+        let knee = levels.knee_s.unwrap_or(f64::NAN);
+        let mut level = |y: Option<f64>, name: &str, from_x: f64, to_x: f64| {
+            if let Some(y) = y {
                 let name = format!("{name} {}", plot.scale.text(y));
                 plot.levels.push(Level { from_x, to_x, y, name });
             }
         };
-        let rises = number("sustained_per_s") > number("burst_per_s");
-        level("burst_per_s", if rises { "slow start" } else { "burst" }, f64::NAN, knee);
-        level("sustained_per_s", "sustained", knee, f64::NAN);
+        level(levels.first, levels.first_word(), f64::NAN, knee);
+        level(levels.sustained, "sustained", knee, f64::NAN);
         plot
     }
 }

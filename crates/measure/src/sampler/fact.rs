@@ -1,0 +1,24 @@
+//! Facts that the sampler finds out about every row; readers of records know them by these names.
+
+use crate::fact::Key;
+
+/// Trials that were run, whether they count or not.
+pub const TRIALS_RUN: Key = Key::last("trials_run");
+/// Trials that do not count because others spoiled them, and how many for which reason.
+pub const INTERVALS_SPOILED: Key = Key::last("intervals_spoiled");
+/// See [`INTERVALS_SPOILED`].
+pub const SPOIL_REASONS: Key = Key::last("spoil_reasons");
+/// Spoiled trials that count because there were no others.
+pub const INTERVALS_DISTURBED: Key = Key::last("intervals_disturbed");
+/// Trials that were dropped as warm-up, and their figures.
+pub const WARMUP_DROPPED: Key = Key::last("warmup_dropped");
+/// See [`WARMUP_DROPPED`].
+pub const WARMUP_SAMPLES: Key = Key::last("warmup_samples");
+/// Figures that do not count because the row as a whole is refused.
+pub const REJECTED_SAMPLES: Key = Key::last("rejected_samples");
+/// Samples far from the others, by their place.
+pub const OUTLIER_INDICES: Key = Key::last("outlier_indices");
+/// Time that the harness itself takes in a trial, and its share of the time.
+pub const HARNESS_OVERHEAD_NS: Key = Key::last("harness_overhead_ns");
+/// See [`HARNESS_OVERHEAD_NS`].
+pub const OVERHEAD_RATIO: Key = Key::last("overhead_ratio");
