@@ -51,7 +51,7 @@ pub enum Part {
         /// Operations for each byte.
         flop_per_byte: f64,
         /// Its row, in bytes per second.
-        outcome: Outcome,
+        outcome: Box<Outcome>,
     },
 }
 
@@ -182,7 +182,7 @@ mod tests {
         let triad = |threads, rate: f64| {
             let figure =
                 Outcome { median: Some(rate), samples: vec![rate], n: 1, ..Outcome::default() };
-            Part::Loop { threads, flop_per_byte: 0.125, outcome: figure }
+            Part::Loop { threads, flop_per_byte: 0.125, outcome: Box::new(figure) }
         };
         vec![
             rate(Level::Memory, 1, 8e9),

@@ -126,8 +126,11 @@ pub(super) fn roofline(measured: &Measured<RateRow>, machine: &Machine) -> Vec<P
             let flop_per_byte = stream::operations_per_byte(kernel);
             // Kernels that go past the caches have the same operations per byte.
             let is_point = flop_per_byte > 0.0 && !kernel.is_non_temporal();
-            let point =
-                is_point.then(|| Part::Loop { threads, flop_per_byte, outcome: outcome.clone() });
+            let point = is_point.then(|| Part::Loop {
+                threads,
+                flop_per_byte,
+                outcome: Box::new(outcome.clone()),
+            });
             [rate(roofline::Level::Memory)].into_iter().chain(point).collect()
         }
         // Memory is STREAM's, with arrays that are longer; what may be either is no roof.
