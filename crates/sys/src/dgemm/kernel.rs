@@ -121,28 +121,39 @@ mod x86 {
         column: column_avx2,
     };
 
-    /// The three kernels of a table, compiled for the features that it asks of the CPU.
-    macro_rules! kernels {
-        (
-            $features:literal, $lanes:ty,
-            $tile:ident $tile_size:tt, $solve:ident $solve_size:tt, $column:ident
-        ) => {
-            kernels!(@one $features, $tile, Tile, (), tile, $lanes, $tile_size);
-            kernels!(@one $features, $solve, Solve, (), solve, $lanes, $solve_size);
-            kernels!(@one $features, $column, Column, f64, column, $lanes, ());
-        };
-        (
-            @one $features:literal, $name:ident, $job:ty, $result:ty,
-            $kernel:ident, $lanes:ty, ($($size:literal),*)
-        ) => {
-            #[target_feature(enable = $features)]
-            unsafe fn $name(job: &$job) -> $result {
-                // SAFETY: the caller keeps the contract of the kernel; the CPU has the features.
-                unsafe { $kernel::<$lanes $(, $size)*>(job) }
-            }
-        };
+    #[target_feature(enable = "avx512f")]
+    unsafe fn tile_avx512(job: &Tile) {
+        // SAFETY: the caller keeps the contract of `tile`; the CPU has AVX-512F.
+        unsafe { tile::<__m512d, 3, 8>(job) }
     }
 
-    kernels!("avx512f", __m512d, tile_avx512(3, 8), solve_avx512(8, 2), column_avx512);
-    kernels!("avx2,fma", __m256d, tile_avx2(3, 4), solve_avx2(4, 2), column_avx2);
+    #[target_feature(enable = "avx512f")]
+    unsafe fn solve_avx512(job: &Solve) {
+        // SAFETY: the caller keeps the contract of `solve`; the CPU has AVX-512F.
+        unsafe { solve::<__m512d, 8, 2>(job) }
+    }
+
+    #[target_feature(enable = "avx512f")]
+    unsafe fn column_avx512(job: &Column) -> f64 {
+        // SAFETY: the caller keeps the contract of `column`; the CPU has AVX-512F.
+        unsafe { column::<__m512d>(job) }
+    }
+
+    #[target_feature(enable = "avx2,fma")]
+    unsafe fn tile_avx2(job: &Tile) {
+        // SAFETY: the caller keeps the contract of `tile`; the CPU has AVX2 and FMA.
+        unsafe { tile::<__m256d, 3, 4>(job) }
+    }
+
+    #[target_feature(enable = "avx2,fma")]
+    unsafe fn solve_avx2(job: &Solve) {
+        // SAFETY: the caller keeps the contract of `solve`; the CPU has AVX2 and FMA.
+        unsafe { solve::<__m256d, 4, 2>(job) }
+    }
+
+    #[target_feature(enable = "avx2,fma")]
+    unsafe fn column_avx2(job: &Column) -> f64 {
+        // SAFETY: the caller keeps the contract of `column`; the CPU has AVX2 and FMA.
+        unsafe { column::<__m256d>(job) }
+    }
 }

@@ -78,65 +78,71 @@ mod x86 {
 
     use super::Lanes;
 
-    /// A register and its instructions. Contract of all: the caller promises that the CPU has them.
-    macro_rules! lanes {
-        (
-            $register:ty, $count:literal, $load:ident, $store:ident, $splat:ident, $fused:ident,
-            |$own:ident, $other:ident| $or_magnitude:expr
-        ) => {
-            impl Lanes for $register {
-                const COUNT: usize = $count;
+    impl Lanes for __m512d {
+        const COUNT: usize = 8;
 
-                #[inline(always)]
-                unsafe fn load(from: *const f64) -> Self {
-                    // SAFETY: the caller promises so many readable doubles.
-                    unsafe { $load(from) }
-                }
+        #[inline(always)]
+        unsafe fn load(from: *const f64) -> Self {
+            // SAFETY: the caller promises eight readable doubles, and AVX-512F.
+            unsafe { _mm512_loadu_pd(from) }
+        }
 
-                #[inline(always)]
-                unsafe fn store(self, to: *mut f64) {
-                    // SAFETY: the caller promises room for so many doubles.
-                    unsafe { $store(to, self) }
-                }
+        #[inline(always)]
+        unsafe fn store(self, to: *mut f64) {
+            // SAFETY: the caller promises room for eight doubles, and AVX-512F.
+            unsafe { _mm512_storeu_pd(to, self) }
+        }
 
-                #[inline(always)]
-                unsafe fn splat(value: f64) -> Self {
-                    // SAFETY: registers only.
-                    unsafe { $splat(value) }
-                }
+        #[inline(always)]
+        unsafe fn splat(value: f64) -> Self {
+            // SAFETY: the caller promises AVX-512F.
+            unsafe { _mm512_set1_pd(value) }
+        }
 
-                #[inline(always)]
-                unsafe fn plus_product(self, a: Self, b: Self) -> Self {
-                    // SAFETY: registers only.
-                    unsafe { $fused(a, b, self) }
-                }
+        #[inline(always)]
+        unsafe fn plus_product(self, a: Self, b: Self) -> Self {
+            // SAFETY: the caller promises AVX-512F.
+            unsafe { _mm512_fmadd_pd(a, b, self) }
+        }
 
-                #[inline(always)]
-                unsafe fn or_magnitude(self, $other: Self) -> Self {
-                    let $own = self;
-                    // SAFETY: registers only.
-                    unsafe { $or_magnitude }
-                }
-            }
-        };
+        #[inline(always)]
+        unsafe fn or_magnitude(self, other: Self) -> Self {
+            // SAFETY: the caller promises AVX-512F.
+            unsafe { _mm512_max_pd(self, _mm512_abs_pd(other)) }
+        }
     }
 
-    lanes!(
-        __m512d,
-        8,
-        _mm512_loadu_pd,
-        _mm512_storeu_pd,
-        _mm512_set1_pd,
-        _mm512_fmadd_pd,
-        |own, other| _mm512_max_pd(own, _mm512_abs_pd(other))
-    );
-    lanes!(
-        __m256d,
-        4,
-        _mm256_loadu_pd,
-        _mm256_storeu_pd,
-        _mm256_set1_pd,
-        _mm256_fmadd_pd,
-        |own, other| _mm256_max_pd(own, _mm256_andnot_pd(_mm256_set1_pd(-0.0), other))
-    );
+    impl Lanes for __m256d {
+        const COUNT: usize = 4;
+
+        #[inline(always)]
+        unsafe fn load(from: *const f64) -> Self {
+            // SAFETY: the caller promises four readable doubles, and AVX2.
+            unsafe { _mm256_loadu_pd(from) }
+        }
+
+        #[inline(always)]
+        unsafe fn store(self, to: *mut f64) {
+            // SAFETY: the caller promises room for four doubles, and AVX2.
+            unsafe { _mm256_storeu_pd(to, self) }
+        }
+
+        #[inline(always)]
+        unsafe fn splat(value: f64) -> Self {
+            // SAFETY: the caller promises AVX2.
+            unsafe { _mm256_set1_pd(value) }
+        }
+
+        #[inline(always)]
+        unsafe fn plus_product(self, a: Self, b: Self) -> Self {
+            // SAFETY: the caller promises AVX2 and FMA.
+            unsafe { _mm256_fmadd_pd(a, b, self) }
+        }
+
+        #[inline(always)]
+        unsafe fn or_magnitude(self, other: Self) -> Self {
+            // SAFETY: the caller promises AVX2.
+            unsafe { _mm256_max_pd(self, _mm256_andnot_pd(_mm256_set1_pd(-0.0), other)) }
+        }
+    }
 }
