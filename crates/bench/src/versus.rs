@@ -1,8 +1,8 @@
 //! Rivals raced in one run: the same work, the same state of the cache, rounds in random order.
 //!
-//! A [`rival`] says how it is called; a [`heat`] is one work in one state, with those that take
-//! part; [`race`] runs the rounds; [`finish`] makes rows of them. What can be raced: [`dd`],
-//! [`digest`], [`disk`] and [`mod@copy`].
+//! A [`rival`] says how it is called; a [`race`] is one work in one state, with those that take
+//! part; [`finish`] makes rows of its rounds. What can be raced: [`dd`], [`digest`], [`disk`] and
+//! [`mod@copy`].
 
 pub mod copy;
 pub mod dd;
@@ -10,7 +10,6 @@ pub mod digest;
 pub mod disk;
 pub(crate) mod fact;
 pub mod finish;
-pub mod heat;
 pub mod race;
 pub mod rival;
 pub mod run;
@@ -25,7 +24,7 @@ use flatout_sys::cancel::CancelToken;
 use crate::error::Error;
 use crate::{place, scratch};
 use copy::CopyOptions;
-use heat::Heat;
+use race::Race;
 use rival::{Discipline, Found};
 
 /// The folder below the directory of a race; everything that a race makes lies there.
@@ -68,7 +67,7 @@ pub struct Trees {
     pub depth: Option<u32>,
 }
 
-/// What every discipline needs to make its heats.
+/// What every discipline needs to make its races.
 #[derive(Debug, Clone)]
 pub struct Ground {
     /// The rivals that are raced and were found.
@@ -108,15 +107,15 @@ impl Ground {
     }
 }
 
-/// All heats, discipline by discipline.
+/// All races, discipline by discipline.
 ///
 /// Errors: one of them cannot be made; nothing was done.
-pub fn heats(ground: &Ground) -> Result<Vec<Heat<'static>>, Error> {
-    let mut heats = dd::heats(ground);
-    heats.extend(digest::heats(ground));
-    heats.extend(disk::heats(ground)?);
-    heats.extend(copy::heats(&copying(ground)?)?);
-    Ok(heats)
+pub fn races(ground: &Ground) -> Result<Vec<Race<'static>>, Error> {
+    let mut races = dd::races(ground);
+    races.extend(digest::races(ground));
+    races.extend(disk::races(ground)?);
+    races.extend(copy::races(&copying(ground)?)?);
+    Ok(races)
 }
 
 /// What copiers are asked; the room is theirs that the sources and targets of the others leave.
@@ -133,7 +132,7 @@ fn beside_copying_bytes(ground: &Ground) -> Result<u64, Error> {
 
 /// What was asked for and is not raced, one line each, with the reason.
 ///
-/// Errors: as [`heats`].
+/// Errors: as [`races`].
 pub fn left_out(ground: &Ground) -> Result<Vec<String>, Error> {
     let estimate = copy::estimate(&copying(ground)?)?;
     let line = |left: copy::LeftOut| format!("{} is left out: {}", left.corpus, left.reason);
@@ -178,20 +177,20 @@ pub fn targets(directory: &Path) -> PathBuf {
     directory.join(FOLDER).join(place::TARGETS)
 }
 
-/// Parts of `total_ns` for heats, by what each is expected to take for a round.
+/// Parts of `total_ns` for races, by what each is expected to take for a round.
 ///
-/// Called before each heat with the heats that are left, so that what one leaves goes to the next.
-pub fn share_ns(left: &[Heat<'_>], left_ns: u64) -> u64 {
-    let weight = |heat: &Heat<'_>| heat.expected_s * heat.contestants.len() as f64;
+/// Called before each race with the races that are left, so that what one leaves goes to the next.
+pub fn share_ns(left: &[Race<'_>], left_ns: u64) -> u64 {
+    let weight = |race: &Race<'_>| race.expected_s * race.contestants.len() as f64;
     let all: f64 = left.iter().map(weight).sum();
     let first = left.first().map_or(0.0, weight);
     if all > 0.0 { (left_ns as f64 * (first / all)) as u64 } else { left_ns }
 }
 
-/// The time that the heats take for a number of rounds, as far as can be said beforehand.
-pub fn expected_ns(heats: &[Heat<'_>], rounds: u32) -> u64 {
+/// The time that the races take for a number of rounds, as far as can be said beforehand.
+pub fn expected_ns(races: &[Race<'_>], rounds: u32) -> u64 {
     let round_s: f64 =
-        heats.iter().map(|heat| heat.expected_s * heat.contestants.len() as f64).sum();
+        races.iter().map(|race| race.expected_s * race.contestants.len() as f64).sum();
     (round_s * f64::from(rounds) * 1e9) as u64
 }
 
@@ -216,8 +215,8 @@ mod tests {
     }
 
     #[test]
-    fn heats_are_those_of_the_rivals_that_are_there() {
-        let count = |names: &[&str]| heats(&ground(names, Extent::Full)).unwrap().len();
+    fn races_are_those_of_the_rivals_that_are_there() {
+        let count = |names: &[&str]| races(&ground(names, Extent::Full)).unwrap().len();
         assert_eq!(count(&[]), 0);
         assert_eq!(count(&["dd"]), 4 + 4 + 1);
         assert_eq!(count(&["xxhsum", "sha256sum"]), 2, "one hot file each");
@@ -249,17 +248,17 @@ mod tests {
 
     #[test]
     fn time_is_shared_by_what_a_round_takes_and_what_is_left_goes_on() {
-        let heats = heats(&ground(&["dd"], Extent::Full)).unwrap();
+        let races = races(&ground(&["dd"], Extent::Full)).unwrap();
         let mut left_ns = 100_000_000_000;
         let mut shares = Vec::new();
-        for begun in 0..heats.len() {
-            let share = share_ns(&heats[begun..], left_ns);
+        for begun in 0..races.len() {
+            let share = share_ns(&races[begun..], left_ns);
             left_ns -= share;
             shares.push(share);
         }
         assert!(shares[0] < shares[3], "{shares:?}");
         assert!(left_ns < 1000, "the last takes all that is left: {left_ns}");
         assert_eq!(share_ns(&[], 7), 7);
-        assert!(expected_ns(&heats, 12) > expected_ns(&heats, 6));
+        assert!(expected_ns(&races, 12) > expected_ns(&races, 6));
     }
 }

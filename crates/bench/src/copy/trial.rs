@@ -17,7 +17,7 @@ use super::site::{self, Site};
 use super::{Until, fact};
 use crate::error::Error;
 use crate::versus::copy::command::Manner;
-use crate::versus::heat::Invocation;
+use crate::versus::race::Invocation;
 use crate::versus::run::{RunError, Runner, Spent, SystemRunner, command_text, complaint, refusal};
 use crate::versus::{fact as run_fact, race, state};
 

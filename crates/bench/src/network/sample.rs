@@ -99,7 +99,7 @@ pub fn throughput(report: &Report) -> Result<Sample, TrialError> {
     Ok(sample)
 }
 
-/// Rates between neighbouring points of a curve of bytes, over the time since the session began.
+/// Rates between adjacent points of a curve of bytes, over the time since the session began.
 fn rate_curve(start_ns: u64, curve: &[[u64; 2]]) -> Series {
     let points = curve.windows(2).filter(|pair| pair[1][0] > pair[0][0]).map(|pair| {
         let bytes = pair[1][1].saturating_sub(pair[0][1]);

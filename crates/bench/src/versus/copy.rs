@@ -1,14 +1,14 @@
 //! Races of `flatout copy` against programs that copy trees: which corpora in which states, who
 //! takes part, and whether there is room for it.
 //!
-//! [`command`] knows how each rival is called and what it promises; `course` brings the state
+//! [`command`] knows how each rival is called and what it promises; `workload` brings the state
 //! about, and compares the copy with its source after each run.
 
 pub mod command;
-mod course;
 pub mod target;
 #[cfg(test)]
 mod tests;
+mod workload;
 
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -20,13 +20,13 @@ use flatout_sys::memory;
 use crate::cache::Clearing;
 use crate::corpus::{Corpus, make, name};
 use crate::error::Error;
-use crate::versus::heat::{Contestant, Figure, Heat};
+use crate::versus::race::{Contestant, Figure, Race};
 use crate::versus::rival::Discipline;
 use crate::versus::{Extent, Ground, State};
 
 use command::Manner;
-use course::{CopyCourse, Rider};
 use target::{Amount, Targets};
+use workload::{Copier, CopyWorkload};
 
 /// The rows are called `versus/copy`.
 pub const TEST: &str = "copy";
@@ -106,7 +106,7 @@ impl Default for Uniform {
     }
 }
 
-/// A heat that does not take place.
+/// A race that does not take place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftOut {
     /// The name of the corpus.
@@ -127,50 +127,49 @@ pub struct Estimate {
 
 /// What is raced, and what is not.
 struct Selection {
-    heats: Vec<(Rc<Corpus>, State)>,
+    races: Vec<(Rc<Corpus>, State)>,
     new_bytes: u64,
     left_out: Vec<LeftOut>,
 }
 
-/// The heats: all corpora in all states. Nothing is made yet; the first run of a heat makes its
+/// The races: all corpora in all states. Nothing is made yet; the first run of a race makes its
 /// corpus.
 ///
 /// Errors: [`Error::Usage`] for names that nothing is called by; a tree that cannot be read.
-pub fn heats(options: &CopyOptions) -> Result<Vec<Heat<'static>>, Error> {
-    let riders = riders(&options.ground);
-    if riders.is_empty() {
+pub fn races(options: &CopyOptions) -> Result<Vec<Race<'static>>, Error> {
+    let copiers = copiers(&options.ground);
+    if copiers.is_empty() {
         return Ok(Vec::new());
     }
     let selection = select(options)?;
     let room_bytes = options.ground.room_bytes.saturating_sub(selection.new_bytes);
     let targets = Rc::new(RefCell::new(Targets::new(options.ground.targets(), room_bytes)));
-    let heat = |(corpus, state): (Rc<Corpus>, State)| Heat {
+    let race = |(corpus, state): (Rc<Corpus>, State)| Race {
         test: TEST,
         parameters: parameters(&corpus, state),
         figure: Figure::Time,
         bytes: corpus.bytes,
-        with_speed: true,
-        contestants: riders.iter().map(|(contestant, _)| contestant.clone()).collect(),
+        contestants: copiers.iter().map(|(contestant, _)| contestant.clone()).collect(),
         expected_s: expected_s(&corpus),
-        course: Box::new(CopyCourse::new(
+        workload: Box::new(CopyWorkload::new(
             options,
             (corpus, state),
-            riders.iter().map(|(_, rider)| rider.clone()).collect(),
+            copiers.iter().map(|(_, copier)| copier.clone()).collect(),
             Rc::clone(&targets),
         )),
     };
-    Ok(selection.heats.into_iter().map(heat).collect())
+    Ok(selection.races.into_iter().map(race).collect())
 }
 
-/// What the heats will take, and what there is no room for.
+/// What the races will take, and what there is no room for.
 ///
-/// Errors: as [`heats`].
+/// Errors: as [`races`].
 pub fn estimate(options: &CopyOptions) -> Result<Estimate, Error> {
-    if riders(&options.ground).is_empty() {
+    if copiers(&options.ground).is_empty() {
         return Ok(Estimate::default());
     }
     let selection = select(options)?;
-    let copies = selection.heats.iter().map(|(corpus, _)| corpus.copy_bytes());
+    let copies = selection.races.iter().map(|(corpus, _)| corpus.copy_bytes());
     let largest = copies.max().unwrap_or_default();
     Ok(Estimate {
         room_bytes: selection.new_bytes.saturating_add(largest),
@@ -179,21 +178,19 @@ pub fn estimate(options: &CopyOptions) -> Result<Estimate, Error> {
 }
 
 /// Flatout, and the rivals that can be called; nobody where there is no rival.
-fn riders(ground: &Ground) -> Vec<(Contestant, Rider)> {
+fn copiers(ground: &Ground) -> Vec<(Contestant, Copier)> {
     let is_privileged = rustix::process::geteuid().is_root();
-    let rider =
-        |manner: Manner, program| Rider::new(manner, manner.promise_as(is_privileged), program);
+    let copier =
+        |manner: Manner, program| Copier::new(manner, manner.promise_as(is_privileged), program);
     let rivals = ground.of(Discipline::Copy).filter_map(|found| {
         let manner = Manner::of(found.rival.name)?;
-        let contestant =
-            Contestant { name: found.rival.name.to_owned(), version: found.version.clone() };
-        Some((contestant, rider(manner, found.path.clone())))
+        Some((found.into(), copier(manner, found.path.clone())))
     });
     let mut rivals = rivals.peekable();
     let ours = rivals
         .peek()
         .is_some()
-        .then(|| (Contestant::flatout(), rider(Manner::FLATOUT, ground.flatout.clone())));
+        .then(|| (Contestant::flatout(), copier(Manner::FLATOUT, ground.flatout.clone())));
     ours.into_iter().chain(rivals).collect()
 }
 
@@ -204,7 +201,7 @@ fn select(options: &CopyOptions) -> Result<Selection, Error> {
     }
     // On ext4 whatever is created within minutes after a deletion pays for it.
     states.sort_by_key(|&state| state == State::Refresh);
-    let mut selection = Selection { heats: Vec::new(), new_bytes: 0, left_out: Vec::new() };
+    let mut selection = Selection { races: Vec::new(), new_bytes: 0, left_out: Vec::new() };
     let mut corpora = Vec::new();
     for corpus in wanted(options)? {
         match room_for(&corpus, options, selection.new_bytes) {
@@ -226,7 +223,7 @@ fn select(options: &CopyOptions) -> Result<Selection, Error> {
                 );
                 selection.left_out.push(LeftOut { corpus: corpus.name.clone(), reason });
             } else {
-                selection.heats.push((Rc::clone(corpus), state));
+                selection.races.push((Rc::clone(corpus), state));
             }
         }
     }

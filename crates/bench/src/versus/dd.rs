@@ -13,7 +13,7 @@ use flatout_measure::row::Parameters;
 use flatout_sys::memory;
 
 use crate::error::Error;
-use crate::versus::heat::{Checked, Contestant, Course, Figure, Finished, Heat, Invocation, Run};
+use crate::versus::race::{Checked, Contestant, Figure, Finished, Invocation, Race, Run, Workload};
 use crate::versus::rival::{Discipline, Found};
 use crate::versus::source::{Cache, Source, is_same, remove};
 use crate::versus::{Extent, Ground};
@@ -23,7 +23,7 @@ const MIB: u64 = 1 << 20;
 const USUAL_BLOCK_BYTES: u64 = 4096;
 /// Blocks at which one large file is copied.
 const BLOCKS_BYTES: [u64; 4] = [512, 1024, 2048, 4096];
-/// Targets are kept to the end of a heat while they take no more than this part of the available
+/// Targets are kept to the end of a race while they take no more than this part of the available
 /// memory: where more lies there, it is written back to storage while the next one runs.
 const MEMORY_PART: u64 = 16;
 /// Bytes per second and seconds per block with which the plan of the time counts: dd on the
@@ -65,8 +65,8 @@ pub fn room_bytes(ground: &Ground) -> u64 {
     sources.iter().sum::<u64>() + sizes.blocks.max(sizes.copied.iter().copied().max().unwrap_or(0))
 }
 
-/// The heats against dd; none where it is not raced.
-pub fn heats(ground: &Ground) -> Vec<Heat<'static>> {
+/// The races against dd; none where it is not raced.
+pub fn races(ground: &Ground) -> Vec<Race<'static>> {
     let Some(dd) = ground.of(Discipline::Blocks).next() else { return Vec::new() };
     let sizes = sizes(ground.extent);
     let copied =
@@ -99,11 +99,6 @@ fn source(ground: &Ground, bytes: u64) -> Source {
     Source { path: ground.corpora().join(name), files: 0, file_bytes: bytes, seed, cancel }
 }
 
-fn contestants(dd: &Found) -> Vec<Contestant> {
-    let other = Contestant { name: dd.rival.name.to_owned(), version: dd.version.clone() };
-    vec![Contestant::flatout(), other]
-}
-
 fn parameters(bytes: u64, block_bytes: Option<u64>) -> Parameters {
     let mut parameters = Parameters::default().with("bytes", bytes);
     parameters.set_known("block_bytes", block_bytes);
@@ -116,9 +111,9 @@ fn copy(
     test: &'static str,
     bytes: u64,
     block_bytes: u64,
-) -> Heat<'static> {
+) -> Race<'static> {
     let free_memory = memory::available_bytes().unwrap_or(0) / MEMORY_PART;
-    let course = CopyCourse {
+    let workload = CopyWorkload {
         source: source(ground, bytes),
         targets: ground.targets(),
         block_bytes,
@@ -130,33 +125,31 @@ fn copy(
     let blocks = bytes / block_bytes;
     // Copied, then compared, which reads both.
     let expected_s = START_S + 2.0 * bytes as f64 / PLANNED_RATE + blocks as f64 * PLANNED_BLOCK_S;
-    Heat {
+    Race {
         test,
         parameters: parameters(bytes, Some(block_bytes)),
         figure: Figure::Time,
         bytes,
-        with_speed: true,
-        contestants: contestants(dd),
+        contestants: vec![Contestant::flatout(), dd.into()],
         expected_s,
-        course: Box::new(course),
+        workload: Box::new(workload),
     }
 }
 
-fn read(ground: &Ground, dd: &Found, bytes: u64) -> Heat<'static> {
-    let course = ReadCourse {
+fn read(ground: &Ground, dd: &Found, bytes: u64) -> Race<'static> {
+    let workload = ReadWorkload {
         source: source(ground, bytes),
         flatout: ground.flatout.clone(),
         dd: dd.path.clone(),
     };
-    Heat {
+    Race {
         test: "dd-read",
         parameters: parameters(bytes, None),
         figure: Figure::Time,
         bytes,
-        with_speed: true,
-        contestants: contestants(dd),
+        contestants: vec![Contestant::flatout(), dd.into()],
         expected_s: START_S + bytes as f64 / PLANNED_RATE,
-        course: Box::new(course),
+        workload: Box::new(workload),
     }
 }
 
@@ -173,7 +166,7 @@ fn operand(name: &str, value: impl Into<OsString>) -> OsString {
     operand
 }
 
-struct CopyCourse {
+struct CopyWorkload {
     source: Source,
     targets: PathBuf,
     block_bytes: u64,
@@ -185,7 +178,7 @@ struct CopyCourse {
     most_kept: u64,
 }
 
-impl CopyCourse {
+impl CopyWorkload {
     fn remove_targets(&mut self) -> Result<(), Error> {
         while let Some(target) = self.kept.last() {
             remove(target)?;
@@ -195,7 +188,7 @@ impl CopyCourse {
     }
 }
 
-impl Course for CopyCourse {
+impl Workload for CopyWorkload {
     fn prepare(&mut self, _: &Run<'_>) -> Result<Facts, Error> {
         if self.kept.len() as u64 >= self.most_kept.max(1) {
             self.remove_targets()?;
@@ -244,13 +237,13 @@ impl Course for CopyCourse {
     }
 }
 
-struct ReadCourse {
+struct ReadWorkload {
     source: Source,
     flatout: PathBuf,
     dd: PathBuf,
 }
 
-impl Course for ReadCourse {
+impl Workload for ReadWorkload {
     fn prepare(&mut self, _: &Run<'_>) -> Result<Facts, Error> {
         self.source.prepare(Cache::Hot)
     }

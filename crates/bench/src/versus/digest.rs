@@ -16,7 +16,7 @@ use flatout_measure::row::Parameters;
 
 use crate::error::Error;
 use crate::versus::fact;
-use crate::versus::heat::{Checked, Contestant, Course, Figure, Finished, Heat, Invocation, Run};
+use crate::versus::race::{Checked, Contestant, Figure, Finished, Invocation, Race, Run, Workload};
 use crate::versus::rival::{Discipline, Found};
 use crate::versus::run::quoted;
 use crate::versus::source::{Cache, Source};
@@ -86,35 +86,34 @@ pub fn room_bytes(ground: &Ground) -> u64 {
     bytes
 }
 
-/// The heats against each rival that is there.
-pub fn heats(ground: &Ground) -> Vec<Heat<'static>> {
+/// The races against each rival that is there.
+pub fn races(ground: &Ground) -> Vec<Race<'static>> {
     let caches: Vec<Cache> = [(State::Hot, Cache::Hot), (State::Cold, Cache::Cold)]
         .into_iter()
         .filter(|(state, _)| ground.states.contains(state))
         .map(|(_, cache)| cache)
         .collect();
-    let mut heats = Vec::new();
+    let mut races = Vec::new();
     for (entry, found) in raced(ground) {
         for &cache in &caches {
             // A large file that is cold measures the disk.
             if cache == Cache::Hot {
-                heats.push(heat(ground, (entry, found), large(ground), cache));
+                races.push(race(ground, (entry, found), large(ground), cache));
             }
             if entry.has_small {
-                heats.push(heat(ground, (entry, found), small(ground), cache));
+                races.push(race(ground, (entry, found), small(ground), cache));
             }
         }
     }
-    heats
+    races
 }
 
-fn heat(
+fn race(
     ground: &Ground,
     (entry, found): (&'static Entry, &Found),
     source: Source,
     cache: Cache,
-) -> Heat<'static> {
-    let rival = Contestant { name: found.rival.name.to_owned(), version: found.version.clone() };
+) -> Race<'static> {
     let bytes = source.bytes();
     let mut parameters =
         Parameters::default().with("digest", entry.algorithm.name()).with("bytes", bytes);
@@ -122,7 +121,7 @@ fn heat(
     parameters.set("cache_state", cache.name());
     let expected_s = bytes as f64 / PLANNED_RATE + source.files as f64 / PLANNED_FILES_PER_S;
     let test = if source.files > 0 { "sum-files" } else { "sum-file" };
-    let course = SumCourse {
+    let workload = SumWorkload {
         source,
         cache,
         entry,
@@ -130,19 +129,18 @@ fn heat(
         program: found.path.clone(),
         expected: None,
     };
-    Heat {
+    Race {
         test,
         parameters,
         figure: Figure::Time,
         bytes,
-        with_speed: true,
-        contestants: vec![Contestant::flatout(), rival],
+        contestants: vec![Contestant::flatout(), found.into()],
         expected_s,
-        course: Box::new(course),
+        workload: Box::new(workload),
     }
 }
 
-struct SumCourse {
+struct SumWorkload {
     source: Source,
     cache: Cache,
     entry: &'static Entry,
@@ -152,7 +150,7 @@ struct SumCourse {
     expected: Option<BTreeMap<Vec<u8>, String>>,
 }
 
-impl SumCourse {
+impl SumWorkload {
     fn flatout_argv(&self) -> Vec<OsString> {
         let mut argv: Vec<OsString> = vec![self.flatout.clone().into(), "sum".into()];
         if self.entry.algorithm != Algorithm::Blake3 {
@@ -198,7 +196,7 @@ impl SumCourse {
     }
 }
 
-impl Course for SumCourse {
+impl Workload for SumWorkload {
     fn prepare(&mut self, _: &Run<'_>) -> Result<Facts, Error> {
         self.source.make()?;
         // Before the state is made, because it reads all files.

@@ -20,7 +20,7 @@ use flatout_measure::warning::{self, Warning};
 
 use crate::disk::duel::{Duel, Target};
 use crate::error::Error;
-use crate::versus::heat::{Checked, Contestant, Course, Figure, Finished, Heat, Invocation, Run};
+use crate::versus::race::{Checked, Contestant, Figure, Finished, Invocation, Race, Run, Workload};
 use crate::versus::rival::{Discipline, Found};
 use crate::versus::source::{Cache, Source, remove};
 use crate::versus::state;
@@ -35,7 +35,7 @@ const LEAST_BYTES: u64 = 64 * MIB;
 const AROUND_S: f64 = 0.5;
 /// Bytes a second of a disk that nobody knows yet, for the plan of the time.
 const GUESSED_BYTES_PER_S: f64 = 500e6;
-/// The file that all heats share, among the corpora.
+/// The file that all races share, among the corpora.
 const FILE_NAME: &str = "disk.bin";
 /// The id of rows that cannot be raced.
 const INCOMPARABLE: &str = "versus/incomparable";
@@ -71,7 +71,7 @@ impl Size {
     }
 }
 
-/// Bytes that the heats need at once below the directory; 0 where nobody races.
+/// Bytes that the races need at once below the directory; 0 where nobody races.
 ///
 /// Errors: there is no room.
 pub fn room_bytes(ground: &Ground) -> Result<u64, Error> {
@@ -82,19 +82,19 @@ pub fn room_bytes(ground: &Ground) -> Result<u64, Error> {
     Ok(size.file_bytes + 2 * size.once_bytes)
 }
 
-/// The heats against each rival that is there.
+/// The races against each rival that is there.
 ///
 /// Errors: there is no room for the files.
-pub fn heats(ground: &Ground) -> Result<Vec<Heat<'static>>, Error> {
-    let mut heats = Vec::new();
+pub fn races(ground: &Ground) -> Result<Vec<Race<'static>>, Error> {
+    let mut races = Vec::new();
     for found in ground.of(Discipline::Disk) {
         let size = Size::of(ground)?;
         let Some(rival) = Rival::named(found.rival.name) else { continue };
-        heats.extend(
-            rival.works().iter().filter_map(|&work| heat(ground, found, rival, work, size)),
+        races.extend(
+            rival.works().iter().filter_map(|&work| race(ground, found, rival, work, size)),
         );
     }
-    Ok(heats)
+    Ok(races)
 }
 
 /// A row for each thing that `bench disk` measures and that cannot be raced.
@@ -106,7 +106,7 @@ pub fn incomparable(ground: &Ground) -> Vec<Outcome> {
         rows.extend(reasons.map(|(row, reason)| lacking(found, row, reason)));
         // Only the name of the file can be in the way of one that is raced elsewhere.
         let is_named = Size::of(ground).is_ok_and(|size| {
-            rival.works().iter().all(|&work| heat(ground, found, rival, work, size).is_some())
+            rival.works().iter().all(|&work| race(ground, found, rival, work, size).is_some())
         });
         if !is_named {
             rows.push(lacking(
@@ -162,13 +162,13 @@ fn lacking(found: &Found, row: &str, reason: &str) -> Outcome {
     }
 }
 
-fn heat(
+fn race(
     ground: &Ground,
     found: &Found,
     rival: Rival,
     work: Work,
     size: Size,
-) -> Option<Heat<'static>> {
+) -> Option<Race<'static>> {
     let is_once = work.target == Target::Fresh || rival == Rival::Iozone;
     let length_bytes = if is_once { size.once_bytes } else { size.file_bytes };
     let trial = Trial { length_bytes, runtime_ns: size.runtime_ns };
@@ -196,26 +196,24 @@ fn heat(
     let unit = duel.unit();
     let mut parameters = duel.parameters().with("file_bytes", length_bytes);
     parameters.set_known("cache_state", (work == fio::COLD).then_some("cold"));
-    let other = Contestant { name: found.rival.name.to_owned(), version: found.version.clone() };
     let trial_s = trial.runtime_ns as f64 / 1e9;
     let turns = if rival == Rival::Iozone { 3.0 } else { 1.0 };
     let once_s = turns * length_bytes as f64 / GUESSED_BYTES_PER_S;
     let invocations = [flatout, theirs];
-    let course = DiskCourse { rival, work, trial, duel, file, targets, invocations, note };
-    Some(Heat {
+    let workload = DiskWorkload { rival, work, trial, duel, file, targets, invocations, note };
+    Some(Race {
         test: work.pattern.name(),
         parameters,
         figure: Figure::Printed(unit),
         bytes: 0,
-        with_speed: false,
-        contestants: vec![Contestant::flatout(), other],
+        contestants: vec![Contestant::flatout(), found.into()],
         expected_s: AROUND_S + if is_once { once_s.max(trial_s) } else { trial_s },
-        course: Box::new(course),
+        workload: Box::new(workload),
     })
 }
 
 /// One row of `bench disk`, and its like.
-struct DiskCourse {
+struct DiskWorkload {
     rival: Rival,
     work: Work,
     trial: Trial,
@@ -228,7 +226,7 @@ struct DiskCourse {
     note: String,
 }
 
-impl Course for DiskCourse {
+impl Workload for DiskWorkload {
     fn prepare(&mut self, _run: &Run<'_>) -> Result<Facts, Error> {
         let targets = &self.targets;
         fs::create_dir_all(targets).map_err(flatout_io::Error::system("create", targets))?;

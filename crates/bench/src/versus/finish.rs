@@ -11,7 +11,7 @@ use crate::versus::race::{ContestantRow, RatioRow};
 /// The rows of ratios are called so.
 pub const RATIO: &str = "versus/ratio";
 
-/// All rows of a heat: of the contestants, of their speeds where bytes are moved, of the pairs.
+/// All rows of a race: of the contestants, of their speeds where bytes are moved, of the pairs.
 pub(super) fn rows(
     mut rows: Vec<Measured<ContestantRow>>,
     mut ratios: Vec<Measured<RatioRow>>,

@@ -1,11 +1,13 @@
-//! The race of one heat: its contestants as cases of the sampler, which runs rounds until each
-//! pair is told apart well enough or time is up.
+//! A race: one work in one state of the cache, and those that take part; its contestants are cases
+//! of the sampler, which runs rounds until each pair is told apart well enough or time is up.
 //!
 //! In a round everybody runs once, one after the other. What the rows say besides their figures
 //! stands in [`crate::versus::finish`].
 
 use std::borrow::Cow;
 use std::cell::RefCell;
+use std::ffi::OsString;
+use std::path::PathBuf;
 
 use flatout_measure::case::{Case, Sample, TrialError};
 use flatout_measure::clock::Clock;
@@ -17,9 +19,145 @@ use flatout_measure::sampler::{Pair, Sampler};
 use flatout_measure::warning;
 
 use crate::error::Error;
-use crate::versus::heat::{Contestant, Course, Figure, Heat, Run};
+use crate::versus::rival::Found;
 use crate::versus::run::{RunError, Runner, Spent, command_text, complaint, refusal};
 use crate::versus::{fact, finish};
+
+/// One who takes part.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Contestant {
+    /// `flatout`, or the name of a rival.
+    pub name: String,
+    /// Its version, as its program says it; empty where it says none.
+    pub version: String,
+}
+
+impl From<&Found> for Contestant {
+    fn from(found: &Found) -> Self {
+        Self { name: found.rival.name.to_owned(), version: found.version.clone() }
+    }
+}
+
+impl Contestant {
+    /// Ourselves.
+    pub fn flatout() -> Self {
+        let version = concat!("flatout ", env!("CARGO_PKG_VERSION")).to_owned();
+        Self { name: "flatout".to_owned(), version }
+    }
+}
+
+/// How a program is called.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Invocation {
+    /// Program and arguments. A pipeline is `sh -c TEXT`.
+    pub argv: Vec<OsString>,
+    /// Where it runs; `None`: where flatout runs.
+    pub directory: Option<PathBuf>,
+}
+
+/// One run of one contestant.
+#[derive(Debug, Clone, Copy)]
+pub struct Run<'a> {
+    /// Who runs.
+    pub contestant: &'a Contestant,
+    /// Its place in [`Race::contestants`].
+    pub index: usize,
+    /// The round, from 0 on.
+    pub round: u32,
+    /// A number that no other run of this race has, for fresh names.
+    pub number: u64,
+}
+
+/// What a process left behind.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Finished {
+    /// What it wrote to standard output, up to a limit.
+    pub stdout: Vec<u8>,
+    /// What it wrote to standard error, up to a limit.
+    pub stderr: Vec<u8>,
+    /// Exit code; 128 + number for a signal.
+    pub exit_code: i32,
+}
+
+/// What came of checking a run.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Checked {
+    /// The figure that the program printed, in the unit of the race, where that is what counts
+    /// instead of the time.
+    pub figure: Option<f64>,
+    /// Warnings about the run, for example what a copy lacks.
+    pub warnings: Vec<Warning>,
+    /// What else is known of it.
+    pub facts: Facts,
+}
+
+/// What is raced. Everything but the process and [`Workload::complete`] lies outside of the clock.
+pub trait Workload {
+    /// Brings the cache into the state of the race and proves it; what is returned belongs to the
+    /// facts of the row.
+    ///
+    /// Errors: the state cannot be had, which ends the race.
+    fn prepare(&mut self, run: &Run<'_>) -> Result<Facts, Error>;
+
+    /// How the contestant is called for this run.
+    fn invocation(&mut self, run: &Run<'_>) -> Result<Invocation, Error>;
+
+    /// What belongs to the work though the program does not do it, such as making a copy durable.
+    /// Timed.
+    fn complete(&mut self, _run: &Run<'_>) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Looks whether the run did its work.
+    ///
+    /// Errors: what it left is wrong, which fails the contestant's row; the text says what.
+    fn check(&mut self, run: &Run<'_>, finished: &Finished) -> Result<Checked, Error>;
+
+    /// Removes all that the runs of the race left. Called once, whatever happened.
+    fn clean(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+/// What the figure of a race is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Figure {
+    /// The time of a run, in nanoseconds.
+    Time,
+    /// What the program prints ([`Checked::figure`]), in this unit.
+    Printed(Unit),
+}
+
+/// One work in one state, and those that take part.
+pub struct Race<'a> {
+    /// The rows are called `versus/TEST`.
+    pub test: &'static str,
+    /// What tells this race from others of the same test; base units (`bytes`, `files`,
+    /// `block_bytes`, `cache_state`, `corpus`, …).
+    pub parameters: Parameters,
+    /// What is compared.
+    pub figure: Figure,
+    /// Bytes that each run moves; 0 where there is no such number. Else the row of a speed
+    /// (`versus/TEST-speed`, bytes/s) stands beside that of the time.
+    pub bytes: u64,
+    /// Who takes part. The first is held against all others where it is flatout; else all others
+    /// are held against it.
+    pub contestants: Vec<Contestant>,
+    /// Seconds that one run is expected to take, with its preparation; for the plan of the time.
+    pub expected_s: f64,
+    /// The work.
+    pub workload: Box<dyn Workload + 'a>,
+}
+
+impl Figure {
+    /// Its unit.
+    pub fn unit(self) -> Unit {
+        match self {
+            Self::Time => Unit::Nanoseconds,
+            Self::Printed(unit) => unit,
+        }
+    }
+}
 
 /// How many times as long as expected a run may take, and this long in any case.
 const RUN_STRETCH: f64 = 20.0;
@@ -74,34 +212,34 @@ impl Row for RatioRow {
     }
 }
 
-/// Races one heat: a row per contestant (and its speed where the heat asks for it), then a row
-/// per pair. What the runs left is removed.
+/// Runs a race: a row per contestant (and its speed where bytes are moved), then a row per pair.
+/// What the runs left is removed.
 ///
 /// Never fails: what goes wrong becomes the status and a warning of the rows.
-pub fn run(mut heat: Heat<'_>, runner: &mut dyn Runner, sampler: &mut Sampler<'_>) -> Vec<Outcome> {
-    let pairs = pairs(&heat).into_iter().map(|(subject, against)| {
-        let names = [subject, against].map(|at| heat.contestants[at].name.clone());
-        let parameters = heat.parameters.clone();
-        let row = RatioRow { test: heat.test, parameters, subject, against, names };
+pub fn run(mut race: Race<'_>, runner: &mut dyn Runner, sampler: &mut Sampler<'_>) -> Vec<Outcome> {
+    let pairs = pairs(&race).into_iter().map(|(subject, against)| {
+        let names = [subject, against].map(|at| race.contestants[at].name.clone());
+        let parameters = race.parameters.clone();
+        let row = RatioRow { test: race.test, parameters, subject, against, names };
         Pair { row, subject, against }
     });
     let pairs = pairs.collect();
     let Sampler { plan, clock, witness, events, cancelled } = sampler;
     let track = RefCell::new(Track {
-        course: heat.course.as_mut(),
+        workload: race.workload.as_mut(),
         runner,
         witness: &mut **witness,
         clock: *clock,
         cancelled: *cancelled,
-        figure: heat.figure,
-        limit_ns: limit_ns(heat.expected_s),
-        commands: vec![String::new(); heat.contestants.len()],
+        figure: race.figure,
+        limit_ns: limit_ns(race.expected_s),
+        commands: vec![String::new(); race.contestants.len()],
         runs: 0,
     });
-    let cases = heat.contestants.iter().enumerate().map(|(index, contestant)| {
+    let cases = race.contestants.iter().enumerate().map(|(index, contestant)| {
         let mut round = 0;
-        let (track, test, unit) = (&track, heat.test, heat.figure.unit());
-        let (parameters, own) = (heat.parameters.clone(), contestant.clone());
+        let (track, test, unit) = (&track, race.test, race.figure.unit());
+        let (parameters, own) = (race.parameters.clone(), contestant.clone());
         Case {
             row: ContestantRow { test, parameters, contestant: own, unit },
             trial: Box::new(move |_| {
@@ -124,22 +262,22 @@ pub fn run(mut heat: Heat<'_>, runner: &mut dyn Runner, sampler: &mut Sampler<'_
     for (measured, command) in rows.iter_mut().zip(commands) {
         measured.facts.set(fact::COMMAND, command);
     }
-    let leftovers = heat.course.clean().err().map(|error| error.to_string());
-    let speed_bytes = (heat.with_speed && heat.bytes > 0).then_some(heat.bytes);
+    let leftovers = race.workload.clean().err().map(|error| error.to_string());
+    let speed_bytes = (race.bytes > 0).then_some(race.bytes);
     finish::rows(rows, ratios, speed_bytes, leftovers)
 }
 
-/// The pairs of a heat, as places of subject and opponent: flatout against each rival, or each
+/// The pairs of a race, as places of subject and opponent: flatout against each rival, or each
 /// rival against the first.
-pub(super) fn pairs(heat: &Heat<'_>) -> Vec<(usize, usize)> {
-    let has_flatout = heat.contestants.first().is_some_and(|first| first.name == "flatout");
-    let others = 1..heat.contestants.len();
+pub(super) fn pairs(race: &Race<'_>) -> Vec<(usize, usize)> {
+    let has_flatout = race.contestants.first().is_some_and(|first| first.name == "flatout");
+    let others = 1..race.contestants.len();
     others.map(|other| if has_flatout { (0, other) } else { (other, 0) }).collect()
 }
 
 /// What all contestants share.
 struct Track<'a, 'h> {
-    course: &'a mut (dyn Course + 'h),
+    workload: &'a mut (dyn Workload + 'h),
     runner: &'a mut dyn Runner,
     witness: &'a mut dyn Witness,
     clock: &'a dyn Clock,
@@ -161,11 +299,11 @@ impl Track<'_, '_> {
     ) -> Result<Sample, TrialError> {
         let run = Run { contestant, index, round, number: self.runs };
         self.runs += 1;
-        let facts = self.course.prepare(&run).map_err(|error| {
-            let text = format!("the state of the heat cannot be had: {error}");
+        let facts = self.workload.prepare(&run).map_err(|error| {
+            let text = format!("the state of the race cannot be had: {error}");
             self.unless_cancelled(TrialError::NoMore(Warning::new(warning::FAILED, text)))
         })?;
-        let invocation = self.course.invocation(&run);
+        let invocation = self.workload.invocation(&run);
         let invocation = invocation.map_err(|error| self.failed(error.to_string()))?;
         let command = command_text(&invocation);
         if self.commands[index].is_empty() {
@@ -181,7 +319,7 @@ impl Track<'_, '_> {
             return Err(self.failed(complaint(name, &command, &spent.finished)));
         }
         let ended_ns = self.clock.now_ns();
-        let completed = self.course.complete(&run);
+        let completed = self.workload.complete(&run);
         completed.map_err(|error: Error| self.failed(format!("{name}: {error}")))?;
         let elapsed_ns =
             spent.elapsed_ns.saturating_add(self.clock.now_ns().saturating_sub(ended_ns));
@@ -189,7 +327,7 @@ impl Track<'_, '_> {
         // Who is preempted by whom cannot be told: the contestant is "others" to the witness.
         let spoil = guard::judge(&before, &after, self.witness.cpus())
             .filter(|&spoil| spoil != Spoil::Preempted);
-        let checked = self.course.check(&run, &spent.finished);
+        let checked = self.workload.check(&run, &spent.finished);
         let checked = checked.map_err(|error| self.failed(format!("{name}: {error}")))?;
         let Some(amount) = amount(self.figure, elapsed_ns, checked.figure) else {
             return Err(self.failed(format!("{name}: no figure came of a run")));

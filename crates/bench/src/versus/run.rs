@@ -7,7 +7,7 @@ use flatout_io::escape;
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::process::{self, End, Limits, Program};
 
-use crate::versus::heat::{Finished, Invocation};
+use crate::versus::race::{Finished, Invocation};
 
 /// What a run cost, and what it left behind.
 #[derive(Debug, Clone, Default, PartialEq)]

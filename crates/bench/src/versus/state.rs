@@ -254,7 +254,7 @@ mod tests {
         let found = Found { data_bytes: 1000, cached_bytes: 500, is_known: true };
         for (state, code) in [(State::Cold, warning::NOT_COLD), (State::Hot, warning::NOT_HOT)] {
             match found.refuse_unless(state, Path::new("tree")) {
-                Err(Error::Doubt(doubt)) => assert_eq!(doubt.code, code),
+                Err(Error::Doubt(warning)) => assert_eq!(warning.code, code),
                 other => panic!("{other:?}"),
             }
         }

@@ -106,11 +106,11 @@ fn add(draft: &mut Draft, found: Found) {
 
 /// Notes why an area was not measured; a reason with a code has a row to carry it.
 fn fail(draft: &mut Draft, error: Error) {
-    if let Error::Doubt(doubt) = &error {
+    if let Error::Doubt(warning) = &error {
         draft.add(Outcome {
             id: "disk/refused".to_owned(),
             status: Status::Failed,
-            warnings: vec![doubt.clone()],
+            warnings: vec![warning.clone()],
             ..Outcome::default()
         });
     }

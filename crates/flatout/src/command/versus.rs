@@ -1,4 +1,4 @@
-//! `flatout versus`: heats, one after the other, in one record. Who takes part: `versus/field.rs`.
+//! `flatout versus`: races, one after the other, in one record. Who takes part: `versus/field.rs`.
 
 mod field;
 
@@ -6,9 +6,9 @@ use std::process::ExitCode;
 
 use flatout_bench::Error;
 use flatout_bench::place::{self, Place};
-use flatout_bench::versus::heat::Heat;
+use flatout_bench::versus::race::{self, Race};
 use flatout_bench::versus::run::SystemRunner;
-use flatout_bench::versus::{self, Extent, Ground, Trees, finish, race};
+use flatout_bench::versus::{self, Extent, Ground, Trees, finish};
 use flatout_measure::case::Plan;
 use flatout_measure::clock::{Clock, SystemClock};
 use flatout_measure::guard::SystemWitness;
@@ -26,7 +26,7 @@ use crate::progress::Progress;
 use field::Field;
 
 const SECOND_NS: u64 = 1_000_000_000;
-/// Rounds that a heat gets at least, and for which the time is planned.
+/// Rounds that a race gets at least, and for which the time is planned.
 const USUAL_ROUNDS: (u32, u32) = (6, 8);
 const QUICK_ROUNDS: (u32, u32) = (3, 3);
 /// Time that even the shortest race has.
@@ -51,12 +51,12 @@ pub fn without_race(arguments: &Arguments, cancel: CancelToken) -> Option<ExitCo
     Some(output::exit(code))
 }
 
-/// Races all that take part; a heat that fails does not stop the next.
+/// Races all that take part; a race that fails does not stop the next.
 pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
     let seed = arguments.seed.unwrap_or_else(|| SystemClock.now_ns());
     let mut draft = Draft::begin(seed);
     let prepared = prepare(arguments, seed, cancel);
-    let Prepared { field, ground, heats, place } = match prepared {
+    let Prepared { field, ground, races, place } = match prepared {
         Ok(prepared) => prepared,
         Err(error) => {
             let code = if matches!(error, Error::Usage(_)) { WRONG_USE } else { FAILED };
@@ -71,7 +71,7 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
             output::complain(&line);
         }
     }
-    let rows = race_all(arguments, &ground, heats);
+    let rows = race_all(arguments, &ground, races);
     if let Some(Err(error)) = place.map(Place::leave) {
         draft.fail(FAILED, error.to_string());
     }
@@ -90,7 +90,7 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
 struct Prepared {
     field: Field,
     ground: Ground,
-    heats: Vec<Heat<'static>>,
+    races: Vec<Race<'static>>,
     /// Where nobody is raced, nothing is made.
     place: Option<Place>,
 }
@@ -129,16 +129,16 @@ fn prepare(arguments: &Arguments, seed: u64, cancel: CancelToken) -> Result<Prep
             ground.directory
         )));
     }
-    let heats = versus::heats(&ground)?;
+    let races = versus::races(&ground)?;
     versus::left_out(&ground)?.iter().for_each(|line| output::complain(line));
-    if heats.is_empty() {
-        return Ok(Prepared { field, ground, heats, place: None });
+    if races.is_empty() {
+        return Ok(Prepared { field, ground, races, place: None });
     }
     let place = Place::take(&ground.directory, place::RACE)?;
     // It takes room, but is no reason not to race.
     place.remove_leftovers()?.iter().for_each(|line| output::complain(line));
-    output::complain(&announcement(arguments, &field, &heats, needed_bytes));
-    Ok(Prepared { field, ground, heats, place: Some(place) })
+    output::complain(&announcement(arguments, &field, &races, needed_bytes));
+    Ok(Prepared { field, ground, races, place: Some(place) })
 }
 
 /// Errors: options that would be ignored, or make a race copy itself.
@@ -155,17 +155,18 @@ fn refuse_misuse(arguments: &Arguments) -> Result<(), Error> {
 fn announcement(
     arguments: &Arguments,
     field: &Field,
-    heats: &[Heat<'_>],
+    races: &[Race<'_>],
     needed_bytes: u64,
 ) -> String {
     let names: Vec<_> = field.found.iter().map(|found| found.rival.name).collect();
-    let seconds = budget_ns(arguments, heats).div_ceil(SECOND_NS);
+    let seconds = budget_ns(arguments, races).div_ceil(SECOND_NS);
+    let noun = if races.len() == 1 { "race" } else { "races" };
     let few = if arguments.quick { ", few rounds of small work: nobody wins or loses" } else { "" };
     format!(
-        "racing {} in {:?}: {} heats, files of {}, takes about {seconds} s{few}",
+        "racing {} in {:?}: {} {noun}, files of {}, takes about {seconds} s{few}",
         names.join(", "),
         arguments.directory,
-        heats.len(),
+        races.len(),
         quantity::bytes(needed_bytes),
     )
 }
@@ -175,22 +176,22 @@ fn rounds(arguments: &Arguments) -> (u32, u32) {
 }
 
 /// The time for all rounds together.
-fn budget_ns(arguments: &Arguments, heats: &[Heat<'_>]) -> u64 {
+fn budget_ns(arguments: &Arguments, races: &[Race<'_>]) -> u64 {
     let planned = arguments.rounds.unwrap_or(rounds(arguments).1);
-    arguments.max_time.unwrap_or_else(|| versus::expected_ns(heats, planned).max(LEAST_NS))
+    arguments.max_time.unwrap_or_else(|| versus::expected_ns(races, planned).max(LEAST_NS))
 }
 
-fn race_all(arguments: &Arguments, ground: &Ground, mut heats: Vec<Heat<'static>>) -> Vec<Outcome> {
-    let budget_ns = budget_ns(arguments, &heats);
+fn race_all(arguments: &Arguments, ground: &Ground, mut races: Vec<Race<'static>>) -> Vec<Outcome> {
+    let budget_ns = budget_ns(arguments, &races);
     let begun_ns = SystemClock.now_ns();
     let mut progress = Progress::begin(budget_ns);
     let mut witness = SystemWitness::new();
     let mut runner = SystemRunner { cancel: ground.cancel };
     let mut rows = Vec::new();
-    while !heats.is_empty() && !ground.cancel.is_cancelled() {
+    while !races.is_empty() && !ground.cancel.is_cancelled() {
         let passed_ns = SystemClock.now_ns().saturating_sub(begun_ns);
-        let share_ns = versus::share_ns(&heats, budget_ns.saturating_sub(passed_ns));
-        let plan = plan(arguments, share_ns, ground.seed.wrapping_add(heats.len() as u64));
+        let share_ns = versus::share_ns(&races, budget_ns.saturating_sub(passed_ns));
+        let plan = plan(arguments, share_ns, ground.seed.wrapping_add(races.len() as u64));
         progress.area(share_ns);
         let mut events = |event| progress.show(&event);
         let mut sampler = Sampler {
@@ -200,7 +201,7 @@ fn race_all(arguments: &Arguments, ground: &Ground, mut heats: Vec<Heat<'static>
             events: &mut events,
             cancelled: &|| ground.cancel.is_cancelled(),
         };
-        rows.extend(race::run(heats.remove(0), &mut runner, &mut sampler));
+        rows.extend(race::run(races.remove(0), &mut runner, &mut sampler));
     }
     progress.end();
     rows

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use flatout_tree::compare::{Fidelity, Kind};
 
-use crate::versus::heat::Invocation;
+use crate::versus::race::Invocation;
 use crate::versus::run::quoted;
 
 /// What a copier keeps, as far as ratios between copiers need it.

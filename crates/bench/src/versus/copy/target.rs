@@ -1,4 +1,4 @@
-//! Where copies go: fresh names, kept until the last heat of the copiers is over.
+//! Where copies go: fresh names, kept until the last race of the copiers is over.
 //!
 //! Deleting a large tree makes the next creation on ext4 10 to 40 times slower for a minute, so it
 //! must not happen between runs. Where room is short it must: then all that lie there go at once,
@@ -41,7 +41,7 @@ impl Amount {
     }
 }
 
-/// The targets of all heats.
+/// The targets of all races.
 #[derive(Debug)]
 pub struct Targets {
     folder: PathBuf,
@@ -120,7 +120,7 @@ impl Targets {
 }
 
 impl Drop for Targets {
-    /// For heats that were never run, and for panics: the last one that is run removes the
+    /// For races that were never run, and for panics: the last one that is run removes the
     /// targets, and its answer is read.
     fn drop(&mut self) {
         if !self.live.is_empty() {

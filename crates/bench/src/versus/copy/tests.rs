@@ -1,4 +1,4 @@
-//! Heats run by hand, with copiers that are shell scripts around cp(1), flatout among them.
+//! Races run by hand, with copiers that are shell scripts around cp(1), flatout among them.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -8,8 +8,8 @@ use flatout_sys::cancel::CancelToken;
 
 use super::*;
 use crate::versus::fact;
-use crate::versus::heat::{Checked, Finished, Run};
 use crate::versus::race;
+use crate::versus::race::{Checked, Finished, Run};
 use crate::versus::rival::{ALL, Found};
 
 const FLATOUT: &str = "flatout";
@@ -70,15 +70,15 @@ impl Stable {
 }
 
 /// One turn, as the race takes it.
-fn turn(heat: &mut Heat<'_>, index: usize, round: u32) -> Result<Checked, Error> {
-    let contestant = heat.contestants[index].clone();
+fn turn(race: &mut Race<'_>, index: usize, round: u32) -> Result<Checked, Error> {
+    let contestant = race.contestants[index].clone();
     let run = Run { contestant: &contestant, index, round, number: 0 };
-    let facts = heat.course.prepare(&run)?;
-    let call = heat.course.invocation(&run)?;
+    let facts = race.workload.prepare(&run)?;
+    let call = race.workload.invocation(&run)?;
     let ran = Command::new(&call.argv[0]).args(&call.argv[1..]).output().unwrap();
     assert!(ran.status.success(), "{ran:?}");
-    heat.course.complete(&run)?;
-    let mut checked = heat.course.check(&run, &Finished::default())?;
+    race.workload.complete(&run)?;
+    let mut checked = race.workload.check(&run, &Finished::default())?;
     checked.facts.extend(facts);
     Ok(checked)
 }
@@ -86,34 +86,34 @@ fn turn(heat: &mut Heat<'_>, index: usize, round: u32) -> Result<Checked, Error>
 #[test]
 fn flatout_is_the_first_and_held_against_each_rival() {
     let stable = Stable::new(&[("cpz", FAITHFUL.1), FAITHFUL]);
-    let heats = heats(&stable.options).unwrap();
-    let names: Vec<_> = heats[0].contestants.iter().map(|one| one.name.as_str()).collect();
+    let races = races(&stable.options).unwrap();
+    let names: Vec<_> = races[0].contestants.iter().map(|one| one.name.as_str()).collect();
     assert_eq!(names, [FLATOUT, "cpz", "cp-a"]);
-    assert_eq!(race::pairs(&heats[0]), [(0, 1), (0, 2)]);
+    assert_eq!(race::pairs(&races[0]), [(0, 1), (0, 2)]);
     let nobody = Stable::new(&[(FLATOUT, FAITHFUL.1)]);
-    assert!(super::heats(&nobody.options).unwrap().is_empty(), "flatout alone is no race");
+    assert!(super::races(&nobody.options).unwrap().is_empty(), "flatout alone is no race");
 }
 
 #[test]
 fn a_faithful_copy_passes_and_what_others_lack_is_noted() {
     let stable = Stable::new(&[("cpz", "cp -r \"$1\" \"$2\"; chmod 700 \"$2\"/d"), FAITHFUL]);
-    let mut heats = heats(&stable.options).unwrap();
-    assert_eq!(heats.len(), 1);
-    let heat = &mut heats[0];
-    assert_eq!(heat.parameters.value("corpus"), Some(&"3x5000@2".into()));
-    assert_eq!(heat.parameters.value("cache_state"), Some(&"hot".into()));
-    assert_eq!(heat.bytes, 15_000);
-    let whole = turn(heat, 0, 0).unwrap();
+    let mut races = races(&stable.options).unwrap();
+    assert_eq!(races.len(), 1);
+    let race = &mut races[0];
+    assert_eq!(race.parameters.value("corpus"), Some(&"3x5000@2".into()));
+    assert_eq!(race.parameters.value("cache_state"), Some(&"hot".into()));
+    assert_eq!(race.bytes, 15_000);
+    let whole = turn(race, 0, 0).unwrap();
     assert_eq!(whole.facts.text(fact::LACKS), Some(""));
     assert_eq!(whole.facts.text(fact::FIDELITY), Some("archive"));
     let cached = whole.facts.count(fact::source_cached_bytes(State::Hot));
     assert!(cached.is_some() && cached == whole.facts.count(fact::SOURCE_DATA_BYTES));
     assert_eq!(whole.warnings, []);
     for round in 0..2 {
-        let less = turn(heat, 1, round).unwrap();
-        let [doubt] = &less.warnings[..] else { panic!("{less:?}") };
-        assert_eq!(doubt.code, flatout_measure::warning::KEEPS_LESS);
-        assert!(doubt.text.starts_with("keeps less than cp -a: directory_mode 1"), "{doubt:?}");
+        let less = turn(race, 1, round).unwrap();
+        let [warning] = &less.warnings[..] else { panic!("{less:?}") };
+        assert_eq!(warning.code, flatout_measure::warning::KEEPS_LESS);
+        assert!(warning.text.starts_with("keeps less than cp -a: directory_mode 1"), "{warning:?}");
         let lacks = less.facts.text(fact::LACKS).unwrap().to_owned();
         assert!(lacks.contains("directory_mode 1"), "{lacks}");
         assert_eq!(less.facts.text(fact::FIDELITY), Some("contents+symlinks"));
@@ -133,8 +133,8 @@ fn what_was_promised_and_is_broken_fails_with_its_path() {
     for (index, (broken, said)) in (0..2).flat_map(|index| harms.map(|harm| (index, harm))) {
         let script = format!("cp -a \"$1\" \"$2\"; {broken}");
         let stable = Stable::new(&[(FLATOUT, &script), ("cp-a", &script)]);
-        let mut heats = heats(&stable.options).unwrap();
-        let error = turn(&mut heats[0], index, 0).unwrap_err().to_string();
+        let mut races = races(&stable.options).unwrap();
+        let error = turn(&mut races[0], index, 0).unwrap_err().to_string();
         let is_said =
             error.contains(said) || (said.contains("0644") && error.contains("became 0777"));
         assert!(is_said, "{broken}: {error}");
@@ -151,41 +151,41 @@ fn a_symlink_that_got_lost_fails_those_who_promise_symlinks() {
     fs::write(tree.join("a/file"), "x").unwrap();
     stable.options.uniform = None;
     stable.options.trees = vec![tree.clone()];
-    let mut heats = heats(&stable.options).unwrap();
-    let heat = &mut heats[0];
-    turn(heat, 1, 0).unwrap();
-    let noted = turn(heat, 2, 0).unwrap();
+    let mut races = races(&stable.options).unwrap();
+    let race = &mut races[0];
+    turn(race, 1, 0).unwrap();
+    let noted = turn(race, 2, 0).unwrap();
     assert!(noted.facts.text(fact::LACKS).unwrap().contains("missing_symlink 1"), "{noted:?}");
-    let error = turn(heat, 3, 0).unwrap_err().to_string();
+    let error = turn(race, 3, 0).unwrap_err().to_string();
     assert!(error.contains("missing symlink \"a/link\""), "{error}");
     assert!(tree.join("a/link").is_symlink() && !stable.options.ground.corpora().exists());
 }
 
 #[test]
-fn targets_stay_until_the_last_heat_and_then_only_corpora_are_left() {
+fn targets_stay_until_the_last_race_and_then_only_corpora_are_left() {
     let mut stable = Stable::new(&[FAITHFUL]);
     stable.options.ground.states = vec![State::Durable, State::Hot];
-    let mut heats = heats(&stable.options).unwrap();
-    turn(&mut heats[0], 0, 0).unwrap();
-    turn(&mut heats[0], 0, 1).unwrap();
+    let mut races = races(&stable.options).unwrap();
+    turn(&mut races[0], 0, 0).unwrap();
+    turn(&mut races[0], 0, 1).unwrap();
     assert_eq!(stable.targets(), 2);
-    heats[0].course.clean().unwrap();
-    heats.remove(0);
+    races[0].workload.clean().unwrap();
+    races.remove(0);
     assert_eq!(stable.targets(), 2);
-    turn(&mut heats[0], 0, 0).unwrap();
-    heats[0].course.clean().unwrap();
+    turn(&mut races[0], 0, 0).unwrap();
+    races[0].workload.clean().unwrap();
     assert!(!stable.options.ground.targets().exists());
     assert!(stable.options.ground.corpora().join("3x5000@2.made").exists());
 }
 
 #[test]
-fn heats_that_are_never_run_leave_nothing_either() {
+fn races_that_are_never_run_leave_nothing_either() {
     let mut stable = Stable::new(&[FAITHFUL]);
     stable.options.ground.states = vec![State::Hot, State::Cold];
-    let mut heats = heats(&stable.options).unwrap();
-    turn(&mut heats[0], 0, 0).unwrap();
-    heats[0].course.clean().unwrap();
-    drop(heats);
+    let mut races = races(&stable.options).unwrap();
+    turn(&mut races[0], 0, 0).unwrap();
+    races[0].workload.clean().unwrap();
+    drop(races);
     assert_eq!(stable.targets(), 0);
 }
 
@@ -193,10 +193,10 @@ fn heats_that_are_never_run_leave_nothing_either() {
 fn a_wish_to_stop_removes_targets_at_once() {
     let mut stable = Stable::new(&[FAITHFUL]);
     stable.options.ground.states = vec![State::Hot, State::Cold];
-    let mut heats = heats(&stable.options).unwrap();
-    turn(&mut heats[0], 0, 0).unwrap();
+    let mut races = races(&stable.options).unwrap();
+    turn(&mut races[0], 0, 0).unwrap();
     stable.options.ground.cancel.cancel();
-    heats[0].course.clean().unwrap();
+    races[0].workload.clean().unwrap();
     assert_eq!(stable.targets(), 0);
 }
 
@@ -206,16 +206,16 @@ fn refresh_deletes_a_copy_before_each_run_and_keeps_none_besides() {
     let script = "test ! -e \"$2\"; echo \"$2\" >> \"${0%/*}/log\"; cp -a \"$1\" \"$2\"";
     let mut stable = Stable::new(&[(FLATOUT, script), FAITHFUL]);
     stable.options.ground.states = vec![State::Refresh];
-    let mut heats = heats(&stable.options).unwrap();
+    let mut races = races(&stable.options).unwrap();
     for round in 0..3 {
-        let checked = turn(&mut heats[0], 0, round).unwrap();
+        let checked = turn(&mut races[0], 0, round).unwrap();
         assert_eq!(checked.facts.text(fact::TARGETS), Some("deleted just before each run"));
         assert_eq!(stable.targets(), 1);
     }
     let log = fs::read_to_string(stable.place.path().join("log")).unwrap();
     let places: std::collections::HashSet<_> = log.lines().collect();
     assert_eq!((log.lines().count(), places.len()), (4, 1), "one copy before the first: {log}");
-    heats[0].course.clean().unwrap();
+    races[0].workload.clean().unwrap();
     assert_eq!(stable.targets(), 0);
 }
 
@@ -223,7 +223,7 @@ fn refresh_deletes_a_copy_before_each_run_and_keeps_none_besides() {
 fn whoever_cannot_make_the_copy_to_be_deleted_says_why() {
     let mut stable = Stable::new(&[(FLATOUT, "echo out of luck >&2; exit 3"), FAITHFUL]);
     stable.options.ground.states = vec![State::Refresh];
-    let mut failing = heats(&stable.options).unwrap();
+    let mut failing = races(&stable.options).unwrap();
     let error = turn(&mut failing[0], 0, 0).unwrap_err().to_string();
     assert!(error.contains("flatout failed with exit code 3: out of luck"), "{error}");
     let mut stable = Stable::new(&[(FLATOUT, "sleep 1000"), FAITHFUL]);
@@ -231,7 +231,7 @@ fn whoever_cannot_make_the_copy_to_be_deleted_says_why() {
     stable.options.uniform = None;
     stable.options.trees = vec![stable.place.path().join("tree")];
     fs::create_dir(&stable.options.trees[0]).unwrap();
-    let mut stopped = heats(&stable.options).unwrap();
+    let mut stopped = races(&stable.options).unwrap();
     stable.options.ground.cancel.cancel();
     let error = turn(&mut stopped[0], 0, 0).unwrap_err().to_string();
     assert!(error.contains("flatout was interrupted"), "nobody waits for one that hangs: {error}");
@@ -242,11 +242,11 @@ fn where_room_is_short_targets_go_between_rounds_and_the_row_says_so() {
     let mut stable = Stable::new(&[FAITHFUL]);
     let corpus = name::uniform(3, 5000, 2).unwrap();
     stable.options.ground.room_bytes = corpus.make_bytes() + 3 * corpus.copy_bytes();
-    let mut heats = heats(&stable.options).unwrap();
+    let mut races = races(&stable.options).unwrap();
     let mut counts = Vec::new();
     for round in 0..2 {
         for index in 0..2 {
-            let checked = turn(&mut heats[0], index, round).unwrap();
+            let checked = turn(&mut races[0], index, round).unwrap();
             counts.push((stable.targets(), checked.facts.text(fact::TARGETS).unwrap().len() > 40));
         }
     }
@@ -259,19 +259,19 @@ fn what_does_not_fit_is_left_out_with_the_reason() {
     stable.options.corpora = ["1x1K", "1x900M", "1x2K"].map(str::to_owned).to_vec();
     stable.options.uniform = None;
     let estimate = estimate(&stable.options).unwrap();
-    assert_eq!((heats(&stable.options).unwrap().len(), estimate.left_out.len()), (2, 1));
+    assert_eq!((races(&stable.options).unwrap().len(), estimate.left_out.len()), (2, 1));
     assert_eq!(estimate.left_out[0].corpus, "1x900M");
     assert!(estimate.left_out[0].reason.contains("--max-write"));
     assert!(estimate.room_bytes > 0 && estimate.room_bytes < 1 << 20);
     assert!(!stable.options.ground.directory.join(crate::versus::FOLDER).exists());
     stable.options.corpora = vec!["nonsense".to_owned()];
-    assert!(matches!(heats(&stable.options), Err(Error::Usage(_))));
+    assert!(matches!(races(&stable.options), Err(Error::Usage(_))));
 }
 
 #[test]
-fn without_copiers_there_are_no_heats() {
+fn without_copiers_there_are_no_races() {
     let mut stable = Stable::new(&[]);
     stable.options.corpora = vec!["all".to_owned()];
-    assert!(heats(&stable.options).unwrap().is_empty());
+    assert!(races(&stable.options).unwrap().is_empty());
     assert_eq!(estimate(&stable.options).unwrap(), Estimate::default());
 }

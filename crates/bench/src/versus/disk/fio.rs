@@ -12,7 +12,7 @@ use super::work::{Trial, Work};
 use crate::disk::Pattern;
 use crate::disk::duel::{Duel, FioTrial, Target};
 use crate::error::Error;
-use crate::versus::heat::{Checked, Finished, Invocation};
+use crate::versus::race::{Checked, Finished, Invocation};
 use flatout_measure::row::Unit;
 
 const NAME: &str = "fio";

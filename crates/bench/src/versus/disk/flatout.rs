@@ -7,11 +7,11 @@ use serde_json::{Map, Value};
 
 use super::seen::{Seen, wrong};
 use crate::error::Error;
-use crate::versus::heat::{Checked, Finished};
+use crate::versus::race::{Checked, Finished};
 
 const NAME: &str = "flatout";
 
-/// Doubts about one trial that say nothing here: a race takes many, watches who disturbs them, and
+/// Warnings about one trial that say nothing here: a race takes many, watches who disturbs them, and
 /// clears the cache before each.
 const OF_ONE_TRIAL: [&str; 4] =
     [warning::FEW_TRIALS, warning::UNSTABLE, warning::DISTURBED, warning::FITS_IN_CACHE];
@@ -55,8 +55,8 @@ pub(super) fn check(
         elapsed_s: fact("elapsed_ns").map(|ns| ns / 1e9),
     };
     let mut checked = seen.checked(NAME, block_bytes, unit)?;
-    let doubts = row.warnings.iter();
-    let lasting = doubts.filter(|doubt| !OF_ONE_TRIAL.contains(&doubt.code.as_str()));
+    let warnings = row.warnings.iter();
+    let lasting = warnings.filter(|warning| !OF_ONE_TRIAL.contains(&warning.code.as_str()));
     checked.warnings.extend(lasting.cloned());
     Ok(checked)
 }
@@ -97,7 +97,8 @@ mod tests {
     fn the_row_asked_for_has_the_figure_and_its_lasting_doubts() {
         let checked = of(&finished(|_| {})).unwrap();
         assert_eq!(checked.figure, Some(1000.0));
-        let codes: Vec<&str> = checked.warnings.iter().map(|doubt| doubt.code.as_str()).collect();
+        let codes: Vec<&str> =
+            checked.warnings.iter().map(|warning| warning.code.as_str()).collect();
         assert_eq!(codes, ["loop_cached"]);
     }
 

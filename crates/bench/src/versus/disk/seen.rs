@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::error::Error;
 use crate::versus::fact;
-use crate::versus::heat::{Checked, Finished};
+use crate::versus::race::{Checked, Finished};
 
 /// No disk and no page cache moves more in a second: such a figure counts work that was not done.
 const MOST_BYTES_PER_S: f64 = 1e12;

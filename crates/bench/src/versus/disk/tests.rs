@@ -1,4 +1,4 @@
-//! Heats without their programs: who takes part, what is called, what is left.
+//! Races without their programs: who takes part, what is called, what is left.
 
 use std::path::Path;
 
@@ -47,21 +47,21 @@ fn each_pattern_is_raced_or_said_to_be_incomparable() {
 fn both_are_asked_for_the_same() {
     let directory = Path::new("/data");
     let ground = ground(directory, &["fio", "dd", "iozone"]);
-    let (mut heats, rows) = (heats(&ground).unwrap(), incomparable(&ground));
-    assert_eq!(heats.len(), fio::WORKS.len() + iozone::WORKS.len());
+    let (mut races, rows) = (races(&ground).unwrap(), incomparable(&ground));
+    assert_eq!(races.len(), fio::WORKS.len() + iozone::WORKS.len());
     assert_eq!(rows.len(), fio::INCOMPARABLE.len() + iozone::INCOMPARABLE.len());
     let mut seen = Vec::new();
-    for heat in &mut heats {
-        let key = (heat.test, heat.parameters.clone());
+    for race in &mut races {
+        let key = (race.test, race.parameters.clone());
         assert!(!seen.contains(&key), "{key:?} twice");
         seen.push(key);
-        let [own, other] = &heat.contestants[..] else { panic!("two take part") };
+        let [own, other] = &race.contestants[..] else { panic!("two take part") };
         assert_eq!(own.name, "flatout");
-        let block = heat.parameters.to_json()["block_bytes"].to_string();
-        let contestants = heat.contestants.clone();
+        let block = race.parameters.to_json()["block_bytes"].to_string();
+        let contestants = race.contestants.clone();
         for (index, contestant) in contestants.iter().enumerate() {
             let run = Run { contestant, index, round: 0, number: 0 };
-            let invocation = heat.course.invocation(&run).unwrap();
+            let invocation = race.workload.invocation(&run).unwrap();
             let words = words(&invocation);
             assert_eq!(words[0], format!("/opt/{}", contestant.name));
             let kib = format!("{}k", block.parse::<u64>().unwrap() / 1024);
@@ -69,7 +69,7 @@ fn both_are_asked_for_the_same() {
             assert!([&block, &kib, &bs].iter().any(|word| words.contains(&word.as_str())), "{all}");
             assert!(all.contains("/data/.flatout-versus/"), "{all}");
             let may_write = ["--overwrite", "--allow_file_create=0", "--unlink=1", "-i"];
-            let is_read = heat.parameters.value("until").is_none();
+            let is_read = race.parameters.value("until").is_none();
             let writes = may_write.iter().any(|word| words.contains(word));
             assert!(!is_read || !writes || other.name == "iozone", "{all}");
         }
@@ -84,7 +84,7 @@ fn rows_that_cannot_be_raced_say_why() {
     assert_eq!(row.parameters["against"], "fio");
     assert_eq!(row.warnings[0].code, warning::CANNOT_COMPARE);
     let unnamed = ground(Path::new("/a#b"), &["fio"]);
-    assert_eq!(heats(&unnamed).unwrap().len(), 0, "fio would cut the name");
+    assert_eq!(races(&unnamed).unwrap().len(), 0, "fio would cut the name");
     assert_eq!(incomparable(&unnamed).len(), fio::INCOMPARABLE.len() + 1);
 }
 
@@ -93,11 +93,11 @@ fn nobody_there_means_no_room_is_needed() {
     let mut ground = ground(Path::new("/data"), &["dd"]);
     ground.room_bytes = 0;
     assert_eq!(room_bytes(&ground).unwrap(), 0);
-    assert!(heats(&ground).unwrap().is_empty());
+    assert!(races(&ground).unwrap().is_empty());
     let mut ground = self::ground(Path::new("/data"), &["fio"]);
     assert_eq!(room_bytes(&ground).unwrap(), 256 * MIB);
     ground.room_bytes = 256 * MIB - 1;
-    let error = heats(&ground).err().unwrap().to_string();
+    let error = races(&ground).err().unwrap().to_string();
     assert!(error.contains("268435456 bytes of room"), "{error}");
 }
 
@@ -106,17 +106,17 @@ fn a_course_prepares_the_file_and_removes_what_was_left() {
     let directory = tempfile::tempdir().unwrap();
     let mut ground = ground(directory.path(), &["iozone"]);
     ground.room_bytes = 4 * LEAST_BYTES;
-    let mut heats = heats(&ground).unwrap();
-    let heat = heats
+    let mut races = races(&ground).unwrap();
+    let race = races
         .iter_mut()
-        .find(|heat| heat.parameters.value("caching") == Some(&"direct".into()))
+        .find(|race| race.parameters.value("caching") == Some(&"direct".into()))
         .unwrap();
-    let contestant = heat.contestants[1].clone();
+    let contestant = race.contestants[1].clone();
     let run = Run { contestant: &contestant, index: 1, round: 0, number: 0 };
-    heat.course.prepare(&run).unwrap();
+    race.workload.prepare(&run).unwrap();
     fs::write(ground.targets().join(iozone::FILE_NAME), b"left").unwrap();
-    heat.course.clean().unwrap();
-    heat.course.clean().unwrap();
+    race.workload.clean().unwrap();
+    race.workload.clean().unwrap();
     assert_eq!(fs::read_dir(ground.targets()).unwrap().count(), 0);
     let kept = fs::metadata(ground.corpora().join(FILE_NAME)).unwrap();
     assert_eq!(kept.len(), 128 * MIB);
@@ -160,18 +160,19 @@ fn a_script_that_prints_like_iozone_takes_part() {
     let mut ground = ground(directory.path(), &["iozone"]);
     ground.found[0].path = script;
     fs::create_dir_all(ground.targets()).unwrap();
-    let mut heats = heats(&ground).unwrap();
-    let figures: Vec<Result<f64, String>> = heats
+    let mut races = races(&ground).unwrap();
+    let figures: Vec<Result<f64, String>> = races
         .iter_mut()
-        .map(|heat| {
-            let contestant = heat.contestants[1].clone();
+        .map(|race| {
+            let contestant = race.contestants[1].clone();
             let run = Run { contestant: &contestant, index: 1, round: 0, number: 0 };
-            let called = heat.course.invocation(&run).unwrap();
+            let called = race.workload.invocation(&run).unwrap();
             let mut command = std::process::Command::new("/bin/sh");
             let output = command.args(&called.argv).output().unwrap();
             let exit_code = output.status.code().unwrap();
             let finished = Finished { stdout: output.stdout, stderr: output.stderr, exit_code };
-            let checked = heat.course.check(&run, &finished).map_err(|error| error.to_string())?;
+            let checked =
+                race.workload.check(&run, &finished).map_err(|error| error.to_string())?;
             assert_eq!(checked.warnings[0].code, warning::DONE_OTHERWISE);
             Ok(checked.figure.unwrap())
         })

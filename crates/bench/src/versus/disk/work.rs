@@ -7,7 +7,7 @@ use flatout_io::{Caching, Engine};
 
 use crate::disk::duel::{Duel, Target};
 use crate::disk::{Pattern, Selection};
-use crate::versus::heat::Invocation;
+use crate::versus::race::Invocation;
 
 /// One row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

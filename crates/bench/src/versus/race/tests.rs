@@ -1,4 +1,4 @@
-//! Races with fake courses, a fake runner and a fake clock.
+//! Races with fake workloads, a fake runner and a fake clock.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -13,14 +13,13 @@ use flatout_measure::sampler::Sampler;
 
 use super::*;
 use crate::versus::State;
-use crate::versus::heat::{Checked, Contestant, Course, Finished, Invocation};
 
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000 * MS;
 
-/// A course whose contestants are told apart by their first argument.
+/// A workload whose contestants are told apart by their first argument.
 #[derive(Default)]
-struct Track {
+struct Fake {
     /// How many runs were prepared.
     prepared: Rc<Cell<u64>>,
     cleaned: Rc<Cell<u32>>,
@@ -35,7 +34,7 @@ struct Track {
     fidelities: Vec<&'static str>,
 }
 
-impl Course for Track {
+impl Workload for Fake {
     fn prepare(&mut self, run: &Run<'_>) -> Result<Facts, Error> {
         self.prepared.set(self.prepared.get() + 1);
         if self.impossible {
@@ -108,26 +107,25 @@ impl Runner for Stopwatch<'_> {
     }
 }
 
-fn heat(names: &[&str], track: Track) -> Heat<'static> {
+fn among(names: &[&str], track: Fake) -> Race<'static> {
     let contestant = |name: &&str| Contestant { name: (*name).to_owned(), version: "1".to_owned() };
-    Heat {
+    Race {
         test: "copy",
         parameters: Parameters::default(),
         figure: Figure::Time,
-        bytes: 1000,
-        with_speed: false,
+        bytes: 0,
         contestants: names.iter().map(contestant).collect(),
         expected_s: 1.0,
-        course: Box::new(track),
+        workload: Box::new(track),
     }
 }
 
-fn race(heat: Heat<'_>, plan: &Plan, watch: &mut Stopwatch<'_>) -> Vec<Outcome> {
-    race_seen_by(heat, plan, watch, FakeWitness::quiet())
+fn raced(race: Race<'_>, plan: &Plan, watch: &mut Stopwatch<'_>) -> Vec<Outcome> {
+    race_seen_by(race, plan, watch, FakeWitness::quiet())
 }
 
 fn race_seen_by(
-    heat: Heat<'_>,
+    race: Race<'_>,
     plan: &Plan,
     watch: &mut Stopwatch<'_>,
     mut witness: FakeWitness,
@@ -140,7 +138,7 @@ fn race_seen_by(
         events: &mut |_| {},
         cancelled: &|| false,
     };
-    run(heat, watch, &mut sampler)
+    run(race, watch, &mut sampler)
 }
 
 fn plan(budget_s: u64) -> Plan {
@@ -157,7 +155,7 @@ fn a_clear_race_ends_after_the_least_rounds_with_wins_ties_and_losses() {
     let clock = FakeClock::new(0);
     let mut watch = Stopwatch::new(&clock, &[&[100], &[200], &[50], &[100]]);
     let rows =
-        race(heat(&["flatout", "slow", "fast", "same"], Track::default()), &plan(60), &mut watch);
+        raced(among(&["flatout", "slow", "fast", "same"], Fake::default()), &plan(60), &mut watch);
     assert_eq!(watch.runs.len(), 4 * 6);
     for (name, median, result) in
         [("slow", 2.0, "win"), ("fast", 0.5, "loss"), ("same", 1.0, "tie")]
@@ -187,9 +185,9 @@ fn a_state_that_one_run_could_not_prove_is_said_and_the_worst_counts() {
     let clock = FakeClock::new(0);
     for (state, unproved, cached) in [("hot", Some(2), 95), ("cold", None, 100)] {
         let mut watch = Stopwatch::new(&clock, &[&[100], &[200]]);
-        let track = Track { unproved, is_cold: state == "cold", ..Track::default() };
-        let heat = heat(&["flatout", "dd"], track);
-        let rows = race(heat, &plan(60), &mut watch);
+        let track = Fake { unproved, is_cold: state == "cold", ..Fake::default() };
+        let race = among(&["flatout", "dd"], track);
+        let rows = raced(race, &plan(60), &mut watch);
         for row in &rows[..2] {
             assert_eq!(row.audit["cache_state_proved"], unproved.is_none());
             assert_eq!(row.audit["source_cached_bytes"], cached);
@@ -204,8 +202,8 @@ fn a_ratio_of_two_who_do_not_keep_the_same_says_so() {
     let clock = FakeClock::new(0);
     let mut watch = Stopwatch::new(&clock, &[&[100], &[200], &[100]]);
     let fidelities = vec!["archive", "contents", "archive"];
-    let track = Track { fidelities, ..Track::default() };
-    let rows = race(heat(&["cp-a", "xcp", "rsync-a"], track), &plan(60), &mut watch);
+    let track = Fake { fidelities, ..Fake::default() };
+    let rows = raced(among(&["cp-a", "xcp", "rsync-a"], track), &plan(60), &mut watch);
     let pair = |subject| {
         let is_it =
             |row: &&Outcome| row.parameters.get("subject").is_some_and(|name| name == subject);
@@ -223,7 +221,7 @@ fn drift_hits_both_of_a_pair_and_leaves_their_ratio_alone() {
     let drifting: Vec<u64> = (1..100).map(|round| round * SECOND).collect();
     let twice: Vec<u64> = drifting.iter().map(|time| time * 2).collect();
     let mut watch = Stopwatch::new(&clock, &[&drifting, &twice]);
-    let rows = race(heat(&["flatout", "dd"], Track::default()), &plan(1000), &mut watch);
+    let rows = raced(among(&["flatout", "dd"], Fake::default()), &plan(1000), &mut watch);
     assert_eq!((ratio(&rows, "dd").ci95, ratio(&rows, "dd").n), (Some([2.0, 2.0]), 6));
     assert_eq!(rows[0].status, Status::Unstable, "the times themselves say nothing definite");
 }
@@ -234,7 +232,7 @@ fn a_wide_ratio_is_raced_until_the_time_is_over_and_called_unstable() {
     let jumping: Vec<u64> =
         (0..100).map(|round| if round % 2 == 0 { SECOND } else { 3 * SECOND }).collect();
     let mut watch = Stopwatch::new(&clock, &[&jumping, &[SECOND]]);
-    let rows = race(heat(&["flatout", "dd"], Track::default()), &plan(30), &mut watch);
+    let rows = raced(among(&["flatout", "dd"], Fake::default()), &plan(30), &mut watch);
     let row = ratio(&rows, "dd");
     assert_eq!((row.status, row.n), (Status::Unstable, 10));
     assert!(warning::has(&row.warnings, warning::UNSTABLE));
@@ -246,7 +244,7 @@ fn too_little_time_gives_few_rounds_but_at_least_one() {
     for (budget_s, rounds) in [(0, 1), (2, 4)] {
         let clock = FakeClock::new(0);
         let mut watch = Stopwatch::new(&clock, &[&[SECOND / 2], &[SECOND / 2]]);
-        let rows = race(heat(&["flatout", "dd"], Track::default()), &plan(budget_s), &mut watch);
+        let rows = raced(among(&["flatout", "dd"], Fake::default()), &plan(budget_s), &mut watch);
         assert_eq!(ratio(&rows, "dd").n, rounds);
         assert!(warning::has(&ratio(&rows, "dd").warnings, warning::FEW_TRIALS));
     }
@@ -256,7 +254,7 @@ fn too_little_time_gives_few_rounds_but_at_least_one() {
 fn without_flatout_all_are_held_against_the_first() {
     let clock = FakeClock::new(0);
     let mut watch = Stopwatch::new(&clock, &[&[100], &[50], &[400]]);
-    let rows = race(heat(&["cp-a", "xcp", "tar"], Track::default()), &plan(60), &mut watch);
+    let rows = raced(among(&["cp-a", "xcp", "tar"], Fake::default()), &plan(60), &mut watch);
     let found: Vec<_> = rows
         .iter()
         .filter(|row| row.id == finish::RATIO)
@@ -273,7 +271,7 @@ fn who_crashes_is_out_and_the_others_go_on() {
     let clock = FakeClock::new(0);
     let mut watch = Stopwatch::new(&clock, &[&[100], &[200], &[300]]);
     watch.crashes = Some(1);
-    let rows = race(heat(&["flatout", "frail", "dd"], Track::default()), &plan(60), &mut watch);
+    let rows = raced(among(&["flatout", "frail", "dd"], Fake::default()), &plan(60), &mut watch);
     let frail = &rows[1];
     assert_eq!((frail.status, frail.median), (Status::Failed, None));
     assert_eq!(frail.warnings[0].code, warning::FAILED);
@@ -290,9 +288,9 @@ fn who_crashes_is_out_and_the_others_go_on() {
 fn a_wrong_result_is_a_failure_even_in_a_late_round() {
     let clock = FakeClock::new(0);
     let mut watch = Stopwatch::new(&clock, &[&[100], &[200]]);
-    let track = Track { wrong: Some((1, 4)), ..Track::default() };
+    let track = Fake { wrong: Some((1, 4)), ..Fake::default() };
     let cleaned = Rc::clone(&track.cleaned);
-    let rows = race(heat(&["flatout", "dd"], track), &plan(60), &mut watch);
+    let rows = raced(among(&["flatout", "dd"], track), &plan(60), &mut watch);
     assert_eq!(rows[1].warnings[0].text, "dd: the digest is wrong");
     assert_eq!(
         (rows[1].n, rows[0].status, ratio(&rows, "dd").status),
@@ -305,9 +303,9 @@ fn a_wrong_result_is_a_failure_even_in_a_late_round() {
 fn a_state_that_cannot_be_had_fails_all() {
     let clock = FakeClock::new(0);
     let mut watch = Stopwatch::new(&clock, &[&[100], &[200]]);
-    let track = Track { impossible: true, ..Track::default() };
+    let track = Fake { impossible: true, ..Fake::default() };
     let cleaned = Rc::clone(&track.cleaned);
-    let rows = race(heat(&["flatout", "dd"], track), &plan(60), &mut watch);
+    let rows = raced(among(&["flatout", "dd"], track), &plan(60), &mut watch);
     assert!(rows.iter().all(|row| row.status == Status::Failed && row.median.is_none()));
     assert!(rows[0].warnings[0].text.contains("the disk is full"));
     assert_eq!((watch.runs.len(), cleaned.get()), (0, 1));
@@ -318,9 +316,9 @@ fn an_interrupt_keeps_the_rounds_so_far_and_cleans() {
     let clock = FakeClock::new(0);
     let mut watch = Stopwatch::new(&clock, &[&[100], &[200]]);
     watch.interrupted_after = 5;
-    let track = Track::default();
+    let track = Fake::default();
     let cleaned = Rc::clone(&track.cleaned);
-    let rows = race(heat(&["flatout", "dd"], track), &plan(60), &mut watch);
+    let rows = raced(among(&["flatout", "dd"], track), &plan(60), &mut watch);
     assert!(rows.iter().all(|row| row.status == Status::Interrupted && row.n == 2));
     assert!(warning::has(&ratio(&rows, "dd").warnings, warning::INTERRUPTED));
     assert_eq!(cleaned.get(), 1);
@@ -347,8 +345,8 @@ fn stolen_in(runs: std::ops::Range<u64>) -> FakeWitness {
 fn a_spoiled_round_is_discarded_and_counted() {
     let clock = FakeClock::new(0);
     let mut watch = Stopwatch::new(&clock, &[&[100], &[200]]);
-    let heat = heat(&["flatout", "dd"], Track::default());
-    let rows = race_seen_by(heat, &plan(60), &mut watch, stolen_in(2..3));
+    let race = among(&["flatout", "dd"], Fake::default());
+    let rows = race_seen_by(race, &plan(60), &mut watch, stolen_in(2..3));
     assert_eq!(watch.runs.len(), 2 * 7);
     let flatout = &rows[0];
     assert_eq!((flatout.n, flatout.status), (6, Status::Ok));
@@ -374,7 +372,7 @@ impl Witness for Unquiet<'_> {
 fn what_happens_while_a_run_is_prepared_spoils_no_round() {
     let clock = FakeClock::new(0);
     let mut watch = Stopwatch::new(&clock, &[&[SECOND], &[2 * SECOND]]);
-    let track = Track::default();
+    let track = Fake::default();
     let mut witness = Unquiet { clock: &clock, prepared: Rc::clone(&track.prepared) };
     let mut sampler = Sampler {
         plan: plan(60),
@@ -383,7 +381,7 @@ fn what_happens_while_a_run_is_prepared_spoils_no_round() {
         events: &mut |_| {},
         cancelled: &|| false,
     };
-    let rows = run(heat(&["flatout", "dd"], track), &mut watch, &mut sampler);
+    let rows = run(among(&["flatout", "dd"], track), &mut watch, &mut sampler);
     assert_eq!((rows[0].n, rows[0].status), (6, Status::Ok));
     assert_eq!(rows[0].audit["intervals_spoiled"], 0);
 }
@@ -392,8 +390,8 @@ fn what_happens_while_a_run_is_prepared_spoils_no_round() {
 fn where_most_rounds_are_spoiled_they_count_and_say_so() {
     let clock = FakeClock::new(0);
     let mut watch = Stopwatch::new(&clock, &[&[100], &[200]]);
-    let heat = heat(&["flatout", "dd"], Track::default());
-    let rows = race_seen_by(heat, &plan(60), &mut watch, stolen_in(0..200));
+    let race = among(&["flatout", "dd"], Fake::default());
+    let rows = race_seen_by(race, &plan(60), &mut watch, stolen_in(0..200));
     assert_eq!(watch.runs.len(), 2 * 6);
     let row = ratio(&rows, "dd");
     assert_eq!((row.n, row.status, row.median), (6, Status::Degraded, Some(2.0)));
@@ -405,8 +403,8 @@ fn rounds_asked_for_exactly_are_so_many_even_when_all_are_spoiled() {
     let clock = FakeClock::new(0);
     let mut watch = Stopwatch::new(&clock, &[&[100], &[200]]);
     let plan = Plan { min_trials: 2, max_trials: 2, ..plan(60) };
-    let heat = heat(&["flatout", "dd"], Track::default());
-    let rows = race_seen_by(heat, &plan, &mut watch, stolen_in(0..200));
+    let race = among(&["flatout", "dd"], Fake::default());
+    let rows = race_seen_by(race, &plan, &mut watch, stolen_in(0..200));
     assert_eq!((ratio(&rows, "dd").n, watch.runs.len()), (2, 4));
 }
 
@@ -415,10 +413,10 @@ fn printed_figures_are_compared_in_their_own_direction() {
     for (unit, expected) in [(Unit::BytesPerSecond, 4.0), (Unit::Nanoseconds, 0.25)] {
         let clock = FakeClock::new(0);
         let mut watch = Stopwatch::new(&clock, &[&[100], &[200]]);
-        let track = Track { figures: vec![40.0, 10.0], ..Track::default() };
+        let track = Fake { figures: vec![40.0, 10.0], ..Fake::default() };
         let figure = Figure::Printed(unit);
-        let heat = Heat { figure, ..heat(&["flatout", "fio"], track) };
-        let rows = race(heat, &plan(60), &mut watch);
+        let race = Race { figure, ..among(&["flatout", "fio"], track) };
+        let rows = raced(race, &plan(60), &mut watch);
         assert_eq!((ratio(&rows, "fio").median, rows[0].median), (Some(expected), Some(40.0)));
         assert_eq!((rows[0].unit.as_str(), rows[0].better), (unit.name(), unit.better()));
     }
@@ -429,8 +427,8 @@ fn a_program_that_prints_no_figure_fails() {
     let clock = FakeClock::new(0);
     let mut watch = Stopwatch::new(&clock, &[&[100], &[200]]);
     let figure = Figure::Printed(Unit::BytesPerSecond);
-    let track = Track { figures: vec![40.0], ..Track::default() };
-    let rows = race(Heat { figure, ..heat(&["flatout", "fio"], track) }, &plan(60), &mut watch);
+    let track = Fake { figures: vec![40.0], ..Fake::default() };
+    let rows = raced(Race { figure, ..among(&["flatout", "fio"], track) }, &plan(60), &mut watch);
     assert_eq!((rows[0].status, rows[1].status), (Status::Ok, Status::Failed));
 }
 
@@ -440,7 +438,7 @@ fn everybody_runs_once_a_round_in_an_order_that_the_seed_decides() {
         let clock = FakeClock::new(0);
         let mut watch = Stopwatch::new(&clock, &[&[100], &[200], &[300]]);
         let plan = Plan { seed, ..plan(60) };
-        race(heat(&["a", "b", "c"], Track::default()), &plan, &mut watch);
+        raced(among(&["a", "b", "c"], Fake::default()), &plan, &mut watch);
         watch.runs
     };
     assert_eq!(order(1), order(1));
@@ -453,11 +451,11 @@ fn everybody_runs_once_a_round_in_an_order_that_the_seed_decides() {
 }
 
 #[test]
-fn speeds_stand_beside_times_where_the_heat_asks_for_them() {
+fn speeds_stand_beside_times_where_the_race_asks_for_them() {
     let clock = FakeClock::new(0);
     let mut watch = Stopwatch::new(&clock, &[&[SECOND], &[2 * SECOND]]);
-    let heat = Heat { with_speed: true, ..heat(&["flatout", "dd"], Track::default()) };
-    let rows = race(heat, &plan(60), &mut watch);
+    let race = Race { bytes: 1000, ..among(&["flatout", "dd"], Fake::default()) };
+    let rows = raced(race, &plan(60), &mut watch);
     let speeds: Vec<_> = rows.iter().filter(|row| row.id == "versus/copy-speed").collect();
     assert_eq!((speeds.len(), speeds[0].median, speeds[1].median), (2, Some(1000.0), Some(500.0)));
     assert_eq!((speeds[0].unit.as_str(), speeds[0].better), ("bytes/s", Better::Higher));

@@ -8,7 +8,7 @@ use rustix::fs::{Access, access};
 
 use super::{ALL, Found, Rival};
 use crate::error::Error;
-use crate::versus::heat::Invocation;
+use crate::versus::race::Invocation;
 use crate::versus::run::{Runner, Spent};
 
 /// Time that a program has to say its version.
@@ -83,7 +83,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
-    use crate::versus::heat::Finished;
+    use crate::versus::race::Finished;
     use crate::versus::run::RunError;
 
     /// Answers whatever it is asked.

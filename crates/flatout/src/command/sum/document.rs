@@ -80,7 +80,7 @@ impl Document {
             }
             Verdict::Failed(_) => {}
         }
-        outcome.warnings = doubt(shown, verdict).into_iter().collect();
+        outcome.warnings = warning_of(shown, verdict).into_iter().collect();
         if !outcome.warnings.is_empty() {
             outcome.status = Status::Failed;
         }
@@ -131,7 +131,7 @@ impl Document {
     }
 }
 
-fn doubt(shown: &OsStr, verdict: Verdict<'_>) -> Option<Warning> {
+fn warning_of(shown: &OsStr, verdict: Verdict<'_>) -> Option<Warning> {
     match verdict {
         Verdict::Found(_) => None,
         Verdict::Differs(_) => {

@@ -87,8 +87,8 @@ impl Field {
     /// The rows of those that are not raced.
     pub(super) fn rows(&self) -> Vec<Outcome> {
         let missing = self.missing.iter().map(|rival| {
-            let doubt = Warning::new(warning::MISSING_RIVAL, absence(rival));
-            row(rival, doubt)
+            let warning = Warning::new(warning::MISSING_RIVAL, absence(rival));
+            row(rival, warning)
         });
         let to_come = self.to_come.iter().map(|rival| {
             let text = format!("{} is not raced: {}", rival.name, why(rival));
@@ -98,11 +98,11 @@ impl Field {
     }
 }
 
-fn row(rival: &Rival, doubt: Warning) -> Outcome {
+fn row(rival: &Rival, warning: Warning) -> Outcome {
     let mut row = Outcome {
         id: "versus/missing".to_owned(),
         status: Status::Unsupported,
-        warnings: vec![doubt],
+        warnings: vec![warning],
         ..Outcome::default()
     };
     row.parameters.insert("rival".to_owned(), rival.name.into());

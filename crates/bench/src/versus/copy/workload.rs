@@ -1,4 +1,4 @@
-//! One heat of the copiers: the corpus is made, the cache brought into its state, the copier
+//! One race of the copiers: the corpus is made, the cache brought into its state, the copier
 //! called with a fresh target, and the copy compared with its source.
 
 use std::cell::RefCell;
@@ -20,7 +20,7 @@ use crate::cache::Clearing;
 use crate::corpus::{Corpus, make};
 use crate::error::Error;
 use crate::versus::fact;
-use crate::versus::heat::{Checked, Course, Finished, Invocation, Run};
+use crate::versus::race::{Checked, Finished, Invocation, Run, Workload};
 use crate::versus::run::{Runner, SystemRunner, command_text, complaint, refusal};
 use crate::versus::{State, race, state};
 
@@ -29,7 +29,7 @@ const NAMED: usize = 3;
 
 /// A copier in this race.
 #[derive(Debug, Clone)]
-pub(super) struct Rider {
+pub(super) struct Copier {
     manner: Manner,
     promise: Fidelity,
     program: PathBuf,
@@ -37,20 +37,20 @@ pub(super) struct Rider {
     lacks: Option<String>,
 }
 
-impl Rider {
+impl Copier {
     pub(super) fn new(manner: Manner, promise: Fidelity, program: PathBuf) -> Self {
         Self { manner, promise, program, lacks: None }
     }
 }
 
-/// A heat of copiers.
-pub(super) struct CopyCourse {
+/// A race of copiers.
+pub(super) struct CopyWorkload {
     corpus: Rc<Corpus>,
     state: State,
     clearing: Clearing,
     cancel: CancelToken,
     corpora: PathBuf,
-    riders: Vec<Rider>,
+    copiers: Vec<Copier>,
     targets: Rc<RefCell<Targets>>,
     /// The tree to be copied, once it is made.
     source: Option<PathBuf>,
@@ -63,11 +63,11 @@ pub(super) struct CopyCourse {
     removals: u64,
 }
 
-impl CopyCourse {
+impl CopyWorkload {
     pub(super) fn new(
         options: &CopyOptions,
         (corpus, state): (Rc<Corpus>, State),
-        riders: Vec<Rider>,
+        copiers: Vec<Copier>,
         targets: Rc<RefCell<Targets>>,
     ) -> Self {
         Self {
@@ -76,7 +76,7 @@ impl CopyCourse {
             clearing: options.clearing,
             cancel: options.ground.cancel,
             corpora: options.ground.corpora(),
-            riders,
+            copiers,
             targets,
             source: None,
             target: PathBuf::new(),
@@ -102,7 +102,7 @@ impl CopyCourse {
         targets.folder()?;
         let one = amount(&self.corpus);
         let is_new_round = self.round.replace(run.round) != Some(run.round);
-        let contestants = self.riders.len() as u64;
+        let contestants = self.copiers.len() as u64;
         let wanted = if is_new_round { one.times(contestants) } else { one };
         // Within a round only where not even one fits beside the others.
         self.removals += u64::from(targets.make_room(wanted)?);
@@ -120,7 +120,7 @@ impl CopyCourse {
             self.fresh_target(run)?;
         }
         remove_tree(&self.target).map_err(IoError::system("remove", &self.target))?;
-        let Some(first) = self.riders.first() else { return Ok(()) };
+        let Some(first) = self.copiers.first() else { return Ok(()) };
         self.make_ready(&first.manner)?;
         let call = first.manner.invocation(&first.program, source, &self.target);
         let limit_ns = race::limit_ns(super::expected_s(&self.corpus));
@@ -152,12 +152,12 @@ impl CopyCourse {
         facts.set(fact::TARGETS, text);
     }
 
-    /// Holds the copy against its source: in the first run of a rider in everything, so that what
+    /// Holds the copy against its source: in the first run of a copier in everything, so that what
     /// it lacks is known, later in what it promises.
     fn compare(&mut self, index: usize) -> Result<Comparison, Error> {
         let source = self.source()?;
-        let rider = &self.riders[index];
-        let fidelity = if rider.lacks.is_some() { rider.promise } else { Fidelity::ALL };
+        let copier = &self.copiers[index];
+        let fidelity = if copier.lacks.is_some() { copier.promise } else { Fidelity::ALL };
         let asked = Asked { fidelity, most_named: NAMED, cancel: self.cancel };
         match fs::symlink_metadata(&self.target) {
             Err(_) => return Err(failure(format!("it left no copy at {:?}", self.target))),
@@ -170,7 +170,7 @@ impl CopyCourse {
     }
 }
 
-impl Course for CopyCourse {
+impl Workload for CopyWorkload {
     fn prepare(&mut self, run: &Run<'_>) -> Result<Facts, Error> {
         let source = self.source()?;
         if self.state == State::Refresh {
@@ -186,7 +186,7 @@ impl Course for CopyCourse {
         if self.state == State::Refresh {
             remove_tree(&self.target).map_err(IoError::system("remove", &self.target))?;
         }
-        self.make_ready(&self.riders[run.index].manner)?;
+        self.make_ready(&self.copiers[run.index].manner)?;
         self.facts_of_targets(&mut facts);
         self.is_copied = false;
         Ok(facts)
@@ -194,7 +194,7 @@ impl Course for CopyCourse {
 
     fn invocation(&mut self, run: &Run<'_>) -> Result<Invocation, Error> {
         let source = self.source()?;
-        let Rider { manner, program, .. } = &self.riders[run.index];
+        let Copier { manner, program, .. } = &self.copiers[run.index];
         Ok(manner.invocation(program, &source, &self.target))
     }
 
@@ -207,23 +207,23 @@ impl Course for CopyCourse {
         if !found.is_complete {
             return Err(Error::Doubt(Warning::new(warning::INTERRUPTED, "interrupted")));
         }
-        let rider = &mut self.riders[run.index];
-        if let Some(text) = broken(&found, rider.promise) {
+        let copier = &mut self.copiers[run.index];
+        if let Some(text) = broken(&found, copier.promise) {
             return Err(failure(text));
         }
         self.is_copied = true;
-        let lacks = rider.lacks.get_or_insert_with(|| lacking(&found));
-        let doubt = (!lacks.is_empty())
+        let lacks = copier.lacks.get_or_insert_with(|| lacking(&found));
+        let warning = (!lacks.is_empty())
             .then(|| Warning::new(warning::KEEPS_LESS, format!("keeps less than cp -a: {lacks}")));
         let facts = Facts::default()
-            .with(fact::FIDELITY, rider.manner.class.name())
+            .with(fact::FIDELITY, copier.manner.class.name())
             .with(fact::LACKS, lacks.clone())
             .with(fact::COMPARED_ENTRIES, found.entries);
-        Ok(Checked { facts, warnings: doubt.into_iter().collect(), ..Checked::default() })
+        Ok(Checked { facts, warnings: warning.into_iter().collect(), ..Checked::default() })
     }
 
     fn clean(&mut self) -> Result<(), Error> {
-        // The other heats are still to come, and would pay for the deleting.
+        // The other races are still to come, and would pay for the deleting.
         let is_last = Rc::strong_count(&self.targets) == 1;
         if is_last || self.cancel.is_cancelled() || self.state == State::Refresh {
             return self.targets.borrow_mut().remove_all();
