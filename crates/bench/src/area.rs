@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use flatout_measure::record::{Chart, Outcome};
 use flatout_measure::sampler::Sampler;
+use flatout_sys::cancel::CancelToken;
 use serde_json::Value;
 
 use crate::error::Error;
@@ -14,17 +15,43 @@ use crate::roofline::Part;
 
 /// One limit of the machine, with all that can be measured of it.
 pub trait Area {
-    /// Looks at the place and at what was asked for. Nothing is written.
+    /// Looks at the place and at what was asked for, and takes over what it needs of the run.
+    /// Nothing is written.
     ///
     /// # Errors
     /// What was asked for cannot be done.
-    fn plan(&mut self, pace: Pace) -> Result<Estimate, Error>;
+    fn plan(&mut self, run: &Run) -> Result<Estimate, Error>;
 
     /// Measures what was planned, in the time that the plan of the sampler allows.
     ///
     /// # Errors
     /// Nothing can be measured; what goes wrong with a row is the row's.
     fn measure(&mut self, sampler: &mut Sampler<'_>) -> Result<Found, Error>;
+}
+
+/// What all areas of a run have in common.
+#[derive(Debug, Clone)]
+pub struct Run {
+    /// Which rows.
+    pub extent: Extent,
+    /// How much time they get.
+    pub pace: Pace,
+    /// Trials that every row gets at least.
+    pub least_trials: u32,
+    /// What the disk area measures, and where the copy area works.
+    pub place: PathBuf,
+    /// The program of flatout.
+    pub flatout: PathBuf,
+    /// Never write more than this, for an area that has the choice.
+    pub max_write_bytes: Option<u64>,
+    /// The time that was asked for, where one area has all of it.
+    pub time_ns: Option<u64>,
+    /// Seed of orders and data.
+    pub seed: u64,
+    /// The wish to stop.
+    pub cancel: CancelToken,
+    /// Hears what the user should know at once.
+    pub notice: fn(&str),
 }
 
 /// What measuring an area takes, said before anything is written.
@@ -45,9 +72,10 @@ pub struct Estimate {
 }
 
 /// How much of an area is measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Extent {
     /// A few rows, as part of bare `flatout bench`.
+    #[default]
     Few,
     /// A coarse grid.
     Quick,
@@ -78,9 +106,14 @@ pub struct Seconds {
 }
 
 impl Seconds {
-    /// The time for these rows at this pace.
-    pub fn nanoseconds(&self, extent: Extent, pace: Pace) -> u64 {
-        let seconds = match (extent, pace) {
+    /// What the area takes that writes nothing.
+    pub fn estimate(&self, run: &Run) -> Estimate {
+        Estimate { usual_ns: self.nanoseconds(run), ..Estimate::default() }
+    }
+
+    /// The time for the rows of this run.
+    pub fn nanoseconds(&self, run: &Run) -> u64 {
+        let seconds = match (run.extent, run.pace) {
             (Extent::Few, Pace::Quick) => self.few_quick,
             (Extent::Few, Pace::Usual) => self.few,
             (Extent::Quick, _) => self.quick,

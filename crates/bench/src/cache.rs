@@ -12,6 +12,7 @@ mod trial;
 
 use std::path::PathBuf;
 
+use clap::Args;
 use flatout_io::{Engine, Tuning};
 use flatout_measure::case::{Measured, record};
 use flatout_measure::record::Chart;
@@ -19,7 +20,7 @@ use flatout_measure::sampler::Sampler;
 use flatout_sys::affinity;
 use flatout_sys::cancel::CancelToken;
 
-use crate::area::{Area, Estimate, Extent, Found, Pace, Seconds};
+use crate::area::{Area, Estimate, Extent, Found, Run, Seconds};
 use crate::error::Error;
 use crate::scratch::{self, Scratch};
 
@@ -28,19 +29,26 @@ use row::{Row, State, Test};
 use trial::TestFiles;
 
 /// What the user chose.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Args)]
+#[group(skip)]
 pub struct Options {
     /// Where the test files are made.
+    #[arg(from_global)]
     pub directory: PathBuf,
     /// Which rows.
+    #[arg(skip)]
     pub extent: Extent,
     /// Never write more than this.
+    #[arg(skip)]
     pub max_write_bytes: Option<u64>,
     /// Whether the system's caches are dropped before cold rows.
+    #[arg(from_global, id = "drop_caches")]
     pub clearing: Clearing,
     /// Seed of the data.
+    #[arg(skip)]
     pub seed: u64,
     /// The wish to stop.
+    #[arg(skip = CancelToken::signals())]
     pub cancel: CancelToken,
 }
 
@@ -75,12 +83,13 @@ impl Options {
 }
 
 impl Area for Options {
-    fn plan(&mut self, pace: Pace) -> Result<Estimate, Error> {
+    fn plan(&mut self, run: &Run) -> Result<Estimate, Error> {
+        (self.extent, self.seed, self.cancel) = (run.extent, run.seed, run.cancel);
+        self.max_write_bytes = run.max_write_bytes;
         let write_bytes = self.write_bytes()?;
         self.clearing.check()?;
-        let usual_ns = SECONDS.nanoseconds(self.extent, pace);
         let place = Some(self.directory.clone());
-        Ok(Estimate { place, write_bytes, usual_ns, ..Estimate::default() })
+        Ok(Estimate { place, write_bytes, ..SECONDS.estimate(run) })
     }
 
     fn measure(&mut self, sampler: &mut Sampler<'_>) -> Result<Found, Error> {

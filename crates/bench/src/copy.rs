@@ -19,6 +19,7 @@ mod trial;
 
 use std::path::PathBuf;
 
+use clap::{ArgAction, Args};
 use flatout_measure::case::{Measured, Plan, blank, record};
 use flatout_measure::record::{Outcome, Status, Warning};
 use flatout_measure::sampler::Sampler;
@@ -27,9 +28,10 @@ use flatout_sys::cancel::CancelToken;
 use flatout_sys::clock::monotonic_ns;
 use flatout_sys::memory;
 
-use crate::area::{Area, Estimate, Extent, Found, Pace};
+use crate::area::{Area, Estimate, Extent, Found, Run};
 use crate::cache::Clearing;
 use crate::error::Error;
+use crate::option::flag;
 use crate::place::{COPYING, Place};
 use crate::versus;
 
@@ -58,33 +60,51 @@ const FEW_NS: u64 = 3_000_000_000;
 const LEAST_NS: u64 = 1_000_000_000;
 
 /// What the user chose.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Copy area")]
+#[group(skip)]
 pub struct Options {
     /// The directory where trees are made and copied.
+    #[arg(skip)]
     pub directory: PathBuf,
     /// The program of flatout.
+    #[arg(skip)]
     pub flatout: PathBuf,
     /// Which rows, unless [`Options::selection`] says so.
+    #[arg(skip)]
     pub extent: Extent,
-    /// What is copied, where that was asked for.
-    pub selection: Selection,
-    /// Whether sources lie in the page cache.
-    pub state: State,
-    /// Whether the time until storage has the copy is a row, too.
-    pub until: Until,
-    /// How often each tree is copied; `None`: until the time is known well enough.
+    /// Copy each tree exactly so often [default: at least 6 times, until its time is precise, at
+    /// most 10; with --quick at least 3]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub rounds: Option<u32>,
-    /// How often it is copied at least in that case.
+    /// What is copied, where that was asked for.
+    #[command(flatten)]
+    pub selection: Selection,
+    /// Copy what the page cache does not hold, instead of what it holds
+    #[arg(long = "cold", action = ArgAction::SetTrue,
+        value_parser = flag([State::Hot, State::Cold]))]
+    pub state: State,
+    /// Besides, the time until storage has the copy
+    #[arg(long = "durable", action = ArgAction::SetTrue,
+        value_parser = flag([Until::Cached, Until::Durable]))]
+    pub until: Until,
+    /// How often it is copied at least where that is not fixed.
+    #[arg(skip)]
     pub least_rounds: u32,
     /// The time that was asked for.
+    #[arg(skip)]
     pub time_ns: Option<u64>,
     /// Never write more than this; `None`: as much as there is room for at a time.
+    #[arg(skip)]
     pub max_write_bytes: Option<u64>,
     /// How the cache is cleared before cold copies.
+    #[arg(from_global, id = "drop_caches")]
     pub clearing: Clearing,
     /// Seed of orders.
+    #[arg(skip)]
     pub seed: u64,
     /// The wish to stop.
+    #[arg(skip = CancelToken::signals())]
     pub cancel: CancelToken,
 }
 
@@ -138,21 +158,23 @@ struct Planned {
 }
 
 /// The area: what the user chose, and what will be copied of it.
-#[derive(Debug)]
+#[derive(Debug, Args)]
+#[group(skip)]
 pub struct Copying {
+    #[command(flatten)]
     options: Options,
+    #[arg(skip)]
     planned: Option<Planned>,
 }
 
-impl Copying {
-    /// The area with these options; nothing is looked at yet.
-    pub fn new(options: Options) -> Self {
-        Self { options, planned: None }
-    }
-}
-
 impl Area for Copying {
-    fn plan(&mut self, _pace: Pace) -> Result<Estimate, Error> {
+    fn plan(&mut self, run: &Run) -> Result<Estimate, Error> {
+        let options = &mut self.options;
+        (options.extent, options.seed, options.cancel) = (run.extent, run.seed, run.cancel);
+        (options.directory, options.flatout) = (run.place.clone(), run.flatout.clone());
+        (options.max_write_bytes, options.time_ns) = (run.max_write_bytes, run.time_ns);
+        options.least_rounds = run.least_trials;
+        options.selection.each_once();
         let planned = self.planned.insert(plan(&self.options)?);
         Ok(Estimate {
             place: Some(self.options.directory.clone()),

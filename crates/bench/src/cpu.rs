@@ -30,13 +30,14 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::rc::Rc;
 
+use clap::Args;
 use flatout_measure::case::{Case, Measured, TrialError, record};
 use flatout_measure::sampler::Sampler;
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::clock::monotonic_ns;
 use flatout_sys::throughput::{Form, Kernel, Number, Operation};
 
-use crate::area::{Area, Estimate, Extent, Found, Pace, Seconds};
+use crate::area::{Area, Estimate, Extent, Found, Run, Seconds};
 use crate::crew::MAX_THREADS;
 use crate::error::Error;
 use crate::limits::within;
@@ -49,19 +50,27 @@ use topology::Topology;
 use trial::{Placement, Setting};
 
 /// What the user chose.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Cpu area")]
+#[group(skip)]
 pub struct Options {
     /// Which rows.
+    #[arg(skip)]
     pub extent: Extent,
     /// Numbers of threads; empty: 1, 2, 4, 8 and one per CPU.
+    #[arg(from_global)]
     pub threads: Vec<u32>,
-    /// Order of the matrices of Linpack; without one it follows from time and memory.
+    /// Order of the matrices of Linpack and DGEMM [default: what time and memory allow]
+    #[arg(long, value_name = "N")]
     pub order: Option<u64>,
-    /// Trials of Linpack, as the time allows.
+    /// Trials of Linpack, as the time allows [default: 10]
+    #[arg(long, value_name = "N")]
     pub trials: Option<u32>,
     /// Seed of the data.
+    #[arg(skip)]
     pub seed: u64,
     /// The wish to stop.
+    #[arg(skip = CancelToken::signals())]
     pub cancel: CancelToken,
 }
 
@@ -91,10 +100,10 @@ const PORT_COUNT_SHARE: f64 = 0.2;
 const SECONDS: Seconds = Seconds { few_quick: 4, few: 9, quick: 9, full: 55 };
 
 impl Area for Options {
-    fn plan(&mut self, pace: Pace) -> Result<Estimate, Error> {
+    fn plan(&mut self, run: &Run) -> Result<Estimate, Error> {
+        (self.extent, self.seed, self.cancel) = (run.extent, run.seed, run.cancel);
         check(self)?;
-        let usual_ns = SECONDS.nanoseconds(self.extent, pace);
-        Ok(Estimate { usual_ns, ..Estimate::default() })
+        Ok(SECONDS.estimate(run))
     }
 
     fn measure(&mut self, sampler: &mut Sampler<'_>) -> Result<Found, Error> {

@@ -27,6 +27,7 @@ mod trial;
 
 use std::path::PathBuf;
 
+use clap::{ArgAction, Args};
 use flatout_io::{Caching, Engine, Split};
 use flatout_measure::case::{Plan, record};
 use flatout_measure::record::{Chart, Outcome, Status};
@@ -34,9 +35,10 @@ use flatout_measure::sampler::Sampler;
 use flatout_measure::warning::{self, Warning};
 use flatout_sys::cancel::CancelToken;
 
-use crate::area::{Area, Estimate, Found, Pace};
+use crate::area::{Area, Estimate, Extent, Found, Run};
 use crate::cache::Clearing;
 use crate::error::Error;
+use crate::option::{CACHING, SPLIT, Wish, each_once, flag, rate, time, words};
 use crate::scratch::Scratch;
 
 use budget::Budget;
@@ -50,34 +52,45 @@ pub use place::Overwriting;
 use place::{Kind, Place};
 
 /// What the user chose.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Disk area")]
+#[group(skip)]
 pub struct Options {
     /// A directory, a file, or a block device.
+    #[arg(skip)]
     pub path: PathBuf,
-    /// Whether a file may be written over.
-    pub overwriting: Overwriting,
     /// Which rows, where none are named.
+    #[arg(skip)]
     pub grid: Grid,
     /// What the user named.
+    #[command(flatten)]
     pub selection: Selection,
     /// Length of the test file; of a file or device, how much of it is used.
+    #[arg(from_global)]
     pub bytes: Option<u64>,
-    /// Time of a trial.
-    pub runtime_ns: Option<u64>,
+    /// Write over the FILE given: its content is lost
+    #[arg(long = "overwrite", action = ArgAction::SetTrue,
+        value_parser = flag([Overwriting::Refused, Overwriting::Allowed]))]
+    pub overwriting: Overwriting,
     /// Never write more than this.
+    #[arg(skip)]
     pub max_write_bytes: Option<u64>,
     /// Whether the system's caches are dropped before each trial.
+    #[arg(from_global, id = "drop_caches")]
     pub clearing: Clearing,
     /// Seed of orders and data.
+    #[arg(skip)]
     pub seed: u64,
     /// The wish to stop.
+    #[arg(skip = CancelToken::signals())]
     pub cancel: CancelToken,
 }
 
 /// Which rows are measured where the user names none.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Grid {
     /// A handful, as part of bare `flatout bench`.
+    #[default]
     Few,
     /// The short plan with short trials.
     Quick,
@@ -88,44 +101,93 @@ pub enum Grid {
 }
 
 /// What the user fixed; what is empty or none keeps its default.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Args)]
+#[group(skip)]
 pub struct Selection {
-    /// The patterns to measure.
+    /// What to do to the file, several separated by commas: sequential-read, sequential-write,
+    /// sequential-copy, random-read, random-write, mixed, backward-read, strided-read, reread,
+    /// cold-blocks, metadata [default: a short plan of throughput, operations per second and latency]
+    #[arg(long = "pattern", value_name = "PATTERN,…", value_delimiter = ',')]
     pub patterns: Vec<Pattern>,
     /// Bytes per request; several make a sweep.
+    #[arg(from_global, id = "block_size")]
     pub block_bytes: Vec<u64>,
     /// Threads; several make a sweep.
+    #[arg(from_global)]
     pub threads: Vec<u32>,
-    /// Requests in flight per thread; several make a sweep.
+    /// The whole grid: see below
+    #[arg(long)]
+    pub matrix: bool,
+    /// Requests in flight per thread; several make a sweep [default: 16 sequential, 64 random; of
+    /// the matrix 1]
+    #[arg(id = "depth", long, value_name = "N,…", value_delimiter = ',')]
     pub depths: Vec<u32>,
-    /// How the kernel is asked.
+    /// How the kernel is asked: sync (pread, pwrite) or uring [default: uring]
+    #[arg(long, value_name = "ENGINE")]
     pub engine: Option<Engine>,
-    /// How the page cache takes part.
-    pub caching: Option<Caching>,
-    /// Which blocks a thread gets.
+    /// How the page cache takes part [default: direct]
+    #[arg(long, value_name = "HOW", value_parser = words(CACHING), default_value = "auto",
+        hide_default_value = true)]
+    pub caching: Wish<Caching>,
+    /// Which blocks a thread gets in sequential patterns [default: contiguous]
+    #[arg(long, value_name = "HOW", value_parser = words(SPLIT))]
     pub split: Option<Split>,
-    /// Operations per second of all threads together: an open loop.
+    /// Time of each trial [default: 500ms; of the matrix 400ms; 200ms with --quick]. Given, trials
+    /// that write are limited by it and --max-write alone [default then: 100 GB]
+    #[arg(long = "runtime", value_name = "TIME", value_parser = time)]
+    pub runtime_ns: Option<u64>,
+    /// Operations per second, all threads together: an open loop, whose latencies count from the
+    /// intended start. Of the network area: bytes per second, all streams of a direction together
+    /// (as 12.5MB), or, with --measure latency, questions per second
+    #[arg(id = "rate", long, value_name = "N", value_parser = rate)]
     pub rate_per_s: Option<f64>,
-    /// Per cent of the operations of a mix that read.
+    /// Reads of a hundred operations of the pattern mixed [default: 70]
+    #[arg(long = "mix", value_name = "PERCENT")]
     pub read_percent: Option<u8>,
 }
 
-/// The area: what the user chose, and what will be done of it.
-#[derive(Debug)]
-pub struct Disk {
-    options: Options,
-    planned: Option<Planned>,
-}
-
-impl Disk {
-    /// The area with these options; nothing is looked at yet.
-    pub fn new(options: Options) -> Self {
-        Self { options, planned: None }
+impl Selection {
+    /// Each value once.
+    fn each_once(&mut self) {
+        let mut patterns: Vec<Pattern> = Vec::new();
+        for &pattern in &self.patterns {
+            if !patterns.contains(&pattern) {
+                patterns.push(pattern);
+            }
+        }
+        self.patterns = patterns;
+        each_once(&mut self.block_bytes);
+        each_once(&mut self.threads);
+        each_once(&mut self.depths);
     }
 }
 
+/// The area: what the user chose, and what will be done of it.
+#[derive(Debug, Args)]
+#[group(skip)]
+pub struct Disk {
+    #[command(flatten)]
+    options: Options,
+    #[arg(skip)]
+    planned: Option<Planned>,
+}
+
 impl Area for Disk {
-    fn plan(&mut self, _pace: Pace) -> Result<Estimate, Error> {
+    fn plan(&mut self, run: &Run) -> Result<Estimate, Error> {
+        let options = &mut self.options;
+        (options.seed, options.cancel) = (run.seed, run.cancel);
+        (options.path, options.max_write_bytes) = (run.place.clone(), run.max_write_bytes);
+        options.grid = match run.extent {
+            _ if options.selection.matrix => Grid::Matrix,
+            Extent::Few => Grid::Few,
+            Extent::Quick => Grid::Quick,
+            Extent::Full => Grid::Short,
+        };
+        if run.extent == Extent::Few {
+            // The block size of bare `bench` is that of system calls.
+            options.selection.block_bytes.clear();
+        }
+        options.selection.each_once();
         let planned = self.planned.insert(estimate::plan(&self.options)?);
         Ok(Estimate {
             place: Some(self.options.path.clone()),

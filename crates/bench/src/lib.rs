@@ -20,6 +20,7 @@ mod file_trial;
 mod limits;
 pub mod memory;
 pub mod network;
+pub mod option;
 pub mod place;
 pub mod read;
 pub mod roofline;
@@ -29,5 +30,5 @@ pub mod tune;
 pub mod versus;
 pub mod write;
 
-pub use area::{Area, Estimate, Extent, Found, Pace};
+pub use area::{Area, Estimate, Extent, Found, Pace, Run};
 pub use error::Error;

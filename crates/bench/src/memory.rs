@@ -24,6 +24,7 @@ mod working_set;
 
 use std::path::Path;
 
+use clap::Args;
 use flatout_measure::case::{Measured, record};
 use flatout_measure::record::Chart;
 use flatout_measure::sampler::Sampler;
@@ -31,7 +32,7 @@ use flatout_sys::cancel::CancelToken;
 use flatout_sys::quota::Groups;
 use flatout_sys::{affinity, cpu_cache, numa};
 
-use crate::area::{Area, Estimate, Extent, Found, Pace, Seconds};
+use crate::area::{Area, Estimate, Extent, Found, Run, Seconds};
 use crate::crew::MAX_THREADS;
 use crate::error::Error;
 use crate::limits;
@@ -42,18 +43,24 @@ use row::{RateRow, Terms};
 use test_memory::TestMemory;
 
 /// What the user chose.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Args)]
+#[group(skip)]
 pub struct Options {
     /// Which rows.
+    #[arg(skip)]
     pub extent: Extent,
     /// Numbers of threads; empty: 1, 2, 4, 8 and as many as CPUs, in short runs 1 and as many as
     /// CPUs.
+    #[arg(from_global)]
     pub threads: Vec<u32>,
     /// Bytes that a row of blocks moves, all threads together; without: 1.28 GB.
+    #[arg(from_global)]
     pub bytes: Option<u64>,
     /// Seed of the data and of the orders.
+    #[arg(skip)]
     pub seed: u64,
     /// The wish to stop.
+    #[arg(skip = CancelToken::signals())]
     pub cancel: CancelToken,
 }
 
@@ -112,10 +119,10 @@ fn check(options: &Options) -> Result<(), Error> {
 const SECONDS: Seconds = Seconds { few_quick: 4, few: 9, quick: 9, full: 55 };
 
 impl Area for Options {
-    fn plan(&mut self, pace: Pace) -> Result<Estimate, Error> {
+    fn plan(&mut self, run: &Run) -> Result<Estimate, Error> {
+        (self.extent, self.seed, self.cancel) = (run.extent, run.seed, run.cancel);
         check(self)?;
-        let usual_ns = SECONDS.nanoseconds(self.extent, pace);
-        Ok(Estimate { usual_ns, ..Estimate::default() })
+        Ok(SECONDS.estimate(run))
     }
 
     fn measure(&mut self, sampler: &mut Sampler<'_>) -> Result<Found, Error> {

@@ -17,6 +17,7 @@ pub mod frame;
 mod memcpy;
 mod row;
 mod sample;
+mod selection;
 mod sender;
 pub mod server;
 mod session;
@@ -26,12 +27,16 @@ pub mod token;
 mod topology;
 mod wire;
 
+use std::path::PathBuf;
+
+use clap::Args;
 use flatout_measure::case::{Case, Sample, TrialError, record};
 use flatout_measure::sampler::Sampler;
 use flatout_sys::cancel::CancelToken;
 
-use crate::area::{Area, Estimate, Extent, Found, Pace, Seconds};
+use crate::area::{Area, Estimate, Extent, Found, Run, Seconds};
 use crate::error::Error;
+use crate::option::time;
 use client::Family;
 use memcpy::Copies;
 use row::{NetworkRow, TestRow};
@@ -41,7 +46,7 @@ use spec::{Spec, Work};
 use token::Key;
 use topology::Topology;
 
-pub use row::Selection;
+use selection::Selection;
 
 /// Time before the window, and the window, of a throughput trial; both grow with the round trip.
 /// So short that the whole grid has six trials of each row within half a minute.
@@ -64,24 +69,53 @@ const LONGER: u64 = 4;
 const LONGEST_WINDOW_NS: u64 = 8_000_000_000;
 
 /// What the user chose.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Network area")]
+#[group(skip)]
 pub struct Options {
     /// Which rows.
-    pub extent: Extent,
-    /// The server, `HOST:PORT`; without: one of this process's own on loopback.
-    pub connect: Option<String>,
+    #[arg(skip)]
+    extent: Extent,
+    /// Where `flatout serve` runs [default: a server of this process, on loopback]
+    #[arg(long, value_name = "HOST:PORT")]
+    connect: Option<String>,
+    /// The file with the token that the server asks for
+    #[arg(long, value_name = "FILE", requires = "connect")]
+    token_file: Option<PathBuf>,
     /// The key of the server's token; without: that of a server on loopback without one.
-    pub key: Option<Key>,
-    /// Which addresses of the host are taken.
-    pub family: Option<Family>,
+    #[arg(skip)]
+    key: Option<Key>,
+    /// Use IPv4 only
+    #[arg(long, conflicts_with = "ipv6")]
+    ipv4: bool,
+    /// Use IPv6 only
+    #[arg(long)]
+    ipv6: bool,
     /// What is fixed of the rows.
-    pub selection: Selection,
-    /// The window of a trial; without: what the round trip suggests.
-    pub window_ns: Option<u64>,
+    #[command(flatten)]
+    selection: Selection,
+    /// The timed part of each trial [default: 60ms, of latency 30ms; longer on long ways]
+    #[arg(long = "duration", value_name = "TIME", value_parser = time)]
+    window_ns: Option<u64>,
     /// The wish to stop.
-    pub cancel: CancelToken,
+    #[arg(skip = CancelToken::signals())]
+    cancel: CancelToken,
     /// Hears that the server is busy.
-    pub notice: fn(&str),
+    #[arg(skip = silent as fn(&str))]
+    notice: fn(&str),
+}
+
+fn silent(_: &str) {}
+
+impl Options {
+    /// Which addresses of the host are taken.
+    fn family(&self) -> Option<Family> {
+        match (self.ipv4, self.ipv6) {
+            (true, _) => Some(Family::V4),
+            (_, true) => Some(Family::V6),
+            _ => None,
+        }
+    }
 }
 
 /// Refuses options out of bounds, in one line. Nothing is sent.
@@ -89,7 +123,8 @@ pub struct Options {
 /// # Errors
 /// `Usage`.
 fn check(options: &Options) -> Result<(), Error> {
-    let family = options.family.unwrap_or(Family::V4);
+    options.selection.check().map_err(Error::Usage)?;
+    let family = options.family().unwrap_or(Family::V4);
     let times = Times { round_trip_ns: 0, window_ns: options.window_ns };
     for test in row::tests(options.extent, &options.selection, family, None) {
         times.of(test.spec).check().map_err(Error::Usage)?;
@@ -125,10 +160,16 @@ impl Times {
 const SECONDS: Seconds = Seconds { few_quick: 2, few: 5, quick: 6, full: 26 };
 
 impl Area for Options {
-    fn plan(&mut self, pace: Pace) -> Result<Estimate, Error> {
+    fn plan(&mut self, run: &Run) -> Result<Estimate, Error> {
+        (self.extent, self.cancel, self.notice) = (run.extent, run.cancel, run.notice);
+        if run.extent == Extent::Few {
+            // The block size of bare `bench` is that of system calls.
+            self.selection.block_bytes.clear();
+        }
+        let key = self.token_file.as_deref().map(Key::from_file).transpose();
+        self.key = key.map_err(Error::Network)?;
         check(self)?;
-        let usual_ns = SECONDS.nanoseconds(self.extent, pace);
-        Ok(Estimate { usual_ns, ..Estimate::default() })
+        Ok(SECONDS.estimate(run))
     }
 
     /// # Errors

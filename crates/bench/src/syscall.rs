@@ -22,11 +22,12 @@ mod work;
 use std::path::PathBuf;
 use std::rc::Rc;
 
+use clap::Args;
 use flatout_measure::case::{Case, record};
 use flatout_measure::sampler::Sampler;
 use flatout_sys::cancel::CancelToken;
 
-use crate::area::{Area, Estimate, Extent, Found, Pace, Seconds};
+use crate::area::{Area, Estimate, Extent, Found, Run, Seconds};
 use crate::error::Error;
 use crate::scratch;
 
@@ -36,26 +37,31 @@ pub const MAX_BLOCK_BYTES: u64 = 16 << 20;
 const SECONDS: Seconds = Seconds { few_quick: 8, few: 19, quick: 15, full: 120 };
 
 /// What the user chose.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Args)]
+#[group(skip)]
 pub struct Options {
     /// Which rows: all, or about the sixteen that say most.
+    #[arg(skip)]
     pub extent: Extent,
-    /// Bytes per `read`, `pread` and `write`, from 1 to [`MAX_BLOCK_BYTES`].
-    pub block_bytes: u64,
+    /// Bytes per `read`, `pread` and `write`, from 1 to [`MAX_BLOCK_BYTES`]; without: 1.
+    #[arg(from_global, id = "block_size")]
+    pub block_bytes: Option<u64>,
     /// Where the unnamed files lie that are read and written.
+    #[arg(from_global)]
     pub directory: PathBuf,
     /// The wish to stop.
+    #[arg(skip = CancelToken::signals())]
     pub cancel: CancelToken,
 }
 
 impl Area for Options {
-    fn plan(&mut self, pace: Pace) -> Result<Estimate, Error> {
+    fn plan(&mut self, run: &Run) -> Result<Estimate, Error> {
+        (self.extent, self.cancel) = (run.extent, run.cancel);
         check(self)?;
         Ok(Estimate {
             place: Some(self.directory.clone()),
             write_bytes: self.file_bytes(),
-            usual_ns: SECONDS.nanoseconds(self.extent, pace),
-            ..Estimate::default()
+            ..SECONDS.estimate(run)
         })
     }
 
@@ -70,19 +76,23 @@ impl Options {
     /// Bytes that the rows lay down in the directory; the rows that write then overwrite these.
     pub fn file_bytes(&self) -> u64 {
         let own_files = if self.extent == Extent::Full { u64::from(row::MAX_THREADS) } else { 0 };
-        site::common_file_bytes(self.block_bytes)
-            + own_files * site::own_file_bytes(self.block_bytes)
+        site::common_file_bytes(self.block_bytes())
+            + own_files * site::own_file_bytes(self.block_bytes())
+    }
+
+    fn block_bytes(&self) -> u64 {
+        self.block_bytes.unwrap_or(1)
     }
 
     fn rows(&self) -> Vec<row::Row> {
         let is_full = self.extent == Extent::Full;
-        if is_full { row::all(self.block_bytes) } else { row::short(self.block_bytes) }
+        if is_full { row::all(self.block_bytes()) } else { row::short(self.block_bytes()) }
     }
 }
 
 /// Refuses options out of bounds, and files that would take more than a tenth of the free space.
 fn check(options: &Options) -> Result<(), Error> {
-    let block_bytes = options.block_bytes;
+    let block_bytes = options.block_bytes();
     if !(1..=MAX_BLOCK_BYTES).contains(&block_bytes) {
         return Err(Error::Usage(format!(
             "--block-size {block_bytes}: it must be from 1 to {MAX_BLOCK_BYTES} bytes (16 MiB)"
@@ -101,13 +111,14 @@ fn check_room(options: &Options, free_bytes: u64) -> Result<(), String> {
     Err(format!(
         "cannot measure in {:?}: test files of {wanted} bytes are needed for --block-size {}, but \
          {most} may be taken ({free_bytes} bytes free, of which one tenth)",
-        options.directory, options.block_bytes
+        options.directory,
+        options.block_bytes()
     ))
 }
 
 /// The rows, cheap calls first; nothing is opened or written before their first trial.
 fn cases(options: &Options) -> Vec<Case<'_, row::Row>> {
-    let site = Rc::new(site::Site::new(&options.directory, options.block_bytes));
+    let site = Rc::new(site::Site::new(&options.directory, options.block_bytes()));
     let case = |row: row::Row| {
         let site = Rc::clone(&site);
         let mut calls = None;
@@ -127,7 +138,7 @@ mod tests {
 
     fn options(block_bytes: u64, extent: Extent) -> Options {
         let (directory, cancel) = (std::env::temp_dir(), CancelToken::manual());
-        Options { extent, block_bytes, directory, cancel }
+        Options { extent, block_bytes: Some(block_bytes), directory, cancel }
     }
 
     #[test]

@@ -6,7 +6,6 @@ pub mod compare;
 pub mod completions;
 pub mod copy;
 pub mod man;
-pub mod quantity;
 pub mod read;
 pub mod report;
 pub mod serve;

@@ -161,13 +161,12 @@ pub fn refuse(refusal: &Refusal) -> ExitCode {
             Err(_) => ExitCode::FAILURE,
         };
     }
-    let text = refusal.error.render().to_string();
     if refusal.error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         // No command at all: the help is the answer, but it was no use of the program.
-        let _ = io::stderr().lock().write_all(text.as_bytes());
+        let _ = io::stderr().lock().write_all(refusal.error.render().to_string().as_bytes());
         return exit(conclusion::WRONG_USE);
     }
-    let line = one_line(&text);
+    let line = one_line(&refusal.error);
     complain(&line);
     if refusal.wants_json {
         let record = conclusion::refused(&refusal.argv, line);
@@ -179,8 +178,9 @@ pub fn refuse(refusal: &Refusal) -> ExitCode {
 }
 
 /// Clap's first paragraph, without its own prefix, as one line.
-fn one_line(text: &str) -> String {
-    let first = text.strip_prefix("error: ").unwrap_or(text);
+pub fn one_line(error: &clap::Error) -> String {
+    let text = error.render().to_string();
+    let first = text.strip_prefix("error: ").unwrap_or(&text);
     let paragraph = first.split("\n\n").next().unwrap_or(first);
     let words: Vec<_> = paragraph.split_whitespace().collect();
     words.join(" ")

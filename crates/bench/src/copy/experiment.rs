@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use clap::Args;
 use flatout_measure::case::Measured;
 use flatout_measure::record::Chart;
 use flatout_measure::row::{Parameters, Row as _};
@@ -12,6 +13,7 @@ use super::row::Row;
 use crate::area::Extent;
 use crate::corpus::{Corpus, Shape, name};
 use crate::error::Error;
+use crate::option::{each_once, size};
 
 /// Groups of corpora that are experiments of their own; all others are trees with a name.
 const GROUPS: [(&str, Experiment); 7] = [
@@ -79,21 +81,35 @@ impl Experiment {
 }
 
 /// What is asked for instead of the usual.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
+#[group(skip)]
 pub struct Selection {
-    /// Names of corpora and groups, see [`name`].
-    pub corpora: Vec<String>,
-    /// Lengths of files; with the next two every combination is copied.
+    /// Length of each file; with --files and --tree-depth every combination is copied [default
+    /// then: 1M]
+    #[arg(long = "file-size", value_name = "SIZE,…", value_parser = size, value_delimiter = ',')]
     pub file_bytes: Vec<u64>,
-    /// Numbers of files.
+    /// Number of files [default beside --file-size or --tree-depth: 1]
+    #[arg(long, value_name = "N,…", value_delimiter = ',')]
     pub files: Vec<u64>,
-    /// Directories above them.
+    /// Directories above them, each in the one before [default beside the other two: 0]
+    #[arg(id = "tree_depth", long = "tree-depth", value_name = "N,…", value_delimiter = ',')]
     pub depths: Vec<u64>,
+    /// Trees by name, as `flatout versus` has them: sizes, split-1G, split-32M, deep, single,
+    /// memory, deviation, source-tree, 900x128K, 10x1M@5, …
+    #[arg(long = "corpus", value_name = "NAME,…", value_delimiter = ',')]
+    pub corpora: Vec<String>,
 }
 
 impl Selection {
     fn is_empty(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// Each number once.
+    pub(crate) fn each_once(&mut self) {
+        each_once(&mut self.file_bytes);
+        each_once(&mut self.files);
+        each_once(&mut self.depths);
     }
 
     /// All trees that are wanted, those of one experiment beside each other.

@@ -43,7 +43,7 @@ pub(super) fn options(options: &Options, place: &Place) -> Result<(), Error> {
             selection.read_percent.is_some_and(|percent| percent > 100),
             "--mix: it must be from 0 to 100".to_owned(),
         ),
-        (options.runtime_ns == Some(0), "--runtime: it must be above 0".to_owned()),
+        (selection.runtime_ns == Some(0), "--runtime: it must be above 0".to_owned()),
         (options.bytes == Some(0), "--bytes: it must be above 0".to_owned()),
         (
             place.kind == Kind::Directory && options.overwriting == Overwriting::Allowed,

@@ -150,7 +150,7 @@ pub(super) fn plan(options: &Options) -> Result<Planned, Error> {
     };
     let metadata_bytes = metadata.as_ref().map_or(0, |options| metadata::Needs::of(options).bytes);
     let usual = options.grid.usual();
-    let cap_bytes = match options.runtime_ns {
+    let cap_bytes = match options.selection.runtime_ns {
         Some(_) if options.max_write_bytes.is_some() => u64::MAX,
         Some(ns) => (ns as f64 / 1e9 * USUAL_MOST_BYTES_PER_S) as u64,
         None => usual.trial_write_bytes,
@@ -166,7 +166,8 @@ pub(super) fn plan(options: &Options) -> Result<Planned, Error> {
         (true, Extents::Written) => of_trial(row, cap_bytes),
     });
     let all_bytes = each_bytes.fold(0, u64::saturating_add).saturating_mul(usual.max_trials.into());
-    let cap = if options.runtime_ns.is_some() { USUAL_MOST_WRITE_BYTES } else { u64::MAX };
+    let cap =
+        if options.selection.runtime_ns.is_some() { USUAL_MOST_WRITE_BYTES } else { u64::MAX };
     let of_rows = all_bytes.min(cap).min(room_in_holes(&place)?);
     let wanted = file_bytes.saturating_add(of_rows).saturating_add(metadata_bytes);
     let most_write_bytes = wanted.min(options.max_write_bytes.unwrap_or(u64::MAX));
@@ -190,7 +191,7 @@ pub(super) fn plan(options: &Options) -> Result<Planned, Error> {
         metadata_bytes,
         max_trials: usual.max_trials,
         terms: Terms {
-            runtime_ns: options.runtime_ns.unwrap_or(usual.trial_ns),
+            runtime_ns: options.selection.runtime_ns.unwrap_or(usual.trial_ns),
             trial_write_bytes: share.min(cap_bytes),
             most_write_bytes,
             clearing: options.clearing,

@@ -7,6 +7,7 @@ use flatout_measure::row::{Parameters, Row, Unit};
 
 use super::client::Family;
 use super::memcpy::{self, Copies};
+use super::selection::{Selection, or};
 use super::spec::{
     Direction, MAX_DATAGRAM_BYTES, Offload, Placement, Protocol, Receiver, Sender, Spec, Waiting,
     Work,
@@ -16,44 +17,13 @@ use crate::area::Extent;
 /// Streams of a whole run.
 const STREAMS: [u16; 4] = [1, 2, 4, 8];
 /// Messages whose latency is measured.
-const MESSAGES: [u32; 4] = [1, 64, 1400, 64 << 10];
+pub(super) const MESSAGES: [u32; 4] = [1, 64, 1400, 64 << 10];
 /// Block unless the user wants another.
-const BLOCK_BYTES: u32 = 64 << 10;
+pub(super) const BLOCK_BYTES: u32 = 64 << 10;
 /// Datagram of the rows about offloads: iperf3's over Ethernet.
-const SMALL_DATAGRAM_BYTES: u32 = 1460;
+pub(super) const SMALL_DATAGRAM_BYTES: u32 = 1460;
 /// Questions per second of the open loop.
 const OPEN_RATE: u64 = 2000;
-
-/// What the user fixed; empty lists and `None` leave it to the plan.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Selection {
-    /// Throughput or latency alone.
-    pub work: Option<Work>,
-    /// Protocols.
-    pub protocols: Vec<Protocol>,
-    /// Numbers of streams.
-    pub streams: Vec<u16>,
-    /// Directions.
-    pub directions: Vec<Direction>,
-    /// Bytes of a block, or of a message.
-    pub block_bytes: Vec<u32>,
-    /// Bytes of a datagram.
-    pub datagram_bytes: Option<u32>,
-    /// How TCP sends.
-    pub sender: Option<Sender>,
-    /// How TCP receives.
-    pub receiver: Option<Receiver>,
-    /// What UDP leaves to the kernel.
-    pub offload: Option<Offload>,
-    /// How answers are waited for.
-    pub waiting: Option<Waiting>,
-    /// Where threads run.
-    pub placement: Option<Placement>,
-    /// Bytes of a test, all streams together.
-    pub bytes: Option<u64>,
-    /// Bytes per second, or questions per second.
-    pub rate_per_s: Option<u64>,
-}
 
 /// A row of the area.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -151,13 +121,13 @@ impl Row for NetworkRow {
 }
 
 /// A TCP throughput row with the best sender.
-fn tcp(streams: u16, direction: Direction) -> Spec {
+pub(super) fn tcp(streams: u16, direction: Direction) -> Spec {
     Spec { streams, direction, block_bytes: BLOCK_BYTES, ..Spec::default() }
 }
 
 /// A UDP throughput row: blocks above the limit of a datagram are sent as the longest ones, or cut
 /// by the kernel.
-fn udp(streams: u16, block_bytes: u32, datagram_bytes: u32, offload: Offload) -> Spec {
+pub(super) fn udp(streams: u16, block_bytes: u32, datagram_bytes: u32, offload: Offload) -> Spec {
     let datagram_bytes = datagram_bytes.min(block_bytes).min(MAX_DATAGRAM_BYTES);
     Spec {
         protocol: Protocol::Udp,
@@ -177,7 +147,7 @@ fn longest_datagrams(streams: u16) -> Spec {
 /// A row of round trips. Threads that wait for each other are placed by the scheduler, as those of programs are:
 /// on one CPU the answer costs two switches, on two it costs two wake-ups of an idle CPU, which
 /// takes three times as long in a guest (10.7 and 28 µs on Sapphire Rapids, 2026-11-22).
-fn latency(protocol: Protocol, streams: u16, message_bytes: u32) -> Spec {
+pub(super) fn latency(protocol: Protocol, streams: u16, message_bytes: u32) -> Spec {
     let most = if protocol == Protocol::Udp { MAX_DATAGRAM_BYTES } else { u32::MAX };
     let block_bytes = message_bytes.min(most);
     let placement = Placement::Free;
@@ -220,12 +190,12 @@ pub fn tests(
 
 /// The rows when the user fixes nothing but, perhaps, streams.
 fn plan(extent: Extent, streams: &[u16]) -> Vec<Spec> {
-    let streams = match (streams.is_empty(), extent) {
-        (false, _) => streams.to_vec(),
-        (true, Extent::Full) => STREAMS.to_vec(),
-        (true, Extent::Quick) => vec![1, 4],
-        (true, Extent::Few) => vec![1],
+    let usual = match extent {
+        Extent::Full => &STREAMS[..],
+        Extent::Quick => &[1, 4],
+        Extent::Few => &[1],
     };
+    let streams = or(streams, usual);
     let first = streams[0];
     let mut specs: Vec<Spec> = streams.iter().map(|&count| tcp(count, Direction::Up)).collect();
     specs.extend(streams.iter().map(|&count| longest_datagrams(count)));
@@ -261,84 +231,6 @@ fn plan(extent: Extent, streams: &[u16]) -> Vec<Spec> {
         }
     }
     specs
-}
-
-impl Selection {
-    /// Whether the usual plan is wanted; the number of streams only fills it in.
-    pub fn is_empty(&self) -> bool {
-        Self { streams: Vec::new(), ..self.clone() } == Self::default()
-    }
-
-    /// All combinations of what the user fixed.
-    fn specs(&self) -> Vec<Spec> {
-        let is_latency = self.work == Some(Work::Latency) || self.waiting.is_some();
-        let (usual_blocks, directions) = match is_latency {
-            true => (&MESSAGES[..], &[Direction::Up][..]),
-            false => (&[BLOCK_BYTES][..], or(&self.directions, &[Direction::Up])),
-        };
-        let mut specs = Vec::new();
-        for &protocol in or(&self.protocols, self.usual_protocols()) {
-            for &streams in or(&self.streams, &[1]) {
-                for &block in or(&self.block_bytes, usual_blocks) {
-                    specs.extend(directions.iter().map(|&direction| match is_latency {
-                        true => self.latency(protocol, streams, block),
-                        false => self.throughput(protocol, streams, block, direction),
-                    }));
-                }
-            }
-        }
-        specs
-    }
-
-    /// The protocol that options for one protocol alone are about, or all.
-    fn usual_protocols(&self) -> &'static [Protocol] {
-        if self.sender.is_some() || self.receiver.is_some() {
-            &[Protocol::Tcp]
-        } else if self.offload.is_some() || self.datagram_bytes.is_some() {
-            &[Protocol::Udp]
-        } else {
-            Protocol::ALL
-        }
-    }
-
-    fn latency(&self, protocol: Protocol, streams: u16, message_bytes: u32) -> Spec {
-        Spec {
-            waiting: self.waiting.unwrap_or(Waiting::Blocking),
-            rate_per_s: self.rate_per_s.unwrap_or(0),
-            placement: self.placement.unwrap_or(Placement::Free),
-            ..latency(protocol, streams, message_bytes)
-        }
-    }
-
-    fn throughput(
-        &self,
-        protocol: Protocol,
-        streams: u16,
-        block_bytes: u32,
-        direction: Direction,
-    ) -> Spec {
-        let offload = self.offload.unwrap_or(Offload::Plain);
-        let usual = if offload.cuts() { SMALL_DATAGRAM_BYTES } else { MAX_DATAGRAM_BYTES };
-        let datagram_bytes = self.datagram_bytes.unwrap_or(usual);
-        let base = match protocol {
-            Protocol::Tcp => tcp(streams, direction),
-            Protocol::Udp => udp(streams, block_bytes, datagram_bytes, offload),
-        };
-        Spec {
-            direction,
-            block_bytes,
-            sender: self.sender.unwrap_or(Sender::Write),
-            receiver: self.receiver.unwrap_or(Receiver::Read),
-            bytes: self.bytes.unwrap_or(0),
-            rate_per_s: self.rate_per_s.unwrap_or(0),
-            placement: self.placement.unwrap_or(Placement::Apart),
-            ..base
-        }
-    }
-}
-
-fn or<'a, T>(chosen: &'a [T], usual: &'a [T]) -> &'a [T] {
-    if chosen.is_empty() { usual } else { chosen }
 }
 
 /// The pictures.

@@ -78,7 +78,7 @@ impl Sessions {
         start_server: &dyn Fn(IpAddr) -> Result<(SocketAddr, Key), Error>,
     ) -> Result<Self, Error> {
         if let Some(target) = &options.connect {
-            let addresses = client::resolve(target, options.family).map_err(Error::Network)?;
+            let addresses = client::resolve(target, options.family()).map_err(Error::Network)?;
             let key = options.key.clone().unwrap_or_else(Key::open);
             return Ok(Self { clients: vec![connect(options, &addresses, &key)?], missing: None });
         }
@@ -86,13 +86,13 @@ impl Sessions {
             let (at, key) = start_server(address)?;
             connect(options, &[at], &key)
         };
-        let first = match options.family {
+        let first = match options.family() {
             Some(Family::V6) => own(Ipv6Addr::LOCALHOST.into()),
             _ => own(Ipv4Addr::LOCALHOST.into()),
         };
         let mut sessions = Self { clients: vec![first?], missing: None };
         let is_whole = options.extent == Extent::Full && options.selection.is_empty();
-        if is_whole && options.family.is_none() {
+        if is_whole && options.family().is_none() {
             match own(Ipv6Addr::LOCALHOST.into()) {
                 Ok(second) => sessions.clients.push(second),
                 Err(error) => sessions.missing = Some(error.to_string()),

@@ -1,27 +1,20 @@
-//! `flatout bench`. The options of one area alone: `bench/disk.rs`, `bench/copy.rs` and so on;
-//! which option belongs to which areas: [`Bench::check`].
+//! `flatout bench`: the options that several areas share. Those of one area alone are defined where
+//! the area is, in `flatout_bench`; the areas: `bench/area.rs`.
 
-pub mod copy;
-pub mod cpu;
-pub mod disk;
-pub mod network;
-mod request;
+mod area;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
-use clap::parser::ValueSource;
-use clap::{ArgMatches, Args, FromArgMatches, ValueEnum};
+use clap::{ArgAction, Args, ValueEnum};
+use flatout_bench::cache::Clearing;
+use flatout_bench::option::{flag, size, time};
 
-use super::quantity::{size, time};
 use super::shared::Output;
-use copy::Copy;
-use cpu::Cpu;
-use disk::Disk;
-use network::Network;
+use area::{Areas, Own};
 
-pub use request::Request;
+pub use area::Name;
 
 const AFTER: &str = "\
 Areas:
@@ -89,7 +82,7 @@ Examples:
 #[command(after_help = AFTER, allow_negative_numbers = true)]
 pub struct Bench {
     #[command(flatten)]
-    given: Given,
+    pub areas: Areas,
     /// What to measure [default: a short set of everything], and where the disk and the copy
     /// area do it [default: the current directory]
     #[arg(value_name = "AREA|PLACE", value_parser = word())]
@@ -123,55 +116,15 @@ pub struct Bench {
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub bytes: Option<u64>,
     /// Drop the caches of the whole system before cold rows; needs root
-    #[arg(long)]
-    pub drop_caches: bool,
+    #[arg(long, action = ArgAction::SetTrue, value_parser = flag([Clearing::File, Clearing::System]))]
+    drop_caches: Clearing,
     /// Seed of all random orders and data [default: from the clock]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
     #[command(flatten)]
-    pub disk: Disk,
-    #[command(flatten)]
-    pub cpu: Cpu,
-    #[command(flatten)]
-    pub network: Box<Network>,
-    #[command(flatten)]
-    pub copy: Box<Copy>,
+    own: Own,
     #[command(flatten)]
     pub output: Output,
-}
-
-/// What can be measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-pub enum Name {
-    /// The page cache
-    Cache,
-    /// The disk
-    Disk,
-    /// System calls
-    Syscall,
-    /// The arithmetic units
-    Cpu,
-    /// Memory and its caches
-    Memory,
-    /// TCP and UDP
-    Network,
-    /// Trees of files
-    Copy,
-}
-
-impl Name {
-    /// Its name on the command line.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Cache => "cache",
-            Self::Disk => "disk",
-            Self::Syscall => "syscall",
-            Self::Cpu => "cpu",
-            Self::Memory => "memory",
-            Self::Network => "network",
-            Self::Copy => "copy",
-        }
-    }
 }
 
 /// A word that stands alone.
@@ -190,7 +143,7 @@ fn word() -> impl TypedValueParser<Value = Word> {
 
 impl Bench {
     /// The areas named, each once, in the order of a report.
-    pub fn areas(&self) -> Vec<Name> {
+    pub fn names(&self) -> Vec<Name> {
         let mut areas: Vec<Name> = self
             .words
             .iter()
@@ -224,8 +177,8 @@ impl Bench {
     /// The options given that only some areas know, and these areas.
     fn given(&self) -> impl Iterator<Item = (String, Vec<Name>)> {
         let definition = Self::augment_args(clap::Command::new("bench"));
-        self.given.0.iter().filter_map(move |id| {
-            let owners = owners(id);
+        self.areas.given().filter_map(move |id| {
+            let owners = Name::owners(id);
             let argument = definition.get_arguments().find(|argument| argument.get_id() == id)?;
             (!owners.is_empty())
                 .then(|| (format!("--{}", argument.get_long().unwrap_or(id)), owners))
@@ -236,7 +189,7 @@ impl Bench {
     ///
     /// Errors: one line that says which, and what would be right.
     pub fn check(&self) -> Result<(), String> {
-        let areas = self.areas();
+        let areas = self.names();
         let has_place = areas.contains(&Name::Disk) || areas.contains(&Name::Copy);
         let names: Vec<_> = Name::value_variants().iter().map(|area| area.word()).collect();
         if let Some(place) = self.places().next()
@@ -270,50 +223,6 @@ impl Bench {
     }
 }
 
-/// The options on the command line, by the names of their fields.
-#[derive(Debug, Clone, Default)]
-struct Given(Vec<String>);
-
-impl FromArgMatches for Given {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let is_given = |id: &&str| matches.value_source(id) == Some(ValueSource::CommandLine);
-        Ok(Self(matches.ids().map(clap::Id::as_str).filter(is_given).map(str::to_owned).collect()))
-    }
-
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        *self = Self::from_arg_matches(matches)?;
-        Ok(())
-    }
-}
-
-impl Args for Given {
-    fn augment_args(command: clap::Command) -> clap::Command {
-        command
-    }
-
-    fn augment_args_for_update(command: clap::Command) -> clap::Command {
-        command
-    }
-}
-
-/// The areas that know an option which not all know; none for one that all know.
-fn owners(id: &str) -> Vec<Name> {
-    fn defines<A: Args>(id: &str) -> bool {
-        let definition = A::augment_args(clap::Command::new("area"));
-        definition.get_arguments().any(|argument| argument.get_id() == id)
-    }
-    match id {
-        "threads" => vec![Name::Disk, Name::Cpu, Name::Memory],
-        "rate" => vec![Name::Disk, Name::Network],
-        "bytes" => vec![Name::Disk, Name::Memory, Name::Network],
-        _ if defines::<Disk>(id) => vec![Name::Disk],
-        _ if defines::<Cpu>(id) => vec![Name::Cpu],
-        _ if defines::<Network>(id) => vec![Name::Network],
-        _ if defines::<Copy>(id) => vec![Name::Copy],
-        _ => Vec::new(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use clap::Parser;
@@ -334,15 +243,13 @@ mod tests {
     #[test]
     fn words_are_areas_or_a_place() {
         let bench = parsed(&["syscall", "disk", "/data", "disk"]);
-        assert_eq!(bench.areas(), [Name::Disk, Name::Syscall]);
+        assert_eq!(bench.names(), [Name::Disk, Name::Syscall]);
         assert_eq!(bench.place(), &PathBuf::from("/data"));
         assert!(bench.check().is_ok());
         assert_eq!(parsed(&["disk", "./cache"]).place(), &PathBuf::from("./cache"));
         assert_eq!(parsed(&["disk"]).place(), &PathBuf::from("."));
         let copy = parsed(&["copy", "/data", "--files", "9,1,9", "--file-size", "0,1K"]);
-        assert_eq!((copy.areas(), copy.place()), (vec![Name::Copy], &PathBuf::from("/data")));
-        let selection = copy.copy.selection();
-        assert_eq!((selection.files, selection.file_bytes), (vec![1, 9], vec![0, 1024]));
+        assert_eq!((copy.names(), copy.place()), (vec![Name::Copy], &PathBuf::from("/data")));
         assert!(copy.check().is_ok());
     }
 

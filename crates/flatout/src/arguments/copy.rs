@@ -10,17 +10,19 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
+use flatout_bench::option::{Wish, words};
+use flatout_io::transfer::Method;
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::ring::MAX_DEPTH;
 use flatout_tree::copy::operand::Destination;
 use flatout_tree::copy::options::{
-    Appearance, Assurance, CopyOptions, Durability, Overwrite, Reach, Tuned, Unchanged,
+    Appearance, Assurance, CopyOptions, Durability, Overwrite, Reach, Tuned, Unchanged, When,
 };
 
 use kept::Kept;
-use words::{CopyEngine, block_size, memory_size};
+use words::{ENGINES, WHEN, block_size, memory_size};
 
-pub use words::{CopyFormat, WhenChoice};
+pub use words::{CopyFormat, method_name};
 
 const USAGE: &str = "\
 flatout copy [OPTIONS] SOURCE... TARGET
@@ -88,14 +90,15 @@ pub struct Copy {
         num_args = 0..=1,
         require_equals = true,
         default_missing_value = "always",
+        value_parser = words(WHEN),
         hide_possible_values = true,
         help_heading = "Fidelity"
     )]
-    pub reflink: Option<WhenChoice>,
+    pub reflink: Option<When>,
     /// Holes: auto keeps those of the source, always makes one of each block of zeros, never fills
     /// them [default: auto]
-    #[arg(long, value_name = "WHEN", hide_possible_values = true, help_heading = "Fidelity")]
-    pub sparse: Option<WhenChoice>,
+    #[arg(long, value_name = "WHEN", value_parser = words(WHEN), hide_possible_values = true, help_heading = "Fidelity")]
+    pub sparse: Option<When>,
     /// Let new files, too, appear only when they are complete
     #[arg(long, help_heading = "Replacing", overrides_with = "in_place")]
     pub atomic: bool,
@@ -117,8 +120,8 @@ pub struct Copy {
     pub quick_check: bool,
     /// Note which files are finished, so that the same command, given again, skips them while neither
     /// side is changed: auto (from the first second of the copy on), always, never [default: auto]
-    #[arg(long, value_name = "WHEN", hide_possible_values = true, help_heading = "Replacing")]
-    pub resume: Option<WhenChoice>,
+    #[arg(long, value_name = "WHEN", value_parser = words(WHEN), hide_possible_values = true, help_heading = "Replacing")]
+    pub resume: Option<When>,
     /// Digest each file on the way, and read its copy back from the device
     #[arg(long, help_heading = "Certainty")]
     pub verify: bool,
@@ -130,10 +133,11 @@ pub struct Copy {
         long,
         value_name = "ENGINE",
         default_value = "auto",
+        value_parser = words(ENGINES),
         hide_possible_values = true,
         help_heading = "Tuning"
     )]
-    pub engine: CopyEngine,
+    pub engine: Wish<Method>,
     /// Threads [default: as many as are useful]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MAX_THREADS), help_heading = "Tuning")]
     pub threads: Option<u32>,
@@ -208,9 +212,9 @@ impl Copy {
             },
             overwrite: if self.force { Overwrite::Protected } else { Overwrite::Writable },
             reach: self.reach(),
-            method: self.engine.method(),
-            reflink: WhenChoice::when(self.reflink),
-            sparse: WhenChoice::when(self.sparse),
+            method: self.engine,
+            reflink: self.reflink.unwrap_or(When::Auto),
+            sparse: self.sparse.unwrap_or(When::Auto),
             assurance: if self.verify { Assurance::Verified } else { Assurance::Accepted },
             durability: if self.sync { Durability::Durable } else { Durability::Cached },
             threads: self.threads.unwrap_or(0),

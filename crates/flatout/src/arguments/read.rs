@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use flatout_bench::option::{SPLIT, Wish, Words, time, words};
 use flatout_bench::read::{CacheStart, Clearing, DigestKind, Job, Limit};
-use flatout_io::MachineProfile;
+use flatout_io::{Engine, MachineProfile, Split};
 use flatout_sys::cancel::CancelToken;
 
-use super::quantity::time;
-use super::shared::{EngineChoice, Moving, Output, SplitChoice};
+use super::shared::{ENGINES, Moving, Output};
 
 const AFTER: &str = "\
 Where `flatout tune` has measured the filesystem of a file of more than 4 MiB, what it found is used.
@@ -42,11 +42,11 @@ pub struct Read {
     #[command(flatten)]
     pub moving: Moving,
     /// How the kernel is asked for bytes
-    #[arg(long, value_name = "ENGINE", default_value = "auto")]
-    pub engine: EngineChoice,
+    #[arg(long, value_name = "ENGINE", default_value = "auto", value_parser = words(ENGINES))]
+    pub engine: Wish<Engine>,
     /// Which blocks a thread gets [default: see below]
-    #[arg(long, value_name = "HOW")]
-    pub split: Option<SplitChoice>,
+    #[arg(long, value_name = "HOW", value_parser = words(SPLIT))]
+    pub split: Option<Split>,
     /// Clear the file from the page cache first (written back, dropped, and proved), outside the
     /// timed region; before each pass and trial
     #[arg(long)]
@@ -59,8 +59,8 @@ pub struct Read {
     #[arg(long, value_name = "TIME", value_parser = time, conflicts_with = "block_count")]
     pub min_time: Option<u64>,
     /// What is computed of the bytes, inside the timed region
-    #[arg(long, value_name = "DIGEST", default_value = "xor32")]
-    pub digest: DigestChoice,
+    #[arg(long, value_name = "DIGEST", default_value = "xor32", value_parser = words(DIGESTS))]
+    pub digest: DigestKind,
     /// Independent trials; from 6 on there is a 95 % interval
     #[arg(long, value_name = "N", default_value_t = 1,
         value_parser = clap::value_parser!(u32).range(1..=100_000))]
@@ -70,13 +70,10 @@ pub struct Read {
 }
 
 /// `--digest`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum DigestChoice {
-    /// XOR of all 32-bit words
-    Xor32,
-    /// Nothing
-    None,
-}
+const DIGESTS: &Words<DigestKind> = &[
+    ("xor32", DigestKind::Xor32, "XOR of all 32-bit words"),
+    ("none", DigestKind::None, "Nothing"),
+];
 
 impl Read {
     /// The job for one of the files.
@@ -97,10 +94,7 @@ impl Read {
             block_count: self.moving.block_count,
             limit,
             state: if self.cold { CacheStart::Cold(Clearing::File) } else { CacheStart::AsItIs },
-            digest: match self.digest {
-                DigestChoice::Xor32 => DigestKind::Xor32,
-                DigestChoice::None => DigestKind::None,
-            },
+            digest: self.digest,
             profile,
             cancel,
         }

@@ -2,13 +2,12 @@
 
 use std::path::PathBuf;
 
+use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Args, ValueEnum};
 use flatout_bench::choice::Wishes;
+use flatout_bench::option::{CACHING, Wish, Words, size, words};
 use flatout_io::{Caching, Engine, Split};
 use flatout_report::{Format, Identity};
-
-use super::quantity::size;
 
 /// Where the results go, and in which form.
 #[derive(Debug, Clone, Args)]
@@ -64,82 +63,28 @@ pub struct Moving {
     pub depth: Option<u32>,
     /// How the page cache takes part: through it, around it (O_DIRECT), or through it without
     /// leaving anything there (RWF_DONTCACHE) [default: see below]
-    #[arg(long, value_name = "HOW")]
-    pub caching: Option<CachingChoice>,
+    #[arg(long, value_name = "HOW", value_parser = words(CACHING))]
+    pub caching: Option<Wish<Caching>>,
 }
 
-/// `--caching`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum CachingChoice {
-    /// The fastest way known
-    Auto,
-    /// Through the page cache
-    Buffered,
-    /// Around the page cache (O_DIRECT)
-    Direct,
-    /// Through the page cache, leaving nothing there (RWF_DONTCACHE, Linux 6.14)
-    Dontcache,
-}
-
-impl CachingChoice {
-    /// The caching asked for, if one is.
-    pub fn wish(self) -> Option<Caching> {
-        match self {
-            Self::Auto => None,
-            Self::Buffered => Some(Caching::Buffered),
-            Self::Direct => Some(Caching::Direct),
-            Self::Dontcache => Some(Caching::Dontcache),
-        }
-    }
-}
-
-/// `--split`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum SplitChoice {
-    /// Thread i of n gets the i-th of n ranges
-    Contiguous,
-    /// Thread i of n gets the blocks i, i+n, i+2n, …
-    Interleaved,
-}
-
-/// `--engine` of reading commands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum EngineChoice {
-    /// The fastest one known for this file
-    Auto,
-    /// pread(2) and pwrite(2), one block at a time
-    Sync,
-    /// mmap(2) in windows; for reading
-    Mmap,
-    /// io_uring, several blocks at a time
-    Uring,
-}
-
-impl EngineChoice {
-    /// The engine asked for, if one is.
-    pub fn wish(self) -> Option<Engine> {
-        match self {
-            Self::Auto => None,
-            Self::Sync => Some(Engine::Sync),
-            Self::Mmap => Some(Engine::Mmap),
-            Self::Uring => Some(Engine::Uring),
-        }
-    }
-}
+/// `--engine` of a command that reads.
+pub const ENGINES: &Words<Wish<Engine>> = &[
+    ("auto", None, "The fastest one known for this file"),
+    ("sync", Some(Engine::Sync), "pread(2) and pwrite(2), one block at a time"),
+    ("mmap", Some(Engine::Mmap), "mmap(2) in windows; for reading"),
+    ("uring", Some(Engine::Uring), "io_uring, several blocks at a time"),
+];
 
 impl Moving {
     /// The settings asked for.
-    pub fn wishes(&self, engine: EngineChoice, split: Option<SplitChoice>) -> Wishes {
+    pub fn wishes(&self, engine: Wish<Engine>, split: Option<Split>) -> Wishes {
         Wishes {
-            engine: engine.wish(),
-            caching: self.caching.and_then(CachingChoice::wish),
+            engine,
+            caching: self.caching.flatten(),
             block_bytes: self.block_size,
             depth: self.depth,
             threads: self.threads,
-            split: split.map(|split| match split {
-                SplitChoice::Contiguous => Split::Contiguous,
-                SplitChoice::Interleaved => Split::Interleaved,
-            }),
+            split,
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use flatout_bench::option::{Words, words};
 use flatout_io::digest::Algorithm;
 use flatout_tree::manifest::{Form, LineEnd, Manifest};
 
@@ -37,8 +38,8 @@ pub struct Sum {
     #[arg(value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// What is computed of the bytes: blake3, xxh3, crc32c, sha256, xor32 [default: blake3]
-    #[arg(long, value_name = "DIGEST", hide_possible_values = true)]
-    pub digest: Option<DigestChoice>,
+    #[arg(long, value_name = "DIGEST", value_parser = words(DIGESTS), hide_possible_values = true)]
+    pub digest: Option<Algorithm>,
     /// Read directories with all that is below them
     #[arg(short, long)]
     pub recursive: bool,
@@ -85,19 +86,13 @@ pub struct Sum {
 }
 
 /// `--digest`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum DigestChoice {
-    /// BLAKE3, 256 bits
-    Blake3,
-    /// XXH3, 128 bits
-    Xxh3,
-    /// CRC-32C
-    Crc32c,
-    /// SHA-256
-    Sha256,
-    /// XOR of all 32-bit words
-    Xor32,
-}
+const DIGESTS: &Words<Algorithm> = &[
+    ("blake3", Algorithm::Blake3, "BLAKE3, 256 bits"),
+    ("xxh3", Algorithm::Xxh3, "XXH3, 128 bits"),
+    ("crc32c", Algorithm::Crc32c, "CRC-32C"),
+    ("sha256", Algorithm::Sha256, "SHA-256"),
+    ("xor32", Algorithm::Xor32, "XOR of all 32-bit words"),
+];
 
 /// `--format`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -119,28 +114,10 @@ pub enum Talk {
     Nothing,
 }
 
-impl DigestChoice {
-    /// The algorithm.
-    pub fn algorithm(self) -> Algorithm {
-        match self {
-            Self::Blake3 => Algorithm::Blake3,
-            Self::Xxh3 => Algorithm::Xxh3,
-            Self::Crc32c => Algorithm::Crc32c,
-            Self::Sha256 => Algorithm::Sha256,
-            Self::Xor32 => Algorithm::Xor32,
-        }
-    }
-}
-
 impl Sum {
     /// What to read.
     pub fn operands(&self) -> Vec<PathBuf> {
         if self.files.is_empty() { vec![PathBuf::from("-")] } else { self.files.clone() }
-    }
-
-    /// The algorithm, if one is asked for.
-    pub fn asked(&self) -> Option<Algorithm> {
-        self.digest.map(DigestChoice::algorithm)
     }
 
     /// How the lines of the manifest look.

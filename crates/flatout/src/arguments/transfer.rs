@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::quantity::size;
+use flatout_bench::option::size;
 
 /// `flatout transfer`.
 #[derive(Debug, Clone, Args)]

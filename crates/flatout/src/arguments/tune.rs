@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::quantity::{size, time};
 use super::shared::Output;
+use flatout_bench::option::{size, time};
 
 const AFTER: &str = "\
 For each directory it measures, with the code that does the work later, what its filesystem gives:

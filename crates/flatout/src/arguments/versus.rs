@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use flatout_bench::versus::{State, Trees, copy};
 
-use super::quantity::{size, time};
 use super::shared::Output;
+use flatout_bench::option::{Words, each_once, size, time, words};
 
 const AFTER: &str = "\
 Rivals:
@@ -73,8 +73,8 @@ pub struct Versus {
     #[arg(long, conflicts_with = "state")]
     pub cold: bool,
     /// States in which the work begins, or must end
-    #[arg(long, value_name = "STATE,…", value_delimiter = ',', value_enum, default_value = "hot")]
-    state: Vec<StateChoice>,
+    #[arg(long, value_name = "STATE,…", value_delimiter = ',', value_parser = words(STATES), default_value = "hot")]
+    state: Vec<State>,
     /// Copying: length of each file
     #[arg(long, value_name = "SIZE", value_parser = size, help_heading = "Copying trees")]
     file_size: Option<u64>,
@@ -104,30 +104,19 @@ pub struct Versus {
 }
 
 /// `--state`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum StateChoice {
-    /// What is read lies in the page cache
-    Hot,
-    /// Nothing of what is read lies in the page cache
-    Cold,
-    /// Copying: as hot, and done when storage has the copy
-    Durable,
-    /// Copying: as hot, right after the same tree was deleted
-    Refresh,
-}
+const STATES: &Words<State> = &[
+    ("hot", State::Hot, "What is read lies in the page cache"),
+    ("cold", State::Cold, "Nothing of what is read lies in the page cache"),
+    ("durable", State::Durable, "Copying: as hot, and done when storage has the copy"),
+    ("refresh", State::Refresh, "Copying: as hot, right after the same tree was deleted"),
+];
 
 impl Versus {
     /// The states asked for, each once.
     pub fn states(&self) -> Vec<State> {
-        let chosen = self.state.iter().map(|state| match state {
-            StateChoice::Hot => State::Hot,
-            StateChoice::Cold => State::Cold,
-            StateChoice::Durable => State::Durable,
-            StateChoice::Refresh => State::Refresh,
-        });
-        let mut states: Vec<State> = chosen.chain(self.cold.then_some(State::Cold)).collect();
-        states.sort_unstable();
-        states.dedup();
+        let mut states = self.state.clone();
+        states.extend(self.cold.then_some(State::Cold));
+        each_once(&mut states);
         states
     }
 

@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use flatout_bench::option::{Wish, Words, words};
 use flatout_bench::write::{Data, Job, Sync};
-use flatout_io::Existing;
+use flatout_io::{Engine, Existing};
 use flatout_sys::cancel::CancelToken;
 
-use super::shared::{EngineChoice, Moving, Output};
+use super::shared::{Moving, Output};
 
 const AFTER: &str = "\
 Defaults, chosen by measurement (docs/performance.md):
@@ -34,14 +35,14 @@ pub struct Write {
     #[command(flatten)]
     pub moving: Moving,
     /// How the kernel is handed the bytes
-    #[arg(long, value_name = "ENGINE", default_value = "auto")]
-    pub engine: WriteEngine,
+    #[arg(long, value_name = "ENGINE", default_value = "auto", value_parser = words(ENGINES))]
+    pub engine: Wish<Engine>,
     /// What the blocks hold
-    #[arg(long, value_name = "DATA", default_value = "random")]
-    pub data: DataChoice,
+    #[arg(long, value_name = "DATA", default_value = "random", value_parser = words(DATA))]
+    pub data: Data,
     /// When the bytes must be durable: never, at the end, after each block
-    #[arg(long, value_name = "WHEN", default_value = "end")]
-    pub sync: SyncChoice,
+    #[arg(long, value_name = "WHEN", default_value = "end", value_parser = words(SYNC))]
+    pub sync: Sync,
     /// Write over an existing file, in place; it gets the length of the new data
     #[arg(long)]
     pub overwrite: bool,
@@ -52,61 +53,36 @@ pub struct Write {
     pub output: Output,
 }
 
-/// `--engine` of `flatout write`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum WriteEngine {
-    /// The fastest one known for this caching
-    Auto,
-    /// pwrite(2), one block at a time
-    Sync,
-    /// io_uring, several blocks at a time
-    Uring,
-}
+/// `--engine`.
+const ENGINES: &Words<Wish<Engine>> = &[
+    ("auto", None, "The fastest one known for this caching"),
+    ("sync", Some(Engine::Sync), "pwrite(2), one block at a time"),
+    ("uring", Some(Engine::Uring), "io_uring, several blocks at a time"),
+];
 
 /// `--data`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum DataChoice {
-    /// Incompressible; no two blocks alike
-    Random,
-    /// Zero bytes
-    Zero,
-    /// Each 8-byte word holds its own offset
-    Pattern,
-}
+const DATA: &Words<Data> = &[
+    ("random", Data::Random, "Incompressible; no two blocks alike"),
+    ("zero", Data::Zero, "Zero bytes"),
+    ("pattern", Data::Pattern, "Each 8-byte word holds its own offset"),
+];
 
 /// `--sync`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum SyncChoice {
-    /// Never
-    None,
-    /// Once, at the end
-    End,
-    /// After each block
-    Each,
-}
+const SYNC: &Words<Sync> = &[
+    ("none", Sync::None, "Never"),
+    ("end", Sync::End, "Once, at the end"),
+    ("each", Sync::Each, "After each block"),
+];
 
 impl Write {
     /// The job.
     pub fn job(&self, cancel: CancelToken) -> Job {
-        let engine = match self.engine {
-            WriteEngine::Auto => EngineChoice::Auto,
-            WriteEngine::Sync => EngineChoice::Sync,
-            WriteEngine::Uring => EngineChoice::Uring,
-        };
         Job {
             path: self.file.clone(),
-            wishes: self.moving.wishes(engine, None),
+            wishes: self.moving.wishes(self.engine, None),
             block_count: self.moving.block_count,
-            data: match self.data {
-                DataChoice::Random => Data::Random,
-                DataChoice::Zero => Data::Zero,
-                DataChoice::Pattern => Data::Pattern,
-            },
-            sync: match self.sync {
-                SyncChoice::None => Sync::None,
-                SyncChoice::End => Sync::End,
-                SyncChoice::Each => Sync::Each,
-            },
+            data: self.data,
+            sync: self.sync,
             existing: if self.overwrite { Existing::Overwrite } else { Existing::Refuse },
             seed: self.seed,
             cancel,

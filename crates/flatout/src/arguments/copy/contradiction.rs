@@ -1,9 +1,11 @@
 //! Operands and options of `flatout copy` that make no sense together.
 
 use flatout_io::escape;
+use flatout_io::transfer::Method;
+use flatout_tree::copy::options::When;
 
 use super::Copy;
-use super::words::{CopyEngine, WhenChoice};
+use super::words::method_name;
 
 impl Copy {
     /// Says which operands or options make no sense together.
@@ -27,19 +29,19 @@ impl Copy {
     }
 
     fn wrong_method(&self) -> Option<String> {
-        let engine = self.engine.name();
-        let shares = self.engine == CopyEngine::Reflink;
+        let engine = self.engine.map_or("auto", method_name);
+        let shares = self.engine == Some(Method::Reflink);
         let sparse = match self.sparse {
-            Some(WhenChoice::Always) => Some("always"),
-            Some(WhenChoice::Never) => Some("never"),
+            Some(When::Always) => Some("always"),
+            Some(When::Never) => Some("never"),
             _ => None,
         };
         match (self.engine, self.reflink) {
-            (CopyEngine::Reflink, Some(WhenChoice::Never)) => {
+            (Some(Method::Reflink), Some(When::Never)) => {
                 return Some("--engine reflink contradicts --reflink=never".to_owned());
             }
-            (CopyEngine::Auto | CopyEngine::Reflink, _) => {}
-            (_, Some(WhenChoice::Always)) => {
+            (None | Some(Method::Reflink), _) => {}
+            (_, Some(When::Always)) => {
                 return Some(format!("--engine {engine} contradicts --reflink=always"));
             }
             _ => {}
@@ -50,13 +52,13 @@ impl Copy {
                     "--engine reflink keeps holes as they are: --sparse={sparse} contradicts it"
                 ));
             }
-            if self.reflink == Some(WhenChoice::Always) {
+            if self.reflink == Some(When::Always) {
                 return Some(format!(
                     "--reflink=always keeps holes as they are: --sparse={sparse} contradicts it"
                 ));
             }
         }
-        if self.depth.is_some() && !matches!(self.engine, CopyEngine::Auto | CopyEngine::Uring) {
+        if self.depth.is_some() && !matches!(self.engine, None | Some(Method::Uring)) {
             return Some(format!("--depth means nothing with --engine {engine}"));
         }
         if self.block_size.is_some() && shares {

@@ -1,43 +1,31 @@
 //! The words and sizes that options of `flatout copy` take.
 
 use clap::ValueEnum;
+use flatout_bench::option::{Wish, Words, size};
 use flatout_io::transfer::Method;
 use flatout_tree::copy::options::{Preserve, When};
-
-use crate::arguments::quantity::size;
 
 /// Longest block. Each thread needs it in memory.
 const MAX_BLOCK_BYTES: u64 = 64 << 20;
 /// Less would hold nothing that is worth remembering.
 const MIN_MEMORY_BYTES: u64 = 64 << 10;
 
-/// `--reflink` and `--sparse`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum WhenChoice {
-    /// Where it can be had
-    Auto,
-    /// Everywhere
-    Always,
-    /// Nowhere
-    Never,
-}
+/// `--reflink`, `--sparse` and `--resume`.
+pub const WHEN: &Words<When> = &[
+    ("auto", When::Auto, "Where it can be had"),
+    ("always", When::Always, "Everywhere"),
+    ("never", When::Never, "Nowhere"),
+];
 
 /// `--engine`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum CopyEngine {
-    /// The fastest one known for each file
-    Auto,
-    /// Extents are shared
-    Reflink,
-    /// copy_file_range(2)
-    CopyFileRange,
-    /// pread(2) and pwrite(2)
-    Sync,
-    /// pwrite(2) out of a mapping
-    Mmap,
-    /// io_uring
-    Uring,
-}
+pub const ENGINES: &Words<Wish<Method>> = &[
+    ("auto", None, "The fastest one known for each file"),
+    ("reflink", Some(Method::Reflink), "Extents are shared"),
+    ("copy-file-range", Some(Method::CopyFileRange), "copy_file_range(2)"),
+    ("sync", Some(Method::Sync), "pread(2) and pwrite(2)"),
+    ("mmap", Some(Method::Mmap), "pwrite(2) out of a mapping"),
+    ("uring", Some(Method::Uring), "io_uring"),
+];
 
 /// `--format`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -81,39 +69,8 @@ pub fn memory_size(text: &str) -> Result<u64, String> {
     }
 }
 
-impl WhenChoice {
-    /// The same, for the room that copies.
-    pub fn when(choice: Option<Self>) -> When {
-        match choice {
-            None | Some(Self::Auto) => When::Auto,
-            Some(Self::Always) => When::Always,
-            Some(Self::Never) => When::Never,
-        }
-    }
-}
-
-impl CopyEngine {
-    /// What moves the bytes; `None`: the best one.
-    pub fn method(self) -> Option<Method> {
-        match self {
-            Self::Auto => None,
-            Self::Reflink => Some(Method::Reflink),
-            Self::CopyFileRange => Some(Method::CopyFileRange),
-            Self::Sync => Some(Method::Sync),
-            Self::Mmap => Some(Method::Mmap),
-            Self::Uring => Some(Method::Uring),
-        }
-    }
-
-    /// The word for it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::Reflink => "reflink",
-            Self::CopyFileRange => "copy-file-range",
-            Self::Sync => "sync",
-            Self::Mmap => "mmap",
-            Self::Uring => "uring",
-        }
-    }
+/// The word for a method, as `--engine` has it.
+pub fn method_name(method: Method) -> &'static str {
+    let known = ENGINES.iter().find(|(_, known, _)| *known == Some(method));
+    known.map_or("", |(name, ..)| name)
 }

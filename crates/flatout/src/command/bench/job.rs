@@ -1,12 +1,13 @@
 //! The areas that were asked for, planned, and ready to be measured in their share of the time.
 
 use clap::ValueEnum;
-use flatout_bench::{Area, Error, Estimate, Extent, Found, Pace};
+use flatout_bench::{Area, Error, Estimate, Extent, Found, Pace, Run};
 use flatout_measure::case::Plan;
 use flatout_measure::sampler::Sampler;
 use flatout_sys::cancel::CancelToken;
 
-use crate::arguments::bench::{Bench as Arguments, Name, Request};
+use crate::arguments::bench::{Bench as Arguments, Name};
+use crate::output;
 
 /// Trials that every row gets at least.
 const USUAL_TRIALS: u32 = 6;
@@ -30,20 +31,43 @@ pub(super) fn jobs(
     cancel: CancelToken,
 ) -> Result<Vec<Job>, Error> {
     arguments.check().map_err(Error::Usage)?;
-    let names = arguments.areas();
+    let names = arguments.names();
     let (names, extent) = match (names.is_empty(), arguments.quick) {
         (true, _) => (Name::value_variants().to_vec(), Extent::Few),
         (false, true) => (names, Extent::Quick),
         (false, false) => (names, Extent::Full),
     };
     let pace = if arguments.quick { Pace::Quick } else { Pace::Usual };
-    let least_trials = least_trials(pace);
-    let request = Request { arguments, seed, cancel, extent, least_trials, areas: &names };
+    let run = Run {
+        extent,
+        pace,
+        least_trials: least_trials(pace),
+        place: arguments.place().clone(),
+        flatout: std::env::current_exe()
+            .map_err(flatout_io::Error::system("find the program of", "flatout".as_ref()))?,
+        max_write_bytes: None,
+        time_ns: arguments.max_time.filter(|_| names.len() == 1),
+        seed,
+        cancel,
+        notice: output::complain,
+    };
+    let area = |name: Name| {
+        arguments.areas.make(name).map_err(|error| Error::Usage(output::one_line(&error)))
+    };
+    // The system calls need little and no choice; the other areas share the rest.
+    let has = |name: &Name| names.contains(name);
+    let needed = match has(&Name::Syscall) {
+        true => area(Name::Syscall)?.plan(&run)?.write_bytes,
+        false => 0,
+    };
+    let sharing = [Name::Cache, Name::Disk, Name::Copy].iter().filter(|name| has(name)).count();
+    let share = |most: u64| most.saturating_sub(needed) / (sharing as u64).max(1);
+    let run = Run { max_write_bytes: arguments.max_write.map(share), ..run };
     let mut jobs = Vec::new();
-    for &name in &names {
-        let mut area = request.area(name)?;
-        let estimate = area.plan(pace)?;
-        estimate.notices.iter().for_each(|line| crate::output::complain(line));
+    for name in names {
+        let mut area = area(name)?;
+        let estimate = area.plan(&run)?;
+        estimate.notices.iter().for_each(|line| output::complain(line));
         jobs.push(Job { name, budget_ns: estimate.usual_ns, estimate, area });
     }
     // Time asked for is shared out as the usual time is.

@@ -10,7 +10,7 @@ use flatout_tree::copy::{Ended, Snapshot, Waiting};
 
 use super::limit::{Limits, Moved, Share};
 use super::resume;
-use crate::arguments::copy::Copy as Arguments;
+use crate::arguments::copy::{Copy as Arguments, method_name};
 use crate::conclusion::{DONE, FAILED, INTERRUPTED};
 
 /// Figures of a copy that has ended.
@@ -30,17 +30,6 @@ pub struct Account {
     pub is_out_of_space: bool,
     /// How close it came to what was measured here.
     pub share: Option<Share>,
-}
-
-/// The word for a method, as `--engine` has it.
-pub fn method_name(method: Method) -> &'static str {
-    match method {
-        Method::Reflink => "reflink",
-        Method::CopyFileRange => "copy-file-range",
-        Method::Sync => "sync",
-        Method::Mmap => "mmap",
-        Method::Uring => "uring",
-    }
 }
 
 /// The end of a copy that had nothing to do.

@@ -11,9 +11,9 @@ use std::path::PathBuf;
 
 use flatout_io::digest::{Algorithm, Hasher};
 use flatout_tree::copy::evidence::{Evidence, Noting};
-use flatout_tree::copy::options::{CopyOptions, Unchanged};
+use flatout_tree::copy::options::{CopyOptions, Unchanged, When};
 
-use crate::arguments::copy::{Copy as Arguments, WhenChoice};
+use crate::arguments::copy::Copy as Arguments;
 
 const NAMED: &str = "FLATOUT_RESUME";
 /// The part of the memory for what is known of earlier runs.
@@ -22,7 +22,7 @@ const MEMORY_SHARE: u64 = 2;
 /// What is known of earlier runs of this command.
 pub fn evidence(arguments: &Arguments, options: &CopyOptions) -> Evidence {
     let noting = match arguments.resume {
-        Some(WhenChoice::Always) => Noting::AtOnce,
+        Some(When::Always) => Noting::AtOnce,
         _ => Noting::Later,
     };
     // Who compares contents, or sizes and times, asks for no evidence.
@@ -42,7 +42,7 @@ pub fn evidence(arguments: &Arguments, options: &CopyOptions) -> Evidence {
 /// Where finished files are noted; `None`: nowhere.
 pub fn place(arguments: &Arguments) -> Option<PathBuf> {
     match arguments.resume {
-        Some(WhenChoice::Never) => None,
+        Some(When::Never) => None,
         _ => directory(|name| env::var_os(name)),
     }
 }

@@ -8,9 +8,9 @@ use flatout_tree::copy::event::{Action, Event, Watch};
 use flatout_tree::copy::operand::Objection;
 use serde_json::json;
 
-use super::account::method_name;
 use super::log::Log;
 use super::terminal::Terminal;
+use crate::arguments::copy::method_name;
 use crate::conclusion::FAILED;
 use crate::output;
 

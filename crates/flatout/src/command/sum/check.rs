@@ -71,7 +71,7 @@ fn check<'b>(session: Session<'b>, path: &Path, input: io::BufReader<Input>) -> 
     let (threads, cancel) = (arguments.threads, session.cancel);
     let (session, counts) = (RefCell::new(session), RefCell::new(Counts::default()));
     let check = Check { session: &session, counts: &counts, path, likely: Cell::new(None) };
-    let lines = Reader::new(input, arguments.manifest().end, arguments.asked());
+    let lines = Reader::new(input, arguments.manifest().end, arguments.digest);
     let items = lines.filter_map(|line| check.item(line));
     let started = in_threads(threads, cancel, items, |summed| check.found(summed));
     let mut session = session.into_inner();

@@ -45,7 +45,7 @@ impl Document {
         let draft = Draft::begin(SEED);
         let start = json::streamed_start(draft.start());
         let default = (!arguments.check).then_some(Algorithm::Blake3);
-        let algorithm = arguments.asked().or(default);
+        let algorithm = arguments.digest.or(default);
         (Self { draft, rows: 0, more_errors: 0, algorithm }, start)
     }
 

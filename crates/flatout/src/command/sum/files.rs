@@ -12,7 +12,7 @@ use crate::output::stream::Inode;
 /// The files in the order in which they are named, those of a tree in its own. The files with
 /// these inode numbers are left out of trees.
 pub fn items(arguments: &Sum, left_out: Vec<Inode>) -> impl Iterator<Item = Yielded> + use<> {
-    let wanted = Wanted::Digest(arguments.asked().unwrap_or(Algorithm::Blake3));
+    let wanted = Wanted::Digest(arguments.digest.unwrap_or(Algorithm::Blake3));
     let is_recursive = arguments.recursive;
     arguments.operands().into_iter().flat_map(move |path| {
         let is_tree = is_recursive && path.as_os_str() != "-";

@@ -1,0 +1,124 @@
+//! Options of the command line as typed values, for clap: sizes, times, rates, words that mean
+//! something, flags with two meanings. An area defines its options where it uses them.
+
+use clap::builder::{BoolValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
+use flatout_io::{Caching, Split};
+use flatout_measure::units;
+
+/// What the user wants, where `auto` says that it is left to flatout.
+pub type Wish<T> = Option<T>;
+
+/// Words of an option, each with its value and a line of help.
+pub type Words<T> = [(&'static str, T, &'static str)];
+
+/// `--caching`.
+pub const CACHING: &Words<Wish<Caching>> = &[
+    ("auto", None, "The fastest way known"),
+    ("buffered", Some(Caching::Buffered), "Through the page cache"),
+    ("direct", Some(Caching::Direct), "Around the page cache (O_DIRECT)"),
+    (
+        "dontcache",
+        Some(Caching::Dontcache),
+        "Through the page cache, leaving nothing there (RWF_DONTCACHE, Linux 6.14)",
+    ),
+];
+
+/// `--split`.
+pub const SPLIT: &Words<Split> = &[
+    ("contiguous", Split::Contiguous, "Thread i of n gets the i-th of n ranges"),
+    ("interleaved", Split::Interleaved, "Thread i of n gets the blocks i, i+n, i+2n, …"),
+];
+
+/// A size in bytes.
+///
+/// # Errors
+/// It is none.
+pub fn size(text: &str) -> Result<u64, String> {
+    units::parse_size(text).map_err(|error| error.to_string())
+}
+
+/// Something per second: a number, or a size.
+///
+/// # Errors
+/// It is neither.
+pub fn rate(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(number) => Ok(number),
+        Err(_) => size(text).map(|bytes| bytes as f64),
+    }
+}
+
+/// A time in nanoseconds; zero makes no sense for a limit.
+///
+/// # Errors
+/// It is none, or zero.
+pub fn time(text: &str) -> Result<u64, String> {
+    match units::parse_time(text) {
+        Ok(0) => Err("the time must be longer than 0".to_owned()),
+        Ok(ns) => Ok(ns),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Words as an option takes them; help and completions list them.
+pub fn words<T: Clone + Send + Sync + 'static>(
+    words: &'static Words<T>,
+) -> impl TypedValueParser<Value = T> {
+    let names = words.iter().map(|(name, _, help)| PossibleValue::new(*name).help(*help));
+    PossibleValuesParser::new(names).try_map(|text| {
+        let known = words.iter().find(|(name, ..)| *name == text);
+        known.map(|(_, value, _)| value.clone()).ok_or("unknown word")
+    })
+}
+
+/// A flag: what it means when it is not given, and when it is.
+pub fn flag<T: Clone + Send + Sync + 'static>(
+    [absent, given]: [T; 2],
+) -> impl TypedValueParser<Value = T> {
+    BoolValueParser::new().map(move |is_given| if is_given { &given } else { &absent }.clone())
+}
+
+/// Each value once, in order.
+pub fn each_once<T: Ord>(list: &mut Vec<T>) {
+    list.sort_unstable();
+    list.dedup();
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{ArgAction, Args, Command, FromArgMatches};
+
+    use super::*;
+    use crate::copy;
+
+    #[derive(Debug, PartialEq, Args)]
+    #[group(skip)]
+    struct Two {
+        #[arg(long, value_parser = words(CACHING), default_value = "auto")]
+        caching: Wish<Caching>,
+        #[arg(long, action = ArgAction::SetTrue, value_parser = flag(["off", "on"]))]
+        light: &'static str,
+    }
+
+    fn parsed<A: Args + FromArgMatches>(words: &[&str]) -> Result<A, clap::Error> {
+        let command = A::augment_args(Command::new("test").no_binary_name(true));
+        A::from_arg_matches(&command.try_get_matches_from(words)?)
+    }
+
+    #[test]
+    fn words_and_flags_have_values() {
+        assert_eq!(parsed::<Two>(&[]).unwrap(), Two { caching: None, light: "off" });
+        let given = Two { caching: Some(Caching::Direct), light: "on" };
+        assert_eq!(parsed::<Two>(&["--caching", "direct", "--light"]).unwrap(), given);
+        let error = parsed::<Two>(&["--caching", "no"]).unwrap_err().to_string();
+        assert!(error.contains("[possible values: auto, buffered, direct, dontcache]"), "{error}");
+    }
+
+    #[test]
+    fn numbers_that_make_a_grid_count_once() {
+        let words = ["--files", "9,1,9", "--file-size", "0,1K"];
+        let mut selection: copy::Selection = parsed(&words).unwrap();
+        selection.each_once();
+        assert_eq!((selection.files, selection.file_bytes), (vec![1, 9], vec![0, 1024]));
+    }
+}
