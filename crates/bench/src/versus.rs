@@ -26,6 +26,7 @@ use crate::{place, scratch};
 use copy::CopyOptions;
 use race::Race;
 use rival::{Discipline, Found};
+use source::Source;
 
 /// The folder below the directory of a race; everything that a race makes lies there.
 pub const FOLDER: &str = place::RACE.folder;
@@ -99,6 +100,12 @@ impl Ground {
     /// Where the targets of this process lie; they are removed.
     pub fn targets(&self) -> PathBuf {
         targets(&self.directory).join(std::process::id().to_string())
+    }
+
+    /// A file among the corpora, or a folder with so many of one length.
+    fn source(&self, name: &str, files: u64, file_bytes: u64) -> Source {
+        let path = self.corpora().join(name);
+        Source { path, files, file_bytes, seed: self.seed, cancel: self.cancel }
     }
 
     /// The rivals of one discipline.

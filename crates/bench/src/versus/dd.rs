@@ -15,8 +15,8 @@ use flatout_sys::memory;
 use crate::error::Error;
 use crate::versus::race::{Checked, Contestant, Figure, Finished, Invocation, Race, Run, Workload};
 use crate::versus::rival::{Discipline, Found};
-use crate::versus::source::{Cache, Source, is_same, remove};
-use crate::versus::{Extent, Ground};
+use crate::versus::source::{Source, is_same, remove};
+use crate::versus::{Extent, Ground, State};
 
 const MIB: u64 = 1 << 20;
 /// The block of copies of several sizes.
@@ -93,16 +93,15 @@ pub fn charts() -> Vec<Chart> {
     ]
 }
 
-fn source(ground: &Ground, bytes: u64) -> Source {
-    let name = format!("file-{bytes}");
-    let (seed, cancel) = (ground.seed, ground.cancel);
-    Source { path: ground.corpora().join(name), files: 0, file_bytes: bytes, seed, cancel }
+/// The file of this length, which all races share.
+pub(super) fn file(ground: &Ground, bytes: u64) -> Source {
+    ground.source(&format!("file-{bytes}"), 0, bytes)
 }
 
 fn parameters(bytes: u64, block_bytes: Option<u64>) -> Parameters {
     let mut parameters = Parameters::default().with("bytes", bytes);
     parameters.set_known("block_bytes", block_bytes);
-    parameters.with("cache_state", Cache::Hot.name())
+    parameters.with("cache_state", State::Hot.name())
 }
 
 fn copy(
@@ -114,7 +113,7 @@ fn copy(
 ) -> Race<'static> {
     let free_memory = memory::available_bytes().unwrap_or(0) / MEMORY_PART;
     let workload = CopyWorkload {
-        source: source(ground, bytes),
+        source: file(ground, bytes),
         targets: ground.targets(),
         block_bytes,
         flatout: ground.flatout.clone(),
@@ -138,7 +137,7 @@ fn copy(
 
 fn read(ground: &Ground, dd: &Found, bytes: u64) -> Race<'static> {
     let workload = ReadWorkload {
-        source: source(ground, bytes),
+        source: file(ground, bytes),
         flatout: ground.flatout.clone(),
         dd: dd.path.clone(),
     };
@@ -195,7 +194,7 @@ impl Workload for CopyWorkload {
         }
         std::fs::create_dir_all(&self.targets)
             .map_err(flatout_io::Error::system("make the folder", &self.targets))?;
-        self.source.prepare(Cache::Hot)
+        self.source.prepare(State::Hot)
     }
 
     fn invocation(&mut self, run: &Run<'_>) -> Result<Invocation, Error> {
@@ -245,7 +244,7 @@ struct ReadWorkload {
 
 impl Workload for ReadWorkload {
     fn prepare(&mut self, _: &Run<'_>) -> Result<Facts, Error> {
-        self.source.prepare(Cache::Hot)
+        self.source.prepare(State::Hot)
     }
 
     fn invocation(&mut self, run: &Run<'_>) -> Result<Invocation, Error> {

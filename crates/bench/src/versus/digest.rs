@@ -19,8 +19,8 @@ use crate::versus::fact;
 use crate::versus::race::{Checked, Contestant, Figure, Finished, Invocation, Race, Run, Workload};
 use crate::versus::rival::{Discipline, Found};
 use crate::versus::run::quoted;
-use crate::versus::source::{Cache, Source};
-use crate::versus::{Extent, Ground, State};
+use crate::versus::source::Source;
+use crate::versus::{Extent, Ground, State, dd};
 
 const MIB: u64 = 1 << 20;
 const SMALL_BYTES: u64 = 4096;
@@ -54,17 +54,12 @@ fn sizes(extent: Extent) -> (u64, u64) {
 }
 
 fn large(ground: &Ground) -> Source {
-    let bytes = sizes(ground.extent).0;
-    let path = ground.corpora().join(format!("file-{bytes}"));
-    let (seed, cancel) = (ground.seed, ground.cancel);
-    Source { path, files: 0, file_bytes: bytes, seed, cancel }
+    dd::file(ground, sizes(ground.extent).0)
 }
 
 fn small(ground: &Ground) -> Source {
     let files = sizes(ground.extent).1;
-    let path = ground.corpora().join(format!("files-{files}x{SMALL_BYTES}"));
-    let (seed, cancel) = (ground.seed, ground.cancel);
-    Source { path, files, file_bytes: SMALL_BYTES, seed, cancel }
+    ground.source(&format!("files-{files}x{SMALL_BYTES}"), files, SMALL_BYTES)
 }
 
 fn raced(ground: &Ground) -> impl Iterator<Item = (&'static Entry, &Found)> {
@@ -88,20 +83,16 @@ pub fn room_bytes(ground: &Ground) -> u64 {
 
 /// The races against each rival that is there.
 pub fn races(ground: &Ground) -> Vec<Race<'static>> {
-    let caches: Vec<Cache> = [(State::Hot, Cache::Hot), (State::Cold, Cache::Cold)]
-        .into_iter()
-        .filter(|(state, _)| ground.states.contains(state))
-        .map(|(_, cache)| cache)
-        .collect();
     let mut races = Vec::new();
     for (entry, found) in raced(ground) {
-        for &cache in &caches {
+        for &state in ground.states.iter().filter(|state| matches!(state, State::Hot | State::Cold))
+        {
             // A large file that is cold measures the disk.
-            if cache == Cache::Hot {
-                races.push(race(ground, (entry, found), large(ground), cache));
+            if state == State::Hot {
+                races.push(race(ground, (entry, found), large(ground), state));
             }
             if entry.has_small {
-                races.push(race(ground, (entry, found), small(ground), cache));
+                races.push(race(ground, (entry, found), small(ground), state));
             }
         }
     }
@@ -112,18 +103,18 @@ fn race(
     ground: &Ground,
     (entry, found): (&'static Entry, &Found),
     source: Source,
-    cache: Cache,
+    state: State,
 ) -> Race<'static> {
     let bytes = source.bytes();
     let mut parameters =
         Parameters::default().with("digest", entry.algorithm.name()).with("bytes", bytes);
     parameters.set_known("files", (source.files > 0).then_some(source.files));
-    parameters.set("cache_state", cache.name());
+    parameters.set("cache_state", state.name());
     let expected_s = bytes as f64 / PLANNED_RATE + source.files as f64 / PLANNED_FILES_PER_S;
     let test = if source.files > 0 { "sum-files" } else { "sum-file" };
     let workload = SumWorkload {
         source,
-        cache,
+        state,
         entry,
         flatout: ground.flatout.clone(),
         program: found.path.clone(),
@@ -142,7 +133,7 @@ fn race(
 
 struct SumWorkload {
     source: Source,
-    cache: Cache,
+    state: State,
     entry: &'static Entry,
     flatout: PathBuf,
     program: PathBuf,
@@ -201,7 +192,7 @@ impl Workload for SumWorkload {
         self.source.make()?;
         // Before the state is made, because it reads all files.
         self.expected()?;
-        self.source.prepare(self.cache)
+        self.source.prepare(self.state)
     }
 
     fn invocation(&mut self, run: &Run<'_>) -> Result<Invocation, Error> {

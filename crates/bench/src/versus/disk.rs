@@ -22,9 +22,9 @@ use crate::disk::duel::{Duel, Target};
 use crate::error::Error;
 use crate::versus::race::{Checked, Contestant, Figure, Finished, Invocation, Race, Run, Workload};
 use crate::versus::rival::{Discipline, Found};
-use crate::versus::source::{Cache, Source, remove};
+use crate::versus::source::{Source, remove};
 use crate::versus::state;
-use crate::versus::{Extent, Ground};
+use crate::versus::{Extent, Ground, State};
 use seen::wrong;
 use work::{Trial, Work};
 
@@ -172,13 +172,7 @@ fn race(
     let is_once = work.target == Target::Fresh || rival == Rival::Iozone;
     let length_bytes = if is_once { size.once_bytes } else { size.file_bytes };
     let trial = Trial { length_bytes, runtime_ns: size.runtime_ns };
-    let file = Source {
-        path: ground.corpora().join(FILE_NAME),
-        files: 0,
-        file_bytes: size.file_bytes,
-        seed: ground.seed,
-        cancel: ground.cancel,
-    };
+    let file = ground.source(FILE_NAME, 0, size.file_bytes);
     let path = match work.target {
         Target::Written => file.path.clone(),
         Target::Fresh => ground.targets(),
@@ -231,7 +225,7 @@ impl Workload for DiskWorkload {
         let targets = &self.targets;
         fs::create_dir_all(targets).map_err(flatout_io::Error::system("create", targets))?;
         if self.work == fio::COLD {
-            return self.file.prepare(Cache::Cold);
+            return self.file.prepare(State::Cold);
         }
         // Around the page cache, or warmed by each program itself.
         self.file.make()?;

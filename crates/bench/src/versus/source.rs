@@ -15,30 +15,12 @@ use super::fact;
 use crate::corpus::Tally;
 use crate::error::Error;
 use crate::file_trial;
-use crate::versus::state;
+use crate::versus::{State, state};
 
 /// Bytes written and compared at a time.
 const CHUNK_BYTES: usize = 1 << 20;
 /// Files per folder where there are many.
 const FILES_PER_FOLDER: u64 = 100;
-
-/// The state of the page cache before a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Cache {
-    /// All is there.
-    Hot,
-    /// Nothing is there.
-    Cold,
-}
-
-impl Cache {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Hot => "hot",
-            Self::Cold => "cold",
-        }
-    }
-}
 
 /// One file, or many of one length.
 #[derive(Debug, Clone)]
@@ -149,29 +131,29 @@ impl Source {
     /// Makes the files, brings them into the state, and proves it.
     ///
     /// Errors: those of the filesystem; the state is not there although everything was done.
-    pub(super) fn prepare(&self, cache: Cache) -> Result<Facts, Error> {
+    pub(super) fn prepare(&self, state: State) -> Result<Facts, Error> {
         self.make()?;
+        let is_hot = state != State::Cold;
         // What earlier runs wrote would be written back while the next one is timed.
         state::settle(&self.path)?;
         let (mut cached, mut is_proved) = (0_u64, true);
         for path in self.paths() {
             let file = File::open(&path).map_err(IoError::system("open", &path))?;
             let length = self.file_bytes;
-            let state = match cache {
-                Cache::Hot => {
-                    let warmed = file_trial::page_cache::warm(file.as_fd(), length, self.cancel);
-                    warmed.map_err(IoError::system("read", &path))?;
-                    page_cache::state(file.as_fd(), 0, length)
-                }
-                Cache::Cold => page_cache::evict(file.as_fd(), 0, length),
+            let found = if is_hot {
+                let warmed = file_trial::page_cache::warm(file.as_fd(), length, self.cancel);
+                warmed.map_err(IoError::system("read", &path))?;
+                page_cache::state(file.as_fd(), 0, length)
+            } else {
+                page_cache::evict(file.as_fd(), 0, length)
             };
-            match state {
+            match found {
                 // Whole pages are counted.
                 Ok(state) => cached = cached.saturating_add(state.cached_bytes.min(length)),
                 Err(_) => is_proved = false,
             }
         }
-        let wanted = if cache == Cache::Hot { self.bytes() } else { 0 };
+        let wanted = if is_hot { self.bytes() } else { 0 };
         if is_proved && cached != wanted {
             return Err(Error::NoRoom(format!(
                 "{cached} of {} bytes of {:?} are in the page cache, which should hold {wanted}",
@@ -181,7 +163,7 @@ impl Source {
         }
         let mut facts = Facts::default().with(fact::CACHE_STATE_PROVED, is_proved);
         let cached_bytes = is_proved.then_some(cached);
-        facts.set_known(fact::cached_bytes_before(cache == Cache::Hot), cached_bytes);
+        facts.set_known(fact::cached_bytes_before(is_hot), cached_bytes);
         Ok(facts)
     }
 }
@@ -288,7 +270,7 @@ mod tests {
         let source = source(folder.path().join("many"), 3);
         source.make().unwrap();
         fs::write(folder.path().join("other"), vec![1; 1 << 20]).unwrap();
-        source.prepare(Cache::Hot).unwrap();
+        source.prepare(State::Hot).unwrap();
         if let Ok(state) = page_cache::state(other.as_fd(), 0, 1 << 20) {
             assert_eq!(state.dirty_bytes.unwrap_or(0), 0);
         }
