@@ -2,12 +2,13 @@
 
 use std::ffi::OsStr;
 
+use flatout_bench::Error;
 use flatout_io::escape;
 use flatout_measure::clock::{Clock, SystemClock};
 use flatout_measure::environment;
 use flatout_measure::record::{Chart, End, Outcome, Record, SCHEMA, Start, Status};
 use flatout_measure::verdict;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// Everything is done.
 pub const DONE: i32 = 0;
@@ -92,6 +93,12 @@ impl Draft {
         self.exit_code = self.exit_code.max(code);
     }
 
+    /// Notes why something was not done.
+    pub fn refuse(&mut self, error: &Error) {
+        let code = if matches!(error, Error::Usage(_)) { WRONG_USE } else { FAILED };
+        self.fail(code, error.to_string());
+    }
+
     /// What was known at the beginning, for a document whose rows are not kept.
     pub fn start(&self) -> &Start {
         &self.start
@@ -139,10 +146,44 @@ impl Draft {
     }
 }
 
+/// Errors that a document lists, up to a limit: there may be millions.
+#[derive(Debug, Default)]
+pub struct Errors {
+    first: Vec<String>,
+    more: u64,
+}
+
+/// So many are kept.
+const MAX_ERRORS: usize = 100;
+
+impl Errors {
+    /// Takes one in.
+    pub fn keep(&mut self, text: String) {
+        if self.first.len() < MAX_ERRORS {
+            self.first.push(text);
+        } else {
+            self.more += 1;
+        }
+    }
+
+    /// The list, and how many it leaves out.
+    pub fn into_list(mut self) -> Vec<String> {
+        if self.more > 0 {
+            self.first.push(format!("and {} more", self.more));
+        }
+        self.first
+    }
+}
+
+/// Members of an object.
+pub fn members<const N: usize>(pairs: [(&str, Value); N]) -> Map<String, Value> {
+    pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
 /// A command that could not begin.
-pub fn failed(text: String) -> Conclusion {
+pub fn ended(code: i32, text: String) -> Conclusion {
     let mut draft = Draft::begin(0);
-    draft.fail(FAILED, text);
+    draft.fail(code, text);
     draft.conclude(View::Summary)
 }
 

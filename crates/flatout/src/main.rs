@@ -10,6 +10,7 @@ mod arguments;
 mod command;
 mod conclusion;
 mod output;
+mod own_file;
 mod profile;
 mod progress;
 mod watchdog;
@@ -65,7 +66,7 @@ fn run() -> ExitCode {
         return code;
     }
     if let Err(error) = output::check(command.output(), &command.files()) {
-        return output::conclude(conclusion::failed(error), &command.shown());
+        return output::conclude(conclusion::ended(conclusion::FAILED, error), &command.shown());
     }
     let conclusion: Conclusion = match command {
         Recorded::Read(read) => command::read::run(read, cancel),

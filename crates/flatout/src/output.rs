@@ -152,6 +152,15 @@ fn keep(conclusion: &Conclusion, identity: Identity) -> Result<(), String> {
     Ok(())
 }
 
+/// Says why a command cannot begin, and returns the exit code; who asked for JSON gets a document.
+pub fn cannot_begin(code: i32, error: String, wants_json: bool) -> ExitCode {
+    if !wants_json {
+        complain(&error);
+        return exit(code);
+    }
+    conclude(conclusion::ended(code, error), &Output::json(None))
+}
+
 /// Shows why a command line is refused (or its help) and returns the exit code.
 pub fn refuse(refusal: &Refusal) -> ExitCode {
     if !refusal.error.use_stderr() {

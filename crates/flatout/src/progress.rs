@@ -2,17 +2,31 @@
 
 use std::time::{Duration, Instant};
 
+use flatout_measure::case::Plan;
+use flatout_measure::clock::SystemClock;
+use flatout_measure::guard::SystemWitness;
 use flatout_measure::progress::Event;
+use flatout_measure::sampler::Sampler;
 use flatout_report::text;
+use flatout_sys::cancel::CancelToken;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::watchdog::Watchdog;
 
-/// Ticks of the bar from empty to full.
+/// Ticks of a bar from empty to full.
 const TICKS: u64 = 1000;
-/// Where the bar stops while something is still measured.
-const LAST_TICK: f64 = 990.0;
+/// Where a bar stops while something is still to be done.
+pub const LAST_TICK: f64 = 990.0;
 const SECOND_NS: u64 = 1_000_000_000;
+
+/// A bar on standard error.
+pub fn bar(template: &str) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(TICKS), ProgressDrawTarget::stderr());
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style.progress_chars("█▌░"));
+    }
+    bar
+}
 
 /// A progress bar over all areas; nothing at all where standard error is no terminal.
 pub struct Progress {
@@ -28,21 +42,16 @@ pub struct Progress {
 impl Progress {
     /// A bar on standard error for areas that take `expected_ns` together, and a watchdog over them.
     pub fn begin(expected_ns: u64) -> Self {
-        let bar = ProgressBar::with_draw_target(Some(TICKS), ProgressDrawTarget::stderr());
-        if let Ok(style) = ProgressStyle::with_template("{bar:20} {percent:>3} %  {wide_msg}") {
-            bar.set_style(style.progress_chars("█▌░"));
+        Self {
+            bar: bar("{bar:20} {percent:>3} %  {wide_msg}"),
+            begun: Instant::now(),
+            later_ns: expected_ns,
+            ticks: 0,
+            watchdog: Watchdog::over(Duration::from_nanos(expected_ns)),
         }
-        let watchdog = Watchdog::over(Duration::from_nanos(expected_ns));
-        Self { bar, begun: Instant::now(), later_ns: expected_ns, ticks: 0, watchdog }
     }
 
-    /// An area begins that takes `expected_ns`.
-    pub fn area(&mut self, expected_ns: u64) {
-        self.later_ns = self.later_ns.saturating_sub(expected_ns);
-    }
-
-    /// Shows an event.
-    pub fn show(&mut self, event: &Event) {
+    fn show(&mut self, event: &Event) {
         match event {
             Event::Preparing { what, .. } => {
                 self.watchdog.beat(what);
@@ -62,6 +71,25 @@ impl Progress {
                 self.bar.set_position(self.ticks);
             }
         }
+    }
+
+    /// Measures an area that takes `expected_ns`, and shows how far it is.
+    pub fn measure<T>(
+        &mut self,
+        expected_ns: u64,
+        plan: Plan,
+        cancel: CancelToken,
+        work: impl FnOnce(&mut Sampler<'_>) -> T,
+    ) -> T {
+        self.later_ns = self.later_ns.saturating_sub(expected_ns);
+        let mut witness = SystemWitness::new();
+        work(&mut Sampler {
+            plan,
+            clock: &SystemClock,
+            witness: &mut witness,
+            events: &mut |event| self.show(&event),
+            cancelled: &|| cancel.is_cancelled(),
+        })
     }
 
     /// Takes the bar away.

@@ -3,16 +3,15 @@
 mod job;
 
 use flatout_bench::{Error, Found, roofline};
+use flatout_measure::case::Plan;
 use flatout_measure::clock::{Clock, SystemClock};
-use flatout_measure::guard::SystemWitness;
 use flatout_measure::record::{Outcome, Status};
-use flatout_measure::sampler::Sampler;
 use flatout_measure::warning;
 use flatout_report::Format;
 use flatout_sys::cancel::CancelToken;
 
 use crate::arguments::bench::Bench as Arguments;
-use crate::conclusion::{Conclusion, Draft, FAILED, INTERRUPTED, Keep, View, WRONG_USE};
+use crate::conclusion::{Conclusion, Draft, FAILED, INTERRUPTED, Keep, View};
 use crate::output;
 use crate::progress::Progress;
 
@@ -35,30 +34,23 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
         match job::jobs(arguments, seed, cancel).and_then(|jobs| announce(jobs, arguments)) {
             Ok(jobs) => jobs,
             Err(error) => {
-                fail(&mut draft, error);
+                fail(&mut draft, &error);
                 return draft.conclude(View::Summary);
             }
         };
     let mut progress =
         Progress::begin(jobs.iter().fold(0, |sum, job| job.budget_ns.saturating_add(sum)));
-    let mut witness = SystemWitness::new();
     let mut roofline = Vec::new();
     for job in &mut jobs {
-        progress.area(job.budget_ns);
-        let mut events = |event| progress.show(&event);
-        let mut sampler = Sampler {
-            plan: job::plan(arguments, seed),
-            clock: &SystemClock,
-            witness: &mut witness,
-            events: &mut events,
-            cancelled: &|| cancel.is_cancelled(),
-        };
-        match job.measure(&mut sampler) {
+        let plan = Plan { budget_ns: job.budget_ns, ..job::plan(arguments, seed) };
+        let found =
+            progress.measure(job.budget_ns, plan, cancel, |sampler| job.area.measure(sampler));
+        match found {
             Ok(mut found) => {
                 roofline.append(&mut found.roofline);
                 add(&mut draft, found);
             }
-            Err(error) => fail(&mut draft, error),
+            Err(error) => fail(&mut draft, &error),
         }
         if cancel.is_cancelled() {
             draft.fail(INTERRUPTED, "interrupted: rows without enough trials say so".to_owned());
@@ -105,8 +97,8 @@ fn add(draft: &mut Draft, found: Found) {
 }
 
 /// Notes why an area was not measured; a reason with a code has a row to carry it.
-fn fail(draft: &mut Draft, error: Error) {
-    if let Error::Doubt(warning) = &error {
+fn fail(draft: &mut Draft, error: &Error) {
+    if let Error::Doubt(warning) = error {
         draft.add(Outcome {
             id: "disk/refused".to_owned(),
             status: Status::Failed,
@@ -114,8 +106,7 @@ fn fail(draft: &mut Draft, error: Error) {
             ..Outcome::default()
         });
     }
-    let code = if matches!(error, Error::Usage(_)) { WRONG_USE } else { FAILED };
-    draft.fail(code, error.to_string());
+    draft.refuse(error);
 }
 
 /// Says beforehand what will be written and how long it takes.

@@ -30,7 +30,6 @@ use flatout_tree::copy::options::CopyOptions;
 use flatout_tree::copy::{Copy, Ended, Operand};
 
 use crate::arguments::copy::{Copy as Arguments, CopyFormat};
-use crate::arguments::shared::Output;
 use crate::output::place::{Place, identity};
 use crate::{conclusion, output, profile};
 use account::Account;
@@ -45,7 +44,10 @@ use witness::Witness;
 pub fn run(arguments: &Arguments, cancel: CancelToken) -> ExitCode {
     let Own { output, log } = match prepare(arguments) {
         Ok(own) => own,
-        Err(error) => return refuse(arguments, error),
+        Err(error) => {
+            let wants_json = arguments.figures() == Some(CopyFormat::Json);
+            return output::cannot_begin(conclusion::FAILED, error, wants_json);
+        }
     };
     let document = arguments.figures().map(Document::begin);
     let begun_ns = monotonic_ns();
@@ -141,16 +143,6 @@ fn begin(place: &Place, kept: &Kept<'_>) -> Result<Log, String> {
         }
         None => Ok(Log::new(place.path(), file)),
     }
-}
-
-/// Nothing can be copied here, or results cannot be written where they are wanted.
-fn refuse(arguments: &Arguments, error: String) -> ExitCode {
-    if arguments.figures() == Some(CopyFormat::Json) {
-        let shown = Output::json(None);
-        return output::conclude(conclusion::failed(error), &shown);
-    }
-    output::complain(&error);
-    output::exit(conclusion::FAILED)
 }
 
 /// Finds out what goes where, and says what does not.

@@ -11,7 +11,7 @@ use flatout_report::document::{self, DocumentError};
 use flatout_report::{Format, csv, fio_json, text};
 
 use crate::arguments::report::Report;
-use crate::conclusion::{self, Draft, View};
+use crate::conclusion::{self, View};
 use crate::output;
 
 /// Why there is no result: exit code and what is said.
@@ -23,20 +23,10 @@ pub fn run(arguments: &Report) -> ExitCode {
     let done = shown.and_then(|records| deliver(&records, arguments));
     match done {
         Ok(()) => output::exit(conclusion::DONE),
-        Err((code, error)) => refuse(arguments, code, error),
+        Err((code, error)) => {
+            output::cannot_begin(code, error, arguments.output.format == Format::Json)
+        }
     }
-}
-
-/// Says why there is no result; who asked for JSON gets a document.
-fn refuse(arguments: &Report, code: i32, error: String) -> ExitCode {
-    if arguments.output.format != Format::Json {
-        output::complain(&error);
-        return output::exit(code);
-    }
-    let mut draft = Draft::begin(0);
-    draft.fail(code, error);
-    let shown = arguments.output.shown();
-    output::conclude(draft.conclude(View::Summary), &shown)
 }
 
 /// Refuses what can be seen without reading.

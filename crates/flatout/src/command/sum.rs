@@ -29,7 +29,10 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> ExitCode {
     let checked = output::check(&place, &arguments.files);
     let stream = match checked.and_then(|()| Stream::open(arguments.output.as_deref())) {
         Ok(stream) => stream,
-        Err(error) => return refuse(arguments, error),
+        Err(error) => {
+            let wants_json = arguments.format == SumFormat::Json;
+            return output::cannot_begin(conclusion::FAILED, error, wants_json);
+        }
     };
     let mut session = Session::begin(arguments, cancel, stream);
     if arguments.check {
@@ -39,16 +42,6 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> ExitCode {
         read(&mut session, items);
     }
     output::exit(session.end())
-}
-
-/// The results cannot be written where they are wanted.
-fn refuse(arguments: &Arguments, error: String) -> ExitCode {
-    if arguments.format == SumFormat::Json {
-        let shown = Output::json(None);
-        return output::conclude(conclusion::failed(error), &shown);
-    }
-    output::complain(&error);
-    output::exit(conclusion::FAILED)
 }
 
 /// Writes the digests of all that is yielded.

@@ -4,15 +4,13 @@ use flatout_bench::tune::{self, Options, Tuned};
 use flatout_bench::{Error, Extent};
 use flatout_measure::case::Plan;
 use flatout_measure::clock::{Clock, SystemClock};
-use flatout_measure::guard::SystemWitness;
 use flatout_measure::record::Status;
-use flatout_measure::sampler::Sampler;
 use flatout_measure::warning;
 use flatout_report::quantity;
 use flatout_sys::cancel::CancelToken;
 
 use crate::arguments::tune::Tune as Arguments;
-use crate::conclusion::{Conclusion, Draft, FAILED, INTERRUPTED, View, WRONG_USE};
+use crate::conclusion::{Conclusion, Draft, FAILED, INTERRUPTED, View};
 use crate::progress::Progress;
 use crate::{output, profile};
 
@@ -33,25 +31,18 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
     };
     let measured = begin(arguments, &options).and_then(|plan| {
         let mut progress = Progress::begin(plan.budget_ns);
-        progress.area(plan.budget_ns);
-        let mut events = |event| progress.show(&event);
-        let mut sampler = Sampler {
-            plan: plan.clone(),
-            clock: &SystemClock,
-            witness: &mut SystemWitness::new(),
-            events: &mut events,
-            cancelled: &|| cancel.is_cancelled(),
-        };
-        let tuned = tune::run(&options, &mut sampler);
+        let tuned =
+            progress.measure(plan.budget_ns, plan, cancel, |sampler| tune::run(&options, sampler));
         progress.end();
         tuned
     });
     match measured {
         Ok(tuned) => conclude(arguments, tuned, draft, cancel),
         Err(error) => {
-            let code = if matches!(error, Error::Usage(_)) { WRONG_USE } else { FAILED };
-            let code = if cancel.is_cancelled() { INTERRUPTED } else { code };
-            draft.fail(code, error.to_string());
+            match cancel.is_cancelled() {
+                true => draft.fail(INTERRUPTED, error.to_string()),
+                false => draft.refuse(&error),
+            }
             draft.conclude(View::Summary)
         }
     }

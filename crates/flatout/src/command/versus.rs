@@ -11,15 +11,13 @@ use flatout_bench::versus::run::SystemRunner;
 use flatout_bench::versus::{self, Extent, Ground, Trees, finish};
 use flatout_measure::case::Plan;
 use flatout_measure::clock::{Clock, SystemClock};
-use flatout_measure::guard::SystemWitness;
 use flatout_measure::record::{Outcome, Status};
-use flatout_measure::sampler::Sampler;
 use flatout_measure::warning;
 use flatout_report::quantity;
 use flatout_sys::cancel::CancelToken;
 
 use crate::arguments::versus::Versus as Arguments;
-use crate::conclusion::{Conclusion, DONE, Draft, FAILED, INTERRUPTED, View, WRONG_USE};
+use crate::conclusion::{Conclusion, DONE, Draft, FAILED, INTERRUPTED, View};
 use crate::output;
 use crate::progress::Progress;
 
@@ -59,8 +57,7 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
     let Prepared { field, ground, races, place } = match prepared {
         Ok(prepared) => prepared,
         Err(error) => {
-            let code = if matches!(error, Error::Usage(_)) { WRONG_USE } else { FAILED };
-            draft.fail(code, error.to_string());
+            draft.refuse(&error);
             return draft.conclude(View::Summary);
         }
     };
@@ -185,23 +182,16 @@ fn race_all(arguments: &Arguments, ground: &Ground, mut races: Vec<Race<'static>
     let budget_ns = budget_ns(arguments, &races);
     let begun_ns = SystemClock.now_ns();
     let mut progress = Progress::begin(budget_ns);
-    let mut witness = SystemWitness::new();
     let mut runner = SystemRunner { cancel: ground.cancel };
     let mut rows = Vec::new();
     while !races.is_empty() && !ground.cancel.is_cancelled() {
         let passed_ns = SystemClock.now_ns().saturating_sub(begun_ns);
         let share_ns = versus::share_ns(&races, budget_ns.saturating_sub(passed_ns));
         let plan = plan(arguments, share_ns, ground.seed.wrapping_add(races.len() as u64));
-        progress.area(share_ns);
-        let mut events = |event| progress.show(&event);
-        let mut sampler = Sampler {
-            plan: plan.clone(),
-            clock: &SystemClock,
-            witness: &mut witness,
-            events: &mut events,
-            cancelled: &|| ground.cancel.is_cancelled(),
-        };
-        rows.extend(race::run(races.remove(0), &mut runner, &mut sampler));
+        let race = races.remove(0);
+        rows.extend(progress.measure(share_ns, plan, ground.cancel, |sampler| {
+            race::run(race, &mut runner, sampler)
+        }));
     }
     progress.end();
     rows

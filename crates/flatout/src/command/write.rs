@@ -1,19 +1,17 @@
 //! `flatout write`: one row, with a figure to cache and a durable one.
 
-use flatout_bench::Error;
 use flatout_bench::write::Writer;
 use flatout_sys::cancel::CancelToken;
 
 use crate::arguments::write::Write;
-use crate::conclusion::{Conclusion, Draft, FAILED, INTERRUPTED, View, WRONG_USE};
+use crate::conclusion::{Conclusion, Draft, FAILED, INTERRUPTED, View};
 
 /// Writes the file. One that was made and could not be completed is removed again.
 pub fn run(arguments: &Write, cancel: CancelToken) -> Conclusion {
     let mut draft = Draft::begin(arguments.seed);
     match Writer::open(arguments.job(cancel)) {
         Ok(writer) => write(writer, &mut draft),
-        Err(error @ Error::Usage(_)) => draft.fail(WRONG_USE, error.to_string()),
-        Err(error) => draft.fail(FAILED, error.to_string()),
+        Err(error) => draft.refuse(&error),
     }
     draft.conclude(View::Summary)
 }

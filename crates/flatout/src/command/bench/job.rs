@@ -1,9 +1,8 @@
 //! The areas that were asked for, planned, and ready to be measured in their share of the time.
 
 use clap::ValueEnum;
-use flatout_bench::{Area, Error, Estimate, Extent, Found, Pace, Run};
+use flatout_bench::{Area, Error, Estimate, Extent, Pace, Run};
 use flatout_measure::case::Plan;
-use flatout_measure::sampler::Sampler;
 use flatout_sys::cancel::CancelToken;
 
 use crate::arguments::bench::{Bench as Arguments, Name};
@@ -19,7 +18,7 @@ pub(super) struct Job {
     pub(super) estimate: Estimate,
     /// Time that its trials get.
     pub(super) budget_ns: u64,
-    area: Box<dyn Area>,
+    pub(super) area: Box<dyn Area>,
 }
 
 /// The areas asked for, or all of them in short.
@@ -89,13 +88,4 @@ fn least_trials(pace: Pace) -> u32 {
 pub(super) fn plan(arguments: &Arguments, seed: u64) -> Plan {
     let pace = if arguments.quick { Pace::Quick } else { Pace::Usual };
     Plan { min_trials: least_trials(pace), seed, ..Plan::default() }
-}
-
-impl Job {
-    /// Measures the area.
-    ///
-    /// Errors: its files cannot be made. What goes wrong with a row is the row's.
-    pub(super) fn measure(&mut self, sampler: &mut Sampler<'_>) -> Result<Found, Error> {
-        self.area.measure(&mut sampler.within(self.budget_ns))
-    }
 }

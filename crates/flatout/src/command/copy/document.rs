@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::account::Account;
 use super::limit::Share;
 use crate::arguments::copy::CopyFormat;
-use crate::conclusion::{Draft, View};
+use crate::conclusion::{Draft, View, members};
 use crate::output::{self, place::Place};
 
 /// Nothing here is random.
@@ -66,7 +66,7 @@ fn row(account: &Account) -> Outcome {
         samples: rate.into_iter().collect(),
         ..Outcome::default()
     };
-    outcome.audit = facts([
+    outcome.audit = members([
         ("files", totals.files.into()),
         ("directories", totals.directories.into()),
         ("others", totals.others.into()),
@@ -113,8 +113,4 @@ fn by_method(
     let figures = account.methods().map(figure);
     let figures: Map<_, _> = figures.map(|(name, count)| (name.to_owned(), count.into())).collect();
     if figures.is_empty() { Value::Null } else { Value::Object(figures) }
-}
-
-fn facts<const N: usize>(pairs: [(&str, Value); N]) -> Map<String, Value> {
-    pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }

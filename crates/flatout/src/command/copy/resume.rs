@@ -5,7 +5,6 @@
 //! command and the current directory; what it proves rests on neither.
 
 use std::env;
-use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
@@ -14,6 +13,7 @@ use flatout_tree::copy::evidence::{Evidence, Noting};
 use flatout_tree::copy::options::{CopyOptions, Unchanged, When};
 
 use crate::arguments::copy::Copy as Arguments;
+use crate::own_file;
 
 const NAMED: &str = "FLATOUT_RESUME";
 /// The part of the memory for what is known of earlier runs.
@@ -43,18 +43,8 @@ pub fn evidence(arguments: &Arguments, options: &CopyOptions) -> Evidence {
 pub fn place(arguments: &Arguments) -> Option<PathBuf> {
     match arguments.resume {
         Some(When::Never) => None,
-        _ => directory(|name| env::var_os(name)),
+        _ => own_file::place(own_file::STATE, [NAMED, "copies"], |name| env::var_os(name)),
     }
-}
-
-fn directory(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
-    if let Some(named) = variable(NAMED) {
-        return (!named.is_empty()).then(|| PathBuf::from(named));
-    }
-    // A relative path is to be ignored, says the XDG specification.
-    let absolute = |name| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let home = || absolute("HOME").map(|home| home.join(".local/state"));
-    Some(absolute("XDG_STATE_HOME").or_else(home)?.join("flatout/copies"))
 }
 
 /// A name for the operands, as they were given here. `-T` is none of them: who goes on with a new
@@ -69,26 +59,4 @@ fn name(arguments: &Arguments) -> String {
     let operands = arguments.target_directory.iter().chain(&arguments.paths);
     operands.for_each(|path| word(path.as_os_str().as_bytes()));
     hasher.finish().to_string()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_directory_is_the_one_that_is_named_or_that_of_the_user() {
-        let at = |set: &[(&str, &str)]| {
-            directory(|name| {
-                let found = set.iter().find(|(known, _)| *known == name);
-                found.map(|(_, value)| OsString::from(value))
-            })
-        };
-        assert_eq!(at(&[]), None);
-        assert_eq!(at(&[("HOME", "/home/x"), (NAMED, "")]), None);
-        assert_eq!(at(&[("HOME", "/home/x"), (NAMED, "here")]), Some("here".into()));
-        let home = at(&[("HOME", "/home/x"), ("XDG_STATE_HOME", "relative")]);
-        assert_eq!(home, Some("/home/x/.local/state/flatout/copies".into()));
-        let state = at(&[("HOME", "/home/x"), ("XDG_STATE_HOME", "/state")]);
-        assert_eq!(state, Some("/state/flatout/copies".into()));
-    }
 }

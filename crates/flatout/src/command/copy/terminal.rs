@@ -8,16 +8,13 @@ use std::time::{Duration, Instant};
 
 use flatout_report::text;
 use flatout_tree::copy::Copy;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 
 use super::account::unwritten_bytes;
 use super::pace::{Moment, Pace};
 use super::survey::Survey;
+use crate::progress::{LAST_TICK, bar};
 
-/// Ticks of the bar from empty to full.
-const TICKS: u64 = 1000;
-/// Where the bar stops while something is still copied.
-const LAST_TICK: f64 = 990.0;
 /// Time between two looks.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
@@ -33,11 +30,7 @@ impl Terminal {
         if !std::io::stderr().is_terminal() {
             return None;
         }
-        let bar = ProgressBar::with_draw_target(Some(TICKS), ProgressDrawTarget::stderr());
-        if let Ok(style) = ProgressStyle::with_template("{bar:10} {percent:>3} %  {wide_msg}") {
-            bar.set_style(style.progress_chars("█▌░"));
-        }
-        Some(Self { bar, begun: Instant::now() })
+        Some(Self { bar: bar("{bar:10} {percent:>3} %  {wide_msg}"), begun: Instant::now() })
     }
 
     /// Writes something else between two drawings.

@@ -11,11 +11,8 @@ use serde_json::json;
 use super::log::Log;
 use super::terminal::Terminal;
 use crate::arguments::copy::method_name;
-use crate::conclusion::FAILED;
+use crate::conclusion::{Errors, FAILED};
 use crate::output;
-
-/// Errors that are kept for the document; all of them are said, and logged.
-const MAX_ERRORS: usize = 100;
 
 /// What was said so far.
 pub struct Witness<'a> {
@@ -26,8 +23,8 @@ pub struct Witness<'a> {
 
 #[derive(Default)]
 struct Said {
-    errors: Vec<String>,
-    more_errors: u64,
+    /// Those that are kept for the document; all of them are said, and logged.
+    errors: Errors,
     objections: u64,
 }
 
@@ -65,12 +62,7 @@ impl<'a> Witness<'a> {
 
     /// Keeps an error for the document.
     fn keep(&self, text: String) {
-        let mut said = self.said();
-        if said.errors.len() < MAX_ERRORS {
-            said.errors.push(text);
-        } else {
-            said.more_errors += 1;
-        }
+        self.said().errors.keep(text);
     }
 
     /// Says something that is no failure.
@@ -95,11 +87,8 @@ impl<'a> Witness<'a> {
             output::complain(&error);
             *code = (*code).max(FAILED);
         }
-        let mut said = self.said.into_inner().unwrap_or_else(PoisonError::into_inner);
-        if said.more_errors > 0 {
-            said.errors.push(format!("and {} more", said.more_errors));
-        }
-        said.errors
+        let said = self.said.into_inner().unwrap_or_else(PoisonError::into_inner);
+        said.errors.into_list()
     }
 }
 

@@ -8,14 +8,12 @@ use flatout_measure::record::{Outcome, Status};
 use flatout_measure::warning::{self, Warning};
 use flatout_report::json;
 use flatout_tree::sum::{Failure, Found};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::account::Account;
 use crate::arguments::sum::Sum;
-use crate::conclusion::{Draft, INTERRUPTED, View};
+use crate::conclusion::{Draft, Errors, INTERRUPTED, View, members};
 
-/// Errors that the end of a document lists; the rows have them all.
-const MAX_ERRORS: usize = 100;
 /// Nothing here is random.
 const SEED: u64 = 1;
 
@@ -23,7 +21,8 @@ const SEED: u64 = 1;
 pub struct Document {
     draft: Draft,
     rows: u64,
-    more_errors: u64,
+    /// Those that the end lists; the rows have them all.
+    errors: Errors,
     /// The algorithm that is asked for; a check finds out for each file.
     algorithm: Option<Algorithm>,
 }
@@ -46,16 +45,12 @@ impl Document {
         let start = json::streamed_start(draft.start());
         let default = (!arguments.check).then_some(Algorithm::Blake3);
         let algorithm = arguments.digest.or(default);
-        (Self { draft, rows: 0, more_errors: 0, algorithm }, start)
+        (Self { draft, rows: 0, errors: Errors::default(), algorithm }, start)
     }
 
     /// Notes an error.
     pub fn fail(&mut self, text: String) {
-        if self.draft.errors.len() < MAX_ERRORS {
-            self.draft.errors.push(text);
-        } else {
-            self.more_errors += 1;
-        }
+        self.errors.keep(text);
     }
 
     fn write(&mut self, outcome: &Outcome) -> String {
@@ -72,7 +67,7 @@ impl Document {
         match verdict {
             Verdict::Found(found) | Verdict::Differs(found) => {
                 algorithm = Some(found.digest.algorithm());
-                outcome.audit = facts([
+                outcome.audit = members([
                     ("digest", found.digest.to_string().into()),
                     ("bytes", found.length_bytes.into()),
                     ("elapsed_ns", found.elapsed_ns.into()),
@@ -85,7 +80,7 @@ impl Document {
             outcome.status = Status::Failed;
         }
         let digest = algorithm.map_or(Value::Null, |algorithm| algorithm.name().into());
-        outcome.parameters = facts([("file", escape(shown).into()), ("digest", digest)]);
+        outcome.parameters = members([("file", escape(shown).into()), ("digest", digest)]);
         self.write(&outcome)
     }
 
@@ -101,8 +96,8 @@ impl Document {
             ..Outcome::default()
         };
         let digest = self.algorithm.map_or(Value::Null, |algorithm| algorithm.name().into());
-        outcome.parameters = facts([("digest", digest)]);
-        outcome.audit = facts([
+        outcome.parameters = members([("digest", digest)]);
+        outcome.audit = members([
             ("files", account.files.into()),
             ("failed", account.failed.into()),
             ("matched", account.matched.into()),
@@ -122,9 +117,7 @@ impl Document {
             outcome.warnings.push(Warning::new(warning::INTERRUPTED, text));
         }
         let row = self.write(&outcome);
-        if self.more_errors > 0 {
-            self.draft.errors.push(format!("and {} more", self.more_errors));
-        }
+        self.draft.errors = self.errors.into_list();
         let mut end = self.draft.conclude(View::Summary).record.end;
         end.exit_code = exit_code;
         format!("{row}{}", json::streamed_end(&end))
@@ -147,8 +140,4 @@ fn warning_of(shown: &OsStr, verdict: Verdict<'_>) -> Option<Warning> {
             Some(Warning::new(code, failure.to_string()))
         }
     }
-}
-
-fn facts<const N: usize>(pairs: [(&str, Value); N]) -> Map<String, Value> {
-    pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }

@@ -1,0 +1,153 @@
+//! A file in which the program keeps what it learned: where it lies, how it is read, and how it is
+//! replaced as a whole.
+//!
+//! A variable names it; an empty one says that there is none. Else it lies in the directory of the
+//! user that the XDG specification names.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use crate::output;
+
+/// Where files of one kind lie.
+#[derive(Debug, Clone, Copy)]
+pub struct Home {
+    /// The variable of the XDG specification.
+    pub variable: &'static str,
+    /// What it is without that variable, below the user's home.
+    pub below: &'static str,
+}
+
+/// Settings.
+pub const CONFIG: Home = Home { variable: "XDG_CONFIG_HOME", below: ".config" };
+/// What can be found out again.
+pub const STATE: Home = Home { variable: "XDG_STATE_HOME", below: ".local/state" };
+
+/// One of these files.
+#[derive(Debug, Clone, Copy)]
+pub struct OwnFile {
+    /// What messages call it.
+    pub noun: &'static str,
+    /// The variable that names it.
+    pub named: &'static str,
+    /// Its name otherwise, below the directory.
+    pub file: &'static str,
+    /// What is longer is something else.
+    pub most_bytes: u64,
+    /// What to do where there is no place for it.
+    pub otherwise: &'static str,
+}
+
+/// Why a file cannot be used.
+pub struct Unusable {
+    pub text: String,
+    /// This user may not read it.
+    pub is_private: bool,
+}
+
+/// The place that the variable `named` names, none if that is empty, else `file` below a directory.
+pub fn place(
+    home: Home,
+    [named, file]: [&str; 2],
+    variable: impl Fn(&str) -> Option<OsString>,
+) -> Option<PathBuf> {
+    if let Some(named) = variable(named) {
+        return (!named.is_empty()).then(|| PathBuf::from(named));
+    }
+    // A relative path is to be ignored, says the XDG specification.
+    let absolute = |name| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let usual = || absolute("HOME").map(|user| user.join(home.below));
+    Some(absolute(home.variable).or_else(usual)?.join("flatout").join(file))
+}
+
+impl OwnFile {
+    fn path(&self) -> Option<PathBuf> {
+        place(CONFIG, [self.named, self.file], |name| std::env::var_os(name))
+    }
+
+    /// What it holds as `parse` reads it; `None` where there is none yet, or no place for one.
+    ///
+    /// Cost: an open that mostly fails.
+    pub fn read<T>(
+        &self,
+        parse: impl FnOnce(&str) -> Result<T, String>,
+    ) -> Option<Result<T, Unusable>> {
+        let path = self.path()?;
+        let fail = |cause: String| Unusable {
+            text: format!("cannot use the {} {path:?}: {cause}", self.noun),
+            is_private: false,
+        };
+        let mut text = String::new();
+        let read = File::open(&path)
+            .and_then(|file| file.take(self.most_bytes + 1).read_to_string(&mut text));
+        match read {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => {
+                let is_private = error.kind() == io::ErrorKind::PermissionDenied;
+                Some(Err(Unusable { is_private, ..fail(error.to_string()) }))
+            }
+            Ok(length) if length as u64 > self.most_bytes => {
+                Some(Err(fail(format!("it has more than {} bytes", self.most_bytes))))
+            }
+            Ok(_) => Some(parse(&text).map_err(fail)),
+        }
+    }
+
+    /// Refuses to go without a place, or with one that cannot be written to. Returns it.
+    pub fn check(&self) -> Result<PathBuf, String> {
+        let path = self.path().ok_or_else(|| {
+            format!(
+                "there is no place for the {}: none of {}, XDG_CONFIG_HOME and HOME names one{}",
+                self.noun, self.named, self.otherwise
+            )
+        })?;
+        if let Some(directory) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+            fs::create_dir_all(directory)
+                .map_err(|error| format!("cannot make the directory {directory:?}: {error}"))?;
+        }
+        output::check_place(&path)?;
+        Ok(path)
+    }
+
+    /// Puts something in the place of what it held. Returns where it lies.
+    pub fn save(&self, content: &impl Serialize) -> Result<PathBuf, String> {
+        let path = self.check()?;
+        // A link to where somebody keeps it stays one.
+        let path = path.canonicalize().unwrap_or(path);
+        let text = serde_json::to_string_pretty(content).map_err(|error| error.to_string())?;
+        output::replace(&path, format!("{text}\n").as_bytes())?;
+        Ok(path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_place_is_the_one_named_or_that_of_the_user() {
+        let with = |home: Home, pairs: &[(&str, &str)]| {
+            let find = |name: &str| pairs.iter().find(|pair| pair.0 == name).map(|p| p.1.into());
+            let path = place(home, ["FLATOUT_PROFILE", "profile.json"], find);
+            path.map(|path| path.to_string_lossy().into_owned())
+        };
+        let home = ("HOME", "/home/x");
+        assert_eq!(with(CONFIG, &[]), None);
+        let usual = "/home/x/.config/flatout/profile.json";
+        assert_eq!(with(CONFIG, &[home]).as_deref(), Some(usual));
+        let both = with(CONFIG, &[home, ("XDG_CONFIG_HOME", "/c")]);
+        assert_eq!(both.as_deref(), Some("/c/flatout/profile.json"));
+        assert_eq!(with(CONFIG, &[home, ("XDG_CONFIG_HOME", "c")]).as_deref(), Some(usual));
+        let named = with(CONFIG, &[home, ("FLATOUT_PROFILE", "p.json")]);
+        assert_eq!(named.as_deref(), Some("p.json"));
+        assert_eq!(with(CONFIG, &[home, ("FLATOUT_PROFILE", "")]), None, "none is wanted");
+        let state = "/home/x/.local/state/flatout/profile.json";
+        assert_eq!(with(STATE, &[home, ("XDG_STATE_HOME", "relative")]).as_deref(), Some(state));
+        let own = with(STATE, &[home, ("XDG_STATE_HOME", "/state")]);
+        assert_eq!(own.as_deref(), Some("/state/flatout/profile.json"));
+    }
+}
