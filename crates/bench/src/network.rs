@@ -15,6 +15,7 @@ mod fact;
 mod flow;
 pub mod frame;
 mod memcpy;
+mod peer_text;
 mod row;
 mod sample;
 mod selection;
@@ -25,7 +26,6 @@ mod sessions;
 pub mod spec;
 pub mod token;
 mod topology;
-mod wire;
 
 use std::path::PathBuf;
 

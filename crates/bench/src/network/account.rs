@@ -2,44 +2,43 @@
 //! what became of the others. Pure; the receiver feeds it numbers.
 
 use flatout_measure::fact::Facts;
+use serde::{Deserialize, Serialize};
 
 use super::fact;
-use super::wire::wire_struct;
 
 /// Datagrams that the account remembers one by one. A datagram that is further behind the newest
 /// cannot be told from a duplicate, and is counted apart.
 const REMEMBERED: u64 = 1 << 20;
 const WORD_BITS: u64 = 64;
 
-wire_struct! {
-    /// What became of the datagrams of a stream.
-    ///
-    /// `sent` = `unique` + `lost` + `dropped`, and `received` = `unique` + `duplicate` + `forgotten`.
-    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-    pub struct Account {
-        /// Datagrams that the sender sent.
-        pub sent: u64,
-        /// Datagrams that came, however often.
-        pub received: u64,
-        /// Different ones among them.
-        pub unique: u64,
-        /// Further copies of one that had come.
-        pub duplicate: u64,
-        /// Those that came after one that was sent later (of `unique`).
-        pub reordered: u64,
-        /// Those that came when the sender had ended and the socket had been found empty (of `unique`).
-        pub late: u64,
-        /// Missing ones that the receiver's socket dropped, because its buffer was full.
-        pub dropped: u64,
-        /// Missing ones that never reached the socket.
-        pub lost: u64,
-        /// Those too far behind the newest to be told from duplicates.
-        pub forgotten: u64,
-        /// Datagrams that are none of this stream.
-        pub foreign: u64,
-        /// Packets that the socket dropped, as the kernel counts.
-        pub socket_drops: u64,
-    }
+/// What became of the datagrams of a stream.
+///
+/// `sent` = `unique` + `lost` + `dropped`, and `received` = `unique` + `duplicate` + `forgotten`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Account {
+    /// Datagrams that the sender sent.
+    pub sent: u64,
+    /// Datagrams that came, however often.
+    pub received: u64,
+    /// Different ones among them.
+    pub unique: u64,
+    /// Further copies of one that had come.
+    pub duplicate: u64,
+    /// Those that came after one that was sent later (of `unique`).
+    pub reordered: u64,
+    /// Those that came when the sender had ended and the socket had been found empty (of `unique`).
+    pub late: u64,
+    /// Missing ones that the receiver's socket dropped, because its buffer was full.
+    pub dropped: u64,
+    /// Missing ones that never reached the socket.
+    pub lost: u64,
+    /// Those too far behind the newest to be told from duplicates.
+    pub forgotten: u64,
+    /// Datagrams that are none of this stream.
+    pub foreign: u64,
+    /// Packets that the socket dropped, as the kernel counts.
+    pub socket_drops: u64,
 }
 
 impl Account {

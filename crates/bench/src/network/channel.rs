@@ -1,7 +1,7 @@
 //! The control channel: frames over TCP, encrypted and authenticated with Noise
 //! (`NNpsk0_25519_ChaChaPoly_BLAKE2s`, the token's key as the pre-shared one).
 //!
-//! A frame on the wire is two bytes of length and at most 512 bytes. Every wait has a deadline.
+//! A frame on the wire is two bytes of length and at most 4096 bytes. Every wait has a deadline.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -19,6 +19,8 @@ const PATTERN: &str = "Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s";
 const PROLOGUE: &[u8] = b"flatout network 1";
 /// Both messages of the handshake: a public key and a tag.
 const SHAKE_BYTES: usize = 48;
+/// Longest frame with its length.
+const LONGEST: usize = MAX_FRAME_BYTES + 2;
 /// How long a frame may take to be handed to the kernel.
 const SEND_NS: u64 = 2_000_000_000;
 /// How often a wait asks whether the user wants to stop.
@@ -63,12 +65,13 @@ impl ChannelError {
 pub struct Inbox(Vec<u8>);
 
 impl Inbox {
-    /// Reads what is there without waiting. False at the end of the connection.
+    /// Reads what is there without waiting, until it holds `most` bytes. False at the end of the
+    /// connection.
     ///
     /// Errors: those of recv(2) but `WouldBlock`.
-    pub fn fill(&mut self, stream: &TcpStream) -> io::Result<bool> {
-        let mut bytes = [0; MAX_FRAME_BYTES + 2];
-        let room = bytes.len().saturating_sub(self.0.len());
+    pub fn fill(&mut self, stream: &TcpStream, most: usize) -> io::Result<bool> {
+        let mut bytes = [0; LONGEST];
+        let room = most.min(LONGEST).saturating_sub(self.0.len());
         if room == 0 {
             return Ok(true);
         }
@@ -187,7 +190,7 @@ impl Channel {
     ///
     /// Errors: the connection is broken, or takes nothing for two seconds.
     pub fn send(&mut self, frame: &Frame) -> Result<(), ChannelError> {
-        let mut message = [0; MAX_FRAME_BYTES + 2];
+        let mut message = [0; LONGEST];
         let length = self
             .noise
             .write_message(&frame.encode(), &mut message[2..])
@@ -203,7 +206,7 @@ impl Channel {
         if let Some(frame) = self.next()? {
             return Ok(Some(frame));
         }
-        let is_open = self.inbox.fill(&self.stream)?;
+        let is_open = self.inbox.fill(&self.stream, LONGEST)?;
         match self.next()? {
             None if !is_open => Err(ChannelError::Closed),
             frame => Ok(frame),
@@ -243,7 +246,7 @@ fn wait_message(
             return Ok(message);
         }
         wait(stream, cancel, deadline_ns, wait_ns)?;
-        if !inbox.fill(stream)? {
+        if !inbox.fill(stream, LONGEST)? {
             return Err(ChannelError::Closed);
         }
     }
@@ -317,7 +320,7 @@ mod tests {
                 return first;
             }
             wait(stream, CancelToken::manual(), soon(), 1).unwrap();
-            assert!(inbox.fill(stream).unwrap(), "the client is there");
+            assert!(inbox.fill(stream, PROOF_BYTES).unwrap(), "the client is there");
         }
     }
 

@@ -17,7 +17,7 @@ use flatout_sys::clock::monotonic_ns;
 use super::channel::{self, Channel, ChannelError, Inbox};
 use super::frame::{Frame, VERSION};
 use super::session::{Arrival, Session};
-use super::token::{Key, PROOF_MARK, Proof, random};
+use super::token::{Key, PROOF_BYTES, PROOF_MARK, Proof, random};
 
 /// How long a connection may take to prove itself.
 pub(super) const HANDSHAKE_NS: u64 = 2_000_000_000;
@@ -233,7 +233,7 @@ impl<'s> Acceptor<'_, 's> {
     /// Takes the first bytes of a connection: a proof of the session that runs, or a message that
     /// was made with the key.
     fn first(&self, stream: TcpStream, mut inbox: Inbox) -> Step {
-        let is_open = matches!(inbox.fill(&stream), Ok(true));
+        let is_open = matches!(inbox.fill(&stream, PROOF_BYTES), Ok(true));
         let Some(first) = inbox.first() else {
             return if is_open { Step::Stays(State::Begun(stream, inbox)) } else { Step::Gone };
         };

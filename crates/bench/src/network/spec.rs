@@ -1,7 +1,7 @@
 //! What one test is: which connections there are, what they carry, and for how long. Both ends
 //! work from the same [`Spec`]; the server checks it before it allocates anything.
 
-use super::wire::{Wire, wire_struct};
+use serde::{Deserialize, Serialize};
 
 /// Most streams of a test.
 pub const MAX_STREAMS: u16 = 64;
@@ -21,10 +21,10 @@ pub const MAX_DATAGRAM_BYTES: u32 = flatout_sys::socket::LONGEST_DATAGRAM_BYTES 
 pub const MAX_SEGMENTS: u32 = 64;
 
 macro_rules! choice {
-    ($(#[doc = $doc:literal])+ $name:ident { $($(#[doc = $variant_doc:literal])+ $variant:ident = $number:literal $word:literal,)+ }) => {
+    ($(#[doc = $doc:literal])+ $name:ident { $($(#[doc = $variant_doc:literal])+ $variant:ident $word:literal,)+ }) => {
         $(#[doc = $doc])+
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub enum $name { $($(#[doc = $variant_doc])+ $variant = $number,)+ }
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+        pub enum $name { $($(#[doc = $variant_doc])+ #[serde(rename = $word)] $variant,)+ }
 
         impl $name {
             /// All of them.
@@ -40,16 +40,6 @@ macro_rules! choice {
         impl Default for $name {
             fn default() -> Self {
                 Self::ALL[0]
-            }
-        }
-
-        impl Wire for $name {
-            fn write(&self, to: &mut Vec<u8>) {
-                to.push(*self as u8);
-            }
-
-            fn read(from: &mut &[u8]) -> Option<Self> {
-                match u8::read(from)? { $($number => Some(Self::$variant),)+ _ => None }
             }
         }
 
@@ -70,9 +60,9 @@ choice! {
     /// What is measured.
     Work {
         /// Bytes per second.
-        Throughput = 0 "throughput",
+        Throughput "throughput",
         /// Time from a question to its answer.
-        Latency = 1 "latency",
+        Latency "latency",
     }
 }
 
@@ -80,9 +70,9 @@ choice! {
     /// Which protocol carries the data.
     Protocol {
         /// TCP.
-        Tcp = 0 "tcp",
+        Tcp "tcp",
         /// UDP.
-        Udp = 1 "udp",
+        Udp "udp",
     }
 }
 
@@ -90,11 +80,11 @@ choice! {
     /// Which way bulk data flows.
     Direction {
         /// From the client to the server.
-        Up = 0 "up",
+        Up "up",
         /// From the server to the client.
-        Down = 1 "down",
+        Down "down",
         /// Both at once, over connections of their own.
-        Both = 2 "both",
+        Both "both",
     }
 }
 
@@ -102,13 +92,13 @@ choice! {
     /// How a TCP sender hands its bytes to the kernel.
     Sender {
         /// send(2) of a buffer, which the kernel copies.
-        Write = 0 "write",
+        Write "write",
         /// sendfile(2) from a file in memory.
-        SendFile = 1 "sendfile",
+        SendFile "sendfile",
         /// send(2) with `MSG_ZEROCOPY`.
-        ZeroCopy = 2 "zerocopy",
+        ZeroCopy "zerocopy",
         /// io_uring's zero-copy send.
-        RingSend = 3 "uring-zc",
+        RingSend "uring-zc",
     }
 }
 
@@ -116,9 +106,9 @@ choice! {
     /// What a TCP receiver does.
     Receiver {
         /// recv(2) into a buffer.
-        Read = 0 "read",
+        Read "read",
         /// recv(2) with `MSG_TRUNC`: the kernel throws the bytes away.
-        Discard = 1 "discard",
+        Discard "discard",
     }
 }
 
@@ -126,13 +116,13 @@ choice! {
     /// Which offloads UDP uses.
     Offload {
         /// None: each datagram goes through the stack on its own.
-        Plain = 0 "none",
+        Plain "none",
         /// The kernel cuts blocks into datagrams (`UDP_SEGMENT`).
-        Gso = 1 "gso",
+        Gso "gso",
         /// The kernel joins datagrams (`UDP_GRO`).
-        Gro = 2 "gro",
+        Gro "gro",
         /// Both.
-        Both = 3 "gso+gro",
+        Both "gso+gro",
     }
 }
 
@@ -140,9 +130,9 @@ choice! {
     /// How an end waits for the next message.
     Waiting {
         /// In the kernel.
-        Blocking = 0 "blocking",
+        Blocking "blocking",
         /// In a loop that asks again and again.
-        Spinning = 1 "busy-poll",
+        Spinning "busy-poll",
     }
 }
 
@@ -150,11 +140,11 @@ choice! {
     /// Where the threads of a flow run.
     Placement {
         /// Each tied to a CPU of its own; where both ends are one machine, those of a flow to two.
-        Apart = 0 "apart",
+        Apart "apart",
         /// Each tied; where both ends are one machine, those of a flow to one CPU.
-        Together = 1 "together",
+        Together "together",
         /// Where the scheduler puts them.
-        Free = 2 "free",
+        Free "free",
     }
 }
 
@@ -170,50 +160,49 @@ impl Offload {
     }
 }
 
-wire_struct! {
-    /// One test; by default each choice is the first of its kind, and all numbers are 0.
-    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-    pub struct Spec {
-        /// Number of the test in its session.
-        pub test: u32,
-        /// What is measured.
-        pub work: Work,
-        /// Which protocol carries it.
-        pub protocol: Protocol,
-        /// Which way.
-        pub direction: Direction,
-        /// How TCP sends.
-        pub sender: Sender,
-        /// How TCP receives.
-        pub receiver: Receiver,
-        /// What UDP leaves to the kernel.
-        pub offload: Offload,
-        /// How messages are waited for.
-        pub waiting: Waiting,
-        /// Where threads run.
-        pub placement: Placement,
-        /// Whether client and server share CPUs.
-        pub shared_cpus: u8,
-        /// Streams in each direction.
-        pub streams: u16,
-        /// Bulk TCP streams from client to server beside a latency test.
-        pub load_streams: u16,
-        /// Bytes handed to the kernel per call; of latency, bytes of a message.
-        pub block_bytes: u32,
-        /// Bytes of a datagram, its number included; 0 for TCP.
-        pub datagram_bytes: u32,
-        /// Time before the window.
-        pub warm_ns: u64,
-        /// The timed window.
-        pub window_ns: u64,
-        /// Time after the window in which senders go on.
-        pub tail_ns: u64,
-        /// Bytes of all streams of a direction together; 0: by time.
-        pub bytes: u64,
-        /// Bytes per second of all streams of a direction together, or of latency questions per
-        /// second; 0: as fast as it goes.
-        pub rate_per_s: u64,
-    }
+/// One test; by default each choice is the first of its kind, and all numbers are 0.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Spec {
+    /// Number of the test in its session.
+    pub test: u32,
+    /// What is measured.
+    pub work: Work,
+    /// Which protocol carries it.
+    pub protocol: Protocol,
+    /// Which way.
+    pub direction: Direction,
+    /// How TCP sends.
+    pub sender: Sender,
+    /// How TCP receives.
+    pub receiver: Receiver,
+    /// What UDP leaves to the kernel.
+    pub offload: Offload,
+    /// How messages are waited for.
+    pub waiting: Waiting,
+    /// Where threads run.
+    pub placement: Placement,
+    /// Whether client and server share CPUs.
+    pub shared_cpus: u8,
+    /// Streams in each direction.
+    pub streams: u16,
+    /// Bulk TCP streams from client to server beside a latency test.
+    pub load_streams: u16,
+    /// Bytes handed to the kernel per call; of latency, bytes of a message.
+    pub block_bytes: u32,
+    /// Bytes of a datagram, its number included; 0 for TCP.
+    pub datagram_bytes: u32,
+    /// Time before the window.
+    pub warm_ns: u64,
+    /// The timed window.
+    pub window_ns: u64,
+    /// Time after the window in which senders go on.
+    pub tail_ns: u64,
+    /// Bytes of all streams of a direction together; 0: by time.
+    pub bytes: u64,
+    /// Bytes per second of all streams of a direction together, or of latency questions per
+    /// second; 0: as fast as it goes.
+    pub rate_per_s: u64,
 }
 
 /// One connection of a test.
