@@ -38,7 +38,7 @@ pub fn load() -> Option<Arc<MachineProfile>> {
 }
 
 fn read() -> Option<Result<Profile, Unusable>> {
-    FILE.read(|text| Profile::parse(text))
+    FILE.read(Profile::parse)
 }
 
 /// What tells this machine from others that share a home directory: a digest of its machine-id,

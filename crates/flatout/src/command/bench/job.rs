@@ -53,10 +53,11 @@ pub(super) fn jobs(
     let area = |name: Name| {
         arguments.areas.make(name).map_err(|error| Error::Usage(output::one_line(&error)))
     };
-    // The system calls need little and no choice; the other areas share the rest.
+    // The system calls need little and no choice; the other areas share the rest. What is wrong is
+    // said in the order of the areas, below.
     let has = |name: &Name| names.contains(name);
     let needed = match has(&Name::Syscall) {
-        true => area(Name::Syscall)?.plan(&run)?.write_bytes,
+        true => area(Name::Syscall)?.plan(&run).map_or(0, |estimate| estimate.write_bytes),
         false => 0,
     };
     let sharing = [Name::Cache, Name::Disk, Name::Copy].iter().filter(|name| has(name)).count();
