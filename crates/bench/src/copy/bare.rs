@@ -142,7 +142,7 @@ fn end(
         let durable_ns = elapsed_ns.saturating_add(monotonic_ns() - ended_ns);
         sample.further.push(durable(amount, durable_ns));
     }
-    sample.warnings.extend(site.doubt());
+    sample.warnings.extend(site.filesystem_warning());
     Ok(sample)
 }
 
