@@ -178,7 +178,10 @@ struct Copied {
 fn copy(arguments: &Arguments, options: CopyOptions, plan: Plan, witness: &Witness<'_>) -> Copied {
     let mut ended = account::nothing_yet();
     let evidence = resume::evidence(arguments, &options);
-    let copy = Copy::new(options, witness).with_evidence(evidence);
+    let mut copy = Copy::new(options, witness).with_evidence(evidence);
+    if plan.rounds.iter().map(Vec::len).sum::<usize>() > 1 {
+        copy = copy.with_repeated_names();
+    }
     for round in plan.rounds {
         // The totals are those of all rounds so far.
         ended = run_round(&copy, round, witness);

@@ -181,6 +181,12 @@ impl<'a> Copy<'a> {
         Self { evidence, ..self }
     }
 
+    /// The same copy, of operands that may lie in each other: a name that is copied twice must not
+    /// count for two, or the last name of its file would be a file of its own.
+    pub fn with_repeated_names(self) -> Self {
+        Self { links: self.links.for_repeated_names(), ..self }
+    }
+
     /// Copies all operands; returns when everything is done, or the copy was stopped. May be called
     /// again with others, when all threads have left [`Copy::work`]: they may bring other things to
     /// the same places, and what both have links to stays one file.

@@ -66,6 +66,8 @@ pub(super) struct Links {
     state: Mutex<State>,
     /// A first copy was done, or failed.
     ended: Condvar,
+    /// A source is forgotten when it was seen as often as it has names.
+    forgets: bool,
     cancel: CancelToken,
 }
 
@@ -85,7 +87,12 @@ impl Links {
     pub(super) fn new(memory_bytes: u64, cancel: CancelToken) -> Self {
         let table = Table::new(usize::try_from(memory_bytes).unwrap_or(usize::MAX));
         let state = Mutex::new(State { begun: Vec::new(), waiting: 0, table });
-        Self { state, ended: Condvar::new(), cancel }
+        Self { state, ended: Condvar::new(), forgets: true, cancel }
+    }
+
+    /// The same for names that may be seen more than once: nothing is forgotten.
+    pub(super) fn for_repeated_names(self) -> Self {
+        Self { forgets: false, ..self }
     }
 
     /// Asks about a source that has several names (`names` of them, this one counted). While another
@@ -160,7 +167,10 @@ impl Ticket<'_> {
     /// Errors: it cannot be remembered, for the temporary file cannot be written; then another name
     /// of this source will be copied, not linked.
     pub(super) fn done(self, path: &[u8], target: Identity) -> Result<(), Refusal> {
-        let others = u32::try_from(self.names.saturating_sub(1)).unwrap_or(u32::MAX);
+        let others = match self.links.forgets {
+            true => u32::try_from(self.names.saturating_sub(1)).unwrap_or(u32::MAX),
+            false => u32::MAX,
+        };
         if others == 0 {
             return Ok(());
         }

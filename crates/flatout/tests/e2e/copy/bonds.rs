@@ -137,3 +137,17 @@ fn a_copy_that_lacks_something_gets_no_further_names() {
         assert_eq!(ran.stderr.matches(&said).count(), 1, "{name}{ran}");
     }
 }
+
+/// An operand and the directory in which it lies bring one of the names twice.
+#[test]
+fn a_name_that_two_operands_bring_does_not_cost_another_one_its_link() {
+    for operands in [["src/b", "src"], ["src", "src/b"]] {
+        let folder = folder();
+        let run =
+            folder.flatout([&["copy", "--threads=1"], &operands[..], &["dst"]].concat()).run();
+        assert_eq!(run.code, Some(0), "{}", run.stderr);
+        let names = ["dst/b", "dst/src/a", "dst/src/b", "dst/src/c"];
+        let inode = |name: &str| fs::metadata(folder.join(name)).unwrap().ino();
+        assert!(names.iter().all(|name| inode(name) == inode(names[0])), "{operands:?}");
+    }
+}

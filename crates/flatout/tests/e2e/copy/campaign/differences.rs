@@ -3,7 +3,6 @@
 //! Where one sentence has several consequences, each is a rule of its own.
 
 use super::super::oracle::{Aspect, Entry, Kind};
-use super::case::parent;
 use super::facts::{Facts, State};
 use super::mapping::Meeting;
 use super::names::{
@@ -13,8 +12,9 @@ use super::names::{
 };
 use super::predictions::{
     has_known_attributes, has_one_inode_twice, has_planned_bits, has_time_of_its_own,
-    is_alike_already, is_either_way, is_end_of_new, is_left_by_failure, is_locked_out,
-    is_refused_special_replaced, is_special, is_special_behind_name, is_special_still,
+    inherits_group, is_alike_already, is_either_way, is_end_of_new, is_left_by_failure,
+    is_locked_out, is_refused_special_replaced, is_special, is_special_behind_name,
+    is_special_still,
 };
 
 const REPLACED_SYMLINK: &str = "A symlink in the target that bears the name of a file to be copied is replaced, where cp writes to what it points at.";
@@ -326,7 +326,7 @@ pub const RULES: &[Rule] = &[
             aspects == [Aspect::Owner]
                 && facts.is_done(place)
                 && after.is_some_and(|after| after.owner == (runner, runner))
-                && facts.before(parent(place)).is_some_and(|above| above.mode & 0o2000 != 0)
+                && inherits_group(facts, place)
         },
         changes_exit: never,
     },

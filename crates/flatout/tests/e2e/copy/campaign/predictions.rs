@@ -2,7 +2,7 @@
 //! documentation predicts.
 
 use super::super::oracle::{Aspect, Entry, Kind};
-use super::case::Form;
+use super::case::{Form, parent};
 use super::facts::{Facts, State};
 use super::mapping::{Meeting, Pair};
 
@@ -173,6 +173,15 @@ fn is_left_by_failure_itself(facts: &Facts<'_>, place: &[u8]) -> bool {
         && facts.sources[place].last().is_some_and(refers)
         && facts.is(place, State::Before)
         && (trial.cp.code, trial.flatout.code) == (Some(1), Some(1))
+}
+
+/// The directory that was there, below which this is new, hands its group down.
+pub fn inherits_group(facts: &Facts<'_>, place: &[u8]) -> bool {
+    let mut above = parent(place);
+    while !above.is_empty() && facts.before(above).is_none() {
+        above = parent(above);
+    }
+    facts.before(above).is_some_and(|above| above.mode & 0o2000 != 0)
 }
 
 /// It is a directory of somebody else in which entries were replaced.
