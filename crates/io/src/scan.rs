@@ -37,11 +37,13 @@ pub struct Plan {
 
 impl Plan {
     /// Number of blocks of all lanes together.
+    #[inline]
     pub fn blocks(&self) -> u64 {
         self.end_bytes.saturating_sub(self.start_bytes).div_ceil(self.block_bytes)
     }
 
     /// Offset and length of a block.
+    #[inline]
     fn block(&self, index: u64) -> (u64, usize) {
         let offset = self.start_bytes + index * self.block_bytes;
         (offset, self.block_bytes.min(self.end_bytes - offset) as usize)
@@ -66,6 +68,7 @@ pub struct Pass {
 }
 
 impl Pass {
+    #[inline]
     fn add(&mut self, length_bytes: usize) {
         self.bytes += length_bytes as u64;
         self.blocks += 1;

@@ -86,6 +86,7 @@ impl Window {
     }
 
     /// Whether the window shows all of `length_bytes` from `offset_bytes` of the file.
+    #[inline]
     pub fn covers(&self, offset_bytes: u64, length_bytes: usize) -> bool {
         offset_bytes >= self.offset_bytes
             && offset_bytes - self.offset_bytes + length_bytes as u64 <= self.length_bytes as u64
@@ -94,6 +95,7 @@ impl Window {
     /// The bytes of a part of the file.
     ///
     /// Panics: when the window does not cover it.
+    #[inline]
     pub fn view(&self, offset_bytes: u64, length_bytes: usize) -> ByteView<'_> {
         assert!(self.covers(offset_bytes, length_bytes), "the window does not show that part");
         let skip = (offset_bytes - self.offset_bytes) as usize;

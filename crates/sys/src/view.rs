@@ -18,6 +18,7 @@ pub struct ByteView<'a> {
 
 impl<'a> ByteView<'a> {
     /// A view of ordinary memory.
+    #[inline]
     pub fn of(bytes: &'a [u8]) -> Self {
         let start = bytes.as_ptr();
         Self { start, length_bytes: bytes.len(), mapped: false, owner: PhantomData }
@@ -25,21 +26,25 @@ impl<'a> ByteView<'a> {
 
     /// A view of mapped memory. The caller keeps `length_bytes` readable bytes at `start` mapped
     /// for `'a`.
+    #[inline]
     pub(crate) fn of_mapping(start: *const u8, length_bytes: usize) -> Self {
         Self { start, length_bytes, mapped: true, owner: PhantomData }
     }
 
     /// Length in bytes.
+    #[inline]
     pub fn len(&self) -> usize {
         self.length_bytes
     }
 
     /// Whether there are no bytes.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.length_bytes == 0
     }
 
     /// The bytes as a slice, unless they belong to a mapping.
+    #[inline]
     pub fn as_slice(&self) -> Option<&'a [u8]> {
         // SAFETY: views that are not mapped were made by `of` from a slice of lifetime 'a.
         (!self.mapped).then(|| unsafe { std::slice::from_raw_parts(self.start, self.length_bytes) })
@@ -79,6 +84,7 @@ impl<'a> ByteView<'a> {
     /// A part of the bytes.
     ///
     /// Panics: when it does not lie within them.
+    #[inline]
     pub fn part(&self, offset: usize, length_bytes: usize) -> Self {
         assert!(offset <= self.length_bytes && length_bytes <= self.length_bytes - offset);
         // SAFETY: the assertion keeps the part within the readable bytes.

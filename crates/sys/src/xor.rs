@@ -38,6 +38,7 @@ pub(crate) unsafe fn xor32_raw(start: *const u8, length_bytes: usize) -> u32 {
 }
 
 /// The tail below one step. `start` must be readable for `length_bytes`.
+#[inline]
 unsafe fn xor_tail(start: *const u8, length_bytes: usize) -> u32 {
     let mut word = 0;
     let words = length_bytes / 4;
