@@ -38,10 +38,10 @@ use flatout_sys::clock::monotonic_ns;
 use flatout_sys::throughput::{Form, Kernel, Number, Operation};
 
 use crate::area::{Area, Estimate, Extent, Found, Run, Seconds};
-use crate::crew::MAX_THREADS;
 use crate::error::Error;
 use crate::limits::within;
 use crate::roofline::Part;
+use crate::workers::MAX_THREADS;
 
 use load::Load;
 use port_count::PortCounts;

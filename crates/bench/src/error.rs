@@ -3,7 +3,7 @@
 use flatout_measure::case::TrialError;
 use flatout_measure::warning::Warning;
 
-use crate::crew::ThreadError;
+use crate::workers::ThreadError;
 
 /// An error of this room. Its text is one line.
 #[derive(Debug, thiserror::Error)]

@@ -14,7 +14,7 @@ use flatout_measure::case::TrialError;
 use flatout_measure::warning::{self, Warning};
 use flatout_sys::clock::monotonic_ns;
 
-use crate::crew::{self, ThreadError, Watch};
+use crate::workers::{self, ThreadError, Watch};
 use accounting::{Account, Accounts, Scope};
 
 /// What the workers of a trial did.
@@ -51,15 +51,15 @@ pub(crate) fn run<P, T: Send, E: Send + From<ThreadError>>(
         },
         ended: &|| lock().1 = Account::read(scope),
     };
-    let crewed = crew::run_watched(threads, watch, prepare, |index, prepared| {
+    let finished = workers::run_watched(threads, watch, prepare, |index, prepared| {
         work(index, prepared, begun_ns.load(Ordering::Acquire))
     });
-    let results = crewed.results.into_iter().collect::<Result<_, _>>()?;
+    let results = finished.results.into_iter().collect::<Result<_, _>>()?;
     let (before, worked) = readings.into_inner().unwrap_or_else(PoisonError::into_inner);
     Ok(Ran {
         results,
         begun_ns: begun_ns.into_inner(),
-        elapsed_ns: crewed.elapsed_ns,
+        elapsed_ns: finished.elapsed_ns,
         accounts: Accounts { before, synced: worked.clone(), worked },
     })
 }

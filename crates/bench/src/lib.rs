@@ -2,7 +2,7 @@
 //!
 //! Rule: no printing, and no kernel trick of its own: bytes move through `io`, time and doubt
 //! belong to `measure`. A bench hands the sampler its cases, or runs one piece of work
-//! ([`read`], [`mod@write`]), and returns outcomes. Threads are made here, by [`crew`].
+//! ([`read`], [`mod@write`]), and returns outcomes. Threads are made here, by [`workers`].
 
 #![forbid(unsafe_code)]
 
@@ -12,7 +12,6 @@ pub mod choice;
 pub mod copy;
 pub mod corpus;
 pub mod cpu;
-pub mod crew;
 pub mod disk;
 mod error;
 mod fact;
@@ -28,6 +27,7 @@ mod scratch;
 pub mod syscall;
 pub mod tune;
 pub mod versus;
+pub mod workers;
 pub mod write;
 
 pub use area::{Area, Estimate, Extent, Found, Pace, Run};

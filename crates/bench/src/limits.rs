@@ -5,8 +5,8 @@ use flatout_sys::memory;
 use flatout_sys::ring::MAX_DEPTH;
 
 use crate::choice::Wishes;
-use crate::crew::MAX_THREADS;
 use crate::error::Error;
+use crate::workers::MAX_THREADS;
 
 /// Longest block. Each lane needs it in memory.
 pub const MAX_BLOCK_BYTES: u64 = 1 << 30;

@@ -33,9 +33,9 @@ use flatout_sys::quota::Groups;
 use flatout_sys::{affinity, cpu_cache, numa};
 
 use crate::area::{Area, Estimate, Extent, Found, Run, Seconds};
-use crate::crew::MAX_THREADS;
 use crate::error::Error;
 use crate::limits;
+use crate::workers::MAX_THREADS;
 
 use bound::Machine;
 use room::Room;

@@ -17,11 +17,11 @@ use flatout_sys::cancel::CancelToken;
 use flatout_sys::{affinity, filesystem};
 
 use crate::choice::{self, Choice, Facts, Wishes};
-use crate::crew;
 use crate::error::Error;
 use crate::fact;
 use crate::file_trial::{self, page_cache::Pages};
 use crate::limits;
+use crate::workers;
 
 pub use crate::file_trial::measured::Measured;
 pub use crate::file_trial::page_cache::{CacheStart, Clearing};
@@ -189,7 +189,7 @@ impl Reader {
                 format!("{holes} of {length} bytes are holes: no device is read for them"),
             );
         }
-        if let Some(doubt) = crew::oversubscribed(tuning.threads, facts.cpus) {
+        if let Some(doubt) = workers::oversubscribed(tuning.threads, facts.cpus) {
             warn(warning::OVERSUBSCRIBED, doubt.text);
         }
         let cold = matches!(self.job.state, CacheStart::Cold(_));

@@ -15,9 +15,9 @@ use flatout_sys::affinity;
 use flatout_sys::cancel::CancelToken;
 
 use crate::choice::{self, Choice, Wishes};
-use crate::crew;
 use crate::error::Error;
 use crate::limits;
+use crate::workers;
 
 pub use crate::file_trial::measured::Measured;
 
@@ -104,7 +104,7 @@ impl Writer {
             .chain(choice.notes.iter().map(|(code, text)| Warning::new(code, text.clone())))
             .collect();
         let (threads, cpus) = (choice.tuning.threads, affinity::allowed_cpu_count());
-        warnings.extend(crew::oversubscribed(threads, cpus));
+        warnings.extend(workers::oversubscribed(threads, cpus));
         let writer = Self { job, target, choice, length_bytes, warnings };
         match writer.check_room() {
             Ok(()) => Ok(writer),

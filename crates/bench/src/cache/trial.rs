@@ -10,11 +10,11 @@ use flatout_sys::xor;
 
 use super::Options;
 use super::row::{Row, State, Test};
-use crate::crew;
 use crate::error::Error;
 use crate::fact;
 use crate::read::{CacheStart, Clearing, Job, Limit, Reader};
 use crate::scratch::Scratch;
+use crate::workers;
 
 /// Longest hot trial. Long enough for a million 1-byte reads, short enough for many rows.
 const HOT_TRIAL_NS: u64 = 25_000_000;
@@ -108,7 +108,7 @@ fn series(
 fn memory_read(row: &Row, files: &TestFiles) -> Result<Sample, TrialError> {
     let threads = row.tuning.threads;
     let blocks: Vec<&[u8]> = files.memory.as_slice().chunks(MEMORY_BLOCK_BYTES).collect();
-    let crewed = crew::run(
+    let finished = workers::run(
         threads,
         |_| Ok::<_, TrialError>(()),
         |index, ()| {
@@ -117,13 +117,13 @@ fn memory_read(row: &Row, files: &TestFiles) -> Result<Sample, TrialError> {
         },
     );
     let mut sum = 0;
-    for part in crewed.results {
+    for part in finished.results {
         sum ^= part?;
     }
     std::hint::black_box(sum);
     let mut sample = Sample {
         amount: files.memory.len() as f64,
-        elapsed_ns: crewed.elapsed_ns,
+        elapsed_ns: finished.elapsed_ns,
         ..Sample::default()
     };
     sample.facts.set(fact::BYTES, files.memory.len());

@@ -20,9 +20,9 @@ use super::choose::BARE_FILES;
 use super::row::{Row, Work};
 use super::site::Site;
 use super::trial::durable;
-use crate::crew;
 use crate::error::Error;
 use crate::read::{CacheStart, Clearing, Job};
+use crate::workers;
 
 /// Bytes per write: the second-level cache holds them.
 const CHUNK_BYTES: usize = 256 << 10;
@@ -60,7 +60,7 @@ pub(super) fn cases(site: &Site, bare_bytes: u64, phase: Option<usize>) -> Vec<C
 fn create(site: &Site) -> Result<Sample, TrialError> {
     let folder = begin(site, 0)?;
     let threads = u64::from(site.cpus);
-    let crewed = crew::run(
+    let finished = workers::run(
         site.cpus,
         |index| {
             let own = own_folder(&folder, index)?;
@@ -80,14 +80,14 @@ fn create(site: &Site) -> Result<Sample, TrialError> {
             Ok(())
         },
     );
-    end(site, BARE_FILES as f64, (crewed.elapsed_ns, crewed.results))
+    end(site, BARE_FILES as f64, (finished.elapsed_ns, finished.results))
 }
 
 /// Writes fresh files, one per thread, out of a buffer.
 fn write(site: &Site, bare_bytes: u64) -> Result<Sample, TrialError> {
     let folder = begin(site, bare_bytes)?;
     let (share, seed) = (bare_bytes / u64::from(site.cpus), site.options.seed);
-    let crewed = crew::run(
+    let finished = workers::run(
         site.cpus,
         |index| {
             let path = own_folder(&folder, index)?.join("file");
@@ -108,7 +108,7 @@ fn write(site: &Site, bare_bytes: u64) -> Result<Sample, TrialError> {
         },
     );
     let written = share * u64::from(site.cpus);
-    let sample = end(site, written as f64, (crewed.elapsed_ns, crewed.results))?;
+    let sample = end(site, written as f64, (finished.elapsed_ns, finished.results))?;
     // So few files that their inodes are not missed.
     fs::remove_dir_all(&folder).map_err(IoError::system("remove", &folder)).map_err(Error::from)?;
     Ok(sample)

@@ -8,7 +8,7 @@ use super::clock::{AGREEMENT, agrees};
 use super::contention::NOTABLE;
 use super::fact;
 use super::peak::Share;
-use crate::crew;
+use crate::workers;
 
 /// How far twice the work may be from twice the time.
 const DOUBLING: f64 = 0.02;
@@ -76,7 +76,7 @@ pub(super) fn add_of_share(
     if outcome.median.is_none() {
         return;
     }
-    let contained = crew::contained(share.threads, share.cpus, share.quota_cpus);
+    let contained = workers::contained(share.threads, share.cpus, share.quota_cpus);
     if let Some(contained) = contained.filter(|_| share.is_limited_by_quota()) {
         warning::add(&mut outcome.warnings, contained);
     }

@@ -27,8 +27,8 @@ use super::row::UnitRow;
 use super::topology::Topology;
 use super::{Options, fact};
 use crate::area::Extent;
-use crate::crew;
 use crate::memory::room::Room;
+use crate::workers;
 
 use order::{ALIGNMENT_BYTES, Shape, operations};
 use residual::{Residual, THRESHOLD};
@@ -234,8 +234,8 @@ fn case<'a>(work: Work, terms: &Terms, topology: &'a Topology) -> Case<'a, Matri
 /// What is to be said of so many threads on this machine.
 fn crowd(threads: u32, topology: &Topology) -> Vec<Warning> {
     let cpus = affinity::allowed_cpu_count();
-    let contained = crew::contained(threads, cpus, topology.quota_cpus);
-    crew::oversubscribed(threads, cpus).into_iter().chain(contained).collect()
+    let contained = workers::contained(threads, cpus, topology.quota_cpus);
+    workers::oversubscribed(threads, cpus).into_iter().chain(contained).collect()
 }
 
 /// One trial, with all that is known of it as a fact.

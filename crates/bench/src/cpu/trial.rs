@@ -19,7 +19,7 @@ use super::contention::CoreUse;
 use super::fact;
 use super::load::{Load, NO_CHAIN, Reading, SampleWindow};
 use super::topology::{self, Topology, in_own_thread};
-use crate::crew;
+use crate::workers;
 
 /// Rounds of slices in a trial: eight slices, some 1.5 ms with all that is before and between them.
 /// Contention comes and goes within milliseconds; many short trials give the same time to a row as few
@@ -57,7 +57,7 @@ pub(super) fn sample(
     setting: Setting,
 ) -> Result<Sample, TrialError> {
     let count = topology.count();
-    let contained = crew::contained(setting.threads, count, topology.quota_cpus).is_some();
+    let contained = workers::contained(setting.threads, count, topology.quota_cpus).is_some();
     let is_apart = contained || setting.threads > count;
     let reading = if is_apart { Reading::Apart } else { Reading::Between };
     let cpus = match (setting.threads, setting.placement, is_apart) {
@@ -80,7 +80,7 @@ pub(super) fn sample(
         let text = "the CPUs that this process may use changed while it was measured";
         warning::add(&mut sample.warnings, Warning::new(warning::CPUS_CHANGED, text));
     }
-    if let Some(crowd) = crew::oversubscribed(setting.threads, count) {
+    if let Some(crowd) = workers::oversubscribed(setting.threads, count) {
         warning::add(&mut sample.warnings, crowd);
     }
     Ok(sample)
@@ -130,8 +130,8 @@ pub(super) fn run(
         }
         Ok(SampleWindow { before: *before, after: load.clock(), ..window })
     };
-    // A crew of one works in the thread that calls, which must not stay pinned.
-    in_own_thread(|| crew::run(setting.threads, prepare, work)).results.into_iter().collect()
+    // A single worker works in the thread that calls, which must not stay pinned.
+    in_own_thread(|| workers::run(setting.threads, prepare, work)).results.into_iter().collect()
 }
 
 fn pin_to(cpu: usize) -> Result<(), TrialError> {

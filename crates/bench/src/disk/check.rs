@@ -20,7 +20,7 @@ pub(super) fn options(options: &Options, place: &Place) -> Result<(), Error> {
     let wide = |values: &[u32]| values.iter().map(|&value| value.into()).collect();
     let blocks = selection.block_bytes.clone();
     each("--block-size", blocks, limits::MAX_BLOCK_BYTES, " bytes (1 GiB)")?;
-    each("--threads", wide(&selection.threads), crate::crew::MAX_THREADS.into(), "")?;
+    each("--threads", wide(&selection.threads), crate::workers::MAX_THREADS.into(), "")?;
     each("--depth", wide(&selection.depths), flatout_sys::ring::MAX_DEPTH.into(), "")?;
     let rate = selection.rate_per_s.unwrap_or(1.0);
     let (is_matrix, has_depths) = (options.grid == Grid::Matrix, selection.depths.len() > 1);

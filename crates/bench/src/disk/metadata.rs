@@ -30,8 +30,8 @@ use flatout_measure::warning::{self, Warning};
 use flatout_sys::affinity;
 use flatout_sys::cancel::CancelToken;
 
-use crate::crew;
 use crate::error::Error;
+use crate::workers;
 
 pub(super) use room::{Needs, check, fitted};
 
@@ -71,7 +71,7 @@ pub(super) enum Extent {
 impl Extent {
     /// The numbers of threads.
     pub(super) fn threads(self) -> Vec<u32> {
-        let cpus = affinity::allowed_cpu_count().min(crew::MAX_THREADS);
+        let cpus = affinity::allowed_cpu_count().min(workers::MAX_THREADS);
         if self == Self::Full && cpus > 1 { vec![1, cpus] } else { vec![1] }
     }
 

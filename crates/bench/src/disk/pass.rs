@@ -1,4 +1,4 @@
-//! One timed pass over some blocks: the cache is brought into its state, a crew of threads runs
+//! One timed pass over some blocks: the cache is brought into its state, worker threads run
 //! the requests, what was written is synced, and the accounts are read around each step.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -14,7 +14,7 @@ use super::test_memory::{Extents, Parts, TestMemory};
 use super::trial::StreamTest;
 use super::{access, block, stream, trial, working_set};
 use crate::area::Extent;
-use crate::crew;
+use crate::workers;
 
 /// A row before it is measured.
 #[derive(Debug, Clone)]
@@ -188,8 +188,8 @@ impl Terms<'_> {
     /// What is to be said of a row with so many threads that uses `bytes` instead of what was
     /// asked for.
     fn warnings(&self, threads: u32, bytes: u64) -> Vec<Warning> {
-        let crowd = crew::oversubscribed(threads, self.cpus);
-        let contained = crew::contained(threads, self.cpus, self.quota_cpus);
+        let crowd = workers::oversubscribed(threads, self.cpus);
+        let contained = workers::contained(threads, self.cpus, self.quota_cpus);
         let mut warnings: Vec<Warning> = crowd.into_iter().chain(contained).collect();
         if bytes < self.bytes {
             let text = format!("{bytes} bytes instead of {}: {}", self.bytes, self.room_reason);

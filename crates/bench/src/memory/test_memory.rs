@@ -16,7 +16,7 @@ use flatout_sys::cancel::CancelToken;
 use flatout_sys::stream::arena::Arena;
 use flatout_sys::stream::{GRANULE_ELEMENTS, numbers};
 
-use crate::crew::{self, ThreadError};
+use crate::workers::{self, ThreadError};
 
 /// Elements of a page of 4 KiB, at which each thread's part begins.
 const PAGE_ELEMENTS: usize = 512;
@@ -144,7 +144,7 @@ impl TestMemory {
             .zip(cut(source, &source_starts).into_iter().zip(cut(target, &target_starts)))
             .map(|(&start, lane)| Mutex::new(Some((start as u64, lane))))
             .collect();
-        let filled = self.crew(
+        let filled = self.on_workers(
             threads,
             |index| Ok(take(&lanes[index as usize])),
             |lane| {
@@ -182,9 +182,9 @@ impl TestMemory {
         self
     }
 
-    /// Runs a crew whose members are tied to CPUs, in turn; what they found, and the time. The
+    /// Runs workers that are tied to CPUs, in turn; what they found, and the time. The
     /// caller's thread is left free.
-    fn crew<P, T: Send>(
+    fn on_workers<P, T: Send>(
         &self,
         threads: u32,
         prepare: impl Fn(u32) -> Result<P, TrialError> + Sync,
@@ -196,15 +196,16 @@ impl TestMemory {
             let _ = affinity::pin_to(cpus[index as usize % cpus.len().max(1)]);
             prepare(index)
         };
-        let run = || crew::run(threads, pinned, |_, prepared| Ok::<_, TrialError>(work(prepared)));
-        let crewed = thread::scope(|scope| {
+        let run =
+            || workers::run(threads, pinned, |_, prepared| Ok::<_, TrialError>(work(prepared)));
+        let finished = thread::scope(|scope| {
             let thread = thread::Builder::new().spawn_scoped(scope, run);
             let thread =
                 thread.map_err(|source| ThreadError { number: 1, count: threads, source })?;
-            let crewed = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            Ok::<_, TrialError>(crewed)
+            let finished = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            Ok::<_, TrialError>(finished)
         })?;
-        Ok((crewed.results.into_iter().collect::<Result<_, _>>()?, crewed.elapsed_ns))
+        Ok((finished.results.into_iter().collect::<Result<_, _>>()?, finished.elapsed_ns))
     }
 
     /// Runs `work` over the parts, a thread each, timed from the first start to the last end;
@@ -231,7 +232,8 @@ impl TestMemory {
             let prepared = prepare(index, &mut lane);
             Ok((lane, prepared))
         };
-        let done = self.crew(parts.threads, prepare, |(lane, prepared)| work(lane, prepared))?;
+        let done =
+            self.on_workers(parts.threads, prepare, |(lane, prepared)| work(lane, prepared))?;
         drop(slots);
         for (index, lane) in (0..).zip(memory.lanes(parts).ok_or_else(no_room)?) {
             check(index, &lane)?;
@@ -407,11 +409,11 @@ mod tests {
     }
 
     #[test]
-    fn a_crew_leaves_the_callers_thread_free() {
+    fn workers_leave_the_callers_thread_free() {
         let test = memory_of(256);
         let own = thread::current().id();
         let (found, _) = test
-            .crew(
+            .on_workers(
                 1,
                 |_| Ok(affinity::allowed_cpu_count()),
                 |count| (*count, thread::current().id()),

@@ -1,6 +1,6 @@
 //! Several threads that make the same calls at the same time.
 //!
-//! All are started and set up first, and then let go together ([`crew`]). The time runs from the
+//! All are started and set up first, and then let go together ([`workers`]). The time runs from the
 //! first start to the last finish, so a thread that came late or was held up counts against the
 //! figure.
 
@@ -15,7 +15,7 @@ use super::row::{Descriptor, Row};
 use super::site::{Site, WorkFile};
 use super::trial::{Timing, nanoseconds, warm_up};
 use super::work::{self, Source};
-use crate::crew;
+use crate::workers;
 
 /// Who calls what, how often.
 #[derive(Debug, Clone, Copy)]
@@ -54,7 +54,7 @@ pub(super) fn run(row: &Row, site: &Site, crowd: Crowd) -> Result<Timing, TrialE
         });
     }
     let target = work::Target::of(row)?;
-    let crewed = crew::run(
+    let finished = workers::run(
         crowd.threads,
         |index| {
             let work = work::of(row, &target, sources[index as usize], site.block_bytes)?;
@@ -62,7 +62,7 @@ pub(super) fn run(row: &Row, site: &Site, crowd: Crowd) -> Result<Timing, TrialE
             calls(warm_up(crowd.calls)).map_err(failed)?;
             Ok::<_, TrialError>(calls)
         },
-        // The crew's own time would include the empty loops.
+        // The time of the workers would include the empty loops.
         |_, calls| {
             let start = Instant::now();
             calls(crowd.calls).map_err(failed)?;
@@ -70,7 +70,7 @@ pub(super) fn run(row: &Row, site: &Site, crowd: Crowd) -> Result<Timing, TrialE
             Ok(Stretch { start, end, empty_loop: call::empty_loop_time(crowd.calls) })
         },
     );
-    Ok(merge(&crewed.results.into_iter().collect::<Result<Vec<_>, _>>()?))
+    Ok(merge(&finished.results.into_iter().collect::<Result<Vec<_>, _>>()?))
 }
 
 /// A file that a thread opens for itself.

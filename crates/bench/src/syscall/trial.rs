@@ -14,7 +14,7 @@ use super::row::{Call, Placement, Row, Variant};
 use super::site::{self, Site};
 use super::work::{self, Source};
 use super::{crowd, pair};
-use crate::crew;
+use crate::workers;
 
 /// What a trial should take: long against the start of threads, short against other programs.
 const TRIAL_NS: u64 = 30_000_000;
@@ -169,7 +169,7 @@ fn evaluate(row: &Row, calls: u64, mut timing: Timing) -> Result<Sample, TrialEr
         Variant::Pair(Placement::TwoCpus) => 2,
         _ => 1,
     };
-    let crowd = crew::oversubscribed(busy_threads, affinity::allowed_cpu_count());
+    let crowd = workers::oversubscribed(busy_threads, affinity::allowed_cpu_count());
     timing.warnings.extend(crowd);
     Ok(Sample {
         amount: calls as f64,

@@ -11,10 +11,10 @@ use flatout_sys::clock::monotonic_ns;
 use flatout_sys::generator::{fill_pattern, fill_random};
 
 use super::{Data, Measured, Sync, Writer};
-use crate::crew;
 use crate::error::Error;
 use crate::file_trial::accounting::{Account, Scope};
 use crate::file_trial::page_cache::{self, Pages};
+use crate::workers;
 
 /// Direct writes may leave one part in this many of their bytes in the page cache: odd ends of a
 /// file go through it.
@@ -89,14 +89,14 @@ impl Writer {
         let cached = || pages.held().map(|held| held.cached_bytes);
         let cached_before_bytes = cached();
         let before = Account::read(Scope::Process);
-        let crewed = crew::run(
+        let finished = workers::run(
             tuning.threads,
             |index| self.prepare(&targets[index as usize]),
             |index, prepared| self.write_lane(Lane { index, count: tuning.threads }, prepared),
         );
-        let mut measured = Measured { elapsed_ns: crewed.elapsed_ns, ..Measured::default() };
+        let mut measured = Measured { elapsed_ns: finished.elapsed_ns, ..Measured::default() };
         measured.warnings.clone_from(&self.warnings);
-        for result in crewed.results {
+        for result in finished.results {
             let (blocks, engine, fallback) = result?;
             measured.bytes += blocks.bytes;
             measured.blocks += blocks.blocks;

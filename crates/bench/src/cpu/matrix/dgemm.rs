@@ -11,7 +11,7 @@ use super::Ran;
 use super::order::Shape;
 use super::residual;
 use super::system::fill;
-use crate::crew;
+use crate::workers;
 
 /// Makes the matrices of `seed` and multiplies them; the clock runs for the product.
 pub(super) fn run(
@@ -58,13 +58,13 @@ impl Product {
             let part = parts[index as usize].lock().unwrap_or_else(PoisonError::into_inner);
             Ok((part, Room::new(part_size(order, across)).map_err(no_memory)?))
         };
-        let crewed = crew::run(parts.len() as u32, prepare, |_, (part, room)| {
+        let finished = workers::run(parts.len() as u32, prepare, |_, (part, room)| {
             let (left, right) = (part.left, part.right);
             kernels.multiply(part.target.again(), left, right, Update::Replace, room);
             Ok(())
         });
-        crewed.results.into_iter().collect::<Result<(), TrialError>>()?;
-        Ok(crewed.elapsed_ns)
+        finished.results.into_iter().collect::<Result<(), TrialError>>()?;
+        Ok(finished.elapsed_ns)
     }
 
     fn residual(&self, seed: u64) -> residual::Residual {

@@ -27,10 +27,10 @@ use super::test_directory::{Listing, no_listing};
 use super::test_files::{self, TestFiles};
 use super::timed::{Rounds, Timed, Work};
 use super::{MetadataOptions, fio, operation};
-use crate::crew;
 use crate::disk::fact;
 use crate::file_trial::accounting::Scope;
 use crate::file_trial::{self, Ran};
+use crate::workers;
 
 /// How long files are looked at.
 const LOOKING_NS: u64 = 25_000_000;
@@ -214,6 +214,6 @@ fn warnings(row: &MetadataRow, files: &TestFiles<'_>) -> Vec<Warning> {
             format!("files of {} live in memory: no storage is involved", files.filesystem.name);
         warnings.push(Warning::new(warning::MEMORY_FILESYSTEM, text));
     }
-    warnings.extend(crew::oversubscribed(row.threads, affinity::allowed_cpu_count()));
+    warnings.extend(workers::oversubscribed(row.threads, affinity::allowed_cpu_count()));
     warnings
 }

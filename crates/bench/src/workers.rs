@@ -1,6 +1,6 @@
-//! A crew of threads that begins together and is timed from the first start to the last end.
+//! Worker threads that begin together and are timed from the first start to the last end.
 //!
-//! Either all members work or none does: a thread that cannot be started (a limit of processes,
+//! Either all of them work or none does: a thread that cannot be started (a limit of processes,
 //! the pids of a control group, no memory for its stack) sends the others home.
 
 use std::io;
@@ -14,25 +14,25 @@ use flatout_sys::clock::monotonic_ns;
 /// Most threads that a bench or a read takes.
 pub const MAX_THREADS: u32 = 1024;
 
-/// A thread of a crew could not be started, so none of them worked.
+/// A worker could not be started, so none of them worked.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot start thread {number} of {count}: {source}")]
 pub struct ThreadError {
     /// Which one, from 1 on.
     pub number: u32,
-    /// How many the crew should have.
+    /// How many there should have been.
     pub count: u32,
     /// Why.
     pub source: io::Error,
 }
 
-/// The doubt of a row with more threads than CPUs.
+/// The warning of a row with more threads than CPUs.
 pub fn oversubscribed(threads: u32, cpus: u32) -> Option<Warning> {
     let text = format!("{threads} threads share {cpus} CPUs and wait for each other's turns");
     (threads > cpus).then(|| Warning::new(warning::OVERSUBSCRIBED, text))
 }
 
-/// The doubt of a row whose control group has less CPU time than its threads could use.
+/// The warning of a row whose control group has less CPU time than its threads could use.
 pub fn contained(threads: u32, cpus: u32, quota_cpus: Option<f64>) -> Option<Warning> {
     let quota = quota_cpus.filter(|&quota| quota < f64::from(threads.min(cpus)))?;
     let text = format!(
@@ -41,10 +41,10 @@ pub fn contained(threads: u32, cpus: u32, quota_cpus: Option<f64>) -> Option<War
     Some(Warning::new(warning::CPU_QUOTA, text))
 }
 
-/// What a crew did, and when.
+/// What the workers did, and when.
 #[derive(Debug)]
-pub struct Crewed<T> {
-    /// One result per member, in order; a single error where the crew could not be brought
+pub struct Finished<T> {
+    /// One result per worker, in order; a single error where they could not be brought
     /// together.
     pub results: Vec<T>,
     /// From the first start to the last end.
@@ -52,29 +52,29 @@ pub struct Crewed<T> {
 }
 
 /// Runs `prepare` and then `work` in `count` threads. The clock runs for `work` alone; all
-/// members start it together. A member whose preparation fails hands its error on without
-/// holding up the others. A crew of one runs in the calling thread.
+/// workers start it together. A worker whose preparation fails hands its error on without
+/// holding up the others. A single worker runs in the calling thread.
 ///
 /// Errors: where a thread cannot be started nobody works, and the only result is a
 /// [`ThreadError`].
 ///
-/// Panics: if a member panics. One that does so while preparing sends the others home.
+/// Panics: if a worker panics. One that does so while preparing sends the others home.
 pub fn run<P, T: Send, E: Send + From<ThreadError>>(
     count: u32,
     prepare: impl Fn(u32) -> Result<P, E> + Sync,
     work: impl Fn(u32, &mut P) -> Result<T, E> + Sync,
-) -> Crewed<Result<T, E>> {
+) -> Finished<Result<T, E>> {
     run_in(&|_| Builder::new(), count, Watch::NOBODY, prepare, work)
 }
 
-/// Who wants to know when a crew begins and ends its work: readings taken there hold neither what
+/// Who wants to know when the work begins and ends: readings taken there hold neither what
 /// the preparation costs nor what giving buffers back costs.
 #[derive(Clone, Copy)]
 pub struct Watch<'a> {
-    /// Called once when all members are ready, before any of them works.
+    /// Called once when all workers are ready, before any of them works.
     pub begins: &'a (dyn Fn() + Sync),
-    /// Called once when the last member has ended its work, before any buffer is given back. Not
-    /// called where a member panics.
+    /// Called once when the last worker has ended its work, before any buffer is given back. Not
+    /// called where a worker panics.
     pub ended: &'a (dyn Fn() + Sync),
 }
 
@@ -88,11 +88,11 @@ pub fn run_watched<P, T: Send, E: Send + From<ThreadError>>(
     watch: Watch<'_>,
     prepare: impl Fn(u32) -> Result<P, E> + Sync,
     work: impl Fn(u32, &mut P) -> Result<T, E> + Sync,
-) -> Crewed<Result<T, E>> {
+) -> Finished<Result<T, E>> {
     run_in(&|_| Builder::new(), count, watch, prepare, work)
 }
 
-/// When a member worked.
+/// When a worker worked.
 #[derive(Debug, Clone, Copy)]
 struct Worked {
     start_ns: u64,
@@ -109,12 +109,12 @@ fn run_in<P, T: Send, E: Send + From<ThreadError>>(
     watch: Watch<'_>,
     prepare: impl Fn(u32) -> Result<P, E> + Sync,
     work: impl Fn(u32, &mut P) -> Result<T, E> + Sync,
-) -> Crewed<Result<T, E>> {
+) -> Finished<Result<T, E>> {
     let line = StartLine::default();
     let working = AtomicU32::new(count.max(1));
     let results: Vec<Mutex<Option<Result<T, E>>>> =
         (0..count.max(1)).map(|_| Mutex::default()).collect();
-    let member = |index: u32| -> Option<Worked> {
+    let worker = |index: u32| -> Option<Worked> {
         let absence = Absence(&line);
         let prepared = prepare(index);
         std::mem::forget(absence);
@@ -137,34 +137,34 @@ fn run_in<P, T: Send, E: Send + From<ThreadError>>(
         *results[index as usize].lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
         Some(Worked { start_ns, end_ns })
     };
-    match together(builder, count, &line, watch.begins, &member) {
+    match together(builder, count, &line, watch.begins, &worker) {
         Ok(elapsed_ns) => {
             let results = results.into_iter();
             let results = results
                 .filter_map(|result| result.into_inner().unwrap_or_else(PoisonError::into_inner));
-            Crewed { results: results.collect(), elapsed_ns }
+            Finished { results: results.collect(), elapsed_ns }
         }
-        Err(error) => Crewed { results: vec![Err(error.into())], elapsed_ns: 0 },
+        Err(error) => Finished { results: vec![Err(error.into())], elapsed_ns: 0 },
     }
 }
 
-/// Runs `member` in `count` threads, a single one in the calling thread, and returns the time from
+/// Runs `worker` in `count` threads, a single one in the calling thread, and returns the time from
 /// the first start to the last end.
 fn together(
     builder: &dyn Fn(u32) -> Builder,
     count: u32,
     line: &StartLine,
     begins: &dyn Fn(),
-    member: &(dyn Fn(u32) -> Option<Worked> + Sync),
+    worker: &(dyn Fn(u32) -> Option<Worked> + Sync),
 ) -> Result<u64, ThreadError> {
     let worked: Vec<Worked> = if count <= 1 {
         line.let_go(Go::Run);
-        member(0).into_iter().collect()
+        worker(0).into_iter().collect()
     } else {
         thread::scope(|scope| {
             let mut threads = Vec::new();
             for index in 0..count {
-                match builder(index).spawn_scoped(scope, move || member(index)) {
+                match builder(index).spawn_scoped(scope, move || worker(index)) {
                     Ok(thread) => threads.push(thread),
                     Err(source) => {
                         line.let_go(Go::Home);
@@ -284,13 +284,13 @@ mod tests {
     #[test]
     fn all_are_ready_before_anybody_works() {
         let ready = AtomicU32::new(0);
-        let crew = run(
+        let finished = run(
             4,
             |index| Ok::<_, Text>((ready.fetch_add(1, Ordering::SeqCst), index).1),
             |_, index| Ok((*index, ready.load(Ordering::SeqCst))),
         );
         let expected: Vec<_> = (0..4).map(|index| Ok((index, 4))).collect();
-        assert_eq!(crew.results, expected);
+        assert_eq!(finished.results, expected);
     }
 
     #[test]
@@ -315,8 +315,8 @@ mod tests {
     #[test]
     fn a_failed_preparation_holds_nobody_up() {
         let no = || Text("no".to_owned());
-        let crew = run(3, |index| if index == 1 { Err(no()) } else { Ok(()) }, |_, ()| Ok(1));
-        assert_eq!(crew.results, [Ok(1), Err(no()), Ok(1)]);
+        let finished = run(3, |index| if index == 1 { Err(no()) } else { Ok(()) }, |_, ()| Ok(1));
+        assert_eq!(finished.results, [Ok(1), Err(no()), Ok(1)]);
     }
 
     #[test]
@@ -328,10 +328,10 @@ mod tests {
         };
         let worked = AtomicU32::new(0);
         let work = |_, (): &mut ()| Ok::<_, Text>(worked.fetch_add(1, Ordering::SeqCst));
-        let crew = run_in(&builder, 4, Watch::NOBODY, |_| Ok(()), work);
-        let [Err(Text(text))] = &crew.results[..] else { panic!("{crew:?}") };
+        let finished = run_in(&builder, 4, Watch::NOBODY, |_| Ok(()), work);
+        let [Err(Text(text))] = &finished.results[..] else { panic!("{finished:?}") };
         assert!(text.starts_with("cannot start thread 3 of 4: "), "{text}");
-        assert_eq!((worked.into_inner(), crew.elapsed_ns), (0, 0));
+        assert_eq!((worked.into_inner(), finished.elapsed_ns), (0, 0));
     }
 
     #[test]
@@ -344,10 +344,10 @@ mod tests {
     }
 
     #[test]
-    fn a_crew_of_one_runs_in_the_calling_thread() {
+    fn a_single_worker_runs_in_the_calling_thread() {
         let own = thread::current().id();
-        let crew = run(1, |_| Ok::<_, Text>(()), |_, ()| Ok(thread::current().id()));
-        assert_eq!(crew.results, [Ok(own)]);
+        let finished = run(1, |_| Ok::<_, Text>(()), |_, ()| Ok(thread::current().id()));
+        assert_eq!(finished.results, [Ok(own)]);
     }
 
     #[test]
