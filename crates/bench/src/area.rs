@@ -22,6 +22,11 @@ pub trait Area {
     /// What was asked for cannot be done.
     fn plan(&mut self, run: &Run) -> Result<Estimate, Error>;
 
+    /// Whether it makes do with smaller files where `--max-write` wants that.
+    fn can_shrink(&self) -> bool {
+        false
+    }
+
     /// Measures what was planned, in the time that the plan of the sampler allows.
     ///
     /// # Errors

@@ -92,6 +92,10 @@ impl Area for Options {
         Ok(Estimate { place, write_bytes, ..SECONDS.estimate(run) })
     }
 
+    fn can_shrink(&self) -> bool {
+        true
+    }
+
     fn measure(&mut self, sampler: &mut Sampler<'_>) -> Result<Found, Error> {
         let outcomes = record(run(self, sampler)?);
         Ok(Found { outcomes, charts: charts(), ..Found::default() })

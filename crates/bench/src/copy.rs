@@ -186,6 +186,10 @@ impl Area for Copying {
         })
     }
 
+    fn can_shrink(&self) -> bool {
+        true
+    }
+
     fn measure(&mut self, sampler: &mut Sampler<'_>) -> Result<Found, Error> {
         let planned = match self.planned.take() {
             Some(planned) => planned,

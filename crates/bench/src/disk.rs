@@ -199,6 +199,10 @@ impl Area for Disk {
         })
     }
 
+    fn can_shrink(&self) -> bool {
+        true
+    }
+
     fn measure(&mut self, sampler: &mut Sampler<'_>) -> Result<Found, Error> {
         let planned = match self.planned.take() {
             Some(planned) => planned,

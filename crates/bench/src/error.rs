@@ -16,7 +16,7 @@ pub enum Error {
     Usage(String),
     /// It cannot be done, for a reason that programs know by its code; nothing was done.
     #[error("{}", .0.text)]
-    Doubt(Warning),
+    Warned(Warning),
     /// The machine has not the room for it; nothing was done, or what was done was removed.
     #[error("{0}")]
     NoRoom(String),

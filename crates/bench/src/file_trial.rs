@@ -7,8 +7,7 @@ pub(crate) mod accounting;
 pub(crate) mod measured;
 pub(crate) mod page_cache;
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use flatout_measure::case::TrialError;
 use flatout_measure::warning::{self, Warning};
@@ -22,7 +21,7 @@ use accounting::{Account, Accounts, Scope};
 pub(crate) struct Ran<T> {
     /// One result per worker, in order.
     pub(crate) results: Vec<T>,
-    /// When all were ready, right before the first one began.
+    /// When the first one began.
     pub(crate) begun_ns: u64,
     /// From the first start to the last end.
     pub(crate) elapsed_ns: u64,
@@ -41,24 +40,21 @@ pub(crate) fn run<P, T: Send, E: Send + From<ThreadError>>(
     prepare: impl Fn(u32) -> Result<P, E> + Sync,
     work: impl Fn(u32, &mut P, u64) -> Result<T, E> + Sync,
 ) -> Result<Ran<T>, E> {
-    let begun_ns = AtomicU64::new(0);
+    let begun_ns = OnceLock::new();
     let readings = Mutex::new((Account::default(), Account::default()));
     let lock = || readings.lock().unwrap_or_else(PoisonError::into_inner);
     let watch = Watch {
-        begins: &|| {
-            lock().0 = Account::read(scope);
-            begun_ns.store(monotonic_ns(), Ordering::Release);
-        },
+        begins: &|| lock().0 = Account::read(scope),
         ended: &|| lock().1 = Account::read(scope),
     };
     let finished = workers::run_watched(threads, watch, prepare, |index, prepared| {
-        work(index, prepared, begun_ns.load(Ordering::Acquire))
+        work(index, prepared, *begun_ns.get_or_init(monotonic_ns))
     });
     let results = finished.results.into_iter().collect::<Result<_, _>>()?;
     let (before, worked) = readings.into_inner().unwrap_or_else(PoisonError::into_inner);
     Ok(Ran {
         results,
-        begun_ns: begun_ns.into_inner(),
+        begun_ns: begun_ns.into_inner().unwrap_or_else(monotonic_ns),
         elapsed_ns: finished.elapsed_ns,
         accounts: Accounts { before, synced: worked.clone(), worked },
     })

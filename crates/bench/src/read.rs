@@ -77,8 +77,8 @@ impl Job {
         if let CacheStart::Cold(_) = reader.job.state {
             sample.facts.set_known(fact::CACHED_BEFORE_BYTES, measured.cached_before_bytes);
         }
-        for doubt in reader.warnings() {
-            warning::add(&mut sample.warnings, doubt.clone());
+        for warning in reader.warnings() {
+            warning::add(&mut sample.warnings, warning.clone());
         }
         file_trial::refuse(&sample.warnings)?;
         Ok(sample)
@@ -155,12 +155,12 @@ impl Reader {
         Ok(reader)
     }
 
-    /// Doubts that arose before anything was measured.
+    /// Warnings that arose before anything was measured.
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
     }
 
-    /// Doubts that hold before anything was measured.
+    /// Warnings that hold before anything was measured.
     fn look_for_traps(&mut self, facts: &Facts, wanted_bytes: Option<u64>) {
         let length = self.source.length_bytes();
         let sized = self.source.kind() == Kind::Sized;
@@ -189,8 +189,8 @@ impl Reader {
                 format!("{holes} of {length} bytes are holes: no device is read for them"),
             );
         }
-        if let Some(doubt) = workers::oversubscribed(tuning.threads, facts.cpus) {
-            warn(warning::OVERSUBSCRIBED, doubt.text);
+        if let Some(warning) = workers::oversubscribed(tuning.threads, facts.cpus) {
+            warn(warning::OVERSUBSCRIBED, warning.text);
         }
         let cold = matches!(self.job.state, CacheStart::Cold(_));
         let in_memory = self.source.is_regular()

@@ -54,7 +54,7 @@ fn copy(wanted: &Wanted, site: &Site) -> Result<Sample, TrialError> {
     let facts = state::bring(&source, options.state.of_tree(), options.clearing, options.cancel);
     let mut facts = facts.map_err(|error| match error {
         // Memory is short, or somebody holds the files.
-        Error::Doubt(doubt) => TrialError::NoMore(doubt),
+        Error::Warned(warning) => TrialError::NoMore(warning),
         other => other.into(),
     })?;
     let target = site.fresh();

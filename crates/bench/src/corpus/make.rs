@@ -196,7 +196,7 @@ impl Writer {
     ) -> Result<File, Error> {
         if self.cancel.is_cancelled() {
             let text = "the making of a corpus was interrupted";
-            return Err(Error::Doubt(Warning::new(warning::INTERRUPTED, text)));
+            return Err(Error::Warned(Warning::new(warning::INTERRUPTED, text)));
         }
         let file = File::create_new(path).map_err(IoError::system("create", path))?;
         for &(offset, length) in pieces {

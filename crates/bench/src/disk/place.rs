@@ -152,7 +152,7 @@ fn refusal(operation: &'static str, path: &Path, reason: &str) -> IoError {
 
 /// An error that programs know by a code.
 fn coded(code: &str, error: impl std::fmt::Display) -> Error {
-    Error::Doubt(Warning::new(code, error.to_string()))
+    Error::Warned(Warning::new(code, error.to_string()))
 }
 
 fn is_denied(error: &std::io::Error) -> bool {

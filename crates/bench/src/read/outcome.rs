@@ -146,7 +146,7 @@ impl Reader {
         outcome
     }
 
-    /// The harness's own share, and a doubt when it is more than 1 %.
+    /// The harness's own share, and a warning when it is more than 1 %.
     fn judge_harness(&self, measured: &Measured, outcome: &mut Outcome) {
         let each_ns = self.harness_ns_per_block();
         let threads = f64::from(self.choice.tuning.threads);

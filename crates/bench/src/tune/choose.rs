@@ -11,7 +11,7 @@ const CHOSEN: Key = Key::last("chosen");
 /// What a setting must reach of the best.
 const ENOUGH: f64 = 0.95;
 
-/// The settings taken, and the limit: the median of the best ones, with its doubt, in the unit of
+/// The settings taken, and the limit: the median of the best ones, with its interval, in the unit of
 /// the rows.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Choice {

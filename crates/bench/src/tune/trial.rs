@@ -42,8 +42,8 @@ fn read(group: &Group<'_>, tuning: &Tuning, options: &Options) -> Result<Sample,
     let sample = Job::exactly(group.source.large_file(), tuning, state, options.cancel).sample()?;
     let find = |code| sample.warnings.iter().find(|warning| warning.code == code);
     match (find(warning::NOT_COLD), find(warning::NOT_HOT)) {
-        (Some(doubt), _) => Err(TrialError::Unsupported(doubt.text.clone())),
-        (_, Some(doubt)) => Err(TrialError::Failed(doubt.text.clone())),
+        (Some(warning), _) => Err(TrialError::Unsupported(warning.text.clone())),
+        (_, Some(warning)) => Err(TrialError::Failed(warning.text.clone())),
         _ => Ok(sample),
     }
 }

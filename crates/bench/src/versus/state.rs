@@ -115,7 +115,7 @@ impl Found {
         if is_so {
             return Ok(());
         }
-        Err(Error::Doubt(Warning::new(
+        Err(Error::Warned(Warning::new(
             code,
             format!(
                 "the page cache holds {cached_bytes} of the {data_bytes} bytes in {root:?}, but \
@@ -254,7 +254,7 @@ mod tests {
         let found = Found { data_bytes: 1000, cached_bytes: 500, is_known: true };
         for (state, code) in [(State::Cold, warning::NOT_COLD), (State::Hot, warning::NOT_HOT)] {
             match found.refuse_unless(state, Path::new("tree")) {
-                Err(Error::Doubt(warning)) => assert_eq!(warning.code, code),
+                Err(Error::Warned(warning)) => assert_eq!(warning.code, code),
                 other => panic!("{other:?}"),
             }
         }

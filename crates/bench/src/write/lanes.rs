@@ -124,7 +124,7 @@ impl Writer {
         Ok(measured)
     }
 
-    /// Keeps the promise of `--sync`. That the name may not be durable is a doubt only: the bytes
+    /// Keeps the promise of `--sync`. That the name may not be durable is a warning only: the bytes
     /// are safe, and removing them would not help anybody.
     fn make_durable(&self, measured: &mut Measured) -> Result<(), Error> {
         match self.job.sync {

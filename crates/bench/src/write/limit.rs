@@ -29,8 +29,8 @@ impl Times {
         self.harness_ns.map(|ns| ns / self.to_cache_ns.max(1) as f64)
     }
 
-    /// The doubt, when making the data takes more than 1 % of the time to cache.
-    pub(super) fn doubt(&self, data: Data) -> Option<Warning> {
+    /// The warning, when making the data takes more than 1 % of the time to cache.
+    pub(super) fn warning(&self, data: Data) -> Option<Warning> {
         let share = self.overhead_ratio().filter(|&share| share > OVERHEAD_SHARE)?;
         let what = match data {
             Data::Random | Data::Pattern => "generating data takes",
@@ -74,13 +74,13 @@ mod tests {
 
     #[test]
     fn a_generator_that_takes_more_than_one_percent_is_a_doubt_in_words() {
-        assert_eq!(TIMES.doubt(Data::Random), None);
-        assert_eq!(Times { harness_ns: None, ..TIMES }.doubt(Data::Random), None);
+        assert_eq!(TIMES.warning(Data::Random), None);
+        assert_eq!(Times { harness_ns: None, ..TIMES }.warning(Data::Random), None);
         let slow = Times { harness_ns: Some(2340.0), ..TIMES };
-        let doubt = slow.doubt(Data::Random).unwrap();
-        assert_eq!(doubt.code, warning::OVERHEAD);
-        assert_eq!(doubt.text, "generating data takes 23.4 % of the time to cache");
-        assert!(slow.doubt(Data::Zero).unwrap().text.starts_with("the loop over blocks"));
+        let warning = slow.warning(Data::Random).unwrap();
+        assert_eq!(warning.code, warning::OVERHEAD);
+        assert_eq!(warning.text, "generating data takes 23.4 % of the time to cache");
+        assert!(slow.warning(Data::Zero).unwrap().text.starts_with("the loop over blocks"));
     }
 
     #[test]
@@ -99,7 +99,7 @@ mod tests {
     fn a_slow_generator_before_a_slower_sync_is_not_the_ceiling() {
         let times = Times { harness_ns: Some(9000.0), to_durable_ns: Some(1_000_000), ..TIMES };
         assert_eq!(times.ceiling(Caching::Buffered, Sync::End).limiter, "device");
-        assert!(times.doubt(Data::Random).is_some());
+        assert!(times.warning(Data::Random).is_some());
     }
 
     #[test]

@@ -82,8 +82,8 @@ impl Writer {
             to_durable_ns: measured.fsynced_ns,
         };
         facts.set_known(fact::OVERHEAD_RATIO, times.overhead_ratio());
-        if let Some(doubt) = times.doubt(self.job.data) {
-            warning::add(&mut outcome.warnings, doubt);
+        if let Some(warning) = times.warning(self.job.data) {
+            warning::add(&mut outcome.warnings, warning);
         }
         ceiling::apply(outcome, times.ceiling(self.target.caching(), self.job.sync));
     }

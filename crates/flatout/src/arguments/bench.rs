@@ -77,7 +77,6 @@ Examples:
   flatout bench copy --corpus single --rounds 2 --max-write 120G   4, 8, 16 and 2 × 4 GiB
   flatout bench network --connect fast:7878 --token-file t   to a machine where flatout serves";
 
-/// `flatout bench`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = AFTER, allow_negative_numbers = true)]
 pub struct Bench {

@@ -32,7 +32,6 @@ Examples:
   flatout compare --noise                          three runs of the short bench, about 5 minutes
   flatout compare --noise a.json b.json c.json     learn from runs that there are already";
 
-/// `flatout compare`.
 #[derive(Debug, Clone, Args)]
 #[command(
     after_help = AFTER,

@@ -8,7 +8,6 @@ Examples:
   flatout completions zsh > ~/.zfunc/_flatout          with ~/.zfunc in fpath
   flatout completions fish > ~/.config/fish/completions/flatout.fish";
 
-/// `flatout completions`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = AFTER)]
 pub struct Completions {

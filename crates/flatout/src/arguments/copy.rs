@@ -60,7 +60,6 @@ const MIN_FDS: i64 = 16;
 /// A part of the 32 MiB that a copy may take in all.
 const MEMORY_BYTES: u64 = 8 << 20;
 
-/// `flatout copy`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = AFTER, override_usage = USAGE, args_override_self = true)]
 pub struct Copy {

@@ -9,7 +9,6 @@ Examples:
   flatout man > ~/.local/share/man/man1/flatout.1
   flatout man copy > ~/.local/share/man/man1/flatout-copy.1";
 
-/// `flatout man`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = AFTER)]
 pub struct Man {

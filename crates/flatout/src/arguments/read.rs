@@ -32,7 +32,6 @@ Examples:
 The digest xor32 is the file as little-endian 32-bit words, the tail padded with zero bytes, all
 XORed; it covers one pass and is computed while the clock runs.";
 
-/// `flatout read`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = AFTER, allow_negative_numbers = true)]
 pub struct Read {

@@ -34,7 +34,6 @@ Examples:
   flatout report monday.json tuesday.json --format go-bench > new.txt; benchstat old.txt new.txt
   flatout report result.json --format fio-json --output plots";
 
-/// `flatout report`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = AFTER)]
 pub struct Report {

@@ -15,7 +15,6 @@ Examples:
   flatout serve --bind 0.0.0.0 --forever     for other machines; prints a token
   flatout serve --bind :: --token-file t     with the token in a file";
 
-/// `flatout serve`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = AFTER)]
 pub struct Serve {

@@ -9,7 +9,8 @@ use flatout_bench::option::{CACHING, Wish, Words, size, words};
 use flatout_io::{Caching, Engine, Split};
 use flatout_report::{Format, Identity};
 
-/// Where the results go, and in which form.
+// Where the results go, and in which form. (Of a type that options are taken from, clap would take
+// documentation for that of the command.)
 #[derive(Debug, Clone, Args)]
 pub struct Output {
     /// Form of the results; flatout report --help says what they are for
@@ -46,7 +47,7 @@ fn format() -> impl TypedValueParser<Value = Format> {
     names.try_map(|name| name.parse::<Format>())
 }
 
-/// How bytes are moved.
+// How bytes are moved.
 #[derive(Debug, Clone, Args)]
 pub struct Moving {
     /// Bytes per request [default: see below]

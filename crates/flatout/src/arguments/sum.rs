@@ -30,7 +30,6 @@ its length, unless --digest says which. A file that changes while it is read get
 /// The most threads that may be asked for.
 const MAX_THREADS: i64 = 1024;
 
-/// `flatout sum`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = AFTER)]
 pub struct Sum {

@@ -6,7 +6,6 @@ use clap::Args;
 
 use flatout_bench::option::size;
 
-/// `flatout transfer`.
 #[derive(Debug, Clone, Args)]
 pub struct Transfer {
     /// The file that is read

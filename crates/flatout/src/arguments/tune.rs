@@ -30,7 +30,6 @@ Examples:
   flatout tune /data /backup      two, and copies from each to the other
   flatout tune --no-save          what there is to know, without a profile";
 
-/// `flatout tune`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = AFTER, allow_negative_numbers = true)]
 pub struct Tune {

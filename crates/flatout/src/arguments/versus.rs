@@ -46,7 +46,6 @@ Examples:
   flatout versus --list                who is installed, and in which package the others are
   flatout versus dd --directory /data --format json --output dd.json";
 
-/// `flatout versus`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = AFTER, allow_negative_numbers = true)]
 pub struct Versus {

@@ -25,7 +25,6 @@ A new file gets mode 0666 less umask. An existing file is refused without --over
 writes over it in place; anything but a regular file is refused always. A file made by a write
 that fails or is interrupted is removed again.";
 
-/// `flatout write`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = AFTER, allow_negative_numbers = true)]
 pub struct Write {

@@ -98,7 +98,7 @@ fn add(draft: &mut Draft, found: Found) {
 
 /// Notes why an area was not measured; a reason with a code has a row to carry it.
 fn fail(draft: &mut Draft, error: &Error) {
-    if let Error::Doubt(warning) = error {
+    if let Error::Warned(warning) = error {
         draft.add(Outcome {
             id: "disk/refused".to_owned(),
             status: Status::Failed,

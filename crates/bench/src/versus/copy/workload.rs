@@ -205,7 +205,7 @@ impl Workload for CopyWorkload {
     fn check(&mut self, run: &Run<'_>, _finished: &Finished) -> Result<Checked, Error> {
         let found = self.compare(run.index)?;
         if !found.is_complete {
-            return Err(Error::Doubt(Warning::new(warning::INTERRUPTED, "interrupted")));
+            return Err(Error::Warned(Warning::new(warning::INTERRUPTED, "interrupted")));
         }
         let copier = &mut self.copiers[run.index];
         if let Some(text) = broken(&found, copier.promise) {
@@ -233,7 +233,7 @@ impl Workload for CopyWorkload {
 }
 
 fn failure(text: String) -> Error {
-    Error::Doubt(Warning::new(warning::FAILED, text))
+    Error::Warned(Warning::new(warning::FAILED, text))
 }
 
 /// What a copy breaks of a promise, in one line.

@@ -91,7 +91,10 @@ impl FromArgMatches for Own {
 
 impl Args for Own {
     fn augment_args(command: Command) -> Command {
-        ALL.iter().fold(command, |command, entry| (entry.define)(command))
+        // With its options clap takes what an area is for what the command does.
+        let about = command.get_about().cloned();
+        let command = ALL.iter().fold(command, |command, entry| (entry.define)(command));
+        command.about(about.unwrap_or_default())
     }
 
     fn augment_args_for_update(command: Command) -> Command {

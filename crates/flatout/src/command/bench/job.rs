@@ -53,20 +53,19 @@ pub(super) fn jobs(
     let area = |name: Name| {
         arguments.areas.make(name).map_err(|error| Error::Usage(output::one_line(&error)))
     };
-    // The system calls need little and no choice; the other areas share the rest. What is wrong is
+    let mut areas: Vec<Box<dyn Area>> =
+        names.iter().copied().map(area).collect::<Result<_, _>>()?;
+    // Areas that have no choice take what they need, the others share the rest. What is wrong is
     // said in the order of the areas, below.
-    let has = |name: &Name| names.contains(name);
-    let needed = match has(&Name::Syscall) {
-        true => area(Name::Syscall)?.plan(&run).map_or(0, |estimate| estimate.write_bytes),
-        false => 0,
-    };
-    let sharing = [Name::Cache, Name::Disk, Name::Copy].iter().filter(|name| has(name)).count();
-    let share = |most: u64| most.saturating_sub(needed) / (sharing as u64).max(1);
+    let fixed: Vec<Option<Result<Estimate, Error>>> =
+        areas.iter_mut().map(|area| (!area.can_shrink()).then(|| area.plan(&run))).collect();
+    let needed: u64 = fixed.iter().flatten().flatten().map(|plan| plan.write_bytes).sum();
+    let sharing = fixed.iter().filter(|plan| plan.is_none()).count().max(1) as u64;
+    let share = |most: u64| most.saturating_sub(needed) / sharing;
     let run = Run { max_write_bytes: arguments.max_write.map(share), ..run };
     let mut jobs = Vec::new();
-    for name in names {
-        let mut area = area(name)?;
-        let estimate = area.plan(&run)?;
+    for ((name, mut area), fixed) in names.into_iter().zip(areas).zip(fixed) {
+        let estimate = fixed.unwrap_or_else(|| area.plan(&run))?;
         estimate.notices.iter().for_each(|line| output::complain(line));
         jobs.push(Job { name, budget_ns: estimate.usual_ns, estimate, area });
     }
