@@ -7,7 +7,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// A program that tests call, and the package that brings it.
+/// A program that tests call, and the package that brings it. A path stands where a test calls that
+/// very file, whatever else of this name there is.
 const NEEDED: [(&str, &str); 15] = [
     ("strace", "strace"),
     ("mkfs.xfs", "xfsprogs"),
@@ -23,7 +24,7 @@ const NEEDED: [(&str, &str); 15] = [
     ("fish", "fish"),
     ("man", "man-db"),
     ("fakeroot", "fakeroot"),
-    ("jsonschema", "python3-jsonschema"),
+    ("/usr/bin/jsonschema", "python3-jsonschema"),
 ];
 
 /// Folders of administration programs, which a user's search path may lack.
