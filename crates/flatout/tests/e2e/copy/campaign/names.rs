@@ -98,12 +98,12 @@ pub fn is_parted_or_written(facts: &Facts<'_>, place: &[u8]) -> bool {
             || facts.is(place, State::Before) && is_said(facts, "Permission denied"))
 }
 
-/// A further name of a file that a later operand replaces meanwhile.
+/// A further name of something that a later operand replaces meanwhile, or what replaces it.
 pub fn is_name_of_replaced(facts: &Facts<'_>, place: &[u8]) -> bool {
-    let is_replaced = |twin: &[u8]| facts.sources[twin].len() > 1;
-    facts.has_file_source(place)
-        && facts.is(place, State::Copied)
-        && facts.twins(place).into_iter().any(is_replaced)
+    let is_replaced = |place: &[u8]| facts.sources[place].len() > 1;
+    let twins = facts.twins(place);
+    facts.is(place, State::Copied)
+        && (twins.iter().copied().any(is_replaced) || !twins.is_empty() && is_replaced(place))
 }
 
 /// What is there shares its inode with another entry of the target that was refused, too.
