@@ -10,6 +10,7 @@ use std::thread::{self, Builder, ScopedJoinHandle};
 
 use flatout_measure::warning::{self, Warning};
 use flatout_sys::clock::monotonic_ns;
+use flatout_sys::run_queue;
 
 /// Most threads that a bench or a read takes.
 pub const MAX_THREADS: u32 = 1024;
@@ -164,7 +165,8 @@ fn together(
         thread::scope(|scope| {
             let mut threads = Vec::new();
             for index in 0..count {
-                match builder(index).spawn_scoped(scope, move || worker(index)) {
+                let counted = move || run_queue::counted(|| worker(index));
+                match builder(index).spawn_scoped(scope, counted) {
                     Ok(thread) => threads.push(thread),
                     Err(source) => {
                         line.let_go(Go::Home);

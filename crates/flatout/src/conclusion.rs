@@ -6,6 +6,7 @@ use flatout_bench::Error;
 use flatout_io::escape;
 use flatout_measure::clock::{Clock, SystemClock};
 use flatout_measure::environment;
+use flatout_measure::load::LoadWatch;
 use flatout_measure::record::{Chart, End, Outcome, Record, SCHEMA, Start, Status};
 use flatout_measure::verdict;
 use serde_json::{Map, Value};
@@ -53,6 +54,7 @@ pub enum View {
 pub struct Draft {
     start: Start,
     started_ns: u64,
+    load: Option<LoadWatch>,
     /// The rows so far.
     pub results: Vec<Outcome>,
     /// Which rows belong together in one picture.
@@ -63,6 +65,11 @@ pub struct Draft {
 }
 
 impl Draft {
+    /// Begins the record of a run that measures: it says what others did meanwhile.
+    pub fn measure(seed: u64) -> Self {
+        Self { load: Some(LoadWatch::begin()), ..Self::begin(seed) }
+    }
+
     /// Begins a record now.
     pub fn begin(seed: u64) -> Self {
         Self::of(std::env::args_os().map(|argument| escape(&argument)).collect(), seed)
@@ -80,6 +87,7 @@ impl Draft {
         Self {
             start,
             started_ns,
+            load: None,
             results: Vec::new(),
             charts: Vec::new(),
             errors: Vec::new(),
@@ -136,6 +144,7 @@ impl Draft {
                 elapsed_s,
                 exit_code: self.exit_code,
                 errors: self.errors,
+                load: self.load.map(|load| load.end()),
                 verdict: Vec::new(),
             },
         };

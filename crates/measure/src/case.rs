@@ -8,6 +8,7 @@ use crate::guard::Spoil;
 use crate::histogram::{Histogram, LoopKind};
 use crate::record::{Outcome, Series, Warning};
 use crate::row::{Parameters, Row};
+use crate::warning;
 
 /// What one trial moved and how long it took.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -113,6 +114,12 @@ impl<R> Measured<R> {
         let own = MeasuredFurther { outcome: self.outcome, facts: self.facts };
         [own].into_iter().chain(self.further).map(|MeasuredFurther { mut outcome, facts }| {
             outcome.audit.extend(facts.to_json());
+            // Whoever works out what limits a row knows the hardware; others come before it.
+            if let Some(bound) = &mut outcome.ceiling
+                && warning::has(&outcome.warnings, warning::LOCAL_LOAD)
+            {
+                bound.limiter = "other programs on this machine".to_owned();
+            }
             outcome
         })
     }

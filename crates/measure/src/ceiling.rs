@@ -21,6 +21,11 @@ impl Ceiling {
         Self::known(name, value, Provenance::Measured)
     }
 
+    /// The best figure of its kind in this run: no bound, so that no share of it is worked out.
+    pub fn best_seen(name: impl Into<String>, value: Option<f64>) -> Self {
+        Self::known(name, value, Provenance::BestSeen)
+    }
+
     /// A bound with its origin; unknown without a value.
     pub fn known(name: impl Into<String>, value: Option<f64>, from: Provenance) -> Self {
         let provenance = value.map_or(Provenance::Unknown, |_| from);
@@ -42,18 +47,19 @@ pub fn is_derived(provenance: Provenance) -> bool {
         | Provenance::Link
         | Provenance::Inferred
         | Provenance::Given => true,
-        Provenance::Measured | Provenance::Unknown => false,
+        Provenance::Measured | Provenance::BestSeen | Provenance::Unknown => false,
     }
 }
 
 /// How close a figure is to its ceiling; 1 is at the limit, more is beyond it.
 ///
-/// `None` when either is missing or not above 0, or when nobody knows where the ceiling is from.
+/// `None` when either is missing or not above 0, when nobody knows where the ceiling is from, and
+/// beside what is only the best of this run.
 pub fn ratio(median: Option<f64>, better: Better, ceiling: &Ceiling) -> Option<f64> {
     let usable = |figure: Option<f64>| figure.filter(|f| f.is_finite() && *f > 0.0);
     let (median, value) = (usable(median)?, usable(ceiling.value)?);
     match (ceiling.provenance, better) {
-        (Provenance::Unknown, _) => None,
+        (Provenance::Unknown | Provenance::BestSeen, _) => None,
         (_, Better::Higher) => Some(median / value),
         (_, Better::Lower) => Some(value / median),
     }
@@ -183,6 +189,14 @@ mod tests {
         let mut row = outcome(1.0, Better::Higher);
         apply(&mut row, Ceiling::default());
         assert_eq!((ratio_of(&row), row.status), (None, Status::Ok));
+    }
+
+    #[test]
+    fn the_best_of_a_run_is_no_bound() {
+        let mut row = outcome(120.0, Better::Higher);
+        apply(&mut row, Ceiling::best_seen("the best row", Some(100.0)));
+        assert_eq!((ratio_of(&row), row.status), (None, Status::Ok));
+        assert!(row.warnings.is_empty());
     }
 
     #[test]

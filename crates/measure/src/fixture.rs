@@ -3,8 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use crate::record::{
-    Better, Ceiling, Chart, End, Latency, Outcome, Provenance, Record, SCHEMA, Series, Start,
-    Status,
+    Better, Ceiling, Chart, End, Latency, Load, Outcome, ProgramLoad, Provenance, Record, SCHEMA,
+    Series, Start, Status,
 };
 use crate::warning::{self, Warning};
 
@@ -90,6 +90,15 @@ pub(crate) fn full_record() -> Record {
     }];
     record.end.errors = vec!["read x: I/O error".to_owned()];
     record.end.exit_code = 1;
+    let program = ProgramLoad { name: "cc1".to_owned(), processes: 2, cpus: 0.5 };
+    record.end.load = Some(Load {
+        cpus: 2,
+        others_cpus: 0.5,
+        stolen_ratio: 0.001,
+        run_queue_wait_ratio: Some(0.2),
+        cpu_pressure_ratio: Some(0.3),
+        programs: vec![program],
+    });
     record.end.verdict = crate::verdict::answer(&record);
     record
 }

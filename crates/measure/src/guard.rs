@@ -10,7 +10,9 @@
 use std::path::Path;
 
 use flatout_sys::quota::Groups;
-use flatout_sys::{clock, steal, usage};
+use flatout_sys::{clock, run_queue, steal, usage};
+
+use crate::load::BUSY_WAIT;
 
 /// Totals that only grow, read at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -19,6 +21,11 @@ pub struct Reading {
     pub steal_ns: u64,
     /// Times that the scheduler took the CPU from this process.
     pub involuntary_switches: u64,
+    /// CPU time of this process.
+    pub own_ns: u64,
+    /// Time that threads of this process were ready and waited for a CPU; `None` where the kernel
+    /// does not count it.
+    pub waited_ns: Option<u64>,
     /// Time that the CPU quota held this process back.
     pub throttled_ns: u64,
     /// CPU time of everything but this process, all CPUs together, to about a tick each.
@@ -82,10 +89,58 @@ pub const DRIFT_PPM: f64 = 500.0;
 /// brackets one reading by the other and retries, so this is generous.
 pub const DRIFT_RESOLUTION_NS: u64 = 10_000;
 
+/// Waiting below which a trial was not preempted however short it is: a tick's interrupts take less.
+const WAITED_LEAST_NS: u64 = 20_000;
+
+/// Who had the CPUs in an interval, or in several together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct UseOfCpus {
+    /// The length of the interval.
+    pub elapsed_ns: u64,
+    /// CPU time of this process.
+    pub own_ns: u64,
+    /// Time that its threads were ready and waited for a CPU, if that is known.
+    pub waited_ns: Option<u64>,
+    /// CPU time of everybody else, interrupts and threads of the kernel included.
+    pub others_ns: u64,
+}
+
+impl UseOfCpus {
+    /// From one reading to a later one.
+    pub fn between(before: &Reading, after: &Reading) -> Self {
+        let waited_ns = after.waited_ns.zip(before.waited_ns);
+        Self {
+            elapsed_ns: after.monotonic_ns.saturating_sub(before.monotonic_ns),
+            own_ns: after.own_ns.saturating_sub(before.own_ns),
+            waited_ns: waited_ns.map(|(after, before)| after.saturating_sub(before)),
+            others_ns: after.others_busy_ns.saturating_sub(before.others_busy_ns),
+        }
+    }
+
+    /// Both intervals together.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            elapsed_ns: self.elapsed_ns + other.elapsed_ns,
+            own_ns: self.own_ns + other.own_ns,
+            waited_ns: self.waited_ns.zip(other.waited_ns).map(|(one, more)| one + more),
+            others_ns: self.others_ns + other.others_ns,
+        }
+    }
+
+    /// Of the time that threads wanted a CPU, the share in which they waited for one.
+    pub fn wait_ratio(&self) -> Option<f64> {
+        let waited_ns = self.waited_ns?;
+        Some(waited_ns as f64 / (waited_ns + self.own_ns).max(1) as f64)
+    }
+}
+
 /// Judges the interval between two readings on a machine with `cpus` CPUs; `None` is fine.
 ///
-/// Involuntary switches alone prove nothing: a program whose threads wake each other preempts
-/// itself. They count only together with time that others are known to have used.
+/// That others preempted us shows in the time that our threads waited for a CPU, in nanoseconds.
+/// Where the kernel does not count it, involuntary switches alone prove nothing: a program whose
+/// threads wake each other preempts itself. They count only together with time that others are
+/// known to have used.
 pub fn judge(before: &Reading, after: &Reading, cpus: u32) -> Option<Spoil> {
     let tick_ns = steal::tick_ns();
     let cpus = u64::from(cpus.max(1));
@@ -105,6 +160,10 @@ pub fn judge(before: &Reading, after: &Reading, cpus: u32) -> Option<Spoil> {
     let drift_ns = interval_ns.abs_diff(raw_ns).saturating_sub(DRIFT_RESOLUTION_NS);
     if drift_ns as f64 > DRIFT_PPM * 1e-6 * raw_ns as f64 {
         return Some(Spoil::ClockDrift);
+    }
+    let use_of_cpus = UseOfCpus::between(before, after);
+    if let Some((waited_ns, ratio)) = use_of_cpus.waited_ns.zip(use_of_cpus.wait_ratio()) {
+        return (waited_ns > WAITED_LEAST_NS && ratio > BUSY_WAIT).then_some(Spoil::Preempted);
     }
     // Busy time is summed by tick per CPU, so each CPU can be off by one at either end.
     let others_ns = after
@@ -152,7 +211,9 @@ impl Witness for SystemWitness {
             steal_ns: times.steal.saturating_mul(steal::tick_ns()),
             involuntary_switches: own.involuntary_switches,
             throttled_ns: self.groups.throttled_ns().unwrap_or(0),
-            others_busy_ns: busy_ns.saturating_sub(own.user_ns + own.system_ns),
+            own_ns: own.cpu_ns(),
+            waited_ns: run_queue::waited_ns(),
+            others_busy_ns: busy_ns.saturating_sub(own.cpu_ns()),
             monotonic_ns,
             raw_ns,
         }
@@ -298,6 +359,23 @@ mod tests {
             verdict(&Reading { involuntary_switches: 6, ..short }, 1),
             Some(Spoil::Preempted)
         );
+    }
+
+    #[test]
+    fn waiting_for_a_cpu_spoils_the_shortest_trial_on_the_largest_machine() {
+        let waited = |own_ns, waited_ns| {
+            let before = Reading { waited_ns: Some(7), ..Reading::default() };
+            let after = Reading { own_ns, waited_ns: Some(7 + waited_ns), ..after(2 * MS) };
+            judge(&before, &after, 64)
+        };
+        assert_eq!(waited(MS, MS), Some(Spoil::Preempted));
+        assert_eq!(waited(MS, MS / 100), None, "a hundredth of the time");
+        assert_eq!(waited(50_000, 15_000), None, "an interrupt's worth");
+        let switches =
+            Reading { involuntary_switches: 1_000, others_busy_ns: 900 * MS, ..after(MS) };
+        let before = Reading { waited_ns: Some(0), ..Reading::default() };
+        let counted = Reading { waited_ns: Some(0), own_ns: MS, ..switches };
+        assert_eq!(judge(&before, &counted, 2), None, "others ran, and nobody waited for them");
     }
 
     #[test]

@@ -19,6 +19,7 @@ pub mod fact;
 mod fixture;
 pub mod guard;
 pub mod histogram;
+pub mod load;
 pub mod overhead;
 pub mod progress;
 pub mod random;

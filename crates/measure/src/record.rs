@@ -168,6 +168,8 @@ pub enum Provenance {
     Inferred,
     /// Given by the user.
     Given,
+    /// No bound: the best figure of its kind in this run, which others are set beside.
+    BestSeen,
     /// Nobody knows.
     #[default]
     Unknown,
@@ -232,9 +234,43 @@ pub struct End {
     pub exit_code: i32,
     /// What went wrong, one sentence each; empty when nothing did.
     pub errors: Vec<String>,
+    /// What other programs did meanwhile; none in documents of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<Load>,
     /// The six answers; empty for commands that give no verdict.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub verdict: Vec<Answer>,
+}
+
+/// What other programs did on the machine during a run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Load {
+    /// CPUs of the machine.
+    pub cpus: u32,
+    /// CPUs that other programs used, in the mean of the run; threads of the kernel and interrupts,
+    /// which may have worked for us, are not in it.
+    pub others_cpus: f64,
+    /// Share of the CPU time of the machine that its hypervisor took.
+    pub stolen_ratio: f64,
+    /// Of the time that threads of ours wanted a CPU, the share in which they waited for one; null
+    /// where the kernel does not count it.
+    pub run_queue_wait_ratio: Option<f64>,
+    /// Share of the time in which some task of the machine waited for a CPU (pressure stall
+    /// information); null where the kernel does not count it.
+    pub cpu_pressure_ratio: Option<f64>,
+    /// The programs that used most, by name, the largest first.
+    pub programs: Vec<ProgramLoad>,
+}
+
+/// What the processes of one program used.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ProgramLoad {
+    /// Its name, at most 15 bytes.
+    pub name: String,
+    /// How many processes of that name.
+    pub processes: u64,
+    /// CPUs that they used together, in the mean of the run.
+    pub cpus: f64,
 }
 
 /// One of the six answers of the verdict.
@@ -244,8 +280,32 @@ pub struct Answer {
     pub question: String,
     /// Whether the answer is reassuring.
     pub good: bool,
+    /// The answer in one word; none in documents of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mark: Option<Mark>,
     /// The answer in one or two sentences.
     pub text: String,
     /// The fields of the record on which it rests, for example `results[].ceiling.ratio`.
     pub rests_on: Vec<String>,
+}
+
+/// An answer of the verdict in one word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mark {
+    /// Reassuring for nearly all rows.
+    Good,
+    /// For some of them.
+    Partly,
+    /// For few or none.
+    Bad,
+    /// There is nothing to tell it by.
+    Unknown,
+}
+
+impl Answer {
+    /// The answer in one word, also of a document that says only whether it is good.
+    pub fn mark(&self) -> Mark {
+        self.mark.unwrap_or(if self.good { Mark::Good } else { Mark::Bad })
+    }
 }

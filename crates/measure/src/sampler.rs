@@ -17,10 +17,11 @@ mod warnings;
 use crate::case::{Case, Measured, Plan, Sample, TrialError};
 use crate::clock::Clock;
 use crate::fact::Key;
-use crate::guard::{self, Spoil, Witness};
+use crate::guard::{self, Spoil, UseOfCpus, Witness};
 use crate::progress::{Event, Progress};
 use crate::random::SplitMix64;
 use crate::row::Row;
+use crate::statistics;
 
 pub use crate::overhead::{Overhead, calibrate};
 
@@ -29,6 +30,10 @@ use row::{Closed, Sampled};
 
 /// Readings of the clock inside the timed region of a trial.
 pub const CLOCK_READS: Key = Key::sum("clock_reads");
+
+/// Half the width of an interval, as a share of its median, from which on a row is noisy: a change
+/// by a tenth would not show. Rows go on for a narrower one as long as there is time.
+pub const NOISY: f64 = 0.10;
 
 /// How many times the budget may be exceeded so that each case gets its least trials.
 const BUDGET_STRETCH: u64 = 2;
@@ -94,6 +99,8 @@ pub(crate) struct Attempt {
     pub(crate) spoil: Option<Spoil>,
     /// Time of the whole trial with its set-up.
     pub(crate) spent_ns: u64,
+    /// Who had the CPUs meanwhile.
+    pub(crate) use_of_cpus: UseOfCpus,
 }
 
 /// Runs one trial between two readings of the witness.
@@ -108,7 +115,8 @@ pub(crate) fn attempt<R>(
     let result = (case.trial)(seed);
     let after = witness.read();
     let spoil = guard::judge(&before, &after, witness.cpus());
-    Attempt { result, spoil, spent_ns: clock.now_ns().saturating_sub(started_ns) }
+    let use_of_cpus = UseOfCpus::between(&before, &after);
+    Attempt { result, spoil, spent_ns: clock.now_ns().saturating_sub(started_ns), use_of_cpus }
 }
 
 /// State of one call of [`Sampler::run`].
@@ -203,6 +211,12 @@ impl<R: Row> Run<'_, '_, '_, R> {
             left_ns: (trials_done > 0).then_some(left_ns.min(most_ns.max(untried_ns))),
         }
     }
+}
+
+/// Whether the interval of these figures is so wide, or missing, that the row has to say so.
+fn is_noisy(figures: &[f64], plan: &Plan) -> bool {
+    let most = NOISY.max(plan.half_width);
+    statistics::relative_half_width(figures).is_none_or(|width| width > most)
 }
 
 /// A seed that no other trial of this run gets: the generator is a bijection of its state.

@@ -70,6 +70,7 @@ mod tests {
             Provenance::Link,
             Provenance::Inferred,
             Provenance::Given,
+            Provenance::BestSeen,
             Provenance::Unknown,
         ] {
             let mut document = record(vec![row("a/b")]);
@@ -80,7 +81,7 @@ mod tests {
     }
 
     /// Structs of the full record and what the schema calls them.
-    const PLACES: [(&str, &str); 10] = [
+    const PLACES: [(&str, &str); 12] = [
         ("", ""),
         ("/start", "/$defs/start"),
         ("/results/0", "/$defs/outcome"),
@@ -90,6 +91,8 @@ mod tests {
         ("/results/0/warnings/0", "/$defs/warning"),
         ("/charts/0", "/$defs/chart"),
         ("/end", "/$defs/end"),
+        ("/end/load", "/$defs/load"),
+        ("/end/load/programs/0", "/$defs/program_load"),
         ("/end/verdict/0", "/$defs/answer"),
     ];
 

@@ -1,27 +1,35 @@
 //! Six questions that every benchmark must stand, answered from the record alone.
 //!
 //! An answer names rows and figures and the fields that it rests on, and it is reassuring only
-//! when there is evidence: where nothing was checked, the answer is bad. Amounts are given as
+//! when there is evidence: where nothing was checked, the answer is not known. What is true of some
+//! rows only is answered by `partly`, with their number. Amounts are given as
 //! shares and counts, because prefixes belong to the report. Which warning makes which answer bad:
-//! `verdict/codes.rs`. What pairs show: `verdict/pairs.rs`. How rows are named: `verdict/rows.rs`.
+//! `verdict/codes.rs`. Does it reproduce: `verdict/reproduce.rs`. What pairs show:
+//! `verdict/pairs.rs`. How rows are named: `verdict/rows.rs`.
 //!
 //! Source: Brendan Gregg's benchmarking checklist.
 
 mod codes;
 mod pairs;
+mod reproduce;
 mod rows;
 
 use crate::ceiling::TOLERANCE;
-use crate::record::{Answer, Outcome, Record, Status};
-use crate::sampler::fact::{INTERVALS_SPOILED, OVERHEAD_RATIO};
+use crate::load::busy_words;
+use crate::record::{Answer, Mark, Outcome, Record, Status};
+use crate::sampler::fact::OVERHEAD_RATIO;
 use crate::warning::{self, has};
 
-use codes::{BESIDE_THE_POINT, CIRCUMSTANCES, LABELS, NOT_DONE, NOT_LASTING, SET_LIMITS, UNPROVEN};
+use codes::{BESIDE_THE_POINT, CIRCUMSTANCES, LABELS, NOT_DONE, SET_LIMITS, UNPROVEN};
 use pairs::{Pairs, is_aside, is_pair, is_unchecked, repeats_another, took_part};
 use rows::{count, list, name, percent};
 
 /// Share of its ceiling above which a figure cannot be doubled.
 const HALF: f64 = 0.5;
+/// Share of the rows for which an answer must not hold, so that it is not good any more.
+const SOME: f64 = 0.1;
+/// Share of the rows beyond which it is bad.
+const MANY: f64 = 0.5;
 
 /// Answers the six questions about a run, in their usual order.
 pub fn answer(record: &Record) -> Vec<Answer> {
@@ -29,15 +37,26 @@ pub fn answer(record: &Record) -> Vec<Answer> {
         why_not_double(&record.results),
         did_it_break_limits(&record.results),
         did_it_error(record),
-        does_it_reproduce(&record.results),
+        reproduce::does_it_reproduce(&record.results),
         does_it_matter(record),
         did_it_happen(&record.results),
     ]
 }
 
-fn reply(question: &str, good: bool, text: String, rests_on: &[&str]) -> Answer {
+fn reply(question: &str, mark: Mark, text: String, rests_on: &[&str]) -> Answer {
     let rests_on = rests_on.iter().map(|field| (*field).to_owned()).collect();
-    Answer { question: question.to_owned(), good, text, rests_on }
+    let good = mark == Mark::Good;
+    Answer { question: question.to_owned(), good, mark: Some(mark), text, rests_on }
+}
+
+/// The mark where so many of all rows speak against a good answer.
+fn mark_of(against: usize, all: usize) -> Mark {
+    match against as f64 / all.max(1) as f64 {
+        _ if all == 0 => Mark::Unknown,
+        share if share <= SOME => Mark::Good,
+        share if share <= MANY => Mark::Partly,
+        _ => Mark::Bad,
+    }
 }
 
 /// Rows for which `test` holds, by name.
@@ -74,7 +93,8 @@ fn why_not_double(results: &[Outcome]) -> Answer {
     let unknown =
         named(results, |row| row.median.is_some() && row.ceiling.is_some() && ratio(row).is_none());
     let mut text = if bounded == 0 {
-        format!("No figure could be held against a known limit.{}", Pairs::of(results).fastest())
+        let fastest = Pairs::of(results).fastest();
+        format!("Not known: no figure could be held against a known limit.{fastest}")
     } else if unexplained.is_empty() {
         let near = figures(results).filter(|row| ratio(row).is_some_and(|r| r > HALF)).count();
         let mut text = format!("{near} of {bounded} rows with a known limit are above half of it");
@@ -102,9 +122,9 @@ fn why_not_double(results: &[Outcome]) -> Answer {
     if bounded > 0 && !unknown.is_empty() {
         text.push_str(&format!(" The limit is unknown for {}.", list(&unknown)));
     }
-    let good = bounded > 0 && unexplained.is_empty();
+    let mark = mark_of(unexplained.len(), bounded);
     let rests_on = ["results[].median", "results[].ceiling.ratio", "results[].ceiling.limiter"];
-    reply("why not double?", good, text, &rests_on)
+    reply("why not double?", mark, text, &rests_on)
 }
 
 fn did_it_break_limits(results: &[Outcome]) -> Answer {
@@ -112,6 +132,8 @@ fn did_it_break_limits(results: &[Outcome]) -> Answer {
         any_of(row, &[warning::ABOVE_CEILING, warning::CEILING_LOW])
             || ratio(row).is_some_and(|ratio| ratio > TOLERANCE)
     };
+    // A figure that was refused did not go into the record; one above a bound that was measured did.
+    let refused = results.iter().filter(|row| has(&row.warnings, warning::ABOVE_CEILING)).count();
     let checked = results.iter().filter(|row| ratio(row).is_some()).count();
     let broken: Vec<String> = results
         .iter()
@@ -145,9 +167,14 @@ fn did_it_break_limits(results: &[Outcome]) -> Answer {
     if !held.is_empty() {
         text.push_str(&format!(" Somebody may have set a limit for {}.", list(&held)));
     }
-    let good = broken.is_empty() && checked > 0;
+    let mark = match (refused, broken.len(), checked) {
+        (1.., ..) => Mark::Bad,
+        (0, 1.., _) => Mark::Partly,
+        (0, 0, 0) => Mark::Unknown,
+        (0, 0, 1..) => Mark::Good,
+    };
     let rests_on = ["results[].ceiling.ratio", "results[].status", "results[].warnings"];
-    reply("did it break limits?", good, text, &rests_on)
+    reply("did it break limits?", mark, text, &rests_on)
 }
 
 fn did_it_error(record: &Record) -> Answer {
@@ -176,8 +203,17 @@ fn did_it_error(record: &Record) -> Answer {
     if text.is_empty() && record.end.exit_code != 0 {
         text.push_str(&format!("The run ended with exit code {}. ", record.end.exit_code));
     }
-    let good = text.is_empty();
-    if good {
+    let is_sound = text.is_empty();
+    let has_figure = figures(results).next().is_some();
+    let was_stopped = results.iter().any(|row| row.status == Status::Interrupted)
+        && !results.iter().any(|row| row.status == Status::Failed);
+    let mark = match is_sound {
+        true if results.is_empty() => Mark::Unknown,
+        true => Mark::Good,
+        false if was_stopped && has_figure => Mark::Partly,
+        false => Mark::Bad,
+    };
+    if is_sound {
         let rows = count(results.len(), "row", "rows");
         text.push_str(&format!("No: {rows}, no error, exit code 0. "));
     }
@@ -185,67 +221,7 @@ fn did_it_error(record: &Record) -> Answer {
         text.push_str(&format!("Not available on this machine: {}.", list(&unsupported)));
     }
     let rests_on = ["results[].status", "results[].warnings", "end.errors", "end.exit_code"];
-    reply("did it error?", good, text.trim_end().to_owned(), &rests_on)
-}
-
-fn half_width(row: &Outcome) -> Option<f64> {
-    let ([low, high], median) = (row.ci95?, row.median?);
-    (median != 0.0).then(|| (high - low) / 2.0 / median.abs())
-}
-
-fn does_it_reproduce(results: &[Outcome]) -> Answer {
-    // A race goes on until its pairs are narrow, whatever moves both of a pair alike.
-    let has_pairs = Pairs::of(results).known() > 0;
-    let judged = || figures(results).filter(|row| !(has_pairs && took_part(row)));
-    let rows = judged().count();
-    let loose = |row: &Outcome| {
-        row.status == Status::Unstable
-            || half_width(row).is_none()
-            || any_of(row, &[warning::UNSTABLE, warning::DISTURBED])
-            || any_of(row, &NOT_LASTING)
-    };
-    let unsure: Vec<String> = judged()
-        .filter(|row| loose(row))
-        .map(|row| {
-            let width = match half_width(row) {
-                Some(width) => format!("±{}", percent(width)),
-                None => format!("no interval from {} trials", row.n),
-            };
-            let reason = row.warnings.iter().find(|w| NOT_LASTING.contains(&w.code.as_str()));
-            let reason = reason.map_or(String::new(), |w| format!(", {}", w.code));
-            format!("{} ({width}{reason})", name(row))
-        })
-        .collect();
-    let spoiled: u64 =
-        results.iter().filter_map(|row| row.audit.get(INTERVALS_SPOILED.name())?.as_u64()).sum();
-    let widest = judged().max_by(|a, b| {
-        f64::total_cmp(&half_width(a).unwrap_or(0.0), &half_width(b).unwrap_or(0.0))
-    });
-    let mut text = match widest {
-        None => "Not known: there is no figure.".to_owned(),
-        Some(_) if !unsure.is_empty() => {
-            format!("Not shown for {} of {rows} rows: {}.", unsure.len(), list(&unsure))
-        }
-        Some(row) => format!(
-            "Yes, within this run: of {} the widest 95 % interval is ±{} ({}, {} trials).",
-            count(rows, "row", "rows"),
-            percent(half_width(row).unwrap_or(0.0)),
-            name(row),
-            row.n
-        ),
-    };
-    if spoiled > 0 {
-        let trials = count(spoiled as usize, "trial was", "trials were");
-        text.push_str(&format!(" {trials} discarded for a disturbance from outside."));
-    }
-    let rests_on = [
-        "results[].ci95",
-        "results[].n",
-        "results[].status",
-        "results[].warnings",
-        "results[].audit.intervals_spoiled",
-    ];
-    reply("does it reproduce?", rows > 0 && unsure.is_empty(), text, &rests_on)
+    reply("did it error?", mark, text.trim_end().to_owned(), &rests_on)
 }
 
 fn does_it_matter(record: &Record) -> Answer {
@@ -260,6 +236,14 @@ fn does_it_matter(record: &Record) -> Answer {
     let (shows_something, told) = pairs.sentence();
     let is_race = pairs.all > 0 && beside.is_empty();
     let good = beside.is_empty() && if is_race { shows_something } else { rows > labelled };
+    let busy = record.end.load.as_ref().and_then(busy_words);
+    let mark = match (good, &busy) {
+        _ if rows == 0 => Mark::Unknown,
+        (true, None) => Mark::Good,
+        (true, Some(_)) => Mark::Partly,
+        (false, _) if !beside.is_empty() && beside.len() < rows => Mark::Partly,
+        (false, _) => Mark::Bad,
+    };
     let mut text = if is_race {
         told
     } else if rows == 0 {
@@ -280,6 +264,9 @@ fn does_it_matter(record: &Record) -> Answer {
     if let Some(share) = harness.filter(|_| good) {
         text.push_str(&format!(" The harness takes {} of the time at most.", percent(share)));
     }
+    if let Some(busy) = busy {
+        text.push_str(&format!(" It was a {busy}."));
+    }
     let circumstances = with_code(figures(results), &CIRCUMSTANCES);
     if !circumstances.is_empty() {
         text.push_str(&format!(" Mind the circumstances of {}.", list(&circumstances)));
@@ -292,11 +279,12 @@ fn does_it_matter(record: &Record) -> Answer {
         "results[].warnings",
         "results[].audit.overhead_ratio",
         "start.environment.hypervisor",
+        "end.load",
     ];
     if is_race {
         rests_on.extend(["results[].ci95", "results[].parameters.against"]);
     }
-    reply("does it matter?", good, text, &rests_on)
+    reply("does it matter?", mark, text, &rests_on)
 }
 
 fn did_it_happen(results: &[Outcome]) -> Answer {
@@ -339,7 +327,12 @@ fn did_it_happen(results: &[Outcome]) -> Answer {
         rests_on.push("results[].audit.runs");
     }
     let good = rows > 0 && idle.is_empty() && unproven.is_empty() && unchecked.is_empty();
-    reply("did it even happen?", good, text, &rests_on)
+    let mark = match (rows, good) {
+        (0, _) => Mark::Unknown,
+        (_, true) => Mark::Good,
+        (_, false) => Mark::Bad,
+    };
+    reply("did it even happen?", mark, text, &rests_on)
 }
 
 #[cfg(test)]

@@ -20,6 +20,8 @@ codes! {
     CEILING_LOW = "ceiling_low";
     /// More than half of the trials were disturbed from outside; they count nevertheless.
     DISTURBED = "disturbed";
+    /// Threads waited for a CPU because other programs run on this machine.
+    LOCAL_LOAD = "local_load";
     /// The workload reported an error.
     FAILED = "failed";
     /// Fewer than six trials count, so there is no 95 % interval.
@@ -34,7 +36,7 @@ codes! {
     OVERHEAD = "overhead";
     /// This machine cannot run the workload.
     UNSUPPORTED = "unsupported";
-    /// The 95 % interval is wider than asked for.
+    /// The figure is noisy: its 95 % interval is wider than ±10 %.
     UNSTABLE = "unstable";
     /// The file has holes, which are read without touching storage.
     SPARSE_FILE = "sparse_file";

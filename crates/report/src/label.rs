@@ -281,6 +281,7 @@ pub(crate) fn provenance(provenance: Provenance) -> &'static str {
         Provenance::Link => "from the link",
         Provenance::Inferred => "inferred",
         Provenance::Given => "given by the user",
+        Provenance::BestSeen => "best seen in this run",
         Provenance::Unknown => "unknown",
     }
 }

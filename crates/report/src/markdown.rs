@@ -16,8 +16,9 @@ use crate::text;
 const OPEN_LINES: usize = 16;
 
 /// A pull request shows what comes first.
-const ORDER: [Part; 10] = [
+const ORDER: [Part; 11] = [
     Part::Errors,
+    Part::Load,
     Part::Summary,
     Part::Verdict,
     Part::Facts,
@@ -131,7 +132,7 @@ impl Document {
             Block::Curve(curve) => self.curve(curve),
             Block::Verdict(answers) => {
                 let item = |answer: &flatout_measure::record::Answer| {
-                    let mark = if answer.good { "✓" } else { "✗" };
+                    let mark = crate::sign::of(answer.mark()).drawn;
                     let (question, text) = (escaped(&answer.question), escaped(&answer.text));
                     format!("- {mark} **{question}** {text}")
                 };

@@ -49,6 +49,8 @@ pub(crate) struct Page {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Part {
     Errors,
+    /// What others did on the machine meanwhile, where that matters.
+    Load,
     Summary,
     Verdict,
     Facts,

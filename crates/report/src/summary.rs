@@ -51,7 +51,7 @@ const FACTS_AFTER: [(&str, &str); 14] = [
 
 /// Facts that are told in one line together: what the harness took, and what became of the trials;
 /// and the outliers, of which a warning tells.
-const FACTS_MERGED: [&str; 11] = [
+const FACTS_MERGED: [&str; 12] = [
     "harness_ns_per_block",
     fact::HARNESS_OVERHEAD_NS.name(),
     "generate_s",
@@ -63,6 +63,7 @@ const FACTS_MERGED: [&str; 11] = [
     fact::INTERVALS_SPOILED.name(),
     fact::INTERVALS_DISTURBED.name(),
     fact::SPOIL_REASONS.name(),
+    fact::USE_OF_CPUS.name(),
 ];
 
 /// The outcome as lines `key  value`, keys in one column, each ended by a line feed.

@@ -9,7 +9,7 @@ use self::sparkline::sparkline;
 use crate::chart::words;
 use crate::page::{Block, Chart, Commands, Curve, Page, Pairs, PairsKind, Part, Section};
 use crate::style::{Style, Tone};
-use crate::text;
+use crate::{sign, text};
 
 /// Spaces before what stands inside of a section.
 const INDENT: usize = 2;
@@ -21,7 +21,8 @@ const WIDEST_CURVE: usize = 60;
 const MOST_CHART_COMMANDS: usize = 6;
 
 /// What was found out comes last: the end of a long text is what a terminal shows.
-const ORDER: [Part; 10] = [
+const ORDER: [Part; 11] = [
+    Part::Load,
     Part::Storage,
     Part::Area,
     Part::Comparison,
@@ -174,10 +175,8 @@ impl Terminal<'_> {
             Block::Summary(lines) => self.table(&crate::page::summary_table(lines)),
             Block::Verdict(answers) => {
                 for answer in answers {
-                    let (mark, tone) = match answer.good {
-                        true => (self.style.either("✓", "ok"), Tone::Good),
-                        false => (self.style.either("✗", "!!"), Tone::Bad),
-                    };
+                    let sign = sign::of(answer.mark());
+                    let (mark, tone) = (self.style.either(sign.drawn, sign.plain), sign.tone);
                     let text = format!("{} {}", answer.question, answer.text);
                     self.hang(&format!("  {mark} "), &text, tone);
                 }

@@ -24,6 +24,13 @@ pub struct Usage {
     pub involuntary_switches: u64,
 }
 
+impl Usage {
+    /// CPU time in either mode.
+    pub fn cpu_ns(&self) -> u64 {
+        self.user_ns + self.system_ns
+    }
+}
+
 /// Bytes and calls of this process as the kernel's I/O accounting sees them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ProcessIo {
@@ -49,6 +56,13 @@ pub struct ProcessIo {
 /// user and system may be an estimate by ticks.
 pub fn usage() -> Usage {
     of(libc::RUSAGE_SELF)
+}
+
+/// Reads the totals of all children that ended and were waited for, and of theirs.
+///
+/// Cost: one system call.
+pub fn children() -> Usage {
+    of(libc::RUSAGE_CHILDREN)
 }
 
 /// Reads the totals of the calling thread; the peak of memory is still that of the process.

@@ -9,6 +9,7 @@ use std::thread;
 
 use flatout_sys::affinity;
 use flatout_sys::quota::Groups;
+use flatout_sys::run_queue;
 
 use super::contention::ContentionProbe;
 
@@ -90,7 +91,10 @@ impl Topology {
 /// Does `work` in a thread of its own, which may be tied to CPUs without the caller's being so.
 pub(super) fn in_own_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| {
-        scope.spawn(work).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        scope
+            .spawn(|| run_queue::counted(work))
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }
 

@@ -13,6 +13,7 @@ use flatout_measure::case::TrialError;
 use flatout_measure::warning::{self, Warning};
 use flatout_sys::affinity;
 use flatout_sys::cancel::CancelToken;
+use flatout_sys::run_queue;
 use flatout_sys::stream::arena::Arena;
 use flatout_sys::stream::{GRANULE_ELEMENTS, numbers};
 
@@ -199,7 +200,7 @@ impl TestMemory {
         let run =
             || workers::run(threads, pinned, |_, prepared| Ok::<_, TrialError>(work(prepared)));
         let finished = thread::scope(|scope| {
-            let thread = thread::Builder::new().spawn_scoped(scope, run);
+            let thread = thread::Builder::new().spawn_scoped(scope, || run_queue::counted(run));
             let thread =
                 thread.map_err(|source| ThreadError { number: 1, count: threads, source })?;
             let finished = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));

@@ -22,7 +22,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 /// Measures the areas one after the other; one that fails does not stop the next.
 pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
     let seed = arguments.seed.unwrap_or_else(|| SystemClock.now_ns());
-    let mut draft = Draft::begin(seed);
+    let mut draft = Draft::measure(seed);
     let is_bare = arguments.names().is_empty();
     let shown_only = arguments.output.output.is_none() && arguments.output.format == Format::Table;
     let keep = if is_bare && shown_only { Keep::JsonAndPage } else { Keep::Nothing };

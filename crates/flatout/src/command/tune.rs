@@ -19,7 +19,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 /// Measures, shows and saves. A place that cannot be used ends it before anything is measured.
 pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
     let seed = arguments.seed.unwrap_or_else(|| SystemClock.now_ns());
-    let mut draft = Draft::begin(seed);
+    let mut draft = Draft::measure(seed);
     let options = Options {
         directories: arguments.directories.clone(),
         extent: if arguments.quick { Extent::Quick } else { Extent::Full },

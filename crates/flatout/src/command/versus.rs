@@ -52,7 +52,7 @@ pub fn without_race(arguments: &Arguments, cancel: CancelToken) -> Option<ExitCo
 /// Races all that take part; a race that fails does not stop the next.
 pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
     let seed = arguments.seed.unwrap_or_else(|| SystemClock.now_ns());
-    let mut draft = Draft::begin(seed);
+    let mut draft = Draft::measure(seed);
     let prepared = prepare(arguments, seed, cancel);
     let Prepared { field, ground, races, place } = match prepared {
         Ok(prepared) => prepared,

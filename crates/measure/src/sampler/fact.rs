@@ -22,3 +22,6 @@ pub const OUTLIER_INDICES: Key = Key::last("outlier_indices");
 pub const HARNESS_OVERHEAD_NS: Key = Key::last("harness_overhead_ns");
 /// See [`HARNESS_OVERHEAD_NS`].
 pub const OVERHEAD_RATIO: Key = Key::last("overhead_ratio");
+/// Who had the CPUs during the trials that count: CPUs that this process and all others used in the
+/// mean, and the share of the time that its threads wanted a CPU in which they waited for one.
+pub const USE_OF_CPUS: Key = Key::last("use_of_cpus");

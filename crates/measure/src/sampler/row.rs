@@ -11,7 +11,7 @@ use super::detail::{Details, LatencyPool};
 use super::{Attempt, warmup};
 use crate::case::{Case, Plan, Sample, TrialError};
 use crate::fact::Facts;
-use crate::guard::Spoil;
+use crate::guard::{Spoil, UseOfCpus};
 use crate::record::Better;
 use crate::row::Row;
 use crate::statistics;
@@ -49,6 +49,7 @@ struct Taken {
     warnings: Vec<Warning>,
     details: Details,
     is_disturbed: bool,
+    use_of_cpus: UseOfCpus,
 }
 
 /// One row while it is measured.
@@ -138,11 +139,13 @@ impl<'a, R: Row> Sampled<'a, R> {
                 sample.amount, sample.elapsed_ns
             )));
         };
-        let spoil = attempt.spoil.filter(|spoil| counts(*spoil, &sample)).or(sample.spoil);
+        let use_of_cpus = attempt.use_of_cpus;
+        let spoil = attempt.spoil.filter(|spoil| counts(*spoil, &sample.warnings)).or(sample.spoil);
         let Sample { elapsed_ns, facts, warnings, latencies, series, further, .. } = sample;
         let details = Details { latencies, series, further };
         let is_disturbed = spoil.is_some();
-        let taken = Taken { figure, elapsed_ns, facts, warnings, details, is_disturbed };
+        let taken =
+            Taken { figure, elapsed_ns, facts, warnings, details, is_disturbed, use_of_cpus };
         match spoil {
             Some(spoil) if self.is_discarded(spoil) => {
                 if self.taken.is_empty() || self.is_in_rounds {
@@ -300,7 +303,7 @@ fn is_precise(figures: &[f64], plan: &Plan) -> bool {
 
 /// Preemption says nothing about a trial that runs more threads than there are CPUs, or whose own
 /// traffic the kernel carries: it does so in interrupts and threads of its own, like a stranger.
-fn counts(spoil: Spoil, sample: &Sample) -> bool {
+fn counts(spoil: Spoil, warnings: &[Warning]) -> bool {
     let own = [warning::OVERSUBSCRIBED, warning::LOOPBACK];
-    spoil != Spoil::Preempted || !own.iter().any(|code| warning::has(&sample.warnings, code))
+    spoil != Spoil::Preempted || !own.iter().any(|code| warning::has(warnings, code))
 }

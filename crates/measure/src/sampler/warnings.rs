@@ -1,8 +1,8 @@
 //! What the trials of a row say against its figure: the harness's share, few samples, a wide
 //! interval, samples far from the others.
 
-use super::CLOCK_READS;
 use super::fact::{HARNESS_OVERHEAD_NS, OUTLIER_INDICES, OVERHEAD_RATIO};
+use super::{CLOCK_READS, is_noisy};
 use crate::case::Plan;
 use crate::fact::{Facts, Value};
 use crate::overhead::{OVERHEAD_SHARE, Overhead};
@@ -48,14 +48,10 @@ pub(super) fn samples(outcome: &mut Outcome, facts: &mut Facts, plan: &Plan) {
         let text = format!("{} trials count; a 95 % interval needs {INTERVAL_LEAST}", outcome.n);
         warning::add(&mut outcome.warnings, Warning::new(warning::FEW_TRIALS, text));
     } else if let Some(width) = statistics::relative_half_width(&outcome.samples)
-        && width > plan.half_width
+        && is_noisy(&outcome.samples, plan)
     {
-        let text = format!(
-            "the 95 % interval is ±{:.1} % after {} trials; ±{:.1} % was asked for",
-            width * 100.0,
-            outcome.n,
-            plan.half_width * 100.0
-        );
+        let text =
+            format!("the 95 % interval is ±{:.0} % after {} trials", width * 100.0, outcome.n);
         warning::add(&mut outcome.warnings, Warning::new(warning::UNSTABLE, text));
     }
 }

@@ -2,9 +2,10 @@
 
 use serde_json::json;
 
+use super::codes::NOT_LASTING;
 use super::*;
 use crate::fixture::{record, row};
-use crate::record::{Ceiling, Provenance};
+use crate::record::{Ceiling, Load, ProgramLoad, Provenance};
 use crate::warning::Warning;
 
 const WHY: usize = 0;
@@ -56,8 +57,8 @@ fn six_questions_in_their_order_each_with_its_fields() {
 
 #[test]
 fn a_run_without_rows_reassures_nobody() {
-    for (index, answer) in answer(&record(Vec::new())).iter().enumerate() {
-        assert_eq!(answer.good, index == ERROR, "{answer:?}");
+    for answer in answer(&record(Vec::new())) {
+        assert_eq!((answer.good, answer.mark()), (false, Mark::Unknown), "{answer:?}");
     }
 }
 
@@ -75,11 +76,12 @@ fn why_not_double_good() {
 #[test]
 fn why_not_double_bad() {
     let low = ask(WHY, vec![at("a/b", Some(0.8), ""), at("a/c", Some(0.12), "")]);
-    assert!(!low.good);
+    assert_eq!(low.mark(), Mark::Partly);
     assert!(low.text.contains("a/c"), "{}", low.text);
+    assert_eq!(ask(WHY, vec![at("a/c", Some(0.12), "")]).mark(), Mark::Bad);
     let unknown = ask(WHY, vec![at("a/b", None, "")]);
-    assert!(!unknown.good);
-    assert_eq!(unknown.text, "No figure could be held against a known limit.");
+    assert_eq!(unknown.mark(), Mark::Unknown);
+    assert_eq!(unknown.text, "Not known: no figure could be held against a known limit.");
     let mixed = ask(WHY, vec![at("a/b", None, ""), at("a/c", Some(0.9), "")]);
     assert!(mixed.good && mixed.text.ends_with("The limit is unknown for a/b."));
 }
@@ -102,8 +104,11 @@ fn did_it_break_limits_bad() {
     let answer = ask(LIMITS, vec![invalid]);
     assert!(!answer.good);
     assert_eq!(answer.text, "1 row lies beyond a limit: a/b (340 %).");
-    assert!(!ask(LIMITS, vec![warned("a/b", warning::CEILING_LOW)]).good);
-    assert!(!ask(LIMITS, vec![at("a/b", None, "")]).good, "nothing was checked");
+    assert_eq!(answer.mark(), Mark::Bad);
+    let low = ask(LIMITS, vec![warned("a/b", warning::CEILING_LOW)]);
+    assert_eq!(low.mark(), Mark::Partly, "the bound was low, the figure stands");
+    let unchecked = ask(LIMITS, vec![at("a/b", None, "")]);
+    assert_eq!(unchecked.mark(), Mark::Unknown, "nothing was checked");
 }
 
 #[test]
@@ -142,7 +147,9 @@ fn did_it_error_bad() {
     assert_eq!(answer(&ended)[ERROR].text, "1 error, first: copy x: no space.");
     ended.end.errors.clear();
     ended.end.exit_code = 130;
-    assert!(!answer(&ended)[ERROR].good);
+    assert_eq!(answer(&ended)[ERROR].mark(), Mark::Bad);
+    let stopped = Outcome { status: Status::Interrupted, ..row("a/c") };
+    assert_eq!(ask(ERROR, vec![row("a/b"), stopped]).mark(), Mark::Partly);
 }
 
 #[test]
@@ -160,8 +167,8 @@ fn does_it_reproduce_bad() {
     let wide =
         Outcome { ci95: Some([80.0, 120.0]), status: Status::Unstable, ..at("a/b", None, "") };
     let few = Outcome { ci95: None, n: 3, ..at("a/c", None, "") };
-    let answer = ask(REPRODUCE, vec![wide, few, row("a/d")]);
-    assert!(!answer.good);
+    let answer = ask(REPRODUCE, vec![wide.clone(), few, row("a/d")]);
+    assert_eq!(answer.mark(), Mark::Bad);
     assert_eq!(
         answer.text,
         "Not shown for 2 of 3 rows: a/b (±20 %), a/c (no interval from 3 trials)."
@@ -176,6 +183,25 @@ fn does_it_reproduce_bad() {
     disturbed.audit.insert("intervals_spoiled".to_owned(), json!(6));
     let answer = ask(REPRODUCE, vec![disturbed]);
     assert!(!answer.good && answer.text.contains("6 trials were discarded"));
+    let mut rows = vec![wide];
+    rows.resize_with(4, || row("a/d"));
+    assert_eq!(ask(REPRODUCE, rows.clone()).mark(), Mark::Partly, "1 of 4");
+    rows.resize_with(10, || row("a/d"));
+    let most = ask(REPRODUCE, rows);
+    assert_eq!(most.mark(), Mark::Good, "1 of 10");
+    assert!(most.text.starts_with("Yes, but not shown for 1 of 10 rows: a/b"), "{}", most.text);
+}
+
+#[test]
+fn a_busy_machine_is_named_and_the_figures_are_those_of_a_busy_machine() {
+    let mut busy = record(vec![row("a/b")]);
+    let program = ProgramLoad { name: "yes".to_owned(), processes: 4, cpus: 1.6 };
+    busy.end.load =
+        Some(Load { cpus: 2, others_cpus: 1.6, programs: vec![program], ..Load::default() });
+    let answer = answer(&busy).remove(MATTER);
+    assert_eq!(answer.mark(), Mark::Partly);
+    let said = "It was a busy machine: 1.6 of 2 CPUs taken by others (4 yes 1.6).";
+    assert!(answer.text.contains(said), "{}", answer.text);
 }
 
 #[test]
@@ -189,7 +215,8 @@ fn does_it_matter_good() {
 #[test]
 fn does_it_matter_bad() {
     let answer = ask(MATTER, vec![row("a/b"), warned("a/c", warning::MEMORY_FILESYSTEM)]);
-    assert!(!answer.good && answer.text.contains("a/c"));
+    assert_eq!(answer.mark(), Mark::Partly);
+    assert!(answer.text.contains("a/c"));
     for code in BESIDE_THE_POINT {
         assert!(!ask(MATTER, vec![warned("a/b", code)]).good, "{code}");
     }
@@ -315,9 +342,9 @@ fn runs_that_nobody_looked_at_did_not_happen() {
 #[test]
 fn a_race_reproduces_where_its_pairs_do() {
     let mut rows = race(vec![pair("dd", Some([1.38, 1.42]))]);
-    rows[0].status = Status::Unstable;
+    rows[0].ci95 = Some([50.0, 150.0]);
     assert!(ask(REPRODUCE, rows.clone()).good, "what moves both alike moves no ratio");
-    rows[2].status = Status::Unstable;
+    rows[2].ci95 = Some([1.0, 1.8]);
     let answer = ask(REPRODUCE, rows);
     assert!(!answer.good && answer.text.contains("Not shown for 1 of 1 rows: versus/ratio"));
 }

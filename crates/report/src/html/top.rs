@@ -5,6 +5,7 @@ use flatout_measure::record::Answer;
 use super::markup::escaped;
 use super::writer::Writer;
 use crate::page::SummaryLine;
+use crate::sign::{self, Sign};
 use crate::{order, quantity};
 
 /// A gist is not cut before so many characters: `No: ` says too little.
@@ -75,13 +76,12 @@ fn summary_item(line: &SummaryLine, area_index: usize) -> String {
 
 /// The answer in short; where it has more to say, the whole of it unfolds.
 fn answer_item(answer: &Answer) -> String {
-    let (class, mark, word) =
-        if answer.good { ("good", "✓", "good") } else { ("bad", "✗", "look here") };
+    let Sign { class, drawn, word, .. } = sign::of(answer.mark());
     let fields: Vec<String> =
         answer.rests_on.iter().map(|field| format!("<code>{}</code>", escaped(field))).collect();
     let (question, gist) = (escaped(&answer.question), escaped(gist(&answer.text)));
     format!(
-        "<li class=\"{class}\"><span class=\"mark\" role=\"img\" aria-label=\"{word}\">{mark}</span>\
+        "<li class=\"{class}\"><span class=\"mark\" role=\"img\" aria-label=\"{word}\">{drawn}</span>\
          <details><summary><b>{question}</b> <span class=\"gist\">{gist}</span></summary>\
          <p>{}</p><p class=\"rests\">{}</p></details></li>",
         escaped(&answer.text),

@@ -11,8 +11,9 @@ const STYLE_SHEETS: [&str; 2] = [include_str!("page.css"), include_str!("compari
 pub(super) const DATA_CLOSES: &str = "</script>";
 
 /// What comes first is what a reader needs first; with the attributes of its sections.
-const ORDER: [(Part, &str); 10] = [
+const ORDER: [(Part, &str); 11] = [
     (Part::Errors, "class=\"errors\" role=\"alert\""),
+    (Part::Load, "class=\"load\" role=\"note\""),
     (Part::Summary, "id=\"summary\""),
     (Part::Verdict, "id=\"verdict\""),
     (Part::Facts, "id=\"facts\""),

@@ -1,5 +1,6 @@
 //! A record as a page.
 
+use flatout_measure::load;
 use flatout_measure::record::{Outcome, Record, Status};
 
 use super::notes::Notes;
@@ -29,6 +30,10 @@ pub(crate) fn of_record(record: &Record) -> Page {
     if !record.end.errors.is_empty() {
         let errors = Block::List(record.end.errors.clone());
         page.sections.push(Section::new(Part::Errors, "Errors").with(errors));
+    }
+    if let Some(busy) = record.end.load.as_ref().and_then(load::busy_words) {
+        let busy = Block::Text(busy, Tone::Warn);
+        page.sections.push(Section::new(Part::Load, "").with(busy));
     }
     page.sections.extend(headline::summary(record, &race));
     if !record.end.verdict.is_empty() {
@@ -210,7 +215,7 @@ fn footnotes(record: &Record, notes: &Notes) -> Option<Section> {
         legend.push(("±", quantity::PLUS_MINUS.to_owned()));
     }
     if figures().any(|row| row.status == Status::Unstable) {
-        let text = "unstable: the time budget ended before the interval was narrow";
+        let text = "noisy: the 95 % interval is wider than ±10 %";
         legend.push(("~", text.to_owned()));
     }
     let mut loops: Vec<&str> =

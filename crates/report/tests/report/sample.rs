@@ -3,7 +3,7 @@
 //! The figures are invented, and smooth, so that a wrong picture is seen at once.
 
 use flatout_measure::record::{
-    Answer, Ceiling, Chart, End, Latency, Outcome, Provenance, Record, SCHEMA, Series, Start,
+    Answer, Ceiling, Chart, End, Latency, Mark, Outcome, Provenance, Record, SCHEMA, Series, Start,
 };
 use serde_json::{Value, json};
 
@@ -57,17 +57,22 @@ pub fn of(results: Vec<Outcome>, charts: Vec<Chart>) -> Record {
         time: "2026-01-01T00:00:00+00:00".to_owned(),
         environment,
     };
-    let answer = |question: &str, good| Answer {
+    let answer = |question: &str, mark: Mark| Answer {
         question: question.to_owned(),
-        good,
+        good: mark == Mark::Good,
+        mark: Some(mark),
         text: "40 rows were looked at, and this is one of them: a/b c=1; a/b c=2. So it is."
             .to_owned(),
         rests_on: vec!["results[].samples".to_owned()],
     };
     let questions = ["why not double?", "did it break limits?", "did it error?"];
-    let others = ["does it reproduce?", "does it matter?", "did it even happen?"];
-    let good = questions.iter().map(|question| answer(question, true));
-    let verdict = good.chain(others.iter().map(|question| answer(question, false))).collect();
+    let others = [
+        ("does it reproduce?", Mark::Partly),
+        ("does it matter?", Mark::Bad),
+        ("did it even happen?", Mark::Unknown),
+    ];
+    let good = questions.iter().map(|question| answer(question, Mark::Good));
+    let verdict = good.chain(others.map(|(question, mark)| answer(question, mark))).collect();
     let end = End { elapsed_s: 60.0, verdict, ..End::default() };
     Record { schema: SCHEMA.to_owned(), start, results, charts, end }
 }

@@ -3,15 +3,18 @@
 use super::super::detail::join_series;
 use super::super::fact::{
     INTERVALS_DISTURBED, INTERVALS_SPOILED, REJECTED_SAMPLES, SPOIL_REASONS, TRIALS_RUN,
-    WARMUP_DROPPED, WARMUP_SAMPLES,
+    USE_OF_CPUS, WARMUP_DROPPED, WARMUP_SAMPLES,
 };
 use super::super::warnings;
-use super::{Closed, Sampled, Taken, is_precise};
+use super::{Closed, Sampled, Taken, counts};
 use crate::case::{Further, Measured, MeasuredFurther, Plan, blank};
 use crate::fact::{Facts, Value};
+use crate::guard::{Spoil, UseOfCpus};
+use crate::load::BUSY_WAIT;
 use crate::overhead::Overhead;
 use crate::record::{Outcome, Status};
 use crate::row::Row;
+use crate::sampler::is_noisy;
 use crate::statistics;
 use crate::warning::{self, Warning};
 
@@ -44,6 +47,7 @@ impl<R: Row> Sampled<'_, R> {
         let times: Vec<f64> = counted.iter().map(|taken| taken.elapsed_ns as f64).collect();
         warnings::overhead(&mut outcome, &mut facts, &times, overhead);
         self.note_trials(&mut outcome, &mut facts, dropped);
+        note_use_of_cpus(&mut outcome, &mut facts, counted);
         if let Some((status, code, text)) = self.refused() {
             if !figures.is_empty() {
                 facts.set(REJECTED_SAMPLES, figures.into_iter().collect::<Value>());
@@ -111,7 +115,7 @@ impl<R: Row> Sampled<'_, R> {
     fn conclude(&self, outcome: &mut Outcome, facts: &mut Facts, figures: Vec<f64>, plan: &Plan) {
         outcome.status = match self.closed {
             Some(Closed::Interrupted) => Status::Interrupted,
-            _ if !is_precise(&figures, plan) => Status::Unstable,
+            _ if is_noisy(&figures, plan) => Status::Unstable,
             _ if self.disturbed > 0 => Status::Degraded,
             _ => Status::Ok,
         };
@@ -154,5 +158,28 @@ impl<R: Row> Sampled<'_, R> {
             );
             warning::add(&mut outcome.warnings, Warning::new(warning::DISTURBED, text));
         }
+    }
+}
+
+/// Says who had the CPUs during the trials that count, and warns where others kept threads waiting.
+fn note_use_of_cpus(outcome: &mut Outcome, facts: &mut Facts, counted: &[Taken]) {
+    let all = counted.iter().map(|taken| taken.use_of_cpus).reduce(UseOfCpus::and);
+    let Some(all) = all.filter(|all| all.elapsed_ns > 0) else { return };
+    let in_cpus = |ns: u64| ns as f64 / all.elapsed_ns as f64;
+    let fields = [
+        ("own_cpus", Some(in_cpus(all.own_ns))),
+        ("others_cpus", Some(in_cpus(all.others_ns))),
+        ("run_queue_wait_ratio", all.wait_ratio()),
+    ];
+    facts.set(USE_OF_CPUS, Value::fields(fields));
+    if let Some(ratio) = all.wait_ratio().filter(|ratio| *ratio > BUSY_WAIT)
+        && counts(Spoil::Preempted, &outcome.warnings)
+    {
+        let text = format!(
+            "its threads waited for a CPU in {:.0} % of the time that they wanted one: other \
+             programs run on this machine",
+            ratio * 100.0
+        );
+        warning::add(&mut outcome.warnings, Warning::new(warning::LOCAL_LOAD, text));
     }
 }

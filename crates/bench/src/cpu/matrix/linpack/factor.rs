@@ -11,6 +11,7 @@ use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 
 use flatout_sys::dgemm::{BlockMut, Kernels, Room, Step};
+use flatout_sys::run_queue::counted;
 
 use super::super::order::Shape;
 use super::panel;
@@ -168,7 +169,7 @@ pub(super) fn factor(
         let (own, others) = rooms.split_first_mut().expect("there is at least one thread");
         for room in others {
             // Without a further thread the others do its work.
-            let _ = std::thread::Builder::new().spawn_scoped(scope, || work.run(room));
+            let _ = std::thread::Builder::new().spawn_scoped(scope, || counted(|| work.run(room)));
         }
         work.run(own);
     });

@@ -1,0 +1,216 @@
+//! What other programs did on the machine while a run went on: so that what they took is neither
+//! blamed on the hardware nor on a hypervisor.
+//!
+//! Two readings, at the beginning and at the end of the run. How far a single trial was disturbed:
+//! [`crate::guard`].
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use flatout_sys::pressure::{Resource, pressure};
+use flatout_sys::process_table::{self, Process};
+use flatout_sys::steal::{self, CpuTimes};
+use flatout_sys::{clock, run_queue, usage};
+
+use crate::record::{Load, ProgramLoad};
+
+/// Share of the machine's CPUs that others use from which on it is called busy: as much as the
+/// difference that a default comparison can show.
+const BUSY_SHARE: f64 = 0.05;
+/// Share of the time in which threads waited for a CPU from which on the machine is called busy.
+pub const BUSY_WAIT: f64 = 0.05;
+/// Programs that are named, at most.
+const NAMED_MOST: usize = 3;
+/// CPUs below which a program is not worth naming.
+const NAMED_LEAST_CPUS: f64 = 0.01;
+
+/// What the kernel had counted at one moment.
+#[derive(Debug, Clone, Default)]
+struct Counted {
+    at_ns: u64,
+    times: CpuTimes,
+    own_ns: u64,
+    waited_ns: Option<u64>,
+    pressure_ns: Option<u64>,
+    processes: Vec<Process>,
+}
+
+impl Counted {
+    fn now() -> Self {
+        let root = Path::new("/");
+        let (own, children) = (usage::usage(), usage::children());
+        Self {
+            at_ns: clock::monotonic_ns(),
+            times: steal::cpu_times(root).unwrap_or_default(),
+            own_ns: own.cpu_ns() + children.cpu_ns(),
+            waited_ns: run_queue::waited_ns(),
+            pressure_ns: pressure(root, Resource::Cpu).map(|pressure| pressure.some_ns),
+            processes: process_table::processes(root),
+        }
+    }
+}
+
+/// Looks at the machine from the beginning of a run to its end.
+#[derive(Debug)]
+pub struct LoadWatch {
+    begun: Counted,
+}
+
+impl LoadWatch {
+    /// Begins now.
+    ///
+    /// Cost: some 10 µs per process of the machine.
+    pub fn begin() -> Self {
+        Self { begun: Counted::now() }
+    }
+
+    /// What others did since then. Cost: as [`Self::begin`].
+    pub fn end(&self) -> Load {
+        between(&self.begun, &Counted::now(), std::process::id(), steal::tick_ns())
+    }
+}
+
+/// Whether others were in the way.
+pub fn is_busy(load: &Load) -> bool {
+    load.others_cpus > BUSY_SHARE * f64::from(load.cpus)
+        || load.run_queue_wait_ratio.is_some_and(|ratio| ratio > BUSY_WAIT)
+}
+
+/// What was going on, in words: `busy machine: 1.6 of 2 CPUs taken by others (yes 1.6)`; `None` where
+/// the machine was ours.
+pub fn busy_words(load: &Load) -> Option<String> {
+    if !is_busy(load) {
+        return None;
+    }
+    let taken = format!("{:.1} of {} CPUs taken by others", load.others_cpus, load.cpus);
+    let programs: Vec<String> = load
+        .programs
+        .iter()
+        .map(|program| match program.processes {
+            1 => format!("{} {:.1}", program.name, program.cpus),
+            many => format!("{many} {} {:.1}", program.name, program.cpus),
+        })
+        .collect();
+    let named = match programs.is_empty() {
+        true => String::new(),
+        false => format!(" ({})", programs.join(", ")),
+    };
+    let waited = load.run_queue_wait_ratio.filter(|ratio| *ratio > BUSY_WAIT).map_or_else(
+        String::new,
+        |ratio| {
+            format!(
+                "; its threads waited for a CPU in {:.0} % of the time that they wanted one",
+                ratio * 100.0
+            )
+        },
+    );
+    Some(format!("busy machine: {taken}{named}{waited}"))
+}
+
+fn between(begun: &Counted, ended: &Counted, own_pid: u32, tick_ns: u64) -> Load {
+    let elapsed_ns = ended.at_ns.saturating_sub(begun.at_ns).max(1) as f64;
+    let cpus = ended.times.cpus.max(1);
+    let used = process_table::since(&begun.processes, &ended.processes);
+    let in_cpus = |ticks: u64| (ticks * tick_ns) as f64 / elapsed_ns;
+    let kernel: u64 = used.iter().filter(|(process, _)| process.is_kernel).map(|used| used.1).sum();
+    // Interrupts are nobody's: they may have worked for us.
+    let programs = |times: &CpuTimes| times.user + times.nice + times.system;
+    let busy_ticks = programs(&ended.times).saturating_sub(programs(&begun.times));
+    let own_ns = ended.own_ns.saturating_sub(begun.own_ns) as f64;
+    let others_cpus = (in_cpus(busy_ticks) - in_cpus(kernel) - own_ns / elapsed_ns).max(0.0);
+    let waited_ns = ended.waited_ns.zip(begun.waited_ns);
+    let waited_ns = waited_ns.map(|(end, begin)| end.saturating_sub(begin) as f64);
+    let stolen = in_cpus(ended.times.steal.saturating_sub(begun.times.steal));
+    let pressure_ns = ended.pressure_ns.zip(begun.pressure_ns);
+    let mut by_name: BTreeMap<&str, ProgramLoad> = BTreeMap::new();
+    let is_other = |process: &Process| {
+        !process.is_kernel && process.pid != own_pid && process.parent != own_pid
+    };
+    for (process, ticks) in used.iter().filter(|(process, _)| is_other(process)) {
+        let program = by_name.entry(&process.name).or_default();
+        if *ticks > 0 {
+            program.processes += 1;
+            program.cpus += in_cpus(*ticks);
+        }
+    }
+    let named = by_name.into_iter().filter(|(_, program)| program.cpus >= NAMED_LEAST_CPUS);
+    let mut programs: Vec<ProgramLoad> =
+        named.map(|(name, program)| ProgramLoad { name: name.to_owned(), ..program }).collect();
+    programs.sort_by(|a, b| b.cpus.total_cmp(&a.cpus));
+    programs.truncate(NAMED_MOST);
+    Load {
+        cpus,
+        others_cpus,
+        stolen_ratio: stolen / f64::from(cpus),
+        run_queue_wait_ratio: waited_ns.map(|waited| waited / (waited + own_ns).max(1.0)),
+        cpu_pressure_ratio: pressure_ns
+            .map(|(end, begin)| end.saturating_sub(begin) as f64 / elapsed_ns),
+        programs,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TICK_NS: u64 = 10_000_000;
+    const SECOND_NS: u64 = 1_000_000_000;
+
+    fn process(pid: u32, name: &str, ticks: u64) -> Process {
+        let name = name.to_owned();
+        Process { pid, parent: 1, begun: 1, name, is_kernel: false, ticks }
+    }
+
+    /// Ten seconds on two CPUs in which everybody used so much.
+    fn ten_seconds(user: u64, own_ns: u64, processes: Vec<Process>) -> Load {
+        let before = processes.iter().map(|process| Process { ticks: 0, ..process.clone() });
+        let times = |user| CpuTimes { user, cpus: 2, ..CpuTimes::default() };
+        let begun = Counted {
+            times: times(0),
+            waited_ns: Some(0),
+            processes: before.collect(),
+            ..Counted::default()
+        };
+        let ended = Counted {
+            at_ns: 10 * SECOND_NS,
+            times: times(user),
+            own_ns,
+            waited_ns: Some(3 * SECOND_NS),
+            pressure_ns: None,
+            processes,
+        };
+        between(&begun, &ended, 99, TICK_NS)
+    }
+
+    #[test]
+    fn busy_loops_are_counted_and_named() {
+        let loops = (1..=4).map(|pid| process(pid, "yes", 400));
+        let all: Vec<Process> = loops.chain([process(99, "flatout", 300)]).collect();
+        let load = ten_seconds(1900, 3 * SECOND_NS, all);
+        assert!((load.others_cpus - 1.6).abs() < 1e-9, "{load:?}");
+        assert_eq!(load.run_queue_wait_ratio, Some(0.5));
+        assert_eq!((load.programs.len(), load.programs[0].processes), (1, 4));
+        assert!((load.programs[0].cpus - 1.6).abs() < 1e-9);
+        assert_eq!(
+            busy_words(&load).as_deref(),
+            Some(
+                "busy machine: 1.6 of 2 CPUs taken by others (4 yes 1.6); its threads waited for a \
+                 CPU in 50 % of the time that they wanted one"
+            )
+        );
+    }
+
+    #[test]
+    fn what_the_kernel_does_for_us_makes_no_machine_busy() {
+        let kernel = Process { is_kernel: true, ..process(3, "kworker/0:1", 500) };
+        let load = ten_seconds(800, 3 * SECOND_NS, vec![kernel]);
+        assert!(load.others_cpus < 1e-9 && load.programs.is_empty(), "{load:?}");
+    }
+
+    #[test]
+    fn a_quiet_machine_is_not_busy() {
+        let load = Load { cpus: 2, others_cpus: 0.05, ..Load::default() };
+        assert_eq!(busy_words(&load), None);
+        assert!(is_busy(&Load { run_queue_wait_ratio: Some(0.2), ..load }));
+    }
+}

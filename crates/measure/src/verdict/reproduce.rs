@@ -1,0 +1,73 @@
+//! Does it reproduce? As far as the intervals of one run can say.
+
+use super::codes::NOT_LASTING;
+use super::pairs::{Pairs, took_part};
+use super::rows::{count, list, name, percent};
+use super::{any_of, figures, mark_of, reply};
+use crate::record::{Answer, Mark, Outcome};
+use crate::sampler::NOISY;
+use crate::sampler::fact::INTERVALS_SPOILED;
+use crate::warning::{self, has};
+
+fn half_width(row: &Outcome) -> Option<f64> {
+    let ([low, high], median) = (row.ci95?, row.median?);
+    (median != 0.0).then(|| (high - low) / 2.0 / median.abs())
+}
+
+pub(super) fn does_it_reproduce(results: &[Outcome]) -> Answer {
+    // A race goes on until its pairs are narrow, whatever moves both of a pair alike.
+    let has_pairs = Pairs::of(results).known() > 0;
+    let judged: Vec<&Outcome> =
+        figures(results).filter(|row| !(has_pairs && took_part(row)) && row.n > 0).collect();
+    let rows = judged.len();
+    let loose = |row: &Outcome| {
+        half_width(row).is_none_or(|width| width > NOISY)
+            || has(&row.warnings, warning::DISTURBED)
+            || any_of(row, &NOT_LASTING)
+    };
+    let unsure: Vec<String> = judged
+        .iter()
+        .filter(|row| loose(row))
+        .map(|row| {
+            let width = match half_width(row) {
+                Some(width) => format!("±{}", percent(width)),
+                None => format!("no interval from {} trials", row.n),
+            };
+            let reason = row.warnings.iter().find(|w| NOT_LASTING.contains(&w.code.as_str()));
+            let reason = reason.map_or(String::new(), |w| format!(", {}", w.code));
+            format!("{} ({width}{reason})", name(row))
+        })
+        .collect();
+    let spoiled: u64 =
+        results.iter().filter_map(|row| row.audit.get(INTERVALS_SPOILED.name())?.as_u64()).sum();
+    let widest = judged.iter().max_by(|a, b| {
+        f64::total_cmp(&half_width(a).unwrap_or(0.0), &half_width(b).unwrap_or(0.0))
+    });
+    let mark = mark_of(unsure.len(), rows);
+    let mut text = match widest {
+        None => "Not known: there is no figure.".to_owned(),
+        Some(row) if unsure.is_empty() => format!(
+            "Yes, within this run: of {} the widest 95 % interval is ±{} ({}, {} trials).",
+            count(rows, "row", "rows"),
+            percent(half_width(row).unwrap_or(0.0)),
+            name(row),
+            row.n
+        ),
+        Some(_) => {
+            let word = if mark == Mark::Good { "Yes, but not" } else { "Not" };
+            let unsure_rows = unsure.len();
+            format!("{word} shown for {unsure_rows} of {rows} rows: {}.", list(&unsure))
+        }
+    };
+    if spoiled > 0 {
+        let trials = count(spoiled as usize, "trial was", "trials were");
+        text.push_str(&format!(" {trials} discarded for a disturbance from outside."));
+    }
+    let rests_on = [
+        "results[].ci95",
+        "results[].n",
+        "results[].warnings",
+        "results[].audit.intervals_spoiled",
+    ];
+    reply("does it reproduce?", mark, text, &rests_on)
+}
