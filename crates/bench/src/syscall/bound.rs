@@ -17,7 +17,7 @@ pub(super) fn apply(rows: &mut [Measured<Row>]) {
             .and_then(|measured| measured.outcome.median),
         entry_ns: rows
             .iter()
-            .filter(|measured| measured.row.call == Call::Getppid)
+            .filter(|measured| measured.row.call == Call::NoSuchCall)
             .filter_map(|measured| Some((measured.row.threads(), measured.outcome.median?)))
             .collect(),
     };
@@ -65,10 +65,10 @@ fn add_floor(measured: &mut Measured<Row>, each_ns: f64, floors: &Floors) {
         ));
     }
     let plural = if entry_threads == 1 { "" } else { "s" };
-    let entry = format!("getppid, bare kernel entry, {entry_threads} thread{plural}");
+    let entry = format!("a call that does nothing, {entry_threads} thread{plural}");
     let limit = match floor(row) {
         Floor::None => Ceiling::unknown("none is known: it is what others are held against"),
-        Floor::Unknown => Ceiling::unknown("a share of the kernel entry of its batch"),
+        Floor::Unknown => Ceiling::unknown("none is known: it does more than enter the kernel"),
         Floor::Entry => Ceiling::measured(entry, Some(entry_ns)),
     };
     let is_crowded = warning::has(&outcome.warnings, warning::OVERSUBSCRIBED);
@@ -82,19 +82,24 @@ enum Floor {
     None,
     /// One bare entry, as it was measured in this run.
     Entry,
-    /// Makes system calls, but less than one for each of what is counted.
+    /// A part of an entry, or so many of them and so much work that one says nothing.
     Unknown,
 }
 
-/// The floor is one measured entry also for calls that need several: a product of a noisy figure
-/// is no derivation that would justify to refuse a row which beats it.
 fn floor(row: &Row) -> Floor {
     match row.call {
-        Call::EmptyFunction | Call::VdsoClock | Call::Getppid | Call::MinorFault => Floor::None,
+        Call::EmptyFunction | Call::VdsoClock | Call::NoSuchCall | Call::MinorFault => Floor::None,
         Call::UringNop if row.batch_requests().is_some_and(|requests| requests > 1) => {
             Floor::Unknown
         }
-        Call::FutexWake
+        Call::OpenClose
+        | Call::MmapMunmap
+        | Call::FutexPingPong
+        | Call::PipePingPong
+        | Call::ThreadCreateJoin
+        | Call::ForkExit => Floor::Unknown,
+        Call::Getppid
+        | Call::FutexWake
         | Call::Lseek
         | Call::Read
         | Call::Pread
@@ -102,13 +107,7 @@ fn floor(row: &Row) -> Floor {
         | Call::Fstat
         | Call::Stat
         | Call::Statx
-        | Call::OpenClose
-        | Call::MmapMunmap
-        | Call::UringNop
-        | Call::FutexPingPong
-        | Call::PipePingPong
-        | Call::ThreadCreateJoin
-        | Call::ForkExit => Floor::Entry,
+        | Call::UringNop => Floor::Entry,
     }
 }
 
@@ -152,7 +151,7 @@ fn limiter(row: &Row) -> &'static str {
         Call::ForkExit => "page-table work",
         Call::EmptyFunction => "the CPU's clock and its call and return",
         Call::VdsoClock => "reading the time-stamp counter",
-        Call::Getppid => "kernel entry and exit, mitigations included",
+        Call::NoSuchCall | Call::Getppid => "kernel entry and exit, mitigations included",
         Call::MinorFault => "exception entry, zeroing and mapping a page",
     }
 }
@@ -199,10 +198,10 @@ mod tests {
     #[test]
     fn the_floor_is_the_entry_at_as_many_threads() {
         let mut rows = [
-            measured(Call::Getppid, Variant::Alone, 50.0),
-            measured(Call::Getppid, threads(2, None), 60.0),
+            measured(Call::NoSuchCall, Variant::Alone, 50.0),
+            measured(Call::NoSuchCall, threads(2, None), 60.0),
             measured(Call::Read, threads(2, Some(Descriptor::Shared)), 120.0),
-            measured(Call::OpenClose, Variant::Alone, 400.0),
+            measured(Call::Fstat, Variant::Alone, 400.0),
             measured(Call::UringNop, Variant::Batch(8), 25.0),
             measured(Call::PipePingPong, Variant::Pair(Placement::OneCpu), 900.0),
         ];
@@ -211,9 +210,9 @@ mod tests {
         let bounds: Vec<_> = rows[2..].iter().map(bound).collect();
         assert_eq!((bounds[0].value, bounds[0].ratio), (Some(60.0), Some(0.5)));
         assert_eq!(bounds[0].limiter, "lock of the shared file position");
-        assert_eq!(bounds[0].name, "getppid, bare kernel entry, 2 threads");
+        assert_eq!(bounds[0].name, "a call that does nothing, 2 threads");
         assert_eq!((bounds[1].value, bounds[1].ratio), (Some(50.0), Some(0.125)));
-        assert_eq!(bounds[1].name, "getppid, bare kernel entry, 1 thread");
+        assert_eq!(bounds[1].name, "a call that does nothing, 1 thread");
         assert!(bounds[..2].iter().all(|one| one.provenance == Provenance::Measured));
         assert_eq!((bounds[2].value, bounds[2].ratio), (None, None));
         assert_eq!(bounds[2].limiter, "handling of each request");
@@ -224,7 +223,7 @@ mod tests {
     fn a_kernel_entry_that_was_measured_too_slow_refuses_no_row() {
         for call in Call::all() {
             let mut rows = [
-                measured(Call::Getppid, Variant::Alone, 1000.0),
+                measured(Call::NoSuchCall, Variant::Alone, 1000.0),
                 measured(call, Variant::Batch(32), 40.0),
             ];
             apply(&mut rows);
@@ -236,7 +235,7 @@ mod tests {
     #[test]
     fn a_row_below_its_floor_and_a_clock_that_enters_the_kernel_get_warnings() {
         let mut rows = [
-            measured(Call::Getppid, Variant::Alone, 50.0),
+            measured(Call::NoSuchCall, Variant::Alone, 50.0),
             measured(Call::Lseek, Variant::Alone, 40.0),
             measured(Call::VdsoClock, Variant::Alone, 70.0),
         ];
@@ -254,7 +253,7 @@ mod tests {
     fn a_row_without_a_figure_stays_as_it_is() {
         let mut failed = measured(Call::Read, Variant::Alone, 5.0);
         failed.outcome.median = None;
-        let mut rows = [measured(Call::Getppid, Variant::Alone, 50.0), failed];
+        let mut rows = [measured(Call::NoSuchCall, Variant::Alone, 50.0), failed];
         let before = rows[1].clone();
         apply(&mut rows);
         assert_eq!(rows[1], before);

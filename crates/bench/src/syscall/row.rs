@@ -12,6 +12,7 @@ pub(super) const MAX_THREADS: u32 = 8;
 pub(super) enum Call {
     EmptyFunction,
     VdsoClock,
+    NoSuchCall,
     Getppid,
     FutexWake,
     Lseek,
@@ -33,9 +34,10 @@ pub(super) enum Call {
 
 impl Call {
     /// All, by rising cost of one call, with `area/test` of the record.
-    const TABLE: [(Self, &'static str); 19] = [
+    const TABLE: [(Self, &'static str); 20] = [
         (Self::EmptyFunction, "syscall/empty-call"),
         (Self::VdsoClock, "syscall/vdso-clock"),
+        (Self::NoSuchCall, "syscall/no-such-call"),
         (Self::Getppid, "syscall/getppid"),
         (Self::FutexWake, "syscall/futex-wake"),
         (Self::Lseek, "syscall/lseek"),
@@ -89,7 +91,7 @@ impl Call {
     }
 
     fn has_thread_rows(self) -> bool {
-        self == Self::Getppid || self == Self::Lseek || self.moves_bytes()
+        matches!(self, Self::NoSuchCall | Self::Getppid | Self::Lseek) || self.moves_bytes()
     }
 }
 
@@ -243,7 +245,7 @@ fn threaded() -> impl Iterator<Item = (Call, Variant)> {
             [Descriptor::OwnFile, Descriptor::Private, Descriptor::Shared]
                 .map(|descriptor| (call, Variant::Threads(threads, Some(descriptor))))
         });
-        [(Call::Getppid, Variant::Threads(threads, None))].into_iter().chain(on_file)
+        [(Call::NoSuchCall, Variant::Threads(threads, None))].into_iter().chain(on_file)
     })
 }
 

@@ -36,7 +36,7 @@ pub(super) fn among<R>(
     for (index, measured) in rows.iter_mut().enumerate() {
         measured.facts.set(CHOSEN, index == chosen);
         if measured.outcome.median.is_some() {
-            let bound = Ceiling::measured(name.clone(), Some(rates[best]));
+            let bound = Ceiling::best_seen(name.clone(), Some(rates[best]));
             ceiling::apply(&mut measured.outcome, bound);
         }
     }
@@ -97,9 +97,8 @@ mod tests {
         assert_eq!(choice.ci95, Some([99.0, 101.0]));
         let chosen: Vec<_> = rows.iter().map(|row| row.facts.flag(CHOSEN) == Some(true)).collect();
         assert_eq!(chosen, [true, false, false]);
-        let ratio =
-            |row: &Measured<()>| row.outcome.ceiling.as_ref().and_then(|ceiling| ceiling.ratio);
-        assert_eq!((ratio(&rows[0]), ratio(&rows[2])), (Some(0.97), None));
+        let best = |row: &Measured<()>| row.outcome.ceiling.as_ref().and_then(|best| best.value);
+        assert_eq!((best(&rows[0]), best(&rows[2])), (Some(100.0), None));
         assert_eq!(
             among(&tunings, &mut [row(None), row(None), row(None)], |_| String::new()),
             None

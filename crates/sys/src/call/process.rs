@@ -6,6 +6,25 @@ use std::ptr;
 
 use super::{raw, repeat};
 
+/// A number behind every table of system calls, whatever the architecture.
+const NO_SUCH_CALL: libc::c_long = 0x0fff_ffff;
+
+/// Makes a system call that does not exist: the way into the kernel and out again, and nothing
+/// else. No call that does something is cheaper.
+///
+/// # Errors
+/// Never; whatever the kernel, or a seccomp filter, answers is what was asked for.
+#[inline(never)]
+pub fn no_such_call(calls: u64) -> io::Result<()> {
+    repeat(
+        "a call that does not exist",
+        calls,
+        // SAFETY: the kernel knows no such call, so that nothing is done.
+        || unsafe { raw::call0(NO_SUCH_CALL) },
+        |result| result < 0,
+    )
+}
+
 /// Asks for the parent's process id: the way into the kernel and out again, and little else.
 ///
 /// # Errors
@@ -103,6 +122,7 @@ mod tests {
     #[test]
     fn loops_over_processes_and_threads_end() {
         getppid(1000).unwrap();
+        no_such_call(1000).unwrap();
         fork_exit(20).unwrap();
         thread_create_join(20).unwrap();
     }

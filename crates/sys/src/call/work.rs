@@ -52,6 +52,8 @@ pub enum Work<'a> {
     EmptyFunction,
     /// The monotonic clock through the vDSO.
     VdsoClock,
+    /// A call that does not exist.
+    NoSuchCall,
     /// `getppid`.
     Getppid,
     /// A futex on which nobody waits.
@@ -111,6 +113,7 @@ impl<'a> Work<'a> {
                 Ok(())
             }),
             Self::VdsoClock => simple(baseline::vdso_clock),
+            Self::NoSuchCall => simple(process::no_such_call),
             Self::Getppid => simple(process::getppid),
             Self::FutexWake => simple(hand_over::futex_wake),
             Self::MapUnmap => simple(mapping::map_unmap),

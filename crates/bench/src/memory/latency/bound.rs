@@ -34,7 +34,7 @@ pub(super) fn apply(
         ceiling::apply(&mut measured.outcome, limit);
     }
     most.map(|rate| {
-        Ceiling::measured("parallel chases, one core", Some(rate))
+        Ceiling::best_seen("parallel chases, one core", Some(rate))
             .limited_by("lines that a core waits for at once")
     })
 }
@@ -89,7 +89,7 @@ impl References {
                 Ceiling::unknown("none is known: it is what the others are held against")
                     .limited_by("latency of memory")
             }
-            LatencyRow::Loaded { .. } => Ceiling::measured("latency without a load", self.idle_ns)
+            LatencyRow::Loaded { .. } => Ceiling::best_seen("latency without a load", self.idle_ns)
                 .limited_by("queues of the interconnect and of memory"),
             LatencyRow::HandOver(_) => {
                 Ceiling::unknown("none is known").limited_by("coherence between the cores")
@@ -108,7 +108,7 @@ impl References {
         }
         let is_own = |own: &&(Unit, u32, f64)| (own.0, own.1) == (unit, pair.cpu_node);
         let own = self.own_nodes.iter().find(is_own);
-        Ceiling::measured("memory of the CPU's own node", own.map(|(.., figure)| *figure))
+        Ceiling::best_seen("memory of the CPU's own node", own.map(|(.., figure)| *figure))
             .limited_by("link between the nodes")
     }
 }
@@ -167,7 +167,7 @@ mod tests {
             parallel(4, RUN_BYTES, 11e9),
         ];
         let core = apply_alone(&mut rows).unwrap();
-        assert_eq!((core.value, core.provenance), (Some(11e9), Provenance::Measured));
+        assert_eq!((core.value, core.provenance), (Some(11e9), Provenance::BestSeen));
         assert_eq!(rows[1].facts.number(fact::LINES_IN_FLIGHT), Some(12.0));
         assert_eq!(rows[2].facts.number(fact::LINES_IN_FLIGHT), None, "prefetched lines");
         assert_eq!(apply_alone(&mut []), None);
@@ -186,7 +186,7 @@ mod tests {
         let loaded = |load_percent, latency| measured(LatencyRow::Loaded { load_percent }, latency);
         let mut rows = [loaded(0, 100.0), loaded(100, 125.0)];
         apply_alone(&mut rows);
-        assert_eq!((limit(&rows[1]).ratio, limit(&rows[0]).value), (Some(0.8), None));
+        assert_eq!((limit(&rows[1]).value, limit(&rows[0]).value), (Some(100.0), None));
         let mut rows = [loaded(50, 125.0)];
         apply_alone(&mut rows);
         assert_eq!(limit(&rows[0]).value, None, "there is none without");
@@ -205,8 +205,8 @@ mod tests {
             rate(0, 0, 8e9),
         ];
         apply_alone(&mut rows);
-        let ratios: Vec<_> = rows.iter().map(|row| limit(row).ratio).collect();
-        assert_eq!(ratios, [None, Some(0.6), None, Some(0.5), None]);
+        let beside: Vec<_> = rows.iter().map(|row| limit(row).value).collect();
+        assert_eq!(beside, [None, Some(90.0), None, Some(8e9), None]);
     }
 
     #[test]
