@@ -145,7 +145,7 @@ fn units(
 ) -> Vec<Measured<UnitRow>> {
     let rows = row::rows(options.extent, &options.threads, topology);
     let kernel = |row: &UnitRow| match row {
-        UnitRow::Throughput { kernel, .. } => Some(*kernel),
+        UnitRow::Throughput { kernel, .. } | UnitRow::Sustained { kernel, .. } => Some(*kernel),
         UnitRow::Clock { .. } | UnitRow::Sharing { .. } => None,
     };
     let kernels: Vec<Kernel> = rows.iter().filter_map(kernel).collect();
@@ -182,6 +182,9 @@ fn case<'a>(row: UnitRow, loads: &'a Loads, topology: &'a Topology) -> Case<'a, 
     let trial = move |_seed| match row {
         UnitRow::Throughput { kernel, setting } => {
             trial::sample(&*loads.get(kernel)?, topology, setting)
+        }
+        UnitRow::Sustained { kernel, threads } => {
+            trial::sustained(&*loads.get(kernel)?, topology, threads)
         }
         UnitRow::Clock { load: None, .. } => trial::idle_clock(topology),
         UnitRow::Clock { load: Some(kernel), threads } => {

@@ -39,7 +39,7 @@ use crate::error::Error;
 use crate::option::time;
 use client::Family;
 use memcpy::Copies;
-use row::{NetworkRow, TestRow};
+use row::{NetworkRow, ON_ONE_MACHINE, ON_TWO_MACHINES, TestRow};
 use sender::Best;
 use sessions::Sessions;
 use spec::{Spec, Work};
@@ -126,7 +126,7 @@ fn check(options: &Options) -> Result<(), Error> {
     options.selection.check().map_err(Error::Usage)?;
     let family = options.family().unwrap_or(Family::V4);
     let times = Times { round_trip_ns: 0, window_ns: options.window_ns };
-    for test in row::tests(options.extent, &options.selection, family, None) {
+    for test in row::tests(options.extent, &options.selection, family, None, &ON_ONE_MACHINE) {
         times.of(test.spec).check().map_err(Error::Usage)?;
     }
     if options.window_ns.is_some_and(|window_ns| window_ns < 1_000_000) {
@@ -195,7 +195,8 @@ fn measure(options: &Options, sessions: &Sessions, sampler: &mut Sampler<'_>) ->
     };
     let times = Times { round_trip_ns, window_ns: options.window_ns };
     let second = sessions.second_family();
-    let mut tests = row::tests(options.extent, &options.selection, family, second);
+    let placements: &[_] = if topology.is_one_machine { &ON_ONE_MACHINE } else { &ON_TWO_MACHINES };
+    let mut tests = row::tests(options.extent, &options.selection, family, second, placements);
     let best = sender::choose(&tests, sessions, &topology, times);
     for test in tests.iter_mut().filter(|test| test.is_best_sender) {
         test.spec.sender = best.sender;

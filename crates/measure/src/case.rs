@@ -28,6 +28,8 @@ pub struct Sample {
     /// Figures that the same trial gave beside its own, in the same order in every trial: each
     /// becomes a row.
     pub further: Vec<Further>,
+    /// Whether what others do meanwhile belongs to the figure; then they spoil no trial.
+    pub is_sustained: bool,
     /// Why this trial must not count, where it has a witness of its own. It may have ended without
     /// an amount then: it is repeated, and a row that has no other trials is `disturbed`.
     pub spoil: Option<Spoil>,

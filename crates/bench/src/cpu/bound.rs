@@ -46,6 +46,11 @@ pub(super) fn apply(
                 caveat::add_of_share(outcome, facts, &share, &sets);
                 hold(outcome, facts, counts.get(&kernel).copied(), (kernel, share));
             }
+            UnitRow::Sustained { kernel, threads } => {
+                let setting = Setting { threads, placement: Placement::Free };
+                let share = share(facts, setting, topology, &sets);
+                hold(outcome, facts, counts.get(&kernel).copied(), (kernel, share));
+            }
             UnitRow::Clock { .. } => {
                 settle_contention(facts);
                 caveat::add_of_clock(outcome, facts);
@@ -148,6 +153,9 @@ fn limiter(outcome: &Outcome, facts: &Facts, share: &Share) -> String {
             "other programs, or the hypervisor, took CPU time"
         }
         None => "unknown, without a peak",
+        _ if contention.is_none() => {
+            "an SMT sibling, interrupts, or chains that wait for each other"
+        }
         _ if was_alone => "chains that wait for each other, or ports that no work was ready for",
         _ => match best.filter(|&best| best >= AT_THE_LIMIT) {
             Some(best) => {

@@ -13,8 +13,11 @@ use crate::area::Extent;
 /// A row of the arithmetic units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum UnitRow {
-    /// Operations per second.
+    /// Operations per second, in moments in which each thread has its core to itself.
     Throughput { kernel: Kernel, setting: Setting },
+    /// Operations per second in all of the time, whatever others do meanwhile, where the scheduler
+    /// puts the threads.
+    Sustained { kernel: Kernel, threads: u32 },
     /// The clock in a load, or without any.
     Clock { load: Option<Kernel>, threads: u32 },
     /// Whether two CPUs share a core.
@@ -33,6 +36,7 @@ impl Row for UnitRow {
     fn id(&self) -> Cow<'static, str> {
         Cow::Borrowed(match self {
             Self::Throughput { .. } => "cpu/throughput",
+            Self::Sustained { .. } => "cpu/sustained",
             Self::Clock { .. } => "cpu/clock",
             Self::Sharing { .. } => "cpu/core-sharing",
         })
@@ -41,12 +45,10 @@ impl Row for UnitRow {
     fn parameters(&self) -> Parameters {
         let parameters = Parameters::default();
         match *self {
-            Self::Throughput { kernel, setting } => parameters
-                .with("type", kernel.number.word())
-                .with("operation", kernel.operation.word())
-                .with("level", kernel.level.word())
+            Self::Throughput { kernel, setting } => of_kernel(kernel)
                 .with("threads", setting.threads)
                 .with("pinned", setting.placement == Placement::Pinned),
+            Self::Sustained { kernel, threads } => of_kernel(kernel).with("threads", threads),
             Self::Clock { load, threads } => parameters
                 .with("load", load.map_or_else(|| "none".to_owned(), name))
                 .with("threads", threads),
@@ -58,11 +60,18 @@ impl Row for UnitRow {
 
     fn unit(&self) -> Unit {
         match self {
-            Self::Throughput { kernel, .. } => unit(*kernel),
+            Self::Throughput { kernel, .. } | Self::Sustained { kernel, .. } => unit(*kernel),
             Self::Clock { .. } => Unit::Hertz,
             Self::Sharing { .. } => Unit::Cpus,
         }
     }
+}
+
+fn of_kernel(kernel: Kernel) -> Parameters {
+    Parameters::default()
+        .with("type", kernel.number.word())
+        .with("operation", kernel.operation.word())
+        .with("level", kernel.level.word())
 }
 
 /// What the operations of a kernel are counted in.
@@ -103,6 +112,7 @@ pub(super) fn rows(extent: Extent, threads: &[u32], topology: &Topology) -> Vec<
         Extent::Few => {
             rows.extend(widest(Number::F32, MultiplyAdd, most, Pinned));
             rows.extend(widest(Number::F64, MultiplyAdd, most, Pinned));
+            rows.extend(sustained(Number::F64, most));
             rows.extend(widest(Number::I32, Add, most, Pinned));
         }
         Extent::Quick => {
@@ -110,6 +120,7 @@ pub(super) fn rows(extent: Extent, threads: &[u32], topology: &Topology) -> Vec<
                 rows.extend(widest(number, operation, &ends, Pinned));
             }
             rows.extend(narrower(Number::F64, MultiplyAdd, fewest));
+            rows.extend(sustained(Number::F64, &ends));
             for number in NARROW {
                 rows.extend(widest(number, MultiplyAdd, fewest, Pinned));
             }
@@ -123,6 +134,7 @@ pub(super) fn rows(extent: Extent, threads: &[u32], topology: &Topology) -> Vec<
                 rows.extend(widest(number, operation, &sweep, Free));
                 rows.extend(narrower(number, operation, fewest));
             }
+            rows.extend([Number::F32, Number::F64].iter().flat_map(|&one| sustained(one, &sweep)));
             let narrow = NARROW.into_iter().flat_map(|number| Kernel::levels(number, MultiplyAdd));
             rows.extend(narrow.flat_map(|kernel| placed(kernel, &ends, Pinned)));
             rows.push(UnitRow::Clock { load: None, threads: 1 });
@@ -152,6 +164,15 @@ fn widest(
 ) -> Vec<UnitRow> {
     let best = best(number, operation).into_iter();
     best.flat_map(|kernel| placed(kernel, threads, placement)).collect()
+}
+
+/// What multiply-adds of the widest level sustain.
+fn sustained(number: Number, threads: &[u32]) -> Vec<UnitRow> {
+    let best = best(number, Operation::MultiplyAdd).into_iter();
+    best.flat_map(|kernel| {
+        threads.iter().map(move |&threads| UnitRow::Sustained { kernel, threads })
+    })
+    .collect()
 }
 
 /// The levels below that.
@@ -203,7 +224,7 @@ mod tests {
 
     #[test]
     fn the_short_set_leaves_room_for_linpack_and_memory() {
-        assert!(rows(Extent::Few, &[], &topology(64)).len() <= 4);
+        assert!(rows(Extent::Few, &[], &topology(64)).len() <= 5);
     }
 
     #[test]

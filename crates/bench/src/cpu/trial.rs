@@ -29,6 +29,8 @@ const ROUNDS: u32 = 4;
 /// Length of a trial where a quota leaves the threads a part of the time: two of the usual periods of
 /// 100 ms. In shorter ones they would have their CPUs all the time, or not at all.
 const CONTAINED_NS: u64 = 200_000_000;
+/// Length of a trial in which all time counts: many turns of a scheduler, 3 to 24 ms each.
+const SUSTAINED_NS: u64 = 100_000_000;
 /// Readings of the clock without load in a trial; of those alone on the core, if there are any.
 const IDLE_READINGS: u32 = 40;
 /// Cycles of each of them: some 30 µs.
@@ -83,6 +85,23 @@ pub(super) fn sample(
     if let Some(crowd) = workers::oversubscribed(setting.threads, count) {
         warning::add(&mut sample.warnings, crowd);
     }
+    Ok(sample)
+}
+
+/// Runs one trial in which all time counts, whoever had the CPUs meanwhile.
+pub(super) fn sustained(
+    load: &Load,
+    topology: &Topology,
+    threads: u32,
+) -> Result<Sample, TrialError> {
+    let setting = Setting { threads, placement: Placement::Free };
+    let before = Taken::read();
+    let windows = run(load, &topology.cpus, setting, |load| load.sample_for(SUSTAINED_NS))?;
+    let stolen = before.until(&Taken::read());
+    let mut sample = evaluate(&windows, Reading::Apart)?;
+    sample.facts.extend(stolen);
+    sample.is_sustained = true;
+    sample.warnings.extend(workers::oversubscribed(threads, topology.count()));
     Ok(sample)
 }
 

@@ -50,8 +50,8 @@ pub struct Selection {
     pub waiting: Option<Waiting>,
     /// Where the threads of a stream run: apart (each tied to a CPU, those of the two ends to
     /// different ones), together (both ends to one CPU), free (where the scheduler puts them)
-    /// [default: TCP what is fastest here, UDP apart, latency free; the whole grid has all of
-    /// latency]
+    /// [default: TCP what is fastest here, UDP apart, latency apart and together; between two
+    /// machines free]
     #[arg(long, value_name = "WHERE")]
     pub placement: Option<Placement>,
     /// Bytes of a test, all streams together.

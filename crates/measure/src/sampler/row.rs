@@ -140,7 +140,11 @@ impl<'a, R: Row> Sampled<'a, R> {
             )));
         };
         let use_of_cpus = attempt.use_of_cpus;
-        let spoil = attempt.spoil.filter(|spoil| counts(*spoil, &sample.warnings)).or(sample.spoil);
+        let spoil = attempt.spoil.filter(|spoil| {
+            let is_own = *spoil == Spoil::Preempted && is_own_doing(&sample.warnings);
+            !is_own && !sample.is_sustained
+        });
+        let spoil = spoil.or(sample.spoil);
         let Sample { elapsed_ns, facts, warnings, latencies, series, further, .. } = sample;
         let details = Details { latencies, series, further };
         let is_disturbed = spoil.is_some();
@@ -303,7 +307,7 @@ fn is_precise(figures: &[f64], plan: &Plan) -> bool {
 
 /// Preemption says nothing about a trial that runs more threads than there are CPUs, or whose own
 /// traffic the kernel carries: it does so in interrupts and threads of its own, like a stranger.
-fn counts(spoil: Spoil, warnings: &[Warning]) -> bool {
+fn is_own_doing(warnings: &[Warning]) -> bool {
     let own = [warning::OVERSUBSCRIBED, warning::LOOPBACK];
-    spoil != Spoil::Preempted || !own.iter().any(|code| warning::has(warnings, code))
+    own.iter().any(|code| warning::has(warnings, code))
 }

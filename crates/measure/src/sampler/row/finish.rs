@@ -6,10 +6,10 @@ use super::super::fact::{
     USE_OF_CPUS, WARMUP_DROPPED, WARMUP_SAMPLES,
 };
 use super::super::warnings;
-use super::{Closed, Sampled, Taken, counts};
+use super::{Closed, Sampled, Taken, is_own_doing};
 use crate::case::{Further, Measured, MeasuredFurther, Plan, blank};
 use crate::fact::{Facts, Value};
-use crate::guard::{Spoil, UseOfCpus};
+use crate::guard::UseOfCpus;
 use crate::load::BUSY_WAIT;
 use crate::overhead::Overhead;
 use crate::record::{Outcome, Status};
@@ -173,7 +173,7 @@ fn note_use_of_cpus(outcome: &mut Outcome, facts: &mut Facts, counted: &[Taken])
     ];
     facts.set(USE_OF_CPUS, Value::fields(fields));
     if let Some(ratio) = all.wait_ratio().filter(|ratio| *ratio > BUSY_WAIT)
-        && counts(Spoil::Preempted, &outcome.warnings)
+        && !is_own_doing(&outcome.warnings)
     {
         let text = format!(
             "its threads waited for a CPU in {:.0} % of the time that they wanted one: other \
