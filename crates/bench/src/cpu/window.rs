@@ -7,6 +7,10 @@ use flatout_sys::clock::monotonic_ns;
 use super::clock::{Clock, Readings};
 use super::contention::{ContentionProbe, CoreUse};
 
+/// The first part of a window, in which contention is watched. The rest may be a search that goes on
+/// while there is some and ends when there is none: it would find mostly what it looks for.
+const WATCHED_NS: u64 = 1_000_000;
+
 /// A slice of work.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Slice {
@@ -45,7 +49,8 @@ pub(super) struct SampleWindow {
     pub(super) core_use: CoreUse,
     pub(super) probes: u32,
     pub(super) probed_ns: u64,
-    /// The time from probe to probe, and the part of it at the end of which there was contention.
+    /// The time from probe to probe in the first millisecond, and the part of it at the end of which
+    /// there was contention.
     pub(super) watched_ns: u64,
     pub(super) contended_ns: u64,
     pub(super) is_wrong: bool,
@@ -98,9 +103,14 @@ impl SampleWindow {
     /// Probes the core for contention.
     pub(super) fn probe(&mut self, probe: Option<&ContentionProbe>) {
         let Some(probe) = probe else { return };
-        self.core_use = probe.probe();
-        let now_ns = monotonic_ns();
-        if self.probes > 0 {
+        let core_use = probe.probe();
+        self.take_probe(core_use, monotonic_ns());
+    }
+
+    fn take_probe(&mut self, core_use: CoreUse, now_ns: u64) {
+        self.core_use = core_use;
+        let is_watched = now_ns.saturating_sub(self.start_ns) <= WATCHED_NS;
+        if self.probes > 0 && is_watched {
             let since_ns = now_ns.saturating_sub(self.probed_ns);
             self.watched_ns += since_ns;
             self.contended_ns += if self.core_use == CoreUse::Contended { since_ns } else { 0 };
@@ -250,6 +260,31 @@ mod tests {
         let mut window = SampleWindow::default();
         window.take_reading([2.2e9, 2.1e9], true);
         assert_eq!((window.reading, window.preempted_readings.0.len()), (None, 1));
+    }
+
+    #[test]
+    fn a_search_that_ends_when_the_sibling_rests_does_not_say_how_often_it_rests() {
+        // The sibling works for 3 ms and rests for 3 ms; windows begin at any time of that.
+        let (mut watched_ns, mut contended_ns, mut searched_ns) = (0, 0, 0);
+        for start_ns in (0..6_000_000).step_by(100_000) {
+            let mut window = SampleWindow { start_ns, ..SampleWindow::default() };
+            let mut now_ns = start_ns;
+            for probe in 0.. {
+                let is_busy = now_ns % 6_000_000 < 3_000_000;
+                let core_use = if is_busy { CoreUse::Contended } else { CoreUse::Alone };
+                window.take_probe(core_use, now_ns);
+                if probe >= 10 && !is_busy {
+                    break;
+                }
+                now_ns += 100_000;
+            }
+            watched_ns += window.watched_ns;
+            contended_ns += window.contended_ns;
+            searched_ns += now_ns - start_ns;
+        }
+        let ratio = contended_ns as f64 / watched_ns as f64;
+        assert!((0.48..0.52).contains(&ratio), "{ratio}");
+        assert!(searched_ns > watched_ns, "searches went on");
     }
 
     #[test]

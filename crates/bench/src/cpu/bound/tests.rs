@@ -154,17 +154,21 @@ fn what_took_the_time_is_named() {
         row.facts.extend(facts);
         bound(&bounded(row, &topology(4), 2.0)).limiter.clone()
     };
-    let facts = Facts::default();
+    let facts = Facts::default().with(fact::WATCHED_NS, 1000_u64).with(fact::CONTENDED_NS, 500_u64);
     let stolen = facts.clone().with(fact::STOLEN_RATIO, 0.1);
     assert!(limiter(stolen.clone().with(fact::STOLEN_TICKS, 6_u64)).contains("stolen"));
     assert!(limiter(stolen).contains("SMT sibling"), "no tick is none");
     assert!(limiter(facts.clone().with(fact::CPU_USE_RATIO, 0.8)).contains("other programs"));
     assert!(limiter(facts).contains("SMT sibling all the time"));
+    let unwatched = limiter(Facts::default());
+    assert!(unwatched.contains("an SMT sibling, interrupts"), "nobody looked: {unwatched}");
 }
 
 #[test]
 fn contention_that_comes_and_goes_is_told_by_the_best_trials() {
     let mut row = zen(1, 48e9);
+    row.facts.set(fact::WATCHED_NS, 1000_u64);
+    row.facts.set(fact::CONTENDED_NS, 500_u64);
     row.facts.set(fact::OPERATIONS_PER_CYCLE_BEST_DECILE, 52.5 / 3.3);
     let row = bounded(row, &topology(4), 2.0);
     let limiter = &bound(&row).limiter;
