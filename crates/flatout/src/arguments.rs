@@ -33,7 +33,8 @@ use shared::Output;
     after_help = "Sizes: 4096, 4K or 4KiB (1024), 4kB (1000), likewise M, G, T. Times: 500ms, 5s, 2m.\n\
                   Results go to standard output, progress and complaints to standard error.\n\
                   Exit codes: 0 done, 1 something failed, 2 wrong use, 130 interrupted.\n\
-                  An interrupt ends a run in order; another one, more than a second later, at once.\n\n\
+                  An interrupt ends a run in order; another one, more than a second later, at once.\n\
+                  FLATOUT_INSTRUCTION_SET=sse2, sse4.1 or avx2 keeps kernels from wider vectors.\n\n\
                   Start with:  flatout bench",
     max_term_width = 100,
     disable_help_subcommand = true,

@@ -20,6 +20,7 @@ use std::process::ExitCode;
 
 use arguments::{Command, Recorded};
 use conclusion::Conclusion;
+use flatout_sys::instruction_set;
 
 fn main() -> ExitCode {
     let code = run();
@@ -29,7 +30,23 @@ fn main() -> ExitCode {
     code
 }
 
+/// The variable that limits the vector extensions of our kernels.
+const INSTRUCTION_SET: &str = "FLATOUT_INSTRUCTION_SET";
+
+/// Takes over the limit that the environment sets.
+fn instruction_limit() -> Result<(), String> {
+    let Some(word) = std::env::var_os(INSTRUCTION_SET).filter(|word| !word.is_empty()) else {
+        return Ok(());
+    };
+    let limit = word.to_string_lossy().parse();
+    limit.map(instruction_set::limit_to).map_err(|why| format!("{INSTRUCTION_SET}: {why}"))
+}
+
 fn run() -> ExitCode {
+    if let Err(refusal) = instruction_limit() {
+        output::complain(&refusal);
+        return ExitCode::from(conclusion::WRONG_USE as u8);
+    }
     let arguments = match arguments::parse(std::env::args_os()) {
         Ok(arguments) => arguments,
         Err(refusal) => return output::refuse(&refusal),

@@ -11,6 +11,7 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use flatout_sys::instruction_set;
 use flatout_sys::quota::Groups;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -27,6 +28,8 @@ pub struct Environment {
     /// Widest vector instructions that the kernel lets programs use: `sse2`, `sse4.2`, `avx`,
     /// `avx2`, `avx512`, `neon`, `sve` or `sve2`.
     pub simd: Option<String>,
+    /// The widest of them that our kernels may use, where somebody limited them.
+    pub simd_limit: Option<String>,
     /// CPUs that are switched on.
     pub cpus_online: Option<u32>,
     /// CPUs that this process may run on.
@@ -85,6 +88,7 @@ pub fn capture(root: &Path) -> Environment {
         kernel_release: files.line("proc/sys/kernel/osrelease"),
         cpu_model: text::cpu_model(&cpuinfo),
         simd: text::simd(&cpuinfo).map(str::to_owned),
+        simd_limit: instruction_set::limit().map(|limit| limit.word().to_owned()),
         cpus_online: files.line(&format!("{cpu}/online")).and_then(|list| text::cpu_count(&list)),
         cpus_allowed: text::field(&status, "Cpus_allowed_list").and_then(text::cpu_count),
         cpu_quota_cpus: groups.cpu_quota_cpus(),

@@ -48,7 +48,7 @@ impl Default for Scratch {
 /// Whether this CPU has what the kernel needs.
 pub fn is_supported() -> bool {
     #[cfg(target_arch = "x86_64")]
-    return std::arch::is_x86_feature_detected!("avx512f");
+    return crate::instruction_set::cpu_has!("avx512f");
     #[cfg(not(target_arch = "x86_64"))]
     false
 }

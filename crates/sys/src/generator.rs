@@ -56,11 +56,11 @@ pub fn fill_pattern(target: &mut [u8], offset_bytes: u64) {
 fn fill_cell(target: &mut [u8; CELL_BYTES], seed: u64, cell: u64) {
     #[cfg(target_arch = "x86_64")]
     {
-        if std::arch::is_x86_feature_detected!("avx512f") {
+        if crate::instruction_set::cpu_has!("avx512f") {
             // SAFETY: the CPU has AVX-512F.
             return unsafe { fill_cell_avx512(target, seed, cell) };
         }
-        if std::arch::is_x86_feature_detected!("avx2") {
+        if crate::instruction_set::cpu_has!("avx2") {
             // SAFETY: the CPU has AVX2.
             return unsafe { fill_cell_avx2(target, seed, cell) };
         }

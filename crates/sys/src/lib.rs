@@ -28,6 +28,7 @@ pub mod filesystem;
 mod fixture;
 pub mod generator;
 pub mod hand_over;
+pub mod instruction_set;
 pub mod issue_width;
 #[cfg(feature = "launcher")]
 pub mod launcher;

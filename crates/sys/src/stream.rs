@@ -146,11 +146,10 @@ impl Level {
             Self::Sse2 => true,
             #[cfg(target_arch = "x86_64")]
             Self::Avx2 => {
-                std::arch::is_x86_feature_detected!("avx2")
-                    && std::arch::is_x86_feature_detected!("fma")
+                crate::instruction_set::cpu_has!("avx2") && crate::instruction_set::cpu_has!("fma")
             }
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512 => std::arch::is_x86_feature_detected!("avx512f"),
+            Self::Avx512 => crate::instruction_set::cpu_has!("avx512f"),
             #[cfg(not(target_arch = "x86_64"))]
             _ => false,
         }

@@ -61,10 +61,10 @@ fn fold(words: impl IntoIterator<Item = u64>) -> u32 {
 
 #[cfg(target_arch = "x86_64")]
 unsafe fn xor_steps(start: *const u8, length_bytes: usize) -> u32 {
-    if std::arch::is_x86_feature_detected!("avx512f") {
+    if crate::instruction_set::cpu_has!("avx512f") {
         // SAFETY: the CPU has AVX-512F; the range is the caller's promise.
         unsafe { x86::xor_avx512(start, length_bytes) }
-    } else if std::arch::is_x86_feature_detected!("avx2") {
+    } else if crate::instruction_set::cpu_has!("avx2") {
         // SAFETY: the CPU has AVX2; the range is the caller's promise.
         unsafe { x86::xor_avx2(start, length_bytes) }
     } else {

@@ -68,10 +68,10 @@ pub fn add_stripe(sums: &mut Sums, stripe: &[u8], secret: &[u8]) {
 /// (mapped files): then the result is that of some mixture.
 pub(crate) unsafe fn block_sums_raw(start: *const u8, sums: &mut [Sums]) {
     #[cfg(target_arch = "x86_64")]
-    if std::arch::is_x86_feature_detected!("avx512f") {
+    if crate::instruction_set::cpu_has!("avx512f") {
         // SAFETY: the CPU has AVX-512F; the range is the caller's promise.
         return unsafe { x86::sums_avx512(start, sums) };
-    } else if std::arch::is_x86_feature_detected!("avx2") {
+    } else if crate::instruction_set::cpu_has!("avx2") {
         // SAFETY: the CPU has AVX2; the range is the caller's promise.
         return unsafe { x86::sums_avx2(start, sums) };
     }

@@ -89,6 +89,7 @@ impl Folder {
             .env("FLATOUT_PROFILE", "")
             .env("FLATOUT_NOISE", "")
             .env("FLATOUT_RESUME", "")
+            .env_remove("FLATOUT_INSTRUCTION_SET")
             .process_group(0);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         Flatout { command, folder: self, announced: BTreeSet::new() }

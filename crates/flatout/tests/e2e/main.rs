@@ -28,6 +28,7 @@ mod disk;
 mod fallback;
 mod help;
 mod input;
+mod instruction_set;
 mod interruption;
 mod limit;
 mod machine;

@@ -72,6 +72,9 @@ fn processor(environment: &Value) -> Option<String> {
     }
     if let Some(simd) = environment.get("simd").and_then(Value::as_str) {
         text.push_str(&format!(", {simd}"));
+        if let Some(limit) = environment.get("simd_limit").and_then(Value::as_str) {
+            text.push_str(&format!(" (limited to {limit})"));
+        }
     }
     Some(text)
 }

@@ -63,13 +63,13 @@ impl Kernels {
             Level::Baseline => Some(Self(&BASELINE)),
             #[cfg(target_arch = "x86_64")]
             Level::Avx2 => {
-                let has = std::arch::is_x86_feature_detected!("avx2")
-                    && std::arch::is_x86_feature_detected!("fma");
+                let has = crate::instruction_set::cpu_has!("avx2")
+                    && crate::instruction_set::cpu_has!("fma");
                 has.then_some(Self(&x86::AVX2))
             }
             #[cfg(target_arch = "x86_64")]
             Level::Avx512 => {
-                std::arch::is_x86_feature_detected!("avx512f").then_some(Self(&x86::AVX512))
+                crate::instruction_set::cpu_has!("avx512f").then_some(Self(&x86::AVX512))
             }
             #[cfg(not(target_arch = "x86_64"))]
             Level::Avx2 | Level::Avx512 => None,

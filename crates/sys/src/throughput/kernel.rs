@@ -216,7 +216,8 @@ fn missing(kernel: Kernel) -> Option<String> {
     if kernel.level == Level::Amx {
         return tile::lacks(kernel.number);
     }
-    x86::lacks(kernel).map(|feature| format!("the CPU has no {feature}, or the kernel hides it"))
+    x86::lacks(kernel)
+        .map(|feature| format!("the CPU has no {feature}, the kernel hides it, or a limit was set"))
 }
 
 #[cfg(not(target_arch = "x86_64"))]

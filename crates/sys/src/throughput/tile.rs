@@ -11,6 +11,7 @@ use std::arch::x86_64::{__cpuid, __cpuid_count};
 use super::frame::Random;
 use super::{Form, Links, Number};
 use crate::core_clock::Chain;
+use crate::instruction_set::allows;
 
 /// Sums side by side: the unit takes a tile every 16 cycles and gives it back after some 52.
 const ACCUMULATORS: usize = 4;
@@ -36,6 +37,9 @@ pub(super) fn lacks(number: Number) -> Option<String> {
         Number::Bf16 => (TILE_BIT | 1 << 22, "AMX-BF16"),
         _ => (TILE_BIT | 1 << 25, "AMX-INT8"),
     };
+    if !allows("amx-tile") {
+        return Some(format!("{name} is beyond the limit that was set"));
+    }
     let edx = if __cpuid(0).eax >= 7 { __cpuid_count(7, 0).edx } else { 0 };
     if edx & wanted != wanted {
         return Some(format!("the CPU has no {name}, or the hypervisor hides it"));
