@@ -60,6 +60,8 @@ codes! {
     NOT_COLD = "not_cold";
     /// Bytes of the file had not reached storage when the trial began.
     DIRTY_PAGES = "dirty_pages";
+    /// No end of this cache is seen twice in the latency curve; its size is what the CPU declares.
+    CACHE_UNCLEAR = "cache_unclear";
     /// The file lives in memory (tmpfs or the like); no storage is involved.
     MEMORY_FILESYSTEM = "memory_filesystem";
     /// Blocks are so small that system calls, not storage, set the figure.

@@ -44,6 +44,10 @@ pub(super) const SAMPLES_ARE: Key = Key::last("samples_are");
 
 /// Steps of the chase.
 pub(super) const STEPS: Key = Key::sum("steps");
+/// Time per step in the quietest sixteenth of the first halves of the walks.
+pub(super) const QUIETEST_FIRST_NS: Key = Key::new("quietest_first_ns", Merge::Min);
+/// The same of the second halves.
+pub(super) const QUIETEST_SECOND_NS: Key = Key::new("quietest_second_ns", Merge::Min);
 /// Lines that all chases loaded.
 pub(super) const LINES: Key = Key::sum("lines");
 /// Lines that the core waited for at once, on average.

@@ -86,6 +86,81 @@ impl Levels {
     }
 }
 
+/// How far two sizes of one cache may lie apart to be one: a step of the curve, half a power of two,
+/// and a bit.
+const AGREE_LOG2: f64 = 0.6;
+
+/// The levels that two curves over the same working sets show, which were measured one after the
+/// other.
+///
+/// A cache that both end at the same place was measured there. Of one that is declared and on which
+/// they do not agree, the size is the declared one, which its provenance says; there are never more
+/// levels than are declared. Where nothing is declared, levels count as far as both have them.
+pub(super) fn agreed(first: &[Point], second: &[Point], caches: &[DataCache]) -> Levels {
+    let curve = quietest(first, second);
+    let found = [first, second].map(|curve| detect(curve, caches));
+    let both = detect(&curve, caches);
+    let bytes_of = |levels: &Levels, name| {
+        levels.levels.iter().find(|level| level.name == name).and_then(|level| level.bytes)
+    };
+    let is_seen = |level: &Level| {
+        let apart =
+            |levels| Some((bytes_of(levels, level.name)? as f64 / level.bytes? as f64).log2());
+        found.iter().all(|levels| apart(levels).is_some_and(|log2| log2.abs() <= AGREE_LOG2))
+    };
+    let declared = Levels::declared(caches);
+    if declared.levels.is_empty() {
+        let seen = both.levels.iter().take_while(|level| is_seen(level)).copied();
+        let mut levels: Vec<Level> = seen.collect();
+        levels.extend(both.levels.last().filter(|last| last.bytes.is_none()));
+        return Levels { levels, largest_declared_bytes: None };
+    }
+    let named = |level: &Level| {
+        let seen = both.levels.iter().find(|seen| seen.name == level.name);
+        seen.filter(|seen| is_seen(seen)).copied().unwrap_or(*level)
+    };
+    let (memory, known) = declared.levels.split_last().expect("it is not empty");
+    let mut levels: Vec<Level> = known.iter().map(named).collect();
+    if levels.windows(2).any(|pair| pair[0].bytes >= pair[1].bytes) {
+        levels = known.to_vec();
+    }
+    levels.push(*memory);
+    set_latencies(&mut levels, &curve);
+    Levels { levels, ..declared }
+}
+
+/// The lower one of two curves at each point.
+pub(super) fn quietest(first: &[Point], second: &[Point]) -> Vec<Point> {
+    let lower =
+        |(a, b): (&Point, &Point)| Point { latency_ns: a.latency_ns.min(b.latency_ns), ..*a };
+    undisturbed(&first.iter().zip(second).map(lower).collect::<Vec<_>>())
+}
+
+/// Gives each level the latency of a hit: the least beyond twice the level before it, where hardly
+/// anything is found nearer; of memory the median of what no cache can hold a half of.
+fn set_latencies(levels: &mut [Level], curve: &[Point]) {
+    let mut nearer_bytes = 0;
+    for level in levels {
+        let end_bytes = level.bytes.unwrap_or(u64::MAX);
+        let inside = |from_bytes: u64| -> Vec<f64> {
+            let lives = |point: &&Point| {
+                (from_bytes.saturating_add(1)..=end_bytes).contains(&point.working_set_bytes)
+            };
+            curve.iter().filter(lives).map(|point| point.latency_ns).collect()
+        };
+        let far = inside(2 * nearer_bytes);
+        let latencies = if far.is_empty() { inside(nearer_bytes) } else { far };
+        level.latency_ns = match level.bytes {
+            Some(_) => statistics::min(&latencies),
+            None => statistics::median(&latencies),
+        };
+        if level.bytes.is_none() && level.latency_ns.is_some() {
+            level.provenance = Provenance::Measured;
+        }
+        nearer_bytes = level.bytes.unwrap_or(nearer_bytes);
+    }
+}
+
 /// Finds the levels in `curve`, working sets ascending.
 ///
 /// Whatever disturbs a chase makes it slower, so a point that is slower than one with a larger

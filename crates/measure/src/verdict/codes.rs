@@ -56,7 +56,7 @@ pub(super) const LABELS: [&str; 6] = [
 ];
 
 /// Does it matter? The figure stands for its name, in circumstances that the reader must know.
-pub(super) const CIRCUMSTANCES: [&str; 13] = [
+pub(super) const CIRCUMSTANCES: [&str; 14] = [
     warning::DONE_OTHERWISE,
     warning::KEEPS_LESS,
     warning::OVERLAY_FILESYSTEM,
@@ -65,6 +65,7 @@ pub(super) const CIRCUMSTANCES: [&str; 13] = [
     warning::REQUESTS_SPLIT,
     warning::WRITE_LIMIT,
     warning::CACHE_DIFFERS,
+    warning::CACHE_UNCLEAR,
     warning::CORES_SHARED,
     warning::SMT_CONTENTION,
     warning::CLOCK_DISAGREES,

@@ -113,7 +113,7 @@ impl References {
     }
 }
 
-fn provenance(provenance: Provenance) -> &'static str {
+pub(super) fn provenance(provenance: Provenance) -> &'static str {
     match provenance {
         Provenance::Measured => "measured",
         Provenance::Cpuid => "cpuid",

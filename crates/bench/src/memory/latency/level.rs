@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use flatout_measure::case::{Measured, blank};
 use flatout_measure::fact::Facts;
-use flatout_measure::record::{Outcome, Status};
+use flatout_measure::record::{Outcome, Provenance, Status};
 use flatout_measure::row::{Parameters, Row, Unit};
 use flatout_measure::warning::{self, Warning};
 use flatout_measure::{ceiling, statistics};
@@ -42,34 +42,40 @@ impl Row for LevelRow {
 /// The levels that the rows of the curve show, and a row for each that was seen.
 ///
 /// The curve on huge pages counts; where there is none, that on base pages, whose end translation
-/// makes slower. Without enough points the levels are what the CPU declares.
+/// makes slower. Without enough points the levels are what the CPU declares. Each point is the
+/// quietest part of its walks, once of the first halves and once of the second.
 pub(super) fn find(
     rows: &[Measured<LatencyRow>],
     caches: &[DataCache],
 ) -> (Levels, Vec<Measured<LevelRow>>) {
-    let both = [Pages::Huge, Pages::Base].map(|pages| (pages, curve(rows, pages)));
-    let is_enough = |(_, curve): &&(Pages, Vec<Point>)| curve.len() >= CURVE_POINTS;
-    let Some((pages, curve)) = both.iter().find(is_enough) else {
+    let both = [Pages::Huge, Pages::Base].map(|pages| (pages, curves(rows, pages)));
+    let is_enough = |(_, [first, _]): &&(Pages, [Vec<Point>; 2])| first.len() >= CURVE_POINTS;
+    let Some((pages, [first, second])) = both.iter().find(is_enough) else {
         return (Levels::declared(caches), Vec::new());
     };
-    let levels = levels::detect(curve, caches);
-    let row = |level: &Level| Some(level_row(level, level.latency_ns?, curve, &levels, *pages));
+    let levels = levels::agreed(first, second, caches);
+    let curve = levels::quietest(first, second);
+    let row = |level: &Level| Some(level_row(level, level.latency_ns?, &curve, &levels, *pages));
     let rows = levels.levels.iter().filter_map(row).collect();
     (levels, rows)
 }
 
-/// The points on such pages that have a figure, working sets ascending.
-fn curve(rows: &[Measured<LatencyRow>], pages: Pages) -> Vec<Point> {
+/// The points on such pages that have a figure, working sets ascending, twice.
+fn curves(rows: &[Measured<LatencyRow>], pages: Pages) -> [Vec<Point>; 2] {
+    let quietest = [fact::QUIETEST_FIRST_NS, fact::QUIETEST_SECOND_NS];
     let point = |measured: &Measured<LatencyRow>| match measured.row {
         LatencyRow::Curve(shape) if shape.pages == pages => {
             let working_set_bytes = shape.working_set_bytes;
-            Some(Point { working_set_bytes, latency_ns: measured.outcome.median? })
+            let [first, second] = quietest.map(|key| measured.facts.number(key));
+            let at = |latency_ns| Point { working_set_bytes, latency_ns };
+            measured.outcome.median.and(first.zip(second)).map(|(a, b)| (at(a), at(b)))
         }
         _ => None,
     };
-    let mut points: Vec<Point> = rows.iter().filter_map(point).collect();
-    points.sort_by_key(|point| point.working_set_bytes);
-    points
+    let mut points: Vec<(Point, Point)> = rows.iter().filter_map(point).collect();
+    points.sort_by_key(|(point, _)| point.working_set_bytes);
+    let (first, second) = points.into_iter().unzip();
+    [first, second]
 }
 
 fn level_row(
@@ -97,16 +103,26 @@ fn level_row(
         ..blank(&row)
     };
     let mut facts = Facts::default();
-    facts.set_known(fact::MEASURED_BYTES, level.bytes);
+    let is_measured = level.provenance == Provenance::Measured;
+    facts.set_known(fact::MEASURED_BYTES, level.bytes.filter(|_| is_measured));
     facts.set_known(fact::DECLARED_BYTES, level.declared_bytes);
     facts.set(fact::PAGE_BYTES, page_bytes(pages));
-    facts.set(fact::SAMPLES_ARE, "the medians of the working sets of its flat stretch");
+    facts.set(fact::SAMPLES_ARE, "the quietest parts of the walks through its working sets");
+    facts.set(fact::LEVEL_PROVENANCE, bound::provenance(level.provenance));
     ceiling::apply(&mut outcome, bound::of_curve(level.name));
     Measured { row, outcome, facts, further: Vec::new() }
 }
 
 fn warnings(level: &Level, pages: Pages) -> Vec<Warning> {
     let mut warnings = Vec::new();
+    if level.provenance == Provenance::Cpuid {
+        let text = format!(
+            "the two halves of the walks do not agree on the end of {}: its size is what the CPU \
+             declares",
+            level.name
+        );
+        warnings.push(Warning::new(warning::CACHE_UNCLEAR, text));
+    }
     if let (Some(measured), Some(declared)) = (level.bytes, level.declared_bytes)
         && (measured as f64 / declared as f64).log2().abs() > 1.0
     {
@@ -137,7 +153,10 @@ mod tests {
     fn point(working_set_bytes: u64, pages: Pages, latency_ns: f64) -> Measured<LatencyRow> {
         let row = LatencyRow::Curve(Shape::random(working_set_bytes, pages));
         let outcome = Outcome { median: Some(latency_ns), ..blank(&row) };
-        Measured { row, outcome, facts: Facts::default(), further: Vec::new() }
+        let facts = Facts::default()
+            .with(fact::QUIETEST_FIRST_NS, latency_ns)
+            .with(fact::QUIETEST_SECOND_NS, latency_ns);
+        Measured { row, outcome, facts, further: Vec::new() }
     }
 
     /// 32 KiB at 2 ns, 1 MiB at 6 ns, memory at 100 ns.

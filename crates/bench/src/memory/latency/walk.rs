@@ -7,6 +7,7 @@
 use flatout_measure::case::{Sample, TrialError};
 use flatout_measure::row::{Row, Unit};
 use flatout_measure::sampler::CLOCK_READS;
+use flatout_measure::statistics;
 use flatout_measure::warning::{self, Warning};
 use flatout_sys::affinity;
 use flatout_sys::chase::{Chase, LINE_BYTES, Pages, Place};
@@ -20,6 +21,9 @@ use super::row::LatencyRow;
 
 /// Bytes of base pages that one line of page-table entries covers: eight entries of 8 bytes.
 const TABLE_LINE_BYTES: u64 = 8 * 4096;
+/// Parts of a walk that are timed one by one, eight in each half: whatever disturbs a chase makes it
+/// slower, so the quietest of them says what the hardware takes, and two of them say it twice.
+const PARTS: u64 = 16;
 /// Most CPUs that make a load; more than a memory controller needs.
 const MOST_LOADERS: usize = 32;
 
@@ -29,6 +33,8 @@ struct Walked {
     elapsed_ns: u64,
     /// Bytes that the load read meanwhile.
     load_bytes: u64,
+    /// Time per step of each part; of a single chase.
+    parts_ns: Vec<f64>,
     moved: Option<Warning>,
 }
 
@@ -60,7 +66,7 @@ pub(super) fn sample(row: &LatencyRow, chases: &Chases, seed: u64) -> Result<Sam
     let elapsed_ns = walked.elapsed_ns;
     let mut sample = Sample { amount: amount as f64, elapsed_ns, ..Sample::default() };
     sample.facts.set(fact::CPU, cpu);
-    sample.facts.set(CLOCK_READS, 2_u64);
+    sample.facts.set(CLOCK_READS, 2 + 2 * walked.parts_ns.len());
     if let LatencyRow::Loaded { .. } = row {
         let bytes_per_s = walked.load_bytes as f64 / elapsed_ns as f64 * 1e9;
         sample.facts.set(fact::LOAD_BYTES, walked.load_bytes);
@@ -69,6 +75,9 @@ pub(super) fn sample(row: &LatencyRow, chases: &Chases, seed: u64) -> Result<Sam
     }
     let warning = if let LatencyRow::Curve(_) = row {
         sample.facts.set(fact::STEPS, walked.steps);
+        let (first, second) = walked.parts_ns.split_at(walked.parts_ns.len() / 2);
+        sample.facts.set_known(fact::QUIETEST_FIRST_NS, statistics::min(first));
+        sample.facts.set_known(fact::QUIETEST_SECOND_NS, statistics::min(second));
         let is_huge = shape.pages == Pages::Huge;
         sample.facts.set_known(fact::PAGES_VERIFIED, is_huge.then_some(true));
         cut_short(chases.grid.cut_from(shape))
@@ -103,11 +112,15 @@ fn walk<'c>(
     walk_ns: u64,
     load_bytes: &dyn Fn() -> u64,
 ) -> Result<Walked, TrialError> {
-    let mut read_bytes = 0;
+    let (mut read_bytes, mut parts_ns) = (0, Vec::new());
     let (steps, elapsed_ns) = time_steps(walk_ns, |steps| {
         let before = load_bytes();
         let ends = match places[..] {
-            [place] => Some(vec![chase.walk(place, steps)]),
+            [place] => {
+                let (end, parts) = walk_in_parts(chase, place, steps);
+                parts_ns = parts;
+                Some(vec![end])
+            }
             _ => chase.walk_together(&places, steps),
         };
         read_bytes = load_bytes() - before;
@@ -116,7 +129,20 @@ fn walk<'c>(
         places = ends;
         is_whole
     })?;
-    Ok(Walked { steps, elapsed_ns, load_bytes: read_bytes, moved: None })
+    Ok(Walked { steps, elapsed_ns, load_bytes: read_bytes, parts_ns, moved: None })
+}
+
+/// Walks on from `place`; where it ends, and the time per step of each part.
+fn walk_in_parts<'c>(chase: &'c Chase, place: Place<'c>, steps: u64) -> (Place<'c>, Vec<f64>) {
+    let mut at = place;
+    let timed = |part: u64| {
+        let steps = steps / PARTS + u64::from(part < steps % PARTS);
+        let start_ns = monotonic_ns();
+        at = chase.walk(at, steps);
+        monotonic_ns().saturating_sub(start_ns) as f64 / steps.max(1) as f64
+    };
+    let parts_ns = (0..PARTS).map(timed).collect();
+    (at, parts_ns)
 }
 
 /// Finds the steps that take about `target_ns`, and times them: `walk` walks so many steps and
@@ -190,6 +216,10 @@ mod tests {
             let sample = trial(LatencyRow::Curve(Shape::random(bytes, Pages::Base))).unwrap();
             assert!(sample.amount >= 1024.0 && sample.elapsed_ns > 0);
             assert_eq!(sample.facts.number(fact::STEPS), Some(sample.amount));
+            let mean_ns = sample.elapsed_ns as f64 / sample.amount;
+            for quietest in [fact::QUIETEST_FIRST_NS, fact::QUIETEST_SECOND_NS] {
+                assert!(sample.facts.number(quietest).unwrap() <= 2.0 * mean_ns);
+            }
             assert!(sample.warnings.is_empty(), "{:?}", sample.warnings);
         }
     }

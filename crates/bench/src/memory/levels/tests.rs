@@ -1,6 +1,8 @@
 //! Levels found in curves of other machines: some recorded, some modelled from published sizes and
 //! latencies where no recording was at hand; each says which.
 
+mod agreed;
+
 use super::super::fixture::caches;
 use super::*;
 

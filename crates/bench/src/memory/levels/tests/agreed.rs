@@ -1,0 +1,92 @@
+//! Levels found in two curves that were measured apart.
+
+use super::super::super::fixture::caches;
+use super::super::*;
+use super::{KIB, MIB, names};
+
+/// 32 KiB at 1.3 ns, `second` at 4, `third` at 14, memory at 110; two points per power of two.
+fn steps(second: u64, third: u64) -> Vec<Point> {
+    let sizes = (13..=28).flat_map(|log2| [1_u64 << log2, 3 << (log2 - 1)]);
+    let latency = |bytes: u64| match bytes {
+        _ if bytes <= 32 * KIB => 1.3,
+        _ if bytes <= second => 4.0,
+        _ if bytes <= third => 14.0,
+        _ => 110.0,
+    };
+    let point =
+        |working_set_bytes| Point { working_set_bytes, latency_ns: latency(working_set_bytes) };
+    sizes.map(point).collect()
+}
+
+fn sizes(levels: &Levels) -> Vec<(&'static str, Option<u64>, bool)> {
+    let is_measured = |level: &Level| level.provenance == Provenance::Measured;
+    levels.levels.iter().map(|level| (level.name, level.bytes, is_measured(level))).collect()
+}
+
+#[test]
+fn what_both_halves_show_is_measured() {
+    let declared = caches(&[32 * KIB, MIB, 32 * MIB]);
+    let curve = steps(MIB, 8 * MIB);
+    let levels = agreed(&curve, &curve, &declared);
+    let expected = [
+        ("L1", Some(32 * KIB), true),
+        ("L2", Some(MIB), true),
+        ("L3", Some(8 * MIB), true),
+        (MEMORY, None, true),
+    ];
+    assert_eq!(sizes(&levels), expected, "others leave a quarter of the last cache");
+    let latencies: Vec<f64> = levels.levels.iter().filter_map(|level| level.latency_ns).collect();
+    assert_eq!(latencies, [1.3, 4.0, 14.0, 110.0]);
+}
+
+#[test]
+fn where_the_halves_do_not_agree_a_cache_is_as_large_as_declared() {
+    let declared = caches(&[32 * KIB, MIB, 32 * MIB]);
+    let levels = agreed(&steps(MIB, 32 * MIB), &steps(MIB, 6 * MIB), &declared);
+    assert_eq!(sizes(&levels)[1], ("L2", Some(MIB), true));
+    assert_eq!(sizes(&levels)[2], ("L3", Some(32 * MIB), false));
+    assert_eq!(levels.levels[2].latency_ns, Some(14.0), "a hit, though memory is at 110");
+    let only = |curve: &[Point]| agreed(curve, curve, &[]);
+    assert_eq!(sizes(&only(&steps(MIB, 8 * MIB))).len(), 4, "nothing is declared");
+}
+
+/// Zen 4, 2 vCPUs beside compilers, one trial of 4 ms per point, 2026-11-23: KiB and nanoseconds.
+const ZEN4_BUSY: [(u64, f64); 16] = [
+    (16, 2.6),
+    (32, 7.7),
+    (48, 5.6),
+    (64, 4.3),
+    (128, 8.7),
+    (256, 4.7),
+    (512, 22.2),
+    (1024, 14.4),
+    (1536, 49.6),
+    (2048, 14.5),
+    (3072, 380.9),
+    (4096, 104.1),
+    (8192, 726.1),
+    (16_384, 153.8),
+    (32_768, 413.6),
+    (131_072, 350.0),
+];
+
+#[test]
+fn a_busy_machine_has_no_more_levels_than_it_declares() {
+    let busy: Vec<Point> = ZEN4_BUSY
+        .iter()
+        .map(|&(kib, latency_ns)| Point { working_set_bytes: kib * KIB, latency_ns })
+        .collect();
+    let quiet = steps(MIB, 32 * MIB);
+    let at =
+        |bytes| quiet.iter().find(|point| point.working_set_bytes >= bytes).unwrap().latency_ns;
+    let other: Vec<Point> = busy
+        .iter()
+        .map(|&point| Point { latency_ns: at(point.working_set_bytes), ..point })
+        .collect();
+    let declared = caches(&[32 * KIB, MIB, 32 * MIB]);
+    let levels = agreed(&busy, &other, &declared);
+    assert_eq!(names(&levels), ["L1", "L2", "L3", MEMORY]);
+    let ends: Vec<_> = levels.levels.iter().filter_map(|level| level.bytes).collect();
+    assert_eq!(ends, [32 * KIB, MIB, 32 * MIB]);
+    assert_eq!(agreed(&busy, &busy, &declared).levels.len(), 4, "whatever it looks like");
+}
