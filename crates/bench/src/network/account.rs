@@ -2,6 +2,7 @@
 //! what became of the others. Pure; the receiver feeds it numbers.
 
 use flatout_measure::fact::Facts;
+use flatout_measure::warning::{self, Warning};
 use serde::{Deserialize, Serialize};
 
 use super::fact;
@@ -157,6 +158,28 @@ fn bit(number: u64) -> u64 {
     1 << (number % WORD_BITS)
 }
 
+/// What the accounts of all trials of a row together say against it.
+pub(super) fn warnings(facts: &Facts) -> Vec<Warning> {
+    let count = |key| facts.count(key).unwrap_or(0);
+    let (dropped, lost) = (count(fact::DATAGRAMS_DROPPED), count(fact::DATAGRAMS_LOST));
+    let forgotten = count(fact::DATAGRAMS_FORGOTTEN);
+    let mut warnings = Vec::new();
+    if dropped > 0 || lost > 0 {
+        let text = format!(
+            "{} of {} datagrams did not arrive: {dropped} dropped at the receiver's socket, {lost} \
+             lost on the path",
+            lost.saturating_add(dropped),
+            count(fact::DATAGRAMS_SENT),
+        );
+        warnings.push(Warning::new(warning::DATAGRAMS_LOST, text));
+    }
+    if forgotten > 0 {
+        let text = format!("{forgotten} datagrams came more than a million too late");
+        warnings.push(Warning::new(warning::ACCOUNT_INCOMPLETE, text));
+    }
+    warnings
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -235,5 +258,18 @@ mod tests {
             prop_assert_eq!(account.unique, seen.len() as u64);
             prop_assert!(account.is_balanced());
         }
+    }
+
+    #[test]
+    fn the_note_counts_what_the_account_of_all_trials_counts() {
+        let trial =
+            |sent, dropped, lost| Account { sent, dropped, lost, ..Account::default() }.facts();
+        let facts = Facts::merged([trial(100, 4, 1), trial(100, 0, 0), trial(100, 0, 0)].iter());
+        let warnings = warnings(&facts);
+        let expected = "5 of 300 datagrams did not arrive: 4 dropped at the receiver's socket, 1 \
+                        lost on the path";
+        assert_eq!((warnings[0].code.as_str(), &*warnings[0].text), ("datagrams_lost", expected));
+        let whole = Facts::merged([trial(100, 0, 0)].iter());
+        assert_eq!(super::warnings(&whole), []);
     }
 }

@@ -2,10 +2,11 @@
 //! take, or, over loopback, a copy from core to core. Which bottleneck it is: `bottleneck`.
 
 use flatout_measure::case::Measured;
-use flatout_measure::ceiling;
 use flatout_measure::record::{Ceiling, Provenance};
+use flatout_measure::{ceiling, warning};
 use flatout_sys::socket::interface::Interface;
 
+use super::account;
 use super::bottleneck::{self, Limits};
 use super::client::Family;
 use super::fact;
@@ -26,6 +27,9 @@ pub fn apply(rows: &mut [Measured<NetworkRow>], topology: &Topology) {
     let copied: Vec<(Copies, f64)> = rows.iter().filter_map(copy_rate).collect();
     for Measured { row, outcome, facts, .. } in rows {
         fact::add_ratios(facts);
+        for warning in account::warnings(facts) {
+            warning::add(&mut outcome.warnings, warning);
+        }
         let none = Ceiling::unknown("none is known");
         let bound = match row {
             NetworkRow::Memcpy(_) => {

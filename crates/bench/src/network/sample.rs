@@ -132,22 +132,6 @@ fn add_datagrams(sample: &mut Sample, streams: &[&FlowReport]) -> Result<(), Tri
         facts.with(fact::BUFFER_BYTES, flow.buffer_bytes)
     });
     let streams: Value = streams.collect();
-    let count = |key| total.count(key).unwrap_or(0);
-    let (dropped, lost) = (count(fact::DATAGRAMS_DROPPED), count(fact::DATAGRAMS_LOST));
-    if dropped > 0 || lost > 0 {
-        let text = format!(
-            "{} of {} datagrams did not arrive: {dropped} dropped at the receiver's socket, {lost} \
-             lost on the path",
-            lost.saturating_add(dropped),
-            count(fact::DATAGRAMS_SENT),
-        );
-        warning::add(&mut sample.warnings, Warning::new(warning::DATAGRAMS_LOST, text));
-    }
-    let forgotten = count(fact::DATAGRAMS_FORGOTTEN);
-    if forgotten > 0 {
-        let text = format!("{forgotten} datagrams came more than a million too late");
-        warning::add(&mut sample.warnings, Warning::new(warning::ACCOUNT_INCOMPLETE, text));
-    }
     sample.facts.extend(total);
     sample.facts.set(fact::STREAMS_LAST_TRIAL, streams);
     Ok(())
@@ -340,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn lost_datagrams_are_told() {
+    fn lost_datagrams_are_counted() {
         let spec = Spec { protocol: Protocol::Udp, datagram_bytes: 100, ..Spec::one_stream() };
         let mut far = seen(&[(0, 1000)], 1_000_000_000);
         let near = seen(&[(0, 0)], 1_000_000_000);
@@ -354,7 +338,6 @@ mod tests {
             ..Account::default()
         };
         let sample = sample(&report(spec, near, far), &TWO).unwrap();
-        assert_eq!(sample.warnings[0].code, warning::DATAGRAMS_LOST);
         assert_eq!(sample.facts.count(fact::DATAGRAMS_LOST), Some(1));
         let record = sample.facts.to_json();
         assert_eq!(record["streams_last_trial"][0]["datagrams_dropped"], 2);
