@@ -80,7 +80,7 @@ impl Folder {
 
     /// Any program, for what the other two cannot say.
     pub fn program(&self, program: &OsStr, arguments: Vec<OsString>) -> Flatout<'_> {
-        let mut command = Command::new(program);
+        let mut command = interruptible(program);
         command.args(arguments).current_dir(self.path());
         // What somebody measured on this machine is not to decide what tests see.
         command
@@ -94,6 +94,20 @@ impl Folder {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         Flatout { command, folder: self, announced: BTreeSet::new() }
     }
+}
+
+/// The command of a program that an interrupt reaches: a shell that started the tests in the
+/// background ignores interrupts, and children inherit that.
+fn interruptible(program: &OsStr) -> Command {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    if ignored & (1 << (Signal::INT.as_raw() - 1)) == 0 {
+        return Command::new(program);
+    }
+    let mut command = Command::new("env");
+    command.arg("--default-signal=INT").arg(program);
+    command
 }
 
 /// A run that has not begun.

@@ -124,9 +124,11 @@ fn the_account_of_the_device_agrees_with_what_was_asked() {
     {
         for row in rows(&document, id) {
             if row["parameters"]["caching"] == "direct" {
-                let ratio = audit(row, key) / audit(row, "bytes");
-                // A filesystem adds its journal, and never takes half away.
-                assert!((0.9..3.0).contains(&ratio), "{ratio}: {row:#}");
+                let (moved, asked) = (audit(row, key), audit(row, "bytes"));
+                // A filesystem adds its journal, which costs a short trial most, and never takes
+                // half away.
+                let journal = audit(row, "trials_run") * f64::from(1 << 20);
+                assert!(moved >= 0.9 * asked && moved < 2.0 * asked + journal, "{row:#}");
             }
         }
     }
