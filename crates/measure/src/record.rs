@@ -166,7 +166,7 @@ pub enum Provenance {
     Link,
     /// Derived from other figures; the limiter says how.
     Inferred,
-    /// Given by the user.
+    /// Set from outside, by an administrator or the user.
     Given,
     /// Nobody knows.
     #[default]
