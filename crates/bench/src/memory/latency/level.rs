@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use flatout_measure::case::{Measured, blank};
+use flatout_measure::evidence::DERIVED_FROM;
 use flatout_measure::fact::Facts;
 use flatout_measure::record::{Outcome, Status};
 use flatout_measure::row::{Parameters, Row, Unit};
@@ -100,6 +101,7 @@ fn level_row(
     facts.set_known(fact::MEASURED_BYTES, level.bytes);
     facts.set_known(fact::DECLARED_BYTES, level.declared_bytes);
     facts.set(fact::PAGE_BYTES, page_bytes(pages));
+    facts.set(DERIVED_FROM, "memory/latency");
     facts.set(fact::SAMPLES_ARE, "the medians of the working sets of its flat stretch");
     ceiling::apply(&mut outcome, bound::of_curve(level.name));
     Measured { row, outcome, facts, further: Vec::new() }
