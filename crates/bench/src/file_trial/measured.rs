@@ -79,6 +79,7 @@ impl Measured {
         let mut facts = Facts::default().with(fact::BYTES, self.bytes);
         facts.set_known(fact::DEVICE_READ_BYTES, self.device_read_bytes);
         facts.set_known(fact::DEVICE_WRITE_BYTES, self.device_write_bytes);
+        facts.set_known(EVIDENCE, self.evidence.clone());
         Sample {
             amount: self.bytes as f64,
             elapsed_ns: self.elapsed_ns,
