@@ -15,13 +15,18 @@ use std::path::PathBuf;
 use clap::Args;
 use flatout_io::{Engine, Tuning};
 use flatout_measure::case::{Measured, record};
+use flatout_measure::evidence::{EVIDENCE, Evidence, Happened};
 use flatout_measure::record::Chart;
 use flatout_measure::sampler::Sampler;
+use flatout_measure::warning::{self, Warning};
 use flatout_sys::affinity;
 use flatout_sys::cancel::CancelToken;
+use flatout_sys::filesystem::Nature;
 
 use crate::area::{Area, Estimate, Extent, Found, Run, Seconds};
 use crate::error::Error;
+use crate::fact;
+use crate::file_trial::evidence;
 use crate::scratch::{self, Scratch};
 
 pub use crate::file_trial::page_cache::Clearing;
@@ -110,10 +115,12 @@ fn run(options: &Options, sampler: &mut Sampler<'_>) -> Result<Vec<Measured<Row>
     let Options { directory, seed, cancel, .. } = options;
     let mut make = |seed| Scratch::make(directory, length, seed, *cancel, &mut *sampler.events);
     let files = TestFiles::new(make(*seed)?, make(seed.wrapping_add(1))?, options)?;
+    let ground = files.ground();
     let phases = if options.extent == Extent::Full { 4 } else { 1 };
     let mut sampler = sampler.within(sampler.plan.budget_ns / phases);
     let mut phase = |rows: Vec<Row>| {
         let mut rows = sampler.run(rows.into_iter().map(|row| trial::case(row, &files)).collect());
+        rows.iter_mut().for_each(|row| prove(row, ground));
         // Against the bounds of the same phase, which were measured in between.
         bound::apply(&mut rows);
         rows
@@ -131,6 +138,30 @@ fn run(options: &Options, sampler: &mut Sampler<'_>) -> Result<Vec<Measured<Row>
     }
     rows.extend(phase(row::series()));
     Ok(rows)
+}
+
+/// Says what shows that the bytes of a row came from where it has them, in all of its trials.
+fn prove(measured: &mut Measured<Row>, ground: Option<Nature>) {
+    let Measured { row, outcome, facts, .. } = measured;
+    if outcome.median.is_none() {
+        return;
+    }
+    let bytes = facts.number(fact::BYTES).unwrap_or(0.0);
+    let fetched = facts.number(fact::DEVICE_READ_BYTES);
+    let evidence = match row.state {
+        State::Hot => evidence::hot(bytes, fetched),
+        State::Cold => evidence::moved(bytes, &[fetched], ground),
+        // Each trial was held against the digest of the whole.
+        State::Apart => Evidence::counted(facts, fact::BYTES),
+    };
+    let code = match row.state {
+        State::Hot => warning::NOT_HOT,
+        State::Cold | State::Apart => warning::NOT_FROM_DEVICE,
+    };
+    if evidence.happened == Happened::No {
+        warning::add(&mut outcome.warnings, Warning::new(code, evidence.text.to_string()));
+    }
+    facts.set(EVIDENCE, evidence);
 }
 
 /// The pictures of this area.
@@ -176,10 +207,34 @@ fn best(rows: &[Measured<Row>], engine: Option<Engine>) -> Option<Tuning> {
 mod tests {
     use flatout_measure::case::Plan;
     use flatout_measure::clock::SystemClock;
+    use flatout_measure::fact::Facts;
     use flatout_measure::guard::FakeWitness;
-    use flatout_measure::record::Status;
+    use flatout_measure::record::{Outcome, Status};
 
     use super::*;
+
+    /// As read in a control group of 128 MiB, with a file of 256 MiB.
+    #[test]
+    fn hot_rows_that_were_fetched_from_storage_say_so() {
+        let measured = |state, fetched: u64| {
+            let row = Row::new(Test::BlockSweep, state, Engine::Sync, 1 << 20, 1);
+            let facts = Facts::default().with(fact::BYTES, 1000_u64);
+            let facts = facts.with(fact::DEVICE_READ_BYTES, fetched);
+            let outcome = Outcome { median: Some(1e9), ..Outcome::default() };
+            let mut measured = Measured { row, outcome, facts, further: Vec::new() };
+            prove(&mut measured, Some(Nature::Disk));
+            measured.record().next().unwrap()
+        };
+        let happened = |row: &Outcome| Evidence::of(row).unwrap().happened;
+        let (hot, cold) = (measured(State::Hot, 0), measured(State::Hot, 950));
+        assert_eq!((happened(&hot), hot.warnings.len()), (Happened::Yes, 0));
+        assert_eq!(happened(&cold), Happened::No);
+        assert_eq!(cold.warnings[0].code, warning::NOT_HOT);
+        assert_eq!(happened(&measured(State::Cold, 1000)), Happened::Yes);
+        let served = measured(State::Cold, 100);
+        assert_eq!(served.warnings[0].code, warning::NOT_FROM_DEVICE);
+        assert_eq!(happened(&measured(State::Apart, 0)), Happened::Yes);
+    }
 
     #[test]
     fn a_short_run_measures_every_row_it_names() {

@@ -20,7 +20,7 @@ mod trial;
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args};
-use flatout_measure::case::{Measured, Plan, blank, record};
+use flatout_measure::case::{Measured, Plan, blank, record_counted};
 use flatout_measure::record::{Outcome, Status, Warning};
 use flatout_measure::sampler::Sampler;
 use flatout_measure::warning;
@@ -332,7 +332,7 @@ fn measure_in(
     }
     let charts =
         if options.extent == Extent::Few { Vec::new() } else { experiment::charts(&measured) };
-    outcomes.extend(record(measured));
+    outcomes.extend(record_counted(measured, &[bare::COMPLETED, crate::fact::BYTES]));
     Ok(Found { charts, outcomes, ..Found::default() })
 }
 

@@ -31,7 +31,8 @@ use std::path::Path;
 use std::rc::Rc;
 
 use clap::Args;
-use flatout_measure::case::{Case, Measured, TrialError, record};
+use flatout_measure::case::{Case, Measured, TrialError, record_counted};
+use flatout_measure::evidence::{EVIDENCE, Evidence, Happened};
 use flatout_measure::sampler::Sampler;
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::clock::monotonic_ns;
@@ -124,7 +125,7 @@ fn measure(options: &Options, sampler: &mut Sampler<'_>) -> Result<Found, Error>
     let matrices = matrix::outcomes(options, &units, &topology, &mut sampler.within(rest_ns));
     let charts = scaling::charts(&scaling);
     let roofline = units.iter().filter_map(multiply_adds).collect();
-    let outcomes = [record(units), matrices, scaling].concat();
+    let outcomes = [record_counted(units, &[fact::OPERATIONS]), matrices, scaling].concat();
     Ok(Found { outcomes, charts, roofline, ..Found::default() })
 }
 
@@ -158,6 +159,16 @@ fn units(
     let is_over = || (sampler.cancelled)() || monotonic_ns() > until_ns;
     ports.complete(topology, options.seed, &is_over);
     bound::apply(&mut measured, topology, &ports.counts());
+    for Measured { row, outcome, facts, .. } in &mut measured {
+        let agreement = facts.number(fact::CHAIN_AGREEMENT_RATIO);
+        if let (UnitRow::Clock { load: None, .. }, Some(ratio)) = (row, agreement)
+            && outcome.median.is_some()
+        {
+            let text = "two kinds of dependency chains were counted against each other";
+            let by = fact::CHAIN_AGREEMENT_RATIO.name();
+            facts.set(EVIDENCE, Evidence::read(Happened::Yes, by, ratio, text));
+        }
+    }
     measured
 }
 

@@ -1,9 +1,12 @@
 //! What all trials on a file share, in `read`, `write` and the areas cache, disk and tune: the page
 //! cache is brought into a state that is proved (`file_trial/page_cache.rs`), workers run between two
 //! readings of the I/O accounting (`file_trial/accounting.rs`), and what was not to be had is no
-//! figure. What a read or a write did: `file_trial/measured.rs`.
+//! figure. What a read or a write did: `file_trial/measured.rs`; what shows it:
+//! `file_trial/evidence.rs`.
 
 pub(crate) mod accounting;
+pub(crate) mod cache_watch;
+pub(crate) mod evidence;
 pub(crate) mod measured;
 pub(crate) mod page_cache;
 
@@ -40,12 +43,29 @@ pub(crate) fn run<P, T: Send, E: Send + From<ThreadError>>(
     prepare: impl Fn(u32) -> Result<P, E> + Sync,
     work: impl Fn(u32, &mut P, u64) -> Result<T, E> + Sync,
 ) -> Result<Ran<T>, E> {
+    run_watched(threads, scope, Watch::NOBODY, prepare, work)
+}
+
+/// As [`run`], and tells `also` when the work begins and has ended.
+pub(crate) fn run_watched<P, T: Send, E: Send + From<ThreadError>>(
+    threads: u32,
+    scope: Scope<'_>,
+    also: Watch<'_>,
+    prepare: impl Fn(u32) -> Result<P, E> + Sync,
+    work: impl Fn(u32, &mut P, u64) -> Result<T, E> + Sync,
+) -> Result<Ran<T>, E> {
     let begun_ns = OnceLock::new();
     let readings = Mutex::new((Account::default(), Account::default()));
     let lock = || readings.lock().unwrap_or_else(PoisonError::into_inner);
     let watch = Watch {
-        begins: &|| lock().0 = Account::read(scope),
-        ended: &|| lock().1 = Account::read(scope),
+        begins: &|| {
+            lock().0 = Account::read(scope);
+            (also.begins)();
+        },
+        ended: &|| {
+            (also.ended)();
+            lock().1 = Account::read(scope);
+        },
     };
     let finished = workers::run_watched(threads, watch, prepare, |index, prepared| {
         work(index, prepared, *begun_ns.get_or_init(monotonic_ns))

@@ -25,7 +25,7 @@ mod working_set;
 use std::path::Path;
 
 use clap::Args;
-use flatout_measure::case::{Measured, record};
+use flatout_measure::case::{Measured, record_counted};
 use flatout_measure::record::Chart;
 use flatout_measure::sampler::Sampler;
 use flatout_sys::cancel::CancelToken;
@@ -155,7 +155,7 @@ fn measure(options: &Options, sampler: &mut Sampler<'_>) -> Result<Found, Error>
         let sampler = &mut sampler.within(left_ns);
         let rates = measure_rates(options, &machine, nodes.len(), sampler)?;
         roofline = rates.iter().flat_map(|rate| bound::roofline(rate, &machine)).collect();
-        outcomes.extend(record(rates));
+        outcomes.extend(record_counted(rates, &[fact::APPLICATION_BYTES, fact::ACCESSES]));
     }
     Ok(Found { outcomes, charts: charts(options.extent), roofline, ..Found::default() })
 }

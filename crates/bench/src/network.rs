@@ -30,7 +30,7 @@ mod topology;
 use std::path::PathBuf;
 
 use clap::Args;
-use flatout_measure::case::{Case, Sample, TrialError, record};
+use flatout_measure::case::{Case, Sample, TrialError, record_counted};
 use flatout_measure::sampler::Sampler;
 use flatout_sys::cancel::CancelToken;
 
@@ -216,7 +216,8 @@ fn measure(options: &Options, sessions: &Sessions, sampler: &mut Sampler<'_>) ->
     let budget_ns = sampler.plan.budget_ns.saturating_sub(spent_ns) / STRETCH;
     let mut rows = sampler.within(budget_ns).run(cases);
     bound::apply(&mut rows, &setting.topology);
-    Found { outcomes: record(rows), charts: row::charts(), ..Found::default() }
+    let counts = [fact::DATAGRAMS_UNIQUE, crate::fact::BYTES, fact::QUESTIONS];
+    Found { outcomes: record_counted(rows, &counts), charts: row::charts(), ..Found::default() }
 }
 
 impl Setting<'_> {

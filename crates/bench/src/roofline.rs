@@ -10,6 +10,7 @@
 use std::borrow::Cow;
 
 use flatout_measure::case::{Measured, blank};
+use flatout_measure::evidence::DERIVED_FROM;
 use flatout_measure::fact::{Facts, Key};
 use flatout_measure::record::{Chart, Outcome};
 use flatout_measure::row::{Parameters, Row, Unit};
@@ -163,7 +164,9 @@ fn point(part: &Part) -> Option<Outcome> {
     let Part::Loop { threads, flop_per_byte, outcome } = part else { return None };
     let scaled = |value: f64| value * flop_per_byte;
     let curve = label("STREAM measured", *threads);
+    let audit = Facts::default().with(DERIVED_FROM, outcome.id.clone()).to_json();
     Some(Outcome {
+        audit,
         median: Some(scaled(outcome.median?)),
         ci95: outcome.ci95.map(|interval| interval.map(scaled)),
         n: outcome.n,

@@ -23,7 +23,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use clap::Args;
-use flatout_measure::case::{Case, record};
+use flatout_measure::case::{Case, record_counted};
 use flatout_measure::sampler::Sampler;
 use flatout_sys::cancel::CancelToken;
 
@@ -68,7 +68,7 @@ impl Area for Options {
     fn measure(&mut self, sampler: &mut Sampler<'_>) -> Result<Found, Error> {
         let mut rows = sampler.run(cases(self));
         bound::apply(&mut rows);
-        Ok(Found { outcomes: record(rows), ..Found::default() })
+        Ok(Found { outcomes: record_counted(rows, &[fact::CALLS]), ..Found::default() })
     }
 }
 

@@ -14,7 +14,7 @@ mod tuned_place;
 use std::path::PathBuf;
 
 use flatout_io::{Evidence, ProfileEntry, ProfileKey, Work};
-use flatout_measure::case::{Plan, record};
+use flatout_measure::case::{Plan, record_counted};
 use flatout_measure::record::Outcome;
 use flatout_measure::sampler::Sampler;
 use flatout_sys::affinity;
@@ -22,6 +22,7 @@ use flatout_sys::cancel::CancelToken;
 
 use crate::area::Extent;
 use crate::error::Error;
+use crate::fact;
 
 use group::Group;
 use tuned_place::{Sizes, TunedPlace};
@@ -132,7 +133,7 @@ fn measure(places: &[TunedPlace], options: &Options, sampler: &mut Sampler<'_>, 
         {
             tuned.entries.push(entry(&group, &choice, options));
         }
-        tuned.outcomes.extend(record(rows));
+        tuned.outcomes.extend(record_counted(rows, &[fact::BYTES]));
         if options.cancel.is_cancelled() {
             return;
         }

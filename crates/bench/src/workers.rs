@@ -80,7 +80,8 @@ pub struct Watch<'a> {
 }
 
 impl Watch<'_> {
-    const NOBODY: Watch<'static> = Watch { begins: &|| (), ended: &|| () };
+    /// Nobody.
+    pub const NOBODY: Watch<'static> = Watch { begins: &|| (), ended: &|| () };
 }
 
 /// As [`run`], and tells `watch` when the work begins and has ended.

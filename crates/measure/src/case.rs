@@ -3,7 +3,8 @@
 //! A case knows how to run one trial; it does not decide how many are run, nor in which order.
 //! Read next: [`crate::sampler`].
 
-use crate::fact::Facts;
+use crate::evidence::{EVIDENCE, Evidence};
+use crate::fact::{Facts, Key};
 use crate::guard::Spoil;
 use crate::histogram::{Histogram, LoopKind};
 use crate::record::{Outcome, Series, Warning};
@@ -130,6 +131,28 @@ impl<R> Measured<R> {
 /// The rows of the record for rows that were measured, in their order.
 pub fn record<R>(rows: Vec<Measured<R>>) -> Vec<Outcome> {
     rows.into_iter().flat_map(Measured::record).collect()
+}
+
+/// As [`record`], of rows whose work counts itself: the first of `counts` that a row has is its
+/// evidence, unless it has some.
+pub fn record_counted<R>(rows: Vec<Measured<R>>, counts: &[Key]) -> Vec<Outcome> {
+    let prove = |outcome: &Outcome, facts: &mut Facts| {
+        if outcome.median.is_none() || facts.value(EVIDENCE).is_some() {
+            return;
+        }
+        let count = counts.iter().find(|key| facts.value(**key).is_some());
+        if let Some(count) = count {
+            facts.set(EVIDENCE, Evidence::counted(facts, *count));
+        }
+    };
+    let proved = |mut measured: Measured<R>| {
+        prove(&measured.outcome, &mut measured.facts);
+        for further in &mut measured.further {
+            prove(&further.outcome, &mut further.facts);
+        }
+        measured
+    };
+    record(rows.into_iter().map(proved).collect())
 }
 
 /// A row of the record before anything was measured.

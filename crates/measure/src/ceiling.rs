@@ -67,6 +67,7 @@ pub fn ratio(median: Option<f64>, better: Better, ceiling: &Ceiling) -> Option<f
 
 /// Gives `outcome` its ceiling, works out the ratio, and judges a figure beyond it.
 ///
+/// A limit that somebody set lets bursts through: beyond it the row is degraded, and the limit stays.
 /// Beyond a derived ceiling the row becomes invalid and its samples move to
 /// `audit.rejected_samples`; beyond a measured one it is degraded. Before that, the caller should
 /// have measured the ceiling again, interleaved with the row. Whatever the caller put into
@@ -76,7 +77,15 @@ pub fn apply(outcome: &mut Outcome, ceiling: Ceiling) {
     let ceiling = outcome.ceiling.insert(Ceiling { ratio, ..ceiling });
     let Some(ratio) = ratio.filter(|ratio| *ratio > TOLERANCE) else { return };
     let text = format!("{:.0} % of {}, which is its limit", ratio * 100.0, ceiling.name);
-    if is_derived(ceiling.provenance) {
+    if ceiling.provenance == Provenance::Given {
+        if outcome.status == Status::Ok {
+            outcome.status = Status::Degraded;
+        }
+        let text = format!(
+            "{text}: it let a burst through, or does not hold here; longer trials tell which"
+        );
+        warning::add(&mut outcome.warnings, Warning::new(warning::LIMIT_EXCEEDED, text));
+    } else if is_derived(ceiling.provenance) {
         outcome.audit.insert(REJECTED_SAMPLES.name().to_owned(), json!(outcome.samples));
         outcome.samples.clear();
         outcome.median = None;
@@ -150,13 +159,9 @@ mod tests {
 
     #[test]
     fn above_any_derived_ceiling_there_is_no_figure() {
-        for provenance in [
-            Provenance::Cpuid,
-            Provenance::Smbios,
-            Provenance::Link,
-            Provenance::Inferred,
-            Provenance::Given,
-        ] {
+        for provenance in
+            [Provenance::Cpuid, Provenance::Smbios, Provenance::Link, Provenance::Inferred]
+        {
             let row = judged(103.0, Better::Higher, 100.0, provenance);
             assert_eq!(row.status, Status::Invalid);
             assert_eq!((row.median, row.ci95, row.n), (None, None, 0));
@@ -165,6 +170,16 @@ mod tests {
             assert_eq!(row.warnings[0].code, warning::ABOVE_CEILING);
             assert_eq!(row.warnings[0].text, "103 % of the bound, which is its limit");
         }
+    }
+
+    #[test]
+    fn a_limit_that_was_set_stays_where_a_burst_exceeds_it() {
+        let row = judged(154.0, Better::Higher, 104.9, Provenance::Given);
+        assert_eq!((row.status, row.median, row.n), (Status::Degraded, Some(154.0), 6));
+        let bound = row.ceiling.unwrap();
+        assert_eq!((bound.value, bound.provenance), (Some(104.9), Provenance::Given));
+        assert_eq!(row.warnings[0].code, warning::LIMIT_EXCEEDED);
+        assert!(row.warnings[0].text.starts_with("147 % of the bound"), "{:?}", row.warnings);
     }
 
     #[test]

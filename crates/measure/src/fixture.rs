@@ -28,7 +28,13 @@ pub(crate) fn row(id: &str) -> Outcome {
         n: 6,
         samples: vec![99.0, 100.0, 100.0, 100.0, 100.0, 101.0],
         status: Status::Ok,
-        audit: map(json!({"trials_run": 6, "intervals_spoiled": 0, "overhead_ratio": 0.001})),
+        audit: map(json!({
+            "trials_run": 6, "intervals_spoiled": 0, "overhead_ratio": 0.001,
+            "evidence": {
+                "happened": "yes", "by": "disk_share_ratio", "value": 0.99,
+                "text": "the disk moved 99 % of the bytes",
+            },
+        })),
         ceiling: Some(Ceiling {
             name: "bare memory read, 2 threads".to_owned(),
             value: Some(125.0),

@@ -14,6 +14,7 @@ pub mod ceiling;
 pub mod clock;
 pub mod comparison;
 pub mod environment;
+pub mod evidence;
 pub mod fact;
 #[cfg(test)]
 mod fixture;

@@ -166,7 +166,7 @@ pub enum Provenance {
     Link,
     /// Derived from other figures; the limiter says how.
     Inferred,
-    /// Given by the user.
+    /// Set from outside, by an administrator or the user.
     Given,
     /// No bound: the best figure of its kind in this run, which others are set beside.
     BestSeen,

@@ -4,12 +4,14 @@
 //! when there is evidence: where nothing was checked, the answer is not known. What is true of some
 //! rows only is answered by `partly`, with their number. Amounts are given as
 //! shares and counts, because prefixes belong to the report. Which warning makes which answer bad:
-//! `verdict/codes.rs`. Does it reproduce: `verdict/reproduce.rs`. What pairs show:
-//! `verdict/pairs.rs`. How rows are named: `verdict/rows.rs`.
+//! `verdict/codes.rs`. What shows that a row was measured at all: `verdict/happened.rs`. Does it
+//! reproduce: `verdict/reproduce.rs`. What pairs show: `verdict/pairs.rs`. How rows are named:
+//! `verdict/rows.rs`.
 //!
 //! Source: Brendan Gregg's benchmarking checklist.
 
 mod codes;
+mod happened;
 mod pairs;
 mod reproduce;
 mod rows;
@@ -20,8 +22,9 @@ use crate::record::{Answer, Mark, Outcome, Record, Status};
 use crate::sampler::fact::OVERHEAD_RATIO;
 use crate::warning::{self, has};
 
-use codes::{BESIDE_THE_POINT, CIRCUMSTANCES, LABELS, NOT_DONE, SET_LIMITS, UNPROVEN};
-use pairs::{Pairs, is_aside, is_pair, is_unchecked, repeats_another, took_part};
+use codes::{BESIDE_THE_POINT, CIRCUMSTANCES, LABELS, SET_LIMITS};
+use happened::did_it_happen;
+use pairs::{Pairs, is_aside, is_pair};
 use rows::{count, list, name, percent};
 
 /// Share of its ceiling above which a figure cannot be doubled.
@@ -285,54 +288,6 @@ fn does_it_matter(record: &Record) -> Answer {
         rests_on.extend(["results[].ci95", "results[].parameters.against"]);
     }
     reply("does it matter?", mark, text, &rests_on)
-}
-
-fn did_it_happen(results: &[Outcome]) -> Answer {
-    let rows = figures(results).count();
-    let idle: Vec<String> = with_code(results.iter(), &NOT_DONE)
-        .into_iter()
-        .chain(named(results, |row| row.median.is_some() && row.samples.is_empty()))
-        .collect();
-    let unproven = with_code(figures(results), &UNPROVEN);
-    let unchecked = named(results, |row| row.median.is_some() && is_unchecked(row));
-    let is_counted = |row: &&Outcome| !is_pair(row) && !repeats_another(row, results);
-    let (trials, counted) = figures(results)
-        .filter(is_counted)
-        .fold((0, 0), |(trials, counted), row| (trials + row.n, counted + 1));
-    let is_race = figures(results).any(took_part);
-    let text = if rows == 0 {
-        "No: no row has a figure.".to_owned()
-    } else if !idle.is_empty() {
-        format!("Doubtful for {}.", list(&idle))
-    } else if !unproven.is_empty() {
-        format!("Not shown for {}: nothing counted what a device moved.", list(&unproven))
-    } else if !unchecked.is_empty() {
-        format!("Not shown for {}: nobody looked at what its runs left.", list(&unchecked))
-    } else if is_race {
-        format!(
-            "Yes: {} in {}, and after each somebody looked at what it left or printed.",
-            count(trials as usize, "run counts", "runs count"),
-            count(counted, "row", "rows")
-        )
-    } else {
-        format!(
-            "Yes: {} in {}, and no trial was found to skip its work (holes, zero blocks, cache \
-             hits where none should be, short files, differing digests).",
-            count(trials as usize, "trial counts", "trials count"),
-            count(counted, "row", "rows")
-        )
-    };
-    let mut rests_on = vec!["results[].samples", "results[].n", "results[].warnings"];
-    if is_race {
-        rests_on.push("results[].audit.runs");
-    }
-    let good = rows > 0 && idle.is_empty() && unproven.is_empty() && unchecked.is_empty();
-    let mark = match (rows, good) {
-        (0, _) => Mark::Unknown,
-        (_, true) => Mark::Good,
-        (_, false) => Mark::Bad,
-    };
-    reply("did it even happen?", mark, text, &rests_on)
 }
 
 #[cfg(test)]

@@ -18,6 +18,8 @@ codes! {
     ABOVE_CEILING = "above_ceiling";
     /// A figure exceeds a ceiling that was measured; the ceiling is too low.
     CEILING_LOW = "ceiling_low";
+    /// A figure exceeds a limit that somebody set: a burst, or the limit does not hold here.
+    LIMIT_EXCEEDED = "limit_exceeded";
     /// More than half of the trials were disturbed from outside; they count nevertheless.
     DISTURBED = "disturbed";
     /// Threads waited for a CPU because other programs run on this machine.

@@ -280,7 +280,7 @@ pub(crate) fn provenance(provenance: Provenance) -> &'static str {
         Provenance::Smbios => "from SMBIOS",
         Provenance::Link => "from the link",
         Provenance::Inferred => "inferred",
-        Provenance::Given => "given by the user",
+        Provenance::Given => "a limit that was set",
         Provenance::BestSeen => "best seen in this run",
         Provenance::Unknown => "unknown",
     }

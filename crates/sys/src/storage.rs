@@ -46,6 +46,8 @@ pub struct Chain {
     pub top: Vec<DeviceNumber>,
     /// The block devices with nothing known below them.
     pub bottom: Vec<DeviceNumber>,
+    /// What kind of place each branch ends in; `None` where that cannot be seen.
+    pub grounds: Vec<Option<Nature>>,
 }
 
 /// One step of a chain.
@@ -68,6 +70,11 @@ pub enum Layer {
     Overlay {
         /// That directory; `None` for an overlay that is only read.
         upper: Option<PathBuf>,
+        /// The directory that has the file, where that is not the upper one.
+        lower: Option<PathBuf>,
+        /// Whether neither can be seen from here, and what follows is the only filesystem that has
+        /// the size which the overlay tells of the one below it.
+        by_size: bool,
     },
     /// A block device made of a file.
     Loop {
@@ -134,6 +141,16 @@ impl Layer {
 }
 
 impl Chain {
+    /// What kind of place the bytes lie in at the bottom: memory where any of them do, whatever
+    /// devices and filesystems lie above it; `None` where that cannot be seen.
+    pub fn ground(&self) -> Option<Nature> {
+        if self.grounds.contains(&Some(Nature::Memory)) {
+            return Some(Nature::Memory);
+        }
+        let first = *self.grounds.first()?;
+        first.filter(|_| self.grounds.iter().all(|ground| *ground == first))
+    }
+
     /// The bottom-most block devices, those whose accounts tell what really moved. Empty where
     /// no block device is known. One of them may be a loop device whose file lies in memory.
     pub fn disks(&self) -> Vec<DeviceNumber> {
@@ -174,18 +191,18 @@ pub fn chain(root: &Path, descriptor: BorrowedFd<'_>, path: &Path) -> io::Result
     let name = filesystem::of(descriptor)?.name;
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let mounts = MountTable::read(root);
-    Ok(build(root, &mounts, origin_of_path, origin, &path, name))
+    Ok(build(root, &mounts, LOOK, origin, &path, name))
 }
 
 fn build(
     root: &Path,
     mounts: &MountTable,
-    locate: stack::Locate,
+    look: stack::Look,
     origin: Origin,
     path: &Path,
     fallback_name: &str,
 ) -> Chain {
-    let mut walk = stack::Walk::new(root, mounts, locate);
+    let mut walk = stack::Walk::new(root, mounts, look);
     let filesystem = match origin.node {
         Some(device) => {
             walk.device(device);
@@ -195,8 +212,12 @@ fn build(
         None => walk.filesystem(&origin, path).unwrap_or_else(|| fallback_name.to_owned()),
     };
     let nature = if origin.node.is_some() { Nature::Disk } else { Nature::named(&filesystem) };
-    Chain { nature, filesystem, layers: walk.layers, top: walk.top, bottom: walk.bottom }
+    let stack::Walk { layers, top, bottom, grounds, .. } = walk;
+    Chain { nature, filesystem, layers, top, bottom, grounds }
 }
+
+/// How this machine is asked.
+const LOOK: stack::Look = stack::Look { locate: origin_of_path, size_bytes };
 
 fn origin(directory: BorrowedFd<'_>, path: &Path, flags: AtFlags) -> io::Result<Origin> {
     let wanted = StatxFlags::BASIC_STATS | StatxFlags::MNT_ID;
@@ -213,6 +234,11 @@ fn origin(directory: BorrowedFd<'_>, path: &Path, flags: AtFlags) -> io::Result<
 fn origin_of_path(root: &Path, _: &MountTable, path: &Path) -> Option<Origin> {
     let inside = root.join(path.strip_prefix("/").unwrap_or(path));
     origin(rustix::fs::CWD, &inside, AtFlags::empty()).ok()
+}
+
+fn size_bytes(root: &Path, path: &Path) -> Option<u64> {
+    let facts = rustix::fs::statfs(root.join(path.strip_prefix("/").unwrap_or(path))).ok()?;
+    Some(facts.f_blocks.saturating_mul(facts.f_frsize as u64))
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use flatout_io::Error as IoError;
 use flatout_io::{Caching, Engine, Split, Tuning};
 use flatout_measure::case::{Case, Sample, Trial, TrialError};
+use flatout_measure::fact::{Facts, Key};
 use flatout_sys::clock::monotonic_ns;
 use flatout_sys::generator::fill_random;
 use rustix::fs::{Mode, OFlags};
@@ -24,6 +25,8 @@ use crate::error::Error;
 use crate::read::{CacheStart, Clearing, Job};
 use crate::workers;
 
+/// Files made or bytes written, none of which failed.
+pub(super) const COMPLETED: Key = Key::sum("completed");
 /// Bytes per write: the second-level cache holds them.
 const CHUNK_BYTES: usize = 256 << 10;
 /// Requests of the direct read: what keeps the device busy, as in the page cache area.
@@ -136,7 +139,8 @@ fn end(
 ) -> Result<Sample, TrialError> {
     let ended_ns = monotonic_ns();
     results.into_iter().collect::<Result<(), Error>>()?;
-    let mut sample = Sample { amount, elapsed_ns, ..Sample::default() };
+    let facts = Facts::default().with(COMPLETED, amount);
+    let mut sample = Sample { amount, elapsed_ns, facts, ..Sample::default() };
     if site.options.until == Until::Durable {
         site.settle()?;
         let durable_ns = elapsed_ns.saturating_add(monotonic_ns() - ended_ns);

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use flatout_io::Error as IoError;
 use flatout_measure::case::{Case, Further, Sample, TrialError};
+use flatout_measure::evidence::{EVIDENCE, Evidence, Happened};
 use flatout_measure::row::Parameters;
 use flatout_measure::warning::{self, Warning};
 use flatout_sys::clock::monotonic_ns;
@@ -67,7 +68,12 @@ fn copy(wanted: &Wanted, site: &Site) -> Result<Sample, TrialError> {
         let elapsed_ns = spent.elapsed_ns.saturating_add(monotonic_ns() - ended_ns);
         further.push(durable(1.0, elapsed_ns));
     }
-    facts.set(run_fact::COMPARED_ENTRIES, check(&source, &target, site)?);
+    let entries = check(&source, &target, site)?;
+    facts.set(run_fact::COMPARED_ENTRIES, entries);
+    // A trial whose copy differs ends the row: the last one speaks for all.
+    let text = "each copy was compared with its source";
+    let by = run_fact::COMPARED_ENTRIES.name();
+    facts.set(EVIDENCE, Evidence::read(Happened::Yes, by, entries as f64, text));
     site::empty(&target).map_err(IoError::system("empty", &target)).map_err(Error::from)?;
     let mut warnings: Vec<Warning> = site.filesystem_warning().into_iter().collect();
     if facts.flag(run_fact::CACHE_STATE_PROVED) == Some(false) {

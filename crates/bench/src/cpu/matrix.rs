@@ -13,6 +13,7 @@ mod system;
 use std::borrow::Cow;
 
 use flatout_measure::case::{Case, Measured, Plan, Sample, TrialError, blank, record};
+use flatout_measure::evidence::{EVIDENCE, Evidence, Happened};
 use flatout_measure::fact::{Facts, Value};
 use flatout_measure::record::{Ceiling, Outcome, Warning};
 use flatout_measure::row::{Parameters, Row, Unit};
@@ -199,6 +200,9 @@ pub(super) fn outcomes(
         }
         for row in &mut rows {
             hold(row, double_peak(units, threads), contention);
+            let text = "the residual of each result was checked";
+            let trials = row.outcome.n as f64;
+            row.facts.set(EVIDENCE, Evidence::read(Happened::Yes, "trials_checked", trials, text));
         }
         outcomes.extend(record(rows));
     }

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 
 use flatout_measure::case::{Measured, blank};
+use flatout_measure::evidence::DERIVED_FROM;
+use flatout_measure::fact::Facts;
 use flatout_measure::record::{Chart, Outcome, Provenance};
 use flatout_measure::row::{Parameters, Row, Unit};
 use flatout_sys::throughput::{Kernel, Operation};
@@ -64,7 +66,8 @@ pub(super) fn rows(units: &[Measured<UnitRow>]) -> Vec<Outcome> {
         }
         let Outcome { median, ci95, n, ref samples, status, .. } = *outcome;
         let samples = samples.clone();
-        let figure = blank(&Point { kernel, threads, curve: "measured" });
+        let audit = Facts::default().with(DERIVED_FROM, "cpu/throughput").to_json();
+        let figure = Outcome { audit, ..blank(&Point { kernel, threads, curve: "measured" }) };
         rows.push(Outcome { median, ci95, n, samples, status, ..figure });
         let peak = outcome.ceiling.as_ref().filter(|one| one.provenance != Provenance::Unknown);
         if let median @ Some(_) = peak.and_then(|peak| peak.value) {
@@ -89,7 +92,6 @@ pub(super) fn charts(outcomes: &[Outcome]) -> Vec<Chart> {
 
 #[cfg(test)]
 mod tests {
-    use flatout_measure::fact::Facts;
     use flatout_measure::record::Ceiling;
     use flatout_sys::throughput::{Level, Number};
 

@@ -5,8 +5,10 @@
 //! may show the threads of one core as two CPUs; the kernel's word is then no evidence.
 
 use flatout_measure::case::{Sample, TrialError};
+use flatout_measure::fact::Facts;
 use flatout_measure::statistics::quantile;
 
+use super::fact;
 use super::load::{Load, Reading, SampleWindow};
 use super::trial::{self, Placement, Setting};
 
@@ -99,7 +101,9 @@ pub(super) fn sample(load: &Load, first: usize, second: usize) -> Result<Sample,
     let both = run(&[first, second])?;
     let elapsed_ns = both.iter().map(SampleWindow::elapsed_ns).max().unwrap_or(0);
     let worth = worth_cpus(&alone, &rates(&both));
-    Ok(Sample { amount: worth * elapsed_ns as f64 / 1e9, elapsed_ns, ..Sample::default() })
+    let operations = both.iter().map(SampleWindow::operations).sum::<u64>();
+    let facts = Facts::default().with(fact::OPERATIONS, operations);
+    Ok(Sample { amount: worth * elapsed_ns as f64 / 1e9, elapsed_ns, facts, ..Sample::default() })
 }
 
 /// The sum of what each does beside the other, as shares of what it does alone.

@@ -12,7 +12,7 @@ use flatout_sys::storage::IoLimit;
 use super::fact;
 use super::finish::{Finding, findings};
 use super::pattern::{IoType, Test};
-use super::row::Row;
+use super::row::{Figure, Row};
 use super::test_file::TestFile;
 
 /// Share of a bound from which on the bound is the limit.
@@ -28,21 +28,13 @@ pub(super) fn apply(rows: &mut [Measured<Row>], file: &TestFile) {
     let best = Best::of(rows);
     for mut finding in rows.iter_mut().flat_map(findings) {
         let Some(median) = finding.outcome.median else { continue };
-        let group = group_limit(finding.row, file);
+        let group = group_limit(finding.row, finding.figure, file);
         if let Some((name, value)) = &group {
             let unit = finding.row.unit().name();
             let text = format!("{name} allows {value:.0} {unit}");
             finding.warn(warning::IO_LIMIT, text);
         }
-        let bound = match group {
-            Some((name, value))
-                if (AT_THE_GROUPS_LIMIT..=TOLERANCE).contains(&(median / value)) =>
-            {
-                Ceiling::known(name, Some(value), Provenance::Given)
-                    .limited_by("the control group's limit")
-            }
-            _ => bound(&finding, median, &best, file),
-        };
+        let bound = bound(&finding, median, group, &best, file);
         ceiling::apply(finding.outcome, bound);
     }
 }
@@ -68,6 +60,7 @@ impl Best {
             };
             let known = match row.test.io_type() {
                 _ if row.tuning.caching != Caching::Direct => continue,
+                _ if warning::has(&outcome.warnings, warning::DIRECT_CACHED) => continue,
                 IoType::Read => &mut best.read,
                 IoType::Write => &mut best.write,
                 IoType::Copy | IoType::Mixed => continue,
@@ -94,7 +87,13 @@ impl Best {
 }
 
 /// The bound of a figure: what it cannot be above, as far as anybody knows.
-fn bound(finding: &Finding<'_>, median: f64, best: &Best, file: &TestFile) -> Ceiling {
+fn bound(
+    finding: &Finding<'_>,
+    median: f64,
+    group: Option<(String, f64)>,
+    best: &Best,
+    file: &TestFile,
+) -> Ceiling {
     let row = finding.row;
     if is_from_memory(row, file) {
         return Ceiling::unknown("memory bandwidth").limited_by("copying out of the page cache");
@@ -105,32 +104,46 @@ fn bound(finding: &Finding<'_>, median: f64, best: &Best, file: &TestFile) -> Ce
     }
     // A hypervisor may show links that it does not have; elsewhere a figure above one is judged.
     let link = link(row, file).filter(|link| median <= TOLERANCE * link.1 || !file.is_virtual);
-    let bound = match link {
-        Some((name, value)) => Ceiling::known(name, Some(value), Provenance::Link),
-        None => best.bound(row, median),
-    };
-    let is_at_the_link = bound.provenance == Provenance::Link
-        && bound.value.is_some_and(|value| median / value >= AT_THE_LIMIT);
-    let limiter = limiter(finding, is_at_the_link);
+    let bound = known(group, link).unwrap_or_else(|| best.bound(row, median));
+    let limiter = limiter(finding, &bound, median);
     bound.limited_by(limiter)
+}
+
+/// The tighter one of the limit that was set and the link. The limit stays one where a row is far
+/// below it, or bursts above it.
+fn known(group: Option<(String, f64)>, link: Option<(String, f64)>) -> Option<Ceiling> {
+    let of = |from| move |(name, value)| Ceiling::known(name, Some(value), from);
+    let both = [group.map(of(Provenance::Given)), link.map(of(Provenance::Link))];
+    both.into_iter()
+        .flatten()
+        .min_by(|a, b| f64::total_cmp(&a.value.unwrap_or(0.0), &b.value.unwrap_or(0.0)))
 }
 
 /// Whether no storage is involved.
 fn is_from_memory(row: &Row, file: &TestFile) -> bool {
-    file.chain.nature == Nature::Memory || row.test == Test::Reread
+    file.chain.ground() == Some(Nature::Memory) || row.test == Test::Reread
 }
 
 /// In words, what most likely holds the row back.
-fn limiter(finding: &Finding<'_>, is_at_the_link: bool) -> &'static str {
+fn limiter(finding: &Finding<'_>, bound: &Ceiling, median: f64) -> &'static str {
+    let reaches = |provenance, share| {
+        bound.provenance == provenance && bound.value.is_some_and(|value| median >= share * value)
+    };
     let (row, facts) = (finding.row, &*finding.facts);
     let fact = |key| facts.number(key).unwrap_or(0.0);
     let cpu_ns = fact(fact::USER_NS) + fact(fact::SYSTEM_NS);
     let threads_ns = fact(fact::ELAPSED_NS) * f64::from(row.tuning.threads);
-    if row.rate_per_s.is_some() && !warning::has(&finding.outcome.warnings, warning::LATE_STARTS) {
+    if reaches(Provenance::Given, AT_THE_GROUPS_LIMIT) {
+        "the control group's limit"
+    } else if warning::has(&finding.outcome.warnings, warning::DIRECT_CACHED) {
+        "the page cache, through which this filesystem writes directly"
+    } else if row.rate_per_s.is_some()
+        && !warning::has(&finding.outcome.warnings, warning::LATE_STARTS)
+    {
         "the rate asked for"
     } else if threads_ns > 0.0 && cpu_ns / threads_ns >= BUSY_SHARE {
         "the CPU of the threads that ask"
-    } else if is_at_the_link {
+    } else if reaches(Provenance::Link, AT_THE_LIMIT) {
         "the link of the device"
     } else if row.tuning.caching != Caching::Direct && row.test.io_type() == IoType::Read {
         if row.test.is_random() { "the latency of one read at a time" } else { "readahead" }
@@ -146,8 +159,11 @@ fn limiter(finding: &Finding<'_>, is_at_the_link: bool) -> &'static str {
 }
 
 /// The tightest limit that the control groups set on what the row does, in its unit.
-fn group_limit(row: &Row, file: &TestFile) -> Option<(String, f64)> {
-    if is_from_memory(row, file) || matches!(row.test, Test::Latency(_)) {
+fn group_limit(row: &Row, figure: Figure, file: &TestFile) -> Option<(String, f64)> {
+    // What the cache takes reaches the device later.
+    let is_to_cache =
+        row.writes() && figure == Figure::Own && row.tuning.caching != Caching::Direct;
+    if is_from_memory(row, file) || is_to_cache || matches!(row.test, Test::Latency(_)) {
         return None;
     }
     let limits = file.limits.iter().filter_map(|limit| Some((limit, tightest(row, limit)?)));
@@ -221,6 +237,22 @@ mod tests {
     }
 
     #[test]
+    fn a_limit_that_was_set_is_the_bound_below_and_above_it() {
+        let group = || Some(("the I/O limit of the control group /a".to_owned(), 104.9e6));
+        let link = |value| Some(("PCIe 3.0 x4".to_owned(), value));
+        let bound = known(group(), link(4e9)).unwrap();
+        assert_eq!((bound.value, bound.provenance), (Some(104.9e6), Provenance::Given));
+        assert_eq!(known(group(), link(60e6)).unwrap().provenance, Provenance::Link);
+        assert_eq!(known(None, None), None);
+        let mut row = measured(tests_rows().remove(0));
+        let finding = findings(&mut row).next().unwrap();
+        let limiter = |median| limiter(&finding, &bound, median);
+        assert_eq!(limiter(100e6), "the control group's limit");
+        assert_eq!(limiter(154e6), "the control group's limit", "a burst");
+        assert_eq!(limiter(20e6), "the device, or what lies before it");
+    }
+
+    #[test]
     fn threads_that_are_busy_are_the_limit() {
         let mut row = measured(tests_rows().remove(0));
         row.facts.set(fact::ELAPSED_NS, 1000_u64);
@@ -231,7 +263,9 @@ mod tests {
         ] {
             row.facts.set(fact::USER_NS, user_ns);
             let finding = findings(&mut row).next().unwrap();
-            assert_eq!((finding.figure, limiter(&finding, false)), (Figure::Own, expected));
+            let unknown = Ceiling::unknown("the device");
+            let limiter = limiter(&finding, &unknown, 1e9);
+            assert_eq!((finding.figure, limiter), (Figure::Own, expected));
         }
     }
 }

@@ -2,7 +2,8 @@
 
 use flatout_io::Caching;
 use flatout_measure::case::Measured;
-use flatout_measure::fact::Facts;
+use flatout_measure::evidence::{EVIDENCE, Evidence, Happened};
+use flatout_measure::fact::{Facts, Key};
 use flatout_measure::record::{Outcome, Warning};
 use flatout_measure::shape;
 use flatout_measure::warning;
@@ -13,9 +14,8 @@ use super::pattern::{IoType, Test};
 use super::row::{Figure, Row};
 use super::test_file::TestFile;
 use super::{Terms, bound, fact, fio, overhead};
+use crate::file_trial::evidence;
 
-/// Share of the bytes asked for that the disk must have moved, for the figure to be the disk's.
-const MOVED_SHARE: f64 = 0.9;
 /// Requests of the disk per request from which on the requests were split.
 const SPLIT_RATIO: f64 = 1.5;
 /// Others' share of what the disk moved that is said.
@@ -57,7 +57,8 @@ pub(super) fn apply(rows: &mut [Measured<Row>], file: &TestFile, terms: &Terms) 
             finding.label(file);
             finding.derive(file, harness_ns);
             if finding.outcome.median.is_some() {
-                finding.check_source(file);
+                finding.prove(file);
+                finding.look_for_others();
                 finding.check_requests(file);
                 finding.check_overhead(harness_ns);
             }
@@ -120,7 +121,7 @@ impl Finding<'_> {
             .map(|(disk, own)| (disk - own).max(0.0));
         let reads_through_cache =
             row.test.io_type() == IoType::Read && row.tuning.caching != Caching::Direct;
-        let knows_reads = !file.chain.disks().is_empty() || file.chain.nature == Nature::Memory;
+        let knows_reads = !file.chain.disks().is_empty() || file.is_in_memory();
         let hits = ratio(get(fact::PROCESS_READ_BYTES), read_bytes)
             .filter(|_| reads_through_cache && knows_reads)
             .map(|missed| (1.0 - missed).max(0.0));
@@ -152,24 +153,54 @@ impl Finding<'_> {
         }
     }
 
-    /// Holds the accounts against what the row says that it read, and looks for others.
-    fn check_source(&mut self, file: &TestFile) {
-        let row = self.row;
-        // The disk's account holds what others asked for, and the process's what a loop device
-        // served: the smaller one is what can be proved.
-        let moved = [fact::DISK_READ_BYTES, fact::PROCESS_READ_BYTES];
-        let moved = moved.into_iter().filter_map(|key| self.facts.number(key)).reduce(f64::min);
-        let is_cold_read = row.test.io_type() == IoType::Read && row.test != Test::Reread;
-        let share = ratio(moved, self.facts.number(fact::READ_BYTES))
-            .filter(|_| is_cold_read && !file.chain.disks().is_empty());
-        if let Some(share) = share.filter(|&share| share < MOVED_SHARE) {
-            let text = format!(
-                "the disk moved {:.1} % of the bytes that were read: the rest came from somewhere \
-                 else",
-                share * 100.0
-            );
-            self.warn(warning::NOT_FROM_DEVICE, text);
+    /// Says what shows that the row did what its name says, and warns where it did not.
+    fn prove(&mut self, file: &TestFile) {
+        let evidence = self.evidence(file.chain.ground());
+        let code = match (evidence.happened, self.row.test) {
+            (Happened::No, Test::Reread) => Some(warning::NOT_HOT),
+            (Happened::No, _) if evidence.by == evidence::FILLED_RATIO => {
+                Some(warning::DIRECT_CACHED)
+            }
+            (Happened::No, _) if evidence.by == evidence::MOVED_RATIO => {
+                Some(warning::NOT_FROM_DEVICE)
+            }
+            _ => None,
+        };
+        if let Some(code) = code {
+            self.warn(code, evidence.text.to_string());
         }
+        self.facts.set(EVIDENCE, evidence);
+    }
+
+    fn evidence(&self, ground: Option<Nature>) -> Evidence {
+        let number = |key| self.facts.number(key);
+        let sum = |keys: &[Key]| keys.iter().map(|&key| number(key)).sum::<Option<f64>>();
+        let [read_bytes, written_bytes] =
+            [fact::READ_BYTES, fact::WRITTEN_BYTES].map(|key| number(key).unwrap_or(0.0));
+        if self.row.test == Test::Reread {
+            return evidence::hot(read_bytes, number(fact::PROCESS_READ_BYTES));
+        }
+        let (disk, process): (&[Key], &[Key]) = match self.row.test.io_type() {
+            IoType::Read => (&[fact::DISK_READ_BYTES], &[fact::PROCESS_READ_BYTES]),
+            IoType::Write => (&[fact::DISK_WRITE_BYTES], &[fact::PROCESS_WRITE_BYTES]),
+            IoType::Copy | IoType::Mixed => (
+                &[fact::DISK_READ_BYTES, fact::DISK_WRITE_BYTES],
+                &[fact::PROCESS_READ_BYTES, fact::PROCESS_WRITE_BYTES],
+            ),
+        };
+        let moved = evidence::moved(read_bytes + written_bytes, &[sum(disk), sum(process)], ground);
+        let is_direct = self.row.tuning.caching == Caching::Direct;
+        match moved.happened {
+            Happened::Yes if is_direct => {
+                evidence::buffered(self.facts, written_bytes).unwrap_or(moved)
+            }
+            _ => moved,
+        }
+    }
+
+    /// Looks for others who used the disk in the same time.
+    fn look_for_others(&mut self) {
+        let row = self.row;
         let others = self.facts.number(fact::OTHERS_DISK_BYTES).unwrap_or(0.0);
         let is_tiny = row.tuning.block_bytes < 512;
         if self.others_share() > OTHERS_SHARE
@@ -222,7 +253,7 @@ impl Finding<'_> {
     fn look_at_curve(&mut self, file: &TestFile) {
         let Some(series) = self.outcome.series.first().cloned() else { return };
         let points = &series.points;
-        if file.chain.nature == Nature::Memory || points.is_empty() {
+        if file.chain.ground() == Some(Nature::Memory) || points.is_empty() {
             return;
         }
         // Counting a few requests per bin is noise, or looks like a figure that is not there.

@@ -23,13 +23,14 @@ mod trial;
 
 use std::path::PathBuf;
 
-use flatout_measure::case::{Measured, Plan, record};
+use flatout_measure::case::{Measured, Plan, record_counted};
 use flatout_measure::record::{Outcome, Status};
 use flatout_measure::sampler::Sampler;
 use flatout_measure::warning::{self, Warning};
 use flatout_sys::affinity;
 use flatout_sys::cancel::CancelToken;
 
+use super::fact;
 use crate::error::Error;
 use crate::workers;
 
@@ -119,7 +120,7 @@ pub(super) fn run(
     let max_trials = plan.max_trials.min(left as u32).max(plan.min_trials);
     rows.extend(phase(&[Test::Unlink], &Plan { max_trials, budget_ns: unlink_ns, ..plan }));
     bound::apply(&mut rows);
-    let mut outcomes = record(rows);
+    let mut outcomes = record_counted(rows, &[fact::REQUESTS]);
     if let (Err(error), Some(last)) = (files.finish(), outcomes.last_mut()) {
         let text = format!("test files stay behind: {error}");
         warning::add(&mut last.warnings, Warning::new(warning::FAILED, text));

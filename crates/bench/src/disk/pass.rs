@@ -23,8 +23,10 @@ use super::test_file::TestFile;
 use crate::error::Error;
 use crate::file_trial;
 use crate::file_trial::accounting::{Account, Accounts, Scope};
+use crate::file_trial::cache_watch::{CacheWatch, Looks};
 use crate::file_trial::page_cache::{self, CacheStart, Clearing, Pages};
 use crate::scratch::Scratch;
+use crate::workers::Watch;
 
 /// Bins of the rate over time in one trial, and the narrowest.
 const BINS: u64 = 20;
@@ -64,6 +66,8 @@ pub(super) struct Pass {
     pub(super) accounts: Accounts,
     pub(super) cached_before: Option<CacheState>,
     pub(super) cached_after: Option<CacheState>,
+    /// What the cache held of the file while direct requests were under way.
+    pub(super) looks: Looks,
     pub(super) epoch_ns: u64,
     pub(super) bin_ns: u64,
 }
@@ -78,12 +82,18 @@ impl Attempt<'_> {
         let disks = self.file.chain.disks();
         let scope = Scope::Machine(&disks);
         let prepare = |index| self.prepare(&files[index as usize], index);
-        let mut ran = file_trial::run(threads, scope, prepare, |index, engine, begun_ns| {
+        let work = |index, engine: &mut Operations<'_>, begun_ns| {
             // Shares add up to what is allowed; a thread may get none.
             let (count, most) = (u64::from(threads), range.most_operations);
             let share = most / count + u64::from(u64::from(index) < most % count);
             self.work(engine, index, Range { most_operations: share, ..range }, begun_ns)
-        })?;
+        };
+        let run = |watch: Watch<'_>| file_trial::run_watched(threads, scope, watch, prepare, work);
+        let (ran, looks) = match self.cache_watch(fresh, cached_before) {
+            Some(watch) => watch.during(run),
+            None => (run(Watch::NOBODY), Looks::default()),
+        };
+        let mut ran = ran?;
         let mut tally = Tally::default();
         for mut lane in ran.results {
             if let Some((direction, error)) = lane.failure.take() {
@@ -106,9 +116,30 @@ impl Attempt<'_> {
             accounts: ran.accounts,
             cached_before,
             cached_after: self.file.pages().held(),
+            looks,
             epoch_ns: ran.begun_ns,
             bin_ns: self.bin_ns(),
         })
+    }
+
+    /// Who looks at the page cache during direct requests: that of the file which is written, where
+    /// one is. The cache of a device holds the metadata of whoever has mounted it.
+    fn cache_watch<'w>(
+        &'w self,
+        fresh: Option<&'w Scratch>,
+        before: Option<CacheState>,
+    ) -> Option<CacheWatch<'w>> {
+        if self.row.tuning.caching != Caching::Direct || self.file.place.kind == Kind::Device {
+            return None;
+        }
+        let (pages, before) = match fresh {
+            Some(fresh) => {
+                let pages = Pages { file: fresh.file(), ..self.file.pages() };
+                (pages, before.map(|before| CacheState { cached_bytes: 0, ..before }))
+            }
+            None => (self.file.pages(), before),
+        };
+        CacheWatch::new(pages, before, self.runtime_ns())
     }
 
     /// Brings the page cache into the state in which the row begins, and says what it holds.

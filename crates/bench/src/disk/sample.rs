@@ -5,7 +5,6 @@ use flatout_measure::fact::Facts;
 use flatout_measure::histogram::LoopKind;
 use flatout_measure::record::{Series, Warning};
 use flatout_measure::warning;
-use flatout_sys::filesystem::Nature;
 use flatout_sys::page_cache::CacheState;
 
 use super::Terms;
@@ -97,6 +96,7 @@ pub(super) fn no_more_cold_blocks() -> Warning {
 fn facts(pass: &Pass) -> Facts {
     let tally = &pass.tally;
     let mut facts = pass.accounts.facts();
+    facts.extend(pass.looks.facts());
     let counts = [
         (fact::BYTES, tally.bytes),
         (fact::OPERATIONS, tally.operations),
@@ -169,7 +169,7 @@ fn of_cache(row: &Row, file: &TestFile, pass: &Pass) -> Vec<Warning> {
         return start_warning(CacheStart::Hot, before, read_bytes).into_iter().collect();
     }
     let is_device = file.directory().is_none() && file.extents.is_none();
-    if is_device || file.chain.nature == Nature::Memory {
+    if is_device || file.is_in_memory() {
         return Vec::new();
     }
     let bytes = |held: Option<CacheState>| held.map(|held| held.cached_bytes);

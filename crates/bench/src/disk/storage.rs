@@ -18,22 +18,13 @@ pub(super) fn describe(file: &TestFile) -> Value {
     json!({
         "place": words(&file.place.path),
         "filesystem": chain.filesystem,
-        "nature": nature(chain.nature),
+        "nature": chain.nature.name(),
+        "bottom": chain.ground().map(Nature::name),
         "free_bytes": space(file.filesystem.free_bytes),
         "size_bytes": space(file.filesystem.size_bytes),
         "layers": chain.layers.iter().map(layer).collect::<Vec<_>>(),
         "limits": file.limits.iter().map(limit).collect::<Vec<_>>(),
     })
-}
-
-fn nature(nature: Nature) -> &'static str {
-    match nature {
-        Nature::Disk => "disk",
-        Nature::Memory => "memory",
-        Nature::Network => "network",
-        Nature::Userspace => "userspace",
-        Nature::Overlay => "overlay",
-    }
 }
 
 fn words(path: &Path) -> String {
@@ -48,9 +39,12 @@ fn layer(layer: &Layer) -> Value {
             "source": flatout_io::escape(source),
             "options": flatout_io::escape(options),
         }),
-        Layer::Overlay { upper } => {
-            json!({ "kind": "overlay", "upper": upper.as_deref().map(words) })
-        }
+        Layer::Overlay { upper, lower, by_size } => json!({
+            "kind": "overlay",
+            "upper": upper.as_deref().map(words),
+            "lower": lower.as_deref().map(words),
+            "by_size": by_size,
+        }),
         Layer::Loop { name, backing, direct_io, .. } => {
             json!({ "kind": "loop", "name": name, "backing": words(backing), "direct_io": direct_io })
         }

@@ -124,6 +124,11 @@ impl TestFile {
         })
     }
 
+    /// Whether the page cache is all the storage that the file has.
+    pub(super) fn is_in_memory(&self) -> bool {
+        self.chain.ground() == Some(Nature::Memory) && self.chain.devices().is_empty()
+    }
+
     /// The directory in which further files can be made.
     pub(super) fn directory(&self) -> Option<&Path> {
         (self.place.rights() == Rights::MakeFiles).then_some(self.place.path.as_path())
@@ -172,18 +177,24 @@ impl TestFile {
             )),
             Nature::Disk => None,
         };
-        let is_unknown = self.chain.disks().is_empty() && self.chain.nature == Nature::Disk;
+        let is_above_disks = matches!(self.chain.nature, Nature::Disk | Nature::Overlay);
+        let ground = self.chain.ground();
+        let is_unknown = is_above_disks && (ground.is_none() || self.chain.disks().is_empty());
+        let is_above_memory = is_above_disks && ground == Some(Nature::Memory);
         let cached_loop = self.chain.layers.iter().find_map(|layer| match layer {
             Layer::Loop { name, direct_io, .. } if *direct_io != Some(true) => Some(name),
             _ => None,
         });
         let Filesystem { size_bytes, free_bytes, .. } = self.filesystem;
         let free_share = free_bytes as f64 / size_bytes.max(1) as f64;
-        let is_disk = matches!(self.chain.nature, Nature::Disk | Nature::Overlay);
-        let is_full = size_bytes > 0 && free_share < NEARLY_FULL_SHARE && is_disk;
+        let is_full = size_bytes > 0 && free_share < NEARLY_FULL_SHARE && is_above_disks;
         let found = [
             nature,
-            is_unknown.then(|| (
+            is_above_memory.then(|| (
+                warning::MEMORY_FILESYSTEM,
+                format!("{name} lies in memory at the bottom: no storage is involved"),
+            )),
+            (is_unknown && !is_above_memory).then(|| (
                 warning::DEVICE_UNKNOWN,
                 "no block device is known behind this place: what a device moved cannot be shown"
                     .to_owned(),
@@ -244,7 +255,7 @@ impl TestFile {
             && is_cold
             && row.test.io_type() != IoType::Write
             && self.length_bytes < memory
-            && self.chain.nature != Nature::Memory
+            && !self.is_in_memory()
         {
             let text = "the file fits into the page cache: each block is cold the first time only";
             refuse(&mut row, warning::FITS_IN_CACHE, text.to_owned());

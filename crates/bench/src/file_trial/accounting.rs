@@ -4,6 +4,7 @@ use std::path::Path;
 
 use flatout_measure::fact::{Facts, Key};
 use flatout_sys::block_account::BlockAccount;
+use flatout_sys::page_cache;
 use flatout_sys::pressure::{self, Resource};
 use flatout_sys::steal;
 use flatout_sys::storage::DeviceNumber;
@@ -21,6 +22,8 @@ pub(crate) const DISK_READ_BYTES: Key = Key::sum("disk_read_bytes");
 pub(crate) const DISK_WRITE_BYTES: Key = Key::sum("disk_write_bytes");
 pub(crate) const DISK_READ_REQUESTS: Key = Key::sum("disk_read_requests");
 pub(crate) const DISK_WRITE_REQUESTS: Key = Key::sum("disk_write_requests");
+/// Bytes that the whole machine made dirty in the page cache: no process dirtied more.
+pub(crate) const DIRTIED_BYTES: Key = Key::sum("dirtied_bytes");
 /// Time in which a task of the machine waited for I/O, and CPU time stolen by the hypervisor.
 pub(crate) const IO_PRESSURE_NS: Key = Key::sum("io_pressure_ns");
 pub(crate) const STOLEN_NS: Key = Key::sum("stolen_ns");
@@ -30,7 +33,7 @@ pub(crate) const STOLEN_NS: Key = Key::sum("stolen_ns");
 pub(crate) enum Scope<'a> {
     /// Those of this process. Cost: getrusage and a small file.
     Process,
-    /// Those of these disks and of the machine, too. Cost: some six small files.
+    /// Those of these disks and of the machine, too. Cost: some seven small files.
     Machine(&'a [DeviceNumber]),
 }
 
@@ -41,6 +44,7 @@ pub(crate) struct Account {
     process: Option<ProcessIo>,
     /// The sum over all disks; none where there is no account of any.
     disks: Option<BlockAccount>,
+    dirtied_bytes: Option<u64>,
     io_waited_ns: Option<u64>,
     stolen_ns: Option<u64>,
 }
@@ -56,6 +60,7 @@ impl Account {
         let stolen = |times: steal::CpuTimes| times.steal.saturating_mul(steal::tick_ns());
         Self {
             disks: accounts.and_then(|all| all.into_iter().reduce(|sum, one| sum.plus(&one))),
+            dirtied_bytes: page_cache::dirtied_bytes(root),
             io_waited_ns: pressure::pressure(root, Resource::Io).map(|io| io.some_ns),
             stolen_ns: steal::cpu_times(root).map(stolen),
             ..own
@@ -64,9 +69,9 @@ impl Account {
 }
 
 impl Account {
-    /// What this process did since; for work that must not wait for a reading when it ends.
+    /// What happened since; for work that must not wait for a reading when it ends.
     pub(crate) fn until_now(self) -> Accounts {
-        let now = Self::read(Scope::Process);
+        let now = Self::read(Scope::Machine(&[]));
         Accounts { before: self, synced: now.clone(), worked: now }
     }
 }
@@ -80,9 +85,10 @@ const CPU_TIME: [(Key, Reading); 2] = [
     (SYSTEM_NS, |account| Some(account.usage.system_ns)),
 ];
 /// What else belongs to the work alone.
-const OF_THE_WORK: [(Key, Reading); 4] = [
+const OF_THE_WORK: [(Key, Reading); 5] = [
     (MINOR_FAULTS, |account| Some(account.usage.minor_faults)),
     (PROCESS_READ_BYTES, |account| Some(account.process?.device_read_bytes)),
+    (DIRTIED_BYTES, |account| account.dirtied_bytes),
     (IO_PRESSURE_NS, |account| account.io_waited_ns),
     (STOLEN_NS, |account| account.stolen_ns),
 ];

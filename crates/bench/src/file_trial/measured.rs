@@ -4,6 +4,7 @@ use std::path::Path;
 
 use flatout_io::{Engine, Tuning, escape};
 use flatout_measure::case::Sample;
+use flatout_measure::evidence::{EVIDENCE, Evidence};
 use flatout_measure::fact::{Facts, Key};
 use flatout_measure::row::Parameters;
 use flatout_measure::warning::{self, Warning};
@@ -45,6 +46,8 @@ pub struct Measured {
     pub device_write_bytes: Option<u64>,
     /// Engine that was really used; `None` for a stream.
     pub engine: Option<Engine>,
+    /// What shows that a write went where its row has it.
+    pub evidence: Option<Evidence>,
     /// Warnings that arose on the way.
     pub warnings: Vec<Warning>,
 }
@@ -67,6 +70,7 @@ impl Measured {
         facts.set_known(fact::CACHED_AFTER_BYTES, self.cached_after_bytes);
         facts.set_known(fact::DEVICE_READ_BYTES, self.device_read_bytes);
         facts.set_known(fact::DEVICE_WRITE_BYTES, self.device_write_bytes);
+        facts.set_known(EVIDENCE, self.evidence.clone());
         facts
     }
 
@@ -75,6 +79,7 @@ impl Measured {
         let mut facts = Facts::default().with(fact::BYTES, self.bytes);
         facts.set_known(fact::DEVICE_READ_BYTES, self.device_read_bytes);
         facts.set_known(fact::DEVICE_WRITE_BYTES, self.device_write_bytes);
+        facts.set_known(EVIDENCE, self.evidence.clone());
         Sample {
             amount: self.bytes as f64,
             elapsed_ns: self.elapsed_ns,

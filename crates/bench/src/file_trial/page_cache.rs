@@ -10,6 +10,7 @@ use flatout_sys::cancel::CancelToken;
 use flatout_sys::page_cache::{self, CacheState};
 use rustix::io::Errno;
 
+use super::evidence::MISSED_SHARE;
 use crate::error::Error;
 
 /// Bytes read at a time.
@@ -118,10 +119,13 @@ pub(crate) fn start_warning(
              belongs to somebody else, or nobody tells here"
                 .to_owned(),
         ),
-        (CacheStart::Hot | CacheStart::HotAlready, Some(bytes)) if bytes < wanted_bytes => (
+        (CacheStart::Hot | CacheStart::HotAlready, Some(bytes))
+            if wanted_bytes.saturating_sub(bytes) as f64 > MISSED_SHARE * wanted_bytes as f64 =>
+        (
             warning::NOT_HOT,
             format!(
-                "only {bytes} of {wanted_bytes} bytes stayed in the page cache: memory is short"
+                "only {bytes} of {wanted_bytes} bytes stayed in the page cache: memory is short, or \
+                 the control group's share of it"
             ),
         ),
         _ => return None,
@@ -213,7 +217,8 @@ mod tests {
         for left in [held(1), None] {
             assert_eq!(code(cold, left).as_deref(), Some(warning::NOT_COLD));
         }
-        assert_eq!(code(CacheStart::Hot, held(99)).as_deref(), Some(warning::NOT_HOT));
+        assert_eq!(code(CacheStart::Hot, held(98)).as_deref(), Some(warning::NOT_HOT));
+        assert_eq!(code(CacheStart::Hot, held(99)), None, "a page that was reclaimed is none");
         assert_eq!((code(CacheStart::Hot, held(100)), code(CacheStart::Hot, None)), (None, None));
         assert_eq!(code(CacheStart::AsItIs, None), None);
     }

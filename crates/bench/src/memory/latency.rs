@@ -15,7 +15,7 @@ mod ring;
 mod row;
 mod walk;
 
-use flatout_measure::case::{Case, record};
+use flatout_measure::case::{Case, record, record_counted};
 use flatout_measure::record::{Ceiling, Chart, Outcome};
 use flatout_measure::sampler::Sampler;
 use flatout_sys::chase::LINE_BYTES;
@@ -23,6 +23,7 @@ use flatout_sys::cpu_cache::DataCache;
 use flatout_sys::numa::Node;
 
 use super::chart;
+use super::fact::{HAND_OVERS, LINES, STEPS};
 use super::levels::Levels;
 use crate::area::Extent;
 
@@ -139,7 +140,7 @@ pub(super) fn measure(
     let mut rows = sampler.run(rows.map(|row| chases.case(row)).collect());
     let (levels, level_rows) = level::find(&rows, place.caches);
     let core = bound::apply(&mut rows, &levels, place.modules);
-    let mut outcomes = record(rows);
+    let mut outcomes = record_counted(rows, &[STEPS, LINES, HAND_OVERS]);
     outcomes.extend(record(level_rows));
     Found { outcomes, levels, core }
 }

@@ -1,6 +1,6 @@
 //! The area as a whole: what it refuses, and that each row of a small run has a figure or a reason.
 
-use flatout_measure::case::Plan;
+use flatout_measure::case::{Plan, record};
 use flatout_measure::clock::SystemClock;
 use flatout_measure::guard::FakeWitness;
 use flatout_measure::record::Status;

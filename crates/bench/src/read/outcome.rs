@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 
-use flatout_io::Kind;
+use flatout_io::{Caching, Kind};
 use flatout_measure::case::blank;
+use flatout_measure::evidence::{EVIDENCE, Evidence};
 use flatout_measure::fact::{Facts, Key};
 use flatout_measure::record::{Outcome, Status};
 use flatout_measure::row::{Parameters, Row, Unit};
@@ -11,6 +12,7 @@ use flatout_measure::warning::{self, Warning};
 
 use super::{CacheStart, DigestKind, Limit, Measured, Reader};
 use crate::fact;
+use crate::file_trial::evidence;
 use crate::file_trial::measured::{self, ENGINE_REASON};
 
 /// Id of the row of a read.
@@ -72,7 +74,8 @@ impl Reader {
             .facts()
             .with(SECONDS, measured.elapsed_ns as f64 / 1e9)
             .with(PASSES, measured.passes)
-            .with(ENGINE_REASON, self.engine_reason(measured));
+            .with(ENGINE_REASON, self.engine_reason(measured))
+            .with(EVIDENCE, self.evidence(measured));
         // Of a pass that was cut off, nobody could say which bytes the digest covers.
         let covers_a_pass = measured.passes > 1 || !measured.stopped;
         if self.job.digest == DigestKind::Xor32 && covers_a_pass {
@@ -90,6 +93,21 @@ impl Reader {
         outcome.audit.extend(facts.to_json());
         for warning in &measured.warnings {
             warning::add(&mut outcome.warnings, warning.clone());
+        }
+    }
+
+    /// What shows that the bytes came from where the row has them.
+    fn evidence(&self, measured: &Measured) -> Evidence {
+        let (bytes, fetched) = (measured.bytes as f64, measured.device_read_bytes);
+        let fetched = fetched.map(|bytes| bytes as f64);
+        let is_sized = self.source.kind() == Kind::Sized;
+        match (self.job.state, self.source.caching()) {
+            (CacheStart::Hot | CacheStart::HotAlready, _) => evidence::hot(bytes, fetched),
+            (CacheStart::Cold(_), _) | (_, Caching::Direct) if is_sized => {
+                let ground = evidence::ground(self.source.file(), self.source.path());
+                evidence::moved(bytes, &[fetched], ground)
+            }
+            _ => Evidence::counted(&measured.facts(), fact::BYTES),
         }
     }
 

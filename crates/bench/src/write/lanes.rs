@@ -5,20 +5,28 @@ use std::iter::StepBy;
 use std::ops::Range;
 
 use flatout_io::operations::{Access, After, Done, Operations, Request, Timestamps, Workload};
-use flatout_io::{Engine, Error as IoError, Fallback, Lane, Stop, Target};
+use flatout_io::{Caching, Engine, Error as IoError, Fallback, Lane, Stop, Target};
+use flatout_measure::evidence::{Evidence, Happened};
+use flatout_measure::fact::Facts;
 use flatout_measure::warning::{self, Warning};
 use flatout_sys::clock::monotonic_ns;
 use flatout_sys::generator::{fill_pattern, fill_random};
 
 use super::{Data, Measured, Sync, Writer};
 use crate::error::Error;
+use crate::fact;
 use crate::file_trial::accounting::{Account, Scope};
+use crate::file_trial::cache_watch::{CacheWatch, Looks};
+use crate::file_trial::evidence;
 use crate::file_trial::page_cache::{self, Pages};
-use crate::workers;
+use crate::workers::{self, Watch};
 
 /// Direct writes may leave one part in this many of their bytes in the page cache: odd ends of a
 /// file go through it.
 const CACHED_PART: u64 = 10;
+
+/// Time in which the page cache is looked at some twenty times, while direct requests run.
+const WATCHED_NS: u64 = 200_000_000;
 
 /// Bytes that the null engine is given to find the harness's own share.
 const CALIBRATION_BYTES: u64 = 64 << 20;
@@ -86,14 +94,22 @@ impl Writer {
             path: self.target.path(),
             length_bytes: self.length_bytes,
         };
-        let cached = || pages.held().map(|held| held.cached_bytes);
-        let cached_before_bytes = cached();
-        let before = Account::read(Scope::Process);
-        let finished = workers::run(
-            tuning.threads,
-            |index| self.prepare(&targets[index as usize]),
-            |index, prepared| self.write_lane(Lane { index, count: tuning.threads }, prepared),
-        );
+        let cached_before = pages.held();
+        let before = Account::read(Scope::Machine(&[]));
+        let run = |watch: Watch<'_>| {
+            workers::run_watched(
+                tuning.threads,
+                watch,
+                |index| self.prepare(&targets[index as usize]),
+                |index, prepared| self.write_lane(Lane { index, count: tuning.threads }, prepared),
+            )
+        };
+        let is_direct = self.target.caching() == Caching::Direct;
+        let watch = CacheWatch::new(pages, cached_before, WATCHED_NS).filter(|_| is_direct);
+        let (finished, looks) = match watch {
+            Some(watch) => watch.during(run),
+            None => (run(Watch::NOBODY), Looks::default()),
+        };
         let mut measured = Measured { elapsed_ns: finished.elapsed_ns, ..Measured::default() };
         measured.warnings.clone_from(&self.warnings);
         for result in finished.results {
@@ -110,11 +126,16 @@ impl Writer {
             self.target.set_length(self.length_bytes)?;
             self.make_durable(&mut measured)?;
         }
-        measured.device_write_bytes = before.until_now().device_write_bytes();
-        measured.cached_after_bytes = cached();
+        let accounts = before.until_now();
+        measured.device_write_bytes = accounts.device_write_bytes();
+        measured.cached_after_bytes = pages.held().map(|held| held.cached_bytes);
+        let mut facts = accounts.facts();
+        facts.extend(looks.facts());
+        self.prove(&facts, &mut measured);
         let (caching, most_bytes) = (self.target.caching(), measured.bytes / CACHED_PART);
         let after = measured.cached_after_bytes;
-        let grown = page_cache::growth_warning(caching, cached_before_bytes, after, most_bytes);
+        let before = cached_before.map(|held| held.cached_bytes);
+        let grown = page_cache::growth_warning(caching, before, after, most_bytes);
         if let Some(Warning { code, text }) = grown {
             measured.warn(&code, text);
         }
@@ -122,6 +143,27 @@ impl Writer {
             measured.harness_ns = self.harness_ns();
         }
         Ok(measured)
+    }
+
+    /// Says what shows that the bytes went where the row has them.
+    fn prove(&self, facts: &Facts, measured: &mut Measured) {
+        let bytes = measured.bytes as f64;
+        let is_direct = self.target.caching() == Caching::Direct;
+        if self.job.sync == Sync::None && !is_direct {
+            measured.evidence = Some(Evidence::counted(&measured.facts(), fact::BYTES));
+            return;
+        }
+        let ground = evidence::ground(self.target.file(), self.target.path());
+        let moved =
+            evidence::moved(bytes, &[measured.device_write_bytes.map(|n| n as f64)], ground);
+        let buffered = match moved.happened {
+            Happened::Yes if is_direct => evidence::buffered(facts, bytes),
+            _ => None,
+        };
+        if let Some(found) = buffered.as_ref().filter(|found| found.happened == Happened::No) {
+            measured.warn(warning::DIRECT_CACHED, found.text.to_string());
+        }
+        measured.evidence = Some(buffered.unwrap_or(moved));
     }
 
     /// Keeps the promise of `--sync`. That the name may not be durable is a warning only: the bytes

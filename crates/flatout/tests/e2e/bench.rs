@@ -4,10 +4,11 @@ use flatout_sys::launcher::{EPERM, IO_URING_SETUP, deny};
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::bin::{Folder, Ran, closed_pipe};
-use crate::filesystem::{Kind, Mounted};
+use crate::bin::{Folder, Ran, closed_pipe, warnings};
+use crate::filesystem::{Kind, Mounted, needs_storage};
 use crate::schema::assert_valid;
 use crate::skip::needs;
+use crate::throttle::Throttle;
 
 /// As little as possible: no test waits for a narrow interval.
 const LITTLE: [&str; 4] = ["--max-time", "2s", "--max-write", "24M"];
@@ -138,6 +139,30 @@ fn rows_of_an_engine_that_is_denied_hold_no_figure() {
     for row in rows.iter().filter(uring) {
         assert_eq!(row["status"], "unsupported", "{row:#}");
         assert!(row["median"].is_null() && row["warnings"].to_string().contains("EPERM"));
+    }
+}
+
+#[test]
+fn rows_that_a_memory_limit_keeps_from_being_hot_say_so() {
+    needs!(needs_storage(&std::env::temp_dir()));
+    let group = needs!(Throttle::memory(352 << 20));
+    let folder = Folder::new();
+    let wrapper = group.wrapper();
+    let wrapper: Vec<&str> = wrapper.iter().map(String::as_str).collect();
+    let words = "bench cache --quick --max-time 2s --max-write 320M --format json";
+    let arguments: Vec<&str> = words.split(' ').collect();
+    let document = folder.under(&wrapper, &arguments).run().exits(0).document();
+    assert_valid(&document);
+    let rows = rows(&document, "cache/");
+    let hot: Vec<&Value> =
+        rows.iter().filter(|row| row["parameters"]["cache_state"] == "hot").collect();
+    assert!(hot.len() > 3, "{document:#}");
+    for row in hot.into_iter().filter(|row| !row["median"].is_null()) {
+        let audit = |key: &str| row["audit"][key].as_f64().unwrap_or_else(|| panic!("{row:#}"));
+        let is_hot = audit("device_read_bytes") <= 0.01 * audit("bytes");
+        let expected = if is_hot { "yes" } else { "no" };
+        assert_eq!(row["audit"]["evidence"]["happened"], expected, "{row:#}");
+        assert!(is_hot || warnings(row).contains(&"not_hot"), "{row:#}");
     }
 }
 

@@ -20,6 +20,11 @@ fn a_cold_read_after_an_unsynced_write_is_right_and_proves_itself() {
         assert_eq!(result["audit"]["digest_xor32"], xor32_hex(&bytes), "{ran}");
         assert_eq!(result["audit"]["cached_before_bytes"], 0, "{ran}");
         assert!(!warnings(&result).contains(&"not_cold"), "{ran}");
+        let evidence = &result["audit"]["evidence"];
+        assert_eq!(
+            (&evidence["happened"], &evidence["by"]),
+            (&"yes".into(), &"moved_ratio".into())
+        );
     }
 }
 

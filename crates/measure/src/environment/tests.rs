@@ -61,6 +61,7 @@ fn a_container_on_a_virtual_machine() {
         kernel_release: text("6.8.0-45-generic"),
         cpu_model: text("A CPU"),
         simd: text("avx2"),
+        simd_limit: None,
         cpus_online: Some(8),
         cpus_allowed: Some(2),
         cpu_quota_cpus: Some(1.5),

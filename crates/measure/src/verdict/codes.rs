@@ -3,7 +3,8 @@
 
 use crate::warning;
 
-/// Did it even happen? These say that the work in question may not have been done.
+/// Did it even happen? These say that the work in question may not have been done. What a row has
+/// as evidence says more, and comes first (`verdict/happened.rs`).
 ///
 /// A loop device on a cached file reads memory, whatever direct I/O says about the file on it;
 /// and what a disk was not seen to move, it did not move. Where twice the work does not take twice

@@ -2,8 +2,10 @@
 
 use serde_json::json;
 
-use super::codes::NOT_LASTING;
+use super::codes::{NOT_DONE, NOT_LASTING, UNPROVEN};
 use super::*;
+use crate::evidence::{DERIVED_FROM, EVIDENCE, Evidence, Happened};
+use crate::fact::Facts;
 use crate::fixture::{record, row};
 use crate::record::{Ceiling, Load, ProgramLoad, Provenance};
 use crate::warning::Warning;
@@ -244,7 +246,14 @@ fn a_virtual_machine_is_mentioned() {
 fn did_it_even_happen_good() {
     let answer = ask(HAPPEN, vec![row("a/b"), row("a/c")]);
     assert!(answer.good);
-    assert!(answer.text.starts_with("Yes: 12 trials count in 2 rows"));
+    let expected = "Yes: 12 trials count in 2 rows, each row with evidence of its work \
+                    (by disk_share_ratio).";
+    assert_eq!(answer.text, expected);
+}
+
+fn with_evidence(id: &str, evidence: Evidence) -> Outcome {
+    let audit = Facts::default().with(EVIDENCE, evidence).to_json();
+    Outcome { audit, ..row(id) }
 }
 
 #[test]
@@ -253,13 +262,39 @@ fn did_it_even_happen_bad() {
         let answer = ask(HAPPEN, vec![warned("a/b", code)]);
         assert!(!answer.good && answer.text.contains(code), "{answer:?}");
     }
+    let evidence = Evidence::read(Happened::No, "disk_share_ratio", 0.03, "the disk moved 3 %");
+    let answer = ask(HAPPEN, vec![row("a/b"), with_evidence("a/c", evidence)]);
+    assert!(!answer.good, "{answer:?}");
+    assert!(answer.text.starts_with("No for 1 of 2 rows: a/c"), "{answer:?}");
+    assert!(answer.text.contains("the disk moved 3 %"), "the number that decides: {answer:?}");
+}
+
+#[test]
+fn without_evidence_nobody_knows_whether_it_happened() {
     for code in UNPROVEN {
         let answer = ask(HAPPEN, vec![row("a/b"), warned("a/c", code)]);
         assert!(!answer.good, "{answer:?}");
-        assert!(answer.text.starts_with("Not shown for a/c") && answer.text.contains(code));
+        assert!(answer.text.starts_with("Not known for 1 of 2 rows: a/c"), "{answer:?}");
+        assert!(answer.text.contains(code));
     }
-    let claimed = Outcome { samples: Vec::new(), ..row("a/b") };
-    assert!(!ask(HAPPEN, vec![claimed]).good, "a figure without samples");
+    let missing = Evidence::missing("disk_share_ratio", "the disks keep no account");
+    let silent = Outcome { audit: serde_json::Map::new(), ..row("a/d") };
+    for row_without in [with_evidence("a/c", missing), silent] {
+        let answer = ask(HAPPEN, vec![row("a/b"), row_without]);
+        assert!(!answer.good && answer.text.starts_with("Not known for 1"), "{answer:?}");
+    }
+}
+
+#[test]
+fn derived_rows_have_nothing_of_their_own_to_show() {
+    let roof = |id| Outcome { samples: Vec::new(), n: 0, ..row(id) };
+    let answer = ask(HAPPEN, vec![row("memory/stream"), roof("memory/roofline")]);
+    assert!(answer.good && answer.text.starts_with("Yes: 6 trials count in 1 row,"), "{answer:?}");
+    let audit = Facts::default().with(DERIVED_FROM, "memory/latency").to_json();
+    let level = Outcome { audit, ..row("memory/level") };
+    assert!(ask(HAPPEN, vec![row("memory/latency"), level]).good, "its row has the evidence");
+    let answer = ask(HAPPEN, vec![roof("memory/roofline")]);
+    assert!(!answer.good && answer.text.starts_with("Not known"), "{answer:?}");
 }
 
 fn contestant(name: &str, runs: u64) -> Outcome {
@@ -331,7 +366,10 @@ fn runs_that_nobody_looked_at_did_not_happen() {
     );
     for runs in [0, 5] {
         let answer = ask(HAPPEN, vec![contestant("flatout", 6), contestant("dd", runs)]);
-        assert!(!answer.good && answer.text.starts_with("Not shown for versus/copy"), "{answer:?}");
+        assert!(
+            !answer.good && answer.text.starts_with("Not known for 1 of 2 rows: versus/copy"),
+            "{answer:?}"
+        );
     }
     let mut speed = contestant("dd", 6);
     speed.id = "versus/copy-speed".to_owned();

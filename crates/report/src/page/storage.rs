@@ -83,7 +83,10 @@ fn chain(place: &Map<String, Value>) -> Chain {
         let is_disk = words(place, "nature").is_none_or(|nature| nature == "disk");
         (is_disk && !found).then(|| "the device below is unknown".to_owned())
     };
-    let mut remarks: Vec<String> = nature.or_else(no_device).into_iter().collect();
+    let in_memory =
+        words(place, "bottom") == Some("memory") && words(place, "nature") != Some("memory");
+    let bottom = in_memory.then(|| "at the bottom is memory: no disk takes part".to_owned());
+    let mut remarks: Vec<String> = nature.or_else(no_device).into_iter().chain(bottom).collect();
     remarks.extend(objects(place, "limits").filter_map(limit_text));
     Chain { line, remarks }
 }
@@ -113,10 +116,15 @@ fn layer_text(layer: &Map<String, Value>) -> String {
     let name = words(layer, "name").unwrap_or("unnamed");
     match kind(layer) {
         "mount" => mount_text(layer),
-        "overlay" => match words(layer, "upper") {
-            Some(upper) => format!("overlay, upper layer {upper}"),
-            None => "overlay without an upper layer".to_owned(),
-        },
+        "overlay" => {
+            let by_size = layer.get("by_size").and_then(Value::as_bool) == Some(true);
+            let seen = if by_size { ", found below by the size alone" } else { "" };
+            match (words(layer, "lower"), words(layer, "upper")) {
+                (Some(lower), _) => format!("overlay, lower layer {lower}"),
+                (None, Some(upper)) => format!("overlay, upper layer {upper}{seen}"),
+                (None, None) => format!("overlay without an upper layer{seen}"),
+            }
+        }
         "loop" => {
             let backing = words(layer, "backing").unwrap_or("unknown");
             let caching = match layer.get("direct_io").and_then(Value::as_bool) {
@@ -322,6 +330,19 @@ mod tests {
         assert_eq!(chain.remarks, ["the device below is unknown"]);
         assert!(chains(&json!({"storage": "none"})).is_empty());
         assert!(chains(&Value::Null).is_empty());
+    }
+
+    #[test]
+    fn an_overlay_says_where_it_leads_and_memory_at_the_bottom_is_said() {
+        let layers = |layer: Value| json!({"place": "x", "nature": "overlay", "layers": [layer]});
+        let line = |layer| only(layers(layer)).line;
+        let upper = json!({"kind": "overlay", "upper": "/u", "lower": null, "by_size": true});
+        assert!(line(upper).contains("upper layer /u, found below by the size alone"));
+        let lower = json!({"kind": "overlay", "upper": "/u", "lower": "/l", "by_size": false});
+        assert!(line(lower).contains("overlay, lower layer /l"));
+        let chain = only(json!({"place": "x", "nature": "disk", "bottom": "memory", "layers": [
+            {"kind": "loop", "name": "loop0", "backing": "/tmp/image", "direct_io": true}]}));
+        assert!(chain.remarks.contains(&"at the bottom is memory: no disk takes part".to_owned()));
     }
 
     #[test]

@@ -52,6 +52,11 @@ impl MountTable {
             .or_else(|| self.above(path, |_| true))
     }
 
+    /// Every mount.
+    pub fn all(&self) -> impl Iterator<Item = &Mount> {
+        self.mounts.iter()
+    }
+
     /// The mounts at places below a path, not at the path itself.
     pub fn below(&self, path: &Path) -> impl Iterator<Item = &Mount> {
         let is_below =
@@ -72,10 +77,35 @@ impl MountTable {
 impl Mount {
     /// The decoded value of a `name=value` option of the filesystem.
     pub fn filesystem_option(&self, name: &str) -> Option<OsString> {
-        self.filesystem_options.split(|&byte| byte == b',').find_map(|option| {
+        self.values(name).next()
+    }
+
+    /// The decoded values of an option that may stand several times.
+    fn values(&self, name: &str) -> impl Iterator<Item = OsString> {
+        self.filesystem_options.split(|&byte| byte == b',').filter_map(move |option| {
             let value = option.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?;
             Some(decode(value))
         })
+    }
+
+    /// The lower directories of an overlay, topmost first: one option with colons between them, or
+    /// since Linux 6.8 one option each. A colon in a name has a backslash before it.
+    pub fn lower_directories(&self) -> Vec<PathBuf> {
+        let mut directories: Vec<PathBuf> = self.values("lowerdir+").map(PathBuf::from).collect();
+        for listed in self.values("lowerdir") {
+            let mut directory = Vec::new();
+            let mut bytes = listed.into_vec().into_iter();
+            while let Some(byte) = bytes.next() {
+                match byte {
+                    b'\\' => directory.extend(bytes.next()),
+                    b':' => directories.push(path_of(std::mem::take(&mut directory))),
+                    _ => directory.push(byte),
+                }
+            }
+            directories.push(path_of(directory));
+        }
+        directories.retain(|directory| !directory.as_os_str().is_empty());
+        directories
     }
 
     /// The sources that are paths. A bcachefs on several devices lists them with colons.
@@ -175,6 +205,17 @@ not a line
         let table = MountTable::parse(TABLE);
         assert_eq!(table.mounts[3].filesystem_option("upperdir"), Some("/up,per".into()));
         assert_eq!(table.mounts[3].filesystem_option("upper"), None);
+    }
+
+    #[test]
+    fn lower_directories_are_listed_or_stand_alone() {
+        let lower = |options: &str| {
+            let line = format!("1 0 0:9 / /a rw - overlay overlay ro,{options}\n");
+            MountTable::parse(line.as_bytes()).mounts[0].lower_directories()
+        };
+        assert_eq!(lower("lowerdir=/a:/b\\134:c::/d"), ["/a", "/b:c", "/d"].map(PathBuf::from));
+        assert_eq!(lower("lowerdir+=/a:b,lowerdir+=/c"), ["/a:b", "/c"].map(PathBuf::from));
+        assert_eq!(lower("upperdir=/u"), Vec::<PathBuf>::new());
     }
 
     #[test]

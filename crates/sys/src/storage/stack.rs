@@ -19,32 +19,44 @@ const MAX_LAYERS: usize = 256;
 /// Filesystems inside filesystems, overlays and loop devices both.
 const MAX_NESTED: usize = 8;
 
-/// Finds where a path lies: the backing file of a loop device, the upper directory of an overlay.
-pub type Locate = fn(&Path, &MountTable, &Path) -> Option<Origin>;
+/// What is asked about a path besides what stands in files below the root.
+#[derive(Clone, Copy)]
+pub struct Look {
+    /// Where it lies: the backing file of a loop device, the upper directory of an overlay.
+    pub locate: fn(&Path, &MountTable, &Path) -> Option<Origin>,
+    /// The size of its filesystem.
+    pub size_bytes: fn(&Path, &Path) -> Option<u64>,
+}
+
+/// Drivers whose disks are memory, by the word for how they are reached.
+const IN_MEMORY: [&str; 3] = ["ram", "zram", "null"];
 
 /// A walk under way, and what it has found.
 pub struct Walk<'a> {
     root: &'a Path,
     mounts: &'a MountTable,
-    locate: Locate,
+    look: Look,
     nested: usize,
     seen: Vec<DeviceNumber>,
     pub layers: Vec<Layer>,
     pub top: Vec<DeviceNumber>,
     pub bottom: Vec<DeviceNumber>,
+    /// What kind of place each branch ends in; `None` where that cannot be seen.
+    pub grounds: Vec<Option<Nature>>,
 }
 
 impl<'a> Walk<'a> {
-    pub fn new(root: &'a Path, mounts: &'a MountTable, locate: Locate) -> Self {
+    pub fn new(root: &'a Path, mounts: &'a MountTable, look: Look) -> Self {
         Self {
             root,
             mounts,
-            locate,
+            look,
             nested: 0,
             seen: Vec::new(),
             layers: Vec::new(),
             top: Vec::new(),
             bottom: Vec::new(),
+            grounds: Vec::new(),
         }
     }
 
@@ -53,16 +65,16 @@ impl<'a> Walk<'a> {
         let mounts = self.mounts;
         let mount = mounts.of(origin, path);
         match mount {
-            Some(mount) => self.mount(mount),
+            Some(mount) => self.mount(mount, path),
             // A mount of another namespace: its device number may still lead on.
-            None => self.rest_on(&[origin.filesystem_device]),
+            None => self.rest_on(&[origin.filesystem_device], None),
         };
         mount.map(|mount| mount.filesystem.clone())
     }
 
-    /// Adds a mount and what lies below it. Like all that follow, it answers whether a block
-    /// device lies below.
-    fn mount(&mut self, mount: &Mount) -> bool {
+    /// Adds a mount and what lies below it, of which `path` is a place. Like all that follow, it
+    /// answers whether a block device lies below.
+    fn mount(&mut self, mount: &Mount, path: &Path) -> bool {
         self.layers.push(Layer::Mount {
             filesystem: mount.filesystem.clone(),
             source: mount.source.clone(),
@@ -71,52 +83,106 @@ impl<'a> Walk<'a> {
             filesystem_options: mount::decode(&mount.filesystem_options),
         });
         match Nature::named(&mount.filesystem) {
-            Nature::Overlay => self.overlay(mount),
-            Nature::Disk | Nature::Userspace => {
-                let devices = self.devices_of(mount);
-                self.rest_on(&devices)
-            }
-            Nature::Memory | Nature::Network => false,
+            Nature::Overlay => self.overlay(mount, path),
+            Nature::Disk => self.rest_on(&self.devices_of(mount), None),
+            Nature::Userspace => self.rest_on(&self.devices_of(mount), Some(Nature::Userspace)),
+            nature => self.ends_in(Some(nature)),
         }
     }
 
-    fn overlay(&mut self, mount: &Mount) -> bool {
-        let shown = mount.filesystem_option("upperdir").map(PathBuf::from);
-        // The option is shown as it was given, where a backslash may stand before a comma.
-        let upper = shown.map(|shown| {
-            let plain = without_escapes(&shown);
-            let is_escaped = plain != shown && !self.is_there(&shown) && self.is_there(&plain);
-            if is_escaped { plain } else { shown }
-        });
-        self.layers.push(Layer::Overlay { upper: upper.clone() });
-        upper.is_some_and(|upper| self.nested(&upper))
+    /// Notes what a branch ends in where it is no block device.
+    fn ends_in(&mut self, ground: Option<Nature>) -> bool {
+        self.grounds.push(ground);
+        false
+    }
+
+    /// Goes on in the directory of an overlay that has the file, the upper one for new files. A
+    /// container does not see these: there the filesystem below is known by its size.
+    fn overlay(&mut self, mount: &Mount, path: &Path) -> bool {
+        let upper = mount.filesystem_option("upperdir").map(|shown| self.as_it_is(shown.into()));
+        // Of that name there may be another directory here.
+        let size_bytes = |path: &Path| (self.look.size_bytes)(self.root, path);
+        let is_it = |path: &Path| size_bytes(path) == size_bytes(&mount.mount_point);
+        let visible = upper.clone().filter(|upper| self.is_there(upper) && is_it(upper));
+        let inside = path.strip_prefix(&mount.mount_point).unwrap_or(Path::new(""));
+        let inside = mount.root.strip_prefix("/").unwrap_or(Path::new("")).join(inside);
+        let has = |layer: &Path| self.is_there(&layer.join(&inside));
+        let lower = match visible.as_deref().is_some_and(has) {
+            true => None,
+            false => mount.lower_directories().into_iter().find(|lower| {
+                has(lower) && (upper.is_none() || self.below_root(&lower.join(&inside)).is_file())
+            }),
+        };
+        let below = lower.clone().or(visible);
+        let twin = if below.is_none() { self.twin(mount) } else { None };
+        self.layers.push(Layer::Overlay { upper, lower, by_size: twin.is_some() });
+        match (below, twin) {
+            (Some(below), _) => self.nested(&below),
+            (None, Some(twin)) => self.nested(&twin.mount_point),
+            (None, None) => self.ends_in(None),
+        }
+    }
+
+    /// The options are shown as they were given, where a backslash may stand before a comma.
+    fn as_it_is(&self, shown: PathBuf) -> PathBuf {
+        let plain = without_escapes(&shown);
+        let is_escaped = plain != shown && !self.is_there(&shown) && self.is_there(&plain);
+        if is_escaped { plain } else { shown }
+    }
+
+    /// The mount of the filesystem below an overlay whose directories cannot be seen: statfs(2) of
+    /// an overlay tells the size of the filesystem with the upper directory, and containers are
+    /// shown single files of it (`/etc/hosts`). None where several devices have that size.
+    fn twin(&self, overlay: &Mount) -> Option<&'a Mount> {
+        let mounts = self.mounts;
+        let size_bytes = |mount: &Mount| (self.look.size_bytes)(self.root, &mount.mount_point);
+        let wanted = size_bytes(overlay).filter(|&bytes| bytes > 0)?;
+        let is_twin = |mount: &&Mount| {
+            let origin = (self.look.locate)(self.root, mounts, &mount.mount_point);
+            let is_seen =
+                origin.is_some_and(|origin| origin.mount_id.is_none_or(|id| id == mount.id));
+            Nature::named(&mount.filesystem) == Nature::Disk
+                && is_seen
+                && size_bytes(mount) == Some(wanted)
+                && !self.devices_of(mount).is_empty()
+        };
+        let twins: Vec<&Mount> = mounts.all().filter(is_twin).collect();
+        let first = *twins.first()?;
+        twins.iter().all(|twin| twin.device == first.device).then_some(first)
+    }
+
+    fn below_root(&self, path: &Path) -> PathBuf {
+        self.root.join(path.strip_prefix("/").unwrap_or(path))
     }
 
     fn is_there(&self, path: &Path) -> bool {
-        (self.locate)(self.root, self.mounts, path).is_some()
+        (self.look.locate)(self.root, self.mounts, path).is_some()
     }
 
     /// Goes on below a path of this namespace. Relative paths name nothing that can be found.
     fn nested(&mut self, path: &Path) -> bool {
         if self.nested == MAX_NESTED || !path.is_absolute() {
-            return false;
+            return self.ends_in(None);
         }
-        let Some(origin) = (self.locate)(self.root, self.mounts, path) else { return false };
+        let Some(origin) = (self.look.locate)(self.root, self.mounts, path) else {
+            return self.ends_in(None);
+        };
         self.nested += 1;
         let mounts = self.mounts;
         match mounts.of(&origin, path) {
-            Some(mount) => self.mount(mount),
-            None => self.rest_on(&[origin.filesystem_device]),
+            Some(mount) => self.mount(mount, path),
+            None => self.rest_on(&[origin.filesystem_device], None),
         }
     }
 
-    fn rest_on(&mut self, devices: &[DeviceNumber]) -> bool {
+    /// Goes on in these devices; where none is known, the branch ends in `ground`.
+    fn rest_on(&mut self, devices: &[DeviceNumber], ground: Option<Nature>) -> bool {
         let known: Vec<_> =
             devices.iter().copied().filter(|device| self.is_known(*device)).collect();
         if self.top.is_empty() {
             self.top.clone_from(&known);
         }
-        self.all(&known)
+        self.all(&known) || self.ends_in(ground)
     }
 
     fn all(&mut self, devices: &[DeviceNumber]) -> bool {
@@ -143,8 +209,7 @@ impl<'a> Walk<'a> {
 
     /// The number of a device node: from the node, else from `/sys`, where a container has none.
     fn node(&self, path: &Path) -> Option<DeviceNumber> {
-        let inside = self.root.join(path.strip_prefix("/").unwrap_or(path));
-        if let Ok(facts) = fs::metadata(&inside)
+        if let Ok(facts) = fs::metadata(self.below_root(path))
             && facts.file_type().is_block_device()
         {
             let number = facts.rdev();
@@ -196,14 +261,14 @@ impl<'a> Walk<'a> {
             return true;
         }
         if self.layers.len() >= MAX_LAYERS {
-            return false;
+            return self.ends_in(None);
         }
         self.seen.push(device);
         let goes_on = match self.folder(device) {
             Some(folder) => self.known_device(&folder, device),
             None => {
                 self.layers.push(Layer::Disk(Disk::unknown(device)));
-                false
+                self.ends_in(None)
             }
         };
         if !goes_on {
@@ -235,7 +300,10 @@ impl<'a> Walk<'a> {
         } else if !below.is_empty() {
             Layer::Stacked { name, device }
         } else {
-            Layer::Disk(Disk::read(folder, name, device))
+            let disk = Disk::read(folder, name, device);
+            let in_memory = disk.transport.as_deref().is_some_and(|word| IN_MEMORY.contains(&word));
+            self.grounds.push(Some(if in_memory { Nature::Memory } else { Nature::Disk }));
+            Layer::Disk(disk)
         });
         let below: Vec<_> = below.iter().filter_map(|folder| number(folder)).collect();
         self.all(&below)

@@ -20,11 +20,22 @@ fn locate_by_table(_: &Path, mounts: &MountTable, path: &Path) -> Option<Origin>
     Some(Origin { mount_id: Some(mount.id), filesystem_device: mount.device, node: None })
 }
 
+/// In place of statfs: what the table of these tests says of containers.
+fn size_by_table(_: &Path, path: &Path) -> Option<u64> {
+    match path.to_str()? {
+        "/container" | "/container/etc/hosts" => Some(4096),
+        "/alike" | "/container/secret" | "/cached" => Some(8192),
+        _ => None,
+    }
+}
+
+const TABLE: stack::Look = stack::Look { locate: locate_by_table, size_bytes: size_by_table };
+
 fn chain_of(tree: &Tree, path: &str) -> Chain {
     let mounts = MountTable::read(tree.root());
     let path = Path::new(path);
     let origin = locate_by_table(tree.root(), &mounts, path).unwrap();
-    build(tree.root(), &mounts, locate_by_table, origin, path, "fallback")
+    build(tree.root(), &mounts, TABLE, origin, path, "fallback")
 }
 
 /// Each layer in a few words.
@@ -37,7 +48,8 @@ fn word(layer: &Layer) -> String {
         Layer::Mount { filesystem, source, .. } => {
             format!("{filesystem} of {}", source.to_string_lossy())
         }
-        Layer::Overlay { upper } => format!("overlay {upper:?}"),
+        Layer::Overlay { upper, lower: None, .. } => format!("overlay {upper:?}"),
+        Layer::Overlay { lower, .. } => format!("overlay above {lower:?}"),
         Layer::Loop { name, backing, direct_io, .. } => {
             format!("{name} in {} direct {direct_io:?}", backing.display())
         }
@@ -125,6 +137,7 @@ fn through_lvm_and_luks_to_an_nvme_disk() {
     assert_eq!((chain.nature, chain.filesystem.as_str()), (Nature::Disk, "ext4"));
     assert_eq!(chain.top_device(), Some(number(254, 2)));
     assert_eq!(chain.disks(), [number(259, 0)]);
+    assert_eq!(chain.ground(), Some(Nature::Disk));
     assert_eq!(chain.devices(), [number(254, 2), number(254, 0), number(259, 2), number(259, 0)]);
     let Some(Layer::Disk(disk)) = chain.layers.last() else { panic!("{chain:?}") };
     let expected = Disk {
@@ -165,6 +178,7 @@ fn a_loop_device_in_memory_is_the_bottom_itself() {
     let chain = chain_of(&laptop(), "/in-memory/file");
     assert_eq!(words(&chain)[2..], ["tmpfs of tmpfs"]);
     assert_eq!(chain.disks(), [number(7, 1)]);
+    assert_eq!(chain.ground(), Some(Nature::Memory), "whatever the loop device counts");
 }
 
 #[test]
@@ -173,6 +187,7 @@ fn no_disk_below_memory_and_network() {
     for (path, nature) in [("/tmp/x", Nature::Memory), ("/srv/x", Nature::Network)] {
         let chain = chain_of(&tree, path);
         assert_eq!((chain.nature, chain.layers.len()), (nature, 1));
+        assert_eq!(chain.ground(), Some(nature));
         assert_eq!((chain.disks(), chain.top_device()), (vec![], None));
     }
 }
@@ -183,7 +198,7 @@ fn a_block_device_begins_at_itself() {
     let node = Some(number(259, 1));
     let origin = Origin { mount_id: Some(20), filesystem_device: number(0, 6), node };
     let mounts = MountTable::read(tree.root());
-    let chain = build(tree.root(), &mounts, locate_by_table, origin, Path::new("/"), "tmpfs");
+    let chain = build(tree.root(), &mounts, TABLE, origin, Path::new("/"), "tmpfs");
     assert_eq!(words(&chain), ["partition nvme0n1p1", "disk nvme0n1"]);
     assert_eq!((chain.nature, chain.filesystem.as_str()), (Nature::Disk, "none"));
     assert_eq!(chain.top_device(), Some(number(259, 1)));
@@ -194,12 +209,12 @@ fn an_unknown_mount_goes_by_its_device_number() {
     let tree = laptop();
     let mounts = MountTable::read(tree.root());
     let origin = Origin { mount_id: Some(999), filesystem_device: number(259, 1), node: None };
-    let chain = build(tree.root(), &mounts, locate_by_table, origin, Path::new("/"), "vfat");
+    let chain = build(tree.root(), &mounts, TABLE, origin, Path::new("/"), "vfat");
     assert_eq!(words(&chain), ["partition nvme0n1p1", "disk nvme0n1"]);
     assert_eq!(chain.filesystem, "vfat");
     let origin = Origin { filesystem_device: number(0, 9), ..origin };
-    let chain = build(tree.root(), &mounts, locate_by_table, origin, Path::new("/"), "btrfs");
-    assert_eq!(chain.layers, []);
+    let chain = build(tree.root(), &mounts, TABLE, origin, Path::new("/"), "btrfs");
+    assert_eq!((chain.layers.len(), chain.ground()), (0, None));
 }
 
 /// A server: two disks, an array over a partition of each, btrfs over two whole partitions, a
@@ -214,7 +229,11 @@ fn server() -> Tree {
              23 20 0:42 / /container rw - overlay overlay rw,lowerdir=/l,upperdir=/hidden/diff,workdir=/w\n\
              24 20 0:43 / /read-only ro - overlay overlay ro,lowerdir=/l:/m\n\
              25 20 252:0 / /cached rw - xfs /dev/bcache0 rw\n\
-             26 20 0:44 / /loop rw - overlay overlay rw,lowerdir=/l,upperdir=/loop/up,workdir=/w\n",
+             26 20 0:44 / /loop rw - overlay overlay rw,lowerdir=/l,upperdir=/loop/up,workdir=/w\n\
+             27 20 8:3 / /container/etc/hosts rw - ext4 /dev/sda3 rw\n\
+             28 20 0:45 / /alike rw - overlay overlay rw,lowerdir=/l,upperdir=/hidden/x,workdir=/w\n\
+             29 20 8:19 / /container/secret rw - ext4 /dev/sdb3 rw\n\
+             30 20 0:46 / /nowhere rw - overlay overlay rw,lowerdir=/l,upperdir=/hidden/y,workdir=/w\n",
         ),
         ("sys/devices/virtual/block/md0/md/level", "raid1\n"),
     ]);
@@ -276,10 +295,20 @@ fn an_overlay_leads_to_its_upper_directory_where_that_can_be_seen() {
     assert_eq!(words(&chain)[1], "overlay Some(\"/data/up,per\")");
     assert_eq!(words(&chain)[2], "btrfs of /dev/sdb2");
     assert_eq!(chain.top_device(), Some(number(8, 18)));
-    let hidden = chain_of(&tree, "/container/file");
-    assert_eq!(words(&hidden)[1..], ["overlay Some(\"/hidden/diff\")"]);
-    assert_eq!(hidden.disks(), []);
-    assert_eq!(words(&chain_of(&tree, "/read-only/file"))[1..], ["overlay None"]);
+    assert_eq!(words(&chain_of(&tree, "/nowhere/file"))[1..], ["overlay Some(\"/hidden/y\")"]);
+    assert_eq!(words(&chain_of(&tree, "/read-only/file"))[1], "overlay above Some(\"/l\")");
+}
+
+#[test]
+fn an_overlay_in_a_container_is_found_by_the_size_of_its_filesystem() {
+    let tree = server();
+    let found = chain_of(&tree, "/container/file");
+    assert_eq!(words(&found)[2..], ["ext4 of /dev/sda3", "partition sda3", "disk sda"]);
+    assert!(matches!(&found.layers[1], Layer::Overlay { by_size: true, .. }), "{found:?}");
+    assert_eq!((found.disks(), found.ground()), (vec![number(8, 0)], Some(Nature::Disk)));
+    let ambiguous = chain_of(&tree, "/alike/file");
+    assert_eq!((ambiguous.disks(), ambiguous.ground()), (vec![], None), "two of that size");
+    assert_eq!(chain_of(&tree, "/nowhere/file").ground(), None);
 }
 
 #[test]
@@ -307,11 +336,26 @@ fn devices_that_rest_on_each_other_end() {
 }
 
 #[test]
+fn disks_of_memory_are_memory() {
+    for (name, number, nature) in [
+        ("zram0", "253:0", Nature::Memory),
+        ("ram0", "1:0", Nature::Memory),
+        ("nullb0", "252:0", Nature::Memory),
+        ("vda", "254:0", Nature::Disk),
+    ] {
+        let table = format!("20 1 {number} / / rw - ext4 /dev/x rw\n");
+        let tree = Tree::new(&[("proc/self/mountinfo", &table)]);
+        tree.device(&format!("virtual/block/{name}"), number);
+        assert_eq!(chain_of(&tree, "/file").ground(), Some(nature), "{name}");
+    }
+}
+
+#[test]
 fn a_disk_of_which_nothing_is_known_but_its_number() {
     let mounts = MountTable::default();
     let origin = Origin { mount_id: None, filesystem_device: number(0, 6), node: Some(SDA1) };
     let root = Path::new("/nonexistent");
-    let chain = build(root, &mounts, locate_by_table, origin, root, "tmpfs");
+    let chain = build(root, &mounts, TABLE, origin, root, "tmpfs");
     assert_eq!(chain.layers, [Layer::Disk(Disk::unknown(SDA1))]);
     assert_eq!(chain.disks(), [SDA1]);
 }

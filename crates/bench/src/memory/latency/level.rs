@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use flatout_measure::case::{Measured, blank};
+use flatout_measure::evidence::DERIVED_FROM;
 use flatout_measure::fact::Facts;
 use flatout_measure::record::{Outcome, Provenance, Status};
 use flatout_measure::row::{Parameters, Row, Unit};
@@ -107,6 +108,7 @@ fn level_row(
     facts.set_known(fact::MEASURED_BYTES, level.bytes.filter(|_| is_measured));
     facts.set_known(fact::DECLARED_BYTES, level.declared_bytes);
     facts.set(fact::PAGE_BYTES, page_bytes(pages));
+    facts.set(DERIVED_FROM, "memory/latency");
     facts.set(fact::SAMPLES_ARE, "the quietest parts of the walks through its working sets");
     facts.set(fact::LEVEL_PROVENANCE, bound::provenance(level.provenance));
     ceiling::apply(&mut outcome, bound::of_curve(level.name));

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::bin::Folder;
-use crate::filesystem::{Backing, Kind, LoopDevice, Mounted, needs_storage};
+use crate::bin::{Folder, warnings};
+use crate::filesystem::{Backing, Kind, LoopDevice, Mounted, needs_program, needs_storage};
 use crate::fixture::{random_bytes, random_file};
 use crate::skip::needs;
 use crate::throttle::{Limits, Throttle};
@@ -65,7 +65,11 @@ fn an_overlay_is_named() {
     let options = "--pattern random-read --block-size 4KiB";
     let document = document(&disk_in(&folder, place.to_str().unwrap(), options).run());
     all_warned(&document, "disk/random-read", "overlay_filesystem");
+    // What lies at the bottom counts, not the name of the layer above it.
+    all_warned(&document, "disk/random-read", "memory_filesystem");
+    assert_eq!(happened(&document, "disk/random-read"), ["no"]);
     let storage = storage(&document);
+    assert_eq!(storage["bottom"], "memory", "{storage:#}");
     assert_eq!(storage["nature"], "overlay", "{storage:#}");
     let layers = upper.path().join("upper");
     assert_eq!(layer(storage, "overlay")["upper"], layers.to_str().unwrap(), "{storage:#}");
@@ -110,6 +114,111 @@ fn a_limit_of_a_control_group_is_named() {
     assert_eq!(limit["read_bytes_per_s"], 16 << 20, "{limit:#}");
     assert_eq!(limit["write_bytes_per_s"], 48 << 20, "{limit:#}");
     assert!(limit["read_operations_per_s"].is_null(), "{limit:#}");
+    // However far the row is from it, below or above: it was given.
+    for row in rows(&document, "disk/random-read") {
+        assert_eq!(row["ceiling"]["provenance"], "given", "{row:#}");
+        assert_eq!(row["ceiling"]["value"], 256.0, "{row:#}");
+        let exceeds = row["ceiling"]["ratio"].as_f64().unwrap() > 1.02;
+        assert_eq!(warnings(row).contains(&"limit_exceeded"), exceeds, "{row:#}");
+    }
+}
+
+/// What the rows of an id have as evidence, each answer once.
+fn happened(document: &Value, id: &str) -> Vec<String> {
+    let all = rows(document, id).into_iter();
+    let mut all: Vec<String> = all
+        .map(|row| row["audit"]["evidence"]["happened"].as_str().unwrap_or("none").to_owned())
+        .collect();
+    all.sort();
+    all.dedup();
+    all
+}
+
+#[test]
+fn an_overlay_on_storage_has_the_account_of_its_device_also_where_its_layers_are_hidden() {
+    let below = needs!(Mounted::on_image(Kind::Ext4, 64 << 20, Backing::Direct));
+    needs!(needs_program("unshare"));
+    let (hidden, lower) = (below.path().join("hidden"), tempfile::tempdir().unwrap());
+    std::fs::create_dir_all(hidden.join("here")).unwrap();
+    let overlay = needs!(Mounted::overlay(lower.path(), &hidden.join("here")));
+    let folder = Folder::new();
+    let place = overlay.path();
+    let options = "bench disk --pattern random-read,sequential-write --caching direct --bytes 4MiB";
+    let arguments: Vec<&str> = options.split(' ').chain(LITTLE.split(' ')).collect();
+    let arguments = [&arguments[..2], &[place.to_str().unwrap()], &arguments[2..]].concat();
+    // As in a container: a namespace in which the upper directory has no name.
+    let script = format!("mount -t tmpfs none {} && exec \"$@\"", hidden.display());
+    for (wrapper, by_size) in
+        [(vec!["env"], false), (vec!["unshare", "--mount", "sh", "-c", &script, "sh"], true)]
+    {
+        let document = document(&folder.under(&wrapper, &arguments).run());
+        let storage = storage(&document);
+        assert_eq!(layer(storage, "overlay")["by_size"], by_size, "{storage:#}");
+        assert_eq!(
+            layer(storage, "loop")["name"],
+            below.node().file_name().unwrap().to_str().unwrap()
+        );
+        for id in ["disk/random-read", "disk/sequential-write"] {
+            assert!(audit(rows(&document, id)[0], "disk_share_ratio") > 0.0, "{document:#}");
+            assert_eq!(happened(&document, id), ["yes"], "{document:#}");
+        }
+    }
+    overlay.finish();
+    below.finish();
+}
+
+#[test]
+fn a_loop_device_that_goes_around_the_cache_of_memory_is_no_disk() {
+    let memory = needs!(Mounted::new(Kind::Tmpfs(64 << 20)));
+    let content = random_bytes(8 << 20, 1);
+    let device = needs!(LoopDevice::inside(&memory.path(), &content, Backing::Direct));
+    let folder = Folder::new();
+    let options = "--pattern random-read --caching direct";
+    let document = document(&disk(&folder, device.path().to_str().unwrap(), options).run());
+    all_warned(&document, "disk/random-read", "memory_filesystem");
+    assert_eq!(storage(&document)["bottom"], "memory");
+    assert_eq!(happened(&document, "disk/random-read"), ["no"], "{document:#}");
+    let answers = document["end"]["verdict"].as_array().unwrap();
+    let happened = answers.iter().find(|one| one["question"] == "did it even happen?").unwrap();
+    assert!(happened["text"].as_str().unwrap().contains("memory"), "{happened:#}");
+    device.finish();
+    memory.finish();
+}
+
+#[test]
+fn direct_writes_that_btrfs_buffers_are_told_from_those_that_it_does_not() {
+    let mounted = needs!(Mounted::on_image(Kind::Btrfs, 256 << 20, Backing::Direct));
+    needs!(buffers_direct_writes());
+    let folder = Folder::inside(&mounted.path());
+    for (name, chattr, expected) in [("sums", "-C", "no"), ("bare", "+C", "yes")] {
+        let path = folder.join(name);
+        std::fs::File::create(&path).unwrap();
+        let words = vec![chattr.into(), path.clone().into()];
+        needs!(match folder.program("chattr".as_ref(), words).run().code {
+            Some(0) => Ok(()),
+            code => Err(format!("chattr ended with {code:?}")),
+        });
+        std::fs::write(&path, random_bytes(8 << 20, 1)).unwrap();
+        let options = "--pattern random-write --overwrite --caching direct --runtime 100ms";
+        let document = document(&disk(&folder, path.to_str().unwrap(), options).run());
+        assert_eq!(happened(&document, "disk/random-write"), [expected], "{name}: {document:#}");
+        for row in rows(&document, "disk/random-write") {
+            let is_said = warnings(row).contains(&"direct_cached");
+            assert_eq!(is_said, expected == "no", "{row:#}");
+        }
+    }
+    drop(folder);
+    mounted.finish();
+}
+
+/// A reason to skip on kernels whose btrfs may not buffer direct writes yet.
+fn buffers_direct_writes() -> Result<(), String> {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    let mut numbers = release.split('.').map_while(|number| number.parse::<u32>().ok());
+    let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    let why =
+        || format!("btrfs buffers direct writes in Linux 6.18, and this is {}", release.trim());
+    if version >= (6, 18) { Ok(()) } else { Err(why()) }
 }
 
 #[test]
@@ -124,6 +233,7 @@ fn the_account_of_the_device_agrees_with_what_was_asked() {
     {
         for row in rows(&document, id) {
             if row["parameters"]["caching"] == "direct" {
+                assert_eq!(row["audit"]["evidence"]["happened"], "yes", "{row:#}");
                 let (moved, asked) = (audit(row, key), audit(row, "bytes"));
                 // A filesystem adds its journal, which costs a short trial most, and never takes
                 // half away.

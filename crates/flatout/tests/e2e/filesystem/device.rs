@@ -43,7 +43,9 @@ pub fn moved_bytes(node: &Path) -> (u64, u64) {
 
 /// A block device backed by a file, until `finish`.
 pub struct LoopDevice {
-    home: TempDir,
+    image: PathBuf,
+    /// Where the image lies, unless somebody else removes it.
+    home: Option<TempDir>,
     node: PathBuf,
     is_attached: bool,
 }
@@ -53,10 +55,21 @@ impl LoopDevice {
     pub fn new(content: &[u8]) -> Result<Self, String> {
         needs_root("attaches a loop device")?;
         let home = tempfile::Builder::new().prefix("flatout-loop-").tempdir().unwrap();
-        let image = home.path().join("image");
+        let mut device = Self::of_image(home.path().join("image"), content, Backing::Cached)?;
+        device.home = Some(home);
+        Ok(device)
+    }
+
+    /// The same with the image in a folder.
+    pub fn inside(folder: &Path, content: &[u8], backing: Backing) -> Result<Self, String> {
+        needs_root("attaches a loop device")?;
+        Self::of_image(folder.join("image"), content, backing)
+    }
+
+    fn of_image(image: PathBuf, content: &[u8], backing: Backing) -> Result<Self, String> {
         std::fs::write(&image, content).unwrap();
-        let node = attach(&image, Backing::Cached)?;
-        Ok(Self { home, node, is_attached: true })
+        let node = attach(&image, backing)?;
+        Ok(Self { image, home: None, node, is_attached: true })
     }
 
     pub fn path(&self) -> &Path {
@@ -68,7 +81,9 @@ impl LoopDevice {
         let done = detach(&self.node);
         self.is_attached = done.is_err();
         done.unwrap();
-        std::fs::read(self.home.path().join("image")).unwrap()
+        let content = std::fs::read(&self.image).unwrap();
+        drop(self.home.take());
+        content
     }
 }
 

@@ -76,7 +76,7 @@ fn a_subvolume_with_a_device_number_of_its_own_is_found() {
     let known = origin(file.as_fd(), Path::new(""), AtFlags::EMPTY_PATH).unwrap();
     let told = Origin { mount_id: None, ..known };
     let mounts = MountTable::read(Path::new(ROOT));
-    let found = build(Path::new(ROOT), &mounts, origin_of_path, told, &inner, "btrfs");
+    let found = build(Path::new(ROOT), &mounts, LOOK, told, &inner, "btrfs");
     assert_eq!(found.layers, chain_at(mounted.path()).layers);
 }
 
@@ -101,7 +101,7 @@ fn an_overlay_leads_to_its_upper_directory() {
     let found = chain_at(mounted.path());
     assert_eq!((found.nature, found.filesystem.as_str()), (Nature::Overlay, "overlay"));
     let upper = below.path().join("upper,with comma");
-    assert_eq!(found.layers[1], Layer::Overlay { upper: Some(upper) });
+    assert_eq!(found.layers[1], Layer::Overlay { upper: Some(upper), lower: None, by_size: false });
     assert_eq!(found.layers[2..], chain_at(below.path()).layers);
 }
 
@@ -118,6 +118,24 @@ fn an_image_in_memory_ends_at_its_loop_device() {
     run("losetup", &["--detach", &node]);
     assert!(matches!(&found.layers[1], Layer::Mount { filesystem, .. } if filesystem == "tmpfs"));
     assert_eq!(found.disks(), [found.top_device().unwrap()]);
+    assert_eq!(found.ground(), Some(Nature::Memory));
+}
+
+#[test]
+fn a_file_that_only_the_lower_directory_of_an_overlay_has_lies_there() {
+    let Some(below) = Mounted::new("ext4") else { return };
+    let Some(mounted) = Mounted::overlay(below.path()) else { return };
+    fs::write(below.path().join("lower/file"), "old").unwrap();
+    let path = mounted.path().join("file");
+    let found = || chain(Path::new(ROOT), File::open(&path).unwrap().as_fd(), &path).unwrap();
+    let lower_of = |chain: &Chain| match &chain.layers[1] {
+        Layer::Overlay { lower, .. } => lower.clone(),
+        other => panic!("{other:?}"),
+    };
+    let lower = lower_of(&found());
+    assert!(lower.is_some_and(|lower| lower.ends_with("lower")));
+    File::options().append(true).open(&path).unwrap();
+    assert_eq!(lower_of(&found()), None, "it was copied up");
 }
 
 #[test]

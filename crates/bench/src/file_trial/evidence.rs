@@ -1,0 +1,169 @@
+//! What shows that a read or a write of a file did what its row says: bytes that a device moved at
+//! the bottom of the chain, pages that direct requests left alone, and files that stayed in the cache.
+
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+
+use flatout_measure::evidence::{Evidence, Happened};
+use flatout_measure::fact::Facts;
+use flatout_sys::filesystem::Nature;
+use flatout_sys::storage;
+
+use super::accounting::DIRTIED_BYTES;
+use super::cache_watch::{CACHE_LOOKS, CACHE_LOOKS_FILLED};
+
+/// The readings that decide, as they are called in the record.
+pub(crate) const MOVED_RATIO: &str = "moved_ratio";
+const MISSED_RATIO: &str = "missed_ratio";
+pub(crate) const FILLED_RATIO: &str = "cache_looks_filled_ratio";
+const BOTTOM: &str = "bottom_device_bytes";
+
+/// Share of the bytes asked for that a device must have moved.
+const MOVED_SHARE: f64 = 0.9;
+/// Share of the bytes of a hot read that may have been fetched from storage.
+pub(crate) const MISSED_SHARE: f64 = 0.01;
+/// Share of the looks that may find pages of a file of direct requests in the cache: somebody else
+/// may read it, too.
+const FILLED_SHARE: f64 = 0.1;
+/// Share of the bytes written below which what the machine dirtied shows that they were not.
+const DIRTIED_SHARE: f64 = 0.5;
+
+fn ratio(part: f64, whole: f64) -> Option<f64> {
+    (whole > 0.0).then(|| part / whole)
+}
+
+/// Evidence of bytes that a device had to move. `accounts` are those that there are of the same
+/// bytes: of the disks, which hold what others asked for, and of the process, which holds what a
+/// cache below served; the least is what is shown.
+pub(crate) fn moved(
+    asked_bytes: f64,
+    accounts: &[Option<f64>],
+    ground: Option<Nature>,
+) -> Evidence {
+    let least = accounts.iter().copied().collect::<Option<Vec<f64>>>();
+    let least = least.and_then(|known| known.into_iter().reduce(f64::min));
+    match (ground, least.and_then(|least| ratio(least, asked_bytes))) {
+        (Some(Nature::Memory), _) => {
+            let text = "the chain ends in memory: no device took part";
+            Evidence::read(Happened::No, BOTTOM, 0.0, text)
+        }
+        (Some(Nature::Network | Nature::Userspace), _) => {
+            let text = "another machine or program holds the bytes, and its devices are not seen";
+            Evidence::missing(MOVED_RATIO, text)
+        }
+        (None | Some(Nature::Overlay), _) => {
+            let text = "what lies at the bottom of the chain cannot be seen from here";
+            Evidence::missing(MOVED_RATIO, text)
+        }
+        (Some(Nature::Disk), None) => {
+            Evidence::missing(MOVED_RATIO, "there is no account of what the disks moved")
+        }
+        (Some(Nature::Disk), Some(share)) => {
+            let happened = if share >= MOVED_SHARE { Happened::Yes } else { Happened::No };
+            let text = format!("the disk moved {:.1} % of the bytes", share * 100.0);
+            Evidence::read(happened, MOVED_RATIO, share, text)
+        }
+    }
+}
+
+/// Evidence against direct requests: that they went through the page cache, or of direct writes
+/// that nobody can tell. None where nothing speaks against them.
+pub(crate) fn buffered(facts: &Facts, written_bytes: f64) -> Option<Evidence> {
+    let looks = facts.number(CACHE_LOOKS).filter(|&looks| looks > 0.0);
+    let Some(looks) = looks else {
+        let dirtied = facts.number(DIRTIED_BYTES);
+        let is_shown = dirtied.is_some_and(|bytes| bytes < DIRTIED_SHARE * written_bytes);
+        let text = "whether these writes went around the page cache cannot be told: nobody could \
+                    look at it meanwhile, and the machine dirtied as much";
+        return (written_bytes > 0.0 && !is_shown).then(|| Evidence::missing(FILLED_RATIO, text));
+    };
+    let filled = facts.number(CACHE_LOOKS_FILLED).unwrap_or(0.0);
+    let share = ratio(filled, looks).filter(|&share| share > FILLED_SHARE)?;
+    let text = format!(
+        "direct requests went through the page cache: {filled:.0} of {looks:.0} looks while they ran \
+         found pages of the file there"
+    );
+    Some(Evidence::read(Happened::No, FILLED_RATIO, share, text))
+}
+
+/// The kind of place that the bytes of an open file lie in at the bottom; none where that cannot be
+/// seen.
+///
+/// Cost: the mount table and some 15 small files per device.
+pub(crate) fn ground(file: BorrowedFd<'_>, path: &Path) -> Option<Nature> {
+    storage::chain(Path::new("/"), file, path).ok()?.ground()
+}
+
+/// Evidence that a read was served from the page cache.
+pub(crate) fn hot(read_bytes: f64, fetched_bytes: Option<f64>) -> Evidence {
+    let Some(share) = fetched_bytes.and_then(|fetched| ratio(fetched, read_bytes)) else {
+        return Evidence::missing(MISSED_RATIO, "nobody counts what was fetched from storage");
+    };
+    let happened = if share <= MISSED_SHARE { Happened::Yes } else { Happened::No };
+    let text = format!("{:.1} % of the bytes were fetched from storage", share * 100.0);
+    Evidence::read(happened, MISSED_RATIO, share, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DISK: Option<Nature> = Some(Nature::Disk);
+    const MIB: f64 = 1_048_576.0;
+
+    #[test]
+    fn the_least_account_of_a_device_at_the_bottom_decides() {
+        let happened = |accounts: &[Option<f64>], ground| moved(100.0, accounts, ground).happened;
+        assert_eq!(happened(&[Some(100.0), Some(95.0)], DISK), Happened::Yes);
+        assert_eq!(happened(&[Some(300.0), Some(5.0)], DISK), Happened::No, "for somebody else");
+        assert_eq!(happened(&[Some(5.0), Some(100.0)], DISK), Happened::No, "a cached loop device");
+        assert_eq!(happened(&[None, Some(100.0)], DISK), Happened::Unknown);
+        assert_eq!(happened(&[], DISK), Happened::Unknown);
+        let evidence = moved(100.0, &[Some(40.0)], DISK);
+        assert_eq!((&*evidence.by, evidence.value), ("moved_ratio", Some(0.4)));
+    }
+
+    #[test]
+    fn memory_at_the_bottom_is_said_and_what_cannot_be_seen_is_unknown() {
+        let full = [Some(100.0), Some(100.0)];
+        let memory = moved(100.0, &full, Some(Nature::Memory));
+        assert_eq!((memory.happened, memory.value), (Happened::No, Some(0.0)));
+        assert!(memory.text.contains("memory"), "{memory:?}");
+        for ground in [None, Some(Nature::Network), Some(Nature::Userspace), Some(Nature::Overlay)]
+        {
+            assert_eq!(moved(100.0, &full, ground).happened, Happened::Unknown, "{ground:?}");
+        }
+    }
+
+    /// As read on Linux 6.18: btrfs with checksums, then the same file with `chattr +C`.
+    #[test]
+    fn direct_writes_that_btrfs_buffers_are_seen_while_they_run() {
+        let facts = |filled: u64| {
+            let facts = Facts::default().with(CACHE_LOOKS, 19_u64);
+            facts.with(CACHE_LOOKS_FILLED, filled).with(DIRTIED_BYTES, (96.0 * MIB) as u64)
+        };
+        let evidence = buffered(&facts(19), 96.0 * MIB).unwrap();
+        assert_eq!((evidence.happened, evidence.value), (Happened::No, Some(1.0)));
+        assert_eq!(buffered(&facts(0), 96.0 * MIB), None, "whatever others dirty");
+        assert_eq!(buffered(&facts(1), 96.0 * MIB), None, "somebody read a page");
+    }
+
+    #[test]
+    fn where_nobody_looked_what_the_machine_dirtied_decides() {
+        let facts = |bytes: f64| Facts::default().with(DIRTIED_BYTES, bytes as u64);
+        assert_eq!(buffered(&facts(MIB), 96.0 * MIB), None);
+        let unknown = buffered(&facts(96.0 * MIB), 96.0 * MIB).unwrap();
+        assert_eq!((unknown.happened, unknown.value), (Happened::Unknown, None));
+        assert_eq!(buffered(&Facts::default(), MIB).unwrap().happened, Happened::Unknown);
+        assert_eq!(buffered(&Facts::default(), 0.0), None, "reads dirty nothing");
+    }
+
+    #[test]
+    fn a_read_is_hot_where_storage_was_not_asked() {
+        assert_eq!(hot(100.0, Some(0.0)).happened, Happened::Yes);
+        assert_eq!(hot(100.0, Some(1.0)).happened, Happened::Yes);
+        let cold = hot(100.0, Some(60.0));
+        assert_eq!((cold.happened, cold.value), (Happened::No, Some(0.6)));
+        assert_eq!(hot(100.0, None).happened, Happened::Unknown);
+    }
+}
