@@ -270,16 +270,22 @@ impl Line {
 
     /// What its figures say by themselves, if the runs are divided so.
     fn own(&self, is_new: &[bool]) -> Own {
-        let side = |wanted: bool| {
-            let of_side =
-                self.logs.iter().zip(is_new).filter(move |(_, is_new)| **is_new == wanted);
-            of_side.filter_map(|(log, _)| *log)
-        };
-        let [old, new] = [false, true].map(|wanted| {
-            let (sum, count) = side(wanted).fold((0.0, 0.0), |(sum, n), log| (sum + log, n + 1.0));
+        // Around a figure of the row, so that no digits are lost in the squares.
+        let centre = self.logs.iter().find_map(|log| *log).unwrap_or_default();
+        let mut sides = [[0.0; 3]; 2];
+        for (log, is_new) in self.logs.iter().zip(is_new) {
+            let Some(distance) = log.map(|log| log - centre) else { continue };
+            let side = &mut sides[usize::from(*is_new)];
+            *side = [side[0] + 1.0, side[1] + distance, side[2] + distance * distance];
+        }
+        let mut noise = Pool { squares: 0.0, freedom: 0.0, rows: 1 };
+        let [old, new] = sides.map(|[count, sum, squares]: [f64; 3]| {
+            if count > 1.0 {
+                noise.squares += (squares - sum * sum / count).max(0.0);
+                noise.freedom += count - 1.0;
+            }
             (sum / count, 1.0 / count)
         });
-        let noise = Pool::of(side(false)).with(Pool::of(side(true)));
         let shares = old.1 + new.1;
         // A division that leaves a side without a figure says nothing of the row.
         let difference = if shares.is_finite() { new.0 - old.0 } else { 0.0 };
