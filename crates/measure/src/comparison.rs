@@ -1,13 +1,16 @@
-//! Two runs held against each other: row by row, with the uncertainty that two runs always leave.
+//! Runs held against each other: row by row, with the uncertainty that runs always leave.
 //!
 //! Pure: records in, a [`Comparison`] out, and the same one each time. It reads no file and
-//! prints nothing. Which rows belong together: `matching.rs`; what is said of a pair:
-//! `judgement.rs`; how far two runs of one machine lie apart: [`noise`]; what differs between the
-//! machines: `surroundings.rs`. The formulas with their sources stand in docs/compare.md.
+//! prints nothing. Which rows belong together: `matching.rs`; what the runs say of them:
+//! `replicates.rs`; the verdict: `judgement.rs`; how many runs it takes: `plan.rs`; what runs of
+//! one machine with nothing changed differ by: [`noise`]; what differs between the machines:
+//! `surroundings.rs`. The formulas with their sources stand in docs/compare.md.
 
 mod judgement;
 mod matching;
 pub mod noise;
+mod plan;
+mod replicates;
 mod surroundings;
 #[cfg(test)]
 mod tests;
@@ -16,38 +19,35 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::record::{Better, Record, Status};
-use crate::statistics::compare::{ROUNDS, benjamini_hochberg};
+use judgement::Rule;
 use noise::Noise;
+use plan::Plan;
+use replicates::Replicates;
 
 /// The name of this schema version.
 pub const SCHEMA: &str = "flatout-comparison/1";
 
-/// Share of false discoveries that is put up with among the rows called better or worse.
+/// Chance of a comparison, with nothing changed, to call any row better or worse.
 pub const SIGNIFICANCE: f64 = 0.05;
 
-/// Difference below which two runs count as the same where nothing is known of the machine's own
-/// noise. Of six pairs of bare `flatout bench` on 2 vCPUs of Sapphire Rapids with a busy
-/// neighbour, 2026-11-22, two thirds of the rows differed by less.
+/// The change that matters unless another is asked for: a smaller one counts as the same, and for
+/// this one the number of runs is advised.
 pub const DEFAULT_THRESHOLD_RATIO: f64 = 0.10;
-/// The same in a virtual machine, where neighbours come and go. In four of those pairs one to four of
-/// sixty rows were beyond a tenth by their intervals, though nothing had changed, and none beyond
-/// a quarter; 32 to 45 were the same.
-pub const DEFAULT_GUEST_THRESHOLD_RATIO: f64 = 0.25;
 
-/// Rounds of all bootstraps of a comparison together, so that 100,000 rows take seconds.
-const MOST_ROUNDS: usize = 20_000_000;
-/// Rounds of one bootstrap, at the least.
-const LEAST_ROUNDS: usize = 200;
+/// Share of the judged rows that must be the same or better for all to be so. It is the share in
+/// which the advised number of runs finds a change.
+const SETTLED_SHARE: f64 = plan::POWER;
 
-/// How large a difference must be to count.
-#[derive(Debug, Clone)]
-pub enum Threshold {
-    /// A share of one, above 0, given by the user.
-    Given(f64),
-    /// What the machine's noise says; the default where it says nothing.
-    Learned(Noise),
-    /// [`DEFAULT_THRESHOLD_RATIO`], or [`DEFAULT_GUEST_THRESHOLD_RATIO`].
-    Default,
+/// Divisions of the runs that are looked at; more runs have more, and then random ones are drawn.
+const MOST_DIVISIONS: usize = 2_000;
+
+/// What a comparison is asked for.
+#[derive(Debug, Clone, Default)]
+pub struct Question {
+    /// The least change that matters, as a share of one above 0; [`DEFAULT_THRESHOLD_RATIO`].
+    pub threshold_ratio: Option<f64>,
+    /// What is known of how far runs of this machine differ.
+    pub noise: Option<Noise>,
 }
 
 /// Runs of one side: one, or several of the same thing.
@@ -72,8 +72,10 @@ pub struct Comparison {
     pub same_run: bool,
     /// What differs between the two besides their figures.
     pub environment: Vec<Difference>,
-    /// Where the thresholds of the rows come from.
+    /// The change that matters, and where the noise comes from.
     pub threshold: ThresholdUsed,
+    /// What these runs can find, and how many it takes.
+    pub power: Power,
     /// The rows that both sides have, in the order of the old side.
     pub rows: Vec<Row>,
     /// Rows that only the old side has.
@@ -82,7 +84,8 @@ pub struct Comparison {
     pub only_new: Vec<RowName>,
     /// Rows by verdict.
     pub counts: Counts,
-    /// All rows together: worse if one is, else unclear if one is, else better or the same.
+    /// All rows together: worse if one is; else the same or better if four of five judged rows are
+    /// and no figure is lost; else unclear.
     pub verdict: Verdict,
 }
 
@@ -110,39 +113,57 @@ pub struct Difference {
     pub new: Value,
 }
 
-/// Where the thresholds of the rows come from.
+/// The change that matters.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ThresholdUsed {
     /// Where from.
     pub source: ThresholdSource,
-    /// The threshold of rows that have no noise of their own, as a share of one.
+    /// Ratios from 1 ÷ (1 + this) to 1 + this count as the same.
     pub ratio: f64,
     /// Runs from which noise was learned; null where none is used.
     pub noise_runs: Option<u64>,
 }
 
-/// Where a threshold comes from.
+/// Where the threshold comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ThresholdSource {
     /// The user.
     Given,
-    /// The noise of this row between runs of this machine.
-    NoiseOfRow,
-    /// The noise of rows with the same id: this one was in too few runs.
-    NoiseOfTest,
-    /// The noise of rows of the same area.
-    NoiseOfArea,
     /// The built-in one.
     Default,
+}
+
+/// What runs can find.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Power {
+    /// Share of the judged rows in which these runs would find a change as large as the threshold;
+    /// null if no row is judged.
+    pub found_ratio: Option<f64>,
+    /// Runs a side that find it in four rows of five; null where that cannot be told or are more
+    /// than [`MOST_RUNS_NEEDED`].
+    pub runs_recommended: Option<u64>,
+    /// Where most rows have their noise from; null if no row is judged.
+    pub noise_source: Option<NoiseSource>,
+}
+
+/// Where the noise of a row between runs is from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NoiseSource {
+    /// The runs of both sides, and what was learned, if anything was.
+    Runs,
+    /// What was learned: there are too few runs of each side to know it from them.
+    Learned,
+    /// Nothing is known of it.
+    Assumed,
 }
 
 /// What is said of a row, or of all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// The new side is better: significant after correction, and the whole interval lies beyond
-    /// the threshold.
+    /// The new side is better: significant with all rows counted in, and not the same.
     Better,
     /// The same in the other direction.
     Worse,
@@ -162,8 +183,6 @@ pub enum Reason {
     WideInterval,
     /// Beyond the threshold, but chance is not ruled out once all rows are counted in.
     NotSignificant,
-    /// A side has fewer than six samples.
-    FewSamples,
     /// The old side has a figure, and the new one failed, was cut short or is impossible.
     FigureLost,
     /// A side has no figure.
@@ -197,25 +216,24 @@ pub struct Row {
     pub new: Figure,
     /// New ÷ old.
     pub ratio: Option<f64>,
-    /// 95 % interval of the ratio by bootstrap.
+    /// 95 % interval of the ratio, with the noise between runs.
     pub ci95: Option<[f64; 2]>,
-    /// Two-sided probability of such a difference by chance; with learned noise also by the
-    /// machine's own.
+    /// Two-sided probability of such a difference by chance (Student's t).
     pub p: Option<f64>,
-    /// The same with all rows counted in (Benjamini–Hochberg).
+    /// The same with all rows counted in: by other divisions of the runs, of few runs by Holm.
     pub p_corrected: Option<f64>,
-    /// Ratios from 1 ÷ (1 + this) to 1 + this count as the same.
-    pub threshold_ratio: f64,
+    /// Standard deviation of the figure from run to run, as a share.
+    pub noise_ratio: Option<f64>,
     /// Where that comes from.
-    pub threshold_source: ThresholdSource,
+    pub noise_source: Option<NoiseSource>,
     /// The least change, as a share, that runs like these would show in four of five cases.
     pub detectable_ratio: Option<f64>,
     /// What is said.
     pub verdict: Verdict,
     /// Why it is unclear or incomparable.
     pub reason: Option<Reason>,
-    /// How many more runs a side would about be needed to settle an unclear row; null where that
-    /// cannot be told or more than [`MOST_RUNS_NEEDED`].
+    /// How many more runs a side find a change as large as the threshold in an unclear row in four
+    /// of five cases; null for more than [`MOST_RUNS_NEEDED`] runs.
     pub runs_needed: Option<u64>,
 }
 
@@ -225,7 +243,8 @@ pub const MOST_RUNS_NEEDED: u64 = 100;
 /// The figure of a side.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Figure {
-    /// Median of all samples, in the unit of the row; null when there is no figure.
+    /// Median of the samples, of several runs the geometric mean of their medians, in the unit of
+    /// the row; null when there is no figure.
     pub median: Option<f64>,
     /// Number of samples of all runs.
     pub n: u64,
@@ -261,35 +280,39 @@ pub struct Counts {
 
 /// Holds the new side against the old one.
 ///
-/// Each side needs at least one record. Cost: proportional to rows and samples, but for sorting
-/// the samples; at most 20 million rounds of bootstrap, some seconds.
-pub fn compare(old: Runs<'_>, new: Runs<'_>, threshold: &Threshold) -> Comparison {
-    compare_in(old, new, threshold, ROUNDS)
+/// Each side needs at least one record. Cost: proportional to rows, samples, and 2,000 divisions
+/// of the runs, which become fewer with very many rows: some seconds.
+pub fn compare(old: Runs<'_>, new: Runs<'_>, question: &Question) -> Comparison {
+    compare_in(old, new, question, MOST_DIVISIONS)
 }
 
-/// [`compare`] with at most so many rounds for an interval.
+/// [`compare`] with at most so many divisions.
 fn compare_in(
     old: Runs<'_>,
     new: Runs<'_>,
-    threshold: &Threshold,
-    most_rounds: usize,
+    question: &Question,
+    most_divisions: usize,
 ) -> Comparison {
     let same_machine = surroundings::same_machine(old.records, new.records);
     let (old_groups, new_groups) = (matching::gather(old.records), matching::gather(new.records));
     let matched = matching::pair(&old_groups, &new_groups);
-    let rounds = (MOST_ROUNDS / matched.pairs.len().max(1))
-        .clamp(LEAST_ROUNDS.min(most_rounds), most_rounds);
     let same_run = surroundings::same_run(old.records, new.records);
-    let default_ratio = match surroundings::is_guest(old.records, new.records) {
-        true => DEFAULT_GUEST_THRESHOLD_RATIO,
-        false => DEFAULT_THRESHOLD_RATIO,
-    };
-    let band = judgement::Bands { threshold, default_ratio, rounds, same_run };
     let mut rows: Vec<Row> =
-        matched.pairs.iter().map(|(old, new)| judgement::measured(old, new, &band)).collect();
+        matched.pairs.iter().map(|(old, new)| judgement::measured(old, new, same_run)).collect();
     judgement::mark_repeats(&mut rows, &matched.pairs);
-    correct(&mut rows);
-    rows.iter_mut().for_each(judgement::settle);
+    let threshold = used(question);
+    let sizes = [old.records.len(), new.records.len()];
+    let open: Vec<usize> =
+        (0..rows.len()).filter(|index| judgement::is_open(&rows[*index])).collect();
+    let pairs: Vec<_> = open.iter().map(|index| matched.pairs[*index]).collect();
+    let replicates = Replicates::new(&pairs, sizes, question.noise.as_ref());
+    let estimates = replicates.estimates();
+    let corrected = replicates.corrected(&estimates, most_divisions);
+    let plan = Plan::new(open.len(), threshold.ratio);
+    let mut rule = Rule::new(threshold.ratio, &plan);
+    for ((index, estimate), p) in open.iter().zip(&estimates).zip(corrected) {
+        judgement::settle(&mut rows[*index], estimate, p, &mut rule);
+    }
     let counts = count(&rows);
     Comparison {
         old: side(old),
@@ -297,26 +320,29 @@ fn compare_in(
         same_machine,
         same_run,
         environment: surroundings::differences(old.records, new.records, &matched.pairs),
-        threshold: used(threshold, default_ratio),
+        threshold,
+        power: plan.power(&estimates, &mut rule),
+        verdict: verdict(&rows, counts),
         rows,
         only_old: matched.only_old.iter().map(|group| group.name()).collect(),
         only_new: matched.only_new.iter().map(|group| group.name()).collect(),
         counts,
-        verdict: counts.verdict(),
     }
 }
 
-/// Fills in what the p-values of all rows make of each other.
-fn correct(rows: &mut [Row]) {
-    let is_judged = |row: &Row| row.reason.is_none() && row.ci95.is_some();
-    let tested: Vec<(usize, f64)> = rows
-        .iter()
-        .enumerate()
-        .filter_map(|(index, row)| Some((index, row.p.filter(|_| is_judged(row))?)))
-        .collect();
-    let p_values: Vec<f64> = tested.iter().map(|(_, p)| *p).collect();
-    for ((index, _), corrected) in tested.iter().zip(benjamini_hochberg(&p_values)) {
-        rows[*index].p_corrected = Some(corrected);
+/// The verdict of all rows together. Worse if one is. The same, or better if one is, when the runs
+/// could tell: no figure is lost, and four of five judged rows are shown to be the same or better.
+/// Else unclear: a row that is too noisy for any number of runs keeps nobody from an answer.
+fn verdict(rows: &[Row], counts: Counts) -> Verdict {
+    let settled = counts.same + counts.better;
+    let judged = settled + counts.worse + counts.unclear;
+    let is_lost = rows.iter().any(|row| row.reason == Some(Reason::FigureLost));
+    match () {
+        () if judged == 0 => Verdict::Incomparable,
+        () if counts.worse > 0 => Verdict::Worse,
+        () if is_lost || (settled as f64) < SETTLED_SHARE * judged as f64 => Verdict::Unclear,
+        () if counts.better > 0 => Verdict::Better,
+        () => Verdict::Same,
     }
 }
 
@@ -330,15 +356,13 @@ fn side(runs: Runs<'_>) -> Side {
     }
 }
 
-fn used(threshold: &Threshold, default_ratio: f64) -> ThresholdUsed {
-    let (source, ratio, noise_runs) = match threshold {
-        Threshold::Given(ratio) => (ThresholdSource::Given, *ratio, None),
-        Threshold::Learned(noise) => {
-            (ThresholdSource::NoiseOfRow, default_ratio, Some(noise.runs()))
-        }
-        Threshold::Default => (ThresholdSource::Default, default_ratio, None),
+fn used(question: &Question) -> ThresholdUsed {
+    let source = match question.threshold_ratio {
+        Some(_) => ThresholdSource::Given,
+        None => ThresholdSource::Default,
     };
-    ThresholdUsed { source, ratio, noise_runs }
+    let ratio = question.threshold_ratio.unwrap_or(DEFAULT_THRESHOLD_RATIO);
+    ThresholdUsed { source, ratio, noise_runs: question.noise.as_ref().map(Noise::runs) }
 }
 
 fn count(rows: &[Row]) -> Counts {
@@ -353,19 +377,6 @@ fn count(rows: &[Row]) -> Counts {
         } += 1;
     }
     counts
-}
-
-impl Counts {
-    /// The verdict of all rows together.
-    pub fn verdict(&self) -> Verdict {
-        match self {
-            Self { worse: 1.., .. } => Verdict::Worse,
-            Self { unclear: 1.., .. } => Verdict::Unclear,
-            Self { better: 1.., .. } => Verdict::Better,
-            Self { same: 1.., .. } => Verdict::Same,
-            _ => Verdict::Incomparable,
-        }
-    }
 }
 
 impl Verdict {

@@ -45,7 +45,8 @@ impl SplitMix64 {
     /// A number from the gamma distribution of this shape, at least 1, and scale 1.
     ///
     /// Source: Marsaglia and Tsang, "A simple method for generating gamma variables", 2000.
-    pub fn gamma(&mut self, shape: f64) -> f64 {
+    #[cfg(test)]
+    pub(crate) fn gamma(&mut self, shape: f64) -> f64 {
         let d = shape - 1.0 / 3.0;
         let c = 1.0 / (9.0 * d).sqrt();
         loop {

@@ -1,13 +1,10 @@
 //! What can be said about a handful of samples without assuming how they are distributed.
 //!
 //! Everything rests on order: median, order statistics, ranks. Samples must be finite; whoever
-//! calls has checked that. Comparing two sets of samples: [`compare`]; distributions that tests
-//! need: [`student`].
+//! calls has checked that. Many tests at once: [`compare`]; distributions that tests need: [`student`].
 
 pub mod compare;
 pub mod student;
-
-pub use compare::{RankSum, Ratio, benjamini_hochberg, mann_whitney, ratio};
 
 /// Probability that a 95 % interval leaves on each side.
 const TAIL: f64 = 0.025;

@@ -1,32 +1,41 @@
 //! `flatout compare`.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use flatout_report::comparison::Form;
 
+use super::bench::Name;
+
 const AFTER: &str = "\
-Each FILE is what --format json or --format html of any command left; - is standard input. Rows are
-matched by id and parameters. A row is
-  worse, better  significant (Mann-Whitney U; all rows counted in, Benjamini-Hochberg), and the
-                 whole 95 % interval of NEW/OLD lies beyond the threshold
-  same           the whole interval lies within the threshold
+Each FILE is what --format json or --format html of any command left, or a folder of such files,
+which are runs of one side; - is standard input. Rows are matched by id and parameters. A row is
+  worse, better  significant with all rows counted in: with nothing changed one comparison in
+                 twenty calls any row so
+  same           the whole 95 % interval of NEW/OLD lies within the threshold
   unclear        neither is shown; about how many more runs would show it is said
 Whether more or less is better, each row knows. What differs between the machines comes first.
 
-The threshold is the noise of this machine, if `flatout compare --noise` has learned it, else
-10 %, in a virtual machine 25 %. Two runs differ by more than the samples of one run say; only runs
-know by how much. It is kept in the file that FLATOUT_NOISE names (empty: none), else in
-flatout/noise.json beside the profile.
+A run counts once, however many samples it has: runs differ by more than the samples of one run
+say. How far, the runs of both sides tell from four of each on; `flatout compare --noise` learns it
+beforehand, and keeps it in the file that FLATOUT_NOISE names (empty: none), else in
+flatout/noise.json beside the profile. One run of each, without that, shows large changes only.
+How many runs find a change as large as the threshold in 80 % of the rows is said.
 
-Exit codes: 0 same or better, 1 worse, 2 wrong use or a FILE that cannot be read, 3 nothing matches,
-4 unclear; the first of 1, 4, 3 that some row or NEW calls for.
+--runs N makes the runs, OLD and NEW in turn: of two programs, or of one in two states, which
+--before-old and --before-new bring about. ARGUMENTS are those of flatout [default: bench].
+
+Exit codes: 0 same or better (no row worse, four of five the same or better), 1 worse, 2 wrong use
+or a FILE that cannot be read, 3 nothing matches, 4 unclear; the first of 1, 4, 3 that some NEW
+calls for.
 
 Examples:
   flatout compare old.json new.json
   flatout compare old.json new.json newer.json     each against the first
-  flatout compare old.json new.json --more-old old2.json --more-new new2.json
-                                                   two runs of each side, when rows are unclear
+  flatout compare old/ new/                        folders with several runs of each side
+  flatout compare --runs 6 ./flatout-old ./flatout-new -- bench cpu --quick
+  flatout compare --runs 6 --before-old ./without.sh --before-new ./with.sh --area memory
   flatout compare old.html new.html --format markdown   for a pull request
   flatout bench syscall --format json | flatout compare old.json -
   flatout compare --noise                          three runs of the short bench, about 5 minutes
@@ -36,47 +45,62 @@ Examples:
 #[command(
     after_help = AFTER,
     override_usage = "flatout compare [OPTIONS] OLD NEW [MORE]...\n       \
+                      flatout compare --runs N [OPTIONS] [OLD_PROGRAM NEW_PROGRAM] [-- ARGUMENTS]\n       \
                       flatout compare --noise [OPTIONS] [FILE]..."
 )]
 pub struct Compare {
     /// The old results, the new ones, and more that are held against the old ones
     #[arg(value_name = "FILE")]
     pub files: Vec<PathBuf>,
+    /// What the runs that are made are told to do
+    #[arg(last = true, value_name = "ARGUMENTS", conflicts_with_all = ["area", "quick", "noise"])]
+    pub words: Vec<OsString>,
     /// Another run of the old side; can be repeated
     #[arg(long, value_name = "FILE")]
     pub more_old: Vec<PathBuf>,
     /// Another run of the new side, if there is one NEW; can be repeated
     #[arg(long, value_name = "FILE")]
     pub more_new: Vec<PathBuf>,
-    /// Differences up to this many percent count as the same [default: the noise learned, or 10]
+    /// Changes up to this many percent count as the same [default: 10]
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub threshold: Option<f64>,
-    /// Learn how far runs of this machine differ by themselves, from FILEs or from runs made now
-    #[arg(long, help_heading = "Noise", conflicts_with_all = ["threshold", "more_old", "more_new"])]
-    pub noise: bool,
-    /// Runs to make when no FILE is given [default: 3]
+    /// Make N runs of each side now, OLD and NEW in turn; with --noise N runs [default there: 3]
     #[arg(
         long,
         value_name = "N",
-        help_heading = "Noise",
-        requires = "noise",
-        value_parser = clap::value_parser!(u32).range(2..=100)
+        help_heading = "Runs that are made",
+        conflicts_with_all = ["more_old", "more_new"],
+        value_parser = clap::value_parser!(u32).range(1..=100)
     )]
     pub runs: Option<u32>,
     /// Areas of `flatout bench` to run [default: its short set of everything]
     #[arg(
         long,
         value_name = "AREA,…",
-        help_heading = "Noise",
-        requires = "noise",
+        help_heading = "Runs that are made",
         value_delimiter = ',',
-        value_parser = ["disk", "cache", "syscall", "cpu", "memory", "network"],
         hide_possible_values = true
     )]
-    pub area: Vec<String>,
+    pub area: Vec<Name>,
     /// Make the runs with --quick
-    #[arg(long, help_heading = "Noise", requires = "noise")]
+    #[arg(long, help_heading = "Runs that are made")]
     pub quick: bool,
+    /// Give COMMAND to sh before each run of OLD; its state stays until --before-new changes it
+    #[arg(long, value_name = "COMMAND", help_heading = "Runs that are made")]
+    pub before_old: Option<OsString>,
+    /// Give COMMAND to sh before each run of NEW
+    #[arg(long, value_name = "COMMAND", help_heading = "Runs that are made")]
+    pub before_new: Option<OsString>,
+    /// Keep the runs as DIRECTORY/old/1.json and so on, beside those that are there
+    #[arg(long, value_name = "DIRECTORY", help_heading = "Runs that are made")]
+    pub keep: Option<PathBuf>,
+    /// Learn how far runs of this machine differ by themselves, from FILEs or from runs made now
+    #[arg(
+        long,
+        help_heading = "Noise",
+        conflicts_with_all = ["threshold", "more_old", "more_new", "before_old", "before_new", "keep"]
+    )]
+    pub noise: bool,
     /// Form of the results: table, markdown, json, html
     #[arg(long, value_name = "FORMAT", default_value = "table", help_heading = "Output")]
     pub format: Form,
@@ -92,22 +116,53 @@ impl Compare {
         if inputs.iter().filter(|path| **path == Path::new("-")).count() > 1 {
             return Some("- can be given once: standard input is read once".to_owned());
         }
-        if self.noise {
-            if self.files.len() == 1 {
-                return Some("noise is learned from two FILEs at least, or from none".to_owned());
+        let text = match (self.noise, self.runs) {
+            (true, _) => self.contradiction_of_noise(),
+            (false, Some(_)) => self.contradiction_of_runs(),
+            (false, None) => self.contradiction_of_files(),
+        };
+        text.map(str::to_owned)
+    }
+
+    fn contradiction_of_noise(&self) -> Option<&'static str> {
+        let is_run_option = self.runs.is_some() || !self.area.is_empty() || self.quick;
+        match () {
+            () if !self.files.is_empty() && is_run_option => {
+                Some("with FILEs nothing is run: no --runs, --area, --quick")
             }
-            let is_run_option = self.runs.is_some() || !self.area.is_empty() || self.quick;
-            if !self.files.is_empty() && is_run_option {
-                return Some("with FILEs nothing is run: no --runs, --area, --quick".to_owned());
+            () if self.runs == Some(1) => Some("noise is learned from two runs at least"),
+            () if !matches!(self.format, Form::Table | Form::Json) => {
+                Some("noise is shown as table or json")
             }
-            let is_known = matches!(self.format, Form::Table | Form::Json);
-            return (!is_known).then(|| "noise is shown as table or json".to_owned());
+            () => None,
         }
+    }
+
+    fn contradiction_of_runs(&self) -> Option<&'static str> {
+        let has_states = self.before_old.is_some() || self.before_new.is_some();
         match self.files.len() {
-            0 | 1 => Some("two FILEs are needed, OLD and NEW".to_owned()),
+            2 => None,
+            0 if has_states => None,
+            0 => Some(
+                "--runs compares two programs, or two states that --before-old and --before-new bring about",
+            ),
+            _ => Some("--runs takes two programs, OLD and NEW, or none"),
+        }
+    }
+
+    fn contradiction_of_files(&self) -> Option<&'static str> {
+        let is_run_option = !self.area.is_empty()
+            || self.quick
+            || !self.words.is_empty()
+            || self.before_old.is_some()
+            || self.before_new.is_some()
+            || self.keep.is_some();
+        match self.files.len() {
+            _ if is_run_option => Some("nothing is run without --runs N (or --noise)"),
+            0 | 1 => Some("two FILEs are needed, OLD and NEW"),
             2 => None,
             _ if self.more_new.is_empty() => None,
-            _ => Some("--more-new goes with one NEW only".to_owned()),
+            _ => Some("--more-new goes with one NEW only"),
         }
     }
 

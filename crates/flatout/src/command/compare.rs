@@ -1,17 +1,19 @@
-//! `flatout compare`: records are read, held against each other, and shown; the worst verdict is
-//! the exit code. Learning the noise of the machine: `compare/noise.rs`; the file in which it is
-//! kept: `compare/noise_file.rs`.
+//! `flatout compare`: records are read, or made, held against each other, and shown; the worst
+//! verdict is the exit code. Making runs: `compare/making.rs`; learning the noise of the machine:
+//! `compare/noise.rs`; the file in which it is kept: `compare/noise_file.rs`.
 
+mod making;
 mod noise;
 mod noise_file;
 
+use std::fs::DirEntry;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use flatout_io::escape;
 use flatout_measure::comparison::noise::{Learned, Noise};
-use flatout_measure::comparison::{Comparison, Runs, Threshold, Verdict, compare};
+use flatout_measure::comparison::{Comparison, Question, Runs, Verdict, compare};
 use flatout_measure::record::Record;
 use flatout_report::comparison::{Document, Form, render};
 use flatout_report::{Style, document, identity};
@@ -19,14 +21,14 @@ use flatout_sys::cancel::CancelToken;
 
 use crate::arguments::compare::Compare as Arguments;
 use crate::arguments::shared::Output;
-use crate::conclusion::{DONE, WRONG_USE};
+use crate::conclusion::{DONE, INTERRUPTED, WRONG_USE};
 use crate::output;
 
 /// Some row is worse.
 const WORSE: i32 = 1;
 /// No row is in both, or none of those can be compared.
 const NOTHING: i32 = 3;
-/// Some row is unclear, and none is worse.
+/// Too many rows are unclear, and none is worse.
 const UNCLEAR: i32 = 4;
 
 /// Compares, or learns.
@@ -42,11 +44,19 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> ExitCode {
             Err(error) => refuse(arguments, arguments.output.as_deref(), error),
         };
     }
-    match comparisons(arguments) {
-        Ok(comparisons) => {
+    let found = match arguments.runs {
+        Some(runs) => making::compared(arguments, runs, cancel),
+        None => comparisons(arguments).map(Some),
+    };
+    match found {
+        Ok(Some(comparisons)) => {
             let code = comparisons.iter().map(code).max_by_key(|code| urgency(*code));
             let code = code.unwrap_or(NOTHING);
             show(arguments, arguments.output.as_deref(), comparisons, Vec::new(), code)
+        }
+        Ok(None) => {
+            output::complain("interrupted: nothing is compared");
+            output::exit(INTERRUPTED)
         }
         Err(error) => refuse(arguments, arguments.output.as_deref(), error),
     }
@@ -56,31 +66,36 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> ExitCode {
 fn comparisons(arguments: &Arguments) -> Result<Vec<Comparison>, String> {
     let (old_path, new_paths) =
         arguments.files.split_first().ok_or("no FILE is given, which the arguments rule out")?;
+    let old = read_all(&with_more(old_path, &arguments.more_old))?;
+    let known = noise_file::load();
+    let mut found = Vec::new();
+    for new_path in new_paths {
+        let new = read_all(&with_more(new_path, &arguments.more_new))?;
+        let names = [name(old_path, arguments), name(new_path, arguments)];
+        found.push(held(arguments, &known, names, [old.clone(), new]));
+    }
+    Ok(found)
+}
+
+/// One side against another.
+fn held(
+    arguments: &Arguments,
+    known: &[Learned],
+    names: [String; 2],
+    sides: [Vec<Record>; 2],
+) -> Comparison {
     let shape = |record: Record| match arguments.format {
         // A page does not tell where it comes from.
         Form::Html => identity::hidden(&record),
         Form::Table | Form::Markdown | Form::Json => record,
     };
-    let read = |paths: &[&Path]| -> Result<Vec<Record>, String> {
-        paths.iter().map(|path| read(path).map(shape)).collect()
+    let [old, new] = sides.map(|side| side.into_iter().map(shape).collect::<Vec<_>>());
+    let question = Question {
+        threshold_ratio: arguments.threshold,
+        noise: learned(known, old.iter().chain(&new)),
     };
-    let old = read(&with_more(old_path, &arguments.more_old))?;
-    let known = match arguments.threshold {
-        Some(_) => Vec::new(),
-        None => noise_file::load(),
-    };
-    let mut found = Vec::new();
-    for new_path in new_paths {
-        let new = read(&with_more(new_path, &arguments.more_new))?;
-        let threshold = match arguments.threshold {
-            Some(ratio) => Threshold::Given(ratio),
-            None => learned(&known, old.iter().chain(&new)),
-        };
-        let (old_name, new_name) = (name(old_path, arguments), name(new_path, arguments));
-        let old = Runs { name: &old_name, records: &old };
-        found.push(compare(old, Runs { name: &new_name, records: &new }, &threshold));
-    }
-    Ok(found)
+    let old = Runs { name: &names[0], records: &old };
+    compare(old, Runs { name: &names[1], records: &new }, &question)
 }
 
 fn with_more<'a>(first: &'a Path, more: &'a [PathBuf]) -> Vec<&'a Path> {
@@ -88,13 +103,34 @@ fn with_more<'a>(first: &'a Path, more: &'a [PathBuf]) -> Vec<&'a Path> {
 }
 
 /// The noise of the one machine that all runs are of, if it is known.
-fn learned<'a>(known: &[Learned], mut records: impl Iterator<Item = &'a Record>) -> Threshold {
-    let Some(first) = records.next() else { return Threshold::Default };
-    let own = known.iter().find(|learned| learned.is_of(&first.start.environment));
-    match own.filter(|own| records.all(|record| own.is_of(&record.start.environment))) {
-        Some(own) => Threshold::Learned(Noise::of(own)),
-        None => Threshold::Default,
+fn learned<'a>(known: &[Learned], mut records: impl Iterator<Item = &'a Record>) -> Option<Noise> {
+    let first = records.next()?;
+    let own = known.iter().find(|learned| learned.is_of(&first.start.environment))?;
+    records.all(|record| own.is_of(&record.start.environment)).then(|| Noise::of(own))
+}
+
+/// Reads files, and the files of folders.
+fn read_all(paths: &[impl AsRef<Path>]) -> Result<Vec<Record>, String> {
+    let mut records = Vec::new();
+    for path in paths.iter().map(AsRef::as_ref) {
+        if !path.is_dir() {
+            records.push(read(path)?);
+            continue;
+        }
+        let is_run = |path: &PathBuf| {
+            path.extension().is_some_and(|extension| extension == "json" || extension == "html")
+        };
+        let listed = std::fs::read_dir(path)
+            .and_then(Iterator::collect::<io::Result<Vec<_>>>)
+            .map_err(|error| format!("cannot read {path:?}: {error}"))?;
+        let mut runs: Vec<PathBuf> = listed.iter().map(DirEntry::path).filter(is_run).collect();
+        if runs.is_empty() {
+            return Err(format!("{path:?} is a directory without a .json or .html file"));
+        }
+        runs.sort();
+        records.extend(runs.iter().map(|run| read(run)).collect::<Result<Vec<_>, _>>()?);
     }
+    Ok(records)
 }
 
 /// Reads a record; says so if its run did not end well.
@@ -105,11 +141,16 @@ fn read(path: &Path) -> Result<Record, String> {
         document::read(path)
     };
     let record = record.map_err(|error| error.to_string())?;
+    complain_of(&record, path);
+    Ok(record)
+}
+
+/// Says so if a run did not end well.
+fn complain_of(record: &Record, path: &Path) {
     if record.end.exit_code != DONE {
         let why = record.end.errors.first().map_or("it does not say why", String::as_str);
         output::complain(&format!("the run in {path:?} did not end well: {why}"));
     }
-    Ok(record)
 }
 
 /// What a side is called; a page does not say where it lies.

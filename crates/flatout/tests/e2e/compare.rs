@@ -32,6 +32,20 @@ fn put(folder: &Folder, name: &str, run: &Value) {
     fs::write(folder.join(name), run.to_string()).unwrap();
 }
 
+/// A folder of five runs, which differ by a permille.
+fn put_runs(folder: &Folder, name: &str, levels: &[(&str, f64)]) {
+    fs::create_dir(folder.join(name)).unwrap();
+    for index in 0..5 {
+        let factor = 1.0 + f64::from(index * 3 % 5) / 1000.0;
+        let levels: Vec<_> = levels.iter().map(|(id, level)| (*id, level * factor)).collect();
+        let mut run = run(&levels);
+        // Runs that have begun in the same second with the same seed would be the same.
+        run["start"]["seed"] = json!(name.len() * 10 + index as usize);
+        put(folder, &format!("{name}/{index}.json"), &run);
+    }
+    fs::write(folder.join(name).join("notes.txt"), "no run").unwrap();
+}
+
 fn compare<'a>(folder: &'a Folder, words: &[&str]) -> Flatout<'a> {
     let run = folder.flatout(["compare"].iter().chain(words));
     run.with(|command| _ = command.env("FLATOUT_NOISE", ""))
@@ -50,25 +64,23 @@ fn document(ran: &Ran) -> Value {
 #[test]
 fn the_exit_code_is_the_verdict() {
     let folder = Folder::new();
-    put(&folder, "old", &run(&[("a/x", 1e9), ("a/y", 2e9)]));
-    put(&folder, "better", &run(&[("a/x", 1.5e9), ("a/y", 2e9)]));
-    put(&folder, "worse", &run(&[("a/x", 0.5e9), ("a/y", 3e9)]));
-    put(&folder, "other", &run(&[("b/x", 1e9)]));
+    put_runs(&folder, "old", &[("a/x", 1e9), ("a/y", 2e9)]);
+    put_runs(&folder, "equal", &[("a/x", 1.001e9), ("a/y", 2.001e9)]);
+    put_runs(&folder, "better", &[("a/x", 1.5e9), ("a/y", 2e9)]);
+    put_runs(&folder, "worse", &[("a/x", 0.5e9), ("a/y", 3e9)]);
+    put_runs(&folder, "other", &[("b/x", 1e9)]);
     put(&folder, "nothing", &run(&[]));
-    let mut few = run(&[("a/x", 1e9), ("a/y", 2e9)]);
-    few["results"][0]["samples"] = json!([1e9, 1.1e9]);
-    few["results"][0]["n"] = json!(2);
-    few["results"][0]["ci95"] = json!(null);
-    put(&folder, "few", &few);
+    put(&folder, "single", &run(&[("a/x", 1.3e9), ("a/y", 2e9)]));
     for (new, code, word) in [
         (&["old"][..], 0, "same: 2 the same"),
+        (&["equal"], 0, "same: 2 the same"),
         (&["better"], 0, "better: 1 better, 1 the same"),
         (&["worse"], 1, "worse: 1 worse, 1 better"),
-        (&["few"], 4, "too few samples, 12 and 2"),
+        (&["single"], 4, "unclear: 2 unclear"),
         (&["other"], 3, "nothing matches"),
         (&["nothing"], 3, "only in OLD (2)"),
         (&["better", "worse"], 1, "NEW: worse"),
-        (&["better", "few"], 4, "unclear: 1 unclear, 1 the same"),
+        (&["better", "single"], 4, "unclear: 2 unclear"),
         (&["better", "other"], 3, "nothing matches"),
     ] {
         let ran = compare(&folder, &[&["old"], new].concat()).run();
@@ -119,32 +131,33 @@ fn pages_and_standard_input_are_read_and_results_go_into_files() {
 #[test]
 fn more_runs_settle_what_one_leaves_open() {
     let folder = Folder::new();
-    let few = |from: usize| {
-        let mut few = run(&[("a/x", 1e9)]);
-        let samples = few["results"][0]["samples"].as_array().unwrap()[from..from + 3].to_vec();
-        few["results"][0]["samples"] = json!(samples);
-        few["results"][0]["median"] = few["results"][0]["samples"][0].clone();
-        few["results"][0]["n"] = json!(3);
-        few["results"][0]["ci95"] = json!(null);
-        few
-    };
-    for (name, from) in [("old", 0), ("old2", 3), ("new", 6), ("new2", 9)] {
-        put(&folder, name, &few(from));
+    put_runs(&folder, "a", &[("a/x", 1e9)]);
+    put_runs(&folder, "bc", &[("a/x", 1.002e9)]);
+    let ran = compare(&folder, &["a/0.json", "bc/0.json"]).run();
+    assert!(ran.exits(4).stdout.contains("more runs of each"), "{ran}");
+    assert!(ran.stdout.contains("about 8 runs of each, interleaved"), "{ran}");
+    let mut words = vec!["a/0.json".to_owned(), "bc/0.json".to_owned()];
+    for run in 1..5 {
+        words.extend([format!("--more-old=a/{run}.json"), format!("--more-new=bc/{run}.json")]);
     }
-    let ran = compare(&folder, &["old", "new"]).run();
-    assert!(ran.exits(4).stdout.contains("needs about 1 more run of each"), "{ran}");
-    let words = ["old", "new", "--more-old", "old2", "--more-new", "new2"];
-    let ran = compare(&folder, &words).run();
-    assert!(ran.exits(0).stdout.contains("old and 1 more run "), "{ran}");
+    let ran = compare(&folder, &words.iter().map(String::as_str).collect::<Vec<_>>()).run();
+    assert!(ran.exits(0).stdout.contains("a/0.json and 4 more runs "), "{ran}");
+    let folders = compare(&folder, &["a", "bc"]).run();
+    assert!(folders.exits(0).stdout.contains("same: 1 the same"), "{folders}");
 }
 
 #[test]
 fn noise_is_learned_from_files_and_used_on_its_machine_only() {
     let folder = Folder::new();
-    for (name, level) in [("a", 1e9), ("b", 1.3e9), ("c", 0.9e9), ("new", 1.25e9)] {
-        put(&folder, name, &run(&[("a/x", level), ("a/y", 2e9)]));
+    let rows = |x: f64, others: f64| {
+        run(&[("a/x", x), ("a/y", 2e9 * others), ("a/z", 3e9 * others), ("a/u", 4e9 * others)])
+    };
+    for (name, x, others) in
+        [("a", 1e9, 1.0), ("b", 1.01e9, 1.003), ("c", 0.99e9, 0.998), ("new", 1.25e9, 1.001)]
+    {
+        put(&folder, name, &rows(x, others));
     }
-    let mut foreign = run(&[("a/x", 1.25e9), ("a/y", 2e9)]);
+    let mut foreign = rows(1.25e9, 1.0);
     foreign["start"]["environment"]["cpu_model"] = json!("Another");
     put(&folder, "foreign", &foreign);
     let noise = folder.join("made/noise.json");
@@ -152,27 +165,79 @@ fn noise_is_learned_from_files_and_used_on_its_machine_only() {
         let run = compare(&folder, words).leaves("made");
         run.with(|command| _ = command.env("FLATOUT_NOISE", &noise)).run()
     };
-    assert!(with_noise(&["a", "new"]).exits(0).stdout.contains("better: 1 better"));
+    assert!(with_noise(&["a", "new"]).exits(4).stdout.contains("unclear: 4 unclear"));
     let ran = with_noise(&["--noise", "a", "b", "c"]);
     assert!(ran.exits(0).stdout.contains("Noise from 3 runs"), "{ran}");
-    assert!(ran.stderr.contains("2 rows"), "{ran}");
+    assert!(ran.stdout.contains("about 5 runs of each side"), "{ran}");
+    assert!(ran.stderr.contains("4 rows"), "{ran}");
     let known = fs::read_to_string(&noise).unwrap();
     let ran = with_noise(&["a", "new"]);
-    assert!(ran.exits(0).stdout.contains("same: 2 the same"), "{ran}");
-    assert!(ran.stdout.contains("known from 3 runs"), "{ran}");
-    let ran = with_noise(&["a", "new", "--threshold", "5%"]);
-    assert!(ran.exits(0).stdout.contains("better: 1 better"), "{ran}");
+    assert!(ran.exits(0).stdout.contains("better: 1 better, 3 the same"), "{ran}");
+    assert!(ran.stdout.contains("known from 3 that compare --noise"), "{ran}");
+    let ran = with_noise(&["a", "new", "--threshold", "60%"]);
+    assert!(ran.exits(0).stdout.contains("same: 4 the same"), "{ran}");
     let ran = with_noise(&["a", "foreign"]);
-    assert!(ran.exits(0).stdout.contains("Two machines"), "{ran}");
-    assert!(ran.stdout.contains("is not known"), "{ran}");
+    assert!(ran.exits(4).stdout.contains("Two machines"), "{ran}");
+    assert!(ran.stdout.contains("it is assumed"), "{ran}");
     // Learned again, it takes the place of what was there.
     with_noise(&["--noise", "a", "b", "c", "--format", "json"]).exits(0);
     assert_eq!(fs::read_to_string(&noise).unwrap(), known);
+    with_noise(&["--noise", "a"]).complains(2, &["two runs"]);
     with_noise(&["--noise", "a", "foreign"]).complains(2, &["one machine"]);
     fs::write(&noise, "{\"schema\": \"flatout-noise/9\"}").unwrap();
     with_noise(&["--noise", "a", "b"]).complains(2, &["noise.json", "left as it is"]);
     let ran = with_noise(&["a", "a"]);
     assert!(ran.exits(0).stderr.contains("going on without"), "{ran}");
+}
+
+/// Short runs of a program that is there.
+const SHORT: [&str; 5] = ["--", "read", "data", "--min-time", "10ms"];
+
+#[test]
+fn runs_of_two_programs_take_turns_and_are_kept() {
+    let folder = Folder::new();
+    fs::write(folder.join("data"), vec![7; 1 << 20]).unwrap();
+    let program = env!("CARGO_BIN_EXE_flatout");
+    std::os::unix::fs::symlink(program, folder.join("older")).unwrap();
+    let words = ["--runs", "2", "older", program, "--keep", "runs", "--format", "json"];
+    let made = || {
+        let run = compare(&folder, &[&words[..], &SHORT].concat()).leaves("runs");
+        let ran = run.run();
+        assert!(matches!(ran.code, Some(0 | 1 | 4)), "{ran}");
+        ran
+    };
+    let ran = made();
+    let said = document(&ran);
+    assert_eq!(said["comparisons"][0]["old"]["runs"], 2);
+    assert_eq!(said["comparisons"][0]["rows"][0]["new"]["runs"], 2);
+    let order = ["run 1 of 2, OLD", "run 1 of 2, NEW", "run 2 of 2, OLD", "run 2 of 2, NEW"];
+    let places = order.map(|line| ran.stderr.find(line).unwrap_or_else(|| panic!("{ran}")));
+    assert!(places.is_sorted(), "{ran}");
+    made();
+    for run in ["old/1.json", "old/4.json", "new/1.json", "new/4.json"] {
+        assert!(folder.join("runs").join(run).exists(), "{run}");
+    }
+    let ran = compare(&folder, &["runs/old", "runs/new", "--format", "json"]).run();
+    assert_eq!(document(&ran)["comparisons"][0]["new"]["runs"], 4);
+}
+
+#[test]
+fn each_run_is_made_in_its_state() {
+    let folder = Folder::new();
+    fs::write(folder.join("data"), vec![7; 1 << 20]).unwrap();
+    let states = ["--runs=2", "--before-old", "echo old >>log", "--before-new", "echo new >>log"];
+    let ran = compare(&folder, &[&states[..], &SHORT].concat()).leaves("log").run();
+    assert!(matches!(ran.code, Some(0 | 1 | 4)), "{ran}");
+    assert!(ran.stdout.contains("after echo old >>log"), "{ran}");
+    assert_eq!(fs::read_to_string(folder.join("log")).unwrap(), "old\nnew\nold\nnew\n");
+    let fails = ["--runs=2", "--before-new", "echo no such knob >&2; exit 3"];
+    let ran = compare(&folder, &[&fails[..], &SHORT].concat()).run();
+    assert!(ran.exits(2).stderr.contains("exit status: 3: no such knob"), "{ran}");
+    let nothing = ["--runs=2", "--before-new", "true", "--", "read", "missing"];
+    let ran = compare(&folder, &nothing).run();
+    assert!(ran.exits(2).stderr.contains("has no figure: "), "{ran}");
+    let ran = compare(&folder, &["--runs=2", "./nobody", "./nobody"]).run();
+    assert!(ran.exits(2).stderr.contains("cannot start \"./nobody\""), "{ran}");
 }
 
 #[test]
@@ -200,8 +265,14 @@ fn wrong_use_is_refused() {
         (&["-", "-"], "read once"),
         (&["old", "old", "--threshold", "0"], "percent"),
         (&["old", "old", "old", "--more-new", "old"], "one NEW"),
-        (&["old", "old", "--runs", "3"], "--noise"),
-        (&["--noise", "old"], "two FILEs"),
+        (&["old", "--runs", "3"], "two programs"),
+        (&["--runs", "3"], "two states"),
+        (&["old", "old", "--runs", "3", "--more-old", "old"], "cannot be used with"),
+        (&["old", "old", "--runs", "3", "--quick", "--", "bench"], "cannot be used with"),
+        (&["old", "old", "--quick"], "--runs"),
+        (&["old", "old", "--keep", "x"], "--runs"),
+        (&["old", "old", "--", "bench"], "--runs"),
+        (&["--noise", "--runs", "1", "--area", "copy,cpu"], "two runs"),
         (&["--noise", "old", "old", "--runs", "3"], "nothing is run"),
         (&["--noise", "--threshold", "3"], "cannot be used with"),
         (&["--noise", "--area", "roof"], "roof"),
@@ -278,7 +349,6 @@ fn the_help_and_the_documentation_name_every_code() {
     for reason in [
         "wide_interval",
         "not_significant",
-        "few_samples",
         "figure_lost",
         "no_figure",
         "no_samples",

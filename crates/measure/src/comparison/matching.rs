@@ -19,15 +19,15 @@ const PLACES: [&str; 4] = ["file", "directory", "device", "place"];
 /// orders of Linpack matrices, which the time decides, differed by 10 % between runs (2026-11-22).
 const CHOSEN_WITHIN: f64 = 0.25;
 
-/// The same row in all runs of a side that have it; at least one.
+/// The same row in all runs of a side that have it, each with the index of its run; at least one.
 #[derive(Debug, Clone)]
 pub(super) struct Group<'a> {
-    pub outcomes: Vec<&'a Outcome>,
+    pub outcomes: Vec<(usize, &'a Outcome)>,
 }
 
 impl Group<'_> {
     pub fn first(&self) -> &Outcome {
-        self.outcomes[0]
+        self.outcomes[0].1
     }
 
     pub fn name(&self) -> RowName {
@@ -45,19 +45,19 @@ pub(super) struct Matched<'a, 'b> {
 /// The rows of all runs of a side.
 pub(super) fn gather(records: &[Record]) -> Vec<Group<'_>> {
     let mut groups: Vec<Group<'_>> = Vec::new();
-    for record in records {
+    for (run, record) in records.iter().enumerate() {
         let rows: Vec<&Outcome> = record.results.iter().collect();
-        let heads: Vec<&Outcome> = groups.iter().map(|group| group.outcomes[0]).collect();
+        let heads: Vec<&Outcome> = groups.iter().map(|group| group.outcomes[0].1).collect();
         let partner = partners(&heads, &rows);
         let mut is_taken = vec![false; rows.len()];
         for (group, partner) in groups.iter_mut().zip(partner) {
             if let Some(index) = partner {
                 is_taken[index] = true;
-                group.outcomes.push(rows[index]);
+                group.outcomes.push((run, rows[index]));
             }
         }
         let left = rows.into_iter().zip(is_taken).filter(|(_, is_taken)| !is_taken);
-        groups.extend(left.map(|(row, _)| Group { outcomes: vec![row] }));
+        groups.extend(left.map(|(row, _)| Group { outcomes: vec![(run, row)] }));
     }
     groups
 }
@@ -65,7 +65,7 @@ pub(super) fn gather(records: &[Record]) -> Vec<Group<'_>> {
 /// The rows of two sides.
 pub(super) fn pair<'a, 'b>(old: &'b [Group<'a>], new: &'b [Group<'a>]) -> Matched<'a, 'b> {
     let heads = |groups: &'b [Group<'a>]| -> Vec<&'a Outcome> {
-        groups.iter().map(|group| group.outcomes[0]).collect()
+        groups.iter().map(|group| group.outcomes[0].1).collect()
     };
     let partner = partners(&heads(old), &heads(new));
     let mut is_taken = vec![false; new.len()];

@@ -11,32 +11,30 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::judgement::usable_median;
-use super::matching::{self, Group};
-use super::surroundings;
-use super::{ThresholdSource, matching::whole_key};
-use crate::record::{Outcome, Record};
-use crate::statistics::compare::LEAST_SAMPLES;
-use crate::statistics::student::{student_quantile, student_two_sided};
+use super::matching::{self, Group, whole_key};
+use super::{plan, surroundings};
+use crate::record::Record;
+use crate::statistics::student::student_quantile;
 
 /// The name of this schema version.
 pub const SCHEMA: &str = "flatout-noise/1";
 
-/// Share of pairs of equal runs that a threshold holds. Learned from two bare runs of
-/// `flatout bench`, held against two others of the same day with nothing changed, 95 % left 39 % of
-/// the rows unclear, and 99 % left 17 % (2 vCPUs of Sapphire Rapids with busy neighbours, 2026-11-22).
-const BAND: f64 = 0.99;
+/// Share of pairs of equal runs that do not differ by more than is shown.
+const HELD: f64 = 0.95;
+
+/// Variance of the logarithm of a figure between runs where nothing is known of it. Of the pairs of
+/// runs in docs/compare.md 46, 67 and 92 % of the rows were within 5, 10 and 20 %; Student's t with
+/// four degrees of freedom and twice this variance has 40, 67 and 90 % there.
+pub(super) const ASSUMED_VARIANCE: f64 = 0.06 * 0.06;
 
 /// Runs' worth of weight that the kin of a row have: degrees of freedom of the prior.
-const KIN_FREEDOM: f64 = 4.0;
+pub(super) const KIN_FREEDOM: f64 = 4.0;
 
 /// Rows of one test from which on they are kin enough; below, the area is asked.
-const LEAST_KIN: usize = 3;
+pub(super) const LEAST_KIN: usize = 3;
 
-/// No threshold is below this: rows are measured to a half-width of 2 %, no finer.
-const LEAST_THRESHOLD_RATIO: f64 = 0.02;
-
-/// Largest logarithm of a threshold, so that it stays a number.
-const MOST_LOG: f64 = 20.0;
+/// Degrees of freedom from which on a row without kin is known by its own runs alone.
+const LEAST_OWN_FREEDOM: f64 = 4.0;
 
 /// What runs of one machine say of its noise, as it is kept.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -80,8 +78,8 @@ pub enum Unlearned {
     /// The environments do not say.
     #[error("the runs do not say of which machine they are")]
     Nameless,
-    /// No row has six samples in two runs.
-    #[error("no row has a figure of six samples or more in two of the runs")]
+    /// No row has samples in two runs.
+    #[error("no row has a figure with samples in two of the runs")]
     NoRows,
 }
 
@@ -121,20 +119,14 @@ pub fn learn(records: &[Record]) -> Result<Learned, Unlearned> {
 }
 
 fn row_noise(group: &Group<'_>) -> Option<RowNoise> {
-    let enough = |row: &&&Outcome| row.samples.len() >= LEAST_SAMPLES;
-    let medians = group.outcomes.iter().filter(enough).filter_map(|row| usable_median(row));
-    let logs: Vec<f64> = medians.map(f64::ln).collect();
-    if logs.len() < 2 {
-        return None;
-    }
-    let mean = logs.iter().sum::<f64>() / logs.len() as f64;
-    let squares: f64 = logs.iter().map(|log| (log - mean).powi(2)).sum();
+    let medians = group.outcomes.iter().filter_map(|(_, row)| usable_median(row));
+    let pool = Pool::of(medians.map(f64::ln));
     let name = group.name();
-    Some(RowNoise {
+    (pool.freedom > 0.0).then(|| RowNoise {
         id: name.id,
         parameters: name.parameters,
-        runs: logs.len() as u64,
-        log_variance: squares / (logs.len() - 1) as f64,
+        runs: pool.freedom as u64 + 1,
+        log_variance: pool.variance(),
     })
 }
 
@@ -149,34 +141,58 @@ pub struct Noise {
 
 /// Sum of squares and degrees of freedom of some rows.
 #[derive(Debug, Clone, Copy, Default)]
-struct Pool {
-    squares: f64,
-    freedom: f64,
-    rows: usize,
+pub(super) struct Pool {
+    pub squares: f64,
+    pub freedom: f64,
+    pub rows: usize,
 }
 
 impl Pool {
-    fn add(&mut self, row: &RowNoise) {
-        let freedom = row.runs.saturating_sub(1) as f64;
-        self.squares += row.log_variance * freedom;
-        self.freedom += freedom;
-        self.rows += 1;
+    /// Of the logarithms of one row in runs of one side.
+    pub fn of(logs: impl Iterator<Item = f64> + Clone) -> Self {
+        let count = logs.clone().count();
+        if count < 2 {
+            return Self::default();
+        }
+        let mean = logs.clone().sum::<f64>() / count as f64;
+        let squares = logs.map(|log| (log - mean).powi(2)).sum();
+        Self { squares, freedom: (count - 1) as f64, rows: 1 }
     }
 
-    fn variance(&self) -> f64 {
+    pub fn with(self, other: Self) -> Self {
+        Self {
+            squares: self.squares + other.squares,
+            freedom: self.freedom + other.freedom,
+            rows: self.rows + other.rows,
+        }
+    }
+
+    pub fn variance(&self) -> f64 {
         self.squares / self.freedom
+    }
+
+    /// The variance of a row and with how many degrees of freedom it is known: its own, weighed
+    /// with that of its kin; without kin with what is assumed, if it has few runs of its own.
+    /// `None` if nothing is known of either.
+    ///
+    /// Source: the moderated variance of Smyth, "Linear models and empirical Bayes methods", 2004,
+    /// with a fixed weight of the prior.
+    pub fn moderated(self, kin: Option<Self>) -> Option<(f64, f64)> {
+        let kin = kin.filter(|kin| kin.freedom > 0.0).map(|kin| kin.variance());
+        if kin.is_none() && self.freedom == 0.0 {
+            return None;
+        }
+        if kin.is_none() && self.freedom >= LEAST_OWN_FREEDOM {
+            return Some((self.variance(), self.freedom));
+        }
+        let (prior, freedom) = (kin.unwrap_or(ASSUMED_VARIANCE), self.freedom + KIN_FREEDOM);
+        Some(((self.squares + KIN_FREEDOM * prior) / freedom, freedom))
     }
 }
 
-/// What is known of the variance of a row between runs.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Spread {
-    /// Of the logarithm of a run's median.
-    pub log_variance: f64,
-    /// Degrees of freedom with which it is known.
-    pub freedom: f64,
-    /// Whose it is.
-    pub source: ThresholdSource,
+/// Pools of some kind by their names; nothing where there is none.
+fn pool(pools: &HashMap<String, Pool>, key: &str) -> Pool {
+    pools.get(key).copied().unwrap_or_default()
 }
 
 impl Noise {
@@ -192,13 +208,16 @@ impl Noise {
             row.log_variance.is_finite() && row.log_variance >= 0.0 && row.runs >= 2
         };
         for row in learned.rows.iter().filter(can_be) {
+            let freedom = (row.runs - 1) as f64;
+            let own = Pool { squares: row.log_variance * freedom, freedom, rows: 1 };
             let keys = [
                 (&mut noise.rows, whole_key(&row.id, &row.parameters)),
                 (&mut noise.tests, row.id.clone()),
                 (&mut noise.areas, area(&row.id).to_owned()),
             ];
             for (pools, key) in keys {
-                pools.entry(key).or_default().add(row);
+                let pool = pools.entry(key).or_default();
+                *pool = pool.with(own);
             }
         }
         noise
@@ -209,50 +228,39 @@ impl Noise {
         self.runs
     }
 
-    /// What is known of a row: its own variance, weighed with that of the rows of the same test,
-    /// or of the same area where these are few. `None` if nothing of the area is known.
-    ///
-    /// Source: the moderated variance of Smyth, "Linear models and empirical Bayes methods", 2004,
-    /// with a fixed weight of the prior.
-    pub fn spread(&self, id: &str, parameters: &Map<String, Value>) -> Option<Spread> {
-        let test = self.tests.get(id).filter(|pool| pool.rows >= LEAST_KIN);
-        let (kin, source) = match test {
-            Some(pool) => (pool, ThresholdSource::NoiseOfTest),
-            None => (self.areas.get(area(id))?, ThresholdSource::NoiseOfArea),
-        };
-        let Some(own) = self.rows.get(&whole_key(id, parameters)) else {
-            return Some(Spread { log_variance: kin.variance(), freedom: KIN_FREEDOM, source });
-        };
-        let freedom = own.freedom + KIN_FREEDOM;
-        Some(Spread {
-            log_variance: (own.squares + KIN_FREEDOM * kin.variance()) / freedom,
-            freedom,
-            source: ThresholdSource::NoiseOfRow,
-        })
-    }
-}
-
-impl Spread {
-    /// Standard deviation of the logarithm of a ratio of so many runs to so many.
-    fn log_deviation(&self, runs: [u64; 2]) -> f64 {
-        let shares: f64 = runs.iter().map(|runs| 1.0 / (*runs).max(1) as f64).sum();
-        (self.log_variance * shares).sqrt()
+    pub(super) fn row(&self, id: &str, parameters: &Map<String, Value>) -> Pool {
+        pool(&self.rows, &whole_key(id, parameters))
     }
 
-    /// The difference, as a share, that 99 % of pairs with nothing changed do not exceed.
-    pub fn threshold_ratio(&self, runs: [u64; 2]) -> f64 {
-        let quantile = student_quantile(0.5 + BAND / 2.0, self.freedom);
-        let log = (quantile * self.log_deviation(runs)).min(MOST_LOG);
-        log.exp_m1().max(LEAST_THRESHOLD_RATIO)
+    pub(super) fn test(&self, id: &str) -> Pool {
+        pool(&self.tests, id)
     }
 
-    /// Two-sided probability that runs with nothing changed have a ratio so far from 1.
-    pub fn p(&self, ratio: f64, runs: [u64; 2]) -> f64 {
-        let deviation = self.log_deviation(runs);
-        if deviation == 0.0 {
-            return if ratio == 1.0 { 1.0 } else { 0.0 };
-        }
-        student_two_sided(ratio.ln() / deviation, self.freedom)
+    pub(super) fn area(&self, id: &str) -> Pool {
+        pool(&self.areas, area(id))
+    }
+
+    /// Variance of the logarithm of a row's figure, and its degrees of freedom.
+    fn spread(&self, row: &RowNoise) -> Option<(f64, f64)> {
+        let kin = [self.test(&row.id), self.area(&row.id)];
+        let kin = kin.into_iter().find(|pool| pool.rows >= LEAST_KIN);
+        self.row(&row.id, &row.parameters).moderated(kin)
+    }
+
+    /// By how much two runs with nothing changed differ at most in 95 % of cases, as a share.
+    pub fn difference_ratio(&self, row: &RowNoise) -> Option<f64> {
+        let (variance, freedom) = self.spread(row)?;
+        let quantile = student_quantile(0.5 + HELD / 2.0, freedom);
+        let ratio = (quantile * (2.0 * variance).sqrt()).exp_m1();
+        ratio.is_finite().then_some(ratio)
+    }
+
+    /// Runs a side with which a comparison of these rows finds a change of this share in four of
+    /// five of them; `None` where that many are no advice.
+    pub fn runs_recommended(&self, learned: &Learned, change_ratio: f64) -> Option<u64> {
+        let spreads = learned.rows.iter().filter_map(|row| self.spread(row));
+        let deviations: Vec<f64> = spreads.map(|(variance, _)| variance.sqrt()).collect();
+        plan::Plan::new(deviations.len(), change_ratio).runs_for_most(&deviations)
     }
 }
 
@@ -264,6 +272,7 @@ impl Learned {
     }
 }
 
-fn area(id: &str) -> &str {
+/// The first part of an id.
+pub(super) fn area(id: &str) -> &str {
     id.split_once('/').map_or(id, |(area, _)| area)
 }

@@ -52,13 +52,6 @@ pub(super) fn same_run(old: &[Record], new: &[Record]) -> bool {
     old.len() == new.len() && old.iter().zip(new).all(is_same)
 }
 
-/// Whether a run of either side was made in a virtual machine.
-pub(super) fn is_guest(old: &[Record], new: &[Record]) -> bool {
-    let says_so =
-        |record: &Record| record.start.environment.get("hypervisor") == Some(&true.into());
-    old.iter().chain(new).any(says_so)
-}
-
 /// The members of an environment that [`are_one_machine`] looks at.
 pub(super) fn machine(environment: &Value) -> Map<String, Value> {
     let names = MACHINE.iter().chain([&MEMORY]);

@@ -21,13 +21,36 @@ fn with(parameters: Value, row: Outcome) -> Outcome {
     Outcome { parameters: map(parameters), ..row }
 }
 
-fn held(old: Vec<Outcome>, new: Vec<Outcome>) -> Comparison {
-    held_by(old, new, &Threshold::Given(0.05))
+/// One run of each side.
+fn once(old: Vec<Outcome>, new: Vec<Outcome>) -> Comparison {
+    let (old, new) = ([record(old)], [record(new)]);
+    asked(&old, &new, &Question::default())
 }
 
-fn held_by(old: Vec<Outcome>, new: Vec<Outcome>, threshold: &Threshold) -> Comparison {
-    let (old, new) = ([record(old)], [record(new)]);
-    compare(Runs { name: "old", records: &old }, Runs { name: "new", records: &new }, threshold)
+/// Five runs of each side, which differ by a tenth of a percent.
+fn held(old: Vec<Outcome>, new: Vec<Outcome>) -> Comparison {
+    held_by(old, new, &Question { threshold_ratio: Some(0.05), noise: None })
+}
+
+fn held_by(old: Vec<Outcome>, new: Vec<Outcome>, question: &Question) -> Comparison {
+    asked(&repeated(&old, 5), &repeated(&new, 5), question)
+}
+
+fn asked(old: &[Record], new: &[Record], question: &Question) -> Comparison {
+    compare(Runs { name: "old", records: old }, Runs { name: "new", records: new }, question)
+}
+
+/// So many runs of these rows.
+fn repeated(rows: &[Outcome], runs: u32) -> Vec<Record> {
+    let run = |run: u32| {
+        let factor = 1.0 + 0.001 * f64::from((run * 7 + runs) % 5);
+        let scaled = |row: &Outcome| Outcome {
+            samples: row.samples.iter().map(|sample| sample * factor).collect(),
+            ..row.clone()
+        };
+        record(rows.iter().map(scaled).collect())
+    };
+    (0..runs).map(run).collect()
 }
 
 fn only(comparison: &Comparison) -> &Row {
@@ -49,15 +72,16 @@ fn a_rate_that_fell_is_worse_and_a_time_that_fell_is_better() {
 #[test]
 fn a_file_against_itself_is_the_same_in_every_row() {
     let rows = || vec![around("a/b", 100.0), around("a/c", 3.0), around("d/e", 1e12)];
-    let comparison = held(rows(), rows());
-    assert_eq!(comparison.counts, Counts { same: 3, ..Counts::default() });
-    assert_eq!(comparison.verdict, Verdict::Same);
-    assert!(comparison.environment.is_empty() && comparison.only_old.is_empty());
-    assert!(comparison.same_run);
+    for comparison in [once(rows(), rows()), held(rows(), rows())] {
+        assert_eq!(comparison.counts, Counts { same: 3, ..Counts::default() });
+        assert_eq!(comparison.verdict, Verdict::Same);
+        assert!(comparison.environment.is_empty() && comparison.only_old.is_empty());
+        assert!(comparison.same_run);
+    }
     // Also what two runs could not show: few samples, zeros, a figure without samples.
     for samples in [vec![1.0, 5.0], vec![0.0; 8], Vec::new()] {
         let row = || Outcome { samples: samples.clone(), ..row("a/b") };
-        assert_eq!(only(&held(vec![row()], vec![row()])).verdict, Verdict::Same);
+        assert_eq!(only(&once(vec![row()], vec![row()])).verdict, Verdict::Same);
     }
 }
 
@@ -66,42 +90,79 @@ fn a_difference_within_the_threshold_is_no_difference() {
     let comparison = held(vec![around("a/b", 100.0)], vec![around("a/b", 103.0)]);
     assert_eq!(only(&comparison).verdict, Verdict::Same);
     assert!(only(&comparison).p_corrected.unwrap() < SIGNIFICANCE, "significant, yet small");
-    let finer = Threshold::Given(0.01);
+    let finer = Question { threshold_ratio: Some(0.01), noise: None };
     let comparison = held_by(vec![around("a/b", 100.0)], vec![around("a/b", 103.0)], &finer);
     assert_eq!(only(&comparison).verdict, Verdict::Better);
 }
 
 #[test]
-fn a_wide_interval_is_unclear_and_asks_for_runs() {
-    let wide = |id| Outcome {
-        samples: vec![60.0, 140.0, 80.0, 120.0, 100.0, 95.0, 105.0],
-        ..around(id, 100.0)
-    };
-    let other = Outcome { samples: wide("a/b").samples.into_iter().rev().collect(), ..wide("a/b") };
-    let comparison = held(vec![wide("a/b")], vec![other]);
+fn one_run_of_each_is_no_evidence_however_many_samples_it_has() {
+    let samples = |level: f64| (0..1000).map(|k| level * (1.0 + 1e-6 * f64::from(k % 7))).collect();
+    let many = |level| Outcome { samples: samples(level), ..around("a/b", level) };
+    let comparison = once(vec![many(100.0)], vec![many(85.0)]);
     let row = only(&comparison);
     assert_eq!((row.verdict, row.reason), (Verdict::Unclear, Some(Reason::WideInterval)));
-    assert!(row.runs_needed.unwrap() >= 2, "{row:?}");
+    assert_eq!(row.noise_source, Some(NoiseSource::Assumed));
+    assert!(row.runs_needed.unwrap() >= 4 && comparison.power.runs_recommended.unwrap() >= 5);
+    // One that stands out from the others is seen all the same; that all differ is no evidence.
+    let rows = |levels: [f64; 4]| {
+        let ids = ["a/b", "a/c", "a/d", "a/e"];
+        ids.into_iter().zip(levels).map(|(id, level)| around(id, level)).collect::<Vec<_>>()
+    };
+    let comparison = once(rows([1.0, 2.0, 3.0, 4.0]), rows([1.01, 1.99, 3.0, 0.8]));
+    assert_eq!((comparison.counts.worse, comparison.rows[3].verdict), (1, Verdict::Worse));
+    let comparison = once(rows([1.0, 2.0, 3.0, 4.0]), rows([3.0, 0.7, 1.0, 0.8]));
+    assert_eq!(comparison.counts.unclear, 4);
+    // Nor is one sample, such as the best of some trials.
+    let mut best = rows([1.01, 1.99, 3.0, 0.8]);
+    best[3].samples.truncate(1);
+    assert_eq!(once(rows([1.0, 2.0, 3.0, 4.0]), best).counts.unclear, 4);
+}
+
+#[test]
+fn a_wide_interval_is_unclear_and_asks_for_runs() {
+    let runs = |levels: [f64; 5]| levels.map(|level| record(vec![around("a/b", level)]));
+    let (old, new) =
+        (runs([60.0, 140.0, 80.0, 120.0, 99.0]), runs([95.0, 70.0, 130.0, 90.0, 101.0]));
+    let comparison = asked(&old, &new, &Question::default());
+    let row = only(&comparison);
+    assert_eq!((row.verdict, row.reason), (Verdict::Unclear, Some(Reason::WideInterval)));
+    assert_eq!(row.noise_source, Some(NoiseSource::Runs));
+    assert!(row.runs_needed.is_none_or(|runs| runs >= 20), "{row:?}");
     assert_eq!(comparison.verdict, Verdict::Unclear);
 }
 
 #[test]
-fn worse_goes_before_unclear() {
-    let old = vec![around("a/b", 100.0), Outcome { samples: vec![1.0; 3], ..row("a/c") }];
-    let new = vec![around("a/b", 50.0), Outcome { samples: vec![2.0; 3], ..row("a/c") }];
-    let comparison = held(old, new);
-    assert_eq!((comparison.counts.worse, comparison.counts.unclear), (1, 1));
+fn one_row_that_is_worse_makes_all_worse() {
+    let others = || (0..9).map(|index| around(&format!("a/{index}"), f64::from(index) + 1.0));
+    let rows = |level| others().chain([around("a/b", level)]).collect::<Vec<_>>();
+    let comparison = held(rows(100.0), rows(80.0));
+    assert_eq!((comparison.counts.worse, comparison.counts.same), (1, 9));
     assert_eq!(comparison.verdict, Verdict::Worse);
 }
 
 #[test]
-fn few_samples_are_said_and_how_many_runs_are_missing() {
-    let few = Outcome { samples: vec![99.0, 100.0], ..row("a/b") };
-    let comparison = held(vec![few], vec![around("a/b", 100.0)]);
-    let row = only(&comparison);
-    assert_eq!((row.verdict, row.reason), (Verdict::Unclear, Some(Reason::FewSamples)));
-    assert_eq!((row.runs_needed, row.ci95), (Some(2), None));
-    assert!(row.ratio.is_some() && row.p_corrected.is_none());
+fn rows_that_stay_unclear_keep_the_others_from_no_verdict() {
+    // Four rows of five are known well, one swings by a factor of two.
+    let run = |swing: f64, wild: usize| {
+        let level =
+            |index| (index + 1) as f64 * if index < wild { swing } else { 1.0 + swing / 1000.0 };
+        record((0..5).map(|index| around(&format!("{index}/x"), level(index))).collect())
+    };
+    let side = |wild, swings: [f64; 5]| swings.map(|swing| run(swing, wild));
+    let (old, new) = ([1.0, 2.0, 1.9, 1.1, 1.5], [2.1, 1.2, 1.6, 2.0, 0.9]);
+    let verdict = |wild| asked(&side(wild, old), &side(wild, new), &Question::default());
+    let comparison = verdict(1);
+    assert_eq!((comparison.counts.same, comparison.counts.unclear), (4, 1));
+    assert_eq!(comparison.verdict, Verdict::Same);
+    assert_eq!(verdict(2).verdict, Verdict::Unclear);
+    // A figure that is lost is another matter.
+    let mut lost = side(0, new);
+    for run in &mut lost {
+        run.results[0].status = Status::Failed;
+    }
+    let comparison = asked(&side(0, old), &lost, &Question::default());
+    assert_eq!((comparison.counts.same, comparison.verdict), (4, Verdict::Unclear));
 }
 
 #[test]
@@ -199,56 +260,58 @@ fn a_row_that_repeats_another_is_counted_once() {
 
 #[test]
 fn all_rows_count_in_the_correction() {
-    // One row of twenty differs, with p = 2 ÷ 924 by itself.
-    let six = |id: &str, level: f64| Outcome {
-        samples: (0..6).map(|k| level + f64::from(k) / 100.0).collect(),
-        ..around(id, level)
+    // One row has changed; it must stand out among the others in all divisions of the runs.
+    let mut random = crate::random::SplitMix64::new(1);
+    let mut run = |first: f64| {
+        let mut level =
+            |index| (if index == 0 { first } else { 100.0 }) * (0.03 * random.normal()).exp();
+        record((0..30).map(|index| around(&format!("a/{index}"), level(index))).collect())
     };
-    let rows = |first: f64| -> Vec<Outcome> {
-        let level = |index| if index == 0 { first } else { 100.0 + f64::from(index) };
-        (0..30).map(|index| six(&format!("a/{index}"), level(index))).collect()
-    };
-    let comparison = held(rows(100.0), rows(150.0));
+    let mut side = |first: f64| (0..5).map(|_| run(first)).collect::<Vec<_>>();
+    let comparison = asked(&side(100.0), &side(108.0), &Question::default());
     let row = &comparison.rows[0];
-    assert!((row.p.unwrap() - 2.0 / 924.0).abs() < 1e-12);
-    assert!((row.p_corrected.unwrap() - 60.0 / 924.0).abs() < 1e-12);
-    assert_eq!((row.verdict, row.reason), (Verdict::Unclear, Some(Reason::NotSignificant)));
-    assert!(row.runs_needed.is_some());
+    assert!(row.p.unwrap() < 0.01 && row.p_corrected.unwrap() > 5.0 * row.p.unwrap(), "{row:?}");
+    assert_eq!(row.verdict, Verdict::Unclear);
+    assert_eq!(asked(&side(100.0), &side(150.0), &Question::default()).counts.better, 1);
 }
 
 #[test]
 fn several_runs_of_a_side_are_one() {
     let run = |level: f64| record(vec![around("a/b", level)]);
     let (old, new) = ([run(100.0), run(101.0), run(99.0)], [run(80.0), run(81.0)]);
-    let comparison = compare(
-        Runs { name: "old", records: &old },
-        Runs { name: "new", records: &new },
-        &Threshold::Default,
-    );
+    let comparison = asked(&old, &new, &Question::default());
     let row = only(&comparison);
     assert_eq!((row.old.n, row.old.runs, row.new.n, row.new.runs), (30, 3, 20, 2));
-    assert_eq!((row.verdict, row.threshold_ratio), (Verdict::Worse, DEFAULT_THRESHOLD_RATIO));
+    // Geometric means of 80 and 81, and of 99, 100 and 101.
+    let (old, new) = ((100.0_f64 * 101.0 * 99.0).cbrt(), (80.0_f64 * 81.0).sqrt());
+    assert!((row.ratio.unwrap() - new / old).abs() < 1e-12, "{row:?}");
+    let shown = row.new.median.unwrap() / row.old.median.unwrap();
+    assert!((row.ratio.unwrap() - shown).abs() < 1e-12, "{row:?}");
 }
 
 #[test]
-fn a_guest_has_a_wider_threshold_unless_its_noise_is_known() {
-    let run = |level: f64, hypervisor: bool| {
-        let mut run = record(vec![around("a/b", level)]);
-        run.start.environment = json!({"hypervisor": hypervisor});
-        run
-    };
-    let verdict = |hypervisor: bool| {
-        let (old, new) = ([run(100.0, hypervisor)], [run(82.0, hypervisor)]);
-        let old = Runs { name: "old", records: &old };
-        let comparison = compare(old, Runs { name: "new", records: &new }, &Threshold::Default);
-        (only(&comparison).verdict, comparison.threshold.ratio)
-    };
-    assert_eq!(verdict(false), (Verdict::Worse, DEFAULT_THRESHOLD_RATIO));
-    assert_eq!(verdict(true), (Verdict::Same, DEFAULT_GUEST_THRESHOLD_RATIO));
+fn a_run_without_the_row_takes_no_harm() {
+    let (old, mut new) = (repeated(&[around("a/b", 9.0)], 6), repeated(&[around("a/b", 7.0)], 6));
+    new[2].results.clear();
+    new[4].results[0].status = Status::Failed;
+    let comparison = asked(&old, &new, &Question::default());
+    assert_eq!((only(&comparison).new.runs, only(&comparison).verdict), (4, Verdict::Worse));
 }
 
 #[test]
-fn noise_widens_what_counts_as_the_same() {
+fn a_row_that_few_runs_have_shows_nothing() {
+    let (mut old, mut new) =
+        (repeated(&[around("a/b", 9.0)], 6), repeated(&[around("a/b", 3.0)], 6));
+    for runs in [&mut old, &mut new] {
+        runs[2..5].iter_mut().for_each(|run| run.results.clear());
+    }
+    let comparison = asked(&old, &new, &Question::default());
+    assert_eq!((only(&comparison).p_corrected, comparison.verdict), (Some(1.0), Verdict::Unclear));
+    assert_eq!(only(&comparison).reason, Some(Reason::NotSignificant));
+}
+
+#[test]
+fn learned_noise_stands_in_for_runs() {
     let machine = json!({"cpu_model": "X", "cpus_online": 2, "memory_bytes": 1000});
     let run = |level: f64| {
         let mut run = record(vec![around("a/b", level), around("a/c", 100.0)]);
@@ -259,16 +322,29 @@ fn noise_widens_what_counts_as_the_same() {
     assert_eq!((learned.runs, learned.rows.len()), (3, 2));
     // Variance of ln 100, ln 120, ln 90, below the line 2: numpy.var(…, ddof=1).
     assert!((learned.rows[0].log_variance - 0.021_183_827_190).abs() < 1e-12, "{learned:?}");
-    let noise = Threshold::Learned(Noise::of(&learned));
-    let noisy = held_by(vec![around("a/b", 100.0)], vec![around("a/b", 125.0)], &noise);
-    assert_eq!(only(&noisy).verdict, Verdict::Same);
-    assert_eq!(only(&noisy).threshold_source, ThresholdSource::NoiseOfRow);
-    let far = held_by(vec![around("a/b", 100.0)], vec![around("a/b", 900.0)], &noise);
-    assert_eq!(only(&far).verdict, Verdict::Better);
-    let kin = held_by(vec![around("a/x", 1.0)], vec![around("a/x", 1.01)], &noise);
-    assert_eq!(only(&kin).threshold_source, ThresholdSource::NoiseOfArea);
-    let stranger = held_by(vec![around("z/x", 1.0)], vec![around("z/x", 1.01)], &noise);
-    assert_eq!(only(&stranger).threshold_source, ThresholdSource::Default);
+    let steady: Vec<Record> = [1.0, 1.001, 0.999, 1.0, 1.002]
+        .map(|factor| {
+            let rows = ["a/b", "a/c", "a/d", "c/e"].map(|id| around(id, 100.0 * factor));
+            let mut run = record(rows.into());
+            run.start.environment = machine.clone();
+            run
+        })
+        .into();
+    let steady =
+        Question { threshold_ratio: None, noise: Some(Noise::of(&learn(&steady).unwrap())) };
+    let held_by = |id: &str, level: f64| {
+        let (old, new) = ([record(vec![around(id, 100.0)])], [record(vec![around(id, level)])]);
+        asked(&old, &new, &steady)
+    };
+    let found = held_by("a/b", 125.0);
+    assert_eq!(only(&found).verdict, Verdict::Better);
+    assert_eq!(only(&found).noise_source, Some(NoiseSource::Learned));
+    assert_eq!(found.threshold.noise_runs, Some(5));
+    assert_eq!(only(&held_by("a/b", 101.0)).verdict, Verdict::Same);
+    assert_eq!(only(&held_by("a/kin", 125.0)).noise_source, Some(NoiseSource::Learned));
+    let stranger = held_by("z/x", 125.0);
+    assert_eq!(only(&stranger).noise_source, Some(NoiseSource::Assumed));
+    assert_eq!(only(&stranger).verdict, Verdict::Unclear);
     assert!(learned.is_of(&machine));
     assert!(learned.is_of(&json!({"cpu_model": "X", "cpus_online": 2, "memory_bytes": 1001})));
     assert!(!learned.is_of(&json!({"cpu_model": "Y", "cpus_online": 2, "memory_bytes": 1000})));
@@ -288,8 +364,8 @@ fn noise_that_cannot_be_learned_says_why() {
     assert_eq!(learn(&[run("X", good()), run("Y", good())]), Err(Unlearned::Machines));
     let nameless = || record(vec![good()]);
     assert_eq!(learn(&[nameless(), nameless()]), Err(Unlearned::Nameless));
-    let few = || Outcome { samples: vec![1.0; 5], ..row("a/b") };
-    assert_eq!(learn(&[run("X", few()), run("X", few())]), Err(Unlearned::NoRows));
+    let none = || Outcome { samples: Vec::new(), ..row("a/b") };
+    assert_eq!(learn(&[run("X", none()), run("X", none())]), Err(Unlearned::NoRows));
 }
 
 #[test]
@@ -303,10 +379,17 @@ fn hostile_noise_is_passed_over() {
     let rows = vec![row(f64::MAX, 2), row(-1.0, 3), row(0.1, 1), row(0.1, u64::MAX), row(0.0, 2)];
     let learned =
         Learned { machine: Map::new(), tool: String::new(), time: String::new(), runs: 2, rows };
-    let noise = Threshold::Learned(Noise::of(&learned));
-    let comparison = held_by(vec![around("a/b", 1.0)], vec![around("a/b", 2.0)], &noise);
-    assert!(only(&comparison).threshold_ratio.is_finite());
-    assert_eq!(only(&comparison).verdict, Verdict::Same, "with that much noise all is the same");
+    let question = Question { threshold_ratio: None, noise: Some(Noise::of(&learned)) };
+    let (old, new) = ([record(vec![around("a/b", 1.0)])], [record(vec![around("a/b", 2.0)])]);
+    let comparison = asked(&old, &new, &question);
+    assert!(only(&comparison).p.unwrap().is_finite());
+    assert_eq!(
+        only(&comparison).verdict,
+        Verdict::Unclear,
+        "with that much noise nothing is known"
+    );
+    let noise = question.noise.unwrap();
+    assert!(learned.rows.iter().filter_map(|row| noise.difference_ratio(row)).all(f64::is_finite));
 }
 
 #[test]
@@ -333,7 +416,7 @@ fn the_machines_come_first() {
     );
     let names = |old: &Record, new: &Record| {
         let runs = |name, record| Runs { name, records: std::slice::from_ref(record) };
-        let found = compare(runs("old", old), runs("new", new), &Threshold::Default);
+        let found = compare(runs("old", old), runs("new", new), &Question::default());
         let names: Vec<String> = found.environment.iter().map(|d| d.name.clone()).collect();
         (found.same_machine, names.join(" "))
     };
@@ -356,13 +439,18 @@ fn a_clock_that_changed_is_told() {
 }
 
 #[test]
-fn a_hundred_thousand_rows_take_no_harm() {
-    let rows = |level: f64| -> Vec<Outcome> {
-        let few = |index| Outcome { samples: vec![level; 3], ..row(&format!("a/{index}")) };
-        (0..100_000).map(few).collect()
+fn very_many_rows_take_no_harm() {
+    let rows = |count: u32, factor: f64| -> Vec<Outcome> {
+        let few = |index| Outcome {
+            samples: vec![factor * (1.0 + f64::from(index)); 3],
+            ..row(&format!("a/{index}"))
+        };
+        (0..count).map(few).collect()
     };
-    let comparison = held(rows(1.0), rows(2.0));
+    let comparison = once(rows(100_000, 1.0), rows(100_000, 2.0));
     assert_eq!(comparison.counts.unclear, 100_000);
+    let (old, new) = (repeated(&rows(10_000, 1.0), 4), repeated(&rows(10_000, 2.0), 4));
+    assert_eq!(asked(&old, &new, &Question::default()).counts.better, 10_000);
 }
 
 /// Any number that JSON can hold, extremes often.
@@ -410,25 +498,25 @@ proptest! {
         new in prop::collection::vec(any_row(), 0..8),
         third in prop::collection::vec(any_row(), 0..8),
         given in prop::option::of(1e-9..1e9),
+        new_runs in prop::sample::select(vec![1, 9]),
     ) {
-        let (mut old, new) = ([record(old), record(third)], [record(new)]);
+        let mut old = [record(old), record(third)];
+        let new: Vec<Record> = (0..new_runs).map(|_| record(new.clone())).collect();
         old.iter_mut().for_each(|run| run.start.environment = json!({"cpu_model": "X"}));
-        let threshold = match (given, learn(&old)) {
-            (Some(ratio), _) => Threshold::Given(ratio),
-            (None, Ok(learned)) => Threshold::Learned(Noise::of(&learned)),
-            (None, Err(_)) => Threshold::Default,
-        };
+        let noise = learn(&old).ok().map(|learned| Noise::of(&learned));
+        let question = Question { threshold_ratio: given, noise };
         let runs = |name, records| Runs { name, records };
-        let comparison = compare_in(runs("o", &old), runs("n", &new), &threshold, 50);
+        let comparison = compare_in(runs("o", &old), runs("n", &new), &question, 50);
         let counts = comparison.counts;
         let sum =
             counts.better + counts.worse + counts.same + counts.unclear + counts.incomparable;
         prop_assert_eq!(sum, comparison.rows.len() as u64);
         for row in &comparison.rows {
-            let numbers = [row.ratio, row.p, row.p_corrected, row.detectable_ratio, row.old.median];
+            let numbers =
+                [row.ratio, row.p, row.p_corrected, row.detectable_ratio, row.noise_ratio, row.old.median];
             prop_assert!(numbers.iter().flatten().all(|x| x.is_finite()), "{:?}", row);
             prop_assert!(row.ci95.is_none_or(|[low, high]| low <= high && low > 0.0));
-            prop_assert!(row.threshold_ratio.is_finite());
+            prop_assert!(row.p_corrected.is_none_or(|p| (0.0..=1.0).contains(&p)), "{:?}", row);
             let is_told = matches!(row.verdict, Verdict::Unclear | Verdict::Incomparable);
             prop_assert_eq!(is_told, row.reason.is_some(), "{:?}", row);
         }

@@ -140,20 +140,19 @@ pub(crate) const OLD: Known = going(decimal("old"), 4);
 pub(crate) const NEW: Known = going(decimal("new"), 5);
 pub(crate) const CHANGE: Known = meaning(
     decimal("ratio"),
-    "NEW ÷ OLD of the medians, with its 95 % interval (bootstrap of the samples)",
+    "NEW ÷ OLD, of several runs their geometric means, with its 95 % interval (noise between runs)",
 );
 pub(crate) const CHANGE_STRIP: Known = column("worse · better", Align::Picture);
 pub(crate) const CHANGE_INTERVAL: Known = going(number("95 % interval"), 6);
-pub(crate) const CHANCE: Known = going(
+pub(crate) const CHANCE: Known =
+    going(meaning(number("p"), "chance of such a difference in any row if nothing changed"), 2);
+pub(crate) const NOISE: Known = going(
     meaning(
-        number("p"),
-        "chance of such a difference if nothing changed (Mann–Whitney U), all rows counted in \
-         (Benjamini–Hochberg)",
+        number("noise"),
+        "how far the figure differs from run to run by itself (standard deviation)",
     ),
-    2,
+    3,
 );
-pub(crate) const WITHIN: Known =
-    going(meaning(number("within"), "differences up to this count as the same"), 3);
 pub(crate) const SHOWS: Known = going(
     meaning(
         number("shows"),

@@ -25,7 +25,7 @@ const COLUMNS: [Known; 10] = [
     column::CHANGE_STRIP,
     column::CHANGE_INTERVAL,
     column::CHANCE,
-    column::WITHIN,
+    column::NOISE,
     column::SHOWS,
 ];
 const COLUMNS_UNJUDGED: usize = 5;
@@ -66,14 +66,14 @@ fn machines(comparison: &Comparison) -> Section {
     if !comparison.environment.is_empty() {
         section.push(Block::Table(differences(comparison)));
     }
-    section.with(Block::Text(words::threshold(comparison), Tone::Plain))
+    section.with(Block::Text(words::threshold(comparison).join(" "), Tone::Plain))
 }
 
 /// The verdict, and the rows by verdict.
 fn rows(comparison: &Comparison) -> Section {
     let mut section = Section::new(Part::Comparison, &words::total(comparison));
     section.tone = tone(comparison.verdict);
-    let span = span(comparison);
+    let scale = Strip { same: comparison.threshold.ratio.ln_1p(), span: span(comparison) };
     for verdict in words::ORDER {
         let rows: Vec<&Judged> =
             comparison.rows.iter().filter(|row| row.verdict == verdict).collect();
@@ -82,7 +82,7 @@ fn rows(comparison: &Comparison) -> Section {
             section.push(Block::Heading(heading, tone(verdict)));
         }
         let listed = rows.into_iter().filter(|row| !words::is_only_counted(row));
-        let rows: Vec<Row> = listed.map(|row| row_of(row, span)).collect();
+        let rows: Vec<Row> = listed.map(|row| row_of(row, scale)).collect();
         if !rows.is_empty() {
             let is_judged = verdict != Verdict::Incomparable;
             let count = if is_judged { COLUMNS.len() } else { COLUMNS_UNJUDGED };
@@ -120,8 +120,17 @@ fn differences(comparison: &Comparison) -> Table {
     Table { name: "differences", columns, rows, ..Table::default() }
 }
 
+/// What all pictures have in common.
+#[derive(Clone, Copy)]
+struct Strip {
+    /// Half the band that counts as the same.
+    same: f64,
+    /// The logarithm that half of a picture is wide.
+    span: f64,
+}
+
 /// A row with as many cells as its verdict has columns.
-fn row_of(row: &Judged, span: f64) -> Row {
+fn row_of(row: &Judged, strip: Strip) -> Row {
     let largest = [row.old.median, row.new.median].into_iter().flatten().fold(0.0, f64::max);
     let scale = Scale::of(&row.unit, largest);
     let value = |figure: &Figure| {
@@ -143,27 +152,26 @@ fn row_of(row: &Judged, span: f64) -> Row {
         let interval = row
             .ci95
             .map(|[low, high]| format!("{} … {}", words::ratio_text(low), words::ratio_text(high)));
-        let picture = picture(row, span, interval.as_deref()).map(Picture::Ratio);
-        let within = row.ci95.map(|_| quantity::percent(row.threshold_ratio));
+        let picture = picture(row, strip, interval.as_deref()).map(Picture::Ratio);
         cells.push(Cell { picture, ..Cell::default() });
         cells.push(Cell::or_dash(interval));
         cells.push(Cell::or_dash(row.p_corrected.map(words::p_text)));
-        cells.push(Cell::or_dash(within));
+        cells.push(Cell::or_dash(row.noise_ratio.map(quantity::percent)));
         cells.push(Cell::or_dash(row.detectable_ratio.map(quantity::percent)));
     }
     Row { cells, remark: words::remark(row), tone }
 }
 
 /// Better to the right, over the band that counts as the same.
-fn picture(row: &Judged, span: f64, interval: Option<&str>) -> Option<Ratio> {
+fn picture(row: &Judged, strip: Strip, interval: Option<&str>) -> Option<Ratio> {
     let (ratio, [low, high]) = (row.ratio?, row.ci95?);
     let turn = if words::direction(row).is_empty() { 1.0 } else { -1.0 };
     let (low, high) = (turn * low.ln(), turn * high.ln());
     Some(Ratio {
         ratio: turn * ratio.ln(),
         interval: [low.min(high), low.max(high)],
-        same: row.threshold_ratio.ln_1p(),
-        span,
+        same: strip.same,
+        span: strip.span,
         text: format!("ratio {}, interval {}", words::ratio_text(ratio), interval?),
     })
 }

@@ -1,7 +1,8 @@
 //! What a comparison says, in words and short numbers.
 
 use flatout_measure::comparison::{
-    Comparison, Counts, Difference, Figure, Reason, Row, RowName, Side, ThresholdSource, Verdict,
+    Comparison, Counts, Difference, Figure, NoiseSource, Reason, Row, RowName, Side,
+    ThresholdSource, Verdict,
 };
 use flatout_measure::record::{Better, Status};
 
@@ -14,7 +15,7 @@ pub(super) const ORDER: [Verdict; 5] =
 /// What the verdicts mean, below the tables.
 pub(super) const VERDICTS: (&str, &str) = (
     "better and worse",
-    "p below 0.05, and the whole interval beyond the threshold; same: the whole interval within it",
+    "p below 0.05, and not the same; same: the whole interval within what counts as the same",
 );
 
 /// The heading of a group of rows.
@@ -64,23 +65,43 @@ pub(super) fn difference(difference: &Difference) -> [String; 3] {
     [words.join(" "), shown(&difference.old), shown(&difference.new)]
 }
 
-/// Where the thresholds come from, and what to do about it.
-pub(super) fn threshold(comparison: &Comparison) -> String {
-    let used = &comparison.threshold;
+/// What counts as the same, what these runs can find, and how many it takes.
+pub(super) fn threshold(comparison: &Comparison) -> Vec<String> {
+    let (used, power) = (&comparison.threshold, &comparison.power);
     let percent = quantity::percent(used.ratio);
-    match (used.source, used.noise_runs) {
-        (ThresholdSource::Given, _) => {
-            format!("Differences up to {percent} count as the same, as asked for.")
+    let asked = match used.source {
+        ThresholdSource::Given => "as asked for",
+        ThresholdSource::Default => "--threshold sets another",
+    };
+    let mut lines = vec![format!("Changes up to {percent} count as the same; {asked}.")];
+    let (Some(found), Some(source)) = (power.found_ratio, power.noise_source) else {
+        return lines;
+    };
+    let learned = used.noise_runs.map(|runs| format!("{runs} that compare --noise learned from"));
+    let noise = match (source, learned) {
+        (NoiseSource::Runs, None) => "is known from these runs".to_owned(),
+        (NoiseSource::Runs, Some(learned)) => format!("is known from these runs and {learned}"),
+        (NoiseSource::Learned, Some(learned)) => format!("is known from {learned}"),
+        (NoiseSource::Learned | NoiseSource::Assumed, _) => {
+            "cannot be known from so few runs: it is assumed, and only large changes are shown"
+                .to_owned()
         }
-        (_, Some(runs)) => format!(
-            "The noise of this machine is known from {runs} runs: what counts as the same is what 99 % of its runs \
-             differ by with nothing changed, row by row; {percent} where nothing is known."
+    };
+    lines.push(format!("How far runs differ with nothing changed {noise}."));
+    let found = format!(
+        "These runs find a change of {percent} in {} of the rows",
+        quantity::percent(found)
+    );
+    let has = comparison.old.runs.min(comparison.new.runs);
+    lines.push(match power.runs_recommended {
+        Some(runs) if runs <= has => format!("{found}."),
+        Some(runs) => format!(
+            "{found}; about {runs} runs of each, interleaved, find it in 80 %: \
+             flatout compare --runs {runs} makes them."
         ),
-        _ => format!(
-            "Differences up to {percent} count as the same, which is a guess: how far two runs of this machine \
-             differ by themselves is not known. flatout compare --noise learns it; --threshold sets another."
-        ),
-    }
+        None => format!("{found}; more runs than 100 would be needed for 80 %."),
+    });
+    lines
 }
 
 /// The verdict of all rows in one line.
@@ -139,7 +160,7 @@ pub(super) fn remark(row: &Row) -> String {
         let more = if runs == 1 { "run" } else { "runs" };
         words.push(format!("needs about {runs} more {more} of each"));
     } else if matches!(row.reason, Some(Reason::WideInterval | Reason::NotSignificant)) {
-        words.push("more runs will hardly settle it".to_owned());
+        words.push("more than 100 runs would not settle it".to_owned());
     }
     for (side, figure) in [("OLD", &row.old), ("NEW", &row.new)] {
         if matches!(figure.status, Status::Degraded | Status::Interrupted)
@@ -156,9 +177,6 @@ fn reason_text(row: &Row, reason: Reason) -> String {
     match reason {
         Reason::WideInterval => "interval too wide".to_owned(),
         Reason::NotSignificant => "may be chance among so many rows".to_owned(),
-        Reason::FewSamples => {
-            format!("too few samples, {} and {}, for an interval", row.old.n, row.new.n)
-        }
         Reason::FigureLost => format!("the figure is lost: NEW {}", status(&row.new)),
         Reason::NoFigure => {
             let sides = [("OLD", &row.old), ("NEW", &row.new)];

@@ -1,7 +1,7 @@
 //! Comparisons in every form: golden files, and what must hold for any of them.
 
 use flatout_measure::comparison::noise::{Noise, learn};
-use flatout_measure::comparison::{Runs, Threshold, compare};
+use flatout_measure::comparison::{Question, Runs, compare};
 use flatout_measure::record::{Better, Outcome, Record, Status};
 use flatout_report::Style;
 use flatout_report::comparison::{Document, Form, render};
@@ -18,9 +18,9 @@ fn same(actual: String, name: &str) {
     Assert::new().action_env("SNAPSHOTS").eq(Data::text(actual).raw(), expected);
 }
 
-fn held(old: &[Record], new: &[Record], threshold: &Threshold) -> Document {
+fn held(old: &[Record], new: &[Record], question: &Question) -> Document {
     let old = Runs { name: "old.json", records: old };
-    let comparison = compare(old, Runs { name: "new.json", records: new }, threshold);
+    let comparison = compare(old, Runs { name: "new.json", records: new }, question);
     Document::new("flatout 0.1.0", vec![comparison], Vec::new(), 1)
 }
 
@@ -66,8 +66,21 @@ fn run(cpus: u32, level: f64) -> Record {
     run
 }
 
+/// Five runs with levels around this one.
+fn runs(cpus: u32, level: f64) -> Vec<Record> {
+    let swing = |index: usize| if index.is_multiple_of(2) { 1.0 } else { 1.7 };
+    let mut runs: Vec<Record> =
+        (0..5).map(|k| run(cpus, level * (1.0 + 0.004 * f64::from(k)))).collect();
+    for (index, run) in runs.iter_mut().enumerate() {
+        for row in run.results.iter_mut().filter(|row| row.id == "disk/random-read") {
+            row.samples.iter_mut().for_each(|sample| *sample *= swing(index + cpus as usize));
+        }
+    }
+    runs
+}
+
 fn example() -> Document {
-    held(&[run(2, 1.0)], &[run(1, 0.7)], &Threshold::Default)
+    held(&runs(2, 1.0), &runs(1, 0.7), &Question::default())
 }
 
 #[test]
@@ -89,13 +102,18 @@ fn a_comparison_in_every_form_is_as_reviewed() {
 #[test]
 fn two_machines_and_learned_noise_are_said() {
     let old = [run(2, 1.0), run(2, 1.1), run(2, 0.95)];
-    let noise = Threshold::Learned(Noise::of(&learn(&old).unwrap()));
+    let noise = Some(Noise::of(&learn(&old).unwrap()));
+    let noise = Question { threshold_ratio: None, noise };
     let text = render(&held(&old[..1], &old[1..2], &noise), Form::Table, &Style::default());
-    assert!(text.contains("known from 3 runs"), "{text}");
+    assert!(text.contains("known from 3 that compare --noise"), "{text}");
     let mut other = run(2, 1.0);
     other.start.environment["cpu_model"] = json!("Another");
     for form in [Form::Table, Form::Markdown, Form::Html] {
-        let document = held(&old[..1], &[other.clone()], &Threshold::Given(0.03));
+        let document = held(
+            &old[..1],
+            &[other.clone()],
+            &Question { threshold_ratio: Some(0.03), noise: None },
+        );
         let text = render(&document, form, &Style::default());
         let (first, second) = (text.find("Two machines"), text.find("cache/block-sweep"));
         assert!(first.is_some() && first < second, "{text}");
@@ -111,7 +129,7 @@ fn an_error_and_nothing_are_shown_too() {
         assert!(text.contains("cannot read"), "{text}");
         assert!(form == Form::Json || form == Form::Table || !text.contains("<x>"), "{text}");
     }
-    let empty = held(&[record("empty")], &[record("empty")], &Threshold::Default);
+    let empty = held(&[record("empty")], &[record("empty")], &Question::default());
     assert!(render(&empty, Form::Table, &Style::default()).contains("nothing matches"));
 }
 
@@ -129,7 +147,7 @@ fn hostile_text_is_shown_safely_in_every_form_at_any_width() {
     other.start.environment = json!({"cpu_model": "\u{1b}[31m</script><script>alert(1)</script>|"});
     other.results.truncate(2);
     let evil = "\u{1b}[2J</script><img src=x>|`";
-    let mut document = held(&[hostile()], &[other], &Threshold::Default);
+    let mut document = held(&[hostile()], &[other], &Question::default());
     document.comparisons[0].old.name = evil.to_owned();
     document.errors.push(evil.to_owned());
     for form in Form::ALL {

@@ -1,20 +1,18 @@
 //! `flatout compare --noise`: how far runs of this machine differ with nothing changed.
 //!
-//! From files, or from whole runs of `flatout bench`, each a process of its own as the runs are
-//! that will be compared: what a process keeps from one run to the next would hide noise.
+//! From files, or from whole runs of `flatout bench`, made as those are that will be compared.
 
 use std::collections::BTreeMap;
-use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
-use std::process::{Command, Stdio};
 
+use flatout_measure::comparison::DEFAULT_THRESHOLD_RATIO;
 use flatout_measure::comparison::noise::{Learned, Noise, learn as learn_from};
 use flatout_measure::record::Record;
 use flatout_report::comparison::Form;
-use flatout_report::{document, quantity, text};
+use flatout_report::{quantity, text};
 use flatout_sys::cancel::CancelToken;
 
-use super::{noise_file, read};
+use super::making::Recipe;
+use super::{noise_file, read_all};
 use crate::arguments::compare::Compare as Arguments;
 use crate::conclusion::{DONE, INTERRUPTED};
 use crate::output;
@@ -36,7 +34,7 @@ pub fn learn(arguments: &Arguments, cancel: CancelToken) -> Result<i32, String> 
             }
         }
     } else {
-        arguments.files.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?
+        read_all(&arguments.files)?
     };
     let learned = learn_from(&records).map_err(|error| error.to_string())?;
     if learned.runs == 2 {
@@ -58,42 +56,28 @@ pub fn learn(arguments: &Arguments, cancel: CancelToken) -> Result<i32, String> 
 
 /// Runs made now; `None` when interrupted.
 fn made(arguments: &Arguments, cancel: CancelToken) -> Result<Option<Vec<Record>>, String> {
-    let program = std::env::current_exe().map_err(|error| format!("who am I: {error}"))?;
+    let recipe = Recipe::own(arguments)?;
     let count = arguments.runs.unwrap_or(USUAL_RUNS);
     let mut records = Vec::new();
     for run in 1..=count {
-        // What came before there was a run to hear it.
-        if cancel.is_cancelled() {
-            return Ok(None);
-        }
         output::complain(&format!("run {run} of {count}"));
-        let mut bench = Command::new(&program);
-        bench.arg("bench").args(&arguments.area).args(["--format", "json"]);
-        if arguments.quick {
-            bench.arg("--quick");
-        }
-        bench.stdin(Stdio::null()).stderr(Stdio::inherit());
-        let ended = bench.output().map_err(|error| format!("cannot start {program:?}: {error}"))?;
-        if cancel.is_cancelled() || ended.status.signal().is_some() {
-            return Ok(None);
-        }
-        let record = document::parse(&ended.stdout, Path::new("the run"));
-        records.push(record.map_err(|error| error.to_string())?);
+        let Some(made) = recipe.run(cancel)? else { return Ok(None) };
+        records.push(made.record);
     }
     Ok(Some(records))
 }
 
-/// What counts as the same from now on, by test.
+/// By how much runs differ, by test, and how many it takes to see a change.
 fn table(learned: &Learned) -> String {
     let noise = Noise::of(learned);
     let mut tests: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     for row in &learned.rows {
-        if let Some(spread) = noise.spread(&row.id, &row.parameters) {
-            tests.entry(&row.id).or_default().push(spread.threshold_ratio([1, 1]));
+        if let Some(difference) = noise.difference_ratio(row) {
+            tests.entry(&row.id).or_default().push(difference);
         }
     }
     let mut out = format!(
-        "Noise from {} runs: two runs of this machine with nothing changed differ by up to\n",
+        "Noise from {} runs: two runs of this machine with nothing changed differ by up to (95 %)\n",
         learned.runs
     );
     let width = tests.keys().map(|id| text::visible(id).chars().count()).max().unwrap_or(0);
@@ -109,5 +93,12 @@ fn table(learned: &Learned) -> String {
         };
         out.push_str(&format!("  {id:<width$}  {range}\n"));
     }
+    let change = quantity::percent(DEFAULT_THRESHOLD_RATIO);
+    out.push_str(&match noise.runs_recommended(learned, DEFAULT_THRESHOLD_RATIO) {
+        Some(runs) => format!(
+            "A comparison finds a change of {change} in 80 % of these rows with about {runs} runs of each side.\n"
+        ),
+        None => format!("No 100 runs of each side find a change of {change} in 80 % of these rows.\n"),
+    });
     out
 }
