@@ -28,6 +28,8 @@ codes! {
     INTERRUPTED = "interrupted";
     /// The time or the amount of a trial is zero or no number; no figure can come of it.
     INVALID_TIME = "invalid_time";
+    /// The time allowed was over before the row's first trial, or leaves none for it.
+    TIME_SHORT = "time_short";
     /// Some samples lie far from the others; they are kept.
     OUTLIERS = "outliers";
     /// The harness itself takes more than 1 % of the time measured.

@@ -162,8 +162,17 @@ impl<'a, R: Row> Sampled<'a, R> {
         None
     }
 
+    /// How a row ends that gets no more trials.
+    pub(super) fn done(&self) -> Closed {
+        let text = "there was no time for it (--max-time allows more)";
+        match self.attempts {
+            0 => Closed::Never(Warning::new(warning::TIME_SHORT, text)),
+            _ => Closed::Done,
+        }
+    }
+
     /// Ends the row with the trials that it has.
-    fn ends(&mut self, why: Warning) -> Closed {
+    pub(super) fn ends(&mut self, why: Warning) -> Closed {
         if self.taken.is_empty() && self.discarded.is_empty() {
             return Closed::Never(why);
         }
