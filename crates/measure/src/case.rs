@@ -8,6 +8,7 @@ use crate::guard::Spoil;
 use crate::histogram::{Histogram, LoopKind};
 use crate::record::{Outcome, Series, Warning};
 use crate::row::{Parameters, Row};
+use crate::warning;
 
 /// What one trial moved and how long it took.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -83,6 +84,13 @@ pub struct Case<'a, R> {
     pub row: R,
     /// Runs one trial.
     pub trial: Trial<'a>,
+}
+
+impl<R> Case<'_, R> {
+    /// A row that is left out because there is no time to set it up.
+    pub fn without_time(row: R) -> Self {
+        Self { row, trial: Box::new(|_| Err(TrialError::NoMore(warning::no_time()))) }
+    }
 }
 
 /// A row that was measured.

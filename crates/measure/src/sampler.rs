@@ -67,6 +67,15 @@ impl Sampler<'_> {
         self.plan.left_ns(self.clock.now_ns())
     }
 
+    /// When a part of what is left of the time is over, one in `parts`; [`u64::MAX`] where it has
+    /// no end.
+    pub fn part_ends_ns(&self, parts: u64) -> u64 {
+        match self.plan.ends_ns {
+            u64::MAX => u64::MAX,
+            _ => self.clock.now_ns().saturating_add(self.left_ns() / parts.max(1)),
+        }
+    }
+
     /// Measures `cases` and returns their rows in the same order.
     ///
     /// Never fails: what goes wrong becomes the status and a warning of the row. Cost: two

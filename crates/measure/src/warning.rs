@@ -176,6 +176,11 @@ codes! {
     DISCARDED = "discarded";
 }
 
+/// Why a row was not measured for which there was no time.
+pub fn no_time() -> Warning {
+    Warning::new(TIME_SHORT, "there was no time for it (--max-time allows more)")
+}
+
 /// Adds `warning` unless one with its code is there.
 pub fn add(warnings: &mut Vec<Warning>, warning: Warning) {
     if !warnings.iter().any(|known| known.code == warning.code) {

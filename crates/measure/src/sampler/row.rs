@@ -164,9 +164,8 @@ impl<'a, R: Row> Sampled<'a, R> {
 
     /// How a row ends that gets no more trials.
     pub(super) fn done(&self) -> Closed {
-        let text = "there was no time for it (--max-time allows more)";
         match self.attempts {
-            0 => Closed::Never(Warning::new(warning::TIME_SHORT, text)),
+            0 => Closed::Never(warning::no_time()),
             _ => Closed::Done,
         }
     }
