@@ -59,7 +59,7 @@ CASES = {
 
 def flatout(program, file, options):
     command = [program, "bench", "disk", file, *options.split(), "--runtime", f"{SECONDS}s",
-               "--max-time", "1ms", "--format", "json"]
+               "--rounds", "1", "--format", "json"]
     record = json.loads(subprocess.run(command, capture_output=True, text=True).stdout)
     row = record["results"][0]
     audit = row["audit"]

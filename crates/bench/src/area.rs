@@ -49,8 +49,10 @@ pub struct Run {
     pub flatout: PathBuf,
     /// Never write more than this, for an area that has the choice.
     pub max_write_bytes: Option<u64>,
-    /// The time that was asked for, where one area has all of it.
+    /// The area's part of the time, where one was asked for; the area makes do with it.
     pub time_ns: Option<u64>,
+    /// Trials of each row, where a number was asked for.
+    pub rounds: Option<u32>,
     /// Seed of orders and data.
     pub seed: u64,
     /// The wish to stop.
@@ -64,14 +66,15 @@ pub struct Run {
 pub struct Estimate {
     /// Where files are made or read; none where none are.
     pub place: Option<PathBuf>,
-    /// Bytes that are written at most.
+    /// Bytes that are written, as far as can be said beforehand.
     pub write_bytes: u64,
+    /// Bytes that are written at most.
+    pub most_write_bytes: u64,
     /// Whether they are written over a file of the user's.
     pub writes_over: bool,
-    /// Time that the trials get unless less or more is allowed.
+    /// Time that it takes from making the first file to removing the last, as far as can be said
+    /// beforehand. It gets no more, unless a number of trials was asked for.
     pub usual_ns: u64,
-    /// Time that it takes at least, whatever is allowed.
-    pub least_ns: u64,
     /// What is left out, and why; a line each.
     pub notices: Vec<String>,
 }
@@ -113,11 +116,12 @@ pub struct Seconds {
 impl Seconds {
     /// What the area takes that writes nothing.
     pub fn estimate(&self, run: &Run) -> Estimate {
-        Estimate { usual_ns: self.nanoseconds(run), ..Estimate::default() }
+        let usual_ns = run.time_ns.unwrap_or_else(|| self.nanoseconds(run));
+        Estimate { usual_ns, ..Estimate::default() }
     }
 
-    /// The time for the rows of this run.
-    pub fn nanoseconds(&self, run: &Run) -> u64 {
+    /// The usual time for the rows of this run.
+    fn nanoseconds(&self, run: &Run) -> u64 {
         let seconds = match (run.extent, run.pace) {
             (Extent::Few, Pace::Quick) => self.few_quick,
             (Extent::Few, Pace::Usual) => self.few,

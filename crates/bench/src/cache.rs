@@ -27,7 +27,7 @@ use crate::area::{Area, Estimate, Extent, Found, Run, Seconds};
 use crate::error::Error;
 use crate::fact;
 use crate::file_trial::evidence;
-use crate::scratch::{self, Scratch};
+use crate::scratch::{self, Scratch, Wanted};
 
 pub use crate::file_trial::page_cache::Clearing;
 use row::{Row, State, Test};
@@ -46,6 +46,9 @@ pub struct Options {
     /// Never write more than this.
     #[arg(skip)]
     pub max_write_bytes: Option<u64>,
+    /// The time that was asked for.
+    #[arg(skip)]
+    pub time_ns: Option<u64>,
     /// Whether the system's caches are dropped before cold rows.
     #[arg(from_global, id = "drop_caches")]
     pub clearing: Clearing,
@@ -63,15 +66,27 @@ const FEW_BYTES: u64 = 256 << 20;
 /// Number of test files: one is kept hot, the other is cleared again and again.
 const FILES: u64 = 2;
 
+/// Runs of the sampler of the whole grid.
+const PHASES: u64 = 4;
+/// Part of the time that making both files may take.
+const MAKING_PART: u64 = 3;
+
 /// Time of the area.
 const SECONDS: Seconds = Seconds { few_quick: 12, few: 32, quick: 35, full: 240 };
 
 impl Options {
+    fn wanted_bytes(&self) -> u64 {
+        if self.extent == Extent::Full { FULL_BYTES } else { FEW_BYTES }
+    }
+
     /// Length of each of the two test files.
     ///
     /// Errors: no directory, no room.
     pub fn file_bytes(&self) -> Result<u64, Error> {
-        let wanted = if self.extent == Extent::Full { FULL_BYTES } else { FEW_BYTES };
+        let wanted = self.wanted_bytes().min(
+            self.time_ns
+                .map_or(u64::MAX, |time_ns| scratch::in_time(time_ns / MAKING_PART / FILES)),
+        );
         let most = self.max_write_bytes.map(|most| most / FILES);
         scratch::size(&self.directory, wanted, most).map_err(|error| match error {
             Error::NoRoom(text) => Error::NoRoom(format!("{text}, for each of {FILES} test files")),
@@ -90,11 +105,15 @@ impl Options {
 impl Area for Options {
     fn plan(&mut self, run: &Run) -> Result<Estimate, Error> {
         (self.extent, self.seed, self.cancel) = (run.extent, run.seed, run.cancel);
-        self.max_write_bytes = run.max_write_bytes;
+        (self.max_write_bytes, self.time_ns) = (run.max_write_bytes, run.time_ns);
         let write_bytes = self.write_bytes()?;
         self.clearing.check()?;
-        let place = Some(self.directory.clone());
-        Ok(Estimate { place, write_bytes, ..SECONDS.estimate(run) })
+        Ok(Estimate {
+            place: Some(self.directory.clone()),
+            write_bytes,
+            most_write_bytes: write_bytes,
+            ..SECONDS.estimate(run)
+        })
     }
 
     fn can_shrink(&self) -> bool {
@@ -111,18 +130,30 @@ impl Area for Options {
 ///
 /// Errors: the test files cannot be made. What goes wrong with a row is the row's.
 fn run(options: &Options, sampler: &mut Sampler<'_>) -> Result<Vec<Measured<Row>>, Error> {
-    let length = options.file_bytes()?;
+    let mut length_bytes = options.file_bytes()?;
     let Options { directory, seed, cancel, .. } = options;
-    let mut make = |seed| Scratch::make(directory, length, seed, *cancel, &mut *sampler.events);
-    let files = TestFiles::new(make(*seed)?, make(seed.wrapping_add(1))?, options)?;
+    let ends_ns = [2 * MAKING_PART, MAKING_PART].map(|parts| sampler.part_ends_ns(parts));
+    let mut make = |seed, ends_ns| {
+        let wanted = Wanted { length_bytes, seed, ends_ns, cancel: *cancel };
+        let file = Scratch::make(directory, wanted, &mut *sampler.events)?;
+        length_bytes = file.length_bytes();
+        Ok::<_, Error>(file)
+    };
+    let (hot, cold) = (make(*seed, ends_ns[0])?, make(seed.wrapping_add(1), ends_ns[1])?);
+    let reduced = reduced(options.wanted_bytes(), length_bytes);
+    let files = TestFiles::new(hot, cold, options)?;
     let ground = files.ground();
-    let phases = if options.extent == Extent::Full { 4 } else { 1 };
-    let mut sampler = sampler.within(sampler.plan.budget_ns / phases);
+    let mut phases = if options.extent == Extent::Full { PHASES } else { 1 };
     let mut phase = |rows: Vec<Row>| {
-        let mut rows = sampler.run(rows.into_iter().map(|row| trial::case(row, &files)).collect());
+        let cases = rows.into_iter().map(|row| trial::case(row, &files)).collect();
+        let mut rows = sampler.within(sampler.left_ns() / phases).run(cases);
+        phases = phases.saturating_sub(1).max(1);
         rows.iter_mut().for_each(|row| prove(row, ground));
         // Against the bounds of the same phase, which were measured in between.
         bound::apply(&mut rows);
+        for row in &mut rows {
+            reduced.iter().for_each(|why| warning::add(&mut row.outcome.warnings, why.clone()));
+        }
         rows
     };
     let cpus = affinity::allowed_cpu_count();
@@ -162,6 +193,15 @@ fn prove(measured: &mut Measured<Row>, ground: Option<Nature>) {
         warning::add(&mut outcome.warnings, Warning::new(code, evidence.text.to_string()));
     }
     facts.set(EVIDENCE, evidence);
+}
+
+/// What every row says of files that are shorter than they should be.
+fn reduced(wanted_bytes: u64, length_bytes: u64) -> Option<Warning> {
+    let text = format!(
+        "the test files have {length_bytes} bytes instead of {wanted_bytes}: free space, memory, \
+         --max-write or --max-time allows no more"
+    );
+    (length_bytes < wanted_bytes).then(|| Warning::new(warning::SIZE_REDUCED, text))
 }
 
 /// The pictures of this area.
@@ -243,6 +283,7 @@ mod tests {
             directory: directory.path().to_owned(),
             extent: Extent::Few,
             max_write_bytes: Some(8 << 20),
+            time_ns: None,
             clearing: Clearing::File,
             seed: 1,
             cancel: CancelToken::manual(),

@@ -18,6 +18,7 @@ mod tests;
 mod trial;
 
 use std::path::PathBuf;
+use std::rc::Rc;
 
 use clap::{ArgAction, Args};
 use flatout_measure::case::{Measured, Plan, blank, record_counted};
@@ -25,7 +26,6 @@ use flatout_measure::record::{Outcome, Status, Warning};
 use flatout_measure::sampler::Sampler;
 use flatout_measure::warning;
 use flatout_sys::cancel::CancelToken;
-use flatout_sys::clock::monotonic_ns;
 use flatout_sys::memory;
 
 use crate::area::{Area, Estimate, Extent, Found, Run};
@@ -57,7 +57,6 @@ const INODES_PART: u64 = 2;
 const FULL_NS: u64 = 240_000_000_000;
 const QUICK_NS: u64 = 30_000_000_000;
 const FEW_NS: u64 = 3_000_000_000;
-const LEAST_NS: u64 = 1_000_000_000;
 
 /// What the user chose.
 #[derive(Debug, Clone, Args)]
@@ -73,9 +72,8 @@ pub struct Options {
     /// Which rows, unless [`Options::selection`] says so.
     #[arg(skip)]
     pub extent: Extent,
-    /// Copy each tree exactly so often [default: at least 6 times, until its time is precise, at
-    /// most 10; with --quick at least 3]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    /// Copies of each tree, where that was asked for.
+    #[arg(skip)]
     pub rounds: Option<u32>,
     /// What is copied, where that was asked for.
     #[command(flatten)]
@@ -153,8 +151,6 @@ struct Planned {
     pub write_bytes: u64,
     /// Time that it takes.
     pub time_ns: u64,
-    /// Time that it takes at least, whatever is allowed.
-    pub least_ns: u64,
 }
 
 /// The area: what the user chose, and what will be copied of it.
@@ -173,15 +169,15 @@ impl Area for Copying {
         (options.extent, options.seed, options.cancel) = (run.extent, run.seed, run.cancel);
         (options.directory, options.flatout) = (run.place.clone(), run.flatout.clone());
         (options.max_write_bytes, options.time_ns) = (run.max_write_bytes, run.time_ns);
-        options.least_rounds = run.least_trials;
+        (options.least_rounds, options.rounds) = (run.least_trials, run.rounds);
         options.selection.each_once();
         let planned = self.planned.insert(plan(&self.options)?);
         Ok(Estimate {
             place: Some(self.options.directory.clone()),
             write_bytes: planned.write_bytes,
+            most_write_bytes: planned.write_bytes,
             writes_over: false,
             usual_ns: planned.time_ns,
-            least_ns: planned.least_ns,
             notices: choose::notices(&planned.left_out),
         })
     }
@@ -238,10 +234,10 @@ fn plan(options: &Options) -> Result<Planned, Error> {
         let (directory, reason) = (&options.directory, left.reason());
         return Err(Error::NoRoom(format!("nothing can be copied in {directory:?}: {reason}")));
     }
-    let most_rounds = options.rounds.unwrap_or(MOST_TRIALS);
-    let time_ns =
-        |rounds| -> u64 { chosen.phases.iter().map(|rows| limits.time_ns(rows, rounds)).sum() };
-    let (planned_ns, least_ns) = (time_ns(most_rounds), time_ns(1));
+    // No more rounds than there is likely time for: what is written is what was announced.
+    let most_rounds =
+        options.rounds.unwrap_or_else(|| limits.rounds(&chosen.phases, rounds, MOST_TRIALS));
+    let planned_ns: u64 = chosen.phases.iter().map(|rows| limits.time_ns(rows, most_rounds)).sum();
     let written = chosen.phases.iter().map(|rows| limits.written_bytes(rows, most_rounds));
     let write_bytes = written.fold(0, u64::saturating_add).min(limits.write_bytes);
     let phase = |rows: Vec<Wanted>| Phase { time_ns: limits.time_ns(&rows, most_rounds), rows };
@@ -252,10 +248,10 @@ fn plan(options: &Options) -> Result<Planned, Error> {
         most_rounds,
         write_bytes,
         time_ns: match (options.rounds, options.time_ns) {
-            (Some(_), None) => planned_ns.max(LEAST_NS),
-            (_, asked) => planned_ns.min(asked.unwrap_or(usual_ns)).max(LEAST_NS),
+            (_, Some(asked_ns)) => asked_ns,
+            (Some(_), None) => planned_ns,
+            (None, None) => planned_ns.min(usual_ns),
         },
-        least_ns,
     })
 }
 
@@ -267,7 +263,10 @@ fn measure(
     planned: &Planned,
     sampler: &mut Sampler<'_>,
 ) -> Result<Found, Error> {
-    let asked = planned.left_out.iter().filter(|left| !left.wanted.is_optional);
+    // Trees of a grid that are too large for this place are no rows; time and memory are the run's.
+    let is_row =
+        |left: &&LeftOut| !left.wanted.is_optional || matches!(left.why, Why::Time | Why::Memory);
+    let asked = planned.left_out.iter().filter(is_row);
     let asked: Vec<Outcome> = asked.map(|left| left_out_row(left, options.state)).collect();
     if planned.phases.is_empty() {
         return Ok(Found { outcomes: asked, ..Found::default() });
@@ -298,22 +297,19 @@ fn measure_in(
     place: &Place,
     sampler: &mut Sampler<'_>,
 ) -> Result<Found, Error> {
-    let begun_ns = monotonic_ns();
-    // Asked for exactly, they are made whatever time they take, unless that is limited.
-    let is_unlimited = options.rounds.is_some() && options.time_ns.is_none();
-    let budget_ns = if is_unlimited { u64::MAX / 4 } else { sampler.plan.budget_ns };
+    // Removing everything belongs to the time.
+    let all: Vec<Wanted> = planned.phases.iter().flat_map(|phase| phase.rows.clone()).collect();
+    let removing_ns = (choose::removing_s(&all, planned.most_rounds) * 1e9) as u64;
+    let left_ns = sampler.left_ns();
+    let sampler = &mut sampler.within(left_ns.saturating_sub(removing_ns));
     let site = Site::make(options, place.targets(), &mut *sampler.events)?;
     let (mut outcomes, mut measured) = (Vec::new(), Vec::new());
     for (number, phase) in planned.phases.iter().enumerate() {
-        let left_ns = budget_ns.saturating_sub(monotonic_ns() - begun_ns);
-        let mut rows = phase.rows.clone();
-        if left_ns == 0 && number > 0 {
-            // What nobody asked for by name is not copied beyond the time.
-            let late = rows.extract_if(.., |row| row.is_optional);
+        let left_ns = sampler.left_ns();
+        if left_ns == 0 {
+            let late = phase.rows.iter().cloned();
             let late = late.map(|wanted| LeftOut { wanted, why: Why::Time });
             outcomes.extend(late.map(|left| left_out_row(&left, options.state)));
-        }
-        if rows.is_empty() {
             continue;
         }
         let plan = Plan {
@@ -323,7 +319,10 @@ fn measure_in(
             ..sampler.plan.clone()
         };
         let phase = Part { number, of: planned.phases.len() };
-        measured.extend(measure_phase((phase, rows), &site, &mut sampler.with(plan))?);
+        let rows = planned.phases[number].rows.clone();
+        let (rows, late) = measure_phase((phase, rows), &site, &mut sampler.with(plan))?;
+        measured.extend(rows);
+        outcomes.extend(late.iter().map(|left| left_out_row(left, options.state)));
     }
     if options.extent == Extent::Few {
         // What rows are held against is named in them, and has no rows of its own there.
@@ -350,17 +349,19 @@ struct Part {
     of: usize,
 }
 
-/// Makes the trees of a phase, copies them in rounds, and empties them.
+/// Makes the trees of a phase, copies them in rounds, and empties them. Returns the rows, and the
+/// trees for which there was no time.
 fn measure_phase(
     (part, wanted): (Part, Vec<Wanted>),
     site: &Site,
     sampler: &mut Sampler<'_>,
-) -> Result<Vec<Measured<Row>>, Error> {
-    let begun_ns = monotonic_ns();
-    let left_ns = |most_ns: u64| most_ns.saturating_sub(monotonic_ns() - begun_ns).max(LEAST_NS);
+) -> Result<(Vec<Measured<Row>>, Vec<LeftOut>), Error> {
     let bare_bytes = choose::bare_bytes(&wanted);
-    let trees: Vec<Wanted> = [Wanted::empty()].into_iter().chain(wanted).collect();
-    site.begin_phase(part.number, &trees, &mut *sampler.events)?;
+    let mut trees: Vec<Wanted> = [Wanted::empty()].into_iter().chain(wanted).collect();
+    let making_ns = if sampler.plan.ends_ns == u64::MAX { u64::MAX } else { sampler.left_ns() };
+    let late = site.begin_phase(part.number, &trees, making_ns, &mut *sampler.events)?;
+    trees.retain(|tree| late.iter().all(|late| !Rc::ptr_eq(&late.corpus, &tree.corpus)));
+    let late = late.into_iter().map(|wanted| LeftOut { wanted, why: Why::Time }).collect();
     // What was measured in each phase is told apart by it.
     let phase = (part.of > 1).then_some(part.number + 1);
     let is_exact = site.options.rounds.is_some();
@@ -368,19 +369,19 @@ fn measure_phase(
         trees.into_iter().partition(|wanted| wanted.experiment.is_spread() && !is_exact);
     let mut rows = Vec::new();
     if !spread.is_empty() {
-        let budget_ns = left_ns(sampler.plan.budget_ns / SPREAD_PART);
+        let budget_ns = sampler.left_ns() / SPREAD_PART;
         let (min_trials, max_trials) = (SPREAD_TRIALS, SPREAD_TRIALS);
         let plan = Plan { min_trials, max_trials, budget_ns, ..sampler.plan.clone() };
         let cases = spread.into_iter().map(|wanted| trial::case(wanted, phase, site)).collect();
         rows.extend(sampler.with(plan).run(cases));
     }
-    let budget_ns = left_ns(sampler.plan.budget_ns);
+    let budget_ns = sampler.left_ns();
     let mut cases = bare::cases(site, bare_bytes, phase);
     cases.extend(others.into_iter().map(|wanted| trial::case(wanted, phase, site)));
     rows.extend(sampler.within(budget_ns).run(cases));
     bound::apply(&mut rows, site);
     site.end_phase()?;
-    Ok(rows)
+    Ok((rows, late))
 }
 
 /// The row of a tree that is not copied, which says why.
@@ -388,7 +389,7 @@ fn left_out_row(left: &LeftOut, state: State) -> Outcome {
     let row = Row { work: Work::Tree(left.wanted.clone()), state, phase: None };
     Outcome {
         status: Status::Unsupported,
-        warnings: vec![Warning::new(warning::UNSUPPORTED, left.reason())],
+        warnings: vec![Warning::new(left.why.code(), left.reason())],
         ..blank(&row)
     }
 }

@@ -94,8 +94,9 @@ const MAX_TRIALS: u64 = 10_000;
 const MAX_ORDER: u64 = 1 << 20;
 /// Share of the area's time that is the units'; the rest is Linpack's.
 const UNITS_SHARE: f64 = 0.6;
-/// Share of the units' time in which ports are counted again that contention kept from being counted.
-const PORT_COUNT_SHARE: f64 = 0.2;
+/// Part of the units' time, one in so many, in which ports are counted, and again in the end where
+/// contention kept them from being counted.
+const PORT_COUNT_PARTS: u64 = 5;
 
 /// Time of the area.
 const SECONDS: Seconds = Seconds { few_quick: 4, few: 9, quick: 9, full: 55 };
@@ -103,6 +104,8 @@ const SECONDS: Seconds = Seconds { few_quick: 4, few: 9, quick: 9, full: 55 };
 impl Area for Options {
     fn plan(&mut self, run: &Run) -> Result<Estimate, Error> {
         (self.extent, self.seed, self.cancel) = (run.extent, run.seed, run.cancel);
+        // A run of so many trials of each row has as many of Linpack.
+        self.trials = self.trials.or(run.rounds);
         check(self)?;
         Ok(SECONDS.estimate(run))
     }
@@ -113,15 +116,16 @@ impl Area for Options {
 }
 
 fn measure(options: &Options, sampler: &mut Sampler<'_>) -> Result<Found, Error> {
-    let ends_ns = sampler.clock.now_ns().saturating_add(sampler.plan.budget_ns);
     let topology = Topology::look(Path::new("/"));
-    let share_ns = (sampler.plan.budget_ns as f64 * UNITS_SHARE) as u64;
+    let share_ns = (sampler.left_ns() as f64 * UNITS_SHARE) as u64;
+    let matrices_ns = sampler.left_ns() - share_ns;
     let units = units(options, &topology, &mut sampler.within(share_ns));
     let scaling = match options.extent {
         Extent::Few => Vec::new(),
         Extent::Quick | Extent::Full => scaling::rows(&units),
     };
-    let rest_ns = ends_ns.saturating_sub(sampler.clock.now_ns());
+    // What the units left goes to the matrices where there is an end.
+    let rest_ns = if sampler.plan.ends_ns == u64::MAX { matrices_ns } else { sampler.left_ns() };
     let matrices = matrix::outcomes(options, &units, &topology, &mut sampler.within(rest_ns));
     let charts = scaling::charts(&scaling);
     let roofline = units.iter().filter_map(multiply_adds).collect();
@@ -150,14 +154,17 @@ fn units(
         UnitRow::Clock { .. } | UnitRow::Sharing { .. } => None,
     };
     let kernels: Vec<Kernel> = rows.iter().filter_map(kernel).collect();
-    let mut ports = PortCounts::take(&kernels, topology, options.seed, sampler.cancelled);
+    let cancelled = sampler.cancelled;
+    let until = |ends_ns: u64| move || cancelled() || monotonic_ns() >= ends_ns;
+    let counted_ns = sampler.part_ends_ns(PORT_COUNT_PARTS);
+    let mut ports = PortCounts::take(&kernels, topology, options.seed, &until(counted_ns));
     let loads = Loads { seed: options.seed, known: RefCell::default() };
     let cases = rows.into_iter().map(|row| case(row, &loads, topology)).collect();
-    let mut measured = sampler.run(cases);
-    let most_ns = (sampler.plan.budget_ns as f64 * PORT_COUNT_SHARE) as u64;
-    let until_ns = monotonic_ns().saturating_add(most_ns);
-    let is_over = || (sampler.cancelled)() || monotonic_ns() > until_ns;
-    ports.complete(topology, options.seed, &is_over);
+    let complete_ns = sampler.left_ns() / PORT_COUNT_PARTS;
+    let rows_ns = sampler.left_ns() - complete_ns;
+    let mut measured = sampler.within(rows_ns).run(cases);
+    let completed_ns = monotonic_ns().saturating_add(complete_ns.min(sampler.left_ns()));
+    ports.complete(topology, options.seed, &until(completed_ns));
     bound::apply(&mut measured, topology, &ports.counts());
     for Measured { row, outcome, facts, .. } in &mut measured {
         let agreement = facts.number(fact::CHAIN_AGREEMENT_RATIO);

@@ -39,14 +39,14 @@ use crate::area::{Area, Estimate, Extent, Found, Run};
 use crate::cache::Clearing;
 use crate::error::Error;
 use crate::option::{CACHING, SPLIT, Wish, each_once, flag, rate, time, words};
-use crate::scratch::Scratch;
+use crate::scratch::{Scratch, Wanted};
 
 use budget::Budget;
 use pattern::Test;
 use row::Row;
 use test_file::TestFile;
 
-use estimate::Planned;
+use estimate::{MAKING_PART, Planned};
 pub use pattern::Pattern;
 pub use place::Overwriting;
 use place::{Kind, Place};
@@ -75,6 +75,12 @@ pub struct Options {
     /// Never write more than this.
     #[arg(skip)]
     pub max_write_bytes: Option<u64>,
+    /// The time that was asked for.
+    #[arg(skip)]
+    pub time_ns: Option<u64>,
+    /// Trials of each row, where that was asked for.
+    #[arg(skip)]
+    pub rounds: Option<u32>,
     /// Whether the system's caches are dropped before each trial.
     #[arg(from_global, id = "drop_caches")]
     pub clearing: Clearing,
@@ -147,6 +153,13 @@ pub struct Selection {
 }
 
 impl Selection {
+    /// Whether it says which rows there are, beyond a grid's own.
+    fn names_rows(&self) -> bool {
+        let numbers = [&self.depths, &self.threads];
+        !(self.patterns.is_empty() && self.block_bytes.is_empty())
+            || numbers.into_iter().any(|list| !list.is_empty())
+    }
+
     /// Each value once.
     fn each_once(&mut self) {
         let mut patterns: Vec<Pattern> = Vec::new();
@@ -177,6 +190,7 @@ impl Area for Disk {
         let options = &mut self.options;
         (options.seed, options.cancel) = (run.seed, run.cancel);
         (options.path, options.max_write_bytes) = (run.place.clone(), run.max_write_bytes);
+        (options.time_ns, options.rounds) = (run.time_ns, run.rounds);
         options.grid = match run.extent {
             _ if options.selection.matrix => Grid::Matrix,
             Extent::Few => Grid::Few,
@@ -191,10 +205,10 @@ impl Area for Disk {
         let planned = self.planned.insert(estimate::plan(&self.options)?);
         Ok(Estimate {
             place: Some(self.options.path.clone()),
-            write_bytes: planned.terms.most_write_bytes,
+            write_bytes: planned.write_bytes,
+            most_write_bytes: planned.terms.most_write_bytes,
             writes_over: planned.writes_over,
-            usual_ns: planned.time_ns(),
-            least_ns: planned.least_ns(),
+            usual_ns: planned.time_ns,
             notices: Vec::new(),
         })
     }
@@ -235,20 +249,23 @@ fn run(options: &Options, estimate: &Planned, sampler: &mut Sampler<'_>) -> Resu
     let budget = Budget::new(estimate.trials_write_bytes());
     let scratch = match place.kind {
         Kind::Directory => {
-            let (length_bytes, cancel) = (estimate.file_bytes, options.cancel);
-            let events = &mut *sampler.events;
-            Some(Scratch::make(&place.path, length_bytes, options.seed, cancel, events)?)
+            let wanted = Wanted {
+                length_bytes: estimate.file_bytes,
+                seed: options.seed,
+                ends_ns: sampler.part_ends_ns(MAKING_PART),
+                cancel: options.cancel,
+            };
+            Some(Scratch::make(&place.path, wanted, &mut *sampler.events)?)
         }
         Kind::File | Kind::Device => None,
     };
-    let file = TestFile::new(&place, scratch, budget, estimate.reduced_from, options)?;
+    let made_bytes = scratch.as_ref().map_or(0, Scratch::length_bytes);
+    let file = TestFile::new(&place, scratch, budget, estimate.reduced_from(made_bytes), options)?;
     // Rows that could not have what they asked for may have become the same.
     let fitted = plan::rows(options.grid, &options.selection, &place).into_iter();
     let rows = plan::each_once(fitted.map(|row| file.fit(row)));
-    // The time is shared out as it was estimated, however much of it there is.
-    let share = estimate.metadata_ns() as f64 / estimate.time_ns().max(1) as f64;
-    let metadata_ns = (sampler.plan.budget_ns as f64 * share) as u64;
-    let whole_ns = sampler.plan.budget_ns - metadata_ns;
+    let metadata_ns = estimate.metadata_part_ns(sampler.left_ns());
+    let whole_ns = sampler.left_ns().saturating_sub(metadata_ns);
     let max_trials = sampler.plan.max_trials.min(estimate.max_trials);
     // Blocks are cold once only: theirs is the first turn.
     let (cold, rest): (Vec<Row>, Vec<Row>) =
@@ -268,7 +285,7 @@ fn run(options: &Options, estimate: &Planned, sampler: &mut Sampler<'_>) -> Resu
     let metadata = estimate.metadata.as_ref();
     if let Some(metadata) = metadata.filter(|_| !options.cancel.is_cancelled()) {
         metadata::check(metadata)?;
-        outcomes.extend(metadata::run(metadata, &mut sampler.within(metadata_ns))?);
+        outcomes.extend(metadata::run(metadata, &mut sampler.within(sampler.left_ns()))?);
     }
     outcomes.extend(estimate.metadata_refusal.as_ref().map(|why| Outcome {
         id: "disk/metadata".to_owned(),

@@ -25,7 +25,7 @@ mod working_set;
 use std::path::Path;
 
 use clap::Args;
-use flatout_measure::case::{Measured, record_counted};
+use flatout_measure::case::{Case, Measured, record_counted};
 use flatout_measure::record::Chart;
 use flatout_measure::sampler::Sampler;
 use flatout_sys::cancel::CancelToken;
@@ -40,7 +40,7 @@ use crate::workers::MAX_THREADS;
 use bound::Machine;
 use room::Room;
 use row::{RateRow, Terms};
-use test_memory::TestMemory;
+use test_memory::{Extents, TestMemory};
 
 /// What the user chose.
 #[derive(Debug, Clone, Args)]
@@ -70,10 +70,8 @@ pub const USUAL_BYTES: u64 = 1_280_000_000;
 const USUAL_THREADS: [u32; 4] = [1, 2, 4, 8];
 /// Part of the time that latency gets.
 const LATENCY_PART: u64 = 3;
-
-/// How many times its budget a run of the sampler may take until each row has its least trials:
-/// budgets are so much shorter, because this area's time is a promise.
-const STRETCH: u64 = 2;
+/// Parts of the time, of latency and of rates, in which memory must be there.
+const GETTING_PARTS: [u64; 2] = [4, 2];
 
 impl Options {
     fn threads(&self, cpus: u32) -> Vec<u32> {
@@ -131,7 +129,6 @@ impl Area for Options {
 }
 
 fn measure(options: &Options, sampler: &mut Sampler<'_>) -> Result<Found, Error> {
-    let started_ns = sampler.clock.now_ns();
     // What is free is shared out below: nobody else may take of it meanwhile.
     flatout_sys::memory::share_addresses_of_threads();
     let root = Path::new("/");
@@ -139,20 +136,17 @@ fn measure(options: &Options, sampler: &mut Sampler<'_>) -> Result<Found, Error>
     let caches = cpu_cache::data_caches(root, cpus.first().copied().unwrap_or(0));
     let (nodes, modules) = (numa::nodes(root), dimm::peak(root));
     let place = latency::Place { caches: &caches, nodes: &nodes, cpus: &cpus, modules: &modules };
-    let latency_ns = sampler.plan.budget_ns / LATENCY_PART / STRETCH;
-    let found = latency::measure(
-        options.extent,
-        Room::now().bytes,
-        &place,
-        &mut sampler.within(latency_ns),
-    );
+    let latency_ns = sampler.left_ns() / LATENCY_PART;
+    let room_bytes = Room::now().bytes;
+    let wanted_bytes = latency::memory_bytes(options.extent, room_bytes, &place);
+    let room_bytes =
+        in_time(sampler, latency_ns / GETTING_PARTS[0], wanted_bytes).unwrap_or(room_bytes);
+    let found =
+        latency::measure(options.extent, room_bytes, &place, &mut sampler.within(latency_ns));
     let latency::Found { mut outcomes, levels, core } = found;
     let mut roofline = Vec::new();
     if !options.cancel.is_cancelled() {
         let machine = Machine { levels, modules, core, cpus };
-        let spent_ns = sampler.clock.now_ns().saturating_sub(started_ns);
-        let left_ns = sampler.plan.budget_ns.saturating_sub(spent_ns);
-        let sampler = &mut sampler.within(left_ns);
         let rates = measure_rates(options, &machine, nodes.len(), sampler)?;
         roofline = rates.iter().flat_map(|rate| bound::roofline(rate, &machine)).collect();
         outcomes.extend(record_counted(rates, &[fact::APPLICATION_BYTES, fact::ACCESSES]));
@@ -179,9 +173,9 @@ fn measure_rates(
         levels: &machine.levels,
     };
     let groups = groups(terms.rows().map_err(Error::NoRoom)?, nodes);
-    let share_ns = sampler.plan.budget_ns / groups.len().max(1) as u64;
     let mut measured = Vec::new();
-    for rows in groups {
+    for (groups_left, rows) in (1..=groups.len() as u64).rev().zip(groups) {
+        let share_ns = sampler.left_ns() / groups_left;
         if options.cancel.is_cancelled() {
             break;
         }
@@ -213,17 +207,35 @@ fn measure_group(
     machine: &Machine,
     sampler: &mut Sampler<'_>,
 ) -> Result<Vec<Measured<RateRow>>, Error> {
-    let started_ns = sampler.clock.now_ns();
+    let wanted_bytes = bytes(row::extents(&rows));
+    let in_time_bytes = in_time(sampler, sampler.left_ns() / GETTING_PARTS[1], wanted_bytes);
+    let is_in_time = |row: &RateRow| {
+        in_time_bytes.is_none_or(|in_time_bytes| bytes(Extents::of(row.parts)) <= in_time_bytes)
+    };
+    let in_time: Vec<RateRow> = rows.iter().filter(|row| is_in_time(row)).cloned().collect();
     let threads = rows.iter().map(|row| row.parts.threads).max().unwrap_or(1);
-    let mut memory = TestMemory::new(row::extents(&rows), threads, options.seed, options.cancel)
+    let mut memory = TestMemory::new(row::extents(&in_time), threads, options.seed, options.cancel)
         .map_err(|error| Error::NoRoom(format!("cannot get memory to measure: {error}")))?;
     memory.check_cpus_since(&machine.cpus);
-    let spent_ns = sampler.clock.now_ns().saturating_sub(started_ns);
-    let budget_ns = sampler.plan.budget_ns.saturating_sub(spent_ns) / STRETCH;
-    let cases = rows.into_iter().map(|row| row.case(&memory)).collect();
-    let mut rows = sampler.within(budget_ns).run(cases);
+    let case = |row: RateRow| match is_in_time(&row) {
+        true => row.case(&memory),
+        false => Case::without_time(row),
+    };
+    let cases = rows.into_iter().map(case).collect();
+    let mut rows = sampler.within(sampler.left_ns()).run(cases);
     bound::apply(&mut rows, machine, memory.huge_ratio);
     Ok(rows)
+}
+
+/// Of so many bytes of memory those that can be had in `time_ns`; none where that needs not be
+/// known, because time has no end.
+fn in_time(sampler: &Sampler<'_>, time_ns: u64, wanted_bytes: u64) -> Option<u64> {
+    let has_end = sampler.plan.ends_ns != u64::MAX;
+    has_end.then(|| room::had_in(time_ns, wanted_bytes))
+}
+
+fn bytes(Extents { source_bytes, target_bytes }: Extents) -> u64 {
+    source_bytes.saturating_add(target_bytes)
 }
 
 /// The pictures of this area.

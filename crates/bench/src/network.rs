@@ -61,9 +61,8 @@ const TAIL_NS: u64 = 3_000_000;
 const WARM_ROUND_TRIPS: u64 = 20;
 const WINDOW_ROUND_TRIPS: u64 = 40;
 
-/// How many times its budget the sampler may take until each row has its least trials: budgets are
-/// so much shorter, because this area's time is a promise.
-const STRETCH: u64 = 2;
+/// Part of the time that finding the best way of sending may take.
+const CHOOSING_PART: u64 = 4;
 /// How much longer a window gets in which nothing came, and where that ends.
 const LONGER: u64 = 4;
 const LONGEST_WINDOW_NS: u64 = 8_000_000_000;
@@ -188,7 +187,6 @@ struct Setting<'s> {
 }
 
 fn measure(options: &Options, sessions: &Sessions, sampler: &mut Sampler<'_>) -> Found {
-    let started_ns = sampler.clock.now_ns();
     let (family, round_trip_ns, topology) = {
         let client = sessions.first();
         (client.family(), client.round_trip_ns, Topology::of(&client))
@@ -197,7 +195,8 @@ fn measure(options: &Options, sessions: &Sessions, sampler: &mut Sampler<'_>) ->
     let second = sessions.second_family();
     let placements: &[_] = if topology.is_one_machine { &ON_ONE_MACHINE } else { &ON_TWO_MACHINES };
     let mut tests = row::tests(options.extent, &options.selection, family, second, placements);
-    let best = sender::choose(&tests, sessions, &topology, times);
+    let best =
+        sender::choose(&tests, sessions, (&topology, times), sampler.part_ends_ns(CHOOSING_PART));
     for test in tests.iter_mut().filter(|test| test.is_best_sender) {
         test.spec.sender = best.sender;
         if test.is_best_placement {
@@ -212,9 +211,7 @@ fn measure(options: &Options, sessions: &Sessions, sampler: &mut Sampler<'_>) ->
     let setting = &Setting { sessions, topology, times, best };
     let case = |row| Case { row, trial: Box::new(move |_| setting.trial(row)) };
     let cases = rows.into_iter().map(case).collect();
-    let spent_ns = sampler.clock.now_ns().saturating_sub(started_ns);
-    let budget_ns = sampler.plan.budget_ns.saturating_sub(spent_ns) / STRETCH;
-    let mut rows = sampler.within(budget_ns).run(cases);
+    let mut rows = sampler.run(cases);
     bound::apply(&mut rows, &setting.topology);
     let counts = [fact::DATAGRAMS_UNIQUE, crate::fact::BYTES, fact::QUESTIONS];
     Found { outcomes: record_counted(rows, &counts), charts: row::charts(), ..Found::default() }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use flatout_io::Error as IoError;
 use flatout_measure::progress::Event;
 use flatout_sys::cancel::CancelToken;
+use flatout_sys::clock::monotonic_ns;
 use flatout_sys::filesystem::{self, Filesystem};
 use flatout_sys::generator::fill_random;
 use flatout_sys::memory;
@@ -23,6 +24,14 @@ const MEMORY_PART: u64 = 4;
 const LEAST_BYTES: u64 = 1 << 20;
 /// Bytes written at a time where it does not matter.
 const CHUNK_BYTES: usize = 1 << 20;
+/// A file that must be ready in time is written back in so many pieces, each at most this large:
+/// what storage takes is not seen before.
+const PIECES: u64 = 16;
+const MOST_PIECE_BYTES: u64 = 64 << 20;
+/// Rate at which test files are expected to be made: random data, written and written back. One of
+/// 256 MiB took 0.7 s on ext4 on a virtual disk (2 vCPUs of an AMD EPYC, family 25, busy with other
+/// work, 2026-11-23).
+const ASSUMED_BYTES_PER_S: u64 = 500_000_000;
 
 /// What open(2) says where it has no O_TMPFILE: the filesystem's word, and those of kernels that
 /// do not know the flag at all.
@@ -43,10 +52,22 @@ pub fn size(directory: &Path, wanted_bytes: u64, most_bytes: Option<u64>) -> Res
     if size < LEAST_BYTES {
         return Err(Error::NoRoom(format!(
             "cannot measure in {directory:?}: a test file of at least {LEAST_BYTES} bytes is needed, \
-             but {size} may be taken ({free} bytes free, of which one tenth; --max-write)"
+             but {size} may be taken ({free} bytes free, of which one tenth; {memory} bytes of memory, \
+             of which a quarter; --max-write)"
         )));
     }
     Ok(size - size % CHUNK_BYTES as u64)
+}
+
+/// Bytes of a test file that is likely ready in so much time.
+pub fn in_time(time_ns: u64) -> u64 {
+    let bytes = u128::from(time_ns) * u128::from(ASSUMED_BYTES_PER_S) / 1_000_000_000;
+    u64::try_from(bytes).unwrap_or(u64::MAX).max(LEAST_BYTES)
+}
+
+/// Time that it likely takes to make so much of test files.
+pub fn making_ns(length_bytes: u64) -> u64 {
+    (u128::from(length_bytes) * 1_000_000_000 / u128::from(ASSUMED_BYTES_PER_S)) as u64
 }
 
 /// Bytes that may be taken where so many are free.
@@ -60,6 +81,30 @@ pub fn on(directory: &Path) -> Result<Filesystem, Error> {
     let opened = rustix::fs::open(directory, flags, Mode::empty())
         .map_err(IoError::system("open the directory", directory))?;
     Ok(filesystem::of(opened.as_fd()).map_err(IoError::system("examine", directory))?)
+}
+
+/// A test file that is wanted.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted {
+    /// Length in bytes; less where time is short.
+    pub length_bytes: u64,
+    /// Which random data.
+    pub seed: u64,
+    /// When it should be ready, on the system's clock; [`u64::MAX`]: when it is.
+    pub ends_ns: u64,
+    /// The wish to stop.
+    pub cancel: CancelToken,
+}
+
+/// Whether to go on filling a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// Yes.
+    More,
+    /// What there is, is the file.
+    Enough,
+    /// Nobody will read it: what it takes to write it back is saved.
+    Abandon,
 }
 
 /// What a file is filled with, and how.
@@ -81,23 +126,35 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Makes an unnamed file of `length_bytes` of random data in `directory` and writes it back.
+    /// Makes an unnamed file of random data in `directory` and writes it back. Where it is not
+    /// ready in time, it ends with what is written by then, a piece at least.
     ///
     /// Errors: those of the kernel. A wish to stop leaves the file short; its caller looks.
     pub fn make(
         directory: &Path,
-        length_bytes: u64,
-        seed: u64,
-        cancel: CancelToken,
+        wanted: Wanted,
         events: &mut dyn FnMut(Event),
     ) -> Result<Self, Error> {
+        let Wanted { length_bytes, seed, ends_ns, cancel } = wanted;
         let content = Content { length_bytes, seed, chunk_bytes: CHUNK_BYTES };
-        Self::fill(directory, content, |done| {
+        let piece_bytes = piece_bytes(length_bytes);
+        let begun_ns = monotonic_ns();
+        Self::fill(directory, content, |file, done| {
             if done.is_multiple_of(16 << 20) {
                 let what = "writing the test file".to_owned();
                 events(Event::Preparing { what, done, total: length_bytes });
             }
-            !cancel.is_cancelled()
+            if cancel.is_cancelled() {
+                return Ok(Next::Abandon);
+            }
+            if ends_ns == u64::MAX || !done.is_multiple_of(piece_bytes) {
+                return Ok(Next::More);
+            }
+            rustix::fs::fdatasync(file)?;
+            let now_ns = monotonic_ns();
+            let each_ns = (now_ns - begun_ns) / (done / piece_bytes);
+            let is_in_time = now_ns.saturating_add(each_ns) <= ends_ns;
+            Ok(if is_in_time { Next::More } else { Next::Enough })
         })
     }
 
@@ -108,7 +165,7 @@ impl Scratch {
     pub fn fill(
         directory: &Path,
         content: Content,
-        mut go_on: impl FnMut(u64) -> bool,
+        mut go_on: impl FnMut(&File, u64) -> rustix::io::Result<Next>,
     ) -> Result<Self, Error> {
         let Content { length_bytes, seed, chunk_bytes } = content;
         let file = open_unnamed(directory)?;
@@ -121,13 +178,15 @@ impl Scratch {
             let wrote = std::os::unix::fs::FileExt::write_all_at(&file, &chunk[..part], done);
             wrote.map_err(fail())?;
             done += part as u64;
-            if !go_on(done) {
-                // Nobody will read it: what it takes to write it back is saved.
-                return Ok(Self { file, length_bytes });
+            let next = go_on(&file, done);
+            match next.map_err(IoError::system("sync the test file in", directory))? {
+                Next::More => {}
+                Next::Enough => break,
+                Next::Abandon => return Ok(Self { file, length_bytes }),
             }
         }
         rustix::fs::fsync(&file).map_err(IoError::system("sync the test file in", directory))?;
-        Ok(Self { file, length_bytes })
+        Ok(Self { file, length_bytes: done })
     }
 
     /// Makes an unnamed file without content in `directory`.
@@ -153,6 +212,13 @@ impl Scratch {
     }
 }
 
+/// Whole chunks after which the time is looked at.
+fn piece_bytes(length_bytes: u64) -> u64 {
+    let chunk = CHUNK_BYTES as u64;
+    let piece = (length_bytes / PIECES).clamp(chunk, MOST_PIECE_BYTES);
+    piece - piece % chunk
+}
+
 /// Makes an unnamed file and lets it go, to see whether that can be done.
 ///
 /// Errors: those of the kernel.
@@ -171,8 +237,7 @@ fn open_unnamed(directory: &Path) -> Result<File, Error> {
 }
 
 fn open_and_unlink(directory: &Path) -> Result<File, Error> {
-    let name =
-        format!(".flatout-{}-{}.tmp", std::process::id(), flatout_sys::clock::monotonic_ns());
+    let name = format!(".flatout-{}-{}.tmp", std::process::id(), monotonic_ns());
     let path = directory.join(name);
     let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::CREATE | OFlags::EXCL;
     let file = rustix::fs::open(&path, flags, OWNER_ONLY)
@@ -189,9 +254,24 @@ mod tests {
     fn the_file_has_its_bytes_and_no_name() {
         let directory = tempfile::tempdir().unwrap();
         let never = CancelToken::manual();
-        let scratch = Scratch::make(directory.path(), 3 << 20, 7, never, &mut |_| {}).unwrap();
+        let wanted = Wanted { length_bytes: 3 << 20, seed: 7, ends_ns: u64::MAX, cancel: never };
+        let scratch = Scratch::make(directory.path(), wanted, &mut |_| {}).unwrap();
         assert_eq!(std::fs::read(scratch.path()).unwrap().len(), 3 << 20);
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+        // Time that was over before it began leaves a piece.
+        let late = Wanted { ends_ns: 0, ..wanted };
+        let scratch = Scratch::make(directory.path(), late, &mut |_| {}).unwrap();
+        assert_eq!(scratch.length_bytes(), 1 << 20);
+        assert_eq!(std::fs::read(scratch.path()).unwrap().len(), 1 << 20);
+    }
+
+    #[test]
+    fn time_is_looked_at_every_sixteenth_of_a_file_and_every_64_mib() {
+        assert_eq!(piece_bytes(1 << 20), 1 << 20);
+        assert_eq!(piece_bytes((256 << 20) + 5), 16 << 20);
+        assert_eq!(piece_bytes(8 << 30), 64 << 20);
+        assert_eq!((in_time(2_000_000_000), in_time(0)), (1_000_000_000, 1 << 20));
+        assert_eq!(making_ns(in_time(7_000_000)), 7_000_000);
     }
 
     #[test]
@@ -206,7 +286,10 @@ mod tests {
     fn a_wish_to_stop_ends_the_filling_after_the_chunk() {
         let directory = tempfile::tempdir().unwrap();
         let content = Content { length_bytes: 1 << 20, seed: 7, chunk_bytes: 4096 };
-        let scratch = Scratch::fill(directory.path(), content, |done| done < 8192).unwrap();
+        let scratch = Scratch::fill(directory.path(), content, |_, done| {
+            Ok(if done < 8192 { Next::More } else { Next::Abandon })
+        });
+        let scratch = scratch.unwrap();
         assert_eq!(std::fs::read(scratch.path()).unwrap().len(), 8192);
     }
 

@@ -61,6 +61,7 @@ impl Area for Options {
         Ok(Estimate {
             place: Some(self.directory.clone()),
             write_bytes: self.file_bytes(),
+            most_write_bytes: self.file_bytes(),
             ..SECONDS.estimate(run)
         })
     }

@@ -36,6 +36,8 @@ pub struct Options {
     pub extent: Extent,
     /// Room that the files of a place may take; `None`: a tenth of what is free.
     pub max_write_bytes: Option<u64>,
+    /// The time that was asked for.
+    pub time_ns: Option<u64>,
     /// What tells this machine from others.
     pub machine: String,
     /// The time now, RFC 3339.
@@ -120,10 +122,11 @@ pub fn run(options: &Options, sampler: &mut Sampler<'_>) -> Result<Tuned, Error>
 
 fn measure(places: &[TunedPlace], options: &Options, sampler: &mut Sampler<'_>, tuned: &mut Tuned) {
     let groups = group::all(places, affinity::allowed_cpu_count());
-    let whole: f64 = groups.iter().map(|group| group.weight).sum();
+    let mut whole: f64 = groups.iter().map(|group| group.weight).sum();
     for group in groups {
         let plan = &sampler.plan;
-        let budget_ns = (plan.budget_ns as f64 * group.weight / whole) as u64;
+        let budget_ns = (sampler.left_ns() as f64 * group.weight / whole) as u64;
+        whole -= group.weight;
         let share = Plan { budget_ns, max_trials: group.most_trials(plan), ..plan.clone() };
         let cases = group.tunings.iter().map(|tuning| trial::case(&group, *tuning, options));
         let mut rows = sampler.with(share).run(cases.collect());

@@ -20,6 +20,7 @@ use std::path::{Path, PathBuf};
 
 use flatout_measure::record::{Chart, Outcome};
 use flatout_sys::cancel::CancelToken;
+use flatout_sys::memory;
 
 use crate::error::Error;
 use crate::{place, scratch};
@@ -30,6 +31,9 @@ use source::Source;
 
 /// The folder below the directory of a race; everything that a race makes lies there.
 pub const FOLDER: &str = place::RACE.folder;
+
+/// Of the memory that can be had, files that live there take at most one part in so many.
+const MEMORY_PART: u64 = 2;
 
 /// How much is raced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -171,6 +175,9 @@ pub fn allowed_bytes(directory: &Path, most: Option<u64>) -> Result<u64, Error> 
     let filesystem = scratch::on(directory)?;
     // Where nobody counts, as on ramfs, nothing is known to be short.
     let free = if filesystem.size_bytes == 0 { u64::MAX } else { filesystem.free_bytes };
+    // Where files live in memory, they must leave some to the programs.
+    let in_memory = filesystem.in_memory.then(memory::available_bytes).flatten();
+    let free = free.min(in_memory.map_or(u64::MAX, |bytes| bytes / MEMORY_PART));
     Ok(most.unwrap_or(scratch::part_of(free)).min(free))
 }
 
@@ -187,18 +194,43 @@ pub fn targets(directory: &Path) -> PathBuf {
 /// Parts of `total_ns` for races, by what each is expected to take for a round.
 ///
 /// Called before each race with the races that are left, so that what one leaves goes to the next.
-pub fn share_ns(left: &[Race<'_>], left_ns: u64) -> u64 {
-    let weight = |race: &Race<'_>| race.expected_s * race.contestants.len() as f64;
+pub fn share_ns(left: &[&Race<'_>], left_ns: u64) -> u64 {
+    let weight = |race: &&Race<'_>| race.expected_s * race.contestants.len() as f64;
     let all: f64 = left.iter().map(weight).sum();
     let first = left.first().map_or(0.0, weight);
     if all > 0.0 { (left_ns as f64 * (first / all)) as u64 } else { left_ns }
 }
 
-/// The time that the races take for a number of rounds, as far as can be said beforehand.
+/// Which of the races there is time for: the shortest first, as many as have time for so many
+/// rounds each; where none has, those that have time for one.
+pub fn in_time(races: &[Race<'_>], rounds: u32, time_ns: u64) -> Vec<bool> {
+    let mut order: Vec<usize> = (0..races.len()).collect();
+    order.sort_by_key(|&at| expected_ns(&races[at..=at], rounds));
+    let chosen = |rounds: u32| {
+        let mut left_ns = time_ns;
+        let mut chosen = vec![false; races.len()];
+        for &at in &order {
+            let needed_ns = expected_ns(&races[at..=at], rounds);
+            if needed_ns <= left_ns {
+                (left_ns, chosen[at]) = (left_ns - needed_ns, true);
+            }
+        }
+        chosen
+    };
+    let all = chosen(rounds);
+    if all.contains(&true) { all } else { chosen(1) }
+}
+
+/// The time that the races take for a number of rounds, with what they read being made, as far as
+/// can be said beforehand.
 pub fn expected_ns(races: &[Race<'_>], rounds: u32) -> u64 {
     let round_s: f64 =
         races.iter().map(|race| race.expected_s * race.contestants.len() as f64).sum();
-    (round_s * f64::from(rounds) * 1e9) as u64
+    let made_bytes = races.iter().map(|race| race.bytes).fold(0, u64::saturating_add);
+    // Making what is read takes its files' time, which is a run's, and that of its bytes.
+    let runs_s =
+        round_s * f64::from(rounds) + races.iter().map(|race| race.expected_s).sum::<f64>();
+    ((runs_s * 1e9) as u64).saturating_add(scratch::making_ns(made_bytes))
 }
 
 #[cfg(test)]
@@ -259,7 +291,7 @@ mod tests {
         let mut left_ns = 100_000_000_000;
         let mut shares = Vec::new();
         for begun in 0..races.len() {
-            let share = share_ns(&races[begun..], left_ns);
+            let share = share_ns(&races[begun..].iter().collect::<Vec<_>>(), left_ns);
             left_ns -= share;
             shares.push(share);
         }
@@ -267,5 +299,21 @@ mod tests {
         assert!(left_ns < 1000, "the last takes all that is left: {left_ns}");
         assert_eq!(share_ns(&[], 7), 7);
         assert!(expected_ns(&races, 12) > expected_ns(&races, 6));
+    }
+
+    #[test]
+    fn where_time_is_short_the_shortest_races_are_run() {
+        let races = races(&ground(&["dd", "b3sum"], Extent::Full)).unwrap();
+        let chosen = |time_ns| in_time(&races, 6, time_ns);
+        assert_eq!(chosen(u64::MAX), vec![true; races.len()]);
+        assert_eq!(chosen(0), vec![false; races.len()]);
+        let each_ns = |at: usize, rounds| expected_ns(&races[at..=at], rounds);
+        let shortest = (0..races.len()).min_by_key(|&at| each_ns(at, 6)).unwrap();
+        let only = |at: usize| (0..races.len()).map(|other| other == at).collect::<Vec<_>>();
+        assert_eq!(chosen(each_ns(shortest, 6)), only(shortest));
+        assert_eq!(chosen(each_ns(shortest, 1)), only(shortest), "one round is better than none");
+        let half = chosen(expected_ns(&races, 3));
+        let taken = half.iter().zip(0..).filter(|(is_taken, _)| **is_taken);
+        assert!(taken.map(|(_, at)| each_ns(at, 6)).sum::<u64>() <= expected_ns(&races, 3));
     }
 }

@@ -89,6 +89,13 @@ pub struct Case<'a, R> {
     pub trial: Trial<'a>,
 }
 
+impl<R> Case<'_, R> {
+    /// A row that is left out because there is no time to set it up.
+    pub fn without_time(row: R) -> Self {
+        Self { row, trial: Box::new(|_| Err(TrialError::NoMore(warning::no_time()))) }
+    }
+}
+
 /// A row that was measured.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measured<R> {
@@ -177,12 +184,42 @@ pub struct Plan {
     pub half_width: f64,
     /// Time for all cases together; cases whose interval is still wide then are `unstable`.
     pub budget_ns: u64,
+    /// When all must be over, on the clock of the sampler: no trial begins of which it can be seen
+    /// that it would end later. [`u64::MAX`]: each case gets its least trials, whatever they take.
+    pub ends_ns: u64,
     /// Seed of the order and of the seeds handed to the trials.
     pub seed: u64,
 }
 
 impl Default for Plan {
     fn default() -> Self {
-        Self { min_trials: 6, max_trials: 60, half_width: 0.02, budget_ns: 60_000_000_000, seed: 1 }
+        Self {
+            min_trials: 6,
+            max_trials: 60,
+            half_width: 0.02,
+            budget_ns: 60_000_000_000,
+            ends_ns: u64::MAX,
+            seed: 1,
+        }
+    }
+}
+
+impl Plan {
+    /// The same for a part of the work that begins `now_ns`: a part ends with its own time where
+    /// the whole ends at all.
+    pub fn from(self, now_ns: u64) -> Self {
+        if self.ends_ns == u64::MAX {
+            return self;
+        }
+        let ends_ns = self.ends_ns.min(now_ns.saturating_add(self.budget_ns));
+        Self { ends_ns, ..self }
+    }
+
+    /// Time that is left of it; without an end all that was meant for it.
+    pub fn left_ns(&self, now_ns: u64) -> u64 {
+        match self.ends_ns {
+            u64::MAX => self.budget_ns,
+            ends_ns => ends_ns.saturating_sub(now_ns).min(self.budget_ns),
+        }
     }
 }

@@ -1,7 +1,8 @@
 //! Runs cases in rounds until each figure is as precise as the plan asks or time is up.
 //!
 //! In every round all open cases run once, in a new random order, so that drift of the machine
-//! hits all of them alike. Each trial is wrapped by the guard; a spoiled one does not count.
+//! hits all of them alike; the first round keeps the order of the cases, so that the last are
+//! those for which there is no time. Each trial is wrapped by the guard; a spoiled one does not count.
 //! What a row makes of its trials stands in `sampler/row.rs`; this file decides who runs next.
 //!
 //! A trial may report [`CLOCK_READS`], the readings inside its timed region; they are charged to
@@ -35,9 +36,6 @@ pub const CLOCK_READS: Key = Key::sum("clock_reads");
 /// by a tenth would not show. Rows go on for a narrower one as long as there is time.
 pub const NOISY: f64 = 0.10;
 
-/// How many times the budget may be exceeded so that each case gets its least trials.
-const BUDGET_STRETCH: u64 = 2;
-
 /// What measures: when to stop, and what is needed from outside; tests hand in fakes.
 pub struct Sampler<'a> {
     /// When to stop, and in which order to go.
@@ -53,10 +51,10 @@ pub struct Sampler<'a> {
 }
 
 impl Sampler<'_> {
-    /// The same with another plan.
+    /// The same with another plan, from now on.
     pub fn with(&mut self, plan: Plan) -> Sampler<'_> {
         Sampler {
-            plan,
+            plan: plan.from(self.clock.now_ns()),
             clock: self.clock,
             witness: &mut *self.witness,
             events: &mut *self.events,
@@ -67,6 +65,20 @@ impl Sampler<'_> {
     /// The same with so much time.
     pub fn within(&mut self, budget_ns: u64) -> Sampler<'_> {
         self.with(Plan { budget_ns, ..self.plan.clone() })
+    }
+
+    /// The time that is left of the plan.
+    pub fn left_ns(&self) -> u64 {
+        self.plan.left_ns(self.clock.now_ns())
+    }
+
+    /// When a part of what is left of the time is over, one in `parts`; [`u64::MAX`] where it has
+    /// no end.
+    pub fn part_ends_ns(&self, parts: u64) -> u64 {
+        match self.plan.ends_ns {
+            u64::MAX => u64::MAX,
+            _ => self.clock.now_ns().saturating_add(self.left_ns() / parts.max(1)),
+        }
     }
 
     /// Measures `cases` and returns their rows in the same order.
@@ -81,10 +93,10 @@ impl Sampler<'_> {
         let mut random = SplitMix64::new(run.sampler.plan.seed);
         let mut order: Vec<usize> = (0..run.rows.len()).collect();
         while run.rows.iter().any(Sampled::is_open) {
-            random.shuffle(&mut order);
             for &index in &order {
                 run.step(index);
             }
+            random.shuffle(&mut order);
         }
         let plan = &run.sampler.plan;
         run.rows.into_iter().map(|row| row.finish(plan, &overhead)).collect()
@@ -136,7 +148,7 @@ impl<R: Row> Run<'_, '_, '_, R> {
             return self.interrupt();
         }
         if !self.wants_more(index) {
-            return self.close(index, Closed::Done);
+            return self.close(index, self.rows[index].done());
         }
         let progress = self.progress();
         let row = &mut self.rows[index];
@@ -157,15 +169,29 @@ impl<R: Row> Run<'_, '_, '_, R> {
     }
 
     fn wants_more(&self, index: usize) -> bool {
-        let row = &self.rows[index];
-        let elapsed_ns = self.elapsed_ns();
-        if row.has_least(&self.sampler.plan) {
-            !row.is_enough(&self.sampler.plan) && elapsed_ns < self.sampler.plan.budget_ns
+        let (row, plan) = (&self.rows[index], &self.sampler.plan);
+        let is_in_time = self.is_in_time(self.expected_ns(row));
+        if row.has_least(plan) {
+            is_in_time && !row.is_enough(plan) && self.elapsed_ns() < plan.budget_ns
         } else {
-            // A row that was never tried says nothing at all; one trial each is always run.
-            row.attempts == 0
-                || elapsed_ns <= self.sampler.plan.budget_ns.saturating_mul(BUDGET_STRETCH)
+            is_in_time
         }
+    }
+
+    /// Whether what takes so long ends before all must be over.
+    fn is_in_time(&self, expected_ns: u64) -> bool {
+        let ends_ns = self.sampler.plan.ends_ns;
+        let now_ns = self.sampler.clock.now_ns();
+        ends_ns == u64::MAX || now_ns < ends_ns && expected_ns <= ends_ns - now_ns
+    }
+
+    /// Time that a trial of this row takes with its set-up: as its own so far, else as those of all.
+    fn expected_ns(&self, row: &Sampled<'_, R>) -> u64 {
+        row.spent_ns.checked_div(row.attempts.into()).unwrap_or_else(|| {
+            let attempts: u64 = self.rows.iter().map(|row| u64::from(row.attempts)).sum();
+            let spent_ns: u64 = self.rows.iter().map(|row| row.spent_ns).sum();
+            spent_ns.checked_div(attempts).unwrap_or(0)
+        })
     }
 
     fn close(&mut self, index: usize, reason: Closed) {
@@ -184,23 +210,13 @@ impl<R: Row> Run<'_, '_, '_, R> {
     fn progress(&self) -> Progress {
         let elapsed_ns = self.elapsed_ns();
         let trials_done: u64 = self.rows.iter().map(|row| u64::from(row.attempts)).sum();
-        let spent_ns: u64 = self.rows.iter().map(|row| row.spent_ns).sum();
-        let common_ns = spent_ns.checked_div(trials_done);
-        let (mut trials_left, mut left_ns, mut untried_ns) = (0_u64, 0_u64, 0_u64);
+        let (mut trials_left, mut left_ns) = (0_u64, 0_u64);
         for row in self.rows.iter().filter(|row| row.is_open()) {
             let trials = row.expected_more(&self.sampler.plan);
-            let each_ns = row.spent_ns.checked_div(row.attempts.into()).or(common_ns).unwrap_or(0);
             trials_left = trials_left.saturating_add(trials);
-            left_ns = left_ns.saturating_add(trials.saturating_mul(each_ns));
-            if row.attempts == 0 {
-                untried_ns = untried_ns.saturating_add(each_ns);
-            }
+            left_ns = left_ns.saturating_add(trials.saturating_mul(self.expected_ns(row)));
         }
-        let all_have_least =
-            self.rows.iter().all(|row| !row.is_open() || row.has_least(&self.sampler.plan));
-        let stretch = if all_have_least { 1 } else { BUDGET_STRETCH };
-        let most_ns =
-            self.sampler.plan.budget_ns.saturating_mul(stretch).saturating_sub(elapsed_ns);
+        let most_ns = self.sampler.left_ns();
         Progress {
             cases_done: self.rows.iter().filter(|row| !row.is_open()).count() as u64,
             cases_total: self.rows.len() as u64,
@@ -208,7 +224,7 @@ impl<R: Row> Run<'_, '_, '_, R> {
             trials_expected: trials_done.saturating_add(trials_left),
             elapsed_ns,
             budget_ns: self.sampler.plan.budget_ns,
-            left_ns: (trials_done > 0).then_some(left_ns.min(most_ns.max(untried_ns))),
+            left_ns: (trials_done > 0).then_some(left_ns.min(most_ns)),
         }
     }
 }

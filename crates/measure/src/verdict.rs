@@ -192,7 +192,7 @@ fn did_it_error(record: &Record) -> Answer {
         _ => any_of(row, &[warning::DIGEST_DIFFERS, warning::TRUNCATED]),
     });
     let unsupported = named(results, |row| {
-        let is_limit = has(&row.warnings, warning::WRITE_LIMIT);
+        let is_limit = any_of(row, &[warning::WRITE_LIMIT, warning::TIME_SHORT]);
         row.status == Status::Unsupported && !is_limit && !is_aside(row)
     });
     let errors = &record.end.errors;
@@ -221,7 +221,11 @@ fn did_it_error(record: &Record) -> Answer {
         text.push_str(&format!("No: {rows}, no error, exit code 0. "));
     }
     if !unsupported.is_empty() {
-        text.push_str(&format!("Not available on this machine: {}.", list(&unsupported)));
+        text.push_str(&format!("Not available on this machine: {}. ", list(&unsupported)));
+    }
+    let late = with_code(results.iter(), &[warning::TIME_SHORT]);
+    if !late.is_empty() {
+        text.push_str(&format!("Left out for want of time: {}.", list(&late)));
     }
     let rests_on = ["results[].status", "results[].warnings", "end.errors", "end.exit_code"];
     reply("did it error?", mark, text.trim_end().to_owned(), &rests_on)

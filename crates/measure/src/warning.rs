@@ -32,6 +32,8 @@ codes! {
     INTERRUPTED = "interrupted";
     /// The time or the amount of a trial is zero or no number; no figure can come of it.
     INVALID_TIME = "invalid_time";
+    /// The time allowed was over before the row's first trial, or leaves none for it.
+    TIME_SHORT = "time_short";
     /// Some samples lie far from the others; they are kept.
     OUTLIERS = "outliers";
     /// The harness itself takes more than 1 % of the time measured.
@@ -178,6 +180,11 @@ codes! {
     ACCOUNT_INCOMPLETE = "account_incomplete";
     /// Bytes were thrown away in the kernel instead of being read.
     DISCARDED = "discarded";
+}
+
+/// Why a row was not measured for which there was no time.
+pub fn no_time() -> Warning {
+    Warning::new(TIME_SHORT, "there was no time for it (--max-time allows more)")
 }
 
 /// Adds `warning` unless one with its code is there.

@@ -1,7 +1,20 @@
 //! How much memory a program may still take, and how much of it waits for storage.
 
-/// Bytes that can be had without swapping (`MemAvailable` of /proc/meminfo); `None` if unknown.
+use std::path::Path;
+
+use crate::quota::Groups;
+
+/// Bytes that this process can have without swapping and without meeting the limit of a control
+/// group, which ends processes; `None` if unknown.
+///
+/// Cost: some small files of /proc and of the control groups are read.
 pub fn available_bytes() -> Option<u64> {
+    let group_bytes = Groups::discover(Path::new("/")).memory_left_bytes();
+    [machine_available_bytes(), group_bytes].into_iter().flatten().min()
+}
+
+/// Bytes that the machine has without swapping (`MemAvailable` of /proc/meminfo); `None` if unknown.
+pub fn machine_available_bytes() -> Option<u64> {
     available(&std::fs::read_to_string("/proc/meminfo").ok()?)
 }
 

@@ -157,8 +157,9 @@ impl Groups {
     }
 
     /// Bytes that may still be taken before a memory limit is reached, on the level where least is
-    /// left; `None` without a limit. Files in the cache that nobody has used lately do not count as
-    /// taken, because the kernel gives them up first.
+    /// left; `None` without a limit. Files in the cache do not count as taken if nobody has used
+    /// them lately, and by half otherwise, because the kernel gives them up first; `MemAvailable`
+    /// counts alike. `memory.high` is a limit, too: who exceeds it is held back until little moves.
     pub fn memory_left_bytes(&self) -> Option<u64> {
         let levels = self.memory.as_ref()?;
         levels.folders.iter().filter_map(|folder| levels.memory_left_bytes(folder)).min()
@@ -222,16 +223,17 @@ impl Levels {
 
     fn memory_left_bytes(&self, folder: &Path) -> Option<u64> {
         let read = |name: &str| fs::read_to_string(folder.join(name)).ok();
-        let [limit, taken, unused] = match self.version {
-            Version::V1 => {
-                ["memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"]
-            }
-            Version::V2 => ["memory.max", "memory.current", "inactive_file"],
+        let (limits, taken, prefix): (&[&str], _, _) = match self.version {
+            Version::V1 => (&["memory.limit_in_bytes"], "memory.usage_in_bytes", "total_"),
+            Version::V2 => (&["memory.max", "memory.high"], "memory.current", ""),
         };
-        let limit_bytes = parse_memory_limit(&read(limit)?)?;
+        let limits = limits.iter().filter_map(|name| parse_memory_limit(&read(name)?));
+        let limit_bytes = limits.min()?;
         let taken_bytes: u64 = read(taken)?.trim().parse().ok()?;
         let stat = read("memory.stat").unwrap_or_default();
-        let taken_bytes = taken_bytes.saturating_sub(field(&stat, unused).unwrap_or(0));
+        let cached = |name: &str| field(&stat, &format!("{prefix}{name}_file")).unwrap_or(0);
+        let given_up_bytes = cached("inactive") + cached("active") / 2;
+        let taken_bytes = taken_bytes.saturating_sub(given_up_bytes);
         Some(limit_bytes.saturating_sub(taken_bytes))
     }
 

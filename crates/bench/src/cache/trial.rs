@@ -12,11 +12,11 @@ use flatout_sys::xor;
 use super::Options;
 use super::row::{Row, State, Test};
 use crate::error::Error;
-use crate::fact;
 use crate::file_trial::evidence;
 use crate::read::{CacheStart, Clearing, Job, Limit, Reader};
 use crate::scratch::Scratch;
 use crate::workers;
+use crate::{fact, limits};
 
 /// Longest hot trial. Long enough for a million 1-byte reads, short enough for many rows.
 const HOT_TRIAL_NS: u64 = 25_000_000;
@@ -90,8 +90,14 @@ fn read(row: &Row, files: &TestFiles) -> Result<Sample, TrialError> {
         State::Hot => (&files.hot, HOT_TRIAL_NS, CacheStart::Hot),
         _ => (&files.cold, COLD_TRIAL_NS, CacheStart::Cold(files.clearing)),
     };
+    fits(row)?;
     let job = Job::exactly(file.path(), &row.tuning, state, files.cancel);
     Job { limit: Limit::Duration { ns }, ..job }.sample()
+}
+
+/// Refuses a row whose buffers do not fit into memory.
+fn fits(row: &Row) -> Result<(), TrialError> {
+    limits::check_memory(&row.tuning).map_err(|error| TrialError::Unsupported(error.to_string()))
 }
 
 /// One pass of the series, after others.
@@ -101,6 +107,7 @@ fn series(
     earlier: &[CacheStart],
     state: CacheStart,
 ) -> Result<Sample, TrialError> {
+    fits(row)?;
     let bytes = SERIES_BYTES.min(files.cold.length_bytes());
     let block_count = Some(bytes / row.tuning.block_bytes);
     let job = |state| {

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
+use flatout_measure::warning;
+
 use super::experiment::{Experiment, SPLIT_BYTES};
 use super::site::READ_BYTES;
 use crate::corpus::Corpus;
@@ -20,6 +22,10 @@ const MAKE_BYTE_S: f64 = 1.5e-9;
 const MAKE_ENTRY_S: f64 = 60e-6;
 /// Part of the time for which trees are chosen; the rest is for what takes longer than expected.
 const TIME_PART: f64 = 0.75;
+/// The same, of which the rounds may take what making the trees leaves.
+const ROUNDS_PART: f64 = 0.95;
+/// Removing an emptied file.
+const REMOVE_ENTRY_S: f64 = 15e-6;
 /// Part of time and bytes that the split of a large total may take.
 const SPLIT_PART: f64 = 0.4;
 
@@ -61,6 +67,11 @@ impl Why {
             Self::Inodes => "not enough free inodes",
             Self::Time => "no time (--max-time)",
         }
+    }
+
+    /// The code of the warning of its row.
+    pub(super) fn code(self) -> &'static str {
+        if self == Self::Time { warning::TIME_SHORT } else { warning::UNSUPPORTED }
     }
 }
 
@@ -178,6 +189,17 @@ pub(super) fn bare_bytes(rows: &[Wanted]) -> u64 {
     largest.clamp(1 << 20, BARE_BYTES)
 }
 
+/// The time that making a tree is expected to take, and removing it.
+pub(super) fn making_s(corpus: &Corpus) -> f64 {
+    corpus.bytes as f64 * MAKE_BYTE_S + corpus.entries as f64 * MAKE_ENTRY_S
+}
+
+/// The time that removing the emptied copies of so many rounds is expected to take.
+pub(super) fn removing_s(rows: &[Wanted], rounds: u32) -> f64 {
+    let entries: u64 = rows.iter().map(|row| row.corpus.entries).sum();
+    (entries + BARE_FILES) as f64 * f64::from(rounds) * REMOVE_ENTRY_S
+}
+
 /// The time that a copy is expected to take, with all around it.
 pub(super) fn expected_s(corpus: &Corpus) -> f64 {
     TRIAL_S + corpus.bytes as f64 * BYTE_S + corpus.entries as f64 * ENTRY_S
@@ -248,12 +270,22 @@ impl Limits {
     }
 
     fn time_s(&self, rows: &[Wanted], rounds: u32) -> f64 {
-        let make_s: f64 = sources(rows)
-            .map(|corpus| corpus.bytes as f64 * MAKE_BYTE_S + corpus.entries as f64 * MAKE_ENTRY_S)
-            .sum();
+        let make_s: f64 = sources(rows).map(making_s).sum();
+        make_s + self.round_s(rows) * f64::from(rounds)
+    }
+
+    fn round_s(&self, rows: &[Wanted]) -> f64 {
         let round_s: f64 = rows.iter().map(|row| self.trial_s(&row.corpus)).sum();
         let bare_s = bare_bytes(rows) as f64 * BYTE_S + BARE_FILES as f64 * MAKE_ENTRY_S;
-        make_s + (round_s + bare_s) * f64::from(rounds)
+        round_s + bare_s
+    }
+
+    /// Rounds for which there is time, of the `least` that all trees were chosen for to `most`.
+    pub(super) fn rounds(&self, phases: &[Vec<Wanted>], least: u32, most: u32) -> u32 {
+        let make_s: f64 = phases.iter().map(|rows| self.time_s(rows, 0)).sum();
+        let round_s: f64 = phases.iter().map(|rows| self.round_s(rows)).sum();
+        let rounds = (self.time_s * ROUNDS_PART - make_s) / round_s.max(1e-9);
+        (rounds as u32).clamp(least, most.max(least))
     }
 
     /// One copy with all around it.

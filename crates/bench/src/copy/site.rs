@@ -15,10 +15,12 @@ use flatout_io::Error as IoError;
 use flatout_measure::progress::Event;
 use flatout_measure::warning::{self, Warning};
 use flatout_sys::affinity;
+use flatout_sys::clock::monotonic_ns;
 use flatout_sys::filesystem::{Filesystem, Nature};
 use rustix::fs::OFlags;
 
-use super::choose::Wanted;
+use super::choose::{self, Wanted};
+use super::experiment::Experiment;
 use super::{Options, State};
 use crate::corpus::{Corpus, make};
 use crate::error::Error;
@@ -59,9 +61,13 @@ impl Site {
         let filesystem = scratch::on(&folder)?;
         let shares_extents = can_share(&folder).map_err(IoError::system("write in", &folder))?;
         let wants_read = options.state == State::Cold && !filesystem.in_memory;
-        let read_file = wants_read
-            .then(|| Scratch::make(&folder, READ_BYTES, options.seed, options.cancel, events))
-            .transpose()?;
+        let wanted = scratch::Wanted {
+            length_bytes: READ_BYTES,
+            seed: options.seed,
+            ends_ns: u64::MAX,
+            cancel: options.cancel,
+        };
+        let read_file = wants_read.then(|| Scratch::make(&folder, wanted, events)).transpose()?;
         let read_bytes = read_file.as_ref().map_or(0, Scratch::length_bytes);
         let most_bytes = options.max_write_bytes.unwrap_or(u64::MAX);
         Ok(Self {
@@ -77,21 +83,30 @@ impl Site {
         })
     }
 
-    /// Makes the trees of a phase. A wish to stop leaves them out, and is seen by the sampler.
+    /// Makes the trees of a phase, and returns those for which there was no time: as long as the
+    /// ones before took, they would not be ready when half of `most_ns` is over. A wish to stop
+    /// leaves them out, too, and is seen by the sampler.
     ///
     /// Errors: those of making them.
     pub(super) fn begin_phase(
         &self,
         number: usize,
         trees: &[Wanted],
+        most_ns: u64,
         events: &mut dyn FnMut(Event),
-    ) -> Result<(), Error> {
+    ) -> Result<Vec<Wanted>, Error> {
         let sources = self.folder.join(format!("sources-{number}"));
         self.sources.replace(sources.clone());
-        let corpora = || trees.iter().map(|wanted| &wanted.corpus);
-        let total: u64 = corpora().map(|corpus| corpus.bytes).sum();
+        let total: u64 = trees.iter().map(|wanted| wanted.corpus.bytes).sum();
         let (mut done, mut made_bytes) = (0, 0_u64);
-        for corpus in corpora() {
+        let (mut late, mut pace) = (Vec::new(), Pace::new(most_ns / 2));
+        for wanted in trees {
+            let corpus = &wanted.corpus;
+            let is_free = wanted.experiment == Experiment::Empty || make::is_made(corpus, &sources);
+            if !is_free && !pace.allows(choose::making_s(corpus)) {
+                late.push(wanted.clone());
+                continue;
+            }
             let what = format!("making {}", corpus.name);
             events(Event::Preparing { what, done, total });
             if !make::is_made(corpus, &sources) {
@@ -102,10 +117,11 @@ impl Site {
                 made => made?,
             };
             done += corpus.bytes;
+            pace.made(choose::making_s(corpus));
         }
         let left = self.left_to_write_bytes.get();
         self.left_to_write_bytes.set(left.saturating_sub(made_bytes));
-        Ok(())
+        Ok(late)
     }
 
     /// Makes room for the next phase: its trees are emptied as copies are. Whoever wants to stop
@@ -187,6 +203,36 @@ impl Site {
     }
 }
 
+/// How long making takes beside what was expected of it.
+struct Pace {
+    begun_ns: u64,
+    most_ns: u64,
+    expected_s: f64,
+}
+
+impl Pace {
+    fn new(most_ns: u64) -> Self {
+        Self { begun_ns: monotonic_ns(), most_ns, expected_s: 0.0 }
+    }
+
+    fn made(&mut self, expected_s: f64) {
+        self.expected_s += expected_s;
+    }
+
+    /// Whether what is expected to take so long is likely ready in time.
+    fn allows(&self, next_s: f64) -> bool {
+        fits(monotonic_ns().saturating_sub(self.begun_ns), self.expected_s, next_s, self.most_ns)
+    }
+}
+
+/// Whether what is expected to take `next_s` fits into a time of which `elapsed_ns` went for what
+/// was expected to take `expected_s`.
+fn fits(elapsed_ns: u64, expected_s: f64, next_s: f64, most_ns: u64) -> bool {
+    let elapsed_s = elapsed_ns as f64 / 1e9;
+    let slowness = if expected_s > 0.0 { elapsed_s / expected_s } else { 1.0 };
+    elapsed_s + next_s * slowness <= most_ns as f64 / 1e9
+}
+
 /// Takes the bytes out of all files of a tree, and leaves the files. What may not be written to
 /// keeps its bytes until the tree is removed.
 ///
@@ -242,6 +288,15 @@ mod tests {
         let facts = fs::metadata(tree.join("a/b/file")).unwrap();
         assert_eq!((facts.ino(), facts.len()), (inode, 0));
         assert_eq!(fs::read(place.path().join("outside")).unwrap(), b"stays");
+    }
+
+    #[test]
+    fn making_is_as_slow_as_it_was_so_far() {
+        let second = 1_000_000_000;
+        assert!(fits(0, 0.0, 1.0, second));
+        assert!(!fits(0, 0.0, 1.1, second));
+        assert!(fits(second / 2, 0.5, 0.4, second));
+        assert!(!fits(second / 2, 0.1, 0.2, second), "five times as slow as expected");
     }
 
     #[test]

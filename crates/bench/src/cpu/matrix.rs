@@ -140,8 +140,8 @@ impl Terms {
 
     /// As many trials as were asked for, whatever the interval says earlier, and no more time than
     /// there is.
-    fn plan(&self, base: &Plan) -> Plan {
-        let Self { trials, time_ns: budget_ns, .. } = *self;
+    fn plan(&self, budget_ns: u64, base: &Plan) -> Plan {
+        let Self { trials, .. } = *self;
         Plan { min_trials: trials, max_trials: trials, budget_ns, ..base.clone() }
     }
 
@@ -179,18 +179,22 @@ pub(super) fn outcomes(
         .into_iter()
         .flat_map(|threads| [Work::Product, Work::Solve].map(|work| (threads, work)))
         .collect();
-    // Equal shares, of which each row is told less: the guard throws trials out, and the sampler
-    // makes others for them.
-    let told_ns = sampler.plan.budget_ns / rows.len().max(1) as u64 / 100 * TOLD_PERCENT;
     let mut outcomes = Vec::new();
-    for (threads, work) in rows {
+    let whole_ns = sampler.left_ns() / rows.len().max(1) as u64;
+    for (rows_left, (threads, work)) in (1..=rows.len() as u64).rev().zip(rows) {
         if (sampler.cancelled)() {
             break;
         }
-        let terms = Terms::new(options, threads, told_ns);
+        // Equal shares, of which each row is told less: the guard throws trials out, and the
+        // sampler makes others for them.
+        let share_ns = match sampler.plan.ends_ns {
+            u64::MAX => whole_ns,
+            _ => sampler.left_ns() / rows_left,
+        };
+        let terms = Terms::new(options, threads, share_ns / 100 * TOLD_PERCENT);
         let case = case(work, &terms, topology);
         let before = topology.contention_ratio();
-        let mut rows = sampler.with(terms.plan(&sampler.plan)).run(vec![case]);
+        let mut rows = sampler.with(terms.plan(share_ns, &sampler.plan)).run(vec![case]);
         let after = topology.contention_ratio();
         let contention = before.zip(after).map(|(before, after)| f64::midpoint(before, after));
         // The short set of all areas has room for no further row.

@@ -39,8 +39,14 @@ fn options_out_of_bounds_are_refused_by_name() {
 
 /// Measures on the real machine, one trial per row.
 fn measured(options: &Options, cancelled: bool) -> Found {
-    let plan =
-        Plan { min_trials: 1, max_trials: 1, budget_ns: 1, half_width: 1.0, seed: options.seed };
+    let plan = Plan {
+        min_trials: 1,
+        max_trials: 1,
+        budget_ns: 1,
+        half_width: 1.0,
+        seed: options.seed,
+        ..Plan::default()
+    };
     let mut witness = FakeWitness::quiet();
     let mut sampler = Sampler {
         plan: plan.clone(),

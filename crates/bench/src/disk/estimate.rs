@@ -7,7 +7,7 @@ use flatout_sys::memory;
 
 use super::check;
 use super::metadata::{self, MetadataOptions};
-use super::pattern::Pattern;
+use super::pattern::{IoType, Pattern};
 use super::place::{Kind, Place, Rights};
 use super::plan as rows;
 use super::row::{Extents, Row};
@@ -36,11 +36,17 @@ const QUICK_METADATA_FILES: u32 = 300;
 const METADATA_DIRECTORIES: u32 = 16;
 const SMALL_FILE_BYTES: u64 = 4096;
 
-/// Trials of a row that a usual run takes, and what each needs besides its own time.
-const USUAL_TRIALS: u64 = 8;
 /// Trials of a row that a 95 % interval needs.
 const LEAST_TRIALS: u64 = 6;
-const SET_UP_NS: u64 = 200_000_000;
+/// What a trial needs besides its own time.
+const SET_UP_NS: u64 = 30_000_000;
+/// What a row of large blocks and one of small ones likely write in a second, with requests in
+/// flight and one at a time: for the announcement. Slower disks write less.
+const STREAM_BYTES_PER_S: f64 = 1.5e9;
+const RANDOM_BYTES_PER_S: f64 = 250e6;
+const SINGLE_BYTES_PER_S: f64 = 50e6;
+/// Part of the time that the test file may take, where time was asked for.
+pub(super) const MAKING_PART: u64 = 4;
 /// Time for the rows of names and attributes.
 const METADATA_NS: u64 = 15_000_000_000;
 const FULL_METADATA_NS: u64 = 45_000_000_000;
@@ -55,6 +61,8 @@ struct Usual {
     trial_write_bytes: u64,
     /// Trials of a row at most.
     max_trials: u32,
+    /// Trials of a row for which there is time.
+    trials: u32,
 }
 
 impl Grid {
@@ -64,16 +72,18 @@ impl Grid {
             trial_ns: 500_000_000,
             trial_write_bytes: 64 * MIB,
             max_trials: MAX_TRIALS,
+            trials: 12,
         };
         match self {
             Self::Few => Usual { file_bytes: 256 * MIB, trial_ns: 150_000_000, ..short },
-            Self::Quick => Usual { trial_ns: 200_000_000, ..short },
+            Self::Quick => Usual { trial_ns: 200_000_000, trials: 16, ..short },
             Self::Short => short,
             Self::Matrix => Usual {
                 file_bytes: 5_000_000_000,
                 trial_ns: 400_000_000,
                 trial_write_bytes: 128 * MIB,
                 max_trials: 8,
+                trials: 8,
             },
         }
     }
@@ -84,41 +94,35 @@ impl Grid {
 pub(super) struct Planned {
     /// Length of the test file; 0 where the user's file or device is read.
     pub file_bytes: u64,
-    /// Rows of requests.
-    pub rows: usize,
+    /// Time that everything takes, as far as can be said beforehand.
+    pub time_ns: u64,
+    /// Bytes that are likely written, at most [`Terms::most_write_bytes`].
+    pub write_bytes: u64,
     /// Whether the user's own file is written over.
     pub writes_over: bool,
     /// Length that the test file should have had, where there was no room for it.
-    pub(super) reduced_from: Option<u64>,
+    reduced_from: Option<u64>,
     pub(super) metadata: Option<MetadataOptions>,
     /// Why names and attributes are not measured, though they should be.
     pub(super) metadata_refusal: Option<String>,
     metadata_bytes: u64,
     pub(super) max_trials: u32,
+    /// Time that it would take if none was asked for.
+    usual_ns: u64,
     /// What all trials obey.
     pub(super) terms: Terms,
 }
 
 impl Planned {
-    /// Time that the trials take, as far as can be said beforehand.
-    pub fn time_ns(&self) -> u64 {
-        let trial_ns = self.terms.runtime_ns.saturating_add(SET_UP_NS);
-        let rows_ns = (self.rows as u64 * USUAL_TRIALS).saturating_mul(trial_ns);
-        rows_ns.saturating_add(self.metadata_ns())
+    /// Length that the test file should have had, where it is shorter.
+    pub(super) fn reduced_from(&self, made_bytes: u64) -> Option<u64> {
+        self.reduced_from.or((made_bytes < self.file_bytes).then_some(self.file_bytes))
     }
 
-    /// Time that it takes at least: each row has one trial, however short the time allowed is.
-    pub fn least_ns(&self) -> u64 {
-        (self.rows as u64).saturating_mul(self.terms.runtime_ns)
-    }
-
-    /// The part of it that names and attributes take.
-    pub(super) fn metadata_ns(&self) -> u64 {
-        match self.metadata.as_ref().map(|options| options.extent) {
-            None => 0,
-            Some(metadata::Extent::Quick) => METADATA_NS,
-            Some(metadata::Extent::Full) => FULL_METADATA_NS,
-        }
+    /// Time that names and attributes get of what is left, which is shared out as it was estimated.
+    pub(super) fn metadata_part_ns(&self, left_ns: u64) -> u64 {
+        let share = metadata_ns(self.metadata.as_ref()) as f64 / self.usual_ns.max(1) as f64;
+        (left_ns as f64 * share.min(1.0)) as u64
     }
 
     /// Bytes that the trials of rows may write together.
@@ -130,6 +134,90 @@ impl Planned {
     }
 }
 
+/// Time that names and attributes usually take.
+fn metadata_ns(metadata: Option<&MetadataOptions>) -> u64 {
+    match metadata.map(|options| options.extent) {
+        None => 0,
+        Some(metadata::Extent::Quick) => METADATA_NS,
+        Some(metadata::Extent::Full) => FULL_METADATA_NS,
+    }
+}
+
+/// What one trial of a row likely writes and how long it takes.
+fn of_likely_trial(row: &Row, cap_bytes: u64, runtime_ns: u64) -> (u64, u64) {
+    let is_single = row.tuning.depth.saturating_mul(row.tuning.threads) == 1;
+    let rate = match (row.test.is_random(), is_single) {
+        (false, _) => STREAM_BYTES_PER_S,
+        (true, false) => RANDOM_BYTES_PER_S,
+        (true, true) => SINGLE_BYTES_PER_S,
+    };
+    let part = match row.test.io_type() {
+        IoType::Read => 0.0,
+        IoType::Mixed => 1.0 - f64::from(row.read_percent) / 100.0,
+        IoType::Write | IoType::Copy => 1.0,
+    };
+    let rate = rate * part;
+    let bytes = ((rate * runtime_ns as f64 / 1e9) as u64).min(of_trial(row, cap_bytes));
+    let time_ns = if rate > 0.0 { (bytes as f64 / rate * 1e9) as u64 } else { runtime_ns };
+    (if rate > 0.0 { bytes } else { 0 }, time_ns.min(runtime_ns).saturating_add(SET_UP_NS))
+}
+
+/// What the rows likely do in a time: bytes that are written, and time that is used.
+struct Likely {
+    write_bytes: u64,
+    time_ns: u64,
+}
+
+impl Likely {
+    /// In the time that there is; without, in as many trials of each row as are usual.
+    fn of(rows: &[(u64, u64)], rows_ns: Option<u64>, usual: &Usual) -> Self {
+        let (bytes, round_ns) = rows.iter().fold((0_u64, 0_u64), |(bytes, ns), row| {
+            (bytes.saturating_add(row.0), ns.saturating_add(row.1))
+        });
+        let trials = rows_ns.map_or(f64::from(usual.trials), |rows_ns| {
+            let rounds = rows_ns as f64 / round_ns.max(1) as f64;
+            rounds.min(usual.max_trials.into())
+        });
+        let times = |each: u64| (each as f64 * trials) as u64;
+        Self { write_bytes: times(bytes), time_ns: times(round_ns) }
+    }
+}
+
+/// The time that a run usually takes, with so much beside the rows, and what the rows likely do in
+/// the time that there is.
+fn likely(
+    options: &Options,
+    rows: Vec<(u64, u64)>,
+    beside_ns: u64,
+    usual: &Usual,
+) -> (u64, Likely) {
+    let in_usual_time = Likely::of(&rows, None, usual);
+    let usual_ns = beside_ns.saturating_add(in_usual_time.time_ns);
+    let Some(time_ns) = options.time_ns else { return (usual_ns, in_usual_time) };
+    let share = in_usual_time.time_ns as f64 / usual_ns.max(1) as f64;
+    (usual_ns, Likely::of(&rows, Some((time_ns as f64 * share) as u64), usual))
+}
+
+/// What the grid takes, with the number of trials that was asked for.
+fn usual(options: &Options) -> Usual {
+    let usual = options.grid.usual();
+    match options.rounds {
+        Some(rounds) => Usual { max_trials: rounds, trials: rounds, ..usual },
+        None => usual,
+    }
+}
+
+/// Refuses trials that are longer than the run.
+fn check_runtime(options: &Options) -> Result<(), Error> {
+    match (options.selection.runtime_ns, options.time_ns) {
+        (Some(runtime_ns), Some(time_ns)) if runtime_ns > time_ns => Err(Error::Usage(format!(
+            "--runtime: a trial of {runtime_ns} ns does not fit into the {time_ns} ns that --max-time \
+             leaves; --rounds 1 runs each row once, whatever time it takes"
+        ))),
+        _ => Ok(()),
+    }
+}
+
 /// Works out what a run will do, and refuses what cannot be done. Nothing is written.
 ///
 /// Errors: the place cannot be measured in the way asked for, settings are out of bounds, or
@@ -138,8 +226,8 @@ pub(super) fn plan(options: &Options) -> Result<Planned, Error> {
     let place = Place::find(&options.path, options.overwriting)?;
     check::options(options, &place)?;
     let rows = rows::rows(options.grid, &options.selection, &place);
-    if options.grid != Grid::Matrix {
-        // The grid is fixed: its rows that do not fit into memory say so.
+    if options.selection.names_rows() {
+        // Of a grid, rows that do not fit into memory say so.
         rows.iter().try_for_each(|row| limits::check_memory(&row.tuning))?;
     }
     let metadata = metadata_options(options, &place);
@@ -149,7 +237,8 @@ pub(super) fn plan(options: &Options) -> Result<Planned, Error> {
         metadata => (metadata?, None),
     };
     let metadata_bytes = metadata.as_ref().map_or(0, |options| metadata::Needs::of(options).bytes);
-    let usual = options.grid.usual();
+    check_runtime(options)?;
+    let usual = usual(options);
     let cap_bytes = match options.selection.runtime_ns {
         Some(_) if options.max_write_bytes.is_some() => u64::MAX,
         Some(ns) => (ns as f64 / 1e9 * USUAL_MOST_BYTES_PER_S) as u64,
@@ -172,6 +261,11 @@ pub(super) fn plan(options: &Options) -> Result<Planned, Error> {
     let wanted = file_bytes.saturating_add(of_rows).saturating_add(metadata_bytes);
     let most_write_bytes = wanted.min(options.max_write_bytes.unwrap_or(u64::MAX));
     let left = most_write_bytes.saturating_sub(file_bytes).saturating_sub(metadata_bytes);
+    let runtime_ns = options.selection.runtime_ns.unwrap_or(usual.trial_ns);
+    let each = rows.iter().map(|row| of_likely_trial(row, cap_bytes, runtime_ns)).collect();
+    let beside_ns = metadata_ns(metadata.as_ref()).saturating_add(scratch::making_ns(file_bytes));
+    let (usual_ns, likely) = likely(options, each, beside_ns, &usual);
+    let beside_bytes = file_bytes.saturating_add(metadata_bytes);
     let writing = rows.iter().filter(|row| row.writes()).count() as u64;
     let share = left.checked_div(writing * LEAST_TRIALS).unwrap_or(u64::MAX);
     let writes_over = place.rights() == Rights::Overwrite && writing > 0;
@@ -183,7 +277,9 @@ pub(super) fn plan(options: &Options) -> Result<Planned, Error> {
     }
     Ok(Planned {
         file_bytes,
-        rows: rows.len(),
+        time_ns: options.time_ns.unwrap_or(usual_ns),
+        usual_ns,
+        write_bytes: beside_bytes.saturating_add(likely.write_bytes).min(most_write_bytes),
         writes_over,
         reduced_from,
         metadata,
@@ -191,7 +287,7 @@ pub(super) fn plan(options: &Options) -> Result<Planned, Error> {
         metadata_bytes,
         max_trials: usual.max_trials,
         terms: Terms {
-            runtime_ns: options.selection.runtime_ns.unwrap_or(usual.trial_ns),
+            runtime_ns,
             trial_write_bytes: share.min(cap_bytes),
             most_write_bytes,
             clearing: options.clearing,
@@ -271,7 +367,9 @@ fn file_bytes(
     let is_fresh = |row: &&Row| row.writes() && row.extents == Extents::Fresh;
     let fresh = rows.iter().filter(is_fresh).map(|row| of_trial(row, cap_bytes)).max();
     let part = part - fresh.unwrap_or(0).min(part / 2);
-    let size = wanted.min(part).min(memory_part).min(most);
+    let in_time =
+        options.time_ns.map_or(u64::MAX, |time_ns| scratch::in_time(time_ns / MAKING_PART));
+    let size = wanted.min(in_time).min(part).min(memory_part).min(most);
     let size = if size < LEAST_BYTES { size } else { size - size % LEAST_BYTES };
     if size < LEAST_BYTES {
         return Err(Error::NoRoom(format!(
@@ -282,4 +380,37 @@ fn file_bytes(
     }
     let is_less = size < wanted - wanted % LEAST_BYTES;
     Ok((size, is_less.then_some(wanted)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::pattern::Test;
+    use super::*;
+
+    #[test]
+    fn what_is_likely_written_follows_from_the_time_and_is_bounded_by_the_trials() {
+        let usual = Usual { max_trials: 20, trials: 10, ..Grid::Quick.usual() };
+        // A round of these rows writes 100 bytes in 50 ns.
+        let rows = [(100, 20), (0, 30)];
+        let likely = |time| {
+            let Likely { write_bytes, time_ns } = Likely::of(&rows, time, &usual);
+            (write_bytes, time_ns)
+        };
+        assert_eq!(likely(None), (1000, 500));
+        assert_eq!(likely(Some(125)), (250, 125));
+        assert_eq!(likely(Some(u64::MAX)), (2000, 1000));
+    }
+
+    #[test]
+    fn a_row_likely_writes_what_it_may_or_what_there_is_time_for() {
+        let mut row = rows::tests_rows().remove(1);
+        assert!(row.writes() && !row.test.is_random());
+        let second = 1_000_000_000;
+        let (bytes, time_ns) = of_likely_trial(&row, 150_000_000, second);
+        assert_eq!((bytes, time_ns), (150_000_000, 100_000_000 + SET_UP_NS));
+        row.test = Test::RandomWrite;
+        assert_eq!(of_likely_trial(&row, u64::MAX, second), (250_000_000, second + SET_UP_NS));
+        row.test = Test::RandomRead;
+        assert_eq!(of_likely_trial(&row, u64::MAX, second), (0, second + SET_UP_NS));
+    }
 }

@@ -216,8 +216,8 @@ impl TestFile {
             reduced_from.map(|wanted| (
                 warning::SIZE_REDUCED,
                 format!(
-                    "the test file has {} bytes instead of {wanted}: a tenth of the free space, or \
-                     --max-write, allows no more",
+                    "the test file has {} bytes instead of {wanted}: a tenth of the free space, \
+                     --max-write or --max-time allows no more",
                     self.length_bytes
                 ),
             )),

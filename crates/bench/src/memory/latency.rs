@@ -38,6 +38,8 @@ const WALK_NS: u64 = 5_000_000;
 const SHORT_WALK_NS: u64 = 4_000_000;
 /// What is warmed where no cache is known: more than most have.
 const UNKNOWN_CACHE_BYTES: u64 = 64 << 20;
+/// Part of the time that getting memory beforehand may take.
+const MAKING_PART: u64 = 2;
 /// Least and most memory that a load reads.
 const LOAD_BYTES: [u64; 2] = [64 << 20, 512 << 20];
 
@@ -128,6 +130,11 @@ impl Chases {
     }
 }
 
+/// Memory that the rows take where there are `room_bytes` of it.
+pub(super) fn memory_bytes(extent: Extent, room_bytes: u64, place: &Place<'_>) -> u64 {
+    Chases::fitting(extent, room_bytes, place).memory_bytes(place)
+}
+
 /// Measures the rows, in at most `room_bytes` of memory.
 pub(super) fn measure(
     extent: Extent,
@@ -136,6 +143,7 @@ pub(super) fn measure(
     sampler: &mut Sampler<'_>,
 ) -> Found {
     let chases = Chases::fitting(extent, room_bytes, place);
+    let chases = Chases { rings: chases.rings.until(sampler.part_ends_ns(MAKING_PART)), ..chases };
     let rows = row::all(&chases, place.nodes, place.cpus).into_iter();
     let mut rows = sampler.run(rows.map(|row| chases.case(row)).collect());
     let (levels, level_rows) = level::find(&rows, place.caches);

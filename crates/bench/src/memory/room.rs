@@ -3,8 +3,11 @@
 
 use std::path::Path;
 
+use flatout_sys::buffer::AlignedBuffer;
+use flatout_sys::clock::monotonic_ns;
 use flatout_sys::memory;
 use flatout_sys::quota::Groups;
+use rustix::param::page_size;
 
 /// Part of the free memory that may be taken, in percent. The rest is for those who come next: a
 /// machine without free memory measures its swap.
@@ -48,7 +51,7 @@ impl Room {
     pub fn now() -> Self {
         let groups = Groups::discover(Path::new("/"));
         let left = memory::address_space_left_bytes();
-        Self::of(memory::available_bytes(), groups.memory_left_bytes(), left)
+        Self::of(memory::machine_available_bytes(), groups.memory_left_bytes(), left)
     }
 
     /// What limits it, in words.
@@ -65,6 +68,28 @@ impl Room {
             None => format!("the kernel does not say what is free: {ASSUMED_BYTES} assumed"),
         }
     }
+}
+
+/// Memory is touched so much at a time before the clock is looked at.
+const PIECE_BYTES: u64 = 16 << 20;
+
+/// How much memory can be had in a time, up to `wanted_bytes`. What the hypervisor has yet to find
+/// comes ten times slower than what somebody gave back, and nothing tells them apart but touching
+/// it; what was had here is had quickly once more.
+///
+/// Cost: the memory is touched and given back.
+pub fn had_in(time_ns: u64, wanted_bytes: u64) -> u64 {
+    let begun_ns = monotonic_ns();
+    let (mut pieces, mut had_bytes) = (Vec::new(), 0);
+    while had_bytes < wanted_bytes && monotonic_ns().saturating_sub(begun_ns) < time_ns {
+        let piece_bytes = PIECE_BYTES.min(wanted_bytes - had_bytes);
+        let Ok(mut piece) = AlignedBuffer::new(piece_bytes as usize) else { break };
+        piece.as_mut_slice().iter_mut().step_by(page_size()).for_each(|byte| *byte = 1);
+        std::hint::black_box(piece.as_slice());
+        had_bytes += piece_bytes;
+        pieces.push(piece);
+    }
+    had_bytes
 }
 
 #[cfg(test)]
@@ -94,6 +119,12 @@ mod tests {
         let bounded = Room::of(Some(10_000), Some(5_000), Some(2_000));
         assert_eq!(bounded.bytes, 1_200);
         assert_eq!(bounded.reason(), "60 % of the 2000 bytes that ulimit -v leaves");
+    }
+
+    #[test]
+    fn as_much_is_had_as_is_wanted_and_nothing_in_no_time() {
+        assert_eq!(had_in(u64::MAX, (17 << 20) + 5), (17 << 20) + 5);
+        assert_eq!((had_in(0, 1 << 20), had_in(u64::MAX, 0)), (0, 0));
     }
 
     #[test]

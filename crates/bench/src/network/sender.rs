@@ -2,6 +2,7 @@
 
 use flatout_measure::case::TrialError;
 use flatout_measure::statistics;
+use flatout_sys::clock::monotonic_ns;
 
 use super::Times;
 use super::row::TestRow;
@@ -27,9 +28,14 @@ pub struct Best {
     pub reason: String,
 }
 
-/// Measures all ways, in turn, if a row wants the best one. A way that this machine cannot go is
-/// left out.
-pub fn choose(tests: &[TestRow], sessions: &Sessions, topology: &Topology, times: Times) -> Best {
+/// Measures all ways, in turn, if a row wants the best one and a round of all is over before
+/// `ends_ns`, on the system's clock. A way that this machine cannot go is left out.
+pub fn choose(
+    tests: &[TestRow],
+    sessions: &Sessions,
+    (topology, times): (&Topology, Times),
+    ends_ns: u64,
+) -> Best {
     let test = tests.iter().find(|test| test.is_best_sender);
     let placement = test.map_or(Placement::Apart, |test| test.spec.placement);
     let reason = "nothing was measured".to_owned();
@@ -53,7 +59,14 @@ pub fn choose(tests: &[TestRow], sessions: &Sessions, topology: &Topology, times
         Sender::ALL.iter().map(move |&sender| Spec { sender, placement, ..spec })
     });
     let mut rates: Vec<(Spec, Vec<f64>)> = ways.map(|way| (way, Vec::new())).collect();
+    let each_ns = spec.warm_ns.saturating_add(spec.window_ns).saturating_add(spec.tail_ns);
+    let round_ns = each_ns.saturating_mul(rates.len() as u64);
+    let mut rounds = 0;
     for _ in 0..ROUNDS {
+        if monotonic_ns().saturating_add(round_ns) > ends_ns {
+            break;
+        }
+        rounds += 1;
         for (way, rates) in &mut rates {
             match sessions.run(test.family, *way).and_then(|report| sample::throughput(&report)) {
                 Ok(sample) => rates.push(sample.amount * 1e9 / sample.elapsed_ns as f64),
@@ -71,6 +84,6 @@ pub fn choose(tests: &[TestRow], sessions: &Sessions, topology: &Topology, times
         format!("{} {} {:.2} GB/s", way.sender.name(), way.placement.name(), rate / 1e9)
     };
     let figures = medians.iter().map(figure).collect::<Vec<_>>().join(", ");
-    let reason = format!("median of {ROUNDS} short runs: {figures}");
+    let reason = format!("median of {rounds} short runs: {figures}");
     Best { sender: *sender, placement: *placement, reason }
 }

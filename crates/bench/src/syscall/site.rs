@@ -10,7 +10,7 @@ use flatout_sys::filesystem;
 
 use super::row::MAX_THREADS;
 use crate::error::Error;
-use crate::scratch::{Content, Scratch};
+use crate::scratch::{Content, Next, Scratch};
 
 /// Calls that a pass over a thread's share of a file has, unless that makes it too long: going
 /// back to the start is one `lseek` per pass, a thousandth of the calls and less of the time.
@@ -111,7 +111,7 @@ impl WorkFile {
     fn new(directory: &Path, length_bytes: u64, block_bytes: u64) -> Result<Self, Error> {
         let chunk_bytes = fill_bytes(block_bytes);
         let content = Content { length_bytes, seed: SEED, chunk_bytes };
-        let scratch = Scratch::fill(directory, content, |_| true)?;
+        let scratch = Scratch::fill(directory, content, |_, _| Ok(Next::More))?;
         let filesystem = filesystem::of(scratch.file())
             .map_err(flatout_io::Error::system("examine", directory))?
             .name;

@@ -33,6 +33,11 @@ const TINY_ROOM_BYTES: u64 = 2 * TINY_BYTES;
 const LARGE_PART: u64 = 4;
 /// A hot file takes at most one part in this many of the available memory.
 const MEMORY_PART: u64 = 4;
+/// Where time was asked for, the part of it in which the large file can likely be written: each of
+/// some forty settings moves it once at least.
+const TRIAL_PART: u64 = 48;
+/// Then, the time for which there is a small file, each of which is copied by some six settings.
+const TINY_NS: u64 = 16_000_000;
 /// Trials of each setting, with [`Extent::Full`] and else, for which there must be room.
 pub(super) const TRIALS: [u32; 2] = [8, 3];
 
@@ -55,6 +60,11 @@ impl Sizes {
         let allowed = allowed_bytes(directory, options.max_write_bytes)?;
         let memory = memory::available_bytes().unwrap_or(u64::MAX) / MEMORY_PART;
         let wanted = of_extent(LARGE_BYTES, options.extent);
+        let places = options.directories.len().max(1) as u64;
+        let in_time = options.time_ns.map_or(u64::MAX, |time_ns| {
+            scratch::in_time(time_ns / TRIAL_PART / places).max(LEAST_LARGE_BYTES)
+        });
+        let wanted = wanted.min(in_time);
         let large_bytes = wanted.min(allowed / LARGE_PART).min(memory) >> 20 << 20;
         if large_bytes < LEAST_LARGE_BYTES {
             return Err(Error::NoRoom(format!(
@@ -65,7 +75,9 @@ impl Sizes {
         }
         let left = allowed - large_bytes * 2;
         let files = left / TINY_ROOM_BYTES / (1 + trees(options));
-        let tiny_files = of_extent(TINY_FILES, options.extent).min(files).max(FOLDER_FILES);
+        let in_time = options.time_ns.map_or(u64::MAX, |time_ns| time_ns / TINY_NS / places);
+        let tiny_files = of_extent(TINY_FILES, options.extent).min(files).min(in_time);
+        let tiny_files = tiny_files.max(FOLDER_FILES);
         Ok(Self { large_bytes, tiny_files })
     }
 

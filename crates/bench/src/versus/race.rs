@@ -162,6 +162,8 @@ impl Figure {
 /// How many times as long as expected a run may take, and this long in any case.
 const RUN_STRETCH: f64 = 20.0;
 const RUN_LEAST_NS: u64 = 60_000_000_000;
+/// How much later than the race a run may end before it is ended.
+const GRACE_NS: u64 = 500_000_000;
 
 /// The figure of one contestant.
 #[derive(Debug, Clone)]
@@ -233,6 +235,7 @@ pub fn run(mut race: Race<'_>, runner: &mut dyn Runner, sampler: &mut Sampler<'_
         cancelled: *cancelled,
         figure: race.figure,
         limit_ns: limit_ns(race.expected_s),
+        ends_ns: plan.ends_ns,
         commands: vec![String::new(); race.contestants.len()],
         runs: 0,
     });
@@ -283,7 +286,9 @@ struct Track<'a, 'h> {
     clock: &'a dyn Clock,
     cancelled: &'a dyn Fn() -> bool,
     figure: Figure,
+    /// Time that a run may take, and when all must be over.
     limit_ns: u64,
+    ends_ns: u64,
     /// How each contestant was called first.
     commands: Vec<String>,
     runs: u64,
@@ -311,8 +316,17 @@ impl Track<'_, '_> {
         }
         let name = &contestant.name;
         let before = self.witness.read();
-        let spent = self.runner.run(&invocation, self.limit_ns).map_err(|error| match error {
+        let left_ns = self.ends_ns.saturating_sub(self.clock.now_ns());
+        if left_ns == 0 {
+            // Preparing it took all the time.
+            return Err(TrialError::NoMore(warning::no_time()));
+        }
+        let limit_ns = self.limit_ns.min(left_ns.saturating_add(GRACE_NS));
+        let spent = self.runner.run(&invocation, limit_ns).map_err(|error| match error {
             RunError::Interrupted => TrialError::Interrupted,
+            RunError::TooLong { .. } if limit_ns < self.limit_ns => {
+                TrialError::NoMore(warning::no_time())
+            }
             other => self.failed(refusal(name, &command, &other)),
         })?;
         if spent.finished.exit_code != 0 {

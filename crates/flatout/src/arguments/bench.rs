@@ -92,10 +92,15 @@ pub struct Bench {
     /// Where the temporary files are made [default: the current directory]
     #[arg(long, value_name = "DIR", default_value = ".", hide_default_value = true)]
     pub directory: PathBuf,
-    /// Time for all trials together; figures that are not precise by then say so
+    /// Time for everything, from making test files to removing them; figures that are not precise
+    /// by then say so, and rows for which there is none are left out, the last ones first
     /// [default: at most 90s in all; cache 240s, disk by its rows, syscall 120s, cpu and memory 55s each, network 26s, copy 240s; with --quick less]
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub max_time: Option<u64>,
+    /// Run each row exactly so often, whatever time it takes unless --max-time is given [default: at
+    /// least 6 times, with --quick 3, until its figure is precise; the copy area at most 10 times]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub rounds: Option<u32>,
     /// Never write more than this; of the copy area all copies count
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub max_write: Option<u64>,
@@ -265,7 +270,6 @@ mod tests {
             &["cpu", "--bytes", "1G"],
             &["memory", "--order", "100"],
             &["disk", "--cold"],
-            &["--rounds", "3"],
         ] {
             assert!(parsed(words).check().is_err(), "{words:?}");
         }

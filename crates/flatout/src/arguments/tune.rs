@@ -39,7 +39,12 @@ pub struct Tune {
     /// Smaller files and fewer trials
     #[arg(long)]
     pub quick: bool,
-    /// Time for all trials together; figures that are not precise by then say so
+    /// Try each setting exactly so often, whatever time it takes unless --max-time is given
+    /// [default: 6 to 12 times, with --quick 3]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub rounds: Option<u32>,
+    /// Time for everything, from making files to removing them; figures that are not precise by
+    /// then say so, and settings for which there is none are left out
     /// [default: 60s for each directory, 25s for each way between two; with --quick a fifth]
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub max_time: Option<u64>,

@@ -58,7 +58,8 @@ pub struct Versus {
     /// Race exactly so many rounds [default: at least 6, until the ratios are precise]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub rounds: Option<u32>,
-    /// Time for all rounds together; ratios that are not precise by then say so
+    /// Time for everything, from making files to removing targets; ratios that are not precise by
+    /// then say so, and the longest races are left out where there is no time for all
     /// [default: what about ten rounds take]
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub max_time: Option<u64>,

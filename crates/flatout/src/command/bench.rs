@@ -2,12 +2,11 @@
 
 mod job;
 
-use flatout_bench::{Error, Found, roofline};
-use flatout_measure::case::Plan;
+use flatout_bench::{Error, Estimate, Found, roofline};
 use flatout_measure::clock::{Clock, SystemClock};
 use flatout_measure::record::{Outcome, Status};
 use flatout_measure::warning;
-use flatout_report::Format;
+use flatout_report::{Format, quantity};
 use flatout_sys::cancel::CancelToken;
 
 use crate::arguments::bench::Bench as Arguments;
@@ -15,13 +14,14 @@ use crate::conclusion::{Conclusion, Draft, FAILED, INTERRUPTED, Keep, View};
 use crate::output;
 use crate::progress::Progress;
 
-use job::Job;
+use job::{Job, Schedule};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
 /// Measures the areas one after the other; one that fails does not stop the next.
 pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
-    let seed = arguments.seed.unwrap_or_else(|| SystemClock.now_ns());
+    let begun_ns = SystemClock.now_ns();
+    let seed = arguments.seed.unwrap_or(begun_ns);
     let mut draft = Draft::measure(seed);
     let is_bare = arguments.names().is_empty();
     let shown_only = arguments.output.output.is_none() && arguments.output.format == Format::Table;
@@ -38,13 +38,16 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
                 return draft.conclude(View::Summary);
             }
         };
+    let schedule = Schedule::new(arguments, &jobs, begun_ns, SystemClock.now_ns());
+    let mut estimates: Vec<u64> = jobs.iter().map(|job| job.estimate.usual_ns).collect();
     let mut progress =
-        Progress::begin(jobs.iter().fold(0, |sum, job| job.budget_ns.saturating_add(sum)));
+        Progress::begin(estimates.iter().fold(0, |sum, job_ns| sum.saturating_add(*job_ns)));
     let mut roofline = Vec::new();
     for job in &mut jobs {
-        let plan = Plan { budget_ns: job.budget_ns, ..job::plan(arguments, seed) };
+        let plan = schedule.plan(&estimates, SystemClock.now_ns(), job::plan(arguments, seed));
+        let expected_ns = estimates.remove(0);
         let found =
-            progress.measure(job.budget_ns, plan, cancel, |sampler| job.area.measure(sampler));
+            progress.measure(expected_ns, plan, cancel, |sampler| job.area.measure(sampler));
         match found {
             Ok(mut found) => {
                 roofline.append(&mut found.roofline);
@@ -79,7 +82,7 @@ fn add(draft: &mut Draft, found: Found) {
     let has_figure = found.outcomes.iter().any(|row| row.median.is_some());
     if failed.is_empty()
         && !has_figure
-        && let Some(first) = found.outcomes.iter().find(|row| row.status == Status::Unsupported)
+        && let Some(first) = found.outcomes.iter().find(|row| is_impossible(row))
     {
         let why = first.warnings.first().map_or("", |warning| warning.text.as_str());
         draft.fail(FAILED, format!("nothing could be measured: {}: {why}", first.id));
@@ -94,6 +97,11 @@ fn add(draft: &mut Draft, found: Found) {
     draft.charts.extend(found.charts);
     found.outcomes.into_iter().for_each(|outcome| draft.add(outcome));
     found.storage.into_iter().for_each(|storage| draft.add_storage(storage));
+}
+
+/// Whether a row could not be measured, however much time there had been.
+fn is_impossible(row: &Outcome) -> bool {
+    row.status == Status::Unsupported && !warning::has(&row.warnings, warning::TIME_SHORT)
 }
 
 /// Notes why an area was not measured; a reason with a code has a row to carry it.
@@ -111,20 +119,26 @@ fn fail(draft: &mut Draft, error: &Error) {
 
 /// Says beforehand what will be written and how long it takes.
 fn announce(jobs: Vec<Job>, arguments: &Arguments) -> Result<Vec<Job>, Error> {
-    let bytes: u64 = jobs.iter().map(|job| job.estimate.write_bytes).sum();
-    if let Some(most) = arguments.max_write.filter(|&most| bytes > most) {
+    let sum = |part: fn(&Estimate) -> u64| {
+        jobs.iter().map(|job| part(&job.estimate)).fold(0, u64::saturating_add)
+    };
+    let (bytes, most_bytes) = (sum(|job| job.write_bytes), sum(|job| job.most_write_bytes));
+    if let Some(most) = arguments.max_write.filter(|&most| most_bytes > most) {
         return Err(Error::NoRoom(format!(
-            "--max-write {most}: the test files of these areas need {bytes} bytes"
+            "--max-write {most}: the test files of these areas need {most_bytes} bytes"
         )));
     }
-    let times = jobs.iter().map(|job| job.budget_ns.max(job.estimate.least_ns));
-    let seconds = times.fold(0_u64, u64::saturating_add).div_ceil(SECOND_NS);
+    let seconds = sum(|job| job.usual_ns).div_ceil(SECOND_NS);
     let areas: Vec<_> = jobs.iter().map(|job| job.name.word()).collect();
     let over = jobs.iter().any(|job| job.estimate.writes_over);
     let target = if over { "over what is there" } else { "into files of its own" };
     let writes = match bytes {
         0 => "only reads".to_owned(),
-        _ => format!("writes at most {} {target}", flatout_report::quantity::bytes(bytes)),
+        _ => format!(
+            "writes about {}{} {target}",
+            quantity::bytes(bytes),
+            at_most(bytes, most_bytes)
+        ),
     };
     let places: Vec<String> = {
         let on_disk = jobs.iter().filter_map(|job| job.estimate.place.as_ref());
@@ -138,6 +152,14 @@ fn announce(jobs: Vec<Job>, arguments: &Arguments) -> Result<Vec<Job>, Error> {
     };
     output::complain(&format!("measuring {what}, takes about {seconds} s"));
     Ok(jobs)
+}
+
+/// The most that may be written, where that is clearly more than is expected.
+fn at_most(bytes: u64, most_bytes: u64) -> String {
+    match most_bytes > bytes.saturating_add(bytes / 20) {
+        true => format!(" (at most {})", quantity::bytes(most_bytes)),
+        false => String::new(),
+    }
 }
 
 #[cfg(test)]

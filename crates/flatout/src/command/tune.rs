@@ -15,21 +15,26 @@ use crate::progress::Progress;
 use crate::{output, profile};
 
 const SECOND_NS: u64 = 1_000_000_000;
+/// What is kept of the time to remove the files and to write down what was found: one part in so
+/// many.
+const CLOSING_PART: u64 = 10;
 
 /// Measures, shows and saves. A place that cannot be used ends it before anything is measured.
 pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
-    let seed = arguments.seed.unwrap_or_else(|| SystemClock.now_ns());
+    let begun_ns = SystemClock.now_ns();
+    let seed = arguments.seed.unwrap_or(begun_ns);
     let mut draft = Draft::measure(seed);
     let options = Options {
         directories: arguments.directories.clone(),
         extent: if arguments.quick { Extent::Quick } else { Extent::Full },
         max_write_bytes: arguments.max_write,
+        time_ns: arguments.max_time,
         machine: profile::machine(),
         time: draft.start().time.clone(),
         seed,
         cancel,
     };
-    let measured = begin(arguments, &options).and_then(|plan| {
+    let measured = begin(arguments, &options, begun_ns).and_then(|plan| {
         let mut progress = Progress::begin(plan.budget_ns);
         let tuned =
             progress.measure(plan.budget_ns, plan, cancel, |sampler| tune::run(&options, sampler));
@@ -49,7 +54,7 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
 }
 
 /// Everything that can be refused before anything is made; announces the rest.
-fn begin(arguments: &Arguments, options: &Options) -> Result<Plan, Error> {
+fn begin(arguments: &Arguments, options: &Options, begun_ns: u64) -> Result<Plan, Error> {
     tune::check(options)?;
     if !arguments.no_save {
         profile::check().map_err(Error::NoRoom)?;
@@ -64,11 +69,21 @@ fn begin(arguments: &Arguments, options: &Options) -> Result<Plan, Error> {
         "measuring settings with files of {}, takes about {seconds} s",
         places.join(" and ")
     ));
-    let trials = if arguments.quick { (3, 3) } else { (6, 12) };
+    let begun_ns = if arguments.max_time.is_some() { begun_ns } else { SystemClock.now_ns() };
+    let trials = match arguments.rounds {
+        Some(rounds) => (rounds, rounds),
+        None if arguments.quick => (3, 3),
+        None => (6, 12),
+    };
+    let ends_ns = match (arguments.max_time, arguments.rounds) {
+        (None, Some(_)) => u64::MAX,
+        _ => begun_ns.saturating_add(budget_ns - budget_ns / CLOSING_PART),
+    };
     Ok(Plan {
         min_trials: trials.0,
         max_trials: trials.1,
         budget_ns,
+        ends_ns,
         seed: options.seed,
         ..Plan::default()
     })

@@ -2,6 +2,7 @@
 
 mod field;
 
+use std::collections::VecDeque;
 use std::process::ExitCode;
 
 use flatout_bench::Error;
@@ -29,6 +30,12 @@ const USUAL_ROUNDS: (u32, u32) = (6, 8);
 const QUICK_ROUNDS: (u32, u32) = (3, 3);
 /// Time that even the shortest race has.
 const LEAST_NS: u64 = 2 * SECOND_NS;
+/// What is kept of the time asked for to remove targets and to write down what was found: one part
+/// in so many.
+const CLOSING_PART: u64 = 25;
+/// How much longer than announced races may take until each has its least rounds: one part in so
+/// many.
+const STRETCH_PART: u64 = 4;
 
 /// What does not race anybody: the list, and the cleaning.
 pub fn without_race(arguments: &Arguments, cancel: CancelToken) -> Option<ExitCode> {
@@ -51,7 +58,8 @@ pub fn without_race(arguments: &Arguments, cancel: CancelToken) -> Option<ExitCo
 
 /// Races all that take part; a race that fails does not stop the next.
 pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
-    let seed = arguments.seed.unwrap_or_else(|| SystemClock.now_ns());
+    let begun_ns = SystemClock.now_ns();
+    let seed = arguments.seed.unwrap_or(begun_ns);
     let mut draft = Draft::measure(seed);
     let prepared = prepare(arguments, seed, cancel);
     let Prepared { field, ground, races, place } = match prepared {
@@ -68,7 +76,7 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
             output::complain(&line);
         }
     }
-    let rows = race_all(arguments, &ground, races);
+    let rows = race_all(arguments, &ground, races, begun_ns);
     if let Some(Err(error)) = place.map(Place::leave) {
         draft.fail(FAILED, error.to_string());
     }
@@ -156,7 +164,7 @@ fn announcement(
     needed_bytes: u64,
 ) -> String {
     let names: Vec<_> = field.found.iter().map(|found| found.rival.name).collect();
-    let seconds = budget_ns(arguments, races).div_ceil(SECOND_NS);
+    let seconds = time_ns(arguments, races).div_ceil(SECOND_NS);
     let noun = if races.len() == 1 { "race" } else { "races" };
     let few = if arguments.quick { ", few rounds of small work: nobody wins or loses" } else { "" };
     format!(
@@ -172,23 +180,54 @@ fn rounds(arguments: &Arguments) -> (u32, u32) {
     if arguments.quick { QUICK_ROUNDS } else { USUAL_ROUNDS }
 }
 
-/// The time for all rounds together.
-fn budget_ns(arguments: &Arguments, races: &[Race<'_>]) -> u64 {
+/// The time that everything takes.
+fn time_ns(arguments: &Arguments, races: &[Race<'_>]) -> u64 {
     let planned = arguments.rounds.unwrap_or(rounds(arguments).1);
     arguments.max_time.unwrap_or_else(|| versus::expected_ns(races, planned).max(LEAST_NS))
 }
 
-fn race_all(arguments: &Arguments, ground: &Ground, mut races: Vec<Race<'static>>) -> Vec<Outcome> {
-    let budget_ns = budget_ns(arguments, &races);
-    let begun_ns = SystemClock.now_ns();
-    let mut progress = Progress::begin(budget_ns);
+/// When everything is over, on the system's clock: asked for exactly, rounds are raced whatever
+/// time they take, unless that is limited.
+fn ends_ns(arguments: &Arguments, races: &[Race<'_>], begun_ns: u64) -> u64 {
+    match (arguments.max_time, arguments.rounds) {
+        (Some(asked_ns), _) => begun_ns.saturating_add(asked_ns - asked_ns / CLOSING_PART),
+        (None, Some(_)) => u64::MAX,
+        (None, None) => {
+            let time_ns = time_ns(arguments, races);
+            SystemClock.now_ns().saturating_add(time_ns).saturating_add(time_ns / STRETCH_PART)
+        }
+    }
+}
+
+fn race_all(
+    arguments: &Arguments,
+    ground: &Ground,
+    races: Vec<Race<'static>>,
+    begun_ns: u64,
+) -> Vec<Outcome> {
+    let ends_ns = ends_ns(arguments, &races, begun_ns);
+    let left_ns = || match ends_ns {
+        u64::MAX => u64::MAX / 4,
+        _ => ends_ns.saturating_sub(SystemClock.now_ns()),
+    };
+    let least = plan(arguments, 0, 0).min_trials;
+    let is_in_time = match arguments.max_time {
+        Some(_) => versus::in_time(&races, least, left_ns()),
+        None => vec![true; races.len()],
+    };
+    let mut progress = Progress::begin(time_ns(arguments, &races));
     let mut runner = SystemRunner { cancel: ground.cancel };
     let mut rows = Vec::new();
-    while !races.is_empty() && !ground.cancel.is_cancelled() {
-        let passed_ns = SystemClock.now_ns().saturating_sub(begun_ns);
-        let share_ns = versus::share_ns(&races, budget_ns.saturating_sub(passed_ns));
-        let plan = plan(arguments, share_ns, ground.seed.wrapping_add(races.len() as u64));
-        let race = races.remove(0);
+    let mut left: VecDeque<(Race<'static>, bool)> = races.into_iter().zip(is_in_time).collect();
+    while let Some((_, is_in_time)) = left.front()
+        && !ground.cancel.is_cancelled()
+    {
+        let taken: Vec<&Race<'_>> =
+            left.iter().filter(|(_, is_taken)| *is_taken).map(|(race, _)| race).collect();
+        let share_ns = if *is_in_time { versus::share_ns(&taken, left_ns()) } else { 0 };
+        let plan = plan(arguments, share_ns, ground.seed.wrapping_add(left.len() as u64));
+        let plan = Plan { ends_ns, ..plan }.from(SystemClock.now_ns());
+        let Some((race, _)) = left.pop_front() else { break };
         rows.extend(progress.measure(share_ns, plan, ground.cancel, |sampler| {
             race::run(race, &mut runner, sampler)
         }));
@@ -200,11 +239,7 @@ fn race_all(arguments: &Arguments, ground: &Ground, mut races: Vec<Race<'static>
 fn plan(arguments: &Arguments, budget_ns: u64, seed: u64) -> Plan {
     let usual = Plan { min_trials: rounds(arguments).0, budget_ns, seed, ..Plan::default() };
     match arguments.rounds {
-        // Asked for exactly, they are raced whatever time they take, unless that is limited.
-        Some(rounds) => {
-            let budget_ns = arguments.max_time.map_or(u64::MAX / 4, |_| budget_ns);
-            Plan { min_trials: rounds, max_trials: rounds, budget_ns, ..usual }
-        }
+        Some(rounds) => Plan { min_trials: rounds, max_trials: rounds, ..usual },
         None if arguments.quick => Plan { max_trials: usual.min_trials, ..usual },
         None => usual,
     }

@@ -1,5 +1,7 @@
 //! `flatout bench`: rows, ceilings, verdict, what it leaves behind, and how it ends early.
 
+use std::time::{Duration, Instant};
+
 use flatout_sys::launcher::{EPERM, IO_URING_SETUP, deny};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -11,7 +13,10 @@ use crate::skip::needs;
 use crate::throttle::Throttle;
 
 /// As little as possible: no test waits for a narrow interval.
-const LITTLE: [&str; 4] = ["--max-time", "2s", "--max-write", "24M"];
+const LITTLE: [&str; 4] = ["--rounds", "1", "--max-write", "24M"];
+
+/// Far beyond the time that is asked for, on any machine.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 fn bench(folder: &Folder, arguments: &[&str]) -> Ran {
     folder.flatout(["bench"].iter().chain(&LITTLE).chain(arguments)).run()
@@ -65,6 +70,45 @@ fn the_bare_command_leaves_a_record_and_a_page_and_no_test_file() {
     assert_valid(&serde_json::from_str(&text).unwrap());
     assert!(ran.stderr.contains("writes"), "said beforehand: {ran}");
     assert!(ran.stdout.contains("\nVerdict\n"), "{ran}");
+}
+
+#[test]
+fn rows_for_which_there_is_no_time_are_the_last_and_say_so() {
+    let folder = Folder::new();
+    let begun = Instant::now();
+    let words = ["bench", "cache", "--max-time", "1s", "--max-write", "24M", "--format", "json"];
+    let document = folder.flatout(words).run().exits(0).document();
+    // Hundreds of rows with a trial each would take far longer, on any machine.
+    assert!(begun.elapsed() < PATIENCE, "{:?}", begun.elapsed());
+    assert_valid(&document);
+    let is_late = |row: &&Value| warnings(row).contains(&"time_short");
+    let late: Vec<_> = document["results"].as_array().unwrap().iter().filter(is_late).collect();
+    assert!(!late.is_empty());
+    for row in late {
+        assert_eq!((&row["status"], &row["median"]), (&"unsupported".into(), &Value::Null));
+    }
+}
+
+#[test]
+fn a_memory_limit_leaves_rows_out_and_ends_nobody() {
+    let few: &[&[&str]] = &[&["cache"], &[]];
+    for (mebibytes, areas) in [(64, &[&["cache"][..], &["memory"], &["copy"], &[]][..]), (256, few)]
+    {
+        let group = needs!(Throttle::memory(mebibytes << 20));
+        let folder = Folder::new();
+        let wrapper = group.wrapper();
+        let wrapper: Vec<&str> = wrapper.iter().map(String::as_str).collect();
+        for &area in areas {
+            let words =
+                [&["bench"], area, &["--quick", "--max-time", "3s", "--format", "json"]].concat();
+            let document = folder.under(&wrapper, &words).run().exits(0).document();
+            assert_valid(&document);
+            for row in document["results"].as_array().unwrap() {
+                let is_said = row["median"].is_number() || !warnings(row).is_empty();
+                assert!(is_said, "{mebibytes} MiB {area:?}: {row:#}");
+            }
+        }
+    }
 }
 
 #[test]

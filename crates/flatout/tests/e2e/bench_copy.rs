@@ -30,7 +30,7 @@ fn a_small_grid_has_times_limits_and_a_picture() {
     let ran = bench(&folder, &format!("{SMALL} --rounds 2 --durable"));
     let document = ran.exits(0).document();
     assert_valid(&document);
-    assert!(ran.stderr.contains("writes at most"), "said beforehand: {ran}");
+    assert!(ran.stderr.contains("writes about"), "said beforehand: {ran}");
     let found = rows(&document, "copy/by-count");
     assert_eq!(found.len(), 8, "each until cache and until durable");
     for row in &found {

@@ -18,6 +18,8 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::interruption;
+
 /// Longer than anything here may take, on a machine where others take most of the CPUs; a run that
 /// reaches it hangs. The longest takes twenty seconds of a machine of its own.
 const LIMIT: Duration = Duration::from_secs(240);
@@ -80,7 +82,7 @@ impl Folder {
 
     /// Any program, for what the other two cannot say.
     pub fn program(&self, program: &OsStr, arguments: Vec<OsString>) -> Flatout<'_> {
-        let mut command = interruptible(program);
+        let mut command = interruption::interruptible(program);
         command.args(arguments).current_dir(self.path());
         // What somebody measured on this machine is not to decide what tests see.
         command
@@ -94,20 +96,6 @@ impl Folder {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         Flatout { command, folder: self, announced: BTreeSet::new() }
     }
-}
-
-/// The command of a program that an interrupt reaches: a shell that started the tests in the
-/// background ignores interrupts, and children inherit that.
-fn interruptible(program: &OsStr) -> Command {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
-    if ignored & (1 << (Signal::INT.as_raw() - 1)) == 0 {
-        return Command::new(program);
-    }
-    let mut command = Command::new("env");
-    command.arg("--default-signal=INT").arg(program);
-    command
 }
 
 /// A run that has not begun.

@@ -20,10 +20,10 @@ use crate::schema::assert_valid;
 use crate::skip::needs;
 
 /// Little: no test waits for a narrow interval.
-const LITTLE: &str = "--quick --runtime 20ms --max-time 1s --format json";
+const LITTLE: &str = "--quick --runtime 20ms --rounds 3 --format json";
 
 /// The same for a run whose trials are long enough for something to happen.
-const LONGER: &str = "--quick --max-time 1s --format json";
+const LONGER: &str = "--quick --rounds 2 --format json";
 
 /// The length of the files that are measured, and of those that tests make.
 const LENGTH_BYTES: usize = 8 << 20;

@@ -1,7 +1,9 @@
 //! What happens to a run from outside: Ctrl-C, and a file that shrinks under it.
 
-use std::fs::OpenOptions;
+use std::ffi::OsStr;
+use std::fs::{self, OpenOptions};
 use std::io::Write;
+use std::process::Command;
 
 use rustix::fs::{CWD, FileType, Mode, OFlags, fcntl_getfl, fcntl_setfl, mknodat};
 use rustix::process::Signal;
@@ -13,6 +15,20 @@ use crate::skip::needs;
 
 /// Enough to be in the middle, little enough to be there at once.
 const BEGUN_BYTES: u64 = 16 << 20;
+
+/// The command of a program that an interrupt reaches: a shell that started the tests in the
+/// background ignores interrupts, and children inherit that.
+pub fn interruptible(program: &OsStr) -> Command {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    if ignored & (1 << (Signal::INT.as_raw() - 1)) == 0 {
+        return Command::new(program);
+    }
+    let mut command = Command::new("env");
+    command.arg("--default-signal=INT").arg(program);
+    command
+}
 
 #[track_caller]
 fn is_interrupted(ran: &Ran) {

@@ -53,7 +53,7 @@ fn assert_possible(document: &Value) {
 
 #[test]
 fn the_units_of_the_cpu_are_held_against_their_peak() {
-    let ran = bench(&["cpu", "--quick", "--max-time", "4s", "--format", "json"]);
+    let ran = bench(&["cpu", "--quick", "--rounds", "3", "--format", "json"]);
     let document = ran.exits(0).document();
     assert_possible(&document);
     let throughput = rows(&document, "cpu/throughput");
@@ -74,7 +74,7 @@ fn the_units_of_the_cpu_are_held_against_their_peak() {
 
 #[test]
 fn memory_has_latencies_levels_and_rates() {
-    let words = ["memory", "--bytes", "64M", "--quick", "--max-time", "2s", "--format", "json"];
+    let words = ["memory", "--bytes", "64M", "--quick", "--rounds", "2", "--format", "json"];
     let document = bench(&words).exits(0).document();
     assert_possible(&document);
     let latency = rows(&document, "memory/latency");
@@ -102,7 +102,7 @@ fn more_threads_than_cpus_are_called_so() {
     let many = affinity::allowed_cpu_count() * 2;
     let threads = many.to_string();
     let ran =
-        bench(&["cpu", "--quick", "--threads", &threads, "--max-time", "2s", "--format", "json"]);
+        bench(&["cpu", "--quick", "--threads", &threads, "--rounds", "2", "--format", "json"]);
     let document = ran.exits(0).document();
     assert_possible(&document);
     let named = |row: &&Value| row["parameters"]["threads"] == many;
@@ -113,10 +113,10 @@ fn more_threads_than_cpus_are_called_so() {
     }
 }
 
-/// The short set of an area, in a time.
-fn short<'a>(area: &'a str, time: &'a str) -> Vec<&'a str> {
+/// The short set of an area, each row so often.
+fn short<'a>(area: &'a str, rounds: &'a str) -> Vec<&'a str> {
     let small: &[&str] = if area == "memory" { &SMALL } else { &[] };
-    [&[area], small, &["--quick", "--max-time", time, "--format", "json"]].concat()
+    [&[area], small, &["--quick", "--rounds", rounds, "--format", "json"]].concat()
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn one_cpu_is_enough() {
         // Programs inherit the CPUs of the thread that starts them.
         let confined = std::thread::spawn(move || {
             affinity::pin_to(cpu).unwrap();
-            bench(&short(area, "2s"))
+            bench(&short(area, "2"))
         });
         let document = confined.join().unwrap().exits(0).document();
         assert_possible(&document);
@@ -143,7 +143,7 @@ fn a_quota_lowers_the_peak_and_is_named() {
     let wrapper: Vec<&str> = wrapper.iter().map(String::as_str).collect();
     let folder = Folder::new();
     let run = |arguments: &[&str]| folder.under(&wrapper, arguments).run().exits(0).document();
-    let options = ["--quick", "--threads", "1", "--max-time", "2s", "--format", "json"];
+    let options = ["--quick", "--threads", "1", "--rounds", "2", "--format", "json"];
     let document = run(&[&["bench", "cpu"], &options[..]].concat());
     assert_possible(&document);
     for row in rows(&document, "cpu/throughput").iter().filter(|row| row["median"].is_number()) {
@@ -165,7 +165,7 @@ fn cpus_that_are_taken_away_meanwhile_are_noticed() {
     };
     for area in ["cpu", "memory"] {
         let folder = Folder::new();
-        let arguments = [&["bench"], &short(area, "3s")[..]].concat();
+        let arguments = [&["bench"], &short(area, "2")[..]].concat();
         let mut running = folder.flatout(arguments).start();
         // Threads of trials come and go: the first of them, beside the main thread and the
         // watchdog, is a sign that measuring has begun.
@@ -196,7 +196,7 @@ fn a_neighbour_on_the_same_cpu_makes_no_figure_impossible() {
         let run = |area: &'static str| {
             let confined = scope.spawn(move || {
                 affinity::pin_to(cpu).unwrap();
-                bench(&short(area, "2s"))
+                bench(&short(area, "2"))
             });
             confined.join()
         };
@@ -213,7 +213,7 @@ fn a_neighbour_on_the_same_cpu_makes_no_figure_impossible() {
 fn a_limit_on_addresses_leaves_less_to_measure() {
     let folder = Folder::new();
     let wrapper = ["sh", "-c", "ulimit -v 400000 && exec \"$@\"", "sh"];
-    let arguments = ["bench", "memory", "--quick", "--max-time", "2s", "--format", "json"];
+    let arguments = ["bench", "memory", "--quick", "--rounds", "2", "--format", "json"];
     let document = folder.under(&wrapper, &arguments).run().exits(0).document();
     assert_possible(&document);
     let all = document["results"].as_array().unwrap();

@@ -16,7 +16,7 @@ use crate::bin::{Folder, Running};
 
 /// One row, in little time.
 pub const LITTLE: [&str; 8] =
-    ["--quick", "--max-time", "1s", "--duration", "20ms", "--format", "json", "--streams"];
+    ["--quick", "--rounds", "3", "--duration", "20ms", "--format", "json", "--streams"];
 
 /// A server that listens.
 pub struct Serving<'f> {

@@ -1,5 +1,5 @@
 //! A control group that may move only so many bytes a second to and from one device, or have only so
-//! much of the CPUs or of memory.
+//! much of the CPUs or of the memory.
 //!
 //! The first version of control groups has `blkio.throttle.*`, `cpu.cfs_quota_us` and
 //! `memory.limit_in_bytes`, the second `io.max`, `cpu.max` and `memory.max`; whichever the machine has is used. A run is put inside by a shell that writes its own number there first.
@@ -57,16 +57,25 @@ impl Throttle {
         Ok(Self { group })
     }
 
-    /// Makes a group that has so much memory.
+    /// Makes a group that has so much memory, swap included.
     pub fn memory(bytes: u64) -> Result<Self, String> {
         needs_root("makes a control group")?;
         let mounts = fs::read_to_string("/proc/mounts").unwrap();
-        let (root, file) = match hierarchy(&mounts, "cgroup", "memory") {
-            Some(root) => (root, "memory.limit_in_bytes"),
-            None => (second_root(&mounts, "memory")?, "memory.max"),
+        let (group, limit, swap, no_swap) = match hierarchy(&mounts, "cgroup", "memory") {
+            Some(root) => {
+                let swap = "memory.memsw.limit_in_bytes";
+                (make(&root)?, "memory.limit_in_bytes", swap, bytes.to_string())
+            }
+            None => {
+                let root = second_root(&mounts, "memory")?;
+                (make(&root)?, "memory.max", "memory.swap.max", "0".to_owned())
+            }
         };
-        let group = make(&root)?;
-        set(&group, file, &bytes.to_string())?;
+        set(&group, limit, &bytes.to_string())?;
+        // Kernels that do not count swap have no such file.
+        if group.join(swap).exists() {
+            set(&group, swap, &no_swap)?;
+        }
         Ok(Self { group })
     }
 

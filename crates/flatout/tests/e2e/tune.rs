@@ -11,7 +11,7 @@ use crate::interruption::catches_interrupt;
 use crate::schema::assert_valid;
 
 /// The shortest run that measures everything.
-const SHORT: &str = "tune place --quick --max-write 48M --max-time 1s";
+const SHORT: &str = "tune place --quick --max-write 48M --rounds 1";
 const PROFILE: &str = "profile.json";
 
 trait WithProfile {
@@ -249,7 +249,7 @@ fn an_interrupted_run_saves_nothing_and_leaves_nothing() {
 fn a_place_in_memory_is_never_cold_nor_durable() {
     let folder = Folder::new();
     let place = Folder::inside(Path::new("/dev/shm"));
-    let arguments = ["tune", "--quick", "--no-save", "--max-write", "48M", "--max-time", "1s"];
+    let arguments = ["tune", "--quick", "--no-save", "--max-write", "48M", "--rounds", "1"];
     let ran = folder
         .flatout(arguments.iter().map(Path::new).chain([place.path()]))
         .with(|command| _ = command.args(["--format", "json"]))

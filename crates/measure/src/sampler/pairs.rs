@@ -47,6 +47,9 @@ impl Sampler<'_> {
             random.shuffle(&mut order);
             run.round(&order);
         }
+        for row in run.rows.iter_mut().filter(|row| row.is_open()) {
+            row.closed = Some(row.done());
+        }
         let plan = &run.sampler.plan;
         let ratios = pairs.into_iter().map(|pair| run.ratio(pair)).collect();
         (run.rows.into_iter().map(|row| row.finish(plan, &overhead)).collect(), ratios)
@@ -56,14 +59,16 @@ impl Sampler<'_> {
 impl<R: Row> Run<'_, '_, '_, R> {
     fn wants_round<P>(&self, pairs: &[Pair<P>]) -> bool {
         let plan = &self.sampler.plan;
-        let Some(row) = self.rows.iter().find(|row| row.is_open()) else { return false };
-        let elapsed_ns = self.elapsed_ns();
+        let open = || self.rows.iter().filter(|row| row.is_open());
+        let Some(row) = open().next() else { return false };
+        if !self.is_in_time(open().map(|row| self.expected_ns(row)).sum()) {
+            return false;
+        }
         if !row.has_least(plan) {
-            let most_ns = plan.budget_ns.saturating_mul(super::BUDGET_STRETCH);
-            return row.attempts == 0 || elapsed_ns < most_ns;
+            return true;
         }
         row.taken_figures().count() < plan.max_trials as usize
-            && elapsed_ns < plan.budget_ns
+            && self.elapsed_ns() < plan.budget_ns
             && !pairs.iter().all(|pair| self.is_precise(pair))
     }
 
@@ -120,9 +125,13 @@ impl<R: Row> Run<'_, '_, '_, R> {
         }
     }
 
+    /// Ends all rows: with the rounds that they have where time was short, else as failed.
     fn close_all(&mut self, why: &Warning) {
         for row in self.rows.iter_mut().filter(|row| row.is_open()) {
-            row.closed = Some(Closed::Failed(why.text.clone()));
+            row.closed = Some(match why.code.as_str() {
+                warning::TIME_SHORT => row.ends(why.clone()),
+                _ => Closed::Failed(why.text.clone()),
+            });
         }
     }
 
@@ -130,12 +139,21 @@ impl<R: Row> Run<'_, '_, '_, R> {
         let ratios = self.ratios(&pair);
         let rows = [pair.subject, pair.against].map(|at| &self.rows[at]);
         let mut measured = rows[0].ratio(pair.row, ratios, &self.sampler.plan);
-        if rows.iter().any(|row| row.refused().is_some()) {
+        let mut refused: Vec<(Status, &str)> = rows
+            .iter()
+            .filter_map(|row| row.refused())
+            .map(|(status, code, _)| (status, code))
+            .collect();
+        // What failed is said before what there was no time for.
+        refused.sort_by_key(|(status, _)| *status != Status::Failed);
+        if let Some(&(status, code)) = refused.first() {
             let row = measured.row;
             let mut outcome = crate::case::blank(&row);
-            outcome.status = Status::Failed;
+            let is_late = code == warning::TIME_SHORT;
+            outcome.status = if is_late { status } else { Status::Failed };
+            let code = if is_late { code } else { warning::FAILED };
             let text = "no ratio: one of the two has no figure";
-            warning::add(&mut outcome.warnings, Warning::new(warning::FAILED, text));
+            warning::add(&mut outcome.warnings, Warning::new(code, text));
             measured = Measured { row, outcome, facts: Default::default(), further: Vec::new() };
         }
         measured

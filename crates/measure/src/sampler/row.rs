@@ -169,8 +169,16 @@ impl<'a, R: Row> Sampled<'a, R> {
         None
     }
 
+    /// How a row ends that gets no more trials.
+    pub(super) fn done(&self) -> Closed {
+        match self.attempts {
+            0 => Closed::Never(warning::no_time()),
+            _ => Closed::Done,
+        }
+    }
+
     /// Ends the row with the trials that it has.
-    fn ends(&mut self, why: Warning) -> Closed {
+    pub(super) fn ends(&mut self, why: Warning) -> Closed {
         if self.taken.is_empty() && self.discarded.is_empty() {
             return Closed::Never(why);
         }

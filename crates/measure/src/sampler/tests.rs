@@ -130,17 +130,35 @@ fn a_wild_case_ends_with_the_budget() {
 }
 
 #[test]
-fn least_trials_may_stretch_the_budget_but_not_without_end() {
+fn no_trial_begins_that_would_end_after_the_time() {
     let clock = FakeClock::default();
-    let steady = |plan: &Plan| {
+    let steady = |ends_ns: u64, trial_ns: u64| {
         clock.set(0);
-        run_quietly(&clock, vec![case("a/b", &clock, |_| 100 * MS)], plan).remove(0)
+        let plan = Plan { budget_ns: 300 * MS, ends_ns, ..Plan::default() };
+        let outcome = run_quietly(&clock, vec![case("a/b", &clock, |_| trial_ns)], &plan).remove(0);
+        (outcome, clock.now_ns())
     };
-    let stretched = steady(&Plan { budget_ns: 300 * MS, ..Plan::default() });
-    assert_eq!((stretched.status, stretched.n), (Status::Ok, 6));
-    let ended = steady(&Plan { budget_ns: 100 * MS, ..Plan::default() });
+    let (endless, _) = steady(u64::MAX, 100 * MS);
+    assert_eq!(
+        (endless.status, endless.n),
+        (Status::Ok, 6),
+        "its least trials, whatever they take"
+    );
+    let (ended, now_ns) = steady(300 * MS, 100 * MS);
     assert_eq!((ended.status, ended.n, ended.ci95), (Status::Unstable, 3, None));
-    assert_eq!(codes(&ended), [warning::FEW_TRIALS]);
+    assert_eq!((codes(&ended), now_ns), (vec![warning::FEW_TRIALS], 300 * MS));
+    let (_, now_ns) = steady(399 * MS, 100 * MS);
+    assert_eq!(now_ns, 300 * MS, "a fourth would end too late");
+}
+
+#[test]
+fn a_part_ends_with_its_own_time_and_with_that_of_the_whole() {
+    let whole = Plan { budget_ns: 100, ends_ns: 1_000, ..Plan::default() };
+    assert_eq!(whole.clone().from(500).ends_ns, 600);
+    assert_eq!(whole.clone().from(950).ends_ns, 1_000);
+    assert_eq!((whole.left_ns(500), whole.left_ns(950), whole.left_ns(2_000)), (100, 50, 0));
+    let endless = Plan { ends_ns: u64::MAX, ..whole };
+    assert_eq!((endless.clone().from(5).ends_ns, endless.left_ns(5)), (u64::MAX, 100));
 }
 
 #[test]
@@ -203,13 +221,15 @@ fn every_trial_gets_its_own_seed() {
 }
 
 #[test]
-fn every_row_gets_one_trial_however_little_time_there_is() {
+fn rows_for_which_there_is_no_time_are_the_last_and_say_so() {
     let clock = FakeClock::default();
-    let plan = Plan { budget_ns: MS, ..Plan::default() };
+    let plan = Plan { budget_ns: 250 * MS, ends_ns: 250 * MS, ..Plan::default() };
     let cases = ["a/b", "a/c", "a/d"].map(|id| case(id, &clock, |_| 100 * MS)).into();
-    for outcome in run_quietly(&clock, cases, &plan) {
-        assert_eq!((outcome.n, outcome.median), (1, Some(10_000.0)), "{}", outcome.id);
-    }
+    let outcomes = run_quietly(&clock, cases, &plan);
+    assert_eq!(clock.now_ns(), 200 * MS);
+    assert_eq!(outcomes[..2].iter().map(|outcome| outcome.n).collect::<Vec<_>>(), [1, 1]);
+    assert_eq!((outcomes[2].status, outcomes[2].median), (Status::Unsupported, None));
+    assert_eq!(codes(&outcomes[2]), [warning::TIME_SHORT]);
 }
 
 #[test]

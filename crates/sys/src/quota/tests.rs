@@ -148,12 +148,14 @@ fn what_is_left_of_a_memory_limit_is_that_of_the_tightest_level() {
             ("proc/self/cgroup", "0::/box/job\n"),
             ("sys/fs/cgroup/box/memory.max", "1000000\n"),
             ("sys/fs/cgroup/box/memory.current", "900000\n"),
-            ("sys/fs/cgroup/box/memory.stat", "anon 1\ninactive_file 300000\n"),
+            ("sys/fs/cgroup/box/memory.stat", "inactive_file 200000\nactive_file 200000\n"),
             ("sys/fs/cgroup/box/job/memory.max", "500000\n"),
             ("sys/fs/cgroup/box/job/memory.current", "50000\n"),
         ],
     );
     assert_eq!(Groups::discover(&tree.0).memory_left_bytes(), Some(400_000));
+    fs::write(tree.0.join("sys/fs/cgroup/box/job/memory.high"), "200000\n").unwrap();
+    assert_eq!(Groups::discover(&tree.0).memory_left_bytes(), Some(150_000));
     let tree = Tree::new(
         "left-v1",
         &[

@@ -109,6 +109,6 @@ fn the_best_trial_of_linpack_is_a_row() {
 
 #[test]
 fn the_plan_makes_the_trials_that_were_asked_for() {
-    let plan = terms(None).plan(&Plan::default());
+    let plan = terms(None).plan(1_000_000, &Plan::default());
     assert_eq!((plan.min_trials, plan.max_trials, plan.budget_ns), (3, 3, 1_000_000));
 }

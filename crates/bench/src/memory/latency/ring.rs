@@ -12,6 +12,7 @@ use flatout_sys::affinity;
 use flatout_sys::chase::{
     Arena, Chase, HUGE_PAGE_BYTES, LINE_BYTES, Order, Pages, SLOTS, Slot, base_page_bytes,
 };
+use flatout_sys::clock::monotonic_ns;
 
 /// From this length on a ring is made once: its order takes as long as a trial (here 5 ms for
 /// 8 MiB and 35 ms for 32 MiB, virtual Sapphire Rapids, November 2026), a trial walks a part of it,
@@ -98,6 +99,8 @@ type Made = Result<Arc<Chase>, TrialError>;
 pub(super) struct Rings {
     /// The shapes that will be asked for.
     planned: Vec<Shape>,
+    /// When no more arenas are made beforehand, on the system's clock.
+    ends_ns: u64,
     kept: RefCell<Vec<(Shape, Made)>>,
     /// None until the first ring is made.
     arenas: RefCell<Option<Vec<Placed>>>,
@@ -108,7 +111,12 @@ pub(super) struct Rings {
 impl Rings {
     /// Rings of which those in `planned` will be asked for.
     pub(super) fn new(planned: Vec<Shape>) -> Self {
-        Self { planned, ..Self::default() }
+        Self { planned, ends_ns: u64::MAX, ..Self::default() }
+    }
+
+    /// The same, whose memory is got beforehand until then; what is not had is got as it is needed.
+    pub(super) fn until(self, ends_ns: u64) -> Self {
+        Self { ends_ns, ..self }
     }
 
     /// A ring of that shape, made on `cpu`. Small ones have new memory each time: which physical
@@ -166,6 +174,7 @@ impl Rings {
             let refused = on_cpu(cpu, || make_arena(probe)).err();
             let can_be = |shape: &Shape| shape.pages == Pages::Base || refused.is_none();
             let planned = arenas(&self.planned).into_iter().filter(can_be);
+            let planned = planned.take_while(|_| monotonic_ns() < self.ends_ns);
             // One that cannot be made is tried again in the length of each ring.
             let make = |shape| on_cpu(cpu, || make_arena(shape)).ok();
             let made = planned.filter_map(make).map(|arena| (None, Arc::new(arena))).collect();

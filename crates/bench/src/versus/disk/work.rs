@@ -69,8 +69,7 @@ impl Work {
             ("--caching", &caching),
             ("--bytes", &bytes),
             ("--runtime", &runtime),
-            // The first trial is over before this is, and no second begins.
-            ("--max-time", "1ms"),
+            ("--rounds", "1"),
             ("--format", "json"),
         ];
         argv.extend(options.iter().flat_map(|(option, value)| [option, value]).map(OsString::from));

@@ -240,14 +240,43 @@ fn a_wide_ratio_is_raced_until_the_time_is_over_and_called_unstable() {
 }
 
 #[test]
-fn too_little_time_gives_few_rounds_but_at_least_one() {
-    for (budget_s, rounds) in [(0, 1), (2, 4)] {
-        let clock = FakeClock::new(0);
+fn too_little_time_gives_few_rounds_and_no_time_none() {
+    for (seconds, rounds, code) in [(0, 0, warning::TIME_SHORT), (2, 2, warning::FEW_TRIALS)] {
+        let clock = FakeClock::new(SECOND);
         let mut watch = Stopwatch::new(&clock, &[&[SECOND / 2], &[SECOND / 2]]);
-        let rows = raced(among(&["flatout", "dd"], Fake::default()), &plan(budget_s), &mut watch);
+        let plan = Plan { ends_ns: (1 + seconds) * SECOND, ..plan(60) };
+        let rows = raced(among(&["flatout", "dd"], Fake::default()), &plan, &mut watch);
         assert_eq!(ratio(&rows, "dd").n, rounds);
-        assert!(warning::has(&ratio(&rows, "dd").warnings, warning::FEW_TRIALS));
+        assert!(rows.iter().all(|row| warning::has(&row.warnings, code)), "{rows:?}");
+        assert!(rows.iter().all(|row| row.status != Status::Failed), "{rows:?}");
+        assert_eq!(clock.now_ns(), (1 + seconds) * SECOND);
     }
+}
+
+#[test]
+fn a_run_that_the_end_of_the_time_ends_takes_nothing_from_the_others() {
+    struct Slow<'a>(Stopwatch<'a>);
+    impl Runner for Slow<'_> {
+        fn run(&mut self, invocation: &Invocation, limit_ns: u64) -> Result<Spent, RunError> {
+            match self.0.runs.len() {
+                0..6 => self.0.run(invocation, limit_ns),
+                _ => Err(RunError::TooLong { limit_ns }),
+            }
+        }
+    }
+    let clock = FakeClock::new(0);
+    let mut slow = Slow(Stopwatch::new(&clock, &[&[SECOND], &[SECOND]]));
+    let mut witness = FakeWitness::quiet();
+    let mut sampler = Sampler {
+        plan: Plan { ends_ns: 9 * SECOND, ..plan(60) },
+        clock: &clock,
+        witness: &mut witness,
+        events: &mut |_| {},
+        cancelled: &|| false,
+    };
+    let rows = run(among(&["flatout", "dd"], Fake::default()), &mut slow, &mut sampler);
+    assert_eq!(ratio(&rows, "dd").n, 3);
+    assert!(rows.iter().all(|row| row.status != Status::Failed), "{rows:?}");
 }
 
 #[test]

@@ -11,13 +11,14 @@ use crate::output;
 /// Trials that every row gets at least.
 const USUAL_TRIALS: u32 = 6;
 const QUICK_TRIALS: u32 = 3;
+/// What is kept of the time to write down what was found: one part in so many, and at most so long.
+const CLOSING_PART: u64 = 50;
+const MOST_CLOSING_NS: u64 = 300_000_000;
 
 /// One area, planned.
 pub(super) struct Job {
     pub(super) name: Name,
     pub(super) estimate: Estimate,
-    /// Time that its trials get.
-    pub(super) budget_ns: u64,
     pub(super) area: Box<dyn Area>,
 }
 
@@ -45,7 +46,8 @@ pub(super) fn jobs(
         flatout: std::env::current_exe()
             .map_err(flatout_io::Error::system("find the program of", "flatout".as_ref()))?,
         max_write_bytes: None,
-        time_ns: arguments.max_time.filter(|_| names.len() == 1),
+        time_ns: None,
+        rounds: arguments.rounds,
         seed,
         cancel,
         notice: output::complain,
@@ -55,29 +57,89 @@ pub(super) fn jobs(
     };
     let mut areas: Vec<Box<dyn Area>> =
         names.iter().copied().map(area).collect::<Result<_, _>>()?;
-    // Areas that have no choice take what they need, the others share the rest. What is wrong is
-    // said in the order of the areas, below.
+    let runs = vec![run; areas.len()];
+    let mut estimates = plan_all(&mut areas, &runs, arguments.max_write)?;
+    if let Some(asked_ns) = arguments.max_time {
+        // Time asked for is shared out as the usual time is.
+        let weights: Vec<u64> = estimates.iter().map(|estimate| estimate.usual_ns).collect();
+        let runs: Vec<Run> = runs
+            .into_iter()
+            .enumerate()
+            .map(|(at, run)| Run { time_ns: Some(part_ns(asked_ns, &weights, at)), ..run })
+            .collect();
+        estimates = plan_all(&mut areas, &runs, arguments.max_write)?;
+    }
+    for line in estimates.iter().flat_map(|estimate| &estimate.notices) {
+        output::complain(line);
+    }
+    let jobs = names.into_iter().zip(estimates).zip(areas);
+    Ok(jobs.map(|((name, estimate), area)| Job { name, estimate, area }).collect())
+}
+
+/// Plans each area for its run. Areas that have no choice take what they need of what may be
+/// written, the others share the rest.
+///
+/// Errors: the first, in the order of the areas.
+fn plan_all(
+    areas: &mut [Box<dyn Area>],
+    runs: &[Run],
+    max_write_bytes: Option<u64>,
+) -> Result<Vec<Estimate>, Error> {
+    let fixed = areas.iter_mut().zip(runs);
     let fixed: Vec<Option<Result<Estimate, Error>>> =
-        areas.iter_mut().map(|area| (!area.can_shrink()).then(|| area.plan(&run))).collect();
-    let needed: u64 = fixed.iter().flatten().flatten().map(|plan| plan.write_bytes).sum();
+        fixed.map(|(area, run)| (!area.can_shrink()).then(|| area.plan(run))).collect();
+    let needed: u64 = fixed.iter().flatten().flatten().map(|plan| plan.most_write_bytes).sum();
     let sharing = fixed.iter().filter(|plan| plan.is_none()).count().max(1) as u64;
     let share = |most: u64| most.saturating_sub(needed) / sharing;
-    let run = Run { max_write_bytes: arguments.max_write.map(share), ..run };
-    let mut jobs = Vec::new();
-    for ((name, mut area), fixed) in names.into_iter().zip(areas).zip(fixed) {
-        let estimate = fixed.unwrap_or_else(|| area.plan(&run))?;
-        estimate.notices.iter().for_each(|line| output::complain(line));
-        jobs.push(Job { name, budget_ns: estimate.usual_ns, estimate, area });
+    let planned = areas.iter_mut().zip(runs).zip(fixed);
+    let planned = planned.map(|((area, run), fixed)| {
+        let run = Run { max_write_bytes: max_write_bytes.map(share), ..run.clone() };
+        fixed.unwrap_or_else(|| area.plan(&run))
+    });
+    planned.collect()
+}
+
+/// The part of a time that belongs to one of several with these weights.
+fn part_ns(whole_ns: u64, weights: &[u64], at: usize) -> u64 {
+    let all: u128 = weights.iter().copied().map(u128::from).sum();
+    (u128::from(whole_ns) * u128::from(weights[at]) / all.max(1)) as u64
+}
+
+/// When everything is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Schedule {
+    /// On the system's clock; [`u64::MAX`] where a number of trials was asked for.
+    pub(super) ends_ns: u64,
+}
+
+impl Schedule {
+    /// The end of a run that begins `now_ns`: the time asked for is over, or the usual one.
+    pub(super) fn new(arguments: &Arguments, jobs: &[Job], begun_ns: u64, now_ns: u64) -> Self {
+        let usual_ns = jobs.iter().map(|job| job.estimate.usual_ns).fold(0, u64::saturating_add);
+        let ends_ns = match (arguments.max_time, arguments.rounds) {
+            (Some(asked_ns), _) => begun_ns.saturating_add(asked_ns - closing_ns(asked_ns)),
+            (None, Some(_)) => u64::MAX,
+            (None, None) => now_ns.saturating_add(usual_ns),
+        };
+        Self { ends_ns }
     }
-    // Time asked for is shared out as the usual time is.
-    if let Some(asked_ns) = arguments.max_time {
-        let total: u128 = jobs.iter().map(|job| u128::from(job.budget_ns)).sum();
-        for job in &mut jobs {
-            let share = u128::from(asked_ns) * u128::from(job.budget_ns) / total.max(1);
-            job.budget_ns = share as u64;
+
+    /// What the first of these areas gets, by their estimates: its part of what is left, so that
+    /// what one leaves goes to the next, and what one takes too much is taken from all that follow.
+    pub(super) fn plan(&self, estimates_ns: &[u64], now_ns: u64, base: Plan) -> Plan {
+        if self.ends_ns == u64::MAX {
+            let budget_ns = estimates_ns.first().copied().unwrap_or(0);
+            return Plan { budget_ns, ends_ns: u64::MAX, ..base };
         }
+        let left_ns = self.ends_ns.saturating_sub(now_ns);
+        let budget_ns = part_ns(left_ns, estimates_ns, 0);
+        Plan { budget_ns, ends_ns: now_ns.saturating_add(budget_ns), ..base }
     }
-    Ok(jobs)
+}
+
+/// What is kept of the time asked for to write down what was found.
+fn closing_ns(asked_ns: u64) -> u64 {
+    (asked_ns / CLOSING_PART).min(MOST_CLOSING_NS)
 }
 
 fn least_trials(pace: Pace) -> u32 {
@@ -87,5 +149,40 @@ fn least_trials(pace: Pace) -> u32 {
 /// When the rows of all areas are done.
 pub(super) fn plan(arguments: &Arguments, seed: u64) -> Plan {
     let pace = if arguments.quick { Pace::Quick } else { Pace::Usual };
-    Plan { min_trials: least_trials(pace), seed, ..Plan::default() }
+    let plan = Plan { min_trials: least_trials(pace), seed, ..Plan::default() };
+    match arguments.rounds {
+        Some(rounds) => Plan { min_trials: rounds, max_trials: rounds, ..plan },
+        None => plan,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND_NS: u64 = 1_000_000_000;
+
+    #[test]
+    fn what_one_area_leaves_goes_to_the_next_and_what_it_takes_is_taken_from_all() {
+        let schedule = Schedule { ends_ns: 100 };
+        let budget = |estimates: &[u64], now_ns| {
+            let plan = schedule.plan(estimates, now_ns, Plan::default());
+            assert_eq!(plan.ends_ns, now_ns + plan.budget_ns);
+            plan.budget_ns
+        };
+        assert_eq!(budget(&[10, 30, 60], 0), 10);
+        assert_eq!(budget(&[30, 60], 10), 30);
+        assert_eq!(budget(&[30, 60], 55), 15, "the first took too long");
+        assert_eq!(budget(&[60], 20), 80, "the others took less");
+        assert_eq!(budget(&[60], 200), 0);
+        let endless = Schedule { ends_ns: u64::MAX }.plan(&[7], 5, Plan::default());
+        assert_eq!((endless.budget_ns, endless.ends_ns), (7, u64::MAX));
+    }
+
+    #[test]
+    fn time_is_kept_to_write_down_what_was_found() {
+        assert_eq!(closing_ns(5 * SECOND_NS), 100_000_000);
+        assert_eq!(closing_ns(600 * SECOND_NS), 300_000_000);
+        assert_eq!(closing_ns(1), 0);
+    }
 }

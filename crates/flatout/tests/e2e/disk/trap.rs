@@ -146,7 +146,7 @@ fn a_size_below_the_cache_is_named() {
 fn a_run_that_is_too_short_is_named() {
     let folder = Folder::new();
     random_file(&folder.join("data"), LENGTH_BYTES, 1);
-    let words = "bench disk data --quick --pattern random-read --runtime 1us --max-time 1s";
+    let words = "bench disk data --quick --pattern random-read --runtime 1us --rounds 3";
     let ran = folder.flatout(words.split(' ').chain(["--format", "json"])).run();
     if ran.code == Some(2) {
         ran.complains(2, &["--runtime"]);

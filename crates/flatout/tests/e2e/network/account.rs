@@ -122,8 +122,8 @@ fn what_a_proxy_does_to_datagrams_is_told_to_the_last_one() {
             &bytes,
             "--rate",
             "1MB",
-            "--max-time",
-            "1s",
+            "--rounds",
+            "2",
             "--format",
             "json",
         ])

@@ -127,8 +127,8 @@ fn a_limit_to_the_rate_is_found() {
         "--duration",
         "400ms",
         "--quick",
-        "--max-time",
-        "3s",
+        "--rounds",
+        "3",
         "--format",
         "json",
     ];
@@ -168,8 +168,8 @@ fn across_namespaces_everything_works_as_on_loopback() {
         "--token-file",
         token,
         "--quick",
-        "--max-time",
-        "2s",
+        "--rounds",
+        "2",
         "--format",
         "json",
     ];
@@ -189,7 +189,7 @@ fn without_ipv6_its_rows_say_so() {
     let pair = needs!(Pair::new());
     let folder = Folder::new();
     needs!(ip(&format!("netns exec {} sysctl -qw net.ipv6.conf.all.disable_ipv6=1", pair.near)));
-    let words = ["bench", "network", "--max-time", "1s", "--duration", "5ms", "--format", "json"];
+    let words = ["bench", "network", "--rounds", "1", "--duration", "5ms", "--format", "json"];
     let document = inside(&folder, &pair.near, &words).run().exits(0).document();
     let of_ipv6: Vec<_> =
         rows(&document).iter().filter(|row| row["parameters"]["family"] == "ipv6").collect();

@@ -22,7 +22,7 @@ fn warm_up_is_dropped_shown_and_made_up_for() {
 #[test]
 fn warm_up_is_kept_when_time_ran_out_before_the_least_trials() {
     let clock = FakeClock::default();
-    let plan = Plan { budget_ns: 200 * MS, ..Plan::default() };
+    let plan = Plan { ends_ns: 550 * MS, ..Plan::default() };
     let cases = vec![case("a/b", &clock, |trial| if trial == 0 { 200 * MS } else { 100 * MS })];
     let outcome = &run_quietly(&clock, cases, &plan)[0];
     assert_eq!(outcome.n, 4);

@@ -33,7 +33,7 @@ fn a_case_that_is_always_spoiled_ends_degraded() {
 #[test]
 fn a_row_whose_trials_were_all_spoiled_keeps_them_when_time_is_over() {
     let clock = FakeClock::default();
-    let plan = Plan { budget_ns: 100 * MS, ..Plan::default() };
+    let plan = Plan { ends_ns: 300 * MS, ..Plan::default() };
     let cases = vec![case("a/b", &clock, |_| 100 * MS)];
     let outcome = &run_watched(&clock, cases, &plan, throttled(|_| true, 40))[0];
     assert_eq!((outcome.status, outcome.n), (Status::Unstable, 3));
@@ -127,12 +127,12 @@ fn three_quiet_trials_count_alone_and_two_do_not() {
 #[test]
 fn a_row_that_kept_spoiled_trials_is_at_best_degraded() {
     let clock = FakeClock::default();
-    let plan = Plan { budget_ns: 300 * MS, min_trials: 7, ..Plan::default() };
+    let plan = Plan { ends_ns: 700 * MS, min_trials: 7, ..Plan::default() };
     let cases = vec![case("a/b", &clock, |_| 100 * MS)];
     let outcome = &run_watched(&clock, cases, &plan, throttled(|trial| trial < 6, 40))[0];
     assert_eq!(outcome.n, 1, "one quiet trial is better than six spoiled ones");
     let cases = vec![case("a/b", &clock, |_| 1_000 * MS)];
-    let plan = Plan { budget_ns: 2_500 * MS, ..plan };
+    let plan = Plan { ends_ns: 6_000 * MS, ..plan };
     clock.set(0);
     let outcome = &run_watched(&clock, cases, &plan, throttled(|_| true, 40))[0];
     assert_eq!((outcome.status, outcome.n), (Status::Degraded, 6));
