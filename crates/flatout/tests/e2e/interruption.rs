@@ -127,12 +127,12 @@ fn an_interrupted_write_leaves_a_document_and_no_file() {
 fn an_interrupted_overwrite_keeps_the_file_and_says_how_far_it_came() {
     let folder = Folder::new();
     for options in ["--overwrite --engine sync", "--overwrite --engine uring"] {
-        std::fs::write(folder.join("new"), "old").unwrap();
+        fs::write(folder.join("new"), "old").unwrap();
         let ran = interrupted_write(&folder, options);
         let written = ran.result()["audit"]["bytes"].as_u64().unwrap();
         let line = format!("{written} of {} bytes of \"new\" were overwritten", 8192_u64 << 20);
         assert!(ran.stderr.contains(&line), "{ran}");
-        let length = std::fs::metadata(folder.join("new")).unwrap().len();
+        let length = fs::metadata(folder.join("new")).unwrap().len();
         assert!(length >= written, "{length}: {ran}");
     }
 }
@@ -188,7 +188,7 @@ fn a_run_dies_of_the_very_signal_that_stopped_it() {
 fn a_transfer_dies_of_the_signal_too() {
     let folder = Folder::new();
     // Holes, which it reads and writes as zeros: seconds of work.
-    std::fs::File::create(folder.join("long")).unwrap().set_len(8 << 30).unwrap();
+    fs::File::create(folder.join("long")).unwrap().set_len(8 << 30).unwrap();
     let mut running = folder.flatout(["transfer", "long", "out"]).leaves("out").start();
     running.wait_until("status", catches_interrupt);
     running.interrupt();
@@ -242,7 +242,7 @@ fn an_interrupt_that_the_parent_ignored_stays_ignored() {
     running.wait_until("status", |status| mask(status, "SigCgt:") & (1 << 14) != 0);
     running.wait_until("status", |status| mask(status, "SigIgn:") & 0b10 != 0);
     running.interrupt();
-    std::fs::write(&path, "abcd").unwrap();
+    fs::write(&path, "abcd").unwrap();
     let result = running.wait().exits(0).result();
     assert_eq!(result["audit"]["bytes"], 4);
 }
@@ -260,6 +260,6 @@ fn a_file_that_is_truncated_while_mapped_is_an_error_and_no_signal() {
         let ran = running.wait();
         ran.complains(1, &["endless"]);
         assert!(!ran.document()["end"]["errors"].as_array().unwrap().is_empty(), "{ran}");
-        std::fs::remove_file(&path).unwrap();
+        fs::remove_file(&path).unwrap();
     }
 }

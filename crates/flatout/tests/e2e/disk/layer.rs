@@ -136,7 +136,8 @@ fn happened(document: &Value, id: &str) -> Vec<String> {
 
 #[test]
 fn an_overlay_on_storage_has_the_account_of_its_device_also_where_its_layers_are_hidden() {
-    let below = needs!(Mounted::on_image(Kind::Ext4, 64 << 20, Backing::Direct));
+    // A size that no image of another test has: where the layers are hidden it tells the device.
+    let below = needs!(Mounted::on_image(Kind::Ext4, 61 << 20, Backing::Direct));
     needs!(needs_program("unshare"));
     let (hidden, lower) = (below.path().join("hidden"), tempfile::tempdir().unwrap());
     std::fs::create_dir_all(hidden.join("here")).unwrap();
