@@ -28,6 +28,8 @@ pub struct Reading {
     pub waited_ns: Option<u64>,
     /// Time that the CPU quota held this process back.
     pub throttled_ns: u64,
+    /// Threads of others that ran or were ready to at that moment.
+    pub others_running: u32,
     /// CPU time of everything but this process, all CPUs together, to about a tick each.
     pub others_busy_ns: u64,
     /// `CLOCK_MONOTONIC`.
@@ -103,6 +105,10 @@ pub struct UseOfCpus {
     pub waited_ns: Option<u64>,
     /// CPU time of everybody else, interrupts and threads of the kernel included.
     pub others_ns: u64,
+    /// Intervals, and those of them at whose beginning or end a thread of others ran.
+    pub intervals: u32,
+    /// See [`Self::intervals`].
+    pub beside_others: u32,
 }
 
 impl UseOfCpus {
@@ -114,6 +120,8 @@ impl UseOfCpus {
             own_ns: after.own_ns.saturating_sub(before.own_ns),
             waited_ns: waited_ns.map(|(after, before)| after.saturating_sub(before)),
             others_ns: after.others_busy_ns.saturating_sub(before.others_busy_ns),
+            intervals: 1,
+            beside_others: u32::from(before.others_running > 0 || after.others_running > 0),
         }
     }
 
@@ -125,7 +133,15 @@ impl UseOfCpus {
             own_ns: self.own_ns + other.own_ns,
             waited_ns: self.waited_ns.zip(other.waited_ns).map(|(one, more)| one + more),
             others_ns: self.others_ns + other.others_ns,
+            intervals: self.intervals + other.intervals,
+            beside_others: self.beside_others + other.beside_others,
         }
+    }
+
+    /// The share of the time that threads waited, if it was for others and not worth overlooking.
+    pub fn wait_for_others(&self) -> Option<f64> {
+        let is_beside_others = 2 * self.beside_others >= self.intervals.max(1);
+        self.wait_ratio().filter(|&ratio| is_beside_others && ratio > BUSY_WAIT)
     }
 
     /// Of the time that threads wanted a CPU, the share in which they waited for one.
@@ -137,7 +153,8 @@ impl UseOfCpus {
 
 /// Judges the interval between two readings on a machine with `cpus` CPUs; `None` is fine.
 ///
-/// That others preempted us shows in the time that our threads waited for a CPU, in nanoseconds.
+/// That others preempted us shows in the time that our threads waited for a CPU, in nanoseconds,
+/// where somebody was there when the trial began or ended: threads of ours can wait for each other.
 /// Where the kernel does not count it, involuntary switches alone prove nothing: a program whose
 /// threads wake each other preempts itself. They count only together with time that others are
 /// known to have used.
@@ -162,8 +179,9 @@ pub fn judge(before: &Reading, after: &Reading, cpus: u32) -> Option<Spoil> {
         return Some(Spoil::ClockDrift);
     }
     let use_of_cpus = UseOfCpus::between(before, after);
-    if let Some((waited_ns, ratio)) = use_of_cpus.waited_ns.zip(use_of_cpus.wait_ratio()) {
-        return (waited_ns > WAITED_LEAST_NS && ratio > BUSY_WAIT).then_some(Spoil::Preempted);
+    if let Some(waited_ns) = use_of_cpus.waited_ns {
+        let is_preempted = waited_ns > WAITED_LEAST_NS && use_of_cpus.wait_for_others().is_some();
+        return is_preempted.then_some(Spoil::Preempted);
     }
     // Busy time is summed by tick per CPU, so each CPU can be off by one at either end.
     let others_ns = after
@@ -213,6 +231,8 @@ impl Witness for SystemWitness {
             throttled_ns: self.groups.throttled_ns().unwrap_or(0),
             own_ns: own.cpu_ns(),
             waited_ns: run_queue::waited_ns(),
+            // The thread that reads is one of them.
+            others_running: times.running.saturating_sub(1),
             others_busy_ns: busy_ns.saturating_sub(own.cpu_ns()),
             monotonic_ns,
             raw_ns,
@@ -365,7 +385,11 @@ mod tests {
     fn waiting_for_a_cpu_spoils_the_shortest_trial_on_the_largest_machine() {
         let waited = |own_ns, waited_ns| {
             let before = Reading { waited_ns: Some(7), ..Reading::default() };
-            let after = Reading { own_ns, waited_ns: Some(7 + waited_ns), ..after(2 * MS) };
+            let others_running = 1;
+            let after =
+                Reading { own_ns, waited_ns: Some(7 + waited_ns), others_running, ..after(2 * MS) };
+            let alone = Reading { others_running: 0, ..after };
+            assert_eq!(judge(&before, &alone, 64), None, "our threads waited for each other");
             judge(&before, &after, 64)
         };
         assert_eq!(waited(MS, MS), Some(Spoil::Preempted));

@@ -17,6 +17,9 @@ use crate::record::{Load, ProgramLoad};
 /// Share of the machine's CPUs that others use from which on it is called busy: as much as the
 /// difference that a default comparison can show.
 const BUSY_SHARE: f64 = 0.05;
+/// CPUs that others use from which on it is they who keep our threads waiting, and not these each
+/// other.
+const KEEPING_CPUS: f64 = 0.05;
 /// Share of the time in which threads waited for a CPU from which on the machine is called busy.
 pub const BUSY_WAIT: f64 = 0.05;
 /// Programs that are named, at most.
@@ -72,8 +75,9 @@ impl LoadWatch {
 
 /// Whether others were in the way.
 pub fn is_busy(load: &Load) -> bool {
+    let has_waited = load.run_queue_wait_ratio.is_some_and(|ratio| ratio > BUSY_WAIT);
     load.others_cpus > BUSY_SHARE * f64::from(load.cpus)
-        || load.run_queue_wait_ratio.is_some_and(|ratio| ratio > BUSY_WAIT)
+        || has_waited && load.others_cpus > KEEPING_CPUS
 }
 
 /// What was going on, in words: `busy machine: 1.6 of 2 CPUs taken by others (yes 1.6)`; `None` where
@@ -211,6 +215,9 @@ mod tests {
     fn a_quiet_machine_is_not_busy() {
         let load = Load { cpus: 2, others_cpus: 0.05, ..Load::default() };
         assert_eq!(busy_words(&load), None);
-        assert!(is_busy(&Load { run_queue_wait_ratio: Some(0.2), ..load }));
+        let waited = Load { run_queue_wait_ratio: Some(0.2), ..load };
+        assert!(!is_busy(&waited), "threads of ours wait for each other");
+        let one_of_many = Load { cpus: 64, others_cpus: 1.0, ..waited };
+        assert!(is_busy(&one_of_many), "tied to its CPU");
     }
 }

@@ -28,6 +28,9 @@ pub struct CpuTimes {
     pub steal: u64,
     /// CPUs that the kernel lists.
     pub cpus: u32,
+    /// Threads that ran or were ready to at that moment, the reader included; in a container those
+    /// of the whole machine.
+    pub running: u32,
 }
 
 impl CpuTimes {
@@ -66,6 +69,7 @@ pub fn parse_cpu_times(text: &str) -> Option<CpuTimes> {
         .filter_map(|line| line.strip_prefix("cpu"))
         .filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
         .count();
+    let running = text.lines().find_map(|line| line.strip_prefix("procs_running "));
     Some(CpuTimes {
         user: field(0),
         nice: field(1),
@@ -76,6 +80,7 @@ pub fn parse_cpu_times(text: &str) -> Option<CpuTimes> {
         softirq: field(6),
         steal: field(7),
         cpus: u32::try_from(cpus).unwrap_or(u32::MAX),
+        running: running.and_then(|count| count.trim().parse().ok()).unwrap_or(0),
     })
 }
 
@@ -90,6 +95,7 @@ cpu1 8349 0 1943 69406 326 0 143 18 0 0
 intr 1166393 0 9 0 0 0 0 0 0 0
 ctxt 2263430
 btime 1700000000
+procs_running 3
 ";
 
     #[test]
@@ -99,6 +105,7 @@ btime 1700000000
         assert_eq!(times.softirq, 206);
         assert_eq!(times.cpus, 2);
         assert_eq!(times.busy(), 19630 + 4961 + 206);
+        assert_eq!(times.running, 3);
     }
 
     #[test]

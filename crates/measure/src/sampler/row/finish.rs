@@ -10,7 +10,6 @@ use super::{Closed, Sampled, Taken, is_own_doing};
 use crate::case::{Further, Measured, MeasuredFurther, Plan, blank};
 use crate::fact::{Facts, Value};
 use crate::guard::UseOfCpus;
-use crate::load::BUSY_WAIT;
 use crate::overhead::Overhead;
 use crate::record::{Outcome, Status};
 use crate::row::Row;
@@ -172,7 +171,7 @@ fn note_use_of_cpus(outcome: &mut Outcome, facts: &mut Facts, counted: &[Taken])
         ("run_queue_wait_ratio", all.wait_ratio()),
     ];
     facts.set(USE_OF_CPUS, Value::fields(fields));
-    if let Some(ratio) = all.wait_ratio().filter(|ratio| *ratio > BUSY_WAIT)
+    if let Some(ratio) = all.wait_for_others()
         && !is_own_doing(&outcome.warnings)
     {
         let text = format!(
