@@ -29,6 +29,7 @@ pub struct Environment {
     /// `avx2`, `avx512`, `neon`, `sve` or `sve2`.
     pub simd: Option<String>,
     /// The widest of them that our kernels may use, where somebody limited them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub simd_limit: Option<String>,
     /// CPUs that are switched on.
     pub cpus_online: Option<u32>,

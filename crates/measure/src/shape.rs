@@ -67,7 +67,7 @@ pub struct Shape {
 ///
 /// Independent noise passes for a knee in 5 of 1000 curves of 12 bins and in none of 3000 of 30
 /// (the tests count); a rate that wanders over five bins does in 2 of 100 curves of 30 bins.
-/// Doubt: one pause that lasts to the end of the curve cannot be told from a knee.
+/// Not certain: one pause that lasts to the end of the curve cannot be told from a knee.
 ///
 /// Cost: O(n log n) time and a few copies of the rates.
 ///

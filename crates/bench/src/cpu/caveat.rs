@@ -41,7 +41,7 @@ pub(super) fn add_of_clock(outcome: &mut Outcome, facts: &Facts) {
     if let Some(ratio) = agreement.filter(|&ratio| !agrees(ratio)) {
         let text = format!(
             "two kinds of dependency chain read clocks that differ by {:.1} %, more than {:.0} %: \
-             the peak is as doubtful",
+             the peak is as uncertain",
             (1.0 - ratio) * 100.0,
             AGREEMENT * 100.0
         );

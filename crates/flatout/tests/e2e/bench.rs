@@ -40,8 +40,8 @@ fn the_document_holds_all_areas_with_limits_and_six_answers() {
     }
     assert!(document["results"].as_array().unwrap().len() <= 70);
     for row in cache.iter().chain(&syscall) {
-        let doubted = !row["warnings"].as_array().unwrap().is_empty();
-        assert!(row["median"].is_number() || doubted, "{row:#}");
+        let is_warned = !row["warnings"].as_array().unwrap().is_empty();
+        assert!(row["median"].is_number() || is_warned, "{row:#}");
         let limited = row["ceiling"]["limiter"].as_str().is_some_and(|text| !text.is_empty());
         assert!(limited || row["ceiling"].is_null(), "{row:#}");
     }

@@ -1,4 +1,4 @@
-//! `flatout bench disk`: rows, audit and chain, and everything that must be doubted or refused.
+//! `flatout bench disk`: rows, audit and chain, and everything that must be warned of or refused.
 //!
 //! `trap` sets up what makes a figure mean something else, `rail` what must not be touched,
 //! `misuse` wrong arguments, `pace` storage that slows down, `failure` storage that breaks and Ctrl-C, `layer` what lies between

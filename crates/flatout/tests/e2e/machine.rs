@@ -182,7 +182,7 @@ fn cpus_that_are_taken_away_meanwhile_are_noticed() {
 }
 
 #[test]
-fn a_neighbour_on_the_same_cpu_makes_no_figure_impossible() {
+fn a_program_on_the_same_cpu_makes_no_figure_impossible() {
     use std::sync::atomic::{AtomicBool, Ordering};
     let cpu = affinity::allowed_cpus().unwrap()[0];
     let done = AtomicBool::new(false);
@@ -201,7 +201,7 @@ fn a_neighbour_on_the_same_cpu_makes_no_figure_impossible() {
             confined.join()
         };
         let ran = ["cpu", "memory"].map(run);
-        // Before anything can fail, or the neighbour would never end.
+        // Before anything can fail, or that program would never end.
         done.store(true, Ordering::Relaxed);
         for ran in ran {
             assert_possible(&ran.unwrap().exits(0).document());

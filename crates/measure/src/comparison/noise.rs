@@ -1,6 +1,6 @@
 //! How far runs of one machine lie apart when nothing has changed: its A/A noise.
 //!
-//! Trials of one run share its state: where memory lies, who the neighbours are, how warm it is.
+//! Trials of one run share its state: where memory lies, who else is at work, how warm it is.
 //! So the samples of a run say little of how far the next run will be off; only runs do. What is
 //! learned is, per row, the variance of the logarithm of the run's median. Few runs know it badly,
 //! so each row is helped by its kin. The file in which it is kept is the program's affair.

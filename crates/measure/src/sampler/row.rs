@@ -270,7 +270,7 @@ impl<'a, R: Row> Sampled<'a, R> {
         to_precise.saturating_sub(count).max(to_least).min(to_most).max(1)
     }
 
-    /// A doubtful figure says more than none: where every trial was spoiled, those count.
+    /// A disturbed figure says more than none: where every trial was spoiled, those count.
     fn keep_what_there_is(&mut self, plan: &Plan) {
         if self.taken.is_empty() || (self.is_in_rounds && self.taken.len() < least(plan)) {
             self.accept_discarded(plan);

@@ -6,7 +6,7 @@ use super::lanes::{Lanes, prefetch};
 pub(super) const MOST: usize = 24 * 8;
 
 /// Columns of the left factor that are asked for ahead of their use: it comes from the second-level
-/// cache. 16 was 2 % faster than none on 2 vCPUs of Sapphire Rapids with a neighbour, 2026-11-22.
+/// cache. 16 was 2 % faster than none on 2 vCPUs of Sapphire Rapids beside another guest, 2026-11-22.
 const AHEAD: usize = 16;
 
 /// What becomes of a product.

@@ -108,8 +108,8 @@ const ARM_CLIENT: [(f64, f64); 36] = [
     (256.0, 141.742),
 ];
 
-/// This project's machine, a virtual Sapphire Rapids (48 KiB, 2 MiB, 105 MiB as declared) with busy
-/// neighbours, 2 MiB pages, November 2026: recorded by the chases of `flatout_sys`. Nothing of L3
+/// This project's machine, a virtual Sapphire Rapids (48 KiB, 2 MiB, 105 MiB as declared) beside
+/// busy guests, 2 MiB pages, November 2026: recorded by the chases of `flatout_sys`. Nothing of L3
 /// is left, and the clock fell to a half for a while.
 const BUSY_VIRTUAL_MACHINE: [(f64, f64); 34] = [
     (0.0039, 2.391),
@@ -304,7 +304,7 @@ fn modelled_machines_are_found_within_a_power_of_two() {
 
 #[test]
 fn a_machine_that_says_more_than_it_gives_has_both_sizes() {
-    // The host has 256 MiB, of which neighbours leave 24.
+    // The host has 256 MiB, of which other guests leave 24.
     let levels = detect(
         &modelled((&[48 * KIB, 2 * MIB, 24 * MIB], &[1.7, 5.2, 40.0, 120.0]), 1 << 30),
         &caches(&[48 * KIB, 2 * MIB, 256 * MIB]),

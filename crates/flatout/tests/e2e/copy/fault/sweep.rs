@@ -139,7 +139,7 @@ impl Bench {
             assert_eq!(again.code, Some(0), "{context}");
             let mut found = self.found();
             if removal_failed {
-                // Doubt: a file that was complete, but neither renamed nor removed, has its mode
+                // Not certain: a file that was complete, but neither renamed nor removed, has its mode
                 // already, and the next copy does not take it for one of ours.
                 found.retain(|path, _| !path.to_string_lossy().contains(TEMPORARY));
             }
