@@ -24,9 +24,6 @@ const OTHERS_SHARE: f64 = 0.10;
 const OTHERS_BYTES: f64 = 4_194_304.0;
 /// The harness's share of an operation from which on it is said.
 const HARNESS_SHARE: f64 = 0.01;
-/// Operations per bin of a curve from which on its levels, and its flatness, mean anything.
-const KNEE_OPERATIONS: f64 = 12.0;
-const PLATEAU_OPERATIONS: f64 = 20.0;
 /// How much faster the second read of blocks must be before the first counts as cold.
 const COLD_RATIO: f64 = 1.3;
 
@@ -256,12 +253,6 @@ impl Finding<'_> {
         if file.chain.ground() == Some(Nature::Memory) || points.is_empty() {
             return;
         }
-        // Counting a few requests per bin is noise, or looks like a figure that is not there.
-        let operations = self.facts.number(fact::OPERATIONS).unwrap_or(0.0);
-        let per_bin = operations / points.len() as f64;
-        if per_bin < KNEE_OPERATIONS {
-            return;
-        }
         if let Some(found) = shape::shape(points) {
             self.facts.set(fact::BURST_PER_S, found.burst_per_s);
             self.facts.set(fact::KNEE_S, found.knee_s);
@@ -273,8 +264,7 @@ impl Finding<'_> {
             );
             self.warn(warning::BURST, text);
         }
-        let flat = shape::plateau(points, &series.y).filter(|_| per_bin >= PLATEAU_OPERATIONS);
-        if let Some(flat) = flat {
+        if let Some(flat) = shape::plateau(points, &series.y) {
             let text = format!(
                 "the rate is flat at about {} {}: likely a limit that somebody set (a token bucket)",
                 flat.round_figure, flat.unit_words

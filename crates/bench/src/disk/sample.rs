@@ -178,18 +178,49 @@ fn of_cache(row: &Row, file: &TestFile, pass: &Pass) -> Vec<Warning> {
     start_warning(CacheStart::Cold(Clearing::File), before, 0).into_iter().chain(grown).collect()
 }
 
-/// The rate over time: of each whole bin of the trial, at the time since the run began at which
-/// the bin begins. The first bin, in which the queue fills, and the last, which is cut, are left
-/// out.
+/// Operations that a point of the rate over time stands for in the mean: of few, the curve would show
+/// which bin the next one fell into.
+const POINT_OPERATIONS: f64 = 20.0;
+
+/// The rate over time: of the whole bins of the trial, at the time since the run began at which a
+/// bin begins; of slow operations several bins make a point. The first bin, in which the queue
+/// fills, and the last, which is cut, are left out.
 fn series(row: &Row, file: &TestFile, pass: &Pass) -> Series {
-    let column = usize::from(row.counts_bytes());
-    let width_s = pass.bin_ns as f64 / 1e9;
     let start_s = pass.epoch_ns.saturating_sub(file.began_ns) as f64 / 1e9;
-    let bins = &pass.tally.bins;
-    let whole = (pass.elapsed_ns / pass.bin_ns.max(1)) as usize;
-    let points = (1..bins.len().min(whole))
-        .map(|index| [start_s + index as f64 * width_s, bins[index][column] as f64 / width_s])
-        .collect();
+    let whole = ((pass.elapsed_ns / pass.bin_ns.max(1)) as usize).min(pass.tally.bins.len());
+    let bins = pass.tally.bins.get(1..whole).unwrap_or_default();
+    let points = points(bins, pass.bin_ns as f64 / 1e9, usize::from(row.counts_bytes()));
+    let points = points.into_iter().map(|[at_s, rate]| [start_s + at_s, rate]).collect();
     let y = if row.counts_bytes() { "bytes/s" } else { "operations/s" };
     Series { name: "rate over time".to_owned(), x: "time_s".to_owned(), y: y.to_owned(), points }
+}
+
+/// Times since the first bin but one began, and rates, of bins of operations and bytes.
+fn points(bins: &[[u64; 2]], width_s: f64, column: usize) -> Vec<[f64; 2]> {
+    let operations: u64 = bins.iter().map(|bin| bin[0]).sum();
+    let per_bin = operations as f64 / bins.len().max(1) as f64;
+    let joined = (POINT_OPERATIONS / per_bin).ceil().clamp(1.0, bins.len().max(1) as f64) as usize;
+    let rate = |(index, part): (usize, &[[u64; 2]])| {
+        let sum: u64 = part.iter().map(|bin| bin[column]).sum();
+        [(1 + index * joined) as f64 * width_s, sum as f64 / (joined as f64 * width_s)]
+    };
+    bins.chunks_exact(joined).enumerate().map(rate).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_point_stands_for_so_many_operations_that_single_ones_do_not_show() {
+        let fast = [[30, 3000], [40, 4000]];
+        assert_eq!(points(&fast, 0.5, 0), [[0.5, 60.0], [1.0, 80.0]]);
+        assert_eq!(points(&fast, 0.5, 1), [[0.5, 6000.0], [1.0, 8000.0]]);
+        // Eight a bin, now seven and now nine: three bins make a point.
+        let slow = [[7, 0], [9, 0], [8, 0], [9, 0], [7, 0], [8, 0], [9, 0]];
+        assert_eq!(points(&slow, 1.0, 0), [[1.0, 8.0], [4.0, 8.0]]);
+        assert_eq!(points(&[[1, 0], [0, 0]], 1.0, 0), [[1.0, 0.5]], "hardly any");
+        assert_eq!(points(&[], 1.0, 0), [[0.0; 2]; 0]);
+        assert_eq!(points(&[[0, 0]], 1.0, 0), [[1.0, 0.0]]);
+    }
 }
