@@ -70,19 +70,16 @@ impl Best {
         best
     }
 
-    /// What is best in the unit of a row. The best row itself is held against nothing: that would
-    /// be itself.
+    /// What is best in the unit of a row, to stand beside it; beside the best row itself nothing.
     fn bound(&self, row: &Row, median: f64) -> Ceiling {
         let (value, name) = match (row.test.io_type(), row.counts_bytes()) {
-            (IoType::Read, true) => (self.read[0], "the best direct read of this run"),
-            (IoType::Read, false) => (self.read[1], "the most direct reads a second of this run"),
-            (IoType::Write, true) => (self.write[0], "the best direct write of this run"),
-            (IoType::Write, false) => {
-                (self.write[1], "the most direct writes a second of this run")
-            }
+            (IoType::Read, true) => (self.read[0], "the best direct read"),
+            (IoType::Read, false) => (self.read[1], "the most direct reads a second"),
+            (IoType::Write, true) => (self.write[0], "the best direct write"),
+            (IoType::Write, false) => (self.write[1], "the most direct writes a second"),
             (IoType::Copy | IoType::Mixed, _) => return Ceiling::unknown("the device"),
         };
-        Ceiling::measured(name, Some(value).filter(|&value| value > median * 1.0001))
+        Ceiling::best_seen(name, Some(value).filter(|&value| value > median * 1.0001))
     }
 }
 
@@ -230,7 +227,7 @@ mod tests {
         let best = Best::of(&rows);
         let of = |test: Test| rows.iter().find(|measured| measured.row.test == test).unwrap();
         let read = best.bound(&of(Test::RandomRead).row, 5e4);
-        assert_eq!((read.value, read.provenance), (Some(1e5), Provenance::Measured));
+        assert_eq!((read.value, read.provenance), (Some(1e5), Provenance::BestSeen));
         let write = best.bound(&of(Test::SequentialWrite).row, 1e9);
         assert_eq!((write.value, write.provenance), (None, Provenance::Unknown));
         assert_eq!(best.bound(&of(Test::Mixed).row, 1.0).name, "the device");

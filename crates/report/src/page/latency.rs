@@ -33,7 +33,9 @@ pub(super) fn meaning(kind: &str) -> Option<&'static str> {
 /// Adds a table for each kind of loop.
 pub(super) fn push(section: &mut Section, rows: &[&Outcome]) {
     for (kind, timed) in by_loop(rows) {
-        let head = if kind.is_empty() { "latency".to_owned() } else { format!("latency ({kind})") };
+        // The tables above have medians of trials: of operations with two speeds another figure.
+        let of = "latency of single operations, all trials together";
+        let head = if kind.is_empty() { of.to_owned() } else { format!("{of} ({kind})") };
         section.push(Block::Heading(head, Tone::Plain));
         section.push(Block::Table(table(&timed)));
     }
