@@ -6,6 +6,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program talks to its user")]
 
 mod arrows;
+mod coverage;
 mod debian;
 mod deny;
 mod part;
@@ -25,7 +26,9 @@ const USAGE: &str = "\
 usage: cargo xtask test               every check that CI runs
        cargo xtask test --full        every combination instead of a sample, and the benches
        cargo xtask test --area NAME   the tests of a crate (tree) or of an area (copy) alone
-       cargo xtask tidy               only the rules of the house: arrows, sizes, sources";
+       cargo xtask tidy               only the rules of the house: arrows, sizes, sources
+       cargo xtask coverage RUNS [ARGUMENTS of flatout bench]
+                                      which share of its intervals holds what other runs find";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -36,6 +39,7 @@ fn main() -> ExitCode {
         ["test", "--full"] => test(&root, Extent::Full),
         ["test", "--area", name] => part::test(&root, name),
         ["tidy"] => tidy::check(&root).map(|summary| println!("tidy: {summary}")),
+        ["coverage", runs, ref arguments @ ..] => coverage::measure(&root, runs, arguments),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
             return ExitCode::SUCCESS;
