@@ -18,6 +18,9 @@ use super::row::{Extents, Figure, Row};
 use super::{Terms, fact};
 use share::Share;
 
+/// What lets malloc(3) ask for huge pages, as which fio has its buffers: see "The GNU C Library
+/// Reference Manual", memory allocation tunables.
+const HUGE_PAGES: &str = "GLIBC_TUNABLES=glibc.malloc.hugetlb=1";
 /// fio needs this long to be steady; our trials are many and shorter.
 const LEAST_RUNTIME_NS: u64 = 5_000_000_000;
 /// The file that fio makes in a directory; it is removed afterwards.
@@ -127,6 +130,9 @@ impl<'a> Job<'a> {
     fn command(&self) -> String {
         let words = std::iter::once("fio".to_owned()).chain(self.words());
         let mut line = words.map(|word| word::quoted(&word)).collect::<Vec<_>>().join(" ");
+        if self.is_on_huge_pages() {
+            line = format!("{HUGE_PAGES} {line}");
+        }
         if let Some(path) = &self.leftover {
             line.push_str("; rm -f -- ");
             line.push_str(&word::quoted(path));

@@ -4,7 +4,7 @@ use flatout_io::{Caching, Split, Tuning};
 
 use super::super::pattern::Test;
 use super::super::row::Row;
-use super::{Job, share};
+use super::{HUGE_PAGES, Job, share};
 
 /// A request of so many bytes has so many pages of 4 KiB that a virtual disk splits it.
 const MANY_PAGES_BYTES: u64 = 256 << 10;
@@ -13,7 +13,7 @@ const HUGE_PAGE_BYTES: u64 = 2 << 20;
 impl Job<'_> {
     pub(super) fn notes(&self) -> Vec<String> {
         let Row { test, tuning, .. } = self.row;
-        let Tuning { caching, block_bytes, depth, threads, split, .. } = *tuning;
+        let Tuning { caching, threads, split, .. } = *tuning;
         let jobs = self.share.jobs;
         let mut notes = Vec::new();
         let mut note = |text: &str| notes.push(text.to_owned());
@@ -55,15 +55,21 @@ impl Job<'_> {
         if self.is_fsynced {
             note("fio ends with fsync, this with fdatasync");
         }
-        let is_on_huge_pages = u64::from(depth) * block_bytes >= HUGE_PAGE_BYTES;
-        if caching == Caching::Direct && block_bytes >= MANY_PAGES_BYTES && is_on_huge_pages {
-            let pages = jobs * (u64::from(depth) * block_bytes / HUGE_PAGE_BYTES + 1);
+        if self.is_on_huge_pages() {
             note(&format!(
-                "fio's buffers lie on pages of 4 KiB, flatout's on pages of 2 MiB; virtual disks split \
-                 a request of many pages, which takes up to twice as long: the same with `sysctl \
-                 vm.nr_hugepages={pages}` and `--mem=mmaphuge --hugepage-size=2m` added"
+                "its buffers lie on pages of 2 MiB, as flatout's, only with {HUGE_PAGES} (glibc from \
+                 2.35 on, transparent huge pages on madvise or always); virtual disks split a request \
+                 of many small pages, which takes up to twice as long"
             ));
         }
         notes
+    }
+
+    /// Whether the row's buffers lie on pages of 2 MiB, and its requests are so long that this shows.
+    pub(super) fn is_on_huge_pages(&self) -> bool {
+        let Tuning { block_bytes, depth, caching, .. } = self.row.tuning;
+        let is_long = block_bytes >= MANY_PAGES_BYTES;
+        let fills_a_page = u64::from(depth) * block_bytes >= HUGE_PAGE_BYTES;
+        caching == Caching::Direct && is_long && fills_a_page
     }
 }

@@ -263,17 +263,20 @@ fn files_are_not_filled_in_tiny_blocks() {
 }
 
 #[test]
-fn large_requests_say_that_pages_differ() {
+fn large_requests_are_made_from_pages_as_large_as_ours() {
     let read = tuned(row(Test::SequentialRead, MIB), |tuning| {
         (tuning.engine, tuning.depth, tuning.threads) = (Engine::Uring, 16, 2);
     });
     let nearest = in_directory(&read, 64 * MIB, Figure::Own);
-    assert!(note(&nearest).contains("vm.nr_hugepages=18`"), "{nearest:?}");
-    assert!(note(&nearest).contains("--mem=mmaphuge --hugepage-size=2m"), "{nearest:?}");
+    let command = |nearest: &Nearest| nearest.command.clone().unwrap();
+    assert!(command(&nearest).starts_with("GLIBC_TUNABLES=glibc.malloc.hugetlb=1 fio --"));
+    assert!(note(&nearest).contains("pages of 2 MiB"), "{nearest:?}");
     // One buffer of 1 MiB is not on huge pages, and the page cache needs no long requests.
     let one = tuned(read.clone(), |tuning| tuning.depth = 1);
     for row in [one, buffered(read), row(Test::RandomRead, 4096)] {
-        assert!(!note(&in_directory(&row, 64 * MIB, Figure::Own)).contains("hugepages"));
+        let nearest = in_directory(&row, 64 * MIB, Figure::Own);
+        assert!(!note(&nearest).contains("pages of 2 MiB"));
+        assert!(command(&nearest).starts_with("fio --"));
     }
 }
 
