@@ -236,10 +236,10 @@ fn the_account_of_the_device_agrees_with_what_was_asked() {
             if row["parameters"]["caching"] == "direct" {
                 assert_eq!(row["audit"]["evidence"]["happened"], "yes", "{row:#}");
                 let (moved, asked) = (audit(row, key), audit(row, "bytes"));
-                // A filesystem adds its journal, which costs a short trial most, and never takes
-                // half away.
-                let journal = audit(row, "trials_run") * f64::from(1 << 20);
-                assert!(moved >= 0.9 * asked && moved < 2.0 * asked + journal, "{row:#}");
+                // A filesystem takes nothing away. To writes it adds its journal, and what it still
+                // has to make of a new image, which costs a short trial most.
+                let is_read = id == "disk/random-read";
+                assert!(moved >= 0.9 * asked && (!is_read || moved < 3.0 * asked), "{row:#}");
             }
         }
     }
