@@ -114,7 +114,7 @@ fn check(options: &Options) -> Result<(), Error> {
 }
 
 /// Time of the area.
-const SECONDS: Seconds = Seconds { few_quick: 4, few: 9, quick: 9, full: 55 };
+const SECONDS: Seconds = Seconds { few_quick: 4, few: 9, quick: 14, full: 60 };
 
 impl Area for Options {
     fn plan(&mut self, run: &Run) -> Result<Estimate, Error> {

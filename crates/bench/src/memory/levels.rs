@@ -89,44 +89,93 @@ impl Levels {
 /// How far two sizes of one cache may lie apart to be one: a step of the curve, half a power of two,
 /// and a bit.
 const AGREE_LOG2: f64 = 0.6;
+/// Latency over that of a hit up to which a working set lives in a cache: next to all levels known
+/// lie further apart, and a set that is half in the next one stays below.
+const STILL_HIT: f64 = 2.0;
+/// Latency over that of the level before, and of memory over that of a cache, from which on they
+/// are two.
+const APART: f64 = 1.5;
 
 /// The levels that two curves over the same working sets show, which were measured one after the
 /// other.
 ///
-/// A cache that both end at the same place was measured there. Of one that is declared and on which
-/// they do not agree, the size is the declared one, which its provenance says; there are never more
-/// levels than are declared. Where nothing is declared, levels count as far as both have them.
+/// A cache that is declared and that both end at the same place was measured there. Of one on
+/// which they do not agree, or that does not show, the size is the declared one, which its
+/// provenance says; there are never more levels than are declared. Where nothing is declared,
+/// levels are those of [`detect`] as far as both have them.
 pub(super) fn agreed(first: &[Point], second: &[Point], caches: &[DataCache]) -> Levels {
     let curve = quietest(first, second);
-    let found = [first, second].map(|curve| detect(curve, caches));
-    let both = detect(&curve, caches);
-    let bytes_of = |levels: &Levels, name| {
-        levels.levels.iter().find(|level| level.name == name).and_then(|level| level.bytes)
-    };
-    let is_seen = |level: &Level| {
-        let apart =
-            |levels| Some((bytes_of(levels, level.name)? as f64 / level.bytes? as f64).log2());
-        found.iter().all(|levels| apart(levels).is_some_and(|log2| log2.abs() <= AGREE_LOG2))
-    };
+    let is_one = |a: u64, b: u64| (a as f64 / b as f64).log2().abs() <= AGREE_LOG2;
     let declared = Levels::declared(caches);
     if declared.levels.is_empty() {
-        let seen = both.levels.iter().take_while(|level| is_seen(level)).copied();
+        let [first, second, both] =
+            [first, second, &curve[..]].map(|curve| detect(curve, caches).levels);
+        let alike = |(index, level): &(usize, &Level)| {
+            let bytes = |levels: &[Level]| levels.get(*index).and_then(|level| level.bytes);
+            [&first, &second].iter().all(|levels| {
+                level.bytes.zip(bytes(levels)).is_some_and(|(seen, other)| is_one(seen, other))
+            })
+        };
+        let seen = both.iter().enumerate().take_while(alike).map(|(_, level)| *level);
         let mut levels: Vec<Level> = seen.collect();
-        levels.extend(both.levels.last().filter(|last| last.bytes.is_none()));
+        levels.extend(both.last().filter(|last| last.bytes.is_none()));
         return Levels { levels, largest_declared_bytes: None };
     }
-    let named = |level: &Level| {
-        let seen = both.levels.iter().find(|seen| seen.name == level.name);
-        seen.filter(|seen| is_seen(seen)).copied().unwrap_or(*level)
-    };
-    let (memory, known) = declared.levels.split_last().expect("it is not empty");
-    let mut levels: Vec<Level> = known.iter().map(named).collect();
-    if levels.windows(2).any(|pair| pair[0].bytes >= pair[1].bytes) {
-        levels = known.to_vec();
+    let known = sane(caches);
+    let [first, second, both] = [first, second, &curve[..]].map(|curve| hits(curve, &known));
+    let mut levels = declared.levels.clone();
+    for (index, level) in levels.iter_mut().enumerate().take(known.len()) {
+        let Some(seen) = both[index] else { continue };
+        let agrees = |hits: &[Option<Hit>]| {
+            hits[index].is_some_and(|hit| is_one(hit.end_bytes, seen.end_bytes))
+        };
+        if agrees(&first) && agrees(&second) {
+            level.bytes = Some(seen.end_bytes);
+            level.provenance = Provenance::Measured;
+        }
     }
-    levels.push(*memory);
+    if levels[..known.len()].windows(2).any(|pair| pair[0].bytes >= pair[1].bytes) {
+        levels = declared.levels.clone();
+    }
     set_latencies(&mut levels, &curve);
     Levels { levels, ..declared }
+}
+
+/// How a cache shows in a curve.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Hit {
+    /// The largest working set that lives in it.
+    end_bytes: u64,
+    latency_ns: f64,
+}
+
+/// How each of the declared caches shows in `curve`, if it does: its latency is the least beyond
+/// twice the end of the one before it, its end the last point before twice that latency.
+fn hits(curve: &[Point], caches: &[DataCache]) -> Vec<Option<Hit>> {
+    let largest_bytes = caches.last().map_or(0, |cache| cache.bytes);
+    let behind = curve.iter().filter(|point| point.working_set_bytes > largest_bytes);
+    let behind: Vec<f64> = behind.map(|point| point.latency_ns).collect();
+    let memory_ns = statistics::median(&behind);
+    let (mut nearer_bytes, mut nearer_ns) = (0, 0.0);
+    let mut hit = |cache: &DataCache| {
+        let far = |point: &&Point| point.working_set_bytes > 2 * nearer_bytes;
+        let inside = curve.iter().filter(far);
+        let inside = inside.filter(|point| point.working_set_bytes <= cache.bytes);
+        let latency_ns = inside.map(|point| point.latency_ns).reduce(f64::min)?;
+        let is_memory = memory_ns.is_some_and(|memory_ns| latency_ns * APART > memory_ns);
+        if is_memory || latency_ns < APART * nearer_ns {
+            return None;
+        }
+        let mut beyond = curve.iter().filter(|point| point.working_set_bytes > nearer_bytes);
+        let lives = beyond.by_ref().take_while(|point| point.latency_ns < STILL_HIT * latency_ns);
+        let end_bytes = lives.last()?.working_set_bytes;
+        // Without a point behind it no end was seen; beyond what is declared it is another's.
+        let is_end = curve.last().is_some_and(|last| last.working_set_bytes > end_bytes);
+        let is_its_own = end_bytes <= cache.bytes.saturating_mul(3) / 2;
+        (nearer_bytes, nearer_ns) = (end_bytes.min(cache.bytes), latency_ns);
+        (is_end && is_its_own).then_some(Hit { end_bytes, latency_ns })
+    };
+    caches.iter().map(&mut hit).collect()
 }
 
 /// The lower one of two curves at each point.
