@@ -17,7 +17,7 @@ pub(super) fn apply(rows: &mut [Measured<Row>]) {
             .and_then(|measured| measured.outcome.median),
         entry_ns: rows
             .iter()
-            .filter(|measured| measured.row.call == Call::NoSuchCall)
+            .filter(|measured| measured.row.call == Call::Nonexistent)
             .filter_map(|measured| Some((measured.row.threads(), measured.outcome.median?)))
             .collect(),
     };
@@ -88,7 +88,7 @@ enum Floor {
 
 fn floor(row: &Row) -> Floor {
     match row.call {
-        Call::EmptyFunction | Call::VdsoClock | Call::NoSuchCall | Call::MinorFault => Floor::None,
+        Call::EmptyFunction | Call::VdsoClock | Call::Nonexistent | Call::MinorFault => Floor::None,
         Call::UringNop if row.batch_requests().is_some_and(|requests| requests > 1) => {
             Floor::Unknown
         }
@@ -151,7 +151,7 @@ fn limiter(row: &Row) -> &'static str {
         Call::ForkExit => "page-table work",
         Call::EmptyFunction => "the CPU's clock and its call and return",
         Call::VdsoClock => "reading the time-stamp counter",
-        Call::NoSuchCall | Call::Getppid => "kernel entry and exit, mitigations included",
+        Call::Nonexistent | Call::Getppid => "kernel entry and exit, mitigations included",
         Call::MinorFault => "exception entry, zeroing and mapping a page",
     }
 }
@@ -198,8 +198,8 @@ mod tests {
     #[test]
     fn the_floor_is_the_entry_at_as_many_threads() {
         let mut rows = [
-            measured(Call::NoSuchCall, Variant::Alone, 50.0),
-            measured(Call::NoSuchCall, threads(2, None), 60.0),
+            measured(Call::Nonexistent, Variant::Alone, 50.0),
+            measured(Call::Nonexistent, threads(2, None), 60.0),
             measured(Call::Read, threads(2, Some(Descriptor::Shared)), 120.0),
             measured(Call::Fstat, Variant::Alone, 400.0),
             measured(Call::UringNop, Variant::Batch(8), 25.0),
@@ -223,7 +223,7 @@ mod tests {
     fn a_kernel_entry_that_was_measured_too_slow_refuses_no_row() {
         for call in Call::all() {
             let mut rows = [
-                measured(Call::NoSuchCall, Variant::Alone, 1000.0),
+                measured(Call::Nonexistent, Variant::Alone, 1000.0),
                 measured(call, Variant::Batch(32), 40.0),
             ];
             apply(&mut rows);
@@ -235,7 +235,7 @@ mod tests {
     #[test]
     fn a_row_below_its_floor_and_a_clock_that_enters_the_kernel_get_warnings() {
         let mut rows = [
-            measured(Call::NoSuchCall, Variant::Alone, 50.0),
+            measured(Call::Nonexistent, Variant::Alone, 50.0),
             measured(Call::Lseek, Variant::Alone, 40.0),
             measured(Call::VdsoClock, Variant::Alone, 70.0),
         ];
@@ -253,7 +253,7 @@ mod tests {
     fn a_row_without_a_figure_stays_as_it_is() {
         let mut failed = measured(Call::Read, Variant::Alone, 5.0);
         failed.outcome.median = None;
-        let mut rows = [measured(Call::NoSuchCall, Variant::Alone, 50.0), failed];
+        let mut rows = [measured(Call::Nonexistent, Variant::Alone, 50.0), failed];
         let before = rows[1].clone();
         apply(&mut rows);
         assert_eq!(rows[1], before);

@@ -12,7 +12,7 @@ pub(super) const MAX_THREADS: u32 = 8;
 pub(super) enum Call {
     EmptyFunction,
     VdsoClock,
-    NoSuchCall,
+    Nonexistent,
     Getppid,
     FutexWake,
     Lseek,
@@ -37,7 +37,7 @@ impl Call {
     const TABLE: [(Self, &'static str); 20] = [
         (Self::EmptyFunction, "syscall/empty-call"),
         (Self::VdsoClock, "syscall/vdso-clock"),
-        (Self::NoSuchCall, "syscall/no-such-call"),
+        (Self::Nonexistent, "syscall/no-such-call"),
         (Self::Getppid, "syscall/getppid"),
         (Self::FutexWake, "syscall/futex-wake"),
         (Self::Lseek, "syscall/lseek"),
@@ -91,7 +91,7 @@ impl Call {
     }
 
     fn has_thread_rows(self) -> bool {
-        matches!(self, Self::NoSuchCall | Self::Getppid | Self::Lseek) || self.moves_bytes()
+        matches!(self, Self::Nonexistent | Self::Getppid | Self::Lseek) || self.moves_bytes()
     }
 }
 
@@ -245,7 +245,7 @@ fn threaded() -> impl Iterator<Item = (Call, Variant)> {
             [Descriptor::OwnFile, Descriptor::Private, Descriptor::Shared]
                 .map(|descriptor| (call, Variant::Threads(threads, Some(descriptor))))
         });
-        [(Call::NoSuchCall, Variant::Threads(threads, None))].into_iter().chain(on_file)
+        [(Call::Nonexistent, Variant::Threads(threads, None))].into_iter().chain(on_file)
     })
 }
 

@@ -76,7 +76,7 @@ pub(super) fn of<'w>(
     Ok(match call {
         Call::EmptyFunction => Work::EmptyFunction,
         Call::VdsoClock => Work::VdsoClock,
-        Call::NoSuchCall => Work::NoSuchCall,
+        Call::Nonexistent => Work::NoSuchCall,
         Call::Getppid => Work::Getppid,
         Call::FutexWake => Work::FutexWake,
         Call::MmapMunmap => Work::MapUnmap,
