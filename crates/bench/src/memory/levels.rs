@@ -100,16 +100,15 @@ const APART: f64 = 1.5;
 /// other.
 ///
 /// A cache that is declared and that both end at the same place was measured there. Of one on
-/// which they do not agree, or that does not show, the size is the declared one, which its
-/// provenance says; there are never more levels than are declared. Where nothing is declared,
-/// levels are those of [`detect`] as far as both have them.
+/// whose end they do not agree, the size is the declared one, which its provenance says; one that
+/// shows in neither is left out, and there are never more levels than are declared. Where nothing
+/// is declared, levels are those of [`detect`] as far as both have them.
 pub(super) fn agreed(first: &[Point], second: &[Point], caches: &[DataCache]) -> Levels {
     let curve = quietest(first, second);
     let is_one = |a: u64, b: u64| (a as f64 / b as f64).log2().abs() <= AGREE_LOG2;
     let declared = Levels::declared(caches);
     if declared.levels.is_empty() {
-        let [first, second, both] =
-            [first, second, &curve[..]].map(|curve| detect(curve, caches).levels);
+        let [first, second, both] = [first, second, &curve[..]].map(detect);
         let alike = |(index, level): &(usize, &Level)| {
             let bytes = |levels: &[Level]| levels.get(*index).and_then(|level| level.bytes);
             [&first, &second].iter().all(|levels| {
@@ -121,31 +120,41 @@ pub(super) fn agreed(first: &[Point], second: &[Point], caches: &[DataCache]) ->
         levels.extend(both.last().filter(|last| last.bytes.is_none()));
         return Levels { levels, largest_declared_bytes: None };
     }
+    if !is_usable(first) || !is_usable(second) {
+        return declared;
+    }
     let known = sane(caches);
     let [first, second, both] = [first, second, &curve[..]].map(|curve| hits(curve, &known));
-    let mut levels = declared.levels.clone();
-    for (index, level) in levels.iter_mut().enumerate().take(known.len()) {
-        let Some(seen) = both[index] else { continue };
-        let agrees = |hits: &[Option<Hit>]| {
-            hits[index].is_some_and(|hit| is_one(hit.end_bytes, seen.end_bytes))
-        };
-        if agrees(&first) && agrees(&second) {
-            level.bytes = Some(seen.end_bytes);
-            level.provenance = Provenance::Measured;
-        }
+    let end = |hit: Option<Hit>| hit.and_then(|hit| hit.end_bytes);
+    let level = |(index, level): (usize, &Level)| {
+        let halves = [first[index], second[index]];
+        let seen = both[index].or(halves[0]).or(halves[1])?;
+        let measured = seen.end_bytes.filter(|&bytes| {
+            halves.iter().all(|half| end(*half).is_some_and(|other| is_one(bytes, other)))
+        });
+        let provenance = if measured.is_some() { Provenance::Measured } else { level.provenance };
+        let bytes = measured.or(level.bytes);
+        Some(Level { bytes, latency_ns: Some(seen.latency_ns), provenance, ..*level })
+    };
+    let (memory, caches) = declared.levels.split_last().expect("it is not empty");
+    let mut levels: Vec<Level> = caches.iter().enumerate().filter_map(level).collect();
+    if levels.windows(2).any(|pair| pair[0].bytes >= pair[1].bytes) {
+        return declared;
     }
-    if levels[..known.len()].windows(2).any(|pair| pair[0].bytes >= pair[1].bytes) {
-        levels = declared.levels.clone();
-    }
-    set_latencies(&mut levels, &curve);
+    let last_bytes = levels.last().and_then(|level| level.bytes).unwrap_or(0);
+    let behind = |point: &&Point| point.working_set_bytes > 2 * last_bytes;
+    let behind: Vec<f64> = curve.iter().filter(behind).map(|point| point.latency_ns).collect();
+    let latency_ns = statistics::median(&behind);
+    let provenance = if latency_ns.is_some() { Provenance::Measured } else { memory.provenance };
+    levels.push(Level { latency_ns, provenance, ..*memory });
     Levels { levels, ..declared }
 }
 
 /// How a cache shows in a curve.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Hit {
-    /// The largest working set that lives in it.
-    end_bytes: u64,
+    /// The largest working set that lives in it, where its end was seen.
+    end_bytes: Option<u64>,
     latency_ns: f64,
 }
 
@@ -153,9 +162,9 @@ struct Hit {
 /// twice the end of the one before it, its end the last point before twice that latency.
 fn hits(curve: &[Point], caches: &[DataCache]) -> Vec<Option<Hit>> {
     let largest_bytes = caches.last().map_or(0, |cache| cache.bytes);
+    // The least of it: on small pages translation makes the longest slower than memory is.
     let behind = curve.iter().filter(|point| point.working_set_bytes > largest_bytes);
-    let behind: Vec<f64> = behind.map(|point| point.latency_ns).collect();
-    let memory_ns = statistics::median(&behind);
+    let memory_ns = behind.map(|point| point.latency_ns).reduce(f64::min);
     let (mut nearer_bytes, mut nearer_ns) = (0, 0.0);
     let mut hit = |cache: &DataCache| {
         let far = |point: &&Point| point.working_set_bytes > 2 * nearer_bytes;
@@ -173,7 +182,7 @@ fn hits(curve: &[Point], caches: &[DataCache]) -> Vec<Option<Hit>> {
         let is_end = curve.last().is_some_and(|last| last.working_set_bytes > end_bytes);
         let is_its_own = end_bytes <= cache.bytes.saturating_mul(3) / 2;
         (nearer_bytes, nearer_ns) = (end_bytes.min(cache.bytes), latency_ns);
-        (is_end && is_its_own).then_some(Hit { end_bytes, latency_ns })
+        Some(Hit { end_bytes: (is_end && is_its_own).then_some(end_bytes), latency_ns })
     };
     caches.iter().map(&mut hit).collect()
 }
@@ -183,31 +192,6 @@ pub(super) fn quietest(first: &[Point], second: &[Point]) -> Vec<Point> {
     let lower =
         |(a, b): (&Point, &Point)| Point { latency_ns: a.latency_ns.min(b.latency_ns), ..*a };
     undisturbed(&first.iter().zip(second).map(lower).collect::<Vec<_>>())
-}
-
-/// Gives each level the latency of a hit: the least beyond twice the level before it, where hardly
-/// anything is found nearer; of memory the median of what no cache can hold a half of.
-fn set_latencies(levels: &mut [Level], curve: &[Point]) {
-    let mut nearer_bytes = 0;
-    for level in levels {
-        let end_bytes = level.bytes.unwrap_or(u64::MAX);
-        let inside = |from_bytes: u64| -> Vec<f64> {
-            let lives = |point: &&Point| {
-                (from_bytes.saturating_add(1)..=end_bytes).contains(&point.working_set_bytes)
-            };
-            curve.iter().filter(lives).map(|point| point.latency_ns).collect()
-        };
-        let far = inside(2 * nearer_bytes);
-        let latencies = if far.is_empty() { inside(nearer_bytes) } else { far };
-        level.latency_ns = match level.bytes {
-            Some(_) => statistics::min(&latencies),
-            None => statistics::median(&latencies),
-        };
-        if level.bytes.is_none() && level.latency_ns.is_some() {
-            level.provenance = Provenance::Measured;
-        }
-        nearer_bytes = level.bytes.unwrap_or(nearer_bytes);
-    }
 }
 
 /// Finds the levels in `curve`, working sets ascending.
@@ -221,41 +205,32 @@ fn set_latencies(levels: &mut [Level], curve: &[Point]) {
 /// points per power of two this is at most half a power of two below the truth, if the
 /// replacement is anything like least recently used.
 ///
-/// The last stretch is memory if the curve goes to twice the largest cache that is declared, or if
-/// nothing is declared; otherwise it is that cache, without an end. A curve with fewer than four
-/// points, or with latencies that are no positive numbers, gives what is declared.
-pub(super) fn detect(curve: &[Point], caches: &[DataCache]) -> Levels {
-    let caches = sane(caches);
-    let usable = curve.len() >= 4
-        && curve.iter().all(|point| point.latency_ns.is_finite() && point.latency_ns > 0.0)
-        && curve.windows(2).all(|pair| pair[0].working_set_bytes < pair[1].working_set_bytes);
-    if !usable {
-        return Levels::declared(&caches);
+/// The last stretch is memory. A curve with fewer than four points, or with latencies that are no
+/// positive numbers, gives nothing.
+fn detect(curve: &[Point]) -> Vec<Level> {
+    if !is_usable(curve) {
+        return Vec::new();
     }
     let curve = &undisturbed(curve)[..];
-    let mut climbs = climb::find(curve);
-    let (mut knees, mut stretches) = knees(curve, &climbs);
-    let most_bytes = largest(&caches).map_or(u64::MAX, |bytes| bytes.saturating_mul(3) / 2);
-    if knees.iter().any(|&bytes| bytes > most_bytes) {
-        // Page tables that no longer fit into the caches; no cache is larger than it says.
-        climbs.truncate(knees.iter().take_while(|&&bytes| bytes <= most_bytes).count());
-        (knees, stretches) = self::knees(curve, &climbs);
-    }
-    let names = climb::matching(&knees, &caches);
-    let mut levels: Vec<Level> = knees
-        .iter()
-        .zip(&stretches)
-        .zip(&names)
-        .map(|((&bytes, &latency_ns), &name)| Level {
-            name: cache_name(name),
-            bytes: Some(bytes),
-            latency_ns: Some(latency_ns),
-            provenance: Provenance::Measured,
-            declared_bytes: declared_bytes(&caches, name),
-        })
-        .collect();
-    levels.push(last_level(curve, stretches[climbs.len()], names.last().copied(), &caches));
-    Levels { levels, largest_declared_bytes: largest(&caches) }
+    let climbs = climb::find(curve);
+    let (knees, stretches) = knees(curve, &climbs);
+    let level = |name, bytes, latency_ns| Level {
+        name,
+        bytes,
+        latency_ns: Some(latency_ns),
+        provenance: Provenance::Measured,
+        declared_bytes: None,
+    };
+    let caches = knees.iter().zip(&stretches).enumerate();
+    let caches = caches.map(|(index, (&bytes, &ns))| level(cache_name(index), Some(bytes), ns));
+    caches.chain([level(MEMORY, None, stretches[climbs.len()])]).collect()
+}
+
+/// Whether a curve has points enough, ascending, with latencies that can be.
+fn is_usable(curve: &[Point]) -> bool {
+    curve.len() >= 4
+        && curve.iter().all(|point| point.latency_ns.is_finite() && point.latency_ns > 0.0)
+        && curve.windows(2).all(|pair| pair[0].working_set_bytes < pair[1].working_set_bytes)
 }
 
 /// The curve without bumps: each point as low as the lowest of those with larger working sets.
@@ -292,36 +267,12 @@ fn knee_bytes(curve: &[Point], climb: Climb, below_ns: f64, above_ns: f64) -> u6
     part[passed.saturating_sub(1)].working_set_bytes
 }
 
-/// What lies behind the last knee.
-fn last_level(
-    curve: &[Point],
-    latency_ns: f64,
-    last_name: Option<usize>,
-    caches: &[DataCache],
-) -> Level {
-    let longest_bytes = curve[curve.len() - 1].working_set_bytes;
-    let next = last_name.map_or(0, |name| name + 1);
-    let cache = caches
-        .last()
-        .filter(|last| longest_bytes < last.bytes.saturating_mul(2) && last.level as usize > next);
-    let (name, declared_bytes) = match cache {
-        Some(_) => (cache_name(next), declared_bytes(caches, next)),
-        None => (MEMORY, None),
-    };
-    let (latency_ns, provenance) = (Some(latency_ns), Provenance::Measured);
-    Level { name, bytes: None, latency_ns, provenance, declared_bytes }
-}
-
 fn largest(caches: &[DataCache]) -> Option<u64> {
     caches.iter().map(|cache| cache.bytes).max()
 }
 
 fn cache_name(index: usize) -> &'static str {
     CACHES[index.min(CACHES.len() - 1)]
-}
-
-fn declared_bytes(caches: &[DataCache], index: usize) -> Option<u64> {
-    caches.iter().find(|cache| cache.level as usize == index + 1).map(|cache| cache.bytes)
 }
 
 /// The caches that can be: level 1 and up, ascending in level and size.

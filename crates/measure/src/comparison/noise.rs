@@ -24,7 +24,7 @@ const HELD: f64 = 0.95;
 
 /// Variance of the logarithm of a figure between runs where nothing is known of it. Of the pairs of
 /// runs in docs/compare.md 46, 67 and 92 % of the rows were within 5, 10 and 20 %; Student's t with
-/// four degrees of freedom and twice this variance has 40, 67 and 90 % there.
+/// four degrees of freedom and twice this variance has 40, 68 and 90 % there.
 pub(super) const ASSUMED_VARIANCE: f64 = 0.06 * 0.06;
 
 /// Runs' worth of weight that the kin of a row have: degrees of freedom of the prior.

@@ -1,10 +1,9 @@
-//! Where a latency curve climbs from one level to the next, and which cache each climb belongs to.
+//! Where a latency curve climbs from one level to the next.
 //!
 //! A climb is a run of points each of which is clearly higher than the one before. A slow creep
 //! (address translation, a cache whose slices lie at different distances) is none.
 
 use super::Point;
-use flatout_sys::cpu_cache::DataCache;
 
 /// Rise of log2(latency) per power of two of the working set above which a step belongs to a
 /// climb. Recorded curves creep by up to 0.25 within a level, and climb by 0.5 and more between
@@ -44,42 +43,4 @@ pub(super) fn find(curve: &[Point]) -> Vec<Climb> {
     }
     climbs.retain(|climb| rise(climb.first, climb.last) >= RISE_LEAST);
     climbs
-}
-
-/// For each knee the index of the cache that it ends (0 is L1), ascending.
-///
-/// Where as many caches are declared as there are knees, or more, each knee gets one such that the
-/// sizes agree best (least sum of squared powers of two). Otherwise knees are counted.
-pub(super) fn matching(knees: &[u64], caches: &[DataCache]) -> Vec<usize> {
-    if knees.len() > caches.len() {
-        return (0..knees.len()).collect();
-    }
-    let mut best: (f64, Vec<usize>) = (f64::INFINITY, Vec::new());
-    choose(knees, caches, &mut Vec::new(), &mut best);
-    best.1.iter().map(|&index| caches[index].level as usize - 1).collect()
-}
-
-/// Tries all ascending choices; there are at most five caches.
-fn choose(
-    knees: &[u64],
-    caches: &[DataCache],
-    chosen: &mut Vec<usize>,
-    best: &mut (f64, Vec<usize>),
-) {
-    if chosen.len() == knees.len() {
-        let apart = |(&knee, &index): (&u64, &usize)| {
-            (knee as f64 / caches[index].bytes as f64).log2().powi(2)
-        };
-        let cost: f64 = knees.iter().zip(chosen.iter()).map(apart).sum();
-        if cost < best.0 {
-            *best = (cost, chosen.clone());
-        }
-        return;
-    }
-    let start = chosen.last().map_or(0, |last| last + 1);
-    for index in start..caches.len() {
-        chosen.push(index);
-        choose(knees, caches, chosen, best);
-        chosen.pop();
-    }
 }
