@@ -153,7 +153,8 @@ impl Source {
                 } else {
                     page_cache::evict(file.as_fd(), 0, length)
                 };
-                if !is_hot || found.as_ref().is_ok_and(|state| state.cached_bytes >= length) {
+                let is_short = |state: &page_cache::CacheState| state.cached_bytes < length;
+                if !is_hot || !found.as_ref().is_ok_and(is_short) {
                     break;
                 }
             }
