@@ -176,11 +176,12 @@ pub fn blank(row: &impl Row) -> Outcome {
 /// When to stop, and in which order to go.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
-    /// Trials that each case gets at least; below six there is no 95 % interval.
+    /// Trials that each case gets at least.
     pub min_trials: u32,
     /// Trials that each case gets at most.
     pub max_trials: u32,
-    /// Stop a case when the half-width of its interval is at most this share of its median.
+    /// Stop a case when its trials alone tell its median to this share: when half the width of the
+    /// interval by their order, of six at least, is no more. What runs differ by comes on top.
     pub half_width: f64,
     /// Time for all cases together; cases whose interval is still wide then are `unstable`.
     pub budget_ns: u64,

@@ -54,7 +54,7 @@ pub struct Outcome {
     pub better: Better,
     /// Median of the samples; null when there is no figure (`failed`, `invalid`, …).
     pub median: Option<f64>,
-    /// 95 % confidence interval of the median; null below six samples.
+    /// 95 % interval: where the medians of other runs lie; null where samples are too few for one.
     pub ci95: Option<[f64; 2]>,
     /// Number of samples that count.
     pub n: u64,
@@ -75,6 +75,15 @@ pub struct Outcome {
     pub ceiling: Option<Ceiling>,
     /// Warnings, each with a stable code.
     pub warnings: Vec<Warning>,
+}
+
+impl Outcome {
+    /// Half the width of the interval as a share of the figure; `None` where one of them is
+    /// missing.
+    pub fn half_width(&self) -> Option<f64> {
+        let ([low, high], median) = (self.ci95?, self.median?);
+        (median != 0.0).then(|| (high - low) / 2.0 / median.abs())
+    }
 }
 
 /// The direction of improvement.

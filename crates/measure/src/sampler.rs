@@ -15,6 +15,9 @@ mod row;
 mod warmup;
 mod warnings;
 
+use std::borrow::Cow;
+use std::collections::HashMap;
+
 use crate::case::{Case, Measured, Plan, Sample, TrialError};
 use crate::clock::Clock;
 use crate::fact::Key;
@@ -22,7 +25,7 @@ use crate::guard::{self, Spoil, UseOfCpus, Witness};
 use crate::progress::{Event, Progress};
 use crate::random::SplitMix64;
 use crate::row::Row;
-use crate::statistics;
+use crate::statistics::pool::{LEAST_KIN, Pool};
 
 pub use crate::overhead::{Overhead, calibrate};
 
@@ -32,9 +35,8 @@ use row::{Closed, Sampled};
 /// Readings of the clock inside the timed region of a trial.
 pub const CLOCK_READS: Key = Key::sum("clock_reads");
 
-/// Half the width of an interval, as a share of its median, from which on a row is noisy: a change
-/// by a tenth would not show. Rows go on for a narrower one as long as there is time.
-pub const NOISY: f64 = 0.10;
+/// Half the width of an interval, as a share of its median, from which on a row is noisy.
+pub const NOISY: f64 = 0.15;
 
 /// What measures: when to stop, and what is needed from outside; tests hand in fakes.
 pub struct Sampler<'a> {
@@ -98,8 +100,7 @@ impl Sampler<'_> {
             }
             random.shuffle(&mut order);
         }
-        let plan = &run.sampler.plan;
-        run.rows.into_iter().map(|row| row.finish(plan, &overhead)).collect()
+        run.finish(&overhead)
     }
 }
 
@@ -162,6 +163,28 @@ impl<R: Row> Run<'_, '_, '_, R> {
             None if !self.wants_more(index) => self.close(index, Closed::Done),
             None => {}
         }
+    }
+
+    /// The rows with their figures. What rows of one test say together of how far trials lie
+    /// apart helps those that have few; where there are few such rows, all of this run do.
+    fn finish(mut self, overhead: &Overhead) -> Vec<Measured<R>> {
+        let plan = &self.sampler.plan;
+        let mut all = Pool::default();
+        let mut tests: HashMap<Cow<'static, str>, Pool> = HashMap::new();
+        for row in &mut self.rows {
+            let spread = row.settle(plan);
+            let test = tests.entry(row.case.row.id()).or_default();
+            (*test, all) = (test.with(spread), all.with(spread));
+        }
+        let kin = |row: &R| {
+            let near = tests.get(&row.id()).copied().unwrap_or_default();
+            [near, all].into_iter().find(|pool| pool.rows >= LEAST_KIN)
+        };
+        let finish = |row: Sampled<'_, R>| {
+            let kin = kin(&row.case.row);
+            row.finish(plan, overhead, kin)
+        };
+        self.rows.into_iter().map(finish).collect()
     }
 
     fn elapsed_ns(&self) -> u64 {
@@ -227,12 +250,6 @@ impl<R: Row> Run<'_, '_, '_, R> {
             left_ns: (trials_done > 0).then_some(left_ns.min(most_ns)),
         }
     }
-}
-
-/// Whether the interval of these figures is so wide, or missing, that the row has to say so.
-fn is_noisy(figures: &[f64], plan: &Plan) -> bool {
-    let most = NOISY.max(plan.half_width);
-    statistics::relative_half_width(figures).is_none_or(|width| width > most)
 }
 
 /// A seed that no other trial of this run gets: the generator is a bijection of its state.

@@ -1,9 +1,12 @@
 //! What can be said about a handful of samples without assuming how they are distributed.
 //!
 //! Everything rests on order: median, order statistics, ranks. Samples must be finite; whoever
-//! calls has checked that. Many tests at once: [`compare`]; distributions that tests need: [`student`].
+//! calls has checked that. What other runs will find: [`interval`]; many tests at once:
+//! [`compare`]; distributions that tests need: [`student`].
 
 pub mod compare;
+pub mod interval;
+pub mod pool;
 pub mod student;
 
 /// Probability that a 95 % interval leaves on each side.

@@ -295,7 +295,7 @@ fn best(measured: &Measured<MatrixRow>) -> Option<Measured<MatrixRow>> {
 fn hold(measured: &mut Measured<MatrixRow>, peak: Ceiling, contention: Option<f64>) {
     let Measured { outcome, facts, .. } = measured;
     if outcome.n > 0 {
-        facts.set(fact::HALF_WIDTH, statistics::relative_half_width(&outcome.samples));
+        facts.set(fact::HALF_WIDTH, outcome.half_width());
     }
     ceiling::apply(outcome, peak.limited_by(LIMITER));
     let Some(ratio) = contention.filter(|_| outcome.median.is_some()) else { return };

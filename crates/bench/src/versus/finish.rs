@@ -39,13 +39,14 @@ pub(super) fn rows(
 
 /// The row of the speed at which a contestant moved so many bytes.
 fn speed(time: &Outcome, bytes: f64) -> Outcome {
-    let samples: Vec<f64> = time.samples.iter().map(|ns| bytes / (ns / 1e9)).collect();
+    let rate = |ns: f64| bytes / (ns / 1e9);
+    let samples: Vec<f64> = time.samples.iter().map(|ns| rate(*ns)).collect();
     Outcome {
         id: format!("{}-speed", time.id),
         unit: "bytes/s".to_owned(),
         better: Better::Higher,
         median: statistics::median(&samples),
-        ci95: statistics::median_interval(&samples),
+        ci95: time.ci95.map(|[low, high]| [rate(high), rate(low)]),
         samples,
         ..time.clone()
     }
@@ -75,7 +76,7 @@ fn judge(ratio: &mut Measured<RatioRow>, rows: &[Measured<ContestantRow>]) {
     // Without an interval nobody has won or lost.
     facts.set(fact::RESULT, result.unwrap_or("tie"));
     facts.set(fact::ROUNDS, outcome.n);
-    facts.set(fact::HALF_WIDTH, statistics::relative_half_width(&outcome.samples));
+    facts.set(fact::HALF_WIDTH, outcome.half_width());
     // Who keeps less has less to do: a reader must see it beside the ratio.
     let kept = both.map(|measured| measured.facts.text(fact::FIDELITY).map(str::to_owned));
     let [own, other] = kept;

@@ -14,6 +14,7 @@ use super::judgement::usable_median;
 use super::matching::{self, Group, whole_key};
 use super::{plan, surroundings};
 use crate::record::Record;
+use crate::statistics::pool::{KIN_FREEDOM, LEAST_KIN, Pool};
 use crate::statistics::student::student_quantile;
 
 /// The name of this schema version.
@@ -26,12 +27,6 @@ const HELD: f64 = 0.95;
 /// runs in docs/compare.md 46, 67 and 92 % of the rows were within 5, 10 and 20 %; Student's t with
 /// four degrees of freedom and twice this variance has 40, 68 and 90 % there.
 pub(super) const ASSUMED_VARIANCE: f64 = 0.06 * 0.06;
-
-/// Runs' worth of weight that the kin of a row have: degrees of freedom of the prior.
-pub(super) const KIN_FREEDOM: f64 = 4.0;
-
-/// Rows of one test from which on they are kin enough; below, the area is asked.
-pub(super) const LEAST_KIN: usize = 3;
 
 /// Degrees of freedom from which on a row without kin is known by its own runs alone.
 const LEAST_OWN_FREEDOM: f64 = 4.0;
@@ -139,55 +134,18 @@ pub struct Noise {
     areas: HashMap<String, Pool>,
 }
 
-/// Sum of squares and degrees of freedom of some rows.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Pool {
-    pub squares: f64,
-    pub freedom: f64,
-    pub rows: usize,
-}
-
-impl Pool {
-    /// Of the logarithms of one row in runs of one side.
-    pub fn of(logs: impl Iterator<Item = f64> + Clone) -> Self {
-        let count = logs.clone().count();
-        if count < 2 {
-            return Self::default();
-        }
-        let mean = logs.clone().sum::<f64>() / count as f64;
-        let squares = logs.map(|log| (log - mean).powi(2)).sum();
-        Self { squares, freedom: (count - 1) as f64, rows: 1 }
+/// The variance of a row and with how many degrees of freedom it is known: its own, weighed with
+/// that of its kin; without kin with what is assumed, if it has few runs of its own. `None` if
+/// nothing is known of either.
+pub(super) fn moderated(own: Pool, kin: Option<Pool>) -> Option<(f64, f64)> {
+    let kin = kin.filter(|kin| kin.freedom > 0.0).map(|kin| kin.variance());
+    if kin.is_none() && own.freedom == 0.0 {
+        return None;
     }
-
-    pub fn with(self, other: Self) -> Self {
-        Self {
-            squares: self.squares + other.squares,
-            freedom: self.freedom + other.freedom,
-            rows: self.rows + other.rows,
-        }
+    if kin.is_none() && own.freedom >= LEAST_OWN_FREEDOM {
+        return Some((own.variance(), own.freedom));
     }
-
-    pub fn variance(&self) -> f64 {
-        self.squares / self.freedom
-    }
-
-    /// The variance of a row and with how many degrees of freedom it is known: its own, weighed
-    /// with that of its kin; without kin with what is assumed, if it has few runs of its own.
-    /// `None` if nothing is known of either.
-    ///
-    /// Source: the moderated variance of Smyth, "Linear models and empirical Bayes methods", 2004,
-    /// with a fixed weight of the prior.
-    pub fn moderated(self, kin: Option<Self>) -> Option<(f64, f64)> {
-        let kin = kin.filter(|kin| kin.freedom > 0.0).map(|kin| kin.variance());
-        if kin.is_none() && self.freedom == 0.0 {
-            return None;
-        }
-        if kin.is_none() && self.freedom >= LEAST_OWN_FREEDOM {
-            return Some((self.variance(), self.freedom));
-        }
-        let (prior, freedom) = (kin.unwrap_or(ASSUMED_VARIANCE), self.freedom + KIN_FREEDOM);
-        Some(((self.squares + KIN_FREEDOM * prior) / freedom, freedom))
-    }
+    Some((own.weighed(kin.unwrap_or(ASSUMED_VARIANCE)), own.freedom + KIN_FREEDOM))
 }
 
 /// Pools of some kind by their names; nothing where there is none.
@@ -244,7 +202,7 @@ impl Noise {
     fn spread(&self, row: &RowNoise) -> Option<(f64, f64)> {
         let kin = [self.test(&row.id), self.area(&row.id)];
         let kin = kin.into_iter().find(|pool| pool.rows >= LEAST_KIN);
-        self.row(&row.id, &row.parameters).moderated(kin)
+        moderated(self.row(&row.id, &row.parameters), kin)
     }
 
     /// By how much two runs with nothing changed differ at most in 95 % of cases, as a share.

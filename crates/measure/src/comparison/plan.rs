@@ -3,9 +3,9 @@
 use std::cell::OnceCell;
 
 use super::judgement::Rule;
-use super::noise::KIN_FREEDOM;
 use super::replicates::Estimate;
 use super::{MOST_RUNS_NEEDED, NoiseSource, Power, SIGNIFICANCE};
+use crate::statistics::pool::KIN_FREEDOM;
 use crate::statistics::student::{normal_below, student_quantile};
 
 /// Share of rows in which a change that matters is to be found.

@@ -7,12 +7,13 @@
 use std::collections::HashMap;
 
 use super::matching::Group;
-use super::noise::{ASSUMED_VARIANCE, KIN_FREEDOM, LEAST_KIN, Noise, Pool, area};
+use super::noise::{ASSUMED_VARIANCE, Noise, area, moderated};
 use super::{NoiseSource, judgement};
 use crate::random::SplitMix64;
 use crate::record::Outcome;
 use crate::statistics::compare::{combinations, divisions, holm, step_down};
 use crate::statistics::median;
+use crate::statistics::pool::{KIN_FREEDOM, LEAST_KIN, Pool};
 use crate::statistics::student::student_two_sided;
 
 /// Median of the square of a standard normal variable.
@@ -193,7 +194,7 @@ impl Replicates {
         let is_few = self.is_few();
         let apart = if is_few { self.apart(&own) } else { Vec::new() };
         let estimate = |(line, own): (&Line, &Own)| {
-            let known = own.noise.with(line.learned).moderated(line.kin.map(|index| kin[index]));
+            let known = moderated(own.noise.with(line.learned), line.kin.map(|index| kin[index]));
             let is_learned = line.learned.freedom > 0.0
                 || line.kin.is_some_and(|index| self.learned[index].freedom > 0.0);
             let assumed =

@@ -50,9 +50,8 @@ impl Sampler<'_> {
         for row in run.rows.iter_mut().filter(|row| row.is_open()) {
             row.closed = Some(row.done());
         }
-        let plan = &run.sampler.plan;
         let ratios = pairs.into_iter().map(|pair| run.ratio(pair)).collect();
-        (run.rows.into_iter().map(|row| row.finish(plan, &overhead)).collect(), ratios)
+        (run.finish(&overhead), ratios)
     }
 }
 
@@ -138,7 +137,7 @@ impl<R: Row> Run<'_, '_, '_, R> {
     fn ratio<P: Row>(&self, pair: Pair<P>) -> Measured<P> {
         let ratios = self.ratios(&pair);
         let rows = [pair.subject, pair.against].map(|at| &self.rows[at]);
-        let mut measured = rows[0].ratio(pair.row, ratios, &self.sampler.plan);
+        let mut measured = rows[0].ratio(pair.row, ratios);
         let mut refused: Vec<(Status, &str)> = rows
             .iter()
             .filter_map(|row| row.refused())

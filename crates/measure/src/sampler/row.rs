@@ -14,7 +14,8 @@ use crate::fact::Facts;
 use crate::guard::{Spoil, UseOfCpus};
 use crate::record::Better;
 use crate::row::Row;
-use crate::statistics;
+use crate::statistics::pool::Pool;
+use crate::statistics::{self, interval};
 use crate::warning::{self, Warning};
 
 /// Spoiled trials after which a row stops waiting for quiet ones, if they are also the majority.
@@ -268,6 +269,14 @@ impl<'a, R: Row> Sampled<'a, R> {
             (count as f64 * times).ceil() as u64
         });
         to_precise.saturating_sub(count).max(to_least).min(to_most).max(1)
+    }
+
+    /// Decides which trials count, and says how far they lie apart.
+    pub(super) fn settle(&mut self, plan: &Plan) -> Pool {
+        self.keep_what_there_is(plan);
+        self.prefer_quiet();
+        let counted = self.taken[self.warmup(plan)..].iter().map(|taken| taken.figure);
+        interval::spread(&counted.collect::<Vec<_>>())
     }
 
     /// A disturbed figure says more than none: where every trial was spoiled, those count.

@@ -103,7 +103,7 @@ fn a_steady_case_stops_at_the_least_trials() {
     assert_eq!(outcome.status, Status::Ok);
     assert_eq!(outcome.n, 6);
     assert_eq!(outcome.median, Some(1_000_000.0));
-    assert_eq!(outcome.ci95, Some([1_000_000.0; 2]));
+    assert!(outcome.half_width().is_some_and(|width| width < 0.01), "{:?}", outcome.ci95);
     assert_eq!(outcome.samples.len(), 6);
     assert_eq!(outcome.warnings, []);
     assert_eq!(outcome.audit["trials_run"], 6);
@@ -145,8 +145,10 @@ fn no_trial_begins_that_would_end_after_the_time() {
         "its least trials, whatever they take"
     );
     let (ended, now_ns) = steady(300 * MS, 100 * MS);
-    assert_eq!((ended.status, ended.n, ended.ci95), (Status::Unstable, 3, None));
-    assert_eq!((codes(&ended), now_ns), (vec![warning::FEW_TRIALS], 300 * MS));
+    assert_eq!((ended.status, ended.n, now_ns), (Status::Ok, 3, 300 * MS));
+    let (few, now_ns) = steady(299 * MS, 100 * MS);
+    assert_eq!((few.status, few.n, few.ci95), (Status::Unstable, 2, None));
+    assert_eq!((codes(&few), now_ns), (vec![warning::FEW_TRIALS], 200 * MS));
     let (_, now_ns) = steady(399 * MS, 100 * MS);
     assert_eq!(now_ns, 300 * MS, "a fourth would end too late");
 }
@@ -162,13 +164,27 @@ fn a_part_ends_with_its_own_time_and_with_that_of_the_whole() {
 }
 
 #[test]
-fn fewer_than_six_trials_say_so() {
+fn fewer_than_three_trials_say_so() {
     let clock = FakeClock::default();
-    let plan = Plan { min_trials: 3, max_trials: 3, ..Plan::default() };
+    let plan = Plan { min_trials: 2, max_trials: 2, ..Plan::default() };
     let outcome = &run_quietly(&clock, vec![case("a/b", &clock, |_| MS)], &plan)[0];
-    assert_eq!((outcome.n, outcome.ci95), (3, None));
+    assert_eq!((outcome.n, outcome.ci95), (2, None));
     assert_eq!(outcome.status, Status::Unstable);
     assert_eq!(codes(outcome), [warning::FEW_TRIALS]);
+}
+
+#[test]
+fn few_trials_are_helped_by_rows_of_the_same_test_or_else_by_all() {
+    let clock = FakeClock::default();
+    let plan = Plan { min_trials: 3, max_trials: 3, ..Plan::default() };
+    let steady = || case("a/b", &clock, |_| 100 * MS);
+    let loose = || case("a/b", &clock, |trial| (80 + 20 * u64::from(trial)) * MS);
+    let other = || case("a/c", &clock, |trial| (80 + 20 * u64::from(trial)) * MS);
+    let half_width = |cases| run_quietly(&clock, cases, &plan)[0].half_width().unwrap();
+    assert!(half_width(vec![steady(), loose()]) < 0.01, "one other row is no kin");
+    assert!(half_width(vec![steady(), loose(), loose()]) > 0.2);
+    assert!(half_width(vec![steady(), other(), other()]) > 0.2);
+    assert!(half_width(vec![steady(), steady(), steady(), other(), other()]) < 0.01);
 }
 
 #[test]

@@ -2,16 +2,12 @@
 //! interval, samples far from the others.
 
 use super::fact::{HARNESS_OVERHEAD_NS, OUTLIER_INDICES, OVERHEAD_RATIO};
-use super::{CLOCK_READS, is_noisy};
-use crate::case::Plan;
+use super::{CLOCK_READS, NOISY};
 use crate::fact::{Facts, Value};
 use crate::overhead::{OVERHEAD_SHARE, Overhead};
 use crate::record::Outcome;
 use crate::statistics;
 use crate::warning::{self, Warning};
-
-/// Trials below which there is no 95 % interval.
-const INTERVAL_LEAST: usize = 6;
 
 /// Says how much of the time of a trial is the harness's own; `times_ns` are those of all trials.
 pub(super) fn overhead(
@@ -37,21 +33,24 @@ pub(super) fn overhead(
 }
 
 /// Adds what the finished samples say against themselves.
-pub(super) fn samples(outcome: &mut Outcome, facts: &mut Facts, plan: &Plan) {
+pub(super) fn samples(outcome: &mut Outcome, facts: &mut Facts) {
     let far = statistics::outliers(&outcome.samples);
     if !far.is_empty() {
         let text = format!("{} of {} samples lie far from the others", far.len(), outcome.n);
         facts.set(OUTLIER_INDICES, far.iter().copied().collect::<Value>());
         warning::add(&mut outcome.warnings, Warning::new(warning::OUTLIERS, text));
     }
-    if outcome.samples.len() < INTERVAL_LEAST {
-        let text = format!("{} trials count; a 95 % interval needs {INTERVAL_LEAST}", outcome.n);
-        warning::add(&mut outcome.warnings, Warning::new(warning::FEW_TRIALS, text));
-    } else if let Some(width) = statistics::relative_half_width(&outcome.samples)
-        && is_noisy(&outcome.samples, plan)
-    {
-        let text =
-            format!("the 95 % interval is ±{:.0} % after {} trials", width * 100.0, outcome.n);
-        warning::add(&mut outcome.warnings, Warning::new(warning::UNSTABLE, text));
-    }
+    let noise = match outcome.half_width() {
+        None => {
+            let text = format!("{} trials count, too few for a 95 % interval", outcome.n);
+            Warning::new(warning::FEW_TRIALS, text)
+        }
+        Some(width) if width > NOISY => {
+            let (width, trials) = (width * 100.0, outcome.n);
+            let text = format!("the 95 % interval is ±{width:.0} % after {trials} trials");
+            Warning::new(warning::UNSTABLE, text)
+        }
+        Some(_) => return,
+    };
+    warning::add(&mut outcome.warnings, noise);
 }

@@ -1,4 +1,4 @@
-//! Does it reproduce? As far as the intervals of one run can say.
+//! Does it reproduce? As the intervals say, which hold what other runs find.
 
 use super::codes::NOT_LASTING;
 use super::pairs::{Pairs, took_part};
@@ -9,11 +9,6 @@ use crate::sampler::NOISY;
 use crate::sampler::fact::INTERVALS_SPOILED;
 use crate::warning::{self, has};
 
-fn half_width(row: &Outcome) -> Option<f64> {
-    let ([low, high], median) = (row.ci95?, row.median?);
-    (median != 0.0).then(|| (high - low) / 2.0 / median.abs())
-}
-
 pub(super) fn does_it_reproduce(results: &[Outcome]) -> Answer {
     // A race goes on until its pairs are narrow, whatever moves both of a pair alike.
     let has_pairs = Pairs::of(results).known() > 0;
@@ -21,7 +16,7 @@ pub(super) fn does_it_reproduce(results: &[Outcome]) -> Answer {
         figures(results).filter(|row| !(has_pairs && took_part(row)) && row.n > 0).collect();
     let rows = judged.len();
     let loose = |row: &Outcome| {
-        half_width(row).is_none_or(|width| width > NOISY)
+        row.half_width().is_none_or(|width| width > NOISY)
             || has(&row.warnings, warning::DISTURBED)
             || any_of(row, &NOT_LASTING)
     };
@@ -29,7 +24,7 @@ pub(super) fn does_it_reproduce(results: &[Outcome]) -> Answer {
         .iter()
         .filter(|row| loose(row))
         .map(|row| {
-            let width = match half_width(row) {
+            let width = match row.half_width() {
                 Some(width) => format!("±{}", percent(width)),
                 None => format!("no interval from {} trials", row.n),
             };
@@ -41,15 +36,15 @@ pub(super) fn does_it_reproduce(results: &[Outcome]) -> Answer {
     let spoiled: u64 =
         results.iter().filter_map(|row| row.audit.get(INTERVALS_SPOILED.name())?.as_u64()).sum();
     let widest = judged.iter().max_by(|a, b| {
-        f64::total_cmp(&half_width(a).unwrap_or(0.0), &half_width(b).unwrap_or(0.0))
+        f64::total_cmp(&a.half_width().unwrap_or(0.0), &b.half_width().unwrap_or(0.0))
     });
     let mark = mark_of(unsure.len(), rows);
     let mut text = match widest {
         None => "Not known: there is no figure.".to_owned(),
         Some(row) if unsure.is_empty() => format!(
-            "Yes, within this run: of {} the widest 95 % interval is ±{} ({}, {} trials).",
+            "Yes: of {} the widest 95 % interval is ±{} ({}, {} trials).",
             count(rows, "row", "rows"),
-            percent(half_width(row).unwrap_or(0.0)),
+            percent(row.half_width().unwrap_or(0.0)),
             name(row),
             row.n
         ),

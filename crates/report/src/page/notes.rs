@@ -20,7 +20,7 @@ const TOLD_OTHERWISE: [&str; 2] = [warning::UNSTABLE, warning::OUTLIERS];
 /// Codes that only say what kind of row it is, each with the sentence that stands for those of
 /// all its rows, which differ by a number only: of bytes, threads or trials.
 const LABELS: [(&str, &str); 5] = [
-    (warning::FEW_TRIALS, "too few trials count for a 95 % interval, which needs six"),
+    (warning::FEW_TRIALS, "too few trials count for a 95 % interval"),
     (warning::SYSCALL_BOUND, "small blocks: system calls limit these figures, not memory"),
     (
         warning::READAHEAD_BOUND,

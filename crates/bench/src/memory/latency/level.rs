@@ -3,12 +3,13 @@
 use std::borrow::Cow;
 
 use flatout_measure::case::{Measured, blank};
+use flatout_measure::ceiling;
 use flatout_measure::evidence::DERIVED_FROM;
 use flatout_measure::fact::Facts;
 use flatout_measure::record::{Outcome, Provenance, Status};
 use flatout_measure::row::{Parameters, Row, Unit};
+use flatout_measure::statistics::interval;
 use flatout_measure::warning::{self, Warning};
-use flatout_measure::{ceiling, statistics};
 use flatout_sys::chase::Pages;
 use flatout_sys::cpu_cache::DataCache;
 
@@ -95,7 +96,7 @@ fn level_row(
     let row = LevelRow(level.name);
     let mut outcome = Outcome {
         median: Some(latency_ns),
-        ci95: statistics::median_interval(&samples)
+        ci95: interval::of_runs(&samples, None)
             .filter(|[low, high]| (*low..=*high).contains(&latency_ns)),
         n: samples.len() as u64,
         samples,

@@ -13,15 +13,20 @@ use crate::guard::UseOfCpus;
 use crate::overhead::Overhead;
 use crate::record::{Outcome, Status};
 use crate::row::Row;
-use crate::sampler::is_noisy;
-use crate::statistics;
+use crate::sampler::NOISY;
+use crate::statistics::pool::Pool;
+use crate::statistics::{self, interval};
 use crate::warning::{self, Warning};
 
 impl<R: Row> Sampled<'_, R> {
-    /// The row with its figure and those of its further figures.
-    pub(in crate::sampler) fn finish(mut self, plan: &Plan, overhead: &Overhead) -> Measured<R> {
-        self.keep_what_there_is(plan);
-        self.prefer_quiet();
+    /// The row, settled, with its figure and those of its further figures; `kin` says how far
+    /// trials of rows like it lie apart.
+    pub(in crate::sampler) fn finish(
+        mut self,
+        plan: &Plan,
+        overhead: &Overhead,
+        kin: Option<Pool>,
+    ) -> Measured<R> {
         let mut outcome = blank(&self.case.row);
         let warmup = self.warmup(plan);
         let mut latencies = std::mem::take(&mut self.latencies);
@@ -59,10 +64,11 @@ impl<R: Row> Sampled<'_, R> {
         let further = (0..more).map(|index| {
             let all: Vec<&Further> =
                 counted.iter().map(|taken| &taken.details.further[index]).collect();
-            self.further(&outcome, &facts, &all, plan)
+            self.further(&outcome, &facts, &all, kin)
         });
         let further = further.collect();
-        self.conclude(&mut outcome, &mut facts, figures, plan);
+        let ci95 = interval::of_runs(&figures, kin);
+        self.conclude(&mut outcome, &mut facts, figures, ci95);
         Measured { row: self.case.row, outcome, facts, further }
     }
 
@@ -83,7 +89,7 @@ impl<R: Row> Sampled<'_, R> {
         own: &Outcome,
         facts: &Facts,
         all: &[&Further],
-        plan: &Plan,
+        kin: Option<Pool>,
     ) -> MeasuredFurther {
         let mut outcome = Outcome { latency: None, series: Vec::new(), ..own.clone() };
         outcome.parameters.extend(all[0].parameters.to_json());
@@ -92,41 +98,45 @@ impl<R: Row> Sampled<'_, R> {
         let unit = self.case.row.unit();
         let figures =
             all.iter().filter_map(|further| unit.figure(further.amount, further.elapsed_ns));
-        self.conclude(&mut outcome, &mut facts, figures.collect(), plan);
+        let figures: Vec<f64> = figures.collect();
+        let ci95 = interval::of_runs(&figures, kin);
+        self.conclude(&mut outcome, &mut facts, figures, ci95);
         MeasuredFurther { outcome, facts }
     }
 
     /// A row of the ratios of two rows, this one being one of them: disturbed and interrupted as
-    /// it is.
-    pub(in crate::sampler) fn ratio<P: Row>(
-        &self,
-        row: P,
-        ratios: Vec<f64>,
-        plan: &Plan,
-    ) -> Measured<P> {
+    /// it is. What a run does to both of a pair cancels out, so the order of the ratios is enough.
+    pub(in crate::sampler) fn ratio<P: Row>(&self, row: P, ratios: Vec<f64>) -> Measured<P> {
         let (mut outcome, mut facts) = (blank(&row), Facts::default());
         self.note_disturbance(&mut outcome);
-        self.conclude(&mut outcome, &mut facts, ratios, plan);
+        let ci95 = statistics::median_interval(&ratios);
+        self.conclude(&mut outcome, &mut facts, ratios, ci95);
         Measured { row, outcome, facts, further: Vec::new() }
     }
 
     /// Gives a row its figures, its status and what these say against themselves.
-    fn conclude(&self, outcome: &mut Outcome, facts: &mut Facts, figures: Vec<f64>, plan: &Plan) {
+    fn conclude(
+        &self,
+        outcome: &mut Outcome,
+        facts: &mut Facts,
+        figures: Vec<f64>,
+        ci95: Option<[f64; 2]>,
+    ) {
+        outcome.median = statistics::median(&figures);
+        outcome.ci95 = ci95;
         outcome.status = match self.closed {
             Some(Closed::Interrupted) => Status::Interrupted,
-            _ if is_noisy(&figures, plan) => Status::Unstable,
+            _ if outcome.half_width().is_none_or(|width| width > NOISY) => Status::Unstable,
             _ if self.disturbed > 0 => Status::Degraded,
             _ => Status::Ok,
         };
-        outcome.median = statistics::median(&figures);
-        outcome.ci95 = statistics::median_interval(&figures);
         outcome.n = figures.len() as u64;
         outcome.samples = figures;
         if outcome.status == Status::Interrupted {
             let text = format!("interrupted after {} trials that count", outcome.n);
             warning::add(&mut outcome.warnings, Warning::new(warning::INTERRUPTED, text));
         }
-        warnings::samples(outcome, facts, plan);
+        warnings::samples(outcome, facts);
     }
 
     fn note_trials(&self, outcome: &mut Outcome, facts: &mut Facts, dropped: &[Taken]) {

@@ -119,7 +119,8 @@ fn a_further_figure_becomes_a_row_of_the_same_trials() {
         (own.parameters.get("until"), &further.parameters["until"]),
         (None, &json!("durable"))
     );
-    assert_eq!((own.n, further.n, further.ci95), (6, 6, Some([5_000.0; 2])));
+    assert_eq!((own.n, further.n), (6, 6));
+    assert!(further.half_width().is_some_and(|width| width < 0.01));
     assert_eq!(
         (own.audit["bytes"].as_u64(), further.audit["bytes"].as_u64()),
         (Some(60), Some(60))

@@ -1,0 +1,175 @@
+//! The 95 % interval of a figure: where the median of other runs of the same lies.
+//!
+//! Trials of one run share its state: where memory lies, the clock, who else is at work. However
+//! many there are, they do not average that out, and what does not change within a run cannot be
+//! seen in it. So a share of the variance of trials is taken to be the run's, once and for all
+//! ([`RUN_SHARE`], the intraclass correlation); the rest falls with their number.
+//!
+//! Of ln figure, with trials of variance v, known with f degrees of freedom:
+//!
+//! half-width² = t²₀.₉₇₅(f) · v · (ρ + (1 − ρ) · min(1, π ÷ 2n)) + [`RESOLUTION`]²
+//!
+//! Sources: the design effect of Kish, "Survey sampling", 1965, 5.4; π ÷ 2n as the variance of a
+//! median of n normal samples; v from Gini's mean difference (David, "Gini's mean difference
+//! rediscovered", 1968), which one far sample moves less than it moves squares; few trials are helped
+//! by their kin as in [`Pool::weighed`].
+
+use std::f64::consts::{FRAC_PI_2, PI};
+
+use super::pool::Pool;
+use super::student::student_quantile;
+use super::{median, outliers, sorted};
+
+/// Trials from which on there is an interval.
+pub const LEAST_TRIALS: usize = 3;
+
+/// Share of the variance of trials that all trials of a run have in common. Whole runs on two CPUs
+/// had 0.03 to 0.25 by area; heavier tails than the normal's are in the rest (docs/measuring.md).
+const RUN_SHARE: f64 = 0.40;
+
+/// One trial in so many may lie far from the others and say nothing of them: its like moves no
+/// median. More of them are a second level of the figure, at which the next run may be.
+const FAR_PART: usize = 10;
+
+/// No figure is promised more closely than this, as a share: runs that had no spread at all
+/// differed by so much.
+const RESOLUTION: f64 = 0.005;
+
+/// Quantile that leaves 2.5 % above.
+const UPPER: f64 = 0.975;
+
+/// How far trials of one row lie apart, as the logarithm of their figures.
+pub fn spread(figures: &[f64]) -> Pool {
+    let far = outliers(figures);
+    let is_few = far.len() * FAR_PART <= figures.len();
+    let near = figures.iter().enumerate().filter(|(index, _)| !is_few || !far.contains(index));
+    let logs = sorted(&near.map(|(_, figure)| figure.ln()).collect::<Vec<_>>());
+    let count = logs.len() as f64;
+    if logs.len() < 2 {
+        return Pool::default();
+    }
+    // The sum over all pairs of how far they are apart.
+    let weighted =
+        logs.iter().enumerate().map(|(rank, log)| (2.0 * rank as f64 + 1.0 - count) * log);
+    let mean_difference = weighted.sum::<f64>() / (count * (count - 1.0) / 2.0);
+    let variance = mean_difference.powi(2) * PI / 4.0;
+    Pool { squares: variance * (count - 1.0), freedom: count - 1.0, rows: 1 }
+}
+
+/// The interval of these trials, whose kin lie apart like that. `None` below [`LEAST_TRIALS`].
+/// Figures must be above 0.
+pub fn of_runs(figures: &[f64], kin: Option<Pool>) -> Option<[f64; 2]> {
+    if figures.len() < LEAST_TRIALS {
+        return None;
+    }
+    let own = spread(figures);
+    let (variance, freedom) = match kin.filter(|kin| kin.freedom > 0.0) {
+        Some(kin) => (own.weighed(kin.variance()), own.freedom + super::pool::KIN_FREEDOM),
+        None => (own.variance(), own.freedom),
+    };
+    let of_median = (FRAC_PI_2 / figures.len() as f64).min(1.0);
+    let share = RUN_SHARE + (1.0 - RUN_SHARE) * of_median;
+    let spread = student_quantile(UPPER, freedom).powi(2) * variance * share;
+    let half = (spread + RESOLUTION.powi(2)).sqrt();
+    let middle = median(figures)?;
+    Some([middle * (-half).exp(), middle * half.exp()])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::SplitMix64;
+
+    /// A normal variable.
+    fn normal(random: &mut SplitMix64) -> f64 {
+        let mut uniform = || (random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
+        let (radius, angle) = ((-2.0 * (1.0 - uniform()).ln()).sqrt(), 2.0 * PI * uniform());
+        radius * angle.cos()
+    }
+
+    /// In how many of simulated runs the interval holds the true figure: of 20 rows with so many
+    /// trials, whose deviation is 5 %, with this share of the variance between runs.
+    fn coverage(run_share: f64, trials: usize, has_kin: bool) -> f64 {
+        let mut random = SplitMix64::new(7);
+        let (mut held, mut all) = (0, 0);
+        for _run in 0..150 {
+            let rows: Vec<Vec<f64>> = (0..20)
+                .map(|_| {
+                    let common = normal(&mut random) * run_share.sqrt();
+                    let own = (1.0 - run_share).sqrt();
+                    let trial = |_| (0.05 * (common + own * normal(&mut random))).exp();
+                    (0..trials).map(trial).collect()
+                })
+                .collect();
+            let kin = rows.iter().map(|row| spread(row)).fold(Pool::default(), Pool::with);
+            for row in &rows {
+                let [low, high] = of_runs(row, has_kin.then_some(kin)).unwrap();
+                held += usize::from((low..=high).contains(&1.0));
+                all += 1;
+            }
+        }
+        held as f64 / all as f64
+    }
+
+    #[test]
+    fn the_interval_holds_what_other_runs_find_where_runs_share_what_is_assumed() {
+        for trials in [3, 6, 12, 60] {
+            for has_kin in [false, true] {
+                let coverage = coverage(0.3, trials, has_kin);
+                assert!((0.93..=0.99).contains(&coverage), "{trials} {has_kin}: {coverage}");
+            }
+        }
+    }
+
+    #[test]
+    fn trials_that_share_nothing_are_held_too() {
+        for trials in [3, 6, 12, 60] {
+            let coverage = coverage(0.0, trials, true);
+            assert!(coverage > 0.95, "{trials}: {coverage}");
+        }
+    }
+
+    #[test]
+    fn more_trials_do_not_average_out_what_they_share() {
+        let trials = |count: usize| -> Vec<f64> {
+            (0..count).map(|trial| if trial % 2 == 0 { 98.0 } else { 102.0 }).collect()
+        };
+        let half = |count| {
+            let [low, high] = of_runs(&trials(count), None).unwrap();
+            (high / low).ln() / 2.0
+        };
+        assert!(half(6) > half(60));
+        assert!(half(10_000) > 0.019, "{}", half(10_000));
+    }
+
+    #[test]
+    fn equal_trials_are_promised_to_the_resolution_and_few_have_no_interval() {
+        let [low, high] = of_runs(&[100.0; 6], None).unwrap();
+        assert!((low - 99.5).abs() < 0.01 && (high - 100.5).abs() < 0.01, "{low} {high}");
+        assert_eq!(of_runs(&[100.0; 2], None), None);
+        let kin = Pool { squares: 0.04, freedom: 4.0, rows: 3 };
+        let [low, high] = of_runs(&[100.0; 3], Some(kin)).unwrap();
+        assert!(low < 90.0 && high > 110.0, "kin say how far trials of such rows lie apart");
+    }
+
+    #[test]
+    fn the_spread_of_normal_trials_is_their_variance() {
+        let mut random = SplitMix64::new(3);
+        let figures: Vec<f64> = (0..20_000).map(|_| (0.1 * normal(&mut random)).exp()).collect();
+        let deviation = spread(&figures).variance().sqrt();
+        assert!((deviation - 0.1).abs() < 0.002, "{deviation}");
+        assert_eq!(spread(&[1.0]), Pool::default());
+    }
+
+    #[test]
+    fn one_far_trial_in_ten_says_nothing_of_the_others_but_two_levels_do() {
+        let trials = |far: usize| -> Vec<f64> {
+            (0..10)
+                .map(|trial| if trial < far { 50.0 } else { 100.0 + trial as f64 / 10.0 })
+                .collect()
+        };
+        let width = |far| spread(&trials(far)).variance().sqrt();
+        assert!(width(1) < 0.01, "{}", width(1));
+        assert!(width(2) > 0.2, "{}", width(2));
+    }
+}
