@@ -77,7 +77,7 @@ pub struct Evidence {
     pub time: String,
     /// Number of trials of the best settings.
     pub n: u64,
-    /// 95 % interval of their rate in bytes/s; from six trials on.
+    /// 95 % interval of their rate in bytes/s; from three trials on.
     pub ci95: Option<[f64; 2]>,
 }
 

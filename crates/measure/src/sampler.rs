@@ -36,7 +36,7 @@ use row::{Closed, Sampled};
 pub const CLOCK_READS: Key = Key::sum("clock_reads");
 
 /// Half the width of an interval, as a share of its median, from which on a row is noisy.
-pub const NOISY: f64 = 0.15;
+pub const NOISY: f64 = 0.25;
 
 /// What measures: when to stop, and what is needed from outside; tests hand in fakes.
 pub struct Sampler<'a> {

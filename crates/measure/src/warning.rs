@@ -26,7 +26,7 @@ codes! {
     LOCAL_LOAD = "local_load";
     /// The workload reported an error.
     FAILED = "failed";
-    /// Fewer than six trials count, so there is no 95 % interval.
+    /// Fewer than three trials count, so there is no 95 % interval.
     FEW_TRIALS = "few_trials";
     /// The run was interrupted before the row was complete.
     INTERRUPTED = "interrupted";

@@ -2,6 +2,7 @@
 
 use flatout_measure::load;
 use flatout_measure::record::{Outcome, Record, Status};
+use flatout_measure::sampler::NOISY;
 
 use super::notes::Notes;
 use super::race::{self, Race};
@@ -215,8 +216,8 @@ fn footnotes(record: &Record, notes: &Notes) -> Option<Section> {
         legend.push(("±", quantity::PLUS_MINUS.to_owned()));
     }
     if figures().any(|row| row.status == Status::Unstable) {
-        let text = "noisy: the 95 % interval is wider than ±10 %";
-        legend.push(("~", text.to_owned()));
+        let text = format!("noisy: the 95 % interval is wider than ±{:.0} %", NOISY * 100.0);
+        legend.push(("~", text));
     }
     let mut loops: Vec<&str> =
         record.results.iter().filter_map(|row| Some(&*row.latency.as_ref()?.loop_kind)).collect();
