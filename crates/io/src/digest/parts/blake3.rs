@@ -4,7 +4,7 @@
 
 use blake3::Hasher;
 use blake3::hazmat::{HasherExt, Mode, merge_subtrees_non_root, merge_subtrees_root};
-use flatout_sys::blake3::{CHUNK_BYTES, LANES, MAX_CHUNKS, is_supported};
+use flatout_sys::blake3::{CHUNK_BYTES, LEAST_CHUNKS, MAX_CHUNKS, is_supported};
 use flatout_sys::view::ByteView;
 
 pub(super) use flatout_sys::blake3::{ChainingValue as Value, Scratch};
@@ -20,7 +20,7 @@ pub(super) fn value(
 ) -> Value {
     let chunks = bytes.len() / CHUNK_BYTES;
     // Below the kernel's reach, and without it, the library takes the bytes.
-    if chunks < LANES || !is_supported() {
+    if chunks < LEAST_CHUNKS || !is_supported() {
         let mut hasher = Hasher::new();
         hasher.set_input_offset(offset_bytes);
         each_slice(bytes, copy, |slice| _ = hasher.update(slice));

@@ -1,0 +1,110 @@
+//! Eight inputs side by side, in 256-bit registers.
+
+use std::arch::x86_64::{
+    __m256i, _mm256_add_epi32, _mm256_loadu_si256, _mm256_or_si256, _mm256_permute2x128_si256,
+    _mm256_set1_epi32, _mm256_setr_epi8, _mm256_shuffle_epi8, _mm256_slli_epi32, _mm256_srli_epi32,
+    _mm256_storeu_si256, _mm256_unpackhi_epi32, _mm256_unpackhi_epi64, _mm256_unpacklo_epi32,
+    _mm256_unpacklo_epi64, _mm256_xor_si256,
+};
+
+/// One word of each input.
+type Vector = __m256i;
+/// Inputs side by side.
+const LANES: usize = 8;
+
+super::lanes::kernel!("avx2");
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn set(word: u32) -> Vector {
+    _mm256_set1_epi32(word as i32)
+}
+
+/// Safety: a vector must be readable there.
+#[inline]
+#[target_feature(enable = "avx2")]
+unsafe fn load(place: *const u8) -> Vector {
+    // SAFETY: the caller's promise.
+    unsafe { _mm256_loadu_si256(place.cast()) }
+}
+
+/// Safety: a vector must be writable there.
+#[inline]
+#[target_feature(enable = "avx2")]
+unsafe fn store(place: *mut u8, vector: Vector) {
+    // SAFETY: the caller's promise.
+    unsafe { _mm256_storeu_si256(place.cast(), vector) }
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn add(a: Vector, b: Vector) -> Vector {
+    _mm256_add_epi32(a, b)
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn xor(a: Vector, b: Vector) -> Vector {
+    _mm256_xor_si256(a, b)
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn rotate_16(vector: Vector) -> Vector {
+    _mm256_shuffle_epi8(
+        vector,
+        _mm256_setr_epi8(
+            2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11,
+            8, 9, 14, 15, 12, 13,
+        ),
+    )
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn rotate_12(vector: Vector) -> Vector {
+    _mm256_or_si256(_mm256_srli_epi32::<12>(vector), _mm256_slli_epi32::<20>(vector))
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn rotate_8(vector: Vector) -> Vector {
+    _mm256_shuffle_epi8(
+        vector,
+        _mm256_setr_epi8(
+            1, 2, 3, 0, 5, 6, 7, 4, 9, 10, 11, 8, 13, 14, 15, 12, 1, 2, 3, 0, 5, 6, 7, 4, 9, 10,
+            11, 8, 13, 14, 15, 12,
+        ),
+    )
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn rotate_7(vector: Vector) -> Vector {
+    _mm256_or_si256(_mm256_srli_epi32::<7>(vector), _mm256_slli_epi32::<25>(vector))
+}
+
+/// Eight rows of eight words become columns: within pairs, within fours, and then the halves of the
+/// registers.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn transpose(rows: [Vector; 8]) -> [Vector; 8] {
+    let mut pairs = rows;
+    for index in (0..8).step_by(2) {
+        pairs[index] = _mm256_unpacklo_epi32(rows[index], rows[index + 1]);
+        pairs[index + 1] = _mm256_unpackhi_epi32(rows[index], rows[index + 1]);
+    }
+    let mut fours = pairs;
+    for index in (0..8).step_by(4) {
+        fours[index] = _mm256_unpacklo_epi64(pairs[index], pairs[index + 2]);
+        fours[index + 1] = _mm256_unpackhi_epi64(pairs[index], pairs[index + 2]);
+        fours[index + 2] = _mm256_unpacklo_epi64(pairs[index + 1], pairs[index + 3]);
+        fours[index + 3] = _mm256_unpackhi_epi64(pairs[index + 1], pairs[index + 3]);
+    }
+    let mut columns = rows;
+    for word in 0..4 {
+        columns[word] = _mm256_permute2x128_si256::<0x20>(fours[word], fours[word + 4]);
+        columns[word + 4] = _mm256_permute2x128_si256::<0x31>(fours[word], fours[word + 4]);
+    }
+    columns
+}
