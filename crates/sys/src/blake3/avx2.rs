@@ -2,17 +2,39 @@
 
 use std::arch::x86_64::{
     __m256i, _mm256_add_epi32, _mm256_loadu_si256, _mm256_or_si256, _mm256_permute2x128_si256,
-    _mm256_set1_epi32, _mm256_setr_epi8, _mm256_shuffle_epi8, _mm256_slli_epi32, _mm256_srli_epi32,
+    _mm256_set1_epi32, _mm256_shuffle_epi8, _mm256_slli_epi32, _mm256_srli_epi32,
     _mm256_storeu_si256, _mm256_unpackhi_epi32, _mm256_unpackhi_epi64, _mm256_unpacklo_epi32,
     _mm256_unpacklo_epi64, _mm256_xor_si256,
 };
 
 /// One word of each input.
 type Vector = __m256i;
+/// Which byte goes where in rotations by 16 and by 8.
+type Masks = [Vector; 2];
 /// Inputs side by side.
 const LANES: usize = 8;
 
 super::lanes::kernel!("avx2");
+
+static BYTES: [[u8; size_of::<Vector>()]; 2] = [
+    [
+        2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9,
+        14, 15, 12, 13,
+    ],
+    [
+        1, 2, 3, 0, 5, 6, 7, 4, 9, 10, 11, 8, 13, 14, 15, 12, 1, 2, 3, 0, 5, 6, 7, 4, 9, 10, 11, 8,
+        13, 14, 15, 12,
+    ],
+];
+
+/// The compiler must not know them: it makes two shuffles of one, to save the constant.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn masks() -> Masks {
+    let bytes = std::hint::black_box(&BYTES);
+    // SAFETY: both are as long as a vector.
+    [0, 1].map(|index| unsafe { load(bytes[index].as_ptr()) })
+}
 
 #[inline]
 #[target_feature(enable = "avx2")]
@@ -50,14 +72,8 @@ fn xor(a: Vector, b: Vector) -> Vector {
 
 #[inline]
 #[target_feature(enable = "avx2")]
-fn rotate_16(vector: Vector) -> Vector {
-    _mm256_shuffle_epi8(
-        vector,
-        _mm256_setr_epi8(
-            2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11,
-            8, 9, 14, 15, 12, 13,
-        ),
-    )
+fn rotate_16(vector: Vector, masks: Masks) -> Vector {
+    _mm256_shuffle_epi8(vector, masks[0])
 }
 
 #[inline]
@@ -68,14 +84,8 @@ fn rotate_12(vector: Vector) -> Vector {
 
 #[inline]
 #[target_feature(enable = "avx2")]
-fn rotate_8(vector: Vector) -> Vector {
-    _mm256_shuffle_epi8(
-        vector,
-        _mm256_setr_epi8(
-            1, 2, 3, 0, 5, 6, 7, 4, 9, 10, 11, 8, 13, 14, 15, 12, 1, 2, 3, 0, 5, 6, 7, 4, 9, 10,
-            11, 8, 13, 14, 15, 12,
-        ),
-    )
+fn rotate_8(vector: Vector, masks: Masks) -> Vector {
+    _mm256_shuffle_epi8(vector, masks[1])
 }
 
 #[inline]

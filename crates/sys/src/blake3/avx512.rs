@@ -8,10 +8,15 @@ use std::arch::x86_64::{
 
 /// One word of each input.
 type Vector = __m512i;
+/// Rotations need none.
+type Masks = ();
 /// Inputs side by side.
 const LANES: usize = 16;
 
 super::lanes::kernel!("avx512f");
+
+#[inline]
+fn masks() -> Masks {}
 
 #[inline]
 #[target_feature(enable = "avx512f")]
@@ -49,7 +54,7 @@ fn xor(a: Vector, b: Vector) -> Vector {
 
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn rotate_16(vector: Vector) -> Vector {
+fn rotate_16(vector: Vector, (): Masks) -> Vector {
     _mm512_ror_epi32::<16>(vector)
 }
 
@@ -61,7 +66,7 @@ fn rotate_12(vector: Vector) -> Vector {
 
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn rotate_8(vector: Vector) -> Vector {
+fn rotate_8(vector: Vector, (): Masks) -> Vector {
     _mm512_ror_epi32::<8>(vector)
 }
 

@@ -70,13 +70,13 @@ pub(super) type Parents<const LANES: usize> = [[ChainingValue; 2]; LANES];
 
 /// A quarter of a round in all lanes.
 macro_rules! mix {
-    ($v:ident, $words:ident, $a:literal, $b:literal, $c:literal, $d:literal, $x:expr, $y:expr) => {
+    ($v:ident, $words:ident, $masks:ident, $a:literal, $b:literal, $c:literal, $d:literal, $x:expr, $y:expr) => {
         $v[$a] = add(add($v[$a], $v[$b]), $words[$x]);
-        $v[$d] = rotate_16(xor($v[$d], $v[$a]));
+        $v[$d] = rotate_16(xor($v[$d], $v[$a]), $masks);
         $v[$c] = add($v[$c], $v[$d]);
         $v[$b] = rotate_12(xor($v[$b], $v[$c]));
         $v[$a] = add(add($v[$a], $v[$b]), $words[$y]);
-        $v[$d] = rotate_8(xor($v[$d], $v[$a]));
+        $v[$d] = rotate_8(xor($v[$d], $v[$a]), $masks);
         $v[$c] = add($v[$c], $v[$d]);
         $v[$b] = rotate_7(xor($v[$b], $v[$c]));
     };
@@ -84,22 +84,23 @@ macro_rules! mix {
 pub(super) use mix;
 
 macro_rules! round {
-    ($v:ident, $words:ident, $r:literal) => {
+    ($v:ident, $words:ident, $masks:ident, $r:literal) => {
         let s = &const { lanes::SCHEDULE[$r] };
-        lanes::mix!($v, $words, 0, 4, 8, 12, s[0], s[1]);
-        lanes::mix!($v, $words, 1, 5, 9, 13, s[2], s[3]);
-        lanes::mix!($v, $words, 2, 6, 10, 14, s[4], s[5]);
-        lanes::mix!($v, $words, 3, 7, 11, 15, s[6], s[7]);
-        lanes::mix!($v, $words, 0, 5, 10, 15, s[8], s[9]);
-        lanes::mix!($v, $words, 1, 6, 11, 12, s[10], s[11]);
-        lanes::mix!($v, $words, 2, 7, 8, 13, s[12], s[13]);
-        lanes::mix!($v, $words, 3, 4, 9, 14, s[14], s[15]);
+        lanes::mix!($v, $words, $masks, 0, 4, 8, 12, s[0], s[1]);
+        lanes::mix!($v, $words, $masks, 1, 5, 9, 13, s[2], s[3]);
+        lanes::mix!($v, $words, $masks, 2, 6, 10, 14, s[4], s[5]);
+        lanes::mix!($v, $words, $masks, 3, 7, 11, 15, s[6], s[7]);
+        lanes::mix!($v, $words, $masks, 0, 5, 10, 15, s[8], s[9]);
+        lanes::mix!($v, $words, $masks, 1, 6, 11, 12, s[10], s[11]);
+        lanes::mix!($v, $words, $masks, 2, 7, 8, 13, s[12], s[13]);
+        lanes::mix!($v, $words, $masks, 3, 4, 9, 14, s[14], s[15]);
     };
 }
 pub(super) use round;
 
 /// The kernel of a width, for a CPU with `$feature`. Beside it stand `Vector`, `LANES`, `set`,
-/// `load`, `store`, `add`, `xor`, `rotate_16` to `rotate_7`, and `transpose` of `LANES` rows.
+/// `load`, `store`, `add`, `xor`, `rotate_16` to `rotate_7` with the `Masks` that some take, and
+/// `transpose` of `LANES` rows.
 macro_rules! kernel {
     ($feature:literal) => {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
@@ -164,6 +165,7 @@ macro_rules! kernel {
         #[target_feature(enable = $feature)]
         unsafe fn hash(place: Place, flags: Flags, out: *mut ChainingValue) {
             let Place { start, step_bytes, blocks, first_chunk } = place;
+            let masks = masks();
             let mut value = KEY.map(|word| set(word));
             let number = |lane: usize| if blocks > 1 { first_chunk + lane as u64 } else { 0 };
             let low: [u32; LANES] = std::array::from_fn(|lane| number(lane) as u32);
@@ -181,7 +183,7 @@ macro_rules! kernel {
                 if blocks > 1 {
                     prefetch(start, block + lanes::PREFETCH_BLOCKS);
                 }
-                value = compress(value, &words, counter, flags);
+                value = compress(value, &words, counter, flags, masks);
             }
             // SAFETY: the caller promises room for the values.
             unsafe { store_values(value, out) }
@@ -208,19 +210,20 @@ macro_rules! kernel {
             words: &[Vector; 16],
             counter: [Vector; 2],
             flags: u32,
+            masks: Masks,
         ) -> [Vector; 8] {
             let [h0, h1, h2, h3, h4, h5, h6, h7] = value;
             let [k0, k1, k2, k3] = [KEY[0], KEY[1], KEY[2], KEY[3]].map(|word| set(word));
             let [low, high] = counter;
             let (length, flags) = (set(BLOCK_BYTES as u32), set(flags));
             let mut v = [h0, h1, h2, h3, h4, h5, h6, h7, k0, k1, k2, k3, low, high, length, flags];
-            lanes::round!(v, words, 0);
-            lanes::round!(v, words, 1);
-            lanes::round!(v, words, 2);
-            lanes::round!(v, words, 3);
-            lanes::round!(v, words, 4);
-            lanes::round!(v, words, 5);
-            lanes::round!(v, words, 6);
+            lanes::round!(v, words, masks, 0);
+            lanes::round!(v, words, masks, 1);
+            lanes::round!(v, words, masks, 2);
+            lanes::round!(v, words, masks, 3);
+            lanes::round!(v, words, masks, 4);
+            lanes::round!(v, words, masks, 5);
+            lanes::round!(v, words, masks, 6);
             std::array::from_fn(|index| xor(v[index], v[index + 8]))
         }
 

@@ -1,17 +1,33 @@
 //! Four inputs side by side, in 128-bit registers.
 
 use std::arch::x86_64::{
-    __m128i, _mm_add_epi32, _mm_loadu_si128, _mm_or_si128, _mm_set1_epi32, _mm_setr_epi8,
-    _mm_shuffle_epi8, _mm_slli_epi32, _mm_srli_epi32, _mm_storeu_si128, _mm_unpackhi_epi32,
-    _mm_unpackhi_epi64, _mm_unpacklo_epi32, _mm_unpacklo_epi64, _mm_xor_si128,
+    __m128i, _mm_add_epi32, _mm_loadu_si128, _mm_or_si128, _mm_set1_epi32, _mm_shuffle_epi8,
+    _mm_slli_epi32, _mm_srli_epi32, _mm_storeu_si128, _mm_unpackhi_epi32, _mm_unpackhi_epi64,
+    _mm_unpacklo_epi32, _mm_unpacklo_epi64, _mm_xor_si128,
 };
 
 /// One word of each input.
 type Vector = __m128i;
+/// Which byte goes where in rotations by 16 and by 8.
+type Masks = [Vector; 2];
 /// Inputs side by side.
 const LANES: usize = 4;
 
 super::lanes::kernel!("sse4.1");
+
+static BYTES: [[u8; size_of::<Vector>()]; 2] = [
+    [2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13],
+    [1, 2, 3, 0, 5, 6, 7, 4, 9, 10, 11, 8, 13, 14, 15, 12],
+];
+
+/// The compiler must not know them: it makes two shuffles of one, to save the constant.
+#[inline]
+#[target_feature(enable = "sse4.1")]
+fn masks() -> Masks {
+    let bytes = std::hint::black_box(&BYTES);
+    // SAFETY: both are as long as a vector.
+    [0, 1].map(|index| unsafe { load(bytes[index].as_ptr()) })
+}
 
 #[inline]
 #[target_feature(enable = "sse4.1")]
@@ -49,8 +65,8 @@ fn xor(a: Vector, b: Vector) -> Vector {
 
 #[inline]
 #[target_feature(enable = "sse4.1")]
-fn rotate_16(vector: Vector) -> Vector {
-    _mm_shuffle_epi8(vector, _mm_setr_epi8(2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13))
+fn rotate_16(vector: Vector, masks: Masks) -> Vector {
+    _mm_shuffle_epi8(vector, masks[0])
 }
 
 #[inline]
@@ -61,8 +77,8 @@ fn rotate_12(vector: Vector) -> Vector {
 
 #[inline]
 #[target_feature(enable = "sse4.1")]
-fn rotate_8(vector: Vector) -> Vector {
-    _mm_shuffle_epi8(vector, _mm_setr_epi8(1, 2, 3, 0, 5, 6, 7, 4, 9, 10, 11, 8, 13, 14, 15, 12))
+fn rotate_8(vector: Vector, masks: Masks) -> Vector {
+    _mm_shuffle_epi8(vector, masks[1])
 }
 
 #[inline]
