@@ -3,7 +3,7 @@
 //! A width has a module with its vector operations, in which [`kernel`] writes the rest: functions
 //! that are compiled for a CPU cannot be generic over operations that are.
 
-use super::{CHUNK_BYTES, ChainingValue};
+use super::CHUNK_BYTES;
 
 pub(super) const BLOCK_BYTES: usize = 64;
 pub(super) const CHUNK_BLOCKS: usize = CHUNK_BYTES / BLOCK_BYTES;
@@ -65,9 +65,6 @@ pub(super) struct Place {
 /// Flags of the first block of an input, of those in between, and of the last.
 pub(super) type Flags = [u32; 3];
 
-/// The pairs of values that become parents, in memory side by side.
-pub(super) type Parents<const LANES: usize> = [[ChainingValue; 2]; LANES];
-
 /// A quarter of a round in all lanes.
 macro_rules! mix {
     ($v:ident, $words:ident, $masks:ident, $a:literal, $b:literal, $c:literal, $d:literal, $x:expr, $y:expr) => {
@@ -105,7 +102,7 @@ macro_rules! kernel {
     ($feature:literal) => {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 
-        use super::lanes::{self, BLOCK_BYTES, CHUNK_BLOCKS, Flags, KEY, Parents, Place};
+        use super::lanes::{self, BLOCK_BYTES, CHUNK_BLOCKS, Flags, KEY, Place};
         use super::{CHUNK_BYTES, ChainingValue};
 
         /// The value of a subtree.
@@ -120,6 +117,7 @@ macro_rules! kernel {
             first_chunk: u64,
             values: &mut [ChainingValue],
         ) -> ChainingValue {
+            assert!(values.len() >= chunks.max(2 * LANES), "room for the values");
             for group in (0..chunks).step_by(LANES) {
                 let out = values[group..group + LANES].as_mut_ptr();
                 let place = Place {
@@ -132,27 +130,23 @@ macro_rules! kernel {
                 // SAFETY: all blocks of `LANES` chunks; `out` has room for as many values.
                 unsafe { hash(place, [lanes::CHUNK_START, 0, lanes::CHUNK_END], out) };
             }
+            // Pairs lie side by side, and no value is written before all of its group are read.
+            // Where pairs are fewer than lanes, the others work on what lies behind them.
+            let values = values.as_mut_ptr();
             let mut left = chunks;
             while left > 1 {
-                // Where pairs are fewer than lanes, the others work on zeros.
                 for group in (0..left / 2).step_by(LANES) {
-                    let pairs = (left / 2 - group).min(LANES);
-                    let mut parents: Parents<LANES> = [[[0; 32]; 2]; LANES];
-                    for (pair, parent) in parents.iter_mut().enumerate().take(pairs) {
-                        let at = 2 * (group + pair);
-                        *parent = [values[at], values[at + 1]];
-                    }
-                    let mut out = [[0; 32]; LANES];
-                    let start = parents.as_ptr().cast();
+                    // SAFETY: of 2 × LANES values from twice the group on, all within the room.
+                    let start = unsafe { values.add(2 * group).cast_const().cast() };
                     // A parent has no number: it is counted as number 0, whatever its lane.
                     let place = Place { start, step_bytes: BLOCK_BYTES, blocks: 1, first_chunk: 0 };
-                    // SAFETY: `LANES` pairs of values lie in `parents`; `out` takes as many.
-                    unsafe { hash(place, [lanes::PARENT; 3], out.as_mut_ptr()) };
-                    values[group..group + pairs].copy_from_slice(&out[..pairs]);
+                    // SAFETY: as above; a group has room for `LANES` values.
+                    unsafe { hash(place, [lanes::PARENT; 3], values.add(group)) };
                 }
                 left /= 2;
             }
-            values[0]
+            // SAFETY: there is one at least.
+            unsafe { values.read() }
         }
 
         /// Hashes `LANES` inputs side by side.
@@ -249,20 +243,24 @@ macro_rules! kernel {
         /// Turns eight vectors, one word of each value, into the values.
         ///
         /// Safety: `out` must have room for `LANES` values.
+        #[inline]
         #[target_feature(enable = $feature)]
         unsafe fn store_values(value: [Vector; 8], out: *mut ChainingValue) {
-            let mut words = [[0_u32; LANES]; 8];
-            for (row, vector) in words.iter_mut().zip(value) {
-                // SAFETY: a row is as long as a vector.
-                unsafe { store(row.as_mut_ptr().cast(), vector) };
-            }
-            for lane in 0..LANES {
-                let mut bytes = [0; 32];
-                for (word, row) in words.iter().enumerate() {
-                    bytes[4 * word..4 * word + 4].copy_from_slice(&row[lane].to_le_bytes());
+            let mut words = [set(0); 16];
+            words[..8].copy_from_slice(&value);
+            for part in 0..8_usize.div_ceil(LANES) {
+                let columns = std::array::from_fn(|word| words[part * LANES + word]);
+                for (lane, row) in transpose(columns).into_iter().enumerate() {
+                    let mut bytes = [0_u8; size_of::<Vector>()];
+                    // SAFETY: as long as a vector.
+                    unsafe { store(bytes.as_mut_ptr(), row) };
+                    let length = bytes.len().min(size_of::<ChainingValue>());
+                    // SAFETY: a part of a value, for which the caller promises room.
+                    unsafe {
+                        let value = out.add(lane).cast::<u8>().add(part * length);
+                        value.copy_from_nonoverlapping(bytes.as_ptr(), length);
+                    }
                 }
-                // SAFETY: the caller promises room for the values.
-                unsafe { out.add(lane).write(bytes) };
             }
         }
     };
