@@ -65,12 +65,31 @@ impl Tally {
     }
 }
 
-/// Makes so many runs of `flatout bench` with these arguments and prints the table.
-pub fn measure(root: &Path, runs: &str, arguments: &[&str]) -> Result<(), String> {
-    let runs: usize = runs.parse().map_err(|_| format!("{runs:?} is no number of runs"))?;
-    if runs <= LEAST_OTHERS {
+/// Makes so many runs of `flatout bench` with these arguments, or takes records that there are, and
+/// prints the table.
+pub fn measure(root: &Path, first: &str, others: &[&str]) -> Result<(), String> {
+    let paths = match first.parse() {
+        Ok(runs) => make(root, runs, others)?,
+        Err(_) => [first].iter().chain(others).map(PathBuf::from).collect(),
+    };
+    if paths.len() <= LEAST_OTHERS {
+        let runs = paths.len();
         return Err(format!("{runs} runs are too few: each is held against {LEAST_OTHERS} others"));
     }
+    let read = |path: &PathBuf| {
+        let name = path.display();
+        let text = std::fs::read_to_string(path).map_err(|error| format!("{name}: {error}"))?;
+        let record: Value =
+            serde_json::from_str(&text).map_err(|error| format!("{name}: {error}"))?;
+        Ok(figures(&record))
+    };
+    let records = paths.iter().map(read).collect::<Result<Vec<_>, String>>()?;
+    print!("{}", table(&records));
+    Ok(())
+}
+
+/// Makes so many runs; their records.
+fn make(root: &Path, runs: usize, arguments: &[&str]) -> Result<Vec<PathBuf>, String> {
     let built =
         Command::new(steps::cargo()).args(["build", "--release"]).current_dir(root).status();
     if !built.is_ok_and(|status| status.success()) {
@@ -78,18 +97,12 @@ pub fn measure(root: &Path, runs: &str, arguments: &[&str]) -> Result<(), String
     }
     let folder = root.join("target/coverage");
     std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let mut records = Vec::new();
-    for run in 1..=runs {
+    let make = |run: usize| {
         println!("run {run} of {runs}");
         let path = folder.join(format!("{run}.json"));
-        bench(root, &folder, arguments, &path)?;
-        let text =
-            std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
-        let record: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
-        records.push(figures(&record));
-    }
-    print!("{}", table(&records));
-    Ok(())
+        bench(root, &folder, arguments, &path).map(|()| path)
+    };
+    (1..=runs).map(make).collect()
 }
 
 fn bench(root: &Path, folder: &Path, arguments: &[&str], path: &PathBuf) -> Result<(), String> {

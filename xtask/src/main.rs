@@ -28,6 +28,7 @@ usage: cargo xtask test               every check that CI runs
        cargo xtask test --area NAME   the tests of a crate (tree) or of an area (copy) alone
        cargo xtask tidy               only the rules of the house: arrows, sizes, sources
        cargo xtask coverage RUNS [ARGUMENTS of flatout bench]
+       cargo xtask coverage RECORD...
                                       which share of its intervals holds what other runs find";
 
 fn main() -> ExitCode {
@@ -39,7 +40,7 @@ fn main() -> ExitCode {
         ["test", "--full"] => test(&root, Extent::Full),
         ["test", "--area", name] => part::test(&root, name),
         ["tidy"] => tidy::check(&root).map(|summary| println!("tidy: {summary}")),
-        ["coverage", runs, ref arguments @ ..] => coverage::measure(&root, runs, arguments),
+        ["coverage", first, ref others @ ..] => coverage::measure(&root, first, others),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
             return ExitCode::SUCCESS;
