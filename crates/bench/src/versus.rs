@@ -203,14 +203,20 @@ pub fn share_ns(left: &[&Race<'_>], left_ns: u64) -> u64 {
 
 /// Which of the races there is time for: the shortest first, as many as have time for so many
 /// rounds each; where none has, those that have time for one.
-pub fn in_time(races: &[Race<'_>], rounds: u32, time_ns: u64) -> Vec<bool> {
+pub fn in_time<'r, 'a: 'r>(
+    races: impl Iterator<Item = &'r Race<'a>>,
+    rounds: u32,
+    time_ns: u64,
+) -> Vec<bool> {
+    let races: Vec<&Race<'_>> = races.collect();
     let mut order: Vec<usize> = (0..races.len()).collect();
-    order.sort_by_key(|&at| expected_ns(&races[at..=at], rounds));
+    let expected_ns = |at: usize, rounds| expected_ns(std::slice::from_ref(races[at]), rounds);
+    order.sort_by_key(|&at| expected_ns(at, rounds));
     let chosen = |rounds: u32| {
         let mut left_ns = time_ns;
         let mut chosen = vec![false; races.len()];
         for &at in &order {
-            let needed_ns = expected_ns(&races[at..=at], rounds);
+            let needed_ns = expected_ns(at, rounds);
             if needed_ns <= left_ns {
                 (left_ns, chosen[at]) = (left_ns - needed_ns, true);
             }
@@ -304,7 +310,7 @@ mod tests {
     #[test]
     fn where_time_is_short_the_shortest_races_are_run() {
         let races = races(&ground(&["dd", "b3sum"], Extent::Full)).unwrap();
-        let chosen = |time_ns| in_time(&races, 6, time_ns);
+        let chosen = |time_ns| in_time(races.iter(), 6, time_ns);
         assert_eq!(chosen(u64::MAX), vec![true; races.len()]);
         assert_eq!(chosen(0), vec![false; races.len()]);
         let each_ns = |at: usize, rounds| expected_ns(&races[at..=at], rounds);

@@ -14,6 +14,9 @@ use flatout_sys::{clock, run_queue, steal, usage};
 
 use crate::load::BUSY_WAIT;
 
+/// Share of the machine's CPUs from which on what others use decides the figures of a run.
+const LOAD: f64 = 0.2;
+
 /// Totals that only grow, read at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Reading {
@@ -142,6 +145,12 @@ impl UseOfCpus {
     pub fn wait_for_others(&self) -> Option<f64> {
         let is_beside_others = 2 * self.beside_others >= self.intervals.max(1);
         self.wait_ratio().filter(|&ratio| is_beside_others && ratio > BUSY_WAIT)
+    }
+
+    /// Whether others were there most of the time, and used a good part of so many CPUs.
+    pub fn is_beside_load(&self, cpus: u32) -> bool {
+        let others_cpus = self.others_ns as f64 / self.elapsed_ns.max(1) as f64;
+        2 * self.beside_others >= self.intervals.max(1) && others_cpus > LOAD * f64::from(cpus)
     }
 
     /// Of the time that threads wanted a CPU, the share in which they waited for one.
@@ -318,6 +327,21 @@ mod tests {
     fn a_quiet_interval_counts() {
         assert_eq!(verdict(&after(50 * MS), 2), None);
         assert_eq!(verdict(&after(0), 2), None);
+    }
+
+    #[test]
+    fn a_load_is_others_who_are_there_and_use_a_good_part_of_the_cpus() {
+        let beside = |others_ns, beside_others| UseOfCpus {
+            elapsed_ns: 100 * MS,
+            others_ns,
+            intervals: 4,
+            beside_others,
+            ..UseOfCpus::default()
+        };
+        assert!(beside(90 * MS, 3).is_beside_load(2));
+        assert!(!beside(90 * MS, 1).is_beside_load(2), "threads of the kernel, for us");
+        assert!(!beside(90 * MS, 4).is_beside_load(64), "one of 64 CPUs");
+        assert!(!UseOfCpus::default().is_beside_load(2));
     }
 
     #[test]

@@ -30,7 +30,7 @@ use crate::statistics::pool::{LEAST_KIN, Pool};
 pub use crate::overhead::{Overhead, calibrate};
 
 pub use pairs::Pair;
-use row::{Closed, Sampled};
+use row::{Closed, Sampled, Surroundings};
 
 /// Readings of the clock inside the timed region of a trial.
 pub const CLOCK_READS: Key = Key::sum("clock_reads");
@@ -180,9 +180,10 @@ impl<R: Row> Run<'_, '_, '_, R> {
             let near = tests.get(&row.id()).copied().unwrap_or_default();
             [near, all].into_iter().find(|pool| pool.rows >= LEAST_KIN)
         };
+        let cpus = self.sampler.witness.cpus();
         let finish = |row: Sampled<'_, R>| {
-            let kin = kin(&row.case.row);
-            row.finish(plan, overhead, kin)
+            let surroundings = Surroundings { kin: kin(&row.case.row), cpus };
+            row.finish(plan, overhead, &surroundings)
         };
         self.rows.into_iter().map(finish).collect()
     }

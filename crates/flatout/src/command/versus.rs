@@ -13,6 +13,7 @@ use flatout_bench::versus::{self, Extent, Ground, Trees, finish};
 use flatout_measure::case::Plan;
 use flatout_measure::clock::{Clock, SystemClock};
 use flatout_measure::record::{Outcome, Status};
+use flatout_measure::sampler::Sampler;
 use flatout_measure::warning;
 use flatout_report::quantity;
 use flatout_sys::cancel::CancelToken;
@@ -180,10 +181,15 @@ fn rounds(arguments: &Arguments) -> (u32, u32) {
     if arguments.quick { QUICK_ROUNDS } else { USUAL_ROUNDS }
 }
 
-/// The time that everything takes.
+/// The time that everything takes: where there is a limit, up to it, unless the most rounds end
+/// before.
 fn time_ns(arguments: &Arguments, races: &[Race<'_>]) -> u64 {
-    let planned = arguments.rounds.unwrap_or(rounds(arguments).1);
-    arguments.max_time.unwrap_or_else(|| versus::expected_ns(races, planned).max(LEAST_NS))
+    let planned = match arguments.max_time {
+        Some(_) => plan(arguments, 0, 0).max_trials,
+        None => arguments.rounds.unwrap_or(rounds(arguments).1),
+    };
+    let expected_ns = versus::expected_ns(races, planned).max(LEAST_NS);
+    arguments.max_time.map_or(expected_ns, |asked_ns| expected_ns.min(asked_ns))
 }
 
 /// When everything is over, on the system's clock: asked for exactly, rounds are raced whatever
@@ -211,29 +217,37 @@ fn race_all(
         _ => ends_ns.saturating_sub(SystemClock.now_ns()),
     };
     let least = plan(arguments, 0, 0).min_trials;
-    let is_in_time = match arguments.max_time {
-        Some(_) => versus::in_time(&races, least, left_ns()),
-        None => vec![true; races.len()],
-    };
     let mut progress = Progress::begin(time_ns(arguments, &races));
     let mut runner = SystemRunner { cancel: ground.cancel };
-    let mut rows = Vec::new();
-    let mut left: VecDeque<(Race<'static>, bool)> = races.into_iter().zip(is_in_time).collect();
-    while let Some((_, is_in_time)) = left.front()
-        && !ground.cancel.is_cancelled()
-    {
-        let taken: Vec<&Race<'_>> =
-            left.iter().filter(|(_, is_taken)| *is_taken).map(|(race, _)| race).collect();
-        let share_ns = if *is_in_time { versus::share_ns(&taken, left_ns()) } else { 0 };
-        let plan = plan(arguments, share_ns, ground.seed.wrapping_add(left.len() as u64));
+    let mut rows: Vec<(usize, Vec<Outcome>)> = Vec::new();
+    let mut race_one = |place: usize, race: Race<'static>, share_ns: u64| {
+        let plan = plan(arguments, share_ns, ground.seed.wrapping_add(place as u64));
         let plan = Plan { ends_ns, ..plan }.from(SystemClock.now_ns());
-        let Some((race, _)) = left.pop_front() else { break };
-        rows.extend(progress.measure(share_ns, plan, ground.cancel, |sampler| {
-            race::run(race, &mut runner, sampler)
-        }));
+        let run = |sampler: &mut Sampler<'_>| race::run(race, &mut runner, sampler);
+        rows.push((place, progress.measure(share_ns, plan, ground.cancel, run)));
+    };
+    let mut waiting: Vec<(usize, Race<'static>)> = races.into_iter().enumerate().collect();
+    // Those that there was no time for get what the others leave, as long as it is enough for one.
+    while !waiting.is_empty() && !ground.cancel.is_cancelled() {
+        let is_in_time = match arguments.max_time {
+            Some(_) => versus::in_time(waiting.iter().map(|(_, race)| race), least, left_ns()),
+            None => vec![true; waiting.len()],
+        };
+        let is_last = !is_in_time.contains(&true);
+        let (now, later): (Vec<_>, Vec<_>) =
+            waiting.into_iter().zip(is_in_time).partition(|(_, is_in_time)| is_last || *is_in_time);
+        waiting = later.into_iter().map(|(race, _)| race).collect();
+        let mut now: VecDeque<_> = now.into_iter().map(|(race, _)| race).collect();
+        while !ground.cancel.is_cancelled() {
+            let left: Vec<&Race<'_>> = now.iter().map(|(_, race)| race).collect();
+            let share_ns = if is_last { 0 } else { versus::share_ns(&left, left_ns()) };
+            let Some((place, race)) = now.pop_front() else { break };
+            race_one(place, race, share_ns);
+        }
     }
     progress.end();
-    rows
+    rows.sort_by_key(|(place, _)| *place);
+    rows.into_iter().flat_map(|(_, rows)| rows).collect()
 }
 
 fn plan(arguments: &Arguments, budget_ns: u64, seed: u64) -> Plan {

@@ -42,6 +42,14 @@ pub(super) enum Closed {
     Interrupted,
 }
 
+/// What a row needs to know of what it was measured beside.
+pub(super) struct Surroundings {
+    /// How far trials of rows like it lie apart.
+    pub(super) kin: Option<Pool>,
+    /// CPUs of the machine.
+    pub(super) cpus: u32,
+}
+
 /// A trial with a figure.
 struct Taken {
     figure: f64,

@@ -27,6 +27,9 @@ pub const LEAST_TRIALS: usize = 3;
 /// had 0.03 to 0.25 by area; heavier tails than the normal's are in the rest (docs/measuring.md).
 const RUN_SHARE: f64 = 0.40;
 
+/// The same beside others who use CPUs: which of them, and when, is the run's, and decides.
+const LOADED_RUN_SHARE: f64 = 1.0;
+
 /// One trial in so many may lie far from the others and say nothing of them: its like moves no
 /// median. More of them are a second level of the figure, at which the next run may be.
 const FAR_PART: usize = 10;
@@ -56,9 +59,9 @@ pub fn spread(figures: &[f64]) -> Pool {
     Pool { squares: variance * (count - 1.0), freedom: count - 1.0, rows: 1 }
 }
 
-/// The interval of these trials, whose kin lie apart like that. `None` below [`LEAST_TRIALS`].
-/// Figures must be above 0.
-pub fn of_runs(figures: &[f64], kin: Option<Pool>) -> Option<[f64; 2]> {
+/// The interval of these trials, whose kin lie apart like that, on a quiet machine or one on which
+/// others are at work. `None` below [`LEAST_TRIALS`]. Figures must be above 0.
+pub fn of_runs(figures: &[f64], kin: Option<Pool>, is_loaded: bool) -> Option<[f64; 2]> {
     if figures.len() < LEAST_TRIALS {
         return None;
     }
@@ -68,7 +71,8 @@ pub fn of_runs(figures: &[f64], kin: Option<Pool>) -> Option<[f64; 2]> {
         None => (own.variance(), own.freedom),
     };
     let of_median = (FRAC_PI_2 / figures.len() as f64).min(1.0);
-    let share = RUN_SHARE + (1.0 - RUN_SHARE) * of_median;
+    let run_share = if is_loaded { LOADED_RUN_SHARE } else { RUN_SHARE };
+    let share = run_share + (1.0 - run_share) * of_median;
     let spread = student_quantile(UPPER, freedom).powi(2) * variance * share;
     let half = (spread + RESOLUTION.powi(2)).sqrt();
     let middle = median(figures)?;
@@ -103,7 +107,7 @@ mod tests {
                 .collect();
             let kin = rows.iter().map(|row| spread(row)).fold(Pool::default(), Pool::with);
             for row in &rows {
-                let [low, high] = of_runs(row, has_kin.then_some(kin)).unwrap();
+                let [low, high] = of_runs(row, has_kin.then_some(kin), false).unwrap();
                 held += usize::from((low..=high).contains(&1.0));
                 all += 1;
             }
@@ -135,20 +139,22 @@ mod tests {
             (0..count).map(|trial| if trial % 2 == 0 { 98.0 } else { 102.0 }).collect()
         };
         let half = |count| {
-            let [low, high] = of_runs(&trials(count), None).unwrap();
+            let [low, high] = of_runs(&trials(count), None, false).unwrap();
             (high / low).ln() / 2.0
         };
+        let beside_others = of_runs(&trials(60), None, true).unwrap();
+        assert!((beside_others[1] / beside_others[0]).ln() / 2.0 > 1.4 * half(60));
         assert!(half(6) > half(60));
         assert!(half(10_000) > 0.019, "{}", half(10_000));
     }
 
     #[test]
     fn equal_trials_are_promised_to_the_resolution_and_few_have_no_interval() {
-        let [low, high] = of_runs(&[100.0; 6], None).unwrap();
+        let [low, high] = of_runs(&[100.0; 6], None, false).unwrap();
         assert!((low - 99.5).abs() < 0.01 && (high - 100.5).abs() < 0.01, "{low} {high}");
-        assert_eq!(of_runs(&[100.0; 2], None), None);
+        assert_eq!(of_runs(&[100.0; 2], None, true), None);
         let kin = Pool { squares: 0.04, freedom: 4.0, rows: 3 };
-        let [low, high] = of_runs(&[100.0; 3], Some(kin)).unwrap();
+        let [low, high] = of_runs(&[100.0; 3], Some(kin), false).unwrap();
         assert!(low < 90.0 && high > 110.0, "kin say how far trials of such rows lie apart");
     }
 

@@ -96,7 +96,7 @@ fn level_row(
     let row = LevelRow(level.name);
     let mut outcome = Outcome {
         median: Some(latency_ns),
-        ci95: interval::of_runs(&samples, None)
+        ci95: interval::of_runs(&samples, None, false)
             .filter(|[low, high]| (*low..=*high).contains(&latency_ns)),
         n: samples.len() as u64,
         samples,

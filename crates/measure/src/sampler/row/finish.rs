@@ -6,7 +6,7 @@ use super::super::fact::{
     USE_OF_CPUS, WARMUP_DROPPED, WARMUP_SAMPLES,
 };
 use super::super::warnings;
-use super::{Closed, Sampled, Taken, is_own_doing};
+use super::{Closed, Sampled, Surroundings, Taken, is_own_doing};
 use crate::case::{Further, Measured, MeasuredFurther, Plan, blank};
 use crate::fact::{Facts, Value};
 use crate::guard::UseOfCpus;
@@ -14,18 +14,16 @@ use crate::overhead::Overhead;
 use crate::record::{Outcome, Status};
 use crate::row::Row;
 use crate::sampler::NOISY;
-use crate::statistics::pool::Pool;
 use crate::statistics::{self, interval};
 use crate::warning::{self, Warning};
 
 impl<R: Row> Sampled<'_, R> {
-    /// The row, settled, with its figure and those of its further figures; `kin` says how far
-    /// trials of rows like it lie apart.
+    /// The row, settled, with its figure and those of its further figures.
     pub(in crate::sampler) fn finish(
         mut self,
         plan: &Plan,
         overhead: &Overhead,
-        kin: Option<Pool>,
+        beside: &Surroundings,
     ) -> Measured<R> {
         let mut outcome = blank(&self.case.row);
         let warmup = self.warmup(plan);
@@ -51,7 +49,15 @@ impl<R: Row> Sampled<'_, R> {
         let times: Vec<f64> = counted.iter().map(|taken| taken.elapsed_ns as f64).collect();
         warnings::overhead(&mut outcome, &mut facts, &times, overhead);
         self.note_trials(&mut outcome, &mut facts, dropped);
-        note_use_of_cpus(&mut outcome, &mut facts, counted);
+        let use_of_cpus = counted.iter().map(|taken| taken.use_of_cpus).reduce(UseOfCpus::and);
+        let use_of_cpus = use_of_cpus.filter(|all| all.elapsed_ns > 0);
+        if let Some(all) = use_of_cpus {
+            note_use_of_cpus(&mut outcome, &mut facts, all);
+        }
+        let is_loaded = self.disturbed > 0
+            || warning::has(&outcome.warnings, warning::LOCAL_LOAD)
+            || use_of_cpus.is_some_and(|all| all.is_beside_load(beside.cpus));
+        let interval = |figures: &[f64]| interval::of_runs(figures, beside.kin, is_loaded);
         if let Some((status, code, text)) = self.refused() {
             if !figures.is_empty() {
                 facts.set(REJECTED_SAMPLES, figures.into_iter().collect::<Value>());
@@ -64,10 +70,10 @@ impl<R: Row> Sampled<'_, R> {
         let further = (0..more).map(|index| {
             let all: Vec<&Further> =
                 counted.iter().map(|taken| &taken.details.further[index]).collect();
-            self.further(&outcome, &facts, &all, kin)
+            self.further(&outcome, &facts, &all, interval)
         });
         let further = further.collect();
-        let ci95 = interval::of_runs(&figures, kin);
+        let ci95 = interval(&figures);
         self.conclude(&mut outcome, &mut facts, figures, ci95);
         Measured { row: self.case.row, outcome, facts, further }
     }
@@ -89,7 +95,7 @@ impl<R: Row> Sampled<'_, R> {
         own: &Outcome,
         facts: &Facts,
         all: &[&Further],
-        kin: Option<Pool>,
+        interval: impl Fn(&[f64]) -> Option<[f64; 2]>,
     ) -> MeasuredFurther {
         let mut outcome = Outcome { latency: None, series: Vec::new(), ..own.clone() };
         outcome.parameters.extend(all[0].parameters.to_json());
@@ -99,7 +105,7 @@ impl<R: Row> Sampled<'_, R> {
         let figures =
             all.iter().filter_map(|further| unit.figure(further.amount, further.elapsed_ns));
         let figures: Vec<f64> = figures.collect();
-        let ci95 = interval::of_runs(&figures, kin);
+        let ci95 = interval(&figures);
         self.conclude(&mut outcome, &mut facts, figures, ci95);
         MeasuredFurther { outcome, facts }
     }
@@ -171,9 +177,7 @@ impl<R: Row> Sampled<'_, R> {
 }
 
 /// Says who had the CPUs during the trials that count, and warns where others kept threads waiting.
-fn note_use_of_cpus(outcome: &mut Outcome, facts: &mut Facts, counted: &[Taken]) {
-    let all = counted.iter().map(|taken| taken.use_of_cpus).reduce(UseOfCpus::and);
-    let Some(all) = all.filter(|all| all.elapsed_ns > 0) else { return };
+fn note_use_of_cpus(outcome: &mut Outcome, facts: &mut Facts, all: UseOfCpus) {
     let in_cpus = |ns: u64| ns as f64 / all.elapsed_ns as f64;
     let fields = [
         ("own_cpus", Some(in_cpus(all.own_ns))),
