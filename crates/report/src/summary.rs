@@ -279,7 +279,7 @@ impl Lines {
 
     fn warnings(&mut self, outcome: &Outcome) {
         if outcome.status != Status::Ok {
-            self.push("status", label::status(outcome.status));
+            self.push("status", label::state(outcome.status));
         }
         for warning in &outcome.warnings {
             self.push("warning", &format!("{}: {}", warning.code, warning.text));

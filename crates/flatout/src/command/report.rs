@@ -11,7 +11,7 @@ use flatout_report::document::{self, DocumentError};
 use flatout_report::{Format, csv, fio_json, text};
 
 use crate::arguments::report::Report;
-use crate::conclusion::{self, View};
+use crate::conclusion;
 use crate::output;
 
 /// Why there is no result: exit code and what is said.
@@ -131,16 +131,22 @@ fn shown(records: &[(String, Record)], arguments: &Report) -> String {
             }
             _ => {}
         }
-        all.push_str(&output::shown(record, view(record), &arguments.output));
+        all.push_str(&output::shown(record, &arguments.output));
+        if format == Format::Table && records.len() == 1 && !arguments.output.verbose {
+            all.push_str(&more(&arguments.files[0], record));
+        }
     }
     all
 }
 
-/// As the command that left the record showed it.
-fn view(record: &Record) -> View {
-    let moves_files = |id: &str| id.starts_with("read/") || id.starts_with("write/");
-    let is_summary = record.end.verdict.is_empty()
-        && !record.results.is_empty()
-        && record.results.iter().all(|outcome| moves_files(&outcome.id));
-    if is_summary { View::Summary } else { View::Report }
+/// How to see the rest; nothing where there is none.
+fn more(file: &Path, record: &Record) -> String {
+    match output::is_in_pairs(record) || record.results.is_empty() {
+        true => String::new(),
+        false => format!(
+            "\nAll {} rows: flatout report --verbose {}\n",
+            record.results.len(),
+            text::visible(&file.to_string_lossy())
+        ),
+    }
 }

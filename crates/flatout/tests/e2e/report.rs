@@ -51,8 +51,8 @@ fn every_form_comes_out_of_a_document_and_of_a_page() {
         ("fio-json", "{\n"),
     ];
     for (format, begins) in head {
-        let of_document = folder.flatout(["report", "result", "--format", format]).run();
-        let of_page = folder.flatout(["report", "page", "--format", format]).run();
+        let of_document = folder.flatout(["report", "-v", "result", "--format", format]).run();
+        let of_page = folder.flatout(["report", "-v", "page", "--format", format]).run();
         assert!(of_document.exits(0).stdout.starts_with(begins), "{of_document}");
         assert_eq!((&of_page.stdout, of_page.code), (&of_document.stdout, Some(0)), "{format}");
         assert_eq!(of_document.stderr, "", "{format}");

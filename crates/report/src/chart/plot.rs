@@ -156,7 +156,7 @@ impl Point {
             text.push_str(&format!(", n {}", self.n));
         }
         if self.status != Status::Ok {
-            text.push_str(&format!(", {}", label::status(self.status)));
+            text.push_str(&format!(", {}", label::state(self.status)));
         }
         text
     }

@@ -276,7 +276,7 @@ mod tests {
         assert_eq!(heads, ["asked", "by disk"]);
         assert_eq!(audit.rows.len(), 2, "a row without facts has no line");
         let [name, asked, by_disk] = &audit.rows[1].cells[..] else { panic!("three cells") };
-        assert_eq!(name.words, ["write", "until durable"]);
+        assert_eq!(name.words, ["write", "fsynced"]);
         assert_eq!((asked.text.as_str(), by_disk.text.as_str()), ("8.00 KiB", "–"));
     }
 

@@ -115,9 +115,10 @@ pub(crate) const LEAST: Known = going(number("min"), 2);
 pub(crate) const PERCENTILE: Known = number("");
 pub(crate) const MOST: Known = number("max");
 
-/// The row that stands for an area.
-pub(crate) const OF_BOUND: Known = going(number("of bound"), 2);
-pub(crate) const BOTTLENECK: Known = words("limited by");
+/// What people compare.
+pub(crate) const WHAT: Known = words("");
+pub(crate) const OF_BOUND: Known = going(number("of limit"), 2);
+pub(crate) const BOTTLENECK: Known = words("bottleneck");
 
 /// Those who take part in a race.
 pub(crate) const CONTESTANT: Known = words("contestant");

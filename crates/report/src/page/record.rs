@@ -6,17 +6,20 @@ use flatout_measure::record::{Outcome, Record, Status};
 use super::notes::Notes;
 use super::race::{self, Race};
 use super::{Block, Commands, Folded, Page, Pairs, PairsKind, Part, Section};
-use super::{audit, commands, facts, headline, latency, machine, pictures, race_tables};
-use super::{rows, storage};
+use super::{audit, commands, facts, findings, latency, machine, pictures, race_tables};
+use super::{rows, storage, summary, units};
 use crate::chart::sweep::{self, Sweep};
 use crate::style::Tone;
-use crate::{identity, label, quantity, summary};
+use crate::{identity, label, quantity};
 
 /// Everything that a record says.
 pub(crate) fn of_record(record: &Record) -> Page {
+    let record = &*units::shown(record);
     let start = &record.start;
     let elapsed = quantity::value("s", record.end.elapsed_s);
-    let heading = machine::headline(&start.environment);
+    let machine = Some(machine::headline(&start.environment)).filter(|text| !text.is_empty());
+    let place = machine::place(&start.environment);
+    let heading = machine.into_iter().chain(place).collect::<Vec<_>>().join(", ");
     let seed = format!("seed {}", start.seed);
     let origin = [start.tool.clone(), start.time.clone(), elapsed.clone(), seed];
     let mut page = Page {
@@ -35,7 +38,8 @@ pub(crate) fn of_record(record: &Record) -> Page {
         let busy = Block::Text(busy, Tone::Warn);
         page.sections.push(Section::new(Part::Load, "").with(busy));
     }
-    page.sections.extend(headline::summary(record, &race));
+    page.sections.push(summary::of_record(record, &race));
+    page.sections.extend(findings::section(record));
     if !record.end.verdict.is_empty() {
         let verdict = Block::Verdict(record.end.verdict.clone());
         page.sections.push(Section::new(Part::Verdict, "Verdict").with(verdict));
@@ -194,7 +198,7 @@ fn push_facts(section: &mut Section, rows: &[&Outcome]) {
             blocks.push(Block::Heading(label::test(&outcome.id).to_owned(), Tone::Plain));
         }
         // The lines for a shell have a place of their own.
-        let pairs = summary::pairs(outcome).into_iter();
+        let pairs = crate::summary::pairs(outcome).into_iter();
         let pairs = pairs.filter(|(key, _)| key != commands::HEAD).collect();
         blocks.push(Block::Pairs(Pairs { kind: PairsKind::Facts, pairs }));
     }

@@ -47,7 +47,7 @@ pub(super) fn figure(outcome: &Outcome, notes: &mut Notes) -> Option<[Cell; 2]> 
     let median = label::figure(outcome)?;
     let badge = match outcome.status {
         Status::Ok | Status::Unstable => "",
-        other => label::status(other),
+        other => label::state(other),
     };
     let scale = Scale::of(&outcome.unit, median);
     let text = format!("{}{}", label::precision_sign(outcome), scale.text(median));

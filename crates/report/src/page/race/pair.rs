@@ -144,7 +144,7 @@ impl Pair<'_> {
         match self.verdict {
             Verdict::None => match self.outcome.status {
                 Status::Ok | Status::Unstable | Status::Degraded => "no figure",
-                other => label::status(other),
+                other => label::state(other),
             },
             known => known.word(),
         }
