@@ -25,6 +25,8 @@ pub const INTERRUPTED: i32 = 130;
 pub struct Conclusion {
     /// What is shown.
     pub record: Record,
+    /// Earlier records, which say what is usual.
+    pub earlier: Vec<Record>,
     /// What is left in the current directory besides.
     pub keep: Keep,
 }
@@ -144,7 +146,7 @@ impl Draft {
                 verdict: Vec::new(),
             },
         };
-        Conclusion { record, keep: Keep::Nothing }
+        Conclusion { record, earlier: Vec::new(), keep: Keep::Nothing }
     }
 }
 

@@ -92,13 +92,14 @@ pub fn conclude(conclusion: Conclusion, output: &Output) -> ExitCode {
     }
     let left = left(&conclusion);
     let stem = left.as_ref().ok().and_then(Option::as_deref);
-    let shown = format!("{}{}", shown(record, output), more(record, stem, output));
+    let shown =
+        format!("{}{}", shown(record, &conclusion.earlier, output), more(record, stem, output));
     let written = match &output.output {
         None => to_standard_output(shown.as_bytes()),
         Some(path) => replace(path, shown.as_bytes()),
     };
     let kept = || match &left {
-        Ok(Some(stem)) => keep(record, stem, output.identity()),
+        Ok(Some(stem)) => keep(&conclusion, stem, output.identity()),
         Ok(None) => Ok(()),
         Err(error) => Err(error.clone()),
     };
@@ -114,12 +115,12 @@ pub fn conclude(conclusion: Conclusion, output: &Output) -> ExitCode {
 }
 
 /// The record as it was asked for.
-pub fn shown(record: &Record, output: &Output) -> String {
+pub fn shown(record: &Record, earlier: &[Record], output: &Output) -> String {
     let style = if output.output.is_some() { Style::default() } else { terminal_style() };
     let style = Style { extent: output.extent(), ..style };
     match output.format {
         Format::Table if is_in_pairs(record) => pairs(record),
-        format => flatout_report::render_with(record, format, &style, output.identity()),
+        format => flatout_report::render_beside(record, earlier, format, &style, output.identity()),
     }
 }
 
@@ -179,10 +180,12 @@ fn left(conclusion: &Conclusion) -> Result<Option<String>, String> {
 }
 
 /// Leaves the record and its page in the current directory.
-fn keep(record: &Record, stem: &str, identity: Identity) -> Result<(), String> {
+fn keep(conclusion: &Conclusion, stem: &str, identity: Identity) -> Result<(), String> {
+    let Conclusion { record, earlier, .. } = conclusion;
     for format in [Format::Json, Format::Html] {
         let name = format!("{stem}.{}", format.name());
-        let shown = flatout_report::render_with(record, format, &Style::default(), identity);
+        let style = Style::default();
+        let shown = flatout_report::render_beside(record, earlier, format, &style, identity);
         replace(Path::new(&name), shown.as_bytes())?;
     }
     Ok(())

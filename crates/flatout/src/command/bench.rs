@@ -10,6 +10,7 @@ use flatout_report::{Format, quantity};
 use flatout_sys::cancel::CancelToken;
 
 use crate::arguments::bench::Bench as Arguments;
+use crate::command::history;
 use crate::conclusion::{Conclusion, Draft, FAILED, INTERRUPTED, Keep};
 use crate::output;
 use crate::progress::Progress;
@@ -30,6 +31,13 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
         draft.fail(FAILED, error);
         return draft.conclude();
     }
+    let earlier = match history::read(arguments.history.as_deref()) {
+        Ok(earlier) => earlier,
+        Err(error) => {
+            draft.fail(FAILED, error);
+            return draft.conclude();
+        }
+    };
     let mut jobs =
         match job::jobs(arguments, seed, cancel).and_then(|jobs| announce(jobs, arguments)) {
             Ok(jobs) => jobs,
@@ -64,7 +72,7 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
     let (rows, chart) = roofline::of(&roofline);
     rows.into_iter().for_each(|row| draft.add(row));
     draft.charts.extend(chart);
-    Conclusion { keep, ..draft.judge() }
+    Conclusion { keep, earlier, ..draft.judge() }
 }
 
 /// Adds what an area found; failed rows are counted in one line.

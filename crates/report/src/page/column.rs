@@ -118,6 +118,7 @@ pub(crate) const MOST: Known = number("max");
 /// What people compare.
 pub(crate) const WHAT: Known = words("");
 pub(crate) const OF_BOUND: Known = going(number("of limit"), 2);
+pub(crate) const USUAL: Known = number("usual");
 pub(crate) const BOTTLENECK: Known = words("bottleneck");
 
 /// Those who take part in a race.

@@ -12,9 +12,11 @@ use crate::chart::sweep::{self, Sweep};
 use crate::style::Tone;
 use crate::{identity, label, quantity};
 
-/// Everything that a record says.
-pub(crate) fn of_record(record: &Record) -> Page {
+/// Everything that a record says, and what earlier ones of the same machine say of its figures.
+pub(crate) fn of_record(record: &Record, earlier: &[Record]) -> Page {
     let record = &*units::shown(record);
+    let earlier: Vec<Record> =
+        earlier.iter().map(|record| units::shown(record).into_owned()).collect();
     let start = &record.start;
     let elapsed = quantity::value("s", record.end.elapsed_s);
     let machine = Some(machine::headline(&start.environment)).filter(|text| !text.is_empty());
@@ -38,7 +40,7 @@ pub(crate) fn of_record(record: &Record) -> Page {
         let busy = Block::Text(busy, Tone::Warn);
         page.sections.push(Section::new(Part::Load, "").with(busy));
     }
-    page.sections.push(summary::of_record(record, &race));
+    page.sections.push(summary::of_record(record, &race, &earlier));
     page.sections.extend(findings::section(record));
     if !record.end.verdict.is_empty() {
         let verdict = Block::Verdict(record.end.verdict.clone());

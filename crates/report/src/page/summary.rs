@@ -2,11 +2,13 @@
 //!
 //! Which rows these are is data: [`LINES`]. Where a record is of one or two areas, the other rows of
 //! these follow, as far as there is room. The lines of a race: `summary/race.rs`, of `tune`:
-//! `summary/tuned.rs`, of a comparison: `summary/changes.rs`.
+//! `summary/tuned.rs`, of a comparison: `summary/changes.rs`. Whether a figure is good:
+//! `summary/usual.rs`.
 
 mod changes;
 mod race;
 mod tuned;
+mod usual;
 
 use flatout_measure::record::{Better, Ceiling, Outcome, Provenance, Record, Status};
 use flatout_measure::warning;
@@ -16,7 +18,7 @@ pub(super) use self::changes::of_comparison;
 use super::column::{self, Align, Column, Known};
 use super::race::{AREA as RACE, Race};
 use super::{Block, Cell, Part, Row, Section, Table};
-use crate::{label, quantity, quantity::Scale, style::Tone};
+use crate::{label, order, quantity, quantity::Scale, style::Tone};
 
 /// Lines of a summary, at most: with machine, findings and where to read on they fit a screen.
 pub(crate) const MOST_LINES: usize = 14;
@@ -30,17 +32,17 @@ const LONGEST_NAME: usize = 40;
 pub(crate) struct Summary {
     pub heads: Heads,
     pub lines: Vec<SummaryLine>,
-    /// What else there is, in a few words: `7 more pairs`.
+    /// What else there is to say, in a few words: `7 more pairs`.
     pub rest: String,
 }
 
-/// What stands above the columns: name, figure, interval, share of the bound, and why.
+/// What stands above the columns: name, figure, interval, share of the bound, what is usual, and why.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Heads(pub [&'static str; 5]);
+pub(crate) struct Heads(pub [&'static str; 6]);
 
 impl Default for Heads {
     fn default() -> Self {
-        Self(["", "median", "±", "limit", "bottleneck"])
+        Self(["", "median", "±", "limit", "usual", "bottleneck"])
     }
 }
 
@@ -58,6 +60,8 @@ pub(crate) struct SummaryLine {
     pub bound: String,
     /// What the bound is, and where it comes from.
     pub origin: String,
+    /// The range of what is usual, in the unit of the figure; empty where nothing is known.
+    pub usual: String,
     /// What speaks against the figure, in one word: noisy, degraded; or what stands for it.
     pub word: &'static str,
     /// Percentiles and the like.
@@ -67,6 +71,13 @@ pub(crate) struct SummaryLine {
 }
 
 impl SummaryLine {
+    /// The same behind what is usual, for where that has no column.
+    pub fn remark_with_usual(&self) -> String {
+        let usual = format!("usual {}", self.usual);
+        let words = [if self.usual.is_empty() { "" } else { &usual }, &self.remark()];
+        words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join("; ")
+    }
+
     /// What is said of the figure in words.
     pub fn remark(&self) -> String {
         let words = [self.word, &self.further, &self.bottleneck];
@@ -253,12 +264,12 @@ fn deepest(row: &Outcome) -> f64 {
 }
 
 /// The lines of a record; of one without any figure a sentence.
-pub(super) fn of_record(record: &Record, race: &Race<'_>) -> Section {
+pub(super) fn of_record(record: &Record, race: &Race<'_>, earlier: &[Record]) -> Section {
     let mut section = Section::new(Part::Summary, "");
     let summary = match race.pairs.is_empty() {
         false => race::summary(race),
         true if label::areas(record) == ["tune"] => tuned::summary(record),
-        true => Summary { lines: lines(record), ..Summary::default() },
+        true => figures(record, earlier),
     };
     section.push(match summary.lines.is_empty() {
         false => Block::Summary(summary),
@@ -267,8 +278,25 @@ pub(super) fn of_record(record: &Record, race: &Race<'_>) -> Section {
     section
 }
 
-fn lines(record: &Record) -> Vec<SummaryLine> {
-    rows(record).into_iter().map(|(name, row)| line(&name, row)).collect()
+/// The lines of figures, and below them where the ranges of what is usual are from.
+fn figures(record: &Record, earlier: &[Record]) -> Summary {
+    let mut summary = Summary::default();
+    let mut origins: Vec<String> = Vec::new();
+    for (name, row) in rows(record) {
+        let mut line = line(&name, row);
+        let known = usual::here(&name, record, earlier);
+        let known = known.or_else(|| usual::derived(row, &record.start.environment));
+        if let (Some(known), Some((median, unit))) = (known, figure(row)) {
+            line.usual = known.text(&Scale::of(unit, median));
+            origins.push(known.origin);
+        }
+        summary.lines.push(line);
+    }
+    let origins = order::distinct(origins.into_iter());
+    if !origins.is_empty() {
+        summary.rest = format!("usual: {}", origins.join("; "));
+    }
+    summary
 }
 
 /// The rows that a summary shows, each with its name.
@@ -448,11 +476,14 @@ fn align(known: Known) -> Align {
 /// The lines as a table, for forms that draw no bars.
 pub(crate) fn summary_table(summary: &Summary) -> Table {
     let has_shares = summary.lines.iter().any(|line| line.share.is_some());
+    let usual = summary.lines.iter().filter(|line| !line.usual.is_empty()).count();
+    let has_usual = usual * 2 >= summary.lines.len();
     let known = [
         Some(column::WHAT),
         Some(column::MEDIAN),
         Some(column::INTERVAL),
         has_shares.then_some(column::OF_BOUND),
+        has_usual.then_some(column::USUAL),
         Some(column::BOTTLENECK),
     ];
     let named = known.into_iter().zip(summary.heads.0);
@@ -471,7 +502,9 @@ pub(crate) fn summary_table(summary: &Summary) -> Table {
         ];
         let share = line.share.map(quantity::percent).unwrap_or_default();
         cells.extend(has_shares.then(|| Cell::plain(share)));
-        cells.push(Cell::new(line.remark(), line.tone));
+        cells.extend(has_usual.then(|| Cell::plain(line.usual.as_str())));
+        let remark = if has_usual { line.remark() } else { line.remark_with_usual() };
+        cells.push(Cell::new(remark, line.tone));
         Row::new(cells)
     };
     let rows = summary.lines.iter().map(row).collect();

@@ -14,7 +14,7 @@ const USUAL_NAME: usize = 30;
 /// A name is not cut below this for the sake of what limits the figure.
 const SHORTEST_NAME: usize = 24;
 /// What limits the figure is not cut below this.
-const SHORTEST_REMARK: usize = 16;
+const SHORTEST_REMARK: usize = 12;
 
 impl Terminal<'_> {
     /// What fits on a screen.

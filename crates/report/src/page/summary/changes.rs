@@ -7,7 +7,7 @@ use crate::page::{Block, Part, Section, units, words};
 use crate::style::Tone;
 use crate::{label, quantity};
 
-const HEADS: Heads = Heads(["", "NEW", "NEW ÷ OLD (95 %)", "", "verdict"]);
+const HEADS: Heads = Heads(["", "NEW", "NEW ÷ OLD (95 %)", "", "", "verdict"]);
 
 /// What a comparison comes to.
 pub(in crate::page) fn of_comparison(

@@ -4,7 +4,7 @@ use super::{Heads, MOST_LINES, Summary, SummaryLine};
 use crate::page::race::{AREA, Pair, Race, Verdict};
 use crate::style::Tone;
 
-const HEADS: Heads = Heads(["", "times as fast", "95 % interval", "", "result"]);
+const HEADS: Heads = Heads(["", "times as fast", "95 % interval", "", "", "result"]);
 
 pub(super) fn summary(race: &Race<'_>) -> Summary {
     let pairs: Vec<&Pair<'_>> = race.pairs.iter().flat_map(|pairs| &pairs.pairs).collect();

@@ -3,13 +3,13 @@ use serde_json::json;
 
 use super::*;
 
-fn row(id: &str, parameters: Value, median: Option<f64>) -> Outcome {
+pub(super) fn row(id: &str, parameters: Value, median: Option<f64>) -> Outcome {
     let parameters = parameters.as_object().cloned().unwrap_or_default();
     let unit = "bytes/s".to_owned();
     Outcome { id: id.to_owned(), parameters, unit, median, ..Outcome::default() }
 }
 
-fn record(results: Vec<Outcome>) -> Record {
+pub(super) fn record(results: Vec<Outcome>) -> Record {
     let (tool, time) = (String::new(), String::new());
     let start = Start { tool, argv: Vec::new(), seed: 0, time, environment: json!({}) };
     Record { schema: String::new(), start, results, charts: vec![], end: End::default() }

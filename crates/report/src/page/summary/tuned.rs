@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{Heads, MOST_LINES, Summary, SummaryLine};
 use crate::{label, order, quantity};
 
-const HEADS: Heads = Heads(["", "picked", "±", "of best", "settings"]);
+const HEADS: Heads = Heads(["", "picked", "±", "of best", "", "settings"]);
 /// Whether the settings of a row were picked, in its audit.
 const CHOSEN: &str = "chosen";
 /// Parameters that say what was done, not how.
