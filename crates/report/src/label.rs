@@ -319,11 +319,6 @@ pub(crate) fn no_figure(outcome: &Outcome) -> &'static str {
     }
 }
 
-/// What stands before a figure that is not precise.
-pub(crate) fn precision_sign(outcome: &Outcome) -> &'static str {
-    if outcome.status == Status::Unstable { "~" } else { "" }
-}
-
 /// What a status means for whoever reads the row.
 pub(crate) fn tone(status: Status) -> Tone {
     match status {

@@ -16,7 +16,7 @@ use crate::text;
 const OPEN_LINES: usize = 16;
 
 /// A pull request shows what comes first.
-const ORDER: [Part; 12] = [
+const ORDER: [Part; 11] = [
     Part::Errors,
     Part::Load,
     Part::Summary,
@@ -27,7 +27,6 @@ const ORDER: [Part; 12] = [
     Part::Area,
     Part::Comparison,
     Part::Notes,
-    Part::Machine,
     Part::End,
 ];
 

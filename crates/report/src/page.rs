@@ -63,7 +63,6 @@ pub(crate) enum Part {
     Area,
     Comparison,
     Notes,
-    Machine,
     End,
 }
 

@@ -22,13 +22,12 @@ const WIDEST_CURVE: usize = 60;
 const MOST_CHART_COMMANDS: usize = 6;
 
 /// What was found out comes last: the end of a long text is what a terminal shows.
-const ORDER: [Part; 12] = [
+const ORDER: [Part; 11] = [
     Part::Load,
     Part::Storage,
     Part::Area,
     Part::Comparison,
     Part::Facts,
-    Part::Machine,
     Part::Notes,
     Part::Summary,
     Part::Verdict,

@@ -11,7 +11,7 @@ const STYLE_SHEETS: [&str; 2] = [include_str!("page.css"), include_str!("compari
 pub(super) const DATA_CLOSES: &str = "</script>";
 
 /// What comes first is what a reader needs first; with the attributes of its sections.
-const ORDER: [(Part, &str); 12] = [
+const ORDER: [(Part, &str); 11] = [
     (Part::Errors, "class=\"errors\" role=\"alert\""),
     (Part::Load, "class=\"load\" role=\"note\""),
     (Part::Summary, "id=\"summary\""),
@@ -23,7 +23,6 @@ const ORDER: [(Part, &str); 12] = [
     (Part::Area, ""),
     (Part::Comparison, "class=\"comparison\""),
     (Part::Notes, "id=\"notes\""),
-    (Part::Machine, "id=\"machine\""),
     (Part::End, "class=\"end\""),
 ];
 
@@ -80,7 +79,7 @@ impl Writer {
                 let name = escaped(&area.heading);
                 self.line(&format!("<a href=\"#area-{index}\">{name}</a>"));
             }
-            self.line("<a href=\"#machine\">machine</a>\n</nav>");
+            self.line("<a href=\"#facts\">machine</a>\n</nav>");
         }
         self.line("</header>\n<main>");
         for (part, attributes) in ORDER {

@@ -104,7 +104,7 @@ pub(crate) const INTERVAL: Known =
     Known { short: "±", ..meaning(number("± (95 % interval)"), quantity::PLUS_MINUS) };
 pub(crate) const N: Known = going(number("n"), 1);
 pub(crate) const SAMPLES: Known = column("samples (5 % to each side)", Align::Picture);
-pub(crate) const CEILING: Known = Known { detail: Detail::Legend, ..going(number("ceiling"), 2) };
+pub(crate) const CEILING: Known = Known { detail: Detail::Legend, ..going(number("limit"), 2) };
 
 /// A point of a chart; its details are those of the figure.
 pub(crate) const POINT: Known = Known { detail: Detail::Hover, ..decimal("") };

@@ -6,6 +6,8 @@
 mod codes;
 mod machine;
 
+pub(super) use self::machine::dear_mitigations;
+
 use flatout_measure::record::Record;
 
 use super::{Block, Part, Section};

@@ -1,7 +1,7 @@
 //! A record as a page.
 
 use flatout_measure::load;
-use flatout_measure::record::{Outcome, Record, Status};
+use flatout_measure::record::{Outcome, Record};
 
 use super::notes::Notes;
 use super::race::{self, Race};
@@ -50,10 +50,6 @@ pub(crate) fn of_record(record: &Record, earlier: &[Record]) -> Page {
     let mut notes = Notes::of(record);
     page.sections.extend(areas(record, &race, &mut notes));
     page.sections.extend(footnotes(record, &notes));
-    let members = Pairs { kind: PairsKind::Members, pairs: machine::pairs(&start.environment) };
-    let mut section = Section::new(Part::Machine, "Machine");
-    section.push_for_browser(Block::Pairs(members));
-    page.sections.push(section);
     let end = match record.end.exit_code {
         0 => format!("{elapsed} in all"),
         code => format!("{elapsed} in all, exit code {code}"),
@@ -94,6 +90,10 @@ fn facts_of_machine(record: &Record) -> Option<Section> {
     let mut section = Section::new(Part::Facts, "The machine");
     let is_told = !pairs.is_empty();
     section.push_for_browser(Block::Pairs(Pairs { kind: PairsKind::Brief, pairs }));
+    let members = machine::pairs(&record.start.environment);
+    let members = Block::Pairs(Pairs { kind: PairsKind::Members, pairs: members });
+    let (name, is_open) = ("All that the record knows of it".to_owned(), false);
+    section.push_for_browser(Block::Folded(Folded { name, is_open, blocks: vec![members] }));
     is_told.then_some(section)
 }
 
@@ -219,10 +219,6 @@ fn footnotes(record: &Record, notes: &Notes) -> Option<Section> {
     let mut legend: Vec<(&str, String)> = Vec::new();
     if figures().any(|row| row.ci95.is_some()) {
         legend.push(("±", quantity::PLUS_MINUS.to_owned()));
-    }
-    if figures().any(|row| row.status == Status::Unstable) {
-        let text = "noisy: the 95 % interval is wider than ±10 %";
-        legend.push(("~", text.to_owned()));
     }
     let mut loops: Vec<&str> =
         record.results.iter().filter_map(|row| Some(&*row.latency.as_ref()?.loop_kind)).collect();

@@ -427,11 +427,15 @@ fn line(name: &str, row: &Outcome) -> SummaryLine {
     }
     line.share = share(ceiling);
     if let (Some(_), Some(value)) = (line.share, ceiling.value) {
-        let bound = quantity::value(&row.unit, value);
+        let bound = match unit == row.unit {
+            true => quantity::value(unit, value),
+            // A time is told as a rate, and so is its bound.
+            false => quantity::value(unit, median / line.share.unwrap_or(1.0)),
+        };
         // Of a time the bound is the shortest there could be.
         line.bound = match row.better {
-            Better::Higher => bound,
-            Better::Lower => format!("at best {bound}"),
+            Better::Lower if unit == row.unit => format!("at best {bound}"),
+            _ => bound,
         };
         line.origin = format!("{}, {}", ceiling.name, label::provenance(ceiling.provenance));
     }

@@ -15,6 +15,7 @@ pub(super) fn unit<'a>(id: &str, unit: &'a str) -> (&'a str, f64) {
     match (label::area(id), unit) {
         ("network", "bytes/s") => ("bit/s", 8.0),
         ("disk", "operations/s") if REQUESTS.contains(&label::test(id)) => ("IOPS", 1.0),
+        ("versus", "operations/s") => ("IOPS", 1.0),
         _ => (unit, 1.0),
     }
 }

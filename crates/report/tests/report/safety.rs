@@ -74,7 +74,7 @@ fn a_narrow_table_leaves_out_columns_before_it_cuts_names() {
     };
     assert_eq!(left_out(at(80)), None);
     assert_eq!(left_out(at(60)).as_deref(), Some("operations"));
-    assert_eq!(left_out(at(40)).as_deref(), Some("n, ceiling, operations, min, p99.99"));
+    assert_eq!(left_out(at(40)).as_deref(), Some("n, limit, operations, min, p99.99"));
 }
 
 #[test]

@@ -12,9 +12,8 @@ use crate::{label, quantity};
 const LITTLE_STEAL: f64 = 0.01;
 /// Clock governors that do not keep the clock at its highest.
 const SLOW_GOVERNORS: [&str; 4] = ["powersave", "ondemand", "conservative", "schedutil"];
-/// Clock sources that are read without a system call.
-const FAST_CLOCKS: [&str; 4] =
-    ["tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page"];
+/// Clock sources that are read by a system call.
+const SLOW_CLOCKS: [&str; 4] = ["hpet", "acpi_pm", "jiffies", "pit"];
 /// Mitigations that make each system call, or each switch between programs, dearer.
 const DEAR_MITIGATIONS: [(&str, &str); 7] = [
     ("PTI", "page-table isolation"),
@@ -100,7 +99,7 @@ pub(super) fn of_environment(record: &Record) -> Vec<Finding> {
             "cpupower frequency-set -g performance keeps the clock high",
         );
     }
-    if let Some(clock) = text("clocksource").filter(|name| !FAST_CLOCKS.contains(name)) {
+    if let Some(clock) = text("clocksource").filter(|name| SLOW_CLOCKS.contains(name)) {
         find(
             Warn,
             format!("the clock source is {clock}, read by a system call"),
@@ -159,16 +158,22 @@ fn storage(environment: &Value) -> Vec<Finding> {
     found
 }
 
-/// Mitigations that cost time, and weaknesses without one.
 fn mitigations(environment: &Value) -> Option<Finding> {
-    let known = environment.get("mitigations")?.as_object()?;
-    let states = known.values().filter_map(|state| state.as_str()?.strip_prefix("Mitigation: "));
-    let parts: Vec<&str> = states.flat_map(|state| state.split(';').map(str::trim)).collect();
+    let dear = dear_mitigations(environment);
+    let text = format!("CPU mitigations make system calls dearer ({})", dear.join(", "));
+    let advice = "keep them where others' code runs; newer CPUs need fewer";
+    (!dear.is_empty()).then(|| Finding::new(Note, text, advice))
+}
+
+/// The mitigations that cost time.
+pub(in crate::page) fn dear_mitigations(environment: &Value) -> Vec<&'static str> {
+    let known = environment.get("mitigations").and_then(Value::as_object).into_iter();
+    let states = known.flat_map(|known| known.values());
+    let on = states.filter_map(|state| state.as_str()?.strip_prefix("Mitigation: "));
+    let parts: Vec<&str> = on.flat_map(|state| state.split(';').map(str::trim)).collect();
     let is_on = |sign: &str| parts.iter().any(|part| part.starts_with(sign));
     let mut dear: Vec<&str> =
         DEAR_MITIGATIONS.iter().filter(|(sign, _)| is_on(sign)).map(|(_, words)| *words).collect();
     dear.dedup();
-    let text = format!("CPU mitigations make system calls dearer ({})", dear.join(", "));
-    let advice = "keep them where others' code runs; newer CPUs need fewer";
-    (!dear.is_empty()).then(|| Finding::new(Note, text, advice))
+    dear
 }
