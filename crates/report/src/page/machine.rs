@@ -62,8 +62,9 @@ pub(crate) fn headline(environment: &Value) -> String {
 pub(crate) fn place(environment: &Value) -> Option<String> {
     let place = environment.get(STORAGE)?.get(0)?;
     let filesystem = place.get("filesystem").and_then(Value::as_str);
-    let layers = place.get("layers").and_then(Value::as_array).into_iter().flatten();
-    let disk = layers.filter(|layer| layer.get("kind") == Some(&Value::from("disk"))).last();
+    let layers = place.get("layers").and_then(Value::as_array);
+    let mut layers = layers.into_iter().flatten();
+    let disk = layers.rfind(|layer| layer.get("kind") == Some(&Value::from("disk")));
     let text = |key: &str| disk?.get(key)?.as_str();
     let disk = text("name").map(|name| match text("transport") {
         Some(transport) => format!("{name} ({transport})"),

@@ -1,3 +1,5 @@
+//! Each finding, of records made by hand.
+
 use flatout_measure::record::{End, Load, Outcome, ProgramLoad, Start, Status};
 use flatout_measure::warning::{self, Warning};
 use serde_json::{Value, json};

@@ -1,5 +1,8 @@
+//! The lines of records made by hand.
+
 use flatout_measure::record::{End, Start};
-use serde_json::json;
+use flatout_measure::warning::{self, Warning};
+use serde_json::{Value, json};
 
 use super::*;
 
@@ -80,7 +83,7 @@ fn a_line_says_what_the_figure_is_worth() {
     let best_seen = Ceiling { provenance: Provenance::BestSeen, ..ceiling };
     row.ceiling = Some(best_seen);
     assert_eq!(line("TCP", &row).share, None);
-    row.warnings = vec![warning::Warning::new(warning::LOOPBACK, "")];
+    row.warnings = vec![Warning::new(warning::LOOPBACK, "")];
     assert_eq!(names(vec![row])[0].0, "loopback TCP");
 }
 

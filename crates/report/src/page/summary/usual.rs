@@ -8,7 +8,8 @@ use flatout_measure::comparison::are_one_machine;
 use flatout_measure::record::{Outcome, Provenance, Record};
 use serde_json::Value;
 
-use super::{figure, is, number, rows};
+use super::figure;
+use super::lines::{is, number, rows};
 use crate::{label, quantity::Scale};
 
 /// Shares of a bound that well-made programs reach, and where that is from.
