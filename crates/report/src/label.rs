@@ -78,6 +78,8 @@ pub(crate) fn parameter(key: &str, value: &Value) -> String {
             "durable" => "fsynced".to_owned(),
             other => format!("until {other}"),
         },
+        ("cache_state" | "state", Value::String(text)) if text == "hot" => "warm".to_owned(),
+        ("pass", Value::String(text)) => text.replace("cleared", "after drop"),
         ("extents", Value::String(text)) => format!("{text} extents"),
         ("bytes", Value::Number(_)) => format!("size {}", plain(key, value)),
         ("directories", Value::String(text)) => match text.as_str() {
@@ -341,7 +343,7 @@ mod tests {
             "cache_state": "hot", "pinned": false, "pause_ns": 1500, "share_ratio": 0.5, "files": 1});
         assert_eq!(
             parameters(row.as_object().unwrap()),
-            "mmap, hot, 4 KiB, 2 threads, depth 8, not pinned, 1 file, pause 1.50 µs, share 50.0 %"
+            "mmap, warm, 4 KiB, 2 threads, depth 8, not pinned, 1 file, pause 1.50 µs, share 50.0 %"
         );
         assert_eq!(parameter("state", &json!("as_it_is")), "cache as it is");
         assert_eq!(parameter("state", &json!("cold")), "cold");

@@ -143,7 +143,7 @@ fn line(name: &str, row: &Outcome) -> SummaryLine {
         name: name.chars().take(LONGEST_NAME).collect(),
         figure: scale.text(median),
         interval: half.map(quantity::percent).unwrap_or_default(),
-        word: word(row.status),
+        word: word(row),
         further: percentile(row).unwrap_or_default(),
         tone: label::tone(row.status),
         ..SummaryLine::default()
@@ -180,9 +180,10 @@ fn share(ceiling: &Ceiling) -> Option<f64> {
     ceiling.ratio.filter(|ratio| is_bound && ceiling.value.is_some() && ratio.is_finite())
 }
 
-fn word(status: Status) -> &'static str {
-    match status {
+fn word(row: &Outcome) -> &'static str {
+    match row.status {
         Status::Ok => "",
+        Status::Unstable if row.ci95.is_none() => "few trials",
         other => label::state(other),
     }
 }

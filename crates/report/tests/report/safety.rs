@@ -92,7 +92,7 @@ fn no_page_breaks_a_line_for_a_shell_or_hides_the_audit() {
     // What goes into a pipe has 80 columns: every column of the audit must fit there.
     let piped = render(&record, Format::Table, &FULL);
     assert!(!piped.contains("left out"), "{piped}");
-    for head in ["asked", "by disk", "splits", "CPU/op", "CPU s/GiB", "harness", "I/O wait"] {
+    for head in ["asked", "by disk", "splits", "CPU/op", "CPU s/GiB", "overhead", "I/O wait"] {
         assert!(piped.contains(head), "{head}");
     }
 }

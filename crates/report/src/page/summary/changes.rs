@@ -34,6 +34,8 @@ pub(in crate::page) fn of_comparison(
             String::new()
         };
         section.push(Block::Summary(Summary { heads: HEADS, lines, rest }));
+        let advice = words::threshold(comparison).pop().unwrap_or_default();
+        section.push(Block::Text(advice, Tone::Dim));
     }
     section
 }

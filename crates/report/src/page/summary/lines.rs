@@ -220,7 +220,10 @@ fn fill<'a>(found: &mut Vec<(String, &'a Outcome)>, all: &[&'a Outcome]) {
     for (name, row) in names.into_iter().zip(all) {
         let is_told = found.iter().any(|(_, known)| known.id == row.id);
         let is_best = || best(all.iter().copied().filter(|other| other.id == row.id), |_| 0.0);
-        let stands = has_room || !is_told && is_best().is_some_and(|best| std::ptr::eq(best, *row));
+        // What is derived of other rows says nothing new.
+        let is_derived = row.samples.is_empty();
+        let stands = !is_derived
+            && (has_room || !is_told && is_best().is_some_and(|best| std::ptr::eq(best, *row)));
         if stands && is_new(found, row) {
             found.push((name, row));
         }

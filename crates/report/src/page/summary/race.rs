@@ -1,5 +1,7 @@
 //! The lines of a race: who won by how much, losses first.
 
+use flatout_measure::record::Status;
+
 use super::{Heads, MOST_LINES, Summary, SummaryLine};
 use crate::page::race::{AREA, Pair, Race, Verdict};
 use crate::style::Tone;
@@ -7,7 +9,9 @@ use crate::style::Tone;
 const HEADS: Heads = Heads(["", "times as fast", "95 % interval", "", "", "result"]);
 
 pub(super) fn summary(race: &Race<'_>) -> Summary {
-    let pairs: Vec<&Pair<'_>> = race.pairs.iter().flat_map(|pairs| &pairs.pairs).collect();
+    let all = race.pairs.iter().flat_map(|pairs| &pairs.pairs);
+    let was_raced = |pair: &&Pair<'_>| pair.outcome.status != Status::Unsupported;
+    let pairs: Vec<&Pair<'_>> = all.filter(was_raced).collect();
     let counts = race.pairs.iter().map(|pairs| format!("{}: {}", pairs.heading, pairs.count()));
     let more = pairs.len().saturating_sub(MOST_LINES);
     let more = (more > 0).then(|| format!("{more} more pairs"));

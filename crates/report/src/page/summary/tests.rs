@@ -9,7 +9,8 @@ use super::*;
 pub(super) fn row(id: &str, parameters: Value, median: Option<f64>) -> Outcome {
     let parameters = parameters.as_object().cloned().unwrap_or_default();
     let unit = "bytes/s".to_owned();
-    Outcome { id: id.to_owned(), parameters, unit, median, ..Outcome::default() }
+    let samples = median.into_iter().collect();
+    Outcome { id: id.to_owned(), parameters, unit, median, samples, ..Outcome::default() }
 }
 
 pub(super) fn record(results: Vec<Outcome>) -> Record {
@@ -74,6 +75,7 @@ fn a_line_says_what_the_figure_is_worth() {
     };
     let mut row = Outcome {
         status: Status::Unstable,
+        ci95: Some([1e9, 3e9]),
         ceiling: Some(ceiling.clone()),
         ..row("network/tcp-throughput", json!({}), Some(2e9))
     };

@@ -42,15 +42,20 @@ impl Usual {
 
 /// What this machine gave for the line of that name in earlier records, from the least to the most.
 pub(super) fn here(name: &str, record: &Record, earlier: &[Record]) -> Option<Usual> {
-    let is_here = |other: &&Record| {
-        let is_itself =
-            other.start.time == record.start.time && other.start.seed == record.start.seed;
-        !is_itself
-            && are_one_machine(&record.start.environment, &other.start.environment) == Some(true)
+    let is_here = |other: &Record| {
+        are_one_machine(&record.start.environment, &other.start.environment) == Some(true)
+    };
+    // A record may lie in a folder twice.
+    let begun = |record: &Record| (record.start.time.clone(), record.start.seed);
+    let mut seen = vec![begun(record)];
+    let mut is_new = |other: &Record| {
+        let is_new = !seen.contains(&begun(other));
+        seen.push(begun(other));
+        is_new
     };
     let figures: Vec<f64> = earlier
         .iter()
-        .filter(is_here)
+        .filter(|other| is_here(other) && is_new(other))
         .filter_map(|other| {
             let rows = rows(other);
             let (_, row) = rows.iter().find(|(known, _)| known == name)?;
@@ -187,12 +192,13 @@ mod tests {
             made
         };
         let now = of(1, "a", 9.0);
-        let earlier = [of(1, "a", 9.0), of(2, "a", 3.0), of(3, "a", 5.0), of(4, "b", 99.0)];
+        let earlier =
+            [of(1, "a", 9.0), of(2, "a", 3.0), of(2, "a", 3.0), of(3, "a", 5.0), of(4, "b", 99.0)];
         let usual = here("disk read", &now, &earlier).unwrap();
         assert_eq!((usual.low, usual.high), (3.0, 5.0));
         assert_eq!(usual.origin, "this machine in 2 earlier records");
         assert_eq!(usual.text(&Scale::of("ns", 4.0)), "3.00–5.00");
-        assert_eq!(here("disk read", &now, &earlier[..2]), None);
+        assert_eq!(here("disk read", &now, &earlier[..3]), None);
         assert_eq!(here("disk write", &now, &earlier), None);
     }
 }
