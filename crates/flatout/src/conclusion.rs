@@ -25,8 +25,8 @@ pub const INTERRUPTED: i32 = 130;
 pub struct Conclusion {
     /// What is shown.
     pub record: Record,
-    /// How its table form looks.
-    pub view: View,
+    /// Earlier records, which say what is usual.
+    pub earlier: Vec<Record>,
     /// What is left in the current directory besides.
     pub keep: Keep,
 }
@@ -38,15 +38,6 @@ pub enum Keep {
     Nothing,
     /// `flatout-DATE.json` and `flatout-DATE.html`.
     JsonAndPage,
-}
-
-/// How results look on a terminal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum View {
-    /// Pairs of key and value, one block per outcome.
-    Summary,
-    /// Tables, charts and the verdict.
-    Report,
 }
 
 /// A record in the making.
@@ -132,10 +123,17 @@ impl Draft {
         self.results.push(outcome);
     }
 
+    /// Completes the record, and answers the six questions about it.
+    pub fn judge(self) -> Conclusion {
+        let mut conclusion = self.conclude();
+        conclusion.record.end.verdict = verdict::answer(&conclusion.record);
+        conclusion
+    }
+
     /// Completes the record.
-    pub fn conclude(self, view: View) -> Conclusion {
+    pub fn conclude(self) -> Conclusion {
         let elapsed_s = (SystemClock.now_ns() - self.started_ns) as f64 / 1e9;
-        let mut record = Record {
+        let record = Record {
             schema: SCHEMA.to_owned(),
             start: self.start,
             results: self.results,
@@ -148,10 +146,7 @@ impl Draft {
                 verdict: Vec::new(),
             },
         };
-        if view == View::Report {
-            record.end.verdict = verdict::answer(&record);
-        }
-        Conclusion { record, view, keep: Keep::Nothing }
+        Conclusion { record, earlier: Vec::new(), keep: Keep::Nothing }
     }
 }
 
@@ -193,7 +188,7 @@ pub fn members<const N: usize>(pairs: [(&str, Value); N]) -> Map<String, Value> 
 pub fn ended(code: i32, text: String) -> Conclusion {
     let mut draft = Draft::begin(0);
     draft.fail(code, text);
-    draft.conclude(View::Summary)
+    draft.conclude()
 }
 
 /// The record of a command line that was refused.
@@ -201,5 +196,5 @@ pub fn refused(argv: &[impl AsRef<OsStr>], text: String) -> Record {
     let argv = argv.iter().map(|argument| escape(argument.as_ref())).collect();
     let mut draft = Draft::of(argv, 0);
     draft.fail(WRONG_USE, text);
-    draft.conclude(View::Summary).record
+    draft.conclude().record
 }

@@ -15,7 +15,7 @@ use flatout_report::{Format, Identity, Style, text};
 
 use crate::arguments::Refusal;
 use crate::arguments::shared::Output;
-use crate::conclusion::{self, Conclusion, Keep, View};
+use crate::conclusion::{self, Conclusion, Keep};
 
 /// Refuses a place for the results that cannot be written, or that is one of the `inputs`, before
 /// anything is measured.
@@ -90,12 +90,20 @@ pub fn conclude(conclusion: Conclusion, output: &Output) -> ExitCode {
     for error in &record.end.errors {
         complain(error);
     }
-    let shown = shown(record, conclusion.view, output);
+    let left = left(&conclusion);
+    let stem = left.as_ref().ok().and_then(Option::as_deref);
+    let shown =
+        format!("{}{}", shown(record, &conclusion.earlier, output), more(record, stem, output));
     let written = match &output.output {
         None => to_standard_output(shown.as_bytes()),
         Some(path) => replace(path, shown.as_bytes()),
     };
-    if let Err(error) = written.and_then(|()| keep(&conclusion, output.identity())) {
+    let kept = || match &left {
+        Ok(Some(stem)) => keep(&conclusion, stem, output.identity()),
+        Ok(None) => Ok(()),
+        Err(error) => Err(error.clone()),
+    };
+    if let Err(error) = written.and_then(|()| kept()) {
         complain(&error);
         if output.output.is_some() {
             // What was measured is not lost: it goes where it can still be seen.
@@ -107,11 +115,37 @@ pub fn conclude(conclusion: Conclusion, output: &Output) -> ExitCode {
 }
 
 /// The record as it was asked for.
-pub fn shown(record: &Record, view: View, output: &Output) -> String {
+pub fn shown(record: &Record, earlier: &[Record], output: &Output) -> String {
     let style = if output.output.is_some() { Style::default() } else { terminal_style() };
-    match (output.format, view) {
-        (Format::Table, View::Summary) => summaries(record),
-        (format, _) => flatout_report::render_with(record, format, &style, output.identity()),
+    let style = Style { extent: output.extent(), ..style };
+    match output.format {
+        Format::Table if is_in_pairs(record) => pairs(record),
+        format => flatout_report::render_beside(record, earlier, format, &style, output.identity()),
+    }
+}
+
+/// Whether a record is shown as pairs of key and value: that of a file read or written; and that of
+/// what could not begin, of which nothing is shown.
+pub fn is_in_pairs(record: &Record) -> bool {
+    let moves_files = |id: &str| id.starts_with("read/") || id.starts_with("write/");
+    record.end.verdict.is_empty() && record.results.iter().all(|outcome| moves_files(&outcome.id))
+}
+
+/// Where record and page lie, or will lie, and how to see everything.
+fn more(record: &Record, left: Option<&str>, output: &Output) -> String {
+    if output.format != Format::Table || is_in_pairs(record) || record.results.is_empty() {
+        return String::new();
+    }
+    let rows = record.results.len();
+    match (left, output.verbose) {
+        (Some(stem), true) => format!("\nRecord and page: {stem}.json, {stem}.html\n"),
+        (Some(stem), false) => {
+            format!("\nAll {rows} rows: flatout report --verbose {stem}.json\nPage: {stem}.html\n")
+        }
+        (None, true) => String::new(),
+        (None, false) => {
+            format!("\nAll {rows} rows: --verbose; --format json --output FILE keeps the record\n")
+        }
     }
 }
 
@@ -126,11 +160,11 @@ pub fn print(bytes: &[u8], code: i32) -> ExitCode {
     }
 }
 
-/// Leaves the record and its page in the current directory, under names that were free.
-fn keep(conclusion: &Conclusion, identity: Identity) -> Result<(), String> {
+/// The name, without its ending, of what is left in the current directory; one that was free.
+fn left(conclusion: &Conclusion) -> Result<Option<String>, String> {
     let record = &conclusion.record;
     if conclusion.keep == Keep::Nothing || record.results.is_empty() {
-        return Ok(());
+        return Ok(None);
     }
     // 2026-11-21T21:34:33+00:00 → 2026-11-21T213433
     let date: String = record.start.time.chars().take(19).filter(|&c| c != ':').collect();
@@ -142,13 +176,18 @@ fn keep(conclusion: &Conclusion, identity: Identity) -> Result<(), String> {
         let taken = |ending: &str| Path::new(&format!("{stem}.{ending}")).exists();
         (!taken("json") && !taken("html")).then_some(stem)
     };
-    let stem = (0..100).find_map(free).ok_or("no free name for flatout-DATE.json")?;
+    (0..100).find_map(free).map(Some).ok_or_else(|| "no free name for flatout-DATE.json".to_owned())
+}
+
+/// Leaves the record and its page in the current directory.
+fn keep(conclusion: &Conclusion, stem: &str, identity: Identity) -> Result<(), String> {
+    let Conclusion { record, earlier, .. } = conclusion;
     for format in [Format::Json, Format::Html] {
         let name = format!("{stem}.{}", format.name());
-        let shown = flatout_report::render_with(record, format, &Style::default(), identity);
+        let style = Style::default();
+        let shown = flatout_report::render_beside(record, earlier, format, &style, identity);
         replace(Path::new(&name), shown.as_bytes())?;
     }
-    complain(&format!("left {stem}.json and {stem}.html in the current directory"));
     Ok(())
 }
 
@@ -208,7 +247,7 @@ pub fn say(line: &str) {
     let _ = writeln!(out, "{}", text::visible(line)).and_then(|()| out.flush());
 }
 
-fn summaries(record: &Record) -> String {
+fn pairs(record: &Record) -> String {
     let shown: Vec<_> = record
         .results
         .iter()
@@ -266,6 +305,7 @@ pub fn terminal_style() -> Style {
         width_columns: size.map_or(80, usize::from),
         color: !set("NO_COLOR") && !dumb,
         unicode: speaks_unicode(),
+        ..Style::default()
     }
 }
 

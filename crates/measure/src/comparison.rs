@@ -18,6 +18,8 @@ mod tests;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+pub use surroundings::are_one_machine;
+
 use crate::record::{Better, Record, Status};
 use judgement::Rule;
 use noise::Noise;

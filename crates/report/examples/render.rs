@@ -1,11 +1,11 @@
-//! Shows a stored record: `render FILE [FORMAT [WIDTH [color|ascii]]]`; the format `summary` shows
-//! the first result as `flatout read` would.
+//! Shows a stored record: `render FILE [FORMAT [WIDTH [color|ascii|summary]]]`; the format
+//! `summary` shows the first result as `flatout read` would.
 
 #![forbid(unsafe_code)]
 
 use std::{env, error::Error, io, path::Path};
 
-use flatout_report::{Format, Style, document, summary, write};
+use flatout_report::{Extent, Format, Style, document, summary, write};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = env::args().skip(1).collect();
@@ -16,6 +16,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         width_columns: arguments.get(2).map_or(Ok(80), |width| width.parse())?,
         color: look == "color",
         unicode: look != "ascii",
+        extent: if look == "summary" { Extent::Summary } else { Extent::Full },
     };
     let record = document::read(Path::new(path))?;
     let mut out = io::stdout().lock();

@@ -86,12 +86,23 @@ pub fn render(record: &Record, format: Format, style: &Style) -> String {
 /// The record in the given form. `identity` is obeyed by the page, metrics, Go lines and fio's
 /// JSON; a table, JSON, CSV and Markdown hold everything that they can.
 pub fn render_with(record: &Record, format: Format, style: &Style, identity: Identity) -> String {
+    render_beside(record, &[], format, style, identity)
+}
+
+/// The same; table, Markdown and page say what is usual in earlier records of the same machine.
+pub fn render_beside(
+    record: &Record,
+    earlier: &[Record],
+    format: Format,
+    style: &Style,
+    identity: Identity,
+) -> String {
     match format {
-        Format::Table => terminal::text(&page::of_record(record), style),
+        Format::Table => terminal::text(&page::of_record(record, earlier), style),
         Format::Json => json::document(record),
         Format::Csv => csv::document(record),
-        Format::Markdown => markdown::document(&page::of_record(record)),
-        Format::Html => html::page_with(record, identity),
+        Format::Markdown => markdown::document(&page::of_record(record, earlier)),
+        Format::Html => html::page_beside(record, earlier, identity),
         Format::OpenMetrics => openmetrics::document(record, identity),
         Format::GoBench => go_bench::document(record, identity),
         Format::FioJson => fio_json::document(record, identity),

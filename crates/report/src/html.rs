@@ -36,9 +36,14 @@ pub fn page(record: &Record) -> String {
 
 /// The page, telling as much about its origin as is said.
 pub fn page_with(record: &Record, identity: Identity) -> String {
+    page_beside(record, &[], identity)
+}
+
+/// The page, with what is usual in earlier records of the same machine.
+pub(crate) fn page_beside(record: &Record, earlier: &[Record], identity: Identity) -> String {
     match identity {
-        Identity::Hidden => assembled(&identity::hidden(record), identity),
-        Identity::Shown => assembled(record, identity),
+        Identity::Hidden => assembled(&identity::hidden(record), earlier, identity),
+        Identity::Shown => assembled(record, earlier, identity),
     }
 }
 
@@ -59,8 +64,8 @@ pub(crate) fn page_of_comparisons(document: &Document, value: &serde_json::Value
 }
 
 /// The page with as much as fits into [`MOST_BYTES`].
-fn assembled(record: &Record, identity: Identity) -> String {
-    let page = page::of_record(record);
+fn assembled(record: &Record, earlier: &[Record], identity: Identity) -> String {
+    let page = page::of_record(record, earlier);
     let embedded = Embedded::of(record, json::embeddable(record));
     let what = format!("its record as JSON ({}, {} results)", record.schema, record.results.len());
     let fitting = |detail: &Detail, embedded: &Embedded| {

@@ -72,7 +72,14 @@ pub(crate) fn parameter(key: &str, value: &Value) -> String {
     let noun = noun(key);
     match (key, value) {
         (_, Value::String(text)) if text.is_empty() => format!("{noun} \"\""),
-        ("until", Value::String(text)) => format!("until {text}"),
+        ("until", Value::String(text)) => match text.as_str() {
+            "cache" => "to cache".to_owned(),
+            "device" => "completed".to_owned(),
+            "durable" => "fsynced".to_owned(),
+            other => format!("until {other}"),
+        },
+        ("cache_state" | "state", Value::String(text)) if text == "hot" => "warm".to_owned(),
+        ("pass", Value::String(text)) => text.replace("cleared", "after drop"),
         ("extents", Value::String(text)) => format!("{text} extents"),
         ("bytes", Value::Number(_)) => format!("size {}", plain(key, value)),
         ("directories", Value::String(text)) => match text.as_str() {
@@ -203,7 +210,7 @@ pub(crate) fn own_words(named: &[(&str, &Map<String, Value>)]) -> Vec<Vec<String
     found
 }
 
-/// Names of rows without what all rows of the same test have in common: `write, until durable`.
+/// Names of rows without what all rows of the same test have in common: `write, fsynced`.
 pub(crate) fn short_names(rows: &[&Outcome]) -> Vec<String> {
     let named: Vec<(&str, &Map<String, Value>)> =
         rows.iter().map(|row| (row.id.as_str(), &row.parameters)).collect();
@@ -247,6 +254,11 @@ pub(crate) fn file(outcome: &Outcome) -> Option<&str> {
 /// The part of an id after the first `/`.
 pub(crate) fn test(id: &str) -> &str {
     id.split_once('/').map_or(id, |(_, test)| test)
+}
+
+/// A status as the word that people use.
+pub(crate) fn state(of: Status) -> &'static str {
+    if of == Status::Unstable { "noisy" } else { status(of) }
 }
 
 /// A status as the word that the record uses.
@@ -305,13 +317,8 @@ pub(crate) fn figure(outcome: &Outcome) -> Option<f64> {
 pub(crate) fn no_figure(outcome: &Outcome) -> &'static str {
     match outcome.status {
         Status::Ok | Status::Unstable | Status::Degraded => "no figure",
-        other => status(other),
+        other => state(other),
     }
-}
-
-/// What stands before a figure that is not precise.
-pub(crate) fn precision_sign(outcome: &Outcome) -> &'static str {
-    if outcome.status == Status::Unstable { "~" } else { "" }
 }
 
 /// What a status means for whoever reads the row.
@@ -336,7 +343,7 @@ mod tests {
             "cache_state": "hot", "pinned": false, "pause_ns": 1500, "share_ratio": 0.5, "files": 1});
         assert_eq!(
             parameters(row.as_object().unwrap()),
-            "mmap, hot, 4 KiB, 2 threads, depth 8, not pinned, 1 file, pause 1.50 µs, share 50.0 %"
+            "mmap, warm, 4 KiB, 2 threads, depth 8, not pinned, 1 file, pause 1.50 µs, share 50.0 %"
         );
         assert_eq!(parameter("state", &json!("as_it_is")), "cache as it is");
         assert_eq!(parameter("state", &json!("cold")), "cold");
@@ -348,7 +355,7 @@ mod tests {
             "rate_operations_per_s": 5000, "directories": "many", "depth": 1});
         assert_eq!(
             parameters(row.as_object().unwrap()),
-            "depth 1, rate 5.00 kop/s, read share 70 %, until durable, fresh extents, \
+            "depth 1, rate 5.00 kop/s, read share 70 %, fsynced, fresh extents, \
              many directories"
         );
         assert_eq!(parameter("directories", &json!("one")), "one directory");

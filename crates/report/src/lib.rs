@@ -30,8 +30,8 @@ mod terminal;
 pub mod text;
 
 pub use export::{csv, fio_json, json};
-pub use format::{Format, UnknownFormat, render, render_with, write};
+pub use format::{Format, UnknownFormat, render, render_beside, render_with, write};
 pub use identity::Identity;
 pub use label::parameters as parameters_text;
-pub use style::Style;
+pub use style::{Extent, Style};
 pub use summary::summary;

@@ -20,13 +20,13 @@ const ORDER: [Part; 11] = [
     Part::Errors,
     Part::Load,
     Part::Summary,
+    Part::Findings,
     Part::Verdict,
     Part::Facts,
     Part::Storage,
     Part::Area,
     Part::Comparison,
     Part::Notes,
-    Part::Machine,
     Part::End,
 ];
 
@@ -119,7 +119,17 @@ impl Document {
                 }
             }
             Block::Table(table) => self.part(table.name, &rows(table)),
-            Block::Summary(lines) => self.part("summary", &rows(&summary_table(lines))),
+            Block::Summary(summary) => {
+                self.part("summary", &rows(&summary_table(summary)));
+                self.paragraph(&escaped(&summary.rest));
+            }
+            Block::Findings(findings) => {
+                let item = |finding: &crate::page::Finding| {
+                    let line = escaped(&finding.line());
+                    format!("- **{}** {line}", finding.severity.sign().0)
+                };
+                self.paragraph(&findings.iter().map(item).collect::<Vec<_>>().join("\n"));
+            }
             Block::Chart(chart) => {
                 let Some(table) = &chart.table else { return };
                 let caption = match chart.caption.as_str() {

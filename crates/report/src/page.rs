@@ -9,7 +9,7 @@ pub(crate) mod column;
 pub(crate) mod commands;
 mod comparison;
 mod facts;
-mod headline;
+pub(crate) mod findings;
 mod latency;
 mod machine;
 mod matrix;
@@ -20,14 +20,17 @@ mod race_tables;
 mod record;
 mod rows;
 mod storage;
+pub(crate) mod summary;
+mod units;
 mod words;
 
 use flatout_measure::record::{Answer, Series};
 
 pub(crate) use self::column::{Align, Column, Detail};
 pub(crate) use self::comparison::of_comparisons;
-pub(crate) use self::headline::summary_table;
+pub(crate) use self::findings::Finding;
 pub(crate) use self::record::of_record;
+pub(crate) use self::summary::{Summary, SummaryLine, summary_table};
 use crate::chart::{bars::Bars, plot::Plot};
 use crate::style::Tone;
 
@@ -52,13 +55,14 @@ pub(crate) enum Part {
     /// What others did on the machine meanwhile, where that matters.
     Load,
     Summary,
+    /// What is wrong, and what to do.
+    Findings,
     Verdict,
     Facts,
     Storage,
     Area,
     Comparison,
     Notes,
-    Machine,
     End,
 }
 
@@ -116,7 +120,8 @@ pub(crate) enum Block {
     Chart(Chart),
     Curve(Curve),
     Bars(Bars),
-    Summary(Vec<SummaryLine>),
+    Summary(Summary),
+    Findings(Vec<Finding>),
     Verdict(Vec<Answer>),
     Commands(Commands),
     Notes(Vec<Footnote>),
@@ -311,25 +316,6 @@ pub(crate) struct Curve {
     pub series: Vec<Series>,
     /// The first curve, whatever it is over.
     pub plot: Option<(String, Plot)>,
-}
-
-/// A row that stands for its area, or what came of pairs.
-#[derive(Debug, Default)]
-pub(crate) struct SummaryLine {
-    pub area: String,
-    pub name: String,
-    pub figure: String,
-    /// Half the width of the interval.
-    pub interval: String,
-    /// Share of the bound, where that is known.
-    pub share: Option<f64>,
-    /// The bound's value: `2,150 MiB/s`, `at best 62.4 ns`.
-    pub bound: String,
-    /// What the bound is, and where it comes from.
-    pub origin: String,
-    pub bottleneck: String,
-    /// In place of a figure.
-    pub status: &'static str,
 }
 
 /// Lines for a shell; those of rows before those of charts.

@@ -1,7 +1,7 @@
 //! Numbers for people: the only place where a base unit gets a prefix and loses digits.
 //!
-//! Binary prefixes for bytes, decimal ones for everything that is counted or timed; `flop/s` and
-//! `op/s` are operations of arithmetic units and shown as FLOPS and IOPS, with their prefix. Three
+//! Binary prefixes for bytes, decimal ones for everything that is counted or timed; `flop/s` is
+//! shown as FLOPS, and requests of a disk as IOPS, with their prefix. Three
 //! significant digits, but whole numbers are never shortened; the comma separates thousands.
 
 /// A divisor and the unit that it leads to, so that a whole column can share one.
@@ -48,7 +48,7 @@ impl Scale {
             "ratio" => scale(1.0, TIMES),
             "operations/s" => decimal_prefix(largest, "op/s"),
             "flop/s" => decimal_prefix(largest, "FLOPS"),
-            "op/s" => decimal_prefix(largest, "IOPS"),
+            "IOPS" => decimal_prefix(largest, unit),
             "cycles" | "" => scale(1.0, unit),
             _ if unit.ends_with("/s") || unit == "Hz" => decimal_prefix(largest, unit),
             _ => scale(1.0, unit),
@@ -232,7 +232,9 @@ mod tests {
         assert_eq!(value("operations/s", 3_912_000.0), "3.91 Mop/s");
         assert_eq!(value("operations/s", 950.0), "950 op/s");
         assert_eq!(value("flop/s", 45.2e9), "45.2 GFLOPS");
-        assert_eq!(value("op/s", 1.5e12), "1.50 TIOPS");
+        assert_eq!(value("op/s", 1.5e12), "1.50 Top/s");
+        assert_eq!(value("IOPS", 1.6e4), "16.0 kIOPS");
+        assert_eq!(value("bit/s", 3.3e10), "33.0 Gbit/s");
         assert_eq!(value("share", 0.934), "93.4 %");
         assert_eq!(value("ratio", 1.4213), "1.42×");
         assert_eq!(value("ratio", 0.5), "0.500×");

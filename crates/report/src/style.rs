@@ -12,12 +12,24 @@ pub struct Style {
     pub color: bool,
     /// Whether characters beyond ASCII may be used.
     pub unicode: bool,
+    /// How much is told.
+    pub extent: Extent,
+}
+
+/// How much a terminal is told.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Extent {
+    /// What fits on a screen.
+    #[default]
+    Summary,
+    /// Everything.
+    Full,
 }
 
 impl Default for Style {
-    /// A plain 80-column page without colour, with Unicode: what a file or a pipe gets.
+    /// A plain summary of 80 columns without colour, with Unicode: what a file or a pipe gets.
     fn default() -> Self {
-        Self { width_columns: 80, color: false, unicode: true }
+        Self { width_columns: 80, color: false, unicode: true, extent: Extent::Summary }
     }
 }
 

@@ -3,12 +3,13 @@
 mod chart;
 mod grid;
 mod sparkline;
+mod summary;
 mod table;
 
 use self::sparkline::sparkline;
 use crate::chart::words;
 use crate::page::{Block, Chart, Commands, Curve, Page, Pairs, PairsKind, Part, Section};
-use crate::style::{Style, Tone};
+use crate::style::{Extent, Style, Tone};
 use crate::{sign, text};
 
 /// Spaces before what stands inside of a section.
@@ -27,25 +28,22 @@ const ORDER: [Part; 11] = [
     Part::Area,
     Part::Comparison,
     Part::Facts,
-    Part::Machine,
     Part::Notes,
     Part::Summary,
     Part::Verdict,
+    Part::Findings,
     Part::Errors,
     Part::End,
 ];
 
 /// The page as lines, each ended by a line feed.
 pub(crate) fn text(page: &Page, style: &Style) -> String {
-    let mut terminal = Terminal { style, left_out: Vec::new(), out: String::new() };
-    terminal.head(page);
-    for part in ORDER {
-        page.sections.iter().filter(|section| section.part == part).for_each(|section| {
-            terminal.section(section);
-        });
-        if part == Part::Notes {
-            terminal.columns_left_out();
-        }
+    let mut terminal =
+        Terminal { style, left_out: Vec::new(), room_lines: None, out: String::new() };
+    if style.extent == Extent::Summary {
+        terminal.screen(page);
+    } else {
+        terminal.whole(page);
     }
     // Names from data may be empty or end in spaces.
     let out = terminal.out.trim_matches('\n');
@@ -75,6 +73,8 @@ struct Terminal<'a> {
     style: &'a Style,
     /// Heads of columns that the page was too narrow for.
     left_out: Vec<String>,
+    /// Lines that findings may take; on a whole page as many as they like.
+    room_lines: Option<usize>,
     out: String,
 }
 
@@ -116,6 +116,18 @@ impl Terminal<'_> {
         }
     }
 
+    /// All parts in their order.
+    fn whole(&mut self, page: &Page) {
+        self.head(page);
+        for part in ORDER {
+            let own = page.sections.iter().filter(|section| section.part == part);
+            own.for_each(|section| self.section(section));
+            if part == Part::Notes {
+                self.columns_left_out();
+            }
+        }
+    }
+
     fn head(&mut self, page: &Page) {
         if page.heading.is_empty() && page.command.is_empty() {
             return;
@@ -132,7 +144,7 @@ impl Terminal<'_> {
         }
         self.gap();
         // Everybody sees what the others are.
-        let named = [Part::Summary, Part::Verdict, Part::Area, Part::Comparison];
+        let named = [Part::Verdict, Part::Area, Part::Comparison];
         if named.contains(&section.part) && !section.heading.is_empty() {
             let tone = if section.tone == Tone::Plain { Tone::Strong } else { section.tone };
             self.paragraph(0, &section.heading, tone);
@@ -172,7 +184,8 @@ impl Terminal<'_> {
             Block::Table(table) => self.table(table),
             Block::Chart(chart) => self.chart(chart),
             Block::Curve(curve) => self.curve(curve),
-            Block::Summary(lines) => self.table(&crate::page::summary_table(lines)),
+            Block::Summary(summary) => self.summary(summary),
+            Block::Findings(findings) => self.findings(findings),
             Block::Verdict(answers) => {
                 for answer in answers {
                     let sign = sign::of(answer.mark());

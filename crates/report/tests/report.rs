@@ -21,15 +21,22 @@ mod page;
 mod safety;
 #[path = "report/sample.rs"]
 mod sample;
+#[path = "report/summary.rs"]
+mod summary;
 #[path = "report/weight.rs"]
 mod weight;
 
 use std::path::Path;
 
 use flatout_measure::record::Record;
+use flatout_report::{Extent, Style};
 
 /// The hand-made records in `tests/fixtures`.
-const FIXTURES: [&str; 7] = ["bench", "disk", "versus", "read", "write", "hostile", "empty"];
+const FIXTURES: [&str; 8] =
+    ["whole", "bench", "disk", "versus", "read", "write", "hostile", "empty"];
+
+/// Everything, in 80 plain columns.
+const FULL: Style = Style { width_columns: 80, color: false, unicode: true, extent: Extent::Full };
 
 fn record(name: &str) -> Record {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/fixtures/{name}.json"));

@@ -129,6 +129,9 @@ pub struct Bench {
     own: Own,
     #[command(flatten)]
     pub output: Output,
+    /// Say what is usual here: the range of the records of this machine in DIR, beside each figure
+    #[arg(long, value_name = "DIR", help_heading = "Output")]
+    pub history: Option<PathBuf>,
 }
 
 /// A word that stands alone.

@@ -107,6 +107,9 @@ pub struct Compare {
     /// Write the results into FILE (replaced if it exists) instead of to standard output
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub output: Option<PathBuf>,
+    /// Show all rows, and what differs between the machines
+    #[arg(short, long, help_heading = "Output")]
+    pub verbose: bool,
 }
 
 impl Compare {

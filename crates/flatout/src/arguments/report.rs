@@ -28,6 +28,8 @@ fio-plot wants it.
 
 Examples:
   flatout report flatout-2026-11-21T213433.html
+  flatout report --verbose result.json                   everything, not the summary alone
+  flatout report result.json --history records           what is usual here, beside each figure
   flatout report result.json --format html --identify --output page.html
   flatout bench disk --format json | flatout report - --format markdown
   flatout report result.json --format openmetrics --output /var/lib/node_exporter/flatout.prom
@@ -42,4 +44,7 @@ pub struct Report {
     pub files: Vec<PathBuf>,
     #[command(flatten)]
     pub output: Output,
+    /// Say what is usual here: the range of the records of this machine in DIR, beside each figure
+    #[arg(long, value_name = "DIR", help_heading = "Output")]
+    pub history: Option<PathBuf>,
 }

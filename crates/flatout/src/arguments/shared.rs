@@ -7,7 +7,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use flatout_bench::choice::Wishes;
 use flatout_bench::option::{CACHING, Wish, Words, size, words};
 use flatout_io::{Caching, Engine, Split};
-use flatout_report::{Format, Identity};
+use flatout_report::{Extent, Format, Identity};
 
 // Where the results go, and in which form. (Of a type that options are taken from, clap would take
 // documentation for that of the command.)
@@ -19,6 +19,9 @@ pub struct Output {
     /// Write the results into FILE (replaced if it exists) instead of to standard output
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub output: Option<PathBuf>,
+    /// Show everything: parameters, notes, latencies, curves, proofs and the six answers
+    #[arg(short, long, help_heading = "Output")]
+    pub verbose: bool,
     /// Tell host name, serial numbers and paths in html, openmetrics, go-bench and fio-json
     #[arg(long, help_heading = "Output")]
     pub identify: bool,
@@ -27,12 +30,17 @@ pub struct Output {
 impl Output {
     /// The whole record, into a file or on standard output.
     pub fn json(output: Option<PathBuf>) -> Self {
-        Self { format: Format::Json, output, identify: true }
+        Self { format: Format::Json, output, verbose: false, identify: true }
     }
 
     /// The same on standard output.
     pub fn shown(&self) -> Self {
         Self { output: None, ..self.clone() }
+    }
+
+    /// How much a terminal is told.
+    pub fn extent(&self) -> Extent {
+        if self.verbose { Extent::Full } else { Extent::Summary }
     }
 
     /// What may be told of where the results were made.

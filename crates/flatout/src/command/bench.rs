@@ -10,7 +10,8 @@ use flatout_report::{Format, quantity};
 use flatout_sys::cancel::CancelToken;
 
 use crate::arguments::bench::Bench as Arguments;
-use crate::conclusion::{Conclusion, Draft, FAILED, INTERRUPTED, Keep, View};
+use crate::command::history;
+use crate::conclusion::{Conclusion, Draft, FAILED, INTERRUPTED, Keep};
 use crate::output;
 use crate::progress::Progress;
 
@@ -28,14 +29,21 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
     let keep = if is_bare && shown_only { Keep::JsonAndPage } else { Keep::Nothing };
     if let (Keep::JsonAndPage, Err(error)) = (keep, output::check_current_directory()) {
         draft.fail(FAILED, error);
-        return draft.conclude(View::Summary);
+        return draft.conclude();
     }
+    let earlier = match history::read(arguments.history.as_deref()) {
+        Ok(earlier) => earlier,
+        Err(error) => {
+            draft.fail(FAILED, error);
+            return draft.conclude();
+        }
+    };
     let mut jobs =
         match job::jobs(arguments, seed, cancel).and_then(|jobs| announce(jobs, arguments)) {
             Ok(jobs) => jobs,
             Err(error) => {
                 fail(&mut draft, &error);
-                return draft.conclude(View::Summary);
+                return draft.conclude();
             }
         };
     let schedule = Schedule::new(arguments, &jobs, begun_ns, SystemClock.now_ns());
@@ -64,7 +72,7 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
     let (rows, chart) = roofline::of(&roofline);
     rows.into_iter().for_each(|row| draft.add(row));
     draft.charts.extend(chart);
-    Conclusion { keep, ..draft.conclude(View::Report) }
+    Conclusion { keep, earlier, ..draft.judge() }
 }
 
 /// Adds what an area found; failed rows are counted in one line.
@@ -179,7 +187,7 @@ mod tests {
         };
         let mut draft = Draft::begin(1);
         add(&mut draft, Found { outcomes: vec![row], ..Found::default() });
-        let end = draft.conclude(View::Report).record.end;
+        let end = draft.judge().record.end;
         assert_eq!(
             (end.exit_code, end.errors),
             (FAILED, vec!["test files stay behind".to_owned()])

@@ -16,7 +16,7 @@ use flatout_measure::comparison::noise::{Learned, Noise};
 use flatout_measure::comparison::{Comparison, Question, Runs, Verdict, compare};
 use flatout_measure::record::Record;
 use flatout_report::comparison::{Document, Form, render};
-use flatout_report::{Style, document, identity};
+use flatout_report::{Extent, Style, document, identity};
 use flatout_sys::cancel::CancelToken;
 
 use crate::arguments::compare::Compare as Arguments;
@@ -200,6 +200,8 @@ fn show(
     let tool = concat!("flatout ", env!("CARGO_PKG_VERSION"));
     let document = Document::new(tool, comparisons, errors, code);
     let style = if place.is_some() { Style::default() } else { output::terminal_style() };
+    let extent = if arguments.verbose { Extent::Full } else { Extent::Summary };
+    let style = Style { extent, ..style };
     let shown = render(&document, arguments.format, &style);
     let written = write(place, &shown);
     match written {

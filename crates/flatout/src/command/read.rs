@@ -15,7 +15,7 @@ use flatout_measure::warning::{self, Warning};
 use flatout_sys::cancel::CancelToken;
 
 use crate::arguments::read::Read;
-use crate::conclusion::{Conclusion, Draft, FAILED, INTERRUPTED, View, WRONG_USE};
+use crate::conclusion::{Conclusion, Draft, FAILED, INTERRUPTED, WRONG_USE};
 use crate::profile;
 
 /// Seed of the order of trials; a read makes no random data.
@@ -43,7 +43,7 @@ pub fn run(arguments: &Read, cancel: CancelToken) -> Conclusion {
             break;
         }
     }
-    draft.conclude(View::Summary)
+    draft.conclude()
 }
 
 /// The row of a file that could not be read.

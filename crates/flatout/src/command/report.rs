@@ -11,7 +11,8 @@ use flatout_report::document::{self, DocumentError};
 use flatout_report::{Format, csv, fio_json, text};
 
 use crate::arguments::report::Report;
-use crate::conclusion::{self, View};
+use crate::command::history;
+use crate::conclusion;
 use crate::output;
 
 /// Why there is no result: exit code and what is said.
@@ -32,7 +33,7 @@ pub fn run(arguments: &Report) -> ExitCode {
 /// Refuses what can be seen without reading.
 fn check(arguments: &Report) -> Result<(), Refusal> {
     let wrong_use = |text: String| (conclusion::WRONG_USE, text);
-    let Report { files, output } = arguments;
+    let Report { files, output, .. } = arguments;
     let holds_one = match output.format {
         Format::Table | Format::Markdown | Format::Csv | Format::GoBench => None,
         Format::Json => Some("a document holds one record; --format csv takes several"),
@@ -87,7 +88,8 @@ fn deliver(records: &[(String, Record)], arguments: &Report) -> Result<(), Refus
             fill(folder, &fio_json::files(record, arguments.output.identity())).map_err(failed)
         });
     }
-    let shown = shown(records, arguments);
+    let earlier = history::read(arguments.history.as_deref()).map_err(failed)?;
+    let shown = shown(records, &earlier, arguments);
     match &arguments.output.output {
         None => output::to_standard_output(shown.as_bytes()),
         Some(path) => output::replace(path, shown.as_bytes()),
@@ -112,7 +114,7 @@ fn fill(folder: &Path, files: &[(String, String)]) -> Result<(), String> {
     Ok(())
 }
 
-fn shown(records: &[(String, Record)], arguments: &Report) -> String {
+fn shown(records: &[(String, Record)], earlier: &[Record], arguments: &Report) -> String {
     let format = arguments.output.format;
     if let (Format::Csv, 2..) = (format, records.len()) {
         return csv::documents(records);
@@ -131,16 +133,22 @@ fn shown(records: &[(String, Record)], arguments: &Report) -> String {
             }
             _ => {}
         }
-        all.push_str(&output::shown(record, view(record), &arguments.output));
+        all.push_str(&output::shown(record, earlier, &arguments.output));
+        if format == Format::Table && records.len() == 1 && !arguments.output.verbose {
+            all.push_str(&more(&arguments.files[0], record));
+        }
     }
     all
 }
 
-/// As the command that left the record showed it.
-fn view(record: &Record) -> View {
-    let moves_files = |id: &str| id.starts_with("read/") || id.starts_with("write/");
-    let is_summary = record.end.verdict.is_empty()
-        && !record.results.is_empty()
-        && record.results.iter().all(|outcome| moves_files(&outcome.id));
-    if is_summary { View::Summary } else { View::Report }
+/// How to see the rest; nothing where there is none.
+fn more(file: &Path, record: &Record) -> String {
+    match output::is_in_pairs(record) || record.results.is_empty() {
+        true => String::new(),
+        false => format!(
+            "\nAll {} rows: flatout report --verbose {}\n",
+            record.results.len(),
+            text::visible(&file.to_string_lossy())
+        ),
+    }
 }

@@ -10,7 +10,7 @@ use flatout_report::quantity;
 use flatout_sys::cancel::CancelToken;
 
 use crate::arguments::tune::Tune as Arguments;
-use crate::conclusion::{Conclusion, Draft, FAILED, INTERRUPTED, View};
+use crate::conclusion::{Conclusion, Draft, FAILED, INTERRUPTED};
 use crate::progress::Progress;
 use crate::{output, profile};
 
@@ -48,7 +48,7 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
                 true => draft.fail(INTERRUPTED, error.to_string()),
                 false => draft.refuse(&error),
             }
-            draft.conclude(View::Summary)
+            draft.conclude()
         }
     }
 }
@@ -119,5 +119,5 @@ fn conclude(
         }
     }
     tuned.outcomes.into_iter().for_each(|row| draft.add(row));
-    draft.conclude(View::Report)
+    draft.judge()
 }

@@ -19,7 +19,7 @@ use flatout_report::quantity;
 use flatout_sys::cancel::CancelToken;
 
 use crate::arguments::versus::Versus as Arguments;
-use crate::conclusion::{Conclusion, DONE, Draft, FAILED, INTERRUPTED, View};
+use crate::conclusion::{Conclusion, DONE, Draft, FAILED, INTERRUPTED};
 use crate::output;
 use crate::progress::Progress;
 
@@ -67,7 +67,7 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
         Ok(prepared) => prepared,
         Err(error) => {
             draft.refuse(&error);
-            return draft.conclude(View::Summary);
+            return draft.conclude();
         }
     };
     for line in field.remarks() {
@@ -89,7 +89,7 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
         let text = "interrupted: targets are removed, rows without enough rounds say so";
         draft.fail(INTERRUPTED, text.to_owned());
     }
-    draft.conclude(View::Report)
+    draft.judge()
 }
 
 /// A race that may begin.

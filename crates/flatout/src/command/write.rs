@@ -4,7 +4,7 @@ use flatout_bench::write::Writer;
 use flatout_sys::cancel::CancelToken;
 
 use crate::arguments::write::Write;
-use crate::conclusion::{Conclusion, Draft, FAILED, INTERRUPTED, View};
+use crate::conclusion::{Conclusion, Draft, FAILED, INTERRUPTED};
 
 /// Writes the file. One that was made and could not be completed is removed again.
 pub fn run(arguments: &Write, cancel: CancelToken) -> Conclusion {
@@ -13,7 +13,7 @@ pub fn run(arguments: &Write, cancel: CancelToken) -> Conclusion {
         Ok(writer) => write(writer, &mut draft),
         Err(error) => draft.refuse(&error),
     }
-    draft.conclude(View::Summary)
+    draft.conclude()
 }
 
 fn write(writer: Writer, draft: &mut Draft) {

@@ -69,7 +69,10 @@ fn the_bare_command_leaves_a_record_and_a_page_and_no_test_file() {
     let text = std::fs::read_to_string(place.join(json)).unwrap();
     assert_valid(&serde_json::from_str(&text).unwrap());
     assert!(ran.stderr.contains("writes"), "said beforehand: {ran}");
-    assert!(ran.stdout.contains("\nVerdict\n"), "{ran}");
+    assert!(ran.stdout.contains(&format!("flatout report --verbose {json}\n")), "{ran}");
+    assert!(ran.stdout.lines().count() <= 30 && !ran.stdout.contains("Verdict"), "{ran}");
+    let all = folder.flatout(["report", "--verbose", place.join(json).to_str().unwrap()]).run();
+    assert!(all.exits(0).stdout.contains("\nVerdict\n"), "{all}");
 }
 
 #[test]

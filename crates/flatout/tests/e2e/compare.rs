@@ -47,7 +47,7 @@ fn put_runs(folder: &Folder, name: &str, levels: &[(&str, f64)]) {
 }
 
 fn compare<'a>(folder: &'a Folder, words: &[&str]) -> Flatout<'a> {
-    let run = folder.flatout(["compare"].iter().chain(words));
+    let run = folder.flatout(["compare", "--verbose"].iter().chain(words));
     run.with(|command| _ = command.env("FLATOUT_NOISE", ""))
 }
 
@@ -90,6 +90,21 @@ fn the_exit_code_is_the_verdict() {
         let said = document(ran.exits(code));
         assert_eq!(said["comparisons"].as_array().unwrap().len(), new.len());
     }
+}
+
+#[test]
+fn a_summary_has_what_differs() {
+    let folder = Folder::new();
+    let figures = |x: f64| (0..40).map(|n| (format!("a/{n}"), x * f64::from(n + 1))).collect();
+    for (name, x) in [("old", 1e9), ("new", 1.5e9)] {
+        let figures: Vec<(String, f64)> = figures(x);
+        let named: Vec<(&str, f64)> = figures.iter().map(|(id, x)| (id.as_str(), *x)).collect();
+        put(&folder, name, &run(&named));
+    }
+    let ran = folder.flatout(["compare", "old", "new"]).run();
+    assert!(ran.stdout.lines().count() <= 30, "{ran}");
+    assert!(ran.stdout.contains("26 more rows"), "{ran}");
+    assert!(folder.flatout(["compare", "-v", "old", "new"]).run().stdout.lines().count() > 80);
 }
 
 #[test]

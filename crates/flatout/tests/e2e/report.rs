@@ -51,8 +51,8 @@ fn every_form_comes_out_of_a_document_and_of_a_page() {
         ("fio-json", "{\n"),
     ];
     for (format, begins) in head {
-        let of_document = folder.flatout(["report", "result", "--format", format]).run();
-        let of_page = folder.flatout(["report", "page", "--format", format]).run();
+        let of_document = folder.flatout(["report", "-v", "result", "--format", format]).run();
+        let of_page = folder.flatout(["report", "-v", "page", "--format", format]).run();
         assert!(of_document.exits(0).stdout.starts_with(begins), "{of_document}");
         assert_eq!((&of_page.stdout, of_page.code), (&of_document.stdout, Some(0)), "{format}");
         assert_eq!(of_document.stderr, "", "{format}");
@@ -174,4 +174,25 @@ fn a_closed_pipe_is_no_failure() {
     let words = ["report", "result", "--format", "html"];
     let ran = folder.flatout(words).stdout(crate::bin::closed_pipe()).run();
     assert_eq!((ran.exits(0).stderr.as_str(), ran.stdout.as_str()), ("", ""));
+}
+
+#[test]
+fn earlier_records_of_a_folder_say_what_is_usual() {
+    let folder = folder_with("whole");
+    let text = fs::read_to_string(folder.join("result")).unwrap();
+    fs::create_dir(folder.join("earlier")).unwrap();
+    for (name, seed) in [("a.json", 1), ("b.json", 2), ("result.json", 0)] {
+        let mut record: Value = serde_json::from_str(&text).unwrap();
+        if seed > 0 {
+            record["start"]["seed"] = seed.into();
+        }
+        fs::write(folder.join("earlier").join(name), record.to_string()).unwrap();
+    }
+    fs::write(folder.join("earlier/note.json"), "no record").unwrap();
+    let ran = folder.flatout(["report", "result", "--history", "earlier"]).run();
+    let shown = &ran.exits(0).stdout;
+    assert!(shown.contains("usual: this machine in 2 earlier records"), "{ran}");
+    assert!(shown.contains("All 64 rows: flatout report --verbose result\n"), "{ran}");
+    let ran = folder.flatout(["report", "result", "--history", "nowhere"]).run();
+    ran.complains(1, &["nowhere"]);
 }

@@ -60,7 +60,7 @@ pub(super) fn machine(environment: &Value) -> Map<String, Value> {
 }
 
 /// Whether two environments are of one machine as far as they say.
-pub(super) fn are_one_machine(one: &Value, other: &Value) -> Option<bool> {
+pub fn are_one_machine(one: &Value, other: &Value) -> Option<bool> {
     let known = |name: &str| {
         let pair = (one.get(name)?, other.get(name)?);
         (!pair.0.is_null() && !pair.1.is_null()).then_some(pair)

@@ -5,7 +5,7 @@
 
 use flatout_measure::record::{Outcome, Record};
 
-use super::axis::{Axis, Spacing};
+use super::axis::Axis;
 use super::plot::Point;
 use crate::page::race::{Race, Test};
 use crate::{label, order, quantity::Scale};
@@ -16,8 +16,6 @@ pub(crate) struct Bars {
     /// Names the picture in the page: `bars-syscall`.
     pub key: String,
     pub title: String,
-    /// Base unit.
-    pub unit: String,
     pub scale: Scale,
     pub groups: Vec<Group>,
 }
@@ -64,11 +62,7 @@ const VIEWS: [View; 11] = [
     ),
     view(["calls", "What a call costs, one thread", "ns"], &["syscall/"], Some(("threads", 1))),
     view(["throughput", "Throughput of the disk", "bytes/s"], &["disk/sequential-"], None),
-    view(
-        ["operations", "Operations of the disk", "operations/s"],
-        &["disk/random-", "disk/mixed"],
-        None,
-    ),
+    view(["operations", "IOPS of the disk", "IOPS"], &["disk/random-", "disk/mixed"], None),
     view(
         ["metadata", "Operations on files and directories", "operations/s"],
         &[
@@ -84,8 +78,8 @@ const VIEWS: [View; 11] = [
     ),
     view(["products", "Matrices", "flop/s"], &["cpu/dgemm", "cpu/linpack"], None),
     view(["stream", "Memory bandwidth: STREAM", "bytes/s"], &["memory/stream"], None),
-    view(["tcp", "TCP, one stream", "bytes/s"], &["network/tcp-throughput"], Some(("streams", 1))),
-    view(["udp", "UDP, one stream", "bytes/s"], &["network/udp-throughput"], Some(("streams", 1))),
+    view(["tcp", "TCP, one stream", "bit/s"], &["network/tcp-throughput"], Some(("streams", 1))),
+    view(["udp", "UDP, one stream", "bit/s"], &["network/udp-throughput"], Some(("streams", 1))),
     view(
         ["trees", "Copy time of each tree", "ns"],
         &["copy/tree", "copy/single", "copy/memory", "copy/deviation"],
@@ -167,8 +161,8 @@ impl Bars {
     fn new(key: &str, title: &str, unit: &str, groups: Vec<Group>) -> Self {
         let figures = groups.iter().flat_map(|group| &group.bars).map(|bar| bar.point.y);
         let scale = Scale::of_all(unit, figures);
-        let (key, title, unit) = (format!("bars-{key}"), title.to_owned(), unit.to_owned());
-        Self { key, title, unit, scale, groups }
+        let (key, title) = (format!("bars-{key}"), title.to_owned());
+        Self { key, title, scale, groups }
     }
 
     /// All bars, group by group.
@@ -176,16 +170,12 @@ impl Bars {
         self.groups.iter().flat_map(|group| &group.bars)
     }
 
-    /// The axis of the figures and their intervals, in the shown unit.
+    /// The axis of the figures and their intervals, from zero, in the shown unit: a bar is as long as
+    /// its figure is large.
     pub fn axis(&self) -> Option<Axis> {
-        let shown = |base: f64| base / self.scale.divisor;
-        let axis = Axis::for_y(self.bars().map(|bar| shown(bar.point.y)))?;
         let ends = self.bars().filter_map(|bar| bar.point.interval).flatten();
-        let all = self.bars().map(|bar| bar.point.y).chain(ends).map(shown);
-        match axis.spacing {
-            Spacing::Log10 => Axis::by_tens(all.filter(|y| *y > 0.0)),
-            Spacing::Linear | Spacing::Log2 => Axis::from_zero(all),
-        }
+        let all = self.bars().map(|bar| bar.point.y).chain(ends);
+        Axis::from_zero(all.map(|base| base / self.scale.divisor))
     }
 }
 

@@ -9,7 +9,7 @@ pub mod switch;
 use flatout_measure::record::{Outcome, Series, Status};
 
 use super::axis::{Axis, Spacing};
-use super::sweep::Sweep;
+use super::sweep::{LEAST_POINTS, Sweep};
 use crate::{
     label, order,
     quantity::{self, Scale},
@@ -109,6 +109,8 @@ const UNJOINED: [(&str, &str); 1] = [("memory/roofline", "STREAM measured")];
 const LOGARITHMIC: [&str; 2] = ["memory/roofline", "memory/latency"];
 /// From this ratio of the largest to the smallest figure on, both spacings are worth a look.
 const TELLING_RATIO: f64 = 3.0;
+/// So many times the usual step between two points of a curve is a gap.
+const GAP_STEPS: f64 = 4.0;
 /// The unit of x in a picture of percentiles: −log₁₀ of the share that is above.
 pub(crate) const NINES: &str = "nines";
 
@@ -116,6 +118,11 @@ impl PlotLine {
     /// All points, whatever run they belong to.
     pub fn points(&self) -> impl Iterator<Item = &Point> {
         self.runs.iter().flatten()
+    }
+
+    /// Whether a line goes from point to point: two points do not tell what is between them.
+    pub fn is_joined(&self) -> bool {
+        self.joint == Joint::Line && self.points().count() >= LEAST_POINTS
     }
 }
 
@@ -156,7 +163,7 @@ impl Point {
             text.push_str(&format!(", n {}", self.n));
         }
         if self.status != Status::Ok {
-            text.push_str(&format!(", {}", label::status(self.status)));
+            text.push_str(&format!(", {}", label::state(self.status)));
         }
         text
     }
@@ -204,7 +211,7 @@ impl Plot {
     pub fn of_series(series: &Series) -> Self {
         let points = series.points.iter().filter(|[x, y]| x.is_finite() && y.is_finite());
         let points = points.map(|[x, y]| Point::bare(*x, *y));
-        let runs = vec![points.collect()];
+        let runs = without_gaps(points.collect());
         Self {
             x_name: label::noun(&series.x),
             x_unit: label::unit_of(&series.x).to_owned(),
@@ -321,6 +328,15 @@ pub(crate) fn y_tick(value: f64) -> String {
         true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
         false => text,
     }
+}
+
+/// A curve over time in runs: where nothing was seen for much longer than usual, it is parted.
+fn without_gaps(points: Vec<Point>) -> Vec<Vec<Point>> {
+    let mut steps: Vec<f64> = points.windows(2).map(|pair| pair[1].x - pair[0].x).collect();
+    steps.sort_by(f64::total_cmp);
+    let usual = steps.get(steps.len() / 2).copied().unwrap_or(0.0);
+    let is_near = |a: &Point, b: &Point| b.x - a.x <= GAP_STEPS * usual;
+    points.chunk_by(is_near).map(<[Point]>::to_vec).collect()
 }
 
 /// The points of a line; a row without figure parts them, an x at which the line has no row does

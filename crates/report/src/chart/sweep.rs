@@ -82,6 +82,9 @@ fn number_value(x: f64) -> serde_json::Value {
     if x >= 0.0 && x.fract() == 0.0 && x < 9e15 { (x as u64).into() } else { x.into() }
 }
 
+/// Fewer points tell no more than a table does.
+pub(crate) const LEAST_POINTS: usize = 3;
+
 /// All sweeps of a record that have something to show, in the record's order.
 pub fn sweeps(record: &Record) -> Vec<Sweep<'_>> {
     record.charts.iter().filter_map(|chart| of(&record.results, chart)).collect()
@@ -94,7 +97,7 @@ pub(crate) fn rows_left(record: &Record, sweeps: &[Sweep<'_>]) -> Vec<usize> {
     (0..record.results.len()).filter(|index| !shown.contains(index)).collect()
 }
 
-/// The sweep that a chart makes of these results; none of fewer than two x values.
+/// The sweep that a chart makes of these results; none where no line has enough figures.
 pub(crate) fn of<'a>(results: &'a [Outcome], chart: &'a Chart) -> Option<Sweep<'a>> {
     let candidates: Vec<(usize, f64)> = results
         .iter()
@@ -109,9 +112,6 @@ pub(crate) fn of<'a>(results: &'a [Outcome], chart: &'a Chart) -> Option<Sweep<'
     let mut x_values: Vec<f64> = candidates.iter().map(|(_, x)| *x).collect();
     x_values.sort_by(f64::total_cmp);
     x_values.dedup();
-    if x_values.len() < 2 {
-        return None;
-    }
 
     let rows: Vec<&Outcome> = candidates.iter().map(|(index, _)| &results[*index]).collect();
     let (varying, constant) = split_parameters(&rows, chart);
@@ -130,7 +130,11 @@ pub(crate) fn of<'a>(results: &'a [Outcome], chart: &'a Chart) -> Option<Sweep<'
     for (index, x) in candidates {
         place(&mut sweep, index, x, &results[index]);
     }
-    Some(sweep)
+    let has_curve = |line: &Line<'_>| {
+        let figures = line.points.iter().flatten().filter(|row| label::figure(row).is_some());
+        figures.count() >= LEAST_POINTS
+    };
+    sweep.lines.iter().any(has_curve).then_some(sweep)
 }
 
 fn x_of(outcome: &Outcome, chart: &Chart) -> Option<f64> {
@@ -225,18 +229,20 @@ mod tests {
             row(json!({"block_bytes": 1, "engine": "read", "threads": 2})),
             row(json!({"block_bytes": 1, "engine": "read", "threads": 2})),
             row(json!({"engine": "read", "threads": 2})),
+            row(json!({"block_bytes": 4, "engine": "read", "threads": 1})),
         ]);
         let sweeps = sweeps(&record);
-        assert_eq!(sweeps[0].x_values, [1.0, 2.0]);
+        assert_eq!(sweeps[0].x_values, [1.0, 2.0, 4.0]);
         assert_eq!(sweeps[0].lines.len(), 2);
         assert_eq!(sweeps[0].lines[1].name(), "read, 2 threads");
         assert_eq!(rows_left(&record, &sweeps), [3, 4]);
     }
 
     #[test]
-    fn one_point_is_no_sweep() {
-        let record = record(vec![row(json!({"block_bytes": 1, "engine": "read"}))]);
+    fn two_points_are_no_sweep() {
+        let row = |bytes: u32| row(json!({"block_bytes": bytes, "engine": "read"}));
+        let record = record(vec![row(1), row(2)]);
         assert!(sweeps(&record).is_empty());
-        assert_eq!(rows_left(&record, &[]), [0]);
+        assert_eq!(rows_left(&record, &[]), [0, 1]);
     }
 }

@@ -198,7 +198,9 @@ mod tests {
         let rows = vec![
             copy("10x4", 10, 40),
             copy("20x4", 20, 80),
+            copy("40x4", 40, 160),
             copy("20x2", 20, 40),
+            copy("5x8", 5, 40),
             copy("source-tree", 7, 49),
             deep(5),
             deep(10),
@@ -208,9 +210,9 @@ mod tests {
         assert_eq!(xs, ["files", "files", "tree_depth"]);
         let by_count = sweep::of(&found[0].results, &found[0].chart).unwrap();
         let names: Vec<String> = by_count.lines.iter().map(sweep::Line::name).collect();
-        assert_eq!(names, ["file 4 B", "file 2 B"]);
+        assert_eq!(names, ["file 4 B", "file 2 B", "file 8 B"]);
         let by_pieces = sweep::of(&found[1].results, &found[1].chart).unwrap();
-        assert_eq!(by_pieces.x_values, [10.0, 20.0]);
-        assert_eq!(by_pieces.lines[0].points.iter().flatten().count(), 2);
+        assert_eq!(by_pieces.x_values[..3], [5.0, 10.0, 20.0]);
+        assert_eq!(by_pieces.lines[0].points.iter().flatten().count(), 3);
     }
 }

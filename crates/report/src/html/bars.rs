@@ -7,10 +7,10 @@ use flatout_measure::record::Status;
 use super::markup::escaped;
 use super::svg::HUES;
 use super::writer::Writer;
-use crate::chart::axis::{Axis, Spacing};
+use crate::chart::axis::Axis;
 use crate::chart::bars::{Bar, Bars};
 use crate::chart::plot;
-use crate::quantity::Scale;
+use crate::label;
 
 /// More bars of one group take the whole width.
 const MOST_BARS_BESIDE: usize = 16;
@@ -23,17 +23,14 @@ impl Writer {
         }
         let count = bars.bars().count();
         let (key, title) = (escaped(&bars.key), escaped(&bars.title));
-        let by = if axis.spacing == Spacing::Log10 { " (logarithmic)" } else { "" };
-        let unstable = bars.bars().any(|bar| bar.point.status != Status::Ok);
-        let unstable = if unstable { "; ~ is not precise" } else { "" };
-        let unit = escaped(&format!("{}{by}", bars.scale.unit));
+        let unit = escaped(&bars.scale.unit);
         self.figures += 1;
         let longest = bars.groups.iter().map(|group| group.bars.len()).max().unwrap_or(0);
         let is_wide = bars.groups.len() > 2 || longest > MOST_BARS_BESIDE;
         let wide = if is_wide { " class=\"wide\"" } else { "" };
         self.line(&format!(
             "<figure{wide} data-chart=\"{key}\" data-points=\"{count}\">\n\
-             <figcaption><h3>{title}</h3><p>{unit}; the thin line is the 95&nbsp;% interval{unstable}</p></figcaption>\n\
+             <figcaption><h3>{title}</h3><p>{unit}; the thin line is the 95&nbsp;% interval</p></figcaption>\n\
              <div class=\"bars\">"
         ));
         let ticks = axis_row(&axis);
@@ -53,17 +50,20 @@ impl Writer {
 
 fn bar_row(bars: &Bars, bar: &Bar, axis: &Axis) -> String {
     let at = |base: f64| 100.0 * axis.position(base / bars.scale.divisor);
-    let scale = Scale::of(&bars.unit, bar.point.y);
+    let scale = &bars.scale;
     let interval = bar.point.interval.map_or_else(String::new, |[low, high]| {
         let (from, width) = (at(low), (at(high) - at(low)).max(0.3));
         format!("<span class=\"ci\" style=\"left:{from:.1}%;width:{width:.1}%\"></span>")
     });
-    let told = format!("{}: {}", bar.name, bar.point.told(&scale));
-    let sign = if bar.point.status == Status::Ok { "" } else { "~" };
+    let told = format!("{}: {}", bar.name, bar.point.told(scale));
+    let word = match bar.point.status {
+        Status::Ok => String::new(),
+        other => format!(" <small>{}</small>", label::state(other)),
+    };
     format!(
-        "<div class=\"bar-row hue-{}\" tabindex=\"-1\" data-v=\"{}\"><span class=\"bar-name\">{}</span>\
+        "<div class=\"bar-row hue-{}\" tabindex=\"-1\" data-v=\"{}\"><span class=\"bar-name\">{}{word}</span>\
          <span class=\"bar-track\"><span class=\"bar-fill\" style=\"width:{:.1}%\"></span>{interval}</span>\
-         <span class=\"bar-value\">{sign}{}</span></div>",
+         <span class=\"bar-value\">{}</span></div>",
         bar.hue % HUES,
         escaped(&told),
         escaped(&bar.name),

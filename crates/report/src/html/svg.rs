@@ -13,7 +13,7 @@ use flatout_measure::record::Status;
 
 use super::markup::escaped;
 use crate::chart::axis::Axis;
-use crate::chart::plot::{self, Joint, Plot, PlotLine, Point};
+use crate::chart::plot::{self, Plot, PlotLine, Point};
 
 pub(super) use hits::hits;
 
@@ -156,7 +156,7 @@ impl<'a> Frame<'a> {
         push(out, &format!("<g class=\"{class}\">"));
         for run in &line.runs {
             self.push_intervals(out, run);
-            if line.joint == Joint::Line {
+            if line.is_joined() {
                 let mut path = String::new();
                 for (at, point) in run.iter().enumerate() {
                     let verb = if at == 0 { 'M' } else { 'L' };
@@ -230,9 +230,9 @@ fn hue_class(line: &PlotLine) -> String {
 
 /// The piece of line in the legend; none where points are not joined.
 fn stroke(line: &PlotLine) -> String {
-    match line.joint {
-        Joint::Line => format!("<path class=\"run\"{} d=\"M1 6H33\"/>", dash(line)),
-        Joint::None => String::new(),
+    match line.is_joined() {
+        true => format!("<path class=\"run\"{} d=\"M1 6H33\"/>", dash(line)),
+        false => String::new(),
     }
 }
 

@@ -1,9 +1,12 @@
 //! Tables of a page: names with their parameters as small labels, figures with their interval below.
 
+use flatout_measure::record::Status;
+
 use super::markup::{class, escaped};
 use super::strip;
 use super::weight;
 use super::writer::Writer;
+use crate::label;
 use crate::page::{Align, Cell, Column, Detail, Picture, Row, Table};
 use crate::style::Tone;
 
@@ -114,6 +117,10 @@ fn content(table: &Table, column: &Column, cell: &Cell) -> String {
     }
     out = match (cell.badge, cell.tone) {
         ("", _) => out,
+        // Noise is said, and worth no alarm.
+        (word, Tone::Strong) if word == label::state(Status::Unstable) => {
+            format!("{out} {}", badge(word, Tone::Dim))
+        }
         (word, Tone::Strong) => format!("{out} {}", badge(word, Tone::Warn)),
         (word, tone) => format!("{} {out}", badge(word, tone)),
     };

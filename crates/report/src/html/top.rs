@@ -4,21 +4,37 @@ use flatout_measure::record::Answer;
 
 use super::markup::escaped;
 use super::writer::Writer;
-use crate::page::SummaryLine;
+use crate::page::{Finding, Summary, SummaryLine};
+use crate::quantity;
 use crate::sign::{self, Sign};
-use crate::{order, quantity};
 
 /// A gist is not cut before so many characters: `No: ` says too little.
 const SHORTEST_GIST: usize = 12;
 
 impl Writer {
     /// Per area one bar against its bound, with what limits it.
-    pub(super) fn summary(&mut self, lines: &[SummaryLine]) {
+    pub(super) fn summary(&mut self, summary: &Summary) {
         self.line("<ul class=\"summary\">");
-        let areas = order::distinct(lines.iter().map(|line| line.area.as_str()));
-        for line in lines {
-            let index = areas.iter().position(|area| *area == line.area).unwrap_or(0);
-            self.line(&summary_item(line, index));
+        for line in &summary.lines {
+            let place = self.areas.iter().position(|area| *area == line.area);
+            self.line(&summary_item(line, place));
+        }
+        self.line("</ul>");
+        if !summary.rest.is_empty() {
+            self.line(&format!("<p>{}</p>", escaped(&summary.rest)));
+        }
+    }
+
+    /// What is wrong, and what to do.
+    pub(super) fn findings(&mut self, findings: &[Finding]) {
+        self.line("<ul class=\"findings\">");
+        for finding in findings {
+            let (sign, _) = finding.severity.sign();
+            let (text, advice) = (escaped(&finding.text), escaped(&finding.advice));
+            let class = sign.to_ascii_lowercase();
+            self.line(&format!(
+                "<li class=\"{class}\"><b>{sign}</b><span>{text}<small>{advice}</small></span></li>"
+            ));
         }
         self.line("</ul>");
     }
@@ -32,46 +48,44 @@ impl Writer {
     }
 }
 
-fn summary_item(line: &SummaryLine, area_index: usize) -> String {
-    let (area, name) = (escaped(&line.area), escaped(&line.name));
-    let what = format!(
-        "<span class=\"what\"><a href=\"#area-{area_index}\">{area}</a> <small>{name}</small></span>"
-    );
-    if !line.status.is_empty() {
-        return format!(
-            "<li class=\"none\">{what}<span class=\"track\"></span>\
-             <span class=\"figure\"><span class=\"status\">{}</span></span></li>",
-            line.status
-        );
-    }
-    let figure = escaped(&line.figure);
-    if line.bottleneck.is_empty() {
-        return format!(
-            "<li class=\"pairs\">{what}<span class=\"figure\"><b>{figure}</b></span></li>"
-        );
-    }
+/// One figure: a bar where there is a bound, and none where there is none.
+fn summary_item(line: &SummaryLine, place: Option<usize>) -> String {
+    let name = escaped(&line.name);
+    let name = match place {
+        Some(place) => format!("<a href=\"#area-{place}\">{name}</a>"),
+        None => name,
+    };
     let interval = match line.interval.as_str() {
         "" => String::new(),
-        half => format!(" <small>± {}</small>", escaped(half)),
+        half if half.ends_with('%') => format!(" <small>± {}</small>", escaped(half)),
+        other => format!(" <small>{}</small>", escaped(other)),
     };
-    let bottleneck = escaped(&line.bottleneck);
-    let Some(share) = line.share else {
-        return format!(
-            "<li class=\"none\">{what}<span class=\"track\"></span>\
-             <span class=\"figure\"><b>{figure}</b>{interval} ceiling unknown</span>\
-             <span class=\"why\">limited by {bottleneck}</span></li>"
-        );
+    let figure = escaped(&line.figure);
+    let remark = escaped(&line.remark_with_usual());
+    let shown = |track: &str, bound: &str| {
+        format!(
+            "<li><span class=\"what\">{name}</span><span class=\"figure\"><b>{figure}</b>{interval}</span>\
+             {track}<span class=\"why\">{remark}{bound}</span></li>"
+        )
     };
+    let Some(share) = line.share else { return shown("", "") };
     let width = (share * 100.0).clamp(0.0, 100.0);
     let over = if share > 1.02 { " over" } else { "" };
-    let (share, bound) = (quantity::percent(share), escaped(&line.bound));
-    let of = if line.bound.starts_with("at best") { "," } else { " of" };
-    format!(
-        "<li>{what}<span class=\"track{over}\"><span style=\"width:{width:.1}%\"></span></span>\
-         <span class=\"figure\"><b>{share}</b> · <b>{figure}</b>{interval}{of} {bound}</span>\
-         <span class=\"why\">limited by {bottleneck} <small>ceiling: {}</small></span></li>",
-        escaped(&line.origin)
-    )
+    let percent = quantity::percent(share);
+    let of = match line.bound.as_str() {
+        "" => String::new(),
+        bound if bound.starts_with("at best") => format!(", {}", escaped(bound)),
+        bound => format!(" of {}", escaped(bound)),
+    };
+    let origin = match line.origin.as_str() {
+        "" => String::new(),
+        origin => format!(" <small>limit: {}</small>", escaped(origin)),
+    };
+    let track = format!(
+        "<span class=\"share\"><span class=\"track{over}\"><span style=\"width:{width:.1}%\"></span></span>\
+         {percent}{of}</span>"
+    );
+    shown(&track, &origin)
 }
 
 /// The answer in short; where it has more to say, the whole of it unfolds.

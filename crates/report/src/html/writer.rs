@@ -15,6 +15,7 @@ const ORDER: [(Part, &str); 11] = [
     (Part::Errors, "class=\"errors\" role=\"alert\""),
     (Part::Load, "class=\"load\" role=\"note\""),
     (Part::Summary, "id=\"summary\""),
+    (Part::Findings, "id=\"findings\""),
     (Part::Verdict, "id=\"verdict\""),
     (Part::Facts, "id=\"facts\""),
     (Part::Storage, "class=\"storage\""),
@@ -22,7 +23,6 @@ const ORDER: [(Part, &str); 11] = [
     (Part::Area, ""),
     (Part::Comparison, "class=\"comparison\""),
     (Part::Notes, "id=\"notes\""),
-    (Part::Machine, "id=\"machine\""),
     (Part::End, "class=\"end\""),
 ];
 
@@ -44,6 +44,8 @@ pub(super) struct Writer {
     pub(super) detail: Detail,
     /// What a reader would look for and does not find here, a sentence each.
     left_out: BTreeSet<&'static str>,
+    /// The areas that have a section.
+    pub(super) areas: Vec<String>,
     /// Pictures so far; the next one's number.
     pub(super) figures: usize,
     /// Pictures, and curves, that the section may still have.
@@ -53,7 +55,8 @@ pub(super) struct Writer {
 impl Writer {
     pub(super) fn new(detail: Detail, left_out: &[&'static str]) -> Self {
         let left_out = left_out.iter().copied().collect();
-        Self { out: String::new(), detail, left_out, figures: 0, room: [0, 0] }
+        let areas = Vec::new();
+        Self { out: String::new(), detail, left_out, areas, figures: 0, room: [0, 0] }
     }
 
     pub(super) fn line(&mut self, line: &str) {
@@ -68,6 +71,7 @@ impl Writer {
 
     pub(super) fn page(mut self, page: &Page, identity: Identity, data: &Data<'_>) -> String {
         let areas = || page.sections.iter().filter(|section| section.part == Part::Area);
+        self.areas = areas().map(|area| area.heading.clone()).collect();
         self.head(page, identity);
         if areas().count() > 1 {
             self.line("<nav aria-label=\"Areas\">");
@@ -75,7 +79,7 @@ impl Writer {
                 let name = escaped(&area.heading);
                 self.line(&format!("<a href=\"#area-{index}\">{name}</a>"));
             }
-            self.line("<a href=\"#machine\">machine</a>\n</nav>");
+            self.line("<a href=\"#facts\">machine</a>\n</nav>");
         }
         self.line("</header>\n<main>");
         for (part, attributes) in ORDER {
@@ -170,7 +174,8 @@ impl Writer {
             Block::Chart(chart) => self.chart(chart),
             Block::Curve(curve) => self.curve(curve),
             Block::Bars(bars) => self.bars(bars),
-            Block::Summary(lines) => self.summary(lines),
+            Block::Summary(summary) => self.summary(summary),
+            Block::Findings(findings) => self.findings(findings),
             Block::Verdict(answers) => self.verdict(answers),
             Block::Commands(commands) => {
                 if self.folds_are_shown() {

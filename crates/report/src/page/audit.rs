@@ -100,7 +100,7 @@ pub(crate) const FACTS: [Fact; 19] = [
         "share of the datagrams sent that the receiver's socket dropped",
     ),
     fact(
-        ("retransmit_ratio", "sent again"),
+        ("retransmit_ratio", "retransmits"),
         Exception,
         Share,
         "share of TCP's segments that were sent again",
@@ -119,7 +119,7 @@ pub(crate) const FACTS: [Fact; 19] = [
         "CPU time of one operation, in the program and in the kernel",
     ),
     fact(("cpu_s_per_gib", "CPU s/GiB"), Proof, Seconds, "CPU seconds for one GiB"),
-    fact((HARNESS, "harness"), Side, Share, "share of the time that measuring took"),
+    fact((HARNESS, "overhead"), Side, Share, "share of the time that measuring took"),
     fact(
         ("others_disk_ratio", "others"),
         Proof,
@@ -133,7 +133,7 @@ pub(crate) const FACTS: [Fact; 19] = [
         "share of the time in which some task of the machine waited for I/O (pressure stall)",
     ),
     fact(
-        ("stolen_ratio", "stolen"),
+        ("stolen_ratio", "steal"),
         Side,
         Share,
         "share of the CPU time that the hypervisor gave to others",
@@ -276,7 +276,7 @@ mod tests {
         assert_eq!(heads, ["asked", "by disk"]);
         assert_eq!(audit.rows.len(), 2, "a row without facts has no line");
         let [name, asked, by_disk] = &audit.rows[1].cells[..] else { panic!("three cells") };
-        assert_eq!(name.words, ["write", "until durable"]);
+        assert_eq!(name.words, ["write", "fsynced"]);
         assert_eq!((asked.text.as_str(), by_disk.text.as_str()), ("8.00 KiB", "–"));
     }
 

@@ -104,7 +104,7 @@ pub(crate) const INTERVAL: Known =
     Known { short: "±", ..meaning(number("± (95 % interval)"), quantity::PLUS_MINUS) };
 pub(crate) const N: Known = going(number("n"), 1);
 pub(crate) const SAMPLES: Known = column("samples (5 % to each side)", Align::Picture);
-pub(crate) const CEILING: Known = Known { detail: Detail::Legend, ..going(number("ceiling"), 2) };
+pub(crate) const CEILING: Known = Known { detail: Detail::Legend, ..going(number("limit"), 2) };
 
 /// A point of a chart; its details are those of the figure.
 pub(crate) const POINT: Known = Known { detail: Detail::Hover, ..decimal("") };
@@ -115,9 +115,11 @@ pub(crate) const LEAST: Known = going(number("min"), 2);
 pub(crate) const PERCENTILE: Known = number("");
 pub(crate) const MOST: Known = number("max");
 
-/// The row that stands for an area.
-pub(crate) const OF_BOUND: Known = going(number("of bound"), 2);
-pub(crate) const BOTTLENECK: Known = words("limited by");
+/// What people compare.
+pub(crate) const WHAT: Known = words("");
+pub(crate) const OF_BOUND: Known = going(number("of limit"), 2);
+pub(crate) const USUAL: Known = number("usual");
+pub(crate) const BOTTLENECK: Known = words("bottleneck");
 
 /// Those who take part in a race.
 pub(crate) const CONTESTANT: Known = words("contestant");

@@ -3,10 +3,10 @@
 use flatout_measure::comparison::{Comparison, Figure, Row as Judged, Verdict};
 
 use super::column::{self, Column, Known};
-use super::words;
 use super::{
     Block, Cell, Folded, Page, Pairs, PairsKind, Part, Picture, Ratio, Row, Section, Table,
 };
+use super::{summary, words};
 use crate::comparison::Document;
 use crate::style::Tone;
 use crate::{label, quantity, quantity::Scale};
@@ -37,6 +37,9 @@ pub(crate) fn of_comparisons(document: &Document) -> Page {
         let errors = Block::List(document.errors.clone());
         sections.push(Section::new(Part::Errors, "Errors").with(errors));
     }
+    sections.extend(
+        document.comparisons.iter().map(|comparison| summary::of_comparison(comparison, tone)),
+    );
     sections.extend(
         document.comparisons.iter().flat_map(|comparison| [machines(comparison), rows(comparison)]),
     );
@@ -135,7 +138,7 @@ fn row_of(row: &Judged, strip: Strip) -> Row {
     let scale = Scale::of(&row.unit, largest);
     let value = |figure: &Figure| {
         let median = figure.median.map(|median| scale.text(median));
-        Cell::plain(median.unwrap_or_else(|| label::status(figure.status).to_owned()))
+        Cell::plain(median.unwrap_or_else(|| label::state(figure.status).to_owned()))
     };
     let mut parameters = words::parameters(row);
     parameters.extend(Some(words::direction(row).to_owned()).filter(|word| !word.is_empty()));

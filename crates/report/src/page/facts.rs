@@ -7,7 +7,7 @@
 use flatout_measure::record::{Outcome, Record};
 use serde_json::Value;
 
-use super::storage;
+use super::{findings, storage};
 use crate::{label, quantity};
 
 /// One fact.
@@ -140,25 +140,17 @@ fn filesystems(environment: &Value) -> Option<String> {
     (!names.is_empty()).then(|| names.join(", "))
 }
 
-/// How many weaknesses are mitigated, and which are open; all are named below, with the machine.
+/// What costs time, and what is open; the others are with all that the record knows.
 fn mitigations(environment: &Value) -> Option<String> {
     let known = environment.get("mitigations")?.as_object().filter(|known| !known.is_empty())?;
-    let of = |start: &str| -> Vec<&str> {
-        let own = known
-            .iter()
-            .filter(|(_, state)| state.as_str().is_some_and(|state| state.starts_with(start)));
-        own.map(|(name, _)| name.as_str()).collect()
-    };
-    let (on, open) = (of("Mitigation"), of("Vulnerable"));
-    let mut text = match on.len() {
-        0 => "none switched on".to_owned(),
-        count => format!("{count} on: {}", on.join(", ")),
-    };
-    match open.len() {
-        0 => {}
-        _ => text.push_str(&format!("; vulnerable: {}", open.join(", "))),
-    }
-    Some(text)
+    let is_open = |state: &Value| state.as_str().is_some_and(|text| text.starts_with("Vulnerable"));
+    let open = known.iter().filter(|(_, state)| is_open(state)).map(|(name, _)| name.as_str());
+    let (dear, open) = (findings::dear_mitigations(environment), open.collect::<Vec<_>>());
+    let costs = if dear.is_empty() { "none costs time".to_owned() } else { dear.join(", ") };
+    Some(match open.is_empty() {
+        true => costs,
+        false => format!("{costs}; vulnerable: {}", open.join(", ")),
+    })
 }
 
 fn load(environment: &Value) -> Option<String> {
@@ -220,14 +212,14 @@ mod tests {
             "cpu_model": "Xeon", "cpus_online": 2, "cpus_allowed": 1, "cpu_quota_cpus": null,
             "governor": null, "hypervisor": true,
             "storage": [{"filesystem": "ext4", "layers": [{"name": "vda", "link": null}]}],
-            "mitigations": {"a": "Mitigation: x", "b": "Vulnerable", "c": "Not affected"}
+            "mitigations": {"a": "Mitigation: Retpolines", "b": "Vulnerable", "c": "Not affected"}
         });
         let told = record(environment, Vec::new());
         assert_eq!(text(&told, "could not be read"), "governor, link of vda");
         assert_eq!(text(&told, "CPU"), "Xeon, 2 CPUs, 1 of them allowed");
         assert_eq!(text(&told, "governor"), "could not be read");
         assert_eq!(text(&told, "memory"), "could not be read");
-        assert_eq!(text(&told, "mitigations"), "1 on: a; vulnerable: b");
+        assert_eq!(text(&told, "mitigations"), "retpolines; vulnerable: b");
         assert_eq!(text(&told, "clock in load"), "not measured in this run");
         assert!(facts(&record(json!({}), Vec::new())).is_empty());
     }

@@ -58,6 +58,24 @@ pub(crate) fn headline(environment: &Value) -> String {
     words.collect::<Vec<String>>().join(", ")
 }
 
+/// Filesystem and disk of the first place that was measured: `ext4 on vda (virtio)`.
+pub(crate) fn place(environment: &Value) -> Option<String> {
+    let place = environment.get(STORAGE)?.get(0)?;
+    let filesystem = place.get("filesystem").and_then(Value::as_str);
+    let layers = place.get("layers").and_then(Value::as_array);
+    let mut layers = layers.into_iter().flatten();
+    let disk = layers.rfind(|layer| layer.get("kind") == Some(&Value::from("disk")));
+    let text = |key: &str| disk?.get(key)?.as_str();
+    let disk = text("name").map(|name| match text("transport") {
+        Some(transport) => format!("{name} ({transport})"),
+        None => name.to_owned(),
+    });
+    match (filesystem, disk) {
+        (Some(filesystem), Some(disk)) => Some(format!("{filesystem} on {disk}")),
+        (filesystem, disk) => disk.or_else(|| filesystem.map(str::to_owned)),
+    }
+}
+
 fn unit_bytes(key: &str) -> bool {
     label::unit_of(key) == "bytes"
 }

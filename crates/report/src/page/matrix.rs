@@ -35,9 +35,9 @@ fn cell(outcome: &Outcome, scale: &Scale, notes: &mut Notes) -> Cell {
     let marks = notes.marks(&outcome.warnings);
     let Some(point) = Point::of(0.0, outcome) else {
         let tone = label::tone(outcome.status);
-        return Cell { marks, ..Cell::new(label::status(outcome.status), tone) };
+        return Cell { marks, ..Cell::new(label::state(outcome.status), tone) };
     };
     let tone = if outcome.status == Status::Unstable { Tone::Warn } else { Tone::Plain };
-    let text = format!("{}{}", label::precision_sign(outcome), scale.number(point.y));
+    let text = scale.number(point.y);
     Cell { marks, ..Cell::new(text, tone).with_detail(point.told(scale)) }
 }

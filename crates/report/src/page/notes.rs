@@ -15,11 +15,12 @@ const MOST_SENTENCES_PER_CODE: usize = 3;
 
 /// Codes without a note of their own: an unstable figure has a mark, and outliers are counted,
 /// because on a shared machine nearly every row has some.
-const TOLD_OTHERWISE: [&str; 2] = [warning::UNSTABLE, warning::OUTLIERS];
+const TOLD_OTHERWISE: [&str; 1] = [warning::OUTLIERS];
 
 /// Codes that only say what kind of row it is, each with the sentence that stands for those of
 /// all its rows, which differ by a number only: of bytes, threads or trials.
-const LABELS: [(&str, &str); 5] = [
+const LABELS: [(&str, &str); 6] = [
+    (warning::UNSTABLE, "noisy: the 95 % interval is wider than ±25 %"),
     (warning::FEW_TRIALS, "too few trials count for a 95 % interval"),
     (warning::SYSCALL_BOUND, "small blocks: system calls limit these figures, not memory"),
     (

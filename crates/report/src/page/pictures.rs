@@ -8,7 +8,7 @@ use super::notes::Notes;
 use super::race::Race;
 use super::{Block, Chart, Curve, Folded, Section, matrix};
 use crate::chart::plot::{Mark, Plot};
-use crate::chart::sweep::{self, Sweep};
+use crate::chart::sweep::{self, LEAST_POINTS, Sweep};
 use crate::chart::{bars, view, words};
 use crate::{label, order, quantity};
 
@@ -156,8 +156,7 @@ pub(super) fn push_curves(section: &mut Section, rows: &[&Outcome], listed: &[&O
 
 fn curve_of(name: String, row: &Outcome) -> Option<Curve> {
     let sentence = words::sentence(row);
-    // One point makes no curve.
-    let first = row.series.iter().find(|series| series.points.len() > 1);
+    let first = row.series.iter().find(|series| series.points.len() >= LEAST_POINTS);
     let series: Vec<_> = words::over_time(row).cloned().collect();
     if sentence.is_none() && first.is_none() {
         return None;

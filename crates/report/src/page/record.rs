@@ -1,23 +1,27 @@
 //! A record as a page.
 
 use flatout_measure::load;
-use flatout_measure::record::{Outcome, Record, Status};
-use flatout_measure::sampler::NOISY;
+use flatout_measure::record::{Outcome, Record};
 
 use super::notes::Notes;
 use super::race::{self, Race};
 use super::{Block, Commands, Folded, Page, Pairs, PairsKind, Part, Section};
-use super::{audit, commands, facts, headline, latency, machine, pictures, race_tables};
-use super::{rows, storage};
+use super::{audit, commands, facts, findings, latency, machine, pictures, race_tables};
+use super::{rows, storage, summary, units};
 use crate::chart::sweep::{self, Sweep};
 use crate::style::Tone;
-use crate::{identity, label, quantity, summary};
+use crate::{identity, label, quantity};
 
-/// Everything that a record says.
-pub(crate) fn of_record(record: &Record) -> Page {
+/// Everything that a record says, and what earlier ones of the same machine say of its figures.
+pub(crate) fn of_record(record: &Record, earlier: &[Record]) -> Page {
+    let record = &*units::shown(record);
+    let earlier: Vec<Record> =
+        earlier.iter().map(|record| units::shown(record).into_owned()).collect();
     let start = &record.start;
     let elapsed = quantity::value("s", record.end.elapsed_s);
-    let heading = machine::headline(&start.environment);
+    let machine = Some(machine::headline(&start.environment)).filter(|text| !text.is_empty());
+    let place = machine::place(&start.environment);
+    let heading = machine.into_iter().chain(place).collect::<Vec<_>>().join(", ");
     let seed = format!("seed {}", start.seed);
     let origin = [start.tool.clone(), start.time.clone(), elapsed.clone(), seed];
     let mut page = Page {
@@ -36,7 +40,8 @@ pub(crate) fn of_record(record: &Record) -> Page {
         let busy = Block::Text(busy, Tone::Warn);
         page.sections.push(Section::new(Part::Load, "").with(busy));
     }
-    page.sections.extend(headline::summary(record, &race));
+    page.sections.push(summary::of_record(record, &race, &earlier));
+    page.sections.extend(findings::section(record));
     if !record.end.verdict.is_empty() {
         let verdict = Block::Verdict(record.end.verdict.clone());
         page.sections.push(Section::new(Part::Verdict, "Verdict").with(verdict));
@@ -45,10 +50,6 @@ pub(crate) fn of_record(record: &Record) -> Page {
     let mut notes = Notes::of(record);
     page.sections.extend(areas(record, &race, &mut notes));
     page.sections.extend(footnotes(record, &notes));
-    let members = Pairs { kind: PairsKind::Members, pairs: machine::pairs(&start.environment) };
-    let mut section = Section::new(Part::Machine, "Machine");
-    section.push_for_browser(Block::Pairs(members));
-    page.sections.push(section);
     let end = match record.end.exit_code {
         0 => format!("{elapsed} in all"),
         code => format!("{elapsed} in all, exit code {code}"),
@@ -89,6 +90,10 @@ fn facts_of_machine(record: &Record) -> Option<Section> {
     let mut section = Section::new(Part::Facts, "The machine");
     let is_told = !pairs.is_empty();
     section.push_for_browser(Block::Pairs(Pairs { kind: PairsKind::Brief, pairs }));
+    let members = machine::pairs(&record.start.environment);
+    let members = Block::Pairs(Pairs { kind: PairsKind::Members, pairs: members });
+    let (name, is_open) = ("All that the record knows of it".to_owned(), false);
+    section.push_for_browser(Block::Folded(Folded { name, is_open, blocks: vec![members] }));
     is_told.then_some(section)
 }
 
@@ -195,7 +200,7 @@ fn push_facts(section: &mut Section, rows: &[&Outcome]) {
             blocks.push(Block::Heading(label::test(&outcome.id).to_owned(), Tone::Plain));
         }
         // The lines for a shell have a place of their own.
-        let pairs = summary::pairs(outcome).into_iter();
+        let pairs = crate::summary::pairs(outcome).into_iter();
         let pairs = pairs.filter(|(key, _)| key != commands::HEAD).collect();
         blocks.push(Block::Pairs(Pairs { kind: PairsKind::Facts, pairs }));
     }
@@ -214,10 +219,6 @@ fn footnotes(record: &Record, notes: &Notes) -> Option<Section> {
     let mut legend: Vec<(&str, String)> = Vec::new();
     if figures().any(|row| row.ci95.is_some()) {
         legend.push(("±", quantity::PLUS_MINUS.to_owned()));
-    }
-    if figures().any(|row| row.status == Status::Unstable) {
-        let text = format!("noisy: the 95 % interval is wider than ±{:.0} %", NOISY * 100.0);
-        legend.push(("~", text));
     }
     let mut loops: Vec<&str> =
         record.results.iter().filter_map(|row| Some(&*row.latency.as_ref()?.loop_kind)).collect();

@@ -46,20 +46,17 @@ pub(super) fn name(outcome: &Outcome) -> [Cell; 2] {
 pub(super) fn figure(outcome: &Outcome, notes: &mut Notes) -> Option<[Cell; 2]> {
     let median = label::figure(outcome)?;
     let badge = match outcome.status {
-        Status::Ok | Status::Unstable => "",
-        other => label::status(other),
+        Status::Ok => "",
+        other => label::state(other),
     };
     let scale = Scale::of(&outcome.unit, median);
-    let text = format!("{}{}", label::precision_sign(outcome), scale.text(median));
+    let text = scale.text(median);
     let marks = notes.marks(&outcome.warnings);
     let figure = Cell { badge, marks, ..Cell::new(text, Tone::Strong) };
     let half = outcome.ci95.and_then(|interval| quantity::half_width(median, interval));
     let mut interval = Cell::or_dash(half.map(quantity::percent));
     if let Some([low, high]) = outcome.ci95 {
         interval.detail = format!("{} … {}", scale.number(low), scale.number(high));
-    }
-    if outcome.status == Status::Unstable {
-        interval.tone = Tone::Warn;
     }
     Some([figure, interval])
 }

@@ -166,14 +166,14 @@ pub(super) fn remark(row: &Row) -> String {
         if matches!(figure.status, Status::Degraded | Status::Interrupted)
             && figure.median.is_some()
         {
-            words.push(format!("{side} is {}", label::status(figure.status)));
+            words.push(format!("{side} is {}", label::state(figure.status)));
         }
     }
     words.join("; ")
 }
 
 fn reason_text(row: &Row, reason: Reason) -> String {
-    let status = |figure: &Figure| label::status(figure.status);
+    let status = |figure: &Figure| label::state(figure.status);
     match reason {
         Reason::WideInterval => "interval too wide".to_owned(),
         Reason::NotSignificant => "may be chance among so many rows".to_owned(),
@@ -186,7 +186,7 @@ fn reason_text(row: &Row, reason: Reason) -> String {
                     Status::Ok | Status::Unstable | Status::Degraded => {
                         format!("{side} has no figure")
                     }
-                    status => format!("{side} {}", label::status(status)),
+                    status => format!("{side} {}", label::state(status)),
                 })
                 .collect();
             words.join(", ")

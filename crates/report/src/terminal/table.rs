@@ -39,6 +39,12 @@ impl Terminal<'_> {
         }
     }
 
+    /// What each column takes if nothing is wrapped.
+    pub(super) fn natural_widths(&self, table: &Table) -> Vec<usize> {
+        let columns = table.columns_of_text();
+        self.grid(table, &columns, Names::InColumns, &mut Vec::new()).natural_widths()
+    }
+
     /// The table in parts below each other.
     fn parts(&mut self, table: &Table, columns: &[usize], whole: &Grid, width: usize) {
         let widths = whole.natural_widths();

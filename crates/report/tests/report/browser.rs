@@ -23,7 +23,7 @@ use crate::{record, sample};
 
 /// Pages that every check looks at: all pictures there are, a race, and text that means harm.
 fn pages() -> Vec<(&'static str, Record)> {
-    let names = ["bench", "disk", "versus", "read", "hostile", "empty"];
+    let names = ["whole", "bench", "disk", "versus", "read", "hostile", "empty"];
     let stored = names.into_iter().map(|name| (name, record(name)));
     std::iter::once(("everything", sample::everything())).chain(stored).collect()
 }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use snapbox::{Assert, Data};
 use unicode_width::UnicodeWidthStr;
 
-use crate::record;
+use crate::{FULL, record};
 
 /// The text with numbers of ten digits at most: the last ones of logarithms differ between CPUs,
 /// whose mathematical library takes the instructions that they have.
@@ -106,14 +106,14 @@ fn example() -> Document {
 #[test]
 fn a_comparison_in_every_form_is_as_reviewed() {
     let document = example();
-    let style = |width_columns, color, unicode| Style { width_columns, color, unicode };
-    same(render(&document, Form::Table, &Style::default()), "compare-80.txt");
+    let style = |width_columns, color, unicode| Style { width_columns, color, unicode, ..FULL };
+    same(render(&document, Form::Table, &FULL), "compare-80.txt");
     same(render(&document, Form::Table, &style(120, true, true)), "compare-120-color.txt");
     same(render(&document, Form::Table, &style(50, false, false)), "compare-50-ascii.txt");
-    same(render(&document, Form::Markdown, &Style::default()), "compare.md");
-    same(render(&document, Form::Json, &Style::default()), "compare.json");
+    same(render(&document, Form::Markdown, &FULL), "compare.md");
+    same(render(&document, Form::Json, &FULL), "compare.json");
     // What the style of all pages is, their own golden files hold.
-    let page = render(&document, Form::Html, &Style::default());
+    let page = render(&document, Form::Html, &FULL);
     let (head, rest) = page.split_once("<style>").unwrap();
     let (_, body) = rest.split_once("</style>").unwrap();
     same(format!("{head}<style></style>{body}"), "compare.html");
@@ -124,7 +124,7 @@ fn two_machines_and_learned_noise_are_said() {
     let old = [run(2, 1.0), run(2, 1.1), run(2, 0.95)];
     let noise = Some(Noise::of(&learn(&old).unwrap()));
     let noise = Question { threshold_ratio: None, noise };
-    let text = render(&held(&old[..1], &old[1..2], &noise), Form::Table, &Style::default());
+    let text = render(&held(&old[..1], &old[1..2], &noise), Form::Table, &FULL);
     assert!(text.contains("known from 3 that compare --noise"), "{text}");
     let mut other = run(2, 1.0);
     other.start.environment["cpu_model"] = json!("Another");
@@ -134,7 +134,7 @@ fn two_machines_and_learned_noise_are_said() {
             &[other.clone()],
             &Question { threshold_ratio: Some(0.03), noise: None },
         );
-        let text = render(&document, form, &Style::default());
+        let text = render(&document, form, &FULL);
         let (first, second) = (text.find("Two machines"), text.find("cache/block-sweep"));
         assert!(first.is_some() && first < second, "{text}");
         assert!(text.contains("as asked for"), "{text}");
@@ -145,12 +145,12 @@ fn two_machines_and_learned_noise_are_said() {
 fn an_error_and_nothing_are_shown_too() {
     let failed = Document::new("flatout", Vec::new(), vec!["cannot read <x>".to_owned()], 2);
     for form in Form::ALL {
-        let text = render(&failed, form, &Style::default());
+        let text = render(&failed, form, &FULL);
         assert!(text.contains("cannot read"), "{text}");
         assert!(form == Form::Json || form == Form::Table || !text.contains("<x>"), "{text}");
     }
     let empty = held(&[record("empty")], &[record("empty")], &Question::default());
-    assert!(render(&empty, Form::Table, &Style::default()).contains("nothing matches"));
+    assert!(render(&empty, Form::Table, &FULL).contains("nothing matches"));
 }
 
 #[test]
@@ -171,11 +171,11 @@ fn hostile_text_is_shown_safely_in_every_form_at_any_width() {
     document.comparisons[0].old.name = evil.to_owned();
     document.errors.push(evil.to_owned());
     for form in Form::ALL {
-        let text = render(&document, form, &Style::default());
+        let text = render(&document, form, &FULL);
         let acts = |c: &char| *c != '\n' && visible(&c.to_string()) != c.to_string();
         assert_eq!(text.chars().filter(acts).collect::<String>(), "", "{form}");
     }
-    let html = render(&document, Form::Html, &Style::default());
+    let html = render(&document, Form::Html, &FULL);
     assert_eq!(html.matches("<script").count(), 1, "only the data");
     assert_eq!(html.matches("</script").count(), 1);
     assert!(!html.contains("<img"));
@@ -185,7 +185,7 @@ fn hostile_text_is_shown_safely_in_every_form_at_any_width() {
     assert_eq!(data, serde_json::to_value(&document).unwrap(), "nothing is lost");
     for width_columns in [40, 41, 60, 80, 120, 300] {
         for unicode in [true, false] {
-            let style = Style { width_columns, color: false, unicode };
+            let style = Style { width_columns, unicode, ..FULL };
             let text = render(&document, Form::Table, &style);
             assert!(unicode || text.is_ascii());
             for line in text.lines() {

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use flatout_report::{Format, Identity, Style, fio_json, render, render_with};
+use flatout_report::{Format, Identity, fio_json, render, render_with};
 use serde_json::Value;
 
-use crate::{FIXTURES, record};
+use crate::{FIXTURES, FULL, record};
 
 fn is_name(name: &str) -> bool {
     let mut chars = name.chars();
@@ -48,7 +48,7 @@ fn sample(line: &str) -> Option<(&str, Labels<'_>, f64)> {
 fn every_line_of_metrics_follows_the_grammar() {
     for name in FIXTURES {
         for identity in [Identity::Hidden, Identity::Shown] {
-            let text = render_with(&record(name), Format::OpenMetrics, &Style::default(), identity);
+            let text = render_with(&record(name), Format::OpenMetrics, &FULL, identity);
             let body = text.strip_suffix("# EOF\n").expect("a document ends");
             let mut families = BTreeSet::new();
             let mut samples = BTreeSet::new();
@@ -82,7 +82,7 @@ fn every_line_of_metrics_follows_the_grammar() {
 #[test]
 fn every_row_is_in_the_metrics() {
     for name in FIXTURES {
-        let text = render(&record(name), Format::OpenMetrics, &Style::default());
+        let text = render(&record(name), Format::OpenMetrics, &FULL);
         let rows = text.lines().filter(|line| line.starts_with("flatout_result_info{")).count();
         assert_eq!(rows, record(name).results.len(), "{name}");
     }
@@ -92,7 +92,7 @@ fn every_row_is_in_the_metrics() {
 fn every_line_of_go_is_a_comment_a_setting_a_unit_or_a_benchmark() {
     for name in FIXTURES {
         let record = record(name);
-        let text = render(&record, Format::GoBench, &Style::default());
+        let text = render(&record, Format::GoBench, &FULL);
         let mut lines = 0;
         for line in text.lines() {
             let words: Vec<&str> = line.split(' ').collect();
@@ -122,7 +122,7 @@ fn every_line_of_go_is_a_comment_a_setting_a_unit_or_a_benchmark() {
 #[test]
 fn a_job_of_fio_has_the_figures_of_its_row() {
     let record = record("disk");
-    let text = render(&record, Format::FioJson, &Style::default());
+    let text = render(&record, Format::FioJson, &FULL);
     let document: Value = serde_json::from_str(&text).unwrap();
     let jobs = document["jobs"].as_array().unwrap();
     let row = record.results.iter().find(|row| row.id == "disk/sequential-read").unwrap();

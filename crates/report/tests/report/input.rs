@@ -7,7 +7,7 @@ use flatout_report::{Format, Style, document, render, summary};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::FIXTURES;
+use crate::{FIXTURES, FULL};
 
 fn text(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/fixtures/{name}.json"));
@@ -19,7 +19,7 @@ fn read_and_show(bytes: &[u8]) -> bool {
     match document::parse(bytes, Path::new("x")) {
         Ok(record) => {
             for format in Format::ALL {
-                render(&record, format, &Style { width_columns: 60, ..Style::default() });
+                render(&record, format, &Style { width_columns: 60, ..FULL });
             }
             record.results.iter().for_each(|row| drop(summary(row)));
             true

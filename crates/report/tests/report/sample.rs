@@ -110,7 +110,7 @@ fn cache(rows: &mut Vec<Outcome>, charts: &mut Vec<Chart>) {
     }
     for (pass, rate) in [("1 first", 1e9), ("2 again", 5e9), ("3 again", 6e9), ("4 cleared", 1.1e9)]
     {
-        for block in [4096, 1 << 18] {
+        for block in [4096, 1 << 14, 1 << 18] {
             let parameters = json!({"pass": pass, "engine": "sync", "block_bytes": block});
             rows.push(row("cache/series", parameters, "bytes/s", rate));
         }
@@ -274,6 +274,9 @@ fn race(rows: &mut Vec<Outcome>, charts: &mut Vec<Chart>) {
         ("80x16K", 80, 80 << 14, None),
         ("deep-5", 1, 128 << 20, Some(5)),
         ("deep-10", 1, 128 << 20, Some(10)),
+        ("deep-20", 1, 128 << 20, Some(20)),
+        ("1000x128K", 1000, 1000 << 17, None),
+        ("20x64K", 20, 20 << 16, None),
     ];
     for (corpus, files, bytes, depth) in corpora {
         for (contestant, slower) in [("flatout", 1.0), ("cp-a", 1.5)] {

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::account::Account;
 use super::limit::Share;
 use crate::arguments::copy::CopyFormat;
-use crate::conclusion::{Draft, View, members};
+use crate::conclusion::{Draft, members};
 use crate::output::{self, place::Place};
 
 /// Nothing here is random.
@@ -40,7 +40,7 @@ impl Document {
             CopyFormat::Json => {
                 self.draft.errors = errors;
                 self.draft.results.push(outcome);
-                let mut record = self.draft.conclude(View::Summary).record;
+                let mut record = self.draft.conclude().record;
                 record.end.exit_code = exit_code;
                 flatout_report::render(&record, Format::Json, &Style::default())
             }

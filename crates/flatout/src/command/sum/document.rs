@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::account::Account;
 use crate::arguments::sum::Sum;
-use crate::conclusion::{Draft, Errors, INTERRUPTED, View, members};
+use crate::conclusion::{Draft, Errors, INTERRUPTED, members};
 
 /// Nothing here is random.
 const SEED: u64 = 1;
@@ -118,7 +118,7 @@ impl Document {
         }
         let row = self.write(&outcome);
         self.draft.errors = self.errors.into_list();
-        let mut end = self.draft.conclude(View::Summary).record.end;
+        let mut end = self.draft.conclude().record.end;
         end.exit_code = exit_code;
         format!("{row}{}", json::streamed_end(&end))
     }

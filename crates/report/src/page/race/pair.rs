@@ -144,17 +144,14 @@ impl Pair<'_> {
         match self.verdict {
             Verdict::None => match self.outcome.status {
                 Status::Ok | Status::Unstable | Status::Degraded => "no figure",
-                other => label::status(other),
+                other => label::state(other),
             },
             known => known.word(),
         }
     }
 
-    /// The ratio, with the sign of an unstable one before it.
     pub fn ratio(&self) -> Option<String> {
-        let sign = if self.outcome.status == Status::Unstable { "~" } else { "" };
-        label::figure(self.outcome)
-            .map(|ratio| format!("{sign}{}", quantity::value("ratio", ratio)))
+        label::figure(self.outcome).map(|ratio| quantity::value("ratio", ratio))
     }
 
     /// The interval: `[1.38, 1.47]`. An end beside 1 keeps as many digits as show on which side.

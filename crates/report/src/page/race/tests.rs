@@ -43,7 +43,7 @@ fn contestants_stand_by_workload() {
     let race = of(&rows);
     assert_eq!(race.tests.len(), 1);
     let test = &race.tests[0];
-    assert_eq!((test.title().as_str(), test.figure_head()), ("copy, hot", "time"));
+    assert_eq!((test.title().as_str(), test.figure_head()), ("copy, warm", "time"));
     let workloads: Vec<(&str, usize)> = test
         .workloads
         .iter()

@@ -202,6 +202,19 @@ pub fn a_small_screen_has_no_scroll_bar(browser: &mut Browser, _: &str, _: &Reco
          .map(e => parseFloat(getComputedStyle(e).fontSize) * e.getScreenCTM().a))",
     );
     assert!(smallest.as_f64() >= Some(9.0), "{smallest} px");
+    let beyond = browser.value(
+        "[...document.querySelectorAll('.rows th, .rows td, .summary span')].filter(e => e.checkVisibility())\
+         .filter(e => e.getBoundingClientRect().right > 360).map(e => e.textContent.slice(0, 40))",
+    );
+    assert_eq!(beyond, json!([]), "figure, interval and limit are seen without scrolling");
+    let colliding = browser.value(
+        "[...document.querySelectorAll('.bar-axis, .chart .axis')].flatMap(axis => {\
+         const all = [...axis.querySelectorAll('.bar-tick, text.x')].filter(e => e.checkVisibility())\
+         .map(e => [e.getBoundingClientRect(), e.textContent]).sort((a, b) => a[0].x - b[0].x);\
+         return all.filter(([r], n) => n > 0 && Math.abs(r.y - all[n - 1][0].y) < 2 && r.x < all[n - 1][0].right)\
+         .map(([, text]) => text); })",
+    );
+    assert_eq!(colliding, json!([]), "no label lies on another");
 }
 
 /// On paper there is nothing to click, answers are whole, and nothing is wider than the sheet.

@@ -1,0 +1,298 @@
+//! Findings from how the run ended, and from the warning codes of its rows.
+
+use flatout_measure::record::{Outcome, Record, Status};
+use flatout_measure::sampler::NOISY;
+use flatout_measure::warning;
+
+use super::Finding;
+use super::Severity::{self, Fail, Note, Warn};
+use crate::{label, order, quantity};
+
+/// A code, how much it matters, what it says of the rows that have it, and what helps. A code that
+/// stands here not says only how a row was measured.
+pub(super) const CODES: [(&str, Severity, &str, &str); 36] = [
+    (
+        warning::ABOVE_CEILING,
+        Fail,
+        "figures beyond what the hardware can do are not given",
+        "the work was not done: look at the warnings of the rows",
+    ),
+    (
+        warning::NOT_LINEAR,
+        Fail,
+        "twice the work did not take twice the time",
+        "do not use these figures",
+    ),
+    (
+        warning::DIGEST_DIFFERS,
+        Fail,
+        "the same bytes gave different digests",
+        "check memory and disk (memtest, smartctl)",
+    ),
+    (
+        warning::MEMORY_FILESYSTEM,
+        Fail,
+        "the directory lies in memory (tmpfs): no disk was measured",
+        "name a directory on a disk",
+    ),
+    (
+        warning::DIRECT_CACHED,
+        Fail,
+        "direct I/O went through the page cache",
+        "measure on a filesystem with direct I/O (ext4, xfs)",
+    ),
+    (
+        warning::DIRECT_REFUSED,
+        Fail,
+        "the filesystem refuses direct I/O, so the page cache takes part",
+        "measure on a filesystem with direct I/O (ext4, xfs)",
+    ),
+    (
+        warning::LOOP_CACHED,
+        Fail,
+        "a loop device reads from the page cache",
+        "losetup --direct-io=on",
+    ),
+    (
+        warning::NOT_FROM_DEVICE,
+        Fail,
+        "the disk moved fewer bytes than were asked for",
+        "a cache answered: use larger files",
+    ),
+    (warning::FITS_IN_CACHE, Warn, "the test file fits into a cache", "use larger files"),
+    (
+        warning::NETWORK_FILESYSTEM,
+        Warn,
+        "the directory lies on another machine",
+        "figures include network and server; for the disk, measure there",
+    ),
+    (
+        warning::USERSPACE_FILESYSTEM,
+        Warn,
+        "a program serves the filesystem (FUSE)",
+        "for the disk, measure below it",
+    ),
+    (
+        warning::CPU_QUOTA,
+        Warn,
+        "the control group's CPU quota is below what the threads could use",
+        "raise cpu.max",
+    ),
+    (warning::IO_LIMIT, Warn, "the control group limits the device", "raise io.max"),
+    (
+        warning::LOCAL_LOAD,
+        Warn,
+        "threads waited for a CPU because of other programs",
+        "stop them and run again",
+    ),
+    (
+        warning::DISTURBED,
+        Warn,
+        "most trials were disturbed from outside",
+        "run again when the machine is quiet",
+    ),
+    (
+        warning::SHARED_DEVICE,
+        Warn,
+        "others used the disk meanwhile",
+        "stop them (iotop shows who), run again",
+    ),
+    (
+        warning::CORES_SHARED,
+        Warn,
+        "CPUs that count as cores share one",
+        "count on half; ask the host for whole cores",
+    ),
+    (
+        warning::CLOCK_DRIFT,
+        Warn,
+        "the CPU's clock fell during the run",
+        "power or heat: look at cooling and limits (turbostat)",
+    ),
+    (
+        warning::BURST,
+        Warn,
+        "the rate changed level within the run",
+        "a burst or cache ran out: plan with the lower level, run longer",
+    ),
+    (
+        warning::PLATEAU,
+        Warn,
+        "the rate is flat at a round figure",
+        "likely a limit that somebody set, such as the volume's class",
+    ),
+    (
+        warning::LIMIT_EXCEEDED,
+        Warn,
+        "a figure exceeds a limit that somebody set",
+        "a burst, or the limit does not hold: run longer",
+    ),
+    (
+        warning::CEILING_LOW,
+        Warn,
+        "figures exceed the bound that was measured for them",
+        "the bound is too low: run again when the machine is quiet",
+    ),
+    (
+        warning::NEARLY_FULL,
+        Warn,
+        "the filesystem is nearly full, which makes many slower",
+        "free a tenth of it",
+    ),
+    (
+        warning::SIZE_REDUCED,
+        Note,
+        "test files are smaller than wanted, because space or time is short",
+        "free space, or allow more (--max-write, --max-time)",
+    ),
+    (
+        warning::RECENT_DELETES,
+        Note,
+        "creating files is slow after many were deleted",
+        "wait for the journal, run again",
+    ),
+    (
+        warning::COLD_BLOCKS,
+        Warn,
+        "the first pass over the blocks was slower than the second",
+        "a volume that loads lazily: read it once before use",
+    ),
+    (
+        warning::URING_REFUSED,
+        Note,
+        "io_uring is not available",
+        "allow it: kernel.io_uring_disabled=0, or the container's seccomp profile",
+    ),
+    (
+        warning::NO_HUGE_PAGES,
+        Note,
+        "memory could not be had on large pages",
+        "free memory, or transparent_hugepage/enabled = madvise",
+    ),
+    (
+        warning::DATAGRAMS_LOST,
+        Note,
+        "datagrams were lost",
+        "raise net.core.rmem_max, or send more slowly",
+    ),
+    (
+        warning::VDSO_MISSING,
+        Warn,
+        "reading the clock is a system call here",
+        "use the clock source tsc, or kvm-clock",
+    ),
+    (
+        warning::THREADS_REDUCED,
+        Note,
+        "fewer threads ran than were asked for",
+        "raise the limit of processes (ulimit -u)",
+    ),
+    (warning::NOT_COLD, Warn, "a part of the file stayed in the cache", "run as owner of the file"),
+    (warning::NOT_HOT, Warn, "the file did not stay in the cache", "free memory"),
+    (
+        warning::OVERHEAD,
+        Note,
+        "measuring took more than 1 % of the time",
+        "figures are that much too low",
+    ),
+    (
+        warning::OVERLAY_FILESYSTEM,
+        Note,
+        "the directory lies on an overlay",
+        "measure on a volume for the disk alone",
+    ),
+    (
+        warning::STATE_UNPROVED,
+        Warn,
+        "the state of the page cache could not be proved",
+        "use plain files on a local disk",
+    ),
+];
+
+/// Share of the figures that may be noisy before it is said as a warning.
+const MANY: f64 = 0.25;
+/// Longer first errors are cut.
+const LONGEST_ERROR: usize = 120;
+
+/// How the run ended.
+pub(super) fn of_run(record: &Record) -> Option<Finding> {
+    let errors = &record.end.errors;
+    let first = errors.first()?;
+    let cut: String = first.chars().take(LONGEST_ERROR).collect();
+    let text = if cut.len() < first.len() { format!("{cut}…") } else { cut };
+    let advice = match errors.len() {
+        1 => "figures are missing".to_owned(),
+        2 => "and one more error; figures are missing".to_owned(),
+        count => format!("and {} more errors; figures are missing", count - 1),
+    };
+    Some(Finding::new(Fail, text, advice))
+}
+
+/// What the warnings of rows say, each code once.
+pub(super) fn of_rows(record: &Record) -> Vec<Finding> {
+    let mut found: Vec<Finding> = contention(&record.results).into_iter().collect();
+    found.extend(CODES.iter().filter_map(|(code, severity, text, advice)| {
+        let rows: Vec<&Outcome> =
+            record.results.iter().filter(|row| warning::has(&row.warnings, code)).collect();
+        let areas = order::distinct(rows.iter().map(|row| label::area(&row.id)));
+        let noun = if rows.len() == 1 { "row" } else { "rows" };
+        let text = format!("{text} ({}, {} {noun})", areas.join(", "), rows.len());
+        (!rows.is_empty()).then(|| Finding::new(*severity, text, *advice))
+    }));
+    found.extend(noise(&record.results));
+    found.extend(too_few(&record.results));
+    found
+}
+
+/// How much of the time SMT siblings were busy, from the rows that say it.
+fn contention(results: &[Outcome]) -> Option<Finding> {
+    let rows = results.iter().filter(|row| warning::has(&row.warnings, warning::SMT_CONTENTION));
+    let shares: Vec<f64> =
+        rows.map(|row| label::fact(row, "contention_ratio").unwrap_or(f64::NAN)).collect();
+    let (low, high) = shares
+        .iter()
+        .fold((f64::MAX, 0.0_f64), |(low, high), share| (low.min(*share), high.max(*share)));
+    let busy = match shares.len() {
+        0 => return None,
+        _ if high <= 0.0 => "busy".to_owned(),
+        _ if quantity::percent(low) == quantity::percent(high) => {
+            format!("busy {} of the time", quantity::percent(high))
+        }
+        _ => format!(
+            "busy {}–{} of the time",
+            quantity::percent(low).trim_end_matches(" %"),
+            quantity::percent(high)
+        ),
+    };
+    let text = format!("SMT sibling {busy}, sharing ports and caches");
+    Some(Finding::new(Warn, text, "a dedicated host, or SMT off, avoids it"))
+}
+
+/// Figures that are noisy, degraded or without an interval.
+fn noise(results: &[Outcome]) -> Option<Finding> {
+    let figures = || results.iter().filter(|row| label::figure(row).is_some());
+    let all = figures().count();
+    let noisy =
+        figures().filter(|row| row.status == Status::Unstable && row.ci95.is_some()).count();
+    let severity = if noisy as f64 > MANY * all as f64 { Warn } else { Note };
+    let verb = if all == 1 { "figure is" } else { "figures are" };
+    let text = format!(
+        "{noisy} of {all} {verb} noisy (interval wider than ±{})",
+        quantity::percent(NOISY)
+    );
+    let advice = "a quiet machine or more time (--max-time) narrows them";
+    (noisy > 0).then(|| Finding::new(severity, text, advice))
+}
+
+/// Rows without enough trials for an interval, or without any, for want of time.
+fn too_few(results: &[Outcome]) -> Option<Finding> {
+    let having = |code| results.iter().filter(|row| warning::has(&row.warnings, code)).count();
+    let (none, few) = (having(warning::TIME_SHORT), having(warning::FEW_TRIALS));
+    let text = match (none, few) {
+        (0, 0) => return None,
+        (0, few) => format!("rows with too few trials for an interval: {few}"),
+        (none, 0) => format!("rows not measured for want of time: {none}"),
+        (none, few) => format!("rows not measured: {none}, with too few trials: {few}"),
+    };
+    Some(Finding::new(Note, text, "more time (--max-time, without --quick)"))
+}

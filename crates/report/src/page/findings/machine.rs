@@ -1,0 +1,179 @@
+//! Findings from what the record knows of the machine, its settings and its load.
+
+use flatout_measure::load;
+use flatout_measure::record::Record;
+use serde_json::Value;
+
+use super::Finding;
+use super::Severity::{Note, Warn};
+use crate::{label, quantity};
+
+/// Share of the CPU time that a hypervisor may take untold.
+const LITTLE_STEAL: f64 = 0.01;
+/// Clock governors that do not keep the clock at its highest.
+const SLOW_GOVERNORS: [&str; 4] = ["powersave", "ondemand", "conservative", "schedutil"];
+/// Clock sources that are read by a system call.
+const SLOW_CLOCKS: [&str; 4] = ["hpet", "acpi_pm", "jiffies", "pit"];
+/// Mitigations that make each system call, or each switch between programs, dearer.
+const DEAR_MITIGATIONS: [(&str, &str); 7] = [
+    ("PTI", "page-table isolation"),
+    ("Retpolines", "retpolines"),
+    ("Safe RET", "safe returns"),
+    ("Clear CPU buffers", "buffers cleared"),
+    ("untrained return thunk", "untrained returns"),
+    ("IBRS", "IBRS"),
+    ("Clear buffers", "buffers cleared"),
+];
+/// Share of a filesystem below which its free space is little; as for the warning of a row.
+const LITTLE_ROOM: f64 = 0.1;
+
+/// What others took meanwhile.
+pub(super) fn of_load(record: &Record) -> Vec<Finding> {
+    let Some(seen) = &record.end.load else { return Vec::new() };
+    let mut found = Vec::new();
+    if load::is_busy(seen) {
+        let names: Vec<&str> = seen.programs.iter().map(|program| program.name.as_str()).collect();
+        let whom = if names.is_empty() { "them".to_owned() } else { names.join(", ") };
+        let text = format!("other programs took {:.1} of {} CPUs", seen.others_cpus, seen.cpus);
+        found.push(Finding::new(
+            Warn,
+            text,
+            format!("figures are too low: stop {whom} and run again"),
+        ));
+    }
+    if seen.stolen_ratio > LITTLE_STEAL {
+        let text = format!(
+            "steal: the hypervisor took {} of the CPU time",
+            quantity::percent(seen.stolen_ratio)
+        );
+        found.push(Finding::new(
+            Warn,
+            text,
+            "a dedicated host, or a size without CPU credits, avoids it",
+        ));
+    }
+    found
+}
+
+/// Settings and limits of the machine.
+pub(super) fn of_environment(record: &Record) -> Vec<Finding> {
+    let environment = &record.start.environment;
+    let text = |key: &str| environment.get(key).and_then(Value::as_str);
+    let number = |key: &str| environment.get(key).and_then(Value::as_f64);
+    let areas = label::areas(record);
+    let has = |area: &str| areas.contains(&area);
+    let mut found = Vec::new();
+    let mut find = |severity, text: String, advice: &str| {
+        found.push(Finding::new(severity, text, advice));
+    };
+    if let (Some(allowed), Some(online)) = (number("cpus_allowed"), number("cpus_online"))
+        && allowed < online
+    {
+        let text = format!("only {allowed} of {online} CPUs may be used");
+        find(Warn, text, "look at taskset, cpuset.cpus or the container's settings");
+    }
+    if let (Some(quota), Some(online)) = (number("cpu_quota_cpus"), number("cpus_online"))
+        && quota < online
+    {
+        let quota = quantity::number(quota);
+        find(
+            Warn,
+            format!("CPU quota of {quota} of {online} CPUs"),
+            "raise cpu.max of the control group",
+        );
+    }
+    if let (Some(limit), Some(memory)) = (number("memory_limit_bytes"), number("memory_bytes"))
+        && limit < memory
+    {
+        let [limit, memory] = [limit, memory].map(|bytes| quantity::value("bytes", bytes));
+        find(
+            Note,
+            format!("memory is limited to {limit} of {memory}"),
+            "raise memory.max of the control group",
+        );
+    }
+    if let Some(governor) = text("governor").filter(|name| SLOW_GOVERNORS.contains(name)) {
+        find(
+            Note,
+            format!("the clock's governor is {governor}"),
+            "cpupower frequency-set -g performance keeps the clock high",
+        );
+    }
+    if let Some(clock) = text("clocksource").filter(|name| SLOW_CLOCKS.contains(name)) {
+        find(
+            Warn,
+            format!("the clock source is {clock}, read by a system call"),
+            "boot with clocksource=tsc if the CPU's is stable",
+        );
+    }
+    if text("transparent_hugepages") == Some("never") && (has("memory") || has("cpu")) {
+        find(
+            Note,
+            "transparent huge pages are off".to_owned(),
+            "programs with much memory gain from madvise",
+        );
+    }
+    if number("io_uring_disabled").is_some_and(|disabled| disabled > 0.0) {
+        find(Note, "io_uring is switched off".to_owned(), "sysctl kernel.io_uring_disabled=0");
+    }
+    found.extend(storage(environment));
+    if has("syscall") {
+        found.extend(mitigations(environment));
+    }
+    found
+}
+
+/// The devices below, as far as they were measured.
+fn storage(environment: &Value) -> Vec<Finding> {
+    let places = environment.get("storage").and_then(Value::as_array).into_iter().flatten();
+    let mut found = Vec::new();
+    for place in places {
+        let number = |key: &str| place.get(key).and_then(Value::as_f64);
+        if let (Some(free), Some(size)) = (number("free_bytes"), number("size_bytes"))
+            && free < LITTLE_ROOM * size
+        {
+            let text = format!("the filesystem is {} full", quantity::percent(1.0 - free / size));
+            found.push(Finding::new(
+                Warn,
+                text,
+                "free a tenth of it: many get slow when nearly full",
+            ));
+        }
+        let layers = place.get("layers").and_then(Value::as_array).into_iter().flatten();
+        for layer in layers {
+            let text = |key: &str| layer.get(key).and_then(Value::as_str);
+            let name = text("name").unwrap_or("the disk");
+            if text("write_cache") == Some("write through") {
+                let told = format!("{name} has its write cache off");
+                let advice =
+                    "writes wait for the medium; a cache with power-loss protection is faster";
+                found.push(Finding::new(Note, told, advice));
+            }
+            if layer.get("rotational") == Some(&Value::Bool(true)) && text("kind") == Some("disk") {
+                let told = format!("{name} rotates: each random request waits for the head");
+                found.push(Finding::new(Note, told, "an SSD answers a hundred times as many"));
+            }
+        }
+    }
+    found
+}
+
+fn mitigations(environment: &Value) -> Option<Finding> {
+    let dear = dear_mitigations(environment);
+    let text = format!("CPU mitigations make system calls dearer ({})", dear.join(", "));
+    let advice = "keep them where others' code runs; newer CPUs need fewer";
+    (!dear.is_empty()).then(|| Finding::new(Note, text, advice))
+}
+
+/// The mitigations that cost time.
+pub(in crate::page) fn dear_mitigations(environment: &Value) -> Vec<&'static str> {
+    let known = environment.get("mitigations").and_then(Value::as_object).into_iter();
+    let states = known.flat_map(|known| known.values());
+    let on = states.filter_map(|state| state.as_str()?.strip_prefix("Mitigation: "));
+    let parts: Vec<&str> = on.flat_map(|state| state.split(';').map(str::trim)).collect();
+    let is_on = |sign: &str| parts.iter().any(|part| part.starts_with(sign));
+    let mut dear: Vec<&str> =
+        DEAR_MITIGATIONS.iter().filter(|(sign, _)| is_on(sign)).map(|(_, words)| *words).collect();
+    dear.dedup();
+    dear
+}

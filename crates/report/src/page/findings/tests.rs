@@ -1,0 +1,132 @@
+//! Each finding, of records made by hand.
+
+use flatout_measure::record::{End, Load, Outcome, ProgramLoad, Start, Status};
+use flatout_measure::warning::{self, Warning};
+use serde_json::{Value, json};
+
+use super::*;
+
+fn record(environment: Value, results: Vec<Outcome>, end: End) -> Record {
+    let (tool, time) = (String::new(), String::new());
+    let start = Start { tool, argv: Vec::new(), seed: 0, time, environment };
+    Record { schema: String::new(), start, results, charts: vec![], end }
+}
+
+/// Severity and text of what is found.
+fn found(environment: Value, results: Vec<Outcome>, end: End) -> Vec<(&'static str, String)> {
+    let found = findings(&record(environment, results, end));
+    found.into_iter().map(|finding| (finding.severity.sign().0, finding.line())).collect()
+}
+
+fn row(id: &str, codes: &[&str]) -> Outcome {
+    let warnings = codes.iter().map(|code| Warning::new(code, "")).collect();
+    Outcome { id: id.to_owned(), median: Some(1.0), warnings, ..Outcome::default() }
+}
+
+fn only(found: Vec<(&'static str, String)>, severity: &str, text: &str) {
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].0 == severity && found[0].1.contains(text), "{found:?}");
+}
+
+fn of_machine(environment: Value, severity: &str, text: &str) {
+    only(found(environment, vec![row("syscall/x", &[])], End::default()), severity, text);
+}
+
+#[test]
+fn a_quiet_machine_has_no_findings() {
+    let environment = json!({"governor": "performance", "clocksource": "tsc", "cpus_online": 2,
+        "cpus_allowed": 2, "transparent_hugepages": "madvise", "io_uring_disabled": 0,
+        "mitigations": {"meltdown": "Not affected", "x": "Vulnerable"},
+        "storage": [{"free_bytes": 50, "size_bytes": 100, "layers": [
+            {"kind": "disk", "name": "a", "rotational": false, "write_cache": "write back"}]}]});
+    let load = Load { cpus: 2, stolen_ratio: 0.001, ..Load::default() };
+    let end = End { load: Some(load), ..End::default() };
+    assert!(found(environment, vec![row("disk/x", &[warning::OUTLIERS])], end).is_empty());
+}
+
+#[test]
+fn settings_and_limits_of_the_machine_are_found() {
+    of_machine(json!({"cpus_online": 8, "cpus_allowed": 2}), "WARN", "only 2 of 8 CPUs");
+    of_machine(json!({"cpus_online": 8, "cpu_quota_cpus": 1.5}), "WARN", "CPU quota of 1.50 of 8");
+    let limited = json!({"memory_limit_bytes": 1 << 30, "memory_bytes": 1_u64 << 33});
+    of_machine(limited, "NOTE", "limited to 1.00 GiB of 8.00 GiB");
+    of_machine(json!({"governor": "powersave"}), "NOTE", "governor is powersave");
+    of_machine(json!({"clocksource": "hpet"}), "WARN", "clock source is hpet");
+    of_machine(json!({"io_uring_disabled": 2}), "NOTE", "io_uring is switched off");
+    let mitigations = json!({"mitigations": {"meltdown": "Mitigation: PTI", "x": "Vulnerable"}});
+    of_machine(mitigations, "NOTE", "dearer (page-table isolation)");
+    let pages = json!({"transparent_hugepages": "never"});
+    only(found(pages, vec![row("memory/x", &[])], End::default()), "NOTE", "huge pages are off");
+}
+
+#[test]
+fn disks_and_filesystems_are_found() {
+    let storage = |place: Value| json!({"storage": [place]});
+    of_machine(storage(json!({"free_bytes": 5, "size_bytes": 100})), "WARN", "is 95 % full");
+    let layer = |layer: Value| storage(json!({"layers": [layer]}));
+    let through = json!({"kind": "disk", "name": "sda", "write_cache": "write through"});
+    of_machine(layer(through), "NOTE", "sda has its write cache off");
+    let rotating = json!({"kind": "disk", "name": "sda", "rotational": true});
+    of_machine(layer(rotating), "NOTE", "sda rotates");
+}
+
+#[test]
+fn what_others_took_is_found() {
+    let program = ProgramLoad { name: "yes".to_owned(), processes: 4, cpus: 1.6 };
+    let load = Load { cpus: 2, others_cpus: 1.6, programs: vec![program], ..Load::default() };
+    let end = |load| End { load: Some(load), ..End::default() };
+    only(
+        found(json!({}), Vec::new(), end(load)),
+        "WARN",
+        "1.6 of 2 CPUs: figures are too low: stop yes",
+    );
+    let stolen = Load { cpus: 2, stolen_ratio: 0.12, ..Load::default() };
+    only(found(json!({}), Vec::new(), end(stolen)), "WARN", "steal: the hypervisor took 12 %");
+}
+
+#[test]
+fn every_code_is_found_once_for_all_its_rows() {
+    for (code, severity, text, _) in codes::CODES {
+        let rows = vec![row("disk/a", &[code]), row("cache/b", &[code])];
+        only(found(json!({}), rows, End::default()), severity.sign().0, text);
+    }
+    let rows = vec![row("disk/a", &[warning::FITS_IN_CACHE]), row("disk/b", &[])];
+    only(found(json!({}), rows, End::default()), "WARN", "(disk, 1 row)");
+}
+
+#[test]
+fn contention_is_told_with_its_range() {
+    let contended = |share: f64| {
+        let mut row = row("cpu/x", &[warning::SMT_CONTENTION]);
+        row.audit.insert("contention_ratio".to_owned(), json!(share));
+        row
+    };
+    let two = found(json!({}), vec![contended(0.17), contended(0.76)], End::default());
+    only(two, "WARN", "SMT sibling busy 17–76 % of the time");
+    let unknown = vec![row("cpu/x", &[warning::SMT_CONTENTION])];
+    only(found(json!({}), unknown, End::default()), "WARN", "SMT sibling busy, sharing ports");
+}
+
+#[test]
+fn noise_and_want_of_time_are_counted() {
+    let noisy = Outcome { status: Status::Unstable, ci95: Some([0.5, 1.5]), ..row("a/b", &[]) };
+    let few = vec![noisy.clone(), row("a/c", &[]), row("a/d", &[]), row("a/e", &[])];
+    only(found(json!({}), few, End::default()), "NOTE", "1 of 4 figures are noisy");
+    only(found(json!({}), vec![noisy], End::default()), "WARN", "1 of 1 figure is noisy");
+    let short = vec![row("a/b", &[warning::FEW_TRIALS]), row("a/c", &[warning::TIME_SHORT])];
+    only(
+        found(json!({}), short, End::default()),
+        "NOTE",
+        "rows not measured: 1, with too few trials: 1",
+    );
+}
+
+#[test]
+fn the_gravest_comes_first() {
+    let rows = vec![row("disk/a", &[warning::OVERHEAD, warning::BURST, warning::LOOP_CACHED])];
+    let end = End { errors: vec!["x".repeat(300), "y".to_owned()], ..End::default() };
+    let found = found(json!({"governor": "powersave"}), rows, end);
+    let signs: Vec<&str> = found.iter().map(|(sign, _)| *sign).collect();
+    assert_eq!(signs, ["FAIL", "FAIL", "WARN", "NOTE", "NOTE"]);
+    assert!(found[0].1.contains("x…: and one more error"), "{found:?}");
+}

@@ -1,0 +1,252 @@
+//! The summary: one line per thing that people compare, of each record the same.
+//!
+//! Which rows these are is data: `summary/lines.rs`. The lines of a race: `summary/race.rs`, of `tune`:
+//! `summary/tuned.rs`, of a comparison: `summary/changes.rs`. Whether a figure is good:
+//! `summary/usual.rs`.
+
+mod changes;
+mod lines;
+mod race;
+mod tuned;
+mod usual;
+
+use flatout_measure::record::{Better, Ceiling, Outcome, Provenance, Record, Status};
+
+pub(super) use self::changes::of_comparison;
+use self::lines::{FILES, number, rows};
+use super::column::{self, Align, Column, Known};
+use super::race::Race;
+use super::{Block, Cell, Part, Row, Section, Table};
+use crate::{label, order, quantity, quantity::Scale, style::Tone};
+
+/// Lines of a summary, at most: with machine, findings and where to read on they fit a screen.
+pub(crate) const MOST_LINES: usize = 14;
+/// A name is cut behind so many characters.
+const LONGEST_NAME: usize = 40;
+
+/// Figures worth a line each.
+#[derive(Debug, Default)]
+pub(crate) struct Summary {
+    pub heads: Heads,
+    pub lines: Vec<SummaryLine>,
+    /// What else there is to say, in a few words: `7 more pairs`.
+    pub rest: String,
+}
+
+/// What stands above the columns: name, figure, interval, share of the bound, what is usual, and why.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Heads(pub [&'static str; 6]);
+
+impl Default for Heads {
+    fn default() -> Self {
+        Self(["", "median", "±", "limit", "usual", "bottleneck"])
+    }
+}
+
+/// One thing that people compare.
+#[derive(Debug, Default)]
+pub(crate) struct SummaryLine {
+    pub area: String,
+    pub name: String,
+    pub figure: String,
+    /// Half the width of the interval, or the interval itself.
+    pub interval: String,
+    /// Share of the bound, where one is known; none beside what is only the best seen.
+    pub share: Option<f64>,
+    /// The bound's value: `2,150 MiB/s`, `at best 62.4 ns`.
+    pub bound: String,
+    /// What the bound is, and where it comes from.
+    pub origin: String,
+    /// The range of what is usual, in the unit of the figure; empty where nothing is known.
+    pub usual: String,
+    /// What speaks against the figure, in one word: noisy, degraded; or what stands for it.
+    pub word: &'static str,
+    /// Percentiles and the like.
+    pub further: String,
+    pub bottleneck: String,
+    pub tone: Tone,
+}
+
+impl SummaryLine {
+    /// The same behind what is usual, for where that has no column.
+    pub fn remark_with_usual(&self) -> String {
+        let usual = format!("usual {}", self.usual);
+        let words = [if self.usual.is_empty() { "" } else { &usual }, &self.remark()];
+        words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join("; ")
+    }
+
+    /// What is said of the figure in words.
+    pub fn remark(&self) -> String {
+        let words = [self.word, &self.further, &self.bottleneck];
+        words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join("; ")
+    }
+}
+
+/// How the bottleneck of a latency begins that says no more than its name.
+const LATENCY: &str = "latency of ";
+/// The lines of a record; of one without any figure a sentence.
+pub(super) fn of_record(record: &Record, race: &Race<'_>, earlier: &[Record]) -> Section {
+    let mut section = Section::new(Part::Summary, "");
+    let summary = match race.pairs.is_empty() {
+        false => race::summary(race),
+        true if label::areas(record) == ["tune"] => tuned::summary(record),
+        true => figures(record, earlier),
+    };
+    section.push(match summary.lines.is_empty() {
+        false => Block::Summary(summary),
+        true => Block::Text("no results".to_owned(), Tone::Plain),
+    });
+    section
+}
+
+/// The lines of figures, and below them where the ranges of what is usual are from.
+fn figures(record: &Record, earlier: &[Record]) -> Summary {
+    let mut summary = Summary::default();
+    let mut origins: Vec<String> = Vec::new();
+    for (name, row) in rows(record) {
+        let mut line = line(&name, row);
+        let known = usual::here(&name, record, earlier);
+        let known = known.or_else(|| usual::derived(row, &record.start.environment));
+        if let (Some(known), Some((median, unit))) = (known, figure(row)) {
+            line.usual = known.text(&Scale::of(unit, median));
+            origins.push(known.origin);
+        }
+        summary.lines.push(line);
+    }
+    let origins = order::distinct(origins.into_iter());
+    if !origins.is_empty() {
+        summary.rest = format!("usual: {}", origins.join("; "));
+    }
+    summary
+}
+
+/// The figure that a line shows, and its unit.
+pub(super) fn figure(row: &Outcome) -> Option<(f64, &str)> {
+    let median = label::figure(row)?;
+    let area = label::area(&row.id);
+    Some(match (area, row.unit.as_str()) {
+        ("copy", "ns") if number(row, "files") > 1.0 && label::fact(row, FILES).is_some() => {
+            (label::fact(row, FILES).unwrap_or(median), "files/s")
+        }
+        _ => (median, &row.unit),
+    })
+}
+
+fn line(name: &str, row: &Outcome) -> SummaryLine {
+    let (median, unit) = figure(row).unwrap_or((f64::NAN, ""));
+    let half = label::figure(row)
+        .zip(row.ci95)
+        .and_then(|(median, interval)| quantity::half_width(median, interval));
+    let scale = Scale::of(unit, median);
+    let mut line = SummaryLine {
+        area: label::area(&row.id).to_owned(),
+        name: name.chars().take(LONGEST_NAME).collect(),
+        figure: scale.text(median),
+        interval: half.map(quantity::percent).unwrap_or_default(),
+        word: word(row),
+        further: percentile(row).unwrap_or_default(),
+        tone: label::tone(row.status),
+        ..SummaryLine::default()
+    };
+    let Some(ceiling) = &row.ceiling else { return line };
+    line.bottleneck = Some(gist(&ceiling.limiter))
+        .filter(|gist| *gist != "unknown")
+        .unwrap_or_default()
+        .to_owned();
+    if row.unit == "ns" && line.bottleneck.starts_with(LATENCY) {
+        // A latency is not limited by itself.
+        line.bottleneck.clear();
+    }
+    line.share = share(ceiling);
+    if let (Some(_), Some(value)) = (line.share, ceiling.value) {
+        let bound = match unit == row.unit {
+            true => quantity::value(unit, value),
+            // A time is told as a rate, and so is its bound.
+            false => quantity::value(unit, median / line.share.unwrap_or(1.0)),
+        };
+        // Of a time the bound is the shortest there could be.
+        line.bound = match row.better {
+            Better::Lower if unit == row.unit => format!("at best {bound}"),
+            _ => bound,
+        };
+        line.origin = format!("{}, {}", ceiling.name, label::provenance(ceiling.provenance));
+    }
+    line
+}
+
+/// The share of a known bound.
+fn share(ceiling: &Ceiling) -> Option<f64> {
+    let is_bound = !matches!(ceiling.provenance, Provenance::BestSeen | Provenance::Unknown);
+    ceiling.ratio.filter(|ratio| is_bound && ceiling.value.is_some() && ratio.is_finite())
+}
+
+fn word(row: &Outcome) -> &'static str {
+    match row.status {
+        Status::Ok => "",
+        Status::Unstable if row.ci95.is_none() => "few trials",
+        other => label::state(other),
+    }
+}
+
+/// The time that all but one in a hundred requests of a disk took at most.
+fn percentile(row: &Outcome) -> Option<String> {
+    let ns = row.latency.as_ref().filter(|_| row.unit == "IOPS")?;
+    Some(format!("p99 {}", quantity::value("ns", ns.percentiles_ns.get("p99")?.as_f64()?)))
+}
+
+/// The first statement of what limits a figure.
+pub(crate) fn gist(limiter: &str) -> &str {
+    let limiter = limiter.strip_prefix("the ").unwrap_or(limiter);
+    let ends = [", ", "; ", ": ", " ("].into_iter().filter_map(|end| limiter.find(end));
+    let counted = limiter
+        .match_indices(" in ")
+        .map(|(at, _)| at)
+        .find(|at| limiter[at + " in ".len()..].starts_with(|first: char| first.is_ascii_digit()));
+    ends.chain(counted).min().map_or(limiter, |end| &limiter[..end])
+}
+
+/// Figures of many units stand at their right end.
+fn align(known: Known) -> Align {
+    if known.align == Align::Decimal { Align::Right } else { known.align }
+}
+
+/// The lines as a table, for forms that draw no bars.
+pub(crate) fn summary_table(summary: &Summary) -> Table {
+    let has_shares = summary.lines.iter().any(|line| line.share.is_some());
+    let usual = summary.lines.iter().filter(|line| !line.usual.is_empty()).count();
+    let has_usual = usual * 2 >= summary.lines.len();
+    let known = [
+        Some(column::WHAT),
+        Some(column::MEDIAN),
+        Some(column::INTERVAL),
+        has_shares.then_some(column::OF_BOUND),
+        has_usual.then_some(column::USUAL),
+        Some(column::BOTTLENECK),
+    ];
+    let named = known.into_iter().zip(summary.heads.0);
+    let columns = named.filter_map(|(known, head)| {
+        let short = head;
+        Some(Column::named(
+            vec![head.to_owned()],
+            Known { head, short, meaning: "", align: align(known?), ..known? },
+        ))
+    });
+    let row = |line: &SummaryLine| {
+        let mut cells = vec![
+            Cell::plain(line.name.as_str()),
+            Cell::new(line.figure.as_str(), Tone::Strong),
+            Cell::plain(line.interval.as_str()),
+        ];
+        let share = line.share.map(quantity::percent).unwrap_or_default();
+        cells.extend(has_shares.then(|| Cell::plain(share)));
+        cells.extend(has_usual.then(|| Cell::plain(line.usual.as_str())));
+        let remark = if has_usual { line.remark() } else { line.remark_with_usual() };
+        cells.push(Cell::new(remark, line.tone));
+        Row::new(cells)
+    };
+    let rows = summary.lines.iter().map(row).collect();
+    Table { name: "summary", columns: columns.collect(), rows, ..Table::default() }
+}
+
+#[cfg(test)]
+mod tests;

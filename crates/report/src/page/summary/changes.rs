@@ -1,0 +1,66 @@
+//! The lines of a comparison: the verdict, and the largest differences.
+
+use flatout_measure::comparison::{Comparison, Row, Verdict};
+
+use super::{Heads, MOST_LINES, Summary, SummaryLine};
+use crate::page::{Block, Part, Section, units, words};
+use crate::style::Tone;
+use crate::{label, quantity};
+
+const HEADS: Heads = Heads(["", "NEW", "NEW ÷ OLD (95 %)", "", "", "verdict"]);
+
+/// What a comparison comes to.
+pub(in crate::page) fn of_comparison(
+    comparison: &Comparison,
+    tone: fn(Verdict) -> Tone,
+) -> Section {
+    let mut section = Section::new(Part::Summary, "");
+    let names = format!("OLD {} · NEW {}", comparison.old.name, comparison.new.name);
+    section.push(Block::Text(names, Tone::Plain));
+    section.push(Block::Text(words::total(comparison), tone(comparison.verdict)));
+    if comparison.same_machine != Some(true) {
+        section.push(Block::Text(words::machines(comparison).to_owned(), Tone::Warn));
+    }
+    let differing = |row: &&Row| !matches!(row.verdict, Verdict::Same | Verdict::Incomparable);
+    let mut rows: Vec<&Row> = comparison.rows.iter().filter(differing).collect();
+    let size = |row: &Row| row.ratio.map_or(0.0, |ratio| ratio.ln().abs());
+    rows.sort_by(|a, b| rank(a.verdict).cmp(&rank(b.verdict)).then(size(b).total_cmp(&size(a))));
+    let more = rows.len().saturating_sub(MOST_LINES);
+    if !rows.is_empty() {
+        let lines = rows.iter().take(MOST_LINES).map(|row| line(row, tone)).collect();
+        let rest = if more > 0 {
+            format!("{more} more rows differ or are unclear")
+        } else {
+            String::new()
+        };
+        section.push(Block::Summary(Summary { heads: HEADS, lines, rest }));
+        let advice = words::threshold(comparison).pop().unwrap_or_default();
+        section.push(Block::Text(advice, Tone::Dim));
+    }
+    section
+}
+
+fn rank(verdict: Verdict) -> usize {
+    let order = [Verdict::Worse, Verdict::Better, Verdict::Unclear];
+    order.iter().position(|known| *known == verdict).unwrap_or(order.len())
+}
+
+fn line(row: &Row, tone: fn(Verdict) -> Tone) -> SummaryLine {
+    let (unit, factor) = units::unit(&row.id, &row.unit);
+    let figure = row.new.median.map(|median| quantity::value(unit, median * factor));
+    let ratio = row.ratio.map(words::ratio_text);
+    let interval = row.ci95.map(|interval| interval.map(words::ratio_text).join("–"));
+    let name = std::iter::once(row.id.clone()).chain(words::parameters(row));
+    SummaryLine {
+        area: label::area(&row.id).to_owned(),
+        name: name.collect::<Vec<_>>().join(", "),
+        figure: figure.unwrap_or_else(|| label::state(row.new.status).to_owned()),
+        interval: match (ratio, interval) {
+            (Some(ratio), Some(interval)) => format!("{ratio} ({interval})"),
+            (ratio, _) => ratio.unwrap_or_default(),
+        },
+        word: row.verdict.word(),
+        tone: tone(row.verdict),
+        ..SummaryLine::default()
+    }
+}

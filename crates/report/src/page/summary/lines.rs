@@ -1,0 +1,280 @@
+//! Which rows stand in a summary: what people compare, as data, and what there is room for besides.
+
+use flatout_measure::record::{Better, Outcome, Record};
+use flatout_measure::warning;
+use serde_json::Value;
+
+use super::MOST_LINES;
+use crate::label;
+use crate::page::race::AREA as RACE;
+
+/// More areas than these have one line for each thing that people compare, and no other.
+const FEW_AREAS: usize = 2;
+
+/// A line that every record has that has such a row.
+struct Line {
+    /// Of the ids the first that has a row counts.
+    ids: &'static [&'static str],
+    name: &'static str,
+    /// Parameters whose words belong to the name.
+    told: &'static [&'static str],
+    /// Which rows can stand for it.
+    fits: fn(&Outcome) -> bool,
+    /// Which of them does: those with the largest rank, and of these the best figure.
+    rank: fn(&Outcome) -> f64,
+    /// Whether it is there only where few areas are.
+    is_further: bool,
+}
+
+const LINE: Line =
+    Line { ids: &[], name: "", told: &[], fits: |_| true, rank: |_| 0.0, is_further: false };
+
+const LINES: [Line; 21] = [
+    Line {
+        ids: &["cpu/throughput"],
+        name: "CPU peak",
+        told: &["type"],
+        rank: |row| flag(is(row, "type", "f64")) + flag(is(row, "operation", "multiply-add")),
+        ..LINE
+    },
+    Line { ids: &["cpu/linpack"], name: "Linpack", told: &["type"], ..LINE },
+    Line {
+        ids: &["cpu/sustained"],
+        name: "CPU sustained",
+        told: &["type"],
+        is_further: true,
+        ..LINE
+    },
+    Line { ids: &["cpu/dgemm"], name: "DGEMM", is_further: true, ..LINE },
+    Line {
+        ids: &["memory/stream", "memory/sequential-copy"],
+        name: "memory",
+        told: &["threads"],
+        ..LINE
+    },
+    Line {
+        ids: &["memory/latency"],
+        name: "memory latency",
+        rank: |row| number(row, "working_set_bytes"),
+        ..LINE
+    },
+    Line { ids: &["memory/latency"], name: "L1 latency", fits: |row| level(row, "L1"), ..FURTHER },
+    Line { ids: &["memory/latency"], name: "L2 latency", fits: |row| level(row, "L2"), ..FURTHER },
+    Line { ids: &["memory/latency"], name: "L3 latency", fits: |row| level(row, "L3"), ..FURTHER },
+    Line {
+        ids: &["cache/thread-sweep", "cache/block-sweep", "cache/series"],
+        name: "cached read",
+        told: &["engine"],
+        fits: |row| is(row, "cache_state", "hot"),
+        ..LINE
+    },
+    Line {
+        ids: &["disk/sequential-read", "cache/device-read"],
+        name: "disk read",
+        rank: |row| flag(is(row, "caching", "direct")),
+        ..LINE
+    },
+    Line {
+        ids: &["disk/sequential-write"],
+        name: "disk write",
+        told: &["until"],
+        rank: |row| {
+            flag(is(row, "caching", "direct")) + 2.0 * flag(is(row, "until", "durable"))
+                - 0.5 * flag(is(row, "extents", "written"))
+        },
+        ..LINE
+    },
+    Line {
+        ids: &["disk/random-read", "disk/depth-sweep"],
+        name: "read IOPS",
+        told: &["depth"],
+        fits: |row| number(row, "depth") == 1.0 && !is_paced(row),
+        rank: at_small_blocks,
+        ..LINE
+    },
+    Line {
+        ids: &["disk/random-read", "disk/depth-sweep"],
+        name: "read IOPS",
+        told: &["depth"],
+        fits: |row| number(row, "depth") > 1.0 && !is_paced(row),
+        rank: |row| at_small_blocks(row) + deepest(row),
+        ..LINE
+    },
+    Line {
+        ids: &["disk/random-write"],
+        name: "write IOPS",
+        told: &["depth", "until"],
+        fits: |row| number(row, "depth") == 1.0,
+        rank: |row| at_small_blocks(row) + flag(is(row, "until", "durable")),
+        is_further: true,
+    },
+    Line {
+        ids: &["disk/random-write"],
+        name: "write IOPS",
+        told: &["depth", "until"],
+        fits: |row| number(row, "depth") > 1.0 && !is_paced(row),
+        rank: |row| at_small_blocks(row) + deepest(row) + flag(is(row, "until", "durable")),
+        is_further: true,
+    },
+    Line { ids: &["network/tcp-throughput"], name: "TCP", ..LINE },
+    Line {
+        ids: &["network/tcp-latency"],
+        name: "round trip",
+        rank: |row| flag(is(row, "placement", "apart")),
+        ..LINE
+    },
+    Line {
+        ids: &["syscall/getppid", "syscall/call", "syscall/read", "syscall/pread"],
+        name: "system call",
+        told: &["call"],
+        rank: |row| flag(is(row, "call", "empty")),
+        ..LINE
+    },
+    Line {
+        ids: &["copy/by-count", "copy/tree"],
+        name: "copy",
+        told: &["file_bytes"],
+        fits: |row| label::fact(row, FILES).is_some(),
+        rank: |row| label::fact(row, FILES).unwrap_or(0.0),
+        ..LINE
+    },
+    Line {
+        ids: &["copy/by-count", "copy/tree", "copy/single"],
+        name: "copy",
+        told: &["file_bytes"],
+        rank: |row| number(row, "file_bytes"),
+        is_further: true,
+        ..LINE
+    },
+];
+
+const FURTHER: Line = Line { is_further: true, ..LINE };
+/// The rate of a copy in files, a fact beside its time.
+pub(super) const FILES: &str = "files_per_s";
+/// Requests in flight that people compare.
+const USUAL_DEPTH: f64 = 64.0;
+const USUAL_BLOCK_BYTES: f64 = 4096.0;
+
+fn flag(holds: bool) -> f64 {
+    f64::from(u8::from(holds))
+}
+
+pub(super) fn is(row: &Outcome, key: &str, word: &str) -> bool {
+    row.parameters.get(key).and_then(Value::as_str) == Some(word)
+}
+
+pub(super) fn number(row: &Outcome, key: &str) -> f64 {
+    row.parameters.get(key).and_then(Value::as_f64).unwrap_or(0.0)
+}
+
+fn level(row: &Outcome, name: &str) -> bool {
+    row.audit.get("level").and_then(Value::as_str) == Some(name)
+}
+
+/// Requests of the usual size.
+fn at_small_blocks(row: &Outcome) -> f64 {
+    4.0 * flag(number(row, "block_bytes") == USUAL_BLOCK_BYTES)
+}
+
+/// Whether requests are asked for at a rate, however fast they are answered.
+fn is_paced(row: &Outcome) -> bool {
+    row.parameters.contains_key("rate_operations_per_s")
+}
+
+/// The usual depth first, then the deepest.
+fn deepest(row: &Outcome) -> f64 {
+    let depth = number(row, "depth");
+    if depth == USUAL_DEPTH { 3.0 } else { 2.0 * depth / (depth + USUAL_DEPTH) }
+}
+
+/// The rows that a summary shows, each with its name.
+pub(super) fn rows(record: &Record) -> Vec<(String, &Outcome)> {
+    let with_figure = |row: &&Outcome| label::figure(row).is_some();
+    let all: Vec<&Outcome> = record.results.iter().filter(with_figure).collect();
+    let areas = label::areas(record).into_iter().filter(|area| *area != RACE).count();
+    let is_few = areas <= FEW_AREAS;
+    let mut found: Vec<(String, &Outcome)> = Vec::new();
+    for line in LINES.iter().filter(|line| is_few || !line.is_further) {
+        if let Some(row) = line.pick(&all)
+            && !found.iter().any(|(_, known)| std::ptr::eq(*known, row))
+        {
+            found.push((line.name_of(row), row));
+        }
+    }
+    if is_few {
+        fill(&mut found, &all);
+    } else {
+        found.extend(other_areas(record, &found));
+    }
+    found.truncate(MOST_LINES);
+    found
+}
+
+/// Rows without a line yet: all where all have room, else the best of each test.
+fn fill<'a>(found: &mut Vec<(String, &'a Outcome)>, all: &[&'a Outcome]) {
+    let names = label::short_names(all);
+    let is_new = |found: &[(String, &Outcome)], row: &Outcome| {
+        !found.iter().any(|(_, known)| std::ptr::eq(*known, row))
+    };
+    let has_room = all.len() <= MOST_LINES;
+    for (name, row) in names.into_iter().zip(all) {
+        let is_told = found.iter().any(|(_, known)| known.id == row.id);
+        let is_best = || best(all.iter().copied().filter(|other| other.id == row.id), |_| 0.0);
+        // What is derived of other rows says nothing new.
+        let is_derived = row.samples.is_empty();
+        let stands = !is_derived
+            && (has_room || !is_told && is_best().is_some_and(|best| std::ptr::eq(best, *row)));
+        if stands && is_new(found, row) {
+            found.push((name, row));
+        }
+    }
+}
+
+/// The best row of each area that has no line yet.
+fn other_areas<'a>(record: &'a Record, found: &[(String, &Outcome)]) -> Vec<(String, &'a Outcome)> {
+    let is_told = |area: &str| found.iter().any(|(_, row)| label::area(&row.id) == area);
+    let areas = label::areas(record).into_iter().filter(|area| !is_told(area));
+    let best_of = |area: &str| {
+        let row = best(label::rows_of(record, area).into_iter(), |_| 0.0)?;
+        Some((row.id.clone(), row))
+    };
+    areas.filter_map(best_of).collect()
+}
+
+impl Line {
+    fn pick<'a>(&self, all: &[&'a Outcome]) -> Option<&'a Outcome> {
+        self.ids.iter().find_map(|id| {
+            best(all.iter().copied().filter(|row| row.id == *id && (self.fits)(row)), self.rank)
+        })
+    }
+
+    fn name_of(&self, row: &Outcome) -> String {
+        let told = |key: &&&str| row.parameters.contains_key(**key);
+        let words = self.told.iter().filter(told).map(|key| match (*key, &row.parameters[*key]) {
+            ("file_bytes", value) => format!("{} files", label::plain("file_bytes", value)),
+            (key, value) => label::parameter(key, value),
+        });
+        let name = std::iter::once(self.name.to_owned()).chain(words).collect::<Vec<_>>();
+        let is_loopback = warning::has(&row.warnings, warning::LOOPBACK);
+        format!("{}{}", if is_loopback { "loopback " } else { "" }, name.join(", "))
+    }
+}
+
+/// The row with the largest rank, and of these the one with the best figure.
+fn best<'a>(
+    rows: impl Iterator<Item = &'a Outcome>,
+    rank: fn(&Outcome) -> f64,
+) -> Option<&'a Outcome> {
+    let figure = |row: &Outcome| {
+        let figure = label::figure(row)?;
+        Some(if row.better == Better::Lower { -figure } else { figure })
+    };
+    let ranked = rows.filter_map(|row| Some((rank(row), figure(row)?, row)));
+    let ranked: Vec<(f64, f64, &Outcome)> = ranked.collect();
+    let unit = ranked.first()?.2.unit.as_str();
+    let comparable = ranked.iter().filter(|(_, _, row)| row.unit == unit);
+    let best = comparable.reduce(|best, next| {
+        if next.0.total_cmp(&best.0).then(next.1.total_cmp(&best.1)).is_gt() { next } else { best }
+    });
+    best.map(|(_, _, row)| *row)
+}

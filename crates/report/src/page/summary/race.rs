@@ -1,0 +1,40 @@
+//! The lines of a race: who won by how much, losses first.
+
+use flatout_measure::record::Status;
+
+use super::{Heads, MOST_LINES, Summary, SummaryLine};
+use crate::page::race::{AREA, Pair, Race, Verdict};
+use crate::style::Tone;
+
+const HEADS: Heads = Heads(["", "times as fast", "95 % interval", "", "", "result"]);
+
+pub(super) fn summary(race: &Race<'_>) -> Summary {
+    let all = race.pairs.iter().flat_map(|pairs| &pairs.pairs);
+    let was_raced = |pair: &&Pair<'_>| pair.outcome.status != Status::Unsupported;
+    let pairs: Vec<&Pair<'_>> = all.filter(was_raced).collect();
+    let counts = race.pairs.iter().map(|pairs| format!("{}: {}", pairs.heading, pairs.count()));
+    let more = pairs.len().saturating_sub(MOST_LINES);
+    let more = (more > 0).then(|| format!("{more} more pairs"));
+    Summary {
+        heads: HEADS,
+        lines: pairs.iter().take(MOST_LINES).map(|pair| line(pair)).collect(),
+        rest: counts.chain(more).collect::<Vec<_>>().join("; "),
+    }
+}
+
+fn line(pair: &Pair<'_>) -> SummaryLine {
+    let Pair { subject, against, work, verdict, .. } = pair;
+    SummaryLine {
+        area: AREA.to_owned(),
+        name: format!("{subject} : {against}, {}", work.join(", ")),
+        figure: pair.ratio().unwrap_or_else(|| "–".to_owned()),
+        interval: pair.interval().unwrap_or_default(),
+        bottleneck: pair.word().to_owned(),
+        tone: match verdict {
+            Verdict::Loss => Tone::Bad,
+            Verdict::Win => Tone::Good,
+            Verdict::Tie | Verdict::Undecided | Verdict::None => Tone::Plain,
+        },
+        ..SummaryLine::default()
+    }
+}

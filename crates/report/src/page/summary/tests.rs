@@ -1,0 +1,113 @@
+//! The lines of records made by hand.
+
+use flatout_measure::record::{End, Start};
+use flatout_measure::warning::{self, Warning};
+use serde_json::{Value, json};
+
+use super::*;
+
+pub(super) fn row(id: &str, parameters: Value, median: Option<f64>) -> Outcome {
+    let parameters = parameters.as_object().cloned().unwrap_or_default();
+    let unit = "bytes/s".to_owned();
+    let samples = median.into_iter().collect();
+    Outcome { id: id.to_owned(), parameters, unit, median, samples, ..Outcome::default() }
+}
+
+pub(super) fn record(results: Vec<Outcome>) -> Record {
+    let (tool, time) = (String::new(), String::new());
+    let start = Start { tool, argv: Vec::new(), seed: 0, time, environment: json!({}) };
+    Record { schema: String::new(), start, results, charts: vec![], end: End::default() }
+}
+
+fn names(results: Vec<Outcome>) -> Vec<(String, Option<f64>)> {
+    let record = record(results);
+    rows(&record).into_iter().map(|(name, row)| (name, row.median)).collect()
+}
+
+fn told(name: &str, median: f64) -> (String, Option<f64>) {
+    (name.to_owned(), Some(median))
+}
+
+#[test]
+fn many_areas_have_a_line_for_what_people_compare() {
+    let rows = vec![
+        row("cpu/throughput", json!({"type": "f32", "operation": "multiply-add"}), Some(9.0)),
+        row("cpu/throughput", json!({"type": "f64", "operation": "multiply-add"}), Some(5.0)),
+        row("cpu/throughput", json!({"type": "f64", "operation": "add"}), Some(7.0)),
+        row("cpu/sustained", json!({}), Some(4.0)),
+        row("disk/random-read", json!({"depth": 1, "block_bytes": 4096}), Some(1.0)),
+        row("disk/random-read", json!({"depth": 256, "block_bytes": 4096}), Some(8.0)),
+        row("disk/random-read", json!({"depth": 64, "block_bytes": 4096}), Some(3.0)),
+        row("disk/sequential-read", json!({}), None),
+        row("odd/test", json!({}), Some(2.0)),
+    ];
+    let expected = [
+        told("CPU peak, f64", 5.0),
+        told("read IOPS, depth 1", 1.0),
+        told("read IOPS, depth 64", 3.0),
+        told("odd/test", 2.0),
+    ];
+    assert_eq!(names(rows), expected);
+    assert!(names(Vec::new()).is_empty());
+}
+
+#[test]
+fn one_area_has_a_line_for_each_test() {
+    let mut rows = vec![row("disk/stat", json!({"threads": 1}), Some(6.0))];
+    rows.push(row("disk/sequential-write", json!({"until": "device"}), Some(4.0)));
+    rows.push(row("disk/sequential-write", json!({"until": "durable"}), Some(2.0)));
+    let few = names(rows.clone());
+    assert_eq!(few.len(), 3, "all have room: {few:?}");
+    rows.extend((0..40).map(|size| row("disk/read", json!({"size": size}), Some(f64::from(size)))));
+    let many = names(rows);
+    assert_eq!(many.len(), 3, "{many:?}");
+    assert_eq!(many[2].1, Some(39.0));
+}
+
+#[test]
+fn a_line_says_what_the_figure_is_worth() {
+    let ceiling = Ceiling {
+        name: "peak".to_owned(),
+        value: Some(4.0),
+        provenance: Provenance::Measured,
+        ratio: Some(0.5),
+        limiter: "the sender's CPU, then nothing".to_owned(),
+    };
+    let mut row = Outcome {
+        status: Status::Unstable,
+        ci95: Some([1e9, 3e9]),
+        ceiling: Some(ceiling.clone()),
+        ..row("network/tcp-throughput", json!({}), Some(2e9))
+    };
+    let told = line("TCP", &row);
+    assert_eq!((told.figure.as_str(), told.share), ("1,907 MiB/s", Some(0.5)));
+    assert_eq!(told.remark(), "noisy; sender's CPU");
+    let best_seen = Ceiling { provenance: Provenance::BestSeen, ..ceiling };
+    row.ceiling = Some(best_seen);
+    assert_eq!(line("TCP", &row).share, None);
+    row.warnings = vec![Warning::new(warning::LOOPBACK, "")];
+    assert_eq!(names(vec![row])[0].0, "loopback TCP");
+}
+
+#[test]
+fn a_copy_of_many_files_is_told_in_files() {
+    let mut row = row("copy/by-count", json!({"files": 500, "file_bytes": 4096}), Some(1e7));
+    row.unit = "ns".to_owned();
+    row.audit.insert("files_per_s".to_owned(), json!(36_487.0));
+    assert_eq!(line("copy", &row).figure, "36.5 kfiles/s");
+}
+
+#[test]
+fn a_bottleneck_is_told_by_its_first_statement() {
+    let known = [
+        ("the device, or what lies before it", "device"),
+        (
+            "contention by an SMT sibling in 76 % of the probes, then x",
+            "contention by an SMT sibling",
+        ),
+        ("kernel entry and exit, mitigations included", "kernel entry and exit"),
+        ("work in the call", "work in the call"),
+        ("", ""),
+    ];
+    known.iter().for_each(|(whole, short)| assert_eq!(gist(whole), *short));
+}

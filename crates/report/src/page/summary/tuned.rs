@@ -1,0 +1,49 @@
+//! The lines of `tune`: of each kind of work the settings that were picked, and what they bring.
+
+use flatout_measure::record::{Outcome, Record};
+use serde_json::Value;
+
+use super::{Heads, MOST_LINES, Summary, SummaryLine};
+use crate::{label, order, quantity};
+
+const HEADS: Heads = Heads(["", "picked", "±", "of best", "", "settings"]);
+/// Whether the settings of a row were picked, in its audit.
+const CHOSEN: &str = "chosen";
+/// Parameters that say what was done, not how.
+const WORK: [&str; 5] = ["source_place", "target_place", "files", "file_bytes", "cache_state"];
+
+pub(super) fn summary(record: &Record) -> Summary {
+    let groups = order::grouped(record.results.iter().map(|row| (work(row), row)));
+    let lines = groups.iter().filter_map(|(name, rows)| line(name, rows)).take(MOST_LINES);
+    Summary { heads: HEADS, lines: lines.collect(), rest: String::new() }
+}
+
+/// What was done, in words: `copy, 4 KiB files, cold`.
+fn work(row: &Outcome) -> String {
+    let told = label::ordered(&row.parameters).into_iter().filter(|(key, _)| WORK.contains(key));
+    let words = told.map(|(key, value)| label::parameter(key, value));
+    std::iter::once(label::test(&row.id).to_owned()).chain(words).collect::<Vec<_>>().join(", ")
+}
+
+fn line(name: &str, rows: &[&Outcome]) -> Option<SummaryLine> {
+    let is_picked = |row: &&&Outcome| row.audit.get(CHOSEN) == Some(&Value::Bool(true));
+    let row = rows.iter().find(is_picked)?;
+    let median = label::figure(row)?;
+    let figures = || rows.iter().filter_map(|row| label::figure(row));
+    let best = figures().fold(f64::MIN, f64::max);
+    let slowest = figures().fold(f64::MAX, f64::min);
+    let half = row.ci95.and_then(|interval| quantity::half_width(median, interval));
+    let how = label::ordered(&row.parameters).into_iter().filter(|(key, _)| !WORK.contains(key));
+    let how: Vec<String> = how.map(|(key, value)| label::parameter(key, value)).collect();
+    let gain = quantity::value("ratio", median / slowest);
+    Some(SummaryLine {
+        area: label::area(&row.id).to_owned(),
+        name: name.to_owned(),
+        figure: quantity::value(&row.unit, median),
+        interval: half.map(quantity::percent).unwrap_or_default(),
+        share: Some(median / best).filter(|share| share.is_finite()),
+        bottleneck: how.join(", "),
+        further: format!("{gain} the slowest of {}", figures().count()),
+        ..SummaryLine::default()
+    })
+}

@@ -1,0 +1,48 @@
+//! The summary: one screen of any record, and what it says of those in `tests/fixtures`.
+
+use flatout_measure::record::Record;
+use flatout_report::{Extent, Format, Style, render};
+use unicode_width::UnicodeWidthStr;
+
+use crate::golden::same;
+use crate::{FIXTURES, FULL, record};
+
+const MOST_LINES: usize = 30;
+
+fn summary(record: &Record, width_columns: usize) -> String {
+    let style = Style { width_columns, extent: Extent::Summary, ..FULL };
+    render(record, Format::Table, &style)
+}
+
+#[test]
+fn a_summary_is_what_a_person_has_looked_at() {
+    for name in FIXTURES {
+        for width in [80, 120] {
+            same(summary(&record(name), width), &format!("summary-{name}-{width}.txt"));
+        }
+    }
+}
+
+#[test]
+fn no_summary_is_longer_than_a_screen_or_wider_than_its_columns() {
+    for name in FIXTURES {
+        for width in [40, 60, 80, 100, 120, 200] {
+            let shown = summary(&record(name), width);
+            let widest = shown.lines().map(UnicodeWidthStr::width).max().unwrap_or(0);
+            assert!(widest <= width, "{name} at {width}: {widest}\n{shown}");
+            let lines = shown.lines().count();
+            assert!(lines <= MOST_LINES, "{name} at {width}: {lines} lines\n{shown}");
+        }
+    }
+}
+
+#[test]
+fn all_forms_say_the_same_lines() {
+    let record = record("whole");
+    let page = render(&record, Format::Html, &FULL);
+    let markdown = render(&record, Format::Markdown, &FULL);
+    for line in ["read IOPS, depth 1", "loopback round trip", "CPU peak, f64"] {
+        assert!(summary(&record, 80).contains(line), "{line}");
+        assert!(page.contains(line) && markdown.contains(line), "{line}");
+    }
+}
