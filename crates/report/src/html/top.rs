@@ -14,7 +14,9 @@ const SHORTEST_GIST: usize = 12;
 impl Writer {
     /// Per area one bar against its bound, with what limits it.
     pub(super) fn summary(&mut self, summary: &Summary) {
-        self.line("<ul class=\"summary\">");
+        let has_bars = summary.lines.iter().any(|line| line.share.is_some());
+        let class = if has_bars { "summary" } else { "summary plain" };
+        self.line(&format!("<ul class=\"{class}\">"));
         for line in &summary.lines {
             let place = self.areas.iter().position(|area| *area == line.area);
             self.line(&summary_item(line, place));
