@@ -17,7 +17,7 @@ const BUFFER_PART: u64 = 2;
 pub fn check(wishes: &Wishes) -> Result<(), Error> {
     within("--block-size", wishes.block_bytes, MAX_BLOCK_BYTES, " bytes (1 GiB)")?;
     within("--threads", wishes.threads.map(u64::from), u64::from(MAX_THREADS), "")?;
-    within("--depth", wishes.depth.map(u64::from), u64::from(MAX_DEPTH), "")
+    within("--iodepth", wishes.depth.map(u64::from), u64::from(MAX_DEPTH), "")
 }
 
 pub fn within(option: &str, value: Option<u64>, most: u64, unit: &str) -> Result<(), Error> {
@@ -52,7 +52,7 @@ pub fn check_memory(tuning: &Tuning) -> Result<(), Error> {
         return Ok(());
     }
     Err(Error::Usage(format!(
-        "--threads {threads} × --depth {depth} × --block-size {block_bytes}: {needed} bytes of buffers, \
+        "--threads {threads} × --iodepth {depth} × --block-size {block_bytes}: {needed} bytes of buffers, \
          but only {allowed} bytes (half of the available memory) may be taken"
     )))
 }
@@ -67,7 +67,7 @@ mod tests {
             (Wishes { block_bytes: Some(0), ..Wishes::default() }, "--block-size 0"),
             (Wishes { block_bytes: Some(1 << 63), ..Wishes::default() }, "--block-size 9223372"),
             (Wishes { threads: Some(100_000), ..Wishes::default() }, "--threads 100000"),
-            (Wishes { depth: Some(0), ..Wishes::default() }, "--depth 0"),
+            (Wishes { depth: Some(0), ..Wishes::default() }, "--iodepth 0"),
         ] {
             let text = check(&wishes).unwrap_err().to_string();
             assert!(text.starts_with(option) && text.contains("from 1 to"), "{text}");

@@ -23,6 +23,12 @@ pub const CACHING: &Words<Wish<Caching>> = &[
     ),
 ];
 
+/// `--direct`, as fio has it.
+pub const DIRECT: &Words<Caching> = &[
+    ("1", Caching::Direct, "Around the page cache (O_DIRECT)"),
+    ("0", Caching::Buffered, "Through the page cache"),
+];
+
 /// `--split`.
 pub const SPLIT: &Words<Split> = &[
     ("contiguous", Split::Contiguous, "Thread i of n gets the i-th of n ranges"),

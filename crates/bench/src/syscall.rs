@@ -29,6 +29,7 @@ use flatout_sys::cancel::CancelToken;
 
 use crate::area::{Area, Estimate, Extent, Found, Run, Seconds};
 use crate::error::Error;
+use crate::option::size;
 use crate::scratch;
 
 /// Largest block of the calls that move bytes; each thread holds one.
@@ -43,8 +44,8 @@ pub struct Options {
     /// Which rows: all, or about the sixteen that say most.
     #[arg(skip)]
     pub extent: Extent,
-    /// Bytes per `read`, `pread` and `write`, from 1 to [`MAX_BLOCK_BYTES`]; without: 1.
-    #[arg(from_global, id = "block_size")]
+    /// Bytes per read, pread and write, up to 16 MiB [default: 1]
+    #[arg(id = "block_size", short = 'b', long = "block-size", alias = "bs", value_name = "SIZE", value_parser = size)]
     pub block_bytes: Option<u64>,
     /// Where the unnamed files lie that are read and written.
     #[arg(from_global)]

@@ -51,9 +51,13 @@ fn run() -> ExitCode {
         Ok(arguments) => arguments,
         Err(refusal) => return output::refuse(&refusal),
     };
+    if let Some(talk) = arguments.command.talk() {
+        output::settle(talk);
+    }
     // These are over at once: they die of a signal as anything does.
     match &arguments.command {
         Command::Completions(completions) => return command::completions::run(completions),
+        Command::Help(help) => return command::help::run(help),
         Command::Man(man) => return command::man::run(man),
         Command::Report(report) => return command::report::run(report),
         _ => {}
@@ -73,7 +77,7 @@ fn run() -> ExitCode {
         Command::Sum(sum) => return command::sum::run(sum, cancel),
         Command::Serve(serve) => return command::serve::run(serve, cancel),
         Command::Transfer(transfer) => return command::transfer::run(transfer, cancel),
-        Command::Completions(_) | Command::Man(_) | Command::Report(_) => {
+        Command::Completions(_) | Command::Help(_) | Command::Man(_) | Command::Report(_) => {
             unreachable!("they were run above")
         }
     };

@@ -15,9 +15,6 @@ pub enum UnitError {
     /// No number at the start.
     #[error("{0:?} does not begin with a number such as 4 or 1.5")]
     NotANumber(String),
-    /// A number without the unit that it needs.
-    #[error("{0} needs a unit, for example {0}s or {0}ms")]
-    MissingUnit(String),
     /// A unit that is not known here.
     #[error("{suffix:?} in {text:?} is no unit; known are {known}")]
     UnknownSuffix {
@@ -58,9 +55,7 @@ pub fn parse_size(text: &str) -> Result<u64, UnitError> {
 
 /// Reads a time.
 ///
-/// Units: nanoseconds out; `ns`, `us` (or `µs`), `ms`, `s`, `m`, `h` in. The unit is required,
-/// because a bare number would mean seconds to one reader and milliseconds to the next; only `0`
-/// needs none.
+/// Units: nanoseconds out; `ns`, `us` (or `µs`), `ms`, `s`, `m`, `h` in. A bare number is seconds.
 ///
 /// # Errors
 ///
@@ -69,7 +64,7 @@ pub fn parse_time(text: &str) -> Result<u64, UnitError> {
     parse(text, "nanoseconds", TIME_UNITS, time_factor)
 }
 
-fn size_factor(suffix: &str, _number: &str) -> Option<u64> {
+fn size_factor(suffix: &str) -> Option<u64> {
     let mut letters = suffix.chars();
     let power = match letters.next() {
         None => return Some(1),
@@ -88,13 +83,12 @@ fn size_factor(suffix: &str, _number: &str) -> Option<u64> {
     }
 }
 
-fn time_factor(suffix: &str, number: &str) -> Option<u64> {
+fn time_factor(suffix: &str) -> Option<u64> {
     match suffix {
-        "" if number.bytes().all(|b| matches!(b, b'0' | b'.')) => Some(1),
         "ns" => Some(1),
         "us" | "µs" | "μs" => Some(1_000),
         "ms" => Some(1_000_000),
-        "s" => Some(1_000_000_000),
+        "" | "s" => Some(1_000_000_000),
         "m" => Some(60_000_000_000),
         "h" => Some(3_600_000_000_000),
         _ => None,
@@ -105,7 +99,7 @@ fn parse(
     text: &str,
     base: &'static str,
     known: &'static str,
-    factor: fn(&str, &str) -> Option<u64>,
+    factor: fn(&str) -> Option<u64>,
 ) -> Result<u64, UnitError> {
     let trimmed = text.trim();
     if trimmed.is_empty() {
@@ -121,9 +115,10 @@ fn parse(
     if whole.is_empty() || !digits(decimals) || number.ends_with('.') {
         return Err(UnitError::NotANumber(text.to_owned()));
     }
-    let factor = factor(suffix, number).ok_or_else(|| match suffix {
-        "" => UnitError::MissingUnit(number.to_owned()),
-        _ => UnitError::UnknownSuffix { text: text.to_owned(), suffix: suffix.to_owned(), known },
+    let factor = factor(suffix).ok_or_else(|| UnitError::UnknownSuffix {
+        text: text.to_owned(),
+        suffix: suffix.to_owned(),
+        known,
     })?;
     let overflow = || UnitError::Overflow(text.to_owned());
     let whole =
@@ -213,7 +208,8 @@ mod tests {
         for text in ["18446744073709551616", "16384P", "99999999999999999999T"] {
             assert!(matches!(parse_size(text), Err(UnitError::Overflow(_))), "{text}");
         }
-        assert!(matches!(parse_time("5"), Err(UnitError::MissingUnit(_))));
+        assert_eq!(parse_time("5"), Ok(5_000_000_000));
+        assert_eq!(parse_time("0.5"), Ok(500_000_000));
         assert!(matches!(parse_time("5S"), Err(UnitError::UnknownSuffix { .. })));
         assert!(matches!(parse_time("0.5ns"), Err(UnitError::Fraction { .. })));
         assert_eq!(

@@ -211,8 +211,8 @@ fn usual(options: &Options) -> Usual {
 fn check_runtime(options: &Options) -> Result<(), Error> {
     match (options.selection.runtime_ns, options.time_ns) {
         (Some(runtime_ns), Some(time_ns)) if runtime_ns > time_ns => Err(Error::Usage(format!(
-            "--runtime: a trial of {runtime_ns} ns does not fit into the {time_ns} ns that --max-time \
-             leaves; --rounds 1 runs each row once, whatever time it takes"
+            "--time: a trial of {runtime_ns} ns does not fit into the {time_ns} ns that --max-time \
+             leaves; --runs 1 runs each row once, whatever time it takes"
         ))),
         _ => Ok(()),
     }
@@ -374,7 +374,7 @@ fn file_bytes(
     if size < LEAST_BYTES {
         return Err(Error::NoRoom(format!(
             "cannot measure in {:?}: a test file of at least {LEAST_BYTES} bytes is needed, but {size} \
-             may be taken ({free} bytes free, of which one tenth; --bytes; --max-write)",
+             may be taken ({free} bytes free, of which one tenth; --size; --max-write)",
             &place.path
         )));
     }

@@ -9,11 +9,11 @@ use std::thread::{self, Scope};
 use flatout_measure::case::TrialError;
 use flatout_sys::cancel::CancelToken;
 
-use super::Options;
 use super::client::{self, Client, Family, Report};
 use super::server::{Lifetime, Server};
 use super::spec::Spec;
 use super::token::{self, Key};
+use super::{Options, PORT};
 use crate::area::Extent;
 use crate::error::Error;
 
@@ -52,7 +52,7 @@ fn start_server<'s>(
 ) -> Result<(SocketAddr, Key), Error> {
     let broken = |error: io::Error| Error::Network(format!("cannot listen at {address}: {error}"));
     let key = Key(token::random::<32>().map_err(broken)?);
-    let server = Server::bind((address, 0).into(), key.clone()).map_err(broken)?;
+    let server = Server::bind(&[(address, 0).into()], key.clone()).map_err(broken)?;
     let at = server.address().map_err(broken)?;
     let serve = move || server.serve(Lifetime::Once, stop, &mut |_| ());
     let thread = thread::Builder::new().name("server".to_owned());
@@ -78,7 +78,9 @@ impl Sessions {
         start_server: &dyn Fn(IpAddr) -> Result<(SocketAddr, Key), Error>,
     ) -> Result<Self, Error> {
         if let Some(target) = &options.connect {
-            let addresses = client::resolve(target, options.family()).map_err(Error::Network)?;
+            let port = options.port.unwrap_or(PORT);
+            let addresses = client::resolve(target, port, options.family());
+            let addresses = addresses.map_err(Error::Network)?;
             let key = options.key.clone().unwrap_or_else(Key::open);
             return Ok(Self { clients: vec![connect(options, &addresses, &key)?], missing: None });
         }

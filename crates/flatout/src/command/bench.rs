@@ -150,7 +150,7 @@ fn announce(jobs: Vec<Job>, arguments: &Arguments) -> Result<Vec<Job>, Error> {
         true => areas.join(", "),
         false => format!("{} in {}: {writes}", areas.join(", "), places.join(", ")),
     };
-    output::complain(&format!("measuring {what}, takes about {seconds} s"));
+    output::notice(&format!("measuring {what}, takes about {seconds} s"));
     Ok(jobs)
 }
 

@@ -108,7 +108,7 @@ fn fill(folder: &Path, files: &[(String, String)]) -> Result<(), String> {
         }
         output::replace(&path, text.as_bytes())?;
     }
-    output::complain(&format!("left {} files in {folder:?}", files.len()));
+    output::notice(&format!("left {} files in {folder:?}", files.len()));
     Ok(())
 }
 

@@ -73,7 +73,7 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
         if field.is_named {
             draft.fail(FAILED, line);
         } else {
-            output::complain(&line);
+            output::notice(&line);
         }
     }
     let rows = race_all(arguments, &ground, races, begun_ns);
@@ -135,14 +135,14 @@ fn prepare(arguments: &Arguments, seed: u64, cancel: CancelToken) -> Result<Prep
         )));
     }
     let races = versus::races(&ground)?;
-    versus::left_out(&ground)?.iter().for_each(|line| output::complain(line));
+    versus::left_out(&ground)?.iter().for_each(|line| output::notice(line));
     if races.is_empty() {
         return Ok(Prepared { field, ground, races, place: None });
     }
     let place = Place::take(&ground.directory, place::RACE)?;
     // It takes room, but is no reason not to race.
     place.remove_leftovers()?.iter().for_each(|line| output::complain(line));
-    output::complain(&announcement(arguments, &field, &races, needed_bytes));
+    output::notice(&announcement(arguments, &field, &races, needed_bytes));
     Ok(Prepared { field, ground, races, place: Some(place) })
 }
 

@@ -111,7 +111,7 @@ pub(super) fn compared(
     let mut sides = [Vec::new(), Vec::new()];
     for run in 1..=runs {
         for (index, side) in ["OLD", "NEW"].into_iter().enumerate() {
-            output::complain(&format!("run {run} of {runs}, {side}"));
+            output::notice(&format!("run {run} of {runs}, {side}"));
             let Some(made) = recipes[index].run(cancel)? else { return Ok(None) };
             if let Some(folder) = &folders[index] {
                 output::replace(&free_name(folder), &made.document)?;
