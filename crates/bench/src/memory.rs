@@ -28,6 +28,7 @@ use clap::Args;
 use flatout_measure::case::{Case, Measured, record_counted};
 use flatout_measure::record::Chart;
 use flatout_measure::sampler::Sampler;
+use flatout_measure::units::size_text;
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::quota::Groups;
 use flatout_sys::{affinity, cpu_cache, numa};
@@ -115,12 +116,14 @@ fn check(options: &Options) -> Result<(), Error> {
         limits::within("--threads", Some(threads.into()), u64::from(MAX_THREADS), "")?;
     }
     let bytes = options.bytes(None);
-    limits::within("--size", Some(bytes), i64::MAX as u64, " bytes")?;
+    limits::within_size("--size", Some(bytes), i64::MAX as u64)?;
     let most = options.threads(affinity::allowed_cpu_count()).into_iter().max().unwrap_or(1);
     if row::part(bytes, most) == 0 {
         let least = flatout_sys::stream::GRANULE_BYTES as u64 * u64::from(most);
         return Err(Error::Usage(format!(
-            "--size {bytes}: {most} threads need at least {least} bytes"
+            "--size {}: {most} threads need at least {}",
+            size_text(bytes),
+            size_text(least)
         )));
     }
     Ok(())

@@ -1,9 +1,13 @@
 //! Options of the command line as typed values, for clap: sizes, times, rates, words that mean
 //! something, flags with two meanings. An area defines its options where it uses them.
 
-use clap::builder::{BoolValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::builder::{
+    BoolValueParser, PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser,
+};
 use flatout_io::{Caching, Split};
-use flatout_measure::units;
+use flatout_measure::units::{self, size_text};
+
+pub use crate::limits::MAX_BLOCK_BYTES;
 
 /// What the user wants, where `auto` says that it is left to flatout.
 pub type Wish<T> = Option<T>;
@@ -41,6 +45,15 @@ pub const SPLIT: &Words<Split> = &[
 /// It is none.
 pub fn size(text: &str) -> Result<u64, String> {
     units::parse_size(text).map_err(|error| error.to_string())
+}
+
+/// A size from one byte to so many.
+pub fn size_to(most_bytes: u64) -> impl TypedValueParser<Value = u64> {
+    let within = move |text: String| match size(&text)? {
+        bytes if (1..=most_bytes).contains(&bytes) => Ok(bytes),
+        _ => Err(format!("it must be from 1 byte to {}", size_text(most_bytes))),
+    };
+    StringValueParser::new().try_map(within)
 }
 
 /// Something per second: a number, or a size.

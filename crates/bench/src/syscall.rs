@@ -25,6 +25,7 @@ use std::rc::Rc;
 use clap::Args;
 use flatout_measure::case::{Case, record_counted};
 use flatout_measure::sampler::Sampler;
+use flatout_measure::units::size_text;
 use flatout_sys::cancel::CancelToken;
 
 use crate::area::{Area, Estimate, Extent, Found, Run, Seconds};
@@ -97,7 +98,9 @@ fn check(options: &Options) -> Result<(), Error> {
     let block_bytes = options.block_bytes();
     if !(1..=MAX_BLOCK_BYTES).contains(&block_bytes) {
         return Err(Error::Usage(format!(
-            "--block-size {block_bytes}: it must be from 1 to {MAX_BLOCK_BYTES} bytes (16 MiB)"
+            "--block-size {}: it must be from 1 byte to {}",
+            size_text(block_bytes),
+            size_text(MAX_BLOCK_BYTES)
         )));
     }
     // A directory that cannot be looked at is wrong use here: nothing else can be meant by it.
@@ -111,10 +114,13 @@ fn check_room(options: &Options, free_bytes: u64) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "cannot measure in {:?}: test files of {wanted} bytes are needed for --block-size {}, but \
-         {most} may be taken ({free_bytes} bytes free, of which one tenth)",
+        "cannot measure in {:?}: test files of {} are needed for --block-size {}, but {} may be taken \
+         ({} free, of which one tenth)",
         options.directory,
-        options.block_bytes()
+        size_text(wanted),
+        size_text(options.block_bytes()),
+        size_text(most),
+        size_text(free_bytes)
     ))
 }
 
@@ -176,7 +182,7 @@ mod tests {
         assert_eq!(wanted, 256 << 20);
         assert_eq!(check_room(&large, 10 * wanted), Ok(()));
         let text = check_room(&large, 10 * wanted - 1).unwrap_err();
-        assert!(text.contains("268435456 bytes") && text.contains("--block-size"), "{text}");
+        assert!(text.contains("256 MiB") && text.contains("--block-size"), "{text}");
         assert_eq!(check_room(&options(1, Extent::Full), 100 << 20), Ok(()));
     }
 

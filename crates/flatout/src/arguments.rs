@@ -34,12 +34,14 @@ use shared::{Output, Talk};
     name = "flatout",
     version,
     about = "Measures how fast a Linux machine really is, and moves data that fast",
-    after_help = "Sizes: 4096, 4K or 4KiB (1024), 4kB (1000), likewise M, G, T. Times: 500ms, 5s, 2m.\n\
+    after_help = "Sizes: 4096, 4K or 4KiB (1024), 4kB (1000), likewise M, G, T. Times: 5 or 5s, 500ms, 2m.\n\
                   Results go to standard output, progress and complaints to standard error.\n\
-                  Exit codes: 0 done, 1 something failed, 2 wrong use, 130 interrupted.\n\
-                  An interrupt ends a run in order; another one, more than a second later, at once.\n\
-                  FLATOUT_INSTRUCTION_SET=sse2, sse4.1 or avx2 keeps kernels from wider vectors.\n\n\
-                  Start with:  flatout bench",
+                  An interrupt ends a run in order; another one, more than a second later, at once.\n\n\
+                  Exit codes: 0 done, 1 something failed, 2 wrong use, 130 interrupted.\n\n\
+                  Examples:\n  \
+                  flatout bench              what this machine can do\n  \
+                  flatout copy -a DIR NEW    a copy, as fast as it can\n  \
+                  flatout help bench disk    the options of an area",
     max_term_width = MOST_COLUMNS,
     disable_help_subcommand = true,
     arg_required_else_help = true
@@ -57,8 +59,11 @@ impl Arguments {
             Command::Compare(compare) => compare.contradiction(),
             Command::Copy(copy) => copy.contradiction(),
             Command::Sum(sum) => sum.contradiction(),
-            Command::Recorded(_)
-            | Command::Completions(_)
+            Command::Recorded(command) => match command.as_ref() {
+                Recorded::Write(write) => write.contradiction(),
+                _ => None,
+            },
+            Command::Completions(_)
             | Command::Help(_)
             | Command::Man(_)
             | Command::Report(_)

@@ -15,6 +15,7 @@ mod profile;
 mod progress;
 mod watchdog;
 
+use flatout_io::cause_text;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -65,7 +66,7 @@ fn run() -> ExitCode {
     let cancel = match flatout_sys::cancel::listen_for_signals() {
         Ok(cancel) => cancel,
         Err(error) => {
-            output::complain(&format!("cannot listen for signals: {error}"));
+            output::complain(&format!("cannot listen for signals: {}", cause_text(&error)));
             return ExitCode::FAILURE;
         }
     };

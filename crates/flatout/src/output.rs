@@ -3,6 +3,7 @@
 pub mod place;
 pub mod stream;
 
+use flatout_io::cause_text;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
@@ -48,7 +49,7 @@ pub fn check_place(path: &Path) -> Result<(), String> {
     } else {
         File::create_new(&part).and_then(|_| std::fs::remove_file(&part))
     };
-    made.map_err(|error| format!("cannot write {path:?}: {error}"))
+    made.map_err(|error| format!("cannot write {path:?}: {}", cause_text(&error)))
 }
 
 /// Devices and pipes can be read from and written to at once.
@@ -76,9 +77,12 @@ fn is_same_file(one: &Path, other: &Path) -> bool {
 /// Refuses a current directory in which nothing can be left, before anything is measured.
 pub fn check_current_directory() -> Result<(), String> {
     let part = part_of(Path::new("flatout"))?;
-    File::create_new(&part)
-        .and_then(|_| std::fs::remove_file(&part))
-        .map_err(|error| format!("cannot leave results in the current directory: {error}; --output FILE names another place"))
+    File::create_new(&part).and_then(|_| std::fs::remove_file(&part)).map_err(|error| {
+        format!(
+            "cannot leave results in the current directory: {}; --output FILE names another place",
+            cause_text(&error)
+        )
+    })
 }
 
 /// The name under which a file is written before it gets its own.
@@ -114,6 +118,20 @@ pub fn conclude(conclusion: Conclusion, output: &Output) -> ExitCode {
         return exit(record.end.exit_code.max(conclusion::FAILED));
     }
     exit(record.end.exit_code)
+}
+
+/// Puts what is shown where it is wanted.
+pub fn deliver(output: &Output, shown: &[u8]) -> ExitCode {
+    match &output.output {
+        None => print(shown, conclusion::DONE),
+        Some(path) => match replace(path, shown) {
+            Ok(()) => exit(conclusion::DONE),
+            Err(error) => {
+                complain(&error);
+                exit(conclusion::FAILED)
+            }
+        },
+    }
 }
 
 /// The record as it was asked for.
@@ -248,7 +266,7 @@ pub fn to_standard_output(bytes: &[u8]) -> Result<(), String> {
     match out.write_all(bytes).and_then(|()| out.flush()) {
         // Whoever closed the pipe has seen enough.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(format!("cannot write to standard output: {error}"))
+            Err(format!("cannot write to standard output: {}", cause_text(&error)))
         }
         _ => Ok(()),
     }
@@ -257,7 +275,7 @@ pub fn to_standard_output(bytes: &[u8]) -> Result<(), String> {
 /// Writes a whole file beside its place and renames it there, so that nobody sees half of it.
 /// Devices and pipes are written in place.
 pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), String> {
-    let fail = |error: io::Error| format!("cannot write {path:?}: {error}");
+    let fail = |error: io::Error| format!("cannot write {path:?}: {}", cause_text(&error));
     let special = std::fs::metadata(path).is_ok_and(|facts| !facts.is_file());
     if special {
         return File::options()

@@ -64,6 +64,32 @@ pub fn parse_time(text: &str) -> Result<u64, UnitError> {
     parse(text, "nanoseconds", TIME_UNITS, time_factor)
 }
 
+/// A size for a message, as somebody would write it: `256 MiB`, `5 GB`, `1000 bytes`. With a decimal
+/// only where no prefix tells it exactly. Figures of a record are shown by the report.
+pub fn size_text(bytes: u64) -> String {
+    let power = |base: u64| (1..=5).rev().find(|&power| bytes >= base.pow(power));
+    let Some(binary) = power(1024) else {
+        return if bytes == 1 { "1 byte".to_owned() } else { format!("{bytes} bytes") };
+    };
+    let letter = |power: u32| char::from(b"KMGTP"[power as usize - 1]);
+    let exact = (1..=binary).rev().take(2).find(|&power| bytes.is_multiple_of(1024_u64.pow(power)));
+    if let Some(power) = exact {
+        return format!("{} {}iB", bytes / 1024_u64.pow(power), letter(power));
+    }
+    if let Some(decimal) = power(1000).filter(|&power| bytes.is_multiple_of(1000_u64.pow(power))) {
+        let letter = if decimal == 1 { 'k' } else { letter(decimal) };
+        return format!("{} {letter}B", bytes / 1000_u64.pow(decimal));
+    }
+    format!("{:.1} {}iB", bytes as f64 / 1024_f64.powi(binary as i32), letter(binary))
+}
+
+/// A time for a message, as somebody would write it: `5s`, `500ms`.
+pub fn time_text(ns: u64) -> String {
+    let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
+    let exact = units.into_iter().find(|(unit, _)| ns.is_multiple_of(*unit));
+    exact.map_or_else(|| format!("{ns}ns"), |(unit, name)| format!("{}{name}", ns / unit))
+}
+
 fn size_factor(suffix: &str) -> Option<u64> {
     let mut letters = suffix.chars();
     let power = match letters.next() {
@@ -146,6 +172,26 @@ fn fraction(decimals: &str, factor: u64) -> Option<u64> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn messages_have_sizes_and_times_as_people_write_them() {
+        for (bytes, text) in [
+            (0, "0 bytes"),
+            (1, "1 byte"),
+            (1000, "1000 bytes"),
+            (1024, "1 KiB"),
+            (1536 << 20, "1536 MiB"),
+            (268_435_456, "256 MiB"),
+            (5_000_000_000, "5 GB"),
+            (4000, "4 kB"),
+            (1 << 60, "1024 PiB"),
+            (1_500_001, "1.4 MiB"),
+        ] {
+            assert_eq!(size_text(bytes), text);
+        }
+        let times = [5_000_000_000, 500_000_000, 1_500, 0].map(time_text);
+        assert_eq!(times, ["5s", "500ms", "1500ns", "0s"]);
+    }
 
     #[test]
     fn sizes() {

@@ -19,7 +19,9 @@ pub(super) fn options(options: &Options, place: &Place) -> Result<(), Error> {
     };
     let wide = |values: &[u32]| values.iter().map(|&value| value.into()).collect();
     let blocks = selection.block_bytes.clone();
-    each("--block-size", blocks, limits::MAX_BLOCK_BYTES, " bytes (1 GiB)")?;
+    for bytes in blocks {
+        limits::within_size("--block-size", Some(bytes), limits::MAX_BLOCK_BYTES)?;
+    }
     each("--threads", wide(&selection.threads), crate::workers::MAX_THREADS.into(), "")?;
     each("--iodepth", wide(&selection.depths), flatout_sys::ring::MAX_DEPTH.into(), "")?;
     let rate = selection.rate_per_s.unwrap_or(1.0);

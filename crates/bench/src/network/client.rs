@@ -96,7 +96,7 @@ pub fn resolve(target: &str, port: u16, family: Option<Family>) -> Result<Vec<So
         Err(_) => (target, port).to_socket_addrs().map(Iterator::collect),
     };
     let all: Vec<SocketAddr> =
-        found.map_err(|error| format!("cannot resolve {target:?}: {}", cause_text(&error)))?;
+        found.map_err(|error| format!("cannot resolve {target:?}: {}", resolver_text(&error)))?;
     let all: Vec<SocketAddr> = all
         .into_iter()
         .filter(|&address| family.is_none_or(|family| family == Family::of(address)))
@@ -108,12 +108,20 @@ pub fn resolve(target: &str, port: u16, family: Option<Family>) -> Result<Vec<So
     }
 }
 
+/// The resolver's own words, without those of the standard library before them.
+fn resolver_text(error: &std::io::Error) -> String {
+    let text = cause_text(error);
+    text.rsplit(": ").next().unwrap_or(&text).to_owned()
+}
+
 fn dial(addresses: &[SocketAddr]) -> Result<(TcpStream, SocketAddr), String> {
     let mut failures = Vec::new();
     for address in addresses {
         match TcpStream::connect_timeout(address, CONNECT) {
             Ok(stream) => return Ok((stream, *address)),
-            Err(error) => failures.push(format!("cannot connect to {address}: {error}")),
+            Err(error) => {
+                failures.push(format!("cannot connect to {address}: {}", cause_text(&error)))
+            }
         }
     }
     Err(failures.join("; "))
@@ -292,7 +300,9 @@ impl Client {
 
     /// Makes the data connections of a test.
     fn connect_flows(&self, spec: &Spec) -> Result<Vec<Connection>, String> {
-        let complain = |error: std::io::Error| format!("cannot open a data connection: {error}");
+        let complain = |error: std::io::Error| {
+            format!("cannot open a data connection: {}", cause_text(&error))
+        };
         let own = self.address().ok_or("the control connection has no address")?;
         let mut connections = Vec::new();
         for flow in spec.flows() {

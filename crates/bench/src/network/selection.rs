@@ -1,11 +1,12 @@
 //! The options of the network area that fix rows, and the tests that follow from them. Pure.
 
 use clap::Args;
+use flatout_measure::units::size_text;
 
 use super::row::{BLOCK_BYTES, MESSAGES, SMALL_DATAGRAM_BYTES, latency, tcp, udp};
 use super::spec::{
-    Direction, MAX_BLOCK_BYTES, MAX_DATAGRAM_BYTES, Offload, Placement, Protocol, Receiver, Sender,
-    Spec, Waiting, Work,
+    Direction, MAX_BLOCK_BYTES, MAX_DATAGRAM_BYTES, MAX_STREAMS, Offload, Placement, Protocol,
+    Receiver, Sender, Spec, Waiting, Work,
 };
 use crate::option::{rate, size};
 
@@ -82,8 +83,15 @@ impl Selection {
         for (option, bytes) in blocks.chain(datagram) {
             if !(1..=MAX_BLOCK_BYTES.into()).contains(&bytes) {
                 return Err(format!(
-                    "{option} {bytes}: it must be from 1 to {MAX_BLOCK_BYTES} bytes"
+                    "{option} {}: it must be from 1 byte to {}",
+                    size_text(bytes),
+                    size_text(MAX_BLOCK_BYTES.into())
                 ));
+            }
+        }
+        for &streams in &self.streams {
+            if !(1..=MAX_STREAMS).contains(&streams) {
+                return Err(format!("--streams {streams}: it must be from 1 to {MAX_STREAMS}"));
             }
         }
         if self.bytes == Some(0) {

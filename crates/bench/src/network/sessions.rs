@@ -1,6 +1,7 @@
 //! The sessions of a run: one with the server that was named, or, over loopback, one for each
 //! family of addresses, with servers of this process's own.
 
+use flatout_io::cause_text;
 use std::cell::{RefCell, RefMut};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -50,7 +51,9 @@ fn start_server<'s>(
     address: IpAddr,
     stop: CancelToken,
 ) -> Result<(SocketAddr, Key), Error> {
-    let broken = |error: io::Error| Error::Network(format!("cannot listen at {address}: {error}"));
+    let broken = |error: io::Error| {
+        Error::Network(format!("cannot listen at {address}: {}", cause_text(&error)))
+    };
     let key = Key(token::random::<32>().map_err(broken)?);
     let server = Server::bind(&[(address, 0).into()], key.clone()).map_err(broken)?;
     let at = server.address().map_err(broken)?;

@@ -41,22 +41,27 @@ impl Refusal {
             return self.unknown_command().unwrap_or(line);
         }
         let kinds = [ContextKind::SuggestedArg, ContextKind::SuggestedValue];
-        let meant = kinds.iter().find_map(|kind| match self.error.get(*kind) {
-            Some(ContextValue::String(word)) => Some(word.as_str()),
-            Some(ContextValue::Strings(words)) => words.first().map(String::as_str),
-            _ => None,
-        });
-        let Some(meant) = meant else { return line };
+        let Some(meant) = kinds.iter().find_map(|kind| self.context(*kind)) else { return line };
+        // Clap finds `xml` like `html`.
+        let word = self.context(ContextKind::InvalidValue);
+        if word.is_some_and(|word| similar(word, [meant]).is_none()) {
+            return line;
+        }
         let shown = help::definition(&help::words(&self.argv)).ok();
         let shown = shown.and_then(|command| visible_name(&command, meant));
         format!("{line}; did you mean '{}'?", shown.as_deref().unwrap_or(meant))
     }
 
+    fn context(&self, kind: ContextKind) -> Option<&str> {
+        match self.error.get(kind)? {
+            ContextValue::String(word) => Some(word.as_str()),
+            ContextValue::Strings(words) => words.first().map(String::as_str),
+            _ => None,
+        }
+    }
+
     fn unknown_command(&self) -> Option<String> {
-        let Some(ContextValue::String(word)) = self.error.get(ContextKind::InvalidSubcommand)
-        else {
-            return None;
-        };
+        let word = self.context(ContextKind::InvalidSubcommand)?;
         let definition = super::shown_definition();
         let known: Vec<&str> = definition.get_subcommands().map(Command::get_name).collect();
         let meant = match (similar(word, known.iter().copied()), Name::of(word)) {
@@ -88,7 +93,8 @@ pub fn one_line(error: &clap::Error) -> String {
     let first = text.strip_prefix("error: ").unwrap_or(&text);
     let paragraph = first.split("\n\n").next().unwrap_or(first);
     let words: Vec<_> = paragraph.split_whitespace().collect();
-    words.join(" ")
+    // What the standard library says of a number that is none.
+    words.join(" ").replace("invalid digit found in string", "it is no whole number")
 }
 
 #[cfg(test)]
@@ -116,6 +122,8 @@ mod tests {
             ("flatout bench disk --blocksize 4K", "'--block-size'"),
             ("flatout bench disk --patern read", "'--rw'"),
             ("flatout report --format jsn x", "'json'"),
+            ("flatout report --format xml x", "fio-json]"),
+            ("flatout bench cpu -j many", "it is no whole number"),
             ("flatout trasnfer", "there are bench"),
         ] {
             let said = refusal(line).line();

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::builder::{PathBufValueParser, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum, ValueHint};
 use flatout_bench::choice::Wishes;
-use flatout_bench::option::{CACHING, DIRECT, Wish, Words, size, words};
+use flatout_bench::option::{CACHING, DIRECT, MAX_BLOCK_BYTES, Wish, Words, size_to, words};
 use flatout_io::{Caching, Engine, Split};
 use flatout_report::{Format, Identity};
 
@@ -91,7 +91,7 @@ fn format() -> impl TypedValueParser<Value = Format> {
 #[derive(Debug, Clone, Args)]
 pub struct Moving {
     /// Bytes per request [default: see below]
-    #[arg(short, long, alias = "bs", value_name = "SIZE", value_parser = size)]
+    #[arg(short, long, alias = "bs", value_name = "SIZE", value_parser = size_to(MAX_BLOCK_BYTES))]
     pub block_size: Option<u64>,
     /// Number of blocks
     #[arg(long, value_name = "N")]

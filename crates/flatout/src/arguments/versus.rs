@@ -35,8 +35,8 @@ ratio of two is taken round by round; 1.5 is half as fast again. It is a win or 
 after 6 rounds at least, or when its time is over. Time begins at the first instruction of a
 program. Memory is its own, not inherited from flatout.
 
-All files lie in DIR/.flatout-versus. Targets are removed at the end; what is read is made once,
-kept and used again; --clean removes it.
+All files lie in DIR/.flatout-versus, and all are removed at the end. With --keep those stay that are
+only read, for the next race in DIR; --clean removes them.
 
 Examples:
   flatout versus dd b3sum              against two rivals
@@ -98,6 +98,9 @@ pub struct Versus {
     /// Show all rivals with their version or package, and race nobody
     #[arg(long)]
     pub list: bool,
+    /// Keep what is read in DIR, for the next race
+    #[arg(long, conflicts_with_all = ["list", "clean"])]
+    pub keep: bool,
     /// Remove everything that races left in DIR, and race nobody
     #[arg(long, conflicts_with = "list")]
     pub clean: bool,

@@ -74,6 +74,12 @@ const SYNC: &Words<Sync> = &[
 ];
 
 impl Write {
+    /// Says what cannot be written.
+    pub fn contradiction(&self) -> Option<String> {
+        let is_standard = self.file.as_os_str() == "-";
+        is_standard.then(|| "write makes a file: standard output is none; ./- is a file".to_owned())
+    }
+
     /// The job.
     pub fn job(&self, cancel: CancelToken) -> Job {
         Job {

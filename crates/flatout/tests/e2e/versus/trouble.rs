@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use flatout_sys::launcher::{EPERM, PTRACE, deny};
 use rustix::process::Signal;
 
-use super::{Stable, left_in, only_corpora_are_left, rows};
+use super::{Stable, left_in, rows};
 use crate::bin::Folder;
 use crate::filesystem::{Kind, Mounted};
 use crate::schema::assert_valid;
@@ -34,7 +34,7 @@ fn a_rival_that_crashes_loses_its_row_and_the_run_says_so() {
     for pair in rows(&document, "versus/ratio") {
         assert_eq!((&pair["status"], pair["median"].is_null()), (&"failed".into(), true));
     }
-    only_corpora_are_left(&stable);
+    assert_eq!(stable.left().len(), 0);
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn a_rival_that_hangs_ends_with_the_user() {
     assert!(rows(&document, "versus/sum-file").iter().all(|row| row["status"] == "interrupted"));
     let sleeper = fs::read_to_string(&mark).unwrap();
     wait_for(|| is_gone(sleeper.trim()));
-    only_corpora_are_left(&stable);
+    assert_eq!(stable.left().len(), 0);
 }
 
 /// Waits until something is so, for a while.
@@ -209,5 +209,5 @@ fn a_second_race_in_a_directory_and_its_cleaning_are_refused() {
     stable.race(&["--clean"]).complains(1, &[message]);
     running.interrupt();
     running.wait().died_of(Signal::INT);
-    only_corpora_are_left(&stable);
+    assert_eq!(stable.left().len(), 0);
 }
