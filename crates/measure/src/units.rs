@@ -64,6 +64,9 @@ pub fn parse_time(text: &str) -> Result<u64, UnitError> {
     parse(text, "nanoseconds", TIME_UNITS, time_factor)
 }
 
+/// From here on nobody reads a number at a glance.
+const LEAST_LONG: u64 = 10_000;
+
 /// A size for a message, as somebody would write it: `256 MiB`, `5 GB`, `1000 bytes`. With a decimal
 /// only where no prefix tells it exactly. Figures of a record are shown by the report.
 pub fn size_text(bytes: u64) -> String {
@@ -72,7 +75,10 @@ pub fn size_text(bytes: u64) -> String {
         return if bytes == 1 { "1 byte".to_owned() } else { format!("{bytes} bytes") };
     };
     let letter = |power: u32| char::from(b"KMGTP"[power as usize - 1]);
-    let exact = (1..=binary).rev().take(2).find(|&power| bytes.is_multiple_of(1024_u64.pow(power)));
+    let is_exact = |&power: &u32| {
+        bytes.is_multiple_of(1024_u64.pow(power)) && bytes / 1024_u64.pow(power) < LEAST_LONG
+    };
+    let exact = (1..=binary).rev().take(2).find(is_exact);
     if let Some(power) = exact {
         return format!("{} {}iB", bytes / 1024_u64.pow(power), letter(power));
     }
@@ -181,6 +187,7 @@ mod tests {
             (1000, "1000 bytes"),
             (1024, "1 KiB"),
             (1536 << 20, "1536 MiB"),
+            (36_768 << 10, "35.9 MiB"),
             (268_435_456, "256 MiB"),
             (5_000_000_000, "5 GB"),
             (4000, "4 kB"),
