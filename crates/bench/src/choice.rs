@@ -215,7 +215,8 @@ fn depth(engine: Engine, wishes: &Wishes, notes: &mut Vec<(&'static str, String)
         return wishes.depth.unwrap_or(URING_DEPTH);
     }
     if wishes.depth.is_some_and(|depth| depth > 1) {
-        let text = format!("{engine} has one request in flight per thread; --depth has no effect");
+        let text =
+            format!("{engine} has one request in flight per thread; --iodepth has no effect");
         notes.push((warning::DEPTH_UNUSED, text));
     }
     1

@@ -60,7 +60,6 @@ const FEW_NS: u64 = 3_000_000_000;
 
 /// What the user chose.
 #[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Copy area")]
 #[group(skip)]
 pub struct Options {
     /// The directory where trees are made and copied.

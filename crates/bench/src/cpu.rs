@@ -52,20 +52,19 @@ use trial::{Placement, Setting};
 
 /// What the user chose.
 #[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Cpu area")]
 #[group(skip)]
 pub struct Options {
     /// Which rows.
     #[arg(skip)]
     pub extent: Extent,
-    /// Numbers of threads; empty: 1, 2, 4, 8 and one per CPU.
-    #[arg(from_global)]
+    /// Threads; several make a sweep [default: 1, 2, 4, 8 and one per CPU]
+    #[arg(short = 'j', long, alias = "numjobs", value_name = "N,…", value_delimiter = ',')]
     pub threads: Vec<u32>,
     /// Order of the matrices of Linpack and DGEMM [default: what time and memory allow]
     #[arg(long, value_name = "N")]
     pub order: Option<u64>,
-    /// Trials of Linpack, as the time allows [default: 10]
-    #[arg(long, value_name = "N")]
+    /// Trials of Linpack, where a number was asked for.
+    #[arg(skip)]
     pub trials: Option<u32>,
     /// Seed of the data.
     #[arg(skip)]
@@ -83,7 +82,7 @@ fn check(options: &Options) -> Result<(), Error> {
     for &threads in &options.threads {
         within("--threads", Some(threads.into()), MAX_THREADS.into(), "")?;
     }
-    within("--trials", options.trials.map(u64::from), MAX_TRIALS, "")?;
+    within("--runs", options.trials.map(u64::from), MAX_TRIALS, "")?;
     within("--order", options.order, MAX_ORDER, "")?;
     matrix::check(options).map_err(Error::Usage)
 }
@@ -104,8 +103,7 @@ const SECONDS: Seconds = Seconds { few_quick: 4, few: 9, quick: 9, full: 55 };
 impl Area for Options {
     fn plan(&mut self, run: &Run) -> Result<Estimate, Error> {
         (self.extent, self.seed, self.cancel) = (run.extent, run.seed, run.cancel);
-        // A run of so many trials of each row has as many of Linpack.
-        self.trials = self.trials.or(run.rounds);
+        self.trials = run.rounds;
         check(self)?;
         Ok(SECONDS.estimate(run))
     }

@@ -38,11 +38,11 @@ use flatout_sys::cancel::CancelToken;
 use crate::area::{Area, Estimate, Extent, Found, Run};
 use crate::cache::Clearing;
 use crate::error::Error;
-use crate::option::{CACHING, SPLIT, Wish, each_once, flag, rate, time, words};
+use crate::option::{CACHING, DIRECT, SPLIT, Wish, each_once, flag, rate, size, time, words};
 use crate::scratch::{Scratch, Wanted};
 
 use budget::Budget;
-use pattern::Test;
+use pattern::{Test, patterns};
 use row::Row;
 use test_file::TestFile;
 
@@ -53,7 +53,6 @@ use place::{Kind, Place};
 
 /// What the user chose.
 #[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Disk area")]
 #[group(skip)]
 pub struct Options {
     /// A directory, a file, or a block device.
@@ -65,8 +64,10 @@ pub struct Options {
     /// What the user named.
     #[command(flatten)]
     pub selection: Selection,
-    /// Length of the test file; of a file or device, how much of it is used.
-    #[arg(from_global)]
+    /// Length of the test file; of a FILE or device how much of it is used [default: 1 GiB, less
+    /// where that is more than a tenth of the free space; of the matrix 5 GB; all of a FILE or
+    /// device]
+    #[arg(id = "bytes", long = "size", alias = "bytes", value_name = "SIZE", value_parser = size)]
     pub bytes: Option<u64>,
     /// Write over the FILE given: its content is lost
     #[arg(long = "overwrite", action = ArgAction::SetTrue,
@@ -110,23 +111,31 @@ pub enum Grid {
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 #[group(skip)]
 pub struct Selection {
-    /// What to do to the file, several separated by commas: sequential-read, sequential-write,
-    /// sequential-copy, random-read, random-write, mixed, backward-read, strided-read, reread,
-    /// cold-blocks, metadata [default: a short plan of throughput, operations per second and latency]
-    #[arg(long = "pattern", value_name = "PATTERN,…", value_delimiter = ',')]
+    /// What to do to the file, several separated by commas: read, write, copy, randread, randwrite,
+    /// randrw, backward-read, strided-read, reread, cold-blocks, metadata [default: a short plan of
+    /// throughput, operations per second and latency]
+    #[arg(long = "rw", alias = "pattern", value_name = "PATTERN,…", value_delimiter = ',',
+        value_parser = patterns(), hide_possible_values = true)]
     pub patterns: Vec<Pattern>,
-    /// Bytes per request; several make a sweep.
-    #[arg(from_global, id = "block_size")]
+    /// Bytes per request; several make a sweep [default: 1M sequential, 4K random]
+    #[arg(id = "block_size", short = 'b', long = "block-size", alias = "bs", value_name = "SIZE,…", value_parser = size,
+        value_delimiter = ',')]
     pub block_bytes: Vec<u64>,
-    /// Threads; several make a sweep.
-    #[arg(from_global)]
+    /// Threads; several make a sweep [default: 1]
+    #[arg(short = 'j', long, alias = "numjobs", value_name = "N,…", value_delimiter = ',')]
     pub threads: Vec<u32>,
     /// The whole grid: see below
     #[arg(long)]
     pub matrix: bool,
     /// Requests in flight per thread; several make a sweep [default: 16 sequential, 64 random; of
     /// the matrix 1]
-    #[arg(id = "depth", long, value_name = "N,…", value_delimiter = ',')]
+    #[arg(
+        id = "depth",
+        long = "iodepth",
+        alias = "depth",
+        value_name = "N,…",
+        value_delimiter = ','
+    )]
     pub depths: Vec<u32>,
     /// How the kernel is asked: sync (pread, pwrite) or uring [default: uring]
     #[arg(long, value_name = "ENGINE")]
@@ -135,20 +144,25 @@ pub struct Selection {
     #[arg(long, value_name = "HOW", value_parser = words(CACHING), default_value = "auto",
         hide_default_value = true)]
     pub caching: Wish<Caching>,
+    /// Around the page cache (O_DIRECT), the same as --caching direct; --direct=0: through it
+    #[arg(long, value_name = "0|1", value_parser = words(DIRECT), num_args = 0..=1,
+        require_equals = true, default_missing_value = "1", hide_possible_values = true,
+        conflicts_with = "caching")]
+    pub direct: Option<Caching>,
     /// Which blocks a thread gets in sequential patterns [default: contiguous]
     #[arg(long, value_name = "HOW", value_parser = words(SPLIT))]
     pub split: Option<Split>,
     /// Time of each trial [default: 500ms; of the matrix 400ms; 200ms with --quick]. Given, trials
     /// that write are limited by it and --max-write alone [default then: 100 GB]
-    #[arg(long = "runtime", value_name = "TIME", value_parser = time)]
+    #[arg(id = "time", short = 't', long, aliases = ["runtime", "duration"], value_name = "TIME",
+        value_parser = time)]
     pub runtime_ns: Option<u64>,
     /// Operations per second, all threads together: an open loop, whose latencies count from the
-    /// intended start. Of the network area: bytes per second, all streams of a direction together
-    /// (as 12.5MB), or, with --measure latency, questions per second
+    /// intended start
     #[arg(id = "rate", long, value_name = "N", value_parser = rate)]
     pub rate_per_s: Option<f64>,
-    /// Reads of a hundred operations of the pattern mixed [default: 70]
-    #[arg(long = "mix", value_name = "PERCENT")]
+    /// Reads of a hundred operations of randrw [default: 70]
+    #[arg(long = "rwmixread", alias = "mix", value_name = "PERCENT")]
     pub read_percent: Option<u8>,
 }
 
@@ -197,11 +211,9 @@ impl Area for Disk {
             Extent::Quick => Grid::Quick,
             Extent::Full => Grid::Short,
         };
-        if run.extent == Extent::Few {
-            // The block size of bare `bench` is that of system calls.
-            options.selection.block_bytes.clear();
-        }
         options.selection.each_once();
+        let selection = &mut options.selection;
+        selection.caching = selection.direct.or(selection.caching);
         let planned = self.planned.insert(estimate::plan(&self.options)?);
         Ok(Estimate {
             place: Some(self.options.path.clone()),

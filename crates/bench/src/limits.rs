@@ -1,6 +1,7 @@
 //! What a user may ask for: the bounds of each setting, and the one line that refuses the rest.
 
 use flatout_io::{Engine, Tuning};
+use flatout_measure::units::size_text;
 use flatout_sys::memory;
 use flatout_sys::ring::MAX_DEPTH;
 
@@ -15,15 +16,25 @@ const BUFFER_PART: u64 = 2;
 
 /// Refuses settings out of bounds. The file is not touched before.
 pub fn check(wishes: &Wishes) -> Result<(), Error> {
-    within("--block-size", wishes.block_bytes, MAX_BLOCK_BYTES, " bytes (1 GiB)")?;
+    within_size("--block-size", wishes.block_bytes, MAX_BLOCK_BYTES)?;
     within("--threads", wishes.threads.map(u64::from), u64::from(MAX_THREADS), "")?;
-    within("--depth", wishes.depth.map(u64::from), u64::from(MAX_DEPTH), "")
+    within("--iodepth", wishes.depth.map(u64::from), u64::from(MAX_DEPTH), "")
 }
 
 pub fn within(option: &str, value: Option<u64>, most: u64, unit: &str) -> Result<(), Error> {
     match value {
         Some(value) if value == 0 || value > most => {
             Err(Error::Usage(format!("{option} {value}: it must be from 1 to {most}{unit}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+pub fn within_size(option: &str, value: Option<u64>, most: u64) -> Result<(), Error> {
+    match value {
+        Some(value) if value == 0 || value > most => {
+            let [value, most] = [value, most].map(size_text);
+            Err(Error::Usage(format!("{option} {value}: it must be from 1 byte to {most}")))
         }
         _ => Ok(()),
     }
@@ -37,7 +48,8 @@ pub fn length(count: u64, block_bytes: u64) -> Result<u64, Error> {
     let length = count.checked_mul(block_bytes).filter(|&length| length <= i64::MAX as u64);
     length.ok_or_else(|| {
         Error::Usage(format!(
-            "--block-count {count} × --block-size {block_bytes}: more bytes than a file can hold (2^63 - 1)"
+            "--block-count {count} × --block-size {}: more bytes than a file can hold (2^63 - 1)",
+            size_text(block_bytes)
         ))
     })
 }
@@ -52,8 +64,11 @@ pub fn check_memory(tuning: &Tuning) -> Result<(), Error> {
         return Ok(());
     }
     Err(Error::Usage(format!(
-        "--threads {threads} × --depth {depth} × --block-size {block_bytes}: {needed} bytes of buffers, \
-         but only {allowed} bytes (half of the available memory) may be taken"
+        "--threads {threads} × --iodepth {depth} × --block-size {}: {} of buffers, but only {} (half of \
+         the available memory) may be taken",
+        size_text(block_bytes),
+        size_text(u64::try_from(needed).unwrap_or(u64::MAX)),
+        size_text(available / BUFFER_PART),
     )))
 }
 
@@ -65,12 +80,12 @@ mod tests {
     fn bounds_are_named_in_the_refusal() {
         for (wishes, option) in [
             (Wishes { block_bytes: Some(0), ..Wishes::default() }, "--block-size 0"),
-            (Wishes { block_bytes: Some(1 << 63), ..Wishes::default() }, "--block-size 9223372"),
+            (Wishes { block_bytes: Some(1 << 63), ..Wishes::default() }, "--block-size 8192 PiB"),
             (Wishes { threads: Some(100_000), ..Wishes::default() }, "--threads 100000"),
-            (Wishes { depth: Some(0), ..Wishes::default() }, "--depth 0"),
+            (Wishes { depth: Some(0), ..Wishes::default() }, "--iodepth 0"),
         ] {
             let text = check(&wishes).unwrap_err().to_string();
-            assert!(text.starts_with(option) && text.contains("from 1 to"), "{text}");
+            assert!(text.starts_with(option) && text.contains("from 1 "), "{text}");
         }
     }
 

@@ -28,6 +28,7 @@ use clap::Args;
 use flatout_measure::case::{Case, Measured, record_counted};
 use flatout_measure::record::Chart;
 use flatout_measure::sampler::Sampler;
+use flatout_measure::units::size_text;
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::quota::Groups;
 use flatout_sys::{affinity, cpu_cache, numa};
@@ -35,6 +36,7 @@ use flatout_sys::{affinity, cpu_cache, numa};
 use crate::area::{Area, Estimate, Extent, Found, Run, Seconds};
 use crate::error::Error;
 use crate::limits;
+use crate::option::size;
 use crate::workers::MAX_THREADS;
 
 use bound::Machine;
@@ -49,13 +51,13 @@ pub struct Options {
     /// Which rows.
     #[arg(skip)]
     pub extent: Extent,
-    /// Numbers of threads; empty: 1, 2, 4, 8 and as many as CPUs, in short runs 1 and as many as
-    /// CPUs.
-    #[arg(from_global)]
+    /// Threads; several make a sweep [default: 1, 2, 4, 8 and one per CPU; with --quick 1 and one
+    /// per CPU]
+    #[arg(short = 'j', long, alias = "numjobs", value_name = "N,…", value_delimiter = ',')]
     pub threads: Vec<u32>,
-    /// Bytes that a row of blocks moves, all threads together; without: 1.28 GB, with
-    /// `--quick` a quarter.
-    #[arg(from_global)]
+    /// How much a row of blocks moves, all threads together [default: 1.28 GB; with --quick a
+    /// quarter]
+    #[arg(id = "bytes", long = "size", alias = "bytes", value_name = "SIZE", value_parser = size)]
     pub bytes: Option<u64>,
     /// Seed of the data and of the orders.
     #[arg(skip)]
@@ -114,12 +116,14 @@ fn check(options: &Options) -> Result<(), Error> {
         limits::within("--threads", Some(threads.into()), u64::from(MAX_THREADS), "")?;
     }
     let bytes = options.bytes(None);
-    limits::within("--bytes", Some(bytes), i64::MAX as u64, " bytes")?;
+    limits::within_size("--size", Some(bytes), i64::MAX as u64)?;
     let most = options.threads(affinity::allowed_cpu_count()).into_iter().max().unwrap_or(1);
     if row::part(bytes, most) == 0 {
         let least = flatout_sys::stream::GRANULE_BYTES as u64 * u64::from(most);
         return Err(Error::Usage(format!(
-            "--bytes {bytes}: {most} threads need at least {least} bytes"
+            "--size {}: {most} threads need at least {}",
+            size_text(bytes),
+            size_text(least)
         )));
     }
     Ok(())

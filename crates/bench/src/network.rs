@@ -48,6 +48,8 @@ use topology::Topology;
 
 use selection::Selection;
 
+/// Where `flatout serve` listens unless told otherwise.
+pub const PORT: u16 = 7878;
 /// Time before the window, and the window, of a throughput trial; both grow with the round trip.
 /// So short that the whole grid has six trials of each row within half a minute.
 const WARM_NS: u64 = 15_000_000;
@@ -69,17 +71,19 @@ const LONGEST_WINDOW_NS: u64 = 8_000_000_000;
 
 /// What the user chose.
 #[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Network area")]
 #[group(skip)]
 pub struct Options {
     /// Which rows.
     #[arg(skip)]
     extent: Extent,
     /// Where `flatout serve` runs [default: a server of this process, on loopback]
-    #[arg(long, value_name = "HOST:PORT")]
+    #[arg(short, long, value_name = "HOST[:PORT]")]
     connect: Option<String>,
-    /// The file with the token that the server asks for
-    #[arg(long, value_name = "FILE", requires = "connect")]
+    /// The port of the server, where HOST has none [default: 7878]
+    #[arg(short, long, value_name = "PORT", requires = "connect")]
+    port: Option<u16>,
+    /// The file with the token that the server asks for; - is standard input
+    #[arg(long, value_name = "FILE", requires = "connect", value_hint = clap::ValueHint::FilePath)]
     token_file: Option<PathBuf>,
     /// The key of the server's token; without: that of a server on loopback without one.
     #[arg(skip)]
@@ -94,7 +98,8 @@ pub struct Options {
     #[command(flatten)]
     selection: Selection,
     /// The timed part of each trial [default: 60ms, of latency 30ms; longer on long ways]
-    #[arg(long = "duration", value_name = "TIME", value_parser = time)]
+    #[arg(id = "time", short = 't', long, aliases = ["runtime", "duration"], value_name = "TIME",
+        value_parser = time)]
     window_ns: Option<u64>,
     /// The wish to stop.
     #[arg(skip = CancelToken::signals())]
@@ -129,7 +134,7 @@ fn check(options: &Options) -> Result<(), Error> {
         times.of(test.spec).check().map_err(Error::Usage)?;
     }
     if options.window_ns.is_some_and(|window_ns| window_ns < 1_000_000) {
-        return Err(Error::Usage("--duration: it must be from 1ms".to_owned()));
+        return Err(Error::Usage("--time: it must be from 1ms".to_owned()));
     }
     Ok(())
 }
@@ -161,10 +166,6 @@ const SECONDS: Seconds = Seconds { few_quick: 2, few: 5, quick: 6, full: 26 };
 impl Area for Options {
     fn plan(&mut self, run: &Run) -> Result<Estimate, Error> {
         (self.extent, self.cancel, self.notice) = (run.extent, run.cancel, run.notice);
-        if run.extent == Extent::Few {
-            // The block size of bare `bench` is that of system calls.
-            self.selection.block_bytes.clear();
-        }
         let key = self.token_file.as_deref().map(Key::from_file).transpose();
         self.key = key.map_err(Error::Network)?;
         check(self)?;

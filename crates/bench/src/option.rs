@@ -1,9 +1,13 @@
 //! Options of the command line as typed values, for clap: sizes, times, rates, words that mean
 //! something, flags with two meanings. An area defines its options where it uses them.
 
-use clap::builder::{BoolValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::builder::{
+    BoolValueParser, PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser,
+};
 use flatout_io::{Caching, Split};
-use flatout_measure::units;
+use flatout_measure::units::{self, size_text};
+
+pub use crate::limits::MAX_BLOCK_BYTES;
 
 /// What the user wants, where `auto` says that it is left to flatout.
 pub type Wish<T> = Option<T>;
@@ -23,6 +27,12 @@ pub const CACHING: &Words<Wish<Caching>> = &[
     ),
 ];
 
+/// `--direct`, as fio has it.
+pub const DIRECT: &Words<Caching> = &[
+    ("1", Caching::Direct, "Around the page cache (O_DIRECT)"),
+    ("0", Caching::Buffered, "Through the page cache"),
+];
+
 /// `--split`.
 pub const SPLIT: &Words<Split> = &[
     ("contiguous", Split::Contiguous, "Thread i of n gets the i-th of n ranges"),
@@ -35,6 +45,15 @@ pub const SPLIT: &Words<Split> = &[
 /// It is none.
 pub fn size(text: &str) -> Result<u64, String> {
     units::parse_size(text).map_err(|error| error.to_string())
+}
+
+/// A size from one byte to so many.
+pub fn size_to(most_bytes: u64) -> impl TypedValueParser<Value = u64> {
+    let within = move |text: String| match size(&text)? {
+        bytes if (1..=most_bytes).contains(&bytes) => Ok(bytes),
+        _ => Err(format!("it must be from 1 byte to {}", size_text(most_bytes))),
+    };
+    StringValueParser::new().try_map(within)
 }
 
 /// Something per second: a number, or a size.

@@ -113,6 +113,20 @@ impl Place {
         Ok(lines)
     }
 
+    /// Leaves, and leaves nothing: what was made to be read goes, too, where nobody else can be
+    /// reading it.
+    ///
+    /// Errors: what cannot be removed.
+    pub fn leave_nothing(self) -> Result<(), Error> {
+        let removed = match self.is_locked {
+            true => remove_entry(self.folder.as_fd(), CORPORA),
+            false => Ok(()),
+        };
+        let path = self.path.join(CORPORA);
+        self.leave()?;
+        Ok(removed.map_err(IoError::system("remove", &path))?)
+    }
+
     /// Removes the targets of this process, and the folders that are empty then; lets others in.
     ///
     /// Errors: what cannot be removed.

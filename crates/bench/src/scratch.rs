@@ -1,5 +1,6 @@
 //! A file of random data that has no name and goes away with its descriptor.
 
+use flatout_measure::units::size_text;
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::{Path, PathBuf};
@@ -51,9 +52,12 @@ pub fn size(directory: &Path, wanted_bytes: u64, most_bytes: Option<u64>) -> Res
     let size = wanted_bytes.min(part_of(free)).min(memory / MEMORY_PART).min(most);
     if size < LEAST_BYTES {
         return Err(Error::NoRoom(format!(
-            "cannot measure in {directory:?}: a test file of at least {LEAST_BYTES} bytes is needed, \
-             but {size} may be taken ({free} bytes free, of which one tenth; {memory} bytes of memory, \
-             of which a quarter; --max-write)"
+            "cannot measure in {directory:?}: a test file of at least {} is needed, but {} may be taken \
+             ({} free, of which one tenth; {} of memory, of which a quarter; --max-write)",
+            size_text(LEAST_BYTES),
+            size_text(size),
+            size_text(free),
+            size_text(memory)
         )));
     }
     Ok(size - size % CHUNK_BYTES as u64)

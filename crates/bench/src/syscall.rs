@@ -25,10 +25,12 @@ use std::rc::Rc;
 use clap::Args;
 use flatout_measure::case::{Case, record_counted};
 use flatout_measure::sampler::Sampler;
+use flatout_measure::units::size_text;
 use flatout_sys::cancel::CancelToken;
 
 use crate::area::{Area, Estimate, Extent, Found, Run, Seconds};
 use crate::error::Error;
+use crate::option::size;
 use crate::scratch;
 
 /// Largest block of the calls that move bytes; each thread holds one.
@@ -43,8 +45,8 @@ pub struct Options {
     /// Which rows: all, or about the sixteen that say most.
     #[arg(skip)]
     pub extent: Extent,
-    /// Bytes per `read`, `pread` and `write`, from 1 to [`MAX_BLOCK_BYTES`]; without: 1.
-    #[arg(from_global, id = "block_size")]
+    /// Bytes per read, pread and write, up to 16 MiB [default: 1]
+    #[arg(id = "block_size", short = 'b', long = "block-size", alias = "bs", value_name = "SIZE", value_parser = size)]
     pub block_bytes: Option<u64>,
     /// Where the unnamed files lie that are read and written.
     #[arg(from_global)]
@@ -96,7 +98,9 @@ fn check(options: &Options) -> Result<(), Error> {
     let block_bytes = options.block_bytes();
     if !(1..=MAX_BLOCK_BYTES).contains(&block_bytes) {
         return Err(Error::Usage(format!(
-            "--block-size {block_bytes}: it must be from 1 to {MAX_BLOCK_BYTES} bytes (16 MiB)"
+            "--block-size {}: it must be from 1 byte to {}",
+            size_text(block_bytes),
+            size_text(MAX_BLOCK_BYTES)
         )));
     }
     // A directory that cannot be looked at is wrong use here: nothing else can be meant by it.
@@ -110,10 +114,13 @@ fn check_room(options: &Options, free_bytes: u64) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "cannot measure in {:?}: test files of {wanted} bytes are needed for --block-size {}, but \
-         {most} may be taken ({free_bytes} bytes free, of which one tenth)",
+        "cannot measure in {:?}: test files of {} are needed for --block-size {}, but {} may be taken \
+         ({} free, of which one tenth)",
         options.directory,
-        options.block_bytes()
+        size_text(wanted),
+        size_text(options.block_bytes()),
+        size_text(most),
+        size_text(free_bytes)
     ))
 }
 
@@ -175,7 +182,7 @@ mod tests {
         assert_eq!(wanted, 256 << 20);
         assert_eq!(check_room(&large, 10 * wanted), Ok(()));
         let text = check_room(&large, 10 * wanted - 1).unwrap_err();
-        assert!(text.contains("268435456 bytes") && text.contains("--block-size"), "{text}");
+        assert!(text.contains("256 MiB") && text.contains("--block-size"), "{text}");
         assert_eq!(check_room(&options(1, Extent::Full), 100 << 20), Ok(()));
     }
 

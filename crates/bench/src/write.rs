@@ -6,6 +6,7 @@ mod lanes;
 mod limit;
 pub mod outcome;
 
+use flatout_measure::units::size_text;
 use std::path::PathBuf;
 
 use flatout_io::operations::Completion;
@@ -126,8 +127,9 @@ impl Writer {
         }
         let path = self.target.path();
         Err(Error::NoRoom(format!(
-            "cannot write {path:?}: {needed} bytes are to be written, the filesystem has {free} free \
-             and a reserve is left"
+            "cannot write {path:?}: {} are to be written, the filesystem has {} free and a reserve is left",
+            size_text(needed),
+            size_text(free)
         )))
     }
 

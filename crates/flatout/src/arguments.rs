@@ -5,11 +5,14 @@ pub mod bench;
 pub mod compare;
 pub mod completions;
 pub mod copy;
+pub mod help;
 pub mod man;
 pub mod read;
+pub mod refusal;
 pub mod report;
 pub mod serve;
 pub mod shared;
+pub mod similar;
 pub mod sum;
 pub mod transfer;
 pub mod tune;
@@ -22,7 +25,8 @@ use std::path::PathBuf;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
 
-use shared::Output;
+use refusal::Refusal;
+use shared::{Output, Talk};
 
 /// The command line.
 #[derive(Debug, Parser)]
@@ -30,13 +34,15 @@ use shared::Output;
     name = "flatout",
     version,
     about = "Measures how fast a Linux machine really is, and moves data that fast",
-    after_help = "Sizes: 4096, 4K or 4KiB (1024), 4kB (1000), likewise M, G, T. Times: 500ms, 5s, 2m.\n\
+    after_help = "Sizes: 4096, 4K or 4KiB (1024), 4kB (1000), likewise M, G, T. Times: 5 or 5s, 500ms, 2m.\n\
                   Results go to standard output, progress and complaints to standard error.\n\
-                  Exit codes: 0 done, 1 something failed, 2 wrong use, 130 interrupted.\n\
-                  An interrupt ends a run in order; another one, more than a second later, at once.\n\
-                  FLATOUT_INSTRUCTION_SET=sse2, sse4.1 or avx2 keeps kernels from wider vectors.\n\n\
-                  Start with:  flatout bench",
-    max_term_width = 100,
+                  An interrupt ends a run in order; another one, more than a second later, at once.\n\n\
+                  Exit codes: 0 done, 1 something failed, 2 wrong use, 130 interrupted.\n\n\
+                  Examples:\n  \
+                  flatout bench              what this machine can do\n  \
+                  flatout copy -a DIR NEW    a copy, as fast as it can\n  \
+                  flatout help bench disk    the options of an area",
+    max_term_width = MOST_COLUMNS,
     disable_help_subcommand = true,
     arg_required_else_help = true
 )]
@@ -53,8 +59,12 @@ impl Arguments {
             Command::Compare(compare) => compare.contradiction(),
             Command::Copy(copy) => copy.contradiction(),
             Command::Sum(sum) => sum.contradiction(),
-            Command::Recorded(_)
-            | Command::Completions(_)
+            Command::Recorded(command) => match command.as_ref() {
+                Recorded::Write(write) => write.contradiction(),
+                _ => None,
+            },
+            Command::Completions(_)
+            | Command::Help(_)
             | Command::Man(_)
             | Command::Report(_)
             | Command::Serve(_)
@@ -77,6 +87,8 @@ pub enum Command {
     Compare(compare::Compare),
     /// Copy files and trees, as faithfully as cp -a
     Copy(Box<copy::Copy>),
+    /// Print the help of a command, or of an area of bench
+    Help(help::Help),
     /// Print the manual page
     Man(man::Man),
     /// Show what a run left, in this or another form
@@ -90,11 +102,29 @@ pub enum Command {
     Transfer(transfer::Transfer),
 }
 
+impl Command {
+    /// How much is to be said besides, and how it looks.
+    pub fn talk(&self) -> Option<&Talk> {
+        match self {
+            Self::Recorded(command) => Some(&command.output().talk),
+            Self::Compare(compare) => Some(&compare.talk),
+            Self::Report(report) => Some(&report.output.talk),
+            Self::Completions(_)
+            | Self::Copy(_)
+            | Self::Help(_)
+            | Self::Man(_)
+            | Self::Serve(_)
+            | Self::Sum(_)
+            | Self::Transfer(_) => None,
+        }
+    }
+}
+
 /// What leaves a record that is shown when it is complete.
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub enum Recorded {
-    /// Measure this machine's limits: disk, page cache, system calls, CPU, memory, network
+    /// Measure this machine's limits: disk, CPU, memory, network, …
     Bench(bench::Bench),
     /// Read files flat out; print digest and rate
     Read(read::Read),
@@ -136,41 +166,41 @@ impl Recorded {
     }
 }
 
-/// The definition without what is hidden, for scripts and pages made of it: the generators of
-/// completions do not leave hidden commands out.
+/// The commands in the order in which they are shown; what stands in none comes last.
+const ORDER: [&str; 10] =
+    ["bench", "read", "write", "copy", "sum", "versus", "compare", "tune", "report", "serve"];
+
+/// The definition as it is shown: commands in order, areas as commands of bench, and nothing that
+/// is hidden, which generators of completions do not leave out.
 pub fn shown_definition() -> clap::Command {
     let whole = Arguments::command();
-    let commands: Vec<clap::Command> =
+    let place = |command: &clap::Command| {
+        ORDER.iter().position(|name| *name == command.get_name()).unwrap_or(ORDER.len())
+    };
+    let mut commands: Vec<clap::Command> =
         whole.get_subcommands().filter(|command| !command.is_hide_set()).cloned().collect();
+    commands.sort_by_key(place);
+    let commands = commands.into_iter().map(|command| match command.get_about() {
+        Some(about) if command.get_name() == "bench" => bench::shown(&[]).about(about.clone()),
+        _ => command,
+    });
+    let commands = commands.enumerate().map(|(at, command)| command.display_order(at));
     let program = clap::Command::new("flatout").disable_help_subcommand(true);
-    let program = program.version(env!("CARGO_PKG_VERSION"));
+    let program = program.version(env!("CARGO_PKG_VERSION")).max_term_width(MOST_COLUMNS);
+    let program = program.arg_required_else_help(true).subcommand_required(true);
     let about = whole.get_about().cloned().unwrap_or_default();
     let after = whole.get_after_help().cloned().unwrap_or_default();
     program.about(about).after_help(after).subcommands(commands)
 }
 
-/// A command line that cannot be obeyed, or that asks for help.
-pub struct Refusal {
-    /// What clap has to say.
-    pub error: clap::Error,
-    /// Whether the command line asks for JSON, so that the refusal must be JSON too.
-    pub wants_json: bool,
-    /// The arguments.
-    pub argv: Vec<OsString>,
-}
+/// Columns of a help text, however wide the terminal is.
+const MOST_COLUMNS: usize = 100;
 
 /// Reads the command line.
 pub fn parse(argv: impl Iterator<Item = OsString>) -> Result<Arguments, Box<Refusal>> {
     let argv: Vec<OsString> = argv.collect();
-    Arguments::try_parse_from(&argv).and_then(Arguments::checked).map_err(|error| {
-        let wants_json = asks_for_json(&argv);
-        Box::new(Refusal { error, wants_json, argv })
-    })
-}
-
-fn asks_for_json(argv: &[OsString]) -> bool {
-    let pair = argv.windows(2).any(|pair| pair[0] == "--format" && pair[1] == "json");
-    pair || argv.iter().any(|argument| argument == "--format=json")
+    let parsed = Arguments::try_parse_from(&argv).and_then(Arguments::checked);
+    parsed.map_err(|error| Box::new(Refusal { error, argv }))
 }
 
 #[cfg(test)]
@@ -180,13 +210,5 @@ mod tests {
     #[test]
     fn the_definition_is_sound() {
         Arguments::command().debug_assert();
-    }
-
-    #[test]
-    fn json_is_seen_even_in_a_command_line_that_makes_no_sense() {
-        let argv = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
-        assert!(asks_for_json(&argv(&["flatout", "read", "--format", "json", "--wrong"])));
-        assert!(asks_for_json(&argv(&["flatout", "--format=json"])));
-        assert!(!asks_for_json(&argv(&["flatout", "read", "json"])));
     }
 }

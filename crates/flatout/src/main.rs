@@ -15,6 +15,7 @@ mod profile;
 mod progress;
 mod watchdog;
 
+use flatout_io::cause_text;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -51,9 +52,13 @@ fn run() -> ExitCode {
         Ok(arguments) => arguments,
         Err(refusal) => return output::refuse(&refusal),
     };
+    if let Some(talk) = arguments.command.talk() {
+        output::settle(talk);
+    }
     // These are over at once: they die of a signal as anything does.
     match &arguments.command {
         Command::Completions(completions) => return command::completions::run(completions),
+        Command::Help(help) => return command::help::run(help),
         Command::Man(man) => return command::man::run(man),
         Command::Report(report) => return command::report::run(report),
         _ => {}
@@ -61,7 +66,7 @@ fn run() -> ExitCode {
     let cancel = match flatout_sys::cancel::listen_for_signals() {
         Ok(cancel) => cancel,
         Err(error) => {
-            output::complain(&format!("cannot listen for signals: {error}"));
+            output::complain(&format!("cannot listen for signals: {}", cause_text(&error)));
             return ExitCode::FAILURE;
         }
     };
@@ -73,7 +78,7 @@ fn run() -> ExitCode {
         Command::Sum(sum) => return command::sum::run(sum, cancel),
         Command::Serve(serve) => return command::serve::run(serve, cancel),
         Command::Transfer(transfer) => return command::transfer::run(transfer, cancel),
-        Command::Completions(_) | Command::Man(_) | Command::Report(_) => {
+        Command::Completions(_) | Command::Help(_) | Command::Man(_) | Command::Report(_) => {
             unreachable!("they were run above")
         }
     };

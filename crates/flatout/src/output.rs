@@ -3,19 +3,26 @@
 pub mod place;
 pub mod stream;
 
+use flatout_io::cause_text;
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::OnceLock;
 
 use clap::error::ErrorKind;
 use flatout_measure::record::{Record, Status};
 use flatout_report::{Format, Identity, Style, text};
 
-use crate::arguments::Refusal;
-use crate::arguments::shared::Output;
+use crate::arguments::help;
+use crate::arguments::refusal::Refusal;
+use crate::arguments::shared::{Color, Output, Talk};
 use crate::conclusion::{self, Conclusion, Keep};
+
+/// What the command line says of talking; none where the command has no such options.
+static TALK: OnceLock<Talk> = OnceLock::new();
 
 /// Refuses a place for the results that cannot be written, or that is one of the `inputs`, before
 /// anything is measured.
@@ -42,7 +49,7 @@ pub fn check_place(path: &Path) -> Result<(), String> {
     } else {
         File::create_new(&part).and_then(|_| std::fs::remove_file(&part))
     };
-    made.map_err(|error| format!("cannot write {path:?}: {error}"))
+    made.map_err(|error| format!("cannot write {path:?}: {}", cause_text(&error)))
 }
 
 /// Devices and pipes can be read from and written to at once.
@@ -70,9 +77,12 @@ fn is_same_file(one: &Path, other: &Path) -> bool {
 /// Refuses a current directory in which nothing can be left, before anything is measured.
 pub fn check_current_directory() -> Result<(), String> {
     let part = part_of(Path::new("flatout"))?;
-    File::create_new(&part)
-        .and_then(|_| std::fs::remove_file(&part))
-        .map_err(|error| format!("cannot leave results in the current directory: {error}; --output FILE names another place"))
+    File::create_new(&part).and_then(|_| std::fs::remove_file(&part)).map_err(|error| {
+        format!(
+            "cannot leave results in the current directory: {}; --output FILE names another place",
+            cause_text(&error)
+        )
+    })
 }
 
 /// The name under which a file is written before it gets its own.
@@ -87,8 +97,12 @@ fn part_of(path: &Path) -> Result<PathBuf, String> {
 /// Shows a finished command and returns its exit code.
 pub fn conclude(conclusion: Conclusion, output: &Output) -> ExitCode {
     let record = &conclusion.record;
+    let argv: Vec<OsString> = std::env::args_os().collect();
     for error in &record.end.errors {
-        complain(error);
+        match record.end.exit_code {
+            conclusion::WRONG_USE => complain_of_use(error, &argv),
+            _ => complain(error),
+        }
     }
     let left = left(&conclusion);
     let stem = left.as_ref().ok().and_then(Option::as_deref);
@@ -112,6 +126,20 @@ pub fn conclude(conclusion: Conclusion, output: &Output) -> ExitCode {
         return exit(record.end.exit_code.max(conclusion::FAILED));
     }
     exit(record.end.exit_code)
+}
+
+/// Puts what is shown where it is wanted.
+pub fn deliver(output: &Output, shown: &[u8]) -> ExitCode {
+    match &output.output {
+        None => print(shown, conclusion::DONE),
+        Some(path) => match replace(path, shown) {
+            Ok(()) => exit(conclusion::DONE),
+            Err(error) => {
+                complain(&error);
+                exit(conclusion::FAILED)
+            }
+        },
+    }
 }
 
 /// The record as it was asked for.
@@ -202,21 +230,21 @@ pub fn cannot_begin(code: i32, error: String, wants_json: bool) -> ExitCode {
 
 /// Shows why a command line is refused (or its help) and returns the exit code.
 pub fn refuse(refusal: &Refusal) -> ExitCode {
-    if !refusal.error.use_stderr() {
-        let help = refusal.error.render().to_string();
-        return match to_standard_output(help.as_bytes()) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(_) => ExitCode::FAILURE,
-        };
-    }
-    if refusal.error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+    match refusal.error.kind() {
+        ErrorKind::DisplayHelp => return print(refusal.help().as_bytes(), conclusion::DONE),
+        ErrorKind::DisplayVersion => {
+            return print(refusal.error.render().to_string().as_bytes(), conclusion::DONE);
+        }
         // No command at all: the help is the answer, but it was no use of the program.
-        let _ = io::stderr().lock().write_all(refusal.error.render().to_string().as_bytes());
-        return exit(conclusion::WRONG_USE);
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            let _ = io::stderr().lock().write_all(refusal.help().as_bytes());
+            return exit(conclusion::WRONG_USE);
+        }
+        _ => {}
     }
-    let line = one_line(&refusal.error);
-    complain(&line);
-    if refusal.wants_json {
+    let line = refusal.line();
+    complain_of_use(&line, &refusal.argv);
+    if refusal.wants_json() {
         let record = conclusion::refused(&refusal.argv, line);
         let json = flatout_report::render(&record, Format::Json, &Style::default());
         // The refusal is already on standard error; a closed pipe changes nothing.
@@ -225,19 +253,33 @@ pub fn refuse(refusal: &Refusal) -> ExitCode {
     exit(conclusion::WRONG_USE)
 }
 
-/// Clap's first paragraph, without its own prefix, as one line.
-pub fn one_line(error: &clap::Error) -> String {
-    let text = error.render().to_string();
-    let first = text.strip_prefix("error: ").unwrap_or(&text);
-    let paragraph = first.split("\n\n").next().unwrap_or(first);
-    let words: Vec<_> = paragraph.split_whitespace().collect();
-    words.join(" ")
+/// One line on standard error about a wrong use, and where the right one stands.
+fn complain_of_use(line: &str, argv: &[OsString]) {
+    complain(&format!("{line} (see {})", help::pointer(argv)));
 }
 
 /// One line on standard error.
 pub fn complain(line: &str) {
     // Whoever closed standard error does not want to hear it.
     let _ = writeln!(io::stderr().lock(), "flatout: {}", text::visible(line));
+}
+
+/// One line on standard error that nobody misses who asked for quiet.
+pub fn notice(line: &str) {
+    if !is_quiet() {
+        complain(line);
+    }
+}
+
+/// Whether only what went wrong is said.
+pub fn is_quiet() -> bool {
+    TALK.get().is_some_and(|talk| talk.quiet)
+}
+
+/// Takes over how much is to be said, and how it is to look; once, at the beginning.
+pub fn settle(talk: &Talk) {
+    // Nobody else does it.
+    let _ = TALK.set(talk.clone());
 }
 
 /// One line on standard output, at once.
@@ -263,7 +305,7 @@ pub fn to_standard_output(bytes: &[u8]) -> Result<(), String> {
     match out.write_all(bytes).and_then(|()| out.flush()) {
         // Whoever closed the pipe has seen enough.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(format!("cannot write to standard output: {error}"))
+            Err(format!("cannot write to standard output: {}", cause_text(&error)))
         }
         _ => Ok(()),
     }
@@ -272,7 +314,7 @@ pub fn to_standard_output(bytes: &[u8]) -> Result<(), String> {
 /// Writes a whole file beside its place and renames it there, so that nobody sees half of it.
 /// Devices and pipes are written in place.
 pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), String> {
-    let fail = |error: io::Error| format!("cannot write {path:?}: {error}");
+    let fail = |error: io::Error| format!("cannot write {path:?}: {}", cause_text(&error));
     let special = std::fs::metadata(path).is_ok_and(|facts| !facts.is_file());
     if special {
         return File::options()
@@ -292,36 +334,71 @@ pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), String> {
     })
 }
 
-/// What the terminal on standard output can show.
+/// What standard output can show.
 pub fn terminal_style() -> Style {
     let out = io::stdout();
+    let color = TALK.get().map_or(Color::Auto, |talk| talk.color);
+    let plain = Style { color: color == Color::Always, ..Style::default() };
     if !out.is_terminal() {
-        return Style::default();
+        return plain;
     }
     let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
     let size = flatout_sys::terminal::width_columns(&out);
     Style {
         width_columns: size.map_or(80, usize::from),
-        color: !set("NO_COLOR") && !dumb,
-        unicode: speaks_unicode(),
+        color: plain.color || (color == Color::Auto && !set("NO_COLOR") && !dumb),
+        unicode: is_unicode(),
         ..Style::default()
     }
 }
 
-fn speaks_unicode() -> bool {
+/// Whether the terminal of this user shows more than ASCII.
+pub fn is_unicode() -> bool {
+    speaks_unicode(|name| std::env::var(name).ok())
+}
+
+/// Whether the locale of the environment is one of UTF-8, by the first of these variables that is
+/// not empty, as setlocale(3) has it. Without one it is `C`, which is ASCII.
+fn speaks_unicode(variable: impl Fn(&str) -> Option<String>) -> bool {
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
         .into_iter()
-        .filter_map(|name| std::env::var(name).ok())
-        .find(|value| !value.is_empty());
-    // Without a locale nearly every terminal of today still shows UTF-8.
-    locale.is_none_or(|locale| {
-        let locale = locale.to_ascii_lowercase();
-        locale.contains("utf-8") || locale.contains("utf8") || locale == "c" || locale == "posix"
-    })
+        .filter_map(variable)
+        .find(|value| !value.is_empty())
+        .unwrap_or_default();
+    // language[_territory][.codeset][@modifier]
+    let locale = locale.split('@').next().unwrap_or_default().to_ascii_lowercase();
+    let codeset = locale.split_once('.').map_or("", |(_, codeset)| codeset);
+    matches!(codeset, "utf-8" | "utf8")
 }
 
 /// The code as the system takes it.
 pub fn exit(code: i32) -> ExitCode {
     ExitCode::from(u8::try_from(code).unwrap_or(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_locale_of_utf_8_gets_more_than_ascii() {
+        for (all, ctype, lang, expected) in [
+            ("", "", "", false),
+            ("", "", "C", false),
+            ("", "", "POSIX", false),
+            ("", "", "C.UTF-8", true),
+            ("", "", "de_DE.utf8@euro", true),
+            ("", "", "de_DE@euro", false),
+            ("", "", "en_US.ISO-8859-1", false),
+            ("", "en_US.UTF-8", "C", true),
+            ("C", "en_US.UTF-8", "en_US.UTF-8", false),
+        ] {
+            let variable = |name: &str| {
+                let value = [("LC_ALL", all), ("LC_CTYPE", ctype), ("LANG", lang)];
+                value.iter().find(|(known, _)| *known == name).map(|(_, value)| value.to_string())
+            };
+            assert_eq!(speaks_unicode(variable), expected, "{all:?} {ctype:?} {lang:?}");
+        }
+    }
 }

@@ -4,6 +4,7 @@
 //! A variable names it; an empty one says that there is none. Else it lies in the directory of the
 //! user that the XDG specification names.
 
+use flatout_io::cause_text;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -88,7 +89,7 @@ impl OwnFile {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => {
                 let is_private = error.kind() == io::ErrorKind::PermissionDenied;
-                Some(Err(Unusable { is_private, ..fail(error.to_string()) }))
+                Some(Err(Unusable { is_private, ..fail(cause_text(&error)) }))
             }
             Ok(length) if length as u64 > self.most_bytes => {
                 Some(Err(fail(format!("it has more than {} bytes", self.most_bytes))))
@@ -106,8 +107,9 @@ impl OwnFile {
             )
         })?;
         if let Some(directory) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-            fs::create_dir_all(directory)
-                .map_err(|error| format!("cannot make the directory {directory:?}: {error}"))?;
+            fs::create_dir_all(directory).map_err(|error| {
+                format!("cannot make the directory {directory:?}: {}", cause_text(&error))
+            })?;
         }
         output::check_place(&path)?;
         Ok(path)

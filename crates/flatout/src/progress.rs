@@ -11,6 +11,7 @@ use flatout_report::text;
 use flatout_sys::cancel::CancelToken;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::output;
 use crate::watchdog::Watchdog;
 
 /// Ticks of a bar from empty to full.
@@ -21,9 +22,14 @@ const SECOND_NS: u64 = 1_000_000_000;
 
 /// A bar on standard error.
 pub fn bar(template: &str) -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(Some(TICKS), ProgressDrawTarget::stderr());
+    let target = match output::is_quiet() {
+        true => ProgressDrawTarget::hidden(),
+        false => ProgressDrawTarget::stderr(),
+    };
+    let bar = ProgressBar::with_draw_target(Some(TICKS), target);
     if let Ok(style) = ProgressStyle::with_template(template) {
-        bar.set_style(style.progress_chars("█▌░"));
+        let chars = if output::is_unicode() { "█▌░" } else { "#>-" };
+        bar.set_style(style.progress_chars(chars));
     }
     bar
 }

@@ -1,7 +1,10 @@
-//! What can go wrong while bytes move: operation, path and cause.
+//! What can go wrong while bytes move: operation, path and cause. All messages of flatout have this
+//! shape: `cannot open "NAME": No such file or directory`, the name in quotes and with escapes.
 
 use std::io;
 use std::path::{Path, PathBuf};
+
+pub use flatout_sys::cause::cause_text;
 
 /// An error of this room. The text is one line; the path is shown with escapes.
 #[derive(Debug, thiserror::Error)]
@@ -43,15 +46,6 @@ impl Error {
         path: &'a Path,
     ) -> impl FnOnce(E) -> Self + 'a {
         move |source| Self::System { operation, path: path.to_owned(), source: source.into() }
-    }
-}
-
-/// The kernel's words without Rust's "(os error 2)".
-pub fn cause_text(source: &io::Error) -> String {
-    let text = source.to_string();
-    match text.rfind(" (os error ") {
-        Some(end) => text[..end].to_owned(),
-        None => text,
     }
 }
 

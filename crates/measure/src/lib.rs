@@ -33,3 +33,5 @@ pub mod statistics;
 pub mod units;
 pub mod verdict;
 pub mod warning;
+
+pub use flatout_sys::cause::cause_text;

@@ -15,9 +15,6 @@ pub enum UnitError {
     /// No number at the start.
     #[error("{0:?} does not begin with a number such as 4 or 1.5")]
     NotANumber(String),
-    /// A number without the unit that it needs.
-    #[error("{0} needs a unit, for example {0}s or {0}ms")]
-    MissingUnit(String),
     /// A unit that is not known here.
     #[error("{suffix:?} in {text:?} is no unit; known are {known}")]
     UnknownSuffix {
@@ -58,9 +55,7 @@ pub fn parse_size(text: &str) -> Result<u64, UnitError> {
 
 /// Reads a time.
 ///
-/// Units: nanoseconds out; `ns`, `us` (or `µs`), `ms`, `s`, `m`, `h` in. The unit is required,
-/// because a bare number would mean seconds to one reader and milliseconds to the next; only `0`
-/// needs none.
+/// Units: nanoseconds out; `ns`, `us` (or `µs`), `ms`, `s`, `m`, `h` in. A bare number is seconds.
 ///
 /// # Errors
 ///
@@ -69,7 +64,39 @@ pub fn parse_time(text: &str) -> Result<u64, UnitError> {
     parse(text, "nanoseconds", TIME_UNITS, time_factor)
 }
 
-fn size_factor(suffix: &str, _number: &str) -> Option<u64> {
+/// From here on nobody reads a number at a glance.
+const LEAST_LONG: u64 = 10_000;
+
+/// A size for a message, as somebody would write it: `256 MiB`, `5 GB`, `1000 bytes`. With a decimal
+/// only where no prefix tells it exactly. Figures of a record are shown by the report.
+pub fn size_text(bytes: u64) -> String {
+    let power = |base: u64| (1..=5).rev().find(|&power| bytes >= base.pow(power));
+    let Some(binary) = power(1024) else {
+        return if bytes == 1 { "1 byte".to_owned() } else { format!("{bytes} bytes") };
+    };
+    let letter = |power: u32| char::from(b"KMGTP"[power as usize - 1]);
+    let is_exact = |&power: &u32| {
+        bytes.is_multiple_of(1024_u64.pow(power)) && bytes / 1024_u64.pow(power) < LEAST_LONG
+    };
+    let exact = (1..=binary).rev().take(2).find(is_exact);
+    if let Some(power) = exact {
+        return format!("{} {}iB", bytes / 1024_u64.pow(power), letter(power));
+    }
+    if let Some(decimal) = power(1000).filter(|&power| bytes.is_multiple_of(1000_u64.pow(power))) {
+        let letter = if decimal == 1 { 'k' } else { letter(decimal) };
+        return format!("{} {letter}B", bytes / 1000_u64.pow(decimal));
+    }
+    format!("{:.1} {}iB", bytes as f64 / 1024_f64.powi(binary as i32), letter(binary))
+}
+
+/// A time for a message, as somebody would write it: `5s`, `500ms`.
+pub fn time_text(ns: u64) -> String {
+    let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
+    let exact = units.into_iter().find(|(unit, _)| ns.is_multiple_of(*unit));
+    exact.map_or_else(|| format!("{ns}ns"), |(unit, name)| format!("{}{name}", ns / unit))
+}
+
+fn size_factor(suffix: &str) -> Option<u64> {
     let mut letters = suffix.chars();
     let power = match letters.next() {
         None => return Some(1),
@@ -88,13 +115,12 @@ fn size_factor(suffix: &str, _number: &str) -> Option<u64> {
     }
 }
 
-fn time_factor(suffix: &str, number: &str) -> Option<u64> {
+fn time_factor(suffix: &str) -> Option<u64> {
     match suffix {
-        "" if number.bytes().all(|b| matches!(b, b'0' | b'.')) => Some(1),
         "ns" => Some(1),
         "us" | "µs" | "μs" => Some(1_000),
         "ms" => Some(1_000_000),
-        "s" => Some(1_000_000_000),
+        "" | "s" => Some(1_000_000_000),
         "m" => Some(60_000_000_000),
         "h" => Some(3_600_000_000_000),
         _ => None,
@@ -105,7 +131,7 @@ fn parse(
     text: &str,
     base: &'static str,
     known: &'static str,
-    factor: fn(&str, &str) -> Option<u64>,
+    factor: fn(&str) -> Option<u64>,
 ) -> Result<u64, UnitError> {
     let trimmed = text.trim();
     if trimmed.is_empty() {
@@ -121,9 +147,10 @@ fn parse(
     if whole.is_empty() || !digits(decimals) || number.ends_with('.') {
         return Err(UnitError::NotANumber(text.to_owned()));
     }
-    let factor = factor(suffix, number).ok_or_else(|| match suffix {
-        "" => UnitError::MissingUnit(number.to_owned()),
-        _ => UnitError::UnknownSuffix { text: text.to_owned(), suffix: suffix.to_owned(), known },
+    let factor = factor(suffix).ok_or_else(|| UnitError::UnknownSuffix {
+        text: text.to_owned(),
+        suffix: suffix.to_owned(),
+        known,
     })?;
     let overflow = || UnitError::Overflow(text.to_owned());
     let whole =
@@ -151,6 +178,27 @@ fn fraction(decimals: &str, factor: u64) -> Option<u64> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn messages_have_sizes_and_times_as_people_write_them() {
+        for (bytes, text) in [
+            (0, "0 bytes"),
+            (1, "1 byte"),
+            (1000, "1000 bytes"),
+            (1024, "1 KiB"),
+            (1536 << 20, "1536 MiB"),
+            (36_768 << 10, "35.9 MiB"),
+            (268_435_456, "256 MiB"),
+            (5_000_000_000, "5 GB"),
+            (4000, "4 kB"),
+            (1 << 60, "1024 PiB"),
+            (1_500_001, "1.4 MiB"),
+        ] {
+            assert_eq!(size_text(bytes), text);
+        }
+        let times = [5_000_000_000, 500_000_000, 1_500, 0].map(time_text);
+        assert_eq!(times, ["5s", "500ms", "1500ns", "0s"]);
+    }
 
     #[test]
     fn sizes() {
@@ -213,7 +261,8 @@ mod tests {
         for text in ["18446744073709551616", "16384P", "99999999999999999999T"] {
             assert!(matches!(parse_size(text), Err(UnitError::Overflow(_))), "{text}");
         }
-        assert!(matches!(parse_time("5"), Err(UnitError::MissingUnit(_))));
+        assert_eq!(parse_time("5"), Ok(5_000_000_000));
+        assert_eq!(parse_time("0.5"), Ok(500_000_000));
         assert!(matches!(parse_time("5S"), Err(UnitError::UnknownSuffix { .. })));
         assert!(matches!(parse_time("0.5ns"), Err(UnitError::Fraction { .. })));
         assert_eq!(

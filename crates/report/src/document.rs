@@ -12,6 +12,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+use flatout_measure::cause_text;
 use flatout_measure::record::{Record, SCHEMA};
 
 use self::survey::Survey;
@@ -37,7 +38,7 @@ pub struct DocumentError {
 /// What is wrong.
 #[derive(Debug, thiserror::Error)]
 enum Cause {
-    #[error("{0}")]
+    #[error("{}", cause_text(.0))]
     System(#[from] io::Error),
     #[error("it is longer than {} MiB, the most that is read", MAX_DOCUMENT_BYTES >> 20)]
     TooLong,

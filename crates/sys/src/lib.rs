@@ -15,6 +15,7 @@ pub mod buffer;
 pub mod call;
 pub mod caller;
 pub mod cancel;
+pub mod cause;
 pub mod chase;
 pub mod clock;
 pub mod core_clock;

@@ -69,13 +69,13 @@ pub struct Found {
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     /// It is not there.
-    #[error("cannot open {path}: No such file or directory", path = .shown.display())]
+    #[error("cannot open {shown:?}: No such file or directory")]
     Missing {
         /// The file.
         shown: OsString,
     },
     /// The kernel said no.
-    #[error("cannot {operation} {path}: {cause}", path = .shown.display(), cause = cause_text(source))]
+    #[error("cannot {operation} {shown:?}: {cause}", cause = cause_text(source))]
     System {
         /// What was tried.
         operation: &'static str,
@@ -85,7 +85,7 @@ pub enum Failure {
         source: std::io::Error,
     },
     /// Somebody wrote it meanwhile: no digest would be that of any state of it.
-    #[error("{path} changed while it was read", path = .shown.display())]
+    #[error("{shown:?} changed while it was read")]
     Changed {
         /// The file.
         shown: OsString,

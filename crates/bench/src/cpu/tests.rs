@@ -27,7 +27,7 @@ fn options_out_of_bounds_are_refused_by_name() {
     let wrong = [
         (Options { threads: vec![1, 0], ..options() }, "--threads 0"),
         (Options { threads: vec![MAX_THREADS + 1], ..options() }, "--threads 1025"),
-        (Options { trials: Some(0), ..options() }, "--trials 0"),
+        (Options { trials: Some(0), ..options() }, "--runs 0"),
         (Options { order: Some(0), ..options() }, "--order 0"),
         (Options { order: Some(u64::MAX), ..options() }, "--order 18446744073709551615"),
     ];

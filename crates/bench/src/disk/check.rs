@@ -19,16 +19,18 @@ pub(super) fn options(options: &Options, place: &Place) -> Result<(), Error> {
     };
     let wide = |values: &[u32]| values.iter().map(|&value| value.into()).collect();
     let blocks = selection.block_bytes.clone();
-    each("--block-size", blocks, limits::MAX_BLOCK_BYTES, " bytes (1 GiB)")?;
+    for bytes in blocks {
+        limits::within_size("--block-size", Some(bytes), limits::MAX_BLOCK_BYTES)?;
+    }
     each("--threads", wide(&selection.threads), crate::workers::MAX_THREADS.into(), "")?;
-    each("--depth", wide(&selection.depths), flatout_sys::ring::MAX_DEPTH.into(), "")?;
+    each("--iodepth", wide(&selection.depths), flatout_sys::ring::MAX_DEPTH.into(), "")?;
     let rate = selection.rate_per_s.unwrap_or(1.0);
     let (is_matrix, has_depths) = (options.grid == Grid::Matrix, selection.depths.len() > 1);
     let is_swept = |length: usize| length > 1 && !is_matrix && selection.patterns.is_empty();
     let in_grid = |is_given: bool| is_given && is_matrix;
     let (blocks, threads) = (selection.block_bytes.len(), selection.threads.len());
     let fixed = "cannot be given together with --matrix, whose grid is fixed";
-    let sweep = "with several values makes a sweep, which needs --pattern";
+    let sweep = "with several values makes a sweep, which needs --rw";
     let refusals = [
         (
             selection.engine == Some(flatout_io::Engine::Mmap),
@@ -41,24 +43,24 @@ pub(super) fn options(options: &Options, place: &Place) -> Result<(), Error> {
         ),
         (
             selection.read_percent.is_some_and(|percent| percent > 100),
-            "--mix: it must be from 0 to 100".to_owned(),
+            "--rwmixread: it must be from 0 to 100".to_owned(),
         ),
-        (selection.runtime_ns == Some(0), "--runtime: it must be above 0".to_owned()),
-        (options.bytes == Some(0), "--bytes: it must be above 0".to_owned()),
+        (selection.runtime_ns == Some(0), "--time: it must be above 0".to_owned()),
+        (options.bytes == Some(0), "--size: it must be above 0".to_owned()),
         (
             place.kind == Kind::Directory && options.overwriting == Overwriting::Allowed,
             "--overwrite is for a FILE; in a directory flatout writes to its own".to_owned(),
         ),
         (
             is_matrix && has_depths,
-            "--depth with several values cannot be given together with --matrix".to_owned(),
+            "--iodepth with several values cannot be given together with --matrix".to_owned(),
         ),
-        (in_grid(!selection.patterns.is_empty()), format!("--pattern {fixed}")),
+        (in_grid(!selection.patterns.is_empty()), format!("--rw {fixed}")),
         (in_grid(blocks > 0), format!("--block-size {fixed}")),
         (in_grid(threads > 0), format!("--threads {fixed}")),
         (is_swept(blocks), format!("--block-size {sweep}")),
         (is_swept(threads), format!("--threads {sweep}")),
-        (is_swept(selection.depths.len()), format!("--depth {sweep}")),
+        (is_swept(selection.depths.len()), format!("--iodepth {sweep}")),
     ];
     if let Some((_, text)) = refusals.into_iter().find(|refusal| refusal.0) {
         return Err(Error::Usage(text));

@@ -1,5 +1,6 @@
 //! What a run will write and how long its trials are, known before anything is touched.
 
+use flatout_measure::units::{size_text, time_text};
 use std::os::unix::fs::MetadataExt;
 
 use flatout_io::Error as IoError;
@@ -211,8 +212,10 @@ fn usual(options: &Options) -> Usual {
 fn check_runtime(options: &Options) -> Result<(), Error> {
     match (options.selection.runtime_ns, options.time_ns) {
         (Some(runtime_ns), Some(time_ns)) if runtime_ns > time_ns => Err(Error::Usage(format!(
-            "--runtime: a trial of {runtime_ns} ns does not fit into the {time_ns} ns that --max-time \
-             leaves; --rounds 1 runs each row once, whatever time it takes"
+            "--time: a trial of {} does not fit into the {} that --max-time leaves; --runs 1 runs each \
+             row once, whatever time it takes",
+            time_text(runtime_ns),
+            time_text(time_ns)
         ))),
         _ => Ok(()),
     }
@@ -373,9 +376,12 @@ fn file_bytes(
     let size = if size < LEAST_BYTES { size } else { size - size % LEAST_BYTES };
     if size < LEAST_BYTES {
         return Err(Error::NoRoom(format!(
-            "cannot measure in {:?}: a test file of at least {LEAST_BYTES} bytes is needed, but {size} \
-             may be taken ({free} bytes free, of which one tenth; --bytes; --max-write)",
-            &place.path
+            "cannot measure in {:?}: a test file of at least {} is needed, but {} may be taken ({} free, \
+             of which one tenth; --size; --max-write)",
+            &place.path,
+            size_text(LEAST_BYTES),
+            size_text(size),
+            size_text(free)
         )));
     }
     let is_less = size < wanted - wanted % LEAST_BYTES;

@@ -1,8 +1,6 @@
 //! What a row of the disk area does to the file, and what the user may ask for.
 
-use std::fmt;
-use std::str::FromStr;
-
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use flatout_io::Order;
 use flatout_io::operations::Timestamps;
 
@@ -49,9 +47,22 @@ impl Pattern {
         Self::Metadata,
     ];
 
-    /// The word on the command line.
+    /// What its rows are called.
     pub fn name(self) -> &'static str {
         self.test().map_or("metadata", |test| test.id().trim_start_matches("disk/"))
+    }
+
+    /// The word on the command line: fio's where it has one. Its name means the same there.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::SequentialRead => "read",
+            Self::SequentialWrite => "write",
+            Self::SequentialCopy => "copy",
+            Self::RandomRead => "randread",
+            Self::RandomWrite => "randwrite",
+            Self::Mixed => "randrw",
+            _ => self.name(),
+        }
     }
 
     /// What its rows do to the file; none where they are about names and attributes.
@@ -72,22 +83,17 @@ impl Pattern {
     }
 }
 
-impl fmt::Display for Pattern {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.name())
-    }
-}
-
-impl FromStr for Pattern {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let known = Self::ALL.into_iter().find(|pattern| pattern.name() == text);
-        known.ok_or_else(|| {
-            let names: Vec<_> = Self::ALL.iter().map(|pattern| pattern.name()).collect();
-            format!("unknown pattern `{text}`; there are {}", names.join(", "))
-        })
-    }
+/// `--rw`.
+pub(super) fn patterns() -> impl TypedValueParser<Value = Pattern> {
+    let word = |pattern: Pattern| {
+        let (name, row) = (pattern.word(), pattern.name());
+        let word = PossibleValue::new(name);
+        if name == row { word } else { word.alias(row) }
+    };
+    PossibleValuesParser::new(Pattern::ALL.map(word)).try_map(|text| {
+        let is_meant = |pattern: &Pattern| [pattern.word(), pattern.name()].contains(&&*text);
+        Pattern::ALL.into_iter().find(is_meant).ok_or("unknown pattern")
+    })
 }
 
 /// What the rows of one id have in common.
@@ -200,11 +206,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patterns_read_back_and_unknown_ones_are_told_what_there_is() {
+    fn a_pattern_goes_by_fios_word_and_by_that_of_its_rows() {
+        let parser = patterns();
+        let (command, option) = (clap::Command::new("test"), clap::Arg::new("rw"));
+        let parsed = |word: &str| parser.parse_ref(&command, Some(&option), word.as_ref()).ok();
         for pattern in Pattern::ALL {
-            assert_eq!(pattern.to_string().parse(), Ok(pattern));
+            assert_eq!(parsed(pattern.word()), Some(pattern));
+            assert_eq!(parsed(pattern.name()), Some(pattern));
         }
-        let text = "randread".parse::<Pattern>().unwrap_err();
-        assert!(text.contains("unknown pattern `randread`") && text.contains("random-read"));
+        assert_eq!(parsed("randread"), Some(Pattern::RandomRead));
+        assert_eq!(parsed("random-write"), Some(Pattern::RandomWrite));
+        assert_eq!(parsed("readwrite"), None);
     }
 }

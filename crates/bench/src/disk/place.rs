@@ -95,6 +95,7 @@ impl Place {
     /// Refuses a pattern that would do here what must not be done.
     pub(super) fn check(&self, pattern: Pattern) -> Result<(), Error> {
         let Self { path, kind, .. } = self;
+        let word = pattern.word();
         let io_type = pattern.test().map(Test::io_type);
         let writes = matches!(io_type, Some(IoType::Write | IoType::Mixed));
         let reason = match (self.rights(), kind) {
@@ -102,12 +103,14 @@ impl Place {
             (Rights::MakeFiles, _) => return Ok(()),
             (Rights::Overwrite, _) if writes => return Ok(()),
             (_, Kind::Device) if writes => {
-                format!("{pattern} writes, and it is a block device, which flatout never writes to")
+                format!(
+                    "--rw {word} writes, and it is a block device, which flatout never writes to"
+                )
             }
             _ if writes => {
-                format!("{pattern} writes; --overwrite allows it, and the file's content is lost")
+                format!("--rw {word} writes; --overwrite allows it, and the file's content is lost")
             }
-            _ => format!("{pattern} makes files of its own and needs a directory"),
+            _ => format!("--rw {word} makes files of its own and needs a directory"),
         };
         Err(coded(warning::WRITE_REFUSED, refusal("write to", path, &reason)))
     }

@@ -245,7 +245,7 @@ impl Selection {
         if tuning.engine == Engine::Sync {
             if let Some(depth) = self.depths.iter().max().filter(|&&depth| depth > 1) {
                 let text = format!(
-                    "the sync engine has one request in flight: --depth {depth} has no effect"
+                    "the sync engine has one request in flight: --iodepth {depth} has no effect"
                 );
                 warning::add(&mut row.warnings, Warning::new(warning::DEPTH_UNUSED, text));
             }

@@ -18,9 +18,9 @@ fn threads_and_bytes_out_of_bounds_are_refused_by_name() {
     for (threads, bytes, words) in [
         (vec![0], None, "--threads 0: it must be from 1 to"),
         (vec![1, 100_000], None, "--threads 100000"),
-        (vec![], Some(0), "--bytes 0"),
-        (vec![], Some(1 << 63), "--bytes 9223372036854775808"),
-        (vec![8], Some(2047), "--bytes 2047: 8 threads need at least 2048 bytes"),
+        (vec![], Some(0), "--size 0 bytes"),
+        (vec![], Some(1 << 63), "--size 8192 PiB"),
+        (vec![8], Some(2047), "--size 2.0 KiB: 8 threads need at least 2 KiB"),
     ] {
         let error = check(&options(Extent::Full, &threads, bytes)).unwrap_err();
         assert!(matches!(error, Error::Usage(_)));

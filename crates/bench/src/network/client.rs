@@ -1,9 +1,10 @@
 //! The near end: a session with a server, and tests run in it one after the other.
 
 use std::io::Write;
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
+use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
 use std::time::Duration;
 
+use flatout_io::cause_text;
 use flatout_measure::case::TrialError;
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::clock::monotonic_ns;
@@ -83,14 +84,23 @@ pub struct Client {
     pub round_trip_ns: u64,
 }
 
-/// The addresses of a name with its port.
+/// The addresses of a name or an address, `HOST[:PORT]`. One of IPv6 with a port stands in brackets.
 ///
 /// Errors: one line that names it.
-pub fn resolve(target: &str, family: Option<Family>) -> Result<Vec<SocketAddr>, String> {
-    let all =
-        target.to_socket_addrs().map_err(|error| format!("cannot resolve {target:?}: {error}"))?;
+pub fn resolve(target: &str, port: u16, family: Option<Family>) -> Result<Vec<SocketAddr>, String> {
+    let bare = target.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    let host = bare.unwrap_or(target);
+    let found = match host.parse::<IpAddr>() {
+        Ok(address) => Ok(vec![SocketAddr::new(address, port)]),
+        Err(_) if target.contains(':') => target.to_socket_addrs().map(Iterator::collect),
+        Err(_) => (target, port).to_socket_addrs().map(Iterator::collect),
+    };
     let all: Vec<SocketAddr> =
-        all.filter(|&address| family.is_none_or(|family| family == Family::of(address))).collect();
+        found.map_err(|error| format!("cannot resolve {target:?}: {}", resolver_text(&error)))?;
+    let all: Vec<SocketAddr> = all
+        .into_iter()
+        .filter(|&address| family.is_none_or(|family| family == Family::of(address)))
+        .collect();
     match (all.is_empty(), family) {
         (false, _) => Ok(all),
         (true, Some(family)) => Err(format!("{target:?} has no {} address", family.name())),
@@ -98,12 +108,20 @@ pub fn resolve(target: &str, family: Option<Family>) -> Result<Vec<SocketAddr>, 
     }
 }
 
+/// The resolver's own words, without those of the standard library before them.
+fn resolver_text(error: &std::io::Error) -> String {
+    let text = cause_text(error);
+    text.rsplit(": ").next().unwrap_or(&text).to_owned()
+}
+
 fn dial(addresses: &[SocketAddr]) -> Result<(TcpStream, SocketAddr), String> {
     let mut failures = Vec::new();
     for address in addresses {
         match TcpStream::connect_timeout(address, CONNECT) {
             Ok(stream) => return Ok((stream, *address)),
-            Err(error) => failures.push(format!("cannot connect to {address}: {error}")),
+            Err(error) => {
+                failures.push(format!("cannot connect to {address}: {}", cause_text(&error)))
+            }
         }
     }
     Err(failures.join("; "))
@@ -282,7 +300,9 @@ impl Client {
 
     /// Makes the data connections of a test.
     fn connect_flows(&self, spec: &Spec) -> Result<Vec<Connection>, String> {
-        let complain = |error: std::io::Error| format!("cannot open a data connection: {error}");
+        let complain = |error: std::io::Error| {
+            format!("cannot open a data connection: {}", cause_text(&error))
+        };
         let own = self.address().ok_or("the control connection has no address")?;
         let mut connections = Vec::new();
         for flow in spec.flows() {
@@ -327,5 +347,22 @@ fn send_proofs(connections: &[Connection], test: u32, key: &[u8; 32]) {
             // Refused means only that the server's socket is not there yet.
             let _ = socket.send(&proof.encode(key));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_has_the_usual_port_unless_it_names_one() {
+        let one = |target: &str| resolve(target, 7878, None).unwrap()[0].to_string();
+        assert_eq!(one("127.0.0.1"), "127.0.0.1:7878");
+        assert_eq!(one("127.0.0.1:99"), "127.0.0.1:99");
+        assert_eq!(one("::1"), "[::1]:7878");
+        assert_eq!(one("[::1]"), "[::1]:7878");
+        assert_eq!(one("[::1]:99"), "[::1]:99");
+        assert!(resolve("127.0.0.1", 7878, Some(Family::V6)).unwrap_err().contains("no ipv6"));
+        assert!(resolve("127.0.0.1:many", 7878, None).is_err());
     }
 }

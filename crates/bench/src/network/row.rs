@@ -337,6 +337,9 @@ mod tests {
         let spec = rows[0].spec;
         assert_eq!((spec.sender, spec.block_bytes, spec.bytes), (Sender::ZeroCopy, 1000, 1 << 20));
         assert!(!rows[0].is_best_sender);
+        let reverse = Selection { is_reverse: true, ..Selection::default() };
+        let rows = tests(Extent::Full, &reverse, Family::V4, None, &ON_ONE_MACHINE);
+        assert!(rows.iter().all(|row| row.spec.direction == Direction::Down));
     }
 
     #[test]

@@ -1,13 +1,14 @@
 //! The options of the network area that fix rows, and the tests that follow from them. Pure.
 
 use clap::Args;
+use flatout_measure::units::size_text;
 
 use super::row::{BLOCK_BYTES, MESSAGES, SMALL_DATAGRAM_BYTES, latency, tcp, udp};
 use super::spec::{
-    Direction, MAX_BLOCK_BYTES, MAX_DATAGRAM_BYTES, Offload, Placement, Protocol, Receiver, Sender,
-    Spec, Waiting, Work,
+    Direction, MAX_BLOCK_BYTES, MAX_DATAGRAM_BYTES, MAX_STREAMS, Offload, Placement, Protocol,
+    Receiver, Sender, Spec, Waiting, Work,
 };
-use crate::option::size;
+use crate::option::{rate, size};
 
 /// What the user fixed; empty lists and `None` leave it to the plan.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
@@ -20,13 +21,17 @@ pub struct Selection {
     #[arg(long = "protocol", value_name = "PROTOCOL,…", value_delimiter = ',')]
     pub protocols: Vec<Protocol>,
     /// Streams at once, each with a thread of its own at either end [default: 1, 2, 4, 8]
-    #[arg(long, value_name = "N,…", value_delimiter = ',')]
+    #[arg(short = 'P', long, value_name = "N,…", value_delimiter = ',')]
     pub streams: Vec<u16>,
     /// up (to the server), down, both (at once) [default: up; the whole grid has all]
     #[arg(long = "direction", value_name = "WAY,…", value_delimiter = ',')]
     pub directions: Vec<Direction>,
-    /// Bytes of a block, or of a message.
-    #[arg(from_global, id = "block_size")]
+    /// The server sends: the same as --direction down
+    #[arg(short = 'R', long = "reverse", conflicts_with = "directions")]
+    pub is_reverse: bool,
+    /// Bytes of a call, or of a message; several make rows [default: 64K]
+    #[arg(id = "block_size", short = 'b', long = "block-size", alias = "bs", value_name = "SIZE,…", value_parser = size,
+        value_delimiter = ',')]
     pub block_bytes: Vec<u64>,
     /// How TCP sends: write, sendfile, zerocopy (MSG_ZEROCOPY), uring-zc (io_uring) [default: what
     /// is fastest here, measured beforehand]
@@ -54,11 +59,12 @@ pub struct Selection {
     /// machines free]
     #[arg(long, value_name = "WHERE")]
     pub placement: Option<Placement>,
-    /// Bytes of a test, all streams together.
-    #[arg(from_global)]
+    /// Bytes of a trial, all streams together, instead of a time
+    #[arg(id = "bytes", long = "size", alias = "bytes", value_name = "SIZE", value_parser = size)]
     pub bytes: Option<u64>,
-    /// Bytes per second, or questions per second.
-    #[arg(from_global, id = "rate")]
+    /// Bytes per second (as 12.5MB), all streams of a direction together; with --measure latency
+    /// questions per second
+    #[arg(id = "rate", long, value_name = "N", value_parser = rate)]
     pub rate_per_s: Option<f64>,
 }
 
@@ -77,16 +83,31 @@ impl Selection {
         for (option, bytes) in blocks.chain(datagram) {
             if !(1..=MAX_BLOCK_BYTES.into()).contains(&bytes) {
                 return Err(format!(
-                    "{option} {bytes}: it must be from 1 to {MAX_BLOCK_BYTES} bytes"
+                    "{option} {}: it must be from 1 byte to {}",
+                    size_text(bytes),
+                    size_text(MAX_BLOCK_BYTES.into())
                 ));
             }
         }
+        for &streams in &self.streams {
+            if !(1..=MAX_STREAMS).contains(&streams) {
+                return Err(format!("--streams {streams}: it must be from 1 to {MAX_STREAMS}"));
+            }
+        }
         if self.bytes == Some(0) {
-            return Err("--bytes 0: there is nothing to send".to_owned());
+            return Err("--size 0: there is nothing to send".to_owned());
         }
         match self.rate_per_s.filter(|rate| !(1.0..=1e12).contains(rate)) {
             Some(rate) => Err(format!("--rate {rate}: it must be from 1 to 1000000000000")),
             None => Ok(()),
+        }
+    }
+
+    /// The ways that bytes take.
+    fn directions(&self) -> Vec<Direction> {
+        match self.is_reverse {
+            true => vec![Direction::Down],
+            false => or(&self.directions, &[Direction::Up]),
         }
     }
 
@@ -99,7 +120,7 @@ impl Selection {
         let is_latency = self.work == Some(Work::Latency) || self.waiting.is_some();
         let (usual_blocks, directions) = match is_latency {
             true => (&MESSAGES[..], vec![Direction::Up]),
-            false => (&[BLOCK_BYTES][..], or(&self.directions, &[Direction::Up])),
+            false => (&[BLOCK_BYTES][..], self.directions()),
         };
         let blocks: Vec<u32> = self.block_bytes.iter().map(|&bytes| bytes as u32).collect();
         let mut specs = Vec::new();

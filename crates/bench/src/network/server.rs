@@ -54,12 +54,12 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens at `address`.
+    /// Listens at the first of `addresses` that can be had.
     ///
     /// # Errors
     /// Those of socket(2), bind(2) and listen(2).
-    pub fn bind(address: SocketAddr, key: Key) -> io::Result<Self> {
-        let listener = TcpListener::bind(address)?;
+    pub fn bind(addresses: &[SocketAddr], key: Key) -> io::Result<Self> {
+        let listener = TcpListener::bind(addresses)?;
         listener.set_nonblocking(true)?;
         Ok(Self { listener, key })
     }

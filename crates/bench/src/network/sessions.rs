@@ -1,6 +1,7 @@
 //! The sessions of a run: one with the server that was named, or, over loopback, one for each
 //! family of addresses, with servers of this process's own.
 
+use flatout_io::cause_text;
 use std::cell::{RefCell, RefMut};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -9,11 +10,11 @@ use std::thread::{self, Scope};
 use flatout_measure::case::TrialError;
 use flatout_sys::cancel::CancelToken;
 
-use super::Options;
 use super::client::{self, Client, Family, Report};
 use super::server::{Lifetime, Server};
 use super::spec::Spec;
 use super::token::{self, Key};
+use super::{Options, PORT};
 use crate::area::Extent;
 use crate::error::Error;
 
@@ -50,9 +51,11 @@ fn start_server<'s>(
     address: IpAddr,
     stop: CancelToken,
 ) -> Result<(SocketAddr, Key), Error> {
-    let broken = |error: io::Error| Error::Network(format!("cannot listen at {address}: {error}"));
+    let broken = |error: io::Error| {
+        Error::Network(format!("cannot listen at {address}: {}", cause_text(&error)))
+    };
     let key = Key(token::random::<32>().map_err(broken)?);
-    let server = Server::bind((address, 0).into(), key.clone()).map_err(broken)?;
+    let server = Server::bind(&[(address, 0).into()], key.clone()).map_err(broken)?;
     let at = server.address().map_err(broken)?;
     let serve = move || server.serve(Lifetime::Once, stop, &mut |_| ());
     let thread = thread::Builder::new().name("server".to_owned());
@@ -78,7 +81,9 @@ impl Sessions {
         start_server: &dyn Fn(IpAddr) -> Result<(SocketAddr, Key), Error>,
     ) -> Result<Self, Error> {
         if let Some(target) = &options.connect {
-            let addresses = client::resolve(target, options.family()).map_err(Error::Network)?;
+            let port = options.port.unwrap_or(PORT);
+            let addresses = client::resolve(target, port, options.family());
+            let addresses = addresses.map_err(Error::Network)?;
             let key = options.key.clone().unwrap_or_else(Key::open);
             return Ok(Self { clients: vec![connect(options, &addresses, &key)?], missing: None });
         }

@@ -1,7 +1,10 @@
 //! The secret that both ends know, and the proofs made with the key of a session.
 
+use std::fs::File;
 use std::io::Read;
 use std::path::Path;
+
+use flatout_io::cause_text;
 
 /// Shortest token that is taken: shorter ones can be tried out.
 pub const LEAST_TOKEN_BYTES: usize = 16;
@@ -38,16 +41,19 @@ impl Key {
         Self::of("")
     }
 
-    /// The key of the token in a file; white space around it does not count.
+    /// The key of the token in a file, `-` for standard input; white space around it does not count.
     ///
     /// Errors: the file cannot be read, or holds no token, in one line.
     pub fn from_file(path: &Path) -> Result<Self, String> {
         let complain = |why: String| format!("cannot read the token file {path:?}: {why}");
         let mut text = String::new();
-        let file = std::fs::File::open(path).map_err(|error| complain(error.to_string()))?;
+        let file: Box<dyn Read> = match path == Path::new("-") {
+            true => Box::new(std::io::stdin()),
+            false => Box::new(File::open(path).map_err(|error| complain(cause_text(&error)))?),
+        };
         file.take(MAX_TOKEN_BYTES)
             .read_to_string(&mut text)
-            .map_err(|error| complain(error.to_string()))?;
+            .map_err(|error| complain(cause_text(&error)))?;
         if text.trim().len() < LEAST_TOKEN_BYTES {
             return Err(complain(format!("a token has at least {LEAST_TOKEN_BYTES} characters")));
         }

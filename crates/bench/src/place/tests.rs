@@ -50,6 +50,21 @@ fn a_symlink_is_refused_and_nothing_behind_it_is_touched() {
 }
 
 #[test]
+fn what_was_made_to_be_read_stays_or_goes() {
+    let (place, _) = directory();
+    let folder = place.path().join(RACE.folder);
+    let take = || {
+        let taken = Place::take(place.path(), RACE).unwrap();
+        fs::create_dir_all(folder.join(CORPORA).join("dd/1")).unwrap();
+        taken
+    };
+    take().leave().unwrap();
+    assert!(folder.join(CORPORA).join("dd/1").exists());
+    take().leave_nothing().unwrap();
+    assert!(!folder.exists());
+}
+
+#[test]
 fn one_race_at_a_time_and_no_cleaning_meanwhile() {
     let (place, targets) = directory();
     let first = Place::take(place.path(), RACE).unwrap();

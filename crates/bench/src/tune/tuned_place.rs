@@ -1,6 +1,7 @@
 //! A place that is tuned: its folder, the files that are read there, and names for those that are
 //! written.
 
+use flatout_measure::units::size_text;
 use std::cell::Cell;
 use std::fs::{self, File};
 use std::os::fd::AsFd;
@@ -68,9 +69,10 @@ impl Sizes {
         let large_bytes = wanted.min(allowed / LARGE_PART).min(memory) >> 20 << 20;
         if large_bytes < LEAST_LARGE_BYTES {
             return Err(Error::NoRoom(format!(
-                "cannot measure in {directory:?}: at least {} bytes are needed, but {allowed} may \
-                 be taken (one tenth of what is free; --max-write)",
-                LEAST_LARGE_BYTES * LARGE_PART
+                "cannot measure in {directory:?}: at least {} are needed, but {} may be taken (one tenth \
+                 of what is free; --max-write)",
+                size_text(LEAST_LARGE_BYTES * LARGE_PART),
+                size_text(allowed)
             )));
         }
         let left = allowed - large_bytes * 2;

@@ -1,5 +1,6 @@
 //! One run of one program: called, timed and accounted for.
 
+use flatout_io::cause_text;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
@@ -69,7 +70,7 @@ impl Runner for SystemRunner {
         let limits = Limits { time_ns: Some(limit_ns), cancel: self.cancel };
         let account = process::run(&program, &limits).map_err(|error| {
             let name = invocation.argv.first().map_or("", |name| name.to_str().unwrap_or("?"));
-            RunError::Refused(format!("cannot start {name:?}: {error}"))
+            RunError::Refused(format!("cannot start {name:?}: {}", cause_text(&error)))
         })?;
         match account.end {
             End::Itself => {}

@@ -3,10 +3,12 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{Args, ValueHint};
+use flatout_bench::option::Wish;
 use flatout_report::comparison::Form;
 
 use super::bench::Name;
+use super::shared::{Talk, file};
 
 const AFTER: &str = "\
 Each FILE is what --format json or --format html of any command left, or a folder of such files,
@@ -34,8 +36,8 @@ Examples:
   flatout compare old.json new.json
   flatout compare old.json new.json newer.json     each against the first
   flatout compare old/ new/                        folders with several runs of each side
-  flatout compare --runs 6 ./flatout-old ./flatout-new -- bench cpu --quick
-  flatout compare --runs 6 --before-old ./without.sh --before-new ./with.sh --area memory
+  flatout compare -n 6 ./flatout-old ./flatout-new -- bench cpu --quick
+  flatout compare -n 6 --before-old ./without.sh --before-new ./with.sh --area memory
   flatout compare old.html new.html --format markdown   for a pull request
   flatout bench syscall --format json | flatout compare old.json -
   flatout compare --noise                          three runs of the short bench, about 5 minutes
@@ -66,7 +68,9 @@ pub struct Compare {
     pub threshold: Option<f64>,
     /// Make N runs of each side now, OLD and NEW in turn; with --noise N runs [default there: 3]
     #[arg(
+        short = 'n',
         long,
+        aliases = ["rounds", "trials"],
         value_name = "N",
         help_heading = "Runs that are made",
         conflicts_with_all = ["more_old", "more_new"],
@@ -92,7 +96,7 @@ pub struct Compare {
     #[arg(long, value_name = "COMMAND", help_heading = "Runs that are made")]
     pub before_new: Option<OsString>,
     /// Keep the runs as DIRECTORY/old/1.json and so on, beside those that are there
-    #[arg(long, value_name = "DIRECTORY", help_heading = "Runs that are made")]
+    #[arg(long, value_name = "DIRECTORY", value_hint = ValueHint::DirPath, help_heading = "Runs that are made")]
     pub keep: Option<PathBuf>,
     /// Learn how far runs of this machine differ by themselves, from FILEs or from runs made now
     #[arg(
@@ -104,12 +108,15 @@ pub struct Compare {
     /// Form of the results: table, markdown, json, html
     #[arg(long, value_name = "FORMAT", default_value = "table", help_heading = "Output")]
     pub format: Form,
-    /// Write the results into FILE (replaced if it exists) instead of to standard output
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
-    pub output: Option<PathBuf>,
+    /// Write the results into FILE (replaced if it exists); - is standard output
+    #[arg(short, long, value_name = "FILE", default_value = "-", hide_default_value = true,
+        value_parser = file(), value_hint = ValueHint::FilePath, help_heading = "Output")]
+    pub output: Wish<PathBuf>,
     /// Show all rows, and what differs between the machines
     #[arg(short, long, help_heading = "Output")]
     pub verbose: bool,
+    #[command(flatten)]
+    pub talk: Talk,
 }
 
 impl Compare {

@@ -8,8 +8,8 @@ mod words;
 
 use std::path::PathBuf;
 
-use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
+use clap::{Args, ValueHint};
 use flatout_bench::option::{Wish, words};
 use flatout_io::transfer::Method;
 use flatout_sys::cancel::CancelToken;
@@ -144,7 +144,7 @@ pub struct Copy {
     #[arg(long, value_name = "SIZE", value_parser = block_size, help_heading = "Tuning")]
     pub block_size: Option<u64>,
     /// Requests in flight per thread, for the uring engine [default: what is fastest]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_DEPTH)), help_heading = "Tuning")]
+    #[arg(long = "iodepth", alias = "depth", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_DEPTH)), help_heading = "Tuning")]
     pub depth: Option<u32>,
     /// Descriptors open at a time [default: what the limit of the process allows]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(MIN_FDS..), help_heading = "Tuning")]
@@ -158,17 +158,22 @@ pub struct Copy {
     /// Print the final figures: table, json [default: none off a terminal]
     #[arg(long, value_name = "FORMAT", hide_possible_values = true, help_heading = "Output")]
     pub format: Option<CopyFormat>,
-    /// Write the final figures into FILE (replaced if it exists) instead of to standard output
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    /// Write the final figures into FILE (replaced if it exists); - is standard output
+    #[arg(long, value_name = "FILE", value_parser = own_file(), value_hint = ValueHint::FilePath, help_heading = "Output")]
     pub output: Option<PathBuf>,
-    /// Write a line of JSON into FILE (replaced if it exists) for each thing done
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    /// Write a line of JSON into FILE (replaced if it exists) for each thing done; - is standard output
+    #[arg(long, value_name = "FILE", value_parser = own_file(), value_hint = ValueHint::FilePath, help_heading = "Output")]
     pub log: Option<PathBuf>,
 }
 
 /// A path of any bytes. No bytes at all are a name that no file has, as for cp.
 fn path() -> impl TypedValueParser<Value = PathBuf> {
     OsStringValueParser::new().map(PathBuf::from)
+}
+
+/// A file of our own; `-` is standard output.
+fn own_file() -> impl TypedValueParser<Value = PathBuf> {
+    path().map(|path| if path.as_os_str() == "-" { PathBuf::from("/proc/self/fd/1") } else { path })
 }
 
 impl Copy {

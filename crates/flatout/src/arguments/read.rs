@@ -19,14 +19,14 @@ Else the defaults, chosen by measurement (docs/performance.md):
   --block-size given              requests of exactly that size: sync when cached, else uring
   shorter than 1 MiB, pipe, /proc sync, 256 KiB blocks, one thread
   --caching                       buffered, but direct for a file that is not cached
-  --split                         contiguous; interleaved with --duration
+  --split                         contiguous; interleaved with --time
 
 Examples:
   flatout read FILE                                       the fastest way known
-  flatout read FILE --block-size 4096 --block-count 1024  exactly 4 MiB from the start
-  flatout read FILE --block-size 64K --min-time 5s        double the count until it takes 5 s
-  flatout read FILE --duration 1000ms                     how far one second goes
-  flatout read FILE --cold --engine uring --caching direct
+  flatout read FILE -b 4096 --block-count 1024            exactly 4 MiB from the start
+  flatout read FILE -b 64K --min-time 5                   double the count until it takes 5 s
+  flatout read FILE --time 1000ms                         how far one second goes
+  flatout read FILE --cold --engine uring --direct
   zcat FILE.gz | flatout read -                           a pipe
 
 The digest xor32 is the file as little-endian 32-bit words, the tail padded with zero bytes, all
@@ -51,7 +51,8 @@ pub struct Read {
     #[arg(long)]
     pub cold: bool,
     /// Stop after this time and say how far it got
-    #[arg(long, value_name = "TIME", value_parser = time, conflicts_with = "min_time")]
+    #[arg(short = 't', long = "time", aliases = ["duration", "runtime"], value_name = "TIME",
+        value_parser = time, conflicts_with = "min_time")]
     pub duration: Option<u64>,
     /// Start with 1 block and double the count until a read takes this long; a file that is too
     /// short is passed over again, a stream is read on until all reads together take this long
@@ -60,8 +61,9 @@ pub struct Read {
     /// What is computed of the bytes, inside the timed region
     #[arg(long, value_name = "DIGEST", default_value = "xor32", value_parser = words(DIGESTS))]
     pub digest: DigestKind,
-    /// Independent trials; from 6 on there is a 95 % interval
-    #[arg(long, value_name = "N", default_value_t = 1,
+    /// Read it N times; from 6 on there is a 95 % interval
+    #[arg(short = 'n', long = "runs", aliases = ["trials", "rounds"], value_name = "N",
+        default_value_t = 1,
         value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub trials: u32,
     #[command(flatten)]

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{PathBufValueParser, PossibleValuesParser, TypedValueParser};
+use clap::{Args, ValueEnum, ValueHint};
 use flatout_bench::choice::Wishes;
-use flatout_bench::option::{CACHING, Wish, Words, size, words};
+use flatout_bench::option::{CACHING, DIRECT, MAX_BLOCK_BYTES, Wish, Words, size_to, words};
 use flatout_io::{Caching, Engine, Split};
 use flatout_report::{Extent, Format, Identity};
 
@@ -13,24 +13,65 @@ use flatout_report::{Extent, Format, Identity};
 // documentation for that of the command.)
 #[derive(Debug, Clone, Args)]
 pub struct Output {
-    /// Form of the results; flatout report --help says what they are for
-    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = format(), help_heading = "Output")]
+    /// Form: table, json, csv, markdown, html, …
+    #[arg(long, value_name = "FORMAT", default_value = "table", hide_default_value = true,
+        value_parser = format(), hide_possible_values = true, help_heading = "Output")]
     pub format: Format,
-    /// Write the results into FILE (replaced if it exists) instead of to standard output
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
-    pub output: Option<PathBuf>,
-    /// Show everything: parameters, notes, latencies, curves, proofs and the six answers
+    /// Write results into FILE (replaced); - is stdout
+    #[arg(short, long, value_name = "FILE", default_value = "-", hide_default_value = true,
+        value_parser = file(), value_hint = ValueHint::FilePath, help_heading = "Output")]
+    pub output: Wish<PathBuf>,
+    /// Show everything, not the summary
     #[arg(short, long, help_heading = "Output")]
     pub verbose: bool,
-    /// Tell host name, serial numbers and paths in html, openmetrics, go-bench and fio-json
+    /// Tell host name, serial numbers and paths in every form
     #[arg(long, help_heading = "Output")]
     pub identify: bool,
+    #[command(flatten)]
+    pub talk: Talk,
+}
+
+// What is said besides the results, and how they look.
+#[derive(Debug, Clone, Default, Args)]
+#[group(skip)]
+pub struct Talk {
+    /// Say nothing but what went wrong on standard error
+    #[arg(short, long, help_heading = "Output")]
+    pub quiet: bool,
+    /// Colours: auto (on a terminal), always, never
+    #[arg(
+        long,
+        value_name = "WHEN",
+        default_value = "auto",
+        hide_default_value = true,
+        hide_possible_values = true,
+        help_heading = "Output"
+    )]
+    pub color: Color,
+}
+
+/// `--color`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    /// On a terminal that can, unless NO_COLOR is set
+    #[default]
+    Auto,
+    /// Everywhere
+    Always,
+    /// Nowhere
+    Never,
+}
+
+/// A file for results; none for `-`, standard output.
+pub fn file() -> impl TypedValueParser<Value = Wish<PathBuf>> {
+    PathBufValueParser::new().map(|path| Some(path).filter(|path| path.as_os_str() != "-"))
 }
 
 impl Output {
     /// The whole record, into a file or on standard output.
     pub fn json(output: Option<PathBuf>) -> Self {
-        Self { format: Format::Json, output, verbose: false, identify: true }
+        let talk = Talk::default();
+        Self { format: Format::Json, output, verbose: false, identify: true, talk }
     }
 
     /// The same on standard output.
@@ -59,21 +100,26 @@ fn format() -> impl TypedValueParser<Value = Format> {
 #[derive(Debug, Clone, Args)]
 pub struct Moving {
     /// Bytes per request [default: see below]
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    #[arg(short, long, alias = "bs", value_name = "SIZE", value_parser = size_to(MAX_BLOCK_BYTES))]
     pub block_size: Option<u64>,
     /// Number of blocks
     #[arg(long, value_name = "N")]
     pub block_count: Option<u64>,
     /// Threads [default: see below]
-    #[arg(long, value_name = "N")]
+    #[arg(short = 'j', long, value_name = "N")]
     pub threads: Option<u32>,
     /// Requests in flight per thread; for the uring engine [default: 16]
-    #[arg(long, value_name = "N")]
+    #[arg(long = "iodepth", alias = "depth", value_name = "N")]
     pub depth: Option<u32>,
     /// How the page cache takes part: through it, around it (O_DIRECT), or through it without
     /// leaving anything there (RWF_DONTCACHE) [default: see below]
     #[arg(long, value_name = "HOW", value_parser = words(CACHING))]
     pub caching: Option<Wish<Caching>>,
+    /// Around the page cache (O_DIRECT), the same as --caching direct; --direct=0: through it
+    #[arg(long, value_name = "0|1", value_parser = words(DIRECT), num_args = 0..=1,
+        require_equals = true, default_missing_value = "1", hide_possible_values = true,
+        conflicts_with = "caching")]
+    pub direct: Option<Caching>,
 }
 
 /// `--engine` of a command that reads.
@@ -89,7 +135,7 @@ impl Moving {
     pub fn wishes(&self, engine: Wish<Engine>, split: Option<Split>) -> Wishes {
         Wishes {
             engine,
-            caching: self.caching.flatten(),
+            caching: self.direct.or(self.caching.flatten()),
             block_bytes: self.block_size,
             depth: self.depth,
             threads: self.threads,

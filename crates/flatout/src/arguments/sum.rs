@@ -2,10 +2,12 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
-use flatout_bench::option::{Words, words};
+use clap::{Args, ValueEnum, ValueHint};
+use flatout_bench::option::{Wish, Words, words};
 use flatout_io::digest::Algorithm;
 use flatout_tree::manifest::{Form, LineEnd, Manifest};
+
+use super::shared::file;
 
 const AFTER: &str = "\
 Digests:
@@ -43,7 +45,7 @@ pub struct Sum {
     #[arg(short, long)]
     pub recursive: bool,
     /// Threads that read [default: as many as are useful]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MAX_THREADS))]
+    #[arg(short = 'j', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MAX_THREADS))]
     pub threads: Option<u32>,
     /// Read manifests and check the files that they list
     #[arg(short, long, help_heading = "Check")]
@@ -79,9 +81,10 @@ pub struct Sum {
         help_heading = "Output"
     )]
     pub format: SumFormat,
-    /// Write the results into FILE (replaced if it exists) instead of to standard output
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
-    pub output: Option<PathBuf>,
+    /// Write the results into FILE (replaced if it exists); - is standard output
+    #[arg(short, long, value_name = "FILE", default_value = "-", hide_default_value = true,
+        value_parser = file(), value_hint = ValueHint::FilePath, help_heading = "Output")]
+    pub output: Wish<PathBuf>,
 }
 
 /// `--digest`.

@@ -34,14 +34,16 @@ Examples:
 #[command(after_help = AFTER, allow_negative_numbers = true)]
 pub struct Tune {
     /// Where to measure [default: the current directory]
-    #[arg(value_name = "DIR", default_value = ".", hide_default_value = true)]
+    #[arg(value_name = "DIR", default_value = ".", hide_default_value = true,
+        value_hint = clap::ValueHint::DirPath)]
     pub directories: Vec<PathBuf>,
     /// Smaller files and fewer trials
     #[arg(long)]
     pub quick: bool,
     /// Try each setting exactly so often, whatever time it takes unless --max-time is given
     /// [default: 6 to 12 times, with --quick 3]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(short = 'n', long = "runs", aliases = ["rounds", "trials"], value_name = "N",
+        value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub rounds: Option<u32>,
     /// Time for everything, from making files to removing them; figures that are not precise by
     /// then say so, and settings for which there is none are left out

@@ -35,16 +35,16 @@ ratio of two is taken round by round; 1.5 is half as fast again. It is a win or 
 after 6 rounds at least, or when its time is over. Time begins at the first instruction of a
 program. Memory is its own, not inherited from flatout.
 
-All files lie in DIR/.flatout-versus. Targets are removed at the end; what is read is made once,
-kept and used again; --clean removes it.
+All files lie in DIR/.flatout-versus, and all are removed at the end. With --keep those stay that are
+only read, for the next race in DIR; --clean removes them.
 
 Examples:
   flatout versus dd b3sum              against two rivals
   flatout versus b3sum --cold          small files also from the disk
-  flatout versus cp rsync xcp --corpus source-tree --rounds 6
+  flatout versus cp rsync xcp --corpus source-tree -n 6
                                        copying, against five
   flatout versus --list                who is installed, and in which package the others are
-  flatout versus dd --directory /data --format json --output dd.json";
+  flatout versus dd --directory /data --format json -o dd.json";
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = AFTER, allow_negative_numbers = true)]
@@ -53,10 +53,12 @@ pub struct Versus {
     #[arg(value_name = "RIVAL")]
     pub rivals: Vec<String>,
     /// Where the files of the race lie [default: the current directory]
-    #[arg(long, value_name = "DIR", default_value = ".", hide_default_value = true)]
+    #[arg(long, value_name = "DIR", default_value = ".", hide_default_value = true,
+        value_hint = clap::ValueHint::DirPath)]
     pub directory: PathBuf,
     /// Race exactly so many rounds [default: at least 6, until the ratios are precise]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(short = 'n', long = "runs", aliases = ["rounds", "trials"], value_name = "N",
+        value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub rounds: Option<u32>,
     /// Time for everything, from making files to removing targets; ratios that are not precise by
     /// then say so, and the longest races are left out where there is no time for all
@@ -88,7 +90,7 @@ pub struct Versus {
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', help_heading = "Copying trees")]
     corpus: Vec<String>,
     /// Copying: a tree of your own, which is only read
-    #[arg(long, value_name = "PATH", help_heading = "Copying trees")]
+    #[arg(long, value_name = "PATH", value_hint = clap::ValueHint::DirPath, help_heading = "Copying trees")]
     tree: Option<PathBuf>,
     /// Seed of all random orders and data [default: from the clock]
     #[arg(long, value_name = "N")]
@@ -96,6 +98,9 @@ pub struct Versus {
     /// Show all rivals with their version or package, and race nobody
     #[arg(long)]
     pub list: bool,
+    /// Keep what is read in DIR, for the next race
+    #[arg(long, conflicts_with_all = ["list", "clean"])]
+    pub keep: bool,
     /// Remove everything that races left in DIR, and race nobody
     #[arg(long, conflicts_with = "list")]
     pub clean: bool,

@@ -13,13 +13,13 @@ use super::shared::{Moving, Output};
 const AFTER: &str = "\
 Defaults, chosen by measurement (docs/performance.md):
   1 GiB in all; sync engine, buffered, 256 KiB blocks, one thread
-  --caching direct or --engine uring: uring, 1 MiB blocks, depth 16
+  --direct or --engine uring: uring, 1 MiB blocks, depth 16
 
 Examples:
   flatout write FILE                                       1 GiB of random data
-  flatout write FILE --block-size 1M --block-count 100     100 MiB
-  flatout write FILE --caching direct --depth 32           around the page cache
-  flatout write FILE --sync each --block-size 4K --block-count 1000
+  flatout write FILE -b 1M --block-count 100               100 MiB
+  flatout write FILE --direct --iodepth 32                 around the page cache
+  flatout write FILE --sync each -b 4K --block-count 1000
 
 A new file gets mode 0666 less umask. An existing file is refused without --overwrite, which
 writes over it in place; anything but a regular file is refused always. A file made by a write
@@ -74,6 +74,12 @@ const SYNC: &Words<Sync> = &[
 ];
 
 impl Write {
+    /// Says what cannot be written.
+    pub fn contradiction(&self) -> Option<String> {
+        let is_standard = self.file.as_os_str() == "-";
+        is_standard.then(|| "write makes a file: standard output is none; ./- is a file".to_owned())
+    }
+
     /// The job.
     pub fn job(&self, cancel: CancelToken) -> Job {
         Job {

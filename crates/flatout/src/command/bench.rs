@@ -5,6 +5,7 @@ mod job;
 use flatout_bench::{Error, Estimate, Found, roofline};
 use flatout_measure::clock::{Clock, SystemClock};
 use flatout_measure::record::{Outcome, Status};
+use flatout_measure::units::size_text;
 use flatout_measure::warning;
 use flatout_report::{Format, quantity};
 use flatout_sys::cancel::CancelToken;
@@ -133,7 +134,9 @@ fn announce(jobs: Vec<Job>, arguments: &Arguments) -> Result<Vec<Job>, Error> {
     let (bytes, most_bytes) = (sum(|job| job.write_bytes), sum(|job| job.most_write_bytes));
     if let Some(most) = arguments.max_write.filter(|&most| most_bytes > most) {
         return Err(Error::NoRoom(format!(
-            "--max-write {most}: the test files of these areas need {most_bytes} bytes"
+            "--max-write {}: the test files of these areas need {}",
+            size_text(most),
+            size_text(most_bytes)
         )));
     }
     let seconds = sum(|job| job.usual_ns).div_ceil(SECOND_NS);
@@ -158,7 +161,7 @@ fn announce(jobs: Vec<Job>, arguments: &Arguments) -> Result<Vec<Job>, Error> {
         true => areas.join(", "),
         false => format!("{} in {}: {writes}", areas.join(", "), places.join(", ")),
     };
-    output::complain(&format!("measuring {what}, takes about {seconds} s"));
+    output::notice(&format!("measuring {what}, takes about {seconds} s"));
     Ok(jobs)
 }
 

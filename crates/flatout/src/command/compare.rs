@@ -6,6 +6,7 @@ mod making;
 mod noise;
 mod noise_file;
 
+use flatout_io::cause_text;
 use std::fs::DirEntry;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -122,7 +123,7 @@ fn read_all(paths: &[impl AsRef<Path>]) -> Result<Vec<Record>, String> {
         };
         let listed = std::fs::read_dir(path)
             .and_then(Iterator::collect::<io::Result<Vec<_>>>)
-            .map_err(|error| format!("cannot read {path:?}: {error}"))?;
+            .map_err(|error| format!("cannot read {path:?}: {}", cause_text(&error)))?;
         let mut runs: Vec<PathBuf> = listed.iter().map(DirEntry::path).filter(is_run).collect();
         if runs.is_empty() {
             return Err(format!("{path:?} is a directory without a .json or .html file"));

@@ -16,12 +16,12 @@ mod survey;
 mod terminal;
 mod witness;
 
+use flatout_io::{cause_text, escape};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread::{Builder, Scope};
 
-use flatout_io::escape;
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::clock::monotonic_ns;
 use flatout_sys::usage;
@@ -134,7 +134,7 @@ fn prepare(arguments: &Arguments) -> Result<Own, String> {
 fn begin(place: &Place, kept: &Kept<'_>) -> Result<Log, String> {
     let file = place.open()?;
     let facts = rustix::fs::fstat(&file).map_err(|errno| {
-        format!("cannot write {:?}: {}", place.path(), std::io::Error::from(errno))
+        format!("cannot write {:?}: {}", place.path(), cause_text(&errno.into()))
     })?;
     match kept.mistaken(identity(&facts)) {
         Some(error) => {

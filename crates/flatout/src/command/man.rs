@@ -1,35 +1,33 @@
-//! `flatout man`: the manual page of the program or of a command, made of the definition of the
-//! command line.
+//! `flatout man`: the manual page of the program, of a command or of an area, made of the definition
+//! of the command line and of what `man/sections.rs` adds.
+
+mod sections;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Command;
 use clap_mangen::{Man as Page, roff};
+use flatout_io::cause_text;
 
+use crate::arguments::help;
 use crate::arguments::man::Man;
-use crate::{arguments, conclusion, output};
+use crate::{conclusion, output};
+use sections::{Entry, Sections};
 
 /// Prints the page.
 pub fn run(arguments: &Man) -> ExitCode {
-    let mut program = arguments::shown_definition();
-    program.build();
-    let page = match &arguments.command {
-        None => page(program.clone()),
-        Some(name) => match program.find_subcommand(name) {
-            Some(command) => page(command.clone()),
-            None => {
-                let known: Vec<_> = program.get_subcommands().map(Command::get_name).collect();
-                let known = known.join(", ");
-                output::complain(&format!("there is no command {name:?}; known are {known}"));
-                return output::exit(conclusion::WRONG_USE);
-            }
-        },
+    let command = match help::definition(&arguments.words) {
+        Ok(command) => command,
+        Err(error) => {
+            output::complain(&error);
+            return output::exit(conclusion::WRONG_USE);
+        }
     };
-    match page {
+    match page(command) {
         Ok(page) => output::print(&page, conclusion::DONE),
         Err(error) => {
-            output::complain(&format!("cannot make the page: {error}"));
+            output::complain(&format!("cannot make the page: {}", cause_text(&error)));
             output::exit(conclusion::FAILED)
         }
     }
@@ -37,8 +35,10 @@ pub fn run(arguments: &Man) -> ExitCode {
 
 fn page(command: Command) -> io::Result<Vec<u8>> {
     let name = command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned();
+    let Sections { status, files, environment, see_also } = sections::of(&name);
     let has_commands = command.get_subcommands().any(|command| !command.is_hide_set());
-    let notes = command.get_after_help().map(ToString::to_string);
+    let notes = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+    let (examples, notes) = parted(&notes);
     let version = concat!("flatout ", env!("CARGO_PKG_VERSION"));
     let usage = command.clone().render_usage().to_string();
     let usage = usage.strip_prefix("Usage: ").unwrap_or(&usage);
@@ -54,23 +54,38 @@ fn page(command: Command) -> io::Result<Vec<u8>> {
     if has_commands {
         page.render_subcommands_section(&mut out)?;
     }
-    if let Some(notes) = notes {
-        as_written("NOTES", &notes).to_writer(&mut out)?;
-    }
-    as_written("SEE ALSO", see_also(&name)).to_writer(&mut out)?;
+    as_written("NOTES", &notes).to_writer(&mut out)?;
+    as_written("EXAMPLES", &examples).to_writer(&mut out)?;
+    terms("EXIT STATUS", status).to_writer(&mut out)?;
+    terms("FILES", files).to_writer(&mut out)?;
+    terms("ENVIRONMENT", environment).to_writer(&mut out)?;
+    as_written("SEE ALSO", see_also).to_writer(&mut out)?;
     Ok(out)
 }
 
-fn see_also(name: &str) -> &'static str {
-    match name {
-        "flatout" => "The pages of the commands: flatout man COMMAND",
-        _ => "flatout(1)",
+/// The examples of a help text, and the rest without what the page says of its exit status. The
+/// last paragraphs of several areas may have examples each.
+fn parted(text: &str) -> (String, String) {
+    let (mut examples, mut notes) = (Vec::new(), Vec::new());
+    for paragraph in text.split("\n\n") {
+        match paragraph.strip_prefix("Examples:\n") {
+            Some(lines) => examples.push(lines),
+            None => {
+                let rest = paragraph.split("Exit codes:").next().unwrap_or(paragraph).trim_end();
+                notes.extend((!rest.is_empty()).then_some(rest));
+            }
+        }
     }
+    (examples.join("\n"), notes.join("\n\n"))
 }
 
-/// A section whose lines stay as they are: tables and examples are aligned by spaces.
+/// A section whose lines stay as they are: tables and examples are aligned by spaces. Nothing where
+/// there are none.
 fn as_written(head: &str, text: &str) -> roff::Roff {
     let mut section = roff::Roff::new();
+    if text.is_empty() {
+        return section;
+    }
     section.control("SH", [head]);
     section.control("nf", []);
     for line in text.lines() {
@@ -80,19 +95,44 @@ fn as_written(head: &str, text: &str) -> roff::Roff {
     section
 }
 
+/// A section of terms; nothing where there are none.
+fn terms(head: &str, entries: &[Entry]) -> roff::Roff {
+    let mut section = roff::Roff::new();
+    if !entries.is_empty() {
+        section.control("SH", [head]);
+    }
+    for (term, text) in entries {
+        section.control("TP", []);
+        section.text([roff::bold(*term)]);
+        section.text([roff::roman(*text)]);
+    }
+    section
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arguments;
 
     #[test]
-    fn every_command_has_a_page_with_its_examples_in_lines() {
+    fn every_command_and_area_has_a_page_with_its_sections() {
         let mut program = arguments::shown_definition();
         program.build();
-        for command in program.get_subcommands() {
+        let bench = program.find_subcommand("bench").unwrap();
+        for command in program.get_subcommands().chain(bench.get_subcommands()) {
             let page = String::from_utf8(page(command.clone()).unwrap()).unwrap();
-            let head = format!("FLATOUT\\-{}", command.get_name().to_uppercase());
-            assert!(page.starts_with(&format!(".TH \"{head}\" 1 \"\"")), "{page}");
-            assert!(page.contains(".nf\n"), "{page}");
+            let name = command.get_display_name().unwrap().to_uppercase().replace('-', "\\-");
+            assert!(page.starts_with(&format!(".TH \"{name}\" 1 \"\"")), "{page}");
+            for head in ["EXAMPLES", "\"EXIT STATUS\"", "\"SEE ALSO\""] {
+                assert!(page.contains(&format!(".SH {head}\n")), "{head}: {page}");
+            }
+            assert!(!page.contains("Exit codes"), "{page}");
         }
+    }
+
+    #[test]
+    fn examples_are_told_from_notes() {
+        let text = "One.\n\nExamples:\n  flatout x\n\nTwo. Exit codes: 0 done,\n1 not.";
+        assert_eq!(parted(text), ("  flatout x".to_owned(), "One.\n\nTwo.".to_owned()));
     }
 }

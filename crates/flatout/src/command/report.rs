@@ -2,6 +2,7 @@
 //!
 //! All files are read before anything is written, so that a wrong one leaves no half of a result.
 
+use flatout_io::cause_text;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -106,11 +107,11 @@ fn fill(folder: &Path, files: &[(String, String)]) -> Result<(), String> {
         let path = folder.join(name);
         if let Some(parent) = path.parent() {
             let made = std::fs::create_dir_all(parent);
-            made.map_err(|error| format!("cannot make {parent:?}: {error}"))?;
+            made.map_err(|error| format!("cannot make {parent:?}: {}", cause_text(&error)))?;
         }
         output::replace(&path, text.as_bytes())?;
     }
-    output::complain(&format!("left {} files in {folder:?}", files.len()));
+    output::notice(&format!("left {} files in {folder:?}", files.len()));
     Ok(())
 }
 

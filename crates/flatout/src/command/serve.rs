@@ -4,8 +4,10 @@
 use std::process::ExitCode;
 
 use flatout_bench::network::channel::ChannelError;
+use flatout_bench::network::client::resolve;
 use flatout_bench::network::server::{Lifetime, Notice, Server};
 use flatout_bench::network::token::{Key, new_token};
+use flatout_io::cause_text;
 use flatout_sys::cancel::CancelToken;
 
 use crate::arguments::serve::Serve;
@@ -25,23 +27,27 @@ pub fn run(serve: &Serve, cancel: CancelToken) -> ExitCode {
 }
 
 fn try_run(serve: &Serve, cancel: CancelToken) -> Result<(), String> {
-    let (key, token) = match (&serve.token_file, serve.bind.is_loopback()) {
+    let addresses = resolve(&serve.bind, serve.port, None)?;
+    let is_loopback = addresses.iter().all(|address| address.ip().is_loopback());
+    let (key, token) = match (&serve.token_file, is_loopback) {
         (Some(path), _) => (Key::from_file(path)?, None),
         (None, true) => (Key::open(), None),
         (None, false) => {
-            let token = new_token().map_err(|error| format!("cannot make a token: {error}"))?;
+            let token = new_token()
+                .map_err(|error| format!("cannot make a token: {}", cause_text(&error)))?;
             (Key::of(&token), Some(token))
         }
     };
-    let address = (serve.bind, serve.port).into();
-    let server = Server::bind(address, key)
-        .map_err(|error| format!("cannot listen at {address}: {error}"))?;
-    let address = server.address().map_err(|error| format!("getsockname: {error}"))?;
+    let Serve { bind, port, .. } = serve;
+    let server = Server::bind(&addresses, key)
+        .map_err(|error| format!("cannot listen at {bind}, port {port}: {}", cause_text(&error)))?;
+    let address =
+        server.address().map_err(|error| format!("getsockname: {}", cause_text(&error)))?;
     output::say(&format!("listening at {address}"));
     if let Some(token) = token {
         output::say(&format!("token {token}"));
     }
-    let lifetime = if serve.forever { Lifetime::Forever } else { Lifetime::Once };
+    let lifetime = if serve.once { Lifetime::Once } else { Lifetime::Forever };
     let mut last = Ok(());
     let served = server.serve(lifetime, cancel, &mut |notice| match notice {
         Notice::Begins(peer) => output::say(&format!("session of {peer} begins")),
@@ -58,6 +64,6 @@ fn try_run(serve: &Serve, cancel: CancelToken) -> Result<(), String> {
             }
         }
     });
-    served.map_err(|error| format!("cannot serve: {error}"))?;
+    served.map_err(|error| format!("cannot serve: {}", cause_text(&error)))?;
     last
 }

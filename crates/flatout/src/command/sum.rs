@@ -10,6 +10,7 @@ mod files;
 mod input;
 mod session;
 
+use flatout_io::cause_text;
 use std::ops::ControlFlow;
 use std::process::ExitCode;
 
@@ -72,7 +73,7 @@ fn in_threads(
                     Ok(_) => running += 1,
                     // With fewer threads than are useful it takes longer, no more.
                     Err(error) if running == 0 => {
-                        refused = Some(format!("cannot start a thread: {error}"));
+                        refused = Some(format!("cannot start a thread: {}", cause_text(&error)));
                         return ControlFlow::Break(());
                     }
                     Err(_) => {}

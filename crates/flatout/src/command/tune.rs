@@ -65,7 +65,7 @@ fn begin(arguments: &Arguments, options: &Options, begun_ns: u64) -> Result<Plan
     let places: Vec<String> = places
         .map(|(directory, bytes)| format!("{} in {directory:?}", quantity::bytes(bytes)))
         .collect();
-    output::complain(&format!(
+    output::notice(&format!(
         "measuring settings with files of {}, takes about {seconds} s",
         places.join(" and ")
     ));
@@ -111,7 +111,7 @@ fn conclude(
         match profile::save(&tuned.entries) {
             Ok(path) => {
                 let count = tuned.entries.len();
-                output::complain(&format!(
+                output::notice(&format!(
                     "{count} settings saved in {path:?}; copy, read and sum use them from now on"
                 ));
             }

@@ -2,6 +2,7 @@
 
 mod field;
 
+use flatout_measure::units::size_text;
 use std::collections::VecDeque;
 use std::process::ExitCode;
 
@@ -15,7 +16,7 @@ use flatout_measure::clock::{Clock, SystemClock};
 use flatout_measure::record::{Outcome, Status};
 use flatout_measure::sampler::Sampler;
 use flatout_measure::warning;
-use flatout_report::quantity;
+use flatout_report::{Format, quantity};
 use flatout_sys::cancel::CancelToken;
 
 use crate::arguments::versus::Versus as Arguments;
@@ -41,7 +42,7 @@ const STRETCH_PART: u64 = 4;
 /// What does not race anybody: the list, and the cleaning.
 pub fn without_race(arguments: &Arguments, cancel: CancelToken) -> Option<ExitCode> {
     let done = if arguments.list {
-        output::to_standard_output(field::list(cancel).as_bytes())
+        return Some(list(arguments, cancel));
     } else if arguments.clean {
         place::remove_all(&arguments.directory).map_err(|error| error.to_string())
     } else {
@@ -55,6 +56,21 @@ pub fn without_race(arguments: &Arguments, cancel: CancelToken) -> Option<ExitCo
         }
     };
     Some(output::exit(code))
+}
+
+/// Shows all rivals.
+fn list(arguments: &Arguments, cancel: CancelToken) -> ExitCode {
+    if let Err(error) = output::check(&arguments.output, &[]) {
+        output::complain(&error);
+        return output::exit(FAILED);
+    }
+    if arguments.output.format == Format::Table {
+        let shown = field::list(cancel);
+        return output::deliver(&arguments.output, shown.as_bytes());
+    }
+    let mut draft = Draft::begin(0);
+    field::listed(cancel).into_iter().for_each(|row| draft.add(row));
+    output::conclude(draft.conclude(), &arguments.output)
 }
 
 /// Races all that take part; a race that fails does not stop the next.
@@ -74,11 +90,12 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
         if field.is_named {
             draft.fail(FAILED, line);
         } else {
-            output::complain(&line);
+            output::notice(&line);
         }
     }
     let rows = race_all(arguments, &ground, races, begun_ns);
-    if let Some(Err(error)) = place.map(Place::leave) {
+    let leave = if arguments.keep { Place::leave } else { Place::leave_nothing };
+    if let Some(Err(error)) = place.map(leave) {
         draft.fail(FAILED, error.to_string());
     }
     draft.charts = versus::charts(&rows);
@@ -130,20 +147,22 @@ fn prepare(arguments: &Arguments, seed: u64, cancel: CancelToken) -> Result<Prep
         let limit =
             if arguments.max_write.is_some() { "--max-write" } else { "10 % of the free space" };
         return Err(Error::NoRoom(format!(
-            "the files of the race take {needed_bytes} bytes in {:?}, but only {allowed_bytes} may be \
-             taken ({limit}); --quick takes less, --max-write SIZE allows more",
-            ground.directory
+            "the files of the race take {} in {:?}, but only {} may be taken ({limit}); --quick takes \
+             less, --max-write SIZE allows more",
+            size_text(needed_bytes),
+            ground.directory,
+            size_text(allowed_bytes)
         )));
     }
     let races = versus::races(&ground)?;
-    versus::left_out(&ground)?.iter().for_each(|line| output::complain(line));
+    versus::left_out(&ground)?.iter().for_each(|line| output::notice(line));
     if races.is_empty() {
         return Ok(Prepared { field, ground, races, place: None });
     }
     let place = Place::take(&ground.directory, place::RACE)?;
     // It takes room, but is no reason not to race.
     place.remove_leftovers()?.iter().for_each(|line| output::complain(line));
-    output::complain(&announcement(arguments, &field, &races, needed_bytes));
+    output::notice(&announcement(arguments, &field, &races, needed_bytes));
     Ok(Prepared { field, ground, races, place: Some(place) })
 }
 

@@ -5,6 +5,7 @@
 //! A symlink at the end of the path is followed and stays. Devices, pipes, and what `/dev/stderr` or
 //! `/dev/fd/3` stand for, are written in place, and never cut off.
 
+use flatout_io::cause_text;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Write};
@@ -53,7 +54,7 @@ impl Place {
     ///
     /// Errors: no file can be there; the text says why.
     pub fn find(path: &Path) -> Result<Self, String> {
-        let fail = |error: io::Error| format!("cannot write {path:?}: {error}");
+        let fail = |error: io::Error| format!("cannot write {path:?}: {}", cause_text(&error));
         let (way, found) = look(path).map_err(fail)?;
         let kind = found.as_ref().map(|facts| FileType::from_raw_mode(facts.st_mode));
         match kind {
@@ -159,7 +160,7 @@ impl Place {
     }
 
     fn failure(&self, error: &io::Error) -> String {
-        format!("cannot write {:?}: {error}", self.path)
+        format!("cannot write {:?}: {}", self.path, cause_text(error))
     }
 
     fn opened(&self) -> io::Result<File> {

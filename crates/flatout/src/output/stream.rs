@@ -3,6 +3,7 @@
 //! A file gets its name when it is complete, as in [`super::replace`]; devices and pipes are
 //! written in place.
 
+use flatout_io::cause_text;
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
@@ -43,9 +44,8 @@ impl Stream {
     pub fn open(path: Option<&Path>) -> Result<Self, String> {
         let out = match path {
             None => Out::Standard,
-            Some(path) => {
-                Self::open_file(path).map_err(|error| format!("cannot write {path:?}: {error}"))?
-            }
+            Some(path) => Self::open_file(path)
+                .map_err(|error| format!("cannot write {path:?}: {}", cause_text(&error)))?,
         };
         let is_watched = matches!(out, Out::Standard) && io::stdout().is_terminal();
         Ok(Self { out, buffer: Vec::with_capacity(BUFFER_BYTES + 4096), is_watched })
@@ -95,8 +95,12 @@ impl Stream {
         self.buffer.clear();
         result.map_err(|error| match (error.kind(), name) {
             (io::ErrorKind::BrokenPipe, _) => Stopped::Closed,
-            (_, None) => Stopped::Failed(format!("cannot write to standard output: {error}")),
-            (_, Some(path)) => Stopped::Failed(format!("cannot write {path:?}: {error}")),
+            (_, None) => {
+                Stopped::Failed(format!("cannot write to standard output: {}", cause_text(&error)))
+            }
+            (_, Some(path)) => {
+                Stopped::Failed(format!("cannot write {path:?}: {}", cause_text(&error)))
+            }
         })
     }
 
@@ -108,7 +112,7 @@ impl Stream {
         }
         let Out::Beside { part, path, .. } = &self.out else { return Ok(()) };
         std::fs::rename(part, path).map_err(|error| {
-            let text = format!("cannot write {path:?}: {error}");
+            let text = format!("cannot write {path:?}: {}", cause_text(&error));
             self.discard();
             Stopped::Failed(text)
         })

@@ -98,7 +98,7 @@ fn what_makes_no_sense_is_one_line() {
         folder.flatout(words).run().complains(code, &[word]);
     }
     let words = ["bench", "copy", "--rounds", "0"];
-    assert!(folder.flatout(words).run().exits(2).stderr.contains("--rounds"));
+    assert!(folder.flatout(words).run().exits(2).stderr.contains("--runs"));
     folder.flatout(["bench", "disk", "--cold"]).run().complains(2, &["--cold", "copy"]);
 }
 

@@ -20,10 +20,10 @@ use crate::schema::assert_valid;
 use crate::skip::needs;
 
 /// Little: no test waits for a narrow interval.
-const LITTLE: &str = "--quick --runtime 20ms --rounds 3 --format json";
+const LITTLE: &str = "--quick --time 20ms --runs 3 --format json";
 
 /// The same for a run whose trials are long enough for something to happen.
-const LONGER: &str = "--quick --rounds 2 --format json";
+const LONGER: &str = "--quick --runs 2 --format json";
 
 /// The length of the files that are measured, and of those that tests make.
 const LENGTH_BYTES: usize = 8 << 20;
@@ -34,13 +34,13 @@ const WRITES: [&str; 4] = ["sequential-write", "random-write", "mixed", "sequent
 /// A short run on a place, with further options.
 fn disk<'a>(folder: &'a Folder, place: &str, options: &str) -> Flatout<'a> {
     let words = ["bench", "disk", place].into_iter();
-    let usual = if options.contains("--runtime") { LONGER } else { LITTLE };
+    let usual = if options.contains("--time") { LONGER } else { LITTLE };
     folder.flatout(words.chain(usual.split(' ')).chain(options.split_whitespace()))
 }
 
 /// The same in a directory, which makes files of its own: these have to be told their length.
 fn disk_in<'a>(folder: &'a Folder, place: &str, options: &str) -> Flatout<'a> {
-    disk(folder, place, &format!("--bytes 8MiB {options}"))
+    disk(folder, place, &format!("--size 8MiB {options}"))
 }
 
 /// The document of a run that went well.
@@ -124,7 +124,7 @@ fn every_pattern_has_its_row_with_what_was_asked() {
     ];
     let patterns = READS.iter().chain(&WRITES).copied().collect::<Vec<_>>().join(",");
     for engine in ["sync", "uring"] {
-        let options = format!("--pattern {patterns} --block-size 16KiB --engine {engine}");
+        let options = format!("--rw {patterns} --block-size 16KiB --engine {engine}");
         let document = document(&disk_in(&folder, ".", &options).run());
         for (id, unit) in expected {
             let rows = rows(&document, id);
@@ -148,7 +148,7 @@ fn an_honest_file_on_storage_raises_no_trap() {
     let folder = Folder::inside(&mounted.path());
     random_file(&folder.join("data"), LENGTH_BYTES, 1);
     std::fs::File::open(folder.join("data")).unwrap().sync_all().unwrap();
-    let options = "--pattern random-read --caching direct --block-size 4KiB";
+    let options = "--rw random-read --caching direct --block-size 4KiB";
     let document = document(&disk(&folder, "data", options).run());
     for code in [
         "sparse_file",
@@ -180,7 +180,7 @@ fn an_honest_file_on_storage_raises_no_trap() {
 #[test]
 fn writes_say_up_to_where_and_over_what() {
     let folder = Folder::new();
-    let options = "--pattern sequential-write --block-size 64KiB --caching buffered";
+    let options = "--rw sequential-write --block-size 64KiB --caching buffered";
     let document = document(&disk_in(&folder, ".", options).run());
     let has = |key: &str, value: &str| {
         let rows = rows(&document, "disk/sequential-write");
@@ -196,7 +196,7 @@ fn writes_say_up_to_where_and_over_what() {
 #[test]
 fn open_loop_rows_say_their_rate() {
     let folder = Folder::new();
-    let options = "--pattern random-read --rate 200 --block-size 4KiB";
+    let options = "--rw random-read --rate 200 --block-size 4KiB";
     let document = document(&disk_in(&folder, ".", options).run());
     let row = rows(&document, "disk/random-read")[0];
     assert_eq!(row["parameters"]["rate_operations_per_s"].as_f64(), Some(200.0), "{row:#}");
@@ -207,7 +207,7 @@ fn open_loop_rows_say_their_rate() {
 fn every_row_can_be_checked_with_fio() {
     needs!(needs_program("fio"));
     let folder = Folder::new();
-    let options = "--pattern sequential-read,random-write,mixed --mix 70 --block-size 16KiB";
+    let options = "--rw sequential-read,random-write,mixed --rwmixread 70 --block-size 16KiB";
     let document = document(&disk_in(&folder, ".", options).run());
     for row in document["results"].as_array().unwrap() {
         let line = row["audit"]["fio_command"].as_str().unwrap_or_else(|| panic!("{row:#}"));

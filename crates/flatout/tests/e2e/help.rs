@@ -33,6 +33,50 @@ fn the_help_of_bench_is_as_reviewed() {
     assert_help(&["bench"], "help-bench");
 }
 
+/// The areas of `flatout bench`.
+const AREAS: [&str; 7] = ["cache", "disk", "syscall", "cpu", "memory", "network", "copy"];
+
+#[test]
+fn the_help_of_each_area_is_as_reviewed() {
+    for area in AREAS {
+        assert_help(&["bench", area], &format!("help-bench-{area}"));
+    }
+}
+
+#[test]
+fn the_help_of_bench_fits_a_screen() {
+    let folder = Folder::new();
+    for words in [&["bench", "--help"][..], &["bench", "-h"], &["help", "bench"]] {
+        let ran = folder.flatout(words).with(|command| {
+            command.env("COLUMNS", "80");
+        });
+        let ran = ran.run();
+        let lines: Vec<&str> = ran.exits(0).stdout.lines().collect();
+        assert!(lines.len() <= 40, "{} lines: {ran}", lines.len());
+        assert!(lines.iter().all(|line| line.chars().count() <= 80), "{ran}");
+        assert!(AREAS.iter().all(|area| lines.iter().any(|line| line.contains(area))), "{ran}");
+    }
+}
+
+#[test]
+fn an_area_is_helped_with_wherever_it_stands() {
+    let folder = Folder::new();
+    let help = |words: &[&str]| folder.flatout(words).run().exits(0).stdout.clone();
+    let disk = help(&["bench", "disk", "--help"]);
+    for words in [
+        &["help", "bench", "disk"][..],
+        &["bench", "--help", "disk"],
+        &["bench", "/data", "disk", "--rw", "randread", "--help"],
+    ] {
+        assert_eq!(help(words), disk, "{words:?}");
+    }
+    assert!(disk.contains("--rwmixread") && !disk.contains("--connect"), "{disk}");
+    let two = help(&["bench", "disk", "network", "-h"]);
+    assert!(two.contains("--rwmixread") && two.contains("--connect"), "{two}");
+    folder.flatout(["help", "bench", "dsik"]).run().complains(2, &["did you mean 'disk'"]);
+    folder.flatout(["help", "cpoy"]).run().complains(2, &["did you mean 'copy'"]);
+}
+
 #[test]
 fn the_help_of_sum_is_as_reviewed() {
     assert_help(&["sum"], "help-sum");

@@ -66,7 +66,7 @@ fn words_that_are_no_choice_are_wrong_use() {
         ("--format", "xml"),
         ("--block-size", "many"),
         ("--block-size", "-1"),
-        ("--duration", "5 parsecs"),
+        ("--time", "5 parsecs"),
         ("--no-such-option", "1"),
     ] {
         let ran = folder.flatout(["read", "data", &format!("{option}={value}")]).run();

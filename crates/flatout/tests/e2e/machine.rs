@@ -228,11 +228,11 @@ fn what_cannot_be_measured_is_refused_in_one_line() {
         (&["cpu", "--threads", "100000"], "--threads 100000"),
         (&["cpu", "--order", "0"], "--order 0"),
         (&["cpu", "--order", "1000000"], "order 1000000"),
-        (&["cpu", "--trials", "0"], "--trials 0"),
-        (&["memory", "--bytes", "0"], "--bytes 0"),
-        (&["memory", "--bytes", "1", "--threads", "2"], "--bytes 1"),
-        (&["memory", "--order", "100"], "--order is for the area cpu"),
-        (&["cpu", "--bytes", "1G"], "--bytes is for the areas disk, memory"),
+        (&["cpu", "--trials", "0"], "--runs"),
+        (&["memory", "--bytes", "0"], "--size 0 bytes"),
+        (&["memory", "--bytes", "1", "--threads", "2"], "--size 1 byte"),
+        (&["memory", "--order", "100"], "--order is for cpu"),
+        (&["cpu", "--bytes", "1G"], "--size is for disk, memory, network"),
     ] {
         let ran = bench(arguments);
         assert_eq!(ran.code, Some(2), "{arguments:?}: {ran}");

@@ -30,6 +30,7 @@ mod help;
 mod input;
 mod instruction_set;
 mod interruption;
+mod invocation;
 mod limit;
 mod machine;
 mod network;

@@ -7,10 +7,11 @@ use crate::bin::Folder;
 use crate::skip::skip;
 
 /// The commands that help lists.
-const COMMANDS: [&str; 11] = [
+const COMMANDS: [&str; 12] = [
     "bench",
     "completions",
     "copy",
+    "help",
     "man",
     "read",
     "report",
@@ -69,12 +70,19 @@ fn bash_completes_commands_and_forms() {
     assert_eq!(commands.trim(), "report");
     let forms = ask("flatout report --format open", 3).unwrap();
     assert_eq!(forms.trim(), "openmetrics");
+    let areas = ask("flatout bench di", 2).unwrap();
+    assert_eq!(areas.trim(), "disk");
+    let options = ask("flatout bench disk --rwm", 3).unwrap();
+    assert_eq!(options.trim(), "--rwmixread");
+    let patterns = ask("flatout bench disk --rw randw", 4).unwrap();
+    assert_eq!(patterns.trim(), "randwrite");
 }
 
 #[test]
 fn manual_pages_are_clean_and_keep_their_examples() {
     let folder = Folder::new();
     let pages = std::iter::once(vec!["man"]).chain(COMMANDS.map(|command| vec!["man", command]));
+    let pages = pages.chain([vec!["man", "bench", "disk"], vec!["man", "bench", "copy"]]);
     let mut is_checked = false;
     for words in pages {
         let page = folder.flatout(&words).run();
@@ -84,11 +92,14 @@ fn manual_pages_are_clean_and_keep_their_examples() {
         let shown = ["--warnings", "-E", "UTF-8", "-l", path.to_str().unwrap()];
         if let Some(shown) = checked("man", &shown, &folder) {
             assert!(!shown.contains("warning"), "{words:?}: {shown}");
+            for head in ["EXAMPLES", "EXIT STATUS", "SEE ALSO"] {
+                assert!(shown.contains(head), "{words:?}: {head}: {shown}");
+            }
             is_checked = true;
         }
     }
     let unknown = folder.flatout(["man", "transfer"]).run();
-    unknown.complains(2, &["transfer", "known are bench"]);
+    unknown.complains(2, &["transfer", "there are bench"]);
     if !is_checked {
         skip!("man is not installed");
     }

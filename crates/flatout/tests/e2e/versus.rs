@@ -69,17 +69,6 @@ fn left_in(place: &Path) -> BTreeSet<String> {
     if place.exists() { Folder::names_in(&place) } else { BTreeSet::new() }
 }
 
-/// Nothing but corpora that are whole.
-#[track_caller]
-fn only_corpora_are_left(stable: &Stable) {
-    let left = stable.left();
-    assert!(left.iter().all(|name| name == "corpora"), "{left:?}");
-    if !left.is_empty() {
-        let corpora = Folder::names_in(&stable.0.join("place").join(LEFT).join("corpora"));
-        assert!(corpora.iter().all(|name| !name.ends_with(".part")), "{corpora:?}");
-    }
-}
-
 fn rows(document: &Value, id: &str) -> Vec<Value> {
     let results = document["results"].as_array().unwrap();
     results.iter().filter(|row| row["id"] == id).cloned().collect()
@@ -122,9 +111,10 @@ fn a_race_leaves_rows_of_contestants_speeds_and_pairs() {
         assert_eq!((&pair["unit"], &pair["audit"]["result"]), (&"ratio".into(), &"tie".into()));
         assert!(pair["median"].as_f64().unwrap() > 0.0);
     }
-    only_corpora_are_left(&stable);
-    let again = stable.race(&["b3sum"]);
+    assert_eq!(stable.left().len(), 0);
+    let again = stable.race(&["b3sum", "--keep"]);
     assert!(again.exits(0).stderr.contains("few rounds of small work"), "{again}");
+    assert_eq!(stable.left(), ["corpora".to_owned()].into());
     let cleaned = stable.race(&["--clean"]);
     assert_eq!((cleaned.exits(0).stdout.as_str(), stable.left().len()), ("", 0));
 }
@@ -142,7 +132,7 @@ fn a_race_against_dd_has_its_charts_and_takes_its_targets_away() {
     assert!(rows(&document, "versus/dd-copy").iter().all(|row| row["median"].is_number()));
     let charts = document["charts"].as_array().unwrap();
     assert_eq!(charts.len(), 4);
-    only_corpora_are_left(&stable);
+    assert_eq!(stable.left().len(), 0);
 }
 
 #[test]
@@ -155,4 +145,10 @@ fn all_rivals_are_listed_with_version_or_package() {
     assert!(line("b3sum").contains("b3sum 9.9") && line("b3sum").contains("flatout sum"));
     assert!(line("rsync-r").starts_with("rsync-r "));
     assert!(line("sockperf").contains("does not measure the network"));
+    assert!(!ran.stdout.contains("transfer"), "{ran}");
+    let document = stable.race(&["--list", "--format", "json"]).exits(0).document();
+    assert_valid(&document);
+    let rivals = rows(&document, "versus/rival");
+    let b3sum = rivals.iter().find(|row| row["parameters"]["rival"] == "b3sum").unwrap();
+    assert_eq!((rivals.len(), &b3sum["audit"]["version"]), (20, &"b3sum 9.9".into()));
 }

@@ -172,10 +172,7 @@ fn nothing_of_a_hostile_text_gets_into_an_error_raw() {
 #[test]
 fn files_that_cannot_be_read_are_named() {
     let error = |path: &str| read(Path::new(path)).unwrap_err().to_string();
-    assert_eq!(
-        error("/nowhere/x"),
-        "cannot read \"/nowhere/x\": No such file or directory (os error 2)"
-    );
-    assert_eq!(error("/"), "cannot read \"/\": Is a directory (os error 21)");
+    assert_eq!(error("/nowhere/x"), "cannot read \"/nowhere/x\": No such file or directory");
+    assert_eq!(error("/"), "cannot read \"/\": Is a directory");
     assert_said(&error("/dev/zero"), "longer than 64 MiB");
 }

@@ -1,5 +1,6 @@
 //! How much a run leaves in the directory before it tidies up, and whether there is room for it.
 
+use flatout_measure::units::size_text;
 use rustix::fs::{Mode, OFlags};
 
 use flatout_io::Error as IoError;
@@ -131,13 +132,12 @@ impl Free {
         }
         let needs = Needs::of(options);
         Err(Error::NoRoom(format!(
-            "cannot measure metadata in {:?}: up to {} files and directories and {} bytes are \
-             needed, but {} and {} may be taken",
+            "cannot measure metadata in {:?}: up to {} files and directories and {} are needed, but {} and {} may be taken",
             options.directory,
             needs.inodes,
-            needs.bytes,
+            size_text(needs.bytes),
             self.inodes.map_or("any number".to_owned(), |inodes| inodes.to_string()),
-            self.bytes
+            size_text(self.bytes)
         )))
     }
 }

@@ -38,7 +38,7 @@ fn each_pattern_is_raced_or_said_to_be_incomparable() {
         for pattern in Pattern::ALL {
             let is_raced = rival.works().iter().any(|work| work.pattern == pattern);
             let is_told = rival.incomparable().iter().any(|(row, _)| row.contains(pattern.name()));
-            assert!(is_raced != is_told, "{rival:?}: {pattern}");
+            assert!(is_raced != is_told, "{rival:?}: {pattern:?}");
         }
     }
 }

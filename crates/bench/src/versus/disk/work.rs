@@ -62,19 +62,19 @@ impl Work {
         let runtime = format!("{}ms", trial.runtime_ns.div_ceil(1_000_000));
         let (engine, caching) = (self.engine.to_string(), self.caching.to_string());
         let options = [
-            ("--pattern", self.pattern.name()),
+            ("--rw", self.pattern.word()),
             ("--block-size", &block),
             ("--threads", &threads),
             ("--engine", &engine),
             ("--caching", &caching),
-            ("--bytes", &bytes),
-            ("--runtime", &runtime),
-            ("--rounds", "1"),
+            ("--size", &bytes),
+            ("--time", &runtime),
+            ("--runs", "1"),
             ("--format", "json"),
         ];
         argv.extend(options.iter().flat_map(|(option, value)| [option, value]).map(OsString::from));
         if self.engine == Engine::Uring {
-            argv.extend(["--depth".into(), self.depth.to_string().into()]);
+            argv.extend(["--iodepth".into(), self.depth.to_string().into()]);
         }
         if self.target == Target::Written && self.writes() {
             argv.push("--overwrite".into());

@@ -15,7 +15,7 @@ pub const ALL: &[Rival] = &[
         package: "coreutils",
         version: VERSION,
         discipline: Discipline::Blocks,
-        counterpart: "flatout transfer, flatout read",
+        counterpart: "flatout, block by block; flatout read",
     },
     copier("cp-r", "cp", "coreutils"),
     copier("cp-a", "cp", "coreutils"),

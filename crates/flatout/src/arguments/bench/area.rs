@@ -1,49 +1,54 @@
 //! The areas: a name each, and the type that is the area and has its options.
 
-use clap::{ArgMatches, Args, Command, FromArgMatches, ValueEnum};
+use std::collections::BTreeSet;
+
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, ValueEnum};
 use flatout_bench::{Area, cache, copy, cpu, disk, memory, network, syscall};
+
+use super::notes;
 
 /// What can be measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Name {
-    /// The page cache
+    /// The page cache: rate over block sizes and threads, hot and cold
     Cache,
-    /// The disk
+    /// The disk: throughput, IOPS, latency, metadata
     Disk,
-    /// System calls
+    /// System calls: nanoseconds per call
     Syscall,
-    /// The arithmetic units
+    /// The CPU: arithmetic units, Linpack
     Cpu,
-    /// Memory and its caches
+    /// Memory and its caches: bandwidth, latency
     Memory,
-    /// TCP and UDP
+    /// TCP and UDP: throughput, round trips
     Network,
-    /// Trees of files
+    /// flatout copy: trees of files
     Copy,
 }
 
 /// All areas, in the order of a report.
 const ALL: [Entry; 7] = [
-    entry::<cache::Options>(Name::Cache, "cache"),
-    entry::<disk::Disk>(Name::Disk, "disk"),
-    entry::<syscall::Options>(Name::Syscall, "syscall"),
-    entry::<cpu::Options>(Name::Cpu, "cpu"),
-    entry::<memory::Options>(Name::Memory, "memory"),
-    entry::<network::Options>(Name::Network, "network"),
-    entry::<copy::Copying>(Name::Copy, "copy"),
+    entry::<cache::Options>("cache", notes::CACHE),
+    entry::<disk::Disk>("disk", notes::DISK),
+    entry::<syscall::Options>("syscall", notes::SYSCALL),
+    entry::<cpu::Options>("cpu", notes::CPU),
+    entry::<memory::Options>("memory", notes::MEMORY),
+    entry::<network::Options>("network", notes::NETWORK),
+    entry::<copy::Copying>("copy", notes::COPY),
 ];
 
 struct Entry {
-    name: Name,
     word: &'static str,
-    /// Adds the options that only this area defines.
+    /// What its help says besides the options.
+    notes: &'static str,
+    /// Adds the options that it defines.
     define: fn(Command) -> Command,
     /// The area as the options want it.
     make: fn(&ArgMatches) -> Result<Box<dyn Area>, clap::Error>,
 }
 
-const fn entry<A: Area + Args + 'static>(name: Name, word: &'static str) -> Entry {
-    Entry { name, word, define: A::augment_args, make: make::<A> }
+const fn entry<A: Area + Args + 'static>(word: &'static str, notes: &'static str) -> Entry {
+    Entry { word, notes, define: A::augment_args, make: make::<A> }
 }
 
 fn make<A: Area + Args + 'static>(matches: &ArgMatches) -> Result<Box<dyn Area>, clap::Error> {
@@ -51,6 +56,11 @@ fn make<A: Area + Args + 'static>(matches: &ArgMatches) -> Result<Box<dyn Area>,
 }
 
 impl Name {
+    /// The area that is called so.
+    pub fn of(word: &str) -> Option<Self> {
+        Self::from_str(word, false).ok()
+    }
+
     fn entry(self) -> &'static Entry {
         &ALL[self as usize]
     }
@@ -60,22 +70,39 @@ impl Name {
         self.entry().word
     }
 
+    /// What its help says besides the options.
+    pub fn notes(self) -> &'static str {
+        self.entry().notes
+    }
+
+    /// Whether it works in a place that is named on the command line.
+    pub fn has_place(self) -> bool {
+        matches!(self, Self::Disk | Self::Copy)
+    }
+
+    /// The options that it defines.
+    fn arguments(self) -> Vec<Arg> {
+        (self.entry().define)(Command::new("area")).get_arguments().cloned().collect()
+    }
+
     /// The areas that know an option which not all know; none for one that all know.
     pub fn owners(id: &str) -> Vec<Self> {
-        let defines = |entry: &&Entry| {
-            let definition = (entry.define)(Command::new("area"));
-            definition.get_arguments().any(|argument| argument.get_id() == id)
-        };
-        match id {
-            "threads" => vec![Self::Disk, Self::Cpu, Self::Memory],
-            "rate" => vec![Self::Disk, Self::Network],
-            "bytes" => vec![Self::Disk, Self::Memory, Self::Network],
-            _ => ALL.iter().filter(defines).map(|entry| entry.name).collect(),
-        }
+        let defines = |name: &Self| name.arguments().iter().any(|argument| argument.get_id() == id);
+        Self::value_variants().iter().copied().filter(defines).collect()
     }
 }
 
-/// Where the help lists the options that areas have for themselves.
+/// The options that these areas define. What several define stands there once, as the first has it;
+/// of all areas that is the one that takes most.
+pub fn arguments(names: &[Name]) -> Vec<Arg> {
+    let mut known = BTreeSet::new();
+    let all = names.iter().flat_map(|name| name.arguments());
+    // In the order in which they stand here, not in that of each area.
+    let all = all.map(|argument| argument.display_order(None));
+    all.filter(|argument| known.insert(argument.get_id().to_string())).collect()
+}
+
+/// Where the parser gets the options that areas have for themselves.
 #[derive(Debug, Clone)]
 pub struct Own;
 
@@ -91,10 +118,7 @@ impl FromArgMatches for Own {
 
 impl Args for Own {
     fn augment_args(command: Command) -> Command {
-        // With its options clap takes what an area is for what the command does.
-        let about = command.get_about().cloned();
-        let command = ALL.iter().fold(command, |command, entry| (entry.define)(command));
-        command.about(about.unwrap_or_default())
+        command.args(arguments(Name::value_variants()))
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -120,6 +144,11 @@ impl Areas {
             |id: &&str| self.0.value_source(id) == Some(clap::parser::ValueSource::CommandLine);
         self.0.ids().map(clap::Id::as_str).filter(is_given)
     }
+
+    /// How many values an option has.
+    pub fn count(&self, id: &str) -> usize {
+        self.0.get_raw(id).map_or(0, Iterator::count)
+    }
 }
 
 impl FromArgMatches for Areas {
@@ -140,5 +169,25 @@ impl Args for Areas {
 
     fn augment_args_for_update(command: Command) -> Command {
         command
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_option_of_several_areas_has_the_same_names_in_all_and_the_first_takes_most() {
+        let all = arguments(Name::value_variants());
+        for (name, argument) in Name::value_variants()
+            .iter()
+            .flat_map(|name| name.arguments().into_iter().map(move |argument| (name, argument)))
+        {
+            let first = all.iter().find(|one| one.get_id() == argument.get_id()).unwrap();
+            let names = |one: &Arg| format!("{:?} {:?}", one.get_all_aliases(), one.get_short());
+            assert_eq!(names(first), names(&argument), "{name:?}");
+            let is_list = argument.get_value_delimiter().is_some();
+            assert!(!is_list || first.get_value_delimiter().is_some(), "{name:?} {argument}");
+        }
     }
 }

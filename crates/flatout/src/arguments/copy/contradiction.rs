@@ -59,7 +59,7 @@ impl Copy {
             }
         }
         if self.depth.is_some() && !matches!(self.engine, None | Some(Method::Uring)) {
-            return Some(format!("--depth means nothing with --engine {engine}"));
+            return Some(format!("--iodepth means nothing with --engine {engine}"));
         }
         if self.block_size.is_some() && shares {
             return Some("--block-size means nothing with --engine reflink".to_owned());

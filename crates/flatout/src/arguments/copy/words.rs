@@ -3,6 +3,7 @@
 use clap::ValueEnum;
 use flatout_bench::option::{Wish, Words, size};
 use flatout_io::transfer::Method;
+use flatout_measure::units::size_text;
 use flatout_tree::copy::options::{Preserve, When};
 
 /// Longest block. Each thread needs it in memory.
@@ -58,14 +59,14 @@ pub fn attributes(list: &str) -> Result<Preserve, String> {
 pub fn block_size(text: &str) -> Result<u64, String> {
     match size(text)? {
         bytes @ 1..=MAX_BLOCK_BYTES => Ok(bytes),
-        _ => Err(format!("it must be from 1 to {MAX_BLOCK_BYTES} bytes (64 MiB)")),
+        _ => Err(format!("it must be from 1 byte to {}", size_text(MAX_BLOCK_BYTES))),
     }
 }
 
 pub fn memory_size(text: &str) -> Result<u64, String> {
     match size(text)? {
         bytes if bytes >= MIN_MEMORY_BYTES => Ok(bytes),
-        _ => Err(format!("it must be {MIN_MEMORY_BYTES} bytes (64 KiB) or more")),
+        _ => Err(format!("it must be {} or more", size_text(MIN_MEMORY_BYTES))),
     }
 }
 

@@ -6,6 +6,7 @@ use flatout_measure::case::Plan;
 use flatout_sys::cancel::CancelToken;
 
 use crate::arguments::bench::{Bench as Arguments, Name};
+use crate::arguments::refusal;
 use crate::output;
 
 /// Trials that every row gets at least.
@@ -50,10 +51,10 @@ pub(super) fn jobs(
         rounds: arguments.rounds,
         seed,
         cancel,
-        notice: output::complain,
+        notice: output::notice,
     };
     let area = |name: Name| {
-        arguments.areas.make(name).map_err(|error| Error::Usage(output::one_line(&error)))
+        arguments.areas.make(name).map_err(|error| Error::Usage(refusal::one_line(&error)))
     };
     let mut areas: Vec<Box<dyn Area>> =
         names.iter().copied().map(area).collect::<Result<_, _>>()?;
@@ -70,7 +71,7 @@ pub(super) fn jobs(
         estimates = plan_all(&mut areas, &runs, arguments.max_write)?;
     }
     for line in estimates.iter().flat_map(|estimate| &estimate.notices) {
-        output::complain(line);
+        output::notice(line);
     }
     let jobs = names.into_iter().zip(estimates).zip(areas);
     Ok(jobs.map(|((name, estimate), area)| Job { name, estimate, area }).collect())

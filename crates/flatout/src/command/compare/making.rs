@@ -4,6 +4,7 @@
 //! The runs of two sides take turns, so that a machine that warms up, or has a busy hour, does so
 //! to both.
 
+use flatout_io::cause_text;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -37,7 +38,8 @@ pub(super) struct Made {
 impl<'a> Recipe<'a> {
     /// Runs of this very program.
     pub fn own(arguments: &'a Arguments) -> Result<Self, String> {
-        let program = std::env::current_exe().map_err(|error| format!("who am I: {error}"))?;
+        let program =
+            std::env::current_exe().map_err(|error| format!("who am I: {}", cause_text(&error)))?;
         Ok(Self { program, words: words(arguments), before: None })
     }
 
@@ -52,7 +54,9 @@ impl<'a> Recipe<'a> {
             let mut shell = Command::new("sh");
             shell.arg("-c").arg(command).stdin(Stdio::null());
             // Standard output is for the results.
-            let ended = shell.output().map_err(|error| format!("cannot start sh: {error}"))?;
+            let ended = shell
+                .output()
+                .map_err(|error| format!("cannot start sh: {}", cause_text(&error)))?;
             if cancel.is_cancelled() {
                 return Ok(None);
             }
@@ -65,7 +69,9 @@ impl<'a> Recipe<'a> {
         let mut run = Command::new(program);
         run.args(&self.words).args(["--format", "json"]);
         run.stdin(Stdio::null()).stderr(Stdio::inherit());
-        let ended = run.output().map_err(|error| format!("cannot start {program:?}: {error}"))?;
+        let ended = run
+            .output()
+            .map_err(|error| format!("cannot start {program:?}: {}", cause_text(&error)))?;
         if cancel.is_cancelled() || ended.status.signal().is_some() {
             return Ok(None);
         }
@@ -106,12 +112,12 @@ pub(super) fn compared(
     let folders = ["old", "new"].map(|side| arguments.keep.as_ref().map(|keep| keep.join(side)));
     for folder in folders.iter().flatten() {
         std::fs::create_dir_all(folder)
-            .map_err(|error| format!("cannot make {folder:?}: {error}"))?;
+            .map_err(|error| format!("cannot make {folder:?}: {}", cause_text(&error)))?;
     }
     let mut sides = [Vec::new(), Vec::new()];
     for run in 1..=runs {
         for (index, side) in ["OLD", "NEW"].into_iter().enumerate() {
-            output::complain(&format!("run {run} of {runs}, {side}"));
+            output::notice(&format!("run {run} of {runs}, {side}"));
             let Some(made) = recipes[index].run(cancel)? else { return Ok(None) };
             if let Some(folder) = &folders[index] {
                 output::replace(&free_name(folder), &made.document)?;

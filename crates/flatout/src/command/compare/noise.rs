@@ -38,7 +38,7 @@ pub fn learn(arguments: &Arguments, cancel: CancelToken) -> Result<i32, String> 
     };
     let learned = learn_from(&records).map_err(|error| error.to_string())?;
     if learned.runs == 2 {
-        output::complain("two runs know little of the noise: three or more are better");
+        output::notice("two runs know little of the noise: three or more are better");
     }
     let path = noise_file::save(&learned)?;
     let shown = match arguments.format {
@@ -50,7 +50,7 @@ pub fn learn(arguments: &Arguments, cancel: CancelToken) -> Result<i32, String> 
     };
     super::write(arguments.output.as_deref(), &shown)?;
     let rows = quantity::count(learned.rows.len() as u64);
-    output::complain(&format!("the noise of {rows} rows is saved in {path:?}; compare uses it"));
+    output::notice(&format!("the noise of {rows} rows is saved in {path:?}; compare uses it"));
     Ok(DONE)
 }
 
@@ -60,7 +60,7 @@ fn made(arguments: &Arguments, cancel: CancelToken) -> Result<Option<Vec<Record>
     let count = arguments.runs.unwrap_or(USUAL_RUNS);
     let mut records = Vec::new();
     for run in 1..=count {
-        output::complain(&format!("run {run} of {count}"));
+        output::notice(&format!("run {run} of {count}"));
         let Some(made) = recipe.run(cancel)? else { return Ok(None) };
         records.push(made.record);
     }

@@ -3,6 +3,7 @@
 //! It has its name as soon as it is begun: after a kill it says how far the copy came, except for
 //! the last lines, which were still in memory.
 
+use flatout_io::cause_text;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -40,7 +41,7 @@ impl Log {
         if state.error.is_none()
             && let Err(error) = state.file.write_all(line.as_bytes())
         {
-            state.error = Some(format!("cannot write {:?}: {error}", self.path));
+            state.error = Some(format!("cannot write {:?}: {}", self.path, cause_text(&error)));
         }
     }
 
@@ -50,7 +51,8 @@ impl Log {
         let flushed = state.file.flush();
         match state.error {
             Some(error) => Err(error),
-            None => flushed.map_err(|error| format!("cannot write {:?}: {error}", self.path)),
+            None => flushed
+                .map_err(|error| format!("cannot write {:?}: {}", self.path, cause_text(&error))),
         }
     }
 }

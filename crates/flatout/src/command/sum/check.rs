@@ -1,5 +1,6 @@
 //! `flatout sum --check`: the files that manifests list, held against them.
 
+use flatout_io::cause_text;
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::ops::ControlFlow;
@@ -50,10 +51,7 @@ pub fn run(mut session: Session<'_>) -> Session<'_> {
 }
 
 fn complaint(operation: &str, path: &Path, error: &io::Error) -> String {
-    if error.kind() == io::ErrorKind::NotFound {
-        return format!("cannot {operation} {}: No such file or directory", path.display());
-    }
-    format!("cannot {operation} {}: {error}", path.display())
+    format!("cannot {operation} {path:?}: {}", cause_text(error))
 }
 
 /// A manifest that is checked. The lines that are read and the files that are found come by turns,
@@ -126,7 +124,7 @@ impl Check<'_, '_> {
 
     fn fault(&self, number: u64, fault: &Fault) {
         let (mut session, mut counts) = (self.session.borrow_mut(), self.counts.borrow_mut());
-        let text = format!("{}: line {number}: {fault}", self.path.display());
+        let text = format!("{:?}: line {number}: {fault}", self.path);
         match fault {
             Fault::Malformed | Fault::TooLong => {
                 counts.malformed += 1;
@@ -192,12 +190,11 @@ fn say(session: &mut Session<'_>, summed: &Summed, word: Option<&str>) -> Contro
 
 /// Says what a manifest came to.
 fn conclude(session: &mut Session<'_>, path: &Path, counts: &Counts) {
-    let path = path.display();
     let is_strict = session.arguments.strict && counts.malformed > 0;
     if counts.proper == 0 {
         // Where other complaints were made, this one would only hide them.
         if counts.foreign == 0 && !counts.is_cut {
-            session.fail(FAILED, format!("{path}: no properly formatted lines found"));
+            session.fail(FAILED, format!("{path:?}: no properly formatted lines found"));
         }
         return;
     }
@@ -217,7 +214,7 @@ fn conclude(session: &mut Session<'_>, path: &Path, counts: &Counts) {
         if talk == Talk::Nothing {
             session.differ();
         } else {
-            session.fail(FAILED, format!("{path}: no file was verified"));
+            session.fail(FAILED, format!("{path:?}: no file was verified"));
         }
     }
 }

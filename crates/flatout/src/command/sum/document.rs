@@ -128,7 +128,7 @@ fn warning_of(shown: &OsStr, verdict: Verdict<'_>) -> Option<Warning> {
     match verdict {
         Verdict::Found(_) => None,
         Verdict::Differs(_) => {
-            let text = format!("{} has another digest than the one listed", shown.display());
+            let text = format!("{shown:?} has another digest than the one listed");
             Some(Warning::new(warning::MISMATCH, text))
         }
         Verdict::Failed(failure) => {

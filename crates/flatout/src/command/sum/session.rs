@@ -130,7 +130,10 @@ impl<'a> Session<'a> {
         if let Failure::Missing { .. } = failure {
             self.account.missing += 1;
         }
-        self.fail(FAILED, failure.to_string());
+        let is_directory = matches!(failure, Failure::System { source, .. }
+            if source.kind() == std::io::ErrorKind::IsADirectory);
+        let hint = if is_directory { "; -r reads all that is below it" } else { "" };
+        self.fail(FAILED, format!("{failure}{hint}"));
         self.row(shown, Verdict::Failed(failure))
     }
 

@@ -9,6 +9,8 @@ use flatout_measure::record::{Outcome, Status};
 use flatout_measure::warning::{self, Warning};
 use flatout_sys::cancel::CancelToken;
 
+use crate::arguments::similar::similar;
+
 /// Who was asked for, and who is there.
 pub(super) struct Field {
     /// Those that can be raced.
@@ -28,7 +30,7 @@ pub(super) fn gather(names: &[String], cancel: CancelToken) -> Result<Field, Err
     let is_named = !names.is_empty();
     let mut rivals: Vec<&'static Rival> = Vec::new();
     for name in names {
-        for rival in rival::named(name)? {
+        for rival in named(name)? {
             if !rivals.contains(&rival) {
                 rivals.push(rival);
             }
@@ -56,9 +58,19 @@ pub(super) fn gather(names: &[String], cancel: CancelToken) -> Result<Field, Err
 pub(super) fn has_copier(names: &[String]) -> Result<bool, Error> {
     let mut rivals: Vec<&Rival> = Vec::new();
     for name in names {
-        rivals.extend(rival::named(name)?);
+        rivals.extend(named(name)?);
     }
     Ok(names.is_empty() || rivals.iter().any(|rival| rival.discipline == Discipline::Copy))
+}
+
+/// The rivals that a name means.
+///
+/// Errors: nobody is called so.
+fn named(name: &str) -> Result<Vec<&'static Rival>, Error> {
+    rival::named(name).map_err(|error| match similar(name, rival::ALL.iter().map(|one| one.name)) {
+        Some(meant) => Error::Usage(format!("there is no rival '{name}'; did you mean '{meant}'?")),
+        None => error,
+    })
 }
 
 fn path() -> OsString {
@@ -121,6 +133,23 @@ fn absence(rival: &Rival) -> String {
 /// Why a rival is not raced.
 fn why(rival: &Rival) -> &str {
     rival.counterpart.trim_start_matches("none yet: ")
+}
+
+/// All rivals as rows.
+pub(super) fn listed(cancel: CancelToken) -> Vec<Outcome> {
+    let (path, mut runner) = (path(), SystemRunner { cancel });
+    let row = |rival: &'static Rival| {
+        let found = rival::look(rival, &path, &mut runner);
+        let mut row = Outcome { id: "versus/rival".to_owned(), ..Outcome::default() };
+        row.status = if found.is_some() { Status::Ok } else { Status::Unsupported };
+        row.parameters.insert("rival".to_owned(), rival.name.into());
+        row.audit.insert("package".to_owned(), rival.package.into());
+        row.audit.insert("counterpart".to_owned(), rival.counterpart.into());
+        let version = found.map(|found| found.version).filter(|version| !version.is_empty());
+        row.audit.extend(version.map(|version| ("version".to_owned(), version.into())));
+        row
+    };
+    rival::ALL.iter().map(row).collect()
 }
 
 /// All rivals as a table: name, what they are raced against, version or package.

@@ -21,7 +21,7 @@ const WRONG: &[(&str, &str)] = &[
     ("--engine uring --reflink", "--reflink=always"),
     ("--engine reflink --sparse=always", "--sparse=always"),
     ("--reflink=always --sparse=never", "--sparse=never"),
-    ("--engine mmap --depth 4", "--depth"),
+    ("--engine mmap --depth 4", "--iodepth"),
     ("--engine reflink --block-size 1M", "--block-size"),
     ("-t one -t new", "second directory: new"),
     ("--preserve=modes", "modes"),
@@ -33,11 +33,11 @@ const WRONG: &[(&str, &str)] = &[
     ("--format xml", "xml"),
     ("--threads 0", "1..="),
     ("--threads 100000", "1024"),
-    ("--block-size 0", "67108864"),
-    ("--block-size 1G", "67108864"),
+    ("--block-size 0", "64 MiB"),
+    ("--block-size 1G", "64 MiB"),
     ("--depth 0", "1..="),
     ("--max-fds 3", "16..="),
-    ("--max-memory 1", "65536"),
+    ("--max-memory 1", "64 KiB"),
     ("--no-such-option", "--no-such-option"),
 ];
 

@@ -35,16 +35,15 @@ fn reads_that_break_in_the_middle_fail_with_a_document() {
     let folder = Folder::new();
     let path = faulty.path().join("data");
     for is_uncached in [false, true] {
-        for engine in ["sync", "uring", "uring --depth 8 --threads 2"] {
+        for engine in ["sync", "uring", "uring --iodepth 8 --threads 2"] {
             for pattern in ["sequential-read", "random-read"] {
                 faulty.put("data", &random_bytes(LENGTH_BYTES, 1));
                 faulty.change(|faults| {
                     faults.read = Fault::broken(Begin::AtByte(5 << 20));
                     faults.is_uncached = is_uncached;
                 });
-                let options = format!(
-                    "--pattern {pattern} --block-size 64KiB --engine {engine} --runtime 1s"
-                );
+                let options =
+                    format!("--rw {pattern} --block-size 64KiB --engine {engine} --time 1s");
                 let ran = disk(&folder, path.to_str().unwrap(), &options).run();
                 fails(&ran, &["cannot read", "data", "Input/output error"]);
             }
@@ -67,9 +66,8 @@ fn writes_that_break_or_find_no_room_fail_with_a_document() {
             for engine in ["sync", "uring"] {
                 for pattern in ["sequential-write", "random-write", "mixed"] {
                     faulty.restart(|faults| faults.write = fault);
-                    let options = format!(
-                        "--pattern {pattern} --block-size 64KiB --engine {engine} --runtime 1s"
-                    );
+                    let options =
+                        format!("--rw {pattern} --block-size 64KiB --engine {engine} --time 1s");
                     let ran = disk_in(&folder, place, &options).run();
                     fails(&ran, &["cannot", cause]);
                     assert_eq!(faulty.names().len(), 0, "{ran}");
@@ -85,7 +83,7 @@ fn one_pattern_that_fails_does_not_take_the_others_with_it() {
     let faulty = needs!(Faulty::new(Faults { is_uncached: true, ..Faults::default() }));
     let folder = Folder::new();
     faulty.change(|faults| faults.read = Fault::broken(Begin::AtByte(0)));
-    let options = "--pattern random-read,random-write --block-size 64KiB";
+    let options = "--rw random-read,random-write --block-size 64KiB";
     let ran = disk_in(&folder, faulty.path().to_str().unwrap(), options).run();
     fails(&ran, &["cannot read", "Input/output error"]);
     let document = ran.document();
@@ -107,8 +105,8 @@ fn an_interrupted_run_ends_with_a_document_and_nothing_left() {
             ("sequential-write", 10 << 20),
         ] {
             faulty.restart(|_| ());
-            let options = format!("--pattern {pattern} --block-size 64KiB --engine {engine}");
-            let words = "bench disk --bytes 8MiB --runtime 30s --format json";
+            let options = format!("--rw {pattern} --block-size 64KiB --engine {engine}");
+            let words = "bench disk --size 8MiB --time 30s --format json";
             let words = words.split(' ').chain(options.split(' ')).chain([place]);
             let mut running = folder.flatout(words).start();
             running.wait_until("status", |_| faulty.written_bytes() >= moment);
@@ -127,7 +125,7 @@ fn an_interrupted_run_ends_with_a_document_and_nothing_left() {
 fn an_interrupted_run_on_a_file_leaves_the_file() {
     let folder = Folder::new();
     let bytes = random_file(&folder.join("data"), LENGTH_BYTES, 1);
-    let words = "bench disk data --pattern random-read --runtime 30s --engine sync --format json";
+    let words = "bench disk data --rw random-read --time 30s --engine sync --format json";
     let mut running = folder.flatout(words.split(' ')).start();
     running.wait_until_read(32 << 20);
     running.interrupt();

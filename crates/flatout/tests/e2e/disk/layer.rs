@@ -31,7 +31,7 @@ fn the_chain_of_a_loop_mount_goes_down_to_its_disk() {
     let mounted = needs!(Mounted::on_image(Kind::Ext4, 64 << 20, Backing::Cached));
     let folder = Folder::new();
     let place = mounted.path();
-    let options = "--pattern sequential-read --bytes 4MiB";
+    let options = "--rw sequential-read --size 4MiB";
     let document = document(&disk(&folder, place.to_str().unwrap(), options).run());
     let storage = storage(&document);
     assert_eq!(storage["filesystem"], "ext4", "{storage:#}");
@@ -47,7 +47,7 @@ fn the_chain_of_a_loop_mount_goes_down_to_its_disk() {
 fn a_loop_device_itself_has_a_chain() {
     let device = needs!(LoopDevice::new(&random_bytes(8 << 20, 1)));
     let folder = Folder::new();
-    let options = "--pattern sequential-read --caching direct";
+    let options = "--rw sequential-read --caching direct";
     let document = document(&disk(&folder, device.path().to_str().unwrap(), options).run());
     all_warned(&document, "disk/sequential-read", "loop_cached");
     let name = device.path().file_name().unwrap().to_str().unwrap();
@@ -62,7 +62,7 @@ fn an_overlay_is_named() {
     let overlay = needs!(Mounted::overlay(lower.path(), &upper.path()));
     let folder = Folder::new();
     let place = overlay.path();
-    let options = "--pattern random-read --block-size 4KiB";
+    let options = "--rw random-read --block-size 4KiB";
     let document = document(&disk_in(&folder, place.to_str().unwrap(), options).run());
     all_warned(&document, "disk/random-read", "overlay_filesystem");
     // What lies at the bottom counts, not the name of the layer above it.
@@ -83,8 +83,7 @@ fn memory_is_no_disk() {
     let mounted = needs!(Mounted::new(Kind::Tmpfs(64 << 20)));
     let folder = Folder::new();
     let place = mounted.path();
-    let document =
-        document(&disk_in(&folder, place.to_str().unwrap(), "--pattern random-read").run());
+    let document = document(&disk_in(&folder, place.to_str().unwrap(), "--rw random-read").run());
     all_warned(&document, "disk/random-read", "memory_filesystem");
     assert_eq!(storage(&document)["nature"], "memory");
     for row in rows(&document, "disk/random-read") {
@@ -102,7 +101,7 @@ fn a_limit_of_a_control_group_is_named() {
     let limits = Limits { read_bytes_per_s: Some(16 << 20), write_bytes_per_s: Some(48 << 20) };
     let throttle = needs!(Throttle::new(folder.path(), limits));
     let options =
-        "bench disk data --pattern random-read --caching direct --block-size 64KiB --depth 1";
+        "bench disk data --rw random-read --caching direct --block-size 64KiB --iodepth 1";
     let arguments: Vec<&str> = options.split(' ').chain(LITTLE.split(' ')).collect();
     let wrapper = throttle.wrapper();
     let wrapper: Vec<&str> = wrapper.iter().map(String::as_str).collect();
@@ -144,7 +143,7 @@ fn an_overlay_on_storage_has_the_account_of_its_device_also_where_its_layers_are
     let overlay = needs!(Mounted::overlay(lower.path(), &hidden.join("here")));
     let folder = Folder::new();
     let place = overlay.path();
-    let options = "bench disk --pattern random-read,sequential-write --caching direct --bytes 4MiB";
+    let options = "bench disk --rw random-read,sequential-write --caching direct --size 4MiB";
     let arguments: Vec<&str> = options.split(' ').chain(LITTLE.split(' ')).collect();
     let arguments = [&arguments[..2], &[place.to_str().unwrap()], &arguments[2..]].concat();
     // As in a container: a namespace in which the upper directory has no name.
@@ -174,7 +173,7 @@ fn a_loop_device_that_goes_around_the_cache_of_memory_is_no_disk() {
     let content = random_bytes(8 << 20, 1);
     let device = needs!(LoopDevice::inside(&memory.path(), &content, Backing::Direct));
     let folder = Folder::new();
-    let options = "--pattern random-read --caching direct";
+    let options = "--rw random-read --caching direct";
     let document = document(&disk(&folder, device.path().to_str().unwrap(), options).run());
     all_warned(&document, "disk/random-read", "memory_filesystem");
     assert_eq!(storage(&document)["bottom"], "memory");
@@ -200,7 +199,7 @@ fn direct_writes_that_btrfs_buffers_are_told_from_those_that_it_does_not() {
             code => Err(format!("chattr ended with {code:?}")),
         });
         std::fs::write(&path, random_bytes(8 << 20, 1)).unwrap();
-        let options = "--pattern random-write --overwrite --caching direct --runtime 100ms";
+        let options = "--rw random-write --overwrite --caching direct --time 100ms";
         let document = document(&disk(&folder, path.to_str().unwrap(), options).run());
         assert_eq!(happened(&document, "disk/random-write"), [expected], "{name}: {document:#}");
         for row in rows(&document, "disk/random-write") {
@@ -227,7 +226,7 @@ fn the_account_of_the_device_agrees_with_what_was_asked() {
     let mounted = needs!(Mounted::on_image(Kind::Ext4, 128 << 20, Backing::Direct));
     let folder = Folder::new();
     let place = mounted.path();
-    let options = "--pattern random-read,random-write --caching direct --block-size 16KiB";
+    let options = "--rw random-read,random-write --caching direct --block-size 16KiB";
     let document = document(&disk_in(&folder, place.to_str().unwrap(), options).run());
     for (id, key) in
         [("disk/random-read", "disk_read_bytes"), ("disk/random-write", "disk_write_bytes")]

@@ -13,17 +13,17 @@ const WRONG: &[(&str, &str)] = &[
     ("--threads", "100000"),
     ("--block-size", "0"),
     ("--block-size", "9223372036854775808"),
-    ("--bytes", "0"),
-    ("--pattern", "sideways"),
-    ("--pattern", "random-read,sideways"),
-    ("--depth", "0"),
-    ("--depth", "100000"),
-    ("--mix", "101"),
-    ("--mix", "-1"),
+    ("--size", "0"),
+    ("--rw", "sideways"),
+    ("--rw", "random-read,sideways"),
+    ("--iodepth", "0"),
+    ("--iodepth", "100000"),
+    ("--rwmixread", "101"),
+    ("--rwmixread", "-1"),
     ("--rate", "0"),
     ("--rate", "fast"),
-    ("--runtime", "0s"),
-    ("--runtime", "5 parsecs"),
+    ("--time", "0s"),
+    ("--time", "5parsecs"),
     ("--engine", "aio"),
     ("--caching", "warm"),
     ("--split", "random"),
@@ -59,7 +59,7 @@ fn places_that_hold_nothing_to_measure_are_refused() {
         ("/proc/version", "/proc/version"),
     ];
     for (place, word) in places {
-        refused(&disk(&folder, place, "--pattern random-read").run(), &[place, word]);
+        refused(&disk(&folder, place, "--rw random-read").run(), &[place, word]);
     }
 }
 
@@ -68,7 +68,7 @@ fn a_file_below_a_block_has_no_figure() {
     let folder = Folder::new();
     random_file(&folder.join("data"), 5000, 1);
     for pattern in ["random-read", "sequential-read"] {
-        let options = format!("--pattern {pattern} --block-size 64KiB");
+        let options = format!("--rw {pattern} --block-size 64KiB");
         let ran = disk(&folder, "data", &options).run();
         ran.exits(1);
         assert!(ran.stderr.contains("nothing could be measured"), "{ran}");
@@ -83,9 +83,9 @@ fn a_file_below_a_block_has_no_figure() {
 fn a_pattern_named_twice_is_one_pattern_or_wrong_use() {
     let folder = Folder::new();
     random_file(&folder.join("data"), 1 << 20, 1);
-    let ran = disk(&folder, "data", "--pattern random-read,random-read --block-size 4KiB").run();
+    let ran = disk(&folder, "data", "--rw random-read,random-read --block-size 4KiB").run();
     if ran.code == Some(2) {
-        refused(&ran, &["--pattern", "random-read"]);
+        refused(&ran, &["--rw", "random-read"]);
     } else {
         assert_eq!(rows(&document(&ran), "disk/random-read").len(), 1, "{ran}");
     }
@@ -99,7 +99,7 @@ fn block_sizes_that_fit_nothing_still_measure() {
         ["--block-size 1000", "--block-size 1", "--block-size 1000 --caching direct", "--threads 3"]
     {
         for pattern in ["sequential-read", "random-read"] {
-            let options = format!("--pattern {pattern} {options}");
+            let options = format!("--rw {pattern} {options}");
             let document = document(&disk(&folder, "data", &options).run());
             let row = rows(&document, &format!("disk/{pattern}"))[0];
             assert!(row["median"].as_f64().is_some_and(|rate| rate > 0.0), "{row:#}");

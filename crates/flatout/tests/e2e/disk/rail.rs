@@ -26,13 +26,13 @@ fn a_file_is_only_read_unless_overwriting_is_asked_for() {
     let before = facts(&folder.join("data"));
     for name in ["data", "link"] {
         for pattern in WRITES {
-            let options = format!("--pattern random-read,{pattern} --block-size 4KiB");
+            let options = format!("--rw random-read,{pattern} --block-size 4KiB");
             // What makes files of its own cannot be had by overwriting either.
             let way = if pattern == "sequential-copy" { "directory" } else { "--overwrite" };
             refused(&disk(&folder, name, &options).run(), &[name, way]);
         }
         for pattern in READS {
-            disk(&folder, name, &format!("--pattern {pattern} --block-size 4KiB")).run().exits(0);
+            disk(&folder, name, &format!("--rw {pattern} --block-size 4KiB")).run().exits(0);
         }
         // The usual plan of a file has no writes in it.
         let document = document(&disk(&folder, name, "").run());
@@ -54,7 +54,7 @@ fn a_file_that_may_be_overwritten_keeps_inode_and_length() {
     for pattern in ["sequential-write", "random-write", "mixed"] {
         for caching in ["buffered", "direct"] {
             fs::write(folder.join("data"), &bytes).unwrap();
-            let options = format!("{options} --caching {caching} --pattern {pattern}");
+            let options = format!("{options} --caching {caching} --rw {pattern}");
             let document = document(&disk(&folder, "data", &options).run());
             assert!(!rows(&document, &format!("disk/{pattern}")).is_empty());
             assert!(fs::read(folder.join("data")).unwrap() != bytes, "nothing was written");
@@ -74,19 +74,19 @@ fn a_block_device_is_only_read_always() {
     for path in [device.path().to_str().unwrap(), "link"] {
         for pattern in WRITES {
             for more in ["", "--overwrite"] {
-                let options = format!("--pattern {pattern} --block-size 4KiB {more}");
+                let options = format!("--rw {pattern} --block-size 4KiB {more}");
                 refused(&disk(&folder, path, &options).run(), &[path]);
             }
         }
         refused(&disk(&folder, path, "--overwrite").run(), &[path, "block device"]);
-        for options in ["--pattern random-read", ""] {
+        for options in ["--rw random-read", ""] {
             let document = document(&disk(&folder, path, options).run());
             for row in document["results"].as_array().unwrap() {
                 assert!(row["parameters"]["until"].is_null(), "{row:#}");
             }
         }
     }
-    let grid = "--matrix --runtime 1ms --bytes 8MiB";
+    let grid = "--matrix --time 1ms --size 8MiB";
     disk(&folder, device.path().to_str().unwrap(), grid).run().exits(0);
     assert_eq!(moved_bytes(device.path()).1, before, "the device was written to");
     assert!(device.finish() == content, "the device has changed");
@@ -98,7 +98,7 @@ fn results_are_never_written_over_a_block_device() {
     let device = needs!(LoopDevice::new(&content));
     let folder = Folder::new();
     let path = device.path().to_str().unwrap().to_owned();
-    let options = format!("--pattern random-read --block-size 4KiB --output {path}");
+    let options = format!("--rw random-read --block-size 4KiB --output {path}");
     let ran = disk_in(&folder, ".", &options).run();
     refused(&ran, &[&path, "block device"]);
     assert!(device.finish() == content, "the device has changed");
@@ -110,12 +110,12 @@ fn the_device_below_a_mounted_filesystem_is_only_read() {
     let folder = Folder::new();
     let node = mounted.node().to_str().unwrap();
     for more in ["", "--overwrite"] {
-        let options = format!("--pattern random-write {more}");
+        let options = format!("--rw random-write {more}");
         let ran = disk(&folder, node, &options).run();
         refused(&ran, &[node, "block device"]);
         assert_eq!(ran.document()["results"][0]["warnings"][0]["code"], "write_refused", "{ran}");
     }
-    let ran = disk(&folder, node, "--pattern random-read --block-size 4KiB").run();
+    let ran = disk(&folder, node, "--rw random-read --block-size 4KiB").run();
     assert!(!rows(&document(&ran), "disk/random-read").is_empty(), "{ran}");
     mounted.finish();
 }
@@ -128,14 +128,14 @@ fn a_directory_that_cannot_be_written_is_one_line() {
     let folder = Folder::new();
     let place = mounted.path();
     for pattern in ["random-read", "sequential-write"] {
-        let ran = disk_in(&folder, place.to_str().unwrap(), &format!("--pattern {pattern}")).run();
+        let ran = disk_in(&folder, place.to_str().unwrap(), &format!("--rw {pattern}")).run();
         refused(&ran, &[place.to_str().unwrap(), "Read-only file system"]);
         assert_eq!(ran.document()["results"][0]["warnings"][0]["code"], "read_only", "{ran}");
         ran.exits(1);
     }
     // A file in there can be read nevertheless.
     let path = place.join("data");
-    disk(&folder, path.to_str().unwrap(), "--pattern random-read").run().exits(0);
+    disk(&folder, path.to_str().unwrap(), "--rw random-read").run().exits(0);
     mounted.finish();
 }
 
@@ -144,7 +144,7 @@ fn nothing_is_left_where_files_cannot_be_nameless() {
     let faulty = needs!(Faulty::new(Faults::default()));
     let folder = Folder::new();
     let place = faulty.path().to_str().unwrap();
-    let options = "--pattern random-read,sequential-write,sequential-copy --block-size 64KiB";
+    let options = "--rw random-read,sequential-write,sequential-copy --block-size 64KiB";
     document(&disk_in(&folder, place, options).run());
     assert_eq!(faulty.names().len(), 0, "{:?}", faulty.names());
     faulty.change(|faults| faults.can_create = false);
@@ -159,7 +159,7 @@ fn no_more_is_written_than_was_allowed() {
     let folder = Folder::new();
     let place = mounted.path();
     let most = 24_u64 << 20;
-    let options = "--pattern sequential-write,random-write,random-read --block-size 64KiB \
+    let options = "--rw sequential-write,random-write,random-read --block-size 64KiB \
                    --max-write 24MiB --caching direct";
     let before = moved_bytes(mounted.node()).1;
     let ran = disk_in(&folder, place.to_str().unwrap(), options).run();
@@ -190,8 +190,5 @@ fn no_more_is_written_than_was_allowed() {
 #[test]
 fn a_limit_too_small_for_anything_is_one_line() {
     let folder = Folder::new();
-    refused(
-        &disk_in(&folder, ".", "--pattern random-read --max-write 1000").run(),
-        &["--max-write"],
-    );
+    refused(&disk_in(&folder, ".", "--rw random-read --max-write 1000").run(), &["--max-write"]);
 }

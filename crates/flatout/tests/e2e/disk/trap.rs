@@ -23,7 +23,7 @@ fn a_sparse_file_is_named() {
     let folder = Folder::new();
     sparse_file(&folder.join("sparse"), LENGTH_BYTES as u64);
     for pattern in ["sequential-read", "random-read"] {
-        let options = format!("--pattern {pattern} --block-size 64KiB");
+        let options = format!("--rw {pattern} --block-size 64KiB");
         let document = document(&disk(&folder, "sparse", &options).run());
         let id = format!("disk/{pattern}");
         all_warned(&document, &id, "sparse_file");
@@ -41,7 +41,7 @@ fn a_file_that_was_allocated_and_never_written_is_named() {
         fallocate(&file, FallocateFlags::empty(), 0, LENGTH_BYTES as u64)
             .map_err(|errno| format!("the filesystem allocates nothing beforehand: {errno}"))
     );
-    let document = document(&disk(&folder, "reserved", "--pattern random-read").run());
+    let document = document(&disk(&folder, "reserved", "--rw random-read").run());
     all_warned(&document, "disk/random-read", "unwritten_extents");
     let unwritten = audit(rows(&document, "disk/random-read")[0], "unwritten_bytes");
     assert_eq!(unwritten, LENGTH_BYTES as f64, "{document:#}");
@@ -51,7 +51,7 @@ fn a_file_that_was_allocated_and_never_written_is_named() {
 fn a_file_of_zeros_is_named() {
     let folder = Folder::new();
     zero_file(&folder.join("zeros"), LENGTH_BYTES);
-    let document = document(&disk(&folder, "zeros", "--pattern random-read").run());
+    let document = document(&disk(&folder, "zeros", "--rw random-read").run());
     all_warned(&document, "disk/random-read", "zero_blocks");
     assert_eq!(audit(rows(&document, "disk/random-read")[0], "zero_block_ratio"), 1.0);
 }
@@ -63,7 +63,7 @@ fn reads_that_the_cache_answers_are_named() {
     random_file(&folder.join("data"), LENGTH_BYTES, 1);
     File::open(folder.join("data")).unwrap().sync_all().unwrap();
     fs::read(folder.join("data")).unwrap();
-    let options = "--pattern random-read --caching buffered --block-size 4KiB";
+    let options = "--rw random-read --caching buffered --block-size 4KiB";
     let document = document(&disk(&folder, "data", options).run());
     all_warned(&document, "disk/random-read", "fits_in_cache");
     for row in rows(&document, "disk/random-read") {
@@ -81,7 +81,7 @@ fn direct_that_memory_refuses_or_feigns_is_named() {
         let mounted = needs!(Mounted::new(kind));
         let folder = Folder::inside(&mounted.path());
         random_file(&folder.join("data"), LENGTH_BYTES, 1);
-        let options = "--pattern random-read --caching direct --block-size 4KiB";
+        let options = "--rw random-read --caching direct --block-size 4KiB";
         let document = document(&disk(&folder, "data", options).run());
         all_warned(&document, "disk/random-read", "memory_filesystem");
         for row in rows(&document, "disk/random-read") {
@@ -99,7 +99,7 @@ fn direct_that_memory_refuses_or_feigns_is_named() {
 fn dirty_pages_before_a_read_are_named() {
     needs!(needs_storage(&std::env::temp_dir()));
     let folder = Folder::new();
-    let options = "--pattern random-read --caching direct --block-size 4KiB";
+    let options = "--rw random-read --caching direct --block-size 4KiB";
     // The kernel may have written them before it is looked, if others sync the same filesystem.
     let is_named = (0..ATTEMPTS).any(|_| {
         random_file(&folder.join("data"), LENGTH_BYTES, 1);
@@ -115,7 +115,7 @@ fn a_loop_device_on_a_cached_file_is_named() {
     let direct = needs!(Mounted::on_image(Kind::Ext4, 128 << 20, Backing::Direct));
     let folder = Folder::new();
     let run = |mounted: &Mounted| {
-        let options = "--pattern random-read --caching direct --block-size 4KiB";
+        let options = "--rw random-read --caching direct --block-size 4KiB";
         document(&disk_in(&folder, mounted.path().to_str().unwrap(), options).run())
     };
     all_warned(&run(&cached), "disk/random-read", "loop_cached");
@@ -128,7 +128,7 @@ fn a_loop_device_on_a_cached_file_is_named() {
 fn a_depth_that_an_engine_cannot_have_is_named() {
     let folder = Folder::new();
     random_file(&folder.join("data"), LENGTH_BYTES, 1);
-    let options = "--pattern random-read --engine sync --depth 16";
+    let options = "--rw random-read --engine sync --iodepth 16";
     let document = document(&disk(&folder, "data", options).run());
     all_warned(&document, "disk/random-read", "depth_unused");
 }
@@ -137,7 +137,7 @@ fn a_depth_that_an_engine_cannot_have_is_named() {
 fn a_size_below_the_cache_is_named() {
     needs!(needs_storage(&std::env::temp_dir()));
     let folder = Folder::new();
-    let options = "--pattern sequential-read,sequential-write --caching buffered";
+    let options = "--rw sequential-read,sequential-write --caching buffered";
     let document = document(&disk_in(&folder, ".", options).run());
     all_warned(&document, "disk/sequential-read", "fits_in_cache");
 }
@@ -146,10 +146,10 @@ fn a_size_below_the_cache_is_named() {
 fn a_run_that_is_too_short_is_named() {
     let folder = Folder::new();
     random_file(&folder.join("data"), LENGTH_BYTES, 1);
-    let words = "bench disk data --quick --pattern random-read --runtime 1us --rounds 3";
+    let words = "bench disk data --quick --rw random-read --time 1us --runs 3";
     let ran = folder.flatout(words.split(' ').chain(["--format", "json"])).run();
     if ran.code == Some(2) {
-        ran.complains(2, &["--runtime"]);
+        ran.complains(2, &["--time"]);
         return;
     }
     all_warned(&document(&ran), "disk/random-read", "short_run");
@@ -162,7 +162,7 @@ fn a_filesystem_of_a_process_is_named() {
     faulty.put("data", &random_bytes(1 << 20, 1));
     let folder = Folder::new();
     let path = faulty.path().join("data");
-    let options = "--pattern random-read --block-size 64KiB --depth 2";
+    let options = "--rw random-read --block-size 64KiB --iodepth 2";
     let document = document(&disk(&folder, path.to_str().unwrap(), options).run());
     all_warned(&document, "disk/random-read", "userspace_filesystem");
     assert_eq!(document["start"]["environment"]["storage"][0]["nature"], "userspace");
@@ -180,7 +180,7 @@ fn requests_that_begin_late_are_named() {
     faulty.put("data", &random_bytes(1 << 20, 1));
     let folder = Folder::new();
     let path = faulty.path().join("data");
-    let options = "--pattern random-read --block-size 4KiB --rate 2000 --engine sync --depth 1";
+    let options = "--rw random-read --block-size 4KiB --rate 2000 --engine sync --iodepth 1";
     let document = document(&disk(&folder, path.to_str().unwrap(), options).run());
     all_warned(&document, "disk/random-read", "late_starts");
     faulty.finish();
@@ -190,7 +190,7 @@ fn requests_that_begin_late_are_named() {
 fn requests_that_the_device_splits_are_named() {
     let mounted = needs!(Mounted::on_image(Kind::Ext4, 128 << 20, Backing::Direct));
     let folder = Folder::new();
-    let options = "--pattern sequential-read --caching direct --block-size 8MiB --depth 1";
+    let options = "--rw sequential-read --caching direct --block-size 8MiB --iodepth 1";
     let place = mounted.path();
     let document = document(&disk_in(&folder, place.to_str().unwrap(), options).run());
     // Where others are at work below the loop device, their requests cannot be told from ours.
@@ -217,7 +217,7 @@ fn a_disk_that_is_nearly_full_is_named_and_spared() {
     leave(&mounted, 12 << 20);
     let folder = Folder::new();
     let place = mounted.path();
-    let options = "--pattern sequential-read --block-size 64KiB";
+    let options = "--rw sequential-read --block-size 64KiB";
     let ran = disk(&folder, place.to_str().unwrap(), options).run();
     // Less is measured and that is said, or nothing is done and one line says why.
     if ran.code == Some(0) {
@@ -230,7 +230,7 @@ fn a_disk_that_is_nearly_full_is_named_and_spared() {
         refused(&ran, &[place.to_str().unwrap()]);
     }
     // More than there is, asked for in so many words, is never begun.
-    let ran = disk(&folder, place.to_str().unwrap(), "--pattern random-read --bytes 1GiB").run();
+    let ran = disk(&folder, place.to_str().unwrap(), "--rw random-read --size 1GiB").run();
     if ran.code == Some(0) {
         all_warned(&document(&ran), "disk/random-read", "size_reduced");
     } else {
@@ -248,8 +248,7 @@ fn others_who_use_the_device_are_named() {
     let script = format!("while :; do dd if={node} of=/dev/null bs=1M iflag=direct; done");
     let other = folder.program("sh".as_ref(), vec!["-c".into(), script.into()]).start();
     let mut is_noticed = false;
-    let options =
-        "--pattern random-read --caching direct --block-size 4KiB --depth 1 --runtime 200ms";
+    let options = "--rw random-read --caching direct --block-size 4KiB --iodepth 1 --time 200ms";
     let place = mounted.path();
     // The other may get no CPU during a whole run; what it read stands in the account.
     for _ in 0..ATTEMPTS {

@@ -98,7 +98,7 @@ fn pass_datagrams(near: &UdpSocket, server: SocketAddr, stop: &AtomicBool) {
 #[test]
 fn what_a_proxy_does_to_datagrams_is_told_to_the_last_one() {
     let folder = Folder::new();
-    let server = Serving::start(&folder, &[]);
+    let server = Serving::start(&folder, &["--once"]);
     let proxy = Proxy::before(server.address);
     let bytes = (DATAGRAMS * DATAGRAM_BYTES).to_string();
     let size = DATAGRAM_BYTES.to_string();

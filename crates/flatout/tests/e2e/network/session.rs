@@ -84,7 +84,7 @@ fn every_way_to_send_and_receive_works_or_says_why_not() {
 #[test]
 fn datagrams_are_all_accounted_for() {
     let folder = Folder::new();
-    let server = Serving::start(&folder, &[]);
+    let server = Serving::start(&folder, &["-1"]);
     let arguments = ["--protocol", "udp", "--direction", "up,down"];
     let document = bench(&folder, &server.at(), &arguments).run().exits(0).document();
     let is_udp = |row: &&serde_json::Value| row["id"] == "network/udp-throughput";
@@ -103,7 +103,7 @@ fn datagrams_are_all_accounted_for() {
 #[test]
 fn a_token_is_asked_for_off_loopback_and_must_be_right() {
     let folder = Folder::new();
-    let mut server = Serving::start(&folder, &["--bind", "0.0.0.0"]);
+    let mut server = Serving::start(&folder, &["--once", "--bind", "0.0.0.0"]);
     let printed = server.says();
     let printed = printed.strip_prefix("token ").expect("it prints a token");
     let at = format!("127.0.0.1:{}", server.address.port());
@@ -116,6 +116,22 @@ fn a_token_is_asked_for_off_loopback_and_must_be_right() {
     let arguments = ["--token-file", right.to_str().unwrap(), "--protocol", "tcp"];
     succeeds(&bench(&folder, &at, &arguments).run());
     server.running.wait().exits(0);
+}
+
+#[test]
+fn a_server_has_a_name_and_serves_until_it_is_stopped() {
+    let folder = Folder::new();
+    let server = Serving::start(&folder, &["--bind", "localhost"]);
+    let port = server.address.port().to_string();
+    for _ in 0..2 {
+        let family = if server.address.is_ipv4() { "--ipv4" } else { "--ipv6" };
+        let arguments = ["-p", &port, family, "-P", "1", "-R", "--protocol", "tcp"];
+        let document = bench(&folder, "localhost", &arguments).run().exits(0).document();
+        let row = &rows(&document)[0];
+        assert_eq!(row["parameters"]["direction"], "down", "{row:#}");
+    }
+    server.running.signal(Signal::INT);
+    server.running.wait().died_of(Signal::INT);
 }
 
 #[test]
@@ -151,7 +167,7 @@ fn what_cannot_be_reached_or_found_is_one_line() {
     says("127.0.0.1:1", &[], &["cannot connect to 127.0.0.1"]);
     says("no..host:7878", &[], &["cannot resolve", "no..host"]);
     says("127.0.0.1:7878", &["--ipv6"], &["has no ipv6 address"]);
-    says("127.0.0.1", &[], &["cannot resolve"]);
+    says("127.0.0.1:many", &[], &["cannot resolve"]);
     let none = folder.join("none");
     says("127.0.0.1:1", &["--token-file", none.to_str().unwrap()], &["token file"]);
     let short = token(&folder, "short");
@@ -159,9 +175,9 @@ fn what_cannot_be_reached_or_found_is_one_line() {
     ran.complains(1, &["at least 16 characters"]);
     for (arguments, word) in [
         (&["--streams", "65"][..], "streams 65"),
-        (&["--block-size", "0"], "--block-size 0"),
-        (&["--block-size", "2M"], "--block-size 2097152"),
-        (&["--bytes", "0"], "--bytes 0"),
+        (&["--block-size", "0"], "--block-size 0 bytes"),
+        (&["--block-size", "2M"], "--block-size 2 MiB"),
+        (&["--bytes", "0"], "--size 0"),
         (&["--bytes", "2T"], "bytes of a test"),
         (&["--rate", "0"], "--rate 0"),
         (&["--datagram-size", "8"], "datagram bytes 8"),
@@ -175,7 +191,7 @@ fn what_cannot_be_reached_or_found_is_one_line() {
 #[test]
 fn a_server_that_vanishes_ends_the_client_with_a_whole_document() {
     let folder = Folder::new();
-    let mut server = Serving::start(&folder, &[]);
+    let mut server = Serving::start(&folder, &["--once"]);
     let all = ["bench", "network", "--connect", &server.at(), "--protocol", "tcp"];
     let rest = ["--duration", "5s", "--format", "json"];
     let client = folder.flatout(all.iter().chain(&rest)).start();
@@ -205,7 +221,7 @@ fn a_client_that_vanishes_ends_its_session_alone() {
 #[test]
 fn an_interrupted_client_leaves_a_document_and_frees_the_server() {
     let folder = Folder::new();
-    let mut server = Serving::start(&folder, &[]);
+    let mut server = Serving::start(&folder, &["--once"]);
     let all = ["bench", "network", "--connect", &server.at(), "--format", "json"];
     let client = folder.flatout(all.iter().chain(&["--duration", "5s"])).start();
     assert!(server.says().contains("begins"));

@@ -36,7 +36,7 @@ fn files_are_ok_or_failed_or_cannot_be_read() {
     let expected = "abc: OK\nempty: FAILED\nmissing: FAILED open or read\nempty: FAILED\n";
     assert_eq!(ran.exits(1).stdout, expected);
     let closing = [
-        "cannot open missing: No such file or directory",
+        "cannot open \"missing\": No such file or directory",
         "WARNING: 1 line is improperly formatted",
         "WARNING: 1 listed file could not be read",
         "WARNING: 2 computed digests did NOT match",
@@ -48,7 +48,7 @@ fn files_are_ok_or_failed_or_cannot_be_read() {
     let ran = check(&folder, "--status");
     assert_eq!((ran.exits(1).stdout.as_str(), complaints(&ran)), ("", closing[..1].to_vec()));
     let ran = check(&folder, "--warn");
-    assert!(complaints(&ran).contains(&"SUMS: line 2: not the line of a digest"), "{ran}");
+    assert!(complaints(&ran).contains(&"\"SUMS\": line 2: not the line of a digest"), "{ran}");
     let ran = check(&folder, "--ignore-missing");
     assert_eq!(ran.exits(1).stdout, "abc: OK\nempty: FAILED\nempty: FAILED\n");
 }
@@ -64,13 +64,13 @@ fn a_line_that_is_no_digest_fails_only_where_that_is_asked_for() {
 #[test]
 fn a_file_that_is_no_manifest_is_an_error() {
     let folder = folder(&["junk"]);
-    check(&folder, "").complains(1, &["SUMS: no properly formatted lines found"]);
+    check(&folder, "").complains(1, &["\"SUMS\": no properly formatted lines found"]);
     std::fs::write(folder.join("SUMS"), "").unwrap();
-    check(&folder, "").complains(1, &["SUMS: no properly formatted lines found"]);
+    check(&folder, "").complains(1, &["\"SUMS\": no properly formatted lines found"]);
     std::fs::remove_file(folder.join("SUMS")).unwrap();
-    check(&folder, "").complains(1, &["cannot open SUMS: No such file or directory"]);
+    check(&folder, "").complains(1, &["cannot open \"SUMS\": No such file or directory"]);
     std::fs::create_dir(folder.join("SUMS")).unwrap();
-    check(&folder, "").complains(1, &["cannot read SUMS: Is a directory"]);
+    check(&folder, "").complains(1, &["cannot read \"SUMS\": Is a directory"]);
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn missing_files_may_be_passed_over_but_not_all_of_them() {
     assert_eq!((ran.exits(0).stdout.as_str(), ran.stderr.as_str()), ("abc: OK\n", ""));
     let none = folder(&[&missing]);
     let ran = check(&none, "--ignore-missing");
-    ran.complains(1, &["SUMS: no file was verified"]);
+    ran.complains(1, &["\"SUMS\": no file was verified"]);
     assert_eq!(check(&none, "--ignore-missing --status").exits(1).stderr, "");
 }
 
@@ -100,7 +100,7 @@ fn digests_that_are_not_computed_here_are_errors_by_line() {
     let md5 = "MD5 (abc) = 900150983cd24fb0d6963f7d28e17f72";
     let folder = folder(&[&format!("BLAKE3 (abc) = {ABC}"), md5]);
     let ran = check(&folder, "");
-    ran.complains(1, &["SUMS: line 2: MD5 is not among the digests"]);
+    ran.complains(1, &["\"SUMS\": line 2: MD5 is not among the digests"]);
     assert_eq!(ran.stdout, "abc: OK\n");
     let ran = check(&folder, "--digest sha256");
     assert!(ran.stderr.contains("line 1: BLAKE3 is not the digest asked for"), "{ran}");
@@ -112,7 +112,7 @@ fn manifests_are_read_one_after_the_other_and_from_standard_input() {
     let input = std::fs::File::open(folder.join("SUMS")).unwrap();
     let ran = folder.flatout(["sum", "-c", "nowhere", "SUMS", "-"]).stdin(input).run();
     assert_eq!(ran.exits(1).stdout, "abc: OK\nabc: OK\n");
-    assert_eq!(complaints(&ran), ["cannot open nowhere: No such file or directory"]);
+    assert_eq!(complaints(&ran), ["cannot open \"nowhere\": No such file or directory"]);
     std::fs::write(folder.join("dash"), format!("{ABC}  -\n")).unwrap();
     let input = std::fs::File::open(folder.join("abc")).unwrap();
     let ran = folder.flatout(["sum", "-c", "dash"]).stdin(input).run();
@@ -141,5 +141,5 @@ fn a_file_that_may_not_be_read_does_not_stop_the_check() {
         check(&folder, "")
     };
     assert_eq!(ran.exits(1).stdout, "empty: FAILED open or read\nabc: OK\n");
-    assert!(ran.stderr.contains("cannot open empty: Permission denied"), "{ran}");
+    assert!(ran.stderr.contains("cannot open \"empty\": Permission denied"), "{ran}");
 }

@@ -36,7 +36,7 @@ fn a_tree_is_read_in_the_order_of_its_names() {
     }
     let mixed = folder.flatout(["sum", "-r", "tree/b/", "tree/B", "tree/a"]).run();
     assert_eq!(names(&mixed.exits(0).stdout), ["tree/b/a", "tree/b/c/x", "tree/B", "tree/a/z"]);
-    folder.flatout(["sum", "tree"]).run().complains(1, &["tree: Is a directory"]);
+    folder.flatout(["sum", "tree"]).run().complains(1, &["\"tree\": Is a directory", "-r reads"]);
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn a_directory_that_may_not_be_read_does_not_stop_the_rest() {
         folder.flatout(["sum", "-r", "tree"]).run()
     };
     fs::set_permissions(folder.join("tree/b"), PermissionsExt::from_mode(0o755)).unwrap();
-    ran.complains(1, &["cannot open tree/b: Permission denied"]);
+    ran.complains(1, &["cannot open \"tree/b\": Permission denied"]);
     assert_eq!(names(&ran.stdout), ["tree/a/file", "tree/c/file"]);
 }
 

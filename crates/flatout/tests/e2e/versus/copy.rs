@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::{Stable, only_corpora_are_left, rows};
+use super::{Stable, rows};
 use crate::schema::assert_valid;
 use crate::skip::needs;
 
@@ -60,7 +60,7 @@ fn flatout_races_each_copier_and_keeps_all_that_cp_a_keeps() {
         ours["audit"]["command"].as_str().unwrap().contains(" copy -T --resume=never /"),
         "{ours:#}"
     );
-    only_corpora_are_left(&stable);
+    assert_eq!(stable.left().len(), 0);
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn without_names_copiers_are_raced_too() {
         (&parameters["subject"], &parameters["against"]),
         (&"flatout".into(), &"fcp".into())
     );
-    only_corpora_are_left(&stable);
+    assert_eq!(stable.left().len(), 0);
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn durable_refresh_and_cold_are_states_of_their_own() {
         assert_eq!(found[2 + one]["audit"]["source_cached_bytes"], 0);
         assert_eq!(found[6 + one]["audit"]["targets"], "deleted just before each run");
     }
-    only_corpora_are_left(&stable);
+    assert_eq!(stable.left().len(), 0);
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn a_copier_that_loses_something_fails_and_the_path_is_named() {
         let text = row["warnings"].to_string();
         assert!(text.contains(said), "{text}");
         assert_eq!(row_of(&document, "cp-a")["n"], 2, "the others go on");
-        only_corpora_are_left(&stable);
+        assert_eq!(stable.left().len(), 0);
     }
 }
 
@@ -184,5 +184,5 @@ fn a_link_to_the_source_is_no_copy() {
     let document = stable.race(&words(&["cp-a", "fcp"], &TINY)).exits(1).document();
     assert_eq!(row_of(&document, "fcp")["status"], "failed");
     assert_eq!(row_of(&document, "cp-a")["n"], 2);
-    only_corpora_are_left(&stable);
+    assert_eq!(stable.left().len(), 0);
 }

@@ -1,0 +1,149 @@
+//! `flatout help`, and what `--help` shows: the definition as [`super::shown_definition`] has it.
+
+use std::ffi::OsString;
+
+use clap::{Arg, Args, Command};
+
+use super::bench::{self, Name};
+use super::similar::similar;
+use super::{MOST_COLUMNS, shown_definition};
+
+const AFTER: &str = "\
+Examples:
+  flatout help copy
+  flatout help bench disk";
+
+#[derive(Debug, Clone, Args)]
+#[command(after_help = AFTER)]
+pub struct Help {
+    /// The command, and an area of bench [default: what there is]
+    #[arg(value_name = "COMMAND")]
+    pub words: Vec<String>,
+}
+
+/// The definition of a command, or of areas of bench, by its words.
+///
+/// Errors: one line that names the word that means nothing.
+pub fn definition(words: &[String]) -> Result<Command, String> {
+    let mut command = shown_definition();
+    command.build();
+    for (depth, word) in words.iter().enumerate() {
+        if depth == 1 && words[0] == "bench" && words.len() > 2 {
+            return together(&words[1..]);
+        }
+        let found = command.find_subcommand(word);
+        command = found.cloned().ok_or_else(|| unknown(&command, word))?;
+    }
+    Ok(command)
+}
+
+/// The help of a definition; a long one where there is more to say, as `--help` has it.
+pub fn render(mut command: Command, is_long: bool) -> String {
+    let has_more = |argument: &Arg| {
+        let values = argument.get_possible_values();
+        let is_told = !argument.is_hide_set() && !argument.is_hide_possible_values_set();
+        is_told && values.iter().any(|value| value.get_help().is_some())
+    };
+    match is_long && command.get_arguments().any(has_more) {
+        true => command.render_long_help().to_string(),
+        false => command.render_help().to_string(),
+    }
+}
+
+/// The definition of several areas.
+fn together(words: &[String]) -> Result<Command, String> {
+    for word in words {
+        definition(&["bench".to_owned(), word.clone()])?;
+    }
+    let areas: Vec<Name> = words.iter().filter_map(|word| Name::of(word)).collect();
+    let name = format!("flatout bench {}", words.join(" "));
+    let command = bench::shown(&areas).max_term_width(MOST_COLUMNS);
+    Ok(command.bin_name(name.clone()).display_name(name))
+}
+
+fn unknown(command: &Command, word: &str) -> String {
+    let known = || command.get_subcommands().map(Command::get_name);
+    let noun = if command.get_name() == "bench" { "area" } else { "command" };
+    match similar(word, known()) {
+        Some(meant) => format!("there is no {noun} '{word}'; did you mean '{meant}'?"),
+        None => {
+            let known: Vec<_> = known().collect();
+            match known.is_empty() {
+                true => format!("'{}' has no commands, such as '{word}'", command.get_name()),
+                false => format!("there is no {noun} '{word}'; there are {}", known.join(", ")),
+            }
+        }
+    }
+}
+
+/// The command of a command line, and the areas where that is bench; words that mean neither are
+/// not among them.
+pub fn words(argv: &[OsString]) -> Vec<String> {
+    let definition = shown_definition();
+    let mut words = argv.iter().skip(1).filter_map(|word| word.to_str());
+    let command = words.find(|word| !word.starts_with('-'));
+    let command = command.filter(|word| definition.find_subcommand(word).is_some());
+    let Some(command) = command else { return Vec::new() };
+    let mut found = vec![command.to_owned()];
+    if command == "bench" {
+        let areas = words.take_while(|word| *word != "--").filter(|word| Name::of(word).is_some());
+        for area in areas {
+            if !found.iter().any(|known| known == area) {
+                found.push(area.to_owned());
+            }
+        }
+    }
+    found
+}
+
+/// The command line that shows the help for this one.
+pub fn pointer(argv: &[OsString]) -> String {
+    ["flatout".to_owned()]
+        .into_iter()
+        .chain(words(argv))
+        .chain(["--help".to_owned()])
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn argv(line: &str) -> Vec<OsString> {
+        line.split(' ').map(OsString::from).collect()
+    }
+
+    #[test]
+    fn the_command_line_tells_whose_help_is_wanted() {
+        for (line, wanted) in [
+            ("flatout", &[][..]),
+            ("flatout --help", &[]),
+            ("flatout nothing", &[]),
+            ("flatout copy a b", &["copy"]),
+            ("flatout copy bench b", &["copy"]),
+            ("flatout bench --quick", &["bench"]),
+            ("flatout bench --quick disk /data --rw x", &["bench", "disk"]),
+            ("flatout bench cpu memory cpu", &["bench", "cpu", "memory"]),
+            ("flatout transfer a b", &[]),
+        ] {
+            assert_eq!(words(&argv(line)), wanted, "{line}");
+        }
+    }
+
+    #[test]
+    fn an_area_shows_its_options_and_those_that_all_have() {
+        let help = |words: &[&str]| {
+            let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
+            definition(&words).unwrap().render_help().to_string()
+        };
+        let disk = help(&["bench", "disk"]);
+        assert!(disk.contains("--rw <") && disk.contains("--max-time"), "{disk}");
+        assert!(!disk.contains("--connect") && !disk.contains("--order"), "{disk}");
+        let both = help(&["bench", "cpu", "network"]);
+        assert!(both.contains("Usage: flatout bench cpu network [OPTIONS]"), "{both}");
+        assert!(both.contains("--connect") && both.contains("--order"), "{both}");
+        assert!(definition(&["bench".into(), "dsik".into()]).unwrap_err().contains("'disk'"));
+        assert!(definition(&["bnech".into()]).unwrap_err().contains("'bench'"));
+    }
+}

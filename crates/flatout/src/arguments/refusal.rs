@@ -1,0 +1,133 @@
+//! A command line that cannot be obeyed, or that asks for help: what is said of it.
+
+use std::ffi::OsString;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Arg, Command};
+
+use super::bench::Name;
+use super::help;
+use super::similar::similar;
+
+/// What is wrong with a command line.
+pub struct Refusal {
+    /// What clap has to say.
+    pub error: clap::Error,
+    /// The arguments.
+    pub argv: Vec<OsString>,
+}
+
+impl Refusal {
+    /// Whether the command line asks for JSON, so that the refusal must be JSON too.
+    pub fn wants_json(&self) -> bool {
+        let is_pair = |pair: &[OsString]| pair[0] == "--format" && pair[1] == "json";
+        self.argv.windows(2).any(is_pair) || self.argv.iter().any(|word| word == "--format=json")
+    }
+
+    /// The help that was asked for.
+    pub fn help(&self) -> String {
+        let words = help::words(&self.argv);
+        let is_long = self.argv.iter().any(|word| word == "--help");
+        match help::definition(&words) {
+            Ok(command) => help::render(command, is_long),
+            Err(error) => error,
+        }
+    }
+
+    /// One line that says what is wrong, and what may have been meant.
+    pub fn line(&self) -> String {
+        let line = one_line(&self.error);
+        if self.error.kind() == ErrorKind::InvalidSubcommand {
+            return self.unknown_command().unwrap_or(line);
+        }
+        let kinds = [ContextKind::SuggestedArg, ContextKind::SuggestedValue];
+        let Some(meant) = kinds.iter().find_map(|kind| self.context(*kind)) else { return line };
+        // Clap finds `xml` like `html`.
+        let word = self.context(ContextKind::InvalidValue);
+        if word.is_some_and(|word| similar(word, [meant]).is_none()) {
+            return line;
+        }
+        let shown = help::definition(&help::words(&self.argv)).ok();
+        let shown = shown.and_then(|command| visible_name(&command, meant));
+        format!("{line}; did you mean '{}'?", shown.as_deref().unwrap_or(meant))
+    }
+
+    fn context(&self, kind: ContextKind) -> Option<&str> {
+        match self.error.get(kind)? {
+            ContextValue::String(word) => Some(word.as_str()),
+            ContextValue::Strings(words) => words.first().map(String::as_str),
+            _ => None,
+        }
+    }
+
+    fn unknown_command(&self) -> Option<String> {
+        let word = self.context(ContextKind::InvalidSubcommand)?;
+        let definition = super::shown_definition();
+        let known: Vec<&str> = definition.get_subcommands().map(Command::get_name).collect();
+        let meant = match (similar(word, known.iter().copied()), Name::of(word)) {
+            (_, Some(area)) => format!("flatout bench {}", area.word()),
+            (Some(command), _) => format!("flatout {command}"),
+            (None, None) => {
+                return Some(format!(
+                    "there is no command '{word}'; there are {}",
+                    known.join(", ")
+                ));
+            }
+        };
+        Some(format!("there is no command '{word}'; did you mean '{meant}'?"))
+    }
+}
+
+/// The option that help shows for this one, which may be an older name of it.
+fn visible_name(command: &Command, option: &str) -> Option<String> {
+    let name = option.strip_prefix("--")?;
+    let is_meant =
+        |argument: &&Arg| argument.get_all_aliases().is_some_and(|aliases| aliases.contains(&name));
+    let long = command.get_arguments().find(is_meant)?.get_long()?;
+    Some(format!("--{long}"))
+}
+
+/// Clap's first paragraph, without its own prefix, as one line.
+pub fn one_line(error: &clap::Error) -> String {
+    let text = error.render().to_string();
+    let first = text.strip_prefix("error: ").unwrap_or(&text);
+    let paragraph = first.split("\n\n").next().unwrap_or(first);
+    let words: Vec<_> = paragraph.split_whitespace().collect();
+    // What the standard library says of a number that is none.
+    words.join(" ").replace("invalid digit found in string", "it is no whole number")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arguments::parse;
+
+    fn refusal(line: &str) -> Refusal {
+        *parse(line.split(' ').map(OsString::from)).unwrap_err()
+    }
+
+    #[test]
+    fn json_is_seen_even_in_a_command_line_that_makes_no_sense() {
+        assert!(refusal("flatout read --format json --wrong").wants_json());
+        assert!(refusal("flatout --format=json").wants_json());
+        assert!(!refusal("flatout read json --wrong").wants_json());
+    }
+
+    #[test]
+    fn what_was_meant_is_guessed() {
+        for (line, meant) in [
+            ("flatout bnech", "'flatout bench'"),
+            ("flatout dsik", "there are bench, read"),
+            ("flatout disk", "'flatout bench disk'"),
+            ("flatout bench disk --blocksize 4K", "'--block-size'"),
+            ("flatout bench disk --patern read", "'--rw'"),
+            ("flatout report --format jsn x", "'json'"),
+            ("flatout report --format xml x", "fio-json]"),
+            ("flatout bench cpu -j many", "it is no whole number"),
+            ("flatout trasnfer", "there are bench"),
+        ] {
+            let said = refusal(line).line();
+            assert!(said.contains(meant) && !said.contains("transfer'?"), "{line}: {said}");
+        }
+    }
+}

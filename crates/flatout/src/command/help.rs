@@ -1,0 +1,17 @@
+//! `flatout help`: the help of the program, of a command, or of areas of bench.
+
+use std::process::ExitCode;
+
+use crate::arguments::help::{self, Help};
+use crate::{conclusion, output};
+
+/// Prints the help.
+pub fn run(arguments: &Help) -> ExitCode {
+    match help::definition(&arguments.words) {
+        Ok(command) => output::print(help::render(command, true).as_bytes(), conclusion::DONE),
+        Err(error) => {
+            output::complain(&error);
+            output::exit(conclusion::WRONG_USE)
+        }
+    }
+}

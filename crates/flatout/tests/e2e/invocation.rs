@@ -1,0 +1,133 @@
+//! Wrong and odd command lines, as a stranger types them: one line that says what is wrong and what
+//! may have been meant, the help that has the right use, and exit code 2.
+
+use std::fs;
+
+use crate::bin::{Flatout, Folder, input};
+use crate::fixture::random_file;
+
+/// A command line, and what is said of it.
+const WRONG: &[(&str, &[&str])] = &[
+    ("benhc", &["did you mean 'flatout bench'?", "(see flatout --help)"]),
+    ("disk", &["did you mean 'flatout bench disk'?"]),
+    ("nothing", &["there are bench, read, write, copy, sum, versus, compare, tune, report, serve"]),
+    ("transfr a b", &["there is no command 'transfr'; there are bench"]),
+    ("bench dsk", &["did you mean 'disk'?", "(see flatout bench --help)"]),
+    ("bench disk cahce", &["did you mean 'cache'?", "(see flatout bench disk --help)"]),
+    ("bench /data", &["a place is for disk and copy: flatout bench disk /data"]),
+    ("bench disk a b", &["one place is measured at a time", "'b'"]),
+    ("bench cpu --rw randread", &["--rw is for disk: flatout bench disk --rw"]),
+    ("bench cpu memory --rw randread", &["(see flatout bench cpu memory --help)"]),
+    ("bench --block-size 4K", &["--block-size is for disk, syscall, network"]),
+    ("bench syscall disk -b 1K,4K", &["--block-size takes one value"]),
+    ("bench disk --patern read", &["did you mean '--rw'?", "(see flatout bench disk --help)"]),
+    ("bench disk --rw rand", &["did you mean 'randrw'?", "backward-read"]),
+    ("bench disk --rw read -b 2G", &["--block-size 2 GiB", "from 1 byte to 1 GiB"]),
+    ("bench disk --rw read --iodepth 0", &["--iodepth 0", "from 1 to"]),
+    ("bench disk --rw read -t 5x", &["--time", "ms, s, m (minutes)"]),
+    ("bench disk --rw read -t 0", &["--time", "longer than 0"]),
+    ("bench disk --rw read --direct --caching buffered", &["--direct", "--caching"]),
+    ("bench cpu -j many", &["'many'", "--threads", "it is no whole number"]),
+    ("bench cpu -n 0", &["--runs", "1..=10000"]),
+    ("bench network -P 0", &["--streams 0", "from 1 to 64"]),
+    ("bench network -p 99", &["--connect"]),
+    ("bench network -R --direction up", &["--reverse", "--direction"]),
+    ("bench memory --size 10", &["--size 10 bytes", "2 KiB"]),
+    ("bench --quik", &["did you mean '--quick'?"]),
+    ("bench --format jason", &["did you mean 'json'?", "openmetrics"]),
+    ("bench --color sometimes", &["auto, always, never"]),
+    ("read", &["<FILE>", "(see flatout read --help)"]),
+    ("read data -b 0", &["'0'", "--block-size", "from 1 byte to 1 GiB"]),
+    ("read data -t 1 --min-time 1", &["--time", "--min-time"]),
+    ("write -", &["standard output", "./-"]),
+    ("copy", &["<SOURCE>", "(see flatout copy --help)"]),
+    ("copy data", &["no target after data"]),
+    ("copy --out x data y", &["did you mean '--output'?"]),
+    ("sum --quiet data", &["--quiet", "--check"]),
+    ("sum --recursiv data", &["did you mean '--recursive'?"]),
+    ("versus rsync-b", &["did you mean 'rsync-"]),
+    ("versus --keep --list", &["--keep", "--list"]),
+    ("compare data", &["two FILEs are needed, OLD and NEW"]),
+    ("compare - -", &["standard input is read once"]),
+    ("report data --format pdf", &["table, json, csv, markdown, html"]),
+    ("serve -p 99999", &["--port", "65535"]),
+    ("serve -1 --forever", &["--once"]),
+    ("completions tcsh", &["bash, zsh, fish]"]),
+    ("man bench dik", &["did you mean 'disk'?"]),
+    ("help bench disk more", &["there is no area 'more'"]),
+    ("--versio", &["did you mean '--version'?"]),
+];
+
+#[test]
+fn a_wrong_command_line_is_told_in_one_line_what_was_meant() {
+    let folder = Folder::new();
+    random_file(&folder.join("data"), 5000, 1);
+    for (line, words) in WRONG {
+        let ran = folder.flatout(line.split(' ')).run();
+        ran.complains(2, words);
+        assert_eq!(ran.stdout, "", "{ran}");
+        assert!(!ran.stderr.contains("transfer"), "hidden commands are not named: {ran}");
+    }
+}
+
+#[test]
+fn older_names_of_options_still_work() {
+    let folder = Folder::new();
+    random_file(&folder.join("data"), 5000, 1);
+    for line in [
+        "read data --duration 10ms --depth 4 --engine uring",
+        "read data --trials 2",
+        "read data -n 2 -b 4K -j 1 -t 10ms -q --color never -o -",
+        "read data --bs 4K --direct=0",
+        "help bench disk",
+    ] {
+        folder.flatout(line.split(' ')).run().exits(0);
+    }
+    // Refused for what they ask for, not for their names.
+    for (line, word) in [
+        ("bench disk nowhere --pattern random-read --runtime 1s --rounds 1 --bytes 1M", "nowhere"),
+        ("bench disk nowhere --rw mixed --mix 50 --depth 1", "nowhere"),
+        ("bench network --duration 1us", "--time"),
+        ("tune nowhere --rounds 1", "nowhere"),
+    ] {
+        let ran = folder.flatout(line.split(' ')).run();
+        assert!(ran.stderr.contains(word) && !ran.stderr.contains("unexpected"), "{ran}");
+    }
+}
+
+#[test]
+fn a_dash_is_standard_output_or_input() {
+    let folder = Folder::new();
+    random_file(&folder.join("data"), 5000, 1);
+    let flatout = |line: &str| -> Flatout<'_> { folder.flatout(line.split(' ')) };
+    let json = flatout("read data --format json --output -").run().exits(0).stdout.clone();
+    fs::write(folder.join("record"), &json).unwrap();
+    let shown = flatout("report - -o -").stdin(input(&folder.join("record"))).run();
+    assert!(shown.exits(0).stdout.contains("data"), "{shown}");
+    let sum = flatout("sum data -o -").run();
+    assert!(sum.exits(0).stdout.ends_with("  data\n"), "{sum}");
+    let copied = flatout("copy --log - data new").leaves("new").run();
+    assert!(copied.exits(0).stdout.contains("\"action\""), "{copied}");
+    let figures = flatout("copy --output - data newer").leaves("newer").run();
+    assert!(figures.exits(0).stdout.contains("files"), "{figures}");
+    assert!(!folder.names().contains("-"), "{:?}", folder.names());
+}
+
+#[test]
+fn quiet_says_nothing_but_what_went_wrong() {
+    let folder = Folder::new();
+    let noisy = folder.flatout(["bench", "network", "-c", "127.0.0.1:1", "--quick"]).run();
+    assert_eq!(noisy.exits(1).stderr.lines().count(), 2, "{noisy}");
+    let quiet = folder.flatout(["bench", "network", "-c", "127.0.0.1:1", "--quick", "-q"]).run();
+    quiet.complains(1, &["cannot connect"]);
+}
+
+#[test]
+fn colours_are_as_asked_for() {
+    let folder = Folder::new();
+    let shown = |color: &str| {
+        let words = ["bench", "network", "-c", "127.0.0.1:1", "--color", color];
+        folder.flatout(words).run().exits(1).stdout.contains('\u{1b}')
+    };
+    assert_eq!(["auto", "never", "always"].map(shown), [false, false, true]);
+}
