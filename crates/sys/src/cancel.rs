@@ -19,8 +19,8 @@ static FIRST_SIGNAL_NS: AtomicU64 = AtomicU64::new(0);
 const SAME_WISH_NS: u64 = 1_000_000_000;
 /// The signal that came first; 0 before it.
 static FIRST_SIGNAL: AtomicI32 = AtomicI32::new(0);
-/// Signals that ask for the end.
-const HEEDED: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
+/// Signals that ask for the end; whoever sees that the last is heeded knows it of all.
+const HEEDED: [libc::c_int; 3] = [libc::SIGHUP, libc::SIGTERM, libc::SIGINT];
 static WAKE_DESCRIPTOR: AtomicI32 = AtomicI32::new(-1);
 static WAKE: OnceLock<OwnedFd> = OnceLock::new();
 

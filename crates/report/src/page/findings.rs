@@ -63,8 +63,9 @@ pub(super) fn section(record: &Record) -> Option<Section> {
 
 fn findings(record: &Record) -> Vec<Finding> {
     let mut found: Vec<Finding> = codes::of_run(record).into_iter().collect();
-    found.extend(codes::of_rows(record));
+    // Who knows that the machine was busy need not look for other reasons first.
     found.extend(machine::of_load(record));
+    found.extend(codes::of_rows(record));
     found.extend(machine::of_environment(record));
     // The sort is stable: within a severity what is listed first in its file comes first.
     found.sort_by_key(|finding| finding.severity);

@@ -227,7 +227,7 @@ impl Grid {
 /// Splits `12,345.6 MiB/s` into `12,345`, `.6` and ` MiB/s`.
 fn decimal_parts(cell: &str) -> (&str, &str, &str) {
     let end = cell
-        .find(|c: char| !c.is_ascii_digit() && !matches!(c, ',' | '.' | '-' | '<' | '~'))
+        .find(|c: char| !c.is_ascii_digit() && !matches!(c, ',' | '.' | '-' | '<'))
         .unwrap_or(cell.len());
     let (number, unit) = cell.split_at(end);
     let (whole, fraction) = number.split_at(number.find('.').unwrap_or(number.len()));
