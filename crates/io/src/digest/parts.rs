@@ -1,7 +1,8 @@
 //! The digest of a large file in parts, which any thread may compute in any order.
 //!
 //! A [`Cutter`] belongs to a thread and makes a [`Part`] of each segment; a [`Fold`] belongs to
-//! the file and joins the parts in order. SHA-256 has no parts: each step needs the one before.
+//! the file and joins the parts in order. Of SHA-256, where each step needs the one before, a part is
+//! its bytes: one thread can have them ready while another one takes in those before.
 
 mod blake3;
 mod xxh3;
@@ -11,6 +12,7 @@ use std::collections::BTreeMap;
 use flatout_sys::view::ByteView;
 
 use super::algorithm::{Algorithm, Digest};
+use super::hasher::Hasher;
 use super::xor32::Xor32;
 
 /// Least bytes of a segment.
@@ -33,15 +35,19 @@ pub struct Cut {
 }
 
 impl Cut {
-    /// Cuts a file; `None` where the algorithm has no parts, and where there would be but one.
+    /// Cuts a file; `None` where there would be but one segment.
     ///
     /// Panics: when `segment_bytes` is no power of two from [`MIN_SEGMENT_BYTES`] to
     /// [`MAX_SEGMENT_BYTES`].
     pub fn new(algorithm: Algorithm, length_bytes: u64, segment_bytes: u64) -> Option<Self> {
         let allowed = MIN_SEGMENT_BYTES..=MAX_SEGMENT_BYTES;
         assert!(segment_bytes.is_power_of_two() && allowed.contains(&segment_bytes));
-        let divides = algorithm != Algorithm::Sha256 && length_bytes > segment_bytes;
-        divides.then_some(Self { algorithm, length_bytes, segment_bytes })
+        (length_bytes > segment_bytes).then_some(Self { algorithm, length_bytes, segment_bytes })
+    }
+
+    /// Whether the work is in joining the parts, which is done in order.
+    pub fn is_serial(&self) -> bool {
+        self.algorithm == Algorithm::Sha256
     }
 
     /// Number of segments, at least two.
@@ -66,6 +72,7 @@ enum State {
     Xxh3(xxh3::Part),
     Crc32c { sum: u32, length_bytes: usize },
     Xor32(Xor32),
+    Bytes(Vec<u8>),
 }
 
 /// Makes parts of segments; one per thread, for any number of files.
@@ -98,7 +105,11 @@ impl Cutter {
                 digest.update(offset, bytes);
                 State::Xor32(digest)
             }
-            Algorithm::Sha256 => unreachable!("Cut::new gives no cut for it"),
+            Algorithm::Sha256 => {
+                let mut copy = vec![0; length];
+                bytes.copy_to(&mut copy);
+                State::Bytes(copy)
+            }
         })
     }
 }
@@ -132,6 +143,7 @@ enum Sums {
     Xxh3(Box<xxh3::Fold>),
     Crc32c(u32),
     Xor32(Xor32),
+    InOrder(Box<Hasher>),
 }
 
 impl Fold {
@@ -142,7 +154,7 @@ impl Fold {
             Algorithm::Xxh3 => Sums::Xxh3(Box::new(xxh3::Fold::new(cut.length_bytes))),
             Algorithm::Crc32c => Sums::Crc32c(0),
             Algorithm::Xor32 => Sums::Xor32(Xor32::default()),
-            Algorithm::Sha256 => unreachable!("Cut::new gives no cut for it"),
+            Algorithm::Sha256 => Sums::InOrder(Box::new(Hasher::new(cut.algorithm))),
         };
         Self { sums, segments: cut.segments(), next: 0, waiting: BTreeMap::new() }
     }
@@ -174,6 +186,7 @@ impl Fold {
                 *all = crc32c::crc32c_combine(*all, sum, length_bytes);
             }
             (Sums::Xor32(all), State::Xor32(digest)) => all.merge(digest),
+            (Sums::InOrder(hasher), State::Bytes(bytes)) => hasher.update(&bytes),
             _ => unreachable!("the parts of one cut are of one algorithm"),
         }
     }
@@ -188,6 +201,7 @@ impl Fold {
             Sums::Xxh3(fold) => Digest::new(Algorithm::Xxh3, &fold.finish().to_be_bytes()),
             Sums::Crc32c(sum) => Digest::new(Algorithm::Crc32c, &sum.to_be_bytes()),
             Sums::Xor32(digest) => Digest::new(Algorithm::Xor32, &digest.0.to_be_bytes()),
+            Sums::InOrder(hasher) => hasher.finish(),
         }
     }
 }
@@ -225,14 +239,19 @@ mod tests {
         bytes
     }
 
-    const DIVISIBLE: [Algorithm; 4] =
-        [Algorithm::Blake3, Algorithm::Xxh3, Algorithm::Crc32c, Algorithm::Xor32];
+    const ALL: [Algorithm; 5] = [
+        Algorithm::Blake3,
+        Algorithm::Xxh3,
+        Algorithm::Crc32c,
+        Algorithm::Sha256,
+        Algorithm::Xor32,
+    ];
 
     #[test]
     fn parts_give_the_digest_of_the_whole_at_boundary_lengths() {
         let bytes = noise((1 << 20) + 70_000);
         let segment = 16 << 10;
-        for algorithm in DIVISIBLE {
+        for algorithm in ALL {
             for segments in [1, 2, 3, 16, 33, 64] {
                 for more in
                     [1, 2, 63, 64, 65, 240, 1023, 1024, 1025, 1087, 1088, 1089, 16_383, 16_384]
@@ -249,7 +268,7 @@ mod tests {
     #[test]
     fn large_segments_take_the_kernels_for_many_chunks() {
         let bytes = noise((9 << 20) + 12_345);
-        for algorithm in DIVISIBLE {
+        for algorithm in ALL {
             for segment in [64 << 10, 1 << 20, 8 << 20] {
                 assert_eq!(in_parts(algorithm, &bytes, segment, 0), whole(algorithm, &bytes));
             }
@@ -257,8 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_cut_is_none() {
-        assert_eq!(Cut::new(Algorithm::Sha256, 1 << 30, 1 << 20), None);
+    fn what_is_one_segment_is_not_cut() {
         assert_eq!(Cut::new(Algorithm::Blake3, 1 << 20, 1 << 20), None);
         assert!(Cut::new(Algorithm::Blake3, (1 << 20) + 1, 1 << 20).is_some());
     }
@@ -269,7 +287,7 @@ mod tests {
         #[test]
         fn any_length_and_order(length in 16_385_usize..300_000, turn in 0_u64..20, shift in 0_u32..3) {
             let bytes = noise(length);
-            for algorithm in DIVISIBLE {
+            for algorithm in ALL {
                 if let Some(cut) = Cut::new(algorithm, length as u64, (16 << 10) << shift) {
                     let found = in_parts(algorithm, &bytes, cut.segment_bytes, turn);
                     prop_assert_eq!(found, whole(algorithm, &bytes));

@@ -1,7 +1,7 @@
 //! A large file that the page cache holds, digested by several threads segment by segment.
 
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 
 use flatout_io::digest::{Cut, Digest, Fold, Part};
@@ -16,11 +16,16 @@ use crate::lock::lock;
 /// and not their memory.
 const MAX_WAITING: usize = 8;
 
+/// Threads that a digest keeps busy which goes from front to end: one digests, one reads.
+const SERIAL_THREADS: u32 = 2;
+
 /// The file, and how far it is.
 pub(super) struct Large {
     file: OwnedFd,
     cut: Cut,
     next: AtomicU64,
+    /// Threads at work, as far as those who look for work must know.
+    at_work: AtomicU32,
     failed: AtomicBool,
     fold: Mutex<Progress>,
     moved: Condvar,
@@ -39,12 +44,14 @@ struct Helper<'a>(&'a Large);
 impl<'a> Helper<'a> {
     fn join(large: &'a Large) -> Self {
         lock(&large.fold).helpers += 1;
+        large.at_work.fetch_add(1, Ordering::Relaxed);
         Self(large)
     }
 }
 
 impl Drop for Helper<'_> {
     fn drop(&mut self) {
+        self.0.at_work.fetch_sub(1, Ordering::Relaxed);
         let mut progress = lock(&self.0.fold);
         progress.helpers -= 1;
         if std::thread::panicking() {
@@ -74,10 +81,27 @@ impl Large {
             file,
             cut,
             next: AtomicU64::new(0),
+            at_work: AtomicU32::new(0),
             failed: AtomicBool::new(false),
             fold: Mutex::new(progress),
             moved: Condvar::new(),
         }
+    }
+
+    /// How many threads of so many have use for it: where parts are joined in order, one has them
+    /// ready for the other.
+    pub(super) fn useful(&self, threads: u32) -> u32 {
+        if self.cut.is_serial() { threads.min(SERIAL_THREADS) } else { threads }
+    }
+
+    /// Whether a thread that has nothing else to do finds something here.
+    pub(super) fn wants_help(&self) -> bool {
+        self.has_more() && self.at_work.load(Ordering::Relaxed) < self.useful(u32::MAX)
+    }
+
+    /// Whether all threads should come, rather than begin with files of their own.
+    pub(super) fn is_urgent(&self) -> bool {
+        !self.cut.is_serial()
     }
 
     /// Whether there are segments that nobody has taken.
@@ -146,11 +170,13 @@ impl Large {
         }
     }
 
-    /// Maps a segment, or reads it where it cannot be mapped.
+    /// Maps a segment, or reads it where it cannot be mapped, or its bytes are wanted.
     fn part(&self, index: u64, reader: &mut Reader<'_>) -> Result<Part, Trouble> {
         let (offset, length) = self.cut.segment(index);
         let _permit = reader.permit();
-        if let Ok(window) = Window::map(self.file.as_fd(), offset, length) {
+        if !self.cut.is_serial()
+            && let Ok(window) = Window::map(self.file.as_fd(), offset, length)
+        {
             let part = reader.cutter.part(&self.cut, index, window.view(offset, length));
             if !window.was_cut_short() {
                 return Ok(part);

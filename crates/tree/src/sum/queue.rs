@@ -121,11 +121,14 @@ impl Queue {
         let mut state = lock(&self.state);
         loop {
             state.large.retain(|large| large.has_more());
-            if let Some(large) = state.large.first() {
+            if let Some(large) = state.large.iter().find(|large| large.is_urgent()) {
                 return Some(Job::Large(Arc::clone(large)));
             }
             if let Some(batch) = state.batches.pop_front() {
                 return Some(Job::Batch(batch));
+            }
+            if let Some(large) = state.large.iter().find(|large| large.wants_help()) {
+                return Some(Job::Large(Arc::clone(large)));
             }
             if state.closed {
                 return None;
@@ -161,7 +164,7 @@ impl Queue {
     pub(super) fn share(&self, large: &Arc<Large>) {
         let mut state = lock(&self.state);
         state.large.push(Arc::clone(large));
-        state.wanted = state.wanted.max(state.usual);
+        state.wanted = state.wanted.max(large.useful(state.usual));
         drop(state);
         self.work.notify_all();
         self.answers.notify_all();

@@ -131,7 +131,7 @@ impl<'a> Reader<'a> {
         }
         let algorithm = algorithms[0];
         let length = opened.facts.st_size as u64;
-        let (digest, length) = match Cut::new(algorithm, length, self.segment_bytes()) {
+        let (digest, length) = match Cut::new(algorithm, length, self.segment_bytes(algorithm)) {
             Some(cut) if length >= LARGE_BYTES => {
                 let before = usage::thread().voluntary_switches;
                 let result = self.in_parts(opened, cut, item);
@@ -143,8 +143,12 @@ impl<'a> Reader<'a> {
         Ok((vec![digest], length))
     }
 
-    /// A power of two, so that the windows of all threads together stay small.
-    fn segment_bytes(&self) -> u64 {
+    /// A power of two, so that the windows of all threads together stay small; where parts are
+    /// bytes, so that these stay in a second-level cache.
+    fn segment_bytes(&self, algorithm: Algorithm) -> u64 {
+        if algorithm == Algorithm::Sha256 {
+            return BUFFER_BYTES as u64;
+        }
         let threads = u64::from(self.sum.queue.usual().max(1)).next_power_of_two();
         (WINDOWS_BYTES / threads).clamp(256 << 10, MAX_SEGMENT_BYTES)
     }
