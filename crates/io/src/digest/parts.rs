@@ -114,6 +114,19 @@ impl Cutter {
     }
 }
 
+impl Cutter {
+    /// The part of segment `index`, of bytes that nobody else needs.
+    ///
+    /// Panics: as [`Self::part`].
+    pub fn part_of(&mut self, cut: &Cut, index: u64, bytes: Vec<u8>) -> Part {
+        if !cut.is_serial() {
+            return self.part(cut, index, ByteView::of(&bytes));
+        }
+        assert_eq!(bytes.len(), cut.segment(index).1, "a segment is digested as a whole");
+        Part(State::Bytes(bytes))
+    }
+}
+
 /// Hands the bytes on as slices; those of a mapping are copied out of it first, because no
 /// reference may point there.
 fn each_slice(bytes: ByteView<'_>, copy: &mut Vec<u8>, mut take: impl FnMut(&[u8])) {

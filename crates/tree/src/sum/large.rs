@@ -6,7 +6,6 @@ use std::sync::{Condvar, Mutex, PoisonError};
 
 use flatout_io::digest::{Cut, Digest, Fold, Part};
 use flatout_sys::mapping::Window;
-use flatout_sys::view::ByteView;
 
 use super::reader::Reader;
 use crate::file_data;
@@ -189,6 +188,6 @@ impl Large {
             Ok(_) => {}
             Err(errno) => return Err(Trouble::System(errno.into())),
         }
-        Ok(reader.cutter.part(&self.cut, index, ByteView::of(&bytes)))
+        Ok(reader.cutter.part_of(&self.cut, index, bytes))
     }
 }

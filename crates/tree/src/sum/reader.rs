@@ -35,6 +35,9 @@ const SMALL_BUFFER_BYTES: usize = 32 << 10;
 /// Files of this length on are cut into segments. Below it, mapping and joining cost more than the
 /// second thread saves.
 const LARGE_BYTES: u64 = 4 << 20;
+/// Segments of a digest that goes from front to end. Figure: SHA-256 of 1 GiB, 2 CPUs (Zen 4), takes
+/// 0.65 s, and 0.74 s in segments of 256 KiB: threads wake each other four times as often.
+const SERIAL_SEGMENT_BYTES: u64 = 1 << 20;
 /// Bytes of all windows together that threads may have mapped.
 const WINDOWS_BYTES: u64 = 16 << 20;
 
@@ -143,11 +146,10 @@ impl<'a> Reader<'a> {
         Ok((vec![digest], length))
     }
 
-    /// A power of two, so that the windows of all threads together stay small; where parts are
-    /// bytes, so that these stay in a second-level cache.
+    /// A power of two, so that the windows of all threads together stay small.
     fn segment_bytes(&self, algorithm: Algorithm) -> u64 {
         if algorithm == Algorithm::Sha256 {
-            return BUFFER_BYTES as u64;
+            return SERIAL_SEGMENT_BYTES;
         }
         let threads = u64::from(self.sum.queue.usual().max(1)).next_power_of_two();
         (WINDOWS_BYTES / threads).clamp(256 << 10, MAX_SEGMENT_BYTES)
