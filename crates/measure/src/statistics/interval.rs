@@ -3,11 +3,11 @@
 //! Trials of one run share its state: where memory lies, the clock, who else is at work. However
 //! many there are, they do not average that out, and what does not change within a run cannot be
 //! seen in it. So a share of the variance of trials is taken to be the run's, once and for all
-//! ([`RUN_SHARE`], the intraclass correlation); the rest falls with their number.
+//! (the intraclass correlation); the rest falls with their number.
 //!
 //! Of ln figure, with trials of variance v, known with f degrees of freedom:
 //!
-//! half-width² = t²₀.₉₇₅(f) · v · (ρ + (1 − ρ) · min(1, π ÷ 2n)) + [`RESOLUTION`]²
+//! half-width² = t²₀.₉₇₅(f) · v · (ρ + (1 − ρ) · min(1, π ÷ 2n)) + 0.005²
 //!
 //! Sources: the design effect of Kish, "Survey sampling", 1965, 5.4; π ÷ 2n as the variance of a
 //! median of n normal samples; v from Gini's mean difference (David, "Gini's mean difference
