@@ -16,6 +16,9 @@ use crate::error::Error;
 /// Bytes read at a time.
 const CHUNK_BYTES: usize = 1 << 20;
 
+/// Times that a file is read until the page cache holds all of it.
+const WARMING_PASSES: usize = 3;
+
 /// What the page cache holds of the file when a trial begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CacheStart {
@@ -148,14 +151,25 @@ pub(crate) fn growth_warning(
 }
 
 /// Reads the first `length_bytes` of a file unless the page cache holds as many of it; a wish to
-/// stop ends it early. To be called outside of any timed region.
+/// stop ends it early. To be called outside of any timed region. Somebody may drop the caches of
+/// the whole system meanwhile: what is missing in the end is read again, a few times.
 ///
-/// Errors: those of the kernel. Where nobody tells what the cache holds, the file is read.
+/// Errors: those of the kernel. Where nobody tells what the cache holds, the file is read once.
 pub(crate) fn warm(file: BorrowedFd<'_>, length_bytes: u64, cancel: CancelToken) -> io::Result<()> {
-    let state = page_cache::state(file, 0, length_bytes);
-    if state.is_ok_and(|state| state.cached_bytes >= length_bytes) {
+    let held = || page_cache::state(file, 0, length_bytes).map(|state| state.cached_bytes);
+    if held().is_ok_and(|bytes| bytes >= length_bytes) {
         return Ok(());
     }
+    for _ in 0..WARMING_PASSES {
+        read_all(file, length_bytes, cancel)?;
+        if cancel.is_cancelled() || held().map_or(true, |bytes| bytes >= length_bytes) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn read_all(file: BorrowedFd<'_>, length_bytes: u64, cancel: CancelToken) -> io::Result<()> {
     let mut buffer = vec![0; CHUNK_BYTES];
     let mut offset = 0;
     while offset < length_bytes && !cancel.is_cancelled() {

@@ -269,7 +269,7 @@ pub const RULES: &[Rule] = &[
         changes_exit: never,
     },
     Rule {
-        name: "what cannot be made or read leaves what a later symlink refers to",
+        name: "what cannot be made or read leaves what a later one refers to, or is written into",
         sentence: SURVIVES,
         allows: |facts, place, _| is_left_by_failure(facts, place),
         changes_exit: never,

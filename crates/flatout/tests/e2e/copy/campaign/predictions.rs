@@ -70,7 +70,7 @@ pub fn is_locked_out(facts: &Facts<'_>, place: &[u8]) -> bool {
     !facts.trial.case.is_privileged()
         && facts.meeting(place) == Meeting::Is(Kind::Directory)
         && facts.source_entries(place).iter().any(|source| source.mode & 0o100 == 0)
-        && facts.is(place, State::Copied)
+        && facts.is_done(place)
         && facts.trial.cp.stderr.contains("failed to preserve ownership")
 }
 
@@ -152,6 +152,7 @@ pub fn is_left_by_failure(facts: &Facts<'_>, place: &[u8]) -> bool {
     let is_refused =
         |above: &[u8]| facts.sources.contains_key(above) && is_left_by_failure_itself(facts, above);
     is_left_by_failure_itself(facts, place)
+        || is_written_after_failure(facts, place)
         || facts.is(place, State::Absent) && above.into_iter().any(is_refused)
 }
 
@@ -173,6 +174,27 @@ fn is_left_by_failure_itself(facts: &Facts<'_>, place: &[u8]) -> bool {
         && facts.sources[place].last().is_some_and(refers)
         && facts.is(place, State::Before)
         && (trial.cp.code, trial.flatout.code) == (Some(1), Some(1))
+}
+
+/// A device of an earlier operand could not be made, so the file of somebody else, or the protected
+/// one, that was there stayed, and the file that comes was written into it or refused. cp has
+/// removed it by then, and makes a new one.
+fn is_written_after_failure(facts: &Facts<'_>, place: &[u8]) -> bool {
+    let Some((runner, before)) = facts.trial.case.runner.zip(facts.before(place)) else {
+        return false;
+    };
+    let sources = facts.source_entries(place);
+    let Some((last, earlier)) = sources.split_last() else { return false };
+    let is_device =
+        |entry: &&Entry| matches!(entry.kind, Kind::CharacterDevice | Kind::BlockDevice);
+    let is_written = facts.trial.flatout.after.entries.get(place).is_some_and(|after| {
+        before.owner.0 != runner && after.owner == before.owner && after.digest == last.digest
+    });
+    before.kind == Kind::File
+        && last.kind == Kind::File
+        && earlier.iter().any(is_device)
+        && (is_written || facts.is(place, State::Before))
+        && (facts.trial.cp.code, facts.trial.flatout.code) == (Some(1), Some(1))
 }
 
 /// The directory that was there, below which this is new, hands its group down.
