@@ -54,7 +54,7 @@ pub const MOST_DIRECTORIES: usize = 4;
 const PLACE_NS: u64 = 60_000_000_000;
 const PAIR_NS: u64 = 25_000_000_000;
 /// With few trials of small files.
-const QUICK_PART: u64 = 5;
+const QUICK_PART: u64 = 6;
 
 /// What was found.
 #[derive(Debug, Clone, Default)]

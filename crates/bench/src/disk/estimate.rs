@@ -1,9 +1,9 @@
 //! What a run will write and how long its trials are, known before anything is touched.
 
-use flatout_measure::units::{size_text, time_text};
 use std::os::unix::fs::MetadataExt;
 
 use flatout_io::Error as IoError;
+use flatout_measure::units::{size_text, time_text};
 use flatout_sys::memory;
 
 use super::check;
@@ -77,7 +77,7 @@ impl Grid {
         };
         match self {
             Self::Few => Usual { file_bytes: 256 * MIB, trial_ns: 150_000_000, ..short },
-            Self::Quick => Usual { trial_ns: 200_000_000, trials: 16, ..short },
+            Self::Quick => Usual { trial_ns: 200_000_000, trials: 11, ..short },
             Self::Short => short,
             Self::Matrix => Usual {
                 file_bytes: 5_000_000_000,

@@ -1,12 +1,12 @@
 //! The sessions of a run: one with the server that was named, or, over loopback, one for each
 //! family of addresses, with servers of this process's own.
 
-use flatout_io::cause_text;
 use std::cell::{RefCell, RefMut};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::thread::{self, Scope};
 
+use flatout_io::cause_text;
 use flatout_measure::case::TrialError;
 use flatout_sys::cancel::CancelToken;
 

@@ -72,7 +72,7 @@ fn begin(arguments: &Arguments, options: &Options, begun_ns: u64) -> Result<Plan
     let begun_ns = if arguments.max_time.is_some() { begun_ns } else { SystemClock.now_ns() };
     let trials = match arguments.rounds {
         Some(rounds) => (rounds, rounds),
-        None if arguments.quick => (3, 3),
+        None if arguments.quick => (3, 6),
         None => (6, 12),
     };
     let ends_ns = match (arguments.max_time, arguments.rounds) {
