@@ -3,6 +3,8 @@
 //! The record stores the machine as a free document, so it is shown generically: every member
 //! becomes a pair of words. Only the headline looks for a few well-known names.
 
+use std::cmp::Ordering;
+
 use serde_json::Value;
 
 use crate::{label, quantity};
@@ -43,13 +45,33 @@ const HEADLINE: [(&[&str], &str); 4] = [
     (&["kernel_release", "kernel", "release"], ""),
 ];
 
+/// What of a fact of the headline may be used, where that is less.
+const LIMITS: [(&str, &str); 3] = [
+    ("cpus_online", "cpu_quota_cpus"),
+    ("cpus_online", "cpus_allowed"),
+    ("memory_bytes", "memory_limit_bytes"),
+];
+
 /// The machine in one line: model, CPUs, memory, kernel; what is unknown is left out.
 pub(crate) fn headline(environment: &Value) -> String {
+    let told = |key: &str, value: &Value| match (unit_bytes(key), value.as_f64()) {
+        (true, Some(bytes)) => quantity::value("bytes", bytes),
+        _ => label::plain(key, value),
+    };
     let words = HEADLINE.iter().filter_map(|(names, noun)| {
         let (key, value) = names.iter().find_map(|name| find(environment, name))?;
-        let text = match (unit_bytes(key), value.as_f64()) {
-            (true, Some(bytes)) => quantity::value("bytes", bytes),
-            _ => label::plain(key, value),
+        let text = told(key, value);
+        // What a container may use is less than what there is.
+        let limits = LIMITS.iter().filter(|(of, _)| *of == key);
+        let limit = limits
+            .filter_map(|(_, limit)| find(environment, limit))
+            .filter(|(_, limit)| limit.as_f64() < value.as_f64())
+            .min_by(|(_, one), (_, other)| {
+                one.as_f64().partial_cmp(&other.as_f64()).unwrap_or(Ordering::Equal)
+            });
+        let text = match limit {
+            Some((key, limit)) => format!("{} of {text}", told(key, limit)),
+            None => text,
         };
         let kernel =
             if names[0] == "kernel_release" && !text.contains("Linux") { "Linux " } else { "" };
@@ -111,5 +133,10 @@ mod tests {
         let environment = json!({"cpu": {"model_name": "Xeon", "cpus": 2}, "kernel": "6.1.0"});
         assert_eq!(headline(&environment), "Xeon, 2 CPUs, Linux 6.1.0");
         assert_eq!(headline(&json!(null)), "");
+        let limited = json!({"cpu_model": "X", "cpus_online": 8, "cpus_allowed": 4,
+            "cpu_quota_cpus": 1.5, "memory_bytes": 1_u64 << 33, "memory_limit_bytes": 64 << 20});
+        assert_eq!(headline(&limited), "X, 1.50 of 8 CPUs, 64.0 MiB of 8.00 GiB memory");
+        let whole = json!({"cpus_online": 8, "cpus_allowed": 8, "cpu_quota_cpus": 16.0});
+        assert_eq!(headline(&whole), "8 CPUs");
     }
 }

@@ -11,6 +11,7 @@ mod tuned;
 mod usual;
 
 use flatout_measure::record::{Better, Ceiling, Outcome, Provenance, Record, Status};
+use flatout_measure::warning;
 
 pub(super) use self::changes::of_comparison;
 use self::lines::{FILES, number, rows};
@@ -138,17 +139,19 @@ fn line(name: &str, row: &Outcome) -> SummaryLine {
         .zip(row.ci95)
         .and_then(|(median, interval)| quantity::half_width(median, interval));
     let scale = Scale::of(unit, median);
+    let doubt = doubt(row);
     let mut line = SummaryLine {
         area: label::area(&row.id).to_owned(),
         name: name.chars().take(LONGEST_NAME).collect(),
         figure: scale.text(median),
         interval: half.map(quantity::percent).unwrap_or_default(),
-        word: word(row),
+        word: doubt.unwrap_or_else(|| word(row)),
         further: percentile(row).unwrap_or_default(),
         tone: label::tone(row.status),
         ..SummaryLine::default()
     };
-    let Some(ceiling) = &row.ceiling else { return line };
+    // What is no figure of its line is not limited by what limits that either.
+    let Some(ceiling) = row.ceiling.as_ref().filter(|_| doubt.is_none()) else { return line };
     line.bottleneck = Some(gist(&ceiling.limiter))
         .filter(|gist| *gist != "unknown")
         .unwrap_or_default()
@@ -178,6 +181,24 @@ fn line(name: &str, row: &Outcome) -> SummaryLine {
 fn share(ceiling: &Ceiling) -> Option<f64> {
     let is_bound = !matches!(ceiling.provenance, Provenance::BestSeen | Provenance::Unknown);
     ceiling.ratio.filter(|ratio| is_bound && ceiling.value.is_some() && ratio.is_finite())
+}
+
+/// Warnings that a figure is not that of what its line is named after, in a word.
+const DOUBTS: [(&str, &str); 9] = [
+    (warning::NOT_LINEAR, "not linear"),
+    (warning::MEMORY_FILESYSTEM, "in memory"),
+    (warning::DIRECT_CACHED, "cached"),
+    (warning::DIRECT_REFUSED, "cached"),
+    (warning::LOOP_CACHED, "cached"),
+    (warning::NOT_FROM_DEVICE, "cached"),
+    (warning::FITS_IN_CACHE, "in cache"),
+    (warning::NOT_COLD, "not cold"),
+    (warning::NOT_HOT, "not cached"),
+];
+
+fn doubt(row: &Outcome) -> Option<&'static str> {
+    let found = DOUBTS.iter().find(|(code, _)| warning::has(&row.warnings, code));
+    found.filter(|_| label::figure(row).is_some()).map(|(_, word)| *word)
 }
 
 fn word(row: &Outcome) -> &'static str {

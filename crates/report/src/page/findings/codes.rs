@@ -59,7 +59,12 @@ pub(super) const CODES: [(&str, Severity, &str, &str); 36] = [
         "the disk moved fewer bytes than were asked for",
         "a cache answered: use larger files",
     ),
-    (warning::FITS_IN_CACHE, Warn, "the test file fits into a cache", "use larger files"),
+    (
+        warning::FITS_IN_CACHE,
+        Warn,
+        "what was measured fits into a cache",
+        "use larger files, or allow more memory",
+    ),
     (
         warning::NETWORK_FILESYSTEM,
         Warn,

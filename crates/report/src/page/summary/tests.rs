@@ -111,3 +111,14 @@ fn a_bottleneck_is_told_by_its_first_statement() {
     ];
     known.iter().for_each(|(whole, short)| assert_eq!(gist(whole), *short));
 }
+
+#[test]
+fn a_figure_that_is_not_of_what_its_line_says_has_a_word_for_it() {
+    let doubted = |code: &str| Outcome {
+        warnings: vec![Warning::new(code, "why")],
+        ..row("memory/stream", json!({"kernel": "triad"}), Some(2.0))
+    };
+    assert_eq!(line("memory", &doubted(warning::FITS_IN_CACHE)).word, "in cache");
+    assert_eq!(line("memory", &doubted(warning::NOT_HOT)).word, "not cached");
+    assert_eq!(line("memory", &doubted(warning::OUTLIERS)).word, "");
+}
