@@ -22,6 +22,8 @@ const BUSY_SHARE: f64 = 0.05;
 const KEEPING_CPUS: f64 = 0.05;
 /// Share of the time in which threads waited for a CPU from which on the machine is called busy.
 pub const BUSY_WAIT: f64 = 0.05;
+/// Ticks of a run below which nothing is said of others: what the kernel counts is that coarse.
+const LEAST_TICKS: u64 = 20;
 /// Programs that are named, at most.
 const NAMED_MOST: usize = 3;
 /// CPUs below which a program is not worth naming.
@@ -114,6 +116,9 @@ pub fn busy_words(load: &Load) -> Option<String> {
 fn between(begun: &Counted, ended: &Counted, own_pid: u32, tick_ns: u64) -> Load {
     let elapsed_ns = ended.at_ns.saturating_sub(begun.at_ns).max(1) as f64;
     let cpus = ended.times.cpus.max(1);
+    if elapsed_ns < (LEAST_TICKS * tick_ns) as f64 {
+        return Load { cpus, ..Load::default() };
+    }
     let used = process_table::since(&begun.processes, &ended.processes);
     let in_cpus = |ticks: u64| (ticks * tick_ns) as f64 / elapsed_ns;
     let kernel: u64 = used.iter().filter(|(process, _)| process.is_kernel).map(|used| used.1).sum();
@@ -121,7 +126,7 @@ fn between(begun: &Counted, ended: &Counted, own_pid: u32, tick_ns: u64) -> Load
     let programs = |times: &CpuTimes| times.user + times.nice + times.system;
     let busy_ticks = programs(&ended.times).saturating_sub(programs(&begun.times));
     let own_ns = ended.own_ns.saturating_sub(begun.own_ns) as f64;
-    let others_cpus = (in_cpus(busy_ticks) - in_cpus(kernel) - own_ns / elapsed_ns).max(0.0);
+    let others_cpus = in_cpus(busy_ticks) - in_cpus(kernel) - own_ns / elapsed_ns;
     let waited_ns = ended.waited_ns.zip(begun.waited_ns);
     let waited_ns = waited_ns.map(|(end, begin)| end.saturating_sub(begin) as f64);
     let stolen = in_cpus(ended.times.steal.saturating_sub(begun.times.steal));
@@ -144,7 +149,8 @@ fn between(begun: &Counted, ended: &Counted, own_pid: u32, tick_ns: u64) -> Load
     programs.truncate(NAMED_MOST);
     Load {
         cpus,
-        others_cpus,
+        // Ticks are coarse: more of them can be counted than there were.
+        others_cpus: others_cpus.clamp(0.0, f64::from(cpus)),
         stolen_ratio: stolen / f64::from(cpus),
         run_queue_wait_ratio: waited_ns.map(|waited| waited / (waited + own_ns).max(1.0)),
         cpu_pressure_ratio: pressure_ns
@@ -184,6 +190,17 @@ mod tests {
             processes,
         };
         between(&begun, &ended, 99, TICK_NS)
+    }
+
+    #[test]
+    fn of_a_run_of_a_few_ticks_nothing_is_said() {
+        let times = |user| CpuTimes { user, cpus: 2, ..CpuTimes::default() };
+        let begun = Counted { times: times(0), ..Counted::default() };
+        let ended = |at_ns, user| Counted { at_ns, times: times(user), ..Counted::default() };
+        let others = |at_ns, user| between(&begun, &ended(at_ns, user), 99, TICK_NS).others_cpus;
+        assert!(others(10 * TICK_NS, 30) < 1e-9);
+        assert!((others(30 * TICK_NS, 30) - 1.0).abs() < 1e-9);
+        assert!((others(30 * TICK_NS, 90) - 2.0).abs() < 1e-9, "no more than there are");
     }
 
     #[test]

@@ -94,6 +94,11 @@ impl Writer {
             path: self.target.path(),
             length_bytes: self.length_bytes,
         };
+        if pages.held().is_some_and(|held| held.dirty_bytes.is_some_and(|bytes| bytes > 0)) {
+            // The kernel counts what a process writes when a page gets dirty; these are already.
+            rustix::fs::fdatasync(self.target.file())
+                .map_err(IoError::system("write back", self.target.path()))?;
+        }
         let cached_before = pages.held();
         let before = Account::read(Scope::Machine(&[]));
         let run = |watch: Watch<'_>| {

@@ -110,8 +110,36 @@ fn learned<'a>(known: &[Learned], mut records: impl Iterator<Item = &'a Record>)
     records.all(|record| own.is_of(&record.start.environment)).then(|| Noise::of(own))
 }
 
-/// Reads files, and the files of folders.
+/// Reads files, and the files of folders. A run that several of them hold, as a record and as its
+/// page, is one run.
 fn read_all(paths: &[impl AsRef<Path>]) -> Result<Vec<Record>, String> {
+    let mut records = read_each(paths)?;
+    let count = records.len();
+    let mut kept: Vec<Record> = Vec::with_capacity(count);
+    for record in records.drain(..) {
+        if !kept.iter().any(|one| is_same_run(one, &record)) {
+            kept.push(record);
+        }
+    }
+    if kept.len() < count {
+        let text =
+            format!("of {count} files {} are of runs that are counted already", count - kept.len());
+        output::notice(&text);
+    }
+    Ok(kept)
+}
+
+/// Whether two records are of one run, whatever form they were kept in.
+fn is_same_run(one: &Record, other: &Record) -> bool {
+    let start = |record: &Record| (record.start.seed, record.start.time.clone());
+    let figures = |record: &Record| {
+        let rows = record.results.iter();
+        rows.map(|row| (row.id.clone(), row.samples.clone())).collect::<Vec<_>>()
+    };
+    start(one) == start(other) && figures(one) == figures(other)
+}
+
+fn read_each(paths: &[impl AsRef<Path>]) -> Result<Vec<Record>, String> {
     let mut records = Vec::new();
     for path in paths.iter().map(AsRef::as_ref) {
         if !path.is_dir() {

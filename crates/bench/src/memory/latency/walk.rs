@@ -186,7 +186,7 @@ fn moved_from(cpu: usize) -> Option<Warning> {
 
 fn cut_short(wanted_bytes: Option<u64>) -> Option<Warning> {
     let text = format!(
-        "memory is short: the longest working set is this one instead of {} bytes",
+        "memory or time is short: the longest working set is this one instead of {} bytes",
         wanted_bytes?
     );
     Some(Warning::new(warning::SIZE_REDUCED, text))

@@ -55,6 +55,7 @@ const LINES: [Line; 21] = [
     Line {
         ids: &["memory/latency"],
         name: "memory latency",
+        fits: is_beyond_caches,
         rank: |row| number(row, "working_set_bytes"),
         ..LINE
     },
@@ -169,6 +170,14 @@ pub(super) fn number(row: &Outcome, key: &str) -> f64 {
 
 fn level(row: &Outcome, name: &str) -> bool {
     row.audit.get("level").and_then(Value::as_str) == Some(name)
+}
+
+/// Whether a working set is memory's: as its level says, or, where that was not found, as wanted.
+fn is_beyond_caches(row: &Outcome) -> bool {
+    match row.audit.get("level").and_then(Value::as_str) {
+        Some("unknown") | None => !warning::has(&row.warnings, warning::SIZE_REDUCED),
+        Some(level) => level == "DRAM",
+    }
 }
 
 /// Requests of the usual size.

@@ -122,3 +122,25 @@ fn a_figure_that_is_not_of_what_its_line_says_has_a_word_for_it() {
     assert_eq!(line("memory", &doubted(warning::NOT_HOT)).word, "not cached");
     assert_eq!(line("memory", &doubted(warning::OUTLIERS)).word, "");
 }
+
+#[test]
+fn the_latency_of_a_cache_is_not_that_of_memory() {
+    let with = |bytes: u64, level: Value, codes: &[&str]| {
+        let mut row = row("memory/latency", json!({"working_set_bytes": bytes}), Some(9.0));
+        row.audit = json!({"level": level}).as_object().unwrap().clone();
+        row.warnings = codes.iter().map(|code| Warning::new(*code, "why")).collect();
+        row
+    };
+    let others = || {
+        ["cpu/linpack", "disk/sequential-read", "syscall/getppid"]
+            .map(|id| row(id, json!({}), Some(1.0)))
+    };
+    let has_line = |row: Outcome| {
+        let rows = others().into_iter().chain([row]).collect();
+        names(rows).iter().any(|(name, _)| name == "memory latency")
+    };
+    assert!(has_line(with(1 << 27, json!("DRAM"), &[])));
+    assert!(has_line(with(1 << 27, json!("unknown"), &[])));
+    assert!(!has_line(with(1 << 24, json!("L3"), &[])));
+    assert!(!has_line(with(1 << 24, json!("unknown"), &[warning::SIZE_REDUCED])));
+}
