@@ -272,6 +272,6 @@ mod tests {
         assert_eq!(numbers(3, 32 << 20, "0-1"), 1 << 15);
         assert_eq!(numbers(2, 512 << 10, "0-63"), 1 << 14);
         assert_eq!(numbers(2, 1 << 30, "0"), 1 << 18);
-        assert!((1 << 14) / DEPTH >= 24);
+        assert!(half_of_second_level(&[]).min(numbers(2, 1, "0")) >= 24 * DEPTH);
     }
 }
