@@ -31,6 +31,18 @@ pub(super) fn prefetch(at: *const f64) {
     let _ = at;
 }
 
+/// As [`prefetch`], into the second-level cache.
+#[inline(always)]
+pub(super) fn prefetch_second(at: *const f64) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: as above.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T1 }>(at.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = at;
+}
+
 /// Two doubles without special instructions: what the compiler's baseline has (SSE2, NEON).
 #[derive(Clone, Copy)]
 pub(super) struct Pair([f64; 2]);

@@ -1,6 +1,6 @@
 //! The innermost loop: one tile of the result in registers, while the two factors pass by.
 
-use super::lanes::{Lanes, prefetch};
+use super::lanes::{Lanes, prefetch, prefetch_second};
 
 /// Most numbers that a tile has.
 pub(super) const MOST: usize = 24 * 8;
@@ -29,6 +29,11 @@ pub(super) struct Tile {
     pub(super) left_step: usize,
     /// The tile's columns of the right factor, row after row, without gaps.
     pub(super) right: *const f64,
+    /// Where the numbers of the right factor lie that later tiles need, and how many they are: they
+    /// are asked for on the way. Any address will do. Without that, products were 5 % slower with
+    /// AVX-512 and 10 % with AVX2: n = 1800, Zen 4, 2026-11-23.
+    pub(super) next: *const f64,
+    pub(super) next_numbers: usize,
     /// The tile of the target.
     pub(super) target: *mut f64,
     /// Numbers from one column of the target to the next.
@@ -56,6 +61,7 @@ pub(super) unsafe fn tile<V: Lanes, const M: usize, const N: usize>(job: &Tile) 
         // all at once they would hold up those of the left factor.
         let share = depth.div_ceil(N);
         let mut done = 0;
+        let next_share = job.next_numbers.div_ceil(N).next_multiple_of(8);
         for column in 0..N {
             let start = target.wrapping_add(column * stride);
             for line in 0..(M * V::COUNT).div_ceil(8) {
@@ -63,6 +69,10 @@ pub(super) unsafe fn tile<V: Lanes, const M: usize, const N: usize>(job: &Tile) 
             }
             prefetch(start.wrapping_add(M * V::COUNT - 1));
             let end = depth.min(done + share);
+            let share_end = job.next_numbers.min((column + 1) * next_share);
+            for number in (column * next_share..share_end).step_by(8) {
+                prefetch_second(job.next.wrapping_add(number));
+            }
             while done < end {
                 for line in 0..(M * V::COUNT).div_ceil(8) {
                     prefetch(left.wrapping_add(AHEAD * left_step + 8 * line));

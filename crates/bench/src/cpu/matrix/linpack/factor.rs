@@ -143,7 +143,8 @@ pub(super) fn factor(
     let columns: Vec<_> =
         values.chunks_mut(stride * width).take(order.div_ceil(width)).map(Mutex::new).collect();
     let all = columns.len();
-    let steps = STEPS_MOST.min(all);
+    // One thread has nothing else to do while it factors.
+    let steps = if threads == 1 { 1 } else { STEPS_MOST.min(all) };
     let spare: io::Result<Vec<_>> =
         (0..steps).map(|_| Ok(Arc::new(RwLock::new(Step::new(order, width)?)))).collect();
     let state = State {
@@ -177,9 +178,12 @@ pub(super) fn factor(
         return Err(Error::Singular);
     }
     let pivots: Vec<Vec<usize>> = work.pivots.iter().map(|pivots| lock(pivots).clone()).collect();
-    work.exchange_left(&pivots, threads);
     let absolute = pivots.iter().enumerate();
-    Ok(absolute.flat_map(|(panel, rows)| rows.iter().map(move |row| row + panel * width)).collect())
+    let pivots: Vec<usize> = absolute
+        .flat_map(|(panel, rows)| rows.iter().map(move |row| row + panel * width))
+        .collect();
+    work.exchange_left(&pivots, threads);
+    Ok(pivots)
 }
 
 impl Work<'_> {
@@ -252,16 +256,15 @@ impl Work<'_> {
     }
 
     /// Makes the exchanges of later panels in the columns of L, as `dgetrf` does.
-    fn exchange_left(&self, pivots: &[Vec<usize>], threads: u32) {
+    fn exchange_left(&self, pivots: &[usize], threads: u32) {
         let next = std::sync::atomic::AtomicUsize::new(0);
         let member = || loop {
             let block = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             let Some(values) = self.columns.get(block) else { return };
-            let mut values = lock(values);
-            // All exchanges in a few columns at a time, which stay in the cache.
-            for (panel, rows) in pivots.iter().enumerate().skip(block + 1) {
-                self.rows_from(&mut values, panel * self.width).exchange_rows(rows);
-            }
+            // All exchanges in one column, which stays in the cache, and then the next column.
+            let first = pivots.len().min((block + 1) * self.width);
+            let later: Vec<usize> = pivots[first..].iter().map(|row| row - first).collect();
+            self.rows_from(&mut lock(values), first).exchange_rows(&later);
         };
         std::thread::scope(|scope| {
             for _ in 1..threads {
