@@ -35,3 +35,4 @@ pub use identity::Identity;
 pub use label::parameters as parameters_text;
 pub use style::{Extent, Style};
 pub use summary::summary;
+pub use terminal::sparkline;
