@@ -22,6 +22,7 @@ pub struct Course {
 /// One row.
 #[derive(Debug)]
 pub struct Line {
+    id: String,
     /// Its id and its parameters.
     pub name: String,
     /// What it says by now.
@@ -33,6 +34,13 @@ pub struct Line {
 }
 
 impl Line {
+    /// Its figure by now, in the unit that people say.
+    pub fn figure(&self) -> Option<String> {
+        let standing = self.standing.as_ref()?;
+        let (unit, factor) = flatout_report::unit(&self.id, standing.unit);
+        Some(quantity::value(unit, standing.median? * factor))
+    }
+
     /// Half the width of its interval by now.
     pub fn half_width(&self) -> Option<f64> {
         let standing = self.standing.as_ref()?;
@@ -126,6 +134,7 @@ impl Board {
         let name = name.trim_end();
         self.lines.iter().rposition(|line| line.name == name).unwrap_or_else(|| {
             self.lines.push(Line {
+                id: id.to_owned(),
                 name: name.to_owned(),
                 standing: None,
                 half_widths: Series::default(),

@@ -169,9 +169,8 @@ impl View<'_> {
             words.extend(self.refused(*status, why));
             return Words::from(words);
         }
-        let figure = standing.median.map(|median| quantity::value(standing.unit, median));
         words.push(Span::styled(
-            text::pad_left(&self.text(&figure.unwrap_or_default()), FIGURE),
+            text::pad_left(&self.text(&line.figure().unwrap_or_default()), FIGURE),
             Style::new().add_modifier(weight),
         ));
         words.push(self.half_width(line));

@@ -118,6 +118,18 @@ fn a_narrow_terminal_shows_figures_and_half_widths() {
 }
 
 #[test]
+fn figures_have_the_units_that_people_say() {
+    let mut board = Board::new(1);
+    let Event::Ended { parameters, standing, use_of_cpus, .. } = ended("network/tcp", 0, 3, 0.1)
+    else {
+        unreachable!("it was made above")
+    };
+    let id = "network/tcp".to_owned();
+    board.take(&Event::Ended { id, parameters, standing, use_of_cpus }, None);
+    assert_eq!(board.lines[0].figure().as_deref(), Some("8.00 Gbit/s"));
+}
+
+#[test]
 fn ascii_is_all_that_some_terminals_show() {
     let terminal = Terminal { unicode: false, ..Terminal::default() };
     for line in lines(&board(), 80, 24, terminal) {
