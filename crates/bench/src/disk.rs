@@ -112,8 +112,8 @@ pub enum Grid {
 #[group(skip)]
 pub struct Selection {
     /// What to do to the file, several separated by commas: read, write, copy, randread, randwrite,
-    /// randrw, backward-read, strided-read, reread, cold-blocks, metadata [default: a short plan of
-    /// throughput, operations per second and latency]
+    /// randrw, readwrite (rw), backward-read, strided-read, reread, cold-blocks, metadata [default:
+    /// a short plan of throughput, operations per second and latency]
     #[arg(long = "rw", alias = "pattern", value_name = "PATTERN,…", value_delimiter = ',',
         value_parser = patterns(), hide_possible_values = true)]
     pub patterns: Vec<Pattern>,
@@ -161,7 +161,7 @@ pub struct Selection {
     /// intended start
     #[arg(id = "rate", long, value_name = "N", value_parser = rate)]
     pub rate_per_s: Option<f64>,
-    /// Reads of a hundred operations of randrw [default: 70]
+    /// Reads of a hundred operations of randrw and readwrite [default: 70]
     #[arg(long = "rwmixread", alias = "mix", value_name = "PERCENT")]
     pub read_percent: Option<u8>,
 }

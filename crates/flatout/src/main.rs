@@ -9,6 +9,7 @@
 mod arguments;
 mod command;
 mod conclusion;
+mod live;
 mod output;
 mod own_file;
 mod profile;

@@ -1,5 +1,6 @@
 //! Where results and complaints go: standard output or a file, and standard error.
 
+pub mod held;
 pub mod place;
 pub mod stream;
 
@@ -258,8 +259,11 @@ fn complain_of_use(line: &str, argv: &[OsString]) {
     complain(&format!("{line} (see {})", help::pointer(argv)));
 }
 
-/// One line on standard error.
+/// One line on standard error; where a view has the whole screen, when that is given back.
 pub fn complain(line: &str) {
+    if held::keeps(line) {
+        return;
+    }
     // Whoever closed standard error does not want to hear it.
     let _ = writeln!(io::stderr().lock(), "flatout: {}", text::visible(line));
 }
@@ -337,19 +341,30 @@ pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), String> {
 /// What standard output can show.
 pub fn terminal_style() -> Style {
     let out = io::stdout();
-    let color = TALK.get().map_or(Color::Auto, |talk| talk.color);
-    let plain = Style { color: color == Color::Always, ..Style::default() };
     if !out.is_terminal() {
-        return plain;
+        return Style { color: color() == Color::Always, ..Style::default() };
     }
-    let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
     let size = flatout_sys::terminal::width_columns(&out);
     Style {
         width_columns: size.map_or(80, usize::from),
-        color: plain.color || (color == Color::Auto && !set("NO_COLOR") && !dumb),
+        color: is_colored(),
         unicode: is_unicode(),
         ..Style::default()
+    }
+}
+
+fn color() -> Color {
+    TALK.get().map_or(Color::Auto, |talk| talk.color)
+}
+
+/// Whether the terminal of this user gets colours.
+pub fn is_colored() -> bool {
+    let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    match color() {
+        Color::Always => true,
+        Color::Auto => !set("NO_COLOR") && !dumb,
+        Color::Never => false,
     }
 }
 

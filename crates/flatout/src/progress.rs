@@ -1,16 +1,19 @@
-//! What is measured now and how long it still takes, on standard error, for people only.
+//! What is measured now and how long it still takes, on standard error, for people only: a bar, or
+//! the whole screen (`live.rs`).
 
+use std::io;
 use std::time::{Duration, Instant};
 
 use flatout_measure::case::Plan;
 use flatout_measure::clock::SystemClock;
-use flatout_measure::guard::SystemWitness;
+use flatout_measure::guard::{SystemWitness, Witness};
 use flatout_measure::progress::Event;
 use flatout_measure::sampler::Sampler;
 use flatout_report::text;
 use flatout_sys::cancel::CancelToken;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::live::{Course, Live};
 use crate::output;
 use crate::watchdog::Watchdog;
 
@@ -34,48 +37,77 @@ pub fn bar(template: &str) -> ProgressBar {
     bar
 }
 
-/// A progress bar over all areas; nothing at all where standard error is no terminal.
+/// How far all areas are; it ends when it is dropped.
 pub struct Progress {
-    bar: ProgressBar,
+    shown: Shown,
     begun: Instant,
     /// Time that areas which have not begun will take.
     later_ns: u64,
-    /// Ticks shown so far: the bar never goes back.
-    ticks: u64,
     watchdog: Watchdog,
 }
 
+enum Shown {
+    /// A bar over all areas; nothing at all where standard error is no terminal.
+    Bar(ProgressBar),
+    /// The whole screen.
+    Live(Live),
+}
+
 impl Progress {
-    /// A bar on standard error for areas that take `expected_ns` together, and a watchdog over them.
+    /// A bar for areas that take `expected_ns` together, and a watchdog over them.
     pub fn begin(expected_ns: u64) -> Self {
+        let bar = bar("{bar:20} {percent:>3} %  {wide_msg}");
+        Self::over(expected_ns, Shown::Bar(bar))
+    }
+
+    /// The same on the whole screen.
+    ///
+    /// Errors: standard error is no terminal.
+    pub fn live(expected_ns: u64) -> io::Result<Self> {
+        let live = Live::begin(SystemWitness::new().cpus())?;
+        Ok(Self::over(expected_ns, Shown::Live(live)))
+    }
+
+    fn over(expected_ns: u64, shown: Shown) -> Self {
         Self {
-            bar: bar("{bar:20} {percent:>3} %  {wide_msg}"),
+            shown,
             begun: Instant::now(),
             later_ns: expected_ns,
-            ticks: 0,
             watchdog: Watchdog::over(Duration::from_nanos(expected_ns)),
         }
     }
 
-    fn show(&mut self, event: &Event) {
-        match event {
-            Event::Preparing { what, .. } => {
-                self.watchdog.beat(what);
-                self.bar.set_message(text::visible(what));
-            }
-            Event::Trial { id, parameters, progress }
-            | Event::Closed { id, parameters, progress } => {
+    fn show(&self, event: &Event) {
+        let course = match event {
+            Event::Trial { progress, .. } | Event::Closed { progress, .. } => {
                 let left_ns = progress.left_ns.unwrap_or(0).saturating_add(self.later_ns);
                 let elapsed_ns = self.begun.elapsed().as_nanos() as u64;
-                let share = elapsed_ns as f64 / elapsed_ns.saturating_add(left_ns).max(1) as f64;
-                self.ticks = self.ticks.max((share * LAST_TICK) as u64);
-                let row = flatout_report::parameters_text(parameters);
-                self.watchdog.beat(&format!("{id} {row}"));
-                let seconds = left_ns.div_ceil(SECOND_NS);
-                let message = format!("{seconds} s left: {id} {row}");
-                self.bar.set_message(text::visible(&message));
-                self.bar.set_position(self.ticks);
+                let all_ns = elapsed_ns.saturating_add(left_ns).max(1);
+                Some(Course { left_ns, share: elapsed_ns as f64 / all_ns as f64 })
             }
+            Event::Preparing { .. } | Event::Ended { .. } => None,
+        };
+        let what = match event {
+            Event::Preparing { what, .. } => what.clone(),
+            Event::Trial { id, parameters, .. }
+            | Event::Ended { id, parameters, .. }
+            | Event::Closed { id, parameters, .. } => {
+                format!("{id} {}", flatout_report::parameters_text(parameters))
+            }
+        };
+        self.watchdog.beat(&what);
+        match (&self.shown, course) {
+            (Shown::Live(live), course) => live.take(event, course),
+            (Shown::Bar(bar), Some(course)) => {
+                let seconds = course.left_ns.div_ceil(SECOND_NS);
+                bar.set_message(text::visible(&format!("{seconds} s left: {what}")));
+                // The bar never goes back.
+                bar.set_position(bar.position().max((course.share * LAST_TICK) as u64));
+            }
+            (Shown::Bar(bar), None) if matches!(event, Event::Preparing { .. }) => {
+                bar.set_message(text::visible(&what));
+            }
+            (Shown::Bar(_), None) => {}
         }
     }
 
@@ -97,9 +129,12 @@ impl Progress {
             cancelled: &|| cancel.is_cancelled(),
         })
     }
+}
 
-    /// Takes the bar away.
-    pub fn end(&self) {
-        self.bar.finish_and_clear();
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if let Shown::Bar(bar) = &self.shown {
+            bar.finish_and_clear();
+        }
     }
 }

@@ -108,6 +108,8 @@ pub struct UseOfCpus {
     pub waited_ns: Option<u64>,
     /// CPU time of everybody else, interrupts and threads of the kernel included.
     pub others_ns: u64,
+    /// Time that the hypervisor took from all CPUs together, in whole ticks.
+    pub stolen_ns: u64,
     /// Intervals, and those of them at whose beginning or end a thread of others ran.
     pub intervals: u32,
     /// See [`Self::intervals`].
@@ -123,6 +125,7 @@ impl UseOfCpus {
             own_ns: after.own_ns.saturating_sub(before.own_ns),
             waited_ns: waited_ns.map(|(after, before)| after.saturating_sub(before)),
             others_ns: after.others_busy_ns.saturating_sub(before.others_busy_ns),
+            stolen_ns: after.steal_ns.saturating_sub(before.steal_ns),
             intervals: 1,
             beside_others: u32::from(before.others_running > 0 || after.others_running > 0),
         }
@@ -136,6 +139,7 @@ impl UseOfCpus {
             own_ns: self.own_ns + other.own_ns,
             waited_ns: self.waited_ns.zip(other.waited_ns).map(|(one, more)| one + more),
             others_ns: self.others_ns + other.others_ns,
+            stolen_ns: self.stolen_ns + other.stolen_ns,
             intervals: self.intervals + other.intervals,
             beside_others: self.beside_others + other.beside_others,
         }

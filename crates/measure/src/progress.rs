@@ -3,6 +3,9 @@
 
 use serde_json::{Map, Value};
 
+use crate::guard::UseOfCpus;
+use crate::record::Status;
+
 /// Something that the user may want to see happen.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
@@ -24,15 +27,46 @@ pub enum Event {
         /// How far the whole run is.
         progress: Progress,
     },
+    /// A trial of this row ended.
+    Ended {
+        /// `area/test`.
+        id: String,
+        /// What tells the row from others with the same id.
+        parameters: Map<String, Value>,
+        /// What the row says by now.
+        standing: Standing,
+        /// Who had the CPUs meanwhile.
+        use_of_cpus: UseOfCpus,
+    },
     /// This row is complete, for better or worse.
     Closed {
         /// `area/test`.
         id: String,
         /// What tells the row from others with the same id.
         parameters: Map<String, Value>,
+        /// What the row says.
+        standing: Standing,
         /// How far the whole run is.
         progress: Progress,
     },
+}
+
+/// What a row says while it is measured. In the end its interval may be wider: rows of the same
+/// test then say how far trials lie apart.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Standing {
+    /// The unit of its figure.
+    pub unit: &'static str,
+    /// Trials that count.
+    pub trials: u64,
+    /// Trials that were thrown away because others disturbed them.
+    pub discarded: u64,
+    /// The median of those that count.
+    pub median: Option<f64>,
+    /// Its 95 % interval.
+    pub ci95: Option<[f64; 2]>,
+    /// Why the row has no figure, in the end.
+    pub refused: Option<(Status, String)>,
 }
 
 /// How far a run of the sampler is.

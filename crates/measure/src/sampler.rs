@@ -157,12 +157,22 @@ impl<R: Row> Run<'_, '_, '_, R> {
         (self.sampler.events)(Event::Trial { id, parameters, progress });
         let seed = trial_seed(self.sampler.plan.seed, index, row.attempts);
         let attempt = attempt(&mut row.case, seed, self.sampler.clock, self.sampler.witness);
-        match row.take(attempt, &self.sampler.plan) {
+        match self.take(index, attempt) {
             Some(Closed::Interrupted) => self.interrupt(),
             Some(reason) => self.close(index, reason),
             None if !self.wants_more(index) => self.close(index, Closed::Done),
             None => {}
         }
+    }
+
+    /// Lets the row at `index` take in a trial; a reason is returned when it ends the row.
+    fn take(&mut self, index: usize, attempt: Attempt) -> Option<Closed> {
+        let (row, plan) = (&mut self.rows[index], &self.sampler.plan);
+        let use_of_cpus = attempt.use_of_cpus;
+        let reason = row.take(attempt, plan);
+        let ((id, parameters), standing) = (row.name(), row.standing(plan));
+        (self.sampler.events)(Event::Ended { id, parameters, standing, use_of_cpus });
+        reason
     }
 
     /// The rows with their figures. What rows of one test say together of how far trials lie
@@ -221,8 +231,9 @@ impl<R: Row> Run<'_, '_, '_, R> {
     fn close(&mut self, index: usize, reason: Closed) {
         self.rows[index].closed = Some(reason);
         let progress = self.progress();
-        let (id, parameters) = self.rows[index].name();
-        (self.sampler.events)(Event::Closed { id, parameters, progress });
+        let row = &self.rows[index];
+        let ((id, parameters), standing) = (row.name(), row.standing(&self.sampler.plan));
+        (self.sampler.events)(Event::Closed { id, parameters, standing, progress });
     }
 
     fn interrupt(&mut self) {

@@ -33,5 +33,7 @@ pub use export::{csv, fio_json, json};
 pub use format::{Format, UnknownFormat, render, render_beside, render_with, write};
 pub use identity::Identity;
 pub use label::parameters as parameters_text;
+pub use page::units::unit;
 pub use style::{Extent, Style};
 pub use summary::summary;
+pub use terminal::sparkline;

@@ -21,7 +21,7 @@ mod record;
 mod rows;
 mod storage;
 pub(crate) mod summary;
-mod units;
+pub(crate) mod units;
 mod words;
 
 use flatout_measure::record::{Answer, Series};

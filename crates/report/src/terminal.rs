@@ -6,7 +6,7 @@ mod sparkline;
 mod summary;
 mod table;
 
-use self::sparkline::sparkline;
+pub use self::sparkline::sparkline;
 use crate::chart::words;
 use crate::page::{Block, Chart, Commands, Curve, Page, Pairs, PairsKind, Part, Section};
 use crate::style::{Extent, Style, Tone};

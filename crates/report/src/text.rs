@@ -43,7 +43,7 @@ pub fn visible(text: &str) -> String {
 }
 
 /// The text as this terminal can show it: safe, and in ASCII where only ASCII is understood.
-pub(crate) fn shown(text: &str, style: &Style) -> String {
+pub fn shown(text: &str, style: &Style) -> String {
     let safe = visible(text);
     if style.unicode || safe.is_ascii() {
         return safe;
@@ -80,17 +80,17 @@ pub(crate) fn unbroken(text: &str) -> String {
 pub(crate) const UNBREAKABLE: &str = "\u{a0}";
 
 /// Columns that the text takes on a terminal; the text must be free of control characters.
-pub(crate) fn width(text: &str) -> usize {
+pub fn width(text: &str) -> usize {
     text.width()
 }
 
 /// The text, then spaces up to the given width.
-pub(crate) fn pad_right(text: &str, columns: usize) -> String {
+pub fn pad_right(text: &str, columns: usize) -> String {
     format!("{text}{}", " ".repeat(columns.saturating_sub(width(text))))
 }
 
 /// Spaces up to the given width, then the text.
-pub(crate) fn pad_left(text: &str, columns: usize) -> String {
+pub fn pad_left(text: &str, columns: usize) -> String {
     format!("{}{text}", " ".repeat(columns.saturating_sub(width(text))))
 }
 
@@ -131,6 +131,17 @@ pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
         lines.push(line);
     }
     lines
+}
+
+/// The shown text in one line of so many columns, cut at a word where it is too long.
+pub fn clip(text: &str, columns: usize, style: &Style) -> String {
+    if width(text) <= columns {
+        return text.to_owned();
+    }
+    let dots = if style.unicode { "…" } else { "..." };
+    let room = columns.saturating_sub(width(dots)).max(NARROWEST_WRAP);
+    let first = wrap(text, room).into_iter().next().unwrap_or_default();
+    format!("{}{dots}", first.trim_end_matches([',', ';', ' ']))
 }
 
 /// Adds a piece character by character; a comma at its end never stands alone on a line.

@@ -32,8 +32,8 @@ use flatout_measure::record::Record;
 use flatout_report::{Extent, Style};
 
 /// The hand-made records in `tests/fixtures`.
-const FIXTURES: [&str; 8] =
-    ["whole", "bench", "disk", "versus", "read", "write", "hostile", "empty"];
+const FIXTURES: [&str; 9] =
+    ["whole", "bench", "disk", "tune", "versus", "read", "write", "hostile", "empty"];
 
 /// Everything, in 80 plain columns.
 const FULL: Style = Style { width_columns: 80, color: false, unicode: true, extent: Extent::Full };

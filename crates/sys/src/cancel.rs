@@ -140,17 +140,20 @@ pub fn die_of_signal() {
     }
 }
 
+/// What the kernel calls when a signal comes: only what signal-safety(7) allows.
+pub(crate) type Handler = extern "C" fn(libc::c_int);
+
 fn handler() -> libc::sighandler_t {
-    on_signal as extern "C" fn(libc::c_int) as usize
+    on_signal as Handler as usize
 }
 
 /// Gives the signal our handler, unless whoever started us wanted it ignored.
 fn listen(signal: libc::c_int) -> io::Result<()> {
-    if action_of(signal)? == libc::SIG_IGN { Ok(()) } else { install(signal) }
+    if action_of(signal)? == libc::SIG_IGN { Ok(()) } else { install(signal, on_signal) }
 }
 
 /// What happens when the signal comes.
-fn action_of(signal: libc::c_int) -> io::Result<libc::sighandler_t> {
+pub(crate) fn action_of(signal: libc::c_int) -> io::Result<libc::sighandler_t> {
     // SAFETY: a zeroed sigaction is a valid value; sigaction(2) without a new action only writes
     // the present one into it.
     let (result, present) = unsafe {
@@ -160,12 +163,13 @@ fn action_of(signal: libc::c_int) -> io::Result<libc::sighandler_t> {
     if result == 0 { Ok(present.sa_sigaction) } else { Err(io::Error::last_os_error()) }
 }
 
-fn install(signal: libc::c_int) -> io::Result<()> {
-    // SAFETY: a zeroed sigaction is a valid value; the handler does only what signal-safety(7)
-    // allows (atomics, write, clock_gettime, signal, raise).
+/// Has a signal handled.
+pub(crate) fn install(signal: libc::c_int, handler: Handler) -> io::Result<()> {
+    // SAFETY: a zeroed sigaction is a valid value; the handlers of this crate do only what
+    // signal-safety(7) allows (atomics, write, tcsetattr, clock_gettime, signal, raise).
     let result = unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
-        action.sa_sigaction = handler();
+        action.sa_sigaction = handler as usize;
         libc::sigemptyset(&mut action.sa_mask);
         libc::sigaction(signal, &action, std::ptr::null_mut())
     };
@@ -179,6 +183,7 @@ extern "C" fn on_signal(signal: libc::c_int) {
     let now_ns = crate::clock::monotonic_ns();
     let first = FIRST_SIGNAL_NS.compare_exchange(0, now_ns, Ordering::SeqCst, Ordering::SeqCst);
     if first.is_err_and(|first_ns| now_ns.saturating_sub(first_ns) > SAME_WISH_NS) {
+        crate::screen::give_back();
         // SAFETY: signal(2) and raise(3) are async-signal-safe. The signal is blocked while this
         // handler runs and ends the process when it returns.
         unsafe {

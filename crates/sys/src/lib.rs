@@ -45,6 +45,7 @@ pub mod quota;
 mod region;
 pub mod ring;
 pub mod run_queue;
+pub mod screen;
 pub mod socket;
 pub mod steal;
 pub mod storage;

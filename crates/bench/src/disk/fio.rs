@@ -224,7 +224,7 @@ impl<'a> Job<'a> {
         if caching == Caching::Dontcache {
             options.push(("uncached", "1".to_owned()));
         }
-        if self.row.test == Test::Mixed {
+        if self.row.test.io_type() == IoType::Mixed {
             options.push(("rwmixread", self.row.read_percent.to_string()));
         }
         if self.row.test.is_random() {
@@ -237,8 +237,8 @@ impl<'a> Job<'a> {
     fn rate(&self) -> Option<(&'static str, String)> {
         let of_job = self.row.rate_per_s? / self.share.jobs as f64;
         let read = f64::from(self.row.read_percent) / 100.0;
-        let rates = match self.row.test {
-            Test::Mixed => vec![of_job * read, of_job * (1.0 - read)],
+        let rates = match self.row.test.io_type() {
+            IoType::Mixed => vec![of_job * read, of_job * (1.0 - read)],
             _ => vec![of_job],
         };
         let is_whole = |rate: &f64| (rate - rate.round()).abs() < 1e-9;
@@ -299,6 +299,7 @@ fn direction(test: Test) -> &'static str {
         Test::RandomRead | Test::Latency(Tiny::RandomRead) => "randread",
         Test::RandomWrite | Test::Latency(Tiny::RandomWrite) => "randwrite",
         Test::Mixed => "randrw",
+        Test::SequentialMixed => "readwrite",
         _ => "read",
     }
 }

@@ -114,8 +114,10 @@ impl Tally {
 #[derive(Debug)]
 pub(super) struct LaneWork {
     work: Work,
-    /// Next position in the lane's share, its end and step.
-    next: u64,
+    /// Next position in the lane's share; of a sequential mix one for reads and one for writes,
+    /// each of which goes from the front to the end, as with fio.
+    next: [u64; 2],
+    /// First position, end and step.
     range: (u64, u64, u64),
     turn: u64,
     begun: u64,
@@ -128,10 +130,16 @@ pub(super) struct LaneWork {
 impl LaneWork {
     pub(super) fn new(work: Work) -> Self {
         let range = work.lane.blocks(work.blocks, work.split);
+        let mut work = work;
+        if work.turns == Turns::One {
+            // Two positions move as many blocks as one.
+            let blocks = range.1.saturating_sub(range.0).div_ceil(range.2.max(1));
+            work.most_operations = work.most_operations.min(blocks);
+        }
         let seed = work.seed ^ (u64::from(work.lane.index) << 40);
         Self {
             work,
-            next: range.0,
+            next: [range.0; 2],
             range,
             turn: 0,
             begun: 0,
@@ -143,17 +151,19 @@ impl LaneWork {
     }
 
     /// The next block in the order of this thread; none when its turn or its work is over.
-    fn next_block(&mut self) -> Option<u64> {
+    fn next_block(&mut self, direction: Direction) -> Option<u64> {
         let (first, end, step) = self.range;
-        if self.next >= end {
+        let is_apart = self.work.io_type == IoType::Mixed && self.work.order == Order::Forward;
+        let next = &mut self.next[usize::from(is_apart && direction == Direction::Write)];
+        if *next >= end {
             if self.work.turns == Turns::One || first >= end {
                 return None;
             }
-            self.next = first;
+            *next = first;
             self.turn += 1;
         }
-        let position = self.next;
-        self.next = position.saturating_add(step);
+        let position = *next;
+        *next = position.saturating_add(step);
         let order = match self.work.order {
             // Another turn must not repeat what a cache has learned in the one before.
             Order::Random { seed } => Order::Random { seed: seed.wrapping_add(self.turn) },
@@ -227,8 +237,8 @@ impl Workload for LaneWork {
         if self.begun >= self.work.most_operations {
             return None;
         }
-        let block = self.next_block()?;
         let direction = self.direction();
+        let block = self.next_block(direction)?;
         let due_ns = match self.work.pace {
             Some(pace) => {
                 pace.first_ns.saturating_add((pace.interval_ns * self.begun as f64) as u64)
@@ -350,6 +360,21 @@ mod tests {
         let lane = run(work(IoType::Mixed, 10_000));
         let share = lane.tally.read_bytes as f64 / lane.tally.bytes as f64;
         assert!((share - 0.7).abs() < 0.02, "{share}");
+    }
+
+    #[test]
+    fn a_sequential_mix_reads_and_writes_from_the_front_each() {
+        let mixed = Work { order: Order::Forward, ..work(IoType::Mixed, 100) };
+        let mut lane = LaneWork::new(mixed);
+        let requests: Vec<Request> = std::iter::from_fn(|| lane.next()).collect();
+        assert_eq!(requests.len(), 100, "as many blocks as the file has");
+        for direction in [Direction::Read, Direction::Write] {
+            let own = requests.iter().filter(|request| request.direction == direction);
+            let blocks: Vec<u64> = own.map(|request| request.offset_bytes / 1024).collect();
+            assert!(blocks.len() > 10 && blocks.iter().copied().eq(0..blocks.len() as u64));
+        }
+        let again = Work { turns: Turns::Many, most_operations: 1000, ..mixed };
+        assert_eq!(run(again).tally.operations, 1000);
     }
 
     #[test]

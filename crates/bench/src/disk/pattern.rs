@@ -19,6 +19,8 @@ pub enum Pattern {
     RandomWrite,
     /// Reads and writes in random order.
     Mixed,
+    /// Reads from the front to the end and writes from the front to the end, by turns.
+    SequentialMixed,
     /// From the end to the front.
     BackwardRead,
     /// Every 17th block, until all are read.
@@ -33,13 +35,14 @@ pub enum Pattern {
 
 impl Pattern {
     /// Every pattern, in the order of a report.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::SequentialRead,
         Self::SequentialWrite,
         Self::SequentialCopy,
         Self::RandomRead,
         Self::RandomWrite,
         Self::Mixed,
+        Self::SequentialMixed,
         Self::BackwardRead,
         Self::StridedRead,
         Self::Reread,
@@ -61,8 +64,14 @@ impl Pattern {
             Self::RandomRead => "randread",
             Self::RandomWrite => "randwrite",
             Self::Mixed => "randrw",
+            Self::SequentialMixed => "readwrite",
             _ => self.name(),
         }
+    }
+
+    /// The short form that fio has of its word, too.
+    fn short(self) -> Option<&'static str> {
+        (self == Self::SequentialMixed).then_some("rw")
     }
 
     /// What its rows do to the file; none where they are about names and attributes.
@@ -74,6 +83,7 @@ impl Pattern {
             Self::RandomRead => Test::RandomRead,
             Self::RandomWrite => Test::RandomWrite,
             Self::Mixed => Test::Mixed,
+            Self::SequentialMixed => Test::SequentialMixed,
             Self::BackwardRead => Test::BackwardRead,
             Self::StridedRead => Test::StridedRead,
             Self::Reread => Test::Reread,
@@ -87,11 +97,13 @@ impl Pattern {
 pub(super) fn patterns() -> impl TypedValueParser<Value = Pattern> {
     let word = |pattern: Pattern| {
         let (name, row) = (pattern.word(), pattern.name());
-        let word = PossibleValue::new(name);
-        if name == row { word } else { word.alias(row) }
+        let further = [Some(row), pattern.short()].into_iter().flatten();
+        PossibleValue::new(name).aliases(further.filter(|further| *further != name))
     };
     PossibleValuesParser::new(Pattern::ALL.map(word)).try_map(|text| {
-        let is_meant = |pattern: &Pattern| [pattern.word(), pattern.name()].contains(&&*text);
+        let is_meant = |pattern: &Pattern| {
+            [pattern.word(), pattern.name()].contains(&&*text) || pattern.short() == Some(&*text)
+        };
         Pattern::ALL.into_iter().find(is_meant).ok_or("unknown pattern")
     })
 }
@@ -105,6 +117,7 @@ pub(super) enum Test {
     RandomRead,
     RandomWrite,
     Mixed,
+    SequentialMixed,
     Rewrite,
     Reread,
     BackwardRead,
@@ -157,6 +170,7 @@ impl Test {
             Self::RandomRead => ("disk/random-read", Read, Random),
             Self::RandomWrite => ("disk/random-write", Write, Random),
             Self::Mixed => ("disk/mixed", Mixed, Random),
+            Self::SequentialMixed => ("disk/sequential-mixed", Mixed, InOrder),
             Self::Rewrite => ("disk/rewrite", Write, InOrder),
             Self::Reread => ("disk/reread", Read, InOrder),
             Self::BackwardRead => ("disk/backward-read", Read, Backward),
@@ -216,6 +230,7 @@ mod tests {
         }
         assert_eq!(parsed("randread"), Some(Pattern::RandomRead));
         assert_eq!(parsed("random-write"), Some(Pattern::RandomWrite));
-        assert_eq!(parsed("readwrite"), None);
+        assert_eq!(parsed("rw"), Some(Pattern::SequentialMixed));
+        assert_eq!(parsed("trim"), None);
     }
 }

@@ -52,6 +52,9 @@ pub struct Bench {
     pub seed: Option<u64>,
     #[command(flatten)]
     own: Own,
+    /// Show the rows as they converge; q stops in order
+    #[arg(long, conflicts_with = "quiet", help_heading = "Output")]
+    pub live: bool,
     #[command(flatten)]
     pub output: Output,
     /// Beside figures: the range of earlier records in DIR

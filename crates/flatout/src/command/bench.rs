@@ -3,6 +3,7 @@
 mod job;
 
 use flatout_bench::{Error, Estimate, Found, roofline};
+use flatout_io::cause_text;
 use flatout_measure::clock::{Clock, SystemClock};
 use flatout_measure::record::{Outcome, Status};
 use flatout_measure::units::size_text;
@@ -12,7 +13,8 @@ use flatout_sys::cancel::CancelToken;
 
 use crate::arguments::bench::Bench as Arguments;
 use crate::command::history;
-use crate::conclusion::{Conclusion, Draft, FAILED, INTERRUPTED, Keep};
+use crate::conclusion::{Conclusion, Draft, FAILED, INTERRUPTED, Keep, WRONG_USE};
+use crate::live;
 use crate::output;
 use crate::progress::Progress;
 
@@ -39,6 +41,10 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
             return draft.conclude();
         }
     };
+    if let Err(why) = if arguments.live { live::check() } else { Ok(()) } {
+        draft.fail(WRONG_USE, why);
+        return draft.conclude();
+    }
     let mut jobs =
         match job::jobs(arguments, seed, cancel).and_then(|jobs| announce(jobs, arguments)) {
             Ok(jobs) => jobs,
@@ -49,8 +55,18 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
         };
     let schedule = Schedule::new(arguments, &jobs, begun_ns, SystemClock.now_ns());
     let mut estimates: Vec<u64> = jobs.iter().map(|job| job.estimate.usual_ns).collect();
-    let mut progress =
-        Progress::begin(estimates.iter().fold(0, |sum, job_ns| sum.saturating_add(*job_ns)));
+    let all_ns = estimates.iter().fold(0, |sum, job_ns| u64::saturating_add(sum, *job_ns));
+    let progress = match arguments.live {
+        true => Progress::live(all_ns),
+        false => Ok(Progress::begin(all_ns)),
+    };
+    let mut progress = match progress {
+        Ok(progress) => progress,
+        Err(error) => {
+            draft.fail(FAILED, format!("cannot take the screen: {}", cause_text(&error)));
+            return draft.conclude();
+        }
+    };
     let mut roofline = Vec::new();
     for job in &mut jobs {
         let plan = schedule.plan(&estimates, SystemClock.now_ns(), job::plan(arguments, seed));
@@ -69,7 +85,7 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
             break;
         }
     }
-    progress.end();
+    drop(progress);
     let (rows, chart) = roofline::of(&roofline);
     rows.into_iter().for_each(|row| draft.add(row));
     draft.charts.extend(chart);

@@ -2,8 +2,11 @@
 
 use std::process::ExitCode;
 
+use clap::builder::PossibleValuesParser;
+use clap::{Arg, ValueEnum};
 use clap_complete::{generate, shells};
 
+use crate::arguments::bench::Name;
 use crate::arguments::completions::{Completions, Shell};
 use crate::{arguments, conclusion, output};
 
@@ -13,15 +16,52 @@ pub fn run(arguments: &Completions) -> ExitCode {
 }
 
 fn script(shell: Shell) -> Vec<u8> {
-    let mut command = arguments::shown_definition();
+    let mut command = arguments::shown_definition().mut_subcommand("bench", |bench| {
+        areas()
+            .into_iter()
+            .fold(bench, |bench, area| bench.mut_subcommand(area, |area| area.arg(further())))
+    });
     let name = command.get_name().to_owned();
     let mut script = Vec::new();
     match shell {
         Shell::Bash => generate(shells::Bash, &mut command, name, &mut script),
-        Shell::Zsh => generate(shells::Zsh, &mut command, name, &mut script),
-        Shell::Fish => generate(shells::Fish, &mut command, name, &mut script),
+        Shell::Zsh => {
+            generate(shells::Zsh, &mut command, name, &mut script);
+            script = or_area(&script);
+        }
+        Shell::Fish => {
+            generate(shells::Fish, &mut command, name, &mut script);
+            // What is generated for fish has options and commands only.
+            let areas = areas().join(" ");
+            let seen = format!("__fish_seen_subcommand_from {areas}");
+            let bench = format!("__fish_flatout_using_subcommand bench; and {seen}");
+            let line = format!("complete -c flatout -n '{bench}' -a '{areas}' -d 'Another area'\n");
+            script.extend(line.into_bytes());
+        }
     }
     script
+}
+
+fn areas() -> Vec<&'static str> {
+    Name::value_variants().iter().map(|area| area.word()).collect()
+}
+
+/// A further area behind the first.
+fn further() -> Arg {
+    let areas = PossibleValuesParser::new(areas());
+    Arg::new("area").value_name("AREA").num_args(0..).help("Another area").value_parser(areas)
+}
+
+/// Offers zsh an area wherever a place may stand: its functions know one kind of word per place.
+fn or_area(script: &[u8]) -> Vec<u8> {
+    let areas = areas().join(" ");
+    let either = format!(":{{_alternative \"areas:area:({areas})\" \"files:file:_files\"}}'");
+    let line = |line: &str| match line.starts_with("'::place -- ") {
+        true => line.replace(":_files'", &either),
+        false => line.to_owned(),
+    };
+    let script = String::from_utf8_lossy(script);
+    script.lines().map(|one| line(one) + "\n").collect::<String>().into_bytes()
 }
 
 #[cfg(test)]

@@ -36,10 +36,7 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
     };
     let measured = begin(arguments, &options, begun_ns).and_then(|plan| {
         let mut progress = Progress::begin(plan.budget_ns);
-        let tuned =
-            progress.measure(plan.budget_ns, plan, cancel, |sampler| tune::run(&options, sampler));
-        progress.end();
-        tuned
+        progress.measure(plan.budget_ns, plan, cancel, |sampler| tune::run(&options, sampler))
     });
     match measured {
         Ok(tuned) => conclude(arguments, tuned, draft, cancel),

@@ -264,7 +264,7 @@ fn race_all(
             race_one(place, race, share_ns);
         }
     }
-    progress.end();
+    drop(progress);
     rows.sort_by_key(|(place, _)| *place);
     rows.into_iter().flat_map(|(_, rows)| rows).collect()
 }

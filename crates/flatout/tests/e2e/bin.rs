@@ -262,7 +262,8 @@ impl Running<'_> {
         ran
     }
 
-    fn step(&mut self) -> Option<ExitStatus> {
+    /// Waits a little; its status, once it has ended.
+    pub fn step(&mut self) -> Option<ExitStatus> {
         let status = self.child.try_wait().unwrap();
         if status.is_none() && self.begun.elapsed() > LIMIT {
             panic!("{}: killed, not done after {LIMIT:?}", self.said);

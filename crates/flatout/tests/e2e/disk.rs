@@ -29,7 +29,8 @@ const LONGER: &str = "--quick --runs 2 --format json";
 const LENGTH_BYTES: usize = 8 << 20;
 
 const READS: [&str; 2] = ["sequential-read", "random-read"];
-const WRITES: [&str; 4] = ["sequential-write", "random-write", "mixed", "sequential-copy"];
+const WRITES: [&str; 5] =
+    ["sequential-write", "random-write", "mixed", "readwrite", "sequential-copy"];
 
 /// A short run on a place, with further options.
 fn disk<'a>(folder: &'a Folder, place: &str, options: &str) -> Flatout<'a> {
@@ -121,6 +122,7 @@ fn every_pattern_has_its_row_with_what_was_asked() {
         ("disk/random-read", "operations/s"),
         ("disk/random-write", "operations/s"),
         ("disk/mixed", "operations/s"),
+        ("disk/sequential-mixed", "bytes/s"),
     ];
     let patterns = READS.iter().chain(&WRITES).copied().collect::<Vec<_>>().join(",");
     for engine in ["sync", "uring"] {

@@ -32,6 +32,7 @@ mod instruction_set;
 mod interruption;
 mod invocation;
 mod limit;
+mod live;
 mod machine;
 mod network;
 mod read;

@@ -72,10 +72,35 @@ fn bash_completes_commands_and_forms() {
     assert_eq!(forms.trim(), "openmetrics");
     let areas = ask("flatout bench di", 2).unwrap();
     assert_eq!(areas.trim(), "disk");
+    let further = ask("flatout bench disk c", 3).unwrap();
+    assert_eq!(further.trim(), "cache cpu copy");
     let options = ask("flatout bench disk --rwm", 3).unwrap();
     assert_eq!(options.trim(), "--rwmixread");
     let patterns = ask("flatout bench disk --rw randw", 4).unwrap();
     assert_eq!(patterns.trim(), "randwrite");
+}
+
+#[test]
+fn fish_completes_a_further_area_or_a_place() {
+    let folder = Folder::new();
+    fs::write(folder.join("cold"), "").unwrap();
+    let script = folder.flatout(["completions", "fish"]).run().stdout;
+    fs::write(folder.join("script"), script).unwrap();
+    let asked = "source ./script; complete -C 'flatout bench disk c'";
+    let Some(said) = checked("fish", &["-c", asked], &folder) else {
+        skip!("fish is not installed")
+    };
+    let words: Vec<&str> = said.lines().filter_map(|line| line.split('\t').next()).collect();
+    for word in ["cache", "cpu", "copy", "cold"] {
+        assert!(words.contains(&word), "{word}: {said}");
+    }
+}
+
+#[test]
+fn zsh_is_offered_an_area_where_a_place_may_stand() {
+    let script = Folder::new().flatout(["completions", "zsh"]).run().stdout;
+    let areas = "_alternative \"areas:area:(cache disk syscall cpu memory network copy)\"";
+    assert_eq!(script.matches(areas).count(), 2, "behind disk and behind copy");
 }
 
 #[test]

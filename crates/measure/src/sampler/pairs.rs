@@ -118,7 +118,7 @@ impl<R: Row> Run<'_, '_, '_, R> {
         }
         for (index, attempt) in attempts {
             let attempt = Attempt { spoil, ..attempt };
-            if let Some(reason) = self.rows[index].take(attempt, &self.sampler.plan) {
+            if let Some(reason) = self.take(index, attempt) {
                 self.close(index, reason);
             }
         }

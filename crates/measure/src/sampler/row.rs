@@ -12,6 +12,7 @@ use super::{Attempt, warmup};
 use crate::case::{Case, Plan, Sample, TrialError};
 use crate::fact::Facts;
 use crate::guard::{Spoil, UseOfCpus};
+use crate::progress::Standing;
 use crate::record::Better;
 use crate::row::Row;
 use crate::statistics::pool::Pool;
@@ -122,6 +123,20 @@ impl<'a, R: Row> Sampled<'a, R> {
     /// Its id and its parameters, for those who watch.
     pub(super) fn name(&self) -> (String, Map<String, serde_json::Value>) {
         (self.case.row.id().into_owned(), self.case.row.parameters().to_json())
+    }
+
+    /// What it says by now, for those who watch.
+    pub(super) fn standing(&self, plan: &Plan) -> Standing {
+        let figures = self.figures(plan);
+        let is_loaded = self.disturbed > 0;
+        Standing {
+            unit: self.case.row.unit().name(),
+            trials: figures.len() as u64,
+            discarded: self.spoiled.into(),
+            median: statistics::median(&figures),
+            ci95: interval::of_runs(&figures, None, is_loaded),
+            refused: self.refused().map(|(status, _, text)| (status, text.to_owned())),
+        }
     }
 
     pub(super) fn is_open(&self) -> bool {

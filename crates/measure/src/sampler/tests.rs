@@ -11,6 +11,7 @@ use super::*;
 use crate::case::record;
 use crate::clock::FakeClock;
 use crate::guard::{FakeWitness, Reading};
+use crate::progress::Standing;
 use crate::record::{Outcome, Status};
 use crate::row::{Parameters, Unit};
 use crate::warning::{self, Warning};
@@ -265,7 +266,7 @@ fn progress_counts_up_and_its_estimate_ends_at_nothing() {
         .iter()
         .filter_map(|event| match event {
             Event::Trial { progress, .. } | Event::Closed { progress, .. } => Some(*progress),
-            Event::Preparing { .. } => None,
+            Event::Ended { .. } | Event::Preparing { .. } => None,
         })
         .collect();
     assert_eq!(progress.len(), 14);
@@ -274,6 +275,35 @@ fn progress_counts_up_and_its_estimate_ends_at_nothing() {
     assert!(progress.is_sorted_by_key(|progress| progress.trials_done));
     let last = progress[13];
     assert_eq!((last.cases_done, last.trials_done, last.left_ns), (2, 12, Some(0)));
+}
+
+#[test]
+fn who_watches_learns_after_each_trial_what_the_row_says_by_now() {
+    let clock = FakeClock::default();
+    let mut witness = FakeWitness::quiet();
+    let mut standings = Vec::new();
+    let mut sampler = Sampler {
+        plan: Plan::default(),
+        clock: &clock,
+        witness: &mut witness,
+        events: &mut |event| match event {
+            Event::Ended { standing, .. } | Event::Closed { standing, .. } => {
+                standings.push(standing);
+            }
+            Event::Trial { .. } | Event::Preparing { .. } => {}
+        },
+        cancelled: &|| false,
+    };
+    let refuse = |_: u64| Err(TrialError::Unsupported("no such thing".to_owned()));
+    sampler.run(vec![case("a/b", &clock, |_| MS)]);
+    sampler.run(vec![scripted("a/c", refuse)]);
+    let trials: Vec<u64> = standings.iter().map(|standing| standing.trials).collect();
+    assert_eq!(trials, [1, 2, 3, 4, 5, 6, 6, 0, 0], "the last of each row is that of its end");
+    assert_eq!((standings[1].ci95, standings[1].median.is_some()), (None, true));
+    let half = |standing: &Standing| standing.ci95.map(|[low, high]| high - low).unwrap();
+    assert!(half(&standings[5]) <= half(&standings[2]));
+    let refused = (Status::Unsupported, "no such thing".to_owned());
+    assert_eq!((standings[7].refused.clone(), standings[8].refused.clone()), (None, Some(refused)));
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::label;
 const REQUESTS: [&str; 5] = ["random-read", "random-write", "mixed", "depth-sweep", "size-sweep"];
 
 /// The unit in which a row is shown, and how many of it make one of the row's.
-pub(super) fn unit<'a>(id: &str, unit: &'a str) -> (&'a str, f64) {
+pub fn unit<'a>(id: &str, unit: &'a str) -> (&'a str, f64) {
     match (label::area(id), unit) {
         ("network", "bytes/s") => ("bit/s", 8.0),
         ("disk", "operations/s") if REQUESTS.contains(&label::test(id)) => ("IOPS", 1.0),

@@ -8,7 +8,7 @@ const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█
 const ASCII: [char; 8] = ['_', '.', ':', '-', '=', '+', '*', '#'];
 
 /// The curve in at most `columns` characters; each stands for the mean of its piece of time.
-pub(crate) fn sparkline(series: &Series, columns: usize, style: &Style) -> String {
+pub fn sparkline(series: &Series, columns: usize, style: &Style) -> String {
     let means = means(series, columns);
     let largest = means.iter().flatten().copied().fold(0.0_f64, f64::max);
     let signs = if style.unicode { BLOCKS } else { ASCII };

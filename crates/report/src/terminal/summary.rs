@@ -22,7 +22,7 @@ impl Terminal<'_> {
         self.sections(page, Part::Load);
         if !page.heading.is_empty() {
             let heading = self.shown(&page.heading);
-            let line = self.clip(&heading, self.style.width());
+            let line = text::clip(&heading, self.style.width(), self.style);
             self.out.push_str(&format!("{line}\n"));
         }
         self.sections(page, Part::Summary);
@@ -53,7 +53,7 @@ impl Terminal<'_> {
             let wide = widths.get(column).copied().unwrap_or(0);
             let most = wide.saturating_sub(over).max(shortest);
             for cell in table.rows.iter_mut().filter_map(|row| row.cells.get_mut(column)) {
-                cell.text = self.clip(&self.shown(&cell.text), most);
+                cell.text = text::clip(&self.shown(&cell.text), most, self.style);
             }
         }
         self.table(&table);
@@ -81,16 +81,5 @@ impl Terminal<'_> {
                 return;
             }
         }
-    }
-
-    /// The text in one line of so many columns, cut at a word where it is too long.
-    fn clip(&self, text: &str, columns: usize) -> String {
-        if text::width(text) <= columns {
-            return text.to_owned();
-        }
-        let dots = self.style.either("…", "...");
-        let room = columns.saturating_sub(text::width(dots)).max(text::NARROWEST_WRAP);
-        let first = text::wrap(text, room).into_iter().next().unwrap_or_default();
-        format!("{}{dots}", first.trim_end_matches([',', ';', ' ']))
     }
 }

@@ -115,6 +115,7 @@ fn each_test_has_its_direction() {
         (Test::RandomRead, "--rw=randread --randrepeat=0"),
         (Test::RandomWrite, "--rw=randwrite --randrepeat=0"),
         (Test::Mixed, "--rw=randrw --rwmixread=70"),
+        (Test::SequentialMixed, "--rw=readwrite --rwmixread=70 !randrepeat"),
         (Test::BackwardRead, "--rw=read:-131072"),
         (Test::StridedRead, "--rw=read:1048576"),
         (Test::ColdBlocks, "--rw=read --runtime=5 !time_based"),
@@ -225,7 +226,7 @@ fn what_is_somebody_elses_is_only_read() {
             check(&nearest, "--readonly --bs=4096 !unlink !overwrite");
         }
     }
-    for test in [Test::RandomWrite, Test::SequentialWrite, Test::Mixed] {
+    for test in [Test::RandomWrite, Test::SequentialWrite, Test::Mixed, Test::SequentialMixed] {
         let nearest = on_file(&row(test, 4096), Overwriting::Allowed);
         check(&nearest, "--allow_file_create=0 --overwrite=1 !unlink !layout");
     }

@@ -37,7 +37,7 @@ const BUFFERED: Work =
 pub(super) const COLD: Work = BUFFERED;
 
 /// The rows, in the order of the record.
-pub(super) const WORKS: [Work; 12] = [
+pub(super) const WORKS: [Work; 13] = [
     STREAM,
     Work { pattern: Pattern::SequentialWrite, target: Target::Fresh, ..STREAM },
     Work { pattern: Pattern::SequentialWrite, ..STREAM },
@@ -47,6 +47,7 @@ pub(super) const WORKS: [Work; 12] = [
     Work { pattern: Pattern::RandomWrite, ..RANDOM },
     Work { pattern: Pattern::RandomWrite, depth: 1, ..RANDOM },
     Work { pattern: Pattern::Mixed, ..RANDOM },
+    Work { pattern: Pattern::SequentialMixed, ..STREAM },
     Work { pattern: Pattern::BackwardRead, ..STREAM },
     COLD,
     Work { pattern: Pattern::Reread, ..BUFFERED },

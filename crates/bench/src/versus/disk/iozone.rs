@@ -64,7 +64,7 @@ pub(super) const INCOMPARABLE: [(&str, &str); 8] = [
     ("rows with more than one request in flight", "iozone has one request in flight per thread"),
     ("rows of several threads", "iozone's threads have a file each, flatout's have one together"),
     ("sequential-copy", "iozone has nothing that copies from file to file"),
-    ("mixed", "iozone mixes reads and writes only among several processes"),
+    ("mixed, sequential-mixed", "iozone mixes reads and writes only among several processes"),
     ("cold-blocks", "iozone writes its file first, so that its blocks are never cold"),
     (
         "buffered reads of a cold cache",

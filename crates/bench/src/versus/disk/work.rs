@@ -49,7 +49,8 @@ impl Work {
     }
 
     fn writes(&self) -> bool {
-        matches!(self.pattern, Pattern::SequentialWrite | Pattern::RandomWrite | Pattern::Mixed)
+        use Pattern::{Mixed, RandomWrite, SequentialMixed, SequentialWrite};
+        matches!(self.pattern, SequentialWrite | RandomWrite | Mixed | SequentialMixed)
     }
 
     /// How flatout is called for one trial at a path.

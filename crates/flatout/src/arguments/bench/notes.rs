@@ -2,12 +2,10 @@
 
 /// `flatout bench --help`.
 pub const BENCH: &str = "\
-No AREA: a short set of all, and a page is left here. PLACE: disk and copy.
-
 Examples:
-  flatout bench                         the short set: at most 60 rows, 90 s
+  flatout bench                         a short set of all in 90 s; leaves a page
   flatout bench disk /data --quick      the disk behind a directory
-  flatout bench cpu memory              two areas
+  flatout bench cpu memory --live       two areas, seen as they converge
   flatout bench network -c HOST         to a machine where flatout serve runs
   flatout bench cache --help            the options of an area";
 

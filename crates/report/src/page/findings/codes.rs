@@ -1,11 +1,13 @@
 //! Findings from how the run ended, and from the warning codes of its rows.
 
+use flatout_measure::load;
 use flatout_measure::record::{Outcome, Record, Status};
 use flatout_measure::sampler::NOISY;
 use flatout_measure::warning;
 
 use super::Finding;
 use super::Severity::{self, Fail, Note, Warn};
+use super::machine::is_stolen;
 use crate::{label, order, quantity};
 
 /// A code, how much it matters, what it says of the rows that have it, and what helps. A code that
@@ -235,7 +237,7 @@ pub(super) fn of_run(record: &Record) -> Option<Finding> {
 
 /// What the warnings of rows say, each code once.
 pub(super) fn of_rows(record: &Record) -> Vec<Finding> {
-    let mut found: Vec<Finding> = contention(&record.results).into_iter().collect();
+    let mut found: Vec<Finding> = contention(record).into_iter().collect();
     found.extend(CODES.iter().filter_map(|(code, severity, text, advice)| {
         let rows: Vec<&Outcome> =
             record.results.iter().filter(|row| warning::has(&row.warnings, code)).collect();
@@ -249,9 +251,10 @@ pub(super) fn of_rows(record: &Record) -> Vec<Finding> {
     found
 }
 
-/// How much of the time SMT siblings were busy, from the rows that say it.
-fn contention(results: &[Outcome]) -> Option<Finding> {
-    let rows = results.iter().filter(|row| warning::has(&row.warnings, warning::SMT_CONTENTION));
+/// How much of the time SMT siblings were busy, from the rows that say it, and what that cost.
+fn contention(record: &Record) -> Option<Finding> {
+    let rows =
+        record.results.iter().filter(|row| warning::has(&row.warnings, warning::SMT_CONTENTION));
     let shares: Vec<f64> =
         rows.map(|row| label::fact(row, "contention_ratio").unwrap_or(f64::NAN)).collect();
     let (low, high) = shares
@@ -269,8 +272,36 @@ fn contention(results: &[Outcome]) -> Option<Finding> {
             quantity::percent(high)
         ),
     };
-    let text = format!("SMT sibling {busy}, sharing ports and caches");
+    let cost = cost_of_contention(record);
+    let cost = cost.unwrap_or_else(|| "sharing ports and caches".to_owned());
+    let text = format!("SMT sibling {busy}, {cost}");
     Some(Finding::new(Warn, text, "a dedicated host, or SMT off, avoids it"))
+}
+
+/// What contention took, where the record has both: the rate in slices in which the sibling rested,
+/// and that of all of the time. Nothing is said where others than the sibling may have taken it.
+fn cost_of_contention(record: &Record) -> Option<String> {
+    if record.end.load.as_ref().is_none_or(|seen| load::is_busy(seen) || is_stolen(seen)) {
+        return None;
+    }
+    let quiet = record.results.iter().filter(|row| {
+        row.id == "cpu/throughput" && warning::has(&row.warnings, warning::SMT_CONTENTION)
+    });
+    let losses = quiet.filter_map(|quiet| {
+        let all = record.results.iter().filter(|row| row.id == "cpu/sustained");
+        // Sustained rows are those of pinned threads.
+        let mut all = all.filter(|row| {
+            let asked = || row.parameters.iter();
+            asked().all(|(key, value)| quiet.parameters.get(key) == Some(value))
+                && !warning::has(&row.warnings, warning::DISTURBED)
+        });
+        let all = all.next()?;
+        let is_apart = all.ci95?[1] < quiet.ci95?[0];
+        is_apart.then_some(1.0 - label::figure(all)? / label::figure(quiet)?)
+    });
+    let losses: Vec<String> = order::distinct(losses.map(quantity::percent));
+    let losses = losses.join(", ");
+    (!losses.is_empty()).then(|| format!("costing the sustained rate {losses}"))
 }
 
 /// Figures that are noisy, degraded or without an interval.

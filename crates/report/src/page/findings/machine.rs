@@ -1,7 +1,7 @@
 //! Findings from what the record knows of the machine, its settings and its load.
 
 use flatout_measure::load;
-use flatout_measure::record::Record;
+use flatout_measure::record::{Load, Record};
 use serde_json::Value;
 
 use super::Finding;
@@ -41,7 +41,7 @@ pub(super) fn of_load(record: &Record) -> Vec<Finding> {
             format!("figures are too low: stop {whom} and run again"),
         ));
     }
-    if seen.stolen_ratio > LITTLE_STEAL {
+    if is_stolen(seen) {
         let text = format!(
             "steal: the hypervisor took {} of the CPU time",
             quantity::percent(seen.stolen_ratio)
@@ -53,6 +53,11 @@ pub(super) fn of_load(record: &Record) -> Vec<Finding> {
         ));
     }
     found
+}
+
+/// Whether the hypervisor took time worth telling.
+pub(super) fn is_stolen(seen: &Load) -> bool {
+    seen.stolen_ratio > LITTLE_STEAL
 }
 
 /// Settings and limits of the machine.

@@ -108,6 +108,33 @@ fn contention_is_told_with_its_range() {
 }
 
 #[test]
+fn contention_has_its_cost_where_the_record_measured_it() {
+    let of = |id: &str, codes: &[&str], median: f64| Outcome {
+        parameters: json!({"type": "f64", "threads": 2}).as_object().cloned().unwrap(),
+        median: Some(median),
+        ci95: Some([median * 0.999, median * 1.001]),
+        ..row(id, codes)
+    };
+    let told = |sustained: Outcome, load: Option<Load>| {
+        let quiet = of("cpu/throughput", &[warning::SMT_CONTENTION], 100.0);
+        let end = End { load, ..End::default() };
+        let found = found(json!({}), vec![quiet, sustained], end);
+        found.iter().any(|(_, text)| text.contains("costing the sustained rate 7.0 %"))
+    };
+    let quiet = || Some(Load { cpus: 2, ..Load::default() });
+    assert!(told(of("cpu/sustained", &[], 93.0), quiet()));
+    assert!(!told(of("cpu/sustained", &[], 93.0), None), "nobody looked at who else was there");
+    let busy = Load { others_cpus: 1.0, ..quiet().unwrap() };
+    assert!(!told(of("cpu/sustained", &[], 93.0), Some(busy)));
+    let stolen = Load { stolen_ratio: 0.05, ..quiet().unwrap() };
+    assert!(!told(of("cpu/sustained", &[], 93.0), Some(stolen)));
+    let wide = Outcome { ci95: Some([80.0, 101.0]), ..of("cpu/sustained", &[], 93.0) };
+    assert!(!told(wide, quiet()), "it may be none");
+    let other = Outcome { parameters: row("a/b", &[]).parameters, ..of("cpu/dgemm", &[], 93.0) };
+    assert!(!told(other, quiet()));
+}
+
+#[test]
 fn noise_and_want_of_time_are_counted() {
     let noisy = Outcome { status: Status::Unstable, ci95: Some([0.5, 1.5]), ..row("a/b", &[]) };
     let few = vec![noisy.clone(), row("a/c", &[]), row("a/d", &[]), row("a/e", &[])];

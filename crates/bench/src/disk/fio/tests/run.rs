@@ -8,12 +8,13 @@ use super::*;
 
 const LENGTH_BYTES: u64 = 3 * MIB;
 const BLOCK_BYTES: u64 = 64 << 10;
-const TESTS: [Test; 12] = [
+const TESTS: [Test; 13] = [
     Test::SequentialRead,
     Test::SequentialWrite,
     Test::RandomRead,
     Test::RandomWrite,
     Test::Mixed,
+    Test::SequentialMixed,
     Test::Reread,
     Test::BackwardRead,
     Test::StridedRead,

@@ -1,0 +1,213 @@
+//! `bench --live`: the rows as they converge, on the whole screen of the terminal behind standard
+//! error. What is known: `live/board.rs`; how it looks: `live/view.rs`.
+//!
+//! It is drawn between trials, by the thread that measures, so that drawing takes no CPU from a
+//! trial. A thread of its own waits for keys, and draws only during a trial that takes long, once
+//! a second. `q` does what Ctrl-C does.
+
+mod board;
+mod view;
+
+use std::fmt::Write;
+use std::io::{self, IsTerminal};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant};
+
+use flatout_measure::progress::Event;
+use flatout_report::Style;
+use flatout_sys::cancel::CancelToken;
+use flatout_sys::screen::{self, Input, Screen};
+use ratatui_core::buffer::{Buffer, Cell};
+use ratatui_core::layout::Rect;
+use ratatui_core::style::{Color, Modifier};
+use rustix::process::{Signal, getpid, kill_process};
+
+use crate::output::{self, held};
+use board::Board;
+use view::Look;
+
+pub use board::Course;
+
+/// The screen is drawn at most this often between trials.
+const DRAW_EVERY: Duration = Duration::from_millis(100);
+/// A screen on which nothing happened is drawn after so long.
+const TICK: Duration = Duration::from_secs(1);
+/// A terminal that does not say how large it is.
+const USUAL_SIZE: (u16, u16) = (80, 24);
+/// What Ctrl-L sends.
+const CTRL_L: u8 = 0x0c;
+
+/// Why the view is impossible here.
+///
+/// Errors: what there has to be.
+pub fn check() -> Result<(), String> {
+    let is_dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
+    if !io::stderr().is_terminal() || is_dumb {
+        return Err("--live needs a terminal on standard error, and its name in TERM; without \
+                    --live there is a progress bar on a terminal and silence elsewhere"
+            .to_owned());
+    }
+    Ok(())
+}
+
+/// The view, until it is dropped.
+pub struct Live {
+    shared: Arc<Shared>,
+    keys: Option<JoinHandle<()>>,
+}
+
+struct Shared {
+    screen: Screen,
+    drawing: Mutex<Drawing>,
+}
+
+struct Drawing {
+    board: Board,
+    /// What stands on the screen.
+    shown: Buffer,
+    drawn: Option<Instant>,
+}
+
+impl Live {
+    /// Takes the screen of the terminal.
+    ///
+    /// Errors: standard error is none.
+    pub fn begin(cpus: u32) -> io::Result<Self> {
+        let screen = Screen::take(io::stderr(), io::stdin())?;
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            screen::give_back();
+            before(panic);
+        }));
+        held::begin();
+        let drawing =
+            Drawing { board: Board::new(cpus), shown: Buffer::empty(Rect::ZERO), drawn: None };
+        let shared = Arc::new(Shared { screen, drawing: Mutex::new(drawing) });
+        let own = Arc::clone(&shared);
+        // Without a thread to spare there are no keys, and the run is as good.
+        let keys = Builder::new().name("keys".to_owned()).spawn(move || own.wait_for_keys());
+        Ok(Self { shared, keys: keys.ok() })
+    }
+
+    /// Shows what happened.
+    pub fn take(&self, event: &Event, course: Option<Course>) {
+        let mut drawing = self.shared.lock();
+        drawing.board.take(event, course);
+        self.shared.draw(&mut drawing, DRAW_EVERY);
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        self.shared.screen.close();
+        if let Some(keys) = self.keys.take() {
+            // It does not panic; if it did, the run would be as good.
+            let _ = keys.join();
+        }
+        screen::give_back();
+        held::end();
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Drawing> {
+        self.drawing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait_for_keys(&self) {
+        let mut has_asked = false;
+        loop {
+            match self.screen.wait(TICK.as_nanos() as u64) {
+                Input::Over => return,
+                // Once: a second signal would end the run at once.
+                Input::Key(b'q' | b'Q') if !has_asked => {
+                    has_asked = true;
+                    // That this process cannot be told leaves it as it was.
+                    let _ = kill_process(getpid(), Signal::INT);
+                    self.draw(&mut self.lock(), Duration::ZERO);
+                }
+                Input::Key(CTRL_L) | Input::Resumed => {
+                    let mut drawing = self.lock();
+                    drawing.shown = Buffer::empty(Rect::ZERO);
+                    self.draw(&mut drawing, Duration::ZERO);
+                }
+                Input::Key(_) => {}
+                Input::Nothing => self.draw(&mut self.lock(), TICK),
+            }
+        }
+    }
+
+    /// Draws what changed, unless that was done less than `after` ago.
+    fn draw(&self, drawing: &mut Drawing, after: Duration) {
+        if drawing.drawn.is_some_and(|drawn| drawn.elapsed() < after) {
+            return;
+        }
+        let (width, height) = self.screen.size().unwrap_or(USUAL_SIZE);
+        let mut next = Buffer::empty(Rect::new(0, 0, width, height));
+        let waiting = held::last();
+        let foot = match (waiting.as_deref(), CancelToken::signals().is_cancelled()) {
+            (_, true) => "stopping in order; Ctrl-C stops at once",
+            (Some(line), false) => line,
+            (None, false) if self.screen.has_keys() => "q stops and shows what there is",
+            (None, false) => "Ctrl-C stops and shows what there is",
+        };
+        let terminal = Style {
+            color: output::is_colored(),
+            unicode: output::is_unicode(),
+            ..Style::default()
+        };
+        view::draw(&drawing.board, &Look { terminal, foot }, &mut next);
+        // A terminal that is gone ends the run by a signal.
+        let _ = self.screen.write(changes(&drawing.shown, &next).as_bytes());
+        drawing.shown = next;
+        drawing.drawn = Some(Instant::now());
+    }
+}
+
+/// What turns one screen into the next; everything where the size is another.
+fn changes(shown: &Buffer, next: &Buffer) -> String {
+    let mut out = String::new();
+    let blank = Buffer::empty(next.area);
+    let shown = if shown.area == next.area {
+        shown
+    } else {
+        out.push_str("\x1b[0m\x1b[2J");
+        &blank
+    };
+    let mut behind = None;
+    let mut style = None;
+    for (x, y, cell) in shown.diff(next) {
+        if behind != Some((x, y)) {
+            let _ = write!(out, "\x1b[{};{}H", y + 1, x + 1);
+        }
+        let look = (cell.fg, cell.modifier);
+        if style != Some(look) {
+            out.push_str(&rendition(cell));
+            style = Some(look);
+        }
+        out.push_str(cell.symbol());
+        // The place behind a wide character is set anew.
+        behind = (cell.symbol().is_ascii()).then_some((x + 1, y));
+    }
+    out
+}
+
+/// The sequence that selects how a cell looks (SGR), of what the view uses.
+fn rendition(cell: &Cell) -> String {
+    let mut codes = "\x1b[0".to_owned();
+    let modifiers = [(Modifier::BOLD, ";1"), (Modifier::DIM, ";2")];
+    for (_, code) in modifiers.into_iter().filter(|(modifier, _)| cell.modifier.contains(*modifier))
+    {
+        codes.push_str(code);
+    }
+    codes.push_str(match cell.fg {
+        Color::Red => ";31",
+        Color::Green => ";32",
+        Color::Yellow => ";33",
+        Color::Blue => ";34",
+        Color::Cyan => ";36",
+        _ => "",
+    });
+    codes + "m"
+}

@@ -1,0 +1,146 @@
+//! What is known of a run while it goes on: its rows, the one at work, the time left, the load.
+//! Taken from events; shown by `live/view.rs`.
+
+use flatout_measure::guard::UseOfCpus;
+use flatout_measure::progress::{Event, Standing};
+use flatout_measure::record::Series;
+use flatout_report::quantity;
+use serde_json::{Map, Value};
+
+/// Load is told over at least so long: the kernel counts it in ticks of 10 ms.
+const LOAD_OVER_NS: u64 = 1_000_000_000;
+
+/// How far a run is.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Course {
+    /// Time that it still takes.
+    pub left_ns: u64,
+    /// Share of its time that has passed, 0 to 1.
+    pub share: f64,
+}
+
+/// One row.
+#[derive(Debug)]
+pub struct Line {
+    id: String,
+    /// Its id and its parameters.
+    pub name: String,
+    /// What it says by now.
+    pub standing: Option<Standing>,
+    /// Half the width of its interval after each trial, as a share of the median.
+    pub half_widths: Series,
+    /// Whether it needs no more trials.
+    pub is_closed: bool,
+}
+
+impl Line {
+    /// Its figure by now, in the unit that people say.
+    pub fn figure(&self) -> Option<String> {
+        let standing = self.standing.as_ref()?;
+        let (unit, factor) = flatout_report::unit(&self.id, standing.unit);
+        Some(quantity::value(unit, standing.median? * factor))
+    }
+
+    /// Half the width of its interval by now.
+    pub fn half_width(&self) -> Option<f64> {
+        let standing = self.standing.as_ref()?;
+        quantity::half_width(standing.median?, standing.ci95?)
+    }
+}
+
+/// The run.
+#[derive(Debug)]
+pub struct Board {
+    /// The rows, in the order in which they began.
+    pub lines: Vec<Line>,
+    /// Which of them is at work.
+    pub current: Option<usize>,
+    /// What is done where none is.
+    pub preparing: String,
+    /// How far it is.
+    pub course: Course,
+    /// Who had the CPUs lately, once that is known.
+    pub load: Option<UseOfCpus>,
+    /// CPUs of the machine.
+    pub cpus: u32,
+    counting: UseOfCpus,
+}
+
+impl Board {
+    /// A run on so many CPUs of which nothing is known yet.
+    pub fn new(cpus: u32) -> Self {
+        Self {
+            lines: Vec::new(),
+            current: None,
+            preparing: String::new(),
+            course: Course::default(),
+            load: None,
+            cpus,
+            counting: UseOfCpus::default(),
+        }
+    }
+
+    /// Takes in what happened.
+    pub fn take(&mut self, event: &Event, course: Option<Course>) {
+        self.course = course.unwrap_or(self.course);
+        match event {
+            Event::Preparing { what, .. } => {
+                self.current = None;
+                self.preparing.clone_from(what);
+            }
+            Event::Trial { id, parameters, .. } => self.current = Some(self.place(id, parameters)),
+            Event::Ended { id, parameters, standing, use_of_cpus } => {
+                self.count(*use_of_cpus);
+                let line = self.line(id, parameters);
+                line.standing = Some(standing.clone());
+                if let Some(half) = line.half_width() {
+                    let trial = line.half_widths.points.len() as f64;
+                    line.half_widths.points.push([trial, half]);
+                }
+            }
+            Event::Closed { id, parameters, standing, .. } => {
+                let line = self.line(id, parameters);
+                line.standing = Some(standing.clone());
+                line.is_closed = true;
+            }
+        }
+    }
+
+    /// Rows that need no more trials.
+    pub fn done(&self) -> usize {
+        self.lines.iter().filter(|line| line.is_closed).count()
+    }
+
+    /// Trials that others disturbed so much that they do not count.
+    pub fn discarded(&self) -> u64 {
+        self.lines.iter().filter_map(|line| line.standing.as_ref()).map(|row| row.discarded).sum()
+    }
+
+    fn count(&mut self, use_of_cpus: UseOfCpus) {
+        self.counting = self.counting.and(use_of_cpus);
+        if self.counting.elapsed_ns >= LOAD_OVER_NS {
+            self.load = Some(std::mem::take(&mut self.counting));
+        }
+    }
+
+    fn line(&mut self, id: &str, parameters: &Map<String, Value>) -> &mut Line {
+        let place = self.place(id, parameters);
+        &mut self.lines[place]
+    }
+
+    /// Where a row stands; one that is new comes last.
+    fn place(&mut self, id: &str, parameters: &Map<String, Value>) -> usize {
+        let name = format!("{id} {}", flatout_report::parameters_text(parameters));
+        let name = name.trim_end();
+        self.lines.iter().rposition(|line| line.name == name).unwrap_or_else(|| {
+            self.lines.push(Line {
+                id: id.to_owned(),
+                name: name.to_owned(),
+                standing: None,
+                half_widths: Series::default(),
+                is_closed: false,
+            });
+            self.lines.len() - 1
+        })
+    }
+}

@@ -1,0 +1,226 @@
+//! A board drawn into a buffer of characters: how far the run is, its rows, the load. Narrow
+//! screens lose columns from the right, low ones rows and the lines that matter least.
+
+use std::ops::Range;
+
+use flatout_measure::progress::Standing;
+use flatout_measure::record::Status;
+use flatout_measure::sampler::NOISY;
+use flatout_report::{Style as Terminal, quantity, sparkline, text};
+use ratatui_core::buffer::Buffer;
+use ratatui_core::style::{Color, Modifier, Style};
+use ratatui_core::text::{Line as Words, Span};
+
+use super::board::{Board, Line};
+
+/// Columns of the figure, of the half-width, of its curve and of the number of trials.
+const FIGURE: usize = 12;
+const HALF_WIDTH: usize = 8;
+const CURVE: usize = 10;
+const TRIALS: usize = 7;
+/// Columns of the screen from which on the latter two are shown.
+const WITH_CURVE: usize = 64;
+const WITH_TRIALS: usize = 76;
+/// Lines of the screen from which on there are gaps, a bar and a heading, and a last line.
+const WITH_GAPS: usize = 16;
+const WITH_HEAD: usize = 8;
+const WITH_FOOT: usize = 3;
+
+/// What the screen can show, and what is said at its end.
+#[derive(Debug, Clone)]
+pub struct Look<'a> {
+    /// Colours and characters.
+    pub terminal: Terminal,
+    /// What ends the run.
+    pub foot: &'a str,
+}
+
+/// Draws the board over the whole buffer, which is blank.
+pub fn draw(board: &Board, look: &Look<'_>, screen: &mut Buffer) {
+    let (width, height) = (usize::from(screen.area.width), usize::from(screen.area.height));
+    let view = View { look, width };
+    let gap = (height >= WITH_GAPS).then(Words::default);
+    let mut head = vec![view.title(board)];
+    let mut foot = Vec::new();
+    if height >= WITH_HEAD {
+        head.extend([view.bar(board), view.now(board)]);
+        head.extend(gap.clone());
+        head.push(view.heading());
+        foot.extend(gap);
+        foot.push(view.load(board));
+    }
+    if height >= WITH_FOOT {
+        foot.push(view.dim(look.foot));
+    }
+    let room = height.saturating_sub(head.len() + foot.len());
+    let shown = shown(board, room);
+    let rows = shown.clone().map(|at| view.row(&board.lines[at], board.current == Some(at)));
+    let blank = room - shown.len();
+    let lines = head.into_iter().chain(rows).chain(vec![Words::default(); blank]).chain(foot);
+    for (y, line) in lines.take(height).enumerate() {
+        screen.set_line(0, y as u16, &line, screen.area.width);
+    }
+}
+
+/// The rows that there is room for: those that are done make room for those that are not. In the
+/// end the last.
+fn shown(board: &Board, room: usize) -> Range<usize> {
+    let all = board.lines.len();
+    let open = board.lines.iter().position(|line| !line.is_closed).unwrap_or(all);
+    let first = open.saturating_sub(room / 3).min(all.saturating_sub(room));
+    first..all.min(first + room)
+}
+
+struct View<'a> {
+    look: &'a Look<'a>,
+    width: usize,
+}
+
+impl View<'_> {
+    /// The text as this terminal shows it.
+    fn text(&self, text: &str) -> String {
+        text::shown(text, &self.look.terminal)
+    }
+
+    /// The same in one line of so many columns.
+    fn clip(&self, text: &str, columns: usize) -> String {
+        text::clip(&self.text(text), columns, &self.look.terminal)
+    }
+
+    fn colored(&self, color: Color) -> Style {
+        if self.look.terminal.color { Style::new().fg(color) } else { Style::new() }
+    }
+
+    fn dim(&self, text: &str) -> Words<'static> {
+        Words::styled(self.text(text), Style::new().add_modifier(Modifier::DIM))
+    }
+
+    fn title(&self, board: &Board) -> Words<'static> {
+        let done = match board.done() {
+            1 => "1 row done".to_owned(),
+            rows => format!("{} rows done", quantity::count(rows as u64)),
+        };
+        let left = format!("{} s left", board.course.left_ns.div_ceil(1_000_000_000));
+        let gap = self.width.saturating_sub(left.len());
+        let name = self.clip(&format!("flatout bench: {done}"), gap);
+        let bold = Style::new().add_modifier(Modifier::BOLD);
+        Words::styled(format!("{}{left}", text::pad_right(&name, gap)), bold)
+    }
+
+    fn bar(&self, board: &Board) -> Words<'static> {
+        let share = board.course.share.clamp(0.0, 1.0);
+        let percent = format!(" {:>3.0} %", share * 100.0);
+        let room = self.width.saturating_sub(percent.len());
+        let full = (share * room as f64) as usize;
+        let [done, open] = if self.look.terminal.unicode { ["█", "░"] } else { ["#", "-"] };
+        let bar = Span::styled(done.repeat(full), self.colored(Color::Blue));
+        Words::from(vec![bar, Span::raw(format!("{}{percent}", open.repeat(room - full)))])
+    }
+
+    fn now(&self, board: &Board) -> Words<'static> {
+        let now = match board.current {
+            Some(at) => &board.lines[at].name,
+            None => &board.preparing,
+        };
+        Words::raw(self.clip(&format!("now {now}"), self.width))
+    }
+
+    /// Columns of the name, and which other columns there are.
+    fn columns(&self) -> (usize, bool, bool) {
+        let (has_curve, has_trials) = (self.width >= WITH_CURVE, self.width >= WITH_TRIALS);
+        let curve = if has_curve { CURVE } else { 0 };
+        let trials = if has_trials { TRIALS } else { 0 };
+        let name = self.width.saturating_sub(2 + FIGURE + HALF_WIDTH + curve + trials);
+        (name, has_curve, has_trials)
+    }
+
+    fn heading(&self) -> Words<'static> {
+        let (name, has_curve, has_trials) = self.columns();
+        let mut heading = text::pad_right("  row", name + 2);
+        heading += &text::pad_left("figure", FIGURE);
+        heading += &text::pad_left(&self.text("±"), HALF_WIDTH);
+        if has_curve {
+            heading += &format!("  {}", text::pad_right(&self.text("± so far"), CURVE - 2));
+        }
+        if has_trials {
+            heading += &text::pad_left("trials", TRIALS);
+        }
+        self.dim(&heading)
+    }
+
+    fn row(&self, line: &Line, is_current: bool) -> Words<'static> {
+        let (name, has_curve, has_trials) = self.columns();
+        let [now, done] = if self.look.terminal.unicode { ["▸ ", "✓ "] } else { ["> ", "+ "] };
+        let refused = line.standing.as_ref().and_then(|standing| standing.refused.as_ref());
+        let (mark, mark_style) = match (is_current, line.is_closed, refused) {
+            (true, _, _) => (now, self.colored(Color::Cyan)),
+            (false, true, None) => (done, self.colored(Color::Green)),
+            (false, true, Some(_)) => ("- ", Style::new()),
+            (false, false, _) => ("  ", Style::new()),
+        };
+        let weight = if is_current { Modifier::BOLD } else { Modifier::empty() };
+        let named = text::pad_right(&self.clip(&line.name, name), name);
+        let mut words = vec![
+            Span::styled(mark, mark_style),
+            Span::styled(named, Style::new().add_modifier(weight)),
+        ];
+        let Some(standing) = &line.standing else { return Words::from(words) };
+        if let Some((status, why)) = refused {
+            words.extend(self.refused(*status, why));
+            return Words::from(words);
+        }
+        words.push(Span::styled(
+            text::pad_left(&self.text(&line.figure().unwrap_or_default()), FIGURE),
+            Style::new().add_modifier(weight),
+        ));
+        words.push(self.half_width(line));
+        if has_curve {
+            let curve = sparkline(&line.half_widths, CURVE - 2, &self.look.terminal);
+            words.push(Span::raw(format!("  {}", text::pad_right(&curve, CURVE - 2))));
+        }
+        if has_trials {
+            words.push(Span::raw(trials(standing)));
+        }
+        Words::from(words)
+    }
+
+    fn half_width(&self, line: &Line) -> Span<'static> {
+        let half = line.half_width();
+        let is_noisy = line.is_closed && half.is_none_or(|half| half > NOISY);
+        let style = if is_noisy { self.colored(Color::Yellow) } else { Style::new() };
+        let half = half.map(quantity::percent).unwrap_or_default();
+        Span::styled(text::pad_left(&half, HALF_WIDTH), style)
+    }
+
+    fn refused(&self, status: Status, why: &str) -> [Span<'static>; 2] {
+        let color = if status == Status::Failed { Color::Red } else { Color::Yellow };
+        let room = self.width.saturating_sub(2 + self.columns().0 + 1);
+        let why = self.clip(why, room);
+        [Span::raw(" "), Span::styled(why, self.colored(color))]
+    }
+
+    fn load(&self, board: &Board) -> Words<'static> {
+        let mut said = match board.load {
+            Some(load) => {
+                let in_cpus = |ns: u64| ns as f64 / load.elapsed_ns.max(1) as f64;
+                let stolen = in_cpus(load.stolen_ns) / f64::from(board.cpus.max(1));
+                let (others, cpus) = (in_cpus(load.others_ns), board.cpus);
+                format!("load: others {others:.1} of {cpus} CPUs, steal {:.1} %", stolen * 100.0)
+            }
+            None => "load: not known yet".to_owned(),
+        };
+        said += &match board.discarded() {
+            0 => String::new(),
+            1 => ", 1 trial discarded".to_owned(),
+            trials => format!(", {} trials discarded", quantity::count(trials)),
+        };
+        Words::raw(self.clip(&said, self.width))
+    }
+}
+
+fn trials(standing: &Standing) -> String {
+    text::pad_left(&quantity::count(standing.trials), TRIALS)
+}
+
+#[cfg(test)]
+mod tests;
