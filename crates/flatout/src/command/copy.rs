@@ -17,7 +17,6 @@ mod terminal;
 mod witness;
 
 use flatout_io::{cause_text, escape};
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread::{Builder, Scope};
@@ -201,39 +200,22 @@ fn copy(arguments: &Arguments, options: CopyOptions, plan: Plan, witness: &Witne
 
 fn run_round(copy: &Copy<'_>, operands: Vec<Operand>, witness: &Witness<'_>) -> Ended {
     let sources: Vec<PathBuf> = operands.iter().map(|operand| operand.source.clone()).collect();
-    let work = || {
-        std::thread::scope(|scope| {
-            let mut running = 0;
-            copy.run(operands, |more| hire(scope, copy, more, &mut running))
-        })
-    };
+    let work =
+        || std::thread::scope(|scope| copy.run(operands, &|number| hire(scope, copy, number)));
     match witness.terminal() {
         Some(terminal) => terminal.during(copy, &sources, work),
         None => work(),
     }
 }
 
+/// Starts a thread that copies, if one can be had.
 fn hire<'scope, 'env>(
     scope: &'scope Scope<'scope, 'env>,
     copy: &'env Copy<'_>,
-    more: u32,
-    running: &mut u32,
-) -> ControlFlow<()> {
-    for _ in 0..more {
-        let thread = Builder::new().name(format!("copy {running}"));
-        match thread.spawn_scoped(scope, || copy.work()) {
-            Ok(_) => *running += 1,
-            // With fewer threads than are useful it takes longer, no more; this one is always there.
-            Err(_) => {
-                copy.lack_threads();
-                if *running == 0 {
-                    copy.work();
-                }
-                break;
-            }
-        }
-    }
-    ControlFlow::Continue(())
+    number: u32,
+) -> bool {
+    let thread = Builder::new().name(format!("copy {number}"));
+    thread.spawn_scoped(scope, move || copy.work(&|number| hire(scope, copy, number))).is_ok()
 }
 
 /// Says how it ended, and returns the exit code.

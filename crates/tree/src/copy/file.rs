@@ -101,13 +101,16 @@ fn fill(
     place: &Place,
     attempt: u32,
 ) -> Result<(Copied, State), Setback> {
-    let (copy, to) = (lane.copy, place.file.as_fd());
+    let (copy, hire, to) = (lane.copy, lane.hire, place.file.as_fd());
     let job = FileJob {
         source: opened.file.as_fd(),
         target: to,
         facts: &opened.facts,
         target_device: place.device,
-        share: &|large| copy.dispatch.offer(vec![Work::Large(large)]),
+        share: &|large| {
+            copy.dispatch.offer(vec![Work::Large(large)]);
+            copy.find_hands(hire);
+        },
         moved: &copy.tally.bytes,
     };
     let copied = lane.content.copy(job).map_err(Trouble::of)?;

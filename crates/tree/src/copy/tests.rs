@@ -1,11 +1,13 @@
 //! Whole copies: whatever the order of the pieces and the number of threads, the same tree.
 
+mod threads;
+
 use std::ffi::CString;
 use std::fs;
-use std::ops::ControlFlow;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::sync::Mutex;
+use std::thread::Scope;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use flatout_sys::cancel::CancelToken;
@@ -68,14 +70,11 @@ pub(super) fn run(options: CopyOptions, source: &Path, target: &Path) -> (Ended,
 }
 
 fn in_threads(copy: &Copy<'_>, operand: Operand) -> Ended {
-    std::thread::scope(|scope| {
-        copy.run(vec![operand], |threads| {
-            for _ in 0..threads {
-                scope.spawn(|| copy.work());
-            }
-            ControlFlow::Continue(())
-        })
-    })
+    fn hire<'scope, 'env>(scope: &'scope Scope<'scope, 'env>, copy: &'env Copy<'_>) -> bool {
+        scope.spawn(move || copy.work(&|_| hire(scope, copy)));
+        true
+    }
+    std::thread::scope(|scope| copy.run(vec![operand], &|_| hire(scope, copy)))
 }
 
 fn differences(source: &Path, target: &Path) -> Vec<String> {
