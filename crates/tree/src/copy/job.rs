@@ -66,6 +66,8 @@ pub struct Copy<'a> {
     pub(super) options: CopyOptions,
     pub(super) watch: &'a dyn Watch,
     pub(super) stop: Arc<Stop>,
+    /// Who copies.
+    pub(super) user: u32,
     pub(super) dispatch: Dispatch,
     /// Sources with several names.
     pub(super) links: Links,
@@ -158,6 +160,7 @@ impl<'a> Copy<'a> {
             dispatch: Dispatch::new(Arc::clone(&stop), seed),
             links,
             stop,
+            user: rustix::process::geteuid().as_raw(),
             attributes: Attributes::new(options.preserve, watch),
             methods: Methods::default(),
             held: Held::new(descriptors.pairs),
