@@ -54,7 +54,7 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> ExitCode {
     let witness = Witness::new(log, terminal.as_ref());
     let plan = plan(arguments, &witness);
     let limits = limits(&plan);
-    let fetched_before = fetched_bytes();
+    let fetched_before = limits.as_ref().map_or(0, |_| fetched_bytes());
     let options = CopyOptions {
         tuned: limits.as_ref().map(Limits::tuned).unwrap_or_default(),
         ..arguments.options(cancel)
@@ -64,6 +64,10 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> ExitCode {
         terminal.end();
     }
     let mut account = Account::new(&ended, witness.objections(), monotonic_ns() - begun_ns);
+    let is_told = arguments.verbose || terminal.is_some() || document.is_some();
+    if is_told || limits.is_some() {
+        account.look_what_is_unwritten();
+    }
     if arguments.sync || arguments.verify {
         account.all_is_written();
     }
@@ -176,7 +180,7 @@ struct Copied {
 /// Has the operands copied by threads of ours.
 fn copy(arguments: &Arguments, options: CopyOptions, plan: Plan, witness: &Witness<'_>) -> Copied {
     let mut ended = account::nothing_yet();
-    let evidence = resume::evidence(arguments, &options);
+    let evidence = resume::evidence(arguments, &options, &plan);
     let mut copy = Copy::new(options, witness).with_evidence(evidence);
     if plan.rounds.iter().map(Vec::len).sum::<usize>() > 1 {
         copy = copy.with_repeated_names();
