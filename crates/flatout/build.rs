@@ -9,5 +9,23 @@ fn main() {
         // At a fixed address nothing has to be relocated; functions are bound at their first call.
         println!("cargo::rustc-link-arg-bins=-no-pie");
         println!("cargo::rustc-link-arg-bins=-Wl,-z,lazy");
+        link_unwinder();
+    }
+}
+
+/// Takes the unwinder out of the compiler's archive, where there is one, instead of loading
+/// libgcc_s.so, whose first act is to ask the CPU what it is: slow in a virtual machine.
+fn link_unwinder() {
+    let is_native = std::env::var("HOST").ok() == std::env::var("TARGET").ok();
+    let found = std::process::Command::new("cc").arg("-print-file-name=libgcc_eh.a").output();
+    let Ok(found) = found.map(|found| String::from_utf8_lossy(&found.stdout).into_owned()) else {
+        return;
+    };
+    if let Some(folder) = std::path::Path::new(found.trim()).parent()
+        && is_native
+        && folder.is_absolute()
+    {
+        println!("cargo::rustc-link-search=native={}", folder.display());
+        println!("cargo::rustc-link-lib=static=gcc_eh");
     }
 }

@@ -29,8 +29,9 @@ pub use zeros::{ZERO_BLOCK_BYTES, is_zero};
 /// Buffer of the sync method, where none is asked for: within the second-level cache of today's
 /// CPUs. Not measured against other lengths yet.
 pub const BUFFER_BYTES: usize = 256 << 10;
-/// Buffer of a thread that has seen small files only.
+/// Longest buffer of a thread that has seen small files only: as long as the longest of them.
 const SMALL_BUFFER_BYTES: usize = 64 << 10;
+const LEAST_BUFFER_BYTES: usize = 4 << 10;
 /// Longest block that lies in memory, whatever is asked for.
 const MOST_BLOCK_BYTES: u64 = 1 << 30;
 
@@ -252,7 +253,10 @@ impl Transfer {
     /// Errors: no memory.
     pub fn buffer(&mut self, length_bytes: u64) -> Result<&mut [u8], TransferError> {
         let wanted = match self.block_bytes {
-            0 if length_bytes <= SMALL_BUFFER_BYTES as u64 => SMALL_BUFFER_BYTES,
+            // Many programs copy one small file and end.
+            0 if length_bytes <= SMALL_BUFFER_BYTES as u64 => {
+                (length_bytes as usize).next_power_of_two().max(LEAST_BUFFER_BYTES)
+            }
             0 => BUFFER_BYTES,
             bytes => bytes as usize,
         };

@@ -18,6 +18,8 @@ pub struct Usage {
     pub minor_faults: u64,
     /// Page faults that waited for I/O.
     pub major_faults: u64,
+    /// Bytes that storage was asked to fetch; 0 where the kernel does not account I/O.
+    pub device_read_bytes: u64,
     /// Times that a thread gave the CPU away.
     pub voluntary_switches: u64,
     /// Times that the scheduler took the CPU away.
@@ -87,6 +89,7 @@ fn of(whom: libc::c_int) -> Usage {
         peak_memory_bytes: count(raw.ru_maxrss).saturating_mul(1024),
         minor_faults: count(raw.ru_minflt),
         major_faults: count(raw.ru_majflt),
+        device_read_bytes: count(raw.ru_inblock).saturating_mul(512),
         voluntary_switches: count(raw.ru_nvcsw),
         involuntary_switches: count(raw.ru_nivcsw),
     }

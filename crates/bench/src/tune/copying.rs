@@ -1,6 +1,5 @@
 //! One copy of a tree by given settings, as `flatout copy` makes it.
 
-use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::thread::{Builder, Scope};
@@ -89,7 +88,7 @@ fn run(
     let complaint = Complaint::default();
     let copy = Copy::new(copy_options(tuning, options), &complaint);
     let operands = vec![Operand { source: source.to_owned(), target: target.to_owned() }];
-    let ended = std::thread::scope(|scope| copy.run(operands, |more| hire(scope, &copy, more)));
+    let ended = std::thread::scope(|scope| copy.run(operands, &|_| hire(scope, &copy)));
     drop(copy);
     match complaint.0.into_inner().unwrap_or_else(PoisonError::into_inner) {
         Some(text) => Err(TrialError::Failed(text)),
@@ -130,16 +129,9 @@ fn asked_block(tuning: &Tuning) -> u64 {
     if is_usual { 0 } else { tuning.block_bytes }
 }
 
-fn hire<'scope, 'env>(
-    scope: &'scope Scope<'scope, 'env>,
-    copy: &'env Copy<'_>,
-    more: u32,
-) -> ControlFlow<()> {
-    let hired = (0..more).filter(|_| {
-        let thread = Builder::new().name("copy".to_owned());
-        thread.spawn_scoped(scope, || copy.work()).is_ok()
-    });
-    if hired.count() == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+fn hire<'scope, 'env>(scope: &'scope Scope<'scope, 'env>, copy: &'env Copy<'_>) -> bool {
+    let thread = Builder::new().name("copy".to_owned());
+    thread.spawn_scoped(scope, move || copy.work(&|_| hire(scope, copy))).is_ok()
 }
 
 /// The first thing that went wrong.

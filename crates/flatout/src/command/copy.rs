@@ -17,7 +17,6 @@ mod terminal;
 mod witness;
 
 use flatout_io::{cause_text, escape};
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread::{Builder, Scope};
@@ -55,7 +54,7 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> ExitCode {
     let witness = Witness::new(log, terminal.as_ref());
     let plan = plan(arguments, &witness);
     let limits = limits(&plan);
-    let fetched_before = fetched_bytes();
+    let fetched_before = limits.as_ref().map_or(0, |_| fetched_bytes());
     let options = CopyOptions {
         tuned: limits.as_ref().map(Limits::tuned).unwrap_or_default(),
         ..arguments.options(cancel)
@@ -65,6 +64,10 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> ExitCode {
         terminal.end();
     }
     let mut account = Account::new(&ended, witness.objections(), monotonic_ns() - begun_ns);
+    let is_told = arguments.verbose || terminal.is_some() || document.is_some();
+    if is_told || limits.is_some() {
+        account.look_what_is_unwritten();
+    }
     if arguments.sync || arguments.verify {
         account.all_is_written();
     }
@@ -177,7 +180,7 @@ struct Copied {
 /// Has the operands copied by threads of ours.
 fn copy(arguments: &Arguments, options: CopyOptions, plan: Plan, witness: &Witness<'_>) -> Copied {
     let mut ended = account::nothing_yet();
-    let evidence = resume::evidence(arguments, &options);
+    let evidence = resume::evidence(arguments, &options, &plan);
     let mut copy = Copy::new(options, witness).with_evidence(evidence);
     if plan.rounds.iter().map(Vec::len).sum::<usize>() > 1 {
         copy = copy.with_repeated_names();
@@ -201,39 +204,22 @@ fn copy(arguments: &Arguments, options: CopyOptions, plan: Plan, witness: &Witne
 
 fn run_round(copy: &Copy<'_>, operands: Vec<Operand>, witness: &Witness<'_>) -> Ended {
     let sources: Vec<PathBuf> = operands.iter().map(|operand| operand.source.clone()).collect();
-    let work = || {
-        std::thread::scope(|scope| {
-            let mut running = 0;
-            copy.run(operands, |more| hire(scope, copy, more, &mut running))
-        })
-    };
+    let work =
+        || std::thread::scope(|scope| copy.run(operands, &|number| hire(scope, copy, number)));
     match witness.terminal() {
         Some(terminal) => terminal.during(copy, &sources, work),
         None => work(),
     }
 }
 
+/// Starts a thread that copies, if one can be had.
 fn hire<'scope, 'env>(
     scope: &'scope Scope<'scope, 'env>,
     copy: &'env Copy<'_>,
-    more: u32,
-    running: &mut u32,
-) -> ControlFlow<()> {
-    for _ in 0..more {
-        let thread = Builder::new().name(format!("copy {running}"));
-        match thread.spawn_scoped(scope, || copy.work()) {
-            Ok(_) => *running += 1,
-            // With fewer threads than are useful it takes longer, no more; this one is always there.
-            Err(_) => {
-                copy.lack_threads();
-                if *running == 0 {
-                    copy.work();
-                }
-                break;
-            }
-        }
-    }
-    ControlFlow::Continue(())
+    number: u32,
+) -> bool {
+    let thread = Builder::new().name(format!("copy {number}"));
+    thread.spawn_scoped(scope, move || copy.work(&|number| hire(scope, copy, number))).is_ok()
 }
 
 /// Says how it ended, and returns the exit code.

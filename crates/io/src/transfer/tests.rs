@@ -110,3 +110,18 @@ fn words_and_methods_belong_together() {
     }
     assert!("dd".parse::<Method>().unwrap_err().contains("copy-file-range"));
 }
+
+#[test]
+fn the_buffer_is_as_long_as_the_longest_small_file() {
+    let mut transfer = Transfer::new(0, 0);
+    for (file_bytes, buffer_bytes) in [
+        (0, 4 << 10),
+        (5_000, 8 << 10),
+        (100, 8 << 10),
+        (64 << 10, 64 << 10),
+        ((64 << 10) + 1, BUFFER_BYTES),
+        (1, BUFFER_BYTES),
+    ] {
+        assert_eq!(transfer.buffer(file_bytes).unwrap().len(), buffer_bytes, "{file_bytes}");
+    }
+}

@@ -20,6 +20,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use flatout_io::Stop;
 use flatout_io::digest::Digest;
 use flatout_io::transfer::{End, Method, Moved, Route, Transfer, TransferError};
+use flatout_sys::filesystem::{Filesystem, Nature};
 use rustix::fs::Stat;
 
 use super::failure::Refusal;
@@ -146,6 +147,15 @@ impl<'a> Content<'a> {
     ) -> Result<Digest, Refusal> {
         let buffer = self.transfer.buffer(u64::MAX).map_err(refusal)?;
         fingerprint::read_back(target, length_bytes, buffer, &mut self.stop)
+    }
+
+    /// Whether both sides of the last file lie on devices or in memory of this machine, so that the
+    /// kernel accounts what is read.
+    pub fn lies_on_devices(&self) -> bool {
+        let is_far = |side: &Filesystem| matches!(side.nature, Nature::Network | Nature::Userspace);
+        self.pair
+            .as_ref()
+            .is_some_and(|pair| ![&pair.facts.source, &pair.facts.target].into_iter().any(is_far))
     }
 
     /// Most requests of the ring that were in the kernel's hands at once.

@@ -233,15 +233,24 @@ impl Directory {
         let State { below, users, .. } = &mut *state;
         let Some(names) = below else { return Ok(None) };
         let Below { fresh, existing } = names.as_mut();
-        for (names, origin) in [(fresh, Origin::Fresh), (existing, Origin::Existing)] {
+        for origin in [Origin::Fresh, Origin::Existing] {
+            let names = if origin == Origin::Fresh { &mut *fresh } else { &mut *existing };
             let batch = names.take_back(1)?;
             if let Some((name, _)) = batch.iter().next() {
                 *users += 1;
-                return Ok(Some((name.to_owned(), origin)));
+                let name = name.to_owned();
+                if fresh.is_empty() && existing.is_empty() {
+                    *below = None;
+                }
+                return Ok(Some((name, origin)));
             }
         }
-        *below = None;
         Ok(None)
+    }
+
+    /// Whether nobody has begun with some of the directories below it.
+    pub(super) fn has_below(&self) -> bool {
+        lock(&self.state).below.is_some()
     }
 
     /// The path below what the user named, for messages; from the operand on.

@@ -114,6 +114,12 @@ impl Dispatch {
         }
     }
 
+    /// Pieces that wait and nobody is free to take.
+    pub(super) fn waiting(&self) -> usize {
+        let state = lock(&self.state);
+        state.ready.count().saturating_sub(state.idle)
+    }
+
     /// This thread has done its piece.
     pub(super) fn finished(&self) {
         let mut state = lock(&self.state);

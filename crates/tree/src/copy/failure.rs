@@ -49,9 +49,10 @@ impl Refusal {
         Self::because(operation, INTERRUPTED)
     }
 
-    /// Whether the user wants to stop.
+    /// Whether it is no more than the user's wish to stop, once that is known: the signal also ends
+    /// calls that wait for a server, or for a program that serves files.
     pub fn is_interruption(&self) -> bool {
-        self.cause == Cause::Reason(INTERRUPTED)
+        self.cause == Cause::Reason(INTERRUPTED) || self.errno() == Some(Errno::INTR)
     }
 
     /// What the kernel said of the entry itself.
@@ -86,5 +87,19 @@ impl std::fmt::Display for Cause {
             }
             Self::Reason(reason) => formatter.write_str(reason),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_that_a_signal_ended_is_an_interruption() {
+        let of = Refusal::of("open");
+        assert!(of(Errno::INTR).is_interruption());
+        assert!(Refusal::interrupted("list").is_interruption());
+        assert!(!Refusal::of("open")(Errno::IO).is_interruption());
+        assert!(!Refusal::aside("keep")(Errno::INTR).is_interruption());
     }
 }

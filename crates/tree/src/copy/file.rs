@@ -57,7 +57,7 @@ impl From<Trouble> for Setback {
 /// complete.
 pub(super) fn copy(lane: &mut Lane<'_, '_>, entry: Entry<'_>) -> Result<Outcome, Trouble> {
     let copy = lane.copy;
-    let mut opened = Opened::open(entry, &copy.stop)?;
+    let mut opened = Opened::open(entry, copy)?;
     let bond = match Bond::of(copy, entry, &opened.facts)? {
         ControlFlow::Break(linked) => return Ok(linked),
         ControlFlow::Continue(bond) => bond,
@@ -79,7 +79,7 @@ pub(super) fn copy(lane: &mut Lane<'_, '_>, entry: Entry<'_>) -> Result<Outcome,
             Err(Setback::Changed) => {
                 count(&copy.tally.retried);
                 copy.tell_of_a_change(entry);
-                let again = Opened::open(entry, &copy.stop)?;
+                let again = Opened::open(entry, copy)?;
                 // Another file has the name by now: it is another one's links, too.
                 if identity(&again.facts) != identity(&opened.facts) {
                     return Err(Trouble::Became);
@@ -101,13 +101,16 @@ fn fill(
     place: &Place,
     attempt: u32,
 ) -> Result<(Copied, State), Setback> {
-    let (copy, to) = (lane.copy, place.file.as_fd());
+    let (copy, hire, to) = (lane.copy, lane.hire, place.file.as_fd());
     let job = FileJob {
         source: opened.file.as_fd(),
         target: to,
         facts: &opened.facts,
         target_device: place.device,
-        share: &|large| copy.dispatch.offer(vec![Work::Large(large)]),
+        share: &|large| {
+            copy.dispatch.offer(vec![Work::Large(large)]);
+            copy.find_hands(hire);
+        },
         moved: &copy.tally.bytes,
     };
     let copied = lane.content.copy(job).map_err(Trouble::of)?;

@@ -1,11 +1,9 @@
 //! A copy as a whole: what it is asked, who does it, what came of it.
 
 use std::ffi::CString;
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use flatout_io::Engine;
 use flatout_io::transfer::Method;
@@ -39,8 +37,9 @@ const MOST_THREADS: u32 = 32;
 const MOST_THREADS_PER_CPU: u32 = 2;
 /// The part of the memory that may be taken for files of the target that are taken.
 const TAKEN_SHARE: u64 = 8;
-/// How long the thread that hires waits before it looks again.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// Starts a thread that calls [`Copy::work`], with its number; `false`: none can be started.
+pub type Hire<'h> = &'h dyn Fn(u32) -> bool;
 
 /// A source, and the very name that its copy gets.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,6 +66,8 @@ pub struct Copy<'a> {
     pub(super) options: CopyOptions,
     pub(super) watch: &'a dyn Watch,
     pub(super) stop: Arc<Stop>,
+    /// Who copies.
+    pub(super) user: u32,
     pub(super) dispatch: Dispatch,
     /// Sources with several names.
     pub(super) links: Links,
@@ -90,26 +91,27 @@ pub struct Copy<'a> {
     /// Notices that are made once, by their codes and reasons.
     pub(super) said: Mutex<Vec<(&'static str, Option<Errno>)>>,
     workers: Mutex<Workers>,
-    /// A thread came or went, or more are wanted.
-    changed: Condvar,
+    /// A thread has left.
+    left: Condvar,
 }
 
 /// Threads at work.
 #[derive(Debug, Default)]
 struct Workers {
-    /// So many from the start, and so many when it turns out that they wait.
+    /// So many as long as the CPUs are what limits, and so many when it turns out that they wait.
     usual: u32,
     most: u32,
-    hired: u32,
     wanted: u32,
-    working: u32,
+    /// Those that were started and have not left.
+    hired: u32,
+    /// Those among them that have not taken a piece yet.
+    starting: u32,
     /// Those that work, as the kernel numbers them.
     threads: Vec<i32>,
-    begun: bool,
     panicked: bool,
 }
 
-/// Threads from the start, and threads when it turns out that they wait.
+/// Threads at most as long as the CPUs are what limits, and when it turns out that they wait.
 fn threads(options: &CopyOptions, cpus: u32) -> (u32, u32) {
     let large = options.tuned.large;
     // Each thread of these has buffers or windows of its own.
@@ -158,6 +160,7 @@ impl<'a> Copy<'a> {
             dispatch: Dispatch::new(Arc::clone(&stop), seed),
             links,
             stop,
+            user: rustix::process::geteuid().as_raw(),
             attributes: Attributes::new(options.preserve, watch),
             methods: Methods::default(),
             held: Held::new(descriptors.pairs),
@@ -172,7 +175,7 @@ impl<'a> Copy<'a> {
             has_run: AtomicBool::new(false),
             said: Mutex::default(),
             workers: Mutex::new(workers),
-            changed: Condvar::new(),
+            left: Condvar::new(),
         }
     }
 
@@ -191,42 +194,32 @@ impl<'a> Copy<'a> {
     /// again with others, when all threads have left [`Copy::work`]: they may bring other things to
     /// the same places, and what both have links to stays one file.
     ///
-    /// `hire` is called with a number of threads that would be of use from now on, at first with
-    /// one or more: it starts them, and each calls [`Copy::work`]. Fewer may come; where none
-    /// does, it breaks off.
+    /// This thread copies, too. `hire` is called, by any of the threads, when another one would be of
+    /// use: for one file none is started.
     ///
     /// Panics: when a thread that copies panicked.
-    pub fn run(
-        &self,
-        operands: Vec<Operand>,
-        mut hire: impl FnMut(u32) -> ControlFlow<()>,
-    ) -> Ended {
+    pub fn run(&self, operands: Vec<Operand>, hire: Hire<'_>) -> Ended {
         self.targets.begin_round();
         let names: Vec<CString> = operands.iter().map(|one| split(&one.target).1).collect();
         self.peculiarities.begin(names.iter().map(CString::as_c_str));
         self.dispatch.offer(operands.into_iter().map(Work::Operand).collect());
         {
             let mut workers = lock(&self.workers);
-            (workers.hired, workers.wanted, workers.begun) = (0, workers.usual, false);
+            (workers.hired, workers.wanted) = (0, workers.usual);
         }
-        loop {
+        // Only a thread that cannot be started tells that the kernel has none for a ring, either.
+        if !self.may_use_ring() || !self.hire_one(hire) {
             let mut workers = lock(&self.workers);
-            let more = workers.wanted.saturating_sub(workers.hired);
-            if more == 0 {
-                if workers.begun && workers.working == 0 {
-                    assert!(!workers.panicked, "a thread that copies panicked");
-                    break;
-                }
-                let waited = self.changed.wait_timeout(workers, LOOK_EVERY);
-                drop(waited.unwrap_or_else(PoisonError::into_inner));
-                continue;
-            }
-            workers.hired = workers.wanted;
+            (workers.hired, workers.starting) = (workers.hired + 1, workers.starting + 1);
             drop(workers);
-            if hire(more).is_break() {
-                break;
-            }
+            self.work(hire);
         }
+        let mut workers = lock(&self.workers);
+        while workers.hired > 0 {
+            workers = self.left.wait(workers).unwrap_or_else(PoisonError::into_inner);
+        }
+        assert!(!workers.panicked, "a thread that copies panicked");
+        drop(workers);
         self.settle();
         self.has_run.store(true, Ordering::Relaxed);
         Ended {
@@ -253,24 +246,56 @@ impl<'a> Copy<'a> {
     }
 
     /// Does pieces of the work until there are none. To be called once by each thread that is
-    /// hired.
+    /// hired; `hire` is that of [`Copy::run`].
     ///
     /// Cost: memory for its buffers, once there is something to copy.
-    pub fn work(&self) {
-        {
-            let mut workers = lock(&self.workers);
-            workers.working += 1;
-            workers.begun = true;
-            workers.threads.push(occupation::this_thread());
-        }
-        let _watch = AtWork { copy: self };
-        Lane::new(self).run();
+    pub fn work(&self, hire: Hire<'_>) {
+        let thread = occupation::this_thread();
+        lock(&self.workers).threads.push(thread);
+        let _watch = AtWork { copy: self, thread };
+        Lane::new(self, hire).run();
     }
 
-    /// A thread could not be started. The kernel starts none for a ring then, either, and its requests
-    /// would wait for ever.
-    pub fn lack_threads(&self) {
-        self.methods.refuse_ring();
+    /// This thread has taken a piece, or found that there is none.
+    pub(super) fn has_started(&self) {
+        lock(&self.workers).starting -= 1;
+    }
+
+    /// Starts threads for pieces that wait while nobody is free to take them.
+    pub(super) fn find_hands(&self, hire: Hire<'_>) {
+        let starting = || lock(&self.workers).starting as usize;
+        while self.dispatch.waiting() > starting() && self.hire_one(hire) {}
+    }
+
+    /// Starts a thread, unless there are as many as are wanted.
+    fn hire_one(&self, hire: Hire<'_>) -> bool {
+        let number = {
+            let mut workers = lock(&self.workers);
+            if workers.hired >= workers.wanted {
+                return false;
+            }
+            workers.hired += 1;
+            workers.starting += 1;
+            workers.hired - 1
+        };
+        let is_hired = hire(number);
+        if !is_hired {
+            let mut workers = lock(&self.workers);
+            workers.hired -= 1;
+            workers.starting -= 1;
+            // With fewer threads than are useful it takes longer, no more.
+            (workers.wanted, workers.most) = (0, 0);
+            drop(workers);
+            // The kernel starts none for a ring then, either, and its requests would wait for ever.
+            self.methods.refuse_ring();
+            self.left.notify_all();
+        }
+        is_hired
+    }
+
+    fn may_use_ring(&self) -> bool {
+        let tuned = self.options.tuned.large.is_some_and(|large| large.engine == Engine::Uring);
+        self.options.method.map_or(tuned, |method| method == Method::Uring)
     }
 
     /// How much was done so far, and what is waited for just now.
@@ -298,7 +323,6 @@ impl<'a> Copy<'a> {
         let mut workers = lock(&self.workers);
         if workers.wanted < workers.most {
             workers.wanted = workers.most;
-            self.changed.notify_all();
         }
     }
 
@@ -319,19 +343,20 @@ impl<'a> Copy<'a> {
 /// A thread at work. Where it panics, nobody waits for it.
 struct AtWork<'c, 'a> {
     copy: &'c Copy<'a>,
+    thread: i32,
 }
 
 impl Drop for AtWork<'_, '_> {
     fn drop(&mut self) {
         let mut workers = lock(&self.copy.workers);
-        workers.working -= 1;
-        workers.threads.retain(|&thread| thread != occupation::this_thread());
+        workers.hired -= 1;
+        workers.threads.retain(|&thread| thread != self.thread);
         workers.panicked |= std::thread::panicking();
         if workers.panicked {
             self.copy.stop.break_off();
         }
         drop(workers);
-        self.copy.changed.notify_all();
+        self.copy.left.notify_all();
     }
 }
 

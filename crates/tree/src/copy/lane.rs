@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use flatout_sys::clock::monotonic_ns;
-use flatout_sys::usage;
+use flatout_sys::usage::{self, Usage};
 use rustix::fs::{FileType, Mode, OFlags};
 
 use super::attributes::{Inheritance, Made};
@@ -16,7 +16,7 @@ use super::directory::{Directory, Found, Named, Pair, identity};
 use super::dispatch::Work;
 use super::entry::{Entry, Trouble};
 use super::failure::{Failure, Refusal};
-use super::job::{Copy, Operand};
+use super::job::{Copy, Hire, Operand};
 use super::listing::Lister;
 use super::{file, special, visit};
 use crate::compare::content::Comparer;
@@ -26,33 +26,66 @@ use crate::spool::names::{Batch, BatchIter};
 const LOOKS: u32 = 3;
 /// So many small files tell whether a thread waits for them.
 const LOOK_FILES: u64 = 16;
+/// The least that a file costs storage that is not in the page cache.
+const FETCHED_BYTES: u64 = 4096;
 /// A file of this size takes longer than giving away what comes after it.
 pub(super) const MUCH_BYTES: u64 = 1 << 20;
+
+/// What a thread did since it was last asked whether it waits.
+#[derive(Debug, Default, Clone, Copy)]
+struct Looked {
+    /// Small files.
+    files: u64,
+    /// How often it gave the CPU away.
+    waits: u64,
+    /// What storage was asked for meanwhile.
+    fetched_bytes: u64,
+}
+
+impl Looked {
+    fn add(&mut self, files: u64, before: &Usage, after: &Usage) {
+        self.files += files;
+        self.waits += after.voluntary_switches - before.voluntary_switches;
+        self.fetched_bytes += after.device_read_bytes - before.device_read_bytes;
+    }
+
+    /// Whether it waited for most of its files. Threads also wait for each other: for the lock of a
+    /// directory, for the journal; more of them would wait longer. What comes from a device is
+    /// accounted for; a server and a program that serve files are waited for unseen.
+    fn waits_for_storage(&self, lies_on_devices: bool) -> bool {
+        let most = self.files / 2;
+        self.waits > most && (!lies_on_devices || self.fetched_bytes > most * FETCHED_BYTES)
+    }
+}
 
 /// A thread with its buffers, which are made when they are needed.
 pub(super) struct Lane<'c, 'a> {
     pub(super) copy: &'c Copy<'a>,
+    pub(super) hire: Hire<'c>,
     pub(super) content: Content<'c>,
     pub(super) comparer: Comparer,
     lister: Lister,
-    /// Small files since the thread was last asked whether it waits, and how often it waited.
-    looked: (u64, u64),
+    looked: Looked,
 }
 
 impl<'c, 'a> Lane<'c, 'a> {
-    pub(super) fn new(copy: &'c Copy<'a>) -> Self {
+    pub(super) fn new(copy: &'c Copy<'a>, hire: Hire<'c>) -> Self {
         let content = Content::new(&copy.options, &copy.methods);
         let (comparer, lister) = (Comparer::default(), Lister::default());
-        Self { copy, content, comparer, lister, looked: (0, 0) }
+        Self { copy, hire, content, comparer, lister, looked: Looked::default() }
     }
 
     /// Works until there is nothing to do.
     pub(super) fn run(&mut self) {
         let mut near = None;
-        while let Some(work) = self.copy.dispatch.next(near.as_ref()) {
+        let mut next = self.copy.dispatch.next(None);
+        self.copy.has_started();
+        while let Some(work) = next {
             self.copy.evidence.look_at_the_clock();
+            self.copy.find_hands(self.hire);
             near = self.piece(work).or(near);
             self.copy.dispatch.finished();
+            next = self.copy.dispatch.next(near.as_ref());
         }
     }
 
@@ -95,6 +128,7 @@ impl<'c, 'a> Lane<'c, 'a> {
 
     /// Copies the first names of a directory that was just listed.
     fn visited(&mut self, directory: Arc<Directory>, first: &Batch) -> Arc<Directory> {
+        self.copy.find_hands(self.hire);
         if !first.is_empty() {
             directory.expect(1);
             self.entries(&directory, first);
@@ -107,7 +141,7 @@ impl<'c, 'a> Lane<'c, 'a> {
     /// Copies names of one directory.
     fn entries(&mut self, directory: &Arc<Directory>, names: &Batch) {
         directory.begin_use();
-        let before = usage::thread().voluntary_switches;
+        let before = usage::thread();
         let mut moved_much = false;
         if let Some(pair) = visit::pair(self.copy, directory) {
             let mut rest = names.iter();
@@ -124,9 +158,9 @@ impl<'c, 'a> Lane<'c, 'a> {
             }
         }
         if moved_much {
-            self.looked = (0, 0);
+            self.looked = Looked::default();
         } else {
-            self.look_whether_it_waits(names.count() as u64, before);
+            self.look_whether_it_waits(names.count() as u64, &before);
         }
         directory.end_use();
         visit::piece_done(self.copy, directory);
@@ -172,15 +206,13 @@ impl<'c, 'a> Lane<'c, 'a> {
 
     /// A thread that has to wait for most of its small files is not held up by the CPUs: more of
     /// them are of use.
-    fn look_whether_it_waits(&mut self, files: u64, switches_before: u64) {
-        let (seen, waits) = &mut self.looked;
-        *seen += files;
-        *waits += usage::thread().voluntary_switches - switches_before;
-        if *seen >= LOOK_FILES {
-            if *waits > *seen / 2 {
+    fn look_whether_it_waits(&mut self, files: u64, before: &Usage) {
+        self.looked.add(files, before, &usage::thread());
+        if self.looked.files >= LOOK_FILES {
+            if self.looked.waits_for_storage(self.content.lies_on_devices()) {
                 self.copy.want_more_threads();
             }
-            self.looked = (0, 0);
+            self.looked = Looked::default();
         }
     }
 
@@ -275,6 +307,23 @@ fn path_text(path: &Path) -> CString {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_waits_for_other_threads_does_not_wait_for_storage() {
+        let cached = Looked { files: 32, waits: 40, fetched_bytes: 8192 };
+        let cold = Looked { fetched_bytes: 32 * 4096, ..cached };
+        let busy = Looked { waits: 9, ..cold };
+        assert_eq!(
+            [cached, cold, busy].map(|looked| looked.waits_for_storage(true)),
+            [false, true, false]
+        );
+        assert!(cached.waits_for_storage(false), "a server is waited for unseen");
+        let mut looked = Looked::default();
+        let before = Usage { voluntary_switches: 3, device_read_bytes: 512, ..Usage::default() };
+        let after = Usage { voluntary_switches: 5, device_read_bytes: 1024, ..Usage::default() };
+        looked.add(7, &before, &after);
+        assert_eq!((looked.files, looked.waits, looked.fetched_bytes), (7, 2, 512));
+    }
 
     #[test]
     fn what_is_not_named_itself_is_the_directory() {

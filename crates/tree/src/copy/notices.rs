@@ -60,12 +60,6 @@ impl Copy<'_> {
     /// Tells why an entry was not copied.
     pub(super) fn report(&self, entry: Entry<'_>, trouble: Trouble) {
         let (refusal, side) = match trouble {
-            // Said once, for the whole copy.
-            Trouble::Source(refusal) | Trouble::Target(refusal)
-                if self.stop.is_cancelled() && refusal.is_interruption() =>
-            {
-                return;
-            }
             Trouble::Source(refusal) => (refusal, Side::Source),
             Trouble::Target(refusal) => (refusal, Side::Target),
             Trouble::Became => {
@@ -106,6 +100,10 @@ impl Copy<'_> {
 
     /// An entry was not copied, which says nothing about the others.
     pub(super) fn fail(&self, failure: &Failure) {
+        // Said once, for the whole copy.
+        if self.stop.is_cancelled() && failure.refusal.is_interruption() {
+            return;
+        }
         count(&self.tally.failed);
         self.watch.event(&Event::Failed(failure));
     }

@@ -1,11 +1,13 @@
 //! Whole copies: whatever the order of the pieces and the number of threads, the same tree.
 
+mod threads;
+
 use std::ffi::CString;
 use std::fs;
-use std::ops::ControlFlow;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::sync::Mutex;
+use std::thread::Scope;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use flatout_sys::cancel::CancelToken;
@@ -68,14 +70,11 @@ pub(super) fn run(options: CopyOptions, source: &Path, target: &Path) -> (Ended,
 }
 
 fn in_threads(copy: &Copy<'_>, operand: Operand) -> Ended {
-    std::thread::scope(|scope| {
-        copy.run(vec![operand], |threads| {
-            for _ in 0..threads {
-                scope.spawn(|| copy.work());
-            }
-            ControlFlow::Continue(())
-        })
-    })
+    fn hire<'scope, 'env>(scope: &'scope Scope<'scope, 'env>, copy: &'env Copy<'_>) -> bool {
+        scope.spawn(move || copy.work(&|_| hire(scope, copy)));
+        true
+    }
+    std::thread::scope(|scope| copy.run(vec![operand], &|_| hire(scope, copy)))
 }
 
 fn differences(source: &Path, target: &Path) -> Vec<String> {
@@ -344,4 +343,21 @@ fn siblings_that_nobody_has_begun_with_cost_no_descriptors() {
     let (_, failures) = run(CopyOptions { threads: 4, max_fds: 60, ..options() }, &source, &target);
     assert_eq!(failures, [""; 0]);
     assert_eq!(differences(&source, &target), [""; 0]);
+}
+
+#[test]
+fn reading_a_file_of_ones_own_changes_no_access_time() {
+    let place = tempfile::tempdir().unwrap();
+    let (source, target) = (place.path().join("source"), place.path().join("target"));
+    fs::create_dir(&source).unwrap();
+    let file = source.join("file");
+    fs::write(&file, "x").unwrap();
+    // Older than the last change: wherever the kernel notes any, it would note this one.
+    let old = UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+    fs::File::open(&file).unwrap().set_times(fs::FileTimes::new().set_accessed(old)).unwrap();
+    let (ended, complaints) = run(options(), &source, &target);
+    assert_eq!((ended.totals.files, complaints.len()), (1, 0));
+    for file in [file, target.join("file")] {
+        assert_eq!(fs::metadata(&file).unwrap().accessed().unwrap(), old, "{file:?}");
+    }
 }

@@ -167,7 +167,7 @@ fn list(copy: &Copy<'_>, lister: &mut Lister, directory: &Arc<Directory>, origin
         Ok(listed) => listed,
         Err(refusal) => {
             // Why it stops is said elsewhere.
-            if !refusal.is_interruption() {
+            if !(copy.stop.is_due() && refusal.is_interruption()) {
                 copy.fail_source(directory, None, refusal);
             }
             return Batch::default();

@@ -99,11 +99,16 @@ impl Account {
             totals: ended.totals,
             objections,
             elapsed_ns,
-            unwritten_bytes: unwritten_bytes(ended.totals.bytes_accepted),
+            unwritten_bytes: None,
             is_interrupted: ended.interrupted,
             is_out_of_space: ended.out_of_space,
             share: None,
         }
+    }
+
+    /// Finds out what storage does not have yet.
+    pub fn look_what_is_unwritten(&mut self) {
+        self.unwritten_bytes = unwritten_bytes(self.totals.bytes_accepted);
     }
 
     /// Finds out how close it came to the limits, where so many bytes came from devices meanwhile

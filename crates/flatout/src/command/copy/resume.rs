@@ -10,7 +10,10 @@ use std::path::PathBuf;
 
 use flatout_io::digest::{Algorithm, Hasher};
 use flatout_tree::copy::evidence::{Evidence, Noting};
+use flatout_tree::copy::operand::Plan;
 use flatout_tree::copy::options::{CopyOptions, Unchanged, When};
+use rustix::fs::FileType;
+use rustix::io::Errno;
 
 use crate::arguments::copy::Copy as Arguments;
 use crate::own_file;
@@ -18,15 +21,20 @@ use crate::own_file;
 const NAMED: &str = "FLATOUT_RESUME";
 /// The part of the memory for what is known of earlier runs.
 const MEMORY_SHARE: u64 = 2;
+/// A file below this size is copied within the second after which notes begin.
+const SMALL_BYTES: u64 = 1 << 20;
 
 /// What is known of earlier runs of this command.
-pub fn evidence(arguments: &Arguments, options: &CopyOptions) -> Evidence {
+pub fn evidence(arguments: &Arguments, options: &CopyOptions, plan: &Plan) -> Evidence {
     let noting = match arguments.resume {
         Some(When::Always) => Noting::AtOnce,
         _ => Noting::Later,
     };
     // Who compares contents, or sizes and times, asks for no evidence.
     if !matches!(options.unchanged, Unchanged::Recorded | Unchanged::Never) {
+        return Evidence::none();
+    }
+    if noting == Noting::Later && is_one_new_file(plan) {
         return Evidence::none();
     }
     match place(arguments) {
@@ -37,6 +45,18 @@ pub fn evidence(arguments: &Arguments, options: &CopyOptions) -> Evidence {
         }
         None => Evidence::none(),
     }
+}
+
+/// Whether there is one small file to copy, to where nothing is: nothing can have been done, and it
+/// is done before anything is noted. Scripts copy such files by the thousand.
+fn is_one_new_file(plan: &Plan) -> bool {
+    let mut operands = plan.rounds.iter().flatten();
+    let (Some(operand), None) = (operands.next(), operands.next()) else { return false };
+    let found = rustix::fs::lstat(&operand.source);
+    let is_small = found.is_ok_and(|found| {
+        FileType::from_raw_mode(found.st_mode).is_file() && (found.st_size as u64) < SMALL_BYTES
+    });
+    is_small && rustix::fs::lstat(&operand.target).err() == Some(Errno::NOENT)
 }
 
 /// Where finished files are noted; `None`: nowhere.
@@ -59,4 +79,35 @@ fn name(arguments: &Arguments) -> String {
     let operands = arguments.target_directory.iter().chain(&arguments.paths);
     operands.for_each(|path| word(path.as_os_str().as_bytes()));
     hasher.finish().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use flatout_tree::copy::Operand;
+
+    use super::*;
+
+    #[test]
+    fn one_small_file_to_where_nothing_is_needs_no_evidence() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        std::fs::write(at("small"), "x").unwrap();
+        std::fs::File::create(at("large")).unwrap().set_len(SMALL_BYTES).unwrap();
+        std::fs::create_dir(at("tree")).unwrap();
+        let plan = |operands: &[(&str, &str)]| {
+            let operand = |&(from, to)| Operand { source: at(from), target: at(to) };
+            Plan { rounds: vec![operands.iter().map(operand).collect()], ..Plan::default() }
+        };
+        for (operands, is_one) in [
+            (&[("small", "new")][..], true),
+            (&[("small", "tree")], false),
+            (&[("large", "new")], false),
+            (&[("tree", "new")], false),
+            (&[("gone", "new")], false),
+            (&[("small", "new"), ("small", "newer")], false),
+            (&[], false),
+        ] {
+            assert_eq!(is_one_new_file(&plan(operands)), is_one, "{operands:?}");
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! The mode of a target: the last attribute that it gets.
 
+use std::io::Read;
 use std::os::fd::BorrowedFd;
 
 use rustix::fs::{FileType, Stat};
@@ -173,7 +174,11 @@ pub fn open_up(target: BorrowedFd<'_>, found: &Stat) {
 /// The permissions that the umask of the process leaves. Read, not set and set back: other threads
 /// create files meanwhile. Where it cannot be read, the owner alone gets any.
 pub(super) fn unmasked() -> u32 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    // It stands in the second line.
+    let mut start = [0; 512];
+    let length =
+        std::fs::File::open("/proc/self/status").and_then(|mut file| file.read(&mut start));
+    let status = String::from_utf8_lossy(&start[..length.unwrap_or(0)]);
     let mask = status.lines().find_map(|line| line.strip_prefix("Umask:"));
     let mask = mask.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok());
     0o777 & !mask.unwrap_or(0o077)

@@ -69,6 +69,12 @@ impl Ready {
         self.directory(choose).or_else(|| self.operands.pop_front()).or_else(|| self.help())
     }
 
+    /// Pieces that somebody could begin with; all directories that wait below one count as one.
+    pub(super) fn count(&self) -> usize {
+        let large = self.large.iter().filter(|large| large.has_more()).count();
+        self.pieces.len() + self.below.len() + self.operands.len() + large
+    }
+
     fn listings(&self) -> usize {
         self.pieces.iter().filter(|piece| matches!(piece, Work::Listing(_))).count()
     }
@@ -84,7 +90,11 @@ impl Ready {
             left -= 1;
             match self.below[index].take_below() {
                 Ok(Some((name, origin))) => {
-                    return Some(Work::Visit(Arc::clone(&self.below[index]), name, origin));
+                    let directory = match self.below[index].has_below() {
+                        true => Arc::clone(&self.below[index]),
+                        false => self.below.remove(index),
+                    };
+                    return Some(Work::Visit(directory, name, origin));
                 }
                 Ok(None) => drop(self.below.remove(index)),
                 Err(refusal) => return Some(Work::Lost(self.below.remove(index), refusal)),

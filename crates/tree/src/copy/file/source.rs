@@ -8,7 +8,7 @@ use rustix::io::Errno;
 
 use crate::copy::entry::{Entry, Trouble, source};
 use crate::copy::evidence::Moment;
-use crate::copy::stop::Stop;
+use crate::copy::job::Copy;
 
 /// A lease that is not given back is taken away by the kernel, by default after 45 s
 /// (/proc/sys/fs/lease-break-time).
@@ -35,15 +35,24 @@ pub(super) enum State {
 }
 
 impl Opened {
-    /// Opens the source. A pipe that took its place does not block, a symlink is not followed.
-    pub(super) fn open(entry: Entry<'_>, stop: &Stop) -> Result<Self, Trouble> {
+    /// Opens the source. A pipe that took its place does not block, a symlink is not followed, and
+    /// the access time of a file of one's own stays: the kernel would write it to storage.
+    pub(super) fn open(entry: Entry<'_>, copy: &Copy<'_>) -> Result<Self, Trouble> {
         let moment = Moment::now();
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let stop = &copy.stop;
+        let mut flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
+        flags |= OFlags::NONBLOCK;
+        // Files mostly belong to the owner of their directory.
+        if copy.user == 0 || copy.user == entry.pair.found().facts.st_uid {
+            flags |= OFlags::NOATIME;
+        }
         let open =
             |flags| rustix::fs::openat(entry.pair.source(), entry.source, flags, Mode::empty());
         let mut waits = 0;
         let file = loop {
-            match open(flags | OFlags::NONBLOCK) {
+            match open(flags) {
+                // It is somebody else's (open(2)).
+                Err(Errno::PERM) if flags.contains(OFlags::NOATIME) => flags -= OFlags::NOATIME,
                 // Somebody holds a lease on it (fcntl(2)), and was asked to give it back. It is waited for
                 // here and not by the kernel: a FIFO may bear the name meanwhile.
                 Err(Errno::AGAIN) if waits < MOST_WAITS && !stop.is_due() => {
