@@ -69,9 +69,9 @@ pub struct Copy {
     /// Copy all sources into DIR
     #[arg(short, long, value_name = "DIR", value_parser = path(), conflicts_with = "no_target_directory", action = clap::ArgAction::Append)]
     pub target_directory: Vec<PathBuf>,
-    /// What cp needs to be told and this command does anyway: -a -r -R -d -p are taken and mean
+    /// What cp needs to be told and this command does anyway: -a -r -R -d -p -P are taken and mean
     /// nothing
-    #[arg(short = 'a', long = "archive", short_aliases = ['r', 'R', 'd', 'p'], alias = "recursive", action = clap::ArgAction::Count)]
+    #[arg(short = 'a', long = "archive", short_aliases = ['r', 'R', 'd', 'p', 'P'], alias = "recursive", action = clap::ArgAction::Count)]
     archive: u8,
     /// Take TARGET for the name of the copy, even if it is a directory
     #[arg(short = 'T', long)]

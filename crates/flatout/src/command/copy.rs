@@ -6,7 +6,7 @@
 
 mod account;
 mod aside;
-mod disguise;
+pub(super) mod disguise;
 mod document;
 mod limit;
 mod log;
@@ -113,7 +113,7 @@ fn prepare(arguments: &Arguments) -> Result<Own, String> {
     }
     let (sources, destination) = arguments.operands();
     // What cannot be planned is said later.
-    let plan = operand::plan(sources, &destination, arguments.reach()).unwrap_or_default();
+    let plan = operand::plan(sources, &destination, arguments.reach(), None).unwrap_or_default();
     let operands: Vec<Operand> = plan.rounds.into_iter().flatten().collect();
     let kept = Kept { sources, operands: &operands, reach: arguments.reach() };
     for place in [&output, &log].into_iter().flatten() {
@@ -148,7 +148,7 @@ fn begin(place: &Place, kept: &Kept<'_>) -> Result<Log, String> {
 /// Finds out what goes where, and says what does not.
 fn plan(arguments: &Arguments, witness: &Witness<'_>) -> Plan {
     let (sources, destination) = arguments.operands();
-    match operand::plan(sources, &destination, arguments.reach()) {
+    match operand::plan(sources, &destination, arguments.reach(), None) {
         Ok(plan) => {
             for source in &plan.repeated {
                 witness.remark(&format!("{} is named more than once", escape(source)));
@@ -201,16 +201,19 @@ fn copy(arguments: &Arguments, options: CopyOptions, plan: Plan, witness: &Witne
 
 fn run_round(copy: &Copy<'_>, operands: Vec<Operand>, witness: &Witness<'_>) -> Ended {
     let sources: Vec<PathBuf> = operands.iter().map(|operand| operand.source.clone()).collect();
-    let work = || {
-        std::thread::scope(|scope| {
-            let mut running = 0;
-            copy.run(operands, |more| hire(scope, copy, more, &mut running))
-        })
-    };
+    let work = || in_threads(copy, operands);
     match witness.terminal() {
         Some(terminal) => terminal.during(copy, &sources, work),
         None => work(),
     }
+}
+
+/// Has operands copied by as many threads as are of use.
+pub(super) fn in_threads(copy: &Copy<'_>, operands: Vec<Operand>) -> Ended {
+    std::thread::scope(|scope| {
+        let mut running = 0;
+        copy.run(operands, |more| hire(scope, copy, more, &mut running))
+    })
 }
 
 fn hire<'scope, 'env>(

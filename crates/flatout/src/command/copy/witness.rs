@@ -95,6 +95,8 @@ impl<'a> Witness<'a> {
 impl Watch for Witness<'_> {
     fn event(&self, event: &Event<'_>) {
         match event {
+            // By the rules of cp only.
+            Event::Begun { .. } => {}
             Event::Done { action, source, bytes, method, elapsed_ns } => {
                 let Some(log) = &self.log else { return };
                 log.write(&json!({
