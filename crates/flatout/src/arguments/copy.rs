@@ -152,7 +152,8 @@ pub struct Copy {
     /// Memory for what has to be remembered; the rest goes to a file without a name [default: 8M]
     #[arg(long, value_name = "SIZE", value_parser = memory_size, help_heading = "Tuning")]
     pub max_memory: Option<u64>,
-    /// Tell at the end what was done and how, and which ways this machine refused
+    /// Say what is made, a line each, unless there are figures or a log; at the end what was done and
+    /// how, and which ways this machine refused
     #[arg(short, long, help_heading = "Output")]
     pub verbose: bool,
     /// Print the final figures: table, json [default: none off a terminal]

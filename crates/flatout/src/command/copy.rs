@@ -2,7 +2,7 @@
 //!
 //! The story: what is named becomes a plan of operands, threads copy them, a witness says and logs
 //! what happens, and an account is given at the end. Nothing goes to standard output but the
-//! figures, where they are asked for: whoever replaces cp by this sees what cp shows, nothing.
+//! figures and with `--verbose` what is made: whoever replaces cp by this sees what cp shows, nothing.
 
 mod account;
 mod aside;
@@ -38,7 +38,7 @@ use document::Document;
 use limit::Limits;
 use log::Log;
 use terminal::Terminal;
-use witness::Witness;
+use witness::{Told, Witness};
 
 /// Copies all that is named. What cannot be copied does not stop the rest.
 pub fn run(arguments: &Arguments, cancel: CancelToken) -> ExitCode {
@@ -52,7 +52,10 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> ExitCode {
     let document = arguments.figures().map(Document::begin);
     let begun_ns = monotonic_ns();
     let terminal = Terminal::find();
-    let witness = Witness::new(log, terminal.as_ref());
+    // Standard output may be where figures and log go.
+    let is_free = document.is_none() && log.is_none();
+    let told = if arguments.verbose && is_free { Told::Everything } else { Told::Failures };
+    let witness = Witness::new(log, terminal.as_ref(), told);
     let plan = plan(arguments, &witness);
     let limits = limits(&plan);
     let fetched_before = fetched_bytes();

@@ -135,7 +135,7 @@ impl Witness {
 impl Watch for Witness {
     fn event(&self, event: &Event<'_>) {
         match event {
-            Event::Begun { source, target, backup } => {
+            Event::Making { source, target, backup } => {
                 let backup = backup.as_ref().map(|name| format!(" (backup: '{}')", escape(name)));
                 let backup = backup.unwrap_or_default();
                 output::say(&format!("'{}' -> '{}'{backup}", escape(source), escape(target)));

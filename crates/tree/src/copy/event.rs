@@ -23,8 +23,8 @@ pub enum Action {
 /// Something that happened.
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// Something is about to be made, by the rules of cp. Only where [`Watch::wants_each`].
-    Begun {
+    /// Something is about to be made, or was just made. Only where [`Watch::wants_each`].
+    Making {
         /// The source, as it is shown.
         source: OsString,
         /// What is made.

@@ -86,7 +86,7 @@ impl Copy<'_> {
         let found = rustix::fs::fstat(&to).map_err(failed("examine", target))?;
         if is_new && self.watch.wants_each() {
             let (source, target) = (source.as_os_str().to_owned(), target.as_os_str().to_owned());
-            self.watch.event(&Event::Begun { source, target, backup: None });
+            self.watch.event(&Event::Making { source, target, backup: None });
         }
         let made = match is_new {
             true => Made::seen(Inheritance::of(to.as_fd()), &found),

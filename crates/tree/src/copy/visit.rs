@@ -164,7 +164,7 @@ fn open(copy: &Copy<'_>, entry: Entry<'_>, origin: Origin) -> Result<(Pair, Acce
         copy.targets.remember_top(&facts, &found);
     }
     if origin == Origin::Fresh {
-        copy.tell_of_a_beginning(entry, None);
+        copy.tell_of_making(entry, None);
     }
     let named = Named { source: entry.source.to_owned(), target: entry.target.to_owned() };
     let found = Found { named, facts, target: identity(&found), inheritance, made };

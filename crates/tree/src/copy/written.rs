@@ -72,7 +72,7 @@ fn in_the_room(
     make: impl FnOnce() -> Result<Outcome, Trouble>,
 ) -> Result<Outcome, Trouble> {
     let backup = standing.make_room(copy, entry)?;
-    copy.tell_of_a_beginning(entry, backup.as_deref());
+    copy.tell_of_making(entry, backup.as_deref());
     let made = make();
     if made.is_err() {
         undo(copy, entry, backup.as_deref());
@@ -219,13 +219,13 @@ fn set_times(entry: Entry<'_>, facts: &Stat) -> Result<(), Trouble> {
 }
 
 impl Copy<'_> {
-    /// Says what is about to be made of what.
-    pub(super) fn tell_of_a_beginning(&self, entry: Entry<'_>, backup: Option<&CStr>) {
-        if self.rules().is_none() || !self.watch.wants_each() {
+    /// Says what is made of what.
+    pub(super) fn tell_of_making(&self, entry: Entry<'_>, backup: Option<&CStr>) {
+        if !self.watch.wants_each() {
             return;
         }
         let backup = backup.map(|name| entry.directory.path(Side::Target, Some(name)));
         let (source, target) = (entry.path(Side::Source), entry.path(Side::Target));
-        self.watch.event(&Event::Begun { source, target, backup });
+        self.watch.event(&Event::Making { source, target, backup });
     }
 }
