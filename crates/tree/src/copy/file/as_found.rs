@@ -10,6 +10,7 @@ use super::source::Opened;
 use crate::copy::attributes::Made;
 use crate::copy::entry::{Entry, Trouble, refused, target};
 use crate::copy::existing::refuse_itself;
+use crate::copy::failure::Refusal;
 use crate::copy::job::Copy;
 use crate::copy::rules::{Clearing, Form, Rules};
 use crate::copy::standing::remove;
@@ -72,7 +73,12 @@ fn open(
     let file = loop {
         match rustix::fs::openat(entry.pair.target(), entry.target, flags, mode) {
             // A FIFO that nobody reads from. A signal must not find this waiting in the kernel.
-            Err(Errno::NXIO) if !copy.stop.is_due() && is_fifo(entry) => std::thread::sleep(WAIT),
+            Err(Errno::NXIO) if is_fifo(entry) => {
+                if copy.stop.is_due() {
+                    return Err(Trouble::Target(Refusal::interrupted(CREATE)));
+                }
+                std::thread::sleep(WAIT);
+            }
             opened => break opened.map_err(target(CREATE))?,
         }
     };
