@@ -157,7 +157,7 @@ impl Standing {
         })
     }
 
-    /// Has what must go make room; returns the name of its backup.
+    /// Has what is kept make room; returns the name of its backup.
     pub(super) fn make_room(
         &self,
         copy: &Copy<'_>,
@@ -165,9 +165,13 @@ impl Standing {
     ) -> Result<Option<CString>, Trouble> {
         match (self, &copy.backups) {
             (Self::BackedUp, Some(backups)) => backups.make(entry),
-            (Self::Removed, _) => remove(entry).map(|()| None),
             _ => Ok(None),
         }
+    }
+
+    /// Whether something is there that has to go.
+    pub(super) fn is_removed(&self) -> bool {
+        matches!(self, Self::Removed)
     }
 
     /// Whether something is there that is opened as it is.

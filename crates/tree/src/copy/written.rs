@@ -20,7 +20,7 @@ use super::job::Copy;
 use super::lane::Lane;
 use super::rules::{Clearing, Form, Rules, Skip};
 use super::special::text_of;
-use super::standing::{Standing, is_read, undo};
+use super::standing::{Standing, is_read, remove, undo};
 
 const LINK: &str = "link";
 const MAKE_SYMLINK: &str = "make the symlink";
@@ -91,6 +91,9 @@ fn bytes(
     let reading = file::Reading::by(rules, copy.follows(entry.directory));
     let mut opened = file::Opened::open(entry, &copy.stop, reading)?;
     in_the_room(copy, entry, &standing, || {
+        if standing.is_removed() {
+            remove(entry)?;
+        }
         let bond = match Bond::of(copy, entry, &opened.facts)? {
             ControlFlow::Break(linked) => return Ok(linked),
             ControlFlow::Continue(bond) => bond,
@@ -128,6 +131,10 @@ fn node(
             copy.attributes.entry(from, place, facts)
         };
         let made = match whole(to.name) {
+            // What has to go stays until something can take its place.
+            Err(refusal) if refusal.errno() == Some(Errno::EXIST) && standing.is_removed() => {
+                copy.temporaries.replace(to.directory, to.name, whole)
+            }
             Err(refusal) if refusal.errno() == Some(Errno::EXIST) && is_symlink => {
                 match rules.clearing {
                     Clearing::Refused => copy.temporaries.replace(to.directory, to.name, whole),
@@ -170,6 +177,7 @@ fn link(
         true => (LINK, rules.clearing == Clearing::Refused || rules.asks),
         false => (MAKE_SYMLINK, rules.clearing == Clearing::Refused),
     };
+    let replaces = replaces || standing.is_removed();
     let make = |name: &CStr| {
         let made = match is_hard {
             true => rustix::fs::linkat(entry.pair.source(), entry.source, directory, name, flags),
