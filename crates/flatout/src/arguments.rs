@@ -5,6 +5,7 @@ pub mod bench;
 pub mod compare;
 pub mod completions;
 pub mod copy;
+pub mod cp;
 pub mod help;
 pub mod man;
 pub mod read;
@@ -20,7 +21,7 @@ pub mod versus;
 pub mod write;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
@@ -58,6 +59,7 @@ impl Arguments {
         match &self.command {
             Command::Compare(compare) => compare.contradiction(),
             Command::Copy(copy) => copy.contradiction(),
+            Command::Cp(cp) => cp.contradiction(),
             Command::Sum(sum) => sum.contradiction(),
             Command::Recorded(command) => match command.as_ref() {
                 Recorded::Write(write) => write.contradiction(),
@@ -87,6 +89,8 @@ pub enum Command {
     Compare(compare::Compare),
     /// Copy files and trees, as faithfully as cp -a
     Copy(Box<copy::Copy>),
+    /// Copy files and trees with the options and the rules of GNU cp
+    Cp(Box<cp::Cp>),
     /// Print the help of a command, or of an area of bench
     Help(help::Help),
     /// Print the manual page
@@ -111,6 +115,7 @@ impl Command {
             Self::Report(report) => Some(&report.output.talk),
             Self::Completions(_)
             | Self::Copy(_)
+            | Self::Cp(_)
             | Self::Help(_)
             | Self::Man(_)
             | Self::Serve(_)
@@ -167,8 +172,8 @@ impl Recorded {
 }
 
 /// The commands in the order in which they are shown; what stands in none comes last.
-const ORDER: [&str; 10] =
-    ["bench", "read", "write", "copy", "sum", "versus", "compare", "tune", "report", "serve"];
+const ORDER: [&str; 11] =
+    ["bench", "read", "write", "copy", "cp", "sum", "versus", "compare", "tune", "report", "serve"];
 
 /// The definition as it is shown: commands in order, areas as commands of bench, and nothing that
 /// is hidden, which generators of completions do not leave out.
@@ -198,9 +203,27 @@ const MOST_COLUMNS: usize = 100;
 
 /// Reads the command line.
 pub fn parse(argv: impl Iterator<Item = OsString>) -> Result<Arguments, Box<Refusal>> {
-    let argv: Vec<OsString> = argv.collect();
+    let argv = as_cp(argv.collect());
     let parsed = Arguments::try_parse_from(&argv).and_then(Arguments::checked);
     parsed.map_err(|error| Box::new(Refusal { error, argv }))
+}
+
+/// The name by which the program is cp, and the command that is the same.
+pub const CP: &str = "cp";
+
+/// The words of a command line; where the program was called as cp, or is told to be, as cp takes
+/// them.
+fn as_cp(mut argv: Vec<OsString>) -> Vec<OsString> {
+    let is_called =
+        argv.first().is_some_and(|name| Path::new(name).file_name() == Some(CP.as_ref()));
+    if is_called {
+        argv.splice(..1, ["flatout".into(), CP.into()]);
+    }
+    if argv.get(1).is_some_and(|word| word == CP) {
+        let rest = cp::in_order(argv.split_off(2));
+        argv.extend(rest);
+    }
+    argv
 }
 
 #[cfg(test)]

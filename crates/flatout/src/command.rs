@@ -4,6 +4,7 @@ pub mod bench;
 pub mod compare;
 pub mod completions;
 pub mod copy;
+pub mod cp;
 pub mod help;
 pub mod history;
 pub mod man;

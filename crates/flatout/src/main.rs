@@ -53,6 +53,9 @@ fn run() -> ExitCode {
         Ok(arguments) => arguments,
         Err(refusal) => return output::refuse(&refusal),
     };
+    if matches!(arguments.command, Command::Cp(_)) {
+        output::speak_as(arguments::CP);
+    }
     if let Some(talk) = arguments.command.talk() {
         output::settle(talk);
     }
@@ -75,6 +78,7 @@ fn run() -> ExitCode {
         Command::Recorded(command) => command.as_ref(),
         Command::Compare(compare) => return command::compare::run(compare, cancel),
         Command::Copy(copy) => return command::copy::run(copy, cancel),
+        Command::Cp(cp) => return command::cp::run(cp, cancel),
         // Its rows are written as they come: there may be millions of them.
         Command::Sum(sum) => return command::sum::run(sum, cancel),
         Command::Serve(serve) => return command::serve::run(serve, cancel),

@@ -2,9 +2,11 @@
 
 pub mod held;
 pub mod place;
+mod speech;
 pub mod stream;
 
 use flatout_io::cause_text;
+pub use speech::{ask, complain, speak_as};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
@@ -17,9 +19,9 @@ use clap::error::ErrorKind;
 use flatout_measure::record::{Record, Status};
 use flatout_report::{Format, Identity, Style, text};
 
-use crate::arguments::help;
 use crate::arguments::refusal::Refusal;
 use crate::arguments::shared::{Color, Output, Talk};
+use crate::arguments::{CP, help};
 use crate::conclusion::{self, Conclusion, Keep};
 
 /// What the command line says of talking; none where the command has no such options.
@@ -244,6 +246,11 @@ pub fn refuse(refusal: &Refusal) -> ExitCode {
         _ => {}
     }
     let line = refusal.line();
+    let mut code = conclusion::WRONG_USE;
+    if help::words(&refusal.argv).first().is_some_and(|word| word == CP) {
+        speak_as(CP);
+        code = conclusion::FAILED;
+    }
     complain_of_use(&line, &refusal.argv);
     if refusal.wants_json() {
         let record = conclusion::refused(&refusal.argv, line);
@@ -251,21 +258,12 @@ pub fn refuse(refusal: &Refusal) -> ExitCode {
         // The refusal is already on standard error; a closed pipe changes nothing.
         let _ = to_standard_output(json.as_bytes());
     }
-    exit(conclusion::WRONG_USE)
+    exit(code)
 }
 
 /// One line on standard error about a wrong use, and where the right one stands.
 fn complain_of_use(line: &str, argv: &[OsString]) {
     complain(&format!("{line} (see {})", help::pointer(argv)));
-}
-
-/// One line on standard error; where a view has the whole screen, when that is given back.
-pub fn complain(line: &str) {
-    if held::keeps(line) {
-        return;
-    }
-    // Whoever closed standard error does not want to hear it.
-    let _ = writeln!(io::stderr().lock(), "flatout: {}", text::visible(line));
 }
 
 /// One line on standard error that nobody misses who asked for quiet.

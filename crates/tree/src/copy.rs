@@ -9,6 +9,7 @@
 //! `copy/file.rs`, a file; `copy/attributes.rs`, what else there is to keep.
 
 pub mod attributes;
+pub mod backup;
 mod bond;
 pub mod content;
 mod descriptors;
@@ -28,9 +29,12 @@ mod listing;
 mod notices;
 pub mod operand;
 pub mod options;
+mod parents;
 mod peculiar;
 mod referent;
+pub mod rules;
 mod special;
+mod standing;
 mod stop;
 mod tally;
 mod targets;
@@ -38,6 +42,7 @@ mod temporary;
 #[cfg(test)]
 mod tests;
 mod visit;
+mod written;
 
 pub use job::{Copy, Ended, Operand};
 pub use tally::{Snapshot, Waiting};

@@ -69,9 +69,9 @@ pub struct Copy {
     /// Copy all sources into DIR
     #[arg(short, long, value_name = "DIR", value_parser = path(), conflicts_with = "no_target_directory", action = clap::ArgAction::Append)]
     pub target_directory: Vec<PathBuf>,
-    /// What cp needs to be told and this command does anyway: -a -r -R -d -p are taken and mean
+    /// What cp needs to be told and this command does anyway: -a -r -R -d -p -P are taken and mean
     /// nothing
-    #[arg(short = 'a', long = "archive", short_aliases = ['r', 'R', 'd', 'p'], alias = "recursive", action = clap::ArgAction::Count)]
+    #[arg(short = 'a', long = "archive", short_aliases = ['r', 'R', 'd', 'p', 'P'], alias = "recursive", action = clap::ArgAction::Count)]
     archive: u8,
     /// Take TARGET for the name of the copy, even if it is a directory
     #[arg(short = 'T', long)]
@@ -152,7 +152,8 @@ pub struct Copy {
     /// Memory for what has to be remembered; the rest goes to a file without a name [default: 8M]
     #[arg(long, value_name = "SIZE", value_parser = memory_size, help_heading = "Tuning")]
     pub max_memory: Option<u64>,
-    /// Tell at the end what was done and how, and which ways this machine refused
+    /// Say what is made, a line each, unless there are figures or a log; at the end what was done and
+    /// how, and which ways this machine refused
     #[arg(short, long, help_heading = "Output")]
     pub verbose: bool,
     /// Print the final figures: table, json [default: none off a terminal]

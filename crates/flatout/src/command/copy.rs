@@ -2,11 +2,11 @@
 //!
 //! The story: what is named becomes a plan of operands, threads copy them, a witness says and logs
 //! what happens, and an account is given at the end. Nothing goes to standard output but the
-//! figures, where they are asked for: whoever replaces cp by this sees what cp shows, nothing.
+//! figures and with `--verbose` what is made: whoever replaces cp by this sees what cp shows, nothing.
 
 mod account;
 mod aside;
-mod disguise;
+pub(super) mod disguise;
 mod document;
 mod limit;
 mod log;
@@ -37,7 +37,7 @@ use document::Document;
 use limit::Limits;
 use log::Log;
 use terminal::Terminal;
-use witness::Witness;
+use witness::{Told, Witness};
 
 /// Copies all that is named. What cannot be copied does not stop the rest.
 pub fn run(arguments: &Arguments, cancel: CancelToken) -> ExitCode {
@@ -51,7 +51,10 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> ExitCode {
     let document = arguments.figures().map(Document::begin);
     let begun_ns = monotonic_ns();
     let terminal = Terminal::find();
-    let witness = Witness::new(log, terminal.as_ref());
+    // Standard output may be where figures and log go.
+    let is_free = document.is_none() && log.is_none();
+    let told = if arguments.verbose && is_free { Told::Everything } else { Told::Failures };
+    let witness = Witness::new(log, terminal.as_ref(), told);
     let plan = plan(arguments, &witness);
     let limits = limits(&plan);
     let fetched_before = limits.as_ref().map_or(0, |_| fetched_bytes());
@@ -116,7 +119,7 @@ fn prepare(arguments: &Arguments) -> Result<Own, String> {
     }
     let (sources, destination) = arguments.operands();
     // What cannot be planned is said later.
-    let plan = operand::plan(sources, &destination, arguments.reach()).unwrap_or_default();
+    let plan = operand::plan(sources, &destination, arguments.reach(), None).unwrap_or_default();
     let operands: Vec<Operand> = plan.rounds.into_iter().flatten().collect();
     let kept = Kept { sources, operands: &operands, reach: arguments.reach() };
     for place in [&output, &log].into_iter().flatten() {
@@ -151,7 +154,7 @@ fn begin(place: &Place, kept: &Kept<'_>) -> Result<Log, String> {
 /// Finds out what goes where, and says what does not.
 fn plan(arguments: &Arguments, witness: &Witness<'_>) -> Plan {
     let (sources, destination) = arguments.operands();
-    match operand::plan(sources, &destination, arguments.reach()) {
+    match operand::plan(sources, &destination, arguments.reach(), None) {
         Ok(plan) => {
             for source in &plan.repeated {
                 witness.remark(&format!("{} is named more than once", escape(source)));
@@ -204,12 +207,16 @@ fn copy(arguments: &Arguments, options: CopyOptions, plan: Plan, witness: &Witne
 
 fn run_round(copy: &Copy<'_>, operands: Vec<Operand>, witness: &Witness<'_>) -> Ended {
     let sources: Vec<PathBuf> = operands.iter().map(|operand| operand.source.clone()).collect();
-    let work =
-        || std::thread::scope(|scope| copy.run(operands, &|number| hire(scope, copy, number)));
+    let work = || in_threads(copy, operands);
     match witness.terminal() {
         Some(terminal) => terminal.during(copy, &sources, work),
         None => work(),
     }
+}
+
+/// Has operands copied by as many threads as are of use.
+pub(super) fn in_threads(copy: &Copy<'_>, operands: Vec<Operand>) -> Ended {
+    std::thread::scope(|scope| copy.run(operands, &|number| hire(scope, copy, number)))
 }
 
 /// Starts a thread that copies, if one can be had.

@@ -16,7 +16,7 @@ mod likeness;
 mod losses;
 mod memory;
 mod operand;
-mod oracle;
+pub mod oracle;
 mod overlap;
 mod own_files;
 mod peculiar;

@@ -93,6 +93,11 @@ fn the_help_of_copy_is_as_reviewed() {
 }
 
 #[test]
+fn the_help_of_cp_is_as_reviewed() {
+    assert_help(&["cp"], "help-cp");
+}
+
+#[test]
 fn the_help_of_tune_is_as_reviewed() {
     assert_help(&["tune"], "help-tune");
 }

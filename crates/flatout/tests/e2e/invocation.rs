@@ -10,7 +10,10 @@ use crate::fixture::random_file;
 const WRONG: &[(&str, &[&str])] = &[
     ("benhc", &["did you mean 'flatout bench'?", "(see flatout --help)"]),
     ("disk", &["did you mean 'flatout bench disk'?"]),
-    ("nothing", &["there are bench, read, write, copy, sum, versus, compare, tune, report, serve"]),
+    (
+        "nothing",
+        &["there are bench, read, write, copy, cp, sum, versus, compare, tune, report, serve"],
+    ),
     ("transfr a b", &["there is no command 'transfr'; there are bench"]),
     ("bench dsk", &["did you mean 'disk'?", "(see flatout bench --help)"]),
     ("bench disk cahce", &["did you mean 'cache'?", "(see flatout bench disk --help)"]),

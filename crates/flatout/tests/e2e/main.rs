@@ -23,6 +23,7 @@ mod bench_copy;
 mod breakdown;
 mod compare;
 mod copy;
+mod cp;
 mod digest;
 mod disk;
 mod fallback;

@@ -7,10 +7,11 @@ use crate::bin::Folder;
 use crate::skip::skip;
 
 /// The commands that help lists.
-const COMMANDS: [&str; 12] = [
+const COMMANDS: [&str; 13] = [
     "bench",
     "completions",
     "copy",
+    "cp",
     "help",
     "man",
     "read",

@@ -35,7 +35,8 @@ impl<'c> Bond<'c> {
         facts: &Stat,
     ) -> Result<ControlFlow<Outcome, Self>, Trouble> {
         let names: u64 = facts.st_nlink as _;
-        if names < 2 || !copy.options.preserve.has(Preserve::LINKS) {
+        let may_be_met_again = names > 1 || copy.may_be_met_again(entry);
+        if !may_be_met_again || !copy.options.preserve.has(Preserve::LINKS) {
             return Ok(ControlFlow::Continue(Self::None));
         }
         let Some(root) = copy.targets.links_root(entry.directory) else {
@@ -98,7 +99,7 @@ fn link(
     let _one_at_a_time = copy.one_symlink(facts);
     let made = match links::link(root, known, directory, entry.target) {
         Err(refusal) if refusal.errno() == Some(Errno::EXIST) => {
-            if is_linked(entry, known.mark, facts)? {
+            if is_linked(copy, entry, (known.mark, facts))? {
                 return Ok(Some(Action::Unchanged));
             }
             let mut made = Linking::Made;
@@ -128,10 +129,18 @@ fn link(
 /// Looks whether what bears the name of a link to be is that link.
 ///
 /// Errors: it is something that this source may not take the place of.
-fn is_linked(entry: Entry<'_>, copy: Identity, facts: &Stat) -> Result<bool, Trouble> {
+fn is_linked(
+    copy: &Copy<'_>,
+    entry: Entry<'_>,
+    (known, facts): (Identity, &Stat),
+) -> Result<bool, Trouble> {
     let Some(found) = entry.in_the_way()? else { return Ok(false) };
-    if mark(&found) == copy {
+    if mark(&found) == known {
         return Ok(true);
+    }
+    // What is in the way was judged by the rules of cp, where they hold.
+    if copy.rules().is_some() {
+        return Ok(false);
     }
     match FileType::from_raw_mode(facts.st_mode) {
         FileType::RegularFile => refuse_obstacle(entry, facts, &found)?,

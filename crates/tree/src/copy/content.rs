@@ -11,6 +11,7 @@ mod holes;
 mod large;
 mod methods;
 mod room;
+mod stream;
 mod tally;
 
 use std::os::fd::BorrowedFd;
@@ -74,6 +75,11 @@ pub struct Copied {
     pub digest: Option<Digest>,
     /// Where the source ended: less than its size was when it was cut short meanwhile.
     pub length_bytes: u64,
+}
+
+impl Copied {
+    /// No bytes at all.
+    pub const NOTHING: Self = Self { bytes_moved: 0, method: None, digest: None, length_bytes: 0 };
 }
 
 /// Copies files, one after the other. One per thread; buffers are made when they are needed.

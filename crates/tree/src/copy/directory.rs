@@ -25,7 +25,7 @@ use crate::lock::lock;
 use crate::spool::names::Names;
 
 use closed::{Closed, Record};
-pub(super) use held::Held;
+pub(super) use held::{Held, Open};
 
 /// How directories are opened.
 pub(super) const DIRECTORY: OFlags =
@@ -40,6 +40,19 @@ pub(super) fn open(at: BorrowedFd<'_>, name: &CStr) -> Result<(OwnedFd, Access),
         Ok(opened) => Ok((opened, Access::Full)),
         Err(Errno::ACCESS) => {
             let pinned = rustix::fs::openat(at, name, DIRECTORY | OFlags::PATH, Mode::empty())?;
+            Ok((pinned, Access::SearchOnly))
+        }
+        Err(errno) => Err(errno),
+    }
+}
+
+/// The same, following a symlink.
+pub(super) fn open_followed(at: BorrowedFd<'_>, name: &CStr) -> Result<(OwnedFd, Access), Errno> {
+    let flags = DIRECTORY.difference(OFlags::NOFOLLOW);
+    match rustix::fs::openat(at, name, flags, Mode::empty()) {
+        Ok(opened) => Ok((opened, Access::Full)),
+        Err(Errno::ACCESS) => {
+            let pinned = rustix::fs::openat(at, name, flags | OFlags::PATH, Mode::empty())?;
             Ok((pinned, Access::SearchOnly))
         }
         Err(errno) => Err(errno),
@@ -287,6 +300,18 @@ impl Directory {
         here.pair().is_some_and(|pair| pair.found.target == base)
     }
 
+    /// Whether it is this directory of the source, or lies in it.
+    pub(super) fn is_within(&self, source: Identity) -> bool {
+        let mut here = Some(self);
+        while let Some(directory) = here.filter(|here| here.parent.is_some()) {
+            if directory.known().is_ok_and(|known| known.source() == source) {
+                return true;
+            }
+            here = directory.parent.as_deref();
+        }
+        false
+    }
+
     /// The path in the target below its base, for the table of links.
     ///
     /// Errors: a name on the way cannot be read.
@@ -309,6 +334,13 @@ enum Known {
 }
 
 impl Known {
+    fn source(&self) -> Identity {
+        match self {
+            Self::Open(pair) => identity(&pair.found.facts),
+            Self::Closed(closed) => closed.source,
+        }
+    }
+
     fn name(&self, side: Side) -> &CStr {
         let named = match self {
             Self::Open(pair) => &pair.found.named,

@@ -10,9 +10,10 @@ use rustix::io::Errno;
 
 use super::attributes::{self, Place};
 use super::content;
-use super::directory::{Directory, Identity, Pair, Side};
+use super::directory::{Directory, Identity, Pair, Side, identity};
 use super::event::Action;
 use super::failure::Refusal;
+use super::job::Copy;
 
 /// An entry of the source and the name of its copy.
 #[derive(Clone, Copy)]
@@ -47,6 +48,21 @@ impl<'e> Entry<'e> {
     pub(super) fn look(&self) -> Result<Stat, Trouble> {
         rustix::fs::statat(self.pair.source(), self.source, AtFlags::SYMLINK_NOFOLLOW)
             .map_err(source("examine"))
+    }
+
+    /// What the source is now, followed where the rules of the copy say so.
+    pub(super) fn facts(&self, copy: &Copy<'_>) -> Result<Stat, Trouble> {
+        match copy.follows(self.directory) {
+            true => rustix::fs::statat(self.pair.source(), self.source, AtFlags::empty())
+                .map_err(source("examine")),
+            false => self.look(),
+        }
+    }
+
+    /// Whether source and target are one name in one directory.
+    pub(super) fn is_one_name(&self) -> bool {
+        let found = self.pair.found();
+        self.source == self.target && identity(&found.facts) == found.target
     }
 
     /// What bears the name in the target; `None`: nothing.

@@ -1,6 +1,6 @@
 //! What is told while a copy goes on.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 
 use super::failure::Failure;
 use flatout_io::transfer::Method;
@@ -23,6 +23,15 @@ pub enum Action {
 /// Something that happened.
 #[derive(Debug)]
 pub enum Event<'a> {
+    /// Something is about to be made, or was just made. Only where [`Watch::wants_each`].
+    Making {
+        /// The source, as it is shown.
+        source: OsString,
+        /// What is made.
+        target: OsString,
+        /// What was there is called now.
+        backup: Option<OsString>,
+    },
     /// An entry is done.
     Done {
         /// What was done.
@@ -64,6 +73,10 @@ pub struct Notice {
 pub trait Watch: Sync {
     /// Something happened.
     fn event(&self, event: &Event<'_>);
+    /// Whether something may be overwritten, where that is to be asked.
+    fn consents(&self, _target: &OsStr) -> bool {
+        true
+    }
     /// Whether [`Event::Done`] is wanted: it costs an allocation and two looks at the clock.
     fn wants_each(&self) -> bool {
         false

@@ -7,6 +7,7 @@
 //! Read next: `file/source.rs`, where the bytes come from; `file/place.rs`, where they go;
 //! `file/finish.rs`, how a file is completed, or taken back.
 
+mod as_found;
 mod finish;
 mod place;
 mod source;
@@ -17,9 +18,10 @@ use std::os::fd::{AsFd, BorrowedFd};
 use rustix::fs::Stat;
 use rustix::io::Errno;
 
-use self::place::{Place, Where};
-pub(super) use self::source::Opened;
+pub(super) use self::as_found::open_as_found;
+use self::place::{Bytes, Place, Where};
 use self::source::State;
+pub(super) use self::source::{Opened, Reading};
 use super::attributes::Node;
 use super::bond::Bond;
 use super::content::{Copied, FileJob};
@@ -57,40 +59,54 @@ impl From<Trouble> for Setback {
 /// complete.
 pub(super) fn copy(lane: &mut Lane<'_, '_>, entry: Entry<'_>) -> Result<Outcome, Trouble> {
     let copy = lane.copy;
-    let mut opened = Opened::open(entry, copy)?;
+    let mut opened = Opened::open(entry, copy, Reading::FILE)?;
     let bond = match Bond::of(copy, entry, &opened.facts)? {
         ControlFlow::Break(linked) => return Ok(linked),
         ControlFlow::Continue(bond) => bond,
     };
+    let outcome = until_complete(lane, entry, &mut opened, |lane, opened, in_place| {
+        Place::open(lane, entry, opened, in_place)
+    })?;
+    bond.copied(copy, entry, &outcome)?;
+    Ok(outcome)
+}
+
+/// Has a file filled at the place that `find` names, as often as that is worth it. `find` gets the
+/// reason why no new file can take the place of the one that is there, if that is known.
+pub(super) fn until_complete<'c, 'a>(
+    lane: &mut Lane<'c, 'a>,
+    entry: Entry<'_>,
+    opened: &mut Opened,
+    mut find: impl FnMut(&mut Lane<'c, 'a>, &Opened, Option<Errno>) -> Result<Where, Trouble>,
+) -> Result<Outcome, Trouble> {
+    let copy = lane.copy;
     let (mut attempt, mut in_place) = (1, None);
-    let outcome = loop {
-        let place = match Place::open(lane, entry, &opened, in_place)? {
+    loop {
+        let place = match find(lane, opened, in_place)? {
             Where::Open(place) => place,
-            Where::Done(found) => break put_right(copy, entry, &opened, &found)?,
+            Where::Done(found) => return put_right(copy, entry, opened, &found),
         };
-        let result = match fill(lane, entry, &opened, &place, attempt) {
-            Ok(filled) => place.finish(copy, entry, &opened, filled),
-            Err(setback) => Err(place.give_up(copy, entry, &opened, setback)),
+        let result = match fill(lane, entry, opened, &place, attempt) {
+            Ok(filled) => place.finish(copy, entry, opened, filled),
+            Err(setback) => Err(place.give_up(copy, entry, opened, setback)),
         };
         match result {
-            Ok(outcome) => break outcome,
+            Ok(outcome) => return Ok(outcome),
             Err(Setback::Trouble(trouble)) => return Err(trouble),
             Err(Setback::Irreplaceable(errno)) => in_place = Some(errno),
             Err(Setback::Changed) => {
                 count(&copy.tally.retried);
                 copy.tell_of_a_change(entry);
-                let again = Opened::open(entry, copy)?;
+                let again = Opened::open(entry, copy, opened.reading)?;
                 // Another file has the name by now: it is another one's links, too.
                 if identity(&again.facts) != identity(&opened.facts) {
                     return Err(Trouble::Became);
                 }
-                opened = again;
+                *opened = again;
                 attempt += 1;
             }
         }
-    };
-    bond.copied(copy, entry, &outcome)?;
-    Ok(outcome)
+    }
 }
 
 /// Has the bytes moved, and looks at the source again; reads the copy back where that is asked for.
@@ -113,6 +129,14 @@ fn fill(
         },
         moved: &copy.tally.bytes,
     };
+    match place.bytes {
+        Bytes::All => {}
+        Bytes::Stream => {
+            let copied = lane.content.stream(job).map_err(Trouble::of)?;
+            return Ok((copied, State::Same));
+        }
+        Bytes::None => return Ok((Copied::NOTHING, State::Same)),
+    }
     let copied = lane.content.copy(job).map_err(Trouble::of)?;
     let mut state = opened.state(copied.length_bytes)?;
     if state == State::Grew && !is_prefix(lane, opened, to, copied.length_bytes)? {

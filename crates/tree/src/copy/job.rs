@@ -12,9 +12,10 @@ use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
 use super::attributes::Attributes;
+use super::backup::Backups;
 use super::content::Methods;
 use super::descriptors::Descriptors;
-use super::directory::Held;
+use super::directory::{self, Held, Open, open_followed};
 use super::dispatch::{Dispatch, Work};
 use super::event::Watch;
 use super::evidence::{Evidence, Reached};
@@ -22,8 +23,11 @@ use super::failure::{Failure, Refusal};
 use super::granularity::Granularity;
 use super::lane::{Lane, split};
 use super::links::{Links, Taken};
-use super::options::{CopyOptions, Durability, Unchanged};
+use super::options::{Appearance, CopyOptions, Durability, Unchanged};
+use super::parents::Parents;
 use super::peculiar::Peculiarities;
+use super::rules::{Follow, Rules};
+use super::standing::{Brought, Turns};
 use super::stop::Stop;
 use super::tally::{Snapshot, Tally};
 use super::targets::Targets;
@@ -82,6 +86,14 @@ pub struct Copy<'a> {
     pub(super) evidence: Evidence,
     /// Files of the target with several names, by the source for which they stand.
     pub(super) taken: Taken,
+    /// What is overwritten is kept by another name.
+    pub(super) backups: Option<Backups>,
+    /// What was made under names that the user gave.
+    pub(super) brought: Brought,
+    /// Files that are being written in place.
+    pub(super) turns: Turns,
+    /// Directories that are made because those of the sources are.
+    pub(super) parents: Parents,
     /// Names that need care.
     pub(super) peculiarities: Peculiarities,
     /// Held while a symlink takes the place of something.
@@ -109,6 +121,14 @@ struct Workers {
     /// Those that work, as the kernel numbers them.
     threads: Vec<i32>,
     panicked: bool,
+}
+
+/// How directories of the source are opened.
+fn open_source(options: &CopyOptions) -> Open {
+    match options.appearance {
+        Appearance::AsFound(Rules { follow: Follow::Named | Follow::Always, .. }) => open_followed,
+        _ => directory::open,
+    }
 }
 
 /// Threads at most as long as the CPUs are what limits, and when it turns out that they wait.
@@ -163,13 +183,17 @@ impl<'a> Copy<'a> {
             user: rustix::process::geteuid().as_raw(),
             attributes: Attributes::new(options.preserve, watch),
             methods: Methods::default(),
-            held: Held::new(descriptors.pairs),
+            held: Held::new(descriptors.pairs, open_source(&options)),
             tally: Tally::default(),
             temporaries: Temporaries::default(),
             granularity: Granularity::default(),
             targets: Targets::new(options.durability),
             evidence: Evidence::none(),
             taken,
+            backups: None,
+            brought: Brought::default(),
+            turns: Turns::default(),
+            parents: Parents::default(),
             peculiarities: Peculiarities::default(),
             symlinks: Mutex::default(),
             has_run: AtomicBool::new(false),
@@ -188,6 +212,17 @@ impl<'a> Copy<'a> {
     /// count for two, or the last name of its file would be a file of its own.
     pub fn with_repeated_names(self) -> Self {
         Self { links: self.links.for_repeated_names(), ..self }
+    }
+
+    /// The same copy, which keeps what it overwrites.
+    pub fn with_backups(self, backups: Option<Backups>) -> Self {
+        Self { backups, ..self }
+    }
+
+    /// The same copy, of operands that go to the same paths below this directory; those above them
+    /// are made like those of the sources (`--parents`).
+    pub fn with_parents(self, below: Option<PathBuf>) -> Self {
+        Self { parents: Parents::new(below), ..self }
     }
 
     /// Copies all operands; returns when everything is done, or the copy was stopped. May be called
@@ -220,6 +255,7 @@ impl<'a> Copy<'a> {
         }
         assert!(!workers.panicked, "a thread that copies panicked");
         drop(workers);
+        self.finish_parents();
         self.settle();
         self.has_run.store(true, Ordering::Relaxed);
         Ended {

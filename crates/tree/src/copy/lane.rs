@@ -18,7 +18,7 @@ use super::entry::{Entry, Trouble};
 use super::failure::{Failure, Refusal};
 use super::job::{Copy, Hire, Operand};
 use super::listing::Lister;
-use super::{file, special, visit};
+use super::{file, special, visit, written};
 use crate::compare::content::Comparer;
 use crate::spool::names::{Batch, BatchIter};
 
@@ -175,20 +175,21 @@ impl<'c, 'a> Lane<'c, 'a> {
             Ok(care) => care,
             Err(trouble) => return copy.tell(entry, Err(trouble), begun_ns),
         };
-        let mut copied = Err(Trouble::Became);
+        let (rules, mut copied) = (copy.rules(), Err(Trouble::Became));
         for _ in 0..LOOKS {
-            copied = match kind {
-                FileType::RegularFile => file::copy(self, entry),
-                FileType::Directory => {
+            copied = match (kind, &rules) {
+                (FileType::Directory, _) => {
                     let reason = "it became a directory while its names were read";
                     Err(Trouble::Source(Refusal::because("copy", reason)))
                 }
+                (_, Some(rules)) => written::copy(self, entry, rules, kind),
+                (FileType::RegularFile, None) => file::copy(self, entry),
                 _ => special::copy(copy, entry),
             };
             if !matches!(copied, Err(Trouble::Became)) {
                 break;
             }
-            match entry.look() {
+            match entry.facts(copy) {
                 Ok(facts) => kind = FileType::from_raw_mode(facts.st_mode),
                 Err(trouble) => {
                     copied = Err(trouble);
@@ -232,12 +233,15 @@ impl<'c, 'a> Lane<'c, 'a> {
     /// Begins with what the user named.
     fn operand(&mut self, operand: &Operand) {
         let (source, target) = (split(&operand.source), split(&operand.target));
+        if let Err(failure) = self.copy.make_parents(operand) {
+            return self.copy.fail(&failure);
+        }
         let (base, pair) = match base(self.copy, &source.0, &target.0) {
             Ok(base) => base,
             Err(failure) => return self.copy.fail(&failure),
         };
         let entry = Entry { directory: &base, pair: &pair, source: &source.1, target: &target.1 };
-        let kind = match entry.look() {
+        let kind = match entry.facts(self.copy) {
             Ok(facts) => FileType::from_raw_mode(facts.st_mode),
             Err(trouble) => return self.copy.report(entry, trouble),
         };

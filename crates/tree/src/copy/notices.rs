@@ -45,6 +45,10 @@ impl Copy<'_> {
         if let Some(method) = outcome.method {
             self.tally.moved(method, outcome.bytes);
         }
+        // By the rules of cp it was said before.
+        if self.rules().is_none() && outcome.action != Action::Unchanged {
+            self.tell_of_making(entry, None);
+        }
         if self.watch.wants_each() {
             self.watch.event(&Event::Done {
                 action: outcome.action,

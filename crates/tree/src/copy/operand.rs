@@ -3,6 +3,7 @@
 //!
 //! Nothing is changed here, and what is found may change afterwards: the copier looks again.
 
+mod as_cp;
 mod place;
 #[cfg(test)]
 mod tests;
@@ -18,6 +19,7 @@ use rustix::io::Errno;
 use super::failure::{Failure, Refusal};
 use super::job::Operand;
 use super::options::Reach;
+pub use as_cp::Wording;
 use place::Inode;
 
 /// Where the sources go.
@@ -58,6 +60,12 @@ pub enum Objection {
         /// Why it does not.
         reason: &'static str,
     },
+    /// It is a directory, and those are not asked for.
+    #[error("-r not specified; omitting directory {}", escape(.directory))]
+    Omitted {
+        /// The directory.
+        directory: PathBuf,
+    },
     /// Another source has put something there, and it is not to be lost.
     #[error("cannot copy {from} to {to}: {other} goes there too, and neither may replace the other", from = escape(&.operand.source), to = escape(&.operand.target), other = escape(.other))]
     Clash {
@@ -73,6 +81,7 @@ impl Objection {
     pub fn path(&self) -> &Path {
         match self {
             Self::Failed(failure) => Path::new(&failure.path),
+            Self::Omitted { directory } => directory,
             Self::Refused { operand, .. } | Self::Clash { operand, .. } => &operand.source,
         }
     }
@@ -86,7 +95,7 @@ const DANGLING: &str = "the target is a symlink that leads nowhere";
 const SPECIAL: &str = "the target is a device, FIFO or socket, and remains one";
 
 /// Finds out what goes where. Each source is looked at in turn; one that cannot be copied does not
-/// hold up the others.
+/// hold up the others. `wording`: the rules are those of cp.
 ///
 /// Errors: there is no such directory to copy into.
 ///
@@ -96,6 +105,7 @@ pub fn plan(
     sources: &[PathBuf],
     destination: &Destination,
     reach: Reach,
+    wording: Option<Wording>,
 ) -> Result<Plan, Objection> {
     let place = match destination {
         Destination::Exactly(path) => Place::Exactly(path),
@@ -109,13 +119,18 @@ pub fn plan(
     let mut planner = Planner {
         place,
         reach,
+        wording,
         plan: Plan::default(),
         taken: HashMap::new(),
         wholes: Vec::new(),
-        overlaps: Overlaps::default(),
+        overlaps: Overlaps { wording, ..Overlaps::default() },
     };
     for source in sources {
-        if let Err(objection) = planner.add(source) {
+        let added = match wording {
+            Some(wording) => planner.add_as_cp(source, wording),
+            None => planner.add(source),
+        };
+        if let Err(objection) = added {
             planner.plan.objections.push(objection);
         }
     }
@@ -189,6 +204,8 @@ struct Accepted {
 struct Planner<'a> {
     place: Place<'a>,
     reach: Reach,
+    /// By the rules of cp what is named later replaces, or is refused when its turn comes.
+    wording: Option<Wording>,
     plan: Plan,
     /// By the name in the target directory.
     taken: HashMap<OsString, Vec<Accepted>>,
@@ -205,6 +222,7 @@ struct Overlaps {
     /// Targets that are there.
     written: HashMap<Inode, usize>,
     parents: (PathBuf, Vec<Inode>),
+    wording: Option<Wording>,
 }
 
 impl Overlaps {
@@ -212,10 +230,11 @@ impl Overlaps {
     /// disturb it: one of both reads in a tree in which the other one writes. Not before `round`.
     fn add(&mut self, operand: &Operand, facts: &Stat, round: usize) -> usize {
         let reads = place::way_to(&operand.source, facts, &mut self.parents);
-        let found = rustix::fs::lstat(&operand.target).ok();
+        let found = as_cp::written(&operand.target, self.wording);
         let writes = found.as_ref().map(Inode::of);
-        // A directory may be mounted under several names.
-        let merged = writes.filter(|_| found.is_some_and(|found| kind(&found).is_dir()));
+        // A directory may be mounted under several names, a file that is written in place have them.
+        let is_written = |found: Stat| self.wording.is_some() || kind(&found).is_dir();
+        let merged = writes.filter(|_| found.is_some_and(is_written));
         let readers = writes.iter().filter_map(|inode| self.read.get(inode));
         let writers = reads.iter().chain(&merged).filter_map(|inode| self.written.get(inode));
         let round = readers.chain(writers).map(|last| last + 1).fold(round, usize::max);
@@ -249,11 +268,15 @@ impl Planner<'_> {
             },
             Place::Exactly(_) => 0,
         };
+        self.put(operand, round);
+        Ok(())
+    }
+
+    fn put(&mut self, operand: Operand, round: usize) {
         if self.plan.rounds.len() <= round {
             self.plan.rounds.resize_with(round + 1, Vec::new);
         }
         self.plan.rounds[round].push(operand);
-        Ok(())
     }
 
     /// Looks at what is there already.
@@ -329,10 +352,11 @@ impl Planner<'_> {
     ) -> Result<Option<usize>, Objection> {
         let inode = Inode::of(facts);
         let is_directory = kind(facts).is_dir();
+        let repeats = !is_directory && self.wording.is_some_and(|wording| wording.repeats);
         let mut round = 0;
         for (earlier, earlier_name) in self.earlier(name.as_ref()) {
             let is_one = earlier_name == name.as_ref() && earlier.inode == inode;
-            if is_one && place::is_same_source(&earlier.source, &operand.source) {
+            if is_one && !repeats && place::is_same_source(&earlier.source, &operand.source) {
                 return Ok(None);
             }
             let merges = match (earlier_name, name.as_ref()) {
@@ -341,6 +365,7 @@ impl Planner<'_> {
                 (None, Some(name)) => is_there(&earlier.source.join(name))?,
                 (Some(name), None) => is_there(&operand.source.join(name))?,
                 (Some(_), Some(_)) if earlier.is_directory && is_directory => true,
+                (Some(_), Some(_)) if self.wording.is_some() => true,
                 (Some(_), Some(_)) => {
                     let other = earlier.source.clone();
                     return Err(Objection::Clash { operand: operand.clone(), other });

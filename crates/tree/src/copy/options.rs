@@ -4,6 +4,8 @@ use flatout_io::transfer::Method;
 use flatout_io::{Engine, SizeClass, Tuning};
 use flatout_sys::cancel::CancelToken;
 
+use super::rules::Rules;
+
 /// Attributes that a copy keeps of its source, as a set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Preserve(u8);
@@ -28,6 +30,8 @@ impl Preserve {
     /// Where modes are not kept: those of any new file, 0666 and 0777 less the umask. Otherwise they
     /// are those of the source less the umask, as with cp.
     pub const PLAIN_MODE: Self = Self(64);
+    /// What was there keeps what its source has nothing of: special bits, attributes; as with cp.
+    pub const WHAT_IS_THERE: Self = Self(128);
 
     /// This, and `other`.
     pub const fn with(self, other: Self) -> Self {
@@ -59,6 +63,8 @@ pub enum Appearance {
     Atomic,
     /// A file that was there is cut and written again (`--in-place`).
     InPlace,
+    /// Whatever was there is written to as it is, or goes first, by the rules of cp.
+    AsFound(Rules),
 }
 
 /// Which files of the target count as done.

@@ -10,7 +10,7 @@ use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use rustix::fs::{FileType, SeekFrom};
+use rustix::fs::{AtFlags, FileType, SeekFrom};
 use rustix::io::Errno;
 
 use super::attributes::{self, Inheritance, Made};
@@ -108,7 +108,10 @@ pub(super) fn visit(
 
 /// Opens both sides. Also tells what may be done with the source.
 fn open(copy: &Copy<'_>, entry: Entry<'_>, origin: Origin) -> Result<(Pair, Access), Trouble> {
-    let opened = directory::open(entry.pair.source(), entry.source);
+    let opened = match copy.follows(entry.directory) {
+        true => directory::open_followed(entry.pair.source(), entry.source),
+        false => directory::open(entry.pair.source(), entry.source),
+    };
     let (from, access) = opened.map_err(|errno| match errno {
         Errno::LOOP | Errno::NOTDIR => {
             Trouble::Source(Refusal::because("open", "it is no directory any more"))
@@ -116,6 +119,10 @@ fn open(copy: &Copy<'_>, entry: Entry<'_>, origin: Origin) -> Result<(Pair, Acce
         errno => source("open")(errno),
     })?;
     let facts = rustix::fs::fstat(&from).map_err(source("examine"))?;
+    if copy.follows(entry.directory) && entry.directory.is_within(identity(&facts)) {
+        let reason = "it is a symlink to a directory in which it lies";
+        return Err(Trouble::Source(Refusal::because("copy", reason)));
+    }
     if copy.targets.is_copy(&facts) {
         return Err(Trouble::Source(Refusal::because("copy", "it is the copy itself")));
     }
@@ -128,7 +135,8 @@ fn open(copy: &Copy<'_>, entry: Entry<'_>, origin: Origin) -> Result<(Pair, Acce
         return Err(refused("copy to", "it is the source itself"));
     }
     let above = entry.pair.found().inheritance;
-    let is_ours = origin == Origin::Fresh || is_unfinished(entry, &found, &facts);
+    let has_rules = copy.rules().is_some();
+    let is_ours = origin == Origin::Fresh || !has_rules && is_unfinished(entry, &found, &facts);
     if is_ours {
         attributes::open_up(to.as_fd(), &found);
     }
@@ -155,6 +163,9 @@ fn open(copy: &Copy<'_>, entry: Entry<'_>, origin: Origin) -> Result<(Pair, Acce
     if is_top {
         copy.targets.remember_top(&facts, &found);
     }
+    if origin == Origin::Fresh {
+        copy.tell_of_making(entry, None);
+    }
     let named = Named { source: entry.source.to_owned(), target: entry.target.to_owned() };
     let found = Found { named, facts, target: identity(&found), inheritance, made };
     Ok((Pair::new(from, to, found), access))
@@ -175,7 +186,8 @@ fn list(copy: &Copy<'_>, lister: &mut Lister, directory: &Arc<Directory>, origin
     };
     let peculiar = std::mem::take(&mut listed.names).finish();
     copy.peculiarities.remember(directory.number(), peculiar);
-    if origin == Origin::Existing {
+    // cp leaves none.
+    if origin == Origin::Existing && copy.rules().is_none() {
         remove_leftovers(copy, lister, pair.target());
     }
     let below = listed.fresh.count() + listed.existing.count();
@@ -226,7 +238,9 @@ fn read_names(
     };
     let mut bytes = 0;
     let device = pair.found().target.0;
+    let follows = copy.follows(directory);
     let result = lister.each(pair.source(), |name, kind| {
+        let kind = if follows { behind(pair, name, kind) } else { kind };
         if copy.stop.is_due() {
             return Err(Refusal::interrupted(LIST));
         }
@@ -259,12 +273,23 @@ fn read_names(
     result.map(|()| listed)
 }
 
+/// The kind of what a name leads to; that of a symlink which leads nowhere is its own.
+fn behind(pair: &Pair, name: &CStr, kind: FileType) -> FileType {
+    match kind {
+        FileType::Symlink => rustix::fs::statat(pair.source(), name, AtFlags::empty())
+            .map_or(kind, |facts| FileType::from_raw_mode(facts.st_mode)),
+        _ => kind,
+    }
+}
+
 /// Takes the next names of a large directory.
 pub(super) fn go_on_listing(copy: &Copy<'_>, lister: &mut Lister, directory: &Arc<Directory>) {
     let mut files = Vec::new();
     let mut is_over = true;
     if let Some(pair) = pair(copy, directory) {
+        let follows = copy.follows(directory);
         let result = lister.once(pair.source(), |name, kind| {
+            let kind = if follows { behind(&pair, name, kind) } else { kind };
             if kind.is_dir() { Ok(()) } else { add(&mut files, name, kind) }
         });
         match result {

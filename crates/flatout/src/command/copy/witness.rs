@@ -18,7 +18,17 @@ use crate::output;
 pub struct Witness<'a> {
     log: Option<Log>,
     terminal: Option<&'a Terminal>,
+    told: Told,
     said: Mutex<Said>,
+}
+
+/// What people are told while it happens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Told {
+    /// What went wrong.
+    Failures,
+    /// What is made, too, on standard output.
+    Everything,
 }
 
 #[derive(Default)]
@@ -30,8 +40,8 @@ struct Said {
 
 impl<'a> Witness<'a> {
     /// Nothing has happened yet.
-    pub fn new(log: Option<Log>, terminal: Option<&'a Terminal>) -> Self {
-        Self { log, terminal, said: Mutex::new(Said::default()) }
+    pub fn new(log: Option<Log>, terminal: Option<&'a Terminal>, told: Told) -> Self {
+        Self { log, terminal, told, said: Mutex::new(Said::default()) }
     }
 
     /// Where somebody looks on.
@@ -95,6 +105,14 @@ impl<'a> Witness<'a> {
 impl Watch for Witness<'_> {
     fn event(&self, event: &Event<'_>) {
         match event {
+            Event::Making { source, target, .. } if self.told == Told::Everything => {
+                let line = format!("'{}' -> '{}'", escape(source), escape(target));
+                match self.terminal {
+                    Some(terminal) => terminal.aside(|| output::say(&line)),
+                    None => output::say(&line),
+                }
+            }
+            Event::Making { .. } => {}
             Event::Done { action, source, bytes, method, elapsed_ns } => {
                 let Some(log) = &self.log else { return };
                 log.write(&json!({
@@ -136,7 +154,7 @@ impl Watch for Witness<'_> {
     }
 
     fn wants_each(&self) -> bool {
-        self.log.is_some()
+        self.log.is_some() || self.told == Told::Everything
     }
 }
 

@@ -47,7 +47,7 @@ const PAGES: &[(&str, Sections)] = &[
             files: &[PROFILE],
             environment: &[INSTRUCTIONS, SETTINGS, CONFIG, COLOR, LOCALE],
             see_also: "flatout-bench(1), flatout-read(1), flatout-write(1), flatout-copy(1), \
-                       flatout-sum(1), flatout-versus(1), flatout-compare(1), flatout-tune(1), \
+                       flatout-cp(1), flatout-sum(1), flatout-versus(1), flatout-compare(1), flatout-tune(1), \
                        flatout-report(1), flatout-serve(1); each is printed by: flatout man COMMAND",
             ..USUAL
         },
@@ -61,6 +61,27 @@ const PAGES: &[(&str, Sections)] = &[
             )],
             see_also: "flatout(1), flatout-report(1), flatout-compare(1), flatout-serve(1), fio(1)",
             ..USUAL
+        },
+    ),
+    (
+        "cp",
+        Sections {
+            status: &[
+                ("0", "All is copied."),
+                ("1", "Something was not copied, or not whole; or wrong use."),
+                SIGNAL,
+            ],
+            files: &[],
+            environment: &[
+                (
+                    "POSIXLY_CORRECT",
+                    "What follows the first operand is an operand; a file is made where a dangling symlink leads.",
+                ),
+                ("SIMPLE_BACKUP_SUFFIX", "What follows the name of a backup, without --suffix."),
+                ("VERSION_CONTROL", "How backups are called, without a value of --backup."),
+                ("TMPDIR", "Where files without a name are made that hold what memory does not."),
+            ],
+            see_also: "flatout(1), flatout-copy(1), cp(1)",
         },
     ),
     (

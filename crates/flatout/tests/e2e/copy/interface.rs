@@ -170,7 +170,7 @@ fn figures_go_where_they_are_wanted() {
     let ran = run("--format table").run();
     assert_eq!(ran.exits(0).field("files"), "1");
     let ran = run("--always --verbose").run();
-    assert_eq!(ran.exits(0).stdout, "");
+    assert_eq!(ran.exits(0).stdout, "'src' -> 'new/src'\n'src/f' -> 'new/src/f'\n");
     assert!(ran.stderr.contains("1 file, "), "{ran}");
     let ran = run("--output figures").leaves("figures").run();
     assert_eq!((ran.exits(0).stdout.as_str(), ran.stderr.as_str()), ("", ""));

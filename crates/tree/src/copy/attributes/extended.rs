@@ -231,7 +231,9 @@ impl Attributes<'_> {
 
     /// Whether the target must lose an attribute.
     pub(super) fn is_surplus(&self, name: &CStr, names: &Names, kind: FileType) -> bool {
-        self.carries(name) && is_removable(name, kind) && !names.has(name)
+        let is_list = matches!(loss(name), Loss::Acl | Loss::OtherAcl);
+        let may_stay = self.preserve.has(Preserve::WHAT_IS_THERE) && !is_list;
+        self.carries(name) && !may_stay && is_removable(name, kind) && !names.has(name)
     }
 
     pub(super) fn carries(&self, name: &CStr) -> bool {

@@ -161,6 +161,11 @@ impl Made {
         Self::entry(facts, Origin::Found(facts.st_mode & MODE_BITS))
     }
 
+    /// Whether this copy has made it, so that nothing of others is in it.
+    pub fn is_new(&self) -> bool {
+        matches!(self.origin, Origin::Expected | Origin::Known)
+    }
+
     /// Of a directory of which nothing is known.
     pub(super) fn entry(facts: &Stat, origin: Origin) -> Self {
         let owner = (facts.st_uid, facts.st_gid);

@@ -17,6 +17,7 @@ use crate::copy::options::Preserve;
 const SET_ID_BITS: u32 = 0o6000;
 const SET_GROUP_ID: u32 = 0o2000;
 const STICKY: u32 = 0o1000;
+const SPECIAL_BITS: u32 = 0o7000;
 const PERMISSIONS: u32 = 0o777;
 const OWNER_BITS: u32 = 0o700;
 const GROUP_BITS: u32 = 0o070;
@@ -44,6 +45,9 @@ impl Attributes<'_> {
             return Some(mode | self.kept_bits(job));
         }
         if let Some(found) = job.made.found_mode() {
+            if self.preserve.has(Preserve::WHAT_IS_THERE) {
+                return None;
+            }
             let kept = self.kept_mode(job.kind, (found, job.made), owner);
             // What was there may be somebody else's, to whom its mode belongs.
             let is_as_found = || job.target.stat().is_ok_and(|now| now.st_mode & MODE_BITS == kept);
@@ -67,6 +71,9 @@ impl Attributes<'_> {
     /// bit, by which people share it, and the sticky bit, which protects their files; a new one whose
     /// mode is not copied keeps the one that it inherited, and the sticky bit of its source, as with cp.
     fn kept_bits(&self, job: &Job<'_>) -> u32 {
+        if self.preserve.has(Preserve::WHAT_IS_THERE.with(Preserve::MODE)) {
+            return self.bits_that_stay(job);
+        }
         match (job.kind, job.made.found_mode()) {
             (FileType::Directory, Some(found)) => found & (SET_GROUP_ID | STICKY),
             (FileType::Directory, None) if !self.preserve.has(Preserve::MODE) => {
@@ -75,6 +82,17 @@ impl Attributes<'_> {
             }
             _ => 0,
         }
+    }
+
+    /// Special bits that stay where the source has none, as with cp, which sets the permissions alone
+    /// then.
+    fn bits_that_stay(&self, job: &Job<'_>) -> u32 {
+        let is_new = job.made.found_mode().is_none();
+        if job.facts.st_mode & SPECIAL_BITS != 0 || is_new && job.kind != FileType::Directory {
+            return 0;
+        }
+        let found = job.target.stat().map_or(0, |facts| facts.st_mode & SPECIAL_BITS);
+        if is_new { found & SET_GROUP_ID } else { found }
     }
 
     /// Closes what was there to all but its owner where it gives rights that its source does not

@@ -1,7 +1,8 @@
 //! The directories whose pairs are open: how many may be, which are let go, and how one comes back.
 
 use std::collections::BTreeMap;
-use std::os::fd::OwnedFd;
+use std::ffi::CStr;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
@@ -19,13 +20,19 @@ pub(in crate::copy) struct Held {
     open: Mutex<BTreeMap<u64, Weak<Directory>>>,
     numbers: AtomicUsize,
     records: Arc<Records>,
+    /// How directories of the source are opened.
+    open_source: Open,
 }
+
+/// Opens a directory by its name in another one.
+pub(in crate::copy) type Open = fn(BorrowedFd<'_>, &CStr) -> Result<(OwnedFd, Access), Errno>;
 
 impl Held {
     /// So many pairs at most. More only where each of them is needed at once.
-    pub(in crate::copy) fn new(most: usize) -> Self {
+    /// `open_source` opens those of the source: symlinks among them are followed, or not.
+    pub(in crate::copy) fn new(most: usize, open_source: Open) -> Self {
         let (numbers, records) = (AtomicUsize::new(1), Arc::new(Records::new()));
-        Self { most: most.max(1), open: Mutex::default(), numbers, records }
+        Self { most: most.max(1), open: Mutex::default(), numbers, records, open_source }
     }
 
     /// A directory begins.
@@ -89,7 +96,7 @@ impl Held {
             pair = match below.known()? {
                 Known::Open(pair) => pair,
                 Known::Closed(closed) => {
-                    let source = open(pair.source(), &closed.named.source);
+                    let source = (self.open_source)(pair.source(), &closed.named.source);
                     let target = open(pair.target(), &closed.named.target);
                     Arc::new(reopened(closed, source, target)?)
                 }

@@ -16,21 +16,45 @@ use crate::copy::failure::Refusal;
 use crate::copy::job::Copy;
 use crate::copy::lane::Lane;
 use crate::copy::options::{Appearance, Assurance, Preserve};
+use crate::copy::rules::{Form, Rules};
 use crate::copy::temporary::is_temporary;
 
 pub(super) const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
 
 /// Where the bytes go.
-pub(super) struct Place {
+pub(in crate::copy) struct Place {
     pub(super) file: OwnedFd,
     pub(super) made: Made,
     pub(super) name: Name,
     /// Of the directory that it lies in.
     pub(super) device: u64,
+    pub(super) bytes: Bytes,
+}
+
+/// Which bytes go there, and how.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Bytes {
+    /// Those of a file into a file.
+    All,
+    /// What comes, until there is nothing more: a FIFO or device is on one side.
+    Stream,
+    /// None.
+    None,
+}
+
+impl Bytes {
+    /// Those of this source into something of that kind.
+    pub(super) fn of(rules: &Rules, source: &Stat, target: FileType) -> Self {
+        match FileType::from_raw_mode(source.st_mode).is_file() && target.is_file() {
+            _ if rules.form == Form::Attributes => Self::None,
+            true => Self::All,
+            false => Self::Stream,
+        }
+    }
 }
 
 /// Under which name they go there.
-pub(super) enum Name {
+pub(in crate::copy) enum Name {
     /// One that is taken away or moved to its place in the end, where this file was.
     Temporary(CString, Option<Predecessor>),
     /// Its own, which nobody had.
@@ -40,7 +64,7 @@ pub(super) enum Name {
 }
 
 /// What there is to do.
-pub(super) enum Where {
+pub(in crate::copy) enum Where {
     /// Bytes go here.
     Open(Place),
     /// The file is there.
@@ -69,7 +93,8 @@ impl Place {
                     if is_temporary(entry.target) {
                         claim(&file)?;
                     }
-                    return Ok(Where::Open(Self { file, made, name: Name::New, device }));
+                    let (name, bytes) = (Name::New, Bytes::All);
+                    return Ok(Where::Open(Self { file, made, name, device, bytes }));
                 }
                 Err(Errno::EXIST) => {}
                 Err(errno) => return Err(target("create")(errno)),
@@ -83,7 +108,7 @@ impl Place {
             Existing::ReplaceSymlink | Existing::Gone => {
                 let (file, name) = temporary(copy, entry).map_err(Trouble::Target)?;
                 let name = Name::Temporary(name, None);
-                Ok(Where::Open(Self { file, made, name, device }))
+                Ok(Where::Open(Self { file, made, name, device, bytes: Bytes::All }))
             }
         }
     }
@@ -144,7 +169,7 @@ impl Place {
         let refused = match preceded {
             Ok(Some((made, predecessor))) => {
                 let name = Name::Temporary(name, Some(predecessor));
-                return Ok(Ok(Self { file, made, name, device }));
+                return Ok(Ok(Self { file, made, name, device, bytes: Bytes::All }));
             }
             Ok(None) => Ok(Err(Errno::PERM)),
             Err(refusal) => Err(Trouble::Target(refusal)),
@@ -170,7 +195,8 @@ impl Place {
         close_to_others(copy, &file, &facts, source);
         rustix::fs::ftruncate(&file, 0).map_err(target("cut"))?;
         let made = Made::found(&facts);
-        Ok(Self { file, made, name: Name::Old, device: facts.st_dev })
+        let (name, bytes) = (Name::Old, Bytes::All);
+        Ok(Self { file, made, name, device: facts.st_dev, bytes })
     }
 }
 
@@ -187,7 +213,7 @@ fn temporary(copy: &Copy<'_>, entry: Entry<'_>) -> Result<(OwnedFd, CString), Re
 
 /// Closes a file that is about to get other bytes to all whom the source may be closed to. What is
 /// alike in owner, mode and lists stays as it is: others may be about to open it.
-fn close_to_others(copy: &Copy<'_>, file: &OwnedFd, facts: &Stat, source: &Stat) {
+pub(super) fn close_to_others(copy: &Copy<'_>, file: &OwnedFd, facts: &Stat, source: &Stat) {
     let who = |facts: &Stat| (facts.st_uid, facts.st_gid, facts.st_mode & 0o777);
     let is_alike = who(facts) == who(source) && !copy.attributes.has_list(file.as_fd());
     if !copy.options.preserve.has(Preserve::MODE) || is_alike {
@@ -195,7 +221,9 @@ fn close_to_others(copy: &Copy<'_>, file: &OwnedFd, facts: &Stat, source: &Stat)
     }
     // Its owner may open it again, as anybody may what is theirs.
     let same_owner = if facts.st_uid == source.st_uid { 0o700 } else { 0 };
-    let mode = Mode::from_raw_mode(facts.st_mode & source.st_mode & same_owner);
+    // What lends rights stays where it is to stay: nobody else can run the file meanwhile.
+    let stays = if copy.options.preserve.has(Preserve::WHAT_IS_THERE) { 0o7000 } else { 0 };
+    let mode = Mode::from_raw_mode(facts.st_mode & (source.st_mode & same_owner | stays));
     let _not_ours = rustix::fs::fchmod(file, mode);
 }
 

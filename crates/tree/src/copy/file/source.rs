@@ -9,6 +9,7 @@ use rustix::io::Errno;
 use crate::copy::entry::{Entry, Trouble, source};
 use crate::copy::evidence::Moment;
 use crate::copy::job::Copy;
+use crate::copy::rules::{Rules, Specials};
 
 /// A lease that is not given back is taken away by the kernel, by default after 45 s
 /// (/proc/sys/fs/lease-break-time).
@@ -21,6 +22,25 @@ pub(in crate::copy) struct Opened {
     pub(in crate::copy) facts: Stat,
     /// Just before.
     pub(super) moment: Moment,
+    pub(super) reading: Reading,
+}
+
+/// How a source is opened.
+#[derive(Clone, Copy)]
+pub(in crate::copy) struct Reading {
+    follows: bool,
+    /// FIFOs and devices, too, are read.
+    takes_all: bool,
+}
+
+impl Reading {
+    /// A regular file, no symlink.
+    pub(in crate::copy) const FILE: Self = Self { follows: false, takes_all: false };
+
+    /// As the rules of cp have it.
+    pub(in crate::copy) fn by(rules: &Rules, follows: bool) -> Self {
+        Self { follows, takes_all: rules.specials == Specials::Read }
+    }
 }
 
 /// What became of a source while it was read.
@@ -35,12 +55,18 @@ pub(super) enum State {
 }
 
 impl Opened {
-    /// Opens the source. A pipe that took its place does not block, a symlink is not followed, and
-    /// the access time of a file of one's own stays: the kernel would write it to storage.
-    pub(super) fn open(entry: Entry<'_>, copy: &Copy<'_>) -> Result<Self, Trouble> {
+    /// Opens the source. A pipe that took its place does not block, a symlink is not followed unless
+    /// that is wanted, and the access time of a file of one's own stays: the kernel would write it
+    /// to storage.
+    pub(in crate::copy) fn open(
+        entry: Entry<'_>,
+        copy: &Copy<'_>,
+        reading: Reading,
+    ) -> Result<Self, Trouble> {
         let moment = Moment::now();
         let stop = &copy.stop;
-        let mut flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let follow = if reading.follows { OFlags::empty() } else { OFlags::NOFOLLOW };
+        let mut flags = OFlags::RDONLY | OFlags::NOCTTY | OFlags::CLOEXEC | follow;
         flags |= OFlags::NONBLOCK;
         // Files mostly belong to the owner of their directory.
         if copy.user == 0 || copy.user == entry.pair.found().facts.st_uid {
@@ -65,14 +91,15 @@ impl Opened {
         let file = match file {
             Ok(file) => file,
             // A symlink, a socket.
-            Err(Errno::LOOP | Errno::NXIO) => return Err(Trouble::Became),
+            Err(Errno::LOOP | Errno::NXIO) if !reading.takes_all => return Err(Trouble::Became),
             Err(errno) => return Err(source("open")(errno)),
         };
         let facts = rustix::fs::fstat(&file).map_err(source("examine"))?;
-        if !FileType::from_raw_mode(facts.st_mode).is_file() {
+        let kind = FileType::from_raw_mode(facts.st_mode);
+        if kind.is_dir() || !kind.is_file() && !reading.takes_all {
             return Err(Trouble::Became);
         }
-        Ok(Self { file, facts, moment })
+        Ok(Self { file, facts, moment, reading })
     }
 
     /// Looks what became of a source while it was read, `length_bytes` of it.

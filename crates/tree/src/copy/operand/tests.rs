@@ -42,7 +42,7 @@ fn plan_of(
     destination: &Destination,
 ) -> Result<Plan, Objection> {
     let sources: Vec<_> = sources.iter().map(|name| folder.path().join(name)).collect();
-    plan(&sources, destination, Reach::Everything)
+    plan(&sources, destination, Reach::Everything, None)
 }
 
 /// The only objection, with the folder left out.

@@ -1,0 +1,373 @@
+//! `flatout cp`: the options of GNU cp, with its meanings. A table defines them (`cp/defined.rs`); what
+//! was given is taken in the order given, as getopt_long(3) does it. The words that options take:
+//! `cp/words.rs`.
+
+mod defined;
+mod place;
+mod words;
+
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+
+use clap::builder::{OsStringValueParser, TypedValueParser};
+use clap::parser::ValueSource;
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
+pub use defined::in_order;
+use defined::{Defined, OPTIONS, Takes};
+use flatout_sys::cancel::CancelToken;
+use flatout_tree::copy::operand::{Destination, Wording};
+use flatout_tree::copy::options::{
+    Appearance, Assurance, CopyOptions, Durability, Overwrite, Preserve, Reach, Tuned, Unchanged,
+    When,
+};
+use flatout_tree::copy::rules::{Clearing, Follow, Form, Rules, Skip, Specials};
+
+/// A part of the 32 MiB that a copy may take in all.
+const MEMORY_BYTES: u64 = 8 << 20;
+const PATHS: &str = "paths";
+const BARE: Preserve = Preserve::MODE.with(Preserve::OWNERSHIP).with(Preserve::TIMESTAMPS);
+
+const USAGE: &str = "\
+flatout cp [OPTIONS] [-T] SOURCE TARGET
+       flatout cp [OPTIONS] SOURCE... DIR
+       flatout cp [OPTIONS] -t DIR SOURCE...";
+
+const AFTER: &str = "\
+A link to flatout that is called cp is this command. Options mean what they mean to GNU cp, may be
+repeated and abbreviated; of those that contradict each other the last one counts. POSIXLY_CORRECT,
+SIMPLE_BACKUP_SUFFIX and VERSION_CONTROL are obeyed. Exit codes: 0 all copied, 1 something was not,
+or wrong use.
+
+Examples:
+  flatout cp -a DIR NEW           a copy of DIR, into what is there
+  flatout cp -ub FILE... DIR      those that are newer; what they replace is kept as FILE~
+  ln -s flatout ~/bin/cp          from now on cp is this program";
+
+/// What is to be overwritten.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Overwriting {
+    Everything,
+    Asked,
+    Nothing,
+    Fails,
+}
+
+/// A command line of cp.
+#[derive(Debug, Clone)]
+pub struct Cp {
+    /// What to copy, and at last where to.
+    paths: Vec<PathBuf>,
+    target_directories: Vec<PathBuf>,
+    no_target_directory: bool,
+    follow: Option<Follow>,
+    is_recursive: bool,
+    reads_specials: bool,
+    preserve: Preserve,
+    form: Vec<Form>,
+    is_attributes_only: bool,
+    overwriting: Overwriting,
+    skips_newer: bool,
+    clearing: [bool; 2],
+    backup: Option<OsString>,
+    suffix: Option<OsString>,
+    reflink: When,
+    sparse: When,
+    reach: Reach,
+    /// Directories above sources are made in the target.
+    pub parents: bool,
+    /// What is done is said.
+    pub verbose: bool,
+    /// An extended attribute that is lost is a failure.
+    pub requires_attributes: bool,
+    requires_context: bool,
+    strips_slashes: bool,
+    /// What is wrong with a value.
+    wrong: Option<String>,
+    /// What is said before anything is done.
+    pub warning: Option<&'static str>,
+}
+
+impl Cp {
+    fn none(paths: Vec<PathBuf>) -> Self {
+        Self {
+            paths,
+            target_directories: Vec::new(),
+            no_target_directory: false,
+            follow: None,
+            is_recursive: false,
+            reads_specials: false,
+            preserve: Preserve::WHAT_IS_THERE,
+            form: Vec::new(),
+            is_attributes_only: false,
+            overwriting: Overwriting::Everything,
+            skips_newer: false,
+            clearing: [false; 2],
+            backup: None,
+            suffix: None,
+            reflink: When::Auto,
+            sparse: When::Auto,
+            reach: Reach::Everything,
+            parents: false,
+            verbose: false,
+            requires_attributes: false,
+            requires_context: false,
+            strips_slashes: false,
+            wrong: None,
+            warning: None,
+        }
+    }
+
+    /// Takes the next option of a command line.
+    ///
+    /// Errors: what is wrong with its value.
+    fn take(&mut self, id: &str, value: &OsStr) -> Result<(), String> {
+        let text = || value.to_string_lossy();
+        match id {
+            "archive" => {
+                (self.follow, self.is_recursive) = (Some(Follow::Never), true);
+                self.keep(Preserve::ALL);
+            }
+            "attributes-only" => self.is_attributes_only = true,
+            "backup" if !value.is_empty() => self.backup = Some(value.to_owned()),
+            "backup" | "-b" => self.backup = self.backup.take().or(Some(OsString::new())),
+            "copy-contents" => self.reads_specials = true,
+            "-d" => {
+                self.follow = Some(Follow::Never);
+                self.keep(Preserve::LINKS);
+            }
+            "force" => self.clearing[0] = true,
+            "interactive" => self.overwriting = Overwriting::Asked,
+            "-H" => self.follow = Some(Follow::Named),
+            "link" => self.form.push(Form::HardLink),
+            "dereference" => self.follow = Some(Follow::Always),
+            "no-clobber" => self.overwriting = Overwriting::Nothing,
+            "no-dereference" => self.follow = Some(Follow::Never),
+            "-p" => self.keep(BARE),
+            "preserve" if value.is_empty() => self.keep(BARE),
+            "preserve" => {
+                let list = words::attributes("--preserve", &text())?;
+                self.requires_attributes |= text().split(',').any(|word| "xattr".starts_with(word));
+                self.requires_context |= text().split(',').any(|word| "context".starts_with(word));
+                self.keep(list);
+            }
+            "no-preserve" => {
+                let list = words::attributes("--no-preserve", &text())?;
+                self.preserve = self.preserve.without(list);
+                if list.has(Preserve::MODE) {
+                    self.preserve = self.preserve.with(Preserve::PLAIN_MODE);
+                }
+            }
+            "parents" => self.parents = true,
+            "recursive" => self.is_recursive = true,
+            "reflink" if value.is_empty() => self.reflink = When::Always,
+            "reflink" => self.reflink = words::when("--reflink", &text())?,
+            "remove-destination" => self.clearing[1] = true,
+            "sparse" => self.sparse = words::when("--sparse", &text())?,
+            "strip-trailing-slashes" => self.strips_slashes = true,
+            "symbolic-link" => self.form.push(Form::Symlink),
+            "suffix" => {
+                self.backup = self.backup.take().or(Some(OsString::new()));
+                self.suffix = Some(value.to_owned());
+            }
+            "target-directory" => self.target_directories.push(PathBuf::from(value)),
+            "no-target-directory" => self.no_target_directory = true,
+            "-u" => self.skips_newer = true,
+            "update" if value.is_empty() => self.skips_newer = true,
+            "update" => {
+                (self.skips_newer, self.overwriting) = match words::update(&text())? {
+                    words::Update::All => (false, Overwriting::Everything),
+                    words::Update::None => (false, Overwriting::Nothing),
+                    words::Update::NoneFail => (false, Overwriting::Fails),
+                    words::Update::Older => (true, self.overwriting),
+                };
+            }
+            "verbose" => self.verbose = true,
+            "one-file-system" => self.reach = Reach::OneFilesystem,
+            "context" if !value.is_empty() => {
+                self.warning = Some("ignoring --context; it requires a kernel with SELinux");
+            }
+            // -Z.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Adds to what is kept.
+    fn keep(&mut self, list: Preserve) {
+        self.preserve = self.preserve.with(list);
+        if list.has(Preserve::MODE) {
+            self.preserve = self.preserve.without(Preserve::PLAIN_MODE);
+        }
+    }
+
+    /// What makes no sense in a command line.
+    pub fn contradiction(&self) -> Option<String> {
+        let is = |condition: bool, text: &str| condition.then(|| text.to_owned());
+        let operands = self.paths.len() + usize::from(!self.target_directories.is_empty());
+        let both_links = self.form.contains(&Form::HardLink) && self.form.contains(&Form::Symlink);
+        let keeps = matches!(self.overwriting, Overwriting::Nothing | Overwriting::Fails);
+        let is_backed_up = self.backup.is_some();
+        self.wrong
+            .clone()
+            .or_else(|| {
+                is(self.target_directories.len() > 1, "multiple target directories specified")
+            })
+            .or_else(|| is(both_links, "cannot make both hard and symbolic links"))
+            .or_else(|| {
+                is(is_backed_up && keeps, "--backup and --no-clobber contradict each other")
+            })
+            .or_else(|| {
+                let shares = self.reflink == When::Always && self.sparse != When::Auto;
+                is(shares, "--reflink can be used only with --sparse=auto")
+            })
+            .or_else(|| {
+                let text = "cannot preserve security context without an SELinux-enabled kernel";
+                is(self.requires_context, text)
+            })
+            .or_else(|| is(self.paths.is_empty(), "missing file operand"))
+            .or_else(|| is(operands < 2, "missing destination file operand"))
+            .or_else(|| {
+                let both = self.no_target_directory && !self.target_directories.is_empty();
+                is(both, "cannot combine --target-directory (-t) and --no-target-directory (-T)")
+            })
+            .or_else(|| is(self.no_target_directory && operands > 2, "extra operand"))
+            .or_else(|| self.backups().err())
+            .or_else(|| {
+                let is_one = !matches!(self.destination(), Destination::Into(_));
+                is(self.parents && is_one, "with --parents, the destination must be a directory")
+            })
+    }
+
+    fn follow(&self) -> Follow {
+        match self.follow {
+            Some(follow) => follow,
+            None if self.is_recursive && !self.form.contains(&Form::HardLink) => Follow::Never,
+            None => Follow::Always,
+        }
+    }
+
+    /// How operands are taken.
+    pub fn wording(&self) -> Wording {
+        Wording {
+            follow: self.follow(),
+            recursive: self.is_recursive,
+            parents: self.parents,
+            repeats: self.backups().is_ok_and(|backups| backups.is_some()),
+        }
+    }
+
+    /// How far the copy goes.
+    pub fn reach(&self) -> Reach {
+        self.reach
+    }
+
+    fn rules(&self) -> Rules {
+        let makes_specials = self.is_recursive && !self.reads_specials;
+        Rules {
+            follow: self.follow(),
+            form: match self.form.first() {
+                Some(form) => *form,
+                None if self.is_attributes_only => Form::Attributes,
+                None => Form::Copy,
+            },
+            specials: if makes_specials { Specials::Made } else { Specials::Read },
+            clearing: match self.clearing {
+                [_, true] => Clearing::First,
+                [true, false] => Clearing::Refused,
+                [false, false] => Clearing::Nothing,
+            },
+            skip: match self.overwriting {
+                Overwriting::Nothing => Skip::Existing,
+                Overwriting::Fails => Skip::ExistingFails,
+                _ if self.skips_newer => Skip::NotOlder,
+                _ => Skip::Nothing,
+            },
+            asks: self.overwriting == Overwriting::Asked,
+            through_dangling: std::env::var_os("POSIXLY_CORRECT").is_some(),
+        }
+    }
+
+    /// What the copy is to be like.
+    pub fn options(&self, cancel: CancelToken) -> CopyOptions {
+        let rules = self.rules();
+        CopyOptions {
+            preserve: self.preserve,
+            appearance: Appearance::AsFound(rules),
+            unchanged: Unchanged::Never,
+            overwrite: Overwrite::Writable,
+            reach: self.reach,
+            method: None,
+            reflink: self.reflink,
+            sparse: self.sparse,
+            assurance: Assurance::Accepted,
+            durability: Durability::Cached,
+            // Questions are asked one after the other.
+            threads: u32::from(rules.asks),
+            block_bytes: 0,
+            depth: 0,
+            tuned: Tuned::default(),
+            max_fds: 0,
+            max_memory_bytes: MEMORY_BYTES,
+            cancel,
+        }
+    }
+}
+
+impl FromArgMatches for Cp {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        let mut given: Vec<(usize, &str, OsString)> = Vec::new();
+        for option in OPTIONS {
+            let id = option.1;
+            if matches.value_source(id) != Some(ValueSource::CommandLine) {
+                continue;
+            }
+            let indices = matches.indices_of(id).into_iter().flatten();
+            if option.2 == Takes::Nothing {
+                given.extend(indices.last().map(|index| (index, id, OsString::new())));
+                continue;
+            }
+            let values = matches.get_many::<OsString>(id).into_iter().flatten();
+            given.extend(indices.zip(values).map(|(index, value)| (index, id, value.clone())));
+        }
+        given.sort_by_key(|(index, ..)| *index);
+        let paths = matches.get_many::<PathBuf>(PATHS).into_iter().flatten().cloned().collect();
+        let mut cp = Self::none(paths);
+        for (_, id, value) in given {
+            if let Err(error) = cp.take(id, &value) {
+                cp.wrong = cp.wrong.or(Some(error));
+            }
+        }
+        Ok(cp)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl Args for Cp {
+    fn augment_args(command: Command) -> Command {
+        let paths = Arg::new(PATHS).value_name("SOURCE").num_args(0..).action(ArgAction::Append);
+        let paths = paths.value_parser(OsStringValueParser::new().map(PathBuf::from));
+        // -h is no option of cp.
+        let help = Arg::new("help").long("help").action(ArgAction::Help).help("Print help");
+        let version = Arg::new("version").long("version").action(ArgAction::Version);
+        let command = command
+            .disable_help_flag(true)
+            .disable_version_flag(true)
+            .infer_long_args(true)
+            .version(env!("CARGO_PKG_VERSION"))
+            .override_usage(USAGE)
+            .after_help(AFTER);
+        let command = command.args(OPTIONS.iter().map(Defined::argument));
+        command
+            .arg(help)
+            .arg(version.help("Print version"))
+            .arg(paths.help("What to copy, and at last where to"))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}

@@ -1,0 +1,147 @@
+//! The options of GNU cp, a line each.
+
+use std::ffi::OsString;
+
+use clap::builder::OsStringValueParser;
+use clap::{Arg, ArgAction};
+
+/// What an option takes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Takes {
+    Nothing,
+    /// A value after `=`, or none.
+    Maybe(&'static str),
+    Value(&'static str),
+}
+
+use Takes::{Maybe, Nothing, Value};
+
+/// An option: its letters, the first of them shown; its name, where it has none the letter with its
+/// hyphen; what it takes; what it is for.
+pub struct Defined(&'static [char], pub &'static str, pub Takes, &'static str);
+
+/// All of them, in the order in which help shows them.
+pub const OPTIONS: &[Defined] = &[
+    Defined(&['a'], "archive", Nothing, "The same as -dR --preserve=all"),
+    Defined(&[], "attributes-only", Nothing, "Copy attributes, not the data"),
+    Defined(
+        &[],
+        "backup",
+        Maybe("CONTROL"),
+        "Keep what is overwritten under another name: none, simple, existing, numbered",
+    ),
+    Defined(&['b'], "-b", Nothing, "Like --backup, without a value"),
+    Defined(&[], "copy-contents", Nothing, "Read FIFOs and devices when copying recursively"),
+    Defined(&['d'], "-d", Nothing, "The same as --no-dereference --preserve=links"),
+    Defined(&['f'], "force", Nothing, "Remove what cannot be opened for writing, and try again"),
+    Defined(&['i'], "interactive", Nothing, "Ask before overwriting"),
+    Defined(&['H'], "-H", Nothing, "Follow symlinks that are named as SOURCE"),
+    Defined(&['l'], "link", Nothing, "Make hard links instead of copies"),
+    Defined(&['L'], "dereference", Nothing, "Follow all symlinks of SOURCE"),
+    Defined(&['n'], "no-clobber", Nothing, "Do not overwrite what is there"),
+    Defined(&['P'], "no-dereference", Nothing, "Follow no symlinks of SOURCE"),
+    Defined(&['p'], "-p", Nothing, "The same as --preserve=mode,ownership,timestamps"),
+    Defined(
+        &[],
+        "preserve",
+        Maybe("LIST"),
+        "Keep these, too: mode, ownership, timestamps, links, context, xattr, all; without a list as -p",
+    ),
+    Defined(&[], "no-preserve", Value("LIST"), "Do not keep these"),
+    Defined(&[], "parents", Nothing, "Copy to the whole path of SOURCE below DIR"),
+    Defined(&['r', 'R'], "recursive", Nothing, "Copy directories and what is in them"),
+    Defined(
+        &[],
+        "reflink",
+        Maybe("WHEN"),
+        "Share the bytes with the source: auto, always, never; without a value: always",
+    ),
+    Defined(&[], "remove-destination", Nothing, "Remove what is there before it is opened"),
+    Defined(&[], "sparse", Value("WHEN"), "Make holes: auto, always, never"),
+    Defined(
+        &[],
+        "strip-trailing-slashes",
+        Nothing,
+        "Take no notice of slashes at the end of SOURCE",
+    ),
+    Defined(&['s'], "symbolic-link", Nothing, "Make symlinks instead of copies"),
+    Defined(&['S'], "suffix", Value("SUFFIX"), "What follows the name of a backup [default: ~]"),
+    Defined(&['t'], "target-directory", Value("DIR"), "Copy all sources into DIR"),
+    Defined(&['T'], "no-target-directory", Nothing, "Take TARGET for the name of the copy"),
+    Defined(
+        &[],
+        "update",
+        Maybe("WHICH"),
+        "Leave what is there: all (replace), none, none-fail, older (replace what is); without a value: older",
+    ),
+    Defined(&['u'], "-u", Nothing, "The same as --update=older"),
+    Defined(&['v'], "verbose", Nothing, "Say what is done"),
+    Defined(&['x'], "one-file-system", Nothing, "Do not enter other filesystems"),
+    Defined(&['Z'], "-Z", Nothing, "Nothing: there is no SELinux here"),
+    Defined(&[], "context", Maybe("CTX"), "Nothing: there is no SELinux here"),
+];
+
+impl Defined {
+    /// The same for the parser.
+    pub fn argument(&self) -> Arg {
+        let Self(letters, name, takes, help) = self;
+        let mut argument = Arg::new(*name).help(*help);
+        if let Some((first, others)) = letters.split_first() {
+            argument = argument.short(*first).visible_short_aliases(others.to_vec());
+        }
+        if !name.starts_with('-') {
+            argument = argument.long(*name);
+        }
+        let parser = OsStringValueParser::new();
+        match takes {
+            // It may be repeated.
+            Nothing => argument.action(ArgAction::SetTrue).overrides_with(*name),
+            Maybe(value) => argument
+                .action(ArgAction::Append)
+                .value_name(*value)
+                .num_args(0..=1)
+                .require_equals(true)
+                .default_missing_value("")
+                .value_parser(parser),
+            Value(value) => argument
+                .action(ArgAction::Append)
+                .value_name(*value)
+                .allow_hyphen_values(true)
+                .value_parser(parser),
+        }
+    }
+}
+
+/// The words of a command line, with `--` before the first operand where POSIX wants all that follows
+/// to be operands.
+pub fn in_order(words: Vec<OsString>) -> Vec<OsString> {
+    if std::env::var_os("POSIXLY_CORRECT").is_none() {
+        return words;
+    }
+    let takes_next = |word: &str| {
+        let of = |option: &&Defined| matches!(option.2, Value(_));
+        match word.strip_prefix("--") {
+            Some(name) => OPTIONS
+                .iter()
+                .filter(of)
+                .any(|option| option.1.starts_with(name) && !name.is_empty()),
+            // Of letters together, the last one may have its value in the next word.
+            None => word.chars().last().is_some_and(|letter| {
+                OPTIONS.iter().filter(of).any(|option| option.0.contains(&letter))
+                    && !word[..word.len() - 1].contains(['S', 't'])
+            }),
+        }
+    };
+    let mut at = 0;
+    while let Some(word) = words.get(at).map(|word| word.to_string_lossy()) {
+        if word == "--" || !word.starts_with('-') || word == "-" {
+            break;
+        }
+        at += if takes_next(&word) { 2 } else { 1 };
+    }
+    let mut words = words;
+    if words.get(at).is_some_and(|word| word != "--") {
+        words.insert(at, OsString::from("--"));
+    }
+    words
+}

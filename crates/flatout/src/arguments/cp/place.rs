@@ -1,0 +1,75 @@
+//! Where the sources go, and how what is there is kept.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+use flatout_tree::copy::backup::Backups;
+use flatout_tree::copy::operand::Destination;
+
+use super::{Cp, words};
+
+impl Cp {
+    /// The sources.
+    pub fn sources(&self) -> Vec<PathBuf> {
+        let sources = match (self.target_directories.is_empty(), self.paths.split_last()) {
+            (true, Some((_, sources))) => sources,
+            _ => self.paths.as_slice(),
+        };
+        let strip = |path: &PathBuf| {
+            let mut bytes = path.clone().into_os_string().into_vec();
+            while bytes.len() > 1 && bytes.ends_with(b"/") {
+                bytes.pop();
+            }
+            PathBuf::from(OsString::from_vec(bytes))
+        };
+        // As cp, which does it where there is a directory to copy into.
+        let is_into = matches!(self.destination(), Destination::Into(_));
+        match self.strips_slashes && is_into {
+            true => sources.iter().map(strip).collect(),
+            false => sources.to_vec(),
+        }
+    }
+
+    /// Where they go. A last operand that is a directory is that of all sources.
+    pub fn destination(&self) -> Destination {
+        match (self.target_directories.first(), self.paths.last()) {
+            (Some(directory), _) => Destination::Into(directory.clone()),
+            (None, Some(target)) if self.no_target_directory => {
+                Destination::Exactly(target.clone())
+            }
+            (None, Some(target)) if target.is_dir() => Destination::Into(target.clone()),
+            (None, target) => Destination::Named(target.cloned().unwrap_or_default()),
+        }
+    }
+
+    /// What is overwritten is kept so.
+    ///
+    /// Errors: a word that means no kind of backup.
+    pub fn backups(&self) -> Result<Option<Backups>, String> {
+        let Some(control) = &self.backup else { return Ok(None) };
+        let naming = match control.is_empty() {
+            true => match std::env::var_os("VERSION_CONTROL").filter(|word| !word.is_empty()) {
+                Some(word) => words::naming("$VERSION_CONTROL", &word.to_string_lossy())?,
+                None => words::naming("--backup", "existing")?,
+            },
+            false => words::naming("--backup", &control.to_string_lossy())?,
+        };
+        let set = std::env::var_os("SIMPLE_BACKUP_SUFFIX");
+        let suffix = self.suffix.clone().or(set).map(OsStringExt::into_vec);
+        // What would name a file in another directory is none.
+        let is_suffix = |suffix: &Vec<u8>| !suffix.is_empty() && !suffix.contains(&b'/');
+        let suffix = suffix.filter(is_suffix).unwrap_or_else(|| b"~".to_vec());
+        Ok(naming.map(|naming| Backups { naming, suffix }))
+    }
+
+    /// `cp -fb FILE FILE` makes a backup and no more: the name that it gets.
+    pub fn is_backup_of_itself(&self) -> bool {
+        let [source, target] = self.paths.as_slice() else { return false };
+        self.clearing[0]
+            && self.target_directories.is_empty()
+            && self.backups().is_ok_and(|backups| backups.is_some())
+            && source == target
+            && target.is_file()
+    }
+}

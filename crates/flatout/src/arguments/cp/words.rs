@@ -1,0 +1,92 @@
+//! The words that options of cp take. Each may be abbreviated as long as it is clear.
+
+use flatout_tree::copy::backup::Naming;
+use flatout_tree::copy::options::{Preserve, When};
+
+/// What `--update` replaces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Update {
+    All,
+    None,
+    NoneFail,
+    Older,
+}
+
+/// Finds a word, or the only one that begins so; several that mean the same count as one.
+fn find<T: Copy + PartialEq>(option: &str, word: &str, known: &[(&str, T)]) -> Result<T, String> {
+    if let Some((_, found)) = known.iter().find(|(name, _)| *name == word) {
+        return Ok(*found);
+    }
+    let mut begun = known.iter().filter(|(name, _)| name.starts_with(word)).map(|(_, one)| *one);
+    let names = || known.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+    match begun.next() {
+        Some(found) if begun.all(|other| other == found) => Ok(found),
+        Some(_) => Err(format!("ambiguous argument '{word}' for {option}; there are {}", names())),
+        None => Err(format!("invalid argument '{word}' for {option}; there are {}", names())),
+    }
+}
+
+/// `--sparse` and `--reflink`.
+pub fn when(option: &str, word: &str) -> Result<When, String> {
+    let known = [("auto", When::Auto), ("always", When::Always), ("never", When::Never)];
+    find(option, word, &known)
+}
+
+/// `--update`.
+pub fn update(word: &str) -> Result<Update, String> {
+    let known = [
+        ("all", Update::All),
+        ("none", Update::None),
+        ("none-fail", Update::NoneFail),
+        ("older", Update::Older),
+    ];
+    find("--update", word, &known)
+}
+
+/// `--backup` and its variable; `None`: there are no backups.
+pub fn naming(option: &str, word: &str) -> Result<Option<Naming>, String> {
+    let known = [
+        ("none", None),
+        ("off", None),
+        ("simple", Some(Naming::Simple)),
+        ("never", Some(Naming::Simple)),
+        ("existing", Some(Naming::Existing)),
+        ("nil", Some(Naming::Existing)),
+        ("numbered", Some(Naming::Numbered)),
+        ("t", Some(Naming::Numbered)),
+    ];
+    find(option, word, &known)
+}
+
+/// `--preserve` and `--no-preserve`.
+pub fn attributes(option: &str, list: &str) -> Result<Preserve, String> {
+    let known = [
+        ("mode", Preserve::MODE),
+        ("timestamps", Preserve::TIMESTAMPS),
+        ("ownership", Preserve::OWNERSHIP),
+        ("links", Preserve::LINKS),
+        ("context", Preserve::CONTEXT),
+        ("xattr", Preserve::XATTR),
+        ("all", Preserve::ALL),
+    ];
+    list.split(',').try_fold(Preserve::NOTHING, |all, word| {
+        find(option, word, &known).map(|one| all.with(one))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_may_be_abbreviated_as_long_as_they_are_clear() {
+        assert_eq!(when("--sparse", "al"), Ok(When::Always));
+        assert!(when("--sparse", "a").unwrap_err().starts_with("ambiguous"));
+        assert!(when("--sparse", "x").unwrap_err().starts_with("invalid"));
+        assert_eq!(update("none"), Ok(Update::None));
+        assert_eq!(naming("--backup", "n"), Err(naming("--backup", "n").unwrap_err()));
+        assert_eq!(naming("--backup", "nu"), Ok(Some(Naming::Numbered)));
+        assert_eq!(naming("--backup", "off"), Ok(None));
+        assert_eq!(attributes("--preserve", "mo,t"), Ok(Preserve::MODE.with(Preserve::TIMESTAMPS)));
+    }
+}

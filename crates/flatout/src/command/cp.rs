@@ -1,0 +1,168 @@
+//! `flatout cp`: what GNU cp does, by the same copier as `flatout copy`. Nothing is said but what went
+//! wrong, and with `--verbose` what is made.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use flatout_io::{cause_text, escape};
+use flatout_sys::cancel::CancelToken;
+use flatout_tree::copy::Copy;
+use flatout_tree::copy::backup::Backups;
+use flatout_tree::copy::event::{Event, Watch};
+use flatout_tree::copy::operand::{self, Destination, Plan};
+
+use super::copy::{disguise, in_threads};
+use crate::arguments::cp::Cp;
+use crate::{conclusion, output};
+
+/// Notices about extended attributes, which are failures for who names them.
+const ATTRIBUTES: [&str; 2] = ["xattr_not_kept", "capability_not_kept"];
+
+/// Copies all that is named. What cannot be copied does not stop the rest.
+pub fn run(arguments: &Cp, cancel: CancelToken) -> ExitCode {
+    if let Some(error) = disguise::obstacle() {
+        output::complain(&error);
+        return output::exit(conclusion::FAILED);
+    }
+    if let Some(warning) = arguments.warning {
+        output::complain(&format!("warning: {warning}"));
+    }
+    let (destination, backups) = match place(arguments) {
+        Ok(place) => place,
+        Err(error) => {
+            output::complain(&error);
+            return output::exit(conclusion::FAILED);
+        }
+    };
+    let witness = Witness::new(arguments);
+    let plan = plan(arguments, &destination, &witness);
+    let below = match &destination {
+        Destination::Into(directory) if arguments.parents => Some(directory.clone()),
+        _ => None,
+    };
+    let copy = Copy::new(arguments.options(cancel), &witness);
+    // Symlinks may lead to one file more than once, however many names it has.
+    let copy = copy.with_repeated_names().with_backups(backups).with_parents(below);
+    for round in plan.rounds {
+        let ended = in_threads(&copy, round);
+        if ended.interrupted || ended.out_of_space {
+            break;
+        }
+    }
+    let is_interrupted = cancel.is_cancelled();
+    output::exit(match witness.failures.load(Ordering::Relaxed) {
+        _ if is_interrupted => conclusion::INTERRUPTED,
+        0 => conclusion::DONE,
+        _ => conclusion::FAILED,
+    })
+}
+
+/// Where the sources go, and how what is overwritten is kept.
+fn place(arguments: &Cp) -> Result<(Destination, Option<Backups>), String> {
+    let (destination, backups) = (arguments.destination(), arguments.backups()?);
+    match (destination, backups) {
+        // The backup is all that there is to be made.
+        (Destination::Named(target) | Destination::Exactly(target), Some(backups))
+            if arguments.is_backup_of_itself() =>
+        {
+            let name = backup_of(&target, &backups);
+            let name = name.map_err(|errno| {
+                let cause = cause_text(&errno.into());
+                format!("cannot back up {}: {cause}", escape(&target))
+            })?;
+            Ok((Destination::Exactly(name), None))
+        }
+        place => Ok(place),
+    }
+}
+
+/// The path of a backup of this file.
+fn backup_of(path: &Path, backups: &Backups) -> Result<PathBuf, rustix::io::Errno> {
+    use rustix::fs::{Mode, OFlags};
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let parent = parent.unwrap_or(Path::new("."));
+    let directory = rustix::fs::open(parent, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+    let name = path.file_name().unwrap_or_default();
+    let name = std::ffi::CString::new(name.as_bytes()).map_err(|_| rustix::io::Errno::INVAL)?;
+    let backup = backups.name_of(std::os::fd::AsFd::as_fd(&directory), &name)?;
+    Ok(path.with_file_name(OsStr::from_bytes(backup.to_bytes())))
+}
+
+/// Finds out what goes where, and says what does not.
+fn plan(arguments: &Cp, destination: &Destination, witness: &Witness) -> Plan {
+    let (sources, wording) = (arguments.sources(), Some(arguments.wording()));
+    let plan = operand::plan(&sources, destination, arguments.reach(), wording);
+    let plan =
+        plan.unwrap_or_else(|objection| Plan { objections: vec![objection], ..Plan::default() });
+    for source in &plan.repeated {
+        output::complain(&format!("warning: {} is named more than once", escape(source)));
+    }
+    for objection in &plan.objections {
+        witness.fail(&objection.to_string());
+    }
+    plan
+}
+
+/// Says what happens.
+struct Witness {
+    is_verbose: bool,
+    requires_attributes: bool,
+    failures: AtomicU64,
+    /// Held while somebody is asked.
+    asking: Mutex<()>,
+}
+
+impl Witness {
+    fn new(arguments: &Cp) -> Self {
+        Self {
+            is_verbose: arguments.verbose,
+            requires_attributes: arguments.requires_attributes,
+            failures: AtomicU64::new(0),
+            asking: Mutex::default(),
+        }
+    }
+
+    fn fail(&self, text: &str) {
+        self.failures.fetch_add(1, Ordering::Relaxed);
+        output::complain(text);
+    }
+}
+
+impl Watch for Witness {
+    fn event(&self, event: &Event<'_>) {
+        match event {
+            Event::Making { source, target, backup } => {
+                let backup = backup.as_ref().map(|name| format!(" (backup: '{}')", escape(name)));
+                let backup = backup.unwrap_or_default();
+                output::say(&format!("'{}' -> '{}'{backup}", escape(source), escape(target)));
+            }
+            Event::Failed(failure) => self.fail(&failure.to_string()),
+            Event::Incomplete { source, code } => {
+                self.fail(&format!("cannot keep all attributes of {}: {code}", escape(source)));
+            }
+            Event::Notice(notice)
+                if self.requires_attributes && ATTRIBUTES.contains(&notice.code) =>
+            {
+                self.fail(&notice.text);
+            }
+            Event::Notice(_) | Event::Done { .. } => {}
+        }
+    }
+
+    fn consents(&self, target: &OsStr) -> bool {
+        let _one_at_a_time = self.asking.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        output::ask(&format!("overwrite '{}'? ", escape(target)));
+        let mut answer = String::new();
+        // No answer is none, and one that is no text is no consent.
+        let _end = std::io::stdin().read_line(&mut answer);
+        answer.starts_with(['y', 'Y'])
+    }
+
+    fn wants_each(&self) -> bool {
+        self.is_verbose
+    }
+}

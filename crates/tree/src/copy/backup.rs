@@ -1,0 +1,154 @@
+//! What cp(1) moves aside before something else gets its name (`--backup`).
+
+use std::ffi::{CStr, CString, OsStr};
+use std::os::fd::BorrowedFd;
+use std::os::unix::ffi::OsStrExt;
+
+use rustix::fs::{AtFlags, RenameFlags};
+use rustix::io::Errno;
+
+use super::directory::identity;
+use super::entry::{Entry, Trouble, refused, target};
+use super::listing::Lister;
+
+/// What replaces a backup is another one, which must not become the source.
+const SOURCE: &str = "its backup would take the place of the source";
+const BACK_UP: &str = "back up";
+/// Others may make backups of the same file at the same time.
+const ATTEMPTS: u32 = 100;
+
+/// How backups are called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Naming {
+    /// With the suffix.
+    Simple,
+    /// Numbered where there are numbered ones, else with the suffix.
+    Existing,
+    /// With a number: `.~1~`.
+    Numbered,
+}
+
+/// What is overwritten is kept under another name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Backups {
+    /// How it is called.
+    pub naming: Naming,
+    /// What follows the name.
+    pub suffix: Vec<u8>,
+}
+
+impl Backups {
+    /// The name of a backup of this file in that directory, which the file itself need not be in.
+    ///
+    /// Errors: the directory cannot be listed.
+    pub fn name_of(&self, directory: BorrowedFd<'_>, name: &CStr) -> Result<CString, Errno> {
+        let number = match self.naming {
+            Naming::Simple => 0,
+            Naming::Existing | Naming::Numbered => highest(directory, name)?,
+        };
+        let mut text = name.to_bytes().to_vec();
+        match (self.naming, number) {
+            (Naming::Simple, _) | (Naming::Existing, 0) => text.extend_from_slice(&self.suffix),
+            _ => text.extend_from_slice(format!(".~{}~", number + 1).as_bytes()),
+        }
+        CString::new(text).map_err(|_| Errno::INVAL)
+    }
+
+    /// Refuses to move something to a name under which the source lies.
+    pub(super) fn refuse_source(
+        &self,
+        entry: Entry<'_>,
+        source: &rustix::fs::Stat,
+    ) -> Result<(), Trouble> {
+        let simple = [entry.target.to_bytes(), &self.suffix].concat();
+        if self.naming == Naming::Numbered || entry.source.to_bytes() != simple {
+            return Ok(());
+        }
+        let there = rustix::fs::statat(entry.pair.target(), entry.source, AtFlags::empty());
+        match there {
+            Ok(there) if identity(&there) == identity(source) => Err(refused(BACK_UP, SOURCE)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Moves what bears the name aside; returns what it is called now, `None` where it is gone.
+    pub(super) fn make(&self, entry: Entry<'_>) -> Result<Option<CString>, Trouble> {
+        let (at, name) = (entry.pair.target(), entry.target);
+        for _ in 0..ATTEMPTS {
+            let backup = self.name_of(at, name).map_err(target(BACK_UP))?;
+            // A numbered one takes nobody's place.
+            let is_numbered = backup.to_bytes() != [name.to_bytes(), &self.suffix].concat();
+            let moved = match is_numbered {
+                true => rustix::fs::renameat_with(at, name, at, &backup, RenameFlags::NOREPLACE),
+                false => Err(Errno::INVAL),
+            };
+            let moved = match moved {
+                // Where the filesystem cannot do that, or what is there may go.
+                Err(Errno::INVAL | Errno::NOSYS) => rustix::fs::renameat(at, name, at, &backup),
+                moved => moved,
+            };
+            match moved {
+                Ok(()) => return Ok(Some(backup)),
+                Err(Errno::NOENT) => return Ok(None),
+                Err(Errno::EXIST) if is_numbered => {}
+                Err(errno) => return Err(target(BACK_UP)(errno)),
+            }
+        }
+        Err(target(BACK_UP)(Errno::EXIST))
+    }
+}
+
+/// Puts a backup back where nothing took its place.
+pub(super) fn put_back(entry: Entry<'_>, backup: &CStr) -> Result<(), Trouble> {
+    let at = entry.pair.target();
+    match rustix::fs::renameat_with(at, backup, at, entry.target, RenameFlags::NOREPLACE) {
+        Err(Errno::INVAL | Errno::NOSYS) => rustix::fs::renameat(at, backup, at, entry.target),
+        moved => moved,
+    }
+    .map_err(target("put back"))
+}
+
+/// The highest number of a backup of this file; 0: there is none.
+fn highest(directory: BorrowedFd<'_>, name: &CStr) -> Result<u64, Errno> {
+    let flags = super::directory::DIRECTORY;
+    let listed = rustix::fs::openat(directory, c".", flags, rustix::fs::Mode::empty())?;
+    let mut highest = 0;
+    let result = Lister::default().each(std::os::fd::AsFd::as_fd(&listed), |found, _| {
+        let number = number_of(name.to_bytes(), found.to_bytes());
+        highest = highest.max(number.unwrap_or(0));
+        Ok(())
+    });
+    result.map_err(|refusal| refusal.errno().unwrap_or(Errno::IO))?;
+    Ok(highest)
+}
+
+/// The number of a backup of `name`; `None`: it is none.
+fn number_of(name: &[u8], found: &[u8]) -> Option<u64> {
+    let digits = found.strip_prefix(name)?.strip_prefix(b".~")?.strip_suffix(b"~")?;
+    if digits.first().is_none_or(|&first| first == b'0') || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    OsStr::from_bytes(digits).to_str()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_with_a_number_count() {
+        for (found, number) in [
+            ("a.~1~", Some(1)),
+            ("a.~12~", Some(12)),
+            ("a.~0~", None),
+            ("a.~01~", None),
+            ("a.~~", None),
+            ("a.~1x~", None),
+            ("a~", None),
+            ("ab.~1~", None),
+            ("a.~99999999999999999999~", None),
+        ] {
+            assert_eq!(number_of(b"a", found.as_bytes()), number, "{found}");
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Bytes that come or go in order only: FIFOs, devices, terminals.
+
+use std::os::fd::BorrowedFd;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
+use super::{Content, Copied, FileJob, INTERRUPTED, READ, WRITE};
+use crate::copy::failure::Refusal;
+use flatout_io::transfer::Method;
+use std::sync::atomic::Ordering;
+
+/// How often somebody who waits asks whether the copy was stopped.
+const ASK_AGAIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+
+impl Content<'_> {
+    /// Reads until there is nothing more, and writes it. Waits for whoever is at the other ends.
+    ///
+    /// Errors: as [`Content::copy`].
+    pub fn stream(&mut self, job: FileJob<'_>) -> Result<Copied, Refusal> {
+        let (cancel, mut bytes) = (self.options.cancel, 0);
+        let is_due = || cancel.is_cancelled();
+        let mut buffer = vec![0; 128 << 10];
+        loop {
+            wait(job.source, PollFlags::IN, READ, is_due)?;
+            let read = match rustix::io::read(job.source, &mut buffer[..]) {
+                Ok(0) => break,
+                Ok(read) => read,
+                Err(Errno::INTR | Errno::AGAIN) => continue,
+                Err(errno) => return Err(Refusal::of(READ)(errno)),
+            };
+            let mut rest = &buffer[..read];
+            while !rest.is_empty() {
+                wait(job.target, PollFlags::OUT, WRITE, is_due)?;
+                match rustix::io::write(job.target, rest) {
+                    Ok(written) => rest = &rest[written..],
+                    Err(Errno::INTR | Errno::AGAIN) => {}
+                    Err(errno) => return Err(Refusal::of(WRITE)(errno)),
+                }
+            }
+            bytes += read as u64;
+            job.moved.fetch_add(read as u64, Ordering::Relaxed);
+        }
+        let method = (bytes > 0).then_some(Method::Sync);
+        Ok(Copied { bytes_moved: bytes, method, digest: None, length_bytes: bytes })
+    }
+}
+
+/// Waits until a descriptor is ready, or somebody wants to stop.
+fn wait(
+    file: BorrowedFd<'_>,
+    flags: PollFlags,
+    operation: &'static str,
+    is_due: impl Fn() -> bool,
+) -> Result<(), Refusal> {
+    loop {
+        if is_due() {
+            return Err(Refusal::because(operation, INTERRUPTED));
+        }
+        match poll(&mut [PollFd::from_borrowed_fd(file, flags)], Some(&ASK_AGAIN)) {
+            Ok(0) | Err(Errno::INTR) => {}
+            Ok(_) => return Ok(()),
+            Err(errno) => return Err(Refusal::of(operation)(errno)),
+        }
+    }
+}

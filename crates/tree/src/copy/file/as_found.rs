@@ -1,0 +1,100 @@
+//! Where the bytes of a file go by the rules of cp(1): into what bears the name, as it is.
+
+use std::time::Duration;
+
+use rustix::fs::{FileType, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::place::{Bytes, Name, PRIVATE, Place, Where, close_to_others};
+use super::source::Opened;
+use crate::copy::attributes::Made;
+use crate::copy::entry::{Entry, Trouble, refused, target};
+use crate::copy::existing::refuse_itself;
+use crate::copy::failure::Refusal;
+use crate::copy::job::Copy;
+use crate::copy::rules::{Clearing, Form, Rules};
+use crate::copy::standing::remove;
+
+const CREATE: &str = "create";
+/// How often it is looked whether somebody reads from a FIFO.
+const WAIT: Duration = Duration::from_millis(10);
+
+/// Opens what bears the name, or makes a file where nothing does.
+pub(in crate::copy) fn open_as_found(
+    copy: &Copy<'_>,
+    entry: Entry<'_>,
+    opened: &Opened,
+    (rules, is_there): (&Rules, bool),
+) -> Result<Where, Trouble> {
+    if is_there {
+        match open(copy, entry, opened, (rules, OFlags::empty())) {
+            Err(trouble) => match trouble.target_errno() {
+                Some(Errno::NOENT) => {}
+                Some(_) if rules.clearing == Clearing::Refused => remove(entry)?,
+                _ => return Err(trouble),
+            },
+            place => return place,
+        }
+    }
+    let directory = entry.pair.target();
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    match rustix::fs::openat(directory, entry.target, flags, PRIVATE) {
+        Ok(file) => {
+            let found = entry.pair.found();
+            copy.attributes.let_owner_in(std::os::fd::AsFd::as_fd(&file), found.inheritance);
+            let bytes = Bytes::of(rules, &opened.facts, FileType::RegularFile);
+            let (made, device) = (Made::new(found.inheritance), found.target.0);
+            Ok(Where::Open(Place { file, made, name: Name::New, device, bytes }))
+        }
+        Err(Errno::EXIST) if !leads_nowhere(entry)? => Err(target(CREATE)(Errno::EXIST)),
+        Err(Errno::EXIST) if rules.through_dangling => {
+            open(copy, entry, opened, (rules, OFlags::CREATE))
+        }
+        Err(Errno::EXIST) => Err(refused("write through", "it is a dangling symlink")),
+        Err(errno) => Err(target(CREATE)(errno)),
+    }
+}
+
+fn leads_nowhere(entry: Entry<'_>) -> Result<bool, Trouble> {
+    let found = entry.in_the_way()?;
+    Ok(found.is_some_and(|found| FileType::from_raw_mode(found.st_mode).is_symlink()))
+}
+
+/// Opens what bears the name; a file is cut off, unless it is the source.
+fn open(
+    copy: &Copy<'_>,
+    entry: Entry<'_>,
+    opened: &Opened,
+    (rules, more): (&Rules, OFlags),
+) -> Result<Where, Trouble> {
+    let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC | more;
+    // As any new one: it is not private while it is written, for it may lie anywhere.
+    let mode = Mode::from_raw_mode(opened.facts.st_mode & 0o777);
+    let file = loop {
+        match rustix::fs::openat(entry.pair.target(), entry.target, flags, mode) {
+            // A FIFO that nobody reads from. A signal must not find this waiting in the kernel.
+            Err(Errno::NXIO) if is_fifo(entry) => {
+                if copy.stop.is_due() {
+                    return Err(Trouble::Target(Refusal::interrupted(CREATE)));
+                }
+                std::thread::sleep(WAIT);
+            }
+            opened => break opened.map_err(target(CREATE))?,
+        }
+    };
+    let facts = rustix::fs::fstat(&file).map_err(target("examine"))?;
+    refuse_itself(&facts, &opened.facts)?;
+    let kind = FileType::from_raw_mode(facts.st_mode);
+    if kind.is_file() && rules.form != Form::Attributes {
+        close_to_others(copy, &file, &facts, &opened.facts);
+        rustix::fs::ftruncate(&file, 0).map_err(target("cut"))?;
+    }
+    let bytes = Bytes::of(rules, &opened.facts, kind);
+    let (made, device) = (Made::found(&facts), facts.st_dev);
+    Ok(Where::Open(Place { file, made, name: Name::Old, device, bytes }))
+}
+
+fn is_fifo(entry: Entry<'_>) -> bool {
+    let found = rustix::fs::statat(entry.pair.target(), entry.target, rustix::fs::AtFlags::empty());
+    found.is_ok_and(|found| FileType::from_raw_mode(found.st_mode).is_fifo())
+}

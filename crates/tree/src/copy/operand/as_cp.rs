@@ -1,0 +1,91 @@
+//! What goes where by the rules of cp(1): what bears a name already is looked at when its turn comes,
+//! and symlinks are followed as the user wants it.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::Stat;
+
+use super::super::job::Operand;
+use super::super::rules::Follow;
+use super::{
+    INSIDE, OVER_OTHER, Objection, Place, Planner, SAME, exact_target, failed, kind, place, refused,
+};
+
+/// How cp takes its operands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wording {
+    /// Which symlinks stand for what they lead to.
+    pub follow: Follow,
+    /// Whether directories are copied at all (`-R`).
+    pub recursive: bool,
+    /// Whether a source goes to its whole path (`--parents`).
+    pub parents: bool,
+    /// Whether a source that is named twice is copied twice: the first copy is backed up.
+    pub repeats: bool,
+}
+
+impl Planner<'_> {
+    pub(super) fn add_as_cp(&mut self, source: &Path, wording: Wording) -> Result<(), Objection> {
+        let facts = match wording.follow {
+            Follow::Never => rustix::fs::lstat(source),
+            Follow::Named | Follow::Always => rustix::fs::stat(source),
+        };
+        let facts = facts.map_err(failed("examine", source))?;
+        let is_directory = kind(&facts).is_dir();
+        if is_directory && !wording.recursive {
+            return Err(Objection::Omitted { directory: source.to_owned() });
+        }
+        let name = match (wording.parents, self.place) {
+            (true, Place::Into(_)) => Some(relative(source).into_os_string()),
+            _ => place::last_name(source),
+        };
+        let target = match self.place {
+            Place::Into(directory) => directory.join(name.as_deref().unwrap_or(".".as_ref())),
+            Place::Exactly(path) => exact_target(path, &facts)?,
+        };
+        let operand = Operand { source: source.to_owned(), target };
+        if is_directory {
+            self.examine_directory(&operand, &facts)?;
+        }
+        match self.place {
+            Place::Into(_) => match self.round(&operand, name, &facts)? {
+                Some(round) => self.put(operand, round),
+                None => self.plan.repeated.push(operand.source),
+            },
+            Place::Exactly(_) => self.put(operand, 0),
+        }
+        Ok(())
+    }
+
+    /// Refuses what cp would find out half way.
+    fn examine_directory(&self, operand: &Operand, facts: &Stat) -> Result<(), Objection> {
+        let start = match rustix::fs::lstat(&operand.target) {
+            Ok(found) if !kind(&found).is_dir() => return refused(operand, OVER_OTHER),
+            Ok(found) if place::Inode::of(&found) == place::Inode::of(facts) => {
+                return refused(operand, SAME);
+            }
+            Ok(_) => operand.target.clone(),
+            Err(_) => place::parent(&operand.target),
+        };
+        match place::lies_inside(&start, facts, self.reach) {
+            true => refused(operand, INSIDE),
+            false => Ok(()),
+        }
+    }
+}
+
+/// What is there already where a copy goes: by the rules of cp, what a symlink leads to.
+pub(super) fn written(target: &Path, wording: Option<Wording>) -> Option<Stat> {
+    match wording {
+        Some(_) => rustix::fs::stat(target).ok(),
+        None => rustix::fs::lstat(target).ok(),
+    }
+}
+
+/// A path as it is appended to another one.
+fn relative(path: &Path) -> PathBuf {
+    let bytes = place::without_slashes(path).as_os_str().as_bytes();
+    let start = bytes.iter().position(|&byte| byte != b'/').unwrap_or(bytes.len());
+    PathBuf::from(std::ffi::OsStr::from_bytes(&bytes[start..]))
+}

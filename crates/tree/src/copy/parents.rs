@@ -1,0 +1,109 @@
+//! Directories of the target that are made because a source lies in such ones (`--parents`): they get
+//! the attributes of those when everything is copied.
+
+use std::collections::BTreeMap;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use rustix::fs::{Mode, OFlags, Stat};
+use rustix::io::Errno;
+
+use super::attributes::{Inheritance, Made};
+use super::event::Event;
+use super::failure::{Failure, Refusal};
+use super::job::{Copy, Operand};
+use crate::lock::lock;
+
+const MAKE: &str = "make the directory";
+const FLAGS: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+/// Directories above operands.
+#[derive(Debug, Default)]
+pub(super) struct Parents {
+    /// What lies below it in the target lies there as it does for the source.
+    below: Option<PathBuf>,
+    met: Mutex<BTreeMap<PathBuf, Parent>>,
+}
+
+#[derive(Debug)]
+struct Parent {
+    source: OwnedFd,
+    target: OwnedFd,
+    facts: Stat,
+    made: Made,
+}
+
+impl Parents {
+    pub(super) fn new(below: Option<PathBuf>) -> Self {
+        Self { below, met: Mutex::default() }
+    }
+}
+
+fn failed(operation: &'static str, path: &Path) -> impl FnOnce(Errno) -> Failure {
+    let path = path.as_os_str().to_owned();
+    move |errno| Failure { refusal: Refusal::of(operation)(errno), path }
+}
+
+impl Copy<'_> {
+    /// Makes the directories above the copy of an operand, as far as they are not there.
+    pub(super) fn make_parents(&self, operand: &Operand) -> Result<(), Failure> {
+        let Some(below) = &self.parents.below else { return Ok(()) };
+        // Where all of them are there, cp leaves them alone.
+        let parent = operand.target.parent().unwrap_or(below);
+        if parent.is_dir() {
+            return Ok(());
+        }
+        let above = operand.target.ancestors().skip(1).take_while(|path| path != below);
+        let pairs: Vec<(&Path, &Path)> = operand.source.ancestors().skip(1).zip(above).collect();
+        let mut met = lock(&self.parents.met);
+        for (source, target) in pairs.into_iter().rev() {
+            if !met.contains_key(target) {
+                let parent = self.make_parent(source, target)?;
+                met.insert(target.to_owned(), parent);
+            }
+        }
+        Ok(())
+    }
+
+    fn make_parent(&self, source: &Path, target: &Path) -> Result<Parent, Failure> {
+        let open = |path: &Path| {
+            match rustix::fs::open(path, FLAGS, Mode::empty()) {
+                // It may be searched, which is enough.
+                Err(Errno::ACCESS) => rustix::fs::open(path, FLAGS | OFlags::PATH, Mode::empty()),
+                opened => opened,
+            }
+            .map_err(failed("open the directory", path))
+        };
+        let from = open(source)?;
+        let facts = rustix::fs::fstat(&from).map_err(failed("examine", source))?;
+        let is_new = match rustix::fs::mkdir(target, Mode::RWXU) {
+            Ok(()) => true,
+            Err(Errno::EXIST) => false,
+            Err(errno) => return Err(failed(MAKE, target)(errno)),
+        };
+        let to = open(target)?;
+        let found = rustix::fs::fstat(&to).map_err(failed("examine", target))?;
+        if is_new && self.watch.wants_each() {
+            let (source, target) = (source.as_os_str().to_owned(), target.as_os_str().to_owned());
+            self.watch.event(&Event::Making { source, target, backup: None });
+        }
+        let made = match is_new {
+            true => Made::seen(Inheritance::of(to.as_fd()), &found),
+            false => Made::found(&found),
+        };
+        Ok(Parent { source: from, target: to, facts, made })
+    }
+
+    /// Gives them their attributes, the innermost first.
+    pub(super) fn finish_parents(&self) {
+        let met = std::mem::take(&mut *lock(&self.parents.met));
+        for (path, parent) in met.into_iter().rev() {
+            let Parent { source, target, facts, made } = parent;
+            let (source, target) = (source.as_fd(), target.as_fd());
+            if let Err(refusal) = self.attributes.directory(source, target, &facts, made) {
+                self.fail(&Failure { refusal, path: path.into_os_string() });
+            }
+        }
+    }
+}

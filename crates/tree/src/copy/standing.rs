@@ -1,0 +1,316 @@
+//! What cp(1) does about something that bears the name already: nothing is made, or it is written
+//! to, removed, or kept under another name. Nothing is changed before the source proved to be there.
+
+use std::collections::HashSet;
+use std::ffi::{CStr, CString};
+use std::sync::{Condvar, Mutex, PoisonError};
+
+use rustix::fs::{AtFlags, FileType, Stat};
+use rustix::io::Errno;
+
+use super::backup::{self, Naming};
+use super::directory::{Identity, identity};
+use super::entry::{Entry, Trouble, refused, target};
+use super::existing::{OVERWRITE, is_bound};
+use super::job::Copy;
+use super::options::Preserve;
+use super::rules::{Clearing, Follow, Form, Rules, Skip, Specials};
+use crate::lock::lock;
+
+const SAME_FILE: &str = "it is the same file as the source";
+const DIRECTORY_OVER: &str = "it is a directory, the source is none";
+const JUST_MADE: &str = "it was just created by this very copy";
+
+/// What there is to be done about a name.
+pub(super) enum Standing {
+    /// Nothing bears it.
+    Free,
+    /// Something does that is written to as it is; which file that is, as far as it can be seen.
+    InPlace(Option<Identity>),
+    /// Something does that has to go first.
+    Removed,
+    /// Something does that is kept under another name.
+    BackedUp,
+    /// Nothing is made.
+    Skipped,
+    /// Nothing is made: what is there stands for the source.
+    UpToDate,
+}
+
+/// Files that are being written in place.
+#[derive(Debug, Default)]
+pub(super) struct Turns {
+    taken: Mutex<Vec<Identity>>,
+    ended: Condvar,
+}
+
+/// Nobody else writes to this file until it is dropped.
+pub(super) struct Turn<'t> {
+    turns: &'t Turns,
+    file: Identity,
+}
+
+impl Turns {
+    fn take(&self, file: Identity) -> Turn<'_> {
+        let taken = lock(&self.taken);
+        let is_taken = |taken: &mut Vec<Identity>| taken.contains(&file);
+        let taken = self.ended.wait_while(taken, is_taken);
+        taken.unwrap_or_else(PoisonError::into_inner).push(file);
+        Turn { turns: self, file }
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        lock(&self.turns.taken).retain(|file| *file != self.file);
+        self.turns.ended.notify_all();
+    }
+}
+
+/// What was made under names that the user gave: the directory, the name, and what it is.
+#[derive(Debug, Default)]
+pub(super) struct Brought(Mutex<HashSet<(Identity, CString, Identity)>>);
+
+impl Brought {
+    /// Notes what bears a name that the user gave.
+    pub(super) fn note(&self, entry: Entry<'_>) {
+        if entry.directory.parent().is_none()
+            && let Ok(Some(found)) = entry.in_the_way()
+        {
+            lock(&self.0).insert(key(entry, &found));
+        }
+    }
+
+    fn has(&self, entry: Entry<'_>, found: &Stat) -> bool {
+        entry.directory.parent().is_none() && lock(&self.0).contains(&key(entry, found))
+    }
+}
+
+fn key(entry: Entry<'_>, found: &Stat) -> (Identity, CString, Identity) {
+    (entry.pair.found().target, entry.target.to_owned(), identity(found))
+}
+
+/// Whether an entry of the source is read, so that a file comes of it.
+pub(super) fn is_read(rules: &Rules, source: &Stat) -> bool {
+    let kind = FileType::from_raw_mode(source.st_mode);
+    kind.is_file() || rules.specials == Specials::Read && !kind.is_symlink()
+}
+
+impl Standing {
+    /// Looks at what bears the name. `source`: what is copied, followed as the rules say.
+    ///
+    /// Errors: it may not be overwritten by this source.
+    pub(super) fn of(
+        copy: &Copy<'_>,
+        entry: Entry<'_>,
+        rules: &Rules,
+        source: &Stat,
+    ) -> Result<Self, Trouble> {
+        if entry.pair.found().made.is_new() {
+            // The directory was just made.
+            return Ok(Self::Free);
+        }
+        let is_written = is_read(rules, source)
+            && matches!(rules.form, Form::Copy | Form::Attributes)
+            && copy.backups.is_none()
+            && rules.clearing != Clearing::First;
+        let flags = if is_written { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
+        let found = match rustix::fs::statat(entry.pair.target(), entry.target, flags) {
+            Ok(found) => found,
+            // A symlink may be there that leads nowhere.
+            Err(Errno::NOENT) => return Ok(Self::Free),
+            Err(Errno::LOOP) if rules.clearing == Clearing::Refused => {
+                return Ok(Self::InPlace(None));
+            }
+            Err(errno) => return Err(target("examine")(errno)),
+        };
+        if rules.skip == Skip::Existing {
+            return Ok(Self::Skipped);
+        }
+        let same = sameness(copy, entry, rules, (source, &found));
+        match rules.skip {
+            _ if same == Sameness::Refused => return Err(refused("copy to", SAME_FILE)),
+            Skip::NotOlder if modified(&found) >= modified(source) => return Ok(Self::UpToDate),
+            Skip::ExistingFails => return Err(refused(OVERWRITE, "it is there already")),
+            _ => {}
+        }
+        if rules.asks && !copy.watch.consents(&entry.path(super::directory::Side::Target)) {
+            return Ok(Self::Skipped);
+        }
+        if same == Sameness::Done {
+            return Ok(Self::Skipped);
+        }
+        if FileType::from_raw_mode(found.st_mode).is_dir() {
+            return Err(refused(OVERWRITE, DIRECTORY_OVER));
+        }
+        refuse_just_made(copy, entry, &found)?;
+        if let Some(backups) = &copy.backups {
+            backups.refuse_source(entry, source)?;
+            return Ok(Self::BackedUp);
+        }
+        let is_special = !FileType::from_raw_mode(source.st_mode).is_file();
+        let is_replaced = is_bound(copy, &found) || rules.follow == Follow::Never && is_special;
+        Ok(match rules.clearing {
+            Clearing::First => Self::Removed,
+            _ if is_replaced && rules.form != Form::Attributes => Self::Removed,
+            _ => Self::InPlace(Some(identity(&found))),
+        })
+    }
+
+    /// Has what is kept make room; returns the name of its backup.
+    pub(super) fn make_room(
+        &self,
+        copy: &Copy<'_>,
+        entry: Entry<'_>,
+    ) -> Result<Option<CString>, Trouble> {
+        match (self, &copy.backups) {
+            (Self::BackedUp, Some(backups)) => backups.make(entry),
+            _ => Ok(None),
+        }
+    }
+
+    /// Whether something is there that has to go.
+    pub(super) fn is_removed(&self) -> bool {
+        matches!(self, Self::Removed)
+    }
+
+    /// Whether something is there that is opened as it is.
+    pub(super) fn is_in_place(&self) -> bool {
+        matches!(self, Self::InPlace(_))
+    }
+
+    /// Waits until nobody else writes to what is there, under whichever of its names: two that do
+    /// would leave a mixture.
+    pub(super) fn take_turn<'t>(&self, turns: &'t Turns) -> Option<Turn<'t>> {
+        match self {
+            Self::InPlace(Some(file)) => Some(turns.take(*file)),
+            _ => None,
+        }
+    }
+}
+
+/// Removes what bears the name of a copy.
+pub(super) fn remove(entry: Entry<'_>) -> Result<(), Trouble> {
+    match rustix::fs::unlinkat(entry.pair.target(), entry.target, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => Ok(()),
+        Err(errno) => Err(target("remove")(errno)),
+    }
+}
+
+/// Gives a backup its name back where nothing was made.
+pub(super) fn undo(copy: &Copy<'_>, entry: Entry<'_>, backup: Option<&CStr>) {
+    if let Some(backup) = backup
+        && let Err(trouble) = backup::put_back(entry, backup)
+    {
+        copy.report(entry, trouble);
+    }
+}
+
+/// What another operand has put there is not to be lost, nor written through.
+fn refuse_just_made(copy: &Copy<'_>, entry: Entry<'_>, found: &Stat) -> Result<(), Trouble> {
+    let is_numbered =
+        copy.backups.as_ref().is_some_and(|backups| backups.naming == Naming::Numbered);
+    if !is_numbered && copy.brought.has(entry, found) {
+        return Err(refused(OVERWRITE, JUST_MADE));
+    }
+    if copy.backups.is_none()
+        && entry.directory.parent().is_none()
+        && let Some(name) = entry.in_the_way()?
+        && copy.brought.has(entry, &name)
+    {
+        return Err(refused("write through", JUST_MADE));
+    }
+    Ok(())
+}
+
+fn modified(facts: &Stat) -> (i64, u64) {
+    (facts.st_mtime as _, facts.st_mtime_nsec as _)
+}
+
+/// Whether source and target are one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sameness {
+    /// They are not, or nothing would be lost.
+    None,
+    /// They are, and there is nothing to do.
+    Done,
+    /// The source would be lost.
+    Refused,
+}
+
+/// Whether source and target are one file, as cp sees it (`same_file_ok`): also by symlinks that are
+/// followed, or that would be put in the place of what they lead to.
+fn sameness(
+    copy: &Copy<'_>,
+    entry: Entry<'_>,
+    rules: &Rules,
+    (source, found): (&Stat, &Stat),
+) -> Sameness {
+    use Sameness::{Done, None, Refused};
+    let is_symlink = |facts: &Stat| FileType::from_raw_mode(facts.st_mode).is_symlink();
+    let is_same = |one: &Stat, other: &Stat| identity(one) == identity(other);
+    let (is_link, is_backed_up) = (rules.form == Form::HardLink, copy.backups.is_some());
+    let one_unless = |fine: bool| if fine { None } else { Refused };
+    if is_same(source, found) && is_link {
+        return Done;
+    }
+    let (source_name, found_name) = if rules.follow == Follow::Never {
+        if is_symlink(source) && is_symlink(found) {
+            return match (entry.is_one_name(), is_same(source, found)) {
+                (true, _) => Refused,
+                (false, true) if !is_backed_up => Done,
+                _ => None,
+            };
+        }
+        (*source, *found)
+    } else {
+        if !is_same(source, found) {
+            return None;
+        }
+        let (Ok(source), Ok(Some(found))) = (entry.look(), entry.in_the_way()) else {
+            return None;
+        };
+        if is_symlink(&source) && is_symlink(&found) && rules.clearing == Clearing::First {
+            return None;
+        }
+        (source, found)
+    };
+    let is_one = is_same(&source_name, &found_name);
+    let [source_is_link, found_is_link] = [is_symlink(&source_name), is_symlink(&found_name)];
+    if is_backed_up {
+        // What a symlink leads to would not be there any more when it is read.
+        let is_moved_away = rules.follow != Follow::Never && source_is_link && !found_is_link;
+        return one_unless(if is_one { !entry.is_one_name() } else { !is_moved_away });
+    }
+    if rules.clearing == Clearing::First
+        && (found_is_link || is_one && found_name.st_nlink > 1 && !entry.is_one_name())
+    {
+        return None;
+    }
+    if !source_is_link && !found_is_link && !is_one {
+        return None;
+    }
+    if rules.form == Form::Symlink && found_is_link {
+        return None;
+    }
+    if rules.follow == Follow::Never {
+        let behind = |at, name| rustix::fs::statat(at, name, AtFlags::empty());
+        let source = behind(entry.pair.source(), entry.source);
+        let target = behind(entry.pair.target(), entry.target);
+        let (Ok(source), Ok(target)) = (source, target) else { return None };
+        if !is_same(&source, &target) {
+            return None;
+        }
+        if is_link {
+            return if found_is_link { None } else { Done };
+        }
+    }
+    Refused
+}
+
+impl Copy<'_> {
+    /// Whether times of what is made are those of its source.
+    pub(super) fn keeps_times(&self) -> bool {
+        self.options.preserve.has(Preserve::TIMESTAMPS)
+    }
+}

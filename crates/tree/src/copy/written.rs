@@ -1,0 +1,239 @@
+//! An entry by the rules of cp(1): what bears its name already is written to as it is, be it a
+//! symlink, a FIFO or a device, or makes room as the user wants it.
+//!
+//! Read next: `standing.rs`, what is done about a name; `file/as_found.rs`, where bytes go.
+
+use std::ffi::{CStr, CString};
+use std::ops::ControlFlow;
+use std::os::unix::ffi::OsStringExt;
+
+use rustix::fs::{AtFlags, FileType, Stat, Timespec, Timestamps};
+use rustix::io::Errno;
+
+use super::attributes::Place;
+use super::bond::Bond;
+use super::directory::{Side, identity};
+use super::entry::{Entry, Outcome, Trouble, refused, target};
+use super::event::{Action, Event};
+use super::file;
+use super::job::Copy;
+use super::lane::Lane;
+use super::rules::{Clearing, Form, Rules, Skip};
+use super::special::text_of;
+use super::standing::{Standing, is_read, remove, undo};
+
+const LINK: &str = "link";
+const MAKE_SYMLINK: &str = "make the symlink";
+
+/// Copies what is no directory.
+pub(super) fn copy(
+    lane: &mut Lane<'_, '_>,
+    entry: Entry<'_>,
+    rules: &Rules,
+    kind: FileType,
+) -> Result<Outcome, Trouble> {
+    let copy = lane.copy;
+    if kind.is_file() && rules.form == Form::Copy && entry.pair.found().made.is_new() {
+        return bytes(lane, entry, rules, Standing::Free);
+    }
+    let facts = entry.facts(copy)?;
+    if FileType::from_raw_mode(facts.st_mode).is_dir() {
+        return Err(Trouble::Became);
+    }
+    let standing = Standing::of(copy, entry, rules, &facts)?;
+    let outcome = match (&standing, rules.form) {
+        (Standing::Skipped, _) => return Ok(Outcome::of(Action::Unchanged)),
+        (Standing::UpToDate, _) => return up_to_date(copy, entry, &facts),
+        (_, Form::HardLink | Form::Symlink) => link(copy, entry, rules, &standing),
+        _ if is_read(rules, &facts) => bytes(lane, entry, rules, standing),
+        _ => node(copy, entry, rules, (&standing, &facts)),
+    }?;
+    copy.brought.note(entry);
+    Ok(outcome)
+}
+
+/// What is there stands for the source: further names of that are linked with it.
+fn up_to_date(copy: &Copy<'_>, entry: Entry<'_>, facts: &Stat) -> Result<Outcome, Trouble> {
+    match Bond::of(copy, entry, facts)? {
+        ControlFlow::Break(linked) => Ok(linked),
+        ControlFlow::Continue(bond) => {
+            let outcome = Outcome::of(Action::Unchanged);
+            bond.copied(copy, entry, &outcome)?;
+            Ok(outcome)
+        }
+    }
+}
+
+/// Makes room, has something made, and gives back what made room where nothing was.
+fn in_the_room(
+    copy: &Copy<'_>,
+    entry: Entry<'_>,
+    standing: &Standing,
+    make: impl FnOnce() -> Result<Outcome, Trouble>,
+) -> Result<Outcome, Trouble> {
+    let backup = standing.make_room(copy, entry)?;
+    copy.tell_of_making(entry, backup.as_deref());
+    let made = make();
+    if made.is_err() {
+        undo(copy, entry, backup.as_deref());
+    }
+    made
+}
+
+/// A file with the bytes of the source.
+fn bytes(
+    lane: &mut Lane<'_, '_>,
+    entry: Entry<'_>,
+    rules: &Rules,
+    standing: Standing,
+) -> Result<Outcome, Trouble> {
+    let copy = lane.copy;
+    let reading = file::Reading::by(rules, copy.follows(entry.directory));
+    let mut opened = file::Opened::open(entry, copy, reading)?;
+    in_the_room(copy, entry, &standing, || {
+        if standing.is_removed() {
+            remove(entry)?;
+        }
+        let bond = match Bond::of(copy, entry, &opened.facts)? {
+            ControlFlow::Break(linked) => return Ok(linked),
+            ControlFlow::Continue(bond) => bond,
+        };
+        let mut is_there = standing.is_in_place();
+        let _turn = standing.take_turn(&copy.turns);
+        let outcome = file::until_complete(lane, entry, &mut opened, |lane, opened, _| {
+            let place = file::open_as_found(lane.copy, entry, opened, (rules, is_there));
+            is_there = true;
+            place
+        })?;
+        bond.copied(copy, entry, &outcome)?;
+        Ok(outcome)
+    })
+}
+
+/// A symlink, FIFO, socket or device like the source.
+fn node(
+    copy: &Copy<'_>,
+    entry: Entry<'_>,
+    rules: &Rules,
+    (standing, facts): (&Standing, &Stat),
+) -> Result<Outcome, Trouble> {
+    let is_symlink = FileType::from_raw_mode(facts.st_mode).is_symlink();
+    let text = if is_symlink { Some(text_of(entry)?) } else { None };
+    in_the_room(copy, entry, standing, || {
+        let bond = match Bond::of(copy, entry, facts)? {
+            ControlFlow::Break(linked) => return Ok(linked),
+            ControlFlow::Continue(bond) => bond,
+        };
+        let (from, to) = (entry.source_place(), entry.target_place());
+        let whole = |name: &CStr| {
+            let place = Place { name, ..to };
+            copy.attributes.make(place, facts, text.as_deref())?;
+            copy.attributes.entry(from, place, facts)
+        };
+        let made = match whole(to.name) {
+            // What has to go stays until something can take its place.
+            Err(refusal) if refusal.errno() == Some(Errno::EXIST) && standing.is_removed() => {
+                copy.temporaries.replace(to.directory, to.name, whole)
+            }
+            Err(refusal) if refusal.errno() == Some(Errno::EXIST) && is_symlink => {
+                match rules.clearing {
+                    Clearing::Refused => copy.temporaries.replace(to.directory, to.name, whole),
+                    _ if rules.skip == Skip::NotOlder && leads_there(entry, text.as_deref()) => {
+                        Ok(())
+                    }
+                    _ => Err(refusal),
+                }
+            }
+            made => made,
+        };
+        made.map_err(Trouble::of)?;
+        let outcome = Outcome::of(Action::Made);
+        bond.copied(copy, entry, &outcome)?;
+        Ok(outcome)
+    })
+}
+
+/// Whether what bears the name is a symlink with this text.
+fn leads_there(entry: Entry<'_>, text: Option<&CStr>) -> bool {
+    let there = rustix::fs::readlinkat(entry.pair.target(), entry.target, Vec::new());
+    there.is_ok_and(|there| Some(there.as_c_str()) == text)
+}
+
+/// A hard link of the source, or a symlink that leads to it.
+fn link(
+    copy: &Copy<'_>,
+    entry: Entry<'_>,
+    rules: &Rules,
+    standing: &Standing,
+) -> Result<Outcome, Trouble> {
+    let directory = entry.pair.target();
+    let is_hard = rules.form == Form::HardLink;
+    let text = if is_hard { CString::default() } else { text_to(entry)? };
+    let flags = match copy.follows(entry.directory) {
+        true => AtFlags::SYMLINK_FOLLOW,
+        false => AtFlags::empty(),
+    };
+    let (operation, replaces) = match is_hard {
+        true => (LINK, rules.clearing == Clearing::Refused || rules.asks),
+        false => (MAKE_SYMLINK, rules.clearing == Clearing::Refused),
+    };
+    let replaces = replaces || standing.is_removed();
+    let make = |name: &CStr| {
+        let made = match is_hard {
+            true => rustix::fs::linkat(entry.pair.source(), entry.source, directory, name, flags),
+            false => rustix::fs::symlinkat(text.as_c_str(), directory, name),
+        };
+        made.map_err(super::failure::Refusal::of(operation))
+    };
+    in_the_room(copy, entry, standing, || {
+        let made = match make(entry.target) {
+            Err(refusal) if refusal.errno() == Some(Errno::EXIST) && replaces => {
+                copy.temporaries.replace(directory, entry.target, make)
+            }
+            made => made,
+        };
+        made.map_err(Trouble::Target)?;
+        if !is_hard && copy.keeps_times() {
+            let facts = entry.facts(copy)?;
+            set_times(entry, &facts)?;
+        }
+        Ok(Outcome::of(if is_hard { Action::Linked } else { Action::Made }))
+    })
+}
+
+/// The text of a symlink that leads from the target to the source.
+fn text_to(entry: Entry<'_>) -> Result<CString, Trouble> {
+    let text = entry.path(Side::Source).into_vec();
+    let is_here = || {
+        let here = rustix::fs::stat(".").map(|here| identity(&here));
+        here.is_ok_and(|here| here == entry.pair.found().target)
+    };
+    if !text.starts_with(b"/") && !is_here() {
+        let reason = "a relative symlink can be made in the current directory only";
+        return Err(refused(MAKE_SYMLINK, reason));
+    }
+    CString::new(text).map_err(|_| target(MAKE_SYMLINK)(Errno::INVAL))
+}
+
+fn set_times(entry: Entry<'_>, facts: &Stat) -> Result<(), Trouble> {
+    let time = |tv_sec: i64, nanoseconds: u64| Timespec { tv_sec, tv_nsec: nanoseconds as _ };
+    let times = Timestamps {
+        last_access: time(facts.st_atime as _, facts.st_atime_nsec as _),
+        last_modification: time(facts.st_mtime as _, facts.st_mtime_nsec as _),
+    };
+    let flags = AtFlags::SYMLINK_NOFOLLOW;
+    rustix::fs::utimensat(entry.pair.target(), entry.target, &times, flags)
+        .map_err(target("set the times of"))
+}
+
+impl Copy<'_> {
+    /// Says what is made of what.
+    pub(super) fn tell_of_making(&self, entry: Entry<'_>, backup: Option<&CStr>) {
+        if !self.watch.wants_each() {
+            return;
+        }
+        let backup = backup.map(|name| entry.directory.path(Side::Target, Some(name)));
+        let (source, target) = (entry.path(Side::Source), entry.path(Side::Target));
+        self.watch.event(&Event::Making { source, target, backup });
+    }
+}
