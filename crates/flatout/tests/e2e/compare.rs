@@ -1,5 +1,7 @@
 //! `flatout compare`: verdicts as exit codes, forms, noise, and files that are no results.
 
+mod duplicates;
+
 use std::fs;
 use std::path::Path;
 use std::process::Stdio;
@@ -203,35 +205,6 @@ fn noise_is_learned_from_files_and_used_on_its_machine_only() {
     with_noise(&["--noise", "a", "b"]).complains(2, &["noise.json", "left as it is"]);
     let ran = with_noise(&["a", "a"]);
     assert!(ran.exits(0).stderr.contains("going on without"), "{ran}");
-}
-
-#[test]
-fn a_run_that_several_files_hold_counts_once() {
-    let folder = Folder::new();
-    put_runs(&folder, "a", &[("a/x", 1e9)]);
-    put_runs(&folder, "bc", &[("a/x", 1.002e9)]);
-    let alone = compare(&folder, &["a", "bc"]).run();
-    for name in ["a", "bc"] {
-        for index in 0..5 {
-            // A page with the same record, and a plain copy.
-            let from = format!("{name}/{index}.json");
-            let page = format!("{name}/{index}.html");
-            let words = ["report", &from, "--format", "html", "--output", &page];
-            folder.flatout(words).leaves(&page).run().exits(0);
-            let copy = format!("{name}/copy-{index}.json");
-            fs::copy(folder.join(&from), folder.join(&copy)).unwrap();
-        }
-    }
-    let twice = compare(&folder, &["a", "bc"]).run();
-    assert!(
-        twice.stderr.contains("of 15 files 10 are of runs that are counted already"),
-        "{twice}"
-    );
-    assert_eq!((twice.stdout, twice.code), (alone.stdout, alone.code));
-    let noise = folder.join("noise.json");
-    let learning = compare(&folder, &["--noise", "a/0.json", "a/copy-0.json"]);
-    let ran = learning.with(|command| _ = command.env("FLATOUT_NOISE", &noise)).run();
-    assert!(ran.exits(2).stderr.contains("two runs"), "{ran}");
 }
 
 /// Short runs of a program that is there.

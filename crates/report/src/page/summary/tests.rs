@@ -128,7 +128,7 @@ fn the_latency_of_a_cache_is_not_that_of_memory() {
     let with = |bytes: u64, level: Value, codes: &[&str]| {
         let mut row = row("memory/latency", json!({"working_set_bytes": bytes}), Some(9.0));
         row.audit = json!({"level": level}).as_object().unwrap().clone();
-        row.warnings = codes.iter().map(|code| Warning::new(*code, "why")).collect();
+        row.warnings = codes.iter().map(|code| Warning::new(code, "why")).collect();
         row
     };
     let others = || {
