@@ -5,7 +5,7 @@ pub const BENCH: &str = "\
 No AREA: a short set of all, and a page is left here. PLACE: disk and copy.
 
 Examples:
-  flatout bench                         the short set: at most 60 rows, 90 s
+  flatout bench                         the short set: some 60 rows, 90 s
   flatout bench disk /data --quick      the disk behind a directory
   flatout bench cpu memory              two areas
   flatout bench network -c HOST         to a machine where flatout serve runs
