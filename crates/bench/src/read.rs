@@ -148,6 +148,13 @@ impl Reader {
             }
         }
         choice.tuning.caching = opened.source.caching();
+        if job.wishes.threads.is_none()
+            && let Err(error) = workers::try_to_start(choice.tuning.threads)
+        {
+            // The one that is there does the work of those that cannot be had.
+            choice.tuning.threads = (error.number - 1).max(1);
+            warnings.push(Warning::new(warning::THREADS_REDUCED, error.to_string()));
+        }
         warnings.extend(choice.notes.iter().map(|(code, text)| Warning::new(code, text.clone())));
         limits::check_memory(&choice.tuning)?;
         let mut reader = Self { job, source: opened.source, choice, end_bytes, warnings };

@@ -5,7 +5,7 @@
 
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::thread::{self, Builder, ScopedJoinHandle};
 
 use flatout_measure::warning::{self, Warning};
@@ -66,6 +66,14 @@ pub fn run<P, T: Send, E: Send + From<ThreadError>>(
     work: impl Fn(u32, &mut P) -> Result<T, E> + Sync,
 ) -> Finished<Result<T, E>> {
     run_in(&|_| Builder::new(), count, Watch::NOBODY, prepare, work)
+}
+
+/// Starts so many threads, which do nothing.
+///
+/// Errors: one cannot be started.
+/// Cost: that of starting them; nothing for one.
+pub fn try_to_start(count: u32) -> Result<(), ThreadError> {
+    run(count, |_| Ok(()), |_, ()| Ok(())).results.into_iter().collect()
 }
 
 /// Who wants to know when the work begins and ends: readings taken there hold neither what
@@ -163,10 +171,17 @@ fn together(
         line.let_go(Go::Run);
         worker(0).into_iter().collect()
     } else {
+        // What one prepares (buffers, mappings) must not take the room for the stack of the next.
+        let gate = RwLock::new(());
         thread::scope(|scope| {
             let mut threads = Vec::new();
+            let closed = gate.write();
             for index in 0..count {
-                let counted = move || run_queue::counted(|| worker(index));
+                let gate = &gate;
+                let counted = move || {
+                    drop(gate.read());
+                    run_queue::counted(|| worker(index))
+                };
                 match builder(index).spawn_scoped(scope, counted) {
                     Ok(thread) => threads.push(thread),
                     Err(source) => {
@@ -175,6 +190,7 @@ fn together(
                     }
                 }
             }
+            drop(closed);
             line.release(count, begins);
             Ok(threads.into_iter().filter_map(join).collect())
         })?

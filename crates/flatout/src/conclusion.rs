@@ -92,6 +92,18 @@ impl Draft {
         self.exit_code = self.exit_code.max(code);
     }
 
+    /// Notes that nothing at all was measured, where nothing else has gone wrong.
+    pub fn require_a_figure(&mut self) {
+        if self.exit_code != DONE || self.results.iter().any(|row| row.median.is_some()) {
+            return;
+        }
+        let why = self
+            .results
+            .iter()
+            .find_map(|row| Some(format!(": {}: {}", row.id, row.warnings.first()?.text)));
+        self.fail(FAILED, format!("nothing was measured{}", why.unwrap_or_default()));
+    }
+
     /// Notes why something was not done.
     pub fn refuse(&mut self, error: &Error) {
         let code = if matches!(error, Error::Usage(_)) { WRONG_USE } else { FAILED };
@@ -197,4 +209,31 @@ pub fn refused(argv: &[impl AsRef<OsStr>], text: String) -> Record {
     let mut draft = Draft::of(argv, 0);
     draft.fail(WRONG_USE, text);
     draft.conclude().record
+}
+
+#[cfg(test)]
+mod tests {
+    use flatout_measure::warning::{self, Warning};
+
+    use super::*;
+
+    #[test]
+    fn a_run_without_any_figure_has_failed_and_says_why() {
+        let row = |median| Outcome {
+            id: "area/row".to_owned(),
+            median,
+            warnings: vec![Warning::new(warning::TIME_SHORT, "there was no time")],
+            ..Outcome::default()
+        };
+        let end = |medians: &[Option<f64>]| {
+            let mut draft = Draft::begin(0);
+            medians.iter().for_each(|median| draft.add(row(*median)));
+            draft.require_a_figure();
+            draft.conclude().record.end
+        };
+        let nothing = end(&[None, None]);
+        assert_eq!(nothing.exit_code, FAILED);
+        assert_eq!(nothing.errors, ["nothing was measured: area/row: there was no time"]);
+        assert_eq!(end(&[None, Some(1.0)]).exit_code, DONE);
+    }
 }

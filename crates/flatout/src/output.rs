@@ -98,22 +98,23 @@ fn part_of(path: &Path) -> Result<PathBuf, String> {
 }
 
 /// Shows a finished command and returns its exit code.
-pub fn conclude(conclusion: Conclusion, output: &Output) -> ExitCode {
-    let record = &conclusion.record;
+pub fn conclude(mut conclusion: Conclusion, output: &Output) -> ExitCode {
     let argv: Vec<OsString> = std::env::args_os().collect();
-    for error in &record.end.errors {
-        match record.end.exit_code {
+    for error in &conclusion.record.end.errors {
+        match conclusion.record.end.exit_code {
             conclusion::WRONG_USE => complain_of_use(error, &argv),
             _ => complain(error),
         }
     }
     let left = left(&conclusion);
     let stem = left.as_ref().ok().and_then(Option::as_deref);
-    let shown =
-        format!("{}{}", shown(record, &conclusion.earlier, output), more(record, stem, output));
+    let whole = |Conclusion { record, earlier, .. }: &Conclusion| {
+        format!("{}{}", shown(record, earlier, output), more(record, stem, output))
+    };
+    let text = whole(&conclusion);
     let written = match &output.output {
-        None => to_standard_output(shown.as_bytes()),
-        Some(path) => replace(path, shown.as_bytes()),
+        None => to_standard_output(text.as_bytes()),
+        Some(path) => replace(path, text.as_bytes()),
     };
     let kept = || match &left {
         Ok(Some(stem)) => keep(&conclusion, stem, output.identity()),
@@ -122,13 +123,13 @@ pub fn conclude(conclusion: Conclusion, output: &Output) -> ExitCode {
     };
     if let Err(error) = written.and_then(|()| kept()) {
         complain(&error);
+        conclusion.record.end.fail(conclusion::FAILED, error);
         if output.output.is_some() {
             // What was measured is not lost: it goes where it can still be seen.
-            let _ = to_standard_output(shown.as_bytes());
+            let _ = to_standard_output(whole(&conclusion).as_bytes());
         }
-        return exit(record.end.exit_code.max(conclusion::FAILED));
     }
-    exit(record.end.exit_code)
+    exit(conclusion.record.end.exit_code)
 }
 
 /// Puts what is shown where it is wanted.
@@ -167,15 +168,18 @@ fn more(record: &Record, left: Option<&str>, output: &Output) -> String {
     if output.format != Format::Table || is_in_pairs(record) || record.results.is_empty() {
         return String::new();
     }
-    let rows = record.results.len();
+    let rows = match record.results.len() {
+        1 => "The one row".to_owned(),
+        rows => format!("All {rows} rows"),
+    };
     match (left, output.verbose) {
         (Some(stem), true) => format!("\nRecord and page: {stem}.json, {stem}.html\n"),
         (Some(stem), false) => {
-            format!("\nAll {rows} rows: flatout report --verbose {stem}.json\nPage: {stem}.html\n")
+            format!("\n{rows}: flatout report --verbose {stem}.json\nPage: {stem}.html\n")
         }
         (None, true) => String::new(),
         (None, false) => {
-            format!("\nAll {rows} rows: --verbose; --format json --output FILE keeps the record\n")
+            format!("\n{rows}: --verbose; --format json --output FILE keeps the record\n")
         }
     }
 }

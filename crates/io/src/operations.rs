@@ -264,7 +264,7 @@ impl<'a> Operations<'a> {
 pub fn uring_refusal(error: &io::Error) -> Option<String> {
     let refused = matches!(
         Errno::from_io_error(error),
-        Some(Errno::PERM | Errno::NOSYS | Errno::ACCESS | Errno::OPNOTSUPP)
+        Some(Errno::PERM | Errno::NOSYS | Errno::ACCESS | Errno::OPNOTSUPP | Errno::NOMEM)
     );
     refused.then(|| ring::refusal(error))
 }

@@ -70,6 +70,25 @@ pub struct ProfileKey {
     pub target: String,
 }
 
+impl ProfileKey {
+    /// What it is for, in words.
+    fn words(&self) -> String {
+        let work = match self.work {
+            Work::Read => "reading",
+            Work::Write => "writing",
+            Work::Copy => "copying",
+        };
+        let cached = if self.cached { " cached" } else { "" };
+        let mut words = format!("its entry for {work}{cached} {} files", self.size.name());
+        for (way, filesystem) in [("from", &self.source), ("to", &self.target)] {
+            if !filesystem.is_empty() {
+                words += &format!(" {way} {filesystem:?}");
+            }
+        }
+        words + &format!(" on machine {:?}", self.machine)
+    }
+}
+
 /// What a setting rests on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Evidence {
@@ -100,6 +119,24 @@ impl ProfileEntry {
     /// Files per second at the best rate.
     pub fn limit_files_per_s(&self) -> f64 {
         self.limit_bytes_per_s / self.file_bytes.max(1) as f64
+    }
+
+    /// Which value cannot be, if one cannot.
+    fn fault(&self) -> Option<String> {
+        let Tuning { block_bytes, depth, threads, .. } = self.tuning;
+        let bounded = [
+            ("block_bytes", block_bytes, MOST_BLOCK_BYTES),
+            ("depth", depth.into(), MOST_DEPTH.into()),
+            ("threads", threads.into(), MOST_THREADS.into()),
+            ("file_bytes", self.file_bytes, u64::MAX),
+        ];
+        let fault = bounded.into_iter().find(|(_, value, most)| !(1..=*most).contains(value));
+        if let Some((name, value, most)) = fault {
+            return Some(format!("{name} is {value}, not from 1 to {most}"));
+        }
+        let rate = self.limit_bytes_per_s;
+        let is_rate = rate.is_finite() && rate > 0.0;
+        (!is_rate).then(|| format!("limit_bytes_per_s is {rate}, which is no rate"))
     }
 }
 
@@ -132,10 +169,9 @@ impl Profile {
             return Err(format!("its schema is {:?}, not {PROFILE_SCHEMA:?}", edition.schema));
         }
         let profile: Self = serde_json::from_str(text).map_err(|error| error.to_string())?;
-        match profile.entries.iter().find(|entry| !entry.is_sound()) {
-            Some(entry) => Err(format!("an entry that cannot be: {:?}", entry.key)),
-            None => Ok(profile),
-        }
+        let fault =
+            |entry: &ProfileEntry| Some(format!("{}: {}", entry.key.words(), entry.fault()?));
+        profile.entries.iter().find_map(fault).map_or(Ok(profile), Err)
     }
 
     /// The row for a key, if it was measured. Cost: linear; a table has a few dozen rows.
@@ -177,18 +213,6 @@ impl MachineProfile {
             target: target.to_owned(),
         };
         self.profile.find(&key)
-    }
-}
-
-impl ProfileEntry {
-    /// Whether the settings can be used and the limit is one.
-    fn is_sound(&self) -> bool {
-        let Tuning { block_bytes, depth, threads, .. } = self.tuning;
-        let is_setting = (1..=MOST_BLOCK_BYTES).contains(&block_bytes)
-            && (1..=MOST_DEPTH).contains(&depth)
-            && (1..=MOST_THREADS).contains(&threads);
-        let is_rate = self.limit_bytes_per_s.is_finite() && self.limit_bytes_per_s > 0.0;
-        is_setting && is_rate && self.file_bytes > 0
     }
 }
 
@@ -252,9 +276,13 @@ mod tests {
             ("", "EOF"),
             ("[]", "invalid"),
             (r#"{"schema":"flatout-profile/2","entries":7}"#, "flatout-profile/2"),
-            (&text.replace("1.5", "-1.5"), "cannot be"),
-            (&text.replace("\"threads\":2", "\"threads\":0"), "cannot be"),
-            (&text.replace("\"depth\":1", "\"depth\":99999"), "cannot be"),
+            (&text.replace("1.5", "-1.5"), "limit_bytes_per_s is -1.5, which is no rate"),
+            (
+                &text.replace("\"threads\":2", "\"threads\":0"),
+                "its entry for reading cached large files from \"ext4 1\" on machine \"m\": \
+                 threads is 0, not from 1 to 1024",
+            ),
+            (&text.replace("\"depth\":1", "\"depth\":99999"), "depth is 99999, not from 1"),
             (&text.replace("mmap", "magic"), "magic"),
         ] {
             let refused = Profile::parse(foreign).unwrap_err();

@@ -10,6 +10,7 @@ mod streamed;
 
 use flatout_sys::buffer::AlignedBuffer;
 use flatout_sys::filesystem::{self, Nature};
+use flatout_sys::mapping::Window;
 use flatout_sys::ring::Ring;
 use flatout_sys::view::ByteView;
 
@@ -83,7 +84,9 @@ pub struct Scanner {
 
 enum Prepared {
     Blocking(AlignedBuffer),
-    Mapped,
+    /// A place for the largest window, held until the first run: lanes that are all made before one
+    /// runs do not take it from each other.
+    Mapped(Option<Window>),
     Ringed(Box<Ring>),
     Streamed(AlignedBuffer),
 }
@@ -95,8 +98,8 @@ impl Scanner {
     /// Makes buffers, or a ring, for scanning `source` with `tuning`. Sources without a known
     /// length are read from front to end, whatever engine is asked for.
     ///
-    /// Errors: no memory for the buffers. A ring that is refused becomes the sync engine, and the
-    /// fallback says why.
+    /// Errors: no memory for the buffers. A ring or a mapping that is refused becomes the sync engine,
+    /// and the fallback says why.
     pub fn prepare(source: Source, tuning: &Tuning) -> Result<(Self, Option<Fallback>), Error> {
         let path = source.path().to_owned();
         let no_memory = || Error::system("get memory for", &path);
@@ -107,9 +110,9 @@ impl Scanner {
         }
         let (engine, fallback) = match tuning.engine {
             Engine::Sync => (Prepared::Blocking(buffer()?), None),
-            Engine::Mmap => match mapped::obstacle(&source) {
-                None => (Prepared::Mapped, None),
-                Some(why) => {
+            Engine::Mmap => match mapped::reserve(&source, length) {
+                Ok(window) => (Prepared::Mapped(Some(window)), None),
+                Err(why) => {
                     let text = format!("mmap was not possible: {why}; read with sync");
                     (Prepared::Blocking(buffer()?), Some(Fallback::new("mmap_refused", text)))
                 }
@@ -137,7 +140,7 @@ impl Scanner {
     pub fn engine(&self) -> Option<Engine> {
         match self.engine {
             Prepared::Blocking(_) => Some(Engine::Sync),
-            Prepared::Mapped => Some(Engine::Mmap),
+            Prepared::Mapped(_) => Some(Engine::Mmap),
             Prepared::Ringed(_) => Some(Engine::Uring),
             Prepared::Streamed(_) => None,
         }
@@ -157,7 +160,10 @@ impl Scanner {
             Prepared::Blocking(buffer) => {
                 blocking::run(&self.source, buffer.as_mut_slice(), plan, stop, &mut consumer)
             }
-            Prepared::Mapped => mapped::run(&self.source, plan, stop, &mut consumer),
+            Prepared::Mapped(reserved) => {
+                *reserved = None;
+                mapped::run(&self.source, plan, stop, &mut consumer)
+            }
             Prepared::Ringed(ring) => ringed::run(&self.source, ring, plan, stop, &mut consumer),
             Prepared::Streamed(buffer) => {
                 streamed::run(&self.source, buffer.as_mut_slice(), plan, stop, &mut consumer)

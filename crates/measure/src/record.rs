@@ -251,6 +251,14 @@ pub struct End {
     pub verdict: Vec<Answer>,
 }
 
+impl End {
+    /// Notes that something went wrong. The gravest code stays: interrupted, wrong use, failed.
+    pub fn fail(&mut self, code: i32, text: String) {
+        self.errors.push(text);
+        self.exit_code = self.exit_code.max(code);
+    }
+}
+
 /// What other programs did on the machine during a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Load {

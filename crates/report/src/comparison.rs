@@ -72,7 +72,10 @@ impl FromStr for Form {
 
     fn from_str(name: &str) -> Result<Self, UnknownFormat> {
         let known = Self::ALL.into_iter().find(|form| form.name() == name);
-        known.ok_or_else(|| UnknownFormat(name.to_owned()))
+        known.ok_or_else(|| UnknownFormat {
+            name: name.to_owned(),
+            known: Self::ALL.map(Self::name).to_vec(),
+        })
     }
 }
 

@@ -31,8 +31,13 @@ pub enum Format {
 
 /// A name that is no format.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown format {0:?}; known are {known}", known = Format::ALL.map(Format::name).join(", "))]
-pub struct UnknownFormat(pub String);
+#[error("unknown format {name:?}; known are {}", known.join(", "))]
+pub struct UnknownFormat {
+    /// The name.
+    pub name: String,
+    /// Those that are.
+    pub known: Vec<&'static str>,
+}
 
 impl Format {
     /// Every format, in the order in which help lists them.
@@ -73,7 +78,10 @@ impl FromStr for Format {
 
     fn from_str(name: &str) -> Result<Self, UnknownFormat> {
         let known = Self::ALL.into_iter().find(|format| format.name() == name);
-        known.ok_or_else(|| UnknownFormat(name.to_owned()))
+        known.ok_or_else(|| UnknownFormat {
+            name: name.to_owned(),
+            known: Self::ALL.map(Self::name).to_vec(),
+        })
     }
 }
 

@@ -81,26 +81,35 @@ impl Chain {
 }
 
 /// Words that each hold the address of the next one, the last that of the first. They keep to two
-/// lines, so that all loads are served by the first cache.
-pub(crate) struct Ring(Box<[u64; Ring::PLACES]>);
+/// lines, so that all loads are served by the first cache. They lie on the stack of whoever reads a
+/// clock: an allocation is part of the time that is read, and threads that share an arena of the
+/// allocator, as they do where addresses are limited, wait for each other in it.
+pub(crate) struct Ring<'l>(&'l mut Lines);
 
-impl Ring {
+/// Where a ring lies, in lines of its own.
+#[derive(Default)]
+#[repr(align(64))]
+pub(crate) struct Lines([u64; Lines::PLACES]);
+
+impl Lines {
     /// A prime, so that a number of links that is wrong by a round figure ends elsewhere.
     const PLACES: usize = 13;
 }
 
-impl Ring {
-    pub(crate) fn new() -> Self {
-        let mut ring = Self(Box::new([0; Self::PLACES]));
+impl<'l> Ring<'l> {
+    const PLACES: usize = Lines::PLACES;
+
+    pub(crate) fn new(lines: &'l mut Lines) -> Self {
+        let ring = Self(lines);
         for place in 0..Self::PLACES {
-            ring.0[place] = ring.address(place as u64 + 1);
+            ring.0.0[place] = ring.address(place as u64 + 1);
         }
         ring
     }
 
     /// The address of a place, counted round the ring.
     pub(crate) fn address(&self, place: u64) -> u64 {
-        (&raw const self.0[place as usize % Self::PLACES]).expose_provenance() as u64
+        (&raw const self.0.0[place as usize % Self::PLACES]).expose_provenance() as u64
     }
 
     /// The place at an address; one that does not exist for an address outside.
@@ -131,7 +140,7 @@ impl Stretch {
 /// [`Chain::most_links`], in each iteration of its loop ([`Workload::turns_per_pass`]); a workload
 /// with [`Workload::fixed_links`] has as many as it must.
 ///
-/// Cost: the clock is read twice, and a ring of addresses is made for each pass.
+/// Cost: the clock is read twice, and a ring of addresses is made on the stack.
 pub fn beside(workload: &Workload, chain: Chain, links_per_iteration: u64, passes: u64) -> Stretch {
     let count = links_per_iteration.min(chain.most_links());
     let count = workload.fixed_links(chain).unwrap_or(count);
@@ -178,7 +187,8 @@ pub fn alone(chain: Chain, links: u64) -> Option<Stretch> {
     /// Links of one iteration.
     const UNROLLED: u64 = 64;
     let turns = links.div_ceil(UNROLLED).max(1);
-    let (ring, operand) = (Ring::new(), chain.operand());
+    let mut lines = Lines::default();
+    let (ring, operand) = (Ring::new(&mut lines), chain.operand());
     let mut value = if chain == Chain::Load { ring.address(chain.start()) } else { chain.start() };
     let start_ns = clock::monotonic_ns();
     // SAFETY: all registers are named. The loads read the ring, which is alive, and each word of

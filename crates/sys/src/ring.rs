@@ -360,6 +360,7 @@ pub fn refusal(error: &io::Error) -> String {
             format!("the sysctl kernel.io_uring_disabled is {disabled} (EPERM)")
         }
         (Some(libc::EPERM), _) => "a seccomp or security policy denies it (EPERM)".to_owned(),
+        (Some(libc::ENOMEM), _) => "there is no memory for the ring (ENOMEM)".to_owned(),
         _ => format!("io_uring_setup: {error}"),
     }
 }

@@ -14,6 +14,7 @@ mod reader;
 use std::ffi::OsString;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use flatout_io::digest::Digest;
 use flatout_io::{MachineProfile, cause_text};
@@ -101,6 +102,8 @@ pub struct Sum {
     queue: Queue,
     /// Files read around the page cache at a time.
     rings: Permits,
+    /// Not all threads came: a ring, whose threads in the kernel the same limit counts, has none.
+    lacks_threads: AtomicBool,
     /// Segments mapped at a time.
     windows: Permits,
 }
@@ -113,7 +116,9 @@ impl Sum {
             threads => threads,
         };
         let rings = Permits::new(lanes::MOST_RINGS);
-        Self { options, queue: Queue::new(usual), rings, windows: Permits::new(usual) }
+        let windows = Permits::new(usual);
+        let lacks_threads = AtomicBool::new(false);
+        Self { options, queue: Queue::new(usual), rings, lacks_threads, windows }
     }
 
     /// Reads files until all are read. To be called once by each thread that is hired.
@@ -153,26 +158,35 @@ impl Sum {
     /// `sink` at its place.
     ///
     /// `hire` is called with a number of threads that would be of use from now on, at first with
-    /// one or more: it starts them, and each calls [`Sum::work`]. Fewer may come; where none does,
-    /// it breaks off.
+    /// one or more: it starts them, each calls [`Sum::work`], and it returns how many came. As long
+    /// as none has, the calling thread reads the files itself.
     ///
     /// Panics: when a thread that reads panicked.
     pub fn feed(
         &self,
         items: impl Iterator<Item = Result<Item, (OsString, Failure)>>,
-        mut hire: impl FnMut(u32) -> ControlFlow<()>,
+        mut hire: impl FnMut(u32) -> u32,
         mut sink: impl FnMut(Summed) -> ControlFlow<()>,
     ) {
         let mut entries = items
             .map(|item| item.map_err(|(shown, failure)| Summed { shown, result: Err(failure) }));
         let mut more = true;
+        let mut hired = 0;
+        let mut reader = Reader::new(self);
         loop {
             while more && self.queue.has_room() {
                 more = self.queue.add(&mut entries);
             }
-            let threads = self.queue.to_hire();
-            if threads > 0 && hire(threads).is_break() {
-                break;
+            let wanted = self.queue.to_hire();
+            if wanted > 0 {
+                let came = hire(wanted);
+                hired += came;
+                self.lacks_threads.fetch_or(came < wanted, Ordering::Relaxed);
+            }
+            if hired == 0
+                && let Some(batch) = self.queue.next_batch()
+            {
+                self.read(batch, &mut reader);
             }
             let Some(answers) = self.queue.answers(more) else { break };
             for answer in answers {

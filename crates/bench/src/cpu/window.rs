@@ -71,7 +71,8 @@ impl SampleWindow {
     }
 
     /// The clock: that beside the slices which had the core alone, in the middle; where there are none, what
-    /// the readings tell that were not preempted, or all if most were.
+    /// the readings tell that were not preempted. The others tell how long the thread waited, and are
+    /// no bound of what it does when it does not: where there are only those, no clock is known.
     pub(super) fn clock(&self) -> Option<Clock> {
         let is_quiet = self.has_alone(1);
         let alone = self.slices.iter().filter(|slice| is_quiet && slice.is_alone());
@@ -82,11 +83,7 @@ impl SampleWindow {
         {
             return Some(Clock { hz, agreement_ratio });
         }
-        if self.readings.0.len() >= self.preempted_readings.0.len() {
-            return self.readings.clock();
-        }
-        let all = [&self.readings.0[..], &self.preempted_readings.0].concat();
-        Readings(all).clock()
+        self.readings.clock()
     }
 
     /// Takes a pair of readings in, preempted or not.
@@ -243,9 +240,11 @@ mod tests {
         assert_eq!(of(both).clock().unwrap().hz, 2.1e9);
         // One length alone is no trial.
         assert_eq!(of(vec![alone[0], alone[2]]).clock().unwrap().hz, 2.6e9);
-        let preempted =
-            SampleWindow { preempted_readings: Readings(vec![[2.7e9; 2]; 3]), ..of(Vec::new()) };
-        assert_eq!(preempted.clock().unwrap().hz, 2.7e9, "most were preempted");
+        let preempted_readings = Readings(vec![[0.9e9; 2]; 3]);
+        let preempted = SampleWindow { preempted_readings, ..SampleWindow::default() };
+        assert_eq!(preempted.clock(), None, "a thread without its CPU reads no clock");
+        let some = SampleWindow { readings: readings.clone(), ..preempted };
+        assert_eq!(some.clock().unwrap().hz, 2.6e9);
     }
 
     #[test]

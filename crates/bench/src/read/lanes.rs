@@ -305,7 +305,10 @@ impl Reader {
             total.bytes += tally.pass.bytes;
             total.blocks += tally.pass.blocks;
             total.stopped |= tally.pass.stopped;
-            total.engine = tally.engine;
+            // That of all lanes, or of the one that could not have it.
+            if total.engine.is_none() || tally.fallback.is_some() {
+                total.engine = tally.engine;
+            }
             if tally.differs {
                 total.warn(warning::DIGEST_DIFFERS, DIGEST_DIFFERS);
             }

@@ -110,11 +110,10 @@ pub(super) fn refusal(call: Call, error: &io::Error) -> TrialError {
     if call == Call::UringNop {
         return ring_refusal(error, ring_sysctl());
     }
-    let text = format!("{}: {error}", call.id());
     if error.kind() == io::ErrorKind::Unsupported {
-        return TrialError::Unsupported(format!("{text} (no such call, or a seccomp filter)"));
+        return TrialError::Unsupported(format!("{error} (no such call, or a seccomp filter)"));
     }
-    TrialError::Failed(text)
+    TrialError::Failed(error.to_string())
 }
 
 fn ring_sysctl() -> Option<u8> {
@@ -184,7 +183,9 @@ mod tests {
         let lacking = io::Error::from(Errno::NOSYS);
         assert!(matches!(refusal(Call::Statx, &lacking), TrialError::Unsupported(_)));
         let broken = io::Error::from(Errno::IO);
-        assert!(matches!(refusal(Call::Statx, &broken), TrialError::Failed(_)));
+        // The row says itself which call it is.
+        let TrialError::Failed(text) = refusal(Call::Statx, &broken) else { panic!("it is there") };
+        assert_eq!(text, broken.to_string());
     }
 
     #[test]

@@ -39,7 +39,7 @@ pub struct Rival {
     pub version: &'static [&'static str],
     /// What it can be raced at.
     pub discipline: Discipline,
-    /// The command of flatout that does the same work, or why there is none yet.
+    /// The command of flatout that does the same work, or what measures it where none can be raced.
     pub counterpart: &'static str,
 }
 

@@ -46,6 +46,7 @@ Examples:
 #[derive(Debug, Clone, Args)]
 #[command(
     after_help = AFTER,
+    allow_negative_numbers = true,
     override_usage = "flatout compare [OPTIONS] OLD NEW [MORE]...\n       \
                       flatout compare --runs N [OPTIONS] [OLD_PROGRAM NEW_PROGRAM] [-- ARGUMENTS]\n       \
                       flatout compare --noise [OPTIONS] [FILE]..."

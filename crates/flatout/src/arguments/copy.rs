@@ -218,7 +218,10 @@ impl Copy {
             overwrite: if self.force { Overwrite::Protected } else { Overwrite::Writable },
             reach: self.reach(),
             method: self.engine,
-            reflink: self.reflink.unwrap_or(When::Auto),
+            reflink: match self.engine {
+                Some(Method::Reflink) => When::Always,
+                _ => self.reflink.unwrap_or(When::Auto),
+            },
             sparse: self.sparse.unwrap_or(When::Auto),
             assurance: if self.verify { Assurance::Verified } else { Assurance::Accepted },
             durability: if self.sync { Durability::Durable } else { Durability::Cached },

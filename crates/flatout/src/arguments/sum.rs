@@ -22,7 +22,7 @@ Examples:
   flatout sum -r DIR > SUMS                  all regular files below DIR, sorted
   flatout sum -c SUMS                        read the files again and compare
   flatout sum --digest sha256 --tag FILE...  SHA256 (NAME) = DIGEST
-  sha256sum * | flatout sum -c               whatever sha256sum, b3sum, xxhsum or cksum wrote
+  sha256sum * | flatout sum -c               what sha256sum, b3sum, xxhsum -H2 or cksum wrote
   flatout sum -r --format json DIR           one row per file, and one for all
 
 In a tree no symlink is followed; symlinks, pipes, sockets and devices are left out, and so is the

@@ -89,6 +89,7 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
     let (rows, chart) = roofline::of(&roofline);
     rows.into_iter().for_each(|row| draft.add(row));
     draft.charts.extend(chart);
+    draft.require_a_figure();
     Conclusion { keep, earlier, ..draft.judge() }
 }
 
@@ -99,10 +100,11 @@ fn add(draft: &mut Draft, found: Found) {
     if let Some(first) = failed.first() {
         let why = first.warnings.iter().find(|warning| warning.code == warning::FAILED);
         let why = why.map_or("", |warning| warning.text.as_str());
-        draft.fail(
-            FAILED,
-            format!("{} rows failed, the first is {}: {why}", failed.len(), first.id),
-        );
+        let rows = match failed.len() {
+            1 => "1 row failed:".to_owned(),
+            count => format!("{count} rows failed, the first is"),
+        };
+        draft.fail(FAILED, format!("{rows} {}: {why}", first.id));
     }
     let has_figure = found.outcomes.iter().any(|row| row.median.is_some());
     if failed.is_empty()

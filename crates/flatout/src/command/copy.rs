@@ -16,6 +16,7 @@ mod survey;
 mod terminal;
 mod witness;
 
+use flatout_io::transfer::Method;
 use flatout_io::{cause_text, escape};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -237,7 +238,10 @@ fn conclude(
     witness: Witness<'_>,
     refused_ways: &[String],
 ) -> ExitCode {
-    if arguments.verbose {
+    // What was asked for by name and could not be had is said in any case; of files whose extents
+    // were to be shared, each was.
+    let is_replaced = arguments.engine.is_some_and(|engine| engine != Method::Reflink);
+    if arguments.verbose || is_replaced {
         for way in refused_ways {
             output::complain(way);
         }

@@ -10,7 +10,6 @@ mod files;
 mod input;
 mod session;
 
-use flatout_io::cause_text;
 use std::ops::ControlFlow;
 use std::process::ExitCode;
 
@@ -48,10 +47,7 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> ExitCode {
 /// Writes the digests of all that is yielded.
 fn read(session: &mut Session<'_>, items: impl Iterator<Item = Yielded>) {
     let (threads, cancel) = (session.arguments.threads, session.cancel);
-    let started = in_threads(threads, cancel, items, |summed| session.digested(summed));
-    if let Err(error) = started {
-        session.fail(conclusion::FAILED, error);
-    }
+    in_threads(threads, cancel, items, |summed| session.digested(summed));
 }
 
 /// Has the items read by threads of ours; what is found goes to `sink`, in order.
@@ -60,28 +56,20 @@ fn in_threads(
     cancel: CancelToken,
     items: impl Iterator<Item = Yielded>,
     sink: impl FnMut(Summed) -> ControlFlow<()>,
-) -> Result<(), String> {
+) {
     let options = SumOptions { threads: threads.unwrap_or(0), profile: profile::load(), cancel };
     let sum = Sum::new(options);
     let mut running = 0;
-    let mut refused = None;
     std::thread::scope(|scope| {
+        // With fewer threads than are useful, or none but this one, it takes longer, no more.
         let hire = |more: u32| {
+            let before = running;
             for _ in 0..more {
                 let thread = std::thread::Builder::new().name(format!("sum {running}"));
-                match thread.spawn_scoped(scope, || sum.work()) {
-                    Ok(_) => running += 1,
-                    // With fewer threads than are useful it takes longer, no more.
-                    Err(error) if running == 0 => {
-                        refused = Some(format!("cannot start a thread: {}", cause_text(&error)));
-                        return ControlFlow::Break(());
-                    }
-                    Err(_) => {}
-                }
+                running += u32::from(thread.spawn_scoped(scope, || sum.work()).is_ok());
             }
-            ControlFlow::Continue(())
+            running - before
         };
         sum.feed(items, hire, sink);
     });
-    refused.map_or(Ok(()), Err)
 }

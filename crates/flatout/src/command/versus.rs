@@ -106,6 +106,7 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
         let text = "interrupted: targets are removed, rows without enough rounds say so";
         draft.fail(INTERRUPTED, text.to_owned());
     }
+    draft.require_a_figure();
     draft.judge()
 }
 

@@ -293,11 +293,15 @@ fn wrong_use_is_refused() {
         (&["--noise", "old", "old", "--runs", "3"], "nothing is run"),
         (&["--noise", "--threshold", "3"], "cannot be used with"),
         (&["--noise", "--area", "roof"], "roof"),
-        (&["old", "old", "--format", "csv"], "csv"),
+        (&["old", "old", "--format", "csv"], "known are table, markdown, json, html"),
+        (&["old", "old", "--threshold", "-5"], "above 0"),
     ] {
         compare(&folder, words).run().complains(2, &[why]);
     }
     compare(&folder, &["--noise", "old", "old"]).run().complains(2, &["FLATOUT_NOISE"]);
+    let ran = compare(&folder, &["--runs", "2", "false", "true"]).run();
+    let told = "\"false\" printed no record: exit status: 1";
+    assert!(ran.exits(2).stderr.contains(told), "{ran}");
 }
 
 #[test]

@@ -2,6 +2,8 @@
 //!
 //! Old and locked-down kernels are had by taking system calls away from the program.
 
+use std::ffi::OsString;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use flatout_sys::launcher::{
@@ -9,8 +11,8 @@ use flatout_sys::launcher::{
 };
 use serde_json::Value;
 
-use crate::bin::{Folder, assert_warned, warnings};
-use crate::filesystem::{Kind, Mounted};
+use crate::bin::{Folder, Ran, assert_warned, executable, warnings};
+use crate::filesystem::{Kind, Mounted, needs_program, needs_root};
 use crate::fixture::{random_file, xor32_hex};
 use crate::skip::{needs, skip};
 
@@ -123,4 +125,64 @@ fn direct_reads_on_storage_are_direct() {
         }
         mounted.finish();
     }
+}
+
+/// Runs this command with a limit that ulimit sets.
+fn limited(folder: &Folder, limit: &str, command: &str) -> Ran {
+    let script = format!("ulimit {limit} && exec \"$0\" {command}");
+    let words = ["-c".into(), script.into(), executable().into()].to_vec();
+    folder.program("bash".as_ref(), words).run()
+}
+
+#[test]
+fn addresses_that_do_not_hold_a_mapping_mean_sync() {
+    let folder = Folder::new();
+    let bytes = random_file(&folder.join("data"), 20_000_000, 3);
+    random_file(&folder.join("tiny"), 1, 4);
+    // What the program itself needs differs from build to build.
+    let starts = |kib: &u32| {
+        let ran = limited(&folder, &format!("-v {kib}"), "read tiny --engine sync --threads 1");
+        ran.code == Some(0)
+    };
+    let least_kib = (0..100).map(|step| 8 * 1024 + step * 4096).find(starts).unwrap();
+    let mut engines = Vec::new();
+    for step in 1..=12 {
+        let limit = format!("-v {}", least_kib + step * 4096);
+        let result = limited(&folder, &limit, "read data --format json").exits(0).result();
+        assert_eq!(result["audit"]["digest_xor32"], xor32_hex(&bytes), "{limit}");
+        let engine = result["parameters"]["engine"].as_str().unwrap().to_owned();
+        // Whichever way was taken first: somebody may have emptied the page cache.
+        let is_refused = |code: &&str| ["mmap_refused", "uring_refused"].contains(code);
+        let is_said = warnings(&result).iter().any(is_refused);
+        assert_eq!(engine == "sync", is_said, "{result:#}");
+        engines.push(engine);
+    }
+    assert!(engines.contains(&"sync".to_owned()), "{engines:?}");
+}
+
+#[test]
+fn without_a_second_thread_the_one_that_is_there_reads() {
+    needs!(needs_root("running as somebody else"));
+    needs!(needs_program("setpriv"));
+    let folder = Folder::new();
+    let all = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(folder.path(), all).unwrap();
+    std::fs::copy(executable(), folder.join("program")).unwrap();
+    let bytes = random_file(&folder.join("data"), 20_000_000, 3);
+    let nobody = |command: &str| {
+        // The limit comes after the change of user: it is that of whoever is limited.
+        let script = format!("ulimit -u 1 && exec ./program {command}");
+        let words = ["--reuid=65534", "--regid=65534", "--clear-groups", "bash", "-c", &script];
+        let words = words.map(OsString::from).to_vec();
+        folder.program("setpriv".as_ref(), words).run()
+    };
+    let expected = folder.flatout(["sum", "--digest", "sha256", "data"]).run();
+    for options in ["", "-j 1", "-j 8", "-r"] {
+        let ran = nobody(&format!("sum {options} --digest sha256 data"));
+        assert_eq!(ran.exits(0).stdout, expected.stdout, "{options}");
+    }
+    let result = nobody("read data --format json").exits(0).result();
+    assert_eq!(result["audit"]["digest_xor32"], xor32_hex(&bytes));
+    assert_eq!(result["parameters"]["threads"], 1, "{result:#}");
+    nobody("read data --threads 2").complains(1, &["cannot start thread 1 of 2"]);
 }

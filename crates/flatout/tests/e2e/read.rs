@@ -327,6 +327,9 @@ fn a_result_that_cannot_be_written_is_a_failure() {
     random_file(&folder.join("data"), 5000, 1);
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     folder.flatout(["read", "data"]).stdout(full).run().complains(1, &["No space left"]);
+    let words = ["read", "data", "--format", "json", "--output", "/dev/full"];
+    let end = folder.flatout(words).run().exits(1).document()["end"].clone();
+    assert_eq!((end["exit_code"].as_i64(), end["errors"].as_array().unwrap().len()), (Some(1), 1));
     let ran = folder.flatout(["read", "data", "--output", "no/such/folder"]).run();
     ran.complains(1, &["no/such/folder"]);
 }

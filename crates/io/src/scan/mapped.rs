@@ -1,5 +1,7 @@
 //! The mmap engine: the file seen through windows, read by raw-pointer kernels.
 
+use std::io;
+
 use flatout_sys::mapping::{WINDOW_ALIGNMENT_BYTES, Window};
 use flatout_sys::view::ByteView;
 
@@ -14,9 +16,14 @@ use crate::tuning::Split;
 /// a round of interrupts to the other CPUs, and mapped pages count as resident memory.
 const WINDOW_BYTES: u64 = 16 << 20;
 
-/// Why the source cannot be mapped, if so.
-pub(super) fn obstacle(source: &Source) -> Option<String> {
-    Window::map(source.file(), 0, 4096).err().map(|error| error.to_string())
+/// A window as large as any that a lane maps at a time.
+///
+/// Errors: the file cannot be mapped, or there is no room (`ulimit -v`).
+pub(super) fn reserve(source: &Source, block_bytes: usize) -> io::Result<Window> {
+    let page_bytes = rustix::param::page_size();
+    let largest = (WINDOW_BYTES as usize).max(block_bytes + page_bytes);
+    let length = usize::try_from(source.length_bytes()).unwrap_or(usize::MAX);
+    Window::map(source.file(), 0, length.clamp(page_bytes, largest))
 }
 
 pub(super) fn run(

@@ -137,6 +137,8 @@ pub(super) struct Directory {
     /// `None`: what the user named lies in it; it is not copied itself.
     parent: Option<Arc<Directory>>,
     number: u64,
+    /// When its visit began, on the system's clock.
+    pub(super) begun_ns: u64,
     /// What must be done before it is finished: its listing, batches, directories below it.
     pending: AtomicUsize,
     state: Mutex<State>,
@@ -175,13 +177,13 @@ impl Directory {
     /// The directory above an operand: held as long as the copy goes on, and never finished.
     pub(super) fn base(pair: Pair) -> (Arc<Self>, Arc<Pair>) {
         let pair = Arc::new(pair);
-        (Arc::new(Self::open(None, Self::NUMBER_OF_BASES, Arc::clone(&pair))), pair)
+        (Arc::new(Self::open(None, (Self::NUMBER_OF_BASES, 0), Arc::clone(&pair))), pair)
     }
 
     /// A directory that is in use by whoever opened it. Its listing counts as a thing to be done.
-    fn open(parent: Option<Arc<Self>>, number: u64, pair: Arc<Pair>) -> Self {
+    fn open(parent: Option<Arc<Self>>, (number, begun_ns): (u64, u64), pair: Arc<Pair>) -> Self {
         let state = Mutex::new(State { kept: Kept::Open(pair), users: 1, below: None });
-        Self { parent, number, pending: AtomicUsize::new(1), state }
+        Self { parent, number, begun_ns, pending: AtomicUsize::new(1), state }
     }
 
     /// What tells it from the others that are copied at this time.

@@ -42,7 +42,7 @@ pub enum Event<'a> {
         bytes: u64,
         /// What moved the most of them.
         method: Option<Method>,
-        /// From the first system call to the last.
+        /// From the first system call to the last; of a directory from its opening on.
         elapsed_ns: u64,
     },
     /// An entry could not be copied.

@@ -10,6 +10,7 @@ use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
+use flatout_sys::clock::monotonic_ns;
 use rustix::fs::{AtFlags, FileType, SeekFrom};
 use rustix::io::Errno;
 
@@ -73,6 +74,7 @@ pub(super) fn visit(
     entry: Entry<'_>,
     origin: Origin,
 ) -> Option<(Arc<Directory>, Batch)> {
+    let begun_ns = monotonic_ns();
     let parent = entry.directory;
     if origin == Origin::Fresh && copy.stop.is_full(entry.pair.found().target.0) {
         piece_done(copy, parent);
@@ -93,7 +95,7 @@ pub(super) fn visit(
     let stays_out =
         is_mount && copy.options.reach == Reach::OneFilesystem && parent.parent().is_some();
     let is_full = copy.stop.is_full(below.found().target.0);
-    let directory = copy.held.enter(parent, below);
+    let directory = copy.held.enter(parent, below, begun_ns);
     let first = match access {
         _ if stays_out || is_full => Batch::default(),
         Access::Full => list(copy, lister, &directory, origin),
@@ -361,7 +363,8 @@ fn complete(copy: &Copy<'_>, directory: &Arc<Directory>) {
     if copy.watch.wants_each() {
         let source = directory.path(Side::Source, None);
         let action = Action::Directory;
-        copy.watch.event(&Event::Done { action, source, bytes: 0, method: None, elapsed_ns: 0 });
+        let elapsed_ns = monotonic_ns() - directory.begun_ns;
+        copy.watch.event(&Event::Done { action, source, bytes: 0, method: None, elapsed_ns });
     }
 }
 

@@ -137,6 +137,11 @@ impl Queue {
         }
     }
 
+    /// The next files to be read, by a thread that is alone.
+    pub(super) fn next_batch(&self) -> Option<Batch> {
+        lock(&self.state).batches.pop_front()
+    }
+
     /// Threads to be hired now. They count as hired, whether they come or not.
     pub(super) fn to_hire(&self) -> u32 {
         let mut state = lock(&self.state);

@@ -8,6 +8,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use flatout_io::digest::{Algorithm, Cut, Cutter, Digest, Fold, Hasher, MAX_SEGMENT_BYTES};
 use flatout_io::scan::{Plan, Scanner};
@@ -232,7 +233,10 @@ impl<'a> Reader<'a> {
         item: &Item,
     ) -> Result<(Digest, u64), Failure> {
         let _ring = self.sum.rings.take();
-        let tuning = lanes::tuning(self.measured(&opened));
+        let mut tuning = lanes::tuning(self.measured(&opened));
+        if self.sum.lacks_threads.load(Ordering::Relaxed) {
+            tuning = Tuning { engine: Engine::Sync, depth: 1, ..tuning };
+        }
         // Some devices answer requests that may not wait with EAGAIN, time and again.
         rustix::fs::fcntl_setfl(&opened.file, OFlags::empty())
             .map_err(|errno| cannot("open", &item.shown, errno))?;

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::AtomicU32;
 
 use flatout_io::digest::{Algorithm, Hasher};
 
@@ -43,7 +43,7 @@ fn run_until(options: SumOptions, items: Vec<Item>, most: usize) -> Vec<Summed> 
             for _ in 0..threads {
                 scope.spawn(|| sum.work());
             }
-            ControlFlow::Continue(())
+            threads
         };
         sum.feed(items.into_iter().map(Ok), hire, |answer| {
             answers.push(answer);
@@ -80,6 +80,30 @@ fn answers_come_in_the_order_of_the_files() {
                 assert!(found.matches);
             }
         }
+    }
+}
+
+#[test]
+fn where_no_thread_comes_the_caller_reads() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut files = files(directory.path(), 300);
+    let large = (directory.path().join("large"), noise((5 << 20) + 1, 3));
+    fs::write(&large.0, &large.1).unwrap();
+    files.insert(7, large);
+    for (threads, algorithm) in [(0, Algorithm::Blake3), (1, Algorithm::Sha256)] {
+        let items = files.iter().map(|(path, _)| Ok(item(path, Wanted::Digest(algorithm))));
+        let sum = Sum::new(SumOptions { threads, profile: None, cancel: CancelToken::manual() });
+        let mut digests = Vec::new();
+        sum.feed(
+            items,
+            |_| 0,
+            |answer| {
+                digests.push(answer.result.unwrap().digest);
+                ControlFlow::Continue(())
+            },
+        );
+        let expected: Vec<_> = files.iter().map(|(_, bytes)| whole(algorithm, bytes)).collect();
+        assert_eq!(digests, expected);
     }
 }
 
@@ -252,7 +276,7 @@ fn few_directories_are_held_open_however_far_ahead_the_walk_is() {
     std::thread::scope(|scope| {
         let hire = |threads| {
             (0..threads).for_each(|_| _ = scope.spawn(|| sum.work()));
-            ControlFlow::Continue(())
+            threads
         };
         let items = items.iter().map(|path| {
             let open = Arc::new(std::os::fd::OwnedFd::from(File::open(path).unwrap()));

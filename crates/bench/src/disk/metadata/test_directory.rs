@@ -1,4 +1,5 @@
 //! The directory below which all names of a run lie: made fresh, reached by descriptor, removed.
+//! It is locked as long as its run lives: what is not is left over from one that was killed, and goes.
 //!
 //! Only names that flatout gives are removed. If somebody else put something in there, its
 //! directory cannot be removed, and that becomes an error.
@@ -9,7 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use flatout_io::Error as IoError;
-use rustix::fs::{AtFlags, Mode, OFlags, RawDir};
+use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, RawDir};
 use rustix::io::{Errno, retry_on_intr};
 
 use crate::error::Error;
@@ -29,6 +30,11 @@ pub(super) const fn no_listing() -> Listing {
     [MaybeUninit::uninit(); LISTING_BYTES]
 }
 
+/// What the names of such directories begin with; two numbers follow.
+const PREFIX: &str = ".flatout-";
+/// Times that a directory is made which others remove at once.
+const TRIES: u32 = 16;
+
 const OWNER_ONLY: Mode = Mode::from_raw_mode(0o700);
 
 /// How directories are opened: never through a symbolic link.
@@ -46,22 +52,35 @@ pub(super) struct TestDirectory {
 }
 
 impl TestDirectory {
-    /// Makes a directory of a name that nobody has, in `directory`.
+    /// Makes a directory of a name that nobody has, in `directory`. Removes those of runs that are
+    /// gone; what cannot be removed is no hindrance.
     ///
     /// Errors: `directory` cannot be opened or written to.
     pub(super) fn make(directory: &Path) -> Result<Self, Error> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let parent = rustix::fs::open(directory, flags, Mode::empty())
             .map_err(IoError::system("open the directory", directory))?;
-        // Nobody has this name: a process does not live twice at a time.
-        let now_ns = flatout_sys::clock::monotonic_ns();
-        let text = format!(".flatout-{}-{now_ns}", std::process::id());
-        let name = CString::new(text.as_str()).expect("digits and letters hold no zero byte");
-        let made = rustix::fs::mkdirat(&parent, &name, OWNER_ONLY);
-        let own = made
-            .and_then(|()| open_empty(parent.as_fd(), &name))
-            .map_err(IoError::system("make a directory in", directory))?;
-        Ok(Self { parent, own, name, path: directory.join(text), is_removed: false })
+        let _unread = remove_leftovers(parent.as_fd());
+        for _ in 0..TRIES {
+            // Nobody has this name: a process does not live twice at a time.
+            let now_ns = flatout_sys::clock::monotonic_ns();
+            let text = format!("{PREFIX}{}-{now_ns}", std::process::id());
+            let name = CString::new(text.as_str()).expect("digits and letters hold no zero byte");
+            let made = rustix::fs::mkdirat(&parent, &name, OWNER_ONLY);
+            let own = made.and_then(|()| open_empty(parent.as_fd(), &name));
+            match own.and_then(|own| Ok(is_ours(parent.as_fd(), &name, &own)?.then_some(own))) {
+                Ok(Some(own)) => {
+                    let path = directory.join(text);
+                    return Ok(Self { parent, own, name, path, is_removed: false });
+                }
+                // Somebody who looked for leftovers came before the lock.
+                Ok(None) | Err(Errno::NOENT) => {}
+                Err(errno) => {
+                    return Err(IoError::system("make a directory in", directory)(errno).into());
+                }
+            }
+        }
+        Err(IoError::system("make a directory in", directory)(Errno::NOENT).into())
     }
 
     pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
@@ -97,6 +116,50 @@ impl Drop for TestDirectory {
             let _unread = self.remove();
         }
     }
+}
+
+/// Locks the directory that was just made; false where it is gone meanwhile. Where there are no
+/// locks nobody takes it for a leftover.
+fn is_ours(parent: BorrowedFd<'_>, name: &CStr, own: &OwnedFd) -> Result<bool, Errno> {
+    // Whoever has the lock now only looks whether there is anything left over.
+    let _unread = retry_on_intr(|| rustix::fs::flock(own, FlockOperation::LockExclusive));
+    let here = rustix::fs::fstat(own)?;
+    let named = rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    Ok((here.st_dev, here.st_ino) == (named.st_dev, named.st_ino))
+}
+
+/// Removes the directories of runs that are gone, as far as flatout has put something into them.
+///
+/// Errors: the directory cannot be listed.
+fn remove_leftovers(parent: BorrowedFd<'_>) -> Result<(), Errno> {
+    let mut names = Vec::new();
+    // The position of `parent` is that of whoever opened it.
+    let listed = rustix::fs::openat(parent, c".", DIRECTORY, Mode::empty())?;
+    each_entry(listed.as_fd(), &mut no_listing(), |name| {
+        names.extend(is_a_runs(name).then(|| name.to_owned()));
+    })?;
+    for name in names {
+        let Ok(left) = rustix::fs::openat(parent, &name, DIRECTORY, Mode::empty()) else {
+            continue;
+        };
+        let owner = rustix::fs::fstat(&left).map(|facts| facts.st_uid);
+        if owner != Ok(rustix::process::geteuid().as_raw())
+            || rustix::fs::flock(&left, FlockOperation::NonBlockingLockExclusive).is_err()
+        {
+            continue;
+        }
+        if empty(left.as_fd(), DEPTH).is_ok() {
+            let _unread = rustix::fs::unlinkat(parent, &name, AtFlags::REMOVEDIR);
+        }
+    }
+    Ok(())
+}
+
+/// Whether a name is one that a run gives: the prefix, and two numbers.
+fn is_a_runs(name: &CStr) -> bool {
+    let numbers = name.to_str().ok().and_then(|name| name.strip_prefix(PREFIX)?.split_once('-'));
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    numbers.is_some_and(|(process, time)| is_number(process) && is_number(time))
 }
 
 /// Opens the directory that was just made. One with something in it is not ours: somebody put it
@@ -166,4 +229,28 @@ fn remove(parent: BorrowedFd<'_>, name: &CStr, depth: u32) -> Result<(), Errno> 
     let emptied = empty(own.as_fd(), depth - 1);
     let removed = retry_on_intr(|| rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR));
     removed.map_err(|errno| emptied.err().unwrap_or(errno))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn what_a_killed_run_left_goes_and_what_is_in_use_or_not_ours_stays() {
+        let place = tempfile::tempdir().unwrap();
+        let used = TestDirectory::make(place.path()).unwrap();
+        let left = place.path().join(".flatout-4711-99");
+        fs::create_dir_all(left.join("set-0/d-1")).unwrap();
+        fs::write(left.join("set-0/d-1/file-7"), "").unwrap();
+        let others = [".flatout-4711-x", ".flatout-versus", ".flatout-5-6/mine"];
+        others.iter().for_each(|name| fs::create_dir_all(place.path().join(name)).unwrap());
+        let next = TestDirectory::make(place.path()).unwrap();
+        assert!(!left.exists() && used.path().exists() && next.path().exists());
+        assert!(others.iter().all(|name| place.path().join(name).exists()));
+        used.finish().unwrap();
+        next.finish().unwrap();
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), others.len());
+    }
 }

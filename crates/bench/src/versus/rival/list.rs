@@ -2,9 +2,9 @@
 
 use super::{Discipline, Rival};
 
-const NO_NETWORK: &str = "none yet: flatout does not measure the network";
-const NO_MEMORY: &str = "none yet: flatout does not measure memory";
-const NO_CPU: &str = "none yet: flatout does not measure the CPU";
+const NO_NETWORK: &str = "cannot be raced: flatout bench network measures the network";
+const NO_MEMORY: &str = "cannot be raced: flatout bench memory measures memory";
+const NO_CPU: &str = "cannot be raced: flatout bench cpu measures the CPU";
 const VERSION: &[&str] = &["--version"];
 
 /// All rivals, in the order in which they are listed.

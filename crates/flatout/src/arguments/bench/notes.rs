@@ -3,7 +3,7 @@
 /// `flatout bench --help`.
 pub const BENCH: &str = "\
 Examples:
-  flatout bench                         a short set of all in 90 s; leaves a page
+  flatout bench                         some 60 rows in 90 s; leaves a page
   flatout bench disk /data --quick      the disk behind a directory
   flatout bench cpu memory --live       two areas, seen as they converge
   flatout bench network -c HOST         to a machine where flatout serve runs

@@ -75,8 +75,12 @@ impl<'a> Recipe<'a> {
         if cancel.is_cancelled() || ended.status.signal().is_some() {
             return Ok(None);
         }
-        let place = Path::new("the run");
-        let record = document::parse(&ended.stdout, place).map_err(|error| error.to_string())?;
+        if ended.stdout.is_empty() {
+            return Err(format!("{program:?} printed no record: {}", ended.status));
+        }
+        let record = document::parse(&ended.stdout, program).map_err(|error| {
+            format!("{program:?} printed no record ({}): {error}", ended.status)
+        })?;
         if record.results.iter().all(|row| row.median.is_none()) {
             let why = record.end.errors.first().map_or("it does not say why", String::as_str);
             return Err(format!("the run of {program:?} has no figure: {why}"));

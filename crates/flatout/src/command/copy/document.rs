@@ -1,6 +1,6 @@
 //! The figures of a copy as a record: one row for all of it.
 
-use flatout_measure::record::{Outcome, Status};
+use flatout_measure::record::{Outcome, Record, Status};
 use flatout_measure::warning::{self, Warning};
 use flatout_report::{Format, Style};
 use serde_json::{Map, Value};
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::account::Account;
 use super::limit::Share;
 use crate::arguments::copy::CopyFormat;
-use crate::conclusion::{Draft, members};
+use crate::conclusion::{Draft, FAILED, members};
 use crate::output::{self, place::Place};
 
 /// Nothing here is random.
@@ -34,22 +34,20 @@ impl Document {
         exit_code: i32,
         place: Option<&Place>,
     ) -> Result<(), String> {
-        let outcome = row(account);
-        let shown = match self.format {
-            CopyFormat::Table => flatout_report::summary(&outcome),
-            CopyFormat::Json => {
-                self.draft.errors = errors;
-                self.draft.results.push(outcome);
-                let mut record = self.draft.conclude().record;
-                record.end.exit_code = exit_code;
-                flatout_report::render(&record, Format::Json, &Style::default())
-            }
+        self.draft.results.push(row(account));
+        let mut record = self.draft.conclude().record;
+        (record.end.exit_code, record.end.errors) = (exit_code, errors);
+        let shown = |record: &Record| match self.format {
+            CopyFormat::Table => record.results.iter().map(flatout_report::summary).collect(),
+            CopyFormat::Json => flatout_report::render(record, Format::Json, &Style::default()),
         };
+        let text = shown(&record);
         match place {
-            None => output::to_standard_output(shown.as_bytes()),
-            Some(place) => place.write(shown.as_bytes()).inspect_err(|_| {
+            None => output::to_standard_output(text.as_bytes()),
+            Some(place) => place.write(text.as_bytes()).inspect_err(|error| {
                 // What was measured is not lost: it goes where it can still be seen.
-                let _ = output::to_standard_output(shown.as_bytes());
+                record.end.fail(FAILED, error.clone());
+                let _ = output::to_standard_output(shown(&record).as_bytes());
             }),
         }
     }

@@ -71,11 +71,8 @@ fn check<'b>(session: Session<'b>, path: &Path, input: io::BufReader<Input>) -> 
     let check = Check { session: &session, counts: &counts, path, likely: Cell::new(None) };
     let lines = Reader::new(input, arguments.manifest().end, arguments.digest);
     let items = lines.filter_map(|line| check.item(line));
-    let started = in_threads(threads, cancel, items, |summed| check.found(summed));
+    in_threads(threads, cancel, items, |summed| check.found(summed));
     let mut session = session.into_inner();
-    if let Err(error) = started {
-        session.fail(FAILED, error);
-    }
     if !session.is_over() {
         conclude(&mut session, path, &counts.into_inner());
     }

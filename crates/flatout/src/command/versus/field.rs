@@ -132,7 +132,7 @@ fn absence(rival: &Rival) -> String {
 
 /// Why a rival is not raced.
 fn why(rival: &Rival) -> &str {
-    rival.counterpart.trim_start_matches("none yet: ")
+    rival.counterpart.trim_start_matches("cannot be raced: ")
 }
 
 /// All rivals as rows.

@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::time::{Duration, UNIX_EPOCH};
 
+use flatout_sys::launcher::{EPERM, IO_URING_SETUP, deny};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -188,6 +189,21 @@ fn figures_go_where_they_are_wanted() {
 }
 
 #[test]
+fn an_engine_that_cannot_be_had_is_never_replaced_in_silence() {
+    let tmpfs = needs!(Mounted::new(Kind::Tmpfs(16 << 20)));
+    let folder = Folder::inside(&tmpfs.path());
+    fs::write(folder.join("f"), random_bytes(100_000, 1)).unwrap();
+    let ran = folder.flatout(words("--engine reflink", &["f", "new"])).run();
+    ran.complains(1, &["cannot share the extents of", "f"]);
+    let ran = folder.flatout(words("--engine uring", &["f", "new"])).leaves("new");
+    let ran = ran.with(|command| _ = deny(command, &[(IO_URING_SETUP, EPERM)])).run();
+    ran.exits(0).says(&["uring from ", "is not possible"]);
+    assert_eq!(fs::read(folder.join("new")).unwrap(), random_bytes(100_000, 1));
+    drop(folder);
+    tmpfs.finish();
+}
+
+#[test]
 fn a_log_has_a_line_for_each_thing_done_or_not() {
     let folder = folder();
     fs::create_dir(folder.join("d")).unwrap();
@@ -204,6 +220,9 @@ fn a_log_has_a_line_for_each_thing_done_or_not() {
     for key in ["bytes", "method", "elapsed_ns"] {
         assert!(!copied[key].is_null(), "{copied}");
     }
+    let ns = |line: &Value| line["elapsed_ns"].as_u64().unwrap();
+    let directory = lines.iter().find(|line| line["action"] == "directory").unwrap();
+    assert!(ns(directory) > ns(copied), "it has its attributes after what is in it: {text}");
 }
 
 #[test]
@@ -212,6 +231,9 @@ fn a_log_that_cannot_be_written_is_a_failure_after_the_copy() {
     let ran = folder.flatout(words("--log /dev/full", &["src", "new"])).leaves("new").run();
     ran.complains(1, &["/dev/full", "No space left"]);
     assert_eq!(fs::read(folder.join("new/f")).unwrap(), b"contents");
+    let figures = words("--format json --output /dev/full", &["src", "newer"]);
+    let end = folder.flatout(figures).leaves("newer").run().exits(1).document()["end"].clone();
+    assert_eq!((end["exit_code"].as_i64(), end["errors"].as_array().unwrap().len()), (Some(1), 1));
 }
 
 #[test]

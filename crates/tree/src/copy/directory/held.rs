@@ -36,10 +36,15 @@ impl Held {
     }
 
     /// A directory begins.
-    pub(in crate::copy) fn enter(&self, parent: &Arc<Directory>, pair: Pair) -> Arc<Directory> {
+    pub(in crate::copy) fn enter(
+        &self,
+        parent: &Arc<Directory>,
+        pair: Pair,
+        begun_ns: u64,
+    ) -> Arc<Directory> {
         let number = self.numbers.fetch_add(1, Ordering::Relaxed) as u64;
         let parent = Some(Arc::clone(parent));
-        let directory = Arc::new(Directory::open(parent, number, Arc::new(pair)));
+        let directory = Arc::new(Directory::open(parent, (number, begun_ns), Arc::new(pair)));
         let mut open = lock(&self.open);
         open.insert(number, Arc::downgrade(&directory));
         self.let_go(&mut open);
