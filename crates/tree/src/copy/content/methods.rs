@@ -50,13 +50,13 @@ impl Methods {
         pairs.iter().flat_map(of_pair).collect()
     }
 
-    /// Methods that filesystems refused, a line each.
-    pub fn refused_lines(&self) -> Vec<String> {
+    /// Methods that filesystems refused, with a line for each.
+    pub fn refused_lines(&self) -> Vec<(Method, String)> {
         let shown = |device| format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device));
         let line = |((source, target), method, errno): (Devices, Method, Errno)| {
             let (source, target) = (shown(source), shown(target));
             let cause = flatout_io::cause_text(&errno.into());
-            format!("{method} from {source} to {target} is not possible: {cause}")
+            (method, format!("{method} from {source} to {target} is not possible: {cause}"))
         };
         self.refused().into_iter().map(line).collect()
     }
