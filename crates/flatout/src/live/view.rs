@@ -159,7 +159,7 @@ impl View<'_> {
             (false, false, _) => ("  ", Style::new()),
         };
         let weight = if is_current { Modifier::BOLD } else { Modifier::empty() };
-        let named = text::pad_right(&self.clip(&line.name, name), name);
+        let named = text::pad_right(&self.clip(&line.name, name.saturating_sub(1)), name);
         let mut words = vec![
             Span::styled(mark, mark_style),
             Span::styled(named, Style::new().add_modifier(weight)),

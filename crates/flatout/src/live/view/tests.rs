@@ -107,7 +107,7 @@ fn a_narrow_terminal_shows_figures_and_half_widths() {
         "██████████░░░░░░░░░░░░░░░░░░░░░░░░  30 %",
         "now disk/random-read 4 KiB, 3 threads",
         "  row                     figure       ±",
-        "- disk/atomic-write… this kernel…",
+        "- disk/atomic-…      this kernel…",
         "  disk/random-read…    954 MiB/s    30 %",
         "▸ disk/random-read…    954 MiB/s    30 %",
         "  disk/random-read…    954 MiB/s    30 %",
