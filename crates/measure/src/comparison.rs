@@ -18,7 +18,7 @@ mod tests;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-pub use surroundings::are_one_machine;
+pub use surroundings::{are_one_machine, are_one_run};
 
 use crate::record::{Better, Record, Status};
 use judgement::Rule;

@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 use flatout_io::escape;
 use flatout_measure::comparison::noise::{Learned, Noise};
-use flatout_measure::comparison::{Comparison, Question, Runs, Verdict, compare};
+use flatout_measure::comparison::{Comparison, Question, Runs, Verdict, are_one_run, compare};
 use flatout_measure::record::Record;
 use flatout_report::comparison::{Document, Form, render};
 use flatout_report::{Extent, Style, document, identity};
@@ -111,13 +111,13 @@ fn learned<'a>(known: &[Learned], mut records: impl Iterator<Item = &'a Record>)
 }
 
 /// Reads files, and the files of folders. A run that several of them hold, as a record and as its
-/// page, is one run.
+/// page, counts once.
 fn read_all(paths: &[impl AsRef<Path>]) -> Result<Vec<Record>, String> {
-    let mut records = read_each(paths)?;
+    let records = read_each(paths)?;
     let count = records.len();
     let mut kept: Vec<Record> = Vec::with_capacity(count);
-    for record in records.drain(..) {
-        if !kept.iter().any(|one| is_same_run(one, &record)) {
+    for record in records {
+        if !kept.iter().any(|one| are_one_run(one, &record)) {
             kept.push(record);
         }
     }
@@ -127,16 +127,6 @@ fn read_all(paths: &[impl AsRef<Path>]) -> Result<Vec<Record>, String> {
         output::notice(&text);
     }
     Ok(kept)
-}
-
-/// Whether two records are of one run, whatever form they were kept in.
-fn is_same_run(one: &Record, other: &Record) -> bool {
-    let start = |record: &Record| (record.start.seed, record.start.time.clone());
-    let figures = |record: &Record| {
-        let rows = record.results.iter();
-        rows.map(|row| (row.id.clone(), row.samples.clone())).collect::<Vec<_>>()
-    };
-    start(one) == start(other) && figures(one) == figures(other)
 }
 
 fn read_each(paths: &[impl AsRef<Path>]) -> Result<Vec<Record>, String> {

@@ -39,17 +39,19 @@ pub(super) fn same_machine(old: &[Record], new: &[Record]) -> Option<bool> {
     are_one_machine(&environment(old)?, &environment(new)?)
 }
 
-/// Whether both sides are the same runs: they began in the same second with the same seed, and
-/// have the same samples.
+/// Whether two records are of one run, in whatever form they were kept: it began in the same second
+/// with the same seed, and has the same samples.
+pub fn are_one_run(one: &Record, other: &Record) -> bool {
+    let mut pairs = one.results.iter().zip(&other.results);
+    one.start.time == other.start.time
+        && one.start.seed == other.start.seed
+        && one.results.len() == other.results.len()
+        && pairs.all(|(one, other)| one.samples == other.samples)
+}
+
+/// Whether both sides are the same runs.
 pub(super) fn same_run(old: &[Record], new: &[Record]) -> bool {
-    let began = |record: &Record| (record.start.time.clone(), record.start.seed);
-    let is_same = |(old, new): (&Record, &Record)| {
-        let mut pairs = old.results.iter().zip(&new.results);
-        began(old) == began(new)
-            && old.results.len() == new.results.len()
-            && pairs.all(|(old, new)| old.samples == new.samples)
-    };
-    old.len() == new.len() && old.iter().zip(new).all(is_same)
+    old.len() == new.len() && old.iter().zip(new).all(|(old, new)| are_one_run(old, new))
 }
 
 /// The members of an environment that [`are_one_machine`] looks at.
