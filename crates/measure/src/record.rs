@@ -84,6 +84,36 @@ impl Outcome {
         let ([low, high], median) = (self.ci95?, self.median?);
         (median != 0.0).then(|| (high - low) / 2.0 / median.abs())
     }
+
+    /// A number among the facts.
+    pub fn fact_number(&self, key: &str) -> Option<f64> {
+        self.audit.get(key)?.as_f64()
+    }
+
+    /// A whole number among the facts.
+    pub fn fact_count(&self, key: &str) -> Option<u64> {
+        self.audit.get(key)?.as_u64()
+    }
+
+    /// A text among the facts.
+    pub fn fact_text(&self, key: &str) -> Option<&str> {
+        self.audit.get(key)?.as_str()
+    }
+
+    /// A number among the parameters.
+    pub fn parameter_number(&self, key: &str) -> Option<f64> {
+        self.parameters.get(key)?.as_f64()
+    }
+
+    /// A whole number among the parameters.
+    pub fn parameter_count(&self, key: &str) -> Option<u64> {
+        self.parameters.get(key)?.as_u64()
+    }
+
+    /// A text among the parameters.
+    pub fn parameter_text(&self, key: &str) -> Option<&str> {
+        self.parameters.get(key)?.as_str()
+    }
 }
 
 /// The direction of improvement.

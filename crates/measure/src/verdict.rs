@@ -237,7 +237,7 @@ fn does_it_matter(record: &Record) -> Answer {
     let beside = named(results, |row| row.median.is_some() && any_of(row, &BESIDE_THE_POINT));
     let labelled = figures(results).filter(|row| any_of(row, &LABELS)).count();
     let harness = figures(results)
-        .filter_map(|row| row.audit.get(OVERHEAD_RATIO.name())?.as_f64())
+        .filter_map(|row| row.fact_number(OVERHEAD_RATIO.name()))
         .max_by(f64::total_cmp);
     let pairs = Pairs::of(results);
     let (shows_something, told) = pairs.sentence();

@@ -221,11 +221,6 @@ pub(crate) fn short_names(rows: &[&Outcome]) -> Vec<String> {
     words.map(name).collect()
 }
 
-/// A number of the audit.
-pub(crate) fn fact(outcome: &Outcome, key: &str) -> Option<f64> {
-    outcome.audit.get(key).and_then(Value::as_f64)
-}
-
 /// The part of an id before the first `/`.
 pub(crate) fn area(id: &str) -> &str {
     id.split_once('/').map_or(id, |(area, _)| area)

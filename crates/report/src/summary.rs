@@ -112,7 +112,7 @@ pub(crate) fn pairs(outcome: &Outcome) -> Vec<(String, String)> {
 /// Whether another line says it already: a reason beside its parameter, a rate as the figure.
 fn is_told_elsewhere(key: &str, outcome: &Outcome) -> bool {
     let told = key.strip_suffix("_reason").is_some_and(|of| outcome.parameters.contains_key(of));
-    let fact = || label::fact(outcome, key);
+    let fact = || outcome.fact_number(key);
     told || key.starts_with("rate_") && fact().is_some() && fact() == label::figure(outcome)
 }
 
@@ -161,7 +161,7 @@ impl Lines {
 
     /// What became of several trials; of a single one there is nothing to say.
     fn trials(&mut self, outcome: &Outcome) {
-        let count = |key: &str| outcome.audit.get(key).and_then(Value::as_u64);
+        let count = |key: &str| outcome.fact_count(key);
         if outcome.n < 2 && count(fact::TRIALS_RUN.name()).unwrap_or(0) < 2 {
             return;
         }
@@ -212,7 +212,7 @@ impl Lines {
         for (key, heading) in PARAMETERS {
             let Some(value) = parameters.get(key) else { continue };
             let text = fact_text(key, value);
-            match outcome.audit.get(&format!("{key}_reason")).and_then(Value::as_str) {
+            match outcome.fact_text(&format!("{key}_reason")) {
                 Some(reason) => self.push(heading, &format!("{text} ({reason})")),
                 None => self.push(heading, &text),
             }

@@ -183,9 +183,7 @@ fn canonical(value: &Value) -> String {
 
 fn are_close(one: &Outcome, other: &Outcome) -> bool {
     one.parameters.iter().all(|(name, value)| {
-        let (Some(a), Some(b)) =
-            (value.as_f64(), other.parameters.get(name).and_then(Value::as_f64))
-        else {
+        let (Some(a), Some(b)) = (value.as_f64(), other.parameter_number(name)) else {
             return true;
         };
         (a - b).abs() <= CHOSEN_WITHIN * a.abs().max(b.abs())

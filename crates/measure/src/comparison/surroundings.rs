@@ -167,7 +167,7 @@ fn is_restless(name: &str, old: &Value, new: &Value) -> bool {
 
 /// The median clock of the rows of both sides, if both have it and it differs.
 fn clocks(pairs: &[(&Group<'_>, &Group<'_>)]) -> Option<(f64, f64)> {
-    let clock = |row: &Outcome| row.audit.get(CLOCK).and_then(Value::as_f64);
+    let clock = |row: &Outcome| row.fact_number(CLOCK);
     let both =
         pairs.iter().filter_map(|(old, new)| Some((clock(old.first())?, clock(new.first())?)));
     let (old, new): (Vec<f64>, Vec<f64>) =

@@ -27,7 +27,7 @@ pub(super) fn took_part(row: &Outcome) -> bool {
 /// Whether nobody looked at the work of a contestant. A run counts only if what it left was looked
 /// at, so that the number of runs is the evidence.
 pub(super) fn is_unchecked(row: &Outcome) -> bool {
-    let runs = row.audit.get("runs").and_then(|runs| runs.as_u64()).unwrap_or(0);
+    let runs = row.fact_count("runs").unwrap_or(0);
     took_part(row) && (runs == 0 || runs < row.n)
 }
 
@@ -135,8 +135,8 @@ impl<'r> Pairs<'r> {
 
 /// A pair in words: `0.71 of flatout against dd`.
 pub(super) fn told(row: &Outcome) -> String {
-    let text = |key: &str| row.parameters.get(key).and_then(|value| value.as_str()).unwrap_or("?");
-    let test = row.parameters.get("test").and_then(|value| value.as_str());
+    let text = |key: &str| row.parameter_text(key).unwrap_or("?");
+    let test = row.parameter_text("test");
     let test = test.map_or_else(String::new, |test| format!(" ({test})"));
     let ratio = row.median.unwrap_or(f64::NAN);
     format!("{ratio:.2}, {} against {}{test}", text("subject"), text("against"))

@@ -34,7 +34,7 @@ pub(super) fn does_it_reproduce(results: &[Outcome]) -> Answer {
         })
         .collect();
     let spoiled: u64 =
-        results.iter().filter_map(|row| row.audit.get(INTERVALS_SPOILED.name())?.as_u64()).sum();
+        results.iter().filter_map(|row| row.fact_count(INTERVALS_SPOILED.name())).sum();
     let widest = judged.iter().max_by(|a, b| {
         f64::total_cmp(&a.half_width().unwrap_or(0.0), &b.half_width().unwrap_or(0.0))
     });

@@ -99,7 +99,7 @@ fn of_view(record: &Record, area: &str, view: &View) -> Option<Bars> {
     let is_charted = |row: &Outcome| record.charts.iter().any(|chart| chart.id == row.id);
     let fits = |row: &Outcome| {
         let (key, value) = view.only?;
-        Some(row.parameters.get(key)?.as_u64() == Some(value))
+        Some(row.parameter_count(key)? == value)
     };
     let rows: Vec<&Outcome> = record
         .results

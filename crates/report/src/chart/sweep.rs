@@ -138,7 +138,7 @@ pub(crate) fn of<'a>(results: &'a [Outcome], chart: &'a Chart) -> Option<Sweep<'
 }
 
 fn x_of(outcome: &Outcome, chart: &Chart) -> Option<f64> {
-    let x = outcome.parameters.get(&chart.x_parameter)?.as_f64()?;
+    let x = outcome.parameter_number(&chart.x_parameter)?;
     (x.is_finite() && (x > 0.0 || !chart.x_log2)).then_some(x)
 }
 

@@ -5,7 +5,6 @@
 //! the size of each of 100 equal files. Bars are in `chart/bars.rs`.
 
 use flatout_measure::record::{Chart, Outcome, Record};
-use serde_json::Value;
 
 use crate::{label, order};
 
@@ -127,8 +126,8 @@ fn of_corpora(rows: &[&Outcome]) -> Vec<Derived> {
 
 /// The row with the size of its files in place of the corpus' name; none where they are not equal.
 fn of_equal_files(row: &Outcome) -> Option<Outcome> {
-    let number = |key: &str| row.parameters.get(key).and_then(Value::as_u64);
-    let corpus = row.parameters.get("corpus").and_then(Value::as_str)?;
+    let number = |key: &str| row.parameter_count(key);
+    let corpus = row.parameter_text("corpus")?;
     let is_equal = corpus.split_once('x').is_some_and(|(count, _)| count.parse::<u64>().is_ok())
         || corpus.starts_with("deep-");
     if row.id != COPY || !is_equal {
@@ -146,7 +145,7 @@ fn of_equal_files(row: &Outcome) -> Option<Outcome> {
 #[cfg(test)]
 mod tests {
     use flatout_measure::record::{End, Start};
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::chart::sweep;

@@ -35,7 +35,7 @@ pub(crate) struct Levels {
 
 impl Levels {
     pub fn of(outcome: &Outcome) -> Self {
-        let number = |key: Key| label::fact(outcome, key.name());
+        let number = |key: Key| outcome.fact_number(key.name());
         let (first, sustained) = (number(BURST_PER_S), number(SUSTAINED_PER_S));
         Self { first, knee_s: number(KNEE_S), sustained }
     }

@@ -206,7 +206,7 @@ fn facts_told(groups: &[Group<'_>]) -> Vec<&'static Fact> {
 
 /// What measuring itself costs per operation, from the cheapest row to the dearest.
 fn own_cost<'a>(rows: impl Iterator<Item = &'a Outcome>) -> Option<String> {
-    let costs = rows.filter_map(|row| label::fact(row, "harness_ns_per_operation"));
+    let costs = rows.filter_map(|row| row.fact_number("harness_ns_per_operation"));
     let (least, most) = costs.fold(None, |range: Option<(f64, f64)>, ns| match range {
         Some((least, most)) => Some((least.min(ns), most.max(ns))),
         None => Some((ns, ns)),
@@ -224,7 +224,7 @@ pub(crate) fn proves(outcome: &Outcome) -> bool {
 }
 
 fn number(outcome: &Outcome, fact: &Fact) -> Option<f64> {
-    label::fact(outcome, fact.key)
+    outcome.fact_number(fact.key)
 }
 
 fn range(outcomes: &[&Outcome], fact: &Fact) -> Option<String> {

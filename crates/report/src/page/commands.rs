@@ -3,7 +3,6 @@
 //! A line is never wrapped: what is broken cannot be copied. Rows with the same line share it.
 
 use flatout_measure::record::Outcome;
-use serde_json::Value;
 
 use crate::{label, order};
 
@@ -22,7 +21,7 @@ pub(crate) struct Command {
 /// The distinct lines of these rows, in order of first appearance.
 pub(crate) fn commands(rows: &[&Outcome]) -> Vec<Command> {
     let lines = label::short_names(rows).into_iter().zip(rows).filter_map(|(name, outcome)| {
-        let line = outcome.audit.get(KEY).and_then(Value::as_str)?.trim();
+        let line = outcome.fact_text(KEY)?.trim();
         (!line.is_empty()).then_some((line, name))
     });
     let commands = order::grouped(lines).into_iter();
@@ -36,7 +35,7 @@ pub(crate) fn commands(rows: &[&Outcome]) -> Vec<Command> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 

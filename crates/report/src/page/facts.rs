@@ -94,7 +94,7 @@ fn memory(environment: &Value) -> Option<String> {
 /// The clock as rows of the area cpu measured it: each load, or the range over the rows of loops.
 fn clock(record: &Record) -> String {
     let of_load = |row: &Outcome| {
-        let load = row.parameters.get("load")?.as_str()?.to_owned();
+        let load = row.parameter_text("load")?.to_owned();
         Some((load, label::figure(row)?))
     };
     let mut loads: Vec<(String, f64)> = Vec::new();
@@ -121,7 +121,7 @@ fn clock(record: &Record) -> String {
         .results
         .iter()
         .filter(|row| row.id == "cpu/throughput" && label::figure(row).is_some())
-        .filter_map(|row| row.audit.get("clock_hz")?.as_f64());
+        .filter_map(|row| row.fact_number("clock_hz"));
     let (low, high) =
         in_loops.fold((f64::INFINITY, 0.0_f64), |(low, high), hz| (low.min(hz), high.max(hz)));
     let text = |hz: f64| quantity::value("Hz", hz);

@@ -2,7 +2,6 @@
 
 use flatout_measure::record::{Outcome, Record};
 use flatout_measure::shape::KNEE_S;
-use serde_json::Value;
 
 use super::notes::Notes;
 use super::race::Race;
@@ -52,8 +51,8 @@ fn marks(sweep: &Sweep<'_>, record: &Record) -> Vec<Mark> {
     }
     let levels = record.results.iter().filter(|row| row.id == LEVELS);
     let mark = |row: &Outcome| {
-        let bytes = row.audit.get("measured_bytes").and_then(Value::as_u64)?;
-        let level = row.parameters.get("level").and_then(Value::as_str)?;
+        let bytes = row.fact_count("measured_bytes")?;
+        let level = row.parameter_text("level")?;
         let name = format!("{level} {}", quantity::rounded_size(bytes));
         Some(Mark { x: bytes as f64, name })
     };

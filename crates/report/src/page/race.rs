@@ -87,7 +87,7 @@ pub(crate) fn race<'a>(rows: &[&'a Outcome]) -> Race<'a> {
     let mut incomparable = Vec::new();
     for outcome in rows.iter().copied() {
         let test = label::test(&outcome.id);
-        match (test, outcome.parameters.get(CONTESTANT).and_then(Value::as_str)) {
+        match (test, outcome.parameter_text(CONTESTANT)) {
             (RATIO, _) => pairs.push(outcome),
             (MISSING, _) if remark::is_absent(outcome) => race.missing.push(Missing::of(outcome)),
             (MISSING, _) => race.not_raced.push(remark::reason(outcome)),
@@ -184,7 +184,7 @@ impl Test<'_> {
 
 impl Entry<'_> {
     fn fact(&self, key: &str) -> Option<f64> {
-        label::fact(self.outcome, key)
+        self.outcome.fact_number(key)
     }
 
     /// User and system CPU time of one run.
@@ -208,7 +208,7 @@ impl Entry<'_> {
     }
 
     pub fn may_be_inherited(&self) -> bool {
-        let of = self.outcome.audit.get("peak_memory_of").and_then(Value::as_str);
+        let of = self.outcome.fact_text("peak_memory_of");
         of.is_some_and(|of| of != "itself") && self.fact("peak_memory_bytes").is_some()
     }
 

@@ -126,8 +126,8 @@ pub(super) fn figure(row: &Outcome) -> Option<(f64, &str)> {
     let median = label::figure(row)?;
     let area = label::area(&row.id);
     Some(match (area, row.unit.as_str()) {
-        ("copy", "ns") if number(row, "files") > 1.0 && label::fact(row, FILES).is_some() => {
-            (label::fact(row, FILES).unwrap_or(median), "files/s")
+        ("copy", "ns") if number(row, "files") > 1.0 && row.fact_number(FILES).is_some() => {
+            (row.fact_number(FILES).unwrap_or(median), "files/s")
         }
         _ => (median, &row.unit),
     })

@@ -46,7 +46,7 @@ fn convert(row: &mut Outcome) {
         ceiling.value = ceiling.value.map(|value| value * factor);
     }
     for key in [BURST_PER_S.name(), SUSTAINED_PER_S.name()] {
-        if let Some(level) = label::fact(row, key) {
+        if let Some(level) = row.fact_number(key) {
             row.audit.insert(key.to_owned(), (level * factor).into());
         }
     }

@@ -28,7 +28,7 @@ fn assert_safe(record: &Record, style: &Style) {
 
 /// Whether the line is one that is never broken, so that it can be copied.
 fn is_for_a_shell(record: &Record, line: &str) -> bool {
-    let commands = record.results.iter().filter_map(|row| row.audit.get("fio_command")?.as_str());
+    let commands = record.results.iter().filter_map(|row| row.fact_text("fio_command"));
     commands.map(|command| visible(command.trim())).any(|command| line.trim() == command.trim())
 }
 
@@ -81,7 +81,7 @@ fn a_narrow_table_leaves_out_columns_before_it_cuts_names() {
 fn no_page_breaks_a_line_for_a_shell_or_hides_the_audit() {
     let record = record("disk");
     let commands: Vec<&str> =
-        record.results.iter().filter_map(|row| row.audit.get("fio_command")?.as_str()).collect();
+        record.results.iter().filter_map(|row| row.fact_text("fio_command")).collect();
     for width_columns in [40, 80, 200] {
         let style = Style { width_columns, ..FULL };
         let table = render(&record, Format::Table, &style);

@@ -42,7 +42,7 @@ pub(super) fn check(
         let why = row.warnings.first().map_or("no reason given", |warning| warning.text.as_str());
         return Err(wrong(format!("{NAME} has no figure: {why}")));
     };
-    let fact = |key: &str| row.audit.get(key).and_then(Value::as_f64);
+    let fact = |key: &str| row.fact_number(key);
     let block_bytes = parameters.get("block_bytes").and_then(Value::as_u64).unwrap_or(0);
     let is_counted = unit == Unit::OperationsPerSecond;
     let bytes = fact("bytes").unwrap_or(0.0);

@@ -45,11 +45,11 @@ pub(super) fn job(outcome: &Outcome) -> Option<Job> {
     }
     let mut options = options(outcome);
     let (rw, side) = pattern(&options)?;
-    let number = |key: &str| outcome.parameters.get(key).and_then(Value::as_f64);
+    let number = |key: &str| outcome.parameter_number(key);
     let block_bytes = number("block_bytes").filter(|bytes| *bytes > 0.0)?;
     let rates = Rates::of(outcome, block_bytes)?;
     let threads = number("threads").unwrap_or(1.0).max(1.0);
-    let is_queued = outcome.parameters.get("engine").and_then(Value::as_str) == Some("uring");
+    let is_queued = outcome.parameter_text("engine") == Some("uring");
     let depth = if is_queued { number("depth").unwrap_or(1.0).max(1.0) } else { 1.0 };
 
     for (key, value) in [
@@ -61,7 +61,7 @@ pub(super) fn job(outcome: &Outcome) -> Option<Job> {
         // The line for a shell may say more, such as the stride; fio-plot knows these words only.
         options.insert(key.to_owned(), value.into());
     }
-    let fact = |key: &str| label::fact(outcome, key);
+    let fact = |key: &str| outcome.fact_number(key);
     let elapsed_ns = fact("elapsed_ns").filter(|ns| *ns > 0.0);
     let share = |key: &str| Some(fact(key)? / elapsed_ns? * 100.0);
     let filled = rates.side(outcome, mean_ns(outcome, &rates, threads * depth));
@@ -117,7 +117,7 @@ impl Rates {
     /// `"read"` or `"write"` of a job. fio's minima and so on are of windows of time, these are of
     /// trials.
     fn side(&self, outcome: &Outcome, mean_ns: Option<f64>) -> Value {
-        let fact = |key: &str| label::fact(outcome, key);
+        let fact = |key: &str| outcome.fact_number(key);
         let (mean, deviation) = moments(&self.samples);
         let least = statistics::min(&self.samples);
         let most = statistics::max(&self.samples);
@@ -199,7 +199,7 @@ fn latencies(latency: &Latency, mean_ns: Option<f64>, with_percentiles: bool) ->
 /// next request begins when one has ended, and no flush belongs to the time.
 fn mean_ns(outcome: &Outcome, rates: &Rates, in_flight: f64) -> Option<f64> {
     let is_closed = outcome.latency.as_ref().is_some_and(|latency| latency.loop_kind == "closed");
-    let is_durable = outcome.parameters.get("until").and_then(Value::as_str) == Some("durable");
+    let is_durable = outcome.parameter_text("until") == Some("durable");
     let holds = is_closed && !is_durable && rates.operations_per_s > 0.0;
     holds.then(|| in_flight / rates.operations_per_s * 1e9)
 }
@@ -218,7 +218,7 @@ fn moments(samples: &[f64]) -> (Option<f64>, Option<f64>) {
 
 /// The options of the line for a shell, where there is one.
 fn options(outcome: &Outcome) -> Map<String, Value> {
-    let line = outcome.audit.get(commands::KEY).and_then(Value::as_str).unwrap_or_default();
+    let line = outcome.fact_text(commands::KEY).unwrap_or_default();
     let words = line.split_whitespace().filter_map(|word| word.strip_prefix("--"));
     words
         .map(|word| {

@@ -256,7 +256,7 @@ fn contention(record: &Record) -> Option<Finding> {
     let rows =
         record.results.iter().filter(|row| warning::has(&row.warnings, warning::SMT_CONTENTION));
     let shares: Vec<f64> =
-        rows.map(|row| label::fact(row, "contention_ratio").unwrap_or(f64::NAN)).collect();
+        rows.map(|row| row.fact_number("contention_ratio").unwrap_or(f64::NAN)).collect();
     let (low, high) = shares
         .iter()
         .fold((f64::MAX, 0.0_f64), |(low, high), share| (low.min(*share), high.max(*share)));

@@ -38,7 +38,7 @@ impl Verdict {
         if outcome.ci95.is_none() {
             return Self::Undecided;
         }
-        let told = outcome.audit.get("result").and_then(Value::as_str);
+        let told = outcome.fact_text("result");
         match (told, outcome.ci95) {
             (Some("loss"), _) => Self::Loss,
             (Some("tie"), _) => Self::Tie,
@@ -96,7 +96,7 @@ pub(super) fn lists<'a>(rows: &[&'a Outcome]) -> Vec<Pairs<'a>> {
 }
 
 fn text<'a>(outcome: &'a Outcome, key: &str) -> &'a str {
-    outcome.parameters.get(key).and_then(Value::as_str).unwrap_or("?")
+    outcome.parameter_text(key).unwrap_or("?")
 }
 
 /// Test and parameters of each row, without what all pairs of its test have in common.

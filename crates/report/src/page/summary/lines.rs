@@ -2,7 +2,6 @@
 
 use flatout_measure::record::{Better, Outcome, Record};
 use flatout_measure::warning;
-use serde_json::Value;
 
 use super::MOST_LINES;
 use crate::label;
@@ -135,8 +134,8 @@ const LINES: [Line; 21] = [
         ids: &["copy/by-count", "copy/tree"],
         name: "copy",
         told: &["file_bytes"],
-        fits: |row| label::fact(row, FILES).is_some(),
-        rank: |row| label::fact(row, FILES).unwrap_or(0.0),
+        fits: |row| row.fact_number(FILES).is_some(),
+        rank: |row| row.fact_number(FILES).unwrap_or(0.0),
         ..LINE
     },
     Line {
@@ -161,20 +160,20 @@ fn flag(holds: bool) -> f64 {
 }
 
 pub(super) fn is(row: &Outcome, key: &str, word: &str) -> bool {
-    row.parameters.get(key).and_then(Value::as_str) == Some(word)
+    row.parameter_text(key) == Some(word)
 }
 
 pub(super) fn number(row: &Outcome, key: &str) -> f64 {
-    row.parameters.get(key).and_then(Value::as_f64).unwrap_or(0.0)
+    row.parameter_number(key).unwrap_or(0.0)
 }
 
 fn level(row: &Outcome, name: &str) -> bool {
-    row.audit.get("level").and_then(Value::as_str) == Some(name)
+    row.fact_text("level") == Some(name)
 }
 
 /// Whether a working set is memory's: as its level says, or, where that was not found, as wanted.
 fn is_beyond_caches(row: &Outcome) -> bool {
-    match row.audit.get("level").and_then(Value::as_str) {
+    match row.fact_text("level") {
         Some("unknown") | None => !warning::has(&row.warnings, warning::SIZE_REDUCED),
         Some(level) => level == "DRAM",
     }
