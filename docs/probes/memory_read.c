@@ -48,10 +48,10 @@ int main(int count, char **argument) {
     for (size_t i = 0; i < words; i++) memory[i] = i * 0x9e3779b97f4a7c15u;
     double rates[ROUNDS];
     for (int round = 0; round < ROUNDS; round++) {
-        pthread_t crew[MAX_THREADS];
+        pthread_t handles[MAX_THREADS];
         double start = now_s();
-        for (long i = 0; i < threads; i++) pthread_create(crew + i, NULL, xor_part, (void *)i);
-        for (int i = 0; i < threads; i++) pthread_join(crew[i], NULL);
+        for (long i = 0; i < threads; i++) pthread_create(handles + i, NULL, xor_part, (void *)i);
+        for (int i = 0; i < threads; i++) pthread_join(handles[i], NULL);
         rates[round] = length / 1048576.0 / (now_s() - start);
     }
     qsort(rates, ROUNDS, sizeof *rates, by_value);

@@ -1,12 +1,12 @@
 //! A file of random data that has no name and goes away with its descriptor.
 
-use flatout_measure::units::size_text;
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
 use flatout_io::Error as IoError;
 use flatout_measure::progress::Event;
+use flatout_measure::units::size_text;
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::clock::monotonic_ns;
 use flatout_sys::filesystem::{self, Filesystem};

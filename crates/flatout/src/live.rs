@@ -27,7 +27,7 @@ use crate::output::{self, held};
 use board::Board;
 use view::Look;
 
-pub use board::Course;
+pub use board::Eta;
 
 /// The screen is drawn at most this often between trials.
 const DRAW_EVERY: Duration = Duration::from_millis(100);
@@ -91,9 +91,9 @@ impl Live {
     }
 
     /// Shows what happened.
-    pub fn take(&self, event: &Event, course: Option<Course>) {
+    pub fn take(&self, event: &Event, eta: Option<Eta>) {
         let mut drawing = self.shared.lock();
-        drawing.board.take(event, course);
+        drawing.board.take(event, eta);
         self.shared.draw(&mut drawing, DRAW_EVERY);
     }
 }

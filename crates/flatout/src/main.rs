@@ -16,13 +16,14 @@ mod profile;
 mod progress;
 mod watchdog;
 
-use flatout_io::cause_text;
 use std::io::Write;
 use std::process::ExitCode;
 
+use flatout_io::cause_text;
+use flatout_sys::instruction_set;
+
 use arguments::{Command, Recorded};
 use conclusion::Conclusion;
-use flatout_sys::instruction_set;
 
 fn main() -> ExitCode {
     let code = run();

@@ -5,8 +5,6 @@ pub mod place;
 mod speech;
 pub mod stream;
 
-use flatout_io::cause_text;
-pub use speech::{ask, complain, speak_as};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
@@ -16,6 +14,7 @@ use std::process::ExitCode;
 use std::sync::OnceLock;
 
 use clap::error::ErrorKind;
+use flatout_io::cause_text;
 use flatout_measure::record::{Record, Status};
 use flatout_report::{Format, Identity, Style, text};
 
@@ -23,6 +22,8 @@ use crate::arguments::refusal::Refusal;
 use crate::arguments::shared::{Color, Output, Talk};
 use crate::arguments::{CP, help};
 use crate::conclusion::{self, Conclusion, Keep};
+
+pub use speech::{ask, complain, speak_as};
 
 /// What the command line says of talking; none where the command has no such options.
 static TALK: OnceLock<Talk> = OnceLock::new();

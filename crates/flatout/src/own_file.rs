@@ -4,12 +4,12 @@
 //! A variable names it; an empty one says that there is none. Else it lies in the directory of the
 //! user that the XDG specification names.
 
-use flatout_io::cause_text;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::PathBuf;
 
+use flatout_io::cause_text;
 use serde::Serialize;
 
 use crate::output;

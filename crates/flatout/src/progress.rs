@@ -13,7 +13,7 @@ use flatout_report::text;
 use flatout_sys::cancel::CancelToken;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::live::{Course, Live};
+use crate::live::{Eta, Live};
 use crate::output;
 use crate::watchdog::Watchdog;
 
@@ -78,12 +78,12 @@ impl Progress {
     }
 
     fn show(&self, event: &Event) {
-        let course = match event {
+        let eta = match event {
             Event::Trial { progress, .. } | Event::Closed { progress, .. } => {
                 let left_ns = progress.left_ns.unwrap_or(0).saturating_add(self.later_ns);
                 let elapsed_ns = self.begun.elapsed().as_nanos() as u64;
                 let all_ns = elapsed_ns.saturating_add(left_ns).max(1);
-                Some(Course { left_ns, share: elapsed_ns as f64 / all_ns as f64 })
+                Some(Eta { left_ns, share: elapsed_ns as f64 / all_ns as f64 })
             }
             Event::Preparing { .. } | Event::Ended { .. } => None,
         };
@@ -96,13 +96,13 @@ impl Progress {
             }
         };
         self.watchdog.beat(&what);
-        match (&self.shown, course) {
-            (Shown::Live(live), course) => live.take(event, course),
-            (Shown::Bar(bar), Some(course)) => {
-                let seconds = course.left_ns.div_ceil(SECOND_NS);
+        match (&self.shown, eta) {
+            (Shown::Live(live), eta) => live.take(event, eta),
+            (Shown::Bar(bar), Some(eta)) => {
+                let seconds = eta.left_ns.div_ceil(SECOND_NS);
                 bar.set_message(text::visible(&format!("{seconds} s left: {what}")));
                 // The bar never goes back.
-                bar.set_position(bar.position().max((course.share * LAST_TICK) as u64));
+                bar.set_position(bar.position().max((eta.share * LAST_TICK) as u64));
             }
             (Shown::Bar(bar), None) if matches!(event, Event::Preparing { .. }) => {
                 bar.set_message(text::visible(&what));

@@ -1,7 +1,6 @@
 //! A place that is tuned: its folder, the files that are read there, and names for those that are
 //! written.
 
-use flatout_measure::units::size_text;
 use std::cell::Cell;
 use std::fs::{self, File};
 use std::os::fd::AsFd;
@@ -9,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use flatout_io::Error as IoError;
 use flatout_io::SizeClass;
+use flatout_measure::units::size_text;
 use flatout_sys::{affinity, filesystem, memory};
 
 use super::{Options, group};

@@ -1,9 +1,9 @@
 //! One run of one program: called, timed and accounted for.
 
-use flatout_io::cause_text;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
+use flatout_io::cause_text;
 use flatout_io::escape;
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::process::{self, End, Limits, Program};

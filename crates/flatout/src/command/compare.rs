@@ -6,12 +6,12 @@ mod making;
 mod noise;
 mod noise_file;
 
-use flatout_io::cause_text;
 use std::fs::DirEntry;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use flatout_io::cause_text;
 use flatout_io::escape;
 use flatout_measure::comparison::noise::{Learned, Noise};
 use flatout_measure::comparison::{Comparison, Question, Runs, Verdict, are_one_run, compare};

@@ -16,12 +16,12 @@ mod survey;
 mod terminal;
 mod witness;
 
-use flatout_io::transfer::Method;
-use flatout_io::{cause_text, escape};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread::{Builder, Scope};
 
+use flatout_io::transfer::Method;
+use flatout_io::{cause_text, escape};
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::clock::monotonic_ns;
 use flatout_sys::usage;

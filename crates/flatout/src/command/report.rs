@@ -2,11 +2,11 @@
 //!
 //! All files are read before anything is written, so that a wrong one leaves no half of a result.
 
-use flatout_io::cause_text;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use flatout_io::cause_text;
 use flatout_measure::record::Record;
 use flatout_report::document::{self, DocumentError};
 use flatout_report::{Format, csv, fio_json, text};

@@ -2,7 +2,6 @@
 
 mod field;
 
-use flatout_measure::units::size_text;
 use std::collections::VecDeque;
 use std::process::ExitCode;
 
@@ -15,6 +14,7 @@ use flatout_measure::case::Plan;
 use flatout_measure::clock::{Clock, SystemClock};
 use flatout_measure::record::{Outcome, Status};
 use flatout_measure::sampler::Sampler;
+use flatout_measure::units::size_text;
 use flatout_measure::warning;
 use flatout_report::{Format, quantity};
 use flatout_sys::cancel::CancelToken;
@@ -23,7 +23,6 @@ use crate::arguments::versus::Versus as Arguments;
 use crate::conclusion::{Conclusion, DONE, Draft, FAILED, INTERRUPTED};
 use crate::output;
 use crate::progress::Progress;
-
 use field::Field;
 
 const SECOND_NS: u64 = 1_000_000_000;

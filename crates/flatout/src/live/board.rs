@@ -12,7 +12,7 @@ const LOAD_OVER_NS: u64 = 1_000_000_000;
 
 /// How far a run is.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Course {
+pub struct Eta {
     /// Time that it still takes.
     pub left_ns: u64,
     /// Share of its time that has passed, 0 to 1.
@@ -58,7 +58,7 @@ pub struct Board {
     /// What is done where none is.
     pub preparing: String,
     /// How far it is.
-    pub course: Course,
+    pub eta: Eta,
     /// Who had the CPUs lately, once that is known.
     pub load: Option<UseOfCpus>,
     /// CPUs of the machine.
@@ -73,7 +73,7 @@ impl Board {
             lines: Vec::new(),
             current: None,
             preparing: String::new(),
-            course: Course::default(),
+            eta: Eta::default(),
             load: None,
             cpus,
             counting: UseOfCpus::default(),
@@ -81,8 +81,8 @@ impl Board {
     }
 
     /// Takes in what happened.
-    pub fn take(&mut self, event: &Event, course: Option<Course>) {
-        self.course = course.unwrap_or(self.course);
+    pub fn take(&mut self, event: &Event, eta: Option<Eta>) {
+        self.eta = eta.unwrap_or(self.eta);
         match event {
             Event::Preparing { what, .. } => {
                 self.current = None;

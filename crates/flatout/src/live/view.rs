@@ -100,7 +100,7 @@ impl View<'_> {
             1 => "1 row done".to_owned(),
             rows => format!("{} rows done", quantity::count(rows as u64)),
         };
-        let left = format!("{} s left", board.course.left_ns.div_ceil(1_000_000_000));
+        let left = format!("{} s left", board.eta.left_ns.div_ceil(1_000_000_000));
         let gap = self.width.saturating_sub(left.len());
         let name = self.clip(&format!("flatout bench: {done}"), gap);
         let bold = Style::new().add_modifier(Modifier::BOLD);
@@ -108,7 +108,7 @@ impl View<'_> {
     }
 
     fn bar(&self, board: &Board) -> Words<'static> {
-        let share = board.course.share.clamp(0.0, 1.0);
+        let share = board.eta.share.clamp(0.0, 1.0);
         let percent = format!(" {:>3.0} %", share * 100.0);
         let room = self.width.saturating_sub(percent.len());
         let full = (share * room as f64) as usize;

@@ -5,7 +5,6 @@
 //! A symlink at the end of the path is followed and stays. Devices, pipes, and what `/dev/stderr` or
 //! `/dev/fd/3` stand for, are written in place, and never cut off.
 
-use flatout_io::cause_text;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Write};
@@ -13,6 +12,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use flatout_io::cause_text;
 use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, RenameFlags, Stat, Uid};
 use rustix::io::Errno;
 

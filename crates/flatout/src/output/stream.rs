@@ -3,12 +3,13 @@
 //! A file gets its name when it is complete, as in [`super::replace`]; devices and pipes are
 //! written in place.
 
-use flatout_io::cause_text;
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+use flatout_io::cause_text;
 
 /// Bytes that are collected before they are written.
 const BUFFER_BYTES: usize = 64 << 10;

@@ -139,19 +139,19 @@ fn line(name: &str, row: &Outcome) -> SummaryLine {
         .zip(row.ci95)
         .and_then(|(median, interval)| quantity::half_width(median, interval));
     let scale = Scale::of(unit, median);
-    let doubt = doubt(row);
+    let reservation = reservation(row);
     let mut line = SummaryLine {
         area: label::area(&row.id).to_owned(),
         name: name.chars().take(LONGEST_NAME).collect(),
         figure: scale.text(median),
         interval: half.map(quantity::percent).unwrap_or_default(),
-        word: doubt.unwrap_or_else(|| word(row)),
+        word: reservation.unwrap_or_else(|| word(row)),
         further: percentile(row).unwrap_or_default(),
         tone: label::tone(row.status),
         ..SummaryLine::default()
     };
     // What is no figure of its line is not limited by what limits that either.
-    let Some(ceiling) = row.ceiling.as_ref().filter(|_| doubt.is_none()) else { return line };
+    let Some(ceiling) = row.ceiling.as_ref().filter(|_| reservation.is_none()) else { return line };
     line.bottleneck = Some(gist(&ceiling.limiter))
         .filter(|gist| *gist != "unknown")
         .unwrap_or_default()
@@ -184,7 +184,7 @@ fn share(ceiling: &Ceiling) -> Option<f64> {
 }
 
 /// Warnings that a figure is not that of what its line is named after, in a word.
-const DOUBTS: [(&str, &str); 9] = [
+const RESERVATIONS: [(&str, &str); 9] = [
     (warning::NOT_LINEAR, "not linear"),
     (warning::MEMORY_FILESYSTEM, "in memory"),
     (warning::DIRECT_CACHED, "cached"),
@@ -196,8 +196,8 @@ const DOUBTS: [(&str, &str); 9] = [
     (warning::NOT_HOT, "not cached"),
 ];
 
-fn doubt(row: &Outcome) -> Option<&'static str> {
-    let found = DOUBTS.iter().find(|(code, _)| warning::has(&row.warnings, code));
+fn reservation(row: &Outcome) -> Option<&'static str> {
+    let found = RESERVATIONS.iter().find(|(code, _)| warning::has(&row.warnings, code));
     found.filter(|_| label::figure(row).is_some()).map(|(_, word)| *word)
 }
 

@@ -4,12 +4,12 @@
 //! The runs of two sides take turns, so that a machine that warms up, or has a busy hour, does so
 //! to both.
 
-use flatout_io::cause_text;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use flatout_io::cause_text;
 use flatout_io::escape;
 use flatout_measure::comparison::Comparison;
 use flatout_measure::record::Record;

@@ -3,12 +3,12 @@
 //! It has its name as soon as it is begun: after a kill it says how far the copy came, except for
 //! the last lines, which were still in memory.
 
-use flatout_io::cause_text;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use flatout_io::cause_text;
 use flatout_report::json;
 use serde_json::Value;
 

@@ -1,11 +1,11 @@
 //! `flatout sum --check`: the files that manifests list, held against them.
 
-use flatout_io::cause_text;
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
+use flatout_io::cause_text;
 use flatout_io::digest::Algorithm;
 use flatout_tree::item::Wanted;
 use flatout_tree::manifest::{self, Entry, Fault, Line, Reader};

@@ -5,7 +5,7 @@ use flatout_measure::progress::{Event, Progress};
 use ratatui_core::layout::Rect;
 use serde_json::{Map, Value, json};
 
-use super::super::board::Course;
+use super::super::board::Eta;
 use super::*;
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -44,14 +44,14 @@ fn closed(id: &str, row: u64, refused: Option<(Status, String)>) -> Event {
 /// A run in the middle: one row done, one refused, one at work and many not far.
 fn board() -> Board {
     let mut board = Board::new(2);
-    let course = Course { left_ns: 41 * SECOND_NS + 1, share: 0.3 };
+    let eta = Eta { left_ns: 41 * SECOND_NS + 1, share: 0.3 };
     let begun = |id: &str, row| Event::Trial {
         id: id.to_owned(),
         parameters: parameters(row),
         progress: Progress::default(),
     };
     for half in [0.4, 0.2, 0.1, 0.01] {
-        board.take(&ended("disk/sequential-read", 0, 8, half), Some(course));
+        board.take(&ended("disk/sequential-read", 0, 8, half), Some(eta));
     }
     board.take(&closed("disk/sequential-read", 0, None), None);
     let refused = (Status::Unsupported, "this kernel cannot: RWF_ATOMIC".to_owned());

@@ -119,7 +119,7 @@ fn a_name_of_a_file_of_somebody_else_with_several_names_is_replaced() {
     assert_eq!(folder.join("d/other").metadata().unwrap().uid(), 1234);
 }
 
-/// Without privilege a file of somebody else stays his, because it is written in place.
+/// Without privilege a file of somebody else keeps its owner, because it is written in place.
 #[test]
 fn a_file_of_somebody_else_stays_theirs() {
     needs!(under_test());

@@ -1,14 +1,14 @@
 //! Bytes that come or go in order only: FIFOs, devices, terminals.
 
 use std::os::fd::BorrowedFd;
+use std::sync::atomic::Ordering;
 
+use flatout_io::transfer::Method;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use super::{Content, Copied, FileJob, INTERRUPTED, READ, WRITE};
 use crate::copy::failure::Refusal;
-use flatout_io::transfer::Method;
-use std::sync::atomic::Ordering;
 
 /// How often somebody who waits asks whether the copy was stopped.
 const ASK_AGAIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
