@@ -1,32 +1,64 @@
 #!/usr/bin/env python3
 """Copiers of many small files, or of one, side by side.
 
-    copy_race.py ROUNDS FILESxSIZE[/DIRECTORIES] NAME=COMMAND...     e.g. 20000x4K/20, 1x10M
+    copy_race.py [--state STATE] [--fs FS] [--image FILE | --on DIRECTORY] ROUNDS FILESxSIZE[/DIRECTORIES] NAME=COMMAND...
 
-`{s}` and `{d}` in a command are source and target. A round runs everybody once, in random order, as a
-whole process. Trees: each round has an ext4 of its own on a loop device over a file in /dev/shm, into which
-the source is copied once; targets stay. One file (`1x...`): one such filesystem for all rounds, and a new
-target each time; large ones are removed. Prints medians, and of the ratios to the first command, round by
-round, median and range; of one file, quartiles instead of ranges. Needs root."""
-import os, random, re, statistics, subprocess, sys, time
+Shapes: 20000x4K/20, 1x10M. `{s}`, `{d}` and `{m}` in a command are source, target and mount point; one with
+`&&` is run by sh. A round runs everybody once, in random order, as a whole process. States: `hot`; `cold`
+(all caches dropped before each); `refresh` (each on a filesystem of its own, where the same tree was just
+made and removed). What is durable is said by the commands: `cp {s} {d} && sync -f {m}`. The command `device` is
+the time that fio takes for the bytes of the source: direct reads of 1 MiB, 16 in flight.
 
-IMAGE, MOUNT = "/dev/shm/copy-race.img", "/dev/shm/copy-race"
+Trees: each round has a filesystem of its own (ext4, xfs, btrfs) on a loop device, with direct I/O where the
+image lies on a disk, into which the source is copied once; targets stay. One file (`1x...`): one filesystem
+for all rounds, and a new target each time; large ones are removed. `--on`: in a directory that is there.
+Prints medians, and of the ratios to the first command, round by round, median and range; of small files
+alone, quartiles instead of ranges. Needs root."""
+import argparse, json, os, random, re, shutil, statistics, subprocess, sys, time
+
+MOUNT = "/dev/shm/copy-race"
+KEPT = "/dev/shm/copy-race-source"
 LARGE = 512 << 10
+MKFS = {
+    "ext4": "mkfs.ext4 -q -F -E nodiscard,lazy_itable_init=0,lazy_journal_init=0",
+    "xfs": "mkfs.xfs -q -f -K",
+    "btrfs": "mkfs.btrfs -q -f -K",
+}
 
 
 def sh(line, check=True):
     subprocess.run(line, shell=True, check=check, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
-def mount(gib):
-    sh(f"umount {MOUNT}; rm -f {IMAGE}", check=False)
-    options = "-q -F -E lazy_itable_init=0,lazy_journal_init=0"
-    sh(f"mkdir -p {MOUNT} && truncate -s {gib}G {IMAGE} && mkfs.ext4 {options} {IMAGE}")
-    sh(f"mount -o loop {IMAGE} {MOUNT}")
+def mount(image, gib, kind):
+    sh(f"umount {MOUNT}", check=False)
+    sh(f"mkdir -p {MOUNT}")
+    in_memory = image.startswith("/dev/shm/")
+    if in_memory:
+        sh(f"rm -f {image}")
+        sh(f"truncate -s {gib}G {image}")
+    elif not os.path.exists(image) or os.path.getsize(image) != gib << 30:
+        # Written once, so that no extent of the image is given out while others are measured.
+        sh(f"dd if=/dev/zero of={image} bs=1M count={gib << 10} oflag=direct")
+    sh(f"{MKFS[kind]} {image}")
+    device = subprocess.check_output(
+        ["losetup", "-f", "--show", f"--direct-io={'off' if in_memory else 'on'}", image], text=True).strip()
+    sh(f"mount {device} {MOUNT}; losetup -d {device}")
 
 
-def timed(command, source, target):
-    argv = command.replace("{s}", source).replace("{d}", target).split()
+def by_fio(source):
+    size = os.path.getsize(source)
+    out = subprocess.check_output(
+        ["fio", "--name=r", f"--filename={source}", "--rw=read", "--bs=1M", "--direct=1", "--ioengine=io_uring",
+         "--iodepth=16", f"--size={size}", "--output-format=json"], text=True)
+    return size / json.loads(out)["jobs"][0]["read"]["bw_bytes"]
+
+
+def timed(command, source, target, top):
+    if command == "device":
+        return by_fio(source)
+    line = command.replace("{s}", source).replace("{d}", target).replace("{m}", top)
+    argv = ["sh", "-c", line] if "&&" in line else line.split()
     null = os.open("/dev/null", os.O_RDWR)
     begun = time.perf_counter()
     process = os.posix_spawnp(argv[0], argv, os.environ, file_actions=[
@@ -44,39 +76,71 @@ def make(root, files, size, directories):
         folder = root if directories == 1 else f"{root}/d{index % directories:03}"
         os.makedirs(folder, exist_ok=True)
         with open(f"{folder}/f{index:06}", "wb") as file:
-            file.write(os.urandom(size))
+            left = size
+            while left > 0:
+                left -= file.write(os.urandom(min(left, 1 << 20)))
+
+
+def arguments():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--state", default="hot", choices=["hot", "cold", "refresh"])
+    parser.add_argument("--fs", default="ext4", choices=list(MKFS))
+    parser.add_argument("--image", default="/dev/shm/copy-race.img")
+    parser.add_argument("--gib", type=int)
+    parser.add_argument("--on")
+    parser.add_argument("rounds", type=int)
+    parser.add_argument("shape")
+    parser.add_argument("rivals", nargs="+")
+    return parser.parse_args()
 
 
 def main():
-    rounds = int(sys.argv[1])
-    shape = re.fullmatch(r"(\d+)x(\d+)([KM])(?:/(\d+))?", sys.argv[2])
+    asked = arguments()
+    shape = re.fullmatch(r"(\d+)x(\d+)([KM])(?:/(\d+))?", asked.shape)
     files, size = int(shape[1]), int(shape[2]) << {"K": 10, "M": 20}[shape[3]]
-    rivals = [word.split("=", 1) for word in sys.argv[3:]]
+    rivals = [word.split("=", 1) for word in asked.rivals]
     times = {name: [] for name, _ in rivals}
-    trees = len(rivals) + 2
-    gib = 2 + max(files * trees // 60000, files * max(size, 4096) * trees * 13 // 10 >> 30)
-    source, kept = MOUNT + "/src", "/dev/shm/copy-race-source"
-    sh(f"rm -rf {kept}; mkdir {kept}")
-    make(kept, files, size, int(shape[4] or 1))
+    trees = 3 if asked.state == "refresh" else len(rivals) + 2
+    gib = asked.gib or 2 + max(files * trees // 60000, files * max(size, 4096) * trees * 13 // 10 >> 30)
     if files == 1:
-        mount(4)
-        sh(f"cp {kept}/f000000 {source}; mkdir {MOUNT}/to; sync")
-    for number in range(rounds):
-        if files > 1:
-            mount(gib)
-            sh(f"cp -a {kept} {source}; sync")
+        gib = asked.gib or 4
+    top = asked.on or MOUNT
+    source = f"{top}/src"
+    original = f"{KEPT}/f000000" if files == 1 else KEPT
+    sh(f"rm -rf {KEPT}; mkdir {KEPT}")
+    make(KEPT, files, size, int(shape[4] or 1))
+
+    def fresh():
+        if not asked.on:
+            mount(asked.image, gib, asked.fs)
+        sh(f"rm -rf {source}; cp -a {original} {source}; mkdir -p {top}/to; sync -f {top}")
+
+    if files == 1:
+        fresh()
+    for number in range(asked.rounds):
+        if files > 1 and asked.state != "refresh":
+            fresh()
         for name, command in random.sample(rivals, len(rivals)):
-            target = f"{MOUNT}/to/{name}-{number}" if files == 1 else f"{MOUNT}/to-{name}"
-            if files > 1:
-                sh(f"sync -f {MOUNT}")
-            times[name].append(timed(command, source, target))
-            if files == 1 and size > LARGE:
+            target = f"{top}/to/{name}-{number}"
+            if asked.state == "refresh":
+                fresh()
+                sh(f"cp -a {source} {target}; sync -f {top}; rm -rf {target}")
+            if files > 1 or size > LARGE or asked.state == "cold":
+                sh(f"sync -f {top}")
+            if asked.state == "cold":
+                sh("echo 3 > /proc/sys/vm/drop_caches")
+            times[name].append(timed(command, source, target, top))
+            if files == 1 and size > LARGE and os.path.exists(target):
                 os.unlink(target)
-    sh(f"umount {MOUNT}; rm -rf {IMAGE} {kept}", check=False)
-    print(sys.argv[2], "rounds", rounds)
+            elif asked.on and os.path.exists(target):
+                shutil.rmtree(target) if files > 1 else os.unlink(target)
+    if asked.on:
+        sh(f"rm -rf {top}/to {source}")
+    sh(f"umount {MOUNT}; rm -rf {KEPT} /dev/shm/copy-race.img", check=False)
+    print(asked.shape, asked.state, asked.fs, "rounds", asked.rounds)
     for name, _ in rivals:
         ratios = sorted(a / b for a, b in zip(times[name], times[rivals[0][0]]))
-        quarter = len(ratios) // 4 if files == 1 else 0
+        quarter = len(ratios) // 4 if files == 1 and size <= LARGE else 0
         low, high = ratios[quarter], ratios[-1 - quarter]
         all_ms = sorted(one * 1e3 for one in times[name])
         print(f"{name:10} {statistics.median(all_ms):9.3f} ms ({all_ms[quarter]:.3f}-{all_ms[-1 - quarter]:.3f})"

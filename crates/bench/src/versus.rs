@@ -1,8 +1,8 @@
 //! Rivals raced in one run: the same work, the same state of the cache, rounds in random order.
 //!
 //! A [`rival`] says how it is called; a [`race`] is one work in one state, with those that take
-//! part; [`finish`] makes rows of its rounds. What can be raced: [`dd`], [`digest`], [`disk`] and
-//! [`mod@copy`].
+//! part; [`finish`] makes rows of its rounds. What can be raced: [`dd`], [`digest`], [`disk`],
+//! [`network`] and [`mod@copy`].
 
 pub mod copy;
 pub mod dd;
@@ -10,6 +10,7 @@ pub mod digest;
 pub mod disk;
 pub(crate) mod fact;
 pub mod finish;
+pub mod network;
 pub mod race;
 pub mod rival;
 pub mod run;
@@ -125,6 +126,7 @@ pub fn races(ground: &Ground) -> Result<Vec<Race<'static>>, Error> {
     let mut races = dd::races(ground);
     races.extend(digest::races(ground));
     races.extend(disk::races(ground)?);
+    races.extend(network::races(ground));
     races.extend(copy::races(&copying(ground)?)?);
     Ok(races)
 }
@@ -265,6 +267,7 @@ mod tests {
         assert_eq!(count(&[]), 0);
         assert_eq!(count(&["dd"]), 4 + 4 + 1);
         assert_eq!(count(&["xxhsum", "sha256sum"]), 2, "one hot file each");
+        assert_eq!(count(&["iperf3", "sockperf"]), 3 + 2);
         assert_eq!(count(&["b3sum"]), 3, "a hot file, small files hot and cold");
     }
 

@@ -32,6 +32,9 @@ pub const BUFFER_BYTES: usize = 256 << 10;
 /// Longest buffer of a thread that has seen small files only: as long as the longest of them.
 const SMALL_BUFFER_BYTES: usize = 64 << 10;
 const LEAST_BUFFER_BYTES: usize = 4 << 10;
+/// Direct reads begin, and ask for, multiples of this: a page, or what storage with large sectors
+/// wants.
+pub const DIRECT_BYTES: u64 = 4096;
 /// Longest block that lies in memory, whatever is asked for.
 const MOST_BLOCK_BYTES: u64 = 1 << 30;
 
@@ -197,7 +200,7 @@ impl Transfer {
         match method {
             Method::Reflink => reflink::run(route),
             Method::CopyFileRange => copy_file_range::run(route, self.block_bytes, stop),
-            Method::Sync => sync::run(route, self.tools(route.length_bytes)?, stop),
+            Method::Sync => sync::run(route, self.tools(route.length_bytes)?, 1, stop),
             Method::Mmap => mapped::run(route, self.block_bytes, stop),
             Method::Uring => {
                 let ring = ringed::ring(&mut self.ring, self.block_bytes, self.depth);
@@ -213,6 +216,27 @@ impl Transfer {
                 moved
             }
         }
+    }
+
+    /// Moves a range by the sync method where the source is open with `O_DIRECT`, through a block of
+    /// the caller's or one of its own. The range begins at, and the block is, a multiple of
+    /// [`DIRECT_BYTES`] long; the range may end anywhere.
+    ///
+    /// What the filesystem refuses for its alignment, as behind the end of a source that was cut
+    /// meanwhile, is [`End::Unclear`].
+    ///
+    /// Errors: as [`Transfer::run`].
+    pub fn run_direct(
+        &mut self,
+        route: Route<'_>,
+        block: Option<&mut [u8]>,
+        stop: &mut Stop,
+    ) -> Result<Moved, TransferError> {
+        let tools = match block {
+            Some(buffer) => sync::Tools { buffer, pieces: self.pieces.as_mut() },
+            None => self.tools(u64::MAX)?,
+        };
+        sync::run(route, tools, DIRECT_BYTES, stop)
     }
 
     /// Most requests of the uring method that were in the kernel's hands at once.

@@ -155,13 +155,19 @@ pub fn evict(
     }
 }
 
-/// Has the kernel begin to write what is dirty of a file, and does not wait for it.
+/// Has the kernel begin to write what is dirty of a range (`length_bytes` 0: to the end), and does
+/// not wait for it.
 ///
 /// Errors: those of sync_file_range(2); the end of the writing is reported by fsync and syncfs only.
-pub fn begin_writeback(file: BorrowedFd<'_>) -> io::Result<()> {
+pub fn begin_writeback(
+    file: BorrowedFd<'_>,
+    offset_bytes: u64,
+    length_bytes: u64,
+) -> io::Result<()> {
     let flags = libc::SYNC_FILE_RANGE_WRITE;
+    let (offset, length) = (offset_bytes as libc::off64_t, length_bytes as libc::off64_t);
     // SAFETY: plain numbers and an open descriptor; no memory is handed over.
-    match unsafe { libc::sync_file_range(file.as_raw_fd(), 0, 0, flags) } {
+    match unsafe { libc::sync_file_range(file.as_raw_fd(), offset, length, flags) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
@@ -211,6 +217,18 @@ mod tests {
         let state = state(file.as_fd(), 0, 1 << 20).unwrap();
         assert_eq!(state.cached_bytes, 1 << 20);
         assert_eq!(resident(file.as_fd(), 0, 1 << 20).unwrap().cached_bytes, 1 << 20);
+    }
+
+    #[test]
+    fn of_a_range_only_that_is_written_back() {
+        let file = written(2 << 20);
+        if crate::filesystem::of(file.as_fd()).unwrap().in_memory {
+            return eprintln!("skipped: memory is not written back");
+        }
+        begin_writeback(file.as_fd(), 0, 1 << 20).unwrap();
+        // Nobody waits here: others may write the rest back at any time, but nothing is lost.
+        assert_eq!(state(file.as_fd(), 0, 2 << 20).unwrap().cached_bytes, 2 << 20);
+        assert!(begin_writeback(file.as_fd(), u64::MAX, 1).is_err());
     }
 
     #[test]

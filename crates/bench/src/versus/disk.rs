@@ -25,6 +25,7 @@ use crate::versus::rival::{Discipline, Found};
 use crate::versus::source::{Source, remove};
 use crate::versus::state;
 use crate::versus::{Extent, Ground, State};
+pub(super) use seen::output;
 use seen::wrong;
 use work::{Trial, Work};
 

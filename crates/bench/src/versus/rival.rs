@@ -22,7 +22,9 @@ pub enum Discipline {
     Copy,
     /// Measuring a disk.
     Disk,
-    /// Measuring what flatout cannot measure yet: the network, the CPU, memory.
+    /// Measuring the network, over loopback.
+    Network,
+    /// Measuring the CPU or memory: known, and not raced yet.
     ToCome,
 }
 

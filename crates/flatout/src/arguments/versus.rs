@@ -16,7 +16,8 @@ Rivals:
   cp-r cp-a rsync-a rsync-r tar xcp cpz fcp rcp rclone
                                       copying trees, each against `flatout copy`;
                                       cp and rsync mean both of their variants
-  iperf3 sockperf stream linpack      known, but flatout does not yet measure what they do
+  iperf3 sockperf                     bytes of a stream, and round trips, over loopback
+  stream linpack                      known, but not raced
 Without a RIVAL it races all that are installed and have a command of flatout that does the same
 work: about 20 minutes, with iozone 26. Two of them are the copiers', who then get less to do.
 

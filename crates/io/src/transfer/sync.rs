@@ -6,7 +6,7 @@ use std::os::fd::BorrowedFd;
 use rustix::io::Errno;
 
 use super::pieces::Pieces;
-use super::{End, Moved, Route, TransferError};
+use super::{BUFFER_BYTES, End, Moved, Route, TransferError};
 use crate::stop::Stop;
 
 /// What the method needs.
@@ -17,42 +17,56 @@ pub(super) struct Tools<'t> {
 }
 
 impl Tools<'_> {
-    /// Writes the first `length_bytes` of the buffer.
+    /// Writes the first `length_bytes` of the buffer, `most_bytes` at a time.
     fn write(
         &mut self,
         route: &Route<'_>,
-        length_bytes: usize,
+        (length_bytes, most_bytes): (usize, usize),
         place: u64,
     ) -> Result<(), TransferError> {
-        let block = &self.buffer[..length_bytes];
-        match &mut self.pieces {
-            None => write_all(route.target, block, place),
-            Some(pieces) => pieces.write(block, |piece, within| {
-                write_all(route.target, piece, place + within as u64)
-            }),
+        for (index, block) in self.buffer[..length_bytes].chunks(most_bytes).enumerate() {
+            let place = place + (index * most_bytes) as u64;
+            match &mut self.pieces {
+                None => write_all(route.target, block, place)?,
+                Some(pieces) => pieces.write(block, |piece, within| {
+                    write_all(route.target, piece, place + within as u64)
+                })?,
+            }
         }
+        Ok(())
     }
 }
 
+/// Reads in requests of a multiple of `unit_bytes`, which the buffer is, too: 1, or what direct reads
+/// want. Where these are refused for their place or length, that is [`End::Unclear`].
 pub(super) fn run(
     route: Route<'_>,
     mut tools: Tools<'_>,
+    unit_bytes: u64,
     stop: &mut Stop,
 ) -> Result<Moved, TransferError> {
+    // 1 GiB that six threads read direct, 2 MiB at a time: 0.57 s written in such pieces, 1.38 s in one
+    // (probe, ext4, 5 rounds, 2026-11-24).
+    let most_bytes = if unit_bytes > 1 { BUFFER_BYTES } else { usize::MAX };
     let mut moved = 0;
     while moved < route.length_bytes {
         if moved > 0 && (stop.is_cancelled() || stop.is_due()) {
             return Ok(Moved { bytes: moved, end: End::Stopped });
         }
-        let wanted = (route.length_bytes - moved).min(tools.buffer.len() as u64) as usize;
+        let left = route.length_bytes - moved;
+        let wanted = left.next_multiple_of(unit_bytes).min(tools.buffer.len() as u64) as usize;
         let place = route.offset_bytes + moved;
         let got = match rustix::io::pread(route.source, &mut tools.buffer[..wanted], place) {
             Ok(0) => return Ok(Moved { bytes: moved, end: End::SourceEnded }),
-            Ok(got) => got,
+            // More than is left where the file has grown.
+            Ok(got) => got.min(left as usize),
             Err(Errno::INTR) => continue,
+            Err(Errno::INVAL) if unit_bytes > 1 => {
+                return Ok(Moved { bytes: moved, end: End::Unclear });
+            }
             Err(errno) => return Err(TransferError::Source(errno)),
         };
-        tools.write(&route, got, place)?;
+        tools.write(&route, (got, most_bytes), place)?;
         route.add(got as u64);
         moved += got as u64;
     }
@@ -75,7 +89,7 @@ pub(super) fn run_seen(
         let got = read_full(route.source, &mut tools.buffer[..wanted], place)
             .map_err(TransferError::Source)?;
         seen(place, &tools.buffer[..got]);
-        tools.write(&route, got, place)?;
+        tools.write(&route, (got, usize::MAX), place)?;
         route.add(got as u64);
         moved += got as u64;
         if got < wanted {

@@ -5,6 +5,7 @@
 //! and read and write take its place. Names, attributes and whether the source changed meanwhile
 //! are the business of the caller.
 
+mod around;
 pub mod choice;
 mod fingerprint;
 mod holes;
@@ -50,7 +51,7 @@ pub const INTERRUPTED: &str = "interrupted";
 /// One file to be copied.
 #[derive(Clone, Copy)]
 pub struct FileJob<'a> {
-    /// Open for reading, without `O_DIRECT`. Its position is moved.
+    /// Open for reading, without `O_DIRECT`, which it may have meanwhile. Its position is moved.
     pub source: BorrowedFd<'a>,
     /// Open for writing, and for reading where it is to be verified; empty.
     pub target: BorrowedFd<'a>,
@@ -60,6 +61,8 @@ pub struct FileJob<'a> {
     pub target_device: u64,
     /// Lets threads that have nothing to do help with a large file.
     pub share: &'a dyn Fn(Arc<Large>),
+    /// Is told that storage is waited for: so many threads are of use, whatever CPUs there are.
+    pub waits: &'a dyn Fn(u32),
     /// Is raised by the bytes that the kernel has accepted, while it goes on.
     pub moved: &'a AtomicU64,
 }
@@ -257,10 +260,14 @@ impl<'a> Content<'a> {
             let reached = self.seen(route, &mut fingerprint)?;
             tally.add(Method::Sync, reached);
             reached
-        } else if choice.shares {
-            large::copy(self, job, pair, choice.method, tally)?
         } else {
-            self.range(route, choice.method, pair, tally)?.bytes
+            self.read_around(job, pair, choice.method);
+            let reached = match choice.shares {
+                true => large::copy(self, job, pair, choice.method, tally)?,
+                false => self.range(route, choice.method, pair, tally)?.bytes,
+            };
+            around::end(job.source, length);
+            reached
         };
         if reached < length {
             // Room, or blocks from behind the place where the source was found to end.
@@ -305,7 +312,11 @@ impl<'a> Content<'a> {
         let mut method = if pair.may(wanted) { wanted } else { Method::Sync };
         let mut bytes = 0;
         loop {
-            let moved = self.transfer.run(method, route.behind(bytes), &mut self.stop);
+            let rest = route.behind(bytes);
+            let moved = match method {
+                Method::Sync if around::is_direct(&rest) => self.range_around(rest),
+                method => self.transfer.run(method, rest, &mut self.stop),
+            };
             let moved = unless_stopped(moved)?;
             tally.add(method, moved.bytes);
             bytes += moved.bytes;

@@ -21,7 +21,7 @@ use rustix::io::Errno;
 pub(super) use self::as_found::open_as_found;
 use self::place::{Bytes, Place, Where};
 use self::source::State;
-pub(super) use self::source::{Opened, Reading};
+pub(super) use self::source::{Opened, Reading, reading_flags};
 use super::attributes::Node;
 use super::bond::Bond;
 use super::content::{Copied, FileJob};
@@ -127,6 +127,7 @@ fn fill(
             copy.dispatch.offer(vec![Work::Large(large)]);
             copy.find_hands(hire);
         },
+        waits: &|threads| copy.want_threads(threads),
         moved: &copy.tally.bytes,
     };
     match place.bytes {

@@ -105,6 +105,8 @@ pub struct Copy<'a> {
     workers: Mutex<Workers>,
     /// A thread has left.
     left: Condvar,
+    /// Small files come from storage and not from the page cache.
+    pub(super) fetches: AtomicBool,
 }
 
 /// Threads at work.
@@ -200,6 +202,7 @@ impl<'a> Copy<'a> {
             said: Mutex::default(),
             workers: Mutex::new(workers),
             left: Condvar::new(),
+            fetches: AtomicBool::new(false),
         }
     }
 
@@ -354,12 +357,11 @@ impl<'a> Copy<'a> {
         is_symlink.then(|| lock(&self.symlinks))
     }
 
-    /// More threads than there are CPUs would be of use: those that there are wait for the source.
-    pub(super) fn want_more_threads(&self) {
+    /// So many threads would be of use, or as many as may be had: those that there are wait for the
+    /// source.
+    pub(super) fn want_threads(&self, threads: u32) {
         let mut workers = lock(&self.workers);
-        if workers.wanted < workers.most {
-            workers.wanted = workers.most;
-        }
+        workers.wanted = workers.wanted.max(threads.min(workers.most));
     }
 
     /// Waits until storage has everything, where that is asked for.

@@ -1,14 +1,16 @@
 //! One thread of a copy: it takes pieces of work until there are none.
 
 use std::ffi::CString;
+use std::num::NonZeroU64;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use flatout_sys::clock::monotonic_ns;
 use flatout_sys::usage::{self, Usage};
-use rustix::fs::{FileType, Mode, OFlags};
+use rustix::fs::{Advice, FileType, Mode, OFlags};
 
 use super::attributes::{Inheritance, Made};
 use super::content::Content;
@@ -28,6 +30,8 @@ const LOOKS: u32 = 3;
 const LOOK_FILES: u64 = 16;
 /// The least that a file costs storage that is not in the page cache.
 const FETCHED_BYTES: u64 = 4096;
+/// What is asked for ahead of each small file, once it turns out that files come from storage.
+const AHEAD_BYTES: u64 = 128 << 10;
 /// A file of this size takes longer than giving away what comes after it.
 pub(super) const MUCH_BYTES: u64 = 1 << 20;
 
@@ -53,8 +57,12 @@ impl Looked {
     /// directory, for the journal; more of them would wait longer. What comes from a device is
     /// accounted for; a server and a program that serve files are waited for unseen.
     fn waits_for_storage(&self, lies_on_devices: bool) -> bool {
-        let most = self.files / 2;
-        self.waits > most && (!lies_on_devices || self.fetched_bytes > most * FETCHED_BYTES)
+        self.waits > self.files / 2 && (!lies_on_devices || self.fetches())
+    }
+
+    /// Whether storage was asked for most of its files.
+    fn fetches(&self) -> bool {
+        self.fetched_bytes > self.files / 2 * FETCHED_BYTES
     }
 }
 
@@ -144,6 +152,9 @@ impl<'c, 'a> Lane<'c, 'a> {
         let before = usage::thread();
         let mut moved_much = false;
         if let Some(pair) = visit::pair(self.copy, directory) {
+            if self.copy.fetches.load(Ordering::Relaxed) {
+                ask_ahead(self.copy, &pair, names);
+            }
             let mut rest = names.iter();
             while let Some((name, kind)) = rest.next() {
                 if self.copy.stop.is_due_on(pair.found().target.0) {
@@ -210,9 +221,12 @@ impl<'c, 'a> Lane<'c, 'a> {
     fn look_whether_it_waits(&mut self, files: u64, before: &Usage) {
         self.looked.add(files, before, &usage::thread());
         if self.looked.files >= LOOK_FILES {
-            if self.looked.waits_for_storage(self.content.lies_on_devices()) {
-                self.copy.want_more_threads();
+            let lies_on_devices = self.content.lies_on_devices();
+            if self.looked.waits_for_storage(lies_on_devices) {
+                self.copy.want_threads(u32::MAX);
             }
+            // Who asks ahead does not wait.
+            self.copy.fetches.store(lies_on_devices && self.looked.fetches(), Ordering::Relaxed);
             self.looked = Looked::default();
         }
     }
@@ -252,6 +266,18 @@ impl<'c, 'a> Lane<'c, 'a> {
         base.expect(1);
         if let Some((directory, first)) = visit::begin(self.copy, &mut self.lister, entry) {
             self.visited(directory, &first);
+        }
+    }
+}
+
+/// Has the device read what comes next, all at once and not one after the other. What cannot be
+/// opened is told of when it is its turn.
+fn ask_ahead(copy: &Copy<'_>, pair: &Pair, names: &Batch) {
+    for (name, _) in names.iter().filter(|(_, kind)| kind.is_file()) {
+        let flags = file::reading_flags(copy, pair);
+        if let Ok(file) = rustix::fs::openat(pair.source(), name, flags, Mode::empty()) {
+            let _advice =
+                rustix::fs::fadvise(&file, 0, NonZeroU64::new(AHEAD_BYTES), Advice::WillNeed);
         }
     }
 }
@@ -310,7 +336,13 @@ fn path_text(path: &Path) -> CString {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::CStr;
+    use std::fs;
+
+    use flatout_sys::page_cache;
+
     use super::*;
+    use crate::copy::tests::{Heard, options};
 
     #[test]
     fn who_waits_for_other_threads_does_not_wait_for_storage() {
@@ -322,11 +354,37 @@ mod tests {
             [false, true, false]
         );
         assert!(cached.waits_for_storage(false), "a server is waited for unseen");
+        assert_eq!([cached, cold, busy].map(|looked| looked.fetches()), [false, true, true]);
         let mut looked = Looked::default();
         let before = Usage { voluntary_switches: 3, device_read_bytes: 512, ..Usage::default() };
         let after = Usage { voluntary_switches: 5, device_read_bytes: 1024, ..Usage::default() };
         looked.add(7, &before, &after);
         assert_eq!((looked.files, looked.waits, looked.fetched_bytes), (7, 2, 512));
+    }
+
+    #[test]
+    fn what_comes_next_is_asked_for_before_it_is_copied() {
+        let place = tempfile::tempdir().unwrap();
+        let (names, heard) = ([c"a", c"b", c"gone"], Heard::default());
+        let mut batch = Batch::default();
+        for name in names {
+            batch.push(name, FileType::RegularFile).unwrap();
+        }
+        let path = |name: &CStr| place.path().join(name.to_str().unwrap());
+        let files = [c"a", c"b"].map(|name| {
+            fs::write(path(name), [7; 10_000]).unwrap();
+            fs::File::open(path(name)).unwrap()
+        });
+        let evict = |file: &fs::File| page_cache::evict(file.as_fd(), 0, 0).unwrap().cached_bytes;
+        if files.iter().map(evict).sum::<u64>() > 0 {
+            return eprintln!("skipped: no file here can be dropped from the cache");
+        }
+        let copy = Copy::new(options(), &heard);
+        let (_base, pair) = base(&copy, place.path(), place.path()).ok().unwrap();
+        ask_ahead(&copy, &pair, &batch);
+        for file in &files {
+            assert!(page_cache::state(file.as_fd(), 0, 10_000).unwrap().cached_bytes >= 10_000);
+        }
     }
 
     #[test]

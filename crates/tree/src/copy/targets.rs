@@ -117,7 +117,7 @@ impl Targets {
         if self.durability == Durability::Cached {
             return;
         }
-        let _told_by_syncfs = flatout_sys::page_cache::begin_writeback(file);
+        let _told_by_syncfs = flatout_sys::page_cache::begin_writeback(file, 0, 0);
         if self.some_unreadable.load(Ordering::Relaxed)
             && let Ok(facts) = rustix::fs::fstat(file)
             && let Some(missing @ None) = lock(&self.filesystems).get_mut(&facts.st_dev)

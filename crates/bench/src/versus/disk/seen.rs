@@ -36,7 +36,7 @@ pub(super) fn wrong(text: impl Into<String>) -> Error {
 /// The output as text, unless the program failed.
 ///
 /// Errors: its exit code and the last line that it wrote to standard error.
-pub(super) fn output<'a>(name: &str, finished: &'a Finished) -> Result<&'a str, Error> {
+pub(in crate::versus) fn output<'a>(name: &str, finished: &'a Finished) -> Result<&'a str, Error> {
     if finished.exit_code != 0 {
         let stderr = String::from_utf8_lossy(&finished.stderr);
         let line = stderr.lines().map(str::trim).rfind(|line| !line.is_empty());

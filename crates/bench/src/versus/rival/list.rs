@@ -2,7 +2,6 @@
 
 use super::{Discipline, Rival};
 
-const NO_NETWORK: &str = "cannot be raced: flatout bench network measures the network";
 const NO_MEMORY: &str = "cannot be raced: flatout bench memory measures memory";
 const NO_CPU: &str = "cannot be raced: flatout bench cpu measures the CPU";
 const VERSION: &[&str] = &["--version"];
@@ -32,8 +31,8 @@ pub const ALL: &[Rival] = &[
     digester("sha256sum", "coreutils", "flatout sum --digest sha256"),
     disk_meter("fio", "fio", VERSION),
     disk_meter("iozone", "iozone3", &["-v"]),
-    to_come("iperf3", "iperf3", VERSION, NO_NETWORK),
-    to_come("sockperf", "sockperf", VERSION, NO_NETWORK),
+    network_meter("iperf3"),
+    network_meter("sockperf"),
     // Both print results at once and know no option that makes them say a version.
     to_come("stream", "hpcc (or stream.c)", &[], NO_MEMORY),
     to_come("linpack", "hpcc (or Intel's benchmark)", &[], NO_CPU),
@@ -62,6 +61,11 @@ const fn disk_meter(
 ) -> Rival {
     let (discipline, counterpart) = (Discipline::Disk, "flatout bench disk");
     Rival { name, program: name, package, version, discipline, counterpart }
+}
+
+const fn network_meter(name: &'static str) -> Rival {
+    let (discipline, counterpart) = (Discipline::Network, "flatout bench network");
+    Rival { name, program: name, package: name, version: VERSION, discipline, counterpart }
 }
 
 const fn to_come(

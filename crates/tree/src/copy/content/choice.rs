@@ -5,9 +5,8 @@
 //! copy_file_range 1.04, the ring 1.10. Shared out from 8 MiB on instead of 64: 16 files of 16 MiB
 //! 1.80 instead of 1.59, 8 of 10 MiB 1.63 instead of 1.32 (15 rounds): the last file has both threads.
 //! Whether room is given first from 8 or from 64 MiB on makes no difference that could be seen.
-//! Not cached: 1 GiB by two threads 1.05 [0.82, 1.19], by one 0.95 [0.74, 1.06] (12 rounds), where
-//! direct reads at depth 16 were no faster than cp -a: the device is the limit. So it makes no
-//! difference to the choice whether the page cache holds a file, and nobody asks.
+//! Whether the page cache holds a file makes no difference to this table; how one is read that it
+//! does not hold: `around.rs`.
 
 use flatout_io::transfer::Method;
 use flatout_sys::filesystem::{Filesystem, Nature};

@@ -8,11 +8,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use flatout_io::transfer::{End, Method, Route};
+use flatout_sys::page_cache;
 use rustix::io::Errno;
 
 use super::methods::Pair;
 use super::{Content, FileJob, INTERRUPTED, READ, Tally, whole_route};
 use crate::copy::failure::Refusal;
+use crate::copy::options::Durability;
 use crate::lock::lock;
 
 /// Bytes that a thread takes at a time. Small, so that all end at one time.
@@ -76,6 +78,17 @@ impl Drop for Helper<'_> {
         }
         drop(state);
         self.large.left.notify_all();
+    }
+}
+
+impl Content<'_> {
+    /// Has the kernel begin to write a range to storage, if the copy ends only when it is there: what
+    /// else is copied goes on meanwhile.
+    fn begin_writing(&self, route: &Route<'_>) {
+        if self.options.durability == Durability::Durable {
+            let Route { target, offset_bytes, length_bytes, .. } = *route;
+            let _told_by_syncfs = page_cache::begin_writeback(target, offset_bytes, length_bytes);
+        }
     }
 }
 
@@ -149,10 +162,12 @@ impl Large {
                 .look()
                 .and_then(|()| content.range(route, self.method, &self.pair, &mut helper.tally));
             match moved {
-                Ok(moved) if moved.end == End::SourceEnded => {
-                    self.end.fetch_min(offset_bytes + moved.bytes, Ordering::Relaxed);
+                Ok(moved) => {
+                    if moved.end == End::SourceEnded {
+                        self.end.fetch_min(offset_bytes + moved.bytes, Ordering::Relaxed);
+                    }
+                    content.begin_writing(&route);
                 }
-                Ok(_) => {}
                 Err(refusal) => {
                     self.failed.store(true, Ordering::Relaxed);
                     lock(&self.state).failure.get_or_insert(refusal);

@@ -8,6 +8,7 @@ use flatout_io::transfer::Method;
 use flatout_sys::filesystem::{self, Filesystem, Nature};
 use rustix::io::Errno;
 
+use super::around::Blocks;
 use super::choice::PairFacts;
 use super::{READ, WRITE};
 use crate::copy::failure::Refusal;
@@ -25,6 +26,8 @@ pub struct Methods {
     pairs: Mutex<Vec<Arc<Pair>>>,
     /// The kernel has no threads for a ring.
     lacks_threads: AtomicBool,
+    /// For reading around the page cache.
+    pub(super) blocks: Blocks,
 }
 
 /// Two filesystems, and what they refused.

@@ -12,6 +12,7 @@ use rustix::io::Errno;
 use super::*;
 use crate::copy::options::{Appearance, Durability, Overwrite, Preserve, Reach, Unchanged};
 
+mod around;
 mod faults;
 mod holes;
 mod mounted;
@@ -89,6 +90,7 @@ pub(super) fn job<'a>(
         facts,
         target_device: target.metadata().unwrap().dev(),
         share: &|_| {},
+        waits: &|_| {},
         moved,
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use rustix::fs::{FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
+use crate::copy::directory::Pair;
 use crate::copy::entry::{Entry, Trouble, source};
 use crate::copy::evidence::Moment;
 use crate::copy::job::Copy;
@@ -54,6 +55,17 @@ pub(super) enum State {
     Changed,
 }
 
+/// How files of a directory are opened; symlinks are not followed.
+pub(in crate::copy) fn reading_flags(copy: &Copy<'_>, pair: &Pair) -> OFlags {
+    let flags =
+        OFlags::RDONLY | OFlags::NOCTTY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOFOLLOW;
+    // Files mostly belong to the owner of their directory.
+    match copy.user == 0 || copy.user == pair.found().facts.st_uid {
+        true => flags | OFlags::NOATIME,
+        false => flags,
+    }
+}
+
 impl Opened {
     /// Opens the source. A pipe that took its place does not block, a symlink is not followed unless
     /// that is wanted, and the access time of a file of one's own stays: the kernel would write it
@@ -65,13 +77,8 @@ impl Opened {
     ) -> Result<Self, Trouble> {
         let moment = Moment::now();
         let stop = &copy.stop;
-        let follow = if reading.follows { OFlags::empty() } else { OFlags::NOFOLLOW };
-        let mut flags = OFlags::RDONLY | OFlags::NOCTTY | OFlags::CLOEXEC | follow;
-        flags |= OFlags::NONBLOCK;
-        // Files mostly belong to the owner of their directory.
-        if copy.user == 0 || copy.user == entry.pair.found().facts.st_uid {
-            flags |= OFlags::NOATIME;
-        }
+        let mut flags = reading_flags(copy, entry.pair);
+        flags.set(OFlags::NOFOLLOW, !reading.follows);
         let open =
             |flags| rustix::fs::openat(entry.pair.source(), entry.source, flags, Mode::empty());
         let mut waits = 0;

@@ -12,7 +12,9 @@ fn share(
     facts: &Stat,
     help: &dyn Fn(Arc<Large>),
 ) -> Result<(u64, Tally), Refusal> {
-    let (options, methods, moved) = (options(), Methods::default(), AtomicU64::new(0));
+    let (methods, moved) = (Methods::default(), AtomicU64::new(0));
+    // Its ranges are begun to be written, which changes nothing of what is there.
+    let options = CopyOptions { durability: Durability::Durable, ..options() };
     let mut content = Content::new(&options, &methods);
     let job = FileJob { share: help, ..job(source, target, (facts, &moved)) };
     let pair = content.pair(&job)?;

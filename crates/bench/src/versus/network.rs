@@ -1,0 +1,249 @@
+//! Against iperf3 and sockperf, over loopback: bytes of one TCP or UDP stream, and round trips.
+//!
+//! Both rivals are two programs, of which a shell starts the far one for each run and waits until it
+//! answers. Both sides run one trial of the same length with blocks, datagrams and messages of the
+//! same size; the figure is what the program prints.
+
+use std::ffi::OsString;
+use std::net::TcpListener;
+use std::path::Path;
+
+use flatout_measure::fact::Facts;
+use flatout_measure::record::{Record, Status};
+use flatout_measure::row::{Parameters, Unit};
+use serde_json::Value;
+
+use crate::error::Error;
+use crate::versus::race::{Checked, Contestant, Figure, Finished, Invocation, Race, Run, Workload};
+use crate::versus::rival::{Discipline, Found};
+use crate::versus::{Extent, Ground};
+
+/// What starting both ends takes beside the trial.
+const AROUND_S: f64 = 0.7;
+/// Starts the far end, whose output nobody wants, and asks it until it answers; it does not outlive
+/// the shell. `$1`: the words of the far end, split at spaces; behind: the program, and the words of
+/// the near one.
+const SCRIPT: &str = r#""$2" $1 >/dev/null 2>&1 &
+far=$!
+trap 'kill $far 2>/dev/null' EXIT
+shift
+for try in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+  sleep 0.1
+  said=$("$@" 2>&1) || continue
+  case $said in *'"error"'*) continue ;; esac
+  printf '%s\n' "$said"
+  exit 0
+done
+printf '%s\n' "$said" >&2
+exit 1"#;
+
+/// What is raced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Work {
+    rival: &'static str,
+    /// The row of `bench network`.
+    id: &'static str,
+    unit: Unit,
+    protocol: &'static str,
+    /// Bytes of a call or a message.
+    block_bytes: u64,
+    /// Words for flatout besides.
+    ours: &'static [&'static str],
+    /// Words for the rival besides.
+    theirs: &'static [&'static str],
+}
+
+const WORKS: [Work; 5] = [
+    Work {
+        rival: "iperf3",
+        id: "network/tcp-throughput",
+        unit: Unit::BytesPerSecond,
+        protocol: "tcp",
+        block_bytes: 64 << 10,
+        ours: &[],
+        theirs: &[],
+    },
+    Work {
+        rival: "iperf3",
+        id: "network/tcp-throughput",
+        unit: Unit::BytesPerSecond,
+        protocol: "tcp",
+        block_bytes: 128 << 10,
+        ours: &["--sender", "sendfile"],
+        theirs: &["-Z"],
+    },
+    Work {
+        rival: "iperf3",
+        id: "network/udp-throughput",
+        unit: Unit::BytesPerSecond,
+        protocol: "udp",
+        block_bytes: 1460,
+        ours: &["--offload", "none", "--datagram-size", "1460"],
+        theirs: &["-u", "-b", "0"],
+    },
+    Work {
+        rival: "sockperf",
+        id: "network/tcp-latency",
+        unit: Unit::Nanoseconds,
+        protocol: "tcp",
+        block_bytes: 64,
+        ours: &["--placement", "free"],
+        theirs: &["--tcp"],
+    },
+    Work {
+        rival: "sockperf",
+        id: "network/udp-latency",
+        unit: Unit::Nanoseconds,
+        protocol: "udp",
+        block_bytes: 64,
+        ours: &["--placement", "free"],
+        theirs: &[],
+    },
+];
+
+/// The races against each rival that is there.
+pub fn races(ground: &Ground) -> Vec<Race<'static>> {
+    let seconds = match ground.extent {
+        Extent::Quick => 1,
+        Extent::Full => 2,
+    };
+    let of = |found: &Found| {
+        let works = WORKS.into_iter().filter(|work| work.rival == found.rival.name);
+        works.map(|work| race(&ground.flatout, found, work, seconds)).collect::<Vec<_>>()
+    };
+    ground.of(Discipline::Network).flat_map(of).collect()
+}
+
+fn race(flatout: &Path, found: &Found, work: Work, seconds: u32) -> Race<'static> {
+    let mut parameters = Parameters::default().with("protocol", work.protocol);
+    parameters.set_known("sender", work.theirs.contains(&"-Z").then_some("sendfile"));
+    let name = if work.unit == Unit::Nanoseconds { "message_bytes" } else { "block_bytes" };
+    Race {
+        test: work.id.strip_prefix("network/").unwrap_or(work.id),
+        parameters: parameters.with(name, work.block_bytes),
+        figure: Figure::Printed(work.unit),
+        bytes: 0,
+        contestants: vec![Contestant::flatout(), found.into()],
+        expected_s: f64::from(seconds) + AROUND_S,
+        workload: Box::new(NetworkWorkload {
+            work,
+            seconds,
+            flatout: flatout.into(),
+            rival: found.path.clone().into(),
+        }),
+    }
+}
+
+/// One row of `bench network`, and its like.
+struct NetworkWorkload {
+    work: Work,
+    seconds: u32,
+    flatout: OsString,
+    rival: OsString,
+}
+
+impl NetworkWorkload {
+    fn ours(&self) -> Vec<OsString> {
+        let Work { id, protocol, block_bytes, ours, .. } = self.work;
+        let measure = if id.ends_with("latency") { "latency" } else { "throughput" };
+        let mut words = format!(
+            "bench network --quick --runs 1 --measure {measure} --protocol {protocol} --streams 1 \
+             --block-size {block_bytes} --duration {}s --max-time {}s --format json",
+            self.seconds,
+            // Choosing a sender and warming up take their time, too.
+            self.seconds + 4,
+        );
+        if measure == "throughput" {
+            words += " --direction up";
+        }
+        let words = words.split_whitespace().chain(ours.iter().copied());
+        std::iter::once(self.flatout.clone()).chain(words.map(OsString::from)).collect()
+    }
+
+    fn theirs(&self, port: u16) -> Vec<OsString> {
+        let Work { rival, block_bytes, theirs, .. } = self.work;
+        let (far, near) = match rival {
+            "iperf3" => (
+                format!("-s -1 -p {port}"),
+                format!("-c 127.0.0.1 -p {port} -t {} -l {block_bytes} -J", self.seconds),
+            ),
+            _ => {
+                let tcp = if theirs.contains(&"--tcp") { " --tcp" } else { "" };
+                let near = format!("-t {} -m {block_bytes} --full-rtt", self.seconds);
+                (
+                    format!("server -i 127.0.0.1 -p {port}{tcp}"),
+                    format!("ping-pong -i 127.0.0.1 -p {port} {near}"),
+                )
+            }
+        };
+        let script = ["sh", "-c", SCRIPT, "sh", &far].map(OsString::from).into_iter();
+        let near = near.split_whitespace().chain(theirs.iter().copied()).map(OsString::from);
+        script.chain([self.rival.clone()]).chain(near.collect::<Vec<_>>()).collect()
+    }
+}
+
+impl Workload for NetworkWorkload {
+    fn prepare(&mut self, _run: &Run<'_>) -> Result<Facts, Error> {
+        Ok(Facts::default())
+    }
+
+    fn invocation(&mut self, run: &Run<'_>) -> Result<Invocation, Error> {
+        let argv = match run.index {
+            0 => self.ours(),
+            _ => self.theirs(free_port()?),
+        };
+        Ok(Invocation { argv, directory: None })
+    }
+
+    fn check(&mut self, run: &Run<'_>, finished: &Finished) -> Result<Checked, Error> {
+        let name = run.contestant.name.as_str();
+        let text = super::disk::output(name, finished)?;
+        let figure = match (run.index, self.work.rival) {
+            (0, _) => of_record(text, self.work.id),
+            (_, "iperf3") => of_iperf3(text),
+            _ => of_sockperf(text),
+        };
+        match figure.filter(|figure| figure.is_finite() && *figure > 0.0) {
+            Some(figure) => Ok(Checked { figure: Some(figure), ..Checked::default() }),
+            None => Err(Error::Usage(format!("{name} printed no figure of what was asked for"))),
+        }
+    }
+}
+
+/// A port of loopback that nobody had a moment ago.
+fn free_port() -> Result<u16, Error> {
+    let bound = TcpListener::bind(("127.0.0.1", 0)).and_then(|listener| listener.local_addr());
+    let port =
+        bound.map_err(flatout_io::Error::system("bind a port of", Path::new("127.0.0.1")))?;
+    Ok(port.port())
+}
+
+/// The median of the row that was asked for.
+fn of_record(text: &str, id: &str) -> Option<f64> {
+    let record: Record = serde_json::from_str(text).ok()?;
+    let row = record.results.into_iter().find(|row| row.id == id)?;
+    row.median.filter(|_| matches!(row.status, Status::Ok | Status::Unstable | Status::Degraded))
+}
+
+/// Bytes that arrived, by the second.
+fn of_iperf3(text: &str) -> Option<f64> {
+    let document: Value = serde_json::from_str(text).ok()?;
+    let end = document.get("end")?;
+    let of = |sum: &Value, name: &str| sum.get(name).and_then(Value::as_f64);
+    // Of UDP it is the sending end that counts what the other one says was lost.
+    if let Some(lost_percent) = end.get("sum").and_then(|sum| of(sum, "lost_percent")) {
+        let sum = end.get("sum")?;
+        return Some(of(sum, "bytes")? * (1.0 - lost_percent / 100.0) / of(sum, "seconds")?);
+    }
+    Some(of(end.get("sum_received")?, "bits_per_second")? / 8.0)
+}
+
+/// The median of the round trips, in nanoseconds.
+fn of_sockperf(text: &str) -> Option<f64> {
+    let line = text.lines().find(|line| line.contains("percentile 50.000"))?;
+    let microseconds: f64 = line.rsplit('=').next()?.trim().parse().ok()?;
+    Some(microseconds * 1000.0)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,68 @@
+//! What is asked of both sides, and how what they print is read.
+
+use super::*;
+use crate::versus::rival;
+
+fn workload(rival: &'static str, at: usize) -> NetworkWorkload {
+    let work = WORKS.into_iter().filter(|work| work.rival == rival).nth(at).unwrap();
+    NetworkWorkload { work, seconds: 1, flatout: "flatout".into(), rival: "/bin/rival".into() }
+}
+
+fn text(words: &[OsString]) -> String {
+    words.iter().map(|word| word.to_str().unwrap()).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn each_work_is_the_same_for_both() {
+    assert!(WORKS.iter().all(|work| rival::named(work.rival).is_ok()));
+    let udp = workload("iperf3", 2);
+    let (ours, theirs) = (text(&udp.ours()), text(&udp.theirs(7)));
+    assert!(ours.contains("--protocol udp --streams 1 --block-size 1460"), "{ours}");
+    assert!(theirs.ends_with("-p 7 -t 1 -l 1460 -J -u -b 0"), "{theirs}");
+    let tcp = workload("sockperf", 0);
+    let theirs = text(&tcp.theirs(7));
+    assert!(theirs.contains("server -i 127.0.0.1 -p 7 --tcp /bin/rival ping-pong"), "{theirs}");
+    assert!(theirs.ends_with("-m 64 --full-rtt --tcp"), "{theirs}");
+    assert!(text(&tcp.ours()).contains("--measure latency"));
+    assert!(free_port().unwrap() > 0);
+}
+
+#[test]
+fn what_a_rival_prints_is_read() {
+    let tcp = r#"{"end": {"sum_sent": {"bits_per_second": 9}, "sum_received": {"bits_per_second": 8e9}}}"#;
+    assert_eq!(of_iperf3(tcp), Some(1e9));
+    let udp = r#"{"end": {"sum": {"bytes": 1000, "seconds": 2, "lost_percent": 50}}}"#;
+    assert_eq!(of_iperf3(udp), Some(250.0));
+    assert_eq!(of_iperf3(r#"{"end": {}}"#), None);
+    assert_eq!(of_iperf3("Connection refused"), None);
+    let lines =
+        "sockperf: ---> percentile 75.000 =   14.4\nsockperf: ---> percentile 50.000 =   13.5";
+    assert_eq!(of_sockperf(lines), Some(13_500.0));
+    assert_eq!(of_sockperf("sockperf: ERROR"), None);
+    assert_eq!(of_record("nonsense", "network/tcp-latency"), None);
+}
+
+/// Runs the script with a far end and a near one.
+fn shell(far: &str, near: &[&str]) -> std::process::Output {
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", SCRIPT, "sh", far]).args(near).output().unwrap()
+}
+
+#[test]
+fn the_far_end_is_waited_for_and_ended() {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("answers");
+    let file = file.to_str().unwrap();
+    // Both ends are this program: the far one makes a file, the near one answers when it is there.
+    let both = place.path().join("both");
+    let body = "#!/bin/sh\ncase $1 in\nfar) : >$2; exec tail -f /dev/null ;;\n*) test -e $2 && \
+                echo 42 || { echo why >&2; exit 3; } ;;\nesac\n";
+    std::fs::write(&both, body).unwrap();
+    let both = both.to_str().unwrap();
+    let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(both, permissions).unwrap();
+    let ran = shell(&format!("far {file}"), &[both, "near", file]);
+    assert_eq!((ran.status.code(), ran.stdout.as_slice()), (Some(0), b"42\n".as_slice()));
+    let ran = shell("near /nowhere", &[both, "near", "/nowhere"]);
+    assert_eq!((ran.status.code(), ran.stderr.as_slice()), (Some(1), b"why\n".as_slice()));
+}
