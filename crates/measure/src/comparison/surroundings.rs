@@ -11,7 +11,8 @@ use super::matching::Group;
 use crate::record::{Outcome, Record};
 
 /// Members that never stand still and bear on no figure by themselves.
-const RESTLESS: [&str; 3] = ["memory_available_bytes", "free_bytes", "flatout_version"];
+const RESTLESS: [&str; 4] =
+    ["memory_available_bytes", "free_bytes", "used_bytes", "flatout_version"];
 
 /// Members that make a machine; memory only within [`MEMORY_WITHIN`].
 const MACHINE: [&str; 2] = ["cpu_model", "cpus_online"];

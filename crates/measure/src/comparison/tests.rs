@@ -404,14 +404,14 @@ fn the_machines_come_first() {
         json!({"cpu_model": "X", "cpus_online": 2, "cpus_allowed": 2, "memory_bytes": 1000,
             "memory_available_bytes": 5, "load_average": [0.5, 1, 1],
             "mitigations": {"l1tf": "Not affected"},
-            "storage": [{"filesystem": "ext4", "free_bytes": 1, "source": "(hidden)"}]}),
+            "storage": [{"filesystem": "ext4", "free_bytes": 1, "used_bytes": 7, "source": "(hidden)"}]}),
         &["/x/flatout", "bench", "--output", "a", "--seed=3"],
     );
     let new = with(
         json!({"cpu_model": "X", "cpus_online": 2, "cpus_allowed": 1, "memory_bytes": 1001,
             "memory_available_bytes": 9, "load_average": [0.9, 3, 1],
             "mitigations": {"l1tf": "Vulnerable"},
-            "storage": [{"filesystem": "xfs", "free_bytes": 9, "source": "/dev/x"}]}),
+            "storage": [{"filesystem": "xfs", "free_bytes": 9, "used_bytes": 8, "source": "/dev/x"}]}),
         &["flatout", "bench", "--format", "json"],
     );
     let names = |old: &Record, new: &Record| {
