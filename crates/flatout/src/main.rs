@@ -17,7 +17,6 @@ mod progress;
 mod watchdog;
 
 use flatout_io::cause_text;
-use std::io::Write;
 use std::process::ExitCode;
 
 use arguments::{Command, Recorded};
@@ -26,8 +25,7 @@ use flatout_sys::instruction_set;
 
 fn main() -> ExitCode {
     let code = run();
-    // What was printed is out before a signal ends this without the usual tidying up.
-    let _ = std::io::stdout().flush();
+    let code = output::finish(code);
     flatout_sys::cancel::die_of_signal();
     code
 }

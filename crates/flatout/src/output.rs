@@ -18,6 +18,7 @@ use std::sync::OnceLock;
 use clap::error::ErrorKind;
 use flatout_measure::record::{Record, Status};
 use flatout_report::{Format, Identity, Style, text};
+use flatout_sys::standard_output;
 
 use crate::arguments::refusal::Refusal;
 use crate::arguments::shared::{Color, Output, Talk};
@@ -26,11 +27,15 @@ use crate::conclusion::{self, Conclusion, Keep};
 
 /// What the command line says of talking; none where the command has no such options.
 static TALK: OnceLock<Talk> = OnceLock::new();
+/// Why a line could not be said.
+static UNSAID: OnceLock<String> = OnceLock::new();
 
 /// Refuses a place for the results that cannot be written, or that is one of the `inputs`, before
 /// anything is measured.
 pub fn check(output: &Output, inputs: &[PathBuf]) -> Result<(), String> {
-    let Some(path) = &output.output else { return Ok(()) };
+    let Some(path) = &output.output else {
+        return standard_output::descriptor().map(drop).map_err(unwritten);
+    };
     if !is_special(path) && inputs.iter().any(|input| is_same_file(input, path)) {
         return Err(format!("cannot write {path:?}: it is the file that is worked on"));
     }
@@ -116,18 +121,22 @@ pub fn conclude(mut conclusion: Conclusion, output: &Output) -> ExitCode {
         None => to_standard_output(text.as_bytes()),
         Some(path) => replace(path, text.as_bytes()),
     };
-    let kept = || match &left {
+    let kept = match &left {
         Ok(Some(stem)) => keep(&conclusion, stem, output.identity()),
         Ok(None) => Ok(()),
         Err(error) => Err(error.clone()),
     };
-    if let Err(error) = written.and_then(|()| kept()) {
-        complain(&error);
-        conclusion.record.end.fail(conclusion::FAILED, error);
-        if output.output.is_some() {
-            // What was measured is not lost: it goes where it can still be seen.
-            let _ = to_standard_output(whole(&conclusion).as_bytes());
+    let is_written = written.is_ok();
+    for error in [written, kept].into_iter().filter_map(Result::err) {
+        // That standard output is closed may have ended it already.
+        if !conclusion.record.end.errors.contains(&error) {
+            complain(&error);
         }
+        conclusion.record.end.fail(conclusion::FAILED, error);
+    }
+    if !is_written && output.output.is_some() {
+        // What was measured is not lost: it goes where it can still be seen.
+        let _ = to_standard_output(whole(&conclusion).as_bytes());
     }
     exit(conclusion.record.end.exit_code)
 }
@@ -288,11 +297,19 @@ pub fn settle(talk: &Talk) {
     let _ = TALK.set(talk.clone());
 }
 
-/// One line on standard output, at once.
+/// One line on standard output, at once. That it could not be written, [`finish`] says.
 pub fn say(line: &str) {
-    let mut out = io::stdout().lock();
-    // Whoever closed standard output does not want to hear it.
-    let _ = writeln!(out, "{}", text::visible(line)).and_then(|()| out.flush());
+    if let Err(error) = to_standard_output(format!("{}\n", text::visible(line)).as_bytes()) {
+        // The first is the one that counts.
+        let _ = UNSAID.set(error);
+    }
+}
+
+/// Says that lines were lost, which makes a success a failure.
+pub fn finish(code: ExitCode) -> ExitCode {
+    let Some(error) = UNSAID.get() else { return code };
+    complain(error);
+    if code == ExitCode::SUCCESS { exit(conclusion::FAILED) } else { code }
 }
 
 fn pairs(record: &Record) -> String {
@@ -307,14 +324,16 @@ fn pairs(record: &Record) -> String {
 
 /// Writes to standard output.
 pub fn to_standard_output(bytes: &[u8]) -> Result<(), String> {
-    let mut out = io::stdout().lock();
-    match out.write_all(bytes).and_then(|()| out.flush()) {
+    match standard_output::write_all(bytes) {
         // Whoever closed the pipe has seen enough.
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(format!("cannot write to standard output: {}", cause_text(&error)))
-        }
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(unwritten(error)),
         _ => Ok(()),
     }
+}
+
+/// Why nothing goes to standard output.
+pub fn unwritten(error: io::Error) -> String {
+    format!("cannot write to standard output: {}", cause_text(&error))
 }
 
 /// Writes a whole file beside its place and renames it there, so that nobody sees half of it.

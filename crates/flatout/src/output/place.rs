@@ -6,6 +6,7 @@
 //! `/dev/fd/3` stand for, are written in place, and never cut off.
 
 use flatout_io::cause_text;
+use flatout_sys::standard_output;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Write};
@@ -257,7 +258,9 @@ impl Place {
 
     fn through(&self, path: &Path) -> io::Result<File> {
         let standard = match path.to_str() {
-            Some("/proc/self/fd/1") => Some(io::stdout().as_fd().try_clone_to_owned()),
+            Some("/proc/self/fd/1") => {
+                Some(standard_output::descriptor().and_then(|out| out.as_fd().try_clone_to_owned()))
+            }
             Some("/proc/self/fd/2") => Some(io::stderr().as_fd().try_clone_to_owned()),
             _ => None,
         };

@@ -4,6 +4,7 @@
 //! written in place.
 
 use flatout_io::cause_text;
+use flatout_sys::standard_output;
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
@@ -84,10 +85,7 @@ impl Stream {
 
     fn flush(&mut self) -> Result<(), Stopped> {
         let (result, name) = match &mut self.out {
-            Out::Standard => {
-                let mut out = io::stdout().lock();
-                (out.write_all(&self.buffer).and_then(|()| out.flush()), None)
-            }
+            Out::Standard => (standard_output::write_all(&self.buffer), None),
             Out::InPlace { file, path } | Out::Beside { file, path, .. } => {
                 (file.write_all(&self.buffer), Some(path))
             }
@@ -95,9 +93,7 @@ impl Stream {
         self.buffer.clear();
         result.map_err(|error| match (error.kind(), name) {
             (io::ErrorKind::BrokenPipe, _) => Stopped::Closed,
-            (_, None) => {
-                Stopped::Failed(format!("cannot write to standard output: {}", cause_text(&error)))
-            }
+            (_, None) => Stopped::Failed(super::unwritten(error)),
             (_, Some(path)) => {
                 Stopped::Failed(format!("cannot write {path:?}: {}", cause_text(&error)))
             }
