@@ -31,8 +31,11 @@ const HIDDEN: &str = "(hidden)";
 const CLOCK_WITHIN: f64 = 0.02;
 const CLOCK: &str = "clock_hz";
 
+/// The share of the CPUs that others had, where what differs may be their work.
+pub const LOAD: &str = "others_cpu_ratio";
+
 /// Options whose value says where results go or which numbers were drawn.
-const UNTOLD_OPTIONS: [&str; 3] = ["--output", "--format", "--seed"];
+const UNTOLD_OPTIONS: [&str; 4] = ["--output", "-o", "--format", "--seed"];
 
 /// Whether two sides are one machine as far as they say; `None` if one says nothing.
 pub(super) fn same_machine(old: &[Record], new: &[Record]) -> Option<bool> {
@@ -83,6 +86,7 @@ pub(super) fn differences(
     old: &[Record],
     new: &[Record],
     pairs: &[(&Group<'_>, &Group<'_>)],
+    loads: Option<[f64; 2]>,
 ) -> Vec<Difference> {
     let (Some(old), Some(new)) = (old.first(), new.first()) else { return Vec::new() };
     let mut found = Vec::new();
@@ -105,6 +109,10 @@ pub(super) fn differences(
     }
     if let Some((old, new)) = clocks(pairs) {
         add("clock_in_load_hz", old.into(), new.into());
+    }
+    if let Some([old, new]) = loads {
+        // Said even if it is the same on both sides.
+        found.push(Difference { name: LOAD.to_owned(), old: old.into(), new: new.into() });
     }
     found
 }
