@@ -6,7 +6,7 @@ mod speech;
 pub mod stream;
 
 use flatout_io::cause_text;
-pub use speech::{ask, complain, speak_as};
+pub use speech::{ask, complain, finish, say, speak_as};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
@@ -17,7 +17,7 @@ use std::sync::OnceLock;
 
 use clap::error::ErrorKind;
 use flatout_measure::record::{Record, Status};
-use flatout_report::{Format, Identity, Style, text};
+use flatout_report::{Format, Identity, Style};
 use flatout_sys::standard_output;
 
 use crate::arguments::refusal::Refusal;
@@ -27,8 +27,6 @@ use crate::conclusion::{self, Conclusion, Keep};
 
 /// What the command line says of talking; none where the command has no such options.
 static TALK: OnceLock<Talk> = OnceLock::new();
-/// Why a line could not be said.
-static UNSAID: OnceLock<String> = OnceLock::new();
 
 /// Refuses a place for the results that cannot be written, or that is one of the `inputs`, before
 /// anything is measured.
@@ -295,21 +293,6 @@ pub fn is_quiet() -> bool {
 pub fn settle(talk: &Talk) {
     // Nobody else does it.
     let _ = TALK.set(talk.clone());
-}
-
-/// One line on standard output, at once. That it could not be written, [`finish`] says.
-pub fn say(line: &str) {
-    if let Err(error) = to_standard_output(format!("{}\n", text::visible(line)).as_bytes()) {
-        // The first is the one that counts.
-        let _ = UNSAID.set(error);
-    }
-}
-
-/// Says that lines were lost, which makes a success a failure.
-pub fn finish(code: ExitCode) -> ExitCode {
-    let Some(error) = UNSAID.get() else { return code };
-    complain(error);
-    if code == ExitCode::SUCCESS { exit(conclusion::FAILED) } else { code }
 }
 
 fn pairs(record: &Record) -> String {
