@@ -16,7 +16,6 @@ mod profile;
 mod progress;
 mod watchdog;
 
-use std::io::Write;
 use std::process::ExitCode;
 
 use flatout_io::cause_text;
@@ -27,8 +26,7 @@ use conclusion::Conclusion;
 
 fn main() -> ExitCode {
     let code = run();
-    // What was printed is out before a signal ends this without the usual tidying up.
-    let _ = std::io::stdout().flush();
+    let code = output::finish(code);
     flatout_sys::cancel::die_of_signal();
     code
 }

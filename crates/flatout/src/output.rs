@@ -16,14 +16,15 @@ use std::sync::OnceLock;
 use clap::error::ErrorKind;
 use flatout_io::cause_text;
 use flatout_measure::record::{Record, Status};
-use flatout_report::{Format, Identity, Style, text};
+use flatout_report::{Format, Identity, Style};
+use flatout_sys::standard_output;
 
 use crate::arguments::refusal::Refusal;
 use crate::arguments::shared::{Color, Output, Talk};
 use crate::arguments::{CP, help};
 use crate::conclusion::{self, Conclusion, Keep};
 
-pub use speech::{ask, complain, speak_as};
+pub use speech::{ask, complain, finish, say, speak_as};
 
 /// What the command line says of talking; none where the command has no such options.
 static TALK: OnceLock<Talk> = OnceLock::new();
@@ -31,7 +32,9 @@ static TALK: OnceLock<Talk> = OnceLock::new();
 /// Refuses a place for the results that cannot be written, or that is one of the `inputs`, before
 /// anything is measured.
 pub fn check(output: &Output, inputs: &[PathBuf]) -> Result<(), String> {
-    let Some(path) = &output.output else { return Ok(()) };
+    let Some(path) = &output.output else {
+        return standard_output::descriptor().map(drop).map_err(unwritten);
+    };
     if !is_special(path) && inputs.iter().any(|input| is_same_file(input, path)) {
         return Err(format!("cannot write {path:?}: it is the file that is worked on"));
     }
@@ -117,18 +120,22 @@ pub fn conclude(mut conclusion: Conclusion, output: &Output) -> ExitCode {
         None => to_standard_output(text.as_bytes()),
         Some(path) => replace(path, text.as_bytes()),
     };
-    let kept = || match &left {
+    let kept = match &left {
         Ok(Some(stem)) => keep(&conclusion, stem, output.identity()),
         Ok(None) => Ok(()),
         Err(error) => Err(error.clone()),
     };
-    if let Err(error) = written.and_then(|()| kept()) {
-        complain(&error);
-        conclusion.record.end.fail(conclusion::FAILED, error);
-        if output.output.is_some() {
-            // What was measured is not lost: it goes where it can still be seen.
-            let _ = to_standard_output(whole(&conclusion).as_bytes());
+    let is_written = written.is_ok();
+    for error in [written, kept].into_iter().filter_map(Result::err) {
+        // That standard output is closed may have ended it already.
+        if !conclusion.record.end.errors.contains(&error) {
+            complain(&error);
         }
+        conclusion.record.end.fail(conclusion::FAILED, error);
+    }
+    if !is_written && output.output.is_some() {
+        // What was measured is not lost: it goes where it can still be seen.
+        let _ = to_standard_output(whole(&conclusion).as_bytes());
     }
     exit(conclusion.record.end.exit_code)
 }
@@ -289,13 +296,6 @@ pub fn settle(talk: &Talk) {
     let _ = TALK.set(talk.clone());
 }
 
-/// One line on standard output, at once.
-pub fn say(line: &str) {
-    let mut out = io::stdout().lock();
-    // Whoever closed standard output does not want to hear it.
-    let _ = writeln!(out, "{}", text::visible(line)).and_then(|()| out.flush());
-}
-
 fn pairs(record: &Record) -> String {
     let shown: Vec<_> = record
         .results
@@ -308,14 +308,16 @@ fn pairs(record: &Record) -> String {
 
 /// Writes to standard output.
 pub fn to_standard_output(bytes: &[u8]) -> Result<(), String> {
-    let mut out = io::stdout().lock();
-    match out.write_all(bytes).and_then(|()| out.flush()) {
+    match standard_output::write_all(bytes) {
         // Whoever closed the pipe has seen enough.
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(format!("cannot write to standard output: {}", cause_text(&error)))
-        }
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(unwritten(error)),
         _ => Ok(()),
     }
+}
+
+/// Why nothing goes to standard output.
+pub fn unwritten(error: io::Error) -> String {
+    format!("cannot write to standard output: {}", cause_text(&error))
 }
 
 /// Writes a whole file beside its place and renames it there, so that nobody sees half of it.

@@ -7,6 +7,7 @@
 //! `surroundings.rs`. The formulas with their sources stand in docs/compare.md.
 
 mod judgement;
+mod load;
 mod matching;
 pub mod noise;
 mod plan;
@@ -18,7 +19,7 @@ mod tests;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-pub use surroundings::{are_one_machine, are_one_run};
+pub use surroundings::{LOAD, are_one_machine, are_one_run};
 
 use crate::record::{Better, Record, Status};
 use judgement::Rule;
@@ -189,6 +190,9 @@ pub enum Reason {
     FigureLost,
     /// A side has no figure.
     NoFigure,
+    /// It differs beyond chance, but others were more at work beside one of the sides, or the sides
+    /// took no turns on a busy machine.
+    LoadDiffers,
     /// The figure is derived from other rows: it has no samples.
     NoSamples,
     /// A figure or sample is zero or negative: there is no ratio.
@@ -311,7 +315,8 @@ fn compare_in(
     let estimates = replicates.estimates();
     let corrected = replicates.corrected(&estimates, most_divisions);
     let plan = Plan::new(open.len(), threshold.ratio);
-    let mut rule = Rule::new(threshold.ratio, &plan);
+    let loads = load::in_the_way(old.records, new.records).filter(|_| !same_run);
+    let mut rule = Rule::new(threshold.ratio, &plan, loads.is_some());
     for ((index, estimate), p) in open.iter().zip(&estimates).zip(corrected) {
         judgement::settle(&mut rows[*index], estimate, p, &mut rule);
     }
@@ -321,7 +326,7 @@ fn compare_in(
         new: side(new),
         same_machine,
         same_run,
-        environment: surroundings::differences(old.records, new.records, &matched.pairs),
+        environment: surroundings::differences(old.records, new.records, &matched.pairs, loads),
         threshold,
         power: plan.power(&estimates, &mut rule),
         verdict: verdict(&rows, counts),

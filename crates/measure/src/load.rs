@@ -16,7 +16,7 @@ use crate::record::{Load, ProgramLoad};
 
 /// Share of the machine's CPUs that others use from which on it is called busy: as much as the
 /// difference that a default comparison can show.
-const BUSY_SHARE: f64 = 0.05;
+pub(crate) const BUSY_SHARE: f64 = 0.05;
 /// CPUs that others use from which on it is they who keep our threads waiting, and not these each
 /// other.
 const KEEPING_CPUS: f64 = 0.05;

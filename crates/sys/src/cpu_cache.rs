@@ -102,6 +102,33 @@ mod tests {
         assert!(data_caches(root.path(), 0).is_empty(), "another CPU");
     }
 
+    /// Sizes as published, in the kernel's spelling.
+    #[test]
+    fn caches_of_known_cpus_are_read() {
+        let cpus = [
+            ("EPYC 7763, Zen 3", ["32K", "512K", "32768K"], [32, 512, 32 << 10]),
+            ("EPYC 9654, Zen 4", ["32K", "1024K", "32768K"], [32, 1024, 32 << 10]),
+            ("Xeon 8380, Ice Lake", ["48K", "1280K", "61440K"], [48, 1280, 60 << 10]),
+            ("Xeon 8480+, Sapphire Rapids", ["48K", "2048K", "107520K"], [48, 2048, 105 << 10]),
+            ("Graviton2, Neoverse N1", ["64K", "1024K", "32768K"], [64, 1024, 32 << 10]),
+        ];
+        for (cpu, [first, second, third], kib) in cpus {
+            let root = tree(&[
+                ("1", "Data", first),
+                ("1", "Instruction", "32K"),
+                ("2", "Unified", second),
+                ("3", "Unified", third),
+            ]);
+            let caches = data_caches(root.path(), 3);
+            let found: Vec<u64> = caches.iter().map(|cache| cache.bytes >> 10).collect();
+            assert_eq!(found, kib, "{cpu}");
+        }
+        // An Arm guest whose firmware has no sizes: the kernel makes no file of them.
+        let root = tree(&[("1", "Data", "64K")]);
+        fs::remove_file(root.path().join("sys/devices/system/cpu/cpu3/cache/index0/size")).unwrap();
+        assert!(data_caches(root.path(), 3).is_empty());
+    }
+
     #[test]
     fn what_cannot_be_is_left_out() {
         let root = tree(&[("0", "Data", "48K"), ("1", "Data", "0K"), ("2", "Unified", "x")]);

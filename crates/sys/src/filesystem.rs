@@ -96,6 +96,17 @@ pub struct Filesystem {
     pub free_bytes: u64,
     /// Bytes in all, used, free and reserved.
     pub size_bytes: u64,
+    /// Bytes that are in use. Those reserved for root are neither used nor free.
+    pub used_bytes: u64,
+}
+
+impl Filesystem {
+    /// The share of what this process may use that is still free, as df(1) counts; none where
+    /// sizes are not told.
+    pub fn free_share(&self) -> Option<f64> {
+        let usable_bytes = self.used_bytes.saturating_add(self.free_bytes);
+        (usable_bytes > 0).then(|| self.free_bytes as f64 / usable_bytes as f64)
+    }
 }
 
 /// Magic numbers of statfs(2) and `linux/magic.h`, names as in /proc/filesystems.
@@ -159,6 +170,7 @@ pub fn of(descriptor: BorrowedFd<'_>) -> io::Result<Filesystem> {
         in_memory: nature == Nature::Memory,
         free_bytes: facts.f_bavail.saturating_mul(unit_bytes),
         size_bytes: facts.f_blocks.saturating_mul(unit_bytes),
+        used_bytes: facts.f_blocks.saturating_sub(facts.f_bfree).saturating_mul(unit_bytes),
     })
 }
 
@@ -260,7 +272,22 @@ mod tests {
     fn what_is_free_is_not_more_than_all() {
         let file = tempfile::tempfile().unwrap();
         let filesystem = of(file.as_fd()).unwrap();
-        assert!(filesystem.free_bytes <= filesystem.size_bytes);
-        assert!(filesystem.size_bytes > 0);
+        let Filesystem { free_bytes, size_bytes, used_bytes, .. } = filesystem;
+        assert!(size_bytes > 0 && free_bytes.saturating_add(used_bytes) <= size_bytes);
+    }
+
+    #[test]
+    fn what_is_reserved_is_neither_used_nor_free() {
+        let filesystem = |free_bytes, used_bytes| Filesystem {
+            name: "ext4",
+            nature: Nature::Disk,
+            in_memory: false,
+            free_bytes,
+            size_bytes: 100,
+            used_bytes,
+        };
+        assert_eq!(filesystem(19, 76).free_share(), Some(0.2));
+        assert_eq!(filesystem(0, 95).free_share(), Some(0.0));
+        assert_eq!(filesystem(0, 0).free_share(), None);
     }
 }

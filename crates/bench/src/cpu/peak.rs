@@ -121,6 +121,15 @@ mod tests {
         assert!((zen - 8.0 * 52.8e9).abs() < 1.0);
         // Zen 2: four pipes add integers of 32 bytes.
         assert_eq!(factors((I32, Add, Avx2), share(1, 16, 8), 3.3e9, 4), 105.6e9);
+        // Zen 3, and Zen 4 with either width, which takes 512 bits in two halves: 16 per cycle.
+        let zen3 = factors((F64, MultiplyAdd, Avx2), share(1, 2, 2), 3.5e9, 2);
+        let zen4 = |level, ports| factors((F64, MultiplyAdd, level), share(1, 2, 2), 3.7e9, ports);
+        assert_eq!((zen3, zen4(Avx2, 2), zen4(Avx512, 1)), (56e9, 59.2e9, 59.2e9));
+        // Sapphire Rapids, AVX-512 at 2.6 GHz: two units, 32 per cycle, 64 of f32.
+        let sapphire = |number| factors((number, MultiplyAdd, Avx512), share(1, 2, 1), 2.6e9, 2);
+        assert_eq!((sapphire(F64), sapphire(F32)), (83.2e9, 166.4e9));
+        // Neoverse V1, four units of 16 bytes, at 2.6 GHz: 16 f64 operations per cycle.
+        assert_eq!(factors((F64, MultiplyAdd, Sse2), share(1, 2, 2), 2.6e9, 4), 41.6e9);
         // Vectors of 16 bytes with two pipes, as on a Neoverse N1 at 2.5 GHz.
         assert_eq!(factors((F32, Add, Sse2), share(4, 4, 4), 2.5e9, 2), 80e9);
     }

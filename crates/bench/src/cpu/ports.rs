@@ -79,6 +79,30 @@ mod tests {
         assert_eq!((single(1.97), single(0.99)), (Some(2), Some(1)));
     }
 
+    /// Units as published (vendors' optimisation guides): of a core and width of vectors, those for
+    /// multiply-adds and for sums of integers, as steps per cycle with what a loop loses.
+    #[test]
+    fn published_units_of_cores_are_counted() {
+        let cores = [
+            ("Zen 3, 256 bits", 1.99, 2, 3.96, 4),
+            ("Zen 4, 256 bits", 1.98, 2, 3.95, 4),
+            // In two halves of 256 bits.
+            ("Zen 4, 512 bits", 0.99, 1, 1.98, 2),
+            ("Ice Lake server, 256 bits", 1.99, 2, 2.97, 3),
+            ("Ice Lake server, 512 bits", 1.98, 2, 1.99, 2),
+            ("Sapphire Rapids, 512 bits", 1.99, 2, 1.98, 2),
+            ("Neoverse N1, 128 bits", 1.98, 2, 1.99, 2),
+            ("Neoverse V1, 128 bits", 3.94, 4, 3.96, 4),
+        ];
+        for (core, multiply_adds, multiply_add_units, sums, sum_units) in cores {
+            assert_eq!(single(multiply_adds), Some(multiply_add_units), "{core}");
+            assert_eq!(single(sums), Some(sum_units), "{core}");
+        }
+        // Zen 3 and 4 have units for sums of their own; Ice Lake has the same two for both.
+        assert_eq!(of_pair(1.98, of_single(2.0)).map(|pair| pair.ports), Some(4));
+        assert_eq!(of_pair(0.99, of_single(2.0)).map(|pair| pair.ports), Some(2));
+    }
+
     #[test]
     fn other_counts_are_unknown() {
         // An SMT sibling takes a part of the ports.

@@ -184,6 +184,18 @@ mod tests {
     }
 
     #[test]
+    fn siblings_of_two_sockets_of_sapphire_rapids_lie_half_the_machine_apart() {
+        // Two sockets of four cores: the kernel numbers all cores first.
+        let lists: Vec<String> =
+            (0..16).map(|cpu| format!("{},{}\n", cpu % 8, cpu % 8 + 8)).collect();
+        let machine = machine(&lists.iter().map(String::as_str).collect::<Vec<_>>());
+        let allowed: Vec<usize> = (0..16).collect();
+        let sets = siblings(machine.path(), &allowed);
+        assert_eq!((sets.len(), cores(&allowed, &sets)), (8, 8));
+        assert!(spread(&allowed, &sets)[..8].iter().all(|cpu| *cpu < 8));
+    }
+
+    #[test]
     fn an_aarch64_neoverse_has_one_thread_per_core() {
         let neoverse = machine(&["0\n", "1\n", "2\n", "3\n"]);
         let sets = siblings(neoverse.path(), &[0, 1, 2, 3]);

@@ -22,6 +22,7 @@ pub(super) fn describe(file: &TestFile) -> Value {
         "bottom": chain.ground().map(Nature::name),
         "free_bytes": space(file.filesystem.free_bytes),
         "size_bytes": space(file.filesystem.size_bytes),
+        "used_bytes": space(file.filesystem.used_bytes),
         "layers": chain.layers.iter().map(layer).collect::<Vec<_>>(),
         "limits": file.limits.iter().map(limit).collect::<Vec<_>>(),
     })

@@ -185,9 +185,8 @@ impl TestFile {
             Layer::Loop { name, direct_io, .. } if *direct_io != Some(true) => Some(name),
             _ => None,
         });
-        let Filesystem { size_bytes, free_bytes, .. } = self.filesystem;
-        let free_share = free_bytes as f64 / size_bytes.max(1) as f64;
-        let is_full = size_bytes > 0 && free_share < NEARLY_FULL_SHARE && is_above_disks;
+        let free_share = self.filesystem.free_share().unwrap_or(1.0);
+        let is_full = free_share < NEARLY_FULL_SHARE && is_above_disks;
         let found = [
             nature,
             is_above_memory.then(|| (

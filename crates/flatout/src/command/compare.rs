@@ -104,10 +104,20 @@ fn with_more<'a>(first: &'a Path, more: &'a [PathBuf]) -> Vec<&'a Path> {
 }
 
 /// The noise of the one machine that all runs are of, if it is known.
-fn learned<'a>(known: &[Learned], mut records: impl Iterator<Item = &'a Record>) -> Option<Noise> {
-    let first = records.next()?;
+fn learned<'a>(
+    known: &[Learned],
+    records: impl Iterator<Item = &'a Record> + Clone,
+) -> Option<Noise> {
+    let first = records.clone().next()?;
     let own = known.iter().find(|learned| learned.is_of(&first.start.environment))?;
-    records.all(|record| own.is_of(&record.start.environment)).then(|| Noise::of(own))
+    if !records.clone().all(|record| own.is_of(&record.start.environment)) {
+        return None;
+    }
+    if !own.holds_beside(records) {
+        output::notice("the machine was busier than when its noise was learned: that is not used");
+        return None;
+    }
+    Some(Noise::of(own))
 }
 
 /// Reads files, and the files of folders. A run that several of them hold, as a record and as its

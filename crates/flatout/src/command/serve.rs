@@ -43,7 +43,8 @@ fn try_run(serve: &Serve, cancel: CancelToken) -> Result<(), String> {
         .map_err(|error| format!("cannot listen at {bind}, port {port}: {}", cause_text(&error)))?;
     let address =
         server.address().map_err(|error| format!("getsockname: {}", cause_text(&error)))?;
-    output::say(&format!("listening at {address}"));
+    // Whoever is not told the address has no use of it.
+    output::to_standard_output(format!("listening at {address}\n").as_bytes())?;
     if let Some(token) = token {
         output::say(&format!("token {token}"));
     }

@@ -25,8 +25,11 @@ use session::Session;
 
 /// Reads all the files. One that cannot be read does not stop the others.
 pub fn run(arguments: &Arguments, cancel: CancelToken) -> ExitCode {
-    let place = Output::json(arguments.output.clone());
-    let checked = output::check(&place, &arguments.files);
+    // `--check --quiet` may have nothing to say, and needs no standard output then.
+    let checked = match &arguments.output {
+        Some(_) => output::check(&Output::json(arguments.output.clone()), &arguments.files),
+        None => Ok(()),
+    };
     let stream = match checked.and_then(|()| Stream::open(arguments.output.as_deref())) {
         Ok(stream) => stream,
         Err(error) => {

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use flatout_io::cause_text;
+use flatout_sys::standard_output;
 use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, RenameFlags, Stat, Uid};
 use rustix::io::Errno;
 
@@ -257,7 +258,9 @@ impl Place {
 
     fn through(&self, path: &Path) -> io::Result<File> {
         let standard = match path.to_str() {
-            Some("/proc/self/fd/1") => Some(io::stdout().as_fd().try_clone_to_owned()),
+            Some("/proc/self/fd/1") => {
+                Some(standard_output::descriptor().and_then(|out| out.as_fd().try_clone_to_owned()))
+            }
             Some("/proc/self/fd/2") => Some(io::stderr().as_fd().try_clone_to_owned()),
             _ => None,
         };

@@ -1,14 +1,19 @@
-//! What is said on standard error, and under which name.
+//! What is said a line at a time: on standard error, under which name, and on standard output.
 
 use std::io::{self, Write};
+use std::process::ExitCode;
 use std::sync::OnceLock;
 
 use flatout_report::text;
 
-use super::held;
+use super::{exit, held, to_standard_output};
+use crate::conclusion;
 
 /// The name under which complaints are made.
 static SPEAKER: OnceLock<&str> = OnceLock::new();
+
+/// Why a line of standard output was lost; the first one.
+static UNSAID: OnceLock<String> = OnceLock::new();
 
 /// Takes over another name for complaints; once, at the beginning.
 pub fn speak_as(name: &'static str) {
@@ -28,6 +33,21 @@ pub fn complain(line: &str) {
         SPEAKER.get().unwrap_or(&"flatout"),
         text::visible(line)
     );
+}
+
+/// One line on standard output, at once. That it could not be written, [`finish`] says.
+pub fn say(line: &str) {
+    if let Err(error) = to_standard_output(format!("{}\n", text::visible(line)).as_bytes()) {
+        // The first is the one that counts.
+        let _ = UNSAID.set(error);
+    }
+}
+
+/// Says that lines were lost, which makes a success a failure.
+pub fn finish(code: ExitCode) -> ExitCode {
+    let Some(error) = UNSAID.get() else { return code };
+    complain(error);
+    if code == ExitCode::SUCCESS { exit(conclusion::FAILED) } else { code }
 }
 
 /// A question on standard error; the answer is typed behind it.

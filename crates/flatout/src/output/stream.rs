@@ -10,6 +10,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use flatout_io::cause_text;
+use flatout_sys::standard_output;
 
 /// Bytes that are collected before they are written.
 const BUFFER_BYTES: usize = 64 << 10;
@@ -85,10 +86,7 @@ impl Stream {
 
     fn flush(&mut self) -> Result<(), Stopped> {
         let (result, name) = match &mut self.out {
-            Out::Standard => {
-                let mut out = io::stdout().lock();
-                (out.write_all(&self.buffer).and_then(|()| out.flush()), None)
-            }
+            Out::Standard => (standard_output::write_all(&self.buffer), None),
             Out::InPlace { file, path } | Out::Beside { file, path, .. } => {
                 (file.write_all(&self.buffer), Some(path))
             }
@@ -96,9 +94,7 @@ impl Stream {
         self.buffer.clear();
         result.map_err(|error| match (error.kind(), name) {
             (io::ErrorKind::BrokenPipe, _) => Stopped::Closed,
-            (_, None) => {
-                Stopped::Failed(format!("cannot write to standard output: {}", cause_text(&error)))
-            }
+            (_, None) => Stopped::Failed(super::unwritten(error)),
             (_, Some(path)) => {
                 Stopped::Failed(format!("cannot write {path:?}: {}", cause_text(&error)))
             }

@@ -40,6 +40,7 @@ mod read;
 mod report;
 mod residency;
 mod shell;
+mod standard_output;
 mod sum;
 mod trace;
 mod transfer;

@@ -59,13 +59,15 @@ pub(super) fn measured(old: &Group<'_>, new: &Group<'_>, same_run: bool) -> Row 
 pub(super) struct Rule<'a> {
     pub threshold_ratio: f64,
     pub plan: &'a Plan,
+    /// Whether others were more at work beside one of the sides.
+    is_load_apart: bool,
     /// Quantiles of Student's t that rows have in common, by degrees of freedom.
     quantiles: HashMap<u64, [f64; 2]>,
 }
 
 impl<'a> Rule<'a> {
-    pub fn new(threshold_ratio: f64, plan: &'a Plan) -> Self {
-        Self { threshold_ratio, plan, quantiles: HashMap::new() }
+    pub fn new(threshold_ratio: f64, plan: &'a Plan, is_load_apart: bool) -> Self {
+        Self { threshold_ratio, plan, is_load_apart, quantiles: HashMap::new() }
     }
 
     /// The quantile of a 95 % interval, and the one that a single changed row must reach.
@@ -95,12 +97,19 @@ pub(super) fn settle(row: &mut Row, estimate: &Estimate, p_corrected: f64, rule:
     let is_better = (estimate.difference > 0.0) == (row.better == Better::Higher);
     row.verdict = match () {
         () if ends[0] > -band && ends[1] < band => Verdict::Same,
-        () if p_corrected >= SIGNIFICANCE => Verdict::Unclear,
+        () if p_corrected >= SIGNIFICANCE || rule.is_load_apart => Verdict::Unclear,
         () if is_better => Verdict::Better,
         () => Verdict::Worse,
     };
     if row.verdict == Verdict::Unclear {
-        row.reason = Some(if is_beyond { Reason::NotSignificant } else { Reason::WideInterval });
+        row.reason = Some(match is_beyond {
+            _ if p_corrected < SIGNIFICANCE => Reason::LoadDiffers,
+            true => Reason::NotSignificant,
+            false => Reason::WideInterval,
+        });
+        if row.reason == Some(Reason::LoadDiffers) {
+            return;
+        }
         let has = row.old.runs.min(row.new.runs);
         let needs = rule.plan.runs_for_most(&[estimate.planned_variance.sqrt()]);
         row.runs_needed = needs.map(|needs| needs.saturating_sub(has).max(1));

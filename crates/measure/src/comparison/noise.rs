@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use super::judgement::usable_median;
 use super::matching::{self, Group, whole_key};
-use super::{plan, surroundings};
+use super::{load, plan, surroundings};
 use crate::record::Record;
 use crate::statistics::pool::{KIN_FREEDOM, LEAST_KIN, Pool};
 use crate::statistics::student::student_quantile;
@@ -43,6 +43,9 @@ pub struct Learned {
     pub time: String,
     /// Number of runs.
     pub runs: u64,
+    /// The largest share of the machine's CPUs that others had beside a run.
+    #[serde(default)]
+    pub load_share: Option<f64>,
     /// Rows that at least two runs have.
     pub rows: Vec<RowNoise>,
 }
@@ -109,6 +112,7 @@ pub fn learn(records: &[Record]) -> Result<Learned, Unlearned> {
         tool: first.start.tool.clone(),
         time: last.start.time.clone(),
         runs: records.len() as u64,
+        load_share: records.iter().filter_map(load::share).reduce(f64::max),
         rows,
     })
 }

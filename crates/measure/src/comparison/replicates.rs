@@ -23,6 +23,9 @@ const MEDIAN_OF_SQUARES: f64 = 0.454_936_423_119_573;
 /// with four, 6 % of simulated comparisons of single runs of a busy machine raise an alarm.
 const ASSUMED_FREEDOM: f64 = 3.0;
 
+/// Standard deviations on either side of a normal variable's middle that hold 95 % of it.
+const WITHIN_95: f64 = 1.96;
+
 /// Samples of a run from which on they say how far they are apart.
 const LEAST_SAMPLES: usize = 6;
 
@@ -257,8 +260,15 @@ fn line(pair: &(&Group<'_>, &Group<'_>), sizes: [usize; 2], noise: Option<&Noise
     }
 }
 
-/// Variance of the logarithm of a median as the trials of its run have it: π/2 ÷ n of theirs.
+/// Variance of the logarithm of a median as its run has it: what its 95 % interval says of where
+/// other runs lie, at least π/2 ÷ n of that of its trials.
 fn within_run(row: &Outcome) -> f64 {
+    let half_width = row.ci95.filter(|[low, high]| *low > 0.0 && high.is_finite());
+    let half_width = half_width.map_or(0.0, |[low, high]| (high / low).ln() / 2.0);
+    (half_width / WITHIN_95).powi(2).max(of_trials(row))
+}
+
+fn of_trials(row: &Outcome) -> f64 {
     let logs = row.samples.iter().filter(|sample| sample.is_normal() && **sample > 0.0);
     let pool = Pool::of(logs.map(|sample| sample.ln()));
     if pool.freedom == 0.0 {

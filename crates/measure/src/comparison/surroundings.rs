@@ -11,7 +11,8 @@ use super::matching::Group;
 use crate::record::{Outcome, Record};
 
 /// Members that never stand still and bear on no figure by themselves.
-const RESTLESS: [&str; 3] = ["memory_available_bytes", "free_bytes", "flatout_version"];
+const RESTLESS: [&str; 4] =
+    ["memory_available_bytes", "free_bytes", "used_bytes", "flatout_version"];
 
 /// Members that make a machine; memory only within [`MEMORY_WITHIN`].
 const MACHINE: [&str; 2] = ["cpu_model", "cpus_online"];
@@ -30,8 +31,11 @@ const HIDDEN: &str = "(hidden)";
 const CLOCK_WITHIN: f64 = 0.02;
 const CLOCK: &str = "clock_hz";
 
+/// The share of the CPUs that others had, where what differs may be their work.
+pub const LOAD: &str = "others_cpu_ratio";
+
 /// Options whose value says where results go or which numbers were drawn.
-const UNTOLD_OPTIONS: [&str; 3] = ["--output", "--format", "--seed"];
+const UNTOLD_OPTIONS: [&str; 4] = ["--output", "-o", "--format", "--seed"];
 
 /// Whether two sides are one machine as far as they say; `None` if one says nothing.
 pub(super) fn same_machine(old: &[Record], new: &[Record]) -> Option<bool> {
@@ -82,6 +86,7 @@ pub(super) fn differences(
     old: &[Record],
     new: &[Record],
     pairs: &[(&Group<'_>, &Group<'_>)],
+    loads: Option<[f64; 2]>,
 ) -> Vec<Difference> {
     let (Some(old), Some(new)) = (old.first(), new.first()) else { return Vec::new() };
     let mut found = Vec::new();
@@ -104,6 +109,10 @@ pub(super) fn differences(
     }
     if let Some((old, new)) = clocks(pairs) {
         add("clock_in_load_hz", old.into(), new.into());
+    }
+    if let Some([old, new]) = loads {
+        // Said even if it is the same on both sides.
+        found.push(Difference { name: LOAD.to_owned(), old: old.into(), new: new.into() });
     }
     found
 }

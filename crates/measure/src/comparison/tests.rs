@@ -377,8 +377,14 @@ fn hostile_noise_is_passed_over() {
         log_variance,
     };
     let rows = vec![row(f64::MAX, 2), row(-1.0, 3), row(0.1, 1), row(0.1, u64::MAX), row(0.0, 2)];
-    let learned =
-        Learned { machine: Map::new(), tool: String::new(), time: String::new(), runs: 2, rows };
+    let learned = Learned {
+        machine: Map::new(),
+        tool: String::new(),
+        time: String::new(),
+        runs: 2,
+        load_share: None,
+        rows,
+    };
     let question = Question { threshold_ratio: None, noise: Some(Noise::of(&learned)) };
     let (old, new) = ([record(vec![around("a/b", 1.0)])], [record(vec![around("a/b", 2.0)])]);
     let comparison = asked(&old, &new, &question);
@@ -404,15 +410,15 @@ fn the_machines_come_first() {
         json!({"cpu_model": "X", "cpus_online": 2, "cpus_allowed": 2, "memory_bytes": 1000,
             "memory_available_bytes": 5, "load_average": [0.5, 1, 1],
             "mitigations": {"l1tf": "Not affected"},
-            "storage": [{"filesystem": "ext4", "free_bytes": 1, "source": "(hidden)"}]}),
+            "storage": [{"filesystem": "ext4", "free_bytes": 1, "used_bytes": 7, "source": "(hidden)"}]}),
         &["/x/flatout", "bench", "--output", "a", "--seed=3"],
     );
     let new = with(
         json!({"cpu_model": "X", "cpus_online": 2, "cpus_allowed": 1, "memory_bytes": 1001,
             "memory_available_bytes": 9, "load_average": [0.9, 3, 1],
             "mitigations": {"l1tf": "Vulnerable"},
-            "storage": [{"filesystem": "xfs", "free_bytes": 9, "source": "/dev/x"}]}),
-        &["flatout", "bench", "--format", "json"],
+            "storage": [{"filesystem": "xfs", "free_bytes": 9, "used_bytes": 8, "source": "/dev/x"}]}),
+        &["flatout", "bench", "--format", "json", "-o", "b"],
     );
     let names = |old: &Record, new: &Record| {
         let runs = |name, record| Runs { name, records: std::slice::from_ref(record) };

@@ -1,7 +1,7 @@
 //! What a comparison says, in words and short numbers.
 
 use flatout_measure::comparison::{
-    Comparison, Counts, Difference, Figure, NoiseSource, Reason, Row, RowName, Side,
+    Comparison, Counts, Difference, Figure, LOAD, NoiseSource, Reason, Row, RowName, Side,
     ThresholdSource, Verdict,
 };
 use flatout_measure::record::{Better, Status};
@@ -104,6 +104,18 @@ pub(super) fn threshold(comparison: &Comparison) -> Vec<String> {
     lines
 }
 
+/// That the load differs, where it does.
+pub(super) fn load(comparison: &Comparison) -> Option<String> {
+    let apart = comparison.environment.iter().find(|difference| difference.name == LOAD)?;
+    let share = |value: &serde_json::Value| quantity::percent(value.as_f64().unwrap_or_default());
+    Some(format!(
+        "Others had {} of the CPUs beside OLD and {} beside NEW: what differs may be theirs, and no \
+         row is called better or worse. flatout compare --runs has the sides take turns.",
+        share(&apart.old),
+        share(&apart.new)
+    ))
+}
+
 /// The verdict of all rows in one line.
 pub(super) fn total(comparison: &Comparison) -> String {
     let Counts { better, worse, same, unclear, incomparable } = comparison.counts;
@@ -177,6 +189,7 @@ fn reason_text(row: &Row, reason: Reason) -> String {
     match reason {
         Reason::WideInterval => "interval too wide".to_owned(),
         Reason::NotSignificant => "may be chance among so many rows".to_owned(),
+        Reason::LoadDiffers => "it may be what others did meanwhile".to_owned(),
         Reason::FigureLost => format!("the figure is lost: NEW {}", status(&row.new)),
         Reason::NoFigure => {
             let sides = [("OLD", &row.old), ("NEW", &row.new)];

@@ -8,7 +8,7 @@ use flatout_measure::evidence::DERIVED_FROM;
 use flatout_measure::fact::Facts;
 use flatout_measure::record::{Outcome, Provenance, Status};
 use flatout_measure::row::{Parameters, Row, Unit};
-use flatout_measure::statistics::interval;
+use flatout_measure::statistics::{interval, median};
 use flatout_measure::warning::{self, Warning};
 use flatout_sys::chase::Pages;
 use flatout_sys::cpu_cache::DataCache;
@@ -94,10 +94,14 @@ fn level_row(
     };
     let samples: Vec<f64> = curve.iter().filter(lives).map(|point| point.latency_ns).collect();
     let row = LevelRow(level.name);
+    // Beside a load the end of the curve and its points may lie apart: a figure lies among its samples.
+    let is_above = |bound: &f64| *bound >= latency_ns;
+    let is_apart = samples.iter().all(is_above) || !samples.iter().any(is_above);
+    let figure = median(&samples).filter(|_| is_apart).unwrap_or(latency_ns);
     let mut outcome = Outcome {
-        median: Some(latency_ns),
+        median: Some(figure),
         ci95: interval::of_runs(&samples, None, false)
-            .filter(|[low, high]| (*low..=*high).contains(&latency_ns)),
+            .filter(|[low, high]| (*low..=*high).contains(&figure)),
         n: samples.len() as u64,
         samples,
         status: Status::Ok,
@@ -187,6 +191,26 @@ mod tests {
         assert_eq!(found[2].facts.value(fact::MEASURED_BYTES), None);
         assert_eq!(found[0].outcome.ceiling.as_ref().unwrap().value, None);
         assert_eq!(found[2].outcome.parameters["level"], "DRAM");
+    }
+
+    #[test]
+    fn the_figure_of_a_level_lies_among_its_samples() {
+        let caches = caches(&[32 * KIB, MIB]);
+        let (levels, _) = find(&points(Pages::Huge), &caches);
+        let level = |latency_ns, all: &[f64]| {
+            let point = |(index, latency_ns): (usize, &f64)| Point {
+                working_set_bytes: 16 * MIB << index,
+                latency_ns: *latency_ns,
+            };
+            let curve: Vec<Point> = all.iter().enumerate().map(point).collect();
+            level_row(&levels.levels[2], latency_ns, &curve, &levels, Pages::Huge).outcome.median
+        };
+        assert_eq!(level(108.8, &[147.3]), Some(147.3));
+        assert_eq!(level(112.3, &[149.0, 151.0]), Some(150.0));
+        assert_eq!(level(108.8, &[90.0, 100.0]), Some(95.0));
+        assert_eq!(level(108.8, &[100.0, 120.0]), Some(108.8));
+        assert_eq!(level(108.8, &[108.8]), Some(108.8));
+        assert_eq!(level(108.8, &[]), Some(108.8));
     }
 
     #[test]

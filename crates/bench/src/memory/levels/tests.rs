@@ -282,14 +282,16 @@ fn modelled((sizes, latencies): Model<'_>, longest_bytes: u64) -> Vec<Point> {
 }
 
 /// Published sizes and latencies: AMD Zen 2 (16 MiB per core complex), AMD Zen 4, Ice Lake server,
-/// Neoverse N1, Neoverse V2, Skylake server with a small share of L3.
-const MODELS: [Model<'static>; 6] = [
+/// Neoverse N1, Neoverse V2, Skylake server with a small share of L3, AMD Zen 3, Sapphire Rapids.
+const MODELS: [Model<'static>; 8] = [
     (&[32 * KIB, 512 * KIB, 16 * MIB], &[1.1, 3.4, 11.0, 82.0]),
     (&[32 * KIB, MIB, 32 * MIB], &[0.8, 2.9, 11.0, 97.0]),
     (&[48 * KIB, 1280 * KIB, 48 * MIB], &[1.5, 4.2, 22.0, 88.0]),
     (&[64 * KIB, MIB, 32 * MIB], &[1.6, 4.6, 32.0, 96.0]),
     (&[64 * KIB, 2 * MIB, 36 * MIB], &[1.4, 3.9, 25.0, 116.0]),
     (&[32 * KIB, MIB, 16 * MIB], &[1.3, 4.7, 22.0, 90.0]),
+    (&[32 * KIB, 512 * KIB, 32 * MIB], &[1.2, 3.5, 13.5, 105.0]),
+    (&[48 * KIB, 2 * MIB, 105 * MIB], &[1.3, 4.1, 35.0, 115.0]),
 ];
 
 #[test]

@@ -7,7 +7,8 @@ use super::super::noise::{Noise, learn};
 use super::*;
 use crate::fixture::record;
 use crate::random::SplitMix64;
-use crate::record::Outcome;
+use crate::record::{Load, Outcome};
+use crate::statistics::interval;
 
 /// Divisions of the runs here: fewer than elsewhere, and just as exact.
 const DIVISIONS: usize = 100;
@@ -193,4 +194,113 @@ fn intervals_hold_the_truth_in_93_to_98_of_100() {
         let share = held as f64 / (40 * ROWS) as f64;
         assert!((0.93..=0.985).contains(&share), "{machine:?}: {share}");
     }
+}
+
+/// A run beside others who have this share of two CPUs: half of the rows take up to three times as
+/// long, by how often the others are there in each trial, and the rest does not notice.
+fn beside(random: &mut SplitMix64, share: f64) -> Record {
+    let mut record = Machine::Uneven.run(random, 1.0);
+    for row in record.results.iter_mut().step_by(2) {
+        for sample in &mut row.samples {
+            *sample *= 1.0 + 2.0 * share * (0.5 + random.unit());
+        }
+        row.median = crate::statistics::median(&row.samples);
+        row.ci95 = interval::of_runs(&row.samples, None, share > 0.2);
+    }
+    let load = Load { cpus: 2, others_cpus: 2.0 * share, ..Load::default() };
+    record.end.load = Some(load);
+    record
+}
+
+/// Comparisons of so many whose sides are loaded like that, and in which a row is called better or
+/// worse; and those that say that the load differs.
+fn alarms_beside(
+    comparisons: usize,
+    question: &Question,
+    mut sides: impl FnMut(&mut SplitMix64) -> [Vec<Record>; 2],
+) -> [usize; 2] {
+    let mut random = SplitMix64::new(9);
+    let (mut alarms, mut told) = (0, 0);
+    for _ in 0..comparisons {
+        let [old, new] = sides(&mut random);
+        let runs = |name, records| Runs { name, records };
+        let found = compare_in(runs("old", &old), runs("new", &new), question, DIVISIONS);
+        alarms += usize::from(found.counts.better + found.counts.worse > 0);
+        told += usize::from(found.environment.iter().any(|one| one.name == LOAD));
+    }
+    [alarms, told]
+}
+
+#[test]
+fn what_others_did_beside_one_side_is_said_and_is_no_change_of_the_program() {
+    for runs in [1, 3, 5] {
+        let side =
+            |random: &mut SplitMix64, share| (0..runs).map(|_| beside(random, share)).collect();
+        let sides = |random: &mut SplitMix64| [side(random, 0.0), side(random, 0.8)];
+        assert_eq!(alarms_beside(20, &Question::default(), sides), [0, 20], "{runs} a side");
+    }
+}
+
+#[test]
+fn a_busy_machine_that_changes_slowly_raises_no_alarm_where_the_sides_took_no_turns() {
+    for is_in_turn in [false, true] {
+        let sides = |random: &mut SplitMix64| {
+            let mut share: f64 = 0.5;
+            let runs = (0..12).map(|second| {
+                share = (share + 0.1 * random.normal()).clamp(0.1, 1.0);
+                let mut run = beside(random, share);
+                run.start.time = format!("2026-11-24T01:00:{second:02}+00:00");
+                // What they do changes, too, and only how much of it is seen.
+                if let Some(load) = &mut run.end.load {
+                    load.others_cpus = 1.0;
+                }
+                run
+            });
+            let runs: Vec<Record> = runs.collect();
+            let is_new = |index: usize| if is_in_turn { index % 2 == 1 } else { index >= 6 };
+            let side = |wanted| {
+                let of_side = runs.iter().enumerate().filter(|(at, _)| is_new(*at) == wanted);
+                of_side.map(|(_, run)| run.clone()).collect()
+            };
+            [side(false), side(true)]
+        };
+        let [alarms, told] = alarms_beside(40, &Question::default(), sides);
+        eprintln!("slowly, in turn {is_in_turn}: {alarms} alarms of 40");
+        assert!(if is_in_turn { alarms <= 6 && told == 0 } else { (alarms, told) == (0, 40) });
+    }
+}
+
+#[test]
+fn others_who_come_and_go_raise_no_alarm_where_the_sides_take_turns() {
+    for runs in [1, 3, 5, 8] {
+        let sides = |random: &mut SplitMix64| {
+            // It stays as it was for some runs.
+            let mut share = random.unit();
+            let mut all = [Vec::new(), Vec::new()];
+            for run in 0..2 * runs {
+                if random.unit() < 0.4 {
+                    share = random.unit();
+                }
+                let mut beside = beside(random, share);
+                beside.start.time = format!("2026-11-24T01:00:{run:02}+00:00");
+                all[run % 2].push(beside);
+            }
+            all
+        };
+        let [alarms, told] = alarms_beside(COMPARISONS, &Question::default(), sides);
+        eprintln!("{runs} a side in turn: {alarms} alarms, the load differs in {told}");
+        assert!(alarms <= MOST_ALARMS, "{runs} a side: {alarms}");
+    }
+}
+
+#[test]
+fn noise_of_a_quiet_machine_says_nothing_of_a_busy_one() {
+    let mut random = SplitMix64::new(10);
+    let mut runs = |share| (0..5).map(|_| beside(&mut random, share)).collect::<Vec<_>>();
+    let (quiet, busy) = (runs(0.0), runs(0.5));
+    let learned = learn(&quiet).unwrap();
+    assert!(learned.holds_beside(quiet.iter()) && !learned.holds_beside(busy.iter()));
+    assert!(learn(&busy).unwrap().holds_beside(quiet.iter().chain(&busy)));
+    let unsaid = Learned { load_share: None, ..learned };
+    assert!(unsaid.holds_beside(busy.iter()));
 }

@@ -134,10 +134,15 @@ fn storage(environment: &Value) -> Vec<Finding> {
     let mut found = Vec::new();
     for place in places {
         let number = |key: &str| place.get(key).and_then(Value::as_f64);
-        if let (Some(free), Some(size)) = (number("free_bytes"), number("size_bytes"))
-            && free < LITTLE_ROOM * size
+        // As df(1): what is reserved for root is neither used nor free. Older records do not know
+        // it apart.
+        let free = number("free_bytes");
+        let used = number("used_bytes").or_else(|| Some(number("size_bytes")? - free?));
+        if let (Some(free), Some(used)) = (free, used)
+            && free < LITTLE_ROOM * (used + free)
         {
-            let text = format!("the filesystem is {} full", quantity::percent(1.0 - free / size));
+            let full = quantity::percent(used / (used + free));
+            let text = format!("the filesystem is {full} full");
             found.push(Finding::new(
                 Warn,
                 text,

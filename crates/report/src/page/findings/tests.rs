@@ -37,7 +37,7 @@ fn a_quiet_machine_has_no_findings() {
     let environment = json!({"governor": "performance", "clocksource": "tsc", "cpus_online": 2,
         "cpus_allowed": 2, "transparent_hugepages": "madvise", "io_uring_disabled": 0,
         "mitigations": {"meltdown": "Not affected", "x": "Vulnerable"},
-        "storage": [{"free_bytes": 50, "size_bytes": 100, "layers": [
+        "storage": [{"free_bytes": 9, "used_bytes": 71, "size_bytes": 100, "layers": [
             {"kind": "disk", "name": "a", "rotational": false, "write_cache": "write back"}]}]});
     let load = Load { cpus: 2, stolen_ratio: 0.001, ..Load::default() };
     let end = End { load: Some(load), ..End::default() };
@@ -63,6 +63,8 @@ fn settings_and_limits_of_the_machine_are_found() {
 fn disks_and_filesystems_are_found() {
     let storage = |place: Value| json!({"storage": [place]});
     of_machine(storage(json!({"free_bytes": 5, "size_bytes": 100})), "WARN", "is 95 % full");
+    let reserved = json!({"free_bytes": 5, "used_bytes": 75, "size_bytes": 100});
+    of_machine(storage(reserved), "WARN", "is 94 % full");
     let layer = |layer: Value| storage(json!({"layers": [layer]}));
     let through = json!({"kind": "disk", "name": "sda", "write_cache": "write through"});
     of_machine(layer(through), "NOTE", "sda has its write cache off");

@@ -18,6 +18,9 @@ pub(in crate::page) fn of_comparison(
     let names = format!("OLD {} · NEW {}", comparison.old.name, comparison.new.name);
     section.push(Block::Text(names, Tone::Plain));
     section.push(Block::Text(words::total(comparison), tone(comparison.verdict)));
+    if let Some(load) = words::load(comparison) {
+        section.push(Block::Text(load, Tone::Warn));
+    }
     if comparison.same_machine != Some(true) {
         section.push(Block::Text(words::machines(comparison).to_owned(), Tone::Warn));
     }

@@ -1,0 +1,100 @@
+//! Standard output that is closed, or that takes nothing: a command whose results go nowhere has
+//! failed, as in coreutils, and says so once.
+
+use std::fs::{self, File};
+
+use crate::bin::{Folder, Ran};
+use crate::fixture::random_file;
+
+/// Commands that print something at once.
+const PRINTING: [&str; 17] = [
+    "--help",
+    "--version",
+    "help copy",
+    "man bench",
+    "completions bash",
+    "read data",
+    "read data --format json",
+    "write new --overwrite --block-size 4096 --block-count 1",
+    "sum data",
+    "sum --check sums",
+    "copy data copied --force --format json",
+    "copy data copied --force --verbose",
+    "cp -v data copied",
+    "report record.json",
+    "compare record.json record.json",
+    "versus --list",
+    "serve --port 0",
+];
+
+/// Commands that would measure first.
+const MEASURING: [&str; 4] =
+    ["bench syscall --quick", "bench --format json", "tune --quick", "compare --noise"];
+
+fn folder() -> Folder {
+    let folder = Folder::new();
+    random_file(&folder.join("data"), 5000, 1);
+    folder
+        .flatout(["read", "data", "--format", "json", "-o", "record.json"])
+        .leaves("record.json")
+        .run();
+    let sums = folder.flatout(["sum", "data"]).run().stdout;
+    fs::write(folder.join("sums"), sums).unwrap();
+    for name in ["new", "copied"] {
+        fs::write(folder.join(name), "").unwrap();
+    }
+    folder
+}
+
+fn closed(folder: &Folder, words: &str) -> Ran {
+    let words: Vec<&str> = words.split(' ').collect();
+    folder.under(&["sh", "-c", "exec \"$@\" >&-", "sh"], &words).run()
+}
+
+/// Fails unless it failed and said why, once; what was done besides may have been said, too.
+#[track_caller]
+fn assert_lost(ran: &Ran, words: &str, why: &str) {
+    // To compare, 1 is an answer.
+    ran.exits(if words.starts_with("compare") { 2 } else { 1 });
+    let said: Vec<&str> =
+        ran.stderr.lines().filter(|line| line.contains("standard output")).collect();
+    assert!(said.len() == 1 && said[0].contains(why), "{ran}");
+}
+
+#[test]
+fn results_that_find_standard_output_closed_are_a_failure() {
+    let folder = folder();
+    for words in PRINTING.into_iter().chain(MEASURING) {
+        println!("{words}");
+        assert_lost(&closed(&folder, words), words, "Bad file descriptor");
+    }
+}
+
+#[test]
+fn results_that_standard_output_does_not_take_are_a_failure() {
+    let folder = folder();
+    for words in PRINTING {
+        println!("{words}");
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let ran = folder.flatout(words.split(' ')).stdout(full).run();
+        assert_lost(&ran, words, "No space left");
+    }
+    let read_only = File::open("/dev/null").unwrap();
+    let ran = folder.flatout(["sum", "data"]).stdout(read_only).run();
+    ran.complains(1, &["standard output", "Bad file descriptor"]);
+}
+
+#[test]
+fn who_has_nothing_to_print_needs_no_standard_output() {
+    let folder = folder();
+    for words in [
+        "copy data copied --force",
+        "cp data copied",
+        "sum data --output sums",
+        "sum --check --quiet sums",
+        "read data --output record.json",
+    ] {
+        let ran = closed(&folder, words);
+        assert_eq!(ran.exits(0).stderr, "", "{words}: {ran}");
+    }
+}
