@@ -31,6 +31,7 @@ pub mod operand;
 pub mod options;
 mod parents;
 mod peculiar;
+pub mod reference;
 mod referent;
 pub mod rules;
 mod special;

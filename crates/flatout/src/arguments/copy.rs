@@ -1,9 +1,10 @@
 //! `flatout copy`. The words that its options take: `copy/words.rs`; which attributes are kept:
-//! `copy/kept.rs`; what makes no sense together: `copy/contradiction.rs`. Options may be repeated,
+//! `copy/kept.rs`; snapshots: `copy/snapshot.rs`; what makes no sense together: `copy/contradiction.rs`. Options may be repeated,
 //! the last one counts.
 
 mod contradiction;
 mod kept;
+mod snapshot;
 mod words;
 
 use std::path::PathBuf;
@@ -20,6 +21,7 @@ use flatout_tree::copy::options::{
 };
 
 use kept::Kept;
+use snapshot::Snapshot;
 use words::{ENGINES, WHEN, block_size, memory_size};
 
 pub use words::{CopyFormat, method_name};
@@ -43,6 +45,7 @@ Examples:
   flatout copy DIR/. THERE        what is in DIR, into THERE
   flatout copy A B C THERE        several, into a directory
   flatout copy -t THERE A B C     the same
+  flatout copy --link-dest MON SRC/. TUE   a snapshot: what is unchanged is linked
   flatout copy --verify --sync A B     read back from the device, and durable at the end
   flatout copy -x / /mnt          one filesystem, without those that are mounted in it
 
@@ -121,6 +124,8 @@ pub struct Copy {
     /// side is changed: auto (from the first second of the copy on), always, never [default: auto]
     #[arg(long, value_name = "WHEN", value_parser = words(WHEN), hide_possible_values = true, help_heading = "Replacing")]
     pub resume: Option<When>,
+    #[command(flatten)]
+    pub snapshot: Snapshot,
     /// Digest each file on the way, and read its copy back from the device
     #[arg(long, help_heading = "Certainty")]
     pub verify: bool,

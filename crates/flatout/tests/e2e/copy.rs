@@ -26,6 +26,7 @@ mod race;
 mod record;
 mod same_file;
 mod shortage;
+mod snapshot;
 mod surroundings;
 mod told;
 mod traps;

@@ -6,6 +6,7 @@
 //! are the business of the caller.
 
 pub mod choice;
+mod extents;
 mod fingerprint;
 mod holes;
 mod large;
