@@ -39,6 +39,7 @@ pub mod numa;
 pub mod occupation;
 pub mod page_cache;
 pub mod pressure;
+pub mod priority;
 pub mod process;
 pub mod process_table;
 pub mod quota;

@@ -24,6 +24,7 @@ mod file;
 mod granularity;
 mod job;
 mod lane;
+pub mod limits;
 mod links;
 mod listing;
 mod notices;

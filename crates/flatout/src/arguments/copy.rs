@@ -1,9 +1,11 @@
 //! `flatout copy`. The words that its options take: `copy/words.rs`; which attributes are kept:
-//! `copy/kept.rs`; snapshots: `copy/snapshot.rs`; what makes no sense together: `copy/contradiction.rs`. Options may be repeated,
+//! `copy/kept.rs`; snapshots: `copy/snapshot.rs`; limits:
+//! `copy/limits.rs`; what makes no sense together: `copy/contradiction.rs`. Options may be repeated,
 //! the last one counts.
 
 mod contradiction;
 mod kept;
+mod limits;
 mod snapshot;
 mod words;
 
@@ -21,6 +23,7 @@ use flatout_tree::copy::options::{
 };
 
 use kept::Kept;
+use limits::Limits;
 use snapshot::Snapshot;
 use words::{ENGINES, WHEN, block_size, memory_size};
 
@@ -126,6 +129,8 @@ pub struct Copy {
     pub resume: Option<When>,
     #[command(flatten)]
     pub snapshot: Snapshot,
+    #[command(flatten)]
+    pub limits: Limits,
     /// Digest each file on the way, and read its copy back from the device
     #[arg(long, help_heading = "Certainty")]
     pub verify: bool,

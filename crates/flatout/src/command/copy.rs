@@ -11,6 +11,7 @@ mod document;
 mod limit;
 mod log;
 mod pace;
+mod restraint;
 mod resume;
 mod snapshot;
 mod survey;
@@ -199,6 +200,7 @@ fn copy(
     let mut ended = account::nothing_yet();
     let evidence = resume::evidence(arguments, &options, &plan);
     let mut copy = Copy::new(options, witness).with_evidence(evidence).with_references(references);
+    copy = copy.with_limits(restraint::limits(arguments, witness));
     if plan.rounds.iter().map(Vec::len).sum::<usize>() > 1 {
         copy = copy.with_repeated_names();
     }

@@ -13,6 +13,7 @@ mod in_place;
 mod interface;
 mod kill;
 mod likeness;
+mod limits;
 mod losses;
 mod memory;
 mod operand;

@@ -7,8 +7,8 @@ use flatout_tree::copy::options::When;
 
 use super::{Copy, path};
 
-/// Snapshots of one kind. Each is searched for each file.
-const MOST: usize = 20;
+/// Snapshots at most. Each is open all the time, and is searched for each file.
+const MOST: usize = 8;
 
 #[derive(Debug, Clone, Args)]
 pub struct Snapshot {
@@ -47,7 +47,7 @@ impl Copy {
                 return Some(format!("--sparse contradicts --reflink-dest: {why}"));
             }
         }
-        (link_dest.len().max(reflink_dest.len()) > MOST)
-            .then(|| format!("{option} may be given {MOST} times"))
+        (link_dest.len() + reflink_dest.len() > MOST)
+            .then(|| format!("{option}: {MOST} directories at most"))
     }
 }

@@ -11,6 +11,7 @@ use rustix::io::Errno;
 use super::choice::PairFacts;
 use super::{READ, WRITE};
 use crate::copy::failure::Refusal;
+use crate::copy::limits::Limits;
 use crate::lock::lock;
 
 /// `st_dev` of a source and of a target.
@@ -25,6 +26,8 @@ pub struct Methods {
     pairs: Mutex<Vec<Arc<Pair>>>,
     /// The kernel has no threads for a ring.
     lacks_threads: AtomicBool,
+    /// How fast bytes may be moved.
+    pub(in crate::copy) limits: Limits,
 }
 
 /// Two filesystems, and what they refused.
