@@ -56,7 +56,7 @@ Everything that `cp -a` keeps is kept. Nothing is skipped for equal size and tim
 copy goes on when the same command is given again, because finished files are noted. A file that is
 there is replaced as a whole when its copy is complete. No symlink inside a tree is followed. Where `flatout tune` has measured both filesystems, its settings are used and the
 last line says how close to the limit the copy ran. Off a terminal nothing is printed unless it went
-wrong or was asked for. Exit codes: 0 all copied, 1 something was not, 2 wrong use; a signal that
+wrong or was asked for; SIGUSR1 asks where it is. Exit codes: 0 all copied, 1 something was not, 2 wrong use; a signal that
 stops it ends it, when it has cleaned up.";
 
 /// The most threads that may be asked for.

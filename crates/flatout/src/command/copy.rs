@@ -8,6 +8,7 @@ mod account;
 mod aside;
 pub(super) mod disguise;
 mod document;
+mod inquiry;
 mod limit;
 mod log;
 mod pace;
@@ -223,11 +224,12 @@ fn copy(
 
 fn run_round(copy: &Copy<'_>, operands: Vec<Operand>, witness: &Witness<'_>) -> Ended {
     let sources: Vec<PathBuf> = operands.iter().map(|operand| operand.source.clone()).collect();
+    let inquiries = inquiry::listen(&operands);
     let work = || in_threads(copy, operands);
-    match witness.terminal() {
+    inquiry::answering(copy, inquiries.as_ref(), witness, || match witness.terminal() {
         Some(terminal) => terminal.during(copy, &sources, work),
         None => work(),
-    }
+    })
 }
 
 /// Has operands copied by as many threads as are of use.

@@ -144,6 +144,7 @@ fn fill(
         }
         Bytes::None => return Ok((Copied::NOTHING, State::Same)),
     }
+    let _shown_to_whoever_asks = copy.tally.at_work.note(entry, &opened.facts);
     let taken = match &copy.references {
         Some(references) => references.clone(lane, entry, opened, job)?,
         None => None,

@@ -3,6 +3,8 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
+
 use super::copier::is_control;
 use crate::bin::Folder;
 use crate::fixture::{random_bytes, sparse_file};
@@ -59,4 +61,26 @@ fn in_the_background_everything_is_copied() {
     assert_eq!(fs::read(folder.join("b")).unwrap(), bytes);
     let tells = std::path::Path::new("/proc/pressure/io").exists();
     assert_eq!(ran.stderr.contains("no PSI"), !tells, "{ran}");
+}
+
+/// Whoever asks learns where it is, on standard error, and the copy goes on.
+#[test]
+fn a_copy_says_where_it_is_when_it_is_asked() {
+    needs!(under_test());
+    let folder = Folder::new();
+    let bytes = random_bytes(4 << 20, 1);
+    fs::write(folder.join("large"), &bytes).unwrap();
+    let words = ["copy", "--reflink=never", "--bwlimit=1M", "large", "new"];
+    let mut running = folder.flatout(words).leaves("new").start();
+    // It listens when it has begun to write.
+    running.wait_until("io", |text| {
+        let written = text.lines().find_map(|line| line.strip_prefix("wchar: "));
+        written.is_some_and(|bytes| bytes.parse::<u64>().unwrap() > 100_000)
+    });
+    running.signal(Signal::USR1);
+    let ran = running.wait();
+    ran.exits(0);
+    assert_eq!(ran.complaints().len(), 1, "{ran}");
+    ran.says(&["/s", "at large"]);
+    assert_eq!(fs::read(folder.join("new")).unwrap(), bytes);
 }
