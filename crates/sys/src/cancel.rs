@@ -163,13 +163,23 @@ pub(crate) fn action_of(signal: libc::c_int) -> io::Result<libc::sighandler_t> {
     if result == 0 { Ok(present.sa_sigaction) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Has a signal handled.
+/// Has a signal handled. A call that it interrupts ends with `EINTR`.
 pub(crate) fn install(signal: libc::c_int, handler: Handler) -> io::Result<()> {
+    install_with(signal, handler, 0)
+}
+
+/// The same, with the flags of sigaction(2).
+pub(crate) fn install_with(
+    signal: libc::c_int,
+    handler: Handler,
+    flags: libc::c_int,
+) -> io::Result<()> {
     // SAFETY: a zeroed sigaction is a valid value; the handlers of this crate do only what
     // signal-safety(7) allows (atomics, write, tcsetattr, clock_gettime, signal, raise).
     let result = unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = handler as usize;
+        action.sa_flags = flags;
         libc::sigemptyset(&mut action.sa_mask);
         libc::sigaction(signal, &action, std::ptr::null_mut())
     };

@@ -29,6 +29,7 @@ pub mod filesystem;
 mod fixture;
 pub mod generator;
 pub mod hand_over;
+pub mod inquiry;
 pub mod instruction_set;
 pub mod issue_width;
 #[cfg(feature = "launcher")]
@@ -39,6 +40,7 @@ pub mod numa;
 pub mod occupation;
 pub mod page_cache;
 pub mod pressure;
+pub mod priority;
 pub mod process;
 pub mod process_table;
 pub mod quota;

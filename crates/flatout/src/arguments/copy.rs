@@ -1,9 +1,12 @@
 //! `flatout copy`. The words that its options take: `copy/words.rs`; which attributes are kept:
-//! `copy/kept.rs`; what makes no sense together: `copy/contradiction.rs`. Options may be repeated,
+//! `copy/kept.rs`; snapshots: `copy/snapshot.rs`; limits:
+//! `copy/limits.rs`; what makes no sense together: `copy/contradiction.rs`. Options may be repeated,
 //! the last one counts.
 
 mod contradiction;
 mod kept;
+mod limits;
+mod snapshot;
 mod words;
 
 use std::path::PathBuf;
@@ -20,6 +23,8 @@ use flatout_tree::copy::options::{
 };
 
 use kept::Kept;
+use limits::Limits;
+use snapshot::Snapshot;
 use words::{ENGINES, WHEN, block_size, memory_size};
 
 pub use words::{CopyFormat, method_name};
@@ -43,6 +48,7 @@ Examples:
   flatout copy DIR/. THERE        what is in DIR, into THERE
   flatout copy A B C THERE        several, into a directory
   flatout copy -t THERE A B C     the same
+  flatout copy --link-dest MON SRC/. TUE   a snapshot: what is unchanged is linked
   flatout copy --verify --sync A B     read back from the device, and durable at the end
   flatout copy -x / /mnt          one filesystem, without those that are mounted in it
 
@@ -50,7 +56,7 @@ Everything that `cp -a` keeps is kept. Nothing is skipped for equal size and tim
 copy goes on when the same command is given again, because finished files are noted. A file that is
 there is replaced as a whole when its copy is complete. No symlink inside a tree is followed. Where `flatout tune` has measured both filesystems, its settings are used and the
 last line says how close to the limit the copy ran. Off a terminal nothing is printed unless it went
-wrong or was asked for. Exit codes: 0 all copied, 1 something was not, 2 wrong use; a signal that
+wrong or was asked for; SIGUSR1 asks where it is. Exit codes: 0 all copied, 1 something was not, 2 wrong use; a signal that
 stops it ends it, when it has cleaned up.";
 
 /// The most threads that may be asked for.
@@ -121,6 +127,10 @@ pub struct Copy {
     /// side is changed: auto (from the first second of the copy on), always, never [default: auto]
     #[arg(long, value_name = "WHEN", value_parser = words(WHEN), hide_possible_values = true, help_heading = "Replacing")]
     pub resume: Option<When>,
+    #[command(flatten)]
+    pub snapshot: Snapshot,
+    #[command(flatten)]
+    pub limits: Limits,
     /// Digest each file on the way, and read its copy back from the device
     #[arg(long, help_heading = "Certainty")]
     pub verify: bool,

@@ -8,10 +8,13 @@ mod account;
 mod aside;
 pub(super) mod disguise;
 mod document;
+mod inquiry;
 mod limit;
 mod log;
 mod pace;
+mod restraint;
 mod resume;
+mod snapshot;
 mod survey;
 mod terminal;
 mod witness;
@@ -27,6 +30,7 @@ use flatout_sys::clock::monotonic_ns;
 use flatout_sys::usage;
 use flatout_tree::copy::operand::{self, Plan};
 use flatout_tree::copy::options::CopyOptions;
+use flatout_tree::copy::reference::References;
 use flatout_tree::copy::{Copy, Ended, Operand};
 
 use crate::arguments::copy::{Copy as Arguments, CopyFormat};
@@ -42,8 +46,8 @@ use witness::{Told, Witness};
 
 /// Copies all that is named. What cannot be copied does not stop the rest.
 pub fn run(arguments: &Arguments, cancel: CancelToken) -> ExitCode {
-    let Own { output, log } = match prepare(arguments) {
-        Ok(own) => own,
+    let (Own { output, log }, references) = match prepare(arguments) {
+        Ok(prepared) => prepared,
         Err(error) => {
             let wants_json = arguments.figures() == Some(CopyFormat::Json);
             return output::cannot_begin(conclusion::FAILED, error, wants_json);
@@ -63,7 +67,8 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> ExitCode {
         tuned: limits.as_ref().map(Limits::tuned).unwrap_or_default(),
         ..arguments.options(cancel)
     };
-    let Copied { ended, refused_ways, has_one_pair } = copy(arguments, options, plan, &witness);
+    let Copied { ended, refused_ways, has_one_pair } =
+        copy(arguments, options, (plan, references), &witness);
     if let Some(terminal) = &terminal {
         terminal.end();
     }
@@ -109,10 +114,15 @@ struct Own {
 
 /// Looks before anything is copied whether it can be, and at the places for results; begins the
 /// log.
-fn prepare(arguments: &Arguments) -> Result<Own, String> {
+fn prepare(arguments: &Arguments) -> Result<(Own, Option<References>), String> {
     if let Some(error) = disguise::obstacle() {
         return Err(error);
     }
+    let references = snapshot::open(arguments)?;
+    own(arguments).map(|own| (own, references))
+}
+
+fn own(arguments: &Arguments) -> Result<Own, String> {
     let find = |path: &Option<PathBuf>| path.as_deref().map(Place::find).transpose();
     let (output, log) = (find(&arguments.output)?, find(&arguments.log)?);
     if output.is_none() && log.is_none() {
@@ -182,10 +192,16 @@ struct Copied {
 }
 
 /// Has the operands copied by threads of ours.
-fn copy(arguments: &Arguments, options: CopyOptions, plan: Plan, witness: &Witness<'_>) -> Copied {
+fn copy(
+    arguments: &Arguments,
+    options: CopyOptions,
+    (plan, references): (Plan, Option<References>),
+    witness: &Witness<'_>,
+) -> Copied {
     let mut ended = account::nothing_yet();
     let evidence = resume::evidence(arguments, &options, &plan);
-    let mut copy = Copy::new(options, witness).with_evidence(evidence);
+    let mut copy = Copy::new(options, witness).with_evidence(evidence).with_references(references);
+    copy = copy.with_limits(restraint::limits(arguments, witness));
     if plan.rounds.iter().map(Vec::len).sum::<usize>() > 1 {
         copy = copy.with_repeated_names();
     }
@@ -208,11 +224,12 @@ fn copy(arguments: &Arguments, options: CopyOptions, plan: Plan, witness: &Witne
 
 fn run_round(copy: &Copy<'_>, operands: Vec<Operand>, witness: &Witness<'_>) -> Ended {
     let sources: Vec<PathBuf> = operands.iter().map(|operand| operand.source.clone()).collect();
+    let inquiries = inquiry::listen(&operands);
     let work = || in_threads(copy, operands);
-    match witness.terminal() {
+    inquiry::answering(copy, inquiries.as_ref(), witness, || match witness.terminal() {
         Some(terminal) => terminal.during(copy, &sources, work),
         None => work(),
-    }
+    })
 }
 
 /// Has operands copied by as many threads as are of use.

@@ -15,6 +15,7 @@ mod acl;
 mod extended;
 mod heir;
 mod inheritance;
+mod likeness;
 mod node;
 mod owner;
 mod permissions;

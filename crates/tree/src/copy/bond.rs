@@ -45,8 +45,12 @@ impl<'c> Bond<'c> {
         match copy.links.claim(identity(facts), names).map_err(Trouble::Source)? {
             Claim::First(ticket) => Ok(ControlFlow::Continue(Self::First(ticket))),
             Claim::Known(known) => Ok(match link(copy, entry, (root, &known), facts)? {
-                Some(action) => ControlFlow::Break(Outcome::of(action)),
-                None => ControlFlow::Continue(Self::Again(identity(facts))),
+                Another::Made => ControlFlow::Break(Outcome::of(Action::Linked)),
+                Another::WasThere => ControlFlow::Break(Outcome::of(Action::Unchanged)),
+                Another::Cannot(cause) => {
+                    copy.lose_links(cause);
+                    ControlFlow::Continue(Self::Again(identity(facts)))
+                }
             }),
         }
     }
@@ -88,19 +92,28 @@ impl<'c> Bond<'c> {
     }
 }
 
-/// Makes another name of a copy; `None` where that cannot be had: it is to be copied again.
-fn link(
+/// What came of the wish for another name.
+pub(super) enum Another {
+    Made,
+    /// It was there already.
+    WasThere,
+    /// It cannot be had, for this reason: the file is to be copied.
+    Cannot(&'static str),
+}
+
+/// Makes another name of a file below `root`, the target or a snapshot.
+pub(super) fn link(
     copy: &Copy<'_>,
     entry: Entry<'_>,
     (root, known): (BorrowedFd<'_>, &links::Copy),
     facts: &Stat,
-) -> Result<Option<Action>, Trouble> {
+) -> Result<Another, Trouble> {
     let directory = entry.pair.target();
     let _one_at_a_time = copy.one_symlink(facts);
     let made = match links::link(root, known, directory, entry.target) {
         Err(refusal) if refusal.errno() == Some(Errno::EXIST) => {
             if is_linked(copy, entry, (known.mark, facts))? {
-                return Ok(Some(Action::Unchanged));
+                return Ok(Another::WasThere);
             }
             let mut made = Linking::Made;
             let replaced = copy.temporaries.replace(directory, entry.target, |name| {
@@ -117,13 +130,11 @@ fn link(
         }
         done => done,
     };
-    let cause = match made.map_err(Trouble::Target)? {
-        Linking::Made => return Ok(Some(Action::Linked)),
-        Linking::Cannot(_) => "the target takes no (more) links to it",
-        Linking::Lost => "its copy was moved or replaced meanwhile",
-    };
-    copy.lose_links(cause);
-    Ok(None)
+    Ok(match made.map_err(Trouble::Target)? {
+        Linking::Made => Another::Made,
+        Linking::Cannot(_) => Another::Cannot("the target takes no (more) links to it"),
+        Linking::Lost => Another::Cannot("its copy was moved or replaced meanwhile"),
+    })
 }
 
 /// Looks whether what bears the name of a link to be is that link.

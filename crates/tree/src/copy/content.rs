@@ -7,10 +7,12 @@
 
 mod around;
 pub mod choice;
+mod extents;
 mod fingerprint;
 mod holes;
 mod large;
 mod methods;
+mod range;
 mod room;
 mod stream;
 mod tally;
@@ -252,8 +254,10 @@ impl<'a> Content<'a> {
             preallocate(job.target, length)?;
         }
         let route = whole_route(job, length);
+        let is_limited = self.methods.limits.piece_bytes().is_some();
         let mut fingerprint = match choice.method {
-            Method::Sync => self.fingerprint(),
+            // Pieces of a limit are none of a fingerprint: then the source is read once more.
+            Method::Sync if !is_limited => self.fingerprint(),
             _ => None,
         };
         let reached = if fingerprint.is_some() {
@@ -299,34 +303,6 @@ impl<'a> Content<'a> {
             && self.options.assurance == Assurance::Accepted
             && matches!(method, Method::Sync | Method::Mmap);
         Choice { method, shares, ..best }
-    }
-
-    /// Moves a range: by the method that is wanted, and by read and write what it cannot.
-    fn range(
-        &mut self,
-        route: Route<'_>,
-        wanted: Method,
-        pair: &Pair,
-        tally: &mut Tally,
-    ) -> Result<Moved, Refusal> {
-        let mut method = if pair.may(wanted) { wanted } else { Method::Sync };
-        let mut bytes = 0;
-        loop {
-            let rest = route.behind(bytes);
-            let moved = match method {
-                Method::Sync if around::is_direct(&rest) => self.range_around(rest),
-                method => self.transfer.run(method, rest, &mut self.stop),
-            };
-            let moved = unless_stopped(moved)?;
-            tally.add(method, moved.bytes);
-            bytes += moved.bytes;
-            match moved.end {
-                End::Unclear => {}
-                End::Cannot(errno) => pair.refuse(method, errno),
-                end => return Ok(Moved { bytes, end }),
-            }
-            method = Method::Sync;
-        }
     }
 
     /// Moves a range by read and write, with its fingerprint where one is wanted.

@@ -21,6 +21,8 @@ use rustix::io::Errno;
 
 use super::attributes::{Inheritance, Made};
 use super::failure::Refusal;
+use super::options::{Appearance, CopyOptions};
+use super::rules::{Follow, Rules};
 use crate::lock::lock;
 use crate::spool::names::Names;
 
@@ -56,6 +58,14 @@ pub(super) fn open_followed(at: BorrowedFd<'_>, name: &CStr) -> Result<(OwnedFd,
             Ok((pinned, Access::SearchOnly))
         }
         Err(errno) => Err(errno),
+    }
+}
+
+/// How directories of the source are opened.
+pub(super) fn opener(options: &CopyOptions) -> Open {
+    match options.appearance {
+        Appearance::AsFound(Rules { follow: Follow::Named | Follow::Always, .. }) => open_followed,
+        _ => open,
     }
 }
 

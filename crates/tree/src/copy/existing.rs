@@ -55,7 +55,12 @@ impl Existing {
         if FileType::from_raw_mode(found.st_mode).is_symlink() {
             return Ok(Self::ReplaceSymlink);
         }
-        if is_unchanged(lane, entry, opened, &found)? && is_free(copy, source, &found)? {
+        // A snapshot may have the very inode: its attributes are not ours to put right.
+        let may_be_shared = copy.references.is_some() && found.st_nlink > 1;
+        if !may_be_shared
+            && is_unchanged(lane, entry, opened, &found)?
+            && is_free(copy, source, &found)?
+        {
             return Ok(Self::Unchanged(found));
         }
         // As cp, which writes into a file with one name, and removes one with several.
@@ -131,13 +136,22 @@ fn is_same_content(
 ) -> Result<bool, Trouble> {
     let Ok(copy) = file_data::open(entry.pair.target(), entry.target) else { return Ok(false) };
     let length_bytes = opened.facts.st_size as u64;
-    let has_holes = |facts: &Stat| (facts.st_blocks as u64) * SECTOR_BYTES < length_bytes;
     let pair = Pair {
         source: opened.file.as_fd(),
         target: copy.as_fd(),
         length_bytes,
         sparse: [has_holes(&opened.facts), has_holes(found)],
     };
+    is_same(lane, pair)
+}
+
+/// Whether a file takes less space than its length, so that it may have holes.
+pub(super) fn has_holes(facts: &Stat) -> bool {
+    (facts.st_blocks as u64) * SECTOR_BYTES < facts.st_size as u64
+}
+
+/// Whether two files hold the same bytes.
+pub(super) fn is_same(lane: &mut Lane<'_, '_>, pair: Pair<'_>) -> Result<bool, Trouble> {
     let stop = &lane.copy.stop;
     let difference = lane.comparer.first_difference(pair, || !stop.is_due()).map_err(|error| {
         source_trouble("compare")(Errno::from_io_error(&error).unwrap_or(Errno::IO))
@@ -146,6 +160,28 @@ fn is_same_content(
         return Err(Trouble::Source(Refusal::interrupted("compare")));
     }
     Ok(difference.is_none())
+}
+
+/// Refuses what another name of `known`, which stands for this source, may not take the place of.
+pub(super) fn refuse_to_replace(
+    copy: &Copy<'_>,
+    entry: Entry<'_>,
+    (source, known): (&Stat, &Stat),
+) -> Result<(), Trouble> {
+    if entry.pair.found().made.is_new() {
+        return Ok(());
+    }
+    match entry.in_the_way()? {
+        Some(found) if identity(&found) != identity(known) => {
+            refuse_obstacle(entry, source, &found)?;
+            let may = copy.options.overwrite == Overwrite::Protected || is_bound(copy, &found);
+            if may || FileType::from_raw_mode(found.st_mode).is_symlink() {
+                return Ok(());
+            }
+            refuse_protected(entry)
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A source that is its own target loses nothing.

@@ -64,9 +64,16 @@ pub(super) fn copy(lane: &mut Lane<'_, '_>, entry: Entry<'_>) -> Result<Outcome,
         ControlFlow::Break(linked) => return Ok(linked),
         ControlFlow::Continue(bond) => bond,
     };
-    let outcome = until_complete(lane, entry, &mut opened, |lane, opened, in_place| {
-        Place::open(lane, entry, opened, in_place)
-    })?;
+    let linked = match &copy.references {
+        Some(references) => references.link(lane, entry, &opened)?,
+        None => None,
+    };
+    let outcome = match linked {
+        Some(linked) => linked,
+        None => until_complete(lane, entry, &mut opened, |lane, opened, in_place| {
+            Place::open(lane, entry, opened, in_place)
+        })?,
+    };
     bond.copied(copy, entry, &outcome)?;
     Ok(outcome)
 }
@@ -138,7 +145,15 @@ fn fill(
         }
         Bytes::None => return Ok((Copied::NOTHING, State::Same)),
     }
-    let copied = lane.content.copy(job).map_err(Trouble::of)?;
+    let _shown_to_whoever_asks = copy.tally.at_work.note(entry, &opened.facts);
+    let taken = match &copy.references {
+        Some(references) => references.clone(lane, entry, opened, job)?,
+        None => None,
+    };
+    let copied = match taken {
+        Some(copied) => copied,
+        None => lane.content.copy(job).map_err(Trouble::of)?,
+    };
     let mut state = opened.state(copied.length_bytes)?;
     if state == State::Grew && !is_prefix(lane, opened, to, copied.length_bytes)? {
         state = State::Changed;

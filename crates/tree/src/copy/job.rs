@@ -15,7 +15,7 @@ use super::attributes::Attributes;
 use super::backup::Backups;
 use super::content::Methods;
 use super::descriptors::Descriptors;
-use super::directory::{self, Held, Open, open_followed};
+use super::directory::{self, Held};
 use super::dispatch::{Dispatch, Work};
 use super::event::Watch;
 use super::evidence::{Evidence, Reached};
@@ -23,10 +23,10 @@ use super::failure::{Failure, Refusal};
 use super::granularity::Granularity;
 use super::lane::{Lane, split};
 use super::links::{Links, Taken};
-use super::options::{Appearance, CopyOptions, Durability, Unchanged};
+use super::options::{CopyOptions, Durability, Unchanged};
 use super::parents::Parents;
 use super::peculiar::Peculiarities;
-use super::rules::{Follow, Rules};
+use super::reference::References;
 use super::standing::{Brought, Turns};
 use super::stop::Stop;
 use super::tally::{Snapshot, Tally};
@@ -88,6 +88,8 @@ pub struct Copy<'a> {
     pub(super) taken: Taken,
     /// What is overwritten is kept by another name.
     pub(super) backups: Option<Backups>,
+    /// Earlier snapshots, whose unchanged files are not copied again.
+    pub(super) references: Option<References>,
     /// What was made under names that the user gave.
     pub(super) brought: Brought,
     /// Files that are being written in place.
@@ -123,14 +125,6 @@ struct Workers {
     /// Those that work, as the kernel numbers them.
     threads: Vec<i32>,
     panicked: bool,
-}
-
-/// How directories of the source are opened.
-fn open_source(options: &CopyOptions) -> Open {
-    match options.appearance {
-        Appearance::AsFound(Rules { follow: Follow::Named | Follow::Always, .. }) => open_followed,
-        _ => directory::open,
-    }
 }
 
 /// Threads at most as long as the CPUs are what limits, and when it turns out that they wait.
@@ -185,7 +179,7 @@ impl<'a> Copy<'a> {
             user: rustix::process::geteuid().as_raw(),
             attributes: Attributes::new(options.preserve, watch),
             methods: Methods::default(),
-            held: Held::new(descriptors.pairs, open_source(&options)),
+            held: Held::new(descriptors.pairs, directory::opener(&options)),
             tally: Tally::default(),
             temporaries: Temporaries::default(),
             granularity: Granularity::default(),
@@ -193,6 +187,7 @@ impl<'a> Copy<'a> {
             evidence: Evidence::none(),
             taken,
             backups: None,
+            references: None,
             brought: Brought::default(),
             turns: Turns::default(),
             parents: Parents::default(),

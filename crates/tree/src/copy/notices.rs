@@ -119,6 +119,21 @@ impl Copy<'_> {
         });
     }
 
+    /// Unchanged files of a snapshot get no further names. Said once.
+    pub(super) fn tell_of_copies_instead_of_links(&self, cause: &'static str) {
+        self.notice_once("link_dest_refused", None, || {
+            format!("some unchanged files of --link-dest are copied, not linked: {cause}")
+        });
+    }
+
+    /// Files of a snapshot do not share their extents. Said once for each reason.
+    pub(super) fn tell_of_unshared_extents(&self, why: Errno) {
+        self.notice_once("reflink_dest_refused", Some(why), || {
+            let cause = flatout_io::cause_text(&why.into());
+            format!("some unchanged files of --reflink-dest are copied, their extents cannot be shared: {cause}")
+        });
+    }
+
     /// A file was written while it was copied, and is copied once more.
     pub(super) fn tell_of_a_change(&self, entry: Entry<'_>) {
         let source = entry.shown(Side::Source);

@@ -1,9 +1,18 @@
 //! How much was done so far, counted by all threads.
 
+use std::ffi::OsString;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use flatout_io::transfer::Method;
 use flatout_sys::occupation::Occupation;
+use rustix::fs::Stat;
+
+use super::directory::Side;
+use super::entry::Entry;
+use super::job::Copy;
+use super::lane::MUCH_BYTES;
+use crate::lock::lock;
 
 /// What a copy has done so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,6 +66,39 @@ pub enum Waiting {
     Device,
 }
 
+/// Large files that are being copied.
+#[derive(Debug, Default)]
+pub(super) struct AtWork(Mutex<Vec<OsString>>);
+
+/// A file that is being copied until this is dropped.
+pub(super) struct Worked<'w>(&'w AtWork, OsString);
+
+impl AtWork {
+    /// Notes a file, if it is large.
+    pub(super) fn note(&self, entry: Entry<'_>, facts: &Stat) -> Option<Worked<'_>> {
+        if (facts.st_size as u64) < MUCH_BYTES {
+            return None;
+        }
+        let path = entry.path(Side::Source);
+        lock(&self.0).push(path.clone());
+        Some(Worked(self, path))
+    }
+
+    /// The one that was begun first.
+    pub(super) fn first(&self) -> Option<OsString> {
+        lock(&self.0).first().cloned()
+    }
+}
+
+impl Drop for Worked<'_> {
+    fn drop(&mut self) {
+        let mut all = lock(&self.0.0);
+        if let Some(index) = all.iter().position(|path| *path == self.1) {
+            all.remove(index);
+        }
+    }
+}
+
 /// The counters.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
@@ -70,6 +112,7 @@ pub(super) struct Tally {
     pub(super) bytes: AtomicU64,
     by_method: [(AtomicU64, AtomicU64); Method::ALL.len()],
     waits_for_device: AtomicBool,
+    pub(super) at_work: AtWork,
 }
 
 /// One more.
@@ -117,6 +160,13 @@ impl Tally {
                 false => most(occupations),
             },
         }
+    }
+}
+
+impl Copy<'_> {
+    /// A large file that is being copied just now: the one that was begun first.
+    pub fn at_work(&self) -> Option<OsString> {
+        self.tally.at_work.first()
     }
 }
 

@@ -10,7 +10,7 @@ use super::words::method_name;
 impl Copy {
     /// Says which operands or options make no sense together.
     pub fn contradiction(&self) -> Option<String> {
-        self.wrong_operands().or_else(|| self.wrong_method())
+        self.wrong_operands().or_else(|| self.wrong_method()).or_else(|| self.wrong_snapshot())
     }
 
     fn wrong_operands(&self) -> Option<String> {

@@ -25,6 +25,10 @@ const WRONG: &[(&str, &str)] = &[
     ("--engine mmap --depth 4", "--iodepth"),
     ("--engine reflink --block-size 1M", "--block-size"),
     ("-t one -t new", "second directory: new"),
+    ("--always --link-dest src", "--link-dest"),
+    ("--in-place --link-dest src", "--in-place"),
+    ("--reflink=never --reflink-dest src", "--reflink-dest"),
+    ("--sparse=always --reflink-dest src", "holes"),
     ("--preserve=modes", "modes"),
     ("--preserve=", "attribute"),
     ("--no-preserve=", "attribute"),
@@ -39,6 +43,9 @@ const WRONG: &[(&str, &str)] = &[
     ("--depth 0", "1..="),
     ("--max-fds 3", "16..="),
     ("--max-memory 1", "64 KiB"),
+    ("--bwlimit 0", "1 KiB a second"),
+    ("--bwlimit 1000", "in bytes"),
+    ("--bwlimit fast", "fast"),
     ("--no-such-option", "--no-such-option"),
 ];
 
@@ -68,6 +75,7 @@ const RIGHT: &[&str] = &[
     "--engine uring --depth 2 --reflink=never",
     "--max-fds 64 --max-memory 1M",
     "--one-file-system",
+    "--bwlimit 100M --bwlimit 200M/s --verify",
 ];
 
 fn folder() -> Folder {

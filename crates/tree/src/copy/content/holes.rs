@@ -54,10 +54,12 @@ impl Content<'_> {
     }
 
     fn without_zeros(&mut self, route: Route<'_>, tally: &mut Tally) -> Result<Moved, Refusal> {
-        let result = self.transfer.run_without_zeros(route, &mut self.stop);
-        let (moved, written) = result.map_err(refusal)?;
-        tally.add(Method::Sync, written);
-        unless_stopped(Ok(moved))
+        self.in_pieces(route, |content, piece| {
+            let result = content.transfer.run_without_zeros(piece, &mut content.stop);
+            let (moved, written) = result.map_err(refusal)?;
+            tally.add(Method::Sync, written);
+            unless_stopped(Ok(moved))
+        })
     }
 }
 

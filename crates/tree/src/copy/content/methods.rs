@@ -12,6 +12,7 @@ use super::around::Blocks;
 use super::choice::PairFacts;
 use super::{READ, WRITE};
 use crate::copy::failure::Refusal;
+use crate::copy::limits::Limits;
 use crate::lock::lock;
 
 /// `st_dev` of a source and of a target.
@@ -28,6 +29,8 @@ pub struct Methods {
     lacks_threads: AtomicBool,
     /// For reading around the page cache.
     pub(super) blocks: Blocks,
+    /// How fast bytes may be moved.
+    pub(in crate::copy) limits: Limits,
 }
 
 /// Two filesystems, and what they refused.

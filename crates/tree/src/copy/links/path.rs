@@ -52,10 +52,7 @@ pub(in crate::copy) fn link(
     to: BorrowedFd<'_>,
     name: &CStr,
 ) -> Result<Linking, Refusal> {
-    let Some(directory) = resolve(root, &copy.path)? else { return Ok(Linking::Lost) };
-    let leaf = components(&copy.path).last();
-    let leaf = leaf.and_then(|leaf| CString::new(leaf).ok());
-    let leaf = leaf.ok_or(Refusal::because(LINK, ODD_PATH))?;
+    let Some((directory, leaf)) = open_below(root, &copy.path)? else { return Ok(Linking::Lost) };
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let opened = rustix::fs::openat(&directory, &leaf, flags, Mode::empty());
     let Some(source) = found(opened)? else { return Ok(Linking::Lost) };
@@ -87,6 +84,20 @@ fn link_inode(source: BorrowedFd<'_>, to: BorrowedFd<'_>, name: &CStr) -> Result
 fn link_through_proc(source: BorrowedFd<'_>, to: BorrowedFd<'_>, name: &CStr) -> Result<(), Errno> {
     let own = format!("/proc/self/fd/{}", source.as_raw_fd());
     rustix::fs::linkat(CWD, own, to, name, AtFlags::SYMLINK_FOLLOW)
+}
+
+/// Opens the directory that the last component of `path` is in, and says what that is; `None` where
+/// nothing leads there.
+///
+/// Errors: a component is `..`; others of the kernel.
+pub(in crate::copy) fn open_below(
+    root: BorrowedFd<'_>,
+    path: &[u8],
+) -> Result<Option<(OwnedFd, CString)>, Refusal> {
+    let Some(directory) = resolve(root, path)? else { return Ok(None) };
+    let leaf = components(path).last().and_then(|leaf| CString::new(leaf).ok());
+    let leaf = leaf.ok_or(Refusal::because(LINK, ODD_PATH))?;
+    Ok(Some((directory, leaf)))
 }
 
 /// Opens the directory that the last component of `path` is in, as a place to look names up in

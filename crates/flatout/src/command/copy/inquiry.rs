@@ -1,0 +1,69 @@
+//! SIGUSR1: a line on standard error that says where the copy is.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use flatout_io::escape;
+use flatout_sys::inquiry::{self, Inquiries};
+use flatout_tree::copy::{Copy, Operand};
+use rustix::fs::FileType;
+
+use super::pace::{Moment, Pace};
+use super::witness::Witness;
+
+/// A file below this size is copied before anybody asks: no thread is started for it.
+const SMALL_BYTES: i64 = 1 << 20;
+
+/// Listens where there is so much to copy that somebody may ask. Where nobody can be heard, the copy
+/// goes on without.
+pub fn listen(operands: &[Operand]) -> Option<Inquiries> {
+    is_worth_it(operands).then(inquiry::listen).and_then(Result::ok).flatten()
+}
+
+/// Answers while `work` goes on, if a thread can be had for that.
+pub fn answering<T>(
+    copy: &Copy<'_>,
+    inquiries: Option<&Inquiries>,
+    witness: &Witness<'_>,
+    work: impl FnOnce() -> T,
+) -> T {
+    let Some(inquiries) = inquiries else { return work() };
+    std::thread::scope(|scope| {
+        let _until_here = End(inquiries);
+        let answering = std::thread::Builder::new().name("inquiry".to_owned());
+        let _none = answering.spawn_scoped(scope, || answer(copy, witness, inquiries));
+        work()
+    })
+}
+
+/// Ends the answers when it is dropped, also where the work panics.
+struct End<'i>(&'i Inquiries);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+fn is_worth_it(operands: &[Operand]) -> bool {
+    let is_small = |path: &PathBuf| {
+        rustix::fs::lstat(path).is_ok_and(|facts| {
+            let kind = FileType::from_raw_mode(facts.st_mode);
+            !kind.is_dir() && facts.st_size < SMALL_BYTES
+        })
+    };
+    !matches!(operands, [one] if is_small(&one.source))
+}
+
+fn answer(copy: &Copy<'_>, witness: &Witness<'_>, inquiries: &Inquiries) {
+    let (begun, mut pace) = (Instant::now(), Pace::default());
+    pace.rate(0, copy.progress().bytes_accepted);
+    while inquiries.wait() {
+        let snapshot = copy.progress();
+        let elapsed_ns = begun.elapsed().as_nanos() as u64;
+        let moment = Moment { elapsed_ns, snapshot: &snapshot, whole: None, unwritten_bytes: None };
+        let rate = pace.rate(elapsed_ns, snapshot.bytes_accepted);
+        let at = copy.at_work().map(|path| format!("; at {}", escape(path))).unwrap_or_default();
+        witness.remark(&(moment.line(rate) + &at));
+    }
+}

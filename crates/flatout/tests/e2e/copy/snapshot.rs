@@ -1,0 +1,241 @@
+//! Earlier snapshots: unchanged files are linked, or share extents, and what is there stays as it is.
+
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::Path;
+use std::time::{Duration, UNIX_EPOCH};
+
+use rustix::fs::XattrFlags;
+
+use super::copier::is_control;
+use super::oracle::{Aspect, Leeway, Portrait, assert_same};
+use crate::bin::{Folder, Ran};
+use crate::filesystem::{Kind, Mounted};
+use crate::fixture::random_bytes;
+use crate::skip::needs;
+
+fn under_test() -> Result<(), String> {
+    if is_control() { Err("cp stands in for the copier".into()) } else { Ok(()) }
+}
+
+fn write(path: &Path, text: &str, seconds: u64) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let _gone = fs::remove_file(path);
+    fs::write(path, text).unwrap();
+    set_time(path, seconds);
+}
+
+fn set_time(path: &Path, seconds: u64) {
+    let time = UNIX_EPOCH + Duration::from_secs(seconds);
+    File::options().write(true).open(path).unwrap().set_modified(time).unwrap();
+}
+
+fn copy(folder: &Folder, words: &[&str]) -> Ran {
+    let target = words.last().unwrap();
+    folder.flatout([&["copy"], words].concat()).leaves(target).run()
+}
+
+fn inode(folder: &Folder, name: &str) -> u64 {
+    fs::symlink_metadata(folder.join(name)).unwrap().ino()
+}
+
+#[track_caller]
+fn is_copy(source: &Path, target: &Path) {
+    let leeway = Leeway::but(&[Aspect::Accessed, Aspect::Links]);
+    assert_same(&Portrait::of(source), &Portrait::of(target), leeway, target.display());
+}
+
+/// A source of some files, and a first snapshot of it in `mon`.
+fn snapshot() -> Folder {
+    let folder = Folder::new();
+    for name in ["same", "sub/same", "sub/deep/same", "size", "time", "mode", "attribute", "empty"]
+    {
+        let text = if name == "empty" { "" } else { name };
+        write(&folder.join("src").join(name), text, 1000);
+    }
+    symlink("same", folder.join("src/symlink")).unwrap();
+    copy(&folder, &["src", "mon"]).exits(0);
+    folder
+}
+
+/// All that is known of a tree, but for access times and numbers of links.
+fn state(path: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(path).unwrap() {
+        let path = entry.unwrap().path();
+        let facts = fs::symlink_metadata(&path).unwrap();
+        let text = if facts.is_file() { fs::read(&path).unwrap() } else { Vec::new() };
+        let times = (facts.mtime(), facts.mtime_nsec());
+        found.push(format!(
+            "{path:?} {} {} {:o} {times:?} {text:?}",
+            facts.ino(),
+            facts.uid(),
+            facts.mode()
+        ));
+        if facts.is_dir() {
+            found.extend(state(&path));
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn unchanged_files_become_links_and_the_snapshot_stays_as_it_is() {
+    needs!(under_test());
+    let folder = snapshot();
+    let source = |name: &str| folder.join("src").join(name);
+    write(&source("size"), "other size", 1000);
+    set_time(&source("time"), 2000);
+    fs::set_permissions(source("mode"), Permissions::from_mode(0o600)).unwrap();
+    let set = rustix::fs::setxattr(source("attribute"), "user.new", b"1", XattrFlags::empty());
+    write(&source("new"), "new", 1000);
+    let before = state(&folder.join("mon"));
+    let changed = ["size", "time", "mode"];
+    // Into a directory that is new, into one that is there, and once more into that.
+    for (words, root) in [
+        (&["src", "tue"][..], "tue"),
+        (&["src/.", "wed"], "wed"),
+        (&["src/.", "wed"], "wed"),
+        (&["--checksum", "src/.", "wed"], "wed"),
+        (&["--quick-check", "src/.", "wed"], "wed"),
+    ] {
+        let _there = fs::create_dir(folder.join("wed"));
+        copy(&folder, &[&["--link-dest", "mon"], words].concat()).exits(0);
+        for name in ["same", "sub/same", "sub/deep/same", "empty"] {
+            let [old, new] = ["mon", root].map(|root| inode(&folder, &format!("{root}/{name}")));
+            assert_eq!(old, new, "{words:?}: {name}");
+        }
+        let more = set.is_ok().then_some("attribute");
+        for name in changed.into_iter().chain(more) {
+            let [old, new] = ["mon", root].map(|root| inode(&folder, &format!("{root}/{name}")));
+            assert_ne!(old, new, "{words:?}: {name}");
+        }
+        assert_eq!(state(&folder.join("mon")), before, "{words:?}");
+        is_copy(&folder.join("src"), &folder.join(root));
+    }
+}
+
+/// A file that is replaced in the new snapshot stays in the old one, whatever way it is compared.
+#[test]
+fn a_shared_inode_gets_no_other_attributes() {
+    needs!(under_test());
+    let folder = snapshot();
+    // Several names in the source, so that links of the target may stand for them.
+    fs::hard_link(folder.join("src/same"), folder.join("src/again")).unwrap();
+    copy(&folder, &["-T", "src", "mon"]).exits(0);
+    copy(&folder, &["--link-dest", "mon", "src", "tue"]).exits(0);
+    assert_eq!(inode(&folder, "mon/same"), inode(&folder, "tue/again"));
+    let before = state(&folder.join("mon"));
+    fs::set_permissions(folder.join("src/same"), Permissions::from_mode(0o600)).unwrap();
+    for way in ["--checksum", "--quick-check", "--force"] {
+        copy(&folder, &[way, "--link-dest", "mon", "-T", "src", "tue"]).exits(0);
+        assert_eq!(state(&folder.join("mon")), before, "{way}");
+        assert_eq!(fs::metadata(folder.join("tue/same")).unwrap().mode() & 0o777, 0o600);
+        assert_eq!(inode(&folder, "tue/same"), inode(&folder, "tue/again"), "{way}");
+    }
+}
+
+#[test]
+fn the_first_snapshot_that_has_a_file_is_taken() {
+    needs!(under_test());
+    let folder = snapshot();
+    write(&folder.join("src/size"), "another size", 1000);
+    copy(&folder, &["--link-dest=mon", "src", "tue"]).exits(0);
+    copy(&folder, &["--link-dest=mon", "--link-dest=tue", "src", "wed"]).exits(0);
+    assert_eq!(inode(&folder, "wed/size"), inode(&folder, "tue/size"));
+    assert_eq!(inode(&folder, "wed/same"), inode(&folder, "mon/same"));
+    // One file, under the name that the copy gets.
+    copy(&folder, &["--link-dest=mon", "src/same", "sub"]).exits(0);
+    assert_ne!(inode(&folder, "sub"), inode(&folder, "mon/same"));
+    fs::create_dir(folder.join("thu")).unwrap();
+    copy(&folder, &["--link-dest=mon", "src/same", "thu"]).exits(0);
+    assert_eq!(inode(&folder, "thu/same"), inode(&folder, "mon/same"));
+}
+
+#[test]
+fn names_that_are_one_file_in_the_snapshot_and_two_in_the_source_stay_two() {
+    needs!(under_test());
+    let folder = Folder::new();
+    write(&folder.join("src/a"), "one", 1000);
+    fs::hard_link(folder.join("src/a"), folder.join("src/b")).unwrap();
+    copy(&folder, &["src", "mon"]).exits(0);
+    write(&folder.join("src/b"), "two", 1000);
+    copy(&folder, &["--link-dest", "mon", "src", "tue"]).exits(0);
+    assert_ne!(inode(&folder, "tue/a"), inode(&folder, "tue/b"));
+    // Equal size and time are taken for proof, as asked for: contents only with --checksum.
+    fs::remove_dir_all(folder.join("tue")).unwrap();
+    copy(&folder, &["--checksum", "--link-dest", "mon", "src", "tue"]).exits(0);
+    assert_eq!(fs::read(folder.join("tue/a")).unwrap(), b"one");
+    assert_eq!(fs::read(folder.join("tue/b")).unwrap(), b"two");
+}
+
+#[test]
+fn no_symlink_in_a_snapshot_is_followed() {
+    needs!(under_test());
+    let folder = snapshot();
+    fs::rename(folder.join("mon/sub"), folder.join("elsewhere")).unwrap();
+    symlink("../elsewhere", folder.join("mon/sub")).unwrap();
+    copy(&folder, &["--link-dest", "mon", "src", "tue"]).exits(0);
+    assert_ne!(inode(&folder, "tue/sub/same"), inode(&folder, "elsewhere/same"));
+    assert_eq!(fs::read(folder.join("tue/sub/same")).unwrap(), b"sub/same");
+}
+
+#[test]
+fn a_snapshot_that_cannot_serve_is_said_before_anything_is_copied() {
+    needs!(under_test());
+    let folder = snapshot();
+    fs::create_dir_all(folder.join("there/old")).unwrap();
+    for option in ["--link-dest", "--reflink-dest"] {
+        let refused = |directory: &str, target: &str, words: &[&str]| {
+            copy(&folder, &[option, directory, "src", target]).complains(1, words);
+        };
+        refused("gone", "new", &[option, "gone", "No such file"]);
+        refused("src/same", "new", &[option, "src/same", "Not a directory"]);
+        refused("mon", "mon", &["the target itself"]);
+        refused("old", "there", &["there/old", "rsync"]);
+        if let Ok(other) = Mounted::new(Kind::Tmpfs(1 << 20)) {
+            refused(other.path().to_str().unwrap(), "new", &["another filesystem"]);
+            other.finish();
+        }
+    }
+    assert!(!folder.join("new").exists());
+}
+
+#[test]
+fn extents_of_a_snapshot_are_shared_where_that_can_be_had() {
+    needs!(under_test());
+    for kind in [Kind::Xfs, Kind::Btrfs, Kind::Ext4] {
+        let mounted = needs!(Mounted::new(kind));
+        // Elsewhere, so that the source gives no extents.
+        let source = Folder::new();
+        fs::create_dir(source.join("src")).unwrap();
+        for (index, name) in ["same", "mode", "time"].into_iter().enumerate() {
+            fs::write(source.join("src").join(name), random_bytes(300_000, index as u64)).unwrap();
+            set_time(&source.join("src").join(name), 1000);
+        }
+        let folder = Folder::inside(&mounted.path());
+        let from = source.join("src");
+        let from = from.to_str().unwrap();
+        copy(&folder, &[from, "mon"]).exits(0);
+        set_time(&source.join("src/time"), 2000);
+        fs::set_permissions(source.join("src/mode"), Permissions::from_mode(0o600)).unwrap();
+        let before = state(&folder.join("mon"));
+        let words = ["--format=json", "--reflink-dest", "mon", "--verify", from, "tue"];
+        let ran = copy(&folder, &words);
+        let methods = ran.exits(0).result()["audit"]["files_by_method"].clone();
+        if kind == Kind::Ext4 {
+            assert_eq!(methods["sync"], 3, "{ran}");
+            assert_eq!(ran.complaints().len(), 1, "{ran}");
+            ran.says(&["--reflink-dest", "cannot be shared"]);
+        } else {
+            assert_eq!((&methods["reflink"], &methods["sync"]), (&2.into(), &1.into()), "{ran}");
+            assert_eq!(ran.stderr, "");
+        }
+        assert_eq!(state(&folder.join("mon")), before);
+        assert_ne!(inode(&folder, "tue/same"), inode(&folder, "mon/same"));
+        is_copy(&source.join("src"), &folder.join("tue"));
+        drop(folder);
+        mounted.finish();
+    }
+}

@@ -1,0 +1,94 @@
+//! SIGUSR1 as a question: how far is it? BSD has SIGINFO for that, Linux has not.
+//!
+//! The handler only wakes whoever waits in [`Inquiries::wait`]; calls that it interrupts go on.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::io::Errno;
+
+use crate::cancel::{action_of, install_with};
+
+static DESCRIPTOR: AtomicI32 = AtomicI32::new(-1);
+static LISTENING: OnceLock<OwnedFd> = OnceLock::new();
+
+/// Questions to come, for one thread at a time.
+#[derive(Debug)]
+pub struct Inquiries {
+    wake: &'static OwnedFd,
+    is_over: AtomicBool,
+}
+
+/// Has SIGUSR1 ask from now on; `None`: whoever started us wanted it ignored.
+///
+/// Errors: those of eventfd(2) and sigaction(2).
+pub fn listen() -> io::Result<Option<Inquiries>> {
+    if LISTENING.get().is_none() {
+        if action_of(libc::SIGUSR1)? == libc::SIG_IGN {
+            return Ok(None);
+        }
+        let descriptor = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let wake = LISTENING.get_or_init(|| descriptor);
+        DESCRIPTOR.store(wake.as_raw_fd(), Ordering::SeqCst);
+        install_with(libc::SIGUSR1, on_signal, libc::SA_RESTART)?;
+    }
+    let inquiries = |wake| Inquiries { wake, is_over: AtomicBool::new(false) };
+    Ok(LISTENING.get().map(inquiries))
+}
+
+impl Inquiries {
+    /// Waits for a question; false: there will be none.
+    pub fn wait(&self) -> bool {
+        loop {
+            if self.is_over.load(Ordering::SeqCst) {
+                return false;
+            }
+            match poll(&mut [PollFd::new(self.wake, PollFlags::IN)], None) {
+                Ok(_) => {
+                    // Several that came together are one.
+                    let asked = rustix::io::read(self.wake, &mut [0_u8; 8]).is_ok();
+                    if asked && !self.is_over.load(Ordering::SeqCst) {
+                        return true;
+                    }
+                }
+                Err(Errno::INTR) => {}
+                Err(_) => return false,
+            }
+        }
+    }
+
+    /// Ends the wait.
+    pub fn end(&self) {
+        self.is_over.store(true, Ordering::SeqCst);
+        let _wakes_in_any_case = rustix::io::write(self.wake, &1_u64.to_ne_bytes());
+    }
+}
+
+extern "C" fn on_signal(_: libc::c_int) {
+    let one = 1_u64;
+    // SAFETY: write(2) is async-signal-safe; the descriptor lives in a static for ever. A full
+    // counter (EAGAIN) wakes just as well. errno is put back for the code we interrupted.
+    unsafe {
+        let errno = *libc::__errno_location();
+        libc::write(DESCRIPTOR.load(Ordering::SeqCst), (&raw const one).cast(), 8);
+        *libc::__errno_location() = errno;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signal_is_a_question_and_the_end_is_none() {
+        let Some(inquiries) = listen().unwrap() else { return };
+        rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::USR1)
+            .unwrap();
+        assert!(inquiries.wait());
+        inquiries.end();
+        assert!(!inquiries.wait());
+    }
+}

@@ -1,0 +1,163 @@
+//! Earlier snapshots: a file that is in one of them as it is in the source need not be copied. It
+//! becomes another name of the one there (`--link-dest`), or shares its extents (`--reflink-dest`).
+//!
+//! What is in a snapshot is read and never changed: neither its bytes nor the attributes of an inode
+//! that it shares. A file is looked for under the path that its copy gets below the target.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::fs::{FileType, Stat};
+
+use super::bond::{self, Another};
+use super::content::{Copied, FileJob};
+use super::directory::identity;
+use super::entry::{Entry, Outcome, Trouble};
+use super::event::Action;
+use super::existing::{has_holes, is_same, refuse_to_replace};
+use super::file::Opened;
+use super::job::Copy;
+use super::lane::Lane;
+use super::links::{self, mark, open_below};
+use super::options::Unchanged;
+use crate::compare::content::Pair;
+use crate::file_data;
+
+/// Directories with what earlier copies left.
+#[derive(Debug, Default)]
+pub struct References {
+    /// Those whose unchanged files get another name, in the order in which they are searched.
+    pub link: Vec<OwnedFd>,
+    /// Those whose files of the same size and time give their extents.
+    pub clone: Vec<OwnedFd>,
+    /// The one operand becomes the target itself: the name that it has there is none of theirs.
+    pub stands_for_operand: bool,
+}
+
+/// A file of a snapshot.
+struct Found {
+    file: OwnedFd,
+    facts: Stat,
+    path: Vec<u8>,
+}
+
+impl References {
+    /// Where a file stands in a snapshot.
+    fn path(&self, entry: Entry<'_>) -> Option<Vec<u8>> {
+        let path = entry.directory.path_below_base(entry.target).ok()?;
+        if !self.stands_for_operand {
+            return Some(path);
+        }
+        let slash = path.iter().position(|&byte| byte == b'/')?;
+        Some(path[slash + 1..].to_vec())
+    }
+
+    /// The first file in one of the snapshots that `fits`. What cannot be opened is none.
+    fn find(
+        &self,
+        roots: &[OwnedFd],
+        entry: Entry<'_>,
+        mut fits: impl FnMut(&Found) -> Result<bool, Trouble>,
+    ) -> Result<Option<(usize, Found)>, Trouble> {
+        let Some(path) = self.path(entry).filter(|_| !roots.is_empty()) else { return Ok(None) };
+        for (index, root) in roots.iter().enumerate() {
+            let Ok(Some((directory, leaf))) = open_below(root.as_fd(), &path) else { continue };
+            let Ok(file) = file_data::open(directory.as_fd(), &leaf) else { continue };
+            let Ok(facts) = rustix::fs::fstat(&file) else { continue };
+            let found = Found { file, facts, path: path.clone() };
+            if FileType::from_raw_mode(found.facts.st_mode).is_file() && fits(&found)? {
+                return Ok(Some((index, found)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Makes the copy another name of an unchanged file of a snapshot; `None`: it is to be copied.
+    pub(super) fn link(
+        &self,
+        lane: &mut Lane<'_, '_>,
+        entry: Entry<'_>,
+        opened: &Opened,
+    ) -> Result<Option<Outcome>, Trouble> {
+        let copy = lane.copy;
+        let fits = |found: &Found| {
+            let (from, to) = (opened.file.as_fd(), found.file.as_fd());
+            Ok(is_unchanged(lane, entry, opened, found)?
+                && copy.attributes.is_as_copied(from, to, &opened.facts, &found.facts)
+                && is_for_this_source(copy, opened, found)?)
+        };
+        let Some((index, found)) = self.find(&self.link, entry, fits)? else { return Ok(None) };
+        refuse_to_replace(copy, entry, (&opened.facts, &found.facts))?;
+        let known = links::Copy { path: found.path, mark: mark(&found.facts) };
+        let root = self.link[index].as_fd();
+        let action = match bond::link(copy, entry, (root, &known), &opened.facts)? {
+            Another::Made => Action::Linked,
+            Another::WasThere => Action::Unchanged,
+            Another::Cannot(cause) => {
+                copy.tell_of_copies_instead_of_links(cause);
+                return Ok(None);
+            }
+        };
+        Ok(Some(Outcome { mark: Some(mark(&found.facts)), ..Outcome::of(action) }))
+    }
+
+    /// Gives the target the extents of a file of a snapshot; `None`: it is to be copied.
+    pub(super) fn clone(
+        &self,
+        lane: &mut Lane<'_, '_>,
+        entry: Entry<'_>,
+        opened: &Opened,
+        job: FileJob<'_>,
+    ) -> Result<Option<Copied>, Trouble> {
+        let fits = |found: &Found| is_unchanged(lane, entry, opened, found);
+        let Some((_, found)) = self.find(&self.clone, entry, fits)? else { return Ok(None) };
+        let copied = lane.content.take_extents(job, (found.file.as_fd(), &found.facts));
+        match copied.map_err(Trouble::of)? {
+            Ok(copied) => Ok(Some(copied)),
+            Err(errno) => {
+                lane.copy.tell_of_unshared_extents(errno);
+                Ok(None)
+            }
+        }
+    }
+}
+
+impl Copy<'_> {
+    /// The same copy, which takes what is unchanged from earlier snapshots.
+    pub fn with_references(mut self, references: Option<References>) -> Self {
+        self.references = references;
+        self
+    }
+}
+
+/// Whether a file of a snapshot has the size and time of the source, and the same content where that
+/// is to be compared.
+fn is_unchanged(
+    lane: &mut Lane<'_, '_>,
+    entry: Entry<'_>,
+    opened: &Opened,
+    found: &Found,
+) -> Result<bool, Trouble> {
+    let (copy, source) = (lane.copy, &opened.facts);
+    let (directory, temporaries) = (entry.pair.target(), &copy.temporaries);
+    let is_alike = source.st_size == found.facts.st_size
+        && identity(source) != identity(&found.facts)
+        && copy.granularity.is_same_time(source, &found.facts, directory, temporaries);
+    if !is_alike || copy.options.unchanged != Unchanged::Content {
+        return Ok(is_alike);
+    }
+    let pair = Pair {
+        source: opened.file.as_fd(),
+        target: found.file.as_fd(),
+        length_bytes: source.st_size as u64,
+        sparse: [has_holes(source), has_holes(&found.facts)],
+    };
+    is_same(lane, pair)
+}
+
+/// Names that are one file in a snapshot, and two in the source, must not become one file.
+fn is_for_this_source(copy: &Copy<'_>, opened: &Opened, found: &Found) -> Result<bool, Trouble> {
+    if found.facts.st_nlink == 1 {
+        return Ok(true);
+    }
+    copy.taken.take(identity(&found.facts), identity(&opened.facts)).map_err(Trouble::Target)
+}
