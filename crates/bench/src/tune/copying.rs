@@ -106,6 +106,7 @@ fn copy_options(tuning: &Tuning, options: &Options) -> CopyOptions {
         appearance: Appearance::Plain,
         unchanged: Unchanged::Never,
         overwrite: Overwrite::Writable,
+        deletion: None,
         reach: Reach::Everything,
         method: Some(method(tuning.engine)),
         reflink: When::Never,

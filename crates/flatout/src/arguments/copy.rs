@@ -2,8 +2,11 @@
 //! `copy/kept.rs`; what makes no sense together: `copy/contradiction.rs`. Options may be repeated,
 //! the last one counts.
 
+mod age;
 mod contradiction;
 mod kept;
+mod mirror;
+mod selection;
 mod words;
 
 use std::path::PathBuf;
@@ -20,6 +23,8 @@ use flatout_tree::copy::options::{
 };
 
 use kept::Kept;
+use mirror::Mirror;
+use selection::Selection;
 use words::{ENGINES, WHEN, block_size, memory_size};
 
 pub use words::{CopyFormat, method_name};
@@ -81,6 +86,10 @@ pub struct Copy {
     pub one_file_system: bool,
     #[command(flatten)]
     pub kept: Kept,
+    #[command(flatten)]
+    pub selection: Selection,
+    #[command(flatten)]
+    pub mirror: Mirror,
     /// Share the bytes with the source where the filesystem can: auto, always, never; without a
     /// value: always [default: auto]
     #[arg(
@@ -215,7 +224,13 @@ impl Copy {
                 (_, _, true) => Unchanged::SizeAndTime,
                 _ => Unchanged::Recorded,
             },
-            overwrite: if self.force { Overwrite::Protected } else { Overwrite::Writable },
+            // A target that is to be the same as its source cannot keep files for being read-only.
+            overwrite: if self.force || self.mirror.deletion().is_some() {
+                Overwrite::Protected
+            } else {
+                Overwrite::Writable
+            },
+            deletion: self.mirror.deletion(),
             reach: self.reach(),
             method: self.engine,
             reflink: match self.engine {

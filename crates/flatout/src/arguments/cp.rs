@@ -295,6 +295,7 @@ impl Cp {
             appearance: Appearance::AsFound(rules),
             unchanged: Unchanged::Never,
             overwrite: Overwrite::Writable,
+            deletion: None,
             reach: self.reach,
             method: None,
             reflink: self.reflink,

@@ -13,7 +13,7 @@ mod held;
 use std::ffi::{CStr, CString, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use rustix::fs::{Mode, OFlags, Stat};
@@ -22,6 +22,7 @@ use rustix::io::Errno;
 use super::attributes::{Inheritance, Made};
 use super::failure::Refusal;
 use crate::lock::lock;
+use crate::selection::Ignored;
 use crate::spool::names::Names;
 
 use closed::{Closed, Record};
@@ -141,6 +142,8 @@ pub(super) struct Directory {
     pub(super) begun_ns: u64,
     /// What must be done before it is finished: its listing, batches, directories below it.
     pending: AtomicUsize,
+    /// See [`Listing`].
+    listing: AtomicU8,
     state: Mutex<State>,
 }
 
@@ -150,6 +153,19 @@ struct State {
     users: u32,
     /// Directories below it that nobody has begun with.
     below: Option<Box<Below>>,
+    /// What `.gitignore` files say about what lies in it.
+    ignored: Option<Arc<Ignored>>,
+}
+
+/// What is known of the names in the source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Listing {
+    /// Nothing, or not all of them.
+    Partial,
+    /// All of them were read.
+    Whole,
+    /// The same, and what the target has besides is gone, or stays.
+    Mirrored,
 }
 
 /// What there is of a directory.
@@ -182,8 +198,10 @@ impl Directory {
 
     /// A directory that is in use by whoever opened it. Its listing counts as a thing to be done.
     fn open(parent: Option<Arc<Self>>, (number, begun_ns): (u64, u64), pair: Arc<Pair>) -> Self {
-        let state = Mutex::new(State { kept: Kept::Open(pair), users: 1, below: None });
-        Self { parent, number, begun_ns, pending: AtomicUsize::new(1), state }
+        let state =
+            Mutex::new(State { kept: Kept::Open(pair), users: 1, below: None, ignored: None });
+        let listing = AtomicU8::new(Listing::Partial as u8);
+        Self { parent, number, begun_ns, pending: AtomicUsize::new(1), listing, state }
     }
 
     /// What tells it from the others that are copied at this time.
@@ -231,6 +249,28 @@ impl Directory {
     /// One thing is done; true when it was the last.
     pub(super) fn is_last(&self) -> bool {
         self.pending.fetch_sub(1, Ordering::AcqRel) == 1
+    }
+
+    /// All names of the source were read; or not, after all.
+    pub(super) fn is_listed(&self, listing: Listing) {
+        self.listing.store(listing as u8, Ordering::Relaxed);
+    }
+
+    /// Whether all names of the source were read, and the target was not compared with them so far.
+    /// From now on it was.
+    pub(super) fn begin_mirroring(&self) -> bool {
+        let (from, to) = (Listing::Whole as u8, Listing::Mirrored as u8);
+        self.listing.compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+
+    /// What `.gitignore` files say about what lies in it.
+    pub(super) fn ignored(&self) -> Option<Arc<Ignored>> {
+        lock(&self.state).ignored.clone()
+    }
+
+    /// Sets what [`Directory::ignored`] says.
+    pub(super) fn ignore(&self, ignored: Option<Arc<Ignored>>) {
+        lock(&self.state).ignored = ignored;
     }
 
     /// Directories below it are to be visited.
@@ -318,14 +358,28 @@ impl Directory {
     ///
     /// Errors: a name on the way cannot be read.
     pub(super) fn path_below_base(&self, name: &CStr) -> Result<Vec<u8>, Refusal> {
-        let mut parts = vec![name.to_bytes().to_vec()];
+        let mut path = self.names()?;
+        path.push(name.to_bytes().to_vec());
+        Ok(path.join(&b'/'))
+    }
+
+    /// The path below the operand in which it lies: empty for that itself.
+    ///
+    /// Errors: a name on the way cannot be read.
+    pub(super) fn path_below_operand(&self) -> Result<Vec<u8>, Refusal> {
+        Ok(self.names()?.get(1..).unwrap_or_default().join(&b'/'))
+    }
+
+    /// The names from its base on, in the target.
+    fn names(&self) -> Result<Vec<Vec<u8>>, Refusal> {
+        let mut names = Vec::new();
         let mut here = self;
         while let Some(parent) = here.parent.as_deref() {
-            parts.push(here.known()?.name(Side::Target).to_bytes().to_vec());
+            names.push(here.known()?.name(Side::Target).to_bytes().to_vec());
             here = parent;
         }
-        parts.reverse();
-        Ok(parts.join(&b'/'))
+        names.reverse();
+        Ok(names)
     }
 }
 

@@ -23,6 +23,7 @@ use super::failure::{Failure, Refusal};
 use super::granularity::Granularity;
 use super::lane::{Lane, split};
 use super::links::{Links, Taken};
+use super::mirror::Mirror;
 use super::options::{Appearance, CopyOptions, Durability, Unchanged};
 use super::parents::Parents;
 use super::peculiar::Peculiarities;
@@ -33,6 +34,7 @@ use super::tally::{Snapshot, Tally};
 use super::targets::Targets;
 use super::temporary::Temporaries;
 use crate::lock::lock;
+use crate::selection::Selection;
 
 /// Threads at most that are worth having where none is asked for: readers of cold small files,
 /// which wait nearly all of the time.
@@ -68,6 +70,9 @@ pub struct Ended {
 /// A copy, done by the threads of the caller.
 pub struct Copy<'a> {
     pub(super) options: CopyOptions,
+    /// What of the sources is copied.
+    pub(super) selection: Selection,
+    pub(super) mirror: Mirror,
     pub(super) watch: &'a dyn Watch,
     pub(super) stop: Arc<Stop>,
     /// Who copies.
@@ -176,6 +181,8 @@ impl<'a> Copy<'a> {
         };
         Self {
             options,
+            selection: Selection::default(),
+            mirror: Mirror::default(),
             watch,
             dispatch: Dispatch::new(Arc::clone(&stop), seed),
             links,
@@ -206,6 +213,16 @@ impl<'a> Copy<'a> {
     /// The same copy, which knows what earlier ones made and notes what it makes.
     pub fn with_evidence(self, evidence: Evidence) -> Self {
         Self { evidence, ..self }
+    }
+
+    /// The same copy, of some things only.
+    pub fn with_selection(self, selection: Selection) -> Self {
+        Self { selection, ..self }
+    }
+
+    /// What of the sources is copied.
+    pub fn selection(&self) -> &Selection {
+        &self.selection
     }
 
     /// The same copy, of operands that may lie in each other: a name that is copied twice must not
@@ -340,7 +357,11 @@ impl<'a> Copy<'a> {
     pub fn progress(&self) -> Snapshot {
         let threads = lock(&self.workers).threads.clone();
         let occupations = threads.into_iter().filter_map(occupation::of_thread);
-        self.tally.snapshot(occupations, self.attributes.incomplete())
+        Snapshot {
+            deleted: self.mirror.deleted.load(Ordering::Relaxed),
+            spared: self.mirror.spared.load(Ordering::Relaxed),
+            ..self.tally.snapshot(occupations, self.attributes.incomplete())
+        }
     }
 
     /// What the filesystems can do that were met, and what they refused.

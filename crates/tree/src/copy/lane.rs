@@ -18,7 +18,7 @@ use super::entry::{Entry, Trouble};
 use super::failure::{Failure, Refusal};
 use super::job::{Copy, Hire, Operand};
 use super::listing::Lister;
-use super::{file, special, visit, written};
+use super::{file, mirror, special, visit, written};
 use crate::compare::content::Comparer;
 use crate::spool::names::{Batch, BatchIter};
 
@@ -121,6 +121,10 @@ impl<'c, 'a> Lane<'c, 'a> {
             }
             Work::Below(directory) => copy.dispatch.offer(vec![Work::Below(directory)]),
             Work::Lost(directory, refusal) => copy.fail_source(&directory, None, refusal),
+            Work::Surplus(directory, surplus) => {
+                mirror::delete(copy, &directory, &surplus);
+                return Some(directory);
+            }
             Work::Large(large) => large.help(&mut self.content),
         }
         None
@@ -175,6 +179,13 @@ impl<'c, 'a> Lane<'c, 'a> {
             Ok(care) => care,
             Err(trouble) => return copy.tell(entry, Err(trouble), begun_ns),
         };
+        if copy.selection.has_limits() {
+            match entry.facts(copy) {
+                Ok(facts) if !copy.selection.is_within(&facts) => return 0,
+                Ok(_) => {}
+                Err(trouble) => return copy.tell(entry, Err(trouble), begun_ns),
+            }
+        }
         let (rules, mut copied) = (copy.rules(), Err(Trouble::Became));
         for _ in 0..LOOKS {
             copied = match (kind, &rules) {
@@ -186,8 +197,10 @@ impl<'c, 'a> Lane<'c, 'a> {
                 (FileType::RegularFile, None) => file::copy(self, entry),
                 _ => special::copy(copy, entry),
             };
-            if !matches!(copied, Err(Trouble::Became)) {
-                break;
+            match copied {
+                Err(Trouble::Became) => {}
+                Err(Trouble::Obstacle(_)) if mirror::make_way(copy, entry) => continue,
+                _ => break,
             }
             match entry.facts(copy) {
                 Ok(facts) => kind = FileType::from_raw_mode(facts.st_mode),
@@ -246,7 +259,9 @@ impl<'c, 'a> Lane<'c, 'a> {
             Err(trouble) => return self.copy.report(entry, trouble),
         };
         if !kind.is_dir() {
-            self.entry(entry, kind);
+            if self.copy.selection.takes_operand(entry.source.to_bytes()) {
+                self.entry(entry, kind);
+            }
             return;
         }
         base.expect(1);

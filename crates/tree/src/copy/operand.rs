@@ -4,6 +4,7 @@
 //! Nothing is changed here, and what is found may change afterwards: the copier looks again.
 
 mod as_cp;
+pub mod mirrored;
 mod place;
 #[cfg(test)]
 mod tests;

@@ -25,6 +25,10 @@ pub struct Snapshot {
     pub incomplete: u64,
     /// Files that were begun again, because they changed meanwhile.
     pub retried: u64,
+    /// Things of the target that were deleted because the source does not have them.
+    pub deleted: u64,
+    /// Such things that stay because no more were to be deleted.
+    pub spared: u64,
     /// Bytes that the kernel took, without holes: also for files that were not finished.
     pub bytes_accepted: u64,
     /// Files copied by each method, and the bytes in them.
@@ -107,6 +111,8 @@ impl Tally {
             failed: read(&self.failed),
             incomplete,
             retried: read(&self.retried),
+            deleted: 0,
+            spared: 0,
             bytes_accepted: read(&self.bytes),
             by_method: std::array::from_fn(|index| {
                 let (files, bytes) = &self.by_method[index];

@@ -15,19 +15,24 @@ use rustix::fs::{AtFlags, FileType, SeekFrom};
 use rustix::io::Errno;
 
 use super::attributes::{self, Inheritance, Made};
-use super::directory::{self, Access, Directory, Found, Named, Origin, Pair, Side, identity};
+use super::directory::{
+    self, Access, Directory, Found, Listing, Named, Origin, Pair, Side, identity,
+};
 use super::dispatch::Work;
 use super::entry::{Entry, Trouble, refused, source, target};
 use super::event::{Action, Event};
 use super::failure::Refusal;
 use super::job::Copy;
 use super::listing::Lister;
+use super::mirror;
 use super::options::{Preserve, Reach};
 use super::peculiar::{self, ONE_NAME};
+use super::sieve::Sieve;
 use super::tally::count;
 use super::temporary::is_temporary;
 use crate::spool::names::{Batch, Names};
-use unfinished::{UNFINISHED, is_unfinished, take_back};
+pub(super) use unfinished::UNFINISHED;
+use unfinished::{is_unfinished, take_back};
 
 /// Names of files that one listing keeps in memory; what is more is listed a second time.
 const MOST_NAMES_BYTES: usize = 128 << 10;
@@ -80,6 +85,7 @@ pub(super) fn visit(
         piece_done(copy, parent);
         return None;
     }
+    let origin = mirror::make_way_for_directory(copy, entry, origin);
     let (below, access) = match open(copy, entry, origin) {
         Ok(opened) => opened,
         Err(trouble) => {
@@ -186,6 +192,7 @@ fn list(copy: &Copy<'_>, lister: &mut Lister, directory: &Arc<Directory>, origin
             return Batch::default();
         }
     };
+    directory.is_listed(Listing::Whole);
     let peculiar = std::mem::take(&mut listed.names).finish();
     copy.peculiarities.remember(directory.number(), peculiar);
     // cp leaves none.
@@ -241,8 +248,12 @@ fn read_names(
     let mut bytes = 0;
     let device = pair.found().target.0;
     let follows = copy.follows(directory);
+    let mut sieve = Sieve::of(copy, directory, Some(pair))?;
     let result = lister.each(pair.source(), |name, kind| {
         let kind = if follows { behind(pair, name, kind) } else { kind };
+        if !sieve.takes(name, kind) {
+            return Ok(());
+        }
         if copy.stop.is_due() {
             return Err(Refusal::interrupted(LIST));
         }
@@ -290,13 +301,19 @@ pub(super) fn go_on_listing(copy: &Copy<'_>, lister: &mut Lister, directory: &Ar
     let mut is_over = true;
     if let Some(pair) = pair(copy, directory) {
         let follows = copy.follows(directory);
-        let result = lister.once(pair.source(), |name, kind| {
-            let kind = if follows { behind(&pair, name, kind) } else { kind };
-            if kind.is_dir() { Ok(()) } else { add(&mut files, name, kind) }
+        let result = Sieve::of(copy, directory, None).and_then(|mut sieve| {
+            lister.once(pair.source(), |name, kind| {
+                let kind = if follows { behind(&pair, name, kind) } else { kind };
+                let is_file = !kind.is_dir() && sieve.takes(name, kind);
+                if is_file { add(&mut files, name, kind) } else { Ok(()) }
+            })
         });
         match result {
             Ok(more) => is_over = !more,
-            Err(refusal) => copy.fail_source(directory, None, refusal),
+            Err(refusal) => {
+                directory.is_listed(Listing::Partial);
+                copy.fail_source(directory, None, refusal);
+            }
         }
     }
     let mut found = offered(directory, files.into_iter());
@@ -334,6 +351,9 @@ pub(super) fn piece_done(copy: &Copy<'_>, directory: &Arc<Directory>) {
     let mut directory = Arc::clone(directory);
     while directory.is_last() {
         let Some(parent) = directory.parent().cloned() else { return };
+        if mirror::begin(copy, &directory) {
+            return;
+        }
         complete(copy, &directory);
         copy.held.leave(&directory);
         directory = parent;
@@ -354,7 +374,7 @@ fn complete(copy: &Copy<'_>, directory: &Arc<Directory>) {
     let result = copy.attributes.directory(pair.source(), pair.target(), facts, *made);
     match result.map_err(Trouble::of) {
         Err(Trouble::Source(refusal)) => return copy.fail_source(directory, None, refusal),
-        Err(Trouble::Target(refusal)) => {
+        Err(Trouble::Target(refusal) | Trouble::Obstacle(refusal)) => {
             return copy.fail_target((directory, *device), None, refusal);
         }
         Err(Trouble::Became) | Ok(()) => {}

@@ -20,6 +20,8 @@ pub struct Account {
     pub totals: Snapshot,
     /// Operands that were not even tried.
     pub objections: u64,
+    /// Things of the target may be deleted.
+    pub deletes: bool,
     /// From the first look at an operand to the last system call.
     pub elapsed_ns: u64,
     /// Bytes that the kernel has and storage has not; at most what was copied. `None`: unknown.
@@ -43,6 +45,8 @@ pub fn nothing_yet() -> Ended {
         failed: 0,
         incomplete: 0,
         retried: 0,
+        deleted: 0,
+        spared: 0,
         bytes_accepted: 0,
         by_method: Method::ALL.map(|method| (method, 0, 0)),
         waiting: Waiting::Nothing,
@@ -98,6 +102,7 @@ impl Account {
         Self {
             totals: ended.totals,
             objections,
+            deletes: false,
             elapsed_ns,
             unwritten_bytes: None,
             is_interrupted: ended.interrupted,
@@ -139,7 +144,11 @@ impl Account {
     pub fn exit_code(&self) -> i32 {
         if self.is_interrupted {
             INTERRUPTED
-        } else if self.failed() > 0 || self.totals.incomplete > 0 || self.is_out_of_space {
+        } else if self.failed() > 0
+            || self.totals.incomplete > 0
+            || self.totals.spared > 0
+            || self.is_out_of_space
+        {
             FAILED
         } else {
             DONE
@@ -188,6 +197,8 @@ impl Account {
             (self.failed(), "failed"),
             (totals.incomplete, "incomplete"),
             (totals.retried, "retried"),
+            (totals.deleted, "deleted"),
+            (totals.spared, "not deleted"),
         ];
         for (count, word) in counts.into_iter().filter(|(count, _)| *count > 0) {
             line.push_str(&format!("; {} {word}", quantity::count(count)));
@@ -216,6 +227,8 @@ mod tests {
             failed: 0,
             incomplete: 0,
             retried: 0,
+            deleted: 0,
+            spared: 0,
             bytes_accepted: 3 << 30,
             by_method: [
                 (Method::Reflink, 0, 0),
@@ -229,6 +242,7 @@ mod tests {
         Account {
             totals,
             objections: 0,
+            deletes: false,
             elapsed_ns: 2_000_000_000,
             unwritten_bytes: None,
             is_interrupted: false,

@@ -117,6 +117,8 @@ mod tests {
             failed: 0,
             incomplete: 0,
             retried: 0,
+            deleted: 0,
+            spared: 0,
             bytes_accepted,
             by_method: [(Method::Sync, 0, 0); 5],
             waiting: Waiting::Writing,
