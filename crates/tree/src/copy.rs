@@ -32,6 +32,7 @@ pub mod operand;
 pub mod options;
 mod parents;
 mod peculiar;
+mod plan;
 mod referent;
 pub mod rules;
 mod sieve;

@@ -230,6 +230,7 @@ impl Copy {
             } else {
                 Overwrite::Writable
             },
+            effect: self.mirror.effect(),
             deletion: self.mirror.deletion(),
             reach: self.reach(),
             method: self.engine,

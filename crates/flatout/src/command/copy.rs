@@ -75,14 +75,16 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> ExitCode {
     }
     let mut account = Account::new(&ended, witness.objections(), monotonic_ns() - begun_ns);
     account.deletes = options.deletion.is_some();
+    account.is_plan = arguments.mirror.dry_run;
     let is_told = arguments.verbose || terminal.is_some() || document.is_some();
-    if is_told || limits.is_some() {
+    if (is_told || limits.is_some()) && !account.is_plan {
         account.look_what_is_unwritten();
     }
-    if arguments.sync || arguments.verify {
+    if (arguments.sync || arguments.verify) && !account.is_plan {
         account.all_is_written();
     }
-    if let Some(limits) = limits.filter(|_| has_one_pair && !ended.interrupted) {
+    let is_measured = has_one_pair && !ended.interrupted && !account.is_plan;
+    if let Some(limits) = limits.filter(|_| is_measured) {
         let fetched_bytes = fetched_bytes().saturating_sub(fetched_before);
         account.hold_against(&limits, fetched_bytes, arguments.verify.into());
     }
@@ -278,7 +280,9 @@ fn conclude(
     }
     // The figures say it all where they go to the same terminal.
     let is_told = arguments.verbose || witness.terminal().is_some();
-    if is_told && document.is_none() {
+    if account.is_plan && document.is_none() && arguments.log.is_none() {
+        output::say(&account.closing_line());
+    } else if is_told && document.is_none() {
         output::complain(&account.closing_line());
     }
     let mut code = account.exit_code();

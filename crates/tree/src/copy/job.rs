@@ -1,5 +1,7 @@
 //! A copy as a whole: what it is asked, who does it, what came of it.
 
+mod manner;
+
 use std::ffi::CString;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,7 +26,7 @@ use super::granularity::Granularity;
 use super::lane::{Lane, split};
 use super::links::{Links, Taken};
 use super::mirror::Mirror;
-use super::options::{Appearance, CopyOptions, Durability, Unchanged};
+use super::options::{Appearance, CopyOptions, Durability, Effect, Unchanged};
 use super::parents::Parents;
 use super::peculiar::Peculiarities;
 use super::rules::{Follow, Rules};
@@ -190,10 +192,13 @@ impl<'a> Copy<'a> {
             user: rustix::process::geteuid().as_raw(),
             attributes: Attributes::new(options.preserve, watch),
             methods: Methods::default(),
-            held: Held::new(descriptors.pairs, open_source(&options)),
+            held: Held::new(descriptors.pairs, open_source(&options), options.effect),
             tally: Tally::default(),
             temporaries: Temporaries::default(),
-            granularity: Granularity::default(),
+            granularity: match options.effect {
+                Effect::Done => Granularity::default(),
+                Effect::Planned => Granularity::guessed(),
+            },
             targets: Targets::new(options.durability),
             evidence: Evidence::none(),
             taken,
@@ -208,38 +213,6 @@ impl<'a> Copy<'a> {
             workers: Mutex::new(workers),
             left: Condvar::new(),
         }
-    }
-
-    /// The same copy, which knows what earlier ones made and notes what it makes.
-    pub fn with_evidence(self, evidence: Evidence) -> Self {
-        Self { evidence, ..self }
-    }
-
-    /// The same copy, of some things only.
-    pub fn with_selection(self, selection: Selection) -> Self {
-        Self { selection, ..self }
-    }
-
-    /// What of the sources is copied.
-    pub fn selection(&self) -> &Selection {
-        &self.selection
-    }
-
-    /// The same copy, of operands that may lie in each other: a name that is copied twice must not
-    /// count for two, or the last name of its file would be a file of its own.
-    pub fn with_repeated_names(self) -> Self {
-        Self { links: self.links.for_repeated_names(), ..self }
-    }
-
-    /// The same copy, which keeps what it overwrites.
-    pub fn with_backups(self, backups: Option<Backups>) -> Self {
-        Self { backups, ..self }
-    }
-
-    /// The same copy, of operands that go to the same paths below this directory; those above them
-    /// are made like those of the sources (`--parents`).
-    pub fn with_parents(self, below: Option<PathBuf>) -> Self {
-        Self { parents: Parents::new(below), ..self }
     }
 
     /// Copies all operands; returns when everything is done, or the copy was stopped. May be called
@@ -385,7 +358,8 @@ impl<'a> Copy<'a> {
 
     /// Waits until storage has everything, where that is asked for.
     fn settle(&self) {
-        if self.options.durability == Durability::Cached || self.stop.is_cancelled() {
+        let is_cached = self.options.durability == Durability::Cached || self.is_plan();
+        if is_cached || self.stop.is_cancelled() {
             return;
         }
         self.tally.wait_for_device();

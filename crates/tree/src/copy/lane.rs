@@ -18,7 +18,8 @@ use super::entry::{Entry, Trouble};
 use super::failure::{Failure, Refusal};
 use super::job::{Copy, Hire, Operand};
 use super::listing::Lister;
-use super::{file, mirror, special, visit, written};
+use super::plan::Room;
+use super::{file, mirror, plan, special, visit, written};
 use crate::compare::content::Comparer;
 use crate::spool::names::{Batch, BatchIter};
 
@@ -175,8 +176,10 @@ impl<'c, 'a> Lane<'c, 'a> {
     fn entry(&mut self, entry: Entry<'_>, mut kind: FileType) -> u64 {
         let copy = self.copy;
         let begun_ns = if copy.watch.wants_each() { monotonic_ns() } else { 0 };
+        let is_plan = copy.is_plan();
         let care = match copy.peculiarities.care(entry) {
-            Ok(care) => care,
+            // It looks at what was made.
+            Ok(care) => care.filter(|_| !is_plan),
             Err(trouble) => return copy.tell(entry, Err(trouble), begun_ns),
         };
         if copy.selection.has_limits() {
@@ -187,19 +190,24 @@ impl<'c, 'a> Lane<'c, 'a> {
             }
         }
         let (rules, mut copied) = (copy.rules(), Err(Trouble::Became));
+        let mut room = Room::Unasked;
         for _ in 0..LOOKS {
             copied = match (kind, &rules) {
                 (FileType::Directory, _) => {
                     let reason = "it became a directory while its names were read";
                     Err(Trouble::Source(Refusal::because("copy", reason)))
                 }
+                _ if is_plan => plan::copy(self, entry, kind, room),
                 (_, Some(rules)) => written::copy(self, entry, rules, kind),
                 (FileType::RegularFile, None) => file::copy(self, entry),
                 _ => special::copy(copy, entry),
             };
             match copied {
                 Err(Trouble::Became) => {}
-                Err(Trouble::Obstacle(_)) if mirror::make_way(copy, entry) => continue,
+                Err(Trouble::Obstacle(_)) if mirror::make_way(copy, entry) => {
+                    room = Room::Made;
+                    continue;
+                }
                 _ => break,
             }
             match entry.facts(copy) {

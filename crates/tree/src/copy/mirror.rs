@@ -27,6 +27,7 @@ use super::job::Copy;
 use super::listing::Lister;
 use super::options::Excluded;
 use super::sieve::Sieve;
+use super::tally::count;
 use super::temporary::is_in_use;
 use super::visit::{self, UNFINISHED};
 use crate::lock::lock;
@@ -273,6 +274,10 @@ pub(super) fn make_way_for_directory(copy: &Copy<'_>, entry: Entry<'_>, origin: 
     let is_obstacle = found.is_some_and(|found| !FileType::from_raw_mode(found.st_mode).is_dir());
     if !is_obstacle || !make_way(copy, entry) {
         return origin;
+    }
+    if copy.is_plan() {
+        count(&copy.tally.overwritten);
+        return Origin::Fresh;
     }
     // Where that fails, its opening says why.
     let made = rustix::fs::mkdirat(entry.pair.target(), entry.target, UNFINISHED);

@@ -156,6 +156,15 @@ impl Tuned {
     }
 }
 
+/// Whether anything is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// Everything.
+    Done,
+    /// Nothing: it is found out what would be (`--dry-run`).
+    Planned,
+}
+
 /// What of a target goes that its source does not have (`--delete`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Deletion {
@@ -185,6 +194,8 @@ pub struct CopyOptions {
     pub unchanged: Unchanged,
     /// What may be replaced.
     pub overwrite: Overwrite,
+    /// Whether it is done.
+    pub effect: Effect,
     /// What goes; `None`: nothing.
     pub deletion: Option<Deletion>,
     /// How far it goes.

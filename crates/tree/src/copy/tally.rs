@@ -29,6 +29,8 @@ pub struct Snapshot {
     pub deleted: u64,
     /// Such things that stay because no more were to be deleted.
     pub spared: u64,
+    /// Things that would be overwritten; only where nothing is done.
+    pub overwritten: u64,
     /// Bytes that the kernel took, without holes: also for files that were not finished.
     pub bytes_accepted: u64,
     /// Files copied by each method, and the bytes in them.
@@ -71,6 +73,7 @@ pub(super) struct Tally {
     pub(super) unchanged: AtomicU64,
     pub(super) failed: AtomicU64,
     pub(super) retried: AtomicU64,
+    pub(super) overwritten: AtomicU64,
     pub(super) bytes: AtomicU64,
     by_method: [(AtomicU64, AtomicU64); Method::ALL.len()],
     waits_for_device: AtomicBool,
@@ -111,6 +114,7 @@ impl Tally {
             failed: read(&self.failed),
             incomplete,
             retried: read(&self.retried),
+            overwritten: read(&self.overwritten),
             deleted: 0,
             spared: 0,
             bytes_accepted: read(&self.bytes),

@@ -1,7 +1,7 @@
 //! What becomes of things in the target that the source does not have.
 
 use clap::Args;
-use flatout_tree::copy::options::{Deletion, Excluded};
+use flatout_tree::copy::options::{Deletion, Effect, Excluded};
 
 const HEADING: &str = "Mirror";
 
@@ -17,6 +17,10 @@ pub struct Mirror {
     /// Delete no more than N things; more would be a failure (exit code 1)
     #[arg(long, value_name = "N", help_heading = HEADING)]
     max_delete: Option<u64>,
+    /// Do nothing, and say what would be done: how much is copied, overwritten and deleted; with
+    /// --verbose a line for each
+    #[arg(long, help_heading = HEADING)]
+    pub dry_run: bool,
 }
 
 impl Mirror {
@@ -25,6 +29,11 @@ impl Mirror {
         let excluded = if self.delete_excluded { Excluded::Go } else { Excluded::Stay };
         let deletes = self.delete || self.delete_excluded;
         deletes.then_some(Deletion { most: self.max_delete, excluded })
+    }
+
+    /// Whether it is done.
+    pub fn effect(&self) -> Effect {
+        if self.dry_run { Effect::Planned } else { Effect::Done }
     }
 
     /// Options that make no sense without others.

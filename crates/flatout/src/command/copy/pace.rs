@@ -117,6 +117,7 @@ mod tests {
             failed: 0,
             incomplete: 0,
             retried: 0,
+            overwritten: 0,
             deleted: 0,
             spared: 0,
             bytes_accepted,

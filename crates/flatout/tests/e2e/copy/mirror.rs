@@ -2,6 +2,7 @@
 //! never deleted.
 
 mod against_rsync;
+mod dry_run;
 mod garden;
 
 use std::collections::BTreeSet;

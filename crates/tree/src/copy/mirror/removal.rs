@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 use rustix::fs::{AtFlags, FileType, Mode, Stat, Statx, StatxAttributes, StatxFlags};
 use rustix::io::Errno;
 
-use crate::copy::directory::{Directory, Side, identity};
+use crate::copy::directory::{self, Directory, Side, identity};
 use crate::copy::event::Event;
 use crate::copy::failure::{Failure, Refusal};
 use crate::copy::job::Copy;
@@ -204,7 +204,11 @@ impl<'c, 'a> Removal<'c, 'a> {
         if found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT) {
             return Err(refuse("something is mounted there"));
         }
-        let (opened, mode) = open_to_empty(at, name).map_err(|errno| match errno {
+        let opened = match self.copy.is_plan() {
+            true => directory::open_to_list(at, name).map(|opened| (opened, None)),
+            false => open_to_empty(at, name),
+        };
+        let (opened, mode) = opened.map_err(|errno| match errno {
             Errno::LOOP | Errno::NOTDIR => refuse("it is no directory any more"),
             errno => self.fail(Refusal::of("open")(errno)),
         })?;
@@ -260,7 +264,10 @@ impl<'c, 'a> Removal<'c, 'a> {
             count(&self.copy.mirror.spared);
             return Fate::Stays;
         }
-        let done = rustix::fs::unlinkat(at, name, flags);
+        let done = match self.copy.is_plan() {
+            true => Ok(()),
+            false => rustix::fs::unlinkat(at, name, flags),
+        };
         if done.is_err() && counts {
             self.copy.mirror.deleted.fetch_sub(1, Ordering::Relaxed);
         }
