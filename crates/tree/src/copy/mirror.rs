@@ -123,7 +123,11 @@ fn surplus(copy: &Copy<'_>, directory: &Directory, pair: &Pair) -> Result<Names,
     let mut folding = None;
     let mut trouble = None;
     let target = pair.target();
-    rewind(target).map_err(Side::Target)?;
+    // One that may be searched but not read is held by `O_PATH`.
+    rewind(target).map_err(|refusal| match refusal.errno() {
+        Some(Errno::BADF) => Side::Target(Refusal::of(LIST)(Errno::ACCESS)),
+        _ => Side::Target(refusal),
+    })?;
     let listed = lister.each(target, |name, kind| {
         if copy.stop.is_due() {
             return Err(Refusal::interrupted(LIST));

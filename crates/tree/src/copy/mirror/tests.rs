@@ -5,10 +5,13 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::sync::Mutex;
 
+use flatout_sys::cancel::CancelToken;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
+use crate::copy::event::{Event, Watch};
 use crate::copy::options::{CopyOptions, Deletion, Excluded, Unchanged};
 use crate::copy::tests::{options, run};
+use crate::copy::{Copy, Operand};
 
 const ROUNDS: usize = 1000;
 
@@ -105,4 +108,42 @@ fn many_names_go_by_several_threads_and_are_counted() {
     let (ended, _) = run(options, &at("source"), &at("target"));
     assert_eq!((ended.totals.deleted, ended.totals.spared), (2_000, 0));
     assert_eq!(fs::read_dir(at("target")).unwrap().count(), 0);
+}
+
+/// Stops the copy when the first thing is gone.
+struct Impatient {
+    cancel: CancelToken,
+    failures: Mutex<u32>,
+}
+
+impl Watch for Impatient {
+    fn event(&self, event: &Event<'_>) {
+        match event {
+            Event::Deleted { .. } => self.cancel.cancel(),
+            Event::Failed(_) => *self.failures.lock().unwrap() += 1,
+            _ => {}
+        }
+    }
+
+    fn wants_each(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn who_stops_a_copy_stops_its_deletions_and_that_is_no_failure() {
+    let place = tempfile::tempdir().unwrap();
+    let at = |name: &str| place.path().join(name);
+    fs::create_dir(at("source")).unwrap();
+    plant(&at("target/old"));
+    plant(&at("target/other"));
+    let cancel = CancelToken::manual();
+    let watch = Impatient { cancel, failures: Mutex::new(0) };
+    let copy = Copy::new(CopyOptions { cancel, threads: 1, ..mirroring() }, &watch);
+    let operand = Operand { source: at("source"), target: at("target") };
+    let ended = copy.run(vec![operand], &|_| false);
+    assert!(ended.interrupted);
+    assert_eq!((ended.totals.deleted, ended.totals.failed), (1, 0));
+    assert_eq!(*watch.failures.lock().unwrap(), 0);
+    assert!(at("target/old").is_dir() && at("target/other").is_dir());
 }
