@@ -12,6 +12,7 @@
 //! - [`mod@visit`]: every entry of a tree, for whoever wants to look;
 //! - [`walk`]: the files of a tree, in order;
 //! - [`manifest`]: digests and names as lines of text;
+//! - [`selection`]: what of a tree is taken;
 //! - `spool`: bytes and names that may be more than memory takes;
 //! - [`sum`]: digests of many files, and of large ones in parts, by the threads of the caller.
 
@@ -25,6 +26,7 @@ pub mod item;
 mod lock;
 pub mod manifest;
 pub mod remove;
+pub mod selection;
 mod spool;
 pub mod sum;
 pub mod visit;

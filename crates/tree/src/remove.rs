@@ -24,17 +24,17 @@ pub fn remove_tree(root: &Path) -> io::Result<()> {
 ///
 /// Errors: as there.
 pub fn remove_tree_at(folder: BorrowedFd<'_>, name: impl Arg + Copy) -> io::Result<()> {
-    let mut stack = match open(folder, name) {
+    let mut stack = match open_to_empty(folder, name) {
         Err(Errno::NOENT) => return Ok(()),
-        opened => DirectoryStack::at(opened?)?,
+        opened => DirectoryStack::at(opened?.0)?,
     };
     let mut first = None;
     // Per level: its name in the one above, and what is still to be gone into.
     let mut levels = vec![(CString::default(), empty(&stack, &mut first))];
     while let Some((_, below)) = levels.last_mut() {
         if let Some(name) = below.pop() {
-            let opened = open(stack.here(), name.as_c_str()).map_err(io::Error::from);
-            match opened.and_then(|below| stack.enter(below)) {
+            let opened = open_to_empty(stack.here(), name.as_c_str()).map_err(io::Error::from);
+            match opened.and_then(|(below, _)| stack.enter(below)) {
                 Ok(()) => levels.push((name, empty(&stack, &mut first))),
                 Err(error) => keep(&mut first, error),
             }
@@ -78,26 +78,33 @@ fn empty(stack: &DirectoryStack, first: &mut Option<io::Error>) -> Vec<CString> 
 
 /// Opens a directory, and makes sure that entries can be removed there: copies have the modes of
 /// their source, and may be read-only. Modes are changed by descriptor alone, so that a symlink
-/// that takes the place of the directory changes nobody else's.
-fn open(folder: BorrowedFd<'_>, name: impl Arg + Copy) -> rustix::io::Result<OwnedFd> {
+/// that takes the place of the directory changes nobody else's. Returns the mode that it had, where
+/// that was changed.
+pub(crate) fn open_to_empty(
+    folder: BorrowedFd<'_>,
+    name: impl Arg + Copy,
+) -> rustix::io::Result<(OwnedFd, Option<Mode>)> {
     let flags = DIRECTORY | OFlags::NOFOLLOW;
     match rustix::fs::openat(folder, name, flags, Mode::empty()) {
         Err(Errno::ACCESS) => {
             let path = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let pinned = rustix::fs::openat(folder, name, path, Mode::empty())?;
             // fchmod(2) wants more than a pinned path; by this name it is the same directory.
+            let mode = Mode::from_raw_mode(rustix::fs::fstat(&pinned)?.st_mode);
             let itself = format!("/proc/self/fd/{}", pinned.as_raw_fd());
             rustix::fs::chmod(&itself, Mode::RWXU).map_err(|_| Errno::ACCESS)?;
-            rustix::fs::openat(&pinned, c".", DIRECTORY, Mode::empty())
+            let opened = rustix::fs::openat(&pinned, c".", DIRECTORY, Mode::empty())?;
+            Ok((opened, Some(mode)))
         }
         opened => {
             let opened = opened?;
             let mode = Mode::from_raw_mode(rustix::fs::fstat(&opened)?.st_mode);
-            if !mode.contains(Mode::RWXU) {
+            let is_changed = !mode.contains(Mode::RWXU);
+            if is_changed {
                 // Where it is somebody else's, what follows says so.
                 let _unread = rustix::fs::fchmod(opened.as_fd(), Mode::RWXU);
             }
-            Ok(opened)
+            Ok((opened, is_changed.then_some(mode)))
         }
     }
 }

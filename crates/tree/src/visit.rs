@@ -4,11 +4,13 @@ use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
+use std::sync::Arc;
 
 use rustix::fs::{AtFlags, FileType, Stat};
 
 use crate::directory_stack::DirectoryStack;
 use crate::file_data;
+use crate::selection::{Git, Ignored, Selection};
 
 /// An entry, as it is handed out.
 #[derive(Debug)]
@@ -39,26 +41,44 @@ impl Entry<'_> {
 ///
 /// Errors: the first that comes, of the kernel or of `each`; it ends the visit.
 pub fn visit(root: &Path, each: impl FnMut(&Entry<'_>) -> io::Result<()>) -> io::Result<()> {
-    climb(DirectoryStack::open(root)?, each)
+    climb(DirectoryStack::open(root)?, &Selection::default(), each)
 }
 
-/// As [`visit`], and nobody can tell: access times of directories stay as they are.
+/// As [`visit`], of what is selected, and nobody can tell: access times of directories stay as they
+/// are.
 ///
 /// Errors: as there; `EPERM` at the first directory of another user, unless this one may do what
 /// owners may (`CAP_FOWNER`).
-pub fn visit_unseen(root: &Path, each: impl FnMut(&Entry<'_>) -> io::Result<()>) -> io::Result<()> {
-    climb(DirectoryStack::open_unseen(root)?, each)
+pub fn visit_unseen(
+    root: &Path,
+    selection: &Selection,
+    each: impl FnMut(&Entry<'_>) -> io::Result<()>,
+) -> io::Result<()> {
+    climb(DirectoryStack::open_unseen(root)?, selection, each)
+}
+
+/// A directory on the way: what is still to be gone into, and what files of rules say there.
+struct Level {
+    below: Vec<CString>,
+    ignored: Option<Arc<Ignored>>,
+    /// Bytes of its path.
+    length: usize,
 }
 
 fn climb(
     mut stack: DirectoryStack,
+    selection: &Selection,
     mut each: impl FnMut(&Entry<'_>) -> io::Result<()>,
 ) -> io::Result<()> {
-    let mut levels = vec![level(&stack, &mut each)?];
-    while let Some(below) = levels.last_mut() {
-        if let Some(name) = below.pop() {
+    let mut path = Vec::new();
+    let mut levels = vec![level(&stack, selection, (&mut path, None), &mut each)?];
+    while let Some(above) = levels.last_mut() {
+        path.truncate(above.length);
+        if let Some(name) = above.below.pop() {
             stack.descend(&name)?;
-            levels.push(level(&stack, &mut each)?);
+            let ignored = above.ignored.clone();
+            join(&mut path, &name);
+            levels.push(level(&stack, selection, (&mut path, ignored), &mut each)?);
         } else {
             levels.pop();
             stack.ascend()?;
@@ -67,20 +87,48 @@ fn climb(
     Ok(())
 }
 
-/// Visits what is in the directory where the stack stands; returns the directories among it.
+fn join(path: &mut Vec<u8>, name: &CStr) {
+    if !path.is_empty() {
+        path.push(b'/');
+    }
+    path.extend_from_slice(name.to_bytes());
+}
+
+/// Visits what is in the directory where the stack stands, whose path is given with what is said above
+/// it.
 fn level(
     stack: &DirectoryStack,
+    selection: &Selection,
+    (path, above): (&mut Vec<u8>, Option<Arc<Ignored>>),
     each: &mut impl FnMut(&Entry<'_>) -> io::Result<()>,
-) -> io::Result<Vec<CString>> {
+) -> io::Result<Level> {
     let mut below = Vec::new();
+    let ignored = match selection.git {
+        Git::Obeyed => Ignored::of(stack.here(), path, above)?,
+        Git::Unread => None,
+    };
+    let length = path.len();
+    let has_names = selection.has_names();
     stack.entries(|name, _| {
         let facts = rustix::fs::statat(stack.here(), name, AtFlags::SYMLINK_NOFOLLOW)?;
-        if FileType::from_raw_mode(facts.st_mode).is_dir() {
+        let is_directory = FileType::from_raw_mode(facts.st_mode).is_dir();
+        if has_names {
+            join(path, name);
+            let is_taken = selection.takes(ignored.as_ref(), path, is_directory);
+            path.truncate(length);
+            if !is_taken {
+                return Ok(());
+            }
+        }
+        if !selection.is_within(&facts) {
+            return Ok(());
+        }
+        if is_directory {
             below.push(name.to_owned());
         }
         each(&Entry { directory: stack.here(), name, facts })
     })?;
-    Ok(below)
+    Ok(Level { below, ignored, length })
 }
 
 #[cfg(test)]

@@ -11,8 +11,8 @@ use flatout_measure::case::{Sample, TrialError};
 use flatout_sys::clock::monotonic_ns;
 use flatout_tree::copy::event::{Event, Watch};
 use flatout_tree::copy::options::{
-    Appearance, Assurance, CopyOptions, Durability, Overwrite, Preserve, Reach, Tuned, Unchanged,
-    When,
+    Appearance, Assurance, CopyOptions, Durability, Effect, Overwrite, Preserve, Reach, Tuned,
+    Unchanged, When,
 };
 use flatout_tree::copy::{Copy, Ended, Operand};
 use flatout_tree::remove::remove_tree;
@@ -106,6 +106,8 @@ fn copy_options(tuning: &Tuning, options: &Options) -> CopyOptions {
         appearance: Appearance::Plain,
         unchanged: Unchanged::Never,
         overwrite: Overwrite::Writable,
+        effect: Effect::Done,
+        deletion: None,
         reach: Reach::Everything,
         method: Some(method(tuning.engine)),
         reflink: When::Never,

@@ -3,9 +3,12 @@
 //! `copy/limits.rs`; what makes no sense together: `copy/contradiction.rs`. Options may be repeated,
 //! the last one counts.
 
+mod age;
 mod contradiction;
 mod kept;
 mod limits;
+mod mirror;
+mod selection;
 mod snapshot;
 mod words;
 
@@ -24,6 +27,8 @@ use flatout_tree::copy::options::{
 
 use kept::Kept;
 use limits::Limits;
+use mirror::Mirror;
+use selection::Selection;
 use snapshot::Snapshot;
 use words::{ENGINES, WHEN, block_size, memory_size};
 
@@ -87,6 +92,10 @@ pub struct Copy {
     pub one_file_system: bool,
     #[command(flatten)]
     pub kept: Kept,
+    #[command(flatten)]
+    pub selection: Selection,
+    #[command(flatten)]
+    pub mirror: Mirror,
     /// Share the bytes with the source where the filesystem can: auto, always, never; without a
     /// value: always [default: auto]
     #[arg(
@@ -225,7 +234,14 @@ impl Copy {
                 (_, _, true) => Unchanged::SizeAndTime,
                 _ => Unchanged::Recorded,
             },
-            overwrite: if self.force { Overwrite::Protected } else { Overwrite::Writable },
+            // A target that is to be the same as its source cannot keep files for being read-only.
+            overwrite: if self.force || self.mirror.deletion().is_some() {
+                Overwrite::Protected
+            } else {
+                Overwrite::Writable
+            },
+            effect: self.mirror.effect(),
+            deletion: self.mirror.deletion(),
             reach: self.reach(),
             method: self.engine,
             reflink: match self.engine {

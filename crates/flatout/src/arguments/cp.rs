@@ -17,8 +17,8 @@ use defined::{Defined, OPTIONS, Takes};
 use flatout_sys::cancel::CancelToken;
 use flatout_tree::copy::operand::{Destination, Wording};
 use flatout_tree::copy::options::{
-    Appearance, Assurance, CopyOptions, Durability, Overwrite, Preserve, Reach, Tuned, Unchanged,
-    When,
+    Appearance, Assurance, CopyOptions, Durability, Effect, Overwrite, Preserve, Reach, Tuned,
+    Unchanged, When,
 };
 use flatout_tree::copy::rules::{Clearing, Follow, Form, Rules, Skip, Specials};
 
@@ -295,6 +295,8 @@ impl Cp {
             appearance: Appearance::AsFound(rules),
             unchanged: Unchanged::Never,
             overwrite: Overwrite::Writable,
+            effect: Effect::Done,
+            deletion: None,
             reach: self.reach,
             method: None,
             reflink: self.reflink,

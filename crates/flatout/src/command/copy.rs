@@ -6,6 +6,7 @@
 
 mod account;
 mod aside;
+mod demand;
 pub(super) mod disguise;
 mod document;
 mod inquiry;
@@ -32,6 +33,7 @@ use flatout_tree::copy::operand::{self, Plan};
 use flatout_tree::copy::options::CopyOptions;
 use flatout_tree::copy::reference::References;
 use flatout_tree::copy::{Copy, Ended, Operand};
+use flatout_tree::selection::Selection;
 
 use crate::arguments::copy::{Copy as Arguments, CopyFormat};
 use crate::output::place::{Place, identity};
@@ -46,7 +48,7 @@ use witness::{Told, Witness};
 
 /// Copies all that is named. What cannot be copied does not stop the rest.
 pub fn run(arguments: &Arguments, cancel: CancelToken) -> ExitCode {
-    let (Own { output, log }, references) = match prepare(arguments) {
+    let (Own { selection, output, log }, references) = match prepare(arguments) {
         Ok(prepared) => prepared,
         Err(error) => {
             let wants_json = arguments.figures() == Some(CopyFormat::Json);
@@ -61,26 +63,32 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> ExitCode {
     let told = if arguments.verbose && is_free { Told::Everything } else { Told::Failures };
     let witness = Witness::new(log, terminal.as_ref(), told);
     let plan = plan(arguments, &witness);
+    if let Some(listed) = &selection.listed {
+        demand::look_for(listed, &plan, &witness);
+    }
     let limits = limits(&plan);
     let fetched_before = limits.as_ref().map_or(0, |_| fetched_bytes());
     let options = CopyOptions {
         tuned: limits.as_ref().map(Limits::tuned).unwrap_or_default(),
         ..arguments.options(cancel)
     };
-    let Copied { ended, refused_ways, has_one_pair } =
-        copy(arguments, options, (plan, references), &witness);
+    let job = Job { options, selection, plan, references };
+    let Copied { ended, refused_ways, has_one_pair } = copy(arguments, job, &witness);
     if let Some(terminal) = &terminal {
         terminal.end();
     }
     let mut account = Account::new(&ended, witness.objections(), monotonic_ns() - begun_ns);
+    account.deletes = options.deletion.is_some();
+    account.is_plan = arguments.mirror.dry_run;
     let is_told = arguments.verbose || terminal.is_some() || document.is_some();
-    if is_told || limits.is_some() {
+    if (is_told || limits.is_some()) && !account.is_plan {
         account.look_what_is_unwritten();
     }
-    if arguments.sync || arguments.verify {
+    if (arguments.sync || arguments.verify) && !account.is_plan {
         account.all_is_written();
     }
-    if let Some(limits) = limits.filter(|_| has_one_pair && !ended.interrupted) {
+    let is_measured = has_one_pair && !ended.interrupted && !account.is_plan;
+    if let Some(limits) = limits.filter(|_| is_measured) {
         let fetched_bytes = fetched_bytes().saturating_sub(fetched_before);
         account.hold_against(&limits, fetched_bytes, arguments.verify.into());
     }
@@ -105,8 +113,18 @@ fn fetched_bytes() -> u64 {
     usage::process_io().map_or(0, |totals| totals.device_read_bytes)
 }
 
-/// Files of our own.
+/// What is to be copied.
+struct Job {
+    options: CopyOptions,
+    selection: Selection,
+    plan: Plan,
+    /// Snapshots that have files already.
+    references: Option<References>,
+}
+
+/// Files of our own, and what was read.
 struct Own {
+    selection: Selection,
     /// For the figures.
     output: Option<Place>,
     log: Option<Log>,
@@ -125,12 +143,17 @@ fn prepare(arguments: &Arguments) -> Result<(Own, Option<References>), String> {
 fn own(arguments: &Arguments) -> Result<Own, String> {
     let find = |path: &Option<PathBuf>| path.as_deref().map(Place::find).transpose();
     let (output, log) = (find(&arguments.output)?, find(&arguments.log)?);
-    if output.is_none() && log.is_none() {
-        return Ok(Own { output: None, log: None });
+    let selection = arguments.selection.selected()?;
+    let deletes = arguments.mirror.deletion().is_some();
+    if output.is_none() && log.is_none() && !deletes {
+        return Ok(Own { selection, output, log: None });
     }
     let (sources, destination) = arguments.operands();
     // What cannot be planned is said later.
     let plan = operand::plan(sources, &destination, arguments.reach(), None).unwrap_or_default();
+    if let Some(error) = deletes.then(|| demand::mirror_obstacle(&plan)).flatten() {
+        return Err(error);
+    }
     let operands: Vec<Operand> = plan.rounds.into_iter().flatten().collect();
     let kept = Kept { sources, operands: &operands, reach: arguments.reach() };
     for place in [&output, &log].into_iter().flatten() {
@@ -145,7 +168,7 @@ fn own(arguments: &Arguments) -> Result<Own, String> {
         return Err("--output and --log name the same file".to_owned());
     }
     let log = log.map(|place| begin(&place, &kept)).transpose()?;
-    Ok(Own { output, log })
+    Ok(Own { selection, output, log })
 }
 
 fn begin(place: &Place, kept: &Kept<'_>) -> Result<Log, String> {
@@ -192,16 +215,13 @@ struct Copied {
 }
 
 /// Has the operands copied by threads of ours.
-fn copy(
-    arguments: &Arguments,
-    options: CopyOptions,
-    (plan, references): (Plan, Option<References>),
-    witness: &Witness<'_>,
-) -> Copied {
+fn copy(arguments: &Arguments, job: Job, witness: &Witness<'_>) -> Copied {
+    let Job { options, selection, plan, references } = job;
     let mut ended = account::nothing_yet();
     let evidence = resume::evidence(arguments, &options, &plan);
-    let mut copy = Copy::new(options, witness).with_evidence(evidence).with_references(references);
-    copy = copy.with_limits(restraint::limits(arguments, witness));
+    let copy = Copy::new(options, witness).with_evidence(evidence).with_references(references);
+    let copy = copy.with_limits(restraint::limits(arguments, witness));
+    let mut copy = copy.with_selection(selection);
     if plan.rounds.iter().map(Vec::len).sum::<usize>() > 1 {
         copy = copy.with_repeated_names();
     }
@@ -273,7 +293,9 @@ fn conclude(
     }
     // The figures say it all where they go to the same terminal.
     let is_told = arguments.verbose || witness.terminal().is_some();
-    if is_told && document.is_none() {
+    if account.is_plan && document.is_none() && arguments.log.is_none() {
+        output::say(&account.closing_line());
+    } else if is_told && document.is_none() {
         output::complain(&account.closing_line());
     }
     let mut code = account.exit_code();

@@ -149,7 +149,7 @@ impl Watch for Witness {
             {
                 self.fail(&notice.text);
             }
-            Event::Notice(_) | Event::Done { .. } => {}
+            Event::Notice(_) | Event::Done { .. } | Event::Deleted { .. } => {}
         }
     }
 

@@ -344,7 +344,7 @@ fn data_bytes(facts: &Stat) -> u64 {
     (facts.st_blocks as u64).saturating_mul(512).min(facts.st_size as u64)
 }
 
-fn is_sparse(facts: &Stat) -> bool {
+pub(super) fn is_sparse(facts: &Stat) -> bool {
     data_bytes(facts) < facts.st_size as u64
 }
 

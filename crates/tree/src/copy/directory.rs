@@ -9,11 +9,11 @@
 
 mod closed;
 mod held;
+mod path;
 
-use std::ffi::{CStr, CString, OsString};
+use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStringExt;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use rustix::fs::{Mode, OFlags, Stat};
@@ -24,6 +24,7 @@ use super::failure::Refusal;
 use super::options::{Appearance, CopyOptions};
 use super::rules::{Follow, Rules};
 use crate::lock::lock;
+use crate::selection::Ignored;
 use crate::spool::names::Names;
 
 use closed::{Closed, Record};
@@ -46,6 +47,11 @@ pub(super) fn open(at: BorrowedFd<'_>, name: &CStr) -> Result<(OwnedFd, Access),
         }
         Err(errno) => Err(errno),
     }
+}
+
+/// Opens a directory that is to be listed, and nothing else.
+pub(super) fn open_to_list(at: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Errno> {
+    rustix::fs::openat(at, name, DIRECTORY, Mode::empty())
 }
 
 /// The same, following a symlink.
@@ -151,6 +157,8 @@ pub(super) struct Directory {
     pub(super) begun_ns: u64,
     /// What must be done before it is finished: its listing, batches, directories below it.
     pending: AtomicUsize,
+    /// See [`Listing`].
+    listing: AtomicU8,
     state: Mutex<State>,
 }
 
@@ -160,6 +168,19 @@ struct State {
     users: u32,
     /// Directories below it that nobody has begun with.
     below: Option<Box<Below>>,
+    /// What `.gitignore` files say about what lies in it.
+    ignored: Option<Arc<Ignored>>,
+}
+
+/// What is known of the names in the source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Listing {
+    /// Nothing, or not all of them.
+    Partial,
+    /// All of them were read.
+    Whole,
+    /// The same, and what the target has besides is gone, or stays.
+    Mirrored,
 }
 
 /// What there is of a directory.
@@ -192,8 +213,10 @@ impl Directory {
 
     /// A directory that is in use by whoever opened it. Its listing counts as a thing to be done.
     fn open(parent: Option<Arc<Self>>, (number, begun_ns): (u64, u64), pair: Arc<Pair>) -> Self {
-        let state = Mutex::new(State { kept: Kept::Open(pair), users: 1, below: None });
-        Self { parent, number, begun_ns, pending: AtomicUsize::new(1), state }
+        let state =
+            Mutex::new(State { kept: Kept::Open(pair), users: 1, below: None, ignored: None });
+        let listing = AtomicU8::new(Listing::Partial as u8);
+        Self { parent, number, begun_ns, pending: AtomicUsize::new(1), listing, state }
     }
 
     /// What tells it from the others that are copied at this time.
@@ -243,6 +266,28 @@ impl Directory {
         self.pending.fetch_sub(1, Ordering::AcqRel) == 1
     }
 
+    /// All names of the source were read; or not, after all.
+    pub(super) fn is_listed(&self, listing: Listing) {
+        self.listing.store(listing as u8, Ordering::Relaxed);
+    }
+
+    /// Whether all names of the source were read, and the target was not compared with them so far.
+    /// From now on it was.
+    pub(super) fn begin_mirroring(&self) -> bool {
+        let (from, to) = (Listing::Whole as u8, Listing::Mirrored as u8);
+        self.listing.compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+
+    /// What `.gitignore` files say about what lies in it.
+    pub(super) fn ignored(&self) -> Option<Arc<Ignored>> {
+        lock(&self.state).ignored.clone()
+    }
+
+    /// Sets what [`Directory::ignored`] says.
+    pub(super) fn ignore(&self, ignored: Option<Arc<Ignored>>) {
+        lock(&self.state).ignored = ignored;
+    }
+
     /// Directories below it are to be visited.
     pub(super) fn leave_for_later(&self, fresh: Names, existing: Names) {
         if !fresh.is_empty() || !existing.is_empty() {
@@ -276,66 +321,6 @@ impl Directory {
     /// Whether nobody has begun with some of the directories below it.
     pub(super) fn has_below(&self) -> bool {
         lock(&self.state).below.is_some()
-    }
-
-    /// The path below what the user named, for messages; from the operand on.
-    pub(super) fn path(&self, side: Side, name: Option<&CStr>) -> OsString {
-        let mut parts: Vec<Vec<u8>> =
-            name.map(|name| name.to_bytes().to_vec()).into_iter().collect();
-        // An operand such as `a/` is the name `.` in itself.
-        parts.retain(|part| part != b".");
-        let mut here = Some(self);
-        while let Some(directory) = here {
-            let named = directory.known().map(|known| known.name(side).to_bytes().to_vec());
-            parts.push(named.unwrap_or_else(|_| b"?".to_vec()));
-            here = directory.parent.as_deref();
-        }
-        let mut path = Vec::new();
-        for part in parts.iter().rev() {
-            if part.is_empty() || part == b"." && !path.is_empty() {
-                continue;
-            }
-            if !path.is_empty() && !path.ends_with(b"/") {
-                path.push(b'/');
-            }
-            path.extend_from_slice(part);
-        }
-        OsString::from_vec(path)
-    }
-
-    /// Whether it lies below this base, in the target.
-    pub(super) fn is_below(&self, base: Identity) -> bool {
-        let mut here = self;
-        while let Some(parent) = here.parent.as_deref() {
-            here = parent;
-        }
-        here.pair().is_some_and(|pair| pair.found.target == base)
-    }
-
-    /// Whether it is this directory of the source, or lies in it.
-    pub(super) fn is_within(&self, source: Identity) -> bool {
-        let mut here = Some(self);
-        while let Some(directory) = here.filter(|here| here.parent.is_some()) {
-            if directory.known().is_ok_and(|known| known.source() == source) {
-                return true;
-            }
-            here = directory.parent.as_deref();
-        }
-        false
-    }
-
-    /// The path in the target below its base, for the table of links.
-    ///
-    /// Errors: a name on the way cannot be read.
-    pub(super) fn path_below_base(&self, name: &CStr) -> Result<Vec<u8>, Refusal> {
-        let mut parts = vec![name.to_bytes().to_vec()];
-        let mut here = self;
-        while let Some(parent) = here.parent.as_deref() {
-            parts.push(here.known()?.name(Side::Target).to_bytes().to_vec());
-            here = parent;
-        }
-        parts.reverse();
-        Ok(parts.join(&b'/'))
     }
 }
 

@@ -14,6 +14,7 @@ use super::content::Large;
 use super::directory::{Directory, Origin};
 use super::failure::Refusal;
 use super::job::Operand;
+use super::mirror::Surplus;
 use super::stop::Stop;
 use crate::lock::lock;
 use crate::spool::names::Batch;
@@ -36,6 +37,8 @@ pub(super) enum Work {
     Below(Arc<Directory>),
     /// Directories below this one are forgotten: their names cannot be read back.
     Lost(Arc<Directory>, Refusal),
+    /// Names of a target directory that are to go.
+    Surplus(Arc<Directory>, Surplus),
     /// A large file that somebody copies.
     Large(Arc<Large>),
 }

@@ -112,6 +112,9 @@ pub(super) enum Trouble {
     Source(Refusal),
     /// Something about the target.
     Target(Refusal),
+    /// Something bears the name that may not be replaced, unless the target is to be the same as the
+    /// source.
+    Obstacle(Refusal),
     /// It is of another kind by now.
     Became,
 }
@@ -128,7 +131,7 @@ impl Trouble {
     /// What the kernel said of the target.
     pub(super) fn target_errno(&self) -> Option<Errno> {
         match self {
-            Self::Target(refusal) => refusal.errno(),
+            Self::Target(refusal) | Self::Obstacle(refusal) => refusal.errno(),
             _ => None,
         }
     }
@@ -142,6 +145,11 @@ pub(super) fn source(operation: &'static str) -> impl FnOnce(Errno) -> Trouble {
 /// Puts a refusal on the side of the target; made for `map_err`.
 pub(super) fn target(operation: &'static str) -> impl FnOnce(Errno) -> Trouble {
     move |errno| Trouble::Target(Refusal::of(operation)(errno))
+}
+
+/// Something of another kind is in the way.
+pub(super) fn obstacle(operation: &'static str, reason: &'static str) -> Trouble {
+    Trouble::Obstacle(Refusal::because(operation, reason))
 }
 
 /// A reason of ours not to touch what is in the target.

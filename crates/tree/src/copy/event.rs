@@ -45,6 +45,15 @@ pub enum Event<'a> {
         /// From the first system call to the last; of a directory from its opening on.
         elapsed_ns: u64,
     },
+    /// Something of the target is gone. Only where [`Watch::wants_each`].
+    Deleted {
+        /// It, as it is shown.
+        target: OsString,
+        /// Its path below the operand.
+        below: &'a [u8],
+        /// It was a directory.
+        is_directory: bool,
+    },
     /// An entry could not be copied.
     Failed(&'a Failure),
     /// An entry is there, without something of its source for which `cp -a` fails. What it is was

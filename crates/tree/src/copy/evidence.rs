@@ -102,6 +102,12 @@ impl Evidence {
         }
     }
 
+    /// The same, and nothing is noted.
+    pub fn without_notes(self) -> Self {
+        let (is_noting, ledger) = (AtomicBool::new(false), Mutex::new(None));
+        Self { is_noting, ledger, ..self }
+    }
+
     /// Begins to note when the copy has taken long enough, if there is a place for that.
     pub(super) fn look_at_the_clock(&self) {
         if !self.is_noting() && self.begun.elapsed() >= NOTE_AFTER && lock(&self.ledger).is_some() {

@@ -9,7 +9,7 @@ use crate::compare::content::Pair;
 use crate::file_data;
 
 use super::directory::identity;
-use super::entry::{Entry, Trouble, refused, source as source_trouble, target};
+use super::entry::{Entry, Trouble, obstacle, refused, source as source_trouble, target};
 use super::failure::Refusal;
 use super::file::Opened;
 use super::job::Copy;
@@ -205,17 +205,17 @@ pub(super) fn refuse_obstacle(
         FileType::RegularFile => Ok(()),
         FileType::Symlink => {
             match rustix::fs::statat(entry.pair.target(), entry.target, AtFlags::empty()) {
-                Err(Errno::NOENT) => Err(refused("write through", "it is a dangling symlink")),
+                Err(Errno::NOENT) => Err(obstacle("write through", "it is a dangling symlink")),
                 Err(errno) => Err(target("follow")(errno)),
                 Ok(behind) if FileType::from_raw_mode(behind.st_mode).is_dir() => {
                     let reason = "it is a symlink to a directory, the source is none";
-                    Err(refused(OVERWRITE, reason))
+                    Err(obstacle(OVERWRITE, reason))
                 }
                 Ok(behind) => refuse_itself(&behind, source),
             }
         }
-        FileType::Directory => Err(refused(OVERWRITE, DIRECTORY_OVER)),
-        _ => Err(refused(OVERWRITE, "it is a pipe, socket or device, the source is a file")),
+        FileType::Directory => Err(obstacle(OVERWRITE, DIRECTORY_OVER)),
+        _ => Err(obstacle(OVERWRITE, "it is a pipe, socket or device, the source is a file")),
     }
 }
 
@@ -224,21 +224,26 @@ pub(super) fn refuse_obstacle(
 /// referred to be gone.
 pub(super) fn refuse_loss(entry: Entry<'_>, facts: &Stat, found: &Stat) -> Result<(), Trouble> {
     let is_symlink = |facts: &Stat| FileType::from_raw_mode(facts.st_mode).is_symlink();
+    if is_symlink(facts) {
+        let text = text_of(entry)?;
+        match referent::is_on_the_way(entry.pair.source(), &text, found) {
+            Ok(false) => {}
+            Ok(true) => {
+                return Err(refused(OVERWRITE, "the source is a symlink that refers to it"));
+            }
+            Err(errno) => return Err(source_trouble("follow")(errno)),
+        }
+    }
     if FileType::from_raw_mode(found.st_mode).is_dir() {
-        return Err(refused(OVERWRITE, DIRECTORY_OVER));
+        return Err(obstacle(OVERWRITE, DIRECTORY_OVER));
     }
-    if !is_symlink(facts) {
-        refuse_itself(found, facts)?;
-        let (at, name) = (entry.pair.target(), entry.target);
-        return match rustix::fs::statat(at, name, AtFlags::empty()) {
-            Ok(behind) if is_symlink(found) => refuse_itself(&behind, facts),
-            _ => Ok(()),
-        };
+    if is_symlink(facts) {
+        return Ok(());
     }
-    let text = text_of(entry)?;
-    match referent::is_on_the_way(entry.pair.source(), &text, found) {
-        Ok(false) => Ok(()),
-        Ok(true) => Err(refused(OVERWRITE, "the source is a symlink that refers to it")),
-        Err(errno) => Err(source_trouble("follow")(errno)),
+    refuse_itself(found, facts)?;
+    let (at, name) = (entry.pair.target(), entry.target);
+    match rustix::fs::statat(at, name, AtFlags::empty()) {
+        Ok(behind) if is_symlink(found) => refuse_itself(&behind, facts),
+        _ => Ok(()),
     }
 }

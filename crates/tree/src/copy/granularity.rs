@@ -24,10 +24,17 @@ struct Clock {
 /// What is known of the filesystems of the target, by device.
 #[derive(Debug, Default)]
 pub(super) struct Granularity {
+    /// Nothing may be tried: they are taken for usual ones.
+    is_guessed: bool,
     known: Mutex<Vec<(u64, Clock)>>,
 }
 
 impl Granularity {
+    /// That of filesystems on which nothing is to be made.
+    pub(super) fn guessed() -> Self {
+        Self { is_guessed: true, ..Self::default() }
+    }
+
     /// Whether the target has the time of the source, as well as its filesystem can have it.
     pub(super) fn is_same_time(
         &self,
@@ -71,7 +78,8 @@ impl Granularity {
             return clock;
         }
         let usual = Clock { step_ns: 1, notes_changes: true };
-        let clock = try_it(directory, temporaries).unwrap_or(usual);
+        let tried = if self.is_guessed { None } else { try_it(directory, temporaries) };
+        let clock = tried.unwrap_or(usual);
         known().push((device, clock));
         clock
     }

@@ -1,5 +1,7 @@
 //! A copy as a whole: what it is asked, who does it, what came of it.
 
+mod manner;
+
 use std::ffi::CString;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,7 +25,8 @@ use super::failure::{Failure, Refusal};
 use super::granularity::Granularity;
 use super::lane::{Lane, split};
 use super::links::{Links, Taken};
-use super::options::{CopyOptions, Durability, Unchanged};
+use super::mirror::Mirror;
+use super::options::{CopyOptions, Durability, Effect, Unchanged};
 use super::parents::Parents;
 use super::peculiar::Peculiarities;
 use super::reference::References;
@@ -33,6 +36,7 @@ use super::tally::{Snapshot, Tally};
 use super::targets::Targets;
 use super::temporary::Temporaries;
 use crate::lock::lock;
+use crate::selection::Selection;
 
 /// Threads at most that are worth having where none is asked for: readers of cold small files,
 /// which wait nearly all of the time.
@@ -68,6 +72,9 @@ pub struct Ended {
 /// A copy, done by the threads of the caller.
 pub struct Copy<'a> {
     pub(super) options: CopyOptions,
+    /// What of the sources is copied.
+    pub(super) selection: Selection,
+    pub(super) mirror: Mirror,
     pub(super) watch: &'a dyn Watch,
     pub(super) stop: Arc<Stop>,
     /// Who copies.
@@ -172,6 +179,8 @@ impl<'a> Copy<'a> {
         };
         Self {
             options,
+            selection: Selection::default(),
+            mirror: Mirror::default(),
             watch,
             dispatch: Dispatch::new(Arc::clone(&stop), seed),
             links,
@@ -179,10 +188,13 @@ impl<'a> Copy<'a> {
             user: rustix::process::geteuid().as_raw(),
             attributes: Attributes::new(options.preserve, watch),
             methods: Methods::default(),
-            held: Held::new(descriptors.pairs, directory::opener(&options)),
+            held: Held::new(descriptors.pairs, directory::opener(&options), options.effect),
             tally: Tally::default(),
             temporaries: Temporaries::default(),
-            granularity: Granularity::default(),
+            granularity: match options.effect {
+                Effect::Done => Granularity::default(),
+                Effect::Planned => Granularity::guessed(),
+            },
             targets: Targets::new(options.durability),
             evidence: Evidence::none(),
             taken,
@@ -199,28 +211,6 @@ impl<'a> Copy<'a> {
             left: Condvar::new(),
             fetches: AtomicBool::new(false),
         }
-    }
-
-    /// The same copy, which knows what earlier ones made and notes what it makes.
-    pub fn with_evidence(self, evidence: Evidence) -> Self {
-        Self { evidence, ..self }
-    }
-
-    /// The same copy, of operands that may lie in each other: a name that is copied twice must not
-    /// count for two, or the last name of its file would be a file of its own.
-    pub fn with_repeated_names(self) -> Self {
-        Self { links: self.links.for_repeated_names(), ..self }
-    }
-
-    /// The same copy, which keeps what it overwrites.
-    pub fn with_backups(self, backups: Option<Backups>) -> Self {
-        Self { backups, ..self }
-    }
-
-    /// The same copy, of operands that go to the same paths below this directory; those above them
-    /// are made like those of the sources (`--parents`).
-    pub fn with_parents(self, below: Option<PathBuf>) -> Self {
-        Self { parents: Parents::new(below), ..self }
     }
 
     /// Copies all operands; returns when everything is done, or the copy was stopped. May be called
@@ -338,7 +328,11 @@ impl<'a> Copy<'a> {
     pub fn progress(&self) -> Snapshot {
         let threads = lock(&self.workers).threads.clone();
         let occupations = threads.into_iter().filter_map(occupation::of_thread);
-        self.tally.snapshot(occupations, self.attributes.incomplete())
+        Snapshot {
+            deleted: self.mirror.deleted.load(Ordering::Relaxed),
+            spared: self.mirror.spared.load(Ordering::Relaxed),
+            ..self.tally.snapshot(occupations, self.attributes.incomplete())
+        }
     }
 
     /// What the filesystems can do that were met, and what they refused.
@@ -361,7 +355,8 @@ impl<'a> Copy<'a> {
 
     /// Waits until storage has everything, where that is asked for.
     fn settle(&self) {
-        if self.options.durability == Durability::Cached || self.stop.is_cancelled() {
+        let is_cached = self.options.durability == Durability::Cached || self.is_plan();
+        if is_cached || self.stop.is_cancelled() {
             return;
         }
         self.tally.wait_for_device();

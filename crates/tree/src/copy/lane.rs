@@ -20,7 +20,8 @@ use super::entry::{Entry, Trouble};
 use super::failure::{Failure, Refusal};
 use super::job::{Copy, Hire, Operand};
 use super::listing::Lister;
-use super::{file, special, visit, written};
+use super::plan::Room;
+use super::{file, mirror, plan, special, visit, written};
 use crate::compare::content::Comparer;
 use crate::spool::names::{Batch, BatchIter};
 
@@ -129,6 +130,10 @@ impl<'c, 'a> Lane<'c, 'a> {
             }
             Work::Below(directory) => copy.dispatch.offer(vec![Work::Below(directory)]),
             Work::Lost(directory, refusal) => copy.fail_source(&directory, None, refusal),
+            Work::Surplus(directory, surplus) => {
+                mirror::delete(copy, &directory, &surplus);
+                return Some(directory);
+            }
             Work::Large(large) => large.help(&mut self.content),
         }
         None
@@ -182,23 +187,39 @@ impl<'c, 'a> Lane<'c, 'a> {
     fn entry(&mut self, entry: Entry<'_>, mut kind: FileType) -> u64 {
         let copy = self.copy;
         let begun_ns = if copy.watch.wants_each() { monotonic_ns() } else { 0 };
+        let is_plan = copy.is_plan();
         let care = match copy.peculiarities.care(entry) {
-            Ok(care) => care,
+            // It looks at what was made.
+            Ok(care) => care.filter(|_| !is_plan),
             Err(trouble) => return copy.tell(entry, Err(trouble), begun_ns),
         };
+        if copy.selection.has_limits() {
+            match entry.facts(copy) {
+                Ok(facts) if !copy.selection.is_within(&facts) => return 0,
+                Ok(_) => {}
+                Err(trouble) => return copy.tell(entry, Err(trouble), begun_ns),
+            }
+        }
         let (rules, mut copied) = (copy.rules(), Err(Trouble::Became));
+        let mut room = Room::Unasked;
         for _ in 0..LOOKS {
             copied = match (kind, &rules) {
                 (FileType::Directory, _) => {
                     let reason = "it became a directory while its names were read";
                     Err(Trouble::Source(Refusal::because("copy", reason)))
                 }
+                _ if is_plan => plan::copy(self, entry, kind, room),
                 (_, Some(rules)) => written::copy(self, entry, rules, kind),
                 (FileType::RegularFile, None) => file::copy(self, entry),
                 _ => special::copy(copy, entry),
             };
-            if !matches!(copied, Err(Trouble::Became)) {
-                break;
+            match copied {
+                Err(Trouble::Became) => {}
+                Err(Trouble::Obstacle(_)) if mirror::make_way(copy, entry) => {
+                    room = Room::Made;
+                    continue;
+                }
+                _ => break,
             }
             match entry.facts(copy) {
                 Ok(facts) => kind = FileType::from_raw_mode(facts.st_mode),
@@ -260,7 +281,9 @@ impl<'c, 'a> Lane<'c, 'a> {
             Err(trouble) => return self.copy.report(entry, trouble),
         };
         if !kind.is_dir() {
-            self.entry(entry, kind);
+            if self.copy.selection.takes_operand(entry.source.to_bytes()) {
+                self.entry(entry, kind);
+            }
             return;
         }
         base.expect(1);

@@ -65,7 +65,7 @@ impl Copy<'_> {
     pub(super) fn report(&self, entry: Entry<'_>, trouble: Trouble) {
         let (refusal, side) = match trouble {
             Trouble::Source(refusal) => (refusal, Side::Source),
-            Trouble::Target(refusal) => (refusal, Side::Target),
+            Trouble::Target(refusal) | Trouble::Obstacle(refusal) => (refusal, Side::Target),
             Trouble::Became => {
                 let reason = "it changes its kind again and again";
                 (Refusal::because("copy", reason), Side::Source)
@@ -74,13 +74,17 @@ impl Copy<'_> {
         let failure = Failure { refusal, path: entry.path(side) };
         match side {
             // A source without room is no reason to stop.
-            Side::Source => self.fail(&failure),
+            Side::Source => {
+                self.doubt_source(&failure.refusal);
+                self.fail(&failure);
+            }
             Side::Target => self.fail_on(entry.device(), &failure),
         }
     }
 
     /// A name in a directory of the source, or the directory itself, cannot be looked at.
     pub(super) fn fail_source(&self, directory: &Directory, name: Option<&CStr>, refusal: Refusal) {
+        self.doubt_source(&refusal);
         self.fail(&Failure { refusal, path: directory.path(Side::Source, name) });
     }
 
@@ -153,6 +157,13 @@ impl Copy<'_> {
         self.notice_once("written_in_place", Some(why), || {
             let (target, cause) = (entry.shown(Side::Target), flatout_io::cause_text(&why.into()));
             format!("{target} cannot be replaced and is written in place: {cause}")
+        });
+    }
+
+    /// A source could not be read. Said once.
+    pub(super) fn tell_that_nothing_is_deleted(&self) {
+        self.notice_once("deletion_ended", None, || {
+            "a source could not be read: nothing more is deleted".to_owned()
         });
     }
 

@@ -1,9 +1,10 @@
 //! What a command line names, as operands: which source goes to which name. The rules are those
 //! of `cp -a`; what it would refuse, or undo half-way, is refused before anything is touched.
 //!
-//! Nothing is changed here, and what is found may change afterwards: the copier looks again.
+//! Nothing is changed here; what is found may change: the copier looks again.
 
 mod as_cp;
+pub mod mirrored;
 mod place;
 #[cfg(test)]
 mod tests;
@@ -99,8 +100,7 @@ const SPECIAL: &str = "the target is a device, FIFO or socket, and remains one";
 ///
 /// Errors: there is no such directory to copy into.
 ///
-/// Cost: two or three system calls per source, and one per directory above the target of a
-/// directory.
+/// Cost: two or three system calls per source, and one per directory above a directory's target.
 pub fn plan(
     sources: &[PathBuf],
     destination: &Destination,

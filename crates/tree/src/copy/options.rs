@@ -156,6 +156,33 @@ impl Tuned {
     }
 }
 
+/// Whether anything is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// Everything.
+    Done,
+    /// Nothing: it is found out what would be (`--dry-run`).
+    Planned,
+}
+
+/// What of a target goes that its source does not have (`--delete`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Deletion {
+    /// Nothing is deleted beyond so many.
+    pub most: Option<u64>,
+    /// What becomes of what is excluded.
+    pub excluded: Excluded,
+}
+
+/// What becomes of things in the target that are excluded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Excluded {
+    /// They stay.
+    Stay,
+    /// They go, too (`--delete-excluded`).
+    Go,
+}
+
 /// What a copy is to be like.
 #[derive(Debug, Clone, Copy)]
 pub struct CopyOptions {
@@ -167,6 +194,10 @@ pub struct CopyOptions {
     pub unchanged: Unchanged,
     /// What may be replaced.
     pub overwrite: Overwrite,
+    /// Whether it is done.
+    pub effect: Effect,
+    /// What goes; `None`: nothing.
+    pub deletion: Option<Deletion>,
     /// How far it goes.
     pub reach: Reach,
     /// The method (`--engine`); `None`: the best for each file.

@@ -49,19 +49,14 @@ fn make(copy: &Copy<'_>, entry: Entry<'_>, facts: &Stat) -> Result<Action, Troub
     // What a symlink refers to must not become a symlink between the look at it and the
     // replacement: two that refer to each other's places would both be let in.
     let _one_at_a_time = copy.one_symlink(facts);
-    if let Some(found) = entry.in_the_way()? {
-        if is_symlink && identity(&found) == identity(facts) {
-            // Two names of one symlink: cp finds nothing to do either.
-            return Ok(Action::Unchanged);
-        }
-        refuse_loss(entry, facts, &found)?;
-        if is_alike(entry, facts, &found, text.as_deref())
-            && is_ours(&found)
-            && is_free(copy, facts, &found)?
-        {
+    if let Some(found) = entry.in_the_way()?
+        && stands(copy, entry, facts, (&found, text.as_deref()))?
+    {
+        // Of two names of one symlink cp finds nothing to do either.
+        if !is_symlink || identity(&found) != identity(facts) {
             attributes.repair(Node::Named(from), to, facts, &found).map_err(Trouble::of)?;
-            return Ok(Action::Unchanged);
         }
+        return Ok(Action::Unchanged);
     }
     let whole = |name: &CStr| {
         let place = Place { name, ..to };
@@ -70,6 +65,22 @@ fn make(copy: &Copy<'_>, entry: Entry<'_>, facts: &Stat) -> Result<Action, Troub
     };
     copy.temporaries.replace(to.directory, to.name, whole).map_err(Trouble::Target)?;
     Ok(Action::Made)
+}
+
+/// Whether what bears the name stands for the source, whose text is given if it is a symlink.
+///
+/// Errors: it may not be replaced.
+pub(super) fn stands(
+    copy: &Copy<'_>,
+    entry: Entry<'_>,
+    facts: &Stat,
+    (found, text): (&Stat, Option<&CStr>),
+) -> Result<bool, Trouble> {
+    if text.is_some() && identity(found) == identity(facts) {
+        return Ok(true);
+    }
+    refuse_loss(entry, facts, found)?;
+    Ok(is_alike(entry, facts, found, text) && is_ours(found) && is_free(copy, facts, found)?)
 }
 
 /// Where a symlink points.

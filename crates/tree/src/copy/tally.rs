@@ -34,6 +34,12 @@ pub struct Snapshot {
     pub incomplete: u64,
     /// Files that were begun again, because they changed meanwhile.
     pub retried: u64,
+    /// Things of the target that were deleted because the source does not have them.
+    pub deleted: u64,
+    /// Such things that stay because no more were to be deleted.
+    pub spared: u64,
+    /// Things that would be overwritten; only where nothing is done.
+    pub overwritten: u64,
     /// Bytes that the kernel took, without holes: also for files that were not finished.
     pub bytes_accepted: u64,
     /// Files copied by each method, and the bytes in them.
@@ -109,6 +115,7 @@ pub(super) struct Tally {
     pub(super) unchanged: AtomicU64,
     pub(super) failed: AtomicU64,
     pub(super) retried: AtomicU64,
+    pub(super) overwritten: AtomicU64,
     pub(super) bytes: AtomicU64,
     by_method: [(AtomicU64, AtomicU64); Method::ALL.len()],
     waits_for_device: AtomicBool,
@@ -150,6 +157,9 @@ impl Tally {
             failed: read(&self.failed),
             incomplete,
             retried: read(&self.retried),
+            overwritten: read(&self.overwritten),
+            deleted: 0,
+            spared: 0,
             bytes_accepted: read(&self.bytes),
             by_method: std::array::from_fn(|index| {
                 let (files, bytes) = &self.by_method[index];

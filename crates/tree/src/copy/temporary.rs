@@ -295,6 +295,12 @@ pub(super) fn is_held(directory: BorrowedFd<'_>, name: &CStr) -> bool {
     })
 }
 
+/// Whether another copy is at work on what bears a name, or has to put it back where it was.
+pub(super) fn is_in_use(directory: BorrowedFd<'_>, name: &CStr) -> bool {
+    name.to_bytes().starts_with(ASIDE_PREFIX.as_bytes())
+        || is_temporary(name) && is_held(directory, name)
+}
+
 /// Whether chattr(1) allows a directory new names only: what is made there can be neither moved
 /// nor removed.
 fn is_append_only(directory: BorrowedFd<'_>) -> bool {

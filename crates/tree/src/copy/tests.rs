@@ -40,6 +40,8 @@ pub(super) fn options() -> CopyOptions {
         appearance: Appearance::Plain,
         unchanged: Unchanged::Recorded,
         overwrite: Overwrite::Writable,
+        effect: super::options::Effect::Done,
+        deletion: None,
         reach: Reach::Everything,
         method: None,
         reflink: When::Auto,

@@ -4,30 +4,35 @@
 //! directory with more names than are kept in memory is listed a second time for its files, piece
 //! by piece.
 
+mod opening;
 mod unfinished;
 
 use std::ffi::CStr;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use flatout_sys::clock::monotonic_ns;
 use rustix::fs::{AtFlags, FileType, SeekFrom};
 use rustix::io::Errno;
 
-use super::attributes::{self, Inheritance, Made};
-use super::directory::{self, Access, Directory, Found, Named, Origin, Pair, Side, identity};
+use super::directory::{Access, Directory, Found, Listing, Origin, Pair, Side};
 use super::dispatch::Work;
-use super::entry::{Entry, Trouble, refused, source, target};
+use super::entry::{Entry, Trouble};
 use super::event::{Action, Event};
 use super::failure::Refusal;
 use super::job::Copy;
 use super::listing::Lister;
-use super::options::{Preserve, Reach};
+use super::mirror;
+use super::options::Reach;
 use super::peculiar::{self, ONE_NAME};
+use super::plan;
+use super::sieve::Sieve;
 use super::tally::count;
 use super::temporary::is_temporary;
 use crate::spool::names::{Batch, Names};
-use unfinished::{UNFINISHED, is_unfinished, take_back};
+use opening::open;
+pub(super) use unfinished::UNFINISHED;
+use unfinished::take_back;
 
 /// Names of files that one listing keeps in memory; what is more is listed a second time.
 const MOST_NAMES_BYTES: usize = 128 << 10;
@@ -54,7 +59,7 @@ pub(super) fn begin(
     lister: &mut Lister,
     entry: Entry<'_>,
 ) -> Option<(Arc<Directory>, Batch)> {
-    let origin = match rustix::fs::mkdirat(entry.pair.target(), entry.target, UNFINISHED) {
+    let origin = match make(copy, entry.pair, entry.target) {
         Ok(()) => Origin::Fresh,
         Err(Errno::EXIST) => Origin::Existing,
         Err(errno) => {
@@ -80,10 +85,12 @@ pub(super) fn visit(
         piece_done(copy, parent);
         return None;
     }
+    let origin = mirror::make_way_for_directory(copy, entry, origin);
     let (below, access) = match open(copy, entry, origin) {
         Ok(opened) => opened,
         Err(trouble) => {
-            if origin == Origin::Fresh && matches!(trouble, Trouble::Source(_)) {
+            let is_made = origin == Origin::Fresh && !copy.is_plan();
+            if is_made && matches!(trouble, Trouble::Source(_)) {
                 take_back(entry);
             }
             copy.report(entry, trouble);
@@ -108,71 +115,6 @@ pub(super) fn visit(
     Some((directory, first))
 }
 
-/// Opens both sides. Also tells what may be done with the source.
-fn open(copy: &Copy<'_>, entry: Entry<'_>, origin: Origin) -> Result<(Pair, Access), Trouble> {
-    let opened = match copy.follows(entry.directory) {
-        true => directory::open_followed(entry.pair.source(), entry.source),
-        false => directory::open(entry.pair.source(), entry.source),
-    };
-    let (from, access) = opened.map_err(|errno| match errno {
-        Errno::LOOP | Errno::NOTDIR => {
-            Trouble::Source(Refusal::because("open", "it is no directory any more"))
-        }
-        errno => source("open")(errno),
-    })?;
-    let facts = rustix::fs::fstat(&from).map_err(source("examine"))?;
-    if copy.follows(entry.directory) && entry.directory.is_within(identity(&facts)) {
-        let reason = "it is a symlink to a directory in which it lies";
-        return Err(Trouble::Source(Refusal::because("copy", reason)));
-    }
-    if copy.targets.is_copy(&facts) {
-        return Err(Trouble::Source(Refusal::because("copy", "it is the copy itself")));
-    }
-    let to = open_target(entry)?;
-    let found = rustix::fs::fstat(&to).map_err(target("examine"))?;
-    if identity(&found) == identity(&facts) {
-        return Err(refused("copy to", "it is the same directory as the source"));
-    }
-    if copy.targets.is_source(&found) {
-        return Err(refused("copy to", "it is the source itself"));
-    }
-    let above = entry.pair.found().inheritance;
-    let has_rules = copy.rules().is_some();
-    let is_ours = origin == Origin::Fresh || !has_rules && is_unfinished(entry, &found, &facts);
-    if is_ours {
-        attributes::open_up(to.as_fd(), &found);
-    }
-    let (inheritance, made) = match origin {
-        Origin::Fresh => {
-            copy.attributes.bare(to.as_fd(), above).map_err(Trouble::Target)?;
-            let keeps_modes = copy.options.preserve.has(Preserve::MODE);
-            let inside = if keeps_modes { above.inside_new() } else { above };
-            // Its owner was seen: somebody may have put a directory of his own there.
-            (inside, Made::seen(above, &found))
-        }
-        Origin::Existing if is_ours => {
-            (Inheritance::of(to.as_fd()), Made::unfinished(above, &found))
-        }
-        Origin::Existing => {
-            copy.attributes.narrow(to.as_fd(), &facts, &found);
-            (Inheritance::of(to.as_fd()), Made::found(&found))
-        }
-    };
-    let is_top = entry.directory.parent().is_none();
-    if found.st_dev != entry.pair.found().target.0 || is_top {
-        copy.targets.will_sync(to.as_fd(), found.st_dev).map_err(target("hold"))?;
-    }
-    if is_top {
-        copy.targets.remember_top(&facts, &found);
-    }
-    if origin == Origin::Fresh {
-        copy.tell_of_making(entry, None);
-    }
-    let named = Named { source: entry.source.to_owned(), target: entry.target.to_owned() };
-    let found = Found { named, facts, target: identity(&found), inheritance, made };
-    Ok((Pair::new(from, to, found), access))
-}
-
 /// Lists a directory and makes pieces of its entries; returns the first one.
 fn list(copy: &Copy<'_>, lister: &mut Lister, directory: &Arc<Directory>, origin: Origin) -> Batch {
     let Some(pair) = pair(copy, directory) else { return Batch::default() };
@@ -186,10 +128,11 @@ fn list(copy: &Copy<'_>, lister: &mut Lister, directory: &Arc<Directory>, origin
             return Batch::default();
         }
     };
+    directory.is_listed(Listing::Whole);
     let peculiar = std::mem::take(&mut listed.names).finish();
     copy.peculiarities.remember(directory.number(), peculiar);
     // cp leaves none.
-    if origin == Origin::Existing && copy.rules().is_none() {
+    if origin == Origin::Existing && copy.rules().is_none() && !copy.is_plan() {
         remove_leftovers(copy, lister, pair.target());
     }
     let below = listed.fresh.count() + listed.existing.count();
@@ -223,6 +166,14 @@ pub(super) fn offered(
     batches.map(work).collect()
 }
 
+/// Makes a directory, or finds out that it would be made.
+fn make(copy: &Copy<'_>, pair: &Pair, name: &CStr) -> Result<(), Errno> {
+    match copy.is_plan() {
+        true => plan::would_be_made(pair, name),
+        false => rustix::fs::mkdirat(pair.target(), name, UNFINISHED),
+    }
+}
+
 /// Reads all names, and makes the directories among them.
 fn read_names(
     copy: &Copy<'_>,
@@ -241,8 +192,12 @@ fn read_names(
     let mut bytes = 0;
     let device = pair.found().target.0;
     let follows = copy.follows(directory);
+    let mut sieve = Sieve::of(copy, directory, Some(pair))?;
     let result = lister.each(pair.source(), |name, kind| {
         let kind = if follows { behind(pair, name, kind) } else { kind };
+        if !sieve.takes(name, kind) {
+            return Ok(());
+        }
         if copy.stop.is_due() {
             return Err(Refusal::interrupted(LIST));
         }
@@ -255,7 +210,7 @@ fn read_names(
             listed.is_large = bytes > MOST_NAMES_BYTES;
             return add(&mut listed.files, name, kind);
         }
-        let refusal = match rustix::fs::mkdirat(pair.target(), name, UNFINISHED) {
+        let refusal = match make(copy, pair, name) {
             Ok(()) => return listed.fresh.push(name, kind),
             Err(Errno::EXIST) if listed.names.is_taken(name, pair) => {
                 Refusal::because(MAKE, ONE_NAME)
@@ -290,13 +245,19 @@ pub(super) fn go_on_listing(copy: &Copy<'_>, lister: &mut Lister, directory: &Ar
     let mut is_over = true;
     if let Some(pair) = pair(copy, directory) {
         let follows = copy.follows(directory);
-        let result = lister.once(pair.source(), |name, kind| {
-            let kind = if follows { behind(&pair, name, kind) } else { kind };
-            if kind.is_dir() { Ok(()) } else { add(&mut files, name, kind) }
+        let result = Sieve::of(copy, directory, None).and_then(|mut sieve| {
+            lister.once(pair.source(), |name, kind| {
+                let kind = if follows { behind(&pair, name, kind) } else { kind };
+                let is_file = !kind.is_dir() && sieve.takes(name, kind);
+                if is_file { add(&mut files, name, kind) } else { Ok(()) }
+            })
         });
         match result {
             Ok(more) => is_over = !more,
-            Err(refusal) => copy.fail_source(directory, None, refusal),
+            Err(refusal) => {
+                directory.is_listed(Listing::Partial);
+                copy.fail_source(directory, None, refusal);
+            }
         }
     }
     let mut found = offered(directory, files.into_iter());
@@ -334,6 +295,9 @@ pub(super) fn piece_done(copy: &Copy<'_>, directory: &Arc<Directory>) {
     let mut directory = Arc::clone(directory);
     while directory.is_last() {
         let Some(parent) = directory.parent().cloned() else { return };
+        if mirror::begin(copy, &directory) {
+            return;
+        }
         complete(copy, &directory);
         copy.held.leave(&directory);
         directory = parent;
@@ -351,10 +315,13 @@ fn complete(copy: &Copy<'_>, directory: &Arc<Directory>) {
     if copy.stop.is_full(*device) {
         return;
     }
-    let result = copy.attributes.directory(pair.source(), pair.target(), facts, *made);
+    let result = match copy.is_plan() {
+        true => Ok(()),
+        false => copy.attributes.directory(pair.source(), pair.target(), facts, *made).map(drop),
+    };
     match result.map_err(Trouble::of) {
         Err(Trouble::Source(refusal)) => return copy.fail_source(directory, None, refusal),
-        Err(Trouble::Target(refusal)) => {
+        Err(Trouble::Target(refusal) | Trouble::Obstacle(refusal)) => {
             return copy.fail_target((directory, *device), None, refusal);
         }
         Err(Trouble::Became) | Ok(()) => {}
@@ -365,17 +332,6 @@ fn complete(copy: &Copy<'_>, directory: &Arc<Directory>) {
         let action = Action::Directory;
         let elapsed_ns = monotonic_ns() - directory.begun_ns;
         copy.watch.event(&Event::Done { action, source, bytes: 0, method: None, elapsed_ns });
-    }
-}
-
-/// Opens a directory of the target. It is enough if it may be searched.
-fn open_target(entry: Entry<'_>) -> Result<OwnedFd, Trouble> {
-    match directory::open(entry.pair.target(), entry.target) {
-        Ok((opened, _)) => Ok(opened),
-        Err(Errno::LOOP | Errno::NOTDIR) => {
-            Err(refused("overwrite", "it is no directory, the source is one"))
-        }
-        Err(errno) => Err(target("open")(errno)),
     }
 }
 

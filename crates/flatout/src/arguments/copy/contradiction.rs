@@ -10,7 +10,11 @@ use super::words::method_name;
 impl Copy {
     /// Says which operands or options make no sense together.
     pub fn contradiction(&self) -> Option<String> {
-        self.wrong_operands().or_else(|| self.wrong_method()).or_else(|| self.wrong_snapshot())
+        self.wrong_operands()
+            .or_else(|| self.wrong_method())
+            .or_else(|| self.mirror.contradiction())
+            .or_else(|| self.wrong_list())
+            .or_else(|| self.wrong_snapshot())
     }
 
     fn wrong_operands(&self) -> Option<String> {
@@ -26,6 +30,18 @@ impl Copy {
             }
             _ => None,
         }
+    }
+
+    fn wrong_list(&self) -> Option<String> {
+        self.selection.files_from.as_ref()?;
+        if self.mirror.deletion().is_some() {
+            return Some(
+                "--files-from contradicts --delete: what is not listed would go".to_owned(),
+            );
+        }
+        let (sources, _) = self.operands();
+        let count = sources.len();
+        (count != 1).then(|| format!("--files-from takes one source, not {count}"))
     }
 
     fn wrong_method(&self) -> Option<String> {

@@ -20,6 +20,10 @@ pub struct Account {
     pub totals: Snapshot,
     /// Operands that were not even tried.
     pub objections: u64,
+    /// Things of the target may be deleted.
+    pub deletes: bool,
+    /// Nothing was done: it is what would be.
+    pub is_plan: bool,
     /// From the first look at an operand to the last system call.
     pub elapsed_ns: u64,
     /// Bytes that the kernel has and storage has not; at most what was copied. `None`: unknown.
@@ -43,6 +47,9 @@ pub fn nothing_yet() -> Ended {
         failed: 0,
         incomplete: 0,
         retried: 0,
+        overwritten: 0,
+        deleted: 0,
+        spared: 0,
         bytes_accepted: 0,
         by_method: Method::ALL.map(|method| (method, 0, 0)),
         waiting: Waiting::Nothing,
@@ -98,6 +105,8 @@ impl Account {
         Self {
             totals: ended.totals,
             objections,
+            deletes: false,
+            is_plan: false,
             elapsed_ns,
             unwritten_bytes: None,
             is_interrupted: ended.interrupted,
@@ -139,7 +148,11 @@ impl Account {
     pub fn exit_code(&self) -> i32 {
         if self.is_interrupted {
             INTERRUPTED
-        } else if self.failed() > 0 || self.totals.incomplete > 0 || self.is_out_of_space {
+        } else if self.failed() > 0
+            || self.totals.incomplete > 0
+            || self.totals.spared > 0
+            || self.is_out_of_space
+        {
             FAILED
         } else {
             DONE
@@ -149,6 +162,14 @@ impl Account {
     /// What was not copied.
     pub fn failed(&self) -> u64 {
         self.totals.failed + self.objections
+    }
+
+    /// Bytes in the files copied, or that would be.
+    pub fn bytes(&self) -> u64 {
+        match self.is_plan {
+            true => self.totals.bytes_accepted,
+            false => self.totals.bytes_copied(),
+        }
     }
 
     /// Bytes per second that lie in files copied; `None` where there are none.
@@ -164,12 +185,35 @@ impl Account {
         used.map(|(method, files, bytes)| (method_name(*method), *files, *bytes))
     }
 
+    /// What would be done, in one line.
+    fn plan_line(&self, copied: &str) -> String {
+        let totals = &self.totals;
+        let mut line = format!("dry run: {copied} to be copied");
+        let counts = [
+            (totals.directories, "directories"),
+            (totals.others, "others"),
+            (totals.overwritten, "to be overwritten"),
+            (totals.linked, "to be linked"),
+            (totals.unchanged, "unchanged"),
+            (totals.deleted, "to be deleted"),
+            (totals.spared, "not to be deleted"),
+            (self.failed(), "failed"),
+        ];
+        for (count, words) in counts.into_iter().filter(|(count, _)| *count > 0) {
+            line.push_str(&format!("; {} {words}", quantity::count(count)));
+        }
+        line
+    }
+
     /// Everything in one line.
     pub fn closing_line(&self) -> String {
         let totals = &self.totals;
         let noun = if totals.files == 1 { "file" } else { "files" };
         let files = quantity::count(totals.files);
-        let bytes = quantity::rounded_size(totals.bytes_copied());
+        let bytes = quantity::rounded_size(self.bytes());
+        if self.is_plan {
+            return self.plan_line(&format!("{files} {noun}, {bytes}"));
+        }
         let seconds = quantity::number(self.elapsed_ns as f64 / 1e9);
         let mut line = format!("{files} {noun}, {bytes} in {seconds} s");
         if let Some(rate) = self.rate() {
@@ -188,6 +232,8 @@ impl Account {
             (self.failed(), "failed"),
             (totals.incomplete, "incomplete"),
             (totals.retried, "retried"),
+            (totals.deleted, "deleted"),
+            (totals.spared, "not deleted"),
         ];
         for (count, word) in counts.into_iter().filter(|(count, _)| *count > 0) {
             line.push_str(&format!("; {} {word}", quantity::count(count)));
@@ -216,6 +262,9 @@ mod tests {
             failed: 0,
             incomplete: 0,
             retried: 0,
+            overwritten: 0,
+            deleted: 0,
+            spared: 0,
             bytes_accepted: 3 << 30,
             by_method: [
                 (Method::Reflink, 0, 0),
@@ -229,6 +278,8 @@ mod tests {
         Account {
             totals,
             objections: 0,
+            deletes: false,
+            is_plan: false,
             elapsed_ns: 2_000_000_000,
             unwritten_bytes: None,
             is_interrupted: false,

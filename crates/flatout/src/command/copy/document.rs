@@ -55,6 +55,7 @@ impl Document {
 
 fn row(account: &Account) -> Outcome {
     let totals = &account.totals;
+    let deleted = account.deletes.then_some(totals.deleted);
     let rate = account.rate();
     let mut outcome = Outcome {
         id: "copy/total".to_owned(),
@@ -73,7 +74,11 @@ fn row(account: &Account) -> Outcome {
         ("failed", account.failed().into()),
         ("incomplete", totals.incomplete.into()),
         ("retried", totals.retried.into()),
-        ("bytes", totals.bytes_copied().into()),
+        ("dry_run", account.is_plan.then_some(true).into()),
+        ("overwritten", account.is_plan.then_some(totals.overwritten).into()),
+        ("deleted", deleted.into()),
+        ("not_deleted", deleted.map(|_| totals.spared).into()),
+        ("bytes", account.bytes().into()),
         ("unwritten_bytes", account.unwritten_bytes.into()),
         ("elapsed_ns", account.elapsed_ns.into()),
         ("limit", account.share.as_ref().map_or(Value::Null, Share::document)),
@@ -88,6 +93,11 @@ fn row(account: &Account) -> Outcome {
     if totals.incomplete > 0 {
         let lost = "owner, access control list, mode or times";
         let text = format!("{} of the entries were copied without their {lost}", totals.incomplete);
+        outcome.status = Status::Degraded;
+        outcome.warnings.push(Warning::new(warning::FAILED, text));
+    }
+    if totals.spared > 0 {
+        let text = format!("{} were to be deleted and were not: --max-delete", totals.spared);
         outcome.status = Status::Degraded;
         outcome.warnings.push(Warning::new(warning::FAILED, text));
     }

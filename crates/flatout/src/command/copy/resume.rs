@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use flatout_io::digest::{Algorithm, Hasher};
 use flatout_tree::copy::evidence::{Evidence, Noting};
 use flatout_tree::copy::operand::Plan;
-use flatout_tree::copy::options::{CopyOptions, Unchanged, When};
+use flatout_tree::copy::options::{CopyOptions, Effect, Unchanged, When};
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
@@ -41,7 +41,11 @@ pub fn evidence(arguments: &Arguments, options: &CopyOptions, plan: &Plan) -> Ev
         Some(directory) => {
             let path = directory.join(name(arguments));
             let memory_bytes = options.max_memory_bytes / MEMORY_SHARE;
-            Evidence::open(&path, options, noting, memory_bytes)
+            let evidence = Evidence::open(&path, options, noting, memory_bytes);
+            match options.effect {
+                Effect::Done => evidence,
+                Effect::Planned => evidence.without_notes(),
+            }
         }
         None => Evidence::none(),
     }

@@ -3,9 +3,11 @@
 //! time of a directory would be, there is no count.
 
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use flatout_tree::selection::Selection;
 use flatout_tree::visit;
 use rustix::fs::{FileType, Stat};
 
@@ -33,13 +35,18 @@ pub struct Whole {
 impl Survey {
     /// Counts what is below these paths, until it is done or abandoned. What cannot be read is
     /// left to the copier to complain about.
-    pub fn count(&self, paths: &[PathBuf]) {
+    pub fn count(&self, paths: &[PathBuf], selection: &Selection) {
         for path in paths {
             let Ok(facts) = rustix::fs::lstat(path) else { continue };
+            let is_directory = FileType::from_raw_mode(facts.st_mode).is_dir();
+            let name = path.file_name().map(|name| name.as_bytes()).unwrap_or_default();
+            if !is_directory && !(selection.takes_operand(name) && selection.is_within(&facts)) {
+                continue;
+            }
             self.add(&facts);
-            if FileType::from_raw_mode(facts.st_mode).is_dir() {
+            if is_directory {
                 // Where the count ends early, no share of the whole is shown.
-                let visited = visit::visit_unseen(path, |entry| {
+                let visited = visit::visit_unseen(path, selection, |entry| {
                     self.add(&entry.facts);
                     if self.is_abandoned.load(Ordering::Relaxed) {
                         return Err(io::Error::from(io::ErrorKind::Interrupted));
@@ -80,6 +87,8 @@ impl Survey {
 mod tests {
     use std::time::{Duration, UNIX_EPOCH};
 
+    use flatout_tree::selection::Git;
+
     use super::*;
 
     #[test]
@@ -99,7 +108,7 @@ mod tests {
             directory.set_times(std::fs::FileTimes::new().set_accessed(old)).unwrap();
         }
         let survey = Survey::default();
-        survey.count(&[place.path().to_owned()]);
+        survey.count(&[place.path().to_owned()], &Selection::default());
         assert_eq!(survey.whole(), Some(Whole { files: 0, bytes: 0 }));
         for path in &paths {
             assert_eq!(path.metadata().unwrap().accessed().unwrap(), old, "{path:?}");
@@ -120,11 +129,27 @@ mod tests {
         let survey = Survey::default();
         assert_eq!(survey.whole(), None);
         let paths = ["one", "below", "hole"].map(|name| place.path().join(name));
-        survey.count(&paths);
+        survey.count(&paths, &Selection::default());
         assert_eq!(survey.whole(), Some(Whole { files: 3, bytes: 15_000 }));
         let abandoned = Survey::default();
         abandoned.abandon();
-        abandoned.count(&[place.path().to_owned()]);
+        abandoned.count(&[place.path().to_owned()], &Selection::default());
         assert_eq!(abandoned.whole(), None);
+    }
+    #[test]
+    fn only_what_is_selected_is_counted() {
+        let place = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(place.path().join("a/b")).unwrap();
+        for name in ["a/keep", "a/b/keep", "a/b/drop", "large"] {
+            let bytes = if name == "large" { 9_000 } else { 1_000 };
+            std::fs::write(place.path().join(name), vec![7; bytes]).unwrap();
+            std::fs::File::open(place.path().join(name)).unwrap().sync_all().unwrap();
+        }
+        std::fs::write(place.path().join("a/.gitignore"), "/b/drop\n.gitignore\n").unwrap();
+        let survey = Survey::default();
+        let selection =
+            Selection { git: Git::Obeyed, sizes: (None, Some(5_000)), ..Selection::default() };
+        survey.count(&[place.path().to_owned(), place.path().join("large")], &selection);
+        assert_eq!(survey.whole(), Some(Whole { files: 2, bytes: 2_000 }));
     }
 }

@@ -52,7 +52,8 @@ impl Terminal {
             let shown =
                 named("progress").spawn_scoped(scope, move || self.show(copy, survey, &is_over));
             if shown.is_ok() {
-                let _ = named("survey").spawn_scoped(scope, || survey.count(paths));
+                let _ =
+                    named("survey").spawn_scoped(scope, || survey.count(paths, copy.selection()));
             }
             let done = work();
             survey.abandon();

@@ -65,6 +65,14 @@ impl<'a> Witness<'a> {
         }
     }
 
+    /// Says something on standard output.
+    fn say(&self, line: &str) {
+        match self.terminal {
+            Some(terminal) => terminal.aside(|| output::say(line)),
+            None => output::say(line),
+        }
+    }
+
     fn note(&self, text: String) {
         self.complain(&text);
         self.keep(text);
@@ -107,10 +115,7 @@ impl Watch for Witness<'_> {
         match event {
             Event::Making { source, target, .. } if self.told == Told::Everything => {
                 let line = format!("'{}' -> '{}'", escape(source), escape(target));
-                match self.terminal {
-                    Some(terminal) => terminal.aside(|| output::say(&line)),
-                    None => output::say(&line),
-                }
+                self.say(&line);
             }
             Event::Making { .. } => {}
             Event::Done { action, source, bytes, method, elapsed_ns } => {
@@ -122,6 +127,14 @@ impl Watch for Witness<'_> {
                     "method": method.map(method_name),
                     "elapsed_ns": elapsed_ns,
                 }));
+            }
+            Event::Deleted { target, .. } => {
+                if let Some(log) = &self.log {
+                    log.write(&json!({"action": "deleted", "path": escape(target)}));
+                }
+                if self.told == Told::Everything {
+                    self.say(&format!("removed '{}'", escape(target)));
+                }
             }
             Event::Failed(failure) => {
                 if let Some(log) = &self.log {

@@ -27,6 +27,8 @@ pub(super) fn options() -> CopyOptions {
         appearance: Appearance::Plain,
         unchanged: Unchanged::Recorded,
         overwrite: Overwrite::Writable,
+        effect: crate::copy::options::Effect::Done,
+        deletion: None,
         reach: Reach::Everything,
         method: None,
         reflink: When::Auto,

@@ -30,7 +30,7 @@ pub(super) struct Closed {
     /// Access and modification: seconds and nanoseconds.
     times: [u64; 4],
     inheritance: Inheritance,
-    made: Made,
+    pub(super) made: Made,
 }
 
 impl Closed {

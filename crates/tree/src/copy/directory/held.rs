@@ -11,7 +11,10 @@ use rustix::io::Errno;
 
 use super::closed::{Closed, Record, Records};
 use super::{Access, Directory, GO_BACK, Identity, Kept, Known, Pair, identity, open};
+use crate::copy::attributes::Made;
 use crate::copy::failure::Refusal;
+use crate::copy::options::Effect;
+use crate::copy::plan;
 use crate::lock::lock;
 
 /// The directories whose pairs are open, and how many may be.
@@ -22,6 +25,8 @@ pub(in crate::copy) struct Held {
     records: Arc<Records>,
     /// How directories of the source are opened.
     open_source: Open,
+    /// New directories of the target are there, or would be.
+    effect: Effect,
 }
 
 /// Opens a directory by its name in another one.
@@ -30,9 +35,10 @@ pub(in crate::copy) type Open = fn(BorrowedFd<'_>, &CStr) -> Result<(OwnedFd, Ac
 impl Held {
     /// So many pairs at most. More only where each of them is needed at once.
     /// `open_source` opens those of the source: symlinks among them are followed, or not.
-    pub(in crate::copy) fn new(most: usize, open_source: Open) -> Self {
+    pub(in crate::copy) fn new(most: usize, open_source: Open, effect: Effect) -> Self {
         let (numbers, records) = (AtomicUsize::new(1), Arc::new(Records::new()));
-        Self { most: most.max(1), open: Mutex::default(), numbers, records, open_source }
+        let (most, open) = (most.max(1), Mutex::default());
+        Self { most, open, numbers, records, open_source, effect }
     }
 
     /// A directory begins.
@@ -102,7 +108,10 @@ impl Held {
                 Known::Open(pair) => pair,
                 Known::Closed(closed) => {
                     let source = (self.open_source)(pair.source(), &closed.named.source);
-                    let target = open(pair.target(), &closed.named.target);
+                    let target = match self.is_stood_in_for(&closed.made) {
+                        true => plan::stand_in(pair.target()),
+                        false => open(pair.target(), &closed.named.target),
+                    };
                     Arc::new(reopened(closed, source, target)?)
                 }
             };
@@ -131,6 +140,11 @@ impl Held {
         pair
     }
 
+    /// Whether a directory is not there, and one above it stands in for it.
+    fn is_stood_in_for(&self, made: &Made) -> bool {
+        self.effect == Effect::Planned && made.is_new()
+    }
+
     /// A directory is finished, or given up. The one above it has its pair again, if that is easy:
     /// through `..`, which leads there from however deep.
     pub(in crate::copy) fn leave(&self, directory: &Arc<Directory>) {
@@ -139,8 +153,11 @@ impl Held {
         let (Some(parent), Kept::Open(pair)) = (directory.parent(), kept) else { return };
         // Where that fails, whoever needs it will look for it by names, and say what is wrong.
         let Ok(Known::Closed(closed)) = parent.known() else { return };
-        let up = |below| open(below, c"..");
-        if let Ok(above) = reopened(closed, up(pair.source()), up(pair.target())) {
+        let target = match self.is_stood_in_for(&pair.found.made) {
+            true => plan::stand_in(pair.target()),
+            false => open(pair.target(), c".."),
+        };
+        if let Ok(above) = reopened(closed, open(pair.source(), c".."), target) {
             self.keep(parent, Arc::new(above));
         }
     }

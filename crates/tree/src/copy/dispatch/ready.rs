@@ -49,9 +49,9 @@ impl Ready {
         choose: Choose<'_>,
     ) -> Option<Work> {
         let in_it = |work: &Work| match work {
-            Work::Entries(directory, _) | Work::Listing(directory) => {
-                near.is_some_and(|near| Arc::ptr_eq(near, directory))
-            }
+            Work::Entries(directory, _)
+            | Work::Listing(directory)
+            | Work::Surplus(directory, _) => near.is_some_and(|near| Arc::ptr_eq(near, directory)),
             _ => false,
         };
         if let Some(index) = self.pieces.iter().position(in_it) {

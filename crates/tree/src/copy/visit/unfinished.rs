@@ -6,7 +6,7 @@ use crate::copy::entry::Entry;
 
 /// Only we may look into a directory until it is complete. The sticky bit means nothing where nobody
 /// else may write: it tells what a copy was killed over from what somebody keeps for himself.
-pub(super) const UNFINISHED: Mode = Mode::RWXU.union(Mode::SVTX);
+pub(in crate::copy) const UNFINISHED: Mode = Mode::RWXU.union(Mode::SVTX);
 
 /// Whether a directory that was there is one that a copy was killed over: it has the mode with which
 /// they are made, as far as a umask or a default ACL lets it. Its times say nothing: they are set

@@ -1,0 +1,44 @@
+//! What becomes of things in the target that the source does not have.
+
+use clap::Args;
+use flatout_tree::copy::options::{Deletion, Effect, Excluded};
+
+const HEADING: &str = "Mirror";
+
+#[derive(Debug, Clone, Args)]
+pub struct Mirror {
+    /// Delete from the directories that are copied into what their sources do not have, and let things
+    /// of another kind take the place of what is there; nothing once a source cannot be read
+    #[arg(long, help_heading = HEADING)]
+    delete: bool,
+    /// The same, and delete what is excluded, too
+    #[arg(long, help_heading = HEADING)]
+    delete_excluded: bool,
+    /// Delete no more than N things; more would be a failure (exit code 1)
+    #[arg(long, value_name = "N", help_heading = HEADING)]
+    max_delete: Option<u64>,
+    /// Do nothing, and say what would be done: how much is copied, overwritten and deleted; with
+    /// --verbose a line for each
+    #[arg(long, help_heading = HEADING)]
+    pub dry_run: bool,
+}
+
+impl Mirror {
+    /// What goes.
+    pub fn deletion(&self) -> Option<Deletion> {
+        let excluded = if self.delete_excluded { Excluded::Go } else { Excluded::Stay };
+        let deletes = self.delete || self.delete_excluded;
+        deletes.then_some(Deletion { most: self.max_delete, excluded })
+    }
+
+    /// Whether it is done.
+    pub fn effect(&self) -> Effect {
+        if self.dry_run { Effect::Planned } else { Effect::Done }
+    }
+
+    /// Options that make no sense without others.
+    pub fn contradiction(&self) -> Option<String> {
+        let is_idle = self.max_delete.is_some() && self.deletion().is_none();
+        is_idle.then(|| "--max-delete means nothing without --delete".to_owned())
+    }
+}

@@ -1,0 +1,237 @@
+//! What is copied: `--include`, `--exclude` and the like. The order in which rules are given counts.
+
+use std::ffi::OsString;
+use std::io::Read;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+
+use clap::builder::{OsStringValueParser, TypedValueParser};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches, ValueHint};
+use flatout_bench::option::size;
+use flatout_io::{cause_text, escape};
+use flatout_tree::selection::listed::Listed;
+use flatout_tree::selection::rule::{Rule, Verdict};
+use flatout_tree::selection::{Git, Moment, Selection as Selected};
+
+use super::age::age;
+
+const INCLUDE: &str = "include";
+const EXCLUDE: &str = "exclude";
+const EXCLUDE_FROM: &str = "exclude_from";
+const HEADING: &str = "Selection";
+
+#[derive(Debug, Clone, Args)]
+pub struct Selection {
+    #[command(flatten)]
+    filters: Filters,
+    /// Leave out what .gitignore files in SOURCE exclude, as git does
+    #[arg(long, help_heading = HEADING)]
+    gitignore: bool,
+    /// Copy only the paths below SOURCE that FILE lists, a line each; DIR is the directory alone, DIR/ with
+    /// all that is in it; - is standard input
+    #[arg(long, value_name = "FILE", value_parser = super::path(), value_hint = ValueHint::FilePath, help_heading = HEADING)]
+    pub files_from: Option<PathBuf>,
+    /// Names and patterns in files end with NUL, not with the line
+    #[arg(long, help_heading = HEADING)]
+    zero: bool,
+    /// Leave out files that are smaller
+    #[arg(long, value_name = "SIZE", value_parser = size, help_heading = HEADING)]
+    min_size: Option<u64>,
+    /// Leave out files that are larger
+    #[arg(long, value_name = "SIZE", value_parser = size, help_heading = HEADING)]
+    max_size: Option<u64>,
+    /// Copy what was modified within this time (90s, 5m, 12h, 7d, 4w) or since this date
+    /// (2026-11-24, '2026-11-24 18:30'); directories always
+    #[arg(long, value_name = "AGE", value_parser = age, help_heading = HEADING)]
+    newer: Option<Moment>,
+    /// Copy what was modified before that
+    #[arg(long, value_name = "AGE", value_parser = age, help_heading = HEADING)]
+    older: Option<Moment>,
+}
+
+/// Rules, and files of them, in the order given.
+#[derive(Debug, Clone)]
+struct Filters(Vec<Filter>);
+
+#[derive(Debug, Clone)]
+enum Filter {
+    Rule(Rule),
+    File(PathBuf),
+}
+
+impl Selection {
+    /// What is selected, with what its files say.
+    ///
+    /// Errors: one of them cannot be read, or has something in it that makes no sense.
+    pub fn selected(&self) -> Result<Selected, String> {
+        let mut rules = Vec::new();
+        for filter in &self.filters.0 {
+            match filter {
+                Filter::Rule(rule) => rules.push(rule.clone()),
+                Filter::File(path) => self.read_rules(path, &mut rules)?,
+            }
+        }
+        Ok(Selected {
+            rules,
+            git: if self.gitignore { Git::Obeyed } else { Git::Unread },
+            listed: self.files_from.as_ref().map(|path| self.read_list(path)).transpose()?,
+            sizes: (self.min_size, self.max_size),
+            modified: (self.newer, self.older),
+        })
+    }
+
+    fn end(&self) -> u8 {
+        if self.zero { 0 } else { b'\n' }
+    }
+
+    fn read_rules(&self, path: &PathBuf, rules: &mut Vec<Rule>) -> Result<(), String> {
+        let text = read(path)?;
+        for line in text.split(|&byte| byte == self.end()) {
+            let line = if self.zero { line } else { line.strip_suffix(b"\r").unwrap_or(line) };
+            let is_comment = !self.zero && matches!(line.first(), Some(b'#' | b';'));
+            if line.is_empty() || is_comment {
+                continue;
+            }
+            let (verdict, pattern) = match (line.strip_prefix(b"+ "), line.strip_prefix(b"- ")) {
+                (Some(pattern), _) => (Verdict::Include, pattern),
+                (_, Some(pattern)) => (Verdict::Exclude, pattern),
+                _ => (Verdict::Exclude, line),
+            };
+            rules.push(Rule::new(verdict, pattern).map_err(|why| {
+                let pattern = escape(OsString::from_vec(pattern.to_vec()));
+                format!("{}: the pattern {pattern} makes no sense: {why}", escape(path))
+            })?);
+        }
+        Ok(())
+    }
+
+    fn read_list(&self, path: &PathBuf) -> Result<Listed, String> {
+        let text = read(path)?;
+        let listed = Listed::new(text.split(|&byte| byte == self.end()));
+        listed.map_err(|(name, why)| {
+            let name = escape(OsString::from_vec(name));
+            format!("{}: {name} is no path below the source: {why}", escape(path))
+        })
+    }
+}
+
+/// All of a file; `-` is standard input.
+fn read(path: &PathBuf) -> Result<Vec<u8>, String> {
+    let mut text = Vec::new();
+    let read = match path.as_os_str().as_bytes() {
+        b"-" => std::io::stdin().lock().read_to_end(&mut text),
+        _ => std::fs::File::open(path).and_then(|mut file| file.read_to_end(&mut text)),
+    };
+    match read {
+        Ok(_) => Ok(text),
+        Err(error) => Err(format!("cannot read {}: {}", escape(path), cause_text(&error))),
+    }
+}
+
+impl FromArgMatches for Filters {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        let mut filters: Vec<(usize, Filter)> = Vec::new();
+        for name in [INCLUDE, EXCLUDE] {
+            let rules = matches.get_many::<Rule>(name).into_iter().flatten();
+            let indices = matches.indices_of(name).into_iter().flatten();
+            filters.extend(indices.zip(rules.map(|rule| Filter::Rule(rule.clone()))));
+        }
+        let files = matches.get_many::<PathBuf>(EXCLUDE_FROM).into_iter().flatten();
+        let indices = matches.indices_of(EXCLUDE_FROM).into_iter().flatten();
+        filters.extend(indices.zip(files.map(|file| Filter::File(file.clone()))));
+        filters.sort_by_key(|(index, _)| *index);
+        Ok(Self(filters.into_iter().map(|(_, filter)| filter).collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl Args for Filters {
+    fn augment_args(command: Command) -> Command {
+        let option = |name: &'static str, long: &'static str, value: &'static str| {
+            let option = Arg::new(name).long(long).action(ArgAction::Append).value_name(value);
+            option.help_heading(HEADING)
+        };
+        let rule = |verdict| {
+            OsStringValueParser::new()
+                .try_map(move |pattern: OsString| Rule::new(verdict, pattern.as_bytes()))
+        };
+        let include = option(INCLUDE, INCLUDE, "GLOB")
+            .value_parser(rule(Verdict::Include))
+            .help("Copy what GLOB means, even if a later --exclude means it, too");
+        let exclude = option(EXCLUDE, EXCLUDE, "GLOB").value_parser(rule(Verdict::Exclude)).help(
+            "Leave out what GLOB means, with all that is in it; patterns are those of rsync, and the first one that means a name decides",
+        );
+        let exclude_from = option(EXCLUDE_FROM, "exclude-from", "FILE")
+            .value_parser(super::path())
+            .value_hint(ValueHint::FilePath)
+            .help("Leave out what the patterns in FILE mean, one in a line; # begins a comment, '+ ' an --include; - is standard input");
+        command.arg(include).arg(exclude).arg(exclude_from)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn selected(words: &[&str]) -> Result<Selected, String> {
+        let command = Selection::augment_args(Command::new("copy"));
+        let matches = command.try_get_matches_from([&["copy"], words].concat());
+        let matches = matches.map_err(|error| error.to_string())?;
+        Selection::from_arg_matches(&matches).unwrap().selected()
+    }
+
+    fn rule(verdict: Verdict, pattern: &str) -> Rule {
+        Rule::new(verdict, pattern.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn rules_are_taken_in_the_order_given_with_those_of_files_in_their_place() {
+        use Verdict::{Exclude, Include};
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("rules");
+        std::fs::write(&file, "# a comment\n; another\n\n*.o\n+ keep\r\n- drop\n").unwrap();
+        let words = ["--exclude=a", "--exclude-from", file.to_str().unwrap(), "--include", "b"];
+        let found = selected(&words).unwrap();
+        let expected = [
+            rule(Exclude, "a"),
+            rule(Exclude, "*.o"),
+            rule(Include, "keep"),
+            rule(Exclude, "drop"),
+            rule(Include, "b"),
+        ];
+        assert_eq!(found.rules, expected);
+        std::fs::write(&file, "#x\0a\nb\0").unwrap();
+        let words = ["--zero", "--exclude-from", file.to_str().unwrap()];
+        let expected = [rule(Exclude, "#x"), rule(Exclude, "a\nb")];
+        assert_eq!(selected(&words).unwrap().rules, expected);
+        std::fs::write(&file, "[a\n").unwrap();
+        let refusal = selected(&["--exclude-from", file.to_str().unwrap()]).unwrap_err();
+        assert!(refusal.ends_with("the pattern [a makes no sense: a [ has no ]"), "{refusal}");
+        assert!(selected(&["--exclude=[a"]).unwrap_err().contains("a [ has no ]"));
+        assert!(selected(&["--exclude="]).is_err());
+    }
+
+    #[test]
+    fn a_list_with_something_outside_is_refused() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("list");
+        std::fs::write(&file, "a/b\n../c\n").unwrap();
+        let words = ["--files-from", file.to_str().unwrap()];
+        let refusal = selected(&words).unwrap_err();
+        assert!(
+            refusal.ends_with("../c is no path below the source: it has .. in it"),
+            "{refusal}"
+        );
+        std::fs::write(&file, "a\nb\0c\0").unwrap();
+        let listed = selected(&[&words[..], &["--zero"]].concat()).unwrap().listed.unwrap();
+        assert_eq!(listed.paths().collect::<Vec<_>>(), [&b"a\nb"[..], b"c"]);
+    }
+}

@@ -1,0 +1,54 @@
+//! What a selection and a mirror demand of the operands, looked at before anything is touched.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use flatout_io::escape;
+use flatout_tree::copy::failure::{Failure, Refusal};
+use flatout_tree::copy::operand::{Objection, Plan, mirrored};
+use flatout_tree::selection::listed::Listed;
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+
+use super::witness::Witness;
+
+/// Why operands cannot be mirrored.
+pub fn mirror_obstacle(plan: &Plan) -> Option<String> {
+    let (operand, why) = mirrored::obstacle(plan)?;
+    let (source, target) = (escape(&operand.source), escape(&operand.target));
+    Some(format!("cannot mirror {source} to {target}: {why}, and would be deleted"))
+}
+
+/// Says which listed paths are not there; the source is a directory.
+pub fn look_for(listed: &Listed, plan: &Plan, witness: &Witness<'_>) {
+    for operand in plan.rounds.iter().flatten() {
+        let object = |operation, errno, path: &std::path::Path| {
+            let path = path.as_os_str().to_owned();
+            let failure = Failure { refusal: Refusal::of(operation)(errno), path };
+            witness.object(&Objection::Failed(failure));
+        };
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = match rustix::fs::openat(CWD, &operand.source, flags, Mode::empty()) {
+            Ok(root) => root,
+            Err(errno) => {
+                object("take listed paths from", errno, &operand.source);
+                continue;
+            }
+        };
+        for path in listed.paths().map(OsStr::from_bytes) {
+            let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            // The copier does not follow symlinks on the way, either.
+            let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+            let found = match rustix::fs::openat2(&root, path, flags, Mode::empty(), resolve) {
+                // O_PATH and O_NOFOLLOW open a symlink itself, which NO_SYMLINKS refuses.
+                Err(Errno::LOOP | Errno::NOSYS | Errno::PERM) => {
+                    rustix::fs::statat(&root, path, AtFlags::SYMLINK_NOFOLLOW).map(drop)
+                }
+                opened => opened.map(drop),
+            };
+            if let Err(errno) = found {
+                object("find the listed path", errno, &operand.source.join(path));
+            }
+        }
+    }
+}

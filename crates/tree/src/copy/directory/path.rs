@@ -1,0 +1,83 @@
+//! Where a directory lies: paths for messages, tables and rules. None is ever opened.
+
+use std::ffi::{CStr, OsString};
+use std::os::unix::ffi::OsStringExt;
+
+use super::{Directory, Identity, Side};
+use crate::copy::failure::Refusal;
+
+impl Directory {
+    /// The path below what the user named, for messages; from the operand on.
+    pub(in crate::copy) fn path(&self, side: Side, name: Option<&CStr>) -> OsString {
+        let mut parts: Vec<Vec<u8>> =
+            name.map(|name| name.to_bytes().to_vec()).into_iter().collect();
+        // An operand such as `a/` is the name `.` in itself.
+        parts.retain(|part| part != b".");
+        let mut here = Some(self);
+        while let Some(directory) = here {
+            let named = directory.known().map(|known| known.name(side).to_bytes().to_vec());
+            parts.push(named.unwrap_or_else(|_| b"?".to_vec()));
+            here = directory.parent.as_deref();
+        }
+        let mut path = Vec::new();
+        for part in parts.iter().rev() {
+            if part.is_empty() || part == b"." && !path.is_empty() {
+                continue;
+            }
+            if !path.is_empty() && !path.ends_with(b"/") {
+                path.push(b'/');
+            }
+            path.extend_from_slice(part);
+        }
+        OsString::from_vec(path)
+    }
+
+    /// Whether it lies below this base, in the target.
+    pub(in crate::copy) fn is_below(&self, base: Identity) -> bool {
+        let mut here = self;
+        while let Some(parent) = here.parent.as_deref() {
+            here = parent;
+        }
+        here.pair().is_some_and(|pair| pair.found.target == base)
+    }
+
+    /// Whether it is this directory of the source, or lies in it.
+    pub(in crate::copy) fn is_within(&self, source: Identity) -> bool {
+        let mut here = Some(self);
+        while let Some(directory) = here.filter(|here| here.parent.is_some()) {
+            if directory.known().is_ok_and(|known| known.source() == source) {
+                return true;
+            }
+            here = directory.parent.as_deref();
+        }
+        false
+    }
+
+    /// The path in the target below its base, for the table of links.
+    ///
+    /// Errors: a name on the way cannot be read.
+    pub(in crate::copy) fn path_below_base(&self, name: &CStr) -> Result<Vec<u8>, Refusal> {
+        let mut path = self.names()?;
+        path.push(name.to_bytes().to_vec());
+        Ok(path.join(&b'/'))
+    }
+
+    /// The path below the operand in which it lies: empty for that itself.
+    ///
+    /// Errors: a name on the way cannot be read.
+    pub(in crate::copy) fn path_below_operand(&self) -> Result<Vec<u8>, Refusal> {
+        Ok(self.names()?.get(1..).unwrap_or_default().join(&b'/'))
+    }
+
+    /// The names from its base on, in the target.
+    fn names(&self) -> Result<Vec<Vec<u8>>, Refusal> {
+        let mut names = Vec::new();
+        let mut here = self;
+        while let Some(parent) = here.parent.as_deref() {
+            names.push(here.known()?.name(Side::Target).to_bytes().to_vec());
+            here = parent;
+        }
+        names.reverse();
+        Ok(names)
+    }
+}

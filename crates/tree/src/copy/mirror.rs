@@ -1,0 +1,299 @@
+//! What a target has and its source has not: it goes when everything else in its directory is done,
+//! and nothing more goes once a source could not be read. Things of another kind make room for what
+//! takes their names.
+//!
+//! Both sides are listed anew for that, and each name that is about to go is looked for in the source
+//! once more. Read next: `mirror/removal.rs`, how something goes.
+
+mod removal;
+
+use std::collections::HashSet;
+use std::collections::hash_map::RandomState;
+use std::ffi::{CStr, CString};
+use std::hash::BuildHasher;
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use rustix::fs::{AtFlags, FileType, SeekFrom};
+use rustix::io::Errno;
+
+use self::removal::{Fate, Purpose, Removal};
+use super::directory::{Directory, Identity, Origin, Pair, identity};
+use super::dispatch::Work;
+use super::entry::Entry;
+use super::failure::Refusal;
+use super::job::Copy;
+use super::listing::Lister;
+use super::options::Excluded;
+use super::sieve::Sieve;
+use super::tally::count;
+use super::temporary::is_in_use;
+use super::visit::{self, UNFINISHED};
+use crate::lock::lock;
+use crate::spool::names::Names;
+
+/// Names of a source directory that are kept in memory; others are looked up.
+const MOST_KNOWN: usize = 1 << 16;
+/// Bytes of names that are to go and are kept in memory.
+const MOST_SURPLUS_BYTES: usize = 64 << 10;
+/// Names that a thread takes at a time, and threads that share those of one directory at most.
+const BATCH_ENTRIES: usize = 32;
+const MOST_SHARED: u64 = 8;
+
+const LIST: &str = "list";
+const COMPARE: &str = "compare with its source";
+
+/// Names that are to go, shared by threads.
+pub(super) type Surplus = Arc<Mutex<Names>>;
+
+/// What was deleted so far, and whether more may be. Shared by all threads.
+#[derive(Debug, Default)]
+pub(super) struct Mirror {
+    /// Things deleted.
+    pub(super) deleted: AtomicU64,
+    /// Things that stay because enough was deleted.
+    pub(super) spared: AtomicU64,
+    /// A source could not be read.
+    is_doubtful: AtomicBool,
+}
+
+impl Copy<'_> {
+    /// Something of a source could not be read: what the target has besides may be in there.
+    pub(super) fn doubt_source(&self, refusal: &Refusal) {
+        // What is gone is not there.
+        if refusal.errno() != Some(Errno::NOENT) {
+            self.mirror.is_doubtful.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether things may be deleted. Where they may not, it is said why.
+    fn may_delete(&self) -> bool {
+        let is_doubtful = self.mirror.is_doubtful.load(Ordering::Relaxed);
+        if is_doubtful && !self.stop.is_due() {
+            self.tell_that_nothing_is_deleted();
+        }
+        !is_doubtful && !self.stop.is_due()
+    }
+}
+
+/// Compares a directory with its source, when all that is in the source is copied. Returns whether
+/// something is to go: it waits for that.
+pub(super) fn begin(copy: &Copy<'_>, directory: &Arc<Directory>) -> bool {
+    if copy.options.deletion.is_none() || !directory.begin_mirroring() {
+        return false;
+    }
+    let Some(pair) = visit::pair(copy, directory) else { return false };
+    let device = pair.found().target.0;
+    if pair.found().made.is_new() || copy.stop.is_full(device) || !copy.may_delete() {
+        return false;
+    }
+    let surplus = match surplus(copy, directory, &pair) {
+        Ok(surplus) => surplus,
+        Err(Side::Source(refusal)) => {
+            copy.fail_source(directory, None, refusal);
+            return false;
+        }
+        Err(Side::Target(refusal)) => {
+            copy.fail_target((directory, device), None, refusal);
+            return false;
+        }
+    };
+    let pieces = surplus.count().div_ceil(BATCH_ENTRIES as u64).min(MOST_SHARED) as usize;
+    let surplus = Arc::new(Mutex::new(surplus));
+    directory.expect(pieces);
+    let piece = |_| Work::Surplus(Arc::clone(directory), Arc::clone(&surplus));
+    copy.dispatch.offer((0..pieces).map(piece).collect());
+    pieces > 0
+}
+
+/// On whose side something went wrong.
+enum Side {
+    Source(Refusal),
+    Target(Refusal),
+}
+
+/// The names of a target directory that its source does not have.
+fn surplus(copy: &Copy<'_>, directory: &Directory, pair: &Pair) -> Result<Names, Side> {
+    let mut sieve = Sieve::of(copy, directory, None).map_err(Side::Source)?;
+    let mut lister = Lister::default();
+    let known = Known::of(&mut lister, &mut sieve, pair).map_err(Side::Source)?;
+    let stays = copy.options.deletion.is_none_or(|deletion| deletion.excluded == Excluded::Stay);
+    let mut surplus = Names::new(MOST_SURPLUS_BYTES);
+    let mut folding = None;
+    let mut trouble = None;
+    let target = pair.target();
+    // One that may be searched but not read is held by `O_PATH`.
+    rewind(target).map_err(|refusal| match refusal.errno() {
+        Some(Errno::BADF) => Side::Target(Refusal::of(LIST)(Errno::ACCESS)),
+        _ => Side::Target(refusal),
+    })?;
+    let listed = lister.each(target, |name, kind| {
+        if copy.stop.is_due() {
+            return Err(Refusal::interrupted(LIST));
+        }
+        if known.has(name) || stays && sieve.excludes(name, kind) || is_in_use(target, name) {
+            return Ok(());
+        }
+        let is_alike = is_in_source(&mut sieve, pair, name)
+            .and_then(|is_there| Ok(is_there || is_another_spelling(&mut folding, pair, name)?));
+        match is_alike {
+            Ok(true) => Ok(()),
+            Ok(false) => surplus.push(name, kind),
+            Err(refusal) => {
+                trouble = Some(Side::Source(refusal.clone()));
+                Err(refusal)
+            }
+        }
+    });
+    match (trouble, listed) {
+        (Some(trouble), _) => Err(trouble),
+        (None, Err(refusal)) if copy.stop.is_due() && refusal.is_interruption() => {
+            Ok(Names::new(MOST_SURPLUS_BYTES))
+        }
+        (None, listed) => listed.map_err(Side::Target).map(|()| surplus),
+    }
+}
+
+/// Whether the source has a name by now, that is taken.
+fn is_in_source(sieve: &mut Sieve<'_>, pair: &Pair, name: &CStr) -> Result<bool, Refusal> {
+    match rustix::fs::statat(pair.source(), name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(facts) => Ok(sieve.takes(name, FileType::from_raw_mode(facts.st_mode))),
+        Err(Errno::NOENT) => Ok(false),
+        Err(errno) => Err(Refusal::of(COMPARE)(errno)),
+    }
+}
+
+/// Whether the target takes a name of the source for this one. `folding` remembers what the names of the
+/// source are in a target that has several spellings of a name.
+fn is_another_spelling(
+    folding: &mut Option<HashSet<Identity>>,
+    pair: &Pair,
+    name: &CStr,
+) -> Result<bool, Refusal> {
+    let look = |name: &CStr| {
+        let facts = rustix::fs::statat(pair.target(), name, AtFlags::SYMLINK_NOFOLLOW);
+        facts.ok().map(|facts| identity(&facts))
+    };
+    let Some(found) = look(name) else { return Ok(false) };
+    if folding.is_none() {
+        let Some(other) = respelled(name).filter(|other| **other != *name) else {
+            return Ok(false);
+        };
+        if look(&other) != Some(found) {
+            return Ok(false);
+        }
+        let mut copies = HashSet::new();
+        rewind(pair.source())?;
+        Lister::default().each(pair.source(), |name, _| {
+            copies.extend(look(name));
+            Ok(())
+        })?;
+        *folding = Some(copies);
+    }
+    Ok(folding.as_ref().is_some_and(|copies| copies.contains(&found)))
+}
+
+/// A name in capitals, or in small letters where it was in capitals.
+fn respelled(name: &CStr) -> Option<CString> {
+    let text = name.to_str().ok()?;
+    let capitals = text.to_uppercase();
+    let other = if capitals == text { text.to_lowercase() } else { capitals };
+    CString::new(other).ok()
+}
+
+/// Names of a source directory that are taken, as numbers. One that is missing is looked up.
+struct Known {
+    state: RandomState,
+    names: HashSet<u64>,
+}
+
+impl Known {
+    fn of(lister: &mut Lister, sieve: &mut Sieve<'_>, pair: &Pair) -> Result<Self, Refusal> {
+        let mut known = Self { state: RandomState::new(), names: HashSet::new() };
+        rewind(pair.source())?;
+        lister.each(pair.source(), |name, kind| {
+            if known.names.len() < MOST_KNOWN && sieve.takes(name, kind) {
+                known.names.insert(known.state.hash_one(name));
+            }
+            Ok(())
+        })?;
+        Ok(known)
+    }
+
+    /// Whether it is there. Of two names with one number the other one is taken to be there, too:
+    /// something stays then.
+    fn has(&self, name: &CStr) -> bool {
+        self.names.contains(&self.state.hash_one(name))
+    }
+}
+
+fn rewind(directory: BorrowedFd<'_>) -> Result<(), Refusal> {
+    rustix::fs::seek(directory, SeekFrom::Start(0)).map(drop).map_err(Refusal::of(LIST))
+}
+
+/// Deletes names of a directory until there are none.
+pub(super) fn delete(copy: &Copy<'_>, directory: &Arc<Directory>, surplus: &Mutex<Names>) {
+    directory.begin_use();
+    if let Some(pair) = visit::pair(copy, directory)
+        && let Some(mut removal) = removal(copy, directory)
+    {
+        while copy.may_delete() {
+            let batch = match lock(surplus).take_back(BATCH_ENTRIES) {
+                Ok(batch) if batch.is_empty() => break,
+                Ok(batch) => batch,
+                Err(refusal) => {
+                    copy.fail_target((directory, pair.found().target.0), None, refusal);
+                    break;
+                }
+            };
+            for (name, _) in batch.iter() {
+                removal.remove(pair.target(), name, Purpose::Surplus);
+            }
+        }
+    }
+    directory.end_use();
+    visit::piece_done(copy, directory);
+}
+
+/// What removes things in a directory of the target, where that is asked for.
+fn removal<'c, 'a>(copy: &'c Copy<'a>, directory: &Directory) -> Option<Removal<'c, 'a>> {
+    let deletion = copy.options.deletion?;
+    match Removal::new(copy, deletion, directory) {
+        Ok(removal) => Some(removal),
+        Err(refusal) => {
+            copy.fail_source(directory, None, refusal);
+            None
+        }
+    }
+}
+
+/// Has what bears the name of a directory, and is none, make room. Returns whether the copy was made.
+pub(super) fn make_way_for_directory(copy: &Copy<'_>, entry: Entry<'_>, origin: Origin) -> Origin {
+    let is_named = entry.directory.parent().is_none();
+    if origin == Origin::Fresh || copy.options.deletion.is_none() || is_named {
+        return origin;
+    }
+    let found = entry.in_the_way().ok().flatten();
+    let is_obstacle = found.is_some_and(|found| !FileType::from_raw_mode(found.st_mode).is_dir());
+    if !is_obstacle || !make_way(copy, entry) {
+        return origin;
+    }
+    if copy.is_plan() {
+        count(&copy.tally.overwritten);
+        return Origin::Fresh;
+    }
+    // Where that fails, its opening says why.
+    let made = rustix::fs::mkdirat(entry.pair.target(), entry.target, UNFINISHED);
+    if made.is_ok() { Origin::Fresh } else { origin }
+}
+
+/// Has something of another kind make room for an entry; false where it stays.
+pub(super) fn make_way(copy: &Copy<'_>, entry: Entry<'_>) -> bool {
+    removal(copy, entry.directory).is_some_and(|mut removal| {
+        removal.remove(entry.pair.target(), entry.target, Purpose::Room) == Fate::Gone
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,331 @@
+//! How something goes out of a target: by the descriptor of its directory, looked at just before. No
+//! symlink is followed, no mount is entered, and what is excluded stays, with the directories that it
+//! lies in.
+
+use std::ffi::{CStr, CString, OsString};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use rustix::fs::{AtFlags, FileType, Mode, Stat, Statx, StatxAttributes, StatxFlags};
+use rustix::io::Errno;
+
+use crate::copy::directory::{self, Directory, Side, identity};
+use crate::copy::event::Event;
+use crate::copy::failure::{Failure, Refusal};
+use crate::copy::job::Copy;
+use crate::copy::options::{Deletion, Excluded};
+use crate::copy::tally::count;
+use crate::copy::temporary::is_in_use;
+use crate::directory_stack::DirectoryStack;
+use crate::remove::open_to_empty;
+use crate::selection::Ignored;
+
+const DELETE: &str = "delete";
+
+/// What became of something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fate {
+    Gone,
+    /// It, or something in it, is to stay, or could not be removed.
+    Stays,
+}
+
+/// Why something goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// The source does not have it.
+    Surplus,
+    /// Something else takes its name. What lies in it is surplus.
+    Room,
+}
+
+/// Removes things in one directory of the target.
+pub(super) struct Removal<'c, 'a> {
+    copy: &'c Copy<'a>,
+    deletion: Deletion,
+    ignored: Option<Arc<Ignored>>,
+    /// The path of the directory, as it is shown.
+    shown: OsString,
+    /// The path below the operand of what is looked at, and the bytes of it that are the directory's.
+    path: Vec<u8>,
+    prefix: usize,
+}
+
+/// A directory on its way out.
+struct Level {
+    name: CString,
+    /// Directories in it that are still to be gone into.
+    below: Vec<CString>,
+    fate: Fate,
+    /// The mode that it had, where that was changed.
+    mode: Option<Mode>,
+}
+
+impl<'c, 'a> Removal<'c, 'a> {
+    pub(super) fn new(
+        copy: &'c Copy<'a>,
+        deletion: Deletion,
+        directory: &Directory,
+    ) -> Result<Self, Refusal> {
+        let (shown, path) = (directory.path(Side::Target, None), directory.path_below_operand()?);
+        let (ignored, prefix) = (directory.ignored(), path.len());
+        Ok(Self { copy, deletion, ignored, shown, path, prefix })
+    }
+
+    /// Removes what bears a name, with all that is in it.
+    pub(super) fn remove(&mut self, at: BorrowedFd<'_>, name: &CStr, purpose: Purpose) -> Fate {
+        self.within(name, |removal| {
+            let found = match look(at, name) {
+                Err(Errno::NOENT) => return Fate::Gone,
+                Err(errno) => return removal.fail(Refusal::of("examine")(errno)),
+                Ok(found) => found,
+            };
+            match is_directory(&found) {
+                _ if purpose == Purpose::Room && removal.is_kept(is_directory(&found)) => {
+                    Fate::Stays
+                }
+                true => removal.tree(at, name, &found, purpose),
+                false => removal.unlink(at, name, purpose, AtFlags::empty()),
+            }
+        })
+    }
+
+    /// Does something about a name in what is looked at.
+    fn within<T>(&mut self, name: &CStr, act: impl FnOnce(&mut Self) -> T) -> T {
+        let length = self.path.len();
+        if length > 0 {
+            self.path.push(b'/');
+        }
+        self.path.extend_from_slice(name.to_bytes());
+        let done = act(self);
+        self.path.truncate(length);
+        done
+    }
+
+    /// Whether what is looked at is excluded, and stays.
+    fn is_kept(&self, is_directory: bool) -> bool {
+        let selection = &self.copy.selection;
+        self.deletion.excluded == Excluded::Stay
+            && selection.has_names()
+            && selection.excludes(self.ignored.as_ref(), &self.path, is_directory)
+    }
+
+    /// Empties a directory, and removes it if nothing in it stays.
+    fn tree(&mut self, at: BorrowedFd<'_>, name: &CStr, found: &Statx, purpose: Purpose) -> Fate {
+        let (root, mode) = match self.open(at, name, found) {
+            Ok(opened) => opened,
+            Err(fate) => return fate,
+        };
+        let mut stack = match DirectoryStack::at(root) {
+            Ok(stack) => stack,
+            Err(error) => return self.fail_io(&error),
+        };
+        let mut levels = vec![self.list(&stack, CString::default(), mode)];
+        while let Some(level) = levels.last_mut() {
+            let Some(name) = level.below.pop() else {
+                let Some(Level { name, fate, mode, .. }) = levels.pop() else { break };
+                if let (Fate::Stays, Some(mode)) = (fate, mode) {
+                    let _as_far_as_it_goes = rustix::fs::fchmod(stack.here(), mode);
+                }
+                let Some(above) = levels.last_mut() else {
+                    if fate == Fate::Stays {
+                        return fate;
+                    }
+                    break;
+                };
+                if let Err(error) = stack.ascend() {
+                    return self.fail_io(&error);
+                }
+                let fate = match fate {
+                    Fate::Gone => {
+                        self.unlink(stack.here(), &name, Purpose::Surplus, AtFlags::REMOVEDIR)
+                    }
+                    Fate::Stays => fate,
+                };
+                if fate == Fate::Stays {
+                    above.fate = fate;
+                }
+                self.leave();
+                continue;
+            };
+            self.go_into(&name);
+            match self.descend(&mut stack, &name) {
+                Ok(mode) => {
+                    let level = self.list(&stack, name, mode);
+                    levels.push(level);
+                }
+                Err(fate) => {
+                    if fate == Fate::Stays {
+                        level.fate = fate;
+                    }
+                    self.leave();
+                }
+            }
+        }
+        drop(stack);
+        self.unlink(at, name, purpose, AtFlags::REMOVEDIR)
+    }
+
+    fn go_into(&mut self, name: &CStr) {
+        self.path.push(b'/');
+        self.path.extend_from_slice(name.to_bytes());
+    }
+
+    fn leave(&mut self) {
+        let end = self.path.iter().rposition(|&byte| byte == b'/');
+        self.path.truncate(end.unwrap_or(0));
+    }
+
+    /// Goes down into a directory; returns the mode that it had, where it was changed.
+    fn descend(&self, stack: &mut DirectoryStack, name: &CStr) -> Result<Option<Mode>, Fate> {
+        if self.copy.stop.is_due() {
+            return Err(Fate::Stays);
+        }
+        let found = match look(stack.here(), name) {
+            Err(Errno::NOENT) => return Err(Fate::Gone),
+            Err(errno) => return Err(self.fail(Refusal::of("examine")(errno))),
+            Ok(found) => found,
+        };
+        let (opened, mode) = self.open(stack.here(), name, &found)?;
+        stack.enter(opened).map_err(|error| self.fail_io(&error))?;
+        Ok(mode)
+    }
+
+    /// Opens a directory that was just looked at.
+    fn open(
+        &self,
+        at: BorrowedFd<'_>,
+        name: &CStr,
+        found: &Statx,
+    ) -> Result<(OwnedFd, Option<Mode>), Fate> {
+        let refuse = |reason| self.fail(Refusal::because(DELETE, reason));
+        if found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT) {
+            return Err(refuse("something is mounted there"));
+        }
+        let opened = match self.copy.is_plan() {
+            true => directory::open_to_list(at, name).map(|opened| (opened, None)),
+            false => open_to_empty(at, name),
+        };
+        let (opened, mode) = opened.map_err(|errno| match errno {
+            Errno::LOOP | Errno::NOTDIR => refuse("it is no directory any more"),
+            errno => self.fail(Refusal::of("open")(errno)),
+        })?;
+        let facts: Stat = rustix::fs::fstat(opened.as_fd())
+            .map_err(|errno| self.fail(Refusal::of("examine")(errno)))?;
+        let device = rustix::fs::makedev(found.stx_dev_major, found.stx_dev_minor);
+        if identity(&facts) != (device, found.stx_ino) {
+            return Err(refuse("something else took its place"));
+        }
+        if self.copy.targets.is_source(&facts) {
+            return Err(refuse("it is a source"));
+        }
+        Ok((opened, mode))
+    }
+
+    /// Removes what is in a directory and is none itself.
+    fn list(&mut self, stack: &DirectoryStack, name: CString, mode: Option<Mode>) -> Level {
+        let (mut below, mut fate) = (Vec::new(), Fate::Gone);
+        let listed = stack.entries(|name, kind| {
+            let kind = match kind {
+                FileType::Unknown => look(stack.here(), name)
+                    .map_or(kind, |found| FileType::from_raw_mode(u32::from(found.stx_mode))),
+                kind => kind,
+            };
+            let one = self.within(name, |removal| {
+                if removal.copy.stop.is_due()
+                    || removal.is_kept(kind.is_dir())
+                    || is_in_use(stack.here(), name)
+                {
+                    return Fate::Stays;
+                }
+                if kind.is_dir() {
+                    below.push(name.to_owned());
+                    return Fate::Gone;
+                }
+                removal.unlink(stack.here(), name, Purpose::Surplus, AtFlags::empty())
+            });
+            if one == Fate::Stays {
+                fate = one;
+            }
+            Ok(())
+        });
+        if let Err(error) = listed {
+            fate = self.fail_io(&error);
+        }
+        Level { name, below, fate, mode }
+    }
+
+    /// Removes one name, if it may go.
+    fn unlink(&self, at: BorrowedFd<'_>, name: &CStr, purpose: Purpose, flags: AtFlags) -> Fate {
+        let counts = purpose == Purpose::Surplus;
+        if counts && !self.is_permitted() {
+            count(&self.copy.mirror.spared);
+            return Fate::Stays;
+        }
+        let done = match self.copy.is_plan() {
+            true => Ok(()),
+            false => rustix::fs::unlinkat(at, name, flags),
+        };
+        if done.is_err() && counts {
+            self.copy.mirror.deleted.fetch_sub(1, Ordering::Relaxed);
+        }
+        match done {
+            Ok(()) => {
+                if counts {
+                    self.tell(flags.contains(AtFlags::REMOVEDIR));
+                }
+                Fate::Gone
+            }
+            Err(Errno::NOENT) => Fate::Gone,
+            Err(errno) => self.fail(Refusal::of(DELETE)(errno)),
+        }
+    }
+
+    /// Takes one of those that may be deleted.
+    fn is_permitted(&self) -> bool {
+        let most = self.deletion.most.unwrap_or(u64::MAX);
+        let more = |deleted: u64| (deleted < most).then_some(deleted + 1);
+        let (order, deleted) = (Ordering::Relaxed, &self.copy.mirror.deleted);
+        deleted.fetch_update(order, order, more).is_ok()
+    }
+
+    fn tell(&self, is_directory: bool) {
+        if self.copy.watch.wants_each() {
+            let (target, below) = (self.whole_path(), self.path.as_slice());
+            self.copy.watch.event(&Event::Deleted { target, below, is_directory });
+        }
+    }
+
+    /// The path of what is looked at, as it is shown.
+    fn whole_path(&self) -> OsString {
+        let mut path = self.shown.as_bytes().to_vec();
+        let rest = self.path.get(self.prefix..).unwrap_or_default();
+        if !rest.starts_with(b"/") && !path.ends_with(b"/") {
+            path.push(b'/');
+        }
+        path.extend_from_slice(rest);
+        OsString::from_vec(path)
+    }
+
+    fn fail(&self, refusal: Refusal) -> Fate {
+        self.copy.fail(&Failure { refusal, path: self.whole_path() });
+        Fate::Stays
+    }
+
+    fn fail_io(&self, error: &std::io::Error) -> Fate {
+        self.fail(match Errno::from_io_error(error) {
+            Some(errno) => Refusal::of(DELETE)(errno),
+            None => Refusal::because(DELETE, "it was moved meanwhile"),
+        })
+    }
+}
+
+fn look(at: BorrowedFd<'_>, name: &CStr) -> Result<Statx, Errno> {
+    rustix::fs::statx(at, name, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::BASIC_STATS)
+}
+
+fn is_directory(found: &Statx) -> bool {
+    FileType::from_raw_mode(u32::from(found.stx_mode)).is_dir()
+}

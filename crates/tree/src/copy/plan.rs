@@ -1,0 +1,195 @@
+//! What a copy would do (`--dry-run`): the same walk and the same decisions, and nothing is opened for
+//! writing. A directory that would be made has the descriptor of the nearest one above it that is
+//! there, and nothing is looked up in it.
+
+use std::ffi::CStr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::Ordering;
+
+use rustix::fs::{AtFlags, FileType, Stat};
+use rustix::io::Errno;
+
+use super::attributes::Made;
+use super::content::is_sparse;
+use super::directory::{Access, Found, Identity, Named, Pair, identity};
+use super::entry::{Entry, Outcome, Trouble, source, target};
+use super::event::Action;
+use super::existing::{Existing, refuse_loss, refuse_obstacle};
+use super::file::{Opened, Reading};
+use super::job::Copy;
+use super::lane::Lane;
+use super::links::{Claim, Ticket, mark};
+use super::options::{Effect, Preserve};
+use super::special::{self, text_of};
+use super::tally::count;
+use crate::file_data;
+
+impl Copy<'_> {
+    /// Whether nothing is to be done.
+    pub(super) fn is_plan(&self) -> bool {
+        self.options.effect == Effect::Planned
+    }
+}
+
+/// Another descriptor of a directory of the target, for one in it that is not there.
+pub(super) fn stand_in(target: BorrowedFd<'_>) -> Result<(OwnedFd, Access), Errno> {
+    rustix::io::fcntl_dupfd_cloexec(target, 3).map(|target| (target, Access::Full))
+}
+
+/// Whether a directory of this name would be made.
+///
+/// Errors: as those of mkdir(2).
+pub(super) fn would_be_made(pair: &Pair, name: &CStr) -> Result<(), Errno> {
+    if pair.found().made.is_new() {
+        return Ok(());
+    }
+    let flags = AtFlags::SYMLINK_NOFOLLOW;
+    match rustix::fs::statat(pair.target(), name, flags) {
+        Err(Errno::NOENT) => Ok(()),
+        Ok(_) => Err(Errno::EXIST),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// The pair of a directory that would be made.
+pub(super) fn pair(
+    copy: &Copy<'_>,
+    entry: Entry<'_>,
+    (from, facts): (OwnedFd, Stat),
+) -> Result<Pair, Trouble> {
+    let (to, _) = stand_in(entry.pair.target()).map_err(target("hold"))?;
+    let Found { target, inheritance, .. } = *entry.pair.found();
+    copy.tell_of_making(entry, None);
+    let named = Named { source: entry.source.to_owned(), target: entry.target.to_owned() };
+    let made = Made::new(inheritance);
+    Ok(Pair::new(from, to, Found { named, facts, target, inheritance, made }))
+}
+
+/// What would become of an entry that is no directory. `room`: whether what bears its name would have
+/// made room.
+pub(super) fn copy(
+    lane: &mut Lane<'_, '_>,
+    entry: Entry<'_>,
+    kind: FileType,
+    room: Room,
+) -> Result<Outcome, Trouble> {
+    let opened = match kind.is_file() {
+        true => Some(Opened::open(entry, lane.copy, Reading::FILE)?),
+        false => None,
+    };
+    let facts = match &opened {
+        Some(opened) => opened.facts,
+        None => entry.look()?,
+    };
+    if FileType::from_raw_mode(facts.st_mode) != kind {
+        return Err(Trouble::Became);
+    }
+    let copy = lane.copy;
+    let is_free = room == Room::Made || entry.pair.found().made.is_new();
+    let found = if is_free { None } else { entry.in_the_way()? };
+    let ticket = match claim(copy, entry, &facts)? {
+        Claimed::Known(known) => return link(copy, entry, &facts, (known, found), room),
+        Claimed::First(ticket) => Some(ticket),
+        Claimed::None => None,
+    };
+    let stands = match (found, &opened) {
+        (None, _) => None,
+        (Some(_), Some(opened)) => match Existing::of(lane, entry, opened)? {
+            Existing::Unchanged(found) => Some(found),
+            _ => None,
+        },
+        (Some(found), None) => {
+            let is_link = kind.is_symlink();
+            let text = if is_link { Some(text_of(entry)?) } else { None };
+            special::stands(copy, entry, &facts, (&found, text.as_deref()))?.then_some(found)
+        }
+    };
+    if let Some(ticket) = ticket {
+        // The mark of something that is not there yet.
+        let made = stands.map_or((u64::MAX, facts.st_ino), |found| mark(&found));
+        let path = entry.directory.path_below_base(entry.target).map_err(Trouble::Target)?;
+        let _or_they_are_copied = ticket.done(&path, made);
+    }
+    let action = match (stands.is_some(), kind.is_file()) {
+        (true, _) => Action::Unchanged,
+        (false, true) => Action::Copied,
+        (false, false) => Action::Made,
+    };
+    if action != Action::Unchanged && (found.is_some() || room == Room::Made) {
+        count(&copy.tally.overwritten);
+    }
+    let bytes = match (action, &opened) {
+        (Action::Copied, Some(opened)) => bytes_in(opened)?,
+        _ => 0,
+    };
+    copy.tally.bytes.fetch_add(bytes, Ordering::Relaxed);
+    Ok(Outcome { bytes, ..Outcome::of(action) })
+}
+
+/// Whether what bears the name of an entry would have made room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Room {
+    /// It was not asked.
+    Unasked,
+    /// It would have.
+    Made,
+}
+
+/// What is known of other names of a source.
+enum Claimed<'c> {
+    /// There are none, or they do not matter.
+    None,
+    First(Ticket<'c>),
+    /// One was dealt with; this is the mark of what it came to.
+    Known(Identity),
+}
+
+fn claim<'c>(copy: &'c Copy<'_>, entry: Entry<'_>, facts: &Stat) -> Result<Claimed<'c>, Trouble> {
+    let keeps = facts.st_nlink > 1 && copy.options.preserve.has(Preserve::LINKS);
+    if !keeps || copy.targets.links_root(entry.directory).is_none() {
+        return Ok(Claimed::None);
+    }
+    let names: u64 = facts.st_nlink as _;
+    Ok(match copy.links.claim(identity(facts), names).map_err(Trouble::Source)? {
+        Claim::First(ticket) => Claimed::First(ticket),
+        Claim::Known(known) => Claimed::Known(known.mark),
+    })
+}
+
+/// A further name of something.
+fn link(
+    copy: &Copy<'_>,
+    entry: Entry<'_>,
+    facts: &Stat,
+    (known, found): (Identity, Option<Stat>),
+    room: Room,
+) -> Result<Outcome, Trouble> {
+    if let Some(found) = found {
+        if mark(&found) == known {
+            return Ok(Outcome::of(Action::Unchanged));
+        }
+        match FileType::from_raw_mode(facts.st_mode) {
+            FileType::RegularFile => refuse_obstacle(entry, facts, &found)?,
+            _ => refuse_loss(entry, facts, &found)?,
+        }
+    }
+    if found.is_some() || room == Room::Made {
+        count(&copy.tally.overwritten);
+    }
+    Ok(Outcome::of(Action::Linked))
+}
+
+/// Bytes of a file without its holes.
+fn bytes_in(opened: &Opened) -> Result<u64, Trouble> {
+    let length = opened.facts.st_size as u64;
+    if !is_sparse(&opened.facts) {
+        return Ok(length);
+    }
+    let (mut place, mut bytes) = (0, 0);
+    while place < length {
+        let extent = file_data::next_extent(opened.file.as_fd(), place, length);
+        let Some((data, hole)) = extent.map_err(source("read"))? else { break };
+        (place, bytes) = (hole, bytes + hole - data);
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,72 @@
+//! Which names of one directory are selected, in the source, and which are excluded, in the target.
+
+use std::ffi::CStr;
+use std::sync::Arc;
+
+use rustix::fs::FileType;
+
+use super::directory::{Directory, Pair};
+use super::failure::Refusal;
+use super::job::Copy;
+use crate::selection::{Git, Ignored, Selection};
+
+const READ_RULES: &str = "read the .gitignore in";
+
+/// What is asked about the names of a directory. Costs nothing where all of them are taken.
+pub(super) struct Sieve<'c> {
+    selection: Option<&'c Selection>,
+    pub(super) ignored: Option<Arc<Ignored>>,
+    /// The path below the operand, with what is asked for behind it.
+    path: Vec<u8>,
+    /// Bytes before the name.
+    prefix: usize,
+}
+
+impl<'c> Sieve<'c> {
+    /// That of a directory. `begun`: its pair, where it is listed for the first time: then it is
+    /// looked for rules of its own.
+    ///
+    /// Errors: they cannot be read; or a name on the way to it cannot.
+    pub(super) fn of(
+        copy: &'c Copy<'_>,
+        directory: &Directory,
+        begun: Option<&Pair>,
+    ) -> Result<Self, Refusal> {
+        let selection = Some(&copy.selection).filter(|selection| selection.has_names());
+        let Some(selection) = selection else {
+            return Ok(Self { selection: None, ignored: None, path: Vec::new(), prefix: 0 });
+        };
+        let mut path = directory.path_below_operand()?;
+        if let Some(pair) = begun.filter(|_| selection.git == Git::Obeyed) {
+            let above = directory.parent().and_then(|parent| parent.ignored());
+            let ignored = Ignored::of(pair.source(), &path, above);
+            directory.ignore(ignored.map_err(Refusal::of(READ_RULES))?);
+        }
+        if !path.is_empty() {
+            path.push(b'/');
+        }
+        let (ignored, prefix) = (directory.ignored(), path.len());
+        Ok(Self { selection: Some(selection), ignored, path, prefix })
+    }
+
+    /// Whether a name of the source is taken.
+    pub(super) fn takes(&mut self, name: &CStr, kind: FileType) -> bool {
+        self.selection.is_none_or(|selection| {
+            put(&mut self.path, self.prefix, name);
+            selection.takes(self.ignored.as_ref(), &self.path, kind.is_dir())
+        })
+    }
+
+    /// Whether a name is excluded, in the source or in the target.
+    pub(super) fn excludes(&mut self, name: &CStr, kind: FileType) -> bool {
+        self.selection.is_some_and(|selection| {
+            put(&mut self.path, self.prefix, name);
+            selection.excludes(self.ignored.as_ref(), &self.path, kind.is_dir())
+        })
+    }
+}
+
+fn put(path: &mut Vec<u8>, prefix: usize, name: &CStr) {
+    path.truncate(prefix);
+    path.extend_from_slice(name.to_bytes());
+}

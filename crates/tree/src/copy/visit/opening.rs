@@ -1,0 +1,100 @@
+//! A directory is opened on both sides, and neither may be the other one.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::io::Errno;
+
+use super::unfinished::is_unfinished;
+use crate::copy::attributes::{self, Inheritance, Made};
+use crate::copy::directory::{self, Access, Found, Named, Origin, Pair, identity};
+use crate::copy::entry::{Entry, Trouble, refused, source, target};
+use crate::copy::failure::Refusal;
+use crate::copy::job::Copy;
+use crate::copy::options::Preserve;
+use crate::copy::plan;
+
+/// Opens both sides. Also tells what may be done with the source.
+pub(super) fn open(
+    copy: &Copy<'_>,
+    entry: Entry<'_>,
+    origin: Origin,
+) -> Result<(Pair, Access), Trouble> {
+    let opened = match copy.follows(entry.directory) {
+        true => directory::open_followed(entry.pair.source(), entry.source),
+        false => directory::open(entry.pair.source(), entry.source),
+    };
+    let (from, access) = opened.map_err(|errno| match errno {
+        Errno::LOOP | Errno::NOTDIR => {
+            Trouble::Source(Refusal::because("open", "it is no directory any more"))
+        }
+        errno => source("open")(errno),
+    })?;
+    let facts = rustix::fs::fstat(&from).map_err(source("examine"))?;
+    if copy.follows(entry.directory) && entry.directory.is_within(identity(&facts)) {
+        let reason = "it is a symlink to a directory in which it lies";
+        return Err(Trouble::Source(Refusal::because("copy", reason)));
+    }
+    if copy.targets.is_copy(&facts) {
+        return Err(Trouble::Source(Refusal::because("copy", "it is the copy itself")));
+    }
+    if origin == Origin::Fresh && copy.is_plan() {
+        return Ok((plan::pair(copy, entry, (from, facts))?, access));
+    }
+    let to = open_target(entry)?;
+    let found = rustix::fs::fstat(&to).map_err(target("examine"))?;
+    if identity(&found) == identity(&facts) {
+        return Err(refused("copy to", "it is the same directory as the source"));
+    }
+    if copy.targets.is_source(&found) {
+        return Err(refused("copy to", "it is the source itself"));
+    }
+    let above = entry.pair.found().inheritance;
+    let has_rules = copy.rules().is_some();
+    let may_be_ours = !has_rules && !copy.is_plan();
+    let is_ours = origin == Origin::Fresh || may_be_ours && is_unfinished(entry, &found, &facts);
+    if is_ours {
+        attributes::open_up(to.as_fd(), &found);
+    }
+    let (inheritance, made) = match origin {
+        Origin::Fresh => {
+            copy.attributes.bare(to.as_fd(), above).map_err(Trouble::Target)?;
+            let keeps_modes = copy.options.preserve.has(Preserve::MODE);
+            let inside = if keeps_modes { above.inside_new() } else { above };
+            // Its owner was seen: somebody may have put a directory of his own there.
+            (inside, Made::seen(above, &found))
+        }
+        Origin::Existing if is_ours => {
+            (Inheritance::of(to.as_fd()), Made::unfinished(above, &found))
+        }
+        Origin::Existing => {
+            if !copy.is_plan() {
+                copy.attributes.narrow(to.as_fd(), &facts, &found);
+            }
+            (Inheritance::of(to.as_fd()), Made::found(&found))
+        }
+    };
+    let is_top = entry.directory.parent().is_none();
+    if found.st_dev != entry.pair.found().target.0 || is_top {
+        copy.targets.will_sync(to.as_fd(), found.st_dev).map_err(target("hold"))?;
+    }
+    if is_top {
+        copy.targets.remember_top(&facts, &found);
+    }
+    if origin == Origin::Fresh {
+        copy.tell_of_making(entry, None);
+    }
+    let named = Named { source: entry.source.to_owned(), target: entry.target.to_owned() };
+    let found = Found { named, facts, target: identity(&found), inheritance, made };
+    Ok((Pair::new(from, to, found), access))
+}
+
+/// Opens a directory of the target. It is enough if it may be searched.
+fn open_target(entry: Entry<'_>) -> Result<OwnedFd, Trouble> {
+    match directory::open(entry.pair.target(), entry.target) {
+        Ok((opened, _)) => Ok(opened),
+        Err(Errno::LOOP | Errno::NOTDIR) => {
+            Err(refused("overwrite", "it is no directory, the source is one"))
+        }
+        Err(errno) => Err(target("open")(errno)),
+    }
+}
