@@ -35,8 +35,11 @@ pub fn listen() -> io::Result<Option<Inquiries>> {
         DESCRIPTOR.store(wake.as_raw_fd(), Ordering::SeqCst);
         install_with(libc::SIGUSR1, on_signal, libc::SA_RESTART)?;
     }
-    let inquiries = |wake| Inquiries { wake, is_over: AtomicBool::new(false) };
-    Ok(LISTENING.get().map(inquiries))
+    Ok(LISTENING.get().map(|wake| {
+        // What ended the last ones is no question.
+        let _none_is_left = rustix::io::read(wake, &mut [0_u8; 8]);
+        Inquiries { wake, is_over: AtomicBool::new(false) }
+    }))
 }
 
 impl Inquiries {
@@ -90,5 +93,11 @@ mod tests {
         assert!(inquiries.wait());
         inquiries.end();
         assert!(!inquiries.wait());
+        // Nobody asks the next ones.
+        assert!(
+            listen()
+                .unwrap()
+                .is_some_and(|next| rustix::io::read(next.wake, &mut [0_u8; 8]).is_err())
+        );
     }
 }
