@@ -210,7 +210,7 @@ fn class(text: &[u8]) -> Result<([u64; 4], usize), Malformed> {
         {
             let kind = CLASSES.iter().find(|(known, _)| *known == name);
             let (_, is_in) = kind.ok_or(Malformed::Unclosed)?;
-            (0..=u8::MAX).filter(|byte| is_in(byte)).for_each(|byte| add(&mut class, byte));
+            (0..=u8::MAX).filter(is_in).for_each(|byte| add(&mut class, byte));
             at += length;
             continue;
         }

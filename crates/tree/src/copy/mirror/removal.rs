@@ -83,9 +83,6 @@ impl<'c, 'a> Removal<'c, 'a> {
                 Ok(found) => found,
             };
             match is_directory(&found) {
-                _ if purpose == Purpose::Room && removal.is_kept(is_directory(&found)) => {
-                    Fate::Stays
-                }
                 true => removal.tree(at, name, &found, purpose),
                 false => removal.unlink(at, name, purpose, AtFlags::empty()),
             }
