@@ -16,8 +16,8 @@ mod survey;
 mod terminal;
 mod witness;
 
+use flatout_io::cause_text;
 use flatout_io::transfer::Method;
-use flatout_io::{cause_text, escape};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread::{Builder, Scope};
@@ -158,7 +158,7 @@ fn plan(arguments: &Arguments, witness: &Witness<'_>) -> Plan {
     match operand::plan(sources, &destination, arguments.reach(), None) {
         Ok(plan) => {
             for source in &plan.repeated {
-                witness.remark(&format!("{} is named more than once", escape(source)));
+                witness.remark(&format!("{source:?} is named more than once"));
             }
             for objection in &plan.objections {
                 witness.object(objection);
