@@ -191,7 +191,7 @@ fn plan(arguments: &Arguments, witness: &Witness<'_>) -> Plan {
     match operand::plan(sources, &destination, arguments.reach(), None) {
         Ok(plan) => {
             for source in &plan.repeated {
-                witness.remark(&format!("{} is named more than once", escape(source)));
+                witness.remark(&format!("{source:?} is named more than once"));
             }
             for objection in &plan.objections {
                 witness.object(objection);

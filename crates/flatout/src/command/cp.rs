@@ -72,7 +72,7 @@ fn place(arguments: &Cp) -> Result<(Destination, Option<Backups>), String> {
             let name = backup_of(&target, &backups);
             let name = name.map_err(|errno| {
                 let cause = cause_text(&errno.into());
-                format!("cannot back up {}: {cause}", escape(&target))
+                format!("cannot back up {target:?}: {cause}")
             })?;
             Ok((Destination::Exactly(name), None))
         }
@@ -99,7 +99,7 @@ fn plan(arguments: &Cp, destination: &Destination, witness: &Witness) -> Plan {
     let plan =
         plan.unwrap_or_else(|objection| Plan { objections: vec![objection], ..Plan::default() });
     for source in &plan.repeated {
-        output::complain(&format!("warning: {} is named more than once", escape(source)));
+        output::complain(&format!("warning: {source:?} is named more than once"));
     }
     for objection in &plan.objections {
         witness.fail(&objection.to_string());
@@ -142,7 +142,7 @@ impl Watch for Witness {
             }
             Event::Failed(failure) => self.fail(&failure.to_string()),
             Event::Incomplete { source, code } => {
-                self.fail(&format!("cannot keep all attributes of {}: {code}", escape(source)));
+                self.fail(&format!("cannot keep all attributes of {source:?}: {code}"));
             }
             Event::Notice(notice)
                 if self.requires_attributes && ATTRIBUTES.contains(&notice.code) =>

@@ -1,6 +1,7 @@
 //! `flatout compare`: verdicts as exit codes, forms, noise, and files that are no results.
 
 mod duplicates;
+mod load;
 
 use std::fs;
 use std::path::Path;

@@ -13,7 +13,6 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use flatout_io::escape;
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
@@ -54,7 +53,7 @@ pub enum Objection {
     #[error(transparent)]
     Failed(#[from] Failure),
     /// It would destroy something, or never end.
-    #[error("cannot copy {from} to {to}: {reason}", from = escape(&.operand.source), to = escape(&.operand.target))]
+    #[error("cannot copy {from:?} to {to:?}: {reason}", from = .operand.source, to = .operand.target)]
     Refused {
         /// What was to go where.
         operand: Operand,
@@ -62,13 +61,13 @@ pub enum Objection {
         reason: &'static str,
     },
     /// It is a directory, and those are not asked for.
-    #[error("-r not specified; omitting directory {}", escape(.directory))]
+    #[error("-r not specified; omitting directory {directory:?}")]
     Omitted {
         /// The directory.
         directory: PathBuf,
     },
     /// Another source has put something there, and it is not to be lost.
-    #[error("cannot copy {from} to {to}: {other} goes there too, and neither may replace the other", from = escape(&.operand.source), to = escape(&.operand.target), other = escape(.other))]
+    #[error("cannot copy {from:?} to {to:?}: {other:?} goes there too, and neither may replace the other", from = .operand.source, to = .operand.target)]
     Clash {
         /// What was to go where.
         operand: Operand,

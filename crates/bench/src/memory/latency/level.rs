@@ -199,7 +199,7 @@ mod tests {
         let (levels, _) = find(&points(Pages::Huge), &caches);
         let level = |latency_ns, all: &[f64]| {
             let point = |(index, latency_ns): (usize, &f64)| Point {
-                working_set_bytes: 16 * MIB << index,
+                working_set_bytes: (16 * MIB) << index,
                 latency_ns: *latency_ns,
             };
             let curve: Vec<Point> = all.iter().enumerate().map(point).collect();

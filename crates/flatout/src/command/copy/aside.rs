@@ -9,7 +9,6 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use flatout_io::escape;
 use flatout_sys::storage::Location;
 use flatout_tree::copy::Operand;
 use flatout_tree::copy::options::Reach;
@@ -45,17 +44,15 @@ impl Kept<'_> {
     /// Cost: a few calls for each operand, and one for each directory above the place.
     pub fn obstacle(&self, place: &Place) -> Option<String> {
         let site = Site::of(place)?;
-        let shown = escape(place.path());
+        let shown = place.path();
         let sources = self.sources.iter().chain(self.operands.iter().map(|one| &one.source));
         for source in sources {
             if self.is_in_source(&site, source) {
-                let source = escape(source);
-                return Some(format!("cannot write results to {shown}: {source} is copied"));
+                return Some(format!("cannot write results to {shown:?}: {source:?} is copied"));
             }
         }
         let target = self.operands.iter().map(|one| &one.target).find(|one| site.is_at(one))?;
-        let target = escape(target);
-        Some(format!("cannot write results to {shown}: copies go to {target}"))
+        Some(format!("cannot write results to {shown:?}: copies go to {target:?}"))
     }
 
     /// Says which operand a file of ours is that was made just now: a filesystem may take `LOG` and
@@ -65,7 +62,7 @@ impl Kept<'_> {
         let is_it =
             |path: &&PathBuf| rustix::fs::lstat(*path).is_ok_and(|facts| identity(&facts) == made);
         let found = targets.chain(self.sources).find(is_it)?;
-        Some(format!("cannot write results to {}: it is to be copied or replaced", escape(found)))
+        Some(format!("cannot write results to {found:?}: it is to be copied or replaced"))
     }
 
     fn is_in_source(&self, site: &Site, source: &Path) -> bool {

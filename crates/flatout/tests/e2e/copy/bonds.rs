@@ -133,7 +133,7 @@ fn a_copy_that_lacks_something_gets_no_further_names() {
         let copy = folder.join("dst").join(name);
         assert_eq!(fs::read(&copy).unwrap(), b"linked", "the bytes are there{ran}");
         assert_eq!(fs::metadata(&copy).unwrap().nlink(), 1, "{name}{ran}");
-        let said = format!("cannot set the times of dst/{name}:");
+        let said = format!("cannot set the times of \"dst/{name}\":");
         assert_eq!(ran.stderr.matches(&said).count(), 1, "{name}{ran}");
     }
 }

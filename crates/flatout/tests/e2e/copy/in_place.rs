@@ -223,7 +223,7 @@ fn a_full_file_that_is_mounted_ends_nothing_else() {
     let ran = folder.flatout(["copy", "--threads=1", "-T", "S", "T"]).run();
     run("umount", &[&folder.join("T/f")]);
     ran.exits(1);
-    assert!(ran.stderr.contains("cannot write T/f: No space left"), "{ran}");
+    assert!(ran.stderr.contains("cannot write \"T/f\": No space left"), "{ran}");
     assert_eq!(Folder::names_in(&folder.join("T")).len(), OTHERS + 1, "{ran}");
     small.finish();
 }

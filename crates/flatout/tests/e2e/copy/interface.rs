@@ -159,12 +159,12 @@ fn a_document_tells_of_what_was_not_copied() {
     let folder = folder();
     fs::create_dir(folder.join("d")).unwrap();
     let ran = folder.flatout(words("--format=json", &["gone", "a", "d"])).run();
-    let document = ran.complains(1, &["cannot stat gone: No such file"]).document();
+    let document = ran.complains(1, &["cannot stat \"gone\": No such file"]).document();
     schema::assert_valid(&document);
     let result = ran.result();
     assert_eq!((&result["status"], &result["audit"]["failed"]), (&"degraded".into(), &1.into()));
     assert_warned(&result, "failed");
-    assert_eq!(document["end"]["errors"][0], "cannot stat gone: No such file or directory");
+    assert_eq!(document["end"]["errors"][0], "cannot stat \"gone\": No such file or directory");
     assert_eq!(fs::read(folder.join("d/a")).unwrap(), b"a");
     let ran = folder.flatout(words("--format json", &["-T", "a"])).run();
     schema::assert_valid(&ran.complains(2, &["no target"]).document());
@@ -187,9 +187,9 @@ fn figures_go_where_they_are_wanted() {
     run("--format json").stdout(closed_pipe()).run().exits(0);
     for option in ["--output", "--log"] {
         let ran = folder.flatout(words("", &["a", "new", option, "a"])).run();
-        ran.complains(1, &["results to a:", "a is copied"]);
+        ran.complains(1, &["results to \"a\":", "\"a\" is copied"]);
         let ran = folder.flatout(words("", &["a", "target", option, "target"])).run();
-        ran.complains(1, &["results to target:", "copies go to target"]);
+        ran.complains(1, &["results to \"target\":", "copies go to \"target\""]);
     }
     let same = folder.flatout(words("--log one --output one", &["a", "b"])).run();
     same.complains(1, &["same file"]);

@@ -97,10 +97,10 @@ fn a_file_is_not_written_over_itself_however_it_is_named() {
         assert!(said.ends_with(SAME), "{source} {target}: {said}");
     }
     let said = objection(&folder, &["to-src"], &exactly(&folder, "src"));
-    assert_eq!(said, format!("cannot copy to-src to src: {SAME}"));
+    assert_eq!(said, format!("cannot copy \"to-src\" to \"src\": {SAME}"));
     assert_eq!(
         objection(&folder, &["src"], &exactly(&folder, "to-src")),
-        format!("cannot copy src to to-src: {SAME}")
+        format!("cannot copy \"src\" to \"to-src\": {SAME}")
     );
     assert!(objection(&folder, &["src/f"], &named(&folder, "src")).ends_with(SAME));
 }
@@ -136,14 +136,14 @@ fn kinds_that_do_not_fit_are_refused() {
 fn what_is_not_there_is_named() {
     let folder = folder();
     let said = |sources: &[&str], target| objection(&folder, sources, &named(&folder, target));
-    assert_eq!(said(&["gone", "a"], "d"), "cannot stat gone: No such file or directory");
-    assert_eq!(said(&["a/"], "d"), "cannot stat a/: Not a directory");
-    assert_eq!(said(&["a"], "no/such"), "cannot create no/such: No such file or directory");
-    assert_eq!(said(&["a"], "new/"), "cannot create new/: Not a directory");
-    assert_eq!(said(&["src"], "new/."), "cannot create new/.: No such file or directory");
-    assert_eq!(said(&["a"], "b/x"), "cannot create b/x: Not a directory");
-    assert_eq!(said(&["a", "b"], "new"), "cannot copy into new: No such file or directory");
-    assert_eq!(said(&["a", "src"], "b"), "cannot copy into b: Not a directory");
+    assert_eq!(said(&["gone", "a"], "d"), r#"cannot stat "gone": No such file or directory"#);
+    assert_eq!(said(&["a/"], "d"), r#"cannot stat "a/": Not a directory"#);
+    assert_eq!(said(&["a"], "no/such"), r#"cannot create "no/such": No such file or directory"#);
+    assert_eq!(said(&["a"], "new/"), r#"cannot create "new/": Not a directory"#);
+    assert_eq!(said(&["src"], "new/."), r#"cannot create "new/.": No such file or directory"#);
+    assert_eq!(said(&["a"], "b/x"), r#"cannot create "b/x": Not a directory"#);
+    assert_eq!(said(&["a", "b"], "new"), r#"cannot copy into "new": No such file or directory"#);
+    assert_eq!(said(&["a", "src"], "b"), r#"cannot copy into "b": Not a directory"#);
 }
 
 #[test]
@@ -164,11 +164,11 @@ fn one_source_does_not_replace_what_another_one_brings() {
     let into = named(&folder, "d");
     assert_eq!(
         objection(&folder, &["a", "other/a"], &into),
-        "cannot copy other/a to d/a: a goes there too, and neither may replace the other"
+        r#"cannot copy "other/a" to "d/a": "a" goes there too, and neither may replace the other"#
     );
     fs::write(folder.path().join("other/src/a"), "").unwrap();
     let said = objection(&folder, &["src", "other/src/a", "a"], &into);
-    assert!(said.contains("other/src/a goes there too"), "{said}");
+    assert!(said.contains(r#"other/src/a" goes there too"#), "{said}");
 }
 
 #[test]
