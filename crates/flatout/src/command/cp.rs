@@ -1,6 +1,8 @@
 //! `flatout cp`: what GNU cp does, by the same copier as `flatout copy`. Nothing is said but what went
 //! wrong, and with `--verbose` what is made.
 
+mod complaint;
+
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -8,7 +10,7 @@ use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use flatout_io::{cause_text, escape};
+use flatout_io::cause_text;
 use flatout_sys::cancel::CancelToken;
 use flatout_tree::copy::Copy;
 use flatout_tree::copy::backup::Backups;
@@ -18,6 +20,7 @@ use flatout_tree::copy::operand::{self, Destination, Plan};
 use super::copy::{disguise, in_threads};
 use crate::arguments::cp::Cp;
 use crate::{conclusion, output};
+use complaint::{of_failure, of_objection, quote};
 
 /// Notices about extended attributes, which are failures for who names them.
 const ATTRIBUTES: [&str; 2] = ["xattr_not_kept", "capability_not_kept"];
@@ -72,7 +75,7 @@ fn place(arguments: &Cp) -> Result<(Destination, Option<Backups>), String> {
             let name = backup_of(&target, &backups);
             let name = name.map_err(|errno| {
                 let cause = cause_text(&errno.into());
-                format!("cannot back up {}: {cause}", escape(&target))
+                format!("cannot backup {}: {cause}", quote(&target))
             })?;
             Ok((Destination::Exactly(name), None))
         }
@@ -99,10 +102,12 @@ fn plan(arguments: &Cp, destination: &Destination, witness: &Witness) -> Plan {
     let plan =
         plan.unwrap_or_else(|objection| Plan { objections: vec![objection], ..Plan::default() });
     for source in &plan.repeated {
-        output::complain(&format!("warning: {} is named more than once", escape(source)));
+        let kind = if source.is_dir() { "directory" } else { "file" };
+        let source = quote(source);
+        output::complain(&format!("warning: source {kind} {source} specified more than once"));
     }
     for objection in &plan.objections {
-        witness.fail(&objection.to_string());
+        witness.fail(&of_objection(objection, arguments.directory_word()));
     }
     plan
 }
@@ -136,13 +141,13 @@ impl Watch for Witness {
     fn event(&self, event: &Event<'_>) {
         match event {
             Event::Making { source, target, backup } => {
-                let backup = backup.as_ref().map(|name| format!(" (backup: '{}')", escape(name)));
+                let backup = backup.as_ref().map(|name| format!(" (backup: {})", quote(name)));
                 let backup = backup.unwrap_or_default();
-                output::say(&format!("'{}' -> '{}'{backup}", escape(source), escape(target)));
+                output::say(&format!("{} -> {}{backup}", quote(source), quote(target)));
             }
-            Event::Failed(failure) => self.fail(&failure.to_string()),
+            Event::Failed(failure) => self.fail(&of_failure(failure)),
             Event::Incomplete { source, code } => {
-                self.fail(&format!("cannot keep all attributes of {}: {code}", escape(source)));
+                self.fail(&format!("cannot preserve all attributes of {}: {code}", quote(source)));
             }
             Event::Notice(notice)
                 if self.requires_attributes && ATTRIBUTES.contains(&notice.code) =>
@@ -155,7 +160,7 @@ impl Watch for Witness {
 
     fn consents(&self, target: &OsStr) -> bool {
         let _one_at_a_time = self.asking.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        output::ask(&format!("overwrite '{}'? ", escape(target)));
+        output::ask(&format!("overwrite {}? ", quote(target)));
         let mut answer = String::new();
         // No answer is none, and one that is no text is no consent.
         let _end = std::io::stdin().read_line(&mut answer);

@@ -1,5 +1,6 @@
 //! A copy as a whole: what it is asked, who does it, what came of it.
 
+use std::collections::VecDeque;
 use std::ffi::CString;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -96,6 +97,8 @@ pub struct Copy<'a> {
     pub(super) parents: Parents,
     /// Names that need care.
     pub(super) peculiarities: Peculiarities,
+    /// Operands that wait until those before them are done ([`super::sequence`]).
+    pub(super) later: Mutex<VecDeque<Operand>>,
     /// Held while a symlink takes the place of something.
     symlinks: Mutex<()>,
     /// Other operands were copied before: what lies in the target may come from them.
@@ -195,6 +198,7 @@ impl<'a> Copy<'a> {
             turns: Turns::default(),
             parents: Parents::default(),
             peculiarities: Peculiarities::default(),
+            later: Mutex::default(),
             symlinks: Mutex::default(),
             has_run: AtomicBool::new(false),
             said: Mutex::default(),
@@ -237,7 +241,8 @@ impl<'a> Copy<'a> {
         self.targets.begin_round();
         let names: Vec<CString> = operands.iter().map(|one| split(&one.target).1).collect();
         self.peculiarities.begin(names.iter().map(CString::as_c_str));
-        self.dispatch.offer(operands.into_iter().map(Work::Operand).collect());
+        let first = self.in_turn(operands);
+        self.dispatch.offer(first.into_iter().map(Work::Operand).collect());
         {
             let mut workers = lock(&self.workers);
             (workers.hired, workers.wanted) = (0, workers.usual);
@@ -371,7 +376,7 @@ impl<'a> Copy<'a> {
         self.targets.sync(|device, errno| {
             let refusal = Refusal::of("write to storage")(errno);
             let path = "the filesystem of the target".into();
-            self.fail_on(device, &Failure { refusal, path });
+            self.fail_on(device, &Failure::of(refusal, path));
         });
     }
 }

@@ -82,6 +82,17 @@ pub enum Skip {
 }
 
 impl Copy<'_> {
+    /// The rules of cp for what lies in this directory, if they hold: what is not named by the user
+    /// is not followed for being named.
+    pub(super) fn rules_in(&self, directory: &Directory) -> Option<Rules> {
+        self.rules().map(|rules| match rules.follow {
+            Follow::Named if directory.parent().is_some() => {
+                Rules { follow: Follow::Never, ..rules }
+            }
+            _ => rules,
+        })
+    }
+
     /// The rules of cp, if they hold.
     pub(super) fn rules(&self) -> Option<Rules> {
         match self.options.appearance {

@@ -24,10 +24,12 @@ use super::job::Copy;
 use super::listing::Lister;
 use super::options::{Preserve, Reach};
 use super::peculiar::{self, ONE_NAME};
+use super::reason::{LOOPS, OTHER_OVER};
+use super::sequence;
 use super::tally::count;
 use super::temporary::is_temporary;
 use crate::spool::names::{Batch, Names};
-use unfinished::{UNFINISHED, is_unfinished, take_back};
+use unfinished::{is_unfinished, mode, take_back};
 
 /// Names of files that one listing keeps in memory; what is more is listed a second time.
 const MOST_NAMES_BYTES: usize = 128 << 10;
@@ -54,12 +56,13 @@ pub(super) fn begin(
     lister: &mut Lister,
     entry: Entry<'_>,
 ) -> Option<(Arc<Directory>, Batch)> {
-    let origin = match rustix::fs::mkdirat(entry.pair.target(), entry.target, UNFINISHED) {
+    let origin = match rustix::fs::mkdirat(entry.pair.target(), entry.target, mode(copy)) {
         Ok(()) => Origin::Fresh,
         Err(Errno::EXIST) => Origin::Existing,
         Err(errno) => {
             let base = (&**entry.directory, entry.pair.found().target.0);
             copy.fail_target(base, Some(entry.target), Refusal::of(MAKE)(errno));
+            piece_done(copy, entry.directory);
             return None;
         }
     };
@@ -84,7 +87,7 @@ pub(super) fn visit(
         Ok(opened) => opened,
         Err(trouble) => {
             if origin == Origin::Fresh && matches!(trouble, Trouble::Source(_)) {
-                take_back(entry);
+                take_back(copy, entry);
             }
             copy.report(entry, trouble);
             piece_done(copy, parent);
@@ -122,8 +125,7 @@ fn open(copy: &Copy<'_>, entry: Entry<'_>, origin: Origin) -> Result<(Pair, Acce
     })?;
     let facts = rustix::fs::fstat(&from).map_err(source("examine"))?;
     if copy.follows(entry.directory) && entry.directory.is_within(identity(&facts)) {
-        let reason = "it is a symlink to a directory in which it lies";
-        return Err(Trouble::Source(Refusal::because("copy", reason)));
+        return Err(Trouble::Source(Refusal::because("copy", LOOPS)));
     }
     if copy.targets.is_copy(&facts) {
         return Err(Trouble::Source(Refusal::because("copy", "it is the copy itself")));
@@ -176,6 +178,9 @@ fn open(copy: &Copy<'_>, entry: Entry<'_>, origin: Origin) -> Result<(Pair, Acce
 /// Lists a directory and makes pieces of its entries; returns the first one.
 fn list(copy: &Copy<'_>, lister: &mut Lister, directory: &Arc<Directory>, origin: Origin) -> Batch {
     let Some(pair) = pair(copy, directory) else { return Batch::default() };
+    if origin == Origin::Existing && sequence::begin(copy, lister, directory, &pair) {
+        return Batch::default();
+    }
     let mut listed = match read_names(copy, lister, directory, &pair) {
         Ok(listed) => listed,
         Err(refusal) => {
@@ -255,7 +260,7 @@ fn read_names(
             listed.is_large = bytes > MOST_NAMES_BYTES;
             return add(&mut listed.files, name, kind);
         }
-        let refusal = match rustix::fs::mkdirat(pair.target(), name, UNFINISHED) {
+        let refusal = match rustix::fs::mkdirat(pair.target(), name, mode(copy)) {
             Ok(()) => return listed.fresh.push(name, kind),
             Err(Errno::EXIST) if listed.names.is_taken(name, pair) => {
                 Refusal::because(MAKE, ONE_NAME)
@@ -276,7 +281,7 @@ fn read_names(
 }
 
 /// The kind of what a name leads to; that of a symlink which leads nowhere is its own.
-fn behind(pair: &Pair, name: &CStr, kind: FileType) -> FileType {
+pub(super) fn behind(pair: &Pair, name: &CStr, kind: FileType) -> FileType {
     match kind {
         FileType::Symlink => rustix::fs::statat(pair.source(), name, AtFlags::empty())
             .map_or(kind, |facts| FileType::from_raw_mode(facts.st_mode)),
@@ -336,6 +341,11 @@ pub(super) fn piece_done(copy: &Copy<'_>, directory: &Arc<Directory>) {
         let Some(parent) = directory.parent().cloned() else { return };
         complete(copy, &directory);
         copy.held.leave(&directory);
+        if parent.goes_in_turn() {
+            copy.dispatch.offer(vec![Work::InTurn(Arc::clone(&parent))]);
+        } else if parent.parent().is_none() {
+            copy.next_operand();
+        }
         directory = parent;
     }
 }
@@ -372,9 +382,7 @@ fn complete(copy: &Copy<'_>, directory: &Arc<Directory>) {
 fn open_target(entry: Entry<'_>) -> Result<OwnedFd, Trouble> {
     match directory::open(entry.pair.target(), entry.target) {
         Ok((opened, _)) => Ok(opened),
-        Err(Errno::LOOP | Errno::NOTDIR) => {
-            Err(refused("overwrite", "it is no directory, the source is one"))
-        }
+        Err(Errno::LOOP | Errno::NOTDIR) => Err(refused("overwrite", OTHER_OVER)),
         Err(errno) => Err(target("open")(errno)),
     }
 }

@@ -203,8 +203,10 @@ impl Words {
         // Directories above a source are made before it proves to be none that is copied.
         let is_recursive = self.has(&["-r", "-R", "-a"]);
         let omits = |source: &String| folder.join(source).is_dir() || !folder.join(source).exists();
-        let is_half_made =
-            self.has(&["--parents"]) && !is_recursive && self.sources.iter().any(omits);
+        let is_gone = |source: &String| !folder.join(source).exists();
+        let is_half_made = self.has(&["--parents"])
+            && (!is_recursive && self.sources.iter().any(omits)
+                || self.sources.iter().any(is_gone));
         // They get their times when all is copied, not after each source.
         let is_half_made = is_half_made || self.has(&["--parents"]) && self.sources.len() > 1;
         // A symlink that is the way to the target, and in it.

@@ -44,6 +44,11 @@ impl Planner<'_> {
             Place::Into(directory) => directory.join(name.as_deref().unwrap_or(".".as_ref())),
             Place::Exactly(path) => exact_target(path, &facts)?,
         };
+        if let Place::Exactly(_) = self.place {
+            let operation = if is_directory { "make the directory" } else { "create" };
+            let parent = rustix::fs::stat(place::parent(&target));
+            parent.map_err(failed(operation, &target))?;
+        }
         let operand = Operand { source: source.to_owned(), target };
         if is_directory {
             self.examine_directory(&operand, &facts)?;
