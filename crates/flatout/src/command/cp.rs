@@ -11,10 +11,11 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use flatout_io::cause_text;
+use flatout_io::transfer::Method;
 use flatout_sys::cancel::CancelToken;
 use flatout_tree::copy::Copy;
 use flatout_tree::copy::backup::Backups;
-use flatout_tree::copy::event::{Event, Watch};
+use flatout_tree::copy::event::{Action, Event, Watch};
 use flatout_tree::copy::operand::{self, Destination, Plan};
 
 use super::copy::{disguise, in_threads};
@@ -115,6 +116,8 @@ fn plan(arguments: &Cp, destination: &Destination, witness: &Witness) -> Plan {
 /// Says what happens.
 struct Witness {
     is_verbose: bool,
+    /// How each file was copied is said, and that holes were looked for in this way.
+    hole_search: Option<&'static str>,
     requires_attributes: bool,
     failures: AtomicU64,
     /// Held while somebody is asked.
@@ -125,9 +128,28 @@ impl Witness {
     fn new(arguments: &Cp) -> Self {
         Self {
             is_verbose: arguments.verbose,
+            hole_search: arguments.hole_search(),
             requires_attributes: arguments.requires_attributes,
             failures: AtomicU64::new(0),
             asking: Mutex::default(),
+        }
+    }
+
+    /// What `--debug` wants to know.
+    fn tell_how(&self, action: Action, source: &OsStr, method: Option<Method>) {
+        let Some(holes) = self.hole_search else { return };
+        let (offload, reflink) = match method {
+            Some(Method::Reflink) => ("unknown", "yes"),
+            Some(Method::CopyFileRange) => ("yes", "no"),
+            Some(_) => ("avoided", "no"),
+            None => ("unknown", "no"),
+        };
+        match action {
+            Action::Copied => output::say(&format!(
+                "copy offload: {offload}, reflink: {reflink}, sparse detection: {holes}"
+            )),
+            Action::Unchanged => output::say(&format!("skipped {}", quote(source))),
+            Action::Linked | Action::Made | Action::Directory => {}
         }
     }
 
@@ -154,7 +176,8 @@ impl Watch for Witness {
             {
                 self.fail(&notice.text);
             }
-            Event::Notice(_) | Event::Done { .. } => {}
+            Event::Done { action, source, method, .. } => self.tell_how(*action, source, *method),
+            Event::Notice(_) => {}
         }
     }
 

@@ -126,11 +126,14 @@ struct Workers {
     panicked: bool,
 }
 
-/// How directories of the source are opened.
-fn open_source(options: &CopyOptions) -> Open {
+/// How directories of the source are opened, and those of the target.
+pub(super) fn opening(options: &CopyOptions) -> (Open, Open) {
+    let way = |follows: bool| -> Open { if follows { open_followed } else { directory::open } };
     match options.appearance {
-        Appearance::AsFound(Rules { follow: Follow::Named | Follow::Always, .. }) => open_followed,
-        _ => directory::open,
+        Appearance::AsFound(Rules { follow, into_symlinks, .. }) => {
+            (way(follow != Follow::Never), way(into_symlinks))
+        }
+        _ => (directory::open, directory::open),
     }
 }
 
@@ -172,6 +175,7 @@ impl<'a> Copy<'a> {
         let taken = Taken::new(options.max_memory_bytes / TAKEN_SHARE);
         let (usual, most) = threads(&options, affinity::allowed_cpu_count());
         let descriptors = Descriptors::plan(options.max_fds, most);
+        let (open_source, open_target) = opening(&options);
         let workers = Workers {
             usual: usual.min(descriptors.threads),
             most: descriptors.threads,
@@ -186,7 +190,7 @@ impl<'a> Copy<'a> {
             user: rustix::process::geteuid().as_raw(),
             attributes: Attributes::new(options.preserve, watch),
             methods: Methods::default(),
-            held: Held::new(descriptors.pairs, open_source(&options)),
+            held: Held::new(descriptors.pairs, open_source, open_target),
             tally: Tally::default(),
             temporaries: Temporaries::default(),
             granularity: Granularity::default(),

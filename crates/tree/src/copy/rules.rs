@@ -20,6 +20,9 @@ pub struct Rules {
     pub skip: Skip,
     /// Whether the user is asked before anything is overwritten ([`super::event::Watch::consents`]).
     pub asks: bool,
+    /// Whether a symlink of the target that leads to a directory stands for it
+    /// (`--keep-directory-symlink`).
+    pub into_symlinks: bool,
     /// Whether a file is made where a dangling symlink of the target leads (POSIX wants it).
     pub through_dangling: bool,
 }

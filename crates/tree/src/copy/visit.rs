@@ -20,7 +20,7 @@ use super::dispatch::Work;
 use super::entry::{Entry, Trouble, refused, source, target};
 use super::event::{Action, Event};
 use super::failure::Refusal;
-use super::job::Copy;
+use super::job::{Copy, opening};
 use super::listing::Lister;
 use super::options::{Preserve, Reach};
 use super::peculiar::{self, ONE_NAME};
@@ -130,7 +130,7 @@ fn open(copy: &Copy<'_>, entry: Entry<'_>, origin: Origin) -> Result<(Pair, Acce
     if copy.targets.is_copy(&facts) {
         return Err(Trouble::Source(Refusal::because("copy", "it is the copy itself")));
     }
-    let to = open_target(entry)?;
+    let to = open_target(copy, entry)?;
     let found = rustix::fs::fstat(&to).map_err(target("examine"))?;
     if identity(&found) == identity(&facts) {
         return Err(refused("copy to", "it is the same directory as the source"));
@@ -379,10 +379,11 @@ fn complete(copy: &Copy<'_>, directory: &Arc<Directory>) {
 }
 
 /// Opens a directory of the target. It is enough if it may be searched.
-fn open_target(entry: Entry<'_>) -> Result<OwnedFd, Trouble> {
-    match directory::open(entry.pair.target(), entry.target) {
+fn open_target(copy: &Copy<'_>, entry: Entry<'_>) -> Result<OwnedFd, Trouble> {
+    let (_, open) = opening(&copy.options);
+    match open(entry.pair.target(), entry.target) {
         Ok((opened, _)) => Ok(opened),
-        Err(Errno::LOOP | Errno::NOTDIR) => Err(refused("overwrite", OTHER_OVER)),
+        Err(Errno::LOOP | Errno::NOTDIR | Errno::NOENT) => Err(refused("overwrite", OTHER_OVER)),
         Err(errno) => Err(target("open")(errno)),
     }
 }

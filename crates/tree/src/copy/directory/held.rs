@@ -22,6 +22,7 @@ pub(in crate::copy) struct Held {
     records: Arc<Records>,
     /// How directories of the source are opened.
     open_source: Open,
+    open_target: Open,
 }
 
 /// Opens a directory by its name in another one.
@@ -29,10 +30,18 @@ pub(in crate::copy) type Open = fn(BorrowedFd<'_>, &CStr) -> Result<(OwnedFd, Ac
 
 impl Held {
     /// So many pairs at most. More only where each of them is needed at once.
-    /// `open_source` opens those of the source: symlinks among them are followed, or not.
-    pub(in crate::copy) fn new(most: usize, open_source: Open) -> Self {
+    /// Those of the source and those of the target are opened so: symlinks among them are followed, or
+    /// not.
+    pub(in crate::copy) fn new(most: usize, open_source: Open, open_target: Open) -> Self {
         let (numbers, records) = (AtomicUsize::new(1), Arc::new(Records::new()));
-        Self { most: most.max(1), open: Mutex::default(), numbers, records, open_source }
+        Self {
+            most: most.max(1),
+            open: Mutex::default(),
+            numbers,
+            records,
+            open_source,
+            open_target,
+        }
     }
 
     /// A directory begins.
@@ -102,7 +111,7 @@ impl Held {
                 Known::Open(pair) => pair,
                 Known::Closed(closed) => {
                     let source = (self.open_source)(pair.source(), &closed.named.source);
-                    let target = open(pair.target(), &closed.named.target);
+                    let target = (self.open_target)(pair.target(), &closed.named.target);
                     Arc::new(reopened(closed, source, target)?)
                 }
             };

@@ -21,6 +21,8 @@ pub struct Wording {
     pub recursive: bool,
     /// Whether a source goes to its whole path (`--parents`).
     pub parents: bool,
+    /// Whether a symlink of the target stands for the directory to which it leads.
+    pub into_symlinks: bool,
     /// Whether a source that is named twice is copied twice: the first copy is backed up.
     pub repeats: bool,
 }
@@ -65,7 +67,11 @@ impl Planner<'_> {
 
     /// Refuses what cp would find out half way.
     fn examine_directory(&self, operand: &Operand, facts: &Stat) -> Result<(), Objection> {
-        let start = match rustix::fs::lstat(&operand.target) {
+        let found = match self.wording.is_some_and(|wording| wording.into_symlinks) {
+            true => rustix::fs::stat(&operand.target),
+            false => rustix::fs::lstat(&operand.target),
+        };
+        let start = match found {
             Ok(found) if !kind(&found).is_dir() => return refused(operand, OVER_OTHER),
             Ok(found) if place::Inode::of(&found) == place::Inode::of(facts) => {
                 return refused(operand, SAME);
