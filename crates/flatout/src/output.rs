@@ -6,7 +6,7 @@ mod speech;
 pub mod stream;
 
 use flatout_io::cause_text;
-pub use speech::{ask, complain, speak_as};
+pub use speech::{complain, consents, speak_as};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};

@@ -4,7 +4,7 @@
 
 mod defined;
 mod place;
-mod words;
+pub mod words;
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;

@@ -120,7 +120,8 @@ fn prepare(arguments: &Arguments) -> Result<Own, String> {
     }
     let (sources, destination) = arguments.operands();
     // What cannot be planned is said later.
-    let plan = operand::plan(sources, &destination, arguments.reach(), None).unwrap_or_default();
+    let plan = operand::plan(sources, &destination, arguments.reach(), arguments.wording());
+    let plan = plan.unwrap_or_default();
     let operands: Vec<Operand> = plan.rounds.into_iter().flatten().collect();
     let kept = Kept { sources, operands: &operands, reach: arguments.reach() };
     for place in [&output, &log].into_iter().flatten() {
@@ -155,7 +156,7 @@ fn begin(place: &Place, kept: &Kept<'_>) -> Result<Log, String> {
 /// Finds out what goes where, and says what does not.
 fn plan(arguments: &Arguments, witness: &Witness<'_>) -> Plan {
     let (sources, destination) = arguments.operands();
-    match operand::plan(sources, &destination, arguments.reach(), None) {
+    match operand::plan(sources, &destination, arguments.reach(), arguments.wording()) {
         Ok(plan) => {
             for source in &plan.repeated {
                 witness.remark(&format!("{} is named more than once", escape(source)));
@@ -186,7 +187,9 @@ fn copy(arguments: &Arguments, options: CopyOptions, plan: Plan, witness: &Witne
     let mut ended = account::nothing_yet();
     let evidence = resume::evidence(arguments, &options, &plan);
     let mut copy = Copy::new(options, witness).with_evidence(evidence);
-    if plan.rounds.iter().map(Vec::len).sum::<usize>() > 1 {
+    copy = copy.with_backups(arguments.backups());
+    let follows = arguments.rules().is_some();
+    if follows || plan.rounds.iter().map(Vec::len).sum::<usize>() > 1 {
         copy = copy.with_repeated_names();
     }
     for round in plan.rounds {

@@ -183,11 +183,7 @@ impl Watch for Witness {
 
     fn consents(&self, target: &OsStr) -> bool {
         let _one_at_a_time = self.asking.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        output::ask(&format!("overwrite {}? ", quote(target)));
-        let mut answer = String::new();
-        // No answer is none, and one that is no text is no consent.
-        let _end = std::io::stdin().read_line(&mut answer);
-        answer.starts_with(['y', 'Y'])
+        output::consents(&format!("overwrite {}? ", quote(target)))
     }
 
     fn wants_each(&self) -> bool {

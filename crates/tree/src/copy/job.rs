@@ -16,7 +16,7 @@ use super::attributes::Attributes;
 use super::backup::Backups;
 use super::content::Methods;
 use super::descriptors::Descriptors;
-use super::directory::{self, Held, Open, open_followed};
+use super::directory::Held;
 use super::dispatch::{Dispatch, Work};
 use super::event::Watch;
 use super::evidence::{Evidence, Reached};
@@ -24,10 +24,10 @@ use super::failure::{Failure, Refusal};
 use super::granularity::Granularity;
 use super::lane::{Lane, split};
 use super::links::{Links, Taken};
-use super::options::{Appearance, CopyOptions, Durability, Unchanged};
+use super::options::{CopyOptions, Durability, Unchanged};
 use super::parents::Parents;
 use super::peculiar::Peculiarities;
-use super::rules::{Follow, Rules};
+use super::rules::opening;
 use super::standing::{Brought, Turns};
 use super::stop::Stop;
 use super::tally::{Snapshot, Tally};
@@ -124,17 +124,6 @@ struct Workers {
     /// Those that work, as the kernel numbers them.
     threads: Vec<i32>,
     panicked: bool,
-}
-
-/// How directories of the source are opened, and those of the target.
-pub(super) fn opening(options: &CopyOptions) -> (Open, Open) {
-    let way = |follows: bool| -> Open { if follows { open_followed } else { directory::open } };
-    match options.appearance {
-        Appearance::AsFound(Rules { follow, into_symlinks, .. }) => {
-            (way(follow != Follow::Never), way(into_symlinks))
-        }
-        _ => (directory::open, directory::open),
-    }
 }
 
 /// Threads at most as long as the CPUs are what limits, and when it turns out that they wait.

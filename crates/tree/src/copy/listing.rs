@@ -78,3 +78,12 @@ fn kind_of(directory: BorrowedFd<'_>, name: &CStr) -> FileType {
         Err(_) => FileType::RegularFile,
     }
 }
+
+/// The kind of what a name leads to; that of a symlink which leads nowhere is its own.
+pub(super) fn behind(directory: BorrowedFd<'_>, name: &CStr, kind: FileType) -> FileType {
+    match kind {
+        FileType::Symlink => rustix::fs::statat(directory, name, AtFlags::empty())
+            .map_or(kind, |facts| FileType::from_raw_mode(facts.st_mode)),
+        _ => kind,
+    }
+}

@@ -19,6 +19,7 @@ use rustix::io::Errno;
 use super::failure::{Failure, Refusal};
 use super::job::Operand;
 use super::options::Reach;
+use super::reason::{INSIDE, OVER_OTHER, SAME};
 pub use as_cp::Wording;
 use place::Inode;
 
@@ -87,13 +88,7 @@ impl Objection {
     }
 }
 
-/// Why an operand is refused.
-pub const SAME: &str = "they are the same file";
-/// The same, of a directory.
-pub const INSIDE: &str = "the target lies inside the source";
 const OVER_DIRECTORY: &str = "the target is a directory, the source is none";
-/// The same, of a directory.
-pub const OVER_OTHER: &str = "the source is a directory, the target is there and is none";
 const DANGLING: &str = "the target is a symlink that leads nowhere";
 const SPECIAL: &str = "the target is a device, FIFO or socket, and remains one";
 
@@ -357,10 +352,8 @@ impl Planner<'_> {
         let is_directory = kind(facts).is_dir();
         let repeats = !is_directory && self.wording.is_some_and(|wording| wording.repeats);
         // cp takes them in the order given.
-        let mut round = match self.wording {
-            Some(_) => self.plan.rounds.len().saturating_sub(1),
-            None => 0,
-        };
+        let last = self.wording.map(|_| self.plan.rounds.len().saturating_sub(1));
+        let mut round = last.unwrap_or(0);
         for (earlier, earlier_name) in self.earlier(name.as_ref()) {
             let is_one = earlier_name == name.as_ref() && earlier.inode == inode;
             if is_one && !repeats && place::is_same_source(&earlier.source, &operand.source) {

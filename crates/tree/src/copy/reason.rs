@@ -18,3 +18,9 @@ pub const IS_BACKUP: &str = "its backup would take the place of the source";
 pub const ELSEWHERE: &str = "a relative symlink can be made in the current directory only";
 /// To copy a directory into its copy.
 pub const LOOPS: &str = "it is a symlink to a directory in which it lies";
+/// An operand to itself.
+pub const SAME: &str = "they are the same file";
+/// A directory into itself.
+pub const INSIDE: &str = "the target lies inside the source";
+/// A directory over something else.
+pub const OVER_OTHER: &str = "the source is a directory, the target is there and is none";

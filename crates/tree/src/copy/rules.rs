@@ -1,9 +1,9 @@
 //! The rules of cp(1) where they are other than ours: what is followed, made, written to, skipped.
 
-use super::directory::Directory;
+use super::directory::{self, Directory, Open, open_followed};
 use super::entry::Entry;
 use super::job::Copy;
-use super::options::Appearance;
+use super::options::{Appearance, CopyOptions};
 
 /// What cp does with entries. Ours hold where a copy has none of these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,6 +82,17 @@ pub enum Skip {
     Existing,
     /// The same, and it is a failure (`--update=none-fail`).
     ExistingFails,
+}
+
+/// How directories of the source are opened, and those of the target.
+pub(super) fn opening(options: &CopyOptions) -> (Open, Open) {
+    let way = |follows: bool| -> Open { if follows { open_followed } else { directory::open } };
+    match options.appearance {
+        Appearance::AsFound(Rules { follow, into_symlinks, .. }) => {
+            (way(follow != Follow::Never), way(into_symlinks))
+        }
+        _ => (directory::open, directory::open),
+    }
 }
 
 impl Copy<'_> {

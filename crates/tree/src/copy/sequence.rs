@@ -16,7 +16,7 @@ use super::entry::Entry;
 use super::failure::Refusal;
 use super::job::{Copy, Operand};
 use super::lane::Lane;
-use super::listing::Lister;
+use super::listing::{Lister, behind};
 use super::{peculiar, visit};
 use crate::lock::lock;
 
@@ -75,7 +75,7 @@ fn names(
             return Err(Refusal::interrupted("list"));
         }
         more = lister.once_numbered(pair.source(), |name, kind, inode| {
-            let kind = if follows { visit::behind(pair, name, kind) } else { kind };
+            let kind = if follows { behind(pair.source(), name, kind) } else { kind };
             seen.add(name, kind);
             bytes += name.to_bytes().len() + NAME_BYTES;
             found.push((inode, name.to_owned(), kind));

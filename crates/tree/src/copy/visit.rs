@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use flatout_sys::clock::monotonic_ns;
-use rustix::fs::{AtFlags, FileType, SeekFrom};
+use rustix::fs::{FileType, SeekFrom};
 use rustix::io::Errno;
 
 use super::attributes::{self, Inheritance, Made};
@@ -20,11 +20,12 @@ use super::dispatch::Work;
 use super::entry::{Entry, Trouble, refused, source, target};
 use super::event::{Action, Event};
 use super::failure::Refusal;
-use super::job::{Copy, opening};
-use super::listing::Lister;
+use super::job::Copy;
+use super::listing::{Lister, behind};
 use super::options::{Preserve, Reach};
 use super::peculiar::{self, ONE_NAME};
 use super::reason::{LOOPS, OTHER_OVER};
+use super::rules::opening;
 use super::sequence;
 use super::tally::count;
 use super::temporary::is_temporary;
@@ -247,7 +248,7 @@ fn read_names(
     let device = pair.found().target.0;
     let follows = copy.follows(directory);
     let result = lister.each(pair.source(), |name, kind| {
-        let kind = if follows { behind(pair, name, kind) } else { kind };
+        let kind = if follows { behind(pair.source(), name, kind) } else { kind };
         if copy.stop.is_due() {
             return Err(Refusal::interrupted(LIST));
         }
@@ -280,15 +281,6 @@ fn read_names(
     result.map(|()| listed)
 }
 
-/// The kind of what a name leads to; that of a symlink which leads nowhere is its own.
-pub(super) fn behind(pair: &Pair, name: &CStr, kind: FileType) -> FileType {
-    match kind {
-        FileType::Symlink => rustix::fs::statat(pair.source(), name, AtFlags::empty())
-            .map_or(kind, |facts| FileType::from_raw_mode(facts.st_mode)),
-        _ => kind,
-    }
-}
-
 /// Takes the next names of a large directory.
 pub(super) fn go_on_listing(copy: &Copy<'_>, lister: &mut Lister, directory: &Arc<Directory>) {
     let mut files = Vec::new();
@@ -296,7 +288,7 @@ pub(super) fn go_on_listing(copy: &Copy<'_>, lister: &mut Lister, directory: &Ar
     if let Some(pair) = pair(copy, directory) {
         let follows = copy.follows(directory);
         let result = lister.once(pair.source(), |name, kind| {
-            let kind = if follows { behind(&pair, name, kind) } else { kind };
+            let kind = if follows { behind(pair.source(), name, kind) } else { kind };
             if kind.is_dir() { Ok(()) } else { add(&mut files, name, kind) }
         });
         match result {

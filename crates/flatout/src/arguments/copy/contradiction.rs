@@ -10,7 +10,10 @@ use super::words::method_name;
 impl Copy {
     /// Says which operands or options make no sense together.
     pub fn contradiction(&self) -> Option<String> {
-        self.wrong_operands().or_else(|| self.wrong_method())
+        self.wrong_operands()
+            .or_else(|| self.wrong_method())
+            .or_else(|| self.as_cp.contradiction())
+            .or_else(|| self.wrong_replacing())
     }
 
     fn wrong_operands(&self) -> Option<String> {
@@ -26,6 +29,19 @@ impl Copy {
             }
             _ => None,
         }
+    }
+
+    fn wrong_replacing(&self) -> Option<String> {
+        self.rules()?;
+        let other = [
+            (self.atomic, "--atomic"),
+            (self.checksum, "--checksum"),
+            (self.quick_check, "--quick-check"),
+        ];
+        let (_, other) = other.into_iter().find(|(is_given, _)| *is_given)?;
+        Some(format!(
+            "{other} contradicts -i -n -u -l -s -b -H -L: what is there is treated as by cp"
+        ))
     }
 
     fn wrong_method(&self) -> Option<String> {

@@ -4,10 +4,10 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use flatout_tree::copy::failure::{Cause, Failure};
-use flatout_tree::copy::operand::{INSIDE, OVER_OTHER, Objection, SAME};
+use flatout_tree::copy::operand::Objection;
 use flatout_tree::copy::reason::{
-    DIRECTORY_OVER, ELSEWHERE, IS_BACKUP, IS_THERE, JUST_MADE, LEADS_NOWHERE, LOOPS, OTHER_OVER,
-    SAME_FILE,
+    DIRECTORY_OVER, ELSEWHERE, INSIDE, IS_BACKUP, IS_THERE, JUST_MADE, LEADS_NOWHERE, LOOPS,
+    OTHER_OVER, OVER_OTHER, SAME, SAME_FILE,
 };
 
 /// A name as a shell takes it back: in quotes, what cannot be shown spelt out.

@@ -11,7 +11,7 @@ fn set(path: &Path, mode: u32) {
 }
 
 /// A tree `d`, a file `a` with another name, and what may be in the way.
-fn plant(folder: &Path) {
+pub fn plant(folder: &Path) {
     let at = |name: &str| folder.join(name);
     for directory in ["d/sub/deep", "there", "full/d/sub"] {
         fs::create_dir_all(at(directory)).unwrap();

@@ -7,10 +7,9 @@ use std::path::{Path, PathBuf};
 use rustix::fs::Stat;
 
 use super::super::job::Operand;
+use super::super::reason::{INSIDE, OVER_OTHER, SAME};
 use super::super::rules::Follow;
-use super::{
-    INSIDE, OVER_OTHER, Objection, Place, Planner, SAME, exact_target, failed, kind, place, refused,
-};
+use super::{Objection, Place, Planner, exact_target, failed, kind, place, refused};
 
 /// How cp takes its operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
