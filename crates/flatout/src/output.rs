@@ -24,7 +24,7 @@ use crate::arguments::shared::{Color, Output, Talk};
 use crate::arguments::{CP, help};
 use crate::conclusion::{self, Conclusion, Keep};
 
-pub use speech::{ask, complain, finish, say, speak_as};
+pub use speech::{complain, consents, finish, say, speak_as};
 
 /// What the command line says of talking; none where the command has no such options.
 static TALK: OnceLock<Talk> = OnceLock::new();

@@ -4,6 +4,7 @@
 //! the last one counts.
 
 mod age;
+mod as_cp;
 mod contradiction;
 mod kept;
 mod limits;
@@ -20,11 +21,14 @@ use flatout_bench::option::{Wish, words};
 use flatout_io::transfer::Method;
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::ring::MAX_DEPTH;
-use flatout_tree::copy::operand::Destination;
+use flatout_tree::copy::backup::Backups;
+use flatout_tree::copy::operand::{Destination, Wording};
 use flatout_tree::copy::options::{
     Appearance, Assurance, CopyOptions, Durability, Overwrite, Reach, Tuned, Unchanged, When,
 };
 
+use as_cp::AsCp;
+use flatout_tree::copy::rules::Rules;
 use kept::Kept;
 use limits::Limits;
 use mirror::Mirror;
@@ -80,9 +84,9 @@ pub struct Copy {
     /// Copy all sources into DIR
     #[arg(short, long, value_name = "DIR", value_parser = path(), conflicts_with = "no_target_directory", action = clap::ArgAction::Append)]
     pub target_directory: Vec<PathBuf>,
-    /// What cp needs to be told and this command does anyway: -a -r -R -d -p -P are taken and mean
+    /// What cp needs to be told and this command does anyway: -a -r -R -d -p are taken and mean
     /// nothing
-    #[arg(short = 'a', long = "archive", short_aliases = ['r', 'R', 'd', 'p', 'P'], alias = "recursive", action = clap::ArgAction::Count)]
+    #[arg(short = 'a', long = "archive", short_aliases = ['r', 'R', 'd', 'p'], alias = "recursive", action = clap::ArgAction::Count)]
     archive: u8,
     /// Take TARGET for the name of the copy, even if it is a directory
     #[arg(short = 'T', long)]
@@ -96,6 +100,8 @@ pub struct Copy {
     pub selection: Selection,
     #[command(flatten)]
     pub mirror: Mirror,
+    #[command(flatten)]
+    as_cp: AsCp,
     /// Share the bytes with the source where the filesystem can: auto, always, never; without a
     /// value: always [default: auto]
     #[arg(
@@ -214,6 +220,26 @@ impl Copy {
         self.format.or(self.output.is_some().then_some(CopyFormat::Table))
     }
 
+    /// The rules of cp, where one of its letters wants them.
+    pub fn rules(&self) -> Option<Rules> {
+        self.as_cp.rules(self.overwrite())
+    }
+
+    /// How operands are taken by these rules.
+    pub fn wording(&self) -> Option<Wording> {
+        self.rules().map(|rules| self.as_cp.wording(&rules))
+    }
+
+    /// What is overwritten is kept so.
+    pub fn backups(&self) -> Option<Backups> {
+        // What is wrong with it was said.
+        self.as_cp.backups().ok().flatten()
+    }
+
+    fn overwrite(&self) -> Overwrite {
+        if self.force { Overwrite::Protected } else { Overwrite::Writable }
+    }
+
     /// How far the copy goes.
     pub fn reach(&self) -> Reach {
         if self.one_file_system { Reach::OneFilesystem } else { Reach::Everything }
@@ -221,27 +247,26 @@ impl Copy {
 
     /// What the copy is to be like.
     pub fn options(&self, cancel: CancelToken) -> CopyOptions {
+        let rules = self.rules();
+        let asks = rules.is_some_and(|rules| rules.asks);
         CopyOptions {
             preserve: self.kept.attributes(),
-            appearance: match (self.atomic, self.in_place) {
-                (true, _) => Appearance::Atomic,
-                (_, true) => Appearance::InPlace,
+            appearance: match (rules, self.atomic, self.in_place) {
+                (Some(rules), ..) => Appearance::AsFound(rules),
+                (_, true, _) => Appearance::Atomic,
+                (_, _, true) => Appearance::InPlace,
                 _ => Appearance::Plain,
             },
             unchanged: match (self.always, self.checksum, self.quick_check) {
+                _ if rules.is_some() => Unchanged::Never,
                 (true, _, _) => Unchanged::Never,
                 (_, true, _) => Unchanged::Content,
                 (_, _, true) => Unchanged::SizeAndTime,
                 _ => Unchanged::Recorded,
             },
-            // A target that is to be the same as its source cannot keep files for being read-only.
-            overwrite: if self.force || self.mirror.deletion().is_some() {
-                Overwrite::Protected
-            } else {
-                Overwrite::Writable
-            },
             effect: self.mirror.effect(),
             deletion: self.mirror.deletion(),
+            overwrite: self.overwrite(),
             reach: self.reach(),
             method: self.engine,
             reflink: match self.engine {
@@ -251,7 +276,8 @@ impl Copy {
             sparse: self.sparse.unwrap_or(When::Auto),
             assurance: if self.verify { Assurance::Verified } else { Assurance::Accepted },
             durability: if self.sync { Durability::Durable } else { Durability::Cached },
-            threads: self.threads.unwrap_or(0),
+            // Questions are asked one after the other.
+            threads: if asks { 1 } else { self.threads.unwrap_or(0) },
             block_bytes: self.block_size.unwrap_or(0),
             depth: self.depth.unwrap_or(0),
             tuned: Tuned::default(),

@@ -4,7 +4,7 @@
 
 mod defined;
 mod place;
-mod words;
+pub mod words;
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -21,6 +21,7 @@ use flatout_tree::copy::options::{
     Unchanged, When,
 };
 use flatout_tree::copy::rules::{Clearing, Follow, Form, Rules, Skip, Specials};
+use words::Update;
 
 /// A part of the 32 MiB that a copy may take in all.
 const MEMORY_BYTES: u64 = 8 << 20;
@@ -49,7 +50,6 @@ enum Overwriting {
     Everything,
     Asked,
     Nothing,
-    Fails,
 }
 
 /// A command line of cp.
@@ -66,7 +66,7 @@ pub struct Cp {
     form: Vec<Form>,
     is_attributes_only: bool,
     overwriting: Overwriting,
-    skips_newer: bool,
+    update: Update,
     clearing: [bool; 2],
     backup: Option<OsString>,
     suffix: Option<OsString>,
@@ -77,6 +77,9 @@ pub struct Cp {
     pub parents: bool,
     /// What is done is said.
     pub verbose: bool,
+    /// How it is done, too.
+    debug: bool,
+    into_symlinks: bool,
     /// An extended attribute that is lost is a failure.
     pub requires_attributes: bool,
     requires_context: bool,
@@ -100,7 +103,7 @@ impl Cp {
             form: Vec::new(),
             is_attributes_only: false,
             overwriting: Overwriting::Everything,
-            skips_newer: false,
+            update: Update::All,
             clearing: [false; 2],
             backup: None,
             suffix: None,
@@ -109,6 +112,8 @@ impl Cp {
             reach: Reach::Everything,
             parents: false,
             verbose: false,
+            debug: false,
+            into_symlinks: false,
             requires_attributes: false,
             requires_context: false,
             strips_slashes: false,
@@ -131,6 +136,8 @@ impl Cp {
             "backup" if !value.is_empty() => self.backup = Some(value.to_owned()),
             "backup" | "-b" => self.backup = self.backup.take().or(Some(OsString::new())),
             "copy-contents" => self.reads_specials = true,
+            "debug" => (self.debug, self.verbose) = (true, true),
+            "keep-directory-symlink" => self.into_symlinks = true,
             "-d" => {
                 self.follow = Some(Follow::Never);
                 self.keep(Preserve::LINKS);
@@ -171,16 +178,9 @@ impl Cp {
             }
             "target-directory" => self.target_directories.push(PathBuf::from(value)),
             "no-target-directory" => self.no_target_directory = true,
-            "-u" => self.skips_newer = true,
-            "update" if value.is_empty() => self.skips_newer = true,
-            "update" => {
-                (self.skips_newer, self.overwriting) = match words::update(&text())? {
-                    words::Update::All => (false, Overwriting::Everything),
-                    words::Update::None => (false, Overwriting::Nothing),
-                    words::Update::NoneFail => (false, Overwriting::Fails),
-                    words::Update::Older => (true, self.overwriting),
-                };
-            }
+            "-u" => self.update = Update::Older,
+            "update" if value.is_empty() => self.update = Update::Older,
+            "update" => self.update = words::update(&text())?,
             "verbose" => self.verbose = true,
             "one-file-system" => self.reach = Reach::OneFilesystem,
             "context" if !value.is_empty() => {
@@ -205,7 +205,8 @@ impl Cp {
         let is = |condition: bool, text: &str| condition.then(|| text.to_owned());
         let operands = self.paths.len() + usize::from(!self.target_directories.is_empty());
         let both_links = self.form.contains(&Form::HardLink) && self.form.contains(&Form::Symlink);
-        let keeps = matches!(self.overwriting, Overwriting::Nothing | Overwriting::Fails);
+        let keeps = self.overwriting == Overwriting::Nothing
+            || matches!(self.update, Update::None | Update::NoneFail);
         let is_backed_up = self.backup.is_some();
         self.wrong
             .clone()
@@ -252,8 +253,19 @@ impl Cp {
             follow: self.follow(),
             recursive: self.is_recursive,
             parents: self.parents,
+            into_symlinks: self.into_symlinks,
             repeats: self.backups().is_ok_and(|backups| backups.is_some()),
         }
+    }
+
+    /// How holes are found, in the words of `--debug`; `None`: nobody asks, or nothing is read.
+    pub fn hole_search(&self) -> Option<&'static str> {
+        let words = match self.sparse {
+            When::Never => "no",
+            When::Auto => "SEEK_HOLE",
+            When::Always => "SEEK_HOLE + zeros",
+        };
+        (self.debug && !self.is_attributes_only).then_some(words)
     }
 
     /// How far the copy goes.
@@ -276,13 +288,14 @@ impl Cp {
                 [true, false] => Clearing::Refused,
                 [false, false] => Clearing::Nothing,
             },
-            skip: match self.overwriting {
-                Overwriting::Nothing => Skip::Existing,
-                Overwriting::Fails => Skip::ExistingFails,
-                _ if self.skips_newer => Skip::NotOlder,
-                _ => Skip::Nothing,
+            skip: match (self.overwriting, self.update) {
+                (Overwriting::Nothing, _) | (_, Update::None) => Skip::Existing,
+                (_, Update::NoneFail) => Skip::ExistingFails,
+                (_, Update::Older) => Skip::NotOlder,
+                (_, Update::All) => Skip::Nothing,
             },
             asks: self.overwriting == Overwriting::Asked,
+            into_symlinks: self.into_symlinks,
             through_dangling: std::env::var_os("POSIXLY_CORRECT").is_some(),
         }
     }

@@ -24,8 +24,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread::{Builder, Scope};
 
+use flatout_io::cause_text;
 use flatout_io::transfer::Method;
-use flatout_io::{cause_text, escape};
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::clock::monotonic_ns;
 use flatout_sys::usage;
@@ -150,7 +150,8 @@ fn own(arguments: &Arguments) -> Result<Own, String> {
     }
     let (sources, destination) = arguments.operands();
     // What cannot be planned is said later.
-    let plan = operand::plan(sources, &destination, arguments.reach(), None).unwrap_or_default();
+    let plan = operand::plan(sources, &destination, arguments.reach(), arguments.wording());
+    let plan = plan.unwrap_or_default();
     if let Some(error) = deletes.then(|| demand::mirror_obstacle(&plan)).flatten() {
         return Err(error);
     }
@@ -188,7 +189,7 @@ fn begin(place: &Place, kept: &Kept<'_>) -> Result<Log, String> {
 /// Finds out what goes where, and says what does not.
 fn plan(arguments: &Arguments, witness: &Witness<'_>) -> Plan {
     let (sources, destination) = arguments.operands();
-    match operand::plan(sources, &destination, arguments.reach(), None) {
+    match operand::plan(sources, &destination, arguments.reach(), arguments.wording()) {
         Ok(plan) => {
             for source in &plan.repeated {
                 witness.remark(&format!("{source:?} is named more than once"));
@@ -221,8 +222,9 @@ fn copy(arguments: &Arguments, job: Job, witness: &Witness<'_>) -> Copied {
     let evidence = resume::evidence(arguments, &options, &plan);
     let copy = Copy::new(options, witness).with_evidence(evidence).with_references(references);
     let copy = copy.with_limits(restraint::limits(arguments, witness));
-    let mut copy = copy.with_selection(selection);
-    if plan.rounds.iter().map(Vec::len).sum::<usize>() > 1 {
+    let mut copy = copy.with_selection(selection).with_backups(arguments.backups());
+    let follows = arguments.rules().is_some();
+    if follows || plan.rounds.iter().map(Vec::len).sum::<usize>() > 1 {
         copy = copy.with_repeated_names();
     }
     for round in plan.rounds {

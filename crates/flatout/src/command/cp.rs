@@ -1,6 +1,8 @@
 //! `flatout cp`: what GNU cp does, by the same copier as `flatout copy`. Nothing is said but what went
 //! wrong, and with `--verbose` what is made.
 
+mod complaint;
+
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -8,16 +10,18 @@ use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use flatout_io::{cause_text, escape};
+use flatout_io::cause_text;
+use flatout_io::transfer::Method;
 use flatout_sys::cancel::CancelToken;
 use flatout_tree::copy::Copy;
 use flatout_tree::copy::backup::Backups;
-use flatout_tree::copy::event::{Event, Watch};
+use flatout_tree::copy::event::{Action, Event, Watch};
 use flatout_tree::copy::operand::{self, Destination, Plan};
 
 use super::copy::{disguise, in_threads};
 use crate::arguments::cp::Cp;
 use crate::{conclusion, output};
+use complaint::{of_failure, of_objection, quote};
 
 /// Notices about extended attributes, which are failures for who names them.
 const ATTRIBUTES: [&str; 2] = ["xattr_not_kept", "capability_not_kept"];
@@ -72,7 +76,7 @@ fn place(arguments: &Cp) -> Result<(Destination, Option<Backups>), String> {
             let name = backup_of(&target, &backups);
             let name = name.map_err(|errno| {
                 let cause = cause_text(&errno.into());
-                format!("cannot back up {target:?}: {cause}")
+                format!("cannot backup {}: {cause}", quote(&target))
             })?;
             Ok((Destination::Exactly(name), None))
         }
@@ -99,10 +103,12 @@ fn plan(arguments: &Cp, destination: &Destination, witness: &Witness) -> Plan {
     let plan =
         plan.unwrap_or_else(|objection| Plan { objections: vec![objection], ..Plan::default() });
     for source in &plan.repeated {
-        output::complain(&format!("warning: {source:?} is named more than once"));
+        let kind = if source.is_dir() { "directory" } else { "file" };
+        let source = quote(source);
+        output::complain(&format!("warning: source {kind} {source} specified more than once"));
     }
     for objection in &plan.objections {
-        witness.fail(&objection.to_string());
+        witness.fail(&of_objection(objection, arguments.directory_word()));
     }
     plan
 }
@@ -110,6 +116,8 @@ fn plan(arguments: &Cp, destination: &Destination, witness: &Witness) -> Plan {
 /// Says what happens.
 struct Witness {
     is_verbose: bool,
+    /// How each file was copied is said, and that holes were looked for in this way.
+    hole_search: Option<&'static str>,
     requires_attributes: bool,
     failures: AtomicU64,
     /// Held while somebody is asked.
@@ -120,9 +128,28 @@ impl Witness {
     fn new(arguments: &Cp) -> Self {
         Self {
             is_verbose: arguments.verbose,
+            hole_search: arguments.hole_search(),
             requires_attributes: arguments.requires_attributes,
             failures: AtomicU64::new(0),
             asking: Mutex::default(),
+        }
+    }
+
+    /// What `--debug` wants to know.
+    fn tell_how(&self, action: Action, source: &OsStr, method: Option<Method>) {
+        let Some(holes) = self.hole_search else { return };
+        let (offload, reflink) = match method {
+            Some(Method::Reflink) => ("unknown", "yes"),
+            Some(Method::CopyFileRange) => ("yes", "no"),
+            Some(_) => ("avoided", "no"),
+            None => ("unknown", "no"),
+        };
+        match action {
+            Action::Copied => output::say(&format!(
+                "copy offload: {offload}, reflink: {reflink}, sparse detection: {holes}"
+            )),
+            Action::Unchanged => output::say(&format!("skipped {}", quote(source))),
+            Action::Linked | Action::Made | Action::Directory => {}
         }
     }
 
@@ -136,30 +163,27 @@ impl Watch for Witness {
     fn event(&self, event: &Event<'_>) {
         match event {
             Event::Making { source, target, backup } => {
-                let backup = backup.as_ref().map(|name| format!(" (backup: '{}')", escape(name)));
+                let backup = backup.as_ref().map(|name| format!(" (backup: {})", quote(name)));
                 let backup = backup.unwrap_or_default();
-                output::say(&format!("'{}' -> '{}'{backup}", escape(source), escape(target)));
+                output::say(&format!("{} -> {}{backup}", quote(source), quote(target)));
             }
-            Event::Failed(failure) => self.fail(&failure.to_string()),
+            Event::Failed(failure) => self.fail(&of_failure(failure)),
             Event::Incomplete { source, code } => {
-                self.fail(&format!("cannot keep all attributes of {source:?}: {code}"));
+                self.fail(&format!("cannot preserve all attributes of {}: {code}", quote(source)));
             }
             Event::Notice(notice)
                 if self.requires_attributes && ATTRIBUTES.contains(&notice.code) =>
             {
                 self.fail(&notice.text);
             }
-            Event::Notice(_) | Event::Done { .. } | Event::Deleted { .. } => {}
+            Event::Done { action, source, method, .. } => self.tell_how(*action, source, *method),
+            Event::Notice(_) | Event::Deleted { .. } => {}
         }
     }
 
     fn consents(&self, target: &OsStr) -> bool {
         let _one_at_a_time = self.asking.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        output::ask(&format!("overwrite '{}'? ", escape(target)));
-        let mut answer = String::new();
-        // No answer is none, and one that is no text is no consent.
-        let _end = std::io::stdin().read_line(&mut answer);
-        answer.starts_with(['y', 'Y'])
+        output::consents(&format!("overwrite {}? ", quote(target)))
     }
 
     fn wants_each(&self) -> bool {

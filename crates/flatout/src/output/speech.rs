@@ -50,8 +50,16 @@ pub fn finish(code: ExitCode) -> ExitCode {
     if code == ExitCode::SUCCESS { exit(conclusion::FAILED) } else { code }
 }
 
+/// Asks whether something may be overwritten. No answer is none, and one that is no text is no consent.
+pub fn consents(question: &str) -> bool {
+    ask(question);
+    let mut answer = String::new();
+    let _end = io::stdin().read_line(&mut answer);
+    answer.starts_with(['y', 'Y'])
+}
+
 /// A question on standard error; the answer is typed behind it.
-pub fn ask(question: &str) {
+fn ask(question: &str) {
     let _ = write!(
         io::stderr().lock(),
         "{}: {}",

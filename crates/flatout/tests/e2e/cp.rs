@@ -1,6 +1,7 @@
 //! `flatout cp`: held against GNU cp with the same words in an equal folder.
 
 mod invocation;
+mod letters;
 mod option;
 mod property;
 mod special;

@@ -10,9 +10,8 @@ use rustix::io::Errno;
 use super::directory::identity;
 use super::entry::{Entry, Trouble, refused, target};
 use super::listing::Lister;
+use super::reason::IS_BACKUP;
 
-/// What replaces a backup is another one, which must not become the source.
-const SOURCE: &str = "its backup would take the place of the source";
 const BACK_UP: &str = "back up";
 /// Others may make backups of the same file at the same time.
 const ATTEMPTS: u32 = 100;
@@ -66,7 +65,7 @@ impl Backups {
         }
         let there = rustix::fs::statat(entry.pair.target(), entry.source, AtFlags::empty());
         match there {
-            Ok(there) if identity(&there) == identity(source) => Err(refused(BACK_UP, SOURCE)),
+            Ok(there) if identity(&there) == identity(source) => Err(refused(BACK_UP, IS_BACKUP)),
             _ => Ok(()),
         }
     }

@@ -16,13 +16,11 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use rustix::fs::{Mode, OFlags, Stat};
+use rustix::fs::{FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::attributes::{Inheritance, Made};
 use super::failure::Refusal;
-use super::options::{Appearance, CopyOptions};
-use super::rules::{Follow, Rules};
 use crate::lock::lock;
 use crate::selection::Ignored;
 use crate::spool::names::Names;
@@ -64,14 +62,6 @@ pub(super) fn open_followed(at: BorrowedFd<'_>, name: &CStr) -> Result<(OwnedFd,
             Ok((pinned, Access::SearchOnly))
         }
         Err(errno) => Err(errno),
-    }
-}
-
-/// How directories of the source are opened.
-pub(super) fn opener(options: &CopyOptions) -> Open {
-    match options.appearance {
-        Appearance::AsFound(Rules { follow: Follow::Named | Follow::Always, .. }) => open_followed,
-        _ => open,
     }
 }
 
@@ -195,10 +185,12 @@ enum Kept {
     Nothing,
 }
 
-/// What is to be visited: directories made by us, and those that were there.
-struct Below {
-    fresh: Names,
-    existing: Names,
+/// What is to be done in it yet.
+enum Below {
+    /// Directories to be visited: those made by us, and those that were there.
+    Later { fresh: Names, existing: Names },
+    /// All that there is in it, one after the other, from the last on.
+    InTurn(Vec<(CString, FileType)>),
 }
 
 impl Directory {
@@ -291,7 +283,7 @@ impl Directory {
     /// Directories below it are to be visited.
     pub(super) fn leave_for_later(&self, fresh: Names, existing: Names) {
         if !fresh.is_empty() || !existing.is_empty() {
-            lock(&self.state).below = Some(Box::new(Below { fresh, existing }));
+            lock(&self.state).below = Some(Box::new(Below::Later { fresh, existing }));
         }
     }
 
@@ -301,8 +293,9 @@ impl Directory {
     pub(super) fn take_below(&self) -> Result<Option<(CString, Origin)>, Refusal> {
         let mut state = lock(&self.state);
         let State { below, users, .. } = &mut *state;
-        let Some(names) = below else { return Ok(None) };
-        let Below { fresh, existing } = names.as_mut();
+        let Some(Below::Later { fresh, existing }) = below.as_deref_mut() else {
+            return Ok(None);
+        };
         for origin in [Origin::Fresh, Origin::Existing] {
             let names = if origin == Origin::Fresh { &mut *fresh } else { &mut *existing };
             let batch = names.take_back(1)?;
@@ -316,6 +309,24 @@ impl Directory {
             }
         }
         Ok(None)
+    }
+
+    /// What is in it is copied in this order, from the last on ([`super::sequence`]).
+    pub(super) fn go_in_turn(&self, names: Vec<(CString, FileType)>) {
+        lock(&self.state).below = Some(Box::new(Below::InTurn(names)));
+    }
+
+    /// Whether what is in it is copied one after the other.
+    pub(super) fn goes_in_turn(&self) -> bool {
+        matches!(lock(&self.state).below.as_deref(), Some(Below::InTurn(_)))
+    }
+
+    /// The next of what is copied one after the other.
+    pub(super) fn next_in_turn(&self) -> Option<(CString, FileType)> {
+        match lock(&self.state).below.as_deref_mut() {
+            Some(Below::InTurn(names)) => names.pop(),
+            _ => None,
+        }
     }
 
     /// Whether nobody has begun with some of the directories below it.

@@ -31,6 +31,8 @@ pub(super) enum Work {
     Entries(Arc<Directory>, Batch),
     /// A large directory, from where its listing stands.
     Listing(Arc<Directory>),
+    /// What comes next in a directory whose entries are copied one after the other.
+    InTurn(Arc<Directory>),
     /// A directory below this one, to begin with.
     Visit(Arc<Directory>, CString, Origin),
     /// Directories below this one are to be visited, as soon as somebody has time.

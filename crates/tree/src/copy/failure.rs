@@ -77,6 +77,15 @@ pub struct Failure {
     pub refusal: Refusal,
     /// Source or target, as it is shown.
     pub path: OsString,
+    /// The other one of both, where it is about both.
+    pub other: Option<OsString>,
+}
+
+impl Failure {
+    /// Wraps a refusal about this path.
+    pub fn of(refusal: Refusal, path: OsString) -> Self {
+        Self { refusal, path, other: None }
+    }
 }
 
 impl std::fmt::Display for Cause {

@@ -2,6 +2,7 @@
 
 mod manner;
 
+use std::collections::VecDeque;
 use std::ffi::CString;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +18,7 @@ use super::attributes::Attributes;
 use super::backup::Backups;
 use super::content::Methods;
 use super::descriptors::Descriptors;
-use super::directory::{self, Held};
+use super::directory::Held;
 use super::dispatch::{Dispatch, Work};
 use super::event::Watch;
 use super::evidence::{Evidence, Reached};
@@ -30,6 +31,7 @@ use super::options::{CopyOptions, Durability, Effect, Unchanged};
 use super::parents::Parents;
 use super::peculiar::Peculiarities;
 use super::reference::References;
+use super::rules::opening;
 use super::standing::{Brought, Turns};
 use super::stop::Stop;
 use super::tally::{Snapshot, Tally};
@@ -105,6 +107,8 @@ pub struct Copy<'a> {
     pub(super) parents: Parents,
     /// Names that need care.
     pub(super) peculiarities: Peculiarities,
+    /// Operands that wait until those before them are done ([`super::sequence`]).
+    pub(super) later: Mutex<VecDeque<Operand>>,
     /// Held while a symlink takes the place of something.
     symlinks: Mutex<()>,
     /// Other operands were copied before: what lies in the target may come from them.
@@ -188,7 +192,7 @@ impl<'a> Copy<'a> {
             user: rustix::process::geteuid().as_raw(),
             attributes: Attributes::new(options.preserve, watch),
             methods: Methods::default(),
-            held: Held::new(descriptors.pairs, directory::opener(&options), options.effect),
+            held: Held::new(descriptors.pairs, opening(&options), options.effect),
             tally: Tally::default(),
             temporaries: Temporaries::default(),
             granularity: match options.effect {
@@ -204,6 +208,7 @@ impl<'a> Copy<'a> {
             turns: Turns::default(),
             parents: Parents::default(),
             peculiarities: Peculiarities::default(),
+            later: Mutex::default(),
             symlinks: Mutex::default(),
             has_run: AtomicBool::new(false),
             said: Mutex::default(),
@@ -225,7 +230,8 @@ impl<'a> Copy<'a> {
         self.targets.begin_round();
         let names: Vec<CString> = operands.iter().map(|one| split(&one.target).1).collect();
         self.peculiarities.begin(names.iter().map(CString::as_c_str));
-        self.dispatch.offer(operands.into_iter().map(Work::Operand).collect());
+        let first = self.in_turn(operands);
+        self.dispatch.offer(first.into_iter().map(Work::Operand).collect());
         {
             let mut workers = lock(&self.workers);
             (workers.hired, workers.wanted) = (0, workers.usual);
@@ -363,7 +369,7 @@ impl<'a> Copy<'a> {
         self.targets.sync(|device, errno| {
             let refusal = Refusal::of("write to storage")(errno);
             let path = "the filesystem of the target".into();
-            self.fail_on(device, &Failure { refusal, path });
+            self.fail_on(device, &Failure::of(refusal, path));
         });
     }
 }

@@ -21,7 +21,7 @@ use super::failure::{Failure, Refusal};
 use super::job::{Copy, Hire, Operand};
 use super::listing::Lister;
 use super::plan::Room;
-use super::{file, mirror, plan, special, visit, written};
+use super::{file, mirror, plan, sequence, special, visit, written};
 use crate::compare::content::Comparer;
 use crate::spool::names::{Batch, BatchIter};
 
@@ -73,7 +73,7 @@ pub(super) struct Lane<'c, 'a> {
     pub(super) hire: Hire<'c>,
     pub(super) content: Content<'c>,
     pub(super) comparer: Comparer,
-    lister: Lister,
+    pub(super) lister: Lister,
     looked: Looked,
 }
 
@@ -102,9 +102,17 @@ impl<'c, 'a> Lane<'c, 'a> {
     fn piece(&mut self, work: Work) -> Option<Arc<Directory>> {
         let copy = self.copy;
         match work {
-            Work::Operand(operand) => self.operand(&operand),
+            Work::Operand(operand) => {
+                if !self.operand(&operand) {
+                    copy.next_operand();
+                }
+            }
             Work::Entries(directory, names) => {
                 self.entries(&directory, &names);
+                return Some(directory);
+            }
+            Work::InTurn(directory) => {
+                sequence::go_on(self, &directory);
                 return Some(directory);
             }
             Work::Listing(directory) => {
@@ -140,7 +148,7 @@ impl<'c, 'a> Lane<'c, 'a> {
     }
 
     /// Copies the first names of a directory that was just listed.
-    fn visited(&mut self, directory: Arc<Directory>, first: &Batch) -> Arc<Directory> {
+    pub(super) fn visited(&mut self, directory: Arc<Directory>, first: &Batch) -> Arc<Directory> {
         self.copy.find_hands(self.hire);
         if !first.is_empty() {
             directory.expect(1);
@@ -184,7 +192,7 @@ impl<'c, 'a> Lane<'c, 'a> {
 
     /// Decides who copies an entry that is no directory, by what it is now, and tells what came of it.
     /// Returns the bytes moved.
-    fn entry(&mut self, entry: Entry<'_>, mut kind: FileType) -> u64 {
+    pub(super) fn entry(&mut self, entry: Entry<'_>, mut kind: FileType) -> u64 {
         let copy = self.copy;
         let begun_ns = if copy.watch.wants_each() { monotonic_ns() } else { 0 };
         let is_plan = copy.is_plan();
@@ -200,7 +208,7 @@ impl<'c, 'a> Lane<'c, 'a> {
                 Err(trouble) => return copy.tell(entry, Err(trouble), begun_ns),
             }
         }
-        let (rules, mut copied) = (copy.rules(), Err(Trouble::Became));
+        let (rules, mut copied) = (copy.rules_in(entry.directory), Err(Trouble::Became));
         let mut room = Room::Unasked;
         for _ in 0..LOOKS {
             copied = match (kind, &rules) {
@@ -265,31 +273,40 @@ impl<'c, 'a> Lane<'c, 'a> {
         self.copy.dispatch.offer(visit::offered(directory, halves));
     }
 
-    /// Begins with what the user named.
-    fn operand(&mut self, operand: &Operand) {
+    /// Begins with what the user named; true where it is a directory, which is not done by then.
+    fn operand(&mut self, operand: &Operand) -> bool {
         let (source, target) = (split(&operand.source), split(&operand.target));
         if let Err(failure) = self.copy.make_parents(operand) {
-            return self.copy.fail(&failure);
+            self.copy.fail(&failure);
+            return false;
         }
         let (base, pair) = match base(self.copy, &source.0, &target.0) {
             Ok(base) => base,
-            Err(failure) => return self.copy.fail(&failure),
+            Err(failure) => {
+                self.copy.fail(&failure);
+                return false;
+            }
         };
         let entry = Entry { directory: &base, pair: &pair, source: &source.1, target: &target.1 };
         let kind = match entry.facts(self.copy) {
             Ok(facts) => FileType::from_raw_mode(facts.st_mode),
-            Err(trouble) => return self.copy.report(entry, trouble),
+            Err(trouble) => {
+                self.copy.report(entry, trouble);
+                return false;
+            }
         };
         if !kind.is_dir() {
             if self.copy.selection.takes_operand(entry.source.to_bytes()) {
                 self.entry(entry, kind);
             }
-            return;
+            return false;
         }
         base.expect(1);
-        if let Some((directory, first)) = visit::begin(self.copy, &mut self.lister, entry) {
-            self.visited(directory, &first);
-        }
+        match visit::begin(self.copy, &mut self.lister, entry) {
+            Some((directory, first)) => self.visited(directory, &first),
+            None => return false,
+        };
+        true
     }
 }
 
@@ -319,9 +336,8 @@ fn base(
             let facts = rustix::fs::fstat(&file)?;
             Ok((file, facts))
         });
-        opened.map_err(|errno| Failure {
-            refusal: Refusal::of("open the directory")(errno),
-            path: path.as_os_str().to_owned(),
+        opened.map_err(|errno| {
+            Failure::of(Refusal::of("open the directory")(errno), path.as_os_str().to_owned())
         })
     };
     let (from, facts) = open(source)?;
@@ -333,9 +349,8 @@ fn base(
         inheritance: Inheritance::of(to.as_fd()),
         made: Made::found(&target_facts),
     };
-    copy.targets.remember_base(&to, &target_facts).map_err(|errno| Failure {
-        refusal: Refusal::of("hold the directory")(errno),
-        path: target.as_os_str().to_owned(),
+    copy.targets.remember_base(&to, &target_facts).map_err(|errno| {
+        Failure::of(Refusal::of("hold the directory")(errno), target.as_os_str().to_owned())
     })?;
     Ok(Directory::base(Pair::new(from, to, found)))
 }

@@ -33,6 +33,15 @@ impl Lister {
         directory: BorrowedFd<'_>,
         mut visit: impl FnMut(&CStr, FileType) -> Result<(), Refusal>,
     ) -> Result<bool, Refusal> {
+        self.once_numbered(directory, |name, kind, _| visit(name, kind))
+    }
+
+    /// The same, with the inode numbers that the directory has.
+    pub(super) fn once_numbered(
+        &mut self,
+        directory: BorrowedFd<'_>,
+        mut visit: impl FnMut(&CStr, FileType, u64) -> Result<(), Refusal>,
+    ) -> Result<bool, Refusal> {
         self.0.resize(LISTING_BYTES, MaybeUninit::uninit());
         let mut listing = RawDir::new(directory, &mut self.0);
         let mut any = false;
@@ -52,7 +61,7 @@ impl Lister {
                     FileType::Unknown => kind_of(directory, name),
                     kind => kind,
                 };
-                visit(name, kind)?;
+                visit(name, kind, entry.ino())?;
             }
             if listing.is_buffer_empty() {
                 return Ok(any);
@@ -67,5 +76,14 @@ fn kind_of(directory: BorrowedFd<'_>, name: &CStr) -> FileType {
     match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(facts) => FileType::from_raw_mode(facts.st_mode),
         Err(_) => FileType::RegularFile,
+    }
+}
+
+/// The kind of what a name leads to; that of a symlink which leads nowhere is its own.
+pub(super) fn behind(directory: BorrowedFd<'_>, name: &CStr, kind: FileType) -> FileType {
+    match kind {
+        FileType::Symlink => rustix::fs::statat(directory, name, AtFlags::empty())
+            .map_or(kind, |facts| FileType::from_raw_mode(facts.st_mode)),
+        _ => kind,
     }
 }

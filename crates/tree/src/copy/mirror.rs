@@ -29,7 +29,7 @@ use super::options::Excluded;
 use super::sieve::Sieve;
 use super::tally::count;
 use super::temporary::is_in_use;
-use super::visit::{self, UNFINISHED};
+use super::visit;
 use crate::lock::lock;
 use crate::spool::names::Names;
 
@@ -284,7 +284,7 @@ pub(super) fn make_way_for_directory(copy: &Copy<'_>, entry: Entry<'_>, origin: 
         return Origin::Fresh;
     }
     // Where that fails, its opening says why.
-    let made = rustix::fs::mkdirat(entry.pair.target(), entry.target, UNFINISHED);
+    let made = rustix::fs::mkdirat(entry.pair.target(), entry.target, visit::mode(copy));
     if made.is_ok() { Origin::Fresh } else { origin }
 }
 

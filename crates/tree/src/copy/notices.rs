@@ -71,7 +71,9 @@ impl Copy<'_> {
                 (Refusal::because("copy", reason), Side::Source)
             }
         };
-        let failure = Failure { refusal, path: entry.path(side) };
+        let other = if side == Side::Source { Side::Target } else { Side::Source };
+        let other = Some(entry.path(other));
+        let failure = Failure { refusal, path: entry.path(side), other };
         match side {
             // A source without room is no reason to stop.
             Side::Source => {
@@ -85,7 +87,7 @@ impl Copy<'_> {
     /// A name in a directory of the source, or the directory itself, cannot be looked at.
     pub(super) fn fail_source(&self, directory: &Directory, name: Option<&CStr>, refusal: Refusal) {
         self.doubt_source(&refusal);
-        self.fail(&Failure { refusal, path: directory.path(Side::Source, name) });
+        self.fail(&Failure::of(refusal, directory.path(Side::Source, name)));
     }
 
     /// A directory was not made, or not completed, on this device.
@@ -95,7 +97,7 @@ impl Copy<'_> {
         name: Option<&CStr>,
         refusal: Refusal,
     ) {
-        self.fail_on(device, &Failure { refusal, path: directory.path(Side::Target, name) });
+        self.fail_on(device, &Failure::of(refusal, directory.path(Side::Target, name)));
     }
 
     /// An entry was not copied to this device.

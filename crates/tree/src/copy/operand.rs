@@ -19,6 +19,7 @@ use rustix::io::Errno;
 use super::failure::{Failure, Refusal};
 use super::job::Operand;
 use super::options::Reach;
+use super::reason::{INSIDE, OVER_OTHER, SAME};
 pub use as_cp::Wording;
 use place::Inode;
 
@@ -87,10 +88,7 @@ impl Objection {
     }
 }
 
-const SAME: &str = "they are the same file";
-const INSIDE: &str = "the target lies inside the source";
 const OVER_DIRECTORY: &str = "the target is a directory, the source is none";
-const OVER_OTHER: &str = "the source is a directory, the target is there and is none";
 const DANGLING: &str = "the target is a symlink that leads nowhere";
 const SPECIAL: &str = "the target is a device, FIFO or socket, and remains one";
 
@@ -154,7 +152,7 @@ fn into(path: &Path) -> Result<Place<'_>, Failure> {
 fn failed(operation: &'static str, path: &Path) -> impl FnOnce(Errno) -> Failure {
     let is_empty = path.as_os_str().is_empty();
     let path = if is_empty { "''".into() } else { path.as_os_str().to_owned() };
-    move |errno| Failure { refusal: Refusal::of(operation)(errno), path }
+    move |errno| Failure::of(Refusal::of(operation)(errno), path)
 }
 
 /// The name that `-T`, or a target that is no directory, means. Slashes at its end say that it is a
@@ -352,7 +350,9 @@ impl Planner<'_> {
         let inode = Inode::of(facts);
         let is_directory = kind(facts).is_dir();
         let repeats = !is_directory && self.wording.is_some_and(|wording| wording.repeats);
-        let mut round = 0;
+        // cp takes them in the order given.
+        let last = self.wording.map(|_| self.plan.rounds.len().saturating_sub(1));
+        let mut round = last.unwrap_or(0);
         for (earlier, earlier_name) in self.earlier(name.as_ref()) {
             let is_one = earlier_name == name.as_ref() && earlier.inode == inode;
             if is_one && !repeats && place::is_same_source(&earlier.source, &operand.source) {

@@ -42,7 +42,7 @@ impl Parents {
 
 fn failed(operation: &'static str, path: &Path) -> impl FnOnce(Errno) -> Failure {
     let path = path.as_os_str().to_owned();
-    move |errno| Failure { refusal: Refusal::of(operation)(errno), path }
+    move |errno| Failure::of(Refusal::of(operation)(errno), path)
 }
 
 impl Copy<'_> {
@@ -102,7 +102,7 @@ impl Copy<'_> {
             let Parent { source, target, facts, made } = parent;
             let (source, target) = (source.as_fd(), target.as_fd());
             if let Err(refusal) = self.attributes.directory(source, target, &facts, made) {
-                self.fail(&Failure { refusal, path: path.into_os_string() });
+                self.fail(&Failure::of(refusal, path.into_os_string()));
             }
         }
     }

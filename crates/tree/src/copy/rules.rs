@@ -1,9 +1,9 @@
 //! The rules of cp(1) where they are other than ours: what is followed, made, written to, skipped.
 
-use super::directory::Directory;
+use super::directory::{self, Directory, Open, open_followed};
 use super::entry::Entry;
 use super::job::Copy;
-use super::options::Appearance;
+use super::options::{Appearance, CopyOptions};
 
 /// What cp does with entries. Ours hold where a copy has none of these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,6 +20,9 @@ pub struct Rules {
     pub skip: Skip,
     /// Whether the user is asked before anything is overwritten ([`super::event::Watch::consents`]).
     pub asks: bool,
+    /// Whether a symlink of the target that leads to a directory stands for it
+    /// (`--keep-directory-symlink`).
+    pub into_symlinks: bool,
     /// Whether a file is made where a dangling symlink of the target leads (POSIX wants it).
     pub through_dangling: bool,
 }
@@ -81,7 +84,29 @@ pub enum Skip {
     ExistingFails,
 }
 
+/// How directories of the source are opened, and those of the target.
+pub(super) fn opening(options: &CopyOptions) -> (Open, Open) {
+    let way = |follows: bool| -> Open { if follows { open_followed } else { directory::open } };
+    match options.appearance {
+        Appearance::AsFound(Rules { follow, into_symlinks, .. }) => {
+            (way(follow != Follow::Never), way(into_symlinks))
+        }
+        _ => (directory::open, directory::open),
+    }
+}
+
 impl Copy<'_> {
+    /// The rules of cp for what lies in this directory, if they hold: what is not named by the user
+    /// is not followed for being named.
+    pub(super) fn rules_in(&self, directory: &Directory) -> Option<Rules> {
+        self.rules().map(|rules| match rules.follow {
+            Follow::Named if directory.parent().is_some() => {
+                Rules { follow: Follow::Never, ..rules }
+            }
+            _ => rules,
+        })
+    }
+
     /// The rules of cp, if they hold.
     pub(super) fn rules(&self) -> Option<Rules> {
         match self.options.appearance {

@@ -14,12 +14,12 @@ use super::entry::{Entry, Trouble, refused, target};
 use super::existing::{OVERWRITE, is_bound};
 use super::job::Copy;
 use super::options::Preserve;
+use super::reason::{DIRECTORY_OVER, IS_THERE, JUST_MADE, SAME_FILE};
 use super::rules::{Clearing, Follow, Form, Rules, Skip, Specials};
 use crate::lock::lock;
 
-const SAME_FILE: &str = "it is the same file as the source";
-const DIRECTORY_OVER: &str = "it is a directory, the source is none";
-const JUST_MADE: &str = "it was just created by this very copy";
+/// To write, where that goes through a symlink.
+pub(super) const WRITE_THROUGH: &str = "write through";
 
 /// What there is to be done about a name.
 pub(super) enum Standing {
@@ -118,7 +118,10 @@ impl Standing {
         let found = match rustix::fs::statat(entry.pair.target(), entry.target, flags) {
             Ok(found) => found,
             // A symlink may be there that leads nowhere.
-            Err(Errno::NOENT) => return Ok(Self::Free),
+            Err(Errno::NOENT) => {
+                refuse_just_made_symlink(copy, entry)?;
+                return Ok(Self::Free);
+            }
             Err(Errno::LOOP) if rules.clearing == Clearing::Refused => {
                 return Ok(Self::InPlace(None));
             }
@@ -131,7 +134,7 @@ impl Standing {
         match rules.skip {
             _ if same == Sameness::Refused => return Err(refused("copy to", SAME_FILE)),
             Skip::NotOlder if modified(&found) >= modified(source) => return Ok(Self::UpToDate),
-            Skip::ExistingFails => return Err(refused(OVERWRITE, "it is there already")),
+            Skip::ExistingFails => return Err(refused(OVERWRITE, IS_THERE)),
             _ => {}
         }
         if rules.asks && !copy.watch.consents(&entry.path(super::directory::Side::Target)) {
@@ -213,12 +216,19 @@ fn refuse_just_made(copy: &Copy<'_>, entry: Entry<'_>, found: &Stat) -> Result<(
     if !is_numbered && copy.brought.has(entry, found) {
         return Err(refused(OVERWRITE, JUST_MADE));
     }
+    refuse_just_made_symlink(copy, entry)
+}
+
+/// A symlink that another operand has brought is not written through, be there something behind it
+/// or not.
+fn refuse_just_made_symlink(copy: &Copy<'_>, entry: Entry<'_>) -> Result<(), Trouble> {
     if copy.backups.is_none()
         && entry.directory.parent().is_none()
         && let Some(name) = entry.in_the_way()?
+        && FileType::from_raw_mode(name.st_mode).is_symlink()
         && copy.brought.has(entry, &name)
     {
-        return Err(refused("write through", JUST_MADE));
+        return Err(refused(WRITE_THROUGH, JUST_MADE));
     }
     Ok(())
 }

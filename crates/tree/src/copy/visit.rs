@@ -12,7 +12,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use flatout_sys::clock::monotonic_ns;
-use rustix::fs::{AtFlags, FileType, SeekFrom};
+use rustix::fs::{FileType, SeekFrom};
 use rustix::io::Errno;
 
 use super::directory::{Access, Directory, Found, Listing, Origin, Pair, Side};
@@ -21,17 +21,18 @@ use super::entry::{Entry, Trouble};
 use super::event::{Action, Event};
 use super::failure::Refusal;
 use super::job::Copy;
-use super::listing::Lister;
+use super::listing::{Lister, behind};
 use super::mirror;
 use super::options::Reach;
 use super::peculiar::{self, ONE_NAME};
 use super::plan;
+use super::sequence;
 use super::sieve::Sieve;
 use super::tally::count;
 use super::temporary::is_temporary;
 use crate::spool::names::{Batch, Names};
 use opening::open;
-pub(super) use unfinished::UNFINISHED;
+pub(super) use unfinished::mode;
 use unfinished::take_back;
 
 /// Names of files that one listing keeps in memory; what is more is listed a second time.
@@ -65,6 +66,7 @@ pub(super) fn begin(
         Err(errno) => {
             let base = (&**entry.directory, entry.pair.found().target.0);
             copy.fail_target(base, Some(entry.target), Refusal::of(MAKE)(errno));
+            piece_done(copy, entry.directory);
             return None;
         }
     };
@@ -91,7 +93,7 @@ pub(super) fn visit(
         Err(trouble) => {
             let is_made = origin == Origin::Fresh && !copy.is_plan();
             if is_made && matches!(trouble, Trouble::Source(_)) {
-                take_back(entry);
+                take_back(copy, entry);
             }
             copy.report(entry, trouble);
             piece_done(copy, parent);
@@ -118,6 +120,9 @@ pub(super) fn visit(
 /// Lists a directory and makes pieces of its entries; returns the first one.
 fn list(copy: &Copy<'_>, lister: &mut Lister, directory: &Arc<Directory>, origin: Origin) -> Batch {
     let Some(pair) = pair(copy, directory) else { return Batch::default() };
+    if origin == Origin::Existing && sequence::begin(copy, lister, directory, &pair) {
+        return Batch::default();
+    }
     let mut listed = match read_names(copy, lister, directory, &pair) {
         Ok(listed) => listed,
         Err(refusal) => {
@@ -170,7 +175,7 @@ pub(super) fn offered(
 fn make(copy: &Copy<'_>, pair: &Pair, name: &CStr) -> Result<(), Errno> {
     match copy.is_plan() {
         true => plan::would_be_made(pair, name),
-        false => rustix::fs::mkdirat(pair.target(), name, UNFINISHED),
+        false => rustix::fs::mkdirat(pair.target(), name, mode(copy)),
     }
 }
 
@@ -194,7 +199,7 @@ fn read_names(
     let follows = copy.follows(directory);
     let mut sieve = Sieve::of(copy, directory, Some(pair))?;
     let result = lister.each(pair.source(), |name, kind| {
-        let kind = if follows { behind(pair, name, kind) } else { kind };
+        let kind = if follows { behind(pair.source(), name, kind) } else { kind };
         if !sieve.takes(name, kind) {
             return Ok(());
         }
@@ -230,15 +235,6 @@ fn read_names(
     result.map(|()| listed)
 }
 
-/// The kind of what a name leads to; that of a symlink which leads nowhere is its own.
-fn behind(pair: &Pair, name: &CStr, kind: FileType) -> FileType {
-    match kind {
-        FileType::Symlink => rustix::fs::statat(pair.source(), name, AtFlags::empty())
-            .map_or(kind, |facts| FileType::from_raw_mode(facts.st_mode)),
-        _ => kind,
-    }
-}
-
 /// Takes the next names of a large directory.
 pub(super) fn go_on_listing(copy: &Copy<'_>, lister: &mut Lister, directory: &Arc<Directory>) {
     let mut files = Vec::new();
@@ -247,7 +243,7 @@ pub(super) fn go_on_listing(copy: &Copy<'_>, lister: &mut Lister, directory: &Ar
         let follows = copy.follows(directory);
         let result = Sieve::of(copy, directory, None).and_then(|mut sieve| {
             lister.once(pair.source(), |name, kind| {
-                let kind = if follows { behind(&pair, name, kind) } else { kind };
+                let kind = if follows { behind(pair.source(), name, kind) } else { kind };
                 let is_file = !kind.is_dir() && sieve.takes(name, kind);
                 if is_file { add(&mut files, name, kind) } else { Ok(()) }
             })
@@ -300,6 +296,11 @@ pub(super) fn piece_done(copy: &Copy<'_>, directory: &Arc<Directory>) {
         }
         complete(copy, &directory);
         copy.held.leave(&directory);
+        if parent.goes_in_turn() {
+            copy.dispatch.offer(vec![Work::InTurn(Arc::clone(&parent))]);
+        } else if parent.parent().is_none() {
+            copy.next_operand();
+        }
         directory = parent;
     }
 }

@@ -18,12 +18,13 @@ use super::event::{Action, Event};
 use super::file;
 use super::job::Copy;
 use super::lane::Lane;
+use super::reason::ELSEWHERE;
 use super::rules::{Clearing, Form, Rules, Skip};
 use super::special::text_of;
 use super::standing::{Standing, is_read, remove, undo};
 
 const LINK: &str = "link";
-const MAKE_SYMLINK: &str = "make the symlink";
+const MAKE_SYMLINK: &str = "make a symlink to the source at";
 
 /// Copies what is no directory.
 pub(super) fn copy(
@@ -48,7 +49,11 @@ pub(super) fn copy(
         _ if is_read(rules, &facts) => bytes(lane, entry, rules, standing),
         _ => node(copy, entry, rules, (&standing, &facts)),
     }?;
-    copy.brought.note(entry);
+    // A further name of something that was made is no thing of its own (cp records none).
+    let is_further = rules.form != Form::HardLink && outcome.action == Action::Linked;
+    if !is_further {
+        copy.brought.note(entry);
+    }
     Ok(outcome)
 }
 
@@ -209,8 +214,7 @@ fn text_to(entry: Entry<'_>) -> Result<CString, Trouble> {
         here.is_ok_and(|here| here == entry.pair.found().target)
     };
     if !text.starts_with(b"/") && !is_here() {
-        let reason = "a relative symlink can be made in the current directory only";
-        return Err(refused(MAKE_SYMLINK, reason));
+        return Err(refused(MAKE_SYMLINK, ELSEWHERE));
     }
     CString::new(text).map_err(|_| target(MAKE_SYMLINK)(Errno::INVAL))
 }

@@ -15,6 +15,8 @@ impl Copy {
             .or_else(|| self.mirror.contradiction())
             .or_else(|| self.wrong_list())
             .or_else(|| self.wrong_snapshot())
+            .or_else(|| self.as_cp.contradiction())
+            .or_else(|| self.wrong_replacing())
     }
 
     fn wrong_operands(&self) -> Option<String> {
@@ -42,6 +44,19 @@ impl Copy {
         let (sources, _) = self.operands();
         let count = sources.len();
         (count != 1).then(|| format!("--files-from takes one source, not {count}"))
+    }
+
+    fn wrong_replacing(&self) -> Option<String> {
+        self.rules()?;
+        let other = [
+            (self.atomic, "--atomic"),
+            (self.checksum, "--checksum"),
+            (self.quick_check, "--quick-check"),
+        ];
+        let (_, other) = other.into_iter().find(|(is_given, _)| *is_given)?;
+        Some(format!(
+            "{other} contradicts -i -n -u -l -s -b -H -L: what is there is treated as by cp"
+        ))
     }
 
     fn wrong_method(&self) -> Option<String> {

@@ -31,6 +31,11 @@ impl Cp {
         }
     }
 
+    /// What a directory is called that is to take the sources.
+    pub fn directory_word(&self) -> &'static str {
+        if self.target_directories.is_empty() { "target" } else { "target directory" }
+    }
+
     /// Where they go. A last operand that is a directory is that of all sources.
     pub fn destination(&self) -> Destination {
         match (self.target_directories.first(), self.paths.last()) {
@@ -47,20 +52,7 @@ impl Cp {
     ///
     /// Errors: a word that means no kind of backup.
     pub fn backups(&self) -> Result<Option<Backups>, String> {
-        let Some(control) = &self.backup else { return Ok(None) };
-        let naming = match control.is_empty() {
-            true => match std::env::var_os("VERSION_CONTROL").filter(|word| !word.is_empty()) {
-                Some(word) => words::naming("$VERSION_CONTROL", &word.to_string_lossy())?,
-                None => words::naming("--backup", "existing")?,
-            },
-            false => words::naming("--backup", &control.to_string_lossy())?,
-        };
-        let set = std::env::var_os("SIMPLE_BACKUP_SUFFIX");
-        let suffix = self.suffix.clone().or(set).map(OsStringExt::into_vec);
-        // What would name a file in another directory is none.
-        let is_suffix = |suffix: &Vec<u8>| !suffix.is_empty() && !suffix.contains(&b'/');
-        let suffix = suffix.filter(is_suffix).unwrap_or_else(|| b"~".to_vec());
-        Ok(naming.map(|naming| Backups { naming, suffix }))
+        words::backups(self.backup.as_deref(), self.suffix.as_ref())
     }
 
     /// `cp -fb FILE FILE` makes a backup and no more: the name that it gets.

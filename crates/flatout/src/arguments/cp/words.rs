@@ -1,6 +1,9 @@
 //! The words that options of cp take. Each may be abbreviated as long as it is clear.
 
-use flatout_tree::copy::backup::Naming;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStringExt;
+
+use flatout_tree::copy::backup::{Backups, Naming};
 use flatout_tree::copy::options::{Preserve, When};
 
 /// What `--update` replaces.
@@ -56,6 +59,29 @@ pub fn naming(option: &str, word: &str) -> Result<Option<Naming>, String> {
         ("t", Some(Naming::Numbered)),
     ];
     find(option, word, &known)
+}
+
+/// `--backup`, its word and the suffix, or what the environment says instead.
+///
+/// Errors: a word that means no kind of backup.
+pub fn backups(
+    control: Option<&OsStr>,
+    suffix: Option<&OsString>,
+) -> Result<Option<Backups>, String> {
+    let Some(control) = control else { return Ok(None) };
+    let naming = match control.is_empty() {
+        true => match std::env::var_os("VERSION_CONTROL").filter(|word| !word.is_empty()) {
+            Some(word) => naming("$VERSION_CONTROL", &word.to_string_lossy())?,
+            None => naming("--backup", "existing")?,
+        },
+        false => naming("--backup", &control.to_string_lossy())?,
+    };
+    let set = std::env::var_os("SIMPLE_BACKUP_SUFFIX");
+    let suffix = suffix.cloned().or(set).map(OsStringExt::into_vec);
+    // What would name a file in another directory is none.
+    let is_suffix = |suffix: &Vec<u8>| !suffix.is_empty() && !suffix.contains(&b'/');
+    let suffix = suffix.filter(is_suffix).unwrap_or_else(|| b"~".to_vec());
+    Ok(naming.map(|naming| Backups { naming, suffix }))
 }
 
 /// `--preserve` and `--no-preserve`.

@@ -24,7 +24,7 @@ pub fn look_for(listed: &Listed, plan: &Plan, witness: &Witness<'_>) {
     for operand in plan.rounds.iter().flatten() {
         let object = |operation, errno, path: &std::path::Path| {
             let path = path.as_os_str().to_owned();
-            let failure = Failure { refusal: Refusal::of(operation)(errno), path };
+            let failure = Failure::of(Refusal::of(operation)(errno), path);
             witness.object(&Objection::Failed(failure));
         };
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;

@@ -34,7 +34,8 @@ pub fn evidence(arguments: &Arguments, options: &CopyOptions, plan: &Plan) -> Ev
     if !matches!(options.unchanged, Unchanged::Recorded | Unchanged::Never) {
         return Evidence::none();
     }
-    if noting == Noting::Later && is_one_new_file(plan) {
+    // By the rules of cp nothing counts as done that is not known to it.
+    if arguments.rules().is_some() || noting == Noting::Later && is_one_new_file(plan) {
         return Evidence::none();
     }
     match place(arguments) {

@@ -166,6 +166,16 @@ impl Watch for Witness<'_> {
         }
     }
 
+    fn consents(&self, target: &OsStr) -> bool {
+        let question = format!("overwrite {}? ", escape(target));
+        let mut answer = false;
+        match self.terminal {
+            Some(terminal) => terminal.aside(|| answer = output::consents(&question)),
+            None => answer = output::consents(&question),
+        }
+        answer
+    }
+
     fn wants_each(&self) -> bool {
         self.log.is_some() || self.told == Told::Everything
     }

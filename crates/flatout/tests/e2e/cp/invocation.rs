@@ -5,6 +5,7 @@ use std::os::unix::fs::symlink;
 use std::process::Command;
 
 use crate::bin::{Folder, executable};
+use crate::copy::oracle::{Aspect, Leeway, Portrait, differences};
 
 #[test]
 fn a_link_that_is_called_cp_is_cp() {
@@ -29,6 +30,33 @@ fn a_link_that_is_called_cp_is_cp() {
         let said = String::from_utf8(output.stdout).unwrap();
         assert!(output.status.success() && said.contains("cp"), "{said}");
     }
+}
+
+#[test]
+fn a_script_full_of_cp_yields_the_same_trees() {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/e2e/cp/script.sh");
+    let place = Folder::new();
+    fs::create_dir(place.join("bin")).unwrap();
+    symlink(executable(), place.join("bin/cp")).unwrap();
+    let path = std::env::var("PATH").unwrap();
+    let ours = format!("{}:{path}", place.join("bin").display());
+    let portraits = [("theirs", &path), ("ours", &ours)].map(|(name, path)| {
+        let folder = place.join(name);
+        fs::create_dir(&folder).unwrap();
+        let mut command = Command::new("sh");
+        command.arg(script).current_dir(&folder).env("PATH", path).env("LC_ALL", "C");
+        let output = command.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && said.is_empty(), "{name}: {said}");
+        Portrait::of(&folder)
+    });
+    let leeway = Leeway::but(&[Aspect::Accessed, Aspect::Room, Aspect::Holes]);
+    let mut all = differences(&portraits[0], &portraits[1], leeway);
+    let is_symlink = |path: &[u8]| !portraits[0].entries[path].text.is_empty();
+    all.retain(|one| one.aspect != Aspect::Modified || !is_symlink(&one.path));
+    let lines: Vec<String> = all.iter().map(ToString::to_string).collect();
+    assert!(portraits[0].entries.len() > 150 && lines.is_empty(), "{}", lines.join("\n"));
+    assert_eq!(fs::read_to_string(place.join("ours/results")).unwrap().lines().count(), 5);
 }
 
 #[test]

@@ -11,7 +11,7 @@ fn set(path: &Path, mode: u32) {
 }
 
 /// A tree `d`, a file `a` with another name, and what may be in the way.
-fn plant(folder: &Path) {
+pub fn plant(folder: &Path) {
     let at = |name: &str| folder.join(name);
     for directory in ["d/sub/deep", "there", "full/d/sub"] {
         fs::create_dir_all(at(directory)).unwrap();
@@ -276,8 +276,13 @@ fn younger_options_do_what_their_manual_says() {
         ("--update=all a b", 0, "a"),
         ("--update=none --update a b", 0, "bb"),
         ("--update=sometimes a b", 1, "bb"),
-        ("--debug a b", 1, "bb"),
-        ("--keep-directory-symlink a b", 1, "bb"),
+        // A question stays one, and what stays in any case is not asked about.
+        ("-i --update=all a b", 0, "bb"),
+        ("-i -u --update=all a b", 0, "bb"),
+        ("--update=none -i a b", 0, "bb"),
+        ("-n --update=all a b", 0, "bb"),
+        ("--debug a b", 0, "a"),
+        ("--keep-directory-symlink a b", 0, "a"),
     ] {
         pair.plant(plant);
         let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
@@ -286,6 +291,43 @@ fn younger_options_do_what_their_manual_says() {
         assert_eq!(found, (Some(code), text.to_owned()), "{line}: {compared}");
         assert_eq!(complaints(&compared.flatout), code as usize, "{line}: {compared}");
     }
+}
+
+#[test]
+fn debug_says_how_a_file_is_copied_or_that_it_is_not() {
+    let pair = Pair::new(plant);
+    let place = pair.folder("flatout");
+    let say = |line: &str| {
+        let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        String::from_utf8(pair.run(&words).flatout.stdout).unwrap()
+    };
+    let said = say("--debug a new");
+    assert!(said.starts_with("'a' -> 'new'\ncopy offload: "), "{said}");
+    assert!(said.contains(", reflink: ") && said.contains(", sparse detection: "), "{said}");
+    assert_eq!(say("--debug --update=none a b"), "skipped 'a'\n");
+    assert!(!say("--debug --attributes-only a new2").contains("offload"));
+    assert!(place.join("new2").exists());
+}
+
+#[test]
+fn a_symlink_of_the_target_may_stand_for_its_directory() {
+    let pair = Pair::new(|folder| {
+        plant(folder);
+        fs::create_dir_all(folder.join("target/real")).unwrap();
+        symlink("real", folder.join("target/sub")).unwrap();
+    });
+    let place = pair.folder("flatout");
+    let run = |words: &[&str]| {
+        let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
+        pair.run(&words).flatout
+    };
+    assert_eq!(run(&["-r", "d/.", "target"]).status.code(), Some(1));
+    assert!(!place.join("target/real/g").exists());
+    let output = run(&["-r", "--keep-directory-symlink", "d/.", "target"]);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(fs::read_to_string(place.join("target/real/g")).unwrap(), "g");
+    assert!(place.join("target/sub").is_symlink() && place.join("target/real/deep").is_dir());
+    assert_eq!(run(&["-rT", "--keep-directory-symlink", "d", "ld"]).status.code(), Some(1));
 }
 
 #[test]

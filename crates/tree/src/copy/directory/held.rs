@@ -25,6 +25,7 @@ pub(in crate::copy) struct Held {
     records: Arc<Records>,
     /// How directories of the source are opened.
     open_source: Open,
+    open_target: Open,
     /// New directories of the target are there, or would be.
     effect: Effect,
 }
@@ -34,11 +35,16 @@ pub(in crate::copy) type Open = fn(BorrowedFd<'_>, &CStr) -> Result<(OwnedFd, Ac
 
 impl Held {
     /// So many pairs at most. More only where each of them is needed at once.
-    /// `open_source` opens those of the source: symlinks among them are followed, or not.
-    pub(in crate::copy) fn new(most: usize, open_source: Open, effect: Effect) -> Self {
+    /// Those of the source and those of the target are opened so: symlinks among them are followed, or
+    /// not.
+    pub(in crate::copy) fn new(
+        most: usize,
+        (open_source, open_target): (Open, Open),
+        effect: Effect,
+    ) -> Self {
         let (numbers, records) = (AtomicUsize::new(1), Arc::new(Records::new()));
         let (most, open) = (most.max(1), Mutex::default());
-        Self { most, open, numbers, records, open_source, effect }
+        Self { most, open, numbers, records, open_source, open_target, effect }
     }
 
     /// A directory begins.
@@ -110,7 +116,7 @@ impl Held {
                     let source = (self.open_source)(pair.source(), &closed.named.source);
                     let target = match self.is_stood_in_for(&closed.made) {
                         true => plan::stand_in(pair.target()),
-                        false => open(pair.target(), &closed.named.target),
+                        false => (self.open_target)(pair.target(), &closed.named.target),
                     };
                     Arc::new(reopened(closed, source, target)?)
                 }

@@ -12,8 +12,9 @@ use crate::copy::entry::{Entry, Trouble, refused, target};
 use crate::copy::existing::refuse_itself;
 use crate::copy::failure::Refusal;
 use crate::copy::job::Copy;
+use crate::copy::reason::LEADS_NOWHERE;
 use crate::copy::rules::{Clearing, Form, Rules};
-use crate::copy::standing::remove;
+use crate::copy::standing::{WRITE_THROUGH, remove};
 
 const CREATE: &str = "create";
 /// How often it is looked whether somebody reads from a FIFO.
@@ -50,7 +51,7 @@ pub(in crate::copy) fn open_as_found(
         Err(Errno::EXIST) if rules.through_dangling => {
             open(copy, entry, opened, (rules, OFlags::CREATE))
         }
-        Err(Errno::EXIST) => Err(refused("write through", "it is a dangling symlink")),
+        Err(Errno::EXIST) => Err(refused(WRITE_THROUGH, LEADS_NOWHERE)),
         Err(errno) => Err(target(CREATE)(errno)),
     }
 }

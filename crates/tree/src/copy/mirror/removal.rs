@@ -307,7 +307,7 @@ impl<'c, 'a> Removal<'c, 'a> {
     }
 
     fn fail(&self, refusal: Refusal) -> Fate {
-        self.copy.fail(&Failure { refusal, path: self.whole_path() });
+        self.copy.fail(&Failure::of(refusal, self.whole_path()));
         Fate::Stays
     }
 

@@ -7,10 +7,9 @@ use std::path::{Path, PathBuf};
 use rustix::fs::Stat;
 
 use super::super::job::Operand;
+use super::super::reason::{INSIDE, OVER_OTHER, SAME};
 use super::super::rules::Follow;
-use super::{
-    INSIDE, OVER_OTHER, Objection, Place, Planner, SAME, exact_target, failed, kind, place, refused,
-};
+use super::{Objection, Place, Planner, exact_target, failed, kind, place, refused};
 
 /// How cp takes its operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +20,8 @@ pub struct Wording {
     pub recursive: bool,
     /// Whether a source goes to its whole path (`--parents`).
     pub parents: bool,
+    /// Whether a symlink of the target stands for the directory to which it leads.
+    pub into_symlinks: bool,
     /// Whether a source that is named twice is copied twice: the first copy is backed up.
     pub repeats: bool,
 }
@@ -44,6 +45,11 @@ impl Planner<'_> {
             Place::Into(directory) => directory.join(name.as_deref().unwrap_or(".".as_ref())),
             Place::Exactly(path) => exact_target(path, &facts)?,
         };
+        if let Place::Exactly(_) = self.place {
+            let operation = if is_directory { "make the directory" } else { "create" };
+            let parent = rustix::fs::stat(place::parent(&target));
+            parent.map_err(failed(operation, &target))?;
+        }
         let operand = Operand { source: source.to_owned(), target };
         if is_directory {
             self.examine_directory(&operand, &facts)?;
@@ -60,7 +66,11 @@ impl Planner<'_> {
 
     /// Refuses what cp would find out half way.
     fn examine_directory(&self, operand: &Operand, facts: &Stat) -> Result<(), Objection> {
-        let start = match rustix::fs::lstat(&operand.target) {
+        let found = match self.wording.is_some_and(|wording| wording.into_symlinks) {
+            true => rustix::fs::stat(&operand.target),
+            false => rustix::fs::lstat(&operand.target),
+        };
+        let start = match found {
             Ok(found) if !kind(&found).is_dir() => return refused(operand, OVER_OTHER),
             Ok(found) if place::Inode::of(&found) == place::Inode::of(facts) => {
                 return refused(operand, SAME);

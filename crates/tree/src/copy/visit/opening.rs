@@ -12,6 +12,8 @@ use crate::copy::failure::Refusal;
 use crate::copy::job::Copy;
 use crate::copy::options::Preserve;
 use crate::copy::plan;
+use crate::copy::reason::{LOOPS, OTHER_OVER};
+use crate::copy::rules::opening;
 
 /// Opens both sides. Also tells what may be done with the source.
 pub(super) fn open(
@@ -31,8 +33,7 @@ pub(super) fn open(
     })?;
     let facts = rustix::fs::fstat(&from).map_err(source("examine"))?;
     if copy.follows(entry.directory) && entry.directory.is_within(identity(&facts)) {
-        let reason = "it is a symlink to a directory in which it lies";
-        return Err(Trouble::Source(Refusal::because("copy", reason)));
+        return Err(Trouble::Source(Refusal::because("copy", LOOPS)));
     }
     if copy.targets.is_copy(&facts) {
         return Err(Trouble::Source(Refusal::because("copy", "it is the copy itself")));
@@ -40,7 +41,7 @@ pub(super) fn open(
     if origin == Origin::Fresh && copy.is_plan() {
         return Ok((plan::pair(copy, entry, (from, facts))?, access));
     }
-    let to = open_target(entry)?;
+    let to = open_target(copy, entry)?;
     let found = rustix::fs::fstat(&to).map_err(target("examine"))?;
     if identity(&found) == identity(&facts) {
         return Err(refused("copy to", "it is the same directory as the source"));
@@ -89,12 +90,11 @@ pub(super) fn open(
 }
 
 /// Opens a directory of the target. It is enough if it may be searched.
-fn open_target(entry: Entry<'_>) -> Result<OwnedFd, Trouble> {
-    match directory::open(entry.pair.target(), entry.target) {
+fn open_target(copy: &Copy<'_>, entry: Entry<'_>) -> Result<OwnedFd, Trouble> {
+    let (_, open) = opening(&copy.options);
+    match open(entry.pair.target(), entry.target) {
         Ok((opened, _)) => Ok(opened),
-        Err(Errno::LOOP | Errno::NOTDIR) => {
-            Err(refused("overwrite", "it is no directory, the source is one"))
-        }
+        Err(Errno::LOOP | Errno::NOTDIR | Errno::NOENT) => Err(refused("overwrite", OTHER_OVER)),
         Err(errno) => Err(target("open")(errno)),
     }
 }

@@ -3,17 +3,23 @@
 use rustix::fs::{AtFlags, Mode, Stat};
 
 use crate::copy::entry::Entry;
+use crate::copy::job::Copy;
 
 /// Only we may look into a directory until it is complete. The sticky bit means nothing where nobody
 /// else may write: it tells what a copy was killed over from what somebody keeps for himself.
-pub(in crate::copy) const UNFINISHED: Mode = Mode::RWXU.union(Mode::SVTX);
+const UNFINISHED: Mode = Mode::RWXU.union(Mode::SVTX);
+
+/// The mode with which directories are made. By the rules of cp none is ever taken for unfinished.
+pub(in crate::copy) fn mode(copy: &Copy<'_>) -> Mode {
+    if copy.rules().is_some() { Mode::RWXU } else { UNFINISHED }
+}
 
 /// Whether a directory that was there is one that a copy was killed over: it has the mode with which
 /// they are made, as far as a umask or a default ACL lets it. Its times say nothing: they are set
 /// before the mode.
 pub(super) fn is_unfinished(entry: Entry<'_>, found: &Stat, source: &Stat) -> bool {
     // Its owner is the first attribute that is set.
-    is_as_made(found)
+    is_as_made(found, UNFINISHED)
         && (belongs_to_us(found) || found.st_uid == source.st_uid)
         && shares_as_above(entry, found)
 }
@@ -27,9 +33,9 @@ fn shares_as_above(entry: Entry<'_>, found: &Stat) -> bool {
         .is_ok_and(|above| shares(&above) == shares(found))
 }
 
-fn is_as_made(found: &Stat) -> bool {
+fn is_as_made(found: &Stat, made: Mode) -> bool {
     let mode = Mode::from_raw_mode(found.st_mode & 0o7777);
-    mode.contains(Mode::SVTX) && UNFINISHED.union(Mode::SGID).contains(mode)
+    mode.contains(made & Mode::SVTX) && made.union(Mode::SGID).contains(mode)
 }
 
 fn belongs_to_us(found: &Stat) -> bool {
@@ -38,10 +44,10 @@ fn belongs_to_us(found: &Stat) -> bool {
 
 /// Takes back a directory that was just made, where its source cannot be opened after all: cp makes
 /// none then. What else bears the name by now is not as it was made, or not empty.
-pub(super) fn take_back(entry: Entry<'_>) {
+pub(super) fn take_back(copy: &Copy<'_>, entry: Entry<'_>) {
     let (at, name) = (entry.pair.target(), entry.target);
     let found = rustix::fs::statat(at, name, AtFlags::SYMLINK_NOFOLLOW);
-    if found.is_ok_and(|found| is_as_made(&found) && belongs_to_us(&found)) {
+    if found.is_ok_and(|found| is_as_made(&found, mode(copy)) && belongs_to_us(&found)) {
         let _stays = rustix::fs::unlinkat(at, name, AtFlags::REMOVEDIR);
     }
 }

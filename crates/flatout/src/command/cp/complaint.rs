@@ -1,0 +1,168 @@
+//! What went wrong, in the words of GNU cp: scripts look for them.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use flatout_tree::copy::failure::{Cause, Failure};
+use flatout_tree::copy::operand::Objection;
+use flatout_tree::copy::reason::{
+    DIRECTORY_OVER, ELSEWHERE, INSIDE, IS_BACKUP, IS_THERE, JUST_MADE, LEADS_NOWHERE, LOOPS,
+    OTHER_OVER, OVER_OTHER, SAME, SAME_FILE,
+};
+
+/// A name as a shell takes it back: in quotes, what cannot be shown spelt out.
+pub fn quote(name: impl AsRef<OsStr>) -> String {
+    let bytes = name.as_ref().as_bytes();
+    let text = std::str::from_utf8(bytes).ok();
+    let is_shown = text.is_some_and(|text| !text.chars().any(char::is_control));
+    if let Some(text) = text.filter(|_| is_shown) {
+        let is_double = text.contains('\'') && !text.contains(['"', '$', '`', '\\', '!']);
+        return match is_double {
+            true => format!("\"{text}\""),
+            false => format!("'{}'", text.replace('\'', "'\\''")),
+        };
+    }
+    let mut quoted = String::from("'");
+    let mut is_spelt = false;
+    let mut switch = |quoted: &mut String, to: bool| {
+        if is_spelt != to {
+            quoted.push_str(if to { "'$'" } else { "''" });
+            is_spelt = to;
+        }
+    };
+    for chunk in bytes.utf8_chunks() {
+        for letter in chunk.valid().chars() {
+            switch(&mut quoted, letter.is_control());
+            match letter {
+                '\n' => quoted.push_str("\\n"),
+                '\t' => quoted.push_str("\\t"),
+                '\r' => quoted.push_str("\\r"),
+                '\'' => quoted.push_str("'\\''"),
+                letter if letter.is_control() => {
+                    let bytes = letter.to_string().into_bytes();
+                    bytes.iter().for_each(|byte| quoted.push_str(&format!("\\{byte:03o}")));
+                }
+                letter => quoted.push(letter),
+            }
+        }
+        for byte in chunk.invalid() {
+            switch(&mut quoted, true);
+            quoted.push_str(&format!("\\{byte:03o}"));
+        }
+    }
+    quoted.push('\'');
+    quoted
+}
+
+/// Why an entry was not copied.
+pub fn of_failure(failure: &Failure) -> String {
+    let path = quote(&failure.path);
+    let other = failure.other.as_ref().map(quote).unwrap_or_default();
+    match failure.refusal.cause {
+        Cause::System(_) => {
+            let what = attempt(failure.refusal.operation, &path, &other);
+            what.map_or_else(
+                || failure.to_string(),
+                |what| format!("{what}: {}", failure.refusal.cause),
+            )
+        }
+        Cause::Reason(reason) => because(reason, failure.refusal.operation, (&path, &other))
+            .unwrap_or_else(|| failure.to_string()),
+        Cause::Aside(_) => failure.to_string(),
+    }
+}
+
+/// What the kernel did not let us do.
+fn attempt(operation: &str, path: &str, other: &str) -> Option<String> {
+    Some(match operation {
+        "examine" | "stat" => format!("cannot stat {path}"),
+        "open" if other.is_empty() => format!("cannot access {path}"),
+        "open" => format!("cannot open {path} for reading"),
+        "open the directory" | "list" => format!("cannot access {path}"),
+        "read" => format!("error reading {path}"),
+        "write" => format!("error writing {path}"),
+        "create" => format!("cannot create regular file {path}"),
+        "make the directory" => format!("cannot create directory {path}"),
+        "make the symlink" => format!("cannot create symbolic link {path}"),
+        "make a symlink to the source at" => {
+            format!("cannot create symbolic link {path} to {other}")
+        }
+        "make the FIFO" => format!("cannot create fifo {path}"),
+        "make the socket" | "make the device" => format!("cannot create special file {path}"),
+        "link" => format!("cannot create hard link {path} to {other}"),
+        "read the symlink" => format!("cannot read symbolic link {path}"),
+        "remove" => format!("cannot remove {path}"),
+        "back up" => format!("cannot backup {path}"),
+        "share the extents of" => format!("failed to clone {path} from {other}"),
+        "set the times of" => format!("preserving times for {path}"),
+        "set the owner of" => format!("failed to preserve ownership for {path}"),
+        "set the mode of" => format!("preserving permissions for {path}"),
+        "set the extended attributes of" => format!("setting attributes for {path}"),
+        _ => return None,
+    })
+}
+
+/// What we did not want to do.
+fn because(reason: &str, operation: &str, (path, other): (&str, &str)) -> Option<String> {
+    Some(match reason {
+        SAME_FILE => format!("{other} and {path} are the same file"),
+        DIRECTORY_OVER => format!("cannot overwrite directory {path} with non-directory"),
+        OTHER_OVER => format!("cannot overwrite non-directory {path} with directory {other}"),
+        JUST_MADE if operation == "write through" => {
+            format!("will not copy {other} through just-created symlink {path}")
+        }
+        JUST_MADE => format!("will not overwrite just-created {path} with {other}"),
+        IS_THERE => format!("not replacing {path}"),
+        LEADS_NOWHERE => format!("not writing through dangling symlink {path}"),
+        IS_BACKUP => format!("backing up {path} might destroy source;  {other} not copied"),
+        ELSEWHERE => format!("{path}: can make relative symbolic links only in current directory"),
+        LOOPS => format!("cannot copy cyclic symbolic link {path}"),
+        _ => return None,
+    })
+}
+
+/// Why an operand is not copied. `into`: what says that there are several.
+pub fn of_objection(objection: &Objection, into: &str) -> String {
+    match objection {
+        Objection::Failed(failure) if failure.refusal.operation == "copy into" => {
+            format!("{into} {}: {}", quote(&failure.path), failure.refusal.cause)
+        }
+        Objection::Failed(failure) => of_failure(failure),
+        Objection::Omitted { directory } => {
+            format!("-r not specified; omitting directory {}", quote(directory))
+        }
+        Objection::Refused { operand, reason } => {
+            let [source, target] = [&operand.source, &operand.target].map(quote);
+            match *reason {
+                SAME => format!("{source} and {target} are the same file"),
+                INSIDE => format!("cannot copy a directory, {source}, into itself, {target}"),
+                OVER_OTHER => {
+                    format!("cannot overwrite non-directory {target} with directory {source}")
+                }
+                _ => objection.to_string(),
+            }
+        }
+        Objection::Clash { .. } => objection.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_quoted_as_a_shell_takes_them_back() {
+        for (name, quoted) in [
+            (b"a".as_slice(), "'a'"),
+            (b"", "''"),
+            (b"a b$", "'a b$'"),
+            (b"a'b", "\"a'b\""),
+            (b"a'$b", "'a'\\''$b'"),
+            (b"a\nb", "'a'$'\\n''b'"),
+            (b"\x01\xffx", "''$'\\001\\377''x'"),
+            ("größe".as_bytes(), "'größe'"),
+        ] {
+            assert_eq!(quote(OsStr::from_bytes(name)), quoted);
+        }
+    }
+}
