@@ -33,6 +33,7 @@ mod parents;
 mod peculiar;
 mod referent;
 pub mod rules;
+mod shared;
 mod special;
 mod standing;
 mod stop;
@@ -45,4 +46,5 @@ mod visit;
 mod written;
 
 pub use job::{Copy, Ended, Operand};
+pub use shared::{Post, Reporter};
 pub use tally::{Snapshot, Waiting};

@@ -114,6 +114,8 @@ pub(super) enum Trouble {
     Target(Refusal),
     /// It is of another kind by now.
     Became,
+    /// Another process copies it.
+    Entrusted,
 }
 
 impl Trouble {

@@ -12,7 +12,7 @@ use rustix::fs::{FileType, Mode, OFlags};
 
 use super::attributes::{Inheritance, Made};
 use super::content::Content;
-use super::directory::{Directory, Found, Named, Pair, identity};
+use super::directory::{Directory, Found, Guest, Named, Pair, identity};
 use super::dispatch::Work;
 use super::entry::{Entry, Trouble};
 use super::failure::{Failure, Refusal};
@@ -122,6 +122,10 @@ impl<'c, 'a> Lane<'c, 'a> {
             Work::Below(directory) => copy.dispatch.offer(vec![Work::Below(directory)]),
             Work::Lost(directory, refusal) => copy.fail_source(&directory, None, refusal),
             Work::Large(large) => large.help(&mut self.content),
+            Work::Parcel(giver, parcel) => copy.unpack(giver, *parcel),
+            Work::Returned(directory, pieces) => {
+                (0..pieces).for_each(|_| visit::piece_done(copy, &directory));
+            }
         }
         None
     }
@@ -236,7 +240,7 @@ impl<'c, 'a> Lane<'c, 'a> {
         if let Err(failure) = self.copy.make_parents(operand) {
             return self.copy.fail(&failure);
         }
-        let (base, pair) = match base(self.copy, &source.0, &target.0) {
+        let (base, pair) = match base(self.copy, &source.0, &target.0, None) {
             Ok(base) => base,
             Err(failure) => return self.copy.fail(&failure),
         };
@@ -258,10 +262,11 @@ impl<'c, 'a> Lane<'c, 'a> {
 
 /// Opens the directories in which an operand and its copy lie. They need not be readable: what is
 /// named is looked up in them, no more.
-fn base(
+pub(super) fn base(
     copy: &Copy<'_>,
     source: &Path,
     target: &Path,
+    guest: Option<Guest>,
 ) -> Result<(Arc<Directory>, Arc<Pair>), Failure> {
     let open = |path: &Path| {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -288,7 +293,7 @@ fn base(
         refusal: Refusal::of("hold the directory")(errno),
         path: target.as_os_str().to_owned(),
     })?;
-    Ok(Directory::base(Pair::new(from, to, found)))
+    Ok(Directory::base(Pair::new(from, to, found), guest))
 }
 
 /// A path's directory, and its last name. A directory that is not named itself (`a/`, `.`, `..`,
