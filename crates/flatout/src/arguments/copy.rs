@@ -195,6 +195,12 @@ impl Copy {
         self.format.or(self.output.is_some().then_some(CopyFormat::Table))
     }
 
+    /// Whether it is to be told of every entry.
+    #[cfg(feature = "mpi")]
+    pub fn wants_each(&self) -> bool {
+        self.log.is_some() || self.verbose && self.figures().is_none()
+    }
+
     /// How far the copy goes.
     pub fn reach(&self) -> Reach {
         if self.one_file_system { Reach::OneFilesystem } else { Reach::Everything }

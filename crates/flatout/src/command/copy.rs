@@ -10,6 +10,8 @@ pub(super) mod disguise;
 mod document;
 mod limit;
 mod log;
+#[cfg_attr(not(feature = "mpi"), path = "copy/alone.rs")]
+mod members;
 mod pace;
 mod resume;
 mod survey;
@@ -30,6 +32,7 @@ use flatout_tree::copy::options::CopyOptions;
 use flatout_tree::copy::{Copy, Ended, Operand};
 
 use crate::arguments::copy::{Copy as Arguments, CopyFormat};
+use crate::launched::Launched;
 use crate::output::place::{Place, identity};
 use crate::{conclusion, output, profile};
 use account::Account;
@@ -37,11 +40,22 @@ use aside::Kept;
 use document::Document;
 use limit::Limits;
 use log::Log;
+use members::Members;
 use terminal::Terminal;
 use witness::{Told, Witness};
 
-/// Copies all that is named. What cannot be copied does not stop the rest.
-pub fn run(arguments: &Arguments, cancel: CancelToken) -> ExitCode {
+/// Copies all that is named, together with the other processes of a launcher. What cannot be copied
+/// does not stop the rest.
+pub fn run(arguments: &Arguments, cancel: CancelToken, launched: Option<&Launched>) -> ExitCode {
+    match launched.map(|_| Members::join()).transpose().map(Option::flatten) {
+        Err(error) => output::cannot_begin(conclusion::FAILED, error, false),
+        Ok(Some(members)) if !members.is_first() => members.follow(arguments, cancel),
+        Ok(members) => lead(arguments, cancel, members),
+    }
+}
+
+/// Copies, and tells the user.
+fn lead(arguments: &Arguments, cancel: CancelToken, members: Option<Members>) -> ExitCode {
     let Own { output, log } = match prepare(arguments) {
         Ok(own) => own,
         Err(error) => {
@@ -63,7 +77,8 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> ExitCode {
         tuned: limits.as_ref().map(Limits::tuned).unwrap_or_default(),
         ..arguments.options(cancel)
     };
-    let Copied { ended, refused_ways, has_one_pair } = copy(arguments, options, plan, &witness);
+    let Copied { ended, refused_ways, has_one_pair } =
+        copy((arguments, options), plan, &witness, members);
     if let Some(terminal) = &terminal {
         terminal.end();
     }
@@ -182,16 +197,30 @@ struct Copied {
 }
 
 /// Has the operands copied by threads of ours.
-fn copy(arguments: &Arguments, options: CopyOptions, plan: Plan, witness: &Witness<'_>) -> Copied {
+fn copy(
+    (arguments, options): (&Arguments, CopyOptions),
+    plan: Plan,
+    witness: &Witness<'_>,
+    mut members: Option<Members>,
+) -> Copied {
     let mut ended = account::nothing_yet();
     let evidence = resume::evidence(arguments, &options, &plan);
     let mut copy = Copy::new(options, witness).with_evidence(evidence);
     if plan.rounds.iter().map(Vec::len).sum::<usize>() > 1 {
         copy = copy.with_repeated_names();
     }
+    if let Some(members) = &members {
+        copy = members.share(copy);
+    }
     for round in plan.rounds {
         // The totals are those of all rounds so far.
-        ended = run_round(&copy, round, witness);
+        ended = match run_round(&copy, round, witness, members.as_mut()) {
+            Ok(ended) => ended,
+            Err(error) => {
+                witness.give_up(&error);
+                break;
+            }
+        };
         if ended.interrupted || ended.out_of_space {
             break;
         }
@@ -206,9 +235,17 @@ fn copy(arguments: &Arguments, options: CopyOptions, plan: Plan, witness: &Witne
     Copied { ended, refused_ways, has_one_pair }
 }
 
-fn run_round(copy: &Copy<'_>, operands: Vec<Operand>, witness: &Witness<'_>) -> Ended {
+fn run_round(
+    copy: &Copy<'_>,
+    operands: Vec<Operand>,
+    witness: &Witness<'_>,
+    members: Option<&mut Members>,
+) -> Result<Ended, String> {
     let sources: Vec<PathBuf> = operands.iter().map(|operand| operand.source.clone()).collect();
-    let work = || in_threads(copy, operands);
+    let work = || match members {
+        Some(members) => members.run(copy, operands),
+        None => Ok(in_threads(copy, operands)),
+    };
     match witness.terminal() {
         Some(terminal) => terminal.during(copy, &sources, work),
         None => work(),

@@ -34,12 +34,17 @@ const REASON: u8 = 3;
 /// Keeps what happens until it is sent to the process that tells the user.
 #[derive(Debug, Default)]
 pub struct Reporter {
-    /// Whether lines for every entry are wanted there.
-    pub wants_each: bool,
+    /// Every entry is told.
+    wants_each: bool,
     events: Mutex<Vec<u8>>,
 }
 
 impl Reporter {
+    /// Nothing has happened yet. It is told of every entry that is done, or of what goes wrong only.
+    pub fn new(wants_each: bool) -> Self {
+        Self { wants_each, events: Mutex::default() }
+    }
+
     /// What happened since this was called last; empty: nothing.
     pub(super) fn take(&self) -> Vec<u8> {
         std::mem::take(&mut *lock(&self.events))
