@@ -27,6 +27,7 @@ use flatout_io::{cause_text, escape};
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::clock::monotonic_ns;
 use flatout_sys::usage;
+use flatout_tree::copy::evidence::Evidence;
 use flatout_tree::copy::operand::{self, Plan};
 use flatout_tree::copy::options::CopyOptions;
 use flatout_tree::copy::{Copy, Ended, Operand};
@@ -204,7 +205,11 @@ fn copy(
     mut members: Option<Members>,
 ) -> Copied {
     let mut ended = account::nothing_yet();
-    let evidence = resume::evidence(arguments, &options, &plan);
+    // Which process meets a file the next time is a matter of chance.
+    let evidence = match members {
+        Some(_) => Evidence::none(),
+        None => resume::evidence(arguments, &options, &plan),
+    };
     let mut copy = Copy::new(options, witness).with_evidence(evidence);
     if plan.rounds.iter().map(Vec::len).sum::<usize>() > 1 {
         copy = copy.with_repeated_names();
