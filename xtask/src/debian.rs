@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 /// A program that tests call, and the package that brings it. A path stands where a test calls that
 /// very file, whatever else of this name there is.
-const NEEDED: [(&str, &str); 15] = [
+const NEEDED: [(&str, &str); 18] = [
     ("strace", "strace"),
     ("mkfs.xfs", "xfsprogs"),
     ("mkfs.btrfs", "btrfs-progs"),
@@ -25,7 +25,15 @@ const NEEDED: [(&str, &str); 15] = [
     ("man", "man-db"),
     ("fakeroot", "fakeroot"),
     ("/usr/bin/jsonschema", "python3-jsonschema"),
+    ("mpirun", "openmpi-bin"),
+    (MPI, "libopenmpi-dev"),
+    // It brings the library and the headers, and no compiler.
+    (CLANG, "libclang-dev"),
 ];
+
+/// What a program is compiled with that speaks MPI, and what the build reads its headers with.
+const MPI: &str = "mpicc";
+const CLANG: &str = "/usr/lib/llvm-*/lib/libclang.so";
 
 /// Folders of administration programs, which a user's search path may lack.
 const ALWAYS_SEARCHED: [&str; 3] = ["/usr/sbin", "/sbin", "/usr/bin"];
@@ -71,7 +79,22 @@ fn missing_packages(is_installed: impl Fn(&str) -> bool) -> Vec<&'static str> {
         .collect()
 }
 
+/// Whether the feature mpi can be built here.
+pub fn can_build_mpi() -> bool {
+    let path = std::env::var("PATH").unwrap_or_default();
+    [MPI, CLANG].iter().all(|program| is_installed(&path, program))
+}
+
+/// Whether a program is in the search path, or a file where it is wanted; `*` stands for the rest of a
+/// name.
 fn is_installed(path: &str, program: &str) -> bool {
+    if let Some((start, rest)) = program.split_once('*') {
+        let (folder, start) = start.rsplit_once('/').unwrap_or(("", start));
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let fits = |name: &str| name.starts_with(start);
+        let mut named = entries.filter(|entry| entry.file_name().to_str().is_some_and(fits));
+        return named.any(|entry| Path::new(&format!("{}{rest}", entry.path().display())).exists());
+    }
     path.split(':')
         .chain(ALWAYS_SEARCHED)
         .any(|folder| !folder.is_empty() && Path::new(folder).join(program).is_file())
@@ -125,5 +148,6 @@ mod tests {
     fn programs_are_searched_in_the_path() {
         assert!(is_installed("/nowhere::/bin", "sh"));
         assert!(!is_installed("/nowhere:", "no-such-program"));
+        assert!(is_installed("", "/proc/sel*/status") && !is_installed("", "/proc/sel*/no-such"));
     }
 }

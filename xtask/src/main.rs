@@ -68,6 +68,15 @@ enum Extent {
     Full,
 }
 
+/// All rooms with what tests need; the one of MPI, which not every machine can build, by itself.
+const EVERYTHING: [&str; 5] = [
+    "--workspace",
+    "--exclude",
+    "flatout-mpi",
+    "--features",
+    "flatout-measure/validator,flatout-sys/launcher",
+];
+
 /// What is not built where only a sample is tested.
 const NO_BENCHES: [&str; 2] = ["--exclude", "flatout-benches"];
 
@@ -88,7 +97,7 @@ fn test(root: &Path, extent: Extent) -> Result<(), String> {
         steps.set_env("CARGO_INCREMENTAL", "0");
     }
     let left_out: &[&str] = if extent == Extent::Full { &[] } else { &NO_BENCHES };
-    let everything = [&["--workspace", "--all-features"], left_out].concat();
+    let everything = [&EVERYTHING[..], left_out].concat();
     let lint = ["clippy", "--all-targets"];
     steps.cargo("clippy", &[&lint, &everything[..], &["--", "-D", "warnings"]].concat())?;
     steps.cargo("build", &[&["test", "--no-run"], &everything[..]].concat())?;
@@ -104,6 +113,14 @@ fn test(root: &Path, extent: Extent) -> Result<(), String> {
     }
     steps.cargo("test", &[&["test"], &everything[..]].concat())?;
     steps.inside("skips", || skips::check(root, &log, place))?;
+    if debian::can_build_mpi() {
+        steps.cargo(
+            "mpi",
+            &["test", "--package", "flatout", "--features", "mpi", "--test", "mpi"],
+        )?;
+    } else {
+        println!("==> mpi: skipped: mpicc or libclang is not installed");
+    }
 
     steps.set_env("RUSTDOCFLAGS", "-D warnings");
     steps.cargo("doc", &[&["doc", "--no-deps", "--workspace"], left_out].concat())?;

@@ -19,11 +19,11 @@ pub fn test(root: &Path, name: &str) -> Result<(), String> {
     steps.cargo("fmt", &["fmt", "--all", "--check"])?;
     steps.inside("tidy", || tidy::check(root))?;
     match room {
-        Some(room) => steps.cargo("test", &["test", "--all-features", "--package", &room.name])?,
+        Some(room) => steps.cargo("test", &["test", "--package", &room.name])?,
         None => {
             let filter = format!("{name}::");
-            let all = ["test", "--workspace", "--exclude", "flatout-benches", "--all-features"];
-            steps.cargo("test", &[&all[..], &["--", &filter]].concat())?;
+            let all = [&["test"], &crate::EVERYTHING[..], &crate::NO_BENCHES, &["--", &filter]];
+            steps.cargo("test", &all.concat())?;
         }
     }
     steps.finish();

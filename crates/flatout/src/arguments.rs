@@ -48,6 +48,9 @@ use shared::{Output, Talk};
     arg_required_else_help = true
 )]
 pub struct Arguments {
+    /// Where a launcher (mpirun, srun) starts this several times: each does all of the work
+    #[arg(long, global = true, hide = true)]
+    pub single: bool,
     /// What to do.
     #[command(subcommand)]
     pub command: Command,

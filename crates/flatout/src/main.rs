@@ -9,6 +9,7 @@
 mod arguments;
 mod command;
 mod conclusion;
+mod launched;
 mod live;
 mod output;
 mod own_file;
@@ -23,6 +24,7 @@ use flatout_sys::instruction_set;
 
 use arguments::{Command, Recorded};
 use conclusion::Conclusion;
+use launched::Launched;
 
 fn main() -> ExitCode {
     let code = run();
@@ -41,6 +43,16 @@ fn instruction_limit() -> Result<(), String> {
     };
     let limit = word.to_string_lossy().parse();
     limit.map(instruction_set::limit_to).map_err(|why| format!("{INSTRUCTION_SET}: {why}"))
+}
+
+/// Whether processes that were started together are not in each other's way. Whoever calls cp knows
+/// that each of them copies.
+fn works_together(command: &Command) -> bool {
+    match command {
+        Command::Copy(_) => cfg!(feature = "mpi"),
+        Command::Cp(_) => true,
+        _ => false,
+    }
 }
 
 fn run() -> ExitCode {
@@ -66,6 +78,15 @@ fn run() -> ExitCode {
         Command::Report(report) => return command::report::run(report),
         _ => {}
     }
+    let launched = Launched::find().filter(|_| !arguments.single);
+    if let Some(launched) = &launched
+        && !works_together(&arguments.command)
+    {
+        if launched.is_first() {
+            output::complain(&launched.refusal());
+        }
+        return output::exit(conclusion::WRONG_USE);
+    }
     let cancel = match flatout_sys::cancel::listen_for_signals() {
         Ok(cancel) => cancel,
         Err(error) => {
@@ -76,7 +97,7 @@ fn run() -> ExitCode {
     let command = match &arguments.command {
         Command::Recorded(command) => command.as_ref(),
         Command::Compare(compare) => return command::compare::run(compare, cancel),
-        Command::Copy(copy) => return command::copy::run(copy, cancel),
+        Command::Copy(copy) => return command::copy::run(copy, cancel, launched.as_ref()),
         Command::Cp(cp) => return command::cp::run(cp, cancel),
         // Its rows are written as they come: there may be millions of them.
         Command::Sum(sum) => return command::sum::run(sum, cancel),

@@ -39,6 +39,7 @@ pub mod reference;
 mod referent;
 pub mod rules;
 mod sequence;
+mod shared;
 mod sieve;
 mod special;
 mod standing;
@@ -52,4 +53,5 @@ mod visit;
 mod written;
 
 pub use job::{Copy, Ended, Operand};
+pub use shared::{Post, Reporter};
 pub use tally::{Snapshot, Waiting};

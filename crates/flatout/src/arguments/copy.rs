@@ -240,6 +240,30 @@ impl Copy {
         if self.force { Overwrite::Protected } else { Overwrite::Writable }
     }
 
+    /// Why several processes cannot do together what is asked for.
+    pub fn only_alone(&self) -> Option<String> {
+        let asked = [
+            (self.selection.is_given(), "a selection"),
+            (self.mirror.deletion().is_some(), "--delete"),
+            (self.mirror.dry_run, "--dry-run"),
+            (!self.snapshot.link_dest.is_empty(), "--link-dest"),
+            (!self.snapshot.reflink_dest.is_empty(), "--reflink-dest"),
+            (self.limits.bwlimit.is_some(), "--bwlimit"),
+            (self.limits.background, "--background"),
+            (self.rules().is_some(), "any of -i -n -u -l -s -b -H -L"),
+        ];
+        let (_, option) = asked.into_iter().find(|(is_asked, _)| *is_asked)?;
+        Some(format!(
+            "several processes cannot do {option} together; with --single each does it all"
+        ))
+    }
+
+    /// Whether it is to be told of every entry.
+    #[cfg(feature = "mpi")]
+    pub fn wants_each(&self) -> bool {
+        self.log.is_some() || self.verbose && self.figures().is_none()
+    }
+
     /// How far the copy goes.
     pub fn reach(&self) -> Reach {
         if self.one_file_system { Reach::OneFilesystem } else { Reach::Everything }

@@ -12,6 +12,8 @@ mod document;
 mod inquiry;
 mod limit;
 mod log;
+#[cfg_attr(not(feature = "mpi"), path = "copy/alone.rs")]
+mod members;
 mod pace;
 mod restraint;
 mod resume;
@@ -29,6 +31,7 @@ use flatout_io::transfer::Method;
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::clock::monotonic_ns;
 use flatout_sys::usage;
+use flatout_tree::copy::evidence::Evidence;
 use flatout_tree::copy::operand::{self, Plan};
 use flatout_tree::copy::options::CopyOptions;
 use flatout_tree::copy::reference::References;
@@ -36,6 +39,7 @@ use flatout_tree::copy::{Copy, Ended, Operand};
 use flatout_tree::selection::Selection;
 
 use crate::arguments::copy::{Copy as Arguments, CopyFormat};
+use crate::launched::Launched;
 use crate::output::place::{Place, identity};
 use crate::{conclusion, output, profile};
 use account::Account;
@@ -43,11 +47,30 @@ use aside::Kept;
 use document::Document;
 use limit::Limits;
 use log::Log;
+use members::Members;
 use terminal::Terminal;
 use witness::{Told, Witness};
 
-/// Copies all that is named. What cannot be copied does not stop the rest.
-pub fn run(arguments: &Arguments, cancel: CancelToken) -> ExitCode {
+/// Copies all that is named, together with the other processes of a launcher. What cannot be copied
+/// does not stop the rest.
+pub fn run(arguments: &Arguments, cancel: CancelToken, launched: Option<&Launched>) -> ExitCode {
+    let Some(launched) = launched else { return lead(arguments, cancel, None) };
+    if let Some(refusal) = arguments.only_alone() {
+        if launched.is_first() {
+            output::complain(&refusal);
+        }
+        return output::exit(conclusion::WRONG_USE);
+    }
+    match Members::join() {
+        Err(_) if !launched.is_first() => output::exit(conclusion::FAILED),
+        Err(error) => output::cannot_begin(conclusion::FAILED, error, false),
+        Ok(Some(members)) if !members.is_first() => members.follow(arguments, cancel),
+        Ok(members) => lead(arguments, cancel, members),
+    }
+}
+
+/// Copies, and tells the user.
+fn lead(arguments: &Arguments, cancel: CancelToken, members: Option<Members>) -> ExitCode {
     let (Own { selection, output, log }, references) = match prepare(arguments) {
         Ok(prepared) => prepared,
         Err(error) => {
@@ -73,7 +96,7 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> ExitCode {
         ..arguments.options(cancel)
     };
     let job = Job { options, selection, plan, references };
-    let Copied { ended, refused_ways, has_one_pair } = copy(arguments, job, &witness);
+    let Copied { ended, refused_ways, has_one_pair } = copy(arguments, job, &witness, members);
     if let Some(terminal) = &terminal {
         terminal.end();
     }
@@ -216,10 +239,19 @@ struct Copied {
 }
 
 /// Has the operands copied by threads of ours.
-fn copy(arguments: &Arguments, job: Job, witness: &Witness<'_>) -> Copied {
+fn copy(
+    arguments: &Arguments,
+    job: Job,
+    witness: &Witness<'_>,
+    mut members: Option<Members>,
+) -> Copied {
     let Job { options, selection, plan, references } = job;
     let mut ended = account::nothing_yet();
-    let evidence = resume::evidence(arguments, &options, &plan);
+    // Which process meets a file the next time is a matter of chance.
+    let evidence = match members {
+        Some(_) => Evidence::none(),
+        None => resume::evidence(arguments, &options, &plan),
+    };
     let copy = Copy::new(options, witness).with_evidence(evidence).with_references(references);
     let copy = copy.with_limits(restraint::limits(arguments, witness));
     let mut copy = copy.with_selection(selection).with_backups(arguments.backups());
@@ -227,9 +259,18 @@ fn copy(arguments: &Arguments, job: Job, witness: &Witness<'_>) -> Copied {
     if follows || plan.rounds.iter().map(Vec::len).sum::<usize>() > 1 {
         copy = copy.with_repeated_names();
     }
+    if let Some(members) = &members {
+        copy = members.share(copy);
+    }
     for round in plan.rounds {
         // The totals are those of all rounds so far.
-        ended = run_round(&copy, round, witness);
+        ended = match run_round(&copy, round, witness, members.as_mut()) {
+            Ok(ended) => ended,
+            Err(error) => {
+                witness.give_up(&error);
+                break;
+            }
+        };
         if ended.interrupted || ended.out_of_space {
             break;
         }
@@ -244,10 +285,18 @@ fn copy(arguments: &Arguments, job: Job, witness: &Witness<'_>) -> Copied {
     Copied { ended, refused_ways, has_one_pair }
 }
 
-fn run_round(copy: &Copy<'_>, operands: Vec<Operand>, witness: &Witness<'_>) -> Ended {
+fn run_round(
+    copy: &Copy<'_>,
+    operands: Vec<Operand>,
+    witness: &Witness<'_>,
+    members: Option<&mut Members>,
+) -> Result<Ended, String> {
     let sources: Vec<PathBuf> = operands.iter().map(|operand| operand.source.clone()).collect();
     let inquiries = inquiry::listen(&operands);
-    let work = || in_threads(copy, operands);
+    let work = || match members {
+        Some(members) => members.run(copy, operands),
+        None => Ok(in_threads(copy, operands)),
+    };
     inquiry::answering(copy, inquiries.as_ref(), witness, || match witness.terminal() {
         Some(terminal) => terminal.during(copy, &sources, work),
         None => work(),

@@ -32,6 +32,7 @@ mod input;
 mod instruction_set;
 mod interruption;
 mod invocation;
+mod launched;
 mod limit;
 mod live;
 mod machine;

@@ -39,6 +39,7 @@ impl<'c> Bond<'c> {
         if !may_be_met_again || !copy.options.preserve.has(Preserve::LINKS) {
             return Ok(ControlFlow::Continue(Self::None));
         }
+        copy.entrust(entry, facts)?;
         let Some(root) = copy.targets.links_root(entry.directory) else {
             return Ok(ControlFlow::Continue(Self::None));
         };

@@ -25,7 +25,10 @@ use crate::lock::lock;
 use crate::selection::Ignored;
 use crate::spool::names::Names;
 
-use closed::{Closed, Record};
+pub(super) use closed::Closed;
+use closed::Record;
+#[cfg(test)]
+pub(super) use closed::tests::closed as closed_of_tests;
 pub(super) use held::{Held, Open};
 
 /// How directories are opened.
@@ -138,11 +141,23 @@ pub(super) struct Found {
     pub(super) made: Made,
 }
 
+/// A parcel of another process.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Guest {
+    pub(super) giver: usize,
+    /// By it the giver knows it again.
+    pub(super) number: u64,
+    /// Nothing of it is given away.
+    pub(super) is_bound: bool,
+}
+
 /// A directory on its way.
 pub(super) struct Directory {
     /// `None`: what the user named lies in it; it is not copied itself.
     parent: Option<Arc<Directory>>,
     number: u64,
+    /// Another process gave pieces of it to this one: it completes the directory itself.
+    guest: Option<Guest>,
     /// When its visit began, on the system's clock.
     pub(super) begun_ns: u64,
     /// What must be done before it is finished: its listing, batches, directories below it.
@@ -198,17 +213,45 @@ impl Directory {
     pub(super) const NUMBER_OF_BASES: u64 = 0;
 
     /// The directory above an operand: held as long as the copy goes on, and never finished.
-    pub(super) fn base(pair: Pair) -> (Arc<Self>, Arc<Pair>) {
+    pub(super) fn base(pair: Pair, guest: Option<Guest>) -> (Arc<Self>, Arc<Pair>) {
         let pair = Arc::new(pair);
-        (Arc::new(Self::open(None, (Self::NUMBER_OF_BASES, 0), Arc::clone(&pair))), pair)
+        let base = Self::open(None, (Self::NUMBER_OF_BASES, 0), Arc::clone(&pair), guest);
+        (Arc::new(base), pair)
     }
 
     /// A directory that is in use by whoever opened it. Its listing counts as a thing to be done.
-    fn open(parent: Option<Arc<Self>>, (number, begun_ns): (u64, u64), pair: Arc<Pair>) -> Self {
+    fn open(
+        parent: Option<Arc<Self>>,
+        (number, begun_ns): (u64, u64),
+        pair: Arc<Pair>,
+        guest: Option<Guest>,
+    ) -> Self {
         let state =
             Mutex::new(State { kept: Kept::Open(pair), users: 1, below: None, ignored: None });
         let listing = AtomicU8::new(Listing::Partial as u8);
-        Self { parent, number, begun_ns, pending: AtomicUsize::new(1), listing, state }
+        Self { parent, number, guest, begun_ns, pending: AtomicUsize::new(1), listing, state }
+    }
+
+    /// The parcel of which pieces are done here.
+    pub(super) fn guest(&self) -> Option<Guest> {
+        self.guest
+    }
+
+    /// What is known of the directories from the operand's to this one.
+    ///
+    /// Errors: it cannot be read back.
+    pub(super) fn way(&self) -> Result<Vec<Closed>, Refusal> {
+        let mut way = Vec::new();
+        let mut here = Some(self);
+        while let Some(directory) = here {
+            way.push(match directory.known()? {
+                Known::Open(pair) => Closed::of(&pair.found),
+                Known::Closed(closed) => closed,
+            });
+            here = directory.parent.as_deref();
+        }
+        way.reverse();
+        Ok(way)
     }
 
     /// What tells it from the others that are copied at this time.
@@ -332,6 +375,14 @@ impl Directory {
     /// Whether nobody has begun with some of the directories below it.
     pub(super) fn has_below(&self) -> bool {
         lock(&self.state).below.is_some()
+    }
+
+    /// Directories below it that nobody has begun with.
+    pub(super) fn count_below(&self) -> u64 {
+        match lock(&self.state).below.as_deref() {
+            Some(Below::Later { fresh, existing }) => fresh.count() + existing.count(),
+            _ => 0,
+        }
     }
 }
 

@@ -15,6 +15,7 @@ use super::directory::{Directory, Origin};
 use super::failure::Refusal;
 use super::job::Operand;
 use super::mirror::Surplus;
+use super::shared::{self, Parcel};
 use super::stop::Stop;
 use crate::lock::lock;
 use crate::spool::names::Batch;
@@ -43,6 +44,10 @@ pub(super) enum Work {
     Surplus(Arc<Directory>, Surplus),
     /// A large file that somebody copies.
     Large(Arc<Large>),
+    /// Pieces that another process gave to this one.
+    Parcel(usize, Box<Parcel>),
+    /// So many pieces of this directory that another process has done.
+    Returned(Arc<Directory>, usize),
 }
 
 /// Pieces of work, shared by threads.
@@ -119,6 +124,29 @@ impl Dispatch {
         }
     }
 
+    /// Threads without work wait for some until [`Dispatch::release`]: it may come from elsewhere.
+    pub(super) fn hold(&self) {
+        lock(&self.state).busy += 1;
+    }
+
+    /// No work comes from elsewhere any more.
+    pub(super) fn release(&self) {
+        self.finished();
+    }
+
+    /// Whether there is no work, and nobody who may find some, while [`Dispatch::hold`] is in force.
+    pub(super) fn is_idle(&self) -> bool {
+        let state = lock(&self.state);
+        state.busy == 1 && state.ready.count() == 0
+    }
+
+    /// Half of the pieces that wait, and may go, but at most so many: for others, elsewhere.
+    pub(super) fn spare(&self, most: usize, may_go: &dyn Fn(&Directory) -> bool) -> Vec<Work> {
+        let mut state = lock(&self.state);
+        let count = shared::share(state.ready.divisible(), most);
+        state.ready.give(count, may_go)
+    }
+
     /// Pieces that wait and nobody is free to take.
     pub(super) fn waiting(&self) -> usize {
         let state = lock(&self.state);
@@ -137,7 +165,7 @@ impl Dispatch {
 }
 
 /// SplitMix64 (Steele, Lea, Flood 2014), one step.
-fn step(state: &mut u64) -> u64 {
+pub(super) fn step(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let mut word = *state;
     word = (word ^ (word >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

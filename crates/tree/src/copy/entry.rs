@@ -117,6 +117,8 @@ pub(super) enum Trouble {
     Obstacle(Refusal),
     /// It is of another kind by now.
     Became,
+    /// Another process copies it.
+    Entrusted,
 }
 
 impl Trouble {

@@ -32,6 +32,7 @@ use super::parents::Parents;
 use super::peculiar::Peculiarities;
 use super::reference::References;
 use super::rules::opening;
+use super::shared::Shared;
 use super::standing::{Brought, Turns};
 use super::stop::Stop;
 use super::tally::{Snapshot, Tally};
@@ -109,6 +110,8 @@ pub struct Copy<'a> {
     pub(super) peculiarities: Peculiarities,
     /// Operands that wait until those before them are done ([`super::sequence`]).
     pub(super) later: Mutex<VecDeque<Operand>>,
+    /// Other processes that do parts of it.
+    pub(super) shared: Option<Shared>,
     /// Held while a symlink takes the place of something.
     symlinks: Mutex<()>,
     /// Other operands were copied before: what lies in the target may come from them.
@@ -209,6 +212,7 @@ impl<'a> Copy<'a> {
             parents: Parents::default(),
             peculiarities: Peculiarities::default(),
             later: Mutex::default(),
+            shared: None,
             symlinks: Mutex::default(),
             has_run: AtomicBool::new(false),
             said: Mutex::default(),
@@ -227,15 +231,7 @@ impl<'a> Copy<'a> {
     ///
     /// Panics: when a thread that copies panicked.
     pub fn run(&self, operands: Vec<Operand>, hire: Hire<'_>) -> Ended {
-        self.targets.begin_round();
-        let names: Vec<CString> = operands.iter().map(|one| split(&one.target).1).collect();
-        self.peculiarities.begin(names.iter().map(CString::as_c_str));
-        let first = self.in_turn(operands);
-        self.dispatch.offer(first.into_iter().map(Work::Operand).collect());
-        {
-            let mut workers = lock(&self.workers);
-            (workers.hired, workers.wanted) = (0, workers.usual);
-        }
+        self.begin(operands);
         // Only a thread that cannot be started tells that the kernel has none for a ring, either.
         if !self.may_use_ring() || !self.hire_one(hire) {
             let mut workers = lock(&self.workers);
@@ -247,8 +243,29 @@ impl<'a> Copy<'a> {
         while workers.hired > 0 {
             workers = self.left.wait(workers).unwrap_or_else(PoisonError::into_inner);
         }
-        assert!(!workers.panicked, "a thread that copies panicked");
         drop(workers);
+        self.end()
+    }
+
+    /// Offers the operands of a round.
+    pub(super) fn begin(&self, operands: Vec<Operand>) {
+        self.targets.begin_round();
+        let names: Vec<CString> = operands.iter().map(|one| split(&one.target).1).collect();
+        self.peculiarities.begin(names.iter().map(CString::as_c_str));
+        let first = self.in_turn(operands);
+        self.dispatch.offer(first.into_iter().map(Work::Operand).collect());
+        let mut workers = lock(&self.workers);
+        (workers.hired, workers.wanted) = (0, workers.usual);
+    }
+
+    /// Whether threads of the round are at work.
+    pub(super) fn has_workers(&self) -> bool {
+        lock(&self.workers).hired > 0
+    }
+
+    /// All threads of a round have left.
+    pub(super) fn end(&self) -> Ended {
+        assert!(!lock(&self.workers).panicked, "a thread that copies panicked");
         self.finish_parents();
         self.settle();
         self.has_run.store(true, Ordering::Relaxed);
@@ -298,7 +315,7 @@ impl<'a> Copy<'a> {
     }
 
     /// Starts a thread, unless there are as many as are wanted.
-    fn hire_one(&self, hire: Hire<'_>) -> bool {
+    pub(super) fn hire_one(&self, hire: Hire<'_>) -> bool {
         let number = {
             let mut workers = lock(&self.workers);
             if workers.hired >= workers.wanted {
@@ -332,6 +349,12 @@ impl<'a> Copy<'a> {
     ///
     /// Cost: a small file of /proc for each thread.
     pub fn progress(&self) -> Snapshot {
+        let own = self.own_progress();
+        self.shared.as_ref().map_or(own, |shared| shared.with_others(own))
+    }
+
+    /// What this process alone did.
+    pub(super) fn own_progress(&self) -> Snapshot {
         let threads = lock(&self.workers).threads.clone();
         let occupations = threads.into_iter().filter_map(occupation::of_thread);
         Snapshot {

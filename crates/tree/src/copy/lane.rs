@@ -14,7 +14,7 @@ use rustix::fs::{Advice, FileType, Mode, OFlags};
 
 use super::attributes::{Inheritance, Made};
 use super::content::Content;
-use super::directory::{Directory, Found, Named, Pair, identity};
+use super::directory::{Directory, Found, Guest, Named, Pair, identity};
 use super::dispatch::Work;
 use super::entry::{Entry, Trouble};
 use super::failure::{Failure, Refusal};
@@ -143,6 +143,10 @@ impl<'c, 'a> Lane<'c, 'a> {
                 return Some(directory);
             }
             Work::Large(large) => large.help(&mut self.content),
+            Work::Parcel(giver, parcel) => copy.unpack(giver, *parcel),
+            Work::Returned(directory, pieces) => {
+                (0..pieces).for_each(|_| visit::piece_done(copy, &directory));
+            }
         }
         None
     }
@@ -280,7 +284,7 @@ impl<'c, 'a> Lane<'c, 'a> {
             self.copy.fail(&failure);
             return false;
         }
-        let (base, pair) = match base(self.copy, &source.0, &target.0) {
+        let (base, pair) = match base(self.copy, &source.0, &target.0, None) {
             Ok(base) => base,
             Err(failure) => {
                 self.copy.fail(&failure);
@@ -324,10 +328,11 @@ fn ask_ahead(copy: &Copy<'_>, pair: &Pair, names: &Batch) {
 
 /// Opens the directories in which an operand and its copy lie. They need not be readable: what is
 /// named is looked up in them, no more.
-fn base(
+pub(super) fn base(
     copy: &Copy<'_>,
     source: &Path,
     target: &Path,
+    guest: Option<Guest>,
 ) -> Result<(Arc<Directory>, Arc<Pair>), Failure> {
     let open = |path: &Path| {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -352,7 +357,7 @@ fn base(
     copy.targets.remember_base(&to, &target_facts).map_err(|errno| {
         Failure::of(Refusal::of("hold the directory")(errno), target.as_os_str().to_owned())
     })?;
-    Ok(Directory::base(Pair::new(from, to, found)))
+    Ok(Directory::base(Pair::new(from, to, found), guest))
 }
 
 /// A path's directory, and its last name. A directory that is not named itself (`a/`, `.`, `..`,
@@ -418,7 +423,7 @@ mod tests {
             return eprintln!("skipped: no file here can be dropped from the cache");
         }
         let copy = Copy::new(options(), &heard);
-        let (_base, pair) = base(&copy, place.path(), place.path()).ok().unwrap();
+        let (_base, pair) = base(&copy, place.path(), place.path(), None).ok().unwrap();
         ask_ahead(&copy, &pair, &batch);
         for file in &files {
             assert!(page_cache::state(file.as_fd(), 0, 10_000).unwrap().cached_bytes >= 10_000);

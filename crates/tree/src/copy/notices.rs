@@ -64,6 +64,7 @@ impl Copy<'_> {
     /// Tells why an entry was not copied.
     pub(super) fn report(&self, entry: Entry<'_>, trouble: Trouble) {
         let (refusal, side) = match trouble {
+            Trouble::Entrusted => return,
             Trouble::Source(refusal) => (refusal, Side::Source),
             Trouble::Target(refusal) | Trouble::Obstacle(refusal) => (refusal, Side::Target),
             Trouble::Became => {

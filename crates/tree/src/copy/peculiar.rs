@@ -110,6 +110,11 @@ impl Peculiarities {
         }
     }
 
+    /// Whether names of this directory need care.
+    pub(super) fn knows(&self, directory: &Directory) -> bool {
+        self.of(directory).is_some()
+    }
+
     fn of(&self, directory: &Directory) -> Option<Arc<Peculiar>> {
         if !self.has_any.load(Ordering::Relaxed) {
             return None;

@@ -58,7 +58,7 @@ pub(super) fn options() -> CopyOptions {
     }
 }
 
-fn operand(source: &Path, target: &Path) -> Operand {
+pub(super) fn operand(source: &Path, target: &Path) -> Operand {
     Operand { source: source.to_owned(), target: target.to_owned() }
 }
 
@@ -79,7 +79,7 @@ fn in_threads(copy: &Copy<'_>, operand: Operand) -> Ended {
     std::thread::scope(|scope| copy.run(vec![operand], &|_| hire(scope, copy)))
 }
 
-fn differences(source: &Path, target: &Path) -> Vec<String> {
+pub(super) fn differences(source: &Path, target: &Path) -> Vec<String> {
     let cancel = CancelToken::manual();
     let asked = Asked { fidelity: Fidelity::ALL, most_named: 20, cancel };
     let found = compare(source, target, asked).unwrap();
@@ -88,7 +88,7 @@ fn differences(source: &Path, target: &Path) -> Vec<String> {
 }
 
 /// A small tree with something of each kind that needs no privilege.
-fn plant(root: &Path) {
+pub(super) fn plant(root: &Path) {
     fs::create_dir_all(root.join("a/b/c")).unwrap();
     fs::create_dir(root.join("empty")).unwrap();
     for number in 0..100 {

@@ -104,7 +104,7 @@ pub(super) fn visit(
     let stays_out =
         is_mount && copy.options.reach == Reach::OneFilesystem && parent.parent().is_some();
     let is_full = copy.stop.is_full(below.found().target.0);
-    let directory = copy.held.enter(parent, below, begun_ns);
+    let directory = copy.held.enter(parent, Arc::new(below), begun_ns, None);
     let first = match access {
         _ if stays_out || is_full => Batch::default(),
         Access::Full => list(copy, lister, &directory, origin),
@@ -290,6 +290,10 @@ pub(super) fn pair(copy: &Copy<'_>, directory: &Arc<Directory>) -> Option<Arc<Pa
 pub(super) fn piece_done(copy: &Copy<'_>, directory: &Arc<Directory>) {
     let mut directory = Arc::clone(directory);
     while directory.is_last() {
+        if let (Some(guest), Some(shared)) = (directory.guest(), &copy.shared) {
+            copy.held.leave(&directory);
+            return shared.is_done(guest);
+        }
         let Some(parent) = directory.parent().cloned() else { return };
         if mirror::begin(copy, &directory) {
             return;
@@ -325,7 +329,7 @@ fn complete(copy: &Copy<'_>, directory: &Arc<Directory>) {
         Err(Trouble::Target(refusal) | Trouble::Obstacle(refusal)) => {
             return copy.fail_target((directory, *device), None, refusal);
         }
-        Err(Trouble::Became) | Ok(()) => {}
+        Err(Trouble::Became | Trouble::Entrusted) | Ok(()) => {}
     }
     count(&copy.tally.directories);
     if copy.watch.wants_each() {

@@ -124,6 +124,23 @@ impl Batch {
         self.bytes.capacity()
     }
 
+    /// As bytes.
+    pub(crate) fn packed(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// What [`Batch::packed`] gave; `None`: it is none.
+    pub(crate) fn unpacked(bytes: &[u8]) -> Option<Self> {
+        let mut batch = Self { bytes: bytes.to_vec(), count: 0 };
+        let mut entries = batch.iter();
+        let count = entries.by_ref().count();
+        if !entries.rest.is_empty() {
+            return None;
+        }
+        batch.count = count;
+        Some(batch)
+    }
+
     /// Adds a name behind the others.
     ///
     /// Errors: it is longer than names are.

@@ -60,6 +60,15 @@ enum Filter {
 }
 
 impl Selection {
+    /// Whether anything is left out.
+    pub fn is_given(&self) -> bool {
+        !self.filters.0.is_empty()
+            || self.gitignore
+            || self.files_from.is_some()
+            || [self.min_size, self.max_size].iter().any(Option::is_some)
+            || [&self.newer, &self.older].into_iter().any(Option::is_some)
+    }
+
     /// What is selected, with what its files say.
     ///
     /// Errors: one of them cannot be read, or has something in it that makes no sense.

@@ -40,7 +40,7 @@ impl Survey {
             let Ok(facts) = rustix::fs::lstat(path) else { continue };
             let is_directory = FileType::from_raw_mode(facts.st_mode).is_dir();
             let name = path.file_name().map(|name| name.as_bytes()).unwrap_or_default();
-            if !is_directory && !(selection.takes_operand(name) && selection.is_within(&facts)) {
+            if !(is_directory || selection.takes_operand(name) && selection.is_within(&facts)) {
                 continue;
             }
             self.add(&facts);

@@ -99,6 +99,12 @@ impl<'a> Witness<'a> {
         self.note(text);
     }
 
+    /// Says why nothing more is copied.
+    pub fn give_up(&self, error: &str) {
+        self.said().objections += 1;
+        self.note(error.to_owned());
+    }
+
     /// Ends the log. Returns the errors for the document.
     pub fn finish(self, code: &mut i32) -> Vec<String> {
         if let Some(Err(error)) = self.log.map(Log::finish) {

@@ -86,6 +86,11 @@ impl Inheritance {
         [self.device, pair(self.owner), u64::from(permissions) << 32 | flags]
     }
 
+    /// The same by the number that the device has on this host.
+    pub fn on_device(self, device: u64) -> Self {
+        Self { device: if self.device == 0 { 0 } else { device }, ..self }
+    }
+
     /// What [`Inheritance::packed`] was made of.
     pub fn unpacked([device, owner, rest]: [u64; Self::PACKED]) -> Self {
         let acl = match rest & 0xff {

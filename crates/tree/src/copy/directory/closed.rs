@@ -21,10 +21,10 @@ const CANNOT_READ: &str = "find";
 
 /// What must be known of a directory to go on with it after it was closed.
 #[derive(Debug, Clone)]
-pub(super) struct Closed {
-    pub(super) named: Named,
-    pub(super) source: Identity,
-    pub(super) target: Identity,
+pub(in crate::copy) struct Closed {
+    pub(in crate::copy) named: Named,
+    pub(in crate::copy) source: Identity,
+    pub(in crate::copy) target: Identity,
     mode: u32,
     owner: (u32, u32),
     /// Access and modification: seconds and nanoseconds.
@@ -34,7 +34,7 @@ pub(super) struct Closed {
 }
 
 impl Closed {
-    pub(super) fn of(found: &Found) -> Self {
+    pub(in crate::copy) fn of(found: &Found) -> Self {
         let Found { named, facts, target, inheritance, made } = found;
         Self {
             named: named.clone(),
@@ -65,7 +65,16 @@ impl Closed {
         Found { named, facts: now, target, inheritance, made }
     }
 
-    fn packed(&self) -> Vec<u8> {
+    /// The same of a directory that another process knows, where both sides have been opened here:
+    /// devices have other numbers on another host.
+    pub(in crate::copy) fn found_here(self, source: Stat, target: &Stat) -> Found {
+        let found = self.found(source);
+        let inheritance = found.inheritance.on_device(target.st_dev);
+        Found { target: identity(target), inheritance, ..found }
+    }
+
+    /// As bytes.
+    pub(in crate::copy) fn packed(&self) -> Vec<u8> {
         let owner = u64::from(self.owner.0) << 32 | u64::from(self.owner.1);
         let identities = [self.source.0, self.source.1, self.target.0, self.target.1];
         let numbers = identities.into_iter().chain([u64::from(self.mode)]);
@@ -77,8 +86,8 @@ impl Closed {
         bytes
     }
 
-    /// `None`: it is none.
-    fn unpacked(bytes: &[u8]) -> Option<Self> {
+    /// What [`Closed::packed`] made; `None`: it is none.
+    pub(in crate::copy) fn unpacked(bytes: &[u8]) -> Option<Self> {
         let (numbers, names) = bytes.split_at_checked(NUMBERS * NUMBER_BYTES)?;
         let mut numbers = numbers
             .chunks_exact(NUMBER_BYTES)
@@ -161,10 +170,10 @@ impl Drop for Record {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    fn closed(name: &str) -> Closed {
+    pub(in crate::copy) fn closed(name: &str) -> Closed {
         let facts = rustix::fs::stat("/").unwrap();
         let name = CString::new(name).unwrap();
         let named = Named { source: name.clone(), target: CString::new("other").unwrap() };

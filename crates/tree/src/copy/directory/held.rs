@@ -10,7 +10,7 @@ use rustix::fs::Stat;
 use rustix::io::Errno;
 
 use super::closed::{Closed, Record, Records};
-use super::{Access, Directory, GO_BACK, Identity, Kept, Known, Pair, identity, open};
+use super::{Access, Directory, GO_BACK, Guest, Identity, Kept, Known, Pair, identity, open};
 use crate::copy::attributes::Made;
 use crate::copy::failure::Refusal;
 use crate::copy::options::Effect;
@@ -51,12 +51,13 @@ impl Held {
     pub(in crate::copy) fn enter(
         &self,
         parent: &Arc<Directory>,
-        pair: Pair,
+        pair: Arc<Pair>,
         begun_ns: u64,
+        guest: Option<Guest>,
     ) -> Arc<Directory> {
         let number = self.numbers.fetch_add(1, Ordering::Relaxed) as u64;
         let parent = Some(Arc::clone(parent));
-        let directory = Arc::new(Directory::open(parent, (number, begun_ns), Arc::new(pair)));
+        let directory = Arc::new(Directory::open(parent, (number, begun_ns), pair, guest));
         let mut open = lock(&self.open);
         open.insert(number, Arc::downgrade(&directory));
         self.let_go(&mut open);

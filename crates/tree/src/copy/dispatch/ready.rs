@@ -75,6 +75,41 @@ impl Ready {
         self.pieces.len() + self.below.len() + self.operands.len() + large
     }
 
+    /// Pieces that could be given away one by one.
+    pub(super) fn divisible(&self) -> usize {
+        let below: u64 = self.below.iter().map(|directory| directory.count_below()).sum();
+        self.pieces.len() + below as usize
+    }
+
+    /// So many pieces, or fewer, for others: directories first, and of these the ones that were found
+    /// first, which have the most below them. Names only of directories that may go.
+    pub(super) fn give(&mut self, most: usize, may_go: &dyn Fn(&Directory) -> bool) -> Vec<Work> {
+        let mut given = Vec::new();
+        while given.len() < most && !self.below.is_empty() {
+            match self.below[0].take_below() {
+                Ok(Some((name, origin))) => {
+                    given.push(Work::Visit(Arc::clone(&self.below[0]), name, origin));
+                    if !self.below[0].has_below() {
+                        self.below.remove(0);
+                    }
+                }
+                Ok(None) => drop(self.below.remove(0)),
+                Err(refusal) => given.push(Work::Lost(self.below.remove(0), refusal)),
+            }
+        }
+        let goes = |work: &Work| match work {
+            Work::Entries(directory, _) => may_go(directory),
+            Work::Visit(..) => true,
+            _ => false,
+        };
+        while given.len() < most
+            && let Some(index) = self.pieces.iter().rposition(goes)
+        {
+            given.extend(self.pieces.remove(index));
+        }
+        given
+    }
+
     fn listings(&self) -> usize {
         self.pieces.iter().filter(|piece| matches!(piece, Work::Listing(_))).count()
     }

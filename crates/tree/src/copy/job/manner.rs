@@ -1,11 +1,13 @@
 //! What a copy is told besides its options, before it begins.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use super::Copy;
 use crate::copy::backup::Backups;
 use crate::copy::evidence::Evidence;
 use crate::copy::parents::Parents;
+use crate::copy::shared::{Reporter, Shared};
 use crate::selection::Selection;
 
 impl Copy<'_> {
@@ -39,5 +41,11 @@ impl Copy<'_> {
     /// are made like those of the sources (`--parents`).
     pub fn with_parents(self, below: Option<PathBuf>) -> Self {
         Self { parents: Parents::new(below), ..self }
+    }
+
+    /// The same copy, shared by `size` processes, of which this is the one of the rank `rank`, counted
+    /// from 0. The first one tells the user; the others have a `reporter`, which is their `watch`, too.
+    pub fn with_members(self, rank: usize, size: usize, reporter: Option<Arc<Reporter>>) -> Self {
+        Self { shared: Some(Shared::new(rank, size, reporter)), ..self }
     }
 }

@@ -1,0 +1,35 @@
+//! What stands for the other processes of a copy where this program was built without MPI: there
+//! are none.
+
+use std::process::ExitCode;
+
+use flatout_sys::cancel::CancelToken;
+use flatout_tree::copy::{Copy, Ended, Operand};
+
+use crate::arguments::copy::Copy as Arguments;
+
+/// There is none of it.
+pub enum Members {}
+
+impl Members {
+    /// Nobody is there.
+    pub fn join() -> Result<Option<Self>, String> {
+        Ok(None)
+    }
+
+    pub fn is_first(&self) -> bool {
+        match *self {}
+    }
+
+    pub fn share<'a>(&self, _copy: Copy<'a>) -> Copy<'a> {
+        match *self {}
+    }
+
+    pub fn run(&mut self, _copy: &Copy<'_>, _operands: Vec<Operand>) -> Result<Ended, String> {
+        match *self {}
+    }
+
+    pub fn follow(self, _arguments: &Arguments, _cancel: CancelToken) -> ExitCode {
+        match self {}
+    }
+}

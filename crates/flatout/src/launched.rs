@@ -1,0 +1,81 @@
+//! Whether a launcher (mpirun, srun) has started this program several times, as one job.
+//!
+//! Each process would do all of the work: a copy would be made sixty-four times, at one time, to one
+//! place. So who was started like that works together with the others, or refuses to work.
+
+use std::env;
+
+/// Where launchers say how many processes they have started, and which this one is.
+const LAUNCHERS: [(&str, &str, &str); 4] = [
+    ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "mpirun"),
+    ("SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "srun"),
+    ("PMI_SIZE", "PMI_RANK", "mpirun"),
+    ("MPI_LOCALNRANKS", "MPI_LOCALRANKID", "mpirun"),
+];
+
+/// One of several processes that were started together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Launched {
+    by: &'static str,
+    processes: u64,
+    rank: Option<u64>,
+}
+
+impl Launched {
+    /// What the environment says; `None`: this process was started alone.
+    pub fn find() -> Option<Self> {
+        Self::of(|name| env::var(name).ok())
+    }
+
+    fn of(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
+        let number = |name| variable(name)?.trim().parse::<u64>().ok();
+        LAUNCHERS.iter().find_map(|&(size, rank, by)| {
+            let processes = number(size).filter(|&processes| processes > 1)?;
+            Some(Self { by, processes, rank: number(rank) })
+        })
+    }
+
+    /// Whether this one speaks for all.
+    pub fn is_first(&self) -> bool {
+        self.rank.unwrap_or(0) == 0
+    }
+
+    /// Why nothing is done.
+    pub fn refusal(&self) -> String {
+        let Self { by, processes, .. } = self;
+        let copies = match cfg!(feature = "mpi") {
+            true => "copies alone are shared by them",
+            false => "built with the feature mpi, flatout shares copies among them",
+        };
+        format!(
+            "{by} started this {processes} times, and each would do all of the work: \
+             {copies}; with --single each does it"
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(variables: &[(&str, &str)]) -> Option<Launched> {
+        Launched::of(|name| {
+            variables.iter().find(|(known, _)| *known == name).map(|(_, value)| value.to_string())
+        })
+    }
+
+    #[test]
+    fn several_processes_are_told_from_one() {
+        let first = |launched: Option<Launched>| launched.map(|it| (it.processes, it.is_first()));
+        let open = [("OMPI_COMM_WORLD_SIZE", "4"), ("OMPI_COMM_WORLD_RANK", "0")];
+        assert_eq!(first(of(&open)), Some((4, true)));
+        let slurm = [("SLURM_STEP_NUM_TASKS", "64"), ("SLURM_PROCID", "63")];
+        assert_eq!(first(of(&slurm)), Some((64, false)));
+        assert_eq!(first(of(&[("PMI_SIZE", " 2 "), ("PMI_RANK", "1")])), Some((2, false)));
+        assert_eq!(first(of(&[("PMI_SIZE", "2")])), Some((2, true)), "all would speak");
+        // One process, a batch script that starts nothing, and words that are no numbers.
+        for alone in [("PMI_SIZE", "1"), ("SLURM_NTASKS", "64"), ("OMPI_COMM_WORLD_SIZE", "x")] {
+            assert_eq!(of(&[alone]), None, "{alone:?}");
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! Started several times by a launcher, which says so in the environment.
+
+use std::process::Command;
+
+use crate::bin::executable;
+
+#[test]
+fn several_processes_do_not_each_do_all_of_the_work() {
+    for (size, rank) in [
+        ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"),
+        ("SLURM_STEP_NUM_TASKS", "SLURM_PROCID"),
+        ("PMI_SIZE", "PMI_RANK"),
+    ] {
+        let sum = |words: &[&str], processes: &str, which: &str| {
+            let mut command = Command::new(executable());
+            command.args(words).env(size, processes).env(rank, which).arg("/dev/null");
+            let output = command.output().unwrap();
+            let [stdout, stderr] =
+                [output.stdout, output.stderr].map(|said| String::from_utf8(said).unwrap());
+            (output.status.code(), stdout, stderr)
+        };
+        let (code, stdout, stderr) = sum(&["sum"], "64", "0");
+        assert_eq!((code, stdout.as_str()), (Some(2), ""));
+        assert!(
+            stderr.contains("started this 64 times") && stderr.contains("--single"),
+            "{stderr}"
+        );
+        assert_eq!(stderr.lines().count(), 1, "{stderr}");
+        let (code, stdout, stderr) = sum(&["sum"], "64", "7");
+        assert_eq!((code, stdout.as_str(), stderr.as_str()), (Some(2), "", ""), "said once");
+        for alone in [sum(&["sum"], "1", "0"), sum(&["--single", "sum"], "64", "7")] {
+            assert_eq!((alone.0, alone.1.lines().count()), (Some(0), 1), "{alone:?}");
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Processes that mpirun or srun started together: which one this is, and messages between them.
+//!
+//! Rule: the only room that knows MPI, and outside the default build. One thread of a process
+//! speaks MPI, the one that called [`World::join`]; nothing here waits for a message, but
+//! [`World::tell_all`] and [`World::gather`], which all processes call together.
+
+#![forbid(unsafe_code)]
+
+use flatout_tree::copy::Post;
+use mpi::environment::Universe;
+use mpi::point_to_point::MatchedReceiveVec;
+use mpi::topology::SimpleCommunicator;
+use mpi::traits::*;
+
+/// Bytes that may be on their way from one process: a message is copied there, and whoever sends it
+/// does not wait. A process has one account and some parcels of at most 16 pieces on their way.
+const UNDERWAY_BYTES: usize = 64 << 20;
+/// The process that tells the user.
+const FIRST: i32 = 0;
+
+/// All processes of the program.
+pub struct World {
+    all: SimpleCommunicator,
+    /// Dropped last: MPI ends then.
+    _universe: Universe,
+}
+
+impl World {
+    /// Begins to speak with the other processes; `None`: there are none.
+    ///
+    /// Errors: MPI was begun before.
+    pub fn join() -> Result<Option<Self>, String> {
+        let Some((mut universe, _)) = mpi::initialize_with_threading(mpi::Threading::Funneled)
+        else {
+            return Err("MPI was begun before".to_owned());
+        };
+        universe.set_buffer_size(UNDERWAY_BYTES);
+        let all = universe.world();
+        Ok((all.size() > 1).then_some(Self { all, _universe: universe }))
+    }
+
+    /// The number of this process, from 0.
+    pub fn rank(&self) -> usize {
+        self.all.rank() as usize
+    }
+
+    /// How many there are.
+    pub fn size(&self) -> usize {
+        self.all.size() as usize
+    }
+
+    /// The name of the machine that this process runs on.
+    pub fn host() -> String {
+        mpi::environment::processor_name().unwrap_or_else(|_| "?".to_owned())
+    }
+
+    /// What the first process says, to all; waits until it has said it.
+    pub fn tell_all(&self, message: &mut Vec<u8>) {
+        let first = self.all.process_at_rank(FIRST);
+        let mut length = message.len() as u64;
+        first.broadcast_into(&mut length);
+        message.resize(length as usize, 0);
+        // Open MPI takes no empty buffer.
+        if length > 0 {
+            first.broadcast_into(&mut message[..]);
+        }
+    }
+
+    /// What each process says, in the order of their ranks; empty but in the first one. Waits for
+    /// all.
+    pub fn gather(&self, message: &[u8]) -> Vec<Vec<u8>> {
+        let first = self.all.process_at_rank(FIRST);
+        if self.all.rank() != FIRST {
+            first.send(message);
+            return Vec::new();
+        }
+        let others = (1..self.all.size()).map(|rank| self.all.process_at_rank(rank));
+        let theirs = others.map(|other| other.receive_vec::<u8>().0);
+        std::iter::once(message.to_vec()).chain(theirs).collect()
+    }
+
+    /// Ends all processes at once: this one cannot go on, and the others would wait for it.
+    pub fn abort(&self, code: i32) -> ! {
+        self.all.abort(code)
+    }
+}
+
+impl Post for World {
+    fn send(&mut self, to: usize, message: &[u8]) {
+        self.all.process_at_rank(to as i32).buffered_send(message);
+    }
+
+    fn receive(&mut self) -> Option<(usize, Vec<u8>)> {
+        let found = self.all.any_process().immediate_matched_probe()?;
+        let (message, status) = found.matched_receive_vec();
+        Some((status.source_rank() as usize, message))
+    }
+}

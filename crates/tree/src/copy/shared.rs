@@ -1,0 +1,252 @@
+//! A copy that several processes share, each with threads of its own.
+//!
+//! Nothing is split beforehand: the first process begins with the operands, and one that has nothing
+//! to do asks another for pieces. What is given away stays a thing to be done in the giver's
+//! directory, until the taker says that it is done: so a directory gets its attributes when all in
+//! it is complete, whoever copied it, and the first process knows when everything is done. The names
+//! of one file all go to one process, which a hash of its inode number decides: it copies the file
+//! and makes the links.
+//!
+//! Read next: `shared/member.rs`, what the processes say to each other; `shared/parcel.rs`, work on
+//! its way.
+
+mod account;
+mod member;
+mod parcel;
+#[cfg(test)]
+mod tests;
+mod thief;
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use flatout_sys::clock::monotonic_ns;
+use rustix::fs::{FileType, Stat};
+
+pub use account::Reporter;
+pub use member::Post;
+pub(super) use parcel::{Parcel, Piece};
+pub(super) use thief::share;
+
+use super::directory::{self, Closed, Directory, Guest, Pair, Side};
+use super::dispatch::Work;
+use super::entry::{Entry, Trouble};
+use super::failure::{Failure, Refusal};
+use super::job::Copy;
+use super::tally::Snapshot;
+use super::{lane, visit};
+use crate::lock::lock;
+use crate::spool::names::Batch;
+
+const FOLLOW: &str = "follow the other processes to";
+/// Pieces of one answer at most.
+const MOST_GIVEN: usize = 16;
+
+/// What this process shares with the others.
+pub(super) struct Shared {
+    rank: usize,
+    size: usize,
+    given: Mutex<Given>,
+    /// What other threads have for the one that speaks with the other processes.
+    outbox: Mutex<Vec<Letter>>,
+    /// What the others have done, as far as they told.
+    others: Mutex<Vec<Option<Snapshot>>>,
+    /// What happens here, if another process tells the user.
+    reporter: Option<Arc<Reporter>>,
+}
+
+/// What was given away and is not done.
+#[derive(Default)]
+struct Given {
+    next: u64,
+    out: HashMap<u64, (Arc<Directory>, usize)>,
+}
+
+/// Something to be sent.
+enum Letter {
+    /// Names that this process is to copy, and no other.
+    Bound(usize, Parcel),
+    /// All of a parcel is done.
+    Done(usize, u64),
+}
+
+impl Shared {
+    /// This process is the one of this rank among so many; the first one tells the user, the others
+    /// tell it by their reporter.
+    pub(super) fn new(rank: usize, size: usize, reporter: Option<Arc<Reporter>>) -> Self {
+        Self {
+            rank,
+            size,
+            given: Mutex::default(),
+            outbox: Mutex::default(),
+            others: Mutex::new(vec![None; size]),
+            reporter,
+        }
+    }
+
+    /// What the others have done, added to what was done here.
+    pub(super) fn with_others(&self, own: Snapshot) -> Snapshot {
+        lock(&self.others).iter().flatten().fold(own, |sum, other| sum.with(other))
+    }
+
+    /// A parcel of another process is done.
+    pub(super) fn is_done(&self, guest: Guest) {
+        lock(&self.outbox).push(Letter::Done(guest.giver, guest.number));
+    }
+
+    /// Numbers a parcel of so many pieces, which its directory waits for.
+    fn give(&self, directory: &Arc<Directory>, way: Vec<Closed>, pieces: Vec<Piece>) -> Parcel {
+        let mut given = lock(&self.given);
+        let number = given.next;
+        given.next += 1;
+        given.out.insert(number, (Arc::clone(directory), pieces.len()));
+        Parcel { number, is_bound: false, way, pieces }
+    }
+}
+
+impl Copy<'_> {
+    /// Leaves an entry whose file has several names to the process that copies all of them, if that
+    /// is another one.
+    pub(super) fn entrust(&self, entry: Entry<'_>, facts: &Stat) -> Result<(), Trouble> {
+        let Some(shared) = &self.shared else { return Ok(()) };
+        let owner = (hash(facts.st_ino) % shared.size as u64) as usize;
+        if owner == shared.rank || entry.directory.guest().is_some_and(|guest| guest.is_bound) {
+            return Ok(());
+        }
+        let mut names = Batch::default();
+        names
+            .push(entry.source, FileType::from_raw_mode(facts.st_mode))
+            .map_err(Trouble::Source)?;
+        let way = entry.directory.way().map_err(Trouble::Source)?;
+        entry.directory.expect(1);
+        let parcel = shared.give(entry.directory, way, vec![Piece::Entries(names)]);
+        lock(&shared.outbox).push(Letter::Bound(owner, Parcel { is_bound: true, ..parcel }));
+        Err(Trouble::Entrusted)
+    }
+
+    /// Pieces for a process that has none, as parcels.
+    fn parcels(&self, shared: &Shared) -> Vec<Parcel> {
+        // Names that need care are known here only; bound ones stay.
+        let may_go = |directory: &Directory| {
+            !directory.guest().is_some_and(|guest| guest.is_bound)
+                && !self.peculiarities.knows(directory)
+        };
+        let mut by_directory: Vec<(Arc<Directory>, Vec<Piece>)> = Vec::new();
+        for work in self.dispatch.spare(MOST_GIVEN, &may_go) {
+            let (directory, piece) = match work {
+                Work::Entries(directory, names) => (directory, Piece::Entries(names)),
+                Work::Visit(directory, name, origin) => (directory, Piece::Visit(name, origin)),
+                other => {
+                    self.dispatch.offer(vec![other]);
+                    continue;
+                }
+            };
+            match by_directory.iter_mut().find(|(known, _)| Arc::ptr_eq(known, &directory)) {
+                Some((_, pieces)) => pieces.push(piece),
+                None => by_directory.push((directory, vec![piece])),
+            }
+        }
+        let mut parcels = Vec::new();
+        for (directory, pieces) in by_directory {
+            let way = directory.way();
+            // Whoever takes a directory to begin with uses the one above it.
+            for _ in pieces.iter().filter(|piece| matches!(piece, Piece::Visit(..))) {
+                directory.end_use();
+            }
+            match way {
+                Ok(way) => parcels.push(shared.give(&directory, way, pieces)),
+                Err(refusal) => {
+                    self.fail_source(&directory, None, refusal);
+                    pieces.iter().for_each(|_| visit::piece_done(self, &directory));
+                }
+            }
+        }
+        parcels
+    }
+
+    /// Another process has done a parcel.
+    fn returned(&self, shared: &Shared, number: u64) {
+        if let Some((directory, pieces)) = lock(&shared.given).out.remove(&number) {
+            self.dispatch.offer(vec![Work::Returned(directory, pieces)]);
+        }
+    }
+
+    /// Opens the directory of a parcel and makes its pieces work of this process.
+    pub(super) fn unpack(&self, giver: usize, parcel: Parcel) {
+        let guest = Guest { giver, number: parcel.number, is_bound: parcel.is_bound };
+        let directory = match self.guest(&parcel.way, guest) {
+            Ok(directory) => directory,
+            Err(failure) => {
+                self.fail(&failure);
+                if let Some(shared) = &self.shared {
+                    shared.is_done(guest);
+                }
+                return;
+            }
+        };
+        let work = |piece| {
+            directory.expect(1);
+            match piece {
+                Piece::Entries(names) => Work::Entries(Arc::clone(&directory), names),
+                Piece::Visit(name, origin) => {
+                    directory.begin_use();
+                    Work::Visit(Arc::clone(&directory), name, origin)
+                }
+            }
+        };
+        self.dispatch.offer(parcel.pieces.into_iter().map(work).collect());
+        directory.end_use();
+        visit::piece_done(self, &directory);
+    }
+
+    /// Goes the way of a parcel, name by name.
+    fn guest(&self, way: &[Closed], guest: Guest) -> Result<Arc<Directory>, Failure> {
+        let (first, below) = way.split_first().expect("a parcel has a way");
+        let [source, target] = [&first.named.source, &first.named.target]
+            .map(|path| Path::new(OsStr::from_bytes(path.to_bytes())));
+        let is_last = below.is_empty();
+        let (mut here, mut pair) = lane::base(self, source, target, is_last.then_some(guest))?;
+        for (depth, step) in below.iter().enumerate() {
+            let path = here.path(Side::Source, Some(&step.named.source));
+            let failed = |refusal| Failure::of(refusal, path);
+            let opened = Arc::new(self.follow(step, &pair, depth == 0).map_err(failed)?);
+            pair = Arc::clone(&opened);
+            let is_last = depth + 1 == below.len();
+            let next = self.held.enter(&here, opened, monotonic_ns(), is_last.then_some(guest));
+            if depth > 0 {
+                here.end_use();
+            }
+            here = next;
+        }
+        Ok(here)
+    }
+
+    /// One step of a way.
+    fn follow(&self, step: &Closed, above: &Pair, is_top: bool) -> Result<Pair, Refusal> {
+        let open = |at, name| directory::open(at, name).map_err(Refusal::of(FOLLOW));
+        let examine = |file| rustix::fs::fstat(file).map_err(Refusal::of(FOLLOW));
+        let (source, _) = open(above.source(), &step.named.source)?;
+        let (target, _) = open(above.target(), &step.named.target)?;
+        let (from, to) = (examine(source.as_fd())?, examine(target.as_fd())?);
+        if (from.st_ino, to.st_ino) != (step.source.1, step.target.1) {
+            return Err(Refusal::because(FOLLOW, "this process finds another directory there"));
+        }
+        if is_top || to.st_dev != above.found().target.0 {
+            let held = self.targets.will_sync(target.as_fd(), to.st_dev);
+            held.map_err(Refusal::of("hold"))?;
+        }
+        if is_top {
+            self.targets.remember_top(&from, &to);
+        }
+        Ok(Pair::new(source, target, step.clone().found_here(from, &to)))
+    }
+}
+
+/// SplitMix64's finalizer: inode numbers of one directory differ in their last bits only.
+fn hash(inode: u64) -> u64 {
+    super::dispatch::step(&mut inode.clone())
+}

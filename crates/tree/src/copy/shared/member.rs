@@ -1,0 +1,321 @@
+//! What the processes of a copy say to each other, by one thread in each of them.
+//!
+//! One that has nothing to do sends `ASK` to another and gets `GIVE`, maybe of nothing; `DONE` says
+//! that a parcel is complete. All but the first tell what happens by `TOLD`, one message at a time,
+//! so that nobody is flooded. When everything is done the first one sends `END`; each process then
+//! has its threads leave, waits for storage where that is asked for, and sends `FINAL`; `CLOSE` ends
+//! the round when all have. Until then everybody answers.
+
+use std::time::Duration;
+
+use flatout_sys::clock::monotonic_ns;
+
+use super::account::{Words, put_totals, take_totals, tell};
+use super::parcel::{Parcel, put, put_bytes, take, take_byte, take_bytes};
+use super::thief::Thief;
+use super::{Letter, Shared};
+use crate::copy::dispatch::Work;
+use crate::copy::job::{Copy, Ended, Hire, Operand};
+use crate::lock::lock;
+
+/// The way to the other processes.
+pub trait Post {
+    /// Sends a message, and does not wait until it is read. Messages from one process to another
+    /// arrive in order.
+    fn send(&mut self, to: usize, message: &[u8]);
+    /// The next message and who sent it, if one is there.
+    fn receive(&mut self) -> Option<(usize, Vec<u8>)>;
+}
+
+/// Between two looks at what has come, when there was nothing.
+const PAUSE: Duration = Duration::from_micros(100);
+/// What is done is told so often.
+const TELL_EVERY_NS: u64 = 100_000_000;
+
+const ASK: u8 = 1;
+const GIVE: u8 = 2;
+const DONE: u8 = 3;
+const TOLD: u8 = 4;
+const HEARD: u8 = 5;
+const STOP: u8 = 6;
+const END: u8 = 7;
+const FINAL: u8 = 8;
+const CLOSE: u8 = 9;
+
+/// How far the round is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Phase {
+    Working,
+    /// There is nothing more to do; threads leave.
+    Ending,
+    /// The others were told how it ended here.
+    Final,
+    Closed,
+}
+
+impl Copy<'_> {
+    /// Copies operands together with the other processes of [`Copy::with_members`], each of which
+    /// calls this as often: the first one with the operands, the others with none. Returns when all of
+    /// it is done; the totals of the first one are those of all.
+    ///
+    /// Cost: a thread that looks for messages, beside those that copy.
+    /// Errors: no thread can be started.
+    pub fn run_shared(
+        &self,
+        operands: Vec<Operand>,
+        hire: Hire<'_>,
+        post: &mut dyn Post,
+    ) -> Result<Ended, String> {
+        let shared = self.shared.as_ref().expect("the copy has members");
+        self.begin(operands);
+        self.dispatch.hold();
+        let is_hired = self.hire_one(hire);
+        let mut member = Member {
+            copy: self,
+            shared,
+            hire,
+            post,
+            thief: Thief::new(shared.rank, shared.size),
+            words: Words::default(),
+            has_asked: false,
+            waits_to_be_heard: false,
+            told_ns: 0,
+            phase: Phase::Working,
+            final_of: (0..shared.size).map(|rank| rank == 0).collect(),
+            stopped: !is_hired,
+            has_passed_on: false,
+            ended: None,
+        };
+        member.serve();
+        let Member { ended, .. } = member;
+        if !is_hired {
+            return Err("no thread can be started".to_owned());
+        }
+        let ended = ended.expect("the round was closed");
+        let totals = self.progress();
+        Ok(Ended { totals, ..ended })
+    }
+}
+
+struct Member<'m, 'a> {
+    copy: &'m Copy<'a>,
+    shared: &'m Shared,
+    hire: Hire<'m>,
+    post: &'m mut dyn Post,
+    thief: Thief,
+    words: Words,
+    has_asked: bool,
+    waits_to_be_heard: bool,
+    told_ns: u64,
+    phase: Phase,
+    /// Who has sent `FINAL`; of the first process only.
+    final_of: Vec<bool>,
+    /// Somebody was stopped.
+    stopped: bool,
+    has_passed_on: bool,
+    ended: Option<Ended>,
+}
+
+impl Member<'_, '_> {
+    fn is_first(&self) -> bool {
+        self.shared.rank == 0
+    }
+
+    fn others(&self) -> impl Iterator<Item = usize> + use<> {
+        let rank = self.shared.rank;
+        (0..self.shared.size).filter(move |&other| other != rank)
+    }
+
+    fn serve(&mut self) {
+        while self.phase != Phase::Closed {
+            let mut is_quiet = true;
+            while let Some((from, message)) = self.post.receive() {
+                is_quiet = false;
+                self.read(from, &message);
+            }
+            self.send_letters();
+            self.pass_on_a_stop();
+            match self.phase {
+                Phase::Working => self.work(),
+                Phase::Ending => self.end(),
+                Phase::Final => self.close(),
+                Phase::Closed => {}
+            }
+            self.tell();
+            if is_quiet && self.phase != Phase::Closed {
+                std::thread::sleep(PAUSE);
+            }
+        }
+    }
+
+    fn read(&mut self, from: usize, mut message: &[u8]) {
+        let message = &mut message;
+        match take_byte(message) {
+            Some(ASK) => self.answer(from),
+            Some(GIVE) => {
+                let is_answer = take_byte(message) == Some(1);
+                let mut has_given = false;
+                while let Some(parcel) = Parcel::read(message) {
+                    has_given = true;
+                    self.copy.dispatch.offer(vec![Work::Parcel(from, Box::new(parcel))]);
+                }
+                if is_answer {
+                    self.has_asked = false;
+                    self.thief.heard(from, has_given, monotonic_ns());
+                }
+                self.copy.find_hands(self.hire);
+            }
+            Some(DONE) => {
+                if let Some(number) = take(message) {
+                    self.copy.returned(self.shared, number);
+                }
+            }
+            Some(TOLD) => {
+                self.take_account(from, message);
+                self.post.send(from, &[HEARD]);
+            }
+            Some(HEARD) => self.waits_to_be_heard = false,
+            Some(STOP) => self.stopped = true,
+            Some(END) => self.begin_to_end(),
+            Some(FINAL) => {
+                let [interrupted, out_of_space] = [take_byte(message), take_byte(message)];
+                self.take_account(from, message);
+                self.final_of[from] = true;
+                let ended = self.ended.get_or_insert(Ended {
+                    interrupted: false,
+                    out_of_space: false,
+                    totals: self.copy.own_progress(),
+                });
+                ended.interrupted |= interrupted == Some(1);
+                ended.out_of_space |= out_of_space == Some(1);
+            }
+            Some(CLOSE) => self.phase = Phase::Closed,
+            _ => {}
+        }
+    }
+
+    fn take_account(&mut self, from: usize, message: &mut &[u8]) {
+        let totals = take_totals(message);
+        lock(&self.shared.others)[from] = totals;
+        if let Some(events) = take_bytes(message) {
+            tell(events, self.copy.watch, &self.words);
+        }
+    }
+
+    /// Gives half of what waits here.
+    fn answer(&mut self, to: usize) {
+        let mut message = vec![GIVE, 1];
+        if self.phase == Phase::Working && !self.copy.stop.is_due() {
+            for parcel in self.copy.parcels(self.shared) {
+                parcel.write(&mut message);
+            }
+        }
+        self.post.send(to, &message);
+    }
+
+    fn send_letters(&mut self) {
+        for letter in std::mem::take(&mut *lock(&self.shared.outbox)) {
+            match letter {
+                Letter::Bound(to, parcel) => {
+                    let mut message = vec![GIVE, 0];
+                    parcel.write(&mut message);
+                    self.post.send(to, &message);
+                }
+                Letter::Done(to, number) => {
+                    let mut message = vec![DONE];
+                    put(&mut message, number);
+                    self.post.send(to, &message);
+                }
+            }
+        }
+    }
+
+    /// Where one is stopped, all are.
+    fn pass_on_a_stop(&mut self) {
+        self.stopped |= self.copy.stop.is_due();
+        if !self.stopped || self.has_passed_on {
+            return;
+        }
+        self.has_passed_on = true;
+        self.copy.stop.break_off();
+        if self.is_first() {
+            self.others().for_each(|other| self.post.send(other, &[STOP]));
+        } else {
+            self.post.send(0, &[STOP]);
+        }
+    }
+
+    fn work(&mut self) {
+        // In this order: whoever is busy may give something away.
+        let is_idle = self.copy.dispatch.is_idle();
+        let is_out = || !lock(&self.shared.given).out.is_empty();
+        let has_letters = || !lock(&self.shared.outbox).is_empty();
+        if self.is_first() && (self.stopped || is_idle && !has_letters() && !is_out()) {
+            self.others().for_each(|other| self.post.send(other, &[END]));
+            return self.begin_to_end();
+        }
+        if is_idle
+            && !self.has_asked
+            && !self.stopped
+            && let Some(whom) = self.thief.whom(monotonic_ns())
+        {
+            self.has_asked = true;
+            self.post.send(whom, &[ASK]);
+        }
+    }
+
+    fn begin_to_end(&mut self) {
+        if self.phase == Phase::Working {
+            self.phase = Phase::Ending;
+            self.copy.dispatch.release();
+        }
+    }
+
+    fn end(&mut self) {
+        if self.has_asked || self.waits_to_be_heard || self.copy.has_workers() {
+            return;
+        }
+        let own = self.copy.end();
+        if self.is_first() {
+            let ended = self.ended.get_or_insert(own);
+            ended.interrupted |= own.interrupted || self.stopped;
+            ended.out_of_space |= own.out_of_space;
+        } else {
+            let is_interrupted = own.interrupted || self.stopped;
+            let mut message = vec![FINAL, is_interrupted.into(), own.out_of_space.into()];
+            self.put_account(&mut message);
+            self.post.send(0, &message);
+            self.ended = Some(Ended { interrupted: is_interrupted, ..own });
+        }
+        self.phase = Phase::Final;
+    }
+
+    fn close(&mut self) {
+        if self.is_first() && self.final_of.iter().all(|&is_final| is_final) {
+            self.others().for_each(|other| self.post.send(other, &[CLOSE]));
+            self.phase = Phase::Closed;
+        }
+    }
+
+    fn put_account(&mut self, message: &mut Vec<u8>) {
+        put_totals(message, &self.copy.own_progress());
+        let events = self.shared.reporter.as_ref().map(|reporter| reporter.take());
+        put_bytes(message, &events.unwrap_or_default());
+    }
+
+    /// Tells the first process what happened here.
+    fn tell(&mut self) {
+        let now_ns = monotonic_ns();
+        if self.is_first()
+            || self.waits_to_be_heard
+            || self.phase != Phase::Working
+            || now_ns - self.told_ns < TELL_EVERY_NS
+        {
+            return;
+        }
+        (self.told_ns, self.waits_to_be_heard) = (now_ns, true);
+        let mut message = vec![TOLD];
+        self.put_account(&mut message);
+        self.post.send(0, &message);
+    }
+}

@@ -1,0 +1,189 @@
+//! Copies shared by processes, which are threads here that have nothing but messages in common.
+
+use std::collections::VecDeque;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::thread::Scope;
+
+use flatout_sys::cancel::CancelToken;
+
+use super::*;
+use crate::copy::options::CopyOptions;
+use crate::copy::tests::{Heard, differences, operand, options, plant};
+use crate::copy::{Ended, Operand};
+
+type Boxes = Mutex<Vec<VecDeque<(usize, Vec<u8>)>>>;
+
+/// A box for each process.
+struct Mail<'b> {
+    rank: usize,
+    boxes: &'b Boxes,
+    sent: usize,
+}
+
+impl Post for Mail<'_> {
+    fn send(&mut self, to: usize, message: &[u8]) {
+        self.sent += 1;
+        lock(self.boxes)[to].push_back((self.rank, message.to_vec()));
+    }
+
+    fn receive(&mut self) -> Option<(usize, Vec<u8>)> {
+        lock(self.boxes)[self.rank].pop_front()
+    }
+}
+
+fn hire<'scope, 'env>(scope: &'scope Scope<'scope, 'env>, copy: &'env Copy<'_>) -> bool {
+    scope.spawn(move || copy.work(&|_| hire(scope, copy)));
+    true
+}
+
+/// What a process did, and how it ended there.
+struct Part {
+    ended: Ended,
+    own: Snapshot,
+}
+
+/// Copies by so many processes; returns the part of each, and what the user is told.
+fn share(
+    size: usize,
+    options: CopyOptions,
+    rounds: &[Vec<Operand>],
+    tune: &(dyn Fn(usize, CopyOptions) -> CopyOptions + Sync),
+) -> (Vec<Part>, Vec<String>) {
+    let boxes: Boxes = Mutex::new(vec![VecDeque::new(); size]);
+    let heard = Heard::default();
+    let part = |rank: usize| {
+        let reporter = (rank != 0).then(|| Arc::new(Reporter::default()));
+        let watch: &dyn crate::copy::event::Watch = match &reporter {
+            Some(reporter) => &**reporter,
+            None => &heard,
+        };
+        let copy = Copy::new(tune(rank, options), watch);
+        let copy = copy.with_members(rank, size, reporter.clone());
+        let mut mail = Mail { rank, boxes: &boxes, sent: 0 };
+        let mut last = None;
+        for round in rounds {
+            let operands = if rank == 0 { round.clone() } else { Vec::new() };
+            let ended = std::thread::scope(|scope| {
+                copy.run_shared(operands, &|_| hire(scope, &copy), &mut mail)
+            });
+            last = Some(ended.unwrap());
+        }
+        assert!(copy.dispatch.next(None).is_none(), "nothing is left");
+        Part { ended: last.unwrap(), own: copy.own_progress() }
+    };
+    let parts = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..size).map(|rank| scope.spawn(move || part(rank))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    (parts, heard.failures.into_inner().unwrap())
+}
+
+fn as_it_is(_: usize, options: CopyOptions) -> CopyOptions {
+    options
+}
+
+/// Directories in directories, with files, and names of files in several of them.
+fn grow(root: &Path) {
+    plant(root);
+    for number in 0..60 {
+        let directory = root.join(format!("wide/{}/{number}", number % 7));
+        fs::create_dir_all(&directory).unwrap();
+        for file in 0..20 {
+            fs::write(directory.join(format!("{file}")), vec![file as u8; file * 100]).unwrap();
+        }
+        fs::hard_link(root.join("a/file 7"), directory.join("seven")).unwrap();
+        fs::hard_link(directory.join("3"), root.join(format!("wide/three of {number}"))).unwrap();
+    }
+}
+
+#[test]
+fn whoever_copies_what_the_tree_is_the_same() {
+    let place = tempfile::tempdir().unwrap();
+    let source = place.path().join("source");
+    fs::create_dir(&source).unwrap();
+    grow(&source);
+    let mut shares = 0;
+    for size in [1, 2, 4, 7] {
+        let target = place.path().join(format!("by {size}"));
+        let rounds = [vec![operand(&source, &target)]];
+        let (parts, failures) = share(size, options(), &rounds, &as_it_is);
+        assert_eq!(failures, [] as [&str; 0], "{size}");
+        assert_eq!(differences(&source, &target), [] as [&str; 0], "{size}");
+        let whole = &parts[0].ended;
+        assert!(!whole.interrupted && !whole.out_of_space);
+        assert_eq!(whole.totals.failed, 0);
+        let counted = |count: &dyn Fn(&Snapshot) -> u64| {
+            let sum: u64 = parts.iter().map(|part| count(&part.own)).sum();
+            assert_eq!(count(&whole.totals), sum, "the first one knows of all");
+            sum
+        };
+        let files = counted(&|own| own.files);
+        let linked = counted(&|own| own.linked);
+        assert_eq!((files, linked), (100 + 2 + 1 + 60 * 20, 2 + 60 + 60), "each once: {size}");
+        shares += parts.iter().skip(1).filter(|part| part.own.files > 0).count();
+        let seven = fs::metadata(target.join("a/file 7")).unwrap();
+        assert_eq!(seven.nlink(), 61);
+    }
+    assert!(shares > 3, "the others did nothing");
+}
+
+#[test]
+fn rounds_follow_each_other() {
+    let place = tempfile::tempdir().unwrap();
+    let [one, two, target] = ["one", "two", "target"].map(|name| place.path().join(name));
+    fs::create_dir(&one).unwrap();
+    grow(&one);
+    fs::create_dir_all(two.join("a")).unwrap();
+    fs::write(two.join("a/file 7"), "of the second").unwrap();
+    let rounds = [vec![operand(&one, &target)], vec![operand(&two.join("."), &target.join("."))]];
+    let (_, failures) = share(3, options(), &rounds, &as_it_is);
+    assert_eq!(failures, [] as [&str; 0]);
+    assert_eq!(fs::read_to_string(target.join("a/file 7")).unwrap(), "of the second");
+}
+
+#[test]
+fn what_fails_elsewhere_is_told_and_counted() {
+    let place = tempfile::tempdir().unwrap();
+    let [source, target] = ["source", "target"].map(|name| place.path().join(name));
+    fs::create_dir(&source).unwrap();
+    grow(&source);
+    // A directory is in the way of a file, in many places.
+    for number in 0..60 {
+        let way = format!("wide/{}/{number}/5", number % 7);
+        fs::create_dir_all(target.join(way)).unwrap();
+    }
+    let rounds = [vec![operand(&source.join("."), &target.join("."))]];
+    let (parts, failures) = share(4, options(), &rounds, &as_it_is);
+    assert_eq!(failures.len(), 60);
+    let expected = "cannot overwrite";
+    assert!(failures.iter().all(|failure| failure.contains(expected)), "{failures:?}");
+    assert_eq!(parts[0].ended.totals.failed, 60);
+}
+
+#[test]
+fn whoever_is_stopped_stops_all() {
+    let place = tempfile::tempdir().unwrap();
+    let [source, target] = ["source", "target"].map(|name| place.path().join(name));
+    fs::create_dir(&source).unwrap();
+    grow(&source);
+    for stopped in [0, 2] {
+        let rounds = [vec![operand(&source, &target)]];
+        let cancel = CancelToken::manual();
+        cancel.cancel();
+        let stop = |rank: usize, options: CopyOptions| match rank == stopped {
+            true => CopyOptions { cancel, ..options },
+            false => CopyOptions { cancel: CancelToken::manual(), ..options },
+        };
+        let (parts, failures) = share(4, options(), &rounds, &stop);
+        assert!(parts[0].ended.interrupted, "by {stopped}");
+        assert_eq!(failures, [] as [&str; 0]);
+        // The next run goes on.
+        let (parts, _) =
+            share(4, options(), &[vec![operand(&source.join("."), &target)]], &as_it_is);
+        assert!(!parts[0].ended.interrupted);
+        assert_eq!(differences(&source, &target), [] as [&str; 0]);
+        fs::remove_dir_all(&target).unwrap();
+    }
+}
