@@ -7,6 +7,7 @@
 //! together, and a tree may be deeper than any path. With its pair goes what is known of it
 //! ([`closed`]): what stays in memory of a directory that waits is some 100 bytes.
 
+mod below;
 mod closed;
 mod held;
 mod path;
@@ -16,15 +17,15 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use rustix::fs::{FileType, Mode, OFlags, Stat};
+use rustix::fs::{Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::attributes::{Inheritance, Made};
 use super::failure::Refusal;
 use crate::lock::lock;
 use crate::selection::Ignored;
-use crate::spool::names::Names;
 
+use below::Below;
 pub(super) use closed::Closed;
 use closed::Record;
 #[cfg(test)]
@@ -200,14 +201,6 @@ enum Kept {
     Nothing,
 }
 
-/// What is to be done in it yet.
-enum Below {
-    /// Directories to be visited: those made by us, and those that were there.
-    Later { fresh: Names, existing: Names },
-    /// All that there is in it, one after the other, from the last on.
-    InTurn(Vec<(CString, FileType)>),
-}
-
 impl Directory {
     /// The number that all bases have.
     pub(super) const NUMBER_OF_BASES: u64 = 0;
@@ -321,68 +314,6 @@ impl Directory {
     /// Sets what [`Directory::ignored`] says.
     pub(super) fn ignore(&self, ignored: Option<Arc<Ignored>>) {
         lock(&self.state).ignored = ignored;
-    }
-
-    /// Directories below it are to be visited.
-    pub(super) fn leave_for_later(&self, fresh: Names, existing: Names) {
-        if !fresh.is_empty() || !existing.is_empty() {
-            lock(&self.state).below = Some(Box::new(Below::Later { fresh, existing }));
-        }
-    }
-
-    /// One of the directories below it that nobody has begun with. It is in use then.
-    ///
-    /// Errors: the name lies in a file, which cannot be read.
-    pub(super) fn take_below(&self) -> Result<Option<(CString, Origin)>, Refusal> {
-        let mut state = lock(&self.state);
-        let State { below, users, .. } = &mut *state;
-        let Some(Below::Later { fresh, existing }) = below.as_deref_mut() else {
-            return Ok(None);
-        };
-        for origin in [Origin::Fresh, Origin::Existing] {
-            let names = if origin == Origin::Fresh { &mut *fresh } else { &mut *existing };
-            let batch = names.take_back(1)?;
-            if let Some((name, _)) = batch.iter().next() {
-                *users += 1;
-                let name = name.to_owned();
-                if fresh.is_empty() && existing.is_empty() {
-                    *below = None;
-                }
-                return Ok(Some((name, origin)));
-            }
-        }
-        Ok(None)
-    }
-
-    /// What is in it is copied in this order, from the last on ([`super::sequence`]).
-    pub(super) fn go_in_turn(&self, names: Vec<(CString, FileType)>) {
-        lock(&self.state).below = Some(Box::new(Below::InTurn(names)));
-    }
-
-    /// Whether what is in it is copied one after the other.
-    pub(super) fn goes_in_turn(&self) -> bool {
-        matches!(lock(&self.state).below.as_deref(), Some(Below::InTurn(_)))
-    }
-
-    /// The next of what is copied one after the other.
-    pub(super) fn next_in_turn(&self) -> Option<(CString, FileType)> {
-        match lock(&self.state).below.as_deref_mut() {
-            Some(Below::InTurn(names)) => names.pop(),
-            _ => None,
-        }
-    }
-
-    /// Whether nobody has begun with some of the directories below it.
-    pub(super) fn has_below(&self) -> bool {
-        lock(&self.state).below.is_some()
-    }
-
-    /// Directories below it that nobody has begun with.
-    pub(super) fn count_below(&self) -> u64 {
-        match lock(&self.state).below.as_deref() {
-            Some(Below::Later { fresh, existing }) => fresh.count() + existing.count(),
-            _ => 0,
-        }
     }
 }
 

@@ -1,0 +1,67 @@
+//! How many threads a copy has.
+
+use flatout_io::Engine;
+use flatout_io::transfer::Method;
+
+use crate::copy::options::CopyOptions;
+
+/// Threads at most that are worth having where none is asked for: readers of cold small files,
+/// which wait nearly all of the time.
+const MOST_THREADS: u32 = 32;
+/// Threads from the start for each CPU at most.
+const MOST_THREADS_PER_CPU: u32 = 2;
+
+/// Threads at most as long as the CPUs are what limits, and when it turns out that they wait.
+pub(super) fn of(options: &CopyOptions, cpus: u32) -> (u32, u32) {
+    let large = options.tuned.large;
+    // Each thread of these has buffers or windows of its own.
+    let has_own = matches!(options.method, Some(Method::Uring | Method::Mmap))
+        || options.method.is_none() && large.is_some_and(|large| large.engine != Engine::Sync);
+    match options.threads {
+        0 if has_own => (cpus, cpus),
+        0 => {
+            let tuned = options.tuned;
+            let small = tuned.usual_threads.unwrap_or(cpus);
+            let usual = large.map_or(small, |large| small.max(large.threads));
+            // Fewer CPUs may be allowed than when that was measured.
+            let usual = usual.min(cpus.saturating_mul(MOST_THREADS_PER_CPU));
+            (usual, tuned.most_threads.unwrap_or(MOST_THREADS).max(cpus).max(usual))
+        }
+        threads => (threads, threads),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flatout_io::{Caching, Split, Tuning};
+
+    use super::*;
+    use crate::copy::options::Tuned;
+    use crate::copy::tests::options;
+
+    #[test]
+    fn threads_are_those_asked_for_those_measured_or_as_many_as_there_are_cpus() {
+        let large = |engine, threads| Tuning {
+            engine,
+            caching: Caching::Buffered,
+            block_bytes: 1 << 20,
+            depth: 1,
+            threads,
+            split: Split::Contiguous,
+        };
+        let base = options();
+        let with = |asked, tuned| of(&CopyOptions { threads: asked, tuned, ..base }, 4);
+        let nothing = Tuned::default();
+        assert_eq!(with(0, nothing), (4, 32));
+        assert_eq!(with(3, nothing), (3, 3));
+        let tuned = Tuned { usual_threads: Some(1), most_threads: Some(8), large: None };
+        assert_eq!(with(0, tuned), (1, 8));
+        assert_eq!(with(5, tuned), (5, 5));
+        let both = Tuned { large: Some(large(Engine::Sync, 2)), ..tuned };
+        assert_eq!(with(0, both), (2, 8), "a large file is shared by two");
+        let ring = Tuned { large: Some(large(Engine::Uring, 1)), ..tuned };
+        assert_eq!(with(0, ring), (4, 4), "buffers of their own");
+        let many = Tuned { usual_threads: Some(500), ..nothing };
+        assert_eq!(with(0, many), (8, 32), "fewer CPUs today");
+    }
+}
