@@ -27,7 +27,7 @@ mod tuning;
 
 pub use error::{Error, cause_text};
 pub use fallback::Fallback;
-pub use name::escape;
+pub use name::{escape, quote};
 pub use order::Order;
 pub use profile::{
     Evidence, MachineProfile, PROFILE_SCHEMA, Profile, ProfileEntry, ProfileKey, SizeClass, Work,

@@ -19,6 +19,13 @@ pub fn escape(name: impl AsRef<OsStr>) -> String {
     text
 }
 
+/// The same in double quotes, as messages have it; a quote in the name is `\\"`.
+///
+/// Cost: an allocation or two.
+pub fn quote(name: impl AsRef<OsStr>) -> String {
+    format!("\"{}\"", escape(name).replace('"', "\\\""))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -31,5 +38,8 @@ mod tests {
         assert_eq!(escaped(b"a\\\xffb"), "a\\\\\\xffb");
         assert_eq!(escaped(b"\xfe"), "\\xfe");
         assert_eq!(escaped(b"\\xfe"), "\\\\xfe");
+        let quoted = |name: &[u8]| quote(OsStr::from_bytes(name));
+        assert_eq!(quoted(b"a\xff\n"), "\"a\\xff\n\"");
+        assert_eq!(quoted(br#"a\"b"#), r#""a\\\"b""#);
     }
 }

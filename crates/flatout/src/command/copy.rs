@@ -26,8 +26,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread::{Builder, Scope};
 
-use flatout_io::cause_text;
 use flatout_io::transfer::Method;
+use flatout_io::{cause_text, quote};
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::clock::monotonic_ns;
 use flatout_sys::usage;
@@ -198,7 +198,7 @@ fn own(arguments: &Arguments) -> Result<Own, String> {
 fn begin(place: &Place, kept: &Kept<'_>) -> Result<Log, String> {
     let file = place.open()?;
     let facts = rustix::fs::fstat(&file).map_err(|errno| {
-        format!("cannot write {:?}: {}", place.path(), cause_text(&errno.into()))
+        format!("cannot write {}: {}", quote(place.path()), cause_text(&errno.into()))
     })?;
     match kept.mistaken(identity(&facts)) {
         Some(error) => {
@@ -215,7 +215,7 @@ fn plan(arguments: &Arguments, witness: &Witness<'_>) -> Plan {
     match operand::plan(sources, &destination, arguments.reach(), arguments.wording()) {
         Ok(plan) => {
             for source in &plan.repeated {
-                witness.remark(&format!("{source:?} is named more than once"));
+                witness.remark(&format!("{} is named more than once", quote(source)));
             }
             for objection in &plan.objections {
                 witness.object(objection);

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use flatout_io::cause_text;
+use flatout_io::{cause_text, quote};
 use rustix::io::Errno;
 
 /// The reason when the user wants to stop.
@@ -71,7 +71,7 @@ impl Refusal {
 
 /// An entry that was not copied, or not whole.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("cannot {operation} {path:?}: {cause}", operation = .refusal.operation, cause = .refusal.cause)]
+#[error("cannot {operation} {path}: {cause}", operation = .refusal.operation, path = quote(.path), cause = .refusal.cause)]
 pub struct Failure {
     /// What was tried, and why it was not done.
     pub refusal: Refusal,

@@ -13,6 +13,7 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use flatout_io::quote;
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
@@ -54,7 +55,7 @@ pub enum Objection {
     #[error(transparent)]
     Failed(#[from] Failure),
     /// It would destroy something, or never end.
-    #[error("cannot copy {from:?} to {to:?}: {reason}", from = .operand.source, to = .operand.target)]
+    #[error("cannot copy {from} to {to}: {reason}", from = quote(&.operand.source), to = quote(&.operand.target))]
     Refused {
         /// What was to go where.
         operand: Operand,
@@ -62,13 +63,13 @@ pub enum Objection {
         reason: &'static str,
     },
     /// It is a directory, and those are not asked for.
-    #[error("-r not specified; omitting directory {directory:?}")]
+    #[error("-r not specified; omitting directory {}", quote(.directory))]
     Omitted {
         /// The directory.
         directory: PathBuf,
     },
     /// Another source has put something there, and it is not to be lost.
-    #[error("cannot copy {from:?} to {to:?}: {other:?} goes there too, and neither may replace the other", from = .operand.source, to = .operand.target)]
+    #[error("cannot copy {from} to {to}: {other} goes there too, and neither may replace the other", from = quote(&.operand.source), to = quote(&.operand.target), other = quote(.other))]
     Clash {
         /// What was to go where.
         operand: Operand,
@@ -150,8 +151,7 @@ fn into(path: &Path) -> Result<Place<'_>, Failure> {
 }
 
 fn failed(operation: &'static str, path: &Path) -> impl FnOnce(Errno) -> Failure {
-    let is_empty = path.as_os_str().is_empty();
-    let path = if is_empty { "''".into() } else { path.as_os_str().to_owned() };
+    let path = path.as_os_str().to_owned();
     move |errno| Failure::of(Refusal::of(operation)(errno), path)
 }
 

@@ -9,6 +9,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use flatout_io::quote;
 use flatout_sys::storage::Location;
 use flatout_tree::copy::Operand;
 use flatout_tree::copy::options::Reach;
@@ -48,11 +49,15 @@ impl Kept<'_> {
         let sources = self.sources.iter().chain(self.operands.iter().map(|one| &one.source));
         for source in sources {
             if self.is_in_source(&site, source) {
-                return Some(format!("cannot write results to {shown:?}: {source:?} is copied"));
+                return Some(format!(
+                    "cannot write results to {}: {} is copied",
+                    quote(shown),
+                    quote(source)
+                ));
             }
         }
         let target = self.operands.iter().map(|one| &one.target).find(|one| site.is_at(one))?;
-        Some(format!("cannot write results to {shown:?}: copies go to {target:?}"))
+        Some(format!("cannot write results to {}: copies go to {}", quote(shown), quote(target)))
     }
 
     /// Says which operand a file of ours is that was made just now: a filesystem may take `LOG` and
@@ -62,7 +67,7 @@ impl Kept<'_> {
         let is_it =
             |path: &&PathBuf| rustix::fs::lstat(*path).is_ok_and(|facts| identity(&facts) == made);
         let found = targets.chain(self.sources).find(is_it)?;
-        Some(format!("cannot write results to {found:?}: it is to be copied or replaced"))
+        Some(format!("cannot write results to {}: it is to be copied or replaced", quote(found)))
     }
 
     fn is_in_source(&self, site: &Site, source: &Path) -> bool {

@@ -8,7 +8,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use flatout_io::cause_text;
+use flatout_io::{cause_text, quote};
 use flatout_report::json;
 use serde_json::Value;
 
@@ -41,7 +41,8 @@ impl Log {
         if state.error.is_none()
             && let Err(error) = state.file.write_all(line.as_bytes())
         {
-            state.error = Some(format!("cannot write {:?}: {}", self.path, cause_text(&error)));
+            state.error =
+                Some(format!("cannot write {}: {}", quote(&self.path), cause_text(&error)));
         }
     }
 
@@ -51,8 +52,9 @@ impl Log {
         let flushed = state.file.flush();
         match state.error {
             Some(error) => Err(error),
-            None => flushed
-                .map_err(|error| format!("cannot write {:?}: {}", self.path, cause_text(&error))),
+            None => flushed.map_err(|error| {
+                format!("cannot write {}: {}", quote(&self.path), cause_text(&error))
+            }),
         }
     }
 }

@@ -121,7 +121,7 @@ fn nothing_is_deleted_once_a_source_cannot_be_read() {
     let mirror = || as_nobody(&folder, "copy -T --delete source target").leaves("target").run();
     let ran = mirror();
     assert_eq!(ran.exits(1).stderr.lines().count(), 2, "{ran}");
-    assert!(ran.stderr.contains("open source/closed: Permission denied"), "{ran}");
+    assert!(ran.stderr.contains("open \"source/closed\": Permission denied"), "{ran}");
     assert!(ran.stderr.contains("nothing more is deleted"), "{ran}");
     let found = paths(&folder.join("target"));
     assert!(found.contains("gone") && found.contains("closed/also"), "{ran}");

@@ -83,7 +83,7 @@ fn a_source_that_its_own_copy_would_reach_is_refused_there() {
             fs::write(folder.join(&format!("S/a/a/f{index}")), "inner").unwrap();
         }
         let ran = folder.flatout(["copy"].iter().chain(words)).leaves("S").run();
-        ran.complains(1, &["a: it is the source itself"]);
+        ran.complains(1, &["a\": it is the source itself"]);
         let all_are = |directory: &str, text: &str| {
             (0..100).all(|index| {
                 let path = folder.join(directory).join(format!("f{index}"));

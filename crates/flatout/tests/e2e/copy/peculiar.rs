@@ -112,8 +112,8 @@ fn names_that_the_target_takes_for_one_are_refused_and_nothing_is_lost() {
                     .find_map(|name| found.get(&name))
                     .unwrap();
                 let other = match text.strip_prefix("README") {
-                    Some(number) => format!("readme{number}:"),
-                    None => text.replace("readme", "README") + ":",
+                    Some(number) => format!("readme{number}\":"),
+                    None => text.replace("readme", "README") + "\":",
                 };
                 assert!(refused.iter().any(|line| line.contains(&other)), "{text}{ran}");
             }

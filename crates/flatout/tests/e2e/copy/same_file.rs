@@ -55,7 +55,7 @@ fn a_symlink_does_not_take_the_place_of_what_it_refers_to() {
                 symlink(text, folder.join("src/f")).unwrap();
                 let ran = copy(&folder, &[option, words].concat());
                 ran.exits(1);
-                assert!(ran.stderr.contains("f: ") || ran.stderr.contains("same file"), "{ran}");
+                assert!(ran.stderr.contains("f\": ") || ran.stderr.contains("same file"), "{ran}");
                 has_data(&folder.join("dst/f"));
             }
         }
@@ -174,7 +174,7 @@ fn a_symlink_to_a_directory_is_not_replaced_by_a_file() {
         fs::write(folder.join("src/d"), "file").unwrap();
         fs::create_dir(folder.join("elsewhere")).unwrap();
         symlink("../elsewhere", folder.join("dst/d")).unwrap();
-        copy(&folder, words).complains(1, &["dst", "d: it is a symlink to a directory"]);
+        copy(&folder, words).complains(1, &["dst", "d\": it is a symlink to a directory"]);
         assert!(folder.join("dst/d").symlink_metadata().unwrap().is_symlink());
     }
 }

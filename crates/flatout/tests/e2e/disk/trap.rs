@@ -214,7 +214,7 @@ fn leave(mounted: &Mounted, free_bytes: u64) {
 #[test]
 fn a_disk_that_is_nearly_full_is_named_and_spared() {
     let mounted = needs!(Mounted::on_image(Kind::Ext4, 256 << 20, Backing::Direct));
-    leave(&mounted, 12 << 20);
+    leave(&mounted, 8 << 20);
     let folder = Folder::new();
     let place = mounted.path();
     let options = "--rw sequential-read --block-size 64KiB";
@@ -225,7 +225,7 @@ fn a_disk_that_is_nearly_full_is_named_and_spared() {
         all_warned(&document, "disk/sequential-read", "nearly_full");
         all_warned(&document, "disk/sequential-read", "size_reduced");
         let row = rows(&document, "disk/sequential-read")[0];
-        assert!(audit(row, "file_bytes") <= f64::from(6 << 20), "{row:#}");
+        assert!(audit(row, "file_bytes") <= f64::from(4 << 20), "{row:#}");
     } else {
         refused(&ran, &[place.to_str().unwrap()]);
     }

@@ -168,6 +168,6 @@ fn a_source_directory_that_is_unreadable_gives_its_mode_and_times() {
     chmod(&folder.join("tree/sub"), 0o300);
     let ran = by_nobody(&folder, "./program copy tree copy").leaves("copy").run();
     ran.exits(1);
-    let named = ran.stderr.lines().filter(|line| line.ends_with("tree/sub: Permission denied"));
+    let named = ran.stderr.lines().filter(|line| line.ends_with("tree/sub\": Permission denied"));
     assert_eq!((named.count(), ran.stderr.lines().count()), (1, 1), "{ran}");
 }

@@ -184,7 +184,7 @@ impl Bench {
             assert!(line.starts_with("flatout: cannot "), "{line}{context}");
             let (before_cause, cause) = line.rsplit_once(": ").unwrap();
             let start = before_cause.find('/').unwrap_or_else(|| panic!("{line}{context}"));
-            let path = Path::new(&before_cause[start..]);
+            let path = Path::new(before_cause[start..].trim_end_matches('"'));
             let below = path.strip_prefix(&source).or_else(|_| path.strip_prefix(&target));
             let above = path == self.source.path() || path == self.target.path();
             assert!(above || below.is_ok(), "{line}{context}");

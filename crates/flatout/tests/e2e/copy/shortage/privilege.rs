@@ -94,7 +94,7 @@ fn a_file_that_nobody_may_read_is_named_and_the_others_are_copied() {
     let ran = copy_as_nobody(&folder);
     ran.exits(1);
     for path in ["tree/sub/file07", "tree/shut"] {
-        let is_named = |line: &str| line.ends_with(&format!(" {path}: Permission denied"));
+        let is_named = |line: &str| line.ends_with(&format!(" \"{path}\": Permission denied"));
         assert_eq!(ran.stderr.lines().filter(|line| is_named(line)).count(), 1, "{path}{ran}");
     }
     assert_eq!(count(&ran, "Permission denied"), 2, "{ran}");

@@ -54,7 +54,7 @@ fn overfill(target: &Path, cause: &str, options: &[&str], make_room: impl FnOnce
         let is_named = ran
             .stderr
             .lines()
-            .any(|line| line.contains("cannot set ") && line.contains(&format!("/{name}: ")));
+            .any(|line| line.contains("cannot set ") && line.contains(&format!("/{name}\": ")));
         assert!(is_directory || what == "is missing" || is_named, "{path:?} {what}{ran}");
     }
     make_room();
@@ -175,7 +175,7 @@ fn a_file_that_may_not_become_so_long_is_named_and_the_others_are_copied() {
             .run();
         ran.exits(1);
         assert_eq!(ran.stderr.lines().count(), 2, "{ran}");
-        for name in ["copy/b-long: ", "copy/sub/d-long: "] {
+        for name in ["copy/b-long\": ", "copy/sub/d-long\": "] {
             let is_named = |line: &str| line.contains(name) && line.ends_with("File too large");
             assert!(ran.stderr.lines().any(is_named), "{name}{ran}");
         }

@@ -125,7 +125,7 @@ fn an_error_on_closing_is_an_error() {
         ran.exits(1);
         for name in ["a", "b", "c"] {
             let mut lines = ran.stderr.lines();
-            assert!(lines.any(|line| line.contains(&format!("/{name}: "))), "{name}{ran}");
+            assert!(lines.any(|line| line.contains(&format!("/{name}\": "))), "{name}{ran}");
         }
         faulty.change(|faults| faults.close = None);
         copy(&["-T", "--always", "--engine", engine], &tree, faulty.path()).exits(0);
