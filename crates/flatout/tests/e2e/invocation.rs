@@ -44,7 +44,7 @@ const WRONG: &[(&str, &[&str])] = &[
     ("read data -t 1 --min-time 1", &["--time", "--min-time"]),
     ("write -", &["standard output", "./-"]),
     ("copy", &["<SOURCE>", "(see flatout copy --help)"]),
-    ("copy data", &["no target after data"]),
+    ("copy data", &["no target after \"data\""]),
     ("copy --out x data y", &["did you mean '--output'?"]),
     ("sum --quiet data", &["--quiet", "--check"]),
     ("sum --recursiv data", &["did you mean '--recursive'?"]),

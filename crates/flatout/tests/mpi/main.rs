@@ -133,7 +133,7 @@ fn a_process_that_sees_another_tree_is_named() {
     );
     let output = run(&mut mpirun(2, place.path(), &["sh", "-c", &script]));
     assert_eq!(output.status.code(), Some(1));
-    assert!(said(&output).contains("does not find s as this one does"), "{output:?}");
+    assert!(said(&output).contains("does not find \"s\" as this one does"), "{output:?}");
     assert!(!place.path().join("0/t").exists() && !place.path().join("1/t").exists());
 }
 

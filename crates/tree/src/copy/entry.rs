@@ -3,7 +3,7 @@
 use std::ffi::{CStr, OsString};
 use std::sync::Arc;
 
-use flatout_io::escape;
+use flatout_io::quote;
 use flatout_io::transfer::Method;
 use rustix::fs::{AtFlags, Stat, StatxAttributes, StatxFlags};
 use rustix::io::Errno;
@@ -33,7 +33,7 @@ impl<'e> Entry<'e> {
 
     /// The same in a sentence.
     pub(super) fn shown(&self, side: Side) -> String {
-        escape(self.path(side))
+        quote(self.path(side))
     }
 
     pub(super) fn source_place(&self) -> Place<'e> {

@@ -1,6 +1,6 @@
 //! Operands and options of `flatout copy` that make no sense together.
 
-use flatout_io::escape;
+use flatout_io::quote;
 use flatout_io::transfer::Method;
 use flatout_tree::copy::options::When;
 
@@ -20,12 +20,10 @@ impl Copy {
     }
 
     fn wrong_operands(&self) -> Option<String> {
-        let last = self.paths.last().map(escape);
+        let last = self.paths.last().map(quote);
         match (self.target_directory.as_slice(), self.paths.len()) {
             // Files would go where nobody looks for them.
-            ([_, second, ..], _) => {
-                Some(format!("-t names a second directory: {}", escape(second)))
-            }
+            ([_, second, ..], _) => Some(format!("-t names a second directory: {}", quote(second))),
             ([], 1) => Some(format!("no target after {}", last?)),
             ([], count) if self.no_target_directory && count > 2 => {
                 Some(format!("-T takes one source and one target, {} is one too many", last?))

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches, ValueHint};
 use flatout_bench::option::size;
-use flatout_io::{cause_text, escape};
+use flatout_io::{cause_text, escape, quote};
 use flatout_tree::selection::listed::Listed;
 use flatout_tree::selection::rule::{Rule, Verdict};
 use flatout_tree::selection::{Git, Moment, Selection as Selected};
@@ -108,7 +108,7 @@ impl Selection {
             };
             rules.push(Rule::new(verdict, pattern).map_err(|why| {
                 let pattern = escape(OsString::from_vec(pattern.to_vec()));
-                format!("{}: the pattern {pattern} makes no sense: {why}", escape(path))
+                format!("{}: the pattern {pattern} makes no sense: {why}", quote(path))
             })?);
         }
         Ok(())
@@ -119,7 +119,7 @@ impl Selection {
         let listed = Listed::new(text.split(|&byte| byte == self.end()));
         listed.map_err(|(name, why)| {
             let name = escape(OsString::from_vec(name));
-            format!("{}: {name} is no path below the source: {why}", escape(path))
+            format!("{}: {name} is no path below the source: {why}", quote(path))
         })
     }
 }
@@ -133,7 +133,7 @@ fn read(path: &PathBuf) -> Result<Vec<u8>, String> {
     };
     match read {
         Ok(_) => Ok(text),
-        Err(error) => Err(format!("cannot read {}: {}", escape(path), cause_text(&error))),
+        Err(error) => Err(format!("cannot read {}: {}", quote(path), cause_text(&error))),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-use flatout_io::escape;
+use flatout_io::quote;
 use flatout_tree::copy::failure::{Failure, Refusal};
 use flatout_tree::copy::operand::{Objection, Plan, mirrored};
 use flatout_tree::selection::listed::Listed;
@@ -15,7 +15,7 @@ use super::witness::Witness;
 /// Why operands cannot be mirrored.
 pub fn mirror_obstacle(plan: &Plan) -> Option<String> {
     let (operand, why) = mirrored::obstacle(plan)?;
-    let (source, target) = (escape(&operand.source), escape(&operand.target));
+    let (source, target) = (quote(&operand.source), quote(&operand.target));
     Some(format!("cannot mirror {source} to {target}: {why}, and would be deleted"))
 }
 

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use flatout_io::escape;
+use flatout_io::quote;
 use flatout_mpi::World;
 use flatout_sys::cancel::CancelToken;
 use flatout_tree::copy::{Copy, Ended, Operand, Reporter};
@@ -93,7 +93,7 @@ impl Members {
         let refusal = other.map(|(rank, seen)| {
             let pairs = numbers(seen).zip(numbers(&found));
             let differs = pairs.zip(&paths).find(|((theirs, ours), _)| theirs != ours);
-            let path = differs.map_or("?".to_owned(), |(_, path)| escape(OsStr::from_bytes(path)));
+            let path = differs.map_or("?".to_owned(), |(_, path)| quote(OsStr::from_bytes(path)));
             format!("process {rank} on {} does not find {path} as this one does", host(seen))
         });
         self.agree(refusal)

@@ -4,7 +4,7 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use flatout_io::{cause_text, escape};
+use flatout_io::{cause_text, quote};
 use flatout_tree::copy::operand::Destination;
 use flatout_tree::copy::reference::References;
 use rustix::fs::{FileType, Mode, OFlags, Stat};
@@ -61,7 +61,7 @@ fn target_or_parent(target: &Path) -> Option<Stat> {
 
 impl Site<'_> {
     fn open(&self, option: &str, path: &Path) -> Result<OwnedFd, String> {
-        let shown = escape(path);
+        let shown = quote(path);
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let opened = rustix::fs::open(path, flags, Mode::empty()).and_then(|directory| {
             let facts = rustix::fs::fstat(&directory)?;
@@ -72,7 +72,7 @@ impl Site<'_> {
             let is_known = errno == Errno::NOENT && path.is_relative();
             let as_rsync = Some(self.target.join(path)).filter(|path| is_known && path.is_dir());
             let hint = as_rsync.map_or_else(String::new, |path| {
-                format!("; below the target there is {}, which rsync would take", escape(path))
+                format!("; below the target there is {}, which rsync would take", quote(path))
             });
             format!("{option} {shown}: {cause}{hint}")
         })?;

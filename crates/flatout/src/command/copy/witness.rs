@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use flatout_io::escape;
+use flatout_io::{escape, quote};
 use flatout_tree::copy::event::{Action, Event, Watch};
 use flatout_tree::copy::operand::Objection;
 use serde_json::json;
@@ -173,7 +173,7 @@ impl Watch for Witness<'_> {
     }
 
     fn consents(&self, target: &OsStr) -> bool {
-        let question = format!("overwrite {}? ", escape(target));
+        let question = format!("overwrite {}? ", quote(target));
         let mut answer = false;
         match self.terminal {
             Some(terminal) => terminal.aside(|| answer = output::consents(&question)),

@@ -24,7 +24,7 @@ const WRONG: &[(&str, &str)] = &[
     ("--reflink=always --sparse=never", "--sparse=never"),
     ("--engine mmap --depth 4", "--iodepth"),
     ("--engine reflink --block-size 1M", "--block-size"),
-    ("-t one -t new", "second directory: new"),
+    ("-t one -t new", "second directory: \"new\""),
     ("--always --link-dest src", "--link-dest"),
     ("--in-place --link-dest src", "--in-place"),
     ("--reflink=never --reflink-dest src", "--reflink-dest"),

@@ -178,9 +178,9 @@ pub const REFUSED: &[(&str, &str)] = &[
 /// Words that make no sense, whatever is there.
 pub const WRONG: &[(&str, &str)] = &[
     ("", "SOURCE"),
-    ("a", "no target after a"),
-    ("-T a", "no target after a"),
-    ("-T a b d", "d is one too many"),
+    ("a", "no target after \"a\""),
+    ("-T a", "no target after \"a\""),
+    ("-T a b d", "\"d\" is one too many"),
     ("-t d", "SOURCE"),
     ("-t d -T a", "-target-directory"),
 ];
