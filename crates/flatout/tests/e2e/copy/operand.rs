@@ -191,9 +191,9 @@ fn a_name_without_characters_is_a_file_that_is_not_there() {
     let folder = Folder::new();
     fs::write(folder.join("a"), "").unwrap();
     for words in [["copy", "", "new"], ["copy", "a", ""]] {
-        folder.flatout(words).run().complains(1, &["''", "No such file"]);
+        folder.flatout(words).run().complains(1, &["\"\"", "No such file"]);
     }
-    folder.flatout(["copy", "-t", "", "a"]).run().complains(1, &["''", "No such file"]);
+    folder.flatout(["copy", "-t", "", "a"]).run().complains(1, &["\"\"", "No such file"]);
 }
 
 #[test]
