@@ -11,7 +11,19 @@ mod tests;
 
 use std::io;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::Command;
+
+/// Makes an executable script. A process of its own writes it: a program that somebody has open for
+/// writing cannot be started (ETXTBSY), and each child that another thread starts has, for a moment,
+/// what this process has open.
+///
+/// Panics: it cannot be made.
+pub fn write_program(path: &Path, text: &str) {
+    let script = r#"printf %s "$1" > "$2" && chmod 755 "$2""#;
+    let made = Command::new("sh").args(["-c", script, "sh", text]).arg(path).status();
+    assert!(made.is_ok_and(|status| status.success()), "cannot write {path:?}");
+}
 
 /// A system call and the errno that it shall fail with.
 pub type Denied = (libc::c_long, i32);

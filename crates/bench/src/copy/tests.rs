@@ -2,13 +2,13 @@
 //! that lose something on the way.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use flatout_measure::clock::SystemClock;
 use flatout_measure::guard::FakeWitness;
 use flatout_measure::record::Better;
 use flatout_measure::sampler::Sampler;
+use flatout_sys::launcher::write_program;
 
 use super::*;
 use crate::scratch;
@@ -27,8 +27,7 @@ impl Ground {
         let place = tempfile::tempdir().unwrap();
         let flatout = place.path().join("flatout");
         let skip = "while [ $# -gt 2 ]; do shift; done";
-        fs::write(&flatout, format!("#!/bin/sh\nset -e\n{skip}\n{script}\n")).unwrap();
-        fs::set_permissions(&flatout, fs::Permissions::from_mode(0o755)).unwrap();
+        write_program(&flatout, &format!("#!/bin/sh\nset -e\n{skip}\n{script}\n"));
         let directory = place.path().join("directory");
         fs::create_dir(&directory).unwrap();
         let options = Options {

@@ -6,7 +6,6 @@ mod trouble;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use serde_json::Value;
@@ -34,8 +33,7 @@ impl Stable {
         let script = format!(
             "#!/bin/sh\nif [ \"$1\" = --version ]; then echo {name} 9.9; exit; fi\n{text}\n"
         );
-        fs::write(&path, script).unwrap();
-        fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+        flatout_sys::launcher::write_program(&path, &script);
         self
     }
 

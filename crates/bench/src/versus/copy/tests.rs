@@ -1,10 +1,10 @@
 //! Races run by hand, with copiers that are shell scripts around cp(1), flatout among them.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use flatout_sys::cancel::CancelToken;
+use flatout_sys::launcher::write_program;
 
 use super::*;
 use crate::versus::fact;
@@ -30,8 +30,7 @@ impl Stable {
             let path = place.path().join(name);
             // The last two arguments, whatever options come first.
             let skip = "while [ $# -gt 2 ]; do shift; done";
-            fs::write(&path, format!("#!/bin/sh\nset -e\n{skip}\n{text}\n")).unwrap();
-            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+            write_program(&path, &format!("#!/bin/sh\nset -e\n{skip}\n{text}\n"));
             path
         };
         let (ours, rivals): (Vec<_>, Vec<_>) =

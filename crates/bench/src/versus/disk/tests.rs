@@ -152,11 +152,9 @@ printf '\n\niozone test complete.\n'
 
 #[test]
 fn a_script_that_prints_like_iozone_takes_part() {
-    use std::os::unix::fs::PermissionsExt as _;
     let directory = tempfile::tempdir().unwrap();
     let script = directory.path().join("iozone");
-    fs::write(&script, FAKE_IOZONE).unwrap();
-    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    flatout_sys::launcher::write_program(&script, FAKE_IOZONE);
     let mut ground = ground(directory.path(), &["iozone"]);
     ground.found[0].path = script;
     fs::create_dir_all(ground.targets()).unwrap();

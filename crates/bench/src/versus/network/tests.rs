@@ -57,10 +57,8 @@ fn the_far_end_is_waited_for_and_ended() {
     let both = place.path().join("both");
     let body = "#!/bin/sh\ncase $1 in\nfar) : >$2; exec tail -f /dev/null ;;\n*) test -e $2 && \
                 echo 42 || { echo why >&2; exit 3; } ;;\nesac\n";
-    std::fs::write(&both, body).unwrap();
+    flatout_sys::launcher::write_program(&both, body);
     let both = both.to_str().unwrap();
-    let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(both, permissions).unwrap();
     let ran = shell(&format!("far {file}"), &[both, "near", file]);
     assert_eq!((ran.status.code(), ran.stdout.as_slice()), (Some(0), b"42\n".as_slice()));
     let ran = shell("near /nowhere", &[both, "near", "/nowhere"]);
