@@ -20,6 +20,8 @@ fn mpirun(processes: u32, place: &Path, words: &[&str]) -> Command {
     let mut command = Command::new("mpirun");
     command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
     command.env("OMPI_MCA_rmaps_base_oversubscribe", "1");
+    // Open MPI looks for ssh even where all processes run here, and there may be none.
+    command.env("OMPI_MCA_plm_rsh_agent", "sh");
     command.env("FLATOUT_RESUME", "").current_dir(place).stdin(Stdio::null());
     command.args(["-n", &processes.to_string()]).args(words);
     command
