@@ -48,11 +48,8 @@ fn instruction_limit() -> Result<(), String> {
 /// Whether processes that were started together are not in each other's way. Whoever calls cp knows
 /// that each of them copies.
 fn works_together(command: &Command) -> bool {
-    match command {
-        Command::Copy(_) => cfg!(feature = "mpi"),
-        Command::Cp(_) => true,
-        _ => false,
-    }
+    let is_shared = cfg!(feature = "mpi") && matches!(command, Command::Copy(_));
+    is_shared || matches!(command, Command::Cp(_))
 }
 
 fn run() -> ExitCode {
