@@ -6,11 +6,10 @@
 use std::env;
 
 /// Where launchers say how many processes they have started, and which this one is.
-const LAUNCHERS: [(&str, &str, &str); 4] = [
+const LAUNCHERS: [(&str, &str, &str); 3] = [
     ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "mpirun"),
     ("SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "srun"),
     ("PMI_SIZE", "PMI_RANK", "mpirun"),
-    ("MPI_LOCALNRANKS", "MPI_LOCALRANKID", "mpirun"),
 ];
 
 /// One of several processes that were started together.
