@@ -128,7 +128,7 @@ impl<R> Measured<R> {
             if let Some(bound) = &mut outcome.ceiling
                 && warning::has(&outcome.warnings, warning::LOCAL_LOAD)
             {
-                bound.limiter = "other programs on this machine".to_owned();
+                bound.limiter = "other programs".to_owned();
             }
             outcome
         })

@@ -143,13 +143,13 @@ fn limiter(finding: &Finding<'_>, bound: &Ceiling, median: f64) -> &'static str 
     } else if reaches(Provenance::Link, AT_THE_LIMIT) {
         "the link of the device"
     } else if row.tuning.caching != Caching::Direct && row.test.io_type() == IoType::Read {
-        if row.test.is_random() { "the latency of one read at a time" } else { "readahead" }
+        if row.test.is_random() { "device latency, one read at a time" } else { "readahead" }
     } else if row.tuning.caching != Caching::Direct {
         "the page cache and its write-back"
     } else if row.requests_in_flight() == 1 {
-        "the latency of one request at a time"
+        "device latency, one request at a time"
     } else if row.tuning.engine != Engine::Uring && row.tuning.block_bytes < 1 << 20 {
-        "the latency of one request per thread at a time"
+        "device latency, one request per thread at a time"
     } else {
         "the device, or what lies before it"
     }

@@ -74,8 +74,8 @@ fn throughput(test: &TestRow, copied: &[(Copies, f64)], topology: &Topology) -> 
 fn latency_limiter(spec: &Spec) -> &'static str {
     match (spec.waiting, spec.load_streams) {
         (_, 1..) => "waiting behind the bulk stream",
-        (Waiting::Blocking, _) => "two trips through the kernels, two wake-ups",
-        (Waiting::Spinning, _) => "two trips through the kernels",
+        (Waiting::Blocking, _) => "network stack, passed twice, and two wake-ups",
+        (Waiting::Spinning, _) => "network stack, passed twice",
     }
 }
 

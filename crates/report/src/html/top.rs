@@ -63,7 +63,7 @@ fn summary_item(line: &SummaryLine, place: Option<usize>) -> String {
         other => format!(" <small>{}</small>", escaped(other)),
     };
     let figure = escaped(&line.figure);
-    let remark = escaped(&line.remark_with_usual());
+    let remark = escaped(&line.remark(false));
     let shown = |track: &str, bound: &str| {
         format!(
             "<li><span class=\"what\">{name}</span><span class=\"figure\"><b>{figure}</b>{interval}</span>\

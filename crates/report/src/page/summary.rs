@@ -18,7 +18,7 @@ use self::lines::{FILES, number, rows};
 use super::column::{self, Align, Column, Known};
 use super::race::Race;
 use super::{Block, Cell, Part, Row, Section, Table};
-use crate::{label, order, quantity, quantity::Scale, style::Tone};
+use crate::{label, order, quantity, quantity::Scale, style::Tone, text};
 
 /// Lines of a summary, at most: with machine, findings and where to read on they fit a screen.
 pub(crate) const MOST_LINES: usize = 14;
@@ -32,6 +32,13 @@ pub(crate) struct Summary {
     pub lines: Vec<SummaryLine>,
     /// What else there is to say, in a few words: `7 more pairs`.
     pub rest: String,
+}
+
+impl Summary {
+    /// Whether what is usual has a column of its own: where half of the lines know it.
+    pub fn has_usual(&self) -> bool {
+        self.lines.iter().filter(|line| !line.usual.is_empty()).count() * 2 >= self.lines.len()
+    }
 }
 
 /// What stands above the columns: name, figure, interval, share of the bound, what is usual, and why.
@@ -69,22 +76,34 @@ pub(crate) struct SummaryLine {
 }
 
 impl SummaryLine {
-    /// The same behind what is usual, for where that has no column.
-    pub fn remark_with_usual(&self) -> String {
-        let usual = format!("usual {}", self.usual);
-        let words = [if self.usual.is_empty() { "" } else { &usual }, &self.remark()];
-        words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join("; ")
+    /// What is said of the figure in words, what is usual first where that has no column.
+    pub fn remark(&self, has_usual: bool) -> String {
+        self.statements(has_usual).join("; ")
     }
 
-    /// What is said of the figure in words.
-    pub fn remark(&self) -> String {
-        let words = [self.word, &self.further, &self.bottleneck];
-        words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join("; ")
+    /// As much of it as fits into so many columns, in whole statements.
+    pub fn remark_within(&self, has_usual: bool, columns: usize) -> String {
+        let mut statements = self.statements(has_usual);
+        while statements.len() > 1 && text::width(&statements.join("; ")) > columns {
+            // The width of the interval tells as much.
+            let noisy = statements.iter().position(|word| word == label::state(Status::Unstable));
+            statements.remove(noisy.unwrap_or(statements.len() - 1));
+        }
+        statements.join("; ")
+    }
+
+    fn statements(&self, has_usual: bool) -> Vec<String> {
+        let usual = match has_usual || self.usual.is_empty() {
+            true => String::new(),
+            false => format!("usual {}", self.usual),
+        };
+        let words = [usual, self.word.into(), self.further.clone(), self.bottleneck.clone()];
+        words.into_iter().filter(|word| !word.is_empty()).collect()
     }
 }
 
-/// How the bottleneck of a latency begins that says no more than its name.
-const LATENCY: &str = "latency of ";
+/// The word in the bottleneck of a latency that says no more than its name.
+const LATENCY: &str = "latency";
 /// The lines of a record; of one without any figure a sentence.
 pub(super) fn of_record(record: &Record, race: &Race<'_>, earlier: &[Record]) -> Section {
     let mut section = Section::new(Part::Summary, "");
@@ -156,7 +175,7 @@ fn line(name: &str, row: &Outcome) -> SummaryLine {
         .filter(|gist| *gist != "unknown")
         .unwrap_or_default()
         .to_owned();
-    if row.unit == "ns" && line.bottleneck.starts_with(LATENCY) {
+    if row.unit == "ns" && line.bottleneck.split(' ').any(|word| word == LATENCY) {
         // A latency is not limited by itself.
         line.bottleneck.clear();
     }
@@ -234,8 +253,7 @@ fn align(known: Known) -> Align {
 /// The lines as a table, for forms that draw no bars.
 pub(crate) fn summary_table(summary: &Summary) -> Table {
     let has_shares = summary.lines.iter().any(|line| line.share.is_some());
-    let usual = summary.lines.iter().filter(|line| !line.usual.is_empty()).count();
-    let has_usual = usual * 2 >= summary.lines.len();
+    let has_usual = summary.has_usual();
     let known = [
         Some(column::WHAT),
         Some(column::MEDIAN),
@@ -261,8 +279,7 @@ pub(crate) fn summary_table(summary: &Summary) -> Table {
         let share = line.share.map(quantity::percent).unwrap_or_default();
         cells.extend(has_shares.then(|| Cell::plain(share)));
         cells.extend(has_usual.then(|| Cell::plain(line.usual.as_str())));
-        let remark = if has_usual { line.remark() } else { line.remark_with_usual() };
-        cells.push(Cell::new(remark, line.tone));
+        cells.push(Cell::new(line.remark(has_usual), line.tone));
         Row::new(cells)
     };
     let rows = summary.lines.iter().map(row).collect();

@@ -52,7 +52,11 @@ impl Terminal<'_> {
             let over = (widths.iter().sum::<usize>() + 2 * last).saturating_sub(width);
             let wide = widths.get(column).copied().unwrap_or(0);
             let most = wide.saturating_sub(over).max(shortest);
-            for cell in table.rows.iter_mut().filter_map(|row| row.cells.get_mut(column)) {
+            for (row, line) in table.rows.iter_mut().zip(&summary.lines) {
+                let Some(cell) = row.cells.get_mut(column) else { continue };
+                if column == last {
+                    cell.text = line.remark_within(summary.has_usual(), most);
+                }
                 cell.text = text::clip(&self.shown(&cell.text), most, self.style);
             }
         }
