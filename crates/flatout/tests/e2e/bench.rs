@@ -28,30 +28,7 @@ fn rows(document: &Value, area: &str) -> Vec<Value> {
 }
 
 #[test]
-fn the_document_holds_all_areas_with_limits_and_six_answers() {
-    let folder = Folder::new();
-    let ran = bench(&folder, &["--format", "json"]);
-    let document = ran.exits(0).document();
-    assert_valid(&document);
-    let (cache, syscall) = (rows(&document, "cache/"), rows(&document, "syscall/"));
-    assert!(cache.len() >= 16 && syscall.len() >= 15, "{} and {}", cache.len(), syscall.len());
-    for area in ["disk/", "cpu/", "memory/", "network/"] {
-        assert!(rows(&document, area).len() >= 4, "{area}");
-    }
-    assert!(document["results"].as_array().unwrap().len() <= 70);
-    for row in cache.iter().chain(&syscall) {
-        let is_warned = !row["warnings"].as_array().unwrap().is_empty();
-        assert!(row["median"].is_number() || is_warned, "{row:#}");
-        let limited = row["ceiling"]["limiter"].as_str().is_some_and(|text| !text.is_empty());
-        assert!(limited || row["ceiling"].is_null(), "{row:#}");
-    }
-    let answers = document["end"]["verdict"].as_array().unwrap();
-    assert_eq!(answers.len(), 6);
-    assert!(answers.iter().all(|answer| !answer["rests_on"].as_array().unwrap().is_empty()));
-}
-
-#[test]
-fn the_bare_command_leaves_a_record_and_a_page_and_no_test_file() {
+fn the_bare_command_leaves_a_record_of_all_areas_and_a_page_and_no_test_file() {
     let folder = Folder::new();
     let place = folder.join("place");
     std::fs::create_dir(&place).unwrap();
@@ -67,12 +44,31 @@ fn the_bare_command_leaves_a_record_and_a_page_and_no_test_file() {
     assert_eq!((names.len(), ending(".json"), ending(".html")), (2, 1, 1), "{names:?}");
     let json = names.iter().find(|name| name.ends_with(".json")).unwrap();
     let text = std::fs::read_to_string(place.join(json)).unwrap();
-    assert_valid(&serde_json::from_str(&text).unwrap());
+    holds_all_areas_with_limits_and_six_answers(&serde_json::from_str(&text).unwrap());
     assert!(ran.stderr.contains("writes"), "said beforehand: {ran}");
     assert!(ran.stdout.contains(&format!("flatout report --verbose {json}\n")), "{ran}");
     assert!(ran.stdout.lines().count() <= 30 && !ran.stdout.contains("Verdict"), "{ran}");
     let all = folder.flatout(["report", "--verbose", place.join(json).to_str().unwrap()]).run();
     assert!(all.exits(0).stdout.contains("\nVerdict\n"), "{all}");
+}
+
+fn holds_all_areas_with_limits_and_six_answers(document: &Value) {
+    assert_valid(document);
+    let (cache, syscall) = (rows(document, "cache/"), rows(document, "syscall/"));
+    assert!(cache.len() >= 16 && syscall.len() >= 15, "{} and {}", cache.len(), syscall.len());
+    for area in ["disk/", "cpu/", "memory/", "network/"] {
+        assert!(rows(document, area).len() >= 4, "{area}");
+    }
+    assert!(document["results"].as_array().unwrap().len() <= 70);
+    for row in cache.iter().chain(&syscall) {
+        let is_warned = !row["warnings"].as_array().unwrap().is_empty();
+        assert!(row["median"].is_number() || is_warned, "{row:#}");
+        let limited = row["ceiling"]["limiter"].as_str().is_some_and(|text| !text.is_empty());
+        assert!(limited || row["ceiling"].is_null(), "{row:#}");
+    }
+    let answers = document["end"]["verdict"].as_array().unwrap();
+    assert_eq!(answers.len(), 6);
+    assert!(answers.iter().all(|answer| !answer["rests_on"].as_array().unwrap().is_empty()));
 }
 
 #[test]

@@ -98,17 +98,19 @@ impl Writer {
     fn head(&mut self, page: &Page, identity: Identity) {
         let tool = escaped(page.origin.first().map_or("", String::as_str));
         let (title, style) = (escaped(&page.title), STYLE_SHEETS.concat());
+        let heading = if page.heading.is_empty() { &page.title } else { &page.heading };
+        let heading = escaped(heading);
         self.line(&format!(
             "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
              <meta name=\"color-scheme\" content=\"light dark\">\n\
              <meta name=\"generator\" content=\"{tool}\">\n\
+             <meta name=\"description\" content=\"{heading}\">\n\
              <meta http-equiv=\"Content-Security-Policy\" \
              content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
              <title>{title}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<header>"
         ));
-        let heading = if page.heading.is_empty() { &page.title } else { &page.heading };
-        self.line(&format!("<h1>{}</h1>", escaped(heading)));
+        self.line(&format!("<h1>{heading}</h1>"));
         if !page.command.is_empty() {
             let command = escaped(&page.command);
             self.line(&format!("<p class=\"command\"><code>{command}</code></p>"));

@@ -216,6 +216,8 @@ pub(super) const CODES: [(&str, Severity, &str, &str); 36] = [
     ),
 ];
 
+/// What rows say that other programs disturbed: on a busy machine one finding with who they were.
+const OF_LOAD: [&str; 2] = [warning::LOCAL_LOAD, warning::DISTURBED];
 /// Share of the figures that may be noisy before it is said as a warning.
 const MANY: f64 = 0.25;
 /// Longer first errors are cut.
@@ -238,7 +240,10 @@ pub(super) fn of_run(record: &Record) -> Option<Finding> {
 /// What the warnings of rows say, each code once.
 pub(super) fn of_rows(record: &Record) -> Vec<Finding> {
     let mut found: Vec<Finding> = contention(record).into_iter().collect();
-    found.extend(CODES.iter().filter_map(|(code, severity, text, advice)| {
+    let is_told =
+        |code: &str| OF_LOAD.contains(&code) && record.end.load.as_ref().is_some_and(load::is_busy);
+    let codes = CODES.iter().filter(|(code, ..)| !is_told(code));
+    found.extend(codes.filter_map(|(code, severity, text, advice)| {
         let rows: Vec<&Outcome> =
             record.results.iter().filter(|row| warning::has(&row.warnings, code)).collect();
         let areas = order::distinct(rows.iter().map(|row| label::area(&row.id)));
@@ -249,6 +254,13 @@ pub(super) fn of_rows(record: &Record) -> Vec<Finding> {
     found.extend(noise(&record.results));
     found.extend(too_few(&record.results));
     found
+}
+
+/// How many of the rows say that others disturbed them.
+pub(super) fn disturbed_rows(record: &Record) -> usize {
+    let is_disturbed =
+        |row: &&Outcome| OF_LOAD.iter().any(|code| warning::has(&row.warnings, code));
+    record.results.iter().filter(is_disturbed).count()
 }
 
 /// How much of the time SMT siblings were busy, from the rows that say it, and what that cost.

@@ -4,8 +4,8 @@ use flatout_measure::load;
 use flatout_measure::record::{Load, Record};
 use serde_json::Value;
 
-use super::Finding;
 use super::Severity::{Note, Warn};
+use super::{Finding, codes};
 use crate::{label, quantity};
 
 /// Share of the CPU time that a hypervisor may take untold.
@@ -34,7 +34,12 @@ pub(super) fn of_load(record: &Record) -> Vec<Finding> {
     if load::is_busy(seen) {
         let names: Vec<&str> = seen.programs.iter().map(|program| program.name.as_str()).collect();
         let whom = if names.is_empty() { "them".to_owned() } else { names.join(", ") };
-        let text = format!("other programs took {:.1} of {} CPUs", seen.others_cpus, seen.cpus);
+        let rows = match (codes::disturbed_rows(record), record.results.len()) {
+            (0, _) => String::new(),
+            (disturbed, all) => format!(", {disturbed} of {all} rows were disturbed"),
+        };
+        let text =
+            format!("other programs took {:.1} of {} CPUs{rows}", seen.others_cpus, seen.cpus);
         found.push(Finding::new(
             Warn,
             text,

@@ -137,6 +137,20 @@ fn contention_has_its_cost_where_the_record_measured_it() {
 }
 
 #[test]
+fn a_busy_machine_is_one_finding_and_not_three() {
+    let rows = || {
+        let both = row("cpu/x", &[warning::LOCAL_LOAD, warning::DISTURBED]);
+        vec![both, row("cpu/y", &[warning::DISTURBED]), row("cpu/z", &[])]
+    };
+    let busy = Load { cpus: 2, others_cpus: 1.3, ..Load::default() };
+    let end = End { load: Some(busy), ..End::default() };
+    let text = "other programs took 1.3 of 2 CPUs, 2 of 3 rows were disturbed";
+    only(found(json!({}), rows(), end), "WARN", text);
+    let quiet = found(json!({}), rows(), End::default());
+    assert_eq!(quiet.len(), 2, "who disturbed is not known: {quiet:?}");
+}
+
+#[test]
 fn noise_and_want_of_time_are_counted() {
     let noisy = Outcome { status: Status::Unstable, ci95: Some([0.5, 1.5]), ..row("a/b", &[]) };
     let few = vec![noisy.clone(), row("a/c", &[]), row("a/d", &[]), row("a/e", &[])];
