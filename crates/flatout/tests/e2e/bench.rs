@@ -32,7 +32,7 @@ fn the_bare_command_leaves_a_record_of_all_areas_and_a_page_and_no_test_file() {
     let folder = Folder::new();
     let place = folder.join("place");
     std::fs::create_dir(&place).unwrap();
-    let running = folder.flatout(["bench"].iter().chain(&LITTLE));
+    let running = folder.flatout(["bench", "--max-time", "12s"].iter().chain(&LITTLE));
     let ran = running
         .with(|command| {
             command.current_dir(&place);

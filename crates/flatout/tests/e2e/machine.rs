@@ -9,8 +9,9 @@ use crate::schema::assert_valid;
 use crate::skip::{needs, skip};
 use crate::throttle::Throttle;
 
-/// Where the size of memory is not what is tested: arrays that are made in an instant.
-const SMALL: [&str; 2] = ["--bytes", "8M"];
+/// Where sizes are not what is tested: arrays and matrices that are made in an instant.
+const SMALL_ARRAYS: [&str; 2] = ["--bytes", "8M"];
+const SMALL_MATRICES: [&str; 2] = ["--order", "300"];
 
 /// What a derived ceiling may be exceeded by: clocks are no better.
 const TOLERANCE: f64 = 1.02;
@@ -53,8 +54,7 @@ fn assert_possible(document: &Value) {
 
 #[test]
 fn the_units_of_the_cpu_are_held_against_their_peak() {
-    let ran = bench(&["cpu", "--quick", "--rounds", "3", "--format", "json"]);
-    let document = ran.exits(0).document();
+    let document = bench(&short("cpu", "3")).exits(0).document();
     assert_possible(&document);
     let throughput = rows(&document, "cpu/throughput");
     for number in ["f32", "f64", "i32", "i64"] {
@@ -101,9 +101,8 @@ fn memory_has_latencies_levels_and_rates() {
 fn more_threads_than_cpus_are_called_so() {
     let many = affinity::allowed_cpu_count() * 2;
     let threads = many.to_string();
-    let ran =
-        bench(&["cpu", "--quick", "--threads", &threads, "--rounds", "2", "--format", "json"]);
-    let document = ran.exits(0).document();
+    let words = [&short("cpu", "2")[..], &["--threads", &threads]].concat();
+    let document = bench(&words).exits(0).document();
     assert_possible(&document);
     let named = |row: &&Value| row["parameters"]["threads"] == many;
     let crowded: Vec<_> = rows(&document, "cpu/throughput").into_iter().filter(named).collect();
@@ -115,8 +114,8 @@ fn more_threads_than_cpus_are_called_so() {
 
 /// The short set of an area, each row so often.
 fn short<'a>(area: &'a str, rounds: &'a str) -> Vec<&'a str> {
-    let small: &[&str] = if area == "memory" { &SMALL } else { &[] };
-    [&[area], small, &["--quick", "--rounds", rounds, "--format", "json"]].concat()
+    let small = if area == "memory" { SMALL_ARRAYS } else { SMALL_MATRICES };
+    [&[area], &small[..], &["--quick", "--rounds", rounds, "--format", "json"]].concat()
 }
 
 #[test]
@@ -144,14 +143,14 @@ fn a_quota_lowers_the_peak_and_is_named() {
     let folder = Folder::new();
     let run = |arguments: &[&str]| folder.under(&wrapper, arguments).run().exits(0).document();
     let options = ["--quick", "--threads", "1", "--rounds", "2", "--format", "json"];
-    let document = run(&[&["bench", "cpu"], &options[..]].concat());
+    let document = run(&[&["bench", "cpu"], &SMALL_MATRICES[..], &options].concat());
     assert_possible(&document);
     for row in rows(&document, "cpu/throughput").iter().filter(|row| row["median"].is_number()) {
         assert!(codes(row).contains(&"cpu_quota"), "{row:#}");
         let name = row["ceiling"]["name"].as_str().unwrap();
         assert!(!name.contains("peak of 1 core"), "the peak of a whole core: {row:#}");
     }
-    let document = run(&[&["bench", "memory"], &SMALL[..], &options].concat());
+    let document = run(&[&["bench", "memory"], &SMALL_ARRAYS[..], &options].concat());
     assert_possible(&document);
     let copies = rows(&document, "memory/sequential-copy");
     assert!(copies.iter().all(|row| codes(row).contains(&"cpu_quota")), "{copies:#?}");
