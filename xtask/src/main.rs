@@ -68,17 +68,25 @@ enum Extent {
     Full,
 }
 
-/// All rooms with what tests need; the one of MPI, which not every machine can build, by itself.
-const EVERYTHING: [&str; 5] = [
-    "--workspace",
-    "--exclude",
-    "flatout-mpi",
-    "--features",
-    "flatout-measure/validator,flatout-sys/launcher",
-];
+/// What tests need.
+const FEATURES: [&str; 2] = ["--features", "flatout-measure/validator,flatout-sys/launcher"];
+/// What of flatout needs MPI.
+const WITH_MPI: [&str; 2] = ["--features", "flatout/mpi"];
 
-/// What is not built where only a sample is tested.
-const NO_BENCHES: [&str; 2] = ["--exclude", "flatout-benches"];
+/// All rooms but the one of MPI where that cannot be built, and the benches in the full set alone.
+fn rooms(extent: Extent) -> Vec<&'static str> {
+    let mut rooms = vec!["--workspace"];
+    if extent == Extent::Sampled {
+        rooms.extend(["--exclude", "flatout-benches"]);
+    }
+    if !debian::can_build_mpi() {
+        rooms.extend(["--exclude", "flatout-mpi"]);
+    }
+    rooms
+}
+
+/// The tests of whole programs. They take longest and mostly wait: all others run beside them.
+const PROGRAMS: &str = "e2e";
 
 /// Tests that run at once on each CPU.
 const TESTS_PER_CPU: usize = 3;
@@ -92,14 +100,16 @@ fn test(root: &Path, extent: Extent) -> Result<(), String> {
     steps.cargo("fmt", &["fmt", "--all", "--check"])?;
     steps.inside("tidy", || tidy::check(root))?;
 
-    let target = workspace::read(root)?.target_directory;
+    let workspace = workspace::read(root)?;
+    let target = workspace.target_directory;
     if is_fresh(&target) {
         steps.set_env("CARGO_INCREMENTAL", "0");
     }
-    let left_out: &[&str] = if extent == Extent::Full { &[] } else { &NO_BENCHES };
-    let everything = [&EVERYTHING[..], left_out].concat();
-    let lint = ["clippy", "--all-targets"];
-    steps.cargo("clippy", &[&lint, &everything[..], &["--", "-D", "warnings"]].concat())?;
+    let rooms = rooms(extent);
+    let everything = [&rooms[..], &FEATURES].concat();
+    let with_mpi: &[&str] = if debian::can_build_mpi() { &WITH_MPI } else { &[] };
+    let lint = [&["clippy", "--all-targets"], &everything[..], with_mpi, &["--", "-D", "warnings"]];
+    steps.cargo("clippy", &lint.concat())?;
     steps.cargo("build", &[&["test", "--no-run"], &everything[..]].concat())?;
 
     let deny = deny::Deny::prepare(&steps, place);
@@ -111,19 +121,20 @@ fn test(root: &Path, extent: Extent) -> Result<(), String> {
     if extent == Extent::Full {
         steps.set_env("FLATOUT_TEST_FULL", "1");
     }
-    steps.cargo("test", &[&["test"], &everything[..]].concat())?;
-    steps.inside("skips", || skips::check(root, &log, place))?;
-    if debian::can_build_mpi() {
-        steps.cargo(
-            "mpi",
-            &["test", "--package", "flatout", "--features", "mpi", "--test", "mpi"],
-        )?;
-    } else {
-        println!("==> mpi: skipped: mpicc or libclang is not installed");
-    }
-
     steps.set_env("RUSTDOCFLAGS", "-D warnings");
-    steps.cargo("doc", &[&["doc", "--no-deps", "--workspace"], left_out].concat())?;
+    let programs = [&["test"], &everything[..], &["--test", PROGRAMS]].concat();
+    let mut others = [&["test"], &everything[..], &["--lib", "--bins"]].concat();
+    let tests = workspace.rooms.iter().flat_map(|room| &room.tests);
+    tests.filter(|test| *test != PROGRAMS).for_each(|test| others.extend(["--test", test]));
+    let doc = [&["doc", "--no-deps"], &rooms[..]].concat();
+    steps.cargo_beside(("programs", &programs), &[("others", &others), ("doc", &doc)])?;
+    // It makes another program of the same name: not beside the tests of the usual one.
+    match with_mpi {
+        [] => println!("==> mpi: skipped: mpicc or libclang is not installed"),
+        _ => steps
+            .cargo("mpi", &[&["test"], &everything[..], with_mpi, &["--test", "mpi"]].concat())?,
+    }
+    steps.inside("skips", || skips::check(root, &log, place))?;
     deny.check(&mut steps)?;
     steps.finish();
     Ok(())

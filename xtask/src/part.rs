@@ -22,7 +22,8 @@ pub fn test(root: &Path, name: &str) -> Result<(), String> {
         Some(room) => steps.cargo("test", &["test", "--package", &room.name])?,
         None => {
             let filter = format!("{name}::");
-            let all = [&["test"], &crate::EVERYTHING[..], &crate::NO_BENCHES, &["--", &filter]];
+            let rooms = crate::rooms(crate::Extent::Sampled);
+            let all = [&["test"], &rooms[..], &crate::FEATURES, &["--", &filter]];
             steps.cargo("test", &all.concat())?;
         }
     }

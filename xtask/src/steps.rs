@@ -1,11 +1,13 @@
 //! Steps: one check after another, each named and timed; the first failure is the last step.
 //!
-//! What a step prints goes straight to the terminal. Nothing is run in parallel, so that the
-//! last lines on the screen belong to the step that failed.
+//! What a step prints goes straight to the terminal. Steps that run beside another, because that
+//! one mostly waits, show theirs when it has ended: the last lines on the screen belong to the step
+//! that failed.
 
 use std::ffi::{OsStr, OsString};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::Instant;
 
 /// The row of checks of one run.
@@ -47,16 +49,54 @@ impl Steps {
 
     /// Runs cargo with these arguments in the root of the repository.
     pub fn cargo(&mut self, name: &str, arguments: &[&str]) -> Result<(), String> {
-        let said = format!("cargo {}", arguments.join(" "));
+        let said = said(arguments);
+        let mut command = self.command(arguments);
+        self.inside(&format!("{name}: {said}"), || succeeded(command.status(), &said))
+            .map_err(|why| format!("{name} failed: {why}"))
+    }
+
+    /// Runs the first of these with cargo, and the others one after another beside it, whose output
+    /// and failures are told when the first has ended.
+    pub fn cargo_beside(
+        &mut self,
+        (name, arguments): (&str, &[&str]),
+        others: &[(&str, &[&str])],
+    ) -> Result<(), String> {
+        let commands: Vec<Command> =
+            others.iter().map(|(_, arguments)| self.command(arguments)).collect();
+        std::thread::scope(|scope| {
+            let others = scope.spawn(|| {
+                let ran = commands.into_iter().zip(others);
+                ran.map(|(command, (name, arguments))| captured(command, name, arguments)).collect()
+            });
+            let first = self.cargo(name, arguments);
+            let others: Vec<Captured> =
+                others.join().map_err(|_| "a thread of this program panicked".to_owned())?;
+            let shown: Vec<Result<(), String>> =
+                others.into_iter().map(|other| self.show(other)).collect();
+            std::iter::once(first).chain(shown).collect()
+        })
+    }
+
+    /// Shows what a step printed that has run beside another.
+    fn show(&mut self, ran: Captured) -> Result<(), String> {
+        println!("==> {}, beside the last\n{}", ran.said, ran.output.trim_end());
+        match ran.outcome {
+            Ok(()) => println!("<== {}: ok, {:.1} s", ran.name, ran.seconds),
+            Err(why) => {
+                println!("<== {}: FAILED, {:.1} s", ran.name, ran.seconds);
+                return Err(format!("{} failed: {why}", ran.name));
+            }
+        }
+        self.passed.push((ran.name, ran.seconds));
+        Ok(())
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.cargo);
         command.args(arguments).current_dir(&self.root);
         command.envs(self.environment.iter().map(|(key, value)| (key, value)));
-        self.inside(&format!("{name}: {said}"), || match command.status() {
-            Ok(status) if status.success() => Ok(String::new()),
-            Ok(status) => Err(format!("`{said}`: {status}")),
-            Err(error) => Err(format!("`{said}` cannot be started: {error}")),
-        })
-        .map_err(|why| format!("{name} failed: {why}"))
+        command
     }
 
     /// Runs a check of this program itself and prints the summary that it returns.
@@ -102,6 +142,53 @@ impl Steps {
     }
 }
 
+/// A step that ran beside another.
+struct Captured {
+    name: String,
+    /// Its name and the command.
+    said: String,
+    output: String,
+    seconds: f64,
+    outcome: Result<(), String>,
+}
+
+fn said(arguments: &[&str]) -> String {
+    format!("cargo {}", arguments.join(" "))
+}
+
+fn succeeded(status: io::Result<ExitStatus>, said: &str) -> Result<String, String> {
+    match status {
+        Ok(status) if status.success() => Ok(String::new()),
+        Ok(status) => Err(format!("`{said}`: {status}")),
+        Err(error) => Err(format!("`{said}` cannot be started: {error}")),
+    }
+}
+
+/// Runs a command and keeps what it prints, in order.
+fn captured(command: Command, name: &str, arguments: &[&str]) -> Captured {
+    let (begun, said) = (Instant::now(), said(arguments));
+    let mut output = Vec::new();
+    let status = run_into(command, &mut output);
+    Captured {
+        name: name.to_owned(),
+        said: format!("{name}: {said}"),
+        output: String::from_utf8_lossy(&output).into_owned(),
+        seconds: begun.elapsed().as_secs_f64(),
+        outcome: succeeded(status, &said).map(|_| ()),
+    }
+}
+
+/// Both streams of a command through one pipe.
+fn run_into(mut command: Command, output: &mut Vec<u8>) -> io::Result<ExitStatus> {
+    let (mut reader, writer) = io::pipe()?;
+    command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer);
+    let mut child = command.spawn()?;
+    // The command holds the ends that are written to; with it they close.
+    drop(command);
+    reader.read_to_end(output)?;
+    child.wait()
+}
+
 /// The cargo that runs this program, so that all steps share one toolchain.
 pub fn cargo() -> OsString {
     std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
@@ -138,6 +225,20 @@ mod tests {
         assert_eq!(steps.inside("good", || Ok(String::new())), Ok(()));
         assert_eq!(steps.inside("bad", || Err("why".into())), Err("why".into()));
         assert_eq!(steps.passed.len(), 1);
+    }
+
+    #[test]
+    fn steps_beside_another_are_told_after_it_with_what_they_printed() {
+        let mut steps = Steps::new(Path::new("/"));
+        steps.cargo = "sh".into();
+        let (good, bad) = (["-c", "echo out; echo err >&2"], ["-c", "exit 3"]);
+        assert_eq!(steps.cargo_beside(("a", &good), &[("b", &good), ("c", &good)]), Ok(()));
+        let names: Vec<&str> = steps.passed.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["a", "b", "c"]);
+        let why = steps.cargo_beside(("a", &good), &[("b", &bad)]).unwrap_err();
+        assert!(why.starts_with("b failed") && why.ends_with("exit status: 3"), "{why}");
+        let ran = captured(steps.command(&good), "b", &good);
+        assert_eq!(ran.output, "out\nerr\n");
     }
 
     #[test]

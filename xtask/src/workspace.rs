@@ -24,6 +24,8 @@ pub struct Room {
     pub manifest: PathBuf,
     /// Names of the packages in its manifest, for whatever purpose.
     pub declared: BTreeSet<String>,
+    /// Its files of tests, without those that need a feature.
+    pub tests: Vec<String>,
 }
 
 /// Asks cargo about the members of the workspace in this folder.
@@ -58,10 +60,19 @@ fn parse(json: &str) -> Result<Workspace, String> {
     let target_directory = PathBuf::from(text(&answer, "target_directory")?);
     let room = |package: &Value| {
         let declared = list(&package["dependencies"]);
+        let targets = list(&package["targets"]).into_iter();
+        let is_test = |target: &Value| {
+            list(&target["kind"]).contains(&"test".into())
+                && list(&target["required-features"]).is_empty()
+        };
         Ok(Room {
             name: text(package, "name")?,
             manifest: text(package, "manifest_path")?.into(),
             declared: declared.iter().map(|other| text(other, "name")).collect::<Result<_, _>>()?,
+            tests: targets
+                .filter(is_test)
+                .map(|test| text(&test, "name"))
+                .collect::<Result<_, _>>()?,
         })
     };
     let rooms = list(&answer["packages"]).iter().map(room).collect::<Result<_, String>>()?;
@@ -96,7 +107,9 @@ mod tests {
     fn the_answer_of_cargo_is_reduced_to_what_the_rules_ask() {
         let workspace = parse(
             r#"{"packages": [{"name": "flatout-io", "manifest_path": "/r/crates/io/Cargo.toml",
-                "dependencies": [{"name": "a", "kind": null}, {"name": "b", "kind": "dev"}]}],
+                "dependencies": [{"name": "a", "kind": null}, {"name": "b", "kind": "dev"}],
+                "targets": [{"name": "io", "kind": ["lib"]}, {"name": "x", "kind": ["test"]},
+                    {"name": "y", "kind": ["test"], "required-features": ["z"]}]}],
                 "target_directory": "/r/target"}"#,
         )
         .unwrap();
@@ -105,6 +118,7 @@ mod tests {
         assert_eq!(room.name, "flatout-io");
         assert_eq!(room.manifest, Path::new("/r/crates/io/Cargo.toml"));
         assert_eq!(room.declared, BTreeSet::from(["a".to_owned(), "b".to_owned()]));
+        assert_eq!(room.tests, ["x"]);
     }
 
     #[test]
