@@ -3,6 +3,7 @@
 //! Known keys come first, in the order in which a reader asks; whatever else the outcome holds
 //! follows generically. Values are not wrapped, so that a path can be copied.
 
+use flatout_measure::evidence::{EVIDENCE, Evidence};
 use flatout_measure::record::{Outcome, Status};
 use flatout_measure::sampler::fact;
 use flatout_measure::shape::{BURST_PER_S, SUSTAINED_PER_S};
@@ -101,6 +102,7 @@ pub(crate) fn pairs(outcome: &Outcome) -> Vec<(String, String)> {
     for (key, value) in outcome.audit.iter().filter(|(key, _)| !known(key)) {
         match key.as_str() {
             key if is_level(key) => lines.rate(key, value, &outcome.unit),
+            key if key == EVIDENCE.name() => lines.evidence(outcome),
             _ => lines.fact(&label::noun(key), key, Some(value)),
         }
     }
@@ -143,6 +145,13 @@ impl Lines {
         match value.as_f64() {
             Some(rate) => self.push(&label::noun(key), &quantity::value(unit, rate)),
             None => self.fact(&label::noun(key), key, Some(value)),
+        }
+    }
+
+    /// Whether it happened where its name says, and what shows it.
+    fn evidence(&mut self, outcome: &Outcome) {
+        if let Some(evidence) = Evidence::of(outcome) {
+            self.push("happened", &format!("{}: {}", evidence.happened.name(), evidence.text));
         }
     }
 
@@ -382,6 +391,14 @@ mod tests {
         let found = of("read/file", 1e9, 1, audit);
         assert_eq!(line(&found, "passes"), Some("65,536 (the digest covers one)"));
         assert_eq!(line(&of("read/file", 1e9, 1, json!({"passes": 1})), "passes"), Some("1"));
+    }
+
+    #[test]
+    fn what_shows_that_it_happened_is_a_sentence() {
+        let evidence = json!({"happened": "unknown", "by": "moved_ratio", "value": 0.5,
+            "text": "the disk's account is shared"});
+        let found = of("read/file", 1e9, 1, json!({ "evidence": evidence }));
+        assert_eq!(line(&found, "happened"), Some("unknown: the disk's account is shared"));
     }
 
     #[test]
