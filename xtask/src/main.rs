@@ -12,6 +12,7 @@ mod deny;
 mod part;
 mod promises;
 mod rules;
+mod scratch;
 mod sizes;
 mod skips;
 mod sources;
@@ -109,12 +110,13 @@ fn test(root: &Path, extent: Extent) -> Result<(), String> {
     let everything = [&rooms[..], &FEATURES].concat();
     let with_mpi: &[&str] = if debian::can_build_mpi() { &WITH_MPI } else { &[] };
     let lint = [&["clippy", "--all-targets"], &everything[..], with_mpi, &["--", "-D", "warnings"]];
-    steps.cargo("clippy", &lint.concat())?;
     steps.cargo("build", &[&["test", "--no-run"], &everything[..]].concat())?;
 
     let deny = deny::Deny::prepare(&steps, place);
     let log = skips::fresh_log(&target)?;
     steps.set_env("FLATOUT_SKIP_LOG", &log);
+    let scratch = scratch::Scratch::new()?;
+    steps.set_env("TMPDIR", scratch.path());
     // Most of the time tests wait, for programs, disks and clocks; none asks for a CPU of its own.
     let cpus = std::thread::available_parallelism().map_or(1, |count| count.get());
     steps.set_env("RUST_TEST_THREADS", (TESTS_PER_CPU * cpus).to_string());
@@ -127,13 +129,19 @@ fn test(root: &Path, extent: Extent) -> Result<(), String> {
     let tests = workspace.rooms.iter().flat_map(|room| &room.tests);
     tests.filter(|test| *test != PROGRAMS).for_each(|test| others.extend(["--test", test]));
     let doc = [&["doc", "--no-deps"], &rooms[..]].concat();
-    steps.cargo_beside(("programs", &programs), &[("others", &others), ("doc", &doc)])?;
+    // Clippy and the others keep busy what the tests of programs leave idle.
+    let beside: [(&str, &[&str]); 3] =
+        [("clippy", &lint.concat()), ("others", &others), ("doc", &doc)];
+    let mut ran = steps.cargo_beside(("programs", &programs), &beside);
     // It makes another program of the same name: not beside the tests of the usual one.
     match with_mpi {
         [] => println!("==> mpi: skipped: mpicc or libclang is not installed"),
-        _ => steps
-            .cargo("mpi", &[&["test"], &everything[..], with_mpi, &["--test", "mpi"]].concat())?,
+        _ => {
+            let tests = [&["test"], &everything[..], with_mpi, &["--test", "mpi"]].concat();
+            ran = ran.and_then(|()| steps.cargo("mpi", &tests));
+        }
     }
+    ran.and(scratch.remove())?;
     steps.inside("skips", || skips::check(root, &log, place))?;
     deny.check(&mut steps)?;
     steps.finish();
