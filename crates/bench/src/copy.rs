@@ -247,7 +247,7 @@ fn plan(options: &Options) -> Result<Planned, Error> {
         most_rounds,
         write_bytes,
         time_ns: match (options.rounds, options.time_ns) {
-            (_, Some(asked_ns)) => asked_ns,
+            (_, Some(asked_ns)) => planned_ns.min(asked_ns),
             (Some(_), None) => planned_ns,
             (None, None) => planned_ns.min(usual_ns),
         },

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod area;
+mod between_runs;
 pub mod cache;
 pub mod choice;
 pub mod copy;

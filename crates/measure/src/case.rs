@@ -3,6 +3,9 @@
 //! A case knows how to run one trial; it does not decide how many are run, nor in which order.
 //! Read next: [`crate::sampler`].
 
+use std::sync::Arc;
+
+use crate::comparison::noise::Noise;
 use crate::evidence::{EVIDENCE, Evidence};
 use crate::fact::{Facts, Key};
 use crate::guard::Spoil;
@@ -173,6 +176,16 @@ pub fn blank(row: &impl Row) -> Outcome {
     }
 }
 
+/// What a case does whose trials agree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WhenPrecise {
+    /// It ends.
+    Stop,
+    /// It takes part in one round of four until the time is over: so it sees the run to its end, and
+    /// does not stop when its trials happen to agree.
+    Thin,
+}
+
 /// When to stop, and in which order to go.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
@@ -180,9 +193,13 @@ pub struct Plan {
     pub min_trials: u32,
     /// Trials that each case gets at most.
     pub max_trials: u32,
-    /// Stop a case when its trials alone tell its median to this share: when half the width of the
-    /// interval by their order, of six at least, is no more. What runs differ by comes on top.
+    /// A case is precise when its trials alone tell its median to this share: when half the width
+    /// of the interval by their order, of six at least, is no more. What runs differ by comes on top.
     pub half_width: f64,
+    /// What a case does that is precise.
+    pub when_precise: WhenPrecise,
+    /// What is known of how far runs of this machine lie apart.
+    pub noise: Option<Arc<Noise>>,
     /// Time for all cases together; cases whose interval is still wide then are `unstable`.
     pub budget_ns: u64,
     /// When all must be over, on the clock of the sampler: no trial begins of which it can be seen
@@ -198,6 +215,8 @@ impl Default for Plan {
             min_trials: 6,
             max_trials: 60,
             half_width: 0.02,
+            when_precise: WhenPrecise::Stop,
+            noise: None,
             budget_ns: 60_000_000_000,
             ends_ns: u64::MAX,
             seed: 1,

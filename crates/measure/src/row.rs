@@ -20,6 +20,12 @@ pub trait Row {
 
     /// What its figure is.
     fn unit(&self) -> Unit;
+
+    /// What runs of it usually differ by beyond what its trials show: the standard deviation of the
+    /// logarithm of its figure. Whole runs tell (docs/measuring.md).
+    fn deviation_between_runs(&self) -> f64 {
+        0.0
+    }
 }
 
 /// The parameters of a row: names and values, each name once.

@@ -18,14 +18,14 @@ mod warnings;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use crate::case::{Case, Measured, Plan, Sample, TrialError};
+use crate::case::{Case, Measured, Plan, Sample, TrialError, WhenPrecise};
 use crate::clock::Clock;
 use crate::fact::Key;
 use crate::guard::{self, Spoil, UseOfCpus, Witness};
 use crate::progress::{Event, Progress};
 use crate::random::SplitMix64;
 use crate::row::Row;
-use crate::statistics::pool::{LEAST_KIN, Pool};
+use crate::statistics::pool::{Pool, Prior};
 
 pub use crate::overhead::{Overhead, calibrate};
 
@@ -34,6 +34,9 @@ use row::{Closed, Sampled, Surroundings};
 
 /// Readings of the clock inside the timed region of a trial.
 pub const CLOCK_READS: Key = Key::sum("clock_reads");
+
+/// Rounds of which a row whose trials agree takes part in one.
+const THIN_ROUNDS: usize = 4;
 
 /// Half the width of an interval, as a share of its median, from which on a row is noisy.
 pub const NOISY: f64 = 0.25;
@@ -94,9 +97,14 @@ impl Sampler<'_> {
         let mut run = Run { rows, sampler: self, started_ns };
         let mut random = SplitMix64::new(run.sampler.plan.seed);
         let mut order: Vec<usize> = (0..run.rows.len()).collect();
-        while run.rows.iter().any(Sampled::is_open) {
+        for round in 0.. {
+            if !run.rows.iter().any(Sampled::is_open) {
+                break;
+            }
             for &index in &order {
-                run.step(index);
+                if !run.rests(index, round) {
+                    run.step(index);
+                }
             }
             random.shuffle(&mut order);
         }
@@ -179,17 +187,17 @@ impl<R: Row> Run<'_, '_, '_, R> {
     /// apart helps those that have few; where there are few such rows, all of this run do.
     fn finish(mut self, overhead: &Overhead) -> Vec<Measured<R>> {
         let plan = &self.sampler.plan;
-        let mut all = Pool::default();
-        let mut tests: HashMap<Cow<'static, str>, Pool> = HashMap::new();
+        let mut all = Vec::new();
+        let mut tests: HashMap<Cow<'static, str>, Vec<Pool>> = HashMap::new();
         for row in &mut self.rows {
             let spread = row.settle(plan);
-            let test = tests.entry(row.case.row.id()).or_default();
-            (*test, all) = (test.with(spread), all.with(spread));
+            tests.entry(row.case.row.id()).or_default().push(spread);
+            all.push(spread);
         }
-        let kin = |row: &R| {
-            let near = tests.get(&row.id()).copied().unwrap_or_default();
-            [near, all].into_iter().find(|pool| pool.rows >= LEAST_KIN)
-        };
+        let all = Prior::of(&all);
+        let tests: HashMap<_, Option<Prior>> =
+            tests.into_iter().map(|(test, rows)| (test, Prior::of(&rows))).collect();
+        let kin = |row: &R| tests.get(&row.id()).copied().flatten().or(all);
         let cpus = self.sampler.witness.cpus();
         let finish = |row: Sampled<'_, R>| {
             let surroundings = Surroundings { kin: kin(&row.case.row), cpus };
@@ -210,6 +218,16 @@ impl<R: Row> Run<'_, '_, '_, R> {
         } else {
             is_in_time
         }
+    }
+
+    /// Whether a row leaves this round to others, because its trials agree already.
+    fn rests(&self, index: usize, round: usize) -> bool {
+        let (row, plan) = (&self.rows[index], &self.sampler.plan);
+        plan.when_precise == WhenPrecise::Thin
+            && !(round + index).is_multiple_of(THIN_ROUNDS)
+            && row.is_open()
+            && row.has_least(plan)
+            && row.is_precise(plan)
     }
 
     /// Whether what takes so long ends before all must be over.

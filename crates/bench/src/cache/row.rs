@@ -6,6 +6,7 @@ use flatout_io::{Caching, Engine, Split, Tuning};
 use flatout_measure::row::{Parameters, Row as Measurable, Unit};
 
 use crate::area::Extent;
+use crate::between_runs;
 
 /// A row before it is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -150,6 +151,10 @@ impl Measurable for Row {
 
     fn unit(&self) -> Unit {
         Unit::BytesPerSecond
+    }
+
+    fn deviation_between_runs(&self) -> f64 {
+        between_runs::CACHE
     }
 }
 

@@ -7,6 +7,7 @@ use flatout_measure::row::{Parameters, Row as Measurable, Unit};
 use super::State;
 use super::choose::Wanted;
 use super::experiment::Experiment;
+use crate::between_runs;
 
 /// A row before and after it is measured.
 #[derive(Debug, Clone)]
@@ -75,5 +76,9 @@ impl Measurable for Row {
             Work::Tree(_) | Work::BareCreate { .. } => Unit::Nanoseconds,
             Work::BareWrite { .. } | Work::BareRead { .. } => Unit::BytesPerSecond,
         }
+    }
+
+    fn deviation_between_runs(&self) -> f64 {
+        between_runs::COPY
     }
 }

@@ -7,6 +7,7 @@ use flatout_measure::record::Warning;
 use flatout_measure::row::{Parameters, Row as Measurable, Unit};
 
 use super::pattern::{IoType, Test};
+use crate::between_runs;
 
 /// A row before it is measured.
 #[derive(Debug, Clone, PartialEq)]
@@ -102,6 +103,10 @@ impl Measurable for Row {
             _ if self.test.is_random() => Unit::OperationsPerSecond,
             _ => Unit::BytesPerSecond,
         }
+    }
+
+    fn deviation_between_runs(&self) -> f64 {
+        between_runs::DISK
     }
 }
 

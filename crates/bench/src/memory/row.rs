@@ -14,6 +14,7 @@ use super::test_memory::{Extents, Parts, TestMemory};
 use super::trial::StreamTest;
 use super::{access, block, stream, trial, working_set};
 use crate::area::Extent;
+use crate::between_runs;
 use crate::workers;
 
 /// A row before it is measured.
@@ -289,6 +290,10 @@ impl Row for RateRow {
             Work::Access(_) => Unit::Nanoseconds,
             _ => Unit::BytesPerSecond,
         }
+    }
+
+    fn deviation_between_runs(&self) -> f64 {
+        between_runs::MEMORY
     }
 }
 

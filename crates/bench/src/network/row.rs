@@ -13,6 +13,7 @@ use super::spec::{
     Work,
 };
 use crate::area::Extent;
+use crate::between_runs;
 
 /// Streams of a whole run.
 const STREAMS: [u16; 4] = [1, 2, 4, 8];
@@ -117,6 +118,10 @@ impl Row for NetworkRow {
             Self::Test(test) if test.spec.work == Work::Latency => Unit::Nanoseconds,
             _ => Unit::BytesPerSecond,
         }
+    }
+
+    fn deviation_between_runs(&self) -> f64 {
+        between_runs::NETWORK
     }
 }
 

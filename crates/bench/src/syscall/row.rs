@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use crate::between_runs;
 use flatout_measure::row::{Parameters, Row as Measurable, Unit};
 
 /// Threads in the widest rows.
@@ -215,6 +216,10 @@ impl Measurable for Row {
 
     fn unit(&self) -> Unit {
         Unit::Nanoseconds
+    }
+
+    fn deviation_between_runs(&self) -> f64 {
+        between_runs::SYSCALL
     }
 }
 

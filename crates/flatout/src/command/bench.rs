@@ -12,6 +12,7 @@ use flatout_report::{Format, quantity};
 use flatout_sys::cancel::CancelToken;
 
 use crate::arguments::bench::Bench as Arguments;
+use crate::command::compare::noise_file;
 use crate::command::history;
 use crate::conclusion::{Conclusion, Draft, FAILED, INTERRUPTED, Keep, WRONG_USE};
 use crate::live;
@@ -68,8 +69,10 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
         }
     };
     let mut roofline = Vec::new();
+    let noise = noise_file::of(&draft.start().environment);
     for job in &mut jobs {
-        let plan = schedule.plan(&estimates, SystemClock.now_ns(), job::plan(arguments, seed));
+        let plan = job::plan(arguments, seed, noise.clone());
+        let plan = schedule.plan(&estimates, SystemClock.now_ns(), plan);
         let expected_ns = estimates.remove(0);
         let found =
             progress.measure(expected_ns, plan, cancel, |sampler| job.area.measure(sampler));

@@ -4,7 +4,7 @@
 
 mod making;
 mod noise;
-mod noise_file;
+pub mod noise_file;
 
 use std::fs::DirEntry;
 use std::io;

@@ -2,7 +2,7 @@
 
 use flatout_bench::tune::{self, Options, Tuned};
 use flatout_bench::{Error, Extent};
-use flatout_measure::case::Plan;
+use flatout_measure::case::{Plan, WhenPrecise};
 use flatout_measure::clock::{Clock, SystemClock};
 use flatout_measure::record::Status;
 use flatout_measure::warning;
@@ -15,6 +15,8 @@ use crate::progress::Progress;
 use crate::{output, profile};
 
 const SECOND_NS: u64 = 1_000_000_000;
+/// Trials of a setting at most where time was asked for: they write, and more would tell little.
+const MOST_TRIALS: u32 = 100;
 /// What is kept of the time to remove the files and to write down what was found: one part in so
 /// many.
 const CLOSING_PART: u64 = 10;
@@ -67,10 +69,12 @@ fn begin(arguments: &Arguments, options: &Options, begun_ns: u64) -> Result<Plan
         places.join(" and ")
     ));
     let begun_ns = if arguments.max_time.is_some() { begun_ns } else { SystemClock.now_ns() };
-    let trials = match arguments.rounds {
-        Some(rounds) => (rounds, rounds),
-        None if arguments.quick => (3, 6),
-        None => (6, 12),
+    let usual = if arguments.quick { (3, 6) } else { (6, 12) };
+    let trials = match (arguments.rounds, arguments.max_time) {
+        (Some(rounds), _) => (rounds, rounds),
+        // Time that was asked for is used.
+        (None, Some(_)) => (usual.0, MOST_TRIALS),
+        (None, None) => usual,
     };
     let ends_ns = match (arguments.max_time, arguments.rounds) {
         (None, Some(_)) => u64::MAX,
@@ -81,6 +85,10 @@ fn begin(arguments: &Arguments, options: &Options, begun_ns: u64) -> Result<Plan
         max_trials: trials.1,
         budget_ns,
         ends_ns,
+        when_precise: match arguments.max_time {
+            Some(_) => WhenPrecise::Thin,
+            None => WhenPrecise::Stop,
+        },
         seed: options.seed,
         ..Plan::default()
     })

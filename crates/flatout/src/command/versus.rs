@@ -10,7 +10,7 @@ use flatout_bench::place::{self, Place};
 use flatout_bench::versus::race::{self, Race};
 use flatout_bench::versus::run::SystemRunner;
 use flatout_bench::versus::{self, Extent, Ground, Trees, finish};
-use flatout_measure::case::Plan;
+use flatout_measure::case::{Plan, WhenPrecise};
 use flatout_measure::clock::{Clock, SystemClock};
 use flatout_measure::record::{Outcome, Status};
 use flatout_measure::sampler::Sampler;
@@ -29,6 +29,8 @@ const SECOND_NS: u64 = 1_000_000_000;
 /// Rounds that a race gets at least, and for which the time is planned.
 const USUAL_ROUNDS: (u32, u32) = (6, 8);
 const QUICK_ROUNDS: (u32, u32) = (3, 3);
+/// Rounds that a race gets at most where time was asked for: more make a record large.
+const MOST_ROUNDS: u32 = 1000;
 /// Time that even the shortest race has.
 const LEAST_NS: u64 = 2 * SECOND_NS;
 /// What is kept of the time asked for to remove targets and to write down what was found: one part
@@ -271,10 +273,14 @@ fn race_all(
 
 fn plan(arguments: &Arguments, budget_ns: u64, seed: u64) -> Plan {
     let usual = Plan { min_trials: rounds(arguments).0, budget_ns, seed, ..Plan::default() };
-    match arguments.rounds {
-        Some(rounds) => Plan { min_trials: rounds, max_trials: rounds, ..usual },
-        None if arguments.quick => Plan { max_trials: usual.min_trials, ..usual },
-        None => usual,
+    match (arguments.rounds, arguments.max_time) {
+        (Some(rounds), _) => Plan { min_trials: rounds, max_trials: rounds, ..usual },
+        (None, _) if arguments.quick => Plan { max_trials: usual.min_trials, ..usual },
+        // Time that was asked for is used.
+        (None, Some(_)) => {
+            Plan { max_trials: MOST_ROUNDS, when_precise: WhenPrecise::Thin, ..usual }
+        }
+        (None, None) => usual,
     }
 }
 

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::bin::{Flatout, Folder, Ran, warnings};
 use crate::filesystem::{Backing, Kind, Mounted, needs_program};
-use crate::fixture::random_file;
+use crate::fixture::{self, random_file};
 use crate::schema::assert_valid;
 use crate::skip::needs;
 
@@ -217,5 +217,42 @@ fn every_row_can_be_checked_with_fio() {
         let words = ["-c".into(), format!("fio --parse-only {rest}").into()].to_vec();
         let ran = folder.program("sh".as_ref(), words).run();
         assert_eq!(ran.code, Some(0), "{line}: {ran}");
+    }
+}
+
+/// Whoever checks a row with the line beside it must not find the row wrong. Only in full, where
+/// the machine may be expected to do nothing else: both are measured, in turn.
+#[test]
+fn fio_finds_what_the_row_says() {
+    needs!(needs_program("fio"));
+    if !fixture::is_full() {
+        return;
+    }
+    let folder = Folder::new();
+    let rows_of = |options: &str| {
+        let words =
+            format!("bench disk . --quick --rw {options} --size 512MiB --runs 6 --format json");
+        document(&folder.flatout(words.split(' ')).run())["results"].as_array().unwrap().clone()
+    };
+    for (options, is_bytes) in [
+        ("sequential-read --iodepth 16 --engine uring", true),
+        ("random-read --iodepth 64 --engine uring --block-size 4KiB", false),
+        ("random-read --iodepth 1 --engine sync --block-size 4KiB", false),
+    ] {
+        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+        for _round in 0..3 {
+            let row = rows_of(options).remove(0);
+            let line = row["audit"]["fio_command"].as_str().unwrap();
+            let line = format!("{line} --output-format=json");
+            let ran = folder.program("sh".as_ref(), vec!["-c".into(), line.into()]).run();
+            let read = ran.exits(0).document()["jobs"][0]["read"].clone();
+            let figure = if is_bytes { &read["bw_bytes"] } else { &read["iops"] };
+            theirs.push(figure.as_f64().unwrap());
+            ours.push(row);
+        }
+        let end = |at: usize| ours.iter().filter_map(move |row| row["ci95"][at].as_f64());
+        let (low, high) = (end(0).fold(f64::MAX, f64::min), end(1).fold(0.0, f64::max));
+        theirs.sort_by(f64::total_cmp);
+        assert!((low..=high).contains(&theirs[1]), "{options}: {low} to {high}, fio {theirs:?}");
     }
 }

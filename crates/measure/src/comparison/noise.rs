@@ -14,7 +14,8 @@ use super::judgement::usable_median;
 use super::matching::{self, Group, whole_key};
 use super::{load, plan, surroundings};
 use crate::record::Record;
-use crate::statistics::pool::{KIN_FREEDOM, LEAST_KIN, Pool};
+use crate::statistics::interval::BetweenRuns;
+use crate::statistics::pool::{KIN_FREEDOM, LEAST_KIN, Pool, Prior};
 use crate::statistics::student::student_quantile;
 
 /// The name of this schema version.
@@ -32,7 +33,7 @@ pub(super) const ASSUMED_VARIANCE: f64 = 0.06 * 0.06;
 const LEAST_OWN_FREEDOM: f64 = 4.0;
 
 /// What runs of one machine say of its noise, as it is kept.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Learned {
     /// Members of the environment that tell the machine from others.
@@ -62,6 +63,14 @@ pub struct RowNoise {
     pub runs: u64,
     /// Variance of the natural logarithm of a run's median, with runs − 1 below the line.
     pub log_variance: f64,
+}
+
+#[cfg(test)]
+impl RowNoise {
+    /// A row without parameters.
+    pub(crate) fn of_runs(id: &str, runs: u64, log_variance: f64) -> Self {
+        Self { id: id.to_owned(), parameters: Map::new(), runs, log_variance }
+    }
 }
 
 /// Why noise cannot be learned.
@@ -130,12 +139,14 @@ fn row_noise(group: &Group<'_>) -> Option<RowNoise> {
 }
 
 /// Noise that can be asked.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Noise {
     runs: u64,
     rows: HashMap<String, Pool>,
     tests: HashMap<String, Pool>,
     areas: HashMap<String, Pool>,
+    /// What the rows of a test, or of an area, say of one of them.
+    priors: HashMap<String, Prior>,
 }
 
 /// The variance of a row and with how many degrees of freedom it is known: its own, weighed with
@@ -165,7 +176,9 @@ impl Noise {
             rows: HashMap::new(),
             tests: HashMap::new(),
             areas: HashMap::new(),
+            priors: HashMap::new(),
         };
+        let mut kin: HashMap<String, Vec<Pool>> = HashMap::new();
         let can_be = |row: &&RowNoise| {
             row.log_variance.is_finite() && row.log_variance >= 0.0 && row.runs >= 2
         };
@@ -177,11 +190,16 @@ impl Noise {
                 (&mut noise.tests, row.id.clone()),
                 (&mut noise.areas, area(&row.id).to_owned()),
             ];
+            for name in [&*row.id, area(&row.id)] {
+                kin.entry(name.to_owned()).or_default().push(own);
+            }
             for (pools, key) in keys {
                 let pool = pools.entry(key).or_default();
                 *pool = pool.with(own);
             }
         }
+        let priors = kin.into_iter().filter_map(|(name, rows)| Some((name, Prior::of(&rows)?)));
+        noise.priors = priors.collect();
         noise
     }
 
@@ -203,15 +221,25 @@ impl Noise {
     }
 
     /// Variance of the logarithm of a row's figure, and its degrees of freedom.
-    fn spread(&self, row: &RowNoise) -> Option<(f64, f64)> {
-        let kin = [self.test(&row.id), self.area(&row.id)];
-        let kin = kin.into_iter().find(|pool| pool.rows >= LEAST_KIN);
-        moderated(self.row(&row.id, &row.parameters), kin)
+    fn spread(&self, id: &str, parameters: &Map<String, Value>) -> Option<(f64, f64)> {
+        let kin = [self.test(id), self.area(id)].into_iter().find(|pool| pool.rows >= LEAST_KIN);
+        moderated(self.row(id, parameters), kin)
+    }
+
+    /// What runs of a row differ by, if it is one of those that were learned from.
+    pub fn between_runs(&self, id: &str, parameters: &Map<String, Value>) -> Option<BetweenRuns> {
+        let own = Some(self.row(id, parameters)).filter(|own| own.freedom > 0.0)?;
+        let kin = self.priors.get(id).or_else(|| self.priors.get(area(id)));
+        let (variance, freedom) = match kin {
+            Some(kin) => kin.with(own),
+            None => moderated(own, None)?,
+        };
+        Some(BetweenRuns { variance, freedom, runs: own.freedom as u64 + 1 })
     }
 
     /// By how much two runs with nothing changed differ at most in 95 % of cases, as a share.
     pub fn difference_ratio(&self, row: &RowNoise) -> Option<f64> {
-        let (variance, freedom) = self.spread(row)?;
+        let (variance, freedom) = self.spread(&row.id, &row.parameters)?;
         let quantile = student_quantile(0.5 + HELD / 2.0, freedom);
         let ratio = (quantile * (2.0 * variance).sqrt()).exp_m1();
         ratio.is_finite().then_some(ratio)
@@ -220,7 +248,7 @@ impl Noise {
     /// Runs a side with which a comparison of these rows finds a change of this share in four of
     /// five of them; `None` where that many are no advice.
     pub fn runs_recommended(&self, learned: &Learned, change_ratio: f64) -> Option<u64> {
-        let spreads = learned.rows.iter().filter_map(|row| self.spread(row));
+        let spreads = learned.rows.iter().filter_map(|row| self.spread(&row.id, &row.parameters));
         let deviations: Vec<f64> = spreads.map(|(variance, _)| variance.sqrt()).collect();
         plan::Plan::new(deviations.len(), change_ratio).runs_for_most(&deviations)
     }

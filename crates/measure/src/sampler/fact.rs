@@ -25,3 +25,6 @@ pub const OVERHEAD_RATIO: Key = Key::last("overhead_ratio");
 /// Who had the CPUs during the trials that count: CPUs that this process and all others used in the
 /// mean, and the share of the time that its threads wanted a CPU in which they waited for one.
 pub const USE_OF_CPUS: Key = Key::last("use_of_cpus");
+/// What the 95 % interval takes runs to differ by beyond what trials show: `source` is `learned` (from
+/// so many `runs`, by `flatout compare --noise`) or `assumed`, `deviation` that of ln figure.
+pub const BETWEEN_RUNS: Key = Key::last("between_runs");

@@ -5,7 +5,7 @@
 //! round that something outside spoiled is spoiled for everybody.
 
 use super::{Attempt, Closed, Run, Sampled, Sampler, trial_seed};
-use crate::case::{Case, Measured, TrialError};
+use crate::case::{Case, Measured, TrialError, WhenPrecise};
 use crate::guard::Spoil;
 use crate::progress::Event;
 use crate::random::SplitMix64;
@@ -27,7 +27,7 @@ pub struct Pair<P> {
 
 impl Sampler<'_> {
     /// Runs all cases once per round, in a new random order, until the ratio of each pair is as
-    /// precise as the plan asks, or its trials or time are over. Returns the rows in the order of
+    /// precise as the plan asks where that is its end, or its trials or time are over. Returns the rows in the order of
     /// the cases, and those of the ratios in the order of the pairs.
     ///
     /// A ratio says how many times as good the subject is. A row that fails is out; the others go
@@ -68,11 +68,12 @@ impl<R: Row> Run<'_, '_, '_, R> {
         }
         row.taken_figures().count() < plan.max_trials as usize
             && self.elapsed_ns() < plan.budget_ns
-            && !pairs.iter().all(|pair| self.is_precise(pair))
+            && (plan.when_precise == WhenPrecise::Thin
+                || !pairs.iter().all(|pair| self.has_precise_ratio(pair)))
     }
 
     /// Whether a pair needs no more rounds, or will have none.
-    fn is_precise<P>(&self, pair: &Pair<P>) -> bool {
+    fn has_precise_ratio<P>(&self, pair: &Pair<P>) -> bool {
         let is_over = [pair.subject, pair.against].iter().any(|&at| !self.rows[at].is_open());
         let width = || statistics::relative_half_width(&self.ratios(pair));
         is_over || width().is_some_and(|width| width <= self.sampler.plan.half_width)

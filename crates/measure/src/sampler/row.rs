@@ -9,14 +9,15 @@ use serde_json::Map;
 
 use super::detail::{Details, LatencyPool};
 use super::{Attempt, warmup};
-use crate::case::{Case, Plan, Sample, TrialError};
+use crate::case::{Case, Plan, Sample, TrialError, WhenPrecise};
 use crate::fact::Facts;
 use crate::guard::{Spoil, UseOfCpus};
 use crate::progress::Standing;
 use crate::record::Better;
 use crate::row::Row;
-use crate::statistics::pool::Pool;
-use crate::statistics::{self, interval};
+use crate::statistics::interval::{self, Knowledge};
+use crate::statistics::pool::{Pool, Prior};
+use crate::statistics::{self};
 use crate::warning::{self, Warning};
 
 /// Spoiled trials after which a row stops waiting for quiet ones, if they are also the majority.
@@ -46,7 +47,7 @@ pub(super) enum Closed {
 /// What a row needs to know of what it was measured beside.
 pub(super) struct Surroundings {
     /// How far trials of rows like it lie apart.
-    pub(super) kin: Option<Pool>,
+    pub(super) kin: Option<Prior>,
     /// CPUs of the machine.
     pub(super) cpus: u32,
 }
@@ -134,8 +135,18 @@ impl<'a, R: Row> Sampled<'a, R> {
             trials: figures.len() as u64,
             discarded: self.spoiled.into(),
             median: statistics::median(&figures),
-            ci95: interval::of_runs(&figures, None, is_loaded),
+            ci95: interval::of_runs(&figures, &Knowledge { is_loaded, ..self.knowledge(plan) }),
             refused: self.refused().map(|(status, _, text)| (status, text.to_owned())),
+        }
+    }
+
+    /// What is known of it besides its trials.
+    fn knowledge(&self, plan: &Plan) -> Knowledge {
+        let (id, parameters) = self.name();
+        Knowledge {
+            learned: plan.noise.as_ref().and_then(|noise| noise.between_runs(&id, &parameters)),
+            assumed_deviation: self.case.row.deviation_between_runs(),
+            ..Knowledge::default()
         }
     }
 
@@ -276,8 +287,14 @@ impl<'a, R: Row> Sampled<'a, R> {
 
     /// Whether more trials would be wasted.
     pub(super) fn is_enough(&self, plan: &Plan) -> bool {
-        let figures = self.figures(plan);
-        figures.len() >= (plan.max_trials as usize).max(least(plan)) || is_precise(&figures, plan)
+        self.figures(plan).len() >= (plan.max_trials as usize).max(least(plan))
+            || plan.when_precise == WhenPrecise::Stop && self.is_precise(plan)
+    }
+
+    /// Whether its trials agree as closely as the plan asks.
+    pub(super) fn is_precise(&self, plan: &Plan) -> bool {
+        let width = statistics::relative_half_width(&self.figures(plan));
+        width.is_some_and(|width| width <= plan.half_width)
     }
 
     /// Trials that this row will take yet, as far as can be seen: the width of an interval
@@ -287,6 +304,9 @@ impl<'a, R: Row> Sampled<'a, R> {
         let count = figures.len() as u64;
         let to_least = (least(plan) as u64).saturating_sub(count);
         let to_most = u64::from(plan.max_trials).saturating_sub(count).max(to_least);
+        if plan.when_precise == WhenPrecise::Thin {
+            return to_most.max(1);
+        }
         let to_precise = statistics::relative_half_width(&figures).map_or(to_least, |width| {
             let times = (width / plan.half_width).powi(2);
             (count as f64 * times).ceil() as u64
@@ -339,10 +359,6 @@ impl<'a, R: Row> Sampled<'a, R> {
 
 fn least(plan: &Plan) -> usize {
     (plan.min_trials as usize).max(1)
-}
-
-fn is_precise(figures: &[f64], plan: &Plan) -> bool {
-    statistics::relative_half_width(figures).is_some_and(|width| width <= plan.half_width)
 }
 
 /// Preemption says nothing about a trial that runs more threads than there are CPUs, or whose own

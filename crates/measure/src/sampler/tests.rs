@@ -7,9 +7,14 @@ mod spoiled;
 use std::borrow::Cow;
 use std::cell::RefCell;
 
+use std::sync::Arc;
+
+use serde_json::json;
+
 use super::*;
 use crate::case::record;
 use crate::clock::FakeClock;
+use crate::comparison::noise::{Learned, Noise, RowNoise};
 use crate::guard::{FakeWitness, Reading};
 use crate::progress::Standing;
 use crate::record::{Outcome, Status};
@@ -155,6 +160,59 @@ fn no_trial_begins_that_would_end_after_the_time() {
 }
 
 #[test]
+fn a_case_that_is_precise_goes_on_thinly_to_the_end_of_the_time() {
+    let clock = FakeClock::default();
+    let plan = Plan {
+        when_precise: WhenPrecise::Thin,
+        budget_ns: 10_000 * MS,
+        ends_ns: 10_000 * MS,
+        max_trials: 1_000,
+        ..Plan::default()
+    };
+    let ends = RefCell::new(Vec::new());
+    let steady = case("a/steady", &clock, |_| {
+        ends.borrow_mut().push(clock.now_ns());
+        50 * MS
+    });
+    let outcomes = run_quietly(&clock, vec![steady, case("a/wild", &clock, wild)], &plan);
+    let [steady, wild] = [0, 1].map(|at: usize| outcomes[at].n);
+    assert!(2 * steady < wild && steady >= 12, "{steady} {wild}");
+    let last_ns = ends.into_inner().pop().unwrap();
+    assert!(last_ns > 9_000 * MS, "the last trial began at {last_ns}");
+    // Nothing but the trial that would not have ended in time is left of it.
+    assert!((9_800 * MS..=10_000 * MS).contains(&clock.now_ns()), "{}", clock.now_ns());
+}
+
+#[test]
+fn steady_cases_alone_use_the_time_up_to_their_most_trials() {
+    let clock = FakeClock::default();
+    let plan = Plan { when_precise: WhenPrecise::Thin, max_trials: 40, ..Plan::default() };
+    let outcomes = run_quietly(&clock, vec![case("a/b", &clock, |_| MS)], &plan);
+    assert_eq!(outcomes[0].n, 40);
+}
+
+#[test]
+fn an_interval_says_whether_what_runs_differ_by_was_learned_or_is_assumed() {
+    let clock = FakeClock::default();
+    let run = |noise| {
+        let plan = Plan { noise, ..Plan::default() };
+        run_quietly(&clock, vec![case("a/b", &clock, |_| MS)], &plan).remove(0)
+    };
+    let (plain, own) = (run(None), RowNoise::of_runs("a/b", 5, 0.1 * 0.1));
+    let noise = |row| Some(Arc::new(Noise::of(&Learned { rows: vec![row], ..Learned::default() })));
+    assert_eq!(plain.audit["between_runs"], json!({"source": "assumed", "deviation": 0.0}));
+    let learned = run(noise(own));
+    assert_eq!(learned.audit["between_runs"]["source"], "learned");
+    assert_eq!(learned.audit["between_runs"]["runs"], 5);
+    assert!(plain.half_width().unwrap() < 0.01);
+    // Student's t of four degrees of freedom.
+    let half_width = learned.half_width().unwrap();
+    assert!((half_width - (2.776_f64 * 0.1).sinh()).abs() < 0.001, "{half_width}");
+    let of_another = run(noise(RowNoise::of_runs("a/c", 5, 1.0)));
+    assert_eq!(of_another.ci95, plain.ci95);
+}
+
+#[test]
 fn a_part_ends_with_its_own_time_and_with_that_of_the_whole() {
     let whole = Plan { budget_ns: 100, ends_ns: 1_000, ..Plan::default() };
     assert_eq!(whole.clone().from(500).ends_ns, 600);
@@ -178,14 +236,22 @@ fn fewer_than_three_trials_say_so() {
 fn few_trials_are_helped_by_rows_of_the_same_test_or_else_by_all() {
     let clock = FakeClock::default();
     let plan = Plan { min_trials: 3, max_trials: 3, ..Plan::default() };
-    let steady = || case("a/b", &clock, |_| 100 * MS);
-    let loose = || case("a/b", &clock, |trial| (80 + 20 * u64::from(trial)) * MS);
-    let other = || case("a/c", &clock, |trial| (80 + 20 * u64::from(trial)) * MS);
-    let half_width = |cases| run_quietly(&clock, cases, &plan)[0].half_width().unwrap();
-    assert!(half_width(vec![steady(), loose()]) < 0.01, "one other row is no kin");
-    assert!(half_width(vec![steady(), loose(), loose()]) > 0.2);
-    assert!(half_width(vec![steady(), other(), other()]) > 0.2);
-    assert!(half_width(vec![steady(), steady(), steady(), other(), other()]) < 0.01);
+    let by = |id, percent: u64| {
+        case(id, &clock, move |trial| (100 * MS) + percent * MS * u64::from(trial))
+    };
+    // The first row's trials agree by chance more closely than those of nine others.
+    let half_width = |first: u64, others: [&'static str; 9]| {
+        let others = others.into_iter().map(|id| by(id, 10));
+        let cases = std::iter::once(by("a/b", first)).chain(others).collect();
+        run_quietly(&clock, cases, &plan)[0].half_width().unwrap()
+    };
+    let alone = run_quietly(&clock, vec![by("a/b", 3)], &plan)[0].half_width().unwrap();
+    let of_test = half_width(3, ["a/b"; 9]);
+    assert!(of_test > half_width(10, ["a/b"; 9]) * 0.8, "{of_test}");
+    assert!(half_width(3, ["a/c"; 9]) > 0.9 * of_test, "where kin are few, all are");
+    assert!(alone > 0.03, "{alone}");
+    let steady = half_width(0, ["a/b"; 9]);
+    assert!(steady < 0.3 * of_test, "one that does not vary at all is of another kind: {steady}");
 }
 
 #[test]

@@ -12,11 +12,11 @@
 //! Sources: the design effect of Kish, "Survey sampling", 1965, 5.4; π ÷ 2n as the variance of a
 //! median of n normal samples; v from Gini's mean difference (David, "Gini's mean difference
 //! rediscovered", 1968), which one far sample moves less than it moves squares; few trials are helped
-//! by their kin as in [`Pool::weighed`].
+//! by their kin ([`Prior`]).
 
 use std::f64::consts::{FRAC_PI_2, PI};
 
-use super::pool::Pool;
+use super::pool::{Pool, Prior};
 use super::student::student_quantile;
 use super::{median, outliers, sorted};
 
@@ -37,6 +37,9 @@ const FAR_PART: usize = 10;
 /// No figure is promised more closely than this, as a share: runs that had no spread at all
 /// differed by so much.
 const RESOLUTION: f64 = 0.005;
+
+/// Standard deviations on either side of a normal variable's middle that hold 95 % of it.
+const WITHIN_95: f64 = 1.96;
 
 /// Quantile that leaves 2.5 % above.
 const UPPER: f64 = 0.975;
@@ -59,21 +62,57 @@ pub fn spread(figures: &[f64]) -> Pool {
     Pool { squares: variance * (count - 1.0), freedom: count - 1.0, rows: 1 }
 }
 
-/// The interval of these trials, whose kin lie apart like that, on a quiet machine or one on which
-/// others are at work. `None` below [`LEAST_TRIALS`]. Figures must be above 0.
-pub fn of_runs(figures: &[f64], kin: Option<Pool>, is_loaded: bool) -> Option<[f64; 2]> {
+/// How far runs of a row lie apart, as earlier runs of this machine tell.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct BetweenRuns {
+    /// Variance of the logarithm of a run's figure.
+    pub variance: f64,
+    /// Degrees of freedom with which it is known.
+    pub freedom: f64,
+    /// Runs that tell it.
+    pub runs: u64,
+}
+
+/// What is known of a row besides its trials.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Knowledge {
+    /// How far trials of rows like it lie apart.
+    pub kin: Option<Prior>,
+    /// Whether others were at work.
+    pub is_loaded: bool,
+    /// How far its runs lie apart.
+    pub learned: Option<BetweenRuns>,
+    /// The same where nothing was learned, beyond what trials show: a standard deviation.
+    pub assumed_deviation: f64,
+}
+
+impl Knowledge {
+    /// Standard deviation of the logarithm of a run's figure, beyond what trials show.
+    pub fn deviation_between_runs(&self) -> f64 {
+        self.learned.map_or(self.assumed_deviation, |learned| learned.variance.sqrt())
+    }
+}
+
+/// The interval of these trials. `None` below [`LEAST_TRIALS`]. Figures must be above 0.
+pub fn of_runs(figures: &[f64], known: &Knowledge) -> Option<[f64; 2]> {
     if figures.len() < LEAST_TRIALS {
         return None;
     }
     let own = spread(figures);
-    let (variance, freedom) = match kin.filter(|kin| kin.freedom > 0.0) {
-        Some(kin) => (own.weighed(kin.variance()), own.freedom + super::pool::KIN_FREEDOM),
-        None => (own.variance(), own.freedom),
-    };
+    let (variance, freedom) = known.kin.map_or((own.variance(), own.freedom), |kin| kin.with(own));
     let of_median = (FRAC_PI_2 / figures.len() as f64).min(1.0);
-    let run_share = if is_loaded { LOADED_RUN_SHARE } else { RUN_SHARE };
+    let run_share = match (known.is_loaded, known.learned) {
+        (true, _) => LOADED_RUN_SHARE,
+        (false, None) => RUN_SHARE,
+        (false, Some(_)) => 0.0,
+    };
     let share = run_share + (1.0 - run_share) * of_median;
-    let spread = student_quantile(UPPER, freedom).powi(2) * variance * share;
+    let within = student_quantile(UPPER, freedom).powi(2) * variance * share;
+    let spread = match known.learned {
+        // What earlier runs differed by has what their trials did in it.
+        Some(runs) => within.max(student_quantile(UPPER, runs.freedom).powi(2) * runs.variance),
+        None => within + (WITHIN_95 * known.assumed_deviation).powi(2),
+    };
     let half = (spread + RESOLUTION.powi(2)).sqrt();
     let middle = median(figures)?;
     Some([middle * (-half).exp(), middle * half.exp()])
@@ -83,6 +122,9 @@ pub fn of_runs(figures: &[f64], kin: Option<Pool>, is_loaded: bool) -> Option<[f
 mod tests {
     use super::*;
     use crate::random::SplitMix64;
+
+    const QUIET: Knowledge =
+        Knowledge { kin: None, is_loaded: false, learned: None, assumed_deviation: 0.0 };
 
     /// A normal variable.
     fn normal(random: &mut SplitMix64) -> f64 {
@@ -105,9 +147,10 @@ mod tests {
                     (0..trials).map(trial).collect()
                 })
                 .collect();
-            let kin = rows.iter().map(|row| spread(row)).fold(Pool::default(), Pool::with);
+            let kin = Prior::of(&rows.iter().map(|row| spread(row)).collect::<Vec<_>>());
             for row in &rows {
-                let [low, high] = of_runs(row, has_kin.then_some(kin), false).unwrap();
+                let [low, high] =
+                    of_runs(row, &Knowledge { kin: kin.filter(|_| has_kin), ..QUIET }).unwrap();
                 held += usize::from((low..=high).contains(&1.0));
                 all += 1;
             }
@@ -139,22 +182,41 @@ mod tests {
             (0..count).map(|trial| if trial % 2 == 0 { 98.0 } else { 102.0 }).collect()
         };
         let half = |count| {
-            let [low, high] = of_runs(&trials(count), None, false).unwrap();
+            let [low, high] = of_runs(&trials(count), &QUIET).unwrap();
             (high / low).ln() / 2.0
         };
-        let beside_others = of_runs(&trials(60), None, true).unwrap();
+        let beside_others = of_runs(&trials(60), &Knowledge { is_loaded: true, ..QUIET }).unwrap();
         assert!((beside_others[1] / beside_others[0]).ln() / 2.0 > 1.4 * half(60));
         assert!(half(6) > half(60));
         assert!(half(10_000) > 0.019, "{}", half(10_000));
     }
 
     #[test]
+    fn what_runs_differ_by_is_what_was_learned_of_them_else_what_is_assumed() {
+        let trials: Vec<f64> = (0..60).map(|trial| 100.0 + f64::from(trial % 3)).collect();
+        let half = |known: Knowledge| {
+            let [low, high] = of_runs(&trials, &known).unwrap();
+            (high / low).ln() / 2.0
+        };
+        let learned = |deviation: f64| {
+            let variance = deviation * deviation;
+            Knowledge { learned: Some(BetweenRuns { variance, freedom: 9.0, runs: 6 }), ..QUIET }
+        };
+        let assumed = Knowledge { assumed_deviation: 0.1, ..QUIET };
+        assert!((half(assumed) - 0.196).abs() < 0.004, "{}", half(assumed));
+        let known = half(Knowledge { learned: learned(0.05).learned, ..assumed });
+        assert!((known - 2.262 * 0.05).abs() < 0.001, "{known}: learned, not assumed");
+        assert!(half(learned(1e-6)) < half(QUIET), "runs that agree need no share of trials");
+        assert!(half(learned(1e-6)) > 0.005, "what these trials differ by stays");
+    }
+
+    #[test]
     fn equal_trials_are_promised_to_the_resolution_and_few_have_no_interval() {
-        let [low, high] = of_runs(&[100.0; 6], None, false).unwrap();
+        let [low, high] = of_runs(&[100.0; 6], &QUIET).unwrap();
         assert!((low - 99.5).abs() < 0.01 && (high - 100.5).abs() < 0.01, "{low} {high}");
-        assert_eq!(of_runs(&[100.0; 2], None, true), None);
-        let kin = Pool { squares: 0.04, freedom: 4.0, rows: 3 };
-        let [low, high] = of_runs(&[100.0; 3], Some(kin), false).unwrap();
+        assert_eq!(of_runs(&[100.0; 2], &QUIET), None);
+        let kin = Prior { variance: 0.01, freedom: 4.0 };
+        let [low, high] = of_runs(&[100.0; 3], &Knowledge { kin: Some(kin), ..QUIET }).unwrap();
         assert!(low < 90.0 && high > 110.0, "kin say how far trials of such rows lie apart");
     }
 

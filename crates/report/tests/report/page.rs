@@ -1,8 +1,8 @@
 //! The HTML page: complete in itself, well-formed, and the record comes back out of it.
 
-use flatout_report::{Identity, html, identity};
+use flatout_report::{Format, Identity, html, identity, render};
 
-use crate::{FIXTURES, record, sample};
+use crate::{FIXTURES, FULL, record, sample};
 
 #[test]
 fn the_record_comes_back() {
@@ -177,4 +177,35 @@ fn the_top_has_a_bar_per_area_and_what_could_not_be_read() {
     assert!(top.contains("<dt>could not be read</dt><dd>governor, link of vda</dd>"));
     assert!(top.contains("2.50 GHz (f64 multiply-add avx512), 3.00 GHz (no load), measured"));
     assert_eq!(top.matches("<details><summary><b>").count(), 6);
+}
+
+/// A median of trials and a percentile of operations differ by a factor of four in a row with two
+/// speeds: no table has both, and each says which it has.
+#[test]
+fn one_table_has_one_statistic_and_names_it() {
+    let (mut of_trials, mut of_operations) = (0, 0);
+    for name in FIXTURES {
+        let page = render(&record(name), Format::Markdown, &FULL);
+        let lines: Vec<&str> = page.lines().collect();
+        let mut heading = "";
+        for pair in lines.windows(2) {
+            if pair[0].starts_with('#') {
+                heading = pair[0];
+            }
+            if !pair[1].starts_with("|--") && !pair[1].starts_with("| --") {
+                continue;
+            }
+            let heads: Vec<&str> = pair[0].split('|').map(str::trim).collect();
+            let is_percentile =
+                |head: &&str| head.strip_prefix('p').is_some_and(|n| n.parse::<f64>().is_ok());
+            let (has_median, has_percentile) =
+                (heads.contains(&"median"), heads.iter().any(is_percentile));
+            assert!(!(has_median && has_percentile), "{name}: {heading}: {heads:?}");
+            let says = heading.contains("latency of single operations, all trials together");
+            assert_eq!(says, has_percentile, "{name}: {heading}: {heads:?}");
+            (of_trials, of_operations) =
+                (of_trials + usize::from(has_median), of_operations + usize::from(has_percentile));
+        }
+    }
+    assert!(of_trials > 5 && of_operations > 2, "{of_trials} {of_operations}");
 }

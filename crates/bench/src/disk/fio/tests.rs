@@ -8,6 +8,7 @@ use flatout_io::Split;
 
 use super::super::Clearing;
 use super::super::place::Overwriting;
+use super::super::plan;
 use super::*;
 
 const MIB: u64 = 1 << 20;
@@ -143,6 +144,43 @@ fn engines_and_caching_are_told() {
     let nearest = in_directory(&dropped(ring), MIB, Figure::Own);
     check(&nearest, "--ioengine=io_uring --uncached=1");
     assert!(note(&nearest).contains("2025"));
+}
+
+#[test]
+fn the_line_beside_a_row_says_what_the_row_says() {
+    let directory = tempfile::tempdir().unwrap();
+    let place = Place::find(directory.path(), Overwriting::Refused).unwrap();
+    let mut lines = 0;
+    for row in plan::tests_rows() {
+        let nearest = nearest(&row, &place, 1024 * MIB, &TERMS, Figure::Own);
+        let Some(command) = nearest.command.as_ref() else {
+            assert!(!note(&nearest).is_empty(), "{row:?}: neither line nor reason");
+            continue;
+        };
+        lines += 1;
+        let option = |name: &str| {
+            let word = command.split(' ').filter_map(|word| word.strip_prefix("--")).rev();
+            let mut word = word.filter_map(|word| word.split_once('='));
+            word.find(|(known, _)| *known == name).map(|(_, value)| value.to_owned())
+        };
+        let Tuning { engine, caching, block_bytes, depth, threads, .. } = row.tuning;
+        let is_ring = engine == Engine::Uring;
+        let said = ["bs", "ioengine", "iodepth", "direct", "numjobs"].map(option);
+        let engine = if is_ring { "io_uring" } else { "psync" };
+        let direct = u8::from(caching == Caching::Direct);
+        assert_eq!(
+            said[0].as_deref().and_then(|bs| bs.split(',').next()),
+            Some(&*block_bytes.to_string())
+        );
+        assert_eq!(said[1].as_deref(), Some(engine), "{command}");
+        assert_eq!(said[2], is_ring.then(|| depth.to_string()), "{command}");
+        assert_eq!(said[3], Some(direct.to_string()), "{command}");
+        assert_eq!(said[4], (threads > 1).then(|| threads.to_string()), "{command}");
+        let fills_a_page = u64::from(depth) * block_bytes >= 2 * MIB && block_bytes >= MIB / 4;
+        let is_on_large_pages = direct == 1 && fills_a_page;
+        assert_eq!(command.starts_with(HUGE_PAGES), is_on_large_pages, "{command}");
+    }
+    assert!(lines > 5, "{lines}");
 }
 
 #[test]

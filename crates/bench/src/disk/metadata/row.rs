@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use flatout_measure::row::{Parameters, Row as Measurable, Unit};
 
 use super::MetadataOptions;
+use crate::between_runs;
 
 /// What is done to the files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -134,6 +135,10 @@ impl Measurable for MetadataRow {
 
     fn unit(&self) -> Unit {
         Unit::OperationsPerSecond
+    }
+
+    fn deviation_between_runs(&self) -> f64 {
+        between_runs::DISK
     }
 }
 

@@ -8,7 +8,8 @@ use flatout_measure::evidence::DERIVED_FROM;
 use flatout_measure::fact::Facts;
 use flatout_measure::record::{Outcome, Provenance, Status};
 use flatout_measure::row::{Parameters, Row, Unit};
-use flatout_measure::statistics::{interval, median};
+use flatout_measure::statistics::interval::{self, Knowledge};
+use flatout_measure::statistics::median;
 use flatout_measure::warning::{self, Warning};
 use flatout_sys::chase::Pages;
 use flatout_sys::cpu_cache::DataCache;
@@ -100,7 +101,7 @@ fn level_row(
     let figure = median(&samples).filter(|_| is_apart).unwrap_or(latency_ns);
     let mut outcome = Outcome {
         median: Some(figure),
-        ci95: interval::of_runs(&samples, None, false)
+        ci95: interval::of_runs(&samples, &Knowledge::default())
             .filter(|[low, high]| (*low..=*high).contains(&figure)),
         n: samples.len() as u64,
         samples,

@@ -11,6 +11,7 @@ use super::node::{self, Pair};
 use super::ring::{Shape, page_bytes};
 use super::{Chases, hand_over};
 use crate::area::Extent;
+use crate::between_runs;
 
 /// Ids of rows that have a picture.
 pub(super) const CURVE_ID: &str = "memory/latency";
@@ -100,6 +101,13 @@ impl Row for LatencyRow {
         match self {
             Self::Parallel { .. } | Self::NodeRate(_) => Unit::BytesPerSecond,
             _ => Unit::Nanoseconds,
+        }
+    }
+
+    fn deviation_between_runs(&self) -> f64 {
+        match self {
+            Self::HandOver(_) => between_runs::HAND_OVER,
+            _ => between_runs::MEMORY,
         }
     }
 }

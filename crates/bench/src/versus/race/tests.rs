@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use flatout_measure::case::Plan;
+use flatout_measure::case::{Plan, WhenPrecise};
 use flatout_measure::clock::FakeClock;
 use flatout_measure::fact::Key;
 use flatout_measure::guard::{FakeWitness, Reading, Witness};
@@ -251,6 +251,17 @@ fn too_little_time_gives_few_rounds_and_no_time_none() {
         assert!(rows.iter().all(|row| row.status != Status::Failed), "{rows:?}");
         assert_eq!(clock.now_ns(), (1 + seconds) * SECOND);
     }
+}
+
+#[test]
+fn a_race_that_was_given_its_time_uses_it_though_its_ratio_is_clear() {
+    let clock = FakeClock::new(0);
+    let mut watch = Stopwatch::new(&clock, &[&[SECOND / 10], &[SECOND / 5]]);
+    let when_precise = WhenPrecise::Thin;
+    let plan = Plan { when_precise, max_trials: 1000, ends_ns: 20 * SECOND, ..plan(20) };
+    let rows = raced(among(&["flatout", "dd"], Fake::default()), &plan, &mut watch);
+    assert_eq!(ratio(&rows, "dd").median, Some(2.0));
+    assert!((19 * SECOND..=20 * SECOND).contains(&clock.now_ns()), "{}", clock.now_ns());
 }
 
 #[test]

@@ -1,8 +1,11 @@
 //! The areas that were asked for, planned, and ready to be measured in their share of the time.
 
+use std::sync::Arc;
+
 use clap::ValueEnum;
 use flatout_bench::{Area, Error, Estimate, Extent, Pace, Run};
-use flatout_measure::case::Plan;
+use flatout_measure::case::{Plan, WhenPrecise};
+use flatout_measure::comparison::noise::Noise;
 use flatout_sys::cancel::CancelToken;
 
 use crate::arguments::bench::{Bench as Arguments, Name};
@@ -12,6 +15,8 @@ use crate::output;
 /// Trials that every row gets at least.
 const USUAL_TRIALS: u32 = 6;
 const QUICK_TRIALS: u32 = 3;
+/// Trials that a row gets at most where time was asked for: more make a record large.
+const MOST_TRIALS: u32 = 1000;
 /// What is kept of the time to write down what was found: one part in so many, and at most so long.
 const CLOSING_PART: u64 = 50;
 const MOST_CLOSING_NS: u64 = 300_000_000;
@@ -147,19 +152,25 @@ fn least_trials(pace: Pace) -> u32 {
     if pace == Pace::Quick { QUICK_TRIALS } else { USUAL_TRIALS }
 }
 
-/// When the rows of all areas are done.
-pub(super) fn plan(arguments: &Arguments, seed: u64) -> Plan {
+/// When the rows of all areas are done, beside what is known of this machine's noise.
+pub(super) fn plan(arguments: &Arguments, seed: u64, noise: Option<Arc<Noise>>) -> Plan {
     let pace = if arguments.quick { Pace::Quick } else { Pace::Usual };
-    let plan = Plan { min_trials: least_trials(pace), seed, ..Plan::default() };
-    match arguments.rounds {
-        Some(rounds) => Plan { min_trials: rounds, max_trials: rounds, ..plan },
-        None => plan,
+    let (min_trials, when_precise) = (least_trials(pace), WhenPrecise::Thin);
+    let plan = Plan { min_trials, when_precise, noise, seed, ..Plan::default() };
+    match (arguments.rounds, arguments.max_time) {
+        (Some(rounds), _) => Plan { min_trials: rounds, max_trials: rounds, ..plan },
+        // Time that was asked for is used.
+        (None, Some(_)) => Plan { max_trials: MOST_TRIALS, ..plan },
+        (None, None) => plan,
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
+    use crate::arguments::{Arguments as Parsed, Command, Recorded};
 
     const SECOND_NS: u64 = 1_000_000_000;
 
@@ -178,6 +189,27 @@ mod tests {
         assert_eq!(budget(&[60], 200), 0);
         let endless = Schedule { ends_ns: u64::MAX }.plan(&[7], 5, Plan::default());
         assert_eq!((endless.budget_ns, endless.ends_ns), (7, u64::MAX));
+    }
+
+    #[test]
+    fn time_that_was_asked_for_is_shared_out_whole_and_used() {
+        let asked = |words: &[&str]| {
+            let words = ["flatout", "bench"].iter().chain(words);
+            let command = Parsed::try_parse_from(words).unwrap().command;
+            let Command::Recorded(command) = command else { panic!("{command:?}") };
+            match *command {
+                Recorded::Bench(arguments) => plan(&arguments, 1, None),
+                other => panic!("{other:?}"),
+            }
+        };
+        let usual = asked(&[]);
+        assert_eq!((usual.max_trials, usual.when_precise), (60, WhenPrecise::Thin));
+        assert_eq!(asked(&["--max-time", "5s"]).max_trials, MOST_TRIALS);
+        let fixed = asked(&["--max-time", "5s", "--runs", "4"]);
+        assert_eq!((fixed.min_trials, fixed.max_trials), (4, 4));
+        let weights = [3, 5, 2];
+        let parts: Vec<u64> = (0..3).map(|at| part_ns(5 * SECOND_NS, &weights, at)).collect();
+        assert_eq!(parts.iter().sum::<u64>(), 5 * SECOND_NS);
     }
 
     #[test]

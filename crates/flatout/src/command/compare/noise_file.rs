@@ -2,8 +2,9 @@
 //! `$FLATOUT_NOISE`, else `flatout/noise.json` beside the profile.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use flatout_measure::comparison::noise::{Learned, SCHEMA};
+use flatout_measure::comparison::noise::{Learned, Noise, SCHEMA};
 use serde_json::{Value, json};
 
 use crate::output;
@@ -24,6 +25,12 @@ pub fn load() -> Vec<Learned> {
         output::complain(&format!("{error}; going on without"));
         Vec::new()
     })
+}
+
+/// What is known of the machine with this environment.
+pub fn of(environment: &Value) -> Option<Arc<Noise>> {
+    let known = load();
+    known.iter().find(|learned| learned.is_of(environment)).map(|own| Arc::new(Noise::of(own)))
 }
 
 fn read() -> Result<Vec<Learned>, String> {

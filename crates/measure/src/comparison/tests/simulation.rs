@@ -8,7 +8,7 @@ use super::*;
 use crate::fixture::record;
 use crate::random::SplitMix64;
 use crate::record::{Load, Outcome};
-use crate::statistics::interval;
+use crate::statistics::interval::{self, Knowledge};
 
 /// Divisions of the runs here: fewer than elsewhere, and just as exact.
 const DIVISIONS: usize = 100;
@@ -205,7 +205,10 @@ fn beside(random: &mut SplitMix64, share: f64) -> Record {
             *sample *= 1.0 + 2.0 * share * (0.5 + random.unit());
         }
         row.median = crate::statistics::median(&row.samples);
-        row.ci95 = interval::of_runs(&row.samples, None, share > 0.2);
+        row.ci95 = interval::of_runs(
+            &row.samples,
+            &Knowledge { is_loaded: share > 0.2, ..Knowledge::default() },
+        );
     }
     let load = Load { cpus: 2, others_cpus: 2.0 * share, ..Load::default() };
     record.end.load = Some(load);

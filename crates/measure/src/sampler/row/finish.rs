@@ -2,8 +2,8 @@
 
 use super::super::detail::join_series;
 use super::super::fact::{
-    INTERVALS_DISTURBED, INTERVALS_SPOILED, REJECTED_SAMPLES, SPOIL_REASONS, TRIALS_RUN,
-    USE_OF_CPUS, WARMUP_DROPPED, WARMUP_SAMPLES,
+    BETWEEN_RUNS, INTERVALS_DISTURBED, INTERVALS_SPOILED, REJECTED_SAMPLES, SPOIL_REASONS,
+    TRIALS_RUN, USE_OF_CPUS, WARMUP_DROPPED, WARMUP_SAMPLES,
 };
 use super::super::warnings;
 use super::{Closed, Sampled, Surroundings, Taken, is_own_doing};
@@ -14,7 +14,8 @@ use crate::overhead::Overhead;
 use crate::record::{Outcome, Status};
 use crate::row::Row;
 use crate::sampler::NOISY;
-use crate::statistics::{self, interval};
+use crate::statistics::interval::{self, Knowledge};
+use crate::statistics::{self};
 use crate::warning::{self, Warning};
 
 impl<R: Row> Sampled<'_, R> {
@@ -57,7 +58,9 @@ impl<R: Row> Sampled<'_, R> {
         let is_loaded = self.disturbed > 0
             || warning::has(&outcome.warnings, warning::LOCAL_LOAD)
             || use_of_cpus.is_some_and(|all| all.is_beside_load(beside.cpus));
-        let interval = |figures: &[f64]| interval::of_runs(figures, beside.kin, is_loaded);
+        let known = Knowledge { kin: beside.kin, is_loaded, ..self.knowledge(plan) };
+        facts.set(BETWEEN_RUNS, between_runs(&known));
+        let interval = |figures: &[f64]| interval::of_runs(figures, &known);
         if let Some((status, code, text)) = self.refused() {
             if !figures.is_empty() {
                 facts.set(REJECTED_SAMPLES, figures.into_iter().collect::<Value>());
@@ -174,6 +177,18 @@ impl<R: Row> Sampled<'_, R> {
             warning::add(&mut outcome.warnings, Warning::new(warning::DISTURBED, text));
         }
     }
+}
+
+/// What the interval takes runs to differ by, and where that is from.
+fn between_runs(known: &Knowledge) -> Value {
+    let (source, runs) = match known.learned {
+        Some(learned) => ("learned", Some(learned.runs)),
+        None => ("assumed", None),
+    };
+    let deviation = known.deviation_between_runs();
+    let fields = [("source", Value::from(source)), ("deviation", Value::from(deviation))];
+    let runs = runs.map(|runs| ("runs", Value::from(runs)));
+    Value::fields(fields.into_iter().chain(runs))
 }
 
 /// Says who had the CPUs during the trials that count, and warns where others kept threads waiting.
