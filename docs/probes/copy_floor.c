@@ -6,11 +6,13 @@
  * of a directory (`directory`), or 32 of them (`batch`), so that threads share directories. Calls, beside
  * openat, fstat, openat, pread, pwrite, close, close: n O_NOATIME, s a second fstat of the source,
  * x flistxattr, t utimensat, m fchmod. `nsxtm` is what flatout calls; c copy_file_range instead of
- * pread and pwrite; T O_TMPFILE and linkat(2) instead of a name and fchmod (privileged). */
+ * pread and pwrite; T O_TMPFILE and linkat(2) instead of a name and fchmod (privileged); u each thread
+ * has descriptors of its own (unshare(2), CLONE_FILES). */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,6 +80,7 @@ static void copy(struct directory *in, const char *name, char *buffer) {
 }
 
 static void *work(void *unused) {
+    need(!has('u') || !unshare(CLONE_FILES), "unshare");
     char *buffer = malloc(BUFFER);
     memset(buffer, 0, BUFFER);
     for (int index; (index = atomic_fetch_add(&next_piece, 1)) < piece_count;) {

@@ -54,21 +54,28 @@ def by_fio(source):
     return size / json.loads(out)["jobs"][0]["read"]["bw_bytes"]
 
 
+def processors():
+    """Seconds that the CPUs had: busy, idle, stolen by the host."""
+    with open("/proc/stat") as file:
+        user, nice, system, idle, wait, hard, soft, steal = map(int, file.readline().split()[1:9])
+    return (user + nice + system + hard + soft) / 100, (idle + wait) / 100, steal / 100
+
+
 def timed(command, source, target, top):
     if command == "device":
-        return by_fio(source)
+        return by_fio(source), 0
     line = command.replace("{s}", source).replace("{d}", target).replace("{m}", top)
     argv = ["sh", "-c", line] if "&&" in line else line.split()
     null = os.open("/dev/null", os.O_RDWR)
     begun = time.perf_counter()
     process = os.posix_spawnp(argv[0], argv, os.environ, file_actions=[
         (os.POSIX_SPAWN_DUP2, null, number) for number in range(3)])
-    status = os.waitpid(process, 0)[1]
+    _, status, used = os.wait4(process, 0)
     elapsed = time.perf_counter() - begun
     os.close(null)
     if status:
         print("FAILED:", *argv)
-    return elapsed
+    return elapsed, used.ru_utime + used.ru_stime
 
 
 def make(root, files, size, directories):
@@ -100,6 +107,7 @@ def main():
     files, size = int(shape[1]), int(shape[2]) << {"K": 10, "M": 20}[shape[3]]
     rivals = [word.split("=", 1) for word in asked.rivals]
     times = {name: [] for name, _ in rivals}
+    cpu = {name: [] for name, _ in rivals}
     trees = 3 if asked.state == "refresh" else len(rivals) + 2
     gib = asked.gib or 2 + max(files * trees // 60000, files * max(size, 4096) * trees * 13 // 10 >> 30)
     if files == 1:
@@ -129,7 +137,9 @@ def main():
                 sh(f"sync -f {top}")
             if asked.state == "cold":
                 sh("echo 3 > /proc/sys/vm/drop_caches")
-            times[name].append(timed(command, source, target, top))
+            elapsed, used = timed(command, source, target, top)
+            times[name].append(elapsed)
+            cpu[name].append(used)
             if files == 1 and size > LARGE and os.path.exists(target):
                 os.unlink(target)
             elif asked.on and os.path.exists(target):
@@ -138,13 +148,15 @@ def main():
         sh(f"rm -rf {top}/to {source}")
     sh(f"umount {MOUNT}; rm -rf {KEPT} /dev/shm/copy-race.img", check=False)
     print(asked.shape, asked.state, asked.fs, "rounds", asked.rounds)
+    ratios_of = lambda all_of, name: sorted(a / max(b, 1e-9) for a, b in zip(all_of[name], all_of[rivals[0][0]]))
     for name, _ in rivals:
-        ratios = sorted(a / b for a, b in zip(times[name], times[rivals[0][0]]))
+        ratios = ratios_of(times, name)
         quarter = len(ratios) // 4 if files == 1 and size <= LARGE else 0
         low, high = ratios[quarter], ratios[-1 - quarter]
         all_ms = sorted(one * 1e3 for one in times[name])
         print(f"{name:10} {statistics.median(all_ms):9.3f} ms ({all_ms[quarter]:.3f}-{all_ms[-1 - quarter]:.3f})"
-              f"  ÷ first {statistics.median(ratios):.2f} ({low:.2f}-{high:.2f})")
+              f"  ÷ first {statistics.median(ratios):.2f} ({low:.2f}-{high:.2f})"
+              f"  CPU {statistics.median(cpu[name]) * 1e3:.1f} ms, ÷ first {statistics.median(ratios_of(cpu, name)):.3f}")
 
 
 main()

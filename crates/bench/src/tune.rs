@@ -40,6 +40,8 @@ pub struct Options {
     pub time_ns: Option<u64>,
     /// What tells this machine from others.
     pub machine: String,
+    /// The version of its kernel.
+    pub kernel: String,
     /// The time now, RFC 3339.
     pub time: String,
     /// Seed of data and orders.
@@ -153,6 +155,7 @@ fn entry(group: &Group<'_>, choice: &choose::Choice, options: &Options) -> Profi
     ProfileEntry {
         key: ProfileKey {
             machine: options.machine.clone(),
+            kernel: options.kernel.clone(),
             work: group.work,
             size: group.size,
             cached: group.cached,

@@ -28,7 +28,10 @@ const MACHINE_DIGITS: usize = 16;
 /// Cost: an open that mostly fails; else a few KiB are read.
 pub fn load() -> Option<Arc<MachineProfile>> {
     match read()? {
-        Ok(profile) => Some(Arc::new(MachineProfile { profile, machine: machine() })),
+        Ok(profile) => {
+            let (machine, kernel) = (machine(), kernel());
+            Some(Arc::new(MachineProfile { profile, machine, kernel }))
+        }
         Err(Unusable { is_private: true, .. }) => None,
         Err(Unusable { text, .. }) => {
             output::complain(&format!("{text}; going on with the defaults"));
@@ -52,6 +55,14 @@ pub fn machine() -> String {
     hasher.update(b"flatout profile ");
     hasher.update(id.trim_ascii());
     hasher.finish().to_string().chars().take(MACHINE_DIGITS).collect()
+}
+
+/// The version of the kernel, its first two numbers: another release changes what is fast, a further
+/// patch of one hardly does.
+pub fn kernel() -> String {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let mut numbers = release.split(|letter: char| !letter.is_ascii_digit());
+    format!("{}.{}", numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default())
 }
 
 /// Refuses a place that cannot be written to, or holds something else, before anything is
@@ -78,8 +89,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_machine_has_one_name() {
+    fn a_machine_has_one_name_and_its_kernel_two_numbers() {
         assert_eq!(machine(), machine());
         assert!(!machine().is_empty());
+        let numbers: Vec<u32> = kernel().split('.').map(|number| number.parse().unwrap()).collect();
+        assert!(numbers.len() == 2 && numbers[0] >= 4, "{numbers:?}");
     }
 }

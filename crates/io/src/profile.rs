@@ -58,6 +58,10 @@ impl SizeClass {
 pub struct ProfileKey {
     /// The machine, by whatever tells it from others that see the same table.
     pub machine: String,
+    /// The version of its kernel, whose page cache and filesystems decide what is fast. Tables of
+    /// before 2026-11-26 have none.
+    #[serde(default)]
+    pub kernel: String,
     /// Kind of work.
     pub work: Work,
     /// Class of the file.
@@ -193,10 +197,12 @@ pub struct MachineProfile {
     pub profile: Profile,
     /// What tells the machine from others.
     pub machine: String,
+    /// The version of its kernel.
+    pub kernel: String,
 }
 
 impl MachineProfile {
-    /// The row for a kind of work on files of a class, if it was measured on this machine.
+    /// The row for a kind of work on files of a class, if it was measured on this machine and kernel.
     /// Filesystems are given by their identity, empty where there is none.
     pub fn find(
         &self,
@@ -206,6 +212,7 @@ impl MachineProfile {
     ) -> Option<&ProfileEntry> {
         let key = ProfileKey {
             machine: self.machine.clone(),
+            kernel: self.kernel.clone(),
             work,
             size,
             cached,
@@ -230,6 +237,7 @@ mod tests {
         ProfileEntry {
             key: ProfileKey {
                 machine: "m".to_owned(),
+                kernel: "6.18".to_owned(),
                 work: Work::Read,
                 size: SizeClass::of(1 << 30),
                 cached,
@@ -263,7 +271,12 @@ mod tests {
         assert_eq!(profile.entries.len(), 2);
         let key = entry(true, 0.0).key;
         assert_eq!(profile.find(&key).map(ProfileEntry::limit_files_per_s), Some(3.0));
-        assert!(profile.find(&ProfileKey { machine: "other".to_owned(), ..key }).is_none());
+        for other in [
+            ProfileKey { machine: "other".to_owned(), ..key.clone() },
+            ProfileKey { kernel: "6.19".to_owned(), ..key },
+        ] {
+            assert!(profile.find(&other).is_none());
+        }
     }
 
     #[test]

@@ -15,6 +15,7 @@ fn options(directories: Vec<PathBuf>, most_bytes: u64) -> Options {
         max_write_bytes: Some(most_bytes),
         time_ns: None,
         machine: "m".to_owned(),
+        kernel: String::new(),
         time: "2026-11-22T12:00:00Z".to_owned(),
         seed: 1,
         cancel: CancelToken::manual(),

@@ -16,8 +16,8 @@ the best are saved, with the best rate as the limit. Copies are measured within 
 between each two that are named.
 
 `flatout read`, `sum` and `copy` use what was saved for the filesystem at hand, unless told
-otherwise, and `copy` says at its end how close to the limit it ran. Settings belong to this machine
-and to a filesystem, wherever it is mounted; measuring again replaces them.
+otherwise, and `copy` says at its end how close to the limit it ran. Settings belong to a machine,
+its version of Linux and a filesystem, wherever that is mounted; measuring again replaces them.
 
 The profile is the file that $FLATOUT_PROFILE names, else flatout/profile.json in $XDG_CONFIG_HOME
 or ~/.config. FLATOUT_PROFILE= (empty) before a command makes it go without.

@@ -32,6 +32,7 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
         max_write_bytes: arguments.max_write,
         time_ns: arguments.max_time,
         machine: profile::machine(),
+        kernel: profile::kernel(),
         time: draft.start().time.clone(),
         seed,
         cancel,

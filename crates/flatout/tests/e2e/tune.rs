@@ -167,12 +167,16 @@ fn what_was_measured_is_used_for_copying_and_the_share_of_the_limit_is_said() {
         (&audit["limit"], &audit["files_by_method"]),
         (&Value::Null, &json!({ "sync": 3001 }))
     );
-    // Of this machine nothing is known.
-    for entry in profile["entries"].as_array_mut().unwrap() {
-        entry["key"]["machine"] = json!("another");
+    // Of this kernel nothing is known, and of this machine.
+    for (part, target) in [("kernel", "place/c"), ("machine", "place/d")] {
+        let known = profile.clone();
+        for entry in profile["entries"].as_array_mut().unwrap() {
+            entry["key"][part] = json!("another");
+        }
+        save(&folder, &profile);
+        assert_eq!(copy(target, &folder.join(PROFILE)).0["limit"], Value::Null);
+        profile = known;
     }
-    save(&folder, &profile);
-    assert_eq!(copy("place/c", &folder.join(PROFILE)).0["limit"], Value::Null);
     let said = folder
         .flatout(["copy", "--verbose", "--always", "place/source", "place/a"])
         .with_profile(Path::new(""))

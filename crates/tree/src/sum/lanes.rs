@@ -83,6 +83,7 @@ mod tests {
         let entry = |tuning| ProfileEntry {
             key: ProfileKey {
                 machine: String::new(),
+                kernel: String::new(),
                 work: Work::Read,
                 size: SizeClass::Large,
                 cached: false,

@@ -14,6 +14,7 @@ use super::*;
 use crate::copy::event::Event;
 use crate::copy::failure::Cause;
 
+mod born;
 mod lists;
 mod mended;
 mod outsider;

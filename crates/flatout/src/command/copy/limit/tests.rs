@@ -11,6 +11,7 @@ fn entry(work: Work, class: (SizeClass, bool), pair: (&str, &str), rate: f64) ->
     ProfileEntry {
         key: ProfileKey {
             machine: "m".to_owned(),
+            kernel: String::new(),
             work,
             size: class.0,
             cached: class.1,
@@ -46,7 +47,7 @@ fn profile() -> MachineProfile {
     ] {
         profile.put(entry(work, class, pair, rate));
     }
-    MachineProfile { profile, machine: "m".to_owned() }
+    MachineProfile { profile, machine: "m".to_owned(), kernel: String::new() }
 }
 
 fn limits() -> Limits {
