@@ -164,7 +164,7 @@ impl<'c, 'a> Lane<'c, 'a> {
     }
 
     /// Copies names of one directory.
-    fn entries(&mut self, directory: &Arc<Directory>, names: &Batch) {
+    pub(super) fn entries(&mut self, directory: &Arc<Directory>, names: &Batch) {
         directory.begin_use();
         let before = usage::thread();
         let mut moved_much = false;
