@@ -11,6 +11,7 @@
 pub mod attributes;
 pub mod backup;
 mod bond;
+pub mod change;
 pub mod content;
 mod descriptors;
 mod directory;

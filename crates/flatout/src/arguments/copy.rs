@@ -246,6 +246,7 @@ impl Copy {
             (self.selection.is_given(), "a selection"),
             (self.mirror.deletion().is_some(), "--delete"),
             (self.mirror.dry_run, "--dry-run"),
+            (self.mirror.itemize, "--itemize"),
             (!self.snapshot.link_dest.is_empty(), "--link-dest"),
             (!self.snapshot.reflink_dest.is_empty(), "--reflink-dest"),
             (self.limits.bwlimit.is_some(), "--bwlimit"),

@@ -6,6 +6,7 @@
 
 mod account;
 mod aside;
+mod changes;
 mod demand;
 pub(super) mod disguise;
 mod document;
@@ -44,6 +45,7 @@ use crate::output::place::{Place, identity};
 use crate::{conclusion, output, profile};
 use account::Account;
 use aside::Kept;
+use changes::Changes;
 use document::Document;
 use limit::Limits;
 use log::Log;
@@ -83,7 +85,11 @@ fn lead(arguments: &Arguments, cancel: CancelToken, members: Option<Members>) ->
     let terminal = Terminal::find();
     // Standard output may be where figures and log go.
     let is_free = document.is_none() && log.is_none();
-    let told = if arguments.verbose && is_free { Told::Everything } else { Told::Failures };
+    let told = match arguments.mirror.itemize {
+        true => Told::Changes(Changes::new(&arguments.operands().1)),
+        false if arguments.verbose && is_free => Told::Everything,
+        false => Told::Failures,
+    };
     let witness = Witness::new(log, terminal.as_ref(), told);
     let plan = plan(arguments, &witness);
     if let Some(listed) = &selection.listed {

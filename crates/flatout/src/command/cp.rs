@@ -177,7 +177,7 @@ impl Watch for Witness {
                 self.fail(&notice.text);
             }
             Event::Done { action, source, method, .. } => self.tell_how(*action, source, *method),
-            Event::Notice(_) | Event::Deleted { .. } => {}
+            Event::Notice(_) | Event::Deleted { .. } | Event::Changed { .. } => {}
         }
     }
 

@@ -12,6 +12,7 @@
 //! Read next: `attributes/node.rs`, how a file is reached without following a symlink.
 
 mod acl;
+mod difference;
 mod extended;
 mod heir;
 mod inheritance;
@@ -32,6 +33,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::fs::{FileType, Mode, Stat, Timespec, Timestamps};
 use rustix::io::Errno;
 
+pub use self::difference::Difference;
 use self::extended::without_acl;
 pub use self::heir::Predecessor;
 use self::inheritance::Origin;

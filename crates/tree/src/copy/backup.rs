@@ -72,9 +72,17 @@ impl Backups {
 
     /// Moves what bears the name aside; returns what it is called now, `None` where it is gone.
     pub(super) fn make(&self, entry: Entry<'_>) -> Result<Option<CString>, Trouble> {
-        let (at, name) = (entry.pair.target(), entry.target);
+        self.move_aside(entry.pair.target(), entry.target).map_err(target(BACK_UP))
+    }
+
+    /// The same for a name in a directory.
+    pub(super) fn move_aside(
+        &self,
+        at: BorrowedFd<'_>,
+        name: &CStr,
+    ) -> Result<Option<CString>, Errno> {
         for _ in 0..ATTEMPTS {
-            let backup = self.name_of(at, name).map_err(target(BACK_UP))?;
+            let backup = self.name_of(at, name)?;
             // A numbered one takes nobody's place.
             let is_numbered = backup.to_bytes() != [name.to_bytes(), &self.suffix].concat();
             let moved = match is_numbered {
@@ -90,10 +98,20 @@ impl Backups {
                 Ok(()) => return Ok(Some(backup)),
                 Err(Errno::NOENT) => return Ok(None),
                 Err(Errno::EXIST) if is_numbered => {}
-                Err(errno) => return Err(target(BACK_UP)(errno)),
+                Err(errno) => return Err(errno),
             }
         }
-        Err(target(BACK_UP)(Errno::EXIST))
+        Err(Errno::EXIST)
+    }
+
+    /// Whether a name is that of a backup.
+    pub(super) fn has_made(&self, name: &CStr) -> bool {
+        let (name, tail) = (name.to_bytes(), b".~");
+        let is_numbered = name.ends_with(b"~") && {
+            let begin = name.windows(tail.len()).rposition(|window| window == tail);
+            begin.is_some_and(|begin| begin > 0 && number_of(&name[..begin], name).is_some())
+        };
+        is_numbered || name.len() > self.suffix.len() && name.ends_with(&self.suffix)
     }
 }
 

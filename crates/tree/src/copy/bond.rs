@@ -46,7 +46,10 @@ impl<'c> Bond<'c> {
         match copy.links.claim(identity(facts), names).map_err(Trouble::Source)? {
             Claim::First(ticket) => Ok(ControlFlow::Continue(Self::First(ticket))),
             Claim::Known(known) => Ok(match link(copy, entry, (root, &known), facts)? {
-                Another::Made => ControlFlow::Break(Outcome::of(Action::Linked)),
+                Another::Made => ControlFlow::Break(Outcome {
+                    link_of: Some(known.path),
+                    ..Outcome::of(Action::Linked)
+                }),
                 Another::WasThere => ControlFlow::Break(Outcome::of(Action::Unchanged)),
                 Another::Cannot(cause) => {
                     copy.lose_links(cause);

@@ -289,6 +289,11 @@ impl Directory {
         self.pending.fetch_add(more, Ordering::Relaxed);
     }
 
+    /// Whether anything is to be done in it but one thing.
+    pub(super) fn has_others_at_work(&self) -> bool {
+        self.pending.load(Ordering::Acquire) > 1
+    }
+
     /// One thing is done; true when it was the last.
     pub(super) fn is_last(&self) -> bool {
         self.pending.fetch_sub(1, Ordering::AcqRel) == 1

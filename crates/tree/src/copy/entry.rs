@@ -95,13 +95,15 @@ pub(super) struct Outcome {
     pub(super) method: Option<Method>,
     /// The mark of what was made, where it was looked at.
     pub(super) mark: Option<Identity>,
+    /// The path below the base of which it became another name.
+    pub(super) link_of: Option<Vec<u8>>,
     /// It is there, but not as it should be.
     pub(super) blemish: Option<Trouble>,
 }
 
 impl Outcome {
     pub(super) fn of(action: Action) -> Self {
-        Self { action, bytes: 0, method: None, mark: None, blemish: None }
+        Self { action, bytes: 0, method: None, mark: None, link_of: None, blemish: None }
     }
 }
 

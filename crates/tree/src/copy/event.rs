@@ -2,6 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 
+pub use super::change::Letters;
 use super::failure::Failure;
 use flatout_io::transfer::Method;
 
@@ -45,6 +46,18 @@ pub enum Event<'a> {
         /// From the first system call to the last; of a directory from its opening on.
         elapsed_ns: u64,
     },
+    /// Something of an entry was changed, or of a directory is about to be. Only where
+    /// [`Watch::wants_changes`].
+    Changed {
+        /// What, in the letters of rsync.
+        letters: Letters,
+        /// The source, as it is shown.
+        source: OsString,
+        /// What is changed.
+        target: OsString,
+        /// Where it leads.
+        lead: Option<Lead>,
+    },
     /// Something of the target is gone. Only where [`Watch::wants_each`].
     Deleted {
         /// It, as it is shown.
@@ -68,6 +81,15 @@ pub enum Event<'a> {
     Notice(&'a Notice),
 }
 
+/// Where something leads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Lead {
+    /// A symlink, to this text.
+    Symlink(OsString),
+    /// It is another name of this.
+    Link(OsString),
+}
+
 /// Something that could not be kept or done as asked, on this pair of filesystems or for this
 /// user.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,6 +107,10 @@ pub trait Watch: Sync {
     /// Whether something may be overwritten, where that is to be asked.
     fn consents(&self, _target: &OsStr) -> bool {
         true
+    }
+    /// Whether [`Event::Changed`] is wanted: it costs a closer look at both sides.
+    fn wants_changes(&self) -> bool {
+        false
     }
     /// Whether [`Event::Done`] is wanted: it costs an allocation and two looks at the clock.
     fn wants_each(&self) -> bool {

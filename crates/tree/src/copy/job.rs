@@ -3,7 +3,6 @@
 mod manner;
 mod threads;
 
-use std::collections::VecDeque;
 use std::ffi::CString;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,6 +32,7 @@ use super::parents::Parents;
 use super::peculiar::Peculiarities;
 use super::reference::References;
 use super::rules::opening;
+use super::sequence::Later;
 use super::shared::Shared;
 use super::standing::{Brought, Turns};
 use super::stop::Stop;
@@ -105,7 +105,7 @@ pub struct Copy<'a> {
     /// Names that need care.
     pub(super) peculiarities: Peculiarities,
     /// Operands that wait until those before them are done ([`super::sequence`]).
-    pub(super) later: Mutex<VecDeque<Operand>>,
+    pub(super) later: Mutex<Later>,
     /// Other processes that do parts of it.
     pub(super) shared: Option<Shared>,
     /// Held while a symlink takes the place of something.

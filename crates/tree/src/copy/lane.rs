@@ -13,6 +13,7 @@ use flatout_sys::usage::{self, Usage};
 use rustix::fs::{Advice, FileType, Mode, OFlags};
 
 use super::attributes::{Inheritance, Made};
+use super::change::Before;
 use super::content::Content;
 use super::directory::{Directory, Found, Guest, Named, Pair, identity};
 use super::dispatch::Work;
@@ -164,7 +165,7 @@ impl<'c, 'a> Lane<'c, 'a> {
     }
 
     /// Copies names of one directory.
-    fn entries(&mut self, directory: &Arc<Directory>, names: &Batch) {
+    pub(super) fn entries(&mut self, directory: &Arc<Directory>, names: &Batch) {
         directory.begin_use();
         let before = usage::thread();
         let mut moved_much = false;
@@ -212,6 +213,7 @@ impl<'c, 'a> Lane<'c, 'a> {
                 Err(trouble) => return copy.tell(entry, Err(trouble), begun_ns),
             }
         }
+        let before = Before::of(copy, entry);
         let (rules, mut copied) = (copy.rules_in(entry.directory), Err(Trouble::Became));
         let mut room = Room::Unasked;
         for _ in 0..LOOKS {
@@ -220,7 +222,8 @@ impl<'c, 'a> Lane<'c, 'a> {
                     let reason = "it became a directory while its names were read";
                     Err(Trouble::Source(Refusal::because("copy", reason)))
                 }
-                _ if is_plan => plan::copy(self, entry, kind, room),
+                (_, Some(rules)) if is_plan => plan::by_rules::copy(copy, entry, rules),
+                (_, None) if is_plan => plan::copy(self, entry, kind, room),
                 (_, Some(rules)) => written::copy(self, entry, rules, kind),
                 (FileType::RegularFile, None) => file::copy(self, entry),
                 _ => special::copy(copy, entry),
@@ -245,6 +248,11 @@ impl<'c, 'a> Lane<'c, 'a> {
             && let Err(trouble) = care.copied(copy, entry)
         {
             copied = Err(trouble);
+        }
+        if let (Some(before), Ok(outcome)) = (before, &copied)
+            && outcome.blemish.is_none()
+        {
+            before.tell(copy, entry, outcome);
         }
         copy.tell(entry, copied, begun_ns)
     }

@@ -132,7 +132,12 @@ fn surplus(copy: &Copy<'_>, directory: &Directory, pair: &Pair) -> Result<Names,
         if copy.stop.is_due() {
             return Err(Refusal::interrupted(LIST));
         }
-        if known.has(name) || stays && sieve.excludes(name, kind) || is_in_use(target, name) {
+        let is_backup = copy.backups.as_ref().is_some_and(|backups| backups.has_made(name));
+        if known.has(name)
+            || is_backup
+            || stays && sieve.excludes(name, kind)
+            || is_in_use(target, name)
+        {
             return Ok(());
         }
         let is_alike = is_in_source(&mut sieve, pair, name)

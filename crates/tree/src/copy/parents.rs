@@ -38,6 +38,11 @@ impl Parents {
     pub(super) fn new(below: Option<PathBuf>) -> Self {
         Self { below, met: Mutex::default() }
     }
+
+    /// Whether any may have to be made.
+    pub(super) fn are_made(&self) -> bool {
+        self.below.is_some()
+    }
 }
 
 fn failed(operation: &'static str, path: &Path) -> impl FnOnce(Errno) -> Failure {

@@ -2,6 +2,8 @@
 //! writing. A directory that would be made has the descriptor of the nearest one above it that is
 //! there, and nothing is looked up in it.
 
+pub(super) mod by_rules;
+
 use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::Ordering;
@@ -11,14 +13,14 @@ use rustix::io::Errno;
 
 use super::attributes::Made;
 use super::content::is_sparse;
-use super::directory::{Access, Found, Identity, Named, Pair, identity};
+use super::directory::{Access, Found, Named, Pair, identity};
 use super::entry::{Entry, Outcome, Trouble, source, target};
 use super::event::Action;
 use super::existing::{Existing, refuse_loss, refuse_obstacle};
 use super::file::{Opened, Reading};
 use super::job::Copy;
 use super::lane::Lane;
-use super::links::{Claim, Ticket, mark};
+use super::links::{self, Claim, Ticket, mark};
 use super::options::{Effect, Preserve};
 use super::special::{self, text_of};
 use super::tally::count;
@@ -59,6 +61,7 @@ pub(super) fn pair(
 ) -> Result<Pair, Trouble> {
     let (to, _) = stand_in(entry.pair.target()).map_err(target("hold"))?;
     let Found { target, inheritance, .. } = *entry.pair.found();
+    copy.tell_of_directory(entry, &facts, None);
     copy.tell_of_making(entry, None);
     let named = Named { source: entry.source.to_owned(), target: entry.target.to_owned() };
     let made = Made::new(inheritance);
@@ -88,7 +91,7 @@ pub(super) fn copy(
     let is_free = room == Room::Made || entry.pair.found().made.is_new();
     let found = if is_free { None } else { entry.in_the_way()? };
     let ticket = match claim(copy, entry, &facts)? {
-        Claimed::Known(known) => return link(copy, entry, &facts, (known, found), room),
+        Claimed::Known(known) => return link(copy, entry, &facts, (&known, found), room),
         Claimed::First(ticket) => Some(ticket),
         Claimed::None => None,
     };
@@ -105,10 +108,7 @@ pub(super) fn copy(
         }
     };
     if let Some(ticket) = ticket {
-        // The mark of something that is not there yet.
-        let made = stands.map_or((u64::MAX, facts.st_ino), |found| mark(&found));
-        let path = entry.directory.path_below_base(entry.target).map_err(Trouble::Target)?;
-        let _or_they_are_copied = ticket.done(&path, made);
+        note(ticket, entry, &facts, stands.as_ref())?;
     }
     let action = match (stands.is_some(), kind.is_file()) {
         (true, _) => Action::Unchanged,
@@ -140,8 +140,27 @@ enum Claimed<'c> {
     /// There are none, or they do not matter.
     None,
     First(Ticket<'c>),
-    /// One was dealt with; this is the mark of what it came to.
-    Known(Identity),
+    /// One was dealt with.
+    Known(links::Copy),
+}
+
+/// Remembers what the first name of a source would come to: what stands for it, or something that is
+/// not there yet.
+fn note(
+    ticket: Ticket<'_>,
+    entry: Entry<'_>,
+    facts: &Stat,
+    stands: Option<&Stat>,
+) -> Result<(), Trouble> {
+    let made = stands.map_or((u64::MAX, facts.st_ino), mark);
+    let path = entry.directory.path_below_base(entry.target).map_err(Trouble::Target)?;
+    let _or_they_are_copied = ticket.done(&path, made);
+    Ok(())
+}
+
+/// Whether what bears the name is the copy of another name.
+fn is_that(found: Option<&Stat>, known: &links::Copy) -> bool {
+    found.is_some_and(|found| mark(found) == known.mark)
 }
 
 fn claim<'c>(copy: &'c Copy<'_>, entry: Entry<'_>, facts: &Stat) -> Result<Claimed<'c>, Trouble> {
@@ -152,7 +171,7 @@ fn claim<'c>(copy: &'c Copy<'_>, entry: Entry<'_>, facts: &Stat) -> Result<Claim
     let names: u64 = facts.st_nlink as _;
     Ok(match copy.links.claim(identity(facts), names).map_err(Trouble::Source)? {
         Claim::First(ticket) => Claimed::First(ticket),
-        Claim::Known(known) => Claimed::Known(known.mark),
+        Claim::Known(known) => Claimed::Known(known),
     })
 }
 
@@ -161,11 +180,11 @@ fn link(
     copy: &Copy<'_>,
     entry: Entry<'_>,
     facts: &Stat,
-    (known, found): (Identity, Option<Stat>),
+    (known, found): (&links::Copy, Option<Stat>),
     room: Room,
 ) -> Result<Outcome, Trouble> {
     if let Some(found) = found {
-        if mark(&found) == known {
+        if is_that(Some(&found), known) {
             return Ok(Outcome::of(Action::Unchanged));
         }
         match FileType::from_raw_mode(facts.st_mode) {
@@ -176,7 +195,7 @@ fn link(
     if found.is_some() || room == Room::Made {
         count(&copy.tally.overwritten);
     }
-    Ok(Outcome::of(Action::Linked))
+    Ok(Outcome { link_of: Some(known.path.clone()), ..Outcome::of(Action::Linked) })
 }
 
 /// Bytes of a file without its holes.

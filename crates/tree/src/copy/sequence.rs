@@ -1,25 +1,31 @@
 //! The order of cp(1). Where something lies in the target already, a symlink or another name of a
 //! file may lead from one name to the next, and what comes of both depends on which of them is first:
-//! there, by the rules of cp, entries are copied one after the other, each with all that is below it.
-//! What is copied into a directory that is new or empty is not held up.
+//! there, by the rules of cp, entries are copied one after the other, each with all that is below it;
+//! but for files that no other name has anything to do with. What is copied into a directory that is new or empty is not held up.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::ffi::{CStr, CString};
 use std::os::fd::BorrowedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
-use rustix::fs::{FileType, SeekFrom};
+use rustix::fs::{AtFlags, CWD, FileType, SeekFrom, Stat};
+use rustix::io::Errno;
 
-use super::directory::{Directory, Pair};
+use super::directory::{Directory, Identity, Listing, Pair, identity};
 use super::dispatch::Work;
 use super::entry::Entry;
 use super::failure::Refusal;
 use super::job::{Copy, Operand};
 use super::lane::Lane;
 use super::listing::{Lister, behind};
+use super::options::Preserve;
+use super::rules::Form;
 use super::sieve::Sieve;
+use super::visit::BATCH_ENTRIES;
 use super::{peculiar, visit};
 use crate::lock::lock;
+use crate::spool::names::Batch;
 
 /// Names of a directory that are put into this order; with more it is any.
 const MOST_NAMES_BYTES: usize = 8 << 20;
@@ -38,7 +44,10 @@ pub(super) fn begin(
         return false;
     }
     match names(copy, lister, directory, pair) {
-        Ok(Some(names)) => directory.go_in_turn(names),
+        Ok(Some(names)) => {
+            directory.is_listed(Listing::Whole);
+            directory.go_in_turn(names);
+        }
         Ok(None) => return false,
         Err(refusal) => {
             // Why it stops is said elsewhere.
@@ -97,51 +106,151 @@ fn names(
     Ok(Some(found.into_iter().rev().map(|(_, name, kind)| (name, kind)).collect()))
 }
 
-/// Copies what comes next, up to a directory: when that is done, this is called again.
+/// Copies what comes next: files that have nothing to do with others by all threads, everything else
+/// when all before it is done. When that is, this is called again.
 pub(super) fn go_on(lane: &mut Lane<'_, '_>, directory: &Arc<Directory>) {
     let copy = lane.copy;
     directory.begin_use();
-    if let Some(pair) = visit::pair(copy, directory) {
-        while let Some((name, kind)) = directory.next_in_turn() {
-            if copy.stop.is_due_on(pair.found().target.0) {
-                break;
-            }
-            let entry = Entry { directory, pair: &pair, source: &name, target: &name };
-            if !kind.is_dir() {
-                lane.entry(entry, kind);
-                continue;
-            }
-            directory.expect(1);
-            if let Some((below, first)) = visit::begin(copy, &mut lane.lister, entry) {
-                lane.visited(below, &first);
-                return directory.end_use();
-            }
-        }
+    match visit::pair(copy, directory) {
+        Some(pair) => go_through(lane, directory, &pair),
+        None => directory.forget_turns(),
     }
     directory.end_use();
     visit::piece_done(copy, directory);
 }
 
+fn go_through(lane: &mut Lane<'_, '_>, directory: &Arc<Directory>, pair: &Arc<Pair>) {
+    let copy = lane.copy;
+    let has_hands = may_part(copy);
+    let mut batch = Batch::default();
+    loop {
+        if copy.stop.is_due_on(pair.found().target.0) {
+            return directory.forget_turns();
+        }
+        let next = directory.next_in_turn();
+        if let Some((name, kind)) = &next {
+            let both = ((pair.source(), name.as_c_str()), (pair.target(), name.as_c_str()));
+            if has_hands && kind.is_file() && alone(copy, both.0, both.1).is_some() {
+                if batch.push(name, *kind).is_ok() && batch.count() == BATCH_ENTRIES {
+                    let whole = std::mem::take(&mut batch);
+                    copy.dispatch.offer(visit::offered(directory, std::iter::once(whole)));
+                    copy.find_hands(lane.hire);
+                }
+                continue;
+            }
+        }
+        if !batch.is_empty() {
+            directory.expect(1);
+            lane.entries(directory, &std::mem::take(&mut batch));
+        }
+        let Some((name, kind)) = next else { return };
+        if directory.has_others_at_work() {
+            return directory.put_back(name, kind);
+        }
+        let entry = Entry { directory, pair, source: &name, target: &name };
+        if !kind.is_dir() {
+            lane.entry(entry, kind);
+            continue;
+        }
+        directory.expect(1);
+        if let Some((below, first)) = visit::begin(copy, &mut lane.lister, entry) {
+            lane.visited(below, &first);
+            return;
+        }
+    }
+}
+
+/// Whether files may be copied by several threads: nobody looks at the order.
+fn may_part(copy: &Copy<'_>) -> bool {
+    copy.rules().is_some_and(|rules| {
+        matches!(rules.form, Form::Copy | Form::Attributes)
+            && !rules.asks
+            && copy.backups.is_none()
+            && !copy.parents.are_made()
+            && !copy.watch.wants_each()
+    })
+}
+
+/// Whether the only name of a file goes to a name that is free, or the only one of another file: what
+/// comes of it does not depend on what is copied before or after it, unless by a symlink, which waits.
+/// Returns what they are.
+fn alone(
+    copy: &Copy<'_>,
+    (from, source): (BorrowedFd<'_>, &CStr),
+    (to, target): (BorrowedFd<'_>, &CStr),
+) -> Option<(Identity, Option<Identity>)> {
+    let look = |at, name| rustix::fs::statat(at, name, AtFlags::SYMLINK_NOFOLLOW);
+    let is_file = |facts: &Stat| FileType::from_raw_mode(facts.st_mode).is_file();
+    let facts = look(from, source).ok().filter(is_file)?;
+    if facts.st_nlink > 1 && copy.options.preserve.has(Preserve::LINKS) {
+        return None;
+    }
+    let source = identity(&facts);
+    match look(to, target) {
+        Err(Errno::NOENT) => Some((source, None)),
+        Ok(found) if is_file(&found) && found.st_nlink == 1 && identity(&found) != source => {
+            Some((source, Some(identity(&found))))
+        }
+        _ => None,
+    }
+}
+
+/// Operands that wait until those before them are done.
+#[derive(Debug, Default)]
+pub(super) struct Later {
+    waiting: VecDeque<Operand>,
+    at_work: usize,
+}
+
 impl Copy<'_> {
     /// The operands to begin with: all, or the first of those that are copied one after the other.
     pub(super) fn in_turn(&self, operands: Vec<Operand>) -> Vec<Operand> {
-        let mut all = VecDeque::from(operands);
-        let parents = all.iter().map(|operand| operand.target.parent());
+        let parents = operands.iter().map(|operand| operand.target.parent());
         let mut parents: Vec<_> = parents.collect();
         parents.dedup();
         let has_more = |mut list: std::fs::ReadDir| list.next().is_some();
         let is_filled = |path: &std::path::Path| std::fs::read_dir(path).is_ok_and(has_more);
         if self.rules().is_none() || !parents.into_iter().flatten().any(is_filled) {
-            return all.into();
+            return operands;
         }
-        let first = all.pop_front();
-        *lock(&self.later) = all;
-        first.into_iter().collect()
+        let mut later = lock(&self.later);
+        later.waiting = operands.into();
+        self.next_in_turn(&mut later)
     }
 
     /// Another operand was copied.
     pub(super) fn next_operand(&self) {
-        let next = lock(&self.later).pop_front();
+        let mut later = lock(&self.later);
+        later.at_work = later.at_work.saturating_sub(1);
+        let next = if later.at_work == 0 { self.next_in_turn(&mut later) } else { Vec::new() };
+        drop(later);
         self.dispatch.offer(next.into_iter().map(Work::Operand).collect());
+    }
+
+    /// The next operand, or several that have nothing to do with each other.
+    fn next_in_turn(&self, later: &mut Later) -> Vec<Operand> {
+        let (mut files, mut names) = (HashSet::new(), HashSet::new());
+        let may_part = may_part(self);
+        let mut next = Vec::new();
+        while let Some(operand) = later.waiting.front() {
+            let path = |path: &std::path::Path| CString::new(path.as_os_str().as_bytes()).ok();
+            let both = path(&operand.source).zip(path(&operand.target)).filter(|_| may_part);
+            let is_alone = both.is_some_and(|(source, target)| {
+                alone(self, (CWD, &source), (CWD, &target)).is_some_and(|(source, found)| {
+                    files.insert(source)
+                        && found.is_none_or(|found| files.insert(found))
+                        && names.insert(target)
+                })
+            });
+            if !is_alone && !next.is_empty() {
+                break;
+            }
+            next.extend(later.waiting.pop_front());
+            if !is_alone {
+                break;
+            }
+        }
+        later.at_work = next.len();
+        next
     }
 }

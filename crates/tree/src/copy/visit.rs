@@ -12,10 +12,10 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use flatout_sys::clock::monotonic_ns;
-use rustix::fs::{FileType, SeekFrom};
+use rustix::fs::{AtFlags, FileType, SeekFrom};
 use rustix::io::Errno;
 
-use super::directory::{Access, Directory, Found, Listing, Origin, Pair, Side};
+use super::directory::{Access, Directory, Found, Listing, Origin, Pair, Side, identity};
 use super::dispatch::Work;
 use super::entry::{Entry, Trouble};
 use super::event::{Action, Event};
@@ -40,7 +40,7 @@ const MOST_NAMES_BYTES: usize = 128 << 10;
 /// Names of directories that are kept in memory for later; what is more lies in a file.
 const MOST_BELOW_BYTES: usize = 64 << 10;
 /// Entries of a batch. A lock costs less than one file; larger batches end unevenly.
-const BATCH_ENTRIES: usize = 32;
+pub(super) const BATCH_ENTRIES: usize = 32;
 
 const LIST: &str = "list";
 const MAKE: &str = "make the directory";
@@ -60,7 +60,12 @@ pub(super) fn begin(
     lister: &mut Lister,
     entry: Entry<'_>,
 ) -> Option<(Arc<Directory>, Batch)> {
-    let origin = match make(copy, entry.pair, entry.target) {
+    let made = match leads_above(copy, entry.directory, entry.pair, entry.source) {
+        // Its opening says why it is not copied.
+        true => Err(Errno::EXIST),
+        false => make(copy, entry.pair, entry.target),
+    };
+    let origin = match made {
         Ok(()) => Origin::Fresh,
         Err(Errno::EXIST) => Origin::Existing,
         Err(errno) => {
@@ -179,6 +184,13 @@ fn make(copy: &Copy<'_>, pair: &Pair, name: &CStr) -> Result<(), Errno> {
     }
 }
 
+/// Whether a directory is a symlink, which is followed, to one in which it lies.
+fn leads_above(copy: &Copy<'_>, directory: &Directory, pair: &Pair, name: &CStr) -> bool {
+    copy.follows(directory)
+        && rustix::fs::statat(pair.source(), name, AtFlags::empty())
+            .is_ok_and(|facts| directory.is_within(identity(&facts)))
+}
+
 /// Reads all names, and makes the directories among them.
 fn read_names(
     copy: &Copy<'_>,
@@ -214,6 +226,9 @@ fn read_names(
             bytes += name.to_bytes().len() + 2;
             listed.is_large = bytes > MOST_NAMES_BYTES;
             return add(&mut listed.files, name, kind);
+        }
+        if follows && leads_above(copy, directory, pair, name) {
+            return listed.existing.push(name, kind);
         }
         let refusal = match make(copy, pair, name) {
             Ok(()) => return listed.fresh.push(name, kind),
@@ -290,6 +305,10 @@ pub(super) fn pair(copy: &Copy<'_>, directory: &Arc<Directory>) -> Option<Arc<Pa
 pub(super) fn piece_done(copy: &Copy<'_>, directory: &Arc<Directory>) {
     let mut directory = Arc::clone(directory);
     while directory.is_last() {
+        if directory.has_more_in_turn() {
+            directory.expect(1);
+            return copy.dispatch.offer(vec![Work::InTurn(directory)]);
+        }
         if let (Some(guest), Some(shared)) = (directory.guest(), &copy.shared) {
             copy.held.leave(&directory);
             return shared.is_done(guest);
@@ -300,9 +319,7 @@ pub(super) fn piece_done(copy: &Copy<'_>, directory: &Arc<Directory>) {
         }
         complete(copy, &directory);
         copy.held.leave(&directory);
-        if parent.goes_in_turn() {
-            copy.dispatch.offer(vec![Work::InTurn(Arc::clone(&parent))]);
-        } else if parent.parent().is_none() {
+        if parent.parent().is_none() {
             copy.next_operand();
         }
         directory = parent;

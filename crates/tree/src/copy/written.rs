@@ -164,6 +164,12 @@ fn leads_there(entry: Entry<'_>, text: Option<&CStr>) -> bool {
     there.is_ok_and(|there| Some(there.as_c_str()) == text)
 }
 
+/// Whether a link takes the place of what bears its name.
+pub(super) fn replaces(rules: &Rules, standing: &Standing) -> bool {
+    let asks = rules.form == Form::HardLink && rules.asks;
+    rules.clearing == Clearing::Refused || asks || standing.is_removed()
+}
+
 /// A hard link of the source, or a symlink that leads to it.
 fn link(
     copy: &Copy<'_>,
@@ -178,11 +184,8 @@ fn link(
         true => AtFlags::SYMLINK_FOLLOW,
         false => AtFlags::empty(),
     };
-    let (operation, replaces) = match is_hard {
-        true => (LINK, rules.clearing == Clearing::Refused || rules.asks),
-        false => (MAKE_SYMLINK, rules.clearing == Clearing::Refused),
-    };
-    let replaces = replaces || standing.is_removed();
+    let operation = if is_hard { LINK } else { MAKE_SYMLINK };
+    let replaces = replaces(rules, standing);
     let make = |name: &CStr| {
         let made = match is_hard {
             true => rustix::fs::linkat(entry.pair.source(), entry.source, directory, name, flags),
@@ -207,7 +210,7 @@ fn link(
 }
 
 /// The text of a symlink that leads from the target to the source.
-fn text_to(entry: Entry<'_>) -> Result<CString, Trouble> {
+pub(super) fn text_to(entry: Entry<'_>) -> Result<CString, Trouble> {
     let text = entry.path(Side::Source).into_vec();
     let is_here = || {
         let here = rustix::fs::stat(".").map(|here| identity(&here));

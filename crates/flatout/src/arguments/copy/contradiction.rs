@@ -13,6 +13,7 @@ impl Copy {
         self.wrong_operands()
             .or_else(|| self.wrong_method())
             .or_else(|| self.mirror.contradiction())
+            .or_else(|| self.wrong_output())
             .or_else(|| self.wrong_list())
             .or_else(|| self.wrong_snapshot())
             .or_else(|| self.as_cp.contradiction())
@@ -32,6 +33,14 @@ impl Copy {
         }
     }
 
+    fn wrong_output(&self) -> Option<String> {
+        let is_mixed = self.mirror.itemize && (self.figures().is_some() || self.log.is_some());
+        is_mixed.then(|| {
+            "--itemize contradicts --format, --output and --log: --log has the same and more"
+                .to_owned()
+        })
+    }
+
     fn wrong_list(&self) -> Option<String> {
         self.selection.files_from.as_ref()?;
         if self.mirror.deletion().is_some() {
@@ -45,7 +54,9 @@ impl Copy {
     }
 
     fn wrong_replacing(&self) -> Option<String> {
-        self.rules()?;
+        if self.rules()?.asks && self.mirror.dry_run {
+            return Some("--interactive contradicts --dry-run: nothing is overwritten".to_owned());
+        }
         let other = [
             (self.atomic, "--atomic"),
             (self.checksum, "--checksum"),

@@ -21,6 +21,10 @@ pub struct Mirror {
     /// --verbose a line for each
     #[arg(long, help_heading = HEADING)]
     pub dry_run: bool,
+    /// Print a line for each thing that is changed or deleted, in the letters of rsync -i, which say
+    /// what changes; below TARGET
+    #[arg(long, alias = "itemize-changes", help_heading = HEADING)]
+    pub itemize: bool,
 }
 
 impl Mirror {

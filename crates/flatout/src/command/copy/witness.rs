@@ -8,6 +8,7 @@ use flatout_tree::copy::event::{Action, Event, Watch};
 use flatout_tree::copy::operand::Objection;
 use serde_json::json;
 
+use super::changes::Changes;
 use super::log::Log;
 use super::terminal::Terminal;
 use crate::arguments::copy::method_name;
@@ -23,12 +24,14 @@ pub struct Witness<'a> {
 }
 
 /// What people are told while it happens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Told {
     /// What went wrong.
     Failures,
     /// What is made, too, on standard output.
     Everything,
+    /// What is changed, too, on standard output.
+    Changes(Changes),
 }
 
 #[derive(Default)]
@@ -124,6 +127,11 @@ impl Watch for Witness<'_> {
                 self.say(&line);
             }
             Event::Making { .. } => {}
+            Event::Changed { letters, source, target, lead } => {
+                if let Told::Changes(changes) = &self.told {
+                    self.say(&changes.line(letters, (source, target), lead.as_ref()));
+                }
+            }
             Event::Done { action, source, bytes, method, elapsed_ns } => {
                 let Some(log) = &self.log else { return };
                 log.write(&json!({
@@ -134,12 +142,14 @@ impl Watch for Witness<'_> {
                     "elapsed_ns": elapsed_ns,
                 }));
             }
-            Event::Deleted { target, .. } => {
+            Event::Deleted { target, is_directory, .. } => {
                 if let Some(log) = &self.log {
                     log.write(&json!({"action": "deleted", "path": escape(target)}));
                 }
-                if self.told == Told::Everything {
-                    self.say(&format!("removed '{}'", escape(target)));
+                match &self.told {
+                    Told::Everything => self.say(&format!("removed '{}'", escape(target))),
+                    Told::Changes(changes) => self.say(&changes.deleted(target, *is_directory)),
+                    Told::Failures => {}
                 }
             }
             Event::Failed(failure) => {
@@ -183,7 +193,11 @@ impl Watch for Witness<'_> {
     }
 
     fn wants_each(&self) -> bool {
-        self.log.is_some() || self.told == Told::Everything
+        self.log.is_some() || self.told != Told::Failures
+    }
+
+    fn wants_changes(&self) -> bool {
+        matches!(self.told, Told::Changes(_))
     }
 }
 

@@ -4,6 +4,7 @@
 mod against_rsync;
 mod dry_run;
 mod garden;
+mod itemized;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -68,6 +69,29 @@ fn what_the_source_does_not_have_goes_and_what_is_excluded_stays() {
     let ran = mirror(&folder, &["--exclude", "*.o", "--delete-excluded"]).run();
     ran.exits(0);
     assert_holds(&folder.join("target"), &["a", "d", "d/b"], &ran);
+}
+
+#[test]
+fn letters_of_cp_and_a_mirror_go_together() {
+    let planted = ["source/a", "source/d/b", "target/a", "target/d/gone", "target/gone/too"];
+    for options in [["-u"], ["-n"]] {
+        let folder = Folder::new();
+        plant(&folder, &planted);
+        let ran = mirror(&folder, &options).run();
+        ran.exits(0);
+        assert_holds(&folder.join("target"), &["a", "d", "d/b"], &ran);
+    }
+    let folder = Folder::new();
+    plant(&folder, &planted);
+    let kept = ["a", "a~", "d", "d/b", "d/gone~", "gone", "gone/too~"];
+    for options in [&["-b"][..], &["-b", "-u"], &["--backup=numbered"]] {
+        let ran = mirror(&folder, &options).run();
+        ran.exits(0);
+        let mut held = paths(&folder.join("target"));
+        // Each run makes backups of what it overwrites.
+        held.retain(|name| !name.ends_with(".~1~") && name != "d/b~");
+        assert_eq!(held, kept.map(str::to_owned).into(), "{options:?} {ran}");
+    }
 }
 
 #[test]

@@ -59,6 +59,11 @@ fn loss(name: &CStr) -> Loss {
     }
 }
 
+/// Whether it is an access control list.
+pub(super) fn is_list(name: &CStr) -> bool {
+    matches!(loss(name), Loss::Acl | Loss::OtherAcl)
+}
+
 /// What must be asked for so that it is carried; `None`: it never is.
 fn wanted_by(name: &CStr) -> Option<Preserve> {
     match loss(name) {
@@ -214,7 +219,6 @@ impl Attributes<'_> {
         }
         let Ok(found) = job.target.names() else { return Ok(()) };
         for name in found.iter().filter(|name| self.is_surplus(name, names, job.kind)) {
-            let is_list = matches!(loss(name), Loss::Acl | Loss::OtherAcl);
             if name == acl::ACCESS {
                 close_group(job);
             }
@@ -223,7 +227,7 @@ impl Attributes<'_> {
                 carried.changed = true;
                 removed = job.target.remove(name);
             }
-            removed.map_err(Refusal::of(if is_list { REMOVE_ACL } else { REMOVE }))?;
+            removed.map_err(Refusal::of(if is_list(name) { REMOVE_ACL } else { REMOVE }))?;
             carried.changed = true;
         }
         Ok(())
@@ -231,8 +235,7 @@ impl Attributes<'_> {
 
     /// Whether the target must lose an attribute.
     pub(super) fn is_surplus(&self, name: &CStr, names: &Names, kind: FileType) -> bool {
-        let is_list = matches!(loss(name), Loss::Acl | Loss::OtherAcl);
-        let may_stay = self.preserve.has(Preserve::WHAT_IS_THERE) && !is_list;
+        let may_stay = self.preserve.has(Preserve::WHAT_IS_THERE) && !is_list(name);
         self.carries(name) && !may_stay && is_removable(name, kind) && !names.has(name)
     }
 

@@ -79,7 +79,7 @@ impl Names {
 
 impl<'a> Node<'a> {
     /// A directory by its descriptor, which may be one of `O_PATH`. Cost: fcntl(2).
-    pub(super) fn of_directory(directory: BorrowedFd<'a>) -> Self {
+    pub fn of_directory(directory: BorrowedFd<'a>) -> Self {
         match rustix::fs::fcntl_getfl(directory) {
             Ok(flags) if flags.contains(OFlags::PATH) => Self::Pinned(directory),
             _ => Self::Open(directory),

@@ -147,7 +147,7 @@ impl Attributes<'_> {
     /// Bits of a directory that its source does not decide about: an existing one keeps the set-group-ID
     /// bit, by which people share it, and the sticky bit, which protects their files; a new one whose
     /// mode is not copied keeps the one that it inherited, and the sticky bit of its source, as with cp.
-    fn kept_bits(&self, job: &Job<'_>) -> u32 {
+    pub(super) fn kept_bits(&self, job: &Job<'_>) -> u32 {
         if self.preserve.has(Preserve::WHAT_IS_THERE.with(Preserve::MODE)) {
             return self.bits_that_stay(job);
         }

@@ -54,9 +54,10 @@ impl Directory {
         lock(&self.state).below = Some(Box::new(Below::InTurn(names)));
     }
 
-    /// Whether what is in it is copied one after the other.
-    pub(in crate::copy) fn goes_in_turn(&self) -> bool {
-        matches!(lock(&self.state).below.as_deref(), Some(Below::InTurn(_)))
+    /// Whether something is left of what is copied one after the other.
+    pub(in crate::copy) fn has_more_in_turn(&self) -> bool {
+        let state = lock(&self.state);
+        matches!(state.below.as_deref(), Some(Below::InTurn(names)) if !names.is_empty())
     }
 
     /// The next of what is copied one after the other.
@@ -65,6 +66,18 @@ impl Directory {
             Some(Below::InTurn(names)) => names.pop(),
             _ => None,
         }
+    }
+
+    /// It has to wait, and comes next.
+    pub(in crate::copy) fn put_back(&self, name: CString, kind: FileType) {
+        if let Some(Below::InTurn(names)) = lock(&self.state).below.as_deref_mut() {
+            names.push((name, kind));
+        }
+    }
+
+    /// Nothing more comes in turn.
+    pub(in crate::copy) fn forget_turns(&self) {
+        lock(&self.state).below = None;
     }
 
     /// Whether nobody has begun with some of the directories below it.

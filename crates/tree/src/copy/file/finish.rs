@@ -81,7 +81,7 @@ impl Place {
         }
         let Copied { bytes_moved: bytes, method, .. } = copied;
         let blemish = finished.err().map(Trouble::of);
-        Ok(Outcome { action: Action::Copied, bytes, method, mark, blemish })
+        Ok(Outcome { bytes, method, mark, blemish, ..Outcome::of(Action::Copied) })
     }
 
     fn set_attributes(&self, copy: &Copy<'_>, opened: &Opened) -> Result<Completeness, Refusal> {

@@ -231,7 +231,9 @@ impl<'c, 'a> Removal<'c, 'a> {
                 kind => kind,
             };
             let one = self.within(name, |removal| {
+                let backups = removal.copy.backups.as_ref();
                 if removal.copy.stop.is_due()
+                    || backups.is_some_and(|backups| backups.has_made(name))
                     || removal.is_kept(kind.is_dir())
                     || is_in_use(stack.here(), name)
                 {
@@ -261,9 +263,11 @@ impl<'c, 'a> Removal<'c, 'a> {
             count(&self.copy.mirror.spared);
             return Fate::Stays;
         }
-        let done = match self.copy.is_plan() {
-            true => Ok(()),
-            false => rustix::fs::unlinkat(at, name, flags),
+        let backups = self.copy.backups.as_ref().filter(|_| flags.is_empty());
+        let done = match (self.copy.is_plan(), backups) {
+            (true, _) => Ok(()),
+            (false, Some(backups)) => backups.move_aside(at, name).map(drop),
+            (false, None) => rustix::fs::unlinkat(at, name, flags),
         };
         if done.is_err() && counts {
             self.copy.mirror.deleted.fetch_sub(1, Ordering::Relaxed);
@@ -273,7 +277,8 @@ impl<'c, 'a> Removal<'c, 'a> {
                 if counts {
                     self.tell(flags.contains(AtFlags::REMOVEDIR));
                 }
-                Fate::Gone
+                // In its directory something stays.
+                if counts && backups.is_some() { Fate::Stays } else { Fate::Gone }
             }
             Err(Errno::NOENT) => Fate::Gone,
             Err(errno) => self.fail(Refusal::of(DELETE)(errno)),

@@ -79,7 +79,7 @@ fn write(event: &Event<'_>, out: &mut Vec<u8>) {
             put(out, *elapsed_ns);
         }
         // Mirrors are not shared.
-        Event::Deleted { .. } => {}
+        Event::Changed { .. } | Event::Deleted { .. } => {}
         Event::Failed(Failure { refusal, path, other }) => {
             out.push(FAILED);
             put_bytes(out, path.as_bytes());

@@ -49,6 +49,8 @@ pub(super) fn open(
     if copy.targets.is_source(&found) {
         return Err(refused("copy to", "it is the source itself"));
     }
+    let was_there = (origin == Origin::Existing).then_some((&found, [from.as_fd(), to.as_fd()]));
+    copy.tell_of_directory(entry, &facts, was_there);
     let above = entry.pair.found().inheritance;
     let has_rules = copy.rules().is_some();
     let may_be_ours = !has_rules && !copy.is_plan();
