@@ -41,7 +41,6 @@ pub use self::inheritance::{Inheritance, Made};
 pub use self::node::Node;
 use self::node::pin;
 use self::owner::Expectation;
-use self::permissions::Births;
 pub use self::permissions::open_up;
 use self::remarks::{Loss, Remarks};
 use super::event::Watch;
@@ -82,15 +81,12 @@ struct Job<'a> {
     made: Made,
     /// What was lost; before anything else, something for which `cp -a` fails.
     lost: Cell<Option<Loss>>,
-    /// All was done up to its mode.
-    has_mode: Cell<bool>,
 }
 
 impl<'a> Job<'a> {
     fn new(source: Node<'a>, target: Node<'a>, facts: &'a Stat, made: Made) -> Self {
         let kind = FileType::from_raw_mode(facts.st_mode);
-        let (lost, has_mode) = (Cell::new(None), Cell::new(false));
-        Self { source, target, facts, kind, made, lost, has_mode }
+        Self { source, target, facts, kind, made, lost: Cell::new(None) }
     }
 
     /// Whether the target may have other attributes than a new file.
@@ -113,7 +109,6 @@ pub struct Attributes<'a> {
     preserve: Preserve,
     remarks: Remarks<'a>,
     expectation: Expectation,
-    births: Births,
     /// Permissions that new files may have when modes are not kept.
     unmasked: u32,
     /// The umask takes from the owner of a new file what the copy needs.
@@ -133,7 +128,6 @@ impl<'a> Attributes<'a> {
             preserve,
             remarks: Remarks::new(watch),
             expectation: Expectation::default(),
-            births: Births::default(),
             unmasked,
             masks_owner,
             is_privileged: rustix::process::geteuid().is_root(),
@@ -162,8 +156,8 @@ impl<'a> Attributes<'a> {
 
     /// Finishes a regular file, new or written again. The target is its owner's alone until then.
     ///
-    /// Cost of a new file: flistxattr of the source, futimens, fchmod unless it was made with its mode,
-    /// and fchown when the owner is to be another. What else a call is made for: each attribute of the source; a directory
+    /// Cost of a new file: flistxattr of the source, futimens and fchmod, and fchown when the owner
+    /// is to be another. What else a call is made for: each attribute of the source; a directory
     /// with a default ACL; set-id bits; the first file on a filesystem.
     ///
     /// Errors: the kernel refuses for reasons that have to do with this file or with storage.
@@ -175,7 +169,7 @@ impl<'a> Attributes<'a> {
         made: Made,
     ) -> Result<Completeness, Refusal> {
         let job = Job::new(Node::Open(source), Node::Open(target), facts, made);
-        self.finish(&job).inspect_err(|_| self.keep_private(&job))?;
+        self.finish(&job)?;
         Ok(job.lost.get().map_or(Completeness::Whole, |_| Completeness::Lacking))
     }
 
@@ -279,17 +273,13 @@ impl<'a> Attributes<'a> {
         let mode = self.mode(job, owner, carried.without_list);
         // What was set so far may have changed the mode.
         let sets_mode = changed || found.is_none_or(|f| Some(f.st_mode & MODE_BITS) != mode);
-        let may_be_born = !is_restricted && !carried.changed;
         if self.preserve.has(Preserve::TIMESTAMPS) {
             changed |= self.set_times(job, found)?;
         }
-        if let Some(mode) = mode.filter(|_| sets_mode)
-            && !(may_be_born && self.is_born_with(job, mode))
-        {
+        if let Some(mode) = mode.filter(|_| sets_mode) {
             self.set_mode(job, mode)?;
             changed = true;
         }
-        job.has_mode.set(true);
         carried.late.map_or(Ok(changed), Err)
     }
 

@@ -12,7 +12,6 @@ use super::{MODE_BITS, acl};
 
 /// The set-group-ID bit, which a directory hands on with its group.
 const SET_GROUP_ID: u32 = 0o2000;
-const GROUP_AND_OTHERS: u32 = 0o077;
 
 /// What new entries of a directory get from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,8 +25,6 @@ pub struct Inheritance {
     /// Whether the group is the same by both rules, that of the process and that of the directory.
     pub(super) group_is_certain: bool,
     pub(super) acl: DefaultAcl,
-    /// It was made by this copy, and until it is complete only its owner comes in.
-    pub(super) is_closed: bool,
 }
 
 /// The default ACL of a directory.
@@ -54,18 +51,12 @@ impl Inheritance {
             Err(_) => DefaultAcl::Unknown,
         };
         let Ok(facts) = rustix::fs::fstat(directory) else {
-            return Self {
-                device: 0,
-                owner: process,
-                group_is_certain: false,
-                acl,
-                is_closed: false,
-            };
+            return Self { device: 0, owner: process, group_is_certain: false, acl };
         };
         let hands_on = facts.st_mode & SET_GROUP_ID != 0;
         let owner = (process.0, if hands_on { facts.st_gid } else { process.1 });
         let group_is_certain = owner.1 == facts.st_gid;
-        Self { device: facts.st_dev as _, owner, group_is_certain, acl, is_closed: false }
+        Self { device: facts.st_dev as _, owner, group_is_certain, acl }
     }
 
     /// Whether new entries get an ACL.
@@ -77,13 +68,6 @@ impl Inheritance {
     /// was inherited or that it was taken away. Spares the calls of [`Inheritance::of`].
     pub fn inside_new(self) -> Self {
         Self { acl: DefaultAcl::Absent, ..self }
-    }
-
-    /// The same of a directory that was just made here, as `found` says. Where it lets nobody in but
-    /// this user, its files need not be private each, as long as it stays so.
-    pub fn of_made(self, found: &Stat) -> Self {
-        let is_own = found.st_uid == rustix::process::geteuid().as_raw();
-        Self { is_closed: is_own && found.st_mode & GROUP_AND_OTHERS == 0, ..self }
     }
 }
 
@@ -98,7 +82,7 @@ impl Inheritance {
             DefaultAcl::Present(permissions) => (1, permissions),
             DefaultAcl::Unknown => (2, 0),
         };
-        let flags = u64::from(self.is_closed) << 9 | u64::from(self.group_is_certain) << 8 | acl;
+        let flags = u64::from(self.group_is_certain) << 8 | acl;
         [self.device, pair(self.owner), u64::from(permissions) << 32 | flags]
     }
 
@@ -114,16 +98,14 @@ impl Inheritance {
             1 => DefaultAcl::Present((rest >> 32) as u32),
             _ => DefaultAcl::Unknown,
         };
-        let is_set = |bit: u32| rest >> bit & 1 == 1;
-        let (group_is_certain, is_closed) = (is_set(8), is_set(9));
-        Self { device, owner: unpair(owner), group_is_certain, acl, is_closed }
+        Self { device, owner: unpair(owner), group_is_certain: rest >> 8 & 1 == 1, acl }
     }
 
     /// Any, for tests of others.
     #[cfg(test)]
     pub fn of_tests(device: u64, owner: (u32, u32), acl: Option<u32>) -> Self {
         let acl = acl.map_or(DefaultAcl::Unknown, DefaultAcl::Present);
-        Self { device, owner, group_is_certain: true, acl, is_closed: false }
+        Self { device, owner, group_is_certain: true, acl }
     }
 }
 
@@ -145,8 +127,6 @@ pub struct Made {
     pub(super) origin: Origin,
     /// Permissions of the file whose place it takes, if they are to stay.
     pub(super) successor_mode: Option<u32>,
-    /// The mode with which it was made, if that is to be its own.
-    pub(super) born_mode: Option<u32>,
 }
 
 /// What is known of a target before its attributes are set.
@@ -166,18 +146,13 @@ impl Made {
     /// It was just made in a directory that hands this on.
     pub fn new(inheritance: Inheritance) -> Self {
         let owner = inheritance.owner;
-        Self { owner, inheritance, origin: Origin::Expected, successor_mode: None, born_mode: None }
-    }
-
-    /// The same, with this mode (see [`super::Attributes::mode_at_birth`]).
-    pub fn born(inheritance: Inheritance, born_mode: Option<u32>) -> Self {
-        Self { born_mode, ..Self::new(inheritance) }
+        Self { owner, inheritance, origin: Origin::Expected, successor_mode: None }
     }
 
     /// It was just made there, and these facts were read of it.
     pub fn seen(inheritance: Inheritance, facts: &Stat) -> Self {
         let owner = (facts.st_uid, facts.st_gid);
-        Self { owner, origin: Origin::Known, ..Self::new(inheritance) }
+        Self { owner, inheritance, origin: Origin::Known, successor_mode: None }
     }
 
     /// A copy that was killed has made it there: it may have any of its attributes, or none.
@@ -201,9 +176,8 @@ impl Made {
         let owner = (facts.st_uid, facts.st_gid);
         let acl = if origin == Origin::Known { DefaultAcl::Absent } else { DefaultAcl::Unknown };
         let device = facts.st_dev as _;
-        let inheritance =
-            Inheritance { device, owner, group_is_certain: true, acl, is_closed: false };
-        Self { origin, ..Self::new(inheritance) }
+        let inheritance = Inheritance { device, owner, group_is_certain: true, acl };
+        Self { owner, inheritance, origin, successor_mode: None }
     }
 
     /// Numbers that [`Made::packed`] makes of it.
@@ -230,7 +204,7 @@ impl Made {
             _ => Origin::Found((origin >> 32) as u32),
         };
         let inheritance = Inheritance::unpacked([device, owner, rest]);
-        Self { owner: unpair(own), origin, ..Self::new(inheritance) }
+        Self { owner: unpair(own), inheritance, origin, successor_mode: None }
     }
 
     /// The permissions that it had before, or that the file had whose place it takes.
@@ -249,9 +223,9 @@ mod tests {
     #[test]
     fn what_is_packed_comes_back() {
         for acl in [DefaultAcl::Absent, DefaultAcl::Present(0o7777), DefaultAcl::Unknown] {
-            for (group_is_certain, is_closed) in [(false, true), (true, false)] {
-                let (device, owner) = (u64::MAX, (1, u32::MAX));
-                let inheritance = Inheritance { device, owner, group_is_certain, acl, is_closed };
+            for group_is_certain in [false, true] {
+                let inheritance =
+                    Inheritance { device: u64::MAX, owner: (1, u32::MAX), group_is_certain, acl };
                 assert_eq!(Inheritance::unpacked(inheritance.packed()), inheritance);
                 for origin in [
                     Origin::Expected,
@@ -261,7 +235,7 @@ mod tests {
                     Origin::Found(0o4755),
                 ] {
                     let owner = (u32::MAX, 2);
-                    let made = Made { owner, origin, ..Made::new(inheritance) };
+                    let made = Made { owner, inheritance, origin, successor_mode: None };
                     assert_eq!(Made::unpacked(made.packed()), made);
                 }
             }

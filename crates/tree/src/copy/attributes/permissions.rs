@@ -2,7 +2,6 @@
 
 use std::io::Read;
 use std::os::fd::BorrowedFd;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
@@ -25,43 +24,6 @@ const GROUP_BITS: u32 = 0o070;
 const GROUP_AND_OTHERS: u32 = 0o077;
 
 const SET: &str = "set the mode of";
-
-/// Which permissions the filesystem of the target keeps when files are made with them. One is
-/// remembered: a copy mostly has one.
-#[derive(Debug, Default)]
-pub(super) struct Births {
-    /// 0: none yet; [`Births::NONE`]: it does not keep all.
-    device: AtomicU64,
-    /// A bit for each mode that was seen to be kept.
-    kept: [AtomicU64; 8],
-}
-
-impl Births {
-    const NONE: u64 = u64::MAX;
-
-    fn may_keep(&self, device: u64) -> bool {
-        let known = self.device.load(Ordering::Relaxed);
-        device != 0 && (known == 0 || known == device)
-    }
-
-    fn keep(&self, device: u64, mode: u32) -> bool {
-        let kept = self.kept[mode as usize / 64].load(Ordering::Acquire);
-        kept >> (mode % 64) & 1 == 1 && self.device.load(Ordering::Relaxed) == device
-    }
-
-    /// Remembers what was seen, and returns it.
-    fn saw(&self, device: u64, mode: u32, is_kept: bool) -> bool {
-        let (relaxed, any) = (Ordering::Relaxed, Self::NONE);
-        if !is_kept {
-            self.device.store(any, relaxed);
-        } else if self.device.compare_exchange(0, device, relaxed, relaxed).is_ok()
-            || self.device.load(relaxed) == device
-        {
-            self.kept[mode as usize / 64].fetch_or(1 << (mode % 64), Ordering::Release);
-        }
-        is_kept
-    }
-}
 
 impl Attributes<'_> {
     /// The mode that the target shall have; `None` where it has none, or keeps its own.
@@ -92,56 +54,17 @@ impl Attributes<'_> {
             let is_untouched = job.was_there() && is_as_found();
             return (!is_untouched).then_some(kept);
         }
-        Some(self.new_mode(job.kind, job.facts, job.made.inheritance) | self.kept_bits(job))
-    }
-
-    /// That of any new one: what the directory hands on decides, but never beyond the umask.
-    fn new_mode(&self, kind: FileType, facts: &Stat, inheritance: Inheritance) -> u32 {
-        let new = match kind {
-            _ if !self.preserve.has(Preserve::PLAIN_MODE) => facts.st_mode & PERMISSIONS,
+        // As any new one: what the directory hands on decides, but never beyond the umask.
+        let new = match job.kind {
+            _ if !self.preserve.has(Preserve::PLAIN_MODE) => job.facts.st_mode & PERMISSIONS,
             FileType::Directory => 0o777,
             _ => 0o666,
         };
-        let allowed = match inheritance.acl {
+        let allowed = match job.made.inheritance.acl {
             DefaultAcl::Present(permissions) => permissions & self.unmasked,
             DefaultAcl::Absent | DefaultAcl::Unknown => self.unmasked,
         };
-        new & allowed
-    }
-
-    /// The mode with which a new file may be made at once, if it is the one that it will have: in a
-    /// directory that lets nobody in until it is complete the file need not be private itself. Only
-    /// modes that lend no rights, by which its owner could complete it after a kill, and that the
-    /// umask lets through. Whether the filesystem keeps them is looked at once for each.
-    pub fn mode_at_birth(&self, facts: &Stat, inheritance: Inheritance) -> Option<u32> {
-        let mode = match self.preserve.has(Preserve::MODE) {
-            true => facts.st_mode & MODE_BITS,
-            false => self.new_mode(FileType::RegularFile, facts, inheritance),
-        };
-        let is_kept = inheritance.is_closed
-            && inheritance.acl == DefaultAcl::Absent
-            && mode & !self.unmasked == 0
-            && mode & PRIVATE.bits() == PRIVATE.bits()
-            && self.births.may_keep(inheritance.device);
-        is_kept.then_some(mode)
-    }
-
-    /// Whether a target has its mode since it was made.
-    pub(super) fn is_born_with(&self, job: &Job<'_>, mode: u32) -> bool {
-        let device = job.made.inheritance.device;
-        job.made.born_mode == Some(mode)
-            && (self.births.keep(device, mode) || {
-                let found = job.target.stat().map(|facts| facts.st_mode & MODE_BITS);
-                self.births.saw(device, mode, found == Ok(mode))
-            })
-    }
-
-    /// Makes a target private whose attributes could not be set up to its mode: it may have been
-    /// made with that.
-    pub(super) fn keep_private(&self, job: &Job<'_>) {
-        if job.made.born_mode.is_some() && !job.has_mode.get() {
-            let _as_far_as_it_goes = job.target.set_mode(PRIVATE.bits());
-        }
+        Some(new & allowed | self.kept_bits(job))
     }
 
     /// Bits of a directory that its source does not decide about: an existing one keeps the set-group-ID

@@ -14,7 +14,6 @@ use super::*;
 use crate::copy::event::Event;
 use crate::copy::failure::Cause;
 
-mod born;
 mod lists;
 mod mended;
 mod outsider;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::place::{Bytes, Name, Place, Where, close_to_others, create};
+use super::place::{Bytes, Name, PRIVATE, Place, Where, close_to_others};
 use super::source::Opened;
 use crate::copy::attributes::Made;
 use crate::copy::entry::{Entry, Trouble, refused, target};
@@ -37,10 +37,14 @@ pub(in crate::copy) fn open_as_found(
             place => return place,
         }
     }
-    match create(copy, entry, &opened.facts, OFlags::WRONLY) {
-        Ok((file, made)) => {
+    let directory = entry.pair.target();
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    match rustix::fs::openat(directory, entry.target, flags, PRIVATE) {
+        Ok(file) => {
+            let found = entry.pair.found();
+            copy.attributes.let_owner_in(std::os::fd::AsFd::as_fd(&file), found.inheritance);
             let bytes = Bytes::of(rules, &opened.facts, FileType::RegularFile);
-            let device = entry.pair.found().target.0;
+            let (made, device) = (Made::new(found.inheritance), found.target.0);
             Ok(Where::Open(Place { file, made, name: Name::New, device, bytes }))
         }
         Err(Errno::EXIST) if !leads_nowhere(entry)? => Err(target(CREATE)(Errno::EXIST)),

@@ -140,10 +140,7 @@ pub(super) fn discard(copy: &Copy<'_>, entry: Entry<'_>, file: &OwnedFd, tempora
     };
     match discarded {
         Discarded::Gone => {}
-        Discarded::Stays => {
-            let _as_far_as_it_goes = rustix::fs::fchmod(file, PRIVATE);
-            copy.tell_of_a_remainder(entry);
-        }
+        Discarded::Stays => copy.tell_of_a_remainder(entry),
         Discarded::Aside(aside) => copy.tell_of_something_aside(entry, &aside),
     }
 }

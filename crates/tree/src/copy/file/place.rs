@@ -81,10 +81,15 @@ impl Place {
         in_place: Option<Errno>,
     ) -> Result<Where, Trouble> {
         let copy = lane.copy;
+        let directory = entry.pair.target();
         let device = entry.pair.found().target.0;
+        let inheritance = entry.pair.found().inheritance;
+        let made = Made::new(inheritance);
         if copy.options.appearance != Appearance::Atomic && in_place.is_none() {
-            match create(copy, entry, &opened.facts, OFlags::RDWR) {
-                Ok((file, made)) => {
+            let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+            match rustix::fs::openat(directory, entry.target, flags | OFlags::CLOEXEC, PRIVATE) {
+                Ok(file) => {
+                    copy.attributes.let_owner_in(file.as_fd(), inheritance);
                     if is_temporary(entry.target) {
                         claim(&file)?;
                     }
@@ -103,7 +108,6 @@ impl Place {
             Existing::ReplaceSymlink | Existing::Gone => {
                 let (file, name) = temporary(copy, entry).map_err(Trouble::Target)?;
                 let name = Name::Temporary(name, None);
-                let made = Made::new(entry.pair.found().inheritance);
                 Ok(Where::Open(Self { file, made, name, device, bytes: Bytes::All }))
             }
         }
@@ -194,24 +198,6 @@ impl Place {
         let (name, bytes) = (Name::Old, Bytes::All);
         Ok(Self { file, made, name, device: facts.st_dev, bytes })
     }
-}
-
-/// Makes a file that nobody had: private, or with its mode where nobody else comes in.
-pub(super) fn create(
-    copy: &Copy<'_>,
-    entry: Entry<'_>,
-    source: &Stat,
-    access: OFlags,
-) -> Result<(OwnedFd, Made), Errno> {
-    let inheritance = entry.pair.found().inheritance;
-    let born_mode = copy.attributes.mode_at_birth(source, inheritance);
-    let flags = access | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let mode = born_mode.map_or(PRIVATE, Mode::from_raw_mode);
-    let file = rustix::fs::openat(entry.pair.target(), entry.target, flags, mode)?;
-    if born_mode.is_none() {
-        copy.attributes.let_owner_in(file.as_fd(), inheritance);
-    }
-    Ok((file, Made::born(inheritance, born_mode)))
 }
 
 /// Makes a file under a name of ours.

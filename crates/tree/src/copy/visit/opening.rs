@@ -64,7 +64,7 @@ pub(super) fn open(
             let keeps_modes = copy.options.preserve.has(Preserve::MODE);
             let inside = if keeps_modes { above.inside_new() } else { above };
             // Its owner was seen: somebody may have put a directory of his own there.
-            (inside.of_made(&found), Made::seen(above, &found))
+            (inside, Made::seen(above, &found))
         }
         Origin::Existing if is_ours => {
             (Inheritance::of(to.as_fd()), Made::unfinished(above, &found))
