@@ -19,4 +19,4 @@ pub(crate) const HAND_OVER: f64 = 0.3;
 /// Loopback.
 pub(crate) const NETWORK: f64 = 0.03;
 /// Trees that are copied.
-pub(crate) const COPY: f64 = 0.08;
+pub(crate) const COPY: f64 = 0.12;

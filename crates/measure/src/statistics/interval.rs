@@ -108,10 +108,15 @@ pub fn of_runs(figures: &[f64], known: &Knowledge) -> Option<[f64; 2]> {
     };
     let share = run_share + (1.0 - run_share) * of_median;
     let within = student_quantile(UPPER, freedom).powi(2) * variance * share;
+    let assumed = (WITHIN_95 * known.assumed_deviation).powi(2);
     let spread = match known.learned {
-        // What earlier runs differed by has what their trials did in it.
-        Some(runs) => within.max(student_quantile(UPPER, runs.freedom).powi(2) * runs.variance),
-        None => within + (WITHIN_95 * known.assumed_deviation).powi(2),
+        // What earlier runs differed by has what their trials did in it. Few of them miss what
+        // happens rarely: it is no less than is assumed.
+        Some(runs) => {
+            let of_runs = runs.variance * (1.0 + (runs.runs as f64).recip());
+            within.max(student_quantile(UPPER, runs.freedom).powi(2) * of_runs).max(assumed)
+        }
+        None => within + assumed,
     };
     let half = (spread + RESOLUTION.powi(2)).sqrt();
     let middle = median(figures)?;
@@ -204,8 +209,11 @@ mod tests {
         };
         let assumed = Knowledge { assumed_deviation: 0.1, ..QUIET };
         assert!((half(assumed) - 0.196).abs() < 0.004, "{}", half(assumed));
-        let known = half(Knowledge { learned: learned(0.05).learned, ..assumed });
-        assert!((known - 2.262 * 0.05).abs() < 0.001, "{known}: learned, not assumed");
+        let expected = 2.262 * 0.05 * (7.0_f64 / 6.0).sqrt();
+        let few = Knowledge { assumed_deviation: 0.01, ..learned(0.05) };
+        assert!((half(few) - expected).abs() < 0.001, "{}: learned, not assumed", half(few));
+        let rare = Knowledge { learned: learned(0.001).learned, ..assumed };
+        assert!((half(rare) - 0.196).abs() < 0.004, "no less than is assumed");
         assert!(half(learned(1e-6)) < half(QUIET), "runs that agree need no share of trials");
         assert!(half(learned(1e-6)) > 0.005, "what these trials differ by stays");
     }
