@@ -154,7 +154,10 @@ impl Measurable for Row {
     }
 
     fn deviation_between_runs(&self) -> f64 {
-        between_runs::CACHE
+        match self.state {
+            State::Cold => between_runs::DISK,
+            State::Hot | State::Apart => between_runs::CACHE,
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use super::sharing;
 use super::topology::Topology;
 use super::trial::{Placement, Setting};
 use crate::area::Extent;
+use crate::between_runs;
 
 /// A row of the arithmetic units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,6 +64,13 @@ impl Row for UnitRow {
             Self::Throughput { kernel, .. } | Self::Sustained { kernel, .. } => unit(*kernel),
             Self::Clock { .. } => Unit::Hertz,
             Self::Sharing { .. } => Unit::Cpus,
+        }
+    }
+
+    fn deviation_between_runs(&self) -> f64 {
+        match self {
+            Self::Sustained { .. } => between_runs::SUSTAINED,
+            Self::Throughput { .. } | Self::Clock { .. } | Self::Sharing { .. } => 0.0,
         }
     }
 }

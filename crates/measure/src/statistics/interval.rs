@@ -30,6 +30,10 @@ const RUN_SHARE: f64 = 0.40;
 /// The same beside others who use CPUs: which of them, and when, is the run's, and decides.
 const LOADED_RUN_SHARE: f64 = 1.0;
 
+/// What runs beside others differ by beyond what their trials show: with 0.3, 95 % of 462 intervals
+/// of four runs beside two busy loops on two CPUs hold, with none 88 (docs/measuring.md).
+const LOADED_DEVIATION: f64 = 0.3;
+
 /// One trial in so many may lie far from the others and say nothing of them: its like moves no
 /// median. More of them are a second level of the figure, at which the next run may be.
 const FAR_PART: usize = 10;
@@ -78,8 +82,10 @@ pub struct BetweenRuns {
 pub struct Knowledge {
     /// How far trials of rows like it lie apart.
     pub kin: Option<Prior>,
-    /// Whether others were at work.
+    /// Whether trials count that something outside disturbed, or others were at work.
     pub is_loaded: bool,
+    /// Whether others were at work.
+    pub is_beside_others: bool,
     /// How far its runs lie apart.
     pub learned: Option<BetweenRuns>,
     /// The same where nothing was learned, beyond what trials show: a standard deviation.
@@ -89,7 +95,15 @@ pub struct Knowledge {
 impl Knowledge {
     /// Standard deviation of the logarithm of a run's figure, beyond what trials show.
     pub fn deviation_between_runs(&self) -> f64 {
-        self.learned.map_or(self.assumed_deviation, |learned| learned.variance.sqrt())
+        self.learned.map_or(self.beyond_trials(), |learned| learned.variance.sqrt())
+    }
+
+    /// What is assumed; a row that others do not move has none beside them either.
+    fn beyond_trials(&self) -> f64 {
+        match self.is_beside_others && self.assumed_deviation > 0.0 {
+            true => self.assumed_deviation.max(LOADED_DEVIATION),
+            false => self.assumed_deviation,
+        }
     }
 }
 
@@ -108,10 +122,15 @@ pub fn of_runs(figures: &[f64], known: &Knowledge) -> Option<[f64; 2]> {
     };
     let share = run_share + (1.0 - run_share) * of_median;
     let within = student_quantile(UPPER, freedom).powi(2) * variance * share;
+    let assumed = (WITHIN_95 * known.beyond_trials()).powi(2);
     let spread = match known.learned {
-        // What earlier runs differed by has what their trials did in it.
-        Some(runs) => within.max(student_quantile(UPPER, runs.freedom).powi(2) * runs.variance),
-        None => within + (WITHIN_95 * known.assumed_deviation).powi(2),
+        // What earlier runs differed by has what their trials did in it. Few of them miss what
+        // happens rarely: it is no less than is assumed.
+        Some(runs) => {
+            let of_runs = runs.variance * (1.0 + (runs.runs as f64).recip());
+            within.max(student_quantile(UPPER, runs.freedom).powi(2) * of_runs).max(assumed)
+        }
+        None => within + assumed,
     };
     let half = (spread + RESOLUTION.powi(2)).sqrt();
     let middle = median(figures)?;
@@ -123,8 +142,13 @@ mod tests {
     use super::*;
     use crate::random::SplitMix64;
 
-    const QUIET: Knowledge =
-        Knowledge { kin: None, is_loaded: false, learned: None, assumed_deviation: 0.0 };
+    const QUIET: Knowledge = Knowledge {
+        kin: None,
+        is_loaded: false,
+        is_beside_others: false,
+        learned: None,
+        assumed_deviation: 0.0,
+    };
 
     /// A normal variable.
     fn normal(random: &mut SplitMix64) -> f64 {
@@ -204,8 +228,19 @@ mod tests {
         };
         let assumed = Knowledge { assumed_deviation: 0.1, ..QUIET };
         assert!((half(assumed) - 0.196).abs() < 0.004, "{}", half(assumed));
-        let known = half(Knowledge { learned: learned(0.05).learned, ..assumed });
-        assert!((known - 2.262 * 0.05).abs() < 0.001, "{known}: learned, not assumed");
+        let expected = 2.262 * 0.05 * (7.0_f64 / 6.0).sqrt();
+        let few = Knowledge { assumed_deviation: 0.01, ..learned(0.05) };
+        assert!((half(few) - expected).abs() < 0.001, "{}: learned, not assumed", half(few));
+        let loaded = |assumed_deviation| Knowledge {
+            is_loaded: true,
+            is_beside_others: true,
+            assumed_deviation,
+            ..QUIET
+        };
+        assert!(half(loaded(0.02)) > 1.96 * 0.3, "beside others, runs differ by more");
+        assert!(half(loaded(0.0)) < 0.1, "a row of quiet moments alone does not");
+        let rare = Knowledge { learned: learned(0.001).learned, ..assumed };
+        assert!((half(rare) - 0.196).abs() < 0.004, "no less than is assumed");
         assert!(half(learned(1e-6)) < half(QUIET), "runs that agree need no share of trials");
         assert!(half(learned(1e-6)) > 0.005, "what these trials differ by stays");
     }

@@ -55,10 +55,11 @@ impl<R: Row> Sampled<'_, R> {
         if let Some(all) = use_of_cpus {
             note_use_of_cpus(&mut outcome, &mut facts, all);
         }
-        let is_loaded = self.disturbed > 0
-            || warning::has(&outcome.warnings, warning::LOCAL_LOAD)
+        let is_beside_others = warning::has(&outcome.warnings, warning::LOCAL_LOAD)
             || use_of_cpus.is_some_and(|all| all.is_beside_load(beside.cpus));
-        let known = Knowledge { kin: beside.kin, is_loaded, ..self.knowledge(plan) };
+        let is_loaded = self.disturbed > 0 || is_beside_others;
+        let known = self.knowledge(plan);
+        let known = Knowledge { kin: beside.kin, is_loaded, is_beside_others, ..known };
         facts.set(BETWEEN_RUNS, between_runs(&known));
         let interval = |figures: &[f64]| interval::of_runs(figures, &known);
         if let Some((status, code, text)) = self.refused() {
