@@ -347,6 +347,7 @@ mod tests {
         ProfileEntry {
             key: ProfileKey {
                 machine: String::new(),
+                kernel: String::new(),
                 work: Work::Read,
                 size: SizeClass::Large,
                 cached: true,
